@@ -15,8 +15,8 @@ import (
 	"github.com/muster-fleet/muster/internal/restore"
 )
 
-// NewCache returns a cache of objects that the manager's cache does not hold, what names them. It is filled on every replica, so that one that takes over
-// need not list them first.
+// NewCache returns a cache of objects outside the manager's cache; what names them in errors. Every
+// replica fills the cache, so that a new leader need not list the objects first.
 func NewCache(ctx context.Context, mgr ctrl.Manager, what string, byObject map[client.Object]cache.ByObject) (cache.Cache, error) {
 	made, err := cache.New(mgr.GetConfig(), cache.Options{
 		NewInformer: newInformer,
@@ -35,7 +35,8 @@ func NewCache(ctx context.Context, mgr ctrl.Manager, what string, byObject map[c
 	return made, mgr.Add(onEveryReplica{made})
 }
 
-// Fill has a cache hold the objects of the given kinds as soon as it runs, also on a replica whose controllers do not.
+// Fill makes a cache hold the objects of the given kinds as soon as it runs, even on a replica
+// without running controllers.
 func Fill(ctx context.Context, c cache.Cache, kinds ...client.Object) error {
 	for _, kind := range kinds {
 		if _, err := c.GetInformer(ctx, kind, cache.BlockUntilSynced(false)); err != nil {

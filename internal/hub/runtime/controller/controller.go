@@ -1,5 +1,5 @@
-// Package controller is what the controllers of the hub have in common: what they are given, how events become requests, and what a conflict
-// means. It reads and writes nothing itself.
+// Package controller holds the common parts of the hub's controllers: their dependencies, the
+// mapping of events to requests, and the handling of conflicts. It reads and writes nothing itself.
 package controller
 
 import (
@@ -28,35 +28,37 @@ import (
 	"github.com/muster-fleet/muster/internal/kube"
 )
 
-// Deps are what every controller is given.
+// Deps holds the dependencies of every controller.
 type Deps struct {
-	// Client reads from the cache, of most kinds only metadata (see cache.go of package hub), and writes.
+	// Client reads from the cache, for most kinds only metadata (see cache.go of package server), and
+	// writes.
 	Client client.Client
 	// Live reads from the API server.
 	Live client.Reader
-	// Clock is that of the API server.
+	// Clock is the clock of the API server.
 	Clock    clock.PassiveClock
 	Recorder events.EventRecorder
 	// Config holds the settings of the hub's chart.
 	Config   *settings.Controller
 	Liveness *liveness.Tracker
-	// GrantContents lets the account of a member namespace, which the caller has observed to be the hub's, read Contents.
+	// GrantContents lets the account of a member namespace read Contents. The caller has checked that
+	// the hub owns the namespace.
 	GrantContents func(ctx context.Context, namespace string, uid types.UID) error
 	Kinds         *servedkinds.Kinds
-	// SystemNamespace is the hub's own.
+	// SystemNamespace is the hub's own namespace.
 	SystemNamespace string
 }
 
-// Workers are the options of a controller that reconciles so many requests at once.
+// Workers returns the options of a controller with the given number of concurrent reconciles.
 func Workers(number int) controller.Options {
 	return controller.Options{MaxConcurrentReconciles: number}
 }
 
-// Queue takes requests.
+// Queue accepts requests.
 type Queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
 
-// On returns a handler of all events of a kind: before is nil when the object is new, after is nil when the object is gone. An event from a channel
-// has the same object twice.
+// On returns a handler of all events of a kind. For a new object before is nil; for a deleted
+// object after is nil. An event from a channel has the same object twice.
 func On[T client.Object](handle func(ctx context.Context, before, after T, q Queue)) handler.EventHandler {
 	var none T
 	return handler.Funcs{
@@ -74,8 +76,9 @@ func OnDeleted(h handler.EventHandler) handler.EventHandler {
 	return handler.Funcs{DeleteFunc: h.Delete}
 }
 
-// SkipInitial returns the handler without the creations of what was there when its informer began. It is for the kinds besides that which is reconciled,
-// all objects of which are reconciled then anyway.
+// SkipInitial returns the handler without the creations of objects present when its informer began.
+// Use it for kinds besides the reconciled kind, because a starting controller reconciles all
+// objects of its own kind anyway.
 func SkipInitial(h handler.EventHandler) handler.EventHandler {
 	return handler.Funcs{
 		CreateFunc: func(ctx context.Context, e event.CreateEvent, q Queue) {
@@ -96,7 +99,8 @@ func Requests[T client.Object](objects ...T) []reconcile.Request {
 	return requests
 }
 
-// All returns requests for all objects of a kind in the cache that the options select, for what concerns each of them, such as other settings.
+// All returns requests for all selected objects of a kind in the cache. Use it for an event about
+// each of them, such as a change of the settings.
 func All(reader client.Reader, list client.ObjectList, options ...client.ListOption) handler.MapFunc {
 	return func(ctx context.Context, _ client.Object) []reconcile.Request {
 		list := list.DeepCopyObject().(client.ObjectList)
@@ -114,15 +118,18 @@ func All(reader client.Reader, list client.ObjectList, options ...client.ListOpt
 }
 
 const (
-	// afterConflict is how long a cache needs, as a rule, to show what somebody else has written. It doubles with each conflict that follows.
+	// afterConflict is the usual time until a cache shows the write of another client. It doubles with
+	// each further conflict.
 	afterConflict = 200 * time.Millisecond
-	// quietConflicts in a row are no failure; the next one is returned, so that what never ends is logged.
+	// quietConflicts in a row are no failure. RetryConflicts returns the next one, so that an endless
+	// conflict is logged.
 	quietConflicts = 5
 )
 
-// RetryConflicts returns a reconciler to which a conflict is no failure: somebody wrote an object
-// after the cache showed it, so the request is reconciled again in a moment. A status that the API
-// server refuses is an Event of its object: else nobody but the log would say that the status is old.
+// RetryConflicts returns a reconciler that does not treat a conflict as a failure. Another client
+// wrote the object after the cache showed it, so the request is requeued. If the API server refuses
+// a status, RetryConflicts emits an Event on the object. Otherwise only the log would show that the
+// status is out of date.
 func RetryConflicts(recorder events.EventRecorder, r reconcile.Reconciler) reconcile.Reconciler {
 	conflicts := workqueue.NewTypedItemExponentialFailureRateLimiter[ctrl.Request](afterConflict, afterConflict<<quietConflicts)
 	return reconcile.Func(func(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
