@@ -17,15 +17,15 @@ import (
 	"github.com/muster-fleet/muster/internal/kube"
 )
 
-// mostRecorded is how many removals the report of a member records: 37 bytes each.
+// mostRecorded is the maximum number of removals noted on the report of a member: 37 bytes each.
 const mostRecorded = 200
 
-// Record notes on the report of a member that the hub is about to delete a BundleDeployment. By that the agent
-// can tell a deletion from a hub that was restored, however long the agent was away. A member without a report
-// has no agent that could read it.
+// Record notes on the report of a member that the hub is about to delete a BundleDeployment. From
+// the note the agent can distinguish a deletion from a restored hub, however long the agent was
+// away. A member without a report has no agent to read it.
 //
-// A BundleDeployment that the API server does not have is not recorded: it may be in the cache of a hub whose API
-// server was restored, and then nobody has deleted it.
+// Record skips a BundleDeployment missing on the API server. It may be in the cache of a hub whose
+// API server was restored, without any deletion.
 func Record(ctx context.Context, c client.Client, live client.Reader, report, deployment types.NamespacedName, uid types.UID) error {
 	there := kube.Metadata(fleet.GroupVersion.WithKind("BundleDeployment"))
 	if err := live.Get(ctx, deployment, there); kube.NotServed(err) || client.IgnoreNotFound(err) != nil {
@@ -53,7 +53,7 @@ func Record(ctx context.Context, c client.Client, live client.Reader, report, de
 	return fmt.Errorf("recording on InternalMemberCluster %s that BundleDeployment with UID %s is deleted: %w", report, uid, err)
 }
 
-// record appends a UID to those that are recorded, and drops the oldest of too many.
+// record appends a UID to the noted ones, and drops the oldest above the maximum.
 func record(recorded, uid string) (string, bool) {
 	uids := strings.Fields(recorded)
 	if slices.Contains(uids, uid) {

@@ -1,8 +1,8 @@
-// Package removal is the one way in which the hub takes something from a member: it deletes BundleDeployments and Works, and only with a
-// cause.
+// Package removal is the hub's only way to remove workloads from a member: it deletes
+// BundleDeployments and Works, and only with a cause.
 //
-// Its invariant: a cause is a fact, of which the caller has made sure; what cannot be asked, is not allowed, is invalid or is not there
-// right now is none.
+// Its invariant: a cause is a fact verified by the caller. A failed, forbidden or invalid query and
+// a momentary absence are no cause.
 package removal
 
 import (
@@ -17,29 +17,32 @@ import (
 	"github.com/muster-fleet/muster/internal/kube"
 )
 
-// Cause is the fact by which something is taken from a member.
+// Cause is the fact behind a removal from a member.
 type Cause string
 
 const (
-	// SourceDeleted says that the Bundle or the placement is being deleted, or is gone from the API server.
+	// SourceDeleted: the Bundle or the placement is terminating, or is gone from the API server.
 	SourceDeleted Cause = "SourceDeleted"
-	// NoTarget says that the Cluster is there, as the API server has it, and no target of the Bundle is for it.
+	// NoTarget: the Cluster exists on the API server, and no target of the Bundle matches it.
 	NoTarget Cause = "NoTarget"
-	// NoMapping says that no BundleNamespaceMapping selects the workspace of the Cluster, and none is invalid.
+	// NoMapping: no BundleNamespaceMapping selects the workspace of the Cluster, and none is invalid.
 	NoMapping Cause = "NoMapping"
-	// NotPicked says that the policy of the placement does not pick the member, although it knows all that it asks for.
+	// NotPicked: the policy of the placement does not pick the member, although all its inputs are
+	// known.
 	NotPicked Cause = "NotPicked"
-	// NothingLeft says that what the Work had was deleted on the hub, or is not selected any more, each object by a cause of its own.
+	// NothingLeft: every object of the Work was deleted on the hub or is no longer selected, each by a
+	// cause of its own.
 	NothingLeft Cause = "NothingLeft"
-	// Evicted says that somebody evicts the placement from the member.
+	// Evicted: a user evicts the placement from the member.
 	Evicted Cause = "Evicted"
-	// MemberLeaves says that the MemberCluster is being deleted, as the API server has it, and that
-	// what is placed on the member is to be removed.
+	// MemberLeaves: the MemberCluster is terminating on the API server, and its leave policy removes
+	// the placed objects.
 	MemberLeaves Cause = "MemberLeaves"
 )
 
-// RecordGone says that the record of a member is gone: two reads of the API server with a pause between them have not found
-// it. Nothing goes from a member for that: it is a cause only to end what the hub gave the member on the hub.
+// RecordGone: the membership object is gone. Two reads of the API server with a pause between them
+// have not found it. It justifies no removal from a member, only the end of the member's objects on
+// the hub.
 const RecordGone Cause = "RecordGone"
 
 // Reasons of the conditions that ask a user to confirm.
@@ -60,11 +63,11 @@ const (
 	ReasonRefused = "EnvelopeNotPermitted"
 )
 
-// fewest is how many may always lose something, unless they are all that have it.
+// fewest is the number of holders that may always lose an object, unless they are all of them.
 const fewest = 5
 
-// Many reports whether so many of those that have something are too many to lose it by one change
-// of something else: more than five and more than a share of them in percent, or all of several.
+// Many reports whether a single change elsewhere takes an object from too many of its holders. Too
+// many are more than five and more than a share in percent, or all of several.
 func Many(lose, have, share int) bool {
 	if share >= 100 {
 		return false
@@ -72,7 +75,7 @@ func Many(lose, have, share int) bool {
 	return lose > fewest && 100*lose > share*have || lose == have && lose > 1
 }
 
-// ParseShare reads a share in percent, from 0 to 100, with which nothing is ever too many.
+// ParseShare reads a share in percent, from 0 to 100. With 100 no number is ever too many.
 func ParseShare(text string) (share int, ok bool) {
 	share, err := strconv.Atoi(strings.TrimSpace(text))
 	return share, err == nil && IsShare(share)
@@ -84,8 +87,8 @@ func IsShare(number int) bool { return number >= 0 && number <= 100 }
 var known = map[Cause]bool{SourceDeleted: true, NoTarget: true, NoMapping: true, NotPicked: true, NothingLeft: true, Evicted: true,
 	MemberLeaves: true}
 
-// Delete deletes a BundleDeployment or a Work, upon which the agent of the member removes what it has deployed or applied of it. The object
-// may be gone already.
+// Delete deletes a BundleDeployment or a Work. The agent of the member then removes the deployed or
+// applied resources. The object may be gone already.
 func Delete(ctx context.Context, c client.Client, object client.Object, cause Cause) error {
 	if !known[cause] {
 		return fmt.Errorf("%T %s/%s stays, because there is no cause to remove it: %q", object, object.GetNamespace(), object.GetName(), cause)
@@ -98,8 +101,8 @@ func Delete(ctx context.Context, c client.Client, object client.Object, cause Ca
 	return nil
 }
 
-// Namespace deletes a member namespace whose record is gone, by its UID. The access of the agent has ended before, so that no
-// agent of ours sees what the namespace takes with it.
+// Namespace deletes a member namespace without a membership object, by its UID. The access of the
+// agent has ended before, so no agent of Muster's sees the deletion of the namespace's content.
 func Namespace(ctx context.Context, c client.Client, namespace client.Object, cause Cause) error {
 	if cause != RecordGone {
 		return fmt.Errorf("namespace %s stays, because that is no cause to delete it: %q", namespace.GetName(), cause)

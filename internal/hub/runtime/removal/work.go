@@ -12,8 +12,8 @@ import (
 	"github.com/muster-fleet/muster/internal/kube"
 )
 
-// DeleteWork deletes a Work, which is gone when the member's agent has deleted what it applied of
-// it. The Work is marked first, so that the agent does not wait for the hub to write it again.
+// DeleteWork deletes a Work. The Work is gone when the member's agent has deleted its resources.
+// DeleteWork marks the Work first, so that the agent does not wait for the hub to write it again.
 func DeleteWork(ctx context.Context, c client.Client, work *placement.Work, cause Cause) error {
 	if work.DeletionTimestamp != nil {
 		return nil
@@ -28,8 +28,8 @@ func DeleteWork(ctx context.Context, c client.Client, work *placement.Work, caus
 	return Delete(ctx, c, work, cause)
 }
 
-// PatchWork writes metadata of a Work, whatever its agent writes at the same time, unless the Work
-// is gone.
+// PatchWork writes metadata of a Work, regardless of concurrent writes by its agent, unless the
+// Work is gone.
 func PatchWork(ctx context.Context, c client.Client, work *placement.Work, metadata map[string]any) error {
 	patch, err := json.Marshal(map[string]any{"metadata": metadata})
 	if err != nil {
