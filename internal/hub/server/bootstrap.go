@@ -18,13 +18,15 @@ import (
 	"github.com/muster-fleet/muster/internal/naming"
 )
 
-// bootstrapPatience is how long the hub tries to make what it needs before it ends with what the API server answers.
+// bootstrapPatience bounds the hub's attempts to create its own objects before it ends with the API
+// server's error.
 const bootstrapPatience = time.Minute
 
-// bootstrap makes what no controller owns: the roles of members, the namespace of upstream answers and that of identities.
+// bootstrap creates the objects without a controller: the roles of members, and the namespaces of
+// upstream answers and of identities.
 func bootstrap(c client.Client, systemNamespace string) func(context.Context) error {
 	return func(ctx context.Context) error {
-		// An API server that restarts at this moment must not end the hub.
+		// A momentary restart of the API server must not end the hub.
 		backoff := wait.Backoff{Duration: 100 * time.Millisecond, Factor: 2, Steps: 10, Cap: 10 * time.Second}
 		for begun := time.Now(); ; {
 			err := makeOwn(ctx, c, systemNamespace)
@@ -41,7 +43,8 @@ func bootstrap(c client.Client, systemNamespace string) func(context.Context) er
 	}
 }
 
-// checkRoles returns an error that names every ClusterRole in the way of the hub's own. It runs before the hub writes anything.
+// checkRoles returns an error that names every foreign ClusterRole with the name of a hub's role.
+// It runs before the hub writes anything.
 func checkRoles(ctx context.Context, reader client.Reader) error {
 	there, err := agentroles.FindRoles(ctx, reader)
 	if err != nil || len(there.Foreign) == 0 {

@@ -26,7 +26,7 @@ import (
 	"github.com/muster-fleet/muster/internal/naming"
 )
 
-// cacheOptions keeps what the hub did not make, and what it does not decide on, out of memory.
+// cacheOptions keeps objects that the hub neither created nor decides on out of memory.
 func cacheOptions(namespace string, kinds *servedkinds.Kinds) cache.Options {
 	managed := cache.ByObject{Label: labels.SelectorFromSet(labels.Set{fleet.LabelManaged: "true"})}
 	return cache.Options{
@@ -52,7 +52,8 @@ func cacheOptions(namespace string, kinds *servedkinds.Kinds) cache.Options {
 	}
 }
 
-// decidedOn are the kinds, besides those with an index, that many controllers need: a replica that takes over has them.
+// decidedOn returns the kinds, besides those with an index, needed by many controllers. Every
+// replica caches them for a takeover.
 func decidedOn() []client.Object {
 	return []client.Object{
 		&clusterv1beta1.InternalMemberCluster{}, &fleet.ClusterGroup{}, kube.CoreMetadata("Namespace"), kube.CoreMetadata("ServiceAccount"),
@@ -61,7 +62,8 @@ func decidedOn() []client.Object {
 	}
 }
 
-// lean drops what no part of the hub reads. The cache's options cannot name the kind, because a kind that they name has to be served.
+// lean drops the fields unused in the hub. The cache's options cannot name these kinds, because the
+// API server must serve every kind in them.
 func lean(o any) (any, error) {
 	switch object := o.(type) {
 	case *inventoryv1alpha1.ClusterProfile:
@@ -72,7 +74,8 @@ func lean(o any) (any, error) {
 	return cache.TransformStripManagedFields()(o)
 }
 
-// withoutResources keeps the resources of Bundles out of the cache, and notes of the Bundles of agents whether they have any.
+// withoutResources keeps the resources of Bundles out of the cache, and notes for the Bundles of
+// agents whether they have any.
 func withoutResources(o any) (any, error) {
 	if b, ok := o.(*fleet.Bundle); ok {
 		agentbundle.NoteResources(b)
@@ -80,7 +83,7 @@ func withoutResources(o any) (any, error) {
 	return bundle.WithoutResources(o)
 }
 
-// bounded keeps reports that are too large out of the hub's memory, and out of whatever they are copied to.
+// bounded keeps oversized reports out of the hub's memory, and out of all copies of them.
 func bounded(o any) (any, error) {
 	if report, ok := o.(*clusterv1beta1.InternalMemberCluster); ok {
 		membernamespace.Bound(report)
@@ -88,7 +91,8 @@ func bounded(o any) (any, error) {
 	return cache.TransformStripManagedFields()(o)
 }
 
-// withoutAnswer keeps credentials, sealed as they are, out of the hub's memory: nothing in the hub reads them. That there is one is kept.
+// withoutAnswer keeps credentials, although sealed, out of the hub's memory: nothing in the hub
+// reads them. Their existence stays visible.
 func withoutAnswer(o any) (any, error) {
 	if r, ok := o.(*fleet.ClusterRegistration); ok && len(r.Status.Answer) > 0 {
 		r.Status.Answer = []byte{0}

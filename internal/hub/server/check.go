@@ -19,10 +19,11 @@ import (
 	"github.com/muster-fleet/muster/internal/naming"
 )
 
-// checkTimeout is how long a check waits for a leader; one that is alive renews its Lease at least twice in that time.
+// checkTimeout bounds a check's wait for a leader; a live leader renews its Lease at least twice in
+// that time.
 const checkTimeout = 20 * time.Second
 
-// newCheck is the command muster-hub check. kubeconfig and namespace are flags of its parent.
+// newCheck returns the command muster-hub check. kubeconfig and namespace are flags of its parent.
 func newCheck(configure func() (*rest.Config, error), namespace *string) *cobra.Command {
 	return &cobra.Command{
 		Use:   "check",
@@ -71,7 +72,8 @@ func check(ctx context.Context, config *rest.Config, namespace string, out io.Wr
 	return nil
 }
 
-// awaitRenewal returns who leads as soon as he renews the Lease, so that no two clocks are compared.
+// awaitRenewal returns the name of the leader after its next renewal of the Lease, so it compares
+// no two clocks.
 func awaitRenewal(ctx context.Context, cl client.WithWatch, namespace string) (string, error) {
 	events, err := cl.Watch(ctx, &coordinationv1.LeaseList{}, client.InNamespace(namespace), client.MatchingFields{"metadata.name": naming.HubLease})
 	if err != nil {

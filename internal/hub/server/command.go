@@ -21,7 +21,7 @@ import (
 
 var errNamespace = errors.New("--namespace or env NAMESPACE is required: the namespace with the ConfigMap " + naming.HubConfigMap)
 
-// NewCommand is the command muster-hub.
+// NewCommand returns the command muster-hub.
 func NewCommand() *cobra.Command {
 	var kubeconfig string
 	var debug bool
@@ -78,7 +78,7 @@ The charts fleet-crd and fleet install what it needs.`,
 	return command
 }
 
-// addFlags adds the flags that set the options but the namespace, which other commands have, too.
+// addFlags adds the flags of all options except the namespace, which other commands share.
 func (o *Options) addFlags(to *cobra.Command) {
 	set := to.Flags()
 	set.BoolVar(&o.LeaderElect, "leader-elect", true, "let one of several replicas work, by a Lease in the system namespace; a hub without "+

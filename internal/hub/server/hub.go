@@ -1,6 +1,8 @@
-// Package server assembles the hub: one manager, the indexes and caches, and the one list of controllers.
+// Package server assembles the hub: one manager, the indexes and caches, and the one list of
+// controllers.
 //
-// Its invariant: the hub caches whole objects only of kinds that it decides on; of everything else it manages it knows the metadata.
+// Its invariant: the hub caches whole objects only of kinds that it decides on, and metadata of all
+// other kinds that it manages.
 package server
 
 import (
@@ -63,22 +65,23 @@ import (
 	"github.com/muster-fleet/muster/internal/servertime"
 )
 
-// Options is how a hub is run.
+// Options holds the settings of a hub process.
 type Options struct {
 	// Namespace is the hub's system namespace.
 	Namespace string
 	// LeaderElect lets one of several replicas work.
 	LeaderElect bool
 	Election    Election
-	// Holder is the name under which this hub leads; empty for one that is new in each process. Two processes that may run at the same time must
-	// not share one.
+	// Holder is the name under which this hub leads; empty for a name that is new in each process. Two
+	// processes that may run at the same time must not share one.
 	Holder string
-	// MetricsAddress and ProbeAddress are where metrics and health probes are served; "0" switches each off.
+	// MetricsAddress and ProbeAddress are the addresses of metrics and health probes; "0" turns each
+	// off.
 	MetricsAddress, ProbeAddress string
-	// StateDir is a directory in which a hub notes what may kill it, for the next one in its Pod;
-	// empty if there is none.
+	// StateDir is a directory for notes about risky steps, read by the next hub in the same Pod; empty
+	// if there is none.
 	StateDir string
-	// Clock is the machine's; the real one if nil.
+	// Clock is the machine's clock; the real one if nil.
 	Clock clock.Clock
 }
 
@@ -95,7 +98,8 @@ func NewScheme() *runtime.Scheme {
 	return scheme
 }
 
-// Run serves the cluster behind the configuration until the context ends. What is no controller's to say goes to the context's logger.
+// Run serves the cluster of the configuration until the context ends. Messages outside any
+// controller go to the context's logger.
 func Run(ctx context.Context, restConfig *rest.Config, options Options) error {
 	restConfig = rest.CopyConfig(restConfig)
 	restConfig.QPS = -1 // the API server's own priority and fairness decides
@@ -129,7 +133,7 @@ func Run(ctx context.Context, restConfig *rest.Config, options Options) error {
 	return mgr.Start(ctx)
 }
 
-// managerOptions say what the manager caches and serves, and how one of several replicas leads.
+// managerOptions returns the manager's cache, its addresses and its leader election.
 func managerOptions(restConfig *rest.Config, options Options, kinds *servedkinds.Kinds) (ctrl.Options, error) {
 	o := ctrl.Options{
 		Scheme:                        NewScheme(),
@@ -143,7 +147,8 @@ func managerOptions(restConfig *rest.Config, options Options, kinds *servedkinds
 		LeaseDuration:                 &options.Election.LeaseDuration,
 		RenewDeadline:                 &options.Election.RenewDeadline,
 		RetryPeriod:                   &options.Election.RetryPeriod,
-		// The check is for two controllers of one name in a program; here it would forbid a second hub after the first has ended.
+		// The check finds two controllers of one name in a program; here it would forbid a second hub
+		// after the first has ended.
 		Controller: ctrlconfig.Controller{SkipNameValidation: new(true)},
 	}
 	if !options.LeaderElect || options.Holder == "" {
@@ -215,16 +220,18 @@ func setUp(ctx context.Context, mgr manager.Manager, options Options, server *se
 	return nil
 }
 
-// ownCAs names the CA certificates by which the hub itself knows its API server; none if it trusts those of the system.
+// ownCAs returns the digests of the CA certificates with which the hub itself verifies its API
+// server; none if it trusts those of the system.
 func ownCAs(restConfig *rest.Config) []string {
 	restConfig = rest.CopyConfig(restConfig)
 	if err := rest.LoadTLSFiles(restConfig); err != nil {
-		return nil // no connection can be made then
+		return nil // no connection is possible then
 	}
 	return credential.CADigests(restConfig.CAData)
 }
 
-// addPlacement adds the controller of placements, which reads any kind and therefore has clients of its own, and what it relies on.
+// addPlacement adds the controller of placements and its dependencies. The controller reads any
+// kind, and therefore has clients of its own.
 func addPlacement(ctx context.Context, mgr manager.Manager, deps controller.Deps, policies *admission.Checker) error {
 	reader, err := dynamic.NewForConfigAndClient(mgr.GetConfig(), mgr.GetHTTPClient())
 	if err != nil {
@@ -241,7 +248,8 @@ func addPlacement(ctx context.Context, mgr manager.Manager, deps controller.Deps
 	return placements.Register(ctx, mgr)
 }
 
-// addAudit adds the deletion of old AuditEntries and returns their writer, which is nil if their kind is not served.
+// addAudit adds the deletion of old AuditEntries and returns their writer. The writer is nil if the
+// API server does not serve the kind.
 func addAudit(ctx context.Context, mgr manager.Manager, deps controller.Deps, policies *admission.Checker) (*audit.Writer, error) {
 	if served, err := serves(ctx, mgr, musterv1alpha1.GroupVersion.WithKind("AuditEntry"), "No AuditEntries"); err != nil || !served {
 		return nil, err
@@ -249,7 +257,7 @@ func addAudit(ctx context.Context, mgr manager.Manager, deps controller.Deps, po
 	return &audit.Writer{Client: deps.Client, Clock: deps.Clock, Config: deps.Config, Policies: policies}, audit.New(deps).Register(mgr)
 }
 
-// addInventory adds the inventory if its kind is served.
+// addInventory adds the inventory if the API server serves its kind.
 func addInventory(ctx context.Context, mgr manager.Manager, deps controller.Deps) error {
 	if served, err := serves(ctx, mgr, inventoryv1alpha1.GroupVersion.WithKind("ClusterProfile"), "No inventory"); err != nil || !served {
 		return err
@@ -257,7 +265,8 @@ func addInventory(ctx context.Context, mgr manager.Manager, deps controller.Deps
 	return inventory.New(deps).Register(ctx, mgr)
 }
 
-// addImporter adds manager-initiated registration, with a cache of its own for Secrets that are not the hub's.
+// addImporter adds manager-initiated registration, with a cache of its own for Secrets of other
+// owners.
 func addImporter(ctx context.Context, mgr manager.Manager, deps controller.Deps) error {
 	secrets, err := importer.NewSecretCache(ctx, mgr)
 	if err != nil {
@@ -266,7 +275,8 @@ func addImporter(ctx context.Context, mgr manager.Manager, deps controller.Deps)
 	return importer.New(importer.Deps{Deps: deps, Secrets: secrets, Hub: mgr.GetConfig()}).Register(ctx, mgr)
 }
 
-// requireCRDs says what to do where the kinds of the fleet are not served.
+// requireCRDs returns an error with the remedy if the API server does not serve a kind of the
+// fleet.
 func requireCRDs(mapper meta.RESTMapper) error {
 	for _, gvk := range []schema.GroupVersionKind{
 		fleet.GroupVersion.WithKind("Bundle"),
@@ -311,7 +321,7 @@ func requireCRDs(mapper meta.RESTMapper) error {
 	return nil
 }
 
-// serves says whether the hub cluster has a kind without which the hub runs as well, and in the log what it means if not.
+// serves reports whether the hub cluster serves an optional kind, and logs the consequence if not.
 func serves(ctx context.Context, mgr manager.Manager, gvk schema.GroupVersionKind, without string) (bool, error) {
 	_, err := mgr.GetRESTMapper().RESTMapping(gvk.GroupKind(), gvk.Version)
 	if meta.IsNoMatchError(err) {

@@ -13,17 +13,20 @@ import (
 	"github.com/muster-fleet/muster/internal/naming"
 )
 
-// Election says how soon a replica takes the place of a leader that is gone. The times are those of client-go's package leaderelection.
+// Election holds the times of a leader election, as in client-go's package leaderelection.
 type Election struct {
-	// LeaseDuration is for how long nobody else leads after the leader has renewed its Lease.
+	// LeaseDuration is the time after the leader's last renewal of its Lease during which no other
+	// replica leads.
 	LeaseDuration time.Duration
-	// RenewDeadline is for how long a leader tries to renew its Lease before it ends, so that no other leads beside it.
+	// RenewDeadline bounds a leader's attempts to renew its Lease. Then the leader ends, so that no
+	// other leads beside it.
 	RenewDeadline time.Duration
-	// RetryPeriod is how often the leader renews its Lease, and the others look at it.
+	// RetryPeriod is the interval between the leader's renewals, and between the other replicas'
+	// checks of the Lease.
 	RetryPeriod time.Duration
 }
 
-// validate says what of an election could leave two leaders, or none.
+// validate returns an error if the times could leave two leaders, or none.
 func (e Election) validate() error {
 	jittered := time.Duration(leaderelection.JitterFactor * float64(e.RetryPeriod))
 	switch {
@@ -39,9 +42,10 @@ func (e Election) validate() error {
 	return nil
 }
 
-// holder is under which name a Pod leads; empty outside of one. A container that is started again in its Pod bears the name of the one before
-// it, and goes on at once as the leader that it was. That is safe because the kubelet starts it only after all processes of the one before have
-// ended, and no other Pod ever has this UID, also if it has the name.
+// holder returns the name under which a Pod leads; empty outside of one. A restarted container has
+// the name of the previous one in its Pod, and continues at once as the leader. That is safe
+// because the kubelet starts it only after all processes of the previous one have ended. No other
+// Pod ever has this UID, even one of the same name.
 func holder(podName, podUID string) string {
 	if podName == "" || podUID == "" {
 		return ""
@@ -49,9 +53,9 @@ func holder(podName, podUID string) string {
 	return podName + "_" + podUID
 }
 
-// lock is the Lease for a holder, each call for which gets half of the time within which a leader has to renew it.
+// lock returns the Lease lock of a holder. Each call for it may take half of the renew deadline.
 func lock(config *rest.Config, namespace, holder string, renewDeadline time.Duration) (resourcelock.Interface, error) {
-	config = rest.AddUserAgent(rest.CopyConfig(config), "leader-election") // else everything that the hub asks, and each watch, would end after that time
+	config = rest.AddUserAgent(rest.CopyConfig(config), "leader-election") // without a copy, each request and each watch of the hub would time out
 	config.Timeout = renewDeadline / 2
 	leases, err := coordinationclient.NewForConfig(config)
 	if err != nil {
