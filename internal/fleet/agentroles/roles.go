@@ -1,4 +1,5 @@
-// Package agentroles has the ClusterRoles that the identities of members are bound to, and finds those that stand in their way.
+// Package agentroles holds the ClusterRoles for the identities of members, and finds foreign
+// ClusterRoles of the same names.
 package agentroles
 
 import (
@@ -16,7 +17,7 @@ import (
 	"github.com/muster-fleet/muster/internal/kube"
 )
 
-// The names of the ClusterRoles that members are bound to.
+// The names of the ClusterRoles for members.
 const (
 	MemberRole           = "muster-member"
 	SelfRenewalRole      = "muster-member-renewal"
@@ -29,7 +30,7 @@ const ContentRole = "fleet-content"
 //go:embed rbac/*.yaml
 var rbacFS embed.FS
 
-// ClusterRoles returns what identities of members may be bound to; the hub applies them when it starts.
+// ClusterRoles returns the roles for identities of members; the hub applies them at its start.
 func ClusterRoles() ([]client.Object, error) {
 	entries, err := rbacFS.ReadDir("rbac")
 	if err != nil {
@@ -51,19 +52,20 @@ func ClusterRoles() ([]client.Object, error) {
 	return roles, nil
 }
 
-// rancherBootstrap is the set in which Rancher Fleet's hub applies the ClusterRoles of its agents.
+// rancherBootstrap is the object set of the ClusterRoles that Rancher Fleet's hub applies for its
+// agents.
 const rancherBootstrap = "fleet-bootstrap-data"
 
-// RolesThere are the ClusterRoles that have a name of the hub's and that the hub did not create.
+// RolesThere holds the existing ClusterRoles with the name of a hub's role and another creator.
 type RolesThere struct {
-	// Theirs are those of Rancher Fleet's hub, which the hub takes over.
+	// Theirs are the roles of Rancher Fleet's hub; the hub takes them over.
 	Theirs []client.Object
-	// Foreign are the names of all others, which keep the hub from creating its own.
+	// Foreign holds the names of all others. They prevent the hub from creating its own.
 	Foreign []string
 }
 
-// FindRoles reads the ClusterRoles that the hub did not create. A name alone proves nothing: Rancher Fleet's hub marks its
-// own. The objects are unstructured, so that they are read from the API server and not from a cache.
+// FindRoles reads the ClusterRoles of other creators. A name alone proves nothing: Rancher Fleet's
+// hub marks its own. The objects are unstructured, so the reader bypasses the cache.
 func FindRoles(ctx context.Context, reader client.Reader) (there RolesThere, err error) {
 	roles, err := ClusterRoles()
 	if err != nil {
@@ -86,8 +88,8 @@ func FindRoles(ctx context.Context, reader client.Reader) (there RolesThere, err
 	return there, nil
 }
 
-// TakeOver marks which of the hub's roles take the place of Rancher Fleet's: an object with the UID of one that exists is
-// applied over it, and over none that was made anew under its name.
+// TakeOver marks the hub's roles that replace Rancher Fleet's. The hub applies a role with the UID
+// of an existing role over that role, and never over one re-created under its name.
 func (r RolesThere) TakeOver(roles []client.Object) {
 	for _, theirs := range r.Theirs {
 		for _, role := range roles {
