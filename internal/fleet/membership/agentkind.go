@@ -2,26 +2,26 @@ package membership
 
 import "sigs.k8s.io/controller-runtime/pkg/client"
 
-// AgentKind is the kind of agent that an identity was issued to.
+// AgentKind is the kind of agent that received an identity.
 type AgentKind string
 
 // The kinds of agents.
 const (
-	// Native agents are Muster's own: they beat through a Lease and report.
+	// Native agents are Muster's own: they send heartbeats through a Lease and write a report.
 	Native AgentKind = "native"
 	// Legacy agents are unmodified Rancher Fleet agents.
 	Legacy AgentKind = "legacy"
 )
 
 const (
-	// AnnotationAgent on a member's ServiceAccount is the kind of agent to which the account was issued.
+	// AnnotationAgent on a member's ServiceAccount is the kind of agent that received the account.
 	AnnotationAgent = "muster/agent"
-	// AnnotationActing on the ServiceAccount of a Rancher Fleet agent is the kind of agent that acts with the account since an agent of Muster has
-	// taken over its credential.
+	// AnnotationActing is on the ServiceAccount of a Rancher Fleet agent whose credential an agent of
+	// Muster's has taken over. Its value is the kind of the acting agent.
 	AnnotationActing = "muster/acting-agent"
 )
 
-// KindOf returns which kind of agent acts with a member's ServiceAccount.
+// KindOf returns the kind of agent that acts with a member's ServiceAccount.
 func KindOf(account client.Object) AgentKind {
 	if Shared(account) {
 		return AgentKind(account.GetAnnotations()[AnnotationActing])
@@ -29,13 +29,14 @@ func KindOf(account client.Object) AgentKind {
 	return IssuedTo(account)
 }
 
-// IssuedTo returns to which kind of agent a member's ServiceAccount was issued; "" if it is no member's.
+// IssuedTo returns the kind of agent that received a member's ServiceAccount; "" if the account is
+// no member's.
 func IssuedTo(account client.Object) AgentKind {
 	return AgentKind(account.GetAnnotations()[AnnotationAgent])
 }
 
-// Shared returns whether an agent of Muster has taken over the credential of a Rancher Fleet agent. The credential never expires, so that either
-// agent may act with it from then on.
+// Shared reports whether an agent of Muster's has taken over the credential of a Rancher Fleet
+// agent. The credential never expires, so either agent may act with it from then on.
 func Shared(account client.Object) bool {
 	return IssuedTo(account) == Legacy && account.GetAnnotations()[AnnotationActing] != ""
 }

@@ -10,8 +10,9 @@ import (
 // ReasonApprovalRequired is why nothing is delivered to a Cluster that nobody has approved.
 const ReasonApprovalRequired = "ApprovalRequired"
 
-// AwaitsApproval returns whether nothing but its own agent may be delivered to a Cluster, because nobody has approved it. The controller of Clusters
-// decides that, and shows it not later than the namespace without which nothing is delivered.
+// AwaitsApproval reports whether a Cluster waits for approval, so that the hub delivers nothing but
+// its own agent. The controller of Clusters decides that. It shows the decision no later than the
+// namespace, and without a namespace there are no deliveries.
 func AwaitsApproval(cluster *fleet.Cluster) bool {
 	approved := kube.FindCondition(cluster.Status.Conditions, fleet.ConditionDeliveryApproved)
 	return approved != nil && approved.Status == corev1.ConditionFalse

@@ -1,7 +1,8 @@
-// Package membership is what the hub and the user interfaces share about a Cluster or MemberCluster: its status in the same
-// words for both, its epoch, and the name of its member namespace.
+// Package membership holds the knowledge about a Cluster or MemberCluster shared by the hub and the
+// user interfaces. That is its status in the same words for both, its epoch, and the name of its
+// member namespace.
 //
-// It reads objects, and writes none.
+// Membership reads objects, and writes none.
 package membership
 
 import (
@@ -18,16 +19,16 @@ import (
 	"github.com/muster-fleet/muster/internal/naming"
 )
 
-// Revoked returns whether the access of a record's member is revoked. A value that somebody misspelled revokes, too.
+// Revoked reports whether a member's access is revoked. A misspelled value revokes, too.
 func Revoked(record client.Object) bool {
 	value, set := record.GetAnnotations()[clusterv1beta1.AnnotationRevoked]
 	return set && value != strconv.FormatBool(false)
 }
 
-// MaxEpoch is the largest epoch that the hub counts to. A record has a larger one only if somebody else has written it.
+// MaxEpoch is the largest epoch that the hub counts to. Only another writer can set a larger one.
 const MaxEpoch = 1 << 30
 
-// Epoch is how often the member of a record was revoked.
+// Epoch returns the number of revocations of a member.
 func Epoch(record client.Object) int {
 	epoch, err := strconv.Atoi(record.GetAnnotations()[clusterv1beta1.AnnotationMemberEpoch])
 	if err != nil || epoch < 0 {
@@ -36,13 +37,13 @@ func Epoch(record client.Object) int {
 	return epoch
 }
 
-// Countable reports whether the epoch of a record can be counted further, so that the next one has another namespace.
+// Countable reports whether the epoch can increase, so that the next one has another namespace.
 func Countable(record client.Object) bool { return Epoch(record) < MaxEpoch }
 
 // Epochs lists epochs, separated by commas.
 type Epochs string
 
-// LongDigests returns the epochs of a record in which the member namespace has a name with a long digest.
+// LongDigests returns the epochs whose member namespace has a name with a long digest.
 func LongDigests(record client.Object) Epochs {
 	return Epochs(record.GetAnnotations()[clusterv1beta1.AnnotationLongDigests])
 }
@@ -57,7 +58,8 @@ func Namespace(record client.Object) string {
 	return NamespaceAt(record.GetNamespace(), record.GetName(), Epoch(record), LongDigests(record))
 }
 
-// NamespaceAt returns the name of the member namespace in an epoch. A MemberCluster has no workspace.
+// NamespaceAt returns the name of the member namespace in an epoch. A MemberCluster has no
+// workspace.
 func NamespaceAt(workspace, name string, epoch int, long Epochs) string {
 	switch {
 	case workspace == "":
@@ -68,8 +70,9 @@ func NamespaceAt(workspace, name string, epoch int, long Epochs) string {
 	return naming.MemberNamespaceAt(epoch, workspace, name)
 }
 
-// DeliveryNamespace is the member namespace of a Cluster; "" while the hub has not created it, and after a revocation while no agent has registered. The
-// name is derived and status.namespace only shows that the namespace may be used, because an agent of Rancher Fleet may write the status.
+// DeliveryNamespace returns the member namespace of a Cluster; "" before the hub has created it,
+// and after a revocation until an agent registers. The name is derived, because an agent of Rancher
+// Fleet may write the status. status.namespace only shows that the namespace is ready.
 func DeliveryNamespace(cluster *fleet.Cluster) string {
 	if cluster.Status.Namespace == "" {
 		return ""
@@ -77,8 +80,9 @@ func DeliveryNamespace(cluster *fleet.Cluster) string {
 	return Namespace(cluster)
 }
 
-// ClientID is what an agent must present to become a Cluster: spec.clientID, else, if the hub itself installs the agent, the UID of the record, so that
-// the hub need not write into the spec. Without either no agent matches.
+// ClientID returns the ID that an agent must present to become a Cluster. It is spec.clientID, else
+// the UID of the Cluster if the hub itself installs the agent. The hub then need not write into the
+// spec. Without either no agent matches.
 func ClientID(cluster *fleet.Cluster) string {
 	if cluster.Spec.ClientID == "" && cluster.Spec.KubeConfigSecret != "" {
 		return string(cluster.UID)
@@ -86,11 +90,11 @@ func ClientID(cluster *fleet.Cluster) string {
 	return cluster.Spec.ClientID
 }
 
-// AnnotationRecordUID on a member namespace is the UID of the Cluster or MemberCluster that the hub created it for.
+// AnnotationRecordUID on a member namespace is the UID of its Cluster or MemberCluster.
 const AnnotationRecordUID = "muster/record-uid"
 
-// RecordOf leads from an object in a member namespace, or from the namespace itself, to the Cluster. Objects of a MemberCluster have an owner reference
-// instead.
+// RecordOf returns the Cluster of an object in a member namespace, or of the namespace itself.
+// Objects of a MemberCluster have an owner reference instead.
 func RecordOf(o client.Object) (types.NamespacedName, bool) {
 	key := types.NamespacedName{
 		Namespace: o.GetAnnotations()[fleet.AnnotationClusterNamespace],
@@ -99,8 +103,9 @@ func RecordOf(o client.Object) (types.NamespacedName, bool) {
 	return key, key.Name != "" && key.Namespace != ""
 }
 
-// HasNamespace reports whether a namespace says that the hub created it for this Cluster or MemberCluster. The UID in its
-// annotation or owner reference decides; a namespace of an earlier version of the hub has neither and names the Cluster.
+// HasNamespace reports whether a namespace shows that the hub created it for this Cluster or
+// MemberCluster. The UID in its annotation or owner reference decides. A namespace of an earlier
+// version of the hub has neither and names the Cluster.
 func HasNamespace(record, namespace client.Object) bool {
 	if uid, marked := namespace.GetAnnotations()[AnnotationRecordUID]; marked {
 		return types.UID(uid) == record.GetUID()

@@ -38,48 +38,52 @@ const (
 	joinedMessage  = "the cluster has joined the fleet"
 )
 
-// AgentState is what the record of a member says of the member's agent.
+// AgentState is the state of a member's agent according to the membership object.
 type AgentState string
 
 // The states of an agent.
 const (
-	// AgentUnknown: the controller of the record has not observed the member yet.
+	// AgentUnknown: the controller of the membership object has not observed the member yet.
 	AgentUnknown AgentState = ""
-	// AgentAwaited: no agent has ever sent a heartbeat, and nothing keeps one from doing so.
+	// AgentAwaited: no agent has ever sent a heartbeat, and nothing prevents it.
 	AgentAwaited AgentState = "Awaited"
-	// AgentAbsent: no agent has ever sent a heartbeat, and the message of the status says what keeps it from doing so.
+	// AgentAbsent: no agent has ever sent a heartbeat, and the message of the status gives the cause.
 	AgentAbsent AgentState = "Absent"
 	AgentOnline AgentState = "Online"
-	// AgentUnhealthy: the agent is online and says that the API server of its cluster is not well.
+	// AgentUnhealthy: the agent is online and reports an unhealthy API server of its cluster.
 	AgentUnhealthy AgentState = "Unhealthy"
 	AgentLost      AgentState = "Lost"
-	// AgentLeft: the agent has left without being asked to, or a MemberCluster's as asked.
+	// AgentLeft: the agent has left without a request or, on a MemberCluster, after one.
 	AgentLeft AgentState = "Left"
-	// AgentRevoked: the identity of an agent that had joined is gone, or the record is revoked.
+	// AgentRevoked: the identity of a joined agent is gone, or the membership object is revoked.
 	AgentRevoked AgentState = "Revoked"
-	// AgentWithoutNamespace: the namespace of a member that had joined is being deleted, or is somebody else's.
+	// AgentWithoutNamespace: the namespace of a joined member is terminating, or belongs to another
+	// owner.
 	AgentWithoutNamespace AgentState = "WithoutNamespace"
 )
 
-// Revoking is the message about a revoked member of whose access something is left.
+// Revoking returns the message about a revoked member with remaining access.
 func Revoking(left string) string {
 	return fmt.Sprintf("revoked by annotation %s, and not ended yet: %s is left, which the hub did not make or may not delete: "+
 		"delete it; the hub looks again within 30 s", clusterv1beta1.AnnotationRevoked, left)
 }
 
-// Status is what a record says of its member, in the same words for both kinds of record.
+// Status is the state of a member according to its membership object, in the same words for a
+// Cluster and a MemberCluster.
 type Status struct {
 	Agent AgentState
-	// Ready says whether the record is ready: the agent is online, and on a Cluster everything is deployed.
+	// Ready reports whether the agent is online and, on a Cluster, everything is deployed.
 	Ready bool
-	// Reason and Message are those of the condition that says so.
+	// Reason and Message come from the condition behind Ready.
 	Reason, Message string
-	// Joined and Healthy are conditions without a type; their status is empty if the record says nothing.
+	// Joined and Healthy are conditions without a type; their status is empty if the membership object
+	// has no such information.
 	Joined, Healthy metav1.Condition
 }
 
-// ClusterStatus reads the status of a Cluster, whose condition Ready is about its agent and, while that is online, about what is delivered to it.
-// The agent's word on its API server is in the report, which may be nil.
+// ClusterStatus reads the status of a Cluster. Its condition Ready is about the agent and, while
+// the agent is online, about deliveries. The agent's report, which may be nil, shows the health of
+// its API server.
 func ClusterStatus(record *fleet.ClusterStatus, report *clusterv1beta1.InternalMemberCluster) Status {
 	ready := kube.FindCondition(record.Conditions, fleet.ConditionReady)
 	if ready == nil {
@@ -141,7 +145,7 @@ func MemberClusterStatus(record *clusterv1beta1.MemberClusterStatus) (s Status) 
 	}
 	s.Ready, s.Reason, s.Message = healthy.Status == metav1.ConditionTrue, healthy.Reason, healthy.Message
 	s.Healthy = metav1.Condition{Status: healthy.Status, Reason: healthy.Reason, Message: healthy.Message}
-	switch { // silence says nothing of the control plane
+	switch { // missing heartbeats prove nothing about the control plane
 	case s.Ready:
 		s.Healthy.Reason, s.Healthy.Message = reasonAgentHealthy, healthyMessage
 	case healthy.Reason == ReasonAgentLost:
