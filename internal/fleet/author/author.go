@@ -1,17 +1,18 @@
-// Package author reads who last changed the spec or data of an object, as an admission policy of the hub's chart records it.
+// Package author reads the last author of an object's spec or data, written by an admission policy
+// of the hub's chart.
 package author
 
 import "strings"
 
-// The annotations in which the admission policy records an author.
+// The annotations of an author, written by the admission policy.
 const (
 	// AnnotationName is the author's user name.
 	AnnotationName = "muster/author"
-	// AnnotationGroups are his groups, one per line.
+	// AnnotationGroups holds the author's groups, one per line.
 	AnnotationGroups = "muster/author-groups"
 )
 
-// The groups that Kubernetes gives everybody, and service accounts.
+// The groups assigned by Kubernetes to all users, and to service accounts.
 const (
 	groupAuthenticated   = "system:authenticated"
 	groupServiceAccounts = "system:serviceaccounts"
@@ -22,9 +23,9 @@ const (
 // Author is the user who last changed the spec of a placement or an override, or the data of an
 // envelope.
 type Author struct {
-	// Name is his user name.
+	// Name is the user name.
 	Name string
-	// groups, one per line: a string, so that authors can be compared.
+	// groups, one per line: a string makes authors comparable.
 	groups string
 }
 
@@ -37,7 +38,7 @@ func Of(annotations map[string]string) (Author, bool) {
 	return a, a.Name != ""
 }
 
-// impliedGroups are the groups of a user that follow from the name.
+// impliedGroups returns the groups implied by a user name.
 func impliedGroups(name string) []string {
 	if name == userAnonymous {
 		return nil
@@ -49,7 +50,7 @@ func impliedGroups(name string) []string {
 	return []string{groupAuthenticated}
 }
 
-// Groups are the groups of the author.
+// Groups returns the groups of the author.
 func (a Author) Groups() []string {
 	if a.groups == "" {
 		return nil
