@@ -1,5 +1,5 @@
-// Package bootstrap has the values with which an agent registers: the values Secret of a token, and part of the values of the
-// chart fleet-agent.
+// Package bootstrap holds the values for the registration of an agent. They are in the values
+// Secret of a token, and in a part of the values of the chart fleet-agent.
 package bootstrap
 
 import (
@@ -7,7 +7,8 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// Bootstrap is what an agent needs to register: where, and with which token. The values Secret of a token has nothing else.
+// Bootstrap holds the address and the token for a registration. The values Secret of a token has
+// nothing else.
 type Bootstrap struct {
 	APIServerURL                string `json:"apiServerURL"`
 	APIServerCA                 string `json:"apiServerCA"`
@@ -15,14 +16,16 @@ type Bootstrap struct {
 	TokenName                   string `json:"tokenName,omitempty"`
 	ClusterNamespace            string `json:"clusterNamespace,omitempty"`
 	SystemRegistrationNamespace string `json:"systemRegistrationNamespace,omitempty"`
-	// Internal is nil if the agent's namespace is the usual one. Values has a field of that name, which takes precedence.
+	// Internal is nil if the agent's namespace is the usual one. Values has a field of the same name
+	// with precedence.
 	Internal *Internal `json:"internal,omitempty"`
 }
 
 // ValuesKey is the key of a values Secret.
 const ValuesKey = "values"
 
-// ReadBootstrap returns what a values Secret says; empty if the Secret was edited by hand so that it cannot be decoded.
+// ReadBootstrap returns the content of a values Secret; empty if a manual edit has made the Secret
+// undecodable.
 func ReadBootstrap(secret *corev1.Secret) Bootstrap {
 	var b Bootstrap
 	if err := yaml.Unmarshal(secret.Data[ValuesKey], &b); err != nil {
@@ -31,7 +34,7 @@ func ReadBootstrap(secret *corev1.Secret) Bootstrap {
 	return b
 }
 
-// Internal are values that no user sets.
+// Internal holds values not meant for users.
 type Internal struct {
 	SystemNamespace string `json:"systemNamespace"`
 	Generation      string `json:"generation,omitempty"`
