@@ -19,16 +19,16 @@ import (
 	"github.com/muster-fleet/muster/internal/kube"
 )
 
-// observation is what was observed, and what actions need besides.
+// observation holds the inputs of a decision, and the further inputs of actions.
 type observation struct {
 	observed
-	// settings are those of the decision.
+	// settings are the settings behind the decision.
 	settings settings.Config
 	known    *known
 	account  *corev1.ServiceAccount // nil if absent
 	secret   *metav1.ObjectMeta     // nil if absent
-	token    string                 // the credential in the values Secret, if that was read
-	values   string                 // what the Secret should hold, without the credential
+	token    string                 // the credential in the values Secret, if the hub has read it
+	values   string                 // the desired content of the Secret, without the credential
 }
 
 func (c *Controller) observe(ctx context.Context, token *fleet.ClusterRegistrationToken, now time.Time) (o observation, err error) {
@@ -66,7 +66,7 @@ func (c *Controller) observeAccount(ctx context.Context, token *fleet.ClusterReg
 		o.account = &corev1.ServiceAccount{ObjectMeta: cached.ObjectMeta}
 		return nil
 	}
-	if o.known.claims.AccountUID == "" { // this process has made none
+	if o.known.claims.AccountUID == "" { // this process has created none
 		return nil
 	}
 	found, err := c.read(ctx, account)
@@ -76,8 +76,8 @@ func (c *Controller) observeAccount(ctx context.Context, token *fleet.ClusterReg
 	return err
 }
 
-// observeSecret observes the values Secret and the credential in it. One that is not in the cache may be somebody else's, which matters while the token
-// hands out anything.
+// observeSecret observes the values Secret and its credential. A Secret missing from the cache may
+// belong to another owner. That matters while the token hands out a credential.
 func (c *Controller) observeSecret(ctx context.Context, token *fleet.ClusterRegistrationToken, o *observation, now time.Time) error {
 	cached, err := c.cached(ctx, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: token.Namespace, Name: token.Name}})
 	if err != nil {
@@ -96,7 +96,8 @@ func (c *Controller) observeSecret(ctx context.Context, token *fleet.ClusterRegi
 		}
 	}
 	o.foreignSecret = k.foreign
-	// A credential of another kind than the TTL asks for is replaced, as after an edit of the TTL.
+	// A credential of another kind than the TTL requires is replaced, for example after an edit of the
+	// TTL.
 	if k.foreign || o.account == nil || k.claims.Subject == "" || k.claims.AccountUID != string(o.account.UID) || k.claims.Lasting() != (o.ttl <= 0) {
 		return nil
 	}
@@ -107,11 +108,13 @@ func (c *Controller) observeSecret(ctx context.Context, token *fleet.ClusterRegi
 	return nil
 }
 
-// provide makes the account, its rights and the values Secret. The result is true until Kubernetes has issued the account's token.
+// provide creates the account, its rights and the values Secret. The result is true until
+// Kubernetes has issued the account's token.
 func (c *Controller) provide(ctx context.Context, token *fleet.ClusterRegistrationToken, o *observation, d decision) (bool, error) {
 	account := desiredAccount(token)
 	if d.issue {
-		// First, because Kubernetes takes a moment to notice a new right, which the other writes fill.
+		// First, because Kubernetes takes a moment to notice a new right; the other writes fill that
+		// moment.
 		missing, err := kube.Missing(ctx, c.Client, kube.MetadataOf(c.Client.Scheme()), membernamespace.TokenIssuer(token.Namespace, c.SystemNamespace))
 		if err := errors.Join(err, kube.Ensure(ctx, c.Client, missing...)); err != nil {
 			return false, err
@@ -151,8 +154,9 @@ func (c *Controller) provide(ctx context.Context, token *fleet.ClusterRegistrati
 	return false, nil
 }
 
-// issue returns a credential of the account that expires at the given time. If that is zero, the credential lasts, and may be "" until Kubernetes has
-// issued it, which wakes this controller.
+// issue returns a credential of the account that expires at the given time. With a zero time the
+// credential lasts. It is then "" until Kubernetes has issued it, and the event triggers another
+// reconcile.
 func (c *Controller) issue(ctx context.Context, token *fleet.ClusterRegistrationToken, account *corev1.ServiceAccount, expires time.Time) (string, error) {
 	if !expires.IsZero() {
 		return kube.RequestToken(ctx, c.Client.SubResource("token"), account, expires.Sub(c.Clock.Now()))
@@ -161,7 +165,8 @@ func (c *Controller) issue(ctx context.Context, token *fleet.ClusterRegistration
 	return bearer, err
 }
 
-// endLasting deletes what a lasting credential ends with when the token has got a TTL: else it would go on until a hub that runs deletes the account.
+// endLasting deletes the Secrets of a lasting credential after the token has got a TTL. Otherwise
+// the credential would stay valid until a running hub deletes the account.
 func (c *Controller) endLasting(ctx context.Context, token *fleet.ClusterRegistrationToken, account *corev1.ServiceAccount, o *observation) error {
 	if o.expires().IsZero() || o.known.claims.Subject == "" || !o.known.claims.Lasting() {
 		return nil
@@ -170,7 +175,7 @@ func (c *Controller) endLasting(ctx context.Context, token *fleet.ClusterRegistr
 	return kube.Delete(ctx, c.Client, bound, filled)
 }
 
-// withdraw deletes the account, and with it every credential that was issued.
+// withdraw deletes the account, and with it every issued credential.
 func (c *Controller) withdraw(ctx context.Context, token *fleet.ClusterRegistrationToken, o observation) error {
 	role, binding := desiredAccess(token)
 	objects := []client.Object{}
@@ -185,7 +190,7 @@ func (c *Controller) withdraw(ctx context.Context, token *fleet.ClusterRegistrat
 	return kube.Delete(ctx, c.Client, objects...)
 }
 
-// count enters in the status of a token what it has registered.
+// count writes the number of registrations into the status of a token.
 func count(token *fleet.ClusterRegistrationToken, registrations []fleet.ClusterRegistration) {
 	status := &token.Status
 	clusters := map[string]bool{} // a cluster that registered again counts once

@@ -1,9 +1,10 @@
-// Package token answers a ClusterRegistrationToken with an identity that may only ask to register, and with the values.yaml that
-// carries its credential to new clusters.
+// Package token gives a ClusterRegistrationToken an identity that may only create registration
+// requests, and the values.yaml with its credential for new clusters.
 //
-// It owns the ServiceAccount, Role, RoleBinding and Secrets of a token, all in the workspace, and is the only writer of the token's
-// status. Its invariant: a token with a TTL hands out only credentials that end with it by themselves, even while no hub is
-// running. (Kubernetes issues none shorter than ten minutes; for a shorter TTL the hub ends the account on time.)
+// Token owns the ServiceAccount, Role, RoleBinding and Secrets of a token, all in the workspace,
+// and is the only writer of the token's status. Its invariant: a token with a TTL hands out only
+// credentials that expire with it, even while no hub is running. (Kubernetes issues none shorter
+// than ten minutes; for a shorter TTL the hub deletes the account on time.)
 package token
 
 import (
@@ -32,9 +33,10 @@ import (
 const (
 	// indexToken finds granted registrations by their token.
 	indexToken = "token.registrationToken"
-	// countDelay is between two counts of the registrations of a token.
+	// countDelay separates two counts of the registrations of a token.
 	countDelay = 10 * time.Second
-	// workers is how many tokens are made at once: each takes a dozen requests one after the other, and every import needs one.
+	// workers is the number of concurrent reconciles: each token takes a dozen requests one after the
+	// other, and every import needs a token.
 	workers = 5
 )
 
@@ -42,14 +44,14 @@ const (
 type Controller struct {
 	controller.Deps
 	expected kube.Expectations
-	// expressions are those of tokens with approval CEL.
+	// expressions holds the expressions of tokens with approval CEL.
 	expressions *expression.Cache
 	lasting     *longlived.Issuer
-	// known is by the key of a token.
+	// known holds a known per token, by key.
 	known sync.Map
 }
 
-// New returns a controller, which fills the cache of expressions.
+// New returns a controller. It fills the cache of expressions.
 func New(deps controller.Deps, expressions *expression.Cache, issuer *longlived.Issuer) *Controller {
 	return &Controller{Deps: deps, expected: kube.Expectations{Clock: deps.Clock}, expressions: expressions, lasting: issuer}
 }
@@ -93,7 +95,7 @@ func (c *Controller) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 		return ctrl.Result{}, nil
 	}
 	if wait := c.expected.Await(request.NamespacedName, &token); wait > 0 {
-		return ctrl.Result{RequeueAfter: wait}, nil // the cache wakes it earlier
+		return ctrl.Result{RequeueAfter: wait}, nil // the cache enqueues it earlier
 	}
 	now := c.Clock.Now()
 	o, err := c.observe(ctx, &token, now)
@@ -126,7 +128,7 @@ func (c *Controller) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	return kube.At(decided.wake, now), nil
 }
 
-// toToken maps an object that belongs to a token to the token.
+// toToken maps an object of a token to the token.
 func toToken(_ context.Context, o client.Object) []reconcile.Request {
 	name := o.GetAnnotations()[annotationToken]
 	if name == "" {
@@ -135,7 +137,8 @@ func toToken(_ context.Context, o client.Object) []reconcile.Request {
 	return []reconcile.Request{{NamespacedName: types.NamespacedName{Namespace: o.GetNamespace(), Name: name}}}
 }
 
-// onRegistration wakes the token of a registration that was granted, or is gone after that. The delay makes one count of hundreds of joins.
+// onRegistration enqueues the token of a registration after its grant, or after the deletion of a
+// granted one. The delay combines hundreds of joins into one count.
 func onRegistration(_ context.Context, before, after *fleet.ClusterRegistration, q controller.Queue) {
 	r := after
 	switch {

@@ -17,8 +17,9 @@ import (
 	"github.com/muster-fleet/muster/internal/kube"
 )
 
-// known is what this process knows of the objects of a token beyond their metadata, which is all that the cache has. An object is read only if the cache
-// shows another version than the one that was last read or written.
+// known holds this process's knowledge of the objects of a token beyond their metadata; the cache
+// holds only metadata. The hub reads an object again only if the cache shows another version than
+// the last one read or written.
 type known struct {
 	// token is the UID of the token.
 	token types.UID
@@ -26,12 +27,13 @@ type known struct {
 	secret, role, binding string
 	// foreign: the Secret is not the hub's.
 	foreign bool
-	// claims are those of the credential in the Secret, values the rest of what it holds as the hub renders it; "" if it holds something else.
+	// claims are the claims of the credential in the Secret. values is the rest of its content as the
+	// hub renders it; "" if the content differs.
 	claims credential.Claims
 	values string
 }
 
-// knownOf returns what is known of a token. One token is never reconciled twice at the same time.
+// knownOf returns the known of a token. Two reconciles of one token never overlap.
 func (c *Controller) knownOf(token *fleet.ClusterRegistrationToken) *known {
 	key := client.ObjectKeyFromObject(token)
 	if entry, ok := c.known.Load(key); ok && entry.(*known).token == token.UID {
@@ -55,7 +57,7 @@ func (c *Controller) cached(ctx context.Context, object client.Object) (*metav1.
 	return have, nil
 }
 
-// read reads an object from the API server, and returns whether it exists.
+// read reads an object from the API server, and reports whether it exists.
 func (c *Controller) read(ctx context.Context, into client.Object) (bool, error) {
 	err := c.Live.Get(ctx, client.ObjectKeyFromObject(into), into)
 	if apierrors.IsNotFound(err) {
@@ -67,7 +69,7 @@ func (c *Controller) read(ctx context.Context, into client.Object) (bool, error)
 	return true, nil
 }
 
-// readSecret reads the values Secret and notes what it holds. It returns the credential in it.
+// readSecret reads the values Secret and notes its content. It returns the credential in it.
 func (c *Controller) readSecret(ctx context.Context, token *fleet.ClusterRegistrationToken, o *observation, k *known) (bearer string, err error) {
 	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: token.Namespace, Name: token.Name}}
 	found, err := c.read(ctx, secret)
@@ -88,7 +90,8 @@ func (c *Controller) readSecret(ctx context.Context, token *fleet.ClusterRegistr
 	return bearer, nil
 }
 
-// ensureAccess makes the rights of the account if they are missing or were changed, also by an earlier version of the hub.
+// ensureAccess creates the rights of the account if they are missing or differ, even by an earlier
+// version of the hub.
 func (c *Controller) ensureAccess(ctx context.Context, token *fleet.ClusterRegistrationToken, k *known) error {
 	role, binding := desiredAccess(token)
 	haveRole, haveBinding := &rbacv1.Role{}, &rbacv1.RoleBinding{}
@@ -98,7 +101,8 @@ func (c *Controller) ensureAccess(ctx context.Context, token *fleet.ClusterRegis
 	return c.ensure(ctx, binding, haveBinding, &k.binding, func() bool { return equality.Semantic.DeepEqual(haveBinding.Subjects, binding.Subjects) })
 }
 
-// ensure writes an object unless it is as desired, by the version that is known to be or by what equal says when the object was read.
+// ensure writes an object unless it is as desired. Either its version is the known one, or equal
+// returns true after a read.
 func (c *Controller) ensure(ctx context.Context, desired, have client.Object, version *string, equal func() bool) error {
 	cached, err := c.cached(ctx, desired)
 	if err != nil || cached != nil && cached.ResourceVersion == *version {
@@ -121,7 +125,7 @@ func (c *Controller) ensure(ctx context.Context, desired, have client.Object, ve
 	return nil
 }
 
-// ended returns whether the Secret that a credential ends with is gone.
+// ended reports whether the Secret of a credential is gone, and the credential with it.
 func (c *Controller) ended(ctx context.Context, claims credential.Claims) (bool, error) {
 	if claims.Secret == "" {
 		return false, nil
@@ -131,7 +135,7 @@ func (c *Controller) ended(ctx context.Context, claims credential.Claims) (bool,
 	if err != nil || cached != nil && (claims.SecretUID == "" || claims.SecretUID == string(cached.UID)) {
 		return false, err
 	}
-	live := kube.CoreMetadata("Secret") // the cache may not show yet what was just written
+	live := kube.CoreMetadata("Secret") // the cache may lag behind the last write
 	live.Namespace, live.Name = secret.Namespace, secret.Name
 	found, err := c.read(ctx, live)
 	return !found || claims.SecretUID != "" && claims.SecretUID != string(live.UID), err

@@ -10,10 +10,12 @@ import (
 	"github.com/muster-fleet/muster/internal/naming"
 )
 
-// annotationToken names the token that an object belongs to. A token's name may be longer than the value of a label.
+// annotationToken names the token of an object. A token's name may be longer than the value of a
+// label.
 const annotationToken = "fleet.cattle.io/registration-token"
 
-// meta is the metadata of an object that belongs to a token and is deleted with it.
+// meta returns the metadata of an object that belongs to a token. Kubernetes deletes the object
+// with the token.
 func meta(token *fleet.ClusterRegistrationToken, name string) metav1.ObjectMeta {
 	return metav1.ObjectMeta{
 		Name:            name,
@@ -32,7 +34,8 @@ func desiredAccount(token *fleet.ClusterRegistrationToken) *corev1.ServiceAccoun
 	return &corev1.ServiceAccount{ObjectMeta: meta(token, accountName(token)), AutomountServiceAccountToken: new(false)}
 }
 
-// desiredAccess lets the account create requests in the name of its token. Requests in another's name are refused by the chart's admission policy.
+// desiredAccess lets the account create requests in the name of its token. The chart's admission
+// policy refuses requests in another name.
 func desiredAccess(token *fleet.ClusterRegistrationToken) (*rbacv1.Role, *rbacv1.RoleBinding) {
 	account := accountName(token)
 	role := &rbacv1.Role{

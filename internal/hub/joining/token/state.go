@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// The life of a token:
+// The states of a token:
 //
 //	          ttl over          a day later
 //	Active ───────────► Expired ──────────► (deleted)
@@ -22,45 +22,48 @@ const (
 	removed state = "Removed"
 )
 
-// over says whether a token in a state hands out nothing any more. (A Secret of somebody else's only defers that.)
+// over reports whether a token in a state no longer hands out a credential. (A foreign Secret only
+// defers that.)
 func over(s state) bool { return s == expired || s == refused || s == removed }
 
-// expiredRetention is how long an expired token stays and says so before it is deleted; upstream deletes it at once.
+// expiredRetention is the time between the expiry of a token and its deletion; upstream deletes it
+// at once.
 const expiredRetention = 24 * time.Hour
 
-// foreignSecretRetry is how soon the deletion of another's Secret is noticed.
+// foreignSecretRetry is the pause until the next check for a foreign Secret.
 const foreignSecretRetry = 30 * time.Second
 
-// observed is all that a decision depends on.
+// observed holds the inputs of a decision.
 type observed struct {
 	created time.Time
 	// ttl is zero or negative if the token never expires.
 	ttl time.Duration
 	// ttlRequired is the hub's setting.
 	ttlRequired bool
-	// served: the token has an account, so that credentials were handed out.
+	// served: the token has an account, and has handed out credentials.
 	served bool
-	// settingsMissing is why the hub's address is unknown; empty if it is known.
+	// settingsMissing is the cause of an unknown hub address; empty if the address is known.
 	settingsMissing string
-	// labelProblem is what is wrong with spec.labels or spec.allowedLabelKeys; empty if nothing.
+	// labelProblem is the fault in spec.labels or spec.allowedLabelKeys; empty if there is none.
 	labelProblem string
-	// approvalProblem is what is wrong with spec.approvalExpression; empty if nothing.
+	// approvalProblem is the fault in spec.approvalExpression; empty if there is none.
 	approvalProblem string
-	// foreignSecret says that a Secret of the token's name exists which the hub did not make.
+	// foreignSecret: a Secret of the token's name exists that the hub did not create.
 	foreignSecret bool
-	// credentialValid says that the values Secret holds a token of the account as it is now.
+	// credentialValid: the values Secret holds a token of the current account.
 	credentialValid bool
-	// credentialIssued and credentialExpires bound the life of that token; zero if it is stored in a Secret that Kubernetes fills.
+	// credentialIssued and credentialExpires bound the life of that token; zero if Kubernetes stores
+	// it in a Secret.
 	credentialIssued, credentialExpires time.Time
 }
 
-// decision is what to do and to report.
+// decision is the next step and the status.
 type decision struct {
 	state           state
 	reason, message string
-	// issue asks for a new credential.
+	// issue requires a new credential.
 	issue bool
-	// wake is when time alone changes the decision; zero if only an event can.
+	// wake is the time when time alone changes the decision; zero if only an event can.
 	wake time.Time
 }
 
@@ -88,7 +91,8 @@ func decide(o observed, now time.Time) decision {
 	case o.settingsMissing != "":
 		return decision{state: held, reason: "SettingsMissing", wake: expires, message: "no values.yaml is made or changed: " + o.settingsMissing}
 	case o.foreignSecret:
-		// A Secret that is not ours is not watched, so this wait is a timer. The account stays, if there is one, and with it what was handed out before.
+		// The hub does not watch foreign Secrets, so this wait is a timer. An existing account stays, and
+		// so do the credentials handed out before.
 		state := refused
 		if o.served {
 			state = held
@@ -107,7 +111,8 @@ func decide(o observed, now time.Time) decision {
 	return d
 }
 
-// renewAt is when a credential that the API server made shorter than the token's life has to be replaced: at two thirds.
+// renewAt returns the time to replace a credential shorter than the token's life: two thirds of its
+// own life.
 func renewAt(o observed) time.Time {
 	const slack = time.Minute
 	if o.credentialExpires.IsZero() || !o.credentialExpires.Before(o.expires().Add(-slack)) {
@@ -116,11 +121,12 @@ func renewAt(o observed) time.Time {
 	return o.credentialIssued.Add(o.credentialExpires.Sub(o.credentialIssued) * 2 / 3)
 }
 
-// life is how long what a token has handed out works.
+// life is the validity of the credential that a token hands out.
 type life struct {
-	// expires is when values.yaml of the Secret stops working; zero if never.
+	// expires is the time when values.yaml of the Secret stops working; zero if never.
 	expires time.Time
-	// shortened says that this is before the token ends, and what to do; empty if it is not.
+	// shortened is a message about an expiry before the token's end, with the remedy; empty if there
+	// is none.
 	shortened string
 }
 
