@@ -8,8 +8,8 @@ import (
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
 )
 
-// Cache keeps compiled expressions of tokens, each for one generation of one token. Only the controller of the tokens adds to it and removes from it, so
-// that an expression goes with its token.
+// Cache keeps compiled expressions of tokens, each for one generation of one token. Only the
+// controller of tokens adds and removes entries, so an expression goes with its token.
 type Cache struct {
 	mu      sync.Mutex
 	entries map[types.NamespacedName]entry
@@ -21,7 +21,7 @@ type entry struct {
 	compiled
 }
 
-// compiled is an expression, or what is wrong with it.
+// compiled is an expression, or its error.
 type compiled struct {
 	expression Expression
 	err        error
@@ -44,7 +44,8 @@ func (c *Cache) Of(token *fleet.ClusterRegistrationToken) (Expression, error) {
 	return Compile(token.Spec.ApprovalExpression)
 }
 
-// Keep compiles the expression of a token, and keeps it until Forget. Without an expression nothing is kept.
+// Keep compiles the expression of a token, and keeps it until Forget. Without an expression it
+// keeps nothing.
 func (c *Cache) Keep(token *fleet.ClusterRegistrationToken) error {
 	if token.Spec.Approval != fleet.ApprovalCEL {
 		c.Forget(keyOf(token))
@@ -57,7 +58,7 @@ func (c *Cache) Keep(token *fleet.ClusterRegistrationToken) error {
 	return err
 }
 
-// Forget drops the expression of a token that is gone.
+// Forget drops the expression of a deleted token.
 func (c *Cache) Forget(token types.NamespacedName) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

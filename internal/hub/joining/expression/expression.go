@@ -1,7 +1,9 @@
-// Package expression evaluates the CEL expressions by which ClusterRegistrationTokens approve requests.
+// Package expression evaluates the CEL expressions with which ClusterRegistrationTokens approve
+// requests.
 //
-// It reads and writes nothing. Its invariant: whatever an expression says, evaluating it takes no more than a bounded time, and only the value true
-// approves anything: an expression that is invalid or fails for a request does not.
+// Expression reads and writes nothing. Its invariant: an evaluation takes bounded time for every
+// expression, and only the value true approves a request. An invalid expression, or one that fails
+// for a request, approves nothing.
 package expression
 
 import (
@@ -16,32 +18,35 @@ import (
 )
 
 const (
-	// maxLength is that of the field in the CRD, in characters.
+	// maxLength is the maximum length of the field in the CRD, in characters.
 	maxLength = 1024
-	// costLimit bounds what an evaluation may cost, in CEL's own units, of which a processor does some ten millions in a second.
+	// costLimit bounds the cost of an evaluation, in CEL's own units. A processor handles some ten
+	// million units a second.
 	costLimit = 100_000
-	// maxShown bounds what a message quotes of an expression or an error.
+	// maxShown bounds the quote of an expression or an error in a message.
 	maxShown = 512
 )
 
-// Request is what an expression can ask about.
+// Request holds the variables of an expression.
 type Request struct {
-	// Labels are those that the Cluster has when the request is granted.
+	// Labels are the labels of the Cluster after a grant of the request.
 	Labels map[string]string
-	// ClientID is spec.clientID; Key the fingerprint of the agent's key, "" without one.
+	// ClientID is spec.clientID; Key is the fingerprint of the agent's key, "" without one.
 	ClientID, Key string
-	// Requester is the user that made the request; "" if that is not known for certain.
+	// Requester is the user who created the request; "" if that is not certain.
 	Requester string
-	// Native says that Muster's agent asks.
+	// Native: the request is from Muster's agent.
 	Native bool
 }
 
-// The largest values for which the cost of an expression is estimated. An evaluation that costs more, because a Cluster has more labels, is ended.
+// The largest values for the cost estimate of an expression. An evaluation that costs more, because
+// a Cluster has more labels, ends with an error.
 var largest = map[string]uint64{
 	"labels": 256, "labels/@keys": 317, "labels/@values": 63, "clientID": 4096, "key": 32, "requester": 512,
 }
 
-// environment declares the variables. It is made when it is first needed, because most hubs evaluate no expression.
+// environment declares the variables. It is created at its first use, because most hubs evaluate no
+// expression.
 var environment = sync.OnceValues(func() (*cel.Env, error) {
 	return cel.NewEnv(
 		cel.OptionalTypes(),
@@ -54,7 +59,7 @@ var environment = sync.OnceValues(func() (*cel.Env, error) {
 	)
 })
 
-// Expression is one that has been compiled.
+// Expression is a compiled expression.
 type Expression struct {
 	text    string
 	program cel.Program
@@ -93,7 +98,7 @@ func Compile(text string) (Expression, error) {
 	return Expression{text: text, program: program}, nil
 }
 
-// Approves returns whether the expression is true of a request, and if not, why.
+// Approves reports whether the expression is true for a request, with the cause if not.
 func (e Expression) Approves(r Request) (approved bool, why string) {
 	labels := r.Labels
 	if labels == nil {
@@ -112,7 +117,7 @@ func (e Expression) Approves(r Request) (approved bool, why string) {
 	return true, ""
 }
 
-// describe returns what is wrong in one line.
+// describe returns the faults in one line.
 func describe(issues *cel.Issues) string {
 	var said []string
 	for _, e := range issues.Errors() {
@@ -121,10 +126,10 @@ func describe(issues *cel.Issues) string {
 	return kube.Clip(strings.Join(said, "; "), maxShown)
 }
 
-// sizes tells CEL how large the variables may be.
+// sizes gives CEL the maximum sizes of the variables.
 type sizes struct{}
 
-// EstimateSize returns the largest size of a variable, or of what is in it; nil for anything else.
+// EstimateSize returns the largest size of a variable, or of its elements; nil for all other nodes.
 func (sizes) EstimateSize(node checker.AstNode) *checker.SizeEstimate {
 	most, known := largest[strings.Join(node.Path(), "/")]
 	if !known {
