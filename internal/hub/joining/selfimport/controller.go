@@ -1,9 +1,10 @@
-// Package selfimport makes the hub a member of its own fleet: it creates the Cluster `local` and the kubeconfig with which the importer installs an agent
-// there, as on any other cluster.
+// Package selfimport makes the hub a member of its own fleet. It creates the Cluster `local` and a
+// kubeconfig, and the importer then installs an agent there, as on any other cluster.
 //
-// The package writes the Namespace of the setting bootstrap.namespace, once, the Secret `local-cluster`, the ClusterGroup `default` once, and
-// of the Cluster the fields that settings have. Its invariant: the credential for the import lives an hour and is renewed only
-// while there is something to import.
+// Selfimport creates the Namespace of the setting bootstrap.namespace and the ClusterGroup
+// `default` once. It writes the Secret `local-cluster` and, in the Cluster, the fields with a
+// setting. Its invariant: the credential for the import lives an hour, and the hub renews it only
+// while an import is pending.
 package selfimport
 
 import (
@@ -29,17 +30,16 @@ import (
 	"github.com/muster-fleet/muster/internal/kube"
 )
 
-// Deps are what the controller is given.
+// Deps holds the dependencies of the controller.
 type Deps struct {
 	controller.Deps
-	// Hub is how the hub reaches its own cluster.
+	// Hub is the hub's configuration for its own cluster.
 	Hub *rest.Config
 }
 
 // Controller keeps the local cluster.
 type Controller struct{ Deps }
 
-// New returns a controller.
 func New(deps Deps) *Controller { return &Controller{deps} }
 
 // Register adds the controller to the manager.
@@ -47,7 +47,7 @@ func (c *Controller) Register(mgr ctrl.Manager) error {
 	return ctrl.NewControllerManagedBy(mgr).Named("local").
 		Watches(&fleet.Cluster{}, handler.EnqueueRequestsFromMapFunc(c.ifLocal)).
 		WatchesRawSource(source.Func(func(_ context.Context, queue controller.Queue) error {
-			queue.Add(request) // before the Cluster exists, no event would
+			queue.Add(request) // before the Cluster exists there is no event
 			return nil
 		})).
 		WatchesRawSource(source.Channel(c.Config.Subscribe(), handler.EnqueueRequestsFromMapFunc(func(context.Context, client.Object) []reconcile.Request {
@@ -69,7 +69,7 @@ func (c *Controller) ifLocal(_ context.Context, o client.Object) []reconcile.Req
 // Reconcile brings the local cluster in line with the settings.
 func (c *Controller) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result, error) {
 	if c.Config.Current().Unknown {
-		return ctrl.Result{}, nil // the settings wake it
+		return ctrl.Result{}, nil // the settings enqueue it
 	}
 	o, err := c.observe(ctx)
 	if err != nil {
@@ -110,7 +110,7 @@ func (c *Controller) observe(ctx context.Context) (observed, error) {
 	return o, err
 }
 
-// expiry returns when the credential in the Secret expires; zero if there is none.
+// expiry returns the expiry of the credential in the Secret; zero if there is none.
 func (c *Controller) expiry(ctx context.Context, namespace string) (time.Time, error) {
 	var secret corev1.Secret
 	if err := c.Live.Get(ctx, types.NamespacedName{Namespace: namespace, Name: secretName}, &secret); err != nil {
@@ -135,14 +135,15 @@ func (c *Controller) writeRecords(ctx context.Context, o observed) error {
 	return nil
 }
 
-// createAll creates what belongs to the local cluster. The kubeconfig comes before the Cluster that names it, so that the importer finds it.
+// createAll creates the objects of the local cluster. It creates the kubeconfig before the Cluster
+// that names it, so that the importer finds it.
 func (c *Controller) createAll(ctx context.Context, o observed, credential bool) error {
 	want := desired(nil, o.wanted)
 	if err := c.create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: o.wanted.Namespace}}); err != nil {
 		return err
 	}
 	if credential {
-		// Without its ServiceAccount there is no credential; an Event on the Cluster says so later.
+		// Without its ServiceAccount there is no credential; an Event on the Cluster reports that later.
 		if err := c.writeCredential(ctx, o); client.IgnoreNotFound(err) != nil {
 			return err
 		}
@@ -163,7 +164,7 @@ func (c *Controller) create(ctx context.Context, object client.Object) error {
 	return nil
 }
 
-// writeCredential puts a kubeconfig for the importer where the Cluster says.
+// writeCredential writes a kubeconfig for the importer to the Secret named by the Cluster.
 func (c *Controller) writeCredential(ctx context.Context, o observed) error {
 	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: c.SystemNamespace, Name: accountName}}
 	token, err := kube.RequestToken(ctx, c.Client.SubResource("token"), account, credentialLife)

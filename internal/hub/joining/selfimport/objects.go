@@ -14,19 +14,20 @@ import (
 	"github.com/muster-fleet/muster/internal/hub/runtime/settings"
 )
 
-// Names of what belongs to the local cluster, as upstream has them.
+// Names of the local cluster's objects, as upstream.
 const (
-	// ClusterName is that of the Cluster.
+	// ClusterName is the name of the Cluster.
 	ClusterName = "local"
 	secretName  = "local-cluster"
 	groupName   = "default"
-	// labelName is what upstream's ClusterGroup selects by.
+	// labelName is the label in the selector of upstream's ClusterGroup.
 	labelName = "name"
-	// accountName is the ServiceAccount in the hub's system namespace that the agent is installed as; the chart makes it.
+	// accountName is the ServiceAccount in the hub's system namespace for the installation of the
+	// agent; the chart creates it.
 	accountName = "fleet-controller-bootstrap"
 )
 
-// desired returns the Cluster with what the settings say; what else users set on it is theirs.
+// desired returns the Cluster according to the settings; all other fields are the users'.
 func desired(found *fleet.Cluster, wanted settings.Bootstrap) *fleet.Cluster {
 	cluster := &fleet.Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: wanted.Namespace, Name: ClusterName}}
 	if found != nil {
@@ -47,7 +48,7 @@ func desired(found *fleet.Cluster, wanted settings.Bootstrap) *fleet.Cluster {
 	return cluster
 }
 
-// group returns the ClusterGroup that upstream makes beside the Cluster.
+// group returns the ClusterGroup that upstream creates beside the Cluster.
 func group(namespace string) *fleet.ClusterGroup {
 	return &fleet.ClusterGroup{
 		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: groupName},
@@ -55,8 +56,8 @@ func group(namespace string) *fleet.ClusterGroup {
 	}
 }
 
-// kubeconfigSecret returns the Secret that the importer reads. The hub's own address goes with it, because the agent is in the same
-// cluster and need not take the way that members take.
+// kubeconfigSecret returns the Secret for the importer. It includes the hub's own address, because
+// the agent is in the same cluster and need not use the address for members.
 func kubeconfigSecret(namespace string, hub *rest.Config, token string) (*corev1.Secret, error) {
 	hub = rest.CopyConfig(hub)
 	if err := rest.LoadTLSFiles(hub); err != nil {

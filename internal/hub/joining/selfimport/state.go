@@ -9,32 +9,34 @@ import (
 	"github.com/muster-fleet/muster/internal/hub/runtime/settings"
 )
 
-// The credential for the import lives credentialLife, and is renewed when less than credentialRest of that is left.
+// The credential for the import lives credentialLife. The hub renews it when less than
+// credentialRest of that is left.
 const (
 	credentialLife = time.Hour
 	credentialRest = 10 * time.Minute
 )
 
-// observed is what a decision depends on.
+// observed holds the inputs of a decision.
 type observed struct {
 	wanted settings.Bootstrap
 	// found is the Cluster; nil if there is none.
 	found *fleet.Cluster
 	// imported: the importer has installed the agent with the current settings.
 	imported bool
-	// expires is when the credential in the Secret does; zero if there is none.
+	// expires is the expiry of the credential in the Secret; zero if there is none.
 	expires time.Time
 }
 
-// decision is what to write.
+// decision names the objects to write.
 type decision struct {
-	// records: the workspace, the Cluster and the ClusterGroup differ from what is wanted.
+	// records: the workspace, the Cluster and the ClusterGroup differ from the desired ones.
 	records bool
-	// credential: the importer needs one.
+	// credential: the importer needs a credential.
 	credential bool
 }
 
-// decide compares. When the setting is switched off, what it has created stays, until an admin deletes it.
+// decide compares. Objects created by the setting stay after it is turned off, until an
+// administrator deletes them.
 func decide(o observed, now time.Time) decision {
 	if o.wanted.Namespace == "" || o.found != nil && o.found.DeletionTimestamp != nil {
 		return decision{}
