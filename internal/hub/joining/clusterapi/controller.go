@@ -1,9 +1,9 @@
-// Package clusterapi registers the clusters that Cluster API makes: in a workspace that asks for it by a label, the kubeconfig Secret
-// of Cluster API's convention becomes a Cluster that is imported with it.
+// Package clusterapi registers clusters created by Cluster API. In a workspace that requests this
+// by a label, each kubeconfig Secret of Cluster API's convention becomes an imported Cluster.
 //
-// The package creates Clusters and writes nothing else; the Secret is only read, by the importer. Its invariant: a Cluster that exists is
-// never changed. No deletion of a Cluster is remembered, for which the hub would have to write to what is not its own: a label on the Secret keeps a
-// cluster out.
+// Clusterapi creates Clusters and writes nothing else; only the importer reads the Secret. Its
+// invariant: it never changes an existing Cluster. It remembers no deletion of a Cluster, because
+// it would have to write to another owner's object. A label on the Secret keeps a cluster out.
 package clusterapi
 
 import (
@@ -31,7 +31,7 @@ import (
 
 // Keys of Cluster API's contract.
 const (
-	// LabelClusterName is on everything that belongs to a cluster of Cluster API.
+	// LabelClusterName is on every object of a cluster of Cluster API.
 	LabelClusterName = "cluster.x-k8s.io/cluster-name"
 	group            = "cluster.x-k8s.io"
 	secretSuffix     = "-kubeconfig"
@@ -40,14 +40,15 @@ const (
 // Controller reconciles kubeconfig Secrets.
 type Controller struct {
 	controller.Deps
-	// cache has the metadata of the Secrets with LabelClusterName and of the namespaces that ask for registration, and nothing else.
+	// cache holds the metadata of Secrets with LabelClusterName and of namespaces that request
+	// registration, and nothing else.
 	cache cache.Cache
 }
 
-// New returns a controller.
 func New(deps controller.Deps) *Controller { return &Controller{Deps: deps} }
 
-// Register adds the controller to the manager, with a cache of its own: the manager's holds only what the hub made.
+// Register adds the controller to the manager, with a cache of its own: the manager's cache holds
+// only the hub's objects.
 func (c *Controller) Register(ctx context.Context, mgr ctrl.Manager) error {
 	named, err := labels.NewRequirement(LabelClusterName, selection.Exists, nil)
 	if err != nil {
@@ -72,7 +73,7 @@ func (c *Controller) secretsIn(ctx context.Context, namespace *metav1.PartialObj
 	return controller.All(c.cache, &secrets, client.InNamespace(namespace.Name))(ctx, namespace)
 }
 
-// Reconcile registers the cluster that a kubeconfig is for.
+// Reconcile registers the cluster of a kubeconfig.
 func (c *Controller) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
 	secret := kube.CoreMetadata("Secret")
 	if err := c.cache.Get(ctx, request.NamespacedName, secret); err != nil {
@@ -80,7 +81,7 @@ func (c *Controller) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	}
 	name := secret.Labels[LabelClusterName]
 	if name == "" || secret.Name != name+secretSuffix || secret.DeletionTimestamp != nil {
-		return ctrl.Result{}, nil // another Secret of that cluster, such as its CA
+		return ctrl.Result{}, nil // another Secret of the same cluster, such as its CA
 	}
 	if secret.Labels[fleet.LabelClusterAPI] == "false" {
 		return ctrl.Result{}, nil
@@ -103,7 +104,7 @@ func (c *Controller) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	return ctrl.Result{}, nil
 }
 
-// explain writes an Event about a Cluster that stands in the way.
+// explain emits an Event about an existing Cluster that blocks the registration.
 func (c *Controller) explain(existing *fleet.Cluster, secret string) {
 	if existing.Spec.KubeConfigSecret != secret {
 		c.Recorder.Eventf(existing, nil, corev1.EventTypeWarning, "NotFromClusterAPI", "Register",
@@ -111,7 +112,8 @@ func (c *Controller) explain(existing *fleet.Cluster, secret string) {
 	}
 }
 
-// desired is the Cluster for a kubeconfig. Its owner is the cluster of Cluster API that owns the Secret, if any.
+// desired returns the Cluster for a kubeconfig. Its owner is the cluster of Cluster API that owns
+// the Secret, if any.
 func desired(secret *metav1.PartialObjectMetadata, name string) *fleet.Cluster {
 	cluster := &fleet.Cluster{
 		ObjectMeta: metav1.ObjectMeta{Namespace: secret.Namespace, Name: name, Labels: map[string]string{LabelClusterName: name}},
