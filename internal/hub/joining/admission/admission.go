@@ -1,6 +1,8 @@
-// Package admission checks that the admission policies of the hub's chart exist and have an effect. The hub relies on them where RBAC is too coarse.
+// Package admission checks that the admission policies of the hub's chart exist and have an effect.
+// The hub relies on them where RBAC is too coarse.
 //
-// It writes nothing but Events; objects are created as a dry run only. Its invariant: what a policy protects is not believed without proof of its effect.
+// Admission writes nothing but Events; it creates objects only as a dry run. Its invariant: the hub
+// trusts a protected annotation only with proof of the policy's effect.
 package admission
 
 import (
@@ -28,11 +30,11 @@ import (
 	"github.com/muster-fleet/muster/internal/naming"
 )
 
-// PlacementAuthor is the name of the policies that record the authors of placements, overrides and
+// PlacementAuthor is the name of the policies that store the authors of placements, overrides and
 // envelopes, and of their bindings.
 const PlacementAuthor = "muster-placement-author"
 
-// validating are the validating policies of the chart, whose bindings have the same name.
+// validating lists the validating policies of the chart; their bindings have the same names.
 var validating = []string{
 	"muster-audit", "muster-bindings", "muster-cluster-status", "muster-hub", "muster-hub-leases", "muster-member-author", "muster-member-epoch", "muster-member-identity", "muster-member-metadata",
 	"muster-member-namespaces", PlacementAuthor, "muster-registration-approval", "muster-registration-status", RegistrationToken, "muster-revocation-author",
@@ -43,19 +45,20 @@ var validating = []string{
 const ReasonMissing = "PolicyMissing"
 
 const (
-	// effectLife is how long a proof of effect counts, absenceLife a proof of none: the policy may just have been installed.
+	// effectLife is the validity of a proven effect, absenceLife the validity of a proven absence: the
+	// policy may just have been installed.
 	effectLife, absenceLife = time.Minute, 5 * time.Second
-	// forged is a user that does not exist, as whom nobody may write anything.
+	// forged is a user that does not exist and must not be the author of any object.
 	forged = "system:muster:nobody"
-	// askTimeout bounds how long the API server, and webhooks that it calls, may take to answer.
+	// askTimeout bounds a query of the API server, including its webhooks.
 	askTimeout = 10 * time.Second
 	// maxError bounds the text of an error in a message.
 	maxError = 512
 )
 
-// Checker checks the policies, and remembers the result for a while.
+// Checker checks the policies, and keeps the result for a while.
 type Checker struct {
-	// Client creates, as a dry run, what a policy has to change or refuse; Live reads policies.
+	// Client creates, as a dry run, objects for a policy to change or refuse; Live reads policies.
 	Client   client.Client
 	Live     client.Reader
 	Clock    clock.PassiveClock
@@ -68,12 +71,12 @@ type Checker struct {
 	checked bool
 	problem string
 	until   time.Time
-	// requests is the newest answer of Requests, absence how long it counts if the policy has no effect. asking and askingAuthors: somebody asks
-	// anew, and the answer before counts meanwhile.
+	// requests is the newest answer of Requests. absence is its validity if the policy has no effect.
+	// asking and askingAuthors: a query is in progress, and the previous answer counts meanwhile.
 	requests              Attribution
 	absence               time.Duration
 	asking, askingAuthors bool
-	// inForce has for each policy that was asked for whether it is there, and until when that counts.
+	// inForce holds, for each queried policy, whether it exists and until when that counts.
 	inForce map[string]presence
 }
 
@@ -82,7 +85,8 @@ type presence struct {
 	until time.Time
 }
 
-// InForce says whether a validating policy of the chart, and its binding, are there. One that cannot be asked for is not believed to be.
+// InForce reports whether a validating policy of the chart, and its binding, exist. After a failed
+// query it returns false.
 func (c *Checker) InForce(ctx context.Context, name string) bool {
 	if c == nil {
 		return false
@@ -113,7 +117,7 @@ func (c *Checker) InForce(ctx context.Context, name string) bool {
 	return known.there
 }
 
-// missing returns which of a policy and its binding are not there.
+// missing returns the missing ones of a policy and its binding.
 func (c *Checker) missing(ctx context.Context, name string) (missing []string, err error) {
 	for _, kind := range []string{"ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding"} {
 		object := kube.Metadata(schema.GroupVersionKind{Group: "admissionregistration.k8s.io", Version: "v1", Kind: kind})
@@ -127,7 +131,7 @@ func (c *Checker) missing(ctx context.Context, name string) (missing []string, e
 	return missing, err
 }
 
-// Start warns of missing policies, and of those without an effect, when the hub begins to lead.
+// Start warns of policies that are missing or have no effect, when the hub begins to lead.
 func (c *Checker) Start(ctx context.Context) error {
 	problem, err := c.Authors(ctx)
 	if err != nil {
@@ -151,8 +155,8 @@ func (c *Checker) Start(ctx context.Context) error {
 	return nil
 }
 
-// Authors returns the problem of the policies that record authors, or "" if the authors can be
-// believed.
+// Authors returns the problem of the policies that store authors, or "" if the authors are
+// reliable.
 func (c *Checker) Authors(ctx context.Context) (problem string, err error) {
 	c.mu.Lock()
 	now := c.Clock.Now()
@@ -215,7 +219,7 @@ func (c *Checker) refusesForgery(ctx context.Context) (bool, error) {
 	return true, nil
 }
 
-// warn logs a problem, and records it as an Event on the hub's ConfigMap.
+// warn logs a problem, and emits an Event on the hub's ConfigMap.
 func (c *Checker) warn(problem string) {
 	c.Log.Info("An admission policy is missing", "problem", problem)
 	settings := &corev1.ConfigMap{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "ConfigMap"}, ObjectMeta: metav1.ObjectMeta{Namespace: c.Namespace, Name: naming.HubConfigMap}}

@@ -14,36 +14,38 @@ import (
 	"github.com/muster-fleet/muster/internal/kube"
 )
 
-// RegistrationToken is the name of the policy that a ClusterRegistration names the token and the user that it was made with, and of its binding.
+// RegistrationToken is the name of a policy and its binding. The policy makes a ClusterRegistration
+// name its token and its requester.
 const RegistrationToken = "muster-registration-token"
 
 // ReasonUnchecked is the reason of conditions about a policy of which the hub could not find out whether it has an effect.
 const ReasonUnchecked = "PolicyUnchecked"
 
-// maxAbsenceLife bounds how long the absence of an effect counts. It begins with absenceLife and doubles.
+// maxAbsenceLife bounds the validity of a proven absence. The validity begins with absenceLife and
+// doubles.
 const maxAbsenceLife = 5 * time.Minute
 
-// Attribution says whether what ClusterRegistrations say of who made them can be believed.
+// Attribution reports whether the token and the user named in ClusterRegistrations are reliable.
 type Attribution struct {
-	// Reason and Problem say why not; empty if it can be.
+	// Reason and Problem give the cause if they are not; else empty.
 	Reason, Problem string
-	// Since is when the policy began; of an older request nobody knows who made it.
+	// Since is the start of the policy; the requester of an older request is unknown.
 	Since time.Time
-	// Until is when it is looked for again.
+	// Until is the time of the next check.
 	Until time.Time
 }
 
-// Requests returns whether the token and the user that a ClusterRegistration names can be believed.
+// Requests reports whether the token and the user named in a ClusterRegistration are reliable.
 func (c *Checker) Requests(ctx context.Context) Attribution {
 	c.mu.Lock()
 	now, before := c.Clock.Now(), c.requests
 	if now.Before(before.Until) || c.asking && !before.Until.IsZero() {
 		c.mu.Unlock()
-		return before // what was found last counts while somebody else asks again
+		return before // the last answer counts during another caller's query
 	}
 	c.asking = true
 	c.mu.Unlock()
-	// No lock is held while the API server, and the webhooks that it calls, are asked.
+	// The Checker holds no lock during the query of the API server and its webhooks.
 	limited, cancel := context.WithTimeout(ctx, askTimeout)
 	defer cancel()
 	after := Attribution{Until: now.Add(effectLife)}
@@ -55,7 +57,7 @@ func (c *Checker) Requests(ctx context.Context) Attribution {
 	defer c.mu.Unlock()
 	c.asking = false
 	if !c.requests.Until.Equal(before.Until) {
-		return c.requests // of several that asked first, one was faster
+		return c.requests // another of the first concurrent callers was faster
 	}
 	switch {
 	case err != nil:
@@ -82,7 +84,7 @@ func (c *Checker) Requests(ctx context.Context) Attribution {
 	return after
 }
 
-// refusesForgedRequest says whether the policy refuses a request in the name of somebody else.
+// refusesForgedRequest reports whether the policy refuses a request in the name of another user.
 func (c *Checker) refusesForgedRequest(ctx context.Context) (bool, error) {
 	forgery := &fleet.ClusterRegistration{ObjectMeta: metav1.ObjectMeta{
 		Namespace: c.Namespace, Name: "muster-admission-check", Annotations: map[string]string{fleet.AnnotationRequester: forged},
@@ -94,7 +96,7 @@ func (c *Checker) refusesForgedRequest(ctx context.Context) (bool, error) {
 	return false, err
 }
 
-// inForceSince returns when the newer one of a policy and its binding was made.
+// inForceSince returns the creation time of the newer one of a policy and its binding.
 func (c *Checker) inForceSince(ctx context.Context, policy string) (since time.Time, err error) {
 	for _, kind := range []string{"ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding"} {
 		object := kube.Metadata(schema.GroupVersionKind{Group: "admissionregistration.k8s.io", Version: "v1", Kind: kind})
