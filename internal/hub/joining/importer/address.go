@@ -10,14 +10,16 @@ import (
 	"syscall"
 )
 
-// errLocal and errLoopback refuse addresses that lead to the machine or the network of the hub, and to no cluster.
+// errLocal and errLoopback refuse addresses that lead to the machine or the network of the hub, and
+// to no cluster.
 var (
 	errLocal    = errors.New("its address is link-local, multicast or unspecified, where no cluster is")
 	errLoopback = errors.New("its address is a loopback one, which leads to what runs beside the hub; the value importLoopback of the chart fleet allows that")
 )
 
-// control returns the net.Dialer.Control for a server, which checks an address after its name is resolved, so that names and addresses are treated alike.
-// The hub's own address and the proxy that the admin has set may be loopback addresses.
+// control returns the net.Dialer.Control for a server. It checks an address after the name
+// resolution, so that it treats names and addresses alike. The hub's own address and the
+// administrator's proxy may be loopback addresses.
 func (c *Controller) control(server string) func(string, string, syscall.RawConn) error {
 	loopback := c.Config.Current().ImportLoopback || c.Hub != nil && strings.TrimSuffix(server, "/") == strings.TrimSuffix(c.Hub.Host, "/")
 	if parsed, err := url.Parse(server); err == nil && !loopback {
@@ -33,7 +35,7 @@ func (c *Controller) control(server string) func(string, string, syscall.RawConn
 	}
 }
 
-// checkLiteral refuses a server that is given by a forbidden address, also where a proxy would dial it.
+// checkLiteral refuses a server given by a forbidden address, even if a proxy would dial it.
 func checkLiteral(server string) error {
 	parsed, err := url.Parse(server)
 	if err != nil {
@@ -46,7 +48,7 @@ func checkLiteral(server string) error {
 	return checkAddress(address, true)
 }
 
-// checkAddress says why an address is not dialled; nil if the hub may dial it.
+// checkAddress returns an error if the hub must not dial an address; nil if it may.
 func checkAddress(address netip.Addr, loopback bool) error {
 	switch is := address.Unmap(); {
 	case is.IsUnspecified() || is.IsLinkLocalUnicast() || is.IsMulticast():

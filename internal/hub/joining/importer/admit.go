@@ -16,7 +16,8 @@ import (
 	"github.com/muster-fleet/muster/internal/kube"
 )
 
-// admit refuses a cluster that is the hub itself or belongs to another record, and claims any other for this one.
+// admit refuses a cluster that is the hub itself or belongs to another Cluster object. It assigns
+// any other cluster to the given Cluster object.
 func (c *Controller) admit(ctx context.Context, d *downstream, cluster *fleet.Cluster, id string) error {
 	key := client.ObjectKeyFromObject(cluster)
 	hub := kube.CoreMetadata("Namespace")
@@ -59,8 +60,9 @@ func (c *Controller) admit(ctx context.Context, d *downstream, cluster *fleet.Cl
 	return nil
 }
 
-// holds says whether the cluster belongs to another record of the same ID. A record of the workspace is believed, unless an agent may have written the ID.
-// A record of another workspace may be made by anybody who knows the ID, so the cluster itself is asked.
+// holds reports whether the cluster belongs to another Cluster object of the same ID. Within the
+// workspace the object counts, unless an agent may have written the ID. In another workspace every
+// user who knows the ID may have created the object, so holds queries the cluster itself.
 func (c *Controller) holds(ctx context.Context, d *downstream, other, cluster *fleet.Cluster, id string) (bool, error) {
 	if other.Namespace == cluster.Namespace {
 		if membership.ClientID(other) == id {
@@ -77,14 +79,14 @@ func (c *Controller) holds(ctx context.Context, d *downstream, other, cluster *f
 	return c.worksFor(ctx, d, other)
 }
 
-// worksFor says whether an agent on the cluster has the credential of a record.
+// worksFor reports whether an agent on the cluster has the credential of a Cluster object.
 func (c *Controller) worksFor(ctx context.Context, d *downstream, other *fleet.Cluster) (bool, error) {
 	namespaces := map[string]bool{
 		agentchart.Of(other, membership.ClientID(other), c.Config.Current().Agent, c.SystemNamespace).Namespace(): true, other.Status.Agent.Namespace: true,
 	}
 	for namespace := range namespaces {
 		if !isNamespace(namespace) {
-			continue // where no agent can be
+			continue // no agent can be there
 		}
 		found, err := d.installedAgent(ctx, namespace)
 		if apierrors.IsForbidden(err) || apierrors.IsBadRequest(err) || apierrors.IsNotFound(err) {

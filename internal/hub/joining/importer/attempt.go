@@ -17,19 +17,21 @@ import (
 	"github.com/muster-fleet/muster/internal/kube"
 )
 
-// outcome is the result of an attempt that met no problem.
+// outcome is the result of an attempt without a problem.
 type outcome struct {
-	// waiting: the import token is missing, or the Cluster or its Secret has changed during the attempt; an event wakes the Cluster.
+	// waiting: the import token is missing, or the Cluster or its Secret has changed during the
+	// attempt; an event enqueues the Cluster.
 	waiting bool
 	handed  fleet.ImportStatus
 	url, ca string
-	// note is a warning about an import that worked.
+	// note is a warning about a successful import.
 	note string
-	// keepsCondition leaves the condition Imported as it is.
+	// keepsCondition keeps the condition Imported unchanged.
 	keepsCondition bool
 }
 
-// attempt imports the cluster: it connects, checks what the kubeconfig may do and which cluster it is, and installs the agent.
+// attempt imports the cluster: it connects, checks the rights of the kubeconfig and the identity of
+// the cluster, and installs the agent.
 func (c *Controller) attempt(ctx context.Context, cluster *fleet.Cluster, o observed, why need) (outcome, error) {
 	from, err := c.read(ctx, cluster)
 	if err != nil {
@@ -91,13 +93,15 @@ func (c *Controller) attempt(ctx context.Context, cluster *fleet.Cluster, o obse
 	return out, err
 }
 
-// upToDate says that a new kubeconfig leads to the same cluster, whose agent is well and needs nothing new.
+// upToDate reports whether a new kubeconfig leads to the same cluster, with a healthy and current
+// agent.
 func (o observed) upToDate(cluster *fleet.Cluster, out outcome) bool {
 	return o.agent == membership.AgentOnline && o.last.ClusterID == out.handed.ClusterID &&
 		cluster.Status.APIServerURL == out.url && cluster.Status.APIServerCAHash == credential.CAHash([]byte(out.ca))
 }
 
-// preflight returns the ID of the cluster, or why it cannot be imported. Nothing is changed there.
+// preflight returns the ID of the cluster, or the problem that prevents the import. It changes
+// nothing there.
 func (c *Controller) preflight(ctx context.Context, d *downstream, cluster *fleet.Cluster, objects []*unstructured.Unstructured) (string, error) {
 	if err := d.probe(ctx); err != nil {
 		return "", d.explain("asking for its version", err)
@@ -117,7 +121,8 @@ func (c *Controller) preflight(ctx context.Context, d *downstream, cluster *flee
 	return id, c.admit(ctx, d, cluster, id)
 }
 
-// stillThere says whether the Cluster still exists: the agent of a deleted one would be left behind.
+// stillThere reports whether the Cluster still exists: the agent of a deleted one would be left
+// behind.
 func (c *Controller) stillThere(ctx context.Context, cluster *fleet.Cluster) (bool, error) {
 	var current fleet.Cluster
 	err := c.Live.Get(ctx, client.ObjectKeyFromObject(cluster), &current)
@@ -127,7 +132,8 @@ func (c *Controller) stillThere(ctx context.Context, cluster *fleet.Cluster) (bo
 	return err == nil && current.UID == cluster.UID && current.DeletionTimestamp == nil, err
 }
 
-// sameSecret says whether the Secret is still the one that was read; if not, the import is repeated.
+// sameSecret reports whether the Secret still has the version read before; if not, the hub repeats
+// the import.
 func (c *Controller) sameSecret(ctx context.Context, from origin) (bool, error) {
 	secret := kube.CoreMetadata("Secret")
 	err := c.Live.Get(ctx, from.key, secret)

@@ -16,14 +16,15 @@ import (
 	"github.com/muster-fleet/muster/internal/kube"
 )
 
-// notKubeconfigs are the types of Secrets that are many and never a kubeconfig.
+// notKubeconfigs lists types of Secrets that are frequent and never kubeconfigs.
 var notKubeconfigs = []string{
 	"helm.sh/release.v1", "helm.sh/release.v2", string(corev1.SecretTypeServiceAccountToken), string(corev1.SecretTypeTLS),
 	string(corev1.SecretTypeDockerConfigJson), fleet.SecretTypeValues, fleet.SecretTypeCredential, fleet.SecretTypeLastingToken, "fleet.cattle.io/bundle-deployment/v1alpha1",
 }
 
-// NewSecretCache returns a cache of all Secrets that may be kubeconfigs, by which a changed one is noticed. Users' Secrets carry no label of ours, so
-// those of all namespaces are watched, but only name and version are kept: about 540 bytes each.
+// NewSecretCache returns a cache of all Secrets that may be kubeconfigs, so that the hub notices
+// changes. Users' Secrets carry no label of Muster's, so the cache watches all namespaces. It keeps
+// only name and version: about 540 bytes each.
 func NewSecretCache(ctx context.Context, mgr ctrl.Manager) (cache.Cache, error) {
 	others := make([]fields.Selector, 0, len(notKubeconfigs))
 	for _, kind := range notKubeconfigs {
@@ -42,8 +43,9 @@ func secretKeys(cluster *fleet.Cluster) []string {
 	return []string{types.NamespacedName{Namespace: secretNamespace(cluster), Name: cluster.Spec.KubeConfigSecret}.String()}
 }
 
-// clusterIDs indexes a Cluster by the UID of the cluster's namespace kube-system, which an import has found or an agent has sent as its client ID. Neither is
-// a proof: an agent of Rancher Fleet may write the status, and the holder of a token any client ID.
+// clusterIDs indexes a Cluster by the UID of the cluster's namespace kube-system. An import has
+// found the UID, or an agent has sent it as its client ID. Neither is a proof: an agent of Rancher
+// Fleet may write the status, and the holder of a token any client ID.
 func clusterIDs(cluster *fleet.Cluster) []string {
 	ids := []string{membership.ClientID(cluster)}
 	if cluster.Spec.KubeConfigSecret != "" && cluster.Status.Import != nil {

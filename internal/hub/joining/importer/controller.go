@@ -1,10 +1,13 @@
-// Package importer is manager-initiated registration: it installs the agent on the cluster that the kubeConfigSecret of a Cluster leads to, with a
-// registration token of its own, and installs it again when its settings have changed or the agent is gone.
+// Package importer implements manager-initiated registration. It installs the agent on the cluster
+// behind the kubeConfigSecret of a Cluster, with a registration token of its own. It installs the
+// agent again after a change of its settings or the loss of the agent.
 //
-// It writes the condition Imported, status.import, agentDeployedGeneration, agentConfigChanged, garbageCollectionInterval, the migration markers and
-// the hashes of the agent's settings, and owns the ClusterRegistrationTokens import-token-<cluster>. Its invariants: a kubeconfig is read for one attempt
-// and kept nowhere, and one of another namespace needs its owner's consent; nothing is sent downstream while a Cluster is imported and its agent well;
-// silent servers delay no other workspace; the answer of an unknown server is never quoted.
+// Importer writes the condition Imported, status.import, agentDeployedGeneration,
+// agentConfigChanged, garbageCollectionInterval, the migration markers and the hashes of the
+// agent's settings. It owns the ClusterRegistrationTokens import-token-<cluster>. Its invariants: a
+// kubeconfig is read for one attempt and stored nowhere, and one from another namespace needs its
+// owner's consent. The hub sends nothing downstream while a Cluster is imported and its agent
+// healthy. Unresponsive servers delay no other workspace. No message quotes an unknown server.
 package importer
 
 import (
@@ -30,22 +33,23 @@ import (
 )
 
 const (
-	// indexSecret finds Clusters by their kubeconfig Secret, indexClusterID by the UID of their namespace kube-system.
+	// indexSecret finds Clusters by their kubeconfig Secret, indexClusterID by the UID of their
+	// namespace kube-system.
 	indexSecret    = "importer.secret"
 	indexClusterID = "importer.clusterID"
-	// workers is how many clusters are imported at once. A worker that waits for a silent server costs a few kilobytes, and gives up after
-	// probeTimeout.
+	// workers is the number of concurrent imports. A worker waiting for an unresponsive server costs a
+	// few kilobytes, and gives up after probeTimeout.
 	workers = 256
-	// tokenGrace is how long the hub may take to make a token before that is worth a status write.
+	// tokenGrace is the time for which the hub awaits a token before it writes a status about it.
 	tokenGrace = 15 * time.Second
 )
 
-// Deps are what the controller is given.
+// Deps holds the dependencies of the controller.
 type Deps struct {
 	controller.Deps
 	// Secrets holds the metadata of all Secrets that may be a kubeconfig: see NewSecretCache.
 	Secrets cache.Cache
-	// Hub is how the hub reaches its own cluster.
+	// Hub is the hub's configuration for its own cluster.
 	Hub *rest.Config
 }
 
@@ -56,7 +60,6 @@ type Controller struct {
 	expected kube.Expectations
 }
 
-// New returns a controller.
 func New(deps Deps) *Controller {
 	return &Controller{Deps: deps, tracker: newTracker(), expected: kube.Expectations{Clock: deps.Clock}}
 }
@@ -81,10 +84,10 @@ func (c *Controller) Register(ctx context.Context, mgr ctrl.Manager) error {
 		Complete(controller.RetryConflicts(c.Recorder, c))
 }
 
-// Reconcile imports one cluster if that is needed.
+// Reconcile imports one cluster if necessary.
 func (c *Controller) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
 	if c.Config.Current().Unknown {
-		return ctrl.Result{}, nil // the settings wake it
+		return ctrl.Result{}, nil // the settings enqueue it
 	}
 	defer c.tracker.release(ctx, request.NamespacedName)
 	var cluster fleet.Cluster
@@ -98,7 +101,7 @@ func (c *Controller) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 		return ctrl.Result{}, nil
 	}
 	if wait := c.expected.Await(client.ObjectKeyFromObject(&cluster), &cluster); wait > 0 {
-		return ctrl.Result{RequeueAfter: wait}, nil // the cache wakes it earlier
+		return ctrl.Result{RequeueAfter: wait}, nil // the cache enqueues it earlier
 	}
 	o, err := c.observe(ctx, &cluster)
 	if err != nil {
@@ -136,13 +139,13 @@ func (c *Controller) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	return kube.At(decided.wake, now), nil
 }
 
-// isImported says whether the hub installs the agent of a Cluster.
+// isImported reports whether the hub installs the agent of a Cluster.
 func isImported(cluster *fleet.Cluster) bool {
 	return cluster.Spec.KubeConfigSecret != "" && cluster.Labels[fleet.LabelClusterManagement] == "" && cluster.DeletionTimestamp == nil &&
 		!membership.Revoked(cluster)
 }
 
-// importNow attempts an import and remembers the result.
+// importNow attempts an import and stores the result.
 func (c *Controller) importNow(ctx context.Context, cluster *fleet.Cluster, o observed, why need) (ctrl.Result, error) {
 	out, err := c.attempt(ctx, cluster, o, why)
 	now, h := c.Clock.Now(), o.history
@@ -156,7 +159,7 @@ func (c *Controller) importNow(ctx context.Context, cluster *fleet.Cluster, o ob
 	}
 	h.start, h.tokenAwaited = time.Time{}, time.Time{}
 	if p == nil {
-		// The cause that a diagnosis has found stays in the condition if the agent is only installed as it was.
+		// After a diagnosis, its cause stays in the condition if the agent is installed again unchanged.
 		out.keepsCondition = why == needHealing && h.diagnoses > 0
 		if why == needHealing {
 			h.heals++
@@ -183,7 +186,8 @@ func (c *Controller) importNow(ctx context.Context, cluster *fleet.Cluster, o ob
 	return kube.At(h.next, now), nil
 }
 
-// awaitToken waits for the import token, an event of which wakes the Cluster, and reports a wait that takes long.
+// awaitToken waits for the import token, and writes a status about a long wait. An event of the
+// token enqueues the Cluster.
 func (c *Controller) awaitToken(ctx context.Context, cluster *fleet.Cluster, o observed, why need) (ctrl.Result, error) {
 	now, h := c.Clock.Now(), o.history
 	if h.tokenAwaited.IsZero() {
@@ -199,7 +203,8 @@ func (c *Controller) awaitToken(ctx context.Context, cluster *fleet.Cluster, o o
 	return ctrl.Result{RequeueAfter: tokenGrace}, err
 }
 
-// report writes the status that describe makes of the current one. A conflict is retried here, because the import would be repeated otherwise.
+// report writes the status that describe derives from the current one. It retries a conflict
+// itself, because the import would be repeated otherwise.
 func (c *Controller) report(ctx context.Context, cluster *fleet.Cluster, describe func(fleet.ClusterStatus) fleet.ClusterStatus) error {
 	before := cluster.DeepCopy()
 	for {
@@ -222,7 +227,7 @@ func (c *Controller) report(ctx context.Context, cluster *fleet.Cluster, describ
 	}
 }
 
-// announce logs a transition and records an Event of it, after the status was written.
+// announce logs a transition and emits an Event about it. Call it after the write of the status.
 func (c *Controller) announce(ctx context.Context, cluster *fleet.Cluster, from string) {
 	imported := kube.FindCondition(cluster.Status.Conditions, fleet.ConditionImported)
 	if imported == nil || imported.Reason == from {

@@ -28,7 +28,7 @@ const (
 	reasonAgentCrashing          = "AgentCrashing"
 )
 
-// diagnoseNow finds out why an agent that was installed does not join, and reports the cause.
+// diagnoseNow determines why an installed agent does not join, and writes the cause.
 func (c *Controller) diagnoseNow(ctx context.Context, cluster *fleet.Cluster, o observed) (ctrl.Result, error) {
 	cause, err := c.findCause(ctx, cluster, o.last)
 	if err != nil {
@@ -45,7 +45,7 @@ func (c *Controller) diagnoseNow(ctx context.Context, cluster *fleet.Cluster, o 
 	return kube.At(next, now), nil
 }
 
-// findCause asks the cluster about the agent. A connection that fails is a cause, too.
+// findCause queries the cluster about the agent. A failing connection is a cause, too.
 func (c *Controller) findCause(ctx context.Context, cluster *fleet.Cluster, last *fleet.ImportStatus) (*problem, error) {
 	unknown := func(p *problem) *problem {
 		return setback(reasonAgentNotJoined, "why cannot be seen, because %s", p.message)
@@ -85,7 +85,7 @@ func (d *downstream) agent(ctx context.Context, namespace string) (*appsv1.Deplo
 	return deployment, pods.Items, err
 }
 
-// advice is what to do about a cause, with the words of a Cluster and the chart fleet.
+// advice holds the remedies, in the words of a Cluster and the chart fleet.
 var advice = map[rollout.Reason]string{
 	rollout.Gone:              "; another redeployAgentGeneration of the Cluster installs it at once",
 	rollout.ImageNotPulled:    "; correct agentImage, global.cattle.systemDefaultRegistry or global.imagePullSecrets of the fleet chart, or privateRepoURL or agentPullSecrets of the Cluster",
@@ -93,14 +93,15 @@ var advice = map[rollout.Reason]string{
 	rollout.WrongArchitecture: ": use one that is, or keep the agent on other nodes with agentAffinity",
 }
 
-// reasons are those of the condition Imported for what keeps the agent's Deployment from running.
+// reasons maps the causes of a stopped Deployment to reasons of the condition Imported.
 var reasons = map[rollout.Reason]string{
 	rollout.Gone: reasonAgentRemoved, rollout.SwitchedOff: reasonAgentRemoved, rollout.Refused: reasonAgentRefused, rollout.Unschedulable: reasonAgentUnschedulable,
 	rollout.ImageNotPulled: reasonAgentImageNotPulled, rollout.NotStarted: reasonAgentNotStarted, rollout.WrongArchitecture: reasonAgentWrongArchitecture,
 	rollout.OutOfMemory: reasonAgentOutOfMemory, rollout.Crashing: reasonAgentCrashing,
 }
 
-// causeOf says why an agent that was installed does not join, as far as its Deployment and its Pods tell. The Deployment is nil if it is gone.
+// causeOf returns the cause why an installed agent does not join, from its Deployment and its Pods.
+// The Deployment is nil if it is gone.
 func causeOf(deployment *appsv1.Deployment, pods []corev1.Pod, hub string) *problem {
 	cause, pod := rollout.CauseOf(deployment, pods)
 	if cause != nil {

@@ -23,7 +23,8 @@ import (
 	"github.com/muster-fleet/muster/internal/kube"
 )
 
-// helmManager is the field manager of Helm, which takes over what is installed here: only the owner of a field can remove it again.
+// helmManager is the field manager of Helm. Helm later takes over the installed objects: only the
+// owner of a field can remove it again.
 const helmManager = client.FieldOwner("helm")
 
 const (
@@ -31,23 +32,27 @@ const (
 	dialTimeout  = 3 * time.Second
 	probeTimeout = 5 * time.Second
 	callTimeout  = 15 * time.Second
-	// maxAnswer bounds what an API server, which can be anybody's, makes the hub read.
+	// maxAnswer bounds the answers of an API server, which may be any server.
 	maxAnswer = 4 << 20
-	// attemptTime is how long a connection is used for new calls, so that a server which answers as slowly as allowed holds it no longer.
+	// attemptTime is the time for which a connection accepts new calls. A server with the slowest
+	// permitted answers holds it no longer.
 	attemptTime = 2 * time.Minute
 )
 
-// downstream is one connection to the API server of a cluster that is imported. Nothing of it is kept after close.
+// downstream is one connection to the API server of a cluster under import. Nothing of it is kept
+// after close.
 type downstream struct {
 	client.Client
 	server string
 	http   *http.Client
 	close  func()
-	// known: the server has answered as a Kubernetes API server does. Until then it may be any server that only the hub can reach.
+	// known: the server has answered as a Kubernetes API server does. Before, it may be any server
+	// within the hub's reach only.
 	known bool
 }
 
-// connect prepares the calls. client-go's own transports are not used, because they are cached with the credentials in them.
+// connect prepares the calls. It does not use client-go's own transports, because client-go caches
+// them with the credentials in them.
 func (c *Controller) connect(k kubeconfig) (*downstream, error) {
 	if err := checkLiteral(k.server); err != nil {
 		return nil, err
@@ -70,7 +75,7 @@ func (c *Controller) connect(k kubeconfig) (*downstream, error) {
 	}
 	calls := &http.Client{
 		Transport: wrapped, Timeout: callTimeout,
-		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }, // the credential stays where it belongs
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }, // the credential stays with its server
 	}
 	bare := rest.Config{Host: k.config.Host, APIPath: k.config.APIPath, QPS: -1}
 	made, err := client.New(&bare, client.Options{HTTPClient: calls, Scheme: c.Client.Scheme(), Mapper: kinds})
@@ -81,7 +86,7 @@ func (c *Controller) connect(k kubeconfig) (*downstream, error) {
 	return &downstream{Client: made, server: strings.TrimSuffix(k.server, "/"), http: calls, close: transport.CloseIdleConnections}, nil
 }
 
-// bounded cuts off long answers, and starts no call after until.
+// bounded truncates long answers, and starts no call after until.
 type bounded struct {
 	next  http.RoundTripper
 	clock clock.PassiveClock
@@ -99,7 +104,7 @@ func (b bounded) RoundTrip(request *http.Request) (*http.Response, error) {
 	return response, err
 }
 
-// kinds are the resources that the agent's chart renders, so that discovery is not needed.
+// kinds maps the resources in the agent's chart, so that no discovery is needed.
 var kinds = func() meta.RESTMapper {
 	mapper := meta.NewDefaultRESTMapper(nil)
 	add := func(group string, scope meta.RESTScope, names ...string) {
@@ -120,14 +125,14 @@ var kinds = func() meta.RESTMapper {
 	return mapper
 }()
 
-// probe finds out whether the API server answers at all.
+// probe checks whether the API server answers at all.
 func (d *downstream) probe(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, probeTimeout)
 	defer cancel()
 	return d.get(ctx, "/version", &struct{}{})
 }
 
-// clusterID is the UID of the namespace kube-system.
+// clusterID returns the UID of the namespace kube-system.
 func (d *downstream) clusterID(ctx context.Context) (string, error) {
 	var namespace metav1.PartialObjectMetadata
 	if err := d.get(ctx, "/api/v1/namespaces/"+metav1.NamespaceSystem, &namespace); err != nil {
@@ -163,7 +168,7 @@ func (d *downstream) get(ctx context.Context, path string, into any) error {
 	return nil
 }
 
-// apply applies the objects. A Deployment or PriorityClass that cannot be changed is replaced.
+// apply applies the objects. It replaces a Deployment or PriorityClass that cannot be changed.
 func (d *downstream) apply(ctx context.Context, objects []*unstructured.Unstructured) error {
 	for _, object := range objects {
 		err := d.applyOne(ctx, object)

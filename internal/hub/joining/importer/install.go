@@ -26,7 +26,8 @@ import (
 	"github.com/muster-fleet/muster/internal/naming"
 )
 
-// installation is the last part of an attempt: the agent is installed on a cluster that passed the preflight.
+// installation is the last part of an attempt: the installation of the agent after a successful
+// preflight.
 type installation struct {
 	*downstream
 	cluster  *fleet.Cluster
@@ -36,15 +37,15 @@ type installation struct {
 	id, url  string
 }
 
-// installedAgent is an agent that was on the cluster before: the record that it works for, its hub's server, and the UID of the
-// account that its credential is of.
+// installedAgent is an agent found on the cluster. It has the name of its Cluster object, the
+// server of its hub, and the UID of its credential's account.
 type installedAgent struct {
 	record  types.NamespacedName
 	server  string
 	account types.UID
 }
 
-// install applies the agent's chart, after what is there of an earlier agent is gone.
+// install applies the agent's chart, after the removal of an earlier agent's objects.
 func (c *Controller) install(ctx context.Context, i installation) error {
 	if err := c.replaceForeign(ctx, i); err != nil {
 		return err
@@ -60,7 +61,8 @@ func (c *Controller) install(ctx context.Context, i installation) error {
 	return nil
 }
 
-// installedAgent reads the agent's own Secret, of whose credential nothing is kept; nil if there is none.
+// installedAgent reads the agent's own Secret, and keeps nothing of the credential in it; nil if
+// there is none.
 func (d *downstream) installedAgent(ctx context.Context, namespace string) (*installedAgent, error) {
 	if !isNamespace(namespace) {
 		return nil, errNoNamespace
@@ -89,8 +91,9 @@ func (d *downstream) installedAgent(ctx context.Context, namespace string) (*ins
 	return found, nil
 }
 
-// actsFor reports whether an agent acts for a Cluster of this hub, and not for one of that name on another hub. An agent of this
-// hub has the credential of the account that the Cluster has now, or uses an address of this hub.
+// actsFor reports whether an agent acts for a Cluster of this hub, and not for one of the same name
+// on another hub. An agent of this hub has the credential of the Cluster's current account, or uses
+// an address of this hub.
 func (c *Controller) actsFor(ctx context.Context, found *installedAgent, other *fleet.Cluster, addresses ...string) (bool, error) {
 	if found.record != client.ObjectKeyFromObject(other) {
 		return false, nil
@@ -104,8 +107,8 @@ func (c *Controller) actsFor(ctx context.Context, found *installedAgent, other *
 	return err == nil && account.UID != "" && account.UID == found.account, err
 }
 
-// replaceForeign uninstalls an agent that works for another hub, or at the address that the hub had before: it would go on calling there. An
-// agent of another record of this hub is the user's to remove.
+// replaceForeign uninstalls an agent of another hub, or one at a former address of this hub: it
+// would continue to call that address. An agent of another Cluster of this hub is left to the user.
 func (c *Controller) replaceForeign(ctx context.Context, i installation) error {
 	found, err := i.installedAgent(ctx, i.values.Namespace())
 	if err != nil {
@@ -137,7 +140,8 @@ func (c *Controller) replaceForeign(ctx context.Context, i installation) error {
 	return i.uninstall(ctx, found)
 }
 
-// uninstall deletes a running agent, and in a later attempt its credential, which the agent would write again as long as it runs.
+// uninstall deletes a running agent, and in a later attempt its credential. A running agent would
+// write the credential again.
 func (i installation) uninstall(ctx context.Context, found *installedAgent) error {
 	namespace := i.values.Namespace()
 	deployment := kube.Metadata(schema.GroupVersionKind{Group: "apps", Version: "v1", Kind: "Deployment"})
@@ -160,8 +164,10 @@ func agentSecret(namespace string) *corev1.Secret {
 	return &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: naming.AgentSecret}}
 }
 
-// cleanUp deletes what the last manifest has and the new one has not: all that is namespaced, if the agent moves to another namespace (which stays,
-// because others may use it), else the PriorityClass and the PodDisruptionBudget that the Cluster asks for no more.
+// cleanUp deletes the objects of the last manifest that the new one lacks. If the agent moves to
+// another namespace, these are all namespaced objects; the namespace stays, because others may use
+// it. Else they are the PriorityClass and the PodDisruptionBudget if no longer in the Cluster's
+// spec.
 func (i installation) cleanUp(ctx context.Context, namespace string) error {
 	if namespace == "" || namespace == i.values.Namespace() {
 		return i.cleanUpScheduling(ctx)
@@ -206,7 +212,7 @@ func (i installation) cleanUpScheduling(ctx context.Context) error {
 	return nil
 }
 
-// pullSecrets are copies of the hub's pull secrets, for a Cluster that does not name its own.
+// pullSecrets returns copies of the hub's pull secrets, for a Cluster that does not name its own.
 func (c *Controller) pullSecrets(ctx context.Context, cluster *fleet.Cluster, values agentchart.Values) ([]*unstructured.Unstructured, error) {
 	if cluster.Spec.AgentPullSecrets != nil {
 		return nil, nil

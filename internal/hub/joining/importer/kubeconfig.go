@@ -24,22 +24,23 @@ const (
 	keyServerCA   = "apiServerCA"
 )
 
-// kubeconfig is what a Secret says about a cluster.
+// kubeconfig is the parsed content of a Secret.
 type kubeconfig struct {
 	config *rest.Config
 	server string
-	// insecure says that the server's certificate is not to be verified.
+	// insecure turns the verification of the server's certificate off.
 	insecure bool
 }
 
 var lineOfError = regexp.MustCompile(`line \d+`)
 
-// parse reads the kubeconfig of a Secret and refuses what would run code or read files of the hub, or cannot work.
+// parse reads the kubeconfig of a Secret. It refuses entries that would run code or read files of
+// the hub, or cannot work.
 func parse(secret string, data []byte, now time.Time) (kubeconfig, *problem) {
 	if len(data) == 0 {
 		return kubeconfig{}, badInput(reasonValueMissing, "Secret %s has no kubeconfig: put one under the key %s", secret, keyKubeconfig)
 	}
-	// What the decoder says would quote the kubeconfig.
+	// The decoder's error would quote the kubeconfig.
 	parsed, err := clientcmd.Load(data)
 	if err != nil {
 		where := ""
@@ -75,7 +76,7 @@ func parse(secret string, data []byte, now time.Time) (kubeconfig, *problem) {
 	return kubeconfig{config: config, server: cluster.Server, insecure: cluster.InsecureSkipTLSVerify}, nil
 }
 
-// chooseContext is the current one, or the only one.
+// chooseContext returns the current context, or the only one.
 func chooseContext(secret string, parsed *clientcmdapi.Config) (string, *problem) {
 	names := make([]string, 0, len(parsed.Contexts))
 	for name := range parsed.Contexts {

@@ -16,7 +16,7 @@ import (
 	"github.com/muster-fleet/muster/internal/naming"
 )
 
-// observe gathers what the hub knows without a call downstream.
+// observe gathers the hub's knowledge without a call downstream.
 func (c *Controller) observe(ctx context.Context, record *fleet.Cluster) (observed, error) {
 	values := c.values(record)
 	o := observed{
@@ -48,17 +48,18 @@ func (c *Controller) observe(ctx context.Context, record *fleet.Cluster) (observ
 	return o, nil
 }
 
-// secretChanged reports whether the kubeconfig Secret may have changed since an import used it. The version of a Secret that was
-// restored into a new etcd may be lower than that. So may the version in a cache that lags, which costs one read of the Secret: the
-// import compares what the Secret holds, and ends if it holds what was used.
+// secretChanged reports whether the kubeconfig Secret may have changed since an import used it. A
+// Secret restored into a new etcd may have a lower version, and so may a lagging cache. The latter
+// costs one read of the Secret: the import compares the content, and ends if it is unchanged.
 func secretChanged(seen, used string) bool { return seen != "" && seen != used }
 
-// values are the values of the agent's chart for a Cluster.
+// values returns the values of the agent's chart for a Cluster.
 func (c *Controller) values(record *fleet.Cluster) agentchart.Values {
 	return agentchart.Of(record, membership.ClientID(record), c.Config.Current().Agent, c.SystemNamespace)
 }
 
-// agentOf is the state of the agent as far as an import can change it: absent, lost, revoked, or online for everything else.
+// agentOf returns the state of the agent in the terms of an import: absent, lost, revoked, or
+// online for everything else.
 func agentOf(status fleet.ClusterStatus) membership.AgentState {
 	switch state := membership.ClusterStatus(&status, nil).Agent; state {
 	case membership.AgentLost, membership.AgentRevoked:

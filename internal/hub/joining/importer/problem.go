@@ -52,41 +52,44 @@ const (
 )
 
 const (
-	// maxMessage bounds what is quoted of another API server.
+	// maxMessage bounds the quote of another API server.
 	maxMessage = 400
-	// maxNote is a little less than an Event can hold.
+	// maxNote is a little less than the capacity of an Event.
 	maxNote = 1000
 )
 
-// problem is why an import fails. A problem never quotes the kubeconfig, because a condition may be read by more people than a credential.
+// problem is the cause of a failed import. A problem never quotes the kubeconfig, because more
+// people may read a condition than a credential.
 type problem struct {
 	reason, message string
-	// input: only a change of the Cluster, the Secret or the settings helps, so that no retry is scheduled.
+	// input: only a change of the Cluster, the Secret or the settings helps, so the hub schedules no
+	// retry.
 	input bool
 }
 
 func (p *problem) Error() string { return p.reason + ": " + p.message }
 
-// badInput is a problem that a user has to correct.
+// badInput returns a problem that a user must correct.
 func badInput(reason, format string, args ...any) *problem {
 	return &problem{reason: reason, message: fmt.Sprintf(format, args...), input: true}
 }
 
-// setback is a problem that is retried.
+// setback returns a problem that the hub retries.
 func setback(reason, format string, args ...any) *problem {
 	return &problem{reason: reason, message: fmt.Sprintf(format, args...)}
 }
 
-// errNotAPIServer stands for an answer that no API server gives. The answer is not quoted: its reader may not be allowed to ask that server.
+// errNotAPIServer stands for an answer unlike an API server's. The message does not quote it: its
+// readers may have no access to that server.
 var errNotAPIServer = errors.New("what answers is no Kubernetes API server")
 
-// errNoNamespace stands for text that is in the place of the name of a namespace, and is none.
+// errNoNamespace stands for an invalid name of a namespace.
 var errNoNamespace = errors.New("spec.agentNamespace, or the namespace that an agent has reported, is not the name of a namespace")
 
-// isNamespace reports whether text may be the name of a namespace, and so stand in a path.
+// isNamespace reports whether text is a valid name of a namespace, and so safe in a path.
 func isNamespace(text string) bool { return len(validation.IsDNS1123Label(text)) == 0 }
 
-// explain says in a sentence why a call of the downstream API server failed.
+// explain returns the cause of a failed call to the downstream API server as a sentence.
 func (d *downstream) explain(doing string, err error) *problem {
 	var authority x509.UnknownAuthorityError
 	var hostname x509.HostnameError
@@ -127,8 +130,8 @@ func (d *downstream) explain(doing string, err error) *problem {
 	return setback(reasonNotAPIServer, "%s: %s at %s: correct the server in the kubeconfig", doing, errNotAPIServer, d.server)
 }
 
-// quotable reports whether a message may say how a connection failed: only of a public address, or
-// without one. Of others that would tell a tenant which names and ports there are beside the hub.
+// quotable reports whether a message may quote the failure of a connection: only with a public
+// address, or without any. Other failures would show a tenant the names and ports beside the hub.
 func quotable(connection *net.OpError) bool {
 	if unknown := (*net.DNSError)(nil); errors.As(connection, &unknown) {
 		return false
@@ -140,19 +143,19 @@ func quotable(connection *net.OpError) bool {
 	return err == nil && public(to.Addr().Unmap())
 }
 
-// shared are the addresses between a provider and its customers, RFC 6598.
+// shared is the range of addresses between a provider and its customers, RFC 6598.
 var shared = netip.MustParsePrefix("100.64.0.0/10")
 
 func public(address netip.Addr) bool {
 	return address.IsGlobalUnicast() && !address.IsPrivate() && !shared.Contains(address)
 }
 
-// ours reports whether an error is of the hub's own client, before any request was sent.
+// ours reports whether an error comes from the hub's own client, before any request.
 func ours(err error) bool {
 	return strings.HasPrefix(err.Error(), "invalid namespace ") || strings.HasPrefix(err.Error(), "invalid resource name ")
 }
 
-// explainStatus quotes only a server that is known to be a Kubernetes API server and answers as one.
+// explainStatus quotes only a server known as a Kubernetes API server that answers as one.
 func (d *downstream) explainStatus(doing string, code int, err error) *problem {
 	reason, means := reasonRefused, "it has trouble"
 	if code == http.StatusForbidden {
@@ -164,12 +167,13 @@ func (d *downstream) explainStatus(doing string, code int, err error) *problem {
 	return setback(reason, "%s: %s answers with status %d: %s, or %s", doing, d.server, code, means, errNotAPIServer)
 }
 
-// refusesCertificate says whether the server ended the TLS handshake over the client's certificate.
+// refusesCertificate reports whether the server ended the TLS handshake over the client's
+// certificate.
 func refusesCertificate(err error) bool {
 	return strings.Contains(err.Error(), "remote error: tls:") && strings.Contains(err.Error(), "certificate")
 }
 
-// plain drops the request, which may have a credential in it, from an error of Go's HTTP client.
+// plain drops the request, which may contain a credential, from an error of Go's HTTP client.
 func plain(err error) string {
 	var request *url.Error
 	if errors.As(err, &request) {

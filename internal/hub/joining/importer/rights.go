@@ -16,13 +16,14 @@ import (
 	"github.com/muster-fleet/muster/internal/naming"
 )
 
-// reviewers is how many SelfSubjectAccessReviews are created at once.
+// reviewers is the number of concurrent SelfSubjectAccessReviews.
 const reviewers = 8
 
-// right is what a SelfSubjectAccessReview asks for.
+// right is the subject of a SelfSubjectAccessReview.
 type right = authorizationv1.SelfSubjectAccessReviewSpec
 
-// missingRights lists all rights that the installation of the objects needs and the kubeconfig does not have. An administrator costs two reviews.
+// missingRights lists the rights that the installation needs and the kubeconfig lacks. An
+// administrator's kubeconfig costs two reviews.
 func (d *downstream) missingRights(ctx context.Context, objects []*unstructured.Unstructured) ([]string, error) {
 	missing, err := d.refused(ctx, everything)
 	if err != nil || len(missing) == 0 {
@@ -67,7 +68,8 @@ func (d *downstream) refused(ctx context.Context, rights []right) ([]string, err
 	return slices.Compact(missing), failed
 }
 
-// neededRights are the rights to write the objects, and those that the Roles among the objects grant: a user can grant only rights that he has.
+// neededRights returns the rights to write the objects, and the rights granted by the Roles among
+// them: a user can grant only rights of their own.
 func (d *downstream) neededRights(objects []*unstructured.Unstructured) ([]right, error) {
 	needed := []right{
 		on("get", "", "namespaces", "", metav1.NamespaceSystem),

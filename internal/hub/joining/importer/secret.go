@@ -19,13 +19,13 @@ import (
 	"github.com/muster-fleet/muster/internal/credential"
 )
 
-// origin is the content of a kubeconfig Secret, which is kept for one attempt only.
+// origin is the content of a kubeconfig Secret, kept for one attempt only.
 type origin struct {
 	kubeconfig
 	key     types.NamespacedName
 	version string
 	hash    string
-	// url and ca lead the agent to the hub; override are those of the Secret.
+	// url and ca lead the agent to the hub; override holds the values in the Secret.
 	url, ca  string
 	override struct{ url, ca string }
 }
@@ -46,7 +46,7 @@ func (c *Controller) read(ctx context.Context, cluster *fleet.Cluster) (origin, 
 	s.version, s.url, s.ca = secret.ResourceVersion, settings.APIServerURL, settings.APIServerCA
 	if given := strings.TrimSpace(string(secret.Data[keyServerURL])); given != "" {
 		url, err := credential.ParseServer(given)
-		if err != nil { // which may quote the key, and more people read conditions than Secrets
+		if err != nil { // the error may quote the key, and more people read conditions than Secrets
 			return s, badInput(reasonInvalidSettings, "the key %s of Secret %s is not the URL of an API server: want https://host, such as https://hub.example:6443", keyServerURL, s.key)
 		}
 		s.url, s.override.url = url, url
@@ -75,12 +75,12 @@ func (c *Controller) read(ctx context.Context, cluster *fleet.Cluster) (origin, 
 	return s, nil
 }
 
-// secretNamespaces may hold kubeconfigs besides the Cluster's own namespace, as upstream has it.
+// secretNamespaces may hold kubeconfigs besides the Cluster's own namespace, as upstream.
 var secretNamespaces = []string{
 	"fleet-local", "fleet-default", "cattle-fleet-system", "fleet-system", "cattle-fleet-clusters-system", "fleet-clusters-system",
 }
 
-// secretNamespace is the namespace of the kubeconfig Secret.
+// secretNamespace returns the namespace of the kubeconfig Secret.
 func secretNamespace(cluster *fleet.Cluster) string {
 	if namespace := cluster.Spec.KubeConfigSecretNamespace; namespace != "" {
 		return namespace
@@ -88,7 +88,8 @@ func secretNamespace(cluster *fleet.Cluster) string {
 	return cluster.Namespace
 }
 
-// checkSecretKey refuses names that cannot be those of a kubeconfig Secret, before a message suggests a command with them.
+// checkSecretKey refuses impossible names of a kubeconfig Secret, before a message suggests a
+// command with them.
 func checkSecretKey(cluster *fleet.Cluster, key types.NamespacedName) *problem {
 	own := key.Namespace == cluster.Namespace
 	if !own && !slices.Contains(secretNamespaces, key.Namespace) && !strings.HasPrefix(key.Namespace, "cluster-") {
@@ -103,8 +104,10 @@ func checkSecretKey(cluster *fleet.Cluster, key types.NamespacedName) *problem {
 	return nil
 }
 
-// consents says whether a Cluster may use a kubeconfig Secret: one of its own namespace, where Cluster API and the hub write theirs, or one whose
-// annotation lists the Cluster. Neither the Secret's name nor an owner reference of the Cluster proves anything, because the Cluster's owner writes both.
+// consents reports whether a Cluster may use a kubeconfig Secret. It may use one of its own
+// namespace, the place of Cluster API's and the hub's, or one whose annotation lists the Cluster.
+// Neither the Secret's name nor an owner reference of the Cluster proves anything, because the
+// Cluster's owner writes both.
 func consents(secret *corev1.Secret, cluster *fleet.Cluster) bool {
 	if secret.Namespace == cluster.Namespace {
 		return true
@@ -118,8 +121,9 @@ func consents(secret *corev1.Secret, cluster *fleet.Cluster) bool {
 	return false
 }
 
-// secretMissing is the problem of a Secret that does not exist or does not consent. The message does not tell the two apart for a Secret of another
-// namespace, which the reader may not be allowed to list.
+// secretMissing returns the problem of a Secret that does not exist or does not consent. The
+// message does not distinguish the two for a Secret of another namespace, because its reader may
+// not be allowed to list that namespace.
 func secretMissing(cluster *fleet.Cluster, key types.NamespacedName) *problem {
 	if key.Namespace == cluster.Namespace {
 		return badInput(reasonSecretMissing, "Secret %s does not exist: create it with a kubeconfig under the key %s", key, keyKubeconfig)
@@ -129,7 +133,8 @@ func secretMissing(cluster *fleet.Cluster, key types.NamespacedName) *problem {
 		key, cluster.Namespace, command)
 }
 
-// Hub is where a Cluster's agent reaches the hub: at the address of the settings, or at that of the kubeconfig Secret of its import.
+// Hub returns the address of the hub for a Cluster's agent: from the kubeconfig Secret of its
+// import, else from the settings.
 func Hub(cluster *fleet.Cluster, settings *clusterv1beta1.HubAddress) *clusterv1beta1.HubAddress {
 	handed := cluster.Status.Import
 	if cluster.Spec.KubeConfigSecret == "" || handed == nil || handed.APIServerURL == "" && handed.APIServerCA == "" {

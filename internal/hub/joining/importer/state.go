@@ -8,7 +8,7 @@ import (
 	"github.com/muster-fleet/muster/internal/kube"
 )
 
-// The life of an import, as the condition Imported and its reason tell it:
+// The states of an import, as the condition Imported and its reason show them:
 //
 //	                   ┌─ bad input ──► waits until Cluster, Secret or settings change ─┐
 //	(new) ──► install ─┼─ setback ────► waits, longer each time, or until they change ──┼─► install
@@ -16,9 +16,9 @@ import (
 //	             │                                │ the agent does not join: diagnosed, less often each time
 //	             └── redeployAgentGeneration, settings, Secret: staggered; agent gone: healed, less often each time
 //
-// Nothing is sent downstream while a Cluster is imported and its agent online.
+// The hub sends nothing downstream while a Cluster is imported and its agent online.
 
-// need is why a cluster has to be imported.
+// need is the cause of an import.
 type need string
 
 const (
@@ -30,37 +30,39 @@ const (
 	needHealing  need = "Healing"
 )
 
-// Waits that repeat double each time, up to their maximum.
+// Repeated waits double each time, up to their maximum.
 const (
 	firstRetry, maxRetry = 5 * time.Second, 5 * time.Minute
-	// absentGrace and lostGrace are how long an agent has to appear, or to come back, by itself.
+	// absentGrace and lostGrace are the times for an agent to appear, or to come back, by itself.
 	absentGrace, lostGrace = 10 * time.Minute, time.Minute
-	// diagnosisDelay is how long an agent that was installed has to join before the hub looks for the cause.
+	// diagnosisDelay is the time for an installed agent to join before the hub looks for the cause.
 	diagnosisDelay = 20 * time.Second
 	firstDiagnosis = 30 * time.Second
 	firstHealing   = 5 * time.Minute
 	maxHealing     = time.Hour
-	// maxJitter is the part by which a wait differs from Cluster to Cluster, so that imports which failed together are not repeated together.
+	// maxJitter is the maximum part by which a wait differs between Clusters, so that imports that
+	// failed together are not repeated together.
 	maxJitter = 0.3
 )
 
-// observed is all that a decision depends on.
+// observed holds the inputs of a decision.
 type observed struct {
-	// generation is spec.redeployAgentGeneration, deployed that of the last import.
+	// generation is spec.redeployAgentGeneration, deployed its value at the last import.
 	generation int64
 	deployed   *int64
 	// last is the last import; nil if there was none.
 	last *fleet.ImportStatus
-	// settings is the digest of the values that the agent should be installed with.
+	// settings is the digest of the desired values of the agent's chart.
 	settings string
-	// managed: the agent's Bundle brings it new settings, of which it has brought delivered. elsewhere: the agent has to move to another
-	// namespace, which no Bundle does.
+	// managed: the agent's Bundle delivers new settings to it. delivered is the digest of the
+	// delivered ones. elsewhere: the agent must move to another namespace, and no Bundle does that.
 	managed, elsewhere bool
 	delivered          string
-	// secretVersion is that of the kubeconfig Secret, empty if there is none; secretNewer: it is another one than at the last import.
+	// secretVersion is the version of the kubeconfig Secret, empty if there is none. secretNewer: the
+	// version differs from the last import's.
 	secretVersion string
 	secretNewer   bool
-	// input is the digest of all that an import would be made with now.
+	// input is the digest of all inputs of an import now.
 	input   string
 	agent   membership.AgentState
 	history *history
@@ -68,32 +70,35 @@ type observed struct {
 	jitter float64
 }
 
-// history is what the hub remembers of the imports of a Cluster while it runs.
+// history is the hub's memory of a Cluster's imports in this process.
 type history struct {
-	// failed is the input of the last attempt if that failed, problem the cause, next the time of the next one.
+	// failed is the input of the last attempt if that failed, problem the cause, next the time of the
+	// next one.
 	failed  string
 	problem *problem
 	next    time.Time
-	// failures counts the attempts in a row that failed with this input.
+	// failures counts the failed attempts in a row with this input.
 	failures int
-	// start is when a re-import may start; zero if none is scheduled.
+	// start is the start of a scheduled re-import; zero if none is scheduled.
 	start time.Time
-	// tokenAwaited is since when the import token has been awaited.
+	// tokenAwaited is the start of the wait for the import token.
 	tokenAwaited time.Time
-	// unwell is since when the agent has not been well; heals counts the re-installations since, the last of them at healed.
+	// unwell is the time since when the agent is not healthy. heals counts the re-installations since,
+	// the last of them at healed.
 	unwell time.Time
 	heals  int
 	healed time.Time
-	// diagnoses counts the diagnoses since the agent was installed, the last of them at diagnosed.
+	// diagnoses counts the diagnoses since the installation of the agent, the last of them at
+	// diagnosed.
 	diagnoses int
 	diagnosed time.Time
 }
 
-// action is what to do.
+// action is the next step.
 type action string
 
 const (
-	// idle: nothing is needed.
+	// idle: there is nothing to do.
 	idle action = "Idle"
 	// wait: an import is needed, at its time or after an event.
 	wait action = "Wait"
@@ -103,7 +108,7 @@ const (
 	diagnose action = "Diagnose"
 )
 
-// decision is what to do, why, and when time alone may change it.
+// decision is the next step, its cause, and the time when time alone may change it.
 type decision struct {
 	action action
 	need   need
@@ -132,7 +137,7 @@ func decide(o observed, now time.Time) decision {
 	return decision{action: install, need: need}
 }
 
-// need says whether and why an import is needed, and if none is, when one may be.
+// need returns the cause of a needed import; if none is needed, the time when one may be.
 func (o observed) need(now time.Time) (need, time.Time) {
 	switch {
 	case o.last == nil || o.deployed == nil:
@@ -151,15 +156,15 @@ func (o observed) need(now time.Time) (need, time.Time) {
 	return needHealing, time.Time{}
 }
 
-// bundled says that new settings reach the agent by its Bundle.
+// bundled reports whether new settings reach the agent by its Bundle.
 func (o observed) bundled() bool {
 	return o.managed && o.agent == membership.AgentOnline && !o.elsewhere
 }
 
-// outdated says that the agent has other settings than an import would give it.
+// outdated reports whether the agent has other settings than an import would give it.
 func (o observed) outdated(why need) bool { return o.last != nil && why != needHealing }
 
-// healingDue is when an agent that is not well is installed again; zero if the agent is well.
+// healingDue returns the time to reinstall an agent that is not healthy; zero if it is.
 func (o observed) healingDue() time.Time {
 	h := o.history
 	var due time.Time
@@ -180,7 +185,8 @@ func (o observed) healingDue() time.Time {
 	return due
 }
 
-// diagnosisDue is when the hub looks why an agent does not join; zero if the agent is well, or no installation could be the cause.
+// diagnosisDue returns the time for a diagnosis of an agent that does not join. It is zero if the
+// agent is healthy, or if no installation could be the cause.
 func (o observed) diagnosisDue() time.Time {
 	h := o.history
 	switch {
@@ -192,7 +198,8 @@ func (o observed) diagnosisDue() time.Time {
 	return h.diagnosed.Add(backoff(firstDiagnosis, maxRetry, h.diagnoses, o.jitter))
 }
 
-// backoff is the wait after the nth of several attempts: first, doubled n-1 times up to most, and lengthened by the Cluster's jitter.
+// backoff returns the wait after the nth of several attempts: first, doubled n-1 times up to most,
+// and lengthened by the Cluster's jitter.
 func backoff(first, most time.Duration, n int, jitter float64) time.Duration {
 	for ; n > 1 && first < most; n-- {
 		first *= 2

@@ -17,16 +17,17 @@ import (
 	"github.com/muster-fleet/muster/internal/kube"
 )
 
-// quietWait is up to how long a wait for the start of a re-import is not worth a status write.
+// quietWait is the longest wait for the start of a re-import without a write of the status.
 const quietWait = 2 * time.Second
 
-// Each describe function changes a copy of the status that was read, and returns it.
+// Each describe function changes a copy of the read status, and returns it.
 
 func setImported(status *fleet.ClusterStatus, ok bool, reason, message string, now time.Time) {
 	status.Conditions = kube.SetCondition(status.Conditions, now, kube.Condition(fleet.ConditionImported, ok, reason, message))
 }
 
-// describeProblem is the status of a Cluster that cannot be imported. outdated: the agent has earlier settings.
+// describeProblem returns the status of a Cluster after a failed import. outdated: the agent has
+// earlier settings.
 func describeProblem(status fleet.ClusterStatus, outdated bool, p *problem, next, now time.Time) fleet.ClusterStatus {
 	message := p.message + "; tried again when the Cluster, the Secret or the hub's settings change"
 	if !p.input {
@@ -37,7 +38,7 @@ func describeProblem(status fleet.ClusterStatus, outdated bool, p *problem, next
 	return status
 }
 
-// describeScheduled is the status of a Cluster whose re-import starts later.
+// describeScheduled returns the status of a Cluster whose re-import starts later.
 func describeScheduled(status fleet.ClusterStatus, why need, start, now time.Time) fleet.ClusterStatus {
 	if why != needHealing && start.Sub(now) >= quietWait {
 		setImported(&status, true, reasonImported, "what the agent is installed with has changed: it is installed again at "+start.UTC().Format(time.RFC3339), now)
@@ -46,7 +47,8 @@ func describeScheduled(status fleet.ClusterStatus, why need, start, now time.Tim
 	return status
 }
 
-// describeQueued is the status of a Cluster that waits for a connection of its workspace. A condition that is there stays.
+// describeQueued returns the status of a Cluster that waits for a connection of its workspace. An
+// existing condition stays.
 func describeQueued(status fleet.ClusterStatus, now time.Time) fleet.ClusterStatus {
 	if kube.FindCondition(status.Conditions, fleet.ConditionImported) == nil {
 		setImported(&status, false, reasonQueued,
@@ -55,7 +57,8 @@ func describeQueued(status fleet.ClusterStatus, now time.Time) fleet.ClusterStat
 	return status
 }
 
-// describeIdle is the status of a Cluster that needs no import, such as one whose agent came back by itself.
+// describeIdle returns the status of a Cluster that needs no import, for example after its agent
+// came back by itself.
 func describeIdle(status fleet.ClusterStatus, spec fleet.ClusterSpec, settings settings.Agent, o observed, now time.Time) fleet.ClusterStatus {
 	if o.bundled() && o.last != nil && o.settings != o.last.SettingsHash {
 		if o.delivered != o.settings {
@@ -73,7 +76,7 @@ func describeIdle(status fleet.ClusterStatus, spec fleet.ClusterSpec, settings s
 	return status
 }
 
-// describeImported is the status after an import.
+// describeImported returns the status after an import.
 func describeImported(status fleet.ClusterStatus, spec fleet.ClusterSpec, settings settings.Agent, out outcome, now time.Time) fleet.ClusterStatus {
 	if !out.keepsCondition {
 		setImported(&status, true, reasonImported, out.note, now)
@@ -84,7 +87,8 @@ func describeImported(status fleet.ClusterStatus, spec fleet.ClusterSpec, settin
 	return status
 }
 
-// describeCause is the status of a Cluster whose agent does not join, unless it has joined since the diagnosis.
+// describeCause returns the status of a Cluster whose agent does not join, unless it has joined
+// since the diagnosis.
 func describeCause(status fleet.ClusterStatus, cause *problem, now time.Time) fleet.ClusterStatus {
 	if agentOf(status) != membership.AgentOnline {
 		setImported(&status, false, cause.reason, "the agent is installed and has not joined: "+cause.message, now)
@@ -92,7 +96,7 @@ func describeCause(status fleet.ClusterStatus, cause *problem, now time.Time) fl
 	return status
 }
 
-// describeSettings sets the hashes of the settings that the agent has.
+// describeSettings sets the hashes of the agent's settings.
 func describeSettings(status *fleet.ClusterStatus, spec fleet.ClusterSpec, settings settings.Agent) {
 	status.AgentConfigChanged = false
 	status.GarbageCollectionInterval = &metav1.Duration{Duration: settings.GarbageCollectionInterval}
@@ -105,7 +109,7 @@ func describeSettings(status *fleet.ClusterStatus, spec fleet.ClusterSpec, setti
 	status.AgentHostNetwork = spec.HostNetwork != nil && *spec.HostNetwork
 }
 
-// schedulingOf is the scheduling that a Cluster asks for; a customization that sets nothing asks for none.
+// schedulingOf returns the scheduling from a Cluster's spec; nil for an empty customization.
 func schedulingOf(spec fleet.ClusterSpec) *fleet.AgentSchedulingCustomization {
 	if custom := spec.AgentSchedulingCustomization; custom != nil && *custom != (fleet.AgentSchedulingCustomization{}) {
 		return custom
@@ -113,7 +117,8 @@ func schedulingOf(spec fleet.ClusterSpec) *fleet.AgentSchedulingCustomization {
 	return nil
 }
 
-// hashOfField is the digest of a field of the spec as upstream makes it; empty if the field is.
+// hashOfField returns the digest of a field of the spec in upstream's form; empty for an empty
+// field.
 func hashOfField(field any) string {
 	if value := reflect.ValueOf(field); value.IsNil() || (value.Kind() == reflect.Slice && value.Len() == 0) {
 		return ""

@@ -18,12 +18,14 @@ import (
 )
 
 const (
-	// tokenLife is how long an import token lives, tokenSpare how much of that must be left for an agent to register.
+	// tokenLife is the life of an import token, tokenSpare the least remaining life for an agent to
+	// register.
 	tokenLife  = 12 * time.Hour
 	tokenSpare = time.Hour
 )
 
-// token returns what an agent needs to register this Cluster, or nil while the hub makes it; an event of the token wakes this controller then.
+// token returns the values with which an agent registers this Cluster. It returns nil while the hub
+// creates them; an event of the token then enqueues the Cluster.
 func (c *Controller) token(ctx context.Context, cluster *fleet.Cluster) (*bootstrap.Bootstrap, error) {
 	key := types.NamespacedName{Namespace: cluster.Namespace, Name: naming.ImportToken(cluster.Name)}
 	var token fleet.ClusterRegistrationToken
@@ -40,7 +42,8 @@ func (c *Controller) token(ctx context.Context, cluster *fleet.Cluster) (*bootst
 	case token.DeletionTimestamp != nil:
 		return nil, nil
 	case owner.UID != cluster.UID, !c.Clock.Now().Before(token.CreationTimestamp.Add(tokenLife - tokenSpare)):
-		// The token of an earlier Cluster of this name, or one that ends soon. Its deletion wakes this controller.
+		// The token of an earlier Cluster of this name, or one that ends soon. Its deletion enqueues this
+		// Cluster.
 		return nil, client.IgnoreNotFound(c.Client.Delete(ctx, &token, client.Preconditions{UID: &token.UID}))
 	case token.Status.SecretName == "":
 		if ready := kube.FindCondition(token.Status.Conditions, fleet.ConditionReady); ready != nil && ready.Message != "" {
@@ -55,7 +58,7 @@ func (c *Controller) token(ctx context.Context, cluster *fleet.Cluster) (*bootst
 		return nil, fmt.Errorf("reading Secret %s: %w", key, err)
 	}
 	bootstrap := bootstrap.ReadBootstrap(&secret)
-	if bootstrap.Token == "" { // edited by hand; the token's controller renders it anew
+	if bootstrap.Token == "" { // edited by hand; the token's controller renders it again
 		return nil, nil
 	}
 	return &bootstrap, nil

@@ -15,22 +15,25 @@ import (
 )
 
 const (
-	// perWorkspace is how many clusters of a workspace the hub connects to at once: a small part of the workers, so that the silent servers of one
-	// workspace delay no other.
+	// perWorkspace bounds the hub's concurrent connections to clusters of a workspace. It is a small
+	// part of the workers, so that the unresponsive servers of one workspace delay no other.
 	perWorkspace = workers / 8
-	// stagger is how far apart re-imports start, so that a change of the hub's settings does not restart all agents at once.
+	// stagger separates the starts of re-imports, so that a change of the hub's settings does not
+	// restart all agents at once.
 	stagger = 500 * time.Millisecond
 )
 
-// tracker is what the hub remembers of imports while it runs: one entry per Cluster, which goes with the Cluster.
+// tracker is the hub's memory of imports in this process: one entry per Cluster, for the life of
+// the Cluster.
 type tracker struct {
 	mu      sync.Mutex
 	entries map[types.NamespacedName]*entry
-	// claims has the Cluster that is a cluster, by its workspace and the ID of the cluster.
+	// claims maps the ID of a cluster, in a workspace, to the Cluster that holds it.
 	claims map[types.NamespacedName]types.NamespacedName
-	// lastStart is the start of the re-import that was scheduled last.
+	// lastStart is the start of the last scheduled re-import.
 	lastStart time.Time
-	// connections counts the Clusters of a workspace that hold a connection; queues has those that wait for one, in order.
+	// connections counts the Clusters of a workspace with a connection; queues holds the waiting ones,
+	// in order.
 	connections map[string]int
 	queues      map[string][]types.NamespacedName
 	// free yields a Cluster whose turn to connect has come.
@@ -39,11 +42,12 @@ type tracker struct {
 
 type entry struct {
 	uid types.UID
-	// history belongs to the one reconcile of the Cluster; all else to the tracker's lock.
+	// history belongs to the single reconcile of the Cluster; the tracker's lock guards the rest.
 	history history
-	// clusterID is the cluster that the import has found. Two Clusters of one cluster that are imported at the same time see each other only here.
+	// clusterID is the ID found by the import. Two Clusters of one cluster under concurrent import see
+	// each other only here.
 	clusterID string
-	// connected: the Cluster holds a connection, or was woken to take one.
+	// connected: the Cluster holds a connection, or was enqueued to take one.
 	connected bool
 }
 
@@ -59,7 +63,7 @@ func (t *tracker) entry(key types.NamespacedName) *entry {
 	return t.entries[key]
 }
 
-// history returns what is remembered of a Cluster, which its reconcile reads and changes.
+// history returns the memory of a Cluster for its reconcile to read and change.
 func (t *tracker) history(cluster *fleet.Cluster) *history {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -90,8 +94,9 @@ func (t *tracker) nextStart(now time.Time) time.Time {
 	return t.lastStart
 }
 
-// claim notes that a Cluster is the cluster with this ID, unless another Cluster of the workspace is. The Cluster that has the ID is returned. An API
-// server can be anybody's and give any ID, so an ID means nothing in another workspace.
+// claim assigns the cluster with this ID to a Cluster, unless another Cluster of the workspace
+// holds it, and returns the holder. Any server can give any ID, so an ID means nothing in another
+// workspace.
 func (t *tracker) claim(key types.NamespacedName, id string) types.NamespacedName {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -117,7 +122,8 @@ func (t *tracker) dropClaim(key types.NamespacedName) {
 	}
 }
 
-// acquire takes a connection of the workspace. If none is free, the Cluster is woken when one is.
+// acquire takes a connection of the workspace. If none is free, the tracker enqueues the Cluster
+// once one is.
 func (t *tracker) acquire(key types.NamespacedName) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -132,7 +138,8 @@ func (t *tracker) acquire(key types.NamespacedName) bool {
 	return e.connected
 }
 
-// release ends every reconcile: a connection that the Cluster holds, used or not, goes to the next in the queue.
+// release ends every reconcile: a connection of the Cluster, used or not, goes to the next in the
+// queue.
 func (t *tracker) release(ctx context.Context, key types.NamespacedName) {
 	next, found := t.handOver(key)
 	if !found {
@@ -140,7 +147,7 @@ func (t *tracker) release(ctx context.Context, key types.NamespacedName) {
 	}
 	select {
 	case t.free <- event.GenericEvent{Object: &fleet.Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: next.Namespace, Name: next.Name}}}:
-	case <-ctx.Done(): // the hub ends, and forgets all of this
+	case <-ctx.Done(): // the hub ends, and forgets everything here
 	}
 }
 
