@@ -19,11 +19,13 @@ import (
 	"github.com/muster-fleet/muster/internal/naming"
 )
 
-// annotationRequest on the objects of a legacy answer names the request, which is in another namespace and so cannot own them.
+// annotationRequest on the objects of a legacy answer names the request. The request is in another
+// namespace and cannot own them.
 const annotationRequest = "muster/registration"
 
-// roleName is the name of the Role and the RoleBinding that let an agent read its request. The name of the request, which the agent chooses, may be that of
-// somebody's Role.
+// roleName returns the name of the Role and the RoleBinding that let an agent read its request.
+// They do not use the request's name, because the agent chooses it, and a foreign Role may have the
+// same name.
 func roleName(r *fleet.ClusterRegistration) string {
 	return naming.SafeConcat("registration", string(r.UID))
 }
@@ -48,7 +50,8 @@ func readRight(r *fleet.ClusterRegistration, tokenAccount string) []client.Objec
 	}
 }
 
-// makeReadable lets a native agent watch its request, before anything else is done, so that the agent need not poll.
+// makeReadable lets a native agent watch its request before any other step, so that the agent need
+// not poll.
 func (c *Controller) makeReadable(ctx context.Context, r *fleet.ClusterRegistration, o observation) error {
 	if !o.native || o.tokenAccount == "" {
 		return nil
@@ -72,7 +75,8 @@ func (c *Controller) makeReadable(ctx context.Context, r *fleet.ClusterRegistrat
 	return nil
 }
 
-// legacyAnswer is what upstream agents poll for: the right to read a Secret, and the Secret.
+// legacyAnswer returns the objects for which upstream agents poll: the right to read a Secret, and
+// the Secret.
 func (c *Controller) legacyAnswer(r *fleet.ClusterRegistration, tokenAccount string, answer credential.Answer) []client.Object {
 	secret := naming.CredentialSecret(r.Spec.ClientID, r.Spec.ClientRandom)
 	meta := metav1.ObjectMeta{
@@ -82,7 +86,7 @@ func (c *Controller) legacyAnswer(r *fleet.ClusterRegistration, tokenAccount str
 	}
 	reader := rbacv1.Subject{Kind: rbacv1.ServiceAccountKind, Namespace: r.Namespace, Name: tokenAccount}
 	if tokenAccount == "" {
-		// Agents before 0.16 do not name their token. Nobody can guess the name of the Secret.
+		// Agents before 0.16 do not name their token. The name of the Secret is unguessable.
 		reader = rbacv1.Subject{APIGroup: rbacv1.GroupName, Kind: rbacv1.GroupKind, Name: "system:serviceaccounts:" + r.Namespace}
 	}
 	labelled := *meta.DeepCopy()
@@ -108,7 +112,8 @@ func (c *Controller) legacyAnswer(r *fleet.ClusterRegistration, tokenAccount str
 	}
 }
 
-// withdrawAnswer deletes what only handed over the credential: the answer, then the right to read it.
+// withdrawAnswer deletes the objects that only handed over the credential: the answer, then the
+// right to read it.
 func (c *Controller) withdrawAnswer(ctx context.Context, r *fleet.ClusterRegistration) error {
 	if len(r.Status.Answer) > 0 {
 		after := r.DeepCopy()
@@ -124,7 +129,8 @@ func (c *Controller) withdrawAnswer(ctx context.Context, r *fleet.ClusterRegistr
 	return c.deleteAnswer(ctx, client.ObjectKeyFromObject(r), readRight(r, "")...)
 }
 
-// deleteAnswer deletes those of the objects that are the answer to a request, or the right to read it. The cache has them all.
+// deleteAnswer deletes the given objects if they are the answer to a request, or the right to read
+// it. The cache holds them all.
 func (c *Controller) deleteAnswer(ctx context.Context, request types.NamespacedName, objects ...client.Object) error {
 	for _, object := range objects {
 		have := kube.MetadataOf(c.Client.Scheme())(object)
@@ -143,7 +149,8 @@ func (c *Controller) deleteAnswer(ctx context.Context, request types.NamespacedN
 	return nil
 }
 
-// answers says whether an object with the name of an answer to the request is that answer, and not somebody's.
+// answers reports whether an object with the name of an answer is the answer to the request, and no
+// foreign object.
 func answers(o client.Object, request types.NamespacedName) bool {
 	if said, ok := o.GetAnnotations()[annotationRequest]; ok {
 		return said == request.String()
@@ -152,8 +159,8 @@ func answers(o client.Object, request types.NamespacedName) bool {
 	return owner != nil && owner.Kind == "ClusterRegistration" && owner.Name == request.Name && o.GetNamespace() == request.Namespace
 }
 
-// deleteOrphans deletes the answer to a request that is gone, and the right to read it. A hub that died while it
-// wrote them has left only some.
+// deleteOrphans deletes the answer to a request that is gone, and the right to read it. A hub that
+// died during the writes may have left only some of the objects.
 func (c *Controller) deleteOrphans(ctx context.Context, request types.NamespacedName) error {
 	orphans, err := c.answersTo(ctx, request)
 	if err != nil || len(orphans) == 0 {
@@ -161,7 +168,7 @@ func (c *Controller) deleteOrphans(ctx context.Context, request types.Namespaced
 	}
 	var r fleet.ClusterRegistration
 	if err := c.Live.Get(ctx, request, &r); !apierrors.IsNotFound(err) || kube.NotServed(err) {
-		return err // the cache is behind, or the kind is not served, which says nothing of the request
+		return err // the cache lags behind, or the API server does not serve the kind, which proves nothing about the request
 	}
 	for i := range orphans {
 		if err := kube.DeleteByUID(ctx, c.Client, &orphans[i]); err != nil {
@@ -171,7 +178,7 @@ func (c *Controller) deleteOrphans(ctx context.Context, request types.Namespaced
 	return nil
 }
 
-// answersTo lists what there is of a legacy answer to a request.
+// answersTo lists the existing objects of a legacy answer to a request.
 func (c *Controller) answersTo(ctx context.Context, request types.NamespacedName) (all []metav1.PartialObjectMetadata, err error) {
 	namespace := client.InNamespace(naming.RegistrationNamespace(c.SystemNamespace))
 	for _, kind := range []schema.GroupVersionKind{

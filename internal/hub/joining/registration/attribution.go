@@ -13,16 +13,18 @@ import (
 // reasonNotAttributed: somebody has to approve the request, because nobody knows with which token it was made.
 const reasonNotAttributed = "NotAttributed"
 
-// attribution is whether the hub knows who made a request.
+// attribution reports whether the hub knows the requester of a request.
 type attribution struct {
-	// reason and problem say why not; empty if it does.
+	// reason and problem give the cause if it does not; else empty.
 	reason, problem string
-	// recheck is when the hub looks again whether the admission policy has an effect; zero if that would change nothing.
+	// recheck is the time of the next check of the admission policy's effect; zero if that would
+	// change nothing.
 	recheck time.Time
 }
 
-// observeAttribution finds out whether the token and the user that a request names are those that made it. That both are named proves nothing: where the
-// admission policy has no effect, the agent may name any.
+// observeAttribution checks whether the token and the user named in a request are its real ones.
+// The names alone prove nothing: without an effective admission policy the agent may write any
+// name.
 func (c *Controller) observeAttribution(ctx context.Context, r *fleet.ClusterRegistration, o *observation) (err error) {
 	policy := c.Policies.Requests(ctx)
 	switch {
@@ -43,7 +45,7 @@ func (c *Controller) observeAttribution(ctx context.Context, r *fleet.ClusterReg
 	return err
 }
 
-// condition is the one that a request has only if nobody knows who made it; else nil.
+// condition returns the condition of a request with an unknown requester; else nil.
 func (a attribution) condition() *fleet.Condition {
 	if a.problem == "" {
 		return nil

@@ -19,16 +19,16 @@ import (
 	"github.com/muster-fleet/muster/internal/naming"
 )
 
-// Admission policies of the chart without which nobody knows who wrote an annotation.
+// Admission policies of the chart that attribute annotations to users.
 const (
 	policyRequester = "muster-registration-token"
 	policyApprover  = "muster-registration-approval"
 )
 
-// An entry is written before the step that makes its fact irrevocable is remembered: a hub that is killed in between repeats the step, and writes the same
-// entry, which is there already.
+// The hub writes an entry before it stores the step that makes the fact irrevocable. A hub killed
+// in between repeats the step, and writes the same entry, which exists already.
 
-// fact is what is the same in all entries about a request.
+// fact returns the common part of all entries about a request.
 func (c *Controller) fact(r *fleet.ClusterRegistration, o observation, reason muster.AuditReason, id ...string) audit.Fact {
 	object := muster.AuditObject{Kind: "Cluster", Namespace: r.Namespace, Name: o.newName}
 	if o.match != nil {
@@ -40,7 +40,8 @@ func (c *Controller) fact(r *fleet.ClusterRegistration, o observation, reason mu
 	}}
 }
 
-// requester is who made a request, if the policy has had a say in that: it looks at the accounts of the workspace only.
+// requester returns the requester of a request, if the policy has checked it: the policy checks
+// only accounts of the workspace.
 func requester(r *fleet.ClusterRegistration) string {
 	user := r.Annotations[fleet.AnnotationRequester]
 	if !strings.HasPrefix(user, "system:serviceaccount:"+r.Namespace+":") {
@@ -49,7 +50,8 @@ func requester(r *fleet.ClusterRegistration) string {
 	return user
 }
 
-// auditGrant writes that a request is granted, when its credential is issued and nobody can read that yet.
+// auditGrant writes the entry about a grant. At that time the credential is issued and not yet
+// readable.
 func (c *Controller) auditGrant(ctx context.Context, r *fleet.ClusterRegistration, o observation) error {
 	fact := c.fact(r, o, muster.AuditGranted)
 	fact.Spec.Message = fmt.Sprintf("ClusterRegistration %s was granted: its agent (%s) is Cluster %s/%s", r.Name, kindOf(o), r.Namespace, o.match.Name)
@@ -68,8 +70,8 @@ func kindOf(o observation) membership.AgentKind {
 	return membership.Legacy
 }
 
-// auditDisplacement writes whose identity is about to end, before anything shows that it was another's: the key that is pinned to the Cluster is replaced
-// next, and then the account.
+// auditDisplacement writes the entry about an identity that is about to end. It runs before the hub
+// replaces the key pinned to the Cluster, and then the account.
 func (c *Controller) auditDisplacement(ctx context.Context, r *fleet.ClusterRegistration, o observation) error {
 	if holder := o.matches[0].holder; holder != holderAlive && holder != holderLost {
 		return nil
@@ -95,13 +97,14 @@ func (c *Controller) auditDisplacement(ctx context.Context, r *fleet.ClusterRegi
 	return c.Audit.Write(ctx, fact)
 }
 
-// auditVerdict writes that somebody has approved or denied a request, until the status of the request remembers that.
+// auditVerdict writes the entry about an approval or a denial, until the status of the request
+// stores it.
 func (c *Controller) auditVerdict(ctx context.Context, r *fleet.ClusterRegistration, o observation, d decision) error {
 	var fact audit.Fact
 	needed, _ := o.approvalNeeded()
 	switch {
 	case needed != "" && o.isApproved(needed) && (d.action == grant || !covers(o.approvedFor, needed)):
-		if covers(o.approvedFor, needed) { // the status says that this was written, which the status alone does not prove
+		if covers(o.approvedFor, needed) { // the status alone does not prove that the entry was written
 			needed = o.approvedFor
 		}
 		fact = c.fact(r, o, muster.AuditApproved, needed, strconv.FormatInt(r.Generation, 10))

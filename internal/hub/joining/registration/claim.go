@@ -10,17 +10,18 @@ import (
 	"github.com/muster-fleet/muster/internal/credential"
 )
 
-// Verifying a signature costs a hundred times what comparing keys does, and a holder of a token may
-// send any number of signed requests. Therefore the hub counts and compares first, and verifies each
-// request once.
+// The verification of a signature costs a hundred times a comparison of keys. A holder of a token
+// may send any number of signed requests. Therefore the hub counts and compares first, and verifies
+// each request once.
 
-// verification is what verifying the signature of one generation of a request has shown.
+// verification is the result of verifying the signature of one generation of a request.
 type verification struct {
 	generation int64
 	err        error
 }
 
-// claimedKey is the fingerprint of the key that a request claims to be signed with; "" without one.
+// claimedKey returns the fingerprint of the key in a request, before any verification; "" without
+// one.
 func claimedKey(r *fleet.ClusterRegistration) string {
 	if len(r.Spec.AgentKey) == 0 {
 		return ""
@@ -28,7 +29,7 @@ func claimedKey(r *fleet.ClusterRegistration) string {
 	return credential.Fingerprint(r.Spec.AgentKey)
 }
 
-// agentOf names the agent that a request claims to be of: by its key and client ID.
+// agentOf names the agent in a request, before any verification: by its key and client ID.
 func agentOf(r *fleet.ClusterRegistration) string { return claimedKey(r) + "/" + r.Spec.ClientID }
 
 // verifyClaim verifies the signature of a request; nil without a key.
@@ -42,7 +43,7 @@ func verifyClaim(r *fleet.ClusterRegistration) error {
 	})
 }
 
-// verified verifies the signature of a request unless that was done before.
+// verified verifies the signature of a request unless an earlier call has done so.
 func (t *tracker) verified(r *fleet.ClusterRegistration) error {
 	if known, ok := t.signatures.Load(r.UID); ok && known.(verification).generation == r.Generation {
 		return known.(verification).err
@@ -52,13 +53,14 @@ func (t *tracker) verified(r *fleet.ClusterRegistration) error {
 	return err
 }
 
-// ended reports whether the hub has denied a request, or deletes it soon because it is one too many.
+// ended reports whether the hub has denied a request, or deletes it soon because there are too
+// many.
 func ended(r *fleet.ClusterRegistration) bool {
 	return r.Status.State == fleet.RegistrationDenied || r.Status.Reason == reasonTooManyRequests
 }
 
 // superseding returns the name of a newer request of the same agent; "" if there is none. A request
-// of another agent does not end this one: each of them may be the one that is approved.
+// of another agent does not end this one: an administrator may approve either.
 func superseding(
 	r *fleet.ClusterRegistration, others []fleet.ClusterRegistration, newer func(a, b *fleet.ClusterRegistration) bool, verified func(*fleet.ClusterRegistration) error,
 ) string {
@@ -67,11 +69,13 @@ func superseding(
 		if other.UID == r.UID || other.DeletionTimestamp != nil || !bytes.Equal(other.Spec.AgentKey, r.Spec.AgentKey) {
 			continue
 		}
-		// Without a key nothing tells agents apart but their tokens: a holder of another one ends no request that waits.
+		// Without a key only the tokens distinguish agents: a holder of another token ends no waiting
+		// request.
 		if len(r.Spec.AgentKey) == 0 && tokenOf(other) != tokenOf(r) {
 			continue
 		}
-		// What was refused or is one too many asks for nothing any more: a token that may not have the client ID would end requests by it.
+		// A refused or excess request does not count: otherwise a token without permission for the client
+		// ID could end requests with it.
 		if len(r.Spec.AgentKey) == 0 && ended(other) {
 			continue
 		}

@@ -1,9 +1,14 @@
-// Package registration decides on ClusterRegistrations and answers those that it grants.
+// Package registration approves or denies ClusterRegistrations and answers the granted ones.
 //
-// It owns the status of ClusterRegistrations, the objects of an answer (the right to read it and, for upstream agents, the Secret),
-// the creation of Clusters that no admin predefined, the labels that a token stamps on its Clusters and the annotation that lists them, and the
-// replacement of a member's identity. Through package audit it writes what it granted and displaced, and what somebody approved or denied. Its invariants: a request is granted once; the right to read an answer is there before the answer; a credential
-// exists only after everything it may do, and after the labels of its token; nobody with one token can keep another's agents from joining.
+// Registration owns the status of ClusterRegistrations and the objects of an answer: the right to
+// read it and, for upstream agents, the Secret. It creates the Clusters that no administrator
+// predefined. It writes the labels that a token stamps on its Clusters, with the annotation that
+// lists them. It replaces a member's identity. Through package audit it writes entries about
+// grants, displacements, approvals and denials.
+//
+// Its invariants: a request is granted once. The right to read an answer exists before the answer.
+// A credential exists only after all its rights, and after the labels of its token. The holder of
+// one token cannot keep another token's agents from joining.
 package registration
 
 import (
@@ -41,42 +46,42 @@ const (
 	indexTokenOwner = "registration.tokenAccount"
 	indexStampedKey = "registration.stampedKey"
 	indexRequest    = "registration.request"
-	// workers is how many requests are reconciled at once: enough to keep the API server busy while each waits for it.
+	// workers is the number of concurrent reconciles: enough to keep the API server busy while each
+	// waits for it.
 	workers = 16
 )
 
-// Deps are what the controller is given.
+// Deps holds the dependencies of the controller.
 type Deps struct {
 	controller.Deps
-	// Hub returns where the agent of a Cluster should reach the hub.
+	// Hub returns the desired address of the hub for the agent of a Cluster.
 	Hub func(*fleet.Cluster) *clusterv1beta1.HubAddress
-	// Reconnect returns a token with which agents of a workspace may ask to be members again; "" if there is none.
+	// Reconnect returns a token with which agents of a workspace may rejoin; "" if there is none.
 	Reconnect func(ctx context.Context, workspace string) string
 	// Lasting issues the tokens of legacy agents.
 	Lasting *longlived.Issuer
-	// OwnCAs are the digests of the CA certificates by which the hub itself knows its API server.
+	// OwnCAs are the digests of the CA certificates with which the hub itself verifies its API server.
 	OwnCAs []string
-	// Audit writes what was granted, displaced, approved and denied.
+	// Audit writes entries about grants, displacements, approvals and denials.
 	Audit *audit.Writer
-	// Policies say whether what a request says of who made or approved it can be believed.
+	// Policies checks whether the requester and the approver named in a request are reliable.
 	Policies *admission.Checker
-	// Expressions are those of tokens with approval CEL.
+	// Expressions holds the expressions of tokens with approval CEL.
 	Expressions *expression.Cache
 }
 
 // Controller reconciles ClusterRegistrations.
 type Controller struct {
 	Deps
-	// expected keeps requests from being granted twice.
+	// expected prevents a second grant of a request.
 	expected kube.Expectations
 	tracker  *tracker
-	// uses are locked by token while one of its maxRegistrations is taken.
+	// uses holds a lock per token, taken while a request takes one of its maxRegistrations.
 	uses keymutex.KeyMutex
-	// awaitsSettings: the hub has not read its settings, which requests wait for.
+	// awaitsSettings: requests wait until the hub has read its settings.
 	awaitsSettings atomic.Bool
 }
 
-// New returns a controller.
 func New(deps Deps) *Controller {
 	return &Controller{Deps: deps, expected: kube.Expectations{Clock: deps.Clock}, tracker: newTracker(), uses: keymutex.NewHashed(workers)}
 }
@@ -120,7 +125,7 @@ func (c *Controller) Register(ctx context.Context, mgr ctrl.Manager) error {
 		Complete(controller.RetryConflicts(c.Recorder, c))
 }
 
-// Reconcile decides on one request, acts, and reports.
+// Reconcile decides on one request, acts, and writes the status.
 func (c *Controller) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
 	var r fleet.ClusterRegistration
 	if err := c.Client.Get(ctx, request.NamespacedName, &r); apierrors.IsNotFound(err) {
@@ -137,7 +142,7 @@ func (c *Controller) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 		return c.awaitManager(ctx, &r)
 	}
 	if wait := c.expected.Await(request.NamespacedName, &r); wait > 0 {
-		return ctrl.Result{RequeueAfter: wait}, nil // the cache wakes it earlier
+		return ctrl.Result{RequeueAfter: wait}, nil // the cache enqueues it earlier
 	}
 	if r.Status.Granted {
 		c.tracker.readable.Delete(request.NamespacedName)
@@ -176,8 +181,8 @@ func (c *Controller) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	return kube.At(decided.wake, now), nil
 }
 
-// decide decides on a request. A request that is one too many whatever its signature says is deleted
-// before anything is verified.
+// decide decides on a request. It deletes an excess request before any verification of a signature,
+// because the signature would not change the decision.
 func (c *Controller) decide(ctx context.Context, r *fleet.ClusterRegistration, o *observation, now time.Time) (decision, error) {
 	best := limit(decide(o.observed, now), o.observed, c.tracker.others(r), c.Config.Current().Registration, now)
 	if best.action == remove {
@@ -192,7 +197,8 @@ func (c *Controller) decide(ctx context.Context, r *fleet.ClusterRegistration, o
 	return c.enforceLimits(r, o.observed, decide(o.observed, now), now), nil
 }
 
-// admit writes who approved or denied a request, and takes a use of its token. A place for a new Cluster that is not made is given back.
+// admit writes the audit entry about an approval or a denial, and takes a use of the request's
+// token. If no Cluster is created after all, admit releases the place reserved for it.
 func (c *Controller) admit(ctx context.Context, r *fleet.ClusterRegistration, o observation, d decision) (decision, error) {
 	reserved := d
 	err := c.auditVerdict(ctx, r, o, d)
@@ -205,7 +211,8 @@ func (c *Controller) admit(ctx context.Context, r *fleet.ClusterRegistration, o 
 	return d, err
 }
 
-// act carries out a decision, and returns what to report and the sealed answer.
+// act carries out a decision, and returns the decision to write to the status and the sealed
+// answer.
 func (c *Controller) act(ctx context.Context, r *fleet.ClusterRegistration, o observation, d decision) (decision, []byte, error) {
 	switch d.action {
 	case createCluster:
@@ -217,7 +224,7 @@ func (c *Controller) act(ctx context.Context, r *fleet.ClusterRegistration, o ob
 	return d, nil, nil
 }
 
-// remove deletes the answer to a request that is over, and then the request.
+// remove deletes the answer to a finished request, and then the request.
 func (c *Controller) remove(ctx context.Context, r *fleet.ClusterRegistration) error {
 	if err := c.withdrawAnswer(ctx, r); err != nil {
 		return err

@@ -15,22 +15,27 @@ const (
 	reasonHolderLost  = "HolderLost"
 )
 
-// holder is the agent that a Cluster belongs to, as far as a request is concerned. A pinned key is the holder's also while there is no identity: that is deleted
-// before the same agent gets another one, or was deleted by somebody.
+// holder is the agent that holds a Cluster, in relation to a request. A pinned key keeps its holder
+// even without an identity. The hub deletes an identity before the same agent gets another one, and
+// a user may have deleted it.
 type holder string
 
 const (
-	// noHolder: the Cluster has no identity, and no other key is pinned to it; or it has that of this very request.
+	// noHolder: the Cluster has no identity and no other pinned key, or has the identity of this very
+	// request.
 	noHolder holder = ""
-	// sameHolder: the request is signed with the key that is pinned to the Cluster, which has an identity.
+	// sameHolder: the request is signed with the key pinned to the Cluster, and the Cluster has an
+	// identity.
 	sameHolder  holder = "Same"
 	holderAlive holder = "Alive"
-	// holderLost: the Cluster is another agent's, which is lost, has left, or has no identity any more.
+	// holderLost: the Cluster belongs to another agent that is Lost, has left, or has no identity any
+	// more.
 	holderLost holder = "Lost"
 )
 
-// displaces returns why a request for a Cluster has to be approved, because it would take the place of another agent; "" if it need not. A token that
-// was made for the Cluster is an approval. That the holder is silent is none, unless the hub's settings say so.
+// displaces returns the cause why a request needs approval, because it would replace another agent
+// of the Cluster; "" if it needs none. A token bound to the Cluster is an approval. A missing
+// heartbeat of the holder is none, unless the hub's settings say so.
 func (o observed) displaces(c clusterView) (reason, why string) {
 	switch {
 	case c.holder == noHolder || c.holder == sameHolder || o.displacement == settings.DisplaceAny,
@@ -44,10 +49,10 @@ func (o observed) displaces(c clusterView) (reason, why string) {
 	return reasonHolderLost, fmt.Sprintf("Cluster %s/%s has an agent that was lost or has left, and this request is not proved to be of the same cluster", o.workspace, c.name)
 }
 
-// observeHolder finds which agent has the identity of a Cluster.
+// observeHolder determines the agent that has the identity of a Cluster.
 func (c *Controller) observeHolder(ctx context.Context, r *fleet.ClusterRegistration, cluster *fleet.Cluster, key string) (holder, error) {
 	account, err := membernamespace.OfCluster(cluster).ReadAccount(ctx, c.Client)
-	pinned, isPinned := cluster.Annotations[fleet.AnnotationAgentKey] // empty: the Cluster was given to an agent without a key
+	pinned, isPinned := cluster.Annotations[fleet.AnnotationAgentKey] // empty: the Cluster was granted to an agent without a key
 	switch {
 	case err != nil:
 		return noHolder, err

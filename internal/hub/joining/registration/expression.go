@@ -21,8 +21,8 @@ func (c *Controller) observeExpression(r *fleet.ClusterRegistration, o *observat
 	})
 }
 
-// grantedLabels are the labels that the Cluster has when the request is granted. Those that an agent asks for and does not get do not count: it could
-// ask for any.
+// grantedLabels returns the labels of the Cluster after a grant of the request. Refused labels of
+// the agent do not count: it could request any.
 func (o observation) grantedLabels() map[string]string {
 	if o.match != nil {
 		return membernamespace.ReadLabelRecord(o.match).Restamp(o.match.Labels, o.stamps)

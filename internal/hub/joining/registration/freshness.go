@@ -14,15 +14,15 @@ import (
 	"github.com/muster-fleet/muster/internal/kube"
 )
 
-// A signed request counts once. Its nonce has the time at which the agent asked, and the Cluster
-// remembers the newest request of its key that was granted. Agents of earlier versions send no time: what they
-// sign counts until their key has signed a time.
+// A signed request counts once. Its nonce contains the time of the request, and the Cluster stores
+// the newest granted request of its key. Agents of earlier versions send no time: their signed
+// requests count until their key has signed a time.
 
-// freshness says whether a signed request may be a copy of one that was granted before.
+// freshness reports whether a signed request may be a copy of one granted before.
 type freshness string
 
 const (
-	// fresh: the request is newer than what its key has signed before, or is not signed.
+	// fresh: the request is newer than every earlier one signed with its key, or is not signed.
 	fresh freshness = ""
 	// replay: the key has signed this time, or a later one, in another request.
 	replay freshness = "Replay"
@@ -30,7 +30,7 @@ const (
 	untimed freshness = "Untimed"
 )
 
-// use is what a Cluster remembers of the newest request of its key.
+// use is a Cluster's note of the newest request of its key.
 type use struct {
 	at       time.Time
 	uid, key string
@@ -47,7 +47,7 @@ func parseUse(text string) (u use, ok bool) {
 	return use{time.UnixMicro(micros), fields[1], fields[2]}, err == nil
 }
 
-// freshnessOf compares a request with what the Cluster remembers.
+// freshnessOf compares a request with the note on the Cluster.
 func freshnessOf(r *fleet.ClusterRegistration, remembered string) freshness {
 	used, known := parseUse(remembered)
 	if !known || used.key != claimedKey(r) || used.uid == string(r.UID) {
@@ -62,7 +62,7 @@ func freshnessOf(r *fleet.ClusterRegistration, remembered string) freshness {
 	return fresh
 }
 
-// useOf is what a Cluster is to remember of a request that is granted; "" without a time.
+// useOf returns the note about a granted request for the Cluster; "" without a time.
 func useOf(r *fleet.ClusterRegistration) string {
 	at, timed := credential.NonceTime(r.Spec.ClientRandom)
 	if key := claimedKey(r); timed && key != "" {
@@ -71,7 +71,7 @@ func useOf(r *fleet.ClusterRegistration) string {
 	return ""
 }
 
-// remember has a Cluster remember a request that is granted, before its identity is replaced.
+// remember writes the note about a granted request to the Cluster, before the identity is replaced.
 func (c *Controller) remember(ctx context.Context, r *fleet.ClusterRegistration, o *observation) error {
 	used := useOf(r)
 	if used == "" || o.match.Annotations[fleet.AnnotationAgentKeyUsed] == used {

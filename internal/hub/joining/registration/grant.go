@@ -21,7 +21,7 @@ import (
 	"github.com/muster-fleet/muster/internal/kube"
 )
 
-// createCluster makes the Cluster that the request asks for. The Cluster's events wake the request again.
+// createCluster creates the Cluster for a request. The Cluster's events enqueue the request again.
 func (c *Controller) createCluster(ctx context.Context, r *fleet.ClusterRegistration, o observation, name string) error {
 	annotations, err := o.record().Store(map[string]string{fleet.AnnotationCreatedByToken: tokenOf(r).token})
 	if err != nil {
@@ -38,7 +38,7 @@ func (c *Controller) createCluster(ctx context.Context, r *fleet.ClusterRegistra
 		Spec:       fleet.ClusterSpec{ClientID: r.Spec.ClientID},
 	}
 	if err := c.Client.Create(ctx, cluster, kube.FieldOwner); apierrors.IsAlreadyExists(err) {
-		return nil // the cache will show it in a moment
+		return nil // the cache shows it in a moment
 	} else if err != nil {
 		c.tracker.release(client.ObjectKeyFromObject(cluster))
 		return fmt.Errorf("creating Cluster %s/%s: %w", r.Namespace, name, err)
@@ -50,7 +50,8 @@ func (c *Controller) createCluster(ctx context.Context, r *fleet.ClusterRegistra
 	return nil
 }
 
-// grant issues the credential and answers, and returns what to report. All writes can be repeated.
+// grant issues the credential and the answer, and returns the decision to write to the status. All
+// writes can be repeated.
 func (c *Controller) grant(ctx context.Context, r *fleet.ClusterRegistration, o observation, d decision) (said decision, sealed []byte, err error) {
 	done, err := c.beginGrant(ctx, r, o)
 	if err != nil {
@@ -63,7 +64,7 @@ func (c *Controller) grant(ctx context.Context, r *fleet.ClusterRegistration, o 
 	if err := c.remember(ctx, r, &o); err != nil {
 		return d, nil, err
 	}
-	if !o.returns() { // else the labels of the token before stay
+	if !o.returns() { // else the labels of the previous token stay
 		if err := c.stamp(ctx, &o); err != nil {
 			return d, nil, err
 		}
@@ -87,7 +88,7 @@ func (c *Controller) grant(ctx context.Context, r *fleet.ClusterRegistration, o 
 		if legacyToken, secret, err = identity.LastingToken(ctx, c.Lasting, account); err != nil {
 			return d, nil, err
 		}
-		if legacyToken == "" { // the Secret wakes the request
+		if legacyToken == "" { // the event of the Secret enqueues the request
 			return awaitToken(o.observed, client.ObjectKeyFromObject(secret), secret.CreationTimestamp.Time, c.Clock.Now()), nil, nil
 		}
 	}
@@ -109,8 +110,9 @@ func (c *Controller) grant(ctx context.Context, r *fleet.ClusterRegistration, o 
 	return d, sealed, err
 }
 
-// beginGrant has one request at a time get the identity of a Cluster, until done is called. A request that was observed while the Cluster had no identity,
-// because the one before was just being replaced, gets nothing by that, and its key is not pinned.
+// beginGrant lets one request at a time get the identity of a Cluster, until done is called. During
+// a replacement of the identity, another request may have observed a Cluster without one. Such a
+// request gets nothing, and the hub does not pin its key.
 func (c *Controller) beginGrant(ctx context.Context, r *fleet.ClusterRegistration, o observation) (done func(), err error) {
 	key := client.ObjectKeyFromObject(o.match)
 	if _, busy := c.tracker.granting.LoadOrStore(key, true); busy {
@@ -131,7 +133,8 @@ func (c *Controller) beginGrant(ctx context.Context, r *fleet.ClusterRegistratio
 	return done, nil
 }
 
-// mayReplace refuses to replace the identity of a newer request, of which the cache did not know when this one was observed.
+// mayReplace refuses to replace the identity of a newer request that the cache did not show during
+// the observation of this one.
 func (c *Controller) mayReplace(ctx context.Context, r *fleet.ClusterRegistration, account *corev1.ServiceAccount) error {
 	var holder fleet.ClusterRegistration
 	key := types.NamespacedName{Namespace: account.Annotations[fleet.AnnotationRegistrationNamespace], Name: account.Annotations[fleet.AnnotationRegistration]}
@@ -146,8 +149,8 @@ func (c *Controller) mayReplace(ctx context.Context, r *fleet.ClusterRegistratio
 	return nil
 }
 
-// agentDeployment returns the name of the BundleDeployment of a Muster agent in a member namespace, or "". An agent of Rancher Fleet would deploy it, and
-// so replace itself by the other one.
+// agentDeployment returns the name of the BundleDeployment of a Muster agent in a member namespace,
+// or "". An agent of Rancher Fleet would deploy it, and so replace itself.
 func (c *Controller) agentDeployment(ctx context.Context, namespace string) (string, error) {
 	var list fleet.BundleDeploymentList
 	if err := c.Live.List(ctx, &list, client.InNamespace(namespace), client.HasLabels{fleet.LabelAgent}, client.Limit(1)); err != nil && !kube.NotServed(err) {
@@ -176,7 +179,8 @@ func (c *Controller) seal(ctx context.Context, r *fleet.ClusterRegistration, acc
 	return credential.Seal(r.Spec.AnswerKey, string(r.UID), answer)
 }
 
-// reconcileGranted keeps a granted request as long as it is the newest of its Cluster. The answer is withdrawn when a beat proves that the agent has it.
+// reconcileGranted keeps a granted request as long as it is the newest of its Cluster. It withdraws
+// the answer when a heartbeat proves that the agent has it.
 func (c *Controller) reconcileGranted(ctx context.Context, r *fleet.ClusterRegistration) (ctrl.Result, error) {
 	key := types.NamespacedName{Namespace: r.Namespace, Name: r.Status.ClusterName}
 	var cluster fleet.Cluster
@@ -205,7 +209,8 @@ func (c *Controller) reconcileGranted(ctx context.Context, r *fleet.ClusterRegis
 		}
 	}
 	left := answerLeft(r, c.Clock.Now())
-	// Without its answer the request is one of which a hub that was killed had not yet deleted the right to read it.
+	// Without an answer this is a request whose right to read was not yet deleted by a hub that was
+	// killed.
 	begun := len(r.Spec.AnswerKey) > 0 && len(r.Status.Answer) == 0
 	if !c.tracker.proved(key) && !begun && left > 0 {
 		return ctrl.Result{RequeueAfter: left}, nil
@@ -213,7 +218,8 @@ func (c *Controller) reconcileGranted(ctx context.Context, r *fleet.ClusterRegis
 	return ctrl.Result{}, c.withdrawAnswer(ctx, r)
 }
 
-// lastSeen is the newest heartbeat of a Cluster: what the hub has seen, or for agents that say so themselves, what they have written.
+// lastSeen returns the newest heartbeat of a Cluster: the one seen by the hub, or for legacy agents
+// the one in the status.
 func (c *Controller) lastSeen(cluster *fleet.Cluster, kind membership.AgentKind) time.Time {
 	if kind == membership.Legacy {
 		return cluster.Status.Agent.LastSeen.Time
@@ -221,14 +227,16 @@ func (c *Controller) lastSeen(cluster *fleet.Cluster, kind membership.AgentKind)
 	return c.Liveness.Observe(membernamespace.OfCluster(cluster).Namespace).LastBeat
 }
 
-// answerLeft is how long the answer to a granted request is still kept for an agent that does not beat. It counts from the grant, because a request may have
-// waited for days, and not from a time that is still to come, as a clock that was wrong has left it.
+// answerLeft returns the remaining time to keep the answer for an agent without a heartbeat. The
+// time counts from the grant, because a request may have waited for days. A grant in the future,
+// left by a wrong clock, does not extend it.
 func answerLeft(r *fleet.ClusterRegistration, now time.Time) time.Duration {
 	granted := ptr.Deref(r.Status.GrantedAt, r.CreationTimestamp)
 	return min(granted.Add(answerLife).Sub(now), answerLife)
 }
 
-// revokeGranted withdraws the answer to a granted request for a Cluster that was revoked, and denies the request.
+// revokeGranted withdraws the answer to a granted request for a revoked Cluster, and denies the
+// request.
 func (c *Controller) revokeGranted(ctx context.Context, r *fleet.ClusterRegistration) error {
 	if err := c.withdrawAnswer(ctx, r); err != nil {
 		return err

@@ -9,11 +9,12 @@ import (
 	"github.com/muster-fleet/muster/internal/kube"
 )
 
-// shownDigest is how many characters of a digest a message shows.
+// shownDigest is the number of a digest's characters in a message.
 const shownDigest = 12
 
-// hubCAProblem says that a request was made for another hub, whose CA the agent names; empty if not, or if the hub cannot know: an agent names none if it
-// trusts others, too, and where the hub tells its members no CA each of them is given one by whoever installs it, which may be that of a proxy.
+// hubCAProblem returns a message about a request for another hub, whose CA the agent names; else
+// empty. It is also empty if the hub cannot know. An agent names no CA if it trusts others, too. If
+// the hub's settings have no CA, the installer of each member chooses one, perhaps a proxy's.
 func (c *Controller) hubCAProblem(r *fleet.ClusterRegistration, cluster *fleet.Cluster) string {
 	told := credential.CADigests([]byte(c.Config.Current().APIServerCA))
 	if cluster != nil {

@@ -18,32 +18,34 @@ import (
 )
 
 const (
-	// maxLabels bounds the labels that a request may bring, each of which is looked up.
+	// maxLabels bounds the labels in a request, because each costs a lookup.
 	maxLabels = 64
-	// maxDropped bounds how many dropped labels are listed, maxDroppedText the text of each.
+	// maxDropped bounds the list of dropped labels, maxDroppedText the text of each.
 	maxDropped     = 16
 	maxDroppedText = 256
 )
 
-// labelRule says which labels a request may bring.
+// labelRule decides on the labels in a request.
 type labelRule struct {
-	// ignored: this hub takes no labels from agents.
+	// ignored: this hub accepts no labels from agents.
 	ignored bool
-	// token is the request's, as workspace/name, and allowed its spec.allowedLabelKeys.
+	// token is the request's token, as workspace/name; allowed is its spec.allowedLabelKeys.
 	token   string
 	allowed []string
-	// stamps are the labels that it stamps itself; stamped are the keys that tokens of the workspace stamp, each with the name of such a token.
+	// stamps holds the labels that the token stamps itself. stamped maps the keys stamped by tokens of
+	// the workspace to the name of such a token.
 	stamps, stamped map[string]string
-	// exists: there is a Cluster already, which has these labels.
+	// exists: the Cluster already exists, with these labels.
 	exists bool
 	labels map[string]string
 }
 
-// acceptLabels returns the labels that an agent may give its Cluster, and those that were dropped, each with the reason.
+// acceptLabels returns the labels that an agent may give its Cluster, and the dropped ones, each
+// with the cause.
 func acceptLabels(asked map[string]string, rule labelRule) (accepted map[string]string, dropped []string) {
 	accepted = map[string]string{}
 	for _, key := range slices.Sorted(maps.Keys(asked)) {
-		if key == fleet.LabelCreatedByAgentPod { // names the Pod that asked; another one each time
+		if key == fleet.LabelCreatedByAgentPod { // names the requesting Pod; another one each time
 			if !rule.ignored {
 				accepted[key] = asked[key]
 			}
@@ -62,7 +64,7 @@ func acceptLabels(asked map[string]string, rule labelRule) (accepted map[string]
 	return accepted, dropped
 }
 
-// refuses says why an agent may not set a label, or "".
+// refuses returns the cause why an agent may not set a label, or "".
 func (l labelRule) refuses(key, value string) string {
 	switch {
 	case has(l.stamps, key, value), l.exists && has(l.labels, key, value):
@@ -86,7 +88,8 @@ func has(labels map[string]string, key, value string) bool {
 	return set && is == value
 }
 
-// allows says whether a list of keys has a key, or a prefix of it. An empty list allows all.
+// allows reports whether a list of keys contains a key, or a prefix of it. An empty list allows
+// all.
 func allows(keys []string, key string) bool {
 	return len(keys) == 0 || slices.ContainsFunc(keys, func(allowed string) bool {
 		prefix, all := strings.CutSuffix(allowed, "*")
@@ -94,7 +97,7 @@ func allows(keys []string, key string) bool {
 	})
 }
 
-// observeLabels finds which labels of the request the Cluster gets, and which its token stamps.
+// observeLabels determines the labels that the Cluster gets from the request and from its token.
 func (c *Controller) observeLabels(ctx context.Context, r *fleet.ClusterRegistration, o *observation) error {
 	rule := labelRule{ignored: c.Config.Current().IgnoreClusterRegistrationLabels, token: r.Namespace + "/" + o.tokenName, stamped: map[string]string{}}
 	if token := o.registrationToken; token != nil {
@@ -128,7 +131,7 @@ func (c *Controller) observeLabels(ctx context.Context, r *fleet.ClusterRegistra
 	return nil
 }
 
-// record is the annotation with which the hub remembers the labels.
+// record returns the annotation in which the hub stores the labels.
 func (o observation) record() membernamespace.LabelRecord {
 	record := membernamespace.LabelRecord{Stamped: o.stamps, Dropped: o.dropped}
 	if len(o.stamps) > 0 {
@@ -137,8 +140,9 @@ func (o observation) record() membernamespace.LabelRecord {
 	return record
 }
 
-// stamp replaces the labels of the token before by those of the token of the request, and pins the key of its agent to the Cluster. The credential is issued after that, so that no agent acts as a
-// Cluster with the labels of a token that it does not have.
+// stamp replaces the labels of the previous token with the labels of the request's token, and pins
+// the key of the agent to the Cluster. The hub issues the credential after that. No agent then acts
+// as a Cluster with the labels of another token.
 func (c *Controller) stamp(ctx context.Context, o *observation) error {
 	before, after := o.match, o.match.DeepCopy()
 	recorded, wanted := membernamespace.ReadLabelRecord(before), o.record()
@@ -151,7 +155,7 @@ func (c *Controller) stamp(ctx context.Context, o *observation) error {
 			return err
 		}
 	}
-	// An empty annotation keeps the report of the agent before from pinning its key again.
+	// An empty annotation keeps the report of the previous agent from pinning its key again.
 	if o.key != "" || before.Annotations[fleet.AnnotationAgentKey] != "" {
 		metav1.SetMetaDataAnnotation(&after.ObjectMeta, fleet.AnnotationAgentKey, o.key)
 	}

@@ -15,7 +15,7 @@ import (
 	"github.com/muster-fleet/muster/internal/kube"
 )
 
-// approvalLife is how long a request waits for approval at least.
+// approvalLife is the minimum time for which a request waits for approval.
 const approvalLife = 7 * 24 * time.Hour
 
 const (
@@ -23,17 +23,19 @@ const (
 	reasonApprovedTooEarly = "ApprovedTooEarly"
 )
 
-// tokenLimits are what a token allows its requests, apart from labels and time.
+// tokenLimits holds the limits of a token on its requests, apart from labels and time.
 type tokenLimits struct {
-	// cluster is the one Cluster that the token registers; "" if any. mustExist: the hub made the token to import that Cluster.
+	// cluster is the only Cluster that the token registers; "" for any. mustExist: the hub created the
+	// token to import that Cluster.
 	cluster   string
 	mustExist bool
-	// clientID is the one that the token registers; "" if any.
+	// clientID is the only client ID that the token registers; "" for any.
 	clientID string
-	// most is how many different Clusters the token registers; zero if any number. used are those that it has registered.
+	// most bounds the number of different Clusters that the token registers; zero for no bound. used
+	// lists the registered ones.
 	most int
 	used []string
-	// approval says who approves each request.
+	// approval is the way of approving each request.
 	approval fleet.TokenApproval
 }
 
@@ -46,15 +48,17 @@ func limitsOf(token *fleet.ClusterRegistrationToken) tokenLimits {
 	return l
 }
 
-// usedUp says whether the token may not register one more Cluster, which this one would be.
+// usedUp reports whether the token may not register this Cluster, because it has reached its
+// number.
 func (l tokenLimits) usedUp(cluster string) bool {
 	return l.most > 0 && len(l.used) >= l.most && !slices.Contains(l.used, cluster)
 }
 
-// unattributed is true of a request that may have been made with a token which would not allow it.
+// unattributed reports whether a request may come from a token that would not allow it.
 func (o observed) unattributed() bool { return o.token == tokenUnnamed && o.limitedTokens }
 
-// exceeds is the decision on a request that its token does not allow. The Cluster is what the request is for, which need not exist.
+// exceeds returns the decision on a request that its token does not allow. The given Cluster is the
+// request's target and need not exist.
 func (o observed) exceeds(cluster string) (decision, bool) {
 	of := fmt.Sprintf("ClusterRegistrationToken %s/%s", o.workspace, o.tokenName)
 	switch l := o.limits; {
@@ -73,8 +77,8 @@ func (o observed) usedUp() decision {
 		o.workspace, o.tokenName, o.limits.most))
 }
 
-// unapproved is the decision on a request that somebody has to approve first. An approval counts only after the hub has asked for it: a request may
-// have been created with one.
+// unapproved returns the decision on a request that needs approval first. An approval counts only
+// after the hub has requested it: the request may have been created with one.
 func (o observed) unapproved() (decision, bool) {
 	reason, why := o.approvalNeeded()
 	if reason == "" {
@@ -95,13 +99,14 @@ func (o observed) unapproved() (decision, bool) {
 	return pending(reasonApprovedTooEarly, fmt.Sprintf("%s, and annotation %s was there before the hub asked for that: %s- and then %s=true", why, fleet.AnnotationApproved, command, command))
 }
 
-// isApproved says whether an approval counts for a reason: one that was given after the hub had asked for it, and stands. The status only remembers
-// that the hub has asked: the annotation takes the verb approve, and names who approved.
+// isApproved reports whether an approval counts for a reason. It must stand, and date from after
+// the hub's request for it. The status only stores that request. The annotation requires the verb
+// approve, and names the approver.
 func (o observed) isApproved(reason string) bool {
 	return o.approved == "true" && (covers(o.approvedFor, reason) || covers(o.reason, reason))
 }
 
-// covers says whether a request that was approved while it waited for one reason need not wait for another.
+// covers reports whether an approval for one reason is also enough for another.
 func covers(approved, reason string) bool {
 	switch approved {
 	case reasonApprovalRequired:
@@ -116,7 +121,7 @@ func covers(approved, reason string) bool {
 	return false
 }
 
-// approvalNeeded returns why somebody has to approve a request; an empty reason if nobody has to.
+// approvalNeeded returns the reason why a request needs approval; empty if it needs none.
 func (o observed) approvalNeeded() (reason, why string) {
 	if len(o.matches) == 1 {
 		if reason, why = o.displaces(o.matches[0]); reason != "" {
@@ -134,8 +139,8 @@ func (o observed) approvalNeeded() (reason, why string) {
 	return "", ""
 }
 
-// takeUse enters a Cluster among those that the token of a request registers, before anything is made for the Cluster, and returns the decision that
-// stands after that. Of two requests for the last one, one is denied.
+// takeUse enters a Cluster in the list of its token before the hub creates anything for the
+// Cluster, and returns the resulting decision. Of two requests for the last use, one is denied.
 func (c *Controller) takeUse(ctx context.Context, o observation, d decision) (decision, error) {
 	if o.limits.most == 0 || slices.Contains(o.limits.used, d.cluster) {
 		return d, nil
@@ -167,7 +172,8 @@ func (c *Controller) takeUse(ctx context.Context, o observation, d decision) (de
 	}
 }
 
-// limitedTokens says whether a workspace has a token that does not register just any cluster.
+// limitedTokens reports whether a workspace has a token with limits on the clusters that it
+// registers.
 func (c *Controller) limitedTokens(ctx context.Context, workspace string) (bool, error) {
 	var list fleet.ClusterRegistrationTokenList
 	if err := c.Client.List(ctx, &list, client.InNamespace(workspace), client.UnsafeDisableDeepCopy); err != nil {

@@ -14,38 +14,40 @@ import (
 	"github.com/muster-fleet/muster/internal/kube"
 )
 
-// The holder of a token may send requests without an end. Bounded are:
+// The holder of a token may send requests without end. The hub bounds:
 //
-//   - requests that were refused or wait for somebody, per token and per workspace. A request too many says so, is deleted after a minute, and made
-//     again by its agent. A request that can be granted is never one too many.
-//   - of requests by an account that many clusters share, those of each cluster, to a part of what
-//     is allowed the account. They do not count for the workspace, in which others have tokens. A
-//     request that is signed with the key of a member counts for that member only.
-//   - Clusters that the hub made for requests of a token and that have not beaten. The next request waits for one of them to beat or to go.
-//   - the requests that wait for that, per token.
+//   - Refused requests and requests that wait for a decision, per token and per workspace. An
+//     excess request shows the cause in its status. The hub deletes it after a minute, and its
+//     agent creates it again. A grantable request is never in excess.
+//   - The requests of each cluster by an account that many clusters share, to a part of the
+//     account's limit. They do not count for the workspace, because other tokens share it. A
+//     request signed with the key of a member counts for that member only.
+//   - Clusters created for requests of a token and still without a heartbeat. The next request
+//     waits until one of them sends a heartbeat or is deleted.
+//   - The requests in that queue, per token.
 //
-// Beyond twice of what is allowed requests are deleted unread.
+// Above twice the limit, the hub deletes requests unread.
 
 const (
 	reasonTooManyClusters = "TooManyNewClusters"
 	reasonTooManyRequests = "TooManyRequests"
-	// tooManyLife is how long a request that is one too many stays, for its agent to read.
+	// tooManyLife is the time for which an excess request stays, for its agent to read.
 	tooManyLife = time.Minute
-	// unreadFactor times what is allowed is where requests are deleted unread.
+	// unreadFactor times the limit is the number above which the hub deletes requests unread.
 	unreadFactor = 2
 )
 
-// others counts the other requests that are queued or wait: those of the same token, and those of
-// its workspace, or where the token is shared, those of the same cluster.
+// others counts the other queued and waiting requests: of the same token, and of its workspace. If
+// the token is shared, it counts those of the same cluster instead.
 type others struct {
 	queued, waiting, waitingInWorkspace, waitingOfClient int
 	// shared: many clusters use the token.
 	shared bool
-	// place is what the request itself counts as, unless it is one too many.
+	// place is the category of the request itself, unless it is in excess.
 	place cost
 }
 
-// limit refuses a request that would be one too many.
+// limit refuses an excess request.
 func limit(d decision, o observed, have others, most settings.Registration, now time.Time) decision {
 	var why string
 	bound := func(have, most int, whose, setting string) {
@@ -55,7 +57,8 @@ func limit(d decision, o observed, have others, most settings.Registration, now 
 		}
 	}
 	costs := costOfState(d.state, d.reason)
-	// A request keeps the place that it has. Otherwise all of several that came at once would give way to each other.
+	// A request keeps its place. Otherwise several concurrent requests would all give way to each
+	// other.
 	if costs == have.place {
 		return d
 	}
@@ -83,7 +86,7 @@ func limit(d decision, o observed, have others, most settings.Registration, now 
 		message: fmt.Sprintf("%s; this one (%s) is deleted in a minute, and its agent asks again", why, d.reason)}
 }
 
-// partOf is how many places of a shared account the requests of one cluster may take; zero if any.
+// partOf returns the number of places of a shared account for one cluster; zero for no limit.
 func partOf(most int) int {
 	if most <= 0 {
 		return 0
@@ -99,13 +102,14 @@ func (o observed) asker() string {
 	return "ClusterRegistrationToken " + o.workspace + "/" + o.tokenName
 }
 
-// tooManyClusters waits until other new Clusters have beaten.
+// tooManyClusters waits for the heartbeats of other new Clusters.
 func tooManyClusters(o observed, most int) decision {
 	return decision{state: fleet.RegistrationWaiting, reason: reasonTooManyClusters, wake: o.end(), message: fmt.Sprintf(
 		"%d new Clusters of %s have not sent a heartbeat yet: registration goes on when one does or is deleted, or raise registration.maxNewClustersPerToken of the hub's chart", most, o.asker())}
 }
 
-// enforceLimits replaces a decision that would exceed what the settings allow the holder of a token.
+// enforceLimits replaces a decision that would exceed the settings' limits for the holder of a
+// token.
 func (c *Controller) enforceLimits(r *fleet.ClusterRegistration, o observed, d decision, now time.Time) decision {
 	most := c.Config.Current().Registration
 	if d.action == createCluster && !c.tracker.reserve(types.NamespacedName{Namespace: r.Namespace, Name: d.cluster}, tokenOf(r), most.MaxNewClustersPerToken) {
@@ -114,14 +118,15 @@ func (c *Controller) enforceLimits(r *fleet.ClusterRegistration, o observed, d d
 	return limit(d, o, c.tracker.others(r), most, now)
 }
 
-// warnUnread records an event on a token whose requests are deleted before they are answered.
+// warnUnread emits an Event on a token whose requests are deleted without an answer.
 func (c *Controller) warnUnread(o observation, d decision) {
 	if o.registrationToken != nil && d.message != "" {
 		c.Recorder.Eventf(o.registrationToken, nil, corev1.EventTypeWarning, reasonTooManyRequests, "Register", "requests are deleted unanswered: too many wait or were refused")
 	}
 }
 
-// awaitManager leaves a request alone that is labelled for another manager, and deletes one that nobody has taken up.
+// awaitManager leaves a request labelled for another manager alone, and deletes it if that manager
+// does not take it up.
 func (c *Controller) awaitManager(ctx context.Context, r *fleet.ClusterRegistration) (ctrl.Result, error) {
 	if takenUp(r) {
 		return ctrl.Result{}, nil

@@ -22,26 +22,27 @@ import (
 	"github.com/muster-fleet/muster/internal/naming"
 )
 
-// observation is what was observed, and what actions need besides.
+// observation holds the inputs of a decision, and the further inputs of actions.
 type observation struct {
 	observed
-	// match is the one Cluster with the request's client ID, if there is exactly one.
+	// match is the Cluster with the request's client ID, if there is exactly one.
 	match *fleet.Cluster
-	// tokenAccount is the ServiceAccount in the workspace that made the request; "" if unknown.
+	// tokenAccount is the ServiceAccount in the workspace that created the request; "" if unknown.
 	tokenAccount string
-	// registrationToken is the token behind it; nil if unknown.
+	// registrationToken is the token of tokenAccount; nil if unknown.
 	registrationToken *fleet.ClusterRegistrationToken
-	// labels are those of the request that the Cluster gets, stamps those that the token puts on it, dropped those that it does not get, with the reason.
+	// labels are the request's labels that the Cluster gets. stamps are the labels that the token
+	// stamps. dropped lists the refused labels, each with the cause.
 	labels, stamps map[string]string
 	dropped        []string
-	// requester is the user that made the request; "" if that is not known for certain.
+	// requester is the user who created the request; "" if that is not certain.
 	requester string
-	// key is the fingerprint of the agent's key; "" if it has none. Until the signature is verified
-	// the request only claims the key.
+	// key is the fingerprint of the agent's key; "" if it has none. Before the verification of the
+	// signature, the key is unproven.
 	key string
 }
 
-// observe gathers what a decision depends on, except for what takes signatures: see verify.
+// observe gathers the inputs of a decision, except for the verification of signatures: see decide.
 func (c *Controller) observe(ctx context.Context, r *fleet.ClusterRegistration) (observation, error) {
 	settings := c.Config.Current().Registration
 	o := observation{observed: observed{
@@ -85,7 +86,8 @@ func (c *Controller) observe(ctx context.Context, r *fleet.ClusterRegistration) 
 	return o, nil
 }
 
-// observeToken finds the token by its name in the request, else by the account that the request names.
+// observeToken finds the token by its name in the request, else by the account that the request
+// names.
 func (c *Controller) observeToken(ctx context.Context, r *fleet.ClusterRegistration, o *observation) error {
 	o.token = tokenUnnamed
 	var token fleet.ClusterRegistrationToken
@@ -98,7 +100,7 @@ func (c *Controller) observeToken(ctx context.Context, r *fleet.ClusterRegistrat
 		} else if err != nil {
 			return err
 		}
-		if r.CreationTimestamp.Before(&token.CreationTimestamp) { // made with an earlier one of that name
+		if r.CreationTimestamp.Before(&token.CreationTimestamp) { // created with an earlier token of that name
 			o.token = tokenMissing
 			return nil
 		}
@@ -134,7 +136,7 @@ func (c *Controller) observeToken(ctx context.Context, r *fleet.ClusterRegistrat
 	return nil
 }
 
-// observeUnnamed looks what is known of a request whose token is unknown: the account that made it may be that of a token which was deleted.
+// observeUnnamed checks a request with an unknown token. Its account may belong to a deleted token.
 func (c *Controller) observeUnnamed(ctx context.Context, r *fleet.ClusterRegistration, o *observation) (err error) {
 	account := accountOf(r)
 	if requester := r.Annotations[fleet.AnnotationRequester]; requester != "" && account != requester {
@@ -152,7 +154,7 @@ func (c *Controller) observeUnnamed(ctx context.Context, r *fleet.ClusterRegistr
 	return err
 }
 
-// newer compares requests of which the hub may have reported nothing yet, too.
+// newer also compares requests without a status yet.
 func (c *Controller) newer(a, b *fleet.ClusterRegistration) bool {
 	known := func(r fleet.ClusterRegistration) *fleet.ClusterRegistration {
 		r.Status.FirstSeenVersion = c.tracker.firstSeenAt(&r)
@@ -161,10 +163,12 @@ func (c *Controller) newer(a, b *fleet.ClusterRegistration) bool {
 	return newer(known(*a), known(*b))
 }
 
-// newer says whether a was created after b. Creation times have a resolution of a second, in which an agent can restart, so requests of one second are
-// compared by spec.requestedAt, which agents of Rancher Fleet do not write, and by the order in which the API server has made them known. Nothing that
-// changes may count, or each of two requests would supersede the other. An agent that lies about that time wins one second, in which any holder of its
-// token may send another request.
+// newer reports whether a was created after b. Creation times have a resolution of a second, and an
+// agent can restart within one. Of two requests of one second, spec.requestedAt decides, if both
+// have it; agents of Rancher Fleet do not write it. Then the order of their first appearance in the
+// watch decides. No changing value may count, or each of two requests would supersede the other. An
+// agent with a false time wins at most one second, and in that second any holder of its token may
+// send another request.
 func newer(a, b *fleet.ClusterRegistration) bool {
 	if !a.CreationTimestamp.Equal(&b.CreationTimestamp) {
 		return b.CreationTimestamp.Before(&a.CreationTimestamp)
@@ -175,7 +179,7 @@ func newer(a, b *fleet.ClusterRegistration) bool {
 	if order, err := resourceversion.CompareResourceVersion(a.Status.FirstSeenVersion, b.Status.FirstSeenVersion); err == nil && order != 0 {
 		return order > 0
 	}
-	return a.UID > b.UID // granted by a hub that did not record it
+	return a.UID > b.UID // granted by a hub that did not store the version
 }
 
 func (c *Controller) observeClusters(ctx context.Context, r *fleet.ClusterRegistration, o *observation) error {
@@ -189,7 +193,7 @@ func (c *Controller) observeClusters(ctx context.Context, r *fleet.ClusterRegist
 			revoked: membership.Revoked(cluster)}
 		member := membernamespace.OfCluster(cluster)
 		state, namespace, err := member.ObserveNamespace(ctx, c.Client)
-		if err == nil && state == membernamespace.NamespaceAbsent { // or somebody else's, which the cache does not have
+		if err == nil && state == membernamespace.NamespaceAbsent { // or foreign, and the cache does not hold it
 			state, namespace, err = member.ObserveNamespace(ctx, c.Live)
 		}
 		if err != nil {
@@ -202,7 +206,7 @@ func (c *Controller) observeClusters(ctx context.Context, r *fleet.ClusterRegist
 		key := o.key
 		switch freshnessOf(r, cluster.Annotations[fleet.AnnotationAgentKeyUsed]) {
 		case untimed:
-			key = "" // a copy of a request of an older agent may be of any time, and proves nothing
+			key = "" // a copy of an older agent's request may be of any time, and proves nothing
 		case replay:
 			view.replayed = true
 		case fresh:
@@ -228,12 +232,12 @@ func (c *Controller) observeClusters(ctx context.Context, r *fleet.ClusterRegist
 	return nil
 }
 
-// accountOf is the ServiceAccount of the workspace that a request names as its own.
+// accountOf returns the ServiceAccount of the workspace that a request names as its own.
 func accountOf(r *fleet.ClusterRegistration) string {
 	return strings.TrimPrefix(r.Annotations[fleet.AnnotationRequester], "system:serviceaccount:"+r.Namespace+":")
 }
 
-// tokenAccountOf indexes tokens by the ServiceAccount behind them.
+// tokenAccountOf indexes tokens by their ServiceAccount.
 func tokenAccountOf(o client.Object) []string {
 	return []string{naming.TokenServiceAccount(o.GetName(), string(o.GetUID()))}
 }

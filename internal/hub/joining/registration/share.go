@@ -8,25 +8,25 @@ import (
 	"github.com/muster-fleet/muster/internal/hub/credentials/rejoin"
 )
 
-// sharePart is which part of the places of a shared account the requests of one cluster may take.
+// sharePart divides the places of a shared account: one cluster may take a quarter.
 const sharePart = 4
 
-// origin is where a request counts: the token or the ServiceAccount that the request names, which
-// the chart's admission policy has checked; or, once its signature has proved that the request is a
-// member's, the key of that member.
+// origin is the account against which a request counts: the token or the ServiceAccount that the
+// request names, checked by the chart's admission policy. A request whose signature proves a member
+// counts against the key of that member.
 type origin struct {
 	workspace, token string
 	// member: the token is the fingerprint of a member's key.
 	member bool
 }
 
-// shared reports whether many clusters make requests by this origin: the members of a workspace
-// whose credentials have run out, or agents of which nobody knows the token.
+// shared reports whether many clusters create requests by this origin: members of a workspace with
+// expired credentials, or agents of an unknown token.
 func (o origin) shared() bool {
 	return !o.member && (o.token == "" || rejoin.IsName(o.token))
 }
 
-// tokenOf is the token that a request names, or else the ServiceAccount.
+// tokenOf returns the token that a request names, or else the ServiceAccount.
 func tokenOf(r *fleet.ClusterRegistration) origin {
 	return origin{workspace: r.Namespace, token: cmp.Or(r.Labels[fleet.LabelRegistrationToken], accountOf(r))}
 }
@@ -39,19 +39,20 @@ func originOf(r *fleet.ClusterRegistration) origin {
 	return o
 }
 
-// place is where a request counts, and as what.
+// place is the origin of a request and its cost.
 type place struct {
 	origin
 	cost
 }
 
-// share is what one cluster uses of an origin that many share.
+// share is the part of one cluster in a shared origin.
 type share struct {
 	origin
 	client string
 }
 
-// clientOf names the cluster that a request claims to be of: by its key, or else by its client ID.
+// clientOf names the cluster in a request, before any verification: by its key, or else by its
+// client ID.
 func clientOf(r *fleet.ClusterRegistration) string {
 	if key := claimedKey(r); key != "" {
 		return "key " + key

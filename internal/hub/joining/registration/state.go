@@ -16,7 +16,7 @@ import (
 	"github.com/muster-fleet/muster/internal/kube"
 )
 
-// The life of a request:
+// The states of a request:
 //
 //	                 ┌──────────► Denied ───── an hour ──► (deleted)
 //	(new) ── Waiting ┤                         by default
@@ -24,18 +24,22 @@ import (
 //	   ├── Pending ─────────────► Granted or Denied, as somebody decides; seven days ──► (deleted)
 //	   └───────────────────────► Granted ─── a newer one is granted, or the Cluster goes ──► (deleted)
 //
-// A state is computed from what is observed, never from the status written before; only Granted is remembered, and that a request was denied because the
-// Cluster is revoked: what was asked before or during a revocation counts no more when that is taken back. A granted request becomes Denied so.
+// The hub computes a state from the observation, never from the previous status. Only two facts are
+// stored: a grant, and a denial because the Cluster is revoked. A request from before or during a
+// revocation does not count any more after the restoration of access. Even a granted request
+// becomes Denied in this way.
 
 const (
 	// maxClientID bounds the memory of an index; a UID has 36 characters.
 	maxClientID = 4096
-	// quietWait is how long preparing may take before that is worth a status write. When hundreds join at once it takes seconds.
+	// quietWait is the longest preparation without a write of the status. When hundreds join at once,
+	// it takes seconds.
 	quietWait = 15 * time.Second
-	// answerLife is how long an answer is kept for an agent that never beats.
+	// answerLife is the time for which the hub keeps an answer for an agent without a heartbeat.
 	answerLife = time.Hour
 
-	// quietTrouble is how long a token may be missing, or a failure last, before that is worth a status write.
+	// quietTrouble is the longest absence of a token, or the longest failure, without a write of the
+	// status.
 	quietTrouble = 5 * time.Second
 	// maxFailure bounds the message of a failure.
 	maxFailure = 512
@@ -50,7 +54,7 @@ const (
 	reasonKeyProved = "KeyProved"
 )
 
-// action is what to do besides the report.
+// action is the next step besides the status.
 type action string
 
 const (
@@ -60,18 +64,18 @@ const (
 	remove        action = "Remove"
 )
 
-// tokenState is the state of the token that a request was made with.
+// tokenState is the state of the request's token.
 type tokenState string
 
 const (
-	// tokenUnnamed: the request does not say; upstream agents before 0.16 do not.
+	// tokenUnnamed: the request names none; upstream agents before 0.16 do not.
 	tokenUnnamed tokenState = "Unnamed"
 	tokenValid   tokenState = "Valid"
 	tokenMissing tokenState = "Missing"
 	tokenExpired tokenState = "Expired"
 )
 
-// clusterView is what a decision needs of a Cluster.
+// clusterView holds the inputs of a decision about a Cluster.
 type clusterView struct {
 	name     string
 	deleting bool
@@ -82,64 +86,68 @@ type clusterView struct {
 	// namespace is the state of the member namespace, memberNamespace its name.
 	namespace       membernamespace.NamespaceState
 	memberNamespace string
-	// taken says why a namespace of somebody else cannot be used; "" if that is not known.
+	// taken gives the cause why the hub cannot use a foreign namespace; "" if unknown.
 	taken  string
 	holder holder
-	// reconnect: its agent may come back without a token, by its key.
+	// reconnect: its agent may rejoin without a token, by its key.
 	reconnect bool
-	// ownKey: the request is signed with the key that is pinned to the Cluster. replayed: that key
-	// has signed a request of this time, or a later one, before.
+	// ownKey: the request is signed with the key pinned to the Cluster. replayed: that key has signed
+	// a request of this time, or a later one, before.
 	ownKey, replayed bool
 }
 
-// observed is all that a decision depends on.
+// observed holds the inputs of a decision.
 type observed struct {
 	workspace, name string
 	created         time.Time
-	// life is how long a request that is not granted is kept.
+	// life is the time for which the hub keeps a request without a grant.
 	life     time.Duration
 	clientID string
 	// native: the request has a key to seal the answer to.
 	native bool
-	// keyProblem and labelProblem are what is wrong with them; empty if nothing.
+	// keyProblem is the fault in the answer key, labelProblem the fault in the labels; empty if there
+	// is none.
 	keyProblem, labelProblem string
-	// signatureProblem is what is wrong with the agent's key and the signature by it; empty if nothing, or if there is none.
+	// signatureProblem is the fault in the agent's key or its signature; empty if there is no fault or
+	// no key.
 	signatureProblem string
-	// hubCAProblem is why the request is one for another hub; empty if it is not.
+	// hubCAProblem is a message about a request for another hub; empty if it is for this one.
 	hubCAProblem string
 	tokenName    string
 	token        tokenState
-	// tokenProblem is what is wrong with the labels that the token is to stamp, or with its TTL; empty if nothing.
+	// tokenProblem is the fault in the token's labels to stamp, or in its TTL; empty if there is none.
 	tokenProblem string
-	// expressionProblem is what is wrong with the token's expression; empty if nothing. expressionTrue: it approves the request, else expressionSays why
-	// not.
+	// expressionProblem is the fault in the token's expression; empty if there is none.
+	// expressionTrue: the expression approves the request; else expressionSays gives the cause.
 	expressionProblem, expressionSays string
 	expressionTrue                    bool
 	// displacement is the hub's setting.
 	displacement settings.Displacement
-	// reconnecting: the request is made with the account by which agents come back whose credential has run out.
+	// reconnecting: the request is from the account for agents with an expired credential.
 	reconnecting bool
-	// limits are those of the token.
+	// limits are the limits of the token.
 	limits tokenLimits
-	// attribution says whether the token that the request names is the one that it was made with.
+	// attribution reports whether the token named in the request is its real one.
 	attribution attribution
-	// limitedTokens: the workspace has tokens with limits. It is known only of requests that are not attributed.
+	// limitedTokens: the workspace has tokens with limits. The value is known only for requests
+	// without attribution.
 	limitedTokens bool
-	// reason is that of the status before, approved what somebody says of the request, approvedFor the reason for which the hub has believed an
-	// approval already.
+	// reason is the reason in the previous status, approved the annotation on the request. approvedFor
+	// is the reason for which the hub has already accepted an approval.
 	reason, approved, approvedFor string
-	// cluster and message are those of the status before.
+	// cluster and message are from the previous status.
 	cluster, message string
 	// newer names a newer request for the same clientID.
 	newer string
 	// matches are the Clusters of the workspace with this clientID.
 	matches []clusterView
-	// newName is the name that a new Cluster would get; newNameTaken that a Cluster of another clientID has it.
+	// newName is the name for a new Cluster. newNameTaken: a Cluster of another clientID has that
+	// name.
 	newName      string
 	newNameTaken bool
 }
 
-// decision is what to do and to report.
+// decision is the next step and the status.
 type decision struct {
 	state           fleet.RegistrationState
 	reason, message string
@@ -147,11 +155,11 @@ type decision struct {
 	action          action
 	// quiet keeps a short wait out of the status.
 	quiet bool
-	// wake is when time alone changes the decision; zero if only an event can.
+	// wake is the time when time alone changes the decision; zero if only an event can.
 	wake time.Time
 }
 
-// end is when a request that is not granted is deleted.
+// end returns the time to delete a request without a grant.
 func (o observed) end() time.Time { return o.created.Add(o.life) }
 
 func decide(o observed, now time.Time) decision {
@@ -193,7 +201,7 @@ func evaluate(o observed) decision {
 			"Clusters %s have the same spec.clientID: change or delete all but one", strings.Join(names(o.matches), " and "))}
 	case len(o.matches) == 1 && o.matches[0].revoked:
 		return revoked(o.workspace, o.matches[0].name)
-	case o.returns() && o.approvedFor != reasonKeyProved: // recorded first: once the account before is deleted, nothing tells that the key was the holder's
+	case o.returns() && o.approvedFor != reasonKeyProved: // stored first: after the deletion of the previous account, nothing proves that the key was the holder's
 		return decision{state: fleet.RegistrationWaiting, reason: reasonKeyProved, cluster: o.matches[0].name, message: "the request is signed with the key of the Cluster, which it needs no token for"}
 	case o.returns():
 		return evaluateMatch(o.matches[0])
@@ -223,20 +231,21 @@ func evaluate(o observed) decision {
 		message: "the Cluster is being created"}
 }
 
-// returns says whether a request without a token that is good is granted all the same: it is signed with the key that is pinned to the Cluster.
+// returns reports whether a request without a valid token is granted all the same, because it is
+// signed with the key pinned to the Cluster.
 func (o observed) returns() bool {
 	return o.token != tokenValid && o.native && len(o.matches) == 1 && o.matches[0].reconnect &&
 		(o.matches[0].holder == sameHolder || o.matches[0].ownKey && o.approvedFor == reasonKeyProved)
 }
 
-// refusal is the decision on a request that is wrong in itself.
+// refusal returns the decision on a request that is faulty in itself.
 func refusal(o observed) (decision, bool) {
 	switch {
-	case o.reason == membership.ReasonRevoked: // a request of before must not be granted when the revocation is taken back
+	case o.reason == membership.ReasonRevoked: // an earlier request must not be granted after the restoration of access
 		return decision{state: fleet.RegistrationDenied, reason: o.reason, cluster: o.cluster, message: o.message}, true
 	case o.newer != "":
 		return denied("Superseded", fmt.Sprintf("ClusterRegistration %s/%s of the same client ID is newer", o.workspace, o.newer)), true
-	case o.approved == "false": // whatever becomes of the agent that had the Cluster
+	case o.approved == "false": // regardless of the agent that had the Cluster
 		return denied(fleet.ReasonNotApproved, "somebody who may approve requests has denied this one"), true
 	case o.clientID == "":
 		return denied("ClientIDMissing", "spec.clientID is empty: set clientID in the values of the agent's chart, or leave it to the agent, which then uses the UID of its kube-system namespace"), true
@@ -293,20 +302,20 @@ func awaitToken(o observed, secret types.NamespacedName, since, now time.Time) d
 	return d
 }
 
-// awaitRemoval waits until no BundleDeployment deploys the agent before.
+// awaitRemoval waits until no BundleDeployment deploys the previous agent.
 func awaitRemoval(o observed, deployment string) decision {
 	return decision{state: fleet.RegistrationWaiting, reason: reasonPreparing, cluster: o.matches[0].name, wake: o.end(), message: fmt.Sprintf(
 		"waiting for BundleDeployment %s of the agent before to be removed: this agent would deploy it and so replace itself", deployment)}
 }
 
-// failed reports an error. The request is reconciled again, with back-off.
+// failed returns the decision after an error. The request is reconciled again, with back-off.
 func failed(d decision, created time.Time, err error, now time.Time) decision {
 	message := kube.Clip(err.Error(), maxFailure)
 	return decision{state: fleet.RegistrationWaiting, reason: reasonFailed, cluster: d.cluster, message: message + "; the hub tries again",
 		quiet: now.Before(created.Add(quietTrouble))}
 }
 
-// revoked denies a request for a Cluster that is revoked.
+// revoked denies a request for a revoked Cluster.
 func revoked(workspace, cluster string) decision {
 	return decision{state: fleet.RegistrationDenied, reason: membership.ReasonRevoked, cluster: cluster, message: fmt.Sprintf(
 		"Cluster %s/%s is revoked by its annotation %s: if that is to end, kubectl -n %s annotate cluster.fleet.cattle.io %s %s- and then let the cluster ask again, which takes a new request",

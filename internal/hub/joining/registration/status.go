@@ -60,7 +60,7 @@ func (c *Controller) report(ctx context.Context, r *fleet.ClusterRegistration, o
 		if d.reason == reasonHolderAlive || d.reason == reasonHolderLost {
 			c.Recorder.Eventf(o.match, r, corev1.EventTypeWarning, d.reason, "Register", "ClusterRegistration %s wants to be this Cluster: %s", r.Name, d.message)
 		}
-	case fleet.RegistrationWaiting, fleet.RegistrationGranted: // nothing to warn of
+	case fleet.RegistrationWaiting, fleet.RegistrationGranted: // nothing to warn about
 	}
 	return nil
 }

@@ -10,17 +10,18 @@ import (
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
 )
 
-// cost is what a request counts as.
+// cost is the category of a request in the limits.
 type cost string
 
 const (
-	// free: the request is granted, or the hub is working on it. A burst of joins is never refused.
+	// free: the request is granted, or the hub is working on it. The hub never refuses a burst of
+	// joins.
 	free cost = ""
-	// waiting: the request was refused, or waits for somebody.
+	// waiting: the request was refused, or waits for a decision.
 	waiting cost = "Waiting"
-	// queued: the request waits until other new Clusters of its token have beaten.
+	// queued: the request waits for the heartbeats of other new Clusters of its token.
 	queued cost = "Queued"
-	// foreign: the request is labelled for another manager, which has not taken it up.
+	// foreign: the request is labelled for another manager, and that manager has not taken it up.
 	foreign cost = "Foreign"
 )
 
@@ -51,12 +52,12 @@ func costOfState(state fleet.RegistrationState, reason string) cost {
 	return waiting
 }
 
-// takenUp says whether another manager has begun to answer a request.
+// takenUp reports whether another manager has begun to answer a request.
 func takenUp(r *fleet.ClusterRegistration) bool {
 	return r.Status.Granted || r.Status.ClusterName != "" || len(r.OwnerReferences) > 0
 }
 
-// groups keeps things in groups, each thing in one at most.
+// groups keeps things in groups, each thing in at most one.
 type groups[T, G comparable] struct {
 	of      map[T]G
 	members map[G]map[T]bool
@@ -85,26 +86,30 @@ func (g groups[T, G]) remove(thing T) (group G, found bool) {
 	return group, found
 }
 
-// tracker is what the hub remembers of requests and Clusters while it runs. Requests and new Clusters are counted by events, so that nobody has to list
-// them. Whatever is remembered goes with its request or Cluster.
+// tracker is the hub's memory of requests and Clusters in this process. It counts requests and new
+// Clusters by events, so that the hub need not list them. Each entry goes with its request or
+// Cluster.
 type tracker struct {
 	mu sync.Mutex
-	// requests are the requests that are not free; waiting has those that wait, by workspace, and
-	// clients those that wait and came by an account that many clusters share, by cluster.
+	// requests holds the requests that are not free. waiting holds the waiting ones by workspace.
+	// clients holds the waiting ones of shared accounts by cluster.
 	requests groups[types.NamespacedName, place]
 	waiting  groups[types.NamespacedName, string]
 	clients  groups[types.NamespacedName, share]
-	// newClusters are those that the hub made for requests and that have not beaten.
+	// newClusters holds the Clusters created for requests and still without a heartbeat.
 	newClusters groups[types.NamespacedName, origin]
-	// identities has what this hub knows of the identity of each Cluster. After a restart the next beat, or answerLife, counts.
+	// identities holds this hub's knowledge of the identity of each Cluster. After a restart the next
+	// heartbeat, or answerLife, counts.
 	identities map[types.NamespacedName]identity
-	// readable has the UIDs of requests whose reading rights were written, by name, until the cache has these rights.
+	// readable holds the UIDs of requests with a written right to read, by name, until the cache shows
+	// the right.
 	readable sync.Map
-	// granting has the Clusters whose identity is being issued.
+	// granting holds the Clusters under a grant.
 	granting sync.Map
-	// firstSeen has the resourceVersions at which requests were seen first, by UID, until their status tells it.
+	// firstSeen holds the resourceVersions of the requests' first appearance, by UID, until their
+	// status has it.
 	firstSeen sync.Map
-	// signatures has for each signed request what verifying it has shown, by UID.
+	// signatures holds the result of the verification of each signed request, by UID.
 	signatures sync.Map
 }
 
@@ -113,25 +118,26 @@ func newTracker() *tracker {
 		clients: newGroups[types.NamespacedName, share](), newClusters: newGroups[types.NamespacedName, origin](), identities: map[types.NamespacedName]identity{}}
 }
 
-// identity is what is remembered of a Cluster's identity: the account, if this hub has given it, the newest heartbeat by then, and whether an agent has beaten
-// since.
+// identity is the memory of a Cluster's identity. It holds the account, if this hub has granted it,
+// the newest heartbeat at that time, and whether an agent has sent one since.
 type identity struct {
 	account types.UID
 	before  time.Time
 	proved  bool
 }
 
-// given remembers the account that a Cluster was given. Only another one than before has to be proved anew: its answer may have been read when the grant is
-// tried again.
+// given stores the account granted to a Cluster. Only a new account needs a new proof: at a
+// repeated grant the agent may already have read the answer.
 func (t *tracker) given(cluster types.NamespacedName, account types.UID, before time.Time) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.identities[cluster].account != account {
-		t.identities[cluster] = identity{account: account, before: before.Truncate(time.Second)} // as a status says it
+		t.identities[cluster] = identity{account: account, before: before.Truncate(time.Second)} // the resolution of a status
 	}
 }
 
-// beaten remembers that the agent of a Cluster has its identity. What a status says of a heartbeat may come after the identity was replaced.
+// beaten stores that the agent of a Cluster has its identity. A heartbeat in the status may appear
+// after the replacement of the identity.
 func (t *tracker) beaten(cluster types.NamespacedName, seen time.Time) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -140,21 +146,22 @@ func (t *tracker) beaten(cluster types.NamespacedName, seen time.Time) {
 	t.identities[cluster] = known
 }
 
-// proved says whether the agent of a Cluster has beaten since the Cluster was given its identity.
+// proved reports whether the agent of a Cluster has sent a heartbeat since the grant of the
+// identity.
 func (t *tracker) proved(cluster types.NamespacedName) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.identities[cluster].proved
 }
 
-// forgetCluster drops the identity of a Cluster that is gone.
+// forgetCluster drops the identity of a deleted Cluster.
 func (t *tracker) forgetCluster(cluster types.NamespacedName) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	delete(t.identities, cluster)
 }
 
-// trackRequest counts a request as what it is now.
+// trackRequest counts a request in its current category.
 func (t *tracker) trackRequest(r *fleet.ClusterRegistration) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -178,8 +185,9 @@ func (t *tracker) uncount(key types.NamespacedName) {
 	t.clients.remove(key)
 }
 
-// firstSeenAt returns at which version the hub saw a request first, which is now if never before; "" if a hub has reported on it that did not record that.
-// Watches tell of requests in the order in which they were created.
+// firstSeenAt returns the version at which the hub first saw a request, now if never before. It is
+// "" if a hub has written a status without that version. Watches deliver requests in the order of
+// their creation.
 func (t *tracker) firstSeenAt(r *fleet.ClusterRegistration) string {
 	switch {
 	case r.Status.FirstSeenVersion != "":
@@ -192,7 +200,7 @@ func (t *tracker) firstSeenAt(r *fleet.ClusterRegistration) string {
 	return version.(string)
 }
 
-// forgetRequest drops a request that is gone.
+// forgetRequest drops a deleted request.
 func (t *tracker) forgetRequest(key types.NamespacedName) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -229,14 +237,15 @@ func (t *tracker) others(r *fleet.ClusterRegistration) others {
 	return o
 }
 
-// foreign counts the requests of a token that are labelled for another manager, including this one.
+// foreign counts the requests of a token labelled for another manager, including this one.
 func (t *tracker) foreign(r *fleet.ClusterRegistration) int {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return len(t.requests.members[place{originOf(r), foreign}])
 }
 
-// reserve says whether a new Cluster may be made for a request, and counts it at once: of two requests for the last place one gets it.
+// reserve reports whether the hub may create a new Cluster for a request, and counts it at once. Of
+// two requests for the last place one gets it.
 func (t *tracker) reserve(cluster types.NamespacedName, from origin, most int) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -250,8 +259,8 @@ func (t *tracker) reserve(cluster types.NamespacedName, from origin, most int) b
 	return true
 }
 
-// trackCluster counts a Cluster that the hub made for a request until the Cluster has beaten or is gone. Then the origin is returned that has room for
-// another one.
+// trackCluster counts a Cluster created for a request until its first heartbeat or its deletion.
+// Then it returns the origin, because that has room for another one.
 func (t *tracker) trackCluster(cluster *fleet.Cluster, gone bool) (origin, bool) {
 	token, made := cluster.Annotations[fleet.AnnotationCreatedByToken]
 	if !made || gone || cluster.DeletionTimestamp != nil || !cluster.Status.Agent.LastSeen.IsZero() {
@@ -283,7 +292,7 @@ func (t *tracker) next(from origin, most int) []types.NamespacedName {
 	return next
 }
 
-// queues returns the origins that have queued requests.
+// queues returns the origins with queued requests.
 func (t *tracker) queues() []origin {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -29,14 +29,15 @@ func (c *Controller) onRequest(_ context.Context, before, after *fleet.ClusterRe
 	c.tracker.trackRequest(after)
 }
 
-// onCluster wakes the requests that wait for a Cluster, the granted one whose agent has just beaten, and those that wait for room for new Clusters.
+// onCluster enqueues the requests that wait for a Cluster, and the granted request after the first
+// heartbeat. It also enqueues the requests that wait for room for new Clusters.
 func (c *Controller) onCluster(ctx context.Context, before, after *fleet.Cluster, q controller.Queue) {
 	cluster, gone, beaten, revoked := after, after == nil, false, false
 	switch {
 	case gone:
 		cluster = before
 		c.tracker.forgetCluster(client.ObjectKeyFromObject(cluster))
-	case before != nil && before.UID != after.UID: // it was made anew while the hub could not watch
+	case before != nil && before.UID != after.UID: // re-created while the hub could not watch
 		c.tracker.forgetCluster(client.ObjectKeyFromObject(cluster))
 	case before != nil:
 		revoked = membership.Revoked(after) && !membership.Revoked(before)
@@ -56,15 +57,16 @@ func (c *Controller) onCluster(ctx context.Context, before, after *fleet.Cluster
 	}
 }
 
-// awaited is what a request that is not granted depends on of a Cluster. What is delivered there
-// changes the status of a Cluster every second, and concerns no request.
+// awaited holds the fields of a Cluster that matter to a request without a grant. Deliveries change
+// the status of a Cluster every second, and matter to no request.
 type awaited struct {
 	uid        types.UID
 	generation int64
 	deleting   bool
 	namespace  string
 	agent      membership.AgentState
-	// labels and annotations: the expressions of tokens read the former, the latter have the key.
+	// labels and annotations: the expressions of tokens read the labels, and the annotations hold the
+	// key.
 	labels, annotations map[string]string
 }
 
@@ -80,7 +82,7 @@ func (a awaited) differs(b awaited) bool {
 		!maps.Equal(a.labels, b.labels) || !maps.Equal(a.annotations, b.annotations)
 }
 
-// onToken wakes the requests that were made with a token and are not granted, when the token is changed or gone.
+// onToken enqueues the ungranted requests of a changed or deleted token.
 func (c *Controller) onToken(ctx context.Context, before, after *fleet.ClusterRegistrationToken, q controller.Queue) {
 	if before != nil && (after == nil || before.Generation != after.Generation) {
 		c.wake(ctx, q, false, client.InNamespace(before.Namespace), client.MatchingFields{indexToken: before.Name})
@@ -88,7 +90,8 @@ func (c *Controller) onToken(ctx context.Context, before, after *fleet.ClusterRe
 	}
 }
 
-// onDeployment wakes the requests that wait for the BundleDeployment of the agent before to be gone.
+// onDeployment enqueues the requests that wait for the deletion of the previous agent's
+// BundleDeployment.
 func (c *Controller) onDeployment(ctx context.Context, deleted, _ *fleet.BundleDeployment, q controller.Queue) {
 	if deleted.Labels[fleet.LabelAgent] == "" {
 		return
@@ -99,7 +102,8 @@ func (c *Controller) onDeployment(ctx context.Context, deleted, _ *fleet.BundleD
 	}
 }
 
-// onMember wakes the requests that wait for the namespace of a member or the token of its account, and the request whose answer an object is.
+// onMember enqueues the requests that wait for the namespace of a member or the token of its
+// account, and the request of an answer's object.
 func (c *Controller) onMember(ctx context.Context, before, after client.Object, q controller.Queue) {
 	o := after
 	if after == nil {
@@ -110,15 +114,15 @@ func (c *Controller) onMember(ctx context.Context, before, after client.Object, 
 	}
 }
 
-// onRight wakes the request whose answer a Role or RoleBinding lets an agent read. A hub that died before it
-// wrote the answer has left nothing else that leads to a request which is gone.
+// onRight enqueues the request of a Role or RoleBinding for reading an answer. A hub that died
+// before it wrote the answer may have left no other reference to a deleted request.
 func (c *Controller) onRight(_ context.Context, before, after client.Object, q controller.Queue) {
 	if before == nil {
 		wakeRequestOf(after, q)
 	}
 }
 
-// wakeRequestOf wakes the request that an object belongs to the answer of, and returns false if there is none.
+// wakeRequestOf enqueues the request of an answer's object, and returns false if there is none.
 func wakeRequestOf(o client.Object, q controller.Queue) bool {
 	namespace, name, ok := strings.Cut(o.GetAnnotations()[annotationRequest], "/")
 	if ok {
@@ -127,7 +131,8 @@ func wakeRequestOf(o client.Object, q controller.Queue) bool {
 	return ok
 }
 
-// onSettings wakes queued requests for which other settings have room, and those that waited for the first settings.
+// onSettings enqueues queued requests that have room under the new settings, and requests that
+// waited for the first settings.
 func (c *Controller) onSettings(ctx context.Context, _, _ client.Object, q controller.Queue) {
 	if c.Config.Current().Unknown {
 		c.awaitsSettings.Store(true)
@@ -145,7 +150,7 @@ func (c *Controller) wakeQueued(from origin, q controller.Queue) {
 	}
 }
 
-// wakeRecordOf wakes the requests for the Cluster that an object was made for, if that still exists.
+// wakeRecordOf enqueues the requests for the Cluster of an object, if it still exists.
 func (c *Controller) wakeRecordOf(ctx context.Context, o client.Object, q controller.Queue) {
 	key, ok := membership.RecordOf(o)
 	if !ok {
@@ -161,7 +166,7 @@ func (c *Controller) wakeCluster(ctx context.Context, cluster *fleet.Cluster, gr
 	c.wake(ctx, q, granted, client.InNamespace(cluster.Namespace), client.MatchingFields{indexClientID: membership.ClientID(cluster)})
 }
 
-// wake enqueues the listed requests that are not granted, or all of them.
+// wake enqueues the listed requests without a grant, or all of them.
 func (c *Controller) wake(ctx context.Context, q controller.Queue, granted bool, options ...client.ListOption) {
 	var list fleet.ClusterRegistrationList
 	if err := c.Client.List(ctx, &list, append(options, client.UnsafeDisableDeepCopy)...); err != nil {
