@@ -69,7 +69,7 @@ func (d *downstream) refused(ctx context.Context, rights []right) ([]string, err
 }
 
 // neededRights returns the rights to write the objects, and the rights granted by the Roles among
-// them: a user can grant only rights of their own.
+// them. A user can grant only rights of their own.
 func (d *downstream) neededRights(objects []*unstructured.Unstructured) ([]right, error) {
 	needed := []right{
 		on("get", "", "namespaces", "", metav1.NamespaceSystem),

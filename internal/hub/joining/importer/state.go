@@ -40,7 +40,7 @@ const (
 	firstDiagnosis = 30 * time.Second
 	firstHealing   = 5 * time.Minute
 	maxHealing     = time.Hour
-	// maxJitter is the maximum part by which a wait differs between Clusters, so that imports that
+	// maxJitter is the maximum part added to a wait. It differs between Clusters, so that imports that
 	// failed together are not repeated together.
 	maxJitter = 0.3
 )
