@@ -24,10 +24,11 @@ import (
 //	   ├── Pending ─────────────► Granted or Denied, as somebody decides; seven days ──► (deleted)
 //	   └───────────────────────► Granted ─── a newer one is granted, or the Cluster goes ──► (deleted)
 //
-// The hub computes a state from the observation, never from the previous status. Only two facts are
-// stored: a grant, and a denial because the Cluster is revoked. A request from before or during a
-// revocation does not count any more after the restoration of access. Even a granted request
-// becomes Denied in this way.
+// The hub computes a state from the observation. It reads only three facts from the previous
+// status. These are a grant, a denial because the Cluster is revoked, and the reason of a request
+// for approval with the approvals accepted. A request from before or during a revocation does not
+// count any more after the restoration of access. Even a granted request becomes Denied in this
+// way.
 
 const (
 	// maxClientID bounds the memory of an index; a UID has 36 characters.
