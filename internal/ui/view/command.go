@@ -6,12 +6,14 @@ import (
 	"strings"
 )
 
-// JoinCommand is the line that registers a cluster by a registration token, for a shell. Whoever has it can register as the token allows.
+// JoinCommand returns the shell command that registers a cluster with a registration token. Every
+// holder of the command can register as the token allows.
 func JoinCommand(token, hubURL string, hubCA []byte, clientID string) string {
 	return CommandLine("muster join", "--token", token, "--hub-url", hubURL, "--hub-ca", base64.StdEncoding.EncodeToString(hubCA), "--client-id", clientID)
 }
 
-// CommandLine is a command with those of some flags, each with its value, that have one, for a shell. A flag that ends with = has its value behind that.
+// CommandLine returns a shell command with flags and values. It omits flags with an empty value.
+// For a flag that ends with =, the value follows directly.
 func CommandLine(command string, flags ...string) string {
 	for ; len(flags) > 0; flags = flags[2:] {
 		switch flag, value := flags[0], flags[1]; {
@@ -25,10 +27,10 @@ func CommandLine(command string, flags ...string) string {
 	return command
 }
 
-// plain is what a shell takes as it is.
+// plain matches text that needs no quotes in a shell.
 var plain = regexp.MustCompile(`^[A-Za-z0-9_./:@%+=-]+$`)
 
-// Quoted is a value as a shell takes it for one word.
+// Quoted returns a value as one word of a shell command.
 func Quoted(value string) string {
 	if plain.MatchString(value) {
 		return value

@@ -12,25 +12,25 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// fewAtOnce is how many large objects are read with one request.
+// fewAtOnce is the page size for large objects.
 const fewAtOnce = 20
 
-// large are the kinds of objects that may hold what is delivered, or as much: up to 1.5 MiB each.
+// large lists the kinds of objects that may hold deliveries, or as much data: up to 1.5 MiB each.
 var large = []string{"Work", "Bundle", "BundleDeployment", "Content", "ResourceEnvelope", "ClusterResourceEnvelope", "Secret", "ConfigMap"}
 
-// isLarge says whether a list has large objects, whatever type of Go it is.
+// isLarge reports whether a list has large objects, whatever its Go type.
 func isLarge(list client.ObjectList) bool {
 	if _, metadata := list.(*metav1.PartialObjectMetadataList); metadata {
 		return false
 	}
 	kind := list.GetObjectKind().GroupVersionKind().Kind
-	if kind == "" { // of a type of its own
+	if kind == "" { // a list with its own Go type
 		kind = reflect.TypeOf(list).Elem().Name()
 	}
 	return slices.Contains(large, strings.TrimSuffix(kind, "List"))
 }
 
-// Each calls a function with each object of a kind, which it reads page by page.
+// Each reads the objects of a kind page by page, and calls a function with each.
 func Each(ctx context.Context, c client.Reader, kind client.ObjectList, do func(client.Object), options ...client.ListOption) error {
 	pages := pager.New(func(ctx context.Context, page metav1.ListOptions) (runtime.Object, error) {
 		list := kind.DeepCopyObject().(client.ObjectList)

@@ -15,13 +15,13 @@ import (
 	"github.com/muster-fleet/muster/internal/kube"
 )
 
-// asked is how a message ends that asks a user to confirm a removal. Before that a message may
-// quote what tenants wrote.
+// asked matches the end of a message that requests the confirmation of a removal. The text before
+// it may quote tenants.
 var asked = regexp.MustCompile(` ` + regexp.QuoteMeta(fleet.AnnotationConfirmRemoval) + `=([0-9a-f]{8})$`)
 
-// HeldRemoval returns what the hub says of a removal that a Bundle or a placement waits for a user
-// to confirm, and the value of the annotation muster/confirm-removal that confirms it. Both are
-// empty if the object waits for no confirmation.
+// HeldRemoval returns the message about a removal that a Bundle or a placement waits for a user to
+// confirm. value is the confirming value of the annotation muster/confirm-removal. Both are empty
+// if the object waits for no confirmation.
 func HeldRemoval(o client.Object) (message, value string) {
 	if o.GetDeletionTimestamp() != nil {
 		return "", ""

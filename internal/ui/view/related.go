@@ -14,34 +14,36 @@ import (
 	"github.com/muster-fleet/muster/internal/kube"
 )
 
-// lookedAt is on how many of the Clusters that are not ready the deployment of a Bundle is looked at.
+// lookedAt is the number of unready Clusters whose deployment of a Bundle is read.
 const lookedAt = 3
 
-// gathering reads what belongs to an object and may say why that is not well.
+// gathering reads the objects related to another one that may explain its problems.
 type gathering struct {
 	client.Client
 	ctx     context.Context
 	objects []client.Object
 	unseen  []error
-	// listed is what was listed of a kind in a namespace, by both.
+	// listed holds the lists already read, by kind and namespace, for Related and Tree together.
 	listed map[string]listed
 }
 
-// listed is what a list has, or why it cannot be had.
+// listed is the content of a list, or the error of reading it.
 type listed struct {
 	objects []client.Object
 	err     error
 }
 
-// Member returns what Related and Tree do for a member, and lists what is delivered to it once for both.
+// Member returns the results of Related and Tree for a member, and lists its deliveries once for
+// both.
 func Member(ctx context.Context, c client.Client, record client.Object) (objects []client.Object, unseen []error, tree *Node) {
 	g := &gathering{Client: c, ctx: ctx, listed: map[string]listed{}}
 	g.relate(record)
 	return g.objects, g.unseen, g.tree(record)
 }
 
-// Related returns what belongs to an object, and what could not be looked at. It reads what is of that object only, however large the fleet is; but for the
-// requests of a workspace, while a Cluster has no agent.
+// Related returns the objects related to an object, and the errors of failed reads. It reads only
+// that object's relatives, however large the fleet is. The exception is a Cluster without an agent:
+// Related then reads all requests of its workspace.
 func Related(ctx context.Context, c client.Client, subject client.Object) (objects []client.Object, unseen []error) {
 	g := &gathering{Client: c, ctx: ctx, listed: map[string]listed{}}
 	g.relate(subject)
@@ -79,14 +81,15 @@ func (g *gathering) each(list client.ObjectList, options ...client.ListOption) {
 	g.note(Each(g.ctx, g, list, func(o client.Object) { g.objects = append(g.objects, o) }, options...))
 }
 
-// delivered gathers what is delivered to the member of a namespace.
+// delivered gathers the deliveries to the member of a namespace.
 func (g *gathering) delivered(list client.ObjectList, namespace string) {
 	all := g.in(namespace, list)
 	g.objects = append(g.objects, all.objects...)
 	g.note(all.err)
 }
 
-// in returns what is delivered to the member of a namespace, without its spec: that is large, and says nothing about why.
+// in returns the deliveries to the member of a namespace, without their spec: the spec is large and
+// explains no problem.
 func (g *gathering) in(namespace string, list client.ObjectList) listed {
 	key := fmt.Sprintf("%T %s", list, namespace)
 	all, known := g.listed[key]
@@ -107,7 +110,7 @@ func (g *gathering) in(namespace string, list client.ObjectList) listed {
 	return all
 }
 
-// note notes what could not be looked at. What does not exist is no reason, but a kind that is not served.
+// note stores the error of a failed read. A missing object is no error, but an unserved kind is.
 func (g *gathering) note(err error) {
 	if client.IgnoreNotFound(err) != nil || kube.NotServed(err) {
 		g.unseen = append(g.unseen, err)
@@ -125,7 +128,7 @@ func (g *gathering) requestsOf(cluster *fleet.Cluster) {
 	g.note(err)
 }
 
-// deploymentsOf gathers the deployments of a Bundle on some of the Clusters that its status names as not ready.
+// deploymentsOf gathers the deployments of a Bundle on some of the unready Clusters in its status.
 func (g *gathering) deploymentsOf(bundle *fleet.Bundle) {
 	not := bundle.Status.Summary.NonReadyResources
 	for _, named := range not[:min(lookedAt, len(not))] {

@@ -1,6 +1,8 @@
-// Package view is what people see of an object of the fleet, wherever they look: its line in a table, why it is not well, what belongs to it.
+// Package view is the common view of the fleet's objects in all user interfaces. It returns an
+// object's row in a table, its problem, and its related objects.
 //
-// Its invariant: it changes nothing, and reads with the client that it is given, whose rights are those of whoever looks.
+// Its invariant: view changes nothing, and reads with the client of the caller, so with the rights
+// of the user.
 package view
 
 import (
@@ -23,19 +25,20 @@ import (
 	"github.com/muster-fleet/muster/internal/kube"
 )
 
-// Nothing stands in a column that says nothing.
+// Nothing stands in an empty column.
 const Nothing = "-"
 
-// States of what has no words of its own for them.
+// States of objects without a state of their own.
 const (
 	StateReady    = "Ready"
 	StateNotReady = "NotReady"
 	StateLeaving  = "Leaving"
 	StateDeleting = "Deleting"
-	StateNew      = "New" // the hub has not looked at it yet
+	StateNew      = "New" // the hub has not reconciled it yet
 )
 
-// The columns of the tables, in the order of Row; MemberWide are those of members that are shown only if asked for.
+// The columns of the tables, in the order of Row. MemberWide lists the columns of members shown
+// only on request.
 var (
 	MemberColumns    = []string{"NAME", "KIND", columnState, "NODES", "BUNDLES", "VERSION", "LAST-SEEN", "AGENT", "EXPIRES", columnWhy}
 	MemberWide       = []string{"AGENT", "EXPIRES"}
@@ -53,7 +56,7 @@ const (
 	columnWhy   = "WHY"
 )
 
-// Columns are those of the table of an object.
+// Columns returns the columns of an object's table.
 func Columns(o client.Object) []string {
 	switch o.(type) {
 	case *fleet.Cluster, *clusterv1beta1.MemberCluster:
@@ -72,7 +75,7 @@ func Columns(o client.Object) []string {
 	return PlacementColumns
 }
 
-// Column is what a column of the table says of an object; Nothing if the table has no such column.
+// Column returns the content of a column for an object; Nothing if the table has no such column.
 func Column(o client.Object, name string, now time.Time) string {
 	if i := slices.Index(Columns(o), name); i >= 0 {
 		return Row(o, now)[i]
@@ -80,13 +83,13 @@ func Column(o client.Object, name string, now time.Time) string {
 	return Nothing
 }
 
-// State is what the table says of an object.
+// State returns the state of an object in the table.
 func State(o client.Object) string { return Column(o, columnState, time.Now()) }
 
-// Because is why an object is not well; Nothing if it is.
+// Because returns the problem of an object; Nothing if it is healthy.
 func Because(o client.Object) string { return Column(o, columnWhy, time.Now()) }
 
-// Row is the line of an object, with all columns of its kind.
+// Row returns the row of an object, with all columns of its kind.
 func Row(o client.Object, now time.Time) []string {
 	switch o := o.(type) {
 	case *fleet.Cluster:
@@ -125,7 +128,7 @@ func clusterRow(record *fleet.Cluster, now time.Time) []string {
 func memberClusterRow(record *clusterv1beta1.MemberCluster, now time.Time) []string {
 	status := membership.MemberClusterStatus(&record.Status)
 	message := status.Message
-	for _, kind := range []string{clusterv1beta1.ConditionJoined, clusterv1beta1.ConditionReadyToJoin} { // what has to be so first says most
+	for _, kind := range []string{clusterv1beta1.ConditionJoined, clusterv1beta1.ConditionReadyToJoin} { // the earliest precondition explains most
 		if c := meta.FindStatusCondition(record.Status.Conditions, kind); c != nil && c.Status == metav1.ConditionFalse {
 			message = c.Message
 		}
@@ -143,7 +146,7 @@ func memberClusterRow(record *clusterv1beta1.MemberCluster, now time.Time) []str
 	}
 }
 
-// Expires is when the credential of a member's agent ends, as its record says.
+// Expires returns the expiry of the credential of a member's agent, from the membership object.
 func Expires(record client.Object) *metav1.Time {
 	switch o := record.(type) {
 	case *fleet.Cluster:
@@ -158,8 +161,9 @@ func Expires(record client.Object) *metav1.Time {
 	return nil
 }
 
-// lastSeen is how old the heartbeat is that a record shows. In a large fleet that may be an hour while the member is well, so of one that is online, as the hub
-// judges, it says that. Of one that leaves the hub says nothing.
+// lastSeen returns the age of the heartbeat in a membership object. In a large fleet that may be
+// many minutes while the member is healthy, so lastSeen returns "online" for an online member. For
+// a leaving member the hub reports no such state.
 func lastSeen(record client.Object, status membership.Status, at, now time.Time) string {
 	if record.GetDeletionTimestamp() == nil && (status.Agent == membership.AgentOnline || status.Agent == membership.AgentUnhealthy) {
 		return "online"
@@ -212,7 +216,7 @@ func bundleRow(bundle *fleet.Bundle, now time.Time) []string {
 
 func placementRow(o client.Object, kind string, status *placement.PlacementStatus, now time.Time) []string {
 	state := StateNew
-	for _, condition := range []string{placement.ConditionScheduled, placement.ConditionApplied, placement.ConditionAvailable} { // each asks for the one before
+	for _, condition := range []string{placement.ConditionScheduled, placement.ConditionApplied, placement.ConditionAvailable} { // each requires the one before
 		c := meta.FindStatusCondition(status.Conditions, kind+condition)
 		if c == nil {
 			continue
@@ -228,7 +232,7 @@ func placementRow(o client.Object, kind string, status *placement.PlacementStatu
 	return []string{NameOf(o), kind, state, Or(status.Members), Since(o.GetCreationTimestamp().Time, now), Why(state == placement.ConditionAvailable, status.Message)}
 }
 
-// stateOf says whether an object is ready, and if not why, as its condition does.
+// stateOf returns the state of an object and, if it is not ready, the message of its condition.
 func stateOf(o client.Object, ready *fleet.Condition) (state, message string) {
 	well := ready == nil || ready.Status == corev1.ConditionTrue
 	switch {
@@ -247,7 +251,7 @@ func stateOf(o client.Object, ready *fleet.Condition) (state, message string) {
 	return state, Why(false, ready.Message)
 }
 
-// NameOf is how users name an object: with its namespace if it has one.
+// NameOf returns the users' name of an object: with its namespace if it has one.
 func NameOf(o client.Object) string {
 	if o.GetNamespace() == "" {
 		return o.GetName()
@@ -255,7 +259,7 @@ func NameOf(o client.Object) string {
 	return o.GetNamespace() + "/" + o.GetName()
 }
 
-// Why is a message in one line, of what is not well.
+// Why returns a message in one line, or Nothing for a healthy object.
 func Why(well bool, message string) string {
 	if well {
 		return Nothing
@@ -263,12 +267,12 @@ func Why(well bool, message string) string {
 	return Or(strings.Join(strings.Fields(message), " "))
 }
 
-// Or is a text, or Nothing in the place of none.
+// Or returns a text, or Nothing for an empty one.
 func Or(text string) string {
 	return cmp.Or(text, Nothing)
 }
 
-// Title is how users name an object with its kind.
+// Title returns the users' name of an object with its kind.
 func Title(o client.Object) string {
 	switch o.(type) {
 	case *fleet.Cluster:
@@ -287,7 +291,7 @@ func Title(o client.Object) string {
 	return cmp.Or(titleOfRun(o), "ResourcePlacement "+NameOf(o))
 }
 
-// Since is how long ago something was.
+// Since returns the time since an event.
 func Since(at, now time.Time) string {
 	if at.IsZero() {
 		return Nothing
@@ -295,7 +299,7 @@ func Since(at, now time.Time) string {
 	return duration.HumanDuration(max(0, now.Sub(at)))
 }
 
-// Until is how long something lasts yet.
+// Until returns the time until an event.
 func Until(at *metav1.Time, now time.Time) string {
 	switch {
 	case at.IsZero():

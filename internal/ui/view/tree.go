@@ -20,7 +20,7 @@ import (
 	"github.com/muster-fleet/muster/internal/ui/explain"
 )
 
-// Node is an object, or what is in place of one, with what belongs to it.
+// Node is an object, or a note in its place, with its related objects below.
 type Node struct {
 	Name, State string
 	Below       []*Node
@@ -32,8 +32,8 @@ func (n *Node) add(name, state string) *Node {
 	return child
 }
 
-// Tree is a member with what stands behind it on the hub: its namespace, identity, report, heartbeat and what is delivered to it. What does not exist, and what the
-// client may not see, is said in its place.
+// Tree returns a member with its objects on the hub: namespace, identity, report, heartbeat and
+// deliveries. A note stands in place of an object that does not exist or is hidden from the client.
 func Tree(ctx context.Context, c client.Client, record client.Object) *Node {
 	return (&gathering{Client: c, ctx: ctx, listed: map[string]listed{}}).tree(record)
 }
@@ -48,7 +48,7 @@ func (g *gathering) tree(record client.Object) *Node {
 		return string(namespace.Status.Phase)
 	}))
 	g.addNamed(root, record)
-	if foreign { // what is in it is somebody else's
+	if foreign { // the objects in it belong to another owner
 		return root
 	}
 	below.add("identity ServiceAccount "+naming.MemberServiceAccount, g.read(&corev1.ServiceAccount{}, name, naming.MemberServiceAccount, func() string {
@@ -71,7 +71,8 @@ func (g *gathering) tree(record client.Object) *Node {
 	return root
 }
 
-// addNamed adds the identity that a MemberCluster names, with whose token its agent came.
+// addNamed adds the identity named by a MemberCluster. The agent began with a token of that
+// identity.
 func (g *gathering) addNamed(root *Node, record client.Object) {
 	mc, ok := record.(*clusterv1beta1.MemberCluster)
 	if !ok {
@@ -85,7 +86,7 @@ func (g *gathering) addNamed(root *Node, record client.Object) {
 	root.add("identity ServiceAccount "+who.Namespace+"/"+who.Name, g.read(&corev1.ServiceAccount{}, who.Namespace, who.Name, func() string { return "there" }))
 }
 
-// reported is what a report asks of the agent and what the agent answers.
+// reported returns the hub's request in a report and the agent's answer.
 func reported(report *clusterv1beta1.InternalMemberCluster) string {
 	text := "asks to " + string(report.Spec.State)
 	if agent := clusterv1beta1.FindAgent(report.Status.AgentStatus, clusterv1beta1.MemberAgent); agent != nil {
@@ -97,7 +98,8 @@ func reported(report *clusterv1beta1.InternalMemberCluster) string {
 	return text + ", no agent has reported"
 }
 
-// read reads an object and returns its state; or that it does not exist, may not be seen, or cannot be asked for.
+// read reads an object and returns its state, or a note if it does not exist, is hidden from the
+// user, or cannot be read.
 func (g *gathering) read(o client.Object, namespace, name string, state func() string) string {
 	err := g.Get(g.ctx, client.ObjectKey{Namespace: namespace, Name: name}, o)
 	if err != nil {
@@ -109,7 +111,7 @@ func (g *gathering) read(o client.Object, namespace, name string, state func() s
 	return state()
 }
 
-// Absent is what is shown in place of something that is not seen.
+// Absent returns the note in place of an object that was not read.
 func Absent(err error) string {
 	switch {
 	case kube.NotServed(err):
@@ -122,7 +124,7 @@ func Absent(err error) string {
 	return "cannot be asked for: " + err.Error()
 }
 
-// addEach adds the objects of a kind with what is wrong with them.
+// addEach adds the objects of a kind with their problems.
 func (g *gathering) addEach(below *Node, list client.ObjectList, kind, namespace string) {
 	all := g.in(namespace, list)
 	for _, o := range all.objects {

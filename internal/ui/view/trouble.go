@@ -9,18 +9,18 @@ import (
 	"github.com/muster-fleet/muster/internal/ui/explain"
 )
 
-// Trouble is what several objects have.
+// Trouble is a problem of several objects.
 type Trouble struct {
-	// First is what one of them says.
+	// First is the finding of one of them.
 	First explain.Finding
 	// Names of the objects, with their namespaces.
 	Names []string
 }
 
-// Troubles are by kind and reason.
+// Troubles holds troubles by kind and reason.
 type Troubles map[string]*Trouble
 
-// Add adds what is wrong with an object first.
+// Add adds the first finding of an object.
 func (t Troubles) Add(name string, first explain.Finding) {
 	key := first.Kind + " " + first.Reason
 	if t[key] == nil {
@@ -29,7 +29,7 @@ func (t Troubles) Add(name string, first explain.Finding) {
 	t[key].Names = append(t[key].Names, name)
 }
 
-// Sorted is what most objects have first.
+// Sorted returns the troubles, the most frequent first.
 func (t Troubles) Sorted() []*Trouble {
 	return slices.SortedFunc(maps.Values(t), func(a, b *Trouble) int {
 		return cmp.Or(len(b.Names)-len(a.Names), strings.Compare(a.First.Kind+a.First.Reason, b.First.Kind+b.First.Reason))
