@@ -1,6 +1,7 @@
 package explain
 
-// importCauses are what keeps the hub from installing an agent by a kubeconfig. The condition Imported of a Cluster tells them, and Ready as long as no agent has come.
+// importCauses explains failures of the hub to install an agent through a kubeconfig. The condition
+// Imported of a Cluster shows the reasons, and so does Ready until an agent has joined.
 var importCauses = []cause{
 	{
 		kinds: ofClusters, reasons: []string{"IsHub", "AlreadyRegistered", "AgentEnding"},
@@ -86,7 +87,7 @@ var importCauses = []cause{
 	},
 }
 
-// What is so with an agent of either kind that does not get through to another address, and what to do.
+// Meaning and remedy for an agent, of either kind, that does not reach another address.
 const (
 	unreachableMeans  = "The agent was asked to use another address of the hub and does not get through there. It goes on with the one before."
 	unreachableRemedy = "See that the new address can be reached from the member and shows a certificate of the CA in the hub's settings."
@@ -95,7 +96,7 @@ const (
 // hubSettings is the command that shows the settings of the hub.
 var hubSettings = []string{"helm -n cattle-fleet-system get values fleet"}
 
-// agentCauses are what is not as it should be with an agent that beats.
+// agentCauses explains problems of an agent that sends heartbeats.
 var agentCauses = []cause{
 	{
 		kinds: ofClusters, reasons: []string{"DidNotComeBack"},

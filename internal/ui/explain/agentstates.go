@@ -1,12 +1,13 @@
 package explain
 
-// kindAgent is no kind of object: an agent says its state, with a sentence, in its log and at its readiness endpoint. Where the sentence is about a request
-// or a record, the agent quotes what that says, with the reason.
+// kindAgent is no kind of object: an agent reports its state, with a sentence, in its log and at
+// its readiness endpoint. In a sentence about a request or a membership object, the agent quotes
+// that object with its reason.
 const kindAgent = "Agent"
 
 var ofAgents = []string{kindAgent}
 
-// stateCauses are why an agent has not joined, by the state that it is in.
+// stateCauses explains, by the agent's state, why the agent has not joined.
 var stateCauses = []cause{
 	{
 		kinds: ofAgents, reasons: []string{"BadInput"},

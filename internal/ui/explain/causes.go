@@ -1,20 +1,23 @@
 package explain
 
-// cause is something that may be wrong, and what to do about it.
+// cause is a possible problem, with its remedy.
 type cause struct {
-	// kinds are those of the objects that say so, by one of the reasons of a condition or a state.
+	// kinds and reasons identify the cause: the kinds of the objects, and the reasons in their
+	// conditions or states.
 	kinds, reasons []string
-	// means says what is so, and remedy what to do about it, in sentences.
+	// means explains the situation, and remedy gives the next steps, in sentences.
 	means, remedy string
-	// onHub and onMember are commands at the hub and at the member; in them and in the remedy NAMESPACE and NAME stand for those of the object.
+	// onHub and onMember are commands at the hub and at the member. In them and in the remedy,
+	// NAMESPACE and NAME stand for the object's.
 	onHub, onMember []string
-	// aside: nothing is wrong, but somebody may want to know.
+	// aside: nothing is wrong, but a user may want to know.
 	aside bool
-	// passing: it goes on by itself, unless something else is wrong that is said of another object.
+	// passing: the situation ends by itself, unless another object has a problem.
 	passing bool
 }
 
-// causes are in the order in which they are to be looked at: one often comes of one before.
+// causes lists all causes in the order of inspection: a later one is often the consequence of an
+// earlier one.
 var causes = func() (all []cause) {
 	for _, s := range sections {
 		all = append(all, s.causes...)
@@ -35,7 +38,8 @@ var (
 	ofWorks          = []string{kindClusterPlacement, kindPlacement, kindWork}
 )
 
-// Commands that several causes have. The agents of Clusters and of MemberClusters have charts of their own; those of Rancher Fleet and KubeFleet run by the same names.
+// Commands that several causes share. The agents of Clusters and of MemberClusters have charts of
+// their own. The agents of Rancher Fleet and KubeFleet run under the same names.
 const (
 	agentPods  = "kubectl -n cattle-fleet-system get pods -l app=fleet-agent"
 	agentLog   = "kubectl -n cattle-fleet-system logs -l app=fleet-agent --tail=50"

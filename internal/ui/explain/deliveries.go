@@ -1,6 +1,6 @@
 package explain
 
-// deliveryCauses are why a Bundle is not deployed as it should be.
+// deliveryCauses explains problems of the deployment of a Bundle.
 var deliveryCauses = []cause{
 	{
 		kinds: []string{kindBundleDeployment, kindWork}, reasons: []string{reasonNew},
@@ -114,7 +114,7 @@ var deliveryCauses = []cause{
 	},
 }
 
-// placementCauses are why what a placement selects is not on its members.
+// placementCauses explains why selected objects of a placement are not on its members.
 var placementCauses = []cause{
 	{
 		kinds: ofPlacements, reasons: []string{"InvalidResourceSelectors", "InvalidPolicy", "FieldsNotSupported", "InvalidManifest"},

@@ -1,7 +1,9 @@
-// Package explain says of an object of the fleet what is wrong, what that means and what to do about it: the causes that there are, each with its remedy.
+// Package explain names the problems of the fleet's objects, with their meaning and remedy. It
+// holds all known causes.
 //
-// It reads nothing and changes nothing. What it is given are objects as the API server of the hub has them, whose conditions say in one sentence what is so; what it
-// adds is what somebody needs who has never seen that sentence. docs/troubleshooting.md is made from the same causes.
+// Explain reads nothing and changes nothing. Its input is objects from the hub's API server, whose
+// conditions describe the situation in one sentence. Explain adds the background for users who have
+// never seen that sentence. docs/troubleshooting.md is generated from the same causes.
 package explain
 
 import (
@@ -13,22 +15,23 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// Problem is what an object says of itself that is not as it should be.
+// Problem is an object's own report of a problem.
 type Problem struct {
-	// Kind, Namespace and Name are those of the object; Namespace is empty if it is in none.
+	// Kind, Namespace and Name identify the object; Namespace is empty for a cluster-scoped object.
 	Kind      string `json:"kind"`
 	Namespace string `json:"namespace,omitempty"`
 	Name      string `json:"name"`
-	// Condition is the type of the condition that says so; empty if it is a state of the object.
+	// Condition is the type of the reporting condition; empty if a state of the object reports the
+	// problem.
 	Condition string `json:"condition,omitempty"`
-	// Reason is its stable word, Message its sentence.
+	// Reason is the stable word of the problem, Message its sentence.
 	Reason  string `json:"reason"`
 	Message string `json:"message,omitempty"`
-	// Since is when it became so; zero if the object does not say.
+	// Since is the start of the problem; zero if unknown.
 	Since time.Time `json:"since,omitzero"`
 }
 
-// Object is how users name the object of a problem.
+// Object returns the users' name of the problem's object.
 func (p Problem) Object() string { return p.Kind + " " + objectName(p.Namespace, p.Name) }
 
 func objectName(namespace, name string) string {
@@ -41,22 +44,24 @@ func objectName(namespace, name string) string {
 // Finding is a problem with its cause.
 type Finding struct {
 	Problem
-	// Means says what is so, and Remedy what to do about it; empty if this version of the program does not know the reason.
+	// Means explains the situation, and Remedy gives the next steps; empty if this version does not
+	// know the reason.
 	Means  string `json:"means,omitempty"`
 	Remedy string `json:"remedy,omitempty"`
-	// OnHub and OnMember are commands to do so, or to see more: with kubectl or helm, at the hub and at the member.
+	// OnHub and OnMember are commands for the remedy, or for more details, with kubectl or helm, at
+	// the hub and at the member.
 	OnHub    []string `json:"onHub,omitempty"`
 	OnMember []string `json:"onMember,omitempty"`
-	// Aside: nothing is wrong, but somebody may want to know.
+	// Aside: nothing is wrong, but a user may want to know.
 	Aside bool `json:"aside,omitempty"`
-	// Passing: it goes on by itself, and nobody has to do anything yet.
+	// Passing: the situation ends by itself, and no user need act yet.
 	Passing bool `json:"passing,omitempty"`
 
 	rank int
 }
 
-// Of returns what the objects say is wrong, the likeliest cause of all else first, then what is wrong for reasons that this version does not know, then what is
-// worth knowing.
+// Of returns the problems of the objects. The likeliest cause of the others is first. Problems with
+// unknown reasons follow, then notes.
 func Of(objects ...client.Object) []Finding {
 	var findings []Finding
 	for _, o := range objects {
@@ -66,7 +71,7 @@ func Of(objects ...client.Object) []Finding {
 	}
 	slices.SortStableFunc(findings, func(a, b Finding) int { return cmp.Compare(a.rank, b.rank) })
 	said := map[string]bool{}
-	return slices.DeleteFunc(findings, func(f Finding) bool { // one object says the same in two conditions, as a Cluster that cannot be imported does
+	return slices.DeleteFunc(findings, func(f Finding) bool { // one object may report the same in two conditions, such as a Cluster that cannot be imported
 		sentence := f.Object() + ": " + cmp.Or(f.Message, f.Reason)
 		again := said[sentence]
 		said[sentence] = true
@@ -74,7 +79,8 @@ func Of(objects ...client.Object) []Finding {
 	})
 }
 
-// AgentRemedy is what to do about the state that an agent says of itself; empty if there is nothing to do.
+// AgentRemedy returns the remedy for a state that an agent reports about itself; empty if there is
+// nothing to do.
 func AgentRemedy(state string) string {
 	if found := find(Problem{Kind: kindAgent, Reason: state}); !found.Aside {
 		return found.Remedy
@@ -82,7 +88,7 @@ func AgentRemedy(state string) string {
 	return ""
 }
 
-// find looks for the cause of a problem.
+// find returns a problem with its cause.
 func find(p Problem) Finding {
 	i := slices.IndexFunc(causes, func(c cause) bool { return slices.Contains(c.kinds, p.Kind) && slices.Contains(c.reasons, p.Reason) })
 	if i < 0 {
@@ -96,7 +102,8 @@ func find(p Problem) Finding {
 	return Finding{Problem: p, Means: c.means, Remedy: words.Replace(c.remedy), OnHub: replaced(words, c.onHub), OnMember: replaced(words, c.onMember), Aside: c.aside, Passing: c.passing, rank: rank}
 }
 
-// isAside says whether a reason is that of something worth knowing although nothing is wrong, also where the condition is as it should be.
+// isAside reports whether a reason only informs and marks no problem, even in a condition without a
+// fault.
 func isAside(kind, reason string) bool {
 	return find(Problem{Kind: kind, Reason: reason}).Aside && reason != ""
 }

@@ -8,7 +8,7 @@ const (
 	lostRemedy = "Look on the cluster whether the agent runs, and what it says. What is delivered goes on there; nothing is removed."
 )
 
-// recordCauses are what keeps a member from being there at all.
+// recordCauses explains why a member is missing or has no access.
 var recordCauses = []cause{
 	{
 		kinds: slices.Concat([]string{kindCluster, kindMemberCluster, kindToken, kindRequest, kindBundle}, ofPlacements, ofRuns), reasons: []string{reasonNew},

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// sections are the parts of the page, in the order of the causes.
+// sections lists the parts of the page, in the order of the causes.
 var sections = []struct {
 	title  string
 	causes []cause
@@ -22,7 +22,7 @@ var sections = []struct {
 	{"What an agent says of itself", stateCauses},
 }
 
-// WritePage writes docs/troubleshooting.md: all causes, by what they are about.
+// WritePage writes docs/troubleshooting.md: all causes, by subject.
 func WritePage(w io.Writer) error {
 	var page strings.Builder
 	page.WriteString(`<!-- Written by make generate from internal/ui/explain. Do not edit. -->

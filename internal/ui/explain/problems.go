@@ -15,7 +15,7 @@ import (
 	placement "github.com/muster-fleet/muster/api/placement/v1beta1"
 )
 
-// Kinds of objects that can be explained.
+// Kinds of objects that explain knows.
 const (
 	kindCluster          = "Cluster"
 	kindMemberCluster    = "MemberCluster"
@@ -33,7 +33,8 @@ const (
 // reasonNew is that of an object that no hub has looked at.
 const reasonNew = "NotObserved"
 
-// problemsOf returns what an object says of itself; it panics for a kind that it does not know, which is a mistake of the caller.
+// problemsOf returns the problems that an object reports. It panics for an unknown kind, which is a
+// mistake of the caller.
 func problemsOf(o client.Object) []Problem {
 	switch o := o.(type) {
 	case *fleet.Cluster:
@@ -62,18 +63,18 @@ func problemsOf(o client.Object) []Problem {
 	panic("nobody explains this kind of object")
 }
 
-// problemOf begins a problem of an object.
+// problemOf returns the start of an object's problem.
 func problemOf(o client.Object, kind string) Problem {
 	return Problem{Kind: kind, Namespace: o.GetNamespace(), Name: o.GetName()}
 }
 
-// says is the problem that a condition tells of.
+// says returns the problem of a condition.
 func (p Problem) says(condition, reason, message string, since time.Time) Problem {
 	p.Condition, p.Reason, p.Message, p.Since = condition, reason, message, since
 	return p
 }
 
-// isBad says whether a condition tells of something that is not as it should be. Of most types True is good.
+// isBad reports whether a condition shows a problem. For most types True is good.
 func isBad(kind, status string) bool {
 	if kind == fleet.ConditionCloned {
 		return status == string(corev1.ConditionTrue)
@@ -87,11 +88,11 @@ func fromFleet(of Problem, conditions []fleet.Condition) []Problem {
 	}
 	var problems []Problem
 	for _, c := range conditions {
-		since, _ := time.Parse(time.RFC3339, c.LastTransitionTime) // zero if an agent has written something else
+		since, _ := time.Parse(time.RFC3339, c.LastTransitionTime) // zero if an agent has written another value
 		switch {
 		case isBad(c.Type, string(c.Status)), isAside(of.Kind, c.Reason) && c.Type != fleet.ConditionCloned:
 			problems = append(problems, of.says(c.Type, c.Reason, c.Message, since))
-		case c.Type == fleet.ConditionReady && c.Message != "": // ready, but
+		case c.Type == fleet.ConditionReady && c.Message != "": // ready, with a restriction
 			problems = append(problems, of.says(c.Type, "", c.Message, since))
 		}
 	}
@@ -132,14 +133,14 @@ func fromAttribution(of Problem, r *fleet.ClusterRegistration) []Problem {
 	return fromFleet(of, r.Status.Conditions)
 }
 
-// fromPlacement takes what a placement says of itself, and of each member that has trouble.
+// fromPlacement returns the problems in the status of a placement and of its members.
 func fromPlacement(of Problem, status *placement.PlacementStatus) []Problem {
 	problems := fromConditions(of, status.Conditions)
 	for i := range problems {
 		problems[i].Condition = strings.TrimPrefix(problems[i].Condition, of.Kind)
 	}
 	for _, member := range status.PlacementStatuses {
-		if meta.IsStatusConditionFalse(member.Conditions, placement.ConditionScheduled) { // its obstacle says more
+		if meta.IsStatusConditionFalse(member.Conditions, placement.ConditionScheduled) { // its obstacle explains more
 			continue
 		}
 		problems = append(problems, fromMember(of, member)...)
@@ -147,8 +148,9 @@ func fromPlacement(of Problem, status *placement.PlacementStatus) []Problem {
 	return append(problems, fromObstacles(of, status)...)
 }
 
-// fromObstacles takes why members are not picked, if the placement asks for more than it has, and of
-// which members it keeps although it would not pick them now.
+// fromObstacles returns the causes why members are not picked, if the placement asks for more
+// members than it has. It also returns the members that stay although the placement would not pick
+// them now.
 func fromObstacles(of Problem, status *placement.PlacementStatus) (problems []Problem) {
 	scheduled := meta.FindStatusCondition(status.Conditions, of.Kind+placement.ConditionScheduled)
 	if scheduled == nil {
@@ -162,7 +164,8 @@ func fromObstacles(of Problem, status *placement.PlacementStatus) (problems []Pr
 	return problems
 }
 
-// fromMember takes what a placement says of a member, by the resources that fail there if it names them.
+// fromMember returns the problems of a member in a placement's status, by failed resource if the
+// status names any.
 func fromMember(of Problem, member placement.PerClusterStatus) []Problem {
 	var problems []Problem
 	for _, failed := range member.FailedPlacements {

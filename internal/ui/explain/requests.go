@@ -1,6 +1,6 @@
 package explain
 
-// requestCauses are why a request to register is not granted.
+// requestCauses explains why a request to register is not granted.
 var requestCauses = []cause{
 	{
 		kinds: ofRequests, reasons: []string{"Preparing", "ClusterLeaving", "KeyProved"},
@@ -126,7 +126,7 @@ var requestCauses = []cause{
 	},
 }
 
-// tokenCauses are why nothing registers with a token.
+// tokenCauses explains why no cluster registers with a token.
 var tokenCauses = []cause{
 	{
 		kinds: ofTokens, reasons: []string{"Expired"},
