@@ -8,7 +8,7 @@ import (
 	"github.com/muster-fleet/muster/api/limits"
 )
 
-// Bundle is resources and the Clusters of its workspace that they are meant for.
+// Bundle holds resources and selects the Clusters of its workspace that get them.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
@@ -26,43 +26,45 @@ type Bundle struct {
 	Status BundleStatus `json:"status,omitempty"`
 }
 
-// BundleSpec is written by users. The inline options apply to every target that does not override them.
+// BundleSpec is written by users. The inline options apply to every target that does not override
+// them.
 type BundleSpec struct {
 	BundleDeploymentOptions `json:",inline"`
 
-	// Paused stops rolling changes out; new ones are staged.
+	// Paused stops the rollout of changes; new ones are staged.
 	// +optional
 	Paused bool `json:"paused,omitempty"`
-	// RolloutStrategy says in which waves a change goes out.
+	// RolloutStrategy divides the rollout of a change into partitions.
 	// +optional
 	// +nullable
 	RolloutStrategy *RolloutStrategy `json:"rolloutStrategy,omitempty"`
-	// Resources are the files of the Bundle; together they may have what etcd stores, 1.5 MiB with all the rest of the Bundle.
+	// Resources are the files of the Bundle. With the rest of the Bundle they may have at most the 1.5
+	// MiB that etcd stores.
 	// +optional
 	// +nullable
 	// +kubebuilder:validation:MaxItems=16384
 	Resources []BundleResource `json:"resources,omitempty"`
-	// Targets are the Clusters that the Bundle is meant for; none match where there is none.
+	// Targets select the Clusters of the Bundle; without a target the Bundle matches none.
 	// +optional
 	// +nullable
 	// +kubebuilder:validation:MaxItems=4096
 	Targets []BundleTarget `json:"targets,omitempty"`
-	// TargetCustomizationMode says whether the first target that matches a Cluster gives its options, or all that match, merged in
-	// order. FirstMatch (the default) or AllMatches.
+	// TargetCustomizationMode selects the targets that set the options of a Cluster. FirstMatch, the
+	// default, takes the first matching target. AllMatches merges all matching ones, in order.
 	// +optional
 	// +nullable
 	TargetCustomizationMode limits.Name `json:"targetCustomizationMode,omitempty"`
-	// TargetRestrictions, if there are any, of which one has to match a Cluster too.
+	// TargetRestrictions further restrict the Clusters: if there are any, at least one must match.
 	// +optional
 	// +nullable
 	// +kubebuilder:validation:MaxItems=4096
 	TargetRestrictions []BundleTargetRestriction `json:"targetRestrictions,omitempty"`
-	// DependsOn are Bundles that have to be there on a Cluster first.
+	// DependsOn lists Bundles that a Cluster must have first.
 	// +optional
 	// +nullable
 	// +kubebuilder:validation:MaxItems=1024
 	DependsOn []BundleRef `json:"dependsOn,omitempty"`
-	// ContentsID names resources that are kept elsewhere.
+	// ContentsID names resources stored elsewhere.
 	// +optional
 	// +nullable
 	ContentsID limits.Name `json:"contentsId,omitempty"`
@@ -73,9 +75,11 @@ type BundleSpec struct {
 	// +kubebuilder:validation:Type=object
 	// +kubebuilder:pruning:PreserveUnknownFields
 	HelmOpOptions *runtime.RawExtension `json:"helmOpOptions,omitempty"`
-	// ValuesHash says that the values for Helm are in the Secret of the Bundle's name, of type fleet.cattle.io/bundle-values/v1alpha1: under
-	// values.yaml those of the Bundle, under the name of a target its own, each as JSON. It is the SHA-256 of the Secret's data, as
-	// a JSON object. Until the Secret has these values, what is deployed stays as it is. `fleet apply` sets it.
+	// ValuesHash marks a Bundle with its Helm values in the Secret of the Bundle's name, of type
+	// fleet.cattle.io/bundle-values/v1alpha1. The Secret has the Bundle's values under values.yaml,
+	// and a target's own values under the name of the target, each as JSON. The hash is the SHA-256 of
+	// the Secret's data, as a JSON object. Until the Secret has these values, deployed resources stay
+	// unchanged. `fleet apply` sets the field.
 	// +optional
 	// +nullable
 	ValuesHash limits.Name `json:"valuesHash,omitempty"`
@@ -87,7 +91,7 @@ type BundleResource struct {
 	// +optional
 	// +nullable
 	Name limits.Line `json:"name,omitempty"`
-	// Content of the file, encoded as encoding says.
+	// Content of the file, in the given encoding.
 	// +optional
 	// +nullable
 	Content limits.Document `json:"content,omitempty"`
@@ -97,11 +101,12 @@ type BundleResource struct {
 	Encoding limits.Name `json:"encoding,omitempty"`
 }
 
-// BundleTarget selects Clusters and overrides options for them. Of the four ways to select, all that are set have to match.
+// BundleTarget selects Clusters and overrides options for them. All of the four selectors that are
+// set must match.
 type BundleTarget struct {
 	BundleDeploymentOptions `json:",inline"`
 
-	// Name of the target, for people.
+	// Name of the target, for readers.
 	// +optional
 	// +nullable
 	Name limits.Name `json:"name,omitempty"`
@@ -109,26 +114,26 @@ type BundleTarget struct {
 	// +optional
 	// +nullable
 	ClusterName limits.Name `json:"clusterName,omitempty"`
-	// ClusterSelector selects by the labels of the Cluster; one that is empty matches all.
+	// ClusterSelector selects by the labels of the Cluster; an empty one matches all.
 	// +optional
 	// +nullable
 	ClusterSelector *metav1.LabelSelector `json:"clusterSelector,omitempty"`
-	// ClusterGroup is the name of a ClusterGroup that the Cluster is in.
+	// ClusterGroup is the name of a ClusterGroup of the Cluster.
 	// +optional
 	// +nullable
 	ClusterGroup limits.Name `json:"clusterGroup,omitempty"`
-	// ClusterGroupSelector selects by the labels of a ClusterGroup that the Cluster is in.
+	// ClusterGroupSelector selects by the labels of a ClusterGroup of the Cluster.
 	// +optional
 	// +nullable
 	ClusterGroupSelector *metav1.LabelSelector `json:"clusterGroupSelector,omitempty"`
-	// DoNotDeploy keeps the Bundle off the Clusters that match.
+	// DoNotDeploy excludes the matching Clusters from the Bundle.
 	// +optional
 	DoNotDeploy bool `json:"doNotDeploy,omitempty"`
 }
 
 // BundleTargetRestriction selects Clusters that may be targets.
 type BundleTargetRestriction struct {
-	// Name of the restriction, for people.
+	// Name of the restriction, for readers.
 	// +optional
 	// +nullable
 	Name limits.Name `json:"name,omitempty"`
@@ -150,17 +155,20 @@ type BundleTargetRestriction struct {
 	ClusterGroupSelector *metav1.LabelSelector `json:"clusterGroupSelector,omitempty"`
 }
 
-// RolloutStrategy says in which waves a change goes out.
+// RolloutStrategy divides the rollout of a change into partitions.
 type RolloutStrategy struct {
-	// MaxUnavailable is how many deployments of a partition, or what part of them, may be unavailable at once. Default 100%.
+	// MaxUnavailable is the number or percentage of a partition's deployments that may be unavailable
+	// at once. Default 100%.
 	// +optional
 	// +nullable
 	MaxUnavailable *intstr.IntOrString `json:"maxUnavailable,omitempty"`
-	// MaxUnavailablePartitions is how many partitions may be unavailable before the rollout stops. Default 0.
+	// MaxUnavailablePartitions is the number or percentage of partitions that may be unavailable
+	// before the rollout stops. Default 0.
 	// +optional
 	// +nullable
 	MaxUnavailablePartitions *intstr.IntOrString `json:"maxUnavailablePartitions,omitempty"`
-	// AutoPartitionSize is the size of the partitions that are made where none are given. Default 25%.
+	// AutoPartitionSize is the size of automatic partitions, used if the strategy lists none. Default
+	// 25%.
 	// +optional
 	// +nullable
 	AutoPartitionSize *intstr.IntOrString `json:"autoPartitionSize,omitempty"`
@@ -169,25 +177,26 @@ type RolloutStrategy struct {
 	// +nullable
 	// +kubebuilder:validation:Minimum=0
 	AutoPartitionThreshold *int32 `json:"autoPartitionThreshold,omitempty"`
-	// MaxNew is how many deployments are created at once, the next as soon as these are written. Default 50.
+	// MaxNew is the number of deployments created at once; the next follow as soon as these are
+	// written. Default 50.
 	// +optional
 	// +nullable
 	// +kubebuilder:validation:Minimum=0
 	MaxNew *int32 `json:"maxNew,omitempty"`
-	// Partitions go out one after the other, in this order.
+	// Partitions are rolled out one after the other, in this order.
 	// +optional
 	// +nullable
 	// +kubebuilder:validation:MaxItems=1024
 	Partitions []Partition `json:"partitions,omitempty"`
 }
 
-// Partition is a wave of a rollout: the Clusters that match.
+// Partition is a part of a rollout: the matching Clusters.
 type Partition struct {
-	// Name of the partition, for people.
+	// Name of the partition, for readers.
 	// +optional
 	// +nullable
 	Name limits.Name `json:"name,omitempty"`
-	// MaxUnavailable in this partition. Default that of the strategy.
+	// MaxUnavailable in this partition. The default is the strategy's.
 	// +optional
 	// +nullable
 	MaxUnavailable *intstr.IntOrString `json:"maxUnavailable,omitempty"`
@@ -219,7 +228,7 @@ type BundleRef struct {
 	// +optional
 	// +nullable
 	Selector *metav1.LabelSelector `json:"selector,omitempty"`
-	// AcceptedStates are the bundle states that will do. Default Ready.
+	// AcceptedStates lists the sufficient bundle states. Default Ready.
 	// +optional
 	// +nullable
 	// +kubebuilder:validation:MaxItems=16
@@ -234,40 +243,40 @@ type BundleStatus struct {
 	// Summary counts the BundleDeployments by state.
 	// +optional
 	Summary BundleSummary `json:"summary,omitempty"`
-	// NewlyCreated is how many BundleDeployments the last pass created.
+	// NewlyCreated is the number of BundleDeployments created by the last pass.
 	// +optional
 	NewlyCreated int `json:"newlyCreated,omitempty"`
-	// Unavailable is how many BundleDeployments are not available.
+	// Unavailable is the number of unavailable BundleDeployments.
 	// +optional
 	Unavailable int `json:"unavailable"`
-	// UnavailablePartitions is how many partitions have more unavailable ones than they may.
+	// UnavailablePartitions is the number of partitions with too many unavailable BundleDeployments.
 	// +optional
 	UnavailablePartitions int `json:"unavailablePartitions"`
-	// MaxUnavailable is how many BundleDeployments may be unavailable.
+	// MaxUnavailable is the number of BundleDeployments that may be unavailable.
 	// +optional
 	MaxUnavailable int `json:"maxUnavailable"`
-	// MaxUnavailablePartitions is how many partitions may be unavailable.
+	// MaxUnavailablePartitions is the number of partitions that may be unavailable.
 	// +optional
 	MaxUnavailablePartitions int `json:"maxUnavailablePartitions"`
-	// MaxNew is how many BundleDeployments are created at once.
+	// MaxNew is the number of BundleDeployments created at once.
 	// +optional
 	MaxNew int `json:"maxNew,omitempty"`
-	// PartitionStatus (`partitions`) is how each partition stands, in the order of the rollout.
+	// PartitionStatus (`partitions`) is the status of each partition, in the order of the rollout.
 	// +optional
 	// +nullable
 	PartitionStatus []PartitionStatus `json:"partitions,omitempty"`
-	// Display is what the columns of `kubectl get` show.
+	// Display holds the columns of `kubectl get`.
 	// +optional
 	Display BundleDisplay `json:"display,omitempty"`
 	// ResourceKey is deprecated and not written.
 	// +optional
 	// +nullable
 	ResourceKey []ResourceKey `json:"resourceKey,omitempty"`
-	// OCIReference is where the resources are kept, if in a registry.
+	// OCIReference is the location of the resources in a registry, if they are in one.
 	// +optional
 	// +nullable
 	OCIReference string `json:"ociReference,omitempty"`
-	// ObservedGeneration is the generation of the spec that the status is about.
+	// ObservedGeneration is the generation of the spec behind this status.
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration"`
 	// ResourcesSHA256Sum is the hash of the resources.
@@ -276,7 +285,7 @@ type BundleStatus struct {
 	ResourcesSHA256Sum string `json:"resourcesSha256Sum,omitempty"`
 }
 
-// PartitionStatus is how a partition stands.
+// PartitionStatus is the status of a partition.
 type PartitionStatus struct {
 	// Name of the partition.
 	// +optional
@@ -285,10 +294,10 @@ type PartitionStatus struct {
 	// Count of its BundleDeployments.
 	// +optional
 	Count int `json:"count,omitempty"`
-	// MaxUnavailable is how many of them may be unavailable.
+	// MaxUnavailable is the number of them that may be unavailable.
 	// +optional
 	MaxUnavailable int `json:"maxUnavailable,omitempty"`
-	// Unavailable is how many of them are.
+	// Unavailable is the number of unavailable ones.
 	// +optional
 	Unavailable int `json:"unavailable,omitempty"`
 	// Summary counts them by state.
@@ -296,7 +305,7 @@ type PartitionStatus struct {
 	Summary BundleSummary `json:"summary,omitempty"`
 }
 
-// BundleDisplay is made for the columns of `kubectl get bundles`.
+// BundleDisplay holds the columns of `kubectl get bundles`.
 type BundleDisplay struct {
 	// ReadyClusters is `ready/desired`.
 	// +optional

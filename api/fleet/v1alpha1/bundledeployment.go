@@ -22,7 +22,7 @@ type BundleDeployment struct {
 
 	// +optional
 	Spec BundleDeploymentSpec `json:"spec,omitempty"`
-	// Whatever an upstream agent writes is kept, known or not.
+	// The API server keeps every field that an upstream agent writes, known or not.
 	// +optional
 	// +kubebuilder:pruning:PreserveUnknownFields
 	Status BundleDeploymentStatus `json:"status,omitempty"`
@@ -30,24 +30,26 @@ type BundleDeployment struct {
 
 // BundleDeploymentSpec is written by the hub.
 type BundleDeploymentSpec struct {
-	// Paused keeps the agent's hands off.
+	// Paused stops the agent's work on this deployment.
 	// +optional
 	Paused bool `json:"paused,omitempty"`
-	// StagedOptions are what the Bundle wants; they become options when the rollout lets them.
+	// StagedOptions are the Bundle's current options; the rollout copies them to options.
 	// +optional
 	StagedOptions BundleDeploymentOptions `json:"stagedOptions,omitempty"`
-	// StagedDeploymentID is the deployment ID of what the Bundle wants.
+	// StagedDeploymentID is the deployment ID of the Bundle's current content and options.
 	// +optional
 	// +nullable
 	StagedDeploymentID limits.Name `json:"stagedDeploymentID,omitempty"`
-	// Options are what the agent deploys with. Their values are in the Secret of the BundleDeployment's name.
+	// Options are the options for the agent's deployment. Their values are in the Secret of the
+	// BundleDeployment's name.
 	// +optional
 	Options BundleDeploymentOptions `json:"options,omitempty"`
-	// DeploymentID is what the agent deploys: the name of a Content, `:`, and the hash of the options.
+	// DeploymentID identifies the deployed content: the name of a Content, `:`, and the hash of the
+	// options.
 	// +optional
 	// +nullable
 	DeploymentID limits.Name `json:"deploymentID,omitempty"`
-	// DependsOn are Bundles that have to be there on this Cluster first.
+	// DependsOn lists Bundles that this Cluster must have first.
 	// +optional
 	// +nullable
 	// +kubebuilder:validation:MaxItems=1024
@@ -56,7 +58,7 @@ type BundleDeploymentSpec struct {
 	// +optional
 	// +nullable
 	CorrectDrift *CorrectDrift `json:"correctDrift,omitempty"`
-	// OCIContents says that the resources are in a registry instead of a Content.
+	// OCIContents marks resources in a registry instead of a Content.
 	// +optional
 	OCIContents bool `json:"ociContents,omitempty"`
 	// HelmChartOptions is set by a HelmOp.
@@ -66,31 +68,34 @@ type BundleDeploymentSpec struct {
 	// +kubebuilder:validation:Type=object
 	// +kubebuilder:pruning:PreserveUnknownFields
 	HelmChartOptions *runtime.RawExtension `json:"helmChartOptions,omitempty"`
-	// ValuesHash is the hash of the values in the Secret of the BundleDeployment's name; empty if there is no such Secret.
+	// ValuesHash is the hash of the values in the Secret of the BundleDeployment's name; empty if
+	// there is no such Secret.
 	// +optional
 	// +nullable
 	ValuesHash limits.Name `json:"valuesHash,omitempty"`
-	// DownstreamResourcesGeneration changes when what is to be copied downstream did.
+	// DownstreamResourcesGeneration changes with the resources to copy downstream.
 	// +optional
 	DownstreamResourcesGeneration int64 `json:"downstreamResourcesGeneration,omitempty"`
-	// OffSchedule keeps the agent's hands off outside of a Schedule.
+	// OffSchedule stops the agent's work outside of a Schedule.
 	// +optional
 	OffSchedule bool `json:"offSchedule,omitempty"`
-	// WaitingForValues keeps the agent's hands off until the values Secret is written.
+	// WaitingForValues stops the agent's work until the values Secret is written.
 	// +optional
 	WaitingForValues bool `json:"waitingForValues,omitempty"`
 }
 
-// BundleDeploymentStatus is written by the agent, all but display. The hub shows it and decides the rollout by it, and trusts nothing else in it.
-// Its maxima are well above what agents write, and do not keep it small: an agent of Rancher Fleet lists every resource of a release, and patches
-// that may be as long as an object. What etcd stores, 1.5 MiB, does.
+// BundleDeploymentStatus is written by the agent, except display. The hub shows it and bases the
+// rollout on it, and trusts nothing else in it. Its maxima are well above the needs of agents, and
+// do not keep it small. An agent of Rancher Fleet lists every resource of a release, and patches as
+// long as an object. The limit is the 1.5 MiB that etcd stores.
 type BundleDeploymentStatus struct {
-	// Conditions: Installed, Deployed, Monitored, Ready. Deployed is False if the deployment failed, and Unknown while it is under way.
+	// Conditions: Installed, Deployed, Monitored, Ready. Deployed is False after a failed deployment,
+	// and Unknown while it is under way.
 	// +optional
 	// +nullable
 	// +kubebuilder:validation:MaxItems=32
 	Conditions []Condition `json:"conditions,omitempty"`
-	// AppliedDeploymentID is the deployment ID that was deployed last.
+	// AppliedDeploymentID is the last deployed deployment ID.
 	// +optional
 	// +nullable
 	AppliedDeploymentID limits.Name `json:"appliedDeploymentID,omitempty"`
@@ -98,11 +103,11 @@ type BundleDeploymentStatus struct {
 	// +optional
 	// +nullable
 	Release limits.Line `json:"release,omitempty"`
-	// Ready says that all resources are ready.
+	// Ready is true if all resources are ready.
 	// +optional
 	// +nullable
 	Ready bool `json:"ready,omitempty"`
-	// NonModified says that no resource was changed downstream.
+	// NonModified is true if no resource was changed downstream.
 	// +optional
 	// +nullable
 	NonModified bool `json:"nonModified,omitempty"`
@@ -116,11 +121,11 @@ type BundleDeploymentStatus struct {
 	// +nullable
 	// +kubebuilder:validation:MaxItems=32
 	ModifiedStatus []ModifiedStatus `json:"modifiedStatus,omitempty"`
-	// IncompleteState says that the two lists were cut off.
+	// IncompleteState is true if the two lists are truncated.
 	// +optional
 	// +nullable
 	IncompleteState bool `json:"incompleteState,omitempty"`
-	// Display is what the columns of `kubectl get` show. The hub computes it from the rest of the status.
+	// Display holds the columns of `kubectl get`. The hub computes it from the rest of the status.
 	// +optional
 	// +nullable
 	Display BundleDeploymentDisplay `json:"display,omitempty"`
@@ -128,7 +133,7 @@ type BundleDeploymentStatus struct {
 	// +optional
 	// +nullable
 	SyncGeneration *int64 `json:"syncGeneration,omitempty"`
-	// Resources that were deployed.
+	// Resources of the deployment.
 	// +optional
 	// +nullable
 	// +kubebuilder:validation:MaxItems=8192
@@ -137,19 +142,19 @@ type BundleDeploymentStatus struct {
 	// +optional
 	// +nullable
 	ResourceCounts ResourceCounts `json:"resourceCounts,omitempty"`
-	// DownstreamResourcesGeneration is the one of the spec that was copied last.
+	// DownstreamResourcesGeneration is the spec's value at the last copy.
 	// +optional
 	// +nullable
 	DownstreamResourcesGeneration *int64 `json:"downstreamResourcesGeneration,omitempty"`
 }
 
-// BundleDeploymentDisplay is made for the columns of `kubectl get bundledeployments`.
+// BundleDeploymentDisplay holds the columns of `kubectl get bundledeployments`.
 type BundleDeploymentDisplay struct {
-	// Deployed is the status of the condition Deployed, and its message if it has one.
+	// Deployed is the status of the condition Deployed, with its message if there is one.
 	// +optional
 	// +nullable
 	Deployed limits.Message `json:"deployed,omitempty"`
-	// Monitored is the status of the condition Monitored, and its message if it has one.
+	// Monitored is the status of the condition Monitored, with its message if there is one.
 	// +optional
 	// +nullable
 	Monitored limits.Message `json:"monitored,omitempty"`
@@ -177,7 +182,7 @@ type DeployedResource struct {
 	// +optional
 	// +nullable
 	Name limits.Name `json:"name,omitempty"`
-	// CreatedAt is the RFC 3339 time at which it was created.
+	// CreatedAt is the RFC 3339 time of the resource's creation.
 	// +optional
 	// +nullable
 	CreatedAt limits.Name `json:"createdAt,omitempty"`

@@ -2,7 +2,8 @@ package v1alpha1
 
 import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-// BundleNamespaceMapping lets Bundles of its namespace target Clusters of other namespaces that consent by the annotation muster/bundles-from.
+// BundleNamespaceMapping lets Bundles of its namespace target Clusters of other namespaces. These
+// must consent with the annotation muster/bundles-from.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
@@ -26,10 +27,10 @@ type BundleNamespaceMapping struct {
 	Status BundleNamespaceMappingStatus `json:"status,omitempty"`
 }
 
-// BundleNamespaceMappingStatus says what became of a mapping. A Muster addition.
+// BundleNamespaceMappingStatus is the status of a mapping. A Muster addition.
 type BundleNamespaceMappingStatus struct {
-	// Conditions: Ready, which is False while a selector is invalid or a namespace that is selected does not consent; its message has the command
-	// that consents. Set by the hub.
+	// Conditions: Ready, which is False while a selector is invalid or a selected namespace does not
+	// consent. Its message has the command to consent. Set by the hub.
 	// +optional
 	// +nullable
 	Conditions []Condition `json:"conditions,omitempty"`

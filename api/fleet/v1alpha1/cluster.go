@@ -8,7 +8,7 @@ import (
 	"github.com/muster-fleet/muster/api/limits"
 )
 
-// Cluster is the record of a member that came in by registration, in its workspace.
+// Cluster is a member of the fleet that joined by registration, in its workspace.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
@@ -37,12 +37,14 @@ type ClusterSpec struct {
 	// Paused stops the rollout of BundleDeployments to this cluster.
 	// +optional
 	Paused bool `json:"paused,omitempty"`
-	// ClientID is the identity that an agent must present to become this Cluster. Opaque; should not be guessable. If it is empty and
-	// kubeConfigSecret is set, the identity is the UID of this object.
+	// ClientID is the identity that an agent must present to become this Cluster. It is opaque and
+	// should not be guessable. If it is empty and kubeConfigSecret is set, the identity is the UID of
+	// this object.
 	// +optional
 	// +nullable
 	ClientID limits.Name `json:"clientID,omitempty"`
-	// KubeConfigSecret names a Secret with a kubeconfig under `value`; its presence selects manager-initiated registration.
+	// KubeConfigSecret names a Secret with a kubeconfig under `value`; its presence selects
+	// manager-initiated registration.
 	// +optional
 	// +nullable
 	KubeConfigSecret limits.Name `json:"kubeConfigSecret,omitempty"`
@@ -50,12 +52,13 @@ type ClusterSpec struct {
 	// +optional
 	// +nullable
 	KubeConfigSecretNamespace limits.Name `json:"kubeConfigSecretNamespace,omitempty"`
-	// Reconnect lets a native agent whose credential has run out be this member again without a registration token, if it proves to have the key that
-	// is pinned to the Cluster. By default it may. A Muster addition.
+	// Reconnect lets a native agent rejoin without a registration token after its credential has
+	// expired. The agent must prove to have the key pinned to the Cluster. Default true. A Muster
+	// addition.
 	// +optional
 	// +nullable
 	Reconnect *bool `json:"reconnect,omitempty"`
-	// RedeployAgentGeneration re-imports a manager-initiated cluster whenever it changes.
+	// RedeployAgentGeneration re-imports a manager-initiated cluster after each change.
 	// +optional
 	RedeployAgentGeneration int64 `json:"redeployAgentGeneration,omitempty"`
 	// AgentEnvVars are appended to the agent's environment.
@@ -63,7 +66,8 @@ type ClusterSpec struct {
 	// +nullable
 	// +kubebuilder:validation:MaxItems=256
 	AgentEnvVars []corev1.EnvVar `json:"agentEnvVars,omitempty"`
-	// AgentNamespace is the namespace of the agent downstream, by default the name of the hub's system namespace.
+	// AgentNamespace is the namespace of the agent downstream, by default the name of the hub's system
+	// namespace.
 	// +optional
 	// +nullable
 	// +kubebuilder:validation:MaxLength=63
@@ -101,14 +105,14 @@ type ClusterSpec struct {
 	// +optional
 	// +nullable
 	AgentSchedulingCustomization *AgentSchedulingCustomization `json:"agentSchedulingCustomization,omitempty"`
-	// AgentPullSecrets are references only; null propagates the hub's own list.
+	// AgentPullSecrets are references only; null copies the hub's own list.
 	// +optional
 	// +nullable
 	// +kubebuilder:validation:MaxItems=256
 	AgentPullSecrets *[]corev1.LocalObjectReference `json:"agentPullSecrets,omitempty"`
 }
 
-// AgentSchedulingCustomization is how the agent is scheduled downstream.
+// AgentSchedulingCustomization sets the scheduling of the agent downstream.
 type AgentSchedulingCustomization struct {
 	// PriorityClass to create for the agent.
 	// +optional
@@ -142,7 +146,8 @@ type PodDisruptionBudgetSpec struct {
 
 // ClusterStatus is written by the hub, except agent, which upstream agents patch themselves.
 type ClusterStatus struct {
-	// Conditions: Ready, Processed, LabelsAccepted, HubConfigured, Imported, AgentUpToDate, Reconciled, Cloned.
+	// Conditions: Ready, Processed, LabelsAccepted, DeliveryApproved, Supported, Pruned,
+	// HubConfigured, Imported, AgentUpToDate, Reconciled, Cloned.
 	// +optional
 	Conditions []Condition `json:"conditions,omitempty"`
 	// Namespace is the member namespace on the hub.
@@ -157,13 +162,13 @@ type ClusterStatus struct {
 	// ReadyGitRepos counts the ready GitRepos.
 	// +optional
 	ReadyGitRepos int `json:"readyGitRepos"`
-	// DesiredReadyGitRepos counts the GitRepos that target the cluster.
+	// DesiredReadyGitRepos counts the GitRepos targeting the cluster.
 	// +optional
 	DesiredReadyGitRepos int `json:"desiredReadyGitRepos"`
 	// ReadyHelmOps counts the ready HelmOps.
 	// +optional
 	ReadyHelmOps int `json:"readyHelmOps"`
-	// DesiredReadyHelmOps counts the HelmOps that target the cluster.
+	// DesiredReadyHelmOps counts the HelmOps targeting the cluster.
 	// +optional
 	DesiredReadyHelmOps int `json:"desiredReadyHelmOps"`
 	// AgentEnvVarsHash is the hash of the spec field last applied downstream.
@@ -187,7 +192,8 @@ type ClusterStatus struct {
 	// AgentSchedulingCustomizationHash is the hash of the spec field last applied downstream.
 	// +optional
 	AgentSchedulingCustomizationHash string `json:"agentSchedulingCustomizationHash,omitempty"`
-	// AgentDeployedGeneration is spec.redeployAgentGeneration of the last successful import; null if never imported.
+	// AgentDeployedGeneration is spec.redeployAgentGeneration of the last successful import; null if
+	// never imported.
 	// +optional
 	// +nullable
 	AgentDeployedGeneration *int64 `json:"agentDeployedGeneration,omitempty"`
@@ -200,17 +206,17 @@ type ClusterStatus struct {
 	// CattleNamespaceMigrated is an upstream migration marker.
 	// +optional
 	CattleNamespaceMigrated bool `json:"cattleNamespaceMigrated,omitempty"`
-	// AgentConfigChanged asks for a re-import.
+	// AgentConfigChanged requires a re-import.
 	// +optional
 	AgentConfigChanged bool `json:"agentConfigChanged,omitempty"`
-	// APIServerURL is the hub's URL that the agent uses, as it reports; an agent of Rancher Fleet does not.
+	// APIServerURL is the hub's URL in the agent's report; an agent of Rancher Fleet reports none.
 	// +optional
 	APIServerURL string `json:"apiServerURL,omitempty"`
-	// APIServerCAHash is the hash of the hub's CA that the agent uses, as it reports, in upstream's form (SHA-224 of the bytes as
-	// JSON).
+	// APIServerCAHash is the hash of the hub's CA in the agent's report, in upstream's form (SHA-224
+	// of the bytes as JSON).
 	// +optional
 	APIServerCAHash string `json:"apiServerCAHash,omitempty"`
-	// AgentTLSMode is the mode that the agent uses, as it reports.
+	// AgentTLSMode is the TLS mode in the agent's report.
 	// +optional
 	AgentTLSMode string `json:"agentTLSMode,omitempty"`
 	// GarbageCollectionInterval is the interval last handed to the agent.
@@ -220,29 +226,29 @@ type ClusterStatus struct {
 	// +kubebuilder:validation:MaxLength=32
 	// +kubebuilder:validation:XValidation:rule="self == '0' || (self.matches('^[-+]?([0-9]+([.][0-9]*)?(ns|us|µs|ms|s|m|h))+$') && duration(self) <= duration('2562047h'))",message="garbageCollectionInterval must be 0 or a Go duration such as 240h or 90m, at most 2562047h; the units are ns, us, µs, ms, s, m and h, there is none for days"
 	GarbageCollectionInterval *metav1.Duration `json:"garbageCollectionInterval,omitempty"`
-	// Import is what the last import of a manager-initiated cluster found and handed over; null if it was never imported. A Muster
-	// addition, written by the hub.
+	// Import is the result of the last import of a manager-initiated cluster; null if it was never
+	// imported. A Muster addition, written by the hub.
 	// +optional
 	Import *ImportStatus `json:"import,omitempty"`
-	// Display is what the columns of `kubectl get` show.
+	// Display holds the columns of `kubectl get`.
 	// +optional
 	Display ClusterDisplay `json:"display,omitempty"`
-	// Agent is what is known of the agent.
+	// Agent is the status of the agent.
 	// +optional
 	Agent AgentStatus `json:"agent,omitempty"`
-	// Credential is what is known of the credential with which the agent acts; absent before an agent has sent a heartbeat. A Muster addition, written
-	// by the hub.
+	// Credential is the status of the agent's credential; absent before the first heartbeat. A Muster
+	// addition, written by the hub.
 	// +optional
 	Credential *CredentialStatus `json:"credential,omitempty"`
-	// Scheduled says whether a Schedule selects the cluster.
+	// Scheduled is true if a Schedule selects the cluster.
 	// +optional
 	Scheduled bool `json:"scheduled,omitempty"`
-	// ActiveSchedule says whether such a Schedule is active now.
+	// ActiveSchedule is true if such a Schedule is active now.
 	// +optional
 	ActiveSchedule bool `json:"activeSchedule,omitempty"`
 }
 
-// ImportStatus is what the hub remembers of the last import, to know when another one is needed.
+// ImportStatus is the hub's note of the last import. From it the hub decides about another one.
 type ImportStatus struct {
 	// Time of the import.
 	// +optional
@@ -253,16 +259,17 @@ type ImportStatus struct {
 	// Namespace of the agent downstream.
 	// +optional
 	Namespace string `json:"namespace,omitempty"`
-	// SecretVersion is the resource version of the kubeconfig Secret that was used.
+	// SecretVersion is the resource version of the kubeconfig Secret at the import.
 	// +optional
 	SecretVersion string `json:"secretVersion,omitempty"`
-	// SecretHash is the digest of what that Secret held.
+	// SecretHash is the digest of that Secret's content.
 	// +optional
 	SecretHash string `json:"secretHash,omitempty"`
-	// SettingsHash is the digest of the settings that the agent was installed with.
+	// SettingsHash is the digest of the agent's settings at the installation.
 	// +optional
 	SettingsHash string `json:"settingsHash,omitempty"`
-	// APIServerURL of that Secret, which overrides the hub's settings for this cluster; empty if it has none.
+	// APIServerURL of that Secret overrides the hub's settings for this cluster; empty if the Secret
+	// has none.
 	// +optional
 	APIServerURL string `json:"apiServerURL,omitempty"`
 	// APIServerCA of that Secret, likewise.
@@ -270,7 +277,7 @@ type ImportStatus struct {
 	APIServerCA string `json:"apiServerCA,omitempty"`
 }
 
-// ClusterDisplay is made for the columns of `kubectl get clusters`.
+// ClusterDisplay holds the columns of `kubectl get clusters`.
 type ClusterDisplay struct {
 	// ReadyBundles is `ready/desired`.
 	// +optional
@@ -281,7 +288,7 @@ type ClusterDisplay struct {
 	// SampleNode is the name of a node, a ready one if there is any.
 	// +optional
 	SampleNode string `json:"sampleNode,omitempty"`
-	// State is a bundle state, or WaitCheckIn while the agent has never been seen.
+	// State is a bundle state, or WaitCheckIn before the agent's first heartbeat.
 	// +optional
 	State string `json:"state,omitempty"`
 }

@@ -34,10 +34,10 @@ type ClusterGroupStatus struct {
 	// ClusterCount is the number of selected Clusters.
 	// +optional
 	ClusterCount int `json:"clusterCount"`
-	// NonReadyClusterCount is how many of them are not ready.
+	// NonReadyClusterCount is the number of unready ones among them.
 	// +optional
 	NonReadyClusterCount int `json:"nonReadyClusterCount"`
-	// NonReadyClusters names at most ten of those.
+	// NonReadyClusters names at most ten of the unready ones.
 	// +optional
 	// +nullable
 	NonReadyClusters []string `json:"nonReadyClusters,omitempty"`
@@ -47,7 +47,7 @@ type ClusterGroupStatus struct {
 	// Summary rolls up the BundleDeployments of the selected Clusters.
 	// +optional
 	Summary BundleSummary `json:"summary,omitempty"`
-	// Display is what the columns of `kubectl get` show.
+	// Display holds the columns of `kubectl get`.
 	// +optional
 	Display ClusterGroupDisplay `json:"display,omitempty"`
 	// ResourceCounts rolls up the deployed resources.
@@ -55,9 +55,9 @@ type ClusterGroupStatus struct {
 	ResourceCounts ResourceCounts `json:"resourceCounts,omitempty"`
 }
 
-// ClusterGroupDisplay is made for the columns of `kubectl get clustergroups`.
+// ClusterGroupDisplay holds the columns of `kubectl get clustergroups`.
 type ClusterGroupDisplay struct {
-	// ReadyClusters is `ready/total`, followed by the names of some that are not ready.
+	// ReadyClusters is `ready/total`, followed by the names of some unready ones.
 	// +optional
 	ReadyClusters string `json:"readyClusters,omitempty"`
 	// ReadyBundles is `ready/desired`.

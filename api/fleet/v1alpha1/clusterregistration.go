@@ -6,7 +6,7 @@ import (
 	"github.com/muster-fleet/muster/api/limits"
 )
 
-// ClusterRegistration is the request of an agent to be a Cluster of its namespace, the workspace.
+// ClusterRegistration is an agent's request to become a Cluster of its namespace, the workspace.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
@@ -29,14 +29,15 @@ type ClusterRegistration struct {
 
 // ClusterRegistrationSpec is written once, by the agent.
 type ClusterRegistrationSpec struct {
-	// ClientID says which Cluster the agent wants to be: the one with the same spec.clientID, else a new one. A request with more than 4096
-	// characters is denied.
+	// ClientID selects the Cluster that the agent requests to be: the one with the same spec.clientID,
+	// else a new one. The hub denies a request with more than 4096 characters.
 	// +optional
 	// +nullable
 	// +kubebuilder:validation:MaxLength=8192
 	ClientID string `json:"clientID,omitempty"`
-	// ClientRandom makes the name of the answer's Secret unguessable. Agents of Muster append the time at which they ask, so that spec.signature covers
-	// it, as a dot and the microseconds since 1970: a signed request counts once.
+	// ClientRandom makes the name of the answer's Secret unguessable. Agents of Muster's append a dot
+	// and the time of the request, in microseconds since 1970, so that spec.signature covers it. A
+	// signed request counts once.
 	// +optional
 	// +nullable
 	ClientRandom limits.Name `json:"clientRandom,omitempty"`
@@ -44,96 +45,107 @@ type ClusterRegistrationSpec struct {
 	// +optional
 	// +nullable
 	ClusterLabels limits.Labels `json:"clusterLabels,omitempty"`
-	// AnswerKey is the HPKE public key (RFC 9180, DHKEM X25519) to which the hub seals the credential in
-	// status.answer. Its private half never leaves the agent. An agent that sends none is answered with a
+	// AnswerKey is the HPKE public key (RFC 9180, DHKEM X25519) for sealing the credential in
+	// status.answer. Its private half never leaves the agent. Without a key, the hub answers with a
 	// Secret, as upstream agents expect. A Muster addition.
 	// +optional
 	// +kubebuilder:validation:MaxLength=64
 	AnswerKey []byte `json:"answerKey,omitempty"`
-	// AgentKey is the Ed25519 public key of the agent, which it keeps for good: the hub pins the key to the Cluster, and the same key is the same
-	// cluster. An agent without one cannot prove that. A Muster addition.
+	// AgentKey is the permanent Ed25519 public key of the agent. The hub pins the key to the Cluster,
+	// and the same key proves the same cluster. An agent without a key has no such proof. A Muster
+	// addition.
 	// +optional
 	// +kubebuilder:validation:MaxLength=64
 	AgentKey []byte `json:"agentKey,omitempty"`
-	// HubCAs are the SHA-256 digests, in hexadecimal form, of the only CA certificates by which the agent knows the hub: with agentTLSMode strict
-	// those that it was given, else none. A request that names none of the hub's is denied, because it was made for another hub. A Muster addition.
+	// HubCAs lists the SHA-256 digests, in hexadecimal form, of the only CA certificates that the
+	// agent accepts for the hub. It lists those of its settings with agentTLSMode strict, else none.
+	// The hub denies a request with other CAs only, because it is for another hub. A Muster addition.
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=8
 	// +kubebuilder:validation:items:MaxLength=64
 	HubCAs []string `json:"hubCAs,omitempty"`
-	// Signature by AgentKey covers the namespace, clientID, clientRandom, the label with the token's name, answerKey and hubCAs. A Muster addition.
+	// Signature by AgentKey covers the namespace, clientID, clientRandom, the label with the token's
+	// name, answerKey and hubCAs. A Muster addition.
 	// +optional
 	// +kubebuilder:validation:MaxLength=128
 	Signature []byte `json:"signature,omitempty"`
-	// RequestedAt is when the agent asked, by its own clock. Of two requests for one cluster that were created in the same second, the
-	// later one is the newer. A Muster addition.
+	// RequestedAt is the time of the request, by the agent's own clock. Of two requests for one
+	// cluster created in the same second, the later one is the newer. A Muster addition.
 	// +optional
 	RequestedAt *metav1.MicroTime `json:"requestedAt,omitempty"`
 }
 
-// RegistrationState says where a request stands.
+// RegistrationState is the state of a request.
 type RegistrationState string
 
 // The states of a ClusterRegistration.
 const (
-	// RegistrationWaiting: the hub is preparing the member namespace, or cannot, and says why.
+	// RegistrationWaiting: the hub is preparing the member namespace, or cannot; the message gives the
+	// cause.
 	RegistrationWaiting RegistrationState = "Waiting"
-	// RegistrationPending: somebody has to approve the request.
+	// RegistrationPending: the request needs approval.
 	RegistrationPending RegistrationState = "Pending"
-	// RegistrationConflict: the request collides with another Cluster; a person has to resolve it.
+	// RegistrationConflict: the request collides with another Cluster; a user must resolve it.
 	RegistrationConflict RegistrationState = "Conflict"
-	// RegistrationDenied: final, but for the reason NotApproved; the message says why and what to do.
+	// RegistrationDenied: final, except for the reason NotApproved; the message gives the cause and
+	// the remedy.
 	RegistrationDenied RegistrationState = "Denied"
 	// RegistrationGranted: final; the credential has been issued.
 	RegistrationGranted RegistrationState = "Granted"
 )
 
-// ReasonNotApproved is that of a request which somebody has denied: it may be approved after all as long as it is there, and its agent waits for that.
+// ReasonNotApproved is that of a request which somebody has denied: it may be approved after all as
+// long as it is there, and its agent waits for that.
 const ReasonNotApproved = "NotApproved"
 
 // ClusterRegistrationStatus is written by the hub only.
 type ClusterRegistrationStatus struct {
-	// ClusterName is the Cluster that the request is, or will be, attached to.
+	// ClusterName is the Cluster of the request, before and after the grant.
 	// +optional
 	ClusterName string `json:"clusterName,omitempty"`
 	// Granted is true once the credential has been issued.
 	// +optional
 	Granted bool `json:"granted,omitempty"`
-	// GrantedAt is when the credential was issued, by the clock of the hub: an answer that nobody fetches is withdrawn an hour later. A Muster addition.
+	// GrantedAt is the time of the credential's issue, by the clock of the hub. An hour later the hub
+	// withdraws an unread answer. A Muster addition.
 	// +optional
 	GrantedAt *metav1.Time `json:"grantedAt,omitempty"`
-	// FirstSeenVersion is the metadata.resourceVersion at which the hub first saw the request: creation times have a resolution of a second, and of two
-	// requests of one second the one with the greater version is the newer. A Muster addition.
+	// FirstSeenVersion is the metadata.resourceVersion at which the hub first saw the request.
+	// Creation times have a resolution of a second. Of two requests of one second, the greater version
+	// is the newer. A Muster addition.
 	// +optional
 	FirstSeenVersion string `json:"firstSeenVersion,omitempty"`
-	// State says where the request stands. A Muster addition.
+	// State is the state of the request. A Muster addition.
 	// +optional
 	// +kubebuilder:validation:Enum=Waiting;Pending;Conflict;Denied;Granted
 	State RegistrationState `json:"state,omitempty"`
 	// Reason is a stable CamelCase word for State. A Muster addition.
 	// +optional
 	Reason string `json:"reason,omitempty"`
-	// Message says why, and what to do next. A Muster addition.
+	// Message gives the cause, and the next step. A Muster addition.
 	// +optional
 	Message string `json:"message,omitempty"`
-	// Answer is the credential, sealed to spec.answerKey: a JSON document with the keys of the Secret that
-	// upstream agents get. Worthless to anybody but the agent that asked. A Muster addition.
+	// Answer is the credential, sealed to spec.answerKey: a JSON document with the keys of the Secret
+	// for upstream agents. It is useless to all but the requesting agent. A Muster addition.
 	// +optional
 	Answer []byte `json:"answer,omitempty"`
-	// DroppedLabels are those of spec.clusterLabels that the Cluster did not get, each as `key: why`; if there are many, the last entry counts
-	// the rest. A Muster addition.
+	// DroppedLabels lists the labels in spec.clusterLabels that the Cluster did not get, each as `key:
+	// why`. If there are many, the last entry counts the rest. A Muster addition.
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=17
 	DroppedLabels []string `json:"droppedLabels,omitempty"`
-	// ApprovedReason is the reason for which the request was Pending when somebody approved it; empty if nobody has. A Muster addition.
+	// ApprovedReason is the reason for which the request was Pending at its approval; empty without
+	// approval. A Muster addition.
 	// +optional
 	ApprovedReason string `json:"approvedReason,omitempty"`
-	// ApprovedGeneration is the metadata.generation of the request then; zero if nobody has. A Muster addition.
+	// ApprovedGeneration is the metadata.generation of the request at its approval; zero without
+	// approval. A Muster addition.
 	// +optional
 	ApprovedGeneration int64 `json:"approvedGeneration,omitempty"`
-	// Conditions has one at most, Attributed, which is False if the hub does not know who made the request, and else absent. A Muster addition.
+	// Conditions has at most Attributed, which is False if the requester is unknown, and else absent.
+	// A Muster addition.
 	// +optional
 	// +listType=map
 	// +listMapKey=type

@@ -6,8 +6,8 @@ import (
 	"github.com/muster-fleet/muster/api/limits"
 )
 
-// Condition is the condition of the fleet.cattle.io group. Unlike metav1.Condition all of its
-// fields are strings, which is what upstream clients expect.
+// Condition is the condition of the fleet.cattle.io group. Unlike in metav1.Condition, all of its
+// fields are strings, as upstream clients expect.
 type Condition struct {
 	// Type of the condition in CamelCase.
 	// +required
@@ -17,16 +17,16 @@ type Condition struct {
 	// +kubebuilder:validation:Type=string
 	// +kubebuilder:validation:MaxLength=63
 	Status corev1.ConditionStatus `json:"status"`
-	// LastUpdateTime is the RFC 3339 time at which any field changed.
+	// LastUpdateTime is the RFC 3339 time of the last change of any field.
 	// +optional
 	LastUpdateTime limits.Name `json:"lastUpdateTime,omitempty"`
-	// LastTransitionTime is the RFC 3339 time at which Status changed.
+	// LastTransitionTime is the RFC 3339 time of the last change of Status.
 	// +optional
 	LastTransitionTime limits.Name `json:"lastTransitionTime,omitempty"`
 	// Reason is a stable CamelCase word for Status.
 	// +optional
 	Reason limits.Line `json:"reason,omitempty"`
-	// Message says in a sentence what is so and, if something is wrong, what to do.
+	// Message describes the situation in a sentence and, if there is a problem, gives the remedy.
 	// +optional
 	Message limits.Value `json:"message,omitempty"`
 }

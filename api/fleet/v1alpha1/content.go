@@ -2,7 +2,7 @@ package v1alpha1
 
 import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-// Content holds the resources of a Bundle under the hash of what they are.
+// Content holds the resources of a Bundle under their hash.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
@@ -25,8 +25,9 @@ type Content struct {
 
 // ContentStatus is written by the hub.
 type ContentStatus struct {
-	// ReferenceCount is upstream's number of BundleDeployments that use the Content. Muster does not write it: it finds them by an index, and
-	// the number would cost a write of the Content for every Cluster that gets or loses a Bundle.
+	// ReferenceCount is upstream's number of BundleDeployments that use the Content. Muster does not
+	// write it and finds them by an index. The number would cost a write of the Content for every
+	// Cluster that gets or loses a Bundle.
 	// +optional
 	ReferenceCount int `json:"referenceCount,omitempty"`
 }

@@ -7,54 +7,55 @@ import (
 	"github.com/muster-fleet/muster/api/limits"
 )
 
-// BundleDeploymentOptions is how the resources of a Bundle become a release downstream. Every field is omitted when empty: the
-// deployment ID is the hash of the JSON.
+// BundleDeploymentOptions controls the release of a Bundle's resources downstream. Every field is
+// omitted when empty: the deployment ID is the hash of the JSON.
 type BundleDeploymentOptions struct {
-	// DefaultNamespace is where resources go that name no namespace, and the release itself. Default `default`.
+	// DefaultNamespace is the namespace of the release, and of resources without a namespace. Default
+	// `default`.
 	// +optional
 	// +nullable
 	DefaultNamespace limits.Name `json:"defaultNamespace,omitempty"`
-	// TargetNamespace (`namespace`) forces all resources into one namespace; a cluster-scoped resource is then an error, also
-	// one of a hook or of a chart's directory crds/.
+	// TargetNamespace (`namespace`) forces all resources into one namespace. A cluster-scoped resource
+	// is then an error, also in a hook or in a chart's directory crds/.
 	// +optional
 	// +nullable
 	TargetNamespace limits.Name `json:"namespace,omitempty"`
-	// Kustomize says which kustomization to build.
+	// Kustomize selects the kustomization to build.
 	// +optional
 	// +nullable
 	Kustomize *KustomizeOptions `json:"kustomize,omitempty"`
-	// Helm says how the release is installed.
+	// Helm controls the installation of the release.
 	// +optional
 	// +nullable
 	Helm *HelmOptions `json:"helm,omitempty"`
-	// ServiceAccount of the agent's namespace downstream that the deployment acts as; not `fleet-agent`, the agent's
-	// own. Default `fleet-default` if there is one, else the agent's own.
+	// ServiceAccount is the account of the deployment in the agent's namespace downstream; not
+	// `fleet-agent`, the agent's own. Default `fleet-default` if it exists, else the agent's own.
 	// +optional
 	// +nullable
 	ServiceAccount limits.Name `json:"serviceAccount,omitempty"`
-	// CreateNamespace says whether the release's namespace is created; default true.
+	// CreateNamespace creates the release's namespace; default true.
 	// +optional
 	// +nullable
 	CreateNamespace *bool `json:"createNamespace,omitempty"`
-	// ForceSyncGeneration deploys again when it changes.
+	// ForceSyncGeneration deploys again after each change.
 	// +optional
 	ForceSyncGeneration int64 `json:"forceSyncGeneration,omitempty"`
-	// YAML says which overlays apply to plain YAML.
+	// YAML selects the overlays for plain YAML.
 	// +optional
 	// +nullable
 	YAML *YAMLOptions `json:"yaml,omitempty"`
-	// Diff says which differences are no drift.
+	// Diff lists differences that are no drift.
 	// +optional
 	// +nullable
 	Diff *DiffOptions `json:"diff,omitempty"`
 	// KeepResources leaves the resources downstream when the deployment goes.
 	// +optional
 	KeepResources bool `json:"keepResources,omitempty"`
-	// DeleteNamespace deletes the release's namespace when the deployment goes, if it was made for the release and holds nothing else.
-	// Default false.
+	// DeleteNamespace deletes the release's namespace when the deployment goes, if it was created for
+	// the release and holds nothing else. Default false.
 	// +optional
 	DeleteNamespace bool `json:"deleteNamespace,omitempty"`
-	// IgnoreOptions (`ignore`) says what does not count against readiness.
+	// IgnoreOptions (`ignore`) lists conditions without effect on readiness.
 	// +optional
 	// +nullable
 	IgnoreOptions *IgnoreOptions `json:"ignore,omitempty"`
@@ -62,15 +63,16 @@ type BundleDeploymentOptions struct {
 	// +optional
 	// +nullable
 	CorrectDrift *CorrectDrift `json:"correctDrift,omitempty"`
-	// NamespaceLabels are put on the release's namespace.
+	// NamespaceLabels are set on the release's namespace.
 	// +optional
 	// +nullable
 	NamespaceLabels limits.Labels `json:"namespaceLabels,omitempty"`
-	// NamespaceAnnotations are put on the release's namespace.
+	// NamespaceAnnotations are set on the release's namespace.
 	// +optional
 	// +nullable
 	NamespaceAnnotations limits.Annotations `json:"namespaceAnnotations,omitempty"`
-	// DeleteCRDResources lets an upgrade or removal delete CustomResourceDefinitions and with them their objects.
+	// DeleteCRDResources lets an upgrade or removal delete CustomResourceDefinitions and with them
+	// their objects.
 	// +optional
 	DeleteCRDResources bool `json:"deleteCRDResources,omitempty"`
 	// DownstreamResources are Secrets and ConfigMaps of the Bundle's namespace to copy downstream.
@@ -78,12 +80,12 @@ type BundleDeploymentOptions struct {
 	// +nullable
 	// +kubebuilder:validation:MaxItems=1024
 	DownstreamResources []DownstreamResource `json:"downstreamResources,omitempty"`
-	// Overwrites are other releases' resources that this one may take.
+	// Overwrites are other releases' resources that this one may take over.
 	// +optional
 	// +nullable
 	// +kubebuilder:validation:MaxItems=8192
 	Overwrites []OverwrittenResource `json:"overwrites,omitempty"`
-	// AllowedTargetNamespaceSelector limits the namespaces downstream that may be deployed to.
+	// AllowedTargetNamespaceSelector restricts the namespaces for deployments downstream.
 	// +optional
 	// +nullable
 	AllowedTargetNamespaceSelector *metav1.LabelSelector `json:"allowedTargetNamespaceSelector,omitempty"`
@@ -91,7 +93,7 @@ type BundleDeploymentOptions struct {
 
 // YAMLOptions is for Bundles of plain YAML.
 type YAMLOptions struct {
-	// Overlays are directories below `overlays/` whose files replace or patch those of the Bundle, in order.
+	// Overlays are directories below `overlays/` whose files replace or patch the Bundle's, in order.
 	// +optional
 	// +nullable
 	// +kubebuilder:validation:MaxItems=1024
@@ -106,28 +108,33 @@ type KustomizeOptions struct {
 	Dir limits.Line `json:"dir,omitempty"`
 }
 
-// HelmOptions is how a release is made.
+// HelmOptions controls a release.
 type HelmOptions struct {
-	// Chart is the directory of the chart in the Bundle, its name in repo, or its address: an oci:// one or that of an archive.
+	// Chart is the directory of the chart in the Bundle, its name in repo, or its address: an oci://
+	// address or an archive's.
 	// +optional
 	// +nullable
 	Chart limits.Line `json:"chart,omitempty"`
-	// Repo is the URL of the chart repository, for a chart that is not in the Bundle; the agent fetches it without credentials.
+	// Repo is the URL of the chart repository, for a chart outside the Bundle; the agent fetches it
+	// without credentials.
 	// +optional
 	// +nullable
 	Repo limits.Line `json:"repo,omitempty"`
-	// ReleaseName of the release; default derived from the BundleDeployment's name. One that another Bundle has in the same namespace, or that
-	// somebody installed there with Helm, is refused, as is `fleet-agent` in the agent's namespace. If it changes, the release is installed
-	// under the new name and then uninstalled, or with takeOwnership goes on under it with all its objects.
+	// ReleaseName of the release; default derived from the BundleDeployment's name. The agent refuses
+	// a name in use by another Bundle or by a Helm installation in the same namespace, and
+	// `fleet-agent` in the agent's namespace. After a change, the agent installs the release under the
+	// new name and then uninstalls the old one. With takeOwnership the release continues under the new
+	// name with all its objects.
 	// +optional
 	// +nullable
 	// +kubebuilder:validation:MaxLength=53
 	ReleaseName string `json:"releaseName,omitempty"`
-	// Version of a chart that is fetched, or a range of versions, of which the newest is taken; default the newest.
+	// Version of a fetched chart, or a range of versions to take the newest from; default the newest.
 	// +optional
 	// +nullable
 	Version limits.Line `json:"version,omitempty"`
-	// TimeoutSeconds, in seconds, that the release may take to become ready; default 0: it is not waited for.
+	// TimeoutSeconds is the time in seconds for the release to become ready; default 0: the agent does
+	// not wait.
 	// +optional
 	TimeoutSeconds int `json:"timeoutSeconds,omitempty"`
 	// Values of the chart. Strings may hold templates between `${` and `}`.
@@ -137,28 +144,30 @@ type HelmOptions struct {
 	// +kubebuilder:validation:Type=object
 	// +kubebuilder:pruning:PreserveUnknownFields
 	Values *runtime.RawExtension `json:"values,omitempty"`
-	// TemplateValues are values whose text is a template; the result is parsed as YAML.
+	// TemplateValues are values whose text is a template; the agent parses the result as YAML.
 	// +optional
 	// +nullable
 	// +kubebuilder:validation:MaxProperties=1024
 	TemplateValues map[string]limits.Value `json:"templateValues,omitempty"`
-	// ValuesFrom names ConfigMaps and Secrets downstream with further values, which win over values; later ones over earlier ones.
+	// ValuesFrom names ConfigMaps and Secrets downstream with further values. They override values,
+	// and later ones override earlier ones.
 	// +optional
 	// +nullable
 	// +kubebuilder:validation:MaxItems=256
 	ValuesFrom []ValuesFrom `json:"valuesFrom,omitempty"`
-	// ValuesFiles are values files of the Bundle, in order. One that is not among its resources was merged into the values by fleet apply, and is ignored.
+	// ValuesFiles are values files of the Bundle, in order. The agent ignores a file missing from the
+	// resources: fleet apply has merged it into the values.
 	// +optional
 	// +nullable
 	// +kubebuilder:validation:MaxItems=256
 	ValuesFiles []limits.Line `json:"valuesFiles,omitempty"`
-	// Force replaces what cannot be updated.
+	// Force replaces resources that cannot be updated.
 	// +optional
 	Force bool `json:"force,omitempty"`
-	// TakeOwnership adopts resources that exist and belong to nobody or to another release.
+	// TakeOwnership adopts existing resources without an owner or of another release.
 	// +optional
 	TakeOwnership bool `json:"takeOwnership,omitempty"`
-	// MaxHistory is how many revisions are kept; default decided by the agent.
+	// MaxHistory is the number of revisions to keep; the agent sets the default.
 	// +optional
 	MaxHistory int `json:"maxHistory,omitempty"`
 	// WaitForJobs waits for Jobs too, up to timeoutSeconds.
@@ -167,7 +176,7 @@ type HelmOptions struct {
 	// Atomic rolls a failed upgrade back.
 	// +optional
 	Atomic bool `json:"atomic,omitempty"`
-	// DisablePreProcess leaves templates in values alone.
+	// DisablePreProcess leaves templates in values unchanged.
 	// +optional
 	DisablePreProcess bool `json:"disablePreProcess,omitempty"`
 	// DisableDNS forbids charts to look up host names.
@@ -176,7 +185,8 @@ type HelmOptions struct {
 	// SkipSchemaValidation does not check values against the chart's schema.
 	// +optional
 	SkipSchemaValidation bool `json:"skipSchemaValidation,omitempty"`
-	// DisableDependencyUpdate deploys the chart without the charts that it depends on and lacks; otherwise that is an error. Nothing is downloaded.
+	// DisableDependencyUpdate deploys the chart without its missing dependencies; otherwise these are
+	// an error. The agent downloads none.
 	// +optional
 	DisableDependencyUpdate bool `json:"disableDependencyUpdate,omitempty"`
 }
@@ -209,16 +219,16 @@ type KeySelector struct {
 	Key limits.Name `json:"key,omitempty"`
 }
 
-// DiffOptions says which differences are no drift.
+// DiffOptions lists differences that are no drift.
 type DiffOptions struct {
-	// ComparePatches are applied to both sides before they are compared.
+	// ComparePatches are applied to both sides before the comparison.
 	// +optional
 	// +nullable
 	// +kubebuilder:validation:MaxItems=1024
 	ComparePatches []ComparePatch `json:"comparePatches,omitempty"`
 }
 
-// ComparePatch leaves parts of a resource out of the comparison.
+// ComparePatch excludes parts of a resource from the comparison.
 type ComparePatch struct {
 	// Kind of the resource.
 	// +optional
@@ -241,14 +251,14 @@ type ComparePatch struct {
 	// +nullable
 	// +kubebuilder:validation:MaxItems=256
 	Operations []Operation `json:"operations,omitempty"`
-	// JSONPointers to leave out.
+	// JSONPointers to exclude.
 	// +optional
 	// +nullable
 	// +kubebuilder:validation:MaxItems=1024
 	JSONPointers []limits.Line `json:"jsonPointers,omitempty"`
 }
 
-// Operation is one of a JSON patch.
+// Operation is one operation of a JSON patch.
 type Operation struct {
 	// Op is `remove`, `add`, `replace` or `ignore`.
 	// +optional
@@ -264,9 +274,9 @@ type Operation struct {
 	Value limits.Value `json:"value,omitempty"`
 }
 
-// IgnoreOptions says what does not count against readiness.
+// IgnoreOptions lists conditions without effect on readiness.
 type IgnoreOptions struct {
-	// Conditions are matched field by field against those of a resource; one that matches is left out.
+	// Conditions are compared field by field with a resource's; readiness ignores a matching one.
 	// +optional
 	// +nullable
 	// +kubebuilder:validation:MaxItems=128
@@ -276,13 +286,14 @@ type IgnoreOptions struct {
 
 // CorrectDrift undoes changes made downstream.
 type CorrectDrift struct {
-	// Enabled switches it on.
+	// Enabled turns it on.
 	// +optional
 	Enabled bool `json:"enabled,omitempty"`
-	// Force replaces what cannot be corrected in place.
+	// Force replaces resources that cannot be corrected in place.
 	// +optional
 	Force bool `json:"force,omitempty"`
-	// KeepFailHistory notes a correction that failed as a failed revision in the history of the release, once until one succeeds.
+	// KeepFailHistory adds a failed correction as a failed revision to the history of the release,
+	// once until a correction succeeds.
 	// +optional
 	KeepFailHistory bool `json:"keepFailHistory,omitempty"`
 }
@@ -293,13 +304,13 @@ type DownstreamResource struct {
 	// +optional
 	// +nullable
 	Kind limits.Name `json:"kind,omitempty"`
-	// Name of it.
+	// Name of the object.
 	// +optional
 	// +nullable
 	Name limits.Name `json:"name,omitempty"`
 }
 
-// OverwrittenResource is a resource of another release that this one may take.
+// OverwrittenResource is a resource of another release that this one may take over.
 type OverwrittenResource struct {
 	// Kind of the resource.
 	// +optional

@@ -6,26 +6,27 @@ import (
 	"github.com/muster-fleet/muster/api/limits"
 )
 
-// BundleState is how a Bundle stands on one Cluster, or at worst on several.
+// BundleState is the state of a Bundle on one Cluster, or the worst on several.
 //
 // +kubebuilder:validation:MaxLength=63
 type BundleState string
 
 // The bundle states, the worst first.
 const (
-	// StateErrApplied is a deployment that failed.
+	// StateErrApplied is a failed deployment.
 	StateErrApplied BundleState = "ErrApplied"
-	// StateWaitApplied is a deployment that the agent has not carried out yet.
+	// StateWaitApplied is a deployment not yet carried out by the agent.
 	StateWaitApplied BundleState = "WaitApplied"
-	// StateModified is a deployment whose resources were changed downstream.
+	// StateModified is a deployment with resources changed downstream.
 	StateModified BundleState = "Modified"
-	// StateOutOfSync is a deployment that has not been told of the newest content, though nothing holds it back.
+	// StateOutOfSync is a deployment without the newest content, although the rollout does not hold it
+	// back.
 	StateOutOfSync BundleState = "OutOfSync"
-	// StatePending is a deployment that the rollout holds back.
+	// StatePending is a deployment held back by the rollout.
 	StatePending BundleState = "Pending"
-	// StateNotReady is a deployment that is applied and whose resources are not all ready.
+	// StateNotReady is an applied deployment with unready resources.
 	StateNotReady BundleState = "NotReady"
-	// StateReady is a deployment as it should be.
+	// StateReady is a deployment without a problem.
 	StateReady BundleState = "Ready"
 )
 
@@ -40,13 +41,13 @@ type BundleSummary struct {
 	// ErrApplied deployments failed to apply.
 	// +optional
 	ErrApplied int `json:"errApplied,omitempty"`
-	// OutOfSync deployments have not been told of the newest content.
+	// OutOfSync deployments do not have the newest content yet.
 	// +optional
 	OutOfSync int `json:"outOfSync,omitempty"`
 	// Modified deployments were changed downstream.
 	// +optional
 	Modified int `json:"modified,omitempty"`
-	// Ready deployments are as they should be.
+	// Ready deployments have no problem.
 	// +optional
 	Ready int `json:"ready"`
 	// Pending deployments are held back by the rollout.
@@ -55,23 +56,23 @@ type BundleSummary struct {
 	// DesiredReady is the number of all deployments.
 	// +optional
 	DesiredReady int `json:"desiredReady"`
-	// NonReadyResources names at most ten that are not ready.
+	// NonReadyResources names at most ten unready ones.
 	// +optional
 	// +nullable
 	NonReadyResources []NonReadyResource `json:"nonReadyResources,omitempty"`
 }
 
-// NonReadyResource is a Bundle or a cluster that is not ready.
+// NonReadyResource is an unready Bundle or cluster.
 type NonReadyResource struct {
-	// Name of it.
+	// Name of the Bundle or cluster.
 	// +optional
 	// +nullable
 	Name string `json:"name,omitempty"`
-	// State it is in.
+	// State of the Bundle or cluster.
 	// +optional
 	// +nullable
 	State BundleState `json:"bundleState,omitempty"`
-	// Message that says why.
+	// Message with the cause.
 	// +optional
 	// +nullable
 	Message string `json:"message,omitempty"`
@@ -79,13 +80,13 @@ type NonReadyResource struct {
 	// +optional
 	// +nullable
 	ModifiedStatus []ModifiedStatus `json:"modifiedStatus,omitempty"`
-	// NonReadyStatus names resources that are not ready.
+	// NonReadyStatus names unready resources.
 	// +optional
 	// +nullable
 	NonReadyStatus []NonReadyStatus `json:"nonReadyStatus,omitempty"`
 }
 
-// ModifiedStatus is a resource that was changed downstream.
+// ModifiedStatus is a resource changed downstream.
 type ModifiedStatus struct {
 	// Kind of the resource.
 	// +optional
@@ -103,25 +104,25 @@ type ModifiedStatus struct {
 	// +optional
 	// +nullable
 	Name limits.Name `json:"name,omitempty"`
-	// Create (`missing`) says that the resource is gone downstream.
+	// Create (`missing`) is true if the resource is gone downstream.
 	// +optional
 	// +nullable
 	Create bool `json:"missing,omitempty"`
-	// Exist says that the resource is there and belongs to something else.
+	// Exist is true if the resource exists and belongs to another owner.
 	// +optional
 	// +nullable
 	Exist bool `json:"exist,omitempty"`
-	// Delete says that the resource is there and should not be.
+	// Delete is true if the resource exists and should not.
 	// +optional
 	// +nullable
 	Delete bool `json:"delete,omitempty"`
-	// Patch is what would undo the change, as JSON.
+	// Patch is the patch, as JSON, that would undo the change.
 	// +optional
 	// +nullable
 	Patch limits.Document `json:"patch,omitempty"`
 }
 
-// NonReadyStatus is a resource that is not ready.
+// NonReadyStatus is an unready resource.
 type NonReadyStatus struct {
 	// UID of the resource.
 	// +optional
@@ -145,27 +146,27 @@ type NonReadyStatus struct {
 	// +optional
 	// +nullable
 	Name limits.Name `json:"name,omitempty"`
-	// Summary says why.
+	// Summary gives the cause.
 	// +optional
 	// +nullable
 	Summary ReadinessSummary `json:"summary,omitempty"`
 }
 
-// ReadinessSummary says how a resource is.
+// ReadinessSummary is the state of a resource.
 type ReadinessSummary struct {
-	// State is a word for it.
+	// State is a word for the state.
 	// +optional
 	// +nullable
 	State limits.Name `json:"state,omitempty"`
-	// Error says that it will not become ready by itself.
+	// Error is true if the resource does not become ready by itself.
 	// +optional
 	// +nullable
 	Error bool `json:"error,omitempty"`
-	// Transitioning says that it is on its way.
+	// Transitioning is true if the resource is about to become ready.
 	// +optional
 	// +nullable
 	Transitioning bool `json:"transitioning,omitempty"`
-	// Message says why.
+	// Message gives the cause.
 	// +optional
 	// +nullable
 	// +kubebuilder:validation:MaxItems=64

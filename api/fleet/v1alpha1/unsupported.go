@@ -4,18 +4,20 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Kinds of Rancher Fleet's that Muster keeps as they are and does nothing with, so that its command line works and manifests can be applied. Their
-// fields are not in the schemas. The hub says in the condition Supported what does their job.
+// Kinds of Rancher Fleet's that Muster stores without acting on them, so that its command line
+// works and users can apply manifests. The schemas do not have their fields. The condition
+// Supported names the replacement.
 
-// UnsupportedStatus is the status of a kind that Muster does nothing with.
+// UnsupportedStatus is the status of a kind without effect in Muster.
 type UnsupportedStatus struct {
-	// Conditions: Supported, which is False and says what to use instead. It is the hub's; whatever else there is it leaves alone.
+	// Conditions: Supported, which is False and names the replacement. The hub writes only this
+	// condition.
 	// +optional
 	// +nullable
 	Conditions []Condition `json:"conditions,omitempty"`
 }
 
-// GitRepo is a repository of which Rancher Fleet makes Bundles. Muster does nothing with it.
+// GitRepo is a repository that Rancher Fleet creates Bundles from. Muster does nothing with it.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
@@ -28,7 +30,7 @@ type GitRepo struct {
 	// +optional
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
-	// Whatever upstream writes is kept.
+	// The API server keeps every field that upstream writes.
 	// +optional
 	// +kubebuilder:pruning:PreserveUnknownFields
 	Status UnsupportedStatus `json:"status,omitempty"`
@@ -44,7 +46,8 @@ type GitRepoList struct {
 	Items           []GitRepo `json:"items"`
 }
 
-// HelmOp is a Helm chart that Rancher Fleet deploys without a repository. Muster does nothing with it.
+// HelmOp is a Helm chart that Rancher Fleet deploys without a repository. Muster does nothing with
+// it.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
@@ -58,7 +61,7 @@ type HelmOp struct {
 	// +optional
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
-	// Whatever upstream writes is kept.
+	// The API server keeps every field that upstream writes.
 	// +optional
 	// +kubebuilder:pruning:PreserveUnknownFields
 	Status UnsupportedStatus `json:"status,omitempty"`
@@ -74,7 +77,7 @@ type HelmOpList struct {
 	Items           []HelmOp `json:"items"`
 }
 
-// Policy restricts what Bundles may do in Rancher Fleet. Muster does nothing with it.
+// Policy restricts Bundles in Rancher Fleet. Muster does nothing with it.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
@@ -86,7 +89,7 @@ type Policy struct {
 	// +optional
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
-	// Whatever upstream writes is kept.
+	// The API server keeps every field that upstream writes.
 	// +optional
 	// +kubebuilder:pruning:PreserveUnknownFields
 	Status UnsupportedStatus `json:"status,omitempty"`
@@ -102,7 +105,8 @@ type PolicyList struct {
 	Items           []Policy `json:"items"`
 }
 
-// Schedule says in Rancher Fleet when Clusters may be deployed to. Muster does nothing with it.
+// Schedule restricts, in Rancher Fleet, the times of deployments to Clusters. Muster does nothing
+// with it.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
@@ -116,7 +120,7 @@ type Schedule struct {
 	// +optional
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
-	// Whatever upstream writes is kept.
+	// The API server keeps every field that upstream writes.
 	// +optional
 	// +kubebuilder:pruning:PreserveUnknownFields
 	Status UnsupportedStatus `json:"status,omitempty"`
@@ -132,7 +136,7 @@ type ScheduleList struct {
 	Items           []Schedule `json:"items"`
 }
 
-// ImageScan looks in Rancher Fleet for new tags of an image. Muster does nothing with it.
+// ImageScan searches, in Rancher Fleet, for new tags of an image. Muster does nothing with it.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
@@ -145,7 +149,7 @@ type ImageScan struct {
 	// +optional
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
-	// Whatever upstream writes is kept.
+	// The API server keeps every field that upstream writes.
 	// +optional
 	// +kubebuilder:pruning:PreserveUnknownFields
 	Status UnsupportedStatus `json:"status,omitempty"`
@@ -161,7 +165,7 @@ type ImageScanList struct {
 	Items           []ImageScan `json:"items"`
 }
 
-// GitRepoRestriction restricts what GitRepos may do in Rancher Fleet. Muster does nothing with it.
+// GitRepoRestriction restricts GitRepos in Rancher Fleet. Muster does nothing with it.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
@@ -175,7 +179,7 @@ type GitRepoRestriction struct {
 	// +optional
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
-	// Whatever upstream writes is kept.
+	// The API server keeps every field that upstream writes.
 	// +optional
 	// +kubebuilder:pruning:PreserveUnknownFields
 	Status UnsupportedStatus `json:"status,omitempty"`

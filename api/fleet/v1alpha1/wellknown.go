@@ -2,73 +2,85 @@ package v1alpha1
 
 // Labels and annotations of the wire protocol.
 const (
-	// LabelManaged marks everything that the hub made and may delete again.
+	// LabelManaged marks the objects that the hub created and may delete again.
 	LabelManaged = "fleet.cattle.io/managed"
-	// LabelCluster names the Cluster that an object belongs to; an annotation of the same key stands on member namespaces.
+	// LabelCluster names the Cluster of an object; member namespaces have an annotation of the same
+	// key.
 	LabelCluster = "fleet.cattle.io/cluster"
 	// AnnotationClusterNamespace names the workspace of that Cluster.
 	AnnotationClusterNamespace = "fleet.cattle.io/cluster-namespace"
-	// AnnotationRegistration names the ClusterRegistration that an identity was issued for.
+	// AnnotationRegistration names the ClusterRegistration of an identity.
 	AnnotationRegistration = "fleet.cattle.io/cluster-registration"
 	// AnnotationRegistrationNamespace names its workspace.
 	AnnotationRegistrationNamespace = "fleet.cattle.io/cluster-registration-namespace"
-	// LabelRegistrationToken on a ClusterRegistration names the token it was made with, as the agent claims.
+	// LabelRegistrationToken on a ClusterRegistration names its token, as written by the agent.
 	LabelRegistrationToken = "fleet.cattle.io/registration-token"
-	// LabelCreatedByAgentPod is the one reserved label that an agent may ask for.
+	// LabelCreatedByAgentPod is the one reserved label that an agent may request.
 	LabelCreatedByAgentPod = "fleet.cattle.io/created-by-agent-pod"
-	// LabelClusterManagement, if not empty, keeps the hub's hands off a Cluster or ClusterRegistration.
+	// LabelClusterManagement, if not empty, stops the hub from managing a Cluster or
+	// ClusterRegistration.
 	LabelClusterManagement = "fleet.cattle.io/cluster-management"
-	// LabelClusterAPI: "true" on a workspace registers the clusters that Cluster API makes there, "false" on the kubeconfig Secret of one keeps that out. A
-	// Muster addition.
+	// LabelClusterAPI: "true" on a workspace registers the clusters created by Cluster API there,
+	// "false" on the kubeconfig Secret of one excludes it. A Muster addition.
 	LabelClusterAPI = "muster/cluster-api"
-	// AnnotationConfirmRemoval on a Bundle has a value that the hub has asked for: the Bundle is taken from many Clusters, although it has
-	// not changed. A Muster addition.
+	// AnnotationConfirmRemoval on a Bundle confirms the removal of an unchanged Bundle from many
+	// Clusters, with a value from the hub's message. A Muster addition.
 	AnnotationConfirmRemoval = "muster/confirm-removal"
-	// AnnotationRemovalBrake on the Namespace of a workspace replaces the hub's removalBrake.share
-	// for the Bundles in it: the percentage, 0 to 100, of the Clusters with a Bundle that may lose it
-	// without confirmation. With 100 nothing is held back. A Muster addition.
+	// AnnotationRemovalBrake on the Namespace of a workspace replaces the hub's removalBrake.share for
+	// its Bundles. The share is the percentage, 0 to 100, of a Bundle's Clusters that may lose it
+	// without confirmation. With 100 the hub holds nothing back. A Muster addition.
 	AnnotationRemovalBrake = "muster/removal-brake"
-	// AnnotationBundlesFrom on a Namespace consents to the BundleNamespaceMappings of other namespaces, which it lists with commas between them. A Muster
-	// addition.
+	// AnnotationBundlesFrom on a Namespace consents to the BundleNamespaceMappings of other
+	// namespaces, listed with commas between them. A Muster addition.
 	AnnotationBundlesFrom = "muster/bundles-from"
-	// AnnotationKubeconfigFor on a kubeconfig Secret lists, with commas between them, who of other namespaces may use it: a workspace for all of its
-	// Clusters, or workspace/cluster for one. A Muster addition.
+	// AnnotationKubeconfigFor on a kubeconfig Secret lists its users in other namespaces, with commas
+	// between them. A workspace stands for all of its Clusters, workspace/cluster for one. A Muster
+	// addition.
 	AnnotationKubeconfigFor = "muster/kubeconfig-for"
-	// LabelAgent on a Bundle and its BundleDeployment says that it is the agent of the Cluster itself, and in which version. A Muster addition.
+	// LabelAgent marks the Bundle and the BundleDeployment of the Cluster's own agent, with the
+	// agent's version. A Muster addition.
 	LabelAgent = "muster/agent-version"
-	// LabelNonManagedAgent, with any value, keeps the hub's hands off the agent of a Cluster.
+	// LabelNonManagedAgent, with any value, stops the hub from managing the agent of a Cluster.
 	LabelNonManagedAgent = "fleet.cattle.io/non-managed-agent"
-	// AnnotationEarlierError on a BundleDeployment is the digest of the error that its status had when the hub wrote another deployment ID: as long
-	// as the status says nothing else, the error is one of the deployment before. A Muster addition.
+	// AnnotationEarlierError on a BundleDeployment is the digest of the error in its status when the
+	// hub wrote another deployment ID. While the status still has that error, it belongs to the
+	// previous deployment. A Muster addition.
 	AnnotationEarlierError = "muster/earlier-error"
 	// AnnotationRequester on a ClusterRegistration is the user that the agent acts as.
 	AnnotationRequester = "muster/requester"
-	// AnnotationApprovedBy on a ClusterRegistration is the user who last set AnnotationApproved, as an admission policy of the hub's chart says.
+	// AnnotationApprovedBy on a ClusterRegistration is the user who last set AnnotationApproved,
+	// written by an admission policy of the hub's chart.
 	AnnotationApprovedBy = "muster/approved-by"
-	// AnnotationAgentKey on a Cluster is the fingerprint of the key that holds it, on a MemberCluster that of the key to which the hub issues credentials.
+	// AnnotationAgentKey on a Cluster is the fingerprint of the key that holds it. On a MemberCluster
+	// it is the fingerprint of the key that the hub issues credentials to.
 	AnnotationAgentKey = "muster/agent-key"
-	// AnnotationAgentKeyUsed on a Cluster is the newest request that was granted to its key: the time in microseconds since 1970, by the agent's clock,
-	// the UID of the request and the fingerprint of the key. An older one, or a copy of it, is refused. A Muster addition.
+	// AnnotationAgentKeyUsed on a Cluster is the newest granted request of its key. The value has the
+	// time in microseconds since 1970, by the agent's clock, the UID of the request and the
+	// fingerprint of the key. The hub refuses an older request, or a copy. A Muster addition.
 	AnnotationAgentKeyUsed = "muster/agent-key-used"
-	// AnnotationAcceptCredential on a Cluster or MemberCluster with the condition Cloned is the sequence of the older credential whose agent is to keep it.
+	// AnnotationAcceptCredential on a Cluster or MemberCluster with the condition Cloned is the
+	// sequence of an older credential. The agent with that credential keeps the Cluster or
+	// MemberCluster.
 	AnnotationAcceptCredential = "muster/accept-credential"
-	// AnnotationApproved on a ClusterRegistration that waits for approval approves it ("true") or denies it ("false"). On a Cluster whose workspace
-	// approves its members, it lets Bundles and placements be delivered ("true") or nothing new ("false").
+	// AnnotationApproved on a ClusterRegistration that waits for approval approves it ("true") or
+	// denies it ("false"). On a Cluster in a workspace with member approval, it permits deliveries of
+	// Bundles and placements ("true") or no new ones ("false").
 	AnnotationApproved = "muster/approved"
-	// LabelApproveMembers: "true" on a workspace has nothing delivered to a Cluster before somebody approves that. A Muster addition.
+	// LabelApproveMembers: "true" on a workspace stops deliveries to each Cluster until a user
+	// approves it. A Muster addition.
 	LabelApproveMembers = "muster/approve-members"
-	// LabelPrefixStamped begins the keys of labels that no request may bring: a ClusterRegistrationToken stamps them, or an admin sets them. A
-	// Muster addition.
+	// LabelPrefixStamped begins the keys of labels that no request may bring: a
+	// ClusterRegistrationToken stamps them, or an administrator sets them. A Muster addition.
 	LabelPrefixStamped = "stamped.muster/"
-	// AnnotationRegistrationLabels on a Cluster says, as JSON, which of its labels a token has stamped, and which labels were asked for and
-	// dropped. The hub writes it, and no agent can. A Muster addition.
+	// AnnotationRegistrationLabels on a Cluster lists, as JSON, the labels stamped by a token, and the
+	// requested labels that were dropped. The hub writes it, and no agent can. A Muster addition.
 	AnnotationRegistrationLabels = "muster/registration-labels"
-	// AnnotationCreatedByToken on a Cluster says that the hub made it for a request, and with which ClusterRegistrationToken that was made; empty if
-	// the request did not say. A Muster addition.
+	// AnnotationCreatedByToken on a Cluster marks it as created for a request. The value is the
+	// request's ClusterRegistrationToken; empty if the request named none. A Muster addition.
 	AnnotationCreatedByToken = "muster/created-by-token"
 	// FinalizerCluster on a Cluster lets the hub clean up before the Cluster goes.
 	FinalizerCluster = "fleet.cattle.io/cluster-finalizer"
-	// LabelClusterDisplayName on a Cluster is another name by which targets may call it.
+	// LabelClusterDisplayName on a Cluster is another name for use in targets.
 	LabelClusterDisplayName = "management.cattle.io/cluster-display-name"
 	// LabelClusterNamespace on a BundleDeployment is the workspace of its Cluster.
 	LabelClusterNamespace = "fleet.cattle.io/cluster-namespace"
@@ -76,19 +88,21 @@ const (
 	LabelBundleName = "fleet.cattle.io/bundle-name"
 	// LabelBundleNamespace on a BundleDeployment is the workspace of its Bundle.
 	LabelBundleNamespace = "fleet.cattle.io/bundle-namespace"
-	// LabelContentName on a BundleDeployment is the Content that it is to deploy.
+	// LabelContentName on a BundleDeployment is its Content.
 	LabelContentName = "fleet.cattle.io/content-name"
-	// LabelRepoName on a Bundle and its BundleDeployments is the GitRepo that it came from.
+	// LabelRepoName on a Bundle and its BundleDeployments is their GitRepo.
 	LabelRepoName = "fleet.cattle.io/repo-name"
 	// LabelHelmOpName on a Bundle and its BundleDeployments is the HelmOp that it came from.
 	LabelHelmOpName = "fleet.cattle.io/fleet-helm-name"
 	// LabelCommit on a Bundle and its BundleDeployments is the commit that it came from.
 	LabelCommit = "fleet.cattle.io/commit"
-	// LabelCreatedByDisplayName on a GitRepo, and on a Bundle of it, is who made it, as Rancher's dashboard shows it. No member is told.
+	// LabelCreatedByDisplayName on a GitRepo, and on its Bundle, is the author in Rancher's dashboard.
+	// No member receives it.
 	LabelCreatedByDisplayName = "fleet.cattle.io/created-by-display-name"
-	// FinalizerBundle on a Bundle lets the hub take its BundleDeployments away first.
+	// FinalizerBundle on a Bundle lets the hub delete its BundleDeployments first.
 	FinalizerBundle = "fleet.cattle.io/bundle-finalizer"
-	// FinalizerBundleDeployment is upstream's on BundleDeployments. Muster's hub does not set it, and removes it where it stands.
+	// FinalizerBundleDeployment is upstream's on BundleDeployments. Muster's hub does not set it, and
+	// removes it.
 	FinalizerBundleDeployment = "fleet.cattle.io/bundle-deployment-finalizer"
 )
 
@@ -96,11 +110,13 @@ const (
 const (
 	// SecretTypeValues is the Secret with the values.yaml of a ClusterRegistrationToken.
 	SecretTypeValues = "fleet.cattle.io/cluster-registration-values"
-	// SecretTypeLastingToken is Muster's own: an empty Secret that a token is bound to, which ends when the Secret is deleted.
+	// SecretTypeLastingToken is Muster's own: an empty Secret with a token bound to it. The token ends
+	// with the deletion of the Secret.
 	SecretTypeLastingToken = "muster/lasting-token"
 	// SecretTypeCredential is the Secret that answers an upstream agent.
 	SecretTypeCredential = "fleet.cattle.io/agent-credential"
-	// SecretTypeBundleValues is the Secret into which `fleet apply` puts the values of a Bundle. It has the Bundle's name and namespace.
+	// SecretTypeBundleValues is the Secret with the values of a Bundle, written by `fleet apply`. It
+	// has the Bundle's name and namespace.
 	SecretTypeBundleValues = "fleet.cattle.io/bundle-values/v1alpha1"
 	// SecretTypeDeployment is the Secret with the values of a BundleDeployment.
 	SecretTypeDeployment = "fleet.cattle.io/bundle-deployment/v1alpha1"
@@ -116,7 +132,7 @@ const (
 
 // Values of encoding in a BundleResource.
 const (
-	// EncodingPlain is text as it is.
+	// EncodingPlain is unencoded text.
 	EncodingPlain = ""
 	// EncodingGzip is the base64 of the gzip of the file.
 	EncodingGzip = "base64+gz"
@@ -124,45 +140,52 @@ const (
 
 // Values of targetCustomizationMode in a Bundle.
 const (
-	// FirstMatch takes the options of the first target that matches; it is the default.
+	// FirstMatch takes the options of the first matching target; it is the default.
 	FirstMatch = "FirstMatch"
-	// AllMatches merges the options of all targets that match, in order.
+	// AllMatches merges the options of all matching targets, in order.
 	AllMatches = "AllMatches"
 )
 
 // Types of conditions.
 const (
-	// ConditionReady is the condition that the Status columns show.
+	// ConditionReady is the condition in the Status columns.
 	ConditionReady = "Ready"
-	// ConditionTTLGranted on a ClusterRegistrationToken is False if the API server grants credentials of less life than spec.ttl; else it is absent.
+	// ConditionTTLGranted on a ClusterRegistrationToken is False if the API server grants shorter
+	// credentials than spec.ttl; else it is absent.
 	ConditionTTLGranted = "TTLGranted"
-	// ConditionAttributed on a ClusterRegistration is False if the hub does not know who made it; else it is absent.
+	// ConditionAttributed on a ClusterRegistration is False if the hub does not know the requester;
+	// else it is absent.
 	ConditionAttributed = "Attributed"
-	// ConditionProcessed on a Bundle or ClusterGroup says whether the hub could make sense of it.
+	// ConditionProcessed on a Bundle or ClusterGroup reports whether the hub could process it.
 	ConditionProcessed = "Processed"
-	// ConditionSupported on a Bundle is False if it uses a field that Muster does not implement, and names it; on a kind that Muster does nothing
-	// with it is always False, and says what to use instead.
+	// ConditionSupported on a Bundle is False if it uses a field that Muster does not implement, and
+	// names the field. On a kind without effect in Muster it is always False, and names the
+	// replacement.
 	ConditionSupported = "Supported"
-	// ConditionInstalled on a BundleDeployment says whether the release is installed.
+	// ConditionInstalled on a BundleDeployment reports whether the release is installed.
 	ConditionInstalled = "Installed"
-	// ConditionDeployed on a BundleDeployment says whether the deployment was carried out.
+	// ConditionDeployed on a BundleDeployment reports whether the deployment was carried out.
 	ConditionDeployed = "Deployed"
-	// ConditionMonitored on a BundleDeployment says whether the resources are watched.
+	// ConditionMonitored on a BundleDeployment reports whether the resources are watched.
 	ConditionMonitored = "Monitored"
-	// ConditionImported on a Cluster says whether the hub has installed the agent that it was asked to by spec.kubeConfigSecret, and if that does
-	// not join, why.
+	// ConditionImported on a Cluster reports whether the hub has installed the agent by
+	// spec.kubeConfigSecret, and the cause if that agent does not join.
 	ConditionImported = "Imported"
-	// ConditionAgentUpToDate on a Cluster says whether its agent is as the hub wants it, and if not, why. A Muster addition.
+	// ConditionAgentUpToDate on a Cluster reports whether its agent has the desired version and
+	// settings, with the cause if not. A Muster addition.
 	ConditionAgentUpToDate = "AgentUpToDate"
-	// ConditionLabelsAccepted on a Cluster is False if labels that its agent asked for were dropped, and says which and why; True if its token has
-	// stamped labels and none was dropped; absent if there is nothing to say. A Muster addition.
+	// ConditionLabelsAccepted on a Cluster is False if requested labels were dropped, and lists them
+	// with the causes. It is True if its token has stamped labels and none was dropped; else absent. A
+	// Muster addition.
 	ConditionLabelsAccepted = "LabelsAccepted"
-	// ConditionCloned says that two agents have the credential of a Cluster: an older one was in use after a newer one had been (CredentialSuperseded), or one
-	// agent waits while another beats (AgentWaiting). It is absent if there is no sign of that. A Muster addition.
+	// ConditionCloned reports that two agents have the credential of a Cluster. Either an older
+	// credential was used after a newer one (CredentialSuperseded), or one agent waits while another
+	// sends heartbeats (AgentWaiting). It is absent without a sign of that. A Muster addition.
 	ConditionCloned = "Cloned"
-	// ConditionDeliveryApproved on a Cluster is False while its workspace approves its members and nobody has approved this one, and says how to; True
-	// if somebody has; absent if nobody has to. A Muster addition.
+	// ConditionDeliveryApproved on a Cluster is False while the Cluster waits for the approval that
+	// its workspace requires; the message has the command. It is True after the approval, and absent
+	// if none is required. A Muster addition.
 	ConditionDeliveryApproved = "DeliveryApproved"
-	// ConditionHubConfigured says whether the agent reaches the hub as the hub's settings say.
+	// ConditionHubConfigured reports whether the agent uses the hub address of the hub's settings.
 	ConditionHubConfigured = "HubConfigured"
 )
