@@ -7,7 +7,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// MemberCluster is the record of a member that an admin registered by name, cluster-scoped on the hub. To leave is to be deleted.
+// MemberCluster is a member of the fleet registered by name by an administrator, cluster-scoped on
+// the hub. Delete it to let the member leave.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
@@ -33,19 +34,20 @@ type MemberCluster struct {
 	Status MemberClusterStatus `json:"status,omitempty"`
 }
 
-// MemberClusterSpec is written by admins.
+// MemberClusterSpec is written by administrators.
 type MemberClusterSpec struct {
-	// Identity is who the member's agent acts as on the hub: a ServiceAccount, User or Group. It gets access to the member
-	// namespace; an identity before it loses it at once.
+	// Identity is the identity of the member's agent on the hub: a ServiceAccount or a User. It gets
+	// access to the member namespace; a previous identity loses it at once.
 	// +required
 	Identity rbacv1.Subject `json:"identity"`
-	// HeartbeatPeriodSeconds is how often the agent proves that it is alive. Three missing beats, but at least 30 s, mean lost.
+	// HeartbeatPeriodSeconds is the period of the agent's heartbeats. A member is Lost after three
+	// missing heartbeats, but not before 30 s.
 	// +optional
 	// +kubebuilder:default=60
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=600
 	HeartbeatPeriodSeconds int32 `json:"heartbeatPeriodSeconds,omitempty"`
-	// Taints keep placements that do not tolerate them away from the member.
+	// Taints exclude the member from placements without a matching toleration.
 	// +optional
 	// +kubebuilder:validation:MaxItems=100
 	// +kubebuilder:validation:XValidation:rule="self.all(a, self.exists_one(b, a.key == b.key && (has(a.value) ? a.value : '') == (has(b.value) ? b.value : '') && a.effect == b.effect))",message="two taints have the same key, value and effect"
@@ -55,7 +57,7 @@ type MemberClusterSpec struct {
 	DeleteOptions *DeleteOptions `json:"deleteOptions,omitempty"`
 }
 
-// Taint keeps placements away.
+// Taint excludes a member from placements.
 type Taint struct {
 	// Key is a qualified name.
 	// +required
@@ -68,7 +70,7 @@ type Taint struct {
 	// +kubebuilder:validation:MaxLength=63
 	// +kubebuilder:validation:Pattern=`^([A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?)?$`
 	Value string `json:"value,omitempty"`
-	// Effect is NoSchedule: what is placed already stays.
+	// Effect is NoSchedule: objects placed already stay.
 	// +required
 	// +kubebuilder:validation:Enum=NoSchedule
 	Effect string `json:"effect"`
@@ -76,7 +78,8 @@ type Taint struct {
 
 // DeleteOptions of a MemberCluster.
 type DeleteOptions struct {
-	// ValidationMode is accepted for compatibility; Muster has no networking objects that could forbid a deletion.
+	// ValidationMode is accepted for compatibility; Muster has no networking objects that could forbid
+	// a deletion.
 	// +optional
 	// +kubebuilder:default=Strict
 	// +kubebuilder:validation:Enum=Skip;Strict
@@ -85,7 +88,8 @@ type DeleteOptions struct {
 
 // MemberClusterStatus is written by the hub only.
 type MemberClusterStatus struct {
-	// Conditions: those of the hub, such as ReadyToJoin, Joined and Healthy, and of those that the member reports, the ones of its property provider.
+	// Conditions: the hub's, such as ReadyToJoin, Joined and Healthy, and the property provider's from
+	// the member's report.
 	// +optional
 	// +listType=map
 	// +listMapKey=type
@@ -97,7 +101,8 @@ type MemberClusterStatus struct {
 	// ResourceUsage of the member.
 	// +optional
 	ResourceUsage ResourceUsage `json:"resourceUsage,omitempty"`
-	// Namespaces of the member and the Works that own them, at most 200; empty if the agent does not collect them.
+	// Namespaces of the member and their owning Works, at most 200; empty if the agent does not
+	// collect them.
 	// +optional
 	Namespaces map[string]string `json:"namespaces,omitempty"`
 	// AgentStatus has an entry per agent.
@@ -105,36 +110,37 @@ type MemberClusterStatus struct {
 	// +listType=map
 	// +listMapKey=type
 	AgentStatus []AgentStatus `json:"agentStatus,omitempty"`
-	// ClockSkewSeconds is by how many seconds the member's clock is ahead of the hub's, negative if it is behind, as recent beats
-	// showed it. It is written with the rest of the status, or when it moved by more than 30 s. Nothing is judged by it. A Muster
-	// addition.
+	// ClockSkewSeconds is the lead of the member's clock over the hub's in seconds, negative if it is
+	// behind, from recent heartbeats. The hub writes it with the rest of the status, or after a change
+	// of more than 30 s. No decision depends on it. A Muster addition.
 	// +optional
 	ClockSkewSeconds *int64 `json:"clockSkewSeconds,omitempty"`
-	// Credential is what is known of the credential that the hub has issued to the agent in exchange for the token of spec.identity; absent if the
-	// agent uses none. A Muster addition.
+	// Credential is the status of the hub's credential that the agent got in exchange for the token of
+	// spec.identity; absent if it uses none. A Muster addition.
 	// +optional
 	Credential *CredentialStatus `json:"credential,omitempty"`
 }
 
-// CredentialStatus is what is known of an agent's credential.
+// CredentialStatus is the status of an agent's credential.
 type CredentialStatus struct {
 	// Kind is native: the credential expires, and the hub renews it.
 	// +optional
 	Kind string `json:"kind,omitempty"`
-	// Expires is when the newest credential that the agent is known to use ends; absent if never.
+	// Expires is the expiry of the newest credential known to be in use; absent if it never expires.
 	// +optional
 	Expires *metav1.Time `json:"expires,omitempty"`
-	// Key is how the fingerprint of the agent's key begins; the annotation muster/agent-key has all of it. Empty if the agent has none.
+	// Key is the beginning of the fingerprint of the agent's key; the annotation muster/agent-key has
+	// all of it. Empty if the agent has none.
 	// +optional
 	Key string `json:"key,omitempty"`
-	// AccountUID is the UID of the account that the credential is of.
+	// AccountUID is the UID of the credential's account.
 	// +optional
 	AccountUID string `json:"accountUID,omitempty"`
-	// Sequence is that of the newest credential of the account that was in use.
+	// Sequence is the number of the account's newest credential that was in use.
 	// +optional
 	Sequence int64 `json:"sequence,omitempty"`
-	// Superseded is the sequence of an older credential that was in use after a newer one had been: there is a copy of the cluster, or the cluster was
-	// restored from a backup. Absent if none was.
+	// Superseded is the sequence of an older credential used after a newer one: the cluster was
+	// copied, or restored from a backup. Absent if there was none.
 	// +optional
 	Superseded *int64 `json:"superseded,omitempty"`
 }

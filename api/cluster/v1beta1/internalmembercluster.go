@@ -9,8 +9,8 @@ import (
 	"github.com/muster-fleet/muster/api/limits"
 )
 
-// InternalMemberCluster is the report of a member, in its member namespace on the hub. Its spec is what the hub asks of
-// the agent, its status what the agent answers; neither writes the other's half.
+// InternalMemberCluster is the report of a member, in its member namespace on the hub. The hub
+// writes the spec, with its requests to the agent. The agent writes the status, with its answers.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
@@ -28,14 +28,14 @@ type InternalMemberCluster struct {
 	Status InternalMemberClusterStatus `json:"status,omitempty"`
 }
 
-// ClusterState is what the hub asks a member to do.
+// ClusterState is the hub's request to a member.
 type ClusterState string
 
-// The states the hub asks for.
+// The states that the hub requests.
 const (
-	// ClusterStateJoin asks the agent to beat and report.
+	// ClusterStateJoin requests heartbeats and reports.
 	ClusterStateJoin ClusterState = "Join"
-	// ClusterStateLeave asks the agent to remove what it placed and stop.
+	// ClusterStateLeave requests the agent to remove the placed objects and stop.
 	ClusterStateLeave ClusterState = "Leave"
 )
 
@@ -44,26 +44,29 @@ type InternalMemberClusterSpec struct {
 	// State is Join or Leave.
 	// +required
 	State ClusterState `json:"state"`
-	// HeartbeatPeriodSeconds is how often the agent proves that it is alive.
+	// HeartbeatPeriodSeconds is the period of the agent's heartbeats.
 	// +optional
 	// +kubebuilder:default=60
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=600
 	HeartbeatPeriodSeconds int32 `json:"heartbeatPeriodSeconds,omitempty"`
-	// Hub is where the agent should reach the hub from now on; absent if the hub was not told. Agents of KubeFleet ignore it. A
-	// Muster addition.
-	// +optional
-	Hub *HubAddress `json:"hub,omitempty"`
-	// LeavePolicy is what becomes, when the member leaves, of what was placed on it: Delete (it is removed, and only then the agent
-	// says that the member has left) or Orphan (it stays as it is; the default). Set by the hub when it asks the member to leave, and
-	// before that if it is Delete: a member may leave by itself, to register elsewhere.
+	// Hub is the desired address of the hub for the agent; absent if the hub's settings have none.
 	// Agents of KubeFleet ignore it. A Muster addition.
 	// +optional
+	Hub *HubAddress `json:"hub,omitempty"`
+	// LeavePolicy decides about the placed objects when the member leaves. With Delete the agent
+	// removes them, and only then reports that the member has left. With Orphan, the default, they
+	// stay. The hub sets it when it requests the member to leave. It sets Delete before that, because
+	// a member may leave by itself, to register elsewhere. Agents of KubeFleet ignore it. A Muster
+	// addition.
+	// +optional
 	LeavePolicy LeavePolicy `json:"leavePolicy,omitempty"`
-	// Credential is the newest credential that the hub has issued to the agent since it registered; absent before the first. A Muster addition.
+	// Credential is the newest credential issued to the agent since its registration; absent before
+	// the first. A Muster addition.
 	// +optional
 	Credential *IssuedCredential `json:"credential,omitempty"`
-	// Warning is what the hub wants the people who run the member to know; the agent logs it and shows it in its state. A Muster addition.
+	// Warning is a message of the hub to the administrators of the member; the agent logs it and shows
+	// it in its state. A Muster addition.
 	// +optional
 	// +kubebuilder:validation:MaxLength=1024
 	Warning string `json:"warning,omitempty"`
@@ -71,44 +74,47 @@ type InternalMemberClusterSpec struct {
 
 // IssuedCredential is a credential that only the agent can read.
 type IssuedCredential struct {
-	// AccountUID is the UID of the account of the member for which the credential was issued; the credential counts as long as the account is there.
+	// AccountUID is the UID of the member's account for this credential; the credential is valid as
+	// long as the account exists.
 	// +required
 	// +kubebuilder:validation:MaxLength=64
 	AccountUID string `json:"accountUID"`
-	// Sequence counts the credentials of the account, from 1; that of the registration has none.
+	// Sequence counts the credentials of the account, from 1; the registration's credential has none.
 	// +required
 	// +kubebuilder:validation:Minimum=1
 	Sequence int64 `json:"sequence"`
-	// After is the sequence of the credential that the agent used when this one was issued; 0 is that of the registration. An agent that uses an older one is
-	// a copy, or was restored from a backup, and leaves this one alone.
+	// After is the sequence of the agent's credential when this one was issued; 0 for the
+	// registration's credential. An agent with an older one is a copy, or was restored from a backup,
+	// and ignores this credential.
 	// +optional
 	After int64 `json:"after,omitempty"`
-	// Issued is when the credential was issued, by the hub's clock.
+	// Issued is the time of issue, by the hub's clock.
 	// +required
 	Issued metav1.Time `json:"issued"`
-	// Expires is when the credential ends, by the hub's clock.
+	// Expires is the expiry, by the hub's clock.
 	// +required
 	Expires metav1.Time `json:"expires"`
-	// Sealed is the token, encrypted to the key of the agent that the hub has pinned; absent once the agent uses it.
+	// Sealed is the token, encrypted to the agent's pinned key; absent once the agent uses it.
 	// +optional
 	// +kubebuilder:validation:MaxLength=16384
 	Sealed []byte `json:"sealed,omitempty"`
 }
 
-// LeavePolicy is what becomes of what was placed on a member that leaves.
+// LeavePolicy decides about the objects placed on a leaving member.
 //
 // +kubebuilder:validation:Enum=Delete;Orphan
 type LeavePolicy string
 
 // The policies.
 const (
-	// LeaveDelete removes it.
+	// LeaveDelete removes them.
 	LeaveDelete LeavePolicy = "Delete"
-	// LeaveOrphan lets it stay as it is.
+	// LeaveOrphan leaves them unchanged.
 	LeaveOrphan LeavePolicy = "Orphan"
 )
 
-// HubAddress is where members reach the hub and whom they trust there. A field that is empty leaves the agent what it has.
+// HubAddress is the address of the hub for members, with the trusted certificates. An empty field
+// keeps the agent's current value.
 type HubAddress struct {
 	// APIServerURL is the URL of the hub's API server, https://host[:port].
 	// +optional
@@ -121,28 +127,30 @@ type HubAddress struct {
 	AgentTLSMode string `json:"agentTLSMode,omitempty"`
 }
 
-// FeatureManagedAgent says that the agent adopts its own release when a BundleDeployment with the label muster/agent-version says so.
+// FeatureManagedAgent: the agent adopts its own release from a BundleDeployment with the label
+// muster/agent-version.
 const FeatureManagedAgent = "ManagedAgent"
 
-// FeatureHandOver says that the agent hands an object over between Works of the same placement instead of deleting what leaves a Work.
+// FeatureHandOver: the agent hands an object over between Works of the same placement instead of
+// deleting it when it leaves a Work.
 const FeatureHandOver = "HandOver"
 
-// FeatureLongDigest says that the agent knows member namespaces whose names have a digest of 64 bits.
+// FeatureLongDigest: the agent knows member namespaces whose names have a digest of 64 bits.
 const FeatureLongDigest = "LongDigest"
 
-// FeatureReconnect says that the agent of a MemberCluster keeps the token with which it comes back
-// by its key, once its credential has run out.
+// FeatureReconnect: the agent of a MemberCluster keeps the token with which it rejoins by its key
+// after its credential has expired.
 const FeatureReconnect = "Reconnect"
 
-// InternalMemberClusterStatus is written by the agent only. The hub keeps only the health of one of more than 256 KiB; a message of a condition
-// has at most 2048 characters, a reason or type 128.
+// InternalMemberClusterStatus is written by the agent only. Above 256 KiB the hub keeps only the
+// health. A condition's message has at most 2048 characters, a reason or type 128.
 type InternalMemberClusterStatus struct {
 	// Conditions of the member's property provider.
 	// +optional
 	// +kubebuilder:validation:MaxItems=6
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
-	// Properties of the member by name, such as kubernetes-fleet.io/node-count. A KubeFleet agent with a property provider of a cloud has some
-	// for every size of machine in use, which is dozens.
+	// Properties of the member by name, such as kubernetes-fleet.io/node-count. A KubeFleet agent with
+	// a cloud's property provider has dozens, several for every machine size in use.
 	// +optional
 	// +kubebuilder:validation:MaxProperties=128
 	// +kubebuilder:validation:XValidation:rule="self.all(key, size(key) <= 253)",message="a key has more than 253 characters"
@@ -150,12 +158,14 @@ type InternalMemberClusterStatus struct {
 	// ResourceUsage of the member.
 	// +optional
 	ResourceUsage ResourceUsage `json:"resourceUsage,omitempty"`
-	// Namespaces of the member and the Works that own them, at most 200 of either system's agents; empty if the agent does not collect them.
+	// Namespaces of the member and their owning Works, at most 200 from either system's agents; empty
+	// if the agent does not collect them.
 	// +optional
 	// +kubebuilder:validation:MaxProperties=224
 	// +kubebuilder:validation:XValidation:rule="self.all(key, size(key) <= 63)",message="a key has more than 63 characters"
 	Namespaces map[string]limits.Name `json:"namespaces,omitempty"`
-	// AgentStatus has an entry per agent, which that agent writes; Muster's own has the type MemberAgent.
+	// AgentStatus has an entry per agent, written by that agent; Muster's own has the type
+	// MemberAgent.
 	// +optional
 	// +listType=map
 	// +listMapKey=type
@@ -170,63 +180,66 @@ type InternalMemberClusterStatus struct {
 	// AgentVersion is the version of the agent that writes this report. A Muster addition.
 	// +optional
 	AgentVersion limits.Name `json:"agentVersion,omitempty"`
-	// Features are what the agent can do that agents of earlier versions, or with other settings, cannot. A Muster addition.
+	// Features lists abilities that agents of earlier versions, or with other settings, lack. A Muster
+	// addition.
 	// +optional
 	// +listType=set
 	// +kubebuilder:validation:MaxItems=32
 	Features []limits.Name `json:"features,omitempty"`
-	// AgentNamespace is where the agent runs on the member. A Muster addition.
+	// AgentNamespace is the namespace of the agent on the member. A Muster addition.
 	// +optional
 	AgentNamespace limits.Name `json:"agentNamespace,omitempty"`
-	// AgentKey is the Ed25519 public key by which the hub knows the agent again, and to which it seals the agent's credential. A Muster addition.
+	// AgentKey is the agent's Ed25519 public key. With it the hub recognizes the agent and seals its
+	// credential. A Muster addition.
 	// +optional
 	// +kubebuilder:validation:MaxLength=64
 	AgentKey []byte `json:"agentKey,omitempty"`
-	// Credential is the one that the agent uses, as far as the agent knows; absent of an agent that waits while another one sends heartbeats for
-	// the member. A Muster addition.
+	// Credential is the credential in use, as far as the agent knows. An agent that waits while
+	// another one sends the member's heartbeats reports none. A Muster addition.
 	// +optional
 	Credential *CredentialInUse `json:"credential,omitempty"`
-	// Hub is how the agent reaches the hub now. A Muster addition.
+	// Hub is the hub's address in use. A Muster addition.
 	// +optional
 	Hub *HubInUse `json:"hub,omitempty"`
 }
 
-// HubInUse is how an agent reaches the hub, and why not as spec.hub asks, if it does not.
+// HubInUse is an agent's address of the hub, with the failure if it is not the address in spec.hub.
 type HubInUse struct {
-	// APIServerURL is the URL that the agent uses.
+	// APIServerURL is the URL in use.
 	// +optional
 	// +kubebuilder:validation:MaxLength=2048
 	APIServerURL string `json:"apiServerURL,omitempty"`
-	// APIServerCAHash is the hash of the CA that the agent was given, in the form of the field of that name of a Cluster.
+	// APIServerCAHash is the hash of the agent's CA, in the form of the Cluster field of that name.
 	// +optional
 	// +kubebuilder:validation:MaxLength=128
 	APIServerCAHash string `json:"apiServerCAHash,omitempty"`
-	// AgentTLSMode is strict, system-store, or insecure if the agent's own settings say that nothing is verified.
+	// AgentTLSMode is strict, system-store, or insecure if the agent's own settings turn verification
+	// off.
 	// +optional
 	// +kubebuilder:validation:MaxLength=32
 	AgentTLSMode string `json:"agentTLSMode,omitempty"`
-	// ObservedGeneration is the generation of the spec that the failure is about.
+	// ObservedGeneration is the generation of the spec behind the failure.
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
-	// Failure says why the agent could not move to the address that spec.hub asks for, and stays with the one above; empty if it
-	// could, or has not tried yet.
+	// Failure is the cause why the agent could not move to the address in spec.hub. The agent then
+	// keeps the one above. Empty if it could, or has not tried yet.
 	// +optional
 	// +kubebuilder:validation:MaxLength=4096
 	Failure string `json:"failure,omitempty"`
 }
 
-// CredentialInUse names the credential with which an agent writes its report.
+// CredentialInUse names the credential of an agent that writes its report.
 type CredentialInUse struct {
-	// AccountUID is the UID of the account on the hub that the credential is of.
+	// AccountUID is the UID of the credential's account on the hub.
 	// +required
 	// +kubebuilder:validation:MaxLength=64
 	AccountUID string `json:"accountUID"`
-	// Sequence is that of the credential; zero for the one of the registration.
+	// Sequence is the sequence of the credential; zero for the registration's credential.
 	// +required
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=1000000000
 	Sequence int64 `json:"sequence"`
-	// Expires is when the credential ends, by the hub's clock; absent if never.
+	// Expires is the expiry of the credential, by the hub's clock; absent if it never expires.
 	// +optional
 	Expires *metav1.Time `json:"expires,omitempty"`
 }
@@ -236,7 +249,7 @@ type NodeSummary struct {
 	// Total number of nodes.
 	// +required
 	Total int32 `json:"total"`
-	// Ready is how many of them have the condition Ready=True.
+	// Ready is the number of nodes with the condition Ready=True.
 	// +required
 	Ready int32 `json:"ready"`
 	// Sample is the name of one node: the first ready one by name, else the first.
@@ -244,18 +257,19 @@ type NodeSummary struct {
 	Sample limits.Name `json:"sample,omitempty"`
 }
 
-// PropertyValue is the value of a property and when it was observed.
+// PropertyValue is the value of a property with the time of its observation.
 type PropertyValue struct {
-	// Value, usually a Kubernetes quantity. KubeFleet's property provider also reports the certificate authority of the cluster in one.
+	// Value, usually a Kubernetes quantity. KubeFleet's property provider also reports the certificate
+	// authority of the cluster in one.
 	// +required
 	// +kubebuilder:validation:MaxLength=16384
 	Value string `json:"value"`
-	// ObservationTime is when the agent observed it, by the member's clock.
+	// ObservationTime is the time of the agent's observation, by the member's clock.
 	// +required
 	ObservationTime metav1.Time `json:"observationTime"`
 }
 
-// ResourceUsage is what a member has.
+// ResourceUsage holds the resources of a member.
 type ResourceUsage struct {
 	// Capacity of all nodes together.
 	// +optional
@@ -269,13 +283,13 @@ type ResourceUsage struct {
 	// +kubebuilder:validation:MaxProperties=48
 	// +kubebuilder:validation:XValidation:rule="self.all(key, size(key) <= 128)",message="a key has more than 128 characters"
 	Allocatable corev1.ResourceList `json:"allocatable,omitempty"`
-	// Available is allocatable minus what pods request.
+	// Available is allocatable minus the requests of Pods.
 	// +optional
 	// +kubebuilder:validation:Type=object
 	// +kubebuilder:validation:MaxProperties=48
 	// +kubebuilder:validation:XValidation:rule="self.all(key, size(key) <= 128)",message="a key has more than 128 characters"
 	Available corev1.ResourceList `json:"available,omitempty"`
-	// ObservationTime is when the agent observed it, by the member's clock.
+	// ObservationTime is the time of the agent's observation, by the member's clock.
 	// +optional
 	ObservationTime metav1.Time `json:"observationTime,omitempty"`
 }
@@ -288,18 +302,19 @@ type AgentType string
 // MemberAgent is the type of the agent that joins and reports.
 const MemberAgent AgentType = "MemberAgent"
 
-// AgentStatus is what one agent says of itself.
+// AgentStatus is an agent's report about itself.
 type AgentStatus struct {
 	// Type of the agent.
 	// +required
 	Type AgentType `json:"type"`
-	// Conditions: Joined, Healthy; Pruned only while a release that should go is still there.
+	// Conditions: Joined, Healthy. Pruned is present only while a release that should be gone still
+	// exists.
 	// +optional
 	// +listType=map
 	// +listMapKey=type
 	// +kubebuilder:validation:MaxItems=6
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
-	// LastReceivedHeartbeat is a recent beat.
+	// LastReceivedHeartbeat is the time of a recent heartbeat.
 	// +optional
 	LastReceivedHeartbeat metav1.Time `json:"lastReceivedHeartbeat,omitempty"`
 }
@@ -324,7 +339,7 @@ type InternalMemberClusterList struct {
 	Items           []InternalMemberCluster `json:"items"`
 }
 
-// HeartbeatPeriod is spec.heartbeatPeriodSeconds as a duration; 60 s if it is not set.
+// HeartbeatPeriod returns spec.heartbeatPeriodSeconds as a duration; 60 s if it is not set.
 func (i *InternalMemberCluster) HeartbeatPeriod() time.Duration {
 	if i.Spec.HeartbeatPeriodSeconds == 0 {
 		return time.Minute
