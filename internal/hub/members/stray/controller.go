@@ -63,7 +63,7 @@ func (c *Controller) Register(mgr ctrl.Manager) error {
 		Complete(controller.RetryConflicts(c.Recorder, c))
 }
 
-// Reconcile deletes a member namespace whose membership object is gone.
+// Reconcile deletes a member namespace without a membership object.
 func (c *Controller) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
 	namespace := kube.CoreMetadata("Namespace")
 	if err := c.Client.Get(ctx, request.NamespacedName, namespace); apierrors.IsNotFound(err) {
@@ -94,7 +94,9 @@ func (c *Controller) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	return ctrl.Result{}, c.end(ctx, member, namespace.UID)
 }
 
-// Reconcile deletes a member namespace without a membership object.
+// hasRecord reports whether the membership object exists. It queries the API server only if the
+// cache does not have the object. During the deletion of the whole kind the object's state is
+// unknown, and the hub checks again an hour later.
 func (c *Controller) hasRecord(ctx context.Context, member membernamespace.Stray) (has bool, again time.Duration, err error) {
 	record := client.Object(&clusterv1beta1.MemberCluster{})
 	if member.Workspace != "" {
