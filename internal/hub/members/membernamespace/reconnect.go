@@ -15,8 +15,8 @@ import (
 	"github.com/muster-fleet/muster/internal/naming"
 )
 
-// ReadReconnectAccount reads the metadata of the account with which the agent of a MemberCluster
-// rejoins. The metadata has no UID if there is none.
+// ReadReconnectAccount reads the metadata of the account for rejoining a MemberCluster. The
+// metadata has no UID if there is none.
 func (m Member) ReadReconnectAccount(ctx context.Context, reader client.Reader) (*metav1.PartialObjectMetadata, error) {
 	account := kube.CoreMetadata("ServiceAccount")
 	err := reader.Get(ctx, types.NamespacedName{Namespace: m.Namespace, Name: naming.MemberReconnectAccount}, account)
@@ -26,8 +26,8 @@ func (m Member) ReadReconnectAccount(ctx context.Context, reader client.Reader) 
 	return account, nil
 }
 
-// Reconnect returns the account with which the agent of a MemberCluster reads its own report after
-// its credential has expired. The Role and the RoleBinding allow that and nothing else.
+// Reconnect returns an account, a Role and a RoleBinding for rejoining a MemberCluster. With this
+// account an agent whose credential has expired may read its own report, and nothing else.
 func (m Member) Reconnect(e Exchange) (*rbacv1.Role, *rbacv1.RoleBinding, *corev1.ServiceAccount) {
 	off, meta := false, m.meta(m.Namespace, naming.MemberReconnectAccount)
 	role := &rbacv1.Role{ObjectMeta: *meta.DeepCopy(), Rules: []rbacv1.PolicyRule{{

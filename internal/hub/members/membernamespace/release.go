@@ -53,7 +53,7 @@ func (m Member) Release(ctx context.Context, c client.Client, live client.Reader
 	return err
 }
 
-// releaseAll releases the objects of a kind for which the function returns true.
+// releaseAll releases the objects of a kind that the function selects.
 func (m Member) releaseAll(ctx context.Context, c client.Client, live client.Reader, kind schema.GroupVersionKind, which func(*metav1.PartialObjectMetadata) bool) error {
 	list := &metav1.PartialObjectMetadataList{}
 	list.SetGroupVersionKind(kind.GroupVersion().WithKind(kind.Kind + "List"))
