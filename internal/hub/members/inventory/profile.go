@@ -21,8 +21,8 @@ import (
 // removes copied labels that the membership object has lost.
 const annotationLabels = "muster/record-labels"
 
-// propertyVersion is the property in which KubeFleet member agents report the version of
-// Kubernetes.
+// propertyVersion is the name of the property with the version of Kubernetes in reports of
+// KubeFleet member agents.
 const propertyVersion = "k8s.io/k8s-version"
 
 // usagePrefix starts the names of properties that change all the time; profiles omit these.

@@ -27,10 +27,10 @@ const reportGrace = 5 * time.Second
 
 // action is the next step for the profile of a membership object.
 //
-//	           record created         record or its labels change
+//	           member created         member or its labels change
 //	(none) ────────────────► create ──────────────────────────► update
 //	   ▲                       │ ▲                                 │
-//	   │     record deleted    ▼ │ deleted by hand                 ▼
+//	   │     member deleted    ▼ │ deleted by hand                 ▼
 //	   └─────── remove ◄──── updateStatus ◄────────────────────────┘
 //
 // The hub refuses to write a profile of another manager.
@@ -145,8 +145,8 @@ func conditionsDiffer(current, desired []metav1.Condition) bool {
 	})
 }
 
-// held returns the time for which the condition of a control plane still keeps its value after a
-// change between healthy and unhealthy. Missing heartbeats show at once.
+// held returns the remaining time before the condition of a control plane may show a change between
+// healthy and unhealthy. Missing heartbeats show at once.
 func (o observed) held(now time.Time) time.Duration {
 	if o.current == nil {
 		return 0
