@@ -27,10 +27,10 @@ import (
 
 // State is the hub's view of a member's agent.
 //
-//	          beat                 budget over
+//	        heartbeat              budget over
 //	Unknown ───────► Online ──────────────────► Lost
 //	   │               ▲                          │
-//	   │ budget over   └──────────── beat ────────┘
+//	   │ budget over   └───────── heartbeat ──────┘
 //	   └──────────────────────────────────────────► Lost
 type State string
 
@@ -67,8 +67,8 @@ const missedPeriods = 3
 // object.
 const defaultPeriod = time.Minute
 
-// Bounds of the rate at which members become Lost. If many members stop sending heartbeats in the
-// same second, more likely the hub's network is broken than theirs. A member that sends a heartbeat
+// Bounds of the rate of newly Lost members. If many members stop sending heartbeats in the same
+// second, more likely the hub's network is broken than theirs. A member that sends a heartbeat
 // meanwhile never becomes Lost.
 const (
 	maxLostAtOnce = 100
@@ -235,7 +235,7 @@ func (t *Tracker) forget(m *member) {
 	delete(t.members, m.namespace)
 }
 
-// periodTolerance is the part of a period by which a member's current period may be off without a
+// periodTolerance divides a period: a member's current period may be off by that part without a
 // write.
 const periodTolerance = 4
 
