@@ -59,7 +59,7 @@ type Controller struct {
 }
 
 // New returns a controller. hub returns the desired address of the hub for the agent of a Cluster.
-// reconnect returns a token with which agents of a workspace may rejoin.
+// reconnect returns a token that lets agents of a workspace rejoin.
 func New(deps controller.Deps, moves *lifecycle.MoveLimiter, hub func(*fleet.Cluster) *clusterv1beta1.HubAddress, reconnect func(ctx context.Context, workspace string) string, entries *audit.Writer) *Controller {
 	return &Controller{
 		Controller: lifecycle.New(deps, moves, entries, fleet.FinalizerCluster, clusterv1beta1.LeaveOrphan), hub: hub,

@@ -41,8 +41,8 @@ const (
 // both.
 const settle = 2 * time.Second
 
-// replacing is the time for which an identity may be missing before the status shows it. A
-// registration deletes an identity before it creates another one.
+// replacing is the longest absence of an identity that the status does not show. A registration
+// deletes an identity before it creates another one.
 const replacing = time.Second
 
 // observed holds the inputs for the status and the next step of a Cluster.
