@@ -8,8 +8,8 @@ import (
 // moveInterval lets 50 members a second move: a thousand take 20 s.
 const moveInterval = 20 * time.Millisecond
 
-// MoveLimiter limits the rate at which members move to another address of the hub, because each of
-// them dials that address at once. The zero value is ready for use.
+// MoveLimiter limits the rate of moves to another address of the hub, because each member dials
+// that address at once. The zero value is ready for use.
 type MoveLimiter struct {
 	mu sync.Mutex
 	// last is the latest reserved time; reserved holds the future times of the waiting members.
