@@ -26,8 +26,8 @@ import (
 // account in the member namespace with the same rights:
 //
 //	              reports a key                    account made                 uses it
-//	AgentHasNoKey ─────────────► pinned to the record ─────────► Exchanging ─────────► Exchanged
-//	                               │ another key reports                               │ another key or identity by the record,
+//	AgentHasNoKey ─────────────► pinned to the member ─────────► Exchanging ─────────► Exchanged
+//	                               │ another key reports                               │ another key or identity is set,
 //	                               ▼                                                   │ or the identity's account is gone
 //	                             AnotherKey ◄──────────────────────────────────────────┘ the account is deleted, and its credentials end
 const (
@@ -94,8 +94,8 @@ func (o observed) reportedKey() string {
 }
 
 // pinKey pins the first reported key of an agent as the receiver of credentials. An existing
-// annotation stays, even an empty one, with which an administrator declines the exchange. A lost
-// annotation gets the key of the account again.
+// annotation stays; with an empty one an administrator declines the exchange. A lost annotation
+// gets the key of the account again.
 func (r *reconciliation) pinKey(ctx context.Context) error {
 	o := &r.o
 	if o.keyPinned || !o.admitted() || !o.takesCredentials() {

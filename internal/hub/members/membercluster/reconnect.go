@@ -62,8 +62,8 @@ func (r *reconciliation) endReconnect(ctx context.Context) error {
 	return r.o.EndReconnect(ctx, r.Client)
 }
 
-// reconnectToken returns a token with which the agent of a member may rejoin. Membership does not
-// depend on the token, so reconnectToken logs a failure and returns "".
+// reconnectToken returns a token that lets the agent of a member rejoin. Membership does not depend
+// on the token, so reconnectToken logs a failure and returns "".
 func (c *Controller) reconnectToken(ctx context.Context, s *renewal.State) string {
 	if s.Report == nil || !keepsReconnect(s.Report) {
 		return ""

@@ -61,7 +61,7 @@ type observed struct {
 	identityHolder string
 	// account is the account that the hub created for the agent; it has no UID if there is none.
 	account *metav1.PartialObjectMetadata
-	// reconnect is the account with which the agent rejoins by its key, in the same form.
+	// reconnect is the account for rejoining by the agent's key, in the same form.
 	reconnect *metav1.PartialObjectMetadata
 	// keyPinned: the MemberCluster pins a key for credentials, or declines the exchange.
 	keyPinned bool
