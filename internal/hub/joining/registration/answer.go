@@ -75,7 +75,7 @@ func (c *Controller) makeReadable(ctx context.Context, r *fleet.ClusterRegistrat
 	return nil
 }
 
-// legacyAnswer returns the objects for which upstream agents poll: the right to read a Secret, and
+// legacyAnswer returns the answer that upstream agents poll for: the right to read a Secret, and
 // the Secret.
 func (c *Controller) legacyAnswer(r *fleet.ClusterRegistration, tokenAccount string, answer credential.Answer) []client.Object {
 	secret := naming.CredentialSecret(r.Spec.ClientID, r.Spec.ClientRandom)

@@ -56,11 +56,11 @@ type Deps struct {
 	controller.Deps
 	// Hub returns the desired address of the hub for the agent of a Cluster.
 	Hub func(*fleet.Cluster) *clusterv1beta1.HubAddress
-	// Reconnect returns a token with which agents of a workspace may rejoin; "" if there is none.
+	// Reconnect returns a token that lets agents of a workspace rejoin; "" if there is none.
 	Reconnect func(ctx context.Context, workspace string) string
 	// Lasting issues the tokens of legacy agents.
 	Lasting *longlived.Issuer
-	// OwnCAs are the digests of the CA certificates with which the hub itself verifies its API server.
+	// OwnCAs are the digests of the CA certificates that the hub itself trusts for its API server.
 	OwnCAs []string
 	// Audit writes entries about grants, displacements, approvals and denials.
 	Audit *audit.Writer

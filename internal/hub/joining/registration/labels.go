@@ -131,7 +131,7 @@ func (c *Controller) observeLabels(ctx context.Context, r *fleet.ClusterRegistra
 	return nil
 }
 
-// record returns the annotation in which the hub stores the labels.
+// record returns the annotation that stores the labels.
 func (o observation) record() membernamespace.LabelRecord {
 	record := membernamespace.LabelRecord{Stamped: o.stamps, Dropped: o.dropped}
 	if len(o.stamps) > 0 {

@@ -15,7 +15,7 @@ import (
 	"github.com/muster-fleet/muster/internal/kube"
 )
 
-// approvalLife is the minimum time for which a request waits for approval.
+// approvalLife is the shortest wait of a request for approval before its deletion.
 const approvalLife = 7 * 24 * time.Hour
 
 const (

@@ -31,14 +31,14 @@ import (
 const (
 	reasonTooManyClusters = "TooManyNewClusters"
 	reasonTooManyRequests = "TooManyRequests"
-	// tooManyLife is the time for which an excess request stays, for its agent to read.
+	// tooManyLife is the life of an excess request, so that its agent can read it.
 	tooManyLife = time.Minute
 	// unreadFactor times the limit is the number above which the hub deletes requests unread.
 	unreadFactor = 2
 )
 
 // others counts the other queued and waiting requests: of the same token, and of its workspace. If
-// the token is shared, it counts those of the same cluster instead.
+// the token is shared, it counts the requests of the same cluster instead.
 type others struct {
 	queued, waiting, waitingInWorkspace, waitingOfClient int
 	// shared: many clusters use the token.

@@ -21,7 +21,7 @@ import (
 //	                 ┌──────────► Denied ───── an hour ──► (deleted)
 //	(new) ── Waiting ┤                         by default
 //	   │             └──────────► Conflict ─── an hour ──► (deleted)
-//	   ├── Pending ─────────────► Granted or Denied, as somebody decides; seven days ──► (deleted)
+//	   ├── Pending ─────────────► Granted or Denied, as a user decides; seven days ──► (deleted)
 //	   └───────────────────────► Granted ─── a newer one is granted, or the Cluster goes ──► (deleted)
 //
 // The hub computes a state from the observation. It reads only three facts from the previous
@@ -36,7 +36,7 @@ const (
 	// quietWait is the longest preparation without a write of the status. When hundreds join at once,
 	// it takes seconds.
 	quietWait = 15 * time.Second
-	// answerLife is the time for which the hub keeps an answer for an agent without a heartbeat.
+	// answerLife is the life of an answer without a heartbeat of its agent.
 	answerLife = time.Hour
 
 	// quietTrouble is the longest absence of a token, or the longest failure, without a write of the
@@ -101,7 +101,7 @@ type clusterView struct {
 type observed struct {
 	workspace, name string
 	created         time.Time
-	// life is the time for which the hub keeps a request without a grant.
+	// life is the life of a request without a grant.
 	life     time.Duration
 	clientID string
 	// native: the request has a key to seal the answer to.
@@ -134,7 +134,7 @@ type observed struct {
 	// without attribution.
 	limitedTokens bool
 	// reason is the reason in the previous status, approved the annotation on the request. approvedFor
-	// is the reason for which the hub has already accepted an approval.
+	// is the reason of an approval that the hub has already accepted.
 	reason, approved, approvedFor string
 	// cluster and message are from the previous status.
 	cluster, message string

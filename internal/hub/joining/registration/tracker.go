@@ -185,7 +185,7 @@ func (t *tracker) uncount(key types.NamespacedName) {
 	t.clients.remove(key)
 }
 
-// firstSeenAt returns the version at which the hub first saw a request, now if never before. It is
+// firstSeenAt returns the version of the hub's first sight of a request, now if never before. It is
 // "" if a hub has written a status without that version. Watches deliver requests in the order of
 // their creation.
 func (t *tracker) firstSeenAt(r *fleet.ClusterRegistration) string {
