@@ -1,4 +1,4 @@
-// Package expression evaluates the CEL expressions with which ClusterRegistrationTokens approve
+// Package expression evaluates the CEL expressions of ClusterRegistrationTokens that approve
 // requests.
 //
 // Expression reads and writes nothing. Its invariant: an evaluation takes bounded time for every
