@@ -40,7 +40,7 @@ const (
 	// workers is the number of concurrent imports. A worker waiting for an unresponsive server costs a
 	// few kilobytes, and gives up after probeTimeout.
 	workers = 256
-	// tokenGrace is the time for which the hub awaits a token before it writes a status about it.
+	// tokenGrace is the longest wait for a token without a status about it.
 	tokenGrace = 15 * time.Second
 )
 

@@ -34,8 +34,8 @@ const (
 	callTimeout  = 15 * time.Second
 	// maxAnswer bounds the answers of an API server, which may be any server.
 	maxAnswer = 4 << 20
-	// attemptTime is the time for which a connection accepts new calls. A server with the slowest
-	// permitted answers holds it no longer.
+	// attemptTime bounds the time of new calls on a connection. A server with the slowest permitted
+	// answers holds it no longer.
 	attemptTime = 2 * time.Minute
 )
 

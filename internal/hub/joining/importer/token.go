@@ -24,7 +24,7 @@ const (
 	tokenSpare = time.Hour
 )
 
-// token returns the values with which an agent registers this Cluster. It returns nil while the hub
+// token returns the values that let an agent register this Cluster. It returns nil while the hub
 // creates them; an event of the token then enqueues the Cluster.
 func (c *Controller) token(ctx context.Context, cluster *fleet.Cluster) (*bootstrap.Bootstrap, error) {
 	key := types.NamespacedName{Namespace: cluster.Namespace, Name: naming.ImportToken(cluster.Name)}
