@@ -1,6 +1,6 @@
-// Package rejoin issues the tokens with which agents rejoin after their credential has expired.
-// Each workspace has one account for this, and all its native agents get tokens of that account.
-// The account may only create registration requests in the workspace. The hub grants such a request
+// Package rejoin issues the tokens that let agents rejoin after their credential has expired. Each
+// workspace has one account for this, and all its native agents get tokens of that account. The
+// account may only create registration requests in the workspace. The hub grants such a request
 // only if it is signed with the key pinned to a Cluster.
 //
 // Rejoin owns the accounts, and their Roles and RoleBindings. Its invariant: a token of such an
@@ -32,8 +32,8 @@ const (
 	// life is the longest time a cluster may be off and still rejoin without a registration token. The
 	// API server may grant less.
 	life = 365 * 24 * time.Hour
-	// sharedFor is the time for which all agents with a new or renewed credential get the same token.
-	// A crowd then costs one request.
+	// sharedFor is the time of giving the same token to all agents with a new or renewed credential. A
+	// crowd then costs one request.
 	sharedFor = 12 * time.Hour
 	// retryAfter is the pause after a failed attempt.
 	retryAfter = time.Minute
