@@ -37,7 +37,7 @@ import (
 // Renewer renews the credentials of members: Clusters or MemberClusters.
 type Renewer struct {
 	deps controller.Deps
-	// reconnect returns a token with which the agent of a member may rejoin.
+	// reconnect returns a token that lets the agent of a member rejoin.
 	reconnect Reconnect
 	// Began returns the time when this hub began to reconcile.
 	Began func() time.Time
@@ -45,7 +45,7 @@ type Renewer struct {
 	superseded sync.Map
 }
 
-// Reconnect returns a token with which the agent of a member may rejoin after its credential has
+// Reconnect returns a token that lets the agent of a member rejoin after its credential has
 // expired; "" if there is none.
 type Reconnect func(ctx context.Context, s *State) string
 

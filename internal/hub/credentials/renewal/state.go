@@ -27,8 +27,8 @@ const (
 	minLife = 10 * time.Minute
 	// maxCatchUp bounds the time over which the hub spreads renewals that fell due while no hub ran.
 	maxCatchUp = time.Hour
-	// supersededFor is the time for which the report must name an older credential before the hub
-	// acts. An agent under replacement may write its report a moment after its successor.
+	// supersededFor is the shortest time of naming an older credential before the hub acts. An agent
+	// under replacement may write its report a moment after its successor.
 	supersededFor = 10 * time.Second
 	// KeyShown is the number of characters shown of a key's fingerprint.
 	KeyShown = 12
