@@ -61,7 +61,7 @@ type Config struct {
 	PlacementAuthorRights string
 	// Bootstrap registers the hub as a member of its own fleet.
 	Bootstrap Bootstrap
-	// Mappings sets the conditions under which a BundleNamespaceMapping opens a namespace.
+	// Mappings sets the conditions for a BundleNamespaceMapping to open a namespace.
 	Mappings Mappings
 	// RemovalShare is the percentage of holders that may lose an object without a confirmation; 100
 	// turns the check off.

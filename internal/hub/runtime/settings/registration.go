@@ -9,10 +9,10 @@ import (
 
 // Registration bounds the cost of requests. A number of zero is no bound.
 type Registration struct {
-	// RequestLifetime is the time for which the hub keeps a request without a grant.
+	// RequestLifetime is the life of a request without a grant.
 	RequestLifetime time.Duration
-	// NewClusterLifetime is the time for which the hub keeps a Cluster created for a request and still
-	// without a heartbeat; zero for no limit.
+	// NewClusterLifetime is the life of a Cluster created for a request and still without a heartbeat;
+	// zero for no limit.
 	NewClusterLifetime time.Duration
 	// MaxWaitingPerToken and MaxWaitingPerWorkspace bound the number of refused requests and requests
 	// that wait for a decision.
