@@ -72,7 +72,7 @@ type Options struct {
 	// LeaderElect lets one of several replicas work.
 	LeaderElect bool
 	Election    Election
-	// Holder is the name under which this hub leads; empty for a name that is new in each process. Two
+	// Holder is this hub's name as a leader; empty for a name that is new in each process. Two
 	// processes that may run at the same time must not share one.
 	Holder string
 	// MetricsAddress and ProbeAddress are the addresses of metrics and health probes; "0" turns each
@@ -220,8 +220,8 @@ func setUp(ctx context.Context, mgr manager.Manager, options Options, server *se
 	return nil
 }
 
-// ownCAs returns the digests of the CA certificates with which the hub itself verifies its API
-// server; none if it trusts those of the system.
+// ownCAs returns the digests of the CA certificates that the hub itself trusts for its API server;
+// none if it trusts the system's.
 func ownCAs(restConfig *rest.Config) []string {
 	restConfig = rest.CopyConfig(restConfig)
 	if err := rest.LoadTLSFiles(restConfig); err != nil {

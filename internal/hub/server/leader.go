@@ -42,10 +42,10 @@ func (e Election) validate() error {
 	return nil
 }
 
-// holder returns the name under which a Pod leads; empty outside of one. A restarted container has
-// the name of the previous one in its Pod, and continues at once as the leader. That is safe
-// because the kubelet starts it only after all processes of the previous one have ended. No other
-// Pod ever has this UID, even one of the same name.
+// holder returns a Pod's name as a leader; empty outside of one. A restarted container has the name
+// of the previous one in its Pod, and continues at once as the leader. That is safe because the
+// kubelet starts it only after all processes of the previous one have ended. No other Pod ever has
+// this UID, even one of the same name.
 func holder(podName, podUID string) string {
 	if podName == "" || podUID == "" {
 		return ""
