@@ -148,7 +148,7 @@ func fromPlacement(of Problem, status *placement.PlacementStatus) []Problem {
 	return append(problems, fromObstacles(of, status)...)
 }
 
-// fromObstacles returns the causes why members are not picked, if the placement asks for more
+// fromObstacles returns the causes why members are not picked, if the placement requires more
 // members than it has. It also returns the members that stay although the placement would not pick
 // them now.
 func fromObstacles(of Problem, status *placement.PlacementStatus) (problems []Problem) {
