@@ -22,7 +22,7 @@ type BundleDeployment struct {
 
 	// +optional
 	Spec BundleDeploymentSpec `json:"spec,omitempty"`
-	// The API server keeps every field that an upstream agent writes, known or not.
+	// Status keeps every field that an upstream agent writes, known or not.
 	// +optional
 	// +kubebuilder:pruning:PreserveUnknownFields
 	Status BundleDeploymentStatus `json:"status,omitempty"`

@@ -30,7 +30,7 @@ type GitRepo struct {
 	// +optional
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
-	// The API server keeps every field that upstream writes.
+	// Status keeps every field that upstream writes.
 	// +optional
 	// +kubebuilder:pruning:PreserveUnknownFields
 	Status UnsupportedStatus `json:"status,omitempty"`
@@ -61,7 +61,7 @@ type HelmOp struct {
 	// +optional
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
-	// The API server keeps every field that upstream writes.
+	// Status keeps every field that upstream writes.
 	// +optional
 	// +kubebuilder:pruning:PreserveUnknownFields
 	Status UnsupportedStatus `json:"status,omitempty"`
@@ -89,7 +89,7 @@ type Policy struct {
 	// +optional
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
-	// The API server keeps every field that upstream writes.
+	// Status keeps every field that upstream writes.
 	// +optional
 	// +kubebuilder:pruning:PreserveUnknownFields
 	Status UnsupportedStatus `json:"status,omitempty"`
@@ -120,7 +120,7 @@ type Schedule struct {
 	// +optional
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
-	// The API server keeps every field that upstream writes.
+	// Status keeps every field that upstream writes.
 	// +optional
 	// +kubebuilder:pruning:PreserveUnknownFields
 	Status UnsupportedStatus `json:"status,omitempty"`
@@ -149,7 +149,7 @@ type ImageScan struct {
 	// +optional
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
-	// The API server keeps every field that upstream writes.
+	// Status keeps every field that upstream writes.
 	// +optional
 	// +kubebuilder:pruning:PreserveUnknownFields
 	Status UnsupportedStatus `json:"status,omitempty"`
@@ -179,7 +179,7 @@ type GitRepoRestriction struct {
 	// +optional
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
-	// The API server keeps every field that upstream writes.
+	// Status keeps every field that upstream writes.
 	// +optional
 	// +kubebuilder:pruning:PreserveUnknownFields
 	Status UnsupportedStatus `json:"status,omitempty"`
