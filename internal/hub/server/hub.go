@@ -72,8 +72,8 @@ type Options struct {
 	// LeaderElect lets one of several replicas work.
 	LeaderElect bool
 	Election    Election
-	// Holder is this hub's name as a leader; empty for a name that is new in each process. Two
-	// processes that may run at the same time must not share one.
+	// Holder is this hub's name as a leader; empty for a new name in each process. Two processes that
+	// may run at the same time must not share one.
 	Holder string
 	// MetricsAddress and ProbeAddress are the addresses of metrics and health probes; "0" turns each
 	// off.
@@ -98,8 +98,7 @@ func NewScheme() *runtime.Scheme {
 	return scheme
 }
 
-// Run serves the cluster of the configuration until the context ends. Messages outside any
-// controller go to the context's logger.
+// Run serves the cluster of the configuration until the context ends.
 func Run(ctx context.Context, restConfig *rest.Config, options Options) error {
 	restConfig = rest.CopyConfig(restConfig)
 	restConfig.QPS = -1 // the API server's own priority and fairness decides
@@ -248,8 +247,8 @@ func addPlacement(ctx context.Context, mgr manager.Manager, deps controller.Deps
 	return placements.Register(ctx, mgr)
 }
 
-// addAudit adds the deletion of old AuditEntries and returns their writer. The writer is nil if the
-// API server does not serve the kind.
+// addAudit adds the deletion of old AuditEntries and returns their writer, nil if the kind is not
+// served.
 func addAudit(ctx context.Context, mgr manager.Manager, deps controller.Deps, policies *admission.Checker) (*audit.Writer, error) {
 	if served, err := serves(ctx, mgr, musterv1alpha1.GroupVersion.WithKind("AuditEntry"), "No AuditEntries"); err != nil || !served {
 		return nil, err
