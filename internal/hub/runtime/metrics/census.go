@@ -1,5 +1,6 @@
 // Package metrics counts requests and Bundles, by the states that muster get shows, and the held
-// removals. Alerts then show an administrator the objects that wait for a decision or fail.
+// removals. Alerts then show an administrator the failing objects and the ones waiting for a
+// decision.
 //
 // Metrics counts the objects in the hub's cache at scrape time, and writes nothing.
 package metrics
@@ -71,7 +72,7 @@ func (c Census) countHeld(into chan<- prometheus.Metric, kind string, list clien
 	into <- prometheus.MustNewConstMetric(heldMetric, prometheus.GaugeValue, float64(held), kind)
 }
 
-// count counts objects by state. It includes states without objects, so that alerts see them end.
+// count counts objects by state. It includes states without objects, so alerts see them end.
 func (c Census) count(into chan<- prometheus.Metric, metric *prometheus.Desc, list client.ObjectList, states ...string) {
 	counts := map[string]int{}
 	for _, state := range states {
