@@ -81,7 +81,7 @@ func (k *Kinds) Register(ctx context.Context, mgr ctrl.Manager) error {
 	return err
 }
 
-// signal wakes the informers that wait for a kind.
+// signal wakes the informers waiting for a kind.
 func (k *Kinds) signal() {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -133,7 +133,7 @@ func (k *Kinds) NewInformer(lw toolscache.ListerWatcher, o runtime.Object, resyn
 // not serve the kind.
 func (k *Kinds) whenServed(ctx context.Context, kind schema.GroupVersionKind, ask func() error) error {
 	for {
-		changed := k.nextChange() // before the call, so that no change is missed
+		changed := k.nextChange() // before the call, so as to miss no change
 		err := ask()
 		if !kube.NotServed(err) {
 			k.found(kind)
