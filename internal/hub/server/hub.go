@@ -98,7 +98,7 @@ func NewScheme() *runtime.Scheme {
 	return scheme
 }
 
-// Run serves the cluster of the configuration until the context ends.
+// Run serves the configured cluster until the context ends. It logs to the context's logger.
 func Run(ctx context.Context, restConfig *rest.Config, options Options) error {
 	restConfig = rest.CopyConfig(restConfig)
 	restConfig.QPS = -1 // the API server's own priority and fairness decides
