@@ -26,18 +26,18 @@ import (
 	placement "github.com/muster-fleet/muster/api/placement/v1beta1"
 )
 
-// defaultWorkspace is where Clusters are registered if nobody says otherwise.
+// defaultWorkspace is the workspace of new Clusters without --namespace.
 const defaultWorkspace = "clusters"
 
-// access is how a cluster is reached, as kubectl's flags and the kubeconfig say.
+// access reaches a cluster by kubectl's flags and the kubeconfig.
 type access struct {
 	*genericclioptions.ConfigFlags
 	scheme *runtime.Scheme
-	// role is what the cluster is to the user: the hub, or a cluster.
+	// role names the cluster in messages: the hub, or a cluster.
 	role string
 }
 
-// newAccess is access to the hub.
+// newAccess returns access to the hub.
 func newAccess() *access {
 	h := &access{ConfigFlags: genericclioptions.NewConfigFlags(true), scheme: runtime.NewScheme(), role: "the hub"}
 	for _, add := range []func(*runtime.Scheme) error{
@@ -45,20 +45,20 @@ func newAccess() *access {
 		fleet.AddToScheme, clusterv1beta1.AddToScheme, placement.AddToScheme,
 	} {
 		if err := add(h.scheme); err != nil {
-			panic(err) // two types of one name: a mistake in this program
+			panic(err) // two types with one name: a mistake in this program
 		}
 	}
 	return h
 }
 
-// in is access to the cluster of another context of the same kubeconfig.
+// in returns access to the cluster of another context in the same kubeconfig.
 func (h *access) in(context, role string) *access {
 	flags := genericclioptions.NewConfigFlags(true)
 	flags.KubeConfig, flags.CacheDir, flags.Timeout, flags.Context = h.KubeConfig, h.CacheDir, h.Timeout, &context
 	return &access{ConfigFlags: flags, scheme: h.scheme, role: role}
 }
 
-// within is the same cluster, and a namespace of it.
+// within returns access to a namespace of the same cluster.
 func (h *access) within(namespace string) *genericclioptions.ConfigFlags {
 	flags := genericclioptions.NewConfigFlags(true)
 	flags.CacheDir, flags.KubeConfig, flags.Context, flags.ClusterName, flags.AuthInfoName = h.CacheDir, h.KubeConfig, h.Context, h.ClusterName, h.AuthInfoName
@@ -69,17 +69,17 @@ func (h *access) within(namespace string) *genericclioptions.ConfigFlags {
 	return flags
 }
 
-// client connects to the cluster, of which it only knows the address afterwards.
+// client connects to the cluster, and returns its address.
 func (h *access) client() (c client.WithWatch, server string, err error) {
 	config, err := h.ToRESTConfig()
 	if err != nil {
 		return nil, "", h.explainConfig(err)
 	}
 	read, err := h.ToRawKubeConfigLoader().RawConfig()
-	if err == nil && clientcmdapi.IsConfigEmpty(&read) && *h.APIServer == "" && config.BearerTokenFile == "" { // a Pod has the token of its account
+	if err == nil && clientcmdapi.IsConfigEmpty(&read) && *h.APIServer == "" && config.BearerTokenFile == "" { // a Pod has the token of its ServiceAccount
 		return nil, "", fmt.Errorf("no kubeconfig says where %s is: name one with --kubeconfig, or in the variable KUBECONFIG", h.role)
 	}
-	config.QPS = -1 // the API server's own priority and fairness decides
+	config.QPS = -1 // the API server limits requests by priority and fairness
 	mapper, err := h.ToRESTMapper()
 	if err != nil {
 		return nil, "", fmt.Errorf("asking %s at %s for its kinds: %w", h.role, config.Host, err)
@@ -91,10 +91,10 @@ func (h *access) client() (c client.WithWatch, server string, err error) {
 	return c, config.Host, nil
 }
 
-// workspace is where Clusters are registered.
+// workspace returns the workspace of new Clusters.
 func (h *access) workspace() string { return cmp.Or(*h.Namespace, defaultWorkspace) }
 
-// contextName is the context by which the cluster is reached.
+// contextName returns the context of the cluster.
 func (h *access) contextName() string {
 	if *h.Context != "" {
 		return *h.Context
@@ -105,7 +105,7 @@ func (h *access) contextName() string {
 	return "CONTEXT"
 }
 
-// explainConfig says what is wrong with a kubeconfig, or with the context that was asked for.
+// explainConfig returns the problem of a kubeconfig, or of the requested context.
 func (h *access) explainConfig(err error) error {
 	read, unread := h.ToRawKubeConfigLoader().RawConfig()
 	if _, known := read.Contexts[*h.Context]; unread != nil || known || *h.Context == "" {

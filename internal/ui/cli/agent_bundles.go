@@ -16,11 +16,12 @@ import (
 	"github.com/muster-fleet/muster/internal/ui/view"
 )
 
-// annotationNotManagedBy is on a Cluster whose agent the hub leaves alone because this program said so.
+// annotationNotManagedBy marks a Cluster with an unmanaged agent, set by this program.
 const annotationNotManagedBy = "muster/not-managed-by"
 
-// stopManaging has the hub take the Bundle of Muster's agent away, and waits until it is gone from the member namespace:
-// Rancher Fleet's agent, which goes back to the same Cluster of this hub, would deploy it and so replace itself.
+// stopManaging makes the hub delete the Bundle of Muster's agent, and waits until it is gone
+// from the member namespace. Otherwise Rancher Fleet's agent of the same Cluster would deploy
+// the Bundle and replace itself.
 func (m *migrator) stopManaging(ctx context.Context, hub *checked, old *rancherCredential) error {
 	record := &fleet.Cluster{}
 	if err := hub.Get(ctx, old.cluster, record); apierrors.IsNotFound(err) {
@@ -29,7 +30,7 @@ func (m *migrator) stopManaging(ctx context.Context, hub *checked, old *rancherC
 		return fmt.Errorf("reading Cluster %s: %w", old.cluster, err)
 	}
 	if membership.Namespace(record) != old.member {
-		return nil // a Cluster of that name on another hub
+		return nil // a Cluster of another hub has the same name
 	}
 	name := types.NamespacedName{Namespace: old.member, Name: naming.AgentBundle(record.Name)}
 	delivered := &fleet.BundleDeployment{}
@@ -54,11 +55,12 @@ func (m *migrator) stopManaging(ctx context.Context, hub *checked, old *rancherC
 	return nil
 }
 
-// rancherAgents is the set in which Rancher Fleet's hub applies the Bundles of the agents of a workspace.
+// rancherAgents is the ObjectSet of the agents' Bundles on Rancher Fleet's hub.
 const rancherAgents = "fleet-manage-agent"
 
-// pauseTheirs pauses the Bundle that Rancher Fleet's hub made for its agent, and waits until that reaches the member
-// namespace: Muster's agent would deploy it before the hub makes it its own.
+// pauseTheirs pauses Rancher Fleet's Bundle of its agent, and waits until the pause reaches the
+// member namespace. Otherwise Muster's agent would deploy the Bundle before the hub takes it
+// over.
 func (m *migrator) pauseTheirs(ctx context.Context, hub *checked, record *fleet.Cluster) error {
 	bundle := &fleet.Bundle{}
 	key := types.NamespacedName{Namespace: record.Namespace, Name: naming.AgentBundle(record.Name)}
@@ -84,7 +86,8 @@ func (m *migrator) pauseTheirs(ctx context.Context, hub *checked, record *fleet.
 	return nil
 }
 
-// managesAgain lets the hub manage the agent of a Cluster again, unless somebody else than this program said that it must not.
+// managesAgain makes the hub manage a Cluster's agent again, unless a user has excluded the
+// agent.
 func (c *checked) managesAgain(ctx context.Context, record *fleet.Cluster) error {
 	if err := c.Get(ctx, client.ObjectKeyFromObject(record), record); err != nil {
 		return fmt.Errorf("reading Cluster %s: %w", view.NameOf(record), err)
@@ -105,7 +108,7 @@ func (c *checked) setManaged(ctx context.Context, record *fleet.Cluster, label, 
 	return nil
 }
 
-// eachManages lets the hub manage the agents of all Clusters again that this program took from it.
+// eachManages makes the hub manage all agents again that this program has excluded.
 func (c *checked) eachManages(ctx context.Context) error {
 	var records []*fleet.Cluster
 	err := view.Each(ctx, c, &fleet.ClusterList{}, func(o client.Object) {
@@ -124,8 +127,8 @@ func (c *checked) eachManages(ctx context.Context) error {
 	return nil
 }
 
-// deleteAgentBundles deletes the Bundles of agents that Muster's hub made, while it runs and takes its finalizers off:
-// Rancher Fleet's hub would deliver them to its own agents.
+// deleteAgentBundles deletes the agent Bundles of Muster's hub while the hub is running and
+// removes their finalizers. Otherwise Rancher Fleet's hub would deliver them to its own agents.
 func (m *migrator) deleteAgentBundles(ctx context.Context, hub *checked) error {
 	var bundles []*fleet.Bundle
 	err := view.Each(ctx, hub, &fleet.BundleList{}, func(o client.Object) {

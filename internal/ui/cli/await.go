@@ -25,10 +25,10 @@ import (
 	"github.com/muster-fleet/muster/internal/ui/explain"
 )
 
-// errInterrupted is what an interrupted command says that can be given again.
+// errInterrupted is the error of an interrupted command. Running the command again continues.
 var errInterrupted = errors.New("interrupted; what is done stays, and the command can be given again")
 
-// interruptible is the error of a command that may be interrupted, in words.
+// interruptible returns errInterrupted for a canceled context, else the error.
 func interruptible(ctx context.Context, err error) error {
 	if err != nil && errors.Is(ctx.Err(), context.Canceled) {
 		return errInterrupted
@@ -36,20 +36,21 @@ func interruptible(ctx context.Context, err error) error {
 	return err
 }
 
-// canBeRepeated ends what a command says that has waited in vain.
+// canBeRepeated ends the message of a timeout.
 const canBeRepeated = "; what is made stays, and the command can be given again"
 
-// final is the error of a look after which nobody needs to look again.
+// final wraps an error without hope of recovery.
 type final struct{ error }
 
 func (f final) Unwrap() error { return f.error }
 
-// isFinal says whether an error does not go by itself, unlike that of an API server that restarts.
+// isFinal reports whether an error is permanent, unlike the error of a restarting API server.
 func isFinal(err error) bool {
 	return errors.As(err, &final{}) || kube.NotServed(err) || apierrors.IsNotFound(err) || apierrors.IsForbidden(err) || apierrors.IsUnauthorized(err)
 }
 
-// await looks again and again until something is so, or time is up. What kept the last look from seeing is unseen then.
+// await reads until the goal is reached or the time is up. unseen is the error of the last
+// read.
 func await(ctx context.Context, p *progress, look wait.ConditionWithContextFunc) (unseen, err error) {
 	err = wait.PollUntilContextCancel(ctx, lookEvery, true, func(ctx context.Context) (bool, error) {
 		done, err := look(ctx)
@@ -59,7 +60,7 @@ func await(ctx context.Context, p *progress, look wait.ConditionWithContextFunc)
 		if err != nil && unseen == nil && ctx.Err() == nil {
 			p.step("%s; it is tried again", err)
 		}
-		if err == nil || ctx.Err() == nil { // of a look that was cut short the one before counts
+		if err == nil || ctx.Err() == nil { // for an interrupted read, the read before counts
 			unseen = err
 		}
 		return done && err == nil, nil
@@ -67,7 +68,7 @@ func await(ctx context.Context, p *progress, look wait.ConditionWithContextFunc)
 	return unseen, err
 }
 
-// awaitDeployment waits until a Deployment is available, and shows what keeps it from that.
+// awaitDeployment waits until a Deployment is available, and prints the obstacle.
 func (c *checked) awaitDeployment(ctx context.Context, p *progress, namespace, name, what string) error {
 	var last error
 	unseen, err := await(ctx, p, func(ctx context.Context) (bool, error) {
@@ -101,7 +102,8 @@ func (c *checked) awaitDeployment(ctx context.Context, p *progress, namespace, n
 	return err
 }
 
-// awaitHub waits until the hub runs and one of its Pods leads: whoever joins before that is told that there is no hub.
+// awaitHub waits until the hub is running and has a leader. An earlier join fails for lack of a
+// hub.
 func (c *checked) awaitHub(ctx context.Context, p *progress) error {
 	if err := c.awaitDeployment(ctx, p, naming.SystemNamespace, hubDeployment, "the hub"); err != nil {
 		return err
@@ -120,7 +122,8 @@ func (c *checked) awaitHub(ctx context.Context, p *progress) error {
 	return err
 }
 
-// causeOf says whether a Deployment is available, and if not, why as far as its Pods tell; nil if these run and are not ready.
+// causeOf reports whether a Deployment is available, and the cause if not, as known from its
+// Pods. The cause is nil if the Pods are running without being ready.
 func (c *checked) causeOf(ctx context.Context, namespace, name string) (cause *rollout.Cause, ready bool, err error) {
 	deployment := &appsv1.Deployment{}
 	if err := c.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, deployment); apierrors.IsNotFound(err) {
@@ -140,10 +143,10 @@ func (c *checked) causeOf(ctx context.Context, namespace, name string) (cause *r
 	return cause, false, nil
 }
 
-// said is what the agent's programs give as the reason of a state in their log, with the state that an agent is in.
+// said matches the reason of a state in the agent's log, and the state.
 var said = regexp.MustCompile(`(?:\bto=(\w+) )?\breason=("(?:[^"\\]|\\.)*")`)
 
-// saidIn is the last reason in a log, and what to do about that state; empty if there is none.
+// saidIn returns the last reason in a log with its remedy, or "".
 func saidIn(log []byte) string {
 	all := said.FindAllSubmatch(log, -1)
 	if len(all) == 0 {
@@ -160,7 +163,8 @@ func saidIn(log []byte) string {
 	return reason
 }
 
-// agentSays is the last reason in the log of an agent, and what to do; empty if it has none, or cannot be read, or it is no agent.
+// agentSays returns the last reason in an agent's log with its remedy, or "" without a readable
+// log.
 func (c *checked) agentSays(ctx context.Context, agent types.NamespacedName) string {
 	if agent != clusterAgent && agent != memberAgent {
 		return ""

@@ -18,11 +18,11 @@ import (
 	"github.com/muster-fleet/muster/internal/ui/view"
 )
 
-// lookEvery is how often an object is looked at whose change is awaited: whoever may change it need not have the right to watch it.
+// lookEvery is the interval of reads. A user may lack the right to watch the object.
 const lookEvery = 300 * time.Millisecond
 
-// changer is a command that changes an object and shows what becomes of it until that is done. What it asks for is done by the hub: a command that is interrupted
-// can be given again, or left alone.
+// changer is a command that changes an object and follows the result. The hub does the work:
+// the user may interrupt the command, and run it again.
 type changer struct {
 	genericiooptions.IOStreams
 	*access
@@ -31,7 +31,7 @@ type changer struct {
 	progress progress
 }
 
-// command is the cobra command of a changer, for one object whose name is completed.
+// command returns the cobra command of a changer for one object.
 func (c *changer) command(command *cobra.Command, do func(ctx context.Context, hub client.Client, o client.Object) error) *cobra.Command {
 	command.Args = cobra.RangeArgs(1, 2)
 	command.RunE = func(command *cobra.Command, args []string) error {
@@ -43,16 +43,17 @@ func (c *changer) command(command *cobra.Command, do func(ctx context.Context, h
 		return do(command.Context(), hub, o)
 	}
 	command.ValidArgsFunction = c.completeNames(c.looked)
-	command.Flags().DurationVar(&c.timeout, "timeout", c.timeout, "how long to wait until it is done; 0 for not at all")
+	c.acceptAllNamespaces(command)
+	command.Flags().DurationVar(&c.timeout, "timeout", c.timeout, "Time to wait for the result; 0 to return at once")
 	return command
 }
 
-// annotate sets annotations of an object, or takes those off that are nil.
+// annotate sets annotations of an object; nil removes one.
 func (c *changer) annotate(ctx context.Context, hub client.Client, o client.Object, annotations map[string]any) error {
 	return c.patch(ctx, hub, o, "annotations", annotations)
 }
 
-// patch sets annotations or labels of an object, or takes those off that are nil, if it is still the one that was found.
+// patch sets annotations or labels of the object, checked by its UID; nil removes one.
 func (c *changer) patch(ctx context.Context, hub client.Client, o client.Object, field string, values map[string]any) error {
 	if err := patchMetadata(ctx, hub, o, field, values); err != nil {
 		return fmt.Errorf("changing %s: %w", c.title(o), err)
@@ -60,7 +61,8 @@ func (c *changer) patch(ctx context.Context, hub client.Client, o client.Object,
 	return nil
 }
 
-// patchMetadata sets values of a field of an object's metadata, or takes those off that are nil, if it is still the one that was found.
+// patchMetadata sets values of a metadata field of the object, checked by its UID; nil removes
+// one.
 func patchMetadata(ctx context.Context, c client.Client, o client.Object, field string, values map[string]any) error {
 	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"uid": o.GetUID(), field: values}})
 	if err != nil {
@@ -69,16 +71,17 @@ func patchMetadata(ctx context.Context, c client.Client, o client.Object, field 
 	return c.Patch(ctx, o, client.RawPatch(types.MergePatchType, patch))
 }
 
-// isDone says whether what was asked for is so, which may be that an object is gone, or that it cannot become so.
+// isDone reports whether the object has reached the goal. The error reports an unreachable
+// goal.
 type isDone func(o client.Object, gone bool) (done bool, err error)
 
-// follow shows each state of an object until what was asked for is done.
+// follow prints each state of an object until it reaches the goal.
 func (c *changer) follow(ctx context.Context, hub client.Client, o client.Object, what string, is isDone) error {
 	if c.timeout <= 0 {
 		return nil
 	}
 	uid := o.GetUID()
-	var unseen error // why the hub did not answer the last time, which may pass
+	var unseen error // error of the last read; it may be temporary
 	err := wait.PollUntilContextTimeout(ctx, lookEvery, c.timeout, true, func(ctx context.Context) (bool, error) {
 		err := hub.Get(ctx, client.ObjectKeyFromObject(o), o)
 		switch {
@@ -92,7 +95,7 @@ func (c *changer) follow(ctx context.Context, hub client.Client, o client.Object
 			return false, nil
 		}
 		unseen = nil
-		now, gone := "gone", err != nil || o.GetUID() != uid // another one of its name is nobody's business here
+		now, gone := "gone", err != nil || o.GetUID() != uid // a new object of the same name does not count
 		if !gone {
 			now = view.State(o) + because(o)
 		}

@@ -31,32 +31,34 @@ import (
 )
 
 const (
-	// answersWithin is how long a cluster may take to answer a check.
+	// answersWithin bounds the time of a check.
 	answersWithin = 10 * time.Second
-	// diagnosedWithin is how long it may take after that to find out why it does not.
+	// diagnosedWithin bounds the time of a diagnosis after a failed check.
 	diagnosedWithin = 5 * time.Second
-	// maxSkew is how much the clock of a cluster may differ: more, and credentials are taken for expired, or for not yet valid.
+	// maxSkew bounds the difference of clocks. Beyond it, credentials count as expired or not
+	// yet valid.
 	maxSkew = time.Minute
-	// oldest is the lowest version of Kubernetes that the charts install on.
+	// oldest is the lowest version of Kubernetes for the charts.
 	oldest = "1.28.0"
 )
 
-// check is something that has to be so.
+// check is a requirement of a cluster.
 type check struct {
-	// about is what it is about, in a word or two.
+	// about names the subject in a word or two.
 	about string
-	// first: where this is not so, what follows cannot be asked.
+	// first reports that later checks depend on this one.
 	first bool
-	// run returns what is so. An error says what is wrong, and what to do.
+	// run returns a description of the present state. The error has the problem and the remedy.
 	run func(ctx context.Context) (says string, err error)
 }
 
-// notAsked is the error of a check that could not look.
+// notAsked wraps the error of a check without a result.
 type notAsked struct{ error }
 
 func (n notAsked) Unwrap() error { return n.error }
 
-// require runs checks and returns what is wrong by the first that says so. What could not be looked at is found out when it is used.
+// require runs checks and returns the first problem. Checks without a result pass: the first
+// use of the cluster shows the problem.
 func require(ctx context.Context, checks []check) error {
 	for _, c := range checks {
 		if _, err := c.run(ctx); err != nil && !errors.As(err, &notAsked{}) {
@@ -66,7 +68,7 @@ func require(ctx context.Context, checks []check) error {
 	return nil
 }
 
-// runChecks prints the outcome of checks, and returns how many found something wrong.
+// runChecks prints the results of checks, and returns the number of problems.
 func runChecks(ctx context.Context, out io.Writer, checks []check) (wrong int, err error) {
 	p := newProse(out)
 	for _, c := range checks {
@@ -87,13 +89,13 @@ func runChecks(ctx context.Context, out io.Writer, checks []check) (wrong int, e
 	return wrong, p.err
 }
 
-// checked is a cluster that is looked at.
+// checked is a cluster under check.
 type checked struct {
 	*access
 	client.Client
 	config *rest.Config
 	server string
-	// ahead is how far its clock was ahead of this machine's when it answered.
+	// ahead is the lead of the cluster's clock over this machine's clock.
 	ahead time.Duration
 }
 
@@ -104,12 +106,12 @@ func (h *access) checked() (*checked, error) {
 	}
 	config, err := h.ToRESTConfig()
 	if err == nil {
-		err = rest.LoadTLSFiles(config) // the CA goes to agents, which have no files of the user's
+		err = rest.LoadTLSFiles(config) // agents get the CA and cannot read the user's files
 	}
 	return &checked{access: h, Client: c, config: config, server: server}, err
 }
 
-// reachable are the checks that any cluster has to pass before something is asked of it.
+// reachable returns the checks of every cluster.
 func (c *checked) reachable() []check {
 	return []check{
 		{"answers", true, func(ctx context.Context) (says string, err error) {
@@ -125,7 +127,7 @@ func (c *checked) reachable() []check {
 	}
 }
 
-// answers asks the API server for its version, and how far its clock is ahead of this machine's.
+// answers requests the version of the API server, and measures the lead of its clock.
 func (c *checked) answers(command context.Context) (says string, ahead time.Duration, err error) {
 	ctx, cancel := context.WithTimeout(command, answersWithin)
 	defer cancel()
@@ -163,7 +165,8 @@ func (c *checked) answers(command context.Context) (says string, ahead time.Dura
 	return fmt.Sprintf("Kubernetes %s at %s", info.GitVersion, c.server), ahead, nil
 }
 
-// answered is what a server said that did not do what it was asked: its sentence, if it is an API server.
+// answered returns the message of a server's error response, in the words of an API server if
+// it is one.
 func answered(response *http.Response) string {
 	var said metav1.Status
 	if err := json.NewDecoder(response.Body).Decode(&said); err != nil || said.Message == "" {
@@ -172,7 +175,8 @@ func answered(response *http.Response) string {
 	return response.Status + ": " + said.Message
 }
 
-// unreachable says at which step a connection failed. It tries each in a time of its own, as that of the connection may be over.
+// unreachable returns the failed step of a connection. Each step has a time limit of its own,
+// since the limit of the connection may be over.
 func (c *checked) unreachable(ctx context.Context, err error) string {
 	ctx, cancel := context.WithTimeout(ctx, diagnosedWithin)
 	defer cancel()
@@ -203,7 +207,7 @@ func (c *checked) unreachable(ctx context.Context, err error) string {
 	if err != nil {
 		return fmt.Sprintf("%s does not answer: the kubeconfig's certificates cannot be used (%v)", c.server, err)
 	}
-	if settings == nil { // what the system trusts
+	if settings == nil { // the CAs of the system
 		settings = &tls.Config{MinVersion: tls.VersionTLS12}
 	}
 	if settings.ServerName == "" {
@@ -212,7 +216,8 @@ func (c *checked) unreachable(ctx context.Context, err error) string {
 	return untrusted(c.server, tls.Client(connection, settings).HandshakeContext(ctx))
 }
 
-// untrusted says why a TLS handshake failed; that the server does not answer if it did not.
+// untrusted returns the cause of a failed TLS handshake. After a successful handshake, the
+// error is the missing answer.
 func untrusted(server string, err error) string {
 	var unknown x509.UnknownAuthorityError
 	var invalid x509.CertificateInvalidError
@@ -230,7 +235,7 @@ func untrusted(server string, err error) string {
 	return fmt.Sprintf("%s offers no TLS that can be trusted: %s", server, plainly(err))
 }
 
-// plainly is an error without the request that it was the error of.
+// plainly takes the request off an error.
 func plainly(err error) string {
 	var request *url.Error
 	if errors.As(err, &request) {
@@ -239,7 +244,7 @@ func plainly(err error) string {
 	return err.Error()
 }
 
-// right is something that a user has to be allowed to do.
+// right is one permission of a user.
 type right struct{ verb, group, resource, namespace string }
 
 func (r right) String() string {
@@ -253,7 +258,7 @@ func (r right) String() string {
 	return text
 }
 
-// may checks that the user has rights for something.
+// may checks the permissions of the user for an action.
 func (c *checked) may(what string, rights ...right) check {
 	return check{"rights", false, func(ctx context.Context) (string, error) {
 		var missing []string
@@ -275,7 +280,7 @@ func (c *checked) may(what string, rights ...right) check {
 	}}
 }
 
-// hubRuns checks that a cluster is a hub, and that somebody leads it.
+// hubRuns checks that the cluster is a hub with a leader.
 func (c *checked) hubRuns() []check {
 	return []check{
 		{"kinds", true, func(ctx context.Context) (string, error) {
@@ -294,7 +299,7 @@ func (c *checked) hubRuns() []check {
 	}
 }
 
-// leader says who leads the hub on a cluster.
+// leader returns the leader of the hub on a cluster.
 func (c *checked) leader(ctx context.Context) (string, error) {
 	lease := &coordinationv1.Lease{}
 	err := c.Get(ctx, client.ObjectKey{Namespace: naming.SystemNamespace, Name: naming.HubLease}, lease)
@@ -304,10 +309,10 @@ func (c *checked) leader(ctx context.Context) (string, error) {
 	case err != nil:
 		return "", notAsked{fmt.Errorf("whether a hub leads cannot be seen: %w", err)}
 	}
-	return leads(lease, time.Now().Add(c.ahead)) // the hub writes the time of its cluster
+	return leads(lease, time.Now().Add(c.ahead)) // the Lease has the time of the hub's cluster
 }
 
-// leads says who leads a hub, by its Lease.
+// leads returns the leader of a hub from its Lease.
 func leads(lease *coordinationv1.Lease, now time.Time) (string, error) {
 	spec := lease.Spec
 	if spec.HolderIdentity == nil || *spec.HolderIdentity == "" || spec.RenewTime == nil || spec.LeaseDurationSeconds == nil {
@@ -320,7 +325,7 @@ func leads(lease *coordinationv1.Lease, now time.Time) (string, error) {
 	return holder + " leads", nil
 }
 
-// clusterID is the UID of the namespace kube-system, by which clusters are told apart.
+// clusterID returns the UID of the namespace kube-system, the identity of a cluster.
 func (c *checked) clusterID(ctx context.Context) (string, error) {
 	namespace := &corev1.Namespace{}
 	if err := c.Get(ctx, client.ObjectKey{Name: "kube-system"}, namespace); err != nil {

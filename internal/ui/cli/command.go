@@ -1,6 +1,7 @@
-// Package cli is the program muster: what the users of a fleet do, each in one line.
+// Package cli implements the program muster: one command for each task of a fleet's users.
 //
-// It acts with the rights of the user's kubeconfig, and keeps nothing: what it shows is what the API server of the hub says at that moment.
+// The program acts with the rights of the user's kubeconfig, and stores nothing. Its output shows the
+// objects as the hub's API server returns them.
 package cli
 
 import (
@@ -13,28 +14,27 @@ import (
 	"github.com/muster-fleet/muster/internal/version"
 )
 
-// first are the commands that one needs first.
-const first = `muster init --context HUB                        make a cluster the hub of a fleet
-muster join --context CLUSTER --hub-context HUB  make another one a member
-muster get                                       who is in the fleet, and how they are
-muster explain                                   what is wrong, and what to do
-muster leave NAME                                have a member leave, to the end
+// first lists the commands for the first steps.
+const first = `muster init --context HUB                        install the hub of a fleet
+muster join --context CLUSTER --hub-context HUB  register a cluster as a member
+muster get                                       list the members and their health
+muster explain                                   explain problems and their remedies
+muster leave NAME                                remove a member from the fleet
 
-muster --help has them all.
+Use "muster --help" for all commands.
 `
 
-// NewCommand is the command muster, which users call by that name or as a plugin of kubectl.
+// NewCommand returns the command muster under the given name: muster, or kubectl muster for the plugin.
 func NewCommand(name string, streams genericiooptions.IOStreams) *cobra.Command {
 	hub := newAccess()
 	command := &cobra.Command{
 		Use:   "muster",
-		Short: "Look after a fleet of Kubernetes clusters",
-		Long: `muster installs the hub of a fleet, makes clusters its members, shows them and what is delivered to them, says what is wrong, and decides who is in. It asks the
-cluster to which the current context of the kubeconfig leads, or the one of --context, with the rights of its user: the hub, but for join.
+		Short: "Manage a fleet of Kubernetes clusters",
+		Long: `muster installs the hub of a fleet, registers clusters as members, shows their health,
+and removes them. It uses the current kubeconfig context and the rights of its user.
 
-It ends with 0 if it did what was asked for, else with 1 and a sentence that says why; muster get ends with 2 if it shows a part only, because you
-may not list the rest. It prints no colours.`,
-		Example:      "  muster get\n  muster explain",
+Exit status: 0 on success, 1 on failure, 2 if "muster get" shows only a part because you
+may not list the rest.`,
 		Args:         cobra.NoArgs,
 		Version:      version.Version,
 		SilenceUsage: true,
@@ -48,17 +48,14 @@ may not list the rest. It prints no colours.`,
 	command.SetOut(streams.Out)
 	command.SetErr(streams.ErrOut)
 	hub.AddFlags(command.PersistentFlags())
+	command.PersistentFlags().Lookup("namespace").Usage = `Workspace, a namespace on the hub (default: all; "clusters" for join and tokens)`
 	complete(command, "context", hub.contexts)
 	complete(command, "namespace", hub.namespaces)
-	for _, add := range []func(genericiooptions.IOStreams, *access) *cobra.Command{
-		newInit, newJoin, newGet, newExplain, newTree, newDashboard, newDoctor, newSupport, newApprove, newDeny, newRevoke, newConfirm, newLabel, newMove, newLeave, newMigrate, newToken,
-	} {
-		command.AddCommand(add(streams, hub))
-	}
+	addCommands(command, streams, hub)
 	return command
 }
 
-// complete has a flag completed by a function; that cannot fail for a flag that there is.
+// complete registers the completion of a flag. The call fails only for a flag that does not exist.
 func complete(command *cobra.Command, flag string, by cobra.CompletionFunc) {
 	if err := command.RegisterFlagCompletionFunc(flag, by); err != nil {
 		panic(err)

@@ -16,13 +16,14 @@ import (
 	"github.com/muster-fleet/muster/internal/ui/view"
 )
 
-// completeWithin bounds what the user waits for after a tab.
+// completeWithin bounds the time of a completion.
 const completeWithin = 3 * time.Second
 
-// answersSoon bounds each request of a completion, also those for the kinds that are served, which no context bounds. It has to come before anything is asked.
+// answersSoon bounds each request of a completion, also discovery, without a context. Call it
+// before the first request.
 func (h *access) answersSoon() { *h.Timeout = completeWithin.String() }
 
-// complete completes what to show, and then the names.
+// complete completes the kind, and then the names.
 func (g *get) complete(command *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
 	if len(args) == 0 {
 		return kindNames(), cobra.ShellCompDirectiveNoFileComp
@@ -51,12 +52,13 @@ func (h *access) namespaces(command *cobra.Command, _ []string, _ string) ([]str
 	return names, cobra.ShellCompDirectiveNoFileComp
 }
 
-// names are those of all objects of some kinds, without the kinds that the user may not list or the hub does not serve.
+// names returns the names of all objects of some kinds. It skips kinds without permission or
+// support.
 func (h *access) names(ctx context.Context, namespace client.InNamespace, lists ...client.ObjectList) ([]string, error) {
 	return h.namesOfThose(ctx, func(client.Object) bool { return true }, namespace, lists...)
 }
 
-// namesOfThose are the names of some of these objects.
+// namesOfThose returns the names of selected objects.
 func (h *access) namesOfThose(ctx context.Context, these func(client.Object) bool, namespace client.InNamespace, lists ...client.ObjectList) ([]string, error) {
 	ctx, cancel := context.WithTimeout(ctx, completeWithin)
 	defer cancel()
@@ -91,7 +93,7 @@ func (h *access) contexts(*cobra.Command, []string, string) ([]string, cobra.She
 	return names, cobra.ShellCompDirectiveNoFileComp
 }
 
-// suggestion asks whether the most similar one of these names was meant, if one is similar.
+// suggestion returns a question for the most similar name, or "".
 func suggestion(name string, names []string) string {
 	best, least := "", max(2, len(name)/3)+1
 	for _, other := range names {
@@ -106,7 +108,7 @@ func suggestion(name string, names []string) string {
 	return "; did you mean " + best + "?"
 }
 
-// editDistance is how many letters have to be added, removed or replaced to make one word of another (Levenshtein).
+// editDistance returns the Levenshtein distance of two words.
 func editDistance(a, b string) int {
 	row := make([]int, len(b)+1)
 	for j := range row {

@@ -25,34 +25,39 @@ func newConfirm(streams genericiooptions.IOStreams, h *access) *cobra.Command {
 	yes := false
 	command := c.command(&cobra.Command{
 		Use:   "confirm [bundles|placements] NAME",
-		Short: "Confirm a removal that the hub holds back",
-		Long: `confirm has the hub do on members what it holds back: remove a Bundle that many Clusters would lose by a change of something else, or objects of a placement that are
-missing without a cause, or change what another hub has delivered. The command prints what would be done and asks; --yes confirms without asking. If the hub would do
-something else by the time that you answer, nothing is confirmed. You need the right to patch the Bundle or the placement.`,
-		Example: `  # What is held back, and why?
+		Short: "Confirm a change the hub is holding back",
+		Long: `Confirm a change on members before the hub makes it. The hub holds back:
+
+- the removal of a Bundle from many Clusters, caused by a change of another object
+- the removal of a placement's objects without a known cause
+- changes to the deliveries of another hub
+
+The command prints the change and waits for your answer; --yes confirms at once. If the
+change is another one by the time of your answer, the command confirms nothing. You need
+the right to patch the Bundle or the placement.`,
+		Example: `  # Explain the held change
   muster explain bundles clusters/web
 
+  # Confirm the change
   muster confirm bundles clusters/web
 
-  # In a script.
+  # Confirm the change in a script
   muster confirm bundles clusters/web --yes`,
 	}, func(ctx context.Context, hub client.Client, o client.Object) error {
 		return c.confirm(ctx, hub, o, yes)
 	})
-	command.Flags().BoolVar(&yes, "yes", false, "confirm without asking")
+	command.Flags().BoolVar(&yes, "yes", false, "Confirm without a question")
 	command.ValidArgsFunction = h.completeThose(c.looked, func(o client.Object) bool { return heldValue(o) != "" })
 	return command
 }
 
-// heldValue returns the value that confirms the removal that an object waits for; empty if it waits
-// for none.
+// heldValue returns the confirming value of an object's held removal, or "".
 func heldValue(o client.Object) string {
 	_, value := view.HeldRemoval(o)
 	return value
 }
 
-// confirm prints what the hub holds back, asks whether to remove it, and waits until the hub
-// removes it.
+// confirm prints the held change, waits for the user's answer, and waits for the hub.
 func (c *changer) confirm(ctx context.Context, hub client.Client, o client.Object, yes bool) error {
 	message, value := view.HeldRemoval(o)
 	if value == "" {
@@ -70,8 +75,7 @@ func (c *changer) confirm(ctx context.Context, hub client.Client, o client.Objec
 	return c.follow(ctx, hub, o, "confirmed", func(o client.Object, gone bool) (bool, error) { return gone || heldValue(o) == "", nil })
 }
 
-// confirmValue confirms the removal that a value stands for, if the object that was found still
-// waits for it.
+// confirmValue writes the confirming value, if the object still needs it.
 func (c *changer) confirmValue(ctx context.Context, hub client.Client, o client.Object, value string) error {
 	uid := o.GetUID()
 	if err := hub.Get(ctx, client.ObjectKeyFromObject(o), o); err != nil {
@@ -94,8 +98,8 @@ func (c *changer) confirmValue(ctx context.Context, hub client.Client, o client.
 	return nil
 }
 
-// ask asks on the terminal whether to do what was printed, and returns an error unless the user
-// agrees. The error says what to do without a terminal.
+// ask prints a question on the terminal, and returns an error unless the user agrees. Without a
+// terminal, the error has the flag to use instead.
 func (c *changer) ask(ctx context.Context, title, instead string) error {
 	if file, ok := c.In.(*os.File); !ok || !term.IsTerminal(int(file.Fd())) {
 		return fmt.Errorf("%s waits for a confirmation, and the input is no terminal: %s", title, instead)
@@ -105,7 +109,7 @@ func (c *changer) ask(ctx context.Context, title, instead string) error {
 	}
 	answer := make(chan string, 1)
 	go func() {
-		line, _ := bufio.NewReader(c.In).ReadString('\n') // an input that ends has not agreed
+		line, _ := bufio.NewReader(c.In).ReadString('\n') // the end of the input does not confirm
 		answer <- strings.TrimSpace(line)
 	}()
 	select {

@@ -31,20 +31,23 @@ func newDashboard(streams genericiooptions.IOStreams, h *access) *cobra.Command 
 	command := &cobra.Command{
 		Use:   "dashboard",
 		Short: "Show the fleet in a browser",
-		Long: `dashboard serves pages that show the fleet, from this machine and to this machine only, until Ctrl-C: who is in it, what is wrong and what first, what is delivered, and who asks
-to be let in. It reads and acts with the rights of the kubeconfig's user, through the API server of the hub; nothing is exposed, and nothing has to run there. Whoever has the address that it prints acts as
-that user: do not pass it on.`,
+		Long: `Serve the dashboard on the loopback address of this machine, until Ctrl-C. Its pages show
+the members, their problems, the deliveries, and the registration requests.
+
+The dashboard acts with the rights of the kubeconfig's user, through the API server of the
+hub. It exposes nothing on the hub, and nothing has to run there. Keep the printed address
+to yourself: anyone with the address acts as that user.`,
 		Example: `  muster dashboard --context hub
 
-  # For somebody who may list one workspace only; at a port of one's choice.
+  # Show one workspace, on a fixed port
   muster dashboard --namespace clusters --port 8800 --no-browser`,
 		Args: cobra.NoArgs,
 		RunE: func(command *cobra.Command, _ []string) error { return d.run(command.Context()) },
 	}
-	command.Flags().IntVar(&d.port, "port", 0, "the port on the loopback address; any that is free if not said")
-	command.Flags().BoolVar(&d.silent, "no-browser", false, "only print the address")
+	command.Flags().IntVar(&d.port, "port", 0, "Port on the loopback address; a free port if 0")
+	command.Flags().BoolVar(&d.silent, "no-browser", false, "Only print the address")
 	complete(command, "port", cobra.NoFileCompletions)
-	return command
+	return h.acceptAllNamespaces(command)
 }
 
 func (d *showing) run(ctx context.Context) error {
@@ -52,7 +55,7 @@ func (d *showing) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := d.seesMembers(ctx, hub, server); err != nil { // the pages would try again and again
+	if err := d.seesMembers(ctx, hub, server); err != nil { // otherwise the pages retry forever
 		return err
 	}
 	config, err := d.ToRESTConfig()
@@ -75,7 +78,7 @@ func (d *showing) run(ctx context.Context) error {
 	return pages.Serve(ctx, listener)
 }
 
-// seesMembers says why the user sees no members, of neither kind; nil if he sees some.
+// seesMembers returns an error if the user may list members of neither kind.
 func (d *showing) seesMembers(ctx context.Context, hub client.Client, server string) error {
 	var refused []error
 	for _, list := range kinds[0].lists(*d.Namespace) {
@@ -88,13 +91,13 @@ func (d *showing) seesMembers(ctx context.Context, hub client.Client, server str
 	return errors.Join(refused...)
 }
 
-// open has the user's browser show an address; the address is printed in any case.
+// open opens an address in the user's browser. The address is printed in any case.
 func open(address string) {
 	program := map[string][]string{"darwin": {"open"}, "windows": {"rundll32", "url.dll,FileProtocolHandler"}}[runtime.GOOS]
 	if program == nil {
 		program = []string{"xdg-open"}
 	}
-	command := exec.Command(program[0], append(program[1:], address)...) //nolint:gosec // one of these three
+	command := exec.Command(program[0], append(program[1:], address)...) //nolint:gosec // one of three programs
 	if command.Start() == nil {
 		go func() { _ = command.Wait() }()
 	}

@@ -17,10 +17,10 @@ import (
 	"github.com/muster-fleet/muster/internal/ui/view"
 )
 
-// reasonApprovedTooEarly is that of a request that was approved before it asked for that.
+// reasonApprovedTooEarly marks a request with an approval from before it was pending.
 const reasonApprovedTooEarly = "ApprovedTooEarly"
 
-// kindsNamed are some of the kinds.
+// kindsNamed returns the kinds of these names.
 func kindsNamed(names ...string) []kind {
 	return slices.DeleteFunc(slices.Clone(kinds), func(k kind) bool { return !slices.Contains(names, k.name) })
 }
@@ -39,6 +39,7 @@ clusterapprovalrequests/status, or approvalrequests/status in the namespace of t
   muster get requests
   muster get runs
 
+  # Approve a request
   muster approve request-x7k2p
   muster approve clusters clusters/web
   muster approve runs shop-v2`,
@@ -69,8 +70,9 @@ clusterapprovalrequests/status, or approvalrequests/status in the namespace of t
 	})
 }
 
-// untilItAsks waits until a request asks for approval, as an approval of before does not count: not one that came with the request, and not after a denial. It
-// says whether there is something to approve.
+// untilItAsks waits until a request needs an approval, and reports whether there is something
+// to approve. Earlier approvals do not count: one from the creation, or one from before a
+// denial.
 func (c *changer) untilItAsks(ctx context.Context, hub client.Client, r *fleet.ClusterRegistration) (bool, error) {
 	if r.Status.Granted {
 		return false, c.line("%s is granted already.", c.title(r))
@@ -92,12 +94,12 @@ func (c *changer) untilItAsks(ctx context.Context, hub client.Client, r *fleet.C
 	return !r.Status.Granted, err
 }
 
-// isOver is why a request is not granted any more; nil if it may be.
+// isOver returns an error if the request can no longer be granted.
 func (c *changer) isOver(r *fleet.ClusterRegistration, gone bool) error {
 	switch state := r.Status.State; {
 	case gone:
 		return fmt.Errorf("%s is gone", c.title(r))
-	case r.Status.Reason == fleet.ReasonNotApproved: // as it was denied before
+	case r.Status.Reason == fleet.ReasonNotApproved: // an earlier denial
 	case state == fleet.RegistrationDenied, state == fleet.RegistrationConflict:
 		return fmt.Errorf("%s cannot be granted, it is %s: %s", c.title(r), state, r.Status.Message)
 	}
@@ -108,9 +110,10 @@ func newDeny(streams genericiooptions.IOStreams, h *access) *cobra.Command {
 	c := &changer{IOStreams: streams, access: h, looked: lookedFor{"muster deny", kindsNamed("requests", "clusters")}, timeout: time.Minute}
 	return c.command(&cobra.Command{
 		Use:   "deny [requests|clusters] NAME",
-		Short: "Refuse a request to register, or have nothing new delivered to a Cluster",
-		Long: `deny refuses a request to register that waits for somebody. A Cluster of a workspace that approves its members keeps what it has and gets nothing new. A
-member that is in already is not put out by it: muster revoke does that.`,
+		Short: "Deny a registration request or new deliveries to a Cluster",
+		Long: `Deny a pending registration request, or new deliveries to a Cluster in a workspace with
+approval of members. The Cluster keeps its present deliveries and its access: use
+"muster revoke" to end the access of a member.`,
 		Example: `  muster deny request-x7k2p`,
 	}, func(ctx context.Context, hub client.Client, o client.Object) error {
 		if r, ok := o.(*fleet.ClusterRegistration); ok && r.Status.Granted {
@@ -134,10 +137,16 @@ func newRevoke(streams genericiooptions.IOStreams, h *access) *cobra.Command {
 	undo := false
 	command := c.command(&cobra.Command{
 		Use:   "revoke [clusters|memberclusters] NAME",
-		Short: "Take all access of a member away, or take that back",
-		Long: `revoke ends all access of a member at once, whoever has its credential. Its record stays, and so does what is on its cluster. With --undo it may come back: a
-Cluster with the values of a new registration token, a MemberCluster with a token of its identity.`,
-		Example: `  muster revoke clusters/web
+		Short: "Revoke or restore a member's access",
+		Long: `Revoke all access of a member at once, for every holder of its credential. The Cluster or
+MemberCluster stays on the hub, and the workloads stay on the cluster.
+
+With --undo the member may join again: a Cluster with the values of a new registration
+token, a MemberCluster with a token of its identity.`,
+		Example: `  # Revoke the access of a member
+  muster revoke clusters/web
+
+  # Allow the member to join again
   muster revoke clusters/web --undo`,
 	}, func(ctx context.Context, hub client.Client, o client.Object) error {
 		var value any = "true"
@@ -152,11 +161,11 @@ Cluster with the values of a new registration token, a MemberCluster with a toke
 			return gone || saysRevoked(o) != undo, nil
 		})
 	})
-	command.Flags().BoolVar(&undo, "undo", false, "take a revocation back")
+	command.Flags().BoolVar(&undo, "undo", false, "Restore the access of a revoked member")
 	return command
 }
 
-// saysRevoked says whether the hub has taken up that a member is revoked.
+// saysRevoked reports whether the hub has revoked the member's access.
 func saysRevoked(o client.Object) bool {
 	switch o := o.(type) {
 	case *fleet.Cluster:

@@ -17,8 +17,8 @@ import (
 	"github.com/muster-fleet/muster/internal/fleet/agentroles"
 )
 
-// definitionsFit checks that the definitions of the hub's kinds can be installed over those that the cluster has. The
-// error names all that cannot be, each with its remedy.
+// definitionsFit checks that the hub's CRDs can replace those on the cluster. The error lists
+// every obstacle with its remedy.
 func (c *checked) definitionsFit() check {
 	return check{"definitions", false, func(ctx context.Context) (string, error) {
 		files, err := crds.FS.ReadDir(".")
@@ -42,7 +42,8 @@ func (c *checked) definitionsFit() check {
 	}}
 }
 
-// rolesFit checks that the hub can create the ClusterRoles of agents, as the hub itself checks when it starts.
+// rolesFit checks that the hub can create the ClusterRoles of agents. The hub makes the same
+// check at its start.
 func (c *checked) rolesFit() check {
 	return check{"roles", false, func(ctx context.Context) (string, error) {
 		there, err := agentroles.FindRoles(ctx, c)
@@ -59,7 +60,7 @@ func (c *checked) rolesFit() check {
 	}}
 }
 
-// hindranceOf says why one definition of ours cannot be installed; empty if nothing is in its way.
+// hindranceOf returns the obstacle to the installation of one CRD, or "".
 func (c *checked) hindranceOf(ctx context.Context, file string) (string, error) {
 	group, resource, _ := strings.Cut(strings.TrimSuffix(file, ".yaml"), "_")
 	there := &apiextensionsv1.CustomResourceDefinition{}
@@ -80,8 +81,8 @@ func (c *checked) hindranceOf(ctx context.Context, file string) (string, error) 
 	return hindrance(there, ours, c.contextName(), func() (bool, error) { return c.anyOf(ctx, there) })
 }
 
-// hindrance says what keeps an API server from changing one definition into another, and what to do. anyObjects tells
-// whether there are objects of the kind.
+// hindrance returns the obstacle to the update of a CRD, with the remedy. anyObjects reports
+// whether objects of the kind exist.
 func hindrance(there, ours *apiextensionsv1.CustomResourceDefinition, context string, anyObjects func() (bool, error)) (string, error) {
 	if !there.DeletionTimestamp.IsZero() {
 		return fmt.Sprintf("CustomResourceDefinition %s is being deleted: wait until it is gone. Finalizers of its objects hold it: kubectl --context %s get %[1]s -A",
@@ -117,7 +118,7 @@ func hindrance(there, ours *apiextensionsv1.CustomResourceDefinition, context st
 		says, storage, rewrite, kubectl, there.Name), nil
 }
 
-// anyOf reports whether there are objects of a kind.
+// anyOf reports whether objects of a kind exist.
 func (c *checked) anyOf(ctx context.Context, definition *apiextensionsv1.CustomResourceDefinition) (bool, error) {
 	objects := &metav1.PartialObjectMetadataList{}
 	objects.SetGroupVersionKind(schema.GroupVersionKind{Group: definition.Spec.Group, Version: storageVersion(definition), Kind: definition.Spec.Names.Kind + "List"})
@@ -131,7 +132,7 @@ func serves(definition *apiextensionsv1.CustomResourceDefinition, version string
 	return slices.ContainsFunc(definition.Spec.Versions, func(v apiextensionsv1.CustomResourceDefinitionVersion) bool { return v.Name == version })
 }
 
-// storageVersion is the version in which new objects are stored. Each definition has one.
+// storageVersion returns the storage version of a CRD. Each CRD has one.
 func storageVersion(definition *apiextensionsv1.CustomResourceDefinition) string {
 	for _, version := range definition.Spec.Versions {
 		if version.Storage {

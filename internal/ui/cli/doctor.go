@@ -34,23 +34,27 @@ func newDoctor(streams genericiooptions.IOStreams, h *access) *cobra.Command {
 	d := &doctor{IOStreams: streams, access: h}
 	command := &cobra.Command{
 		Use:   "doctor [--context CLUSTER] [--hub-context HUB]",
-		Short: "Look whether clusters have what it takes to be a hub, or a member",
-		Long: `doctor looks at the cluster of the context, and at the hub of --hub-context: whether its name is known, it takes connections, its certificate can be trusted, its clock and its
-version will do and your rights suffice; on a hub, whether the kinds of the fleet are served, somebody leads and muster is of its version; on a member, whether the agent runs and for which hub. It asks
-from this machine, and changes nothing. An answer is ok, WRONG with what to do, or unknown if it could not be asked.
+		Short: "Check whether a cluster can be a hub or a member",
+		Long: `Check the cluster of the current context, and the hub of --hub-context, from this machine.
+The command changes nothing.
 
-It ends with 1 if something is wrong.`,
-		Example: `  # Before a cluster joins, and when it does not.
+- Each cluster: name resolution, connection, certificate, clock, version, and your rights.
+- The hub: the kinds of the fleet, the leader, and the version of the hub.
+- The member: the agent, and the hub of the agent.
+
+Each check prints ok, WRONG with a remedy, or unknown if the check was not possible.
+The exit status is 1 if a check found a problem.`,
+		Example: `  # Check a cluster before it joins, or if it cannot join
   muster doctor --context edge-1 --hub-context hub
 
-  # A hub alone.
+  # Check the hub alone
   muster doctor --hub-context hub`,
 		Args: cobra.NoArgs,
 		RunE: func(command *cobra.Command, _ []string) error { return d.run(command.Context()) },
 	}
-	command.Flags().StringVar(&d.hubContext, "hub-context", "", "the context of the hub")
+	command.Flags().StringVar(&d.hubContext, "hub-context", "", "Context of the hub")
 	complete(command, "hub-context", h.contexts)
-	return command
+	return h.acceptAllNamespaces(command)
 }
 
 func (d *doctor) run(ctx context.Context) error {
@@ -86,7 +90,7 @@ func (d *doctor) run(ctx context.Context) error {
 	return nil
 }
 
-// sameVersion checks that the hub is of the minor version of this program, by the tag of its image.
+// sameVersion compares the minor version of the hub's image with this program's.
 func (c *checked) sameVersion() check {
 	return check{"version", false, func(ctx context.Context) (string, error) {
 		deployment := &appsv1.Deployment{}
@@ -104,7 +108,7 @@ func (c *checked) sameVersion() check {
 	}}
 }
 
-// imageOfDeployment is what a Deployment runs first; empty if it has no container.
+// imageOfDeployment returns the image of the first container, or "".
 func imageOfDeployment(d *appsv1.Deployment) (image string) {
 	for _, container := range d.Spec.Template.Spec.Containers {
 		image = cmp.Or(image, container.Image)
@@ -114,7 +118,8 @@ func imageOfDeployment(d *appsv1.Deployment) (image string) {
 
 func tagOf(image string) string { return image[strings.LastIndex(image, ":")+1:] }
 
-// differ is 1 if a version is of a higher minor one than muster's own, -1 if of a lower one, and 0 if they are alike or one of them is no release.
+// differ returns 1 for a newer minor version than muster's, -1 for an older one, and 0
+// otherwise. Development versions count as equal.
 func differ(has, own string) int {
 	minor := func(of string) string {
 		parsed, err := semver.ParseSemantic(of)
@@ -132,14 +137,14 @@ func differ(has, own string) int {
 	return 0
 }
 
-// mayInstallAgent checks the rights that it takes to install an agent.
+// mayInstallAgent checks the permissions to install an agent.
 func (c *checked) mayInstallAgent() []check {
 	return []check{c.may("install the agent",
 		right{"create", "", "namespaces", ""}, right{"create", "", "secrets", naming.SystemNamespace},
 		right{"create", "rbac.authorization.k8s.io", "clusterrolebindings", ""}, right{"escalate", "rbac.authorization.k8s.io", "clusterroles", ""})}
 }
 
-// agentRuns checks whether an agent runs, of either kind or of both, and for whom.
+// agentRuns checks whether agents of either kind are running, and for which hub.
 func (c *checked) agentRuns() []check {
 	return []check{{"agent", false, func(ctx context.Context) (string, error) {
 		var run, wrong []string
@@ -164,15 +169,15 @@ func (c *checked) agentRuns() []check {
 	}}}
 }
 
-// saysJoined is how an agent begins that has joined, although the Pod that it has replaced may still end.
+// saysJoined begins the message of a joined agent. The replaced Pod may still be ending.
 const saysJoined = "joined as "
 
 func (c *checked) agent(ctx context.Context, agent types.NamespacedName) (says string, found bool, err error) {
 	var cause *rollout.Cause
 	ready, looked := false, false
-	_ = wait.PollUntilContextTimeout(ctx, lookEvery, startsWithin, true, func(ctx context.Context) (bool, error) { // it may be replaced at the moment, by another version
+	_ = wait.PollUntilContextTimeout(ctx, lookEvery, startsWithin, true, func(ctx context.Context) (bool, error) { // an upgrade may be replacing the agent
 		isCause, isReady, unseen := c.causeOf(ctx, agent.Namespace, agent.Name)
-		if unseen != nil && ctx.Err() != nil && looked { // of a look that was cut short the one before counts
+		if unseen != nil && ctx.Err() != nil && looked { // for an interrupted read, the read before counts
 			return false, unseen
 		}
 		cause, ready, err, looked = isCause, isReady, unseen, true
@@ -199,9 +204,10 @@ func (c *checked) agent(ctx context.Context, agent types.NamespacedName) (says s
 	return "", true, fmt.Errorf("the agent %s does not run: %s", agent, cause.Message)
 }
 
-// besideOwn says whether an agent of Muster's is of another minor version than muster. Agents of others have versions of their own.
+// besideOwn compares the minor version of Muster's agent with this program's. Agents of other
+// projects have their own versions.
 func besideOwn(agent *appsv1.Deployment, own string) string {
-	ours := agent.Labels["app.kubernetes.io/part-of"] == "muster" // as the charts of the agents say
+	ours := agent.Labels["app.kubernetes.io/part-of"] == "muster" // a label of the agents' charts
 	switch by := differ(tagOf(imageOfDeployment(agent)), own); {
 	case ours && by > 0:
 		return fmt.Sprintf(", which is newer than muster %s: use muster of its version", own)
@@ -211,7 +217,7 @@ func besideOwn(agent *appsv1.Deployment, own string) string {
 	return ""
 }
 
-// agentsHub names the hub for which an agent works, if that can be seen.
+// agentsHub names the hub of an agent, if the user may read it.
 func (c *checked) agentsHub(ctx context.Context, agent *appsv1.Deployment) string {
 	if agent.Name == memberAgent.Name {
 		return hubOfMemberAgent(agent)
@@ -223,7 +229,7 @@ func (c *checked) agentsHub(ctx context.Context, agent *appsv1.Deployment) strin
 	return fmt.Sprintf(", as Cluster %s of the hub at %s", is.record, is.server)
 }
 
-// hubOfMemberAgent names the hub that the agent of a MemberCluster was given, Muster's or KubeFleet's.
+// hubOfMemberAgent names the hub of a MemberCluster's agent, Muster's or KubeFleet's.
 func hubOfMemberAgent(deployment *appsv1.Deployment) string {
 	given := map[string]string{}
 	for _, container := range deployment.Spec.Template.Spec.Containers {
@@ -237,7 +243,8 @@ func hubOfMemberAgent(deployment *appsv1.Deployment) string {
 	return fmt.Sprintf(", as MemberCluster %s of the hub at %s", given["MEMBER_CLUSTER_NAME"], given["HUB_SERVER_URL"])
 }
 
-// installedAgent is the hub for which the agent of a Cluster works, as which Cluster, and its credential there. It is empty if there is none that works for any.
+// installedAgent is the hub of a Cluster's agent, the Cluster, and the credential. Without such
+// an agent it is empty.
 type installedAgent struct {
 	server, token string
 	record        types.NamespacedName
@@ -256,12 +263,12 @@ func (c *checked) installedFor(ctx context.Context) (is installedAgent, err erro
 func installed(secret *corev1.Secret) (is installedAgent) {
 	config, err := clientcmd.Load(secret.Data["kubeconfig"])
 	if err != nil {
-		return is // an agent that cannot read it joins anew
+		return is // an agent with an unreadable kubeconfig registers again
 	}
 	for _, of := range config.Clusters {
 		is.server = of.Server
 	}
-	is.token = string(secret.Data["token"]) // Muster's agent keeps it beside the kubeconfig, which Rancher Fleet's has it in
+	is.token = string(secret.Data["token"]) // beside the kubeconfig for Muster's agent, inside for Rancher Fleet's
 	for _, user := range config.AuthInfos {
 		is.token = cmp.Or(user.Token, is.token)
 	}

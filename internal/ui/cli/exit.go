@@ -6,17 +6,17 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 )
 
-// What the program muster ends with.
+// The exit codes of muster.
 const (
 	exitFailed = 1
-	// exitPartly says that a part was left out of what was shown, because the user may not list it.
+	// exitPartly reports an incomplete list, because the user may not list the rest.
 	exitPartly = 2
 )
 
-// errPartly is the error of a command that has shown all that the user may list, which is not all that was asked for.
+// errPartly is the error of a list without the kinds the user may not list.
 var errPartly = errors.New("you may not list all that you asked for, so a part is not shown; name the kind, or a workspace with --namespace, to ask for the rest only")
 
-// ExitCode is what a program ends with whose command has returned an error.
+// ExitCode returns the exit code for the error of a command.
 func ExitCode(err error) int {
 	switch {
 	case err == nil:
@@ -27,7 +27,8 @@ func ExitCode(err error) int {
 	return exitFailed
 }
 
-// partly is errPartly if something may not be listed. A kind that an older hub does not serve leaves nothing out.
+// partly returns errPartly if the user may not list a kind. A kind unknown to an older hub does
+// not count.
 func partly(refused []error) error {
 	for _, err := range refused {
 		if apierrors.IsForbidden(err) {

@@ -16,7 +16,7 @@ import (
 	"github.com/muster-fleet/muster/internal/ui/view"
 )
 
-// shownFindings is how many findings about one object are shown as text.
+// shownFindings bounds the findings of one object in text output.
 const shownFindings = 10
 
 // explainer is the command muster explain.
@@ -24,7 +24,7 @@ type explainer struct {
 	genericiooptions.IOStreams
 	*access
 	format string
-	// member is the context of the cluster itself, whose agent is looked at there, too.
+	// member is the context of the member, to check its agent there.
 	member string
 }
 
@@ -38,15 +38,19 @@ and the commands that help. It looks at what belongs to the object, too, such as
 at the agent where it runs if --member-context says where. Without a name it says what
 keeps the members of the fleet from being ready, each cause once. It changes nothing.
 
-It ends with 0 if it could look, whatever it found.`,
-		Example: `  # What is wrong with the fleet?
+The explanation covers related objects too, such as the deployments on a Cluster. With
+--member-context it also covers the agent on the member. Without a name, explain lists
+the problems of all members, grouped by cause. The command changes nothing.
+
+The exit status is 0 whether or not there are problems.`,
+		Example: `  # Explain the problems of the fleet
   muster explain
 
-  # Why is this Cluster not ready? If there is one of the name only, the name will do.
+  # Explain one Cluster; the name alone is enough if it is unique
   muster explain clusters/web
   muster explain web
 
-  # Why was this request to register not granted?
+  # Explain a pending or denied registration request
   muster explain requests clusters/request-x7k2p
 
   # What does this staged update run wait for?
@@ -55,23 +59,23 @@ It ends with 0 if it could look, whatever it found.`,
   # Also why its agent does not run, or what that says.
   muster explain web --member-context edge-1
 
-  # For a script.
+  # Print the findings as JSON
   muster explain web --output json`,
 		Args: cobra.MaximumNArgs(2),
 		ValidArgsFunction: func(command *cobra.Command, args []string, so string) ([]string, cobra.ShellCompDirective) {
 			among := explained()
 			if len(args) == 0 {
-				among = kinds[:1] // of the others there may be many
+				among = kinds[:1] // there may be many of the other kinds
 			}
 			return h.completeNames(lookedFor{"muster explain", among})(command, args, so)
 		},
 		RunE: func(command *cobra.Command, args []string) error { return e.run(command.Context(), args) },
 	}
-	command.Flags().StringVarP(&e.format, "output", "o", "", "json for the findings as a list of objects, else text")
-	command.Flags().StringVar(&e.member, "member-context", "", "the context of the member, to look at its agent there")
+	command.Flags().StringVarP(&e.format, "output", "o", "", "Output format: json for a list of findings; text by default")
+	command.Flags().StringVar(&e.member, "member-context", "", "Context of the member, to check its agent there")
 	complete(command, "output", cobra.FixedCompletions([]string{"json"}, cobra.ShellCompDirectiveNoFileComp))
 	complete(command, "member-context", h.contexts)
-	return command
+	return h.acceptAllNamespaces(command)
 }
 
 func (e *explainer) run(ctx context.Context, args []string) error {
@@ -99,7 +103,7 @@ func (e *explainer) run(ctx context.Context, args []string) error {
 	return e.onMember(ctx)
 }
 
-// onMember prints how the cluster is that is the member, and its agent there.
+// onMember prints the checks of the member's cluster and agent.
 func (e *explainer) onMember(ctx context.Context) error {
 	cluster, err := e.in(e.member, "cluster "+e.member).checked()
 	if err != nil {

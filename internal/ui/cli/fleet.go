@@ -11,10 +11,10 @@ import (
 	"github.com/muster-fleet/muster/internal/ui/view"
 )
 
-// shownMembers is how many members are named for each cause.
+// shownMembers bounds the named members of a cause.
 const shownMembers = 5
 
-// fleet says what keeps members from being ready, each cause once, what most have first.
+// fleet prints the problems of all members, each cause once, the most frequent first.
 func (e *explainer) fleet(ctx context.Context) error {
 	c, server, err := e.client()
 	if err != nil {

@@ -31,7 +31,6 @@ type get struct {
 	format   *genericclioptions.PrintFlags
 	selector string
 	live     bool
-	all      bool
 }
 
 func newGet(streams genericiooptions.IOStreams, h *access) *cobra.Command {
@@ -39,37 +38,40 @@ func newGet(streams genericiooptions.IOStreams, h *access) *cobra.Command {
 	g.format = genericclioptions.NewPrintFlags("").WithTypeSetter(h.scheme)
 	command := &cobra.Command{
 		Use:   "get [" + strings.Join(kindNames(), "|") + "] [NAME...]",
-		Short: "Show members, and what is delivered to them, in a table",
-		Long: `get shows what there is and why what is not well is not. Members are Clusters and MemberClusters, in one table; objects of a workspace are named
-WORKSPACE/NAME, those of all workspaces are shown unless --namespace says of which.
+		Short: "List members, Bundles, placements, tokens and requests",
+		Long: `List members, Bundles, placements, registration tokens and registration requests, with
+the cause of each problem. Members are Clusters and MemberClusters, in one table.
 
-It ends with 2 if it shows a part only, because you may not list the rest: MemberClusters, for example, of which a tenant of one workspace has none.`,
-		Example: `  # All members, however they were registered.
+An object of a workspace has the name WORKSPACE/NAME. The list covers all workspaces
+unless --namespace selects one.
+
+The exit status is 2 if the list is not complete because you may not list the rest.
+For example, a tenant of one workspace may not list MemberClusters.`,
+		Example: `  # List all members
   muster get
 
-  # The Clusters of a workspace with a label, with the versions of their agents.
+  # List the Clusters of a workspace with a label, and the versions of their agents
   muster get clusters --namespace clusters --selector env=prod --output wide
 
-  # The same, kept live.
+  # Watch the Clusters of a workspace
   muster get clusters --namespace clusters --watch
 
-  # Who waits for approval, and the command that gives it.
+  # List registration requests, and the command to approve each
   muster get requests
 
-  # Some members by name, for a script.
+  # Print two members as JSON
   muster get members clusters/web edge-1 --output json`,
 		ValidArgsFunction: g.complete,
 		RunE: func(command *cobra.Command, args []string) error {
 			return g.run(command.Context(), args)
 		},
 	}
-	command.Flags().StringVarP(&g.selector, "selector", "l", "", "show only what has these labels, such as env=prod,region!=eu")
-	command.Flags().BoolVarP(&g.live, "watch", "w", false, "go on to show what changes, until Ctrl-C: on a terminal the table stays as it is now, else a line is added for each change")
-	command.Flags().BoolVarP(&g.all, "all-namespaces", "A", false, "show what is in all workspaces, which it does anyhow; not with --namespace")
+	command.Flags().StringVarP(&g.selector, "selector", "l", "", "List only objects with these labels, such as env=prod,region!=eu")
+	command.Flags().BoolVarP(&g.live, "watch", "w", false, "Watch for changes until Ctrl-C: redraw the table on a terminal, else print a line for each change")
 	g.format.AddFlags(command)
-	command.Flags().Lookup("output").Usage = "one of wide, " + strings.Join(g.format.AllowedFormats(), ", ")
+	command.Flags().Lookup("output").Usage = "Output format: wide, " + strings.Join(g.format.AllowedFormats(), ", ")
 	complete(command, "output", cobra.FixedCompletions(append([]string{formatWide}, g.format.AllowedFormats()...), cobra.ShellCompDirectiveNoFileComp))
-	return command
+	return h.acceptAllNamespaces(command)
 }
 
 func kindNames() []string { return namesOf(kinds) }
@@ -82,9 +84,6 @@ func (g *get) run(ctx context.Context, args []string) error {
 			return fmt.Errorf("%s is nothing that can be shown: say one of %s", args[0], strings.Join(kindNames(), ", "))
 		}
 		args = args[1:]
-	}
-	if g.all && *g.Namespace != "" {
-		return errors.New("--all-namespaces does not go with --namespace, which says of which workspace")
 	}
 	if g.live {
 		if format := *g.format.OutputFormat; format != "" && !g.wide() {
@@ -108,18 +107,18 @@ func (g *get) run(ctx context.Context, args []string) error {
 
 func (g *get) wide() bool { return *g.format.OutputFormat == formatWide }
 
-// found is what is shown.
+// found holds the objects to show.
 type found struct {
 	objects []client.Object
-	// lists are the kinds that the user may list.
+	// lists are the kinds the user may list.
 	lists []client.ObjectList
-	// refused is why others are not shown.
+	// refused has the error of each kind the user may not list.
 	refused []error
-	// one says that the user asked for just one object.
+	// one reports that the user named exactly one object.
 	one bool
 }
 
-// output is how it is shown.
+// output returns the printer for the chosen format.
 func (g *get) output(k kind) (func(found) error, error) {
 	if *g.format.OutputFormat == "" || g.wide() {
 		return func(f found) error {
@@ -146,7 +145,7 @@ func (g *get) print(printer printers.ResourcePrinter, f found) error {
 	if f.one {
 		return printer.PrintObj(f.objects[0], g.Out)
 	}
-	if *g.format.OutputFormat == "name" { // which knows no lists
+	if *g.format.OutputFormat == "name" { // the name printer does not support lists
 		for _, o := range f.objects {
 			if err := printer.PrintObj(o, g.Out); err != nil {
 				return err
@@ -166,7 +165,7 @@ func (g *get) print(printer printers.ResourcePrinter, f found) error {
 	return printer.PrintObj(list, g.Out)
 }
 
-// where says which objects were looked at.
+// where describes the namespace and the selector.
 func (g *get) where() string {
 	var words []string
 	if *g.Namespace != "" {
@@ -178,7 +177,8 @@ func (g *get) where() string {
 	return strings.Join(words, "")
 }
 
-// find reads the objects of a kind, page by page, and keeps those of these names; all if there are none. Of two kinds of objects one may be refused.
+// find reads the objects of a kind in pages, and selects those with the given names, or all. Of
+// two kinds of objects, one may be forbidden.
 func (g *get) find(ctx context.Context, k kind, names []string) (found, error) {
 	options, err := g.options()
 	if err != nil {
@@ -216,7 +216,7 @@ func (g *get) find(ctx context.Context, k kind, names []string) (found, error) {
 	return f, nil
 }
 
-// options say which objects are asked for.
+// options returns the namespace and the selector of the list.
 func (g *get) options() ([]client.ListOption, error) {
 	selector, err := labels.Parse(g.selector)
 	if err != nil {
@@ -225,7 +225,7 @@ func (g *get) options() ([]client.ListOption, error) {
 	return []client.ListOption{client.InNamespace(*g.Namespace), client.MatchingLabelsSelector{Selector: selector}}, nil
 }
 
-// calledBy returns by which of these names an object is meant; "" by none.
+// calledBy returns the argument with the name of an object, or "".
 func calledBy(o client.Object, names []string) string {
 	for _, name := range names {
 		if name == o.GetName() || name == view.NameOf(o) {

@@ -14,7 +14,7 @@ import (
 	"github.com/muster-fleet/muster/internal/naming"
 )
 
-// hubDeployment is that of the chart fleet.
+// hubDeployment is the Deployment of the chart fleet.
 const hubDeployment = "fleet-controller"
 
 // initializer is the command muster init.
@@ -25,7 +25,7 @@ type initializer struct {
 	hubURL        string
 	dryRun, print bool
 	timeout       time.Duration
-	// takesOver says that what the charts make may be there already, as the objects of another hub, replaces that so may its releases.
+	// takesOver allows objects of another hub, and replaces allows releases of its charts.
 	takesOver, replaces bool
 }
 
@@ -33,15 +33,25 @@ func newInit(streams genericiooptions.IOStreams, h *access) *cobra.Command {
 	i := &initializer{IOStreams: streams, access: h}
 	command := &cobra.Command{
 		Use:   "init",
-		Short: "Install the hub on a cluster, or upgrade it",
-		Long: `init makes the cluster of the context a hub: it installs the charts fleet-crd and fleet, which it brings along, or upgrades them, and waits until the hub runs.
-The releases are Helm's, in namespace ` + naming.SystemNamespace + `. What was set before stays; given again it changes nothing but the version. Members reach the hub at the
-address and with the CA of the kubeconfig unless --hub-url or the values apiServerURL and apiServerCA say otherwise.`,
-		Example: `  muster init --context hub
+		Short: "Install or upgrade the hub on a cluster",
+		Long: `Install the hub on the cluster of the current context, or upgrade it, and wait until the
+hub is running. The command brings the charts fleet-crd and fleet along. They become Helm
+releases in namespace ` + naming.SystemNamespace + `.
+
+Values of an earlier run stay. Running init again changes only the version.
+
+Members reach the hub by the address and the CA in the kubeconfig. To use others, set
+--hub-url, or the values apiServerURL and apiServerCA.`,
+		Example: `  # Install the hub
+  muster init --context hub
+
+  # Install the hub with another address and two replicas
   muster init --context hub --hub-url https://hub.example.com:6443 --set controller.replicas=2
 
-  # What it would do, and what it would make, for GitOps.
+  # Check first, without changes
   muster init --context hub --dry-run
+
+  # Write the manifests for GitOps
   muster init --context hub --print > hub.yaml`,
 		Args: cobra.NoArgs,
 		RunE: func(command *cobra.Command, _ []string) error {
@@ -50,14 +60,14 @@ address and with the CA of the kubeconfig unless --hub-url or the values apiServ
 	}
 	i.addFlags(command, "fleet")
 	flags := command.Flags()
-	flags.StringVar(&i.hubURL, "hub-url", "", "the address of the hub's API server as members reach it")
-	flags.BoolVar(&i.dryRun, "dry-run", false, "only look whether it can be installed, and say what would be done")
-	flags.BoolVar(&i.print, "print", false, "only print the objects of both charts")
-	flags.DurationVar(&i.timeout, "timeout", 5*time.Minute, "how long to wait until the hub runs; 0 for not at all")
+	flags.StringVar(&i.hubURL, "hub-url", "", "Address of the hub's API server for members")
+	flags.BoolVar(&i.dryRun, "dry-run", false, "Check whether the hub can be installed, and print the steps only")
+	flags.BoolVar(&i.print, "print", false, "Print the manifests of both charts only")
+	flags.DurationVar(&i.timeout, "timeout", 5*time.Minute, "Time to wait until the hub is running; 0 to return at once")
 	return command
 }
 
-// hubCharts are those of a hub, in the order in which they are installed.
+// hubCharts returns the charts of a hub in the order of installation.
 func hubCharts() []chartRelease {
 	return []chartRelease{{"fleet-crd", naming.SystemNamespace}, {"fleet", naming.SystemNamespace}}
 }
@@ -91,8 +101,8 @@ func (i *initializer) run(ctx context.Context) error {
 	return p.err
 }
 
-// mayInstall is what keeps the charts from being installed: rights that are missing, definitions that cannot be changed into ours, or a release of
-// somebody else's.
+// mayInstall returns the obstacles to an installation: missing permissions, incompatible CRDs,
+// or a release of another chart.
 func (i *initializer) mayInstall(ctx context.Context, cluster *checked) error {
 	err := require(ctx, append(cluster.reachable(), cluster.may("install the hub",
 		right{"create", "", "namespaces", ""}, right{"create", "", "secrets", naming.SystemNamespace}, right{"create", "apiextensions.k8s.io", "customresourcedefinitions", ""},
@@ -100,13 +110,13 @@ func (i *initializer) mayInstall(ctx context.Context, cluster *checked) error {
 	if err != nil {
 		return err
 	}
-	for _, c := range []check{cluster.definitionsFit(), cluster.rolesFit(), i.releasesFit(), i.objectsFit(cluster)} { // all of them, so that a user hears of all at once
+	for _, c := range []check{cluster.definitionsFit(), cluster.rolesFit(), i.releasesFit(), i.objectsFit(cluster)} { // report all obstacles at once
 		err = errors.Join(err, require(ctx, []check{c}))
 	}
 	return err
 }
 
-// releasesFit checks that the releases of the hub are of this project's charts.
+// releasesFit checks that the hub's releases belong to Muster's charts.
 func (i *initializer) releasesFit() check {
 	return check{"releases", false, func(context.Context) (string, error) {
 		for _, r := range hubCharts() {
@@ -116,14 +126,14 @@ func (i *initializer) releasesFit() check {
 			}
 			helm.replaces = i.replaces
 			if _, _, err := helm.plan(); err != nil {
-				return "", err // the other one is of the same software
+				return "", err // both releases have the same owner
 			}
 		}
 		return "the releases can be installed", nil
 	}}
 }
 
-// install installs one of the charts of the hub, or says what it would do.
+// install installs one chart of the hub. With --dry-run it prints the step only.
 func (i *initializer) install(ctx context.Context, p *progress, cluster *checked, r chartRelease) error {
 	helm, err := i.helm(r)
 	if err != nil {
@@ -150,7 +160,8 @@ func (i *initializer) install(ctx context.Context, p *progress, cluster *checked
 	return p.err
 }
 
-// valuesOf are those that the user gives for a chart. A hub that is new, or that never knew its address, learns it from the kubeconfig.
+// valuesOf returns the user's values for a chart. A hub without an address gets the address in
+// the kubeconfig.
 func (i *initializer) valuesOf(cluster *checked, helm *helmOn) (map[string]any, error) {
 	if helm.chart != "fleet" {
 		return map[string]any{}, nil
@@ -176,7 +187,7 @@ func (i *initializer) valuesOf(cluster *checked, helm *helmOn) (map[string]any, 
 	return set, nil
 }
 
-// checkAddress looks whether members can use an address of the hub.
+// checkAddress checks whether members can use an address of the hub.
 func (i *initializer) checkAddress(address string) error {
 	parsed, err := url.Parse(address)
 	if err != nil || parsed.Scheme != "https" || parsed.Host == "" {

@@ -21,10 +21,10 @@ import (
 	"github.com/muster-fleet/muster/internal/ui/view"
 )
 
-// settlesWithin is how long a member that has joined is given to be ready, too.
+// settlesWithin bounds the wait for a new member to become ready.
 const settlesWithin = 10 * time.Second
 
-// joiner is the command muster join. Its access is that to the cluster that joins.
+// joiner is the command muster join. Its access is to the joining cluster.
 type joiner struct {
 	genericiooptions.IOStreams
 	*access
@@ -35,14 +35,16 @@ type joiner struct {
 	member              bool
 	token, hubURL, caIn string
 	timeout             time.Duration
-	// moves says that a cluster which is a member elsewhere may be taken from there: as the Cluster moved, if that is said. former is what it was a member as.
+	// moves allows taking over a member of another hub or workspace. moved is the expected
+	// Cluster, if given. former is the earlier membership.
 	moves         bool
 	moved, former string
-	// leavesHub reports whether the cluster is a member of another hub, inPlace of the one that was in the place of this one.
+	// leavesHub reports whether the cluster is a member of another hub. inPlace reports whether
+	// it is a member of the hub before a migration in place.
 	leavesHub, inPlace bool
 
 	progress progress
-	// joined is when the member was first seen to have joined.
+	// joined is the time at which the hub first reported the member as joined.
 	joined time.Time
 }
 
@@ -50,19 +52,25 @@ func newJoin(streams genericiooptions.IOStreams, h *access) *cobra.Command {
 	j := &joiner{IOStreams: streams, access: h}
 	command := &cobra.Command{
 		Use:   "join --context CLUSTER --hub-context HUB",
-		Short: "Make a cluster a member of the fleet, to the end",
-		Long: `join registers the cluster of the context with the hub and installs the agent there, which it brings along. It looks first whether that can work, makes what it takes, shows
-what becomes of it, and ends when the hub has heard of the agent; else it says what is wrong. Given again it changes nothing, or does what was not done yet.
+		Short: "Register a cluster as a member and install the agent",
+		Long: `Register the cluster of the current context with the hub, install the agent, and wait for
+its first heartbeat. The command checks both clusters before it changes them, and prints
+each step. If a step fails, it prints the cause. Running join again completes what is
+missing, and changes nothing else.
 
-The cluster becomes a Cluster of a workspace, or with --member a MemberCluster. It acts on both sides with the rights of the kubeconfig's contexts. Where the hub cannot be
-asked, --token and --hub-url stand for it: muster token create prints that line.`,
-		Example: `  muster join --context edge-1 --hub-context hub
+The cluster becomes a Cluster in a workspace, or a MemberCluster with --member. The
+command uses the rights of both kubeconfig contexts. Without access to the hub, use the
+line from "muster token create", with --token and --hub-url.`,
+		Example: `  # Join as a Cluster
+  muster join --context edge-1 --hub-context hub
+
+  # Join as a Cluster with a name and labels
   muster join --context edge-1 --hub-context hub --namespace clusters --name edge-1 --labels env=prod,region=eu
 
-  # As a MemberCluster.
+  # Join as a MemberCluster
   muster join --context edge-1 --hub-context hub --member --name edge-1
 
-  # Without access to the hub, by a token that somebody made there.
+  # Join with a registration token, without access to the hub
   muster join --context edge-1 --token TOKEN --hub-url https://hub.example.com:6443 --hub-ca BASE64`,
 		Args: cobra.NoArgs,
 		RunE: func(command *cobra.Command, _ []string) error {
@@ -71,7 +79,7 @@ asked, --token and --hub-url stand for it: muster token create prints that line.
 	}
 	j.flags(command)
 	flags := command.Flags()
-	flags.BoolVar(&j.member, "member", false, "join as a MemberCluster")
+	flags.BoolVar(&j.member, "member", false, "Join as a MemberCluster")
 	return command
 }
 
@@ -79,24 +87,29 @@ func newMove(streams genericiooptions.IOStreams, h *access) *cobra.Command {
 	j := &joiner{IOStreams: streams, access: h, moves: true}
 	command := &cobra.Command{
 		Use:   "move [NAME] --context CLUSTER --hub-context HUB",
-		Short: "Take a member to another workspace, or to another hub",
-		Long: `move registers the cluster of the context anew, as join does, though it is the Cluster of another workspace or hub. Its agent goes on as that until the new hub has let
-it in, and then leaves there by itself. A NAME is that of the Cluster which it is now, and nothing is moved if it is another one. Delete
-the record that it leaves when you have seen that: muster leave. What was delivered stays on the cluster, and nobody looks after it, unless the record says before that it is
-to be removed (annotation muster/leave-policy=Delete).
+		Short: "Move a member to another workspace or hub",
+		Long: `Register the cluster of the current context again, in another workspace or with another
+hub. The agent keeps working for its present Cluster until the new hub accepts it, and
+then leaves by itself. With a NAME, the command moves only the Cluster of that name.
 
-A cluster with the agent of Rancher Fleet, whose hub is another one, moves by the same line: Muster's chart replaces the chart of that name, what was delivered stays, and the
-credential of the agent is kept on the cluster, so that muster migrate --from rancher-fleet --back goes back. muster migrate does the same, also with --dry-run.`,
-		Example: `  # To another workspace of the same hub.
+The deliveries stay on the cluster, and no hub updates them any more. To remove them,
+annotate the Cluster with muster/leave-policy=Delete before the move. After the move,
+delete the old Cluster with "muster leave".
+
+A cluster of a Rancher Fleet hub moves in the same way: Muster's chart replaces the chart
+of the agent. The old credential stays on the cluster. To go back, use
+"muster migrate --from rancher-fleet --back". To print the steps first, use
+"muster migrate" with --dry-run.`,
+		Example: `  # Move to another workspace of the same hub
   muster move --context edge-1 --hub-context hub --namespace retail
 
-  # Only if the cluster is that one.
+  # Move only if the cluster is the Cluster clusters/edge-1
   muster move clusters/edge-1 --context edge-1 --hub-context hub --namespace retail
 
-  # To another hub, also from a hub of Rancher Fleet.
+  # Move to another hub, also from a Rancher Fleet hub
   muster move --context edge-1 --hub-context new-hub`,
 		Args:              cobra.MaximumNArgs(1),
-		ValidArgsFunction: cobra.NoFileCompletions, // the hub that knows the name may be a third one
+		ValidArgsFunction: cobra.NoFileCompletions, // a third hub may have the name
 		RunE: func(command *cobra.Command, args []string) error {
 			j.moved = strings.Join(args, "")
 			return interruptible(command.Context(), j.run(command.Context()))
@@ -109,14 +122,14 @@ credential of the agent is kept on the cluster, so that muster migrate --from ra
 func (j *joiner) flags(command *cobra.Command) {
 	j.addFlags(command, "of the agent")
 	flags := command.Flags()
-	flags.StringVar(&j.hubContext, "hub-context", "", "the context of the hub")
-	flags.StringVar(&j.name, "name", "", "the name of the Cluster, which may be there already; of the MemberCluster, if not that of the context")
-	flags.StringVar(&j.id, "client-id", "", "the client ID that the Cluster has or gets; the UID of the cluster's namespace kube-system if not said")
-	flags.StringToStringVar(&j.labels, "labels", nil, "labels of the member, such as env=prod,region=eu")
-	flags.StringVar(&j.token, "token", "", "a registration token, where the hub cannot be asked")
-	flags.StringVar(&j.hubURL, "hub-url", "", "the address of the hub's API server as the cluster reaches it, if not the one that the hub knows, or that of its context")
-	flags.StringVar(&j.caIn, "hub-ca", "", "the CA of the hub's API server, as PEM or as its base64, with --hub-url")
-	flags.DurationVar(&j.timeout, "timeout", 5*time.Minute, "how long to wait until it has joined")
+	flags.StringVar(&j.hubContext, "hub-context", "", "Context of the hub")
+	flags.StringVar(&j.name, "name", "", "Name of the Cluster, new or existing, or of the MemberCluster (default: the context)")
+	flags.StringVar(&j.id, "client-id", "", "Client ID of the Cluster (default: the UID of the namespace kube-system)")
+	flags.StringToStringVar(&j.labels, "labels", nil, "Labels of the member, such as env=prod,region=eu")
+	flags.StringVar(&j.token, "token", "", "Registration token, to join without access to the hub")
+	flags.StringVar(&j.hubURL, "hub-url", "", "Address of the hub's API server for the cluster (default: from the hub, else from its context)")
+	flags.StringVar(&j.caIn, "hub-ca", "", "CA of the hub's API server for --hub-url, as PEM or as base64 of PEM")
+	flags.DurationVar(&j.timeout, "timeout", 5*time.Minute, "Time to wait for the first heartbeat")
 	complete(command, "hub-context", j.contexts)
 }
 
@@ -140,10 +153,10 @@ func (j *joiner) validate() error {
 	return nil
 }
 
-// memberName is the name of the MemberCluster.
+// memberName returns the name of the MemberCluster.
 func (j *joiner) memberName() string { return cmp.Or(j.name, j.contextName()) }
 
-// problemOf is why a MemberCluster cannot have a name; nil if it can.
+// problemOf returns an error if the name is not valid for a MemberCluster.
 func problemOf(name string) error {
 	problems := validation.IsDNS1123Label(name)
 	if len(name) > naming.MaxMemberClusterName {
@@ -199,21 +212,23 @@ func (j *joiner) run(ctx context.Context) error {
 	return err
 }
 
-// itself is why a hub is not made a member of itself.
+// itself is the error for a hub as its own member.
 const itself = "the hub is a member of itself already (Cluster fleet-local/local): say another --context"
 
-// tellApart returns the ID of a cluster, and refuses the hub itself, which two contexts of one cluster easily ask for by mistake.
+// tellApart returns the ID of a cluster. It refuses the hub itself: two contexts of one cluster
+// are an easy mistake.
 func (c *checked) tellApart(ctx context.Context, hub *checked) (id string, err error) {
 	if id, err = c.clusterID(ctx); err != nil {
 		return "", err
 	}
-	if of, err := hub.clusterID(ctx); err == nil && of == id { // who may not see that is told by the hub
+	if of, err := hub.clusterID(ctx); err == nil && of == id { // without the permission, the hub reports the problem
 		return "", fmt.Errorf("the contexts %s and %s lead to the same cluster, and "+itself, c.contextName(), hub.contextName())
 	}
 	return id, nil
 }
 
-// settled says whether a member that has joined is ready, or not soon: what is to be on it is brought there now.
+// settled reports whether a member is ready, or not ready soon. The first deliveries take a
+// moment.
 func (j *joiner) settled(state string) bool {
 	if j.joined.IsZero() {
 		j.joined = time.Now()
@@ -221,7 +236,7 @@ func (j *joiner) settled(state string) bool {
 	return state == view.StateReady || time.Since(j.joined) > settlesWithin
 }
 
-// show prints the row of a member, which has joined, and gives it the labels that it has not got by that.
+// show prints the row of a new member, and sets its missing labels.
 func (j *joiner) show(ctx context.Context, hub *checked, o client.Object) error {
 	wanting := map[string]any{}
 	for key, value := range j.labels {
@@ -242,7 +257,7 @@ func (j *joiner) show(ctx context.Context, hub *checked, o client.Object) error 
 	return errors.Join(j.progress.err, t.flush())
 }
 
-// failed explains why a cluster has not joined: what the hub says, and what the agent, or why one of them could not be asked in the end.
+// failed returns the cause of a failed join, from the hub and from the agent.
 func (j *joiner) failed(ctx context.Context, unseen error, cluster *checked, agent types.NamespacedName, said ...client.Object) error {
 	if errors.Is(ctx.Err(), context.Canceled) {
 		return ctx.Err()

@@ -23,15 +23,16 @@ import (
 	"github.com/muster-fleet/muster/internal/ui/view"
 )
 
-// joinTokenLife is how long a token that join makes can be used, should the command be killed before it deletes the token.
+// joinTokenLife limits the token of a join. The limit matters if the command ends before it
+// deletes the token.
 const joinTokenLife = time.Hour
 
-// agentRelease is that of the chart fleet-agent, and clusterAgent its Deployment.
+// agentRelease is the release of the chart fleet-agent, and clusterAgent its Deployment.
 var agentRelease = chartRelease{"fleet-agent", naming.SystemNamespace}
 
 var clusterAgent = types.NamespacedName{Namespace: naming.SystemNamespace, Name: "fleet-agent"}
 
-// joinCluster registers a cluster as a Cluster, with a token for just this one.
+// joinCluster registers a cluster as a Cluster, with a token for this cluster only.
 func (j *joiner) joinCluster(ctx context.Context, cluster, hub *checked) error {
 	workspace := j.workspace()
 	if err := j.ensureNamespace(ctx, hub, workspace); err != nil {
@@ -50,7 +51,7 @@ func (j *joiner) joinCluster(ctx context.Context, cluster, hub *checked) error {
 	if err := hub.Create(ctx, token); err != nil {
 		return fmt.Errorf("making a registration token in workspace %s: %w", workspace, err)
 	}
-	awaited := false // the agent may still come through with the token
+	awaited := false // the agent may still register with the token
 	defer func() {
 		if awaited {
 			return
@@ -88,13 +89,13 @@ func (j *joiner) ensureNamespace(ctx context.Context, c *checked, name string) e
 			j.progress.step("namespace %s is made on %s", name, c.role)
 		}
 	}
-	if apierrors.IsForbidden(err) || apierrors.IsAlreadyExists(err) { // who may only use it may not see it
+	if apierrors.IsForbidden(err) || apierrors.IsAlreadyExists(err) { // the user may lack the permission to read it
 		return nil
 	}
 	return err
 }
 
-// predefined takes the client ID of the Cluster that --name says, if that is there.
+// predefined reads the client ID of an existing Cluster with the name of --name.
 func (j *joiner) predefined(ctx context.Context, hub *checked, workspace string) error {
 	if j.name == "" {
 		return nil
@@ -111,11 +112,12 @@ func (j *joiner) predefined(ctx context.Context, hub *checked, workspace string)
 	case cluster.Spec.ClientID == "":
 		return fmt.Errorf("%s is there and has no spec.clientID, by which a cluster that registers is known: the hub imports it by its kubeconfig, or set spec.clientID", j.title(&cluster))
 	}
-	j.id = cluster.Spec.ClientID // with another --client-id the hub would refuse the token
+	j.id = cluster.Spec.ClientID // the hub rejects a token with another client ID
 	return nil
 }
 
-// agentValues are the values of the chart fleet-agent: those of the token, whose empty ones take the place of what was set before.
+// agentValues returns the values of the chart fleet-agent from the token. Empty values replace
+// earlier ones.
 func (j *joiner) agentValues(secret *corev1.Secret, hub *checked) (map[string]any, error) {
 	values := map[string]any{"clusterNamespace": "", "tokenName": ""}
 	if err := yaml.Unmarshal(secret.Data[bootstrap.ValuesKey], &values); err != nil {
@@ -127,7 +129,8 @@ func (j *joiner) agentValues(secret *corev1.Secret, hub *checked) (map[string]an
 	return j.address(values)
 }
 
-// address puts into values of an agent what the flags say of the hub, of the cluster, and then what the user has set.
+// address sets the address of the hub in an agent's values: from the flags, the cluster, and
+// the user's values, in rising priority.
 func (j *joiner) address(values map[string]any) (map[string]any, error) {
 	if j.hubURL != "" {
 		values["apiServerURL"] = j.hubURL
@@ -143,8 +146,8 @@ func (j *joiner) address(values map[string]any) (map[string]any, error) {
 	return j.over(values)
 }
 
-// mayTake refuses a cluster that is a member elsewhere, unless it is to be moved: of another hub than the one at this address, or of another workspace. The hub
-// is nil where it cannot be asked.
+// mayTake refuses a member of another hub or workspace, except for a move. The hub is nil
+// without access to it.
 func (j *joiner) mayTake(ctx context.Context, cluster, hub *checked, address any) error {
 	is, err := cluster.installedFor(ctx)
 	switch {
@@ -166,7 +169,7 @@ func (j *joiner) mayTake(ctx context.Context, cluster, hub *checked, address any
 		return nil
 	}
 	if err := hub.Get(ctx, is.record, &fleet.Cluster{}); apierrors.IsNotFound(err) && !kube.NotServed(err) {
-		return nil // it has left
+		return nil // the agent has left
 	}
 	return fmt.Errorf("%s is a member already, as Cluster %s: muster move takes it to workspace %s", cluster.role, is.record, j.workspace())
 }
@@ -200,8 +203,8 @@ func (j *joiner) installAgent(ctx context.Context, cluster *checked, r chartRele
 	return j.progress.err
 }
 
-// reinstallAgent installs the agent again if its release no longer has the token: the agent's own deployer, which brings the agent up to date, may have begun
-// in the same moment with the values that were there before.
+// reinstallAgent installs the agent again if its release has lost the token. The deployer of
+// the agent may have upgraded the release at the same time, with the earlier values.
 func (j *joiner) reinstallAgent(ctx context.Context, cluster *checked, values map[string]any) error {
 	helm, err := j.helm(agentRelease)
 	if err != nil {
@@ -218,7 +221,8 @@ func (j *joiner) reinstallAgent(ctx context.Context, cluster *checked, values ma
 	return nil
 }
 
-// followCluster shows what becomes of the request that the agent makes with a token, and then of its Cluster.
+// followCluster prints the progress of the agent's registration request, and then of its
+// Cluster.
 func (j *joiner) followCluster(ctx context.Context, cluster, hub *checked, token *fleet.ClusterRegistrationToken, values map[string]any) error {
 	looked := time.Now()
 	request, record := &fleet.ClusterRegistration{}, &fleet.Cluster{}
@@ -280,8 +284,8 @@ func (j *joiner) followCluster(ctx context.Context, cluster, hub *checked, token
 	return failed
 }
 
-// requestOf reads the request that was made with a token, if there is one. Of several, which an agent that is replaced while it asks makes, the newest counts; the
-// hub deletes those that are superseded.
+// requestOf reads the newest request of a token, if there is one. A restarted agent may create
+// several; the hub deletes the superseded ones.
 func (j *joiner) requestOf(ctx context.Context, hub *checked, token *fleet.ClusterRegistrationToken, into *fleet.ClusterRegistration) error {
 	var requests []fleet.ClusterRegistration
 	err := view.Each(ctx, hub, &fleet.ClusterRegistrationList{}, func(o client.Object) {
@@ -294,11 +298,11 @@ func (j *joiner) requestOf(ctx context.Context, hub *checked, token *fleet.Clust
 	return nil
 }
 
-// reasonSuperseded is that of a request which a newer one of the same cluster has replaced.
+// reasonSuperseded marks a request with a newer one of the same cluster.
 const reasonSuperseded = "Superseded"
 
-// newestRequest is the one that was made last; of several of the same second none that is superseded, and one that was granted before the others. It has no name if
-// there is none.
+// newestRequest returns the newest request. In the same second, a granted request wins, and a
+// superseded one loses. The result has no name if there is no request.
 func newestRequest(requests []fleet.ClusterRegistration) (newest fleet.ClusterRegistration) {
 	for _, r := range requests {
 		if r.Status.Reason == reasonSuperseded && newest.Name != "" {
@@ -311,9 +315,9 @@ func newestRequest(requests []fleet.ClusterRegistration) (newest fleet.ClusterRe
 	return newest
 }
 
-// joinByToken installs the agent with a token that somebody else has made, and waits until it says that it has joined.
+// joinByToken installs the agent with an existing token, and waits until the agent has joined.
 func (j *joiner) joinByToken(ctx context.Context, cluster *checked) error {
-	if user, err := cluster.userOf(ctx, j.token); err == nil && strings.HasPrefix(user, "system:serviceaccount:") { // a cluster that knows the token has made it
+	if user, err := cluster.userOf(ctx, j.token); err == nil && strings.HasPrefix(user, "system:serviceaccount:") { // the token comes from this cluster
 		return fmt.Errorf("the token is that of a hub on %s, and "+itself, cluster.role)
 	}
 	if err := j.mayTake(ctx, cluster, nil, j.hubURL); err != nil {

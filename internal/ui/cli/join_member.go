@@ -26,22 +26,24 @@ import (
 	"github.com/muster-fleet/muster/internal/ui/view"
 )
 
-// memberTokenLife is how long the token lives with which the agent of a MemberCluster begins: it gets a credential of its own for it, which is renewed.
+// memberTokenLife limits the first token of a MemberCluster's agent. The agent exchanges it for
+// a credential of its own and renews the credential.
 const memberTokenLife = 24 * time.Hour
 
-// What join makes on a member has the label that Kubernetes recommends, so that it can tell it from what others have made.
+// The label recommended by Kubernetes marks the objects from join on a member.
 const (
 	labelMadeBy = "app.kubernetes.io/managed-by"
 	madeByUs    = "muster"
 )
 
 var (
-	// memberAgent is the Deployment of the chart member-agent, and memberToken the Secret that this chart takes the token of the hub from.
+	// memberAgent is the Deployment of the chart member-agent. memberToken is the Secret with
+	// the hub's token for the chart.
 	memberAgent = types.NamespacedName{Namespace: naming.MemberSystemNamespace, Name: "member-agent"}
 	memberToken = types.NamespacedName{Namespace: "default", Name: "hub-kubeconfig-secret"}
 )
 
-// joinMember registers a cluster as a MemberCluster, with an account of its own on the hub.
+// joinMember registers a cluster as a MemberCluster, with its own account on the hub.
 func (j *joiner) joinMember(ctx context.Context, cluster, hub *checked) error {
 	j.name = j.memberName()
 	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: naming.MemberSystemNamespace, Name: j.name + "-hub-cluster-access"}}
@@ -84,7 +86,8 @@ func (j *joiner) joinMember(ctx context.Context, cluster, hub *checked) error {
 	return j.followMember(ctx, cluster, hub)
 }
 
-// makeMember makes the MemberCluster. An API server that was told of the kind a moment ago, by muster init, is not available for it yet.
+// makeMember creates the MemberCluster. Right after muster init, the API server may not serve
+// the kind yet.
 func (j *joiner) makeMember(ctx context.Context, hub *checked, record *clusterv1beta1.MemberCluster) error {
 	unseen, err := await(ctx, &j.progress, func(ctx context.Context) (bool, error) {
 		err := hub.Create(ctx, record)
@@ -100,8 +103,9 @@ func (j *joiner) makeMember(ctx context.Context, hub *checked, record *clusterv1
 	return nil
 }
 
-// memberValues are the values of the chart member-agent. A member that was revoked before has another member namespace, which the agent has to be told; an empty one takes the
-// place of what was set before.
+// memberValues returns the values of the chart member-agent. A member with an earlier
+// revocation has another member namespace, so the values name it. Empty values replace earlier
+// ones.
 func (j *joiner) memberValues(found *clusterv1beta1.MemberCluster, hub *checked) (map[string]any, error) {
 	config := map[string]any{"hubURL": cmp.Or(j.hubURL, hub.server), "hubCA": cmp.Or(j.caIn, string(hub.config.CAData)), "memberClusterName": j.name, "memberNamespace": ""}
 	if found != nil && membership.Epoch(found) > 0 {
@@ -110,7 +114,8 @@ func (j *joiner) memberValues(found *clusterv1beta1.MemberCluster, hub *checked)
 	return j.over(map[string]any{"config": config, "namespace": naming.MemberSystemNamespace})
 }
 
-// mayTakeMember returns the release of the agent. It refuses a cluster that is a member elsewhere: of another hub than the one at the address in these values, or by another name.
+// mayTakeMember returns the release of the agent. It refuses a member of another hub, or of
+// another name.
 func (j *joiner) mayTakeMember(ctx context.Context, cluster, hub *checked, values map[string]any) (chartRelease, error) {
 	release, err := cluster.memberRelease(ctx)
 	if err != nil {
@@ -120,7 +125,7 @@ func (j *joiner) mayTakeMember(ctx context.Context, cluster, hub *checked, value
 	if err != nil {
 		return release, err
 	}
-	if _, _, err := helm.plan(); err != nil { // of another chart
+	if _, _, err := helm.plan(); err != nil { // a release of another chart
 		return release, err
 	}
 	revisions, err := helm.history()
@@ -138,7 +143,7 @@ func (j *joiner) mayTakeMember(ctx context.Context, cluster, hub *checked, value
 	switch {
 	case err != nil:
 		return release, fmt.Errorf("whether %s has joined another hub cannot be seen: %w", cluster.role, err)
-	case never: // the address may have been mistyped
+	case never: // an earlier run may have had a wrong address
 		return release, nil
 	case server != "" && server != set(values, "hubURL"):
 		return release, fmt.Errorf("%s is a member of the hub at %s, as MemberCluster %s: to have it join another one, muster leave %s there if it has joined, and then helm --kube-context %s -n %s uninstall %s; or if that is this hub, say --hub-url %s",
@@ -152,9 +157,8 @@ func (j *joiner) mayTakeMember(ctx context.Context, cluster, hub *checked, value
 	return release, fmt.Errorf("%s is a member already, as MemberCluster %s: say --name %s, or muster leave %s first", cluster.role, name, name, name)
 }
 
-// neverJoined says whether the agent of a MemberCluster has joined no hub yet: it still has but the
-// token that this command has given it, for which a hub gives it a credential of its own, in the
-// namespace of its release's objects, and it is not ready, as it is from when it has joined.
+// neverJoined reports whether the agent of a MemberCluster has never joined a hub: it still has
+// only the token of this command, without a credential from the hub, and is not ready.
 func (c *checked) neverJoined(ctx context.Context, namespace string) (bool, error) {
 	token, credential := kube.CoreMetadata("Secret"), kube.CoreMetadata("Secret")
 	if err := c.Get(ctx, memberToken, token); err != nil || token.Labels[labelMadeBy] != madeByUs {
@@ -169,7 +173,7 @@ func (c *checked) neverJoined(ctx context.Context, namespace string) (bool, erro
 	return agent.Status.ReadyReplicas == 0, client.IgnoreNotFound(err)
 }
 
-// memberThere is the MemberCluster of that name, which has to have the same identity; nil if there is none.
+// memberThere returns the MemberCluster of the name, or nil. Its identity must be the same.
 func (j *joiner) memberThere(ctx context.Context, hub *checked, record *clusterv1beta1.MemberCluster) (*clusterv1beta1.MemberCluster, error) {
 	found := &clusterv1beta1.MemberCluster{}
 	if err := hub.Get(ctx, client.ObjectKeyFromObject(record), found); apierrors.IsNotFound(err) && !kube.NotServed(err) {
@@ -188,7 +192,8 @@ func (j *joiner) memberThere(ctx context.Context, hub *checked, record *clusterv
 	return found, nil
 }
 
-// ensureAccount makes the account of a member on the hub. One that others have made is only used if a MemberCluster names it: it may have rights that nobody meant to give to a member.
+// ensureAccount creates the account of a member on the hub. It uses an existing account only if
+// a MemberCluster names it: the account may have more rights than a member needs.
 func (j *joiner) ensureAccount(ctx context.Context, hub *checked, account *corev1.ServiceAccount, named bool) error {
 	err := hub.Create(ctx, account)
 	if apierrors.IsAlreadyExists(err) {
@@ -203,7 +208,8 @@ func (j *joiner) ensureAccount(ctx context.Context, hub *checked, account *corev
 	return nil
 }
 
-// ensureToken puts the token into the Secret from which the chart takes it. What somebody else has put there is not touched.
+// ensureToken writes the token to the Secret for the chart. It leaves a Secret of another owner
+// alone.
 func (j *joiner) ensureToken(ctx context.Context, cluster *checked, token string) error {
 	secret := &corev1.Secret{
 		ObjectMeta: metav1.ObjectMeta{Namespace: memberToken.Namespace, Name: memberToken.Name, Labels: map[string]string{labelMadeBy: madeByUs}},
@@ -227,7 +233,7 @@ func (j *joiner) ensureToken(ctx context.Context, cluster *checked, token string
 	return nil
 }
 
-// followMember shows what becomes of a MemberCluster.
+// followMember prints the progress of a MemberCluster.
 func (j *joiner) followMember(ctx context.Context, cluster, hub *checked) error {
 	record := &clusterv1beta1.MemberCluster{}
 	unseen, err := await(ctx, &j.progress, func(ctx context.Context) (bool, error) {

@@ -12,14 +12,14 @@ import (
 	"github.com/muster-fleet/muster/internal/ui/view"
 )
 
-// kind is something that can be shown as a table.
+// kind is a table of objects.
 type kind struct {
-	// name is what users say, or one of the others.
+	// name and aliases are the accepted arguments.
 	name    string
 	aliases []string
-	// namespaced are the kinds of objects in the table that are in namespaces, global those that are in none.
+	// namespaced lists the namespaced kinds of the table, global the cluster-scoped ones.
 	namespaced, global []client.ObjectList
-	// columns of the table, and which of them are shown only if asked for.
+	// columns are all columns of the table; wide are those of --output wide only.
 	columns, wide []string
 }
 
@@ -73,7 +73,8 @@ var kinds = []kind{
 	},
 }
 
-// lists are the kinds of objects to look at: in a namespace, only what is in namespaces, if anything is.
+// lists returns the kinds to read. In a namespace, namespaced kinds are enough if there are
+// any.
 func (k kind) lists(namespace string) []client.ObjectList {
 	if namespace != "" && len(k.namespaced) > 0 {
 		return k.namespaced
@@ -81,7 +82,7 @@ func (k kind) lists(namespace string) []client.ObjectList {
 	return append(slices.Clone(k.namespaced), k.global...)
 }
 
-// kindOf returns the kind that a user means.
+// kindOf returns the table for an argument.
 func kindOf(said string) (kind, bool) {
 	said = strings.ToLower(said)
 	i := slices.IndexFunc(kinds, func(k kind) bool { return k.name == said || slices.Contains(k.aliases, said) })

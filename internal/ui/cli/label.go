@@ -16,12 +16,17 @@ import (
 func newLabel(streams genericiooptions.IOStreams, h *access) *cobra.Command {
 	c := &changer{IOStreams: streams, access: h}
 	looked := lookedFor{"muster label", kindsNamed("members")}
-	return &cobra.Command{
+	return h.acceptAllNamespaces(&cobra.Command{
 		Use:   "label [clusters|memberclusters] NAME KEY=VALUE|KEY-...",
-		Short: "Label a member, by which Bundles and placements select it",
-		Long: `label sets labels of a member, over what it has under these keys, or takes them off. Bundles and placements that select by them follow at once.
-A label that a registration token has stamped is set again when the member registers with it.`,
-		Example: `  muster label clusters/web env=prod region=eu
+		Short: "Set or remove labels of a member",
+		Long: `Set labels of a member, or remove labels with KEY-. Bundles and placements with a matching
+selector follow at once.
+
+A registration token can stamp labels. Registration with the token sets them again.`,
+		Example: `  # Set two labels
+  muster label clusters/web env=prod region=eu
+
+  # Remove a label
   muster label edge-1 region-`,
 		Args: cobra.MinimumNArgs(2),
 		ValidArgsFunction: func(command *cobra.Command, args []string, so string) ([]string, cobra.ShellCompDirective) {
@@ -46,10 +51,10 @@ A label that a registration token has stamped is set again when the member regis
 			}
 			return c.line("%s has the labels %s", h.title(o), view.Or(strings.Join(has, ", ")))
 		},
-	}
+	})
 }
 
-// labelled are what names the member, a name or a kind and a name, and what is said of labels after it.
+// labelled splits the arguments into the member, a name or a kind and a name, and its labels.
 func labelled(args []string) (subject, labels []string) {
 	if _, isKind := kindOf(args[0]); isKind && !strings.Contains(args[1], "=") && !strings.HasSuffix(args[1], "-") {
 		return args[:2], args[2:]
@@ -57,7 +62,7 @@ func labelled(args []string) (subject, labels []string) {
 	return args[:1], args[1:]
 }
 
-// labelsOf are labels to set, and those to take off, which are nil.
+// labelsOf returns the labels to set; nil removes one.
 func labelsOf(said []string) (map[string]any, error) {
 	if len(said) == 0 {
 		return nil, errors.New("say KEY=VALUE to set a label, or KEY- to take one off")

@@ -27,15 +27,19 @@ func newLeave(streams genericiooptions.IOStreams, h *access) *cobra.Command {
 	var empty, orphan bool
 	command := c.command(&cobra.Command{
 		Use:   "leave [clusters|memberclusters] NAME",
-		Short: "Have a member leave the fleet, to the end",
-		Long: `leave deletes the record of a member and shows what happens until it is gone. With --delete the agent removes from the cluster what was delivered to it, first;
-with --orphan that stays. Without either the record's own policy counts (annotation muster/leave-policy): else a Cluster keeps what it has,
-and from a MemberCluster all that was placed is removed. If that takes something from the cluster, the command says what, and asks.
-The agent itself stays on the cluster until its chart is uninstalled.`,
-		Example: `  # What is on the cluster stays.
+		Short: "Remove a member from the fleet and wait until it is gone",
+		Long: `Delete a Cluster or MemberCluster and show the progress until it is gone. With --delete
+the agent first removes all deliveries from the cluster; with --orphan they stay.
+
+Without either flag, the annotation muster/leave-policy of the member decides. Without the
+annotation, a Cluster keeps its deliveries, and a MemberCluster loses them. If the cluster
+loses deliveries, the command lists them and waits for your answer.
+
+The agent stays on the cluster until you uninstall its chart.`,
+		Example: `  # Keep the deliveries on the cluster
   muster leave clusters/web --orphan
 
-  # The cluster is emptied first.
+  # Remove the deliveries from the cluster first
   muster leave edge-1 --delete`,
 	}, func(ctx context.Context, hub client.Client, o client.Object) error {
 		policy := ""
@@ -58,13 +62,13 @@ The agent itself stays on the cluster until its chart is uninstalled.`,
 		}
 		return c.follow(ctx, hub, o, "gone", func(_ client.Object, gone bool) (bool, error) { return gone, nil })
 	})
-	command.Flags().BoolVar(&empty, "delete", false, "remove from the cluster what was delivered to it")
-	command.Flags().BoolVar(&orphan, "orphan", false, "leave on the cluster what was delivered to it")
+	command.Flags().BoolVar(&empty, "delete", false, "Remove all deliveries from the cluster")
+	command.Flags().BoolVar(&orphan, "orphan", false, "Keep all deliveries on the cluster")
 	command.MarkFlagsMutuallyExclusive("delete", "orphan")
 	return command
 }
 
-// leavesBy is the policy by which a member leaves: that of its record, else that of its kind.
+// leavesBy returns the leave policy of a member, or the default of its kind.
 func leavesBy(o client.Object) string {
 	if policy, given := o.GetAnnotations()[clusterv1beta1.AnnotationLeavePolicy]; given {
 		return policy
@@ -75,7 +79,8 @@ func leavesBy(o client.Object) string {
 	return string(clusterv1beta1.LeaveOrphan)
 }
 
-// remove deletes the record of a member that is the one that was found, with a policy if one is given.
+// remove deletes the found Cluster or MemberCluster, checked by its UID, with a policy if
+// given.
 func (c *changer) remove(ctx context.Context, hub client.Client, o client.Object, policy string) error {
 	uid := o.GetUID()
 	if policy != "" {
@@ -89,11 +94,11 @@ func (c *changer) remove(ctx context.Context, hub client.Client, o client.Object
 	return c.line("%s is leaving.", c.title(o))
 }
 
-// namedLosses is how many Bundles and placements are named that a member would lose.
+// namedLosses bounds the named Bundles and placements in a question.
 const namedLosses = 10
 
-// askBeforeEmptying says what a member loses that leaves by the policy Delete, and asks. It asks, too,
-// if it cannot be told what the member has.
+// askBeforeEmptying prints the deliveries of a leaving member with policy Delete, and waits for
+// the user's answer. It does so as well if the deliveries cannot be read.
 func (c *changer) askBeforeEmptying(ctx context.Context, hub client.Client, o client.Object) error {
 	lost, err := delivered(ctx, hub, memberNamespaceOf(o))
 	if err == nil && len(lost) == 0 {
@@ -111,7 +116,8 @@ func (c *changer) askBeforeEmptying(ctx context.Context, hub client.Client, o cl
 	return c.ask(ctx, c.title(o), "--delete does what is printed above, and --orphan leaves it on the cluster")
 }
 
-// hasKubeFleetsAgent reports whether the report of a member is certainly KubeFleet's agent's.
+// hasKubeFleetsAgent reports whether the report of a member certainly comes from KubeFleet's
+// agent.
 func hasKubeFleetsAgent(ctx context.Context, hub client.Client, o client.Object) bool {
 	mc, ok := o.(*clusterv1beta1.MemberCluster)
 	if !ok {
@@ -122,7 +128,7 @@ func hasKubeFleetsAgent(ctx context.Context, hub client.Client, o client.Object)
 	return err == nil && report.Status.AgentVersion == "" && len(report.Status.AgentStatus) > 0
 }
 
-// memberNamespaceOf is where that lies which is delivered to a member; "" if there is none yet.
+// memberNamespaceOf returns the namespace of a member's deliveries; "" before it exists.
 func memberNamespaceOf(o client.Object) string {
 	switch o := o.(type) {
 	case *fleet.Cluster:
@@ -133,8 +139,8 @@ func memberNamespaceOf(o client.Object) string {
 	return ""
 }
 
-// delivered names the placements and Bundles whose Works and BundleDeployments are in a member
-// namespace, and what of that could not be read.
+// delivered names the placements and Bundles in a member namespace. The error reports failed
+// lists.
 func delivered(ctx context.Context, hub client.Client, namespace string) ([]string, error) {
 	if namespace == "" {
 		return nil, nil
@@ -144,7 +150,7 @@ func delivered(ctx context.Context, hub client.Client, namespace string) ([]stri
 		list := &metav1.PartialObjectMetadataList{}
 		list.SetGroupVersionKind(kind)
 		err := view.Each(ctx, hub, list, func(o client.Object) {
-			if _, agents := o.GetLabels()[fleet.LabelAgent]; !agents { // the agent stays
+			if _, agents := o.GetLabels()[fleet.LabelAgent]; !agents { // leaving keeps the agent
 				found[name(o)] = true
 			}
 		}, client.InNamespace(namespace))

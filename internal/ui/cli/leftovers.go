@@ -17,14 +17,14 @@ import (
 	"github.com/muster-fleet/muster/internal/naming"
 )
 
-// The sets in which Rancher Fleet applies what leftovers are.
+// These sets are Rancher Fleet's owners of leftovers.
 const (
 	rancherRegistration = "cluster-registration"
 	rancherAgentPrefix  = "fleet-agent"
 	labelRancherSet     = "objectset.rio.cattle.io/hash"
 )
 
-// leftover is an object of Rancher Fleet that nothing needs any more.
+// leftover is an unused object of Rancher Fleet.
 type leftover struct {
 	on     *checked
 	object *metav1.PartialObjectMetadata
@@ -38,14 +38,15 @@ func (l leftover) String() string {
 	return fmt.Sprintf("kubectl --context %s%s delete %s %s", l.on.contextName(), in, strings.ToLower(l.object.Kind), l.object.GetName())
 }
 
-// leftovers lists what Rancher Fleet has left of the agent of a Cluster: on the hub the accounts of its registrations, whose
-// tokens do not expire, and on the member the binding by which its agent may do everything. It removes them when asked to.
+// leftovers lists Rancher Fleet's leftovers of a Cluster's agent: on the hub the accounts of
+// its registrations, with tokens without expiry, and on the member the binding with all rights.
+// With --remove-leftovers it removes them.
 func (m *migrator) leftovers(ctx context.Context, hub *checked, agent *migratedAgent) error {
 	record, is := agent.record.(*fleet.Cluster)
 	if !is || m.back {
 		return nil
 	}
-	if native, err := agent.native(ctx); err != nil || !native { // the agent of Rancher Fleet needs them
+	if native, err := agent.native(ctx); err != nil || !native { // Rancher Fleet's agent needs them
 		return err
 	}
 	found, err := hub.registrationsOf(ctx, record, agent.account)
@@ -59,7 +60,7 @@ func (m *migrator) leftovers(ctx context.Context, hub *checked, agent *migratedA
 	found = append(found, onMember...)
 	if kept, err := agent.cluster.kept(ctx); err != nil {
 		return err
-	} else if kept != nil { // without the account there is no way back
+	} else if kept != nil { // the way back needs the account
 		object := kube.CoreMetadata("Secret")
 		object.ObjectMeta = kept.ObjectMeta
 		found = append(found, leftover{agent.cluster, object})
@@ -83,8 +84,8 @@ func (m *migrator) leftovers(ctx context.Context, hub *checked, agent *migratedA
 	return m.progress.err
 }
 
-// registrationsOf finds what Rancher Fleet's hub applied for the registrations of a Cluster, except for the one whose account
-// the agent uses. All objects of a registration have the same label.
+// registrationsOf finds the objects of a Cluster's registrations on Rancher Fleet's hub, except
+// those of the agent's present account. All objects of a registration have the same label.
 func (c *checked) registrationsOf(ctx context.Context, record *fleet.Cluster, used string) (found []leftover, err error) {
 	accounts, err := c.metadata(ctx, corev1.SchemeGroupVersion.WithKind("ServiceAccount"), client.InNamespace(membership.Namespace(record)))
 	if err != nil {
@@ -98,7 +99,7 @@ func (c *checked) registrationsOf(ctx context.Context, record *fleet.Cluster, us
 		}
 		for _, kind := range []schema.GroupVersionKind{
 			rbacv1.SchemeGroupVersion.WithKind("ClusterRoleBinding"), rbacv1.SchemeGroupVersion.WithKind("RoleBinding"), rbacv1.SchemeGroupVersion.WithKind("Role"),
-			corev1.SchemeGroupVersion.WithKind("Secret"), corev1.SchemeGroupVersion.WithKind("ServiceAccount"), // last, by which the others are found
+			corev1.SchemeGroupVersion.WithKind("Secret"), corev1.SchemeGroupVersion.WithKind("ServiceAccount"), // last: they lead to the others
 		} {
 			objects, err := c.metadata(ctx, kind, client.MatchingLabels{labelRancherSet: account.Labels[labelRancherSet]})
 			if err != nil {
@@ -114,8 +115,9 @@ func (c *checked) registrationsOf(ctx context.Context, record *fleet.Cluster, us
 	return found, nil
 }
 
-// agentRightsOfRancher finds the ClusterRole of Rancher Fleet's agent on a member and its binding. Its hub applies both, and
-// neither is part of the chart, so that they outlive the agent. The account in the binding has the name of Muster's.
+// agentRightsOfRancher finds the ClusterRole and the binding of Rancher Fleet's agent on a
+// member. The hub applies both outside the chart, so they outlive the agent. The account in the
+// binding has the name of Muster's account.
 func (c *checked) agentRightsOfRancher(ctx context.Context) (found []leftover, err error) {
 	role := naming.SystemNamespace + "-fleet-agent-role"
 	for _, o := range []struct{ kind, name string }{{"ClusterRoleBinding", role + "-binding"}, {"ClusterRole", role}} {

@@ -14,8 +14,9 @@ import (
 	"github.com/muster-fleet/muster/internal/ui/view"
 )
 
-// eachOfKind calls a function with each object of a kind. It returns the lists that the user may see, and why not the others; an error if that is none. Lists that
-// an older hub does not serve count only if nothing is found.
+// eachOfKind calls a function for each object of a table. It returns the readable lists, and
+// the errors of the others. Without a readable list, it returns an error. Lists unknown to an
+// older hub count only if there are no objects.
 func (h *access) eachOfKind(ctx context.Context, c client.Reader, server string, k kind, do func(client.Object), options ...client.ListOption) (seen []client.ObjectList, refused []error, err error) {
 	var unserved []error
 	found := false
@@ -44,12 +45,13 @@ func (h *access) eachOfKind(ctx context.Context, c client.Reader, server string,
 	return seen, refused, nil
 }
 
-// remedy says what keeps a kind from being listed, and what to do; namespaced are the kinds that can be asked for in one namespace only.
+// remedy adds the cause and the remedy to the error of a list. namespaced are the kinds with a
+// list per namespace.
 func (h *access) remedy(err error, namespaced []client.ObjectList, list client.ObjectList, server string) error {
 	what := h.nameOfKind(list)
 	switch {
 	case kube.NotServed(err):
-		gvk, _ := h.gvkOf(list) // of which the name is known
+		gvk, _ := h.gvkOf(list) // the scheme knows the kind
 		return fmt.Errorf("%s serves no %s (%s): it is no hub, or the chart fleet-crd is not installed there; --context says which cluster is asked", server, what, gvk.GroupVersion())
 	case apierrors.IsForbidden(err) && *h.Namespace == "" && slices.Contains(namespaced, list):
 		return fmt.Errorf("%w; --namespace asks for those of one workspace only", err)
@@ -59,7 +61,7 @@ func (h *access) remedy(err error, namespaced []client.ObjectList, list client.O
 	return fmt.Errorf("listing %s of %s: %w", what, server, err)
 }
 
-// nameOfKind is what the objects of a list are called, such as Clusters.
+// nameOfKind returns the plural of a list's kind, such as Clusters.
 func (h *access) nameOfKind(list client.ObjectList) string {
 	gvk, err := h.gvkOf(list)
 	if err != nil {

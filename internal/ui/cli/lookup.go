@@ -15,13 +15,13 @@ import (
 	"github.com/muster-fleet/muster/internal/ui/view"
 )
 
-// lookedFor says what a name may be of, and for which command.
+// lookedFor holds the command and the kinds of its argument.
 type lookedFor struct {
 	command string
 	among   []kind
 }
 
-// kinds are those that a user may name: of members also just one of their two kinds.
+// kinds returns the accepted kinds. For members, either of its two kinds is accepted too.
 func (l lookedFor) kinds() []kind {
 	names := namesOf(l.among)
 	if slices.Contains(names, "members") {
@@ -30,7 +30,7 @@ func (l lookedFor) kinds() []kind {
 	return kindsNamed(names...)
 }
 
-// named is the kind that a user names. An object of any other kind is not what the command is for.
+// named returns the kind for an argument. Other kinds are an error.
 func (l lookedFor) named(said string) (kind, error) {
 	k, known := kindOf(said)
 	names := namesOf(l.kinds())
@@ -43,7 +43,7 @@ func (l lookedFor) named(said string) (kind, error) {
 	return k, nil
 }
 
-// subject is the one object that the arguments of a command name, a name or a kind and a name.
+// subject returns the object for the arguments: a name, or a kind and a name.
 func (h *access) subject(ctx context.Context, looked lookedFor, args []string) (client.Object, client.Client, error) {
 	if len(args) == 2 {
 		k, err := looked.named(args[0])
@@ -60,12 +60,12 @@ func (h *access) subject(ctx context.Context, looked lookedFor, args []string) (
 	return o, c, err
 }
 
-// completeNames completes the name of what a command is for.
+// completeNames completes names of the command's kinds.
 func (h *access) completeNames(looked lookedFor) cobra.CompletionFunc {
 	return h.completeThose(looked, func(client.Object) bool { return true })
 }
 
-// completeThose completes the names of those objects that a command can do something about.
+// completeThose completes the names of the objects the command can act on.
 func (h *access) completeThose(looked lookedFor, these func(client.Object) bool) cobra.CompletionFunc {
 	return func(command *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
 		among := looked.among
@@ -91,7 +91,8 @@ func (h *access) completeThose(looked lookedFor, these func(client.Object) bool)
 	}
 }
 
-// lookUp finds the one object of a name. What the user may not list, and what the hub does not serve, is no hindrance if the object is found elsewhere.
+// lookUp finds the object of a name. Forbidden and unserved kinds are errors only if no other
+// kind has the object.
 func (h *access) lookUp(ctx context.Context, c client.Client, server string, looked lookedFor, name string) (client.Object, error) {
 	namespace, bare, qualified := strings.Cut(name, "/")
 	if !qualified {
@@ -99,7 +100,7 @@ func (h *access) lookUp(ctx context.Context, c client.Client, server string, loo
 	}
 	var found []client.Object
 	var forbidden, unserved []string
-	var first error // of those that are not served
+	var first error // the first kind not served
 	listed := false
 	for _, k := range looked.among {
 		for _, list := range k.lists(namespace) {
@@ -138,11 +139,11 @@ func (h *access) lookUp(ctx context.Context, c client.Client, server string, loo
 	return nil, h.unknown(ctx, looked, namespace, name, missing)
 }
 
-// unknown is the error of a name that nothing has, with what is missing among the kinds that were looked at.
+// unknown returns the error for a missing object, with the unserved kinds.
 func (h *access) unknown(ctx context.Context, looked lookedFor, namespace, name, missing string) error {
 	var every []string
 	for _, k := range looked.among {
-		if names, err := h.names(ctx, client.InNamespace(namespace), k.lists(namespace)...); err == nil { // else there is no suggestion
+		if names, err := h.names(ctx, client.InNamespace(namespace), k.lists(namespace)...); err == nil { // without names there is no suggestion
 			every = append(every, names...)
 		}
 	}
@@ -152,7 +153,7 @@ func (h *access) unknown(ctx context.Context, looked lookedFor, namespace, name,
 	return fmt.Errorf("there is no %s among the %s%s%s", name, strings.Join(namesOf(looked.among), ", "), missing, suggestion(name, every))
 }
 
-// choices are the commands for each of some objects.
+// choices returns a command for each object.
 func (h *access) choices(command string, objects []client.Object) []string {
 	var commands []string
 	for _, o := range objects {
@@ -161,7 +162,7 @@ func (h *access) choices(command string, objects []client.Object) []string {
 	return commands
 }
 
-// kindOfObject is the most special kind that an object is shown as.
+// kindOfObject returns the most specific table of an object.
 func (h *access) kindOfObject(o client.Object) string {
 	gvk, err := h.gvkOf(o)
 	for _, k := range slices.Backward(kinds) {
@@ -182,7 +183,7 @@ func namesOf(among []kind) []string {
 	return names
 }
 
-// title is how users name an object.
+// title returns the kind and the name of an object.
 func (h *access) title(o client.Object) string {
 	gvk, err := h.gvkOf(o)
 	if err != nil {
@@ -191,7 +192,7 @@ func (h *access) title(o client.Object) string {
 	return gvk.Kind + " " + view.NameOf(o)
 }
 
-// because is why an object is not well, for the end of a sentence.
+// because returns the problem of an object, for the end of a sentence.
 func because(o client.Object) string {
 	if said := view.Because(o); said != view.Nothing {
 		return ": " + said

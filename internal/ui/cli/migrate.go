@@ -23,20 +23,21 @@ import (
 	"github.com/muster-fleet/muster/internal/ui/view"
 )
 
-// What members and hubs can change over from.
+// Systems to migrate from.
 const (
 	fromRancherFleet = "rancher-fleet"
 	fromKubeFleet    = "kubefleet"
 )
 
-// migrator is the command muster migrate. Its access is that to the hub.
+// migrator is the command muster migrate. Its access is to the hub.
 type migrator struct {
 	genericiooptions.IOStreams
 	*access
 	chartValues
 	from                  string
 	back, dryRun, authors bool
-	// removeLeftovers removes what Rancher Fleet has left of an agent, instead of listing it.
+	// removeLeftovers removes Rancher Fleet's leftovers of an agent. Otherwise migrate lists
+	// them.
 	removeLeftovers bool
 	timeout         time.Duration
 	progress        progress
@@ -45,47 +46,23 @@ type migrator struct {
 func newMigrate(streams genericiooptions.IOStreams, h *access) *cobra.Command {
 	m := &migrator{IOStreams: streams, access: h}
 	command := &cobra.Command{
-		Use:   "migrate --from rancher-fleet|kubefleet [MEMBER-CONTEXT...]",
-		Short: "Change members, or a hub, over from Rancher Fleet or KubeFleet, and back",
-		Long: `migrate puts Muster's agent in the place of the one of Rancher Fleet or KubeFleet on the clusters of some contexts, one after the other, and ends at the first that does not
-come about. The member stays the same record with the same labels, and nothing that was delivered is touched. --back puts the agent of before in its place again, by the revision
-of its release. The members' hub, to which the current context or --context leads, has to be Muster's. A member of a hub of Rancher Fleet elsewhere moves to it, into the
-workspace that --namespace names; its credential stays on the cluster, and --back takes it to the hub where it was.
-
-Without a context of a member it is the hub that changes over. From Rancher Fleet: its Deployments are stopped, and Muster's charts replace its own in its releases. From KubeFleet: KubeFleet's hub agent is stopped, not removed, its webhooks are deleted, which would refuse every
-change without it, and the charts of Muster's hub are installed. Members stay joined meanwhile. KubeFleet records no authors of placements, overrides and envelopes,
-with whose rights these act on Muster's hub: you become the author of those that have none, unless you give --authors=false.
-
-Given again it goes on where it was; --dry-run says what there is, and what would be done.`,
-		Example: `  # The hub of KubeFleet, and then its members one by one.
-  muster migrate --from kubefleet --context hub --dry-run
-  muster migrate --from kubefleet --context hub
-  muster migrate --from kubefleet --context hub edge-1 edge-2
-
-  # The hub of Rancher Fleet, in its place.
-  muster migrate --from rancher-fleet --context hub --dry-run
-  muster migrate --from rancher-fleet --context hub
-
-  # A cluster with the agent of Rancher Fleet, whose hub is this one or one of Rancher Fleet elsewhere, and back.
-  muster migrate --from rancher-fleet --context hub edge-1 --dry-run
-  muster migrate --from rancher-fleet --context hub edge-1
-  muster migrate --from rancher-fleet --context hub edge-1 --back
-
-  # What Rancher Fleet has left of its agent is removed, too.
-  muster migrate --from rancher-fleet --context hub edge-1 --remove-leftovers`,
+		Use:               "migrate --from rancher-fleet|kubefleet [MEMBER-CONTEXT...]",
+		Short:             "Switch a hub or members from Rancher Fleet or KubeFleet",
+		Long:              migrateLong,
+		Example:           migrateExample,
 		ValidArgsFunction: h.contexts,
 		RunE: func(command *cobra.Command, args []string) error {
 			return interruptible(command.Context(), m.run(command.Context(), args))
 		},
 	}
-	m.addFlags(command, "that is installed")
+	m.addFlags(command, "to install")
 	flags := command.Flags()
-	flags.StringVar(&m.from, "from", "", "what is changed over from: rancher-fleet or kubefleet")
-	flags.BoolVar(&m.back, "back", false, "put what was there before in its place again")
-	flags.BoolVar(&m.dryRun, "dry-run", false, "only say what there is, and what would be done")
-	flags.BoolVar(&m.authors, "authors", true, "become the author of the placements, overrides and envelopes of KubeFleet's hub, which have none")
-	flags.BoolVar(&m.removeLeftovers, "remove-leftovers", false, "remove the accounts and rights that Rancher Fleet has left of the agents of these members")
-	flags.DurationVar(&m.timeout, "timeout", 5*time.Minute, "how long to wait for each agent, or for the hub")
+	flags.StringVar(&m.from, "from", "", "System to replace: rancher-fleet or kubefleet")
+	flags.BoolVar(&m.back, "back", false, "Restore the earlier agent or hub")
+	flags.BoolVar(&m.dryRun, "dry-run", false, "Print the steps only")
+	flags.BoolVar(&m.authors, "authors", true, "Become the author of KubeFleet's placements, overrides and envelopes")
+	flags.BoolVar(&m.removeLeftovers, "remove-leftovers", false, "Remove the accounts and rights left by Rancher Fleet's agents of these members")
+	flags.DurationVar(&m.timeout, "timeout", 5*time.Minute, "Time to wait for each agent, or for the hub")
 	complete(command, "from", cobra.FixedCompletions([]cobra.Completion{fromRancherFleet, fromKubeFleet}, cobra.ShellCompDirectiveNoFileComp))
 	return command
 }
@@ -143,10 +120,11 @@ func (m *migrator) run(ctx context.Context, members []string) error {
 	return m.progress.err
 }
 
-// leavesForRancher reports whether members may go back to a hub of Rancher Fleet, for which Muster's hub need not run.
+// leavesForRancher reports whether members may go back to a Rancher Fleet hub. Muster's hub
+// need not run for that.
 func (m *migrator) leavesForRancher() bool { return m.back && m.from == fromRancherFleet }
 
-// migrateMember changes the agent of one member.
+// migrateMember replaces the agent of one member.
 func (m *migrator) migrateMember(ctx context.Context, hub *checked, name string) error {
 	cluster, err := m.in(name, "cluster "+name).checked()
 	if err != nil {
@@ -205,7 +183,7 @@ func (m *migrator) migrateMember(ctx context.Context, hub *checked, name string)
 	return m.leftovers(ctx, hub, agent)
 }
 
-// untilItActs waits until the hub takes the agent that is there now for the one of the member.
+// untilItActs waits until the hub recognizes the new agent of the member.
 func (m *migrator) untilItActs(ctx context.Context, hub *checked, agent *migratedAgent) error {
 	unseen, err := await(ctx, &m.progress, func(ctx context.Context) (bool, error) {
 		if err := hub.Get(ctx, client.ObjectKeyFromObject(agent.record), agent.record); err != nil {
@@ -226,15 +204,15 @@ func (m *migrator) untilItActs(ctx context.Context, hub *checked, agent *migrate
 	return err
 }
 
-// migration is a change of a release.
+// migration is a planned change of a release.
 type migration struct {
 	says string
 	do   func(context.Context) error
-	// to is the revision of another chart to which the release goes back; 0 if there is nothing to do.
+	// to is the revision of another chart for the rollback; 0 if there is nothing to do.
 	to int
 }
 
-// plan says what the release of an agent is, and how it is changed to what it should be.
+// plan describes the release of an agent and its planned change.
 func (m *migrator) plan(agent *migratedAgent) (migration, error) {
 	chart, err := agent.helm.load()
 	if err != nil {
@@ -262,8 +240,8 @@ func (m *migrator) plan(agent *migratedAgent) (migration, error) {
 	return migration{}, fmt.Errorf("release %s/%s keeps no revision of another chart: upgrade it to that with helm, as docs/migration.md says", agent.helm.namespace, agent.helm.chart)
 }
 
-// goesOnWith are the values of a release with which Muster's chart goes on. The images of another chart are not among them, and
-// neither are those of Muster's chart where they are the defaults: another chart would take them for its own.
+// goesOnWith returns the values of a release for Muster's chart. It drops the images of another
+// chart, and the default images of Muster's chart: another chart would use them as its own.
 func goesOnWith(release *helm.Release, chart *chartv2.Chart) map[string]any {
 	set := maps.Clone(release.Config)
 	for _, key := range []string{"image", "agentImage"} {
@@ -285,7 +263,8 @@ func goesOnWith(release *helm.Release, chart *chartv2.Chart) map[string]any {
 	return set
 }
 
-// replace installs Muster's chart in the place of another one of its name, with the values that were set for that.
+// replace installs Muster's chart over another chart of the same name, with the values of that
+// release.
 func (m *migrator) replace(ctx context.Context, agent *migratedAgent, given map[string]any) error {
 	if agent.prepare != nil {
 		if err := agent.prepare(ctx); err != nil {
@@ -301,7 +280,7 @@ func (m *migrator) replace(ctx context.Context, agent *migratedAgent, given map[
 	return m.progress.err
 }
 
-// putBack puts the revision of another chart in the place of Muster's.
+// putBack rolls back to a revision of another chart.
 func (m *migrator) putBack(ctx context.Context, agent *migratedAgent, revision int) error {
 	if err := agent.helm.rollBack(ctx, revision); err != nil {
 		return err
@@ -316,7 +295,7 @@ func (m *migrator) putBack(ctx context.Context, agent *migratedAgent, revision i
 	return m.progress.err
 }
 
-// leftOf are the objects that Muster's agent has made beside its release, and that no agent of the others has.
+// leftOf lists the objects of Muster's agent outside its release. Other agents do not use them.
 func (c *checked) leftOf(ctx context.Context, namespace string) (left []string, err error) {
 	for _, o := range []struct{ kind, resource, name string }{
 		{"Secret", "secret", naming.AgentKeySecret}, {"Secret", "secret", naming.MemberAgentCredentialSecret}, {"ConfigMap", "configmap", naming.LearnedHubConfigMap},
@@ -331,7 +310,7 @@ func (c *checked) leftOf(ctx context.Context, namespace string) (left []string, 
 	return left, nil
 }
 
-// whose says whose a chart is that has the name of one of ours.
+// whose names the owner of a chart with the name of one of Muster's charts.
 func whose(release *helm.Release, chart *chartv2.Chart) string {
 	if isOurs(release, chart) {
 		return "Muster's"

@@ -28,10 +28,10 @@ import (
 	"github.com/muster-fleet/muster/internal/naming"
 )
 
-// definitions is the kind of what defines a kind.
+// definitions is the kind of CRDs.
 var definitions = schema.GroupVersionKind{Group: "apiextensions.k8s.io", Version: "v1", Kind: "CustomResourceDefinition"}
 
-// migratedAgent is the agent of a member, of which kind ever.
+// migratedAgent is the agent of a member, of either kind.
 type migratedAgent struct {
 	cluster   *checked
 	helm      *helmOn
@@ -39,19 +39,19 @@ type migratedAgent struct {
 	// imported: there is no release, and revisions holds what the agent becomes.
 	imported   bool
 	deployment types.NamespacedName
-	// record is the member on the hub, which knows the credential that the agent has.
+	// record is the member on the hub, with the credential of the agent.
 	record client.Object
-	// native says whether the hub takes the agent for Muster's.
+	// native reports whether the hub recognizes the agent as Muster's.
 	native func(ctx context.Context) (bool, error)
-	// prepare does what has to be done on the cluster before another chart is installed.
+	// prepare runs on the cluster before the installation of another chart.
 	prepare func(ctx context.Context) error
-	// stays is why the agent of before could not go on, if so.
+	// stays is the reason against the return of the earlier agent, or "".
 	stays string
-	// account is the user that the hub takes the agent for.
+	// account is the agent's user on the hub.
 	account string
 }
 
-// rancherAgent is the agent of a Cluster.
+// rancherAgent finds the agent of a Cluster.
 func (m *migrator) rancherAgent(ctx context.Context, cluster, hub *checked) (*migratedAgent, error) {
 	agent := &migratedAgent{deployment: clusterAgent}
 	if err := agent.find(ctx, cluster, agentRelease); err != nil {
@@ -79,7 +79,7 @@ func (m *migrator) rancherAgent(ctx context.Context, cluster, hub *checked) (*mi
 	}
 	if namespace := membership.Namespace(record); !strings.HasPrefix(user, "system:serviceaccount:"+namespace+":") {
 		err := notItsMember(m.title(record), cluster, is.server)
-		if is.server != hub.server { // it may be a Cluster of the same name on another hub
+		if is.server != hub.server { // a Cluster of another hub may have the same name
 			err = fmt.Errorf("%w; muster move --context %s --hub-context %s takes it here", err, cluster.contextName(), hub.contextName())
 		}
 		return nil, err
@@ -104,7 +104,8 @@ func (m *migrator) rancherAgent(ctx context.Context, cluster, hub *checked) (*mi
 	return agent, nil
 }
 
-// takesForOurs says whether the hub takes the agent of a Cluster for Muster's. The condition AgentUpToDate says so only of agents that the hub may manage.
+// takesForOurs reports whether the hub recognizes a Cluster's agent as Muster's. The condition
+// AgentUpToDate covers only managed agents.
 func (c *checked) takesForOurs(ctx context.Context, record *fleet.Cluster) (bool, error) {
 	account := kube.CoreMetadata("ServiceAccount")
 	key := types.NamespacedName{Namespace: membership.Namespace(record), Name: naming.MemberServiceAccount}
@@ -114,7 +115,7 @@ func (c *checked) takesForOurs(ctx context.Context, record *fleet.Cluster) (bool
 	return membership.KindOf(account) == membership.Native, nil
 }
 
-// kubeFleetAgent is the agent of a MemberCluster.
+// kubeFleetAgent finds the agent of a MemberCluster.
 func (m *migrator) kubeFleetAgent(ctx context.Context, cluster, hub *checked) (*migratedAgent, error) {
 	agent := &migratedAgent{deployment: memberAgent}
 	release, err := cluster.memberRelease(ctx)
@@ -213,7 +214,8 @@ func (c *checked) memberRelease(ctx context.Context) (chartRelease, error) {
 	return chartRelease{}, fmt.Errorf("%s has a release %s in each of the namespaces %s: helm uninstall the one that is not used", c.role, memberAgent.Name, strings.Join(namespaces, ", "))
 }
 
-// keepAppliedWorks has Helm keep the definition of AppliedWorks, which is part of KubeFleet's chart: with it would go all that was placed on the member.
+// keepAppliedWorks makes Helm keep the CRD of AppliedWorks, part of KubeFleet's chart. Without
+// the CRD, the member would lose all placed objects.
 func (c *checked) keepAppliedWorks(ctx context.Context) error {
 	definition := kube.Metadata(definitions)
 	name := "appliedworks." + placement.GroupVersion.Group
@@ -228,7 +230,7 @@ func (c *checked) keepAppliedWorks(ctx context.Context) error {
 	return nil
 }
 
-// userOf asks a hub whose a token is; nobody's if the hub does not accept it.
+// userOf returns the user of a token on a hub; "" if the hub rejects the token.
 func (c *checked) userOf(ctx context.Context, token string) (string, error) {
 	if token == "" {
 		return "", nil
@@ -248,7 +250,7 @@ func (c *checked) userOf(ctx context.Context, token string) (string, error) {
 	return review.Status.UserInfo.Username, nil
 }
 
-// userOf is the user that an identity is.
+// userOf returns the user of an identity.
 func userOf(identity rbacv1.Subject) string {
 	if identity.Kind == rbacv1.ServiceAccountKind {
 		return "system:serviceaccount:" + identity.Namespace + ":" + identity.Name

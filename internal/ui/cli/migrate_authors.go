@@ -17,16 +17,16 @@ import (
 	"github.com/muster-fleet/muster/internal/ui/view"
 )
 
-// maxGroups is how many bytes of groups the admission policy records as they are.
+// maxGroups bounds the bytes of groups in clear text in the admission policy.
 const maxGroups = 16384
 
-// authored are the kinds whose objects do on the hub and on members what their authors may do.
+// authored lists the kinds with the rights of their authors.
 var authored = []string{
 	"ClusterResourcePlacement", "ResourcePlacement", "ClusterResourceOverride", "ResourceOverride", "ClusterResourceEnvelope", "ResourceEnvelope",
 }
 
-// authorsOf makes the user the author of all placements, overrides and envelopes that have none, as KubeFleet records
-// none. The admission policies let a user name only themselves.
+// authorsOf makes the user the author of all placements, overrides and envelopes without one.
+// KubeFleet stores no authors. The admission policies accept only the user's own name.
 func (m *migrator) authorsOf(ctx context.Context, hub *checked) error {
 	if !m.authors {
 		return nil
@@ -73,7 +73,7 @@ func (m *migrator) authorsOf(ctx context.Context, hub *checked) error {
 	return m.progress.err
 }
 
-// linesOf are groups as the admission policy records them, one per line.
+// linesOf formats groups like the admission policy, one per line.
 func linesOf(groups []string) string {
 	var lines []string
 	for _, group := range groups {
@@ -84,7 +84,7 @@ func linesOf(groups []string) string {
 	return strings.Join(lines, "\n")
 }
 
-// user is who the user is to the cluster.
+// user returns the user name on the cluster.
 func (c *checked) user(ctx context.Context) (authenticationv1.UserInfo, error) {
 	clients, err := kubernetes.NewForConfig(c.config)
 	if err != nil {

@@ -24,20 +24,21 @@ import (
 	"github.com/muster-fleet/muster/internal/ui/view"
 )
 
-// replicasBefore is on a Deployment that migrate has stopped, and says what it is scaled to when it goes back.
+// replicasBefore annotates a stopped Deployment with its replicas for the way back.
 const replicasBefore = "muster/replicas-before"
 
-// localCluster is the name of the Cluster that the hub makes of its own cluster.
+// localCluster is the name of the hub's Cluster for itself.
 const localCluster = "local"
 
 var (
 	// kubeFleetHub is the Deployment of KubeFleet's chart hub-agent.
 	kubeFleetHub = types.NamespacedName{Namespace: naming.MemberSystemNamespace, Name: "hub-agent"}
-	// musterHub is that of the chart fleet.
+	// musterHub is the Deployment of the chart fleet.
 	musterHub = types.NamespacedName{Namespace: naming.SystemNamespace, Name: hubDeployment}
 )
 
-// migrateHub changes a hub of KubeFleet over to Muster, or back. Never do both run: both would write the same Works.
+// migrateHub replaces a KubeFleet hub by Muster's, or rolls back. The two never run together:
+// both would write the same Works.
 func (m *migrator) migrateHub(ctx context.Context, hub *checked) error {
 	ctx, cancel := context.WithTimeout(ctx, m.timeout)
 	defer cancel()
@@ -92,7 +93,7 @@ func (m *migrator) migrateHub(ctx context.Context, hub *checked) error {
 	return m.progress.err
 }
 
-// rightsToStop are those that it takes to stop a Deployment and to delete webhooks.
+// rightsToStop lists the permissions to stop a Deployment and to delete webhooks.
 func rightsToStop(deployment types.NamespacedName, webhooks ...client.Object) []right {
 	rights := []right{{"patch", "apps", "deployments", deployment.Namespace}, {"list", "", "pods", deployment.Namespace}}
 	for _, webhook := range webhooks {
@@ -105,7 +106,8 @@ func rightsToStop(deployment types.NamespacedName, webhooks ...client.Object) []
 	return rights
 }
 
-// hubBack starts KubeFleet's hub agent again. Members have to have KubeFleet's agent by then, which Muster's does not heed.
+// hubBack starts KubeFleet's hub agent again. All members must have KubeFleet's agent by then:
+// KubeFleet's hub ignores Muster's agent.
 func (m *migrator) hubBack(ctx context.Context, hub *checked, theirs *appsv1.Deployment) error {
 	var native []string
 	err := view.Each(ctx, hub, &clusterv1beta1.InternalMemberClusterList{}, func(o client.Object) {
@@ -160,7 +162,8 @@ func (m *migrator) hubBack(ctx context.Context, hub *checked, theirs *appsv1.Dep
 	return m.progress.err
 }
 
-// oursToStop is the Deployment of Muster's hub; nil if there is none. The hub of Rancher Fleet, whose Deployment and release have the same names, is not touched.
+// oursToStop returns the Deployment of Muster's hub, or nil. It leaves a Rancher Fleet hub
+// alone, with the same names of Deployment and release.
 func (m *migrator) oursToStop(ctx context.Context, hub *checked) (*appsv1.Deployment, error) {
 	ours := &appsv1.Deployment{}
 	if err := hub.Get(ctx, musterHub, ours); apierrors.IsNotFound(err) {
@@ -168,7 +171,7 @@ func (m *migrator) oursToStop(ctx context.Context, hub *checked) (*appsv1.Deploy
 	} else if err != nil {
 		return nil, err
 	}
-	if ptr.Deref(ours.Spec.Replicas, 1) == 0 { // somebody has stopped it, whose ever it is
+	if ptr.Deref(ours.Spec.Replicas, 1) == 0 { // stopped already
 		return ours, nil
 	}
 	helm, err := m.helm(chartRelease{"fleet", musterHub.Namespace})
@@ -192,7 +195,8 @@ func (m *migrator) oursToStop(ctx context.Context, hub *checked) (*appsv1.Deploy
 	return ours, hub.nobodyIsLeft(ctx)
 }
 
-// nobodyIsLeft refuses to stop a hub that has members which KubeFleet's does not know: Clusters, but for the hub's own.
+// nobodyIsLeft refuses to stop a hub with Clusters, except its own. KubeFleet's hub does not
+// support Clusters.
 func (c *checked) nobodyIsLeft(ctx context.Context) error {
 	var clusters []string
 	err := view.Each(ctx, c, &fleet.ClusterList{}, func(o client.Object) {
@@ -210,7 +214,7 @@ func (c *checked) nobodyIsLeft(ctx context.Context) error {
 	return fmt.Errorf("KubeFleet's hub knows no Clusters, of which %d have joined this one (%s): take these to another hub first by muster move, or let them go by muster leave", len(clusters), some(clusters))
 }
 
-// stop scales a Deployment to 0 and waits until none of its Pods is left.
+// stop scales a Deployment to 0 and waits until its Pods are gone.
 func (m *migrator) stop(ctx context.Context, hub *checked, d *appsv1.Deployment) error {
 	if replicas := ptr.Deref(d.Spec.Replicas, 1); replicas > 0 {
 		if err := patchMetadata(ctx, hub, d, "annotations", map[string]any{replicasBefore: strconv.Itoa(int(replicas))}); err != nil {
@@ -236,7 +240,7 @@ func (m *migrator) stop(ctx context.Context, hub *checked, d *appsv1.Deployment)
 	return m.progress.err
 }
 
-// replicasOf is how many a Deployment had before it was stopped.
+// replicasOf returns the replicas of a Deployment before the stop.
 func replicasOf(d *appsv1.Deployment) string {
 	if before, err := strconv.ParseUint(d.Annotations[replicasBefore], 10, 16); err == nil && before > 0 {
 		return strconv.FormatUint(before, 10)
@@ -252,7 +256,7 @@ func scale(ctx context.Context, hub client.Client, d *appsv1.Deployment, to stri
 	return nil
 }
 
-// kubeFleetWebhooks are the webhook configurations which all lead to services of KubeFleet's hub.
+// kubeFleetWebhooks lists the webhook configurations with services of KubeFleet's hub only.
 func (c *checked) kubeFleetWebhooks(ctx context.Context) (found []client.Object, err error) {
 	validating, mutating := &admissionv1.ValidatingWebhookConfigurationList{}, &admissionv1.MutatingWebhookConfigurationList{}
 	for _, list := range []client.ObjectList{validating, mutating} {
@@ -281,7 +285,8 @@ func (c *checked) kubeFleetWebhooks(ctx context.Context) (found []client.Object,
 	return found, nil
 }
 
-// leadsToKubeFleet says whether a webhook is served by the hub agent, by its service or that one's name.
+// leadsToKubeFleet reports whether KubeFleet's hub agent serves a webhook, by the service or
+// its default name.
 func leadsToKubeFleet(to admissionv1.WebhookClientConfig) bool {
 	const service = "fleetwebhook" // the default of the chart's webhookServiceName
 	if to.Service != nil {
@@ -290,7 +295,7 @@ func leadsToKubeFleet(to admissionv1.WebhookClientConfig) bool {
 	return to.URL != nil && strings.HasPrefix(*to.URL, "https://"+service+"."+kubeFleetHub.Namespace+".")
 }
 
-// some are the first few of some names.
+// some returns the first names of a list.
 func some(names []string) string {
 	const shown = 5
 	if len(names) > shown {

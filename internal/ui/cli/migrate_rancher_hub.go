@@ -19,7 +19,8 @@ import (
 	"github.com/muster-fleet/muster/internal/ui/view"
 )
 
-// migrateRancherHub changes a hub of Rancher Fleet over to Muster in its place, or back. Never do both run.
+// migrateRancherHub replaces a Rancher Fleet hub by Muster's in place, or rolls back. The two
+// never run together.
 func (m *migrator) migrateRancherHub(ctx context.Context, hub *checked) error {
 	ctx, cancel := context.WithTimeout(ctx, m.timeout)
 	defer cancel()
@@ -69,7 +70,7 @@ func (m *migrator) migrateRancherHub(ctx context.Context, hub *checked) error {
 	return m.progress.err
 }
 
-// theirReleases names the releases of the hub that are of Rancher Fleet's charts.
+// theirReleases names the hub's releases of Rancher Fleet's charts.
 func (m *migrator) theirReleases() (names []string, err error) {
 	for _, r := range hubCharts() {
 		helm, err := m.helm(r)
@@ -87,7 +88,7 @@ func (m *migrator) theirReleases() (names []string, err error) {
 	return names, nil
 }
 
-// deploymentsOf are the Deployments of a release, by the marks of Helm.
+// deploymentsOf lists the Deployments of a release by Helm's labels and annotations.
 func (c *checked) deploymentsOf(ctx context.Context, of chartRelease) ([]*appsv1.Deployment, error) {
 	var list appsv1.DeploymentList
 	if err := c.List(ctx, &list, client.InNamespace(of.namespace)); err != nil {
@@ -119,7 +120,8 @@ func (m *migrator) stopAll(ctx context.Context, hub *checked, deployments []*app
 	return nil
 }
 
-// keepDefinitions has Helm keep Rancher Fleet's definitions, which its chart removes with all objects of these kinds.
+// keepDefinitions makes Helm keep Rancher Fleet's CRDs. Otherwise its chart removes them with
+// all their objects.
 func (c *checked) keepDefinitions(ctx context.Context) error {
 	found, err := c.metadata(ctx, definitions)
 	if err != nil {
@@ -136,7 +138,7 @@ func (c *checked) keepDefinitions(ctx context.Context) error {
 	return nil
 }
 
-// rancherHubBack puts Rancher Fleet's hub in its place again. Its members have Rancher Fleet's agents by then.
+// rancherHubBack restores Rancher Fleet's hub. Its members have Rancher Fleet's agents by then.
 func (m *migrator) rancherHubBack(ctx context.Context, hub *checked) error {
 	if err := hub.noMembersOfMuster(ctx); err != nil {
 		return err
@@ -184,7 +186,7 @@ func (m *migrator) rancherHubBack(ctx context.Context, hub *checked) error {
 		if err != nil {
 			return err
 		}
-		helm.takesOver = true // the hub was scaled
+		helm.takesOver = true // migrate has scaled the hub
 		if err := helm.rollBack(ctx, revisions[r.chart]); err != nil {
 			return err
 		}
@@ -195,7 +197,8 @@ func (m *migrator) rancherHubBack(ctx context.Context, hub *checked) error {
 	return hub.eachManages(ctx)
 }
 
-// noMembersOfMuster refuses to go back to a hub that does not know Muster's agents.
+// noMembersOfMuster refuses the rollback while members have Muster's agents: Rancher Fleet's
+// hub does not know them.
 func (c *checked) noMembersOfMuster(ctx context.Context) error {
 	var clusters []*fleet.Cluster
 	err := view.Each(ctx, c, &fleet.ClusterList{}, func(o client.Object) {
@@ -228,8 +231,9 @@ func (c *checked) noMembersOfMuster(ctx context.Context) error {
 		len(native), some(native))
 }
 
-// rancherBeats reports whether Rancher Fleet's agent has written a heartbeat since Muster's agent renewed its Lease the last
-// time: it does so again on the way back, with an account of Rancher Fleet's hub.
+// rancherBeats reports whether Rancher Fleet's agent has sent a heartbeat since the last Lease
+// of Muster's agent. On the way back, it sends heartbeats again with an account of Rancher
+// Fleet's hub.
 func (c *checked) rancherBeats(ctx context.Context, cluster *fleet.Cluster) (bool, error) {
 	lease := &coordinationv1.Lease{}
 	name := types.NamespacedName{Namespace: membership.Namespace(cluster), Name: naming.HeartbeatLease}

@@ -18,8 +18,8 @@ import (
 	"github.com/muster-fleet/muster/internal/naming"
 )
 
-// movedBack takes a member back to a hub of Rancher Fleet if there is a copy of its credential. The agent's own Secret changes
-// on the way, so that the copy says whether a member goes back.
+// movedBack moves a member back to a Rancher Fleet hub if there is a copy of its credential.
+// The Secret of the agent changes on the way; the copy marks a member on its way back.
 func (m *migrator) movedBack(ctx context.Context, cluster, hub *checked) (bool, error) {
 	kept, err := cluster.kept(ctx)
 	if err != nil || kept == nil {
@@ -28,8 +28,8 @@ func (m *migrator) movedBack(ctx context.Context, cluster, hub *checked) (bool, 
 	return true, m.moveBack(ctx, cluster, hub, kept)
 }
 
-// moveBack puts Rancher Fleet's agent in its place again, with the credential of its own hub. Each step finds out for
-// itself whether an earlier run has done it. The copy of the credential goes last.
+// moveBack restores Rancher Fleet's agent with the credential of its own hub. Each step checks
+// for the work of an earlier run. The last step deletes the copy of the credential.
 func (m *migrator) moveBack(ctx context.Context, cluster, hub *checked, kept *corev1.Secret) error {
 	agent := &migratedAgent{deployment: clusterAgent}
 	if err := agent.find(ctx, cluster, agentRelease); err != nil {
@@ -77,13 +77,13 @@ func (m *migrator) moveBack(ctx context.Context, cluster, hub *checked, kept *co
 	return m.endMoveBack(ctx, cluster, kept, old)
 }
 
-// endMoveBack deletes the copy when the agent has what the copy is for, and says what is left.
+// endMoveBack deletes the copy once the agent has its content, and prints what remains.
 func (m *migrator) endMoveBack(ctx context.Context, cluster *checked, kept *corev1.Secret, old *rancherCredential) error {
 	now, err := cluster.agentSecret(ctx)
 	if err != nil {
 		return err
 	}
-	if mustRestore(now, kept) { // Muster's agent has renewed its credential before it ended; the other one looks again after a minute
+	if mustRestore(now, kept) { // Muster's agent renewed its credential before its end; the other agent reads again after a minute
 		if err := cluster.restore(ctx, now, kept); err != nil {
 			return err
 		}
@@ -98,8 +98,8 @@ func (m *migrator) endMoveBack(ctx context.Context, cluster *checked, kept *core
 	return m.progress.err
 }
 
-// stillAccepted asks the hub of before whether it accepts the credential with which its agent will begin, in the way that
-// agent asks at its start. A hub that does not answer from here is no refusal.
+// stillAccepted checks whether the earlier hub accepts the agent's next credential, by the
+// first request of that agent. An unreachable hub is no error.
 func (m *migrator) stillAccepted(ctx context.Context, now, kept *corev1.Secret) error {
 	used := now
 	if mustRestore(now, kept) {
@@ -123,17 +123,18 @@ func (m *migrator) stillAccepted(ctx context.Context, now, kept *corev1.Secret) 
 	return m.progress.err
 }
 
-// noteMovedTo writes the name of the Cluster on Muster's hub onto the copy, before the Secret that says it changes.
+// noteMovedTo writes the Cluster on Muster's hub to the copy, before the Secret with that name
+// changes.
 func (c *checked) noteMovedTo(ctx context.Context, hub *checked, now, kept *corev1.Secret) error {
 	if now == nil || !mustRestore(now, kept) || movedTo(kept) != "" {
 		return nil
 	}
 	if old := readRancherCredential(kept); old.server == installed(now).server {
-		return nil // the hub was changed over in its place, and the Cluster is the same
+		return nil // after a migration in place, the Cluster is the same
 	}
 	became := types.NamespacedName{Namespace: string(now.Data["clusterNamespace"]), Name: string(now.Data["clusterName"])}
 	if err := hub.Get(ctx, became, &fleet.Cluster{}); apierrors.IsNotFound(err) {
-		return nil // the hub has let it go
+		return nil // the hub no longer has the Cluster
 	} else if err != nil {
 		return fmt.Errorf("reading Cluster %s: %w", became, err)
 	}
@@ -143,7 +144,7 @@ func (c *checked) noteMovedTo(ctx context.Context, hub *checked, now, kept *core
 	return nil
 }
 
-// movedTo is the Cluster that a member became on Muster's hub; empty if the copy does not say so.
+// movedTo returns the Cluster of the member on Muster's hub; empty if the copy has none.
 func movedTo(kept *corev1.Secret) string {
 	if became := kept.Annotations[annotationMovedTo]; strings.Contains(became, "/") {
 		return became
@@ -151,7 +152,7 @@ func movedTo(kept *corev1.Secret) string {
 	return ""
 }
 
-// restore gives the agent the credential of the copy. Nothing of Muster's stays in the Secret.
+// restore writes the copied credential to the agent's Secret, without Muster's keys.
 func (c *checked) restore(ctx context.Context, now, kept *corev1.Secret) (err error) {
 	switch {
 	case !mustRestore(now, kept):

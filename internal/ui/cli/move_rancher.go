@@ -15,15 +15,17 @@ import (
 	"github.com/muster-fleet/muster/internal/naming"
 )
 
-// elsewhere is the error of a look for a member that belongs to another hub, or to the one that was in the place of this one.
+// elsewhere is the error for a member of another hub, or of the hub before a migration in
+// place.
 type elsewhere struct {
 	error
 	is installedAgent
-	// inPlace is the Cluster that the hub of before registered; nil if the member belongs to a hub elsewhere.
+	// inPlace is the Cluster from the earlier hub; nil for a member of a hub elsewhere.
 	inPlace *fleet.Cluster
 }
 
-// registeredByRancher reports whether the account of a member's agent is one that Rancher Fleet's hub made.
+// registeredByRancher reports whether Rancher Fleet's hub created the account of a member's
+// agent.
 func (c *checked) registeredByRancher(ctx context.Context, record *fleet.Cluster, user string) (bool, error) {
 	namespace := membership.Namespace(record)
 	account := kube.CoreMetadata("ServiceAccount")
@@ -34,7 +36,7 @@ func (c *checked) registeredByRancher(ctx context.Context, record *fleet.Cluster
 	return kube.ObjectSetOf(account).ID == rancherRegistration, nil
 }
 
-// moveHere takes a member of a hub of Rancher Fleet to this hub, as muster move does.
+// moveHere moves a member of a Rancher Fleet hub to this hub, like muster move.
 func (m *migrator) moveHere(ctx context.Context, cluster, hub *checked, id string, from *elsewhere) error {
 	of := m.in(cluster.contextName(), cluster.role)
 	of.Namespace = m.Namespace // the workspace
@@ -94,7 +96,8 @@ func (m *migrator) isBack(ctx context.Context, cluster *checked, from *elsewhere
 	return m.progress.err
 }
 
-// movesHere reports whether the agent is Rancher Fleet's and belongs to another hub, or began to move on an earlier run.
+// movesHere reports whether the agent is Rancher Fleet's and belongs to another hub, or began
+// to move on an earlier run.
 func (c *checked) movesHere(ctx context.Context, server string, is installedAgent) (bool, error) {
 	if is.server == server {
 		return false, nil
@@ -115,7 +118,7 @@ func (c *checked) movesHere(ctx context.Context, server string, is installedAgen
 	return readRancherCredential(now) != nil, err
 }
 
-// isTheirs reports whether the release is of another chart of the name of ours.
+// isTheirs reports whether another chart of the same name owns the release.
 func (h *helmOn) isTheirs() (bool, error) {
 	chart, err := h.load()
 	if err != nil {
@@ -152,13 +155,13 @@ func (j *joiner) beforeMove(ctx context.Context, cluster *checked, helm *helmOn,
 	}
 	if kept {
 		j.progress.step("Secret %s/%s keeps the credential of Rancher Fleet's agent", naming.SystemNamespace, keptCredential)
-		j.former = "" // the copy says what the cluster was
+		j.former = "" // the copy has the earlier membership
 	}
 	helm.replaces = true
 	return j.progress.err
 }
 
-// sayFormer says what becomes of the Cluster that a member was before.
+// sayFormer prints the state of the member's earlier Cluster.
 func (j *joiner) sayFormer(ctx context.Context, cluster *checked) error {
 	if j.former != "" {
 		j.progress.line("%s; it shows soon that the agent has left: muster leave removes it.", j.former)
@@ -176,7 +179,8 @@ func (j *joiner) sayFormer(ctx context.Context, cluster *checked) error {
 	return j.progress.err
 }
 
-// formerOf says what becomes of a Cluster on a hub of Rancher Fleet, how to go back, and what to delete to stay.
+// formerOf describes the Cluster on a Rancher Fleet hub, the way back, and the objects to
+// delete.
 func formerOf(kept *corev1.Secret, context, hubContext string) string {
 	was := readRancherCredential(kept)
 	if was == nil {

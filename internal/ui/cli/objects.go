@@ -17,8 +17,8 @@ import (
 	"github.com/muster-fleet/muster/internal/kube"
 )
 
-// objectsFit checks that no object of a new release exists already. Helm refuses the first that does, after the chart before is
-// installed; the error names all of both charts.
+// objectsFit checks that no object of a new release exists. Helm would fail at the first one,
+// with the other chart already installed. The error names the objects of both charts.
 func (i *initializer) objectsFit(cluster *checked) check {
 	return check{"objects", false, func(ctx context.Context) (string, error) {
 		var taken []string
@@ -37,7 +37,7 @@ func (i *initializer) objectsFit(cluster *checked) check {
 	}}
 }
 
-// takenBefore returns the commands that mark objects as those of a release that is not installed yet.
+// takenBefore returns the commands to adopt existing objects for a new release.
 func (i *initializer) takenBefore(ctx context.Context, cluster *checked, r chartRelease) (commands []string, err error) {
 	helm, err := i.helm(r)
 	if err != nil || i.takesOver {
@@ -62,7 +62,7 @@ func (i *initializer) takenBefore(ctx context.Context, cluster *checked, r chart
 		has := kube.Metadata(o.GroupVersionKind())
 		mapping, err := cluster.RESTMapper().RESTMapping(o.GroupVersionKind().GroupKind(), o.GroupVersionKind().Version)
 		if meta.IsNoMatchError(err) {
-			continue // a kind that the chart before defines
+			continue // the earlier chart defines the kind
 		} else if err != nil {
 			return nil, fmt.Errorf("asking %s for kind %s: %w", cluster.role, o.GetKind(), err)
 		}

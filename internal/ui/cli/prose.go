@@ -16,12 +16,13 @@ import (
 	"github.com/muster-fleet/muster/internal/ui/view"
 )
 
-// prose prints sentences and commands. Members and tenants write some of it, which may not command a terminal.
+// prose prints sentences and commands. Members and tenants write parts of the text, so it
+// escapes terminal sequences.
 type prose struct {
 	out io.Writer
-	// width is that of the terminal; 0 if it is none.
+	// width is the width of the terminal; 0 without a terminal.
 	width int
-	// err is the first that printing had.
+	// err is the first error of printing.
 	err error
 }
 
@@ -33,16 +34,17 @@ func newProse(out io.Writer) prose {
 	return p
 }
 
-// paragraph prints sentences, of which a terminal shows whole words, and what does not fit into the first line further in. A command is printed by line, so that
-// it can be copied as one.
+// paragraph prints text wrapped at word boundaries with a hanging indent. Use line for
+// commands: they stay on one line for copying.
 func (p *prose) paragraph(in int, format string, args ...any) {
 	p.line("%s", hanging(fmt.Sprintf(format, args...), p.width, in))
 }
 
-// narrowest is how many letters a line at least has.
+// narrowest is the minimum width of a line.
 const narrowest = 20
 
-// hanging breaks a text between words into lines of at most width letters, of which all but the first begin further in. It does nothing if width is 0.
+// hanging wraps a text at word boundaries to a width, with a hanging indent. A width of 0 keeps
+// the text.
 func hanging(text string, width, in int) string {
 	if width <= 0 {
 		return text
@@ -73,7 +75,7 @@ func (p *prose) line(format string, args ...any) {
 	}
 }
 
-// progress prints what is so far done, with how long that took.
+// progress prints completed steps with the elapsed time.
 type progress struct {
 	prose
 	begun time.Time
@@ -82,10 +84,10 @@ type progress struct {
 
 func newProgress(out io.Writer) progress { return progress{prose: newProse(out), begun: time.Now()} }
 
-// stepIn is how far in the sentence of a step begins, after its time.
+// stepIn is the indent of a step after its time.
 const stepIn = 7
 
-// step prints what is so now, unless it was so before.
+// step prints the present state, unless it is unchanged.
 func (p *progress) step(format string, args ...any) {
 	if now := fmt.Sprintf(format, args...); now != p.shown {
 		p.paragraph(stepIn, "%5s  %s", time.Since(p.begun).Round(time.Second), now)
@@ -93,17 +95,17 @@ func (p *progress) step(format string, args ...any) {
 	}
 }
 
-// startsWithin is how long it is no cause for concern that a Pod was not scheduled or started yet.
+// startsWithin is the normal time for a Pod to be scheduled and started.
 const startsWithin = 5 * time.Second
 
-// hindrance prints why something that was installed does not run, if it should by now.
+// hindrance prints why an installed workload is not running, unless it is still starting.
 func (p *progress) hindrance(what string, cause *rollout.Cause) {
 	if starting := cause.Reason == rollout.NotStarted || cause.Reason == rollout.Unschedulable; !starting || time.Since(p.begun) > startsWithin {
 		p.step("%s does not run yet: %s", what, cause.Message)
 	}
 }
 
-// finding prints a finding, with its object if that is not what the user asked about.
+// finding prints a finding, with the name of its object if the user asked for another one.
 func (p *prose) finding(f explain.Finding, named bool) {
 	p.line("")
 	var words []string
@@ -126,7 +128,8 @@ func (p *prose) finding(f explain.Finding, named bool) {
 	p.advice(f, "")
 }
 
-// advice prints what a finding means and what to do; with the commands for one member, named if others have the same.
+// advice prints the meaning and the remedy of a finding. The commands are for one member, named
+// if others have the same finding.
 func (p *prose) advice(f explain.Finding, one string) {
 	if f.Means != "" {
 		p.paragraph(2, "  %s", f.Means)

@@ -8,21 +8,22 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// redacted stands for what was left out.
+// redacted replaces a removed value.
 const redacted = "REDACTED"
 
-// secretText is text that lets somebody in, wherever it is found: tokens of accounts, credentials in URLs and headers, private keys.
+// secretText matches secrets in any text: tokens of ServiceAccounts, credentials in URLs and
+// headers, private keys.
 var secretText = regexp.MustCompile(`(?s)eyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]+(?:\.[A-Za-z0-9_-]+)?` +
 	`|-----BEGIN [A-Z ]*PRIVATE KEY-----.*?(?:-----END [A-Z ]*PRIVATE KEY-----|$)` +
 	`|(?i:bearer|basic) +[A-Za-z0-9+/=._~-]{8,}` +
 	`|://[^/\s@"\\]+@`)
 
-// drifted is how a message quotes what was changed of an object on a member.
+// drifted matches the changes of an object in a drift message.
 var drifted = regexp.MustCompile(`(?s) modified \{.*`)
 
-// quoted is how messages quote a value that somebody gave: those of API servers (the field errors of apimachinery, and what a
-// server-side apply says of a wrong type), of strconv, of JSON schemas and of templates. What stands before the value stays. In a
-// line of a log that is JSON, quotes have a backslash before them.
+// quoted matches quoted values in messages: of API servers (field errors of apimachinery, and
+// type errors of server-side apply), strconv, JSON schemas and templates. The text before the
+// value stays. In a JSON log line, quotes are escaped with a backslash.
 var quoted = regexp.MustCompile(`((?:Invalid|Unsupported|Duplicate) value: |Not found: |\bparsing )` +
 	`(?:"(?:[^"\\]|\\.)*"|\\"(?:[^\\]|\\\\\\"|\\\\)*?\\"|[^\s:;,"]*[{\[][^\n]*[}\]]|[^\s:;,]+)` +
 	`|(got )(?:&|\\u0026)[^\s{]*\{[^\n]*\}` +
@@ -30,10 +31,10 @@ var quoted = regexp.MustCompile(`((?:Invalid|Unsupported|Duplicate) value: |Not 
 	`|(execution error at \([^()\n]*\): )[^\n]*` +
 	`|()'[^'\n]*'( (?:does not match pattern|is not valid))`)
 
-// inQuery is a parameter of a URL that lets somebody in.
+// inQuery matches secret parameters of a URL.
 var inQuery = regexp.MustCompile(`(?i)((?:[?&]|\\u0026)[\w.-]*(?:token|secret|password|signature|sig|key|credential)=)[^&\s"'\\]+`)
 
-// scrub leaves out of a text what lets somebody in, what an object has been changed to, and the values that messages quote.
+// scrub removes secrets, changes of drifted objects, and quoted values from a text.
 func scrub(text string) string {
 	text = drifted.ReplaceAllString(text, " modified "+redacted)
 	text = quoted.ReplaceAllString(text, "${1}${2}${3}${4}${5}"+redacted+"${6}")
@@ -46,7 +47,7 @@ func scrub(text string) string {
 	})
 }
 
-// hidden are the fields in which users, or agents, hand over what may be secret: of a kind, or of all.
+// hidden lists the fields with possible secrets of users or agents, by kind or for all kinds.
 var hidden = map[string][][]string{
 	"":                      {{"metadata", "managedFields"}},
 	"ClusterRegistration":   {{"spec", "clientRandom"}, {"status", "answer"}},
@@ -55,9 +56,9 @@ var hidden = map[string][][]string{
 	"InternalMemberCluster": {{"spec", "credential", "sealed"}},
 }
 
-// maybeSecret says whether a field of an object of any kind may hold a secret: the data of Secrets,
-// files and values of Bundles, what a HelmOp says of its chart, what overrides set, what differs on members, and the environment, the
-// arguments and the command of containers.
+// maybeSecret reports whether a field may hold a secret: the data of Secrets, files and values
+// of Bundles, chart options of HelmOps, values of overrides, differences on members, and
+// environment, arguments and command of containers.
 func maybeSecret(kind string, in map[string]any, key string) bool {
 	switch key {
 	case "data", "binaryData":
@@ -69,7 +70,7 @@ func maybeSecret(kind string, in map[string]any, key string) bool {
 		return driver
 	case "helmOpOptions", "helmChartOptions", "reportBackStrategy":
 		return true
-	case "cluster": // how somebody reaches a cluster of a ClusterProfile
+	case "cluster": // access to the cluster of a ClusterProfile
 		return kind == "ClusterProfile"
 	case "values", "valuesFiles", "templateValues":
 		_, selects := in["operator"]
@@ -82,7 +83,7 @@ func maybeSecret(kind string, in map[string]any, key string) bool {
 	return false
 }
 
-// redact leaves out of an object what may be secret.
+// redact removes possible secrets from an object.
 func redact(o *unstructured.Unstructured) {
 	for _, path := range append(hidden[""], hidden[o.GetKind()]...) {
 		unstructured.RemoveNestedField(o.Object, path...)
@@ -113,10 +114,11 @@ func redactIn(value any, kind string) any {
 	return value
 }
 
-// theirAnnotations are the groups of annotations that hubs, agents, Kubernetes and Helm write. In others users write what they like.
+// theirAnnotations matches the annotations of hubs, agents, Kubernetes and Helm. Others hold
+// text of users.
 var theirAnnotations = regexp.MustCompile(`^(?:[a-z0-9.-]+\.)?(?:muster|muster-fleet\.github\.io|cattle\.io|kubernetes-fleet\.io|kubernetes\.io|k8s\.io|helm\.sh)/`)
 
-// ofAnnotations leaves out what users have written, and whole objects.
+// ofAnnotations removes the texts of users, and whole objects.
 func ofAnnotations(all map[string]any) map[string]any {
 	for key, value := range all {
 		switch text, is := value.(string); {
@@ -129,7 +131,7 @@ func ofAnnotations(all map[string]any) map[string]any {
 	return all
 }
 
-// namesOnly keeps of values the keys, so that it can be seen what there is.
+// namesOnly keeps the keys and removes the values.
 func namesOnly(value any) any {
 	below, ok := value.(map[string]any)
 	if !ok {

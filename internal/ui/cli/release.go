@@ -27,29 +27,29 @@ import (
 	"github.com/muster-fleet/muster/internal/version"
 )
 
-// pending is what Helm says when somebody else has begun to change a release, by an error that it does not export.
+// pending is Helm's message for a release in use. Helm does not export the error.
 const pending = "another operation (install/upgrade/rollback) is in progress"
 
-// busyFor is how long an operation of Helm that somebody else has begun is waited for: most take seconds.
+// busyFor bounds the wait for another program's Helm operation. Most take seconds.
 const busyFor = 20 * time.Second
 
-// abandoned is after how long an operation of Helm that has not ended is taken for one whose program was killed: those of this program take seconds.
+// abandoned is the age of an operation with a killed program. Most take seconds.
 const abandoned = 5 * time.Minute
 
-// chartRelease is the release of one of the embedded charts, which has the name of its chart.
+// chartRelease is the release of an embedded chart, with the name of the chart.
 type chartRelease struct{ chart, namespace string }
 
 // helmOn is Helm in a namespace of a cluster.
 type helmOn struct {
 	*action.Configuration
 	chartRelease
-	// replaces says that the release may be of somebody else's chart, takesOver that its objects may be there already, of no release or of another one, or as somebody else has
-	// changed them.
+	// replaces allows a release of another chart. takesOver allows existing objects of no release or
+	// another one, and objects with changes by others.
 	replaces, takesOver bool
 }
 
-// nameFieldManager has Helm apply as the command helm does, so that either can go on with a release of the other, which changes only what
-// is its own.
+// nameFieldManager makes Helm apply with the field manager of the command helm. Then either program
+// can continue with a release of the other, and changes only its own fields.
 var nameFieldManager = sync.OnceFunc(func() { kube.ManagedFieldsManager = "helm" })
 
 func (h *access) helm(r chartRelease) (*helmOn, error) {
@@ -61,7 +61,7 @@ func (h *access) helm(r chartRelease) (*helmOn, error) {
 	return &helmOn{Configuration: configuration, chartRelease: r}, nil
 }
 
-// load reads the chart, as that of the version of this program: its images have that as their tag.
+// load reads the chart with the version of this program, the tag of its images.
 func (h *helmOn) load() (*chartv2.Chart, error) {
 	chart, err := charts.Load(h.chart)
 	if err == nil && version.Known() {
@@ -89,10 +89,10 @@ func (h *helmOn) history() ([]*helm.Release, error) {
 	return revisions, nil
 }
 
-// busyError says that somebody is changing a release at the moment: the agent's deployer, for example, when the hub brings the agent up to date.
+// busyError reports a change by another program, for example by the agent's deployer.
 type busyError struct{ error }
 
-// settle returns the newest revision, nil if there is none, and whether one was ever carried out. An operation whose program was killed is ended.
+// settle ends abandoned operations, and returns the newest revision, and if any was deployed.
 func (h *helmOn) settle() (last *helm.Release, deployed bool, err error) {
 	revisions, err := h.history()
 	if err != nil || len(revisions) == 0 {
@@ -112,17 +112,17 @@ func (h *helmOn) settle() (last *helm.Release, deployed bool, err error) {
 	return last, last.Info.Status != common.StatusUninstalled && slices.ContainsFunc(revisions, carriedOut), nil
 }
 
-// carriedOut says whether a revision has been what a release is.
+// carriedOut reports whether a revision was deployed.
 func carriedOut(r *helm.Release) bool {
 	return r.Info.Status == common.StatusDeployed || r.Info.Status == common.StatusSuperseded
 }
 
-// isOurs says whether a release is of a chart of this project: others have charts of the same names.
+// isOurs reports whether Muster's chart owns a release. Chart names are not unique.
 func isOurs(release *helm.Release, chart *chartv2.Chart) bool {
 	return release.Chart != nil && release.Chart.Metadata != nil && release.Chart.Metadata.Home == chart.Metadata.Home
 }
 
-// older says whether a version is older than another. A commit without a version, 0.0.0 and its hash, is neither older nor newer.
+// older compares two versions. A development version is neither older nor newer.
 func older(version, other string) bool {
 	a, unread := semver.ParseSemantic(version)
 	b, err := semver.ParseSemantic(other)
@@ -130,7 +130,7 @@ func older(version, other string) bool {
 	return unread == nil && err == nil && isReleased(a) && isReleased(b) && a.LessThan(b)
 }
 
-// checkOwn refuses a release of somebody else's chart, and one of a newer version than this program's.
+// checkOwn refuses a release of another chart, and a newer version than this program's.
 func (h *helmOn) checkOwn(last *helm.Release, chart *chartv2.Chart) error {
 	if last == nil {
 		return nil
@@ -153,7 +153,8 @@ func (h *helmOn) checkOwn(last *helm.Release, chart *chartv2.Chart) error {
 		last.Chart.Metadata.Home, last.Chart.Metadata.Version, does)
 }
 
-// values are those with which deploy goes on; none if there is no release of this project's chart, or of one that it replaces.
+// values returns the values for the next deploy. It returns none without a release of Muster's
+// chart, or of a chart to replace.
 func (h *helmOn) values() (map[string]any, error) {
 	revisions, err := h.history()
 	if err != nil || len(revisions) == 0 {
@@ -166,7 +167,7 @@ func (h *helmOn) values() (map[string]any, error) {
 	return nil, err
 }
 
-// basis is the revision with whose values Helm goes on: the one that is deployed, and if none is, the newest.
+// basis returns the revision with the next values: the deployed one, else the newest.
 func basis(revisions []*helm.Release) *helm.Release {
 	for _, r := range slices.Backward(revisions) {
 		if r.Info.Status == common.StatusDeployed {
@@ -176,7 +177,7 @@ func basis(revisions []*helm.Release) *helm.Release {
 	return revisions[len(revisions)-1]
 }
 
-// plan says what deploy would do.
+// plan describes the next deploy.
 func (h *helmOn) plan() (chart *chartv2.Chart, does string, err error) {
 	if chart, err = h.load(); err != nil {
 		return nil, "", err
@@ -189,8 +190,8 @@ func (h *helmOn) plan() (chart *chartv2.Chart, does string, err error) {
 	return chart, fmt.Sprintf("would upgrade revision %d, of %s, to", last.Version, last.Chart.Metadata.Version), h.checkOwn(last, chart)
 }
 
-// deploy installs or upgrades the release and returns it. What was set before stays unless these values say otherwise. It does not wait for what it makes, but
-// for somebody else who is changing the release.
+// deploy installs or upgrades the release and returns it. Earlier values stay unless the new values
+// replace them. It waits for changes by other programs, and does not wait for the workloads.
 func (h *helmOn) deploy(ctx context.Context, given map[string]any) (made *helm.Release, err error) {
 	err = whenFree(ctx, func(ctx context.Context) error {
 		made, err = h.apply(ctx, given)
@@ -199,21 +200,21 @@ func (h *helmOn) deploy(ctx context.Context, given map[string]any) (made *helm.R
 	return made, err
 }
 
-// whenFree changes a release, again and again for a while as long as somebody else is changing it. A change that was made is no failure although time ran out, or the
-// user interrupted it, before it ended: no other one is begun then.
+// whenFree runs a change of a release, with retries while another program is changing it. A
+// completed change is a success even after a timeout or an interrupt; no other change begins then.
 func whenFree(ctx context.Context, change func(context.Context) error) error {
 	err := ctx.Err()
 	if err != nil {
 		return err
 	}
-	_ = wait.PollUntilContextTimeout(ctx, lookEvery, busyFor, true, func(ctx context.Context) (bool, error) { // what it ends with is the last error of the change
+	_ = wait.PollUntilContextTimeout(ctx, lookEvery, busyFor, true, func(ctx context.Context) (bool, error) { // the change returns its own last error
 		err = change(ctx)
 		return !errors.As(err, &busyError{}), nil
 	})
 	return err
 }
 
-// apply is one attempt of deploy. What it has begun it ends although the user interrupts it: a release that is left in the middle hinders whoever comes next.
+// apply is one attempt of deploy. It ignores interrupts: half a change blocks the next one.
 func (h *helmOn) apply(ctx context.Context, given map[string]any) (*helm.Release, error) {
 	chart, err := h.load()
 	if err != nil {
@@ -239,7 +240,7 @@ func (h *helmOn) apply(ctx context.Context, given map[string]any) (*helm.Release
 		upgrade.ResetThenReuseValues = !upgrade.ResetValues
 		made, err = upgrade.RunWithContext(ctx, h.chart, chart, given)
 	} else {
-		if last != nil && isOurs(last, chart) { // Helm installs anew what never came to be, without the values that it had
+		if last != nil && isOurs(last, chart) { // Helm installs a release without a deployed revision anew, without its values
 			given = loader.MergeMaps(last.Config, given)
 		}
 		install := action.NewInstall(h.Configuration)
@@ -249,7 +250,7 @@ func (h *helmOn) apply(ctx context.Context, given map[string]any) (*helm.Release
 	}
 	if err != nil {
 		said := fmt.Errorf("installing the chart %s: %s", h.chart, charts.Sentence(err))
-		if errors.Is(err, driver.ErrReleaseExists) || strings.Contains(err.Error(), pending) { // somebody began in the same moment
+		if errors.Is(err, driver.ErrReleaseExists) || strings.Contains(err.Error(), pending) { // another program began at the same time
 			return nil, busyError{said}
 		}
 		return nil, said
@@ -257,8 +258,8 @@ func (h *helmOn) apply(ctx context.Context, given map[string]any) (*helm.Release
 	return made.(*helm.Release), nil
 }
 
-// cleaned returns the values of an upgrade and true if they hold what the release had, without the image of another chart:
-// this one replaces it, or an attempt to do so failed.
+// cleaned returns the values of an upgrade, and true if they come from the release without the
+// image of another chart: this chart replaces the other, or an earlier attempt failed.
 func (h *helmOn) cleaned(chart *chartv2.Chart, given map[string]any) (map[string]any, bool, error) {
 	revisions, err := h.history()
 	if err != nil {
@@ -270,19 +271,19 @@ func (h *helmOn) cleaned(chart *chartv2.Chart, given map[string]any) (map[string
 	return given, false, nil
 }
 
-// appliedByServer reports whether Helm applies the objects of a release server-side, as it did for this revision.
+// appliedByServer reports whether Helm applied this revision server-side.
 func appliedByServer(r *helm.Release) bool {
 	return r.ApplyMethod == string(helm.ApplyMethodServerSideApply)
 }
 
-// rollBack makes the release what it was with one of its revisions. It waits for somebody else who is changing the release.
+// rollBack rolls the release back to a revision. It waits for changes by other programs.
 func (h *helmOn) rollBack(ctx context.Context, to int) error {
 	return whenFree(ctx, func(context.Context) error {
 		if _, _, err := h.settle(); err != nil {
 			return err
 		}
 		back := action.NewRollback(h.Configuration)
-		if h.takesOver { // Helm cannot patch client-side what the newest revision does not have, and what stays on the cluster
+		if h.takesOver { // client-side, Helm cannot patch objects on the cluster outside the newest revision
 			back.ServerSideApply, back.ForceConflicts = "true", true
 		}
 		back.Version, back.WaitStrategy, back.Timeout = to, kube.HookOnlyStrategy, abandoned
@@ -293,7 +294,8 @@ func (h *helmOn) rollBack(ctx context.Context, to int) error {
 	})
 }
 
-// render returns what the release would be made of, on a cluster as this one is. As with deploy, what was set before stays unless these values say otherwise.
+// render returns the manifest of the release for a cluster of this version. As with deploy, earlier
+// values stay unless the new values replace them.
 func (h *helmOn) render(ctx context.Context, given map[string]any) (string, error) {
 	chart, err := h.load()
 	if err != nil {
@@ -324,20 +326,20 @@ func (h *helmOn) render(ctx context.Context, given map[string]any) (string, erro
 	return made.(*helm.Release).Manifest, nil
 }
 
-// chartValues are the flags with which a user sets values of a chart.
+// chartValues are the flags for the values of a chart.
 type chartValues struct{ values.Options }
 
 func (v *chartValues) addFlags(command *cobra.Command, chart string) {
 	flags := command.Flags()
-	flags.StringArrayVar(&v.Values, "set", nil, "a value of the chart "+chart+", such as KEY=VALUE")
-	flags.StringArrayVar(&v.StringValues, "set-string", nil, "the same for a value that is a string whatever it looks like")
-	flags.StringSliceVarP(&v.ValueFiles, "values", "f", nil, "a file of values for the chart "+chart)
+	flags.StringArrayVar(&v.Values, "set", nil, "Value of the chart "+chart+", as KEY=VALUE")
+	flags.StringArrayVar(&v.StringValues, "set-string", nil, "Value of the chart "+chart+", always a string, as KEY=VALUE")
+	flags.StringSliceVarP(&v.ValueFiles, "values", "f", nil, "File with values of the chart "+chart)
 }
 
-// areGiven says whether the user has set values.
+// areGiven reports whether the user has set values.
 func (v *chartValues) areGiven() bool { return len(v.Values)+len(v.StringValues)+len(v.ValueFiles) > 0 }
 
-// over returns some values with those that the user has set.
+// over merges the user's values over the defaults.
 func (v *chartValues) over(defaults map[string]any) (map[string]any, error) {
 	set, err := v.MergeValues(nil)
 	if err != nil {

@@ -32,9 +32,9 @@ import (
 )
 
 const (
-	// maxLog is how much of the end of each log is taken.
+	// maxLog bounds the bytes from the end of each log.
 	maxLog = 1 << 20
-	// readableByUser is the mode of the file: what is left in it may still be nobody else's business.
+	// readableByUser is the mode of the file: its content is private to the user.
 	readableByUser = 0o600
 )
 
@@ -49,21 +49,27 @@ func newSupport(streams genericiooptions.IOStreams, h *access) *cobra.Command {
 	s := &supporter{IOStreams: streams, access: h}
 	command := &cobra.Command{
 		Use:   "support-bundle",
-		Short: "Gather what helps to find out what is wrong, without secrets",
-		Long: `support-bundle writes an archive of what the cluster of the context, a hub or a member, tells of the fleet: the objects of all of its kinds, what is in the namespaces of
-the hub and the agents, their logs, and what muster explain says. Secrets are left out: of Secrets only the names of their keys stay, of Contents only their metadata. The files of Bundles and Works,
-the environment of containers, and annotations of your own are left out, so are the values that differ on members or that messages quote, and tokens, keys and passwords wherever they are found.
-Look into it before you hand it on: names and labels stay as they are.
+		Short: "Collect diagnostic data without secrets",
+		Long: `Write an archive with the diagnostic data of a hub or a member: the objects of the fleet,
+the namespaces of the hub and the agents, their logs, and the output of muster explain.
 
-What you may not read is listed in errors.txt.`,
+The archive holds no secrets. The command removes:
+
+- the values of Secrets, and everything but the metadata of Contents
+- the files of Bundles and Works, and the environment of containers
+- your own annotations, changed values on members, and values quoted in messages
+- tokens, keys and passwords in any text
+
+Names and labels stay: check the archive before you share it. The file errors.txt in
+the archive lists the objects you may not read.`,
 		Example: `  muster support-bundle --context hub
   muster support-bundle --context edge-1 --file edge-1.tar.gz
   muster support-bundle --file - | tar tz`,
 		Args: cobra.NoArgs,
 		RunE: func(command *cobra.Command, _ []string) error { return s.run(command.Context()) },
 	}
-	command.Flags().StringVar(&s.file, "file", "", "the file to write, - for the output; muster-support-CONTEXT-TIME.tar.gz if not said")
-	return command
+	command.Flags().StringVar(&s.file, "file", "", "File to write, or - for standard output (default muster-support-CONTEXT-TIME.tar.gz)")
+	return h.acceptAllNamespaces(command)
 }
 
 func (s *supporter) run(ctx context.Context) (err error) {
@@ -99,7 +105,7 @@ func (s *supporter) run(ctx context.Context) (err error) {
 	return err
 }
 
-// gatherer writes what is found of a cluster into an archive, without secrets.
+// gatherer writes the data of a cluster to an archive, without secrets.
 type gatherer struct {
 	*checked
 	clients kubernetes.Interface
@@ -116,7 +122,7 @@ func newGatherer(c *checked, out io.Writer) (*gatherer, error) {
 	return &gatherer{checked: c, clients: clients, packed: packed, archive: tar.NewWriter(packed), taken: time.Now()}, err
 }
 
-// theirs are the namespaces in which hubs and agents run.
+// theirs lists the namespaces of hubs and agents.
 func theirs() []string {
 	return []string{naming.SystemNamespace, naming.RegistrationNamespace(naming.SystemNamespace), naming.MemberSystemNamespace}
 }
@@ -156,7 +162,7 @@ func (g *gatherer) all(ctx context.Context) error {
 	return errors.Join(g.archive.Close(), g.packed.Close())
 }
 
-// fleetKinds are those of the groups that a hub or an agent brings.
+// fleetKinds lists the kinds in the API groups of hubs and agents.
 func (g *gatherer) fleetKinds() ([]schema.GroupVersionKind, error) {
 	lists, err := g.clients.Discovery().ServerPreferredResources()
 	if discovery.IsGroupDiscoveryFailedError(err) {
@@ -178,7 +184,7 @@ func (g *gatherer) fleetKinds() ([]schema.GroupVersionKind, error) {
 	return kinds, err
 }
 
-// objects writes those of a kind, each as a file.
+// objects writes the objects of a kind, one file each.
 func (g *gatherer) objects(ctx context.Context, kind schema.GroupVersionKind, options ...client.ListOption) error {
 	var failed error
 	err := view.Each(ctx, g, listOf(kind), func(o client.Object) {
@@ -203,7 +209,7 @@ func (g *gatherer) objects(ctx context.Context, kind schema.GroupVersionKind, op
 	return failed
 }
 
-// listOf is an empty list of a kind. Contents, of which nothing but the metadata is handed on, are read without the rest.
+// listOf returns an empty list of a kind. For Contents it lists only the metadata.
 func listOf(kind schema.GroupVersionKind) client.ObjectList {
 	of := kind.GroupVersion().WithKind(kind.Kind + "List")
 	if kind.Kind == "Content" {
@@ -216,7 +222,7 @@ func listOf(kind schema.GroupVersionKind) client.ObjectList {
 	return list
 }
 
-// logs writes the end of what the Pods of a namespace have logged, also before they were started again.
+// logs writes the end of the logs of a namespace's Pods, including earlier containers.
 func (g *gatherer) logs(ctx context.Context, namespace string) error {
 	pods, err := g.clients.CoreV1().Pods(namespace).List(ctx, metav1.ListOptions{})
 	if err != nil {
@@ -248,7 +254,7 @@ func (g *gatherer) logs(ctx context.Context, namespace string) error {
 	return nil
 }
 
-// explained writes what muster explain says of the fleet, if this is a hub.
+// explained writes the output of muster explain on a hub.
 func (g *gatherer) explained(ctx context.Context) error {
 	var out bytes.Buffer
 	e := &explainer{IOStreams: genericiooptions.IOStreams{Out: &out, ErrOut: &out}, access: g.access}
@@ -259,7 +265,7 @@ func (g *gatherer) explained(ctx context.Context) error {
 	return g.write("explain.txt", []byte(scrub(out.String())))
 }
 
-// note notes what could not be read.
+// note keeps a failed read for errors.txt.
 func (g *gatherer) note(what string, err error) {
 	if err != nil {
 		g.unread = append(g.unread, scrub(what+": "+err.Error()))

@@ -13,13 +13,14 @@ import (
 )
 
 const (
-	// maxCell is how many bytes of a name, or of a sentence at the end of a line, a table shows: more than names have.
+	// maxCell bounds the bytes of a name, or of the sentence at the end of a line. No name is
+	// longer.
 	maxCell = 512
-	// maxBetween is how many those columns show that make all lines as wide.
+	// maxBetween bounds the other columns, since they widen every line.
 	maxBetween = 64
 )
 
-// table prints lines whose columns stand below each other, also those that come after a flush.
+// table prints aligned lines. Columns stay aligned after a flush.
 type table struct {
 	lines interface {
 		io.Writer
@@ -29,14 +30,15 @@ type table struct {
 	all bool
 }
 
-// newTable is a table of a kind, with all of its columns or without those that are wide.
+// newTable returns a table of a kind, with or without the wide columns.
 func newTable(out io.Writer, k kind, all bool) *table {
 	return &table{lines: printers.GetNewTabWriter(out), kind: k, all: all}
 }
 
 func (t *table) printHeader() { t.print(t.columns) }
 
-// print prints a line, of which all columns are given. Members and tenants write some of it, which may not command a terminal.
+// print prints a line from all columns. Members and tenants write parts of the text, so it
+// escapes terminal sequences.
 func (t *table) print(columns []string) {
 	var line []string
 	for i, column := range columns {
@@ -52,7 +54,7 @@ func (t *table) print(columns []string) {
 	_ = printers.WriteEscaped(t.lines, text) // flush returns the error
 }
 
-// cell is a text in one cell of one line, however long it is and whatever else it has.
+// cell formats a text for one cell on one line.
 func cell(text string, most int) string {
 	text = strings.Map(func(r rune) rune {
 		switch {
@@ -66,5 +68,5 @@ func cell(text string, most int) string {
 	return view.Or(kube.Clip(strings.Join(strings.Fields(text), " "), most))
 }
 
-// flush prints what was not printed yet, and returns what went wrong.
+// flush prints the pending lines, and returns the first error.
 func (t *table) flush() error { return t.lines.Flush() }

@@ -8,7 +8,7 @@ import (
 	"golang.org/x/term"
 )
 
-// drawsOn reports whether a table can be drawn again on a terminal, as all can but those of Windows.
+// drawsOn reports whether a terminal supports redrawing. All do outside Windows.
 func drawsOn(terminal *os.File) (restore func(), can bool) {
 	return func() {}, term.IsTerminal(int(terminal.Fd()))
 }

@@ -6,8 +6,8 @@ import (
 	"golang.org/x/sys/windows"
 )
 
-// drawsOn has a console follow the sequences by which a table is drawn again, and reports whether it can: those of Windows
-// follow them only if a program asks for that, and old ones never. restore leaves the console as it was.
+// drawsOn makes a console interpret escape sequences, and reports whether it can. A Windows
+// console does so only on request, and old ones never. restore resets the console.
 func drawsOn(terminal *os.File) (restore func(), can bool) {
 	console, before := windows.Handle(terminal.Fd()), uint32(0)
 	if windows.GetConsoleMode(console, &before) != nil {

@@ -28,13 +28,13 @@ import (
 	"github.com/muster-fleet/muster/internal/ui/view"
 )
 
-// issuedWithin is how long a token may take until its values are there, which takes the hub a moment.
+// issuedWithin bounds the wait for the values of a new token.
 const issuedWithin = 30 * time.Second
 
-// reasonFailed is that of a token for which the hub could not write something, and tries again.
+// reasonFailed marks a token with a failed write. The hub retries.
 const reasonFailed = "Failed"
 
-// What muster token create prints.
+// The output formats of muster token create.
 const (
 	formatCommand = "command"
 	formatHelm    = "helm"
@@ -58,7 +58,7 @@ type issuer struct {
 func newToken(streams genericiooptions.IOStreams, h *access) *cobra.Command {
 	command := &cobra.Command{
 		Use:   "token",
-		Short: "Make tokens by which clusters register",
+		Short: "Create registration tokens",
 		Args:  cobra.NoArgs,
 		RunE:  func(command *cobra.Command, _ []string) error { return command.Help() },
 	}
@@ -70,34 +70,38 @@ func newTokenCreate(streams genericiooptions.IOStreams, h *access) *cobra.Comman
 	i := &issuer{IOStreams: streams, access: h}
 	command := &cobra.Command{
 		Use:   "create NAME",
-		Short: "Make a registration token, and print the line that registers a cluster with it",
-		Long: `create makes a ClusterRegistrationToken in a workspace (--namespace, else ` + defaultWorkspace + `) and prints the line that registers a cluster with it, to be run where the cluster is: of
-muster, or of helm. Whoever has that line can register as the token allows: one cluster within a day, unless you say otherwise. Given again with the same flags it prints the line again.`,
-		Example: `  # For one cluster, within a day.
+		Short: "Create a registration token and print the command to join",
+		Long: `Create a ClusterRegistrationToken in a workspace, and print the command to run on the
+cluster, for muster or for helm. The workspace is --namespace, or ` + defaultWorkspace + ` by default.
+
+A token registers one cluster within a day by default. Keep the command to yourself: anyone
+with the command can register a cluster. Running create again with the same flags
+prints the command again.`,
+		Example: `  # Register one cluster within a day
   muster token create web
 
-  # For any number of clusters, without end.
+  # Register any number of clusters, without expiry
   muster token create web --ttl 0 --max 0
 
-  # Its Cluster is named web and gets a label that no agent can choose; somebody approves it.
+  # Fix the name of the Cluster, stamp a label, and require approval
   muster token create web --cluster web --label stamped.muster/env=prod --approve
 
-  # The values for the chart fleet-agent, for GitOps.
+  # Write the values of the chart fleet-agent, for GitOps
   muster token create web --output values > values.yaml`,
 		Args:              cobra.ExactArgs(1),
 		ValidArgsFunction: cobra.NoFileCompletions,
 		RunE:              func(command *cobra.Command, args []string) error { return i.run(command.Context(), args[0]) },
 	}
 	flags := command.Flags()
-	flags.DurationVar(&i.ttl, "ttl", 24*time.Hour, "how long clusters can register with it; 0 for without end")
-	flags.Int32Var(&i.most, "max", 1, "how many clusters can register with it; 0 for any number")
-	flags.StringToStringVar(&i.labels, "label", nil, "a label that each Cluster gets that registers with it, such as env=prod")
-	flags.BoolVar(&i.manual, "approve", false, "somebody has to approve each request that is made with it")
-	flags.StringVar(&i.cluster, "cluster", "", "the only Cluster that can register with it")
-	flags.StringVar(&i.id, "client-id", "", "the only client ID that can register with it")
-	flags.StringVar(&i.about, "description", "", "what it is for")
-	flags.StringVar(&i.hubURL, "hub-url", "", "the address of the hub's API server as clusters reach it, if the hub does not know it")
-	flags.StringVarP(&i.format, "output", "o", formatCommand, "what to print: the command to run on the cluster, of muster (command) or helm, the values of the chart, or the token alone")
+	flags.DurationVar(&i.ttl, "ttl", 24*time.Hour, "Lifetime of the token; 0 for no expiry")
+	flags.Int32Var(&i.most, "max", 1, "Number of clusters that can register with the token; 0 for any number")
+	flags.StringToStringVar(&i.labels, "label", nil, "Label to stamp on each registered Cluster, such as env=prod")
+	flags.BoolVar(&i.manual, "approve", false, "Require approval of each registration request")
+	flags.StringVar(&i.cluster, "cluster", "", "Name of the only Cluster to accept")
+	flags.StringVar(&i.id, "client-id", "", "The only client ID to accept")
+	flags.StringVar(&i.about, "description", "", "Purpose of the token")
+	flags.StringVar(&i.hubURL, "hub-url", "", "Address of the hub's API server for clusters (default: from the hub)")
+	flags.StringVarP(&i.format, "output", "o", formatCommand, "Output format: command for muster, helm, values for the chart, or token")
 	complete(command, "output", cobra.FixedCompletions([]string{formatCommand, formatHelm, formatValues, formatToken}, cobra.ShellCompDirectiveNoFileComp))
 	return command
 }
@@ -140,7 +144,7 @@ func (i *issuer) run(ctx context.Context, name string) error {
 	return i.print(secret, server)
 }
 
-// ensure makes a token, or finds that it is there as it should be.
+// ensure creates a token, or checks the existing one.
 func (i *issuer) ensure(ctx context.Context, hub client.Client, server string, token *fleet.ClusterRegistrationToken) error {
 	want := token.Spec
 	err := hub.Create(ctx, token)
@@ -166,7 +170,7 @@ func (i *issuer) ensure(ctx context.Context, hub client.Client, server string, t
 // issued waits for the Secret with the values of a token.
 func (h *access) issued(ctx context.Context, hub client.Client, token *fleet.ClusterRegistrationToken) (*corev1.Secret, error) {
 	secret := &corev1.Secret{}
-	var failed error // the hub tries again
+	var failed error // the hub retries
 	err := wait.PollUntilContextTimeout(ctx, lookEvery, issuedWithin, true, func(ctx context.Context) (bool, error) {
 		if err := hub.Get(ctx, client.ObjectKeyFromObject(token), token); err != nil {
 			return false, err
@@ -219,18 +223,19 @@ func (i *issuer) print(secret *corev1.Secret, server string) error {
 	return err
 }
 
-// address is where clusters reach the hub. Without a CA that the hub knows, it is the kubeconfig's.
+// address returns the hub's address for clusters. Without a CA from the hub, the kubeconfig's
+// CA counts.
 func (i *issuer) address(values bootstrap.Bootstrap, server string) (url string, ca []byte) {
 	url, ca = cmp.Or(i.hubURL, values.APIServerURL, server), []byte(values.APIServerCA)
 	if len(ca) == 0 {
-		if config, err := i.ToRESTConfig(); err == nil && rest.LoadTLSFiles(config) == nil { // it was read before
+		if config, err := i.ToRESTConfig(); err == nil && rest.LoadTLSFiles(config) == nil { // read before
 			ca = config.CAData
 		}
 	}
 	return url, ca
 }
 
-// line is what registers a cluster.
+// line returns the command to register a cluster.
 func (i *issuer) line(token, url string, ca []byte) string {
 	encoded := base64.StdEncoding.EncodeToString(ca)
 	if i.format == formatCommand {
@@ -240,5 +245,5 @@ func (i *issuer) line(token, url string, ca []byte) string {
 		"--set token=", token, "--set apiServerURL=", escaped(url), "--set apiServerCA=", encoded, "--set-string clientID=", escaped(i.id))
 }
 
-// escaped is a value as Helm's --set takes it for one.
+// escaped escapes a value for Helm's --set.
 func escaped(value string) string { return strings.NewReplacer(`\`, `\\`, `,`, `\,`).Replace(value) }

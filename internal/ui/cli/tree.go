@@ -21,9 +21,10 @@ func newTree(streams genericiooptions.IOStreams, h *access) *cobra.Command {
 	looked := lookedFor{"muster tree", kindsNamed("members")}
 	command := &cobra.Command{
 		Use:   "tree [clusters|memberclusters] NAME",
-		Short: "Show all that the hub has of a member",
-		Long: `tree shows a member's record and what stands behind it: its namespace on the hub, the identity of its agent, the report and the heartbeat, and what is delivered
-to it, each with its state. What does not exist, and what the user may not see, is said.`,
+		Short: "Show the objects of a member as a tree",
+		Long: `Show a member and its objects on the hub as a tree, each with its state: the member
+namespace, the identity of the agent, the report and the heartbeat, and the deliveries.
+The tree also names missing objects, and those you may not read.`,
 		Example: `  muster tree clusters/web
   muster tree edge-1`,
 		Args: cobra.RangeArgs(1, 2),
@@ -36,13 +37,13 @@ to it, each with its state. What does not exist, and what the user may not see, 
 		},
 	}
 	command.ValidArgsFunction = h.completeNames(looked)
-	return command
+	return h.acceptAllNamespaces(command)
 }
 
-// branches are the lines of a tree: to one that is not the last, past it, to the last, and past that.
+// branches are the lines of a tree: to a child and past it, to the last child and past it.
 type branches struct{ to, past, last, end string }
 
-// print prints a tree, with the lines of terminals that have them.
+// print prints a tree, in line-drawing characters if the terminal supports them.
 func (t *tree) print(root *view.Node) error {
 	lines := branches{"├─ ", "│  ", "└─ ", "   "}
 	if !speaksUTF8(os.Getenv) {
@@ -65,7 +66,8 @@ func (p *prose) below(n *view.Node, before string, lines branches) {
 	}
 }
 
-// speaksUTF8 says whether the terminal shows more than ASCII, as the first of these variables does that is set (POSIX, Environment Variables).
+// speaksUTF8 reports whether the terminal supports more than ASCII, by the first set variable
+// (POSIX, Environment Variables).
 func speaksUTF8(variable func(string) string) bool {
 	for _, name := range []string{"LC_ALL", "LC_CTYPE", "LANG"} {
 		if value := strings.ToUpper(variable(name)); value != "" {

@@ -24,22 +24,24 @@ import (
 )
 
 const (
-	// redrawn is how often a table on a terminal is drawn again: not more often, and not less, because ages grow.
+	// redrawn is the interval of drawing. Ages grow, so the table changes without events.
 	redrawn = time.Second
-	// problemLasts is longer than client-go waits before it tries again, so that a problem that is not told again is over.
+	// problemLasts exceeds client-go's retry delay. Without another error in that time, a
+	// problem is over.
 	problemLasts = time.Minute
 )
 
-// change is what happened to an object, or why changes are not seen at the moment.
+// change is an event of an object, or an error of the watch.
 type change struct {
 	object client.Object
 	gone   bool
 	err    error
 }
 
-// watch shows the table, and each change of what is in it until the context ends: on a terminal by drawing it again, else by a line for each change.
+// watch shows the table and its changes until the context ends: redrawn on a terminal, else
+// with a line for each change.
 func (g *get) watch(ctx context.Context, k kind, names []string) error {
-	now, err := g.find(ctx, k, names) // it says what is wrong, and a watch would try again and again
+	now, err := g.find(ctx, k, names) // it returns the error; a watch would retry forever
 	if err != nil {
 		return err
 	}
@@ -67,7 +69,7 @@ func (g *get) watch(ctx context.Context, k kind, names []string) error {
 	return g.append(ctx, k, names, changes)
 }
 
-// follow sends each object of a kind, and each change, until the context ends.
+// follow sends each object of a kind and each change until the context ends.
 func (g *get) follow(ctx context.Context, hub client.WithWatch, list client.ObjectList, options []client.ListOption, changes chan<- change) error {
 	with := func(raw metav1.ListOptions) []client.ListOption {
 		return append(slices.Clone(options), &client.ListOptions{Raw: &raw})
@@ -92,7 +94,7 @@ func (g *get) follow(ctx context.Context, hub client.WithWatch, list client.Obje
 		}
 	}
 	if err := informer.SetWatchErrorHandlerWithContext(func(_ context.Context, _ *cache.Reflector, err error) {
-		if !errors.Is(err, io.EOF) && !apierrors.IsResourceExpired(err) && !apierrors.IsGone(err) { // these are how a watch ends now and then
+		if !errors.Is(err, io.EOF) && !apierrors.IsResourceExpired(err) && !apierrors.IsGone(err) { // the normal ends of a watch
 			send(change{err: err})
 		}
 	}); err != nil {
@@ -146,18 +148,18 @@ func (g *get) append(ctx context.Context, k kind, names []string, changes <-chan
 	}
 }
 
-// screen is what a terminal shows.
+// screen is the content of a terminal.
 type screen struct {
 	kind
 	wide    bool
 	names   []string
 	objects map[string]client.Object
-	// problem is why changes are not seen, as of a time.
+	// problem is the error of the watch, and its time.
 	problem error
 	since   time.Time
 }
 
-// redraw draws the table again and again.
+// redraw draws the table at each change and interval.
 func (g *get) redraw(ctx context.Context, k kind, names []string, changes <-chan change, terminal *os.File) error {
 	v := &screen{kind: k, wide: g.wide(), names: names, objects: map[string]client.Object{}}
 	pace := time.NewTicker(redrawn)
@@ -180,7 +182,7 @@ func (g *get) redraw(ctx context.Context, k kind, names []string, changes <-chan
 	}
 }
 
-// take takes a change. A change shows that changes are seen again.
+// take applies a change. A change also proves that the watch works.
 func (v *screen) take(c change, now time.Time) {
 	v.problem, v.since = c.err, now
 	if c.err != nil || len(v.names) > 0 && calledBy(c.object, v.names) == "" {
@@ -192,7 +194,7 @@ func (v *screen) take(c change, now time.Time) {
 	}
 }
 
-// draw is what is written to a terminal of a size to show the table in the place of the one before.
+// draw returns the output to replace the last table on a terminal of the given size.
 func (v *screen) draw(width, height int, now time.Time) string {
 	var text bytes.Buffer
 	t := newTable(&text, v.kind, v.wide)
@@ -200,7 +202,7 @@ func (v *screen) draw(width, height int, now time.Time) string {
 	for _, key := range slices.Sorted(maps.Keys(v.objects)) {
 		t.print(view.Row(v.objects[key], now))
 	}
-	_ = t.flush() // a buffer takes everything
+	_ = t.flush() // a buffer does not fail
 	lines := strings.Split(strings.TrimSuffix(text.String(), "\n"), "\n")
 	if v.problem != nil && now.Sub(v.since) < problemLasts {
 		lines = append([]string{fmt.Sprintf("Not live for %s: ", view.Since(v.since, now)) + v.problem.Error()}, lines...)
