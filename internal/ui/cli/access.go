@@ -77,7 +77,7 @@ func (h *access) client() (c client.WithWatch, server string, err error) {
 	}
 	read, err := h.ToRawKubeConfigLoader().RawConfig()
 	if err == nil && clientcmdapi.IsConfigEmpty(&read) && *h.APIServer == "" && config.BearerTokenFile == "" { // a Pod has the token of its ServiceAccount
-		return nil, "", fmt.Errorf("no kubeconfig says where %s is: name one with --kubeconfig, or in the variable KUBECONFIG", h.role)
+		return nil, "", fmt.Errorf("there is no kubeconfig for %s: set --kubeconfig, or the variable KUBECONFIG", h.role)
 	}
 	config.QPS = -1 // the API server limits requests by priority and fairness
 	mapper, err := h.ToRESTMapper()
@@ -113,7 +113,7 @@ func (h *access) explainConfig(err error) error {
 	}
 	names := slices.Sorted(maps.Keys(read.Contexts))
 	if len(names) == 0 {
-		return errors.New("the kubeconfig has no contexts: name another one with --kubeconfig, or in the variable KUBECONFIG")
+		return errors.New("the kubeconfig has no contexts: set another --kubeconfig, or the variable KUBECONFIG")
 	}
 	return fmt.Errorf("the kubeconfig has no context %s%s; it has %s", *h.Context, suggestion(*h.Context, names), strings.Join(names, ", "))
 }

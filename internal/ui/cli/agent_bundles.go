@@ -117,7 +117,7 @@ func (c *checked) eachManages(ctx context.Context) error {
 		}
 	})
 	if err != nil {
-		return fmt.Errorf("looking for the Clusters whose agents are not managed: %w", err)
+		return fmt.Errorf("listing the Clusters with unmanaged agents: %w", err)
 	}
 	for _, record := range records {
 		if err := c.managesAgain(ctx, record); err != nil {
@@ -135,7 +135,7 @@ func (m *migrator) deleteAgentBundles(ctx context.Context, hub *checked) error {
 		bundles = append(bundles, &fleet.Bundle{ObjectMeta: *o.(*fleet.Bundle).ObjectMeta.DeepCopy()})
 	}, client.HasLabels{fleet.LabelAgent})
 	if err != nil {
-		return fmt.Errorf("looking for the Bundles of agents: %w", err)
+		return fmt.Errorf("listing the Bundles of agents: %w", err)
 	}
 	for _, bundle := range bundles {
 		if err := kube.DeleteByUID(ctx, hub, bundle); err != nil {

@@ -26,7 +26,7 @@ import (
 )
 
 // errInterrupted is the error of an interrupted command. Running the command again continues.
-var errInterrupted = errors.New("interrupted; what is done stays, and the command can be given again")
+var errInterrupted = errors.New("interrupted; completed steps stay, and you can run the command again")
 
 // interruptible returns errInterrupted for a canceled context, else the error.
 func interruptible(ctx context.Context, err error) error {
@@ -37,7 +37,7 @@ func interruptible(ctx context.Context, err error) error {
 }
 
 // canBeRepeated ends the message of a timeout.
-const canBeRepeated = "; what is made stays, and the command can be given again"
+const canBeRepeated = "; completed steps stay, and you can run the command again"
 
 // final wraps an error without hope of recovery.
 type final struct{ error }
@@ -58,7 +58,7 @@ func await(ctx context.Context, p *progress, look wait.ConditionWithContextFunc)
 			return false, err
 		}
 		if err != nil && unseen == nil && ctx.Err() == nil {
-			p.step("%s; it is tried again", err)
+			p.step("%s; retrying", err)
 		}
 		if err == nil || ctx.Err() == nil { // for an interrupted read, the read before counts
 			unseen = err
@@ -75,7 +75,7 @@ func (c *checked) awaitDeployment(ctx context.Context, p *progress, namespace, n
 		cause, ready, err := c.causeOf(ctx, namespace, name)
 		switch {
 		case err != nil:
-			return false, fmt.Errorf("whether %s runs cannot be seen: %w", what, err)
+			return false, fmt.Errorf("checking whether %s is running: %w", what, err)
 		case ready:
 			p.step("%s runs", what)
 			return true, nil

@@ -26,7 +26,7 @@ import (
 	"github.com/muster-fleet/muster/internal/naming"
 )
 
-// away is what a client says while an API server restarts.
+// away is a client's error during a restart of the API server.
 var away = &url.Error{Op: "Get", URL: "https://hub", Err: syscall.ECONNREFUSED}
 
 func TestAWaitGoesOnWhileAnAPIServerIsAway(t *testing.T) {
@@ -63,7 +63,7 @@ func TestAWaitGoesOnWhileAnAPIServerIsAway(t *testing.T) {
 	}
 }
 
-// errNotYet stands for a look that sees that something is not so yet.
+// errNotYet stands for a read before the goal is reached.
 var errNotYet = errors.New("not yet")
 
 func TestAMemberIsFollowedOverARestartOfItsHub(t *testing.T) {
@@ -90,7 +90,7 @@ func TestAMemberIsFollowedOverARestartOfItsHub(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), j.timeout)
 		err := j.followMember(ctx, cluster, hub)
 		cancel()
-		if isBack := awayFor == 2; isBack != (err == nil) || strings.Count(out.String(), "connection refused; it is tried again") != 1 {
+		if isBack := awayFor == 2; isBack != (err == nil) || strings.Count(out.String(), "connection refused; retrying") != 1 {
 			t.Errorf("it was away for %d looks: %v\n%s", awayFor, err, &out)
 		} else if !isBack && (!strings.Contains(err.Error(), "has not joined after 2s: ") || !strings.HasSuffix(err.Error(), "connection refused"+canBeRepeated)) {
 			t.Errorf("it says %v", err)
@@ -108,12 +108,12 @@ func TestADeploymentIsAwaitedOverARestartOfItsCluster(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 2*lookEvery)
 	defer cancel()
 	err := c.awaitDeployment(ctx, &p, "cattle-fleet-system", hubDeployment, "the hub")
-	if wait.Interrupted(err) || !errors.Is(err, away) || !strings.HasPrefix(err.Error(), "whether the hub runs cannot be seen: ") || !strings.HasSuffix(err.Error(), canBeRepeated) {
+	if wait.Interrupted(err) || !errors.Is(err, away) || !strings.HasPrefix(err.Error(), "checking whether the hub is running: ") || !strings.HasSuffix(err.Error(), canBeRepeated) {
 		t.Errorf("it says %v", err)
 	}
 }
 
-// TestAHubIsUpOnceItLeads has one whose Pod answers, and whose Lease is made with a later look or not at all.
+// TestAHubIsUpOnceItLeads uses a hub with a ready Pod and a late or missing Lease.
 func TestAHubIsUpOnceItLeads(t *testing.T) {
 	h := newAccess()
 	runs := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: naming.SystemNamespace, Name: hubDeployment}, Spec: appsv1.DeploymentSpec{Replicas: new(int32(1))},
@@ -137,7 +137,7 @@ func TestAHubIsUpOnceItLeads(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), 3*lookEvery)
 		err := c.awaitHub(ctx, &p)
 		cancel()
-		if leads && (err != nil || looks != 2) || !leads && (err == nil || !strings.Contains(err.Error(), "no hub has led on https://hub so far") || !strings.HasSuffix(err.Error(), canBeRepeated)) {
+		if leads && (err != nil || looks != 2) || !leads && (err == nil || !strings.Contains(err.Error(), "the hub on https://hub has had no leader yet") || !strings.HasSuffix(err.Error(), canBeRepeated)) {
 			t.Errorf("leads %t: after %d looks %v", leads, looks, err)
 		}
 	}

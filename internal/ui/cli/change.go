@@ -86,7 +86,7 @@ func (c *changer) follow(ctx context.Context, hub client.Client, o client.Object
 		err := hub.Get(ctx, client.ObjectKeyFromObject(o), o)
 		switch {
 		case kube.NotServed(err), apierrors.IsForbidden(err), apierrors.IsUnauthorized(err):
-			return false, fmt.Errorf("what becomes of %s cannot be seen: %w", c.title(o), err)
+			return false, fmt.Errorf("reading the progress of %s: %w", c.title(o), err)
 		case client.IgnoreNotFound(err) != nil:
 			if ctx.Err() == nil {
 				unseen = err
@@ -104,11 +104,11 @@ func (c *changer) follow(ctx context.Context, hub client.Client, o client.Object
 	})
 	switch {
 	case ctx.Err() != nil:
-		return errors.New("interrupted; what was asked for goes on without this command, which can be given again")
+		return errors.New("interrupted; the hub continues, and you can run the command again")
 	case wait.Interrupted(err) && unseen != nil:
-		return fmt.Errorf("what becomes of %s cannot be seen after %s, and what was asked for goes on meanwhile: %w", c.title(o), c.timeout, unseen)
+		return fmt.Errorf("reading the progress of %s timed out after %s, and the hub continues: %w", c.title(o), c.timeout, unseen)
 	case wait.Interrupted(err):
-		return fmt.Errorf("%s is not %s after %s; muster explain %s %s says why, and what was asked for goes on meanwhile",
+		return fmt.Errorf("%s is not %s after %s; run muster explain %s %s to see why. The hub continues meanwhile",
 			c.title(o), what, c.timeout, c.kindOfObject(o), view.NameOf(o))
 	case err != nil:
 		return err

@@ -120,7 +120,7 @@ func (c *checked) reachable() []check {
 		}},
 		{"clock", false, func(context.Context) (string, error) {
 			if c.ahead.Abs() > maxSkew {
-				return "", fmt.Errorf("the clocks of %s and of this machine differ by %s: set right the one that is wrong, else credentials are taken for expired", c.role, c.ahead.Abs().Round(time.Second))
+				return "", fmt.Errorf("the clocks of %s and of this machine differ by %s: correct the wrong one, else credentials count as expired", c.role, c.ahead.Abs().Round(time.Second))
 			}
 			return "agrees with this machine's", nil
 		}},
@@ -152,9 +152,9 @@ func (c *checked) answers(command context.Context) (says string, ahead time.Dura
 	case response.StatusCode == http.StatusUnauthorized:
 		return "", 0, fmt.Errorf("%s does not accept the credential of the kubeconfig, which may have expired", c.server)
 	case response.StatusCode == http.StatusForbidden, response.StatusCode >= http.StatusInternalServerError:
-		return "", 0, fmt.Errorf("%s does not say its version: %s", c.server, answered(response))
+		return "", 0, fmt.Errorf("%s does not report its version: %s", c.server, answered(response))
 	case json.NewDecoder(response.Body).Decode(&info) != nil || info.GitVersion == "":
-		return "", 0, fmt.Errorf("what answers at %s is no Kubernetes API server (%s)", c.server, response.Status)
+		return "", 0, fmt.Errorf("the server at %s is not a Kubernetes API server (%s)", c.server, response.Status)
 	}
 	if date, err := http.ParseTime(response.Header.Get("Date")); err == nil {
 		ahead = time.Until(date)
@@ -200,7 +200,7 @@ func (c *checked) unreachable(ctx context.Context, err error) string {
 	}
 	connection, err := (&net.Dialer{}).DialContext(ctx, "tcp", net.JoinHostPort(host, port))
 	if err != nil {
-		return fmt.Sprintf("nothing takes connections at %s: %s; is the cluster up, and is there a firewall between?", net.JoinHostPort(host, port), plainly(err))
+		return fmt.Sprintf("nothing accepts connections at %s: %s; check that the cluster is running, and check for a firewall in between", net.JoinHostPort(host, port), plainly(err))
 	}
 	defer connection.Close() //nolint:errcheck // nothing was written
 	settings, err := rest.TLSConfigFor(c.config)
@@ -224,15 +224,15 @@ func untrusted(server string, err error) string {
 	var name x509.HostnameError
 	switch {
 	case err == nil, errors.Is(err, context.DeadlineExceeded):
-		return fmt.Sprintf("%s takes connections and does not answer", server)
+		return fmt.Sprintf("%s accepts connections and does not answer", server)
 	case errors.As(err, &unknown):
-		return fmt.Sprintf("the certificate of %s is signed by %q, whom the kubeconfig does not trust: is certificate-authority-data that of this cluster, and is nobody in between?", server, unknown.Cert.Issuer.String())
+		return fmt.Sprintf("the certificate of %s is signed by %q, not trusted by the kubeconfig: check certificate-authority-data, and check for a proxy in between", server, unknown.Cert.Issuer.String())
 	case errors.As(err, &invalid) && invalid.Reason == x509.Expired:
 		return fmt.Sprintf("the certificate of %s is valid from %s to %s: renew it, or set the clock right", server, invalid.Cert.NotBefore.Format(time.RFC3339), invalid.Cert.NotAfter.Format(time.RFC3339))
 	case errors.As(err, &name):
 		return fmt.Sprintf("the certificate of %s is for %s: use such a name, or have one issued for this one", server, strings.Join(name.Certificate.DNSNames, ", "))
 	}
-	return fmt.Sprintf("%s offers no TLS that can be trusted: %s", server, plainly(err))
+	return fmt.Sprintf("%s offers no trusted TLS: %s", server, plainly(err))
 }
 
 // plainly takes the request off an error.
@@ -274,7 +274,7 @@ func (c *checked) may(what string, rights ...right) check {
 			}
 		}
 		if len(missing) > 0 {
-			return "", fmt.Errorf("you may not %s on %s, which it takes to %s: use the credential of an admin there", strings.Join(missing, ", "), c.role, what)
+			return "", fmt.Errorf("you may not %s on %s, as needed to %s: use the credential of an administrator", strings.Join(missing, ", "), c.role, what)
 		}
 		return "you may " + what, nil
 	}}
@@ -287,7 +287,7 @@ func (c *checked) hubRuns() []check {
 			err := c.List(ctx, &fleet.ClusterRegistrationTokenList{}, client.Limit(1))
 			switch {
 			case kube.NotServed(err):
-				return "", fmt.Errorf("%s serves no fleet: it is no hub; muster init makes it one", c.server)
+				return "", fmt.Errorf("%s serves no fleet: it is not a hub; install the hub with muster init", c.server)
 			case apierrors.IsForbidden(err):
 				return "the fleet's are served", nil
 			case err != nil:
@@ -305,9 +305,9 @@ func (c *checked) leader(ctx context.Context) (string, error) {
 	err := c.Get(ctx, client.ObjectKey{Namespace: naming.SystemNamespace, Name: naming.HubLease}, lease)
 	switch {
 	case apierrors.IsNotFound(err):
-		return "", fmt.Errorf("no hub has led on %s so far: one that was just installed leads within seconds, else muster init installs it", c.server)
+		return "", fmt.Errorf("the hub on %s has had no leader yet: wait some seconds after an installation, or install it with muster init", c.server)
 	case err != nil:
-		return "", notAsked{fmt.Errorf("whether a hub leads cannot be seen: %w", err)}
+		return "", notAsked{fmt.Errorf("reading the leader of the hub: %w", err)}
 	}
 	return leads(lease, time.Now().Add(c.ahead)) // the Lease has the time of the hub's cluster
 }
@@ -316,10 +316,10 @@ func (c *checked) leader(ctx context.Context) (string, error) {
 func leads(lease *coordinationv1.Lease, now time.Time) (string, error) {
 	spec := lease.Spec
 	if spec.HolderIdentity == nil || *spec.HolderIdentity == "" || spec.RenewTime == nil || spec.LeaseDurationSeconds == nil {
-		return "", errors.New("no hub leads at the moment; one that runs leads within seconds")
+		return "", errors.New("the hub has no leader at the moment; a running hub gets one within seconds")
 	}
 	if silent := now.Sub(spec.RenewTime.Time); silent > 2*time.Duration(*spec.LeaseDurationSeconds)*time.Second {
-		return "", fmt.Errorf("no hub leads since %s: kubectl -n %s get pods -l app=fleet-controller says why", view.Since(spec.RenewTime.Time, now), naming.SystemNamespace)
+		return "", fmt.Errorf("the hub has had no leader since %s; check its Pods: kubectl -n %s get pods -l app=fleet-controller", view.Since(spec.RenewTime.Time, now), naming.SystemNamespace)
 	}
 	holder, _, _ := strings.Cut(*spec.HolderIdentity, "_")
 	return holder + " leads", nil
@@ -329,7 +329,7 @@ func leads(lease *coordinationv1.Lease, now time.Time) (string, error) {
 func (c *checked) clusterID(ctx context.Context) (string, error) {
 	namespace := &corev1.Namespace{}
 	if err := c.Get(ctx, client.ObjectKey{Name: "kube-system"}, namespace); err != nil {
-		return "", fmt.Errorf("reading the namespace kube-system of %s, by which clusters are told apart: %w", c.role, err)
+		return "", fmt.Errorf("reading the namespace kube-system of %s, the identity of the cluster: %w", c.role, err)
 	}
 	return string(namespace.UID), nil
 }

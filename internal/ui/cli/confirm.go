@@ -65,7 +65,7 @@ func (c *changer) confirm(ctx context.Context, hub client.Client, o client.Objec
 	}
 	c.progress.paragraph(0, "%s waits for a confirmation: %s", c.title(o), view.Why(false, message))
 	if !yes {
-		if err := c.ask(ctx, c.title(o), "--yes confirms what is printed above"); err != nil {
+		if err := c.ask(ctx, c.title(o), "use --yes to confirm the change above"); err != nil {
 			return err
 		}
 	}
@@ -82,7 +82,7 @@ func (c *changer) confirmValue(ctx context.Context, hub client.Client, o client.
 		return fmt.Errorf("reading %s: %w", c.title(o), err)
 	}
 	if o.GetUID() != uid || heldValue(o) != value {
-		return fmt.Errorf("%s has changed and nothing is confirmed: give the command again to see what it waits for now", c.title(o))
+		return fmt.Errorf("%s has changed and nothing is confirmed: run the command again to see the present change", c.title(o))
 	}
 	before := o.DeepCopyObject().(client.Object)
 	annotations := metav1.ObjectMeta{Annotations: o.GetAnnotations()}
@@ -90,10 +90,10 @@ func (c *changer) confirmValue(ctx context.Context, hub client.Client, o client.
 	o.SetAnnotations(annotations.Annotations)
 	err := hub.Patch(ctx, o, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
 	if apierrors.IsConflict(err) {
-		return fmt.Errorf("%s has changed and nothing is confirmed: give the command again: %w", c.title(o), err)
+		return fmt.Errorf("%s has changed and nothing is confirmed: run the command again: %w", c.title(o), err)
 	}
 	if err != nil {
-		return fmt.Errorf("confirming the removal that %s waits for: %w", c.title(o), err)
+		return fmt.Errorf("confirming the held change of %s: %w", c.title(o), err)
 	}
 	return nil
 }
@@ -102,9 +102,9 @@ func (c *changer) confirmValue(ctx context.Context, hub client.Client, o client.
 // terminal, the error has the flag to use instead.
 func (c *changer) ask(ctx context.Context, title, instead string) error {
 	if file, ok := c.In.(*os.File); !ok || !term.IsTerminal(int(file.Fd())) {
-		return fmt.Errorf("%s waits for a confirmation, and the input is no terminal: %s", title, instead)
+		return fmt.Errorf("%s waits for a confirmation, and the input is not a terminal: %s", title, instead)
 	}
-	if _, err := fmt.Fprint(c.ErrOut, "Have the hub do that on members? Type yes to confirm: "); err != nil {
+	if _, err := fmt.Fprint(c.ErrOut, "Apply this change on the members? Type yes to confirm: "); err != nil {
 		return err
 	}
 	answer := make(chan string, 1)

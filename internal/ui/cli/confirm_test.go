@@ -25,8 +25,8 @@ import (
 	"github.com/muster-fleet/muster/internal/testkube"
 )
 
-// askFor has a Bundle say that a value confirms a removal, or that it was processed if there is
-// none.
+// askFor sets the confirming value of a Bundle's held removal, or marks the Bundle as
+// processed.
 func askFor(b *fleet.Bundle, value string) {
 	c := fleet.Condition{Type: fleet.ConditionProcessed, Status: corev1.ConditionTrue, Reason: "Processed"}
 	if value != "" {
@@ -69,10 +69,10 @@ func TestOnlyWhatWasShownIsConfirmed(t *testing.T) {
 			fails: "Bundle team-a/web is not confirmed after 1s"},
 		"it changes between the look and the patch": {asks: shown, before: func(ctx context.Context, c client.Client) error {
 			return update(ctx, c, func(b *fleet.Bundle) { askFor(b, other) })
-		}, fails: "Bundle team-a/web has changed and nothing is confirmed: give the command again"},
+		}, fails: "Bundle team-a/web has changed and nothing is confirmed: run the command again"},
 		"the user may not patch it": {asks: shown, before: func(context.Context, client.Client) error {
 			return apierrors.NewForbidden(schema.GroupResource{Resource: "bundles"}, "web", nil)
-		}, fails: "confirming the removal that Bundle team-a/web waits for: bundles \"web\" is forbidden"},
+		}, fails: "confirming the held change of Bundle team-a/web: bundles \"web\" is forbidden"},
 	} {
 		patched := false
 		hub := fake.NewClientBuilder().WithScheme(scheme).WithObjects(heldBundle(row.asks)).WithInterceptorFuncs(interceptor.Funcs{
@@ -126,7 +126,7 @@ func TestAStaleValueConfirmsNothing(t *testing.T) {
 		hub := fake.NewClientBuilder().WithScheme(scheme).WithObjects(is).Build()
 		change := &changer{access: newAccess()}
 		err := change.confirmValue(t.Context(), hub, heldBundle("0cebe578"), "0cebe578")
-		if err == nil || !strings.Contains(err.Error(), "Bundle team-a/web has changed and nothing is confirmed: give the command again to see") {
+		if err == nil || !strings.Contains(err.Error(), "Bundle team-a/web has changed and nothing is confirmed: run the command again to see") {
 			t.Errorf("%s: %v", name, err)
 		}
 		after := &fleet.Bundle{}
@@ -136,7 +136,7 @@ func TestAStaleValueConfirmsNothing(t *testing.T) {
 	}
 }
 
-// TestWhoMayNotPatchABundleConfirmsNothing has the API server refuse a tenant who sees the Bundle.
+// TestWhoMayNotPatchABundleConfirmsNothing uses a tenant with read access to the Bundle only.
 func TestWhoMayNotPatchABundleConfirmsNothing(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it needs a control plane")
@@ -160,9 +160,9 @@ func TestWhoMayNotPatchABundleConfirmsNothing(t *testing.T) {
 		{APIGroups: []string{"fleet.cattle.io"}, Resources: []string{"bundles"}, Verbs: []string{"get", "list"}}}})))
 	tenant, admin := of(t, cluster, cluster.Account(t, "sees-bundles", "sees-bundles")), of(t, cluster, cluster.Account(t, "confirms", "cluster-admin"))
 	testkube.Eventually(t, "the tenant sees Bundles", func() error { _, _, err := tenant.run("get", "bundles"); return err })
-	tenant.refused("confirm held --yes", "confirming the removal that Bundle team-a/held waits for", "forbidden")
-	admin.refused("confirm bundles team-a/held", "Bundle team-a/held waits for a confirmation, and the input is no terminal: --yes confirms what is printed above")
-	admin.refused("confirm clusters team-a/web", "muster confirm is not for clusters: say one of bundles, placements")
+	tenant.refused("confirm held --yes", "confirming the held change of Bundle team-a/held", "forbidden")
+	admin.refused("confirm bundles team-a/held", "Bundle team-a/held waits for a confirmation, and the input is not a terminal: use --yes to confirm the change above")
+	admin.refused("confirm clusters team-a/web", "muster confirm does not support clusters: use one of bundles, placements")
 	admin.says("confirm bundles team-a/other", "Bundle team-a/other waits for no confirmation.\n")
 	check(c.Get(ctx, client.ObjectKeyFromObject(held), held))
 	if len(held.Annotations) > 0 {
@@ -178,7 +178,8 @@ func TestWhoMayNotPatchABundleConfirmsNothing(t *testing.T) {
 	}
 }
 
-// refusesToDelete has the API server refuse, by a policy of that name, to delete BundleDeployments with one of these values of a label.
+// refusesToDelete installs a policy against the deletion of BundleDeployments with these label
+// values.
 func (r rig) refusesToDelete(label string, values ...string) *admissionv1.ValidatingAdmissionPolicy {
 	r.t.Helper()
 	ctx := r.t.Context()
@@ -206,7 +207,8 @@ func (r rig) refusesToDelete(label string, values ...string) *admissionv1.Valida
 	return policy
 }
 
-// TestTheHubRemovesWhatIsConfirmed has a ClusterGroup of six Clusters select none any more. Of two the removal fails at first.
+// TestTheHubRemovesWhatIsConfirmed empties a ClusterGroup of six Clusters. Two removals fail at
+// first.
 func TestTheHubRemovesWhatIsConfirmed(t *testing.T) {
 	r := newRig(t)
 	ctx := context.Background()

@@ -68,10 +68,10 @@ func (d *showing) run(ctx context.Context) error {
 	}
 	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(d.port)))
 	if err != nil {
-		return fmt.Errorf("serving the dashboard: %w; --port says another port", err)
+		return fmt.Errorf("serving the dashboard: %w; choose another port with --port", err)
 	}
 	address := "http://" + listener.Addr().String()
-	fmt.Fprintf(d.Out, "The fleet of %s is at %s\nCtrl-C ends it.\n", server, address+pages.Entrance())
+	fmt.Fprintf(d.Out, "The fleet of %s is at %s\nPress Ctrl-C to stop.\n", server, address+pages.Entrance())
 	if file, ok := d.Out.(*os.File); ok && !d.silent && term.IsTerminal(int(file.Fd())) {
 		open(address + pages.Ticket())
 	}

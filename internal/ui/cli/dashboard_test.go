@@ -25,10 +25,10 @@ func TestTheDashboardIsServedUntilItsUserEndsIt(t *testing.T) {
 	r.check(client.IgnoreAlreadyExists(r.Create(t.Context(), &fleet.Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "displayed"}})))
 	admin := of(t, r.Cluster, r.Account(t, "cli-admin", "cluster-admin"))
 	admin.refused("dashboard --port 1 --no-browser --context nowhere", "has no context nowhere")
-	admin.refused("dashboard --port 70000", "--port says another port")
+	admin.refused("dashboard --port 70000", "choose another port with --port")
 
 	nobody := of(t, r.Cluster, r.Account(t, "sees-nothing", ""))
-	nobody.refused("dashboard", "cannot list resource", "--namespace asks for those of one workspace only")
+	nobody.refused("dashboard", "cannot list resource", "use --namespace for one workspace")
 
 	tenant := of(t, r.Cluster, r.Account(t, "sees-team", ""))
 	r.check(client.IgnoreAlreadyExists(r.Create(t.Context(), &rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "sees-team"}, Rules: []rbacv1.PolicyRule{

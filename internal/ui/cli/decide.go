@@ -117,7 +117,7 @@ approval of members. The Cluster keeps its present deliveries and its access: us
 		Example: `  muster deny request-x7k2p`,
 	}, func(ctx context.Context, hub client.Client, o client.Object) error {
 		if r, ok := o.(*fleet.ClusterRegistration); ok && r.Status.Granted {
-			return fmt.Errorf("%s is granted already: muster revoke %s/%s takes the access away that its Cluster has", c.title(o), r.Namespace, r.Status.ClusterName)
+			return fmt.Errorf("%s is already granted: run muster revoke %s/%s to revoke its access", c.title(o), r.Namespace, r.Status.ClusterName)
 		}
 		if err := c.annotate(ctx, hub, o, map[string]any{fleet.AnnotationApproved: "false"}); err != nil {
 			return err
@@ -125,7 +125,7 @@ approval of members. The Cluster keeps its present deliveries and its access: us
 		return c.follow(ctx, hub, o, "denied", func(o client.Object, gone bool) (bool, error) {
 			r, ok := o.(*fleet.ClusterRegistration)
 			if ok && r.Status.Granted && !gone {
-				return false, fmt.Errorf("%s was granted before: muster revoke %s/%s takes the access away", c.title(o), r.Namespace, r.Status.ClusterName)
+				return false, fmt.Errorf("%s was granted before: run muster revoke %s/%s to revoke its access", c.title(o), r.Namespace, r.Status.ClusterName)
 			}
 			return gone || !ok || r.Status.State == fleet.RegistrationDenied, nil
 		})

@@ -33,7 +33,7 @@ import (
 	"github.com/muster-fleet/muster/internal/ui/view"
 )
 
-// rig is a control plane with a hub that runs with the rights of its chart.
+// rig is a control plane with a hub under the rights of its chart.
 type rig struct {
 	testkube.Cluster
 	client.Client
@@ -64,7 +64,7 @@ func (r rig) check(err error) {
 	}
 }
 
-// request makes a request to register, as an agent with a token does whose requests somebody approves.
+// request creates a registration request like an agent's, with approval required.
 func (r rig) request(clientID string) string {
 	r.t.Helper()
 	ctx := context.Background()
@@ -97,7 +97,7 @@ func TestWhoIsInIsDecided(t *testing.T) {
 	admin.says("deny requests team/"+denied, " Denied: somebody who may approve requests has denied this one\n")
 	admin.says("approve "+denied, " Pending: ", " Granted\n")
 	admin.says("approve "+denied, "ClusterRegistration team/"+denied+" is granted already.\n")
-	admin.refused("deny "+asked, "ClusterRegistration team/"+asked+" is granted already: muster revoke team/"+naming.Cluster("web")+" takes the access away")
+	admin.refused("deny "+asked, "ClusterRegistration team/"+asked+" is already granted: run muster revoke team/"+naming.Cluster("web")+" to revoke its access")
 	admin.refused("approve edge", "there is no edge among the clusters, requests")
 
 	web := naming.Cluster("web")
@@ -106,7 +106,7 @@ func TestWhoIsInIsDecided(t *testing.T) {
 	if err != nil || strings.Contains(out, "env=") || strings.Contains(out, "stage=") {
 		t.Errorf("labels that are taken off: %v\n%s", err, out)
 	}
-	admin.refused("label "+web+" env", "env is no label: say KEY=VALUE to set one, or KEY- to take it off")
+	admin.refused("label "+web+" env", "env is not a label: use KEY=VALUE to set one, or KEY- to remove one")
 	admin.refused("label "+web+" env=a/b", "changing Cluster team/"+web, "a valid label must")
 	admin.says("revoke "+web, " Revoked: revoked by annotation muster/revoked")
 	admin.says("explain "+web, "Cluster team/"+web+" is Revoked.\n", "Somebody has revoked the member")
@@ -119,8 +119,8 @@ func TestWhoIsInIsDecided(t *testing.T) {
 		Spec: clusterv1beta1.MemberClusterSpec{Identity: rbacv1.Subject{Kind: "User", APIGroup: rbacv1.GroupName, Name: "edge"}}}))
 	work := &placement.Work{ObjectMeta: metav1.ObjectMeta{Namespace: "fleet-member-edge", Name: "own"}}
 	testkube.Eventually(t, "the member has a Work", func() error { return r.Create(ctx, work) })
-	admin.refused("leave edge", "MemberCluster edge waits for a confirmation, and the input is no terminal: --delete does what is printed above, and --orphan leaves it on the cluster")
-	if says, _, _ := admin.run("leave", "edge"); !strings.Contains(says, "what it holds goes with it: Work fleet-member-edge/own.") {
+	admin.refused("leave edge", "MemberCluster edge waits for a confirmation, and the input is not a terminal: use --delete to remove the deliveries above, or --orphan to keep them")
+	if says, _, _ := admin.run("leave", "edge"); !strings.Contains(says, "when it leaves (policy Delete): Work fleet-member-edge/own.") {
 		t.Errorf("it says %s", says)
 	}
 	admin.says("revoke edge", " Revoked: ")
@@ -137,7 +137,8 @@ func TestWhoIsInIsDecided(t *testing.T) {
 	tenant.refused("approve "+r.request("late"), "forbidden")
 }
 
-// TestAKindThatIsNotServedIsNotTakenForAnObjectThatIsGone has the definition of a record deleted while a member leaves.
+// TestAKindThatIsNotServedIsNotTakenForAnObjectThatIsGone deletes the CRD while a member
+// leaves.
 func TestAKindThatIsNotServedIsNotTakenForAnObjectThatIsGone(t *testing.T) {
 	err := apierrors.NewGenericServerResponse(http.StatusNotFound, "get", schema.GroupResource{Resource: "clusters"}, "web", "404 page not found", 0, true)
 	without := interceptor.NewClient(nil, interceptor.Funcs{
@@ -150,7 +151,7 @@ func TestAKindThatIsNotServedIsNotTakenForAnObjectThatIsGone(t *testing.T) {
 	change := &changer{progress: newProgress(&out), access: newAccess(), timeout: time.Minute}
 	web := &fleet.Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "web"}}
 	left := change.follow(t.Context(), without, web, "gone", func(_ client.Object, gone bool) (bool, error) { return gone, nil })
-	if left == nil || !strings.Contains(left.Error(), "what becomes of Cluster team/web cannot be seen") || out.Len() > 0 {
+	if left == nil || !strings.Contains(left.Error(), "reading the progress of Cluster team/web: ") || out.Len() > 0 {
 		t.Errorf("to follow: %v\n%s", left, &out)
 	}
 	if removed := change.remove(t.Context(), without, web, ""); removed == nil || !strings.Contains(removed.Error(), "deleting Cluster team/web") {
@@ -161,7 +162,8 @@ func TestAKindThatIsNotServedIsNotTakenForAnObjectThatIsGone(t *testing.T) {
 	}
 }
 
-// TestAHubThatIsAwayForAWhileEndsNoWait has an API server that starts again while a member leaves, and one that does not come back.
+// TestAHubThatIsAwayForAWhileEndsNoWait restarts an API server while a member leaves, or stops
+// it for good.
 func TestAHubThatIsAwayForAWhileEndsNoWait(t *testing.T) {
 	gone := apierrors.NewNotFound(schema.GroupResource{Resource: "clusters"}, "web")
 	for what, row := range map[string]struct {
@@ -169,8 +171,8 @@ func TestAHubThatIsAwayForAWhileEndsNoWait(t *testing.T) {
 		wrong   string
 	}{
 		"it comes back":      {[]error{syscall.ECONNREFUSED, io.EOF, gone}, ""},
-		"it does not":        {[]error{syscall.ECONNREFUSED}, "what becomes of Cluster team/web cannot be seen after 1s, and what was asked for goes on meanwhile: connection refused"},
-		"it forbids to look": {[]error{apierrors.NewForbidden(schema.GroupResource{Resource: "clusters"}, "web", nil)}, "cannot be seen: "},
+		"it does not":        {[]error{syscall.ECONNREFUSED}, "reading the progress of Cluster team/web timed out after 1s, and the hub continues: connection refused"},
+		"it forbids to look": {[]error{apierrors.NewForbidden(schema.GroupResource{Resource: "clusters"}, "web", nil)}, "reading the progress of Cluster team/web: "},
 	} {
 		hub := interceptor.NewClient(nil, interceptor.Funcs{Get: func(context.Context, client.WithWatch, client.ObjectKey, client.Object, ...client.GetOption) error {
 			err := row.answers[0]
@@ -210,7 +212,7 @@ func TestTheValuesOfATokenHaveTheAddressOfTheHub(t *testing.T) {
 			t.Errorf("%s: %v\n%s\n%s", what, err, &out, &said)
 		}
 	}
-	at(t, "https://mine:6443", nil).refused("token create web -o token --hub-url https://said", "--hub-url does not go with --output token, which has no address")
+	at(t, "https://mine:6443", nil).refused("token create web -o token --hub-url https://said", "--hub-url does not apply to --output token: it has no address")
 }
 
 func TestATokenComesWithTheLineThatRegisters(t *testing.T) {
@@ -243,7 +245,7 @@ func TestATokenComesWithTheLineThatRegisters(t *testing.T) {
 	}
 	admin.says(create+" -o values --hub-url https://hub.example.com", "\napiServerURL: https://hub.example.com\n", "\ntoken: ey", "\ntokenName: web\n")
 	admin.says(create+" -o token", "ey")
-	admin.refused("token create web -n team --ttl 1h", "ClusterRegistrationToken team/web exists and is another one than these flags ask for")
+	admin.refused("token create web -n team --ttl 1h", "ClusterRegistrationToken team/web exists with other settings than these flags")
 	admin.refused("token create web -n nowhere", "there is no namespace nowhere on "+r.Config.Host+": kubectl create namespace nowhere")
 	admin.refused("token create web", "there is no namespace clusters on "+r.Config.Host)
 	admin.refused("token create web -n team -o yaml", "--output yaml: it is command, helm, values or token")
@@ -265,7 +267,7 @@ func TestWordsForAShellAreQuoted(t *testing.T) {
 	}
 }
 
-// TestAnObjectThatIsAnotherOneOfItsNameIsLeftAlone has an object replaced after it was found.
+// TestAnObjectThatIsAnotherOneOfItsNameIsLeftAlone replaces an object after the lookup.
 func TestAnObjectThatIsAnotherOneOfItsNameIsLeftAlone(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it needs a control plane")

@@ -36,7 +36,7 @@ func (c *checked) definitionsFit() check {
 			}
 		}
 		if len(hindrances) > 0 {
-			return "", fmt.Errorf("definitions on %s keep Muster's from being installed; nothing is changed:\n%s", c.role, strings.Join(hindrances, "\n"))
+			return "", fmt.Errorf("CustomResourceDefinitions on %s conflict with Muster's; nothing is changed:\n%s", c.role, strings.Join(hindrances, "\n"))
 		}
 		return "the definitions can be installed", nil
 	}}
@@ -89,7 +89,7 @@ func hindrance(there, ours *apiextensionsv1.CustomResourceDefinition, context st
 			there.Name, context), nil
 	}
 	if there.Spec.Scope != ours.Spec.Scope {
-		return fmt.Sprintf("CustomResourceDefinition %s has the scope %s, and Muster's has %s: it is of other software, which cannot be on the same cluster",
+		return fmt.Sprintf("CustomResourceDefinition %s has the scope %s, and Muster's has %s: it belongs to other software, and both cannot share a cluster",
 			there.Name, there.Spec.Scope, ours.Spec.Scope), nil
 	}
 	var lost []string
@@ -102,7 +102,7 @@ func hindrance(there, ours *apiextensionsv1.CustomResourceDefinition, context st
 		return "", nil
 	}
 	storage := storageVersion(there)
-	says := fmt.Sprintf("CustomResourceDefinition %s says that objects are stored in version %s, which Muster does not have: ", there.Name, strings.Join(lost, " and "))
+	says := fmt.Sprintf("CustomResourceDefinition %s lists the stored version %s, unknown to Muster: ", there.Name, strings.Join(lost, " and "))
 	if slices.Contains(lost, storage) {
 		return says + "upgrade what is installed there to a release that stores " + storageVersion(ours) + ", and try again", nil
 	}

@@ -48,7 +48,7 @@ func TestAHubWhoseDefinitionsStoredAnEarlierVersionIsTakenOver(t *testing.T) {
 
 	const rewrite = "kubectl --context cli-older get works.placement.kubernetes-fleet.io -A -o json | kubectl --context cli-older replace -f -"
 	for _, args := range []string{"init", "migrate --from kubefleet --dry-run", "migrate --from kubefleet"} {
-		admin.refused(args, "CustomResourceDefinition works.placement.kubernetes-fleet.io says that objects are stored in version v1alpha0", rewrite,
+		admin.refused(args, "CustomResourceDefinition works.placement.kubernetes-fleet.io lists the stored version v1alpha0", rewrite,
 			"CustomResourceDefinition resourceplacements.placement.kubernetes-fleet.io says")
 	}
 	h.replicas(kubeFleetHub, 1)
@@ -61,14 +61,14 @@ func TestAHubWhoseDefinitionsStoredAnEarlierVersionIsTakenOver(t *testing.T) {
 			admin.bash(line)
 		}
 	}
-	admin.runs("migrate --from kubefleet", "The hub is up.")
+	admin.runs("migrate --from kubefleet", "The hub is running.")
 	h.check(h.Get(t.Context(), client.ObjectKeyFromObject(override), override))
 	if override.GetAnnotations()["muster/author"] == "" {
 		t.Error("an override of v1alpha1 has no author")
 	}
 }
 
-// stored makes a definition say that objects have been stored in an earlier version, which it serves.
+// stored adds an earlier, served version to the stored versions of a CRD.
 func (d their) stored(resource, version string) {
 	d.t.Helper()
 	definition := &apiextensionsv1.CustomResourceDefinition{}
@@ -125,20 +125,20 @@ func TestHindranceOfADefinition(t *testing.T) {
 		},
 			want: "CustomResourceDefinition works.example.com is being deleted: wait until it is gone. Finalizers of its objects hold it: kubectl --context hub get works.example.com -A"},
 		"another scope": {change: func(d *apiextensionsv1.CustomResourceDefinition) { d.Spec.Scope = apiextensionsv1.ClusterScoped },
-			want: "CustomResourceDefinition works.example.com has the scope Cluster, and Muster's has Namespaced: it is of other software, which cannot be on the same cluster"},
+			want: "CustomResourceDefinition works.example.com has the scope Cluster, and Muster's has Namespaced: it belongs to other software, and both cannot share a cluster"},
 		"stored before, none is left": {change: func(d *apiextensionsv1.CustomResourceDefinition) {
 			d.Status.StoredVersions = []string{"v1alpha1", "v1beta1"}
 		},
-			want: "CustomResourceDefinition works.example.com says that objects are stored in version v1alpha1, which Muster does not have: have v1beta1 written and the other forgotten:\n  " + forget},
+			want: "CustomResourceDefinition works.example.com lists the stored version v1alpha1, unknown to Muster: have v1beta1 written and the other forgotten:\n  " + forget},
 		"stored before, some are left": {change: func(d *apiextensionsv1.CustomResourceDefinition) {
 			d.Status.StoredVersions = []string{"v1alpha1", "v1beta1"}
 		}, objects: true,
-			want: "CustomResourceDefinition works.example.com says that objects are stored in version v1alpha1, which Muster does not have: have v1beta1 written and the other forgotten:\n" +
+			want: "CustomResourceDefinition works.example.com lists the stored version v1alpha1, unknown to Muster: have v1beta1 written and the other forgotten:\n" +
 				"  kubectl --context hub get works.example.com -A -o json | kubectl --context hub replace -f -\n  " + forget},
 		"still stored": {change: func(d *apiextensionsv1.CustomResourceDefinition) {
 			d.Spec.Versions = []apiextensionsv1.CustomResourceDefinitionVersion{{Name: "v1alpha1", Storage: true}}
 			d.Status.StoredVersions = []string{"v1alpha1"}
-		}, want: "CustomResourceDefinition works.example.com says that objects are stored in version v1alpha1, which Muster does not have: upgrade what is installed there to a release that stores v1beta1, and try again"},
+		}, want: "CustomResourceDefinition works.example.com lists the stored version v1alpha1, unknown to Muster: upgrade what is installed there to a release that stores v1beta1, and try again"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -85,7 +85,7 @@ func (d *doctor) run(ctx context.Context) error {
 		}
 	}
 	if wrong > 0 {
-		return fmt.Errorf("%d of these checks found something wrong", wrong)
+		return fmt.Errorf("%d of these checks failed", wrong)
 	}
 	return nil
 }
@@ -95,7 +95,7 @@ func (c *checked) sameVersion() check {
 	return check{"version", false, func(ctx context.Context) (string, error) {
 		deployment := &appsv1.Deployment{}
 		if err := c.Get(ctx, client.ObjectKey{Namespace: naming.SystemNamespace, Name: hubDeployment}, deployment); err != nil {
-			return "", notAsked{fmt.Errorf("the version of the hub cannot be seen: %w", err)}
+			return "", notAsked{fmt.Errorf("reading the version of the hub: %w", err)}
 		}
 		image := imageOfDeployment(deployment)
 		switch has, own := tagOf(image), version.Semantic(version.Version); differ(has, own) {
@@ -189,11 +189,11 @@ func (c *checked) agent(ctx context.Context, agent types.NamespacedName) (says s
 	}
 	switch {
 	case err != nil:
-		return "", false, notAsked{fmt.Errorf("whether an agent runs cannot be seen: %w", err)}
+		return "", false, notAsked{fmt.Errorf("checking whether an agent is running: %w", err)}
 	case ready, strings.HasPrefix(said, saysJoined):
 		deployment := &appsv1.Deployment{}
 		if err := c.Get(ctx, agent, deployment); err != nil {
-			return "", false, notAsked{fmt.Errorf("which agent runs cannot be seen: %w", err)}
+			return "", false, notAsked{fmt.Errorf("reading the agent: %w", err)}
 		}
 		return fmt.Sprintf("Deployment %s runs %s%s%s", agent, imageOfDeployment(deployment), c.agentsHub(ctx, deployment), besideOwn(deployment, version.Semantic(version.Version))), true, nil
 	case cause == nil:
@@ -210,9 +210,9 @@ func besideOwn(agent *appsv1.Deployment, own string) string {
 	ours := agent.Labels["app.kubernetes.io/part-of"] == "muster" // a label of the agents' charts
 	switch by := differ(tagOf(imageOfDeployment(agent)), own); {
 	case ours && by > 0:
-		return fmt.Sprintf(", which is newer than muster %s: use muster of its version", own)
+		return fmt.Sprintf(", newer than muster %s: use muster of its version", own)
 	case ours && by < 0:
-		return fmt.Sprintf(", which is older than muster %s: its hub upgrades the agent of a Cluster, and muster join any agent", own)
+		return fmt.Sprintf(", older than muster %s: its hub upgrades the agent of a Cluster, and muster join upgrades any agent", own)
 	}
 	return ""
 }

@@ -30,7 +30,7 @@ import (
 	"github.com/muster-fleet/muster/internal/version"
 )
 
-// at is a user whose only context leads to a server.
+// at returns a user with one context for a server.
 func at(t *testing.T, server string, ca []byte) user {
 	t.Helper()
 	config := clientcmdapi.NewConfig()
@@ -86,14 +86,14 @@ func TestDoctorSaysAtWhichStepAConnectionFails(t *testing.T) {
 	}{
 		"it answers":                     {current, ca, "  ok       answers    Kubernetes v1.34.1 at " + current},
 		"its name is not known":          {"https://nobody.invalid:6443", ca, "  WRONG    answers    the name nobody.invalid cannot be resolved: "},
-		"nothing listens":                {"https://" + nowhere, ca, "  WRONG    answers    nothing takes connections at " + nowhere + ": "},
+		"nothing listens":                {"https://" + nowhere, ca, "  WRONG    answers    nothing accepts connections at " + nowhere + ": "},
 		"somebody else has signed":       {current, []byte(other), "  WRONG    answers    the certificate of " + current + " is signed by "},
 		"it was issued for another name": {strings.Replace(current, "127.0.0.1", "localhost", 1), ca, "  WRONG    answers    the certificate of "},
 		"an hour ahead":                  {ahead, aheadCA, "  WRONG    clock      the clocks of cluster c and of this machine differ by "},
 		"too old":                        {old, oldCA, "  WRONG    answers    cluster c runs Kubernetes v1.24.17: the charts need 1.28.0 or newer"},
-		"no API server":                  {page, pageCA, "  WRONG    answers    what answers at " + page + " is no Kubernetes API server (200 OK)"},
-		"its version may not be asked":   {forbids, forbidsCA, "  WRONG    answers    " + forbids + " does not say its version: 403 Forbidden: forbidden: User cannot get path /version"},
-		"a balancer without one":         {balancer, balancerCA, "  WRONG    answers    " + balancer + " does not say its version: 503 Service Unavailable"},
+		"no API server":                  {page, pageCA, "  WRONG    answers    the server at " + page + " is not a Kubernetes API server (200 OK)"},
+		"its version may not be asked":   {forbids, forbidsCA, "  WRONG    answers    " + forbids + " does not report its version: 403 Forbidden: forbidden: User cannot get path /version"},
+		"a balancer without one":         {balancer, balancerCA, "  WRONG    answers    " + balancer + " does not report its version: 503 Service Unavailable"},
 		"it does not know the user":      {refusing.URL, certificateOf(refusing), "  WRONG    answers    " + refusing.URL + " does not accept the credential of the kubeconfig"},
 	} {
 		t.Run(what, func(t *testing.T) {
@@ -105,7 +105,7 @@ func TestDoctorSaysAtWhichStepAConnectionFails(t *testing.T) {
 	}
 }
 
-// TestTheCAOfAKubeconfigMayBeAFile has the CA where an agent cannot read it.
+// TestTheCAOfAKubeconfigMayBeAFile uses a CA file the agent cannot read.
 func TestTheCAOfAKubeconfigMayBeAFile(t *testing.T) {
 	_, ca := testkube.NewCertificate(t)
 	file := filepath.Join(t.TempDir(), "ca.crt")
@@ -141,9 +141,9 @@ func TestWhoLeadsAHubIsSaidByItsLease(t *testing.T) {
 		says, wrong string
 	}{
 		"renewed just now":      {lease("fleet-controller-1_uid", time.Second), "fleet-controller-1 leads", ""},
-		"renewed long ago":      {lease("fleet-controller-1_uid", time.Hour), "", "no hub leads since 60m"},
-		"given up":              {lease("", time.Second), "", "no hub leads at the moment"},
-		"nobody has led so far": {&coordinationv1.Lease{}, "", "no hub leads at the moment"},
+		"renewed long ago":      {lease("fleet-controller-1_uid", time.Hour), "", "the hub has had no leader since 60m"},
+		"given up":              {lease("", time.Second), "", "the hub has no leader at the moment"},
+		"nobody has led so far": {&coordinationv1.Lease{}, "", "the hub has no leader at the moment"},
 	} {
 		says, err := leads(c.lease, now)
 		if says != c.says || (err == nil) != (c.wrong == "") || err != nil && !strings.Contains(err.Error(), c.wrong) {
@@ -152,7 +152,8 @@ func TestWhoLeadsAHubIsSaidByItsLease(t *testing.T) {
 	}
 }
 
-// TestAServerThatIsSilentIsSaidToTakeConnections has one whose name is known and that takes connections, as one behind a firewall that drops packets does not.
+// TestAServerThatIsSilentIsSaidToTakeConnections uses a server that accepts connections, unlike
+// one behind a firewall.
 func TestAServerThatIsSilentIsSaidToTakeConnections(t *testing.T) {
 	t.Parallel()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
@@ -166,7 +167,7 @@ func TestAServerThatIsSilentIsSaidToTakeConnections(t *testing.T) {
 			t.Parallel()
 			server := "https://" + net.JoinHostPort(host, port)
 			c := &checked{access: newAccess(), config: &rest.Config{Host: server}, server: server}
-			if _, _, err := c.answers(t.Context()); err == nil || err.Error() != server+" takes connections and does not answer" {
+			if _, _, err := c.answers(t.Context()); err == nil || err.Error() != server+" accepts connections and does not answer" {
 				t.Errorf("it says %v", err)
 			}
 			interrupted, end := context.WithCancel(t.Context())
@@ -223,7 +224,7 @@ func TestEachAgentOfAClusterIsLookedAt(t *testing.T) {
 	}
 }
 
-// TestALookThatIsCutShortTakesNothingBack has an API server that answers once.
+// TestALookThatIsCutShortTakesNothingBack uses an API server with a single response.
 func TestALookThatIsCutShortTakesNothingBack(t *testing.T) {
 	t.Parallel()
 	stopped := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: clusterAgent.Namespace, Name: clusterAgent.Name},
@@ -243,7 +244,7 @@ func TestALookThatIsCutShortTakesNothingBack(t *testing.T) {
 	}
 }
 
-// TestACompletionEndsSoon has a hub that takes connections and does not answer.
+// TestACompletionEndsSoon uses a hub without a response to connections.
 func TestACompletionEndsSoon(t *testing.T) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -276,7 +277,7 @@ func TestVersionsDifferByTheirMinorNumber(t *testing.T) {
 	}
 }
 
-// ofVersion has this program be of a version.
+// ofVersion sets the version of this program.
 func ofVersion(t *testing.T, of string) {
 	before := version.Version
 	version.Version = of
@@ -295,8 +296,8 @@ func TestAnotherVersionOfTheHubOrOfAnAgentIsTold(t *testing.T) {
 		deployment       *appsv1.Deployment
 	}{
 		{"1.2.3", "Deployment cattle-fleet-system/fleet-agent runs muster-agent:1.2.0", "", runs(clusterAgent, "muster-agent:1.2.0", ours)},
-		{"1.3.0", "runs muster-agent:1.2.0, which is older than muster 1.3.0: its hub upgrades the agent of a Cluster, and muster join any agent", "", runs(clusterAgent, "muster-agent:1.2.0", ours)},
-		{"1.1.0", "runs muster-agent:1.2.0, which is newer than muster 1.1.0: use muster of its version", "", runs(memberAgent, "muster-agent:1.2.0", ours)},
+		{"1.3.0", "runs muster-agent:1.2.0, older than muster 1.3.0: its hub upgrades the agent of a Cluster, and muster join upgrades any agent", "", runs(clusterAgent, "muster-agent:1.2.0", ours)},
+		{"1.1.0", "runs muster-agent:1.2.0, newer than muster 1.1.0: use muster of its version", "", runs(memberAgent, "muster-agent:1.2.0", ours)},
 		{"1.1.0", "Deployment fleet-system/member-agent runs kubefleet/member-agent:v0.3.1", "", runs(memberAgent, "kubefleet/member-agent:v0.3.1", nil)},
 		{"1.1.0", "none is installed", "muster is of version 1.1.0 and the hub of 1.2.0: use muster of the hub's version", runs(musterHub, "muster-hub:1.2.0", ours)},
 		{"1.3.0", "none is installed", "the hub is of version 1.2.0 and muster of 1.3.0: muster init upgrades the hub, or use muster of its version", runs(musterHub, "muster-hub:1.2.0", ours)},

@@ -14,7 +14,7 @@ const (
 )
 
 // errPartly is the error of a list without the kinds the user may not list.
-var errPartly = errors.New("you may not list all that you asked for, so a part is not shown; name the kind, or a workspace with --namespace, to ask for the rest only")
+var errPartly = errors.New("the list is not complete, because you may not list the rest: name a kind, or use --namespace for one workspace")
 
 // ExitCode returns the exit code for the error of a command.
 func ExitCode(err error) int {

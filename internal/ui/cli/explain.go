@@ -80,10 +80,10 @@ The exit status is 0 whether or not there are problems.`,
 
 func (e *explainer) run(ctx context.Context, args []string) error {
 	if e.format != "" && e.format != "json" {
-		return fmt.Errorf("--output %s: it is json, or not said", e.format)
+		return fmt.Errorf("--output %s: use json, or leave the flag out", e.format)
 	}
 	if e.member != "" && (e.format != "" || len(args) == 0) {
-		return errors.New("--member-context is for one member, as text")
+		return errors.New("--member-context needs one member, and text output")
 	}
 	if len(args) == 0 {
 		return e.fleet(ctx)
@@ -128,7 +128,7 @@ func explained() []kind {
 
 func (e *explainer) printJSON(findings []explain.Finding, unseen []error) error {
 	for _, err := range unseen {
-		fmt.Fprintf(e.ErrOut, "Not looked at: %s\n", err)
+		fmt.Fprintf(e.ErrOut, "Not checked: %s\n", err)
 	}
 	if findings == nil {
 		findings = []explain.Finding{}
@@ -154,11 +154,11 @@ func (e *explainer) print(subject client.Object, findings []explain.Finding, uns
 	}
 	if more := len(findings) - len(shown); more > 0 {
 		p.line("")
-		p.line("There is more of this, %d in all: --output json has everything.", len(findings))
+		p.line("These are not all of the %d findings: use --output json for the full list.", len(findings))
 	}
 	for _, err := range unseen {
 		p.line("")
-		p.paragraph(2, "Not looked at: %s", err)
+		p.paragraph(2, "Not checked: %s", err)
 	}
 	return p.err
 }

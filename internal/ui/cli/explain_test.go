@@ -16,7 +16,7 @@ import (
 	"github.com/muster-fleet/muster/internal/ui/explain"
 )
 
-// says is what muster prints, each word once apart.
+// says returns the output of muster with single spaces.
 func (u user) says(args string, want ...string) {
 	u.t.Helper()
 	out, said, err := u.run(strings.Fields(args)...)
@@ -30,7 +30,8 @@ func (u user) says(args string, want ...string) {
 	}
 }
 
-// sickFleet is fleetOfThree with a Bundle that fails on the Cluster team-b/web, and a request for team-a/web that was denied.
+// sickFleet is fleetOfThree with a failing Bundle on the Cluster team-b/web, and a denied
+// request for team-a/web.
 func sickFleet(t *testing.T) testkube.Cluster {
 	cluster := fleetOn(t, "cli-sick")
 	c, ctx := cluster.Client(t), context.Background()
@@ -81,8 +82,8 @@ func TestExplainSaysWhatIsWrongAndWhatToDo(t *testing.T) {
 	admin.says("explain bundles team-b/shop", "Bundle team-b/shop is ", "ReleaseConflict, of BundleDeployment "+naming.MemberNamespace("team-b", "web")+"/shop")
 	admin.says("explain request-1", "ClusterRegistration team-a/request-1 is Denied.\n", "TokenExpired, for ")
 	admin.says("explain edge", "MemberCluster edge is New.\n", "NotObserved\n", "no hub runs or none leads")
-	admin.says("explain", "Something is wrong with 3 of 3 members.\n", "ErrApplied, 1 Cluster: team-b/web\n  team-b/web: ErrApplied(1) [Bundle shop]\n", "NotObserved, 1 MemberCluster: edge\n", "WaitCheckIn, 1 Cluster: team-a/web\n")
-	admin.says("explain -n team-a", "Something is wrong with 1 of 1 members.\n")
+	admin.says("explain", "3 of 3 members have problems.\n", "ErrApplied, 1 Cluster: team-b/web\n  team-b/web: ErrApplied(1) [Bundle shop]\n", "NotObserved, 1 MemberCluster: edge\n", "WaitCheckIn, 1 Cluster: team-a/web\n")
+	admin.says("explain -n team-a", "1 of 1 members have problems.\n")
 	admin.says("explain -n default", "There are no members.\n")
 
 	out, _, err := admin.run("explain", "team-b/web", "-o", "json")
@@ -97,9 +98,9 @@ func TestExplainSaysWhatIsWrongAndWhatToDo(t *testing.T) {
 	admin.refused("explain web", "web is the name of 2 objects; say which one is meant:\n  muster explain clusters team-a/web\n  muster explain clusters team-b/web")
 	admin.refused("explain wep", "there is no wep among the members, tokens, requests, bundles, placements, runs; did you mean team-a/web?")
 	admin.refused("explain tokens wep", "there is no wep among the tokens")
-	admin.refused("explain nodes wep", "nodes is no kind of objects: say one of members, ")
-	admin.refused("explain clusters", "clusters are a kind of objects: say the name of one, as in muster explain clusters NAME")
-	admin.refused("explain team-a/web -o yaml", "--output yaml: it is json, or not said")
+	admin.refused("explain nodes wep", "nodes is not a kind of objects: use one of members, ")
+	admin.refused("explain clusters", "clusters are a kind of objects: name one, as in muster explain clusters NAME")
+	admin.refused("explain team-a/web -o yaml", "--output yaml: use json, or leave the flag out")
 	if names, _, _ := admin.run("__complete", "explain", "clusters", ""); !strings.Contains(names, "team-a/web\nteam-b/web\n") {
 		t.Errorf("completed: %s", names)
 	}
@@ -111,7 +112,7 @@ func TestExplainNamesWhatTheUserMayNotSee(t *testing.T) {
 	}
 	cluster := sickFleet(t)
 	clusters := of(t, cluster, cluster.Account(t, "sees-clusters", "sees-clusters"))
-	clusters.says("explain team-a/web", "Cluster team-a/web is Awaited.\n", "Not looked at: clusterregistrations.fleet.cattle.io is forbidden")
-	clusters.says("explain", "Something is wrong with 2 of 2 members.\n", "Not looked at: listing MemberClusters of ")
+	clusters.says("explain team-a/web", "Cluster team-a/web is Awaited.\n", "Not checked: clusterregistrations.fleet.cattle.io is forbidden")
+	clusters.says("explain", "2 of 2 members have problems.\n", "Not checked: listing MemberClusters of ")
 	clusters.refused("explain edge", "there is no edge among what you may see; you may not list MemberClusters, ClusterRegistrationTokens, ")
 }

@@ -11,7 +11,8 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// droppingPackets is an address at which packets of new connections are dropped, as a firewall does: its queue of connections is full, and nobody takes one from it.
+// droppingPackets returns an address with a full queue of connections. It drops packets of new
+// connections like a firewall.
 func droppingPackets(t *testing.T) string {
 	t.Helper()
 	fd, err := syscall.Socket(syscall.AF_INET, syscall.SOCK_STREAM|syscall.SOCK_CLOEXEC, 0)
@@ -47,7 +48,7 @@ func TestAFirewallThatDropsPacketsIsNamed(t *testing.T) {
 	server := "https://" + address
 	c := &checked{access: newAccess(), config: &rest.Config{Host: server}, server: server}
 	_, _, err := c.answers(t.Context())
-	if err == nil || !strings.HasPrefix(err.Error(), "nothing takes connections at "+address+": ") || !strings.HasSuffix(err.Error(), "is there a firewall between?") {
+	if err == nil || !strings.HasPrefix(err.Error(), "nothing accepts connections at "+address+": ") || !strings.HasSuffix(err.Error(), "check for a firewall in between") {
 		t.Errorf("it says %v", err)
 	}
 }

@@ -51,9 +51,9 @@ func (e *explainer) printFleet(count int, troubles []*view.Trouble, unseen []err
 	case count == 0:
 		p.line("There are no members.")
 	case sick == 0:
-		p.line("Nothing is wrong with the %d members.", count)
+		p.line("All %d members are healthy.", count)
 	default:
-		p.line("Something is wrong with %d of %d members.", sick, count)
+		p.line("%d of %d members have problems.", sick, count)
 	}
 	for _, t := range troubles {
 		named := strings.Join(t.Names[:min(shownMembers, len(t.Names))], ", ")
@@ -73,11 +73,11 @@ func (e *explainer) printFleet(count int, troubles []*view.Trouble, unseen []err
 	}
 	if sick > 0 {
 		p.line("")
-		p.line("muster explain NAME says more of one of them.")
+		p.line("For more about one member: muster explain NAME")
 	}
 	for _, err := range unseen {
 		p.line("")
-		p.paragraph(2, "Not looked at: %s", err)
+		p.paragraph(2, "Not checked: %s", err)
 	}
 	return p.err
 }

@@ -81,13 +81,13 @@ func (g *get) run(ctx context.Context, args []string) error {
 	if len(args) > 0 {
 		var known bool
 		if shown, known = kindOf(args[0]); !known {
-			return fmt.Errorf("%s is nothing that can be shown: say one of %s", args[0], strings.Join(kindNames(), ", "))
+			return fmt.Errorf("%s is not a kind of objects: use one of %s", args[0], strings.Join(kindNames(), ", "))
 		}
 		args = args[1:]
 	}
 	if g.live {
 		if format := *g.format.OutputFormat; format != "" && !g.wide() {
-			return fmt.Errorf("--watch shows a table: it goes with --output wide, not with %s", format)
+			return fmt.Errorf("--watch prints a table: use --output wide, not %s", format)
 		}
 		return g.watch(ctx, shown, args)
 	}

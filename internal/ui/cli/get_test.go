@@ -43,8 +43,8 @@ func TestMain(m *testing.M) {
 type user struct {
 	t          *testing.T
 	kubeconfig string
-	// cacheDir is where discovery is cached. A user who has one is given it and the kubeconfig by flags, so that the test can run in parallel with others.
-	// Another user has both in the environment.
+	// cacheDir is the cache of discovery. With a cache, the user gets it and the kubeconfig by
+	// flags, for parallel tests; otherwise by the environment.
 	cacheDir string
 }
 
@@ -111,7 +111,7 @@ func (u user) refused(args string, want ...string) {
 	}
 }
 
-// fleetOfThree has two Clusters in two workspaces and a MemberCluster, which no hub looks after.
+// fleetOfThree has two Clusters in two workspaces and a MemberCluster, without a running hub.
 func fleetOfThree(t *testing.T) testkube.Cluster { return fleetOn(t, "cli") }
 
 func fleetOn(t *testing.T, name string) testkube.Cluster {
@@ -195,7 +195,7 @@ func TestGetShowsMembersOfBothKinds(t *testing.T) {
 
 	admin.refused("get members wep", "there is no wep among the members; did you mean team-a/web?")
 	admin.refused("get clusters edge -n team-a", "there is no edge in namespace team-a among the clusters")
-	admin.refused("get nodes", "nodes is nothing that can be shown: say one of members, clusters, memberclusters, tokens, requests, bundles, placements")
+	admin.refused("get nodes", "nodes is not a kind of objects: use one of members, clusters, memberclusters, tokens, requests, bundles, placements")
 	admin.refused("get -l ==", "--selector ==")
 	admin.refused("get -o html", "html")
 	admin.refused("get --context elsewhere", "elsewhere")
@@ -229,7 +229,7 @@ func TestGetShowsWhatAUserMaySeeAndNamesWhatNot(t *testing.T) {
 	if ExitCode(err) != exitPartly || strings.Count(out, "\n") != 3 || !strings.Contains(said, "Not shown: listing MemberClusters of "+cluster.Config.Host+": memberclusters.cluster.kubernetes-fleet.io is forbidden") {
 		t.Errorf("%v\n%s\n%s", err, out, said)
 	}
-	if out, said, err := clusters.run("get", "-o", "name"); ExitCode(err) != exitPartly || strings.Count(out, "\n") != 2 || !strings.Contains(said, "a part is not shown") {
+	if out, said, err := clusters.run("get", "-o", "name"); ExitCode(err) != exitPartly || strings.Count(out, "\n") != 2 || !strings.Contains(said, "the list is not complete") {
 		t.Errorf("for a script: %v\n%s\n%s", err, out, said)
 	}
 	for args, want := range map[string]int{"get clusters": 0, "get clusters -A": 0, "get -n team-a": 0, "get mc": exitFailed, "get nothing": exitFailed, "get clusters -A -n team-a": exitFailed} {
@@ -246,7 +246,7 @@ func TestGetShowsWhatAUserMaySeeAndNamesWhatNot(t *testing.T) {
 		t.Fatal(err)
 	}
 	tenant := of(t, cluster, token)
-	tenant.refused("get", "clusters.fleet.cattle.io is forbidden", "--namespace asks for those of one workspace only")
+	tenant.refused("get", "clusters.fleet.cattle.io is forbidden", "use --namespace for one workspace")
 	testkube.Eventually(t, "the right counts", func() error { _, _, err := tenant.run("get", "-n", "team-a"); return err })
 	tenant.shows("get -n team-a", membersHeader, "team-a/web Cluster Awaited - - - - no agent has come")
 	tenant.refused("get -n team-b", `clusters.fleet.cattle.io is forbidden`, `in the namespace "team-b"`)
@@ -262,10 +262,10 @@ func TestGetSaysWhatIsNoHub(t *testing.T) {
 	cluster := testkube.Turn(t, "no-hub")
 	cluster.Config = rest.CopyConfig(cluster.Config)
 	of(t, cluster, cluster.Account(t, "cli-admin", "cluster-admin")).
-		refused("get", cluster.Config.Host+" serves no Clusters (fleet.cattle.io/v1alpha1)", "the chart fleet-crd is not installed there", "--context says which cluster is asked")
+		refused("get", cluster.Config.Host+" serves no Clusters (fleet.cattle.io/v1alpha1)", "the chart fleet-crd is not installed there", "choose the hub with --context")
 
 	nobody := user{t: t, kubeconfig: filepath.Join(t.TempDir(), "none")}
-	nobody.refused("get", "no kubeconfig says where the hub is: name one with --kubeconfig, or in the variable KUBECONFIG")
+	nobody.refused("get", "there is no kubeconfig for the hub: set --kubeconfig, or the variable KUBECONFIG")
 	cluster.Config.Host = "https://127.0.0.1:1"
 	of(t, cluster, "any").refused("get", "https://127.0.0.1:1", "connection refused")
 }

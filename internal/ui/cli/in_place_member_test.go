@@ -22,7 +22,8 @@ type registered struct {
 	beat  func(context.Context) error
 }
 
-// registers makes what Rancher Fleet's hub makes for a Cluster of namespace default and its only registration.
+// registers creates the objects of Rancher Fleet's hub for a Cluster of namespace default and
+// its only registration.
 func (h rancherHub) registers(cluster *fleet.Cluster) registered {
 	h.t.Helper()
 	ctx, namespace := h.t.Context(), naming.MemberNamespace("default", cluster.Name)

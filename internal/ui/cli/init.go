@@ -97,7 +97,7 @@ func (i *initializer) run(ctx context.Context) error {
 	if err := cluster.awaitHub(ctx, &p); err != nil {
 		return err
 	}
-	p.line("The hub is up. A cluster joins it with: muster join --context CLUSTER --hub-context %s", i.contextName())
+	p.line("The hub is running. To register a cluster: muster join --context CLUSTER --hub-context %s", i.contextName())
 	return p.err
 }
 
@@ -191,17 +191,17 @@ func (i *initializer) valuesOf(cluster *checked, helm *helmOn) (map[string]any, 
 func (i *initializer) checkAddress(address string) error {
 	parsed, err := url.Parse(address)
 	if err != nil || parsed.Scheme != "https" || parsed.Host == "" {
-		return fmt.Errorf("members cannot reach the hub at %q: say --hub-url https://HOST:PORT", address)
+		return fmt.Errorf("members cannot reach the hub at %q: use --hub-url https://HOST:PORT", address)
 	}
 	if ip := net.ParseIP(parsed.Hostname()); parsed.Hostname() == "localhost" || ip != nil && ip.IsLoopback() {
-		fmt.Fprintf(i.ErrOut, "Members on other machines cannot reach the hub at %s: --hub-url says another address.\n", address)
+		fmt.Fprintf(i.ErrOut, "Members on other machines cannot reach the hub at %s: set another address with --hub-url.\n", address)
 	}
 	return nil
 }
 
 func (i *initializer) printCharts(ctx context.Context, cluster *checked) error {
 	if i.dryRun {
-		return errors.New("--print prints what --dry-run does not make: say one of the two")
+		return errors.New("--print and --dry-run exclude each other: use one of the two")
 	}
 	for _, r := range hubCharts() {
 		helm, err := i.helm(r)

@@ -16,7 +16,7 @@ import (
 	"github.com/muster-fleet/muster/internal/testkube"
 )
 
-// withPods is a control plane whose Pods run as processes of this machine, and which the test has for itself.
+// withPods is an exclusive control plane with Pods as processes of this machine.
 func withPods(t *testing.T, name string, images ...string) testkube.Cluster {
 	if testing.Short() {
 		t.Skip("it needs a control plane")
@@ -30,7 +30,8 @@ func withPods(t *testing.T, name string, images ...string) testkube.Cluster {
 	return testkube.Turn(t, name, flags...)
 }
 
-// contexts is a user with a context for each of some clusters, each of its name, of which the first is the current one.
+// contexts returns a user with one context per cluster, named like the cluster. The first is
+// the current one.
 func contexts(t *testing.T, clusters ...testkube.Cluster) user {
 	t.Helper()
 	var rules clientcmd.ClientConfigLoadingRules
@@ -66,7 +67,7 @@ func TestAHubIsInstalledInOneLine(t *testing.T) {
 	}
 	for again := range 2 {
 		out, said, err := admin.run("init", "--set", "importLoopback=true")
-		if err != nil || !strings.Contains(out, "the hub runs\nThe hub is up. A cluster joins it with: muster join --context CLUSTER --hub-context ") ||
+		if err != nil || !strings.Contains(out, "the hub runs\nThe hub is running. To register a cluster: muster join --context CLUSTER --hub-context ") ||
 			!strings.Contains(said, "Members on other machines cannot reach the hub at "+cluster.Config.Host) != (again == 1) {
 			t.Errorf("%d: %v\n%s%s", again, err, out, said)
 		}
@@ -79,7 +80,7 @@ func TestAHubIsInstalledInOneLine(t *testing.T) {
 	}
 }
 
-// TestAnOperationOfHelmThatWasKilledIsTakenUp leaves a revision as a program does that is killed in the middle.
+// TestAnOperationOfHelmThatWasKilledIsTakenUp leaves a revision like a killed program.
 func TestAnOperationOfHelmThatWasKilledIsTakenUp(t *testing.T) {
 	t.Parallel()
 	cluster := withPods(t, "cli-init")
@@ -104,7 +105,7 @@ func TestAnOperationOfHelmThatWasKilledIsTakenUp(t *testing.T) {
 		}
 	}
 	leave(time.Now())
-	admin.refused("init", "release fleet in namespace cattle-fleet-system is being changed by somebody since ", "try again when that has ended, or after 5m")
+	admin.refused("init", "release fleet in namespace cattle-fleet-system has been in use by another program since ", "run the command again after its end, or after 5m")
 	leave(time.Now().Add(-abandoned))
 	admin.runs("init", "the hub runs")
 	theirs, err := helm.history()

@@ -136,17 +136,17 @@ func (j *joiner) flags(command *cobra.Command) {
 func (j *joiner) validate() error {
 	switch {
 	case j.hubContext == "" && j.token == "":
-		return errors.New("say where the hub is: --hub-context CONTEXT, or --token and --hub-url as muster token create prints them on the hub")
+		return errors.New("the hub is missing: use --hub-context CONTEXT, or --token and --hub-url from muster token create")
 	case j.hubContext != "" && j.token != "":
-		return errors.New("--hub-context makes a token of its own: say either that or --token")
+		return errors.New("--hub-context and --token exclude each other: use one of the two")
 	case j.token != "" && j.hubURL == "":
-		return errors.New("say with --token where the hub is: --hub-url https://HOST:PORT")
+		return errors.New("--token needs the address of the hub: use --hub-url https://HOST:PORT")
 	case j.token != "" && (j.member || j.name != ""):
-		return errors.New("a registration token says which Cluster registers: --name and --member need --hub-context")
+		return errors.New("a registration token fixes the Cluster: --name and --member need --hub-context")
 	case j.member && j.id != "":
-		return errors.New("a MemberCluster has no client ID: say --name")
+		return errors.New("a MemberCluster has no client ID: use --name")
 	case j.timeout <= 0:
-		return errors.New("--timeout is more than 0: an agent that has not joined is no member")
+		return errors.New("--timeout must be more than 0")
 	case j.member:
 		return problemOf(j.memberName())
 	}
@@ -165,7 +165,7 @@ func problemOf(name string) error {
 	if len(problems) == 0 {
 		return nil
 	}
-	return fmt.Errorf("%s cannot be the name of a MemberCluster, say another one by --name: %s", name, problems[0])
+	return fmt.Errorf("%s is not a valid name of a MemberCluster, use another --name: %s", name, problems[0])
 }
 
 func (j *joiner) run(ctx context.Context) error {
@@ -207,13 +207,13 @@ func (j *joiner) run(ctx context.Context) error {
 		err = j.joinCluster(ctx, cluster, hub)
 	}
 	if errors.Is(err, context.DeadlineExceeded) {
-		err = fmt.Errorf("not done after %s: %w; the command can be given again", j.timeout, err)
+		err = fmt.Errorf("timed out after %s: %w; you can run the command again", j.timeout, err)
 	}
 	return err
 }
 
 // itself is the error for a hub as its own member.
-const itself = "the hub is a member of itself already (Cluster fleet-local/local): say another --context"
+const itself = "the hub is a member of itself already (Cluster fleet-local/local): use another --context"
 
 // tellApart returns the ID of a cluster. It refuses the hub itself: two contexts of one cluster
 // are an easy mistake.

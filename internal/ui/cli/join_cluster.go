@@ -110,7 +110,7 @@ func (j *joiner) predefined(ctx context.Context, hub *checked, workspace string)
 	case cluster.DeletionTimestamp != nil:
 		return fmt.Errorf("%s is leaving; join again when it is gone", j.title(&cluster))
 	case cluster.Spec.ClientID == "":
-		return fmt.Errorf("%s is there and has no spec.clientID, by which a cluster that registers is known: the hub imports it by its kubeconfig, or set spec.clientID", j.title(&cluster))
+		return fmt.Errorf("%s has no spec.clientID, so no cluster can register as it: import it by its kubeconfig, or set spec.clientID", j.title(&cluster))
 	}
 	j.id = cluster.Spec.ClientID // the hub rejects a token with another client ID
 	return nil
@@ -154,9 +154,9 @@ func (j *joiner) mayTake(ctx context.Context, cluster, hub *checked, address any
 	case err != nil:
 		return fmt.Errorf("whether %s is a member already cannot be seen: %w", cluster.role, err)
 	case j.moved != "" && is.server == "":
-		return fmt.Errorf("%s is no Cluster of any hub, and %s has to be moved from where it is: see muster get on its hub", cluster.role, j.moved)
+		return fmt.Errorf("%s is not a Cluster of any hub, so it cannot move as %s: check muster get on its hub", cluster.role, j.moved)
 	case j.moved != "" && j.moved != is.record.Name && j.moved != is.record.String():
-		return fmt.Errorf("%s is Cluster %s of the hub at %s, not %s: it has moved already, or say another --context", cluster.role, is.record, is.server, j.moved)
+		return fmt.Errorf("%s is Cluster %s of the hub at %s, not %s: it has moved already, or the --context is wrong", cluster.role, is.record, is.server, j.moved)
 	case j.moves:
 		if is.server != "" && (is.server != address || is.record.Namespace != j.workspace()) {
 			j.former = fmt.Sprintf("It was Cluster %s of the hub at %s", is.record, is.server)
@@ -164,7 +164,7 @@ func (j *joiner) mayTake(ctx context.Context, cluster, hub *checked, address any
 		}
 		return nil
 	case is.server != "" && is.server != address:
-		return fmt.Errorf("%s is a member of the hub at %s, as Cluster %s: muster move takes it here; or if that is this hub, say --hub-url %s", cluster.role, is.server, is.record, is.server)
+		return fmt.Errorf("%s is a member of the hub at %s, as Cluster %s: muster move takes it here; or if that is this hub, use --hub-url %s", cluster.role, is.server, is.record, is.server)
 	case hub == nil || is.record.Namespace == "" || is.record.Namespace == j.workspace():
 		return nil
 	}
@@ -214,7 +214,7 @@ func (j *joiner) reinstallAgent(ctx context.Context, cluster *checked, values ma
 	if err != nil || has["token"] == values["token"] {
 		return err
 	}
-	j.progress.step("somebody has changed the release meanwhile")
+	j.progress.step("another program has changed the release meanwhile")
 	if err := j.installAgent(ctx, cluster, agentRelease, values); err != nil {
 		return final{err}
 	}
@@ -292,7 +292,7 @@ func (j *joiner) requestOf(ctx context.Context, hub *checked, token *fleet.Clust
 		requests = append(requests, *o.(*fleet.ClusterRegistration).DeepCopy())
 	}, client.InNamespace(token.Namespace), client.MatchingLabels{fleet.LabelRegistrationToken: token.Name})
 	if err != nil {
-		return fmt.Errorf("what becomes of the request cannot be seen: %w", err)
+		return fmt.Errorf("reading the registration request: %w", err)
 	}
 	*into = newestRequest(requests)
 	return nil
@@ -318,7 +318,7 @@ func newestRequest(requests []fleet.ClusterRegistration) (newest fleet.ClusterRe
 // joinByToken installs the agent with an existing token, and waits until the agent has joined.
 func (j *joiner) joinByToken(ctx context.Context, cluster *checked) error {
 	if user, err := cluster.userOf(ctx, j.token); err == nil && strings.HasPrefix(user, "system:serviceaccount:") { // the token comes from this cluster
-		return fmt.Errorf("the token is that of a hub on %s, and "+itself, cluster.role)
+		return fmt.Errorf("the token belongs to a hub on %s, and "+itself, cluster.role)
 	}
 	if err := j.mayTake(ctx, cluster, nil, j.hubURL); err != nil {
 		return err

@@ -97,9 +97,9 @@ func (j *joiner) makeMember(ctx context.Context, hub *checked, record *clusterv1
 		return true, err
 	})
 	if err != nil {
-		return fmt.Errorf("making MemberCluster %s: %w", j.name, cmp.Or(unseen, err))
+		return fmt.Errorf("creating MemberCluster %s: %w", j.name, cmp.Or(unseen, err))
 	}
-	j.progress.step("MemberCluster %s is made", j.name)
+	j.progress.step("MemberCluster %s is created", j.name)
 	return nil
 }
 
@@ -146,7 +146,7 @@ func (j *joiner) mayTakeMember(ctx context.Context, cluster, hub *checked, value
 	case never: // an earlier run may have had a wrong address
 		return release, nil
 	case server != "" && server != set(values, "hubURL"):
-		return release, fmt.Errorf("%s is a member of the hub at %s, as MemberCluster %s: to have it join another one, muster leave %s there if it has joined, and then helm --kube-context %s -n %s uninstall %s; or if that is this hub, say --hub-url %s",
+		return release, fmt.Errorf("%s is a member of the hub at %s, as MemberCluster %s: to have it join another one, muster leave %s there if it has joined, and then helm --kube-context %s -n %s uninstall %s; or if that is this hub, use --hub-url %s",
 			cluster.role, server, name, name, cluster.contextName(), release.namespace, release.chart, server)
 	case name == "" || name == set(values, "memberClusterName"):
 		return release, nil
@@ -154,7 +154,7 @@ func (j *joiner) mayTakeMember(ctx context.Context, cluster, hub *checked, value
 	if err := hub.Get(ctx, client.ObjectKey{Name: name}, &clusterv1beta1.MemberCluster{}); apierrors.IsNotFound(err) && !kube.NotServed(err) {
 		return release, nil // it has left
 	}
-	return release, fmt.Errorf("%s is a member already, as MemberCluster %s: say --name %s, or muster leave %s first", cluster.role, name, name, name)
+	return release, fmt.Errorf("%s is a member already, as MemberCluster %s: use --name %s, or run muster leave %s first", cluster.role, name, name, name)
 }
 
 // neverJoined reports whether the agent of a MemberCluster has never joined a hub: it still has
@@ -179,14 +179,14 @@ func (j *joiner) memberThere(ctx context.Context, hub *checked, record *clusterv
 	if err := hub.Get(ctx, client.ObjectKeyFromObject(record), found); apierrors.IsNotFound(err) && !kube.NotServed(err) {
 		return nil, nil
 	} else if err != nil {
-		return nil, fmt.Errorf("looking for MemberCluster %s: %w", j.name, err)
+		return nil, fmt.Errorf("reading MemberCluster %s: %w", j.name, err)
 	}
 	has, identity := found.Spec.Identity, record.Spec.Identity
 	switch {
 	case found.DeletionTimestamp != nil:
 		return nil, fmt.Errorf("MemberCluster %s is leaving; join again when it is gone", j.name)
 	case has.Kind != identity.Kind || has.Namespace != identity.Namespace || has.Name != identity.Name:
-		return nil, fmt.Errorf("MemberCluster %s is there with the identity %s %s/%s, not ServiceAccount %s/%s: say another --name, or correct its spec.identity", j.name,
+		return nil, fmt.Errorf("MemberCluster %s exists with the identity %s %s/%s, not ServiceAccount %s/%s: use another --name, or correct its spec.identity", j.name,
 			has.Kind, has.Namespace, has.Name, identity.Namespace, identity.Name)
 	}
 	return found, nil
@@ -199,11 +199,11 @@ func (j *joiner) ensureAccount(ctx context.Context, hub *checked, account *corev
 	if apierrors.IsAlreadyExists(err) {
 		err = hub.Get(ctx, client.ObjectKeyFromObject(account), account)
 		if err == nil && !named && account.Labels[labelMadeBy] != madeByUs {
-			return fmt.Errorf("ServiceAccount %s/%s on the hub is somebody else's: delete it, or say another --name", account.Namespace, account.Name)
+			return fmt.Errorf("ServiceAccount %s/%s on the hub has another owner: delete it, or use another --name", account.Namespace, account.Name)
 		}
 	}
 	if err != nil {
-		return fmt.Errorf("making the account of MemberCluster %s on the hub: %w", j.name, err)
+		return fmt.Errorf("creating the account of MemberCluster %s on the hub: %w", j.name, err)
 	}
 	return nil
 }
@@ -222,7 +222,7 @@ func (j *joiner) ensureToken(ctx context.Context, cluster *checked, token string
 			return err
 		}
 		if has.Labels[labelMadeBy] != madeByUs {
-			return fmt.Errorf("Secret %s on %s is somebody else's, with the token of a hub: delete it if the cluster is to join with another one", memberToken, cluster.role) //nolint:staticcheck // a kind
+			return fmt.Errorf("Secret %s on %s has another owner, with the token of a hub: delete it to join with another token", memberToken, cluster.role) //nolint:staticcheck // a kind
 		}
 		secret.UID, secret.ResourceVersion = has.UID, has.ResourceVersion
 		err = cluster.Update(ctx, secret)

@@ -23,10 +23,10 @@ func TestAMemberJoinsOnlyByAName(t *testing.T) {
 	for name, want := range map[string]string{
 		"edge-1":                      "",
 		"":                            "", // that of the context, edge
-		"kubernetes-admin@kubernetes": "kubernetes-admin@kubernetes cannot be the name of a MemberCluster, say another one by --name: a lowercase RFC 1123 label must",
-		"edge.example.com":            "say another one by --name: must not contain dots",
-		"arn:aws:eks:eu-central-1:123456789012:cluster/production": "say another one by --name: it has more than 50 characters",
-		strings.Repeat("a", naming.MaxMemberClusterName+1):         "say another one by --name: it has more than 50 characters",
+		"kubernetes-admin@kubernetes": "kubernetes-admin@kubernetes is not a valid name of a MemberCluster, use another --name: a lowercase RFC 1123 label must",
+		"edge.example.com":            "use another --name: must not contain dots",
+		"arn:aws:eks:eu-central-1:123456789012:cluster/production": "use another --name: it has more than 50 characters",
+		strings.Repeat("a", naming.MaxMemberClusterName+1):         "use another --name: it has more than 50 characters",
 		strings.Repeat("a", naming.MaxMemberClusterName):           "",
 	} {
 		h := newAccess()
@@ -107,8 +107,8 @@ func TestAMemberJoinsAgainAndIsTakenFromNobody(t *testing.T) {
 	admin.runs(join+"branch", "branch MemberCluster ")
 
 	admin.refused(join+"branch --hub-url https://other:6443", "cluster cli-bough is a member of the hub at "+hub.Config.Host+", as MemberCluster branch: to have it join another one, muster leave branch there if it has joined, "+
-		"and then helm --kube-context cli-bough -n default uninstall member-agent; or if that is this hub, say --hub-url "+hub.Config.Host)
-	admin.refused(join+"other", "cluster cli-bough is a member already, as MemberCluster branch: say --name branch, or muster leave branch first")
+		"and then helm --kube-context cli-bough -n default uninstall member-agent; or if that is this hub, use --hub-url "+hub.Config.Host)
+	admin.refused(join+"other", "cluster cli-bough is a member already, as MemberCluster branch: use --name branch, or run muster leave branch first")
 	for _, o := range []client.Object{&clusterv1beta1.MemberCluster{ObjectMeta: metav1.ObjectMeta{Name: "other"}},
 		&corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: naming.MemberSystemNamespace, Name: "other-hub-cluster-access"}}} {
 		if err := c.Get(t.Context(), client.ObjectKeyFromObject(o), o); !apierrors.IsNotFound(err) {
@@ -121,12 +121,12 @@ func TestAMemberJoinsAgainAndIsTakenFromNobody(t *testing.T) {
 	admin.runs(join+"branch", "branch MemberCluster ")
 	// A record that is made anew was never revoked.
 	admin.runs("leave branch --orphan", " gone")
-	admin.runs(join+"branch", "MemberCluster branch is made", "branch MemberCluster ")
+	admin.runs(join+"branch", "MemberCluster branch is created", "branch MemberCluster ")
 
 	token, _, err := admin.run("token", "create", "itself", "-n", "default", "--output", "token")
 	if err != nil {
 		t.Fatal(err)
 	}
-	admin.refused("join --context cli-init --token "+strings.TrimSpace(token)+" --hub-url "+hub.Config.Host, "the token is that of a hub on cluster cli-init, and the hub is a member of itself already")
+	admin.refused("join --context cli-init --token "+strings.TrimSpace(token)+" --hub-url "+hub.Config.Host, "the token belongs to a hub on cluster cli-init, and the hub is a member of itself already")
 	admin.refused("migrate --from rancher-fleet --context cli-init cli-init", "the contexts cli-init and cli-init lead to the same cluster")
 }

@@ -30,12 +30,12 @@ func TestAClusterJoinsInOneLine(t *testing.T) {
 	t.Parallel()
 	hub, edge, branch := withPods(t, "cli-fleet"), withPods(t, "cli-edge"), withPods(t, "cli-branch")
 	admin := contexts(t, hub, edge, branch)
-	admin.runs("init", "The hub is up")
+	admin.runs("init", "The hub is running")
 
-	admin.refused("join --context cli-edge", "say where the hub is: --hub-context CONTEXT, or --token and --hub-url")
+	admin.refused("join --context cli-edge", "the hub is missing: use --hub-context CONTEXT, or --token and --hub-url")
 	admin.refused("join --context cli-edgy --hub-context cli-fleet", "the kubeconfig has no context cli-edgy; did you mean cli-edge?; it has cli-branch, cli-edge, cli-fleet")
 	admin.refused("join --context cli-fleet --hub-context cli-fleet", "the contexts cli-fleet and cli-fleet lead to the same cluster")
-	admin.refused("join --context cli-edge --hub-context cli-branch", "it is no hub; muster init makes it one")
+	admin.refused("join --context cli-edge --hub-context cli-branch", "it is not a hub; install the hub with muster init")
 
 	importedBefore(t, edge)
 	for range 2 { // again, and nothing changes
@@ -56,8 +56,8 @@ func TestAClusterJoinsInOneLine(t *testing.T) {
 	}
 	admin.refused("join --context cli-edge --token t --hub-url https://other:6443", "cluster cli-edge is a member of the hub at "+hub.Config.Host+", as Cluster clusters/edge: muster move takes it here")
 	admin.refused("join --context cli-edge --hub-context cli-fleet -n other", "cluster cli-edge is a member already, as Cluster clusters/edge: muster move takes it to workspace other")
-	admin.refused("move clusters/web --context cli-edge --hub-context cli-fleet -n other", "cluster cli-edge is Cluster clusters/edge of the hub at "+hub.Config.Host+", not clusters/web: it has moved already, or say another --context")
-	admin.refused("move branch --context cli-branch --hub-context cli-fleet -n other", "cluster cli-branch is no Cluster of any hub")
+	admin.refused("move clusters/web --context cli-edge --hub-context cli-fleet -n other", "cluster cli-edge is Cluster clusters/edge of the hub at "+hub.Config.Host+", not clusters/web: it has moved already, or the --context is wrong")
+	admin.refused("move branch --context cli-branch --hub-context cli-fleet -n other", "cluster cli-branch is not a Cluster of any hub")
 	admin.runs("move clusters/edge --context cli-edge --hub-context cli-fleet -n other", "It was Cluster clusters/edge of the hub at "+hub.Config.Host, "other/cluster-")
 	testkube.Eventually(t, "it has left where it was", func() error {
 		if out, _, err := admin.run("get", "members", "clusters/edge"); err != nil || !strings.Contains(out, " Left ") {
@@ -91,13 +91,13 @@ func TestAClusterJoinsInOneLine(t *testing.T) {
 		t.Fatal(err)
 	}
 	for range 2 {
-		admin.refused("join --context cli-edge --hub-context cli-fleet --member --name taken", "ServiceAccount fleet-system/taken-hub-cluster-access on the hub is somebody else's")
+		admin.refused("join --context cli-edge --hub-context cli-fleet --member --name taken", "ServiceAccount fleet-system/taken-hub-cluster-access on the hub has another owner")
 	}
 	theirs := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: memberToken.Namespace, Name: memberToken.Name}, StringData: map[string]string{"token": "theirs"}}
 	if err := edge.Client(t).Create(ctx, theirs); err != nil {
 		t.Fatal(err)
 	}
-	admin.refused("join --context cli-edge --hub-context cli-fleet --member --name other", "Secret default/hub-kubeconfig-secret on cluster cli-edge is somebody else's")
+	admin.refused("join --context cli-edge --hub-context cli-fleet --member --name other", "Secret default/hub-kubeconfig-secret on cluster cli-edge has another owner")
 }
 
 // importedBefore leaves what stays of an agent that a hub has installed by a kubeconfig when its
@@ -179,7 +179,7 @@ func TestAClusterThatDoesNotJoinIsExplained(t *testing.T) {
 	})
 	scale("0")
 	admin.runs("explain "+name+" --member-context cli-slow", "WRONG agent the agent cattle-fleet-system/fleet-agent does not run: its Deployment is scaled to 0 replicas")
-	admin.refused("doctor --context cli-slow", "1 of these checks found something wrong")
+	admin.refused("doctor --context cli-slow", "1 of these checks failed")
 	scale("1")
 	admin.runs("join --context cli-slow --hub-context cli-vain -n slow", " online ")
 
@@ -196,8 +196,8 @@ func TestAClusterThatDoesNotJoinIsExplained(t *testing.T) {
 	admin.refused("join --context cli-slow --hub-context cli-vain -n slow --hub-ca bm9uZQ==", "installing the chart fleet-agent: apiServerCA is neither PEM")
 }
 
-// joinsInVain gives a command that cannot succeed more and more time until it says why, and returns how many times that took: how long it takes to come that far depends on
-// the machine.
+// joinsInVain runs a failing command with rising timeouts until it reports the cause, and
+// returns the number of runs. The needed time depends on the machine.
 func (u user) joinsInVain(args string, want ...string) (times int) {
 	u.t.Helper()
 	for i, timeout := range []string{"20s", "1m0s", "3m0s"} {
@@ -242,7 +242,7 @@ func TestARequestThatIsGoneIsNotAwaited(t *testing.T) {
 	}
 }
 
-// untilReady waits until a Cluster is, which an agent that was just restarted is a while later.
+// untilReady waits until a Cluster is ready. A restarted agent needs a while.
 func (u user) untilReady(name string) {
 	u.t.Helper()
 	testkube.Eventually(u.t, name+" is ready", func() error {
@@ -253,7 +253,7 @@ func (u user) untilReady(name string) {
 	})
 }
 
-// runs has a command succeed, and returns what it prints with one blank between words.
+// runs expects success, and returns the output with single spaces.
 func (u user) runs(args string, want ...string) string {
 	u.t.Helper()
 	out, said, err := u.run(strings.Fields(args)...)

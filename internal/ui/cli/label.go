@@ -65,7 +65,7 @@ func labelled(args []string) (subject, labels []string) {
 // labelsOf returns the labels to set; nil removes one.
 func labelsOf(said []string) (map[string]any, error) {
 	if len(said) == 0 {
-		return nil, errors.New("say KEY=VALUE to set a label, or KEY- to take one off")
+		return nil, errors.New("no label given: use KEY=VALUE to set one, or KEY- to remove one")
 	}
 	labels := map[string]any{}
 	for _, text := range said {
@@ -76,7 +76,7 @@ func labelsOf(said []string) (map[string]any, error) {
 		case strings.HasSuffix(text, "-"):
 			labels[strings.TrimSuffix(text, "-")] = nil
 		default:
-			return nil, fmt.Errorf("%s is no label: say KEY=VALUE to set one, or KEY- to take it off", text)
+			return nil, fmt.Errorf("%s is not a label: use KEY=VALUE to set one, or KEY- to remove one", text)
 		}
 	}
 	return labels, nil

@@ -58,7 +58,7 @@ The agent stays on the cluster until you uninstall its chart.`,
 				return err
 			}
 		} else if policy != "" && policy != leavesBy(o) {
-			return fmt.Errorf("%s is leaving already, by the policy that it had: give the command without --delete and --orphan to see what is left", c.title(o))
+			return fmt.Errorf("%s is already leaving with its earlier policy: run the command without --delete and --orphan to see the progress", c.title(o))
 		}
 		return c.follow(ctx, hub, o, "gone", func(_ client.Object, gone bool) (bool, error) { return gone, nil })
 	})
@@ -106,14 +106,14 @@ func (c *changer) askBeforeEmptying(ctx context.Context, hub client.Client, o cl
 	}
 	what := kube.JoinNames(lost[:min(len(lost), namedLosses)], len(lost))
 	if err != nil {
-		what = fmt.Sprintf("what that is cannot be told: %v", err)
+		what = fmt.Sprintf("reading them failed: %v", err)
 	}
-	stays := "What held data before it was placed, and what is annotated with helm.sh/resource-policy: keep, stays."
+	stays := "Objects with data from before their placement, and objects with the annotation helm.sh/resource-policy: keep, stay."
 	if hasKubeFleetsAgent(ctx, hub, o) {
-		stays = "Its agent is KubeFleet's, which also removes what the cluster had before it was placed."
+		stays = "Its agent is KubeFleet's: it also removes objects from before their placement."
 	}
-	c.progress.paragraph(0, "%s is emptied when it leaves (policy Delete), and what it holds goes with it: %s. %s", c.title(o), what, stays)
-	return c.ask(ctx, c.title(o), "--delete does what is printed above, and --orphan leaves it on the cluster")
+	c.progress.paragraph(0, "%s loses its deliveries and their data when it leaves (policy Delete): %s. %s", c.title(o), what, stays)
+	return c.ask(ctx, c.title(o), "use --delete to remove the deliveries above, or --orphan to keep them")
 }
 
 // hasKubeFleetsAgent reports whether the report of a member certainly comes from KubeFleet's

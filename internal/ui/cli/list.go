@@ -52,9 +52,9 @@ func (h *access) remedy(err error, namespaced []client.ObjectList, list client.O
 	switch {
 	case kube.NotServed(err):
 		gvk, _ := h.gvkOf(list) // the scheme knows the kind
-		return fmt.Errorf("%s serves no %s (%s): it is no hub, or the chart fleet-crd is not installed there; --context says which cluster is asked", server, what, gvk.GroupVersion())
+		return fmt.Errorf("%s serves no %s (%s): it is not a hub, or the chart fleet-crd is not installed there; choose the hub with --context", server, what, gvk.GroupVersion())
 	case apierrors.IsForbidden(err) && *h.Namespace == "" && slices.Contains(namespaced, list):
-		return fmt.Errorf("%w; --namespace asks for those of one workspace only", err)
+		return fmt.Errorf("%w; use --namespace for one workspace", err)
 	case apierrors.IsUnauthorized(err):
 		return fmt.Errorf("%s does not accept the credential of the kubeconfig, which may have expired: %w", server, err)
 	}

@@ -36,9 +36,9 @@ func (l lookedFor) named(said string) (kind, error) {
 	names := namesOf(l.kinds())
 	switch {
 	case !known:
-		return kind{}, fmt.Errorf("%s is no kind of objects: say one of %s", said, strings.Join(names, ", "))
+		return kind{}, fmt.Errorf("%s is not a kind of objects: use one of %s", said, strings.Join(names, ", "))
 	case !slices.Contains(names, k.name):
-		return kind{}, fmt.Errorf("%s is not for %s: say one of %s", l.command, k.name, strings.Join(names, ", "))
+		return kind{}, fmt.Errorf("%s does not support %s: use one of %s", l.command, k.name, strings.Join(names, ", "))
 	}
 	return k, nil
 }
@@ -122,7 +122,7 @@ func (h *access) lookUp(ctx context.Context, c client.Client, server string, loo
 	case len(found) == 1:
 		return found[0], nil
 	case len(found) > 1:
-		return nil, fmt.Errorf("%s is the name of %d objects; say which one is meant:\n%s", name, len(found), strings.Join(h.choices(looked.command, found), "\n"))
+		return nil, fmt.Errorf("%s is the name of %d objects; choose one:\n%s", name, len(found), strings.Join(h.choices(looked.command, found), "\n"))
 	case len(unserved) > 0 && len(forbidden) == 0 && !listed:
 		return nil, first
 	}
@@ -132,7 +132,7 @@ func (h *access) lookUp(ctx context.Context, c client.Client, server string, loo
 	}
 	if len(forbidden) > 0 {
 		if namespace == "" && slices.ContainsFunc(looked.among, func(k kind) bool { return len(k.namespaced) > 0 }) {
-			missing += "; --namespace asks for those of one workspace only"
+			missing += "; use --namespace for one workspace"
 		}
 		return nil, fmt.Errorf("there is no %s among what you may see; you may not list %s%s", name, strings.Join(forbidden, ", "), missing)
 	}
@@ -148,7 +148,7 @@ func (h *access) unknown(ctx context.Context, looked lookedFor, namespace, name,
 		}
 	}
 	if k, isKind := kindOf(name); isKind {
-		return fmt.Errorf("%s are a kind of objects: say the name of one, as in %s %s NAME", k.name, looked.command, k.name)
+		return fmt.Errorf("%s are a kind of objects: name one, as in %s %s NAME", k.name, looked.command, k.name)
 	}
 	return fmt.Errorf("there is no %s among the %s%s%s", name, strings.Join(namesOf(looked.among), ", "), missing, suggestion(name, every))
 }

@@ -27,10 +27,10 @@ func TestAKindThatACommandIsNotForIsRefused(t *testing.T) {
 		said, wrong string
 	}{
 		{members, "members", ""}, {members, "clusters", ""}, {members, "mc", ""},
-		{members, "placements", "muster leave is not for placements: say one of members, clusters, memberclusters"},
-		{members, "crp", "muster leave is not for placements"}, {members, "tokens", "is not for tokens"}, {members, "bundles", "is not for bundles"},
-		{members, "nodes", "nodes is no kind of objects: say one of members, clusters, memberclusters"},
-		{requests, "request", ""}, {requests, "cluster", ""}, {requests, "members", "muster approve is not for members: say one of clusters, requests"},
+		{members, "placements", "muster leave does not support placements: use one of members, clusters, memberclusters"},
+		{members, "crp", "muster leave does not support placements"}, {members, "tokens", "does not support tokens"}, {members, "bundles", "does not support bundles"},
+		{members, "nodes", "nodes is not a kind of objects: use one of members, clusters, memberclusters"},
+		{requests, "request", ""}, {requests, "cluster", ""}, {requests, "members", "muster approve does not support members: use one of clusters, requests"},
 		{lookedFor{"muster explain", explained()}, "clusters", ""}, {lookedFor{"muster explain", explained()}, "tokens", ""},
 	} {
 		_, err := row.looked.named(row.said)
@@ -63,11 +63,11 @@ func TestObjectsThatACommandIsNotForAreLeftAlone(t *testing.T) {
 			}
 		}
 	})
-	admin.refused("leave placements shop --timeout 1s", "muster leave is not for placements: say one of members, clusters, memberclusters")
-	admin.refused("leave tokens team-a/kept --timeout 1s", "muster leave is not for tokens")
-	admin.refused("revoke tokens team-a/kept --timeout 1s", "muster revoke is not for tokens")
-	admin.refused("tree tokens team-a/kept", "muster tree is not for tokens")
-	admin.refused("label tokens team-a/kept a=b", "muster label is not for tokens")
+	admin.refused("leave placements shop --timeout 1s", "muster leave does not support placements: use one of members, clusters, memberclusters")
+	admin.refused("leave tokens team-a/kept --timeout 1s", "muster leave does not support tokens")
+	admin.refused("revoke tokens team-a/kept --timeout 1s", "muster revoke does not support tokens")
+	admin.refused("tree tokens team-a/kept", "muster tree does not support tokens")
+	admin.refused("label tokens team-a/kept a=b", "muster label does not support tokens")
 	for _, o := range []client.Object{shop, token} {
 		if err := c.Get(ctx, client.ObjectKeyFromObject(o), o); err != nil || o.GetDeletionTimestamp() != nil || len(o.GetAnnotations())+len(o.GetLabels()) > 0 {
 			t.Errorf("%s is changed: %v, %v", view.NameOf(o), o, err)
@@ -87,12 +87,12 @@ func TestObjectsThatACommandIsNotForAreLeftAlone(t *testing.T) {
 	admin.refused("label web env=x", "muster label clusters team-a/web\n")
 	admin.says("label clusters team-a/web named=so", "Cluster team-a/web has the labels ", "named=so")
 	admin.says("label clusters team-a/web named-", "Cluster team-a/web has the labels ")
-	admin.refused("label clusters team-a/web", "say KEY=VALUE to set a label")
+	admin.refused("label clusters team-a/web", "no label given: use KEY=VALUE to set one")
 
-	for range 2 { // the second one goes on with the first, which has ended
+	for range 2 { // the second run continues after the first
 		admin.refused("leave team-a/held --delete --timeout 1s", "Cluster team-a/held is not gone after 1s")
 	}
-	admin.refused("leave team-a/held --orphan --timeout 1s", "Cluster team-a/held is leaving already, by the policy that it had")
+	admin.refused("leave team-a/held --orphan --timeout 1s", "Cluster team-a/held is already leaving with its earlier policy")
 }
 
 func TestAMemberLeavesByThePolicyOfItsRecord(t *testing.T) {
@@ -122,7 +122,8 @@ func TestWhatNamesAMemberIsToldFromItsLabels(t *testing.T) {
 	}
 }
 
-// hubThatRefuses is one with a Cluster web and a MemberCluster edge, that refuses to list some kinds.
+// hubThatRefuses is a hub with a Cluster web and a MemberCluster edge. It forbids lists of some
+// kinds.
 func hubThatRefuses(h *access, why map[string]error) client.Client {
 	byName := func(o client.Object) []string { return []string{o.GetName()} }
 	builder := fake.NewClientBuilder().WithScheme(h.scheme).WithObjects(
@@ -151,8 +152,8 @@ func TestAnObjectIsFoundAlthoughSomeKindsCannotBeListed(t *testing.T) {
 	}{
 		"an older hub has it":             {map[string]error{"MemberClusters": unserved}, "web", "team/web", ""},
 		"an older hub does not have it":   {map[string]error{"MemberClusters": unserved}, "wep", "", "there is no wep among the members; hub serves no MemberClusters"},
-		"no hub":                          {map[string]error{"MemberClusters": unserved, "Clusters": unserved}, "web", "", "hub serves no Clusters (fleet.cattle.io/v1alpha1): it is no hub"},
-		"one of a workspace":              {map[string]error{"Clusters": forbidden}, "web", "", "you may not list Clusters; --namespace asks for those of one workspace only"},
+		"no hub":                          {map[string]error{"MemberClusters": unserved, "Clusters": unserved}, "web", "", "hub serves no Clusters (fleet.cattle.io/v1alpha1): it is not a hub"},
+		"one of a workspace":              {map[string]error{"Clusters": forbidden}, "web", "", "you may not list Clusters; use --namespace for one workspace"},
 		"one whose workspace is said":     {map[string]error{"Clusters": forbidden}, "team/web", "", "you may not list Clusters"},
 		"what is forbidden does not hide": {map[string]error{"Clusters": forbidden}, "edge", "edge", ""},
 	} {

@@ -70,13 +70,13 @@ func newMigrate(streams genericiooptions.IOStreams, h *access) *cobra.Command {
 func (m *migrator) validate() error {
 	switch {
 	case m.from != fromRancherFleet && m.from != fromKubeFleet:
-		return fmt.Errorf("say what is changed over from: --from %s or --from %s", fromRancherFleet, fromKubeFleet)
+		return fmt.Errorf("the system to replace is missing: use --from %s or --from %s", fromRancherFleet, fromKubeFleet)
 	case m.back && m.areGiven():
 		return errors.New("--back puts a release back as it was: leave out --set and --values, and change it by helm upgrade of its chart afterwards")
 	case m.removeLeftovers && (m.back || m.from != fromRancherFleet):
 		return errors.New("--remove-leftovers removes what Rancher Fleet has left of its agents: give it with --from rancher-fleet, without --back")
 	case m.timeout <= 0:
-		return errors.New("--timeout is more than 0: what has not come about is not changed over")
+		return errors.New("--timeout must be more than 0")
 	}
 	return nil
 }
@@ -187,7 +187,7 @@ func (m *migrator) migrateMember(ctx context.Context, hub *checked, name string)
 func (m *migrator) untilItActs(ctx context.Context, hub *checked, agent *migratedAgent) error {
 	unseen, err := await(ctx, &m.progress, func(ctx context.Context) (bool, error) {
 		if err := hub.Get(ctx, client.ObjectKeyFromObject(agent.record), agent.record); err != nil {
-			return false, fmt.Errorf("what becomes of %s cannot be seen: %w", m.title(agent.record), err)
+			return false, fmt.Errorf("reading the progress of %s: %w", m.title(agent.record), err)
 		}
 		native, err := agent.native(ctx)
 		if err == nil && native == m.back {
@@ -199,7 +199,7 @@ func (m *migrator) untilItActs(ctx context.Context, hub *checked, agent *migrate
 	case wait.Interrupted(err) && unseen != nil:
 		return fmt.Errorf("%w"+canBeRepeated, unseen)
 	case wait.Interrupted(err):
-		return fmt.Errorf("the hub has not heard of the agent of %s within %s: muster explain %s says what it knows; the command can be given again", m.title(agent.record), m.timeout, view.NameOf(agent.record))
+		return fmt.Errorf("the hub has received no heartbeat from the agent of %s within %s: run muster explain %s; you can run the command again", m.title(agent.record), m.timeout, view.NameOf(agent.record))
 	}
 	return err
 }
@@ -304,7 +304,7 @@ func (c *checked) leftOf(ctx context.Context, namespace string) (left []string, 
 		case err == nil:
 			left = append(left, o.resource+"/"+o.name)
 		case !apierrors.IsNotFound(err):
-			return nil, fmt.Errorf("looking what Muster's agent leaves on %s: %w", c.role, err)
+			return nil, fmt.Errorf("listing what Muster's agent leaves on %s: %w", c.role, err)
 		}
 	}
 	return left, nil

@@ -245,7 +245,7 @@ func (c *checked) userOf(ctx context.Context, token string) (string, error) {
 	if apierrors.IsUnauthorized(err) {
 		return "", nil
 	} else if err != nil {
-		return "", fmt.Errorf("asking %s whose the agent's credential is: %w", c.role, err)
+		return "", fmt.Errorf("asking %s for the user of the agent's credential: %w", c.role, err)
 	}
 	return review.Status.UserInfo.Username, nil
 }

@@ -41,7 +41,7 @@ func (m *migrator) authorsOf(ctx context.Context, hub *checked) error {
 			}
 		})
 		if err != nil && !kube.NotServed(err) {
-			return fmt.Errorf("looking which %ss have no author: %w", kind, err)
+			return fmt.Errorf("listing the %ss without an author: %w", kind, err)
 		}
 	}
 	if len(without) == 0 {
@@ -92,7 +92,7 @@ func (c *checked) user(ctx context.Context) (authenticationv1.UserInfo, error) {
 	}
 	review, err := clients.AuthenticationV1().SelfSubjectReviews().Create(ctx, &authenticationv1.SelfSubjectReview{}, metav1.CreateOptions{})
 	if err != nil {
-		return authenticationv1.UserInfo{}, fmt.Errorf("asking %s who you are: %w", c.role, err)
+		return authenticationv1.UserInfo{}, fmt.Errorf("reading your user name on %s: %w", c.role, err)
 	}
 	return review.Status.UserInfo, nil
 }

@@ -19,7 +19,7 @@ import (
 	"github.com/muster-fleet/muster/internal/naming"
 )
 
-// revisionOf is a revision of Muster's chart of the hub, or of theirs of that name.
+// revisionOf returns a revision of Muster's hub chart, or of the other chart of that name.
 func revisionOf(t *testing.T, number int, ours bool, status common.Status) *helm.Release {
 	t.Helper()
 	chart, err := inMemory(t).load()

@@ -117,7 +117,7 @@ func (m *migrator) hubBack(ctx context.Context, hub *checked, theirs *appsv1.Dep
 		}
 	})
 	if err != nil {
-		return fmt.Errorf("looking which members have Muster's agent: %w", err)
+		return fmt.Errorf("listing the members with Muster's agent: %w", err)
 	}
 	if len(native) > 0 {
 		slices.Sort(native)
@@ -205,7 +205,7 @@ func (c *checked) nobodyIsLeft(ctx context.Context) error {
 		}
 	})
 	if err != nil && !kube.NotServed(err) {
-		return fmt.Errorf("looking which Clusters would be without a hub: %w", err)
+		return fmt.Errorf("listing the Clusters without a hub afterwards: %w", err)
 	}
 	if len(clusters) == 0 {
 		return nil

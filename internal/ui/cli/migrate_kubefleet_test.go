@@ -68,7 +68,7 @@ func TestAHubAndItsMembersMigrateFromKubeFleetAndBack(t *testing.T) {
 		{APIGroups: []string{"rbac.authorization.k8s.io"}, Resources: []string{"*"}, Verbs: []string{"escalate", "bind"}},
 		{APIGroups: []string{"apps"}, Resources: []string{"deployments"}, Verbs: []string{"patch"}}}}))
 	h.staysWithoutAuthor(hub, "installs", override)
-	of(t, hub, hub.Account(t, "installs", "installs")).refused("migrate --from kubefleet", "you may not delete validatingwebhookconfigurations.admissionregistration.k8s.io on the hub, which it takes to stop KubeFleet's hub")
+	of(t, hub, hub.Account(t, "installs", "installs")).refused("migrate --from kubefleet", "you may not delete validatingwebhookconfigurations.admissionregistration.k8s.io on the hub, as needed to stop KubeFleet's hub")
 	h.replicas(kubeFleetHub, 1)
 	h.install(map[string]string{"Chart.yaml": "apiVersion: v2\nname: fleet\nversion: 0.16.1\n",
 		"templates/all.yaml": deploymentOf(hubDeployment, naming.SystemNamespace, "app: fleet-controller", "kubefleet/hub-agent:v0.16.1")}, naming.SystemNamespace, nil)
@@ -78,10 +78,10 @@ func TestAHubAndItsMembersMigrateFromKubeFleetAndBack(t *testing.T) {
 	admin.runs("migrate --from kubefleet --back", "Deployment cattle-fleet-system/fleet-controller is of another chart, and is left alone", "KubeFleet's hub agent runs")
 	h.replicas(musterHub, 1)
 	h.uninstall("fleet", naming.SystemNamespace)
-	admin.runs("migrate --from kubefleet", "Deployment fleet-system/hub-agent is stopped", "ValidatingWebhookConfiguration "+theirs.Name+" is deleted", "The hub is up.",
+	admin.runs("migrate --from kubefleet", "Deployment fleet-system/hub-agent is stopped", "ValidatingWebhookConfiguration "+theirs.Name+" is deleted", "The hub is running.",
 		"are now the author of 2 placements, overrides and envelopes", "The members stay joined")
 	h.haveAuthors(override, envelope, eves)
-	admin.runs("migrate --from kubefleet", "is scaled to 0", "The hub is up.")
+	admin.runs("migrate --from kubefleet", "is scaled to 0", "The hub is running.")
 	h.replicas(kubeFleetHub, 0)
 	if err := h.Get(ctx, client.ObjectKeyFromObject(theirs), theirs); !apierrors.IsNotFound(err) {
 		t.Errorf("the webhook that refuses everything: %v", err)
@@ -132,11 +132,12 @@ func TestAHubAndItsMembersMigrateFromKubeFleetAndBack(t *testing.T) {
 	admin.runs("migrate --from kubefleet --back", "Deployment cattle-fleet-system/fleet-controller is stopped", "KubeFleet's hub agent runs")
 	h.replicas(musterHub, 0)
 	h.replicas(kubeFleetHub, 1)
-	admin.runs("migrate --from kubefleet", "The hub is up.")
+	admin.runs("migrate --from kubefleet", "The hub is running.")
 	h.replicas(musterHub, 1)
 }
 
-// withAuthors makes what KubeFleet's hub leaves without an author, an override and an envelope, and an override that has one.
+// withAuthors creates an override and an envelope without an author, as on KubeFleet's hub, and
+// an override with one.
 func (d their) withAuthors() (override, envelope, eves *unstructured.Unstructured) {
 	d.t.Helper()
 	of := func(text string) *unstructured.Unstructured {
@@ -154,7 +155,7 @@ func (d their) withAuthors() (override, envelope, eves *unstructured.Unstructure
 	return override, envelope, eves
 }
 
-// staysWithoutAuthor has a user with a ClusterRole who may not change an override try to become its author.
+// staysWithoutAuthor runs the command as a user without the right to change an override.
 func (d their) staysWithoutAuthor(hub testkube.Cluster, role string, override *unstructured.Unstructured) {
 	d.t.Helper()
 	u, h := of(d.t, hub, hub.Account(d.t, "reads", role)), newAccess()
@@ -176,7 +177,8 @@ func (d their) staysWithoutAuthor(hub testkube.Cluster, role string, override *u
 	}
 }
 
-// haveAuthors checks that the admin is the author of what had none, with the admin's groups, and that the generation is the same.
+// haveAuthors checks that the admin, with all groups, is the new author, and that the
+// generation is unchanged.
 func (d their) haveAuthors(override, envelope, eves *unstructured.Unstructured) {
 	d.t.Helper()
 	for _, o := range []*unstructured.Unstructured{override, envelope, eves} {

@@ -207,7 +207,7 @@ func (c *checked) noMembersOfMuster(ctx context.Context) error {
 		}
 	})
 	if err != nil {
-		return fmt.Errorf("looking which members have Muster's agent: %w", err)
+		return fmt.Errorf("listing the members with Muster's agent: %w", err)
 	}
 	var native []string
 	for _, cluster := range clusters {

@@ -21,7 +21,7 @@ import (
 	"github.com/muster-fleet/muster/internal/testkube"
 )
 
-// inSet marks an object as Rancher Fleet's hub does what it applies for an owner.
+// inSet marks an object as applied by Rancher Fleet's hub for an owner.
 func inSet(o client.Object, set, ownerKind, owner, in string) {
 	labels, annotations := map[string]string{}, map[string]string{}
 	for key, value := range o.GetLabels() {
@@ -37,7 +37,7 @@ func inSet(o client.Object, set, ownerKind, owner, in string) {
 	o.SetAnnotations(annotations)
 }
 
-// rancherCRDs is the chart of Rancher Fleet's definitions, of which one is of a kind that Muster does not have.
+// rancherCRDs is Rancher Fleet's chart of CRDs, with one kind unknown to Muster.
 func rancherCRDs(t *testing.T) map[string]string {
 	t.Helper()
 	chart := map[string]string{"Chart.yaml": "apiVersion: v2\nname: fleet-crd\nversion: 0.16.1\n"}
@@ -67,7 +67,8 @@ spec:
 	return chart
 }
 
-// TestAHubOfRancherFleetMigratesInItsPlaceAndBack plays what Rancher Fleet's hub leaves; its Deployments do nothing.
+// TestAHubOfRancherFleetMigratesInItsPlaceAndBack imitates the objects of Rancher Fleet's hub;
+// its Deployments do nothing.
 func TestAHubOfRancherFleetMigratesInItsPlaceAndBack(t *testing.T) {
 	t.Parallel()
 	hub, edge := withPods(t, "cli-place", append([]string{"mirror/rancher/fleet=/bin/sleep"}, theirImages...)...), withPods(t, "cli-placed", theirImages...)
@@ -118,7 +119,7 @@ func TestAHubOfRancherFleetMigratesInItsPlaceAndBack(t *testing.T) {
 	admin.runs("migrate --from rancher-fleet --dry-run", "Rancher Fleet's hub is release cattle-fleet-system/fleet-crd and cattle-fleet-system/fleet", "ClusterRole fleet-content is Rancher Fleet's, and is taken over",
 		"Deployment cattle-fleet-system/gitjob would be scaled to 0.", "would upgrade revision 1, of 0.16.1, to chart fleet 0.1.0")
 	h.replicas(musterHub, 1)
-	admin.runs("migrate --from rancher-fleet", "Deployment cattle-fleet-system/fleet-controller is stopped", "Deployment cattle-fleet-system/gitjob is stopped", "The hub is up.", "The members stay registered")
+	admin.runs("migrate --from rancher-fleet", "Deployment cattle-fleet-system/fleet-controller is stopped", "Deployment cattle-fleet-system/gitjob is stopped", "The hub is running.", "The members stay registered")
 	if err := h.Get(ctx, gitjob, &appsv1.Deployment{}); !apierrors.IsNotFound(err) {
 		t.Errorf("the rest of Rancher Fleet's hub: %v", err)
 	}

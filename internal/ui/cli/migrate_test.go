@@ -29,7 +29,7 @@ import (
 	"github.com/muster-fleet/muster/internal/testkube"
 )
 
-// Programs that do nothing stand for those of the others, of which the test plays what a hub sees.
+// Idle programs replace those of other projects. The test imitates their effects on the hub.
 var theirImages = []string{"mirror/rancher/fleet-agent=/bin/sleep", "kubefleet/member-agent=/bin/sleep", "kubefleet/hub-agent=/bin/sleep"}
 
 // deploymentOf is a Deployment of theirs, by its selector and image.
@@ -63,7 +63,7 @@ var (
 	}
 )
 
-// their is a cluster on which something of the others is installed.
+// their is a cluster with an installation of another project.
 type their struct {
 	t       *testing.T
 	cluster testkube.Cluster
@@ -116,7 +116,7 @@ func (d their) helm(name, namespace string) *action.Configuration {
 	return helm.Configuration
 }
 
-// namespaces makes namespaces that may be there.
+// namespaces creates missing namespaces.
 func (d their) namespaces(names ...string) {
 	d.t.Helper()
 	for _, name := range names {
@@ -126,14 +126,14 @@ func (d their) namespaces(names ...string) {
 	}
 }
 
-// as is a client of somebody who has a token.
+// as returns a client with a token.
 func (d their) as(bearer string) (client.WithWatch, error) {
 	config := rest.AnonymousClientConfig(d.cluster.Config)
 	config.BearerToken = bearer
 	return client.NewWithWatch(config, client.Options{Scheme: d.Scheme(), Mapper: d.RESTMapper()})
 }
 
-// plays has an agent of the others beat as long as its Deployment is theirs.
+// plays sends heartbeats of another project's agent as long as its Deployment is in place.
 func (d their) plays(agent types.NamespacedName, image string, beat func(context.Context) error) {
 	d.t.Helper()
 	done := make(chan struct{})
@@ -150,7 +150,8 @@ func (d their) plays(agent types.NamespacedName, image string, beat func(context
 	}()
 }
 
-// hasTheirAccount checks that an agent runs with the account of its chart, which names none.
+// hasTheirAccount checks that an agent uses the ServiceAccount of its chart, without a name of
+// its own.
 func (d their) hasTheirAccount(agent types.NamespacedName) {
 	d.t.Helper()
 	deployment := &appsv1.Deployment{}
@@ -167,7 +168,7 @@ func TestAClusterMigratesFromRancherFleetAndBackInOneLineEach(t *testing.T) {
 	admin.runs("init")
 	h, d, ctx := their{t, hub, hub.Client(t)}, their{t, edge, edge.Client(t)}, t.Context()
 
-	admin.refused("migrate --from openshift cli-theirs", "say what is changed over from: --from rancher-fleet or --from kubefleet")
+	admin.refused("migrate --from openshift cli-theirs", "the system to replace is missing: use --from rancher-fleet or --from kubefleet")
 	admin.refused("migrate --from rancher-fleet", "say which members change over, by their contexts")
 	admin.refused("migrate --from rancher-fleet cli-their", "the kubeconfig has no context cli-their; did you mean cli-theirs?")
 	admin.refused("migrate --from rancher-fleet cli-theirs", "cluster cli-theirs has no release fleet-agent in namespace cattle-fleet-system, so there is nothing to change over")

@@ -89,7 +89,7 @@ func (m *migrator) endMoveBack(ctx context.Context, cluster *checked, kept *core
 		}
 	}
 	if err := kube.DeleteByUID(ctx, cluster, kept); err != nil {
-		return fmt.Errorf("deleting Secret %s/%s, which the agent does not need any more: %w", kept.Namespace, kept.Name, err)
+		return fmt.Errorf("deleting Secret %s/%s, no longer needed by the agent: %w", kept.Namespace, kept.Name, err)
 	}
 	m.progress.line("%s is Cluster %s of the hub at %s again.", cluster.role, old.cluster, old.server)
 	if became := movedTo(kept); became != "" {

@@ -21,10 +21,10 @@ import (
 	"github.com/muster-fleet/muster/internal/testkube"
 )
 
-// rancherHub is a hub of Rancher Fleet, of which there is what its agent sees: the account of a registration.
+// rancherHub is a Rancher Fleet hub as seen by its agent: the account of a registration.
 type rancherHub struct{ their }
 
-// token makes the account of a registration, and returns its token, which does not expire.
+// token creates the account of a registration, and returns its token without expiry.
 func (h rancherHub) token(name string) string {
 	h.t.Helper()
 	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name}}
@@ -44,7 +44,7 @@ func (h rancherHub) token(name string) string {
 	return string(secret.Data["token"])
 }
 
-// accepts lets the account of a registration do what Rancher Fleet's agent does, or takes that from it.
+// accepts grants or removes the rights of Rancher Fleet's agent.
 func (h rancherHub) accepts(name string, does bool) {
 	h.t.Helper()
 	binding := &rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: name}, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "cluster-admin"},
@@ -142,10 +142,10 @@ func TestAMemberOfAHubOfRancherFleetMovesInOneLineAndBack(t *testing.T) {
 	o.accepts("request-1", true)
 	admin.runs(back+" --dry-run", "Secret cattle-fleet-system/fleet-agent would get the credential of Secret fleet-agent-before-move back.")
 
-	held := d.last() // somebody changes the release, so that the way back fails in the middle
+	held := d.last() // another program changes the release, so the way back fails halfway
 	held.Info.Status, held.Info.LastDeployed = common.StatusPendingUpgrade, time.Now()
 	d.check(d.helm("fleet-agent", naming.SystemNamespace).Releases.Update(held))
-	admin.refused(back, "release fleet-agent in namespace cattle-fleet-system is being changed by somebody")
+	admin.refused(back, "release fleet-agent in namespace cattle-fleet-system has been in use by another program")
 	held.Info.Status = common.StatusDeployed
 	d.check(d.helm("fleet-agent", naming.SystemNamespace).Releases.Update(held))
 	admin.runs(back, "cluster cli-moved is Cluster fleet-default/c-1 of the hub at "+old.Config.Host+" again.", "stays on this hub and becomes Lost. To remove it: muster leave clusters/cluster-")

@@ -30,7 +30,7 @@ func (i *initializer) objectsFit(cluster *checked) check {
 			taken = append(taken, found...)
 		}
 		if len(taken) > 0 {
-			return "", fmt.Errorf("objects on %s have names of Muster's; nothing is changed. Delete what you do not need, or mark it as the release's, to have it overwritten:\n%s",
+			return "", fmt.Errorf("objects on %s have the names of Muster's objects; nothing is changed. Delete them, or add them to the release to overwrite them:\n%s",
 				cluster.role, strings.Join(taken, "\n"))
 		}
 		return "no object is in the way", nil

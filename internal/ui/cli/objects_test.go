@@ -36,5 +36,5 @@ func TestAllObjectsInTheWayOfAHubAreNamedBeforeOneIsWritten(t *testing.T) {
 		o.SetAnnotations(map[string]string{"meta.helm.sh/release-name": "fleet", "meta.helm.sh/release-namespace": naming.SystemNamespace})
 		h.check(h.Update(ctx, o))
 	}
-	admin.runs("init", "The hub is up.")
+	admin.runs("init", "The hub is running.")
 }

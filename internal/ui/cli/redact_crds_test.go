@@ -24,7 +24,7 @@ import (
 	"github.com/muster-fleet/muster/api/crds"
 )
 
-// planted is what no support bundle may have.
+// planted is a secret that must not reach a support bundle.
 const planted = "pl4nted"
 
 // harmless are the texts that are handed on as they are, by why they may be: the ends of their paths.
@@ -70,10 +70,10 @@ const harmlessOfKubernetes = `accessModes[] action add[] audience bindMountOptio
 var kubernetesOwn = map[string]client.Object{"Pod": &corev1.Pod{}, "Event": &corev1.Event{}, "ConfigMap": &corev1.ConfigMap{}, "Secret": &corev1.Secret{},
 	"ServiceAccount": &corev1.ServiceAccount{}, "Deployment": &appsv1.Deployment{}, "Lease": &coordinationv1.Lease{}}
 
-// sentences are the texts that people and programs write, of which the values go that they quote.
+// sentences are texts with quoted values to remove.
 const sentences = `message message[] reason description warning failure`
 
-// plant is a value of a schema with a secret in each text that may be any.
+// plant returns a value of a schema with a secret in each free text.
 func plant(s *apiextensionsv1.JSONSchemaProps) any {
 	switch {
 	case s.XIntOrString:
@@ -100,7 +100,7 @@ func plant(s *apiextensionsv1.JSONSchemaProps) any {
 	return nil
 }
 
-// left adds the paths of a value at which a secret is left.
+// left adds the paths with a remaining secret.
 func left(value any, path string, found map[string]bool) {
 	switch value := value.(type) {
 	case string:
@@ -151,7 +151,7 @@ func fill(v reflect.Value) {
 	}
 }
 
-// collected are the objects of all kinds that a support bundle has, each with a secret in each of its texts.
+// collected lists the objects of a support bundle, with a secret in each text.
 func collected(t *testing.T) map[string]map[string]any {
 	t.Helper()
 	all := map[string]map[string]any{}
@@ -186,7 +186,7 @@ func collected(t *testing.T) map[string]map[string]any {
 	return all
 }
 
-// isOf says whether a path ends with one of some paths.
+// isOf reports whether a path ends with one of these paths.
 func isOf(path string, ends string) bool {
 	return slices.ContainsFunc(strings.Fields(ends), func(end string) bool { return path == end || strings.HasSuffix(path, "."+end) })
 }

@@ -49,7 +49,8 @@ func TestValuesThatMessagesQuoteAreLeftOut(t *testing.T) {
 	}
 }
 
-// TestWhatAnAPIServerSaysOfInvalidObjectsGivesAwayNoValues has a real one refuse objects, whose answers a hub or an agent writes into conditions.
+// TestWhatAnAPIServerSaysOfInvalidObjectsGivesAwayNoValues sends invalid objects to a real API
+// server. Hubs and agents write such errors into conditions.
 func TestWhatAnAPIServerSaysOfInvalidObjectsGivesAwayNoValues(t *testing.T) {
 	cluster := fleetOn(t, "cli-support")
 	c, ctx, asked := cluster.Client(t), context.Background(), 0

@@ -101,12 +101,12 @@ func (h *helmOn) settle() (last *helm.Release, deployed bool, err error) {
 	last = revisions[len(revisions)-1]
 	if last.Info.Status.IsPending() {
 		if since := time.Since(last.Info.LastDeployed); since < abandoned {
-			return nil, false, busyError{fmt.Errorf("release %s in namespace %s is being changed by somebody since %s; try again when that has ended, or after %s if it was killed",
+			return nil, false, busyError{fmt.Errorf("release %s in namespace %s has been in use by another program since %s: run the command again after its end, or after %s if it was killed",
 				h.chart, h.namespace, since.Round(time.Second), abandoned)}
 		}
 		last.Info.Status = common.StatusFailed
 		if err := h.Releases.Update(last); err != nil {
-			return nil, false, fmt.Errorf("ending revision %d of release %s, which was begun and left: %w", last.Version, h.chart, err)
+			return nil, false, fmt.Errorf("ending the abandoned revision %d of release %s: %w", last.Version, h.chart, err)
 		}
 	}
 	return last, last.Info.Status != common.StatusUninstalled && slices.ContainsFunc(revisions, carriedOut), nil
@@ -122,7 +122,7 @@ func isOurs(release *helm.Release, chart *chartv2.Chart) bool {
 	return release.Chart != nil && release.Chart.Metadata != nil && release.Chart.Metadata.Home == chart.Metadata.Home
 }
 
-// older compares two versions. A development version is neither older nor newer.
+// older reports whether a version is older than another. Development versions count as equal.
 func older(version, other string) bool {
 	a, unread := semver.ParseSemantic(version)
 	b, err := semver.ParseSemantic(other)
@@ -313,11 +313,11 @@ func (h *helmOn) render(ctx context.Context, given map[string]any) (string, erro
 	install.ReleaseName, install.Namespace, install.DryRunStrategy, install.IncludeCRDs = h.chart, h.namespace, action.DryRunClient, true
 	server, err := discovery.ServerVersion()
 	if err != nil {
-		return "", fmt.Errorf("asking the cluster for its version: %w", err)
+		return "", fmt.Errorf("reading the version of the cluster: %w", err)
 	}
 	install.KubeVersion = &chartcommon.KubeVersion{Version: server.GitVersion, Major: server.Major, Minor: server.Minor}
 	if install.APIVersions, err = action.GetVersionSet(discovery); err != nil {
-		return "", fmt.Errorf("asking the cluster for its kinds: %w", err)
+		return "", fmt.Errorf("reading the kinds of the cluster: %w", err)
 	}
 	made, err := install.RunWithContext(ctx, chart, loader.MergeMaps(has, given))
 	if err != nil {

@@ -57,7 +57,7 @@ func TestANewerReleaseIsNotReplacedByAnOlderOne(t *testing.T) {
 	}
 }
 
-// inMemory is Helm for the chart of the hub, with releases that no cluster keeps.
+// inMemory is Helm for the hub's chart with releases in memory.
 func inMemory(t *testing.T) *helmOn {
 	t.Helper()
 	configuration := action.NewConfiguration(action.ConfigurationSetLogger(slog.DiscardHandler))

@@ -100,7 +100,7 @@ func (s *supporter) run(ctx context.Context) (err error) {
 		return err
 	}
 	if s.file != "-" {
-		_, err = fmt.Fprintf(s.Out, "%s has %d files; %d things could not be read, see errors.txt. Look into it before you hand it on.\n", s.file, g.files, len(g.unread))
+		_, err = fmt.Fprintf(s.Out, "%s has %d files; %d objects could not be read, see errors.txt. Check the archive before you share it.\n", s.file, g.files, len(g.unread))
 	}
 	return err
 }

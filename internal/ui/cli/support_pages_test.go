@@ -35,7 +35,8 @@ func TestNamesOfFilesAreNamesOnWindows(t *testing.T) {
 	}
 }
 
-// TestASupportBundleAsksForLargeObjectsFewAtATime looks at what an API server is asked for, by a context of EKS.
+// TestASupportBundleAsksForLargeObjectsFewAtATime checks the requests to an API server with an
+// EKS context.
 func TestASupportBundleAsksForLargeObjectsFewAtATime(t *testing.T) {
 	cluster := fleetOn(t, "cli-support")
 	if err := client.IgnoreAlreadyExists(cluster.Client(t).Create(context.Background(), &fleet.Content{ObjectMeta: metav1.ObjectMeta{Name: "s-large"}, Content: []byte("x")})); err != nil {

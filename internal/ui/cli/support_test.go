@@ -25,7 +25,7 @@ import (
 	"github.com/muster-fleet/muster/internal/naming"
 )
 
-// unpacked is what is in an archive, by name.
+// unpacked returns the files of an archive by name.
 func unpacked(t *testing.T, path string) map[string]string {
 	t.Helper()
 	file, err := os.Open(path)

@@ -14,7 +14,7 @@ import (
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 )
 
-// newTerminal is a terminal of some columns, and what reads what it is to show.
+// newTerminal returns a terminal with some columns, and the reader of its output.
 func newTerminal(t *testing.T, columns int) (shown, terminal *os.File) {
 	t.Helper()
 	shown, err := os.OpenFile("/dev/ptmx", os.O_RDWR|unix.O_NOCTTY, 0)

@@ -125,9 +125,9 @@ func (i *issuer) run(ctx context.Context, name string) error {
 	case !slices.Contains([]string{formatCommand, formatHelm, formatValues, formatToken}, i.format):
 		return fmt.Errorf("--output %s: it is %s, %s, %s or %s", i.format, formatCommand, formatHelm, formatValues, formatToken)
 	case i.format == formatToken && i.hubURL != "":
-		return fmt.Errorf("--hub-url does not go with --output %s, which has no address", formatToken)
+		return fmt.Errorf("--hub-url does not apply to --output %s: it has no address", formatToken)
 	case i.ttl < 0 || i.most < 0:
-		return errors.New("--ttl and --max are not negative; 0 is for without end, and for any number")
+		return errors.New("--ttl and --max must not be negative; use 0 for no expiry, and for any number")
 	}
 	hub, server, err := i.client()
 	if err != nil {
@@ -154,7 +154,7 @@ func (i *issuer) ensure(ctx context.Context, hub client.Client, server string, t
 			return err
 		}
 		if !equality.Semantic.DeepEqual(token.Spec, want) {
-			return fmt.Errorf("%s exists and is another one than these flags ask for: choose another name, or look at it with muster get tokens %s -o yaml", i.title(token), view.NameOf(token))
+			return fmt.Errorf("%s exists with other settings than these flags: choose another name, or see muster get tokens %s -o yaml", i.title(token), view.NameOf(token))
 		}
 		return nil
 	case kube.NotServed(err):
@@ -194,7 +194,7 @@ func (h *access) issued(ctx context.Context, hub client.Client, token *fleet.Clu
 	case failed != nil:
 		return nil, failed
 	}
-	return nil, fmt.Errorf("%s has no values yet: does a hub run? muster explain tokens %s says more", h.title(token), view.NameOf(token))
+	return nil, fmt.Errorf("%s has no values yet: check that the hub is running, and run muster explain tokens %s", h.title(token), view.NameOf(token))
 }
 
 func (i *issuer) print(secret *corev1.Secret, server string) error {
@@ -204,7 +204,7 @@ func (i *issuer) print(secret *corev1.Secret, server string) error {
 		return err
 	}
 	if values.APIServerURL == "" && i.hubURL == "" {
-		fmt.Fprintf(i.ErrOut, "The hub does not know its own address (value apiServerURL of the chart fleet), so that of your kubeconfig is used: see that the cluster reaches it, or say --hub-url.\n")
+		fmt.Fprintf(i.ErrOut, "The hub does not know its own address (value apiServerURL of the chart fleet), so the command uses the address in your kubeconfig: check that clusters reach it, or set --hub-url.\n")
 	}
 	url, ca := i.address(values, server)
 	if i.format != formatValues {

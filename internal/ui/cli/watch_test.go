@@ -27,7 +27,7 @@ func TestGetGoesOnToShowWhatChanges(t *testing.T) {
 	}
 	cluster := fleetOfThree(t)
 	admin := of(t, cluster, cluster.Account(t, "cli-admin", "cluster-admin"))
-	admin.refused("get -w -o json", "--watch shows a table: it goes with --output wide, not with json")
+	admin.refused("get -w -o json", "--watch prints a table: use --output wide, not json")
 	admin.refused("get -w members wep", "did you mean team-a/web?")
 
 	ctx, end := context.WithCancel(context.Background())
@@ -94,7 +94,7 @@ func TestWhatAMemberWritesCommandsNoTerminal(t *testing.T) {
 	}
 }
 
-// TestWhatATenantWritesForgesNoLine has a request whose client ID ends its line and begins another one.
+// TestWhatATenantWritesForgesNoLine uses a client ID with a line break and a forged line.
 func TestWhatATenantWritesForgesNoLine(t *testing.T) {
 	requests, _ := kindOf("requests")
 	asked := &fleet.ClusterRegistration{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "request-1"}, Spec: fleet.ClusterRegistrationSpec{
