@@ -1,7 +1,7 @@
 // Package cli implements the program muster: one command for each task of a fleet's users.
 //
-// The program acts with the rights of the user's kubeconfig, and stores nothing. Its output shows the
-// objects as the hub's API server returns them.
+// The program acts with the rights of the user's kubeconfig, and stores nothing. Its output
+// shows the objects as the hub's API server returns them.
 package cli
 
 import (
@@ -24,7 +24,7 @@ muster leave NAME                                remove a member from the fleet
 Use "muster --help" for all commands.
 `
 
-// NewCommand returns the command muster under the given name: muster, or kubectl muster for the plugin.
+// NewCommand returns the command muster under a name: muster, or kubectl muster for the plugin.
 func NewCommand(name string, streams genericiooptions.IOStreams) *cobra.Command {
 	hub := newAccess()
 	command := &cobra.Command{

@@ -152,7 +152,7 @@ token, a MemberCluster with a token of its identity.`,
 		var value any = "true"
 		what := "revoked"
 		if undo {
-			value, what = nil, "let in again"
+			value, what = nil, "restored"
 		}
 		if err := c.annotate(ctx, hub, o, map[string]any{clusterv1beta1.AnnotationRevoked: value}); err != nil {
 			return err

@@ -18,9 +18,9 @@ import (
 	"github.com/muster-fleet/muster/internal/testkube"
 )
 
-// TestAHubWhoseDefinitionsStoredAnEarlierVersionIsTakenOver: KubeFleet's hubs that were installed before July 2025 have
-// stored overrides as v1alpha1. Of a kind whose version Muster does not have, the commands that help are said before
-// their hub is stopped, and they help.
+// TestAHubWhoseDefinitionsStoredAnEarlierVersionIsTakenOver: KubeFleet's hubs from before July
+// 2025 have stored overrides as v1alpha1. For a stored version unknown to Muster, the error
+// lists the commands before any change.
 func TestAHubWhoseDefinitionsStoredAnEarlierVersionIsTakenOver(t *testing.T) {
 	t.Parallel()
 	hub := withPods(t, "cli-older", theirImages...)

@@ -31,8 +31,8 @@ import (
 
 func TestMain(m *testing.M) {
 	ctrl.SetLogger(logr.Discard()) // as the program does
-	// Each test with Pods installs charts on three clusters, by a command that ends when its time is over: two at once are late on a busy
-	// machine.
+	// Each test with Pods installs charts on three clusters, by a command with a timeout. On a
+	// busy machine two at once are late.
 	if err := flag.Set("test.parallel", "1"); err != nil {
 		panic(err)
 	}
@@ -77,7 +77,7 @@ func (u user) runIn(ctx context.Context, args ...string) (out, said string, err 
 	return stdout.String(), stderr.String(), err
 }
 
-// lines are those of a table, with one blank between the columns.
+// lines returns the lines of a table, with one blank between the columns.
 func (u user) lines(args ...string) []string {
 	u.t.Helper()
 	out, said, err := u.run(args...)

@@ -85,7 +85,7 @@ func newOptions(genericiooptions.IOStreams, *access) *cobra.Command {
 	}
 }
 
-// acceptAllNamespaces adds the flag -A of kubectl. All workspaces are the default of these commands.
+// acceptAllNamespaces adds kubectl's flag -A. These commands look in all workspaces by default.
 func (h *access) acceptAllNamespaces(command *cobra.Command) *cobra.Command {
 	all := command.Flags().BoolP("all-namespaces", "A", false, "Look in all workspaces, which is the default; not with --namespace")
 	command.PreRunE = func(*cobra.Command, []string) error {

@@ -16,7 +16,8 @@ import (
 	"github.com/muster-fleet/muster/internal/testkube"
 )
 
-// registered is a registration as Rancher Fleet's hub leaves it: the token of its account, and the beat of its agent.
+// registered is a registration from Rancher Fleet's hub: the token of its account, and the
+// heartbeat of its agent.
 type registered struct {
 	token string
 	beat  func(context.Context) error

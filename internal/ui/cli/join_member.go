@@ -157,7 +157,7 @@ func (j *joiner) mayTakeMember(ctx context.Context, cluster, hub *checked, value
 	return release, fmt.Errorf("%s is a member already, as MemberCluster %s: use --name %s, or run muster leave %s first", cluster.role, name, name, name)
 }
 
-// neverJoined reports whether the agent of a MemberCluster has never joined a hub: it still has
+// neverJoined reports whether the agent of a MemberCluster has never joined a hub. It still has
 // only the token of this command, without a credential from the hub, and is not ready.
 func (c *checked) neverJoined(ctx context.Context, namespace string) (bool, error) {
 	token, credential := kube.CoreMetadata("Secret"), kube.CoreMetadata("Secret")

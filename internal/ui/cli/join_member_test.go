@@ -22,7 +22,7 @@ import (
 func TestAMemberJoinsOnlyByAName(t *testing.T) {
 	for name, want := range map[string]string{
 		"edge-1":                      "",
-		"":                            "", // that of the context, edge
+		"":                            "", // the context, edge
 		"kubernetes-admin@kubernetes": "kubernetes-admin@kubernetes is not a valid name of a MemberCluster, use another --name: a lowercase RFC 1123 label must",
 		"edge.example.com":            "use another --name: must not contain dots",
 		"arn:aws:eks:eu-central-1:123456789012:cluster/production": "use another --name: it has more than 50 characters",
@@ -119,7 +119,7 @@ func TestAMemberJoinsAgainAndIsTakenFromNobody(t *testing.T) {
 	admin.runs("revoke branch")
 	admin.runs("revoke branch --undo")
 	admin.runs(join+"branch", "branch MemberCluster ")
-	// A record that is made anew was never revoked.
+	// A new MemberCluster was never revoked.
 	admin.runs("leave branch --orphan", " gone")
 	admin.runs(join+"branch", "MemberCluster branch is created", "branch MemberCluster ")
 

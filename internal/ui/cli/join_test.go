@@ -100,8 +100,7 @@ func TestAClusterJoinsInOneLine(t *testing.T) {
 	admin.refused("join --context cli-edge --hub-context cli-fleet --member --name other", "Secret default/hub-kubeconfig-secret on cluster cli-edge has another owner")
 }
 
-// importedBefore leaves what stays of an agent that a hub has installed by a kubeconfig when its
-// namespace is deleted before it was a release of Helm.
+// importedBefore leaves the objects of an agent from an import by kubeconfig.
 func importedBefore(t *testing.T, cluster testkube.Cluster) {
 	t.Helper()
 	record := &fleet.Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: "clusters", Name: "edge"}}
@@ -183,7 +182,7 @@ func TestAClusterThatDoesNotJoinIsExplained(t *testing.T) {
 	scale("1")
 	admin.runs("join --context cli-slow --hub-context cli-vain -n slow", " online ")
 
-	// It leaves, and comes back by the line that somebody made for it on the hub.
+	// The cluster leaves, and joins again by a command from the hub.
 	admin.runs("leave "+name+" --delete", " gone")
 	line, _, err := admin.run("token", "create", "back", "-n", "slow", "--ttl", "1h", "--max", "1")
 	if err != nil {

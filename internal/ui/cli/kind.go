@@ -19,7 +19,7 @@ type kind struct {
 	aliases []string
 	// namespaced lists the namespaced kinds of the table, global the cluster-scoped ones.
 	namespaced, global []client.ObjectList
-	// columns are all columns of the table; wide are those of --output wide only.
+	// columns are all columns of the table; wide are the columns of --output wide only.
 	columns, wide []string
 }
 

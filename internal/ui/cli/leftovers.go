@@ -38,9 +38,9 @@ func (l leftover) String() string {
 	return fmt.Sprintf("kubectl --context %s%s delete %s %s", l.on.contextName(), in, strings.ToLower(l.object.Kind), l.object.GetName())
 }
 
-// leftovers lists Rancher Fleet's leftovers of a Cluster's agent: on the hub the accounts of
-// its registrations, with tokens without expiry, and on the member the binding with all rights.
-// With --remove-leftovers it removes them.
+// leftovers lists Rancher Fleet's leftovers of a Cluster's agent. On the hub they are the
+// accounts of its registrations, with tokens without expiry; on the member, the binding with
+// all rights. With --remove-leftovers it removes them.
 func (m *migrator) leftovers(ctx context.Context, hub *checked, agent *migratedAgent) error {
 	record, is := agent.record.(*fleet.Cluster)
 	if !is || m.back {
@@ -85,7 +85,7 @@ func (m *migrator) leftovers(ctx context.Context, hub *checked, agent *migratedA
 }
 
 // registrationsOf finds the objects of a Cluster's registrations on Rancher Fleet's hub, except
-// those of the agent's present account. All objects of a registration have the same label.
+// for the agent's present account. All objects of a registration have the same label.
 func (c *checked) registrationsOf(ctx context.Context, record *fleet.Cluster, used string) (found []leftover, err error) {
 	accounts, err := c.metadata(ctx, corev1.SchemeGroupVersion.WithKind("ServiceAccount"), client.InNamespace(membership.Namespace(record)))
 	if err != nil {

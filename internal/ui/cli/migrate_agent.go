@@ -39,7 +39,7 @@ type migratedAgent struct {
 	// imported: there is no release, and revisions holds what the agent becomes.
 	imported   bool
 	deployment types.NamespacedName
-	// record is the member on the hub, with the credential of the agent.
+	// record is the Cluster or MemberCluster on the hub, with the credential of the agent.
 	record client.Object
 	// native reports whether the hub recognizes the agent as Muster's.
 	native func(ctx context.Context) (bool, error)

@@ -29,7 +29,8 @@ import (
 	"github.com/muster-fleet/muster/internal/testkube"
 )
 
-// Idle programs replace those of other projects. The test imitates their effects on the hub.
+// Idle programs replace the programs of other projects. The test imitates their effects on the
+// hub.
 var theirImages = []string{"mirror/rancher/fleet-agent=/bin/sleep", "kubefleet/member-agent=/bin/sleep", "kubefleet/hub-agent=/bin/sleep"}
 
 // deploymentOf is a Deployment of theirs, by its selector and image.
@@ -144,7 +145,7 @@ func (d their) plays(agent types.NamespacedName, image string, beat func(context
 		for ; ctx.Err() == nil; time.Sleep(500 * time.Millisecond) {
 			deployment := &appsv1.Deployment{}
 			if d.Get(ctx, agent, deployment) == nil && strings.HasPrefix(deployment.Spec.Template.Spec.Containers[0].Image, image) {
-				_ = beat(ctx) // it beats again in a moment
+				_ = beat(ctx) // the next heartbeat follows in a moment
 			}
 		}
 	}()

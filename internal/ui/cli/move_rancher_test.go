@@ -73,7 +73,8 @@ func (d their) last() *helm.Release {
 	return last.(*helm.Release)
 }
 
-// TestAMemberOfAHubOfRancherFleetMovesInOneLineAndBack takes three control planes, two of them with Pods, and a failure and a repetition at each step.
+// TestAMemberOfAHubOfRancherFleetMovesInOneLineAndBack uses three control planes, two with
+// Pods. Each step fails once and runs twice.
 func TestAMemberOfAHubOfRancherFleetMovesInOneLineAndBack(t *testing.T) {
 	t.Parallel()
 	hub, edge, old := withPods(t, "cli-mover"), withPods(t, "cli-moved", theirImages...), testkube.Turn(t, "cli-old")

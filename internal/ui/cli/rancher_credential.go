@@ -17,7 +17,8 @@ import (
 	"github.com/muster-fleet/muster/internal/naming"
 )
 
-// The Secret that keeps the credential of Rancher Fleet's agent while the cluster is a member of another hub.
+// The Secret keeps the credential of Rancher Fleet's agent while the cluster is a member of
+// another hub.
 const (
 	keptCredential = "fleet-agent-before-move"
 	// labelKept marks the Secret as a copy that this program made.
@@ -38,8 +39,9 @@ type rancherCredential struct {
 	member        string
 }
 
-// readRancherCredential reads a credential in the form of Rancher Fleet's agent; nil if it has another form. Only the
-// address, the CA and the token count: a kubeconfig may name commands to run and files to read, and a member wrote this one.
+// readRancherCredential reads a credential in the form of Rancher Fleet's agent; nil if it has
+// another form. Only the address, the CA and the token count. A kubeconfig may name commands to
+// run and files to read, and a member wrote this one.
 func readRancherCredential(secret *corev1.Secret) *rancherCredential {
 	if secret == nil || !slices.Equal(slices.Sorted(maps.Keys(secret.Data)), credentialKeys) {
 		return nil
@@ -69,14 +71,15 @@ func (r *rancherCredential) config() *rest.Config {
 	return &rest.Config{Host: r.server, BearerToken: r.token, TLSClientConfig: rest.TLSClientConfig{CAData: r.ca}, Timeout: answersWithin}
 }
 
-// mustKeep reports whether a move copies the credential that the cluster has now. The copy of an earlier run stays when
-// Muster's agent has put its own credential in the place of the copied one.
+// mustKeep reports whether a move copies the present credential. The copy of an earlier run
+// stays after Muster's agent has replaced the credential with its own.
 func mustKeep(now, kept *corev1.Secret) bool {
 	return readRancherCredential(now) != nil && (kept == nil || !sameData(now, kept))
 }
 
-// mustRestore reports whether the way back writes the copy over the credential that the cluster has now. A newer credential
-// that Rancher Fleet's agent got from the same hub stays: with it the hub has ended the one in the copy.
+// mustRestore reports whether the way back writes the copy over the present credential. A newer
+// credential of Rancher Fleet's agent from the same hub stays: the hub has ended the copied
+// one.
 func mustRestore(now, kept *corev1.Secret) bool {
 	if now != nil && sameData(now, kept) {
 		return false
@@ -114,8 +117,8 @@ func (c *checked) secret(ctx context.Context, name, what string) (*corev1.Secret
 	return secret, nil
 }
 
-// keepCredential copies the credential of Rancher Fleet's agent, and reports whether there is a copy now. A Secret of the
-// copy's name that this program did not make is left alone.
+// keepCredential copies the credential of Rancher Fleet's agent, and reports whether a copy
+// exists. It leaves a Secret of the copy's name alone if this program did not create it.
 func (c *checked) keepCredential(ctx context.Context) (bool, error) {
 	now, err := c.agentSecret(ctx)
 	if err != nil {

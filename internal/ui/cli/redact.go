@@ -56,9 +56,9 @@ var hidden = map[string][][]string{
 	"InternalMemberCluster": {{"spec", "credential", "sealed"}},
 }
 
-// maybeSecret reports whether a field may hold a secret: the data of Secrets, files and values
-// of Bundles, chart options of HelmOps, values of overrides, differences on members, and
-// environment, arguments and command of containers.
+// maybeSecret reports whether a field may hold a secret. Such fields are the data of Secrets,
+// files and values of Bundles, chart options of HelmOps, values of overrides and differences on
+// members, and environment, arguments and command of containers.
 func maybeSecret(kind string, in map[string]any, key string) bool {
 	switch key {
 	case "data", "binaryData":

@@ -27,7 +27,7 @@ import (
 // planted is a secret that must not reach a support bundle.
 const planted = "pl4nted"
 
-// harmless are the texts that are handed on as they are, by why they may be: the ends of their paths.
+// harmless lists the texts kept as they are, by the reason: the ends of their paths.
 var harmless = map[string]string{
 	"what something is called": `name namespace kind apiVersion apiGroup group version resource uid type key clusterName targetCluster clusterNames[] clusters[] clusterGroup placementName
 		releaseName repo chart dir serviceAccount namespaces[] defaultNamespace workName workNamespace account accountUID agentNamespace clientID clusterID displayName containerName
@@ -50,8 +50,8 @@ var harmless = map[string]string{
 	"the Work that brought each namespace of a member": `status.namespaces.KEY`,
 }
 
-// harmlessOfKubernetes are those of the kinds that are Kubernetes' own: how and where Pods run, and what a ConfigMap of the hub
-// or an agent has, which is scrubbed.
+// harmlessOfKubernetes lists the harmless texts in kinds of Kubernetes: how and where Pods run,
+// and the scrubbed ConfigMaps of a hub or an agent.
 const harmlessOfKubernetes = `accessModes[] action add[] audience bindMountOptions[] cachingMode certificateChainPath claimName component conditionType
 		containerID containers[] credentialBundlePath datasetName datasetUUID devicePath directory diskName diskURI dnsPolicy driver
 		drop[] endpoints fsGroupChangePolicy fsType gateway gmsaCredentialSpecName health host hostIP hostname hostnameOverride

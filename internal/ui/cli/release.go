@@ -43,8 +43,8 @@ type chartRelease struct{ chart, namespace string }
 type helmOn struct {
 	*action.Configuration
 	chartRelease
-	// replaces allows a release of another chart. takesOver allows existing objects of no release or
-	// another one, and objects with changes by others.
+	// replaces allows a release of another chart. takesOver allows existing objects of any
+	// release or none, also with changes by others.
 	replaces, takesOver bool
 }
 
@@ -258,8 +258,8 @@ func (h *helmOn) apply(ctx context.Context, given map[string]any) (*helm.Release
 	return made.(*helm.Release), nil
 }
 
-// cleaned returns the values of an upgrade, and true if they come from the release without the
-// image of another chart: this chart replaces the other, or an earlier attempt failed.
+// cleaned returns the values of an upgrade, and true if they come from the release without
+// another chart's image. Then this chart replaces the other, or an earlier attempt failed.
 func (h *helmOn) cleaned(chart *chartv2.Chart, given map[string]any) (map[string]any, bool, error) {
 	revisions, err := h.history()
 	if err != nil {
