@@ -49,7 +49,7 @@ func TestAHubWhoseDefinitionsStoredAnEarlierVersionIsTakenOver(t *testing.T) {
 	const rewrite = "kubectl --context cli-older get works.placement.kubernetes-fleet.io -A -o json | kubectl --context cli-older replace -f -"
 	for _, args := range []string{"init", "migrate --from kubefleet --dry-run", "migrate --from kubefleet"} {
 		admin.refused(args, "CustomResourceDefinition works.placement.kubernetes-fleet.io lists the stored version v1alpha0", rewrite,
-			"CustomResourceDefinition resourceplacements.placement.kubernetes-fleet.io says")
+			"CustomResourceDefinition resourceplacements.placement.kubernetes-fleet.io lists")
 	}
 	h.replicas(kubeFleetHub, 1)
 	_, said, _ := admin.run("migrate", "--from", "kubefleet")
