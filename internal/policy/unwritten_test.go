@@ -39,7 +39,6 @@ var unwrittenPackages = []string{
 	"internal/delivery/protocol",
 	"internal/deploy",
 	"internal/deploy/applied",
-	"internal/deploy/bundle",
 	"internal/deploy/chart",
 	"internal/deploy/drift",
 	"internal/deploy/readiness",

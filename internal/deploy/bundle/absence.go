@@ -18,42 +18,48 @@ import (
 
 const reasonConfirming = "its BundleDeployment is missing; the release stays until the hub has confirmed, and confirmed again, that it was deleted"
 
-// Pauses are how long the hub has to confirm that a BundleDeployment was deleted before the release is removed, so that the hub can create a
-// BundleDeployment again that was deleted by mistake.
+// Pauses are the times between a confirmed deletion of a BundleDeployment and the removal of its
+// release. Meanwhile the hub can create a BundleDeployment again after a deletion by mistake.
 type Pauses struct {
-	// Watched is the pause after a deletion that was watched while other BundleDeployments stayed.
+	// Watched is the pause after a watched deletion while other BundleDeployments stay.
 	Watched time.Duration
-	// Missing is the pause after a BundleDeployment was missing from a list: the kind was not served, the hub not reached, or none is left.
+	// Missing is the pause after a BundleDeployment was missing from a list. The kind was not served,
+	// the hub could not be reached, or no BundleDeployment is left.
 	Missing time.Duration
 }
 
-// pauses of production. A running hub creates a BundleDeployment again within a second; a hub that finds out that a kind is served again, or that
-// waits for its Lease and reads the whole fleet, takes longer.
+// pauses are the times in production. A running hub creates a BundleDeployment again within a
+// second. A hub takes longer if it waits for its Lease and reads the whole fleet, or discovers a
+// kind again.
 var pauses = Pauses{Watched: 10 * time.Second, Missing: 2 * time.Minute}
 
-// absence is what the hub answered since a BundleDeployment is missing.
+// absence holds the answers of the hub since a BundleDeployment went missing.
 type absence struct {
-	// since is when the hub first confirmed the deletion, without a doubt since; asked is when the hub was asked last, askAt when to ask again.
+	// since is the time of the first confirmation without a doubt since; the other two are the times
+	// of the last and the next request.
 	since, asked, askAt time.Time
-	// doubted says that the hub once could not confirm the deletion; backoff is how long to wait then.
+	// doubted is set once the hub cannot confirm the deletion; backoff then delays the next request.
 	doubted bool
 	backoff wait.Backoff
-	// reported says that the agent was sent the problem.
+	// reported is set once the agent has received the problem.
 	reported bool
-	// restored says that the hub has an earlier state than the one in which the release was deployed.
+	// restored is set if the hub has an earlier state than at the time of the deployment.
 	restored bool
-	// predates says that the release is older than the member's account, so that another hub or an earlier membership may have deployed it.
+	// predates is set if the release is older than the member's account. Another hub or an earlier
+	// membership may have deployed it.
 	predates bool
 }
 
-// confirmation is whether and when the release of a missing BundleDeployment may be removed.
+// confirmation decides whether and when the release of a missing BundleDeployment may be removed.
 type confirmation struct {
 	restored bool
-	// askAt is when to ask the hub, removeAt when a confirmation suffices; zero before the first confirmation.
+	// askAt is the time to query the hub again. A confirmation suffices from removeAt on; removeAt is
+	// zero before the first confirmation.
 	askAt, removeAt time.Time
 }
 
-// confirmation returns what the hub confirmed, and forgets that if the BundleDeployment is wanted.
+// confirmation returns the state of the hub's confirmations. It resets them if the BundleDeployment
+// is wanted.
 func (d *Deployer) confirmation(name string, of *delivery, wanted bool) confirmation {
 	if wanted {
 		if of.absence != (absence{}) {
@@ -89,7 +95,8 @@ func (d *Deployer) pauses() Pauses {
 	return pauses
 }
 
-// confirm asks the hub whether a BundleDeployment was deleted, and returns whether the release may be removed.
+// confirm queries the hub for the deletion of a BundleDeployment, and reports whether the release
+// may be removed.
 func (d *Deployer) confirm(ctx context.Context, name string, of *delivery) bool {
 	restored, err := d.Hub.ConfirmDeleted(ctx, types.UID(d.Member), hubclient.Delivered{Name: name, UID: of.release.HubUID, Version: of.release.HubVersion})
 	now := d.Clock.Now()
@@ -124,7 +131,7 @@ func (d *Deployer) confirm(ctx context.Context, name string, of *delivery) bool 
 	}
 	of.absence.since, of.absence.doubted, of.absence.askAt = time.Time{}, true, now.Add(of.absence.backoff.Step())
 	if errors.Is(err, hubclient.ErrExists) {
-		return false // the watch will say so
+		return false // the watch delivers it
 	}
 	message := fmt.Sprintf("release %s stays, because the hub does not say whether its BundleDeployment was deleted: %s", of.release, d.whyUnconfirmed(err))
 	d.Log.Info("removal unconfirmed", "deployment", name, "reason", message, "retry", of.absence.askAt)
@@ -133,7 +140,8 @@ func (d *Deployer) confirm(ctx context.Context, name string, of *delivery) bool 
 	return false
 }
 
-// whyUnconfirmed is why the hub could not confirm a deletion: the hub was not reached, refused, or answered otherwise.
+// whyUnconfirmed explains why the hub could not confirm a deletion. The hub was not reached,
+// refused, or gave another answer.
 func (d *Deployer) whyUnconfirmed(err error) string {
 	var answer apierrors.APIStatus
 	var connection *url.Error
@@ -143,7 +151,8 @@ func (d *Deployer) whyUnconfirmed(err error) string {
 	return err.Error()
 }
 
-// keepRestored labels a release that a restored hub does not know, for good: the resource versions of a restored hub grow again.
+// keepRestored labels a release that is unknown to a restored hub. The label stays, because the
+// resource versions of a restored hub grow again.
 func (d *Deployer) keepRestored(ctx context.Context, name string, of *delivery) error {
 	if !of.release.HubRestored {
 		if err := d.Cluster.MarkHubRestored(ctx, *of.release); err != nil {
@@ -160,7 +169,7 @@ func (d *Deployer) keepRestored(ctx context.Context, name string, of *delivery) 
 	return nil
 }
 
-// watchEnded takes the result of an attempt to watch BundleDeployments.
+// watchEnded handles the result of an attempt to watch BundleDeployments.
 func (d *Deployer) watchEnded(err error) {
 	resumed, failed := d.store.watchResult(err, d.Clock.Now())
 	if failed {

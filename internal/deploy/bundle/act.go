@@ -15,7 +15,7 @@ import (
 	"github.com/muster-fleet/muster/internal/kube"
 )
 
-// reasonedError is an error with the reason for a condition.
+// reasonedError is an error with a reason for a condition.
 type reasonedError struct {
 	reason string
 	err    error
@@ -33,7 +33,8 @@ func withReason(reason string, err error) error {
 
 // act carries out a decision.
 func (d *Deployer) act(ctx context.Context, name string, of *delivery, s observation, decision decision) error {
-	// An operation that Helm began is not cancelled: the next deployer would have to repair the release.
+	// The deployer does not cancel a running Helm operation: the next deployer would have to repair
+	// the release.
 	going := context.WithoutCancel(ctx)
 	switch decision.State {
 	case Confirming:
@@ -43,7 +44,7 @@ func (d *Deployer) act(ctx context.Context, name string, of *delivery, s observa
 	case Kept:
 		return d.keepRestored(going, name, of)
 	case Removing:
-		// A worker was not free at once, so the last confirmation may be old.
+		// The wait for a free worker may have taken long, so the last confirmation may be old.
 		if d.confirm(going, name, of) {
 			of.attempt.waits(uninstallTimeout)
 			d.watchRemoval(ctx, name, of, *of.release)
@@ -64,7 +65,8 @@ func (d *Deployer) act(ctx context.Context, name string, of *delivery, s observa
 	return nil
 }
 
-// setMember labels a release as this member's, so that the release is known when its BundleDeployment is deleted.
+// setMember labels a release with this member, so that the deployer recognizes it after its
+// BundleDeployment is deleted.
 func (d *Deployer) setMember(ctx context.Context, name string, of *delivery, is *fleet.BundleDeployment) error {
 	uid, version := string(is.UID), is.ResourceVersion
 	if of.release.Member == d.Member && of.release.HubUID == uid && !of.release.HubRestored || of.release.Agent {
@@ -81,7 +83,7 @@ func (d *Deployer) setMember(ctx context.Context, name string, of *delivery, is 
 	return nil
 }
 
-// deploy installs or upgrades a release, and reports an operation that takes long.
+// deploy installs or upgrades a release, and reports a long operation.
 func (d *Deployer) deploy(ctx context.Context, name string, of *delivery, s observation) error {
 	if err := d.confirmNewest(ctx, of, s.deployment); err != nil {
 		return err
@@ -98,7 +100,7 @@ func (d *Deployer) deploy(ctx context.Context, name string, of *delivery, s obse
 	made, err := d.Cluster.Deploy(ctx, request)
 	reported()
 	if err != nil {
-		// The history says what became of it.
+		// The history has the outcome.
 		d.rereadHistory(ctx, name, of)
 		if ended := (*render.Ended)(nil); errors.As(err, &ended) {
 			return withReason(reasonCrashed, ended)
@@ -113,10 +115,11 @@ func (d *Deployer) deploy(ctx context.Context, name string, of *delivery, s obse
 	return nil
 }
 
-// confirmNewest returns an error if the release was made of a newer BundleDeployment, unless the
-// hub has no newer one, as after it was restored. An agent that has just started may be told an
-// earlier state by an API server that lags behind, and an upgrade to that state removes what was
-// added since.
+// confirmNewest returns an error if the release was made from a newer BundleDeployment. It returns
+// nil if the hub has no newer one, for example after a restore.
+//
+// An API server that lags behind may send an earlier state to an agent at its start. An upgrade to
+// that state removes everything added since.
 func (d *Deployer) confirmNewest(ctx context.Context, of *delivery, is *fleet.BundleDeployment) error {
 	if of.release == nil || !applied.Older(is.ResourceVersion, of.release.HubVersion) {
 		return nil
@@ -135,18 +138,18 @@ func (d *Deployer) confirmNewest(ctx context.Context, of *delivery, is *fleet.Bu
 	return nil
 }
 
-// rereadHistory reads from the history what became of the release of a deployment.
+// rereadHistory reads the releases of a deployment from their history.
 func (d *Deployer) rereadHistory(ctx context.Context, name string, of *delivery) {
 	among := of.all()
 	if deployment := d.store.get(name); deployment != nil {
 		among = append(among, wantedRelease(deployment))
 	}
-	if found, err := d.Cluster.FindReleases(ctx, name, among...); err == nil { // else those in memory count until the next attempt
+	if found, err := d.Cluster.FindReleases(ctx, name, among...); err == nil { // else the releases in memory count until the next attempt
 		d.setReleases(name, of, found)
 	}
 }
 
-// explainConflict names the Bundle or release to which a conflicting object belongs.
+// explainConflict names the Bundle or release that owns a conflicting object.
 func (d *Deployer) explainConflict(name string, deployed release.ID, err error) error {
 	conflict, ok := release.ConflictIn(err, deployed)
 	if !ok {

@@ -12,29 +12,29 @@ import (
 )
 
 const (
-	// turnTimeout is how long a chart may wait for its turn to be rendered, and for the API server.
+	// turnTimeout bounds the wait of a chart for a renderer and for the API server.
 	turnTimeout = time.Hour
-	// prepareTimeout is how long reading a deployment and fetching its chart may take.
+	// prepareTimeout bounds reading a deployment and fetching its chart.
 	prepareTimeout = 10 * time.Minute
-	// RenderTimeout is how long a chart may take to be rendered, in a process of its own.
+	// RenderTimeout bounds rendering a chart, in a process of its own.
 	RenderTimeout = 3 * time.Minute
-	// uninstallTimeout is how long an uninstall may take, with all hooks.
+	// uninstallTimeout bounds an uninstall with all its hooks.
 	uninstallTimeout = time.Hour
-	// margin is for everything that Helm does besides waiting.
+	// margin covers everything Helm does besides waiting.
 	margin = 2 * time.Minute
 
 	reasonCrashed = "DeployerCrashed"
 )
 
-// Attempts report to the agent which BundleDeployments are being worked on, so that the agent knows on which the process crashed, and let
-// suspects work alone.
+// Attempts report the BundleDeployments in progress to the agent, so that the agent can attribute a
+// crash to one of them. Suspects work alone.
 type Attempts struct {
 	// Reply sends a reply to the agent.
 	Reply    func(protocol.Reply)
 	mu       sync.Mutex
 	suspects map[string]protocol.Suspect
-	// alone is locked by a suspect while it is looked at and compared, and read-locked by the others.
-	// No lock is held while something is downloaded, rendered or removed, or a hook runs.
+	// alone is locked by a suspect while its state is observed and compared, and read-locked by all
+	// others. The lock is free during downloads, rendering, removals and hooks.
 	alone sync.RWMutex
 }
 
@@ -55,7 +55,8 @@ func (a *Attempts) suspected(name string) bool {
 	return suspected
 }
 
-// crashed is the failure of a suspect that has to wait; none if the BundleDeployment changed since the crash.
+// crashed returns the failure of a suspect that must wait. It returns none if the BundleDeployment
+// changed since the crash.
 func (a *Attempts) crashed(name string, deployment *fleet.BundleDeployment) failure {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -74,14 +75,14 @@ func versionOf(deployment *fleet.BundleDeployment) (uid string, generation int64
 	return string(deployment.UID), deployment.Generation
 }
 
-// attempt is the work of a worker on one deployment.
+// attempt is the work of one worker on one deployment.
 type attempt struct {
 	of     *Attempts
 	action protocol.Action
 	free   func()
 }
 
-// begin waits until the deployment may be worked on.
+// begin waits until no suspect blocks the deployment.
 func (a *Attempts) begin(name string, deployment *fleet.BundleDeployment) *attempt {
 	lock, free := a.alone.RLock, a.alone.RUnlock
 	if a.suspected(name) {
@@ -101,14 +102,14 @@ func (a *attempt) extend(within time.Duration) {
 	a.of.Reply(protocol.Reply{Begun: &action})
 }
 
-// waits sets the deadline for what waits for others: a download, the API server, a hook.
+// waits sets the deadline for a wait: a download, the API server, a hook.
 func (a *attempt) waits(within time.Duration) {
 	a.action.Rendered = true
 	a.extend(within)
 	a.free()
 }
 
-// end reports the end of an attempt, and whether the process survived the part on which it may crash.
+// end reports the end of an attempt, and whether the process survived the part that may crash.
 func (a *attempt) end(state State) {
 	survived := slices.Contains([]State{Gone, Removing, Moving, Deploying, Correcting, Watching}, state)
 	if survived {
@@ -120,7 +121,8 @@ func (a *attempt) end(state State) {
 	a.free()
 }
 
-// operationTimeout is how long Helm may take after rendering: each hook, the objects, and a rollback may each take the timeout.
+// operationTimeout bounds a Helm operation after rendering. Each hook, the objects and a rollback
+// may each take the timeout.
 func operationTimeout(r release.Request, hooks int) time.Duration {
 	operation := time.Duration(hooks+2) * r.Timeout()
 	if r.Options.Helm != nil && r.Options.Helm.Atomic {

@@ -12,7 +12,7 @@ const (
 	// firstCorrection and lastCorrection bound the time between two corrections of contested drift.
 	firstCorrection = 5 * time.Second
 	lastCorrection  = 5 * time.Minute
-	// calm is how long no correction may be needed until a series ends.
+	// calm is the time without a correction after which a series ends.
 	calm = 10 * time.Minute
 )
 
@@ -25,12 +25,12 @@ func (of *delivery) countCorrection(now time.Time) {
 	of.correctAt = now.Add(retry.Doubled(firstCorrection, of.corrections, lastCorrection))
 }
 
-// contested says whether drift comes back after each correction.
+// contested reports whether drift comes back after each correction.
 func (of *delivery) contested(now time.Time) bool {
 	return of.corrections > 2 && now.Before(of.correctAt.Add(calm))
 }
 
-// correct sets drift back.
+// correct reverts drift.
 func (d *Deployer) correct(ctx context.Context, of *delivery, s observation) error {
 	spec := s.deployment.Spec
 	how := correction(spec)

@@ -14,40 +14,44 @@ import (
 	"github.com/muster-fleet/muster/internal/retry"
 )
 
-// delivery is the state of one deployment. Only the worker that has its name changes it, and the fields release, set, known and workspace only
-// under the lock, because others read these.
+// delivery is the state of one deployment. Only the worker for its name changes it. The worker
+// holds the lock for the fields release, set, known and workspace, because other goroutines read
+// them.
 type delivery struct {
-	// release is nil if there is none; set are its objects, once they were read.
+	// release is nil if there is none; set holds its objects after the first read.
 	release *release.Summary
 	set     *drift.Set
-	// others are the Bundle's releases elsewhere, from which release was moved: they go when release is deployed.
+	// others are the releases from before a move. They are removed once release is deployed.
 	others []release.Summary
-	// watched are the objects of the set when it was made: the set itself is the worker's alone.
+	// watched are the objects of set at its creation, because only the worker may read set.
 	watched []applied.Query
-	// notedAt is when it was noted last which objects are unmodified.
+	// notedAt is the time of the last note of unmodified objects.
 	notedAt time.Time
-	// known says that there was a BundleDeployment since the deployer started, workspace is the namespace of its Bundle.
+	// known is set if a BundleDeployment existed since the deployer started; workspace is the
+	// namespace of its Bundle.
 	known     bool
 	workspace string
-	// removingSince is since when the release is being removed.
+	// removingSince is the start of the removal of the release.
 	removingSince time.Time
 	failure       failure
-	// backoff is that of attempts to deploy, reporting and watching are those of other failures.
+	// backoff delays attempts to deploy; reporting and watching delay after other failures.
 	backoff, reporting, watching wait.Backoff
 	// attempt is the work in progress.
 	attempt *attempt
-	// absence is what the hub answered about the missing BundleDeployment.
+	// absence holds the answers of the hub about a missing BundleDeployment.
 	absence absence
-	// correctAt is when drift may be corrected again, corrections how often that was done in a series.
+	// correctAt is the time of the next permitted correction, corrections the number of them in a
+	// series.
 	correctAt   time.Time
 	corrections int
-	// state is the last state, uid that of the BundleDeployment, written the status that was reported last.
+	// state is the last state, uid the UID of the BundleDeployment, written the last reported status.
 	state   State
 	uid     types.UID
 	written *fleet.BundleDeploymentStatus
-	// unwatched is since when the objects cannot be observed.
+	// unwatched is the time since which the objects cannot be observed.
 	unwatched time.Time
-	// agentIdle is the generation in which the agent's own release was reported as well; 0 if in none.
+	// agentIdle is the generation with a reported healthy release of the agent itself; 0 if there is
+	// none.
 	agentIdle int64
 }
 
@@ -66,8 +70,8 @@ func (d *Deployer) delivery(name string) *delivery {
 	return d.deliveries[name]
 }
 
-// noteCompared notes which objects of a release are unmodified, so that the next deployer need not
-// compare them. Without the note it compares all.
+// noteCompared notes the unmodified objects of a release, so that the next deployer can skip them.
+// Without the note the next deployer compares all objects.
 func (d *Deployer) noteCompared(ctx context.Context, of *delivery) {
 	note, more := of.set.Note()
 	now := d.Clock.Now()

@@ -1,9 +1,11 @@
-// Package bundle makes the Helm releases on a member what the BundleDeployments of its member namespace say, and reports how they are.
+// Package bundle brings the Helm releases on a member in line with the BundleDeployments of its
+// member namespace, and reports their state.
 //
 // It writes the status of BundleDeployments on the hub, and releases on the member.
 //
-// Its invariant: a release is changed only if it is not as wanted, and removed only if its BundleDeployment was deleted from a member namespace that
-// stays. A list that fails, another member namespace, or one that is being deleted leaves everything as it is.
+// Its invariant: the deployer changes a release only if it differs from its BundleDeployment. It
+// removes a release only if its BundleDeployment was deleted from a member namespace that stays. A
+// failed list, another member namespace, or one being deleted leaves everything as it is.
 package bundle
 
 import (
@@ -28,40 +30,43 @@ import (
 )
 
 const (
-	// workers is how many deployments are worked on at a time; a deployment that waits for a hook occupies a worker.
+	// workers is the number of deployments in progress at a time. A deployment that waits for a hook
+	// occupies a worker.
 	workers = 16
-	// debounce is how long events are collected before a deployment is reconciled.
+	// debounce is the time to collect events before a deployment is reconciled.
 	debounce = 300 * time.Millisecond
-	// busyRetry is when to check again whether a user's Helm command ended.
+	// busyRetry is the pause before the next check for the end of a user's Helm command.
 	busyRetry = 2 * time.Second
-	// noteEvery is the least time between two notes of what was compared in one release.
+	// noteEvery is the least time between two notes of compared objects of one release.
 	noteEvery = time.Minute
-	// ReportAfter is how long an operation, or the first list of a kind, may take before that is reported.
+	// ReportAfter is the time after which a running operation, or the first list of a kind, is
+	// reported.
 	ReportAfter = 3 * time.Second
 )
 
 // Deployer deploys for one member.
 type Deployer struct {
-	// Cluster is downstream, Hub the member namespace.
+	// Cluster is the member, Hub the member namespace.
 	Cluster *release.Cluster
 	Hub     *hubclient.Member
 	// Member is the UID of the member's report.
 	Member string
 	Log    logr.Logger
 	Clock  clock.WithTicker
-	// Idle is called with whether no BundleDeployment is wanted and no release is left. The agent's own release needs no deployer while it is well;
-	// AgentIdle is called before with the generation of its BundleDeployment.
+	// Idle receives true if no BundleDeployment is wanted and no release is left. A healthy release of
+	// the agent itself does not count: AgentIdle receives the generation of its BundleDeployment
+	// first.
 	Idle      func(bool)
 	AgentIdle func(map[string]int64)
-	// Pauses are those of production if nil.
+	// Pauses defaults to the times of production.
 	Pauses *Pauses
 	// Renderer renders charts.
 	Renderer *render.Renderer
-	// Attempts report what is being worked on.
+	// Attempts report the deployments in progress.
 	Attempts *Attempts
-	// Blocked is called with what keeps releases from being removed, when that changes.
+	// Blocked receives the obstacles to removing releases at each change.
 	Blocked func(protocol.Blocked)
-	// Seen is called with each event of the watch of BundleDeployments, before it counts. May be nil.
+	// Seen receives each event of the watch of BundleDeployments, before it takes effect. May be nil.
 	Seen func(protocol.Event)
 
 	queue    workqueue.TypedDelayingInterface[string]
@@ -78,7 +83,7 @@ type Deployer struct {
 	wakeups    wakeups
 }
 
-// Run deploys until ctx ends and Helm finished.
+// Run deploys until ctx ends and Helm has finished.
 func (d *Deployer) Run(ctx context.Context) error {
 	ctx = logr.NewContext(ctx, d.Log)
 	d.queue = workqueue.NewTypedDelayingQueueWithConfig(workqueue.TypedDelayingQueueConfig[string]{Clock: d.Clock})
@@ -97,11 +102,11 @@ func (d *Deployer) Run(ctx context.Context) error {
 	var working sync.WaitGroup
 	working.Go(func() { d.follow(ctx, deployments) })
 	working.Go(func() { d.followCluster(ctx) })
-	working.Go(func() { _ = d.detector.Run(ctx) }) // no error is returned
+	working.Go(func() { _ = d.detector.Run(ctx) }) // always nil
 	select {
 	case <-ctx.Done():
 	case <-d.store.synced:
-		// Only now the missing BundleDeployments are known.
+		// The missing BundleDeployments are known from here on.
 		d.mu.Lock()
 		for name := range d.deliveries {
 			d.queue.Add(name)
@@ -129,13 +134,14 @@ func (d *Deployer) follow(ctx context.Context, deployments *hubclient.Deployment
 	d.Seen(protocol.Event{Type: protocol.EventEnded})
 }
 
-// CheckLock returns unless the lock that everything takes is held for ever.
+// CheckLock takes and releases the lock of the deployer. It does not return if the lock is never
+// released.
 func (d *Deployer) CheckLock() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 }
 
-// adopt lists the releases that were deployed before. Nothing is deployed until they are known.
+// adopt lists the releases of earlier deployers. Nothing is deployed before the list succeeds.
 func (d *Deployer) adopt(ctx context.Context) error {
 	for backoff := retry.Unreachable(); ; {
 		found, err := d.Cluster.List(ctx)
@@ -159,8 +165,9 @@ func (d *Deployer) adopt(ctx context.Context) error {
 	}
 }
 
-// moveHistories moves histories that earlier versions kept in the agent's namespace into the namespaces of the releases, and returns whether any
-// was moved. A history that cannot be moved now stays until its release is deployed again or removed.
+// moveHistories moves histories from the agent's namespace, where earlier versions kept them, into
+// the namespaces of the releases. It reports whether it moved any. A history that cannot be moved
+// stays until its release is deployed again or removed.
 func (d *Deployer) moveHistories(ctx context.Context, found release.Found) (moved bool) {
 	for _, releases := range found.Releases {
 		s := releases[0]
@@ -177,7 +184,7 @@ func (d *Deployer) moveHistories(ctx context.Context, found release.Found) (move
 	return moved
 }
 
-// reported wakes the deployments that wait for the status of another.
+// reported wakes the deployments that depend on another deployment.
 func (d *Deployer) reported(string) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -252,7 +259,7 @@ func (d *Deployer) reportIdle() {
 	d.Idle(true)
 }
 
-// reconcile is observe, decide, act and report for one deployment.
+// reconcile observes, decides, acts and reports for one deployment.
 func (d *Deployer) reconcile(ctx context.Context, name string, of *delivery) {
 	if d.store.get(name) == nil && of.release == nil {
 		d.forget(name)
@@ -268,7 +275,7 @@ func (d *Deployer) reconcile(ctx context.Context, name string, of *delivery) {
 	}
 	if errors.Is(err, release.ErrBusy) {
 		d.Log.Info("deployment waits", "deployment", name, "reason", err.Error())
-		d.queue.AddAfter(name, busyRetry) // there is no event when a command has ended
+		d.queue.AddAfter(name, busyRetry) // the end of a command sends no event
 		return
 	}
 	if err != nil {
@@ -293,7 +300,7 @@ func (d *Deployer) reconcile(ctx context.Context, name string, of *delivery) {
 	}
 }
 
-// setAgentIdle sets in which generation the agent's own release is well; 0 if in none.
+// setAgentIdle sets the generation with a healthy release of the agent itself; 0 if there is none.
 func (d *Deployer) setAgentIdle(of *delivery, generation int64) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -318,9 +325,10 @@ func (d *Deployer) logState(name string, of *delivery, s observation, decision d
 	}
 }
 
-// fail stores why an attempt failed, and reconciles again at once, which reports the failure.
+// fail stores the error of an attempt and enqueues the deployment. The next reconciliation reports
+// the error.
 func (d *Deployer) fail(name string, of *delivery, s observation, err error) {
-	if of.failure.of != s.generation || errors.Is(err, release.ErrHookRuns) { // the attempt has waited itself
+	if of.failure.of != s.generation || errors.Is(err, release.ErrHookRuns) { // the attempt itself has waited
 		of.backoff = retry.Failed()
 	}
 	d.wakeups.failed(name, release.ID{Namespace: s.namespace, Name: s.name}, err)

@@ -10,14 +10,14 @@ import (
 	"github.com/muster-fleet/muster/internal/deploy/release"
 )
 
-// move deploys a release where it has to be, and removes it where it was only when that succeeded:
-// whatever fails, what runs goes on.
+// move deploys a release in its new place, then removes it from its old one. The old release keeps
+// running if anything fails.
 func (d *Deployer) move(ctx context.Context, name string, of *delivery, s observation) error {
 	before := *of.release
 	switch {
 	case s.current():
 		return d.removeOther(ctx, name, of, s, of.others[0])
-	case before.Agent, d.managesAgent(name, before): // no object goes, and both cannot be
+	case before.Agent, d.managesAgent(name, before): // no object is removed, and the two cannot coexist
 		return withReason("MoveFailed", d.removeRelease(ctx, name, of, before))
 	}
 	if err := d.deploy(ctx, name, of, s); err != nil {
@@ -26,7 +26,7 @@ func (d *Deployer) move(ctx context.Context, name string, of *delivery, s observ
 	return nil
 }
 
-// removeOther removes a release from which the deployment was moved.
+// removeOther removes the release that the deployment was moved from.
 func (d *Deployer) removeOther(ctx context.Context, name string, of *delivery, s observation, other release.Summary) error {
 	of.attempt.waits(uninstallTimeout)
 	d.watchRemoval(ctx, name, of, other)
@@ -37,8 +37,8 @@ func (d *Deployer) removeOther(ctx context.Context, name string, of *delivery, s
 	return withReason("MoveFailed", err)
 }
 
-// around are the releases of a deployment other than the one to deploy: before goes on as that,
-// leaving go when it is deployed.
+// around returns the other releases of a deployment. The release before continues under the new
+// name; the releases leaving are removed after the deployment.
 func around(of *delivery, to release.ID, adopts bool) (before *release.Summary, leaving []release.Summary) {
 	is := of.release
 	if is == nil || of.otherWorkspace() {
@@ -54,7 +54,7 @@ func around(of *delivery, to release.ID, adopts bool) (before *release.Summary, 
 	return nil, append(leaving, *is)
 }
 
-// settled are releases that went for one that is deployed now.
+// settled clears the mark of leaving from releases after their successor is deployed.
 func settled(leaving []release.Summary) []release.Summary {
 	for i := range leaving {
 		leaving[i].Leaves = ""
@@ -62,8 +62,8 @@ func settled(leaving []release.Summary) []release.Summary {
 	return leaving
 }
 
-// reportLong reports what is being done if that takes long, until the returned function is called. A
-// move is reported at once: what is ready where it was is not ready where it has to be.
+// reportLong reports a long operation, until the returned function is called. It reports a move at
+// once: readiness in the old place is not readiness in the new one.
 func (d *Deployer) reportLong(ctx context.Context, name string, of *delivery, s observation, doing decision) (end func()) {
 	done, reported := make(chan struct{}), make(chan *fleet.BundleDeploymentStatus, 1)
 	after := ReportAfter
@@ -93,7 +93,7 @@ func (d *Deployer) reportLong(ctx context.Context, name string, of *delivery, s 
 	}
 }
 
-// all are the releases of the deployment.
+// all returns the IDs of all releases of the deployment.
 func (of *delivery) all() (ids []release.ID) {
 	if of.release != nil {
 		ids = append(ids, of.release.ID())
@@ -104,7 +104,7 @@ func (of *delivery) all() (ids []release.ID) {
 	return ids
 }
 
-// keptIn says whether a Secret is the newest revision of a release of the deployment.
+// keptIn reports whether a Secret is the newest revision of a release of the deployment.
 func (of *delivery) keptIn(namespace, name string) bool {
 	is := func(s release.Summary) bool { return s.History == namespace && release.SecretName(s) == name }
 	return of.release != nil && is(*of.release) || slices.ContainsFunc(of.others, is)
@@ -118,7 +118,7 @@ func (of *delivery) setAll(releases []release.Summary) {
 	}
 }
 
-// choose makes the release the deployment's that is deployed, if possible where it has to be.
+// choose makes a deployed release the current one, in the wanted place if possible.
 func (d *Deployer) choose(name string, of *delivery, wanted release.ID) {
 	if len(of.others) == 0 {
 		return
@@ -134,13 +134,13 @@ func (d *Deployer) choose(name string, of *delivery, wanted release.ID) {
 	}
 }
 
-// dropRelease forgets a release of a deployment that is removed.
+// dropRelease forgets a removed release of a deployment.
 func (d *Deployer) dropRelease(name string, of *delivery, gone release.Summary) {
 	all := append([]release.Summary{*of.release}, of.others...)
 	d.setReleases(name, of, slices.DeleteFunc(all, func(s release.Summary) bool { return s.ID() == gone.ID() && s.History == gone.History }))
 }
 
-// setReleases sets the releases of a deployment, and forgets the objects of the one before.
+// setReleases sets the releases of a deployment, and forgets the objects of the previous one.
 func (d *Deployer) setReleases(name string, of *delivery, releases []release.Summary) {
 	d.mu.Lock()
 	defer d.mu.Unlock()

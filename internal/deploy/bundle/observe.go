@@ -18,15 +18,16 @@ import (
 	"github.com/muster-fleet/muster/internal/naming"
 )
 
-// observation is the input of decide, with what act and report need besides.
+// observation is the input of decide, with further input for act and report.
 type observation struct {
 	observed
 	// deployment is nil if there is none.
 	deployment *fleet.BundleDeployment
-	// objects are those of a release that is as wanted; unwatched says why they cannot be observed.
+	// objects are the observed objects of a current release; unwatched is the reason if they cannot be
+	// observed.
 	objects   drift.Observation
 	unwatched string
-	// contested says that drift comes back after each correction.
+	// contested is set if drift comes back after each correction.
 	contested bool
 }
 
@@ -62,7 +63,7 @@ func (d *Deployer) observe(ctx context.Context, name string, of *delivery) obser
 		return s
 	}
 	if s.otherWorkspace = of.otherWorkspace(); s.otherWorkspace && deployment != nil {
-		return s // the release of a Bundle of the same name; whether it is in the way is found out by deploying
+		return s // the release of a Bundle of the same name; only deploying finds a conflict
 	}
 	if s.wanted {
 		d.choose(name, of, release.ID{Namespace: s.namespace, Name: s.name})
@@ -72,7 +73,7 @@ func (d *Deployer) observe(ctx context.Context, name string, of *delivery) obser
 	s.confirmation = d.confirmation(name, of, s.wanted)
 	if s.wanted && !s.moving() {
 		d.mu.Lock()
-		of.removingSince = time.Time{} // it came back before it was removed
+		of.removingSince = time.Time{} // it came back before its removal
 		d.mu.Unlock()
 	}
 	if s.wanted && s.held == "" && s.unsupported == "" && !s.crashed && s.current() && !s.moving() {
@@ -81,18 +82,20 @@ func (d *Deployer) observe(ctx context.Context, name string, of *delivery) obser
 	return s
 }
 
-// otherWorkspace says whether the release is that of a Bundle in another workspace than the BundleDeployment's.
+// otherWorkspace reports whether the release belongs to a Bundle in another workspace than the
+// BundleDeployment.
 func (of *delivery) otherWorkspace() bool {
 	return of.workspace != "" && of.release.Workspace != "" && of.workspace != of.release.Workspace
 }
 
-// ours says whether the release is removed when its BundleDeployment is deleted.
+// ours reports whether the deployer removes the release when its BundleDeployment is deleted.
 func (of *delivery) ours(member string) bool {
 	return of.release != nil && (of.known && !of.otherWorkspace() || of.release.Member == member || of.inherited())
 }
 
-// inherited says whether the newest revision was deployed by an agent that notes neither workspace nor deployment ID, such as upstream's, so that
-// the release may be this member's. The label of a member proves nothing then: Helm copies labels from the revision before.
+// inherited reports whether the newest revision has neither workspace nor deployment ID, as with an
+// upstream agent. Such a release may belong to this member. A member label proves nothing here,
+// because Helm copies labels from the previous revision.
 func (of *delivery) inherited() bool {
 	s := of.release
 	return s.Workspace == "" && s.DeploymentID == "" && !s.Agent && !of.absence.predates
@@ -117,7 +120,7 @@ func (s *observation) fill(deployment *fleet.BundleDeployment) {
 	}
 }
 
-// wantedRelease is the release that a BundleDeployment asks for.
+// wantedRelease returns the release that a BundleDeployment specifies.
 func wantedRelease(deployment *fleet.BundleDeployment) release.ID {
 	options := deployment.Spec.Options
 	id := release.ID{Namespace: release.Namespace(options), Name: naming.Release(deployment.Name)}
@@ -127,7 +130,7 @@ func wantedRelease(deployment *fleet.BundleDeployment) release.ID {
 	return id
 }
 
-// observeObjects adds how the objects of the release are.
+// observeObjects adds the state of the objects of the release.
 func (s *observation) observeObjects(ctx context.Context, d *Deployer, of *delivery) {
 	if err := d.watchObjects(ctx, s.deployment.Name, of); err != nil {
 		s.unwatched = err.Error()
@@ -149,7 +152,8 @@ func (s *observation) observeObjects(ctx context.Context, d *Deployer, of *deliv
 	if s.objects.Changed == 0 || !isAgent(s.deployment) {
 		return
 	}
-	// A user may have upgraded the agent's own release, which is no drift: the release is adopted again.
+	// A user may have upgraded the agent's own release. That is no drift: the deployer adopts the
+	// release again.
 	switch overtaken, err := d.Cluster.Overtaken(ctx, s.release); {
 	case err != nil:
 		s.unwatched = err.Error()
@@ -158,7 +162,7 @@ func (s *observation) observeObjects(ctx context.Context, d *Deployer, of *deliv
 	}
 }
 
-// addFormer watches the objects of earlier revisions that are still there.
+// addFormer watches the remaining objects of earlier revisions.
 func (d *Deployer) addFormer(ctx context.Context, of *delivery, set *drift.Set, objects []*unstructured.Unstructured) error {
 	if of.release.Version < 2 {
 		return nil
@@ -170,12 +174,13 @@ func (d *Deployer) addFormer(ctx context.Context, of *delivery, set *drift.Set, 
 	return d.detector.AddFormer(ctx, set, former)
 }
 
-// isAgent says whether a BundleDeployment is that of the agent itself.
+// isAgent reports whether a BundleDeployment deploys the agent itself.
 func isAgent(deployment *fleet.BundleDeployment) bool {
 	return deployment != nil && deployment.Labels[fleet.LabelAgent] != ""
 }
 
-// agentIsWell says whether this is the agent's own release and well, so that no deployer is needed for it.
+// agentIsWell reports whether this is the agent's own release and healthy. Such a release needs no
+// deployer.
 func (s observation) agentIsWell() bool {
 	return isAgent(s.deployment) && s.unwatched == "" && s.objects.Changed == 0 && s.objects.Counts.NotReady == 0 && s.objects.Counts.Missing == 0
 }
@@ -217,7 +222,8 @@ func unsupportedIn(spec fleet.BundleDeploymentSpec) string {
 	return ""
 }
 
-// waitingFor names the deployments that this one depends on and that are not in an accepted state; empty if there are none.
+// waitingFor names the dependencies of a deployment without an accepted state; empty if there are
+// none.
 func waitingFor(deployment *fleet.BundleDeployment, all []*fleet.BundleDeployment) string {
 	var missing []string
 	for _, ref := range deployment.Spec.DependsOn {
@@ -238,7 +244,7 @@ func waitingFor(deployment *fleet.BundleDeployment, all []*fleet.BundleDeploymen
 	return strings.Join(missing, "; ")
 }
 
-// matching finds the deployments of a reference, or says that there is none.
+// matching finds the deployments of a reference, or explains why there is none.
 func matching(deployment *fleet.BundleDeployment, ref fleet.BundleRef, all []*fleet.BundleDeployment) ([]*fleet.BundleDeployment, string) {
 	selector := labels.Nothing()
 	if ref.Selector != nil {
@@ -267,7 +273,7 @@ func matching(deployment *fleet.BundleDeployment, ref fleet.BundleRef, all []*fl
 	}
 }
 
-// bundleOf is the name of the Bundle of a deployment.
+// bundleOf returns the name of the Bundle of a deployment.
 func bundleOf(deployment *fleet.BundleDeployment) string {
 	if name := deployment.Labels[fleet.LabelBundleName]; name != "" {
 		return name

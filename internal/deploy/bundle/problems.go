@@ -10,11 +10,12 @@ import (
 	"github.com/muster-fleet/muster/internal/kube"
 )
 
-// problems are what keeps releases without BundleDeployment from being removed. No status is left to report them in, so the agent does in its report.
+// problems are the obstacles to removing releases without a BundleDeployment. They have no status
+// left, so the agent reports them.
 type problems struct {
 	mu     sync.Mutex
 	byName map[string]protocol.Blocked
-	// reported is what the agent was sent last; nil before the first report of this process.
+	// reported is the last report to the agent; nil before the first report of this process.
 	reported *protocol.Blocked
 }
 
@@ -37,7 +38,8 @@ func (d *Deployer) clearProblem(name string) {
 	d.reportProblems()
 }
 
-// reportFirstProblems reports even that there are no problems, once: an earlier process may have reported some.
+// reportFirstProblems reports the problems once, even if there are none, because an earlier process
+// may have reported some.
 func (d *Deployer) reportFirstProblems() {
 	d.problems.mu.Lock()
 	defer d.problems.mu.Unlock()
@@ -46,7 +48,7 @@ func (d *Deployer) reportFirstProblems() {
 	}
 }
 
-// reportProblems reports the problems if they changed. The lock is held.
+// reportProblems reports the problems if they changed. The caller holds the lock.
 func (d *Deployer) reportProblems() {
 	joint := join(d.problems.byName)
 	if d.problems.reported != nil && *d.problems.reported == joint {
@@ -56,11 +58,11 @@ func (d *Deployer) reportProblems() {
 	d.Blocked(joint)
 }
 
-// problemOf is the name of a problem with a Secret.
+// problemOf returns the name of a problem with a Secret.
 func problemOf(secret string) string { return "secret/" + secret }
 
-// join makes one condition of all problems: the first by reason and name, and the number of the others. By reason, RemovalBlocked comes before
-// RemovalUnconfirmed, which usually passes by itself.
+// join merges all problems into one condition: the first by reason and name, and the number of
+// others. RemovalBlocked sorts before RemovalUnconfirmed, which usually passes by itself.
 func join(byName map[string]protocol.Blocked) protocol.Blocked {
 	if len(byName) == 0 {
 		return protocol.Blocked{}

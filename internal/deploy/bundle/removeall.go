@@ -14,20 +14,23 @@ import (
 	"github.com/muster-fleet/muster/internal/kubeclient"
 )
 
-// removal is a release that is being removed.
+// removal is a release in removal.
 type removal struct {
-	// name is that of the BundleDeployment.
+	// name is the name of the BundleDeployment.
 	name    string
 	release release.Summary
-	// objects are those of the release; nil if only its history is deleted.
+	// objects are the objects of the release; nil if only its history is deleted.
 	objects *drift.Set
-	// over says that nothing is left.
+	// over is set once nothing is left.
 	over bool
 }
 
-// RemoveAll removes everything that was delivered to this member, whatever the hub says, because the member leaves with policy Delete. Run must
-// have ended. RemoveAll calls progress whenever another number of objects is left, and returns when none is. RemoveAll can be called again after it was
-// interrupted at any point, because the history of a release is kept until its objects are gone.
+// RemoveAll removes everything delivered to this member, regardless of the hub, because the member
+// leaves with policy Delete. Run must have ended.
+//
+// RemoveAll calls progress at each change of the number of remaining objects, and returns when none
+// remains. It can be repeated after an interruption at any point, because the history of a release
+// stays until its objects are gone.
 func (d *Deployer) RemoveAll(ctx context.Context, progress func(applied.Remaining)) error {
 	moved := make(chan struct{}, 1)
 	d.detector = drift.New(d.Cluster, func(applied.Query) { kubeclient.Notify(moved) }, func([]string) { kubeclient.Notify(moved) })
@@ -35,7 +38,7 @@ func (d *Deployer) RemoveAll(ctx context.Context, progress func(applied.Remainin
 	var watching sync.WaitGroup
 	defer watching.Wait()
 	defer cancel()
-	watching.Go(func() { _ = d.detector.Run(ctx) }) // no error is returned
+	watching.Go(func() { _ = d.detector.Run(ctx) }) // always nil
 	all, err := d.removals(ctx)
 	if err != nil {
 		return err
@@ -52,7 +55,8 @@ func (d *Deployer) RemoveAll(ctx context.Context, progress func(applied.Remainin
 	})
 }
 
-// unreadable returns an error if a Secret with this member's label has no readable release: its objects are not known.
+// unreadable returns an error if a Secret with this member's label has no readable release, because
+// its objects are unknown.
 func (d *Deployer) unreadable(ctx context.Context) error {
 	found, err := d.Cluster.List(ctx)
 	if err != nil {
@@ -66,7 +70,7 @@ func (d *Deployer) unreadable(ctx context.Context) error {
 	return nil
 }
 
-// removals are the releases of this member; their objects are watched from now on.
+// removals returns the releases of this member, and watches their objects.
 func (d *Deployer) removals(ctx context.Context) ([]*removal, error) {
 	found, err := d.Cluster.List(ctx)
 	if err != nil {
@@ -92,7 +96,7 @@ func (d *Deployer) removals(ctx context.Context) ([]*removal, error) {
 	return all, nil
 }
 
-// count is how many objects the releases have at first.
+// count returns the initial number of objects of the releases.
 func count(all []*removal) (left applied.Remaining) {
 	for _, r := range all {
 		left.Left += len(r.objects.Keys())
@@ -100,7 +104,7 @@ func count(all []*removal) (left applied.Remaining) {
 	return left
 }
 
-// removeEach removes what it can of each release, and returns what is left.
+// removeEach removes as much as possible of each release, and returns the rest.
 func (d *Deployer) removeEach(ctx context.Context, all []*removal) (left applied.Remaining) {
 	var mu sync.Mutex
 	workqueue.ParallelizeUntil(ctx, workers, len(all), func(i int) {
@@ -119,7 +123,7 @@ func (d *Deployer) removeEach(ctx context.Context, all []*removal) (left applied
 	return left
 }
 
-// removeOne removes what it can of one release.
+// removeOne removes as much as possible of one release.
 func (d *Deployer) removeOne(ctx context.Context, r *removal) (release.Left, error) {
 	left, err := d.uninstall(ctx, r.name, r.release, r.release.Owner())
 	if release.IsForeign(err) {

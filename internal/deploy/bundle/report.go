@@ -11,13 +11,13 @@ import (
 	"github.com/muster-fleet/muster/internal/retry"
 )
 
-// report writes the status if it changed, and returns whether the hub has it.
+// report writes the status if it changed, and reports whether the hub has it.
 func (d *Deployer) report(ctx context.Context, name string, of *delivery, s observation, decision decision) bool {
 	if s.deployment == nil {
 		return false
 	}
 	if s.unwatched != "" {
-		// A kind that was just deployed is listed in a moment.
+		// The list of a new kind takes a moment.
 		if of.unwatched.IsZero() {
 			of.unwatched = d.Clock.Now()
 		}
@@ -47,7 +47,7 @@ func (d *Deployer) report(ctx context.Context, name string, of *delivery, s obse
 	return err == nil
 }
 
-// patchStatus writes a status, and logs why it could not.
+// patchStatus writes a status, and logs a failure.
 func (d *Deployer) patchStatus(ctx context.Context, name string, status fleet.BundleDeploymentStatus) error {
 	patch, err := patchOf(status)
 	if err == nil {

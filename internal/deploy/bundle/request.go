@@ -14,7 +14,7 @@ import (
 	"github.com/muster-fleet/muster/internal/naming"
 )
 
-// request gathers what a release is deployed from, and how many hooks it has at most.
+// request collects the input of a deployment, and returns the maximum number of its hooks.
 func (d *Deployer) request(ctx context.Context, s observation) (release.Request, int, error) {
 	spec := s.deployment.Spec
 	content := contents.ContentName(spec.DeploymentID)
@@ -65,7 +65,7 @@ func (d *Deployer) request(ctx context.Context, s observation) (release.Request,
 	}, loaded.Hooks, nil
 }
 
-// loadError is an error of a chart that cannot be loaded, with its reason.
+// loadError adds a reason to the error of a chart that cannot be loaded.
 func loadError(err error) error {
 	var unsupported *chart.Unsupported
 	var ended *render.Ended
@@ -80,7 +80,7 @@ func loadError(err error) error {
 	return withReason("ResourcesInvalid", err)
 }
 
-// values are the values of a BundleDeployment, which the hub keeps in a Secret of the same name.
+// values returns the values of a BundleDeployment. The hub keeps them in a Secret of the same name.
 func (d *Deployer) values(ctx context.Context, deployment *fleet.BundleDeployment) (map[string]any, error) {
 	var encoded []byte
 	if helm := deployment.Spec.Options.Helm; helm != nil && helm.Values != nil {
@@ -103,7 +103,7 @@ func (d *Deployer) values(ctx context.Context, deployment *fleet.BundleDeploymen
 		return values, nil
 	}
 	if err := json.Unmarshal(encoded, &values); err != nil {
-		// The error of the parser may quote what it could not parse.
+		// The error of the parser may quote the input.
 		return nil, fmt.Errorf("%s holds no JSON object", where)
 	}
 	return values, nil

@@ -7,7 +7,8 @@ import (
 	"github.com/muster-fleet/muster/internal/deploy/release"
 )
 
-// The life of one deployment, given the BundleDeployment on the hub, which is desired, and the release downstream, which is observed:
+// The life of one deployment. The BundleDeployment on the hub is desired, the release on the member
+// is observed:
 //
 //	         BundleDeployment? ──no──► release of this member? ──no──► Gone (what is another's is left alone)
 //	              │ yes                     │ yes
@@ -28,93 +29,100 @@ type State string
 
 // The states.
 const (
-	// Gone: nothing is wanted and nothing of this member's is there.
+	// Gone: nothing is wanted and nothing of this member exists.
 	Gone State = "Gone"
-	// Confirming: the BundleDeployment is missing, and the hub has to confirm, twice, that it was deleted.
+	// Confirming: the BundleDeployment is missing, and the hub must confirm its deletion twice.
 	Confirming State = "Confirming"
-	// Kept: the hub was restored from an earlier state, which does not know the release.
+	// Kept: the release is unknown to the hub, restored from an earlier state.
 	Kept State = "Kept"
-	// Removing: the release is uninstalled.
+	// Removing: the release is being uninstalled.
 	Removing State = "Removing"
 	// Held: the hub pauses the deployment.
 	Held State = "Held"
-	// Unsupported: a field asks for what this agent cannot do.
+	// Unsupported: a field needs a feature that this agent lacks.
 	Unsupported State = "Unsupported"
-	// Waiting: another deployment has to be there first.
+	// Waiting: another deployment must be ready first.
 	Waiting State = "Waiting"
-	// Failed: the last attempt failed and is repeated later.
+	// Failed: the last attempt failed; the next one comes later.
 	Failed State = "Failed"
-	// Moving: the release is somewhere else, or has another name. It is deployed where it has to be, and then removed there.
+	// Moving: the release has another namespace or name. The deployer deploys the new one, then
+	// removes the old one.
 	Moving State = "Moving"
-	// Deploying: the release is installed or upgraded.
+	// Deploying: the release is being installed or upgraded.
 	Deploying State = "Deploying"
-	// Correcting: what was changed downstream is set back.
+	// Correcting: changes on the member are being reverted.
 	Correcting State = "Correcting"
 	// Watching: the release is as it should be; its objects are watched.
 	Watching State = "Watching"
 )
 
-// failure is the last attempt, if it failed.
+// failure is the failure of the last attempt; empty after a success.
 type failure struct {
-	// of is the generation of the BundleDeployment that was tried.
+	// of is the attempted generation of the BundleDeployment.
 	of int64
-	// reason is for the condition.
+	// reason is the reason of the condition.
 	reason, message string
 	retryAt         time.Time
 }
 
 // observed is the input of decide.
 type observed struct {
-	// wanted is false if there is no BundleDeployment or it is being deleted; known is true if there was one since the deployer started.
+	// wanted is false if there is no BundleDeployment or it is being deleted; known is true if there
+	// was one since the deployer started.
 	wanted, known bool
 	generation    int64
-	// held says why the hub pauses the deployment, unsupported names a field, waiting a deployment.
+	// held is the reason of a pause by the hub, unsupported names a field, waiting a deployment.
 	held, unsupported, waiting string
 
 	deploymentID   string
 	syncGeneration int64
-	// name and namespace are where the release should be; adopts says that one of another name goes on as that, because nobody chose the name
-	// or the options take ownership.
+	// name and namespace identify the wanted release. adopts is set if a release of another name may
+	// continue under this one: the name is a default, or the options take ownership.
 	name, namespace string
 	adopts          bool
-	// applied and appliedSync are what the status says was deployed; the status counts for releases that have no deployment ID themselves.
+	// applied and appliedSync come from the status. They count for releases without a deployment ID of
+	// their own.
 	applied     string
 	appliedSync int64
 
 	// found is false if there is no release.
 	found   bool
 	release release.Summary
-	// others is how many releases there are elsewhere from which this one was moved, superseded whether one of them was moved from this one since.
+	// others is the number of releases left over from moves; superseded is set if one of them was
+	// moved from this one since.
 	others     int
 	superseded bool
-	// inherited says that an agent of this namespace deployed the release without noting its member; the hub is asked.
+	// inherited is set if an agent of this namespace deployed the release without a note of its
+	// member. The hub decides then.
 	inherited bool
-	// otherWorkspace says that the release is that of a Bundle of the same name in another workspace.
+	// otherWorkspace is set if the release belongs to a Bundle of the same name in another workspace.
 	otherWorkspace bool
 	// member is the UID of this member's report.
 	member string
 
-	// modified is how many objects were changed downstream and can be set back, correct whether that is set back, and correctAt when at the earliest:
-	// somebody else may set the objects to other values each time.
+	// modified is the number of changed objects that can be reverted, correct enables that, and
+	// correctAt is the earliest time. Another client may set the objects to other values each time.
 	modified  int
 	correct   bool
 	correctAt time.Time
 
 	failure failure
-	// crashed says that the failure is a crash of the process, so that the deployment is not even observed.
+	// crashed is set if the failure is a crash of the process. The deployment is not even observed
+	// then.
 	crashed bool
-	// confirmation is what the hub confirmed about a missing BundleDeployment.
+	// confirmation holds the hub's answers about a missing BundleDeployment.
 	confirmation confirmation
 }
 
-// decision is the state, why in a sentence, and when time alone may change it.
+// decision is a state, its reason in a sentence, and the time of the next decision without an
+// event.
 type decision struct {
 	State  State
 	Reason string
 	Wake   time.Time
 }
 
-// decide is total: it has an answer for everything that may be observed.
+// decide is total: it has an answer for every observation.
 func decide(o observed, now time.Time) decision {
 	failed := o.failure.message != "" && (o.failure.of == o.generation || !o.wanted)
 	resting := failed && now.Before(o.failure.retryAt)
@@ -162,8 +170,9 @@ func decide(o observed, now time.Time) decision {
 	}
 }
 
-// ours says whether the release is removed without a BundleDeployment: there was one since the deployer started, or the release was, or may have
-// been, deployed for just this member.
+// ours reports whether the release is removed without a BundleDeployment. Either a BundleDeployment
+// existed since the deployer started, or the release was, or may have been, deployed for this
+// member.
 func (o observed) ours() bool {
 	return o.known && !o.otherWorkspace || o.release.Member == o.member || o.inherited
 }
@@ -172,10 +181,10 @@ func (o observed) misplaced() bool {
 	return o.release.Name != o.name || o.release.Namespace != o.namespace
 }
 
-// moving says whether there is a release elsewhere that goes.
+// moving reports whether a release from before a move is left.
 func (o observed) moving() bool { return o.misplaced() || o.others > 0 }
 
-// current says whether the release is what the BundleDeployment wants.
+// current reports whether the release matches the BundleDeployment.
 func (o observed) current() bool {
 	if !o.found || !o.release.Deployed || o.release.Renamed || o.misplaced() || o.superseded {
 		return false

@@ -13,10 +13,10 @@ import (
 	"github.com/muster-fleet/muster/internal/kube"
 )
 
-// maxNamed is how many changed objects a message names.
+// maxNamed is the maximum number of changed objects in a message.
 const maxNamed = 3
 
-// Reasons of conditions beside the states.
+// The reasons of conditions besides the states.
 const (
 	reasonError     = "Error"
 	reasonInstalled = "Installed"
@@ -27,21 +27,22 @@ const (
 	reasonConflict  = "ObjectConflict"
 )
 
-// statusOf is the status of a deployment in a state. Fields of which nothing is known stay as they were.
+// statusOf returns the status of a deployment in a state. Fields without new information keep their
+// value.
 func statusOf(d decision, s observation, now time.Time) fleet.BundleDeploymentStatus {
 	status := *s.deployment.Status.DeepCopy()
 	set := func(condition fleet.Condition) {
 		status.Conditions = kube.SetCondition(status.Conditions, now, condition)
 	}
 	if contents.OfEarlier(s.deployment) {
-		// The conditions of the deployment ID before must not look like those of this one.
+		// The conditions of the previous deployment ID must not look current.
 		status.Conditions = kube.RemoveCondition(kube.RemoveCondition(status.Conditions, fleet.ConditionDeployed), fleet.ConditionInstalled)
 	}
 	status.Conditions = supported(status.Conditions, d, s.failure, now)
 	installed := kube.Condition(fleet.ConditionInstalled, s.found, reasonInstalled, "")
 	if !s.found {
 		status.Release = ""
-	} else if s.others == 0 || status.Release == "" { // a release that is moved is named when nothing is left where it was
+	} else if s.others == 0 || status.Release == "" { // a moved release is named once the old one is gone
 		status.Release = s.release.String()
 	}
 	state, message := fleet.StateReady, ""
@@ -53,12 +54,12 @@ func statusOf(d decision, s observation, now time.Time) fleet.BundleDeploymentSt
 	case Failed, Unsupported, Waiting:
 		reason := failedBecause(d, s.failure)
 		state, message = fleet.StateErrApplied, d.Reason
-		// What is deployed stays deployed if an object of the next revision is another's.
+		// The deployed revision stays deployed if an object of the next one belongs to another owner.
 		keeps := s.found && reason == reasonConflict && kube.FindCondition(status.Conditions, fleet.ConditionDeployed) != nil
 		switch {
 		case !keeps:
 			set(kube.Condition(fleet.ConditionDeployed, false, reason, message))
-		case s.release.Deployed: // an attempt that took its time said that it was being deployed
+		case s.release.Deployed: // a slow attempt has reported Deploying
 			set(kube.Condition(fleet.ConditionDeployed, true, reasonDeployed, ""))
 		}
 		if !s.found || keeps {
@@ -68,7 +69,7 @@ func statusOf(d decision, s observation, now time.Time) fleet.BundleDeploymentSt
 		set(kube.Condition(fleet.ConditionMonitored, false, string(Held), d.Reason))
 	case Gone, Kept, Confirming, Removing, Moving, Deploying:
 		state, message = fleet.StateWaitApplied, d.Reason
-		status.Ready = status.Ready && !s.superseded // a move was taken back to the deployment ID that is still noted as applied
+		status.Ready = status.Ready && !s.superseded // a move was undone, back to the applied deployment ID
 		set(unknown(fleet.ConditionDeployed, string(d.State), message))
 		if !s.found {
 			installed = unknown(fleet.ConditionInstalled, string(d.State), message)
@@ -85,7 +86,7 @@ func statusOf(d decision, s observation, now time.Time) fleet.BundleDeploymentSt
 	return status
 }
 
-// failedBecause is the reason of a condition that is False because the deployment failed.
+// failedBecause returns the reason of a condition that is False after a failure.
 func failedBecause(d decision, last failure) string {
 	switch {
 	case d.State == Waiting:
@@ -96,7 +97,8 @@ func failedBecause(d decision, last failure) string {
 	return reasonError
 }
 
-// readyReason is the reason of the condition Ready: that of Rancher Fleet's agents where something is wrong.
+// readyReason returns the reason of the condition Ready: the reason of Rancher Fleet's agents for a
+// failure.
 func readyReason(state fleet.BundleState) string {
 	if state == fleet.StateReady || state == fleet.StateWaitApplied {
 		return string(state)
@@ -108,7 +110,7 @@ func unknown(kind, reason, message string) fleet.Condition {
 	return fleet.Condition{Type: kind, Status: corev1.ConditionUnknown, Reason: reason, Message: message}
 }
 
-// supported is there only if a field is not.
+// supported sets the condition Supported only if a field is not supported.
 func supported(conditions []fleet.Condition, d decision, last failure, now time.Time) []fleet.Condition {
 	if d.State == Unsupported || d.State == Failed && last.reason == reasonMissing {
 		return kube.SetCondition(conditions, now, kube.Condition(fleet.ConditionSupported, false, reasonMissing, d.Reason))
@@ -116,7 +118,7 @@ func supported(conditions []fleet.Condition, d decision, last failure, now time.
 	return kube.RemoveCondition(conditions, fleet.ConditionSupported)
 }
 
-// watched adds how the objects of the release are.
+// watched adds the state of the objects of the release.
 func watched(status *fleet.BundleDeploymentStatus, s observation, set func(fleet.Condition)) (fleet.BundleState, string) {
 	if s.unwatched != "" {
 		set(kube.Condition(fleet.ConditionMonitored, false, reasonUnwatched, s.unwatched))
@@ -159,7 +161,7 @@ func modifiedMessage(modified []fleet.ModifiedStatus, s observation) string {
 	return message
 }
 
-// change is what became of an object.
+// change describes the change of an object.
 func change(of fleet.ModifiedStatus) string {
 	switch {
 	case of.Create:
@@ -189,7 +191,7 @@ func nonReadyMessage(nonReady []fleet.NonReadyStatus, all int) string {
 	return kube.JoinTexts([]string{text}, all)
 }
 
-// patchOf is the merge patch that makes a status what it is to be; what is empty is taken out.
+// patchOf returns the merge patch for a status; it removes empty fields.
 func patchOf(status fleet.BundleDeploymentStatus) ([]byte, error) {
 	encoded, err := json.Marshal(status)
 	if err != nil {
@@ -206,6 +208,6 @@ func patchOf(status fleet.BundleDeploymentStatus) ([]byte, error) {
 			fields[field] = nil
 		}
 	}
-	delete(fields, "display") // is the hub's
+	delete(fields, "display") // the hub owns it
 	return json.Marshal(map[string]any{"status": fields})
 }

@@ -12,9 +12,10 @@ import (
 	"github.com/muster-fleet/muster/internal/deploy/applied"
 )
 
-// store is the store of the watch of BundleDeployments.
+// store holds the BundleDeployments from the watch.
 type store struct {
-	// changed is called when a specification changed, reported when a status may have.
+	// changed is called after a change of a specification, reported after a possible change of a
+	// status.
 	changed, reported func(name string)
 
 	mu     sync.Mutex
@@ -23,20 +24,23 @@ type store struct {
 	byName map[string]*fleet.BundleDeployment
 	// version is the last resource version of the hub.
 	version string
-	// interrupted says that no watch is established, watchedSince since when one is.
+	// interrupted is set while no watch is established; watchedSince is the start of the current
+	// watch.
 	interrupted  bool
 	watchedSince time.Time
-	// deleted are the BundleDeployments whose deletion was watched since the last interruption, lost those that a restored hub does not know.
+	// deleted are the BundleDeployments with a watched deletion since the last interruption, lost the
+	// ones unknown to a restored hub.
 	deleted, lost map[string]bool
 }
 
-// missing is how a BundleDeployment came to be missing.
+// missing describes how a BundleDeployment went missing.
 type missing struct {
-	// watched says that the deletion was watched, without interruption since, and that other BundleDeployments are there.
+	// watched is set if the watch saw the deletion, without an interruption since, and other
+	// BundleDeployments exist.
 	watched bool
-	// restored says that the hub was restored from an earlier state without the BundleDeployment.
+	// restored is set if the hub was restored from an earlier state without the BundleDeployment.
 	restored bool
-	// watchedSince is since when the hub is being watched.
+	// watchedSince is the start of the current watch.
 	watchedSince time.Time
 }
 
@@ -45,8 +49,8 @@ func newStore(changed, reported func(string)) *store {
 		deleted: map[string]bool{}, lost: map[string]bool{}}
 }
 
-// watchResult takes the result of an attempt to watch, and returns whether a watch is established
-// again, or is the first one that fails.
+// watchResult handles the result of an attempt to watch. It reports whether a watch is established
+// again, or is the first to fail.
 func (s *store) watchResult(err error, now time.Time) (resumed, failed bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -80,8 +84,8 @@ func (s *store) all() []*fleet.BundleDeployment {
 	return slices.Collect(maps.Values(s.byName))
 }
 
-// Transformer implements cache.TransformingStore. A reflector calls it for what a watch-list brings, and
-// neither for a list nor for the events of a watch: these are reduced where the store takes them.
+// Transformer implements cache.TransformingStore. A reflector calls it only for the objects of a
+// watch-list. Update and Replace reduce the objects of lists and events themselves.
 func (*store) Transformer() cache.TransformFunc {
 	return func(obj any) (any, error) {
 		if deployment, ok := obj.(*fleet.BundleDeployment); ok {
@@ -91,7 +95,7 @@ func (*store) Transformer() cache.TransformFunc {
 	}
 }
 
-// reduced drops what the deployer does not read.
+// reduced drops the fields that the deployer never reads.
 func reduced(deployment *fleet.BundleDeployment) *fleet.BundleDeployment {
 	deployment.ManagedFields = nil
 	deployment.Spec.StagedOptions = fleet.BundleDeploymentOptions{}
@@ -144,7 +148,8 @@ func (s *store) UpdateResourceVersion(version string) {
 	s.version = version
 }
 
-// Replace implements cache.ReflectorStore. A list with an older resource version comes from a restored hub.
+// Replace implements cache.ReflectorStore. A list with an older resource version comes from a
+// restored hub.
 func (s *store) Replace(list []any, version string) error {
 	fresh := make(map[string]*fleet.BundleDeployment, len(list))
 	for _, obj := range list {

@@ -15,16 +15,17 @@ import (
 	"github.com/muster-fleet/muster/internal/kube"
 )
 
-// agentBundle is how the names of the Bundles begin by which upstream's agents are managed.
+// agentBundle is the prefix of the names of Bundles that manage upstream's agents.
 const agentBundle = "fleet-agent"
 
-// managesAgent says whether a release is that of a Bundle by which upstream's agent is managed,
-// which is in the agent's namespace: to remove the release would be to remove who removes it.
+// managesAgent reports whether a release in the agent's namespace belongs to a Bundle that manages
+// upstream's agent. Removing it would remove the deployer itself.
 func (d *Deployer) managesAgent(name string, s release.Summary) bool {
 	return strings.HasPrefix(name, agentBundle) && s.Namespace == d.Cluster.AgentNamespace
 }
 
-// prune removes the release of a deleted BundleDeployment. A removal that takes long is a problem that the agent reports: there is no status.
+// prune removes the release of a deleted BundleDeployment. The agent reports a long removal as a
+// problem, because there is no status.
 func (d *Deployer) prune(ctx context.Context, name string, of *delivery) error {
 	err := d.removeRelease(ctx, name, of, *of.release)
 	switch {
@@ -36,11 +37,13 @@ func (d *Deployer) prune(ctx context.Context, name string, of *delivery) error {
 	return err
 }
 
-// removeRelease removes what can be removed of a release of a deployment. An error is returned as long as an object is left.
+// removeRelease removes as much as possible of a release of a deployment. It returns an error as
+// long as an object is left.
 func (d *Deployer) removeRelease(ctx context.Context, name string, of *delivery, s release.Summary) error {
 	owner := d.owner(name, of)
 	if s.Member != d.Member && !s.Agent {
-		// The release had a BundleDeployment, so it is this member's although an earlier member or another agent deployed it.
+		// The release had a BundleDeployment, so it belongs to this member, even if another agent
+		// deployed it.
 		if err := d.Cluster.SetMember(ctx, s, owner, s.HubUID, s.HubVersion); err != nil {
 			return d.ignoreForeign(name, of, s, err)
 		}
@@ -58,7 +61,7 @@ func (d *Deployer) removeRelease(ctx context.Context, name string, of *delivery,
 	return nil
 }
 
-// ignoreForeign forgets a release that belongs to somebody else by now.
+// ignoreForeign forgets a release that has another owner by now.
 func (d *Deployer) ignoreForeign(name string, of *delivery, s release.Summary, err error) error {
 	if !release.IsForeign(err) {
 		return err
@@ -78,7 +81,7 @@ func (d *Deployer) uninstall(ctx context.Context, name string, of release.Summar
 	return d.Cluster.Remove(ctx, of, owner)
 }
 
-// owner is the owner on whose behalf the release of a deployment is changed.
+// owner returns the owner of the release of a deployment.
 func (d *Deployer) owner(name string, of *delivery) release.Owner {
 	workspace := of.workspace
 	if workspace == "" && of.release != nil {
@@ -87,7 +90,8 @@ func (d *Deployer) owner(name string, of *delivery) release.Owner {
 	return release.Owner{Bundle: name, Workspace: workspace, Member: d.Member}
 }
 
-// watchRemoval sets since when a release is being removed, and watches its objects. Objects that cannot be watched are read again after a while.
+// watchRemoval sets the start of the removal of a release, and watches its objects. Objects without
+// a watch are read again after a while.
 func (d *Deployer) watchRemoval(ctx context.Context, name string, of *delivery, s release.Summary) {
 	d.mu.Lock()
 	if of.removingSince.IsZero() {
@@ -105,7 +109,7 @@ func (d *Deployer) watchRemoval(ctx context.Context, name string, of *delivery, 
 	d.watch(name, of, set)
 }
 
-// servedObjects are the objects of a release whose kinds are served.
+// servedObjects returns the objects of a release with a served kind.
 func servedObjects(ctx context.Context, cluster *release.Cluster, detector *drift.Detector, s release.Summary) (*drift.Set, error) {
 	objects, err := cluster.Objects(ctx, s)
 	if err != nil {
@@ -118,7 +122,7 @@ func servedObjects(ctx context.Context, cluster *release.Cluster, detector *drif
 	return detector.NewSet(s, objects)
 }
 
-// remaining is the message about what is left of a release.
+// remaining describes the rest of a release.
 func remaining(name string, s release.Summary, left release.Left) string {
 	what := fmt.Sprintf("release %s/%s of Bundle %s is not removed yet: %s", s.Namespace, s.Name, name, objects(left.Count))
 	if len(left.Blocked) == 0 {

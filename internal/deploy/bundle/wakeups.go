@@ -21,25 +21,25 @@ import (
 	"github.com/muster-fleet/muster/internal/restore"
 )
 
-// newKinds is a name in the queue that stands for all deployments which wait for a kind.
+// newKinds is the name in the queue for all deployments that wait for a kind.
 const newKinds = "/kinds"
 
-// discoveryLag is how long an API server that is busy may take to serve a kind after its definition has changed, and againForKinds how
-// often those that wait for one try it meanwhile.
+// discoveryLag bounds the time of a busy API server to serve a kind after a change of its
+// definition. againForKinds is the interval of attempts meanwhile.
 const discoveryLag, againForKinds = 15 * time.Second, 2 * time.Second
 
-// removalDebounce is the least time between two removals of what a release has left.
+// removalDebounce is the least time between two attempts to remove the rest of a release.
 const removalDebounce = time.Second
 
-// wakeups are the events that deployments wait for, by their names.
+// wakeups are the awaited events, by name of the deployment.
 type wakeups struct {
 	mu sync.Mutex
-	// release is a release of somebody else, kind says that a kind is not served.
+	// release is another owner's release; kind is set if a kind is not served.
 	release map[string]release.ID
 	kind    map[string]bool
-	// kindsChanged is when a definition of kinds last changed.
+	// kindsChanged is the time of the last change of a CustomResourceDefinition.
 	kindsChanged time.Time
-	// wokenUp are deployments whose event came, lost those whose history was deleted.
+	// wokenUp are deployments after their event, lost the deployments with a deleted history.
 	wokenUp, lost map[string]bool
 }
 
@@ -47,7 +47,7 @@ func (a *wakeups) init() {
 	a.release, a.kind, a.wokenUp, a.lost = map[string]release.ID{}, map[string]bool{}, map[string]bool{}, map[string]bool{}
 }
 
-// failed sets what a failed deployment waits for.
+// failed sets the event that a failed deployment waits for.
 func (a *wakeups) failed(name string, of release.ID, err error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -61,12 +61,13 @@ func (a *wakeups) failed(name string, of release.ID, err error) {
 	}
 }
 
-// isNotServed says whether an error is that a kind is not served. Helm keeps only the text.
+// isNotServed reports whether an error means that a kind is not served. Helm keeps only the text.
 func isNotServed(err error) bool {
 	return meta.IsNoMatchError(err) || strings.Contains(err.Error(), "no matches for kind")
 }
 
-// take returns, and forgets, whether an event of a deployment came and whether its history was deleted.
+// take reports whether an event of a deployment came and whether its history was deleted, and
+// forgets both.
 func (a *wakeups) take(name string) (wokenUp, lost bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -76,7 +77,7 @@ func (a *wakeups) take(name string) (wokenUp, lost bool) {
 	return wokenUp, lost
 }
 
-// wake enqueues a deployment, whatever it waits for.
+// wake enqueues a deployment, regardless of its event.
 func (d *Deployer) wake(name string, after time.Duration) {
 	d.wakeups.mu.Lock()
 	d.wakeups.wokenUp[name] = true
@@ -84,7 +85,7 @@ func (d *Deployer) wake(name string, after time.Duration) {
 	d.queue.AddAfter(name, after)
 }
 
-// changed enqueues the deployments with an object that changed.
+// changed enqueues the deployments with a changed object.
 func (d *Deployer) changed(object applied.Query) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -97,14 +98,14 @@ func (d *Deployer) changed(object applied.Query) {
 	}
 }
 
-// listed enqueues deployments with a kind that is listed now.
+// listed enqueues deployments after the first list of their kind.
 func (d *Deployer) listed(names []string) {
 	for _, name := range names {
 		d.queue.Add(name)
 	}
 }
 
-// wakeForRelease wakes the deployments that wait for a release of somebody else.
+// wakeForRelease wakes the deployments that wait for another owner's release.
 func (d *Deployer) wakeForRelease(id release.ID) {
 	d.wakeups.mu.Lock()
 	var names []string
@@ -120,7 +121,7 @@ func (d *Deployer) wakeForRelease(id release.ID) {
 	}
 }
 
-// waitForKind lets a deployment wait for a kind to be served.
+// waitForKind makes a deployment wait for a kind to be served.
 func (d *Deployer) waitForKind(name string) {
 	d.wakeups.mu.Lock()
 	defer d.wakeups.mu.Unlock()
@@ -155,7 +156,7 @@ func (d *Deployer) wakeForKinds() {
 	}
 }
 
-// historyDeleted wakes the deployments to whose release a deleted revision belonged.
+// historyDeleted wakes the deployments of a deleted revision.
 func (d *Deployer) historyDeleted(obj any) {
 	if missed, ok := obj.(cache.DeletedFinalStateUnknown); ok {
 		obj = missed.Obj
@@ -198,8 +199,8 @@ func (d *Deployer) followCluster(ctx context.Context) {
 	watching.Wait()
 }
 
-// followMetadata watches the metadata of a resource until ctx ends. While the watch fails, deployments wait until they are reconciled for another
-// reason.
+// followMetadata watches the metadata of a resource until ctx ends. While the watch fails,
+// deployments wait for another reason to be reconciled.
 func (d *Deployer) followMetadata(ctx context.Context, resource schema.GroupVersionResource, labels string, handler cache.ResourceEventHandler) {
 	listWatch := restore.ListWatch(d.Cluster.Metadata.Resource(resource), func(options *metav1.ListOptions) { options.LabelSelector = labels })
 	informer := restore.NewInformer(listWatch, &metav1.PartialObjectMetadata{}, 0, cache.Indexers{})
