@@ -98,10 +98,42 @@ func (d namedDoc) beginsWith() bool {
 
 var wordStart = regexp.MustCompile(`^[\pL\pN_]`)
 
+// withoutName replaces the name at the beginning of a comment: a declaration may have a name that is out.
+func withoutName(s sentence, names []string) sentence {
+	for _, name := range names {
+		if rest, found := strings.CutPrefix(s.text, name); found && !wordStart.MatchString(rest) {
+			s.text = "x" + rest
+		}
+	}
+	return s
+}
+
+// namesOf lists the names of the declarations and fields of a file by their comments.
+func namesOf(f goFile) map[*ast.CommentGroup][]string {
+	names := map[*ast.CommentGroup][]string{}
+	for _, d := range declarationDocs(f) {
+		names[d.doc] = d.names
+	}
+	ast.Inspect(f.syntax, func(node ast.Node) bool {
+		if field, isField := node.(*ast.Field); isField && field.Doc != nil {
+			for _, name := range field.Names {
+				names[field.Doc] = append(names[field.Doc], name.Name)
+			}
+		}
+		return true
+	})
+	return names
+}
+
 // commentFaults lists the faults in the comments of a file, and returns their sentences.
 func commentFaults(f goFile) (faults []string, sentences []sentence) {
+	names := namesOf(f)
 	for _, group := range f.syntax.Comments {
-		sentences = append(sentences, commentSentences(f, group)...)
+		read := commentSentences(f, group)
+		for i := range read {
+			read[i] = withoutName(read[i], names[group])
+		}
+		sentences = append(sentences, read...)
 	}
 	faults = proseFaults(f.name, sentences)
 	for _, d := range declarationDocs(f) {
@@ -165,6 +197,7 @@ func TestCommentFaultsAreFound(t *testing.T) {
 		}
 	}
 	for _, source := range []string{
+		"package p\n\n// beat sends a heartbeat.\nfunc beat() {}\n\ntype s struct {\n\t// told is a field.\n\ttold int\n}\n",
 		"package p\n\n//nolint:gocyclo // he knows\nfunc f() {}\n", "package p\n\n// f calls:\n//\n//\tsomebody()\nfunc f() {}\n",
 		"package p\n\n// +kubebuilder:rbac:groups=somebody\n\n// a and b are bounds.\nconst a, b = 1, 2\n",
 		"package p\n\n//go:build somebody\n\n// The bounds.\nconst (\n\ta = 1\n)\n",
