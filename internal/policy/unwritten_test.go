@@ -45,7 +45,6 @@ var unwrittenPackages = []string{
 	"internal/deploy/release",
 	"internal/deploy/removal",
 	"internal/deploy/render",
-	"internal/deploy/work",
 	"internal/fleet/agentroles",
 	"internal/fleet/author",
 	"internal/fleet/bootstrap",

@@ -10,11 +10,11 @@ import (
 	"github.com/muster-fleet/muster/internal/deploy/applied"
 )
 
-// strategy is how a Work wants to be applied.
+// strategy is the apply strategy of a Work.
 type strategy struct {
-	// reports: nothing is applied, it is only said what differs.
+	// reports is set if the agent only reports differences and applies nothing.
 	reports bool
-	// full: what only the object has is a difference, too.
+	// full is set if fields missing from the manifest count as differences too.
 	full bool
 	// force takes fields from other managers.
 	force        bool
@@ -23,8 +23,8 @@ type strategy struct {
 	takeOver     placement.WhenToTakeOver
 }
 
-// strategyOf reads the strategy of a Work. A three-way merge on the client and an apply on the server that takes what it needs come to the
-// same; only an explicit ServerSideApply may be without force.
+// strategyOf reads the strategy of a Work. A three-way merge on the client has the same effect as a
+// forced apply on the server. Only an explicit ServerSideApply can be without force.
 func strategyOf(given *placement.ApplyStrategy) strategy {
 	if given == nil {
 		return strategy{force: true, takeOver: placement.TakeOverAlways}
@@ -39,26 +39,28 @@ func strategyOf(given *placement.ApplyStrategy) strategy {
 	}
 }
 
-// admission is whether and how a manifest may be applied to the object that is there.
+// admission decides whether and how a manifest may be applied to an existing object.
 type admission struct {
-	// refusal is why it may not; its reason is empty if it may.
+	// refusal is the refused outcome; its reason is empty if the manifest may be applied.
 	refusal outcome
-	// compare is the reason with which it is refused if the object differs from the manifest; empty if that does not matter.
+	// compare is the reason of a refusal if the object differs from the manifest; empty if differences
+	// do not matter.
 	compare string
-	// extras is the reason with which it is refused if the object has something that the manifest does not; empty if that does not matter.
+	// extras is the reason of a refusal if the object has fields beyond the manifest; empty if such
+	// fields do not matter.
 	extras string
 	force  bool
-	// conflict is the reason if others own fields of the manifest.
+	// conflict is the reason if other managers own fields of the manifest.
 	conflict string
-	// keep are the owners among the agent's own fields that are to stay.
+	// keep are the remaining owners among the agent's own fields.
 	keep []metav1.OwnerReference
-	// takesOver: the object holds data and was there before.
+	// takesOver is set if the object holds data and existed before.
 	takesOver bool
-	// uid is the object's if another Work hands it over; empty otherwise.
+	// uid is the UID of the object if another Work hands it over; empty otherwise.
 	uid types.UID
 }
 
-// owner is the AppliedWork that a manifest is applied under.
+// owner is the AppliedWork of a manifest.
 type owner struct {
 	name string
 	uid  types.UID
@@ -71,8 +73,8 @@ func (o owner) reference() metav1.OwnerReference {
 	}
 }
 
-// admit decides whether a manifest may be applied to the object that is there, nil if there is none,
-// and whether other AppliedWorks that own it hand it over.
+// admit decides whether a manifest may be applied to an existing object; nil if there is none. The
+// map from has the other AppliedWorks that own the object, and whether they hand it over.
 func admit(m manifest, s strategy, self owner, is *summary, from map[types.UID]giver) admission {
 	refuse := func(reason, format string, args ...any) admission {
 		return admission{refusal: outcome{reason: reason, message: fmt.Sprintf(format, args...)}}

@@ -19,8 +19,8 @@ import (
 	"github.com/muster-fleet/muster/internal/naming"
 )
 
-// writeAhead lists in the AppliedWork the objects that are about to be applied, so that an agent which is killed half-way leaves no object that
-// is not listed. The AppliedWork is created if there is none.
+// writeAhead lists the objects in the AppliedWork before they are applied. An agent killed half-way
+// therefore leaves no unlisted object. writeAhead creates a missing AppliedWork.
 func (c *Controller) writeAhead(ctx context.Context, p *pass, appliedWork *placement.AppliedWork) (*placement.AppliedWork, error) {
 	if appliedWork == nil {
 		var err error
@@ -64,8 +64,8 @@ func (c *Controller) createAppliedWork(ctx context.Context, name string) (*place
 	return appliedWork, nil
 }
 
-// orphansOf lists the objects of a deleted Work whose AppliedWork was lost, alone or with its kind. A Work whose status says nothing of its
-// manifests was not applied in this membership, and has none.
+// orphansOf lists the objects of a deleted Work after its AppliedWork was lost, alone or with its
+// kind. A Work without manifest conditions was not applied in this membership, and has no orphans.
 func (c *Controller) orphansOf(ctx context.Context, work *placement.Work) (list []placement.AppliedResource, err error) {
 	if len(work.Status.ManifestConditions) == 0 {
 		return nil, nil
@@ -92,8 +92,11 @@ func (c *Controller) orphansOf(ctx context.Context, work *placement.Work) (list 
 	return list, nil
 }
 
-// mark labels an AppliedWork with the membership. The finalizer keeps the owned objects when the AppliedWork is deleted without a propagation
-// policy, as it is together with its CRD; the agents of Muster and KubeFleet and kubectl delete an AppliedWork with a policy, which holds.
+// mark labels an AppliedWork with the membership. The finalizer keeps the owned objects if the
+// AppliedWork is deleted without a propagation policy, for example together with its CRD.
+//
+// A policy takes precedence over the finalizer. Muster's agent, KubeFleet's agent and kubectl
+// delete with a policy.
 func mark(appliedWork *placement.AppliedWork, membership types.UID) {
 	if membership != "" {
 		metav1.SetMetaDataLabel(&appliedWork.ObjectMeta, naming.LabelMember, string(membership))
@@ -101,13 +104,14 @@ func mark(appliedWork *placement.AppliedWork, membership types.UID) {
 	controllerutil.AddFinalizer(appliedWork, metav1.FinalizerOrphanDependents)
 }
 
-// appliedFor says whether an AppliedWork is of a membership. KubeFleet's agent and earlier versions set no label; then the namespace decides.
+// appliedFor reports whether an AppliedWork belongs to a membership. KubeFleet's agent and earlier
+// versions set no label; then the namespace decides.
 func appliedFor(appliedWork *placement.AppliedWork, namespace string, membership types.UID) bool {
 	marked := appliedWork.Labels[naming.LabelMember]
 	return appliedWork.Spec.WorkNamespace == namespace && (marked == "" || marked == string(membership))
 }
 
-// adopt marks an AppliedWork that is there already for this membership.
+// adopt marks an existing AppliedWork for this membership.
 func (c *Controller) adopt(ctx context.Context, appliedWork *placement.AppliedWork) error {
 	before := appliedWork.DeepCopy()
 	mark(appliedWork, c.Membership)
@@ -121,7 +125,7 @@ func (c *Controller) adopt(ctx context.Context, appliedWork *placement.AppliedWo
 	return nil
 }
 
-// inherit takes over the AppliedWork of a Work that was delivered into another namespace before the member was revoked.
+// inherit takes over the AppliedWork of a Work from the member namespace before a revocation.
 func (c *Controller) inherit(ctx context.Context, work *placement.Work, o *observed) error {
 	if o.deleted || o.recipient != "" || o.owner == nil || o.owner.Spec.WorkNamespace == c.Namespace ||
 		!delivery.Inherits(work.Labels, o.owner.Spec.WorkNamespace, c.Report) {
@@ -137,7 +141,8 @@ func (c *Controller) inherit(ctx context.Context, work *placement.Work, o *obser
 	return nil
 }
 
-// checkOwner reads past the cache whether the AppliedWork is being deleted: Kubernetes deletes the objects of an owner that is gone.
+// checkOwner reads past the cache and returns an error if the AppliedWork is being deleted.
+// Kubernetes deletes the objects of a deleted owner.
 func (c *Controller) checkOwner(ctx context.Context, self owner) error {
 	is, err := c.getAppliedWork(ctx, c.live, self.name)
 	if err == nil && (is == nil || is.UID != self.uid || is.DeletionTimestamp != nil) {
@@ -146,7 +151,8 @@ func (c *Controller) checkOwner(ctx context.Context, self owner) error {
 	return err
 }
 
-// pruneAndList deletes the objects that were taken out of the Work, and lists the others in the AppliedWork.
+// pruneAndList deletes objects that are no longer in the Work, and lists the others in the
+// AppliedWork.
 func (c *Controller) pruneAndList(ctx context.Context, p *pass, appliedWork *placement.AppliedWork) error {
 	before := map[key]placement.AppliedResource{}
 	for _, one := range appliedWork.Status.AppliedResources {
@@ -200,9 +206,8 @@ func (c *Controller) pruneAndList(ctx context.Context, p *pass, appliedWork *pla
 	return c.writeResources(ctx, appliedWork, list)
 }
 
-// confirmPruning returns an error unless the hub has the Work as it was applied. The cache of an
-// agent that has just started may have one of before an object was added, which would take the
-// object away.
+// confirmPruning returns an error unless the hub has the same Work as the cache. After a start of
+// the agent the cache may have an older Work, and pruning would delete an object added since.
 func (c *Controller) confirmPruning(ctx context.Context, work *placement.Work) error {
 	var now placement.Work
 	if err := c.hubLive.Get(ctx, client.ObjectKeyFromObject(work), &now); err != nil {
@@ -228,7 +233,7 @@ func (c *Controller) writeResources(ctx context.Context, appliedWork *placement.
 	return nil
 }
 
-// changesOf is a patch of what changed since before, with which a conflict is an error.
+// changesOf returns a patch of the changes since before. A conflict is an error.
 func changesOf(before client.Object) client.Patch {
 	return client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})
 }

@@ -30,18 +30,19 @@ type pass struct {
 	manifests []manifest
 	attempts  map[key]attempt
 	changed   map[key]bool
-	// runs are what is known of Jobs that end and pass, by namespace and name, ended those that this agent saw end.
+	// runs are the known runs of Jobs with a TTL, by namespace and name; ended are the runs that this
+	// agent saw end.
 	runs  map[string]run
 	ended map[key]run
 	// manifestStatus is the status of each manifest, by ordinal.
 	manifestStatus []manifestStatus
-	// left are the objects that were taken out of the Work and are not deleted yet.
+	// left are objects no longer in the Work and not deleted yet.
 	left []string
-	// again is when to reconcile the Work again without an event; zero if never.
+	// requeue is the time of the next reconciliation without an event; zero if there is none.
 	requeue time.Time
 }
 
-// manifestStatus is how one manifest and its object are.
+// manifestStatus is the state of one manifest and its object.
 type manifestStatus struct {
 	outcome outcome
 	summary summary
@@ -87,7 +88,8 @@ func (c *Controller) apply(ctx context.Context, work *placement.Work, appliedWor
 	return p, c.pruneAndList(ctx, p, appliedWork)
 }
 
-// query is the watch that follows the object of a manifest. An object that is only compared does not carry the agent's label.
+// query returns the watch for the object of a manifest. An object that is only compared lacks the
+// agent's label.
 func (p *pass) query(m manifest) applied.Query {
 	if p.strategy.reports {
 		return applied.Query{GroupVersionResource: m.resource, NamespacedName: m.key.NamespacedName}
@@ -95,12 +97,12 @@ func (p *pass) query(m manifest) applied.Query {
 	return ofKind(m.resource)
 }
 
-// ofKind is the watch of everything that was applied of a resource.
+// ofKind returns the watch for all applied objects of a resource.
 func ofKind(resource schema.GroupVersionResource) applied.Query {
 	return applied.Query{GroupVersionResource: resource}
 }
 
-// forgetOthers drops the attempts at manifests that are no longer in the Work.
+// forgetOthers drops the attempts at manifests no longer in the Work.
 func (p *pass) forgetOthers() {
 	kept := map[key]bool{}
 	for _, m := range p.manifests {
@@ -109,8 +111,9 @@ func (p *pass) forgetOthers() {
 	maps.DeleteFunc(p.attempts, func(k key, _ attempt) bool { return !kept[k] })
 }
 
-// resolve looks up the resource of each manifest. A manifest of a kind that is not served waits for the next pass, even if a CustomResourceDefinition
-// of this pass brings the kind: nothing is applied that the AppliedWork does not list before.
+// resolve looks up the resource of each manifest. A manifest of a kind that is not served waits for
+// the next pass, even if this pass applies its CustomResourceDefinition. The AppliedWork must list
+// an object before it is applied.
 func (c *Controller) resolve(p *pass) error {
 	for i := range p.manifests {
 		if err := p.manifests[i].resolve(c.mapper); err != nil && !meta.IsNoMatchError(err) {
@@ -130,7 +133,8 @@ func resourcesOf(appliedWork *placement.AppliedWork) map[applied.Query]bool {
 	return queries
 }
 
-// reconcileManifest observes the object of one manifest, decides, and applies the manifest if that is due.
+// reconcileManifest observes the object of one manifest, decides, and applies the manifest if it is
+// due.
 func (c *Controller) reconcileManifest(ctx context.Context, p *pass, m manifest, self owner) error {
 	now, status := c.Clock.Now(), &p.manifestStatus[m.ordinal]
 	if m.problem != "" {
@@ -154,7 +158,7 @@ func (c *Controller) reconcileManifest(ctx context.Context, p *pass, m manifest,
 		}
 		tries, own := e.tries, s.Sight == applied.Present && e.owns(s)
 		if e = e.next(m, result, as, now); own && !result.failed() {
-			e.tries = tries // a field that only the object has is not contested
+			e.tries = tries // an extra field is not contested
 		}
 		p.attempts[m.key] = e
 		if s = (observation{owner: self.uid, now: now}); result.failed() {
@@ -175,7 +179,8 @@ func (c *Controller) reconcileManifest(ctx context.Context, p *pass, m manifest,
 	return nil
 }
 
-// observe returns what the watches know of the object of a manifest, and requeues the Work for when a watch that is behind is believed.
+// observe returns the state of the object of a manifest from the watches. It requeues the Work for
+// the end of its patience with a delayed watch.
 func (c *Controller) observe(p *pass, m manifest, e attempt, now time.Time) (summary, applied.Sight) {
 	since := e.waitsFor(now)
 	is, sight := c.watcher.Get(p.query(m), m.key.NamespacedName, since)
@@ -194,7 +199,8 @@ func contested(rival string) outcome {
 
 func (p *pass) requeueAt(at time.Time) { p.requeue = kube.Earlier(p.requeue, at) }
 
-// applyManifest applies one manifest. The summary is of the object afterwards, if the object is the Work's.
+// applyManifest applies one manifest. It returns the summary of the object afterwards, if the Work
+// owns the object.
 func (c *Controller) applyManifest(ctx context.Context, p *pass, m manifest, self owner) (outcome, summary, error) {
 	if m.resource.Resource == "" {
 		return notServed(m), summary{}, nil
@@ -233,15 +239,15 @@ func (c *Controller) applyManifest(ctx context.Context, p *pass, m manifest, sel
 	return result, after, nil
 }
 
-// target is what a manifest is applied to or compared with.
+// target is the object to apply a manifest to, or to compare it with.
 type target struct {
 	of dynamic.ResourceInterface
 	manifest
-	// full: what only the object has is a difference, too.
+	// full is set if fields missing from the manifest count as differences too.
 	full bool
 }
 
-// applyTo applies a manifest to what is there, nil if nothing is, as it was admitted.
+// applyTo applies an admitted manifest to an existing object; nil if there is none.
 func (c *Controller) applyTo(ctx context.Context, t target, may admission, self owner, is *unstructured.Unstructured) (outcome, summary, error) {
 	if may.refusal.reason != "" {
 		return may.refusal, summary{}, nil
@@ -286,7 +292,8 @@ func (c *Controller) applyTo(ctx context.Context, t target, may admission, self 
 	return result, summarize(appliedWork), nil
 }
 
-// upgradeFields takes over what KubeFleet's agent applied by merging on the client, so that fields which a manifest no longer has go.
+// upgradeFields takes over fields that KubeFleet's agent applied by a merge on the client. Fields
+// removed from a manifest can then be removed from the object.
 func (c *Controller) upgradeFields(ctx context.Context, of dynamic.ResourceInterface, is *unstructured.Unstructured) error {
 	patch, err := csaupgrade.UpgradeManagedFieldsPatch(is, sets.New(fieldOwner), fieldOwner)
 	if err != nil || patch == nil {
@@ -296,7 +303,7 @@ func (c *Controller) upgradeFields(ctx context.Context, of dynamic.ResourceInter
 	return err
 }
 
-// marked is the manifest with what marks it as the Work's.
+// marked returns the manifest with the owner, label and annotations of its Work.
 func marked(m manifest, self owner, may admission) *unstructured.Unstructured {
 	object := m.object()
 	object.SetUID(may.uid)

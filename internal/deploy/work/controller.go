@@ -18,7 +18,7 @@ import (
 	"github.com/muster-fleet/muster/internal/kube"
 )
 
-// Reconcile applies a Work, or removes what was applied of one that is deleted.
+// Reconcile applies a Work, or removes the objects of a deleted one.
 func (c *Controller) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
 	defer c.reportIdle(ctx)
 	c.mu.RLock()
@@ -28,7 +28,7 @@ func (c *Controller) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	}
 	var work placement.Work
 	if err := c.hub.Get(ctx, request.NamespacedName, &work); apierrors.IsNotFound(err) {
-		// Somebody else removed the finalizer, and so wants the applied objects to stay.
+		// Another client removed the finalizer, so the applied objects stay.
 		c.forget(request.Name)
 		return ctrl.Result{}, nil
 	} else if err != nil {
@@ -43,7 +43,7 @@ func (c *Controller) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 		wait = max(wait, c.expected.Await(client.ObjectKeyFromObject(appliedWork), appliedWork))
 	}
 	if wait > 0 {
-		return ctrl.Result{RequeueAfter: wait}, nil // or earlier, by an event of the cache
+		return ctrl.Result{RequeueAfter: wait}, nil // or earlier, after an event of the cache
 	}
 	return c.act(ctx, &work, appliedWork)
 }
@@ -114,7 +114,7 @@ func (c *Controller) getAppliedWork(ctx context.Context, reader client.Reader, n
 	err := reader.Get(ctx, types.NamespacedName{Name: name}, &appliedWork)
 	switch {
 	case kube.NotServed(err):
-		// The objects of the AppliedWork may be there, so the Work waits until the kind is served again.
+		// The objects of the AppliedWork may exist, so the Work waits until the kind is served again.
 		c.endUnserved()
 		return nil, errUnserved
 	case apierrors.IsNotFound(err):
@@ -139,10 +139,10 @@ func (c *Controller) addFinalizer(ctx context.Context, work *placement.Work) err
 	return nil
 }
 
-// finishRemoval removes the finalizer of a deleted Work of which no object is left.
+// finishRemoval removes the finalizer of a deleted Work without remaining objects.
 func (c *Controller) finishRemoval(ctx context.Context, work *placement.Work, foreign *placement.AppliedWork) error {
 	if foreign == nil {
-		// The cache may not have it yet.
+		// The cache may be behind.
 		left, err := c.getAppliedWork(ctx, c.live, work.Name)
 		if err != nil || left != nil && appliedFor(left, c.Namespace, c.Membership) {
 			return err
@@ -153,7 +153,7 @@ func (c *Controller) finishRemoval(ctx context.Context, work *placement.Work, fo
 				return err
 			}
 			if len(objects) > 0 {
-				_, err = c.createAppliedWork(ctx, work.Name) // with which the objects are removed
+				_, err = c.createAppliedWork(ctx, work.Name) // the new AppliedWork has its objects removed
 				return err
 			}
 		}
@@ -166,7 +166,7 @@ func (c *Controller) finishRemoval(ctx context.Context, work *placement.Work, fo
 	return nil
 }
 
-// findOrphans enters what a lost AppliedWork owned into the one that was made in its place.
+// findOrphans lists the objects of a lost AppliedWork in its replacement.
 func (c *Controller) findOrphans(ctx context.Context, work *placement.Work, appliedWork *placement.AppliedWork) error {
 	objects, err := c.orphansOf(ctx, work)
 	if err != nil {

@@ -10,12 +10,12 @@ import (
 	"github.com/muster-fleet/muster/internal/delivery/protocol"
 )
 
-// Results that are counted.
+// Counted results.
 const (
 	countApplied, countFailed, countCompared, countRemoved = "applied", "failed", "compared", "removed"
 )
 
-// counts are the results since Counted was called last.
+// counts are the results since the last call of Counted.
 type counts struct {
 	mu    sync.Mutex
 	now   map[string]int
@@ -31,7 +31,7 @@ func (t *counts) count(result string) {
 	t.now[result]++
 }
 
-// news returns a Tally if there is anything new in it.
+// news returns a Tally, and whether it has changed.
 func (t *counts) news(works []placement.Work) (protocol.Tally, bool) {
 	states := map[string]int{}
 	for i := range works {
@@ -47,7 +47,7 @@ func (t *counts) news(works []placement.Work) (protocol.Tally, bool) {
 	return tally, true
 }
 
-// stateOf is the state of a Work in one word.
+// stateOf returns the state of a Work in one word.
 func stateOf(work *placement.Work) string {
 	conditions := work.Status.Conditions
 	for _, kind := range []string{placement.ConditionApplied, placement.ConditionDiffReported} {

@@ -9,8 +9,8 @@ import (
 	placement "github.com/muster-fleet/muster/api/placement/v1beta1"
 )
 
-// details are the differences that an outcome is about, as they stand in the status: of an object that was applied before how it drifted, of
-// any other how it differs. The status before says since when.
+// details returns the differences of an outcome as the status shows them: drift of an applied
+// object, diff of any other. The time of the first observation comes from the previous status.
 func (o outcome) details(was placement.ManifestCondition, now metav1.Time) (*placement.DriftDetails, *placement.DiffDetails) {
 	if len(o.differences) == 0 {
 		return nil, nil

@@ -16,25 +16,28 @@ import (
 )
 
 const (
-	// maxDifferences is how many differences of an object a status names, maxValue how long a value in it may be.
+	// maxDifferences is the maximum number of differences of an object in a status, maxValue the
+	// maximum length of a value.
 	maxDifferences, maxValue = 20, 256
-	// hidden stands for a value in a Secret.
+	// hidden replaces a value in a Secret.
 	hidden = "(not shown: it is in a Secret)"
-	// wholeObject is the path of an object that is not there.
+	// wholeObject is the path of a missing object.
 	wholeObject = "/"
 )
 
-// ignored are the fields, beside those that the API server sets, that a comparison with the manifest leaves out.
+// ignored are fields left out of a comparison with the manifest, besides the fields set by the API
+// server.
 var ignored = [][]string{
 	{"metadata", "ownerReferences"}, {"metadata", "labels", labelWork},
 	{"metadata", "annotations", annotationHash}, {"metadata", "annotations", annotationLastApplied}, {"metadata", "annotations", annotationTakenOver},
-	// From what a name was made counts for nothing once there is a name.
+	// A generateName has no effect on an existing name.
 	{"metadata", "generateName"},
 	// Kubernetes' own controllers set these.
 	{"metadata", "finalizers"}, {"metadata", "annotations", "deployment.kubernetes.io/revision"},
 }
 
-// differences are those between an object and what it would be, were it applied. The values of a Secret are not shown.
+// differences returns the differences between an object and the result of applying its manifest. It
+// hides the values of a Secret.
 func differences(is, wanted *unstructured.Unstructured) (found []placement.PatchDetail) {
 	format := readable
 	if is.GetKind() == secretKind {
@@ -51,7 +54,7 @@ func differences(is, wanted *unstructured.Unstructured) (found []placement.Patch
 	return found
 }
 
-// withoutIgnored is an object without what is ignored.
+// withoutIgnored returns the content of an object without the ignored fields.
 func withoutIgnored(object *unstructured.Unstructured) map[string]any {
 	content := applied.Content(object, ignored...)
 	for _, field := range []string{"annotations", "labels"} {
@@ -62,7 +65,7 @@ func withoutIgnored(object *unstructured.Unstructured) map[string]any {
 	return content
 }
 
-// compare calls differs with every path at which two values differ, as a JSON pointer.
+// compare calls differs for each differing path of two values, as a JSON pointer.
 func compare(path string, is, wanted any, differs func(path string, is, wanted any)) {
 	if reflect.DeepEqual(is, wanted) {
 		return
@@ -88,7 +91,7 @@ func compare(path string, is, wanted any, differs func(path string, is, wanted a
 	differs(path, is, wanted)
 }
 
-// readable is a value for people.
+// readable formats a value for people.
 func readable(value any) string {
 	text, ok := value.(string)
 	if !ok && value != nil {
@@ -101,7 +104,7 @@ func readable(value any) string {
 	return kube.Clip(text, maxValue)
 }
 
-// listed says in words what differs.
+// listed describes differences in words.
 func listed(found []placement.PatchDetail) string {
 	const most = 60
 	var texts []string

@@ -11,7 +11,7 @@ import (
 	"github.com/muster-fleet/muster/internal/delivery/protocol"
 )
 
-// passOn calls Seen with what the watch of Works shows, until ctx ends.
+// passOn calls Seen for each event of the watch of Works, until ctx ends.
 func (c *Controller) passOn(ctx context.Context) error {
 	if c.Seen == nil {
 		<-ctx.Done()

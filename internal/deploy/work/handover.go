@@ -12,23 +12,25 @@ import (
 	placement "github.com/muster-fleet/muster/api/placement/v1beta1"
 )
 
-// An object moves from one Work of a placement to another when its Work has become too large. The hub
-// writes the Work that receives it first. That Work waits until the other one lists the object no
-// more, and then becomes its owner; the other one does not delete the object, but waits for that.
+// An object moves from one Work of a placement to another if its Work is too large. The hub writes
+// the receiving Work first. The receiving Work waits until the giving one no longer lists the
+// object, then becomes its owner. The giving Work does not delete the object, but waits for the new
+// owner.
 
-// giver says whether a Work may take an object over from the AppliedWork that owns it.
+// giver describes whether a Work may take over an object from the AppliedWork that owns it.
 type giver int
 
 const (
-	// stranger: the Work of the AppliedWork is of another placement, or is not there.
+	// stranger: the Work of the AppliedWork belongs to another placement, or does not exist.
 	stranger giver = iota
-	// holding: it is of the same placement, and lists the object still.
+	// holding: the Work belongs to the same placement, and still lists the object.
 	holding
-	// giving: it is of the same placement, and lists the object no more.
+	// giving: the Work belongs to the same placement, and no longer lists the object.
 	giving
 )
 
-// givers says of each other AppliedWork that owns an object whether a Work may take it over, by UID.
+// givers returns the other AppliedWorks that own an object, by UID, and whether a Work may take it
+// over.
 func (c *Controller) givers(ctx context.Context, to *placement.Work, is *summary) (map[types.UID]giver, error) {
 	found := map[types.UID]giver{}
 	for _, reference := range is.owners {
@@ -62,7 +64,7 @@ func (c *Controller) giver(ctx context.Context, to *placement.Work, by metav1.Ow
 	return giving, nil
 }
 
-// heirs returns the other Works of a placement that list an object, by the object.
+// heirs returns the other Works of a placement by the objects in their manifests.
 func (c *Controller) heirs(ctx context.Context, of *placement.Work) (map[key]string, error) {
 	siblings, err := c.siblings(ctx, of)
 	heirs := map[key]string{}

@@ -15,29 +15,29 @@ import (
 	"github.com/muster-fleet/muster/internal/deploy/applied"
 )
 
-// A Job with ttlSecondsAfterFinished is deleted by Kubernetes when it has ended. It is not drift that
-// such a Job is not there: it runs once per content of its manifest.
+// Kubernetes deletes a Job with ttlSecondsAfterFinished after its end. The missing Job is no drift:
+// it runs once per content of its manifest.
 
 const (
-	// annotationJobs of an AppliedWork has the runs of its Jobs, as JSON.
+	// annotationJobs is the annotation of an AppliedWork for the runs of its Jobs, as JSON.
 	annotationJobs = "muster/jobs"
-	// maxOthers is how many runs of Jobs that are in the Work no more are kept: another Work of the
+	// maxOthers is the maximum number of kept runs of Jobs no longer in the Work. Another Work of the
 	// placement may list them now.
 	maxOthers = 100
-	// endedUnseen is the end of a Job that nobody saw.
+	// endedUnseen is the end of a Job that the agent did not see.
 	endedUnseen = "Unseen"
 )
 
-// run is what is known of the Job that a manifest has made.
+// run is the known run of the Job of a manifest.
 type run struct {
 	Hash string    `json:"hash"`
 	UID  types.UID `json:"uid"`
-	// Ended is Complete, Failed, or empty while nobody has seen the end.
+	// Ended is Complete, Failed, or empty until the agent has seen the end.
 	Ended string `json:"ended,omitempty"`
 }
 
-// over says how a Job that is not there has ended, and whether its manifest has had its run. Somebody
-// deletes a Job before its end to have it run again; seen is the UID of the one that this agent saw.
+// over returns the end of a missing Job, and whether its manifest has had its run. A user can
+// delete a Job before its end to run it again; seen is the UID of the Job that this agent saw.
 func (r run) over(hash string, seen types.UID) (ended string, is bool) {
 	switch {
 	case r.UID == "" || r.Hash != hash, r.Ended == "" && r.UID == seen:
@@ -48,8 +48,8 @@ func (r run) over(hash string, seen types.UID) (ended string, is bool) {
 	return r.Ended, true
 }
 
-// runsOf reads the runs that an AppliedWork has noted, by namespace and name of the Job. What is no JSON
-// was written by somebody else, and says nothing.
+// runsOf reads the runs noted in an AppliedWork, by namespace and name of the Job. It ignores an
+// annotation without valid JSON, because another client wrote it.
 func runsOf(appliedWork *placement.AppliedWork) map[string]run {
 	noted := map[string]run{}
 	if json.Unmarshal([]byte(appliedWork.Annotations[annotationJobs]), &noted) != nil {
@@ -58,8 +58,8 @@ func runsOf(appliedWork *placement.AppliedWork) map[string]run {
 	return noted
 }
 
-// ran says how the Job of a manifest has ended that is not there and has had its run, also if another
-// Work of the placement has run it; empty if it has not.
+// ran returns the end of a missing Job after its run, also if another Work of the placement ran it;
+// empty without a run.
 func (c *Controller) ran(ctx context.Context, p *pass, m manifest) (string, error) {
 	if !applied.IsJob(m.key.GroupKind) {
 		return "", nil
@@ -89,7 +89,7 @@ func (c *Controller) ran(ctx context.Context, p *pass, m manifest) (string, erro
 	return "", nil
 }
 
-// note keeps in the AppliedWork which Jobs run and how they ended, if that is new.
+// note stores the runs of Jobs and their ends in the AppliedWork, if they changed.
 func (c *Controller) note(ctx context.Context, p *pass, appliedWork *placement.AppliedWork) error {
 	mine := map[string]bool{}
 	for _, m := range p.manifests {

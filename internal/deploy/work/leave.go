@@ -15,10 +15,13 @@ import (
 	"github.com/muster-fleet/muster/internal/kubeclient"
 )
 
-// RemoveAll stops applying for good and removes all that was applied for this member namespace. RemoveAll calls progress whenever another
-// number is left, and returns when nothing is. Run has to be running. RemoveAll can be called again after it was interrupted at any point.
+// RemoveAll stops applying for good and removes everything applied for this member namespace. Run
+// must be running.
+//
+// RemoveAll calls progress at each change of the number of remaining objects, and returns when none
+// remains. It can be repeated after an interruption at any point.
 func (c *Controller) RemoveAll(ctx context.Context, progress func(applied.Remaining)) error {
-	c.mu.Lock() // waits for what is being applied
+	c.mu.Lock() // waits for running reconciliations
 	c.leaving = true
 	c.mu.Unlock()
 	if err := c.waitForCaches(ctx); err != nil {
@@ -42,7 +45,8 @@ func (c *Controller) RemoveAll(ctx context.Context, progress func(applied.Remain
 	return c.removeFinalizers(ctx)
 }
 
-// waitForCaches waits for the caches and wakes RemoveAll for each AppliedWork that is deleted, which the sources of Run may not do yet.
+// waitForCaches waits for the caches and wakes RemoveAll for each deleted AppliedWork, because the
+// sources of Run may not be ready.
 func (c *Controller) waitForCaches(ctx context.Context) error {
 	informer, err := c.appliedWorks.GetInformer(ctx, &placement.AppliedWork{})
 	if err == nil {
@@ -63,7 +67,8 @@ func (c *Controller) appliedWorksOf(ctx context.Context) ([]placement.AppliedWor
 	return slices.DeleteFunc(all.Items, func(a placement.AppliedWork) bool { return !appliedFor(&a, c.Namespace, c.Membership) }), nil
 }
 
-// removeFinalizers takes the finalizer off all Works, which would otherwise hold the member namespace on the hub.
+// removeFinalizers removes the finalizer from all Works, so that they do not block the member
+// namespace on the hub.
 func (c *Controller) removeFinalizers(ctx context.Context) error {
 	var works placement.WorkList
 	if err := c.hub.List(ctx, &works, client.InNamespace(c.Namespace)); err != nil {

@@ -24,11 +24,11 @@ type manifest struct {
 	ordinal int
 	gvk     schema.GroupVersionKind
 	key     key
-	// resource is by what the API serves the kind; empty if it does not.
+	// resource is the API resource of the kind; empty if the kind is not served.
 	resource schema.GroupVersionResource
 	hash     string
 	raw      []byte
-	// problem is why this can never be applied.
+	// problem is the reason if this manifest can never be applied.
 	problem string
 }
 
@@ -52,7 +52,7 @@ func read(ordinal int, raw []byte) manifest {
 	m := manifest{ordinal: ordinal, raw: raw}
 	object := &unstructured.Unstructured{}
 	if err := json.Unmarshal(raw, &object.Object); err != nil {
-		// The error would quote the manifest, which may be a Secret.
+		// The error would quote the manifest, and it may be a Secret.
 		m.problem = "it is no JSON object"
 		return m
 	}
@@ -74,7 +74,7 @@ func read(ordinal int, raw []byte) manifest {
 	return m
 }
 
-// object is the manifest as it is applied, without what only the cluster that it came from could know.
+// object returns the manifest to apply, without fields from the cluster of its origin.
 func (m manifest) object() *unstructured.Unstructured {
 	object := &unstructured.Unstructured{}
 	if err := json.Unmarshal(m.raw, &object.Object); err != nil || object.Object == nil {
@@ -90,7 +90,7 @@ func (m manifest) object() *unstructured.Unstructured {
 	return object
 }
 
-// resolve finds out by what the API serves the kind, and whether the object is named as its kind demands.
+// resolve looks up the resource of the kind, and checks the namespace against its scope.
 func (m *manifest) resolve(mapper meta.RESTMapper) error {
 	if m.problem != "" {
 		return nil
@@ -124,13 +124,13 @@ func (m manifest) String() string {
 	return fmt.Sprintf("manifest %d (%s)", m.ordinal, m.key)
 }
 
-// basic is whether other objects may need this one to be there first.
+// basic reports whether other objects may depend on this one.
 func (k key) basic() bool {
 	return k.GroupKind == schema.GroupKind{Kind: "Namespace"} ||
 		k.GroupKind == schema.GroupKind{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition"}
 }
 
-// inOrder sorts manifests as they are applied: what others need comes first, the rest as given.
+// inOrder sorts manifests for applying: first the basic ones, the rest in the given order.
 func inOrder(manifests []manifest) []manifest {
 	sorted := slices.Clone(manifests)
 	rank := func(m manifest) int {
@@ -143,7 +143,7 @@ func inOrder(manifests []manifest) []manifest {
 	return sorted
 }
 
-// resourceOf is by what the API serves an object that was applied.
+// resourceOf returns the API resource of an applied object.
 func resourceOf(id placement.WorkResourceIdentifier) schema.GroupVersionResource {
 	return schema.GroupVersionResource{Group: id.Group, Version: id.Version, Resource: id.Resource}
 }
@@ -152,7 +152,7 @@ func keyOf(id placement.WorkResourceIdentifier) key {
 	return key{schema.GroupKind{Group: id.Group, Kind: id.Kind}, types.NamespacedName{Namespace: id.Namespace, Name: id.Name}}
 }
 
-// labelValue is the Work's name if a label can hold it.
+// labelValue returns the name of the Work if a label can hold it, else an empty string.
 func labelValue(work string) string {
 	if len(validation.IsValidLabelValue(work)) > 0 {
 		return ""

@@ -22,17 +22,17 @@ func ownKinds() *meta.DefaultRESTMapper {
 	own := meta.NewDefaultRESTMapper([]schema.GroupVersion{placement.GroupVersion})
 	for kind, scope := range map[string]meta.RESTScope{"Work": meta.RESTScopeNamespace, "AppliedWork": meta.RESTScopeRoot} {
 		own.Add(placement.GroupVersion.WithKind(kind), scope)
-		own.Add(placement.GroupVersion.WithKind(kind+"List"), scope) // controller-runtime asks for its scope
+		own.Add(placement.GroupVersion.WithKind(kind+"List"), scope) // controller-runtime requests its scope
 	}
 	return own
 }
 
-// hubKinds is the mapper for the hub: only Works are asked for there, which the hub serves, because
-// it lets the agent see them.
+// hubKinds returns the mapper for the hub. It only knows Works: a hub that gives the agent access
+// to Works also serves them.
 func hubKinds(*rest.Config, *http.Client) (meta.RESTMapper, error) { return ownKinds(), nil }
 
-// memberKinds is the mapper for this cluster. It asks about AppliedWorks by one small request, and
-// discovers all kinds only for a manifest: that is hundreds of KB where there are many definitions.
+// memberKinds is the mapper for this cluster. It looks up AppliedWorks with one small request. It
+// discovers all kinds only for a manifest, because many definitions make hundreds of KB.
 type memberKinds struct {
 	// RESTMapper discovers.
 	meta.RESTMapper

@@ -16,15 +16,16 @@ import (
 )
 
 const (
-	// labelWork on an applied object lets the agent watch just what it applied. Its value is the Work's name, if that fits.
+	// labelWork is the label of applied objects, so that the agent watches only them. Its value is the
+	// name of the Work, if it fits.
 	labelWork = "muster/work"
-	// annotationHash on an applied object is the digest of its manifest.
+	// annotationHash is the annotation of an applied object for the digest of its manifest.
 	annotationHash = "kubernetes-fleet.io/spec-hash"
-	// annotationLastApplied is what KubeFleet's agent keeps for its three-way merge.
+	// annotationLastApplied is the annotation of KubeFleet's agent for its three-way merge.
 	annotationLastApplied = "kubernetes-fleet.io/last-applied-configuration"
 )
 
-// key distinguishes objects, whatever version of the API they are written in.
+// key identifies an object, regardless of the API version.
 type key struct {
 	schema.GroupKind
 	types.NamespacedName
@@ -32,26 +33,27 @@ type key struct {
 
 func (k key) String() string { return kube.Name(k.Kind, k.Namespace, k.Name) }
 
-// summary is what is kept of an object that was applied.
+// summary is the stored part of an applied object.
 type summary struct {
 	key      key
 	uid      types.UID
 	version  string
 	deleting bool
-	// finalizers are those that an object which is being deleted waits for.
+	// finalizers are the finalizers of an object in deletion.
 	finalizers []string
 	owners     []metav1.OwnerReference
-	// hash is the digest of the manifest, work the Work's name, as annotation and label of the object say.
+	// hash is the digest of the manifest from the annotation, work the name of the Work from the
+	// label.
 	hash, work string
-	// fieldDigest changes when somebody else changes a field that was applied, contentDigest when anybody changes anything but the status.
+	// fieldDigest changes with each applied field, contentDigest with any field except the status.
 	fieldDigest, contentDigest uint64
-	// rival is the manager, other than this agent, that wrote the object last.
+	// rival is the last manager of the object besides this agent.
 	rival     string
 	readiness readiness.Result
-	// passes says that the object is a Job which Kubernetes deletes when it has ended, ended how that was.
+	// passes is set if the object is a Job that Kubernetes deletes after its end; ended is that end.
 	passes bool
 	ended  string
-	// stays says that the object is left on the member when its Work is gone.
+	// stays is set if the object stays on the member without its Work.
 	stays stay
 }
 
@@ -81,7 +83,7 @@ func isAppliedWork(owner metav1.OwnerReference) bool {
 	return owner.Kind == "AppliedWork" && group == placement.GroupVersion.Group
 }
 
-// works names the Works that the object says it is of.
+// works returns the names of the Works that own the object.
 func (r *summary) works() []string {
 	if r == nil {
 		return nil
@@ -99,12 +101,12 @@ func (r *summary) ownedBy(uid types.UID) bool {
 	return slices.ContainsFunc(r.owners, func(owner metav1.OwnerReference) bool { return owner.UID == uid })
 }
 
-// isOrphanOf says whether an object is a Work's whose AppliedWork was deleted and is its owner no more.
+// isOrphanOf reports whether an object belongs to a Work but has lost its AppliedWork as an owner.
 func (r *summary) isOrphanOf(work string) bool {
 	return len(r.works()) == 0 && r.hash != "" && r.work != "" && r.work == labelValue(work)
 }
 
-// of says whether an object is an AppliedWork's, or was that of the one in whose place it is.
+// of reports whether an object belongs to an AppliedWork, or to the one that it replaces.
 func (r *summary) of(appliedWork *placement.AppliedWork) bool {
 	return r.ownedBy(appliedWork.UID) || r.isOrphanOf(appliedWork.Name)
 }

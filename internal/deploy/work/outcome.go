@@ -34,7 +34,8 @@ const (
 	reasonRejected         = "Rejected"
 )
 
-// Reasons of the condition DiffReported of a manifest that was compared; one that could not be has one of the above.
+// Reasons of the condition DiffReported of a compared manifest. A manifest that could not be
+// compared has one of the reasons above.
 const (
 	reasonDiffFound = "DifferencesFound"
 	reasonNoDiff    = "NoDifference"
@@ -45,23 +46,25 @@ type outcome struct {
 	// reason is one of the above; empty before the first attempt.
 	reason  string
 	message string
-	// waits: the manifest can be applied when a watched Namespace or CustomResourceDefinition is there.
+	// waits is set if the manifest waits for a watched Namespace or CustomResourceDefinition.
 	waits bool
-	// ran is how a Job ended that is not there any more; empty if the object is there.
+	// ran is the end of a Job that no longer exists; empty if the object exists.
 	ran string
-	// differences from the manifest, if it was compared, and the generation of the object that was.
+	// differences are the differences from the manifest after a comparison; generation is the compared
+	// generation of the object.
 	differences []placement.PatchDetail
 	generation  int64
 }
 
-// compared says whether the outcome is of a comparison, and whether that found a difference.
+// compared reports whether a comparison found a difference, and whether the outcome comes from a
+// comparison.
 func (o outcome) compared() (differs, is bool) {
 	return o.reason == reasonDiffFound, o.reason == reasonDiffFound || o.reason == reasonNoDiff
 }
 
 func (o outcome) failed() bool { return o.reason != reasonApplied }
 
-// differs is an outcome with the differences of an object.
+// differs returns an outcome with the differences of an object.
 func differs(reason, message string, is *unstructured.Unstructured, found []placement.PatchDetail) outcome {
 	o := outcome{reason: reason, message: message, differences: found[:min(len(found), maxDifferences)]}
 	if is != nil {
@@ -74,14 +77,15 @@ func failedWith(reason, format string, args ...any) outcome {
 	return outcome{reason: reason, message: fmt.Sprintf(format, args...)}
 }
 
-// waitsFor is the outcome of a manifest that can be applied when a watched object is there.
+// waitsFor returns the outcome of a manifest that waits for a watched object.
 func waitsFor(reason, format string, args ...any) outcome {
 	o := failedWith(reason, format, args...)
 	o.waits = true
 	return o
 }
 
-// outcomeOf translates the API server's answer to an apply request. An error is returned if there was no answer.
+// outcomeOf translates the answer of the API server to an apply request. It returns an error if
+// there was no answer, or only a temporary one.
 func outcomeOf(m manifest, err error, conflict string) (outcome, error) {
 	var answer apierrors.APIStatus
 	if err == nil {
@@ -122,7 +126,8 @@ func notServed(m manifest) outcome {
 	return waitsFor(reasonKindNotServed, "the member serves no %s of %s: place its CustomResourceDefinition, too, or install it", m.gvk.Kind, m.gvk.GroupVersion())
 }
 
-// fieldOwners says who owns the fields in question, as the API server words it: conflict with "NAME" using v1.
+// fieldOwners names the owners of the fields in question. The API server writes: conflict with
+// "NAME" using v1.
 func fieldOwners(causes []metav1.StatusCause, reason string) string {
 	var fields []string
 	for _, cause := range causes {
@@ -134,7 +139,7 @@ func fieldOwners(causes []metav1.StatusCause, reason string) string {
 	return "others own fields of it: " + applied.Join(fields) + "; take them out of the manifest, or set applyStrategy.serverSideApplyConfig.force"
 }
 
-// missingRight says what to do about a missing right.
+// missingRight returns advice about a missing right.
 func missingRight(status metav1.Status) string {
 	if strings.Contains(status.Message, " cannot ") {
 		return "; the agent's chart gives it the right with delivery=true"
@@ -151,7 +156,8 @@ func immutable(causes []metav1.StatusCause) bool {
 	return false
 }
 
-// answerOf is the message of the API server. Of a Secret only the fields are named, because the message may quote values.
+// answerOf returns the message of the API server. For a Secret it names only the fields, because
+// the message may quote values.
 func answerOf(m manifest, status metav1.Status) string {
 	if m.gvk.Kind != secretKind {
 		return status.Message

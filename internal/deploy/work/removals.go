@@ -12,15 +12,17 @@ import (
 )
 
 const (
-	// removalPause is how long a Work that a user made has to be deleted before its objects are removed: the definition of all Works may be
-	// being deleted, which the API server tells a moment later.
+	// removalPause is the time between the deletion of a Work made by a user and the removal of its
+	// objects. The CRD of Works may be in deletion, and the API server shows that a moment later.
 	removalPause = 3 * time.Second
-	// placedPause is the same for a Work that the hub placed, and did not delete: a hub that still wants it removes the finalizer and creates the
-	// Work again, which goes on with the objects. A hub that is started anew, or has a standby take over, has the time.
+	// placedPause is the same time for a Work that the hub placed and did not delete. A hub that still
+	// wants the Work removes its finalizer and creates it again, and the objects stay.
+	//
+	// The pause is long enough for a restart of the hub or a standby to take over.
 	placedPause = time.Minute
 )
 
-// pause returns how long a Work has to be deleted before its objects are removed.
+// pause returns the time between the deletion of a Work and the removal of its objects.
 func pause(work *placement.Work) time.Duration {
 	switch {
 	case work.Annotations[placement.AnnotationRemoved] != "", work.Annotations[placement.AnnotationEvicted] != "":
@@ -31,7 +33,7 @@ func pause(work *placement.Work) time.Duration {
 	return removalPause
 }
 
-// removals are the deleted Works: since when this agent knows, and whether the hub confirmed the deletion.
+// removals are the deleted Works, with the start of their removal and the confirmation of the hub.
 type removals struct {
 	mu     sync.Mutex
 	byName map[string]pending
@@ -43,7 +45,7 @@ type pending struct {
 	confirmed bool
 }
 
-// begun returns the removal of a deleted Work, which begins with the first call.
+// begun returns the removal of a deleted Work. The first call starts it.
 func (r *removals) begun(work *placement.Work, now time.Time) pending {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -58,7 +60,7 @@ func (r *removals) begun(work *placement.Work, now time.Time) pending {
 	return begun
 }
 
-// known says whether the removal of a Work has begun.
+// known reports whether the removal of a Work has begun.
 func (r *removals) known(work *placement.Work) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -79,7 +81,8 @@ func (r *removals) forget(work string) {
 	delete(r.byName, work)
 }
 
-// confirm returns how long to wait before the objects of a deleted Work are removed; zero without error if they may be removed now.
+// confirm returns the remaining wait before the objects of a deleted Work may be removed. Zero
+// without an error means that they may be removed now.
 func (c *Controller) confirm(ctx context.Context, work *placement.Work) (time.Duration, error) {
 	now := c.Clock.Now()
 	r := c.removals.begun(work, now)

@@ -18,8 +18,9 @@ import (
 	"github.com/muster-fleet/muster/internal/deploy/removal"
 )
 
-// remove deletes the objects that an AppliedWork lists, and then the AppliedWork. Kubernetes' garbage collector would do so, too, but learns of
-// new kinds only every half a minute. An object with an heir is left to the heir.
+// remove deletes the objects that an AppliedWork lists, and then the AppliedWork. The garbage
+// collector of Kubernetes would do the same, but discovers new kinds only every 30 seconds. An
+// object with an heir is left to the heir.
 func (c *Controller) remove(ctx context.Context, appliedWork *placement.AppliedWork, heirs map[key]string) (applied.Remaining, error) {
 	c.watcher.Use(appliedWork.Name, resourcesOf(appliedWork))
 	now := applied.Remaining{}
@@ -45,7 +46,7 @@ func (c *Controller) remove(ctx context.Context, appliedWork *placement.AppliedW
 	if now.Left > 0 {
 		return now, nil
 	}
-	// Somebody may have removed the label by which the watches select, so that an object which they do not show is read once.
+	// A user may have removed the label that the watches select, so each unseen object is read once.
 	for _, one := range unseen {
 		left, err := c.deleteObject(ctx, appliedWork, one, heirs)
 		if err != nil {
@@ -59,7 +60,7 @@ func (c *Controller) remove(ctx context.Context, appliedWork *placement.AppliedW
 	return now, c.delete(ctx, appliedWork, metav1.DeletePropagationBackground)
 }
 
-// deleteObject deletes one object of an AppliedWork, unless it has an heir, and returns what is left of it.
+// deleteObject deletes one object of an AppliedWork, unless it has an heir. It returns the rest.
 func (c *Controller) deleteObject(
 	ctx context.Context, appliedWork *placement.AppliedWork, one placement.AppliedResource, heirs map[key]string,
 ) (applied.Remaining, error) {
@@ -116,7 +117,8 @@ func (c *Controller) abandon(ctx context.Context, appliedWork *placement.Applied
 	return c.delete(ctx, appliedWork, metav1.DeletePropagationOrphan)
 }
 
-// removeOwner removes an owner from an object, and the agent's label and annotation if no other Work applied the object.
+// removeOwner removes an owner from an object, and the agent's label and annotations if no other
+// Work applied the object.
 func removeOwner(ctx context.Context, of dynamic.ResourceInterface, object *unstructured.Unstructured, uid types.UID) error {
 	is := summarize(object)
 	if !is.ownedBy(uid) {
@@ -136,7 +138,7 @@ func removeOwner(ctx context.Context, of dynamic.ResourceInterface, object *unst
 	return err
 }
 
-// remaining is what is left of an object that is being deleted.
+// remaining describes an object in deletion.
 func remaining(is summary) applied.Remaining {
 	left := applied.Remaining{Left: 1}
 	if len(is.finalizers) > 0 {

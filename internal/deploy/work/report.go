@@ -11,7 +11,7 @@ import (
 	placement "github.com/muster-fleet/muster/api/placement/v1beta1"
 )
 
-// compareAll compares the manifests of a Work with the objects on the member, and changes nothing.
+// compareAll compares the manifests of a Work with the objects on the member. It changes nothing.
 func (c *Controller) compareAll(ctx context.Context, p *pass) error {
 	for _, m := range p.manifests {
 		status := &p.manifestStatus[m.ordinal]
@@ -44,7 +44,7 @@ func (c *Controller) compareAll(ctx context.Context, p *pass) error {
 	return nil
 }
 
-// compareManifest compares one manifest with what is there.
+// compareManifest compares one manifest with its object.
 func (c *Controller) compareManifest(ctx context.Context, m manifest, full bool) (outcome, summary, error) {
 	if m.resource.Resource == "" {
 		return notServed(m), summary{}, nil
@@ -69,7 +69,8 @@ func (c *Controller) compareManifest(ctx context.Context, m manifest, full bool)
 	return differs(reasonDiffFound, "on the member "+listed(found), is, found), summarize(is), nil
 }
 
-// forbids says why a manifest is not applied to an object that differs; the reason is empty if it may be applied.
+// forbids returns the reason not to apply a manifest to a differing object; empty if it may be
+// applied.
 func (t target) forbids(ctx context.Context, may admission, is, wanted *unstructured.Unstructured) (outcome, error) {
 	reason, find := may.compare, t.compare
 	if reason == "" {
@@ -92,7 +93,8 @@ func (t target) forbids(ctx context.Context, may admission, is, wanted *unstruct
 	return differs(reason, fmt.Sprintf("on the member %s: make it as the manifest says, or change applyStrategy", listed(found)), is, found), nil
 }
 
-// compare finds what applying would change, and if the comparison is full, what the object has besides.
+// compare returns the changes that applying would make. A full comparison adds the extra fields of
+// the object.
 func (t target) compare(ctx context.Context, is, wanted *unstructured.Unstructured) ([]placement.PatchDetail, error) {
 	would, err := t.dryRun(ctx, wanted)
 	if err != nil {
@@ -107,13 +109,14 @@ func (t target) compare(ctx context.Context, is, wanted *unstructured.Unstructur
 	return append(found, more...), err
 }
 
-// dryRun is the object as it would be, were the manifest applied.
+// dryRun returns the object as it would be after applying the manifest.
 func (t target) dryRun(ctx context.Context, wanted *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 	return t.of.Apply(ctx, t.key.Name, wanted, metav1.ApplyOptions{FieldManager: fieldOwner, Force: true, DryRun: []string{metav1.DryRunAll}})
 }
 
-// extras finds the fields that only the object has: those that a replacement by the manifest would remove, by a dry run. Defaults are no such
-// fields. An object that cannot be replaced, such as a Job, has none.
+// extras returns the extra fields of the object, found by a dry run of a replacement by the
+// manifest. Defaults are no extra fields. An object that cannot be replaced, such as a Job, has
+// none.
 func (t target) extras(ctx context.Context, is, wanted *unstructured.Unstructured) ([]placement.PatchDetail, error) {
 	bare := wanted.DeepCopy()
 	bare.SetResourceVersion(is.GetResourceVersion())

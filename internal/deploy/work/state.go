@@ -19,18 +19,23 @@ import (
 //	  ▼                     deleted                                                                  │
 //	Foreign ───────────────────────► Clearing ───────────────────────────────────────────────────────┘
 const (
-	// Applying is a Work whose manifests are kept applied.
+	// Applying is a Work with manifests that are kept applied.
 	Applying State = "Applying"
-	// Clearing is a Work whose AppliedWork somebody deleted: the objects are deleted with the AppliedWork, and then all is applied again.
+	// Clearing is a Work after a client deleted its AppliedWork. The objects are deleted with the
+	// AppliedWork, then everything is applied again.
 	Clearing State = "Clearing"
-	// Misdirected is a Work that is labelled for another member: no manifest is applied, and applied objects stay.
+	// Misdirected is a Work with the label of another member. No manifest is applied, and applied
+	// objects stay.
 	Misdirected State = "Misdirected"
-	// Foreign is a Work whose AppliedWork belongs to a Work of the same name in another member namespace. An AppliedWork of an earlier membership
-	// in this namespace is adopted by a Work, and left alone by a deleted Work.
+	// Foreign is a Work whose AppliedWork belongs to a Work of the same name in another member
+	// namespace.
+	//
+	// A Work adopts an AppliedWork of an earlier membership in this namespace; a deleted Work leaves
+	// it alone.
 	Foreign State = "Foreign"
-	// Removing is a deleted Work whose objects are being removed.
+	// Removing is a deleted Work with objects to be removed.
 	Removing State = "Removing"
-	// Abandoning is a deleted Work whose objects stay and lose their owner.
+	// Abandoning is a deleted Work with objects that stay and lose their owner.
 	Abandoning State = "Abandoning"
 	// Removed is a deleted Work without objects.
 	Removed State = "Removed"
@@ -44,11 +49,12 @@ type State string
 // observed is the input of decide.
 type observed struct {
 	deleted, hasFinalizer, abandon bool
-	// namespace is the member namespace, membership the UID of the report in it; owner the AppliedWork of that name, nil if there is none.
+	// namespace is the member namespace, membership the UID of its report, owner the AppliedWork of
+	// the same name or nil.
 	namespace  string
 	membership types.UID
 	owner      *placement.AppliedWork
-	// recipient is the other member that the Work is labelled for; empty if none.
+	// recipient is the other member in the labels of the Work; empty if there is none.
 	recipient string
 }
 
@@ -74,40 +80,40 @@ func decide(o observed) State {
 }
 
 const (
-	// patience is how many corrections of an object follow each other without a delay.
+	// patience is the number of corrections of an object without a delay.
 	patience = 5
-	// calm is how long an object has to stay as applied for its corrections to be forgotten.
+	// calm is the time without a correction after which the corrections of an object are forgotten.
 	calm = 10 * time.Minute
 )
 
-// task is what to do with one manifest.
+// task is the action for one manifest.
 type task string
 
 const (
-	// apply: the manifest is new or changed, an attempt failed and is due again, or the object is not as applied.
+	// apply: the manifest is new or changed, a failed attempt is due again, or the object has drifted.
 	apply task = "Apply"
 	// delay: the object is contested.
 	delay task = "Delay"
-	// skip: the object is as applied, or the attempt failed and is not due again.
+	// skip: the object is as applied, or a failed attempt is not due again.
 	skip task = "Skip"
 	// wait: the object is being deleted.
 	wait task = "Wait"
 )
 
-// observation is what is known of the object of a manifest.
+// observation is the observed state of the object of a manifest.
 type observation struct {
 	summary
 	applied.Sight
-	// changed: an event concerned the object since the last pass.
+	// changed is set after an event of the object since the last pass.
 	changed bool
 	// owner is the UID of the AppliedWork.
 	owner types.UID
-	// full: a field that only the object has is a difference, too.
+	// full is set if fields missing from the manifest count as differences too.
 	full bool
 	now  time.Time
 }
 
-// due decides what to do with a manifest, and when to reconcile again without an event.
+// due decides the task for a manifest, and the time of the next reconciliation without an event.
 func due(m manifest, e attempt, s observation) (task, time.Time) {
 	switch {
 	case e.hash != m.hash:
@@ -133,17 +139,18 @@ func due(m manifest, e attempt, s observation) (task, time.Time) {
 	return apply, time.Time{}
 }
 
-// intact says whether the object is as applied.
+// intact reports whether the object is as applied.
 func (e attempt) intact(s observation) bool {
 	return e.owns(s) && (!s.full || s.contentDigest == e.as.contentDigest)
 }
 
-// owns says whether no applied field changed.
+// owns reports whether all applied fields are unchanged.
 func (e attempt) owns(s observation) bool {
 	return !s.deleting && s.uid == e.as.uid && s.fieldDigest == e.as.fieldDigest && s.hash == e.hash && s.ownedBy(s.owner)
 }
 
-// dueComparison decides whether to compare an object again, and when to reconcile again without an event.
+// dueComparison decides whether to compare an object again, and the time of the next reconciliation
+// without an event.
 func dueComparison(m manifest, e attempt, s observation) (task, time.Time) {
 	_, compared := e.outcome.compared()
 	switch {
@@ -158,7 +165,8 @@ func dueComparison(m manifest, e attempt, s observation) (task, time.Time) {
 	return apply, time.Time{}
 }
 
-// waitsFor is the resource version that a watch has to have reached; empty once the watch is believed anyway.
+// waitsFor returns the resource version that a watch must reach; empty once the watch is trusted
+// anyway.
 func (e attempt) waitsFor(now time.Time) string {
 	if now.Sub(e.triedAt) >= applied.CatchUp {
 		return ""
@@ -166,12 +174,12 @@ func (e attempt) waitsFor(now time.Time) string {
 	return e.as.version
 }
 
-// contested says whether somebody else keeps changing the object.
+// contested reports whether another client keeps changing the object.
 func (e attempt) contested(now time.Time) bool {
 	return e.tries >= patience && now.Before(e.triedAt.Add(calm))
 }
 
-// retryAt is when to try again after a failure.
+// retryAt returns the time of the next attempt after a failure.
 func (e attempt) retryAt() time.Time {
 	if e.outcome.waits {
 		return e.triedAt.Add(retry.Doubled(time.Second, e.tries, 30*time.Second))
@@ -179,7 +187,7 @@ func (e attempt) retryAt() time.Time {
 	return e.triedAt.Add(retry.Doubled(5*time.Second, e.tries, 5*time.Minute))
 }
 
-// correctAt is when to correct a contested object again.
+// correctAt returns the time of the next correction of a contested object.
 func (e attempt) correctAt() time.Time {
 	if e.tries < patience {
 		return time.Time{}
@@ -187,7 +195,7 @@ func (e attempt) correctAt() time.Time {
 	return e.triedAt.Add(retry.Doubled(time.Second, e.tries-patience, 5*time.Minute))
 }
 
-// next is the attempt after another try.
+// next returns the attempt after another try.
 func (e attempt) next(m manifest, result outcome, as summary, now time.Time) attempt {
 	after := attempt{hash: m.hash, outcome: result, as: as, rival: e.rival, triedAt: now}
 	again := e.hash == m.hash && e.outcome.failed() == result.failed() && now.Sub(e.triedAt) < calm

@@ -17,7 +17,8 @@ import (
 	"github.com/muster-fleet/muster/internal/kube"
 )
 
-// Reasons of the condition Applied of a Work that is not being applied, and of the condition Available of a manifest.
+// Reasons of the condition Applied of a Work in other states than Applying, and of the condition
+// Available of a manifest.
 const (
 	reasonNameTaken    = "AppliedWorkOfAnotherHub"
 	reasonMisdirected  = "WorkOfAnotherMember"
@@ -36,7 +37,7 @@ type conditionValue struct {
 	reason, message string
 }
 
-// describe computes the status of a Work, which nothing else sets.
+// describe computes the status of a Work. Nothing else sets that status.
 func (c *Controller) describe(state State, work *placement.Work, appliedWork *placement.AppliedWork, p *pass, left applied.Remaining) placement.WorkStatus {
 	status := *work.Status.DeepCopy()
 	now := metav1.NewTime(c.Clock.Now())
@@ -69,7 +70,7 @@ func (c *Controller) describe(state State, work *placement.Work, appliedWork *pl
 	return status
 }
 
-// condition is how one type of condition is computed, of a manifest and of all.
+// condition computes one type of condition, for a manifest and for all.
 type condition struct {
 	kind string
 	of   func(manifestStatus) conditionValue
@@ -81,7 +82,7 @@ var (
 	conditionsOfReporting = []condition{{placement.ConditionDiffReported, manifestStatus.reported, (*pass).reported}}
 )
 
-// describeManifests says how the manifests are, and all of them together.
+// describeManifests sets the conditions of the manifests, and their summary.
 func describeManifests(status *placement.WorkStatus, p *pass, set func(*[]metav1.Condition, string, conditionValue), now metav1.Time) {
 	these, others := conditionsOfApplying, conditionsOfReporting
 	if p.strategy.reports {
@@ -152,7 +153,7 @@ func (s manifestStatus) available() conditionValue {
 	return conditionValue{metav1.ConditionTrue, reasonAvailable, "it works"}
 }
 
-// applied sums up whether all manifests are applied.
+// applied summarizes the condition Applied of all manifests.
 func (p *pass) applied() conditionValue {
 	text, failed := p.summarizeAll(manifestStatus.applied)
 	switch {
@@ -164,7 +165,7 @@ func (p *pass) applied() conditionValue {
 	return conditionValue{metav1.ConditionTrue, placement.ReasonAllApplied, fmt.Sprintf("%d of %d applied", len(p.manifests), len(p.manifests))}
 }
 
-// reported sums up whether all manifests are compared, and how many of them differ.
+// reported summarizes the comparison of all manifests, and counts the ones that differ.
 func (p *pass) reported() conditionValue {
 	if text, failed := p.summarizeAll(manifestStatus.reported); failed > 0 {
 		return conditionValue{metav1.ConditionFalse, placement.ReasonSomeNotCompared, fmt.Sprintf("%d of %d not compared: %s", failed, len(p.manifests), text)}
@@ -178,7 +179,7 @@ func (p *pass) reported() conditionValue {
 	return conditionValue{metav1.ConditionTrue, placement.ReasonAllCompared, fmt.Sprintf("%d of %d differ; nothing is applied", differing, len(p.manifests))}
 }
 
-// available sums up whether all manifests are available.
+// available summarizes the condition Available of all manifests.
 func (p *pass) available() conditionValue {
 	text, failed := p.summarizeAll(manifestStatus.available)
 	if failed > 0 {
@@ -192,7 +193,7 @@ func (p *pass) available() conditionValue {
 	return conditionValue{metav1.ConditionTrue, placement.ReasonAllAvailable, fmt.Sprintf("%d of %d available", len(p.manifests), len(p.manifests))}
 }
 
-// summarizeAll counts the manifests with a condition that is not True, and names the first few.
+// summarizeAll counts the manifests with a condition other than True, and names the first few.
 func (p *pass) summarizeAll(value func(manifestStatus) conditionValue) (string, int) {
 	const named = 3
 	var texts []string
@@ -207,7 +208,7 @@ func (p *pass) summarizeAll(value func(manifestStatus) conditionValue) (string, 
 	return kube.JoinTexts(texts, failed), failed
 }
 
-// report writes the status of a Work, if it is another.
+// report writes the status of a Work, if it changed.
 func (c *Controller) report(ctx context.Context, work *placement.Work, status placement.WorkStatus) error {
 	before := work.DeepCopy()
 	work.Status = status

@@ -6,19 +6,19 @@ import (
 	"github.com/muster-fleet/muster/internal/deploy/applied"
 )
 
-// annotationTakenOver on an applied object, "true", says that the member had it before. The annotation
-// stays when the object moves to another Work.
+// annotationTakenOver is "true" on an applied object that existed on the member before. The
+// annotation stays if the object moves to another Work.
 const annotationTakenOver = "muster/taken-over"
 
-// stay is why an object stays on the member when its Work is gone, or has it no more.
+// stay is the reason for an object to stay on the member without its Work.
 type stay string
 
 const (
-	// goes: it was made for the Work.
+	// goes: it was created for the Work.
 	goes stay = ""
-	// takenOver: it holds data, and was there before the Work.
+	// takenOver: it holds data, and existed before the Work.
 	takenOver stay = "TakenOver"
-	// kept: somebody has annotated it with helm.sh/resource-policy: keep.
+	// kept: a user annotated it with helm.sh/resource-policy: keep.
 	kept stay = "Kept"
 )
 

@@ -12,20 +12,22 @@ import (
 
 // attempt is the last attempt to apply or compare a manifest.
 type attempt struct {
-	// hash of the manifest that was tried.
+	// hash is the hash of the attempted manifest.
 	hash    string
 	outcome outcome
-	// as is the object as it was applied.
+	// as is the object after it was applied.
 	as summary
-	// rival is who else wrote the object last.
+	// rival is the last other manager of the object.
 	rival string
-	// tries counts the failures, or the corrections of the same object, in a row; the last was at triedAt.
+	// tries counts the consecutive failures, or corrections of the same object; triedAt is the time of
+	// the last.
 	tries   int
 	triedAt time.Time
 }
 
-// tracker keeps of each Work the last attempt at each manifest, and which objects changed since. A tracker only saves requests: an agent that
-// starts with an empty one applies every manifest once more, which changes no object that is as applied.
+// tracker stores the last attempt at each manifest of each Work, and the objects changed since. It
+// only saves requests: an agent with an empty tracker applies every manifest once more, and
+// unchanged objects stay unchanged.
 type tracker struct {
 	mu    sync.Mutex
 	wake  func(work string)
@@ -34,18 +36,18 @@ type tracker struct {
 	worksOf map[key]map[string]bool
 }
 
-// trackedWork is what is kept of one Work.
+// trackedWork is the state of one Work.
 type trackedWork struct {
 	uid        types.UID
 	generation int64
 	manifests  []manifest
 	attempts   map[key]attempt
 	changed    map[key]bool
-	// ended are the Jobs that were seen to end.
+	// ended are the Jobs that this agent saw end.
 	ended map[key]run
 }
 
-// enqueueBy sets how a Work is enqueued.
+// enqueueBy sets the function to enqueue a Work.
 func (t *tracker) enqueueBy(wake func(work string)) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -64,7 +66,8 @@ func (t *tracker) enqueue(works []string) {
 	}
 }
 
-// open returns the manifests of a Work, the last attempts, the objects that changed since the last pass, and the Jobs that have ended.
+// open returns the manifests of a Work, the last attempts, the objects changed since the last pass,
+// and the ended Jobs.
 func (t *tracker) open(work *placement.Work) (manifests []manifest, attempts map[key]attempt, changed map[key]bool, ended map[key]run) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -81,7 +84,7 @@ func (t *tracker) open(work *placement.Work) (manifests []manifest, attempts map
 		t.unwant(work.Name, p)
 		p.generation, p.manifests = work.Generation, manifestsOf(work)
 		for k := range p.attempts {
-			p.changed[k] = true // the strategy may be another
+			p.changed[k] = true // the strategy may have changed
 		}
 		for _, m := range p.manifests {
 			if t.worksOf[m.key] == nil {
@@ -103,7 +106,7 @@ func (t *tracker) keep(work string, attempts map[key]attempt) {
 	}
 }
 
-// give enqueues a Work that takes an object over.
+// give enqueues a Work that takes over an object.
 func (t *tracker) give(work string, k key) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -138,7 +141,8 @@ func (t *tracker) unwant(work string, p *trackedWork) {
 	}
 }
 
-// changed enqueues each Work that an object concerns. A Namespace or CustomResourceDefinition concerns each Work with a manifest that waits for one.
+// changed enqueues each Work of an object. A Namespace or CustomResourceDefinition also enqueues
+// each Work with a waiting manifest.
 func (t *tracker) changed(before, after *summary) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

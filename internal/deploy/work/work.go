@@ -1,9 +1,13 @@
-// Package work applies the manifests of every Work in the member namespace to this member, under an AppliedWork that owns the objects, so that
-// all of them can be deleted again.
+// Package work applies the manifests of every Work in the member namespace to this member. An
+// AppliedWork owns the objects, so that all of them can be deleted again.
 //
-// It writes, on the hub, a finalizer, an annotation and the status of Works; on the member, AppliedWorks and the objects of the manifests. Its
-// invariants: no object is deleted that was not applied under an AppliedWork of this membership, that another Work of the placement lists, or that
-// held data before; no object of a deleted Work before a pause in which the hub can create the Work again; an object that is as applied is not written.
+// On the hub it writes a finalizer, an annotation and the status of Works. On the member it writes
+// AppliedWorks and the objects of the manifests.
+//
+// Its invariants: it deletes only objects that were applied under an AppliedWork of this
+// membership. It deletes no object that another Work of the placement lists, or that held data
+// before. Before it deletes objects of a deleted Work, it pauses, so that the hub can create the
+// Work again. It does not write an object that is as applied.
 package work
 
 import (
@@ -41,41 +45,41 @@ import (
 )
 
 const (
-	// fieldOwner is the field manager of everything that is applied; KubeFleet's agent has the same.
+	// fieldOwner is the field manager of all applied objects; KubeFleet's agent uses the same.
 	fieldOwner = "work-api-agent"
-	// workers is how many Works are applied at once.
+	// workers is the number of Works applied at once.
 	workers = 4
-	// firstRetry and lastRetry bound how soon a Work is handled again after the hub or this cluster did not answer.
+	// firstRetry and lastRetry bound the delay of a Work after an error of the hub or of this cluster.
 	firstRetry = 200 * time.Millisecond
 	lastRetry  = time.Minute
 )
 
-// Deps is what the controller needs.
+// Deps are the dependencies of the controller.
 type Deps struct {
-	// Hub acts on the hub as the member's identity, Member on this cluster as the agent.
+	// Hub connects to the hub as the member, Member to this cluster as the agent.
 	Hub, Member *rest.Config
-	// Namespace is the member namespace on the hub, Membership the UID of the report in it, which distinguishes AppliedWorks from those of an
-	// earlier membership under the same name.
+	// Namespace is the member namespace on the hub. Membership is the UID of its report, to tell
+	// AppliedWorks from the ones of an earlier membership under the same name.
 	Namespace  string
 	Membership types.UID
-	// Report is the name of the report, by which a Work that is labelled for another member is known.
+	// Report is the name of the report, to recognize a Work with the label of another member.
 	Report string
 	Clock  clock.Clock
 	Log    logr.Logger
-	// Idle is called with whether there is no Work; a Work is there until its objects are deleted. May be nil.
+	// Idle receives true if there is no Work. A Work exists until its objects are deleted. May be nil.
 	Idle func(bool)
-	// Counted is called with the states of the Works and what was done, whenever these change. May be nil.
+	// Counted receives the states of the Works and the results at each change. May be nil.
 	Counted func(protocol.Tally)
-	// Seen is called with each event of the watch of Works. May be nil.
+	// Seen receives each event of the watch of Works. May be nil.
 	Seen func(protocol.Event)
-	// ConfirmDeleted returns an error unless the hub confirms that a Work was deleted by itself, and not because the member leaves or the CRD of
-	// Works is being deleted. May be nil.
+	// ConfirmDeleted returns an error unless the hub confirms the deletion of a single Work, not of
+	// the member or the CRD of Works. May be nil.
 	ConfirmDeleted func(context.Context) error
-	// Leaving says that RemoveAll follows, so that no Work is applied any more.
+	// Leaving is set if RemoveAll follows, so that no Work is applied any more.
 	Leaving bool
 }
 
-// errUnserved says what to do about a cluster without AppliedWorks.
+// errUnserved describes the remedy for a cluster without AppliedWorks.
 var errUnserved = errors.New("this cluster does not serve AppliedWork of placement.kubernetes-fleet.io, which owns what is applied: " +
 	"upgrade the agent's chart, which installs the CRD; what is applied stays as it is until then")
 
@@ -93,10 +97,10 @@ type Controller struct {
 	removals            removals
 	expected            kube.Expectations
 	counts              counts
-	// unserved is closed, which ends Run, when this cluster serves no AppliedWorks any more.
+	// unserved is closed to end Run once this cluster no longer serves AppliedWorks.
 	unserved chan struct{}
 	unserve  sync.Once
-	// moved wakes RemoveAll when an object is deleted.
+	// moved wakes RemoveAll after the deletion of an object.
 	moved chan struct{}
 
 	// reporting keeps the calls of Idle in order.
@@ -135,7 +139,7 @@ func New(deps Deps) (*Controller, error) {
 	return c, nil
 }
 
-// connection is the cache and the clients of one API server.
+// connection holds the cache and the clients of one API server.
 type connection struct {
 	cache cache.Cache
 	// cached reads from the cache, live from the API server.
@@ -170,7 +174,7 @@ func connect(
 	return made, err
 }
 
-// Run applies Works until ctx ends or a connection cannot be used.
+// Run applies Works until ctx ends or a connection fails for good.
 func (c *Controller) Run(ctx context.Context) error {
 	owner := placement.GroupVersion.WithKind("AppliedWork")
 	if _, err := c.mapper.RESTMapping(owner.GroupKind(), owner.Version); meta.IsNoMatchError(err) {
@@ -199,7 +203,7 @@ func (c *Controller) Run(ctx context.Context) error {
 	return c.runAll(ctx, c.works.Start, c.appliedWorks.Start, c.watcher.Run, loop.Start, c.reportFirst, c.passOn, c.untilUnserved)
 }
 
-// untilUnserved returns an error when this cluster serves no AppliedWorks any more.
+// untilUnserved returns an error once this cluster no longer serves AppliedWorks.
 func (c *Controller) untilUnserved(ctx context.Context) error {
 	select {
 	case <-ctx.Done():
@@ -209,7 +213,7 @@ func (c *Controller) untilUnserved(ctx context.Context) error {
 	}
 }
 
-// endUnserved ends Run because this cluster serves no AppliedWorks any more.
+// endUnserved ends Run because this cluster no longer serves AppliedWorks.
 func (c *Controller) endUnserved() { c.unserve.Do(func() { close(c.unserved) }) }
 
 // reportFirst calls Idle once the Works are listed.
@@ -221,7 +225,7 @@ func (c *Controller) reportFirst(ctx context.Context) error {
 	return nil
 }
 
-// reportIdle calls Idle and Counted with what the cache has.
+// reportIdle calls Idle and Counted with the state of the cache.
 func (c *Controller) reportIdle(ctx context.Context) {
 	c.reporting.Lock()
 	defer c.reporting.Unlock()
@@ -267,13 +271,13 @@ func (c *Controller) ofApplied(_ context.Context, o client.Object) []reconcile.R
 	return []reconcile.Request{c.request(o.GetName())}
 }
 
-// objectChanged enqueues the Works of an object that was added, changed or deleted.
+// objectChanged enqueues the Works of an added, changed or deleted object.
 func (c *Controller) objectChanged(_ applied.Query, before, after *summary) {
 	kubeclient.Notify(c.moved)
 	c.tracker.changed(before, after)
 }
 
-// listed enqueues the Works with objects of a kind that is listed now.
+// listed enqueues the Works with objects of a newly listed kind.
 func (c *Controller) listed(works []string) {
 	kubeclient.Notify(c.moved)
 	c.tracker.enqueue(works)
