@@ -12,18 +12,18 @@ import (
 // activity is a task under way.
 type activity struct {
 	do task
-	// version is that of what the task was begun with.
+	// version is the version of the input at the start.
 	version string
 	cancel  context.CancelFunc
 	ended   chan outcome
 }
 
-// is says whether the activity is this task with this version.
+// is reports whether the activity is this task with this version.
 func (y *activity) is(do task, version string) bool {
 	return y != nil && y.do == do && y.version == version
 }
 
-// done yields the outcome; never if nothing is under way.
+// done returns the channel of the outcome; nil, and so never ready, without an activity.
 func (y *activity) done() <-chan outcome {
 	if y == nil {
 		return nil
@@ -31,20 +31,21 @@ func (y *activity) done() <-chan outcome {
 	return y.ended
 }
 
-// outcome is how an activity ended.
+// outcome is the result of an activity.
 type outcome struct {
 	activity *activity
 	result   result
 	message  string
-	// left says that the hub had asked this cluster to leave, report is the report as last observed.
+	// left is set if the hub had requested this cluster to leave; report is the last observed report.
 	left   bool
 	report *clusterv1beta1.InternalMemberCluster
-	// session is the one that was accepted, boughtWith the version of the registration token that bought it, if it is new.
+	// session is the accepted session; boughtWith is the version of the registration token for a new
+	// one.
 	session    *hubclient.Session
 	boughtWith string
 }
 
-// version is that of what a task is done with.
+// version returns the version of the input of a task.
 func (o observation) version(do task) string {
 	switch do {
 	case try:
@@ -56,12 +57,12 @@ func (o observation) version(do task) string {
 	return ""
 }
 
-// act makes what was decided about the credential and about the registration token the only activities.
+// act starts the decided tasks for the credential and the registration token, and stops all others.
 func (a *Agent) act(ctx context.Context, d decision, o observation) {
 	if d.Do == work {
 		kubeclient.Notify(a.mode.credentialChanged)
 	}
-	// An activity that goes on has set a reason that says more than the decision's.
+	// A continuing activity has set a more precise reason than the decision.
 	goesOn, registers := a.current.is(d.Do, o.version(d.Do)), a.registering.is(d.Token, o.version(d.Token))
 	if !goesOn {
 		a.stop(&a.current)
@@ -90,7 +91,7 @@ func (a *Agent) act(ctx context.Context, d decision, o observation) {
 	}
 }
 
-// begin starts a task, if there is one, as an activity.
+// begin starts a task as an activity, unless it is idle.
 func (a *Agent) begin(ctx context.Context, to **activity, do task, in State, o observation) {
 	if do == idle {
 		return
@@ -116,7 +117,7 @@ func (a *Agent) begin(ctx context.Context, to **activity, do task, in State, o o
 	}()
 }
 
-// stop ends an activity and waits for it. Its outcome no longer matters, but for the report that it saw.
+// stop ends an activity and waits for it. Only the report from its outcome still matters.
 func (a *Agent) stop(y **activity) {
 	if *y == nil {
 		return
@@ -132,7 +133,7 @@ func (a *Agent) stop(y **activity) {
 	*y = nil
 }
 
-// handle draws the consequences of an activity that ended by itself.
+// handle processes the outcome of an activity that ended by itself.
 func (a *Agent) handle(ctx context.Context, o outcome) {
 	o.activity.cancel()
 	tried := attempt{version: o.activity.version, result: o.result, message: o.message, left: o.left}
@@ -170,14 +171,15 @@ func (a *Agent) handle(ctx context.Context, o outcome) {
 	}
 }
 
-// dropSession gives up the session, which the hub refuses.
+// dropSession closes the session after the hub has refused it.
 func (a *Agent) dropSession(tried attempt) {
 	tried.version = a.mode.credentialVersion(a.trial.version)
 	a.session.Close()
 	a.trial, a.session = tried, nil
 }
 
-// changeSession puts a session, or none, in the place of the one so far. The membership so far is left if the new one is another.
+// changeSession replaces the current session, or removes it. The agent leaves the previous
+// membership if the new one differs.
 func (a *Agent) changeSession(ctx context.Context, to *hubclient.Session) {
 	a.stop(&a.current)
 	from, last := a.session, a.report
@@ -194,8 +196,9 @@ func (a *Agent) changeSession(ctx context.Context, to *hubclient.Session) {
 	}
 }
 
-// revokedSince says whether one membership is that of another after it was revoked: the same record has another member namespace then. Nobody listens in
-// the one before, and what was delivered there goes on.
+// revokedSince reports whether one membership continues another after a revocation. The same
+// Cluster or MemberCluster has another member namespace then. Nothing watches the previous
+// namespace any more, and delivered workloads stay.
 func revokedSince(before, now hubclient.Credential) bool {
 	return before.Server == now.Server && before.Record() == now.Record() && before.MemberNamespace != now.MemberNamespace
 }

@@ -1,10 +1,17 @@
-// Package agent is the life of an agent on a member cluster, in stages: find a credential (mode.go and the two registration modes), verify it
-// or register (attempt.go), run a session (session.go), and within a session beat, report, deliver, move to another address of the hub, leave.
+// Package agent runs the agent on a member cluster, in stages. It finds a credential (mode.go and
+// the two registration modes), then verifies it or registers (attempt.go), then runs a session
+// (session.go).
 //
-// Its invariant: what an agent does follows from what it observes (decide.go), with one activity at a time about the credential and one about
-// the registration token. A credential is given up only if the hub itself refuses it or another one has been accepted, a registration is asked
-// for only with a registration token, and whatever the agent waits for is in its readiness message. An agent writes Secrets of its own in its
-// namespace, that of a MemberCluster the ConfigMap member-agent-hub as well, and on the hub its Lease, its report and the status of what it cannot deliver.
+// A session sends heartbeats, reports, delivers, moves to another address of the hub, and leaves.
+//
+// Its invariant: the actions of an agent follow from its observations (decide.go). One activity at
+// a time handles the credential, and one the registration token. An agent drops a credential only
+// if the hub itself refuses it or has accepted another one. It registers only with a registration
+// token. The readiness message names everything the agent waits for.
+//
+// An agent writes its own Secrets in its namespace, and the agent of a MemberCluster also the
+// ConfigMap member-agent-hub. On the hub it writes its Lease, its report, and the status of
+// undeliverable objects.
 package agent
 
 import (
@@ -27,33 +34,33 @@ import (
 
 const cautionInsecure = " (the hub's certificate is NOT verified: --tls-insecure)"
 
-// Options set an agent up.
+// Options configure an agent.
 type Options struct {
-	// Member reaches the API server of the cluster that joins.
+	// Member connects to the API server of the member.
 	Member *rest.Config
-	// Namespace is where the agent's Secrets are.
+	// Namespace is the namespace of the agent's Secrets.
 	Namespace string
-	// Hostname is that of the agent's Pod.
+	// Hostname is the hostname of the agent's Pod.
 	Hostname string
-	// Delivery is how an agent that registers deploys.
+	// Delivery configures the delivery of an agent that registers.
 	Delivery Delivery
-	// Membership is set for an agent of a MemberCluster; without it the agent registers.
+	// Membership is set for the agent of a MemberCluster; an agent without it registers.
 	Membership *Membership
 	// Log gets one line per change of state.
 	Log logr.Logger
-	// Clock is the real one if nil.
+	// Clock defaults to the real clock.
 	Clock clock.Clock
 
-	// clusterID is for tests, which have one cluster; empty for the UID of kube-system.
+	// clusterID is for tests with a single cluster; defaults to the UID of kube-system.
 	clusterID string
 }
 
-// environment is where an agent runs and how it is set up. Sessions share it.
+// environment is the setup of an agent. All sessions share it.
 type environment struct {
 	member   *local.Cluster
 	mode     *mode
 	hostname string
-	// clusterID is the UID of the member's namespace kube-system, once it is known.
+	// clusterID is the UID of the member's namespace kube-system, once known.
 	clusterID string
 	delivery  Delivery
 	log       logr.Logger
@@ -61,36 +68,40 @@ type environment struct {
 	status    *status
 }
 
-// Agent is one agent. The fields from current on belong to the loop of Run.
+// Agent is one agent. Only the loop of Run uses the fields from current on.
 type Agent struct {
 	environment
 
 	changed chan struct{}
-	// current is about the credential, registering about the registration token.
+	// current handles the credential, registering the registration token.
 	current, registering *activity
 	session              *hubclient.Session
-	// report is that of the session as last observed.
+	// report is the last observed report of the session.
 	report *clusterv1beta1.InternalMemberCluster
-	// boughtWith is the version of the registration token that bought the session; empty if the credential was stored.
+	// boughtWith is the version of the registration token for the session; empty for a stored
+	// credential.
 	boughtWith string
-	// joinedWith is the digest of what the stored credential was bought with, as last observed; formerJoinedWith is the digest that was stored when
-	// the session was bought: to observe that digest still does not mean another credential.
+	// joinedWith is the last observed digest of the join of the stored credential. formerJoinedWith is
+	// the stored digest at the start of a new session; observing it again does not mean another
+	// credential.
 	joinedWith, formerJoinedWith string
-	// account is the UID of the account on the hub that this process last acted as; empty if none, or if the token does not name it.
+	// account is the UID of the last account on the hub of this process; empty without one, or if the
+	// token does not name it.
 	account string
-	// token is the registration token as it was first observed.
+	// token is the first observation of the registration token.
 	token       firstObserved
 	trial, join attempt
-	// unusedConfig is the version of the ConfigMap whose unused clientID was logged.
+	// unusedConfig is the version of the ConfigMap with an unused and logged clientID.
 	unusedConfig string
-	// formerLeft is closed once the membership before this one is left; nil if there was none. leaving are the sessions that leave one.
+	// formerLeft is closed after leaving the previous membership; nil if there was none. leaving
+	// counts the sessions that leave.
 	formerLeft chan struct{}
 	leaving    sync.WaitGroup
-	// Waits grow from attempt to attempt and begin anew when the hub accepts something.
+	// The backoffs grow with each attempt, and reset once the hub accepts an attempt.
 	unreachableBackoff, refusedBackoff, absentBackoff wait.Backoff
 }
 
-// New prepares an agent; nothing is sent yet.
+// New prepares an agent without sending a request.
 func New(o Options) (*Agent, error) {
 	if o.Clock == nil {
 		o.Clock = clock.RealClock{}
@@ -124,10 +135,10 @@ func (a *Agent) resetBackoff() {
 	a.unreachableBackoff, a.refusedBackoff, a.absentBackoff = retry.Unreachable(), retry.Refused(), retry.Absent()
 }
 
-// Status says in which state the agent is and why, and whether it has joined.
+// Status returns the state of the agent, its reason, and whether it has joined.
 func (a *Agent) Status() (state State, reason string, joined bool) { return a.status.get() }
 
-// Run lives until ctx ends.
+// Run runs the agent until ctx ends.
 func (a *Agent) Run(ctx context.Context) {
 	ctx = logr.NewContext(ctx, a.log)
 	if a.status.caution != "" {
@@ -149,7 +160,7 @@ func (a *Agent) Run(ctx context.Context) {
 	following.Wait()
 }
 
-// wait returns when something may have changed.
+// wait returns after a possible change.
 func (a *Agent) wait(ctx context.Context, d decision) {
 	wake, stop := retry.Timer(a.clock, d.Wake)
 	defer stop()
@@ -166,21 +177,24 @@ func (a *Agent) wait(ctx context.Context, d decision) {
 	}
 }
 
-// observation is what was observed, and the contents of what decides.
+// observation holds the observed state, and the contents behind it.
 type observation struct {
 	observed
 	stored hubclient.Credential
-	// inUse is the credential that the session began with; nil without a session.
+	// inUse is the credential from the start of the session; nil without a session.
 	inUse *hubclient.Credential
-	// given is the token of the user's, tried if the hub refuses stored, which the hub has issued; nil if stored is the user's, or there is none.
+	// given is the user's token, tried if the hub refuses its own credential in stored; nil if stored
+	// is the user's, or there is none.
 	given *hubclient.Credential
-	// fallback has the address that is tried if the hub does not answer at that of stored; nil if there is no other.
+	// fallback has the address to try if the hub does not answer at the address of stored; nil if
+	// there is no other.
 	fallback  *hubclient.Credential
 	bootstrap join.Bootstrap
 	config    join.Config
 }
 
-// firstObserved is a version of an object, when that was first observed, and whether the object was there when the agent started.
+// firstObserved is a version of an object, the time of its first observation, and whether it
+// existed at the start of the agent.
 type firstObserved struct {
 	version string
 	at      time.Time
@@ -200,7 +214,7 @@ func (a *Agent) observe() observation {
 		o.record = a.session.Credential.Record()
 		with := o.stored.JoinedWith
 		if with == a.session.Credential.JoinedWith {
-			a.formerJoinedWith = "" // from now on that digest means another credential
+			a.formerJoinedWith = "" // another credential if it comes again
 		}
 		o.replaced = o.credential.problem == "" && with != "" && with != a.session.Credential.JoinedWith && with != a.formerJoinedWith
 	}
@@ -217,7 +231,7 @@ func (a *Agent) observe() observation {
 	return o
 }
 
-// logUnusedClientID logs once that a clientID which was changed alone does not count: only a registration token registers.
+// logUnusedClientID logs once that a clientID without a registration token has no effect.
 func (a *Agent) logUnusedClientID(o observation) {
 	same := o.stored.JoinedAs == "" || o.stored.JoinedAs == join.DigestOfClientID(o.config.ClientID)
 	if same || !o.synced || o.observed.config.problem != "" || o.observed.bootstrap.version != "" || a.unusedConfig == o.observed.config.version {

@@ -14,8 +14,9 @@ import (
 	"github.com/muster-fleet/muster/internal/retry"
 )
 
-// try asks the hub whether it accepts the stored credential, and if that is refused, and the hub had issued it in exchange for a token of the user's, whether
-// it accepts that token. Before that the agent tries to come back by its key.
+// try verifies the stored credential with the hub. If the hub refuses a credential that it had
+// issued in exchange for a user's token, the agent tries to come back with its key. After that it
+// tries the user's token.
 func (a *Agent) try(ctx context.Context, o observation, in State) outcome {
 	stored := a.tryAddresses(ctx, o, o.stored, in)
 	if stored.result == refused && a.mode.exchanges && o.stored.Reconnect != "" && ctx.Err() == nil {
@@ -37,7 +38,8 @@ func (a *Agent) try(ctx context.Context, o observation, in State) outcome {
 	return given
 }
 
-// tryAddresses tries a credential at the address that the hub asked for, and if nobody answers there, at the one that the user configured.
+// tryAddresses tries a credential at the address from the hub. If the hub does not answer there, it
+// tries the user's address.
 func (a *Agent) tryAddresses(ctx context.Context, o observation, c hubclient.Credential, in State) outcome {
 	stored := a.tryAt(ctx, o, c, in)
 	if stored.result != unreachable || o.fallback == nil || ctx.Err() != nil {
@@ -51,8 +53,8 @@ func (a *Agent) tryAddresses(ctx context.Context, o observation, c hubclient.Cre
 	return configured
 }
 
-// tryAt tries a credential at its address. Only the first try, which has a state of its own, reports doubts and gives the hub time to lift
-// them; a credential that was refused already is asked about once.
+// tryAt tries a credential at its address. Only the first try has a state of its own: it reports
+// doubts and gives the hub time to resolve them. A refused credential is tried once.
 func (a *Agent) tryAt(ctx context.Context, o observation, c hubclient.Credential, in State) outcome {
 	session, err := hubclient.NewSession(c, a.mode.trust(o, c), a.clock)
 	if err != nil {
@@ -81,10 +83,10 @@ func (a *Agent) tryAt(ctx context.Context, o observation, c hubclient.Credential
 	return outcome{result: unreachable, message: session.Explain(err) + "; the credential is kept"}
 }
 
-// register joins, and stores the credential before anything else is done with it.
+// register joins, and stores the credential before any other use.
 func (a *Agent) register(ctx context.Context, o observation) outcome {
 	key, err := a.member.AgentKey(ctx)
-	if apierrors.IsForbidden(err) { // by the chart of an earlier version
+	if apierrors.IsForbidden(err) { // the chart of an earlier version
 		a.log.Info("the agent registers without a key, so that the hub does not know it again: give it the right to the Secret by helm upgrade", "secret", a.member.Namespace+"/"+naming.AgentKeySecret)
 	} else if err != nil {
 		return outcome{result: unreachable, message: err.Error()}
@@ -115,7 +117,8 @@ func (a *Agent) register(ctx context.Context, o observation) outcome {
 	return outcome{result: accepted, session: session, boughtWith: o.observed.bootstrap.version}
 }
 
-// storeGranted stores the credential, however long that takes: the hub has granted it and may not grant another.
+// storeGranted stores the credential and retries until it succeeds, because the hub may not grant
+// another.
 func (a *Agent) storeGranted(ctx context.Context, secret *corev1.Secret) error {
 	for backoff := retry.Unreachable(); ; {
 		err := a.member.Store(ctx, secret)
@@ -129,12 +132,12 @@ func (a *Agent) storeGranted(ctx context.Context, secret *corev1.Secret) error {
 	}
 }
 
-// deleteToken deletes a registration token that is left over. A token that did not buy the session just now is kept until the hub confirms
-// that it is not needed.
+// deleteToken deletes an unneeded registration token. Unless the token has just bought the session,
+// the hub must first confirm the credential in use.
 func (a *Agent) deleteToken(ctx context.Context, session *hubclient.Session, o observation, boughtWith string) outcome {
 	token := a.member.Namespace + "/" + naming.AgentBootstrapSecret
 	if o.observed.bootstrap.version != boughtWith {
-		stored := *session // others use the session meanwhile
+		stored := *session // other goroutines use the session meanwhile
 		stored.Credential = o.stored
 		r, err := stored.Verify(ctx, func(error) {})
 		switch {

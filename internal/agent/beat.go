@@ -10,8 +10,9 @@ import (
 	"github.com/muster-fleet/muster/internal/kubeclient"
 )
 
-// beat beats, and reports and delivers while the beats are accepted. When ctx ends, the beats go on until what is being deployed has ended,
-// unless another agent has taken over by then: the member is not lost for as long as a hook runs.
+// beat sends heartbeats, and reports and delivers while the hub accepts them. After ctx ends,
+// heartbeats continue until running deployments end, unless another agent takes over. A long hook
+// therefore does not make the member Lost.
 func (s *session) beat(ctx context.Context) {
 	lasting, silence := context.WithCancel(context.WithoutCancel(ctx))
 	defer silence()
@@ -44,7 +45,7 @@ func (s *session) beat(ctx context.Context) {
 				}
 				return
 			case errors.As(err, &held):
-				// Only the agent that beats reports and deploys.
+				// Only the agent with accepted heartbeats reports and deploys.
 				s.status.set(Standby, held.Error())
 				if whileBeating.stop(); ctx.Err() != nil {
 					silence()
@@ -60,23 +61,23 @@ func (s *session) beat(ctx context.Context) {
 	beating.Run(lasting)
 }
 
-// hasSibling says whether another pod of the agent's namespace has a hostname.
+// hasSibling reports whether another Pod in the agent's namespace has a hostname.
 func (s *session) hasSibling(ctx context.Context, hostname string) (bool, error) {
 	pods, err := s.member.PodsOf(ctx, hostname)
 	if hostname == s.hostname {
-		pods-- // its own
+		pods-- // except its own Pod
 	}
 	return pods > 0, err
 }
 
-// runnables are started and stopped together.
+// runnables start and stop together.
 type runnables struct {
 	mu    sync.Mutex
 	all   []*runnable
 	ended bool
 }
 
-// start starts all, and says false after end.
+// start starts all; it returns false after end.
 func (r *runnables) start(ctx context.Context) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -89,7 +90,8 @@ func (r *runnables) start(ctx context.Context) bool {
 	return true
 }
 
-// stop asks all to end, and does not wait: another agent beats, and the Lease of the deployer makes sure that this agent's has ended before.
+// stop requests all to end without waiting. Another agent sends heartbeats now, and the deployer's
+// Lease makes sure that this agent's deployer has ended first.
 func (r *runnables) stop() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -106,7 +108,7 @@ func (r *runnables) end() {
 	r.ended = true
 }
 
-// wait returns when all have ended.
+// wait returns after all have ended.
 func (r *runnables) wait() {
 	r.mu.Lock()
 	var running []runnable
@@ -119,14 +121,14 @@ func (r *runnables) wait() {
 	}
 }
 
-// runnable runs between start and stop, and a while after that.
+// runnable runs from start until some time after stop.
 type runnable struct {
 	run    func(context.Context)
 	cancel context.CancelFunc
 	ended  chan struct{}
 }
 
-// start begins another run once the one before has ended.
+// start begins another run after the end of the previous one.
 func (r *runnable) start(ctx context.Context) {
 	if r.cancel != nil {
 		return
@@ -150,7 +152,7 @@ func (r *runnable) stop() {
 	}
 }
 
-// wait returns when the last run has ended.
+// wait returns after the last run has ended.
 func (r *runnable) wait() {
 	if r.ended != nil {
 		<-r.ended

@@ -8,17 +8,16 @@ import (
 	"github.com/muster-fleet/muster/internal/hubclient"
 )
 
-// An agent of a MemberCluster that was away for longer than its credential lives comes back by its
-// key. The hub keeps a credential that works in the report, sealed to that key, and has given the
-// agent a token with which it may read the report:
-//
+// An agent of a MemberCluster can be away for longer than the life of its credential. It then comes
+// back with its key. The hub keeps a working credential in the report, sealed to that key. The
+// agent reads the report with a token from the hub for just that:
 //	refused ──► report read with that token ──► opened by the key ──► tried ──► stored ──► Joined
 //	                   │ refused                     │ nothing there, or not for this agent
 //	                   ▼                             ▼
 //	               the token of the user, or Waiting with what the hub said
 
-// comeBack asks the hub for the credential that it has issued to the key of this agent meanwhile.
-// An outcome other than accepted says why the agent cannot come back.
+// comeBack reads the credential that the hub has issued to the key of this agent meanwhile. An
+// outcome other than accepted has the reason why the agent cannot come back.
 func (a *Agent) comeBack(ctx context.Context, o observation, in State) outcome {
 	not := func(why string) outcome {
 		return outcome{result: refused, message: "by its key this cluster cannot come back: " + why}
@@ -50,7 +49,7 @@ func (a *Agent) comeBack(ctx context.Context, o observation, in State) outcome {
 	if back.result != accepted {
 		return back
 	}
-	// What is stored is observed at once and tried anew, which cancels this try.
+	// The agent observes the stored credential at once and tries it, and that cancels this try.
 	if err := a.mode.storeCredential(context.WithoutCancel(ctx), next); err != nil {
 		back.session.Close()
 		return not(err.Error())
@@ -59,8 +58,8 @@ func (a *Agent) comeBack(ctx context.Context, o observation, in State) outcome {
 	return back
 }
 
-// readWith reads the report with the token to come back with, at the address of the credential or,
-// if nobody answers there, at the one that the user configured. Without a session it says why.
+// readWith reads the report with the reconnect token at the address of the credential. If the hub
+// does not answer there, it tries the user's address. Without a session it returns a reason.
 func (a *Agent) readWith(ctx context.Context, o observation, c hubclient.Credential) (*hubclient.Session, string) {
 	c.Token = c.Reconnect
 	session, err := hubclient.NewSession(c, a.mode.trust(o, c), a.clock)

@@ -8,9 +8,9 @@ import (
 	"github.com/muster-fleet/muster/internal/naming"
 )
 
-// The life of an agent of a Cluster; decide_membership.go has that of a MemberCluster. The state follows from the objects on the member, so that an
-// agent goes on where it was after every restart:
-//
+// The life of an agent of a Cluster; decide_membership.go has the life of an agent of a
+// MemberCluster. The state follows from the objects on the member, so that an agent continues after
+// every restart:
 //	                     Starting
 //	      credential? yes │    │ no
 //	                      ▼    ▼
@@ -24,158 +24,160 @@ import (
 //	                  Joined ◄──┘
 //	                   └── refused while running ──► as above
 //
-// A credential that was refused because it has run out is renewed by Joining without a registration token, with the agent's key, if the hub has given
-// the agent a token for that.
+// A credential may be refused because it has expired. If the hub has given the agent a reconnect
+// token, Joining renews the credential with the agent's key, without a registration token.
 //
-// BadInput stands for a Secret or ConfigMap that cannot be read, until it changes. While Joined, another agent may be at work
-// (Standby), or the hub may ask the cluster to leave (Left).
+// BadInput means that a Secret or ConfigMap cannot be read, until it changes. While Joined, another
+// agent may be active (Standby), or the hub may request the cluster to leave (Left).
 //
-// A registration token counts in every state, also beside a credential that works or whose hub is unreachable:
-//
-//	Secret appears ──► bought the credential in use? ──yes──► left over: deleted once the hub has confirmed the credential
-//	                          │ no: another token, hub, workspace or clientID
-//	                          ▼
-//	                       Joining ◄──► Retrying, Denied     the membership so far goes on, with a note
-//	                          │ granted, tried, stored
-//	                          ▼
-//	                     Joined by the new credential; the membership so far is left, unless it is the same one
+// A registration token counts in every state, also with a working credential or an unreachable hub:
 
-// State is the stage that an agent is in.
+// State is the stage of an agent.
 type State string
 
 // The states.
 const (
 	// Starting: the agent has not yet read its own namespace.
 	Starting State = "Starting"
-	// Trying: the stored credential is tried.
+	// Trying: the agent tries the stored credential.
 	Trying State = "Trying"
-	// Unreachable: the hub cannot be asked about the stored credential; everything is kept.
+	// Unreachable: the hub cannot verify the stored credential; everything is kept.
 	Unreachable State = "Unreachable"
-	// Joined: the agent beats and reports.
+	// Joined: the agent sends heartbeats and reports.
 	Joined State = "Joined"
-	// Joining: the hub is asked for a credential.
+	// Joining: the agent requests a credential from the hub.
 	Joining State = "Joining"
-	// Retrying: the hub could not be asked, or refused to be, and is asked again.
+	// Retrying: the request failed or was refused, and the agent retries.
 	Retrying State = "Retrying"
-	// Denied: the hub gave its final answer to this registration token.
+	// Denied: the hub has finally denied this registration token.
 	Denied State = "Denied"
 	// Waiting: there is no registration token.
 	Waiting State = "Waiting"
-	// Standby: another agent beats for this member.
+	// Standby: another agent sends heartbeats for this member.
 	Standby State = "Standby"
-	// Left: the hub asked this cluster to leave, and it did.
+	// Left: the hub requested this cluster to leave, and it left.
 	Left State = "Left"
-	// BadInput: a Secret or the ConfigMap is unusable.
+	// BadInput: a Secret or the ConfigMap cannot be used.
 	BadInput State = "BadInput"
 )
 
-// result is how an attempt ended.
+// result is the result of an attempt.
 type result string
 
 const (
 	accepted    result = "accepted"
 	unreachable result = "unreachable"
 	refused     result = "refused"
-	// expired: refused, because the credential has run out.
+	// expired: refused, because the credential has expired.
 	expired result = "expired"
-	// absent: the hub has nothing yet for the account that asks; somebody may be about to change that.
+	// absent: the hub has nothing yet for the account; an administrator may be about to change this.
 	absent result = "absent"
 	final  result = "final"
 )
 
-// attempt is the last try of a credential or of a registration token.
+// attempt is the last try of a credential or registration token.
 type attempt struct {
-	// version is that of what was tried; what has another version is untried.
+	// version is the version of the tried object; any other version is untried.
 	version string
 	result  result
 	message string
-	// retryAt is when the next try is due.
+	// retryAt is the time of the next try.
 	retryAt time.Time
-	// left says that the hub had asked this cluster to leave.
+	// left is set if the hub had requested this cluster to leave.
 	left bool
 }
 
 // object is one of the three objects in the agent's namespace.
 type object struct {
-	// version is empty if there is none.
+	// version is empty if the object does not exist.
 	version string
-	// problem says why it cannot be used.
+	// problem is the reason if the object cannot be used.
 	problem string
 }
 
-// observed is all that a decision depends on.
+// observed is the complete input of a decision.
 type observed struct {
 	namespace string
-	// source names the Secret with the token of a MemberCluster's agent, which has neither bootstrap nor config.
+	// source names the Secret with the token of a MemberCluster's agent. Such an agent has neither
+	// bootstrap nor config.
 	source string
-	// synced is true once all three objects have been read; failure says why not.
+	// synced is true once all three objects have been read; failure is the reason if not.
 	synced  bool
 	failure string
 
 	credential, bootstrap, config object
 	// record names the Cluster of the stored credential.
 	record string
-	// exchanged says that the session uses a credential that the hub has issued to an agent that began with a token of the user's; unused says why one that
-	// is stored is not used, empty if it is.
+	// exchanged is set if the session uses a credential from the hub, in exchange for a user's token.
+	// unused is the reason not to use a stored one; empty if it is used.
 	exchanged bool
 	unused    string
-	// standby says that another agent beats for this member.
+	// standby is set if another agent sends heartbeats for this member.
 	standby bool
-	// replaced says that another agent of this cluster has registered the cluster anew, so that the stored credential is not the one in use.
+	// replaced is set if another agent of this cluster has registered it again, so that the stored
+	// credential is not the one in use.
 	replaced bool
-	// foreign says that there is a registration token for the agent of another chart, which this agent leaves alone.
+	// foreign is set if the registration token belongs to the agent of another chart, and this agent
+	// leaves it alone.
 	foreign bool
-	// reconnecting says that there is no registration token, and the agent asks to be the member again with which its credential has run out.
+	// reconnecting is set if the agent rejoins with its key after its credential has expired, without
+	// a registration token.
 	reconnecting bool
-	// displaced says that an agent of Rancher Fleet has registered this cluster while this agent ran.
+	// displaced is set if an agent of Rancher Fleet has registered this cluster while this agent ran.
 	displaced bool
-	// used says that the credential was bought with the registration token that is there.
+	// used is set if the present registration token bought the credential.
 	used bool
-	// appeared is when the registration token was first observed; zero if the session was bought with this token and nobody waits for its Secret.
+	// appeared is the time of the first observation of the registration token. It is zero if this
+	// token bought the session and no user waits for its Secret.
 	appeared time.Time
-	// unconfigured says that the ConfigMap that was installed with the registration token has not come yet.
+	// unconfigured is set if the ConfigMap of the registration token has not been created yet.
 	unconfigured bool
-	// joining is the version of what the join under way was begun with.
+	// joining is the version of the running join.
 	joining string
-	// trial is the last try of a credential, join that of a registration token, to register with it or to delete it.
+	// trial is the last try of a credential; join is the last registration with a registration token,
+	// or its deletion.
 	trial, join attempt
 }
 
-// joinVersion is the version of what a join is made with.
+// joinVersion returns the version of the input of a join.
 func (o observed) joinVersion() string { return o.bootstrap.version + "/" + o.config.version }
 
-// task is what an agent does in a state.
+// task is the action of an agent in a state.
 type task string
 
 const (
-	// idle waits for one of the three objects to change, or for the time to wake.
+	// idle waits for a change of one of the three objects, or for the time to wake.
 	idle task = ""
-	// try asks the hub whether it accepts the stored credential.
+	// try verifies the stored credential with the hub.
 	try task = "try"
 	// register joins.
 	register task = "register"
-	// deleteToken deletes a registration token that is left over.
+	// deleteToken deletes an unneeded registration token.
 	deleteToken task = "deleteToken"
-	// work beats and reports.
+	// work sends heartbeats and reports.
 	work task = "work"
 )
 
-// decision is the state, why in a sentence, what to do, and when time alone may change it.
+// decision is a state, its reason in a sentence, the tasks, and the time of the next decision
+// without an event.
 type decision struct {
 	State  State
 	Reason string
-	// Do is what to do with the credential, Token what to do with the registration token.
+	// Do is the task for the credential, Token the task for the registration token.
 	Do, Token task
-	// Registering says of an agent that has joined how far its registration with another token is; empty if there is none.
+	// Registering describes the registration of a joined agent with another token; empty if there is
+	// none.
 	Registering string
 	Wake        time.Time
 }
 
 const (
-	// tokenRetention is how long a registration token that is left over is kept. The token may have been given because the credential was just
-	// revoked, which an API server takes up to 10 s to notice; and Helm, which has just made the Secret, waits to see it.
+	// tokenRetention is the time to keep an unneeded registration token. A user may have created the
+	// token because of a revocation, and an API server takes up to 10 s to notice one. Helm also waits
+	// to see its new Secret.
 	tokenRetention = 15 * time.Second
-	// configDelay is how long the ConfigMap may come after the registration token: Helm makes the Secret first.
+	// configDelay is the time to wait for the ConfigMap after the registration token, because Helm
+	// creates the Secret first.
 	configDelay = 15 * time.Second
 )
 
@@ -203,7 +205,8 @@ func (o observed) badConfig() string {
 	return fmt.Sprintf("configmap %s/%s: %s", o.namespace, naming.AgentConfigMap, o.config.problem)
 }
 
-// decideJoined covers an agent whose credential works. A registration token beside that changes nothing until it has bought another credential.
+// decideJoined covers an agent with a working credential. A registration token changes nothing
+// until it has bought another credential.
 func decideJoined(o observed, now time.Time) decision {
 	d := decision{State: Joined, Do: work, Reason: "the hub accepts the credential of " + o.record + "; sending the first beat"}
 	token := o.namespace + "/" + naming.AgentBootstrapSecret
@@ -227,7 +230,7 @@ func decideJoined(o observed, now time.Time) decision {
 	return d
 }
 
-// retainedUntil is until when a registration token that is left over is kept.
+// retainedUntil returns the time until which an unneeded registration token is kept.
 func (o observed) retainedUntil() time.Time {
 	if o.appeared.IsZero() {
 		return time.Time{}
@@ -239,7 +242,7 @@ func (o observed) awaitsConfig(now time.Time) bool {
 	return o.unconfigured && now.Before(o.appeared.Add(configDelay))
 }
 
-// decideCredential covers a stored credential that is not known to be refused.
+// decideCredential covers a stored credential without a known refusal.
 func decideCredential(o observed, now time.Time) (decision, bool) {
 	tried := o.trial.version == o.credential.version && o.trial.result != ""
 	switch {
@@ -249,7 +252,7 @@ func decideCredential(o observed, now time.Time) (decision, bool) {
 	case o.credential.version == "" || o.credential.problem != "":
 		return decision{}, false
 	case !tried && o.joining != "" && o.joining == o.joinVersion():
-		// A join under way is not disturbed by the credential that it stores itself.
+		// A running join continues although it stores a credential itself.
 		return decision{State: Joining, Token: register, Reason: asking}, true
 	case !tried:
 		return decision{State: Trying, Do: try, Reason: "trying the stored credential of " + o.record}, true
@@ -258,14 +261,14 @@ func decideCredential(o observed, now time.Time) (decision, bool) {
 	}
 	d := decision{State: Unreachable, Reason: o.trial.message}
 	if o.bootstrap.version != "" && !o.used {
-		// The hub may be gone for good, which is why there is another token.
+		// The hub may be gone for good, so a user may have created another token.
 		d = decideToken(o, now)
 		d.Reason += "; meanwhile, of the hub so far: " + o.trial.message
 	}
 	return d.tryFrom(o.trial.retryAt, now), true
 }
 
-// tryFrom tries the credential when the time has come.
+// tryFrom tries the credential from a time on.
 func (d decision) tryFrom(at, now time.Time) decision {
 	if now.Before(at) {
 		d.Wake = kube.Earlier(d.Wake, at)
@@ -275,7 +278,7 @@ func (d decision) tryFrom(at, now time.Time) decision {
 	return d
 }
 
-// decideToken covers what becomes of a registration token that is to buy a credential.
+// decideToken covers a registration token that has not bought a credential yet.
 func decideToken(o observed, now time.Time) decision {
 	token := o.namespace + "/" + naming.AgentBootstrapSecret
 	tried := o.join.version == o.joinVersion() && o.join.result != ""

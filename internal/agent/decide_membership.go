@@ -5,9 +5,9 @@ import (
 	"time"
 )
 
-// The life of an agent of a MemberCluster, which begins with a token of the user's, in a Secret of the user's. What the hub issues in exchange is tried
-// first, and while it works the token of the user's does not matter.
-//
+// The life of an agent of a MemberCluster. It begins with a user's token, in a user's Secret. The
+// agent first tries the credential from the hub; while that works, the user's token does not
+// matter.
 //	 Starting ──► Waiting for the Secret ◄──── deleted
 //	                │ appears, changes ◄────── in every state, at once
 //	                ▼
@@ -16,14 +16,14 @@ import (
 //	                ▼                                               │ refused while running
 //	             Joined ◄──► Standby   ──► Left, if the hub asked ──┘
 //
-// BadInput stands for a Secret that cannot be used, until it changes.
+// BadInput means that a Secret cannot be used, until it changes.
 
 // decideMembership is total: every observation has an answer.
 func decideMembership(o observed, now time.Time) decision {
 	usable := o.credential.version != "" && o.credential.problem == ""
 	switch same := o.trial.version == o.credential.version; {
 	case o.trial.result == accepted && (same || !usable || o.exchanged):
-		// A token that works is not given up for one that cannot.
+		// The agent does not drop a working token for an unusable one.
 		return decision{State: Joined, Do: work, Reason: "the hub accepts the token of " + o.record + "; sending the first beat"}
 	case !o.synced && o.failure != "":
 		return decision{State: Starting, Reason: fmt.Sprintf("reading secret %s of this cluster: %s", o.source, o.failure)}

@@ -12,19 +12,19 @@ import (
 	"github.com/muster-fleet/muster/internal/kubeclient"
 )
 
-// Delivery says which program deploys what the hub places on the member.
+// Delivery selects the program for delivery.
 type Delivery struct {
-	// Path is that of the program.
+	// Path is the path of the program.
 	Path string
-	// Arguments are those of the program, with which it reaches the member.
+	// Arguments are the arguments of the program, with its access to the member.
 	Arguments []string
-	// Simulation runs in this process in place of the program, in a fleet that is simulated; nil otherwise.
+	// Simulation replaces the program within this process in a simulated fleet; nil otherwise.
 	Simulation supervise.Simulation
-	// Off deploys nothing, and reports that to what is placed.
+	// Off disables delivery; the agent reports this to delivered objects.
 	Off bool
 }
 
-// deliver runs the deployer as long as something is placed on the member, until ctx ends.
+// deliver runs the deployer while the hub delivers objects to the member, until ctx ends.
 func (s *session) deliver(ctx context.Context) {
 	var all []*supervise.Placed
 	for _, kind := range s.mode.kinds {
@@ -53,7 +53,7 @@ func (s *session) deliver(ctx context.Context) {
 	}
 }
 
-// features are what the hub may ask of this agent. Most take the program that delivers.
+// features returns the features of this agent for the hub. Most need the deployer.
 func (s *session) features() []string {
 	if _, err := os.Stat(s.delivery.Path); err != nil && s.delivery.Simulation == nil || s.delivery.Off {
 		return s.mode.always
@@ -61,7 +61,7 @@ func (s *session) features() []string {
 	return slices.Concat(s.mode.always, s.mode.features)
 }
 
-// watchPlaced watches what is placed while the program does not, and logs once that it cannot.
+// watchPlaced watches the objects of a kind while the deployer does not. It logs a failure once.
 func (s *session) watchPlaced(ctx context.Context, placed *supervise.Placed) {
 	failing := false
 	outcome := func(err error) {
@@ -77,7 +77,7 @@ func (s *session) watchPlaced(ctx context.Context, placed *supervise.Placed) {
 	placed.Watch(ctx, func(ctx context.Context) { s.hub.FollowPlaced(ctx, resources[placed.Kind], placed, outcome) })
 }
 
-// anythingLeft says whether the member has anything left of what was placed on it.
+// anythingLeft reports whether the member has any delivered objects left.
 func (s *session) anythingLeft(ctx context.Context) (bool, error) {
 	left, err := s.member.HasApplied(ctx, s.hub.Namespace)
 	if left || err != nil {
@@ -89,11 +89,11 @@ func (s *session) anythingLeft(ctx context.Context) (bool, error) {
 	if left, err = s.member.HasReleases(ctx, string(s.hub.Report.UID)); left || err != nil || s.leavePolicy() != "" {
 		return left, err
 	}
-	// Only the program can find out which releases of another agent have no Bundle any more.
+	// Only the deployer can find releases of another agent without a Bundle.
 	return s.member.HasUnownedReleases(ctx)
 }
 
-// reportDeliveryOff reports on whatever is placed that nothing comes of it.
+// reportDeliveryOff reports to all delivered objects that delivery is off.
 func (s *session) reportDeliveryOff(ctx context.Context, all []*supervise.Placed) {
 	for {
 		select {
@@ -122,12 +122,12 @@ func (s *session) order(all []*supervise.Placed) protocol.Order {
 	return order
 }
 
-// needed says whether the program is to see to a kind. Works are watched from the first one on, or
-// because something of earlier ones is left: most Clusters never have any.
+// needed reports whether the deployer must watch a kind. It watches Works from the first one on, or
+// if objects of earlier ones remain: most Clusters never have any.
 func (s *session) needed(placed *supervise.Placed, leave clusterv1beta1.LeavePolicy) bool {
 	switch {
 	case placed.Kind == protocol.Bundles && leave == clusterv1beta1.LeaveDelete:
-		return true // to remove what was delivered needs nothing that the hub shows
+		return true // removal needs nothing from the hub
 	case placed.Kind == protocol.Works && leave != clusterv1beta1.LeaveDelete && !placed.Begun() && !s.hasApplied.Load():
 		return false
 	}

@@ -13,12 +13,13 @@ import (
 	"github.com/muster-fleet/muster/internal/retry"
 )
 
-// leaveTimeout is for how long an agent that has registered elsewhere tries to leave the membership before. After that the hub sees the member
-// as lost, and what was delivered stays.
+// leaveTimeout bounds leaving the previous membership after a registration elsewhere. After that
+// the hub marks the member Lost, and delivered objects stay.
 const leaveTimeout = 10 * time.Minute
 
-// leaveFormer leaves a membership that another one replaced, as if its hub had asked for that, with the leave policy of that hub. The new
-// membership goes on meanwhile, and delivers nothing until what the former one delivered is removed.
+// leaveFormer leaves a replaced membership as if its hub had requested it, with the leave policy of
+// that hub. The new membership runs meanwhile, but delivers nothing until the objects of the former
+// one are removed.
 func (a *Agent) leaveFormer(ctx context.Context, from *hubclient.Session, last *clusterv1beta1.InternalMemberCluster, to *hubclient.Session) {
 	before, left := a.formerLeft, make(chan struct{})
 	environment := a.environment
@@ -51,7 +52,8 @@ func (a *Agent) leaveFormer(ctx context.Context, from *hubclient.Session, last *
 	})
 }
 
-// leave beats and reports until the hub has accepted that this member left, and says what kept it from that.
+// leave sends heartbeats and reports until the hub has accepted that this member left. It returns
+// the problem if it cannot leave.
 func (s *session) leave(ctx context.Context) (problem string) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()

@@ -16,16 +16,17 @@ import (
 	"github.com/muster-fleet/muster/internal/retry"
 )
 
-// issuedCredentials adopts the credentials that the hub issues to an agent that has joined, sealed to the agent's key, in the spec of the report.
+// issuedCredentials adopts credentials from the hub. The hub seals them to the key of a joined
+// agent, in the spec of the report.
 type issuedCredentials struct {
 	*session
 	key *credential.AgentKey
-	// current is the credential of the report as last observed; changed wakes run.
+	// current is the last observed credential of the report; changed wakes run.
 	current atomic.Pointer[clusterv1beta1.IssuedCredential]
 	changed chan struct{}
 }
 
-// observe takes over what the hub has issued.
+// observe stores the credential of a report.
 func (i *issuedCredentials) observe(report *clusterv1beta1.InternalMemberCluster) {
 	i.current.Store(report.Spec.Credential)
 	kubeclient.Notify(i.changed)
@@ -51,8 +52,8 @@ func (i *issuedCredentials) run(ctx context.Context) {
 	}
 }
 
-// adopt makes the credential that the hub has issued the one in use, unless the agent has it. It is stored before it is used, and the hub has to
-// accept it before that.
+// adopt makes the issued credential the one in use, unless the agent has it. The hub must accept
+// the credential first, and the agent stores it before using it.
 func (i *issuedCredentials) adopt(ctx context.Context) error {
 	issued, before := i.current.Load(), *i.credential.Load()
 	if !adoptable(issued, before.Account(), before.Sequence) && !(i.mode.exchanges && exchangeable(issued, before.Account())) {
@@ -81,7 +82,7 @@ func (i *issuedCredentials) adopt(ctx context.Context) error {
 	return err
 }
 
-// open returns the credential that the hub has issued to the agent's key after another one.
+// open returns the successor of a credential, issued to the agent's key.
 func (m *mode) open(key *credential.AgentKey, issued *clusterv1beta1.IssuedCredential, before hubclient.Credential) (hubclient.Credential, error) {
 	tokens, err := key.OpenTokens(credential.Renewal{AccountUID: issued.AccountUID, Sequence: issued.Sequence}, issued.Sealed)
 	if err != nil {
@@ -94,26 +95,28 @@ func (m *mode) open(key *credential.AgentKey, issued *clusterv1beta1.IssuedCrede
 	if claims := credential.ClaimsOf(next.Token); m.exchanges && (claims.Namespace != next.MemberNamespace || claims.Account != naming.MemberServiceAccount) {
 		return before, fmt.Errorf("it is that of %s, and not of an account that the hub makes for members", claims.Subject)
 	}
-	// What the hub issues while the agent of a MemberCluster is away comes without such a token,
-	// and the one before counts still.
+	// The hub issues no reconnect token to the agent of a MemberCluster while it is away. The previous
+	// token remains valid.
 	if tokens.Reconnect != "" || !m.exchanges || next.Account() != before.Account() {
 		next.Reconnect = tokens.Reconnect
 	}
 	return next, nil
 }
 
-// adoptable says whether an agent takes an issued credential in the place of the one that it has. It does not if its own is older than the one that was in use
-// when this one was issued: then the hub has to learn that there are two agents with the same key, or that this one was restored from a backup.
+// adoptable reports whether an agent adopts an issued credential. It does not if its own credential
+// is older than the one in use at the time of issue. The hub must then learn of two agents with the
+// same key, or of a restore from a backup.
 func adoptable(issued *clusterv1beta1.IssuedCredential, account string, sequence int64) bool {
 	return issued != nil && len(issued.Sealed) > 0 && issued.AccountUID == account && issued.Sequence > sequence && sequence >= issued.After
 }
 
-// exchangeable says whether an issued credential is one in exchange for a token of another account.
+// exchangeable reports whether a credential was issued in exchange for a token of another account.
 func exchangeable(issued *clusterv1beta1.IssuedCredential, account string) bool {
 	return issued != nil && len(issued.Sealed) > 0 && issued.AccountUID != account
 }
 
-// credentialInUse is the credential as it is reported; nil if its token does not say of which account it is.
+// credentialInUse returns the reported form of the credential; nil if its token does not name an
+// account.
 func credentialInUse(c *hubclient.Credential) *clusterv1beta1.CredentialInUse {
 	claims := credential.ClaimsOf(c.Token)
 	if claims.AccountUID == "" {

@@ -8,14 +8,16 @@ import (
 	"github.com/muster-fleet/muster/internal/kubeclient"
 )
 
-// removal is how far a member that leaves is with removing what was placed on it.
+// removal is the progress of removing delivered objects from a leaving member.
 type removal struct {
-	// done says that nothing is left, progress says what is, or why it cannot be removed.
+	// done is set once nothing is left; progress describes the remaining objects, or why they cannot
+	// be removed.
 	done     bool
 	progress string
 }
 
-// leavePolicy says whether the hub asks the member to leave, and what becomes of what was placed on it: it stays unless the hub says otherwise.
+// leavePolicy returns the leave policy if the hub requests the member to leave, else an empty
+// string. Delivered objects stay by default.
 func (s *session) leavePolicy() clusterv1beta1.LeavePolicy {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -25,7 +27,7 @@ func (s *session) leavePolicy() clusterv1beta1.LeavePolicy {
 	return cmp.Or(s.report.Spec.LeavePolicy, clusterv1beta1.LeaveOrphan)
 }
 
-// setRemoval sets how far the removal is.
+// setRemoval sets the progress of the removal.
 func (s *session) setRemoval(progress string, done bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -33,7 +35,7 @@ func (s *session) setRemoval(progress string, done bool) {
 	kubeclient.Notify(s.reportChanged)
 }
 
-// setBlocked sets what keeps something from being removed that was deleted on the hub.
+// setBlocked sets the obstacles to removing objects after their deletion on the hub.
 func (s *session) setBlocked(blocked protocol.Blocked) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -41,7 +43,8 @@ func (s *session) setBlocked(blocked protocol.Blocked) {
 	kubeclient.Notify(s.reportChanged)
 }
 
-// keepsAll says whether a member that leaves keeps what was placed on it. An agent that delivers nothing removes nothing either.
+// keepsAll reports whether a leaving member keeps delivered objects. An agent without delivery
+// removes nothing either.
 func (s *session) keepsAll() bool {
 	return s.delivery.Off || s.leavePolicy() == clusterv1beta1.LeaveOrphan
 }

@@ -22,25 +22,29 @@ import (
 	"github.com/muster-fleet/muster/internal/naming"
 )
 
-// Membership sets up an agent of a MemberCluster. The hub knows the member already; the token is the user's, in a Secret.
+// Membership configures an agent of a MemberCluster. The hub knows the member already; the user
+// provides the token in a Secret.
 type Membership struct {
 	// Server is the URL of the hub.
 	Server string
-	// Name is that of the MemberCluster.
+	// Name is the name of the MemberCluster.
 	Name string
-	// Namespace is the member namespace on the hub; if empty, that of a MemberCluster which was never revoked.
+	// Namespace is the member namespace on the hub; defaults to the namespace of a MemberCluster
+	// without a revocation.
 	Namespace string
-	// CA is that of the hub, as PEM or base64 of PEM; if empty, the key ca.crt of the Secret, else FallbackCA, else the system's.
+	// CA is the CA of the hub, as PEM or base64 of PEM. It defaults to the key ca.crt of the Secret,
+	// then FallbackCA, then the system's CAs.
 	CA string
-	// FallbackCA is the one that comes with the chart, in the same form.
+	// FallbackCA is the CA from the chart, in the same form.
 	FallbackCA string
-	// SecretNamespace and SecretName say where the token is.
+	// SecretNamespace and SecretName name the Secret with the token.
 	SecretNamespace, SecretName string
 	// Insecure skips the verification of the hub.
 	Insecure bool
 }
 
-// Validate returns the membership in the form the agent uses, or a sentence with what to set.
+// Validate returns the membership in the agent's form, or an error that names the setting to
+// change.
 func (m Membership) Validate() (Membership, error) {
 	if m.Server == "" {
 		return m, errors.New("config.hubURL (HUB_SERVER_URL, --hub-server-url) is required with a member's name: https://host:port of the hub's API server")
@@ -78,15 +82,16 @@ func (m Membership) Validate() (Membership, error) {
 	return m, nil
 }
 
-// membership is the mode of an agent of a MemberCluster: the user gives it the token of an account that the hub knows.
+// membership is the mode of an agent of a MemberCluster. The user provides the token of an account
+// known to the hub.
 type membership struct {
 	Membership
 
 	member *local.Cluster
 	secret *kubeclient.Mirror[*corev1.Secret]
-	// adopted is the address that the hub asked for; see adoptedAddress.
+	// adopted is the address from the hub; see adoptedAddress.
 	adopted *kubeclient.Mirror[*corev1.ConfigMap]
-	// issued is the Secret with the credential that the hub issued; see exchangedCredential.
+	// issued is the Secret with the credential from the hub; see exchangedCredential.
 	issued *kubeclient.Mirror[*corev1.Secret]
 }
 
@@ -98,14 +103,14 @@ func newMembership(given Membership, member *local.Cluster, changed chan struct{
 	}
 	return &mode{
 		credentialSource: m, credentialStore: m, hubPolicy: m,
-		kinds: []protocol.Kind{protocol.Works}, deliverySetting: "delivery=false", // there are no Bundles for a MemberCluster
+		kinds: []protocol.Kind{protocol.Works}, deliverySetting: "delivery=false", // a MemberCluster has no Bundles
 		features:  []string{clusterv1beta1.FeatureHandOver},
 		always:    []string{clusterv1beta1.FeatureReconnect},
 		exchanges: true, runnables: m.runnables, credentialChanged: notification(),
 	}
 }
 
-// runnables keep the credential that the hub issued stored.
+// runnables returns the task that keeps the issued credential stored.
 func (m *membership) runnables(s *session) []func(context.Context) {
 	return []func(context.Context){(&restorer{session: s, secret: m.issued, read: exchangedCredential}).run}
 }
@@ -122,7 +127,8 @@ func (m *membership) observe(o *observation) {
 	secret, synced := m.secret.Get()
 	adopted, adoptedSynced := m.adopted.Get()
 	issued, issuedSynced := m.issued.Get()
-	// A chart from before there were these objects gives no right to them: then the hub has asked for no address, and issued nothing.
+	// The chart of an earlier version gives no right to these objects. Then the hub has requested no
+	// address and issued no credential.
 	adoptedSynced = adoptedSynced || apierrors.IsForbidden(m.adopted.Failure())
 	issuedSynced = issuedSynced || apierrors.IsForbidden(m.issued.Failure())
 	o.source, o.synced, o.failure = m.credentialRef(), synced && adoptedSynced && issuedSynced, text(m.secret.Failure())
@@ -148,7 +154,7 @@ func (m *membership) observe(o *observation) {
 	}
 }
 
-// configured is the credential as the user gave it, at the address that the user gave.
+// configured returns the credential and address from the user.
 func (m *membership) configured(secret *corev1.Secret) (hubclient.Credential, error) {
 	c := hubclient.Credential{Server: m.Server, MemberNamespace: m.Namespace, Cluster: m.Name, CA: []byte(cmp.Or(m.CA, m.givenCA(secret), m.FallbackCA))}
 	if secret == nil {
@@ -161,7 +167,7 @@ func (m *membership) configured(secret *corev1.Secret) (hubclient.Credential, er
 
 func (*membership) decide(o observed, now time.Time) decision { return decideMembership(o, now) }
 
-// trust is the CA alone if there is one: a user who names a CA means that one.
+// trust returns only the CA if there is one, because a user who sets a CA means that one.
 func (m *membership) trust(_ observation, c hubclient.Credential) hubclient.Trust {
 	return hubclient.Trust{Mode: m.tlsMode(c.Mode, c.CA), Settings: hubclient.Settings{
 		URL:   "config.hubURL",
@@ -179,7 +185,8 @@ func (m *membership) tlsMode(asked hubclient.TLSMode, ca []byte) hubclient.TLSMo
 	return hubclient.TLSSystemStore
 }
 
-// explainRefusal distinguishes a token that the hub does not know from one for whose account the hub has nothing yet, which may change at any moment.
+// explainRefusal distinguishes a token unknown to the hub from an account without a member yet. The
+// latter may change at any moment.
 func (m *membership) explainRefusal(session *hubclient.Session, r hubclient.Result, err error) (result, string) {
 	claims := credential.ClaimsOf(session.Credential.Token)
 	who := claims.Subject
@@ -211,7 +218,8 @@ func (*membership) adoptAddress(c *hubclient.Credential, to address) {
 	c.Server, c.CA, c.Mode = to.server, to.ca, to.mode
 }
 
-// storeCredential stores the address and what the hub has issued: the token of the user's stays as it is.
+// storeCredential stores the address and the issued credential. It does not change the user's
+// token.
 func (m *membership) storeCredential(ctx context.Context, c hubclient.Credential) error {
 	secret, _ := m.secret.Get()
 	configured, _ := m.configured(secret) // observe reports an unusable Secret
@@ -228,7 +236,7 @@ func (m *membership) storeCredential(ctx context.Context, c hubclient.Credential
 	return m.explainRights(m.member.StoreConfigMap(ctx, addressConfigMap(m.member.Namespace, c, configured)))
 }
 
-// explainRights says how the agent gets a right that it lacks.
+// explainRights adds the remedy for a missing right.
 func (*membership) explainRights(err error) error {
 	if apierrors.IsForbidden(err) {
 		return fmt.Errorf("%w: upgrade the chart member-agent, which gives the agent this right", err)

@@ -11,7 +11,7 @@ import (
 	"github.com/muster-fleet/muster/internal/naming"
 )
 
-// The keys of the ConfigMap with the address at which a hub asked the agent of a MemberCluster to reach it.
+// Keys of the ConfigMap with the hub's address for the agent of a MemberCluster.
 const (
 	keyServer     = "apiServerURL"
 	keyCA         = "apiServerCA"
@@ -19,7 +19,7 @@ const (
 	keyConfigured = "configured"
 )
 
-// configuredDigest changes when what the user configured does.
+// configuredDigest changes with the user's configuration.
 func configuredDigest(configured hubclient.Credential) string {
 	return naming.DigestOfParts([]byte(configured.Server), configured.CA)[:16]
 }
@@ -28,7 +28,8 @@ func sameAddress(a, b hubclient.Credential) bool {
 	return a.Server == b.Server && a.Mode == b.Mode && bytes.Equal(a.CA, b.CA)
 }
 
-// addressConfigMap is the form in which an address from the hub is stored, with what was configured then.
+// addressConfigMap returns the stored form of an address from the hub, with a digest of the
+// configuration at that time.
 func addressConfigMap(namespace string, moved, configured hubclient.Credential) *corev1.ConfigMap {
 	return &corev1.ConfigMap{
 		ObjectMeta: metav1.ObjectMeta{Name: naming.LearnedHubConfigMap, Namespace: namespace},
@@ -38,8 +39,8 @@ func addressConfigMap(namespace string, moved, configured hubclient.Credential) 
 	}
 }
 
-// adoptedAddress returns the credential with the stored address. An address counts unless the user has configured something else since; then,
-// or if the ConfigMap is damaged, there is none: the hub asks for its address again.
+// adoptedAddress returns the credential with the stored address. A later change of the
+// configuration, or a damaged ConfigMap, discards the address: the hub requests it again.
 func adoptedAddress(configMap *corev1.ConfigMap, configured hubclient.Credential) (hubclient.Credential, bool) {
 	if configMap == nil || configMap.Data[keyConfigured] != configuredDigest(configured) {
 		return hubclient.Credential{}, false

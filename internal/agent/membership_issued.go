@@ -17,20 +17,23 @@ import (
 	"github.com/muster-fleet/muster/internal/naming"
 )
 
-// issuedType tells the Secret with what the hub has issued from one of the user's of the same name: nobody can change the type of a Secret.
+// issuedType distinguishes the Secret with the issued credential from a user's Secret of the same
+// name, because the type of a Secret cannot change.
 const issuedType corev1.SecretType = "muster/member-credential"
 
-// The keys of that Secret, beside token and ca.crt, which is the CA that the user's Secret has given, so that it may be deleted.
+// Keys of that Secret, besides token and ca.crt. ca.crt has the CA of the user's Secret, so that
+// the user can delete that Secret.
 const (
 	keySequence        = "sequence"
 	keyReconnect       = "reconnectToken"
 	keyMember          = "memberClusterName"
 	keyMemberNamespace = "memberNamespace"
-	// keyServers are the addresses at which this is the same hub: the configured one and the one in use.
+	// keyServers are the addresses of this hub: the configured one and the one in use.
 	keyServers = "servers"
 )
 
-// issuedSecret is the form in which a credential that the hub issued is stored, with what was configured then.
+// issuedSecret returns the stored form of an issued credential, with the configuration at that
+// time.
 func (m *membership) issuedSecret(c hubclient.Credential, given *corev1.Secret) *corev1.Secret {
 	secret := &corev1.Secret{
 		ObjectMeta: metav1.ObjectMeta{Name: naming.MemberAgentCredentialSecret, Namespace: m.member.Namespace}, Type: issuedType,
@@ -46,7 +49,7 @@ func (m *membership) issuedSecret(c hubclient.Credential, given *corev1.Secret) 
 	return secret
 }
 
-// exchangedCredential reads what issuedSecret has written, but for the address.
+// exchangedCredential reads a Secret of issuedSecret, except for the address.
 func exchangedCredential(secret *corev1.Secret) (hubclient.Credential, error) {
 	sequence, err := strconv.ParseInt(string(secret.Data[keySequence]), 10, 64)
 	c := hubclient.Credential{
@@ -59,7 +62,7 @@ func exchangedCredential(secret *corev1.Secret) (hubclient.Credential, error) {
 	return c, nil
 }
 
-// givenCA is the CA in the user's Secret, or that which the Secret had before it was deleted.
+// givenCA returns the CA of the user's Secret, or its last CA after the Secret was deleted.
 func (m *membership) givenCA(given *corev1.Secret) string {
 	if given != nil {
 		if _, ca, err := hubclient.TokenFromSecret(given); err == nil {
@@ -73,7 +76,8 @@ func (m *membership) givenCA(given *corev1.Secret) string {
 	return string(issued.Data[corev1.ServiceAccountRootCAKey])
 }
 
-// observeIssued prefers what the hub has issued to the token of the user's, if it is of the same hub and member.
+// observeIssued prefers the issued credential to the user's token, if it belongs to the same hub
+// and member.
 func (m *membership) observeIssued(o *observation, secret *corev1.Secret) {
 	if secret == nil {
 		return
@@ -88,7 +92,7 @@ func (m *membership) observeIssued(o *observation, secret *corev1.Secret) {
 		return
 	}
 	version := fmt.Sprintf("%s.%d", issued.Account(), issued.Sequence)
-	// A session that began with the token of the user's uses what has been stored since.
+	// A session that began with the user's token uses the credential stored since.
 	o.exchanged = o.inUse != nil && (o.inUse.Sequence > 0 || !strings.HasSuffix(o.trial.version, "/"+version))
 	if o.credential.version != "" && o.credential.problem == "" {
 		given := o.stored
@@ -98,7 +102,8 @@ func (m *membership) observeIssued(o *observation, secret *corev1.Secret) {
 	o.credential, o.source = object{version: o.credential.version + "/" + version}, name
 }
 
-// explainIssued says what it means that the hub refuses a credential that it has issued. The token of the user's may have to take its place.
+// explainIssued explains why the hub refuses a credential that it has issued. The user's token may
+// have to replace it.
 func (m *membership) explainIssued(session *hubclient.Session, r hubclient.Result, err error) (result, string) {
 	why := session.Explain(err)
 	if expires := credential.ClaimsOf(session.Credential.Token).Expires; r == hubclient.Unauthorized && !expires.IsZero() && session.Now().After(expires) {

@@ -25,7 +25,7 @@ var (
 	}, []string{"result"})
 )
 
-// countWorks takes over what the program that delivers has counted.
+// countWorks adds the counts of the deployer to the metrics.
 func countWorks(t protocol.Tally) {
 	worksGauge.Reset()
 	for state, count := range t.Works {
@@ -36,7 +36,7 @@ func countWorks(t protocol.Tally) {
 	}
 }
 
-// Metrics are the agent's and its process's.
+// Metrics returns the metrics of the agent and its process.
 func Metrics() *prometheus.Registry {
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(joinedGauge, heartbeats, credentialExpiry, worksGauge, manifests,

@@ -8,23 +8,26 @@ import (
 	"github.com/muster-fleet/muster/internal/hubclient"
 )
 
-// mode is a registration mode: how an agent comes by its credential, and what agents of this mode do beside beating and reporting. There are
-// two, registration for a Cluster and membership for a MemberCluster; what a joined agent does is the same in both.
+// mode is a registration mode: how an agent gets its credential, and its other tasks besides
+// heartbeats and reports. There are two modes: registration for a Cluster and membership for a
+// MemberCluster. A joined agent works the same in both.
 type mode struct {
 	credentialSource
 	credentialStore
 	hubPolicy
 
-	// kinds are what the hub places on such a member, features what the hub may ask of its agent beyond that.
+	// kinds are the kinds that the hub delivers to such a member; features are the further features of
+	// its agent.
 	kinds    []protocol.Kind
 	features []string
-	// always are features that the agent reports also when it does not deliver.
+	// always are the features of an agent without delivery too.
 	always []string
-	// exchanges: the agent begins with a token of the user's, and takes credentials of another account from the hub in exchange.
+	// exchanges is set if the agent starts with a user's token and the hub exchanges it for a
+	// credential of another account.
 	exchanges bool
-	// deliverySetting is the setting of the chart that switches delivery off.
+	// deliverySetting is the setting of the chart to disable delivery.
 	deliverySetting string
-	// runnables run as long as the agent has joined; nil if there are none. credentialChanged wakes them.
+	// runnables returns the further tasks of a joined agent; may be nil. credentialChanged wakes them.
 	runnables         func(*session) []func(context.Context)
 	credentialChanged chan struct{}
 }
@@ -33,30 +36,31 @@ type mode struct {
 type credentialSource interface {
 	// follow watches the objects until ctx ends.
 	follow(ctx context.Context)
-	// observe adds what the objects say.
+	// observe adds the state of the objects to the observation.
 	observe(o *observation)
-	// decide is pure, and has an answer for everything that may be observed.
+	// decide is pure, and has an answer for every observation.
 	decide(o observed, now time.Time) decision
 }
 
-// credentialStore is where the member keeps the credential.
+// credentialStore stores the credential on the member.
 type credentialStore interface {
-	// credentialRef names the object that holds the credential.
+	// credentialRef names the object with the credential.
 	credentialRef() string
-	// credentialVersion is the version of the stored credential of a session that began with the version given.
+	// credentialVersion returns the version of the stored credential, for a session that began with
+	// the given version.
 	credentialVersion(begun string) string
-	// adoptAddress makes the credential one for the address that the hub asked for.
+	// adoptAddress changes a credential to the requested address of the hub.
 	adoptAddress(c *hubclient.Credential, to address)
-	// storeCredential stores what of a credential is the agent's to store.
+	// storeCredential stores the agent's own part of a credential.
 	storeCredential(ctx context.Context, c hubclient.Credential) error
 }
 
-// hubPolicy is whom the agent believes to be its hub, and what a refusal of that hub means.
+// hubPolicy decides the trust in a hub, and the meaning of its refusal.
 type hubPolicy interface {
-	// trust is for the hub of the credential.
+	// trust returns the trust settings for the hub of the credential.
 	trust(o observation, c hubclient.Credential) hubclient.Trust
-	// tlsMode is the mode for a CA at an address for which the hub asks for a mode.
+	// tlsMode returns the mode for a CA at an address, given the mode from the hub.
 	tlsMode(asked hubclient.TLSMode, ca []byte) hubclient.TLSMode
-	// explainRefusal says what it means for the agent that the hub refuses the session, and why in a sentence.
+	// explainRefusal returns the result of a refused session, and its reason in a sentence.
 	explainRefusal(session *hubclient.Session, r hubclient.Result, err error) (result, string)
 }

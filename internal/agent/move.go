@@ -18,21 +18,21 @@ import (
 	"github.com/muster-fleet/muster/internal/retry"
 )
 
-// movedSettings names, for messages, the settings that an address from the hub came from.
+// movedSettings names the settings behind an address from the hub, for messages.
 var movedSettings = hubclient.Settings{URL: "apiServerURL of the hub's chart", SetCA: "set apiServerCA of the hub's chart to the CA of the hub"}
 
-// maxFailure is the longest reason that is reported.
+// maxFailure is the maximum length of a reported reason.
 const maxFailure = 2048
 
-// address is where the hub is, and whom to trust there.
+// address is the address of the hub, and the trust in it.
 type address struct {
 	server string
 	ca     []byte
 	mode   hubclient.TLSMode
 }
 
-// decideMove says where to reach the hub, which is where it is reached now unless the hub asks for something else. Fields that the hub
-// leaves empty stay. The registration mode has the last word on the TLS mode.
+// decideMove returns the address of the hub: the current one unless the hub requests another.
+// Fields that the hub leaves empty stay. The registration mode decides the TLS mode.
 func decideMove(used address, asked *clusterv1beta1.HubAddress, tlsMode func(asked hubclient.TLSMode, ca []byte) hubclient.TLSMode) (address, error) {
 	to := used
 	if asked == nil {
@@ -62,13 +62,15 @@ func decideMove(used address, asked *clusterv1beta1.HubAddress, tlsMode func(ask
 	return to, nil
 }
 
-// mover follows the hub to another address, under the session: beats, watches and the deployer go on, by the new route. Nothing is given up
-// before the new address was verified: a connection that its CA verifies, behind which the agent's own credential opens the agent's own report.
+// mover moves a session to another address of the hub, while heartbeats, watches and the deployer
+// continue. It verifies the new address before it drops anything. The CA must verify the
+// connection, and the agent's own credential must read the agent's own report.
 type mover struct {
 	*session
-	// desired is the newest report, with the address that the hub asks for.
+	// desired is the newest report, with the requested address of the hub.
 	desired *clusterv1beta1.InternalMemberCluster
-	// failure says why the agent is not where it was asked to be; the next attempt is at retryAt, or none if that is zero.
+	// failure is the reason why the agent has not moved; retryAt is the time of the next attempt, or
+	// zero for none.
 	failure string
 	retryAt time.Time
 	backoff wait.Backoff
@@ -87,7 +89,8 @@ func (m *mover) run(ctx context.Context) {
 	}
 }
 
-// wait returns when the hub may ask for another address or an attempt is due, which it makes, and false when ctx ends.
+// wait returns true after a possible request for another address, or after an attempt that was due.
+// It returns false once ctx ends.
 func (m *mover) wait(ctx context.Context) bool {
 	again, stop := retry.Timer(m.clock, m.retryAt)
 	defer stop()
@@ -101,7 +104,7 @@ func (m *mover) wait(ctx context.Context) bool {
 	return true
 }
 
-// readDesired takes over what the hub asks, and says whether that is another address than before.
+// readDesired takes the newest report, and reports whether the requested address changed.
 func (m *mover) readDesired() bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -110,7 +113,7 @@ func (m *mover) readDesired() bool {
 	return before == nil || !equality.Semantic.DeepEqual(before.Spec.Hub, m.desired.Spec.Hub)
 }
 
-// reportAddress passes on how the agent reaches the hub.
+// reportAddress reports the address in use.
 func (m *mover) reportAddress() {
 	used := inUse(m.hub.Target())
 	if m.failure != "" {
@@ -130,7 +133,7 @@ func inUse(target hubclient.Target) clusterv1beta1.HubInUse {
 	}
 }
 
-// attempt moves if that is asked for, and sets when to try again if it fails.
+// attempt moves if requested, and sets the time of the next attempt after a failure.
 func (m *mover) attempt(ctx context.Context) {
 	target := m.hub.Target()
 	used := address{server: target.Server, ca: target.CA, mode: target.Trust.Mode}
@@ -153,14 +156,14 @@ func (m *mover) attempt(ctx context.Context) {
 			m.retryAt = m.clock.Now().Add(m.backoff.Step())
 		}
 	}
-	// The hub limits what it takes, and a server may show any certificate.
+	// The hub limits the length, and a server may show any certificate.
 	m.failure = strings.ToValidUTF8(m.failure[:min(len(m.failure), maxFailure)], "")
 	if m.failure != "" && m.failure != before {
 		m.log.Info("moving to another address of the hub failing", "reason", m.failure)
 	}
 }
 
-// move verifies the address, stores it, and then uses it, without a pause for whatever else the agent does.
+// move verifies the address, stores it, and then uses it without interrupting other tasks.
 func (m *mover) move(ctx context.Context, to address) error {
 	candidate := *m.credential.Load()
 	candidate.Server, candidate.CA = to.server, to.ca

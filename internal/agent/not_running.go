@@ -18,13 +18,13 @@ import (
 	"github.com/muster-fleet/muster/internal/kube"
 )
 
-// reasonNotRunning is the reason of conditions of what is not deployed or applied because the deployer does not run.
+// reasonNotRunning is the reason of conditions while the deployer does not run.
 const reasonNotRunning = "DeployerNotRunning"
 
 var resources = map[protocol.Kind]schema.GroupVersionResource{protocol.Bundles: hubclient.BundleDeployments, protocol.Works: hubclient.Works}
 
-// reportNotRunning writes to the objects of a kind why nothing comes of them, in conditions that the deployer writes otherwise. Conditions that
-// say so already are not written again.
+// reportNotRunning returns a function that writes the reason to the objects of a kind, in the
+// conditions of the deployer. It skips conditions that already have the reason.
 func (s *session) reportNotRunning(kind protocol.Kind) func(ctx context.Context, placed map[string]int64, sentence string) error {
 	report := s.reportDeployment
 	if kind == protocol.Works {

@@ -2,7 +2,8 @@ package agent
 
 import "context"
 
-// waitFor returns when a channel that may be nil is closed, and false when ctx ends first.
+// waitFor returns true once a channel is closed, or at once if it is nil. It returns false if ctx
+// ends first.
 func waitFor(ctx context.Context, closed <-chan struct{}) bool {
 	if closed == nil {
 		return true
@@ -15,5 +16,5 @@ func waitFor(ctx context.Context, closed <-chan struct{}) bool {
 	}
 }
 
-// notification is a channel for kubeclient.Notify.
+// notification returns a channel for kubeclient.Notify.
 func notification() chan struct{} { return make(chan struct{}, 1) }

@@ -21,7 +21,8 @@ import (
 	"github.com/muster-fleet/muster/internal/naming"
 )
 
-// registration is the mode of an agent of a Cluster: a registration token buys a credential, which the agent stores and renews.
+// registration is the mode of an agent of a Cluster. A registration token buys a credential, and
+// the agent stores and renews it.
 type registration struct {
 	member     *local.Cluster
 	credential *kubeclient.Mirror[*corev1.Secret]
@@ -45,7 +46,7 @@ func newRegistration(member *local.Cluster, changed chan struct{}) *mode {
 	}
 }
 
-// runnables keep the credential of an agent that has joined fresh and stored.
+// runnables returns the tasks that keep the credential of a joined agent fresh and stored.
 func (r *registration) runnables(s *session) []func(context.Context) {
 	renewer := &renewal.Renewer{
 		Token:   func() string { return s.credential.Load().Token },
@@ -106,8 +107,8 @@ func (r *registration) observe(o *observation) {
 	o.used = o.spent(credential)
 }
 
-// spent says whether the registration token has bought the credential of the session, or else the stored one. The watch of the Secret may not have shown yet
-// what was just stored.
+// spent reports whether the registration token has bought the credential of the session, or else
+// the stored one. The watch of the Secret may lag behind the last store.
 func (o observation) spent(stored *corev1.Secret) bool {
 	switch {
 	case stored != nil:
@@ -118,11 +119,11 @@ func (o observation) spent(stored *corev1.Secret) bool {
 	return false
 }
 
-// reconnectVersion begins the version of what a join without a registration token is made with.
+// reconnectVersion is the prefix of the version of a join without a registration token.
 const reconnectVersion = "reconnect/"
 
-// reconnect lets an agent whose credential has run out join with the token that the hub gave it for that. A join under way goes on when it stores its
-// credential.
+// reconnect lets an agent with an expired credential join with its reconnect token. A running join
+// continues after storing its credential.
 func (r *registration) reconnect(o *observation) {
 	if o.trial.result != expired || o.stored.Reconnect == "" || o.trial.version != o.credential.version && !strings.HasPrefix(o.joining, reconnectVersion) {
 		return
@@ -132,10 +133,11 @@ func (r *registration) reconnect(o *observation) {
 	o.config.Mode = r.trust(*o, o.stored).Mode
 }
 
-// boughtWith says whether a credential, first stored at a time, was bought with just this registration token. A credential without a digest, from
-// before agents stored one, is compared by where the token registers, and by whether the token was issued, to the second, when the credential
-// was stored or before. Where even that is not known, a working credential of a Rancher Fleet
-// agent is kept.
+// boughtWith reports whether this registration token bought a credential, first stored at a time.
+//
+// A credential of an earlier agent has no digest. It must have the same hub and workspace, and the
+// token must be issued no later than the credential was stored, to the second. If the token has no
+// time of issue, a working credential of a Rancher Fleet agent is kept.
 func boughtWith(c hubclient.Credential, stored time.Time, b join.Bootstrap, clientID string) bool {
 	if c.JoinedWith != "" {
 		return c.JoinedWith == b.Digest(clientID)
@@ -143,7 +145,7 @@ func boughtWith(c hubclient.Credential, stored time.Time, b join.Bootstrap, clie
 	if c.Server != b.Server || c.Workspace != b.Workspace {
 		return false
 	}
-	if b.Claims.Issued.IsZero() { // a token without an end does not tell
+	if b.Claims.Issued.IsZero() { // a token without an end has no time of issue
 		return c.Upstream
 	}
 	return !b.Claims.Issued.After(stored)
@@ -151,7 +153,7 @@ func boughtWith(c hubclient.Credential, stored time.Time, b join.Bootstrap, clie
 
 func (*registration) decide(o observed, now time.Time) decision { return decide(o, now) }
 
-// trust is the chart's setting, unless the hub has asked for another since.
+// trust returns the chart's setting, unless the hub has requested another since.
 func (*registration) trust(o observation, c hubclient.Credential) hubclient.Trust {
 	trust := o.config.Trust()
 	if c.Mode != "" && c.ChartMode == trust.Mode {
@@ -162,7 +164,7 @@ func (*registration) trust(o observation, c hubclient.Credential) hubclient.Trus
 
 func (*registration) tlsMode(asked hubclient.TLSMode, _ []byte) hubclient.TLSMode { return asked }
 
-// explainRefusal says when the token ran out if that is why.
+// explainRefusal returns expired if the token has expired.
 func (*registration) explainRefusal(session *hubclient.Session, _ hubclient.Result, err error) (result, string) {
 	claims := credential.ClaimsOf(session.Credential.Token)
 	if !claims.Expires.IsZero() && session.Now().After(claims.Expires) {
@@ -173,7 +175,7 @@ func (*registration) explainRefusal(session *hubclient.Session, _ hubclient.Resu
 
 func (r *registration) credentialRef() string { return r.member.Namespace + "/" + naming.AgentSecret }
 
-// credentialVersion is that of the Secret as it is now: renewals rewrote it.
+// credentialVersion returns the current version of the Secret, because renewals rewrite it.
 func (r *registration) credentialVersion(begun string) string {
 	if secret, _ := r.credential.Get(); secret != nil {
 		return secret.ResourceVersion
@@ -183,11 +185,12 @@ func (r *registration) credentialVersion(begun string) string {
 
 func (r *registration) adoptAddress(c *hubclient.Credential, to address) {
 	configMap, _ := r.config.Get()
-	config, _ := join.ParseConfig(configMap) // what is unusable is no mode of the chart's
+	config, _ := join.ParseConfig(configMap) // an unusable ConfigMap sets no mode
 	c.Server, c.CA, c.Mode, c.ChartMode = to.server, to.ca, to.mode, config.Mode
 }
 
-// storeCredential writes over the credential of the same registration only: another agent of this cluster may have registered it anew.
+// storeCredential overwrites only a credential of the same registration, because another agent of
+// this cluster may have registered it again.
 func (r *registration) storeCredential(ctx context.Context, c hubclient.Credential) error {
 	secret, err := c.Secret(r.member.Namespace)
 	if err != nil {

@@ -11,19 +11,19 @@ import (
 	"github.com/muster-fleet/muster/internal/retry"
 )
 
-// restoreDelay is how long a credential has to be missing before it is restored: an agent of Rancher Fleet that has registered deletes what is
-// there and then stores its own.
+// restoreDelay is the time from a credential going missing to its restoration. An agent of Rancher
+// Fleet deletes the existing credential when it registers, then stores its own.
 const restoreDelay = 5 * time.Second
 
-// restorer restores the stored credential of an agent that has joined.
+// restorer restores the stored credential of a joined agent.
 type restorer struct {
 	*session
-	// secret is the one with the credential, as read understands it.
+	// secret is the Secret with the credential; read parses it.
 	secret *kubeclient.Mirror[*corev1.Secret]
 	read   func(*corev1.Secret) (hubclient.Credential, error)
-	// stored says that the watch has shown the credential.
+	// stored is set once the watch has shown the credential.
 	stored bool
-	// missing is since when the credential is gone; zero if it is not.
+	// missing is the time since which the credential is missing; zero if it exists.
 	missing time.Time
 }
 
@@ -47,7 +47,7 @@ func (r *restorer) run(ctx context.Context) {
 	}
 }
 
-// wait returns when the credential may have changed, or has been missing for long enough.
+// wait returns after a possible change of the credential, or at the end of restoreDelay.
 func (r *restorer) wait(ctx context.Context) {
 	at := r.missing
 	if !at.IsZero() {
@@ -62,24 +62,25 @@ func (r *restorer) wait(ctx context.Context) {
 	}
 }
 
-// restore stores the credential again if somebody deleted it: without it the next start would have nothing.
+// restore stores the credential again after its deletion: otherwise the next start would have none.
 func (r *restorer) restore(ctx context.Context) error {
 	if r.mode.exchanges && r.credential.Load().Sequence == 0 {
-		return nil // the token is the user's
+		return nil // the token belongs to the user
 	}
 	if secret, _ := r.secret.Get(); secret != nil {
 		r.stored, r.missing = true, time.Time{}
 		if hubclient.Outdated(secret) {
 			return r.changeCredential(ctx, func(*hubclient.Credential) {})
 		}
-		// Another agent of this cluster, which this one replaces or which replaces this one, has stored a newer credential of the same account.
+		// Another agent of this cluster, before or after this one, has stored a newer credential of the
+		// same account.
 		if stored, err := r.read(secret); err == nil {
 			r.adoptStored(stored)
 		}
 		return nil
 	}
 	switch {
-	case !r.stored: // the watch has not shown yet what the join stored
+	case !r.stored: // the watch has not shown the credential of the join yet
 		return nil
 	case r.missing.IsZero():
 		r.missing = r.clock.Now()

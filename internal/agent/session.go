@@ -22,39 +22,42 @@ import (
 	"github.com/muster-fleet/muster/internal/version"
 )
 
-// session is what an agent does with a credential that the hub accepts: beat, report, deliver, follow the hub to another address, leave.
+// session covers the tasks of an agent with an accepted credential: send heartbeats, report,
+// deliver, follow the hub to another address, leave.
 type session struct {
 	environment
 	hub *hubclient.Session
-	// formerLeft is closed once the membership before this one is left; nil if there was none. Nothing is delivered before.
+	// formerLeft is closed after leaving the previous membership; nil if there was none. The session
+	// delivers nothing before.
 	formerLeft <-chan struct{}
-	// farewell is why a member leaves by itself; onLeft is called when the hub has accepted the report of that. Both fields may be empty.
+	// farewell is the reason of a member that leaves by itself; onLeft is called after the hub has
+	// accepted its report. Both may be empty.
 	farewell string
 	onLeft   func()
-	// credential is the one in use; each renewal and each move changes it, one at a time.
+	// credential is the credential in use; each renewal and each move changes it, one at a time.
 	credential atomic.Pointer[hubclient.Credential]
 	changing   sync.Mutex
 
-	// Each channel wakes one reader. doubts: the credential has to be verified. healthDue: the reporter reads the member's health. deliveryDue:
-	// the supervisor has another credential, address or leave policy to pass on. placed: something else is to be delivered.
+	// Each channel wakes one reader. doubts: the credential must be verified. healthDue: the reporter
+	// reads the member's health. deliveryDue: the supervisor must pass on another credential, address
+	// or leave policy. placed: the objects to deliver have changed.
 	doubts, healthDue, deliveryDue, placed chan struct{}
 	// reportChanged, periodChanged, addressAsked: a field below has changed. moved: the hub is reached at another address.
 	reportChanged, periodChanged, addressAsked, moved chan struct{}
 
 	mu sync.Mutex
-	// report is the report as last observed, left whether the agent reported that it left.
+	// report is the last observed report; left is set once the agent has reported that it left.
 	report *clusterv1beta1.InternalMemberCluster
 	left   bool
-	// hasApplied says that something of Works was left on the member when that was looked up, or
-	// may be.
+	// hasApplied is set if the last look-up found objects of Works on the member, or failed.
 	hasApplied atomic.Bool
-	// removal is how far a member that leaves is with removing what was placed on it, blocked what keeps something from being removed that
-	// was deleted on the hub.
+	// removal is the progress of a leaving member. blocked describes the obstacles to removing objects
+	// deleted on the hub.
 	removal removal
 	blocked protocol.Blocked
-	// address is how the agent reaches the hub.
+	// address is the agent's address of the hub.
 	address clusterv1beta1.HubInUse
-	// issued adopts the credentials that the hub issues; nil for an agent without a key.
+	// issued adopts the credentials from the hub; nil for an agent without a key.
 	issued *issuedCredentials
 }
 
@@ -68,7 +71,7 @@ func newSession(in environment, hub *hubclient.Session, last *clusterv1beta1.Int
 	return s
 }
 
-// run goes on until the hub refuses the credential or ctx ends.
+// run runs until the hub refuses the credential or ctx ends.
 func (s *session) run(ctx context.Context, formerLeft <-chan struct{}) outcome {
 	s.formerLeft = formerLeft
 	s.use(s.hub.Credential)
@@ -79,7 +82,7 @@ func (s *session) run(ctx context.Context, formerLeft <-chan struct{}) outcome {
 	if err != nil {
 		return outcome{result: unreachable, message: err.Error()}
 	}
-	if key != nil { // else the hub learns it when this cluster registers, or with the chart that gives the right to it
+	if key != nil { // else the hub learns the key with the next registration, or after an upgrade of the chart
 		s.issued = &issuedCredentials{session: s, key: key, changed: notification()}
 		s.issued.observe(s.report)
 	}
@@ -104,7 +107,7 @@ func (s *session) run(ctx context.Context, formerLeft <-chan struct{}) outcome {
 	return outcome{result: r, message: message, left: s.left, report: s.report}
 }
 
-// identify reads the UID by which this cluster is known.
+// identify reads the UID that identifies this cluster.
 func (s *session) identify(ctx context.Context) error {
 	for backoff := retry.Unreachable(); s.clusterID == ""; {
 		var err error
@@ -119,7 +122,7 @@ func (s *session) identify(ctx context.Context) error {
 	return nil
 }
 
-// readKey reads the key of the agent; nil if the agent has none, and will have none by waiting.
+// readKey reads the key of the agent; nil if the agent has none, and waiting does not help.
 func (s *session) readKey(ctx context.Context) (*credential.AgentKey, error) {
 	for backoff := retry.Unreachable(); ; {
 		key, err := s.member.AgentKey(ctx)
@@ -133,8 +136,8 @@ func (s *session) readKey(ctx context.Context) (*credential.AgentKey, error) {
 	}
 }
 
-// withoutKey says whether an error is about what was asked, such as the right to the Secret, which the chart of an earlier version does not give, so that it
-// would come again.
+// withoutKey reports whether an error is permanent, such as a missing right to the Secret with the
+// chart of an earlier version.
 func withoutKey(err error) bool {
 	var answer apierrors.APIStatus
 	if !errors.As(err, &answer) {
@@ -144,7 +147,8 @@ func withoutKey(err error) bool {
 	return code >= 400 && code < 500 && code != http.StatusTooManyRequests && code != http.StatusConflict && code != http.StatusUnauthorized
 }
 
-// untilRefused verifies the credential at every doubt and returns when the hub persists in refusing.
+// untilRefused verifies the credential at every doubt, and returns once the hub persistently
+// refuses it.
 func (s *session) untilRefused(ctx context.Context) (result, string) {
 	for {
 		select {
@@ -152,7 +156,7 @@ func (s *session) untilRefused(ctx context.Context) (result, string) {
 			return unreachable, ""
 		case <-s.doubts:
 		}
-		hub := *s.hub // others use the session meanwhile
+		hub := *s.hub // other goroutines use the session meanwhile
 		hub.Credential = *s.credential.Load()
 		if r, err := hub.Verify(ctx, func(error) {}); r.Refuses() {
 			return s.mode.explainRefusal(&hub, r, err)
@@ -181,7 +185,7 @@ func (s *session) reporter() *report.Reporter {
 	}
 }
 
-// observe is what is reported of this agent.
+// observe returns the agent's part of the report.
 func (s *session) observe() report.Session {
 	keepsAll, note := s.keepsAll(), s.status.getNote()
 	s.mu.Lock()
@@ -192,7 +196,8 @@ func (s *session) observe() report.Session {
 	}
 }
 
-// changeCredential makes another credential the one in use once it is stored, so that a restart finds it.
+// changeCredential stores another credential, then makes it the one in use. A restart therefore
+// finds it.
 func (s *session) changeCredential(ctx context.Context, edit func(*hubclient.Credential)) error {
 	s.changing.Lock()
 	defer s.changing.Unlock()
@@ -227,7 +232,7 @@ func (s *session) use(c hubclient.Credential) {
 	credentialExpiry.Set(expires)
 }
 
-// watchReport watches the report for what the hub asks.
+// watchReport watches the report for requests of the hub.
 func (s *session) watchReport(ctx context.Context) {
 	changed := notification()
 	mirror := kubeclient.NewMirror[*clusterv1beta1.InternalMemberCluster](changed)
@@ -260,7 +265,7 @@ func (s *session) watchReport(ctx context.Context) {
 	}
 }
 
-// handleReport takes over what the hub asks.
+// handleReport handles the requests of the hub in a report.
 func (s *session) handleReport(current *clusterv1beta1.InternalMemberCluster) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -283,7 +288,7 @@ func (s *session) handleReport(current *clusterv1beta1.InternalMemberCluster) {
 	kubeclient.Notify(s.addressAsked)
 }
 
-// period is how often the hub wants a beat; 0 if it wants none any more.
+// period returns the requested period of heartbeats; 0 if the hub wants none.
 func (s *session) period() time.Duration {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -293,7 +298,7 @@ func (s *session) period() time.Duration {
 	return s.report.HeartbeatPeriod()
 }
 
-// setLeft is called when the hub has accepted a report which says that the member left.
+// setLeft handles the hub's acceptance of a report that the member has left.
 func (s *session) setLeft() {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -9,29 +9,30 @@ import (
 	"github.com/muster-fleet/muster/internal/ui/explain"
 )
 
-// status is the state of the agent as the readiness probe, the metrics and the log show it.
+// status is the state of the agent for the readiness probe, the metrics and the log.
 type status struct {
 	log logr.Logger
 	// caution is part of every reason.
 	caution string
-	// quiet keeps the states of a membership that is being left out of the log and the metrics.
+	// quiet keeps the states of a former membership out of the log and the metrics.
 	quiet bool
-	// changed wakes the agent's loop when this agent becomes or ceases to be the one that beats, reportChanged the reporter when there is another note.
+	// changed wakes the agent's loop at each change to or from Standby, reportChanged the reporter
+	// after a change of the note.
 	changed, reportChanged chan struct{}
 
 	mu     sync.Mutex
 	state  State
 	reason string
 	ready  bool
-	// beaten says that a beat was accepted since the state was set.
+	// beaten is set once a heartbeat was accepted in this state.
 	beaten bool
-	// note is how far the registration of an agent that has joined is with another token.
+	// note describes the registration of a joined agent with another token.
 	note string
-	// warning is what the hub wants the people who run this cluster to know.
+	// warning is the hub's warning to the administrators of this cluster.
 	warning string
 }
 
-// set changes the state. No beat has been accepted in it yet.
+// set changes the state, before any accepted heartbeat in it.
 func (s *status) set(state State, reason string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -42,7 +43,7 @@ func (s *status) set(state State, reason string) {
 	}
 }
 
-// setBeaten is called when the hub has accepted a beat.
+// setBeaten handles an accepted heartbeat.
 func (s *status) setBeaten(reason string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -53,7 +54,7 @@ func (s *status) setBeaten(reason string) {
 	}
 }
 
-// setReason changes the reason of an agent that has joined.
+// setReason changes the reason of a joined agent.
 func (s *status) setReason(reason string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -62,7 +63,8 @@ func (s *status) setReason(reason string) {
 	}
 }
 
-// setRegistering says how far a registration is: as the state, or as the note of an agent that has joined.
+// setRegistering sets the progress of a registration: as the state, or as the note of a joined
+// agent.
 func (s *status) setRegistering(sentence string) {
 	s.mu.Lock()
 	beside := s.state == Joined || s.state == Standby || s.state == Left
@@ -74,7 +76,7 @@ func (s *status) setRegistering(sentence string) {
 	s.set(Joining, sentence)
 }
 
-// setNote changes the note, which the reason ends with; empty for none.
+// setNote changes the note at the end of the reason; empty for none.
 func (s *status) setNote(sentence string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -88,7 +90,7 @@ func (s *status) setNote(sentence string) {
 	kubeclient.Notify(s.reportChanged)
 }
 
-// setWarning changes what the hub warns of; empty for nothing.
+// setWarning changes the hub's warning; empty for none.
 func (s *status) setWarning(sentence string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -107,7 +109,8 @@ func (s *status) getNote() string {
 	return s.note
 }
 
-// change logs a reason that differs from the last one. An attempt that ends as the last one did is not logged, although the state changed in between.
+// change sets the state, and logs a reason that differs from the last one. An attempt with the same
+// end as the last one is not logged, although the state changed in between.
 func (s *status) change(state State, reason string) {
 	from, last := s.state, s.reason
 	s.state, s.reason = state, reason
@@ -139,7 +142,7 @@ func (s *status) setReady(ready bool) {
 	joinedGauge.Set(value)
 }
 
-// get is for the readiness probe.
+// get returns the state for the readiness probe.
 func (s *status) get() (state State, reason string, ready bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

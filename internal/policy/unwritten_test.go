@@ -26,7 +26,6 @@ var unwrittenPackages = []string{
 	"hack/release",
 	"hack/testrun",
 	"hack/troubleshooting",
-	"internal/agent",
 	"internal/agent/command",
 	"internal/agent/heartbeat",
 	"internal/agent/join",
