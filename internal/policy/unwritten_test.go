@@ -32,7 +32,6 @@ var unwrittenPackages = []string{
 	"internal/agent/local",
 	"internal/agent/renewal",
 	"internal/agent/report",
-	"internal/agent/supervise",
 	"internal/credential",
 	"internal/delivery",
 	"internal/delivery/protocol",

@@ -10,23 +10,23 @@ import (
 	"github.com/muster-fleet/muster/internal/kubeclient"
 )
 
-// handover is which of two watches of one kind fills a store: the agent's own, or the program's, as
-// long as that one watches. Each begins with a list of all objects, so that no event is lost when
-// one follows the other.
+// handover decides which of two watches of a kind fills a store: the agent's own, or the program's
+// while the program watches. Each watch begins with a list of all objects, so a change from one to
+// the other loses no event.
 type handover struct {
 	mu sync.Mutex
-	// byProgram says that the program watches; changed is signalled when that changes.
+	// byProgram is set while the program watches; changed signals each change of it.
 	byProgram bool
 	changed   chan struct{}
-	// cancel ends the agent's watch, and ended is closed when it has ended; nil unless it runs.
+	// cancel ends the agent's watch, and ended is closed after its end; nil unless it runs.
 	cancel context.CancelFunc
 	ended  chan struct{}
-	// listing are the objects that the program has listed so far, by name; nil unless it lists. Only
-	// the reader of replies uses it.
+	// listing holds the objects listed by the program so far, by name; nil unless it lists. Only the
+	// reader of replies uses it.
 	listing map[string]*metav1.PartialObjectMetadata
 }
 
-// Watch runs follow, which fills the store, until ctx ends, but not while the program watches.
+// Watch runs follow to fill the store until ctx ends, except while the program watches.
 func (p *Placed) Watch(ctx context.Context, follow func(context.Context)) {
 	for ctx.Err() == nil {
 		watching, end := p.handover.begin(ctx)
@@ -46,7 +46,7 @@ func (p *Placed) Watch(ctx context.Context, follow func(context.Context)) {
 	}
 }
 
-// begin begins the agent's watch; nil if the program watches.
+// begin begins the agent's watch; it returns nil if the program watches.
 func (h *handover) begin(ctx context.Context) (watching context.Context, end func()) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -65,8 +65,7 @@ func (h *handover) begin(ctx context.Context) (watching context.Context, end fun
 	}
 }
 
-// suspend ends the agent's watch. When it returns, that watch writes nothing into the store any
-// more.
+// suspend ends the agent's watch. After it returns, that watch no longer writes into the store.
 func (h *handover) suspend() {
 	h.mu.Lock()
 	h.byProgram = true
@@ -92,7 +91,7 @@ func (h *handover) isByProgram() bool {
 	return h.byProgram
 }
 
-// handleEvent takes in an event of the program's watch.
+// handleEvent handles an event of the program's watch.
 func (p *Placed) handleEvent(event protocol.Event) error {
 	h := &p.handover
 	switch event.Type {
@@ -122,7 +121,7 @@ func (p *Placed) handleEvent(event protocol.Event) error {
 	return nil
 }
 
-// takeList replaces what is in the store by what the program has listed.
+// takeList replaces the store with the objects listed by the program.
 func (p *Placed) takeList() error {
 	if p.handover.listing == nil {
 		return nil
@@ -142,9 +141,9 @@ func (p *Placed) takeList() error {
 	return nil
 }
 
-// takeBack has the agent watch again after the program ended. A program that ended by itself found
-// nothing to do in a state that may be newer than what it passed on. Then the objects count only
-// when the agent has listed them.
+// takeBack resumes the agent's watch after the program ended. A program that ended by itself found
+// nothing to do, perhaps in a newer state than it passed on. The objects then count only after the
+// agent has listed them.
 func (p *Placed) takeBack(clean bool) {
 	p.Lock()
 	p.unsure = clean && p.fromProgram
@@ -152,7 +151,7 @@ func (p *Placed) takeBack(clean bool) {
 	p.handover.resume()
 }
 
-// isUnsure reports whether the objects are those that an earlier program saw, not yet listed since.
+// isUnsure reports whether the objects come from an earlier program and have not been listed since.
 func (p *Placed) isUnsure() bool {
 	p.Lock()
 	defer p.Unlock()

@@ -14,35 +14,37 @@ import (
 	"github.com/muster-fleet/muster/internal/kubeclient"
 )
 
-// Placed is the store of a watch of the metadata of one kind: the objects that the hub placed on the member, by name.
+// Placed is the store of a watch of the metadata of one kind: the objects delivered to the member,
+// by name.
 type Placed struct {
 	// Kind is the kind in orders and replies.
 	Kind protocol.Kind
-	// Report writes into the status of the objects, given by name and generation, why they are not deployed.
+	// Report writes the reason for a missing deployment into the status of the objects, given by name
+	// and generation.
 	Report func(ctx context.Context, placed map[string]int64, sentence string) error
-	// First is signalled with the first object; nil if nothing waits for that.
+	// First signals the first object; may be nil.
 	First chan<- struct{}
-	// Store signals that the objects changed, or that the hub gives the right to see them now.
+	// Store signals changed objects, or a new right to see them.
 	kubeclient.Store[*metav1.PartialObjectMetadata]
 
 	known chan struct{}
 	once  sync.Once
 	names map[string]seen
-	// begun says that there has been an object.
+	// begun is set after the first object.
 	begun bool
-	// idle are the objects that need nothing more from the program, as they were then. It outlasts
+	// idle holds the objects that no longer need the program, in their state at that time. It outlasts
 	// a break of the watch.
 	idle map[string]seen
-	// reported is what was reported last of each object: the program may have written the status
-	// since.
+	// reported holds the last report about each object, because the program may have written the
+	// status since.
 	reported map[string]notice
-	// fromProgram says that the objects were listed by the program, unsure that they do not count
-	// before the agent has listed them.
+	// fromProgram is set if the program listed the objects, unsure if they do not count until the
+	// agent has listed them.
 	fromProgram, unsure bool
 	handover            handover
 }
 
-// seen is an object as the watch showed it.
+// seen is an object from the watch.
 type seen struct {
 	uid        types.UID
 	generation int64
@@ -50,13 +52,13 @@ type seen struct {
 	version string
 }
 
-// sameSpec says whether two objects are one, with the same spec.
+// sameSpec reports whether two versions are the same object with the same spec.
 func (s seen) sameSpec(other seen) bool {
 	return s.uid == other.uid && s.generation == other.generation
 }
 
-// isBehind says whether the hub shows an older version than before, because it was restored: a
-// generation counts anew from there.
+// isBehind reports whether the hub shows an older version than before, because it was restored. A
+// generation starts again then.
 func (s seen) isBehind(before seen) bool {
 	order, err := resourceversion.CompareResourceVersion(s.version, before.version)
 	return err == nil && order < 0
@@ -77,24 +79,25 @@ func NewPlaced(kind protocol.Kind, changed chan struct{}) *Placed {
 	return p
 }
 
-// Followed takes the result of an attempt to watch. A hub that does not serve the kind, or gives no right to it, has placed nothing.
+// Followed handles the result of an attempt to watch. A hub that does not serve the kind, or gives
+// no right to it, has delivered nothing.
 func (p *Placed) Followed(err error) {
 	if apierrors.IsForbidden(err) || apierrors.IsNotFound(err) {
 		p.once.Do(func() { close(p.known) })
 	}
 }
 
-// Offered says whether the hub gives the right to see the objects.
+// Offered reports whether the hub gives the right to see the objects.
 func (p *Placed) Offered() bool { return p.IsListed() }
 
-// Begun says whether there has been an object since the store was made.
+// Begun reports whether the store has ever had an object.
 func (p *Placed) Begun() bool {
 	p.Lock()
 	defer p.Unlock()
 	return p.begun
 }
 
-// ReportReason reports why the objects are not deployed, where that was not reported before.
+// ReportReason reports the reason for a missing deployment to all objects without the same report.
 func (p *Placed) ReportReason(ctx context.Context, sentence string) error {
 	p.Lock()
 	fresh, notices := map[string]int64{}, map[string]notice{}
@@ -117,14 +120,14 @@ func (p *Placed) ReportReason(ctx context.Context, sentence string) error {
 	return nil
 }
 
-// forgetReports has everything reported again, because the program writes the statuses now.
+// forgetReports clears the reports, because the program writes the statuses now.
 func (p *Placed) forgetReports() {
 	p.Lock()
 	defer p.Unlock()
 	clear(p.reported)
 }
 
-// setIdle stores which objects need nothing more, by generation.
+// setIdle stores the objects that no longer need the program, by generation.
 func (p *Placed) setIdle(generations map[string]int64) {
 	p.Lock()
 	defer p.Unlock()
@@ -136,7 +139,7 @@ func (p *Placed) setIdle(generations map[string]int64) {
 	}
 }
 
-// needsProgram says whether an object needs the program.
+// needsProgram reports whether an object needs the program.
 func (p *Placed) needsProgram() bool {
 	p.Lock()
 	defer p.Unlock()
@@ -148,7 +151,7 @@ func (p *Placed) needsProgram() bool {
 	return false
 }
 
-// waitListed returns true when the objects are listed, or false when ctx ends.
+// waitListed returns true once the objects are listed, or false if ctx ends.
 func (p *Placed) waitListed(ctx context.Context) bool {
 	select {
 	case <-ctx.Done():
@@ -158,7 +161,7 @@ func (p *Placed) waitListed(ctx context.Context) bool {
 	}
 }
 
-// put stores an object. An update is a change only if the object was idle before it.
+// put stores an object. An update counts as a change only if the object was idle before.
 func (p *Placed) put(object *metav1.PartialObjectMetadata) bool {
 	now := seen{object.UID, object.Generation, object.ResourceVersion}
 	_, known := p.names[object.Name]
@@ -189,9 +192,8 @@ func (p *Placed) drop(object *metav1.PartialObjectMetadata) {
 	delete(p.reported, object.Name)
 }
 
-// reset forgets what is there, because all of it is listed anew. What comes back as it was is idle
-// still: otherwise each break of the watch, such as a restart of the hub's API server, would start
-// the program on every idle member at once.
+// reset clears the objects before a new list. Unchanged objects stay idle: otherwise each break of
+// the watch would start the program on every idle member at once.
 func (p *Placed) reset() {
 	clear(p.names)
 	p.fromProgram, p.unsure = false, false

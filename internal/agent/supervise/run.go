@@ -14,8 +14,8 @@ import (
 	"github.com/muster-fleet/muster/internal/delivery/protocol"
 )
 
-// run runs the program once, and returns whether the program emptied the member; no error if the program found nothing to do. When ctx ends the
-// program is asked to end, which takes until Helm has ended.
+// run runs the program once, and reports whether it emptied the member. It returns no error if the
+// program found nothing to do. After ctx ends, the program ends as soon as Helm has ended.
 func (s *Supervisor) run(ctx context.Context) (emptied bool, err error) {
 	if _, err := os.Stat(s.Path); err != nil {
 		return false, fmt.Errorf("nothing is deployed on this cluster, because the program %s is missing beside the agent's (%w): "+
@@ -39,9 +39,9 @@ func (s *Supervisor) run(ctx context.Context) (emptied bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	stderrPipe, err := readPipe(&reading, func(from io.Reader) { _, _ = io.Copy(stderr, from) }) // to the end, whatever it was
+	stderrPipe, err := readPipe(&reading, func(from io.Reader) { _, _ = io.Copy(stderr, from) }) // to the end, regardless of its content
 	if err != nil {
-		_ = stdout.Close() // nobody writes
+		_ = stdout.Close() // it has no writer
 		return false, err
 	}
 	command.Stdout, command.Stderr = stdout, stderrPipe
@@ -73,7 +73,7 @@ func (s *Supervisor) run(ctx context.Context) (emptied bool, err error) {
 	return emptied, nil
 }
 
-// readPipe makes a pipe whose output is read until its input is closed.
+// readPipe makes a pipe and reads its output until its input is closed.
 func readPipe(reading *sync.WaitGroup, read func(io.Reader)) (into *os.File, err error) {
 	from, into, err := os.Pipe()
 	if err != nil {
@@ -81,12 +81,12 @@ func readPipe(reading *sync.WaitGroup, read func(io.Reader)) (into *os.File, err
 	}
 	reading.Go(func() {
 		read(from)
-		_ = from.Close() // nobody writes any more
+		_ = from.Close() // it has no writer any more
 	})
 	return into, nil
 }
 
-// crashed says on which BundleDeployment the program crashed, if that is known.
+// crashed names the BundleDeployment behind a crash of the program, if it is known.
 func (s *Supervisor) crashed(err error, watchdog *watchdog, stderr string) error {
 	var status *exec.ExitError
 	if !errors.As(err, &status) {
@@ -104,14 +104,15 @@ func (s *Supervisor) crashed(err error, watchdog *watchdog, stderr string) error
 		"what deploys on this cluster, %s, ended unexpectedly (%s) and is started again; the agent's log says why", protocol.Program, cause)}
 }
 
-// sendOrders sends the order, and again when the credential is renewed, until the program ended.
+// sendOrders sends the order, and again after each renewal of the credential, until the program
+// ends.
 func (s *Supervisor) sendOrders(orders io.WriteCloser, exited <-chan error) error {
 	defer func() { _ = orders.Close() }() // the program has ended
 	for {
 		order := s.Order()
 		order.Suspects = s.suspects.list()
 		if err := order.Send(orders); err != nil {
-			// The program ended; the reason comes with its exit.
+			// The program ended; its exit has the reason.
 			return <-exited
 		}
 		select {

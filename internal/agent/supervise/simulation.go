@@ -8,11 +8,12 @@ import (
 	"github.com/muster-fleet/muster/internal/delivery/protocol"
 )
 
-// Simulation plays the program in the agent's own process: it reads orders, sends replies, and returns when nothing is left to do or ctx ends.
-// Thousands of simulated members fit into one process that way.
+// Simulation replaces the program in the agent's own process. It reads orders, sends replies, and
+// returns once nothing is left to do or ctx ends. Thousands of simulated members therefore fit into
+// one process.
 type Simulation func(ctx context.Context, orders io.Reader, replies io.Writer) error
 
-// simulate runs the simulation once, as run does the program.
+// simulate runs the simulation once, as run does with the program.
 func (s *Supervisor) simulate(ctx context.Context) (emptied bool, err error) {
 	ordersRead, orders := io.Pipe()
 	replies, repliesSent := io.Pipe()

@@ -9,14 +9,15 @@ import (
 	"github.com/muster-fleet/muster/internal/process"
 )
 
-// nice leaves the processor to the heartbeat.
+// nice is the priority of the program, below the heartbeat.
 const nice = 10
 
-// start starts the program so that the kernel ends it with the agent, takes it first when memory runs out, and gives it the processor last.
+// start starts the program. The kernel ends it together with the agent, kills it first when memory
+// runs out, and gives it the processor last.
 func start(command *exec.Cmd) <-chan error {
 	return process.Start(command, func() {
 		pid := command.Process.Pid
-		_ = os.WriteFile(fmt.Sprintf("/proc/%d/oom_score_adj", pid), []byte("1000"), 0o600) // better, not necessary
-		_ = syscall.Setpriority(syscall.PRIO_PROCESS, pid, nice)                            // better, not necessary
+		_ = os.WriteFile(fmt.Sprintf("/proc/%d/oom_score_adj", pid), []byte("1000"), 0o600) // useful, not required
+		_ = syscall.Setpriority(syscall.PRIO_PROCESS, pid, nice)                            // useful, not required
 	})
 }

@@ -8,5 +8,5 @@ import (
 	"github.com/muster-fleet/muster/internal/process"
 )
 
-// start starts the program, which ends when its standard input does.
+// start starts the program. It ends with its standard input.
 func start(command *exec.Cmd) <-chan error { return process.Start(command, func() {}) }

@@ -1,8 +1,9 @@
-// Package supervise runs the program muster-deployer while there is something to deploy, and watches for it otherwise.
+// Package supervise runs the program muster-deployer while there is something to deploy, and
+// watches for objects otherwise.
 //
-// Its invariant: the agent does not link Helm, so that its memory is its own; the credential reaches the program over its
-// standard input and nowhere else; the heartbeat goes on whatever becomes of the program; and when the agent ends, by whatever
-// cause, so does the program.
+// Its invariant: the agent does not link Helm, so that Helm does not use the agent's memory. The
+// credential reaches the program only over its standard input. The heartbeat continues regardless
+// of the program. The program ends together with the agent, for any cause.
 package supervise
 
 import (
@@ -25,40 +26,44 @@ import (
 )
 
 const (
-	// stableAfter is how long the program has to live for a crash not to count as one of a series.
+	// stableAfter is the run time after which a crash starts a new series.
 	stableAfter = 2 * time.Minute
-	// crashLimit is how many crashes in a series, without an action that explains them, are reported on all objects.
+	// crashLimit is the number of unexplained crashes in a series before they are reported on all
+	// objects.
 	crashLimit = 3
-	// silence is how long the program may send no reply.
+	// silence is the longest time between two replies of the program.
 	silence = 45 * time.Second
 )
 
 // Supervisor runs the program while there is something to deploy.
 type Supervisor struct {
-	// Path is where the program is, Arguments how it reaches the member.
+	// Path is the path of the program, Arguments its access to the member.
 	Path      string
 	Arguments []string
-	// Simulation runs in place of the program; nil otherwise.
+	// Simulation replaces the program; nil otherwise.
 	Simulation Simulation
-	// Order returns the current order, which is sent again when Renewed signals another credential.
+	// Order returns the current order. It is sent again after a signal of Renewed.
 	Order func() protocol.Order
-	// Renewed signals that the credential or the address of the hub changed.
+	// Renewed signals a new credential or address of the hub.
 	Renewed <-chan struct{}
-	// Placed are the stores of the placed objects, kind by kind; Changed signals their changes.
+	// Placed are the stores of the delivered objects, one for each kind; Changed signals their
+	// changes.
 	Placed  []*Placed
 	Changed <-chan struct{}
-	// Left says whether releases or AppliedWorks are left on this member.
+	// Left reports whether releases or AppliedWorks are left on this member.
 	Left func(context.Context) (bool, error)
-	// Leaves says whether the member leaves, and how; Empty is called with what is left while all is removed.
+	// Leaves returns the leave policy, or an empty string unless the member leaves. Empty receives the
+	// progress of removing everything.
 	Leaves func() clusterv1beta1.LeavePolicy
 	Empty  func(left string, emptied bool)
-	// Block is called with what keeps a release from being removed; empty if nothing does. May be nil.
+	// Block receives the obstacle to removing a release; empty if there is none. May be nil.
 	Block func(protocol.Blocked)
-	// Count is called with each Tally. May be nil.
+	// Count receives each Tally. May be nil.
 	Count func(protocol.Tally)
 	Log   logr.Logger
 	Clock clock.Clock
-	// Silence is how long the program may send no reply before it is killed; the usual time if 0.
+	// Silence is the longest time without a reply before the program is killed; defaults to 45
+	// seconds.
 	Silence time.Duration
 
 	suspects suspects
@@ -69,14 +74,14 @@ var errLeft = errors.New("not all that was placed on this cluster could be remov
 // crash is an unexpected end of the program.
 type crash struct {
 	cause error
-	// explained says that an action was in flight, which becomes a suspect, or that the Lease was lost.
+	// explained is set if an action was in flight and became a suspect, or the Lease was lost.
 	explained bool
 }
 
 func (c *crash) Error() string { return c.cause.Error() }
 func (c *crash) Unwrap() error { return c.cause }
 
-// Beside is the path of the program in the directory of the agent's own.
+// Beside returns the path of the program in the agent's own directory.
 func Beside() (string, error) {
 	own, err := os.Executable()
 	if err != nil {
@@ -85,7 +90,7 @@ func Beside() (string, error) {
 	return filepath.Join(filepath.Dir(own), protocol.Program), nil
 }
 
-// Run goes on until ctx ends, and ends the program with it.
+// Run runs until ctx ends, and ends the program then.
 func (s *Supervisor) Run(ctx context.Context) {
 	for _, placed := range s.Placed {
 		if !placed.waitListed(ctx) {
@@ -96,7 +101,7 @@ func (s *Supervisor) Run(ctx context.Context) {
 	for backoff := retry.Unreachable(); ctx.Err() == nil; {
 		emptied = emptied && s.emptying()
 		if s.emptying() && !emptied {
-			// AppliedWorks may be left although their Works are gone.
+			// AppliedWorks may be left after their Works are gone.
 			left = s.left(ctx)
 			emptied = !left && !s.needsProgram()
 		}
@@ -104,7 +109,7 @@ func (s *Supervisor) Run(ctx context.Context) {
 			s.Empty("", true)
 		}
 		if emptied || s.Leaves() == clusterv1beta1.LeaveOrphan || !left && !s.needsProgram() {
-			// The program was idle when it ended: the next change of a placed object starts it.
+			// The program ended idle: the next change of a delivered object starts it.
 			select {
 			case <-ctx.Done():
 			case <-s.Changed:
@@ -129,11 +134,11 @@ func (s *Supervisor) Run(ctx context.Context) {
 			left, backoff, series = false, retry.Unreachable(), 0
 			continue
 		case explained, s.Clock.Since(begun) > stableAfter:
-			// The suspect is delayed, and the others are not.
+			// The suspect is delayed, but not the other objects.
 			backoff, series = retry.Unreachable(), 0
 		}
 		series++
-		left = left || crashed != nil // the program may have ended before it removed what is not placed any more
+		left = left || crashed != nil // the program may have ended before it removed everything
 		wait := backoff.Step()
 		s.Log.Info("deployer failing", "reason", err.Error(), "retry", wait.String())
 		if s.emptying() || crashed == nil || !explained && series >= crashLimit {
@@ -145,7 +150,7 @@ func (s *Supervisor) Run(ctx context.Context) {
 	}
 }
 
-// runOnce runs the program once. Then the agent watches again what the program watched.
+// runOnce runs the program once. After that the agent resumes its own watches.
 func (s *Supervisor) runOnce(ctx context.Context) (emptied bool, err error) {
 	run := s.run
 	if s.Simulation != nil {
@@ -160,13 +165,14 @@ func (s *Supervisor) runOnce(ctx context.Context) (emptied bool, err error) {
 
 func (s *Supervisor) emptying() bool { return s.Leaves() == clusterv1beta1.LeaveDelete }
 
-// needsProgram says whether anything is placed that needs the program, as far as that is known. A
-// member that leaves does not wait for that.
+// needsProgram reports whether a delivered object is known to need the program. A leaving member
+// also counts objects in doubt.
 func (s *Supervisor) needsProgram() bool {
 	return slices.ContainsFunc(s.Placed, func(p *Placed) bool { return p.needsProgram() && (s.emptying() || !p.isUnsure()) })
 }
 
-// report reports why nothing is deployed, on all placed objects and to the member that leaves.
+// report reports the reason for a missing deployment on all delivered objects and, for a leaving
+// member, as its progress.
 func (s *Supervisor) report(ctx context.Context, sentence string) {
 	if s.emptying() {
 		s.Empty(sentence, false)
@@ -215,7 +221,8 @@ func (s *Supervisor) left(ctx context.Context) bool {
 	left, err := s.Left(ctx)
 	if err != nil {
 		s.Log.Info("looking for releases failing", "reason", err.Error())
-		// An agent without the right to list releases cannot deploy any; but a member that leaves must not take that for empty.
+		// An agent without the right to list releases cannot deploy any. But a leaving member must not
+		// count as empty then.
 		return s.emptying() || !apierrors.IsForbidden(err)
 	}
 	return left

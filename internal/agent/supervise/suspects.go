@@ -12,12 +12,13 @@ import (
 )
 
 const (
-	// firstDelay is how long a BundleDeployment is left alone on which the program ended once; each time doubles it, up to lastDelay.
+	// firstDelay is the delay of a BundleDeployment after the first crash on it. Each further crash
+	// doubles the delay, up to lastDelay.
 	firstDelay = 10 * time.Second
 	lastDelay  = time.Hour
 )
 
-// suspects remembers the BundleDeployments on which the program may have ended, from one run of it to the next.
+// suspects are the BundleDeployments that may have crashed the program, kept from run to run.
 type suspects struct {
 	mu     sync.Mutex
 	byName map[string]*suspect
@@ -25,7 +26,7 @@ type suspects struct {
 
 type suspect struct {
 	protocol.Suspect
-	// times is how often the program ended on it, in this generation.
+	// times is the number of crashes on it, in this generation.
 	times int
 }
 
@@ -48,14 +49,14 @@ func (s *suspects) clear(name string) {
 	delete(s.byName, name)
 }
 
-// add adds what the program was at work on when it ended, and returns the culprit, if that is known.
+// add adds the actions in flight at a crash, and returns the culprit, if it is known.
 func (s *suspects) add(inFlight []protocol.Action, cause string, now time.Time) (culprit string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.byName == nil {
 		s.byName = map[string]*suspect{}
 	}
-	// A program ends while it renders or compares; to wait for a hook does not end it.
+	// A program crashes while it renders or compares, not while it waits for a hook.
 	if busy := slices.DeleteFunc(slices.Clone(inFlight), func(a protocol.Action) bool { return a.Rendered }); len(busy) > 0 {
 		inFlight = busy
 	}
@@ -66,7 +67,7 @@ func (s *suspects) add(inFlight []protocol.Action, cause string, now time.Time) 
 			s.byName[action.Name] = one
 		}
 		if len(inFlight) > 1 {
-			one.RetryAt = time.Time{} // it has to be found out which of them it is
+			one.RetryAt = time.Time{} // only another run finds the one among them
 			continue
 		}
 		culprit = action.Name

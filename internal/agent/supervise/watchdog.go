@@ -18,20 +18,20 @@ import (
 	"github.com/muster-fleet/muster/internal/kubeclient"
 )
 
-// watchdog watches one run of the program: its actions with their deadlines, and its last reply.
+// watchdog watches one run of the program: the deadlines of its actions, and its last reply.
 type watchdog struct {
 	clock clock.Clock
-	// silence is how long the program may say nothing.
+	// silence is the longest time between two replies.
 	silence time.Duration
 
 	mu        sync.Mutex
 	lastReply time.Time
-	// handling says that a reply is being handled, so that later replies are not read yet.
+	// handling is set while a reply is being handled, because later replies are not read yet.
 	handling bool
 	inFlight map[string]deadline
-	// changed signals that a deadline may have changed; its buffer is 1.
+	// changed signals a possible change of a deadline; its buffer is 1.
 	changed chan struct{}
-	// overdue is the action that missed its deadline, stuck the reason for which the program was killed.
+	// overdue is the action that missed its deadline, stuck the reason for killing the program.
 	overdue *protocol.Action
 	stuck   string
 }
@@ -45,7 +45,7 @@ func newWatchdog(clk clock.Clock, silence time.Duration) *watchdog {
 	return &watchdog{clock: clk, silence: silence, lastReply: clk.Now(), inFlight: map[string]deadline{}, changed: make(chan struct{}, 1)}
 }
 
-// handled marks the reply as handled: from now on deadlines count again.
+// handled marks the reply as handled: deadlines count again.
 func (w *watchdog) handled() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -53,7 +53,7 @@ func (w *watchdog) handled() {
 	kubeclient.Notify(w.changed)
 }
 
-// observe takes in a reply, which is being handled until handled is called.
+// observe notes a reply. The reply is in handling until handled is called.
 func (w *watchdog) observe(reply protocol.Reply) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -67,7 +67,7 @@ func (w *watchdog) observe(reply protocol.Reply) {
 	kubeclient.Notify(w.changed)
 }
 
-// run calls kill when the program makes no progress, and returns then or when ctx ends.
+// run calls kill once the program makes no progress, then returns. It also returns when ctx ends.
 func (w *watchdog) run(ctx context.Context, kill func()) {
 	for {
 		wait := w.remaining()
@@ -87,7 +87,7 @@ func (w *watchdog) run(ctx context.Context, kill func()) {
 	}
 }
 
-// remaining is how long the program may go on without a reply. If that is over, stuck says why.
+// remaining returns the time left without a reply. Once it is over, stuck has the reason.
 func (w *watchdog) remaining() time.Duration {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -111,7 +111,8 @@ func (w *watchdog) remaining() time.Duration {
 	return wait
 }
 
-// inFlightOrOverdue are the actions of the program, or only the overdue one, and why the program was killed, if it was.
+// inFlightOrOverdue returns the actions of the program, or only the overdue one with the reason for
+// killing the program.
 func (w *watchdog) inFlightOrOverdue() (actions []protocol.Action, stuck string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -124,14 +125,15 @@ func (w *watchdog) inFlightOrOverdue() (actions []protocol.Action, stuck string)
 	return actions, w.stuck
 }
 
-// crashReader passes on the program's standard error, and keeps the line in which Go's runtime says why it ended the program.
+// crashReader passes on the program's standard error, and keeps the reason of a crash from Go's
+// runtime.
 type crashReader struct {
 	to    io.Writer
 	cause string
 	line  []byte
 }
 
-// longest is how much of a line is read.
+// longest is the number of bytes read of a line.
 const longest = 200
 
 func (l *crashReader) Write(text []byte) (int, error) {
@@ -147,7 +149,8 @@ func (l *crashReader) Write(text []byte) (int, error) {
 	return l.to.Write(text)
 }
 
-// read keeps only the messages of the runtime: a library's may contain the values of a Secret.
+// read keeps only messages of the runtime, because a library's message may contain the values of a
+// Secret.
 func (l *crashReader) read(line string) {
 	why, fatal := strings.CutPrefix(line, "fatal error: ")
 	panicked, ok := strings.CutPrefix(line, "panic: ")
