@@ -1,6 +1,8 @@
-// Package kube is what every controller needs to write to the Kubernetes API, and to know its own writes in the cache.
+// Package kube has the functions of controllers for writing to the Kubernetes API, and for
+// recognizing their own writes in the cache.
 //
-// Its invariant: every function can be called again after a crash at any line and has the same effect.
+// Its invariant: every function can be called again after a crash at any line and has the same
+// effect.
 package kube
 
 import (
@@ -20,12 +22,15 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 )
 
-// FieldOwner is the field manager of everything that the hub writes.
+// FieldOwner is the field manager of all writes of the hub.
 const FieldOwner = client.FieldOwner("muster-hub")
 
-// Ensure makes each object exist as given. A new object costs one write, because it is created first. An object that exists and is the hub's for
-// the same owner is applied server-side; one of an earlier owner of the same name, which is about to go with that, is made anew; another's of that name is
-// left alone, and IsTaken is true for the error. On return the objects are as the server answered.
+// Ensure makes each object exist as given. It creates a new object with a single write, and applies
+// to an existing one of the same owner server-side. An object of an earlier owner of the same name
+// is being deleted, so Ensure replaces it.
+//
+// Ensure leaves another owner's object alone, and IsTaken is true for the error. On return the
+// objects are as the server answered.
 func Ensure(ctx context.Context, c client.Client, objects ...client.Object) error {
 	for _, object := range objects {
 		desired := object.DeepCopyObject().(client.Object)
@@ -47,8 +52,8 @@ func Ensure(ctx context.Context, c client.Client, objects ...client.Object) erro
 	return nil
 }
 
-// Missing returns those of the objects that do not exist. Each is read in the given form, because a cache that has only the metadata of a kind, or
-// only whole objects, must be asked for just that.
+// Missing returns the objects that do not exist. It reads each in the given form, because a cache
+// may hold only the metadata of a kind, or only whole objects.
 func Missing(ctx context.Context, reader client.Reader, form func(client.Object) client.Object, objects ...client.Object) ([]client.Object, error) {
 	var missing []client.Object
 	for _, object := range objects {
@@ -61,15 +66,15 @@ func Missing(ctx context.Context, reader client.Reader, form func(client.Object)
 	return missing, nil
 }
 
-// Whole is the form of an object with all that it has.
+// Whole returns the complete form of an object.
 func Whole(object client.Object) client.Object { return object.DeepCopyObject().(client.Object) }
 
-// MetadataOf is the form of an object with only its metadata.
+// MetadataOf returns a function for the form of an object with only its metadata.
 func MetadataOf(scheme *runtime.Scheme) func(client.Object) client.Object {
 	return func(object client.Object) client.Object {
 		gvk, err := apiutil.GVKForObject(object, scheme)
 		if err != nil {
-			panic(err) // a kind that the program does not know: a mistake in it
+			panic(err) // a mistake in the program: the kind is unknown
 		}
 		return Metadata(gvk)
 	}
@@ -95,8 +100,8 @@ func apply(ctx context.Context, c client.Client, desired, result client.Object) 
 	return runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, result)
 }
 
-// Delete deletes each object that exists and is the hub's for the same owner. An object that is gone already is no error, and another's of that
-// name is left alone.
+// Delete deletes each existing object of the hub for the same owner. It ignores missing objects,
+// and leaves other owners' objects alone.
 func Delete(ctx context.Context, c client.Client, objects ...client.Object) error {
 	for _, object := range objects {
 		have, err := mine(ctx, c, object)
@@ -113,7 +118,8 @@ func Delete(ctx context.Context, c client.Client, objects ...client.Object) erro
 	return nil
 }
 
-// DeleteByUID deletes the object that has the UID of the given one, and none that was made anew under its name. It may be gone already.
+// DeleteByUID deletes the object with the UID of the given one, and no new object of the same name.
+// A missing object is no error.
 func DeleteByUID(ctx context.Context, c client.Client, object client.Object) error {
 	uid := object.GetUID()
 	if err := c.Delete(ctx, object, client.Preconditions{UID: &uid}); client.IgnoreNotFound(err) != nil {
@@ -122,15 +128,17 @@ func DeleteByUID(ctx context.Context, c client.Client, object client.Object) err
 	return nil
 }
 
-// Patch writes the difference between two versions of an object. Patch fails with a conflict if somebody else wrote the object since before was read.
+// Patch writes the difference between two versions of an object. It fails with a conflict if
+// another client has written the object since before was read.
 func Patch(ctx context.Context, c client.Client, before, after client.Object) error {
 	return c.Patch(ctx, after, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}), FieldOwner)
 }
 
-// PatchStatus writes the difference between before and after to the status of after, if there is one. It fails with a conflict
-// if somebody else wrote the object since before was read, because lists such as conditions are replaced as a whole.
+// PatchStatus writes the difference between before and after to the status of after, if there is
+// one. It fails with a conflict if another client has written the object since before was read. A
+// patch replaces lists such as conditions as a whole.
 func PatchStatus(ctx context.Context, c client.Client, before, after client.Object) error {
-	if equality.Semantic.DeepEqual(before, after) { // as nearly always, and far cheaper than to compare both as JSON
+	if equality.Semantic.DeepEqual(before, after) { // the usual case, and far cheaper than comparing both as JSON
 		return nil
 	}
 	patch, err := client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}).Data(after)
@@ -146,7 +154,7 @@ func PatchStatus(ctx context.Context, c client.Client, before, after client.Obje
 	return nil
 }
 
-// StatusError says that a status could not be written.
+// StatusError is the error of a failed write of a status.
 type StatusError struct {
 	Object client.Object
 	err    error
@@ -155,8 +163,8 @@ type StatusError struct {
 func (e *StatusError) Error() string { return e.err.Error() }
 func (e *StatusError) Unwrap() error { return e.err }
 
-// Lasts reports whether the API server refuses the status for what it says, so that it would be
-// refused again.
+// Lasts reports whether the API server refuses the status for its content, and would refuse it
+// again.
 func (e *StatusError) Lasts() bool {
 	return apierrors.IsInvalid(e.err) || apierrors.IsForbidden(e.err) || apierrors.IsBadRequest(e.err) ||
 		apierrors.IsRequestEntityTooLargeError(e.err) || strings.Contains(e.err.Error(), "request is too large")
@@ -171,12 +179,12 @@ func Describe(scheme *runtime.Scheme, object client.Object) string {
 	return Name(kind, object.GetNamespace(), object.GetName())
 }
 
-// CoreMetadata returns an object that stands for only the metadata of a kind of the core group.
+// CoreMetadata returns an object for only the metadata of a kind of the core group.
 func CoreMetadata(kind string) *metav1.PartialObjectMetadata {
 	return Metadata(corev1.SchemeGroupVersion.WithKind(kind))
 }
 
-// Metadata returns an object that stands for only the metadata of a kind.
+// Metadata returns an object for only the metadata of a kind.
 func Metadata(gvk schema.GroupVersionKind) *metav1.PartialObjectMetadata {
 	metadata := &metav1.PartialObjectMetadata{}
 	metadata.SetGroupVersionKind(gvk)

@@ -9,11 +9,12 @@ import (
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
 )
 
-// MaxMessage is how many bytes the message of a condition that the hub writes may have: whatever is quoted in it, the status with it can be
-// stored.
+// MaxMessage is the maximum number of bytes in the message of a condition from the hub, so that the
+// status can be stored.
 const MaxMessage = 8 << 10
 
-// Condition is a shorthand for a fleet.cattle.io condition that is true or false. It clips the message.
+// Condition returns a fleet.cattle.io condition with the status True or False. It clips the
+// message.
 func Condition(kind string, ok bool, reason, message string) fleet.Condition {
 	status := corev1.ConditionFalse
 	if ok {
@@ -22,7 +23,7 @@ func Condition(kind string, ok bool, reason, message string) fleet.Condition {
 	return fleet.Condition{Type: kind, Status: status, Reason: reason, Message: Clip(message, MaxMessage)}
 }
 
-// SetCondition puts a condition in its place in the list and stamps its times, if anything about it is new.
+// SetCondition sets a condition in the list. It updates the times only if the condition changed.
 func SetCondition(conditions []fleet.Condition, now time.Time, condition fleet.Condition) []fleet.Condition {
 	stamp := now.UTC().Format(time.RFC3339)
 	condition.LastUpdateTime, condition.LastTransitionTime = stamp, stamp

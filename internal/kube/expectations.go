@@ -12,23 +12,25 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// maxCacheLag is how long a cache may lag behind a write. After that the write is taken for lost: an API server that was restored from an
-// older snapshot has lower resource versions, which a cache never catches up with.
+// maxCacheLag bounds the lag of a cache behind a write. After that the write counts as lost: a
+// restored API server has lower resource versions, and a cache never catches up with the write.
 const maxCacheLag = 30 * time.Second
 
-// Expectations are the writes of a controller that its cache does not show yet. Until the cache does, a reconcile would only collide with the
-// controller's own writes, or repeat them; the cache's event wakes it again. A write is expected until its deadline at most.
+// Expectations are writes of a controller that its cache does not show yet. Until then a reconcile
+// would only collide with the controller's own writes, or repeat them. The event of the cache wakes
+// it again. An expectation ends at its deadline.
 type Expectations struct {
 	Clock clock.PassiveClock
-	// Timeout is how long a write is expected; zero means maxCacheLag. It is short where somebody else may delete what the cache never showed.
+	// Timeout bounds the wait for a write; defaults to maxCacheLag. It is short if another client may
+	// delete the object before the cache shows it.
 	Timeout time.Duration
-	// Whole keeps the objects as they were written, for Pending. Otherwise only their names and versions are kept.
+	// Whole keeps whole objects for Pending, instead of only names and versions.
 	Whole bool
 
 	mu sync.Mutex
-	// writes by the key that is reconciled, and by the name of the object that was written for it.
+	// writes holds the written objects by the reconciled key, and by their own name.
 	writes map[types.NamespacedName]map[types.NamespacedName]expectation
-	// swept is when expired writes of keys that nobody asks for any more were last dropped.
+	// swept is the time of the last removal of expired writes of all keys.
 	swept time.Time
 }
 
@@ -37,7 +39,7 @@ type expectation struct {
 	deadline time.Time
 }
 
-// Expect remembers an object that was written for a key, as the server answered it. Objects of one key differ in their names.
+// Expect stores the server's answer to a write for a key. Objects of one key have different names.
 func (e *Expectations) Expect(key types.NamespacedName, written client.Object) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -65,14 +67,15 @@ func (e *Expectations) Expect(key types.NamespacedName, written client.Object) {
 	e.writes[key][name] = expectation{written, now.Add(timeout)}
 }
 
-// Await returns how long to wait at most for the cache to show all that was written for a key; zero if it does. The cached objects are
-// those of the key that the cache has.
+// Await returns the longest wait for the cache to show all writes for a key; zero if it does
+// already. cached are the objects of the key in the cache.
 func (e *Expectations) Await(key types.NamespacedName, cached ...client.Object) time.Duration {
 	_, wait := e.Pending(key, cached...)
 	return wait
 }
 
-// Pending returns one of the objects that were written for a key and that the cache does not show yet, and how long to wait for them at most.
+// Pending returns one of the written objects that the cache does not show yet, and the longest wait
+// for all of them.
 func (e *Expectations) Pending(key types.NamespacedName, cached ...client.Object) (last client.Object, wait time.Duration) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -99,7 +102,7 @@ func (e *Expectations) Pending(key types.NamespacedName, cached ...client.Object
 	return last, wait
 }
 
-// Forget drops what was written for a key, because its object is gone.
+// Forget drops the writes for a key after its object is gone.
 func (e *Expectations) Forget(key types.NamespacedName) {
 	e.mu.Lock()
 	defer e.mu.Unlock()

@@ -9,8 +9,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// IsGone asks the API server whether an object that a cache shows is none any more. When an API server was restored from a snapshot, the caches of its clients notice
-// that one after the other.
+// IsGone checks with the API server whether an object in a cache no longer exists. After an API
+// server was restored from a snapshot, the caches of its clients notice one after the other.
 func IsGone(ctx context.Context, live client.Reader, kind schema.GroupVersionKind, shown client.Object) (bool, error) {
 	now := Metadata(kind)
 	err := live.Get(ctx, client.ObjectKeyFromObject(shown), now)

@@ -7,7 +7,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Jitter is a number between 0 and 1 that is always the same for an object, by which what began at once is not repeated at once.
+// Jitter returns a constant number between 0 and 1 for an object, to spread repetitions of
+// simultaneous work.
 func Jitter(uid types.UID) float64 {
 	h := fnv.New32a()
 	_, _ = h.Write([]byte(uid)) // never fails

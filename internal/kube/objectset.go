@@ -7,8 +7,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// Rancher Fleet's hub marks what it applies for an owner as a set: annotations name the set and its owner, and a label has
-// the digest of the annotations.
+// Rancher Fleet's hub marks the applied objects of an owner as a set. Annotations name the set and
+// its owner, and a label has the digest of the annotations.
 const (
 	labelSetHash           = "objectset.rio.cattle.io/hash"
 	annotationSetID        = "objectset.rio.cattle.io/id"
@@ -17,7 +17,7 @@ const (
 	annotationSetOwnerIn   = "objectset.rio.cattle.io/owner-namespace"
 )
 
-// ObjectSet is a set of objects that Rancher Fleet's hub applied for one owner.
+// ObjectSet is a set of objects from Rancher Fleet's hub for one owner.
 type ObjectSet struct {
 	// ID names the set.
 	ID string
@@ -25,7 +25,7 @@ type ObjectSet struct {
 	Owner string
 }
 
-// ObjectSetOf returns the set that an object belongs to; none unless the label confirms what the annotations say.
+// ObjectSetOf returns the set of an object; none unless the label confirms the annotations.
 func ObjectSetOf(o client.Object) ObjectSet {
 	says := o.GetAnnotations()
 	id := says[annotationSetID]

@@ -14,21 +14,22 @@ import (
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
 )
 
-// taken says that an object which the hub wants to write exists and is not the hub's.
+// taken is the error for an existing object that is not the hub's.
 type taken struct{ object, why string }
 
 func (t *taken) Error() string {
 	return fmt.Sprintf("%s exists and is not the hub's: %s; delete it if nobody needs it", t.object, t.why)
 }
 
-// IsTaken returns whether an error means that an object of that name is somebody else's.
+// IsTaken reports whether an error means that an object of the name has another owner.
 func IsTaken(err error) bool {
 	var t *taken
 	return errors.As(err, &t)
 }
 
-// mine returns the object that has the name of the desired one, if the hub created that object for the same owner. The object is
-// unstructured, so that it is read from the API server and not from a cache.
+// mine returns the existing object with the name of the desired one, if the hub created it for the
+// same owner. The object is unstructured, so that the client reads it from the API server and not
+// from a cache.
 func mine(ctx context.Context, c client.Client, desired client.Object) (client.Object, error) {
 	gvk, err := apiutil.GVKForObject(desired, c.Scheme())
 	if err != nil {
@@ -45,9 +46,12 @@ func mine(ctx context.Context, c client.Client, desired client.Object) (client.O
 	return have, nil
 }
 
-// foreign returns why an existing object is not the desired one, or "" if the hub created it earlier. An owner reference with the desired UID
-// proves that. Else the label proves that the hub created the object, and the kind and name in the owner references, or an annotation where the
-// owner is in another namespace, for whom. An earlier owner of the same name counts as the same: its objects are either being deleted or adopted.
+// foreign returns the reason why an existing object is not the desired one, or "" if the hub
+// created it earlier. An owner reference with the desired UID proves this.
+//
+// Otherwise the label proves the hub as the creator. The kind and name in the owner references
+// prove the owner, or an annotation for an owner in another namespace. An earlier owner of the same
+// name counts as the same: its objects are being deleted or adopted.
 func foreign(have, desired client.Object) string {
 	switch desired.GetUID() {
 	case "":
@@ -77,8 +81,8 @@ func foreign(have, desired client.Object) string {
 	return ""
 }
 
-// isOfEarlierOwner says whether an existing object belongs to an owner that was deleted and made anew under its name, in whose place the desired one's owner is.
-// An object has one owner that controls it, so it cannot be handed on.
+// isOfEarlierOwner reports whether an existing object belongs to a deleted owner of the same name
+// as the desired owner. An object has a single controlling owner, so it cannot be handed over.
 func isOfEarlierOwner(have, desired client.Object) bool {
 	is, wanted := metav1.GetControllerOf(have), metav1.GetControllerOf(desired)
 	return is != nil && wanted != nil && is.Kind == wanted.Kind && is.Name == wanted.Name && is.UID != wanted.UID

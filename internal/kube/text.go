@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// Clip shortens a text, such as one that a member wrote, to a number of bytes, and shows that it did.
+// Clip shortens a text, for example from a member, to a number of bytes, and marks the cut.
 func Clip(text string, most int) string {
 	if len(text) <= most {
 		return text
@@ -14,7 +14,7 @@ func Clip(text string, most int) string {
 	return strings.ToValidUTF8(text[:most], "") + "..."
 }
 
-// Name is an object for messages: kind namespace/name, or kind name.
+// Name formats an object for messages: kind namespace/name, or kind name.
 func Name(kind, namespace, name string) string {
 	if namespace == "" {
 		return kind + " " + name
@@ -22,7 +22,7 @@ func Name(kind, namespace, name string) string {
 	return kind + " " + namespace + "/" + name
 }
 
-// JoinTexts joins the first of all texts, and says how many others there are: a; b; and 3 more.
+// JoinTexts joins the first of all texts with the number of the others: a; b; and 3 more.
 func JoinTexts(first []string, all int) string {
 	if more := all - len(first); more > 0 {
 		first = append(slices.Clip(first), fmt.Sprintf("and %d more", more))
@@ -30,7 +30,7 @@ func JoinTexts(first []string, all int) string {
 	return strings.Join(first, "; ")
 }
 
-// JoinNames joins the first of all names, and says how many others there are: a, b and 3 more.
+// JoinNames joins the first of all names with the number of the others: a, b and 3 more.
 func JoinNames(first []string, all int) string {
 	text := strings.Join(first, ", ")
 	if more := all - len(first); more > 0 {

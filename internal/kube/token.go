@@ -10,13 +10,14 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// RequestToken asks the API server for a token of an account that lives about as long as given (at least ten minutes, the shortest that
-// the TokenRequest API grants). The server may grant less; the claims of the result say when it expires.
+// RequestToken requests a token of an account with about the given life, at least ten minutes. The
+// TokenRequest API grants no shorter one. The server may grant less; the token has its time of
+// expiry.
 func RequestToken(ctx context.Context, c client.SubResourceClient, account *corev1.ServiceAccount, life time.Duration) (string, error) {
 	return requestToken(ctx, c, account, life, nil)
 }
 
-// RequestBoundToken is RequestToken of one that also ends when the Secret is deleted.
+// RequestBoundToken requests a token that also ends with the deletion of the Secret.
 func RequestBoundToken(ctx context.Context, c client.SubResourceClient, account *corev1.ServiceAccount, secret *corev1.Secret, life time.Duration) (string, error) {
 	return requestToken(ctx, c, account, life, &authenticationv1.BoundObjectReference{APIVersion: "v1", Kind: "Secret", Name: secret.Name, UID: secret.UID})
 }

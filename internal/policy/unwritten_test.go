@@ -87,7 +87,6 @@ var unwrittenPackages = []string{
 	"internal/hub/runtime/unsupported",
 	"internal/hub/server",
 	"internal/hubclient",
-	"internal/kube",
 	"internal/kubeclient",
 	"internal/logging",
 	"internal/naming",
