@@ -40,7 +40,6 @@ var unwrittenPackages = []string{
 	"internal/deploy/chart",
 	"internal/deploy/drift",
 	"internal/deploy/readiness",
-	"internal/deploy/release",
 	"internal/deploy/removal",
 	"internal/deploy/render",
 	"internal/fleet/agentroles",

@@ -26,19 +26,22 @@ import (
 )
 
 const (
-	// annotationOwnValues on the chart of a release of the agent itself holds the values that the user set in it, without the hub's.
+	// annotationOwnValues is the annotation for the user's values in the agent's own release, without
+	// the hub's.
 	annotationOwnValues = "muster/own-values"
-	// helmManager is the field manager of Helm's command and of the hub's importer. Both upgrade the agent's own release, too, so the agent must not
-	// own fields that they could not change or remove.
+	// helmManager is the field manager of Helm's command and of the hub's importer. Both also upgrade
+	// the agent's own release, so the agent must not own fields there.
 	helmManager = "helm"
-	// longOperation is how long Helm's command may be at work before it counts as cut off; by default it gives up after five minutes.
+	// longOperation is the time after which an operation of Helm's command counts as cut off. By
+	// default Helm gives up after five minutes.
 	longOperation = 10 * time.Minute
 )
 
-// ErrBusy says that a user is at work on a release with Helm's command.
+// ErrBusy means that a user's Helm command is working on a release.
 var ErrBusy = errors.New("waiting for Helm's command to end")
 
-// Overtaken says whether somebody else, a user with Helm's command, made a newer revision of a release.
+// Overtaken reports whether another client, such as a user's Helm command, has made a newer
+// revision of a release.
 func (c *Cluster) Overtaken(ctx context.Context, s Summary) (bool, error) {
 	list, err := c.Kube.CoreV1().Secrets(s.History).List(ctx, metav1.ListOptions{LabelSelector: ofRelease(s.Name)})
 	if err != nil {
@@ -50,8 +53,10 @@ func (c *Cluster) Overtaken(ctx context.Context, s Summary) (bool, error) {
 	}), nil
 }
 
-// adopt lays the values of a request over those that the user set in the agent's own release, which the user installed and may have upgraded
-// since. Values that the hub laid over them before are not the user's. A release of another chart of that name, Rancher Fleet's, is refused.
+// adopt merges the values of a request over the user's values in the agent's own release. The user
+// installed it and may have upgraded it since. Values merged by the hub before are not the user's.
+//
+// adopt refuses a release of another chart with the same name, such as Rancher Fleet's.
 func adopt(configuration *action.Configuration, r Request) (Request, error) {
 	history, err := revisions(configuration, r.Release)
 	if err != nil {
@@ -84,7 +89,8 @@ func adopt(configuration *action.Configuration, r Request) (Request, error) {
 	return r, nil
 }
 
-// busy returns an error while a user's Helm command works on the release, which may wait for just this agent to be ready.
+// busy returns an error while a user's Helm command works on the release. That command may be
+// waiting for this agent to become ready.
 func busy(history []*helm.Release, now time.Time) error {
 	if len(history) == 0 {
 		return nil
@@ -99,13 +105,13 @@ func busy(history []*helm.Release, now time.Time) error {
 		last.Info.LastDeployed.Add(longOperation).UTC().Format(time.RFC3339))
 }
 
-// digestOfToken is the digest of the token with which the agent joined, as its chart expects.
+// digestOfToken returns the digest of the agent's registration token, as its chart expects.
 func digestOfToken(own map[string]any) string {
-	token, _ := own["token"].(string) // there is none where the hub itself installed the agent
+	token, _ := own["token"].(string) // empty if the hub itself installed the agent
 	return naming.Digest([]byte(strings.TrimSpace(token)))
 }
 
-// revisions are the revisions of a release, the oldest first.
+// revisions returns the revisions of a release, the oldest first.
 func revisions(configuration *action.Configuration, name string) ([]*helm.Release, error) {
 	found, err := configuration.Releases.History(name)
 	if err != nil && !errors.Is(err, driver.ErrReleaseNotFound) {
@@ -123,12 +129,12 @@ func revisions(configuration *action.Configuration, name string) ([]*helm.Releas
 	return history, nil
 }
 
-// uninstalled says whether only the history of a release is left.
+// uninstalled reports whether only the history of a release is left.
 func uninstalled(history []*helm.Release) bool {
 	return history[len(history)-1].Info.Status == common.StatusUninstalled
 }
 
-// ownValues are the values that the user set in the newest deployed revision.
+// ownValues returns the user's values in the newest deployed revision.
 func ownValues(history []*helm.Release) (map[string]any, error) {
 	newest := len(history) - 1
 	for i := newest; i >= 0; i-- {
@@ -157,7 +163,8 @@ func ownValues(history []*helm.Release) (map[string]any, error) {
 	return loader.MergeMaps(map[string]any{}, history[newest].Config), nil
 }
 
-// subtract removes from values those that were laid over the user's own before and are unchanged: Helm's --reuse-values keeps them all.
+// subtract removes unchanged values that were merged over the user's own before, because Helm's
+// --reuse-values keeps them all.
 func subtract(values, laid, own map[string]any) map[string]any {
 	rest := map[string]any{}
 	for key, value := range values {
@@ -207,10 +214,10 @@ func (c *Cluster) Disown(s Summary, o Owner) error {
 	return nil
 }
 
-// asHelm is the cluster with the field manager of Helm's command.
+// asHelm returns the cluster with the field manager of Helm's command.
 func (c *Cluster) asHelm() (*Cluster, error) {
 	as := *c
-	as.accounts = newAccounts() // those of c have the field manager of c
+	as.accounts = newAccounts() // the accounts of c have its field manager
 	as.config = rest.CopyConfig(c.config)
 	as.config.Wrap(func(next http.RoundTripper) http.RoundTripper { return asHelmManager{next} })
 	client, err := rest.HTTPClientFor(as.config)
@@ -220,7 +227,7 @@ func (c *Cluster) asHelm() (*Cluster, error) {
 	return &as, as.clients(client)
 }
 
-// asHelmManager replaces the field manager of requests: Helm has one for the whole program.
+// asHelmManager replaces the field manager of requests, because Helm has one for the whole program.
 type asHelmManager struct{ next http.RoundTripper }
 
 func (m asHelmManager) RoundTrip(request *http.Request) (*http.Response, error) {

@@ -1,7 +1,8 @@
-// Package release installs, upgrades and removes Helm releases, and finds those that were installed before.
+// Package release installs, upgrades and removes Helm releases, and finds existing ones.
 //
-// Its invariant: the history of a release is in the namespace of the release, as Helm and upstream agents keep it, so that what either agent
-// installed the other one goes on with; an operation that was cut off is taken up again, never left pending.
+// Its invariant: the history of a release is in the namespace of the release, as with Helm and
+// upstream agents. Each agent can therefore continue the other's releases. An interrupted operation
+// is resumed, never left pending.
 package release
 
 import (
@@ -30,43 +31,43 @@ import (
 	"github.com/muster-fleet/muster/internal/kubeclient"
 )
 
-// FieldManager owns what is deployed.
+// FieldManager is the field manager of deployed objects.
 const FieldManager = "muster-deployer"
 
 func init() { kube.ManagedFieldsManager = FieldManager }
 
-// Cluster is where releases go.
+// Cluster is the cluster of the releases.
 type Cluster struct {
-	// AgentNamespace is the namespace of the agent on whose behalf releases are made. Earlier versions kept the histories in it.
+	// AgentNamespace is the namespace of the agent. Earlier versions kept the histories in it.
 	AgentNamespace string
 	// Kube, Dynamic, Metadata and Mapper act as the agent.
 	Kube     kubernetes.Interface
 	Dynamic  dynamic.Interface
 	Metadata metadata.Interface
 	Mapper   meta.ResettableRESTMapper
-	// HookWait is how long an uninstall waits for a hook at a time, before it says so; five minutes if
-	// 0. The hook goes on, and the next attempt waits for it again.
+	// HookWait bounds one wait for a hook during an uninstall; defaults to five minutes. The hook
+	// continues, and the next attempt waits for it again.
 	HookWait time.Duration
 
 	config    *rest.Config
 	discovery discovery.CachedDiscoveryInterface
-	// live asks the API server each time which kinds are served.
+	// live queries the API server for the served kinds each time.
 	live  discovery.DiscoveryInterface
 	names *names
 	// kinds is the discovery cache of the mapper.
 	kinds *expiringDiscovery
-	// accounts are the clusters that As made.
+	// accounts are the clusters from As.
 	accounts *accounts
 }
 
-// accounts are the clusters with the rights of one account each, by name. Clients for all kinds are
-// made with each, so that one for each object that is compared would cost more than the comparison.
+// accounts are the clusters with the rights of one account each, by name. Each has clients for all
+// kinds: a new one for each compared object would cost more than the comparison.
 type accounts struct {
 	mu     sync.Mutex
 	byName map[string]*Cluster
 }
 
-// NewCluster prepares access; nothing is sent yet.
+// NewCluster prepares access without sending a request.
 func NewCluster(config *rest.Config, agentNamespace string) (*Cluster, error) {
 	config = kubeclient.Unlimited(config)
 	client, err := rest.HTTPClientFor(config)
@@ -82,7 +83,8 @@ func NewCluster(config *rest.Config, agentNamespace string) (*Cluster, error) {
 		return nil, fmt.Errorf("preparing the discovery client of %s: %w", config.Host, err)
 	}
 	c.live, c.discovery = found, memory.NewMemCacheClient(found)
-	// Helm empties the cache now and then, and the mapper is not reset by that: the mapper asks again when a kind is missing in it.
+	// Helm empties the cache now and then without resetting the mapper. The mapper queries again for a
+	// missing kind.
 	c.kinds = &expiringDiscovery{CachedDiscoveryInterface: c.discovery, clock: clock.RealClock{}}
 	c.Mapper = restmapper.NewDeferredDiscoveryRESTMapper(c.kinds)
 	return c, nil
@@ -102,7 +104,8 @@ func (c *Cluster) clients(client *http.Client) error {
 	return nil
 }
 
-// As is the cluster with the rights of an account in the agent's namespace, to which a Bundle may be confined. The discovery cache is the agent's.
+// As returns the cluster with the rights of an account in the agent's namespace, to confine a
+// Bundle. It shares the agent's discovery cache.
 func (c *Cluster) As(account string) (*Cluster, error) {
 	if account == "" {
 		return c, nil
@@ -128,7 +131,8 @@ func (c *Cluster) As(account string) (*Cluster, error) {
 
 func newAccounts() *accounts { return &accounts{byName: map[string]*Cluster{}} }
 
-// configuration is Helm's configuration for a namespace: histories are read and written by the agent, objects by acting.
+// configuration returns Helm's configuration for a namespace. The agent reads and writes histories,
+// acting the objects.
 func (c *Cluster) configuration(acting *Cluster, namespace, histories string, maxHistory int) *action.Configuration {
 	getter := &getter{cluster: c, config: rest.CopyConfig(acting.config), namespace: namespace}
 	client := kube.New(getter)

@@ -12,11 +12,12 @@ import (
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
 )
 
-// annotationCorrection on the chart of a revision says that the revision only notes a failed correction of drift.
+// annotationCorrection is the annotation of a revision that only notes a failed correction of
+// drift.
 const annotationCorrection = "muster/failed-correction"
 
-// RecordFailedCorrection adds a failed revision to the history of a release, as a failed rollback does, so that users see the attempt. The
-// release stays at its revision.
+// RecordFailedCorrection adds a failed revision to the history of a release, as after a failed
+// rollback, so that users see the attempt. The release stays at its revision.
 func (c *Cluster) RecordFailedCorrection(ctx context.Context, s Summary, options fleet.BundleDeploymentOptions, why error) error {
 	free, err := c.reserve(ctx, s.ID(), s.History, Owner{Bundle: s.Bundle, Workspace: s.Workspace})
 	if err != nil {
@@ -50,7 +51,7 @@ func (c *Cluster) RecordFailedCorrection(ctx context.Context, s Summary, options
 	return nil
 }
 
-// withCorrectionNote is a chart with the annotation of a correction.
+// withCorrectionNote returns a chart with the annotation of a correction.
 func withCorrectionNote(of *chart.Chart) *chart.Chart {
 	metadata := *of.Metadata
 	metadata.Annotations = maps.Clone(metadata.Annotations)
@@ -64,7 +65,8 @@ func withCorrectionNote(of *chart.Chart) *chart.Chart {
 	return made
 }
 
-// isCorrectionNote says whether a revision only notes a correction and is no state of the release.
+// isCorrectionNote reports whether a revision only notes a correction and is no state of the
+// release.
 func (s stored) isCorrectionNote() bool {
 	return s.Info.Status == common.StatusFailed && s.Chart.Metadata.Annotations[annotationCorrection] != ""
 }

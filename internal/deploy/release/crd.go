@@ -18,12 +18,11 @@ import (
 	"github.com/muster-fleet/muster/internal/kubeclient"
 )
 
-// establishTimeout is how long an API server may take to serve the new kinds of a release.
+// establishTimeout bounds the time of an API server to serve the new kinds of a release.
 const establishTimeout = time.Minute
 
-// establish applies CustomResourceDefinitions as parts of a release that is about to be deployed,
-// and returns when their kinds are served: all of them are waited for at the same time. An existing
-// definition is left to Helm, which checks its owner.
+// establish applies CustomResourceDefinitions as parts of a new release, and waits for all their
+// kinds to be served at once. Helm handles an existing definition, and checks its owner.
 func (c *Cluster) establish(ctx context.Context, crds []*unstructured.Unstructured, id ID) error {
 	var made []string
 	for _, crd := range crds {
@@ -46,7 +45,7 @@ func (c *Cluster) establish(ctx context.Context, crds []*unstructured.Unstructur
 	return errors.Join(failures...)
 }
 
-// applyCRD applies a definition that is not there.
+// applyCRD applies a missing definition.
 func (c *Cluster) applyCRD(ctx context.Context, crd *unstructured.Unstructured, id ID) (applied bool, err error) {
 	crds := c.Dynamic.Resource(crdResource)
 	name := crd.GetName()

@@ -20,14 +20,14 @@ import (
 )
 
 const (
-	// defaultTimeout is for hooks, and for waiting if a deployment waits without saying how long.
+	// defaultTimeout bounds each hook, and any wait without a timeout in the options.
 	defaultTimeout = 5 * time.Minute
-	// defaultHistory is how many revisions are kept.
+	// defaultHistory is the default number of revisions to keep.
 	defaultHistory = 2
-	// defaultAccount is what deployments act as that name no account, if it exists.
+	// defaultAccount is the account of deployments without an account in their options, if it exists.
 	defaultAccount = "fleet-default"
-	// hubAccount is that of the hub. In its namespace only accounts with labelMayDeploy may be
-	// named.
+	// hubAccount is the account of the hub. In its namespace a Bundle may name only accounts with
+	// labelMayDeploy.
 	hubAccount     = "fleet-controller"
 	labelMayDeploy = "muster/may-deploy"
 )
@@ -36,33 +36,36 @@ const (
 type Request struct {
 	// Bundle is the name of the BundleDeployment, Workspace the namespace of its Bundle on the hub.
 	Bundle, Workspace string
-	// Release is the name of the release, Namespace its namespace and that of its objects that name none.
+	// Release is the name of the release, Namespace the namespace of the release and of objects
+	// without one.
 	Release, Namespace string
-	// Before is the release as it is, if it has another name or its history is elsewhere; else nil. The new release takes over the objects.
+	// Before is the current release, if it has another name or its history is elsewhere; else nil. The
+	// new release takes over its objects.
 	Before *Summary
-	// Leaving are the Bundle's releases elsewhere that go when this one is deployed. It takes over what it has in common with them.
+	// Leaving are the Bundle's releases from before a move, removed after this deployment. The new
+	// release takes over shared objects.
 	Leaving []Summary
-	// Chart and Values are what is deployed. Deploy annotates the chart, and has its templates
-	// rendered by Render.
+	// Chart and Values are the content to deploy. Deploy annotates the chart, and calls Render for its
+	// templates.
 	Chart  *chart.Chart
 	Values map[string]any
 	Render func(context.Context, render.Templates, render.Lookup) (map[string]string, error)
-	// Agent says that this is the agent's own release, which a user may have installed.
+	// Agent is set for the agent's own release; a user may have installed it.
 	Agent bool
-	// Rendered is called when the templates are rendered and Deploy waits for the API server; it may be
-	// called again.
+	// Rendered is called after rendering, before Deploy waits for the API server. It may be called
+	// again.
 	Rendered func()
 	// Options of the BundleDeployment.
 	Options fleet.BundleDeploymentOptions
-	// DeploymentID is that of the BundleDeployment, UID its UID, Version its resource version, Commit the one that it came from, Member the UID of the
-	// member's report.
+	// DeploymentID, UID and Version come from the BundleDeployment, Commit from its origin, Member is
+	// the UID of the member's report.
 	DeploymentID, UID, Version, Commit, Member string
 }
 
-// ID is which release it is.
+// ID identifies the release.
 func (r Request) ID() ID { return ID{Namespace: r.Namespace, Name: r.Release} }
 
-// Owner is the owner of the release once it is deployed.
+// Owner returns the owner of the release after the deployment.
 func (r Request) Owner() Owner {
 	return Owner{Bundle: r.Bundle, Workspace: r.Workspace, Member: r.Member}
 }
@@ -81,7 +84,7 @@ func (r Request) maxHistory() int {
 	return defaultHistory
 }
 
-// Timeout is how long each hook may take, and the objects to be ready if the options wait for that.
+// Timeout returns the time limit of each hook, and of the wait for ready objects.
 func (r Request) Timeout() time.Duration {
 	if seconds := r.helm().TimeoutSeconds; seconds > 0 {
 		return time.Duration(seconds) * time.Second
@@ -117,7 +120,8 @@ func (r Request) annotate(agentNamespace, account string) {
 	}
 }
 
-// Deploy installs or upgrades the release, and returns when Helm is done: hooks have ended and, if the options say so, the objects are ready.
+// Deploy installs or upgrades the release, and returns after Helm has finished. The hooks have
+// ended by then and, depending on the options, the objects are ready.
 func (c *Cluster) Deploy(ctx context.Context, r Request) (Summary, error) {
 	free, err := c.reserveFor(ctx, r)
 	if err != nil {
@@ -178,8 +182,8 @@ func (c *Cluster) Deploy(ctx context.Context, r Request) (Summary, error) {
 	return is, nil
 }
 
-// reserveFor reserves the release of a request, and checks that it is the Bundle's or not there. The owner of the agent's own release, which is a
-// user's, too, is checked by adopt.
+// reserveFor reserves the release of a request, and checks that it is missing or belongs to the
+// Bundle. adopt checks the owner of the agent's own release, because the user owns it too.
 func (c *Cluster) reserveFor(ctx context.Context, r Request) (free func(), err error) {
 	id := r.ID()
 	if id == (ID{c.AgentNamespace, agentRelease}) {
@@ -188,7 +192,7 @@ func (c *Cluster) reserveFor(ctx context.Context, r Request) (free func(), err e
 		}
 		return nil, &Foreign{Release: id, Owner: "the agent"}
 	}
-	// What an earlier membership of this cluster left behind is taken over.
+	// The deployment takes over releases of an earlier membership of this cluster.
 	free, err = c.reserve(ctx, id, id.Namespace, Owner{Bundle: r.Bundle, Workspace: r.Workspace})
 	var other *reservedError
 	if errors.As(err, &other) {
@@ -197,8 +201,8 @@ func (c *Cluster) reserveFor(ctx context.Context, r Request) (free func(), err e
 	return free, err
 }
 
-// moveBefore moves the history of the release to its new place or name before it is deployed: Helm keeps the objects of the last revision, and
-// deletes those that the next one has no more.
+// moveBefore moves the history of the release to its new place or name before the deployment. Helm
+// then keeps the objects of the last revision, and deletes the dropped ones.
 func (c *Cluster) moveBefore(ctx context.Context, acting *Cluster, r Request) error {
 	if r.Before == nil || r.Agent {
 		return nil
@@ -209,7 +213,7 @@ func (c *Cluster) moveBefore(ctx context.Context, acting *Cluster, r Request) er
 	return c.moveInto(ctx, *r.Before, r.ID(), Owner{Bundle: r.Bundle, Workspace: r.Workspace})
 }
 
-// acting is the account of a deployment, and the cluster with its rights.
+// acting returns the account of a deployment, and the cluster with its rights.
 func (c *Cluster) acting(ctx context.Context, r Request) (string, *Cluster, error) {
 	if r.Agent {
 		// No account that confines Bundles may do this.
@@ -224,7 +228,7 @@ func (c *Cluster) acting(ctx context.Context, r Request) (string, *Cluster, erro
 	return as, acting, err
 }
 
-// actsAs is the account of a deployment; empty for the agent's own.
+// actsAs returns the account of a deployment; empty for the agent's own.
 func (c *Cluster) actsAs(ctx context.Context, options fleet.BundleDeploymentOptions) (string, error) {
 	if options.ServiceAccount == agentAccount {
 		return "", fmt.Errorf("spec.options.serviceAccount is %s, the agent's own account, which confines nothing: name another account of namespace %s, or none",
@@ -247,9 +251,8 @@ func (c *Cluster) actsAs(ctx context.Context, options fleet.BundleDeploymentOpti
 	}
 }
 
-// besideNoHub returns an error if the agent's namespace is the hub's, too: the accounts of the
-// hub's charts have rights that no Bundle is meant to have, so that a Bundle may name only those
-// that are labelled for that.
+// besideNoHub returns an error if the agent shares the hub's namespace and the account lacks the
+// label. The accounts of the hub's charts have rights that no Bundle may have.
 func (c *Cluster) besideNoHub(ctx context.Context, account string) error {
 	_, err := c.Kube.CoreV1().ServiceAccounts(c.AgentNamespace).Get(ctx, hubAccount, metav1.GetOptions{})
 	switch {
@@ -266,16 +269,16 @@ func install(ctx context.Context, configuration *action.Configuration, r Request
 	h := r.helm()
 	in := action.NewInstall(configuration)
 	in.ReleaseName, in.Namespace, in.Timeout = r.Release, r.Namespace, r.Timeout()
-	// A history without any deployed revision is that of failed first attempts.
+	// A history without a deployed revision comes from failed first attempts.
 	in.Replace = true
 	in.ForceConflicts, in.TakeOwnership = true, r.takesOver()
 	in.RollbackOnFailure, in.WaitStrategy, in.WaitForJobs = h.Atomic, r.waits(), h.WaitForJobs
-	if h.Atomic { // to roll an installation back is to uninstall it, with what ran before its history was lost
+	if h.Atomic { // rolling an installation back would uninstall it, with everything from before its history was lost
 		after.adopts = func() { in.RollbackOnFailure = false }
 	}
 	in.EnableDNS, in.SkipSchemaValidation, in.DisableOpenAPIValidation = !h.DisableDNS, h.SkipSchemaValidation, true
 	in.PostRenderer, in.PostRenderStrategy = after, action.PostRenderStrategyCombined
-	// The renderer looks at them first.
+	// The renderer checks them first.
 	in.SkipCRDs = r.Options.TargetNamespace != ""
 	in.Labels = r.labels()
 	made, err := in.RunWithContext(ctx, r.Chart, r.Values)
@@ -289,7 +292,7 @@ func upgrade(ctx context.Context, configuration *action.Configuration, r Request
 	h := r.helm()
 	up := action.NewUpgrade(configuration)
 	up.Namespace, up.Timeout, up.MaxHistory, up.ResetValues = r.Namespace, r.Timeout(), configuration.Releases.MaxHistory, true
-	// What was changed by hand is set back by a new deployment. To replace is the opposite of server-side apply.
+	// A new deployment reverts manual changes. Replacing excludes server-side apply.
 	up.ServerSideApply, up.ForceConflicts, up.ForceReplace = strconv.FormatBool(!h.Force), !h.Force, h.Force
 	up.TakeOwnership = r.takesOver()
 	up.RollbackOnFailure, up.WaitStrategy, up.WaitForJobs = h.Atomic, r.waits(), h.WaitForJobs
@@ -303,7 +306,7 @@ func upgrade(ctx context.Context, configuration *action.Configuration, r Request
 	return made.(*helm.Release), nil
 }
 
-// Namespace is where the release of a BundleDeployment goes.
+// Namespace returns the namespace for the release of a BundleDeployment.
 func Namespace(options fleet.BundleDeploymentOptions) string {
 	return cmp.Or(options.TargetNamespace, options.DefaultNamespace, metav1.NamespaceDefault)
 }

@@ -6,10 +6,10 @@ import (
 	"strings"
 )
 
-// Conflict is an object that a release wants and another one has.
+// Conflict is an object that a release wants and another owner has.
 type Conflict struct {
 	Kind, Namespace, Name string
-	// Release is the one that has it; empty if it belongs to none.
+	// Release is the release with the object; empty if the object belongs to none.
 	Release ID
 }
 
@@ -25,7 +25,7 @@ func ConflictIn(err error, deployed ID) (Conflict, bool) {
 		return Conflict{}, false
 	}
 	conflict := Conflict{Kind: found[1], Name: found[2], Namespace: found[3]}
-	// Helm names only what is not as it should be.
+	// Helm names only the wrong values.
 	for _, owner := range holder.FindAllStringSubmatch(err.Error(), -1) {
 		if conflict.Release == (ID{}) {
 			conflict.Release = deployed
@@ -39,7 +39,7 @@ func ConflictIn(err error, deployed ID) (Conflict, bool) {
 	return conflict, true
 }
 
-// tooLarge says what to do about a release that does not fit into the Secret in which Helm keeps it.
+// tooLarge adds the remedy for a release that does not fit into Helm's Secret.
 func tooLarge(r Request, err error) error {
 	if !strings.Contains(err.Error(), "sh.helm.release.v1.") || !strings.Contains(err.Error(), "Too long: may not be more than") {
 		return err

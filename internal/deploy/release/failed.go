@@ -12,13 +12,13 @@ import (
 	"github.com/muster-fleet/muster/internal/deploy/removal"
 )
 
-// maxFailed is how many failed revisions are kept in addition to the others until one succeeds:
-// what they made is known from them.
+// maxFailed is the number of failed revisions to keep besides the others until one succeeds. They
+// list the objects of failed attempts.
 const maxFailed = 8
 
-// sweepFailed deletes what failed revisions have made and a release that succeeded does not have:
-// Helm compares only with the last revision that was deployed. What cannot be deleted is logged,
-// and goes with the Bundle.
+// sweepFailed deletes objects of failed revisions that are missing in a successful release, because
+// Helm compares only with the last deployed revision. Objects that cannot be deleted are logged,
+// and removed with the Bundle.
 func (c *Cluster) sweepFailed(ctx context.Context, s Summary, manifest string) {
 	log := logr.FromContextOrDiscard(ctx).WithValues("release", s.String())
 	rest, err := c.ofFailed(ctx, s, manifest)
@@ -33,8 +33,8 @@ func (c *Cluster) sweepFailed(ctx context.Context, s Summary, manifest string) {
 	}
 }
 
-// ofFailed are the objects of earlier revisions that are not in a manifest, in whichever way their
-// namespace is written.
+// ofFailed returns the objects of earlier revisions that are not in a manifest, in any spelling of
+// their namespace.
 func (c *Cluster) ofFailed(ctx context.Context, s Summary, manifest string) ([]*unstructured.Unstructured, error) {
 	now, err := parse([]byte(manifest))
 	if err != nil {
@@ -58,8 +58,7 @@ func (c *Cluster) ofFailed(ctx context.Context, s Summary, manifest string) ([]*
 	}), nil
 }
 
-// resolved is which object of the cluster a manifest of a release is of; "" if its kind is not
-// served.
+// resolved returns the cluster's identity of an object of a release; "" if its kind is not served.
 func (c *Cluster) resolved(ctx context.Context, s Summary, object *unstructured.Unstructured) (string, error) {
 	mapping, served, err := c.Find(ctx, object.GroupVersionKind())
 	if err != nil || !served {

@@ -14,8 +14,8 @@ import (
 	"k8s.io/client-go/util/retry"
 )
 
-// takeFields makes this program the owner of the fields that another agent's Helm wrote: with server-side apply a field is removed only when nobody
-// owns it any more, so a field that the next revision has no more would stay.
+// takeFields makes this program the owner of fields from another agent's Helm. Server-side apply
+// removes a field only if it has no other owner, so a dropped field would stay.
 func (c *Cluster) takeFields(ctx context.Context, acting *Cluster, last *helm.Release, r Request) error {
 	if last == nil || r.Agent || last.Chart.Metadata.Annotations[annotationDeploymentID] != "" {
 		return nil
@@ -46,7 +46,7 @@ func (c *Cluster) takeFieldsOf(ctx context.Context, acting *Cluster, object *uns
 	if err != nil {
 		return err
 	}
-	if !Belongs(s, found) && found.GetAnnotations()[annotationSet] != setOf(r.Bundle) { // it may bear the name that the release had
+	if !Belongs(s, found) && found.GetAnnotations()[annotationSet] != setOf(r.Bundle) { // it may have the previous name of the release
 		return nil
 	}
 	fields, err := takenOver(found.GetManagedFields())
@@ -64,7 +64,8 @@ func (c *Cluster) takeFieldsOf(ctx context.Context, acting *Cluster, object *uns
 	return err
 }
 
-// takenOver are the managed fields of an object with this program as the owner of what was deployed; nil if that is so already.
+// takenOver returns the managed fields of an object with this program as the owner of deployed
+// fields; nil if unchanged.
 func takenOver(entries []metav1.ManagedFieldsEntry) ([]metav1.ManagedFieldsEntry, error) {
 	all := map[string]any{}
 	var rest []metav1.ManagedFieldsEntry
@@ -106,7 +107,8 @@ func takenOver(entries []metav1.ManagedFieldsEntry) ([]metav1.ManagedFieldsEntry
 	return append(rest, entry), nil
 }
 
-// deploys says whether fields include the mark of the release, so that their owner deployed the object.
+// deploys reports whether fields include the mark of the release, so that their owner deployed the
+// object.
 func deploys(fields map[string]any) bool {
 	for _, key := range []string{"f:metadata", "f:annotations", "f:" + helmReleaseName} {
 		inside, there := fields[key].(map[string]any)

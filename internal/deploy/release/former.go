@@ -9,7 +9,8 @@ import (
 	"github.com/muster-fleet/muster/internal/deploy/applied"
 )
 
-// Former are the objects of earlier revisions that the release has no more, without hooks and without objects with a keep policy.
+// Former returns the objects of earlier revisions that are no longer in the release, without hooks
+// and without objects with a keep policy.
 func (c *Cluster) Former(s Summary, now []*unstructured.Unstructured) ([]*unstructured.Unstructured, error) {
 	all, err := c.allObjects(s)
 	if err != nil {

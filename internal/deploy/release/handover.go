@@ -17,11 +17,11 @@ import (
 	"k8s.io/client-go/util/workqueue"
 )
 
-// neverDeleted as the delete policy of a hook is none of Helm's, so that Helm neither deletes the
-// object nor takes the default, which is to delete it before it is created.
+// neverDeleted is a delete policy unknown to Helm. Helm then neither deletes the hook object nor
+// takes the default, to delete it before its creation.
 const neverDeleted = "handed-over"
 
-// leaves names the releases that go when this one is deployed.
+// leaves names the releases to remove after this deployment.
 func (r Request) leaves() string {
 	names := make([]string, 0, len(r.Leaving))
 	for _, s := range r.Leaving {
@@ -30,15 +30,16 @@ func (r Request) leaves() string {
 	return strings.Join(names, " ")
 }
 
-// takesOver says whether Helm may adopt objects without its mark. In a move prove looks whose they
-// are.
+// takesOver reports whether Helm may adopt objects without its mark. In a move, prove checks their
+// owner.
 func (r Request) takesOver() bool {
 	return r.helm().TakeOwnership || len(r.Leaving) > 0
 }
 
-// prove returns an error, before anything is changed, if the API server would refuse an object of a
-// release that moves, or if the object is another release's. What the release has in common with one
-// whose place it takes is handed over, not deleted and created again.
+// prove returns an error before any change if the API server would refuse an object of a moving
+// release. Likewise if the object belongs to another release.
+//
+// Objects shared with a replaced release are handed over, not deleted and created again.
 func (r *renderer) prove(objects []*unstructured.Unstructured) error {
 	if len(r.request.Leaving) == 0 {
 		return nil
@@ -61,7 +62,7 @@ func (r *renderer) prove(objects []*unstructured.Unstructured) error {
 func (r *renderer) proveOne(ctx context.Context, object *unstructured.Unstructured) error {
 	s := Summary{Name: r.request.Release, Namespace: r.request.Namespace}
 	mapping, served, err := r.cluster.Find(ctx, object.GroupVersionKind())
-	if err != nil || !served { // Helm says what is not served, or the release brings it
+	if err != nil || !served { // Helm reports kinds that are not served, or the release brings them
 		return err
 	}
 	var found *unstructured.Unstructured
@@ -77,7 +78,7 @@ func (r *renderer) proveOne(ctx context.Context, object *unstructured.Unstructur
 	switch {
 	case isHook(object) && found != nil:
 		r.keepHook(object, found)
-		return nil // Helm deletes it before it is created again
+		return nil // Helm deletes it before its creation
 	case isHook(object) && object.GetAnnotations()[helm.HookAnnotation] == string(helm.HookTest):
 		return nil
 	case found != nil && !r.mayTake(found):
@@ -89,7 +90,7 @@ func (r *renderer) proveOne(ctx context.Context, object *unstructured.Unstructur
 	return nil
 }
 
-// try has the API server check, as the account of the deployment, that an object may be applied.
+// try checks with the API server, as the account of the deployment, that an object may be applied.
 func (r *renderer) try(ctx context.Context, mapping *meta.RESTMapping, object, found *unstructured.Unstructured) error {
 	objects := at(r.acting, mapping, Summary{Namespace: r.request.Namespace}, object)
 	marked := object.DeepCopy()
@@ -118,7 +119,7 @@ func (r *renderer) try(ctx context.Context, mapping *meta.RESTMapping, object, f
 	return err
 }
 
-// replacementOf is the replacement of an object; nil if the object can be changed.
+// replacementOf returns the replacement of an object; nil if the object can be changed.
 func (r *renderer) replacementOf(info *resource.Info) *Replacement {
 	found, there := r.replaced.Load(placeOf(info.Mapping, info.Namespace, info.Name))
 	if !there {
@@ -127,40 +128,40 @@ func (r *renderer) replacementOf(info *resource.Info) *Replacement {
 	return found.(*Replacement)
 }
 
-// placeOf is which object of the cluster it is.
+// placeOf identifies an object of the cluster.
 func placeOf(mapping *meta.RESTMapping, namespace, name string) string {
 	return mapping.Resource.GroupResource().String() + " " + namespace + "/" + name
 }
 
-// undecided says whether a dry run failed for a reason that says nothing of the object: something
-// that it refers to, which the release may bring, is not there yet, or a webhook knows no dry run.
+// undecided reports whether a dry run failed for a reason outside the object. A referenced object
+// may be missing until the release brings it, or a webhook may not support dry runs.
 func undecided(err error) bool {
 	return apierrors.IsNotFound(err) || strings.Contains(err.Error(), "not found") || strings.Contains(err.Error(), "does not support dry run")
 }
 
-// mayTake says whether an object that is there may become the release's.
+// mayTake reports whether the release may take an existing object.
 func (r *renderer) mayTake(found *unstructured.Unstructured) bool {
 	return r.request.helm().TakeOwnership || r.isOwn(found) || r.isLeft(found)
 }
 
-// isOwn says whether an object is the release's already, as after an attempt that failed.
+// isOwn reports whether an object belongs to the release already, as after a failed attempt.
 func (r *renderer) isOwn(found *unstructured.Unstructured) bool {
 	return Belongs(Summary{Name: r.request.Release, Namespace: r.request.Namespace}, found)
 }
 
-// isLeft says whether an object is of a release that goes when this one is deployed.
+// isLeft reports whether an object belongs to a release that is removed after this deployment.
 func (r *renderer) isLeft(found *unstructured.Unstructured) bool {
 	return slices.ContainsFunc(r.request.Leaving, func(s Summary) bool { return Belongs(s, found) })
 }
 
-// keepHook has Helm leave a hook object that stays without its release, and is handed over.
+// keepHook makes Helm keep a hook object that outlives its release and is handed over.
 func (r *renderer) keepHook(object, found *unstructured.Unstructured) {
 	if outlives(object) && (r.isOwn(found) || r.isLeft(found)) {
 		put(object.GetAnnotations(), helm.HookDeleteAnnotation, neverDeleted, object.SetAnnotations)
 	}
 }
 
-// conflict is the error that an object is not the release's, as Helm says it.
+// conflict returns Helm's error for an object that does not belong to the release.
 func (r *renderer) conflict(mapping *meta.RESTMapping, object, found *unstructured.Unstructured) error {
 	namespace := ""
 	if mapping.Scope.Name() == meta.RESTScopeNameNamespace {

@@ -19,7 +19,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// Annotations of the chart of a release; those of fleet.cattle.io are upstream's.
+// Annotations of the chart of a release; the ones of fleet.cattle.io are upstream's.
 const (
 	annotationBundle          = "fleet.cattle.io/bundle-id"
 	annotationAgentNamespace  = "fleet.cattle.io/agent-namespace"
@@ -30,75 +30,80 @@ const (
 	annotationDeploymentID    = "muster/deployment-id"
 	annotationSyncGeneration  = "muster/sync-generation"
 	annotationDeleteNamespace = "muster/delete-namespace"
-	// annotationMovedFrom names the releases that this one takes the place of, until they are removed.
+	// annotationMovedFrom names the releases that this one replaces, until they are removed.
 	annotationMovedFrom = "muster/moved-from"
 )
 
 const (
-	// OwnedByHelm selects the Secrets in which Helm keeps releases.
+	// OwnedByHelm selects Helm's Secrets with releases.
 	OwnedByHelm = "owner=helm"
-	// page is how many histories are in memory at a time while they are read through.
+	// page is the number of histories in memory at a time.
 	page = 20
 )
 
-// ID is which release: two of one name in two namespaces are two.
+// ID identifies a release by namespace and name.
 type ID struct{ Namespace, Name string }
 
-// String is the release for messages.
+// String formats the release for messages.
 func (i ID) String() string { return i.Namespace + "/" + i.Name }
 
-// Summary is what is known of a release without its manifest.
+// Summary is the state of a release without its manifest.
 type Summary struct {
-	// Name and Namespace of the release, Version its newest revision, DeployedAt when that was made.
+	// Name and Namespace identify the release, Version is its newest revision, DeployedAt the time of
+	// that revision.
 	Name, Namespace string
 	Version         int
 	DeployedAt      time.Time
-	// History is the namespace in which its history is: its own, or that of the agent, where earlier versions kept it. Copied says that it was
-	// brought there from elsewhere, Renamed that the objects still bear the name that it had there.
+	// History is the namespace of its history: its own, or the agent's with earlier versions. Copied
+	// is set if it was copied there from elsewhere, Renamed if the objects still have the name from
+	// there.
 	History         string
 	Copied, Renamed bool
-	// Deployed says that the newest revision was carried out.
+	// Deployed is set if the newest revision was carried out.
 	Deployed bool
-	// Bundle is the name of the BundleDeployment, Workspace the namespace of its Bundle on the hub; that is empty for a release that an
-	// upstream agent or an earlier version made.
+	// Bundle is the name of the BundleDeployment, Workspace the namespace of its Bundle on the hub.
+	// Workspace is empty for releases of upstream agents or earlier versions.
 	Bundle, Workspace string
-	// DeploymentID is empty for a release that an upstream agent made.
+	// DeploymentID is empty for releases of upstream agents.
 	DeploymentID   string
 	SyncGeneration int64
-	// KeepResources, DeleteNamespace and ServiceAccount are the options that matter when the BundleDeployment is gone.
+	// KeepResources, DeleteNamespace and ServiceAccount are the options for the time after the
+	// BundleDeployment.
 	KeepResources, DeleteNamespace bool
 	ServiceAccount                 string
-	// Member is empty for a release that an upstream agent made, and for the agent's own.
+	// Member is empty for releases of upstream agents, and for the agent's own.
 	Member string
-	// HubUID and HubVersion are the UID and the resource version that its BundleDeployment had when it was deployed; an earlier version of the agent
-	// noted no UID. HubRestored says that the hub was restored from an earlier state since, which does not know that.
+	// HubUID and HubVersion are the UID and resource version of its BundleDeployment at the
+	// deployment; earlier agents noted no UID. HubRestored is set if a restored hub no longer knows
+	// this BundleDeployment.
 	HubUID, HubVersion string
 	HubRestored        bool
-	// Compared is the note of which objects were found unmodified; empty if there is none.
+	// Compared is the note of unmodified objects; empty if there is none.
 	Compared string
-	// Agent says that it is the release of the agent itself.
+	// Agent is set for the agent's own release.
 	Agent bool
-	// Leaves names the releases that it takes the place of, with spaces between them.
+	// Leaves names the releases that it replaces, separated by spaces.
 	Leaves string
 }
 
-// ID is which release it is.
+// ID identifies the release.
 func (s Summary) ID() ID { return ID{Namespace: s.Namespace, Name: s.Name} }
 
-// movedFrom says whether the release takes the place of another one.
+// movedFrom reports whether the release replaces another one.
 func (s Summary) movedFrom(other ID) bool {
 	return slices.Contains(strings.Fields(s.Leaves), other.String())
 }
 
-// SupersededBy says whether the release was to go for another one, and was not deployed again since.
+// SupersededBy reports whether another release was to replace this one, and this one was not
+// deployed again since.
 func (s Summary) SupersededBy(other Summary) bool {
 	return other.movedFrom(s.ID()) && (!s.movedFrom(other.ID()) || other.DeployedAt.After(s.DeployedAt))
 }
 
-// String is the release as status shows it.
+// String formats the release as in the status.
 func (s Summary) String() string { return fmt.Sprintf("%s/%s:%d", s.Namespace, s.Name, s.Version) }
 
-// stored is what is read of a history.
+// stored is the part of a history that is read.
 type stored struct {
 	Name      string `json:"name"`
 	Namespace string `json:"namespace"`
@@ -112,14 +117,15 @@ type stored struct {
 			Annotations map[string]string `json:"annotations"`
 		} `json:"metadata"`
 	} `json:"chart"`
-	// member, hubUID, hubVersion, hubRestored and renamed are those of the Secret's labels, history its namespace; copied says that it is a copy of another.
+	// member, hubUID, hubVersion, hubRestored and renamed come from the labels of the Secret. history
+	// is its namespace; copied is set for a copy of another Secret.
 	member, hubUID, hubVersion, history string
 	// compared is the note beside the release.
 	compared                     string
 	hubRestored, renamed, copied bool
 }
 
-// deployedAt is when the revision was made; zero if it does not say.
+// deployedAt returns the time of the revision; zero if unknown.
 func (s stored) deployedAt() time.Time {
 	at, err := time.Parse(time.RFC3339Nano, s.Info.LastDeployed)
 	if err != nil {
@@ -128,7 +134,7 @@ func (s stored) deployedAt() time.Time {
 	return at
 }
 
-// summarize says what a revision is, if an agent of this namespace made it.
+// summarize returns the summary of a revision, if an agent of this namespace made it.
 func (c *Cluster) summarize(s stored) (Summary, bool) {
 	annotations := s.Chart.Metadata.Annotations
 	if annotations[annotationBundle] == "" || annotations[annotationAgentNamespace] != c.AgentNamespace {
@@ -160,7 +166,7 @@ func (c *Cluster) summarize(s stored) (Summary, bool) {
 	}, true
 }
 
-// Objects are those of the revision, as they were rendered.
+// Objects returns the rendered objects of the revision.
 func (c *Cluster) Objects(ctx context.Context, s Summary) ([]*unstructured.Unstructured, error) {
 	secret, err := c.Kube.CoreV1().Secrets(s.History).Get(ctx, SecretName(s), metav1.GetOptions{})
 	if err != nil {
@@ -179,19 +185,19 @@ func (c *Cluster) Objects(ctx context.Context, s Summary) ([]*unstructured.Unstr
 	return objects, nil
 }
 
-// SecretName is that of the Secret in which Helm keeps a revision.
+// SecretName returns the name of Helm's Secret with a revision.
 func SecretName(s Summary) string { return secretName(s.Name, s.Version) }
 
 func secretName(release string, version int) string {
 	return fmt.Sprintf("sh.helm.release.v1.%s.v%d", release, version)
 }
 
-// Owner is whom a release belongs to.
+// Owner returns the owner of a release.
 func (s Summary) Owner() Owner {
 	return Owner{Bundle: s.Bundle, Workspace: s.Workspace, Member: s.Member}
 }
 
-// unreadable says of a Secret that no release can be read out of it, and what to do.
+// unreadable returns an error for a Secret without a readable release, with the remedy.
 func unreadable(secret *corev1.Secret, err error) error {
 	return fmt.Errorf("secret %s/%s holds no release that Helm could read: %w: restore it, or delete it", secret.Namespace, secret.Name, err)
 }

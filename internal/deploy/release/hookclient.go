@@ -19,40 +19,40 @@ import (
 	"github.com/muster-fleet/muster/internal/deploy/readiness"
 )
 
-// hookClient has Helm go on with the hooks of an attempt that ended with its deployer: Helm deletes
-// the Job of a hook and starts it again, so that a migration of a database would run twice.
+// hookClient makes Helm continue the hooks of an interrupted attempt. Helm itself deletes the Job
+// of a hook and starts it again, so a migration of a database would run twice.
 type hookClient struct {
 	*kube.Client
 	ctx     context.Context //nolint:containedctx // Helm's interface has none
 	acting  *Cluster
 	release ID
-	// earlier are the hooks as the attempts that were cut off left them, the newest attempt first.
+	// earlier are the hooks from the interrupted attempts, the newest attempt first.
 	earlier []*helm.Hook
 	// runs are the hooks of this attempt.
 	runs map[hookKey]hookRun
-	// store stores how far the hooks are; nil before the revision is stored. unstored says that a
-	// hook has ended since.
+	// store stores the progress of the hooks; nil before the revision is stored. unstored is set after
+	// a hook has ended.
 	store    func()
 	unstored bool
 }
 
 type hookKey struct{ kind, namespace, name string }
 
-// hookRun is what becomes of a hook in this attempt.
+// hookRun is the action for a hook in this attempt.
 type hookRun int
 
 const (
 	// runFresh: Helm creates it.
 	runFresh hookRun = iota
-	// runGoesOn: its object of the earlier attempt runs, or has succeeded.
+	// runGoesOn: its object from the earlier attempt is running, or has succeeded.
 	runGoesOn
-	// runIsOver: it has succeeded in the earlier attempt, and its object is gone.
+	// runIsOver: it succeeded in the earlier attempt, and its object is gone.
 	runIsOver
 	// runEnded: it has run in this attempt.
 	runEnded
 )
 
-// attempts are the newest revisions that were cut off and deployed the same, the newest first.
+// attempts returns the newest interrupted revisions with the same content, the newest first.
 func (p past) attempts(r Request) (revisions []*helm.Release) {
 	for _, revision := range p.cutOff {
 		if revision.Chart == nil || revision.Chart.Metadata == nil {
@@ -67,7 +67,7 @@ func (p past) attempts(r Request) (revisions []*helm.Release) {
 	return revisions
 }
 
-// resume returns the hooks of the attempts that were cut off.
+// resume returns the hooks of the interrupted attempts.
 func (p past) resume(r Request) (hooks []*helm.Hook) {
 	for _, revision := range p.attempts(r) {
 		hooks = append(hooks, revision.Hooks...)
@@ -84,7 +84,7 @@ func (h *hookClient) Delete(resources kube.ResourceList, policy metav1.DeletionP
 	if len(fresh) == 0 && len(resources) > 0 {
 		return &kube.Result{}, nil
 	}
-	// A hook that goes when it has succeeded leaves nothing that says so.
+	// A hook that is deleted after its success leaves no trace.
 	h.storeRuns()
 	return h.Client.Delete(fresh, policy)
 }
@@ -111,7 +111,7 @@ func (h *hookClient) GetWaiterWithOptions(strategy kube.WaitStrategy, options ..
 	return &hookWaiter{waiter, h}, nil
 }
 
-// hookWaiter waits for no hook to be deleted that goes on, and for none to end that is over.
+// hookWaiter skips waiting for the deletion of continuing hooks, and for the end of finished ones.
 type hookWaiter struct {
 	kube.Waiter
 	of *hookClient
@@ -139,7 +139,7 @@ func (w *hookWaiter) WatchUntilReady(resources kube.ResourceList, timeout time.D
 	return err
 }
 
-// storeRuns stores which hooks have ended, for the next attempt if this one is cut off.
+// storeRuns stores the ended hooks for the next attempt, in case this one is interrupted.
 func (h *hookClient) storeRuns() {
 	if h.unstored && h.store != nil {
 		h.store()
@@ -147,7 +147,7 @@ func (h *hookClient) storeRuns() {
 	h.unstored = false
 }
 
-// without returns the resources but for hooks of which that becomes.
+// without returns the resources except for hooks with these actions.
 func (h *hookClient) without(resources kube.ResourceList, runs ...hookRun) (kube.ResourceList, error) {
 	var rest kube.ResourceList
 	for _, info := range resources {
@@ -166,10 +166,10 @@ func keyOf(info *resource.Info) hookKey {
 	return hookKey{info.Mapping.GroupVersionKind.Kind, info.Namespace, info.Name}
 }
 
-// run returns what becomes of a hook, and decides that when the hook is seen for the first time.
+// run returns the action for a hook. The first call for a hook decides it.
 func (h *hookClient) run(info *resource.Info) (hookRun, error) {
 	if kind := info.Mapping.GroupVersionKind.Kind; len(h.earlier) == 0 || !ofHook(info) || kind != "Job" && kind != "Pod" {
-		return runFresh, nil // Helm waits for no other kind, so that they have no end
+		return runFresh, nil // Helm waits for no other kind, so they have no end
 	}
 	if is, known := h.runs[keyOf(info)]; known {
 		return is, nil
@@ -182,7 +182,7 @@ func (h *hookClient) run(info *resource.Info) (hookRun, error) {
 	return is, nil
 }
 
-// earlierRun returns what the earlier attempt leaves to do of a hook.
+// earlierRun returns the action for a hook, given the earlier attempt.
 func (h *hookClient) earlierRun(info *resource.Info) (hookRun, error) {
 	phase := h.earlierPhase(info)
 	if phase == "" || phase == helm.HookPhaseFailed {
@@ -203,7 +203,7 @@ func (h *hookClient) earlierRun(info *resource.Info) (hookRun, error) {
 	return runGoesOn, nil
 }
 
-// earlierPhase is how far the same hook was in the newest attempt that had begun it.
+// earlierPhase returns the phase of the hook in the newest attempt that began it.
 func (h *hookClient) earlierPhase(info *resource.Info) helm.HookPhase {
 	for _, hook := range h.earlier {
 		if hook.Name == info.Name && hook.LastRun.Phase != "" && manifestOf(hook.Manifest, info) {
@@ -213,7 +213,7 @@ func (h *hookClient) earlierPhase(info *resource.Info) helm.HookPhase {
 	return ""
 }
 
-// manifestOf says whether a manifest is the one of a resource.
+// manifestOf reports whether a manifest belongs to a resource.
 func manifestOf(manifest string, info *resource.Info) bool {
 	objects, err := parse([]byte(manifest))
 	is, ok := info.Object.(*unstructured.Unstructured)

@@ -11,23 +11,23 @@ import (
 	"github.com/muster-fleet/muster/internal/naming"
 )
 
-// Labels of the Secret that holds a revision.
+// Labels of the Secret of a revision.
 const (
 	labelHubVersion  = "muster/hub-version"
 	labelHubUID      = "muster/hub-uid"
 	labelHubRestored = "muster/hub-restored"
-	// labelRenamed is the release name that the objects of the revision bear until the release is
-	// deployed again.
+	// labelRenamed is the release name on the objects of the revision until the next deployment.
 	labelRenamed = "muster/renamed"
 	// noLabel makes Helm remove a label in an upgrade.
 	noLabel = "null"
 )
 
-// keyCompared is the key of the note in the Secret that holds a revision. The note is as secret as
-// the revision: it is made of digests of the objects, some of which may be Secrets.
+// keyCompared is the key of the note in the Secret of a revision. The note is as secret as the
+// revision, because it has digests of objects, including Secrets.
 const keyCompared = "muster-compared"
 
-// labels mark a revision as the member's. The agent's own release has none, because it stays whatever becomes of the member.
+// labels returns the labels that mark a revision as the member's. The agent's own release has none,
+// because it stays regardless of the member.
 func (r Request) labels() map[string]string {
 	if r.Agent {
 		return nil
@@ -35,7 +35,8 @@ func (r Request) labels() map[string]string {
 	return map[string]string{naming.LabelMember: r.Member, labelHubVersion: r.Version, labelHubUID: r.UID}
 }
 
-// upgradeLabels are the labels of a later revision, to which Helm copies those of the last one.
+// upgradeLabels returns the labels of a later revision. Helm copies the labels of the last one to
+// it.
 func (r Request) upgradeLabels() map[string]string {
 	labels := r.labels()
 	if labels != nil {
@@ -44,8 +45,8 @@ func (r Request) upgradeLabels() map[string]string {
 	return labels
 }
 
-// SetMember labels the history of a release as this member's, also if an earlier member deployed it, and as that of the BundleDeployment with a UID at
-// a version.
+// SetMember labels the history of a release with this member, also after an earlier member, and
+// with the UID and version of its BundleDeployment.
 func (c *Cluster) SetMember(ctx context.Context, s Summary, o Owner, uid, version string) error {
 	free, err := c.reserve(ctx, s.ID(), s.History, Owner{Bundle: o.Bundle, Workspace: o.Workspace})
 	if err != nil {
@@ -55,13 +56,13 @@ func (c *Cluster) SetMember(ctx context.Context, s Summary, o Owner, uid, versio
 	return c.label(ctx, s, map[string]any{naming.LabelMember: o.Member, labelHubUID: uid, labelHubVersion: version, labelHubRestored: nil})
 }
 
-// MarkHubRestored labels the history of a release that a restored hub does not know.
+// MarkHubRestored labels the history of a release that is unknown to a restored hub.
 func (c *Cluster) MarkHubRestored(ctx context.Context, s Summary) error {
 	return c.label(ctx, s, map[string]any{labelHubRestored: "true"})
 }
 
-// NoteCompared keeps beside a revision which of its objects were found unmodified. Helm drops the
-// note when it writes the revision again.
+// NoteCompared stores the note of unmodified objects beside a revision. Helm drops the note with
+// its next write of the revision.
 func (c *Cluster) NoteCompared(ctx context.Context, s Summary, note string) error {
 	return c.patchHistory(ctx, s, map[string]any{"data": map[string][]byte{keyCompared: []byte(note)}})
 }

@@ -13,21 +13,23 @@ import (
 
 // Found is the result of List.
 type Found struct {
-	// Releases are those that an agent of this namespace deployed, by the name of the BundleDeployment: the one that was deployed last, and those
-	// that it was moved from and that are still there. A release whose newest revision is somebody else's is not among them.
+	// Releases are the releases of agents of this namespace by BundleDeployment: the last deployed
+	// one, then the remaining ones from before a move. A release with a newest revision of another
+	// client is not included.
 	Releases map[string][]Summary
-	// Unreadable are the Secrets in the agent's namespace, or with a member's label, from which no release can be read, by namespace and name.
+	// Unreadable are Secrets without a readable release, in the agent's namespace or with a member's
+	// label, by namespace and name.
 	Unreadable map[string]Unreadable
 }
 
 // Unreadable is a Secret without a readable release.
 type Unreadable struct {
-	// Member is that of its label, Why says what is wrong and what to do.
+	// Member is the member of the label, Why the problem and its remedy.
 	Member string
 	Why    error
 }
 
-// List finds the releases that an agent of this namespace deployed, in all namespaces.
+// List finds the releases of agents of this namespace, in all namespaces.
 func (c *Cluster) List(ctx context.Context) (Found, error) {
 	histories := c.newHistories()
 	if err := c.eachSecret(ctx, metav1.NamespaceAll, OwnedByHelm, histories.add); err != nil {
@@ -36,7 +38,8 @@ func (c *Cluster) List(ctx context.Context) (Found, error) {
 	return Found{Releases: histories.newest(), Unreadable: histories.unreadable}, nil
 }
 
-// FindReleases finds, among some releases, those that an agent of this namespace deployed for a Bundle, as List does.
+// FindReleases finds the releases of agents of this namespace for a Bundle among some releases, as
+// List does.
 func (c *Cluster) FindReleases(ctx context.Context, bundle string, among ...ID) ([]Summary, error) {
 	histories := c.newHistories()
 	for _, id := range among {
@@ -65,7 +68,7 @@ func (c *Cluster) eachSecret(ctx context.Context, namespace, selector string, ta
 	}
 }
 
-// histories are the releases that were found, by where their histories are.
+// histories are the found releases, by the place of their histories.
 type histories struct {
 	cluster    *Cluster
 	last       map[place]int
@@ -87,7 +90,7 @@ func (c *Cluster) newHistories() *histories {
 func (h *histories) add(secret *corev1.Secret) {
 	s, err := read(secret)
 	if err != nil {
-		// What others keep in their namespaces is not the agent's concern.
+		// Unreadable Secrets in other namespaces do not concern the agent.
 		if member := secret.Labels[naming.LabelMember]; member != "" || secret.Namespace == h.cluster.AgentNamespace {
 			h.unreadable[secret.Namespace+"/"+secret.Name] = Unreadable{member, err}
 		}
@@ -103,7 +106,7 @@ func (h *histories) add(secret *corev1.Secret) {
 	}
 }
 
-// newest are the releases by Bundle, the current one first.
+// newest returns the releases by Bundle, the current one first.
 func (h *histories) newest() map[string][]Summary {
 	found := map[string][]Summary{}
 	for at, s := range h.ours {
@@ -126,8 +129,8 @@ func (h *histories) newest() map[string][]Summary {
 	return found
 }
 
-// linked are the first release and those that it, or one that was moved from it, was moved from.
-// No other release of that Bundle is known to be of the same BundleDeployment.
+// linked returns the first release and, transitively, the ones that it was moved from. No other
+// release of the Bundle is known to belong to the same BundleDeployment.
 func linked(all []Summary) []Summary {
 	chain, rest := all[:1:1], all[1:]
 	for i := 0; i < len(chain); i++ {
@@ -142,8 +145,9 @@ func linked(all []Summary) []Summary {
 	return chain
 }
 
-// supersedes says whether a release, of two of one Bundle, is the current one: the one that was deployed last. While a history is being moved each
-// revision is there twice; then it is the one that is no copy, so that the move goes on.
+// supersedes reports whether the release is the current one of two of a Bundle: the last deployed
+// one. During a move of a history each revision exists twice. Then the original is current, so that
+// the move continues.
 func (s Summary) supersedes(other Summary) bool {
 	if !s.DeployedAt.Equal(other.DeployedAt) {
 		return s.DeployedAt.After(other.DeployedAt)

@@ -20,11 +20,12 @@ import (
 	"github.com/muster-fleet/muster/internal/deploy/removal"
 )
 
-// annotationCopyOf on a Secret of a history that was moved is the UID of the Secret that it was copied from.
+// annotationCopyOf is the annotation of a copied Secret for the UID of the original.
 const annotationCopyOf = "muster/copy-of"
 
-// Move moves the history of a release into the namespace of the release, or to another name. No object is touched: a renamed release has to be
-// deployed again. Move can be called again after it was cut off at any point.
+// Move moves the history of a release into the namespace of the release, or to another name. It
+// changes no object: a renamed release must be deployed again. Move can be repeated after an
+// interruption at any point.
 func (c *Cluster) Move(ctx context.Context, s Summary, to ID, o Owner) error {
 	free, err := c.reserve(ctx, to, to.Namespace, o)
 	if err != nil {
@@ -34,7 +35,7 @@ func (c *Cluster) Move(ctx context.Context, s Summary, to ID, o Owner) error {
 	return c.moveInto(ctx, s, to, o)
 }
 
-// moveInto moves a history to a place that is reserved.
+// moveInto moves a history to a reserved place.
 func (c *Cluster) moveInto(ctx context.Context, s Summary, to ID, o Owner) error {
 	if s.ID() == to {
 		if err := c.checkOwner(ctx, to, s.History, o); err != nil {
@@ -74,7 +75,8 @@ type revision struct {
 	stored
 }
 
-// secrets are the Secrets of a history, the oldest revision first. A revision that cannot be read is an error, because the owner is unknown then.
+// secrets returns the Secrets of a history, the oldest revision first. An unreadable revision is an
+// error, because its owner is unknown.
 func (c *Cluster) secrets(ctx context.Context, name, namespace string) ([]revision, error) {
 	var all []revision
 	var unread error
@@ -90,7 +92,7 @@ func (c *Cluster) secrets(ctx context.Context, name, namespace string) ([]revisi
 	return all, unread
 }
 
-// copyTo copies the revisions that are not copied yet. An existing history there goes on with the copies.
+// copyTo copies the revisions without a copy. An existing history there continues with the copies.
 func (c *Cluster) copyTo(ctx context.Context, to ID, from, there []revision) error {
 	highest, copied := 0, map[types.UID]bool{}
 	for _, one := range there {
@@ -113,7 +115,7 @@ func (c *Cluster) copyTo(ctx context.Context, to ID, from, there []revision) err
 	return nil
 }
 
-// as is a copy of the revision in another place.
+// as returns a copy of the revision for another place.
 func (r revision) as(to ID, version int) (*corev1.Secret, error) {
 	labels, data := maps.Clone(r.secret.Labels), r.secret.Data
 	if to != (ID{r.Namespace, r.Name}) || version != r.Version {
@@ -135,7 +137,7 @@ func (r revision) as(to ID, version int) (*corev1.Secret, error) {
 	}, nil
 }
 
-// rewrite changes some fields of a release as Helm stores it.
+// rewrite changes some fields of a release in Helm's encoding.
 func rewrite(data []byte, fields map[string]any) ([]byte, error) {
 	text, err := unpack(data)
 	if err != nil {
@@ -143,7 +145,7 @@ func rewrite(data []byte, fields map[string]any) ([]byte, error) {
 	}
 	var release map[string]any
 	decoder := json.NewDecoder(bytes.NewReader(text))
-	decoder.UseNumber() // large numbers in values stay what they are
+	decoder.UseNumber() // keeps large numbers in values exact
 	if err := decoder.Decode(&release); err != nil {
 		return nil, err
 	}

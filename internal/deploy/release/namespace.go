@@ -14,15 +14,17 @@ import (
 	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
 )
 
-// annotationMadeFor is on a namespace that was created for a release. Only such a namespace is deleted with the release.
+// annotationMadeFor is the annotation of a namespace created for a release. Only such a namespace
+// is deleted with the release.
 const annotationMadeFor = "muster/made-for-bundle"
 
-// labelName is the label with the name of a namespace that was created for a release, as agents of
-// Rancher Fleet set it.
+// labelName is the label for the name of a namespace created for a release, as with agents of
+// Rancher Fleet.
 const labelName = "name"
 
-// prepareNamespace creates the namespace of a release, with the labels and annotations of the options. A namespace that the chart brings is created
-// as an object of the release, because the history is in it. The agent reads the namespace: a confined account may not.
+// prepareNamespace creates the namespace of a release, with the labels and annotations of the
+// options. A namespace from the chart becomes an object of the release, because it holds the
+// history. The agent reads the namespace, because a confined account may not.
 func (c *Cluster) prepareNamespace(ctx context.Context, acting *Cluster, r Request, brought bool) error {
 	namespaces := acting.Kube.CoreV1().Namespaces()
 	found, err := c.Kube.CoreV1().Namespaces().Get(ctx, r.Namespace, metav1.GetOptions{})
@@ -82,15 +84,15 @@ func create(ctx context.Context, namespaces typedcorev1.NamespaceInterface, r Re
 	return made, nil
 }
 
-// marked is a copy of annotations with the mark of a release.
+// marked returns a copy of annotations with the mark of a release.
 func marked(annotations map[string]string, id ID) map[string]string {
 	return with(with(annotations, helmReleaseName, id.Name), helmReleaseNamespace, id.Namespace)
 }
 
-// madeFor is the value of annotationMadeFor.
+// madeFor returns the value of annotationMadeFor.
 func madeFor(o Owner) string { return o.Workspace + "/" + o.Bundle }
 
-// with is a copy of values with one more.
+// with returns a copy of values with one more.
 func with(values map[string]string, key, value string) map[string]string {
 	all := maps.Clone(values)
 	if all == nil {
@@ -100,7 +102,7 @@ func with(values map[string]string, key, value string) map[string]string {
 	return all
 }
 
-// within says whether all labels in some have these values in all.
+// within reports whether all has every label in some.
 func within(some, all map[string]string) bool {
 	for key, value := range some {
 		if is, there := all[key]; !there || is != value {

@@ -11,11 +11,11 @@ import (
 	"github.com/muster-fleet/muster/internal/deploy/applied"
 )
 
-// secretKind holds what a hook has generated, such as a password.
+// secretKind is the kind of generated data of a hook, such as a password.
 var secretKind = schema.GroupKind{Kind: "Secret"}
 
-// outlives says whether an object stays when its release is removed, as Helm leaves it: a hook that
-// holds data and is not to go when it has succeeded. Other hooks go with the release.
+// outlives reports whether an object stays after its release is removed. As with Helm, a hook stays
+// if it holds data and is not deleted after its success. Other hooks are removed with the release.
 func outlives(object *unstructured.Unstructured) bool {
 	kind := object.GroupVersionKind().GroupKind()
 	if !isHook(object) || !applied.HoldsData(kind) && kind != secretKind {

@@ -21,17 +21,18 @@ const (
 	agentAccount = "fleet-agent"
 )
 
-// Owner is the Bundle on whose behalf a release is changed.
+// Owner is the Bundle that owns a release.
 type Owner struct {
 	// Bundle is the name of the BundleDeployment.
 	Bundle string
-	// Workspace is the namespace of the Bundle on the hub; empty if that is not known.
+	// Workspace is the namespace of the Bundle on the hub; empty if unknown.
 	Workspace string
-	// Member is the UID of the member's report. If it is empty, releases of earlier memberships of this cluster are the owner's, too.
+	// Member is the UID of the member's report. If empty, releases of earlier memberships of this
+	// cluster also belong to the owner.
 	Member string
 }
 
-// Foreign is the error that a release belongs to somebody else.
+// Foreign is the error for a release of another owner.
 type Foreign struct {
 	// Release is the release, Owner its owner.
 	Release ID
@@ -42,13 +43,13 @@ func (f *Foreign) Error() string {
 	return fmt.Sprintf("release %s in namespace %s belongs to %s", f.Release.Name, f.Release.Namespace, f.Owner)
 }
 
-// IsForeign says whether an error is that a release belongs to somebody else.
+// IsForeign reports whether an error means that a release has another owner.
 func IsForeign(err error) bool {
 	var foreign *Foreign
 	return errors.As(err, &foreign)
 }
 
-// names are the releases that are reserved, with the Bundles.
+// names are the reserved releases and their Bundles.
 type names struct {
 	mu       sync.Mutex
 	reserved map[ID]string
@@ -69,7 +70,7 @@ func (n *names) take(release ID, bundle string) (func(), error) {
 	}, nil
 }
 
-// reservedError is the error that another Bundle works on a release.
+// reservedError is the error for a release that another Bundle is working on.
 type reservedError struct{ bundle string }
 
 func (b *reservedError) Error() string { return "Bundle " + b.bundle + " is at work on it" }
@@ -77,7 +78,8 @@ func (b *reservedError) Error() string { return "Bundle " + b.bundle + " is at w
 // Is lets errors.Is match ErrBusy.
 func (*reservedError) Is(target error) bool { return target == ErrBusy }
 
-// checkOwner returns an error unless the release is the owner's or not there. Called while the release is reserved, so that the answer stays true.
+// checkOwner returns an error unless the release is missing or belongs to the owner. The caller has
+// reserved the release, so that the answer stays true.
 func (c *Cluster) checkOwner(ctx context.Context, id ID, histories string, o Owner) error {
 	history, err := c.history(ctx, id.Name, histories)
 	if err != nil || len(history) == 0 {
@@ -91,7 +93,8 @@ func (c *Cluster) checkOwner(ctx context.Context, id ID, histories string, o Own
 		return &Foreign{Release: id, Owner: fmt.Sprintf("Bundle %s, but is that of namespace %s", o.Bundle, newest.Namespace)}
 	}
 	for _, one := range history {
-		// Helm goes by the last revision that was carried out if the newest was not, and deletes what only that had.
+		// Helm uses the last deployed revision if the newest was not carried out, and deletes its dropped
+		// objects.
 		standsIn := one.Info.Status == common.StatusDeployed ||
 			one.Info.Status == common.StatusSuperseded && newest.Info.Status != common.StatusDeployed
 		if owner := c.ownerOf(one.stored, Owner{Bundle: o.Bundle, Workspace: o.Workspace}); standsIn && owner != "" {
@@ -101,7 +104,7 @@ func (c *Cluster) checkOwner(ctx context.Context, id ID, histories string, o Own
 	return nil
 }
 
-// ownerOf names the owner of a revision, if that is another one.
+// ownerOf names the owner of a revision, if it is another one.
 func (c *Cluster) ownerOf(s stored, o Owner) string {
 	annotations := s.Chart.Metadata.Annotations
 	bundle, namespace, workspace := annotations[annotationBundle], annotations[annotationAgentNamespace], annotations[annotationWorkspace]
@@ -121,7 +124,8 @@ func (c *Cluster) ownerOf(s stored, o Owner) string {
 	return ""
 }
 
-// history is every revision of a release in a namespace, the oldest first, without notes of corrections.
+// history returns all revisions of a release in a namespace, the oldest first, without notes of
+// corrections.
 func (c *Cluster) history(ctx context.Context, name, namespace string) ([]revision, error) {
 	all, err := c.secrets(ctx, name, namespace)
 	return slices.DeleteFunc(all, func(r revision) bool { return r.isCorrectionNote() }), err
@@ -130,7 +134,7 @@ func (c *Cluster) history(ctx context.Context, name, namespace string) ([]revisi
 // ofRelease selects the Secrets of one release.
 func ofRelease(name string) string { return OwnedByHelm + ",name=" + name }
 
-// read is the revision in a Secret.
+// read decodes the revision in a Secret.
 func read(secret *corev1.Secret) (stored, error) {
 	var s stored
 	if err := decode(secret, &s); err != nil {

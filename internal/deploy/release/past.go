@@ -9,25 +9,23 @@ import (
 	helm "helm.sh/helm/v4/pkg/release/v1"
 )
 
-// past is what there is of a release before it is deployed.
+// past is the state of a release before its deployment.
 type past struct {
-	// last is the newest revision that was deployed; nil if none was.
+	// last is the newest deployed revision; nil if there is none.
 	last *helm.Release
-	// fresh says that the release has to be installed: none was deployed, or the newest is
+	// fresh is set if the release must be installed: no revision was deployed, or the newest is
 	// uninstalled.
 	fresh bool
-	// failed is how many revisions have failed, newest the number of the newest revision.
+	// failed is the number of failed revisions, newest the number of the newest revision.
 	failed, newest int
-	// former is the name that the objects bear of a release that was renamed and not deployed
-	// since.
+	// former is the name on the objects of a renamed release until its next deployment.
 	former string
-	// cutOff are the newest revisions, the newest first, if the deployer ended while it deployed
-	// them.
+	// cutOff are the newest revisions if a deployer ended during their deployment, the newest first.
 	cutOff []*helm.Release
 }
 
-// revision is the number that the templates of the next revision see: that of the first attempt if
-// the last ones were cut off, because a hook may have the number in its name.
+// revision returns the revision number for the templates. After interrupted attempts it is the
+// number of the first one, because a hook may have the number in its name.
 func (p past) revision(r Request) int {
 	switch attempts := p.attempts(r); {
 	case p.fresh:
@@ -38,13 +36,13 @@ func (p past) revision(r Request) int {
 	return p.newest + 1
 }
 
-// Descriptions of revisions that were pending when a deployer began.
+// Descriptions of revisions that were pending at the start of a deployer.
 const (
 	cutOffDeployment = "cut off: the deployer ended before it did; taken up again"
 	cutOffRemoval    = "cut off: the deployer ended while it removed the release, or rolled it back"
 )
 
-// namesOf are the release and what it was before it was renamed.
+// namesOf returns the release and its ID before a renaming.
 func (p past) namesOf(release ID) []ID {
 	if p.former == "" {
 		return []ID{release}
@@ -52,7 +50,7 @@ func (p past) namesOf(release ID) []ID {
 	return []ID{release, {Namespace: release.Namespace, Name: p.former}}
 }
 
-// recoverHistory marks pending revisions as failed, so that Helm goes on.
+// recoverHistory marks pending revisions as failed, so that Helm continues.
 func recoverHistory(configuration *action.Configuration, name string) (past, error) {
 	history, err := revisions(configuration, name)
 	if err != nil || len(history) == 0 {

@@ -5,7 +5,7 @@ import (
 	"helm.sh/helm/v4/pkg/storage/driver"
 )
 
-// progressDriver calls stored when Helm has stored a revision: the templates are rendered then.
+// progressDriver calls stored once Helm has stored a revision, after rendering the templates.
 type progressDriver struct {
 	driver.Driver
 	stored func(store func())
@@ -13,6 +13,6 @@ type progressDriver struct {
 
 // Create implements driver.Driver.
 func (a *progressDriver) Create(key string, made release.Releaser) error {
-	a.stored(func() { _ = a.Update(key, made) }) // as Helm does: the next step says if the API server is away
+	a.stored(func() { _ = a.Update(key, made) }) // as Helm does: the next step reports an unreachable API server
 	return a.Driver.Create(key, made)
 }

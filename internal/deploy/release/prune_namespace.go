@@ -19,8 +19,8 @@ import (
 	"github.com/muster-fleet/muster/internal/deploy/removal"
 )
 
-// removeNamespace deletes the namespace of a release with that option, if it was created for this release and holds nothing of anybody else;
-// otherwise stays says why it stays.
+// removeNamespace deletes the namespace of a release with that option, if it was created for this
+// release and holds no other objects. Otherwise it returns the reason to keep it.
 func (c *Cluster) removeNamespace(ctx context.Context, s Summary) (stays string, err error) {
 	if !s.DeleteNamespace {
 		return "", nil
@@ -57,24 +57,25 @@ func (c *Cluster) removeNamespace(ctx context.Context, s Summary) (stays string,
 	return "", nil
 }
 
-// patience is how long a namespace waits for a part of the API that cannot be asked what it holds.
+// patience bounds the time that a namespace waits for an unavailable part of the API.
 const patience = 10 * time.Minute
 
-// computed are the groups whose objects are computed when they are read: nobody puts one into a
-// namespace. What serves them is away more often than any other part of the API.
+// computed are the groups with objects computed on reading, so that no user creates one in a
+// namespace. Their servers are unavailable more often than the rest of the API.
 var computed = []string{"metrics.k8s.io", "custom.metrics.k8s.io", "external.metrics.k8s.io"}
 
-// contents is what a namespace holds besides a release.
+// contents describes the objects in a namespace besides a release.
 type contents struct {
-	// other names an object that is neither of the release nor of Kubernetes.
+	// other names an object that belongs neither to the release nor to Kubernetes.
 	other string
-	// unasked says which parts of the API cannot be asked, and why.
+	// unasked names the unavailable parts of the API, with the reason.
 	unasked []string
 }
 
-// verdict says why a namespace stays, or in an error why it cannot be deleted yet. What cannot be
-// asked may hold objects of others. It is waited for, but not for ever, because a member that
-// leaves waits for the namespace.
+// verdict returns the reason to keep a namespace, or an error if it cannot be deleted yet.
+//
+// Unavailable parts of the API may hold other objects. The wait for them is bounded, because a
+// leaving member waits for the namespace.
 func (h contents) verdict(s Summary, waited time.Duration) (stays string, err error) {
 	switch {
 	case h.other != "":
@@ -92,7 +93,7 @@ func (h contents) verdict(s Summary, waited time.Duration) (stays string, err er
 		s.Namespace, patience, unknown), nil
 }
 
-// removedSince is how long ago the release was uninstalled; 0 if its history does not say.
+// removedSince returns the time since the release was uninstalled; 0 if its history lacks the time.
 func (c *Cluster) removedSince(s Summary) time.Duration {
 	history, err := revisions(c.configuration(c, s.Namespace, s.History, 0), s.Name)
 	if err != nil || len(history) == 0 || history[len(history)-1].Info.Deleted.IsZero() {
@@ -101,8 +102,8 @@ func (c *Cluster) removedSince(s Summary) time.Duration {
 	return time.Since(history[len(history)-1].Info.Deleted)
 }
 
-// otherObjects looks for an object in the namespace of a release that is neither Kubernetes' own nor
-// of the history.
+// otherObjects finds an object in the namespace of a release that belongs neither to Kubernetes nor
+// to the history.
 func (c *Cluster) otherObjects(ctx context.Context, s Summary) (contents, error) {
 	kinds, err := discovery.ServerPreferredNamespacedResources(c.live)
 	var partial *discovery.ErrGroupDiscoveryFailed
@@ -120,7 +121,7 @@ func (c *Cluster) otherObjects(ctx context.Context, s Summary) (contents, error)
 		}
 		for _, kind := range list.APIResources {
 			if !slices.Contains(kind.Verbs, "list") || !slices.Contains(kind.Verbs, "delete") {
-				continue // such as metrics, which nobody put there
+				continue // such as metrics, created by no user
 			}
 			other, err := c.otherOf(ctx, s, version, kind)
 			switch status := apierrors.APIStatus(nil); {
@@ -153,7 +154,7 @@ func (c *Cluster) otherOf(ctx context.Context, s Summary, version schema.GroupVe
 	return "", nil
 }
 
-// apiService is what is read of an APIService.
+// apiService is the part of an APIService that is read.
 type apiService struct {
 	Spec struct {
 		Group   string         `json:"group"`
@@ -165,8 +166,8 @@ type apiService struct {
 	} `json:"status"`
 }
 
-// unavailable says which parts of the API do not answer and may hold objects. Discovery does not
-// mention what has not answered since the API server began.
+// unavailable names the unavailable parts of the API that may hold objects. Discovery omits parts
+// that have not answered since the start of the API server.
 func (c *Cluster) unavailable(ctx context.Context, partial *discovery.ErrGroupDiscoveryFailed) ([]string, error) {
 	services, err := c.Dynamic.Resource(apiServiceResource).List(ctx, metav1.ListOptions{})
 	if err != nil {
@@ -203,12 +204,12 @@ func (c *Cluster) unavailable(ctx context.Context, partial *discovery.ErrGroupDi
 	return unasked, nil
 }
 
-// isHistory says whether an object is of the history of the release.
+// isHistory reports whether an object belongs to the history of the release.
 func (s Summary) isHistory(kind string, object *metav1.ObjectMeta) bool {
 	return kind == "Secret" && object.Namespace == s.History && object.Labels["owner"] == "helm" && object.Labels["name"] == s.Name
 }
 
-// ofKubernetes says whether Kubernetes created an object, or deletes it with another one.
+// ofKubernetes reports whether Kubernetes created an object, or deletes it with another one.
 func ofKubernetes(kind string, object *metav1.ObjectMeta) bool {
 	switch {
 	case object.DeletionTimestamp != nil, len(object.OwnerReferences) > 0:
@@ -225,11 +226,11 @@ func ofKubernetes(kind string, object *metav1.ObjectMeta) bool {
 
 const (
 	serviceAccountKind = "ServiceAccount"
-	// rootCA is the ConfigMap that Kubernetes puts into every namespace.
+	// rootCA is the ConfigMap from Kubernetes in every namespace.
 	rootCA = "kube-root-ca.crt"
 )
 
-// isProtected says whether no Bundle may delete a namespace.
+// isProtected reports whether no Bundle may delete a namespace.
 func (c *Cluster) isProtected(namespace string) bool {
 	return slices.Contains([]string{metav1.NamespaceDefault, metav1.NamespaceSystem, metav1.NamespacePublic, corev1.NamespaceNodeLease, c.AgentNamespace}, namespace)
 }

@@ -16,8 +16,9 @@ import (
 	"github.com/muster-fleet/muster/internal/deploy/removal"
 )
 
-// Remove removes what it can of a release, and returns what is left. The history is deleted only when every object is deleted, somebody else's, or
-// kept by its policy. Remove can be called again at any point. A release with keepResources only loses its history.
+// Remove removes as much as possible of a release, and returns the rest. It deletes the history
+// only after every object is deleted, belongs to another owner, or is kept by its policy. Remove
+// can be repeated at any point. A release with keepResources loses only its history.
 func (c *Cluster) Remove(ctx context.Context, s Summary, o Owner) (Left, error) {
 	free, err := c.reserve(ctx, s.ID(), s.History, o)
 	if err != nil {
@@ -61,7 +62,8 @@ func (c *Cluster) Forget(ctx context.Context, s Summary, o Owner) error {
 	return c.forget(s)
 }
 
-// reserve reserves a release and checks that it is the owner's: before, so that a stranger is never in the owner's way, and after.
+// reserve reserves a release and checks its owner, before and after. The check before keeps another
+// Bundle from blocking the owner.
 func (c *Cluster) reserve(ctx context.Context, id ID, histories string, o Owner) (free func(), err error) {
 	if err := c.checkOwner(ctx, id, histories, o); err != nil {
 		return nil, err
@@ -95,7 +97,7 @@ func (c *Cluster) uninstall(ctx context.Context, s Summary) error {
 	if _, err := un.Run(s.Name); err != nil && client.hooks.runs != "" {
 		return fmt.Errorf("%w: %s of release %s is waited for; if it cannot end, delete it, and it is started again", ErrHookRuns, client.hooks.runs, s)
 	} else if err != nil {
-		// Helm's own error does not say what failed.
+		// Helm's own error does not name the failed objects.
 		return fmt.Errorf("uninstalling release %s: %w", s, errors.Join(append(client.failures, err)...))
 	}
 	return nil

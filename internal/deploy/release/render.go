@@ -24,7 +24,7 @@ import (
 )
 
 const (
-	// LabelSet is on every object that an agent of either kind deployed.
+	// LabelSet is the label of every object deployed by an agent of either kind.
 	LabelSet      = "objectset.rio.cattle.io/hash"
 	annotationSet = "objectset.rio.cattle.io/id"
 )
@@ -37,12 +37,12 @@ var (
 // renderer is the post-renderer: it marks and confines the manifests before Helm applies them.
 type renderer struct {
 	ctx context.Context //nolint:containedctx // Helm's interface has none
-	// cluster has the agent's rights, acting those of the deployment's account.
+	// cluster has the agent's rights, acting the rights of the deployment's account.
 	cluster, acting *Cluster
 	request         Request
-	// adopts is called when an object of an installation is there already; nil for an upgrade.
+	// adopts is called if an object of an installation exists already; nil for an upgrade.
 	adopts func()
-	// replaced are objects that are handed over and of which a field cannot be changed.
+	// replaced are objects in handover with a field that cannot be changed.
 	replaced sync.Map
 }
 
@@ -56,11 +56,12 @@ func (r *renderer) Run(rendered *bytes.Buffer) (*bytes.Buffer, error) {
 	if err := r.confineCRDs(); err != nil {
 		return nil, err
 	}
-	// The history of the release holds what was rendered; to hold what it was rendered from too would double it, and a Secret is limited.
+	// The history of the release holds the rendered manifests. Its sources would double it, and a
+	// Secret is limited in size.
 	r.request.Chart.Templates, r.request.Chart.Files, r.request.Chart.Schema = nil, nil, nil
 	crds, brought := r.mark(objects)
 	if target := r.request.Options.TargetNamespace; target != "" {
-		// Definitions first: what is of a kind that they define cannot be looked up.
+		// Definitions come first, because objects of their kinds cannot be looked up yet.
 		for _, object := range slices.Concat(crds, objects) {
 			if err := r.force(object, target); err != nil {
 				return nil, err
@@ -89,7 +90,7 @@ func (r *renderer) Run(rendered *bytes.Buffer) (*bytes.Buffer, error) {
 	return encode(objects)
 }
 
-// anyThere says whether any of the objects is on the cluster already.
+// anyThere reports whether any of the objects exists on the cluster.
 func (r *renderer) anyThere(objects []*unstructured.Unstructured) (bool, error) {
 	for _, object := range objects {
 		mapping, served, err := r.cluster.Find(r.ctx, object.GroupVersionKind())
@@ -109,7 +110,8 @@ func (r *renderer) anyThere(objects []*unstructured.Unstructured) (bool, error) 
 	return false, nil
 }
 
-// mark marks all objects as the Bundle's, and returns the CustomResourceDefinitions among them, and whether the release brings its namespace.
+// mark marks all objects with the Bundle. It returns the CustomResourceDefinitions among them, and
+// whether the release brings its namespace.
 func (r *renderer) mark(objects []*unstructured.Unstructured) (crds []*unstructured.Unstructured, brought bool) {
 	set := setOf(r.request.Bundle)
 	for _, object := range objects {
@@ -150,7 +152,7 @@ func (r *renderer) confineCRDs() error {
 		"or use defaultNamespace instead", name, r.request.Options.TargetNamespace, crds[0].Filename)
 }
 
-// force sets the namespace that the Bundle is confined to.
+// force sets the namespace of a confined Bundle.
 func (r *renderer) force(object *unstructured.Unstructured, namespace string) error {
 	kind := object.GroupVersionKind()
 	mapping, err := r.cluster.Mapper.RESTMapping(kind.GroupKind(), kind.Version)
@@ -165,7 +167,8 @@ func (r *renderer) force(object *unstructured.Unstructured, namespace string) er
 	return nil
 }
 
-// establish applies the CustomResourceDefinitions if manifests use kinds that are not served yet: Helm could not map these.
+// establish applies the CustomResourceDefinitions if manifests use kinds that are not served yet,
+// because Helm cannot map them.
 func (r *renderer) establish(objects, crds []*unstructured.Unstructured) error {
 	if len(crds) == 0 {
 		return nil
@@ -212,7 +215,7 @@ func put(values map[string]string, key, value string, set func(map[string]string
 	set(values)
 }
 
-// setOf is the object set of a BundleDeployment, as upstream names it.
+// setOf returns the object set of a BundleDeployment, with upstream's name.
 func setOf(bundle string) string { return "default-" + bundle }
 
 func hash(set string) string {

@@ -18,15 +18,16 @@ import (
 	"github.com/muster-fleet/muster/internal/deploy/removal"
 )
 
-// goneWithin is how long an object that is replaced may take to go.
+// goneWithin bounds the deletion of a replaced object.
 const goneWithin = 30 * time.Second
 
-// unchangeable is how the API server says that a field keeps its value as long as the object lives.
+// unchangeable matches messages of the API server for fields that keep their value for the life of
+// the object.
 var unchangeable = regexp.MustCompile(`immutable|may not change|may not be changed|cannot change|updates to .+ forbidden|may not change fields other than`)
 
-// immutable returns the fields because of which an apply was refused, if each of them keeps its
-// value as long as the object lives. Any other refusal, such as one of a policy, a webhook or a
-// quota, says nothing of the object, and would keep it from coming back.
+// immutable returns the refused fields of an apply, if each keeps its value for the life of the
+// object. Any other refusal, such as by a policy, a webhook or a quota, is not about the object. It
+// could keep a replaced object from coming back.
 func immutable(err error) []string {
 	var refused apierrors.APIStatus
 	if !apierrors.IsInvalid(err) || !errors.As(err, &refused) || refused.Status().Details == nil {
@@ -42,13 +43,13 @@ func immutable(err error) []string {
 	return fields
 }
 
-// deletesClaims says whether an object is a StatefulSet whose PersistentVolumeClaims go with it.
+// deletesClaims reports whether an object is a StatefulSet that deletes its PersistentVolumeClaims.
 func deletesClaims(object *unstructured.Unstructured) bool {
-	policy, _, _ := unstructured.NestedString(object.Object, "spec", "persistentVolumeClaimRetentionPolicy", "whenDeleted") // what is no text is no policy
+	policy, _, _ := unstructured.NestedString(object.Object, "spec", "persistentVolumeClaimRetentionPolicy", "whenDeleted") // a value other than text is no policy
 	return object.GetKind() == "StatefulSet" && policy == "Delete"
 }
 
-// whyKept says why an object may not be deleted to be created again; "" if it may.
+// whyKept returns the reason not to delete an object and create it again; "" if it may be deleted.
 func whyKept(s Summary, found, manifest *unstructured.Unstructured) string {
 	switch kind := found.GroupVersionKind().GroupKind(); {
 	case applied.HoldsData(kind):
@@ -65,15 +66,15 @@ func whyKept(s Summary, found, manifest *unstructured.Unstructured) string {
 	return ""
 }
 
-// Replacement is an object that has to go before it can be as its manifest says.
+// Replacement is an object that must be deleted before its manifest can be applied.
 type Replacement struct {
 	found *unstructured.Unstructured
-	// fields are those that cannot be changed.
+	// fields are the fields that cannot be changed.
 	fields string
 }
 
-// CheckReplace returns the replacement of an object of a release that an apply was refused for, or an
-// error if the object has to stay: it has to be the release's, hold no data, and be sure to come back.
+// CheckReplace returns the replacement of an object of a release after a refused apply, or an error
+// if the object must stay. It must belong to the release, hold no data, and be sure to come back.
 func CheckReplace(ctx context.Context, objects dynamic.ResourceInterface, s Summary, manifest *unstructured.Unstructured, refused error) (*Replacement, error) {
 	fields := strings.Join(immutable(refused), ", ")
 	if fields == "" {
@@ -89,7 +90,7 @@ func CheckReplace(ctx context.Context, objects dynamic.ResourceInterface, s Summ
 	if why := whyKept(s, found, manifest); why != "" {
 		return nil, stays(why)
 	}
-	// All checks of a create come before that for an object of the same name.
+	// The API server checks a create completely before it looks for an object of the same name.
 	_, err = objects.Create(ctx, manifest, metav1.CreateOptions{FieldManager: FieldManager, DryRun: []string{metav1.DryRunAll}})
 	if !apierrors.IsAlreadyExists(err) {
 		return nil, stays(fmt.Sprintf("to create it would be refused: %v", err))
@@ -97,7 +98,7 @@ func CheckReplace(ctx context.Context, objects dynamic.ResourceInterface, s Summ
 	return &Replacement{found, fields}, nil
 }
 
-// MakeWay deletes the object, and returns when it is gone.
+// MakeWay deletes the object, and waits until it is gone.
 func (r *Replacement) MakeWay(ctx context.Context, objects dynamic.ResourceInterface) error {
 	uid := r.found.GetUID()
 	err := removal.Delete(ctx, removal.Of(objects), r.found, removal.Replaced)

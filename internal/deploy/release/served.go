@@ -17,7 +17,7 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// discoveryAge is how old the discovery cache may be when a kind is missing in it.
+// discoveryAge bounds the age of the discovery cache for a missing kind.
 const discoveryAge = 5 * time.Second
 
 // expiringDiscovery is a discovery cache that expires, so that a missing kind is looked up again.
@@ -29,7 +29,7 @@ type expiringDiscovery struct {
 	asked time.Time
 }
 
-// Fresh implements CachedDiscoveryInterface. The mapper asks for it when it does not know a kind.
+// Fresh implements CachedDiscoveryInterface. The mapper calls it for an unknown kind.
 func (r *expiringDiscovery) Fresh() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -49,8 +49,9 @@ var (
 	apiServiceResource = schema.GroupVersionResource{Group: "apiregistration.k8s.io", Version: "v1", Resource: "apiservices"}
 )
 
-// Find maps a kind to its resource, in this version or another one. The kind counts as not served, so that no objects of it exist, only when the
-// API server says so and neither a CustomResourceDefinition nor an APIService could serve it.
+// Find maps a kind to its resource, in this version or another one. A kind without objects counts
+// as not served on two conditions. The API server reports this, and no CustomResourceDefinition or
+// APIService could serve the kind.
 func (c *Cluster) Find(ctx context.Context, kind schema.GroupVersionKind) (mapping *meta.RESTMapping, served bool, err error) {
 	mapping, err = c.Mapper.RESTMapping(kind.GroupKind(), kind.Version)
 	if meta.IsNoMatchError(err) {
@@ -68,7 +69,7 @@ func (c *Cluster) Find(ctx context.Context, kind schema.GroupVersionKind) (mappi
 	return nil, false, err
 }
 
-// remap resets the mapper, and says whether the kind maps to another resource than before.
+// remap resets the mapper, and reports whether the kind now maps to another resource.
 func (c *Cluster) remap(believed *meta.RESTMapping) bool {
 	if c.kinds.Fresh() {
 		return false
@@ -79,7 +80,8 @@ func (c *Cluster) remap(believed *meta.RESTMapping) bool {
 	return meta.IsNoMatchError(err) || err == nil && mapping.Resource != believed.Resource
 }
 
-// serves asks the API server, not the cache, whether a kind is served or defined. A part of the API that does not answer is an error.
+// serves queries the API server, not the cache, whether a kind is served or defined. An unavailable
+// part of the API is an error.
 func (c *Cluster) serves(ctx context.Context, kind schema.GroupKind) (bool, error) {
 	versions, err := c.versions(ctx, kind.Group)
 	if err != nil {
@@ -97,7 +99,7 @@ func (c *Cluster) serves(ctx context.Context, kind schema.GroupKind) (bool, erro
 	return c.defined(ctx, kind)
 }
 
-// versions are the served versions of a group, with those of an APIService that may not answer.
+// versions returns the served versions of a group, including versions of an unavailable APIService.
 func (c *Cluster) versions(ctx context.Context, group string) ([]string, error) {
 	if group == "" {
 		return []string{"v1"}, nil
@@ -119,9 +121,9 @@ func (c *Cluster) versions(ctx context.Context, group string) ([]string, error) 
 		return nil, fmt.Errorf("listing APIServices: %w", err)
 	}
 	for _, service := range services.Items {
-		of, _, _ := unstructured.NestedString(service.Object, "spec", "group")        // a schema says that it is a string
-		version, _, _ := unstructured.NestedString(service.Object, "spec", "version") // and this
-		_, elsewhere, _ := unstructured.NestedMap(service.Object, "spec", "service")  // and this a map
+		of, _, _ := unstructured.NestedString(service.Object, "spec", "group")        // the schema makes it a string
+		version, _, _ := unstructured.NestedString(service.Object, "spec", "version") // likewise
+		_, elsewhere, _ := unstructured.NestedMap(service.Object, "spec", "service")  // the schema makes it a map
 		name := schema.GroupVersion{Group: of, Version: version}.String()
 		if of == group && elsewhere && !slices.Contains(versions, name) {
 			versions = append(versions, name)
@@ -130,7 +132,8 @@ func (c *Cluster) versions(ctx context.Context, group string) ([]string, error) 
 	return versions, nil
 }
 
-// defined says whether a CustomResourceDefinition of the kind exists, which may just not be served at the moment.
+// defined reports whether a CustomResourceDefinition of the kind exists, although it may not be
+// served at the moment.
 func (c *Cluster) defined(ctx context.Context, kind schema.GroupKind) (bool, error) {
 	crds, err := c.Metadata.Resource(crdResource).List(ctx, metav1.ListOptions{})
 	if err != nil {
@@ -147,8 +150,8 @@ func (c *Cluster) defined(ctx context.Context, kind schema.GroupKind) (bool, err
 		if err != nil {
 			return false, fmt.Errorf("reading CustomResourceDefinition %s: %w", one.Name, err)
 		}
-		group, _, _ := unstructured.NestedString(crd.Object, "spec", "group")        // a schema says that it is a string
-		name, _, _ := unstructured.NestedString(crd.Object, "spec", "names", "kind") // and this
+		group, _, _ := unstructured.NestedString(crd.Object, "spec", "group")        // the schema makes it a string
+		name, _, _ := unstructured.NestedString(crd.Object, "spec", "names", "kind") // likewise
 		if group == kind.Group && name == kind.Kind {
 			return true, nil
 		}

@@ -25,21 +25,23 @@ const (
 	managedBy            = "app.kubernetes.io/managed-by"
 	// helmItself is the value of managedBy.
 	helmItself = "Helm"
-	// lookups is how many objects of one release are looked up at a time.
+	// lookups is the number of concurrent look-ups of objects of one release.
 	lookups = 8
 )
 
-// Left is what is left of a release that is being removed.
+// Left is the rest of a release in removal.
 type Left struct {
-	// Count is how many objects there are.
+	// Count is the number of remaining objects.
 	Count int
-	// Blocked names the objects that are not deleted by themselves, with the reason.
+	// Blocked names the objects that need a user's action, with the reason.
 	Blocked []string
-	// Namespace says why the namespace stays although it was to be deleted with the release; empty otherwise.
+	// Namespace is the reason to keep a namespace that was to be deleted with the release; empty
+	// otherwise.
 	Namespace string
 }
 
-// allObjects are the objects and hooks of all revisions of a release: a failed revision may have created objects besides those of the one before.
+// allObjects returns the objects and hooks of all revisions of a release, because a failed revision
+// may have created further objects.
 func (c *Cluster) allObjects(s Summary) ([]*unstructured.Unstructured, error) {
 	history, err := revisions(c.configuration(c, s.Namespace, s.History, 0), s.Name)
 	if err != nil {
@@ -67,7 +69,7 @@ func (c *Cluster) allObjects(s Summary) ([]*unstructured.Unstructured, error) {
 	return all, nil
 }
 
-// deleteObjects deletes the objects that still carry the release's mark, and returns what is left.
+// deleteObjects deletes the objects that still have the release's mark, and returns the rest.
 func (c *Cluster) deleteObjects(ctx context.Context, s Summary, objects []*unstructured.Unstructured, cause removal.Cause) (Left, error) {
 	acting, err := c.As(s.ServiceAccount)
 	if err != nil {
@@ -90,7 +92,8 @@ func (c *Cluster) deleteObjects(ctx context.Context, s Summary, objects []*unstr
 	return left, ctx.Err()
 }
 
-// deleteObject deletes one object, and returns whether the object is still there, and what it waits for.
+// deleteObject deletes one object. It reports whether the object still exists, and the obstacle to
+// its deletion.
 func (c *Cluster) deleteObject(
 	ctx context.Context, acting *Cluster, s Summary, object *unstructured.Unstructured, cause removal.Cause,
 ) (there bool, why string) {
@@ -108,7 +111,7 @@ func (c *Cluster) deleteObject(
 	found, err := at(c, mapping, s, object).Get(ctx, object.GetName(), metav1.GetOptions{})
 	switch {
 	case apierrors.IsNotFound(err) && apierrors.HasStatusCause(err, metav1.CauseTypeUnexpectedServerResponse):
-		// The answer is not about the object: the kind is not served as the mapper believes.
+		// The answer is not about the object: the API server no longer serves the kind as mapped.
 		if c.remap(mapping) {
 			return c.deleteObject(ctx, acting, s, object, cause)
 		}
@@ -140,7 +143,7 @@ func (c *Cluster) deleteObject(
 	return true, waitsFor(name, found)
 }
 
-// at is the client for an object of a release.
+// at returns the client for an object of a release.
 func at(c *Cluster, mapping *meta.RESTMapping, s Summary, object *unstructured.Unstructured) dynamic.ResourceInterface {
 	resources := c.Dynamic.Resource(mapping.Resource)
 	if mapping.Scope.Name() != meta.RESTScopeNameNamespace {
@@ -149,7 +152,7 @@ func at(c *Cluster, mapping *meta.RESTMapping, s Summary, object *unstructured.U
 	return resources.Namespace(cmp.Or(object.GetNamespace(), s.Namespace))
 }
 
-// named is an object in messages before the scope of its kind is known.
+// named formats an object for messages before the scope of its kind is known.
 func named(s Summary, object *unstructured.Unstructured) string {
 	return fmt.Sprintf("%s %s/%s", object.GetKind(), cmp.Or(object.GetNamespace(), s.Namespace), object.GetName())
 }
@@ -161,23 +164,23 @@ func unknown(name string, err error) string {
 	return fmt.Sprintf("%s cannot be looked up: %v", name, err)
 }
 
-// Belongs says whether an object carries the annotations of a release.
+// Belongs reports whether an object has the annotations of a release.
 func Belongs(s Summary, object *unstructured.Unstructured) bool {
 	return NameOf(object) == s.Name && object.GetAnnotations()[helmReleaseNamespace] == s.Namespace
 }
 
-// NameOf is the name of the release whose annotations an object carries.
+// NameOf returns the name of the release in the annotations of an object.
 func NameOf(object *unstructured.Unstructured) string {
 	return object.GetAnnotations()[helmReleaseName]
 }
 
-// Mark puts on a manifest what Helm marks the objects of a release with.
+// Mark adds Helm's marks of a release to a manifest.
 func Mark(object *unstructured.Unstructured, id ID) {
 	put(object.GetLabels(), managedBy, helmItself, object.SetLabels)
 	object.SetAnnotations(marked(object.GetAnnotations(), id))
 }
 
-// waitsFor names the finalizers that an object which is being deleted waits for.
+// waitsFor names the finalizers of an object in deletion.
 func waitsFor(name string, object *unstructured.Unstructured) string {
 	if finalizers := applied.Finalizers(object); len(finalizers) > 0 {
 		return fmt.Sprintf("%s waits for finalizer %s", name, strings.Join(finalizers, ", "))

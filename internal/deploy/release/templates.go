@@ -10,8 +10,8 @@ import (
 	"github.com/muster-fleet/muster/internal/deploy/render"
 )
 
-// templates has the templates of a request rendered, once, when Helm comes to them: the definitions
-// of the chart are served then.
+// templates renders the templates of a request once, at Helm's first use: the definitions of the
+// chart are served by then.
 type templates struct {
 	ctx           context.Context //nolint:containedctx // Helm's functions have none
 	configuration *action.Configuration

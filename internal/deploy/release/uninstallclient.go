@@ -14,19 +14,21 @@ import (
 	"github.com/muster-fleet/muster/internal/deploy/removal"
 )
 
-// uninstallClient is Helm's client for an uninstall. Objects whose kind is not served do not hold it up; failures are kept, because Helm only logs
-// them; the namespace of the release is left for last, because the history is in it.
+// uninstallClient is Helm's client for an uninstall. Objects without a served kind do not block it.
+// It keeps failures, because Helm only logs them. It deletes the namespace of the release last,
+// because the namespace holds the history.
 type uninstallClient struct {
 	*kube.Client
 	ctx context.Context //nolint:containedctx // Helm's interface has none
-	// cluster is asked which kinds there are, acting for objects.
+	// cluster looks up the served kinds, acting deletes the objects.
 	cluster, acting *Cluster
 	release         ID
 	failures        []error
 	hooks           uninstallHooks
 }
 
-// Build implements kube.Interface. Only what is going to be created is validated, and that has to be of a kind that is served.
+// Build implements kube.Interface. It validates only objects to be created, and their kind must be
+// served.
 func (r *uninstallClient) Build(reader io.Reader, validate bool) (kube.ResourceList, error) {
 	if validate {
 		return r.Client.Build(reader, validate)
@@ -68,9 +70,8 @@ func (r *uninstallClient) existing(reader io.Reader) (kube.ResourceList, error) 
 	return r.Client.Build(bytes.NewReader(encoded.Bytes()), false)
 }
 
-// Delete implements kube.Interface. What somebody keeps by an annotation on the object itself
-// stays, as it does when its chart says so. A hook makes way for the next one of its name all the
-// same.
+// Delete implements kube.Interface. An object stays if a user or its chart has annotated it so. A
+// hook is deleted for the next one of its name regardless.
 func (r *uninstallClient) Delete(resources kube.ResourceList, policy metav1.DeletionPropagation) (*kube.Result, []error) {
 	result, failures := &kube.Result{}, []error(nil)
 	hooks, err := r.hooksToDelete(resources.Filter(ofHook))

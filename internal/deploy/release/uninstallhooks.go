@@ -17,25 +17,25 @@ import (
 	"github.com/muster-fleet/muster/internal/deploy/applied"
 )
 
-// ErrHookRuns says that a hook of an uninstall has not ended yet.
+// ErrHookRuns means that a hook of an uninstall has not ended yet.
 var ErrHookRuns = errors.New("a hook that runs before the release is removed has not ended yet")
 
-// uninstallHooks is how far the hooks of an uninstall are. Helm begins with the first one at each
-// attempt, and deletes the Job of the attempt before: a hook that takes longer than an attempt waits
-// would never end.
+// uninstallHooks is the progress of the hooks of an uninstall. Helm starts with the first hook in
+// each attempt, and deletes the Job of the previous attempt. A hook that outlasts an attempt would
+// therefore never end.
 type uninstallHooks struct {
-	// again says that an earlier attempt has begun to run them.
+	// again is set if an earlier attempt has begun to run them.
 	again bool
-	// begun are those of this attempt.
+	// begun are the hooks begun in this attempt.
 	begun map[string]bool
-	// runs names the hook that has not ended within this attempt; empty if there is none.
+	// runs names the hook that outlasted this attempt; empty if there is none.
 	runs string
 }
 
-// hooksToDelete are the hooks that Helm may delete: none that runs, and none that an earlier attempt
-// has begun and that has not failed.
+// hooksToDelete returns the hooks that Helm may delete. It keeps running hooks, and hooks from an
+// earlier attempt that have not failed.
 func (r *uninstallClient) hooksToDelete(hooks kube.ResourceList) (kube.ResourceList, error) {
-	if r.hooks.runs != "" { // those that have succeeded must not run again in the next attempt
+	if r.hooks.runs != "" { // succeeded hooks must not run again in the next attempt
 		return nil, nil
 	}
 	var going kube.ResourceList
@@ -54,7 +54,7 @@ func (r *uninstallClient) hooksToDelete(hooks kube.ResourceList) (kube.ResourceL
 	return going, nil
 }
 
-// Create implements kube.Interface. An uninstall creates nothing but hooks.
+// Create implements kube.Interface. An uninstall creates only hooks.
 func (r *uninstallClient) Create(resources kube.ResourceList, options ...kube.ClientCreateOption) (*kube.Result, error) {
 	if r.hooks.begun == nil {
 		r.hooks.begun = map[string]bool{}
@@ -74,7 +74,7 @@ func (r *uninstallClient) GetWaiterWithOptions(strategy kube.WaitStrategy, optio
 	return &uninstallWaiter{waiter, r}, nil
 }
 
-// uninstallWaiter notes which hook has not ended in time.
+// uninstallWaiter notes the hook that has not ended in time.
 type uninstallWaiter struct {
 	kube.Waiter
 	of *uninstallClient
@@ -98,7 +98,7 @@ func objectName(info *resource.Info) string {
 	return fmt.Sprintf("%s %s/%s", info.Mapping.GroupVersionKind.Kind, info.Namespace, info.Name)
 }
 
-// isDeleteHook says whether an object is a hook that runs when its release is removed.
+// isDeleteHook reports whether an object is a hook for the removal of its release.
 func isDeleteHook(object *unstructured.Unstructured) bool {
 	return slices.ContainsFunc(strings.Split(object.GetAnnotations()[helm.HookAnnotation], ","), func(event string) bool {
 		event = strings.ToLower(strings.TrimSpace(event))
@@ -106,12 +106,12 @@ func isDeleteHook(object *unstructured.Unstructured) bool {
 	})
 }
 
-// isRun says whether an object is of a kind that Helm waits for as a hook.
+// isRun reports whether Helm waits for hooks of the kind of an object.
 func isRun(object *unstructured.Unstructured) bool {
 	return object.GetKind() == "Job" || object.GetKind() == "Pod"
 }
 
-// hasEnded says whether a hook has nothing to wait for.
+// hasEnded reports whether a hook has nothing to wait for.
 func hasEnded(object *unstructured.Unstructured) bool {
 	return !isRun(object) || hasFailed(object) || hasSucceeded(object)
 }
@@ -125,6 +125,6 @@ func hasFailed(object *unstructured.Unstructured) bool {
 }
 
 func isPhase(object *unstructured.Unstructured, phase string) bool {
-	is, _, _ := unstructured.NestedString(object.Object, "status", "phase") // what is no text is no phase
+	is, _, _ := unstructured.NestedString(object.Object, "status", "phase") // a value other than text is no phase
 	return object.GetKind() == "Pod" && is == phase
 }

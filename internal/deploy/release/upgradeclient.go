@@ -16,13 +16,13 @@ import (
 	"github.com/muster-fleet/muster/internal/deploy/removal"
 )
 
-// upgradeClient has an upgrade delete only what is still the release's. Helm deletes all that the
-// last revision has and the next one has not, by its name.
+// upgradeClient makes an upgrade delete only objects that still belong to the release. Helm itself
+// deletes, by name, everything in the last revision that is not in the next.
 type upgradeClient struct {
 	*hookClient
-	// releases are the release, and those whose names its objects may bear still.
+	// releases are the release, and the releases with names that its objects may still have.
 	releases []ID
-	// after knows which objects have to be replaced.
+	// after knows the objects to be replaced.
 	after *renderer
 }
 
@@ -50,7 +50,7 @@ func (u *upgradeClient) Update(originals, targets kube.ResourceList, options ...
 	return result, errors.Join(failures...)
 }
 
-// replace replaces what is handed over and cannot be changed, when all else has succeeded.
+// replace replaces objects in handover that cannot be changed, after everything else has succeeded.
 func (u *upgradeClient) replace(replaced kube.ResourceList, result *kube.Result, options ...kube.ClientUpdateOption) error {
 	for _, info := range replaced {
 		if err := u.after.replacementOf(info).MakeWay(u.ctx, clientOf(u.acting, info)); err != nil {
@@ -65,8 +65,8 @@ func (u *upgradeClient) replace(replaced kube.ResourceList, result *kube.Result,
 	return nil
 }
 
-// drop deletes an object of one of the releases, unless it is another's by now or kept by an
-// annotation on the object itself.
+// drop deletes an object of one of the releases, unless it has another owner by now or its own
+// annotation keeps it.
 func drop(ctx context.Context, acting *Cluster, of []ID, info *resource.Info, cause removal.Cause) (deleted bool, err error) {
 	found, err := clientOf(acting, info).Get(ctx, info.Name, metav1.GetOptions{})
 	switch {

@@ -16,8 +16,9 @@ import (
 
 const defaultValuesKey = "values.yaml"
 
-// ValuesFrom merges values from Secrets and ConfigMaps downstream, later ones over earlier ones. The account of the deployment reads them, so that
-// a Bundle learns nothing that the account may not read.
+// ValuesFrom merges values from Secrets and ConfigMaps on the member, later ones over earlier ones.
+// It reads them with the account of the deployment, so that a Bundle cannot read more than this
+// account.
 func (c *Cluster) ValuesFrom(ctx context.Context, options fleet.BundleDeploymentOptions, namespace string) (map[string]any, error) {
 	merged := map[string]any{}
 	if options.Helm == nil || len(options.Helm.ValuesFrom) == 0 {
@@ -41,7 +42,7 @@ func (c *Cluster) ValuesFrom(ctx context.Context, options fleet.BundleDeployment
 		}
 		var values map[string]any
 		if err := yaml.Unmarshal(text, &values); err != nil {
-			// The error of the parser may quote what it could not parse.
+			// The error of the parser may quote the input.
 			return nil, fmt.Errorf("%s holds no YAML of values", from)
 		}
 		merged = loader.MergeMaps(merged, values)
