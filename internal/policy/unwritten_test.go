@@ -36,7 +36,6 @@ var unwrittenPackages = []string{
 	"internal/delivery",
 	"internal/delivery/protocol",
 	"internal/deploy",
-	"internal/deploy/applied",
 	"internal/deploy/chart",
 	"internal/deploy/drift",
 	"internal/deploy/readiness",

@@ -10,8 +10,9 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// FieldDigest is a digest of the fields that a manager owns by server-side apply; 0 if it owns none. Kubernetes takes a field away from its
-// owner when another client gives it another value, so that no owned field was changed as long as the digest is the same.
+// FieldDigest returns a digest of the fields that a manager owns by server-side apply; 0 if it owns
+// none. If another client changes an owned field, the manager loses it. An unchanged digest
+// therefore means unchanged fields.
 func FieldDigest(object *unstructured.Unstructured, manager string) uint64 {
 	for _, entry := range object.GetManagedFields() {
 		if entry.Manager == manager && entry.Operation == metav1.ManagedFieldsOperationApply && entry.Subresource == "" && entry.FieldsV1 != nil {
@@ -21,7 +22,8 @@ func FieldDigest(object *unstructured.Unstructured, manager string) uint64 {
 	return 0
 }
 
-// ContentDigest is a digest of an object without its status and what the API server counts.
+// ContentDigest returns a digest of an object without its status and the counters of the API
+// server.
 func ContentDigest(object *unstructured.Unstructured) uint64 {
 	text, err := json.Marshal(Content(object))
 	if err != nil {
@@ -30,20 +32,20 @@ func ContentDigest(object *unstructured.Unstructured) uint64 {
 	return digest(text)
 }
 
-// digest is a part of a cryptographic one: who changes an object must not be able to choose its
-// content so that the digest stays the same.
+// digest returns a part of a cryptographic digest. A client that changes an object must not be able
+// to choose content with the same digest.
 func digest(text []byte) uint64 {
 	sum := sha256.Sum256(text)
 	return binary.BigEndian.Uint64(sum[:])
 }
 
-// serverSet are the fields that the API server sets.
+// serverSet are the fields set by the API server.
 var serverSet = [][]string{
 	{"status"}, {"metadata", "managedFields"}, {"metadata", "resourceVersion"}, {"metadata", "generation"},
 	{"metadata", "uid"}, {"metadata", "creationTimestamp"}, {"metadata", "selfLink"},
 }
 
-// Content is an object without the fields that the API server sets, and without others.
+// Content returns an object without the fields of the API server, and without others.
 func Content(object *unstructured.Unstructured, without ...[]string) map[string]any {
 	content := object.DeepCopy().Object
 	for _, path := range slices.Concat(serverSet, without) {
@@ -52,7 +54,8 @@ func Content(object *unstructured.Unstructured, without ...[]string) map[string]
 	return content
 }
 
-// Finalizers are the finalizers that an object which is being deleted waits for, but those that Kubernetes removes by itself.
+// Finalizers returns the finalizers of an object in deletion, except for the ones that Kubernetes
+// removes by itself.
 func Finalizers(object *unstructured.Unstructured) []string {
 	if object.GetDeletionTimestamp() == nil {
 		return nil

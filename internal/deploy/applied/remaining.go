@@ -11,25 +11,25 @@ import (
 	"github.com/muster-fleet/muster/internal/kube"
 )
 
-// RemoveRetry is when to try again to remove what could not be removed.
+// RemoveRetry is the time until the next attempt to remove an object after a failure.
 const RemoveRetry = 30 * time.Second
 
-// Remaining is what is left on the member while everything is removed.
+// Remaining is the rest on the member while everything is removed.
 type Remaining struct {
-	// Left is how many objects there are.
+	// Left is the number of remaining objects.
 	Left int
 	// Held are the objects that wait for a finalizer or must not be deleted, each with the reason.
 	Held []string
-	// Retry says that there will be no event when the removal can go on.
+	// Retry is set if no event announces the end of the obstacle.
 	Retry bool
 }
 
-// Add adds what is left of something else.
+// Add adds another rest.
 func (r *Remaining) Add(other Remaining) {
 	r.Left, r.Held, r.Retry = r.Left+other.Left, append(r.Held, other.Held...), r.Retry || other.Retry
 }
 
-// String is the number of objects and the first of those that are held.
+// String returns the number of objects and the first of the held ones.
 func (r Remaining) String() string {
 	text := fmt.Sprintf("%d objects left", r.Left)
 	if r.Left == 1 {
@@ -41,21 +41,21 @@ func (r Remaining) String() string {
 	return text
 }
 
-// Join lists the first few texts and the number of the others.
+// Join joins the first few texts with the number of the others.
 func Join(texts []string) string {
 	return kube.JoinNames(texts[:min(len(texts), 5)], len(texts))
 }
 
-// Removal removes everything that was applied, step by step.
+// Removal removes everything applied, step by step.
 type Removal struct {
 	Clock clock.Clock
-	// Moved says that an object was deleted; its buffer is 1.
+	// Moved signals a deleted object; its buffer is 1.
 	Moved <-chan struct{}
-	// Progress is called whenever something else is left.
+	// Progress is called at each change of the rest.
 	Progress func(Remaining)
 }
 
-// Run calls remove until that says that it is done: after each event, and after a while if an attempt failed.
+// Run calls remove until it is done: after each event, and after a while if an attempt failed.
 func (r Removal) Run(ctx context.Context, remove func(context.Context) (left Remaining, done bool, err error)) error {
 	reported := Remaining{Left: -1}
 	for {

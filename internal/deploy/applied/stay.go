@@ -12,32 +12,33 @@ var holdData = []schema.GroupKind{
 	{Kind: "Namespace"}, {Kind: "PersistentVolumeClaim"}, {Kind: "PersistentVolume"}, {Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition"},
 }
 
-// HoldsData says whether deleting an object of a kind deletes what it holds.
+// HoldsData reports whether deleting an object of a kind deletes its data.
 func HoldsData(kind schema.GroupKind) bool { return slices.Contains(holdData, kind) }
 
-// Keeps says whether an object is annotated with helm.sh/resource-policy: keep. Users protect objects so
-// that were not made by Helm, too.
+// Keeps reports whether an object has the annotation helm.sh/resource-policy: keep. Users also
+// protect objects without Helm this way.
 func Keeps(object *unstructured.Unstructured) bool {
 	return object.GetAnnotations()[kube.ResourcePolicyAnno] == kube.KeepPolicy
 }
 
-// The conditions of a Job that has ended.
+// Conditions of an ended Job.
 const (
 	JobComplete = "Complete"
 	JobFailed   = "Failed"
 )
 
-// IsJob says whether a kind is that of Jobs.
+// IsJob reports whether a kind is Job.
 func IsJob(kind schema.GroupKind) bool { return kind == schema.GroupKind{Group: "batch", Kind: "Job"} }
 
-// Passes says whether Kubernetes deletes an object when it has done its work: it is a Job with
+// Passes reports whether Kubernetes deletes an object after its work: it is a Job with
 // ttlSecondsAfterFinished.
 func Passes(object *unstructured.Unstructured) bool {
 	after, _, err := unstructured.NestedFieldNoCopy(object.Object, "spec", "ttlSecondsAfterFinished")
 	return after != nil && err == nil && IsJob(object.GroupVersionKind().GroupKind())
 }
 
-// EndOf says how a Job has ended, Complete or Failed; empty if it has not, or if the object is none.
+// EndOf returns the end of a Job, Complete or Failed; empty if it has not ended, or the object is
+// no Job.
 func EndOf(object *unstructured.Unstructured) string {
 	conditions, _, err := unstructured.NestedSlice(object.Object, "status", "conditions")
 	if err != nil || !IsJob(object.GroupVersionKind().GroupKind()) {

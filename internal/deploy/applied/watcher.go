@@ -1,8 +1,9 @@
-// Package applied watches the objects that this program applied to the member, kind by kind, and keeps a summary of each; it says how far an
-// object is from what was applied, and what is left while everything is removed. Bundles and Works both build on it.
+// Package applied watches the applied objects on the member, kind by kind, and keeps a summary of
+// each. It compares objects with their applied state, and counts the rest during removal. Bundles
+// and Works both use it.
 //
-// It writes nothing. Its invariant: nothing is kept of an object that carries no label of ours, and only the summary of one that does, so that
-// memory grows with the number of objects and not with their size.
+// It writes nothing. Its invariant: it keeps only summaries, and only of objects with Muster's
+// label. Memory therefore grows with the number of objects, not with their size.
 package applied
 
 import (
@@ -29,26 +30,29 @@ import (
 	"github.com/muster-fleet/muster/internal/retry"
 )
 
-// Query selects what one watch follows: the objects of a resource that carry the label, or, if it has a name, the one object.
+// Query selects the objects of one watch: the objects of a resource with the label, or one named
+// object.
 type Query struct {
 	schema.GroupVersionResource
 	types.NamespacedName
 }
 
-// String is the query for logs.
+// String formats the query for logs.
 func (q Query) String() string {
 	return q.GroupVersionResource.String() + " " + q.NamespacedName.String()
 }
 
-// Watcher keeps a summary S of each object that the queries in use select.
+// Watcher keeps a summary S of each object selected by the queries in use.
 type Watcher[S any] struct {
 	// Objects reads the member; Label selects the objects of a query without a name.
 	Objects   dynamic.Interface
 	Label     string
 	Summarize func(*unstructured.Unstructured) S
-	// Changed is called when an object is added, changed or deleted, with its summary before and after; nil if there is none.
+	// Changed is called after an object was added, changed or deleted, with its summary before and
+	// after; nil if there is none.
 	Changed func(object Query, before, after *S)
-	// Listed is called when a query is listed for the first time, with its users: there is no event for what was deleted before.
+	// Listed is called after the first list of a query, with its users, because earlier deletions send
+	// no event.
 	Listed func(users []string)
 
 	mu      sync.Mutex
@@ -68,9 +72,9 @@ func (w *Watcher[S]) Run(ctx context.Context) error {
 	w.mu.Unlock()
 	<-ctx.Done()
 	w.mu.Lock()
-	w.ctx = nil // no watch is started any more
+	w.ctx = nil // no watch starts any more
 	w.mu.Unlock()
-	// The last list of a watch takes the lock, so the lock is not held here.
+	// The last list of a watch takes the lock, so Run must not hold it here.
 	w.running.Wait()
 	return nil
 }
@@ -115,13 +119,13 @@ func (w *Watcher[S]) usersOf(query Query) (users []string) {
 	return users
 }
 
-// start starts a watch if Run is running. The lock is held.
+// start starts a watch if Run is running. The caller holds the lock.
 func (w *Watcher[S]) start(s *store[S]) {
 	s.stop = func() {}
 	if w.ctx == nil {
 		return
 	}
-	// A kind that cannot be watched cannot be applied either, which is reported there.
+	// A kind without a watch cannot be applied either, and the apply reports it.
 	ctx, cancel := context.WithCancel(klog.NewContext(w.ctx, logr.Discard()))
 	s.stop = cancel
 	objects := w.Objects.Resource(s.query.GroupVersionResource).Namespace(s.query.Namespace)
@@ -150,20 +154,20 @@ func (w *Watcher[S]) start(s *store[S]) {
 	w.running.Go(func() { reflector.RunWithContext(ctx) })
 }
 
-// Sight is what the watches know of an object.
+// Sight is the watches' knowledge of an object.
 type Sight string
 
 const (
-	// Unsure means that no watch has come as far as the resource version that was asked about.
+	// Unsure means that no watch has reached the requested resource version.
 	Unsure Sight = "Unsure"
 	// Absent means that no watched object has the name.
 	Absent Sight = "Absent"
-	// Present means that the object is there.
+	// Present means that the object exists.
 	Present Sight = "Present"
 )
 
-// CatchUp is how long a watch may be behind a resource version that was written. A watch that is still behind follows an API server whose
-// versions went back, because it was restored from a snapshot, and is believed.
+// CatchUp bounds the lag of a watch behind a written resource version. After that the watch is
+// trusted: its API server was restored from a snapshot, and its versions went back.
 const CatchUp = 30 * time.Second
 
 // Get returns the summary of an object, as of a resource version or later; any version if that is empty.
@@ -183,7 +187,7 @@ func (w *Watcher[S]) Get(query Query, name types.NamespacedName, since string) (
 	return summary, Absent
 }
 
-// Failure is why a query could not be listed or watched last; nil if it could.
+// Failure returns the last error of listing or watching a query; nil after a success.
 func (w *Watcher[S]) Failure(query Query) error {
 	store := w.store(query)
 	if store == nil {
@@ -200,13 +204,14 @@ func (w *Watcher[S]) store(query Query) *store[S] {
 	return w.stores[query]
 }
 
-// Older says whether one resource version of an API server is before another. A text that is no version is before none.
+// Older reports whether one resource version of an API server is before another. An invalid version
+// is before none.
 func Older(version, than string) bool {
 	order, err := resourceversion.CompareResourceVersion(version, than)
 	return err == nil && order < 0
 }
 
-// unserved stands for the resource version of a kind that the API server does not serve.
+// unserved replaces the resource version of a kind that the API server does not serve.
 const unserved = "unserved"
 
 // store holds the summaries of one watch.
@@ -217,12 +222,12 @@ type store[S any] struct {
 
 	mu        sync.Mutex
 	summaries map[types.NamespacedName]*S
-	// version is how far the watch has come; empty before it is listed.
+	// version is the progress of the watch; empty before the first list.
 	version string
 	failure error
 }
 
-// summarized is what is kept of an object between the decoder and the store.
+// summarized is the kept part of an object between the decoder and the store.
 type summarized[S any] struct {
 	metav1.ObjectMeta
 	summary S
@@ -273,13 +278,14 @@ func (s *store[S]) changed(name types.NamespacedName, before, after *S) {
 	s.watcher.Changed(Query{s.query.GroupVersionResource, name}, before, after)
 }
 
-// answered takes in the answer to a list or the start of a watch. Of a kind that is not served there are no objects.
+// answered handles the answer to a list or the start of a watch. A kind that is not served has no
+// objects.
 func (s *store[S]) answered(err error) {
 	s.mu.Lock()
 	s.failure = err
 	s.mu.Unlock()
 	if apierrors.IsNotFound(err) {
-		_ = s.Replace(nil, unserved) // no error is returned
+		_ = s.Replace(nil, unserved) // always nil
 	}
 }
 
