@@ -1,7 +1,8 @@
-// Package readiness computes whether an object of a Bundle or Work does what it is there for: a Deployment has rolled out, a Job has ended.
+// Package readiness computes whether an object of a Bundle or Work is ready: a Deployment has
+// rolled out, a Job has ended.
 //
-// Its invariant: the result depends on nothing but the object. The rules and messages are those of kstatus; beyond these, a kind whose objects report
-// nothing is Untracked and not Ready.
+// Its invariant: the result depends only on the object. The rules and messages come from kstatus.
+// In addition, a kind without reported status is Untracked and not Ready.
 package readiness
 
 import (
@@ -11,31 +12,31 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// State is how far an object is.
+// State is the readiness of an object.
 type State string
 
 const (
-	// Ready is an object that has become what was asked for, or that has nothing to become.
+	// Ready is an object in its wanted state, or without any state to reach.
 	Ready State = "Ready"
-	// Progressing is an object that is on its way.
+	// Progressing is an object on its way to Ready.
 	Progressing State = "InProgress"
-	// Terminating is an object that is being deleted.
+	// Terminating is an object in deletion.
 	Terminating State = "Terminating"
-	// Failed is an object that will not get there by itself.
+	// Failed is an object that does not become ready by itself.
 	Failed State = "Failed"
-	// Unknown is an object whose status cannot be understood.
+	// Unknown is an object with an unintelligible status.
 	Unknown State = "Unknown"
-	// Untracked is an object that reports nothing, of a kind that Kubernetes does not define.
+	// Untracked is an object without reported status, of a kind outside Kubernetes.
 	Untracked State = "Untracked"
 )
 
-// Result is the state of an object, and for one that is not ready a sentence about it.
+// Result is the state of an object, with a sentence unless it is ready.
 type Result struct {
 	State   State
 	Message string
 }
 
-// OK says whether nothing is known to be wrong with the object or outstanding.
+// OK reports whether no problem of the object is known and nothing is outstanding.
 func (r Result) OK() bool { return r.State == Ready || r.State == Untracked }
 
 // Of computes the readiness of an object.
@@ -52,8 +53,8 @@ func Of(object *unstructured.Unstructured) Result {
 	return Result{State: Ready}
 }
 
-// reportsStatus says whether kstatus knows how the object is: the kinds of Kubernetes are known, objects of others have to report conditions or an
-// observed generation.
+// reportsStatus reports whether kstatus can compute the readiness of an object. It knows the kinds
+// of Kubernetes; other objects must report conditions or an observed generation.
 func reportsStatus(object *unstructured.Unstructured) bool {
 	group := object.GroupVersionKind().Group
 	if !strings.Contains(group, ".") || strings.HasSuffix(group, ".k8s.io") {
