@@ -38,7 +38,6 @@ var unwrittenPackages = []string{
 	"internal/deploy",
 	"internal/deploy/chart",
 	"internal/deploy/drift",
-	"internal/deploy/removal",
 	"internal/deploy/render",
 	"internal/fleet/agentroles",
 	"internal/fleet/author",

@@ -1,9 +1,8 @@
-// Package removal is the one way in which an agent deletes what was delivered to its member: with a cause,
-// and by the UID of the object that was looked at.
+// Package removal is the only way for an agent to delete delivered objects: with a cause, and by
+// the UID of the inspected object.
 //
-// Its invariant: a cause is a fact, of which the caller has made sure, and an object that has taken the
-// place of the one that was looked at is not deleted. Helm itself deletes the hooks of a release that is
-// deployed or removed.
+// Its invariant: the caller has verified the cause, and a replacement of the inspected object is
+// not deleted. Helm itself deletes the hooks of a deployed or removed release.
 package removal
 
 import (
@@ -14,36 +13,38 @@ import (
 	"k8s.io/client-go/dynamic"
 )
 
-// Cause is why an object is deleted.
+// Cause is the reason for deleting an object.
 type Cause string
 
 const (
-	// WorkGone says that an AppliedWork owns the object; the hub has confirmed that the Work is deleted, or has it not any
-	// more, or the member leaves, and no other Work of the placement has it.
+	// WorkGone: an AppliedWork owns the object, and no other Work of the placement has it. The hub has
+	// confirmed that the Work is deleted or no longer has the object, or the member leaves.
 	WorkGone Cause = "WorkGone"
-	// ReleaseGone says that the object carries the mark of a release; the hub has confirmed that the BundleDeployment is
-	// deleted, or the release has moved, or the member leaves.
+	// ReleaseGone: the object has the mark of a release. The hub has confirmed that the
+	// BundleDeployment is deleted, or the release has moved, or the member leaves.
 	ReleaseGone Cause = "ReleaseGone"
-	// LeftRelease says that the object carries the mark of a release, the revision of which that was deployed has it not.
+	// LeftRelease: the object has the mark of a release, but the deployed revision no longer has it.
 	LeftRelease Cause = "LeftRelease"
-	// Replaced says that a field of the object cannot be changed; it holds no data, may be created again, and is.
+	// Replaced: a field of the object cannot be changed. The object holds no data, may be created
+	// again, and is.
 	Replaced Cause = "Replaced"
-	// Copied says that the object is a revision of a release, which was copied to where the history belongs.
+	// Copied: the object is a revision of a release, copied to the proper place of the history.
 	Copied Cause = "Copied"
 )
 
 // Deleter deletes objects of one kind by their names.
 type Deleter func(ctx context.Context, name string, options metav1.DeleteOptions) error
 
-// Of deletes by a dynamic client.
+// Of returns a Deleter with a dynamic client.
 func Of(objects dynamic.ResourceInterface) Deleter {
 	return func(ctx context.Context, name string, options metav1.DeleteOptions) error {
 		return objects.Delete(ctx, name, options)
 	}
 }
 
-// Delete deletes the object that was found, and what it owns. Any other of its name, and a later version of one
-// that is to be replaced, is a Conflict. The error is that of the API server.
+// Delete deletes the inspected object with its dependents. Another object of its name is a
+// Conflict, and so is a later version of an object to be replaced. The error comes from the API
+// server.
 func Delete(ctx context.Context, deletes Deleter, found metav1.Object, cause Cause) error {
 	uid, version, propagation := found.GetUID(), found.GetResourceVersion(), metav1.DeletePropagationBackground
 	if uid == "" || cause == "" {
