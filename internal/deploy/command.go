@@ -1,10 +1,12 @@
-// Package deploy is the program muster-deployer: it handles the orders of the agent, holds the Lease, runs package bundle, which makes Helm releases
-// of BundleDeployments, and package work, which applies Works, and replies how they are.
+// Package deploy is the program muster-deployer. It handles the orders of the agent, holds the
+// Lease, runs the packages bundle and work, and replies with their state. Package bundle makes Helm
+// releases of BundleDeployments; package work applies Works.
 //
-// The agent starts the program with the first BundleDeployment or Work, so that neither the memory of Helm nor a runaway chart is the heartbeat's.
+// The agent starts the program with the first BundleDeployment or Work. The memory of Helm or a
+// runaway chart therefore does not affect the heartbeat.
 //
-// Its invariant: nothing is deployed or removed by a process that does not hold the Lease of its agent, and the process ends with its agent. The
-// package itself writes only that Lease.
+// Its invariant: only the holder of the agent's Lease deploys or removes anything, and the process
+// ends with its agent. The package itself writes only that Lease.
 package deploy
 
 import (
@@ -44,7 +46,7 @@ type flags struct {
 	renderTimeout         time.Duration
 }
 
-// NewCommand is the command muster-deployer.
+// NewCommand returns the command muster-deployer.
 func NewCommand() *cobra.Command {
 	var f flags
 	command := &cobra.Command{
@@ -151,7 +153,7 @@ func serve(ctx context.Context, d *controllers, first protocol.Order, orders <-c
 	if err != nil {
 		return err
 	}
-	// Another deployer may start when the operations in progress have ended.
+	// Another deployer may start after the running operations have ended.
 	defer release()
 	defer d.running.Wait()
 	alive, ended := context.WithCancel(context.WithoutCancel(ctx))
@@ -159,7 +161,7 @@ func serve(ctx context.Context, d *controllers, first protocol.Order, orders <-c
 	go d.reportAlive(alive)
 	for order, leads := first, false; ; {
 		if d.removesAll() && order.Leave != clusterv1beta1.LeaveDelete || order.Leave == clusterv1beta1.LeaveOrphan {
-			d.end() // what was begun cannot be taken back: the agent starts another program if there is more to do
+			d.end() // begun work cannot be undone: the agent starts another program if there is more to do
 		}
 		d.attempts.SetSuspects(order.Suspects)
 		if leads {
@@ -179,7 +181,7 @@ func serve(ctx context.Context, d *controllers, first protocol.Order, orders <-c
 	}
 }
 
-// followOrder takes over the credential and the address of the hub.
+// followOrder applies the credential and the hub's address of an order.
 func followOrder(log logr.Logger, hub *hubclient.Member, order protocol.Order) {
 	hub.SetToken(order.Token)
 	if reflect.DeepEqual(order.Hub, hub.Target()) {

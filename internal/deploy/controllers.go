@@ -24,7 +24,8 @@ import (
 	"github.com/muster-fleet/muster/internal/retry"
 )
 
-// controllers are the controllers of the process, one for each kind that the hub lets the member see. The process ends when all are idle.
+// controllers are the controllers of the process, one for each kind that the member can see. The
+// process ends once all are idle.
 type controllers struct {
 	config  *rest.Config
 	cluster *release.Cluster
@@ -40,17 +41,18 @@ type controllers struct {
 	running sync.WaitGroup
 	mu      sync.Mutex
 	idle    map[protocol.Kind]bool
-	// bundles is the Deployer that is running; nil if none is.
+	// bundles is the running Deployer; nil if there is none.
 	bundles *bundle.Deployer
-	// replies is written under replying.
+	// replies is written under the lock replying.
 	replies  *os.File
 	replying sync.Mutex
-	// removing is closed when the member leaves and everything is to be removed; left is what each kind has left then.
+	// removing is closed when the member leaves and everything must be removed; left is the rest of
+	// each kind.
 	removing chan struct{}
 	left     map[protocol.Kind]applied.Remaining
 }
 
-// handleOrder starts the controllers of an order that are not running yet.
+// handleOrder starts the missing controllers of an order.
 func (d *controllers) handleOrder(ctx context.Context, order protocol.Order) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -71,7 +73,8 @@ func (d *controllers) handleOrder(ctx context.Context, order protocol.Order) {
 	}
 }
 
-// runController runs the controller of one kind, again after each failure, so that the other kind goes on.
+// runController runs the controller of one kind, and restarts it after each failure, so that the
+// other kind continues.
 func (d *controllers) runController(ctx context.Context, kind protocol.Kind) {
 	for backoff := retry.Unreachable(); ctx.Err() == nil; {
 		err := d.runOnce(ctx, kind)
@@ -135,7 +138,7 @@ func (d *controllers) runOnce(ctx context.Context, kind protocol.Kind) error {
 	return err
 }
 
-// deploy runs the Deployer until everything is to be removed, and removes it.
+// deploy runs the Deployer until everything must be removed, then removes it.
 func (d *controllers) deploy(ctx context.Context, of *bundle.Deployer) error {
 	if !d.removesAll() {
 		running, stop := context.WithCancel(ctx)
@@ -160,14 +163,14 @@ func (d *controllers) deploy(ctx context.Context, of *bundle.Deployer) error {
 	return nil
 }
 
-// setBundles sets the Deployer that is running.
+// setBundles sets the running Deployer.
 func (d *controllers) setBundles(of *bundle.Deployer) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.bundles = of
 }
 
-// runUntilRemoval runs the Deployer until ctx ends, and reports if Helm takes long to finish then.
+// runUntilRemoval runs the Deployer until ctx ends, and reports a slow end of Helm.
 func (d *controllers) runUntilRemoval(ctx context.Context, of *bundle.Deployer) error {
 	over := make(chan struct{})
 	defer close(over)
@@ -185,10 +188,10 @@ func (d *controllers) runUntilRemoval(ctx context.Context, of *bundle.Deployer) 
 	return of.Run(ctx)
 }
 
-// setIdle sets whether a controller is idle, and ends the process if all are.
+// setIdle sets whether a controller is idle, and ends the process once all are.
 func (d *controllers) setIdle(kind protocol.Kind, idle bool) {
 	if d.removesAll() {
-		return // that ends otherwise
+		return // removal ends otherwise
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -197,12 +200,12 @@ func (d *controllers) setIdle(kind protocol.Kind, idle bool) {
 	}
 }
 
-// allIdle says whether all controllers are idle. The lock is held.
+// allIdle reports whether all controllers are idle. The caller holds the lock.
 func (d *controllers) allIdle() bool {
 	return !slices.Contains(slices.Collect(maps.Values(d.idle)), false)
 }
 
-// removesAll says whether everything is to be removed.
+// removesAll reports whether everything must be removed.
 func (d *controllers) removesAll() bool {
 	select {
 	case <-d.removing:
@@ -212,7 +215,7 @@ func (d *controllers) removesAll() bool {
 	}
 }
 
-// reportRemaining reports what all kinds have left.
+// reportRemaining reports the rest of all kinds.
 func (d *controllers) reportRemaining(kind protocol.Kind, left applied.Remaining) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -226,7 +229,7 @@ func (d *controllers) reportRemaining(kind protocol.Kind, left applied.Remaining
 	}
 }
 
-// setRemoved marks a kind as removed, and ends the process if all are.
+// setRemoved marks a kind as removed, and ends the process once all are.
 func (d *controllers) setRemoved(kind protocol.Kind) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -242,7 +245,7 @@ func (d *controllers) finish() {
 	d.end()
 }
 
-// known drops the kinds that this program does not know: the agent may be newer.
+// known drops unknown kinds, because the agent may be newer.
 func known(kinds []protocol.Kind) []protocol.Kind {
 	return slices.DeleteFunc(slices.Clone(kinds), func(k protocol.Kind) bool { return k != protocol.Bundles && k != protocol.Works })
 }

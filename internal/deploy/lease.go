@@ -17,27 +17,28 @@ import (
 	"github.com/muster-fleet/muster/internal/delivery/protocol"
 )
 
-// leaseDuration is how long the Lease of a deployer that was killed keeps others from deploying.
+// leaseDuration is the time that the Lease of a killed deployer blocks others.
 const leaseDuration = 45 * time.Second
 
-// lease is the Lease that a deployer holds while it deploys, so that two of them, such as those of an old and a new Pod of the agent, never run Helm
-// at the same time. The holder may take a pending operation for one that was cut off.
+// lease is the Lease of a deployer while it deploys. Two deployers, such as an old and a new Pod of
+// the agent, therefore never run Helm at the same time. The holder may treat a pending operation as
+// interrupted.
 type lease struct {
 	namespace, name, holder string
 	duration                time.Duration
 }
 
-// window is the least time between two renewals that are written: 15 s of 45, because each is a
-// write on the disk of a small node.
+// window is the least time between two written renewals: 15 s of 45, because each write costs the
+// disk of a small node.
 func (l lease) window() time.Duration { return l.duration / 3 }
 
-// retry is how often the holder looks whether a renewal is due, and tries again one that failed;
-// deadline is for how long. A holder that could not renew has given up after window, retry and
-// deadline, which is before the Lease ends for others.
+// retry is the interval of the checks for a due renewal, and of repeating a failed one;
+// deadline bounds these repetitions. A holder that cannot renew gives up after window, retry and
+// deadline, before the Lease ends for others.
 func (l lease) retry() time.Duration    { return l.duration / 9 }
 func (l lease) deadline() time.Duration { return l.duration * 4 / 9 }
 
-// newHolder is a unique identity.
+// newHolder returns a unique identity.
 func newHolder() string {
 	host, err := os.Hostname()
 	if err != nil {
@@ -46,12 +47,13 @@ func newHolder() string {
 	return host + "_" + string(uuid.NewUUID())
 }
 
-// exitLost ends a process that lost the Lease at once, because another one may be deploying.
+// exitLost ends the process at once after it lost the Lease, because another process may be
+// deploying.
 func exitLost() { os.Exit(protocol.ExitLeaseLost) }
 
-// acquire starts to take the Lease. The channel acquired is closed when this process holds it;
-// release gives it back. lost is called when another one may hold the Lease. Each new reason for
-// which the Lease cannot be taken is passed to failing.
+// acquire starts to take the Lease. The channel acquired is closed once this process holds it;
+// release gives it back. acquire calls lost if another process may hold the Lease, and failing with
+// each new reason why it cannot take the Lease.
 func (l lease) acquire(
 	ctx context.Context, kube kubernetes.Interface, failing func(error), lost func(),
 ) (acquired <-chan struct{}, release func(), err error) {
@@ -92,25 +94,25 @@ func (l lease) acquire(
 
 func (l lease) String() string { return l.namespace + "/" + l.name }
 
-// lock writes renewals a window apart, and reports why the Lease cannot be taken; the elector only
-// tries again.
+// lock writes renewals at least a window apart, and reports why the Lease cannot be taken; the
+// elector only retries.
 type lock struct {
 	resourcelock.Interface
 	failing func(error)
 	last    string
 	window  time.Duration
-	// renewed is when this process wrote last that it is the holder, by the clock that goes on
-	// while the machine sleeps.
+	// renewed is the time of this process's last write as the holder, by a clock that includes
+	// suspension of the machine.
 	renewed time.Time
 }
 
-// isFresh says whether the Lease was renewed less than a window ago.
+// isFresh reports whether the Lease was renewed less than a window ago.
 func (l *lock) isFresh(now time.Time) bool {
 	age := now.Sub(l.renewed)
 	return age >= 0 && age < l.window
 }
 
-// wrote stores that this process wrote the record.
+// wrote stores the time of a write by this process.
 func (l *lock) wrote(record resourcelock.LeaderElectionRecord, at time.Time, err error) {
 	if l.renewed = (time.Time{}); err == nil && record.HolderIdentity == l.Identity() {
 		l.renewed = at

@@ -2,7 +2,7 @@
 
 package deploy
 
-// most is how much memory the processes that render charts are asked to take.
+// most is the memory requested for the processes that render charts.
 const most = 512 << 20
 
 // confine leaves the program as it is.

@@ -18,7 +18,8 @@ func (d *controllers) reply(a protocol.Reply) {
 	}
 }
 
-// reportAlive reports to the agent until ctx ends that the process is not stuck: each report takes the locks that everything takes.
+// reportAlive reports to the agent that the process is not stuck, until ctx ends. Each report takes
+// the locks of all other work.
 func (d *controllers) reportAlive(ctx context.Context) {
 	ticker := time.NewTicker(protocol.AlivePeriod)
 	defer ticker.Stop()

@@ -35,7 +35,6 @@ var unwrittenPackages = []string{
 	"internal/credential",
 	"internal/delivery",
 	"internal/delivery/protocol",
-	"internal/deploy",
 	"internal/deploy/chart",
 	"internal/deploy/drift",
 	"internal/deploy/render",
