@@ -36,7 +36,6 @@ var unwrittenPackages = []string{
 	"internal/delivery",
 	"internal/delivery/protocol",
 	"internal/deploy/chart",
-	"internal/deploy/drift",
 	"internal/deploy/render",
 	"internal/fleet/agentroles",
 	"internal/fleet/author",

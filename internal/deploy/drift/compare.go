@@ -17,10 +17,10 @@ import (
 	"github.com/muster-fleet/muster/internal/deploy/release"
 )
 
-// maxPatch is how long a patch in a status may be; it is there to be read.
+// maxPatch is the maximum length of a patch in a status, to keep it readable.
 const maxPatch = 2048
 
-// client returns the client for an object, with the account that the release was deployed with.
+// client returns the client for an object, with the account of the release.
 func (d *Detector) client(s release.Summary, key Key) (dynamic.ResourceInterface, error) {
 	acting, err := d.cluster.As(s.ServiceAccount)
 	if err != nil {
@@ -29,7 +29,8 @@ func (d *Detector) client(s release.Summary, key Key) (dynamic.ResourceInterface
 	return acting.Dynamic.Resource(key.query().GroupVersionResource).Namespace(key.Namespace), nil
 }
 
-// comparison is of one object with its manifest, leaving out what the patches of the Bundle name.
+// comparison compares one object with its manifest, except for the fields left out by the patches
+// of the Bundle.
 type comparison struct {
 	release release.Summary
 	key     Key
@@ -49,7 +50,7 @@ func (d *Detector) compare(ctx context.Context, s *Set, key Key, desired *unstru
 	c := comparison{s.release, key, objects, desired, patchesFor(key, diff), d.cluster.Own()}
 	found, err := objects.Get(ctx, key.Name, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
-		if mayBeMissing(c.patches) || applied.Passes(desired) { // a Job that has passed has had its run
+		if mayBeMissing(c.patches) || applied.Passes(desired) { // the Job has run and passed
 			return result{}, nil
 		}
 		missing := modifiedStatus(key)
@@ -62,15 +63,17 @@ func (d *Detector) compare(ctx context.Context, s *Set, key Key, desired *unstru
 	return c.run(ctx, found)
 }
 
-// maxComparisons is how often an object that others keep writing is compared at once.
+// maxComparisons is the maximum number of comparisons in a row of an object that others keep
+// writing.
 const maxComparisons = 5
 
 func modifiedStatus(key Key) *fleet.ModifiedStatus {
 	return &fleet.ModifiedStatus{Kind: key.Kind.Kind, APIVersion: key.Kind.GroupVersion().String(), Namespace: key.Namespace, Name: key.Name}
 }
 
-// run compares an object as it was found, and again if others wrote it meanwhile. The result is kept until the field digest changes, so a
-// difference counts only if the object is still the one that was read before the dry run.
+// run compares an object, and repeats this if others wrote it meanwhile. A result is kept until the
+// field digest changes, so a difference counts only for the object that was read before the dry
+// run.
 func (c comparison) run(ctx context.Context, found *unstructured.Unstructured) (result, error) {
 	for range maxComparisons {
 		modified, err := c.once(ctx, found)
@@ -92,21 +95,22 @@ func (c comparison) run(ctx context.Context, found *unstructured.Unstructured) (
 	return result{}, fmt.Errorf("comparing %s: others change it too often", c.key)
 }
 
-// once asks the API server by a dry run what the object would be if it were deployed again; nil if that changes nothing. Defaults and what
-// others added are no difference.
+// once compares an object with the result of a dry run of its deployment; nil if that changes
+// nothing. Defaults and additions of others are no difference.
 func (c comparison) once(ctx context.Context, found *unstructured.Unstructured) (*fleet.ModifiedStatus, error) {
 	would, err := release.Apply(ctx, c.objects, c.desired, metav1.DryRunAll)
 	if apierrors.IsInvalid(err) && len(c.patches) > 0 {
-		// The immutable field may be one that the patches leave out.
+		// The immutable field may be left out by the patches.
 		would, err = release.Apply(ctx, c.objects, keepLeftOut(c.desired, found, c.patches), metav1.DryRunAll)
 	}
 	immutable := apierrors.IsInvalid(err) || apierrors.IsConflict(err)
 	switch {
 	case immutable:
-		// The manifest cannot be applied any more, so an immutable field was changed: the manifest itself shows which.
+		// The manifest cannot be applied, so an immutable field was changed. The manifest itself shows
+		// the field.
 		would, err = overlaid(found, c.desired)
 	case apierrors.IsBadRequest(err), apierrors.IsMethodNotSupported(err):
-		// A webhook without dry run, or a kind without patch: the difference cannot be known.
+		// A webhook without dry run, or a kind without patch: the difference is unknown.
 		return nil, nil
 	}
 	if err != nil {
@@ -124,7 +128,7 @@ func (c comparison) once(ctx context.Context, found *unstructured.Unstructured) 
 	return modified, nil
 }
 
-// difference is the merge patch from the object as it is to the object as it would be; empty if there is none.
+// difference returns the merge patch from the object to its wanted state; empty if there is none.
 func difference(is, would *unstructured.Unstructured, patches []fleet.ComparePatch) (string, error) {
 	left, right := applied.Content(is), applied.Content(would)
 	for _, patch := range patches {

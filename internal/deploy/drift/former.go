@@ -14,8 +14,8 @@ import (
 	"github.com/muster-fleet/muster/internal/deploy/release"
 )
 
-// AddFormer adds the objects of earlier revisions that the release has no more, as long as they are there: Helm deleted them, and a finalizer
-// may hold them.
+// AddFormer adds the remaining objects of earlier revisions to the set. Helm deleted them, and a
+// finalizer may hold them.
 func (d *Detector) AddFormer(ctx context.Context, s *Set, objects []*unstructured.Unstructured) error {
 	for _, object := range objects {
 		key, err := d.keyOf(s.release, object)
@@ -39,8 +39,8 @@ func (d *Detector) AddFormer(ctx context.Context, s *Set, objects []*unstructure
 	return nil
 }
 
-// isDeleting says whether a former object of the release is still there. The agent's own account reads it: the account of the release may
-// have no right to a kind that the release has no more.
+// isDeleting reports whether a former object of the release still exists. It reads with the agent's
+// own account, because the account of the release may have no right to a dropped kind.
 func (d *Detector) isDeleting(ctx context.Context, s *Set, key Key) (bool, error) {
 	found, err := d.cluster.Dynamic.Resource(key.query().GroupVersionResource).Namespace(key.Namespace).Get(ctx, key.Name, metav1.GetOptions{})
 	switch {
@@ -52,7 +52,7 @@ func (d *Detector) isDeleting(ctx context.Context, s *Set, key Key) (bool, error
 	return release.Belongs(s.release, found) && found.GetDeletionTimestamp() != nil, nil
 }
 
-// countFormer counts the former objects that are still there, and forgets the others.
+// countFormer counts the remaining former objects, and forgets the others.
 func (d *Detector) countFormer(ctx context.Context, s *Set, o *Observation) error {
 	var still []Key
 	for _, key := range s.former {

@@ -12,7 +12,8 @@ import (
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
 )
 
-// opIgnore is the operation of a ComparePatch that lets an object be missing. An object that exists is compared all the same.
+// opIgnore is the operation of a ComparePatch for a missing object. An existing object is compared
+// all the same.
 const opIgnore = "ignore"
 
 func mayBeMissing(patches []fleet.ComparePatch) bool {
@@ -36,7 +37,8 @@ func patchesFor(key Key, diff *fleet.DiffOptions) []fleet.ComparePatch {
 	return matching
 }
 
-// neutralize applies what the user wants left out. An operation that does not fit an object has nothing to leave out there.
+// neutralize removes the fields that the user wants left out. It skips an operation that does not
+// fit the object.
 func neutralize(content map[string]any, patch fleet.ComparePatch) map[string]any {
 	operations := patch.Operations
 	for _, pointer := range patch.JSONPointers {
@@ -85,7 +87,8 @@ func applyStep(content map[string]any, step map[string]any) (map[string]any, boo
 	return changed, err == nil
 }
 
-// keepLeftOut is the manifest with what is there in the place of what is left out, so that the API server is not asked to change that.
+// keepLeftOut returns the manifest with the current values of left-out fields, so that the API
+// server does not change them.
 func keepLeftOut(desired, found *unstructured.Unstructured, patches []fleet.ComparePatch) *unstructured.Unstructured {
 	content := desired.DeepCopy().Object
 	for _, patch := range patches {
@@ -110,7 +113,7 @@ func keepLeftOut(desired, found *unstructured.Unstructured, patches []fleet.Comp
 
 var unescape = strings.NewReplacer("~1", "/", "~0", "~")
 
-// at is the value that a JSON pointer leads to.
+// at returns the value at a JSON pointer.
 func at(value any, pointer string) (any, bool) {
 	for _, part := range strings.Split(strings.TrimPrefix(pointer, "/"), "/") {
 		switch in := value.(type) {
@@ -133,7 +136,7 @@ func at(value any, pointer string) (any, bool) {
 	return value, true
 }
 
-// overlaid is an object with the fields of its manifest.
+// overlaid returns an object with the fields of its manifest.
 func overlaid(found, desired *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 	is, err := found.MarshalJSON()
 	if err != nil {

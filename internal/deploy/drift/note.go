@@ -14,20 +14,20 @@ import (
 	"github.com/muster-fleet/muster/internal/version"
 )
 
-// A note says as what the objects of a release were compared and found unmodified. A deployer that
-// starts compares only the objects that are not so any more.
+// A note has the stamps of unmodified objects of a release. After a start the deployer compares
+// only objects with another stamp.
 const (
-	// maxNoted is of how many objects a note says that, 11 bytes each.
+	// maxNoted is the maximum number of objects in a note, 11 bytes each.
 	maxNoted = 2000
 	// entry is the length of an entry of a note in bytes, before its encoding.
 	entry = 8
-	// noteFormat changes with what an entry means.
+	// noteFormat changes with the meaning of an entry.
 	noteFormat = "1"
 )
 
-// stamp is what was compared: the object by its UID, with all its content but the status, and the
-// fields that are ours. The resource version is none of it: it changes with the status, and a member
-// that was restored from a backup gives it out again. A stamp is never 0.
+// stamp identifies a compared object: its UID, all its content except the status, and Muster's
+// fields. It excludes the resource version, because that changes with the status, and a member
+// restored from a backup issues it again. A stamp is never 0.
 func (s summary) stamp() uint64 {
 	text := []byte(s.uid)
 	for _, digest := range []uint64{s.fields, s.content} {
@@ -37,8 +37,8 @@ func (s summary) stamp() uint64 {
 	return binary.BigEndian.Uint64(sum[:]) | 1
 }
 
-// heading is the first entry of a note. The note counts only for the revision, the objects and the
-// diff options that it was made of, and for the version of the program that compared them.
+// heading returns the first entry of a note. The note counts only for the same revision, objects
+// and diff options, and for the same version of the program.
 func heading(s release.Summary, keys []Key, diff string) []byte {
 	text, err := json.Marshal([]any{
 		noteFormat, version.Version, s.String(), s.DeployedAt.UTC().Format(time.RFC3339Nano),
@@ -51,7 +51,8 @@ func heading(s release.Summary, keys []Key, diff string) []byte {
 	return sum[:entry]
 }
 
-// readNote returns the stamps in the note of a release, by object. A note of something else has none.
+// readNote returns the stamps in the note of a release, by object. A note with another heading has
+// none.
 func readNote(s release.Summary, keys []Key, diff string) map[Key]uint64 {
 	noted := map[Key]uint64{}
 	text, err := base64.RawStdEncoding.DecodeString(s.Compared)
@@ -67,17 +68,17 @@ func readNote(s release.Summary, keys []Key, diff string) map[Key]uint64 {
 	return noted
 }
 
-// isNoted reports whether an object is as it was when a comparison found it unmodified.
+// isNoted reports whether an object is unchanged since a comparison found it unmodified.
 func (s *Set) isNoted(key Key, is summary) bool {
 	stamp, noted := s.noted[key]
 	return noted && stamp == is.stamp()
 }
 
-// Note returns the note of the comparisons so far, and whether it says more than the one that the
-// release has. An object that is modified does not change it: the object is not as noted anyhow.
+// Note returns the note of the comparisons so far, and whether it has more than the release's note.
+// A modified object does not change it, because its stamp differs anyway.
 func (s *Set) Note() (text string, more bool) {
 	if s.release.DeploymentID == "" {
-		return "", false // nothing says of what the release was made
+		return "", false // the origin of the release is unknown
 	}
 	note := heading(s.release, s.keys, s.diff)
 	for _, key := range s.keys[:min(len(s.keys), maxNoted)] {
@@ -90,14 +91,14 @@ func (s *Set) Note() (text string, more bool) {
 	return base64.RawStdEncoding.EncodeToString(note), more
 }
 
-// SetNote stores the note that the release has now.
+// SetNote stores the current note of the release.
 func (s *Set) SetNote(text string) {
 	s.release.Compared = text
 	s.noted = readNote(s.release, s.keys, s.diff)
 }
 
-// leaveOut discards the comparisons that were made with other diff options: the hub changes them
-// under the same deployment ID.
+// leaveOut discards the comparisons with other diff options, because the hub changes them under the
+// same deployment ID.
 func (s *Set) leaveOut(diff *fleet.DiffOptions) error {
 	text, err := json.Marshal(diff)
 	if err != nil {

@@ -1,7 +1,8 @@
-// Package drift observes whether the objects of a release exist, are ready and as deployed, and sets drift back.
+// Package drift observes whether the objects of a release exist, are ready and as deployed, and
+// reverts drift.
 //
-// It writes objects only to set drift back. Its invariant: an object is compared by requests only if somebody may have changed a deployed
-// field since it was compared last.
+// It writes objects only to revert drift. Its invariant: it compares an object by requests only if
+// a deployed field may have changed since the last comparison.
 package drift
 
 import (
@@ -26,32 +27,32 @@ type Key struct {
 	Resource, Namespace, Name string
 }
 
-// String is the object for messages.
+// String formats the object for messages.
 func (k Key) String() string { return kube.Name(k.Kind.Kind, k.Namespace, k.Name) }
 
-// query is the watch that follows the kind of the object.
+// query returns the watch of the kind of the object.
 func (k Key) query() applied.Query {
 	return applied.Query{GroupVersionResource: k.Kind.GroupVersion().WithResource(k.Resource)}
 }
 
-// name is the object among those of its kind.
+// name returns the namespace and name of the object.
 func (k Key) name() types.NamespacedName {
 	return types.NamespacedName{Namespace: k.Namespace, Name: k.Name}
 }
 
-// Object is the object as the watches name it.
+// Object returns the query that identifies the object.
 func (k Key) Object() applied.Query {
 	return applied.Query{GroupVersionResource: k.query().GroupVersionResource, NamespacedName: k.name()}
 }
 
-// Detector watches the objects of releases and compares those that changed.
+// Detector watches the objects of releases and compares changed ones.
 type Detector struct {
 	cluster *release.Cluster
 	watcher applied.Watcher[summary]
 }
 
-// New makes a detector without objects. The detector calls changed with each object that changed, and listed with the users whose kinds are listed now;
-// neither must block.
+// New makes a detector without objects. It calls changed with each changed object, and listed with
+// the users of newly listed kinds. Neither may block.
 func New(cluster *release.Cluster, changed func(object applied.Query), listed func(users []string)) *Detector {
 	d := &Detector{cluster: cluster}
 	d.watcher.Objects, d.watcher.Label, d.watcher.Summarize, d.watcher.Listed = cluster.Dynamic, release.LabelSet, summarize, listed
@@ -66,7 +67,8 @@ func New(cluster *release.Cluster, changed func(object applied.Query), listed fu
 // Run watches until ctx ends.
 func (d *Detector) Run(ctx context.Context) error { return d.watcher.Run(ctx) }
 
-// Use watches the kinds of a release for a user, instead of those that the user had; none with a nil set.
+// Use watches the kinds of a release for a user, instead of the user's previous ones; a nil set
+// watches none.
 func (d *Detector) Use(user string, s *Set) {
 	queries := map[applied.Query]bool{}
 	for _, key := range s.Keys() {
@@ -75,11 +77,11 @@ func (d *Detector) Use(user string, s *Set) {
 	d.watcher.Use(user, queries)
 }
 
-// summary is what is kept of a watched object.
+// summary is the stored part of a watched object.
 type summary struct {
 	uid     types.UID
 	created time.Time
-	// fields is the field digest, content that of all but the status.
+	// fields is the field digest, content the digest of everything except the status.
 	fields, content uint64
 	readiness       readiness.Result
 }
@@ -96,8 +98,8 @@ func summarize(object *unstructured.Unstructured) summary {
 	}
 }
 
-// fieldDigest is a digest of whose release an object is and which of its fields were deployed. An upstream agent did not deploy by server-side
-// apply, so each write to an object of such an agent changes the digest.
+// fieldDigest returns a digest of the owning release and the deployed fields of an object. Upstream
+// agents do not use server-side apply, so each write to their objects changes the digest.
 func fieldDigest(object *unstructured.Unstructured) uint64 {
 	digest := fnv.New64a()
 	digest.Write([]byte(object.GetUID()))
