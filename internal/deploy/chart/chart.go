@@ -1,7 +1,9 @@
-// Package chart makes the Helm chart of a Bundle out of its files: a chart directory as it is, plain YAML and what kustomize builds wrapped
-// into a chart of their own. A kustomization beside a chart is built over what the chart renders to.
+// Package chart makes the Helm chart of a Bundle from its files. It takes a chart directory as it
+// is, and wraps plain YAML and the output of kustomize into a chart. A kustomization beside a chart
+// is built over the rendered chart.
 //
-// Its invariant: it is pure, reads nothing but the files of the Bundle, and an error names the file and, for YAML, the line.
+// Its invariant: it is pure and reads only the files of the Bundle. An error names the file and,
+// for YAML, the line.
 package chart
 
 import (
@@ -25,15 +27,15 @@ import (
 // Files are the files of a Bundle by path.
 type Files map[string][]byte
 
-// Unsupported is a field that asks for something which is not implemented.
+// Unsupported is the error for a field without an implementation.
 type Unsupported struct {
-	// Field is the path of it in the BundleDeployment.
+	// Field is its path in the BundleDeployment.
 	Field string
-	// Instead says what to do.
+	// Instead is the remedy.
 	Instead string
 }
 
-// Error says so.
+// Error describes the field and the remedy.
 func (u *Unsupported) Error() string {
 	return fmt.Sprintf("%s is not implemented by this agent: %s", u.Field, u.Instead)
 }
@@ -61,8 +63,9 @@ func Decode(resources []fleet.BundleResource) (Files, error) {
 	return files, nil
 }
 
-// Build makes the chart and its values but for those that come from elsewhere. The name is that of a chart that is made up here, the
-// version that of the content. A chart that is elsewhere was fetched before; else that is nil.
+// Build makes the chart and its values, except for values from elsewhere. The name is for a
+// wrapping chart, the version is the version of the content. fetched is a chart from elsewhere;
+// else nil.
 func Build(files Files, fetched *helm.Chart, name, version string, options fleet.BundleDeploymentOptions) (*helm.Chart, map[string]any, error) {
 	helmOptions := fleet.HelmOptions{}
 	if options.Helm != nil {
@@ -97,8 +100,8 @@ func Build(files Files, fetched *helm.Chart, name, version string, options fleet
 	return made, values, nil
 }
 
-// checkCosts returns an error if a file would cost a parser too much memory. The templates of a chart are text until
-// they are rendered.
+// checkCosts returns an error if a file would take a parser too much memory. Templates of a chart
+// count as text until they are rendered.
 func checkCosts(files Files, isChart bool) error {
 	for _, name := range slices.Sorted(maps.Keys(files)) {
 		isTemplate := isChart && strings.Contains("/"+name, "/templates/")
@@ -112,7 +115,8 @@ func checkCosts(files Files, isChart bool) error {
 	return nil
 }
 
-// chartDir finds the chart among the files: where the options say, else the Chart.yaml that is nearest to the root.
+// chartDir finds the chart among the files: at the path in the options, else the Chart.yaml nearest
+// to the root.
 func chartDir(files Files, wanted string) (string, bool) {
 	if wanted != "" {
 		dir := path.Clean(wanted)
@@ -144,12 +148,13 @@ func load(files Files, dir string, incomplete bool) (*helm.Chart, error) {
 	if err != nil {
 		return nil, fmt.Errorf("loading the chart in directory %s of the Bundle: %w", dir, err)
 	}
-	// What was loaded is in the other fields; a release is stored with the chart, and twice is too much.
+	// The other fields have the loaded content, and a release stores the whole chart.
 	made.Raw = nil
 	return made, complete(made, incomplete)
 }
 
-// complete makes sure that a chart has what it depends on, unless it is to be deployed without what it lacks.
+// complete returns an error if a chart lacks dependencies, unless the options allow an incomplete
+// chart.
 func complete(made *helm.Chart, incomplete bool) error {
 	if incomplete {
 		return nil
@@ -164,7 +169,7 @@ func complete(made *helm.Chart, incomplete bool) error {
 	return nil
 }
 
-// below is the path relative to a directory.
+// below returns the path relative to a directory.
 func below(name, dir string) (string, bool) {
 	if dir == "." || dir == "" {
 		return name, true
@@ -235,8 +240,8 @@ func isManifest(name string) bool {
 	return false
 }
 
-// valuesOf merges values files of the Bundle, later ones over earlier ones. A file that is not there was merged into the values by whoever made the
-// Bundle, as upstream's command does.
+// valuesOf merges values files of the Bundle, later ones over earlier ones. A missing file was
+// merged into the values by the creator of the Bundle, as with upstream's command.
 func valuesOf(files Files, names []string) (map[string]any, error) {
 	merged := map[string]any{}
 	for _, name := range names {

@@ -22,21 +22,23 @@ import (
 )
 
 const (
-	// maxAnswer bounds what a repository or registry may answer, because it is held in memory.
+	// maxAnswer bounds the answer of a repository or registry, because it is held in memory.
 	maxAnswer = 24 << 20
 	// fetchTimeout bounds each request.
 	fetchTimeout = time.Minute
-	// annotationDigest on a chart that was fetched says what it was.
+	// annotationDigest is the annotation of a fetched chart for its digest.
 	annotationDigest = "muster/chart-digest"
 
 	scheme = registry.OCIScheme + "://"
 )
 
-// Fetcher gets charts that are not among the files of their Bundle, without credentials. A URL with https leads only to others with https, unless a digest
-// says what has to come: over plain http whoever is on the way could decide what is deployed.
+// Fetcher fetches charts from outside their Bundle, without credentials. A https URL may only
+// redirect to https, unless a digest identifies the chart: over plain http, an attacker on the
+// network could replace it.
 type Fetcher struct{ client *http.Client }
 
-// NewFetcher fetches by the client, or as the environment says if it is nil.
+// NewFetcher returns a Fetcher with a client; nil means a client with the proxy settings of the
+// environment.
 func NewFetcher(client *http.Client) *Fetcher {
 	if client == nil {
 		client = &http.Client{}
@@ -49,7 +51,7 @@ func NewFetcher(client *http.Client) *Fetcher {
 	return &Fetcher{client: &bounded}
 }
 
-// Elsewhere says whether the options mean a chart that is not among the files.
+// Elsewhere reports whether the options select a chart outside the files.
 func Elsewhere(files Files, options fleet.BundleDeploymentOptions) bool {
 	if options.Helm == nil {
 		return false
@@ -62,17 +64,17 @@ func isURL(chart string) bool {
 	return strings.HasPrefix(chart, scheme) || strings.HasPrefix(chart, "https://") || strings.HasPrefix(chart, "http://")
 }
 
-// Archive is a chart that was fetched and is not loaded yet.
+// Archive is a fetched chart before loading.
 type Archive struct {
 	Data []byte
-	// From is where it was fetched.
+	// From is the source of the archive.
 	From string
-	// Incomplete says that the chart is deployed without what it lacks.
+	// Incomplete is set if the chart is deployed without its missing dependencies.
 	Incomplete bool
 }
 
-// Fetch gets the archive of the chart that the options mean. A version that is empty or a range is
-// the newest that fits now.
+// Fetch fetches the archive of the chart in the options. An empty version or a range selects the
+// newest match.
 func (f *Fetcher) Fetch(ctx context.Context, options fleet.HelmOptions) (*Archive, error) {
 	var packed []byte
 	var err error
@@ -93,7 +95,7 @@ func (f *Fetcher) Fetch(ctx context.Context, options fleet.HelmOptions) (*Archiv
 	return &Archive{Data: packed, From: from, Incomplete: options.DisableDependencyUpdate}, nil
 }
 
-// Load loads the chart and notes the digest of the archive in it. There is no chart in no archive.
+// Load loads the chart and notes the digest of the archive in it. A nil archive has no chart.
 func (a *Archive) Load() (*helm.Chart, error) {
 	if a == nil {
 		return nil, nil
@@ -110,7 +112,7 @@ func (a *Archive) Load() (*helm.Chart, error) {
 	return made, complete(made, a.Incomplete)
 }
 
-// loadArchive loads a chart whose files cost a parser no more than those of a Bundle may.
+// loadArchive loads a chart within the limits for the files of a Bundle.
 func loadArchive(packed []byte) (*helm.Chart, error) {
 	buffered, err := archive.LoadArchiveFiles(bytes.NewReader(packed))
 	if err != nil {
@@ -168,7 +170,7 @@ func (f *Fetcher) find(ctx context.Context, options fleet.HelmOptions) ([]byte, 
 	return archive, nil
 }
 
-// pull gets a chart from a registry, which makes sure of its digest.
+// pull fetches a chart from a registry. The registry client verifies its digest.
 func (f *Fetcher) pull(chart, version string) ([]byte, error) {
 	client, err := registry.NewClient(registry.ClientOptHTTPClient(f.client))
 	if err != nil {
@@ -209,10 +211,10 @@ func (f *Fetcher) get(ctx context.Context, url string) ([]byte, error) {
 	return io.ReadAll(answer.Body)
 }
 
-// plain says whether anybody on the way to a URL can change what it answers.
+// plain reports whether an attacker on the network can change the answer of a URL.
 func plain(url string) bool { return strings.HasPrefix(strings.ToLower(url), "http://") }
 
-// maxRedirects is as many as Go's own client follows.
+// maxRedirects is the limit of Go's own client.
 const maxRedirects = 10
 
 // checkRedirect refuses to go from https to plain http.
@@ -226,7 +228,7 @@ func checkRedirect(request *http.Request, via []*http.Request) error {
 	return nil
 }
 
-// bounding ends answers that are too long.
+// bounding ends answers above the limit.
 type bounding struct{ http.RoundTripper }
 
 func (b bounding) RoundTrip(request *http.Request) (*http.Response, error) {

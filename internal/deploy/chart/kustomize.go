@@ -13,7 +13,8 @@ import (
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
 )
 
-// kustomization finds the directory to build: where the options say, else the root if a kustomization is there.
+// kustomization finds the directory to build: the one in the options, else the root if it has a
+// kustomization.
 func kustomization(files Files, options *fleet.KustomizeOptions) (string, bool) {
 	if options != nil && options.Dir != "" {
 		return path.Clean(options.Dir), true
@@ -32,8 +33,8 @@ func kustomizationFile(files Files, dir string) (string, bool) {
 	return "", false
 }
 
-// Over returns the directory of the kustomization that is built over the manifests of a chart, and
-// whether there is one.
+// Over returns the directory of the kustomization over the manifests of a chart, and whether there
+// is one.
 func Over(files Files, fetched bool, options fleet.BundleDeploymentOptions) (string, bool) {
 	wanted := ""
 	if options.Helm != nil {
@@ -45,7 +46,7 @@ func Over(files Files, fetched bool, options fleet.BundleDeploymentOptions) (str
 	return kustomization(files, options.Kustomize)
 }
 
-// rendered is the file in which a kustomization over a chart finds the chart's manifests.
+// rendered is the file with the chart's manifests for a kustomization over a chart.
 const rendered = "muster-rendered-chart.yaml"
 
 // KustomizeOver builds a kustomization with the manifests of a chart as one more of its resources.
@@ -78,7 +79,7 @@ func KustomizeOver(files Files, dir string, manifests []byte) ([]byte, error) {
 	return runKustomize(files, dir)
 }
 
-// runKustomize builds in memory: the kustomization sees the files of the Bundle and nothing of this machine.
+// runKustomize builds in memory: the kustomization sees only the files of the Bundle.
 func runKustomize(files Files, dir string) ([]byte, error) {
 	memory := filesys.MakeFsInMemory()
 	for name, data := range files {

@@ -12,14 +12,14 @@ import (
 	"sigs.k8s.io/kustomize/kyaml/yaml"
 )
 
-// escaped is a template that renders to exactly the manifest.
+// escaped returns a template that renders to exactly the manifest.
 func escaped(name string, manifest []byte) *common.File {
 	text := strings.ReplaceAll(string(manifest), "{{", `{{"{{"}}`)
 	return &common.File{Name: "templates/" + name, Data: []byte(text)}
 }
 
-// checkYAML reports whether a file has Kubernetes objects, and returns an error for a document that is
-// broken. A file without any, such as one of values or a kustomization of a directory below, has none.
+// checkYAML reports whether a file has Kubernetes objects, and returns an error for a broken
+// document. A file of values or a kustomization of a subdirectory has no objects.
 func checkYAML(name string, data []byte) (bool, error) {
 	decoder := yaml.NewDecoder(bytes.NewReader(data))
 	var found bool
@@ -47,7 +47,7 @@ func checkYAML(name string, data []byte) (bool, error) {
 	}
 }
 
-// checkRoot returns an error if a document is no object that a cluster could take.
+// checkRoot returns an error if a document is no valid object.
 func checkRoot(name string, root *yaml.Node) error {
 	if root.Kind != yaml.MappingNode {
 		return fmt.Errorf("%s, line %d: this is no Kubernetes object", name, root.Line)
@@ -66,7 +66,7 @@ func isKustomization(name string) bool {
 	return base == "kustomization.yaml" || base == "kustomization.yml"
 }
 
-// field is the value of a key of a mapping.
+// field returns the value of a key of a mapping.
 func field(mapping *yaml.Node, key string) *yaml.Node {
 	for i := 0; i+1 < len(mapping.Content); i += 2 {
 		if mapping.Content[i].Value == key {

@@ -18,8 +18,9 @@ const (
 	patchSuffix = "_patch"
 )
 
-// overlay lays the chosen overlays over the files: a file of an overlay replaces the one of the same path or adds one; one whose name
-// ends in _patch, as in web_patch.yaml, changes it, as a JSON patch if it is a list and else as a merge patch.
+// overlay applies the chosen overlays to the files. A file of an overlay replaces the file of the
+// same path, or is added. A file with a name ending in _patch, such as web_patch.yaml, patches it:
+// a list is a JSON patch, anything else a merge patch.
 func overlay(files Files, options *fleet.YAMLOptions) (Files, error) {
 	result := Files{}
 	for name, data := range files {
