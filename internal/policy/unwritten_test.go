@@ -35,7 +35,6 @@ var unwrittenPackages = []string{
 	"internal/credential",
 	"internal/delivery",
 	"internal/delivery/protocol",
-	"internal/deploy/render",
 	"internal/fleet/agentroles",
 	"internal/fleet/author",
 	"internal/fleet/bootstrap",

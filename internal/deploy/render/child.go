@@ -23,13 +23,13 @@ import (
 	"github.com/muster-fleet/muster/internal/deploy/chart"
 )
 
-// Command is the first argument of a process that renders; the second is its memory in bytes.
+// Command is the first argument of a rendering process; the second is its memory in bytes.
 const Command = "render-one-chart"
 
-// Asked says whether this process is one that renders.
+// Asked reports whether this process is a rendering process.
 func Asked() bool { return len(os.Args) == 3 && os.Args[1] == Command }
 
-// Main is a process that renders, and returns its exit code.
+// Main runs a rendering process, and returns its exit code.
 func Main() int {
 	memory, err := strconv.ParseUint(os.Args[2], 10, 64)
 	if err == nil {
@@ -91,14 +91,14 @@ func load(input Input) (*helm.Chart, map[string]any, *failure) {
 		errors.As(err, &failed.Unsupported)
 		return nil, nil, failed
 	}
-	// As with Rancher Fleet's agents, what the cluster itself has wins over what the Bundle says.
+	// As with Rancher Fleet's agents, values on the cluster take precedence over the Bundle.
 	return made, loader.MergeMaps(loader.MergeMaps(values, input.Own), input.From), nil
 }
 
-// outline is a chart without its templates, its files and its dependencies, but for definitions.
+// outline returns a chart without its templates, files and dependencies, except for definitions.
 func outline(input Input, made *helm.Chart, values map[string]any) (*Loaded, error) {
 	loaded := &Loaded{Values: values, Hooks: hooks(made)}
-	// That sets values of dependencies in the values of the chart.
+	// ProcessDependencies sets values of dependencies in the values of the chart.
 	if err := chartutil.ProcessDependencies(made, clone(values)); err != nil {
 		return nil, fmt.Errorf("chart dependencies processing failed: %w", err)
 	}
@@ -119,7 +119,7 @@ func outline(input Input, made *helm.Chart, values map[string]any) (*Loaded, err
 	return loaded, nil
 }
 
-// clone is a deep copy of values.
+// clone returns a deep copy of values.
 func clone(values map[string]any) map[string]any {
 	text, err := json.Marshal(values)
 	copied := map[string]any{}
@@ -146,13 +146,13 @@ func addStubs(flat, of *helm.Chart, dir string) {
 	}
 }
 
-// stubOf is the template of a flat chart that takes the rendered text of a name.
+// stubOf returns the template of a flat chart for the rendered text of a name.
 func stubOf(flat *helm.Chart, name string) *common.File {
 	text := fmt.Sprintf("{{ %s %q }}", stub, path.Join(flat.Name(), name))
 	return &common.File{Name: name, Data: []byte(text)}
 }
 
-// hooks is how many hooks a chart has at most.
+// hooks returns the maximum number of hooks of a chart.
 func hooks(made *helm.Chart) int {
 	count := 0
 	for _, one := range made.Templates {
@@ -183,7 +183,7 @@ func render(made *helm.Chart, with Templates, look func(lookup) (answer, error))
 				return map[string]any{}, errors.New(found.Failed)
 			}
 			object := map[string]any{}
-			return object, utiljson.Unmarshal(found.Object, &object) // with whole numbers as they are
+			return object, utiljson.Unmarshal(found.Object, &object) // keeps whole numbers exact
 		},
 	}}
 	return templates.RenderWithContext(context.Background(), made, values)

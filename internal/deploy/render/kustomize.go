@@ -10,11 +10,11 @@ import (
 	"github.com/muster-fleet/muster/internal/deploy/chart"
 )
 
-// kustomized is the only template of a chart over which a kustomization is built.
+// kustomized is the only template of a chart with a kustomization over it.
 const kustomized = "templates/kustomized.yaml"
 
-// kustomize builds the kustomization of an input over the rendered templates of its chart. Without a
-// kustomization it returns them as they are.
+// kustomize builds the kustomization of an input over the rendered templates of its chart. Without
+// a kustomization it returns the templates unchanged.
 func kustomize(input Input, chartName string, files map[string]string) (map[string]string, error) {
 	dir, over := chart.Over(input.Files, input.Archive != nil, input.Options)
 	if !over {

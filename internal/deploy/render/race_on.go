@@ -2,5 +2,5 @@
 
 package render
 
-// raceDetector says that the program is built with the race detector, whose own memory fits no bound.
+// raceDetector is set if the program has the race detector; its own memory fits no bound.
 const raceDetector = true

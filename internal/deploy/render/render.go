@@ -1,9 +1,8 @@
-// Package render loads and renders the charts of Bundles in processes of their own: a template that
-// never ends, or that makes very much, ends such a process and nothing else.
+// Package render loads and renders the charts of Bundles in processes of their own. An endless or
+// huge template ends only such a process.
 //
-// Its invariant: the process gets what it needs over its standard input, and has neither credentials
-// nor a connection. What templates look up is looked up by the one that started it, with the rights
-// of the Bundle.
+// Its invariant: the process gets its input over its standard input, and has neither credentials
+// nor a connection. Its parent answers the look-ups of templates, with the rights of the Bundle.
 package render
 
 import (
@@ -28,55 +27,57 @@ import (
 )
 
 const (
-	// mebibyte is what limits are said in.
+	// mebibyte is the unit of the limits.
 	mebibyte = 1 << 20
-	// maxOutput is how much a process may answer: a release that is larger would not fit into the
-	// history by far.
+	// maxOutput bounds the answer of a process. A larger release would not fit into the history by
+	// far.
 	maxOutput = 16 * mebibyte
-	// LeastMemory is what a process needs: Go counts its heap by 64 MiB, and has some more.
+	// LeastMemory is the memory need of a process: Go maps its heap in units of 64 MiB, and uses some
+	// more.
 	LeastMemory = 128 * mebibyte
-	// pair is from how much memory on there are two processes at a time.
+	// pair is the least memory for two processes at a time.
 	pair = 384 * mebibyte
-	// stub is the function by which a template of the loaded chart takes its rendered text.
+	// stub is the function of the templates of the loaded chart for their rendered text.
 	stub = "musterRendered"
 )
 
-// Input is what a chart is made of.
+// Input is the input of a chart.
 type Input struct {
 	Files   chart.Files
 	Archive *chart.Archive
 	Options fleet.BundleDeploymentOptions
-	// Name and Content name a chart that is made up.
+	// Name and Content name a wrapping chart.
 	Name, Content string
-	// Own and From are the values over those of the Bundle's files, From over Own.
+	// Own and From are further values. Own overrides the values in the Bundle's files, and From
+	// overrides both.
 	Own, From map[string]any
 }
 
-// Templates is what templates are rendered with.
+// Templates is the input of the templates.
 type Templates struct {
 	Values       map[string]any
 	Release      common.ReleaseOptions
 	Capabilities *common.Capabilities
 	EnableDNS    bool
-	// NoSchema says that values are not checked.
+	// NoSchema is set if values are not checked.
 	NoSchema bool
 }
 
-// Loaded is a chart without what it is rendered from: its templates are calls of the stub.
+// Loaded is a chart without its sources: its templates call the stub.
 type Loaded struct {
 	Chart  *helm.Chart
 	Values map[string]any
-	// Hooks is how many hooks the chart has at most.
+	// Hooks is the maximum number of hooks of the chart.
 	Hooks int
 }
 
 // Lookup is the function lookup of templates.
 type Lookup = func(apiVersion, kind, namespace, name string) (map[string]any, error)
 
-// Ended is the end of a process at a limit.
+// Ended is the error of a process that ended at a limit.
 type Ended struct{ cause string }
 
-// Error says which limit, and what to do.
+// Error describes the limit and the remedy.
 func (e *Ended) Error() string {
 	return fmt.Sprintf("the process of muster-deployer that renders this Bundle was ended: %s: look for a template that makes very much or never ends, "+
 		"or give the agent more memory", e.cause)
@@ -84,13 +85,13 @@ func (e *Ended) Error() string {
 
 // Renderer starts processes, a few at a time.
 type Renderer struct {
-	// Memory is how much each may take in bytes, Timeout how long.
+	// Memory is the maximum memory of each process in bytes, Timeout its maximum time.
 	Memory  uint64
 	Timeout time.Duration
 	slots   chan struct{}
 }
 
-// New returns a Renderer whose processes take that much memory together.
+// New returns a Renderer with that much memory for all processes together.
 func New(memory uint64, timeout time.Duration) *Renderer {
 	slots := 1
 	if memory >= pair {
@@ -99,7 +100,7 @@ func New(memory uint64, timeout time.Duration) *Renderer {
 	return &Renderer{Memory: max(LeastMemory, memory/uint64(slots)), Timeout: timeout, slots: make(chan struct{}, slots)}
 }
 
-// request is the first line that a process gets.
+// request is the first line to a process.
 type request struct {
 	Input Input
 	// Templates is nil if the chart is only loaded.
@@ -127,7 +128,7 @@ type failure struct {
 	Text string
 	// Unsupported is set for an error of that kind.
 	Unsupported *chart.Unsupported
-	// Archive says that the archive could not be loaded.
+	// Archive is set if the archive could not be loaded.
 	Archive bool
 }
 
@@ -180,7 +181,7 @@ func (r *Renderer) run(ctx context.Context, asked request, lookUp Lookup) (*mess
 		return nil, fmt.Errorf("finding the program that renders charts: %w", err)
 	}
 	command := exec.Command(path, Command, strconv.FormatUint(r.Memory, 10))
-	command.Env = []string{} // nothing that leads to a cluster
+	command.Env = []string{} // no access to a cluster
 	in, err := command.StdinPipe()
 	if err != nil {
 		return nil, fmt.Errorf("starting a process that renders: %w", err)
@@ -202,7 +203,7 @@ func (r *Renderer) run(ctx context.Context, asked request, lookUp Lookup) (*mess
 	stop := context.AfterFunc(ctx, func() { _ = command.Process.Kill() }) // it may have ended by itself
 	last, err := converse(asked, in, out, lookUp)
 	stop()
-	_, _ = in.Close(), command.Process.Kill() // it has nothing more to say
+	_, _ = in.Close(), command.Process.Kill() // it has nothing more to send
 	exit := <-exited
 	switch {
 	case err == nil && last.Failed != nil:
@@ -219,8 +220,9 @@ func (r *Renderer) run(ctx context.Context, asked request, lookUp Lookup) (*mess
 	return nil, &Ended{fmt.Sprintf("%v (%v): %.300s", exit, err, said)}
 }
 
-// outOfMemory says whether what a process said at its end means that it got no more memory. Go's runtime
-// cannot always say so: a thread is not started, or a part of the heap is not there.
+// outOfMemory reports whether the last output of a process means that it got no more memory. Go's
+// runtime does not always name the cause: a thread fails to start, or a part of the heap is
+// missing.
 func outOfMemory(said string) bool {
 	for _, text := range []string{"out of memory", "cannot allocate memory", "newosproc", "segmentation violation"} {
 		if strings.Contains(said, text) {
@@ -261,7 +263,7 @@ func converse(asked request, in io.Writer, out io.Reader, lookUp Lookup) (*messa
 	}
 }
 
-// limited ends an output that is too long.
+// limited ends an output above the limit.
 type limited struct {
 	io.Reader
 	left int
@@ -275,7 +277,7 @@ func (l *limited) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// tail keeps the beginning of what a process says of its end.
+// tail keeps the beginning of the last output of a process.
 type tail struct{ bytes.Buffer }
 
 func (t *tail) Write(p []byte) (int, error) {

@@ -2,7 +2,7 @@ package render
 
 import "text/template"
 
-// Stubs are the functions that the templates of a loaded chart call. The first call renders them all.
+// Stubs returns the functions of the templates of a loaded chart. The first call renders them all.
 func Stubs(rendered func() (map[string]string, error)) template.FuncMap {
 	return template.FuncMap{stub: func(name string) (string, error) {
 		files, err := rendered()
