@@ -30,7 +30,6 @@ var unwrittenPackages = []string{
 	"internal/agent/heartbeat",
 	"internal/agent/join",
 	"internal/agent/local",
-	"internal/agent/renewal",
 	"internal/agent/report",
 	"internal/credential",
 	"internal/delivery",

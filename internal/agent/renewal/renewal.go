@@ -1,8 +1,10 @@
-// Package renewal exchanges the agent's token for a fresh one at two thirds of its life, unless the hub has issued another one by then. A hub of an
-// earlier version does not, and lets the agents request tokens instead.
+// Package renewal exchanges the agent's token for a fresh one at two thirds of its life, unless the
+// hub has issued another one by then. A hub of an earlier version does not issue any, and lets
+// agents request tokens instead.
 //
-// Its invariant: a fresh token is stored before it is used, and the token before works until it expires, so that the agent may end at any
-// point. Times are by the hub's clock, and a timer that stood still while the machine was suspended is noticed within an hour.
+// Its invariant: a fresh token is stored before it is used, and the previous token works until it
+// expires. The agent may therefore end at any point. Times come from the hub's clock. A timer that
+// stopped during suspension of the machine is noticed within an hour.
 package renewal
 
 import (
@@ -19,20 +21,21 @@ import (
 
 // Renewer exchanges the agent's token for a fresh one before it expires.
 type Renewer struct {
-	// Token is the one in use.
+	// Token returns the token in use.
 	Token func() string
-	// Request asks the hub for a token that lives so long.
+	// Request requests a token with the given life from the hub.
 	Request func(ctx context.Context, life time.Duration) (string, error)
-	// Keep stores the token on the member, so that a restart finds it, and makes the agent show it from then on.
+	// Keep stores the token on the member, so that a restart finds it, and makes the agent use it from
+	// then on.
 	Keep func(ctx context.Context, token string) error
 	// Explain words an error for the log.
 	Explain func(error) string
-	// Now is the time by the hub's clock, which the times in a token are by.
+	// Now returns the time of the hub's clock, because the times in a token come from it.
 	Now   func() time.Time
 	Clock clock.Clock
 }
 
-// Run renews whenever it is due, until ctx ends or the token is one that never expires.
+// Run renews the token whenever it is due, until ctx ends or the token never expires.
 func (r *Renewer) Run(ctx context.Context) {
 	log := logr.FromContextOrDiscard(ctx)
 	for {
@@ -55,7 +58,7 @@ func (r *Renewer) Run(ctx context.Context) {
 				failing = true
 				log.Info("credential renewal failing", "reason", r.Explain(err), "expires", claims.Expires)
 			}
-			// A token of minutes must not run out during a wait.
+			// A token with a life of minutes must not expire during a wait.
 			if retry.Wait(ctx, r.Clock, min(backoff.Step(), claims.Life()/20)) != nil {
 				return
 			}
@@ -63,7 +66,7 @@ func (r *Renewer) Run(ctx context.Context) {
 	}
 }
 
-// renew leaves the older token alone, which works until it expires.
+// renew requests a fresh token; the older one works until it expires.
 func (r *Renewer) renew(ctx context.Context, life time.Duration) (string, error) {
 	token, err := r.Request(ctx, life)
 	if err != nil {
@@ -72,8 +75,8 @@ func (r *Renewer) renew(ctx context.Context, life time.Duration) (string, error)
 	return token, r.Keep(ctx, token)
 }
 
-// renewAt is when a token is renewed, by the hub's clock: at two thirds of its life, moved by spread (-1 to 1) times 5 % of
-// it. Zero if it never has to be.
+// renewAt returns the time of the next renewal by the hub's clock. The time is two thirds of the
+// token's life, moved by spread (-1 to 1) times 5 % of it. Zero means never.
 func renewAt(claims credential.Claims, spread float64) time.Time {
 	whole := claims.Life()
 	if whole == 0 {
