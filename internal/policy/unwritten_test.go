@@ -84,7 +84,6 @@ var unwrittenPackages = []string{
 	"internal/policy",
 	"internal/process",
 	"internal/restore",
-	"internal/retry",
 	"internal/rollout",
 	"internal/servertime",
 	"internal/testbrowser",

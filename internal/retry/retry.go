@@ -1,5 +1,6 @@
-// Package retry is how the agent waits before it asks again: every wait ends with the context, grows to a cap, carries
-// jitter so that a fleet does not ask in step, and is measured by an injected clock.
+// Package retry has the waits of the agent between attempts. Every wait ends with the context,
+// grows to a cap, and has jitter so that a fleet does not retry in step. An injected clock measures
+// the waits.
 package retry
 
 import (
@@ -13,42 +14,44 @@ import (
 // never is more steps than any process lives; a Backoff stops growing at its cap long before.
 const never = 1 << 30
 
-// Soon is for what another party is about to finish, such as rights that a hub has just granted: 20 ms to 1 s.
+// Soon waits for another party about to finish, such as a hub granting rights: 20 ms to 1 s.
 func Soon() wait.Backoff {
 	return wait.Backoff{Duration: 20 * time.Millisecond, Cap: time.Second, Factor: 1.5, Jitter: 0.1, Steps: never}
 }
 
-// Watch is for a watch that ended: 200 ms to 30 s.
+// Watch waits after the end of a watch: 200 ms to 30 s.
 func Watch() wait.Backoff {
 	return wait.Backoff{Duration: 200 * time.Millisecond, Cap: 30 * time.Second, Factor: 2, Jitter: 0.3, Steps: never}
 }
 
-// Unreachable is for a server that does not answer: 1 s to 30 s.
+// Unreachable waits for a server without an answer: 1 s to 30 s.
 func Unreachable() wait.Backoff {
 	return wait.Backoff{Duration: time.Second, Cap: 30 * time.Second, Factor: 2, Jitter: 0.3, Steps: never}
 }
 
-// Absent is for what somebody may be about to make: 500 ms to 10 s.
+// Absent waits for an object that may be created soon: 500 ms to 10 s.
 func Absent() wait.Backoff {
 	return wait.Backoff{Duration: 500 * time.Millisecond, Cap: 10 * time.Second, Factor: 1.5, Jitter: 0.3, Steps: never}
 }
 
-// Refused is for a refusal that a person usually has to lift, and that may also pass by itself: 15 s to 5 min.
+// Refused waits after a refusal. Usually an administrator must lift it, but it may also pass by
+// itself: 15 s to 5 min.
 func Refused() wait.Backoff {
 	return wait.Backoff{Duration: 15 * time.Second, Cap: 5 * time.Minute, Factor: 2, Jitter: 0.3, Steps: never}
 }
 
-// Failed is for a deployment that failed, which somebody may have to mend: 2 s to 5 min.
+// Failed waits after a failed deployment; a user may have to repair it: 2 s to 5 min.
 func Failed() wait.Backoff {
 	return wait.Backoff{Duration: 2 * time.Second, Cap: 5 * time.Minute, Factor: 2, Jitter: 0.1, Steps: never}
 }
 
-// Moving is for another address of the hub, which the agent can do without: 1 s to 5 min.
+// Moving waits for another address of the hub; the agent can work without it: 1 s to 5 min.
 func Moving() wait.Backoff {
 	return wait.Backoff{Duration: time.Second, Cap: 5 * time.Minute, Factor: 2, Jitter: 0.3, Steps: never}
 }
 
-// Doubled is how long to wait after something has happened so many times in a row: first, twice that after each further time, and at most most.
+// Doubled returns the wait after a number of events in a row. It is first after one event, doubles
+// with each further one, and is at most most.
 func Doubled(first time.Duration, times int, most time.Duration) time.Duration {
 	for ; times > 1 && first < most; times-- {
 		first *= 2
@@ -56,11 +59,12 @@ func Doubled(first time.Duration, times int, most time.Duration) time.Duration {
 	return min(first, most)
 }
 
-// clockCheck is how often a long wait reads the clock.
+// clockCheck is the interval of reading the clock during a long wait.
 const clockCheck = time.Hour
 
-// Until returns when the time is due by the clock that now reads, or with the context's error when that ends first. Until reads that clock
-// every hour at least, because a timer stands still while its machine is suspended.
+// Until returns once the time is due by the clock of now, or returns the context's error if ctx
+// ends first. It reads the clock at least every hour, because timers stop while the machine is
+// suspended.
 func Until(ctx context.Context, clk clock.Clock, now func() time.Time, due time.Time) error {
 	for {
 		left := due.Sub(now())
@@ -73,13 +77,13 @@ func Until(ctx context.Context, clk clock.Clock, now func() time.Time, due time.
 	}
 }
 
-// Unknown is for what a hub cannot answer at this time and nothing has to be done about: 5 s to 45 min, at most an hour with
-// the jitter.
+// Unknown waits for an answer that a hub cannot give now, without any urgency. The waits are 5 s to
+// 45 min, at most an hour with the jitter.
 func Unknown() wait.Backoff {
 	return wait.Backoff{Duration: 5 * time.Second, Cap: 45 * time.Minute, Factor: 2, Jitter: 0.3, Steps: never}
 }
 
-// Wait returns after d, which is short, or with the context's error when that ends first.
+// Wait returns after a short time d, or returns the context's error if ctx ends first.
 func Wait(ctx context.Context, clk clock.Clock, d time.Duration) error {
 	timer := clk.NewTimer(d)
 	defer timer.Stop()
@@ -91,7 +95,7 @@ func Wait(ctx context.Context, clk clock.Clock, d time.Duration) error {
 	}
 }
 
-// Timer fires when the time is due; never if that is zero.
+// Timer fires at the given time; never if that is zero.
 func Timer(clk clock.Clock, due time.Time) (fires <-chan time.Time, stop func()) {
 	if due.IsZero() {
 		return nil, func() {}
