@@ -1,6 +1,7 @@
-// Package logging is how the programs log: as text, to stderr, the Kubernetes libraries included.
+// Package logging configures the logs of the programs: as text, to stderr, including the Kubernetes
+// libraries.
 //
-// Its invariant: a line is Info or, with --debug, more; there are no other levels to choose from.
+// Its invariant: a line is Info or, with --debug, more; there are no other levels.
 package logging
 
 import (
@@ -24,7 +25,7 @@ func New(debug bool) logr.Logger {
 	return log
 }
 
-// Libraries is the logger for controller-runtime, which logs less than the program itself.
+// Libraries returns the logger for controller-runtime; it logs less than the program itself.
 func Libraries(log logr.Logger) logr.Logger {
 	if log.V(1).Enabled() {
 		return log
@@ -32,8 +33,8 @@ func Libraries(log logr.Logger) logr.Logger {
 	return logr.FromSlogHandler(ownLines{logr.ToSlogHandler(log)})
 }
 
-// ownLines leaves out what controller-runtime logs about each watch and each worker that it starts. Errors pass, and so does all that is
-// said in a reconcile: that is the controllers' own.
+// ownLines drops controller-runtime's lines about each started watch and worker. Errors pass, and
+// so do all lines within a reconcile: they belong to the controllers.
 type ownLines struct{ slog.Handler }
 
 func (ownLines) Enabled(_ context.Context, level slog.Level) bool { return level > slog.LevelInfo }

@@ -79,7 +79,6 @@ var unwrittenPackages = []string{
 	"internal/hub/server",
 	"internal/hubclient",
 	"internal/kubeclient",
-	"internal/logging",
 	"internal/naming",
 	"internal/policy",
 	"internal/process",
