@@ -91,7 +91,6 @@ var unwrittenPackages = []string{
 	"internal/ui/dashboard",
 	"internal/ui/explain",
 	"internal/ui/view",
-	"internal/version",
 	"internal/yamlcheck",
 	"localkube/internal/cluster",
 	"localkube/internal/component",

@@ -1,4 +1,4 @@
-// Package version holds the version of the program, which the linker sets with -X.
+// Package version holds the version of the program, set by the linker with -X.
 package version
 
 import (
@@ -6,19 +6,20 @@ import (
 	"strings"
 )
 
-// unset is the version of a program that was built without one.
+// unset is the version of a program without a version at build time.
 const unset = "dev"
 
-// Version of the program, such as v0.1.0.
+// Version is the version of the program, such as v0.1.0.
 var Version = unset
 
-// Known says whether the program was built with a version.
+// Known reports whether the program was built with a version.
 func Known() bool { return Version != unset }
 
 // semantic is a semantic version (https://semver.org/) without a leading v.
 var semantic = regexp.MustCompile(`^\d+\.\d+\.\d+(-[0-9A-Za-z.-]+)?$`)
 
-// Semantic is the semantic version for what git describes, which may be a commit alone: charts take no other, and images have it as their tag.
+// Semantic returns the semantic version for the output of git describe; the output may be only a
+// commit. Charts accept no other form, and images have it as their tag.
 func Semantic(described string) string {
 	if version := strings.TrimPrefix(described, "v"); semantic.MatchString(version) {
 		return version
