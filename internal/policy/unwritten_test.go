@@ -81,7 +81,6 @@ var unwrittenPackages = []string{
 	"internal/kubeclient",
 	"internal/naming",
 	"internal/policy",
-	"internal/process",
 	"internal/restore",
 	"internal/rollout",
 	"internal/servertime",

@@ -5,9 +5,12 @@ import (
 	"os"
 )
 
-// BindAddress is where a program listens that is to listen at an address. An address without a host, such as :8081, is every address of the Pod, so that
-// kubectl port-forward, which asks the Pod's loopback address, reaches it. Where the Pod's own address (env POD_IP) is a loopback one, several Pods share
-// one network, as on localkube, and each listens at its own.
+// BindAddress returns the address to listen on for a configured address. An address without a host,
+// such as :8081, means every address of the Pod, so that kubectl port-forward reaches the loopback
+// address.
+//
+// If the Pod's own address (env POD_IP) is a loopback address, several Pods share one network, as
+// on localkube. Each then listens on its own address.
 func BindAddress(address string) string {
 	host, port, err := net.SplitHostPort(address)
 	if pod := os.Getenv("POD_IP"); err == nil && host == "" && net.ParseIP(pod).IsLoopback() {

@@ -5,8 +5,9 @@ import (
 	"runtime/debug"
 )
 
-// SaveMemory has the program collect its garbage when the heap has grown by half, instead of doubled: it idles most of the time, so that memory is
-// dearer than the processor. The environment variable GOGC comes first.
+// SaveMemory makes the program collect its garbage after the heap has grown by half, instead of
+// doubled. The program idles most of the time, so memory costs more than the processor. The
+// environment variable GOGC takes precedence.
 func SaveMemory() {
 	if os.Getenv("GOGC") == "" {
 		debug.SetGCPercent(50)

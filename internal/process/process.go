@@ -1,12 +1,14 @@
-// Package process starts programs that end with the one that started them, and says how a program uses memory and where it listens.
+// Package process starts programs that end with their parent. It also sets a program's use of
+// memory and its address to listen on.
 //
-// Its invariant: where the kernel can see to that, which is on Linux, no such program outlives its parent, however that ends.
+// Its invariant: on Linux, where the kernel supports it, no such program outlives its parent, for
+// any end.
 package process
 
 import "os/exec"
 
-// start starts a command in a goroutine that is prepared for it, calls begun if that succeeds, and returns. The channel gets how the command ended, and is
-// then closed.
+// start starts a command in a prepared goroutine, calls begun after a successful start, and
+// returns. The channel receives the end of the command, and is then closed.
 func start(command *exec.Cmd, prepare, begun func()) <-chan error {
 	started, exited := make(chan struct{}), make(chan error, 1)
 	go func() {

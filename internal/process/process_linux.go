@@ -6,7 +6,8 @@ import (
 	"syscall"
 )
 
-// Start starts a command, as start does. The kernel ends it with the thread that started it, so that thread is kept for as long.
+// Start starts a command, as start does. The kernel ends it with the thread of its start, so Start
+// keeps the thread until then.
 func Start(command *exec.Cmd, begun func()) <-chan error {
 	command.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGTERM}
 	return start(command, runtime.LockOSThread, begun)
