@@ -1,6 +1,8 @@
-// Package rollout says why a Deployment does not run, by what its cluster tells of it and of its Pods.
+// Package rollout explains why a Deployment does not run, from the state of the Deployment and its
+// Pods.
 //
-// It reads nothing: its invariant is that a Deployment, and Pods, have one cause, the same for the hub that installs agents and for the user who does.
+// It reads nothing from a cluster. Its invariant: the same Deployment and Pods have the same cause,
+// for the hub and for a user who installs agents.
 package rollout
 
 import (
@@ -14,7 +16,7 @@ import (
 	"github.com/muster-fleet/muster/internal/kube"
 )
 
-// Reason is the stable word of a cause.
+// Reason is the stable identifier of a cause.
 type Reason string
 
 // The reasons.
@@ -33,11 +35,12 @@ const (
 const (
 	// kernelRefuses is the error of a kernel for a program of another processor.
 	kernelRefuses = "exec format error"
-	// maxQuoted bounds what is quoted of a cluster, in bytes.
+	// maxQuoted is the maximum size of a quote from a cluster, in bytes.
 	maxQuoted = 400
 )
 
-// Cause is why a Deployment does not run. Its message calls the Deployment "its Deployment", and so on, after the name of the program.
+// Cause explains why a Deployment does not run. Its message calls the Deployment "its Deployment",
+// and so on, after the name of the program.
 type Cause struct {
 	Reason
 	Message string
@@ -47,14 +50,15 @@ func cause(reason Reason, format string, args ...any) *Cause {
 	return &Cause{reason, fmt.Sprintf(format, args...)}
 }
 
-// Done says whether all Pods of a Deployment are of its newest version and available.
+// Done reports whether all Pods of a Deployment have its newest version and are available.
 func Done(deployment *appsv1.Deployment) bool {
 	wanted, status := ptr.Deref(deployment.Spec.Replicas, 1), deployment.Status
 	return status.ObservedGeneration >= deployment.Generation && wanted > 0 &&
 		status.UpdatedReplicas >= wanted && status.Replicas == status.UpdatedReplicas && status.AvailableReplicas >= wanted
 }
 
-// CauseOf returns why a Deployment does not run, which is nil if it is gone. The cause is nil, and the newest Pod is returned, if that runs.
+// CauseOf returns the reason why a Deployment does not run; the Deployment is nil if it is missing.
+// If the newest Pod runs, CauseOf returns that Pod and no cause.
 func CauseOf(deployment *appsv1.Deployment, pods []corev1.Pod) (*Cause, *corev1.Pod) {
 	if deployment == nil {
 		return cause(Gone, "its Deployment is gone: somebody has removed it"), nil
@@ -62,7 +66,7 @@ func CauseOf(deployment *appsv1.Deployment, pods []corev1.Pod) (*Cause, *corev1.
 	if replicas := deployment.Spec.Replicas; replicas != nil && *replicas == 0 {
 		return cause(SwitchedOff, "its Deployment is scaled to 0 replicas: somebody has switched it off"), nil
 	}
-	// A Pod of the version before may run on while the cluster refuses the one that is to replace it.
+	// A Pod of the previous version may run on while the cluster refuses its replacement.
 	for _, condition := range deployment.Status.Conditions {
 		if condition.Type == appsv1.DeploymentReplicaFailure && condition.Status == corev1.ConditionTrue {
 			return cause(Refused, "the cluster refuses its Pod: %s", kube.Clip(condition.Message, maxQuoted)), nil
@@ -95,7 +99,7 @@ func causeOfPod(pod *corev1.Pod) *Cause {
 	return nil
 }
 
-// causeOfContainer says what keeps a container from running; nil if nothing does.
+// causeOfContainer returns the reason why a container does not run; nil if there is none.
 func causeOfContainer(pod *corev1.Pod, status *corev1.ContainerStatus) *Cause {
 	if waiting := status.State.Waiting; waiting != nil {
 		switch waiting.Reason {
@@ -140,7 +144,7 @@ func times(restarts int32) string {
 	return fmt.Sprintf("%d times", restarts)
 }
 
-// newest is the Pod that was created last, of those that are not being deleted.
+// newest returns the latest Pod, except for Pods in deletion.
 func newest(pods []corev1.Pod) *corev1.Pod {
 	var found *corev1.Pod
 	for i := range pods {
