@@ -82,7 +82,6 @@ var unwrittenPackages = []string{
 	"internal/naming",
 	"internal/policy",
 	"internal/restore",
-	"internal/servertime",
 	"internal/testbrowser",
 	"internal/testkube",
 	"internal/ui/cli",

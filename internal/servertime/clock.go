@@ -1,5 +1,7 @@
-// Package servertime tells the time by the clock of an API server, which is the Date of its answers. What an API server has dated, an object or a
-// token, is judged by that clock, so that nothing depends on the clock of the machine that judges, nor on somebody setting it right meanwhile.
+// Package servertime provides the time of an API server's clock, from the Date of its answers. That
+// clock decides the age of everything dated by the API server, such as an object or a token.
+// Nothing then depends on the clock of the local machine, or on an administrator setting it
+// meanwhile.
 package servertime
 
 import (
@@ -11,10 +13,12 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// tolerance is by how much an answer may contradict what is known: API servers behind one address differ a little.
+// tolerance is the accepted difference between an answer and the known time, because API servers
+// behind one address differ a little.
 const tolerance = 2 * time.Second
 
-// Clock tells the time of an API server. As long as no answer contradicts it, that is the time of this machine.
+// Clock provides the time of an API server. Until an answer contradicts it, that is the time of
+// this machine.
 type Clock struct {
 	clock.PassiveClock
 	known atomic.Pointer[moment]
@@ -23,16 +27,16 @@ type Clock struct {
 // moment is one point in time by both clocks.
 type moment struct{ here, there time.Time }
 
-// New returns a clock that knows the machine's only.
+// New returns a clock with only the time of the machine.
 func New(here clock.PassiveClock) *Clock { return &Clock{PassiveClock: here} }
 
-// Now is the API server's time.
+// Now returns the API server's time.
 func (c *Clock) Now() time.Time { return c.At(c.PassiveClock.Now()) }
 
-// Since is how long ago a moment of the API server's time was.
+// Since returns the time since a moment of the API server's time.
 func (c *Clock) Since(there time.Time) time.Duration { return c.Now().Sub(there) }
 
-// At is the API server's time at a moment that the machine's clock told.
+// At returns the API server's time at a moment of the machine's clock.
 func (c *Clock) At(here time.Time) time.Time {
 	if known := c.known.Load(); known != nil {
 		return known.there.Add(here.Sub(known.here))
@@ -50,7 +54,8 @@ func (c *Clock) Ask(next http.RoundTripper, request *http.Request) (*http.Respon
 	return response, err
 }
 
-// learn takes the time from an answer, in whole seconds, if it was given neither after the request was sent nor before the answer was there.
+// learn takes the time from an answer, in whole seconds. It ignores a date before the request was
+// sent or after the answer was received.
 func (c *Clock) learn(sent, received time.Time, date string) {
 	const unit = time.Second
 	there, err := http.ParseTime(date)
@@ -60,7 +65,7 @@ func (c *Clock) learn(sent, received time.Time, date string) {
 	c.known.Store(&moment{here: received, there: there.Add(unit / 2)})
 }
 
-// Wrap makes all requests of a client tell the time.
+// Wrap makes a client read the time from all its answers.
 func (c *Clock) Wrap(next http.RoundTripper) http.RoundTripper { return asking{next, c} }
 
 type asking struct {
