@@ -1,4 +1,4 @@
-// Command muster shows and changes a fleet: it does in one line what takes several of kubectl and helm.
+// Command muster shows and changes a fleet. One line of it replaces several of kubectl and helm.
 package main
 
 import (
@@ -15,12 +15,12 @@ import (
 )
 
 func main() {
-	klog.SetLogger(logr.Discard()) // client-go logs each error that it returns, too
-	ctrl.SetLogger(logr.Discard()) // which complains after half a minute if nobody sets one
+	klog.SetLogger(logr.Discard()) // client-go logs each returned error, too
+	ctrl.SetLogger(logr.Discard()) // controller-runtime complains after half a minute without a logger
 	streams := genericiooptions.IOStreams{In: os.Stdin, Out: os.Stdout, ErrOut: os.Stderr}
 	name := "muster"
 	if strings.HasPrefix(filepath.Base(os.Args[0]), "kubectl-") {
-		name = "kubectl muster" // by which kubectl calls its plugin kubectl-muster
+		name = "kubectl muster" // kubectl calls its plugin kubectl-muster by this name
 	}
 	if err := cli.NewCommand(name, streams).ExecuteContext(ctrl.SetupSignalHandler()); err != nil {
 		os.Exit(cli.ExitCode(err)) // cobra has printed the error
