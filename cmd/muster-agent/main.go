@@ -1,4 +1,4 @@
-// Command muster-agent registers the cluster that it runs on with a Muster hub and keeps it registered.
+// Command muster-agent registers its own cluster with a Muster hub and keeps it registered.
 package main
 
 import (
