@@ -1,4 +1,5 @@
-// Command muster-deployer makes the Helm releases of a cluster what the hub says; muster-agent starts it.
+// Command muster-deployer makes the Helm releases of a cluster match its BundleDeployments on the
+// hub; muster-agent starts it.
 package main
 
 import (
