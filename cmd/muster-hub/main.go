@@ -1,4 +1,4 @@
-// Command muster-hub runs the hub of a fleet: it registers clusters and keeps the roll.
+// Command muster-hub runs the hub of a fleet: it registers clusters and keeps an inventory of them.
 package main
 
 import (

@@ -13,7 +13,6 @@ var unwrittenPackages = []string{
 	"bench/fleet",
 	"bench/rig",
 	"charts",
-	"cmd/muster-hub",
 	"crash",
 	"e2e",
 	"hack/docs",
