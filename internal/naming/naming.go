@@ -1,7 +1,7 @@
-// Package naming derives every name that the hub, its agents and upstream agents have to agree on.
+// Package naming derives every name that the hub, its agents and upstream agents share.
 //
-// Its invariant: the functions are pure and their results never change between versions; the golden vectors in the test
-// were computed with the upstream system.
+// Its invariant: the functions are pure and their results never change between versions. The golden
+// vectors in the test come from the upstream system.
 package naming
 
 import (
@@ -12,60 +12,66 @@ import (
 	"strings"
 )
 
-// Names that are the same everywhere.
+// Names without parameters.
 const (
 	// SystemNamespace is the default namespace of hub and agent.
 	SystemNamespace = "cattle-fleet-system"
-	// MemberSystemNamespace is where admins keep the identities of MemberClusters on the hub, and the default namespace of their
-	// agents on the members.
+	// MemberSystemNamespace is the namespace for the identities of MemberClusters on the hub, and the
+	// default namespace of their agents on the members.
 	MemberSystemNamespace = "fleet-system"
-	// AgentBootstrapSecret holds the registration token downstream until the agent has joined.
+	// AgentBootstrapSecret holds the registration token on the member until the agent has joined.
 	AgentBootstrapSecret = "fleet-agent-bootstrap"
-	// AgentKeySecret holds the key by which the hub knows the agent again, downstream.
+	// AgentKeySecret holds the agent's key on the member; the hub recognizes the agent by it.
 	AgentKeySecret = "fleet-agent-key"
-	// AgentSecret holds the agent's own credential downstream.
+	// AgentSecret holds the agent's own credential on the member.
 	AgentSecret = "fleet-agent"
-	// AgentConfigMap holds the agent's settings downstream.
+	// AgentConfigMap holds the agent's settings on the member.
 	AgentConfigMap = "fleet-agent"
-	// AgentLease is the Lease in the agent's namespace by which one deployer at a time deploys; an agent of Rancher Fleet takes it, too.
+	// AgentLease is the Lease in the agent's namespace that limits deployment to one deployer at a
+	// time. Agents of Rancher Fleet take it too.
 	AgentLease = "fleet-agent"
-	// MemberAgentLease is that of the agent of a MemberCluster.
+	// MemberAgentLease is the same Lease for the agent of a MemberCluster.
 	MemberAgentLease = "member-agent"
-	// LearnedHubConfigMap has the address at which the hub asked the agent of a MemberCluster to reach it, in the agent's namespace.
+	// LearnedHubConfigMap has the address requested by the hub for the agent of a MemberCluster, in
+	// the agent's namespace.
 	LearnedHubConfigMap = "member-agent-hub"
-	// MemberAgentCredentialSecret holds the credential that the hub issued to the agent of a MemberCluster, in the agent's namespace.
+	// MemberAgentCredentialSecret holds the issued credential of the agent of a MemberCluster, in the
+	// agent's namespace.
 	MemberAgentCredentialSecret = "member-agent-credential"
 	// HubConfigMap holds the hub's settings in its system namespace.
 	HubConfigMap = "fleet-controller"
 	// HubLease is the Lease of the leading hub, in its system namespace.
 	HubLease = "muster-hub"
-	// HubServiceAccount is who the hub acts as, in its system namespace.
+	// HubServiceAccount is the account of the hub, in its system namespace.
 	HubServiceAccount = "fleet-controller"
 	// MemberServiceAccount is the identity of a member, in its member namespace.
 	MemberServiceAccount = "agent"
-	// MemberReconnectAccount is the account with which the agent of a MemberCluster comes back once
-	// its credential has run out, and its Role and RoleBinding, in its member namespace.
+	// MemberReconnectAccount is the account, Role and RoleBinding in the member namespace for the
+	// agent of a MemberCluster to come back after its credential has expired.
 	MemberReconnectAccount = "agent-reconnect"
 	// HeartbeatLease is the Lease that an agent renews, in its member namespace.
 	HeartbeatLease = "heartbeat"
-	// LabelMember, on the history of a release downstream, is the UID of the report of the member that it was delivered to.
+	// LabelMember is the label of the history of a release on the member for the UID of the member's
+	// report.
 	LabelMember            = "muster/member"
 	credentialSecretPrefix = "c-"
 )
 
 const (
 	memberClusterNamespacePrefix = "fleet-member-"
-	// MaxMemberClusterName is how long a MemberCluster's name may be for its member namespace to be a DNS label.
+	// MaxMemberClusterName is the maximum length of a MemberCluster's name, so that its member
+	// namespace is a DNS label.
 	MaxMemberClusterName = maxName - len(memberClusterNamespacePrefix)
-	// maxName is how many characters a label value or the name of a namespace may have.
+	// maxName is the maximum length of a label value or the name of a namespace.
 	maxName = 63
-	// keyHashInput is how many characters of a string KeyHash reads.
+	// keyHashInput is the number of characters that KeyHash reads of a string.
 	keyHashInput = 100
 )
 
 var endsInAlphanumeric = regexp.MustCompile(`[a-z0-9]$`)
 
-// SafeConcat joins parts with dashes and, if the result is longer than 63 characters, replaces its end by a hash of the whole.
+// SafeConcat joins parts with dashes. It replaces the end of a result above 63 characters by a hash
+// of the whole.
 func SafeConcat(parts ...string) string {
 	full := strings.Join(parts, "-")
 	if len(full) <= maxName {
@@ -78,13 +84,14 @@ func SafeConcat(parts ...string) string {
 	return strings.TrimRight(full[:56], "-") + "-" + digest[:6]
 }
 
-// Digest is the SHA-256 digest of data in hexadecimal digits.
+// Digest returns the SHA-256 digest of data in hexadecimal digits.
 func Digest(data []byte) string {
 	sum := sha256.Sum256(data)
 	return hex.EncodeToString(sum[:])
 }
 
-// DigestOfParts is the digest of the digests of all parts, so that no two lists of parts run into one another.
+// DigestOfParts returns the digest of the digests of all parts, so that different lists of parts
+// differ.
 func DigestOfParts[T ~string | ~[]byte](parts ...T) string {
 	var all []byte
 	for _, part := range parts {
@@ -94,7 +101,7 @@ func DigestOfParts[T ~string | ~[]byte](parts ...T) string {
 	return Digest(all)
 }
 
-// KeyHash is a 12 character digest of the first 100 characters of s.
+// KeyHash returns a 12 character digest of the first 100 characters of s.
 func KeyHash(s string) string {
 	if len(s) > keyHashInput {
 		s = s[:keyHashInput]
@@ -102,16 +109,16 @@ func KeyHash(s string) string {
 	return Digest([]byte(s))[:12]
 }
 
-// Cluster is the name of the Cluster that is created for a client ID which no Cluster has.
+// Cluster returns the name of the Cluster to create for a new client ID.
 func Cluster(clientID string) string { return "cluster-" + KeyHash(clientID) }
 
-// MemberNamespace is the member namespace of a Cluster.
+// MemberNamespace returns the member namespace of a Cluster.
 func MemberNamespace(workspace, cluster string) string {
 	return SafeConcat("cluster", workspace, cluster, KeyHash(workspace+"::"+cluster))
 }
 
-// MemberNamespaceAt is the member namespace of a Cluster that was revoked so many times. KeyHash does not read the end of what is long, so that the
-// epoch stands first.
+// MemberNamespaceAt returns the member namespace of a Cluster after a number of revocations. The
+// epoch stands first, because KeyHash does not read the end of a long string.
 func MemberNamespaceAt(epoch int, workspace, cluster string) string {
 	if epoch == 0 {
 		return MemberNamespace(workspace, cluster)
@@ -119,11 +126,12 @@ func MemberNamespaceAt(epoch int, workspace, cluster string) string {
 	return SafeConcat("cluster", workspace, cluster, KeyHash(strconv.Itoa(epoch)+"::"+workspace+"::"+cluster))
 }
 
-// longDigest is how many hexadecimal digits of a digest stand in the long form of a name: 64 bits.
+// longDigest is the number of hexadecimal digits of a digest in the long form of a name: 64 bits.
 const longDigest = 16
 
-// LongMemberNamespaceAt is the other form of MemberNamespaceAt. Agents of Muster know both. The end of a name that would be too
-// long is dropped before the digest, never a part of the digest. The namespace of epoch 0 has no long form.
+// LongMemberNamespaceAt returns the other form of MemberNamespaceAt; agents of Muster know both. It
+// cuts the end of a long name before the digest, never a part of the digest. The namespace of epoch
+// 0 has no long form.
 func LongMemberNamespaceAt(epoch int, workspace, cluster string) string {
 	if epoch == 0 {
 		return MemberNamespace(workspace, cluster)
@@ -133,10 +141,11 @@ func LongMemberNamespaceAt(epoch int, workspace, cluster string) string {
 	return strings.TrimRight(head, "-.") + "-" + DigestOfParts(strconv.Itoa(epoch), workspace, cluster)[:longDigest]
 }
 
-// MemberClusterNamespace is the member namespace of a MemberCluster.
+// MemberClusterNamespace returns the member namespace of a MemberCluster.
 func MemberClusterNamespace(name string) string { return memberClusterNamespacePrefix + name }
 
-// MemberClusterNamespaceAt is the member namespace of a MemberCluster that was revoked so many times.
+// MemberClusterNamespaceAt returns the member namespace of a MemberCluster after a number of
+// revocations.
 func MemberClusterNamespaceAt(epoch int, name string) string {
 	if epoch == 0 {
 		return MemberClusterNamespace(name)
@@ -144,17 +153,18 @@ func MemberClusterNamespaceAt(epoch int, name string) string {
 	return SafeConcat(memberClusterNamespacePrefix+name, KeyHash(strconv.Itoa(epoch)+"::"+name))
 }
 
-// MemberClusterRole is the Role of the identity of a MemberCluster, in its member namespace.
+// MemberClusterRole returns the Role of the identity of a MemberCluster, in its member namespace.
 func MemberClusterRole(name string) string { return "fleet-role-" + name }
 
-// MemberClusterRoleBinding is the RoleBinding that gives the identity of a MemberCluster its Role.
+// MemberClusterRoleBinding returns the RoleBinding of the identity of a MemberCluster to its Role.
 func MemberClusterRoleBinding(name string) string { return "fleet-rolebinding-" + name }
 
-// maxObjectName is how long the name of an object may be that is a DNS subdomain.
+// maxObjectName is the maximum length of the name of an object as a DNS subdomain.
 const maxObjectName = 253
 
-// ClusterProfile is the name of the profile of a record; a MemberCluster has no workspace. Neither a MemberCluster's name nor a workspace has a
-// dot, so no two records have one name. The end of a name that would be too long is replaced by a hash of the whole.
+// ClusterProfile returns the name of the profile of a Cluster or MemberCluster; a MemberCluster has
+// no workspace. Neither a MemberCluster's name nor a workspace has a dot, so no two share a name. A
+// hash of the whole replaces the end of a long name.
 func ClusterProfile(workspace, name string) string {
 	if workspace == "" {
 		return name
@@ -166,12 +176,13 @@ func ClusterProfile(workspace, name string) string {
 	return strings.TrimRight(full[:maxObjectName-11], "-.") + "-" + Digest([]byte(full))[:10]
 }
 
-// CredentialSecret is the Secret in the system registration namespace that answers a request of an upstream agent.
+// CredentialSecret returns the Secret in the system registration namespace for the request of an
+// upstream agent.
 func CredentialSecret(clientID, clientRandom string) string {
 	return (credentialSecretPrefix + Digest([]byte(clientID+clientRandom)))[:maxName]
 }
 
-// RegistrationNamespace is the system registration namespace that goes with a system namespace.
+// RegistrationNamespace returns the system registration namespace of a system namespace.
 func RegistrationNamespace(system string) string {
 	if strings.Contains(system, "-system") {
 		return strings.Replace(system, "-system", "-clusters-system", 1)
@@ -179,19 +190,20 @@ func RegistrationNamespace(system string) string {
 	return system + "-clusters-system"
 }
 
-// ImportToken is the ClusterRegistrationToken with which the hub imports a Cluster.
+// ImportToken returns the ClusterRegistrationToken for the import of a Cluster.
 func ImportToken(cluster string) string { return SafeConcat("import-token-" + cluster) }
 
-// TokenServiceAccount is the identity behind a ClusterRegistrationToken.
+// TokenServiceAccount returns the identity of a ClusterRegistrationToken.
 func TokenServiceAccount(token, uid string) string { return SafeConcat(token, uid) }
 
-// ServiceAccountToken is the Secret in which Kubernetes keeps a never-expiring token of an account.
+// ServiceAccountToken returns the Secret of a never-expiring token of an account, kept by
+// Kubernetes.
 func ServiceAccountToken(account string) string { return account + "-token" }
 
-// LastingToken is the empty Secret that tokens of an account which nobody renews are bound to.
+// LastingToken returns the empty Secret that the tokens of an account without renewal are bound to.
 func LastingToken(account string) string { return account + "-lasting" }
 
-// AgentBundlePrefix begins the names of the Bundles of agents.
+// AgentBundlePrefix is the prefix of the names of agents' Bundles.
 const AgentBundlePrefix = "fleet-agent"
 
 // AgentBundle returns the name of the Bundle of a Cluster's agent.

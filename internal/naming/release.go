@@ -8,9 +8,10 @@ import (
 )
 
 const (
-	// maxReleaseName is Helm's.
+	// maxReleaseName is Helm's maximum length of a name.
 	maxReleaseName = 53
-	// The lengths of the digests in derived names of releases.
+	// replacedDigest, shortenedDigest and emptyDigest are the lengths of the digests in derived names
+	// of releases.
 	replacedDigest, shortenedDigest, emptyDigest = 8, 5, 24
 )
 
@@ -19,8 +20,9 @@ var (
 	notInRelease  = regexp.MustCompile(`[^a-z0-9]+`)
 )
 
-// Release is the name of the Helm release of a BundleDeployment that names none, as upstream's agents derive it. A name that loses characters other
-// than slashes gets a digest of the original name.
+// Release returns the name of the Helm release of a BundleDeployment without one, as with
+// upstream's agents. A name that loses characters other than slashes gets a digest of the original
+// name.
 func Release(deployment string) string {
 	name := strings.ReplaceAll(deployment, "/", "-")
 	if unlikeRelease.MatchString(name) {

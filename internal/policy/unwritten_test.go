@@ -75,7 +75,6 @@ var unwrittenPackages = []string{
 	"internal/hub/server",
 	"internal/hubclient",
 	"internal/kubeclient",
-	"internal/naming",
 	"internal/policy",
 	"internal/restore",
 	"internal/testbrowser",
