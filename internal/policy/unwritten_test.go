@@ -29,7 +29,6 @@ var unwrittenPackages = []string{
 	"internal/agent/report",
 	"internal/credential",
 	"internal/delivery",
-	"internal/delivery/protocol",
 	"internal/fleet/agentroles",
 	"internal/fleet/author",
 	"internal/fleet/bootstrap",

@@ -6,7 +6,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
-// Event is what the program's watch of a kind shows. The agent does not watch the kind meanwhile.
+// Event is an event of the program's watch of a kind. The agent does not watch the kind meanwhile.
 type Event struct {
 	Type   EventType `json:"type"`
 	Object *Object   `json:"object,omitempty"`
@@ -19,17 +19,17 @@ type EventType string
 const (
 	// EventListing: all objects follow, each with EventPut, up to EventListed.
 	EventListing EventType = "Listing"
-	// EventListed: the objects since EventListing are all that there are, and the program watches them.
+	// EventListed: the objects since EventListing are complete, and the program watches them.
 	EventListed EventType = "Listed"
 	// EventPut: an object was added or changed.
 	EventPut EventType = "Put"
 	// EventDeleted: an object was deleted.
 	EventDeleted EventType = "Deleted"
-	// EventEnded: the program does not watch the kind any more.
+	// EventEnded: the program no longer watches the kind.
 	EventEnded EventType = "Ended"
 )
 
-// Object is the metadata of a placed object that the agent needs.
+// Object is the part of a delivered object's metadata for the agent.
 type Object struct {
 	Name       string    `json:"name"`
 	UID        types.UID `json:"uid,omitempty"`
@@ -42,15 +42,15 @@ func EventOf(what EventType, object metav1.Object) Event {
 	return Event{Type: what, Object: &Object{object.GetName(), object.GetUID(), object.GetGeneration(), object.GetResourceVersion()}}
 }
 
-// Metadata returns the object as the agent keeps it.
+// Metadata returns the object in the agent's form.
 func (o *Object) Metadata() *metav1.PartialObjectMetadata {
 	return &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{
 		Name: o.Name, UID: o.UID, Generation: o.Generation, ResourceVersion: o.Version,
 	}}
 }
 
-// Telling is a store of the program that passes on each event before the store has it. So whatever
-// the program says of the objects in the store follows the events that it is based on.
+// Telling is a store of the program that passes on each event before it stores it. A reply about
+// the objects in the store therefore follows the events behind it.
 type Telling struct {
 	cache.ReflectorStore
 	Tell func(Event)

@@ -1,7 +1,8 @@
-// Package protocol is what the agent and its child, the program muster-deployer, say to each other: orders on standard input,
-// replies on standard output, a line of JSON each.
+// Package protocol defines the messages between the agent and its child, the program
+// muster-deployer. Orders arrive on standard input and replies on standard output, with a line of
+// JSON each.
 //
-// Its invariant: no line holds a secret but the order that carries the credential.
+// Its invariant: only the order with the credential holds a secret.
 package protocol
 
 import (
@@ -18,28 +19,30 @@ import (
 // Program is the name of the program, beside the agent's own.
 const Program = "muster-deployer"
 
-// maxOrder is how long a line may be; a CA bundle is the longest part of it.
+// maxOrder is the maximum length of a line; a CA bundle is the longest part of it.
 const maxOrder = 4 << 20
 
-// Order is a line of the program's standard input. The hub, the token and the kinds of the last one count; the rest never changes.
+// Order is a line of the program's standard input. The hub, token and kinds of the last order
+// count; the rest never changes.
 type Order struct {
-	// Hub is whom to dial.
+	// Hub is the hub to connect to.
 	Hub hubclient.Target `json:"hub"`
 	// Token is the bearer token.
 	Token string `json:"token"`
-	// Namespace is the member namespace, Name that of the report in it, Member the report's UID.
+	// Namespace is the member namespace, Name the name of its report, Member the UID of the report.
 	Namespace string `json:"namespace"`
 	Name      string `json:"name"`
 	Member    string `json:"member"`
-	// Kinds are what the hub lets the member see; what it does not is left alone.
+	// Kinds are the kinds that the member can see on the hub; the program leaves all others alone.
 	Kinds []Kind `json:"kinds"`
-	// Suspects are the BundleDeployments on which the program may have ended before.
+	// Suspects are the BundleDeployments that may have crashed the program before.
 	Suspects []Suspect `json:"suspects,omitempty"`
-	// Leave says that the member leaves, and whether all that was placed on it is to be removed. The program stops deploying for the member.
+	// Leave is set if the member leaves, and decides whether everything delivered is removed. The
+	// program stops deploying then.
 	Leave clusterv1beta1.LeavePolicy `json:"leave,omitempty"`
 }
 
-// Kind is a kind of object by which the hub places something on the member.
+// Kind is a kind of object that the hub delivers to the member.
 type Kind string
 
 // The kinds.
@@ -50,83 +53,86 @@ const (
 
 // Reply is a line of the program's standard output.
 type Reply struct {
-	// Failing says why the objects of a Kind are not deployed.
+	// Failing is the reason why the objects of a Kind are not deployed.
 	Kind    Kind   `json:"kind,omitempty"`
 	Failing string `json:"failing,omitempty"`
-	// Event is what the watch of the objects of a Kind shows; nil in a reply about something else.
+	// Event is an event of the watch of a Kind; nil in other replies.
 	Event *Event `json:"event,omitempty"`
-	// Idle are the generations of objects that need nothing more, so that the program may end.
+	// Idle has the generations of finished objects, so that the program may end.
 	Idle map[string]int64 `json:"idle,omitempty"`
-	// Alive says that the program is not stuck; it is sent every AlivePeriod.
+	// Alive is set if the program is not stuck; it is sent every AlivePeriod.
 	Alive bool `json:"alive,omitempty"`
-	// Begun is an action that begins or has another deadline, Ended one that ended.
+	// Begun is an action at its begin or with another deadline, Ended an ended one.
 	Begun *Action `json:"begun,omitempty"`
 	Ended *Ended  `json:"ended,omitempty"`
-	// Left says how many objects are left while all is removed, and what they wait for; Emptied that none is left.
+	// Left describes the remaining objects during the removal of everything, and their obstacles;
+	// Emptied is set once none is left.
 	Left    string `json:"left,omitempty"`
 	Emptied bool   `json:"emptied,omitempty"`
-	// Blocked is what keeps releases without BundleDeployment from being removed; nil in a reply about something else.
+	// Blocked is the obstacle to removing releases without BundleDeployment; nil in other replies.
 	Blocked *Blocked `json:"blocked,omitempty"`
-	// Tally are the states of the Works, and what was done since the Tally before.
+	// Tally has the states of the Works, and the results since the previous Tally.
 	Tally *Tally `json:"tally,omitempty"`
 }
 
-// Blocked says why a release without BundleDeployment is still there; empty if none is.
+// Blocked explains why a release without BundleDeployment still exists; empty if there is none.
 type Blocked struct {
 	Reason  string `json:"reason,omitempty"`
 	Message string `json:"message,omitempty"`
 }
 
-// The reasons of what is blocked.
+// The reasons of Blocked.
 const (
 	// ReasonRemovalBlocked: objects of a release cannot be deleted or looked up.
 	ReasonRemovalBlocked = "RemovalBlocked"
 	// ReasonRemovalUnconfirmed: the hub has not confirmed that the BundleDeployment was deleted.
 	ReasonRemovalUnconfirmed = "RemovalUnconfirmed"
-	// ReasonHubRestored: the hub was restored from an earlier state, which does not know the release.
+	// ReasonHubRestored: the hub was restored from an earlier state without the release.
 	ReasonHubRestored = "HubRestored"
 )
 
-// AlivePeriod is how often the program sends a reply that it is alive.
+// AlivePeriod is the interval of replies that the program is alive.
 const AlivePeriod = 5 * time.Second
 
-// ExitLeaseLost is the exit code of a program that lost the Lease by which one deployer at a time deploys.
+// ExitLeaseLost is the exit code of a program that lost its Lease.
 const ExitLeaseLost = 75
 
 // Action is work on one BundleDeployment.
 type Action struct {
-	// Name is that of the BundleDeployment, UID and Generation what it was when the work began; both are empty if it is gone.
+	// Name is the name of the BundleDeployment, UID and Generation its identity at the begin; both are
+	// empty if it was deleted.
 	Name       string `json:"name"`
 	UID        string `json:"uid,omitempty"`
 	Generation int64  `json:"generation,omitempty"`
-	// Rendered says that the templates are, or not yet, so that the program only waits for others.
+	// Rendered is set once the program only waits for others, before or after rendering the templates.
 	Rendered bool `json:"rendered,omitempty"`
-	// Within is how long it may take from now on.
+	// Within is the time limit from now on.
 	Within time.Duration `json:"within"`
 }
 
 // Ended is the end of an action on one BundleDeployment.
 type Ended struct {
 	Name string `json:"name"`
-	// Survived says that the program has rendered or compared the BundleDeployment without ending.
+	// Survived is set if the program has rendered or compared the BundleDeployment without a crash.
 	Survived bool `json:"survived,omitempty"`
 }
 
-// Suspect is a BundleDeployment on which the program may have ended, and which is worked on alone.
+// Suspect is a BundleDeployment that may have crashed the program. The program works on it alone.
 type Suspect struct {
 	Name       string `json:"name"`
 	UID        string `json:"uid,omitempty"`
 	Generation int64  `json:"generation,omitempty"`
-	// Message says what happened, and RetryAt until when it is left alone as long as it does not change; empty if others may have been the cause.
+	// Message describes the crash, and RetryAt is the end of its delay while it stays unchanged. Both
+	// are empty if others may be the cause.
 	Message string    `json:"message,omitempty"`
 	RetryAt time.Time `json:"retryAt,omitzero"`
 }
 
-// Tally counts Works by state, and manifests by what was done since the tally before.
+// Tally counts Works by state, and manifests by result since the previous tally.
 type Tally struct {
-	// Works is how many there are, by state: Pending, Failing, Applied, Available or Compared.
+	// Works is the number of Works by state: Pending, Failing, Applied, Available or Compared.
 	Works map[string]int
-	// Manifests is how many manifests were applied, failed, compared or removed.
+	// Manifests is the number of manifests by result: applied, failed, compared or removed.
 	Manifests map[string]int
 }
 
@@ -151,7 +157,7 @@ func ReadReplies(from io.Reader, handle func(Reply)) {
 			handle(reply)
 		}
 	}
-	_, _ = io.Copy(io.Discard, from) // a line that is too long must not hold the program up
+	_, _ = io.Copy(io.Discard, from) // an overlong line must not block the program
 }
 
 // ReadOrders reads orders until the agent closes the program's standard input.
