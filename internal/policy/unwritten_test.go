@@ -23,7 +23,6 @@ var unwrittenPackages = []string{
 	"hack/testrun",
 	"hack/troubleshooting",
 	"internal/agent/command",
-	"internal/agent/heartbeat",
 	"internal/agent/join",
 	"internal/agent/local",
 	"internal/agent/report",

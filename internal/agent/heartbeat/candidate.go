@@ -12,7 +12,8 @@ import (
 	"github.com/muster-fleet/muster/internal/hubclient"
 )
 
-// takeoverPeriods is after how many periods without a beat of the holder a candidate takes the Lease.
+// takeoverPeriods is the number of periods without a heartbeat of the holder before a candidate
+// takes the Lease.
 const takeoverPeriods = 3
 
 // Lease is the Lease of a member on the hub.
@@ -23,16 +24,16 @@ type Lease interface {
 	MarkWaiting(ctx context.Context, waiter string, now time.Time) error
 }
 
-// HeldError says that another agent holds the Lease.
+// HeldError means that another agent holds the Lease.
 type HeldError struct {
 	Holder string
-	// Alive says whether the holder was observed to beat; if not, the holder may be gone.
+	// Alive is set if the holder was observed to send heartbeats; if not, the holder may be gone.
 	Alive bool
-	// RetryAfter is when to read the Lease again.
+	// RetryAfter is the time until the next read of the Lease.
 	RetryAfter time.Duration
 }
 
-// Error says what waits for what.
+// Error names the holder and the state of the wait.
 func (e *HeldError) Error() string {
 	if e.Alive {
 		return fmt.Sprintf("another agent (holder %s) beats for this member; this one waits: stop one of the two, or give each cluster a name of its own", e.Holder)
@@ -40,43 +41,47 @@ func (e *HeldError) Error() string {
 	return fmt.Sprintf("another agent (holder %s) was the last to beat for this member; this one takes over if it stays silent", e.Holder)
 }
 
-// Holder is the name under which an agent beats. It begins with that of the cluster and of the pod, and ends with one of the process: a copy of a whole
-// cluster has the same UIDs and names of pods.
+// Holder returns the name of an agent in the Lease. It begins with the cluster and the Pod. It ends
+// with the process, because a copy of a whole cluster has the same UIDs and names of Pods.
 func Holder(clusterID, hostname, process string) string {
 	return holderPrefix(clusterID) + hostname + "_" + process
 }
 
-// hostnameOf returns the name of the pod in the name of a holder.
+// hostnameOf returns the name of the Pod in the name of a holder.
 func hostnameOf(holder string) string {
 	_, rest, _ := strings.Cut(holder, "_")
-	hostname, _, _ := strings.Cut(rest, "_") // there is no underscore in the name of a host
+	hostname, _, _ := strings.Cut(rest, "_") // a hostname has no underscore
 	return hostname
 }
 
-// holderPrefix is common to the holders of one cluster.
+// holderPrefix returns the common prefix of the holders of one cluster.
 func holderPrefix(clusterID string) string {
 	const enough = 8
 	return clusterID[:min(len(clusterID), enough)] + "_"
 }
 
-// Candidate is an agent that beats while it holds the Lease of its member. A candidate counts from when it observed the Lease change, never from
-// times that others wrote. A candidate is used by one goroutine.
+// Candidate is an agent that sends heartbeats while it holds the Lease of its member. It measures
+// from its own observation of a change of the Lease, never by times from others. Only one goroutine
+// uses a candidate.
 type Candidate struct {
 	Lease Lease
-	// ClusterID is the UID of the member's namespace kube-system, Hostname that of the agent's pod.
+	// ClusterID is the UID of the member's namespace kube-system, Hostname the hostname of the agent's
+	// Pod.
 	ClusterID, Hostname string
-	// Sibling says whether another pod of the agent's own namespace has that hostname: an update replaces one by the other. Nil: there is none.
+	// Sibling reports whether another Pod of the agent's own namespace has that hostname, as during an
+	// update. Nil means that there is none.
 	Sibling func(ctx context.Context, hostname string) (bool, error)
 
-	// process tells this agent from one in a copy of its cluster.
+	// process distinguishes this agent from one in a copy of its cluster.
 	process string
-	// holding says that the last beat was ours, displaced that another agent's beat followed.
+	// holding is set after this agent's heartbeat, displaced if a heartbeat of another agent followed.
 	holding, displaced bool
-	// last is the Lease as last read, changedAt when it was observed to change, alive that it changed between two reads.
+	// last is the last read of the Lease, changedAt the time of its observed change, alive is set if
+	// it changed between two reads.
 	last      hubclient.Lease
 	changedAt time.Time
 	alive     bool
-	// markedAt is when this agent last noted on the Lease that it waits.
+	// markedAt is the time of this agent's last note on the Lease.
 	markedAt time.Time
 }
 
@@ -89,7 +94,7 @@ func (c *Candidate) Beat(ctx context.Context, now time.Time, period time.Duratio
 	}
 	lease, err := c.Lease.Lease(ctx)
 	if apierrors.IsForbidden(err) {
-		// A hub of an earlier version lets its members renew the Lease, and not read it.
+		// A hub of an earlier version lets its members renew the Lease, but not read it.
 		err = c.renew(ctx, now, hubclient.Lease{})
 		c.holding = false
 		return err
@@ -114,8 +119,8 @@ func (c *Candidate) holder() string {
 	return Holder(c.ClusterID, c.Hostname, c.process)
 }
 
-// mark tells the hub that this agent waits for one that beats elsewhere. That one of the same Deployment does, until it has replaced this agent or until
-// this one has ended, is nothing to be told.
+// mark notes for the hub that this agent waits for another one elsewhere. An agent of the same
+// Deployment needs no note, because one of the two ends soon.
 func (c *Candidate) mark(ctx context.Context, now time.Time) {
 	if c.Sibling != nil && strings.HasPrefix(c.last.Holder, holderPrefix(c.ClusterID)) {
 		if sibling, err := c.Sibling(ctx, hostnameOf(c.last.Holder)); sibling || err != nil {
@@ -134,22 +139,23 @@ func (c *Candidate) renew(ctx context.Context, now time.Time, since hubclient.Le
 	return err
 }
 
-// mayTake stores the Lease as it is now, and says whether this agent may take it.
+// mayTake stores the current Lease, and reports whether this agent may take it.
 func (c *Candidate) mayTake(lease hubclient.Lease, now time.Time, period time.Duration) bool {
 	if lease.Holder == "" || lease.Holder == c.holder() {
 		return true
 	}
 	switch {
 	case c.holding:
-		// Another agent beat after us, so it lives; also if it is of our cluster, where the newer agent goes on.
+		// Another agent followed this one, so it is alive. This also holds for the same cluster, where
+		// the newer agent continues.
 		c.holding, c.displaced, c.alive, c.changedAt = false, true, true, now
 	case c.changedAt.IsZero() || lease.Holder != c.last.Holder:
 		c.alive, c.changedAt = false, now
-	case lease.Renewed != c.last.Renewed: // any other change, such as the mark of one that waits, is no sign of life
+	case lease.Renewed != c.last.Renewed: // any other change, such as the mark of a waiting agent, is no sign of life
 		c.alive, c.changedAt = true, now
 	}
 	c.last = lease
-	// The agent that beat from this cluster before is this one's predecessor.
+	// The previous agent of this cluster is this one's predecessor.
 	predecessor := !c.displaced && c.ClusterID != "" && strings.HasPrefix(lease.Holder, holderPrefix(c.ClusterID))
 	return predecessor || now.Sub(c.changedAt) >= takeoverPeriods*period
 }

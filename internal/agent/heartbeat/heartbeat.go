@@ -1,8 +1,11 @@
 // Package heartbeat proves to the hub that the agent is alive: it renews one Lease.
 //
-// Its invariant: one agent at a time writes the Lease's renewTime and holderIdentity, by one patch per period that the hub refuses
-// if another agent beat in between. A beat that fails never ends the heartbeat; what a failure means is for others to decide.
-// renewTime is the member's own clock, as wrong as it may be: the hub shows by how much, and nobody decides by it whether a beat was late.
+// Its invariant: only one agent at a time writes the Lease's renewTime and holderIdentity, by one
+// patch per period. The hub refuses the patch if another agent has sent a heartbeat in between. A
+// failed heartbeat never ends the loop; others decide its meaning.
+//
+// renewTime is the time of the member's own clock, however wrong. The hub shows the difference, but
+// never decides by it whether a heartbeat was late.
 package heartbeat
 
 import (
@@ -18,21 +21,22 @@ import (
 	"github.com/muster-fleet/muster/internal/retry"
 )
 
-// Heartbeat beats until its context ends.
+// Heartbeat sends heartbeats until its context ends.
 type Heartbeat struct {
 	// Beat renews the Lease.
 	Beat func(ctx context.Context, now time.Time, period time.Duration) error
-	// Period is how often to beat, 0 for not at all; PeriodChanged wakes the heartbeat when the period may have changed.
+	// Period returns the interval of heartbeats, 0 for none; PeriodChanged wakes the loop after a
+	// possible change.
 	Period        func() time.Duration
 	PeriodChanged <-chan struct{}
-	// Result takes how each beat went, nil for accepted.
+	// Result receives the result of each heartbeat, nil for accepted.
 	Result func(error)
-	// Explain words an error for the log.
+	// Explain formats an error for the log.
 	Explain func(error) string
 	Clock   clock.Clock
 }
 
-// Run beats at once and then every period.
+// Run sends a heartbeat at once and then in every period.
 func (h *Heartbeat) Run(ctx context.Context) {
 	log := logr.FromContextOrDiscard(ctx)
 	accepted, backoff := true, retry.Unreachable()
@@ -69,7 +73,7 @@ func (h *Heartbeat) Run(ctx context.Context) {
 	}
 }
 
-// pause waits until the next beat is due, or the period becomes 0.
+// pause waits until the next heartbeat is due, or the period becomes 0.
 func (h *Heartbeat) pause(ctx context.Context, err error, period time.Duration, backoff *wait.Backoff) {
 	last := h.Clock.Now()
 	delay := next(err, period, backoff, 2*rand.Float64()-1)
@@ -95,8 +99,9 @@ func (h *Heartbeat) pause(ctx context.Context, err error, period time.Duration, 
 	}
 }
 
-// next is how long to wait after a beat: the period, moved by spread (-1 to 1) times 5 %, or the back-off after a failure, which
-// never exceeds the period. An agent that does not hold the Lease reads it again when the error says.
+// next returns the wait after a heartbeat: the period, moved by spread (-1 to 1) times 5 %, or the
+// back-off after a failure. The back-off never exceeds the period. An agent without the Lease reads
+// it again after the time in the error.
 func next(err error, period time.Duration, backoff *wait.Backoff, spread float64) time.Duration {
 	regular := period + time.Duration(spread*0.05*float64(period))
 	var held *HeldError
