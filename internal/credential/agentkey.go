@@ -16,7 +16,8 @@ import (
 	"filippo.io/edwards25519"
 )
 
-// AgentKey is the private key of an agent, which it keeps for good: requests that are signed with the same key are of the same cluster.
+// AgentKey is the permanent private key of an agent: requests signed with the same key come from
+// the same cluster.
 type AgentKey struct{ private ed25519.PrivateKey }
 
 // NewAgentKey generates a key.
@@ -28,7 +29,7 @@ func NewAgentKey() (AgentKey, error) {
 	return AgentKey{private}, nil
 }
 
-// ParseAgentKey reads what Seed returned. Its error never quotes that.
+// ParseAgentKey parses the result of Seed. Its error never quotes the seed.
 func ParseAgentKey(seed []byte) (AgentKey, error) {
 	if len(seed) != ed25519.SeedSize {
 		return AgentKey{}, fmt.Errorf("the agent's key has %d bytes, want %d", len(seed), ed25519.SeedSize)
@@ -36,28 +37,31 @@ func ParseAgentKey(seed []byte) (AgentKey, error) {
 	return AgentKey{ed25519.NewKeyFromSeed(seed)}, nil
 }
 
-// Seed is the form in which the key is stored.
+// Seed returns the stored form of the key.
 func (k AgentKey) Seed() []byte { return k.private.Seed() }
 
-// Public is what goes into ClusterRegistration.spec.agentKey.
+// Public returns the value of ClusterRegistration.spec.agentKey.
 func (k AgentKey) Public() []byte { return k.private.Public().(ed25519.PublicKey) }
 
-// Sign returns what goes into ClusterRegistration.spec.signature.
+// Sign returns the value of ClusterRegistration.spec.signature.
 func (k AgentKey) Sign(c Claim) []byte { return ed25519.Sign(k.private, c.text()) }
 
-// Claim is what the signature of a request covers, so that no part of it serves in another request.
+// Claim is the signed content of a request, so that no part of it can be used in another request.
 type Claim struct {
-	// Workspace is the namespace of the request, ClientID and Nonce its spec.clientID and spec.clientRandom, Token the name of the
-	// ClusterRegistrationToken in its label, "" if there is none.
+	// Workspace is the namespace of the request, ClientID and Nonce its spec.clientID and
+	// spec.clientRandom. Token is the name of the ClusterRegistrationToken in its label, "" if there
+	// is none.
 	Workspace, ClientID, Nonce, Token string
-	// AnswerKey is spec.answerKey, without which the answer to a copy of the request can be opened by nobody else.
+	// AnswerKey is spec.answerKey. Signing it keeps others from opening the answer to a copy of the
+	// request.
 	AnswerKey []byte
-	// HubCAs is spec.hubCAs, without which the request serves on another hub that is reached through somebody in between.
+	// HubCAs is spec.hubCAs. Signing it keeps an attacker in between from using the request on another
+	// hub.
 	HubCAs []string `json:",omitempty"`
 }
 
-// TimedNonce appends to the random part of a nonce the time at which an agent asks. The signature of a request covers the nonce, also for hubs that do not
-// look for a time in it.
+// TimedNonce appends the time of the request to the random part of a nonce. The signature covers
+// the nonce, also for hubs that ignore the time.
 func TimedNonce(random string, at time.Time) string {
 	return random + "." + strconv.FormatInt(at.UnixMicro(), 10)
 }
@@ -75,12 +79,12 @@ func NonceTime(nonce string) (at time.Time, timed bool) {
 func (c Claim) text() []byte {
 	text, err := json.Marshal(c)
 	if err != nil {
-		panic(err) // strings and bytes can be encoded
+		panic(err) // strings and bytes always encode
 	}
 	return append([]byte("muster registration 2\n"), text...)
 }
 
-// VerifyClaim returns an error unless the claim was signed with the private half of a key.
+// VerifyClaim returns an error unless c was signed with the private half of a key.
 func VerifyClaim(public, signature []byte, c Claim) error {
 	if len(public) != ed25519.PublicKeySize {
 		return fmt.Errorf("spec.agentKey has %d bytes, want an Ed25519 public key of %d", len(public), ed25519.PublicKeySize)
@@ -91,15 +95,17 @@ func VerifyClaim(public, signature []byte, c Claim) error {
 	return nil
 }
 
-// Fingerprint names a public key: the first half of its SHA-256 digest in hexadecimal form.
+// Fingerprint returns the name of a public key: the first half of its SHA-256 digest in hexadecimal
+// form.
 func Fingerprint(public []byte) string {
 	sum := sha256.Sum256(public)
 	return hex.EncodeToString(sum[:sha256.Size/2])
 }
 
-// Renewal names one credential that the hub issues to an agent that has joined, so that what is sealed serves as no other.
+// Renewal identifies one credential for a joined agent, so that its sealed form is useless for any
+// other.
 type Renewal struct {
-	// AccountUID is the UID of the account on the hub that the token is of.
+	// AccountUID is the UID of the token's account on the hub.
 	AccountUID string
 	// Sequence counts the credentials of the account.
 	Sequence int64
@@ -109,21 +115,23 @@ func (r Renewal) info() []byte {
 	return fmt.Appendf(nil, "muster renewal %s %d", r.AccountUID, r.Sequence)
 }
 
-// ValidAgentKey says whether tokens can be sealed to the key.
+// ValidAgentKey reports whether tokens can be sealed to the key.
 func ValidAgentKey(agentKey []byte) bool {
 	_, err := SealTokens(agentKey, Renewal{}, Tokens{})
 	return err == nil
 }
 
-// Tokens are what a renewal consists of.
+// Tokens are the content of a renewal.
 type Tokens struct {
 	// Token is the bearer token for the hub's API.
 	Token string `json:"token"`
-	// Reconnect is a token with which the agent may ask to be this member again, once Token has run out; "" if the hub issues none.
+	// Reconnect is a token for joining again as this member after Token has expired; "" if the hub
+	// issues none.
 	Reconnect string `json:"reconnect,omitempty"`
 }
 
-// SealTokens encrypts tokens to the public key of an agent, which is used in its Montgomery form, as by RFC 7748, section 4.1.
+// SealTokens encrypts tokens to the public key of an agent in its Montgomery form, as in RFC 7748,
+// section 4.1.
 func SealTokens(agentKey []byte, r Renewal, tokens Tokens) ([]byte, error) {
 	if len(agentKey) != ed25519.PublicKeySize {
 		return nil, fmt.Errorf("the agent's key has %d bytes, want %d", len(agentKey), ed25519.PublicKeySize)
@@ -139,7 +147,7 @@ func SealTokens(agentKey []byte, r Renewal, tokens Tokens) ([]byte, error) {
 	return seal(public, r.info(), tokens, "the tokens")
 }
 
-// OpenTokens decrypts what SealTokens has encrypted.
+// OpenTokens decrypts the result of SealTokens.
 func (k AgentKey) OpenTokens(r Renewal, sealed []byte) (Tokens, error) {
 	scalar := sha512.Sum512(k.Seed()) // RFC 8032, section 5.1.5; X25519 clamps it
 	private, err := kem().NewPrivateKey(scalar[:32])

@@ -14,14 +14,14 @@ import (
 
 const blockCertificate = "CERTIFICATE"
 
-// ParseCA accepts a CA bundle as PEM or as base64 of PEM, which is what a kubeconfig holds, and returns its certificates as PEM, in one
-// form however they were written. An empty input is an empty bundle.
+// ParseCA parses a CA bundle in PEM or, as in a kubeconfig, base64 of PEM. It returns the
+// certificates as PEM in a canonical form. An empty input is an empty bundle.
 func ParseCA(text string) ([]byte, error) {
 	text = strings.TrimSpace(text)
 	if text == "" {
 		return nil, nil
 	}
-	// Lines that somebody indented, as happens in YAML, are still PEM.
+	// Lines indented by a user, as in YAML, are still PEM.
 	lines := strings.Split(text, "\n")
 	for i, line := range lines {
 		lines[i] = strings.TrimSpace(line)
@@ -45,7 +45,7 @@ func ParseCA(text string) ([]byte, error) {
 	return canonical, nil
 }
 
-// ParseCertificates reads a CA bundle as PEM, which holds at least one certificate.
+// ParseCertificates parses a CA bundle in PEM with at least one certificate.
 func ParseCertificates(bundle []byte) ([]*x509.Certificate, error) {
 	var certificates []*x509.Certificate
 	for block, rest := pem.Decode(bundle); block != nil; block, rest = pem.Decode(rest) {
@@ -64,7 +64,7 @@ func ParseCertificates(bundle []byte) ([]*x509.Certificate, error) {
 	return certificates, nil
 }
 
-// CAHash is the form in which records and reports name a CA bundle, which is upstream's: SHA-224 of the bytes as JSON.
+// CAHash returns upstream's digest of a CA bundle: SHA-224 of the bytes as JSON.
 func CAHash(bundle []byte) string {
 	encoded := "null"
 	if len(bundle) > 0 {
@@ -74,8 +74,8 @@ func CAHash(bundle []byte) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// CADigests names each certificate of a CA bundle by its SHA-256 digest in hexadecimal form, as openssl does, in order. A bundle that cannot be read has
-// none.
+// CADigests returns the SHA-256 digest of each certificate of a CA bundle in hexadecimal form, as
+// openssl does, in order. An unreadable bundle has none.
 func CADigests(bundle []byte) []string {
 	certificates, err := ParseCertificates(bundle)
 	if err != nil {

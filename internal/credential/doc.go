@@ -1,5 +1,6 @@
-// Package credential is how an identity travels from the hub to an agent.
+// Package credential transfers identities from the hub to agents.
 //
-// Its invariant: a credential leaves the hub only sealed to a key whose private half the asking agent alone has, or, for
-// upstream agents that have no such key, in the one Secret that they poll for.
+// Its invariant: a credential leaves the hub only sealed to a key, and only the requesting agent
+// has its private half. For upstream agents without such a key, the credential is in the one Secret
+// that they poll.
 package credential

@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// Claims is what a ServiceAccount token says of itself, unverified: only the API server that issued the
-// token can verify it, so the claims serve to explain and to plan, never to trust.
+// Claims is the unverified content of a ServiceAccount token. Only the API server that issued the
+// token can verify it, so the content serves to explain and to plan, never to trust.
 type Claims struct {
 	// Subject is system:serviceaccount:<namespace>:<name>.
 	Subject string
@@ -18,7 +18,8 @@ type Claims struct {
 	Namespace, Account string
 	// AccountUID is the UID of the account.
 	AccountUID string
-	// Secret and SecretUID name the Secret that the token ends with, "" if it ends with none. A token that is stored in its Secret does not say the UID.
+	// Secret and SecretUID name the Secret that the token ends with, "" if there is none. A token
+	// stored in its Secret lacks the UID.
 	Secret, SecretUID string
 	// Issued and Expires bound the token's life; Expires is zero if it has no end.
 	Issued, Expires time.Time
@@ -75,7 +76,8 @@ func ReadClaims(token string) (Claims, error) {
 	return claims, nil
 }
 
-// ClaimsOf are the claims of a token; none if it is not a ServiceAccount's, as a hub may give that authenticates otherwise.
+// ClaimsOf returns the content of a token. It is empty for a token of another kind, from a hub with
+// other authentication.
 func ClaimsOf(token string) Claims {
 	claims, err := ReadClaims(token)
 	if err != nil {
@@ -84,10 +86,10 @@ func ClaimsOf(token string) Claims {
 	return claims
 }
 
-// Lasting says whether the token is one that nobody renews: it ends with a Secret, or not at all.
+// Lasting reports whether the token is never renewed: it ends with a Secret, or not at all.
 func (c Claims) Lasting() bool { return c.Secret != "" || c.Expires.IsZero() }
 
-// Life is how long the token was issued for; zero if it never expires or does not say.
+// Life returns the life of the token; zero if it never expires or the life is unknown.
 func (c Claims) Life() time.Duration {
 	if c.Expires.IsZero() || c.Issued.IsZero() {
 		return 0

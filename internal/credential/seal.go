@@ -8,7 +8,8 @@ import (
 	"time"
 )
 
-// Answer is what an agent gets for a granted request. Its JSON keys are those of the Secret that upstream agents get.
+// Answer is the answer to a granted request. Its JSON keys are the keys of the Secret for upstream
+// agents.
 type Answer struct {
 	// Token is a bearer token for the hub's API.
 	Token string `json:"token"`
@@ -20,13 +21,14 @@ type Answer struct {
 	ClusterName string `json:"clusterName"`
 	// SystemNamespace is the hub's system namespace.
 	SystemNamespace string `json:"systemNamespace"`
-	// Reconnect is a token with which the agent may ask to be this member again, once Token has run out; "" if the hub issues none.
+	// Reconnect is a token for joining again as this member after Token has expired; "" if the hub
+	// issues none.
 	Reconnect string `json:"reconnect,omitempty"`
-	// Expires is when Token stops working; the agent renews it before. Zero if never.
+	// Expires is the time of expiry of Token; the agent renews it before. Zero means never.
 	Expires time.Time `json:"expires,omitzero"`
 }
 
-// AnswerKey is the private half of the key to which an answer is sealed, and lives as long as one request.
+// AnswerKey is the private key for the answer to one request.
 type AnswerKey struct{ private hpke.PrivateKey }
 
 // NewAnswerKey generates a key for one request.
@@ -38,7 +40,7 @@ func NewAnswerKey() (AnswerKey, error) {
 	return AnswerKey{private}, nil
 }
 
-// Public is what goes into ClusterRegistration.spec.answerKey.
+// Public returns the value of ClusterRegistration.spec.answerKey.
 func (k AnswerKey) Public() []byte { return k.private.PublicKey().Bytes() }
 
 // Open decrypts the answer to the request with the given UID.
@@ -46,8 +48,8 @@ func (k AnswerKey) Open(requestUID string, sealed []byte) (Answer, error) {
 	return open[Answer](k.private, sealInfo(requestUID), sealed, "the hub's answer to request "+requestUID)
 }
 
-// Seal encrypts the answer to the request with the given UID, so that only the holder of the key can read it and it is of no
-// use for another request.
+// Seal encrypts the answer to the request with the given UID. Only the holder of the key can read
+// it, and it is useless for another request.
 func Seal(answerKey []byte, requestUID string, answer Answer) ([]byte, error) {
 	public, err := kem().NewPublicKey(answerKey)
 	if err != nil {
@@ -56,7 +58,7 @@ func Seal(answerKey []byte, requestUID string, answer Answer) ([]byte, error) {
 	return seal(public, sealInfo(requestUID), answer, "the answer")
 }
 
-// ValidAnswerKey says whether an answer can be sealed to the key.
+// ValidAnswerKey reports whether an answer can be sealed to the key.
 func ValidAnswerKey(answerKey []byte) bool {
 	_, err := kem().NewPublicKey(answerKey)
 	return err == nil
@@ -64,7 +66,7 @@ func ValidAnswerKey(answerKey []byte) bool {
 
 func kem() hpke.KEM { return hpke.DHKEM(ecdh.X25519()) }
 
-// seal encrypts a value to a key; what is sealed serves only where the info is the same.
+// seal encrypts a value to a key, bound to the info.
 func seal(public hpke.PublicKey, info []byte, value any, what string) ([]byte, error) {
 	plain, err := json.Marshal(value)
 	if err != nil {
@@ -73,7 +75,7 @@ func seal(public hpke.PublicKey, info []byte, value any, what string) ([]byte, e
 	return hpke.Seal(public, hpke.HKDFSHA256(), hpke.AES256GCM(), info, plain)
 }
 
-// open decrypts what seal has encrypted.
+// open decrypts the result of seal.
 func open[T any](private hpke.PrivateKey, info, sealed []byte, what string) (T, error) {
 	var value, none T
 	plain, err := hpke.Open(private, hpke.HKDFSHA256(), hpke.AES256GCM(), info, sealed)

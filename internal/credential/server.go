@@ -6,7 +6,8 @@ import (
 	"strings"
 )
 
-// ParseServer checks the URL of a hub's API server and returns it in the form that hub and agents compare.
+// ParseServer checks the URL of a hub's API server and returns it in a canonical form for
+// comparison.
 func ParseServer(raw string) (string, error) {
 	parsed, err := url.Parse(strings.TrimSpace(raw))
 	if err != nil || parsed.Scheme != "https" || parsed.Hostname() == "" || parsed.User != nil || parsed.RawQuery != "" || parsed.Fragment != "" {

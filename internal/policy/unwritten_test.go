@@ -26,7 +26,6 @@ var unwrittenPackages = []string{
 	"internal/agent/join",
 	"internal/agent/local",
 	"internal/agent/report",
-	"internal/credential",
 	"internal/delivery",
 	"internal/fleet/agentroles",
 	"internal/fleet/author",
