@@ -30,8 +30,7 @@ const (
 	comparing = 8
 )
 
-// Set holds the objects of a release, with the last comparison of each. Only one goroutine at a
-// time uses a set.
+// Set holds the objects of a release, with the last comparison of each, for one goroutine at a time.
 type Set struct {
 	release release.Summary
 	keys    []Key
@@ -53,7 +52,7 @@ type result struct {
 }
 
 // outdated reports whether an object must be compared again. A user who changes a field by hand
-// owns it from then on. The field digest does not show further changes of that field.
+// then owns it, and the field digest does not show further changes of that field.
 func (r result) outdated(is summary) bool {
 	return r.fields != is.fields || r.modified != nil && r.content != is.content
 }
@@ -105,9 +104,8 @@ type Observation struct {
 	NonReady  []fleet.NonReadyStatus
 	Modified  []fleet.ModifiedStatus
 	Resources []fleet.DeployedResource
-	// Changed is the number of objects changed or deleted on the member; Modified names the first of
-	// them. Correctable is the number that can be reverted: no object of another release and no former
-	// one.
+	// Changed counts objects changed or deleted on the member; Modified names the first of them.
+	// Correctable counts the ones that can be reverted: none of another release, no former one.
 	Changed, Correctable int
 	Counts               fleet.ResourceCounts
 }
