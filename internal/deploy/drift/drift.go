@@ -30,7 +30,7 @@ const (
 	comparing = 8
 )
 
-// Set holds the objects of a release, with the last comparison of each, for one goroutine at a time.
+// Set holds the objects of a release and their last comparisons, for one goroutine at a time.
 type Set struct {
 	release release.Summary
 	keys    []Key
