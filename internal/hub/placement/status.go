@@ -233,30 +233,30 @@ func (o observed) scheduled(d decision) condition {
 		return d.problem
 	}
 	picked := len(d.result.Picked())
-	var reasons, last []string // of the members, those come last that most likely have nothing to do with the placement
+	var obstacles, last []string // of the members, those come last that most likely have nothing to do with the placement
 	for _, n := range d.result.Decisions {
 		switch reason := fmt.Sprintf("%s: %s", n.Name, n.Message); {
 		case n.Picked || n.Reason == scheduling.ReasonNotNamed:
 		case n.Reason == scheduling.ReasonNotAdmitted, n.Reason == reasonLeaving:
 			last = append(last, reason)
 		default:
-			reasons = append(reasons, reason)
+			obstacles = append(obstacles, reason)
 		}
 	}
-	reasons = append(reasons, last...)
+	obstacles = append(obstacles, last...)
 	c := condition{metav1.ConditionTrue, reasonFulfilled, fmt.Sprintf("%d members picked", picked)}
 	switch {
 	case picked < d.result.Wanted:
 		c = condition{metav1.ConditionFalse, reasonUnfulfilled, fmt.Sprintf("%d of %d members picked", picked, d.result.Wanted)}
-		if len(reasons) > 0 {
-			c.message += "; " + list(reasons)
+		if len(obstacles) > 0 {
+			c.message += "; " + list(obstacles)
 		}
 	case picked == 0 && o.policy.NamesNobody(): // as in KubeFleet's API nothing is decided yet
 		c = condition{metav1.ConditionUnknown, reasonPending, "spec.policy names no member"}
 	case picked == 0 && o.policy.PicksNobody():
 		c.message = "spec.policy asks for no member"
-	case picked == 0 && len(reasons) > 0:
-		c.message = "no member qualifies: " + list(reasons)
+	case picked == 0 && len(obstacles) > 0:
+		c.message = "no member qualifies: " + list(obstacles)
 	case picked == 0:
 		c.message = "there is no member to pick"
 	case len(o.selected.Objects) == 0:

@@ -93,8 +93,8 @@ var advice = map[rollout.Reason]string{
 	rollout.WrongArchitecture: ": use one that is, or keep the agent on other nodes with agentAffinity",
 }
 
-// reasons maps the causes of a stopped Deployment to reasons of the condition Imported.
-var reasons = map[rollout.Reason]string{
+// keptBy maps the causes of a stopped Deployment to reasons of the condition Imported.
+var keptBy = map[rollout.Reason]string{
 	rollout.Gone: reasonAgentRemoved, rollout.SwitchedOff: reasonAgentRemoved, rollout.Refused: reasonAgentRefused, rollout.Unschedulable: reasonAgentUnschedulable,
 	rollout.ImageNotPulled: reasonAgentImageNotPulled, rollout.NotStarted: reasonAgentNotStarted, rollout.WrongArchitecture: reasonAgentWrongArchitecture,
 	rollout.OutOfMemory: reasonAgentOutOfMemory, rollout.Crashing: reasonAgentCrashing,
@@ -105,7 +105,7 @@ var reasons = map[rollout.Reason]string{
 func causeOf(deployment *appsv1.Deployment, pods []corev1.Pod, hub string) *problem {
 	cause, pod := rollout.CauseOf(deployment, pods)
 	if cause != nil {
-		return setback(reasons[cause.Reason], "%s%s", cause.Message, advice[cause.Reason])
+		return setback(keptBy[cause.Reason], "%s%s", cause.Message, advice[cause.Reason])
 	}
 	return setback(reasonAgentNotJoined, "its Pod %s runs and has not come through to %s: kubectl -n %s logs %s says why", pod.Name, hub, pod.Namespace, pod.Name)
 }
