@@ -16,7 +16,7 @@ import (
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
 	placement "github.com/muster-fleet/muster/api/placement/v1beta1"
 	"github.com/muster-fleet/muster/bench/rig"
-	"github.com/muster-fleet/muster/internal/fleet/membership"
+	"github.com/muster-fleet/muster/internal/fleet/reasons"
 	"github.com/muster-fleet/muster/internal/hub/members/liveness"
 	"github.com/muster-fleet/muster/internal/kube"
 	"github.com/muster-fleet/muster/internal/naming"
@@ -60,7 +60,7 @@ func (r *run) explainLost() {
 			return
 		}
 		var cluster fleet.Cluster
-		if err := r.Get(r.ctx, client.ObjectKey{Namespace: r.workspace, Name: n.record()}, &cluster); err == nil && kube.ReasonOf(cluster.Status.Conditions, fleet.ConditionReady) == membership.ReasonAgentLost {
+		if err := r.Get(r.ctx, client.ObjectKey{Namespace: r.workspace, Name: n.record()}, &cluster); err == nil && kube.ReasonOf(cluster.Status.Conditions, fleet.ConditionReady) == reasons.AgentLost {
 			r.note("%s is lost, and its agent says: %s", n.record(), n.says())
 		}
 	}

@@ -14,12 +14,10 @@ import (
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
 	placement "github.com/muster-fleet/muster/api/placement/v1beta1"
 	"github.com/muster-fleet/muster/internal/delivery/protocol"
+	"github.com/muster-fleet/muster/internal/fleet/reasons"
 	"github.com/muster-fleet/muster/internal/hubclient"
 	"github.com/muster-fleet/muster/internal/kube"
 )
-
-// reasonNotRunning is the reason of conditions while the deployer does not run.
-const reasonNotRunning = "DeployerNotRunning"
 
 var resources = map[protocol.Kind]schema.GroupVersionResource{protocol.Bundles: hubclient.BundleDeployments, protocol.Works: hubclient.Works}
 
@@ -48,7 +46,7 @@ func (s *session) reportWork(ctx context.Context, name string, generation int64,
 		return err
 	}
 	if !meta.SetStatusCondition(&status.Conditions, metav1.Condition{
-		Type: placement.ConditionApplied, Status: metav1.ConditionFalse, Reason: reasonNotRunning, Message: sentence,
+		Type: placement.ConditionApplied, Status: metav1.ConditionFalse, Reason: reasons.DeployerNotRunning, Message: sentence,
 		ObservedGeneration: generation, LastTransitionTime: metav1.NewTime(s.clock.Now()),
 	}) {
 		return nil
@@ -65,7 +63,7 @@ func (s *session) reportDeployment(ctx context.Context, name string, _ int64, se
 	}
 	after := slices.Clone(status.Conditions)
 	for _, kind := range []string{fleet.ConditionDeployed, fleet.ConditionMonitored, fleet.ConditionReady} {
-		after = kube.SetCondition(after, s.clock.Now(), kube.Condition(kind, false, reasonNotRunning, sentence))
+		after = kube.SetCondition(after, s.clock.Now(), kube.Condition(kind, false, reasons.DeployerNotRunning, sentence))
 	}
 	if slices.Equal(status.Conditions, after) {
 		return nil

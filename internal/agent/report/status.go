@@ -12,10 +12,11 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	clusterv1beta1 "github.com/muster-fleet/muster/api/cluster/v1beta1"
+	"github.com/muster-fleet/muster/internal/fleet/reasons"
 	"github.com/muster-fleet/muster/internal/kube"
 )
 
-// Names and reasons that readers of a report know.
+// Names that readers of a report know.
 const (
 	propertyNodeCount = "kubernetes-fleet.io/node-count"
 	propertyVersion   = "k8s.io/k8s-version"
@@ -24,11 +25,6 @@ const (
 	conditionHealthy = "Healthy"
 	// conditionPruned is there, and False, while something that was deleted on the hub cannot be removed.
 	conditionPruned = "Pruned"
-
-	reasonJoined    = "InternalMemberClusterJoined"
-	reasonLeft      = clusterv1beta1.ReasonInternalMemberClusterLeft
-	reasonHealthy   = "InternalMemberClusterHealthy"
-	reasonUnhealthy = "InternalMemberClusterUnhealthy"
 )
 
 // maxNote is the longest note that is reported.
@@ -160,18 +156,18 @@ func HasLeft(report *clusterv1beta1.InternalMemberCluster) bool {
 
 func conditions(f facts, farewell string, before []metav1.Condition, at metav1.Time) []metav1.Condition {
 	healthy := metav1.Condition{
-		Type: conditionHealthy, Status: metav1.ConditionTrue, Reason: reasonHealthy,
+		Type: conditionHealthy, Status: metav1.ConditionTrue, Reason: reasons.InternalMemberClusterHealthy,
 		Message: "the member's API server is ready", ObservedGeneration: f.generation, LastTransitionTime: at,
 	}
 	if f.unhealthy != "" {
-		healthy.Status, healthy.Reason, healthy.Message = metav1.ConditionFalse, reasonUnhealthy, f.unhealthy
+		healthy.Status, healthy.Reason, healthy.Message = metav1.ConditionFalse, reasons.InternalMemberClusterUnhealthy, f.unhealthy
 	}
 	joined := metav1.Condition{
-		Type: conditionJoined, Status: metav1.ConditionTrue, Reason: reasonJoined,
+		Type: conditionJoined, Status: metav1.ConditionTrue, Reason: reasons.InternalMemberClusterJoined,
 		Message: "the agent has joined", ObservedGeneration: f.generation, LastTransitionTime: at,
 	}
 	if f.left {
-		joined.Status, joined.Reason = metav1.ConditionFalse, reasonLeft
+		joined.Status, joined.Reason = metav1.ConditionFalse, reasons.InternalMemberClusterLeft
 		joined.Message = cmp.Or(farewell, "the agent has left, as the hub asked; nothing more is placed on this cluster")
 	} else if f.leaving != "" {
 		joined.Reason, joined.Message = clusterv1beta1.ReasonLeaving, f.leaving

@@ -81,16 +81,6 @@ type Blocked struct {
 	Message string `json:"message,omitempty"`
 }
 
-// The reasons of Blocked.
-const (
-	// ReasonRemovalBlocked: objects of a release cannot be deleted or looked up.
-	ReasonRemovalBlocked = "RemovalBlocked"
-	// ReasonRemovalUnconfirmed: the hub has not confirmed that the BundleDeployment was deleted.
-	ReasonRemovalUnconfirmed = "RemovalUnconfirmed"
-	// ReasonHubRestored: the hub was restored from an earlier state without the release.
-	ReasonHubRestored = "HubRestored"
-)
-
 // AlivePeriod is the interval of replies that the program is alive.
 const AlivePeriod = 5 * time.Second
 

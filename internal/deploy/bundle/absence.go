@@ -11,7 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
 
-	"github.com/muster-fleet/muster/internal/delivery/protocol"
+	"github.com/muster-fleet/muster/internal/fleet/reasons"
 	"github.com/muster-fleet/muster/internal/hubclient"
 	"github.com/muster-fleet/muster/internal/retry"
 )
@@ -135,7 +135,7 @@ func (d *Deployer) confirm(ctx context.Context, name string, of *delivery) bool 
 	}
 	message := fmt.Sprintf("release %s stays, because the hub does not say whether its BundleDeployment was deleted: %s", of.release, d.whyUnconfirmed(err))
 	d.Log.Info("removal unconfirmed", "deployment", name, "reason", message, "retry", of.absence.askAt)
-	d.setProblem(name, protocol.ReasonRemovalUnconfirmed, message)
+	d.setProblem(name, reasons.RemovalUnconfirmed, message)
 	of.absence.reported = true
 	return false
 }
@@ -164,7 +164,7 @@ func (d *Deployer) keepRestored(ctx context.Context, name string, of *delivery) 
 		of.release = &kept
 		d.mu.Unlock()
 	}
-	d.setProblem(name, protocol.ReasonHubRestored, fmt.Sprintf("release %s stays, because the hub was restored from an earlier state than the one in which it was delivered, "+
+	d.setProblem(name, reasons.HubRestored, fmt.Sprintf("release %s stays, because the hub was restored from an earlier state than the one in which it was delivered, "+
 		"and does not know it: create its Bundle again; to remove the release, delete the Bundle after that", of.release))
 	return nil
 }

@@ -23,9 +23,9 @@ import (
 
 	clusterv1beta1 "github.com/muster-fleet/muster/api/cluster/v1beta1"
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
-	"github.com/muster-fleet/muster/internal/delivery/protocol"
 	"github.com/muster-fleet/muster/internal/deploy/applied"
 	"github.com/muster-fleet/muster/internal/deploy/release"
+	"github.com/muster-fleet/muster/internal/fleet/reasons"
 	hubremoval "github.com/muster-fleet/muster/internal/hub/runtime/removal"
 	"github.com/muster-fleet/muster/internal/testkube"
 )
@@ -239,7 +239,7 @@ func TestNoReleaseGoesBecauseTheHubForgotItsHistory(t *testing.T) {
 	for _, name := range []string{"new", "unmarked"} {
 		r.says(run, "removal unconfirmed", "/"+name+":1 stays", "no record that it deleted the BundleDeployment")
 	}
-	r.blocked(run, protocol.ReasonRemovalUnconfirmed, "create the Bundle again; to remove the release, delete the Bundle after that")
+	r.blocked(run, reasons.RemovalUnconfirmed, "create the Bundle again; to remove the release, delete the Bundle after that")
 	if after := r.uids("new", "unmarked"); fmt.Sprint(after) != fmt.Sprint(before) {
 		t.Errorf("the objects are %v, and were %v", after, before)
 	}

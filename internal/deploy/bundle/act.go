@@ -12,6 +12,7 @@ import (
 	"github.com/muster-fleet/muster/internal/deploy/drift"
 	"github.com/muster-fleet/muster/internal/deploy/release"
 	"github.com/muster-fleet/muster/internal/deploy/render"
+	"github.com/muster-fleet/muster/internal/fleet/reasons"
 	"github.com/muster-fleet/muster/internal/kube"
 )
 
@@ -103,12 +104,12 @@ func (d *Deployer) deploy(ctx context.Context, name string, of *delivery, s obse
 		// The history has the outcome.
 		d.rereadHistory(ctx, name, of)
 		if ended := (*render.Ended)(nil); errors.As(err, &ended) {
-			return withReason(reasonCrashed, ended)
+			return withReason(reasons.DeployerCrashed, ended)
 		}
 		if release.IsForeign(err) {
-			return withReason("ReleaseConflict", fmt.Errorf("%w: give the release of Bundle %s another name by helm.releaseName", err, name))
+			return withReason(reasons.ReleaseConflict, fmt.Errorf("%w: give the release of Bundle %s another name by helm.releaseName", err, name))
 		}
-		return withReason("DeployFailed", d.explainConflict(name, request.ID(), err))
+		return withReason(reasons.DeployFailed, d.explainConflict(name, request.ID(), err))
 	}
 	d.Log.Info("release deployed", "deployment", name, "release", made.String())
 	d.setReleases(name, of, append([]release.Summary{made}, settled(request.Leaving)...))
@@ -167,13 +168,13 @@ func (d *Deployer) explainConflict(name string, deployed release.ID, err error) 
 		}
 		d.mu.Unlock()
 	}
-	return withReason(reasonConflict, fmt.Errorf("%s, which Bundle %s wants, is not owned by us: it %s: take it out of one of them, or set helm.takeOwnership on the one that is to have it",
+	return withReason(reasons.ObjectConflict, fmt.Errorf("%s, which Bundle %s wants, is not owned by us: it %s: take it out of one of them, or set helm.takeOwnership on the one that is to have it",
 		object, name, owner))
 }
 
 // explain returns the innermost reason and the message of an error.
 func (d *Deployer) explain(err error) (reason, message string) {
-	reason = reasonError
+	reason = reasons.Error
 	for inner := err; ; {
 		var staged *reasonedError
 		if !errors.As(inner, &staged) {

@@ -9,6 +9,7 @@ import (
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
 	"github.com/muster-fleet/muster/internal/delivery/protocol"
 	"github.com/muster-fleet/muster/internal/deploy/release"
+	"github.com/muster-fleet/muster/internal/fleet/reasons"
 )
 
 const (
@@ -22,8 +23,6 @@ const (
 	uninstallTimeout = time.Hour
 	// margin covers everything Helm does besides waiting.
 	margin = 2 * time.Minute
-
-	reasonCrashed = "DeployerCrashed"
 )
 
 // Attempts report the BundleDeployments in progress to the agent, so that the agent can attribute a
@@ -65,7 +64,7 @@ func (a *Attempts) crashed(name string, deployment *fleet.BundleDeployment) fail
 	if suspect.Message == "" || suspect.UID != uid || suspect.Generation != generation {
 		return failure{}
 	}
-	return failure{of: generation, reason: reasonCrashed, message: suspect.Message, retryAt: suspect.RetryAt}
+	return failure{of: generation, reason: reasons.DeployerCrashed, message: suspect.Message, retryAt: suspect.RetryAt}
 }
 
 func versionOf(deployment *fleet.BundleDeployment) (uid string, generation int64) {

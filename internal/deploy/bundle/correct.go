@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/muster-fleet/muster/internal/fleet/reasons"
 	"github.com/muster-fleet/muster/internal/retry"
 )
 
@@ -46,5 +47,5 @@ func (d *Deployer) correct(ctx context.Context, of *delivery, s observation) err
 			err = fmt.Errorf("%w; %w", err, recordErr)
 		}
 	}
-	return withReason("CorrectionFailed", err)
+	return withReason(reasons.CorrectionFailed, err)
 }

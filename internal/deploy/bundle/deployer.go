@@ -24,6 +24,7 @@ import (
 	"github.com/muster-fleet/muster/internal/deploy/drift"
 	"github.com/muster-fleet/muster/internal/deploy/release"
 	"github.com/muster-fleet/muster/internal/deploy/render"
+	"github.com/muster-fleet/muster/internal/fleet/reasons"
 	"github.com/muster-fleet/muster/internal/hubclient"
 	"github.com/muster-fleet/muster/internal/kubeclient"
 	"github.com/muster-fleet/muster/internal/retry"
@@ -151,7 +152,7 @@ func (d *Deployer) adopt(ctx context.Context) error {
 			}
 			for secret, is := range found.Unreadable {
 				d.Log.Info("reading a release failing", "reason", is.Why.Error())
-				d.setProblem(problemOf(secret), protocol.ReasonRemovalBlocked, is.Why.Error())
+				d.setProblem(problemOf(secret), reasons.RemovalBlocked, is.Why.Error())
 			}
 			for name, releases := range found.Releases {
 				d.deliveries[name] = newDelivery(releases...)

@@ -8,6 +8,7 @@ import (
 
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
 	"github.com/muster-fleet/muster/internal/deploy/release"
+	"github.com/muster-fleet/muster/internal/fleet/reasons"
 )
 
 // move deploys a release in its new place, then removes it from its old one. The old release keeps
@@ -18,7 +19,7 @@ func (d *Deployer) move(ctx context.Context, name string, of *delivery, s observ
 	case s.current():
 		return d.removeOther(ctx, name, of, s, of.others[0])
 	case before.Agent, d.managesAgent(name, before): // no object is removed, and the two cannot coexist
-		return withReason("MoveFailed", d.removeRelease(ctx, name, of, before))
+		return withReason(reasons.MoveFailed, d.removeRelease(ctx, name, of, before))
 	}
 	if err := d.deploy(ctx, name, of, s); err != nil {
 		return fmt.Errorf("release %s goes on running, and is removed only when release %s/%s is deployed: %w", before.ID(), s.namespace, s.name, err)
@@ -34,7 +35,7 @@ func (d *Deployer) removeOther(ctx context.Context, name string, of *delivery, s
 	reported := d.reportLong(ctx, name, of, s, decision{State: Moving, Reason: doing})
 	err := d.removeRelease(ctx, name, of, other)
 	reported()
-	return withReason("MoveFailed", err)
+	return withReason(reasons.MoveFailed, err)
 }
 
 // around returns the other releases of a deployment. The release before continues under the new

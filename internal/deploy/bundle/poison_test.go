@@ -21,6 +21,7 @@ import (
 	"github.com/muster-fleet/muster/internal/agent/supervise"
 	contents "github.com/muster-fleet/muster/internal/delivery"
 	"github.com/muster-fleet/muster/internal/delivery/protocol"
+	"github.com/muster-fleet/muster/internal/fleet/reasons"
 	"github.com/muster-fleet/muster/internal/kube"
 	"github.com/muster-fleet/muster/internal/testkube"
 )
@@ -132,7 +133,7 @@ func TestSlowDefinitionsAreNotTakenForAChartThatNeverEnds(t *testing.T) {
 	}
 	r.eventually("the Bundle is deployed", func() error {
 		found := r.get("slow")
-		if deployed := kube.FindCondition(found.Status.Conditions, fleet.ConditionDeployed); deployed != nil && deployed.Reason == reasonCrashed {
+		if deployed := kube.FindCondition(found.Status.Conditions, fleet.ConditionDeployed); deployed != nil && deployed.Reason == reasons.DeployerCrashed {
 			t.Fatalf("the deployer was killed: %s", deployed.Message)
 		}
 		if state := contents.StateOf(found); state != fleet.StateReady {

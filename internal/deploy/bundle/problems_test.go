@@ -6,15 +6,16 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/muster-fleet/muster/internal/delivery/protocol"
+	"github.com/muster-fleet/muster/internal/fleet/reasons"
 )
 
 func TestWhatCannotBeRemovedIsReportedWhenThatChanges(t *testing.T) {
 	var reported []protocol.Blocked
 	d := &Deployer{Blocked: func(b protocol.Blocked) { reported = append(reported, b) }}
-	d.setProblem("web", protocol.ReasonRemovalUnconfirmed, "waiting")
-	d.setProblem("web", protocol.ReasonRemovalUnconfirmed, "waiting")
-	d.setProblem("db", protocol.ReasonRemovalBlocked, "forbidden")
-	d.setProblem("app", protocol.ReasonRemovalBlocked, "held")
+	d.setProblem("web", reasons.RemovalUnconfirmed, "waiting")
+	d.setProblem("web", reasons.RemovalUnconfirmed, "waiting")
+	d.setProblem("db", reasons.RemovalBlocked, "forbidden")
+	d.setProblem("app", reasons.RemovalBlocked, "held")
 	d.clearProblem("app")
 	d.clearProblem("db")
 	d.clearProblem("web")

@@ -19,7 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
-	"github.com/muster-fleet/muster/internal/delivery/protocol"
+	"github.com/muster-fleet/muster/internal/fleet/reasons"
 )
 
 // account makes an account of the agent's namespace that may do anything with some resources in the target namespace, and returns its binding.
@@ -293,7 +293,7 @@ func TestABrokenAPIThatHoldsNothingHoldsNoNamespaceUp(t *testing.T) {
 	}
 	mend := r.brokenAPI("broken.example.com")
 	r.check(r.kube.Delete(t.Context(), r.get("db")))
-	r.blocked(run, protocol.ReasonRemovalBlocked, "APIService v1.broken.example.com is not available", "namespace "+r.target+"-db")
+	r.blocked(run, reasons.RemovalBlocked, "APIService v1.broken.example.com is not available", "namespace "+r.target+"-db")
 	if r.uid(r.target+"-db", "db") != "" || going(r.target+"-db") {
 		t.Error("an object stays, or a namespace goes that may hold one of another")
 	}

@@ -11,6 +11,7 @@ import (
 
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
 	contents "github.com/muster-fleet/muster/internal/delivery"
+	"github.com/muster-fleet/muster/internal/fleet/reasons"
 	"github.com/muster-fleet/muster/internal/kube"
 )
 
@@ -61,11 +62,11 @@ func TestWhatIsDeployedStaysDeployedWhenAnObjectOfTheNextRevisionIsAnothers(t *t
 func TestAnAttemptThatIsRefusedLeavesDeployedWhatWas(t *testing.T) {
 	deploying := kube.Condition(fleet.ConditionDeployed, false, string(Deploying), "it took so long that this was said")
 	deploying.Status = corev1.ConditionUnknown
-	o := observation{deployment: &fleet.BundleDeployment{}, observed: observed{found: true, failure: failure{reason: reasonConflict}}}
+	o := observation{deployment: &fleet.BundleDeployment{}, observed: observed{found: true, failure: failure{reason: reasons.ObjectConflict}}}
 	o.deployment.Status.Conditions = []fleet.Condition{deploying}
 	o.release.Deployed = true
 	status := statusOf(decision{State: Failed, Reason: "theirs is not owned by us"}, o, time.Unix(0, 0))
-	if deployed := kube.FindCondition(status.Conditions, fleet.ConditionDeployed); deployed.Status != corev1.ConditionTrue || deployed.Reason != reasonDeployed {
+	if deployed := kube.FindCondition(status.Conditions, fleet.ConditionDeployed); deployed.Status != corev1.ConditionTrue || deployed.Reason != reasons.Deployed {
 		t.Errorf("the condition Deployed is %+v", deployed)
 	}
 }

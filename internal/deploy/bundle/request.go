@@ -11,6 +11,7 @@ import (
 	"github.com/muster-fleet/muster/internal/deploy/chart"
 	"github.com/muster-fleet/muster/internal/deploy/release"
 	"github.com/muster-fleet/muster/internal/deploy/render"
+	"github.com/muster-fleet/muster/internal/fleet/reasons"
 	"github.com/muster-fleet/muster/internal/naming"
 )
 
@@ -20,32 +21,32 @@ func (d *Deployer) request(ctx context.Context, s observation) (release.Request,
 	content := contents.ContentName(spec.DeploymentID)
 	packed, err := d.Hub.Content(ctx, content)
 	if err != nil {
-		return release.Request{}, 0, withReason("ContentUnreadable", fmt.Errorf("reading Content %s on the hub: %s", content, d.Hub.Explain(err)))
+		return release.Request{}, 0, withReason(reasons.ContentUnreadable, fmt.Errorf("reading Content %s on the hub: %s", content, d.Hub.Explain(err)))
 	}
 	resources, err := contents.Unpack(packed)
 	if err != nil {
-		return release.Request{}, 0, withReason("ContentRefused", err)
+		return release.Request{}, 0, withReason(reasons.ContentRefused, err)
 	}
 	files, err := chart.Decode(resources)
 	if err != nil {
-		return release.Request{}, 0, withReason("ContentRefused", err)
+		return release.Request{}, 0, withReason(reasons.ContentRefused, err)
 	}
 	var archive *chart.Archive
 	if chart.Elsewhere(files, spec.Options) {
 		if err := contents.CheckChartVersion(spec.Options.Helm); err != nil {
-			return release.Request{}, 0, withReason("ChartVersionRefused", err)
+			return release.Request{}, 0, withReason(reasons.ChartVersionRefused, err)
 		}
 		if archive, err = d.charts.Fetch(ctx, *spec.Options.Helm); err != nil {
-			return release.Request{}, 0, withReason("ChartUnreadable", err)
+			return release.Request{}, 0, withReason(reasons.ChartUnreadable, err)
 		}
 	}
 	from, err := d.Cluster.ValuesFrom(ctx, spec.Options, s.namespace)
 	if err != nil {
-		return release.Request{}, 0, withReason("ValuesInvalid", err)
+		return release.Request{}, 0, withReason(reasons.ValuesInvalid, err)
 	}
 	own, err := d.values(ctx, s.deployment)
 	if err != nil {
-		return release.Request{}, 0, withReason("ValuesInvalid", err)
+		return release.Request{}, 0, withReason(reasons.ValuesInvalid, err)
 	}
 	input := render.Input{
 		Files: files, Archive: archive, Options: spec.Options, Name: naming.Release(s.deployment.Name), Content: content, Own: own, From: from,
@@ -71,13 +72,13 @@ func loadError(err error) error {
 	var ended *render.Ended
 	switch {
 	case errors.As(err, &unsupported):
-		return withReason(reasonMissing, err)
+		return withReason(reasons.FieldNotImplemented, err)
 	case errors.As(err, &ended):
-		return withReason(reasonCrashed, err)
+		return withReason(reasons.DeployerCrashed, err)
 	case errors.Is(err, render.ErrArchive):
-		return withReason("ChartUnreadable", err)
+		return withReason(reasons.ChartUnreadable, err)
 	}
-	return withReason("ResourcesInvalid", err)
+	return withReason(reasons.ResourcesInvalid, err)
 }
 
 // values returns the values of a BundleDeployment. The hub keeps them in a Secret of the same name.

@@ -10,22 +10,12 @@ import (
 
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
 	contents "github.com/muster-fleet/muster/internal/delivery"
+	"github.com/muster-fleet/muster/internal/fleet/reasons"
 	"github.com/muster-fleet/muster/internal/kube"
 )
 
 // maxNamed is the maximum number of changed objects in a message.
 const maxNamed = 3
-
-// The reasons of conditions besides the states.
-const (
-	reasonError     = "Error"
-	reasonInstalled = "Installed"
-	reasonDeployed  = "Deployed"
-	reasonWatched   = "Watched"
-	reasonUnwatched = "Unwatched"
-	reasonMissing   = "FieldNotImplemented"
-	reasonConflict  = "ObjectConflict"
-)
 
 // statusOf returns the status of a deployment in a state. Fields without new information keep their
 // value.
@@ -39,7 +29,7 @@ func statusOf(d decision, s observation, now time.Time) fleet.BundleDeploymentSt
 		status.Conditions = kube.RemoveCondition(kube.RemoveCondition(status.Conditions, fleet.ConditionDeployed), fleet.ConditionInstalled)
 	}
 	status.Conditions = supported(status.Conditions, d, s.failure, now)
-	installed := kube.Condition(fleet.ConditionInstalled, s.found, reasonInstalled, "")
+	installed := kube.Condition(fleet.ConditionInstalled, s.found, reasons.Installed, "")
 	if !s.found {
 		status.Release = ""
 	} else if s.others == 0 || status.Release == "" { // a moved release is named once the old one is gone
@@ -49,18 +39,18 @@ func statusOf(d decision, s observation, now time.Time) fleet.BundleDeploymentSt
 	switch d.State {
 	case Watching, Correcting:
 		status.AppliedDeploymentID, status.SyncGeneration = s.deploymentID, &s.syncGeneration
-		set(kube.Condition(fleet.ConditionDeployed, true, reasonDeployed, ""))
+		set(kube.Condition(fleet.ConditionDeployed, true, reasons.Deployed, ""))
 		state, message = watched(&status, s, set)
 	case Failed, Unsupported, Waiting:
 		reason := failedBecause(d, s.failure)
 		state, message = fleet.StateErrApplied, d.Reason
 		// The deployed revision stays deployed if an object of the next one belongs to another owner.
-		keeps := s.found && reason == reasonConflict && kube.FindCondition(status.Conditions, fleet.ConditionDeployed) != nil
+		keeps := s.found && reason == reasons.ObjectConflict && kube.FindCondition(status.Conditions, fleet.ConditionDeployed) != nil
 		switch {
 		case !keeps:
 			set(kube.Condition(fleet.ConditionDeployed, false, reason, message))
 		case s.release.Deployed: // a slow attempt has reported Deploying
-			set(kube.Condition(fleet.ConditionDeployed, true, reasonDeployed, ""))
+			set(kube.Condition(fleet.ConditionDeployed, true, reasons.Deployed, ""))
 		}
 		if !s.found || keeps {
 			installed = kube.Condition(fleet.ConditionInstalled, false, reason, message)
@@ -94,7 +84,7 @@ func failedBecause(d decision, last failure) string {
 	case d.State == Failed && last.reason != "":
 		return last.reason
 	}
-	return reasonError
+	return reasons.Error
 }
 
 // readyReason returns the reason of the condition Ready: the reason of Rancher Fleet's agents for a
@@ -103,7 +93,7 @@ func readyReason(state fleet.BundleState) string {
 	if state == fleet.StateReady || state == fleet.StateWaitApplied {
 		return string(state)
 	}
-	return reasonError
+	return reasons.Error
 }
 
 func unknown(kind, reason, message string) fleet.Condition {
@@ -112,8 +102,8 @@ func unknown(kind, reason, message string) fleet.Condition {
 
 // supported sets the condition Supported only if a field is not supported.
 func supported(conditions []fleet.Condition, d decision, last failure, now time.Time) []fleet.Condition {
-	if d.State == Unsupported || d.State == Failed && last.reason == reasonMissing {
-		return kube.SetCondition(conditions, now, kube.Condition(fleet.ConditionSupported, false, reasonMissing, d.Reason))
+	if d.State == Unsupported || d.State == Failed && last.reason == reasons.FieldNotImplemented {
+		return kube.SetCondition(conditions, now, kube.Condition(fleet.ConditionSupported, false, reasons.FieldNotImplemented, d.Reason))
 	}
 	return kube.RemoveCondition(conditions, fleet.ConditionSupported)
 }
@@ -121,7 +111,7 @@ func supported(conditions []fleet.Condition, d decision, last failure, now time.
 // watched adds the state of the objects of the release.
 func watched(status *fleet.BundleDeploymentStatus, s observation, set func(fleet.Condition)) (fleet.BundleState, string) {
 	if s.unwatched != "" {
-		set(kube.Condition(fleet.ConditionMonitored, false, reasonUnwatched, s.unwatched))
+		set(kube.Condition(fleet.ConditionMonitored, false, reasons.Unwatched, s.unwatched))
 		status.Ready = false
 		return fleet.StateNotReady, "it is not known how the resources are: " + s.unwatched
 	}
@@ -129,7 +119,7 @@ func watched(status *fleet.BundleDeploymentStatus, s observation, set func(fleet
 	if isAgent(s.deployment) {
 		whileAwake = "while something is deployed on this cluster; an agent that is well and deploys nothing else does not watch itself"
 	}
-	set(kube.Condition(fleet.ConditionMonitored, true, reasonWatched, whileAwake))
+	set(kube.Condition(fleet.ConditionMonitored, true, reasons.Watched, whileAwake))
 	o := s.objects
 	status.NonReadyStatus, status.ModifiedStatus = o.NonReady, o.Modified
 	status.Resources, status.ResourceCounts = o.Resources, o.Counts

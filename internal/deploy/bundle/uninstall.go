@@ -9,9 +9,9 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
-	"github.com/muster-fleet/muster/internal/delivery/protocol"
 	"github.com/muster-fleet/muster/internal/deploy/drift"
 	"github.com/muster-fleet/muster/internal/deploy/release"
+	"github.com/muster-fleet/muster/internal/fleet/reasons"
 	"github.com/muster-fleet/muster/internal/kube"
 )
 
@@ -32,7 +32,7 @@ func (d *Deployer) prune(ctx context.Context, name string, of *delivery) error {
 	case err == nil:
 		d.clearProblem(name)
 	case !errors.Is(err, release.ErrBusy) && d.Clock.Since(of.removingSince) >= ReportAfter:
-		d.setProblem(name, protocol.ReasonRemovalBlocked, err.Error())
+		d.setProblem(name, reasons.RemovalBlocked, err.Error())
 	}
 	return err
 }

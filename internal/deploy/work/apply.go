@@ -20,6 +20,7 @@ import (
 
 	placement "github.com/muster-fleet/muster/api/placement/v1beta1"
 	"github.com/muster-fleet/muster/internal/deploy/applied"
+	"github.com/muster-fleet/muster/internal/fleet/reasons"
 	"github.com/muster-fleet/muster/internal/kube"
 )
 
@@ -138,7 +139,7 @@ func resourcesOf(appliedWork *placement.AppliedWork) map[applied.Query]bool {
 func (c *Controller) reconcileManifest(ctx context.Context, p *pass, m manifest, self owner) error {
 	now, status := c.Clock.Now(), &p.manifestStatus[m.ordinal]
 	if m.problem != "" {
-		status.outcome = failedWith(reasonInvalid, "%s", m.problem)
+		status.outcome = failedWith(reasons.InvalidManifest, "%s", m.problem)
 		return nil
 	}
 	e := p.attempts[m.key]
@@ -194,7 +195,7 @@ func contested(rival string) outcome {
 	if rival == "" {
 		rival = "somebody"
 	}
-	return failedWith(reasonContested, "%s keeps changing it on the member, so that it is set right less and less often: take what %s decides out of the manifest", rival, rival)
+	return failedWith(reasons.Contested, "%s keeps changing it on the member, so that it is set right less and less often: take what %s decides out of the manifest", rival, rival)
 }
 
 func (p *pass) requeueAt(at time.Time) { p.requeue = kube.Earlier(p.requeue, at) }
@@ -221,7 +222,7 @@ func (c *Controller) applyManifest(ctx context.Context, p *pass, m manifest, sel
 		return result, summary{}, err
 	default:
 		if ended, err := c.ran(ctx, p, m); err != nil || ended != "" {
-			return outcome{reason: reasonApplied, ran: ended}, summary{}, err
+			return outcome{reason: reasons.ManifestApplied, ran: ended}, summary{}, err
 		}
 	}
 	if is != nil && is.isOrphanOf(self.name) {
@@ -272,22 +273,22 @@ func (c *Controller) applyTo(ctx context.Context, t target, may admission, self 
 	appliedWork, err := t.of.Apply(ctx, t.key.Name, wanted, metav1.ApplyOptions{FieldManager: fieldOwner, Force: may.force})
 	if err != nil {
 		result, err := outcomeOf(t.manifest, err, may.conflict)
-		if err != nil || result.reason != reasonDrifted {
+		if err != nil || result.reason != reasons.Drifted {
 			return result, summary{}, err
 		}
 		found, err := t.compare(ctx, is, wanted)
 		if err != nil {
 			return answer(err)
 		}
-		return differs(reasonDrifted, result.message, is, found), summary{}, nil
+		return differs(reasons.Drifted, result.message, is, found), summary{}, nil
 	}
-	result := outcome{reason: reasonApplied}
+	result := outcome{reason: reasons.ManifestApplied}
 	if t.full {
 		extras, err := t.extras(ctx, appliedWork, wanted)
 		if err != nil {
 			return answer(err)
 		}
-		result = differs(reasonApplied, "", appliedWork, extras)
+		result = differs(reasons.ManifestApplied, "", appliedWork, extras)
 	}
 	return result, summarize(appliedWork), nil
 }

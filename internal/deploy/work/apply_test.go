@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	placement "github.com/muster-fleet/muster/api/placement/v1beta1"
+	"github.com/muster-fleet/muster/internal/fleet/reasons"
 )
 
 const widgets = `{apiVersion: apiextensions.k8s.io/v1, kind: CustomResourceDefinition, metadata: {name: widgets.NAME.example.com}, spec: {
@@ -108,13 +109,13 @@ func TestWhoKeepsChangingAnObjectIsNamedAndNotFoughtForever(t *testing.T) {
 		r.edit("one", func(c *corev1.ConfigMap) { c.Data["a"] = fmt.Sprint(i) })
 		r.eventually("it is set right, or left for a while", func() error {
 			r.refresh(work)
-			if c := r.of(work, 0, placement.ConditionApplied); r.mustConfigMap("one").Data["a"] != "b" && c.Reason != reasonContested {
+			if c := r.of(work, 0, placement.ConditionApplied); r.mustConfigMap("one").Data["a"] != "b" && c.Reason != reasons.Contested {
 				return fmt.Errorf("%+v", c)
 			}
 			return nil
 		})
 	}
-	if c := r.untilOf(work, 0, placement.ConditionApplied, reasonContested); !strings.HasPrefix(c.Message, "kubectl-edit keeps changing it on the member") {
+	if c := r.untilOf(work, 0, placement.ConditionApplied, reasons.Contested); !strings.HasPrefix(c.Message, "kubectl-edit keeps changing it on the member") {
 		t.Errorf("the message is %q", c.Message)
 	}
 	r.untilData("one", "a", "b")
@@ -174,13 +175,13 @@ func TestKindsAndNamespacesMayComeWithWhatNeedsThemOrLater(t *testing.T) {
 	widget := "{apiVersion: NAME.example.com/v1, kind: Widget, metadata: {name: w, namespace: NAME-later}, spec: {size: 1}}"
 	work := r.place("work", nil, widget, configMap("one", "a: b"))
 	r.until(work, placement.ConditionApplied, placement.ReasonSomeNotApplied)
-	if c := r.of(work, 0, "Applied"); c.Reason != reasonKindNotServed || !strings.Contains(c.Message, "the member serves no Widget") {
+	if c := r.of(work, 0, "Applied"); c.Reason != reasons.KindNotServed || !strings.Contains(c.Message, "the member serves no Widget") {
 		t.Errorf("condition %+v", c)
 	}
 	r.mustConfigMap("one")
 	kinds := r.place("kinds", nil, widgets)
 	r.applied(kinds)
-	c := r.untilOf(work, 0, "Applied", reasonNamespaceMissing)
+	c := r.untilOf(work, 0, "Applied", reasons.NamespaceMissing)
 	if !strings.Contains(c.Message, "the member has no namespace "+r.name+"-later") {
 		t.Errorf("condition %+v", c)
 	}

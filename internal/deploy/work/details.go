@@ -7,6 +7,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	placement "github.com/muster-fleet/muster/api/placement/v1beta1"
+	"github.com/muster-fleet/muster/internal/fleet/reasons"
 )
 
 // details returns the differences of an outcome as the status shows them: drift of an applied
@@ -15,7 +16,7 @@ func (o outcome) details(was placement.ManifestCondition, now metav1.Time) (*pla
 	if len(o.differences) == 0 {
 		return nil, nil
 	}
-	if o.reason == reasonDrifted || o.reason == reasonApplied {
+	if o.reason == reasons.Drifted || o.reason == reasons.ManifestApplied {
 		is := placement.DriftDetails{ObservationTime: now, FirstDriftedObservedTime: now, ObservedInMemberClusterGeneration: o.generation, ObservedDrifts: o.differences}
 		if old := was.DriftDetails; old != nil {
 			is.FirstDriftedObservedTime = old.FirstDriftedObservedTime

@@ -10,6 +10,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	placement "github.com/muster-fleet/muster/api/placement/v1beta1"
+	"github.com/muster-fleet/muster/internal/fleet/reasons"
 )
 
 // placeOf creates a Work of a placement, or gives it other manifests.
@@ -60,7 +61,7 @@ func TestAnObjectMovesBetweenTheWorksOfAPlacement(t *testing.T) {
 	r.applied(second)
 	before := r.mustConfigMap("two").UID
 	r.placeOf("web", "1", three, configMap("two", "a: c"))
-	r.untilOf(second, 1, placement.ConditionApplied, reasonOtherWork) // the first one lists it still
+	r.untilOf(second, 1, placement.ConditionApplied, reasons.AppliedByAnotherWork) // the first one lists it still
 	r.placeOf("web", "work", one)
 	r.ownedBy("two", before, second)
 	r.untilData("two", "a", "c")
@@ -94,7 +95,7 @@ func TestAWorkOfAnotherPlacementTakesNothingOver(t *testing.T) {
 	r.applied(first)
 	before := r.mustConfigMap("two").UID
 	other := r.placeOf("api", "api", two)
-	r.untilOf(other, 0, placement.ConditionApplied, reasonOtherWork)
+	r.untilOf(other, 0, placement.ConditionApplied, reasons.AppliedByAnotherWork)
 	r.placeOf("web", "work", one)
 	r.applied(other)
 	if is := r.mustConfigMap("two"); is.UID == before || is.Labels[labelWork] != other.Name {

@@ -15,6 +15,7 @@ import (
 
 	placement "github.com/muster-fleet/muster/api/placement/v1beta1"
 	"github.com/muster-fleet/muster/internal/deploy/applied"
+	"github.com/muster-fleet/muster/internal/fleet/reasons"
 	"github.com/muster-fleet/muster/internal/naming"
 )
 
@@ -35,7 +36,7 @@ func TestDeletedWorkNamesWhatHoldsItAndGoesWhenNothingIsLeft(t *testing.T) {
 	r.eventually("the finalizer is named", func() error {
 		r.refresh(work)
 		appliedWork := meta.FindStatusCondition(work.Status.Conditions, placement.ConditionApplied)
-		if want := "1 object left; ConfigMap " + r.namespace + "/held waits for finalizer example.com/paint"; appliedWork.Reason != reasonRemoving || appliedWork.Message != want {
+		if want := "1 object left; ConfigMap " + r.namespace + "/held waits for finalizer example.com/paint"; appliedWork.Reason != reasons.Removing || appliedWork.Message != want {
 			return fmt.Errorf("%+v", appliedWork)
 		}
 		return nil
@@ -160,11 +161,11 @@ func TestNothingOfASecretIsShownOrLogged(t *testing.T) {
 		`{apiVersion: v1, kind: Secret, metadata: {name: t, namespace: fleet-member-NAME}, data: {password: "hush-malformed"}}`,
 		`{apiVersion: v1, kind: Secret, type: kubernetes.io/dockerconfigjson, metadata: {name: u, namespace: fleet-member-NAME}, stringData: {.dockerconfigjson: "hush-config"}}`)
 	r.until(work, placement.ConditionApplied, placement.ReasonSomeNotApplied)
-	if c := r.untilOf(work, 0, "Applied", reasonImmutable); !strings.Contains(c.Message, "data") {
+	if c := r.untilOf(work, 0, "Applied", reasons.ImmutableField); !strings.Contains(c.Message, "data") {
 		t.Errorf("condition %+v", c)
 	}
-	r.untilOf(work, 1, "Applied", reasonRejected)
-	r.untilOf(work, 2, "Applied", reasonRejected)
+	r.untilOf(work, 1, "Applied", reasons.Rejected)
+	r.untilOf(work, 2, "Applied", reasons.Rejected)
 	r.halt()
 	if status := fmt.Sprintf("%+v", work.Status); strings.Contains(status, "hush") {
 		t.Errorf("the status has a secret: %s", status)

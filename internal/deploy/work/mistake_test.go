@@ -17,6 +17,7 @@ import (
 
 	placement "github.com/muster-fleet/muster/api/placement/v1beta1"
 	"github.com/muster-fleet/muster/internal/deploy/applied"
+	"github.com/muster-fleet/muster/internal/fleet/reasons"
 	"github.com/muster-fleet/muster/internal/hubclient"
 )
 
@@ -161,7 +162,7 @@ func TestAnObjectWithoutTheAgentsLabelIsLookedForBeforeItCountsAsGone(t *testing
 
 func TestWatchThatStaysBehindIsBelieved(t *testing.T) {
 	m := manifest{hash: "h", key: key{schema.GroupKind{Kind: "ConfigMap"}, types.NamespacedName{Name: "one"}}}
-	c, e := &Controller{}, attempt{hash: "h", outcome: outcome{reason: reasonApplied}, as: summary{uid: "1", version: "100"}, triedAt: noon}
+	c, e := &Controller{}, attempt{hash: "h", outcome: outcome{reason: reasons.ManifestApplied}, as: summary{uid: "1", version: "100"}, triedAt: noon}
 	for _, row := range []struct {
 		name    string
 		after   time.Duration

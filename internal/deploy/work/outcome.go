@@ -13,32 +13,7 @@ import (
 
 	placement "github.com/muster-fleet/muster/api/placement/v1beta1"
 	"github.com/muster-fleet/muster/internal/deploy/applied"
-)
-
-// Reasons of the condition Applied of a manifest.
-const (
-	reasonApplied          = "ManifestApplied"
-	reasonInvalid          = "InvalidManifest"
-	reasonKindNotServed    = "KindNotServed"
-	reasonNamespaceMissing = "NamespaceMissing"
-	reasonBeingDeleted     = "BeingDeleted"
-	reasonOtherWork        = "AppliedByAnotherWork"
-	reasonOtherOwner       = "OwnedByOthers"
-	reasonNotTakenOver     = "NotTakenOver"
-	reasonDrifted          = "Drifted"
-	reasonContested        = "Contested"
-	reasonConflict         = "FieldConflict"
-	reasonImmutable        = "ImmutableField"
-	reasonForbidden        = "Forbidden"
-	reasonQuota            = "QuotaExceeded"
-	reasonRejected         = "Rejected"
-)
-
-// Reasons of the condition DiffReported of a compared manifest. A manifest that could not be
-// compared has one of the reasons above.
-const (
-	reasonDiffFound = "DifferencesFound"
-	reasonNoDiff    = "NoDifference"
+	"github.com/muster-fleet/muster/internal/fleet/reasons"
 )
 
 // outcome is the result of applying or comparing a manifest.
@@ -59,10 +34,10 @@ type outcome struct {
 // compared reports whether a comparison found a difference, and whether the outcome comes from a
 // comparison.
 func (o outcome) compared() (differs, is bool) {
-	return o.reason == reasonDiffFound, o.reason == reasonDiffFound || o.reason == reasonNoDiff
+	return o.reason == reasons.DifferencesFound, o.reason == reasons.DifferencesFound || o.reason == reasons.NoDifference
 }
 
-func (o outcome) failed() bool { return o.reason != reasonApplied }
+func (o outcome) failed() bool { return o.reason != reasons.ManifestApplied }
 
 // differs returns an outcome with the differences of an object.
 func differs(reason, message string, is *unstructured.Unstructured, found []placement.PatchDetail) outcome {
@@ -89,7 +64,7 @@ func waitsFor(reason, format string, args ...any) outcome {
 func outcomeOf(m manifest, err error, conflict string) (outcome, error) {
 	var answer apierrors.APIStatus
 	if err == nil {
-		return outcome{reason: reasonApplied}, nil
+		return outcome{reason: reasons.ManifestApplied}, nil
 	}
 	if !errors.As(err, &answer) {
 		return outcome{}, fmt.Errorf("applying %s: %w", m, err)
@@ -107,23 +82,23 @@ func outcomeOf(m manifest, err error, conflict string) (outcome, error) {
 	case apierrors.IsConflict(err):
 		return outcome{}, fmt.Errorf("applying %s, which somebody else has just changed: %w", m, err)
 	case apierrors.IsNotFound(err) && status.Details != nil && status.Details.Kind == "namespaces":
-		return waitsFor(reasonNamespaceMissing, "the member has no namespace %s: place that, too, or create it", m.key.Namespace), nil
+		return waitsFor(reasons.NamespaceMissing, "the member has no namespace %s: place that, too, or create it", m.key.Namespace), nil
 	case apierrors.IsNotFound(err), apierrors.IsMethodNotSupported(err):
 		return notServed(m), nil
 	case apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause):
-		return waitsFor(reasonNamespaceMissing, "namespace %s is being deleted on the member", m.key.Namespace), nil
+		return waitsFor(reasons.NamespaceMissing, "namespace %s is being deleted on the member", m.key.Namespace), nil
 	case apierrors.IsForbidden(err) && strings.Contains(status.Message, "exceeded quota"):
-		return failedWith(reasonQuota, "%s: make room on the member, or raise the quota", answerOf(m, status)), nil
+		return failedWith(reasons.QuotaExceeded, "%s: make room on the member, or raise the quota", answerOf(m, status)), nil
 	case apierrors.IsForbidden(err):
-		return failedWith(reasonForbidden, "%s%s", answerOf(m, status), missingRight(status)), nil
+		return failedWith(reasons.Forbidden, "%s%s", answerOf(m, status), missingRight(status)), nil
 	case apierrors.IsInvalid(err) && immutable(causes):
-		return failedWith(reasonImmutable, "%s: undo the change, or delete the object on the member to have it made anew", answerOf(m, status)), nil
+		return failedWith(reasons.ImmutableField, "%s: undo the change, or delete the object on the member to have it made anew", answerOf(m, status)), nil
 	}
-	return failedWith(reasonRejected, "%s", answerOf(m, status)), nil
+	return failedWith(reasons.Rejected, "%s", answerOf(m, status)), nil
 }
 
 func notServed(m manifest) outcome {
-	return waitsFor(reasonKindNotServed, "the member serves no %s of %s: place its CustomResourceDefinition, too, or install it", m.gvk.Kind, m.gvk.GroupVersion())
+	return waitsFor(reasons.KindNotServed, "the member serves no %s of %s: place its CustomResourceDefinition, too, or install it", m.gvk.Kind, m.gvk.GroupVersion())
 }
 
 // fieldOwners names the owners of the fields in question. The API server writes: conflict with
@@ -133,7 +108,7 @@ func fieldOwners(causes []metav1.StatusCause, reason string) string {
 	for _, cause := range causes {
 		fields = append(fields, fmt.Sprintf("%s (%s)", cause.Field, strings.TrimPrefix(cause.Message, "conflict with ")))
 	}
-	if reason == reasonDrifted {
+	if reason == reasons.Drifted {
 		return "it was changed on the member: " + applied.Join(fields) + "; undo that, or set applyStrategy.whenToApply to Always"
 	}
 	return "others own fields of it: " + applied.Join(fields) + "; take them out of the manifest, or set applyStrategy.serverSideApplyConfig.force"

@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	placement "github.com/muster-fleet/muster/api/placement/v1beta1"
+	"github.com/muster-fleet/muster/internal/fleet/reasons"
 )
 
 func applying(strategy placement.ApplyStrategy) func(*placement.WorkSpec) {
@@ -53,25 +54,25 @@ func TestWhatCannotBeAppliedIsNamedWithTheReason(t *testing.T) {
 		reason     string
 		message    string
 	}{
-		{"no kind", "a", placement.ApplyStrategy{}, "{apiVersion: v1, metadata: {name: x}}", reasonInvalid, "it has no apiVersion or no kind"},
-		{"no name", "b", placement.ApplyStrategy{}, "{apiVersion: v1, kind: ConfigMap, metadata: {namespace: fleet-member-NAME}}", reasonInvalid, "it has no metadata.name"},
-		{"no namespace", "c", placement.ApplyStrategy{}, "{apiVersion: v1, kind: ConfigMap, metadata: {name: x}}", reasonInvalid, "it has no metadata.namespace"},
-		{"a list", "d", placement.ApplyStrategy{}, "{apiVersion: v1, kind: ConfigMapList, items: []}", reasonInvalid, "every object needs a manifest of its own"},
-		{"unknown field", "e", placement.ApplyStrategy{}, "{apiVersion: v1, kind: ConfigMap, metadata: {name: x, namespace: fleet-member-NAME}, paint: red}", reasonRejected, ".paint: field not declared in schema"},
-		{"immutable field", "immutable", placement.ApplyStrategy{}, deployment("b"), reasonImmutable, "spec.selector"},
-		{"taken over never", "f", never, configMap("old", "a: b"), reasonNotTakenOver, "it was there before"},
-		{"taken over if the same, and it is not", "g", ifNoDiff, configMap("old", "a: b"), reasonNotTakenOver, `/data/a is "old" and not "b"`},
-		{"taken over if the same, and it is", "h", ifNoDiff, configMap("same", "a: b"), reasonApplied, ""},
-		{"owned by something else", "i", placement.ApplyStrategy{}, configMap("owned", "a: b"), reasonOtherOwner, "it is owned by ConfigMap owner"},
-		{"owned by something else too", "j", placement.ApplyStrategy{AllowCoOwnership: true}, configMap("owned", "a: b"), reasonApplied, ""},
-		{"another Work's", "k", placement.ApplyStrategy{}, configMap("shared", "a: b"), reasonOtherWork, "-first has applied it already: take it out"},
-		{"another Work's too", "l", placement.ApplyStrategy{AllowCoOwnership: true}, configMap("shared", "a: b"), reasonApplied, ""},
-		{"another Work's with other content", "m", placement.ApplyStrategy{AllowCoOwnership: true}, configMap("shared", "a: c"), reasonOtherWork, "with other content"},
-		{"others own fields", "n", polite, configMap("old", "a: b"), reasonConflict, `.data.a ("kubectl-create" using v1)`},
-		{"taken over if it has nothing else, and it has", "o", placement.ApplyStrategy{WhenToTakeOver: placement.TakeOverIfNoDiff, ComparisonOption: placement.CompareFully}, configMap("more", "a: b"), reasonNotTakenOver, `/data/more is there`},
-		{"taken over if it says the same, whatever else", "p", ifNoDiff, configMap("more", "a: b"), reasonApplied, ""},
-		{"others own fields that are the same", "q", polite, configMap("agreed", "a: b"), reasonApplied, ""},
-		{"others own fields, and lose them", "r", placement.ApplyStrategy{Type: placement.ApplyServerSide, ServerSideApplyConfig: &placement.ServerSideApplyConfig{ForceConflicts: true}}, configMap("forced", "a: b"), reasonApplied, ""},
+		{"no kind", "a", placement.ApplyStrategy{}, "{apiVersion: v1, metadata: {name: x}}", reasons.InvalidManifest, "it has no apiVersion or no kind"},
+		{"no name", "b", placement.ApplyStrategy{}, "{apiVersion: v1, kind: ConfigMap, metadata: {namespace: fleet-member-NAME}}", reasons.InvalidManifest, "it has no metadata.name"},
+		{"no namespace", "c", placement.ApplyStrategy{}, "{apiVersion: v1, kind: ConfigMap, metadata: {name: x}}", reasons.InvalidManifest, "it has no metadata.namespace"},
+		{"a list", "d", placement.ApplyStrategy{}, "{apiVersion: v1, kind: ConfigMapList, items: []}", reasons.InvalidManifest, "every object needs a manifest of its own"},
+		{"unknown field", "e", placement.ApplyStrategy{}, "{apiVersion: v1, kind: ConfigMap, metadata: {name: x, namespace: fleet-member-NAME}, paint: red}", reasons.Rejected, ".paint: field not declared in schema"},
+		{"immutable field", "immutable", placement.ApplyStrategy{}, deployment("b"), reasons.ImmutableField, "spec.selector"},
+		{"taken over never", "f", never, configMap("old", "a: b"), reasons.NotTakenOver, "it was there before"},
+		{"taken over if the same, and it is not", "g", ifNoDiff, configMap("old", "a: b"), reasons.NotTakenOver, `/data/a is "old" and not "b"`},
+		{"taken over if the same, and it is", "h", ifNoDiff, configMap("same", "a: b"), reasons.ManifestApplied, ""},
+		{"owned by something else", "i", placement.ApplyStrategy{}, configMap("owned", "a: b"), reasons.OwnedByOthers, "it is owned by ConfigMap owner"},
+		{"owned by something else too", "j", placement.ApplyStrategy{AllowCoOwnership: true}, configMap("owned", "a: b"), reasons.ManifestApplied, ""},
+		{"another Work's", "k", placement.ApplyStrategy{}, configMap("shared", "a: b"), reasons.AppliedByAnotherWork, "-first has applied it already: take it out"},
+		{"another Work's too", "l", placement.ApplyStrategy{AllowCoOwnership: true}, configMap("shared", "a: b"), reasons.ManifestApplied, ""},
+		{"another Work's with other content", "m", placement.ApplyStrategy{AllowCoOwnership: true}, configMap("shared", "a: c"), reasons.AppliedByAnotherWork, "with other content"},
+		{"others own fields", "n", polite, configMap("old", "a: b"), reasons.FieldConflict, `.data.a ("kubectl-create" using v1)`},
+		{"taken over if it has nothing else, and it has", "o", placement.ApplyStrategy{WhenToTakeOver: placement.TakeOverIfNoDiff, ComparisonOption: placement.CompareFully}, configMap("more", "a: b"), reasons.NotTakenOver, `/data/more is there`},
+		{"taken over if it says the same, whatever else", "p", ifNoDiff, configMap("more", "a: b"), reasons.ManifestApplied, ""},
+		{"others own fields that are the same", "q", polite, configMap("agreed", "a: b"), reasons.ManifestApplied, ""},
+		{"others own fields, and lose them", "r", placement.ApplyStrategy{Type: placement.ApplyServerSide, ServerSideApplyConfig: &placement.ServerSideApplyConfig{ForceConflicts: true}}, configMap("forced", "a: b"), reasons.ManifestApplied, ""},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			r := *r
@@ -81,7 +82,7 @@ func TestWhatCannotBeAppliedIsNamedWithTheReason(t *testing.T) {
 			if !strings.Contains(got.Message, test.message) {
 				t.Errorf("the message is %q", got.Message)
 			}
-			if test.reason != reasonApplied {
+			if test.reason != reasons.ManifestApplied {
 				if c := r.until(work, placement.ConditionApplied, placement.ReasonSomeNotApplied); !strings.HasPrefix(c.Message, "1 of 1 not applied: manifest 0") {
 					t.Errorf("of the Work it says %q", c.Message)
 				}
@@ -124,7 +125,7 @@ func TestDriftIsReportedWhereItIsNotToBeCorrected(t *testing.T) {
 		"when the manifest changes": func() { r.place("work", strategy, configMap("one", "a: b, c: e")) },
 	} {
 		change()
-		if c := r.untilOf(work, 0, placement.ConditionApplied, reasonDrifted); !strings.Contains(strings.ReplaceAll(c.Message, "/", "."), ".data.a") {
+		if c := r.untilOf(work, 0, placement.ConditionApplied, reasons.Drifted); !strings.Contains(strings.ReplaceAll(c.Message, "/", "."), ".data.a") {
 			t.Errorf("%s: condition %+v", what, c)
 		}
 		if one := r.mustConfigMap("one"); one.Data["a"] != "edited" {
@@ -176,12 +177,12 @@ func TestAMemberOutOfResourcesSaysWhatIsShort(t *testing.T) {
 	})
 	work := r.place("work", nil, configMap("one", "a: b"), `{apiVersion: apps/v1, kind: Deployment, metadata: {name: d, namespace: fleet-member-NAME}, spec: {replicas: 1,
 		selector: {matchLabels: {app: a}}, template: {metadata: {labels: {app: a}}, spec: {containers: [{name: c, image: i, resources: {requests: {cpu: 1k}}}]}}}}`)
-	c := r.untilOf(work, 0, placement.ConditionApplied, reasonQuota)
+	c := r.untilOf(work, 0, placement.ConditionApplied, reasons.QuotaExceeded)
 	if !strings.Contains(c.Message, "exceeded quota: full") || !strings.HasSuffix(c.Message, ": make room on the member, or raise the quota") {
 		t.Errorf("the message is %q", c.Message)
 	}
 	// What is applied and finds no node is not available.
-	if c := r.untilOf(work, 1, placement.ConditionAvailable, reasonNotYet); !strings.Contains(c.Message, "0/1") {
+	if c := r.untilOf(work, 1, placement.ConditionAvailable, reasons.ManifestNotAvailableYet); !strings.Contains(c.Message, "0/1") {
 		t.Errorf("the message is %q", c.Message)
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	placement "github.com/muster-fleet/muster/api/placement/v1beta1"
+	"github.com/muster-fleet/muster/internal/fleet/reasons"
 )
 
 // compareAll compares the manifests of a Work with the objects on the member. It changes nothing.
@@ -16,7 +17,7 @@ func (c *Controller) compareAll(ctx context.Context, p *pass) error {
 	for _, m := range p.manifests {
 		status := &p.manifestStatus[m.ordinal]
 		if m.problem != "" {
-			status.outcome = failedWith(reasonInvalid, "%s", m.problem)
+			status.outcome = failedWith(reasons.InvalidManifest, "%s", m.problem)
 			continue
 		}
 		now, e := c.Clock.Now(), p.attempts[m.key]
@@ -53,7 +54,7 @@ func (c *Controller) compareManifest(ctx context.Context, m manifest, full bool)
 	is, err := t.of.Get(ctx, m.key.Name, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
 		missing := placement.PatchDetail{Path: wholeObject, ValueInHub: "(the whole object)"}
-		return differs(reasonDiffFound, listed([]placement.PatchDetail{missing}), nil, []placement.PatchDetail{missing}), summary{}, nil
+		return differs(reasons.DifferencesFound, listed([]placement.PatchDetail{missing}), nil, []placement.PatchDetail{missing}), summary{}, nil
 	}
 	var found []placement.PatchDetail
 	if err == nil {
@@ -61,12 +62,12 @@ func (c *Controller) compareManifest(ctx context.Context, m manifest, full bool)
 	}
 	switch {
 	case err != nil:
-		result, err := outcomeOf(m, err, reasonRejected)
+		result, err := outcomeOf(m, err, reasons.Rejected)
 		return result, summary{}, err
 	case len(found) == 0:
-		return differs(reasonNoDiff, "the member has it as the manifest says", is, nil), summarize(is), nil
+		return differs(reasons.NoDifference, "the member has it as the manifest says", is, nil), summarize(is), nil
 	}
-	return differs(reasonDiffFound, "on the member "+listed(found), is, found), summarize(is), nil
+	return differs(reasons.DifferencesFound, "on the member "+listed(found), is, found), summarize(is), nil
 }
 
 // forbids returns the reason not to apply a manifest to a differing object; empty if it may be

@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	placement "github.com/muster-fleet/muster/api/placement/v1beta1"
+	"github.com/muster-fleet/muster/internal/fleet/reasons"
 )
 
 // untilDiffs waits until the status has these differences of a manifest.
@@ -69,7 +70,7 @@ func TestAReportOfDifferencesAppliesNothingAndFollowsTheMember(t *testing.T) {
 	if c := r.until(work, placement.ConditionDiffReported, placement.ReasonAllCompared); c.Message != "3 of 3 differ; nothing is applied" {
 		t.Errorf("it says %q", c.Message)
 	}
-	if len(work.Status.Conditions) != 1 || len(work.Status.ManifestConditions[0].Conditions) != 1 || work.Status.ManifestConditions[0].Conditions[0].Reason != reasonDiffFound {
+	if len(work.Status.Conditions) != 1 || len(work.Status.ManifestConditions[0].Conditions) != 1 || work.Status.ManifestConditions[0].Conditions[0].Reason != reasons.DifferencesFound {
 		t.Errorf("conditions %+v, %+v", work.Status.Conditions, work.Status.ManifestConditions[0].Conditions)
 	}
 	first := r.untilDiffs(work, 0, placement.PatchDetail{Path: "/data/a", ValueInHub: "b", ValueInMember: "old"})
@@ -127,10 +128,10 @@ func TestDriftIsDetailedWithWhatBothSay(t *testing.T) {
 	if !second.FirstDriftedObservedTime.Equal(&first.FirstDriftedObservedTime) {
 		t.Errorf("first %+v, then %+v", first, second)
 	}
-	r.untilOf(work, 0, placement.ConditionApplied, reasonDrifted)
+	r.untilOf(work, 0, placement.ConditionApplied, reasons.Drifted)
 	// A new manifest is not applied over it either.
 	work = r.place("work", strategy, configMap("one", "a: b, c: e"))
-	r.untilOf(work, 0, placement.ConditionApplied, reasonDrifted)
+	r.untilOf(work, 0, placement.ConditionApplied, reasons.Drifted)
 	if one := r.mustConfigMap("one"); one.Data["c"] != "d" {
 		t.Errorf("it was changed: %v", one.Data)
 	}
@@ -157,7 +158,7 @@ func TestAFullComparisonNamesWhatOnlyTheMemberHasAndAppliesNevertheless(t *testi
 		r.edit("one", func(c *corev1.ConfigMap) { c.Data["a"], c.Data["more"] = "b", value })
 		r.untilDrifts(work, placement.PatchDetail{Path: "/data/more", ValueInMember: value})
 	}
-	if c := r.of(work, 0, placement.ConditionApplied); c.Reason != reasonApplied || !strings.HasSuffix(c.Message, "and besides /data/more is there") {
+	if c := r.of(work, 0, placement.ConditionApplied); c.Reason != reasons.ManifestApplied || !strings.HasSuffix(c.Message, "and besides /data/more is there") {
 		t.Errorf("condition %+v", c)
 	}
 	r.edit("one", func(c *corev1.ConfigMap) { c.Data["a"] = "edited" })

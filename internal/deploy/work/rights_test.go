@@ -13,6 +13,7 @@ import (
 
 	placement "github.com/muster-fleet/muster/api/placement/v1beta1"
 	"github.com/muster-fleet/muster/charts"
+	"github.com/muster-fleet/muster/internal/fleet/reasons"
 )
 
 // roleOf is a ClusterRole in a template of the chart member-agent.
@@ -43,7 +44,7 @@ func TestAgentWithoutTheRightToDeliverSaysSo(t *testing.T) {
 	r.check(r.Delete(context.Background(), &rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: "deliver-" + r.name + "-delivery.yaml"}}))
 	r.start()
 	work := r.place("work", nil, configMap("one", "a: b"))
-	c := r.untilOf(work, 0, placement.ConditionApplied, reasonForbidden)
+	c := r.untilOf(work, 0, placement.ConditionApplied, reasons.Forbidden)
 	if !strings.Contains(c.Message, "cannot get resource") || !strings.HasSuffix(c.Message, "the agent's chart gives it the right with delivery=true") {
 		t.Errorf("the message is %q", c.Message)
 	}
@@ -51,7 +52,7 @@ func TestAgentWithoutTheRightToDeliverSaysSo(t *testing.T) {
 	r.eventually("it says why it does not go", func() error {
 		r.refresh(work)
 		appliedWork := meta.FindStatusCondition(work.Status.Conditions, placement.ConditionApplied)
-		if appliedWork.Reason != reasonRemoving || !strings.Contains(appliedWork.Message, "cannot be removed") {
+		if appliedWork.Reason != reasons.Removing || !strings.Contains(appliedWork.Message, "cannot be removed") {
 			return fmt.Errorf("%+v", appliedWork)
 		}
 		return nil

@@ -16,6 +16,7 @@ import (
 
 	placement "github.com/muster-fleet/muster/api/placement/v1beta1"
 	"github.com/muster-fleet/muster/internal/deploy/applied"
+	"github.com/muster-fleet/muster/internal/fleet/reasons"
 	"github.com/muster-fleet/muster/internal/naming"
 )
 
@@ -66,8 +67,8 @@ func TestWhatIsDueAboutAManifest(t *testing.T) {
 	m := manifest{hash: "h"}
 	owners := []metav1.OwnerReference{{UID: "owner"}}
 	is := summary{uid: "1", version: "5", fieldDigest: 1, hash: "h", owners: owners}
-	fine := attempt{hash: "h", outcome: outcome{reason: reasonApplied}, as: is, triedAt: noon.Add(-time.Second)}
-	failed := attempt{hash: "h", outcome: failedWith(reasonRejected, ""), tries: 2, triedAt: noon.Add(-time.Second)}
+	fine := attempt{hash: "h", outcome: outcome{reason: reasons.ManifestApplied}, as: is, triedAt: noon.Add(-time.Second)}
+	failed := attempt{hash: "h", outcome: failedWith(reasons.Rejected, ""), tries: 2, triedAt: noon.Add(-time.Second)}
 	waiting := failed
 	waiting.outcome.waits = true
 	fought := fine
@@ -128,7 +129,7 @@ func TestWhatIsDueAboutAManifest(t *testing.T) {
 }
 
 func TestTriesAreCountedWhileTheyFollowEachOther(t *testing.T) {
-	m, done, failed := manifest{hash: "h"}, outcome{reason: reasonApplied}, failedWith(reasonRejected, "")
+	m, done, failed := manifest{hash: "h"}, outcome{reason: reasons.ManifestApplied}, failedWith(reasons.Rejected, "")
 	e := attempt{}.next(m, done, summary{}, noon)
 	counts := []int{e.tries}
 	for _, step := range []struct {
@@ -160,37 +161,37 @@ func TestWhoMayApplyToWhatIsThere(t *testing.T) {
 		Force                              bool
 		Keep                               []metav1.OwnerReference
 	}
-	may, from := result{Force: true, Conflict: reasonConflict}, map[types.UID]giver{"4": giving, "5": holding}
+	may, from := result{Force: true, Conflict: reasons.FieldConflict}, map[types.UID]giver{"4": giving, "5": holding}
 	for name, test := range map[string]struct {
 		strategy strategy
 		is       *summary
 		want     result
 	}{
-		"nothing is there":                         {never, nil, result{Conflict: reasonConflict}},
+		"nothing is there":                         {never, nil, result{Conflict: reasons.FieldConflict}},
 		"there before, and taken over":             {always, by(""), may},
-		"there before, and never taken over":       {never, by(""), result{Refused: reasonNotTakenOver}},
-		"there before, and taken over if the same": {ifNoDiff, by(""), result{Force: true, Conflict: reasonConflict, Compare: reasonNotTakenOver}},
-		"its own":                                     {never, by("x", appliedWorksOf), result{Conflict: reasonConflict}},
-		"of an AppliedWork that was deleted":          {never, by("x", stale), result{Conflict: reasonConflict}},
+		"there before, and never taken over":       {never, by(""), result{Refused: reasons.NotTakenOver}},
+		"there before, and taken over if the same": {ifNoDiff, by(""), result{Force: true, Conflict: reasons.FieldConflict, Compare: reasons.NotTakenOver}},
+		"its own":                                     {never, by("x", appliedWorksOf), result{Conflict: reasons.FieldConflict}},
+		"of an AppliedWork that was deleted":          {never, by("x", stale), result{Conflict: reasons.FieldConflict}},
 		"its own, and somebody else's since":          {always, by("x", appliedWorksOf, stranger), may},
-		"somebody else's":                             {always, by("", stranger), result{Refused: reasonOtherOwner}},
+		"somebody else's":                             {always, by("", stranger), result{Refused: reasons.OwnedByOthers}},
 		"somebody else's, and may be":                 {shared, by("", stranger), may},
-		"another Work's":                              {always, by("h", theirs), result{Refused: reasonOtherWork}},
-		"another Work's, and may be":                  {shared, by("h", theirs), result{Force: true, Conflict: reasonConflict, Keep: []metav1.OwnerReference{theirs}}},
-		"another Work's with other content":           {shared, by("x", theirs), result{Refused: reasonOtherWork}},
-		"its own first, and another Work's":           {always, by("x", appliedWorksOf, theirs), result{Force: true, Conflict: reasonConflict, Keep: []metav1.OwnerReference{theirs}}},
-		"its own second, with other content":          {shared, by("x", theirs, appliedWorksOf), result{Refused: reasonOtherWork}},
-		"left behind by its AppliedWork":              {never, &summary{hash: "x", work: "mine"}, result{Conflict: reasonConflict}},
-		"left behind by another Work's":               {never, &summary{hash: "x", work: "theirs"}, result{Refused: reasonNotTakenOver}},
-		"handed over by a Work of its placement":      {never, by("x", handsOver), result{Conflict: reasonConflict}},
-		"handed over, and nobody may have changed it": {careful, by("h", handsOver), result{Force: true, Conflict: reasonConflict, Compare: reasonDrifted}},
-		"handed over, and of a third Work, too":       {always, by("h", handsOver, theirs), result{Refused: reasonOtherWork}},
-		"not handed over yet":                         {always, by("x", holder), result{Refused: reasonOtherWork}},
-		"not handed over yet, and may be shared":      {shared, by("h", holder), result{Force: true, Conflict: reasonConflict, Keep: []metav1.OwnerReference{holder}}},
-		"being deleted":                               {always, &summary{deleting: true}, result{Refused: reasonBeingDeleted}},
-		"its own, and nobody may have changed it":     {careful, by("h", appliedWorksOf), result{Force: true, Conflict: reasonConflict, Compare: reasonDrifted}},
-		"its own, changed, and the manifest is newer": {careful, by("x", appliedWorksOf), result{Conflict: reasonDrifted}},
-		"the same, and everything is compared":        {strategy{ifNotDrifted: true, full: true}, by("x", appliedWorksOf), result{Conflict: reasonDrifted, Extras: reasonDrifted}},
+		"another Work's":                              {always, by("h", theirs), result{Refused: reasons.AppliedByAnotherWork}},
+		"another Work's, and may be":                  {shared, by("h", theirs), result{Force: true, Conflict: reasons.FieldConflict, Keep: []metav1.OwnerReference{theirs}}},
+		"another Work's with other content":           {shared, by("x", theirs), result{Refused: reasons.AppliedByAnotherWork}},
+		"its own first, and another Work's":           {always, by("x", appliedWorksOf, theirs), result{Force: true, Conflict: reasons.FieldConflict, Keep: []metav1.OwnerReference{theirs}}},
+		"its own second, with other content":          {shared, by("x", theirs, appliedWorksOf), result{Refused: reasons.AppliedByAnotherWork}},
+		"left behind by its AppliedWork":              {never, &summary{hash: "x", work: "mine"}, result{Conflict: reasons.FieldConflict}},
+		"left behind by another Work's":               {never, &summary{hash: "x", work: "theirs"}, result{Refused: reasons.NotTakenOver}},
+		"handed over by a Work of its placement":      {never, by("x", handsOver), result{Conflict: reasons.FieldConflict}},
+		"handed over, and nobody may have changed it": {careful, by("h", handsOver), result{Force: true, Conflict: reasons.FieldConflict, Compare: reasons.Drifted}},
+		"handed over, and of a third Work, too":       {always, by("h", handsOver, theirs), result{Refused: reasons.AppliedByAnotherWork}},
+		"not handed over yet":                         {always, by("x", holder), result{Refused: reasons.AppliedByAnotherWork}},
+		"not handed over yet, and may be shared":      {shared, by("h", holder), result{Force: true, Conflict: reasons.FieldConflict, Keep: []metav1.OwnerReference{holder}}},
+		"being deleted":                               {always, &summary{deleting: true}, result{Refused: reasons.BeingDeleted}},
+		"its own, and nobody may have changed it":     {careful, by("h", appliedWorksOf), result{Force: true, Conflict: reasons.FieldConflict, Compare: reasons.Drifted}},
+		"its own, changed, and the manifest is newer": {careful, by("x", appliedWorksOf), result{Conflict: reasons.Drifted}},
+		"the same, and everything is compared":        {strategy{ifNotDrifted: true, full: true}, by("x", appliedWorksOf), result{Conflict: reasons.Drifted, Extras: reasons.Drifted}},
 	} {
 		got := admit(m, test.strategy, self, test.is, from)
 		observation := result{got.refusal.reason, got.compare, got.extras, got.conflict, got.force, got.keep}
@@ -232,21 +233,21 @@ func TestAnswersOfTheAPIServerAreWorded(t *testing.T) {
 		err      error
 		want     outcome
 	}{
-		"applied":             {configMap, nil, outcome{reason: reasonApplied}},
-		"no such namespace":   {configMap, namespaceMissing, outcome{reason: reasonNamespaceMissing, message: "the member has no namespace n: place that, too, or create it", waits: true}},
-		"conflict":            {configMap, conflict, outcome{reason: reasonConflict, message: `others own fields of it: .spec.replicas ("hpa" using v1); take them out of the manifest, or set applyStrategy.serverSideApplyConfig.force`}},
-		"no right":            {configMap, apierrors.NewForbidden(schema.GroupResource{Resource: "configmaps"}, "c", errors.New("no")), outcome{reason: reasonForbidden, message: `configmaps "c" is forbidden: no`}},
-		"invalid":             {configMap, hush, outcome{reason: reasonRejected, message: "data.x: Invalid value: hush"}},
-		"invalid Secret":      {secret, hush, outcome{reason: reasonRejected, message: "the API server says Invalid: data.x"}},
-		"a webhook is broken": {configMap, apierrors.NewInternalError(errors.New("failed calling webhook")), outcome{reason: reasonRejected, message: "Internal error occurred: failed calling webhook"}},
+		"applied":             {configMap, nil, outcome{reason: reasons.ManifestApplied}},
+		"no such namespace":   {configMap, namespaceMissing, outcome{reason: reasons.NamespaceMissing, message: "the member has no namespace n: place that, too, or create it", waits: true}},
+		"conflict":            {configMap, conflict, outcome{reason: reasons.FieldConflict, message: `others own fields of it: .spec.replicas ("hpa" using v1); take them out of the manifest, or set applyStrategy.serverSideApplyConfig.force`}},
+		"no right":            {configMap, apierrors.NewForbidden(schema.GroupResource{Resource: "configmaps"}, "c", errors.New("no")), outcome{reason: reasons.Forbidden, message: `configmaps "c" is forbidden: no`}},
+		"invalid":             {configMap, hush, outcome{reason: reasons.Rejected, message: "data.x: Invalid value: hush"}},
+		"invalid Secret":      {secret, hush, outcome{reason: reasons.Rejected, message: "the API server says Invalid: data.x"}},
+		"a webhook is broken": {configMap, apierrors.NewInternalError(errors.New("failed calling webhook")), outcome{reason: reasons.Rejected, message: "Internal error occurred: failed calling webhook"}},
 	} {
-		got, err := outcomeOf(test.manifest, test.err, reasonConflict)
+		got, err := outcomeOf(test.manifest, test.err, reasons.FieldConflict)
 		if diff := cmp.Diff(test.want, got, cmp.AllowUnexported(outcome{})); diff != "" || err != nil {
 			t.Errorf("%s: %v (-want +got):\n%s", name, err, diff)
 		}
 	}
 	for _, unanswered := range []error{errors.New("connection refused"), apierrors.NewTooManyRequests("slowly", 1)} {
-		if _, err := outcomeOf(configMap, unanswered, reasonConflict); err == nil {
+		if _, err := outcomeOf(configMap, unanswered, reasons.FieldConflict); err == nil {
 			t.Errorf("%v is taken for an answer", unanswered)
 		}
 	}

@@ -14,21 +14,8 @@ import (
 	"github.com/muster-fleet/muster/internal/delivery"
 	"github.com/muster-fleet/muster/internal/deploy/applied"
 	"github.com/muster-fleet/muster/internal/deploy/readiness"
+	"github.com/muster-fleet/muster/internal/fleet/reasons"
 	"github.com/muster-fleet/muster/internal/kube"
-)
-
-// Reasons of the condition Applied of a Work in other states than Applying, and of the condition
-// Available of a manifest.
-const (
-	reasonNameTaken    = "AppliedWorkOfAnotherHub"
-	reasonMisdirected  = "WorkOfAnotherMember"
-	reasonClearing     = "AppliedWorkBeingDeleted"
-	reasonRemoving     = "Removing"
-	reasonNotApplied   = "ManifestNotApplied"
-	reasonAvailable    = "ManifestAvailable"
-	reasonNotYet       = "ManifestNotAvailableYet"
-	reasonFailed       = "ManifestFailed"
-	reasonNotTrackable = "ManifestNotTrackable"
 )
 
 // conditionValue is one condition.
@@ -57,14 +44,14 @@ func (c *Controller) describe(state State, work *placement.Work, appliedWork *pl
 	case Applying:
 		describeManifests(&status, p, set, now)
 	case Foreign:
-		not(reasonNameTaken, fmt.Sprintf("this cluster has an AppliedWork %s of member namespace %s: place under another name, or delete that one", appliedWork.Name, appliedWork.Spec.WorkNamespace))
+		not(reasons.AppliedWorkOfAnotherHub, fmt.Sprintf("this cluster has an AppliedWork %s of member namespace %s: place under another name, or delete that one", appliedWork.Name, appliedWork.Spec.WorkNamespace))
 	case Misdirected:
-		not(reasonMisdirected, fmt.Sprintf("it is labelled for %s, and nothing of it is applied on this member: delete it, or take the labels off",
+		not(reasons.WorkOfAnotherMember, fmt.Sprintf("it is labelled for %s, and nothing of it is applied on this member: delete it, or take the labels off",
 			delivery.OtherRecipient(work.Labels, c.Namespace, c.Report)))
 	case Clearing:
-		not(reasonClearing, fmt.Sprintf("AppliedWork %s is being deleted on the member; the manifests are applied again when it is gone", appliedWork.Name))
+		not(reasons.AppliedWorkBeingDeleted, fmt.Sprintf("AppliedWork %s is being deleted on the member; the manifests are applied again when it is gone", appliedWork.Name))
 	case Removing, Abandoning:
-		not(reasonRemoving, left.String())
+		not(reasons.Removing, left.String())
 	case Removed, Gone:
 	}
 	return status
@@ -119,12 +106,12 @@ func (s manifestStatus) applied() conditionValue {
 		return conditionValue{metav1.ConditionFalse, s.outcome.reason, s.outcome.message}
 	}
 	if s.outcome.ran != "" {
-		return conditionValue{metav1.ConditionTrue, reasonApplied, "the Job has run (" + s.outcome.ran + ") and is gone, as its ttlSecondsAfterFinished says; other content is run again"}
+		return conditionValue{metav1.ConditionTrue, reasons.ManifestApplied, "the Job has run (" + s.outcome.ran + ") and is gone, as its ttlSecondsAfterFinished says; other content is run again"}
 	}
 	if found := s.outcome.differences; len(found) > 0 {
-		return conditionValue{metav1.ConditionTrue, reasonApplied, "the member has it as the manifest says, and besides " + listed(found)}
+		return conditionValue{metav1.ConditionTrue, reasons.ManifestApplied, "the member has it as the manifest says, and besides " + listed(found)}
 	}
-	return conditionValue{metav1.ConditionTrue, reasonApplied, "the member has it as the manifest says"}
+	return conditionValue{metav1.ConditionTrue, reasons.ManifestApplied, "the member has it as the manifest says"}
 }
 
 func (s manifestStatus) reported() conditionValue {
@@ -138,19 +125,19 @@ func (s manifestStatus) available() conditionValue {
 	is := s.summary.readiness
 	switch {
 	case s.outcome.failed():
-		return conditionValue{metav1.ConditionFalse, reasonNotApplied, "it is not applied"}
+		return conditionValue{metav1.ConditionFalse, reasons.ManifestNotApplied, "it is not applied"}
 	case s.outcome.ran == applied.JobFailed:
-		return conditionValue{metav1.ConditionFalse, reasonFailed, "the Job failed, and is gone; change it to have it run again"}
+		return conditionValue{metav1.ConditionFalse, reasons.ManifestFailed, "the Job failed, and is gone; change it to have it run again"}
 	case s.outcome.ran != "":
-		return conditionValue{metav1.ConditionTrue, reasonAvailable, "the Job has run"}
+		return conditionValue{metav1.ConditionTrue, reasons.ManifestAvailable, "the Job has run"}
 	case is.State == readiness.Failed, is.State == readiness.Unknown:
-		return conditionValue{metav1.ConditionFalse, reasonFailed, is.Message}
+		return conditionValue{metav1.ConditionFalse, reasons.ManifestFailed, is.Message}
 	case is.State == readiness.Progressing, is.State == readiness.Terminating:
-		return conditionValue{metav1.ConditionFalse, reasonNotYet, is.Message}
+		return conditionValue{metav1.ConditionFalse, reasons.ManifestNotAvailableYet, is.Message}
 	case is.State == readiness.Untracked:
-		return conditionValue{metav1.ConditionTrue, reasonNotTrackable, is.Message}
+		return conditionValue{metav1.ConditionTrue, reasons.ManifestNotTrackable, is.Message}
 	}
-	return conditionValue{metav1.ConditionTrue, reasonAvailable, "it works"}
+	return conditionValue{metav1.ConditionTrue, reasons.ManifestAvailable, "it works"}
 }
 
 // applied summarizes the condition Applied of all manifests.
@@ -186,7 +173,7 @@ func (p *pass) available() conditionValue {
 		return conditionValue{metav1.ConditionFalse, placement.ReasonSomeUnavailable, fmt.Sprintf("%d of %d not available: %s", failed, len(p.manifests), text)}
 	}
 	for _, m := range p.manifests {
-		if v := p.manifestStatus[m.ordinal].available(); v.reason == reasonNotTrackable {
+		if v := p.manifestStatus[m.ordinal].available(); v.reason == reasons.ManifestNotTrackable {
 			return conditionValue{metav1.ConditionTrue, placement.ReasonNotTrackable, fmt.Sprintf("all are applied, and nothing says whether %s works: %s", m.key, v.message)}
 		}
 	}

@@ -7,9 +7,6 @@ import (
 	"github.com/muster-fleet/muster/internal/kube"
 )
 
-// ReasonApprovalRequired is why nothing is delivered to a Cluster that nobody has approved.
-const ReasonApprovalRequired = "ApprovalRequired"
-
 // AwaitsApproval reports whether a Cluster waits for approval, so that the hub delivers nothing but
 // its own agent. The controller of Clusters decides that. It shows the decision no later than the
 // namespace, and without a namespace there are no deliveries.

@@ -9,28 +9,8 @@ import (
 
 	clusterv1beta1 "github.com/muster-fleet/muster/api/cluster/v1beta1"
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
+	"github.com/muster-fleet/muster/internal/fleet/reasons"
 	"github.com/muster-fleet/muster/internal/kube"
-)
-
-// Reasons of the conditions of records. Controllers of records write them; everybody else asks for a Status.
-const (
-	ReasonWaitCheckIn          = "WaitCheckIn"
-	ReasonAgentLost            = "AgentLost"
-	ReasonAgentLeft            = "AgentLeft"
-	ReasonIdentityMissing      = "IdentityMissing"
-	ReasonNamespaceTaken       = "NamespaceTaken"
-	ReasonNamespaceTerminating = "NamespaceTerminating"
-	ReasonRevoked              = "Revoked"
-	// ReasonRevoking: the member is revoked, and something that gives it access is left.
-	ReasonRevoking = "Revoking"
-	// ReasonAgentTooOld: the agent does not know the name of its member namespace, and deploys nothing.
-	ReasonAgentTooOld = "AgentTooOld"
-	// ReasonManagedElsewhere: a label of the Cluster says that another manager has it.
-	ReasonManagedElsewhere = "ManagedElsewhere"
-
-	reasonAgentHealthy   = "AgentHealthy"
-	reasonAgentUnhealthy = "AgentUnhealthy"
-	reasonClusterJoined  = "ClusterJoined"
 )
 
 const (
@@ -94,7 +74,7 @@ func ClusterStatus(record *fleet.ClusterStatus, report *clusterv1beta1.InternalM
 	if s.Agent == AgentOnline && unhealthy != nil && unhealthy.Status == metav1.ConditionFalse {
 		s.Agent = AgentUnhealthy
 	}
-	joined := metav1.Condition{Status: metav1.ConditionTrue, Reason: reasonClusterJoined, Message: joinedMessage}
+	joined := metav1.Condition{Status: metav1.ConditionTrue, Reason: reasons.ClusterJoined, Message: joinedMessage}
 	unknown := metav1.Condition{Status: metav1.ConditionUnknown, Reason: ready.Reason, Message: ready.Message}
 	switch s.Agent {
 	case AgentAwaited, AgentAbsent:
@@ -104,9 +84,9 @@ func ClusterStatus(record *fleet.ClusterStatus, report *clusterv1beta1.InternalM
 	case AgentLost:
 		s.Joined, s.Healthy = joined, unknown
 	case AgentUnhealthy:
-		s.Joined, s.Healthy = joined, metav1.Condition{Status: metav1.ConditionFalse, Reason: reasonAgentUnhealthy, Message: unhealthy.Message}
+		s.Joined, s.Healthy = joined, metav1.Condition{Status: metav1.ConditionFalse, Reason: reasons.AgentUnhealthy, Message: unhealthy.Message}
 	default:
-		s.Joined, s.Healthy = joined, metav1.Condition{Status: metav1.ConditionTrue, Reason: reasonAgentHealthy, Message: healthyMessage}
+		s.Joined, s.Healthy = joined, metav1.Condition{Status: metav1.ConditionTrue, Reason: reasons.AgentHealthy, Message: healthyMessage}
 	}
 	return s
 }
@@ -115,19 +95,19 @@ func agentOfCluster(record *fleet.ClusterStatus, ready *fleet.Condition) AgentSt
 	switch {
 	case ready.Status == corev1.ConditionTrue:
 		return AgentOnline
-	case ready.Reason == ReasonAgentLost:
+	case ready.Reason == reasons.AgentLost:
 		return AgentLost
-	case ready.Reason == ReasonIdentityMissing, ready.Reason == ReasonRevoked, ready.Reason == ReasonRevoking:
+	case ready.Reason == reasons.IdentityMissing, ready.Reason == reasons.Revoked, ready.Reason == reasons.Revoking:
 		return AgentRevoked
-	case ready.Reason == ReasonManagedElsewhere:
+	case ready.Reason == reasons.ManagedElsewhere:
 		return AgentUnknown
-	case record.Agent.LastSeen.IsZero() && ready.Reason == ReasonWaitCheckIn:
+	case record.Agent.LastSeen.IsZero() && ready.Reason == reasons.WaitCheckIn:
 		return AgentAwaited
 	case record.Agent.LastSeen.IsZero():
 		return AgentAbsent
-	case ready.Reason == ReasonNamespaceTaken, ready.Reason == ReasonNamespaceTerminating:
+	case ready.Reason == reasons.NamespaceTaken, ready.Reason == reasons.NamespaceTerminating:
 		return AgentWithoutNamespace
-	case ready.Reason == ReasonAgentLeft:
+	case ready.Reason == reasons.AgentLeft:
 		return AgentLeft
 	}
 	return AgentOnline
@@ -147,21 +127,21 @@ func MemberClusterStatus(record *clusterv1beta1.MemberClusterStatus) (s Status) 
 	s.Healthy = metav1.Condition{Status: healthy.Status, Reason: healthy.Reason, Message: healthy.Message}
 	switch { // missing heartbeats prove nothing about the control plane
 	case s.Ready:
-		s.Healthy.Reason, s.Healthy.Message = reasonAgentHealthy, healthyMessage
-	case healthy.Reason == ReasonAgentLost:
+		s.Healthy.Reason, s.Healthy.Message = reasons.AgentHealthy, healthyMessage
+	case healthy.Reason == reasons.AgentLost:
 		s.Healthy.Status = metav1.ConditionUnknown
 	case healthy.Status == metav1.ConditionFalse:
-		s.Healthy.Reason = reasonAgentUnhealthy
+		s.Healthy.Reason = reasons.AgentUnhealthy
 	}
 	switch {
 	case joined == nil:
-	case joined.Reason == ReasonRevoked, joined.Reason == ReasonRevoking:
+	case joined.Reason == reasons.Revoked, joined.Reason == reasons.Revoking:
 		s.Agent = AgentRevoked
 	case joined.Status == metav1.ConditionFalse:
 		s.Agent = AgentLeft
-	case joined.Status == metav1.ConditionUnknown, healthy.Reason != ReasonAgentLost && healthy.Status == metav1.ConditionUnknown:
+	case joined.Status == metav1.ConditionUnknown, healthy.Reason != reasons.AgentLost && healthy.Status == metav1.ConditionUnknown:
 		s.Agent = AgentAwaited
-	case healthy.Reason == ReasonAgentLost:
+	case healthy.Reason == reasons.AgentLost:
 		s.Agent = AgentLost
 	case s.Ready:
 		s.Agent = AgentOnline

@@ -13,17 +13,10 @@ import (
 
 	placement "github.com/muster-fleet/muster/api/placement/v1beta1"
 	"github.com/muster-fleet/muster/internal/fleet/author"
-	"github.com/muster-fleet/muster/internal/hub/joining/admission"
+	"github.com/muster-fleet/muster/internal/fleet/reasons"
 	"github.com/muster-fleet/muster/internal/hub/placement/authorization"
 	"github.com/muster-fleet/muster/internal/hub/placement/selection"
-	"github.com/muster-fleet/muster/internal/hub/runtime/removal"
 	"github.com/muster-fleet/muster/internal/hub/runtime/settings"
-)
-
-// Reasons of the condition ResourceSelected that come from the rights of the author.
-const (
-	reasonAuthorUnknown = "AuthorUnknown"
-	reasonRightsUnknown = "AuthorRightsUnknown"
 )
 
 // No event tells of granted or revoked rights, or of an API that answers again: they are reviewed after minReview, then after as long as
@@ -55,10 +48,10 @@ func (c *Controller) selectResources(ctx context.Context, s genericPlacement, o 
 			o.setRightsError(err)
 			return nil
 		case missing != "":
-			o.rightsProblem = condition{metav1.ConditionFalse, admission.ReasonMissing, missing + placedStays}
+			o.rightsProblem = condition{metav1.ConditionFalse, reasons.PolicyMissing, missing + placedStays}
 			return nil
 		case !known:
-			o.rightsProblem = condition{metav1.ConditionFalse, reasonAuthorUnknown,
+			o.rightsProblem = condition{metav1.ConditionFalse, reasons.AuthorUnknown,
 				fmt.Sprintf("nobody knows who wrote the placement: whoever may read what it selects makes himself its author "+
 					"by kubectl annotate%s, with his user name as it is in kubectl auth whoami%s", annotateCommand(s), placedStays)}
 			return nil
@@ -103,7 +96,7 @@ func argument(kind string, key types.NamespacedName) string {
 // setRightsError notes that the rights of the author are unknown because of an error.
 func (o *observed) setRightsError(err error) {
 	o.rightsErr = err
-	o.rightsProblem = condition{metav1.ConditionUnknown, reasonRightsUnknown, err.Error() + placedStays}
+	o.rightsProblem = condition{metav1.ConditionUnknown, reasons.AuthorRightsUnknown, err.Error() + placedStays}
 }
 
 // selectionProblem says why the selection of the placement is unknown; the zero condition if it is known.
@@ -112,9 +105,9 @@ func (o observed) selectionProblem() condition {
 	case o.rightsProblem != (condition{}):
 		return o.rightsProblem
 	case o.selected.Problem != "":
-		return condition{metav1.ConditionFalse, reasonInvalid, o.selected.Problem}
+		return condition{metav1.ConditionFalse, reasons.InvalidResourceSelectors, o.selected.Problem}
 	case o.full != "":
-		return condition{metav1.ConditionFalse, reasonFull, o.full + placedStays}
+		return condition{metav1.ConditionFalse, reasons.WorkFull, o.full + placedStays}
 	}
 	return o.unfounded
 }
@@ -130,7 +123,7 @@ func (o observed) withheld() condition {
 	for _, q := range o.selected.Withheld {
 		rights = append(rights, rightOf(q).String())
 	}
-	unread := condition{metav1.ConditionFalse, removal.ReasonWithheld, fmt.Sprintf(
+	unread := condition{metav1.ConditionFalse, reasons.AuthorMayNotRead, fmt.Sprintf(
 		"left out, because %s, who last changed the spec, may not read it: %s; grant that, or let somebody change the spec who may",
 		o.author, list(rights))}
 	if objects != (condition{}) {

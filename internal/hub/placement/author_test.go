@@ -10,9 +10,9 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	placement "github.com/muster-fleet/muster/api/placement/v1beta1"
+	"github.com/muster-fleet/muster/internal/fleet/reasons"
 	"github.com/muster-fleet/muster/internal/hub/placement/override"
 	"github.com/muster-fleet/muster/internal/hub/placement/selection"
-	"github.com/muster-fleet/muster/internal/hub/runtime/removal"
 	"github.com/muster-fleet/muster/internal/hub/runtime/settings"
 )
 
@@ -45,13 +45,13 @@ func TestAnAuthorIsAskedAboutAgainLessAndLessOften(t *testing.T) {
 		{"something was just left out", observed{author: "eve", selected: withheld}, minReview},
 		{"it has been for a while", observed{author: "eve", selected: withheld, before: since(3 * time.Minute)}, 3 * time.Minute},
 		{"for a day", observed{author: "eve", selected: withheld, before: since(24 * time.Hour)}, maxReview},
-		{"the author is unknown", observed{rightsProblem: condition{reason: reasonAuthorUnknown}}, minReview},
+		{"the author is unknown", observed{rightsProblem: condition{reason: reasons.AuthorUnknown}}, minReview},
 		{"an object was just left out of an envelope", observed{reviewed: true, resources: selection.Resources{Withheld: []selection.WithheldObject{{}}}}, minReview},
 		{"the authors of all overrides have the rights", observed{reviewed: true}, maxReview},
 		{"an override has just been ignored", observed{reviewed: true, ignored: []string{"it"}, before: overridden("True", time.Hour)}, minReview},
 		{"an override has been ignored for a while", observed{reviewed: true, ignored: []string{"it"}, before: overridden("False", 3*time.Minute)}, 3 * time.Minute},
 		{"an override is held", observed{reviewed: true, overridesHeld: true}, minReview},
-		{"nobody can be asked", observed{rightsErr: errors.New("busy"), rightsProblem: condition{reason: reasonRightsUnknown}}, minReview},
+		{"nobody can be asked", observed{rightsErr: errors.New("busy"), rightsProblem: condition{reason: reasons.AuthorRightsUnknown}}, minReview},
 	} {
 		c.o.kind = "ResourcePlacement"
 		got := time.Duration(0)
@@ -97,7 +97,7 @@ func TestWhatIsLeftOutOfAnEnvelopeIsNotRemoved(t *testing.T) {
 		t.Errorf("it says %+v", c)
 	}
 	o.selected.Withheld = []selection.Query{{Name: "x"}}
-	if c := o.withheld(); c.reason != removal.ReasonWithheld || !strings.Contains(c.message, "ResourceQuota shop/q is left out") {
+	if c := o.withheld(); c.reason != reasons.AuthorMayNotRead || !strings.Contains(c.message, "ResourceQuota shop/q is left out") {
 		t.Errorf("with what the author may not read it says %+v", c)
 	}
 }

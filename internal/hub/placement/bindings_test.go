@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	placement "github.com/muster-fleet/muster/api/placement/v1beta1"
+	"github.com/muster-fleet/muster/internal/fleet/reasons"
 )
 
 // shown are bindings, a line each, with the reasons of their conditions.
@@ -58,7 +59,7 @@ func TestBindingsShowWhatMembersHave(t *testing.T) {
 			"web-ns-a: a Bound web-1-snapshot pending", "web-ns-b: b Bound web-1-snapshot RolloutNotStartedYet"}},
 		{"a member that loses it", world(t, on(t, "a", "b"), requiring("env=prod"), otherTerms, func(o *observed) { o.members[0].Labels = nil }), nil,
 			[]string{"web-ns-a: a Unscheduled " + snapshot, b}},
-		{"a member that is not picked", world(t, on(t, "b"), obstacle(0, reasonUnhealthy)), nil, []string{b}},
+		{"a member that is not picked", world(t, on(t, "b"), obstacle(0, reasons.Unhealthy)), nil, []string{b}},
 		{"KubeFleet's hub has placed it", world(t, on(t, "a", "b"), decidedBy("a", "web-a-1a2b3c4d")), nil, []string{"web-a-1a2b3c4d: a Bound " + snapshot + well, b}},
 		{"a member says that another has it", world(t, on(t, "a", "b"), decidedBy("a", "web-b-1a2b3c4d")), nil, []string{"web-ns-a: a Bound " + snapshot + well, b}},
 		{"a member writes no name of an object", world(t, on(t, "a", "b"), decidedBy("a", "web-a-No_Name")), nil, []string{"web-ns-a: a Bound " + snapshot + well, b}},
@@ -82,7 +83,7 @@ func TestABindingIsWrittenOnlyWhenItSaysSomethingElse(t *testing.T) {
 		b := s.newBinding("web-ns-a")
 		b.SetGeneration(2)
 		*b.spec = placement.ResourceBindingSpec{State: placement.BindingBound, TargetCluster: "a", ResourceSnapshotName: "web-0-snapshot"}
-		b.status.Conditions = []metav1.Condition{{Type: "Applied", Status: "True", Reason: reasonApplied, ObservedGeneration: 2, LastTransitionTime: metav1.NewTime(now)}}
+		b.status.Conditions = []metav1.Condition{{Type: "Applied", Status: "True", Reason: reasons.AllWorkHaveBeenApplied, ObservedGeneration: 2, LastTransitionTime: metav1.NewTime(now)}}
 		change(b)
 		return b
 	}
@@ -92,7 +93,7 @@ func TestABindingIsWrittenOnlyWhenItSaysSomethingElse(t *testing.T) {
 	}{
 		"the same":                   {made(func(binding) {}), made(func(b binding) { b.status.Conditions[0].LastTransitionTime = metav1.Time{} }), true},
 		"another revision":           {made(func(binding) {}), made(func(b binding) { b.spec.ResourceSnapshotName = "web-1-snapshot" }), false},
-		"another reason":             {made(func(binding) {}), made(func(b binding) { b.status.Conditions[0].Reason = reasonNotApplied }), false},
+		"another reason":             {made(func(binding) {}), made(func(b binding) { b.status.Conditions[0].Reason = reasons.NotAllWorkHaveBeenApplied }), false},
 		"an older generation":        {made(func(b binding) { b.SetGeneration(3) }), made(func(binding) {}), false},
 		"one that goes":              {made(func(b binding) { b.SetDeletionTimestamp(&metav1.Time{Time: now}) }), made(func(b binding) { b.spec.State = "" }), true},
 		"nothing known yet of a new": {made(func(b binding) { b.SetGeneration(3) }), made(func(b binding) { b.status.Conditions = nil }).unknown(), true},

@@ -7,43 +7,8 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/muster-fleet/muster/internal/fleet/reasons"
 	"github.com/muster-fleet/muster/internal/kube"
-)
-
-// Reasons of conditions. KubeFleet's clients compare them.
-const (
-	reasonFulfilled        = "SchedulingPolicyFulfilled"
-	reasonPending          = "SchedulePending"
-	reasonNotScheduled     = "ScheduleFailed"
-	reasonUnfulfilled      = "SchedulingPolicyUnfulfilled"
-	reasonInvalidPolicy    = "InvalidPolicy"
-	reasonInvalid          = "InvalidResourceSelectors"
-	reasonFull             = "WorkFull"
-	reasonRolloutDone      = "RolloutStarted"
-	reasonRolloutWaits     = "RolloutNotStartedYet"
-	reasonRolloutUnknown   = "RolloutStartedUnknown"
-	reasonRolloutHeld      = "RolloutControlledByExternalController"
-	reasonNoOverride       = "NoOverrideSpecified"
-	reasonOverridden       = "OverriddenSucceeded"
-	reasonNotOverridden    = "OverriddenFailed"
-	reasonOverridesUnknown = "OverriddenPending"
-	reasonSynced           = "AllWorkSynced"
-	reasonNotSynced        = "SyncWorkFailed"
-	reasonSyncUnknown      = "WorkSynchronizedUnknown"
-	reasonApplied          = "AllWorkHaveBeenApplied"
-	reasonApplyPending     = "ApplyPending"
-	reasonNotApplied       = "NotAllWorkHaveBeenApplied"
-	reasonAvailable        = "AllWorkAreAvailable"
-	reasonNotAvailable     = "NotAllWorkAreAvailable"
-	reasonAvailableLater   = "ResourceAvailableUnknown"
-	reasonUntrackable      = "NotAllWorkAreAvailabilityTrackable"
-	reasonReported         = "AllWorkHaveDiffReported"
-	reasonNotReported      = "NotAllWorkHaveDiffReported"
-	reasonReportPending    = "DiffReportingPending"
-	reasonKubeFleetLeft    = "KubeFleetLeftovers"
-	reasonUnsupported      = "FieldsNotSupported"
-	reasonCopied           = "StatusSyncSucceeded"
-	reasonNotCopied        = "StatusSyncFailed"
 )
 
 const (
@@ -53,25 +18,13 @@ const (
 	maxMessage = 500
 )
 
-// Reasons of the conditions of a placement itself that differ from those of its members.
-const (
-	reasonAllSynced       = "WorkSynchronized"
-	reasonNotAllSynced    = "WorkNotSynchronizedYet"
-	reasonAllApplied      = "ApplySucceeded"
-	reasonNotAllApplied   = "ApplyFailed"
-	reasonAllAvailable    = "ResourceAvailable"
-	reasonNotAllAvailable = "ResourceNotAvailableYet"
-	reasonAllReported     = "DiffReportingCompleted"
-	reasonNotAllReported  = "DiffReportingIncompleteOrFailed"
-)
-
 // summaryReasons are the reasons of the conditions of a placement by those of its members. Other
 // reasons are the same.
 var summaryReasons = map[string]string{
-	reasonSynced: reasonAllSynced, reasonNotSynced: reasonNotAllSynced,
-	reasonApplied: reasonAllApplied, reasonNotApplied: reasonNotAllApplied,
-	reasonAvailable: reasonAllAvailable, reasonUntrackable: reasonAllAvailable, reasonNotAvailable: reasonNotAllAvailable,
-	reasonReported: reasonAllReported, reasonNotReported: reasonNotAllReported,
+	reasons.AllWorkSynced: reasons.WorkSynchronized, reasons.SyncWorkFailed: reasons.WorkNotSynchronizedYet,
+	reasons.AllWorkHaveBeenApplied: reasons.ApplySucceeded, reasons.NotAllWorkHaveBeenApplied: reasons.ApplyFailed,
+	reasons.AllWorkAreAvailable: reasons.ResourceAvailable, reasons.NotAllWorkAreAvailabilityTrackable: reasons.ResourceAvailable, reasons.NotAllWorkAreAvailable: reasons.ResourceNotAvailableYet,
+	reasons.AllWorkHaveDiffReported: reasons.DiffReportingCompleted, reasons.NotAllWorkHaveDiffReported: reasons.DiffReportingIncompleteOrFailed,
 }
 
 // ofPlacement returns the condition of a placement that a condition of its members makes.

@@ -30,6 +30,7 @@ import (
 	clusterv1beta1 "github.com/muster-fleet/muster/api/cluster/v1beta1"
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
 	placement "github.com/muster-fleet/muster/api/placement/v1beta1"
+	"github.com/muster-fleet/muster/internal/fleet/reasons"
 	"github.com/muster-fleet/muster/internal/hub/joining/admission"
 	"github.com/muster-fleet/muster/internal/hub/placement/authorization"
 	"github.com/muster-fleet/muster/internal/hub/placement/selection"
@@ -296,7 +297,7 @@ func (c *Controller) recordTransitions(ctx context.Context, before, after generi
 			continue
 		}
 		kind := corev1.EventTypeNormal
-		if is.Status == "False" && is.Reason != reasonRolloutWaits {
+		if is.Status == "False" && is.Reason != reasons.RolloutNotStartedYet {
 			kind = corev1.EventTypeWarning
 		}
 		ctrl.LoggerFrom(ctx).V(1).Info("Placement changed state", "condition", is.Type, "from", was.Reason, "to", is.Reason, "message", is.Message)

@@ -10,8 +10,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/muster-fleet/muster/internal/fleet/author"
+	"github.com/muster-fleet/muster/internal/fleet/reasons"
 	"github.com/muster-fleet/muster/internal/hub/placement/authorization"
-	"github.com/muster-fleet/muster/internal/hub/runtime/removal"
 	"github.com/muster-fleet/muster/internal/kube"
 )
 
@@ -27,7 +27,7 @@ func (c *Controller) unwrap(ctx context.Context, o *observed) (err error) {
 		w := written{
 			name:   kube.Name(envelope.GetKind(), envelope.GetNamespace(), envelope.GetName()),
 			object: argument(envelope.GetKind(), types.NamespacedName{Namespace: envelope.GetNamespace(), Name: envelope.GetName()}),
-			author: by, hasAuthor: known, refused: removal.ReasonRefused,
+			author: by, hasAuthor: known, refused: reasons.EnvelopeNotPermitted,
 		}
 		refused, err := c.reviewWriting(ctx, w, policies, func() ([]authorization.Right, error) { return authorization.ToCreate(resource, wrapped), nil })
 		return refused.reason, refused.message, err

@@ -19,6 +19,7 @@ import (
 
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
 	placement "github.com/muster-fleet/muster/api/placement/v1beta1"
+	"github.com/muster-fleet/muster/internal/fleet/reasons"
 	"github.com/muster-fleet/muster/internal/hub/members/membernamespace"
 	"github.com/muster-fleet/muster/internal/hub/runtime/servedkinds"
 	"github.com/muster-fleet/muster/internal/kube"
@@ -213,7 +214,7 @@ func (c *Controller) reportStays(ctx context.Context, s genericPlacement, stays 
 	}
 	slices.Sort(stays)
 	ctrl.LoggerFrom(ctx).Info("Objects of KubeFleet's hub stay, which bear the name of a placement that is removed", "objects", list(stays))
-	c.Recorder.Eventf(s.Object, nil, corev1.EventTypeWarning, reasonKubeFleetLeft, "Remove", "%s",
+	c.Recorder.Eventf(s.Object, nil, corev1.EventTypeWarning, reasons.KubeFleetLeftovers, "Remove", "%s",
 		clip(fmt.Sprintf("the placement is removed, and what bears its name without proof stays: %s; delete it if nothing in it is needed", list(stays))))
 	return nil
 }

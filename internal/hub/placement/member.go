@@ -17,6 +17,7 @@ import (
 	clusterv1beta1 "github.com/muster-fleet/muster/api/cluster/v1beta1"
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
 	"github.com/muster-fleet/muster/internal/fleet/membership"
+	"github.com/muster-fleet/muster/internal/fleet/reasons"
 	"github.com/muster-fleet/muster/internal/hub/members/liveness"
 	"github.com/muster-fleet/muster/internal/hub/members/membernamespace"
 	"github.com/muster-fleet/muster/internal/hub/placement/scheduling"
@@ -29,21 +30,12 @@ const LabelOptIn = "muster/placement"
 // optedIn is the query for the workspaces with that label. Its user is a placement without a name.
 var optedIn = selection.Query{Resource: schema.GroupVersionResource{Version: "v1", Resource: "namespaces"}, Labels: LabelOptIn + "=true"}
 
-// Reasons of obstacles. The conditions of members use reasonLost, too.
-const (
-	reasonLeaving   = "Leaving"
-	reasonNotJoined = "NotJoined"
-	reasonLost      = membership.ReasonAgentLost
-	reasonUnhealthy = "Unhealthy"
-	reasonOldAgent  = "AgentCannotPlace"
-)
-
 // errNotListed says that a watch has not listed its objects yet.
 var errNotListed = errors.New("the API server has not answered yet")
 
 // unreachable says whether no agent of the member would act on Works.
 func unreachable(m *scheduling.Member) bool {
-	return m.Obstacle.Reason == reasonLost || m.Obstacle.Reason == reasonNotJoined
+	return m.Obstacle.Reason == reasons.AgentLost || m.Obstacle.Reason == reasons.NotJoined
 }
 
 // ofMemberCluster returns the member of a MemberCluster, whose conditions have what is known of its health.
@@ -57,15 +49,15 @@ func ofMemberCluster(mc *clusterv1beta1.MemberCluster, state liveness.State) *sc
 	}
 	switch status := membership.MemberClusterStatus(&mc.Status); {
 	case membership.Revoked(mc):
-		m.Obstacle = scheduling.Obstacle{Reason: membership.ReasonRevoked, Message: "the member is revoked"}
+		m.Obstacle = scheduling.Obstacle{Reason: reasons.Revoked, Message: "the member is revoked"}
 	case m.Leaving:
-		m.Obstacle = scheduling.Obstacle{Reason: reasonLeaving, Message: "the member is leaving the fleet"}
+		m.Obstacle = scheduling.Obstacle{Reason: reasons.Leaving, Message: "the member is leaving the fleet"}
 	case status.Joined.Status != metav1.ConditionTrue:
-		m.Obstacle = scheduling.Obstacle{Reason: reasonNotJoined, Message: "the member has not joined: no member agent has answered"}
+		m.Obstacle = scheduling.Obstacle{Reason: reasons.NotJoined, Message: "the member has not joined: no member agent has answered"}
 	case state == liveness.Lost:
-		m.Obstacle = scheduling.Obstacle{Reason: reasonLost, Message: "the member is lost: its agent sends no heartbeats"}
+		m.Obstacle = scheduling.Obstacle{Reason: reasons.AgentLost, Message: "the member is lost: its agent sends no heartbeats"}
 	case status.Healthy.Status == "":
-		m.Obstacle = scheduling.Obstacle{Reason: reasonUnhealthy, Message: "nothing is known of the member's health yet"}
+		m.Obstacle = scheduling.Obstacle{Reason: reasons.Unhealthy, Message: "nothing is known of the member's health yet"}
 	case !status.Ready:
 		m.Obstacle = scheduling.Obstacle{Reason: status.Reason, Message: "the member is not healthy: " + status.Message}
 	}
@@ -103,17 +95,17 @@ func ofCluster(
 	}
 	switch status := membership.ClusterStatus(&cluster.Status, nil); {
 	case membership.Revoked(cluster):
-		m.Obstacle = scheduling.Obstacle{Reason: membership.ReasonRevoked, Message: "the Cluster is revoked"}
+		m.Obstacle = scheduling.Obstacle{Reason: reasons.Revoked, Message: "the Cluster is revoked"}
 	case m.Leaving:
-		m.Obstacle = scheduling.Obstacle{Reason: reasonLeaving, Message: "the Cluster is being deleted"}
+		m.Obstacle = scheduling.Obstacle{Reason: reasons.Leaving, Message: "the Cluster is being deleted"}
 	case state == liveness.Lost:
-		m.Obstacle = scheduling.Obstacle{Reason: reasonLost, Message: "the Cluster is lost: its agent sends no heartbeats"}
+		m.Obstacle = scheduling.Obstacle{Reason: reasons.AgentLost, Message: "the Cluster is lost: its agent sends no heartbeats"}
 	case status.Agent == membership.AgentUnknown || cluster.Status.Namespace == "" || cluster.Status.Agent.LastSeen.IsZero():
-		m.Obstacle = scheduling.Obstacle{Reason: reasonNotJoined, Message: "no agent of the Cluster has registered"}
+		m.Obstacle = scheduling.Obstacle{Reason: reasons.NotJoined, Message: "no agent of the Cluster has registered"}
 	case membership.AwaitsApproval(cluster):
-		m.Obstacle = scheduling.Obstacle{Reason: membership.ReasonApprovalRequired, Message: "nobody has approved that something is delivered to the Cluster; its condition DeliveryApproved says how"}
+		m.Obstacle = scheduling.Obstacle{Reason: reasons.ApprovalRequired, Message: "nobody has approved that something is delivered to the Cluster; its condition DeliveryApproved says how"}
 	case report == nil:
-		m.Obstacle = scheduling.Obstacle{Reason: reasonOldAgent, Message: "the agent of the Cluster is Rancher Fleet's, which does not apply Works"}
+		m.Obstacle = scheduling.Obstacle{Reason: reasons.AgentCannotPlace, Message: "the agent of the Cluster is Rancher Fleet's, which does not apply Works"}
 	case status.Agent != membership.AgentOnline: // Bundles that are not ready do not matter
 		m.Obstacle = scheduling.Obstacle{Reason: status.Reason, Message: "the Cluster is not ready: " + status.Message}
 	}

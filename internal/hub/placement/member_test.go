@@ -8,6 +8,7 @@ import (
 
 	clusterv1beta1 "github.com/muster-fleet/muster/api/cluster/v1beta1"
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
+	"github.com/muster-fleet/muster/internal/fleet/reasons"
 	"github.com/muster-fleet/muster/internal/hub/members/liveness"
 	"github.com/muster-fleet/muster/internal/kube"
 )
@@ -24,12 +25,12 @@ func TestWhatKeepsAClusterFromBeingPicked(t *testing.T) {
 		want   string
 	}{
 		"nothing":                      {ready(true, "Ready"), report, liveness.Online, ""},
-		"silence":                      {ready(true, "Ready"), report, liveness.Lost, reasonLost},
-		"an agent that places nothing": {ready(true, "Ready"), nil, liveness.Online, reasonOldAgent},
+		"silence":                      {ready(true, "Ready"), report, liveness.Lost, reasons.AgentLost},
+		"an agent that places nothing": {ready(true, "Ready"), nil, liveness.Online, reasons.AgentCannotPlace},
 		"an identity that is gone":     {ready(false, "IdentityMissing"), report, liveness.Online, "IdentityMissing"},
 		"no agent": {func(c *fleet.Cluster) {
 			c.Status.Agent.LastSeen = metav1.Time{}
-		}, report, liveness.Unknown, reasonNotJoined},
+		}, report, liveness.Unknown, reasons.NotJoined},
 		"not a Bundle that is not ready": {func(c *fleet.Cluster) {
 			ready(false, string(fleet.StateNotReady))(c)
 			c.Status.Summary = fleet.BundleSummary{DesiredReady: 2, Ready: 1, NotReady: 1}

@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	placement "github.com/muster-fleet/muster/api/placement/v1beta1"
+	"github.com/muster-fleet/muster/internal/fleet/reasons"
 	"github.com/muster-fleet/muster/internal/hub/placement/scheduling"
 )
 
@@ -30,9 +31,9 @@ func (o observed) stages() []string {
 
 // unknownReasons are the reasons of conditions of a placement while nothing is known of its members.
 var unknownReasons = map[string]string{
-	placement.ConditionRolloutStarted: reasonRolloutUnknown, placement.ConditionOverridden: reasonOverridesUnknown,
-	placement.ConditionWorkSynchronized: reasonSyncUnknown, placement.ConditionApplied: reasonApplyPending,
-	placement.ConditionAvailable: reasonAvailableLater, placement.ConditionDiffReported: reasonReportPending,
+	placement.ConditionRolloutStarted: reasons.RolloutStartedUnknown, placement.ConditionOverridden: reasons.OverriddenPending,
+	placement.ConditionWorkSynchronized: reasons.WorkSynchronizedUnknown, placement.ConditionApplied: reasons.ApplyPending,
+	placement.ConditionAvailable: reasons.ResourceAvailableUnknown, placement.ConditionDiffReported: reasons.DiffReportingPending,
 }
 
 // memberStatus is what the status of a placement says of one picked member.
@@ -85,7 +86,7 @@ func (o observed) memberStatus(picked scheduling.Decision, d decision, failure e
 	namespace := picked.Member.Namespace
 	m := memberStatus{Decision: picked, stages: o.stages(), conditions: map[string]condition{}}
 	current, reported := o.current[namespace], o.reported[namespace]
-	started, synced := condition{metav1.ConditionTrue, reasonRolloutDone, ""}, condition{metav1.ConditionTrue, reasonSynced, ""}
+	started, synced := condition{metav1.ConditionTrue, reasons.RolloutStarted, ""}, condition{metav1.ConditionTrue, reasons.AllWorkSynced, ""}
 	if current != nil {
 		m.index, m.resourceStatus = current.works[0].Labels[placement.LabelResourceIndex], reported.resourceStatus
 	}
@@ -95,20 +96,20 @@ func (o observed) memberStatus(picked scheduling.Decision, d decision, failure e
 	}
 	switch {
 	case failure != nil:
-		synced = condition{metav1.ConditionFalse, reasonNotSynced, failure.Error()}
+		synced = condition{metav1.ConditionFalse, reasons.SyncWorkFailed, failure.Error()}
 	case waits && current != nil && current.deleting:
-		started = condition{metav1.ConditionFalse, reasonRolloutWaits, "what was placed before is being removed first"}
+		started = condition{metav1.ConditionFalse, reasons.RolloutNotStartedYet, "what was placed before is being removed first"}
 	case waits && d.plan.held:
-		started = condition{metav1.ConditionFalse, reasonRolloutWaits, "keeps what it has: no staged update run has reached it"}
+		started = condition{metav1.ConditionFalse, reasons.RolloutNotStartedYet, "keeps what it has: no staged update run has reached it"}
 	case waits:
-		started = condition{metav1.ConditionFalse, reasonRolloutWaits, fmt.Sprintf(
+		started = condition{metav1.ConditionFalse, reasons.RolloutNotStartedYet, fmt.Sprintf(
 			"waits for its turn: at most %d of %d members may be unavailable", d.plan.maxUnavailable, d.plan.wanted)}
 	case !upToDate && !picked.Member.Admits(o.key.Namespace):
-		synced = condition{metav1.ConditionFalse, reasonNotSynced, "what it has stays as it is: " + picked.Message}
+		synced = condition{metav1.ConditionFalse, reasons.SyncWorkFailed, "what it has stays as it is: " + picked.Message}
 	case !upToDate && d.problem == (condition{}):
-		synced = condition{metav1.ConditionUnknown, reasonSyncUnknown, "being written"}
+		synced = condition{metav1.ConditionUnknown, reasons.WorkSynchronizedUnknown, "being written"}
 	case current == nil:
-		synced = condition{metav1.ConditionUnknown, reasonSyncUnknown, "nothing is written before the placement can be scheduled"}
+		synced = condition{metav1.ConditionUnknown, reasons.WorkSynchronizedUnknown, "nothing is written before the placement can be scheduled"}
 	}
 	applied, diffReported := m.explain(reported.applied), m.explain(reported.diffReported)
 	if diffReported.status == metav1.ConditionTrue {
@@ -173,7 +174,7 @@ func summarize(stage string, members []memberStatus) condition {
 	}
 	for _, m := range members {
 		c := m.conditions[stage]
-		if c.reason == reasonUntrackable || c.reason == reasonOverridden {
+		if c.reason == reasons.NotAllWorkAreAvailabilityTrackable || c.reason == reasons.OverriddenSucceeded {
 			sum = c.ofPlacement()
 		}
 		if stage == placement.ConditionDiffReported && c.message != "" {
@@ -194,7 +195,7 @@ func summarize(stage string, members []memberStatus) condition {
 // placement, and those that were written to and are not available.
 func summarizeRollout(d decision, members []memberStatus) condition {
 	if d.plan.held && len(d.plan.waiting) > 0 {
-		return condition{metav1.ConditionUnknown, reasonRolloutHeld, fmt.Sprintf(
+		return condition{metav1.ConditionUnknown, reasons.RolloutControlledByExternalController, fmt.Sprintf(
 			"spec.strategy.type is External: no staged update run has reached %s, where nothing changes", listNames(d.plan.waiting))}
 	}
 	sum := summarize(placement.ConditionRolloutStarted, members)
@@ -202,7 +203,7 @@ func summarizeRollout(d decision, members []memberStatus) condition {
 	if len(losing) > 0 {
 		message := "%s will lose it when others are available: at most %d of %d members may be unavailable"
 		message = fmt.Sprintf(message, listNames(losing), d.plan.maxUnavailable, d.plan.wanted)
-		sum = condition{metav1.ConditionFalse, reasonRolloutWaits, message}
+		sum = condition{metav1.ConditionFalse, reasons.RolloutNotStartedYet, message}
 	}
 	if sum.status == metav1.ConditionTrue {
 		return sum

@@ -11,6 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	placement "github.com/muster-fleet/muster/api/placement/v1beta1"
+	"github.com/muster-fleet/muster/internal/fleet/reasons"
 )
 
 // States of placements in metrics, the worst first.
@@ -115,7 +116,7 @@ func stateOf(s genericPlacement) string {
 
 // failing says whether a condition is False for another reason than that a member waits for its turn.
 func failing(c metav1.Condition) bool {
-	return c.Status == metav1.ConditionFalse && c.Reason != reasonRolloutWaits
+	return c.Status == metav1.ConditionFalse && c.Reason != reasons.RolloutNotStartedYet
 }
 
 // measuredDecide decides and measures how long that takes.

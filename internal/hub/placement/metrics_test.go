@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	placement "github.com/muster-fleet/muster/api/placement/v1beta1"
+	"github.com/muster-fleet/muster/internal/fleet/reasons"
 	"github.com/muster-fleet/muster/internal/hub/runtime/controller"
 )
 
@@ -29,17 +30,17 @@ func TestPlacementsAreCountedByHowTheyStand(t *testing.T) {
 	going := crp("going")
 	going.SetDeletionTimestamp(&metav1.Time{Time: now})
 	going.SetFinalizers([]string{"f"})
-	behind := crp("behind", "Scheduled=True", "RolloutStarted=False:"+reasonRolloutWaits).(*placement.ClusterResourcePlacement)
+	behind := crp("behind", "Scheduled=True", "RolloutStarted=False:"+reasons.RolloutNotStartedYet).(*placement.ClusterResourcePlacement)
 	behind.Status.PlacementStatuses = []placement.PerClusterStatus{
 		{ClusterName: "a", Conditions: []metav1.Condition{{Type: "Scheduled", Status: "True"}, {Type: "Applied", Status: "False"}}},
-		{ClusterName: "b", Conditions: []metav1.Condition{{Type: "Scheduled", Status: "True"}, {Type: "RolloutStarted", Status: "False", Reason: reasonRolloutWaits}}},
+		{ClusterName: "b", Conditions: []metav1.Condition{{Type: "Scheduled", Status: "True"}, {Type: "RolloutStarted", Status: "False", Reason: reasons.RolloutNotStartedYet}}},
 	}
 	scheme := runtime.NewScheme()
 	if err := placement.AddToScheme(scheme); err != nil {
 		t.Fatal(err)
 	}
 	c := New(Deps{Deps: controller.Deps{Client: fake.NewClientBuilder().WithScheme(scheme).WithObjects(going, behind, crp("new"), crp("unscheduled", "Scheduled=False"),
-		crp("failing", "Scheduled=True", "RolloutStarted=True", "Applied=False"), crp("waiting", "Scheduled=True", "RolloutStarted=False:"+reasonRolloutWaits, "Applied=True"),
+		crp("failing", "Scheduled=True", "RolloutStarted=True", "Applied=False"), crp("waiting", "Scheduled=True", "RolloutStarted=False:"+reasons.RolloutNotStartedYet, "Applied=True"),
 		crp("fine", "Scheduled=True", "Applied=True", "Available=True"), crp("compared", "Scheduled=True", "DiffReported=True"),
 		&placement.ResourcePlacement{ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: "new"}}).Build()}})
 	want := `

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	placement "github.com/muster-fleet/muster/api/placement/v1beta1"
+	"github.com/muster-fleet/muster/internal/fleet/reasons"
 	"github.com/muster-fleet/muster/internal/hub/placement/scheduling"
 	"github.com/muster-fleet/muster/internal/kube"
 )
@@ -28,7 +29,7 @@ func (o observed) obstacles(d decision) (all []placement.Obstacle) {
 	}
 	kept := 0
 	for _, n := range d.result.Picked() {
-		if n.Reason == scheduling.ReasonKept && kept < maxNotPicked {
+		if n.Reason == reasons.Kept && kept < maxNotPicked {
 			add(n, n.Message)
 			kept++
 		}
@@ -45,7 +46,7 @@ func (o observed) missing(d decision) (all []scheduling.Decision) {
 		return nil
 	}
 	for _, n := range o.rankNotPicked(d) {
-		if len(all) < short && n.Reason != scheduling.ReasonNotNamed {
+		if len(all) < short && n.Reason != reasons.NotNamed {
 			all = append(all, n)
 		}
 	}
@@ -66,7 +67,7 @@ func (o observed) notPicked(d decision) []scheduling.Decision {
 	others := o.rankNotPicked(d)
 	named := 0
 	for _, n := range others {
-		if n.Reason == scheduling.ReasonNoSuchMember {
+		if n.Reason == reasons.NoSuchMember {
 			named++
 		}
 	}
@@ -81,12 +82,12 @@ func (o observed) notPicked(d decision) []scheduling.Decision {
 func (o observed) rankNotPicked(d decision) []scheduling.Decision {
 	var others []scheduling.Decision
 	for _, n := range d.result.Decisions {
-		if !n.Picked && (n.Reason != scheduling.ReasonNotNamed || o.hasWorks(n)) {
+		if !n.Picked && (n.Reason != reasons.NotNamed || o.hasWorks(n)) {
 			others = append(others, n)
 		}
 	}
 	// Reasons that are not in the list come first.
-	order := []string{scheduling.ReasonSpread, scheduling.ReasonTainted, scheduling.ReasonOutranked, reasonLeaving, scheduling.ReasonNoMatch}
+	order := []string{reasons.TopologySpreadNotSatisfied, reasons.TaintNotTolerated, reasons.Outranked, reasons.Leaving, reasons.AffinityNotMatched}
 	rank := func(n scheduling.Decision) int {
 		if o.hasWorks(n) {
 			return -2

@@ -12,14 +12,10 @@ import (
 
 	placement "github.com/muster-fleet/muster/api/placement/v1beta1"
 	"github.com/muster-fleet/muster/internal/fleet/author"
-	"github.com/muster-fleet/muster/internal/hub/joining/admission"
+	"github.com/muster-fleet/muster/internal/fleet/reasons"
 	"github.com/muster-fleet/muster/internal/hub/placement/authorization"
 	"github.com/muster-fleet/muster/internal/hub/placement/override"
 )
-
-// reasonOverrideRefused is of an override whose author could not do on the hub what it does on
-// members.
-const reasonOverrideRefused = "OverrideNotPermitted"
 
 // written is an override or an envelope, of which its author's rights count.
 type written struct {
@@ -48,9 +44,9 @@ func (c *Controller) reviewWriting(ctx context.Context, w written, policies func
 	case err != nil:
 		return refusal{}, authorization.Unanswered(err)
 	case missing != "":
-		return refusal{admission.ReasonMissing, fmt.Sprintf("%s: %s", w.name, missing)}, nil
+		return refusal{reasons.PolicyMissing, fmt.Sprintf("%s: %s", w.name, missing)}, nil
 	case !w.hasAuthor:
-		return refusal{reasonAuthorUnknown, fmt.Sprintf("the author of %s is unknown: a user who may make its changes on the hub becomes its author by "+
+		return refusal{reasons.AuthorUnknown, fmt.Sprintf("the author of %s is unknown: a user who may make its changes on the hub becomes its author by "+
 			"kubectl annotate%s %s=NAME, with their user name as kubectl auth whoami shows it", w.name, w.object, author.AnnotationName)}, nil
 	case c.reviewer.AllowsEverything(ctx, w.author):
 		return refusal{}, nil
@@ -81,19 +77,19 @@ func (c *Controller) reviewOverrides(ctx context.Context, all override.Set, o *o
 		if of.Namespace != "" {
 			kind = "ResourceOverride"
 		}
-		w := written{name: of.String(), object: argument(kind, of.NamespacedName), author: of.Author, hasAuthor: of.HasAuthor, refused: reasonOverrideRefused}
+		w := written{name: of.String(), object: argument(kind, of.NamespacedName), author: of.Author, hasAuthor: of.HasAuthor, refused: reasons.OverrideNotPermitted}
 		refused, err := c.reviewWriting(ctx, w, policies, func() ([]authorization.Right, error) { return of.Rights(o.resources.Objects, c.selector.ResourceOf) })
 		var unanswered *authorization.UnansweredError
 		switch {
 		case errors.As(err, &unanswered):
 			o.rightsErr = err
 			o.overridesHeld = true
-			return override.Standing{Reason: reasonRightsUnknown, Message: fmt.Sprintf("%s: %v%s", of, err, placedStays)}, nil
+			return override.Standing{Reason: reasons.AuthorRightsUnknown, Message: fmt.Sprintf("%s: %v%s", of, err, placedStays)}, nil
 		case err != nil:
 			return override.Standing{}, err
 		case refused == refusal{}:
 			return override.Standing{}, nil
-		case refused.reason == reasonOverrideRefused && !o.changedBy(of):
+		case refused.reason == reasons.OverrideNotPermitted && !o.changedBy(of):
 			o.ignored = append(o.ignored, refused.message)
 			return override.Standing{Ignored: true}, nil
 		}
@@ -126,5 +122,5 @@ func (o observed) ignoredOverrides() condition {
 	if len(o.ignored) == 0 {
 		return condition{}
 	}
-	return condition{metav1.ConditionFalse, reasonOverrideRefused, "ignored: " + list(o.ignored)}
+	return condition{metav1.ConditionFalse, reasons.OverrideNotPermitted, "ignored: " + list(o.ignored)}
 }

@@ -19,12 +19,12 @@ import (
 
 	placement "github.com/muster-fleet/muster/api/placement/v1beta1"
 	"github.com/muster-fleet/muster/internal/fleet/author"
+	"github.com/muster-fleet/muster/internal/fleet/reasons"
 	"github.com/muster-fleet/muster/internal/hub/joining/admission"
 	"github.com/muster-fleet/muster/internal/hub/placement/authorization"
 	"github.com/muster-fleet/muster/internal/hub/placement/override"
 	"github.com/muster-fleet/muster/internal/hub/placement/selection"
 	"github.com/muster-fleet/muster/internal/hub/runtime/controller"
-	"github.com/muster-fleet/muster/internal/hub/runtime/removal"
 	"github.com/muster-fleet/muster/internal/hub/runtime/settings"
 )
 
@@ -69,14 +69,14 @@ var reviews = []struct {
 	envelopeReason string
 }{
 	{name: "the author may do that", author: "eve", answer: authorizationv1.SubjectAccessReviewStatus{Allowed: true}, policies: "in force", counts: true},
-	{name: "the author may not", author: "eve", policies: "in force", envelopeReason: removal.ReasonRefused},
-	{name: "the author may not any more", author: "eve", policies: "in force", applied: true, counts: true, held: true, reason: reasonOverrideRefused, envelopeReason: removal.ReasonRefused},
-	{name: "the author is not known", policies: "in force", counts: true, held: true, reason: reasonAuthorUnknown, envelopeReason: reasonAuthorUnknown},
+	{name: "the author may not", author: "eve", policies: "in force", envelopeReason: reasons.EnvelopeNotPermitted},
+	{name: "the author may not any more", author: "eve", policies: "in force", applied: true, counts: true, held: true, reason: reasons.OverrideNotPermitted, envelopeReason: reasons.EnvelopeNotPermitted},
+	{name: "the author is not known", policies: "in force", counts: true, held: true, reason: reasons.AuthorUnknown, envelopeReason: reasons.AuthorUnknown},
 	{name: "no author is believed", author: "eve", answer: authorizationv1.SubjectAccessReviewStatus{Allowed: true}, policies: "missing", counts: true, held: true,
-		reason: admission.ReasonMissing, envelopeReason: admission.ReasonMissing},
-	{name: "the policies cannot be tried", author: "eve", policies: "unknown", counts: true, held: true, reason: reasonRightsUnknown, retried: true},
+		reason: reasons.PolicyMissing, envelopeReason: reasons.PolicyMissing},
+	{name: "the policies cannot be tried", author: "eve", policies: "unknown", counts: true, held: true, reason: reasons.AuthorRightsUnknown, retried: true},
 	{name: "an authorizer fails", author: "eve", answer: authorizationv1.SubjectAccessReviewStatus{EvaluationError: "the webhook does not answer"}, policies: "in force",
-		counts: true, held: true, reason: reasonRightsUnknown, retried: true},
+		counts: true, held: true, reason: reasons.AuthorRightsUnknown, retried: true},
 }
 
 func TestAnOverrideIsAppliedIgnoredOrHeldByTheRightsOfItsAuthor(t *testing.T) {
@@ -126,7 +126,7 @@ func TestAnObjectInAnEnvelopeIsPlacedOrLeftOutByTheRightsOfTheEnvelopesAuthor(t 
 		if c := o.withheld(); c.reason != row.envelopeReason || placed != (c == condition{} && !row.retried) {
 			t.Errorf("%s: it is placed %t, and says %+v", row.name, placed, c)
 		}
-		if unknown := o.rightsProblem.reason == reasonRightsUnknown && o.rightsErr != nil; unknown != row.retried {
+		if unknown := o.rightsProblem.reason == reasons.AuthorRightsUnknown && o.rightsErr != nil; unknown != row.retried {
 			t.Errorf("%s: all of the placement waits %t: %+v", row.name, unknown, o.rightsProblem)
 		}
 	}

@@ -11,6 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	placement "github.com/muster-fleet/muster/api/placement/v1beta1"
+	"github.com/muster-fleet/muster/internal/fleet/reasons"
 	"github.com/muster-fleet/muster/internal/hub/placement/override"
 	"github.com/muster-fleet/muster/internal/hub/placement/scheduling"
 )
@@ -71,7 +72,7 @@ func (o observed) override(result scheduling.Result, plain desiredWorks) map[str
 		key := fmt.Sprint(resolved.Key, "\x00", other.key, "\x00", other.fixed)
 		if _, known := shared[key]; !known {
 			if tooMany(len(shared)+1, bytes) {
-				shared[key] = overridden{Resolved: resolved, desired: plain, reason: reasonNotOverridden, problem: fmt.Sprintf(
+				shared[key] = overridden{Resolved: resolved, desired: plain, reason: reasons.OverriddenFailed, problem: fmt.Sprintf(
 					"overrides make another copy of what is selected, which has %d KiB, for each of more than %d members: "+
 						"have them select less by a placement of its own", bytes>>10, len(shared))}
 			} else {
@@ -84,7 +85,7 @@ func (o observed) override(result scheduling.Result, plain desiredWorks) map[str
 }
 
 func (o observed) applyOverrides(resolved override.Resolved, desired desiredWorks, at otherHome) overridden {
-	result := overridden{Resolved: resolved, desired: desired, at: at, reason: cmp.Or(resolved.Reason, reasonNotOverridden)}
+	result := overridden{Resolved: resolved, desired: desired, at: at, reason: cmp.Or(resolved.Reason, reasons.OverriddenFailed)}
 	result.desired.overrides = map[string]string{}
 	for key, hash := range map[string]string{
 		placement.AnnotationClusterOverrides: resolved.ClusterHash, placement.AnnotationOverrides: resolved.NamespacedHash,
@@ -103,7 +104,7 @@ func (o observed) applyOverrides(resolved override.Resolved, desired desiredWork
 		result.problem = err.Error()
 	}
 	if full := (*fullError)(nil); errors.As(err, &full) {
-		result.reason = reasonFull
+		result.reason = reasons.WorkFull
 	}
 	for i := range parts {
 		parts[i] = part{digest: parts[i].digest}
@@ -154,7 +155,7 @@ func (d decision) overriddenCondition(namespace string) condition {
 	case result.problem != "":
 		return condition{metav1.ConditionFalse, result.reason, result.problem}
 	case !changed || !result.Any():
-		return condition{metav1.ConditionTrue, reasonNoOverride, ""}
+		return condition{metav1.ConditionTrue, reasons.NoOverrideSpecified, ""}
 	}
-	return condition{metav1.ConditionTrue, reasonOverridden, ""}
+	return condition{metav1.ConditionTrue, reasons.OverriddenSucceeded, ""}
 }

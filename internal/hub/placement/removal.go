@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	placement "github.com/muster-fleet/muster/api/placement/v1beta1"
+	"github.com/muster-fleet/muster/internal/fleet/reasons"
 	"github.com/muster-fleet/muster/internal/hub/placement/selection"
 	"github.com/muster-fleet/muster/internal/hub/runtime/removal"
 	"github.com/muster-fleet/muster/internal/kube"
@@ -58,7 +59,7 @@ func (c *Controller) requireCauses(ctx context.Context, s genericPlacement, o *o
 		message = fmt.Sprintf("%d objects are there and unchanged, and would be removed because the labels of their Namespace %s have changed",
 			relabelled, namespace)
 	}
-	reason := removal.ReasonUnfounded
+	reason := reasons.RemovalUnfounded
 	if withheld := o.withheld(); withheld != (condition{}) {
 		reason, message = withheld.reason, withheld.message
 	}

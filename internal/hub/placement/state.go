@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	placement "github.com/muster-fleet/muster/api/placement/v1beta1"
+	"github.com/muster-fleet/muster/internal/fleet/reasons"
 	"github.com/muster-fleet/muster/internal/hub/placement/override"
 	"github.com/muster-fleet/muster/internal/hub/placement/scheduling"
 	"github.com/muster-fleet/muster/internal/hub/placement/selection"
@@ -96,13 +97,13 @@ func decide(o observed) decision {
 	d := decision{upToDate: map[string]bool{}, waiting: map[string]bool{}, policyHash: o.before.PolicyHash, desired: o.desiredWorks()}
 	switch problem := o.selectionProblem(); {
 	case o.policyProblem != "":
-		d.problem = condition{metav1.ConditionFalse, reasonInvalidPolicy, o.policyProblem}
+		d.problem = condition{metav1.ConditionFalse, reasons.InvalidPolicy, o.policyProblem}
 		d.stage(o, nil)
 		return d
 	case problem != condition{}:
 		d.problem = problem
 	case o.takeoverProblem != "":
-		d.problem = condition{metav1.ConditionFalse, reasonKubeFleetLeft, o.takeoverProblem}
+		d.problem = condition{metav1.ConditionFalse, reasons.KubeFleetLeftovers, o.takeoverProblem}
 	}
 	terms, bound := hashTerms(o.spec.Policy), o.bound()
 	d.result = o.policy.Pick(o.members, bound, o.before.PolicyHash != "" && o.before.PolicyHash != terms)

@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	placement "github.com/muster-fleet/muster/api/placement/v1beta1"
+	"github.com/muster-fleet/muster/internal/fleet/reasons"
 	"github.com/muster-fleet/muster/internal/hub/placement/scheduling"
 	"github.com/muster-fleet/muster/internal/hub/placement/selection"
 )
@@ -57,7 +58,7 @@ func on(t *testing.T, members ...string) func(*observed) {
 		o.before.ObservedResourceIndex, o.before.ResourceHash, o.before.PolicyHash = "0", hashParts(parts), hashTerms(o.spec.Policy)
 		for _, m := range members {
 			o.current["ns-"+m] = &currentWorks{works: []*placement.Work{placed(t, key, desiredWorks{parts: parts, index: "0", applyStrategy: o.spec.Strategy.ApplyStrategy}, 0)}}
-			o.reported["ns-"+m] = worksStatus{applied: condition{"True", reasonApplied, ""}, available: condition{"True", reasonAvailable, ""}, works: true, ready: true}
+			o.reported["ns-"+m] = worksStatus{applied: condition{"True", reasons.AllWorkHaveBeenApplied, ""}, available: condition{"True", reasons.AllWorkAreAvailable, ""}, works: true, ready: true}
 		}
 	}
 }
@@ -65,7 +66,7 @@ func on(t *testing.T, members ...string) func(*observed) {
 func obstacle(member int, reason string) func(*observed) {
 	return func(o *observed) {
 		o.members[member].Obstacle = scheduling.Obstacle{Reason: reason, Message: "it is " + reason}
-		o.members[member].Leaving = reason == reasonLeaving
+		o.members[member].Leaving = reason == reasons.Leaving
 	}
 }
 
@@ -142,7 +143,7 @@ func TestDecide(t *testing.T) {
 		{"a change counts up, one member at a time", world(t, on(t, "a", "b"), more), "a", "", "1"},
 		{"a selector that is wrong changes nothing", world(t, on(t, "a"), func(o *observed) { o.selected.Problem = "wrong" }), "", "", "0"},
 		{"nor does an author whom nobody knows", world(t, on(t, "a"), func(o *observed) {
-			o.rightsProblem, o.selected.Objects, o.resources.Objects = condition{metav1.ConditionFalse, reasonAuthorUnknown, "unknown"}, nil, nil
+			o.rightsProblem, o.selected.Objects, o.resources.Objects = condition{metav1.ConditionFalse, reasons.AuthorUnknown, "unknown"}, nil, nil
 		}), "", "", "1"},
 		{"nor a question that could not be asked", world(t, on(t, "a", "b"), func(o *observed) {
 			o.selected.Objects = nil
@@ -158,13 +159,13 @@ func TestDecide(t *testing.T) {
 		{"and what was placed is removed, one member at a time", world(t, on(t, "a", "b"), nothing), "a", "", "1"},
 		{"a label that goes removes nothing", world(t, requiring("env=prod"), on(t, "a", "b"), unlabel), "", "", "0"},
 		{"terms that change do", world(t, requiring("env=prod"), on(t, "a", "b"), unlabel, otherTerms), "", "a", "0"},
-		{"a lost member keeps what it has", world(t, on(t, "a", "b"), obstacle(0, reasonLost)), "", "", "0"},
-		{"and gets nothing new", world(t, obstacle(0, reasonLost)), "b", "", "0"},
-		{"nobody takes the place of a leaving member before it is gone", world(t, on(t, "a"), obstacle(0, reasonLeaving), func(o *observed) {
+		{"a lost member keeps what it has", world(t, on(t, "a", "b"), obstacle(0, reasons.AgentLost)), "", "", "0"},
+		{"and gets nothing new", world(t, obstacle(0, reasons.AgentLost)), "b", "", "0"},
+		{"nobody takes the place of a leaving member before it is gone", world(t, on(t, "a"), obstacle(0, reasons.Leaving), func(o *observed) {
 			one := int32(1)
 			o.spec.Policy = &placement.PlacementPolicy{PlacementType: placement.PickN, NumberOfClusters: &one}
 		}), "", "", "0"},
-		{"a leaving member is left to its agent", world(t, on(t, "a", "b"), more, obstacle(0, reasonLeaving)), "b", "", "1"},
+		{"a leaving member is left to its agent", world(t, on(t, "a", "b"), more, obstacle(0, reasons.Leaving)), "b", "", "1"},
 	} {
 		d := decide(c.seen)
 		got := []string{listed(d.plan.write), listed(d.plan.remove), d.desired.index}
@@ -188,7 +189,7 @@ func TestTermsAreSettledOnceNobodyHasToLoseIt(t *testing.T) {
 
 func TestDescribe(t *testing.T) {
 	failing := func(o *observed) {
-		o.reported["ns-a"] = worksStatus{applied: condition{"False", reasonNotApplied, "ConfigMap n/c: conflict"}}
+		o.reported["ns-a"] = worksStatus{applied: condition{"False", reasons.NotAllWorkHaveBeenApplied, "ConfigMap n/c: conflict"}}
 	}
 	unpicked := func(o *observed) { o.members[1].Labels = map[string]string{} }
 	for _, c := range []struct {
@@ -204,9 +205,9 @@ func TestDescribe(t *testing.T) {
 		{"one of two waits for its turn", world(t, on(t, "a", "b"), func(o *observed) { o.selected.Objects[0] = configMap("settings", 11) }), "0/2",
 			"b: waits for its turn: at most 1 of 2 members may be unavailable; a: being written", "RolloutStarted False"},
 		{"nobody qualifies", world(t, requiring("env=none")), "0/0", `no member qualifies: a: its labels do not match "env=none"; b: its labels do not match "env=none"`, ""},
-		{"nobody qualifies, and some are leaving anyway", world(t, requiring("env=prod"), obstacle(0, reasonLeaving), obstacle(1, reasonLost)), "0/0", "no member qualifies: b: it is " + reasonLost + "; a: it is Leaving", ""},
+		{"nobody qualifies, and some are leaving anyway", world(t, requiring("env=prod"), obstacle(0, reasons.Leaving), obstacle(1, reasons.AgentLost)), "0/0", "no member qualifies: b: it is " + reasons.AgentLost + "; a: it is Leaving", ""},
 		{"one leaves, and what was said of it last stands", world(t, on(t, "b"), func(o *observed) {
-			o.members[0].Leaving, o.members[0].Obstacle = true, scheduling.Obstacle{Reason: reasonLeaving, Message: "it leaves"}
+			o.members[0].Leaving, o.members[0].Obstacle = true, scheduling.Obstacle{Reason: reasons.Leaving, Message: "it leaves"}
 			o.before.PlacementStatuses = []placement.PerClusterStatus{{ClusterName: "a", Conditions: said("True")}}
 		}), "2/2", "", ""},
 		{"a wrong selector", world(t, on(t, "a", "b"), func(o *observed) { o.selected.Problem = "selector 3 is wrong" }), "2/2", "selector 3 is wrong", "Scheduled False"},
@@ -222,18 +223,18 @@ func TestDescribe(t *testing.T) {
 		{"one has to wait to lose it", world(t, requiring("env=prod"), on(t, "a", "b"), func(o *observed) {
 			o.members[1].Labels, o.before.PolicyHash = nil, "others"
 			o.members = append(o.members, &scheduling.Member{Name: "c", Namespace: "ns-c", Labels: map[string]string{"env": "prod"}})
-			o.reported["ns-a"] = worksStatus{applied: condition{"Unknown", reasonApplyPending, "waits"}}
+			o.reported["ns-a"] = worksStatus{applied: condition{"Unknown", reasons.ApplyPending, "waits"}}
 		}), "0/2", "b will lose it when others are available: at most 1 of 2 members may be unavailable; a: waits; c: being written", "RolloutStarted False"},
 		{"one whose workspace has withdrawn", world(t, on(t, "a", "b"), func(o *observed) { o.members = nil }), "0/0",
 			"there is no member to pick; kept as it is, because no workspace that opts in has a record of it any more: member namespace ns-a; member namespace ns-b", ""},
 		{"only compared, and nothing differs", world(t, reporting, on(t, "a", "b"), func(o *observed) {
 			for _, name := range []string{"ns-a", "ns-b"} {
-				o.reported[name] = worksStatus{diffReported: condition{"True", reasonReported, ""}}
+				o.reported[name] = worksStatus{diffReported: condition{"True", reasons.AllWorkHaveDiffReported, ""}}
 			}
 		}), "2/2", "no difference on any of 2 members", ""},
 		{"only compared, and one is not yet", world(t, reporting, on(t, "a", "b"), func(o *observed) {
-			o.reported["ns-a"] = worksStatus{diffReported: condition{"True", reasonReported, ""}, resourceStatus: resourceStatus{diffed: make([]placement.DiffedPlacement, 2)}}
-			o.reported["ns-b"] = worksStatus{diffReported: condition{"Unknown", reasonReportPending, "waits"}}
+			o.reported["ns-a"] = worksStatus{diffReported: condition{"True", reasons.AllWorkHaveDiffReported, ""}, resourceStatus: resourceStatus{diffed: make([]placement.DiffedPlacement, 2)}}
+			o.reported["ns-b"] = worksStatus{diffReported: condition{"Unknown", reasons.DiffReportingPending, "waits"}}
 		}), "1/2", "b: waits", "DiffReported Unknown"},
 		{"a field that is not done", world(t, on(t, "a", "b"), reportingBack), "2/2", "spec.strategy.reportBackStrategy: no status is copied back", "Supported False"},
 		{"a field that asks for what is so", world(t, on(t, "a", "b"), func(o *observed) {
@@ -282,18 +283,18 @@ func TestNothingIsSaidOfTheStagesAfterTheFirstThatIsNotReached(t *testing.T) {
 		message           string
 	}{
 		{"all well", world(t, on(t, "a", "b")), nil, written + " Applied=True Available=True", written + " Applied=True Available=True", ""},
-		{"still to be applied", world(t, on(t, "a", "b"), applied("Unknown", reasonApplyPending, "waits")), nil, written + " Applied=Unknown", written + " Applied=Unknown", "a: waits"},
-		{"not applied", world(t, on(t, "a", "b"), applied("False", reasonNotApplied, "conflict")), nil, written + " Applied=False", written + " Applied=False", "a: conflict"},
+		{"still to be applied", world(t, on(t, "a", "b"), applied("Unknown", reasons.ApplyPending, "waits")), nil, written + " Applied=Unknown", written + " Applied=Unknown", "a: waits"},
+		{"not applied", world(t, on(t, "a", "b"), applied("False", reasons.NotAllWorkHaveBeenApplied, "conflict")), nil, written + " Applied=False", written + " Applied=False", "a: conflict"},
 		{"not available", world(t, on(t, "a", "b"), func(o *observed) {
-			o.reported["ns-a"] = worksStatus{applied: condition{"True", reasonApplied, ""}, available: condition{"False", reasonNotAvailable, "crashes"}}
+			o.reported["ns-a"] = worksStatus{applied: condition{"True", reasons.AllWorkHaveBeenApplied, ""}, available: condition{"False", reasons.NotAllWorkAreAvailable, "crashes"}}
 		}), nil, written + " Applied=True Available=False", written + " Applied=True Available=False", "a: crashes"},
 		{"not written", world(t, on(t, "a", "b")), errors.New("no right"), "Scheduled=True RolloutStarted=True Overridden=True WorkSynchronized=False",
 			"Scheduled=True RolloutStarted=True Overridden=True WorkSynchronized=False", "a: no right"},
-		{"others wait for one that fails", world(t, third, on(t, "a", "b", "c"), applied("False", reasonNotApplied, "conflict"), changed), nil, "Scheduled=True RolloutStarted=False", "Scheduled=True RolloutStarted=True Overridden=True WorkSynchronized=Unknown",
+		{"others wait for one that fails", world(t, third, on(t, "a", "b", "c"), applied("False", reasons.NotAllWorkHaveBeenApplied, "conflict"), changed), nil, "Scheduled=True RolloutStarted=False", "Scheduled=True RolloutStarted=True Overridden=True WorkSynchronized=Unknown",
 			"b: waits for its turn: at most 1 of 3 members may be unavailable; c: waits for its turn: at most 1 of 3 members may be unavailable; a: being written"},
 		{"compared", world(t, reporting, on(t, "a", "b"), func(o *observed) {
-			o.reported["ns-a"] = worksStatus{diffReported: condition{"False", reasonNotReported, "no right"}}
-			o.reported["ns-b"] = worksStatus{diffReported: condition{"True", reasonReported, ""}}
+			o.reported["ns-a"] = worksStatus{diffReported: condition{"False", reasons.NotAllWorkHaveDiffReported, "no right"}}
+			o.reported["ns-b"] = worksStatus{diffReported: condition{"True", reasons.AllWorkHaveDiffReported, ""}}
 		}), nil, written + " DiffReported=False", written + " DiffReported=False", "a: no right"},
 	} {
 		after := describe(c.seen, decide(c.seen), failures{"ns-a": c.failure}, now)
@@ -334,7 +335,7 @@ func TestAStatusOfManyMembersIsBoundedAndShowsThoseInTrouble(t *testing.T) {
 		s.resourceStatus = resourceStatus{drifted: make([]placement.DriftedPlacement, maxFailed), diffed: make([]placement.DiffedPlacement, maxFailed)}
 		o.reported[name] = s
 	}
-	o.reported["ns-m-1998"] = worksStatus{applied: condition{"False", reasonNotApplied, "no space"}}
+	o.reported["ns-m-1998"] = worksStatus{applied: condition{"False", reasons.NotAllWorkHaveBeenApplied, "no space"}}
 	d := decide(o)
 	after := describe(o, d, nil, now)
 	shown := map[string]bool{}
@@ -379,7 +380,7 @@ func TestTheWorstStatusCanBeStored(t *testing.T) {
 	}
 	on(t, all...)(&o)
 	for name := range o.reported {
-		s := worksStatus{applied: condition{"False", reasonNotApplied, long(30000)}}
+		s := worksStatus{applied: condition{"False", reasons.NotAllWorkHaveBeenApplied, long(30000)}}
 		for i := range maxFailed {
 			s.failed = append(s.failed, placement.FailedPlacement{ResourceIdentifier: placement.ResourceIdentifier{Kind: "Widget", Name: fmt.Sprint(i)},
 				Condition: metav1.Condition{Type: "Applied", Status: "False", Message: long(maxMessage)}})

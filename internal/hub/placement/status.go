@@ -13,7 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	placement "github.com/muster-fleet/muster/api/placement/v1beta1"
-	"github.com/muster-fleet/muster/internal/hub/placement/scheduling"
+	"github.com/muster-fleet/muster/internal/fleet/reasons"
 	"github.com/muster-fleet/muster/internal/kube"
 )
 
@@ -106,7 +106,7 @@ func (o observed) setConditions(after *placement.PlacementStatus, d decision, me
 	}
 	supported, scheduled, withheld, leftovers := o.supported(), o.scheduled(d), o.withheld(), condition{}
 	if o.leftovers != "" {
-		leftovers = condition{metav1.ConditionFalse, reasonKubeFleetLeft, o.leftovers}
+		leftovers = condition{metav1.ConditionFalse, reasons.KubeFleetLeftovers, o.leftovers}
 	}
 	set(placement.ConditionSupported, supported)
 	set(o.kind+placement.ConditionScheduled, scheduled)
@@ -174,7 +174,7 @@ func (o observed) listMembers(members []memberStatus, d decision, now time.Time,
 	}
 	differing, overrides := much.differing, maxOverrides
 	for _, m := range picked {
-		m.conditions[placement.ConditionScheduled] = condition{metav1.ConditionTrue, scheduling.ReasonPicked, m.Message}
+		m.conditions[placement.ConditionScheduled] = condition{metav1.ConditionTrue, reasons.Scheduled, m.Message}
 		s := entry(m.Name, m.conditions)
 		m.limit(max(much.failures/len(picked), 1))
 		s.ObservedResourceIndex, s.DriftedPlacements, s.DiffedPlacements = m.index, take(m.drifted, &differing), take(m.diffed, &differing)
@@ -184,7 +184,7 @@ func (o observed) listMembers(members []memberStatus, d decision, now time.Time,
 		all = append(all, s)
 	}
 	for _, n := range o.missing(d) {
-		all = append(all, entry(n.Name, map[string]condition{placement.ConditionScheduled: {metav1.ConditionFalse, reasonNotScheduled, n.Message}}))
+		all = append(all, entry(n.Name, map[string]condition{placement.ConditionScheduled: {metav1.ConditionFalse, reasons.ScheduleFailed, n.Message}}))
 	}
 	return all
 }
@@ -223,7 +223,7 @@ func setTimes(failed, before []placement.FailedPlacement, now metav1.Time) []pla
 // supported names the fields that have no effect; the zero condition if the placement uses none.
 func (o observed) supported() condition {
 	if fields := unsupportedFields(o.spec.Strategy); fields != "" {
-		return condition{metav1.ConditionFalse, reasonUnsupported, fields}
+		return condition{metav1.ConditionFalse, reasons.FieldsNotSupported, fields}
 	}
 	return condition{}
 }
@@ -236,23 +236,23 @@ func (o observed) scheduled(d decision) condition {
 	var obstacles, last []string // of the members, those come last that most likely have nothing to do with the placement
 	for _, n := range d.result.Decisions {
 		switch reason := fmt.Sprintf("%s: %s", n.Name, n.Message); {
-		case n.Picked || n.Reason == scheduling.ReasonNotNamed:
-		case n.Reason == scheduling.ReasonNotAdmitted, n.Reason == reasonLeaving:
+		case n.Picked || n.Reason == reasons.NotNamed:
+		case n.Reason == reasons.NamespaceNotAdmitted, n.Reason == reasons.Leaving:
 			last = append(last, reason)
 		default:
 			obstacles = append(obstacles, reason)
 		}
 	}
 	obstacles = append(obstacles, last...)
-	c := condition{metav1.ConditionTrue, reasonFulfilled, fmt.Sprintf("%d members picked", picked)}
+	c := condition{metav1.ConditionTrue, reasons.SchedulingPolicyFulfilled, fmt.Sprintf("%d members picked", picked)}
 	switch {
 	case picked < d.result.Wanted:
-		c = condition{metav1.ConditionFalse, reasonUnfulfilled, fmt.Sprintf("%d of %d members picked", picked, d.result.Wanted)}
+		c = condition{metav1.ConditionFalse, reasons.SchedulingPolicyUnfulfilled, fmt.Sprintf("%d of %d members picked", picked, d.result.Wanted)}
 		if len(obstacles) > 0 {
 			c.message += "; " + list(obstacles)
 		}
 	case picked == 0 && o.policy.NamesNobody(): // as in KubeFleet's API nothing is decided yet
-		c = condition{metav1.ConditionUnknown, reasonPending, "spec.policy names no member"}
+		c = condition{metav1.ConditionUnknown, reasons.SchedulePending, "spec.policy names no member"}
 	case picked == 0 && o.policy.PicksNobody():
 		c.message = "spec.policy asks for no member"
 	case picked == 0 && len(obstacles) > 0:

@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	placement "github.com/muster-fleet/muster/api/placement/v1beta1"
+	"github.com/muster-fleet/muster/internal/fleet/reasons"
 	"github.com/muster-fleet/muster/internal/kube"
 )
 
@@ -62,9 +63,9 @@ func (c *Controller) copyStatus(ctx context.Context, s genericPlacement, o obser
 		err = fmt.Errorf("writing the copy of the status in namespace %s: %w", namespace, err)
 		problem = err.Error()
 	}
-	synced := condition{metav1.ConditionTrue, reasonCopied, "a copy of this status is in namespace " + namespace}
+	synced := condition{metav1.ConditionTrue, reasons.StatusSyncSucceeded, "a copy of this status is in namespace " + namespace}
 	if problem != "" {
-		synced = condition{metav1.ConditionFalse, reasonNotCopied, clip(problem)}
+		synced = condition{metav1.ConditionFalse, reasons.StatusSyncFailed, clip(problem)}
 	}
 	// SetStatusCondition keeps the time of a condition that has not changed.
 	if before := meta.FindStatusCondition(s.status.Conditions, kind); before != nil {

@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	placement "github.com/muster-fleet/muster/api/placement/v1beta1"
+	"github.com/muster-fleet/muster/internal/fleet/reasons"
 	"github.com/muster-fleet/muster/internal/hub/placement/scheduling"
 )
 
@@ -34,7 +35,7 @@ func TestConditionsAreThoseThatKubeFleetsClientsCompare(t *testing.T) {
 		member    = "Scheduled True/Scheduled" + written + "AllWorkSynced; Applied "
 		well      = member + "True/AllWorkHaveBeenApplied; Available True/AllWorkAreAvailable"
 	)
-	applied := condition{"True", reasonApplied, ""}
+	applied := condition{"True", reasons.AllWorkHaveBeenApplied, ""}
 	limit := int32(10)
 	for _, c := range []struct {
 		name    string
@@ -45,7 +46,7 @@ func TestConditionsAreThoseThatKubeFleetsClientsCompare(t *testing.T) {
 		{"all well", world(t, on(t, "a", "b")), nil, []string{placed + "True/ApplySucceeded; Available True/ResourceAvailable", "a: " + well, "b: " + well}},
 		{"the default of revisionHistoryLimit", world(t, on(t, "a", "b"), func(o *observed) { o.spec.RevisionHistoryLimit = &limit }), nil,
 			[]string{placed + "True/ApplySucceeded; Available True/ResourceAvailable", "a: " + well, "b: " + well}},
-		{"nothing can tell whether it works", world(t, on(t, "a", "b"), reports(worksStatus{applied: applied, available: condition{"True", reasonUntrackable, "?"}})), nil,
+		{"nothing can tell whether it works", world(t, on(t, "a", "b"), reports(worksStatus{applied: applied, available: condition{"True", reasons.NotAllWorkAreAvailabilityTrackable, "?"}})), nil,
 			[]string{placed + "True/ApplySucceeded; Available True/ResourceAvailable",
 				"a: " + member + "True/AllWorkHaveBeenApplied; Available True/NotAllWorkAreAvailabilityTrackable", "b: " + well}},
 		{"being written", world(t), nil, []string{
@@ -55,24 +56,24 @@ func TestConditionsAreThoseThatKubeFleetsClientsCompare(t *testing.T) {
 		{"not written", world(t, on(t, "a", "b")), errors.New("no right"), []string{
 			fulfilled + strings.TrimSuffix(written, "True/") + "False/WorkNotSynchronizedYet",
 			"a: Scheduled True/Scheduled" + strings.TrimSuffix(written, "True/") + "False/SyncWorkFailed", "b: " + well}},
-		{"not applied yet", world(t, on(t, "a", "b"), reports(worksStatus{applied: condition{"Unknown", reasonApplyPending, ""}})), nil,
+		{"not applied yet", world(t, on(t, "a", "b"), reports(worksStatus{applied: condition{"Unknown", reasons.ApplyPending, ""}})), nil,
 			[]string{placed + "Unknown/ApplyPending", "a: " + member + "Unknown/ApplyPending", "b: " + well}},
-		{"not applied", world(t, on(t, "a", "b"), reports(worksStatus{applied: condition{"False", reasonNotApplied, ""}})), nil,
+		{"not applied", world(t, on(t, "a", "b"), reports(worksStatus{applied: condition{"False", reasons.NotAllWorkHaveBeenApplied, ""}})), nil,
 			[]string{placed + "False/ApplyFailed", "a: " + member + "False/NotAllWorkHaveBeenApplied", "b: " + well}},
-		{"not available yet", world(t, on(t, "a", "b"), reports(worksStatus{applied: applied, available: condition{"False", reasonNotAvailable, ""}})), nil,
+		{"not available yet", world(t, on(t, "a", "b"), reports(worksStatus{applied: applied, available: condition{"False", reasons.NotAllWorkAreAvailable, ""}})), nil,
 			[]string{placed + "True/ApplySucceeded; Available False/ResourceNotAvailableYet",
 				"a: " + member + "True/AllWorkHaveBeenApplied; Available False/NotAllWorkAreAvailable", "b: " + well}},
-		{"not known to be available", world(t, on(t, "a", "b"), reports(worksStatus{applied: applied, available: condition{"Unknown", reasonAvailableLater, ""}})), nil,
+		{"not known to be available", world(t, on(t, "a", "b"), reports(worksStatus{applied: applied, available: condition{"Unknown", reasons.ResourceAvailableUnknown, ""}})), nil,
 			[]string{placed + "True/ApplySucceeded; Available Unknown/ResourceAvailableUnknown",
 				"a: " + member + "True/AllWorkHaveBeenApplied; Available Unknown/ResourceAvailableUnknown", "b: " + well}},
 		{"compared", world(t, reporting, on(t, "a"), func(o *observed) {
 			o.members = o.members[:1]
-			o.reported["ns-a"] = worksStatus{diffReported: condition{"True", reasonReported, ""}}
+			o.reported["ns-a"] = worksStatus{diffReported: condition{"True", reasons.AllWorkHaveDiffReported, ""}}
 		}), nil, []string{strings.Replace(placed, "; Applied ", "; DiffReported True/DiffReportingCompleted", 1),
 			"a: " + strings.Replace(member, "; Applied ", "; DiffReported True/AllWorkHaveDiffReported", 1)}},
 		{"not compared", world(t, reporting, on(t, "a"), func(o *observed) {
 			o.members = o.members[:1]
-			o.reported["ns-a"] = worksStatus{diffReported: condition{"False", reasonNotReported, ""}}
+			o.reported["ns-a"] = worksStatus{diffReported: condition{"False", reasons.NotAllWorkHaveDiffReported, ""}}
 		}), nil, []string{strings.Replace(placed, "; Applied ", "; DiffReported False/DiffReportingIncompleteOrFailed", 1),
 			"a: " + strings.Replace(member, "; Applied ", "; DiffReported False/NotAllWorkHaveDiffReported", 1)}},
 		{"waits for its turn", world(t, on(t, "a", "b"), func(o *observed) { o.selected.Objects[0] = configMap("settings", 11) }), nil, []string{
@@ -120,7 +121,7 @@ func saidOf(kind string, status placement.PlacementStatus) []string {
 // TestAStatusListsWhatIsMissingAndNotWhoWasNotPicked has two members, of which b has a taint.
 func TestAStatusListsWhatIsMissingAndNotWhoWasNotPicked(t *testing.T) {
 	tainted := func(o *observed) {
-		o.members[1].Obstacle = scheduling.Obstacle{Reason: scheduling.ReasonTainted, Message: "it is tainted"}
+		o.members[1].Obstacle = scheduling.Obstacle{Reason: reasons.TaintNotTolerated, Message: "it is tainted"}
 	}
 	fixed := func(names ...string) func(*observed) {
 		return func(o *observed) {

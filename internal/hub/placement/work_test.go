@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	placement "github.com/muster-fleet/muster/api/placement/v1beta1"
+	"github.com/muster-fleet/muster/internal/fleet/reasons"
 )
 
 func configMap(name string, size int) *unstructured.Unstructured {
@@ -393,17 +394,17 @@ func TestTheWorksOfAMemberAreRolledUp(t *testing.T) {
 		ready              bool
 		at                 time.Duration
 	}{
-		{"applied and available", []*placement.Work{work(applied, available)}, condition{"True", reasonApplied, ""}, condition{"True", reasonAvailable, ""}, true, 0},
-		{"nobody has answered", []*placement.Work{work()}, condition{"Unknown", reasonApplyPending, "waiting for the member's agent to apply it"}, condition{}, false, 0},
+		{"applied and available", []*placement.Work{work(applied, available)}, condition{"True", reasons.AllWorkHaveBeenApplied, ""}, condition{"True", reasons.AllWorkAreAvailable, ""}, true, 0},
+		{"nobody has answered", []*placement.Work{work()}, condition{"Unknown", reasons.ApplyPending, "waiting for the member's agent to apply it"}, condition{}, false, 0},
 		{"an old answer does not count", []*placement.Work{work(reported("Applied", "True", "x", 1), reported("Available", "True", "x", 1))},
-			condition{"Unknown", reasonApplyPending, "waiting for the member's agent to apply it"}, condition{}, false, 0},
+			condition{"Unknown", reasons.ApplyPending, "waiting for the member's agent to apply it"}, condition{}, false, 0},
 		{"one of two fails", []*placement.Work{work(applied, available), failing},
-			condition{"False", reasonNotApplied, "ConfigMap n/bad: conflict (and 1 more)"}, condition{}, false, 0},
+			condition{"False", reasons.NotAllWorkHaveBeenApplied, "ConfigMap n/bad: conflict (and 1 more)"}, condition{}, false, 0},
 		{"a failure is worse than waiting", []*placement.Work{work(), failing},
-			condition{"False", reasonNotApplied, "ConfigMap n/bad: conflict (and 1 more)"}, condition{}, false, 0},
-		{"not available", []*placement.Work{work(applied, reported("Available", "False", "crashes", 2))}, condition{"True", reasonApplied, ""}, condition{"False", reasonNotAvailable, "crashes"}, false, 0},
-		{"what cannot be tracked settles", []*placement.Work{work(applied, untracked)}, condition{"True", reasonApplied, ""},
-			condition{"True", reasonUntrackable, "of some resources nobody can tell whether they work"}, false, time.Minute},
+			condition{"False", reasons.NotAllWorkHaveBeenApplied, "ConfigMap n/bad: conflict (and 1 more)"}, condition{}, false, 0},
+		{"not available", []*placement.Work{work(applied, reported("Available", "False", "crashes", 2))}, condition{"True", reasons.AllWorkHaveBeenApplied, ""}, condition{"False", reasons.NotAllWorkAreAvailable, "crashes"}, false, 0},
+		{"what cannot be tracked settles", []*placement.Work{work(applied, untracked)}, condition{"True", reasons.AllWorkHaveBeenApplied, ""},
+			condition{"True", reasons.NotAllWorkAreAvailabilityTrackable, "of some resources nobody can tell whether they work"}, false, time.Minute},
 	} {
 		h := &currentWorks{works: c.works}
 		got := h.status(func(*placement.Work) time.Time { return now }, time.Minute, now)

@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	placement "github.com/muster-fleet/muster/api/placement/v1beta1"
+	"github.com/muster-fleet/muster/internal/fleet/reasons"
 	"github.com/muster-fleet/muster/internal/hub/placement/selection"
 	"github.com/muster-fleet/muster/internal/kube"
 )
@@ -40,32 +41,32 @@ type resourceStatus struct {
 // status rolls up the Works of one member. appliedSince says since when the hub knows that a Work is applied.
 func (w *currentWorks) status(appliedSince func(*placement.Work) time.Time, period time.Duration, now time.Time) worksStatus {
 	s := worksStatus{
-		diffReported: condition{metav1.ConditionTrue, reasonReported, ""},
-		applied:      condition{metav1.ConditionTrue, reasonApplied, ""},
-		available:    condition{metav1.ConditionTrue, reasonAvailable, ""},
+		diffReported: condition{metav1.ConditionTrue, reasons.AllWorkHaveDiffReported, ""},
+		applied:      condition{metav1.ConditionTrue, reasons.AllWorkHaveBeenApplied, ""},
+		available:    condition{metav1.ConditionTrue, reasons.AllWorkAreAvailable, ""},
 		ready:        true,
 	}
 	for _, work := range w.works {
 		s.resourceStatus.add(work)
 		if reportsDiff(work.Spec.ApplyStrategy) {
-			s.diffReported = s.diffReported.worst(conditionOf(work, placement.ConditionDiffReported, reasonNotReported, reasonReportPending,
+			s.diffReported = s.diffReported.worst(conditionOf(work, placement.ConditionDiffReported, reasons.NotAllWorkHaveDiffReported, reasons.DiffReportingPending,
 				"waiting for the member's agent to compare it"))
 			s.ready = s.ready && s.diffReported.status == metav1.ConditionTrue
 			continue
 		}
-		s.applied = s.applied.worst(conditionOf(work, placement.ConditionApplied, reasonNotApplied, reasonApplyPending,
+		s.applied = s.applied.worst(conditionOf(work, placement.ConditionApplied, reasons.NotAllWorkHaveBeenApplied, reasons.ApplyPending,
 			"waiting for the member's agent to apply it"))
 		if s.applied.status != metav1.ConditionTrue {
 			s.available = condition{} // as in KubeFleet's API there is no such condition before everything is applied
 			continue
 		}
-		s.available = s.available.worst(conditionOf(work, placement.ConditionAvailable, reasonNotAvailable, reasonAvailableLater,
+		s.available = s.available.worst(conditionOf(work, placement.ConditionAvailable, reasons.NotAllWorkAreAvailable, reasons.ResourceAvailableUnknown,
 			"waiting for the member's agent to say whether it works"))
 		if available := currentCondition(work, placement.ConditionAvailable); available == nil || available.Reason != placement.ReasonNotTrackable {
 			continue
 		}
 		if s.available.status == metav1.ConditionTrue {
-			s.available = condition{metav1.ConditionTrue, reasonUntrackable, "of some resources nobody can tell whether they work"}
+			s.available = condition{metav1.ConditionTrue, reasons.NotAllWorkAreAvailabilityTrackable, "of some resources nobody can tell whether they work"}
 		}
 		if at := appliedSince(work).Add(period); at.After(now) {
 			s.ready = false
@@ -135,8 +136,8 @@ func (s worksStatus) withEnvelopes(resources selection.Resources) worksStatus {
 	first := resources.Refused[0]
 	envelope := kube.Name(first.Envelope.Type, first.Envelope.Namespace, first.Envelope.Name)
 	message := andMore(envelope+": "+first.Condition.Message, len(resources.Refused)-1)
-	s.applied = condition{metav1.ConditionFalse, reasonNotApplied, message}
-	s.diffReported = condition{metav1.ConditionFalse, reasonNotReported, message}
+	s.applied = condition{metav1.ConditionFalse, reasons.NotAllWorkHaveBeenApplied, message}
+	s.diffReported = condition{metav1.ConditionFalse, reasons.NotAllWorkHaveDiffReported, message}
 	s.available = condition{}
 	return s
 }

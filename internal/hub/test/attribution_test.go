@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
+	"github.com/muster-fleet/muster/internal/fleet/reasons"
 	"github.com/muster-fleet/muster/internal/hub/joining/admission"
 	"github.com/muster-fleet/muster/internal/kube"
 	"github.com/muster-fleet/muster/internal/naming"
@@ -94,13 +95,13 @@ func TestWithoutItsPolicyNoRequestIsBelieved(t *testing.T) {
 	})
 	f.restartHub()
 	f.untilState(&r, fleet.RegistrationPending, "NotAttributed")
-	f.check(attributed(&r, admission.ReasonMissing))
+	f.check(attributed(&r, reasons.PolicyMissing))
 	if !strings.Contains(r.Status.Message, "helm upgrade of the chart fleet") || !strings.Contains(r.Status.Message, "muster/approved=true") {
 		t.Errorf("it says %q", r.Status.Message)
 	}
 	granted := other.mustAsk(plain, other.signed(other.keyOf("web"), plain, "web", answerKey(t)))
 	other.untilState(&granted, fleet.RegistrationGranted, "Granted")
-	f.check(attributed(&granted, admission.ReasonMissing))
+	f.check(attributed(&granted, reasons.PolicyMissing))
 
 	f.cluster.InstallTemplate(t, policies)
 	f.eventually("it is not believed afterwards either", func() error {

@@ -20,6 +20,7 @@ import (
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
 	placement "github.com/muster-fleet/muster/api/placement/v1beta1"
 	"github.com/muster-fleet/muster/internal/delivery"
+	"github.com/muster-fleet/muster/internal/fleet/reasons"
 	"github.com/muster-fleet/muster/internal/hub/runtime/servedkinds"
 	"github.com/muster-fleet/muster/internal/kube"
 	"github.com/muster-fleet/muster/internal/naming"
@@ -127,7 +128,7 @@ func TestDeletedDefinitionOfRecordsBundlesAndPlacementsRemovesNothing(t *testing
 	f.untilOn(crp, m)
 	work := f.works(crp)[0]
 	kept := func(conditions []fleet.Condition) error {
-		if c := kube.FindCondition(conditions, fleet.ConditionReady); c == nil || c.Reason != servedkinds.ReasonDefinitionDeleted {
+		if c := kube.FindCondition(conditions, fleet.ConditionReady); c == nil || c.Reason != reasons.DefinitionDeleted {
 			return fmt.Errorf("conditions are %+v", conditions)
 		}
 		return nil
@@ -149,7 +150,7 @@ func TestDeletedDefinitionOfRecordsBundlesAndPlacementsRemovesNothing(t *testing
 		}},
 		{"memberclusters.cluster.kubernetes-fleet.io", func() error {
 			record := m.record()
-			if c := meta.FindStatusCondition(record.Status.Conditions, clusterv1beta1.ConditionReadyToJoin); c.Reason != servedkinds.ReasonDefinitionDeleted {
+			if c := meta.FindStatusCondition(record.Status.Conditions, clusterv1beta1.ConditionReadyToJoin); c.Reason != reasons.DefinitionDeleted {
 				return fmt.Errorf("it is %+v", c)
 			}
 			return nil

@@ -15,7 +15,7 @@ import (
 
 	clusterv1beta1 "github.com/muster-fleet/muster/api/cluster/v1beta1"
 	placement "github.com/muster-fleet/muster/api/placement/v1beta1"
-	"github.com/muster-fleet/muster/internal/hub/runtime/servedkinds"
+	"github.com/muster-fleet/muster/internal/fleet/reasons"
 	"github.com/muster-fleet/muster/internal/naming"
 )
 
@@ -153,7 +153,7 @@ func TestAMemberIsNotTakenForEmptyWhileWorksAreNotServed(t *testing.T) {
 	f.eventually("the definition is gone", func() error { return gone(f.get(definition, "", worksDefinition)) })
 	mc := m.record()
 	f.check(f.Delete(ctx, &mc))
-	if c := m.until("ReadyToJoin", metav1.ConditionFalse, servedkinds.ReasonDefinitionDeleted); !strings.Contains(c.Message, worksDefinition) {
+	if c := m.until("ReadyToJoin", metav1.ConditionFalse, reasons.DefinitionDeleted); !strings.Contains(c.Message, worksDefinition) {
 		t.Errorf("it says %q", c.Message)
 	}
 	var report clusterv1beta1.InternalMemberCluster

@@ -13,12 +13,10 @@ import (
 	clusterv1beta1 "github.com/muster-fleet/muster/api/cluster/v1beta1"
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
 	"github.com/muster-fleet/muster/internal/fleet/membership"
+	"github.com/muster-fleet/muster/internal/fleet/reasons"
 	"github.com/muster-fleet/muster/internal/kube"
 	"github.com/muster-fleet/muster/internal/ui/view"
 )
-
-// reasonApprovedTooEarly marks a request with an approval from before it was pending.
-const reasonApprovedTooEarly = "ApprovedTooEarly"
 
 // kindsNamed returns the kinds of these names.
 func kindsNamed(names ...string) []kind {
@@ -83,7 +81,7 @@ func (c *changer) untilItAsks(ctx context.Context, hub client.Client, r *fleet.C
 		}
 	}
 	asks := func() bool {
-		return r.Status.State == fleet.RegistrationPending && r.Status.Reason != reasonApprovedTooEarly
+		return r.Status.State == fleet.RegistrationPending && r.Status.Reason != reasons.ApprovedTooEarly
 	}
 	if c.timeout <= 0 && !asks() {
 		return false, fmt.Errorf("%s does not ask for approval at the moment, it is %s, and an approval of before does not count: give it a --timeout", c.title(r), view.State(r))
@@ -169,9 +167,9 @@ token, a MemberCluster with a token of its identity.`,
 func saysRevoked(o client.Object) bool {
 	switch o := o.(type) {
 	case *fleet.Cluster:
-		return kube.ReasonOf(o.Status.Conditions, fleet.ConditionReady) == membership.ReasonRevoked
+		return kube.ReasonOf(o.Status.Conditions, fleet.ConditionReady) == reasons.Revoked
 	case *clusterv1beta1.MemberCluster:
-		return membership.MemberClusterStatus(&o.Status).Reason == membership.ReasonRevoked
+		return membership.MemberClusterStatus(&o.Status).Reason == reasons.Revoked
 	}
 	return false
 }

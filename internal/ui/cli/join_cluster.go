@@ -18,6 +18,7 @@ import (
 
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
 	"github.com/muster-fleet/muster/internal/fleet/bootstrap"
+	"github.com/muster-fleet/muster/internal/fleet/reasons"
 	"github.com/muster-fleet/muster/internal/kube"
 	"github.com/muster-fleet/muster/internal/naming"
 	"github.com/muster-fleet/muster/internal/ui/view"
@@ -249,7 +250,7 @@ func (j *joiner) followCluster(ctx context.Context, cluster, hub *checked, token
 			return false, nil
 		case !request.Status.Granted:
 			j.progress.step("the request to register is %s%s", view.State(request), because(request))
-			if request.Status.State == fleet.RegistrationDenied && request.Status.Reason != reasonSuperseded {
+			if request.Status.State == fleet.RegistrationDenied && request.Status.Reason != reasons.Superseded {
 				return false, final{errors.New("the hub denies the request to register")}
 			}
 			return false, nil
@@ -298,17 +299,14 @@ func (j *joiner) requestOf(ctx context.Context, hub *checked, token *fleet.Clust
 	return nil
 }
 
-// reasonSuperseded marks a request with a newer one of the same cluster.
-const reasonSuperseded = "Superseded"
-
 // newestRequest returns the newest request. In the same second, a granted request wins, and a
 // superseded one loses. The result has no name if there is no request.
 func newestRequest(requests []fleet.ClusterRegistration) (newest fleet.ClusterRegistration) {
 	for _, r := range requests {
-		if r.Status.Reason == reasonSuperseded && newest.Name != "" {
+		if r.Status.Reason == reasons.Superseded && newest.Name != "" {
 			continue
 		}
-		if newest.Name == "" || newest.Status.Reason == reasonSuperseded || newest.CreationTimestamp.Before(&r.CreationTimestamp) || newest.CreationTimestamp.Equal(&r.CreationTimestamp) && !newest.Status.Granted {
+		if newest.Name == "" || newest.Status.Reason == reasons.Superseded || newest.CreationTimestamp.Before(&r.CreationTimestamp) || newest.CreationTimestamp.Equal(&r.CreationTimestamp) && !newest.Status.Granted {
 			newest = r
 		}
 	}

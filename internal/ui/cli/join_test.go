@@ -20,6 +20,7 @@ import (
 	clusterv1beta1 "github.com/muster-fleet/muster/api/cluster/v1beta1"
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
 	"github.com/muster-fleet/muster/internal/fleet/bootstrap"
+	"github.com/muster-fleet/muster/internal/fleet/reasons"
 	"github.com/muster-fleet/muster/internal/hub/bundles/agentchart"
 	"github.com/muster-fleet/muster/internal/hub/runtime/settings"
 	"github.com/muster-fleet/muster/internal/kube"
@@ -222,7 +223,7 @@ func TestARequestThatIsGoneIsNotAwaited(t *testing.T) {
 		return fleet.ClusterRegistration{ObjectMeta: metav1.ObjectMeta{Name: name, CreationTimestamp: metav1.Unix(second, 0)}, Status: fleet.ClusterRegistrationStatus{Granted: granted}}
 	}
 	superseded := at("b", 1, false)
-	superseded.Status.Reason = reasonSuperseded
+	superseded.Status.Reason = reasons.Superseded
 	for name, row := range map[string]struct {
 		requests []fleet.ClusterRegistration
 		want     string

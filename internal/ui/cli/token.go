@@ -23,6 +23,7 @@ import (
 
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
 	"github.com/muster-fleet/muster/internal/fleet/bootstrap"
+	"github.com/muster-fleet/muster/internal/fleet/reasons"
 	"github.com/muster-fleet/muster/internal/kube"
 	"github.com/muster-fleet/muster/internal/naming"
 	"github.com/muster-fleet/muster/internal/ui/view"
@@ -30,9 +31,6 @@ import (
 
 // issuedWithin bounds the wait for the values of a new token.
 const issuedWithin = 30 * time.Second
-
-// reasonFailed marks a token with a failed write. The hub retries.
-const reasonFailed = "Failed"
 
 // The output formats of muster token create.
 const (
@@ -177,7 +175,7 @@ func (h *access) issued(ctx context.Context, hub client.Client, token *fleet.Clu
 		}
 		if ready := kube.FindCondition(token.Status.Conditions, fleet.ConditionReady); ready != nil && ready.Status == corev1.ConditionFalse {
 			err := fmt.Errorf("%s cannot be used (%s): %s", h.title(token), ready.Reason, ready.Message)
-			if ready.Reason != reasonFailed {
+			if ready.Reason != reasons.Failed {
 				return false, err
 			}
 			failed = err

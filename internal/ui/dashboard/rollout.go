@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	placement "github.com/muster-fleet/muster/api/placement/v1beta1"
+	"github.com/muster-fleet/muster/internal/fleet/reasons"
 )
 
 const (
@@ -108,7 +109,7 @@ func rolloutOf(kind string, strategy *placement.RolloutStrategy, status *placeme
 	}
 	r.Verdict = verdictOf(members, missing, all, strategy, meta.FindStatusCondition(status.Conditions, kind+placement.ConditionRolloutStarted))
 	if c := meta.FindStatusCondition(status.Conditions, kind+placement.ConditionScheduled); c != nil && c.Status == metav1.ConditionFalse {
-		if c.Reason != reasonUnfulfilled {
+		if c.Reason != reasons.SchedulingPolicyUnfulfilled {
 			r.Verdict = "The hub has stopped it: " + c.Message
 			return r
 		}
@@ -116,9 +117,6 @@ func rolloutOf(kind string, strategy *placement.RolloutStrategy, status *placeme
 	}
 	return r
 }
-
-// reasonUnfulfilled is that of a placement for which there are not enough members, and which is rolled out to those that there are.
-const reasonUnfulfilled = "SchedulingPolicyUnfulfilled"
 
 // verdictOf says who waits for whom. Besides the members that are listed it goes by the condition of the placement itself, which knows of those that have yet to lose it.
 func verdictOf(members map[progress][]string, missing map[string]metav1.Condition, all int, strategy *placement.RolloutStrategy, started *metav1.Condition) string {

@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	placement "github.com/muster-fleet/muster/api/placement/v1beta1"
+	"github.com/muster-fleet/muster/internal/fleet/reasons"
 )
 
 // at is what a status says of a picked member whose conditions are true but for the last one that is given; all if that is empty.
@@ -54,7 +55,7 @@ func TestWhoWaitsForWhomInARollout(t *testing.T) {
 		"nobody can tell if it works":              {[]placement.PerClusterStatus{well("a"), turn("b")}, "1/2", "", "", "1 member waits: b (waits for its turn: at most 1 of 3 members may be unavailable). Where nobody can tell whether resources work, they count as available 5 seconds after they were applied.", "have the newest, and it is available 1/2: a; wait for their turn 1/2: b"},
 		"one has yet to lose it":                   {[]placement.PerClusterStatus{well("a")}, "1/1", "old will lose it when others are available", "", "It is not finished: old will lose it when others are available", "have the newest, and it is available 1/1: a"},
 		"the author may not read what is selected": {[]placement.PerClusterStatus{well("a")}, "1/1", "", "AuthorMayNot", "The hub has stopped it: that is why", "have the newest, and it is available 1/1: a"},
-		"there are too few members":                {[]placement.PerClusterStatus{well("a")}, "1/1", "", reasonUnfulfilled, "It is finished: 1 member has the newest resources. Not as many members could be picked as are asked for: that is why", "have the newest, and it is available 1/1: a"},
+		"there are too few members":                {[]placement.PerClusterStatus{well("a")}, "1/1", "", reasons.SchedulingPolicyUnfulfilled, "It is finished: 1 member has the newest resources. Not as many members could be picked as are asked for: that is why", "have the newest, and it is available 1/1: a"},
 		"more fail than there is room":             {[]placement.PerClusterStatus{turn("a"), at("b", placement.ConditionApplied, "no", no), at("c", placement.ConditionApplied, "no", no), at("d", placement.ConditionApplied, "no", no), at("e", placement.ConditionApplied, "no", no)}, "0/5", "", "", "1 member waits for its turn, until enough of the others are available: b (no), c (no), d (no) and 1 more.", "have the newest, and it is available 0/5:; were sent the newest, which is not available yet 4/5: b c d e; wait for their turn 1/5: a"},
 	} {
 		t.Run(name, func(t *testing.T) {

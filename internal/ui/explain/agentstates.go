@@ -1,5 +1,7 @@
 package explain
 
+import "github.com/muster-fleet/muster/internal/fleet/reasons"
+
 // kindAgent is no kind of object: an agent reports its state, with a sentence, in its log and at
 // its readiness endpoint. In a sentence about a request or a membership object, the agent quotes
 // that object with its reason.
@@ -32,7 +34,7 @@ var stateCauses = []cause{
 		remedy: "See to what the sentence names: the address, the certificate, a proxy, or the token.",
 	},
 	{
-		kinds: ofAgents, reasons: []string{"Unreachable"},
+		kinds: ofAgents, reasons: []string{reasons.Unreachable},
 		means:  "The hub cannot be asked about the credential that the agent has. The agent keeps everything and asks again by itself.",
 		remedy: "See that the address in the sentence can be reached from the cluster, and that the hub's API server runs.",
 	},

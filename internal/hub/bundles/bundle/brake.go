@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
+	"github.com/muster-fleet/muster/internal/fleet/reasons"
 	"github.com/muster-fleet/muster/internal/hub/runtime/removal"
 	"github.com/muster-fleet/muster/internal/kube"
 	"github.com/muster-fleet/muster/internal/naming"
@@ -25,7 +26,7 @@ const maxQuotedShare = 20
 // so that one change of a ClusterGroup, of labels or of a mapping would take it from a part of the fleet. "" if they may go.
 func (o observed) brake() string {
 	before := kube.FindCondition(o.bundle.Status.Conditions, fleet.ConditionProcessed)
-	held := before != nil && before.Reason == removal.ReasonHeld // an edit of something else confirms nothing
+	held := before != nil && before.Reason == reasons.RemovalHeld // an edit of something else confirms nothing
 	changed := o.bundle.Status.ObservedGeneration != o.bundle.Generation
 	lose, have := len(o.leftover), len(o.leftover)+len(o.targets)
 	if changed && !held || !removal.Many(lose, have, o.share) {

@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
+	"github.com/muster-fleet/muster/internal/fleet/reasons"
 	"github.com/muster-fleet/muster/internal/hub/runtime/removal"
 	"github.com/muster-fleet/muster/internal/kube"
 	"github.com/muster-fleet/muster/internal/ui/view"
@@ -18,7 +19,7 @@ import (
 // name made of a number.
 func losing(number int, namespace, name string) observed {
 	o := observed{bundle: &fleet.Bundle{ObjectMeta: metav1.ObjectMeta{Namespace: "clusters", Name: "app"}}}
-	o.bundle.Status.Conditions = []fleet.Condition{{Type: fleet.ConditionProcessed, Reason: reasonProcessed}}
+	o.bundle.Status.Conditions = []fleet.Condition{{Type: fleet.ConditionProcessed, Reason: reasons.Processed}}
 	for i := range number {
 		d := &fleet.BundleDeployment{ObjectMeta: metav1.ObjectMeta{Namespace: fmt.Sprint("member-", i), Name: "app", UID: types.UID(fmt.Sprint(i)),
 			Labels: map[string]string{fleet.LabelClusterNamespace: namespace, fleet.LabelCluster: fmt.Sprintf(name, i)}}}
@@ -123,7 +124,7 @@ func TestTheBrakeNamesWhoWouldLoseTheBundle(t *testing.T) {
 		got := row.o.brake()
 		conditions := []fleet.Condition{processed(row.o, nil)}
 		message, value := view.HeldRemoval(&fleet.Bundle{Status: fleet.BundleStatus{Conditions: conditions}})
-		if is := ready(row.o, fleet.BundleSummary{}); (is.Reason == removal.ReasonHeld) != (got != "") {
+		if is := ready(row.o, fleet.BundleSummary{}); (is.Reason == reasons.RemovalHeld) != (got != "") {
 			t.Errorf("%s: Ready is %+v", name, is)
 		}
 		if message != got || !strings.HasSuffix(got, value) || (value == "") != (got == "") {
@@ -159,11 +160,11 @@ func TestWhatAnotherHubHasDeliveredIsChangedOnlyByAnEditOrAConfirmation(t *testi
 		"seen for the first time":             {taken("", "theirs", 2, 0), "1 would get another version: a; what is deployed"},
 		"whatever the other hub has observed": {taken("", "theirs", 0, 0), "1 would get another version: a; what is deployed"},
 		"with one that would lose it":         {taken("", "theirs", 2, 1), "1 would get another version: a; 1 would lose it: gone0; what is deployed"},
-		"and still not confirmed":             {taken(removal.ReasonTakeover, "theirs", 2, 0), "1 would get another version: a; what is deployed"},
+		"and still not confirmed":             {taken(reasons.TakeoverHeld, "theirs", 2, 0), "1 would get another version: a; what is deployed"},
 		"the same by the rules of both":       {taken("", "ours", 2, 0), ""},
 		"held back by the other hub":          {taken("", "", 2, 0), ""},
-		"edited since":                        {taken(removal.ReasonTakeover, "theirs", 1, 0), ""},
-		"processed before":                    {taken(reasonProcessed, "theirs", 2, 1), ""},
+		"edited since":                        {taken(reasons.TakeoverHeld, "theirs", 1, 0), ""},
+		"processed before":                    {taken(reasons.Processed, "theirs", 2, 1), ""},
 		"of an agent":                         {ofAgent(taken("", "theirs", 2, 0)), ""},
 	} {
 		got := row.o.takeover()

@@ -15,6 +15,7 @@ import (
 
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
 	"github.com/muster-fleet/muster/internal/fleet/membership"
+	"github.com/muster-fleet/muster/internal/fleet/reasons"
 	"github.com/muster-fleet/muster/internal/hub/runtime/removal"
 	"github.com/muster-fleet/muster/internal/hub/runtime/servedkinds"
 	"github.com/muster-fleet/muster/internal/kube"
@@ -94,12 +95,12 @@ func (c *Controller) forget(key types.NamespacedName) {
 func (c *Controller) reportKept(ctx context.Context, bundle *fleet.Bundle, definition string) error {
 	after := bundle.DeepCopy()
 	after.Status.Conditions = kube.SetCondition(after.Status.Conditions, c.Clock.Now(),
-		kube.Condition(fleet.ConditionReady, false, servedkinds.ReasonDefinitionDeleted, servedkinds.Kept(definition)))
+		kube.Condition(fleet.ConditionReady, false, reasons.DefinitionDeleted, servedkinds.Kept(definition)))
 	if err := kube.PatchStatus(ctx, c.Client, bundle, after); err != nil || after.ResourceVersion == bundle.ResourceVersion {
 		return err
 	}
 	c.bundleWrites.Expect(client.ObjectKeyFromObject(after), after)
-	c.Recorder.Eventf(after, nil, corev1.EventTypeWarning, servedkinds.ReasonDefinitionDeleted, "Remove", "%s", servedkinds.Kept(definition))
+	c.Recorder.Eventf(after, nil, corev1.EventTypeWarning, reasons.DefinitionDeleted, "Remove", "%s", servedkinds.Kept(definition))
 	return nil
 }
 

@@ -21,6 +21,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
+	"github.com/muster-fleet/muster/internal/fleet/reasons"
 	"github.com/muster-fleet/muster/internal/hub/runtime/controller"
 	"github.com/muster-fleet/muster/internal/hub/runtime/settings"
 	"github.com/muster-fleet/muster/internal/kube"
@@ -28,12 +29,6 @@ import (
 
 // maxNamed is how many namespaces the status of a mapping names.
 const maxNamed = 5
-
-// Reasons of the condition Ready of a BundleNamespaceMapping.
-const (
-	reasonOpen           = "Open"
-	reasonConsentMissing = "ConsentMissing"
-)
 
 // mappings shows in BundleNamespaceMappings what they open, and what consent they lack. mappings decides nothing: the controller of Bundles checks
 // the consent itself.
@@ -120,14 +115,14 @@ func describeMapping(
 			closed = append(closed, namespace)
 		}
 	}
-	ready := kube.Condition(fleet.ConditionReady, true, reasonOpen, fmt.Sprintf("other namespaces that it opens: %d", open))
+	ready := kube.Condition(fleet.ConditionReady, true, reasons.Open, fmt.Sprintf("other namespaces that it opens: %d", open))
 	switch {
 	case problem != nil:
-		ready = kube.Condition(fleet.ConditionReady, false, reasonInvalid,
+		ready = kube.Condition(fleet.ConditionReady, false, reasons.Invalid,
 			problem.Error()+"; it opens nothing, and what is deployed in namespaces that consent stays")
 	case len(closed) > 0:
 		slices.SortFunc(closed, func(a, b *metav1.PartialObjectMetadata) int { return strings.Compare(a.Name, b.Name) })
-		ready = kube.Condition(fleet.ConditionReady, false, reasonConsentMissing, explainConsent(mapping.Namespace, closed, settings))
+		ready = kube.Condition(fleet.ConditionReady, false, reasons.ConsentMissing, explainConsent(mapping.Namespace, closed, settings))
 	}
 	return fleet.BundleNamespaceMappingStatus{Conditions: kube.SetCondition(slices.Clone(mapping.Status.Conditions), now, ready)}
 }

@@ -11,6 +11,7 @@ import (
 
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
 	"github.com/muster-fleet/muster/internal/delivery"
+	"github.com/muster-fleet/muster/internal/fleet/reasons"
 	"github.com/muster-fleet/muster/internal/kube"
 )
 
@@ -29,7 +30,7 @@ func refusesValues(d *fleet.BundleDeployment) bool {
 		return false
 	}
 	deployed := kube.FindCondition(d.Status.Conditions, fleet.ConditionDeployed)
-	return deployed != nil && deployed.Status == corev1.ConditionFalse && deployed.Reason == "ValuesInvalid"
+	return deployed != nil && deployed.Status == corev1.ConditionFalse && deployed.Reason == reasons.ValuesInvalid
 }
 
 // staged is the Secret of a deployment that the rollout holds back: the values that the agent has, and those of the staged options, which are in

@@ -12,26 +12,13 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
+	"github.com/muster-fleet/muster/internal/fleet/reasons"
 	"github.com/muster-fleet/muster/internal/hub/bundles/rollup"
-	"github.com/muster-fleet/muster/internal/hub/runtime/removal"
 	"github.com/muster-fleet/muster/internal/kube"
 )
 
 // reportEvery is how often the status of a Bundle is written at most.
 const reportEvery = time.Second
-
-// Reasons of the conditions of a Bundle.
-const (
-	reasonReady          = "Ready"
-	reasonNoTarget       = "NoTarget"
-	reasonInvalid        = "Invalid"
-	reasonError          = "Error" // as Rancher Fleet says of Ready
-	reasonProcessed      = "Processed"
-	reasonSomeInvalid    = "InvalidForSomeClusters"
-	reasonInvalidMapping = "InvalidMapping"
-	reasonUnsupported    = "UnsupportedFields"
-	reasonSupported      = "Supported"
-)
 
 // report writes the status if it changed and is not too soon; it returns how long to wait otherwise.
 func (c *Controller) report(ctx context.Context, o observed, p plan, created int) (time.Duration, error) {
@@ -142,9 +129,9 @@ func (o observed) waits() string {
 	case o.problem != nil:
 		return ""
 	case o.takeover() != "":
-		return removal.ReasonTakeover
+		return reasons.TakeoverHeld
 	case o.brake() != "":
-		return removal.ReasonHeld
+		return reasons.RemovalHeld
 	}
 	return ""
 }
@@ -152,33 +139,33 @@ func (o observed) waits() string {
 func ready(o observed, summary fleet.BundleSummary) fleet.Condition {
 	switch reason := o.waits(); {
 	case o.problem != nil:
-		return kube.Condition(fleet.ConditionReady, false, reasonError, o.problem.Error())
+		return kube.Condition(fleet.ConditionReady, false, reasons.Error, o.problem.Error())
 	case reason != "":
 		return kube.Condition(fleet.ConditionReady, false, reason, "it waits for a user to confirm what the condition Processed says")
 	case len(o.targets) == 0 && len(o.bundle.Spec.Targets) == 0:
-		return kube.Condition(fleet.ConditionReady, true, reasonNoTarget, "it has no targets and is deployed nowhere")
+		return kube.Condition(fleet.ConditionReady, true, reasons.NoTarget, "it has no targets and is deployed nowhere")
 	case len(o.targets) == 0:
-		return kube.Condition(fleet.ConditionReady, true, reasonNoTarget, "its targets match no Cluster")
+		return kube.Condition(fleet.ConditionReady, true, reasons.NoTarget, "its targets match no Cluster")
 	case summary.Ready < summary.DesiredReady:
 		return kube.Condition(fleet.ConditionReady, false, string(rollup.Worst(summary)), rollup.Explain("Cluster", summary))
 	}
-	return kube.Condition(fleet.ConditionReady, true, reasonReady, "")
+	return kube.Condition(fleet.ConditionReady, true, reasons.Ready, "")
 }
 
 func processed(o observed, invalid []rollup.Entry) fleet.Condition {
 	switch {
 	case o.problem != nil:
-		return kube.Condition(fleet.ConditionProcessed, false, reasonInvalid, o.problem.Error()+"; what is deployed stays as it is")
+		return kube.Condition(fleet.ConditionProcessed, false, reasons.Invalid, o.problem.Error()+"; what is deployed stays as it is")
 	case o.takeover() != "":
-		return kube.Condition(fleet.ConditionProcessed, false, removal.ReasonTakeover, o.takeover())
+		return kube.Condition(fleet.ConditionProcessed, false, reasons.TakeoverHeld, o.takeover())
 	case o.brake() != "":
-		return kube.Condition(fleet.ConditionProcessed, false, removal.ReasonHeld, o.brake())
+		return kube.Condition(fleet.ConditionProcessed, false, reasons.RemovalHeld, o.brake())
 	case o.mappingProblem != nil:
-		return kube.Condition(fleet.ConditionProcessed, false, reasonInvalidMapping, o.mappingProblem.Error()+"; targets that do not depend on it go on")
+		return kube.Condition(fleet.ConditionProcessed, false, reasons.InvalidMapping, o.mappingProblem.Error()+"; targets that do not depend on it go on")
 	case len(invalid) > 0:
-		return kube.Condition(fleet.ConditionProcessed, false, reasonSomeInvalid, rollup.Explain("Cluster", rollup.Summarize(invalid)))
+		return kube.Condition(fleet.ConditionProcessed, false, reasons.InvalidForSomeClusters, rollup.Explain("Cluster", rollup.Summarize(invalid)))
 	}
-	return kube.Condition(fleet.ConditionProcessed, true, reasonProcessed, "")
+	return kube.Condition(fleet.ConditionProcessed, true, reasons.Processed, "")
 }
 
 func supported(bundle *fleet.Bundle) fleet.Condition {
@@ -191,9 +178,9 @@ func supported(bundle *fleet.Bundle) fleet.Condition {
 		said = append(said, "goes on without "+strings.Join(ignored, ", "))
 	}
 	if len(said) > 0 {
-		return kube.Condition(fleet.ConditionSupported, false, reasonUnsupported, "Muster does not implement all fields yet: it "+strings.Join(said, ", and "))
+		return kube.Condition(fleet.ConditionSupported, false, reasons.UnsupportedFields, "Muster does not implement all fields yet: it "+strings.Join(said, ", and "))
 	}
-	return kube.Condition(fleet.ConditionSupported, true, reasonSupported, "")
+	return kube.Condition(fleet.ConditionSupported, true, reasons.Supported, "")
 }
 
 // unsupported names the fields that are set and not implemented: those that agents refuse, and those that have no effect.

@@ -6,7 +6,7 @@ import (
 	"strings"
 
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
-	"github.com/muster-fleet/muster/internal/hub/runtime/removal"
+	"github.com/muster-fleet/muster/internal/fleet/reasons"
 	"github.com/muster-fleet/muster/internal/kube"
 	"github.com/muster-fleet/muster/internal/naming"
 )
@@ -16,7 +16,7 @@ import (
 // Bundle, everything stays. This is so only when this hub sees the Bundle for the first time.
 func (o observed) takeover() string {
 	before := kube.FindCondition(o.bundle.Status.Conditions, fleet.ConditionProcessed)
-	if before != nil && (before.Reason != removal.ReasonTakeover || o.bundle.Status.ObservedGeneration != o.bundle.Generation) || !o.valid() ||
+	if before != nil && (before.Reason != reasons.TakeoverHeld || o.bundle.Status.ObservedGeneration != o.bundle.Generation) || !o.valid() ||
 		o.bundle.Labels[fleet.LabelAgent] != "" { // agents are replaced in waves of their own
 		return ""
 	}

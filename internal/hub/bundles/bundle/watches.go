@@ -13,9 +13,9 @@ import (
 
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
 	"github.com/muster-fleet/muster/internal/fleet/membership"
+	"github.com/muster-fleet/muster/internal/fleet/reasons"
 	"github.com/muster-fleet/muster/internal/hub/bundles/rollup"
 	"github.com/muster-fleet/muster/internal/hub/runtime/controller"
-	"github.com/muster-fleet/muster/internal/hub/runtime/removal"
 	"github.com/muster-fleet/muster/internal/kube"
 )
 
@@ -226,7 +226,7 @@ func (c *Controller) heldBack(ctx context.Context, options ...client.ListOption)
 	var bundles fleet.BundleList
 	c.list(ctx, &bundles, options...)
 	for i := range bundles.Items {
-		if kube.ReasonOf(bundles.Items[i].Status.Conditions, fleet.ConditionProcessed) == removal.ReasonHeld {
+		if kube.ReasonOf(bundles.Items[i].Status.Conditions, fleet.ConditionProcessed) == reasons.RemovalHeld {
 			requests = append(requests, controller.Requests(&bundles.Items[i])...)
 		}
 	}

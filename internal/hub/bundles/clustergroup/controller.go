@@ -23,6 +23,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
+	"github.com/muster-fleet/muster/internal/fleet/reasons"
 	"github.com/muster-fleet/muster/internal/hub/bundles/rollup"
 	"github.com/muster-fleet/muster/internal/hub/runtime/controller"
 	"github.com/muster-fleet/muster/internal/kube"
@@ -33,14 +34,6 @@ const (
 	coalesce = time.Second
 	// maxNamed is how many Clusters that are not ready are listed, and maxShown how many of them fit into a column.
 	maxNamed, maxShown = 10, 3
-)
-
-// Reasons of the conditions of a ClusterGroup.
-const (
-	reasonReady       = "Ready"
-	reasonNotReady    = "ClustersNotReady"
-	reasonCounted     = "Counted"
-	reasonBadSelector = "InvalidSelector"
 )
 
 // Controller reconciles ClusterGroups.
@@ -120,13 +113,13 @@ func describe(before fleet.ClusterGroupStatus, clusters []fleet.Cluster, invalid
 	after.Display = fleet.ClusterGroupDisplay{
 		ReadyClusters: readyClusters(after), ReadyBundles: rollup.Ready(after.Summary), State: string(rollup.Worst(after.Summary)),
 	}
-	processed, ready := kube.Condition(fleet.ConditionProcessed, true, reasonCounted, ""), kube.Condition(fleet.ConditionReady, true, reasonReady, "")
+	processed, ready := kube.Condition(fleet.ConditionProcessed, true, reasons.Counted, ""), kube.Condition(fleet.ConditionReady, true, reasons.Ready, "")
 	switch {
 	case invalid != nil:
-		processed = kube.Condition(fleet.ConditionProcessed, false, reasonBadSelector, "spec.selector: "+invalid.Error())
-		ready = kube.Condition(fleet.ConditionReady, false, reasonBadSelector, "spec.selector: "+invalid.Error())
+		processed = kube.Condition(fleet.ConditionProcessed, false, reasons.InvalidSelector, "spec.selector: "+invalid.Error())
+		ready = kube.Condition(fleet.ConditionReady, false, reasons.InvalidSelector, "spec.selector: "+invalid.Error())
 	case after.NonReadyClusterCount > 0:
-		ready = kube.Condition(fleet.ConditionReady, false, reasonNotReady, explain(after, clusters))
+		ready = kube.Condition(fleet.ConditionReady, false, reasons.ClustersNotReady, explain(after, clusters))
 	}
 	after.Conditions = kube.SetCondition(after.Conditions, now, processed)
 	after.Conditions = kube.SetCondition(after.Conditions, now, ready)

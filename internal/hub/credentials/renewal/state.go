@@ -189,9 +189,6 @@ func (s State) Credential() clusterv1beta1.CredentialStatus {
 	return said
 }
 
-// ReasonSuperseded is that of the condition Cloned.
-const ReasonSuperseded = "CredentialSuperseded"
-
 // Cloned returns a message about an older credential in use after a newer one, with the remedy; ""
 // if none was.
 func (s State) Cloned() string {

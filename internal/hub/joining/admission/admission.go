@@ -26,6 +26,7 @@ import (
 
 	placement "github.com/muster-fleet/muster/api/placement/v1beta1"
 	"github.com/muster-fleet/muster/internal/fleet/author"
+	"github.com/muster-fleet/muster/internal/fleet/reasons"
 	"github.com/muster-fleet/muster/internal/kube"
 	"github.com/muster-fleet/muster/internal/naming"
 )
@@ -40,9 +41,6 @@ var validating = []string{
 	"muster-member-namespaces", PlacementAuthor, "muster-registration-approval", "muster-registration-status", RegistrationToken, "muster-revocation-author",
 	"muster-run-status",
 }
-
-// ReasonMissing is the reason of events and conditions about a missing policy.
-const ReasonMissing = "PolicyMissing"
 
 const (
 	// effectLife is the validity of a proven effect, absenceLife the validity of a proven absence: the
@@ -223,5 +221,5 @@ func (c *Checker) refusesForgery(ctx context.Context) (bool, error) {
 func (c *Checker) warn(problem string) {
 	c.Log.Info("An admission policy is missing", "problem", problem)
 	settings := &corev1.ConfigMap{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "ConfigMap"}, ObjectMeta: metav1.ObjectMeta{Namespace: c.Namespace, Name: naming.HubConfigMap}}
-	c.Recorder.Eventf(settings, nil, corev1.EventTypeWarning, ReasonMissing, "Check", "%s", problem)
+	c.Recorder.Eventf(settings, nil, corev1.EventTypeWarning, reasons.PolicyMissing, "Check", "%s", problem)
 }

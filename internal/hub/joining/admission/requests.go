@@ -11,15 +11,13 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
+	"github.com/muster-fleet/muster/internal/fleet/reasons"
 	"github.com/muster-fleet/muster/internal/kube"
 )
 
 // RegistrationToken is the name of a policy and its binding. The policy makes a ClusterRegistration
 // name its token and its requester.
 const RegistrationToken = "muster-registration-token"
-
-// ReasonUnchecked is the reason of conditions about a policy of which the hub could not find out whether it has an effect.
-const ReasonUnchecked = "PolicyUnchecked"
 
 // maxAbsenceLife bounds the validity of a proven absence. The validity begins with absenceLife and
 // doubles.
@@ -61,10 +59,10 @@ func (c *Checker) Requests(ctx context.Context) Attribution {
 	}
 	switch {
 	case err != nil:
-		after.Reason = ReasonUnchecked
+		after.Reason = reasons.PolicyUnchecked
 		after.Problem = fmt.Sprintf("the hub cannot find out whether the admission policy %s has an effect, and tries again: %s", RegistrationToken, kube.Clip(err.Error(), maxError))
 	case !effective:
-		after.Reason = ReasonMissing
+		after.Reason = reasons.PolicyMissing
 		after.Problem = fmt.Sprintf("the admission policy %s has no effect, so that nobody knows who makes a request to register: "+
 			"bring it back with helm upgrade of the chart fleet (Kubernetes 1.30 or newer)", RegistrationToken)
 	}

@@ -8,6 +8,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/muster-fleet/muster/internal/fleet/reasons"
 )
 
 func TestWhoMadeARequestIsBelievedWhenAForgeryFails(t *testing.T) {
@@ -22,10 +24,10 @@ func TestWhoMadeARequestIsBelievedWhenAForgeryFails(t *testing.T) {
 		answer       func(client.Object) error
 	}{
 		{"the policy refuses it", "", denied},
-		{"it passes", ReasonMissing, func(client.Object) error { return nil }},
-		{"somebody else writes the name over, so that the token is not checked", ReasonMissing, func(o client.Object) error { o.SetAnnotations(nil); return nil }},
-		{"another policy refuses it", ReasonUnchecked, refused("ValidatingAdmissionPolicy 'other' with binding 'other' denied request: no")},
-		{"the API server does not answer", ReasonUnchecked, func(client.Object) error { return errors.New("timeout") }},
+		{"it passes", reasons.PolicyMissing, func(client.Object) error { return nil }},
+		{"somebody else writes the name over, so that the token is not checked", reasons.PolicyMissing, func(o client.Object) error { o.SetAnnotations(nil); return nil }},
+		{"another policy refuses it", reasons.PolicyUnchecked, refused("ValidatingAdmissionPolicy 'other' with binding 'other' denied request: no")},
+		{"the API server does not answer", reasons.PolicyUnchecked, func(client.Object) error { return errors.New("timeout") }},
 	} {
 		checker, _, _, _ := checked(t, &c.answer)
 		checker.Live = present{}
@@ -34,7 +36,7 @@ func TestWhoMadeARequestIsBelievedWhenAForgeryFails(t *testing.T) {
 		}
 	}
 	checker, _, _, _ := checked(t, &denied)
-	if is := checker.Requests(t.Context()); is.Reason != ReasonUnchecked {
+	if is := checker.Requests(t.Context()); is.Reason != reasons.PolicyUnchecked {
 		t.Errorf("a policy that cannot be read: %+v", is)
 	}
 }

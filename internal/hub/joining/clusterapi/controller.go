@@ -25,6 +25,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
+	"github.com/muster-fleet/muster/internal/fleet/reasons"
 	"github.com/muster-fleet/muster/internal/hub/runtime/controller"
 	"github.com/muster-fleet/muster/internal/kube"
 )
@@ -107,7 +108,7 @@ func (c *Controller) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 // explain emits an Event about an existing Cluster that blocks the registration.
 func (c *Controller) explain(existing *fleet.Cluster, secret string) {
 	if existing.Spec.KubeConfigSecret != secret {
-		c.Recorder.Eventf(existing, nil, corev1.EventTypeWarning, "NotFromClusterAPI", "Register",
+		c.Recorder.Eventf(existing, nil, corev1.EventTypeWarning, reasons.NotFromClusterAPI, "Register",
 			"Secret %s of Cluster API is for a cluster of this name, and this Cluster does not use it: set spec.kubeConfigSecret to %s, or rename one of the two", secret, secret)
 	}
 }

@@ -10,6 +10,7 @@ import (
 
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
 	"github.com/muster-fleet/muster/internal/fleet/membership"
+	"github.com/muster-fleet/muster/internal/fleet/reasons"
 	"github.com/muster-fleet/muster/internal/hub/bundles/agentchart"
 	"github.com/muster-fleet/muster/internal/hub/joining/selfimport"
 	"github.com/muster-fleet/muster/internal/hub/members/membernamespace"
@@ -26,7 +27,7 @@ func (c *Controller) admit(ctx context.Context, d *downstream, cluster *fleet.Cl
 	}
 	own := cluster.Name == selfimport.ClusterName && cluster.Namespace == c.Config.Current().Bootstrap.Namespace
 	if id == string(hub.UID) && !own {
-		return badInput(reasonIsHub, "the kubeconfig leads to the hub itself, which can be a member only as the Cluster local in the bootstrap.namespace of the fleet chart")
+		return badInput(reasons.IsHub, "the kubeconfig leads to the hub itself, which can be a member only as the Cluster local in the bootstrap.namespace of the fleet chart")
 	}
 	var list fleet.ClusterList
 	if err := c.Client.List(ctx, &list, client.MatchingFields{indexClusterID: id}); err != nil {

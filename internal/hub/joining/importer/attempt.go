@@ -13,6 +13,7 @@ import (
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
 	"github.com/muster-fleet/muster/internal/credential"
 	"github.com/muster-fleet/muster/internal/fleet/membership"
+	"github.com/muster-fleet/muster/internal/fleet/reasons"
 	"github.com/muster-fleet/muster/internal/hub/bundles/agentchart"
 	"github.com/muster-fleet/muster/internal/kube"
 )
@@ -56,7 +57,7 @@ func (c *Controller) attempt(ctx context.Context, cluster *fleet.Cluster, o obse
 	values.Bootstrap, values.Internal.Generation = bootstrap, agentchart.Generation(now)
 	objects, err := agentchart.Render(values)
 	if err != nil {
-		return outcome{}, badInput(reasonInvalidSettings, "the agent cannot be installed with these settings: %s", kube.Clip(err.Error(), maxMessage))
+		return outcome{}, badInput(reasons.InvalidSettings, "the agent cannot be installed with these settings: %s", kube.Clip(err.Error(), maxMessage))
 	}
 	pull, err := c.pullSecrets(ctx, cluster, values)
 	if err != nil {
@@ -66,7 +67,7 @@ func (c *Controller) attempt(ctx context.Context, cluster *fleet.Cluster, o obse
 	objects = append(objects[:1:1], append(pull, objects[1:]...)...)
 	d, err := c.connect(from.kubeconfig)
 	if err != nil {
-		return outcome{}, badInput(reasonInvalidKubeconfig, "Secret %s: %s", from.key, err)
+		return outcome{}, badInput(reasons.InvalidKubeconfig, "Secret %s: %s", from.key, err)
 	}
 	defer d.close()
 	id, err := c.preflight(ctx, d, cluster, objects)
@@ -111,7 +112,7 @@ func (c *Controller) preflight(ctx context.Context, d *downstream, cluster *flee
 		return "", d.explain("asking what the kubeconfig may do", err)
 	}
 	if len(missing) > 0 {
-		return "", setback(reasonRightsMissing, "the user of the kubeconfig may not: %s", strings.Join(missing, "; "))
+		return "", setback(reasons.RightsMissing, "the user of the kubeconfig may not: %s", strings.Join(missing, "; "))
 	}
 	id, err := d.clusterID(ctx)
 	if err != nil {

@@ -28,6 +28,7 @@ import (
 
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
 	"github.com/muster-fleet/muster/internal/fleet/membership"
+	"github.com/muster-fleet/muster/internal/fleet/reasons"
 	"github.com/muster-fleet/muster/internal/hub/runtime/controller"
 	"github.com/muster-fleet/muster/internal/kube"
 )
@@ -196,7 +197,7 @@ func (c *Controller) awaitToken(ctx context.Context, cluster *fleet.Cluster, o o
 	if left := h.tokenAwaited.Add(tokenGrace).Sub(now); left > 0 {
 		return ctrl.Result{RequeueAfter: left}, nil
 	}
-	late := setback(reasonWaitingForToken, "the hub has not made the import token yet: kubectl -n %s get clusterregistrationtokens says why", cluster.Namespace)
+	late := setback(reasons.WaitingForToken, "the hub has not made the import token yet: kubectl -n %s get clusterregistrationtokens says why", cluster.Namespace)
 	err := c.report(ctx, cluster, func(status fleet.ClusterStatus) fleet.ClusterStatus {
 		return describeProblem(status, o.outdated(why), late, now.Add(tokenGrace), now)
 	})

@@ -11,21 +11,9 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
+	"github.com/muster-fleet/muster/internal/fleet/reasons"
 	"github.com/muster-fleet/muster/internal/kube"
 	"github.com/muster-fleet/muster/internal/rollout"
-)
-
-// The reasons of the condition Imported of an agent that was installed and does not join.
-const (
-	reasonAgentNotJoined         = "AgentNotJoined"
-	reasonAgentRemoved           = "AgentRemoved"
-	reasonAgentRefused           = "AgentRefused"
-	reasonAgentUnschedulable     = "AgentUnschedulable"
-	reasonAgentImageNotPulled    = "AgentImageNotPulled"
-	reasonAgentNotStarted        = "AgentNotStarted"
-	reasonAgentWrongArchitecture = "AgentWrongArchitecture"
-	reasonAgentOutOfMemory       = "AgentOutOfMemory"
-	reasonAgentCrashing          = "AgentCrashing"
 )
 
 // diagnoseNow determines why an installed agent does not join, and writes the cause.
@@ -48,7 +36,7 @@ func (c *Controller) diagnoseNow(ctx context.Context, cluster *fleet.Cluster, o 
 // findCause queries the cluster about the agent. A failing connection is a cause, too.
 func (c *Controller) findCause(ctx context.Context, cluster *fleet.Cluster, last *fleet.ImportStatus) (*problem, error) {
 	unknown := func(p *problem) *problem {
-		return setback(reasonAgentNotJoined, "why cannot be seen, because %s", p.message)
+		return setback(reasons.AgentNotJoined, "why cannot be seen, because %s", p.message)
 	}
 	from, err := c.read(ctx, cluster)
 	var p *problem
@@ -59,7 +47,7 @@ func (c *Controller) findCause(ctx context.Context, cluster *fleet.Cluster, last
 	}
 	d, err := c.connect(from.kubeconfig)
 	if err != nil {
-		return unknown(badInput(reasonInvalidKubeconfig, "Secret %s: %s", from.key, err)), nil
+		return unknown(badInput(reasons.InvalidKubeconfig, "Secret %s: %s", from.key, err)), nil
 	}
 	defer d.close()
 	deployment, pods, err := d.agent(ctx, last.Namespace)
@@ -95,9 +83,9 @@ var advice = map[rollout.Reason]string{
 
 // keptBy maps the causes of a stopped Deployment to reasons of the condition Imported.
 var keptBy = map[rollout.Reason]string{
-	rollout.Gone: reasonAgentRemoved, rollout.SwitchedOff: reasonAgentRemoved, rollout.Refused: reasonAgentRefused, rollout.Unschedulable: reasonAgentUnschedulable,
-	rollout.ImageNotPulled: reasonAgentImageNotPulled, rollout.NotStarted: reasonAgentNotStarted, rollout.WrongArchitecture: reasonAgentWrongArchitecture,
-	rollout.OutOfMemory: reasonAgentOutOfMemory, rollout.Crashing: reasonAgentCrashing,
+	rollout.Gone: reasons.AgentRemoved, rollout.SwitchedOff: reasons.AgentRemoved, rollout.Refused: reasons.AgentRefused, rollout.Unschedulable: reasons.AgentUnschedulable,
+	rollout.ImageNotPulled: reasons.AgentImageNotPulled, rollout.NotStarted: reasons.AgentNotStarted, rollout.WrongArchitecture: reasons.AgentWrongArchitecture,
+	rollout.OutOfMemory: reasons.AgentOutOfMemory, rollout.Crashing: reasons.AgentCrashing,
 }
 
 // causeOf returns the cause why an installed agent does not join, from its Deployment and its Pods.
@@ -107,5 +95,5 @@ func causeOf(deployment *appsv1.Deployment, pods []corev1.Pod, hub string) *prob
 	if cause != nil {
 		return setback(keptBy[cause.Reason], "%s%s", cause.Message, advice[cause.Reason])
 	}
-	return setback(reasonAgentNotJoined, "its Pod %s runs and has not come through to %s: kubectl -n %s logs %s says why", pod.Name, hub, pod.Namespace, pod.Name)
+	return setback(reasons.AgentNotJoined, "its Pod %s runs and has not come through to %s: kubectl -n %s logs %s says why", pod.Name, hub, pod.Namespace, pod.Name)
 }

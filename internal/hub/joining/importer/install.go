@@ -20,6 +20,7 @@ import (
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
 	"github.com/muster-fleet/muster/internal/credential"
 	"github.com/muster-fleet/muster/internal/fleet/membership"
+	"github.com/muster-fleet/muster/internal/fleet/reasons"
 	"github.com/muster-fleet/muster/internal/hub/bundles/agentchart"
 	"github.com/muster-fleet/muster/internal/hub/members/membernamespace"
 	"github.com/muster-fleet/muster/internal/kube"
@@ -148,7 +149,7 @@ func (i installation) uninstall(ctx context.Context, found *installedAgent) erro
 	err := i.Get(ctx, types.NamespacedName{Namespace: namespace, Name: "fleet-agent"}, deployment)
 	if err == nil {
 		if err = i.remove(ctx, deployment, metav1.DeletePropagationForeground); err == nil {
-			return setback(reasonAgentEnding, "the agent in namespace %s works for Cluster %s at %s: it is ended first", namespace, found.record, found.server)
+			return setback(reasons.AgentEnding, "the agent in namespace %s works for Cluster %s at %s: it is ended first", namespace, found.record, found.server)
 		}
 	}
 	if apierrors.IsNotFound(err) {
@@ -222,7 +223,7 @@ func (c *Controller) pullSecrets(ctx context.Context, cluster *fleet.Cluster, va
 		key := types.NamespacedName{Namespace: c.SystemNamespace, Name: name}
 		var secret corev1.Secret
 		if err := c.Live.Get(ctx, key, &secret); apierrors.IsNotFound(err) {
-			return nil, setback(reasonPullSecretMissing, "Secret %s, which global.imagePullSecrets of the fleet chart names, does not exist", key)
+			return nil, setback(reasons.PullSecretMissing, "Secret %s, which global.imagePullSecrets of the fleet chart names, does not exist", key)
 		} else if err != nil {
 			return nil, err
 		}
@@ -241,5 +242,5 @@ func (c *Controller) pullSecrets(ctx context.Context, cluster *fleet.Cluster, va
 }
 
 func takenBy(other types.NamespacedName) *problem {
-	return setback(reasonAlreadyRegistered, "the kubeconfig leads to a cluster that is registered as Cluster %s: delete one of the two", other)
+	return setback(reasons.AlreadyRegistered, "the kubeconfig leads to a cluster that is registered as Cluster %s: delete one of the two", other)
 }

@@ -15,40 +15,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/util/validation"
 
+	"github.com/muster-fleet/muster/internal/fleet/reasons"
 	"github.com/muster-fleet/muster/internal/kube"
-)
-
-// The reasons of the condition Imported.
-const (
-	reasonImported            = "Imported"
-	reasonWaitingForToken     = "WaitingForToken"
-	reasonTokenRefused        = "TokenRefused"
-	reasonNamespaceNotAllowed = "SecretNamespaceNotAllowed"
-	reasonSecretMissing       = "SecretMissing"
-	reasonValueMissing        = "KubeconfigMissing"
-	reasonInvalidKubeconfig   = "InvalidKubeconfig"
-	reasonContextMissing      = "ContextMissing"
-	reasonInsecureEndpoint    = "InsecureEndpoint"
-	reasonRunsCode            = "KubeconfigRunsCode"
-	reasonReadsFiles          = "KubeconfigReadsFiles"
-	reasonCredentialMissing   = "CredentialMissing"
-	reasonCredentialExpired   = "CredentialExpired"
-	reasonUnauthorized        = "Unauthorized"
-	reasonUnknownAuthority    = "UnknownAuthority"
-	reasonInvalidCertificate  = "InvalidCertificate"
-	reasonUnreachable         = "Unreachable"
-	reasonRightsMissing       = "RightsMissing"
-	reasonIsHub               = "IsHub"
-	reasonAlreadyRegistered   = "AlreadyRegistered"
-	reasonURLMissing          = "APIServerURLMissing"
-	reasonInvalidSettings     = "InvalidSettings"
-	reasonPullSecretMissing   = "PullSecretMissing"
-	reasonAgentEnding         = "AgentEnding"
-	reasonRefused             = "Refused"
-	reasonConsentMissing      = "ConsentMissing"
-	reasonAddressRefused      = "AddressRefused"
-	reasonNotAPIServer        = "NotAnAPIServer"
-	reasonQueued              = "Queued"
 )
 
 const (
@@ -97,19 +65,19 @@ func (d *downstream) explain(doing string, err error) *problem {
 	var timeout net.Error
 	switch {
 	case errors.As(err, &authority):
-		return setback(reasonUnknownAuthority, "the certificate of %s is signed by an authority that the kubeconfig does not know: correct certificate-authority-data", d.server)
+		return setback(reasons.UnknownAuthority, "the certificate of %s is signed by an authority that the kubeconfig does not know: correct certificate-authority-data", d.server)
 	case errors.Is(err, errNoNamespace):
-		return setback(reasonInvalidSettings, "%s: %s", doing, errNoNamespace)
+		return setback(reasons.InvalidSettings, "%s: %s", doing, errNoNamespace)
 	case errors.As(err, &hostname):
-		return setback(reasonInvalidCertificate, "the certificate of %s is not valid for that name: correct the server, or set tls-server-name, in the kubeconfig", d.server)
+		return setback(reasons.InvalidCertificate, "the certificate of %s is not valid for that name: correct the server, or set tls-server-name, in the kubeconfig", d.server)
 	case errors.As(err, &invalid):
-		return setback(reasonInvalidCertificate, "the certificate of %s is not valid: it may have expired", d.server)
+		return setback(reasons.InvalidCertificate, "the certificate of %s is not valid: it may have expired", d.server)
 	case errors.Is(err, errLocal), errors.Is(err, errLoopback):
-		return setback(reasonAddressRefused, "%s is not called: %s", d.server, kube.Clip(plain(err), maxMessage))
+		return setback(reasons.AddressRefused, "%s is not called: %s", d.server, kube.Clip(plain(err), maxMessage))
 	case refusesCertificate(err), apierrors.IsUnauthorized(err):
-		return setback(reasonUnauthorized, "%s does not accept the credential of the kubeconfig: give the Secret a new one", d.server)
+		return setback(reasons.Unauthorized, "%s does not accept the credential of the kubeconfig: give the Secret a new one", d.server)
 	case errors.As(err, &timeout) && timeout.Timeout(), errors.Is(err, context.DeadlineExceeded):
-		return setback(reasonUnreachable, "%s does not answer, or cannot be reached (%s)", d.server, doing)
+		return setback(reasons.Unreachable, "%s does not answer, or cannot be reached (%s)", d.server, doing)
 	}
 	var status apierrors.APIStatus
 	if errors.As(err, &status) {
@@ -117,17 +85,17 @@ func (d *downstream) explain(doing string, err error) *problem {
 	}
 	if connection := (*net.OpError)(nil); errors.As(err, &connection) {
 		if !quotable(connection) {
-			return setback(reasonUnreachable, "%s does not answer, or cannot be reached (%s)", d.server, doing)
+			return setback(reasons.Unreachable, "%s does not answer, or cannot be reached (%s)", d.server, doing)
 		}
-		return setback(reasonUnreachable, "%s cannot be reached: %s", d.server, kube.Clip(connection.Error(), maxMessage))
+		return setback(reasons.Unreachable, "%s cannot be reached: %s", d.server, kube.Clip(connection.Error(), maxMessage))
 	}
 	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
-		return setback(reasonUnreachable, "%s ends the connection (%s)", d.server, doing)
+		return setback(reasons.Unreachable, "%s ends the connection (%s)", d.server, doing)
 	}
 	if ours(err) {
-		return setback(reasonRefused, "%s: the hub cannot make this request, which says nothing about %s: see the hub's log", doing, d.server)
+		return setback(reasons.Refused, "%s: the hub cannot make this request, which says nothing about %s: see the hub's log", doing, d.server)
 	}
-	return setback(reasonNotAPIServer, "%s: %s at %s: correct the server in the kubeconfig", doing, errNotAPIServer, d.server)
+	return setback(reasons.NotAnAPIServer, "%s: %s at %s: correct the server in the kubeconfig", doing, errNotAPIServer, d.server)
 }
 
 // quotable reports whether a message may quote the failure of a connection: only with a public
@@ -157,9 +125,9 @@ func ours(err error) bool {
 
 // explainStatus quotes only a server known as a Kubernetes API server that answers as one.
 func (d *downstream) explainStatus(doing string, code int, err error) *problem {
-	reason, means := reasonRefused, "it has trouble"
+	reason, means := reasons.Refused, "it has trouble"
 	if code == http.StatusForbidden {
-		reason, means = reasonRightsMissing, "the user of the kubeconfig may not"
+		reason, means = reasons.RightsMissing, "the user of the kubeconfig may not"
 	}
 	if d.known && !apierrors.IsUnexpectedServerError(err) {
 		return setback(reason, "%s: %s", doing, kube.Clip(plain(err), maxMessage))

@@ -22,6 +22,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
+	"github.com/muster-fleet/muster/internal/fleet/reasons"
 	"github.com/muster-fleet/muster/internal/hub/runtime/controller"
 	"github.com/muster-fleet/muster/internal/hub/runtime/settings"
 	"github.com/muster-fleet/muster/internal/naming"
@@ -69,23 +70,23 @@ func TestExplain(t *testing.T) {
 		err          error
 		reason, says string
 	}{
-		{"an authority that the kubeconfig does not have", call(x509.UnknownAuthorityError{}), reasonUnknownAuthority, "certificate-authority-data"},
-		{"a certificate that has ended", call(x509.CertificateInvalidError{Reason: x509.Expired}), reasonInvalidCertificate, "expired"},
-		{"silence", call(context.DeadlineExceeded), reasonUnreachable, "does not answer, or cannot be reached (asking)"},
-		{"a client certificate that is refused", call(errors.New("remote error: tls: expired certificate")), reasonUnauthorized, "give the Secret a new one"},
-		{"a handshake that fails for another reason", call(&net.OpError{Op: "remote error", Err: errors.New("tls: handshake failure")}), reasonUnreachable, "handshake failure"},
-		{"a token that is refused", apierrors.NewUnauthorized("no"), reasonUnauthorized, "give the Secret a new one"},
-		{"a right that is missing", apierrors.NewForbidden(schema.GroupResource{Resource: "secrets"}, "a", errors.New("no")), reasonRightsMissing, "asking: secrets"},
-		{"an admission that refuses", apierrors.NewBadRequest("not here"), reasonRefused, "asking: not here"},
-		{"nobody there", call(&net.OpError{Op: "dial", Net: "tcp", Addr: addr("8.8.8.8"), Err: syscall.ECONNREFUSED}), reasonUnreachable, "cannot be reached: dial tcp 8.8.8.8:443: connection refused"},
-		{"a namespace that is none", fmt.Errorf("reading: %w", errNoNamespace), reasonInvalidSettings, "asking: spec.agentNamespace"},
-		{"a mistake of the hub's own client", errors.New(`invalid namespace "a/b": [may not contain '/']`), reasonRefused, "which says nothing about https://example.com"},
-		{"one that hangs up", call(io.ErrUnexpectedEOF), reasonUnreachable, "https://example.com ends the connection (asking)"},
-		{"an address of the hub's machine", call(&net.OpError{Op: "dial", Err: errLoopback}), reasonAddressRefused, "importLoopback of the chart fleet"},
-		{"a long story", apierrors.NewBadRequest(strings.Repeat("x", 5000)), reasonRefused, "xxx..."},
-		{"another kind of server", call(errors.New("malformed HTTP response \"220 s3cret\"")), reasonNotAPIServer, "what answers is no Kubernetes API server at https://example.com"},
-		{"a trouble that is no Status of an API server", genericError(500), reasonRefused, "asking: https://example.com answers with status 500: it has trouble, or what answers is no Kubernetes API server"},
-		{"a refusal that is no Status of an API server", genericError(403), reasonRightsMissing, "answers with status 403: the user of the kubeconfig may not, or what answers is no Kubernetes API server"},
+		{"an authority that the kubeconfig does not have", call(x509.UnknownAuthorityError{}), reasons.UnknownAuthority, "certificate-authority-data"},
+		{"a certificate that has ended", call(x509.CertificateInvalidError{Reason: x509.Expired}), reasons.InvalidCertificate, "expired"},
+		{"silence", call(context.DeadlineExceeded), reasons.Unreachable, "does not answer, or cannot be reached (asking)"},
+		{"a client certificate that is refused", call(errors.New("remote error: tls: expired certificate")), reasons.Unauthorized, "give the Secret a new one"},
+		{"a handshake that fails for another reason", call(&net.OpError{Op: "remote error", Err: errors.New("tls: handshake failure")}), reasons.Unreachable, "handshake failure"},
+		{"a token that is refused", apierrors.NewUnauthorized("no"), reasons.Unauthorized, "give the Secret a new one"},
+		{"a right that is missing", apierrors.NewForbidden(schema.GroupResource{Resource: "secrets"}, "a", errors.New("no")), reasons.RightsMissing, "asking: secrets"},
+		{"an admission that refuses", apierrors.NewBadRequest("not here"), reasons.Refused, "asking: not here"},
+		{"nobody there", call(&net.OpError{Op: "dial", Net: "tcp", Addr: addr("8.8.8.8"), Err: syscall.ECONNREFUSED}), reasons.Unreachable, "cannot be reached: dial tcp 8.8.8.8:443: connection refused"},
+		{"a namespace that is none", fmt.Errorf("reading: %w", errNoNamespace), reasons.InvalidSettings, "asking: spec.agentNamespace"},
+		{"a mistake of the hub's own client", errors.New(`invalid namespace "a/b": [may not contain '/']`), reasons.Refused, "which says nothing about https://example.com"},
+		{"one that hangs up", call(io.ErrUnexpectedEOF), reasons.Unreachable, "https://example.com ends the connection (asking)"},
+		{"an address of the hub's machine", call(&net.OpError{Op: "dial", Err: errLoopback}), reasons.AddressRefused, "importLoopback of the chart fleet"},
+		{"a long story", apierrors.NewBadRequest(strings.Repeat("x", 5000)), reasons.Refused, "xxx..."},
+		{"another kind of server", call(errors.New("malformed HTTP response \"220 s3cret\"")), reasons.NotAnAPIServer, "what answers is no Kubernetes API server at https://example.com"},
+		{"a trouble that is no Status of an API server", genericError(500), reasons.Refused, "asking: https://example.com answers with status 500: it has trouble, or what answers is no Kubernetes API server"},
+		{"a refusal that is no Status of an API server", genericError(403), reasons.RightsMissing, "answers with status 403: the user of the kubeconfig may not, or what answers is no Kubernetes API server"},
 	} {
 		p := (&downstream{server: "https://example.com", known: true}).explain("asking", c.err)
 		if p.reason != c.reason || !strings.Contains(p.message, c.says) || p.input {
@@ -142,7 +143,7 @@ func TestPullSecretsOfTheHubAreCopiedUnlessTheClusterHasItsOwn(t *testing.T) {
 		t.Fatal(err)
 	}
 	var p *problem
-	if _, err := c.pullSecrets(ctx, cluster, c.values(cluster)); !errors.As(err, &p) || p.reason != reasonPullSecretMissing {
+	if _, err := c.pullSecrets(ctx, cluster, c.values(cluster)); !errors.As(err, &p) || p.reason != reasons.PullSecretMissing {
 		t.Errorf("a pull secret that is missing: %v", err)
 	}
 }

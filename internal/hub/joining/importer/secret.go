@@ -17,6 +17,7 @@ import (
 	clusterv1beta1 "github.com/muster-fleet/muster/api/cluster/v1beta1"
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
 	"github.com/muster-fleet/muster/internal/credential"
+	"github.com/muster-fleet/muster/internal/fleet/reasons"
 )
 
 // origin is the content of a kubeconfig Secret, kept for one attempt only.
@@ -47,19 +48,19 @@ func (c *Controller) read(ctx context.Context, cluster *fleet.Cluster) (origin, 
 	if given := strings.TrimSpace(string(secret.Data[keyServerURL])); given != "" {
 		url, err := credential.ParseServer(given)
 		if err != nil { // the error may quote the key, and more people read conditions than Secrets
-			return s, badInput(reasonInvalidSettings, "the key %s of Secret %s is not the URL of an API server: want https://host, such as https://hub.example:6443", keyServerURL, s.key)
+			return s, badInput(reasons.InvalidSettings, "the key %s of Secret %s is not the URL of an API server: want https://host, such as https://hub.example:6443", keyServerURL, s.key)
 		}
 		s.url, s.override.url = url, url
 	}
 	if given := secret.Data[keyServerCA]; len(given) > 0 {
 		ca, err := credential.ParseCA(string(given))
 		if err != nil {
-			return s, badInput(reasonInvalidSettings, "the key %s of Secret %s: %s", keyServerCA, s.key, err)
+			return s, badInput(reasons.InvalidSettings, "the key %s of Secret %s: %s", keyServerCA, s.key, err)
 		}
 		s.ca, s.override.ca = string(ca), string(ca)
 	}
 	if s.url == "" {
-		return s, badInput(reasonURLMissing, "cannot import cluster '%s/%s', missing apiServerURL in fleet config for cluster auto registration: "+
+		return s, badInput(reasons.APIServerURLMissing, "cannot import cluster '%s/%s', missing apiServerURL in fleet config for cluster auto registration: "+
 			"set apiServerURL with helm upgrade of the fleet chart, or under the key %s of Secret %s", cluster.Namespace, cluster.Name, keyServerURL, s.key)
 	}
 	sum := sha256.New()
@@ -93,13 +94,13 @@ func secretNamespace(cluster *fleet.Cluster) string {
 func checkSecretKey(cluster *fleet.Cluster, key types.NamespacedName) *problem {
 	own := key.Namespace == cluster.Namespace
 	if !own && !slices.Contains(secretNamespaces, key.Namespace) && !strings.HasPrefix(key.Namespace, "cluster-") {
-		return badInput(reasonNamespaceNotAllowed, "kubeConfigSecretNamespace %q is not an allowed Fleet namespace", key.Namespace)
+		return badInput(reasons.SecretNamespaceNotAllowed, "kubeConfigSecretNamespace %q is not an allowed Fleet namespace", key.Namespace)
 	}
 	if problems := validation.IsDNS1123Label(key.Namespace); len(problems) > 0 {
-		return badInput(reasonNamespaceNotAllowed, "kubeConfigSecretNamespace %q is no name of a namespace", key.Namespace)
+		return badInput(reasons.SecretNamespaceNotAllowed, "kubeConfigSecretNamespace %q is no name of a namespace", key.Namespace)
 	}
 	if problems := validation.IsDNS1123Subdomain(key.Name); len(problems) > 0 {
-		return badInput(reasonSecretMissing, "kubeConfigSecret %q is no name of a Secret", key.Name)
+		return badInput(reasons.SecretMissing, "kubeConfigSecret %q is no name of a Secret", key.Name)
 	}
 	return nil
 }
@@ -126,10 +127,10 @@ func consents(secret *corev1.Secret, cluster *fleet.Cluster) bool {
 // not be allowed to list that namespace.
 func secretMissing(cluster *fleet.Cluster, key types.NamespacedName) *problem {
 	if key.Namespace == cluster.Namespace {
-		return badInput(reasonSecretMissing, "Secret %s does not exist: create it with a kubeconfig under the key %s", key, keyKubeconfig)
+		return badInput(reasons.SecretMissing, "Secret %s does not exist: create it with a kubeconfig under the key %s", key, keyKubeconfig)
 	}
 	command := fmt.Sprintf("kubectl -n %s annotate secret %s %s=%s", key.Namespace, key.Name, fleet.AnnotationKubeconfigFor, cluster.Namespace)
-	return badInput(reasonConsentMissing, "Secret %s does not exist, or does not let workspace %s use it; its owner consents with: %s (to others besides: a list with commas)",
+	return badInput(reasons.ConsentMissing, "Secret %s does not exist, or does not let workspace %s use it; its owner consents with: %s (to others besides: a list with commas)",
 		key, cluster.Namespace, command)
 }
 

@@ -11,6 +11,7 @@ import (
 
 	clusterv1beta1 "github.com/muster-fleet/muster/api/cluster/v1beta1"
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
+	"github.com/muster-fleet/muster/internal/fleet/reasons"
 )
 
 func TestWhoMayUseAKubeconfigSecret(t *testing.T) {
@@ -43,9 +44,9 @@ func TestNothingButNamesStandsInACommand(t *testing.T) {
 	for key, reason := range map[types.NamespacedName]string{
 		{Namespace: "fleet-default", Name: "web-kubeconfig"}:       "",
 		{Namespace: "clusters", Name: "web.kubeconfig"}:            "",
-		{Namespace: "kube-system", Name: "web-kubeconfig"}:         reasonNamespaceNotAllowed,
-		{Namespace: "cluster-x; reboot", Name: "web-kubeconfig"}:   reasonNamespaceNotAllowed,
-		{Namespace: "fleet-default", Name: "a b=c; curl x | sh #"}: reasonSecretMissing,
+		{Namespace: "kube-system", Name: "web-kubeconfig"}:         reasons.SecretNamespaceNotAllowed,
+		{Namespace: "cluster-x; reboot", Name: "web-kubeconfig"}:   reasons.SecretNamespaceNotAllowed,
+		{Namespace: "fleet-default", Name: "a b=c; curl x | sh #"}: reasons.SecretMissing,
 	} {
 		p := checkSecretKey(cluster, key)
 		if p == nil && reason != "" || p != nil && p.reason != reason {

@@ -9,6 +9,7 @@ import (
 
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
 	"github.com/muster-fleet/muster/internal/fleet/membership"
+	"github.com/muster-fleet/muster/internal/fleet/reasons"
 	"github.com/muster-fleet/muster/internal/hub/runtime/settings"
 	"github.com/muster-fleet/muster/internal/kube"
 )
@@ -115,31 +116,31 @@ func TestDescribe(t *testing.T) {
 		c.LastUpdateTime, c.LastTransitionTime = "2026-01-02T03:04:05Z", "2026-01-02T03:04:05Z"
 		return []fleet.Condition{c}
 	}
-	unreachable, missing, soon := setback(reasonUnreachable, "no answer"), badInput(reasonSecretMissing, "no Secret"), now.Add(time.Minute)
+	unreachable, missing, soon := setback(reasons.Unreachable, "no answer"), badInput(reasons.SecretMissing, "no Secret"), now.Add(time.Minute)
 	done := func() fleet.ClusterStatus {
-		return fleet.ClusterStatus{Conditions: condition(true, reasonImported, "")}
+		return fleet.ClusterStatus{Conditions: condition(true, reasons.Imported, "")}
 	}
-	well := fleet.ClusterStatus{Conditions: append(condition(true, reasonImported, ""), kube.Condition(fleet.ConditionReady, true, "Ready", ""))}
+	well := fleet.ClusterStatus{Conditions: append(condition(true, reasons.Imported, ""), kube.Condition(fleet.ConditionReady, true, "Ready", ""))}
 	broken := func() fleet.ClusterStatus {
-		return fleet.ClusterStatus{Conditions: condition(false, reasonUnreachable, "no answer")}
+		return fleet.ClusterStatus{Conditions: condition(false, reasons.Unreachable, "no answer")}
 	}
 	for _, c := range []struct {
 		name      string
 		got, want fleet.ClusterStatus
 	}{
 		{"a setback says when it is tried again", describeProblem(fleet.ClusterStatus{}, imported(never).outdated(needFirst), unreachable, soon, now),
-			fleet.ClusterStatus{Conditions: condition(false, reasonUnreachable, "no answer; next try at 2026-01-02T03:05:05Z")}},
+			fleet.ClusterStatus{Conditions: condition(false, reasons.Unreachable, "no answer; next try at 2026-01-02T03:05:05Z")}},
 		{"bad input says what it waits for", describeProblem(fleet.ClusterStatus{}, imported(never).outdated(needFirst), missing, soon, now),
-			fleet.ClusterStatus{Conditions: condition(false, reasonSecretMissing, "no Secret; tried again when the Cluster, the Secret or the hub's settings change")}},
+			fleet.ClusterStatus{Conditions: condition(false, reasons.SecretMissing, "no Secret; tried again when the Cluster, the Secret or the hub's settings change")}},
 		{"changed settings that cannot be brought show as upstream shows them", describeProblem(done(), imported().outdated(needSettings), unreachable, soon, now),
-			fleet.ClusterStatus{Conditions: condition(false, reasonUnreachable, "no answer; next try at 2026-01-02T03:05:05Z"), AgentConfigChanged: true}},
+			fleet.ClusterStatus{Conditions: condition(false, reasons.Unreachable, "no answer; next try at 2026-01-02T03:05:05Z"), AgentConfigChanged: true}},
 		{"a start that is near is not worth a write", describeScheduled(done(), needSettings, now.Add(time.Second), now), done()},
 		{"a later one is", describeScheduled(done(), needSettings, now.Add(time.Minute), now), fleet.ClusterStatus{AgentConfigChanged: true,
-			Conditions: condition(true, reasonImported, "what the agent is installed with has changed: it is installed again at 2026-01-02T03:05:05Z")}},
+			Conditions: condition(true, reasons.Imported, "what the agent is installed with has changed: it is installed again at 2026-01-02T03:05:05Z")}},
 		{"an agent that came back by itself needs no import any more", describeIdle(broken(), fleet.ClusterSpec{}, settings.Default().Agent, imported(), now), done()},
-		{"one that does not join says why", describeCause(done(), setback(reasonAgentUnschedulable, "no node"), now),
-			fleet.ClusterStatus{Conditions: condition(false, reasonAgentUnschedulable, "the agent is installed and has not joined: no node")}},
-		{"unless it has done so meanwhile", describeCause(well, setback(reasonAgentUnschedulable, "no node"), now), well},
+		{"one that does not join says why", describeCause(done(), setback(reasons.AgentUnschedulable, "no node"), now),
+			fleet.ClusterStatus{Conditions: condition(false, reasons.AgentUnschedulable, "the agent is installed and has not joined: no node")}},
+		{"unless it has done so meanwhile", describeCause(well, setback(reasons.AgentUnschedulable, "no node"), now), well},
 		{"one that is still away does", describeIdle(broken(), fleet.ClusterSpec{}, settings.Default().Agent, imported(gone(membership.AgentLost, 0)), now), broken()},
 	} {
 		if diff := cmp.Diff(c.want, c.got); diff != "" {

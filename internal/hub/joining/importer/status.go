@@ -13,6 +13,7 @@ import (
 
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
 	"github.com/muster-fleet/muster/internal/fleet/membership"
+	"github.com/muster-fleet/muster/internal/fleet/reasons"
 	"github.com/muster-fleet/muster/internal/hub/runtime/settings"
 	"github.com/muster-fleet/muster/internal/kube"
 )
@@ -41,7 +42,7 @@ func describeProblem(status fleet.ClusterStatus, outdated bool, p *problem, next
 // describeScheduled returns the status of a Cluster whose re-import starts later.
 func describeScheduled(status fleet.ClusterStatus, why need, start, now time.Time) fleet.ClusterStatus {
 	if why != needHealing && start.Sub(now) >= quietWait {
-		setImported(&status, true, reasonImported, "what the agent is installed with has changed: it is installed again at "+start.UTC().Format(time.RFC3339), now)
+		setImported(&status, true, reasons.Imported, "what the agent is installed with has changed: it is installed again at "+start.UTC().Format(time.RFC3339), now)
 		status.AgentConfigChanged = true
 	}
 	return status
@@ -51,7 +52,7 @@ func describeScheduled(status fleet.ClusterStatus, why need, start, now time.Tim
 // existing condition stays.
 func describeQueued(status fleet.ClusterStatus, now time.Time) fleet.ClusterStatus {
 	if kube.FindCondition(status.Conditions, fleet.ConditionImported) == nil {
-		setImported(&status, false, reasonQueued,
+		setImported(&status, false, reasons.Queued,
 			fmt.Sprintf("the hub connects to %d clusters of this workspace at once; it is its turn when one of them is done", perWorkspace), now)
 	}
 	return status
@@ -70,7 +71,7 @@ func describeIdle(status fleet.ClusterStatus, spec fleet.ClusterSpec, settings s
 	}
 	imported := kube.FindCondition(status.Conditions, fleet.ConditionImported)
 	if o.last != nil && o.agent == membership.AgentOnline && imported != nil && (imported.Status != corev1.ConditionTrue || status.AgentConfigChanged) {
-		setImported(&status, true, reasonImported, "", now)
+		setImported(&status, true, reasons.Imported, "", now)
 		status.AgentConfigChanged = false
 	}
 	return status
@@ -79,7 +80,7 @@ func describeIdle(status fleet.ClusterStatus, spec fleet.ClusterSpec, settings s
 // describeImported returns the status after an import.
 func describeImported(status fleet.ClusterStatus, spec fleet.ClusterSpec, settings settings.Agent, out outcome, now time.Time) fleet.ClusterStatus {
 	if !out.keepsCondition {
-		setImported(&status, true, reasonImported, out.note, now)
+		setImported(&status, true, reasons.Imported, out.note, now)
 	}
 	status.Import, status.AgentDeployedGeneration = &out.handed, &spec.RedeployAgentGeneration
 	status.AgentMigrated, status.AgentNamespaceMigrated, status.CattleNamespaceMigrated = true, true, true

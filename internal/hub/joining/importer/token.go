@@ -13,6 +13,7 @@ import (
 
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
 	"github.com/muster-fleet/muster/internal/fleet/bootstrap"
+	"github.com/muster-fleet/muster/internal/fleet/reasons"
 	"github.com/muster-fleet/muster/internal/kube"
 	"github.com/muster-fleet/muster/internal/naming"
 )
@@ -38,7 +39,7 @@ func (c *Controller) token(ctx context.Context, cluster *fleet.Cluster) (*bootst
 	}
 	switch owner := metav1.GetControllerOf(&token); {
 	case owner == nil || owner.Kind != "Cluster" || owner.Name != cluster.Name:
-		return nil, badInput(reasonTokenRefused, "ClusterRegistrationToken %s exists and was not made for this Cluster: delete it", key)
+		return nil, badInput(reasons.TokenRefused, "ClusterRegistrationToken %s exists and was not made for this Cluster: delete it", key)
 	case token.DeletionTimestamp != nil:
 		return nil, nil
 	case owner.UID != cluster.UID, !c.Clock.Now().Before(token.CreationTimestamp.Add(tokenLife - tokenSpare)):
@@ -47,7 +48,7 @@ func (c *Controller) token(ctx context.Context, cluster *fleet.Cluster) (*bootst
 		return nil, client.IgnoreNotFound(c.Client.Delete(ctx, &token, client.Preconditions{UID: &token.UID}))
 	case token.Status.SecretName == "":
 		if ready := kube.FindCondition(token.Status.Conditions, fleet.ConditionReady); ready != nil && ready.Message != "" {
-			return nil, setback(reasonTokenRefused, "ClusterRegistrationToken %s: %s", key, ready.Message)
+			return nil, setback(reasons.TokenRefused, "ClusterRegistrationToken %s: %s", key, ready.Message)
 		}
 		return nil, nil
 	}

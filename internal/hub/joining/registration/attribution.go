@@ -6,12 +6,10 @@ import (
 	"time"
 
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
+	"github.com/muster-fleet/muster/internal/fleet/reasons"
 	"github.com/muster-fleet/muster/internal/hub/joining/admission"
 	"github.com/muster-fleet/muster/internal/kube"
 )
-
-// reasonNotAttributed: somebody has to approve the request, because nobody knows with which token it was made.
-const reasonNotAttributed = "NotAttributed"
 
 // attribution reports whether the hub knows the requester of a request.
 type attribution struct {
@@ -31,12 +29,12 @@ func (c *Controller) observeAttribution(ctx context.Context, r *fleet.ClusterReg
 	case policy.Problem != "":
 		o.attribution = attribution{policy.Reason, policy.Problem, policy.Until}
 	case r.CreationTimestamp.Time.Before(policy.Since):
-		o.attribution = attribution{reason: "OlderThanPolicy", problem: fmt.Sprintf(
+		o.attribution = attribution{reason: reasons.OlderThanPolicy, problem: fmt.Sprintf(
 			"the request is older than the admission policy %s, so that nobody knows who made it: delete it, and its agent asks again", admission.RegistrationToken)}
 	case r.Annotations[fleet.AnnotationRequester] != "":
 		o.requester = r.Annotations[fleet.AnnotationRequester]
 	case o.tokenName == "":
-		o.attribution = attribution{reason: "RequesterUnknown", problem: "the request does not say who made it, and the hub cluster serves no MutatingAdmissionPolicies, " +
+		o.attribution = attribution{reason: reasons.RequesterUnknown, problem: "the request does not say who made it, and the hub cluster serves no MutatingAdmissionPolicies, " +
 			"which would: set tokenName in the values of the agent's chart, if the agent is Muster's"}
 	}
 	if o.attribution.problem != "" && !o.limitedTokens {

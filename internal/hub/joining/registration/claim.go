@@ -8,6 +8,7 @@ import (
 
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
 	"github.com/muster-fleet/muster/internal/credential"
+	"github.com/muster-fleet/muster/internal/fleet/reasons"
 )
 
 // The verification of a signature costs a hundred times a comparison of keys. A holder of a token
@@ -56,7 +57,7 @@ func (t *tracker) verified(r *fleet.ClusterRegistration) error {
 // ended reports whether the hub has denied a request, or deletes it soon because there are too
 // many.
 func ended(r *fleet.ClusterRegistration) bool {
-	return r.Status.State == fleet.RegistrationDenied || r.Status.Reason == reasonTooManyRequests
+	return r.Status.State == fleet.RegistrationDenied || r.Status.Reason == reasons.TooManyRequests
 }
 
 // superseding returns the name of a newer request of the same agent; "" if there is none. A request

@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
+	"github.com/muster-fleet/muster/internal/fleet/reasons"
 	"github.com/muster-fleet/muster/internal/hub/runtime/controller"
 	"github.com/muster-fleet/muster/internal/hub/runtime/settings"
 )
@@ -83,7 +84,7 @@ func TestWhatIsOneTooManyIsDeletedBeforeItsSignatureIsVerified(t *testing.T) {
 	c := &Controller{tracker: newTracker(), Deps: Deps{Deps: controller.Deps{Config: settings.New(nil, nil, "system")}}}
 	flood := numbered(1001, randomKey)
 	for i := range flood[:1000] {
-		flood[i].Status.State, flood[i].Status.Reason = fleet.RegistrationPending, reasonHolderAlive
+		flood[i].Status.State, flood[i].Status.Reason = fleet.RegistrationPending, reasons.HolderAlive
 		c.tracker.trackRequest(&flood[i])
 	}
 	o := observation{observed: asked(matching(clusterView{name: "c", holder: holderAlive}))}
@@ -146,10 +147,10 @@ func TestARefusedRequestWithoutAKeySupersedesNothing(t *testing.T) {
 	}{
 		{"", "", true},
 		{fleet.RegistrationPending, "NeedsApproval", true},
-		{fleet.RegistrationWaiting, reasonPreparing, true},
+		{fleet.RegistrationWaiting, reasons.Preparing, true},
 		{fleet.RegistrationGranted, "", true},
 		{fleet.RegistrationDenied, "TokenExpired", false},
-		{fleet.RegistrationWaiting, reasonTooManyRequests, false},
+		{fleet.RegistrationWaiting, reasons.TooManyRequests, false},
 	} {
 		requests := numbered(2, func(int) []byte { return nil })
 		requests[1].Status.State, requests[1].Status.Reason = c.state, c.reason

@@ -6,13 +6,9 @@ import (
 
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
 	"github.com/muster-fleet/muster/internal/fleet/membership"
+	"github.com/muster-fleet/muster/internal/fleet/reasons"
 	"github.com/muster-fleet/muster/internal/hub/members/membernamespace"
 	"github.com/muster-fleet/muster/internal/hub/runtime/settings"
-)
-
-const (
-	reasonHolderAlive = "HolderAlive"
-	reasonHolderLost  = "HolderLost"
 )
 
 // holder is the agent that holds a Cluster, in relation to a request. A pinned key keeps its holder
@@ -42,11 +38,11 @@ func (o observed) displaces(c clusterView) (reason, why string) {
 		o.limits.cluster == c.name, o.limits.clientID != "" && o.limits.clientID == o.clientID:
 		return "", ""
 	case c.holder == holderAlive:
-		return reasonHolderAlive, fmt.Sprintf("Cluster %s/%s has an agent that is alive, and this request is not proved to be of the same cluster", o.workspace, c.name)
+		return reasons.HolderAlive, fmt.Sprintf("Cluster %s/%s has an agent that is alive, and this request is not proved to be of the same cluster", o.workspace, c.name)
 	case o.displacement == settings.DisplaceLost:
 		return "", ""
 	}
-	return reasonHolderLost, fmt.Sprintf("Cluster %s/%s has an agent that was lost or has left, and this request is not proved to be of the same cluster", o.workspace, c.name)
+	return reasons.HolderLost, fmt.Sprintf("Cluster %s/%s has an agent that was lost or has left, and this request is not proved to be of the same cluster", o.workspace, c.name)
 }
 
 // observeHolder determines the agent that has the identity of a Cluster.

@@ -11,6 +11,7 @@ import (
 
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
 	"github.com/muster-fleet/muster/internal/credential"
+	"github.com/muster-fleet/muster/internal/fleet/reasons"
 	"github.com/muster-fleet/muster/internal/kube"
 )
 
@@ -88,7 +89,7 @@ func (c *Controller) remember(ctx context.Context, r *fleet.ClusterRegistration,
 
 // replayed denies a request whose signature was used before.
 func replayed(workspace, cluster string) decision {
-	return denied("Replayed", fmt.Sprintf("the key of Cluster %s/%s has signed this request, or a later one, before: a signed request counts once. "+
+	return denied(reasons.Replayed, fmt.Sprintf("the key of Cluster %s/%s has signed this request, or a later one, before: a signed request counts once. "+
 		"If it is the agent's own, and the clock of its cluster was ahead before: kubectl -n %s annotate cluster.fleet.cattle.io %s %s- and restart the agent",
 		workspace, cluster, workspace, cluster, fleet.AnnotationAgentKeyUsed))
 }

@@ -17,6 +17,7 @@ import (
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
 	"github.com/muster-fleet/muster/internal/credential"
 	"github.com/muster-fleet/muster/internal/fleet/membership"
+	"github.com/muster-fleet/muster/internal/fleet/reasons"
 	"github.com/muster-fleet/muster/internal/hub/members/membernamespace"
 	"github.com/muster-fleet/muster/internal/kube"
 )
@@ -44,7 +45,7 @@ func (c *Controller) createCluster(ctx context.Context, r *fleet.ClusterRegistra
 		return fmt.Errorf("creating Cluster %s/%s: %w", r.Namespace, name, err)
 	}
 	if len(o.dropped) > 0 {
-		c.Recorder.Eventf(cluster, r, corev1.EventTypeWarning, "LabelsDropped", "Register",
+		c.Recorder.Eventf(cluster, r, corev1.EventTypeWarning, reasons.LabelsDropped, "Register",
 			"the agent asked for labels that it may not set: %s", strings.Join(o.dropped, "; "))
 	}
 	return nil

@@ -12,16 +12,12 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
+	"github.com/muster-fleet/muster/internal/fleet/reasons"
 	"github.com/muster-fleet/muster/internal/kube"
 )
 
 // approvalLife is the shortest wait of a request for approval before its deletion.
 const approvalLife = 7 * 24 * time.Hour
-
-const (
-	reasonApprovalRequired = "ApprovalRequired"
-	reasonApprovedTooEarly = "ApprovedTooEarly"
-)
 
 // tokenLimits holds the limits of a token on its requests, apart from labels and time.
 type tokenLimits struct {
@@ -63,9 +59,9 @@ func (o observed) exceeds(cluster string) (decision, bool) {
 	of := fmt.Sprintf("ClusterRegistrationToken %s/%s", o.workspace, o.tokenName)
 	switch l := o.limits; {
 	case l.clientID != "" && l.clientID != o.clientID:
-		return denied("TokenBoundElsewhere", of+" registers the client ID in its spec.clientID only: create a token for this cluster"), true
+		return denied(reasons.TokenBoundElsewhere, of+" registers the client ID in its spec.clientID only: create a token for this cluster"), true
 	case l.cluster != "" && (l.cluster != cluster || len(o.matches) == 0 && (l.mustExist || o.newNameTaken)):
-		return denied("TokenBoundElsewhere", fmt.Sprintf("%s registers Cluster %s only, which has another client ID or is gone: create a token for this cluster", of, l.cluster)), true
+		return denied(reasons.TokenBoundElsewhere, fmt.Sprintf("%s registers Cluster %s only, which has another client ID or is gone: create a token for this cluster", of, l.cluster)), true
 	case l.usedUp(cluster):
 		return o.usedUp(), true
 	}
@@ -73,7 +69,7 @@ func (o observed) exceeds(cluster string) (decision, bool) {
 }
 
 func (o observed) usedUp() decision {
-	return denied("TokenUsedUp", fmt.Sprintf("ClusterRegistrationToken %s/%s has registered its %d Clusters (spec.maxRegistrations): create another token for this one",
+	return denied(reasons.TokenUsedUp, fmt.Sprintf("ClusterRegistrationToken %s/%s has registered its %d Clusters (spec.maxRegistrations): create another token for this one",
 		o.workspace, o.tokenName, o.limits.most))
 }
 
@@ -96,7 +92,7 @@ func (o observed) unapproved() (decision, bool) {
 	case asked:
 		return pending(reason, fmt.Sprintf("annotation %s is neither true nor false: %s=true --overwrite", fleet.AnnotationApproved, command))
 	}
-	return pending(reasonApprovedTooEarly, fmt.Sprintf("%s, and annotation %s was there before the hub asked for that: %s- and then %s=true", why, fleet.AnnotationApproved, command, command))
+	return pending(reasons.ApprovedTooEarly, fmt.Sprintf("%s, and annotation %s was there before the hub asked for that: %s- and then %s=true", why, fleet.AnnotationApproved, command, command))
 }
 
 // isApproved reports whether an approval counts for a reason. It must stand, and date from after
@@ -109,13 +105,13 @@ func (o observed) isApproved(reason string) bool {
 // covers reports whether an approval for one reason is also enough for another.
 func covers(approved, reason string) bool {
 	switch approved {
-	case reasonApprovalRequired:
-		return reason == reasonApprovalRequired
-	case reasonNotAttributed:
-		return reason == reasonApprovalRequired || reason == reasonNotAttributed
-	case reasonHolderLost:
-		return reason != reasonHolderAlive
-	case reasonHolderAlive:
+	case reasons.ApprovalRequired:
+		return reason == reasons.ApprovalRequired
+	case reasons.NotAttributed:
+		return reason == reasons.ApprovalRequired || reason == reasons.NotAttributed
+	case reasons.HolderLost:
+		return reason != reasons.HolderAlive
+	case reasons.HolderAlive:
 		return true
 	}
 	return false
@@ -130,11 +126,11 @@ func (o observed) approvalNeeded() (reason, why string) {
 	}
 	switch {
 	case o.attribution.problem != "" && o.limitedTokens:
-		return reasonNotAttributed, fmt.Sprintf("workspace %s has tokens that do not register just any cluster, and with which token this request was made is not known: %s; or approve it", o.workspace, o.attribution.problem)
+		return reasons.NotAttributed, fmt.Sprintf("workspace %s has tokens that do not register just any cluster, and with which token this request was made is not known: %s; or approve it", o.workspace, o.attribution.problem)
 	case o.limits.approval == fleet.ApprovalManual:
-		return reasonApprovalRequired, fmt.Sprintf("ClusterRegistrationToken %s/%s asks for approval", o.workspace, o.tokenName)
+		return reasons.ApprovalRequired, fmt.Sprintf("ClusterRegistrationToken %s/%s asks for approval", o.workspace, o.tokenName)
 	case o.limits.approval == fleet.ApprovalCEL && !o.expressionTrue:
-		return reasonApprovalRequired, fmt.Sprintf("ClusterRegistrationToken %s/%s asks for approval, because its spec.approvalExpression %s", o.workspace, o.tokenName, o.expressionSays)
+		return reasons.ApprovalRequired, fmt.Sprintf("ClusterRegistrationToken %s/%s asks for approval, because its spec.approvalExpression %s", o.workspace, o.tokenName, o.expressionSays)
 	}
 	return "", ""
 }

@@ -10,6 +10,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
+	"github.com/muster-fleet/muster/internal/fleet/reasons"
 	"github.com/muster-fleet/muster/internal/hub/runtime/settings"
 	"github.com/muster-fleet/muster/internal/kube"
 )
@@ -29,8 +30,7 @@ import (
 // Above twice the limit, the hub deletes requests unread.
 
 const (
-	reasonTooManyClusters = "TooManyNewClusters"
-	reasonTooManyRequests = "TooManyRequests"
+
 	// tooManyLife is the life of an excess request, so that its agent can read it.
 	tooManyLife = time.Minute
 	// unreadFactor times the limit is the number above which the hub deletes requests unread.
@@ -82,7 +82,7 @@ func limit(d decision, o observed, have others, most settings.Registration, now 
 		have.shared && unread(have.waitingOfClient, partOf(most.MaxWaitingPerToken)) {
 		return decision{action: remove, message: why}
 	}
-	return decision{state: fleet.RegistrationWaiting, reason: reasonTooManyRequests, wake: end,
+	return decision{state: fleet.RegistrationWaiting, reason: reasons.TooManyRequests, wake: end,
 		message: fmt.Sprintf("%s; this one (%s) is deleted in a minute, and its agent asks again", why, d.reason)}
 }
 
@@ -104,7 +104,7 @@ func (o observed) asker() string {
 
 // tooManyClusters waits for the heartbeats of other new Clusters.
 func tooManyClusters(o observed, most int) decision {
-	return decision{state: fleet.RegistrationWaiting, reason: reasonTooManyClusters, wake: o.end(), message: fmt.Sprintf(
+	return decision{state: fleet.RegistrationWaiting, reason: reasons.TooManyNewClusters, wake: o.end(), message: fmt.Sprintf(
 		"%d new Clusters of %s have not sent a heartbeat yet: registration goes on when one does or is deleted, or raise registration.maxNewClustersPerToken of the hub's chart", most, o.asker())}
 }
 
@@ -121,7 +121,7 @@ func (c *Controller) enforceLimits(r *fleet.ClusterRegistration, o observed, d d
 // warnUnread emits an Event on a token whose requests are deleted without an answer.
 func (c *Controller) warnUnread(o observation, d decision) {
 	if o.registrationToken != nil && d.message != "" {
-		c.Recorder.Eventf(o.registrationToken, nil, corev1.EventTypeWarning, reasonTooManyRequests, "Register", "requests are deleted unanswered: too many wait or were refused")
+		c.Recorder.Eventf(o.registrationToken, nil, corev1.EventTypeWarning, reasons.TooManyRequests, "Register", "requests are deleted unanswered: too many wait or were refused")
 	}
 }
 

@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
+	"github.com/muster-fleet/muster/internal/fleet/reasons"
 	"github.com/muster-fleet/muster/internal/hub/runtime/controller"
 	"github.com/muster-fleet/muster/internal/hub/runtime/settings"
 	"github.com/muster-fleet/muster/internal/testkube"
@@ -24,7 +25,7 @@ import (
 func TestLimit(t *testing.T) {
 	most := settings.Registration{MaxWaitingPerToken: 10, MaxWaitingPerWorkspace: 30, MaxQueuedPerToken: 20}
 	waits := decision{state: fleet.RegistrationConflict, reason: "NameTaken"}
-	tooMany := decision{state: fleet.RegistrationWaiting, reason: reasonTooManyRequests, wake: start.Add(time.Minute)}
+	tooMany := decision{state: fleet.RegistrationWaiting, reason: reasons.TooManyRequests, wake: start.Add(time.Minute)}
 	gone := decision{action: remove}
 	many := others{queued: 1000, waiting: 1000, waitingInWorkspace: 1000}
 	for _, c := range []struct {
@@ -37,8 +38,8 @@ func TestLimit(t *testing.T) {
 		says  string
 	}{
 		{name: "what is granted is never too many", d: decision{state: fleet.RegistrationGranted}, have: many, want: decision{state: fleet.RegistrationGranted}},
-		{name: "nor what the hub works on", d: decision{state: fleet.RegistrationWaiting, reason: reasonPreparing}, have: many,
-			want: decision{state: fleet.RegistrationWaiting, reason: reasonPreparing}},
+		{name: "nor what the hub works on", d: decision{state: fleet.RegistrationWaiting, reason: reasons.Preparing}, have: many,
+			want: decision{state: fleet.RegistrationWaiting, reason: reasons.Preparing}},
 		{name: "one that waits has a place", d: waits, have: others{waiting: 9}, want: waits},
 		{name: "one too many is told so for a minute", d: waits, have: others{waiting: 10}, want: tooMany, says: "10 requests of ClusterRegistrationToken clusters/t wait"},
 		{name: "and deleted then", d: waits, have: others{waiting: 10}, after: time.Minute, want: gone},
@@ -77,9 +78,9 @@ func TestTracker(t *testing.T) {
 	}
 	for range 2 { // an event may come twice
 		c.trackRequest(request("a", "t", fleet.RegistrationDenied, "x"))
-		c.trackRequest(request("b", "t", fleet.RegistrationWaiting, reasonTooManyClusters))
+		c.trackRequest(request("b", "t", fleet.RegistrationWaiting, reasons.TooManyNewClusters))
 		c.trackRequest(request("c", "other", fleet.RegistrationConflict, "x"))
-		c.trackRequest(request("d", "t", fleet.RegistrationWaiting, reasonPreparing))
+		c.trackRequest(request("d", "t", fleet.RegistrationWaiting, reasons.Preparing))
 		c.trackRequest(request("e", "t", fleet.RegistrationGranted, "Granted"))
 	}
 	if got, want := c.others(request("z", "t", "", "")), (others{queued: 1, waiting: 1, waitingInWorkspace: 2}); got != want {
@@ -88,7 +89,7 @@ func TestTracker(t *testing.T) {
 	if got, want := c.others(request("a", "t", "", "")), (others{queued: 1, waitingInWorkspace: 1, place: waiting}); got != want {
 		t.Errorf("besides a there are %+v, want %+v", got, want)
 	}
-	if got := c.others(request("a", "t", fleet.RegistrationWaiting, reasonTooManyRequests)); got.place != free {
+	if got := c.others(request("a", "t", fleet.RegistrationWaiting, reasons.TooManyRequests)); got.place != free {
 		t.Errorf("one too many has a place: %+v", got)
 	}
 	from := origin{workspace: "w", token: "t"}

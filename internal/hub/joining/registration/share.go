@@ -5,6 +5,7 @@ import (
 
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
 	"github.com/muster-fleet/muster/internal/credential"
+	"github.com/muster-fleet/muster/internal/fleet/reasons"
 	"github.com/muster-fleet/muster/internal/hub/credentials/rejoin"
 )
 
@@ -33,7 +34,7 @@ func tokenOf(r *fleet.ClusterRegistration) origin {
 
 func originOf(r *fleet.ClusterRegistration) origin {
 	o := tokenOf(r)
-	if r.Status.ApprovedReason == reasonKeyProved && r.Status.ApprovedGeneration == r.Generation && len(r.Spec.AgentKey) > 0 {
+	if r.Status.ApprovedReason == reasons.KeyProved && r.Status.ApprovedGeneration == r.Generation && len(r.Spec.AgentKey) > 0 {
 		o.token, o.member = credential.Fingerprint(r.Spec.AgentKey), true
 	}
 	return o

@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
+	"github.com/muster-fleet/muster/internal/fleet/reasons"
 	"github.com/muster-fleet/muster/internal/hub/runtime/settings"
 )
 
@@ -35,11 +36,11 @@ func refused(r *fleet.ClusterRegistration) {
 func provedKey(r *fleet.ClusterRegistration) {
 	r.Spec.AgentKey = []byte("key of " + r.Spec.ClientID)
 	r.Status.State, r.Status.Reason = fleet.RegistrationWaiting, "NamespaceTerminating"
-	r.Status.ApprovedReason, r.Status.ApprovedGeneration = reasonKeyProved, r.Generation
+	r.Status.ApprovedReason, r.Status.ApprovedGeneration = reasons.KeyProved, r.Generation
 }
 
 func TestARequestThatIsSignedWithTheKeyOfItsClusterIsFree(t *testing.T) {
-	if is := costOfState(fleet.RegistrationWaiting, reasonKeyProved); is != free {
+	if is := costOfState(fleet.RegistrationWaiting, reasons.KeyProved); is != free {
 		t.Errorf("the first step of a return costs %q", is)
 	}
 }
@@ -84,7 +85,7 @@ func TestTheShareOfAMemberGrowsNotWithTheShareOfAnother(t *testing.T) {
 	for i := range 25 {
 		hub.trackRequest(returning(fmt.Sprintf("flood-%d", i), "flooder", refused))
 	}
-	for name, want := range map[string]string{"flooder": reasonTooManyRequests, "other": "ReconnectRefused"} {
+	for name, want := range map[string]string{"flooder": reasons.TooManyRequests, "other": "ReconnectRefused"} {
 		d := limit(denied("ReconnectRefused", "no"), observed{workspace: "w", created: start}, hub.others(returning("x", name)), most, start.Add(time.Second))
 		if d.reason != want {
 			t.Errorf("one more of %s is %+v", name, d)

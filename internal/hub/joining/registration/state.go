@@ -10,7 +10,7 @@ import (
 
 	clusterv1beta1 "github.com/muster-fleet/muster/api/cluster/v1beta1"
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
-	"github.com/muster-fleet/muster/internal/fleet/membership"
+	"github.com/muster-fleet/muster/internal/fleet/reasons"
 	"github.com/muster-fleet/muster/internal/hub/members/membernamespace"
 	"github.com/muster-fleet/muster/internal/hub/runtime/settings"
 	"github.com/muster-fleet/muster/internal/kube"
@@ -44,15 +44,6 @@ const (
 	quietTrouble = 5 * time.Second
 	// maxFailure bounds the message of a failure.
 	maxFailure = 512
-)
-
-// Reasons of waits. Preparing is the hub's own doing.
-const (
-	reasonPreparing      = "Preparing"
-	reasonTokenNotIssued = "TokenNotIssued"
-	reasonFailed         = "Failed"
-	// reasonKeyProved: the request needs no token, which the status records before anything is done.
-	reasonKeyProved = "KeyProved"
 )
 
 // action is the next step besides the status.
@@ -178,7 +169,7 @@ func decide(o observed, now time.Time) decision {
 	if again := o.attribution.recheck; o.limitedTokens && !again.IsZero() && again.Before(end) {
 		d.wake = again
 	}
-	if report := o.created.Add(quietWait); d.reason == reasonPreparing && now.Before(report) {
+	if report := o.created.Add(quietWait); d.reason == reasons.Preparing && now.Before(report) {
 		d.quiet, d.wake = true, report
 	}
 	return d
@@ -191,19 +182,19 @@ func evaluate(o observed) decision {
 	}
 	switch {
 	case o.tokenProblem != "":
-		return decision{state: fleet.RegistrationWaiting, reason: "TokenInvalid", message: fmt.Sprintf(
+		return decision{state: fleet.RegistrationWaiting, reason: reasons.TokenInvalid, message: fmt.Sprintf(
 			"ClusterRegistrationToken %s/%s cannot be used: %s; registration goes on when that is corrected", o.workspace, o.tokenName, o.tokenProblem)}
 	case o.expressionProblem != "":
-		return decision{state: fleet.RegistrationPending, reason: "TokenInvalid", message: fmt.Sprintf(
+		return decision{state: fleet.RegistrationPending, reason: reasons.TokenInvalid, message: fmt.Sprintf(
 			"spec.approvalExpression of ClusterRegistrationToken %s/%s cannot be used: %s; registration goes on when that is corrected (kubectl -n %s edit clusterregistrationtoken %s)",
 			o.workspace, o.tokenName, o.expressionProblem, o.workspace, o.tokenName)}
 	case len(o.matches) > 1:
-		return decision{state: fleet.RegistrationConflict, reason: "AmbiguousClientID", message: fmt.Sprintf(
+		return decision{state: fleet.RegistrationConflict, reason: reasons.AmbiguousClientID, message: fmt.Sprintf(
 			"Clusters %s have the same spec.clientID: change or delete all but one", strings.Join(names(o.matches), " and "))}
 	case len(o.matches) == 1 && o.matches[0].revoked:
 		return revoked(o.workspace, o.matches[0].name)
-	case o.returns() && o.approvedFor != reasonKeyProved: // stored first: after the deletion of the previous account, nothing proves that the key was the holder's
-		return decision{state: fleet.RegistrationWaiting, reason: reasonKeyProved, cluster: o.matches[0].name, message: "the request is signed with the key of the Cluster, which it needs no token for"}
+	case o.returns() && o.approvedFor != reasons.KeyProved: // stored first: after the deletion of the previous account, nothing proves that the key was the holder's
+		return decision{state: fleet.RegistrationWaiting, reason: reasons.KeyProved, cluster: o.matches[0].name, message: "the request is signed with the key of the Cluster, which it needs no token for"}
 	case o.returns():
 		return evaluateMatch(o.matches[0])
 	}
@@ -216,11 +207,11 @@ func evaluate(o observed) decision {
 	}
 	switch {
 	case len(o.matches) == 0 && o.newNameTaken:
-		return decision{state: fleet.RegistrationConflict, reason: "NameTaken", cluster: o.newName, message: fmt.Sprintf(
+		return decision{state: fleet.RegistrationConflict, reason: reasons.NameTaken, cluster: o.newName, message: fmt.Sprintf(
 			"Cluster %s/%s exists with another spec.clientID (names are made from the first 100 characters of a client ID): use another client ID, or create a Cluster with this one under a name of your choice",
 			o.workspace, o.newName)}
 	case len(o.matches) == 0 && o.labelProblem != "":
-		return denied("InvalidLabels", o.labelProblem+"; correct it in the values of the agent's chart")
+		return denied(reasons.InvalidLabels, o.labelProblem+"; correct it in the values of the agent's chart")
 	}
 	if d, waits := o.unapproved(); waits {
 		return d
@@ -228,7 +219,7 @@ func evaluate(o observed) decision {
 	if len(o.matches) == 1 {
 		return evaluateMatch(o.matches[0])
 	}
-	return decision{state: fleet.RegistrationWaiting, reason: reasonPreparing, cluster: o.newName, action: createCluster,
+	return decision{state: fleet.RegistrationWaiting, reason: reasons.Preparing, cluster: o.newName, action: createCluster,
 		message: "the Cluster is being created"}
 }
 
@@ -236,40 +227,40 @@ func evaluate(o observed) decision {
 // signed with the key pinned to the Cluster.
 func (o observed) returns() bool {
 	return o.token != tokenValid && o.native && len(o.matches) == 1 && o.matches[0].reconnect &&
-		(o.matches[0].holder == sameHolder || o.matches[0].ownKey && o.approvedFor == reasonKeyProved)
+		(o.matches[0].holder == sameHolder || o.matches[0].ownKey && o.approvedFor == reasons.KeyProved)
 }
 
 // refusal returns the decision on a request that is faulty in itself.
 func refusal(o observed) (decision, bool) {
 	switch {
-	case o.reason == membership.ReasonRevoked: // an earlier request must not be granted after the restoration of access
+	case o.reason == reasons.Revoked: // an earlier request must not be granted after the restoration of access
 		return decision{state: fleet.RegistrationDenied, reason: o.reason, cluster: o.cluster, message: o.message}, true
 	case o.newer != "":
-		return denied("Superseded", fmt.Sprintf("ClusterRegistration %s/%s of the same client ID is newer", o.workspace, o.newer)), true
+		return denied(reasons.Superseded, fmt.Sprintf("ClusterRegistration %s/%s of the same client ID is newer", o.workspace, o.newer)), true
 	case o.approved == "false": // regardless of the agent that had the Cluster
 		return denied(fleet.ReasonNotApproved, "somebody who may approve requests has denied this one"), true
 	case o.clientID == "":
-		return denied("ClientIDMissing", "spec.clientID is empty: set clientID in the values of the agent's chart, or leave it to the agent, which then uses the UID of its kube-system namespace"), true
+		return denied(reasons.ClientIDMissing, "spec.clientID is empty: set clientID in the values of the agent's chart, or leave it to the agent, which then uses the UID of its kube-system namespace"), true
 	case len(o.clientID) > maxClientID:
-		return denied("ClientIDTooLong", fmt.Sprintf("spec.clientID has %d characters, at most %d are allowed", len(o.clientID), maxClientID)), true
+		return denied(reasons.ClientIDTooLong, fmt.Sprintf("spec.clientID has %d characters, at most %d are allowed", len(o.clientID), maxClientID)), true
 	case o.keyProblem != "":
-		return denied("InvalidAnswerKey", o.keyProblem), true
+		return denied(reasons.InvalidAnswerKey, o.keyProblem), true
 	case o.signatureProblem != "":
-		return denied("InvalidSignature", o.signatureProblem+": only the agent that has the key can ask with it"), true
+		return denied(reasons.InvalidSignature, o.signatureProblem+": only the agent that has the key can ask with it"), true
 	case len(o.matches) == 1 && o.matches[0].replayed:
 		return replayed(o.workspace, o.matches[0].name), true
 	case o.hubCAProblem != "":
-		return denied("OtherHub", o.hubCAProblem), true
+		return denied(reasons.OtherHub, o.hubCAProblem), true
 	case o.returns():
 		return decision{}, false
 	case o.reconnecting:
-		return denied("ReconnectRefused", "the credential of this cluster has run out, and it is not signed with the key of a Cluster with its client ID that lets its agent come back (spec.reconnect) and still has an identity: give the cluster a registration token"), true
+		return denied(reasons.ReconnectRefused, "the credential of this cluster has run out, and it is not signed with the key of a Cluster with its client ID that lets its agent come back (spec.reconnect) and still has an identity: give the cluster a registration token"), true
 	case o.token == tokenMissing:
-		return denied("TokenNotFound", fmt.Sprintf("ClusterRegistrationToken %s/%s does not exist any more: create another one and give its values to the agent's chart", o.workspace, o.tokenName)), true
+		return denied(reasons.TokenNotFound, fmt.Sprintf("ClusterRegistrationToken %s/%s does not exist any more: create another one and give its values to the agent's chart", o.workspace, o.tokenName)), true
 	case o.token == tokenExpired:
-		return denied("TokenExpired", fmt.Sprintf("ClusterRegistrationToken %s/%s has expired: create another one and give its values to the agent's chart", o.workspace, o.tokenName)), true
+		return denied(reasons.TokenExpired, fmt.Sprintf("ClusterRegistrationToken %s/%s has expired: create another one and give its values to the agent's chart", o.workspace, o.tokenName)), true
 	case o.token == tokenUnnamed && (o.native || o.unattributed()):
-		return denied("TokenUnknown", fmt.Sprintf("the request names no ClusterRegistrationToken: set tokenName in the values of the agent's chart; kubectl -n %s get clusterregistrationtokens lists them", o.workspace)), true
+		return denied(reasons.TokenUnknown, fmt.Sprintf("the request names no ClusterRegistrationToken: set tokenName in the values of the agent's chart; kubectl -n %s get clusterregistrationtokens lists them", o.workspace)), true
 	}
 	return decision{}, false
 }
@@ -280,22 +271,22 @@ func evaluateMatch(c clusterView) decision {
 	}
 	switch {
 	case c.deleting:
-		return waiting("ClusterLeaving", "the Cluster with this client ID is being deleted; registration goes on when it is gone")
+		return waiting(reasons.ClusterLeaving, "the Cluster with this client ID is being deleted; registration goes on when it is gone")
 	case c.namespace == membernamespace.NamespaceTaken && c.taken != "":
-		return waiting("NamespaceTaken", c.taken)
+		return waiting(reasons.NamespaceTaken, c.taken)
 	case c.namespace == membernamespace.NamespaceTaken:
-		return waiting("NamespaceTaken", fmt.Sprintf("namespace %s exists and was not made for Cluster %s: delete it, or delete the Cluster and create it under another name", c.memberNamespace, c.name))
+		return waiting(reasons.NamespaceTaken, fmt.Sprintf("namespace %s exists and was not made for Cluster %s: delete it, or delete the Cluster and create it under another name", c.memberNamespace, c.name))
 	case c.namespace == membernamespace.NamespaceTerminating:
-		return waiting("NamespaceTerminating", fmt.Sprintf("namespace %s is being deleted; registration goes on when it is gone", c.memberNamespace))
+		return waiting(reasons.NamespaceTerminating, fmt.Sprintf("namespace %s is being deleted; registration goes on when it is gone", c.memberNamespace))
 	case !c.prepared || c.namespace != membernamespace.NamespaceOurs:
-		return waiting(reasonPreparing, fmt.Sprintf("member namespace %s is being created", c.memberNamespace))
+		return waiting(reasons.Preparing, fmt.Sprintf("member namespace %s is being created", c.memberNamespace))
 	}
-	return decision{state: fleet.RegistrationGranted, reason: "Granted", cluster: c.name, action: grant}
+	return decision{state: fleet.RegistrationGranted, reason: reasons.Granted, cluster: c.name, action: grant}
 }
 
 // awaitToken waits until Kubernetes has issued the token of a legacy agent's account.
 func awaitToken(o observed, secret types.NamespacedName, since, now time.Time) decision {
-	d := decision{state: fleet.RegistrationWaiting, reason: reasonTokenNotIssued, cluster: o.matches[0].name, wake: o.end(), message: fmt.Sprintf(
+	d := decision{state: fleet.RegistrationWaiting, reason: reasons.TokenNotIssued, cluster: o.matches[0].name, wake: o.end(), message: fmt.Sprintf(
 		"waiting for Kubernetes to fill in the token in Secret %s: that does the token controller of the hub cluster's kube-controller-manager; see that it runs (serviceaccount-token in --controllers, --service-account-private-key-file) and what it logs", secret)}
 	if report := since.Add(quietTrouble); now.Before(report) {
 		d.quiet, d.wake = true, report
@@ -305,20 +296,20 @@ func awaitToken(o observed, secret types.NamespacedName, since, now time.Time) d
 
 // awaitRemoval waits until no BundleDeployment deploys the previous agent.
 func awaitRemoval(o observed, deployment string) decision {
-	return decision{state: fleet.RegistrationWaiting, reason: reasonPreparing, cluster: o.matches[0].name, wake: o.end(), message: fmt.Sprintf(
+	return decision{state: fleet.RegistrationWaiting, reason: reasons.Preparing, cluster: o.matches[0].name, wake: o.end(), message: fmt.Sprintf(
 		"waiting for BundleDeployment %s of the agent before to be removed: this agent would deploy it and so replace itself", deployment)}
 }
 
 // failed returns the decision after an error. The request is reconciled again, with back-off.
 func failed(d decision, created time.Time, err error, now time.Time) decision {
 	message := kube.Clip(err.Error(), maxFailure)
-	return decision{state: fleet.RegistrationWaiting, reason: reasonFailed, cluster: d.cluster, message: message + "; the hub tries again",
+	return decision{state: fleet.RegistrationWaiting, reason: reasons.Failed, cluster: d.cluster, message: message + "; the hub tries again",
 		quiet: now.Before(created.Add(quietTrouble))}
 }
 
 // revoked denies a request for a revoked Cluster.
 func revoked(workspace, cluster string) decision {
-	return decision{state: fleet.RegistrationDenied, reason: membership.ReasonRevoked, cluster: cluster, message: fmt.Sprintf(
+	return decision{state: fleet.RegistrationDenied, reason: reasons.Revoked, cluster: cluster, message: fmt.Sprintf(
 		"Cluster %s/%s is revoked by its annotation %s: if that is to end, kubectl -n %s annotate cluster.fleet.cattle.io %s %s- and then let the cluster ask again, which takes a new request",
 		workspace, cluster, clusterv1beta1.AnnotationRevoked, workspace, cluster, clusterv1beta1.AnnotationRevoked)}
 }

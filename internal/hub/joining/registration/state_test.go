@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
+	"github.com/muster-fleet/muster/internal/fleet/reasons"
 	"github.com/muster-fleet/muster/internal/hub/members/membernamespace"
 	"github.com/muster-fleet/muster/internal/hub/runtime/settings"
 )
@@ -70,7 +71,7 @@ func TestDecide(t *testing.T) {
 			want: decision{state: deniedAs, reason: "Revoked", cluster: "c", wake: start.Add(time.Hour)}, says: "kubectl -n clusters annotate cluster.fleet.cattle.io c muster/revoked-"},
 		{name: "not even who has the pinned key", seen: asked(matching(with(func(c *clusterView) { c.revoked, c.holder = true, sameHolder }))),
 			want: decision{state: deniedAs, reason: "Revoked", cluster: "c", wake: start.Add(time.Hour)}},
-		{name: "nor who was approved", seen: asked(func(o *observed) { o.reason, o.approvedFor = reasonHolderAlive, reasonHolderAlive }, matching(with(func(c *clusterView) { c.revoked, c.holder = true, holderAlive }))),
+		{name: "nor who was approved", seen: asked(func(o *observed) { o.reason, o.approvedFor = reasons.HolderAlive, reasons.HolderAlive }, matching(with(func(c *clusterView) { c.revoked, c.holder = true, holderAlive }))),
 			want: decision{state: deniedAs, reason: "Revoked", cluster: "c", wake: start.Add(time.Hour)}},
 		{name: "what was asked during a revocation stays denied after it", seen: asked(func(o *observed) { o.reason, o.cluster, o.message = "Revoked", "c", "as before" }, matching(ready)),
 			want: decision{state: deniedAs, reason: "Revoked", cluster: "c", wake: start.Add(time.Hour)}, says: "as before"},
@@ -164,11 +165,11 @@ func TestDecide(t *testing.T) {
 		}),
 			want: decision{state: pending, reason: "ApprovalRequired", wake: start.Add(approvalLife)}},
 		{name: "a status that says that the key was proved is no proof of the key", seen: asked(matching(with(func(c *clusterView) { c.reconnect = true })), func(o *observed) {
-			o.token, o.reconnecting, o.approvedFor = tokenUnnamed, true, reasonKeyProved
+			o.token, o.reconnecting, o.approvedFor = tokenUnnamed, true, reasons.KeyProved
 		}),
 			want: decision{state: deniedAs, reason: "ReconnectRefused", wake: start.Add(time.Hour)}},
 		{name: "but that of a request with the key is remembered while its identity is replaced", seen: asked(matching(with(func(c *clusterView) { c.reconnect, c.ownKey = true, true })), func(o *observed) {
-			o.token, o.reconnecting, o.approvedFor = tokenUnnamed, true, reasonKeyProved
+			o.token, o.reconnecting, o.approvedFor = tokenUnnamed, true, reasons.KeyProved
 		}),
 			want: decision{state: granted, reason: "Granted", cluster: "c", action: grant}},
 		{name: "a signed request counts once", seen: asked(matching(with(func(c *clusterView) { c.holder, c.replayed = sameHolder, true }))),

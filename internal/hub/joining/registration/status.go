@@ -11,6 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
+	"github.com/muster-fleet/muster/internal/fleet/reasons"
 	"github.com/muster-fleet/muster/internal/kube"
 )
 
@@ -36,8 +37,8 @@ func (c *Controller) report(ctx context.Context, r *fleet.ClusterRegistration, o
 	} else {
 		after.Status.Conditions = kube.SetCondition(after.Status.Conditions, c.Clock.Now(), *said)
 	}
-	if d.reason == reasonKeyProved {
-		after.Status.ApprovedReason, after.Status.ApprovedGeneration = reasonKeyProved, r.Generation
+	if d.reason == reasons.KeyProved {
+		after.Status.ApprovedReason, after.Status.ApprovedGeneration = reasons.KeyProved, r.Generation
 	} else if reason, _ := o.approvalNeeded(); reason != "" && o.isApproved(reason) {
 		after.Status.ApprovedReason, after.Status.ApprovedGeneration = reason, r.Generation
 	} else {
@@ -57,7 +58,7 @@ func (c *Controller) report(ctx context.Context, r *fleet.ClusterRegistration, o
 	switch d.state {
 	case fleet.RegistrationDenied, fleet.RegistrationConflict, fleet.RegistrationPending:
 		c.Recorder.Eventf(r, nil, corev1.EventTypeWarning, d.reason, "Register", "%s: %s", d.state, d.message)
-		if d.reason == reasonHolderAlive || d.reason == reasonHolderLost {
+		if d.reason == reasons.HolderAlive || d.reason == reasons.HolderLost {
 			c.Recorder.Eventf(o.match, r, corev1.EventTypeWarning, d.reason, "Register", "ClusterRegistration %s wants to be this Cluster: %s", r.Name, d.message)
 		}
 	case fleet.RegistrationWaiting, fleet.RegistrationGranted: // nothing to warn about

@@ -8,6 +8,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
+	"github.com/muster-fleet/muster/internal/fleet/reasons"
 )
 
 // cost is the category of a request in the limits.
@@ -44,9 +45,9 @@ func costOfState(state fleet.RegistrationState, reason string) cost {
 		return waiting
 	case state != fleet.RegistrationWaiting:
 		return free
-	case reason == reasonPreparing || reason == reasonTokenNotIssued || reason == reasonFailed || reason == reasonKeyProved:
+	case reason == reasons.Preparing || reason == reasons.TokenNotIssued || reason == reasons.Failed || reason == reasons.KeyProved:
 		return free
-	case reason == reasonTooManyClusters:
+	case reason == reasons.TooManyNewClusters:
 		return queued
 	}
 	return waiting
@@ -216,7 +217,7 @@ func (t *tracker) others(r *fleet.ClusterRegistration) others {
 	count := func(cost cost) int { return len(t.requests.members[place{from, cost}]) }
 	o := others{queued: count(queued), waiting: count(waiting)}
 	this := t.requests.of[client.ObjectKeyFromObject(r)].cost
-	if r.Status.Reason != reasonTooManyRequests {
+	if r.Status.Reason != reasons.TooManyRequests {
 		o.place = this
 	}
 	switch {

@@ -26,6 +26,7 @@ import (
 
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
 	"github.com/muster-fleet/muster/internal/credential"
+	"github.com/muster-fleet/muster/internal/fleet/reasons"
 	"github.com/muster-fleet/muster/internal/hub/runtime/controller"
 	"github.com/muster-fleet/muster/internal/kube"
 )
@@ -169,7 +170,7 @@ func (c *Controller) writeCredential(ctx context.Context, o observed) error {
 	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: c.SystemNamespace, Name: accountName}}
 	token, err := kube.RequestToken(ctx, c.Client.SubResource("token"), account, credentialLife)
 	if apierrors.IsNotFound(err) && o.found != nil {
-		c.Recorder.Eventf(o.found, nil, corev1.EventTypeWarning, "AccountMissing", "Import", "ServiceAccount %s/%s does not exist, so the hub cannot install "+
+		c.Recorder.Eventf(o.found, nil, corev1.EventTypeWarning, reasons.AccountMissing, "Import", "ServiceAccount %s/%s does not exist, so the hub cannot install "+
 			"its own agent: install the chart fleet with bootstrap.enabled=true", c.SystemNamespace, accountName)
 	}
 	if err != nil {

@@ -13,6 +13,7 @@ import (
 
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
 	"github.com/muster-fleet/muster/internal/credential"
+	"github.com/muster-fleet/muster/internal/fleet/reasons"
 	"github.com/muster-fleet/muster/internal/hub/credentials/longlived"
 	"github.com/muster-fleet/muster/internal/hub/members/membernamespace"
 	"github.com/muster-fleet/muster/internal/hub/runtime/settings"
@@ -211,7 +212,7 @@ func (c *Controller) report(ctx context.Context, token *fleet.ClusterRegistratio
 	if err := c.Client.List(ctx, &registrations, client.InNamespace(token.Namespace), client.MatchingFields{indexToken: token.Name}, client.UnsafeDisableDeepCopy); err != nil {
 		return err
 	}
-	ready := d.reason == "Ready"
+	ready := d.reason == reasons.Ready
 	after := token.DeepCopy()
 	count(after, registrations.Items)
 	switch {
@@ -227,7 +228,7 @@ func (c *Controller) report(ctx context.Context, token *fleet.ClusterRegistratio
 	}
 	after.Status.Conditions = kube.SetCondition(after.Status.Conditions, now, kube.Condition(fleet.ConditionReady, ready, d.reason, d.message))
 	if life.shortened != "" {
-		after.Status.Conditions = kube.SetCondition(after.Status.Conditions, now, kube.Condition(fleet.ConditionTTLGranted, false, "LifeShortened", life.shortened))
+		after.Status.Conditions = kube.SetCondition(after.Status.Conditions, now, kube.Condition(fleet.ConditionTTLGranted, false, reasons.LifeShortened, life.shortened))
 	} else {
 		after.Status.Conditions = kube.RemoveCondition(after.Status.Conditions, fleet.ConditionTTLGranted)
 	}

@@ -24,6 +24,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
+	"github.com/muster-fleet/muster/internal/fleet/reasons"
 	"github.com/muster-fleet/muster/internal/hub/credentials/longlived"
 	"github.com/muster-fleet/muster/internal/hub/joining/expression"
 	"github.com/muster-fleet/muster/internal/hub/runtime/controller"
@@ -112,7 +113,7 @@ func (c *Controller) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 		var pending bool
 		pending, err = c.provide(ctx, &token, &o, decided)
 		if pending {
-			decided.reason, decided.message = "Preparing", "waiting for Kubernetes to fill in the account's token: that does the token controller of the hub cluster's kube-controller-manager; if it does not come, see that it runs and what it logs"
+			decided.reason, decided.message = reasons.Preparing, "waiting for Kubernetes to fill in the account's token: that does the token controller of the hub cluster's kube-controller-manager; if it does not come, see that it runs and what it logs"
 		}
 	case held:
 	}
@@ -120,7 +121,7 @@ func (c *Controller) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 		return ctrl.Result{}, err
 	}
 	if err != nil {
-		decided.reason, decided.message = "Failed", err.Error()+"; the hub tries again"
+		decided.reason, decided.message = reasons.Failed, err.Error()+"; the hub tries again"
 	}
 	if err := errors.Join(err, c.report(ctx, &token, o.observed, decided, now)); err != nil || decided.wake.IsZero() {
 		return ctrl.Result{}, err

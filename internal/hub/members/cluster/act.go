@@ -11,6 +11,7 @@ import (
 	clusterv1beta1 "github.com/muster-fleet/muster/api/cluster/v1beta1"
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
 	"github.com/muster-fleet/muster/internal/fleet/membership"
+	"github.com/muster-fleet/muster/internal/fleet/reasons"
 	"github.com/muster-fleet/muster/internal/hub/members/lifecycle"
 	"github.com/muster-fleet/muster/internal/hub/members/membernamespace"
 	"github.com/muster-fleet/muster/internal/kube"
@@ -154,7 +155,7 @@ func (r *reconciliation) Report(ctx context.Context, departure lifecycle.Departu
 	}
 	r.announce(ctx, after, r.o.before.Conditions)
 	r.AnnounceVersion(after, "AgentVersionChanged", "the agent", r.o.before.Agent.Version, after.Status.Agent.Version)
-	r.AnnounceVersion(after, lifecycle.KubernetesVersionChanged, "Kubernetes", r.o.before.Agent.KubernetesVersion, after.Status.Agent.KubernetesVersion)
+	r.AnnounceVersion(after, reasons.KubernetesVersionChanged, "Kubernetes", r.o.before.Agent.KubernetesVersion, after.Status.Agent.KubernetesVersion)
 	r.AnnounceMove(ctx, after, r.o.Observed, kube.ReasonOf(r.o.before.Conditions, fleet.ConditionHubConfigured))
 	return nil
 }
@@ -178,15 +179,15 @@ func (c *Controller) announce(ctx context.Context, cluster *fleet.Cluster, befor
 	}
 	ctrl.LoggerFrom(ctx).Info("Cluster changed state", "from", from, "to", to, "message", ready.Message)
 	switch {
-	case to == membership.ReasonAgentLost && c.Liveness.ManyLost(): // the tracker has logged it once
-	case to == membership.ReasonAgentLost || to == membership.ReasonIdentityMissing || to == membership.ReasonNamespaceTaken ||
-		to == membership.ReasonRevoked || to == membership.ReasonRevoking || to == membership.ReasonAgentTooOld:
+	case to == reasons.AgentLost && c.Liveness.ManyLost(): // the tracker has logged it once
+	case to == reasons.AgentLost || to == reasons.IdentityMissing || to == reasons.NamespaceTaken ||
+		to == reasons.Revoked || to == reasons.Revoking || to == reasons.AgentTooOld:
 		c.Recorder.Eventf(cluster, nil, corev1.EventTypeWarning, to, "Judge", "%s", ready.Message)
-	case to == membership.ReasonAgentLeft:
+	case to == reasons.AgentLeft:
 		c.Recorder.Eventf(cluster, nil, corev1.EventTypeNormal, to, "Judge", "%s", ready.Message)
-	case to == reasonLeaving:
+	case to == reasons.Leaving:
 		c.Recorder.Eventf(cluster, nil, corev1.EventTypeNormal, to, "Leave", "%s", ready.Message)
-	case from == membership.ReasonAgentLost:
-		c.Recorder.Eventf(cluster, nil, corev1.EventTypeNormal, "AgentOnline", "Judge", "the agent is back")
+	case from == reasons.AgentLost:
+		c.Recorder.Eventf(cluster, nil, corev1.EventTypeNormal, reasons.AgentOnline, "Judge", "the agent is back")
 	}
 }

@@ -14,7 +14,7 @@ import (
 
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
 	placement "github.com/muster-fleet/muster/api/placement/v1beta1"
-	"github.com/muster-fleet/muster/internal/fleet/membership"
+	"github.com/muster-fleet/muster/internal/fleet/reasons"
 	"github.com/muster-fleet/muster/internal/hub/runtime/controller"
 	"github.com/muster-fleet/muster/internal/kube"
 )
@@ -30,7 +30,7 @@ const (
 	// approvalInherited: deliveries began before the workspace required approval, and continue. The
 	// hub writes an approval for them.
 	approvalInherited approval = "Inherited"
-	approvalAwaited   approval = membership.ReasonApprovalRequired
+	approvalAwaited   approval = reasons.ApprovalRequired
 )
 
 // decideApproval decides whether a Cluster existed before its workspace required approval.

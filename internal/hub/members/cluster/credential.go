@@ -10,6 +10,7 @@ import (
 	clusterv1beta1 "github.com/muster-fleet/muster/api/cluster/v1beta1"
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
 	"github.com/muster-fleet/muster/internal/fleet/membership"
+	"github.com/muster-fleet/muster/internal/fleet/reasons"
 	"github.com/muster-fleet/muster/internal/hub/credentials/renewal"
 	"github.com/muster-fleet/muster/internal/hub/members/liveness"
 	"github.com/muster-fleet/muster/internal/kube"
@@ -53,7 +54,7 @@ func describeCredential(after *fleet.ClusterStatus, o observed, now time.Time) {
 	}
 	after.Credential = ptr.To(fleet.CredentialStatus(o.credential.Credential()))
 	if why := o.credential.Cloned(); why != "" {
-		after.Conditions = kube.SetCondition(after.Conditions, now, kube.Condition(fleet.ConditionCloned, true, renewal.ReasonSuperseded, why))
+		after.Conditions = kube.SetCondition(after.Conditions, now, kube.Condition(fleet.ConditionCloned, true, reasons.CredentialSuperseded, why))
 		return
 	}
 	describeRival(after, o, now)

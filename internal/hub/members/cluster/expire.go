@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
+	"github.com/muster-fleet/muster/internal/fleet/reasons"
 	"github.com/muster-fleet/muster/internal/hub/members/membernamespace"
 	"github.com/muster-fleet/muster/internal/kube"
 	"github.com/muster-fleet/muster/internal/naming"
@@ -69,7 +70,7 @@ func (c *Controller) expire(ctx context.Context, cluster *fleet.Cluster, o obser
 		return time.Time{}, fmt.Errorf("deleting Cluster %s/%s, which has never beaten: %w", live.Namespace, live.Name, err)
 	}
 	ctrl.LoggerFrom(ctx).Info("Cluster deleted, because it was made for a registration request and no agent has ever sent a heartbeat", "created", live.CreationTimestamp.UTC(), "lifetime", life)
-	c.Recorder.Eventf(&live, nil, corev1.EventTypeNormal, "NeverJoined", "Delete",
+	c.Recorder.Eventf(&live, nil, corev1.EventTypeNormal, reasons.NeverJoined, "Delete",
 		"made for a registration request, and no agent has sent a heartbeat in %s (registration.newClusterLifetime)", life)
 	return time.Time{}, nil
 }

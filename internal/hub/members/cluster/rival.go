@@ -6,17 +6,15 @@ import (
 
 	clusterv1beta1 "github.com/muster-fleet/muster/api/cluster/v1beta1"
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
+	"github.com/muster-fleet/muster/internal/fleet/reasons"
 	"github.com/muster-fleet/muster/internal/kube"
 	"github.com/muster-fleet/muster/internal/naming"
 )
 
-// reasonAgentWaiting is that of the condition Cloned while two agents run that have the credential of the Cluster.
-const reasonAgentWaiting = "AgentWaiting"
-
 // observeRival determines whether an agent waits for the active agent.
 func (c *Controller) observeRival(o *observed) {
 	recorded := ""
-	if said := kube.FindCondition(o.before.Conditions, fleet.ConditionCloned); said != nil && said.Reason == reasonAgentWaiting {
+	if said := kube.FindCondition(o.before.Conditions, fleet.ConditionCloned); said != nil && said.Reason == reasons.AgentWaiting {
 		recorded = said.Message
 	}
 	remedy := fmt.Sprintf("stop the one that does not belong here and delete its Secrets %s and %s; if you do not know which that is, or who has it, revoke this Cluster, which ends both, "+
@@ -31,13 +29,13 @@ func describeRival(after *fleet.ClusterStatus, o observed, now time.Time) {
 		after.Conditions = kube.RemoveCondition(after.Conditions, fleet.ConditionCloned)
 		return
 	}
-	after.Conditions = kube.SetCondition(after.Conditions, now, kube.Condition(fleet.ConditionCloned, true, reasonAgentWaiting, o.rival.Message))
+	after.Conditions = kube.SetCondition(after.Conditions, now, kube.Condition(fleet.ConditionCloned, true, reasons.AgentWaiting, o.rival.Message))
 }
 
 // dropRival removes the condition of a Cluster without an identity, because no agents can share
 // one.
 func dropRival(after *fleet.ClusterStatus) {
-	if kube.ReasonOf(after.Conditions, fleet.ConditionCloned) == reasonAgentWaiting {
+	if kube.ReasonOf(after.Conditions, fleet.ConditionCloned) == reasons.AgentWaiting {
 		after.Conditions = kube.RemoveCondition(after.Conditions, fleet.ConditionCloned)
 	}
 }

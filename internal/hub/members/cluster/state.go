@@ -11,30 +11,13 @@ import (
 	clusterv1beta1 "github.com/muster-fleet/muster/api/cluster/v1beta1"
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
 	"github.com/muster-fleet/muster/internal/fleet/membership"
+	"github.com/muster-fleet/muster/internal/fleet/reasons"
 	"github.com/muster-fleet/muster/internal/hub/bundles/rollup"
 	"github.com/muster-fleet/muster/internal/hub/credentials/renewal"
 	"github.com/muster-fleet/muster/internal/hub/members/lifecycle"
 	"github.com/muster-fleet/muster/internal/hub/members/liveness"
 	"github.com/muster-fleet/muster/internal/hub/members/membernamespace"
 	"github.com/muster-fleet/muster/internal/kube"
-)
-
-// The states of a Cluster, as its Ready condition shows them:
-//
-//	           agent joins        silence
-//	WaitCheckIn ─────────► Ready ◄───────► AgentLost
-//	    │ ▲                │   ▲
-//	    ▼ │                ▼   │
-//	NamespaceTaken     IdentityMissing            any ──deleted──► Leaving ──► (gone)
-//
-// While an annotation revokes a Cluster that stays, its state is Revoked, regardless of everything
-// else. An agent reports a registration elsewhere as its last act: AgentLeft replaces AgentLost
-// until an agent registers again. The hub skips Leaving unless the agent must remove deliveries and
-// can receive the request. While the agent sends heartbeats, the worst state of the Bundles on the
-// Cluster replaces Ready.
-const (
-	reasonReady   = "Ready"
-	reasonLeaving = clusterv1beta1.ReasonLeaving
 )
 
 // settle bounds the wait of a native agent's first heartbeat for the first report: one write shows
@@ -126,9 +109,9 @@ func readiness(o observed) result {
 	reason, message := o.NamespaceProblem()
 	switch {
 	case o.Revoked && o.AccessLeft != "":
-		return result{reason: membership.ReasonRevoking, message: membership.Revoking(o.AccessLeft)}
+		return result{reason: reasons.Revoking, message: membership.Revoking(o.AccessLeft)}
 	case o.Revoked:
-		return result{reason: membership.ReasonRevoked, message: fmt.Sprintf("revoked by annotation %s: no agent has access or may register, and nothing is delivered; "+
+		return result{reason: reasons.Revoked, message: fmt.Sprintf("revoked by annotation %s: no agent has access or may register, and nothing is delivered; "+
 			"what is deployed on the cluster stays there. To take that back: kubectl -n %s annotate cluster.fleet.cattle.io %s %s- %s",
 			clusterv1beta1.AnnotationRevoked, o.Workspace, o.Name, clusterv1beta1.AnnotationRevoked, o.afterRevocation())}
 	case o.elsewhere != "":
@@ -136,31 +119,31 @@ func readiness(o observed) result {
 	case reason != "":
 		return result{reason: reason, message: message}
 	case o.agent == "" && o.Seen() && o.managed:
-		return result{reason: membership.ReasonIdentityMissing, message: and("the identity of the agent is gone: the hub installs the agent again", o.importProblem())}
+		return result{reason: reasons.IdentityMissing, message: and("the identity of the agent is gone: the hub installs the agent again", o.importProblem())}
 	case o.agent == "" && o.Seen():
-		return result{reason: membership.ReasonIdentityMissing, message: "the identity of the agent is gone: give the cluster a new registration token and let it register again"}
+		return result{reason: reasons.IdentityMissing, message: "the identity of the agent is gone: give the cluster a new registration token and let it register again"}
 	case !o.Seen():
 		return awaited(o)
 	case o.left() != "":
-		return result{reason: membership.ReasonAgentLeft, message: "the agent has left: " + o.left() +
+		return result{reason: reasons.AgentLeft, message: "the agent has left: " + o.left() +
 			"; delete this Cluster, or give the cluster a registration token of this workspace"}
 	case o.Lost():
-		return result{reason: membership.ReasonAgentLost, message: and(o.lostSince(), o.importProblem())}
+		return result{reason: reasons.AgentLost, message: and(o.lostSince(), o.importProblem())}
 	case o.agent == membership.Native && o.Unnamed(o.Report):
-		return result{reason: membership.ReasonAgentTooOld, message: o.tooOld()}
+		return result{reason: reasons.AgentTooOld, message: o.tooOld()}
 	case o.bundles.Ready < o.bundles.DesiredReady:
 		return result{reason: string(rollup.Worst(o.bundles)), message: and(rollup.Explain("Bundle", o.bundles), o.importProblem())}
 	}
 	if problem := o.importProblem(); problem != "" {
-		return result{ready: true, reason: reasonReady, message: "the agent is well, but cannot be installed again: " + problem}
+		return result{ready: true, reason: reasons.Ready, message: "the agent is well, but cannot be installed again: " + problem}
 	}
 	if _, left := lifecycle.NotPruned(o.Report); left != "" {
-		return result{ready: true, reason: reasonReady, message: "everything is deployed, but something that should be gone is not removed: " + left}
+		return result{ready: true, reason: reasons.Ready, message: "everything is deployed, but something that should be gone is not removed: " + left}
 	}
 	if o.approval == approvalAwaited {
-		return result{ready: true, reason: reasonReady, message: and("the agent is well, and "+o.awaitsApproval(), cmp.Or(o.credential.Cloned(), o.rival.Message, o.registering()))}
+		return result{ready: true, reason: reasons.Ready, message: and("the agent is well, and "+o.awaitsApproval(), cmp.Or(o.credential.Cloned(), o.rival.Message, o.registering()))}
 	}
-	return result{ready: true, reason: reasonReady, message: cmp.Or(o.credential.Cloned(), o.rival.Message, o.registering())}
+	return result{ready: true, reason: reasons.Ready, message: cmp.Or(o.credential.Cloned(), o.rival.Message, o.registering())}
 }
 
 // afterRevocation returns the necessary step after the end of a revocation.
@@ -211,13 +194,13 @@ func awaited(o observed) result {
 	imported := kube.FindCondition(o.before.Conditions, fleet.ConditionImported)
 	switch {
 	case !o.managed:
-		return result{reason: membership.ReasonWaitCheckIn, message: "waiting for an agent to register and send its first heartbeat"}
+		return result{reason: reasons.WaitCheckIn, message: "waiting for an agent to register and send its first heartbeat"}
 	case imported == nil:
-		return result{reason: membership.ReasonWaitCheckIn, message: "the hub is installing the agent"}
+		return result{reason: reasons.WaitCheckIn, message: "the hub is installing the agent"}
 	case imported.Status != corev1.ConditionTrue:
 		return result{reason: imported.Reason, message: imported.Message}
 	}
-	return result{reason: membership.ReasonWaitCheckIn, message: "the agent is installed; waiting for it to register and send its first heartbeat"}
+	return result{reason: reasons.WaitCheckIn, message: "the agent is installed; waiting for it to register and send its first heartbeat"}
 }
 
 // importProblem returns the cause of a failed installation of the agent, or "".

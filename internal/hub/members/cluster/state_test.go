@@ -12,6 +12,7 @@ import (
 	clusterv1beta1 "github.com/muster-fleet/muster/api/cluster/v1beta1"
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
 	"github.com/muster-fleet/muster/internal/fleet/membership"
+	"github.com/muster-fleet/muster/internal/fleet/reasons"
 	"github.com/muster-fleet/muster/internal/hub/members/lifecycle"
 	"github.com/muster-fleet/muster/internal/hub/members/liveness"
 	"github.com/muster-fleet/muster/internal/hub/members/membernamespace"
@@ -85,57 +86,57 @@ func TestReadiness(t *testing.T) {
 		seen observed
 		want result
 	}{
-		{"a member that beats is ready and says nothing", member(), result{ready: true, reason: reasonReady}},
+		{"a member that beats is ready and says nothing", member(), result{ready: true, reason: reasons.Ready}},
 		{"an agent that takes what is for it for another member's says how to go on, and not what is not deployed", member(unnamed, func(o *observed) { o.bundles = troubled }),
-			result{reason: membership.ReasonAgentTooOld, message: "the agent, of version v1, does not know namespaces with a name like cluster-clusters-web-" + webDigest + ", and deploys nothing of what is delivered there: " +
+			result{reason: reasons.AgentTooOld, message: "the agent, of version v1, does not know namespaces with a name like cluster-clusters-web-" + webDigest + ", and deploys nothing of what is delivered there: " +
 				"upgrade it with helm; or revoke this Cluster once more and register the agent again, and its namespace has a name that the agent knows"}},
-		{"one that is lost may have been upgraded", member(unnamed, func(o *observed) { o.Liveness.State = liveness.Lost }), result{reason: membership.ReasonAgentLost, message: lost}},
+		{"one that is lost may have been upgraded", member(unnamed, func(o *observed) { o.Liveness.State = liveness.Lost }), result{reason: reasons.AgentLost, message: lost}},
 		{"an agent of Rancher Fleet asks for no name", member(unnamed, func(o *observed) { o.agent, o.dropped, o.Report = membership.Legacy, o.Report, nil }),
-			result{ready: true, reason: reasonReady}},
+			result{ready: true, reason: reasons.Ready}},
 		{"a Cluster that is revoked says what that means and how to take it back", member(func(o *observed) { o.Name, o.Revoked, o.agent = "web", true, "" }),
-			result{reason: membership.ReasonRevoked, message: "revoked by annotation muster/revoked: no agent has access or may register, and nothing is delivered; what is deployed on the cluster stays there. " +
+			result{reason: reasons.Revoked, message: "revoked by annotation muster/revoked: no agent has access or may register, and nothing is delivered; what is deployed on the cluster stays there. " +
 				"To take that back: kubectl -n clusters annotate cluster.fleet.cattle.io web muster/revoked- and give the cluster a new registration token"}},
 		{"one that is imported is installed again then", member(managed("Imported", ""), func(o *observed) { o.Name, o.Revoked, o.agent = "web", true, "" }),
-			result{reason: membership.ReasonRevoked, message: "revoked by annotation muster/revoked: no agent has access or may register, and nothing is delivered; what is deployed on the cluster stays there. " +
+			result{reason: reasons.Revoked, message: "revoked by annotation muster/revoked: no agent has access or may register, and nothing is delivered; what is deployed on the cluster stays there. " +
 				"To take that back: kubectl -n clusters annotate cluster.fleet.cattle.io web muster/revoked- (the hub then installs the agent again)"}},
 		{"a Cluster without an agent waits", member(neverSeen, func(o *observed) { o.agent = "" }),
-			result{reason: membership.ReasonWaitCheckIn, message: "waiting for an agent to register and send its first heartbeat"}},
+			result{reason: reasons.WaitCheckIn, message: "waiting for an agent to register and send its first heartbeat"}},
 		{"so does one whose agent has not beaten", member(neverSeen),
-			result{reason: membership.ReasonWaitCheckIn, message: "waiting for an agent to register and send its first heartbeat"}},
+			result{reason: reasons.WaitCheckIn, message: "waiting for an agent to register and send its first heartbeat"}},
 		{"a first beat is enough even before it is recorded", member(neverSeen, func(o *observed) { o.Liveness.State, o.Liveness.LastBeat = liveness.Online, now }),
-			result{ready: true, reason: reasonReady}},
+			result{ready: true, reason: reasons.Ready}},
 		{"Bundles that are not ready are said to be", member(func(o *observed) { o.bundles = troubled }),
 			result{reason: "Modified", message: "Modified(1) [Bundle app: Service n/web is missing]"}},
-		{"but silence is the greater trouble", member(func(o *observed) { o.bundles, o.Liveness.State = troubled, liveness.Lost }), result{reason: membership.ReasonAgentLost, message: lost}},
-		{"silence is lost", member(func(o *observed) { o.Liveness.State = liveness.Lost }), result{reason: membership.ReasonAgentLost, message: lost}},
+		{"but silence is the greater trouble", member(func(o *observed) { o.bundles, o.Liveness.State = troubled, liveness.Lost }), result{reason: reasons.AgentLost, message: lost}},
+		{"silence is lost", member(func(o *observed) { o.Liveness.State = liveness.Lost }), result{reason: reasons.AgentLost, message: lost}},
 		{"after a restart of the hub a member is as it was: ready", member(func(o *observed) { o.Liveness.State, o.Liveness.LastBeat = liveness.Unknown, time.Time{} }),
-			result{ready: true, reason: reasonReady}},
-		{"or lost", member(recordedLost, func(o *observed) { o.Liveness.State, o.Liveness.LastBeat = liveness.Unknown, time.Time{} }), result{reason: membership.ReasonAgentLost, message: lost}},
-		{"until it beats", member(recordedLost), result{ready: true, reason: reasonReady}},
+			result{ready: true, reason: reasons.Ready}},
+		{"or lost", member(recordedLost, func(o *observed) { o.Liveness.State, o.Liveness.LastBeat = liveness.Unknown, time.Time{} }), result{reason: reasons.AgentLost, message: lost}},
+		{"until it beats", member(recordedLost), result{ready: true, reason: reasons.Ready}},
 		{"an identity that is gone says what to do", member(func(o *observed) { o.agent = "" }),
-			result{reason: membership.ReasonIdentityMissing, message: "the identity of the agent is gone: give the cluster a new registration token and let it register again"}},
+			result{reason: reasons.IdentityMissing, message: "the identity of the agent is gone: give the cluster a new registration token and let it register again"}},
 		{"an agent that has registered elsewhere is not lost", member(says("False", "InternalMemberClusterLeft", "it is at x"), func(o *observed) { o.Liveness.State = liveness.Lost }),
-			result{reason: membership.ReasonAgentLeft, message: "the agent has left: it is at x; delete this Cluster, or give the cluster a registration token of this workspace"}},
+			result{reason: reasons.AgentLeft, message: "the agent has left: it is at x; delete this Cluster, or give the cluster a registration token of this workspace"}},
 		{"one that is about to says what it waits for", member(says("True", "Registering", "denied")),
-			result{ready: true, reason: reasonReady, message: "the agent is well; denied"}},
+			result{ready: true, reason: reasons.Ready, message: "the agent is well; denied"}},
 		{"but no more of that than fits", member(says("True", "Registering", strings.Repeat("x", 2*maxShown))),
-			result{ready: true, reason: reasonReady, message: "the agent is well; " + strings.Repeat("x", maxShown) + "..."}},
+			result{ready: true, reason: reasons.Ready, message: "the agent is well; " + strings.Repeat("x", maxShown) + "..."}},
 		{"a namespace of somebody else stands in the way", member(func(o *observed) { o.NamespaceState = membernamespace.NamespaceTaken }),
-			result{reason: membership.ReasonNamespaceTaken, message: "namespace ns exists and was not made for this Cluster: delete it, or delete the Cluster and create it under another name"}},
+			result{reason: reasons.NamespaceTaken, message: "namespace ns exists and was not made for this Cluster: delete it, or delete the Cluster and create it under another name"}},
 		{"a namespace that is going is waited for", member(func(o *observed) { o.NamespaceState = membernamespace.NamespaceTerminating }),
-			result{reason: membership.ReasonNamespaceTerminating, message: "namespace ns is being deleted; it is made anew when it is gone"}},
-		{"a Cluster that the hub imports says so", member(neverSeen, managed("", "")), result{reason: membership.ReasonWaitCheckIn, message: "the hub is installing the agent"}},
+			result{reason: reasons.NamespaceTerminating, message: "namespace ns is being deleted; it is made anew when it is gone"}},
+		{"a Cluster that the hub imports says so", member(neverSeen, managed("", "")), result{reason: reasons.WaitCheckIn, message: "the hub is installing the agent"}},
 		{"or why not", member(neverSeen, managed("Unreachable", "no answer")), result{reason: "Unreachable", message: "no answer"}},
 		{"or that it is done", member(neverSeen, managed("Imported", "")),
-			result{reason: membership.ReasonWaitCheckIn, message: "the agent is installed; waiting for it to register and send its first heartbeat"}},
+			result{reason: reasons.WaitCheckIn, message: "the agent is installed; waiting for it to register and send its first heartbeat"}},
 		{"a lost agent that cannot be installed again says both", member(func(o *observed) { o.Liveness.State = liveness.Lost }, managed("Unreachable", "no answer")),
-			result{reason: membership.ReasonAgentLost, message: lost + "; no answer"}},
+			result{reason: reasons.AgentLost, message: lost + "; no answer"}},
 		{"so does one without an identity", member(func(o *observed) { o.agent = "" }, managed("Unreachable", "no answer")),
-			result{reason: membership.ReasonIdentityMissing, message: "the identity of the agent is gone: the hub installs the agent again; no answer"}},
+			result{reason: reasons.IdentityMissing, message: "the identity of the agent is gone: the hub installs the agent again; no answer"}},
 		{"a member that is well stays ready when new settings cannot be brought to it", member(managed("Unreachable", "no answer")),
-			result{ready: true, reason: reasonReady, message: "the agent is well, but cannot be installed again: no answer"}},
+			result{ready: true, reason: reasons.Ready, message: "the agent is well, but cannot be installed again: no answer"}},
 		{"an import of long ago means nothing to a Cluster without a kubeconfig", member(managed("Unreachable", "no answer"), func(o *observed) { o.managed = false }),
-			result{ready: true, reason: reasonReady}},
+			result{ready: true, reason: reasons.Ready}},
 	} {
 		if diff := cmp.Diff(c.want, readiness(c.seen), cmp.AllowUnexported(result{})); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", c.name, diff)
@@ -338,7 +339,7 @@ func TestAReleaseThatShouldBeGoneIsShownUnlessThereIsWorseNews(t *testing.T) {
 		t.Errorf("a minute later it is written again (-before +after):\n%s", diff)
 	}
 	o.Liveness.State = liveness.Lost
-	if ready := kube.FindCondition(describe(o, lifecycle.Departure{}, now).Conditions, fleet.ConditionReady); ready.Reason != membership.ReasonAgentLost {
+	if ready := kube.FindCondition(describe(o, lifecycle.Departure{}, now).Conditions, fleet.ConditionReady); ready.Reason != reasons.AgentLost {
 		t.Errorf("a lost Cluster says %+v", ready)
 	}
 	o = member(func(o *observed) { o.before = said })

@@ -12,6 +12,7 @@ import (
 
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
 	"github.com/muster-fleet/muster/internal/fleet/membership"
+	"github.com/muster-fleet/muster/internal/fleet/reasons"
 	"github.com/muster-fleet/muster/internal/hub/bundles/rollup"
 	"github.com/muster-fleet/muster/internal/hub/members/lifecycle"
 	"github.com/muster-fleet/muster/internal/hub/members/liveness"
@@ -38,14 +39,14 @@ func describe(o observed, departure lifecycle.Departure, now time.Time) fleet.Cl
 		after.Namespace = o.Namespace
 	}
 	said := readiness(o)
-	processed := kube.Condition(conditionProcessed, o.NamespaceState == membernamespace.NamespaceOurs, "NamespaceReady", "")
+	processed := kube.Condition(conditionProcessed, o.NamespaceState == membernamespace.NamespaceOurs, reasons.NamespaceReady, "")
 	if o.NamespaceState != membernamespace.NamespaceOurs {
 		processed.Reason, processed.Message = said.reason, said.message
 	}
 	after.Conditions = kube.SetCondition(after.Conditions, now, processed)
 	if !o.Deleted.IsZero() {
 		shown := cmp.Or(kube.FindCondition(after.Conditions, fleet.ConditionReady), &fleet.Condition{})
-		said = result{reason: reasonLeaving, message: departure.MessageAfter(shown.Message)}
+		said = result{reason: reasons.Leaving, message: departure.MessageAfter(shown.Message)}
 	}
 	after.Conditions = kube.SetCondition(after.Conditions, now, kube.Condition(fleet.ConditionReady, said.ready, said.reason, said.message))
 	for _, condition := range o.Conditions() {
@@ -83,7 +84,7 @@ func describe(o observed, departure lifecycle.Departure, now time.Time) fleet.Cl
 		after.Display.State = stateWaitCheckIn
 	}
 	if o.Revoked {
-		after.Display.State = membership.ReasonRevoked
+		after.Display.State = reasons.Revoked
 	}
 	if o.agent == membership.Native {
 		written := !equality.Semantic.DeepEqual(after, o.before)
@@ -98,10 +99,10 @@ func describeLabels(after *fleet.ClusterStatus, labels membernamespace.LabelReco
 	var said fleet.Condition
 	switch {
 	case len(labels.Dropped) > 0:
-		said = kube.Condition(fleet.ConditionLabelsAccepted, false, "LabelsDropped",
+		said = kube.Condition(fleet.ConditionLabelsAccepted, false, reasons.LabelsDropped,
 			kube.Clip("the agent asked for labels that the Cluster did not get: "+strings.Join(labels.Dropped, "; "), maxLabelsText))
 	case len(labels.Stamped) > 0:
-		said = kube.Condition(fleet.ConditionLabelsAccepted, true, "LabelsStamped",
+		said = kube.Condition(fleet.ConditionLabelsAccepted, true, reasons.LabelsStamped,
 			kube.Clip(fmt.Sprintf("ClusterRegistrationToken %s has stamped %s", labels.Token, k8slabels.Set(labels.Stamped)), maxLabelsText))
 	default:
 		after.Conditions = kube.RemoveCondition(after.Conditions, fleet.ConditionLabelsAccepted)
@@ -118,7 +119,7 @@ func describeApproval(after *fleet.ClusterStatus, o observed, now time.Time) {
 		after.Conditions = kube.RemoveCondition(after.Conditions, fleet.ConditionDeliveryApproved)
 		return
 	case approvalAwaited:
-		said = kube.Condition(fleet.ConditionDeliveryApproved, false, membership.ReasonApprovalRequired, o.awaitsApproval())
+		said = kube.Condition(fleet.ConditionDeliveryApproved, false, reasons.ApprovalRequired, o.awaitsApproval())
 	case approvalGiven, approvalInherited:
 	}
 	after.Conditions = kube.SetCondition(after.Conditions, now, said)

@@ -9,6 +9,7 @@ import (
 
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
 	"github.com/muster-fleet/muster/internal/fleet/membership"
+	"github.com/muster-fleet/muster/internal/fleet/reasons"
 	"github.com/muster-fleet/muster/internal/hub/members/lifecycle"
 	"github.com/muster-fleet/muster/internal/hub/members/membernamespace"
 	"github.com/muster-fleet/muster/internal/kube"
@@ -49,7 +50,7 @@ func (r *reconciliation) yield(ctx context.Context) (ctrl.Result, error) {
 
 // managedElsewhere returns the Ready condition's content for a Cluster under another manager.
 func managedElsewhere(o observed) result {
-	return result{reason: membership.ReasonManagedElsewhere, message: fmt.Sprintf("label %s=%s says that another manager has this Cluster: "+
+	return result{reason: reasons.ManagedElsewhere, message: fmt.Sprintf("label %s=%s says that another manager has this Cluster: "+
 		"this hub delivers nothing to it and does not watch its agent, whose access to namespace %s stays; to end that: "+
 		"kubectl -n %s annotate cluster.fleet.cattle.io %s muster/revoked=true, or take the label off",
 		fleet.LabelClusterManagement, kube.Clip(o.elsewhere, maxShown), o.Namespace, o.Workspace, o.Name)}

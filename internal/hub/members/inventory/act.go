@@ -15,6 +15,7 @@ import (
 	clusterv1beta1 "github.com/muster-fleet/muster/api/cluster/v1beta1"
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
 	inventory "github.com/muster-fleet/muster/api/inventory/v1alpha1"
+	"github.com/muster-fleet/muster/internal/fleet/reasons"
 	"github.com/muster-fleet/muster/internal/hub/members/membernamespace"
 	"github.com/muster-fleet/muster/internal/hub/runtime/settings"
 	"github.com/muster-fleet/muster/internal/kube"
@@ -165,12 +166,6 @@ func (c *Controller) update(ctx context.Context, current, profile *inventory.Clu
 	return nil
 }
 
-// Reasons of events on a record.
-const (
-	reasonTaken   = "ClusterProfileTaken"
-	reasonSkipped = "PropertiesSkipped"
-)
-
 // otherwise says what else helps against a profile of another manager.
 func (o observed) otherwise(settings settings.Config) string {
 	if o.namespace != settings.InventoryNamespace {
@@ -206,13 +201,13 @@ func (c *Controller) warn(o observed, next decision) {
 		c.memories.Delete(o.place())
 		return
 	}
-	problems := map[string]string{reasonTaken: "", reasonSkipped: ""}
+	problems := map[string]string{reasons.ClusterProfileTaken: "", reasons.PropertiesSkipped: ""}
 	if next.action == refuse {
-		problems[reasonTaken] = fmt.Sprintf("ClusterProfile %s/%s is that of cluster manager %q: delete it, or %s",
+		problems[reasons.ClusterProfileTaken] = fmt.Sprintf("ClusterProfile %s/%s is that of cluster manager %q: delete it, or %s",
 			o.current.Namespace, o.current.Name, o.current.Spec.ClusterManager.Name, o.otherwise(c.Config.Current()))
 	}
 	if len(next.skipped) > 0 {
-		problems[reasonSkipped] = fmt.Sprintf("the ClusterProfile is without these properties, whose name or value is too long for it (%d and %d characters): %s",
+		problems[reasons.PropertiesSkipped] = fmt.Sprintf("the ClusterProfile is without these properties, whose name or value is too long for it (%d and %d characters): %s",
 			inventory.MaxPropertyName, inventory.MaxPropertyValue, strings.Join(next.skipped, ", "))
 	}
 	m := c.memory(o)

@@ -19,6 +19,7 @@ import (
 
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
 	inventory "github.com/muster-fleet/muster/api/inventory/v1alpha1"
+	"github.com/muster-fleet/muster/internal/fleet/reasons"
 	"github.com/muster-fleet/muster/internal/hub/runtime/controller"
 	"github.com/muster-fleet/muster/internal/kube"
 )
@@ -75,7 +76,7 @@ func (n *namespaces) ensure(ctx context.Context, name string) error {
 	}
 	delete(labels, fleet.LabelManaged)
 	if !hasLabels(have, labels) {
-		n.Recorder.Eventf(have, nil, corev1.EventTypeWarning, "ClusterSetMissing", "ShowInInventory",
+		n.Recorder.Eventf(have, nil, corev1.EventTypeWarning, reasons.ClusterSetMissing, "ShowInInventory",
 			"the ClusterProfiles of the fleet are here, and the labels that say of which ClusterSet are not: kubectl label namespace %s %s=%s %s=%s",
 			name, inventory.LabelClusterSet, set, inventory.LabelClusterSetOfKEP, set)
 	}

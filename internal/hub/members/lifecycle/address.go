@@ -14,20 +14,7 @@ import (
 
 	clusterv1beta1 "github.com/muster-fleet/muster/api/cluster/v1beta1"
 	"github.com/muster-fleet/muster/internal/credential"
-)
-
-// Reasons of the condition HubConfigured.
-const (
-	// reasonInUse: the agent reaches the hub as the settings say.
-	reasonInUse = "InUse"
-	// reasonMoving: the agent has not moved yet.
-	reasonMoving = "Moving"
-	// reasonAddressUnreachable: the agent tried to move and stays where it is.
-	reasonAddressUnreachable = "AddressUnreachable"
-	// reasonNotVerified: the agent's own settings say that it does not verify the hub.
-	reasonNotVerified = "NotVerified"
-	// reasonAgentTooOld: the agent does not say how it reaches the hub.
-	reasonAgentTooOld = "AgentTooOld"
+	"github.com/muster-fleet/muster/internal/fleet/reasons"
 )
 
 // tlsStrict satisfies every mode, tlsInsecure none.
@@ -69,7 +56,7 @@ func (a Address) Condition() metav1.Condition {
 	}
 	used := a.InUse()
 	if used == nil {
-		return no(reasonAgentTooOld, fmt.Sprintf(
+		return no(reasons.AgentTooOld, fmt.Sprintf(
 			"the agent, version %s, does not say how it reaches the hub and cannot be moved: upgrade it", a.Report.Status.AgentVersion))
 	}
 	url, ca := cmp.Or(a.Desired.APIServerURL, used.APIServerURL), used.APIServerCAHash
@@ -79,18 +66,18 @@ func (a Address) Condition() metav1.Condition {
 	current, wanted := describeAddress(used.APIServerURL, used.APIServerCAHash), describeAddress(url, ca)
 	switch arrived := url == used.APIServerURL && ca == used.APIServerCAHash; {
 	case arrived && used.AgentTLSMode == tlsInsecure:
-		return no(reasonNotVerified, fmt.Sprintf(
+		return no(reasons.NotVerified, fmt.Sprintf(
 			"the agent uses %s and does not verify who answers there: set tlsClientInsecure=false in the values of its chart", current))
 	case arrived && a.modeSatisfied(used.AgentTLSMode):
-		used := no(reasonInUse, "the agent uses "+current)
+		used := no(reasons.InUse, "the agent uses "+current)
 		used.Status = metav1.ConditionTrue
 		return used
 	case used.Failure != "" && used.ObservedGeneration == a.Report.Generation && a.Asked():
-		return no(reasonAddressUnreachable, used.Failure)
+		return no(reasons.AddressUnreachable, used.Failure)
 	case !a.Asked():
-		return no(reasonMoving, fmt.Sprintf("the agent uses %s; its turn to move to %s is to come", current, wanted))
+		return no(reasons.Moving, fmt.Sprintf("the agent uses %s; its turn to move to %s is to come", current, wanted))
 	}
-	return no(reasonMoving, fmt.Sprintf("the agent uses %s and was asked to move to %s, agentTLSMode %s",
+	return no(reasons.Moving, fmt.Sprintf("the agent uses %s and was asked to move to %s, agentTLSMode %s",
 		current, wanted, a.Desired.AgentTLSMode))
 }
 
@@ -102,9 +89,9 @@ func (a Address) modeSatisfied(used string) bool {
 // of a move have no Event.
 func eventOfMove(reason string) string {
 	switch reason {
-	case reasonInUse:
+	case reasons.InUse:
 		return corev1.EventTypeNormal
-	case reasonAddressUnreachable, reasonAgentTooOld, reasonNotVerified:
+	case reasons.AddressUnreachable, reasons.AgentTooOld, reasons.NotVerified:
 		return corev1.EventTypeWarning
 	}
 	return ""

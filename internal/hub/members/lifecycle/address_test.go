@@ -10,6 +10,7 @@ import (
 
 	clusterv1beta1 "github.com/muster-fleet/muster/api/cluster/v1beta1"
 	"github.com/muster-fleet/muster/internal/credential"
+	"github.com/muster-fleet/muster/internal/fleet/reasons"
 )
 
 func TestAddress(t *testing.T) {
@@ -39,40 +40,40 @@ func TestAddress(t *testing.T) {
 		reason  string
 		says    string
 	}{
-		{"an agent that does as the settings say", arrived(nil), reasonInUse, "uses https://new (apiServerCAHash 92daeba0b87f)"},
+		{"an agent that does as the settings say", arrived(nil), reasons.InUse, "uses https://new (apiServerCAHash 92daeba0b87f)"},
 		{"settings that name no address say nothing", arrived(func(r *Address, _ *clusterv1beta1.InternalMemberCluster) { r.Desired = nil }), "", ""},
 		{"nor is anything known of a legacy agent", arrived(func(_ *Address, report *clusterv1beta1.InternalMemberCluster) { report.Status.AgentVersion = "" }), "", ""},
 		{"nor without a report", Address{Desired: &clusterv1beta1.HubAddress{APIServerURL: url}}, "", ""},
-		{"a native agent that cannot be moved is named", arrived(func(_ *Address, report *clusterv1beta1.InternalMemberCluster) { report.Status.Hub = nil }), reasonAgentTooOld, "version v1"},
+		{"a native agent that cannot be moved is named", arrived(func(_ *Address, report *clusterv1beta1.InternalMemberCluster) { report.Status.Hub = nil }), reasons.AgentTooOld, "version v1"},
 		{"another URL", arrived(func(_ *Address, report *clusterv1beta1.InternalMemberCluster) {
 			report.Status.Hub.APIServerURL = "https://old"
 		}),
-			reasonMoving, "uses https://old (apiServerCAHash 92daeba0b87f) and was asked to move to https://new"},
+			reasons.Moving, "uses https://old (apiServerCAHash 92daeba0b87f) and was asked to move to https://new"},
 		{"another CA", arrived(func(_ *Address, report *clusterv1beta1.InternalMemberCluster) {
 			report.Status.Hub.APIServerCAHash = "a740"
-		}), reasonMoving, "(apiServerCAHash a740)"},
+		}), reasons.Moving, "(apiServerCAHash a740)"},
 		{"another mode", arrived(func(r *Address, report *clusterv1beta1.InternalMemberCluster) {
 			r.Desired.AgentTLSMode, report.Spec.Hub.AgentTLSMode = "strict", "strict"
-		}), reasonMoving, "agentTLSMode strict"},
+		}), reasons.Moving, "agentTLSMode strict"},
 		{"a stricter mode will do", arrived(func(_ *Address, report *clusterv1beta1.InternalMemberCluster) {
 			report.Status.Hub.AgentTLSMode = "strict"
-		}), reasonInUse, ""},
+		}), reasons.InUse, ""},
 		{"no verification is never in use in silence", arrived(func(_ *Address, report *clusterv1beta1.InternalMemberCluster) {
 			report.Status.Hub.AgentTLSMode = "insecure"
 		}),
-			reasonNotVerified, "tlsClientInsecure=false"},
+			reasons.NotVerified, "tlsClientInsecure=false"},
 		{"a field that the settings leave open is the agent's", arrived(func(r *Address, report *clusterv1beta1.InternalMemberCluster) {
 			r.Desired.APIServerCA, report.Spec.Hub.APIServerCA, report.Status.Hub.APIServerCAHash = "", "", "anything"
-		}), reasonInUse, ""},
-		{"a move that failed says why", arrived(failed(2)), reasonAddressUnreachable, "cannot move"},
-		{"a failure of what was asked before is history", arrived(failed(1)), reasonMoving, ""},
+		}), reasons.InUse, ""},
+		{"a move that failed says why", arrived(failed(2)), reasons.AddressUnreachable, "cannot move"},
+		{"a failure of what was asked before is history", arrived(failed(1)), reasons.Moving, ""},
 		{"a member that has to wait says so", arrived(func(r *Address, report *clusterv1beta1.InternalMemberCluster) {
 			failed(2)(r, report)
 			r.Desired.APIServerURL = "https://newer"
-		}), reasonMoving, "its turn to move to https://newer"},
+		}), reasons.Moving, "its turn to move to https://newer"},
 	} {
 		got := c.address.Condition()
-		if got.Reason != c.reason || (got.Status == metav1.ConditionTrue) != (c.reason == reasonInUse) || !strings.Contains(got.Message, c.says) {
+		if got.Reason != c.reason || (got.Status == metav1.ConditionTrue) != (c.reason == reasons.InUse) || !strings.Contains(got.Message, c.says) {
 			t.Errorf("%s: got %+v", c.name, got)
 		}
 	}

@@ -5,14 +5,9 @@ import (
 
 	clusterv1beta1 "github.com/muster-fleet/muster/api/cluster/v1beta1"
 	"github.com/muster-fleet/muster/internal/fleet/membership"
+	"github.com/muster-fleet/muster/internal/fleet/reasons"
 	"github.com/muster-fleet/muster/internal/hub/members/membernamespace"
 	"github.com/muster-fleet/muster/internal/kube"
-)
-
-// Reasons of the condition Supported.
-const (
-	reasonLeavePolicyInvalid = "LeavePolicyInvalid"
-	reasonReportTooLarge     = "ReportTooLarge"
 )
 
 // Conditions returns Supported, Pruned and HubConfigured, common to Clusters and MemberClusters. A
@@ -20,9 +15,9 @@ const (
 func (o Observed) Conditions() []metav1.Condition {
 	supported := metav1.Condition{Type: clusterv1beta1.ConditionSupported, Status: metav1.ConditionFalse}
 	if oversized := membernamespace.Oversized(o.Report); o.PolicyProblem != "" {
-		supported.Reason, supported.Message = reasonLeavePolicyInvalid, o.PolicyProblem
+		supported.Reason, supported.Message = reasons.LeavePolicyInvalid, o.PolicyProblem
 	} else if oversized != "" {
-		supported.Reason, supported.Message = reasonReportTooLarge, oversized
+		supported.Reason, supported.Message = reasons.ReportTooLarge, oversized
 	}
 	pruned := metav1.Condition{Type: clusterv1beta1.ConditionPruned, Status: metav1.ConditionFalse}
 	pruned.Reason, pruned.Message = NotPruned(o.Report)

@@ -14,6 +14,7 @@ import (
 
 	clusterv1beta1 "github.com/muster-fleet/muster/api/cluster/v1beta1"
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
+	"github.com/muster-fleet/muster/internal/fleet/reasons"
 	"github.com/muster-fleet/muster/internal/hub/members/membernamespace"
 	"github.com/muster-fleet/muster/internal/hub/runtime/servedkinds"
 	"github.com/muster-fleet/muster/internal/kube"
@@ -34,7 +35,7 @@ func (c *Controller) leave(ctx context.Context, record client.Object, leaving Re
 		return ctrl.Result{}, err
 	}
 	if definition = cmp.Or(definition, l.Definition); definition != "" {
-		return ctrl.Result{}, c.keep(ctx, record, leaving.Kept(servedkinds.ReasonDefinitionDeleted, servedkinds.Kept(definition)), servedkinds.Kept(definition))
+		return ctrl.Result{}, c.keep(ctx, record, leaving.Kept(reasons.DefinitionDeleted, servedkinds.Kept(definition)), servedkinds.Kept(definition))
 	}
 	now := c.Clock.Now()
 	departure := l.Depart(now)
@@ -69,7 +70,7 @@ func (c *Controller) keep(ctx context.Context, record, after client.Object, mess
 	if err := c.WriteStatus(ctx, record, after); err != nil || after.GetResourceVersion() == record.GetResourceVersion() {
 		return err
 	}
-	c.Recorder.Eventf(after, nil, corev1.EventTypeWarning, servedkinds.ReasonDefinitionDeleted, "Leave", "%s", message)
+	c.Recorder.Eventf(after, nil, corev1.EventTypeWarning, reasons.DefinitionDeleted, "Leave", "%s", message)
 	return nil
 }
 
@@ -81,7 +82,7 @@ func (c *Controller) removeNamespace(ctx context.Context, record client.Object, 
 		if err != nil {
 			return err
 		}
-		c.Recorder.Eventf(record, nil, corev1.EventTypeWarning, "ForcedLeave", "Leave", "%s", message)
+		c.Recorder.Eventf(record, nil, corev1.EventTypeWarning, reasons.ForcedLeave, "Leave", "%s", message)
 	}
 	if err := kube.Delete(ctx, c.Client, access); err != nil {
 		return err

@@ -21,6 +21,7 @@ import (
 
 	clusterv1beta1 "github.com/muster-fleet/muster/api/cluster/v1beta1"
 	"github.com/muster-fleet/muster/internal/fleet/membership"
+	"github.com/muster-fleet/muster/internal/fleet/reasons"
 	"github.com/muster-fleet/muster/internal/hub/members/audit"
 	"github.com/muster-fleet/muster/internal/hub/members/liveness"
 	"github.com/muster-fleet/muster/internal/hub/members/membernamespace"
@@ -176,11 +177,11 @@ func (o Observed) NamespaceProblem() (reason, message string) {
 	switch o.NamespaceState {
 	case membernamespace.NamespaceTaken:
 		if o.NamespaceTaken != "" {
-			return membership.ReasonNamespaceTaken, o.NamespaceTaken
+			return reasons.NamespaceTaken, o.NamespaceTaken
 		}
-		return membership.ReasonNamespaceTaken, o.Taken(nil)
+		return reasons.NamespaceTaken, o.Taken(nil)
 	case membernamespace.NamespaceTerminating:
-		return membership.ReasonNamespaceTerminating, fmt.Sprintf("namespace %s is being deleted; it is made anew when it is gone", o.Namespace)
+		return reasons.NamespaceTerminating, fmt.Sprintf("namespace %s is being deleted; it is made anew when it is gone", o.Namespace)
 	case membernamespace.NamespaceAbsent, membernamespace.NamespaceOurs, membernamespace.NamespaceInherited:
 	}
 	return "", ""

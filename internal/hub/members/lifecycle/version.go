@@ -5,9 +5,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// KubernetesVersionChanged is the reason of the Event that a member has another version of Kubernetes.
-const KubernetesVersionChanged = "KubernetesVersionChanged"
-
 // AnnounceVersion emits an Event if a component of a member has changed its version. An unknown
 // version does not count.
 func (c *Controller) AnnounceVersion(record client.Object, reason, of, was, is string) {

@@ -14,6 +14,7 @@ import (
 
 	clusterv1beta1 "github.com/muster-fleet/muster/api/cluster/v1beta1"
 	"github.com/muster-fleet/muster/internal/fleet/membership"
+	"github.com/muster-fleet/muster/internal/fleet/reasons"
 	"github.com/muster-fleet/muster/internal/hub/members/lifecycle"
 	"github.com/muster-fleet/muster/internal/hub/members/liveness"
 	"github.com/muster-fleet/muster/internal/hub/members/membernamespace"
@@ -33,7 +34,7 @@ func (r *reconciliation) Observe(ctx context.Context, member lifecycle.Observed)
 		identityBy: mc.Annotations[clusterv1beta1.AnnotationIdentityBy]}
 	o.Hub, o.RecordedBeat = r.Config.Current().Hub(), beatOf(mc.Status.AgentStatus)
 	r.KeepAddress(&o.Observed)
-	o.RecordedLost = membership.MemberClusterStatus(&mc.Status).Reason == membership.ReasonAgentLost
+	o.RecordedLost = membership.MemberClusterStatus(&mc.Status).Reason == reasons.AgentLost
 	if o.Report != nil && !metav1.IsControlledBy(o.Report, mc) {
 		o.Report = nil
 	}
@@ -109,7 +110,7 @@ func (o observed) wait(now time.Time) time.Duration {
 	switch {
 	case o.WaitToMove > 0:
 		return o.WaitToMove
-	case readyToJoinCondition(o).reason != reasonReadyToJoin:
+	case readyToJoinCondition(o).reason != reasons.MemberClusterReadyToJoin:
 		return unwatchedRetry
 	case o.Liveness.State == liveness.Online && o.native(): // a heartbeat in a report is an event
 		return o.RefreshIn(now)
@@ -164,7 +165,7 @@ func (r *reconciliation) Report(ctx context.Context, departure lifecycle.Departu
 		return cmp.Or(meta.FindStatusCondition(r.o.before.Conditions, kind), &metav1.Condition{})
 	}
 	r.AnnounceMove(ctx, after, r.o.Observed, before(clusterv1beta1.ConditionHubConfigured).Reason)
-	r.AnnounceVersion(after, lifecycle.KubernetesVersionChanged, "Kubernetes", r.o.before.Properties[propertyVersion].Value, after.Status.Properties[propertyVersion].Value)
+	r.AnnounceVersion(after, reasons.KubernetesVersionChanged, "Kubernetes", r.o.before.Properties[propertyVersion].Value, after.Status.Properties[propertyVersion].Value)
 	for _, kind := range announced {
 		if to := meta.FindStatusCondition(after.Status.Conditions, kind); to != nil {
 			r.announce(ctx, after, before(kind), to)
@@ -185,7 +186,7 @@ var announced = []string{
 }
 
 // unannounced lists reasons of conditions that are no news to users.
-var unannounced = []string{reasonExchanging, reasonAgentHasNoKey, reasonSwitchedOff}
+var unannounced = []string{reasons.Exchanging, reasons.AgentHasNoKey, reasons.SwitchedOff}
 
 // announce logs a transition and emits an Event about it.
 func (c *Controller) announce(ctx context.Context, mc *clusterv1beta1.MemberCluster, from, to *metav1.Condition) {
@@ -194,10 +195,10 @@ func (c *Controller) announce(ctx context.Context, mc *clusterv1beta1.MemberClus
 	}
 	ctrl.LoggerFrom(ctx).Info("MemberCluster changed state", "condition", to.Type, "from", from.Reason, "to", to.Reason, "message", to.Message)
 	kind := corev1.EventTypeNormal
-	if to.Status == metav1.ConditionFalse && to.Reason != reasonLeaving && to.Reason != reasonLeft || to.Type == clusterv1beta1.ConditionCloned {
+	if to.Status == metav1.ConditionFalse && to.Reason != reasons.Leaving && to.Reason != reasons.MemberClusterLeft || to.Type == clusterv1beta1.ConditionCloned {
 		kind = corev1.EventTypeWarning
 	}
-	logged := to.Reason == membership.ReasonAgentLost && c.Liveness.ManyLost() // the tracker has logged that once
+	logged := to.Reason == reasons.AgentLost && c.Liveness.ManyLost() // the tracker has logged that once
 	if to.Status != metav1.ConditionUnknown && !logged {
 		c.Recorder.Eventf(mc, nil, kind, to.Reason, "Judge", "%s", to.Message)
 	}

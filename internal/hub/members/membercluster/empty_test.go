@@ -8,6 +8,7 @@ import (
 
 	clusterv1beta1 "github.com/muster-fleet/muster/api/cluster/v1beta1"
 	placement "github.com/muster-fleet/muster/api/placement/v1beta1"
+	"github.com/muster-fleet/muster/internal/fleet/reasons"
 	"github.com/muster-fleet/muster/internal/hub/members/liveness"
 	"github.com/muster-fleet/muster/internal/hub/members/membernamespace"
 )
@@ -53,7 +54,7 @@ func TestAMemberThatIsEmptiedNamesTheWorks(t *testing.T) {
 	}
 	const want = "leaving: waiting for the member agent to remove what it applied of 4 Works (a-work, b-work, c-work and 1 more), " +
 		"at most until 2026-01-02T03:18:05Z (14m0s)"
-	if got := joinedCondition(o, leaver(o, 15*time.Minute).Depart(now)); got.message != want || got.reason != reasonLeaving {
+	if got := joinedCondition(o, leaver(o, 15*time.Minute).Depart(now)); got.message != want || got.reason != reasons.Leaving {
 		t.Errorf("it says %+v, want %q", got, want)
 	}
 }

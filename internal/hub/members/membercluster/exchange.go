@@ -15,27 +15,11 @@ import (
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
 	"github.com/muster-fleet/muster/internal/credential"
 	"github.com/muster-fleet/muster/internal/fleet/membership"
+	"github.com/muster-fleet/muster/internal/fleet/reasons"
 	"github.com/muster-fleet/muster/internal/hub/credentials/renewal"
 	"github.com/muster-fleet/muster/internal/hub/members/liveness"
 	"github.com/muster-fleet/muster/internal/hub/members/membernamespace"
 	"github.com/muster-fleet/muster/internal/kube"
-)
-
-// An agent of Muster's begins with the token of the identity. An administrator created that token,
-// and it may never expire. In exchange the hub issues credentials to the agent's key, for an
-// account in the member namespace with the same rights:
-//
-//	              reports a key                    account made                 uses it
-//	AgentHasNoKey ─────────────► pinned to the member ─────────► Exchanging ─────────► Exchanged
-//	                               │ another key reports                               │ another key or identity is set,
-//	                               ▼                                                   │ or the identity's account is gone
-//	                             AnotherKey ◄──────────────────────────────────────────┘ the account is deleted, and its credentials end
-const (
-	reasonExchanged     = "Exchanged"
-	reasonExchanging    = "Exchanging"
-	reasonAgentHasNoKey = "AgentHasNoKey"
-	reasonAnotherKey    = "AnotherKey"
-	reasonSwitchedOff   = "SwitchedOff"
 )
 
 // observeExchange gathers the inputs for decisions about the credential of the agent.
@@ -155,19 +139,19 @@ func exchangeCondition(o observed) result {
 	case o.Revoked, o.Report == nil, !o.Seen(), !o.Deleted.IsZero(), !o.admitted():
 		return result{}
 	case key == "":
-		return not(reasonAgentHasNoKey, fmt.Sprintf("the agent has no key to which the hub could issue a credential, as KubeFleet's has none: it goes on with the token of %s", identity))
+		return not(reasons.AgentHasNoKey, fmt.Sprintf("the agent has no key to which the hub could issue a credential, as KubeFleet's has none: it goes on with the token of %s", identity))
 	case o.keyPinned && pinned == "":
-		return not(reasonSwitchedOff, fmt.Sprintf("annotation %s of this MemberCluster is empty: the agent goes on with the token of %s", fleet.AnnotationAgentKey, identity))
+		return not(reasons.SwitchedOff, fmt.Sprintf("annotation %s of this MemberCluster is empty: the agent goes on with the token of %s", fleet.AnnotationAgentKey, identity))
 	case key != pinned && o.keyPinned:
-		return not(reasonAnotherKey, fmt.Sprintf("an agent with key %s asks, and the key of this member is %s: that agent goes on with the token of %s and gets no credential of the hub's; "+
+		return not(reasons.AnotherKey, fmt.Sprintf("an agent with key %s asks, and the key of this member is %s: that agent goes on with the token of %s and gets no credential of the hub's; "+
 			"if it is the right one: kubectl annotate membercluster %s %s=%s --overwrite, which ends the credential of the other one; if not, revoke the member and give it another identity",
 			key[:renewal.KeyShown], pinned[:min(len(pinned), renewal.KeyShown)], identity, o.Name, fleet.AnnotationAgentKey, key))
 	case used != nil && used.Sequence > 0 && used.Expires != nil:
-		return result{metav1.ConditionTrue, reasonExchanged, fmt.Sprintf("the agent uses a credential that the hub has issued to its key %s and renews, and that expires at %s; "+
+		return result{metav1.ConditionTrue, reasons.Exchanged, fmt.Sprintf("the agent uses a credential that the hub has issued to its key %s and renews, and that expires at %s; "+
 			"the static token of %s is not used any more: delete its Secret on the hub, so that a copy of it is worth nothing, and keep the account. "+
 			"A cluster that is switched off for longer than that %s", key[:renewal.KeyShown], used.Expires.UTC().Format(time.RFC3339), identity, o.afterExpiry())}
 	}
-	return not(reasonExchanging, fmt.Sprintf("the hub issues a credential to key %s of the agent, which uses the token of %s until it has that", key[:renewal.KeyShown], identity))
+	return not(reasons.Exchanging, fmt.Sprintf("the hub issues a credential to key %s of the agent, which uses the token of %s until it has that", key[:renewal.KeyShown], identity))
 }
 
 // describedShort formats an identity for a sentence.
@@ -190,7 +174,7 @@ func describeCredential(after *clusterv1beta1.MemberClusterStatus, o observed, s
 		meta.RemoveStatusCondition(&after.Conditions, clusterv1beta1.ConditionCredentialExchanged)
 	}
 	if why := o.credential.Cloned(); why != "" {
-		set(clusterv1beta1.ConditionCloned, result{metav1.ConditionTrue, renewal.ReasonSuperseded, why})
+		set(clusterv1beta1.ConditionCloned, result{metav1.ConditionTrue, reasons.CredentialSuperseded, why})
 	} else {
 		meta.RemoveStatusCondition(&after.Conditions, clusterv1beta1.ConditionCloned)
 	}

@@ -10,6 +10,7 @@ import (
 
 	clusterv1beta1 "github.com/muster-fleet/muster/api/cluster/v1beta1"
 	"github.com/muster-fleet/muster/internal/credential"
+	"github.com/muster-fleet/muster/internal/fleet/reasons"
 	"github.com/muster-fleet/muster/internal/hub/members/lifecycle"
 	"github.com/muster-fleet/muster/internal/hub/members/liveness"
 	"github.com/muster-fleet/muster/internal/hub/members/membernamespace"
@@ -50,13 +51,13 @@ func TestWhatARecordSaysOfTheExchange(t *testing.T) {
 		reason string
 		says   string
 	}{
-		"an agent that uses what was issued":       {[]func(*observed){uses(1)}, reasonExchanged, "expires at 2026-01-02T04:04:05Z; the static token of ServiceAccount fleet-system/a is not used any more: delete its Secret"},
-		"one that uses the static token":           {nil, reasonExchanging, "uses the token of ServiceAccount fleet-system/a until"},
-		"a token of the account that nobody knows": {[]func(*observed){uses(0)}, reasonExchanging, ""},
-		"KubeFleet's agent":                        {[]func(*observed){withoutKey}, reasonAgentHasNoKey, "goes on with the token of ServiceAccount fleet-system/a"},
-		"a key that is none":                       {[]func(*observed){func(o *observed) { o.Report.Status.AgentKey = []byte("short") }}, reasonAgentHasNoKey, ""},
-		"another key":                              {[]func(*observed){uses(1), func(o *observed) { o.credential.Key = "0123456789abcdef" }}, reasonAnotherKey, "and the key of this member is 0123456789ab: "},
-		"an admin who wants none":                  {[]func(*observed){func(o *observed) { o.credential.Key = "" }}, reasonSwitchedOff, "annotation muster/agent-key of this MemberCluster is empty"},
+		"an agent that uses what was issued":       {[]func(*observed){uses(1)}, reasons.Exchanged, "expires at 2026-01-02T04:04:05Z; the static token of ServiceAccount fleet-system/a is not used any more: delete its Secret"},
+		"one that uses the static token":           {nil, reasons.Exchanging, "uses the token of ServiceAccount fleet-system/a until"},
+		"a token of the account that nobody knows": {[]func(*observed){uses(0)}, reasons.Exchanging, ""},
+		"KubeFleet's agent":                        {[]func(*observed){withoutKey}, reasons.AgentHasNoKey, "goes on with the token of ServiceAccount fleet-system/a"},
+		"a key that is none":                       {[]func(*observed){func(o *observed) { o.Report.Status.AgentKey = []byte("short") }}, reasons.AgentHasNoKey, ""},
+		"another key":                              {[]func(*observed){uses(1), func(o *observed) { o.credential.Key = "0123456789abcdef" }}, reasons.AnotherKey, "and the key of this member is 0123456789ab: "},
+		"an admin who wants none":                  {[]func(*observed){func(o *observed) { o.credential.Key = "" }}, reasons.SwitchedOff, "annotation muster/agent-key of this MemberCluster is empty"},
 		"an agent that was never seen":             {[]func(*observed){neverSeen, func(o *observed) { o.RecordedBeat = time.Time{} }}, "", ""},
 		"a revoked member":                         {[]func(*observed){func(o *observed) { o.Revoked = true }}, "", ""},
 		"a member that leaves":                     {[]func(*observed){deleted}, "", ""},
@@ -65,7 +66,7 @@ func TestWhatARecordSaysOfTheExchange(t *testing.T) {
 	} {
 		o := keyed(t, c.change...)
 		said := exchangeCondition(o)
-		if said.reason != c.reason || !strings.Contains(said.message, c.says) || (said.status == yes) != (c.reason == reasonExchanged) {
+		if said.reason != c.reason || !strings.Contains(said.message, c.says) || (said.status == yes) != (c.reason == reasons.Exchanged) {
 			t.Errorf("%s: %+v, want %s and %q", name, said, c.reason, c.says)
 		}
 		if o.Report != nil && len(o.Report.Status.AgentKey) == 32 && strings.Contains(said.message, string(o.Report.Status.AgentKey)) {
@@ -73,7 +74,7 @@ func TestWhatARecordSaysOfTheExchange(t *testing.T) {
 		}
 		if said.reason != "" {
 			after := describe(o, 1, lifecycle.Departure{}, now)
-			if shown := after.Credential != nil; shown != (c.reason == reasonExchanged || name == "another key") {
+			if shown := after.Credential != nil; shown != (c.reason == reasons.Exchanged || name == "another key") {
 				t.Errorf("%s: the status says %+v", name, after.Credential)
 			}
 		}

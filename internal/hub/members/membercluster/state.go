@@ -14,33 +14,12 @@ import (
 	clusterv1beta1 "github.com/muster-fleet/muster/api/cluster/v1beta1"
 	placement "github.com/muster-fleet/muster/api/placement/v1beta1"
 	"github.com/muster-fleet/muster/internal/fleet/membership"
+	"github.com/muster-fleet/muster/internal/fleet/reasons"
 	"github.com/muster-fleet/muster/internal/hub/credentials/renewal"
 	"github.com/muster-fleet/muster/internal/hub/members/lifecycle"
 	"github.com/muster-fleet/muster/internal/hub/members/liveness"
 	"github.com/muster-fleet/muster/internal/hub/members/membernamespace"
 	"github.com/muster-fleet/muster/internal/naming"
-)
-
-// The states of a MemberCluster:
-//
-//	                  prepared              agent answers            deleted
-//	NotReadyToJoin ─────────────► waiting ─────────────────► Joined ─────────► Leaving ──► (gone)
-//	      ▲                          │                          ▲ │                          ▲
-//	      └── namespace or identity in the way                  │ ▼ silence                  │ agent has left, never came,
-//	                                                     Healthy=True / False                │ or the wait is over
-//	                                                                                         └──────────────
-const (
-	reasonReadyToJoin         = "MemberClusterReadyToJoin"
-	reasonIdentityInvalid     = "IdentityInvalid"
-	reasonIdentityInUse       = "IdentityInUse"
-	reasonJoined              = "MemberClusterJoined"
-	reasonLeft                = "MemberClusterLeft"
-	reasonLeaving             = clusterv1beta1.ReasonLeaving
-	reasonJoinUnknown         = "MemberClusterJoinStateUnknown"
-	reasonHealthy             = "MemberClusterHealthy"
-	reasonAgentUnseen         = "AgentUnseen"
-	reasonAgentUnhealthy      = "AgentUnhealthy"
-	reasonKubeFleetFinalizers = "KubeFleetFinalizers"
 )
 
 // observed holds the inputs for the status and the next step of a MemberCluster.
@@ -105,13 +84,13 @@ func readyToJoinCondition(o observed) result {
 	case reason != "":
 		return not(reason, message)
 	case problem != "":
-		return not(reasonIdentityInvalid, problem)
+		return not(reasons.IdentityInvalid, problem)
 	case o.identityHolder != "":
-		return not(reasonIdentityInUse, fmt.Sprintf("%s %s is the identity of %s already: give this cluster a ServiceAccount of its own and name that in spec.identity", o.identity.Kind, o.identity.Name, o.identityHolder))
+		return not(reasons.IdentityInUse, fmt.Sprintf("%s %s is the identity of %s already: give this cluster a ServiceAccount of its own and name that in spec.identity", o.identity.Kind, o.identity.Name, o.identityHolder))
 	case o.accountMissing:
-		return not(membership.ReasonIdentityMissing, fmt.Sprintf("ServiceAccount %s does not exist: kubectl create serviceaccount %s -n %s", account, account.Name, account.Namespace))
+		return not(reasons.IdentityMissing, fmt.Sprintf("ServiceAccount %s does not exist: kubectl create serviceaccount %s -n %s", account, account.Name, account.Namespace))
 	}
-	return result{metav1.ConditionTrue, reasonReadyToJoin, "Member cluster is ready to join the fleet"}
+	return result{metav1.ConditionTrue, reasons.MemberClusterReadyToJoin, "Member cluster is ready to join the fleet"}
 }
 
 // joinedCondition shows whether the agent has joined, or the progress of a leaving member.
@@ -120,7 +99,7 @@ func joinedCondition(o observed, departure lifecycle.Departure) result {
 	switch {
 	case !o.Deleted.IsZero():
 		shown := cmp.Or(meta.FindStatusCondition(o.before.Conditions, clusterv1beta1.ConditionJoined), &metav1.Condition{})
-		return result{metav1.ConditionTrue, reasonLeaving, departure.MessageAfter(shown.Message)}
+		return result{metav1.ConditionTrue, reasons.Leaving, departure.MessageAfter(shown.Message)}
 	case o.Revoked:
 		return o.revoked()
 	case joined == nil || joined.Status == metav1.ConditionUnknown:
@@ -131,11 +110,11 @@ func joinedCondition(o observed, departure lifecycle.Departure) result {
 		if joined != nil && joined.Message != "" {
 			message = joined.Message
 		}
-		return result{metav1.ConditionUnknown, reasonJoinUnknown, message}
+		return result{metav1.ConditionUnknown, reasons.MemberClusterJoinStateUnknown, message}
 	case joined.Status == metav1.ConditionTrue:
-		return result{metav1.ConditionTrue, reasonJoined, "Member cluster has successfully joined the fleet"}
+		return result{metav1.ConditionTrue, reasons.MemberClusterJoined, "Member cluster has successfully joined the fleet"}
 	}
-	return result{metav1.ConditionFalse, reasonLeft, "Member cluster has left the fleet"}
+	return result{metav1.ConditionFalse, reasons.MemberClusterLeft, "Member cluster has left the fleet"}
 }
 
 // healthyCondition shows whether the hub receives the agent's heartbeats, and whether the agent
@@ -146,21 +125,21 @@ func healthyCondition(o observed) result {
 	case o.Revoked:
 		return result{metav1.ConditionUnknown, o.revoked().reason, o.revoked().message}
 	case !o.Seen():
-		return result{metav1.ConditionUnknown, reasonAgentUnseen, "no heartbeat of the member agent has been seen yet"}
+		return result{metav1.ConditionUnknown, reasons.AgentUnseen, "no heartbeat of the member agent has been seen yet"}
 	case o.Lost():
-		return result{metav1.ConditionFalse, membership.ReasonAgentLost, fmt.Sprintf("no heartbeat of the member agent since %s", o.LastSeen().UTC().Format(time.RFC3339))}
+		return result{metav1.ConditionFalse, reasons.AgentLost, fmt.Sprintf("no heartbeat of the member agent since %s", o.LastSeen().UTC().Format(time.RFC3339))}
 	case healthy != nil && healthy.Status == metav1.ConditionFalse:
-		return result{metav1.ConditionFalse, reasonAgentUnhealthy, healthy.Message}
+		return result{metav1.ConditionFalse, reasons.AgentUnhealthy, healthy.Message}
 	}
-	return result{metav1.ConditionTrue, reasonHealthy, "the member agent beats and its API server is well"}
+	return result{metav1.ConditionTrue, reasons.MemberClusterHealthy, "the member agent beats and its API server is well"}
 }
 
 // revoked returns the content of a revoked member's conditions.
 func (o observed) revoked() result {
 	if o.AccessLeft != "" {
-		return result{metav1.ConditionFalse, membership.ReasonRevoking, membership.Revoking(o.AccessLeft)}
+		return result{metav1.ConditionFalse, reasons.Revoking, membership.Revoking(o.AccessLeft)}
 	}
-	return result{metav1.ConditionFalse, membership.ReasonRevoked, fmt.Sprintf("revoked by annotation %s: the identity has no access and nothing is placed; "+
+	return result{metav1.ConditionFalse, reasons.Revoked, fmt.Sprintf("revoked by annotation %s: the identity has no access and nothing is placed; "+
 		"what is on the cluster stays there. To take that back: kubectl annotate membercluster %s %s- and then set config.memberNamespace of the chart member-agent "+
 		"as the condition Joined says", clusterv1beta1.AnnotationRevoked, o.Name, clusterv1beta1.AnnotationRevoked)}
 }

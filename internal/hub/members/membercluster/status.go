@@ -8,6 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	clusterv1beta1 "github.com/muster-fleet/muster/api/cluster/v1beta1"
+	"github.com/muster-fleet/muster/internal/fleet/reasons"
 	"github.com/muster-fleet/muster/internal/hub/members/lifecycle"
 	"github.com/muster-fleet/muster/internal/hub/members/liveness"
 	"github.com/muster-fleet/muster/internal/kube"
@@ -27,7 +28,7 @@ func describe(o observed, generation int64, departure lifecycle.Departure, now t
 	set(clusterv1beta1.ConditionJoined, joinedCondition(o, departure))
 	set(clusterv1beta1.ConditionHealthy, healthyCondition(o))
 	if o.leftovers != "" {
-		set(clusterv1beta1.ConditionLeftoversRemoved, result{metav1.ConditionFalse, reasonKubeFleetFinalizers, o.leftovers})
+		set(clusterv1beta1.ConditionLeftoversRemoved, result{metav1.ConditionFalse, reasons.KubeFleetFinalizers, o.leftovers})
 	} else {
 		meta.RemoveStatusCondition(&after.Conditions, clusterv1beta1.ConditionLeftoversRemoved)
 	}

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	placement "github.com/muster-fleet/muster/api/placement/v1beta1"
+	"github.com/muster-fleet/muster/internal/fleet/reasons"
 )
 
 // Decision says whether a member is picked.
@@ -100,20 +101,20 @@ func (p *Policy) Pick(members []*Member, bound map[string]bool, policyChanged bo
 func (p *Policy) missing(decisions map[string]*Decision) {
 	for _, name := range p.names {
 		if decisions[name] == nil {
-			decisions[name] = &Decision{Name: name, Reason: ReasonNoSuchMember,
+			decisions[name] = &Decision{Name: name, Reason: reasons.NoSuchMember,
 				Message: fmt.Sprintf("there is no MemberCluster, and no Cluster of a workspace that opts in, called %s", name)}
 		}
 	}
 }
 
 func (d *Decision) pick(message string) {
-	d.Picked, d.Reason, d.Message = true, ReasonPicked, message
+	d.Picked, d.Reason, d.Message = true, reasons.Scheduled, message
 }
 
 // keep picks a member that has the placement, and notes an obstacle that would keep others from being picked.
 func (d *Decision) keep(obstacle Obstacle) {
 	if d.pick(""); obstacle != (Obstacle{}) {
-		d.Reason, d.Message = ReasonKept, "picked before and stays so; now it would not be picked: "+obstacle.Message
+		d.Reason, d.Message = reasons.Kept, "picked before and stays so; now it would not be picked: "+obstacle.Message
 	}
 }
 
@@ -129,11 +130,11 @@ func (p *Policy) pickN(decisions map[string]*Decision, keep, candidates []*Membe
 	}
 	// Of too many, those that would not be picked now lose the placement first.
 	slices.SortFunc(keep, func(a, b *Member) int {
-		return cmp.Or(strings.Compare(decisions[b.Name].Reason, decisions[a.Name].Reason), best(a, b)) // ReasonPicked before ReasonKept
+		return cmp.Or(strings.Compare(decisions[b.Name].Reason, decisions[a.Name].Reason), best(a, b)) // Scheduled before Kept
 	})
 	for _, m := range keep[min(p.number, len(keep)):] {
 		d := decisions[m.Name]
-		d.Picked, d.Reason, d.Message = false, ReasonOutranked, fmt.Sprintf("only %d are asked for, and others rank higher than its %d", p.number, d.Score)
+		d.Picked, d.Reason, d.Message = false, reasons.Outranked, fmt.Sprintf("only %d are asked for, and others rank higher than its %d", p.number, d.Score)
 	}
 	keep = keep[:min(p.number, len(keep))]
 	slices.SortFunc(candidates, best)
@@ -152,10 +153,10 @@ func (p *Policy) pickN(decisions map[string]*Decision, keep, candidates []*Membe
 		if d.Picked {
 			continue
 		}
-		d.Reason, d.Message = ReasonOutranked, fmt.Sprintf("it qualifies with score %d, but only %d are asked for, which hold the placement already or "+
+		d.Reason, d.Message = reasons.Outranked, fmt.Sprintf("it qualifies with score %d, but only %d are asked for, which hold the placement already or "+
 			"rank higher", d.Score, p.number)
 		if violated := spread.violates(m, floors); picked < p.number {
-			d.Reason, d.Message = ReasonSpread, violated
+			d.Reason, d.Message = reasons.TopologySpreadNotSatisfied, violated
 		}
 	}
 }

@@ -12,6 +12,7 @@ import (
 
 	clusterv1beta1 "github.com/muster-fleet/muster/api/cluster/v1beta1"
 	placement "github.com/muster-fleet/muster/api/placement/v1beta1"
+	"github.com/muster-fleet/muster/internal/fleet/reasons"
 )
 
 // member is one of three nodes that has the given labels, as key=value.
@@ -418,7 +419,7 @@ func TestAMemberTakesResourcePlacementsOfTheNamespacesThatItAdmits(t *testing.T)
 		var got []string
 		for _, d := range policy.Pick(members, c.picked, false).Decisions {
 			got = append(got, map[bool]string{true: "+", false: "-"}[d.Picked]+d.Name+" "+d.Reason)
-			if d.Reason == ReasonNotAdmitted && !strings.Contains(d.Message, "muster/placement-from=shop") {
+			if d.Reason == reasons.NamespaceNotAdmitted && !strings.Contains(d.Message, "muster/placement-from=shop") {
 				t.Errorf("%s: %s: nothing says how to admit it: %s", c.name, d.Name, d.Message)
 			}
 		}

@@ -10,6 +10,7 @@ import (
 	"slices"
 
 	placement "github.com/muster-fleet/muster/api/placement/v1beta1"
+	"github.com/muster-fleet/muster/internal/fleet/reasons"
 )
 
 // Policy is a compiled PlacementPolicy.
@@ -92,51 +93,37 @@ func (p *Policy) PicksNobody() bool {
 	return p.kind == placement.PickN && p.number == 0 || p.kind == placement.PickFixed && len(p.names) == 0
 }
 
-// Reasons of decisions, as the Scheduled condition of a member shows them.
-const (
-	ReasonPicked       = "Scheduled"
-	ReasonKept         = "Kept"
-	ReasonNotNamed     = "NotNamed"
-	ReasonNoSuchMember = "NoSuchMember"
-	ReasonNoMatch      = "AffinityNotMatched"
-	ReasonTainted      = "TaintNotTolerated"
-	ReasonSpread       = "TopologySpreadNotSatisfied"
-	ReasonNoNamespace  = "NamespaceNotFound"
-	ReasonNotAdmitted  = "NamespaceNotAdmitted"
-	ReasonOutranked    = "Outranked"
-)
-
 // filter says why a member that does not have the placement may not be picked; the zero Obstacle if it may.
 func (p *Policy) filter(m *Member) Obstacle {
 	if obstacle := p.filterName(m); obstacle != (Obstacle{}) {
 		return obstacle
 	}
 	if !m.Admits(p.namespace) {
-		return Obstacle{ReasonNotAdmitted, fmt.Sprintf("it takes no ResourcePlacement of namespace %s: who owns it says so with the annotation %s=%[1]s "+
+		return Obstacle{reasons.NamespaceNotAdmitted, fmt.Sprintf("it takes no ResourcePlacement of namespace %s: who owns it says so with the annotation %s=%[1]s "+
 			"on its record, or on its workspace", p.namespace, AnnotationFrom)}
 	}
 	if m.Obstacle != (Obstacle{}) {
 		return m.Obstacle
 	}
 	if p.namespace != "" && m.lacks(p.namespace) {
-		return Obstacle{ReasonNoNamespace, fmt.Sprintf("it has no namespace %s, which a ResourcePlacement does not bring: "+
+		return Obstacle{reasons.NamespaceNotFound, fmt.Sprintf("it has no namespace %s, which a ResourcePlacement does not bring: "+
 			"place the Namespace there with a ClusterResourcePlacement, for example with selectionScope NamespaceOnly", p.namespace)}
 	}
 	if p.kind == placement.PickFixed {
 		return Obstacle{}
 	}
 	if why := misses(p.required, m); why != "" {
-		return Obstacle{ReasonNoMatch, why}
+		return Obstacle{reasons.AffinityNotMatched, why}
 	}
 	for _, taint := range m.Taints {
 		if !slices.ContainsFunc(p.tolerations, func(t placement.Toleration) bool { return tolerates(t, taint.Key, taint.Value, taint.Effect) }) {
-			return Obstacle{ReasonTainted, fmt.Sprintf("it has the taint %s=%s:%s, which spec.policy.tolerations does not tolerate", taint.Key, taint.Value,
+			return Obstacle{reasons.TaintNotTolerated, fmt.Sprintf("it has the taint %s=%s:%s, which spec.policy.tolerations does not tolerate", taint.Key, taint.Value,
 				taint.Effect)}
 		}
 	}
 	for _, c := range p.spread {
 		if _, has := m.Labels[c.key]; c.strict && !has {
-			return Obstacle{ReasonSpread, fmt.Sprintf("it has no label %s to be spread over", c.key)}
+			return Obstacle{reasons.TopologySpreadNotSatisfied, fmt.Sprintf("it has no label %s to be spread over", c.key)}
 		}
 	}
 	return Obstacle{}
@@ -145,7 +132,7 @@ func (p *Policy) filter(m *Member) Obstacle {
 // filterName says that a policy which picks by names does not name a member.
 func (p *Policy) filterName(m *Member) Obstacle {
 	if p.kind == placement.PickFixed && !slices.Contains(p.names, m.Name) {
-		return Obstacle{ReasonNotNamed, "spec.policy.clusterNames does not name it"}
+		return Obstacle{reasons.NotNamed, "spec.policy.clusterNames does not name it"}
 	}
 	return Obstacle{}
 }
@@ -155,7 +142,7 @@ func (p *Policy) filterName(m *Member) Obstacle {
 func (p *Policy) filterBound(m *Member, policyChanged bool) Obstacle {
 	if p.kind != placement.PickFixed && policyChanged && !mayMeet(p.required, m) {
 		if why := misses(p.required, m); why != "" {
-			return Obstacle{ReasonNoMatch, why}
+			return Obstacle{reasons.AffinityNotMatched, why}
 		}
 	}
 	return p.filterName(m)

@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	placement "github.com/muster-fleet/muster/api/placement/v1beta1"
+	"github.com/muster-fleet/muster/internal/fleet/reasons"
 	"github.com/muster-fleet/muster/internal/kube"
 )
 
@@ -20,8 +21,6 @@ const (
 	resourceEnvelope, clusterResourceEnvelope = "ResourceEnvelope", "ClusterResourceEnvelope"
 	// maxKind and maxName are how long kinds and names may be.
 	maxKind, maxName = 63, 253
-	// ReasonInvalidManifest is the reason of a manifest in an envelope that cannot be placed. Agents use it for manifests in Works.
-	ReasonInvalidManifest = "InvalidManifest"
 )
 
 // Resources are what is placed of a selection: envelopes are replaced by their content.
@@ -131,7 +130,7 @@ func (s *Selector) unwrap(envelope *unstructured.Unstructured, mayWrap MayWrap, 
 		}
 		resource.Envelope = &from
 		c.Refused = append(c.Refused, placement.FailedPlacement{ResourceIdentifier: resource, Condition: metav1.Condition{
-			Type: placement.ConditionApplied, Status: metav1.ConditionFalse, Reason: ReasonInvalidManifest,
+			Type: placement.ConditionApplied, Status: metav1.ConditionFalse, Reason: reasons.InvalidManifest,
 			Message: fmt.Sprintf("%q in its data cannot be placed: %s", kube.Clip(name, maxName), problem),
 		}})
 	}

@@ -22,6 +22,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	"github.com/muster-fleet/muster/internal/fleet/reasons"
 	"github.com/muster-fleet/muster/internal/hub/members/liveness"
 	"github.com/muster-fleet/muster/internal/hub/runtime/servedkinds"
 	"github.com/muster-fleet/muster/internal/hub/runtime/settings"
@@ -138,7 +139,7 @@ func RetryConflicts(recorder events.EventRecorder, r reconcile.Reconciler) recon
 			conflicts.Forget(request)
 			var refused *kube.StatusError
 			if errors.As(err, &refused) && refused.Lasts() {
-				recorder.Eventf(refused.Object, nil, corev1.EventTypeWarning, "StatusNotWritten", "Report", "what the status says is old: %v", refused)
+				recorder.Eventf(refused.Object, nil, corev1.EventTypeWarning, reasons.StatusNotWritten, "Report", "what the status says is old: %v", refused)
 			}
 			return result, err
 		}

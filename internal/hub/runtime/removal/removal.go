@@ -45,24 +45,6 @@ const (
 // the hub.
 const RecordGone Cause = "RecordGone"
 
-// Reasons of the conditions that ask a user to confirm.
-const (
-	// ReasonHeld is of the condition Processed of a Bundle that many Clusters would lose.
-	ReasonHeld = "RemovalHeld"
-	// ReasonTakeover is of the condition Processed of a Bundle that another hub has delivered, and
-	// of which this one would change something.
-	ReasonTakeover = "TakeoverHeld"
-	// ReasonUnfounded is of the condition ResourceSelected of a placement: something that was
-	// selected is missing without a cause.
-	ReasonUnfounded = "RemovalUnfounded"
-	// ReasonWithheld is of the same condition: the author of the placement may not read something.
-	// The condition asks only if that was placed before.
-	ReasonWithheld = "AuthorMayNotRead"
-	// ReasonRefused is of the same condition: the author of an envelope may not do on the hub what
-	// the envelope does on members. As above.
-	ReasonRefused = "EnvelopeNotPermitted"
-)
-
 // fewest is the number of holders that may always lose an object, unless they are all of them.
 const fewest = 5
 

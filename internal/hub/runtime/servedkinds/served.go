@@ -38,9 +38,6 @@ import (
 // DefinitionKind is the kind of definitions. The cache holds their metadata.
 var DefinitionKind = schema.GroupVersionKind{Group: "apiextensions.k8s.io", Version: "v1", Kind: "CustomResourceDefinition"}
 
-// ReasonDefinitionDeleted is the reason of events and conditions of an object whose definition is being deleted.
-const ReasonDefinitionDeleted = "DefinitionDeleted"
-
 // retryInterval bounds the time until the hub notices a kind served again. Of several API servers,
 // one may serve a kind later than another has its definition.
 const retryInterval = 10 * time.Second

@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
+	"github.com/muster-fleet/muster/internal/fleet/reasons"
 	"github.com/muster-fleet/muster/internal/naming"
 )
 
@@ -90,7 +91,7 @@ func (c *Controller) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result
 	}
 	parsed, err := Parse(configMap.Data["config"])
 	if err != nil {
-		c.recorder.Eventf(configMap, nil, corev1.EventTypeWarning, "ConfigInvalid", "Load", "the settings before stay in force: %v", err)
+		c.recorder.Eventf(configMap, nil, corev1.EventTypeWarning, reasons.ConfigInvalid, "Load", "the settings before stay in force: %v", err)
 		log.FromContext(ctx).Info("ConfigMap is invalid, the settings before stay in force", "problem", err.Error())
 		return ctrl.Result{}, nil
 	}
@@ -122,7 +123,7 @@ func (c *Controller) missing(ctx context.Context) *Config {
 	settings.Missing = true
 	problem := MissingProblem(c.namespace)
 	log.FromContext(ctx).Info("The settings before stay in force; a hub that has just started has none and waits for them", "problem", problem)
-	c.recorder.Eventf(c.configMap(), nil, corev1.EventTypeWarning, "ConfigMissing", "Load", "the settings before stay in force; a hub that has just started has none and waits for them: %s", problem)
+	c.recorder.Eventf(c.configMap(), nil, corev1.EventTypeWarning, reasons.ConfigMissing, "Load", "the settings before stay in force; a hub that has just started has none and waits for them: %s", problem)
 	return &settings
 }
 

@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
+	"github.com/muster-fleet/muster/internal/fleet/reasons"
 	"github.com/muster-fleet/muster/internal/kube"
 )
 
@@ -60,7 +61,7 @@ type pointer[T any] interface {
 func ofFleet[T any, P pointer[T]](status func(P) *fleet.UnsupportedStatus, instead string) kind {
 	return kind{P(new(T)), instead, func(o client.Object, message string, now time.Time) {
 		s := status(o.(P))
-		s.Conditions = kube.SetCondition(s.Conditions, now, kube.Condition(fleet.ConditionSupported, false, "KindNotImplemented", message))
+		s.Conditions = kube.SetCondition(s.Conditions, now, kube.Condition(fleet.ConditionSupported, false, reasons.KindNotImplemented, message))
 	}}
 }
 

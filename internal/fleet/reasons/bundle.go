@@ -1,0 +1,42 @@
+package reasons
+
+// Reasons of Bundles, ClusterGroups and BundleNamespaceMappings.
+const (
+	// ClustersNotReady: Clusters of the group are not ready; Ready of a ClusterGroup.
+	ClustersNotReady = "ClustersNotReady"
+	// Counted: the hub has counted the Clusters of the group; Processed of a ClusterGroup.
+	Counted = "Counted"
+	// Error: the deployment failed, or the Bundle is not valid; Ready of a Bundle, Deployed and
+	// Ready of a BundleDeployment.
+	Error = "Error"
+	// Invalid: the spec is not valid; Processed of a Bundle, Ready of a BundleNamespaceMapping.
+	Invalid = "Invalid"
+	// InvalidForSomeClusters: for some Clusters the options or values of the Bundle cannot be
+	// made; Processed of a Bundle.
+	InvalidForSomeClusters = "InvalidForSomeClusters"
+	// InvalidMapping: a BundleNamespaceMapping on which targets of the Bundle depend is not
+	// valid; Processed of a Bundle.
+	InvalidMapping = "InvalidMapping"
+	// InvalidSelector: spec.selector is not valid; Processed and Ready of a ClusterGroup.
+	InvalidSelector = "InvalidSelector"
+	// NoTarget: the Bundle has no targets, or they match no Cluster; Ready of a Bundle.
+	NoTarget = "NoTarget"
+	// Open: the mapping opens the namespaces that it selects; Ready of a BundleNamespaceMapping.
+	Open = "Open"
+	// Processed: the hub has written what is to be deployed; Processed of a Bundle.
+	Processed = "Processed"
+	// Ready: all is as it should be; Ready of a Bundle, a Cluster, a ClusterGroup or a
+	// ClusterRegistrationToken.
+	Ready = "Ready"
+	// RemovalHeld: many Clusters would lose the Bundle, and a user must confirm that; Processed
+	// of a Bundle.
+	RemovalHeld = "RemovalHeld"
+	// Supported: the hub implements every field that the Bundle uses; Supported of a Bundle.
+	Supported = "Supported"
+	// TakeoverHeld: another hub has deployed the Bundle, this one would change something, and a
+	// user must confirm that; Processed of a Bundle.
+	TakeoverHeld = "TakeoverHeld"
+	// UnsupportedFields: the hub does not implement a field that the Bundle uses; Supported of a
+	// Bundle.
+	UnsupportedFields = "UnsupportedFields"
+)

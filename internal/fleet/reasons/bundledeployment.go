@@ -1,0 +1,59 @@
+package reasons
+
+import clusterv1beta1 "github.com/muster-fleet/muster/api/cluster/v1beta1"
+
+// Reasons of BundleDeployments.
+const (
+	// ChartUnreadable: the chart of the Bundle cannot be read; Deployed of a BundleDeployment.
+	ChartUnreadable = "ChartUnreadable"
+	// ChartVersionRefused: the version of the chart is not valid; Deployed of a
+	// BundleDeployment.
+	ChartVersionRefused = "ChartVersionRefused"
+	// ContentRefused: what the hub sent cannot be decoded; Deployed of a BundleDeployment.
+	ContentRefused = "ContentRefused"
+	// ContentUnreadable: the Content cannot be read on the hub; Deployed of a BundleDeployment.
+	ContentUnreadable = "ContentUnreadable"
+	// CorrectionFailed: drift cannot be corrected; Deployed of a BundleDeployment.
+	CorrectionFailed = "CorrectionFailed"
+	// DeployFailed: Helm cannot install or upgrade the release; Deployed of a BundleDeployment.
+	DeployFailed = "DeployFailed"
+	// Deployed: the release is deployed; Deployed of a BundleDeployment.
+	Deployed = "Deployed"
+	// DeployerCrashed: the process that renders the Bundle ended, because a template takes too
+	// much memory or never ends; Deployed of a BundleDeployment.
+	DeployerCrashed = "DeployerCrashed"
+	// FieldNotImplemented: the deployer does not implement a field that the BundleDeployment
+	// uses; Supported of a BundleDeployment.
+	FieldNotImplemented = "FieldNotImplemented"
+	// HubRestored: the hub was restored from an earlier state that does not know the release,
+	// which stays; Pruned of a report.
+	HubRestored = "HubRestored"
+	// Installed: the release is installed; Installed of a BundleDeployment.
+	Installed = "Installed"
+	// MoveFailed: the release has moved to another name or namespace and cannot be removed where
+	// it was; Deployed of a BundleDeployment.
+	MoveFailed = "MoveFailed"
+	// ObjectConflict: an object of the release belongs to another release; Deployed or Installed
+	// of a BundleDeployment.
+	ObjectConflict = "ObjectConflict"
+	// ReleaseConflict: a release of that name does not belong to the Bundle; Deployed of a
+	// BundleDeployment.
+	ReleaseConflict = "ReleaseConflict"
+	// RemovalBlocked: objects of a release cannot be deleted or looked up; Pruned of a Cluster,
+	// a MemberCluster or a report.
+	RemovalBlocked = clusterv1beta1.ReasonRemovalBlocked
+	// RemovalUnconfirmed: the hub has not confirmed that the BundleDeployment of a release was
+	// deleted; Pruned of a Cluster, a MemberCluster or a report.
+	RemovalUnconfirmed = clusterv1beta1.ReasonRemovalUnconfirmed
+	// ResourcesInvalid: the resources of the Bundle do not make a chart; Deployed of a
+	// BundleDeployment.
+	ResourcesInvalid = "ResourcesInvalid"
+	// Unwatched: the deployer does not watch the objects of the release; Monitored of a
+	// BundleDeployment.
+	Unwatched = "Unwatched"
+	// ValuesInvalid: the values or options of the Bundle are not valid; Deployed of a
+	// BundleDeployment.
+	ValuesInvalid = "ValuesInvalid"
+	// Watched: the deployer watches the objects of the release; Monitored of a BundleDeployment.
+	Watched = "Watched"
+)

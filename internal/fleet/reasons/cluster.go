@@ -1,0 +1,33 @@
+package reasons
+
+// Reasons of Clusters.
+const (
+	// AgentOnline: the agent of a lost Cluster sends heartbeats again; an Event of a Cluster.
+	AgentOnline = "AgentOnline"
+	// AgentWaiting: a second agent with the credential of the Cluster waits for the first to
+	// stop; Cloned of a Cluster.
+	AgentWaiting = "AgentWaiting"
+	// ApprovalRequired: the Cluster or the ClusterRegistration needs an approval;
+	// DeliveryApproved of a Cluster, a ClusterRegistration, and an obstacle of a placement.
+	ApprovalRequired = "ApprovalRequired"
+	// LabelsDropped: the agent asked for labels that it may not set; LabelsAccepted of a
+	// Cluster, and an Event.
+	LabelsDropped = "LabelsDropped"
+	// LabelsStamped: the labels of the Cluster come from its registration token; LabelsAccepted
+	// of a Cluster.
+	LabelsStamped = "LabelsStamped"
+	// ManagedElsewhere: a label of the Cluster names another manager, and this hub leaves the
+	// Cluster alone; Ready of a Cluster.
+	ManagedElsewhere = "ManagedElsewhere"
+	// NamespaceReady: the member namespace exists; Processed of a Cluster.
+	NamespaceReady = "NamespaceReady"
+	// NeverJoined: the hub deleted a Cluster made for a registration request, because no agent
+	// has sent a heartbeat; an Event of a Cluster.
+	NeverJoined = "NeverJoined"
+	// NotFromClusterAPI: a Cluster has the name of a cluster of Cluster API and uses another
+	// kubeconfig; an Event of a Cluster.
+	NotFromClusterAPI = "NotFromClusterAPI"
+	// WaitCheckIn: no agent has registered as the Cluster and sent a heartbeat yet; Ready of a
+	// Cluster.
+	WaitCheckIn = "WaitCheckIn"
+)

@@ -1,0 +1,80 @@
+package reasons
+
+import clusterv1beta1 "github.com/muster-fleet/muster/api/cluster/v1beta1"
+
+// Reasons that Clusters and MemberClusters share.
+const (
+	// AddressUnreachable: the agent tried another address of the hub, failed, and uses the one
+	// before; HubConfigured of a Cluster or MemberCluster.
+	AddressUnreachable = "AddressUnreachable"
+	// AgentHealthy: the agent sends heartbeats and the API server of its cluster is well;
+	// Healthy of a Cluster in the inventory.
+	AgentHealthy = "AgentHealthy"
+	// AgentLeft: the agent has left the fleet; Ready of a Cluster, and an obstacle of a
+	// placement.
+	AgentLeft = "AgentLeft"
+	// AgentLost: the agent has missed its heartbeats; Ready of a Cluster, Healthy of a
+	// MemberCluster, and an obstacle of a placement.
+	AgentLost = "AgentLost"
+	// AgentTooOld: the agent does not know its member namespace and deploys nothing, or does not
+	// report how it reaches the hub; Ready of a Cluster, HubConfigured of a member.
+	AgentTooOld = "AgentTooOld"
+	// AgentUnhealthy: the agent sends heartbeats and the API server of its cluster is not well;
+	// Healthy of a MemberCluster and of a Cluster in the inventory, and an obstacle of a
+	// placement.
+	AgentUnhealthy = "AgentUnhealthy"
+	// ClusterJoined: the agent has joined; Joined of a Cluster in the inventory.
+	ClusterJoined = "ClusterJoined"
+	// ClusterProfileTaken: a ClusterProfile of the member's name belongs to another cluster
+	// manager; an Event of a Cluster or MemberCluster.
+	ClusterProfileTaken = "ClusterProfileTaken"
+	// CredentialSuperseded: an older credential of the agent was used after a newer one; Cloned
+	// of a Cluster or MemberCluster.
+	CredentialSuperseded = "CredentialSuperseded"
+	// DefinitionDeleted: the CustomResourceDefinition of the kind is being deleted, and the hub
+	// removes nothing from members; Ready of a Bundle, and conditions and Events of members and
+	// placements.
+	DefinitionDeleted = "DefinitionDeleted"
+	// ForcedLeave: the member did not answer in time, and the hub ended the membership without
+	// it; an Event of a Cluster or MemberCluster.
+	ForcedLeave = "ForcedLeave"
+	// IdentityMissing: the ServiceAccount of the agent does not exist; Ready of a Cluster,
+	// ReadyToJoin of a MemberCluster.
+	IdentityMissing = "IdentityMissing"
+	// InUse: the agent reaches the hub as the hub's settings say; HubConfigured of a Cluster or
+	// MemberCluster.
+	InUse = "InUse"
+	// KubernetesVersionChanged: the member has another version of Kubernetes than before; an
+	// Event of a Cluster or MemberCluster.
+	KubernetesVersionChanged = "KubernetesVersionChanged"
+	// LeavePolicyInvalid: the field that says what happens when the member leaves has an unknown
+	// value; Supported of a Cluster or MemberCluster.
+	LeavePolicyInvalid = "LeavePolicyInvalid"
+	// Leaving: the member is being deleted and leaves the fleet; Ready of a Cluster, Joined of a
+	// MemberCluster and of a report, and an obstacle of a placement.
+	Leaving = clusterv1beta1.ReasonLeaving
+	// Moving: the agent has not moved to the hub's other address yet; HubConfigured of a Cluster
+	// or MemberCluster.
+	Moving = "Moving"
+	// NamespaceTaken: the member namespace exists and belongs to another owner; conditions of a
+	// Cluster or MemberCluster, and a ClusterRegistration.
+	NamespaceTaken = "NamespaceTaken"
+	// NamespaceTerminating: the member namespace is being deleted; conditions of a Cluster or
+	// MemberCluster, and a ClusterRegistration.
+	NamespaceTerminating = "NamespaceTerminating"
+	// NotVerified: the agent's own settings turn the verification of the hub off; HubConfigured
+	// of a Cluster or MemberCluster.
+	NotVerified = "NotVerified"
+	// PropertiesSkipped: the ClusterProfile lacks properties that are too long for it; an Event
+	// of a Cluster or MemberCluster.
+	PropertiesSkipped = "PropertiesSkipped"
+	// ReportTooLarge: the agent's report is larger than the hub accepts, and the hub reads only
+	// its health; Supported of a Cluster or MemberCluster.
+	ReportTooLarge = "ReportTooLarge"
+	// Revoked: the member's access is revoked; Ready of a Cluster, Joined of a MemberCluster, a
+	// ClusterRegistration, and an obstacle of a placement.
+	Revoked = "Revoked"
+	// Revoking: the member is revoked, and something that gives its agent access is left on the
+	// hub; Ready of a Cluster, Joined of a MemberCluster.
+	Revoking = "Revoking"
+)

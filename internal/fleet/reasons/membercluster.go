@@ -1,0 +1,44 @@
+package reasons
+
+// Reasons of MemberClusters.
+const (
+	// AgentHasNoKey: the agent has no key to which the hub could issue a credential;
+	// CredentialExchanged of a MemberCluster.
+	AgentHasNoKey = "AgentHasNoKey"
+	// AgentUnseen: the agent has not sent a heartbeat yet; Healthy of a MemberCluster.
+	AgentUnseen = "AgentUnseen"
+	// AnotherKey: an agent with another key than the member's asks for a credential;
+	// CredentialExchanged of a MemberCluster.
+	AnotherKey = "AnotherKey"
+	// Exchanged: the agent uses a credential that the hub issued to its key; CredentialExchanged
+	// of a MemberCluster.
+	Exchanged = "Exchanged"
+	// Exchanging: the hub issues a credential to the agent's key; CredentialExchanged of a
+	// MemberCluster.
+	Exchanging = "Exchanging"
+	// IdentityInUse: spec.identity is the identity of another member; ReadyToJoin of a
+	// MemberCluster.
+	IdentityInUse = "IdentityInUse"
+	// IdentityInvalid: spec.identity names nothing that may be the agent of a member;
+	// ReadyToJoin of a MemberCluster.
+	IdentityInvalid = "IdentityInvalid"
+	// KubeFleetFinalizers: KubeFleet's hub has left finalizers on the object; LeftoversRemoved
+	// of a MemberCluster.
+	KubeFleetFinalizers = "KubeFleetFinalizers"
+	// MemberClusterHealthy: the agent sends heartbeats and its API server is well; Healthy of a
+	// MemberCluster.
+	MemberClusterHealthy = "MemberClusterHealthy"
+	// MemberClusterJoinStateUnknown: the agent has not reported whether it has joined; Joined of
+	// a MemberCluster.
+	MemberClusterJoinStateUnknown = "MemberClusterJoinStateUnknown"
+	// MemberClusterJoined: the member has joined the fleet; Joined of a MemberCluster.
+	MemberClusterJoined = "MemberClusterJoined"
+	// MemberClusterLeft: the member has left the fleet; Joined of a MemberCluster.
+	MemberClusterLeft = "MemberClusterLeft"
+	// MemberClusterReadyToJoin: the hub has prepared what the member needs to join; ReadyToJoin
+	// of a MemberCluster.
+	MemberClusterReadyToJoin = "MemberClusterReadyToJoin"
+	// SwitchedOff: the exchange of the credential, or the management of the agent's version, is
+	// turned off; CredentialExchanged of a MemberCluster, AgentUpToDate of a Cluster.
+	SwitchedOff = "SwitchedOff"
+)

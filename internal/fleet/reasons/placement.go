@@ -1,0 +1,136 @@
+package reasons
+
+// Reasons of ClusterResourcePlacements and ResourcePlacements.
+const (
+	// AllWorkAreAvailable: all that is placed on the member works; Available of a member in a
+	// placement.
+	AllWorkAreAvailable = "AllWorkAreAvailable"
+	// AllWorkHaveBeenApplied: all that is placed is applied on the member; Applied of a member
+	// in a placement.
+	AllWorkHaveBeenApplied = "AllWorkHaveBeenApplied"
+	// AllWorkHaveDiffReported: all that is placed was compared on the member; DiffReported of a
+	// member in a placement.
+	AllWorkHaveDiffReported = "AllWorkHaveDiffReported"
+	// AllWorkSynced: the Works of the member are written; WorkSynchronized of a member in a
+	// placement.
+	AllWorkSynced = "AllWorkSynced"
+	// ApplyFailed: not all members have applied what is placed; Applied of a placement.
+	ApplyFailed = "ApplyFailed"
+	// ApplyPending: the member has not reported yet whether all is applied; Applied of a member
+	// in a placement.
+	ApplyPending = "ApplyPending"
+	// ApplySucceeded: all members have applied what is placed; Applied of a placement.
+	ApplySucceeded = "ApplySucceeded"
+	// AuthorMayNotRead: the author of the placement may not read something that was placed
+	// before, and a user must confirm its removal; ResourceSelected of a placement.
+	AuthorMayNotRead = "AuthorMayNotRead"
+	// AuthorRightsUnknown: the hub could not check the rights of the author of the placement or
+	// of an override; ResourceSelected or Overridden of a placement.
+	AuthorRightsUnknown = "AuthorRightsUnknown"
+	// AuthorUnknown: the hub does not know the author of the placement or of an override;
+	// ResourceSelected or Overridden of a placement.
+	AuthorUnknown = "AuthorUnknown"
+	// DiffReportingCompleted: all members have compared what is placed; DiffReported of a
+	// placement.
+	DiffReportingCompleted = "DiffReportingCompleted"
+	// DiffReportingIncompleteOrFailed: not all members have compared what is placed;
+	// DiffReported of a placement.
+	DiffReportingIncompleteOrFailed = "DiffReportingIncompleteOrFailed"
+	// DiffReportingPending: the member has not reported differences yet; DiffReported of a
+	// member in a placement.
+	DiffReportingPending = "DiffReportingPending"
+	// EnvelopeNotPermitted: the author of an envelope may not do on the hub what the envelope
+	// does on members; ResourceSelected of a placement.
+	EnvelopeNotPermitted = "EnvelopeNotPermitted"
+	// FieldsNotSupported: the hub does not implement a field that the placement uses; Supported
+	// of a placement.
+	FieldsNotSupported = "FieldsNotSupported"
+	// InvalidPolicy: spec.policy is not valid; Scheduled of a placement.
+	InvalidPolicy = "InvalidPolicy"
+	// InvalidResourceSelectors: spec.resourceSelectors is not valid; ResourceSelected of a
+	// placement.
+	InvalidResourceSelectors = "InvalidResourceSelectors"
+	// KubeFleetLeftovers: KubeFleet's hub has left objects of the placement; LeftoversRemoved of
+	// a placement, or Scheduled while they keep it from being taken over.
+	KubeFleetLeftovers = "KubeFleetLeftovers"
+	// NoOverrideSpecified: no override selects what is placed; Overridden of a placement or of a
+	// member in it.
+	NoOverrideSpecified = "NoOverrideSpecified"
+	// NotAllWorkAreAvailabilityTrackable: the kinds of some objects do not show whether they
+	// work; Available of a member in a placement.
+	NotAllWorkAreAvailabilityTrackable = "NotAllWorkAreAvailabilityTrackable"
+	// NotAllWorkAreAvailable: not all that is placed on the member works; Available of a member
+	// in a placement.
+	NotAllWorkAreAvailable = "NotAllWorkAreAvailable"
+	// NotAllWorkHaveBeenApplied: not all that is placed is applied on the member; Applied of a
+	// member in a placement.
+	NotAllWorkHaveBeenApplied = "NotAllWorkHaveBeenApplied"
+	// NotAllWorkHaveDiffReported: not all that is placed was compared on the member;
+	// DiffReported of a member in a placement.
+	NotAllWorkHaveDiffReported = "NotAllWorkHaveDiffReported"
+	// OverriddenFailed: an override cannot be applied; Overridden of a placement or of a member
+	// in it.
+	OverriddenFailed = "OverriddenFailed"
+	// OverriddenPending: the overrides have not been applied yet; Overridden of a member in a
+	// placement.
+	OverriddenPending = "OverriddenPending"
+	// OverriddenSucceeded: the overrides are applied; Overridden of a placement or of a member
+	// in it.
+	OverriddenSucceeded = "OverriddenSucceeded"
+	// OverrideNotPermitted: the author of an override may not do on the hub what the override
+	// does on members; Overridden of a placement.
+	OverrideNotPermitted = "OverrideNotPermitted"
+	// RemovalUnfounded: something that was selected is missing without a cause, and a user must
+	// confirm its removal; ResourceSelected of a placement.
+	RemovalUnfounded = "RemovalUnfounded"
+	// ResourceAvailable: all that is placed works on all members; Available of a placement.
+	ResourceAvailable = "ResourceAvailable"
+	// ResourceAvailableUnknown: the member has not reported yet whether all works; Available of
+	// a member in a placement.
+	ResourceAvailableUnknown = "ResourceAvailableUnknown"
+	// ResourceNotAvailableYet: not all that is placed works on all members; Available of a
+	// placement.
+	ResourceNotAvailableYet = "ResourceNotAvailableYet"
+	// RolloutControlledByExternalController: spec.strategy.type is External, and staged update
+	// runs roll changes out; RolloutStarted of a placement or of a member in it.
+	RolloutControlledByExternalController = "RolloutControlledByExternalController"
+	// RolloutNotStartedYet: the member waits for others, a removal or a staged update run;
+	// RolloutStarted of a placement or of a member in it.
+	RolloutNotStartedYet = "RolloutNotStartedYet"
+	// RolloutStarted: the rollout has begun; RolloutStarted of a placement or of a member in it.
+	RolloutStarted = "RolloutStarted"
+	// RolloutStartedUnknown: the rollout has not been decided yet; RolloutStarted of a member in
+	// a placement.
+	RolloutStartedUnknown = "RolloutStartedUnknown"
+	// ScheduleFailed: the member is not picked; Scheduled of a member in a placement.
+	ScheduleFailed = "ScheduleFailed"
+	// SchedulePending: the policy names no member, so nothing is decided yet; Scheduled of a
+	// placement.
+	SchedulePending = "SchedulePending"
+	// SchedulingPolicyFulfilled: as many members are picked as the policy asks for; Scheduled of
+	// a placement.
+	SchedulingPolicyFulfilled = "SchedulingPolicyFulfilled"
+	// SchedulingPolicyUnfulfilled: fewer members are picked than the policy asks for, and the
+	// placement is rolled out to those; Scheduled of a placement.
+	SchedulingPolicyUnfulfilled = "SchedulingPolicyUnfulfilled"
+	// StatusSyncFailed: the copy of the status in the namespace cannot be written; StatusSynced
+	// of a placement.
+	StatusSyncFailed = "StatusSyncFailed"
+	// StatusSyncSucceeded: the copy of the status is in the namespace; StatusSynced of a
+	// placement.
+	StatusSyncSucceeded = "StatusSyncSucceeded"
+	// SyncWorkFailed: the Works of the member cannot be written; WorkSynchronized of a member in
+	// a placement.
+	SyncWorkFailed = "SyncWorkFailed"
+	// WorkFull: a Work has grown beyond what can be stored and its objects cannot move to
+	// another; ResourceSelected of a placement, Overridden of a member in it.
+	WorkFull = "WorkFull"
+	// WorkNotSynchronizedYet: the Works of not all members are written; WorkSynchronized of a
+	// placement.
+	WorkNotSynchronizedYet = "WorkNotSynchronizedYet"
+	// WorkSynchronized: the Works of all members are written; WorkSynchronized of a placement.
+	WorkSynchronized = "WorkSynchronized"
+	// WorkSynchronizedUnknown: the Works of the member are being written, or wait for the
+	// schedule; WorkSynchronized of a member in a placement.
+	WorkSynchronizedUnknown = "WorkSynchronizedUnknown"
+)

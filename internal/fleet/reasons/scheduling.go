@@ -1,0 +1,32 @@
+package reasons
+
+// Reasons why a placement picks a member or not: the condition Scheduled of the member, and
+// status.obstacles.
+const (
+	// AffinityNotMatched: the labels or properties of the member do not match the affinity.
+	AffinityNotMatched = "AffinityNotMatched"
+	// AgentCannotPlace: the agent of the Cluster is Rancher Fleet's, which does not apply Works.
+	AgentCannotPlace = "AgentCannotPlace"
+	// Kept: the placement keeps a member that it would not pick now.
+	Kept = "Kept"
+	// NamespaceNotAdmitted: the member takes no ResourcePlacement of that namespace.
+	NamespaceNotAdmitted = "NamespaceNotAdmitted"
+	// NamespaceNotFound: the member lacks the namespace of a ResourcePlacement.
+	NamespaceNotFound = "NamespaceNotFound"
+	// NoSuchMember: the policy names a member that does not exist.
+	NoSuchMember = "NoSuchMember"
+	// NotJoined: the member has not joined the fleet; AgentUpToDate of a Cluster uses it too.
+	NotJoined = "NotJoined"
+	// NotNamed: the policy names other members.
+	NotNamed = "NotNamed"
+	// Outranked: the policy asks for fewer members, and others rank higher.
+	Outranked = "Outranked"
+	// Scheduled: the placement picks the member.
+	Scheduled = "Scheduled"
+	// TaintNotTolerated: the member has a taint that the placement does not tolerate.
+	TaintNotTolerated = "TaintNotTolerated"
+	// TopologySpreadNotSatisfied: the member would break a topology spread constraint.
+	TopologySpreadNotSatisfied = "TopologySpreadNotSatisfied"
+	// Unhealthy: nothing is known about the health of the member yet.
+	Unhealthy = "Unhealthy"
+)

@@ -1,0 +1,22 @@
+package reasons
+
+// Reasons of ClusterRegistrationTokens.
+const (
+	// Expired: the token has expired; Ready of a ClusterRegistrationToken.
+	Expired = "Expired"
+	// InvalidApprovalExpression: the CEL expression for approvals is not valid; Ready of a
+	// ClusterRegistrationToken.
+	InvalidApprovalExpression = "InvalidApprovalExpression"
+	// LifeShortened: the API server grants credentials of a shorter life than the token asks
+	// for; TTLGranted of a ClusterRegistrationToken.
+	LifeShortened = "LifeShortened"
+	// SecretNameTaken: a Secret of the token's name exists that was not made for the token;
+	// Ready of a ClusterRegistrationToken.
+	SecretNameTaken = "SecretNameTaken"
+	// SettingsMissing: the hub has lost its settings and writes no values; Ready of a
+	// ClusterRegistrationToken.
+	SettingsMissing = "SettingsMissing"
+	// TTLRequired: the hub does not accept tokens without an end; Ready of a
+	// ClusterRegistrationToken.
+	TTLRequired = "TTLRequired"
+)
