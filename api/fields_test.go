@@ -14,9 +14,9 @@ import (
 	"github.com/muster-fleet/muster/api/crds"
 )
 
-// upstream lists every upstream field, as path:type (wire facts §1.2 to §1.9 and §1.11 and, for the report, kubefleet §1.5), and all of a
-// ClusterProfile. What can be a number or a text has no type. Fields of core types (tolerations, affinity, resources) are listed by their first
-// level only.
+// upstream lists every upstream field, as path:type (wire facts §1.2 to §1.9 and §1.11 and, for the
+// report, kubefleet §1.5), and all of a ClusterProfile. What can be a number or a text has no type.
+// Fields of core types (tolerations, affinity, resources) are listed by their first level only.
 var upstream = map[string]string{
 	"fleet.cattle.io_clusterregistrationtokens.yaml": `
 		spec.ttl:string status.expires:string status.secretName:string`,
@@ -75,7 +75,8 @@ var upstream = map[string]string{
 		status.summary.nonReadyResources[].nonReadyStatus:array status.newlyCreated:integer status.unavailable:integer
 		status.unavailablePartitions:integer status.maxUnavailable:integer status.maxUnavailablePartitions:integer status.partitions:array
 		status.display:object status.display.readyClusters:string status.display.state:string status.resourceKey:array
-		status.ociReference:string status.observedGeneration:integer status.resourcesSha256Sum:string` + below("spec", options) + below("spec.targets[]", options),
+		status.ociReference:string status.observedGeneration:integer status.resourcesSha256Sum:string` + below("spec", options) +
+		below("spec.targets[]", options),
 	"fleet.cattle.io_bundledeployments.yaml": `
 		spec.paused:boolean spec.stagedOptions:object spec.stagedDeploymentID:string spec.options:object spec.deploymentID:string
 		spec.dependsOn:array spec.correctDrift:object spec.ociContents:boolean spec.helmChartOptions:object spec.valuesHash:string
@@ -90,7 +91,8 @@ var upstream = map[string]string{
 		status.display.state:string status.syncGeneration:integer status.resources:array status.resourceCounts:object
 		status.downstreamResourcesGeneration:integer status.resourceCounts.ready:integer status.resourceCounts.desiredReady:integer
 		status.resourceCounts.waitApplied:integer status.resourceCounts.modified:integer status.resourceCounts.orphaned:integer
-		status.resourceCounts.missing:integer status.resourceCounts.unknown:integer status.resourceCounts.notReady:integer` + below("spec.options", options) + below("spec.stagedOptions", options),
+		status.resourceCounts.missing:integer status.resourceCounts.unknown:integer status.resourceCounts.notReady:integer` +
+		below("spec.options", options) + below("spec.stagedOptions", options),
 	"fleet.cattle.io_contents.yaml":                "content:string sha256sum:string status.referenceCount:integer",
 	"fleet.cattle.io_bundlenamespacemappings.yaml": "bundleSelector:object namespaceSelector:object",
 	"fleet.cattle.io_clustergroups.yaml": `
@@ -127,8 +129,10 @@ var upstream = map[string]string{
 		status.manifestConditions[].diffDetails:object`,
 	"placement.kubernetes-fleet.io_clusterresourceplacementstatuses.yaml": below("sourceStatus", `
 		selectedResources:array observedResourceIndex:string placementStatuses:array conditions:array`) + " lastUpdatedTime:string",
-	"placement.kubernetes-fleet.io_clusterresourceoverrides.yaml": upstreamOverride + " spec.clusterResourceSelectors:array" + below("spec.clusterResourceSelectors[]", selected),
-	"placement.kubernetes-fleet.io_resourceoverrides.yaml":        upstreamOverride + " spec.resourceSelectors:array" + below("spec.resourceSelectors[]", selected),
+	"placement.kubernetes-fleet.io_clusterresourceoverrides.yaml": upstreamOverride + " spec.clusterResourceSelectors:array" +
+		below("spec.clusterResourceSelectors[]", selected),
+	"placement.kubernetes-fleet.io_resourceoverrides.yaml": upstreamOverride + " spec.resourceSelectors:array" +
+		below("spec.resourceSelectors[]", selected),
 	"placement.kubernetes-fleet.io_appliedworks.yaml": `
 		spec.workName:string spec.workNamespace:string status.appliedResources:array`,
 	"multicluster.x-k8s.io_clusterprofiles.yaml": `
@@ -185,7 +189,8 @@ const upstreamPlacement = `
 		status.placementStatuses[].applicableClusterResourceOverrides:array status.placementStatuses[].failedPlacements[].envelope:object
 		status.selectedResources[].envelope:object status.conditions:array`
 
-// upstreamOverride lists the fields that both kinds of overrides have, selected those of what they select, by KubeFleet's API reference.
+// upstreamOverride lists the fields that both kinds of overrides have, selected those of what they
+// select, by KubeFleet's API reference.
 const (
 	upstreamOverride = `
 		spec.placement:object spec.placement.name:string spec.placement.scope:string spec.policy:object spec.policy.overrideRules:array
@@ -198,9 +203,10 @@ const (
 
 // upstreamBeta lists the fields of kinds that upstream has in v1beta1 only.
 var upstreamBeta = map[string]string{
-	"placement.kubernetes-fleet.io_resourceenvelopes.yaml":                         "data:object",
-	"placement.kubernetes-fleet.io_clusterresourceenvelopes.yaml":                  "data:object",
-	"placement.kubernetes-fleet.io_clusterresourceplacementevictions.yaml":         "spec.placementName:string spec.clusterName:string status.conditions:array",
+	"placement.kubernetes-fleet.io_resourceenvelopes.yaml":        "data:object",
+	"placement.kubernetes-fleet.io_clusterresourceenvelopes.yaml": "data:object",
+	"placement.kubernetes-fleet.io_clusterresourceplacementevictions.yaml": "spec.placementName:string spec.clusterName:string " +
+		"status.conditions:array",
 	"placement.kubernetes-fleet.io_clusterresourceplacementdisruptionbudgets.yaml": "spec.maxUnavailable: spec.minAvailable:",
 }
 
@@ -248,17 +254,21 @@ func TestColumns(t *testing.T) {
 			"Labels .spec.clusterLabels",
 		},
 		"fleet.cattle.io_clusterregistrationtokens.yaml": {
-			"Secret-Name .status.secretName", "Expires .status.expires", "Registrations .status.used", "Last-Used .status.lastUsed", "Age .metadata.creationTimestamp",
+			"Secret-Name .status.secretName", "Expires .status.expires", "Registrations .status.used", "Last-Used .status.lastUsed",
+			"Age .metadata.creationTimestamp",
 		},
-		"fleet.cattle.io_bundles.yaml": {"BundleDeployments-Ready .status.display.readyClusters", `Status .status.conditions[?(@.type=="Ready")].message`},
+		"fleet.cattle.io_bundles.yaml": {"BundleDeployments-Ready .status.display.readyClusters",
+			`Status .status.conditions[?(@.type=="Ready")].message`},
 		"fleet.cattle.io_bundledeployments.yaml": {
 			"Deployed .status.display.deployed", "Monitored .status.display.monitored", `Status .status.conditions[?(@.type=="Ready")].message`,
 		},
 		"fleet.cattle.io_clustergroups.yaml": {
-			"Clusters-Ready .status.display.readyClusters", "Bundles-Ready .status.display.readyBundles", `Status .status.conditions[?(@.type=="Ready")].message`,
+			"Clusters-Ready .status.display.readyClusters", "Bundles-Ready .status.display.readyBundles",
+			`Status .status.conditions[?(@.type=="Ready")].message`,
 		},
 		"muster-fleet.github.io_auditentries.yaml": {
-			"Time .spec.time", "Reason .spec.reason", "Object .spec.object.name", "Who .spec.who", "Token .spec.token", "Key .spec.key", "Message .spec.message",
+			"Time .spec.time", "Reason .spec.reason", "Object .spec.object.name", "Who .spec.who", "Token .spec.token", "Key .spec.key",
+			"Message .spec.message",
 		},
 		"cluster.kubernetes-fleet.io_internalmemberclusters.yaml": {"Age .metadata.creationTimestamp"},
 		"cluster.kubernetes-fleet.io_memberclusters.yaml": {

@@ -14,8 +14,8 @@ import (
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
 )
 
-// BenchmarkBundle: one Bundle for 300 Clusters → 300 BundleDeployments; 300 agents report at once → the Bundle is ready; the label of one
-// Cluster changes → one BundleDeployment.
+// BenchmarkBundle: one Bundle for 300 Clusters → 300 BundleDeployments; 300 agents report at once →
+// the Bundle is ready; the label of one Cluster changes → one BundleDeployment.
 func BenchmarkBundle(b *testing.B) {
 	const clusters = 300
 	r := newRig(b)
@@ -23,7 +23,8 @@ func BenchmarkBundle(b *testing.B) {
 	name := func(i int) string { return fmt.Sprintf("cluster-%d", i) }
 	r.each(clusters, func(i int) error {
 		return r.Create(ctx, &fleet.Cluster{
-			ObjectMeta: metav1.ObjectMeta{Namespace: r.workspace, Name: name(i), Labels: map[string]string{"env": "dev"}}, Spec: fleet.ClusterSpec{ClientID: name(i)},
+			ObjectMeta: metav1.ObjectMeta{Namespace: r.workspace, Name: name(i), Labels: map[string]string{"env": "dev"}},
+			Spec:       fleet.ClusterSpec{ClientID: name(i)},
 		})
 	})
 	r.settle()
@@ -97,7 +98,8 @@ func (r *testRig) awaitDeployments(count int) {
 	}
 }
 
-// deploymentCeiling is how many BundleDeployments like this one the API server creates in a second with 32 writers.
+// deploymentCeiling is how many BundleDeployments like this one the API server creates in a
+// second with 32 writers.
 func (r *testRig) deploymentCeiling(like fleet.BundleDeployment) float64 {
 	r.b.Helper()
 	const writers, each = 32, 30
@@ -106,7 +108,9 @@ func (r *testRig) deploymentCeiling(like fleet.BundleDeployment) float64 {
 	for w := range writers {
 		group.Go(func() {
 			for i := range each {
-				o := &fleet.BundleDeployment{ObjectMeta: metav1.ObjectMeta{Namespace: r.workspace, Name: fmt.Sprintf("ceiling-%d-%d", w, i)}, Spec: like.Spec}
+				o := &fleet.BundleDeployment{
+					ObjectMeta: metav1.ObjectMeta{Namespace: r.workspace, Name: fmt.Sprintf("ceiling-%d-%d", w, i)}, Spec: like.Spec,
+				}
 				o.Labels = map[string]string{"app": "x", "b": "y", "c": "z", "d": "a", "e": "b", "f": "c"}
 				if err := r.Create(context.Background(), o); err != nil {
 					r.b.Error(err)

@@ -21,8 +21,10 @@ import (
 	"github.com/muster-fleet/muster/internal/testkube"
 )
 
-// BenchmarkCommandLine: what a user waits for, and what it costs him, in a fleet of 10,000 Clusters. One of them is that of a real agent; the others are copies of
-// it, made when the hub has ended, so that they stay as they are. The ceiling is what reading the same pages takes without looking at them.
+// BenchmarkCommandLine: what a user waits for, and what it costs him, in a fleet of 10,000
+// Clusters. One of them is that of a real agent; the others are copies of it, made when the hub
+// has ended, so that they stay as they are. The ceiling is what reading the same pages takes
+// without looking at them.
 func BenchmarkCommandLine(b *testing.B) {
 	const members = 10_000
 	r := newRig(b)
@@ -99,14 +101,16 @@ func (r *testRig) musterOn(kubeconfigs string, args ...string) float64 {
 	return float64(command.ProcessState.SysUsage().(*syscall.Rusage).Maxrss) / 1024
 }
 
-// readPages reads all Clusters in the pages in which muster does, and looks at no more than where the next one is.
+// readPages reads all Clusters in the pages in which muster does, and looks at no more than
+// where the next one is.
 func (r *testRig) readPages() float64 {
 	r.b.Helper()
 	clientset, err := kubernetes.NewForConfig(r.cluster.Config)
 	r.check(err)
 	where := regexp.MustCompile(`"continue":"([^"]+)"`)
 	for next := ""; ; {
-		data, err := clientset.RESTClient().Get().AbsPath("/apis/fleet.cattle.io/v1alpha1/clusters").Param("limit", "500").Param("continue", next).DoRaw(context.Background())
+		data, err := clientset.RESTClient().Get().AbsPath("/apis/fleet.cattle.io/v1alpha1/clusters").Param("limit", "500").Param("continue",
+			next).DoRaw(context.Background())
 		r.check(err)
 		found := where.FindSubmatch(data[len(data)-min(len(data), 1024):]) // the API server writes it last
 		if found == nil {

@@ -22,8 +22,9 @@ import (
 	"github.com/muster-fleet/muster/internal/testkube"
 )
 
-// BenchmarkCommandJoin: how long muster join takes, beside what it does: a token, helm install --wait of the same chart, and the wait for the first beat. A cluster with a
-// node joins by one and by the other in turn, and leaves each time.
+// BenchmarkCommandJoin: how long muster join takes, beside what it does: a token, helm
+// install --wait of the same chart, and the wait for the first beat. A cluster with a node joins by
+// one and by the other in turn, and leaves each time.
 func BenchmarkCommandJoin(b *testing.B) {
 	const rounds = 5
 	r := newRig(b)
@@ -61,7 +62,8 @@ func BenchmarkCommandJoin(b *testing.B) {
 	}
 }
 
-// joinByHelm has a cluster join as the how-to pages say, until the hub has heard of its agent, and returns the name of the Cluster.
+// joinByHelm has a cluster join as the how-to pages say, until the hub has heard of its agent, and
+// returns the name of the Cluster.
 func (r *testRig) joinByHelm(kubeconfig, clientID string) string {
 	r.b.Helper()
 	values, _ := r.token("of-" + clientID)
@@ -71,7 +73,8 @@ func (r *testRig) joinByHelm(kubeconfig, clientID string) string {
 	home := r.b.TempDir()
 	file := filepath.Join(home, "values.yaml")
 	r.check(os.WriteFile(file, text, 0o600))
-	command := exec.Command("../bin/helm", "install", "--namespace", naming.SystemNamespace, "--create-namespace", "--wait", "--values", file, "fleet-agent", "../charts/fleet-agent")
+	command := exec.Command("../bin/helm", "install", "--namespace", naming.SystemNamespace, "--create-namespace", "--wait", "--values", file,
+		"fleet-agent", "../charts/fleet-agent")
 	command.Env = append(os.Environ(), "KUBECONFIG="+kubeconfig, "HOME="+home)
 	if out, err := command.CombinedOutput(); err != nil {
 		r.b.Fatalf("helm: %v\n%s", err, out)

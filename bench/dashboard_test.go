@@ -29,16 +29,21 @@ import (
 	"github.com/muster-fleet/muster/internal/testbrowser"
 )
 
-// BenchmarkDashboard: what somebody waits for who looks at a fleet of 1,000 and of 10,000 Clusters, each with the request by which it was let in, what is sent to his browser, how soon a change reaches 50 browsers, and
-// what memory that takes. No hub runs. The ceiling of a change is when a watch of the API server has it.
+// BenchmarkDashboard: what somebody waits for who looks at a fleet of 1,000 and of 10,000 Clusters,
+// each with the request by which it was let in, what is sent to his browser, how soon a change
+// reaches 50 browsers, and what memory that takes. No hub runs. The ceiling of a change is when a
+// watch of the API server has it.
 func BenchmarkDashboard(b *testing.B) {
 	const viewers = 50
 	r := newRig(b)
 	r.end(r.hub)
-	of := fleet.Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: r.workspace, Labels: map[string]string{"env": "prod", "region": "eu"}}, Status: fleet.ClusterStatus{
-		Conditions: []fleet.Condition{{Type: fleet.ConditionReady, Status: corev1.ConditionTrue, LastTransitionTime: "2026-11-24T10:00:00Z"}},
-		Display:    fleet.ClusterDisplay{ReadyNodes: "3/3", ReadyBundles: "2/2"}, Agent: fleet.AgentStatus{LastSeen: metav1.Now(), KubernetesVersion: "v1.36.3", Version: "v0.1.0"},
-	}}
+	of := fleet.Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: r.workspace, Labels: map[string]string{"env": "prod", "region": "eu"}},
+		Status: fleet.ClusterStatus{
+			Conditions: []fleet.Condition{{Type: fleet.ConditionReady, Status: corev1.ConditionTrue, LastTransitionTime: "2026-11-24T10:00:00Z"}},
+			Display:    fleet.ClusterDisplay{ReadyNodes: "3/3", ReadyBundles: "2/2"}, Agent: fleet.AgentStatus{
+				LastSeen: metav1.Now(), KubernetesVersion: "v1.36.3", Version: "v0.1.0",
+			},
+		}}
 	b.ReportMetric(0, "ns/op")
 	b.ReportMetric(r.ceiling(), "ceiling-writes/s")
 	made := 0
@@ -59,7 +64,8 @@ func BenchmarkDashboard(b *testing.B) {
 		r.check(err)
 		address := "http://" + free.Addr().String()
 		r.check(free.Close())
-		served := r.process("muster-hub", "dashboard", "--kubeconfig", filepath.Join(r.cluster.Dir, "kubeconfig"), "--bind-address", free.Addr().String())
+		served := r.process("muster-hub", "dashboard", "--kubeconfig", filepath.Join(r.cluster.Dir, "kubeconfig"),
+			"--bind-address", free.Addr().String())
 		token := r.cluster.Account(b, "dashboard-viewer", "cluster-admin")
 		r.await("the dashboard has read the fleet", func() bool {
 			response, err := http.Get(address + "/readyz")
@@ -104,15 +110,23 @@ func BenchmarkDashboard(b *testing.B) {
 func (r *testRig) letIn(cluster string) error {
 	ctx := context.Background()
 	one := &fleet.ClusterRegistration{
-		ObjectMeta: metav1.ObjectMeta{Namespace: r.workspace, Name: "request-" + cluster, Annotations: map[string]string{"muster/requester": "system:serviceaccount:" + r.workspace + ":token"}},
-		Spec: fleet.ClusterRegistrationSpec{ClientID: cluster, ClientRandom: strings.Repeat("r", 64), ClusterLabels: map[string]string{"env": "prod", "region": "eu"},
-			AnswerKey: bytes.Repeat([]byte{1}, 32), AgentKey: bytes.Repeat([]byte{1}, 32), Signature: bytes.Repeat([]byte{1}, 64)},
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: r.workspace, Name: "request-" + cluster, Annotations: map[string]string{
+				"muster/requester": "system:serviceaccount:" + r.workspace + ":token",
+			},
+		},
+		Spec: fleet.ClusterRegistrationSpec{ClientID: cluster, ClientRandom: strings.Repeat("r", 64),
+			ClusterLabels: map[string]string{"env": "prod", "region": "eu"},
+			AnswerKey:     bytes.Repeat([]byte{1}, 32), AgentKey: bytes.Repeat([]byte{1}, 32), Signature: bytes.Repeat([]byte{1}, 64)},
 	}
 	if err := r.Create(ctx, one); err != nil {
 		return err
 	}
 	now := metav1.Now()
-	one.Status = fleet.ClusterRegistrationStatus{State: fleet.RegistrationGranted, Granted: true, GrantedAt: &now, ClusterName: cluster, Reason: "Granted", Message: "the credential was issued"}
+	one.Status = fleet.ClusterRegistrationStatus{
+		State: fleet.RegistrationGranted, Granted: true, GrantedAt: &now, ClusterName: cluster,
+		Reason: "Granted", Message: "the credential was issued",
+	}
 	return r.Status().Update(ctx, one)
 }
 
@@ -158,18 +172,21 @@ func (r *testRig) page(address, token string) (text string, sent int) {
 	return string(all), len(packed)
 }
 
-// firstPaint is after how many milliseconds a browser shows something of the fleet: the median of five; 0 without a browser.
+// firstPaint is after how many milliseconds a browser shows something of the fleet: the median of
+// five; 0 without a browser.
 func (r *testRig) firstPaint(address, token string) float64 {
 	program := testbrowser.Program()
 	if program == "" {
 		r.b.Log("there is no Chromium on this machine, so nothing is painted")
 		return 0
 	}
-	ctx, end := chromedp.NewExecAllocator(context.Background(), append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(program), chromedp.NoSandbox)...)
+	ctx, end := chromedp.NewExecAllocator(context.Background(),
+		append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(program), chromedp.NoSandbox)...)
 	defer end()
 	ctx, end = chromedp.NewContext(ctx)
 	defer end()
-	r.check(chromedp.Do(ctx, chromedp.Navigate(address+"/sign-in"), chromedp.SetValue("[name=token]", token), chromedp.Click("main button"), chromedp.WaitVisible("#summary")))
+	r.check(chromedp.Do(ctx, chromedp.Navigate(address+"/sign-in"), chromedp.SetValue("[name=token]", token), chromedp.Click("main button"),
+		chromedp.WaitVisible("#summary")))
 	var took []time.Duration
 	for range 5 {
 		r.check(chromedp.Do(ctx, chromedp.Navigate(address+"/"), chromedp.WaitVisible("#summary")))
@@ -181,8 +198,9 @@ func (r *testRig) firstPaint(address, token string) float64 {
 	return float64(rig.Percentile(took, 0.5).Milliseconds())
 }
 
-// changes has some browsers watch the fleet and changes a Cluster ten times. It returns after how long a change was with a browser, in the median and at the
-// latest, and with a watch of the API server.
+// changes has some browsers watch the fleet and changes a Cluster ten times. It returns
+// after how long a change was with a browser, in the median and at the latest, and with a
+// watch of the API server.
 func (r *testRig) changes(address, token, page string, viewers int) (p50, last, ceiling time.Duration) {
 	ctx, end := context.WithCancel(context.Background())
 	defer end()

@@ -19,15 +19,18 @@ import (
 	"github.com/muster-fleet/muster/internal/naming"
 )
 
-// BenchmarkDeliver measures how long one BundleDeployment takes to an idle cluster, and the memory of agent and deployer with 50 releases.
+// BenchmarkDeliver measures how long one BundleDeployment takes to an idle cluster, and the memory
+// of agent and deployer with 50 releases.
 func BenchmarkDeliver(b *testing.B) {
 	r := newRig(b)
 	values, _ := r.token("new-token")
 	dir := r.programs()
 	// Nobody runs pods here, so the agent could not replace itself.
 	r.check(r.Create(context.Background(), &fleet.Cluster{
-		ObjectMeta: metav1.ObjectMeta{Namespace: r.workspace, Name: naming.Cluster("deliver"), Labels: map[string]string{fleet.LabelNonManagedAgent: "true"}},
-		Spec:       fleet.ClusterSpec{ClientID: "deliver"},
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: r.workspace, Name: naming.Cluster("deliver"), Labels: map[string]string{fleet.LabelNonManagedAgent: "true"},
+		},
+		Spec: fleet.ClusterSpec{ClientID: "deliver"},
 	}))
 	command := r.run(exec.Command(filepath.Join(dir, "muster-agent"), "--kubeconfig", filepath.Join(r.cluster.Dir, "kubeconfig"),
 		"--namespace", r.member(values, "deliver"), "--metrics-bind-address", "0", "--health-probe-bind-address", "0"))

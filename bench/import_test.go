@@ -24,9 +24,10 @@ import (
 	"github.com/muster-fleet/muster/internal/testkube"
 )
 
-// BenchmarkImport: a Cluster with a kubeconfig is created → its agent is installed → its first beat is visible; then 50 at once, 10 of them
-// with endpoints that accept connections and never answer. One second control plane plays all clusters, at an address and with a UID of
-// its own for each; in place of its kubelets the benchmark runs an agent in its own process where one was installed.
+// BenchmarkImport: a Cluster with a kubeconfig is created → its agent is installed → its first beat
+// is visible; then 50 at once, 10 of them with endpoints that accept connections and never answer.
+// One second control plane plays all clusters, at an address and with a UID of its own for each; in
+// place of its kubelets the benchmark runs an agent in its own process where one was installed.
 func BenchmarkImport(b *testing.B) {
 	r := newRig(b)
 	down := testkube.Start(b, "downstream")
@@ -110,9 +111,10 @@ func (i importRig) prepareDead(name string) {
 
 func (i importRig) secret(name string, cluster testkube.Cluster) {
 	i.b.Helper()
-	i.check(i.Create(context.Background(), &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: i.workspace, Name: name}, Data: map[string][]byte{
-		"value": cluster.Kubeconfig(i.b, i.token), "apiServerURL": []byte(i.cluster.Config.Host), "apiServerCA": i.cluster.Config.CAData,
-	}}))
+	i.check(i.Create(context.Background(),
+		&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: i.workspace, Name: name}, Data: map[string][]byte{
+			"value": cluster.Kubeconfig(i.b, i.token), "apiServerURL": []byte(i.cluster.Config.Host), "apiServerCA": i.cluster.Config.CAData,
+		}}))
 }
 
 func (i importRig) tryCreate(name string) error {

@@ -40,8 +40,9 @@ func BenchmarkToken(b *testing.B) {
 	b.ReportMetric(all[len(all)-1].Seconds(), "max-s")
 }
 
-// BenchmarkAgent: the agent process is started → it is registered → its first beat is visible on the Cluster. The member is the same
-// API server, which also counts the member's own writes: they are taken off by looking at the hub's kinds only.
+// BenchmarkAgent: the agent process is started → it is registered → its first beat is visible on
+// the Cluster. The member is the same API server, which also counts the member's own writes: they
+// are taken off by looking at the hub's kinds only.
 func BenchmarkAgent(b *testing.B) {
 	r := newRig(b)
 	member := r.cluster
@@ -94,7 +95,9 @@ func (r *testRig) member(values map[string]string, clientID string) string {
 	}
 	meta := func(name string) metav1.ObjectMeta { return metav1.ObjectMeta{Namespace: namespace.Name, Name: name} }
 	r.check(r.Create(context.Background(), &corev1.Secret{ObjectMeta: meta(naming.AgentBootstrapSecret), StringData: data}))
-	r.check(r.Create(context.Background(), &corev1.ConfigMap{ObjectMeta: meta(naming.AgentConfigMap), Data: map[string]string{"config": fmt.Sprintf(`{"clientID":%q}`, clientID)}}))
+	r.check(r.Create(context.Background(), &corev1.ConfigMap{
+		ObjectMeta: meta(naming.AgentConfigMap), Data: map[string]string{"config": fmt.Sprintf(`{"clientID":%q}`, clientID)},
+	}))
 	return namespace.Name
 }
 
@@ -201,11 +204,13 @@ func joinNative(ctx context.Context, r *testRig, bootstrap client.WithWatch, val
 	return rig.Retry(ctx, func() error { return agent.Patch(ctx, lease, client.RawPatch(types.MergePatchType, []byte(patch))) })
 }
 
-// awaitAnswer watches the request as the agent does: refused until the hub has granted the right to, then to its end.
+// awaitAnswer watches the request as the agent does: refused until the hub has granted the right
+// to, then to its end.
 func awaitAnswer(ctx context.Context, bootstrap client.WithWatch, r *fleet.ClusterRegistration) (*fleet.ClusterRegistration, error) {
 	var events watch.Interface
 	err := rig.Retry(ctx, func() (err error) {
-		events, err = bootstrap.Watch(ctx, &fleet.ClusterRegistrationList{}, client.InNamespace(r.Namespace), client.MatchingFields{"metadata.name": r.Name})
+		events, err = bootstrap.Watch(ctx, &fleet.ClusterRegistrationList{}, client.InNamespace(r.Namespace),
+			client.MatchingFields{"metadata.name": r.Name})
 		return err
 	})
 	if err != nil {

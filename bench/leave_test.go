@@ -27,9 +27,10 @@ import (
 	"github.com/muster-fleet/muster/internal/testkube"
 )
 
-// BenchmarkLeave: a MemberCluster on a control plane of its own, whose agent has applied two placements, is deleted → objects and record are
-// gone. Once the placements are of cluster-scoped objects, once of two Namespaces with ten objects each, which the member's own Kubernetes
-// has to empty and to finalize.
+// BenchmarkLeave: a MemberCluster on a control plane of its own, whose agent has applied two
+// placements, is deleted → objects and record are gone. Once the placements are of cluster-scoped
+// objects, once of two Namespaces with ten objects each, which the member's own Kubernetes has to
+// empty and to finalize.
 func BenchmarkLeave(b *testing.B) {
 	r := newRig(b)
 	on := testkube.Start(b, "leaving")
@@ -91,7 +92,8 @@ func (m *leaving) namespaces() []placement.ResourceSelector {
 	return []placement.ResourceSelector{{Version: "v1", Kind: "Namespace", Name: m.shop()}}
 }
 
-// emptyNamespace is how long Kubernetes alone takes to delete a Namespace, even an empty one: its controller waits five seconds first.
+// emptyNamespace is how long Kubernetes alone takes to delete a Namespace, even an empty one: its
+// controller waits five seconds first.
 func (m *leaving) emptyNamespace() time.Duration {
 	m.b.Helper()
 	ctx := context.Background()
@@ -106,7 +108,8 @@ func (m *leaving) emptyNamespace() time.Duration {
 	return time.Since(begun)
 }
 
-// once lets a member join, places on it twice, and lets it leave. It returns when the record was gone, and when everything was.
+// once lets a member join, places on it twice, and lets it leave. It returns when the record was
+// gone, and when everything was.
 func (m *leaving) once(name string, selectors func() []placement.ResourceSelector) (record, all time.Duration) {
 	m.b.Helper()
 	ctx := context.Background()
@@ -114,9 +117,10 @@ func (m *leaving) once(name string, selectors func() []placement.ResourceSelecto
 	defer m.end(agent)
 	var placed []placement.ResourceSelector
 	for i := range 2 {
-		crp := &placement.ClusterResourcePlacement{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("%s-%d", name, i)}, Spec: placement.PlacementSpec{
-			ResourceSelectors: selectors(), Policy: &placement.PlacementPolicy{PlacementType: placement.PickFixed, ClusterNames: []string{name}},
-		}}
+		crp := &placement.ClusterResourcePlacement{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("%s-%d", name, i)},
+			Spec: placement.PlacementSpec{
+				ResourceSelectors: selectors(), Policy: &placement.PlacementPolicy{PlacementType: placement.PickFixed, ClusterNames: []string{name}},
+			}}
 		placed = append(placed, crp.Spec.ResourceSelectors...)
 		m.check(m.Create(ctx, crp))
 		defer func() { m.check(m.Delete(ctx, crp)) }()
@@ -157,9 +161,13 @@ func (m *leaving) join(name string) *exec.Cmd {
 	m.check(err)
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "agent-"}}
 	m.check(m.member.Create(ctx, namespace))
-	m.check(m.member.Create(ctx, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: namespace.Name, Name: "token"}, StringData: map[string]string{"token": bearer}}))
-	agent := m.run(exec.Command(filepath.Join(m.programs, "muster-agent"), "--kubeconfig", filepath.Join(m.on.Dir, "kubeconfig"), "--namespace", namespace.Name,
-		"--metrics-bind-address", "0", "--health-probe-bind-address", "0", "--hub-server-url", m.cluster.Config.Host, "--member-cluster-name", name,
+	m.check(m.member.Create(ctx, &corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace.Name, Name: "token"}, StringData: map[string]string{"token": bearer},
+	}))
+	agent := m.run(exec.Command(filepath.Join(m.programs, "muster-agent"), "--kubeconfig", filepath.Join(m.on.Dir, "kubeconfig"),
+		"--namespace", namespace.Name,
+		"--metrics-bind-address", "0", "--health-probe-bind-address", "0", "--hub-server-url", m.cluster.Config.Host,
+		"--member-cluster-name", name,
 		"--hub-certificate-authority", base64.StdEncoding.EncodeToString(m.cluster.Config.CAData), "--hub-token-secret", namespace.Name+"/token"))
 	var mc clusterv1beta1.MemberCluster
 	m.await("the member is healthy", func() bool {

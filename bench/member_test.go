@@ -17,8 +17,9 @@ import (
 	"github.com/muster-fleet/muster/internal/naming"
 )
 
-// BenchmarkMembers: 200 MemberClusters are registered at once → all ReadyToJoin; 200 agents answer at once → all Joined and Healthy;
-// 200 are deleted at once, and their agents answer → all records are gone.
+// BenchmarkMembers: 200 MemberClusters are registered at once → all ReadyToJoin; 200 agents
+// answer at once → all Joined and Healthy; 200 are deleted at once, and their agents answer →
+// all records are gone.
 func BenchmarkMembers(b *testing.B) {
 	const members = 200
 	r := newRig(b)
@@ -97,7 +98,8 @@ func (r *testRig) each(members int, do func(int) error) {
 	}
 }
 
-// all does something for every member at once and returns how long it took until a condition was true of all.
+// all does something for every member at once and returns how long it took until a
+// condition was true of all.
 func (r *testRig) all(members int, do func(int) error, condition string) time.Duration {
 	r.b.Helper()
 	begun := time.Now()

@@ -17,8 +17,9 @@ import (
 	placement "github.com/muster-fleet/muster/api/placement/v1beta1"
 )
 
-// BenchmarkPlacement: of 1,000 members 100 have a label. A placement of ten objects onto these is created → all Works are written; one more
-// member is labelled → it has its Work; one object changes → all Works hold the change.
+// BenchmarkPlacement: of 1,000 members 100 have a label. A placement of ten objects onto these is
+// created → all Works are written; one more member is labelled → it has its Work; one object
+// changes → all Works hold the change.
 func BenchmarkPlacement(b *testing.B) {
 	const members, picked = 1000, 100
 	r := newRig(b)
@@ -31,9 +32,10 @@ func BenchmarkPlacement(b *testing.B) {
 		return nil
 	}
 	r.all(members, func(i int) error {
-		return r.Create(ctx, &clusterv1beta1.MemberCluster{ObjectMeta: metav1.ObjectMeta{Name: name(i), Labels: labels(i)}, Spec: clusterv1beta1.MemberClusterSpec{
-			Identity: rbacv1.Subject{Kind: rbacv1.UserKind, Name: name(i)}, HeartbeatPeriodSeconds: 600,
-		}})
+		return r.Create(ctx, &clusterv1beta1.MemberCluster{ObjectMeta: metav1.ObjectMeta{Name: name(i), Labels: labels(i)},
+			Spec: clusterv1beta1.MemberClusterSpec{
+				Identity: rbacv1.Subject{Kind: rbacv1.UserKind, Name: name(i)}, HeartbeatPeriodSeconds: 600,
+			}})
 	}, clusterv1beta1.ConditionReadyToJoin)
 	r.all(members, func(i int) error { return r.answer(name(i), metav1.ConditionTrue) }, clusterv1beta1.ConditionHealthy)
 	shop := r.shop()
@@ -46,7 +48,11 @@ func BenchmarkPlacement(b *testing.B) {
 	crp := &placement.ClusterResourcePlacement{ObjectMeta: metav1.ObjectMeta{Name: "shop"}, Spec: placement.PlacementSpec{
 		ResourceSelectors: []placement.ResourceSelector{{Version: "v1", Kind: "Namespace", Name: shop}},
 		Policy: &placement.PlacementPolicy{Affinity: &placement.Affinity{ClusterAffinity: &placement.ClusterAffinity{
-			Required: &placement.ClusterSelector{ClusterSelectorTerms: []placement.ClusterSelectorTerm{{LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"env": "prod"}}}}},
+			Required: &placement.ClusterSelector{
+				ClusterSelectorTerms: []placement.ClusterSelectorTerm{{
+					LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"env": "prod"}},
+				}},
+			},
 		}}},
 		Strategy: placement.RolloutStrategy{RollingUpdate: &placement.RollingUpdateConfig{MaxUnavailable: &everybody}},
 	}}
@@ -68,7 +74,8 @@ func BenchmarkPlacement(b *testing.B) {
 	b.Logf("writes of the label: %v", kinds)
 
 	begun = time.Now()
-	r.check(r.Patch(ctx, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: shop, Name: "settings-0"}}, client.RawPatch(types.MergePatchType, []byte(`{"data":{"a":"2"}}`))))
+	r.check(r.Patch(ctx, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: shop, Name: "settings-0"}},
+		client.RawPatch(types.MergePatchType, []byte(`{"data":{"a":"2"}}`))))
 	changed := r.untilWorks(begun, "1", picked+1)
 
 	b.ReportMetric(0, "ns/op")
@@ -88,7 +95,9 @@ func (r *testRig) shop() string {
 	r.check(r.Create(context.Background(), namespace))
 	for i := range 9 {
 		r.check(r.Create(context.Background(), &corev1.ConfigMap{
-			ObjectMeta: metav1.ObjectMeta{Namespace: namespace.Name, Name: fmt.Sprintf("settings-%d", i)}, Data: map[string]string{"a": "1", "text": fmt.Sprintf("%01000d", i)},
+			ObjectMeta: metav1.ObjectMeta{Namespace: namespace.Name, Name: fmt.Sprintf("settings-%d", i)}, Data: map[string]string{
+				"a": "1", "text": fmt.Sprintf("%01000d", i),
+			},
 		}))
 	}
 	return namespace.Name

@@ -145,8 +145,8 @@ func (r *testRig) settle() {
 	}
 }
 
-// cpu is the processor time in seconds that each program of the rig has used: the hub, the components of the control plane, and
-// the benchmark itself, which plays the agents.
+// cpu is the processor time in seconds that each program of the rig has used: the hub, the
+// components of the control plane, and the benchmark itself, which plays the agents.
 func (r *testRig) cpu() map[string]float64 {
 	r.b.Helper()
 	usages, err := rig.Usages(r.cluster.Dir, r.hub.Process.Pid, os.Getpid())

@@ -19,8 +19,9 @@ import (
 	"github.com/muster-fleet/muster/internal/testkube"
 )
 
-// BenchmarkWorks: 40 Works of 50 ConfigMaps each are written for one member → all of them are applied, as their status says; then one value
-// of each manifest changes. Hub and member are control planes of their own on the same machine.
+// BenchmarkWorks: 40 Works of 50 ConfigMaps each are written for one member → all of them are
+// applied, as their status says; then one value of each manifest changes. Hub and member are
+// control planes of their own on the same machine.
 func BenchmarkWorks(b *testing.B) {
 	const works, each = 40, 50
 	r := newRig(b)
@@ -64,8 +65,10 @@ func BenchmarkWorks(b *testing.B) {
 func work(namespace string, w, manifests int, value string) *placement.Work {
 	made := &placement.Work{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: fmt.Sprintf("work-%d", w)}}
 	for i := range manifests {
-		made.Spec.Workload.Manifests = append(made.Spec.Workload.Manifests, placement.Manifest{RawExtension: runtime.RawExtension{Raw: fmt.Appendf(nil,
-			`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"namespace":"default","name":"applied-%d-%d"},"data":{"a":%q,"text":"%01000d"}}`, w, i, value, i)}})
+		made.Spec.Workload.Manifests = append(made.Spec.Workload.Manifests,
+			placement.Manifest{RawExtension: runtime.RawExtension{Raw: fmt.Appendf(nil,
+				`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"namespace":"default","name":"applied-%d-%d"},"data":{"a":%q,"text":"%01000d"}}`,
+				w, i, value, i)}})
 	}
 	return made
 }
@@ -86,8 +89,8 @@ func (m *leaving) write(works int, of func(int) *placement.Work) {
 	})
 }
 
-// untilApplied waits until every Work says that it is applied and available as it now is. It asks for one after the other, and not often:
-// asking costs the API server more than what is measured.
+// untilApplied waits until every Work says that it is applied and available as it now is. It asks
+// for one after the other, and not often: asking costs the API server more than what is measured.
 func (m *leaving) untilApplied(namespace string, works int) {
 	m.b.Helper()
 	for w := range works {

@@ -17,7 +17,8 @@ const ca = "-----BEGIN CERTIFICATE-----\nMIIBdjCCAR2gAwIBAgIBADAKBggqhkjOPQQDAjA
 
 // valuesOfToken is a values.yaml as the hub writes it, without its URL and CA.
 func valuesOfToken(t *testing.T) string {
-	return fmt.Sprintf("clusterNamespace: clusters\nsystemRegistrationNamespace: cattle-fleet-clusters-system\ntoken: %s\ntokenName: new-token\n",
+	return fmt.Sprintf("clusterNamespace: clusters\nsystemRegistrationNamespace: cattle-fleet-clusters-system\ntoken: %s\ntokenName: "+
+		"new-token\n",
 		jwt(t, map[string]any{"sub": "system:serviceaccount:clusters:new-token-1", "exp": 4e9}))
 }
 
@@ -123,10 +124,11 @@ func TestMistakesOfAnAgentFailWithASentence(t *testing.T) {
 		command helm
 		want    string
 	}{
-		"another namespace":       {elsewhere, "This chart must be installed in the cattle-fleet-system namespace"},
-		"another release name":    {misnamed, "This chart must be installed with release name fleet-agent"},
-		"no URL":                  {agent(valuesOfToken(t)), "apiServerURL is required to be set, and most likely also apiServerCA"},
-		"URL without scheme":      {with("apiServerURL=hub:6443"), `apiServerURL is "hub:6443", which is no address of an API server: it is https://, a host`},
+		"another namespace":    {elsewhere, "This chart must be installed in the cattle-fleet-system namespace"},
+		"another release name": {misnamed, "This chart must be installed with release name fleet-agent"},
+		"no URL":               {agent(valuesOfToken(t)), "apiServerURL is required to be set, and most likely also apiServerCA"},
+		"URL without scheme": {with("apiServerURL=hub:6443"),
+			`apiServerURL is "hub:6443", which is no address of an API server: it is https://, a host`},
 		"URL with http":           {with("apiServerURL=http://hub:6443"), `which is no address of an API server`},
 		"URL of the guide as is":  {with("apiServerURL=https://<API_URL>:6443"), `which is no address of an API server`},
 		"URL with a user":         {with("apiServerURL=https://me:secret@hub"), `which is no address of an API server`},
@@ -134,20 +136,24 @@ func TestMistakesOfAnAgentFailWithASentence(t *testing.T) {
 		"CA that is base64 twice": {with("apiServerCA=" + base64.StdEncoding.EncodeToString([]byte(good[1]))), "apiServerCA is neither PEM"},
 		"unknown TLS mode":        {with("agentTLSMode=lax"), `agentTLSMode is "lax": set it to strict`},
 		"strict without a CA":     {with("agentTLSMode=strict", "apiServerCA="), "agentTLSMode is strict, so apiServerCA is required"},
-		"no token":                {agent("", good...), "token is required to be set to a registration token; its values.yaml comes from the hub: kubectl -n clusters get secret"},
-		"token that is cut":       {agent("", append(good, "token=eyJhbGciOi")...), "clusterNamespace is required to be set, because the token does not name its workspace"},
-		"token of something else": {agent("", append(good, "token="+jwt(t, map[string]any{"sub": "me"}))...), "clusterNamespace is required to be set"},
-		"token of no JSON":        {agent("", append(good, "token=a.b.c")...), "clusterNamespace is required to be set"},
-		"token that has expired":  {with("token=" + jwt(t, map[string]any{"exp": 1600000000})), "the token has expired at 2020-09-13T12:26:40Z; create a new ClusterRegistrationToken"},
-		"label with dots":         {with("labels.example.com/env=dev"), `labels.example is not a text: escape the dots`},
-		"label key":               {with("labels._x=dev"), `labels: Kubernetes refuses the key "_x"`},
-		"label prefix":            {with("labels.UP/x=dev"), `labels: Kubernetes refuses the key "UP/x"`},
-		"label value":             {with("labels.env=a b"), `labels: Kubernetes refuses the value "a b" of env`},
-		"label value too long":    {with("labels.env=" + strings.Repeat("x", 64)), `labels: Kubernetes refuses the value`},
-		"duration without unit":   {with("garbageCollectionInterval=15"), "garbageCollectionInterval"},
-		"duration that is none":   {with("garbageCollectionInterval=soon"), "garbageCollectionInterval"},
-		"labels that are a text":  {with("labels=env"), "labels"},
-		"token that is a list":    {with("token={a,b}"), "token"},
+		"no token": {agent("", good...),
+			"token is required to be set to a registration token; its values.yaml comes from the hub: kubectl -n clusters get secret"},
+		"token that is cut": {agent("", append(good, "token=eyJhbGciOi")...),
+			"clusterNamespace is required to be set, because the token does not name its workspace"},
+		"token of something else": {agent("", append(good, "token="+jwt(t, map[string]any{"sub": "me"}))...),
+			"clusterNamespace is required to be set"},
+		"token of no JSON": {agent("", append(good, "token=a.b.c")...), "clusterNamespace is required to be set"},
+		"token that has expired": {with("token=" + jwt(t, map[string]any{"exp": 1600000000})),
+			"the token has expired at 2020-09-13T12:26:40Z; create a new ClusterRegistrationToken"},
+		"label with dots":        {with("labels.example.com/env=dev"), `labels.example is not a text: escape the dots`},
+		"label key":              {with("labels._x=dev"), `labels: Kubernetes refuses the key "_x"`},
+		"label prefix":           {with("labels.UP/x=dev"), `labels: Kubernetes refuses the key "UP/x"`},
+		"label value":            {with("labels.env=a b"), `labels: Kubernetes refuses the value "a b" of env`},
+		"label value too long":   {with("labels.env=" + strings.Repeat("x", 64)), `labels: Kubernetes refuses the value`},
+		"duration without unit":  {with("garbageCollectionInterval=15"), "garbageCollectionInterval"},
+		"duration that is none":  {with("garbageCollectionInterval=soon"), "garbageCollectionInterval"},
+		"labels that are a text": {with("labels=env"), "labels"},
+		"token that is a list":   {with("token={a,b}"), "token"},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -223,7 +229,8 @@ func TestATokenThatWasUsedDoesNotComeBackByTheHubAndAnotherOneIsGiven(t *testing
 	}
 }
 
-// Helm 4 waits, with --wait, until every object of a release is there, and this one goes as soon as the agent has joined.
+// Helm 4 waits, with --wait, until every object of a release is there, and this one goes as soon as
+// the agent has joined.
 func TestWhatTheAgentDeletesIsNotWaitedFor(t *testing.T) {
 	out := agent(valuesOfToken(t), "apiServerURL=https://hub").mustRender(t)
 	for _, object := range out.objects {
@@ -262,7 +269,8 @@ func TestAgentChartRendersThisAndNoMore(t *testing.T) {
 		t.Errorf("objects (-want +got):\n%s", diff)
 	}
 	labels, _, _ := unstructured.NestedStringMap(out.object(t, "Deployment", "fleet-agent").Object, "spec", "template", "metadata", "labels")
-	if diff := cmp.Diff(map[string]string{"app": "fleet-agent", "app.kubernetes.io/name": "fleet-agent", "app.kubernetes.io/instance": "fleet-agent",
+	if diff := cmp.Diff(map[string]string{"app": "fleet-agent", "app.kubernetes.io/name": "fleet-agent",
+		"app.kubernetes.io/instance":  "fleet-agent",
 		"app.kubernetes.io/component": "agent", "app.kubernetes.io/part-of": "muster"}, labels); diff != "" {
 		t.Errorf("pod labels (-want +got):\n%s", diff)
 	}
@@ -286,7 +294,8 @@ func TestAgentThatDoesNotDeliverGetsNoRightToAndIsTold(t *testing.T) {
 }
 
 func TestRetiredValuesAreNamedAndIgnored(t *testing.T) {
-	out := agent(valuesOfToken(t), "apiServerURL=https://hub", "kubectl.tag=x", "image.os=linux", "agent.replicas=2", "leaderElection.leaseDuration=1s").mustRender(t)
+	out := agent(valuesOfToken(t), "apiServerURL=https://hub", "kubectl.tag=x", "image.os=linux", "agent.replicas=2",
+		"leaderElection.leaseDuration=1s").mustRender(t)
 	want := "were ignored: agent, image.os, kubectl, leaderElection"
 	if !strings.Contains(out.notes, want) {
 		t.Errorf("notes do not say %q:\n%s", want, out.notes)

@@ -21,7 +21,9 @@ func (r release) dashboards() (made []string) {
 }
 
 func TestTheDashboardIsOffUnlessAskedFor(t *testing.T) {
-	for name, values := range map[string][]string{"by default": nil, "where helm upgrade --reuse-values takes the values of a chart that had none": {"dashboard=null"}} {
+	for name, values := range map[string][]string{
+		"by default": nil, "where helm upgrade --reuse-values takes the values of a chart that had none": {"dashboard=null"},
+	} {
 		if made := hub("", values...).mustRender(t).dashboards(); len(made) > 0 {
 			t.Errorf("%s there are %v", name, made)
 		}
@@ -33,7 +35,8 @@ func TestTheDashboardIsOffUnlessAskedFor(t *testing.T) {
 }
 
 func TestTheDashboardsMetricsArePortsOfPodsOnly(t *testing.T) {
-	out := hub("networkPolicy: {metricsFrom: [{podSelector: {}}]}\ndashboard: {from: [{namespaceSelector: {}}]}", "dashboard.enabled=true", "monitoring.podMonitor.enabled=true", "monitoring.podMonitor.labels.release=prometheus").mustRender(t)
+	out := hub("networkPolicy: {metricsFrom: [{podSelector: {}}]}\ndashboard: {from: [{namespaceSelector: {}}]}", "dashboard.enabled=true",
+		"monitoring.podMonitor.enabled=true", "monitoring.podMonitor.labels.release=prometheus").mustRender(t)
 	port := func(name string) any { return []any{map[string]any{"port": name, "protocol": "TCP"}} }
 	want := []any{
 		map[string]any{"ports": port("http"), "from": []any{map[string]any{"namespaceSelector": map[string]any{}}}},
@@ -54,7 +57,8 @@ func TestTheDashboardsMetricsArePortsOfPodsOnly(t *testing.T) {
 		t.Errorf("the PodMonitor has the labels %v and selects %v", monitor.GetLabels(), selector)
 	}
 	listens, _, _ := unstructured.NestedSlice(map[string]any{"container": out.container(t, "fleet-dashboard")}, "container", "ports")
-	if diff := cmp.Diff([]any{map[string]any{"name": "http", "containerPort": float64(8082)}, map[string]any{"name": "metrics", "containerPort": float64(8080)}}, listens); diff != "" {
+	if diff := cmp.Diff([]any{map[string]any{"name": "http", "containerPort": float64(8082)},
+		map[string]any{"name": "metrics", "containerPort": float64(8080)}}, listens); diff != "" {
 		t.Errorf("where it listens (-want +got):\n%s", diff)
 	}
 }
@@ -92,7 +96,8 @@ func TestTheDashboardTrustsTheProxiesThatAreNamed(t *testing.T) {
 			t.Errorf("by default it is started with %s", arg)
 		}
 	}
-	if all := args("dashboard: {trustedProxies: [10.0.0.0/8, 'fd00::/8']}"); !slices.Contains(all, any("--trusted-proxies=10.0.0.0/8,fd00::/8")) {
+	if all := args("dashboard: {trustedProxies: [10.0.0.0/8, 'fd00::/8']}"); !slices.Contains(all,
+		any("--trusted-proxies=10.0.0.0/8,fd00::/8")) {
 		t.Errorf("it is started with %v", all)
 	}
 }

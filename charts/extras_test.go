@@ -20,15 +20,17 @@ func (r release) podOf(t *testing.T, deployment string) (labels, annotations map
 
 func TestPodsHaveTheLabelsThatKubernetesRecommendsAndTheUsers(t *testing.T) {
 	recommended := func(name, component, app string) map[string]string {
-		return map[string]string{"app.kubernetes.io/name": name, "app.kubernetes.io/instance": name, "app.kubernetes.io/component": component, "app.kubernetes.io/part-of": "muster",
-			"app": app, "team": "a"}
+		return map[string]string{"app.kubernetes.io/name": name, "app.kubernetes.io/instance": name, "app.kubernetes.io/component": component,
+			"app.kubernetes.io/part-of": "muster",
+			"app":                       app, "team": "a"}
 	}
 	for deployment, c := range map[string]struct {
 		chart helm
 		want  map[string]string
 	}{
 		"fleet-controller": {hub("", "extraLabels.team=a", "extraLabels.app=mine"), recommended("fleet", "hub", "fleet-controller")},
-		"fleet-agent":      {agent(valuesOfToken(t)+"apiServerURL: https://hub:6443\n", "fleetAgent.podLabels.team=a", "fleetAgent.podLabels.app=mine"), recommended("fleet-agent", "agent", "fleet-agent")},
+		"fleet-agent": {agent(valuesOfToken(t)+"apiServerURL: https://hub:6443\n", "fleetAgent.podLabels.team=a",
+			"fleetAgent.podLabels.app=mine"), recommended("fleet-agent", "agent", "fleet-agent")},
 		"member-agent": {member("podLabels.team=a", `podLabels.app\.kubernetes\.io/name=mine`),
 			map[string]string{"app.kubernetes.io/name": "member-agent", "app.kubernetes.io/instance": "member-agent",
 				"app.kubernetes.io/component": "agent", "app.kubernetes.io/part-of": "muster", "team": "a"}},
@@ -52,15 +54,19 @@ func TestAgentsTakeWhatAClusterAsksOfPods(t *testing.T) {
 		chart   helm
 		account string
 	}{
-		"fleet-agent": {agent(valuesOfToken(t)+"apiServerURL: https://hub:6443\n", "proxy=http://proxy:3128", "fleetAgent.priorityClassName=high", "fleetAgent.extraEnv[0].name=A", "fleetAgent.extraEnv[0].value=b",
-			"fleetAgent.podAnnotations.note=x", `fleetAgent.podAnnotations.fleet\.cattle\.io/config-checksum=mine`, "fleetAgent.serviceAccount.annotations.role=r"), "fleet-agent"},
-		"member-agent": {member("proxy=http://proxy:3128", "priorityClassName=high", "extraEnv[0].name=A", "extraEnv[0].value=b", "podAnnotations.note=x",
+		"fleet-agent": {agent(valuesOfToken(t)+"apiServerURL: https://hub:6443\n", "proxy=http://proxy:3128", "fleetAgent.priorityClassName=high",
+			"fleetAgent.extraEnv[0].name=A", "fleetAgent.extraEnv[0].value=b",
+			"fleetAgent.podAnnotations.note=x", `fleetAgent.podAnnotations.fleet\.cattle\.io/config-checksum=mine`,
+			"fleetAgent.serviceAccount.annotations.role=r"), "fleet-agent"},
+		"member-agent": {member("proxy=http://proxy:3128", "priorityClassName=high", "extraEnv[0].name=A", "extraEnv[0].value=b",
+			"podAnnotations.note=x",
 			"serviceAccount.annotations.role=r"), "member-agent-sa"},
 	} {
 		out := c.chart.mustRender(t)
 		_, annotations, spec := out.podOf(t, deployment)
 		env := environment(out.container(t, deployment))
-		if env["A"] != "b" || env["HTTPS_PROXY"] != "http://proxy:3128" || !strings.HasPrefix(env["NO_PROXY"].(string), "$(KUBERNETES_SERVICE_HOST),::1,fc00::/7,127.0.0.0/8,") {
+		if env["A"] != "b" || env["HTTPS_PROXY"] != "http://proxy:3128" ||
+			!strings.HasPrefix(env["NO_PROXY"].(string), "$(KUBERNETES_SERVICE_HOST),::1,fc00::/7,127.0.0.0/8,") {
 			t.Errorf("%s has the environment %v", deployment, env)
 		}
 		if spec["priorityClassName"] != "high" || annotations["note"] != "x" || annotations["fleet.cattle.io/config-checksum"] == "mine" {

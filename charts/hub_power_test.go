@@ -51,7 +51,8 @@ func TestThePolicyOfTheHubKnowsTheNamespaceOfAnswers(t *testing.T) {
 		command := hub("")
 		command.namespace, command.kube = system, "v1.33.4-gke.1245000"
 		text := fmt.Sprint(command.mustRender(t).object(t, "ValidatingAdmissionPolicy", "muster-hub").Object)
-		for _, want := range []string{"'" + naming.RegistrationNamespace(system) + "'", "'system:serviceaccount:" + system + ":" + naming.HubServiceAccount + "'"} {
+		for _, want := range []string{"'" + naming.RegistrationNamespace(system) + "'",
+			"'system:serviceaccount:" + system + ":" + naming.HubServiceAccount + "'"} {
 			if !strings.Contains(text, want) {
 				t.Errorf("in %s the policy does not name %s", system, want)
 			}

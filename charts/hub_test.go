@@ -89,7 +89,9 @@ func TestWhatPlacementsMaySelectIsReadOnlyAndUpToTheAdmin(t *testing.T) {
 	if !usual["deployments.apps"] || !usual["configmaps."] || usual["*.*"] || usual["widgets.example.com"] {
 		t.Errorf("by default placements may select %v", usual)
 	}
-	if more := readable(hub("placement: {extraResources: [{apiGroups: [example.com], resources: [widgets]}]}").mustRender(t)); len(more) != len(usual)+1 || !more["widgets.example.com"] {
+	if more := readable(
+		hub("placement: {extraResources: [{apiGroups: [example.com], resources: [widgets]}]}").mustRender(t),
+	); len(more) != len(usual)+1 || !more["widgets.example.com"] {
 		t.Errorf("with widgets added placements may select %v", more)
 	}
 	if only := readable(hub("placement: {resources: [{apiGroups: [''], resources: [configmaps]}]}").mustRender(t)); len(only) != 1 {
@@ -114,16 +116,18 @@ func TestMistakesOfAHubFailWithASentence(t *testing.T) {
 		set  []string
 		want string
 	}{
-		"URL without scheme":  {[]string{"apiServerURL=hub"}, `apiServerURL is "hub", which is no address of an API server`},
-		"CA that is neither":  {[]string{"apiServerCA=abc"}, "apiServerCA is neither PEM"},
-		"unknown TLS mode":    {[]string{"agentTLSMode=none"}, `agentTLSMode is "none": set it to strict`},
-		"unknown mappings":    {[]string{"bundleNamespaceMappings=closed"}, `bundleNamespaceMappings is "closed": set it to consent`},
-		"strict without a CA": {[]string{"agentTLSMode=strict", "apiServerURL=https://hub"}, "agentTLSMode is strict, so apiServerCA is required"},
-		"duration":            {[]string{"agentCheckinInterval=often"}, "agentCheckinInterval"},
-		"inventory":           {[]string{"inventory.namespace=a.b"}, "inventory"},
-		"rights":              {[]string{"placement.authorRights=all"}, "authorRights"},
-		"election":            {[]string{"leaderElection.leaseDuration=15"}, "leaseDuration"},
-		"replicas":            {[]string{"controller.replicas=many"}, "controller"},
+		"URL without scheme": {[]string{"apiServerURL=hub"}, `apiServerURL is "hub", which is no address of an API server`},
+		"CA that is neither": {[]string{"apiServerCA=abc"}, "apiServerCA is neither PEM"},
+		"unknown TLS mode":   {[]string{"agentTLSMode=none"}, `agentTLSMode is "none": set it to strict`},
+		"unknown mappings":   {[]string{"bundleNamespaceMappings=closed"}, `bundleNamespaceMappings is "closed": set it to consent`},
+		"strict without a CA": {
+			[]string{"agentTLSMode=strict", "apiServerURL=https://hub"}, "agentTLSMode is strict, so apiServerCA is required",
+		},
+		"duration":  {[]string{"agentCheckinInterval=often"}, "agentCheckinInterval"},
+		"inventory": {[]string{"inventory.namespace=a.b"}, "inventory"},
+		"rights":    {[]string{"placement.authorRights=all"}, "authorRights"},
+		"election":  {[]string{"leaderElection.leaseDuration=15"}, "leaseDuration"},
+		"replicas":  {[]string{"controller.replicas=many"}, "controller"},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -170,7 +174,8 @@ func TestHubMayNotEscalate(t *testing.T) {
 				t.Errorf("the hub may bind any role: %v", rule)
 			}
 		}
-		if slices.Contains(rule["resources"].([]any), any("serviceaccounts/token")) && !cmp.Equal(rule["resourceNames"], []any{naming.MemberServiceAccount, naming.MemberReconnectAccount}) {
+		if slices.Contains(rule["resources"].([]any), any("serviceaccounts/token")) &&
+			!cmp.Equal(rule["resourceNames"], []any{naming.MemberServiceAccount, naming.MemberReconnectAccount}) {
 			t.Errorf("the hub may issue tokens of any account in every namespace: %v", rule)
 		}
 	}
@@ -203,9 +208,12 @@ func TestCRDOfSomebodyElseIsNeitherTakenOverNorRemoved(t *testing.T) {
 	}{
 		{"absent", nil, true},
 		{"installed by hand", map[string]string{}, false},
-		{"that of another release", map[string]string{"meta.helm.sh/release-name": "inventory", "meta.helm.sh/release-namespace": "cattle-fleet-system"}, false},
-		{"that of a release of the name elsewhere", map[string]string{"meta.helm.sh/release-name": "fleet-crd", "meta.helm.sh/release-namespace": "x"}, false},
-		{"the chart's own, to be upgraded", map[string]string{"meta.helm.sh/release-name": "fleet-crd", "meta.helm.sh/release-namespace": "cattle-fleet-system"}, true},
+		{"that of another release",
+			map[string]string{"meta.helm.sh/release-name": "inventory", "meta.helm.sh/release-namespace": "cattle-fleet-system"}, false},
+		{"that of a release of the name elsewhere",
+			map[string]string{"meta.helm.sh/release-name": "fleet-crd", "meta.helm.sh/release-namespace": "x"}, false},
+		{"the chart's own, to be upgraded",
+			map[string]string{"meta.helm.sh/release-name": "fleet-crd", "meta.helm.sh/release-namespace": "cattle-fleet-system"}, true},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			command := helm{chart: "fleet-crd", namespace: "cattle-fleet-system", release: "fleet-crd"}
@@ -284,7 +292,8 @@ func TestOnlySeveralReplicasAreProtectedFromDrains(t *testing.T) {
 func running(t *testing.T) map[string]release {
 	t.Helper()
 	return map[string]release{
-		"fleet": hub("").mustRender(t), "fleet-agent": agent(valuesOfToken(t), "apiServerURL=https://hub").mustRender(t), "member-agent": member().mustRender(t),
+		"fleet": hub("").mustRender(t), "fleet-agent": agent(valuesOfToken(t), "apiServerURL=https://hub").mustRender(t),
+		"member-agent": member().mustRender(t),
 	}
 }
 
@@ -320,7 +329,9 @@ func TestEveryContainerHasARequestAndAMemoryLimit(t *testing.T) {
 				continue
 			}
 			for _, container := range containers {
-				for _, bound := range [][]string{{"resources", "requests", "cpu"}, {"resources", "requests", "memory"}, {"resources", "limits", "memory"}} {
+				for _, bound := range [][]string{
+					{"resources", "requests", "cpu"}, {"resources", "requests", "memory"}, {"resources", "limits", "memory"},
+				} {
 					if text, _, _ := unstructured.NestedString(container.(map[string]any), bound...); text == "" {
 						t.Errorf("chart %s: the container of %s %s has no %v", name, object.GetKind(), object.GetName(), bound)
 					}
@@ -359,8 +370,10 @@ func TestTheHubIsReachedAtMetricsAndProbesOnly(t *testing.T) {
 		values  string
 		ingress []any
 	}{
-		"metrics by everybody":       {"", []any{map[string]any{"ports": port("metrics")}, map[string]any{"ports": port("probes")}}},
-		"metrics by those that may":  {"networkPolicy: {metricsFrom: [{podSelector: {}}]}", []any{map[string]any{"ports": port("metrics"), "from": from}, map[string]any{"ports": port("probes")}}},
+		"metrics by everybody": {"", []any{map[string]any{"ports": port("metrics")}, map[string]any{"ports": port("probes")}}},
+		"metrics by those that may": {"networkPolicy: {metricsFrom: [{podSelector: {}}]}", []any{
+			map[string]any{"ports": port("metrics"), "from": from}, map[string]any{"ports": port("probes")},
+		}},
 		"or it is left to the admin": {"networkPolicy: {enabled: false}", nil},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -402,8 +415,12 @@ func TestTheAuthorOfAPlacementIsWrittenDownWhereTheClusterCanDoThat(t *testing.T
 		serves []string
 		want   []string
 	}{
-		"Kubernetes 1.36":                        {[]string{validating, "v1" + mutating, "v1beta1" + mutating}, []string{"MutatingAdmissionPolicy v1", "ValidatingAdmissionPolicy v1"}},
-		"an older one with that feature":         {[]string{validating, "v1beta1" + mutating}, []string{"MutatingAdmissionPolicy v1beta1", "ValidatingAdmissionPolicy v1"}},
+		"Kubernetes 1.36": {
+			[]string{validating, "v1" + mutating, "v1beta1" + mutating}, []string{"MutatingAdmissionPolicy v1", "ValidatingAdmissionPolicy v1"},
+		},
+		"an older one with that feature": {
+			[]string{validating, "v1beta1" + mutating}, []string{"MutatingAdmissionPolicy v1beta1", "ValidatingAdmissionPolicy v1"},
+		},
 		"one without":                            {[]string{validating}, []string{"ValidatingAdmissionPolicy v1"}},
 		"one that has no admission policies yet": {nil, nil},
 	} {

@@ -96,7 +96,8 @@ func TestCommandOfTheHowToInstallsTheMemberAgent(t *testing.T) {
 		t.Errorf("environment (-want +got):\n%s", diff)
 	}
 	for _, sentence := range []string{
-		"were ignored: enableV1Alpha1APIs, enableV1Beta1APIs, refreshtoken", "is an image of KubeFleet", "the key ca.crt of that Secret", "kubectl get membercluster web",
+		"were ignored: enableV1Alpha1APIs, enableV1Beta1APIs, refreshtoken", "is an image of KubeFleet", "the key ca.crt of that Secret",
+		"kubectl get membercluster web",
 	} {
 		if !strings.Contains(out.notes, sentence) {
 			t.Errorf("notes do not say %q:\n%s", sentence, out.notes)
@@ -148,7 +149,8 @@ func TestMemberAgentKeepsWhatTheHubToldInOneConfigMapOfItsNamespace(t *testing.T
 	rules, _, _ := unstructured.NestedSlice(role.Object, "rules")
 	want := []any{
 		map[string]any{
-			"apiGroups": []any{""}, "resources": []any{"configmaps"}, "resourceNames": []any{naming.LearnedHubConfigMap}, "verbs": []any{"get", "list", "watch", "update"},
+			"apiGroups": []any{""}, "resources": []any{"configmaps"}, "resourceNames": []any{naming.LearnedHubConfigMap},
+			"verbs": []any{"get", "list", "watch", "update"},
 		},
 		map[string]any{"apiGroups": []any{""}, "resources": []any{"configmaps"}, "verbs": []any{"create"}},
 	}
@@ -179,8 +181,12 @@ func TestRightToDeliverIsExactlyThis(t *testing.T) {
 	out := member("namespace=agents").mustRender(t)
 	rules, _, _ := unstructured.NestedSlice(out.object(t, "ClusterRole", "member-agent-delivery").Object, "rules")
 	want := []any{
-		map[string]any{"apiGroups": []any{"*"}, "resources": []any{"*"}, "verbs": []any{"get", "list", "watch", "create", "update", "patch", "delete"}},
-		map[string]any{"apiGroups": []any{"rbac.authorization.k8s.io"}, "resources": []any{"roles", "clusterroles"}, "verbs": []any{"bind", "escalate"}},
+		map[string]any{
+			"apiGroups": []any{"*"}, "resources": []any{"*"}, "verbs": []any{"get", "list", "watch", "create", "update", "patch", "delete"},
+		},
+		map[string]any{
+			"apiGroups": []any{"rbac.authorization.k8s.io"}, "resources": []any{"roles", "clusterroles"}, "verbs": []any{"bind", "escalate"},
+		},
 	}
 	if diff := cmp.Diff(want, rules); diff != "" {
 		t.Errorf("rules (-want +got):\n%s", diff)
@@ -190,7 +196,8 @@ func TestRightToDeliverIsExactlyThis(t *testing.T) {
 		t.Errorf("bound is %v", got)
 	}
 	without := member("delivery=false").mustRender(t)
-	if names := strings.Join(without.names(), " "); strings.Contains(names, "delivery") || !strings.Contains(without.notes, "delivery is false") {
+	if names := strings.Join(without.names(), " "); strings.Contains(names, "delivery") ||
+		!strings.Contains(without.notes, "delivery is false") {
 		t.Errorf("switched off, there is %s; notes:\n%s", names, without.notes)
 	}
 	if got := environment(without.container(t, "member-agent"))["DELIVERY"]; got != "false" {
@@ -298,20 +305,23 @@ func TestMistakesOfAMemberAgentFailWithASentence(t *testing.T) {
 		command helm
 		want    string
 	}{
-		"no URL":                    {bare("config.memberClusterName=web"), "config.hubURL is required to be set"},
-		"URL of the how-to as is":   {member("config.hubURL=YOUR-HUB-CLUSTER-ADDRESS"), "config.hubURL is required to be set"},
-		"URL of upstream's values":  {member("config.hubURL=<your-hub-url>"), "config.hubURL is required to be set"},
-		"URL without scheme":        {member("config.hubURL=hub:6443"), `config.hubURL is "hub:6443", which is no address of an API server`},
-		"URL with http":             {member("config.hubURL=http://hub"), "which is no address of an API server"},
-		"no name":                   {bare("config.hubURL=https://hub"), "config.memberClusterName is required to be set"},
-		"name of the how-to as is":  {member("config.memberClusterName=YOUR-MEMBER-CLUSTER"), "config.memberClusterName is required to be set"},
-		"name that is too long":     {member("config.memberClusterName=" + strings.Repeat("x", 51)), "has 51 characters, and a MemberCluster's name has at most 50"},
-		"name with a dot":           {member("config.memberClusterName=web.example"), `config.memberClusterName "web.example" has a dot`},
-		"name in capitals":          {member("config.memberClusterName=Web"), "has lower-case letters, digits"},
-		"namespace of another kind": {member("config.memberNamespace=cluster-web"), `config.memberNamespace is "cluster-web", which is no member namespace`},
-		"CA that is neither":        {member("config.hubCA=abc"), "config.hubCA is neither PEM (-----BEGIN CERTIFICATE-----) nor base64 of PEM"},
-		"certificates":              {member("useCAAuth=true"), "this agent shows the hub a token, not a certificate"},
-		"provider azure":            {member("config.provider=azure"), `config.provider is "azure": this agent takes the hub's token from a Secret only`},
+		"no URL":                   {bare("config.memberClusterName=web"), "config.hubURL is required to be set"},
+		"URL of the how-to as is":  {member("config.hubURL=YOUR-HUB-CLUSTER-ADDRESS"), "config.hubURL is required to be set"},
+		"URL of upstream's values": {member("config.hubURL=<your-hub-url>"), "config.hubURL is required to be set"},
+		"URL without scheme":       {member("config.hubURL=hub:6443"), `config.hubURL is "hub:6443", which is no address of an API server`},
+		"URL with http":            {member("config.hubURL=http://hub"), "which is no address of an API server"},
+		"no name":                  {bare("config.hubURL=https://hub"), "config.memberClusterName is required to be set"},
+		"name of the how-to as is": {member("config.memberClusterName=YOUR-MEMBER-CLUSTER"), "config.memberClusterName is required to be set"},
+		"name that is too long": {member("config.memberClusterName=" + strings.Repeat("x", 51)),
+			"has 51 characters, and a MemberCluster's name has at most 50"},
+		"name with a dot":  {member("config.memberClusterName=web.example"), `config.memberClusterName "web.example" has a dot`},
+		"name in capitals": {member("config.memberClusterName=Web"), "has lower-case letters, digits"},
+		"namespace of another kind": {member("config.memberNamespace=cluster-web"),
+			`config.memberNamespace is "cluster-web", which is no member namespace`},
+		"CA that is neither": {member("config.hubCA=abc"), "config.hubCA is neither PEM (-----BEGIN CERTIFICATE-----) nor base64 of PEM"},
+		"certificates":       {member("useCAAuth=true"), "this agent shows the hub a token, not a certificate"},
+		"provider azure": {member("config.provider=azure"),
+			`config.provider is "azure": this agent takes the hub's token from a Secret only`},
 		"namespace that is none":    {member("namespace=Fleet"), `namespace is "Fleet", which is no name of a namespace`},
 		"pull policy that is none":  {member("image.pullPolicy=Sometimes"), "pullPolicy"},
 		"secret without a name":     {member("secret.name="), "secret"},

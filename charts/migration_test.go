@@ -47,13 +47,14 @@ func TestValuesReusedOfTheChartOfRancherFleetRunOurAgentWithItsDefaults(t *testi
 	}
 	command.set = []string{"image.repository=private/muster-agent", "image.tag=v2", "fleetAgent.delivery=false", "fleetAgent.resources=null"}
 	out = command.mustRender(t)
-	if container := out.container(t, "fleet-agent"); container["image"] != "registry.example.com/private/muster-agent:v2" || environment(container)["DELIVERY"] != "false" {
+	if container := out.container(t, "fleet-agent"); container["image"] != "registry.example.com/private/muster-agent:v2" ||
+		environment(container)["DELIVERY"] != "false" {
 		t.Errorf("what the user sets does not count: %v", container)
 	}
 }
 
-// An upgrade from a chart that has the Secret as an ordinary object deletes it unless it is kept; one to such a chart takes over only what is marked
-// as the release's.
+// An upgrade from a chart that has the Secret as an ordinary object deletes it unless it is kept;
+// one to such a chart takes over only what is marked as the release's.
 func TestTheBootstrapSecretOutlivesAnUpgradeFromAnotherChartAndDoesNotBlockOneToIt(t *testing.T) {
 	secret := agent(valuesOfToken(t), "apiServerURL=https://hub").mustRender(t).object(t, "Secret", "fleet-agent-bootstrap")
 	for key, want := range map[string]string{

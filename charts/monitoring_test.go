@@ -27,7 +27,8 @@ func TestMonitoringIsThereIfAskedFor(t *testing.T) {
 			t.Errorf("%s %s is there, and nobody asked for it", object.GetKind(), object.GetName())
 		}
 	}
-	out := hub("", "monitoring.podMonitor.enabled=true", "monitoring.podMonitor.labels.release=prometheus", "monitoring.rules.enabled=true").mustRender(t)
+	out := hub("", "monitoring.podMonitor.enabled=true", "monitoring.podMonitor.labels.release=prometheus",
+		"monitoring.rules.enabled=true").mustRender(t)
 	monitor := out.object(t, "PodMonitor", "fleet-controller")
 	selector, _, _ := unstructured.NestedStringMap(monitor.Object, "spec", "selector", "matchLabels")
 	labels, _, _ := out.podOf(t, "fleet-controller")
@@ -40,8 +41,10 @@ func TestMonitoringIsThereIfAskedFor(t *testing.T) {
 			t.Errorf("alert %v: %v", rule["alert"], rule)
 		}
 	}
-	board := hub("", "monitoring.board.enabled=true", "monitoring.board.labels.team=a", "monitoring.board.annotations.grafana_folder=Fleet").mustRender(t).object(t, "ConfigMap", "fleet-controller-board")
-	if board.GetLabels()["grafana_dashboard"] != "1" || board.GetLabels()["team"] != "a" || board.GetAnnotations()["grafana_folder"] != "Fleet" {
+	board := hub("", "monitoring.board.enabled=true", "monitoring.board.labels.team=a",
+		"monitoring.board.annotations.grafana_folder=Fleet").mustRender(t).object(t, "ConfigMap", "fleet-controller-board")
+	if board.GetLabels()["grafana_dashboard"] != "1" || board.GetLabels()["team"] != "a" ||
+		board.GetAnnotations()["grafana_folder"] != "Fleet" {
 		t.Errorf("the board has the labels %v and the annotations %v", board.GetLabels(), board.GetAnnotations())
 	}
 }
@@ -117,14 +120,17 @@ var (
 	controller = regexp.MustCompile(`Named\("([a-z-]+)"\)`)
 )
 
-// targetLabels are those that Prometheus gives to all that it scrapes, and the bound of a histogram's bucket.
+// targetLabels are those that Prometheus gives to all that it scrapes, and the bound of a
+// histogram's bucket.
 var targetLabels = []string{"job", "instance", "namespace", "pod", "le"}
 
-// served are the labels of the metrics that hub and agent register, by the names under which they are scraped.
+// served are the labels of the metrics that hub and agent register, by the names under
+// which they are scraped.
 func served() map[string][]string {
 	described := make(chan *prometheus.Desc, 4096)
 	for _, collector := range []prometheus.Collector{
-		metrics.Registry.(*prometheus.Registry), liveness.New(nil, nil, logr.Discard()), placement.New(placement.Deps{}), hubmetrics.Census{}, muster.Metrics(),
+		metrics.Registry.(*prometheus.Registry), liveness.New(nil, nil, logr.Discard()), placement.New(placement.Deps{}),
+		hubmetrics.Census{}, muster.Metrics(),
 	} {
 		collector.Describe(described)
 	}

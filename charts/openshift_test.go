@@ -34,8 +34,9 @@ func podSpecs(t *testing.T, objects []unstructured.Unstructured) map[string]core
 	return all
 }
 
-// restricted says why OpenShift's SecurityContextConstraints restricted-v2, which every Pod may use, would refuse a Pod. They take a user and a
-// group of volumes only out of the namespace's own range, which is put where the Pod names none.
+// restricted says why OpenShift's SecurityContextConstraints restricted-v2, which every Pod may
+// use, would refuse a Pod. They take a user and a group of volumes only out of the namespace's own
+// range, which is put where the Pod names none.
 func restricted(spec corev1.PodSpec) (refused []string) {
 	refuse := func(wrong bool, why string) {
 		if wrong {
@@ -50,17 +51,21 @@ func restricted(spec corev1.PodSpec) (refused []string) {
 	for _, volume := range spec.Volumes {
 		refuse(volume.EmptyDir == nil, "volume "+volume.Name+" is of a type that this test does not judge")
 	}
-	refuse(pod.RunAsUser != nil || pod.RunAsGroup != nil || pod.FSGroup != nil || len(pod.SupplementalGroups) > 0 || pod.SELinuxOptions != nil, "it names a user, a group or a context of SELinux")
+	refuse(pod.RunAsUser != nil || pod.RunAsGroup != nil || pod.FSGroup != nil || len(pod.SupplementalGroups) > 0 || pod.SELinuxOptions != nil,
+		"it names a user, a group or a context of SELinux")
 	refuse(pod.RunAsNonRoot == nil || !*pod.RunAsNonRoot, "it may run as root")
-	refuse(pod.SeccompProfile == nil || pod.SeccompProfile.Type != corev1.SeccompProfileTypeRuntimeDefault, "its seccomp profile is not the runtime's")
+	refuse(pod.SeccompProfile == nil || pod.SeccompProfile.Type != corev1.SeccompProfileTypeRuntimeDefault,
+		"its seccomp profile is not the runtime's")
 	container := spec.Containers[0]
 	refuse(slices.ContainsFunc(container.Ports, func(p corev1.ContainerPort) bool { return p.HostPort != 0 }), "it has a port of the host")
 	own := container.SecurityContext
 	if own == nil || own.Capabilities == nil {
 		return append(refused, "the container has no securityContext with capabilities")
 	}
-	refuse(own.RunAsUser != nil || own.RunAsGroup != nil || own.SELinuxOptions != nil, "the container names a user, a group or a context of SELinux")
-	refuse(own.Privileged != nil && *own.Privileged || own.AllowPrivilegeEscalation == nil || *own.AllowPrivilegeEscalation, "the container may get privileges")
+	refuse(own.RunAsUser != nil || own.RunAsGroup != nil || own.SELinuxOptions != nil,
+		"the container names a user, a group or a context of SELinux")
+	refuse(own.Privileged != nil && *own.Privileged || own.AllowPrivilegeEscalation == nil || *own.AllowPrivilegeEscalation,
+		"the container may get privileges")
 	refuse(!slices.Equal(own.Capabilities.Drop, []corev1.Capability{"ALL"}) || len(own.Capabilities.Add) > 0, "the container has capabilities")
 	return refused
 }
@@ -86,7 +91,8 @@ func TestPodsRunUnderTheConstraintsThatOpenShiftHasForEverybody(t *testing.T) {
 	}
 }
 
-// The hub renders for clusters that it only has a kubeconfig of: what the chart could ask of the cluster it asks of nobody.
+// The hub renders for clusters that it only has a kubeconfig of: what the chart could ask of the
+// cluster it asks of nobody.
 func TestTheAgentThatTheHubInstallsRunsThereToo(t *testing.T) {
 	cluster := &fleet.Cluster{}
 	cluster.Namespace, cluster.Name = "clusters", "a"

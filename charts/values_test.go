@@ -22,8 +22,9 @@ func TestAMistypedKeyIsRefusedAndTheNearestIsNamed(t *testing.T) {
 		set   string
 		want  string
 	}{
-		"the hub's URL":            {hub(""), "apiServerUrl=https://hub", "apiServerUrl is no value of this chart. Did you mean apiServerURL?"},
-		"below a key":              {hub(""), "registration.maxWaiting=3", "registration.maxWaiting is no value of this chart. Did you mean registration.maxWaitingPer"},
+		"the hub's URL": {hub(""), "apiServerUrl=https://hub", "apiServerUrl is no value of this chart. Did you mean apiServerURL?"},
+		"below a key": {hub(""), "registration.maxWaiting=3",
+			"registration.maxWaiting is no value of this chart. Did you mean registration.maxWaitingPer"},
 		"the URL of an agent":      {right, "apiServerUrl=https://hub", "Did you mean apiServerURL?"},
 		"a group of an agent":      {right, "fleetAgents.delivery=false", "fleetAgents is no value of this chart. Did you mean fleetAgent?"},
 		"a value of an agent":      {right, "fleetAgent.toleration={}", "Did you mean fleetAgent.tolerations?"},
@@ -39,7 +40,8 @@ func TestAMistypedKeyIsRefusedAndTheNearestIsNamed(t *testing.T) {
 	hub("", "zzz=null").mustRender(t)
 }
 
-// Null takes away what the chart has by default, and so does --reuse-values with a release of a chart that did not have the value yet.
+// Null takes away what the chart has by default, and so does --reuse-values with a release of a
+// chart that did not have the value yet.
 func TestAValueThatIsTakenAwayIsNamedOrNotMissed(t *testing.T) {
 	right := agent(valuesOfToken(t), "apiServerURL=https://hub")
 	for key, c := range map[string]struct {
@@ -63,7 +65,8 @@ func TestAValueThatIsTakenAwayIsNamedOrNotMissed(t *testing.T) {
 	}
 }
 
-// The hub upgrades agents with the values that their users have set, long ago maybe: those must not keep an agent old.
+// The hub upgrades agents with the values that their users have set, long ago maybe: those must
+// not keep an agent old.
 func TestAnAgentThatTheHubLooksAfterIsUpgradedWithWhateverValuesItHas(t *testing.T) {
 	joined := agent(valuesOfToken(t), "apiServerURL=https://hub", "fleetAgents.delivery=false")
 	joined.set = append(joined.set, "internal.joinedWith="+digestOfToken(t))

@@ -33,7 +33,8 @@ func (in *run) clusterToImport() {
 	}})
 }
 
-// importCluster has the hub install the agent, which the hub does not manage: that is another scenario.
+// importCluster has the hub install the agent, which the hub does not manage: that
+// is another scenario.
 func (in *run) importCluster() {
 	in.t.Helper()
 	cluster := in.cluster()
@@ -49,7 +50,8 @@ func (in *run) importedCluster() {
 	in.importCluster()
 }
 
-// upgrade lets the hub manage the agent, which so adopts its own release, and then changes the agent's settings, which replaces its Pod.
+// upgrade lets the hub manage the agent, which so adopts its own release, and then changes the
+// agent's settings, which replaces its Pod.
 func (in *run) upgrade() {
 	in.t.Helper()
 	cluster := in.cluster()
@@ -63,7 +65,8 @@ func (in *run) upgrade() {
 		if env := deployment.Spec.Template.Spec.Containers[0].Env; !slices.Contains(env, setting) {
 			return fmt.Errorf("its environment is %v", env)
 		}
-		if s := deployment.Status; s.ObservedGeneration != deployment.Generation || s.UpdatedReplicas != 1 || s.Replicas != 1 || s.AvailableReplicas != 1 {
+		if s := deployment.Status; s.ObservedGeneration != deployment.Generation || s.UpdatedReplicas != 1 || s.Replicas != 1 ||
+			s.AvailableReplicas != 1 {
 			return fmt.Errorf("its Deployment is %+v", s)
 		}
 		return nil
@@ -79,7 +82,8 @@ func (in *run) configure(settings string) {
 	in.change(of, func() { of.Data = map[string]string{"config": settings} })
 }
 
-// clusterWithShortCredential joins while credentials live for ten minutes, which is as short as Kubernetes allows. The next one lives as long as usual.
+// clusterWithShortCredential joins while credentials live for ten minutes, which is as short as
+// Kubernetes allows. The next one lives as long as usual.
 func (in *run) clusterWithShortCredential() {
 	in.t.Helper()
 	in.configure(`{"agentTokenLifetime":"10m"}`)
@@ -87,7 +91,8 @@ func (in *run) clusterWithShortCredential() {
 	in.configure(testkube.HubSettings)
 }
 
-// renew waits for the renewal, which is due some 80 seconds after such a credential was issued, and not again for a day.
+// renew waits for the renewal, which is due some 80 seconds after such a credential was issued, and
+// not again for a day.
 func (in *run) renew() {
 	in.t.Helper()
 	in.eventually("the renewed credential is in use", func() error {
@@ -110,7 +115,8 @@ func (in *run) stored() *corev1.Secret {
 	return secret
 }
 
-// clusterThatWasAway joins, and is then without an agent until its credential has run out: the token in its Secret says so, and the hub refuses it.
+// clusterThatWasAway joins, and is then without an agent until its credential has run out: the
+// token in its Secret says so, and the hub refuses it.
 func (in *run) clusterThatWasAway() {
 	in.t.Helper()
 	in.joinByToken()
@@ -148,10 +154,13 @@ func (in *run) clusterAtAnAddress() {
 	in.untilThere(in.hubFront, in.hubFront)
 }
 
-// rotate moves the agent to another address with another CA as docs/operations/hub-move.md says: first both are trusted, then it moves, then the old CA goes.
+// rotate moves the agent to another address with another CA as docs/operations/hub-move.md says:
+// first both are trusted, then it moves, then the old CA goes.
 func (in *run) rotate() {
 	in.t.Helper()
-	for _, step := range [][]testkube.Cluster{{in.hubFront, in.hubFront, in.otherFront}, {in.otherFront, in.hubFront, in.otherFront}, {in.otherFront, in.otherFront}} {
+	for _, step := range [][]testkube.Cluster{
+		{in.hubFront, in.hubFront, in.otherFront}, {in.otherFront, in.hubFront, in.otherFront}, {in.otherFront, in.otherFront},
+	} {
 		in.moveTo(step[0], step[1:]...)
 		in.untilThere(step[0], step[1:]...)
 	}
@@ -159,7 +168,9 @@ func (in *run) rotate() {
 
 func (in *run) moveTo(at testkube.Cluster, trusted ...testkube.Cluster) {
 	in.t.Helper()
-	settings, err := json.Marshal(map[string]string{"apiServerURL": at.Config.Host, "apiServerCA": string(bundle(trusted)), "agentTLSMode": "strict"})
+	settings, err := json.Marshal(map[string]string{
+		"apiServerURL": at.Config.Host, "apiServerCA": string(bundle(trusted)), "agentTLSMode": "strict",
+	})
 	in.check(err)
 	in.configure(string(settings))
 }

@@ -8,7 +8,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// check walks what a run has made on both control planes and reports what must not be, whatever the undisturbed run looks like.
+// check walks what a run has made on both control planes and reports what must not be, whatever the
+// undisturbed run looks like.
 func check(before known, planes []plane) (wrong []string) {
 	say := func(format string, args ...any) { wrong = append(wrong, fmt.Sprintf(format, args...)) }
 	for _, p := range planes {
@@ -73,8 +74,9 @@ func (w walk) owners(o unstructured.Unstructured) {
 	}
 }
 
-// rights says that a binding gives a role that is not there, or gives something to nobody, or that a token is of nobody. What was there before the
-// run, such as the roles of the chart, is not looked for: names with the ID of the run are.
+// rights says that a binding gives a role that is not there, or gives something to nobody, or that
+// a token is of nobody. What was there before the run, such as the roles of the chart, is not
+// looked for: names with the ID of the run are.
 func (w walk) rights(o unstructured.Unstructured) {
 	missing := func(kind, namespace, name string) {
 		if _, there := w.byName[kind+" "+namespace+"/"+name]; !there && (runID.MatchString(name) || runID.MatchString(namespace)) {

@@ -27,14 +27,15 @@ var (
 	where    = flag.String("point", "", "only this point, as a failed test names it, such as 'hub PATCH clusters/status 2'")
 )
 
-// longestWait is longer than what the hub leaves for later: a sealed answer that a killed hub has not withdrawn goes with the next heartbeat that is
-// shown, five minutes after the last one.
+// longestWait is longer than what the hub leaves for later: a sealed answer that a killed hub has
+// not withdrawn goes with the next heartbeat that is shown, five minutes after the last one.
 const longestWait = 7 * time.Minute
 
 // sampled is how many scenarios a sample takes.
 const sampled = 3
 
-// proven are the scenarios of which docs/reliability.md says that they survive a kill at every point.
+// proven are the scenarios of which docs/reliability.md says that they survive a
+// kill at every point.
 var proven = []string{"join", "rollout"}
 
 func TestMain(m *testing.M) {
@@ -55,7 +56,9 @@ func TestPoints(t *testing.T) {
 		t.Logf("a sample, as of go test ./crash -args -scenario %s -fault %q -points %d -seed %d", *only, *onlyThis, *points, *seed)
 	}
 	random := rand.New(rand.NewPCG(*seed, 0))
-	chosen := slices.DeleteFunc(slices.Clone(scenarios), func(s scenario) bool { return *only != "" && !slices.Contains(strings.Split(*only, ","), s.name) })
+	chosen := slices.DeleteFunc(slices.Clone(scenarios), func(s scenario) bool {
+		return *only != "" && !slices.Contains(strings.Split(*only, ","), s.name)
+	})
 	if !*all && *where == "" {
 		random.Shuffle(len(chosen), func(i, j int) { chosen[i], chosen[j] = chosen[j], chosen[i] })
 		chosen = chosen[:min(sampled, len(chosen))]
@@ -117,9 +120,11 @@ func (r *result) add(survived bool, took time.Duration) {
 	r.longest = max(r.longest, took)
 }
 
-// String is the end of a row of the table in docs/reliability.md. What was not reached was not tried.
+// String is the end of a row of the table in docs/reliability.md. What was not
+// reached was not tried.
 func (r *result) String() string {
-	return fmt.Sprintf("%d | %d | %d | %.1f | %.1f", r.tried-r.missed, r.survived-r.missed, r.missed, r.took.Seconds()/float64(r.tried), r.longest.Seconds())
+	return fmt.Sprintf("%d | %d | %d | %.1f | %.1f", r.tried-r.missed, r.survived-r.missed, r.missed,
+		r.took.Seconds()/float64(r.tried), r.longest.Seconds())
 }
 
 // trials are all points that were asked for with their faults, or some of them.
@@ -188,7 +193,8 @@ func (in *run) settled() snapshot {
 	return last
 }
 
-// survives runs a scenario with a fault and waits until it ends as it should. It says whether the point was reached.
+// survives runs a scenario with a fault and waits until it ends as it should. It says whether
+// the point was reached.
 func (r *rig) survives(t *testing.T, s scenario, at trial, want snapshot) (reached bool) {
 	in := r.begin(t)
 	s.prepare(in)

@@ -22,9 +22,11 @@ import (
 	"github.com/muster-fleet/muster/internal/testkube"
 )
 
-// node plays the kubelet for the Pods of a run's agent: the member has no nodes, so that Kubernetes makes these Pods, and nobody runs them.
+// node plays the kubelet for the Pods of a run's agent: the member has no nodes, so that Kubernetes
+// makes these Pods, and nobody runs them.
 type node struct {
-	// own is the member disguised as a cluster that no other run has, member the way of the programs to it.
+	// own is the member disguised as a cluster that no other run has, member the way of
+	// the programs to it.
 	own, member testkube.Cluster
 	pods        map[types.UID]*pod
 }
@@ -52,8 +54,8 @@ func (in *run) newNode() {
 	}
 }
 
-// forgetAgent deletes the Cluster after the run: the hub would install its agent again, and keep others waiting for it. The chart of agents is in one Content,
-// which is then nobody's.
+// forgetAgent deletes the Cluster after the run: the hub would install its agent again, and keep
+// others waiting for it. The chart of agents is in one Content, which is then nobody's.
 func (in *run) forgetAgent() {
 	in.node = nil
 	in.check(client.IgnoreNotFound(in.Delete(context.Background(), in.cluster())))
@@ -69,7 +71,8 @@ func (in *run) forgetAgent() {
 	})
 }
 
-// runPods starts and ends what the Pods of the agent ask for, and says which of them are ready. All that waits does that again and again.
+// runPods starts and ends what the Pods of the agent ask for, and says which of them are ready. All
+// that waits does that again and again.
 func (in *run) runPods() {
 	in.t.Helper()
 	if in.node == nil {
@@ -93,7 +96,8 @@ func (in *run) runPods() {
 	}
 }
 
-// startPod starts muster-agent with the arguments, the variables and the account of a Pod, at a loopback address of its own.
+// startPod starts muster-agent with the arguments, the variables and the account of a Pod, at a
+// loopback address of its own.
 func (in *run) startPod(p *corev1.Pod) *pod {
 	in.t.Helper()
 	address := fmt.Sprintf("127.%d.%d.%d", 100+rand.N(100), rand.N(250), 1+rand.N(250))

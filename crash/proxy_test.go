@@ -32,8 +32,8 @@ const (
 	deployer = "deployer"
 )
 
-// point is one API call of a program in a scenario: the nth of those that do the same to the same resource. So it has the same name in each run,
-// however the program's other calls are ordered.
+// point is one API call of a program in a scenario: the nth of those that do the same to the same
+// resource. So it has the same name in each run, however the program's other calls are ordered.
 type point struct {
 	program, call string
 	n             int
@@ -41,7 +41,8 @@ type point struct {
 
 func (p point) String() string { return fmt.Sprintf("%s %s %d", p.program, p.call, p.n) }
 
-// faults are what can happen at a point, by name. The answers come in place of the server, which does not see the call.
+// faults are what can happen at a point, by name. The answers come in place of the server, which
+// does not see the call.
 var faults = []string{"kill", "kill-after", "409", "429", "500", "503", "broken", "cut"}
 
 // applies says whether a fault makes sense at a point: nobody answers a read with a conflict.
@@ -49,7 +50,8 @@ func applies(fault string, p point) bool {
 	return fault != "409" || !strings.HasPrefix(p.call, http.MethodGet)
 }
 
-// wire is what all programs of the rig reach the control planes through. It numbers the calls of one scenario and disturbs one of them.
+// wire is what all programs of the rig reach the control planes through. It numbers the calls of
+// one scenario and disturbs one of them.
 type wire struct {
 	// restart kills a program and starts it again.
 	restart func(program string)
@@ -64,7 +66,8 @@ type wire struct {
 	watches map[string]map[*http.Request]context.CancelFunc
 }
 
-// listen begins to number the calls that are not about other scenarios, and disturbs one of them if a point is given.
+// listen begins to number the calls that are not about other scenarios, and disturbs one of them
+// if a point is given.
 func (w *wire) listen(own func(text string) bool, at *point, fault string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -119,7 +122,8 @@ func (w *wire) cutWatches(program string) {
 	}
 }
 
-// front is a way to a control plane through the wire, with a CA of its own. Who names the program that makes a request.
+// front is a way to a control plane through the wire, with a CA of its own. Who names the program
+// that makes a request.
 func (w *wire) front(t testing.TB, to testkube.Cluster, who func(*http.Request) string) testkube.Cluster {
 	t.Helper()
 	target, err := url.Parse(to.Config.Host)
@@ -131,12 +135,14 @@ func (w *wire) front(t testing.TB, to testkube.Cluster, who func(*http.Request) 
 		t.Fatal(err)
 	}
 	forward := &httputil.ReverseProxy{
-		Rewrite: func(r *httputil.ProxyRequest) { r.SetURL(target) }, Transport: transport, FlushInterval: -1, ErrorLog: log.New(io.Discard, "", 0),
+		Rewrite: func(r *httputil.ProxyRequest) { r.SetURL(target) }, Transport: transport, FlushInterval: -1,
+		ErrorLog: log.New(io.Discard, "", 0),
 	}
 	certificate, ca := testkube.NewCertificate(t)
-	server := testkube.ServeTLS(t, func(answer http.ResponseWriter, r *http.Request) { w.serve(forward, who(r), answer, r) }, func(s *httptest.Server) {
-		s.TLS = &tls.Config{MinVersion: tls.VersionTLS12, Certificates: []tls.Certificate{certificate}}
-	})
+	server := testkube.ServeTLS(t, func(answer http.ResponseWriter, r *http.Request) { w.serve(forward, who(r), answer, r) },
+		func(s *httptest.Server) {
+			s.TLS = &tls.Config{MinVersion: tls.VersionTLS12, Certificates: []tls.Certificate{certificate}}
+		})
 	front := to.Behind(server)
 	front.Config.CAData = []byte(ca)
 	return front
@@ -209,7 +215,9 @@ var resource = regexp.MustCompile(`^/(?:api/v1|apis/[^/]+/[^/]+)(?:/namespaces/[
 func callOf(r *http.Request) string {
 	found := resource.FindStringSubmatch(r.URL.Path)
 	// A list from the server's cache is the beginning of a watch.
-	if found == nil || r.URL.Query().Get("resourceVersion") == "0" || slices.ContainsFunc(aside, func(path string) bool { return strings.HasPrefix(found[1]+"/"+found[2], path) }) {
+	if found == nil || r.URL.Query().Get("resourceVersion") == "0" || slices.ContainsFunc(aside, func(path string) bool {
+		return strings.HasPrefix(found[1]+"/"+found[2], path)
+	}) {
 		return ""
 	}
 	call := r.Method + " " + found[1]

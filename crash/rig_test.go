@@ -27,13 +27,14 @@ import (
 // credentialLife is longer than all points take.
 const credentialLife = 24 * time.Hour
 
-// rig is a hub and a member cluster, each a control plane of its own, and the wire between them and the programs. All scenarios run on it, one
-// after the other, under names of their own.
+// rig is a hub and a member cluster, each a control plane of its own, and the wire between them and
+// the programs. All scenarios run on it, one after the other, under names of their own.
 type rig struct {
 	wire *wire
 	// hub and member are the control planes as their administrators reach them.
 	hub, member testkube.Cluster
-	// hubFront is the hub as agents reach it, otherFront another address of it, memberKubeconfig the member as they reach it.
+	// hubFront is the hub as agents reach it, otherFront another address of it, memberKubeconfig the
+	// member as they reach it.
 	hubFront         testkube.Cluster
 	otherFront       testkube.Cluster
 	memberKubeconfig string
@@ -66,7 +67,8 @@ func newRig(t *testing.T) *rig {
 	r.hubFront, r.otherFront = r.wire.front(t, r.hub, atHub), r.wire.front(t, r.hub, atHub)
 	r.memberKubeconfig = r.kubeconfig(t, r.wire.front(t, r.member, atMember), bearer(t, r.member.Client(t), metav1.NamespaceDefault, "agent"))
 	reach := r.wire.front(t, r.hub, func(*http.Request) string { return hub })
-	r.run(t, hub, "muster-hub", nil, "--kubeconfig", r.kubeconfig(t, reach, bearer(t, r.hub.Client(t), naming.SystemNamespace, naming.HubServiceAccount)),
+	r.run(t, hub, "muster-hub", nil, "--kubeconfig",
+		r.kubeconfig(t, reach, bearer(t, r.hub.Client(t), naming.SystemNamespace, naming.HubServiceAccount)),
 		"--namespace", naming.SystemNamespace, "--leader-elect=false", "--metrics-bind-address", "0", "--health-probe-bind-address", "0")
 	testkube.Eventually(t, "the hub works", func() error {
 		return r.hub.Client(t).Get(context.Background(), client.ObjectKey{Name: naming.MemberSystemNamespace}, &corev1.Namespace{})
@@ -74,7 +76,8 @@ func newRig(t *testing.T) *rig {
 	return r
 }
 
-// atHub tells the agent's calls from those of its deployer, which goes by the same name there: only that one reads what is to be deployed.
+// atHub tells the agent's calls from those of its deployer, which goes by the same name there: only
+// that one reads what is to be deployed.
 func atHub(r *http.Request) string {
 	metadata := strings.Contains(r.Header.Get("Accept"), "PartialObjectMetadata")
 	for _, kind := range []string{"/bundledeployments", "/works", "/contents", "/secrets"} {
@@ -122,8 +125,9 @@ func (r *rig) run(t *testing.T, name, program string, env []string, args ...stri
 	return running
 }
 
-// restart kills a program and starts it again; a deployer is started by its agent. Of agents there are two while one takes over from the other, which
-// cannot be told apart by their calls: both are killed.
+// restart kills a program and starts it again; a deployer is started by its agent. Of agents
+// there are two while one takes over from the other, which cannot be told apart by their
+// calls: both are killed.
 func (r *rig) restart(name string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -218,7 +222,8 @@ func (in *run) change(o client.Object, edit func()) {
 func (in *run) startAgent(args ...string) {
 	in.t.Helper()
 	in.run(in.t, agent, "muster-agent", nil, append([]string{
-		"--kubeconfig", in.memberKubeconfig, "--namespace", in.agentNamespace(), "--health-probe-bind-address", "0", "--metrics-bind-address", "0",
+		"--kubeconfig", in.memberKubeconfig, "--namespace", in.agentNamespace(),
+		"--health-probe-bind-address", "0", "--metrics-bind-address", "0",
 	}, args...)...)
 }
 
@@ -230,10 +235,12 @@ func (in *run) startMemberAgent() {
 		"token": bearer(in.t, in.Client, naming.MemberSystemNamespace, in.id),
 	}})
 	in.startAgent("--hub-server-url", in.hubFront.Config.Host, "--member-cluster-name", in.id,
-		"--hub-certificate-authority", base64.StdEncoding.EncodeToString(in.hubFront.Config.CAData), "--hub-token-secret", in.agentNamespace()+"/"+secret)
+		"--hub-certificate-authority", base64.StdEncoding.EncodeToString(in.hubFront.Config.CAData),
+		"--hub-token-secret", in.agentNamespace()+"/"+secret)
 }
 
-// own says whether a call may be one of this run: it names no other run, and nothing that was there before.
+// own says whether a call may be one of this run: it names no other run, and nothing
+// that was there before.
 func (in *run) own(text string) bool {
 	for _, id := range runID.FindAllString(text, -1) {
 		if id != in.id {

@@ -89,7 +89,9 @@ func (in *run) untilTrue(condition string, parts ...string) {
 			return err
 		}
 		c := kube.FindCondition(cluster.Status.Conditions, condition)
-		if c == nil || c.Status != corev1.ConditionTrue || slices.ContainsFunc(parts, func(part string) bool { return !strings.Contains(c.Message, part) }) {
+		if c == nil || c.Status != corev1.ConditionTrue || slices.ContainsFunc(parts, func(part string) bool {
+			return !strings.Contains(c.Message, part)
+		}) {
 			return fmt.Errorf("its condition is %+v", c)
 		}
 		return nil
@@ -121,14 +123,16 @@ func (in *run) identity() {
 func (in *run) joinAsMemberCluster() {
 	in.t.Helper()
 	in.create(in.Client, &clusterv1beta1.MemberCluster{ObjectMeta: metav1.ObjectMeta{Name: in.id}, Spec: clusterv1beta1.MemberClusterSpec{
-		Identity: rbacv1.Subject{Kind: rbacv1.ServiceAccountKind, Name: in.id, Namespace: naming.MemberSystemNamespace}, HeartbeatPeriodSeconds: 60,
+		Identity:               rbacv1.Subject{Kind: rbacv1.ServiceAccountKind, Name: in.id, Namespace: naming.MemberSystemNamespace},
+		HeartbeatPeriodSeconds: 60,
 	}})
 	in.startMemberAgent()
 	in.eventually("the member is healthy", func() error {
 		var mc clusterv1beta1.MemberCluster
 		in.check(in.get(&mc, "", in.id))
 		for _, condition := range []string{
-			clusterv1beta1.ConditionReadyToJoin, clusterv1beta1.ConditionJoined, clusterv1beta1.ConditionHealthy, clusterv1beta1.ConditionCredentialExchanged,
+			clusterv1beta1.ConditionReadyToJoin, clusterv1beta1.ConditionJoined, clusterv1beta1.ConditionHealthy,
+			clusterv1beta1.ConditionCredentialExchanged,
 		} {
 			if c := meta.FindStatusCondition(mc.Status.Conditions, condition); c == nil || c.Status != metav1.ConditionTrue {
 				return fmt.Errorf("its condition %s is %+v", condition, c)
@@ -138,7 +142,8 @@ func (in *run) joinAsMemberCluster() {
 	})
 }
 
-// clusterThatDelivers joins by token an agent that starts the deployer and is not managed: nobody runs pods here, so it could not replace itself.
+// clusterThatDelivers joins by token an agent that starts the deployer and is not managed: nobody
+// runs pods here, so it could not replace itself.
 func (in *run) clusterThatDelivers() {
 	in.t.Helper()
 	cluster := in.cluster()
@@ -163,7 +168,8 @@ func (in *run) rollOut() {
 	in.untilDelivered(bundle, first)
 }
 
-// untilDelivered waits until a Bundle is delivered with another deployment ID than before, and returns that.
+// untilDelivered waits until a Bundle is delivered with another deployment ID than
+// before, and returns that.
 func (in *run) untilDelivered(bundle *fleet.Bundle, before string) string {
 	in.t.Helper()
 	var d fleet.BundleDeployment
@@ -183,7 +189,8 @@ func (in *run) untilDelivered(bundle *fleet.Bundle, before string) string {
 	return d.Spec.DeploymentID
 }
 
-// memberWithShop joins a MemberCluster, whose agent starts the deployer, and makes something to place.
+// memberWithShop joins a MemberCluster, whose agent starts the deployer, and makes
+// something to place.
 func (in *run) memberWithShop() {
 	in.t.Helper()
 	in.identity()
@@ -228,7 +235,8 @@ func (in *run) untilPlaced(crp *placement.ClusterResourcePlacement, price string
 	})
 }
 
-// rollOutInStages brings the member a version by a run that waits for an approval, and then another.
+// rollOutInStages brings the member a version by a run that waits for an approval, and then
+// another.
 func (in *run) rollOutInStages() {
 	in.t.Helper()
 	ctx, name := context.Background(), metav1.ObjectMeta{Name: in.id}

@@ -22,14 +22,16 @@ import (
 	"github.com/muster-fleet/muster/internal/testkube"
 )
 
-// plane is all that a control plane has stored, but for events and what Kubernetes derives from other objects.
+// plane is all that a control plane has stored, but for events and what Kubernetes derives
+// from other objects.
 type plane struct {
 	name    string
 	objects []unstructured.Unstructured
 }
 
-// derived are kinds that nobody in the fleet writes. ReplicaSets and Pods are derived of the agent's Deployment, which says how many there are and how they
-// are: a ReplicaSet without Pods is left of each change of it, of those that a killed program made again, too.
+// derived are kinds that nobody in the fleet writes. ReplicaSets and Pods are derived of the
+// agent's Deployment, which says how many there are and how they are: a ReplicaSet without Pods is
+// left of each change of it, of those that a killed program made again, too.
 var derived = []string{"Event", "Endpoints", "EndpointSlice", "ComponentStatus", "APIService", "IPAddress", "ReplicaSet", "Pod"}
 
 // kinds are what a control plane serves and lists, in one version each.
@@ -85,7 +87,8 @@ func list(in *run, on client.Client, kinds []schema.GroupVersionKind) []unstruct
 	return objects
 }
 
-// shares makes an object of what each member has of a binding that many share: which one it is, and who else is in it, is chance.
+// shares makes an object of what each member has of a binding that many share: which one it is, and
+// who else is in it, is chance.
 func shares(in *run, binding unstructured.Unstructured) []unstructured.Unstructured {
 	in.t.Helper()
 	subjects, _, err := unstructured.NestedSlice(binding.Object, "subjects")
@@ -125,10 +128,12 @@ func (in *run) rememberObjects() known {
 	return k
 }
 
-// snapshot is what a run has made, normalized: by control plane, kind, namespace and name, how each object is.
+// snapshot is what a run has made, normalized: by control plane, kind, namespace and name,
+// how each object is.
 type snapshot map[string]any
 
-// snapshot reads the objects of both control planes and says how what the run has made is, in words that are the same in each run.
+// snapshot reads the objects of both control planes and says how what the run has made is, in words
+// that are the same in each run.
 func (in *run) snapshot() (snapshot, []plane) {
 	in.t.Helper()
 	planes := in.read()
@@ -160,14 +165,16 @@ func (in *run) snapshot() (snapshot, []plane) {
 	return made, planes
 }
 
-// history says whether an object is the history of a release before the revision that is deployed: one at which the deployer was killed is in it, too.
+// history says whether an object is the history of a release before the revision that is deployed:
+// one at which the deployer was killed is in it, too.
 func history(o unstructured.Unstructured) bool {
 	labels := o.GetLabels()
 	return o.GetKind() == "Secret" && labels["owner"] == "helm" && labels["status"] != "deployed"
 }
 
-// superseded are the requests of agents that asked again after they were killed, with which they have lost the key to the answer. They are denied and say so
-// for an hour, with the right to read that, which is what an agent that still runs needs.
+// superseded are the requests of agents that asked again after they were killed, with which they
+// have lost the key to the answer. They are denied and say so for an hour, with the right to read
+// that, which is what an agent that still runs needs.
 func superseded(planes []plane) map[types.UID]bool {
 	found := map[types.UID]bool{}
 	for _, p := range planes {
@@ -211,14 +218,16 @@ type words struct {
 
 var (
 	runID = regexp.MustCompile(`crash-\d{4}`)
-	uid   = regexp.MustCompile(`([0-9a-f]{8}(?:-[0-9a-f]{4}){3})-(?:[0-9a-f]{12}|[0-9a-f]{5}\b)`) // in a name that is too long only its beginning, and a digest
+	// in a name that is too long only its beginning, and a digest
+	uid   = regexp.MustCompile(`([0-9a-f]{8}(?:-[0-9a-f]{4}){3})-(?:[0-9a-f]{12}|[0-9a-f]{5}\b)`)
 	hash  = regexp.MustCompile(`[0-9a-f]{10,}`)
 	asked = regexp.MustCompile(`request-[a-z0-9]{5}\b`) // the name of a ClusterRegistration that may be gone
 	// encoded are bytes, and the nonce of a request: random letters and the time.
 	encoded = regexp.MustCompile(`[A-Za-z0-9+/]{40,}={0,2}|\b[a-z0-9]{37}\.\d{16}\b`)
 	// revision is how often a release was deployed: once more if the deployer was killed at it.
 	revision = regexp.MustCompile(`(/(?:web|fleet-agent):|release\.v1\.(?:web|fleet-agent)\.v)\d+`)
-	// podOf are the names of the agent's ReplicaSets and Pods, which are made of digests and letters by chance.
+	// podOf are the names of the agent's ReplicaSets and Pods, which are made of digests
+	// and letters by chance.
 	podOf = regexp.MustCompile(`\bfleet-agent(-[bcdf-hj-np-tv-z2-9]{5,10}){1,2}\b`)
 	when  = regexp.MustCompile(`\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z`)
 )
@@ -240,21 +249,27 @@ func (w words) text(s string) string {
 	return when.ReplaceAllString(s, "$$TIME")
 }
 
-// counters are fields that say how often something was written, which a disturbed run may do more often.
-var counters = []string{"resourceVersion", "generation", "observedGeneration", "managedFields", "uid", "creationTimestamp", "muster/hub-version", "secretVersion", "firstSeenVersion", "deployment.kubernetes.io/revision"}
+// counters are fields that say how often something was written, which a disturbed
+// run may do more often.
+var counters = []string{
+	"resourceVersion", "generation", "observedGeneration", "managedFields", "uid", "creationTimestamp", "muster/hub-version", "secretVersion",
+	"firstSeenVersion", "deployment.kubernetes.io/revision",
+}
 
-// late are fields that are counted or reported only every ten seconds, so that an undisturbed run may have ended before: of registration tokens how
-// often they were used, and of members which namespaces they have, which here are those of all runs, besides, and by how much their clocks seem to be off, which
-// on one machine is how long a heartbeat took.
+// late are fields that are counted or reported only every ten seconds, so that an undisturbed run
+// may have ended before: of registration tokens how often they were used, and of members which
+// namespaces they have, which here are those of all runs, besides, and by how much their clocks
+// seem to be off, which on one machine is how long a heartbeat took.
 var late = []string{"used", "registrations", "lastUsed", "namespaces", "clockSkewSeconds"}
 
-// object is how an object is but for times and counters. Of a Secret the keys are told, because the values are keys and tokens; of a Lease
-// that it is there, because it is renewed all the time.
+// object is how an object is but for times and counters. Of a Secret the keys are told, because the
+// values are keys and tokens; of a Lease that it is there, because it is renewed all the time.
 func (w words) object(o unstructured.Unstructured) any {
 	content := o.DeepCopy().Object
 	switch o.GetKind() {
 	case "Secret":
-		for _, label := range []string{"version", "createdAt", "modifiedAt"} { // of a release: its revision, and when it was written first and last, as far as Helm keeps that
+		// of a release: its revision, and when it was written first and last, as far as Helm keeps that
+		for _, label := range []string{"version", "createdAt", "modifiedAt"} {
 			unstructured.RemoveNestedField(content, "metadata", "labels", label)
 		}
 		for _, part := range []string{"data", "stringData"} {
@@ -270,14 +285,16 @@ func (w words) object(o unstructured.Unstructured) any {
 	return w.value(content)
 }
 
-// condition is the type of a condition, of which the order in the list says nothing, and "" of all else.
+// condition is the type of a condition, of which the order in the list says nothing,
+// and "" of all else.
 func condition(v any) string {
 	fields, _ := v.(map[string]any)
 	kind, _ := fields["type"].(string)
 	return kind
 }
 
-// counted are the counts of resources but those that are 0, which are written only if they were not before.
+// counted are the counts of resources but those that are 0, which are written only if
+// they were not before.
 func counted(v any) any {
 	counts, ok := v.(map[string]any)
 	if ok {

@@ -17,18 +17,23 @@ func TestCheckReportsWhatMustNotBe(t *testing.T) {
 	}{
 		"a binding whose account and role are there": {objects: []string{
 			`{kind: RoleBinding, metadata: {namespace: crash-0001, name: b, uid: b}, roleRef: {kind: Role, name: r}, subjects: [{kind: ServiceAccount, namespace: crash-0001, name: a}]}`,
-			`{kind: ServiceAccount, metadata: {namespace: crash-0001, name: a, uid: a}}`, `{kind: Role, metadata: {namespace: crash-0001, name: r, uid: r}}`,
+			`{kind: ServiceAccount, metadata: {namespace: crash-0001, name: a, uid: a}}`,
+			`{kind: Role, metadata: {namespace: crash-0001, name: r, uid: r}}`,
 		}},
 		"a binding for nobody, to nothing": {
-			objects: []string{`{kind: RoleBinding, metadata: {namespace: crash-0001, name: b, uid: b}, roleRef: {kind: Role, name: r}, subjects: [{kind: ServiceAccount, namespace: crash-0001, name: a}]}`},
+			objects: []string{
+				`{kind: RoleBinding, metadata: {namespace: crash-0001, name: b, uid: b}, roleRef: {kind: Role, name: r}, subjects: [{kind: ServiceAccount, namespace: crash-0001, name: a}]}`,
+			},
 			want: []string{
 				"hub: RoleBinding crash-0001/b is left over: there is no Role crash-0001/r",
 				"hub: RoleBinding crash-0001/b is left over: there is no ServiceAccount crash-0001/a",
 			},
 		},
 		"a token of nobody": {
-			objects: []string{`{kind: Secret, metadata: {namespace: crash-0001, name: s, uid: s, annotations: {kubernetes.io/service-account.name: a}}}`},
-			want:    []string{"hub: Secret crash-0001/s is left over: there is no ServiceAccount crash-0001/a"},
+			objects: []string{
+				`{kind: Secret, metadata: {namespace: crash-0001, name: s, uid: s, annotations: {kubernetes.io/service-account.name: a}}}`,
+			},
+			want: []string{"hub: Secret crash-0001/s is left over: there is no ServiceAccount crash-0001/a"},
 		},
 		"an orphan": {
 			objects: []string{`{kind: Lease, metadata: {namespace: ns, name: l, uid: l, ownerReferences: [{kind: Cluster, name: c, uid: gone}]}}`},
@@ -47,7 +52,8 @@ func TestCheckReportsWhatMustNotBe(t *testing.T) {
 		},
 		"a cluster that joined twice": {
 			objects: []string{
-				`{kind: Cluster, metadata: {namespace: w, name: c, uid: c}, spec: {clientID: i}}`, `{kind: Cluster, metadata: {namespace: w, name: d, uid: d}, spec: {clientID: i}}`,
+				`{kind: Cluster, metadata: {namespace: w, name: c, uid: c}, spec: {clientID: i}}`,
+				`{kind: Cluster, metadata: {namespace: w, name: d, uid: d}, spec: {clientID: i}}`,
 				`{kind: ClusterRegistration, metadata: {namespace: w, name: r, uid: r}, status: {state: Granted, clusterName: c}}`,
 				`{kind: ClusterRegistration, metadata: {namespace: w, name: s, uid: s}, status: {state: Granted, clusterName: c}}`,
 			},
@@ -79,14 +85,17 @@ func TestCheckReportsWhatMustNotBe(t *testing.T) {
 	}
 }
 
-// TestSnapshotsOfTwoRunsDifferOnlyWhereTheEndDiffers compares objects that have the names, UIDs and times of their runs.
+// TestSnapshotsOfTwoRunsDifferOnlyWhereTheEndDiffers compares objects that have the names, UIDs and
+// times of their runs.
 func TestSnapshotsOfTwoRunsDifferOnlyWhereTheEndDiffers(t *testing.T) {
 	end := func(id, uid, role string) snapshot {
 		w := words{id: id, live: map[string]bool{uid: true, uid[:23]: true}}
-		o := unstructured.Unstructured{Object: map[string]any{"kind": "Thing", "metadata": map[string]any{"name": "of-" + id, "uid": uid, "resourceVersion": id}, "spec": map[string]any{
-			"of": uid, "since": "2026-01-01T00:00:" + id[len(id)-2:] + "Z", "role": role, "account": "token-" + uid[:23] + "-" + "c0" + id[len(id)-3:],
-			"by": "fleet-agent-6d5bf89c-x2k7" + map[string]string{"crash-0001": "b", "crash-0002": "c"}[id],
-		}}}
+		o := unstructured.Unstructured{Object: map[string]any{"kind": "Thing",
+			"metadata": map[string]any{"name": "of-" + id, "uid": uid, "resourceVersion": id}, "spec": map[string]any{
+				"of": uid, "since": "2026-01-01T00:00:" + id[len(id)-2:] + "Z", "role": role,
+				"account": "token-" + uid[:23] + "-" + "c0" + id[len(id)-3:],
+				"by":      "fleet-agent-6d5bf89c-x2k7" + map[string]string{"crash-0001": "b", "crash-0002": "c"}[id],
+			}}}
 		return snapshot{w.text("Thing of-" + id): w.object(o)}
 	}
 	const one, two = "3d2c9c0e-0001-4000-8000-000000000001", "3d2c9c0e-0002-4000-8000-000000000002"

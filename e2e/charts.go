@@ -19,7 +19,8 @@ func chartsAreTested(ctx context.Context, e *env) (string, error) {
 		{e.two, "cattle-fleet-system", "fleet-agent", "--logs", "Joined: "},
 		{e.one, "default", "member-agent", "", "Succeeded"},
 	} {
-		// Helm looks for a Pod whose log it prints in the namespace of the release only, and the agent of a MemberCluster is elsewhere.
+		// Helm looks for a Pod whose log it prints in the namespace of the release only, and the agent of
+		// a MemberCluster is elsewhere.
 		said, err := e.sh(ctx, release.on, "helm -n "+release.namespace+" test --timeout 60s "+release.flags+" "+release.name)
 		if err != nil {
 			return "", err

@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// store is a Bundle with a chart that holds data in the ways in which charts do: a claim, a definition,
-// a Secret that a hook makes, and a Job that has to run before the removal.
+// store is a Bundle with a chart that holds data in the ways in which charts do: a claim, a
+// definition, a Secret that a hook makes, and a Job that has to run before the removal.
 func (e *env) store(values, helm string) string {
 	return `kubectl apply -f - <<'END'
 kind: Bundle
@@ -172,7 +172,8 @@ func dataSurvives(ctx context.Context, e *env) (string, error) {
 			return "", fmt.Errorf("%s: %w", step.name, err)
 		}
 	}
-	_, err = e.sh(ctx, e.one, "kubectl delete customresourcedefinition shelves.example.com && kubectl delete namespace store --timeout=60s && kubectl delete persistentvolume store-data")
+	_, err = e.sh(ctx, e.one, "kubectl delete customresourcedefinition shelves.example.com && kubectl delete namespace store --timeout=60s "+
+		"&& kubectl delete persistentvolume store-data")
 	return "nine changes in " + seconds(began), err
 }
 

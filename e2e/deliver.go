@@ -5,7 +5,8 @@ import (
 	"time"
 )
 
-// bundle is a Bundle with a Deployment whose container does nothing, from an image that every node of localkube has.
+// bundle is a Bundle with a Deployment whose container does nothing, from an image that every
+// node of localkube has.
 func bundle(image string) string {
 	return `kubectl apply -f - <<END
 kind: Bundle
@@ -37,7 +38,8 @@ const working, broken = "docker.io/localkube/pause:1", "docker.io/localkube/neve
 
 func bundleIsDelivered(ctx context.Context, e *env) (string, error) {
 	began := time.Now()
-	if _, err := e.sh(ctx, e.hub, bundle(working)+"kubectl -n clusters wait bundles.fleet.cattle.io web --for=condition=Ready --timeout=90s"); err != nil {
+	if _, err := e.sh(ctx, e.hub,
+		bundle(working)+"kubectl -n clusters wait bundles.fleet.cattle.io web --for=condition=Ready --timeout=90s"); err != nil {
 		return "", err
 	}
 	figure := "ready after " + seconds(began)

@@ -23,7 +23,8 @@ const (
 kubectl get membercluster -o 'jsonpath={range .items[*]}{.metadata.name} {.status.conditions[?(@.type=="Healthy")].status}{"\n"}{end}'`
 )
 
-// agentContainerKilled: the agent reads its credential from its Secret and registers no second time.
+// agentContainerKilled: the agent reads its credential from its Secret and registers no second
+// time.
 func agentContainerKilled(ctx context.Context, e *env) (string, error) {
 	before, err := e.sh(ctx, e.hub, "kubectl -n clusters get clusterregistrations,clusters.fleet.cattle.io -o name")
 	if err != nil {
@@ -40,7 +41,8 @@ func agentContainerKilled(ctx context.Context, e *env) (string, error) {
 	return figure, errors.Join(err, e.fleetIsWell(ctx))
 }
 
-// killContainer kills a Pod's program and waits until the kubelet has started it again and it is ready.
+// killContainer kills a Pod's program and waits until the kubelet has started it
+// again and it is ready.
 func (e *env) killContainer(ctx context.Context, c *cluster, findPod, app, program string) (string, error) {
 	pod, err := e.sh(ctx, c, findPod)
 	if err != nil {
@@ -100,7 +102,8 @@ kubectl -n cattle-fleet-system rollout status deployment/fleet-agent --timeout=6
 	return "joined again after " + seconds(began), e.fleetIsWell(ctx)
 }
 
-// kubeletStopped stops only the kubelet: containers run on, the agent beats on and reports what its cluster says.
+// kubeletStopped stops only the kubelet: containers run on, the agent beats on and reports
+// what its cluster says.
 func kubeletStopped(ctx context.Context, e *env) (string, error) {
 	kubelet, err := e.component(e.two, "kubelet")
 	if err != nil {
@@ -109,7 +112,8 @@ func kubeletStopped(ctx context.Context, e *env) (string, error) {
 	if err := syscall.Kill(kubelet, syscall.SIGSTOP); err != nil {
 		return "", fmt.Errorf("stopping kubelet: %w", err)
 	}
-	const nodes = "kubectl -n clusters get clusters.fleet.cattle.io my-cluster -o 'jsonpath={.status.display.readyNodes} {.status.conditions[?(@.type==\"Ready\")].reason}'"
+	const nodes = "kubectl -n clusters get clusters.fleet.cattle.io my-cluster -o 'jsonpath={.status.display.readyNodes} " +
+		"{.status.conditions[?(@.type==\"Ready\")].reason}'"
 	began := time.Now()
 	err = e.expect(ctx, e.hub, nodes, "0/1", "Ready")
 	figure := "shown after " + seconds(began)
@@ -127,7 +131,8 @@ func (e *env) component(c *cluster, name string) (int, error) {
 	}
 	for _, path := range paths {
 		line, err := os.ReadFile(path)
-		if err == nil && bytes.Contains(line, []byte("component\x00"+name+"\x00")) && bytes.Contains(line, []byte(filepath.Dir(c.kubeconfig)+"/")) {
+		if err == nil && bytes.Contains(line, []byte("component\x00"+name+"\x00")) &&
+			bytes.Contains(line, []byte(filepath.Dir(c.kubeconfig)+"/")) {
 			return strconv.Atoi(filepath.Base(filepath.Dir(path)))
 		}
 	}
@@ -206,7 +211,8 @@ func memberSwitchedOff(ctx context.Context, e *env) (string, error) {
 	return figure + ", all members well after " + seconds(began), nil
 }
 
-// apiServerHangs stops an API server for so long that the hub, if it is the hub's, gives up leading.
+// apiServerHangs stops an API server for so long that the hub, if it is the hub's, gives up
+// leading.
 func apiServerHangs(of func(*env) *cluster) func(context.Context, *env) (string, error) {
 	return func(ctx context.Context, e *env) (string, error) {
 		const hang = 15 * time.Second
@@ -235,7 +241,8 @@ func apiServerHangs(of func(*env) *cluster) func(context.Context, *env) (string,
 
 // fleetIsWell waits until all members are ready and have beaten from now on.
 func (e *env) fleetIsWell(ctx context.Context) error {
-	const beats = "kubectl get leases -A --field-selector metadata.name=heartbeat -o 'jsonpath={range .items[*]}{.metadata.namespace}={.spec.renewTime}{\"\\n\"}{end}'"
+	const beats = "kubectl get leases -A --field-selector metadata.name=heartbeat -o 'jsonpath={range " +
+		".items[*]}{.metadata.namespace}={.spec.renewTime}{\"\\n\"}{end}'"
 	before, err := e.sh(ctx, e.hub, beats)
 	if err != nil {
 		return err

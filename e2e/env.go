@@ -74,7 +74,8 @@ func chartVersion(path string) (string, error) {
 	return string(found[1]), nil
 }
 
-// prepare makes the directory in which the commands of the guides work as printed: fleet/ has the charts and the scripts.
+// prepare makes the directory in which the commands of the guides work as printed: fleet/ has the
+// charts and the scripts.
 func (e *env) prepare() error {
 	for _, file := range []string{e.bin("kubectl"), e.bin("helm"), e.image("muster-hub"), e.image("muster-agent")} {
 		if err := isFile(file); err != nil {
@@ -90,7 +91,9 @@ func (e *env) prepare() error {
 	if err := writeImage(e.foreignImage(), foreignRegistry+"/muster-agent:"+e.tag, foreignProgram()); err != nil {
 		return err
 	}
-	for name, target := range map[string]string{"charts": "charts", "hack": "hack", "fleet": "charts/fleet", "fleet-crd": "charts/fleet-crd", "fleet-agent": "charts/fleet-agent"} {
+	for name, target := range map[string]string{
+		"charts": "charts", "hack": "hack", "fleet": "charts/fleet", "fleet-crd": "charts/fleet-crd", "fleet-agent": "charts/fleet-agent",
+	} {
 		if err := os.Symlink(filepath.Join(e.root, target), filepath.Join(e.work, "fleet", name)); err != nil {
 			return fmt.Errorf("making a working directory: %w", err)
 		}
@@ -122,7 +125,8 @@ func (e *env) removeClusters() error {
 	for _, c := range e.clusters {
 		directory := filepath.Dir(c.kubeconfig)
 		if _, err := os.Stat(directory); err == nil {
-			output, err := e.command(context.Background(), nil, e.bin("localkube"), "delete", c.name, "--dir", filepath.Dir(directory)).CombinedOutput()
+			output, err := e.command(context.Background(), nil, e.bin("localkube"), "delete", c.name,
+				"--dir", filepath.Dir(directory)).CombinedOutput()
 			if err != nil {
 				problems = append(problems, fmt.Errorf("deleting cluster %s: %w: %s", c.name, err, output))
 			}
@@ -146,8 +150,10 @@ func (e *env) start(ctx context.Context, c *cluster) error {
 	defer log.Close()
 	ready := filepath.Join(e.work, c.name+".ready")
 	// It ends when it is told to, not with the scenario, and not by the terminal's Ctrl-C.
-	c.up = e.command(context.WithoutCancel(ctx), nil, e.bin("localkube"), "up", c.name, "--node=kubelet", "--dir", filepath.Join(e.work, "clusters"),
-		"--ready-file", ready, "--image", "muster-hub:"+e.tag+"="+e.image("muster-hub"), "--image", "muster-agent:"+e.tag+"="+e.image("muster-agent"))
+	c.up = e.command(context.WithoutCancel(ctx), nil, e.bin("localkube"), "up", c.name,
+		"--node=kubelet", "--dir", filepath.Join(e.work, "clusters"),
+		"--ready-file", ready, "--image", "muster-hub:"+e.tag+"="+e.image("muster-hub"),
+		"--image", "muster-agent:"+e.tag+"="+e.image("muster-agent"))
 	for _, image := range c.images {
 		c.up.Args = append(c.up.Args, "--image", image)
 	}
@@ -173,7 +179,8 @@ func (e *env) start(ctx context.Context, c *cluster) error {
 	})
 }
 
-// command is a command in the working directory, on the given cluster if there is one, else with the contexts of all.
+// command is a command in the working directory, on the given cluster if there is one, else with
+// the contexts of all.
 func (e *env) command(ctx context.Context, c *cluster, name string, args ...string) *exec.Cmd {
 	command := exec.CommandContext(ctx, name, args...)
 	command.WaitDelay = time.Second
@@ -189,7 +196,8 @@ func (e *env) command(ctx context.Context, c *cluster, name string, args ...stri
 	return command
 }
 
-// sh runs commands as a guide prints them, on a cluster; nil is all contexts. It returns what they print to standard output.
+// sh runs commands as a guide prints them, on a cluster; nil is all contexts. It returns what they
+// print to standard output.
 func (e *env) sh(ctx context.Context, c *cluster, script string) (string, error) {
 	command := e.command(ctx, c, "bash", "-euo", "pipefail", "-c", script)
 	var out, complaints bytes.Buffer

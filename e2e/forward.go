@@ -10,7 +10,8 @@ import (
 	"strings"
 )
 
-// probesAreForwarded asks the hub and agents for their state and their metrics as one who may not reach the Pods does.
+// probesAreForwarded asks the hub and agents for their state and their metrics as one who may not
+// reach the Pods does.
 func probesAreForwarded(ctx context.Context, e *env) (string, error) {
 	for _, asked := range []struct {
 		on                          *cluster
@@ -33,7 +34,8 @@ func probesAreForwarded(ctx context.Context, e *env) (string, error) {
 	return "", nil
 }
 
-// dashboardIsShown asks the dashboard for its first page as an admin, and as somebody without rights, and for its metrics.
+// dashboardIsShown asks the dashboard for its first page as an admin, and as somebody without
+// rights, and for its metrics.
 func dashboardIsShown(ctx context.Context, e *env) (string, error) {
 	const namespace, deployment = "cattle-fleet-system", "fleet-dashboard"
 	tokens, err := e.sh(ctx, e.hub, `
@@ -62,7 +64,8 @@ echo "$(kubectl -n viewers create token admin) $(kubectl -n viewers create token
 	return "", errors.Join(err, refused, unmeasured, undone, e.oneReplica(ctx))
 }
 
-// forwarded is what a port of a Deployment answers through kubectl port-forward, to somebody with a token if one is given.
+// forwarded is what a port of a Deployment answers through kubectl port-forward, to somebody with a
+// token if one is given.
 func (e *env) forwarded(ctx context.Context, c *cluster, namespace, deployment, port, path, token string) (string, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()

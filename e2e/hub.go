@@ -8,7 +8,8 @@ import (
 	"time"
 )
 
-// leader is who leads among the hub's replicas: the pod's name, and a part that is new whenever the program starts.
+// leader is who leads among the hub's replicas: the pod's name, and a part that is new whenever
+// the program starts.
 func (e *env) leader(ctx context.Context) (string, error) {
 	return e.sh(ctx, e.hub, "kubectl -n cattle-fleet-system get lease muster-hub -o 'jsonpath={.spec.holderIdentity}'")
 }
@@ -39,7 +40,8 @@ func (e *env) leadsSince(ctx context.Context, since time.Time) error {
 	})
 }
 
-// hubContainerKilled: a container that is started again in its Pod goes on as the leader that it was.
+// hubContainerKilled: a container that is started again in its Pod goes on as the
+// leader that it was.
 func hubContainerKilled(ctx context.Context, e *env) (string, error) {
 	began := time.Now()
 	figure, err := e.killContainer(ctx, e.hub, hubPod, "fleet-controller", "muster-hub")

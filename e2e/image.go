@@ -12,7 +12,8 @@ import (
 	"runtime"
 )
 
-// foreignProgram is the beginning of a program for a processor that this machine does not have. That is all that a kernel looks at.
+// foreignProgram is the beginning of a program for a processor that this machine does not have.
+// That is all that a kernel looks at.
 func foreignProgram() []byte {
 	machine := elf.EM_AARCH64
 	if runtime.GOARCH == "arm64" {
@@ -49,7 +50,8 @@ func (a *archive) add(name string, data []byte, mode int64) error {
 func (a *archive) blob(kind string, data []byte) (descriptor, error) {
 	sum := sha256.Sum256(data)
 	digest := hex.EncodeToString(sum[:])
-	return descriptor{MediaType: "application/vnd.oci.image." + kind, Digest: "sha256:" + digest, Size: len(data)}, a.add("blobs/sha256/"+digest, data, 0o644)
+	return descriptor{MediaType: "application/vnd.oci.image." + kind, Digest: "sha256:" + digest, Size: len(data)},
+		a.add("blobs/sha256/"+digest, data, 0o644)
 }
 
 func (a *archive) document(kind string, content any) (descriptor, error) {
@@ -60,7 +62,8 @@ func (a *archive) document(kind string, content any) (descriptor, error) {
 	return a.blob(kind, data)
 }
 
-// writeImage writes an OCI archive with an image of this machine's architecture that holds and runs one program.
+// writeImage writes an OCI archive with an image of this machine's architecture that holds
+// and runs one program.
 func writeImage(path, name string, program []byte) error {
 	a := &archive{}
 	a.tar = tar.NewWriter(&a.content)

@@ -41,7 +41,8 @@ func brokenImport(ctx context.Context, e *env) (string, error) {
 	figure := "missing image named after " + seconds(began)
 	again := func(registry string) error {
 		began = time.Now()
-		_, err := e.sh(ctx, e.hub, `kubectl -n clusters patch clusters.fleet.cattle.io my-cluster --type=merge -p '{"spec":{"privateRepoURL":"`+registry+`"}}'`)
+		_, err := e.sh(ctx, e.hub,
+			`kubectl -n clusters patch clusters.fleet.cattle.io my-cluster --type=merge -p '{"spec":{"privateRepoURL":"`+registry+`"}}'`)
 		return err
 	}
 	if err := again(foreignRegistry); err != nil {
@@ -70,7 +71,8 @@ kubectl --context two delete namespace cattle-fleet-system --timeout=60s`)
 
 func clusterIsImported(ctx context.Context, e *env) (string, error) {
 	began := time.Now()
-	_, err := e.sh(ctx, e.hub, importing("")+"kubectl -n clusters wait clusters.fleet.cattle.io my-cluster --for=condition=Ready --timeout=60s")
+	_, err := e.sh(ctx, e.hub,
+		importing("")+"kubectl -n clusters wait clusters.fleet.cattle.io my-cluster --for=condition=Ready --timeout=60s")
 	figure := "ready after " + seconds(began)
 	if err != nil {
 		return "", err

@@ -56,7 +56,8 @@ type registering struct {
 	name, subject string
 }
 
-// steal reads the Secrets of the agent on cluster two, and the token that the cluster registered with.
+// steal reads the Secrets of the agent on cluster two, and the token that the
+// cluster registered with.
 func (e *env) steal(ctx context.Context) (*intruder, error) {
 	in := &intruder{scheme: runtime.NewScheme(), asked: map[string]credential.AnswerKey{}, taken: map[string]bool{}}
 	kinds := []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, fleet.AddToScheme, clusterv1beta1.AddToScheme, placement.AddToScheme}

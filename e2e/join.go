@@ -126,7 +126,8 @@ helm -n cattle-fleet-system install --create-namespace --wait \
 fleet-agent fleet/fleet-agent`)
 }
 
-// timedInstall installs an agent and holds Helm to its budget, and to its word that the agent has joined.
+// timedInstall installs an agent and holds Helm to its budget, and to its word that
+// the agent has joined.
 func timedInstall(ctx context.Context, e *env, c *cluster, script string) (string, error) {
 	began := time.Now()
 	if _, err := e.sh(ctx, nil, script); err != nil {
@@ -136,7 +137,8 @@ func timedInstall(ctx context.Context, e *env, c *cluster, script string) (strin
 	if time.Since(began) > waitBudget {
 		return "", fmt.Errorf("%s, more than %s", figure, waitBudget)
 	}
-	said, err := e.sh(ctx, c, "kubectl -n cattle-fleet-system logs -l app=fleet-agent\nkubectl -n cattle-fleet-system get pods -l app=fleet-agent")
+	said, err := e.sh(ctx, c,
+		"kubectl -n cattle-fleet-system logs -l app=fleet-agent\nkubectl -n cattle-fleet-system get pods -l app=fleet-agent")
 	if err == nil && !strings.Contains(said, "1/1") {
 		err = fmt.Errorf("helm returned, and the agent is not ready:\n%s", said)
 	}
@@ -148,7 +150,8 @@ func clustersAreShown(ctx context.Context, e *env) (string, error) {
 		"NODES-READY", "LAST-SEEN", "my-cluster", "one-node-0", "two-node-0"); err != nil {
 		return "", err
 	}
-	if err := e.expect(ctx, e.hub, "kubectl -n clusters get clusters.fleet.cattle.io -o 'jsonpath={.items[*].status.display.readyNodes}'", "1/1 1/1"); err != nil {
+	if err := e.expect(ctx, e.hub, "kubectl -n clusters get clusters.fleet.cattle.io -o 'jsonpath={.items[*].status.display.readyNodes}'",
+		"1/1 1/1"); err != nil {
 		return "", err
 	}
 	return "", e.expect(ctx, e.hub, "kubectl -n clusters get clusters.fleet.cattle.io -l example=true,env=dev", "one-node-0")
@@ -176,7 +179,8 @@ func memberClusterIsShown(ctx context.Context, e *env) (string, error) {
 kubectl get membercluster member-1`, "JOINED", "True", "NODE-COUNT", "AVAILABLE-MEMORY"); err != nil {
 		return "", err
 	}
-	return "", e.expect(ctx, e.hub, `kubectl get membercluster member-1 -o 'jsonpath={.status.properties.kubernetes-fleet\.io/node-count.value} node'`, "1 node")
+	return "", e.expect(ctx, e.hub,
+		`kubectl get membercluster member-1 -o 'jsonpath={.status.properties.kubernetes-fleet\.io/node-count.value} node'`, "1 node")
 }
 
 func localClusterIsThere(ctx context.Context, e *env) (string, error) {
@@ -206,7 +210,8 @@ func agentBeforeHub(ctx context.Context, e *env) (string, error) {
 kubectl -n cattle-fleet-system wait --for=delete pod -l app=fleet-controller --timeout=60s`); err != nil {
 		return "", err
 	}
-	if _, err := e.sh(ctx, e.two, "helm -n cattle-fleet-system install --values values.yaml "+limited+" fleet-agent fleet/fleet-agent"); err != nil {
+	if _, err := e.sh(ctx, e.two,
+		"helm -n cattle-fleet-system install --values values.yaml "+limited+" fleet-agent fleet/fleet-agent"); err != nil {
 		return "", err
 	}
 	err = eventually(ctx, "it has asked to be registered", func() error {
@@ -238,7 +243,8 @@ kubectl --context two -n cattle-fleet-system rollout status deployment/fleet-age
 	figure := "joined " + seconds(began) + " after the hub was started"
 	err = e.forgetHub(ctx, e.two)
 	if err == nil {
-		_, err = e.sh(ctx, e.hub, "kubectl -n clusters delete clusters.fleet.cattle.io --timeout=60s $(kubectl -n clusters get clusters.fleet.cattle.io -l '!example' -o name | cut -d/ -f2)")
+		_, err = e.sh(ctx, e.hub, "kubectl -n clusters delete clusters.fleet.cattle.io --timeout=60s $(kubectl -n clusters get "+
+			"clusters.fleet.cattle.io -l '!example' -o name | cut -d/ -f2)")
 	}
 	return figure, err
 }

@@ -8,7 +8,8 @@ import (
 	"strings"
 )
 
-// imageMissing uses a namespace and a release of its own: the chart of the MemberCluster's agent can live anywhere.
+// imageMissing uses a namespace and a release of its own: the chart of the MemberCluster's
+// agent can live anywhere.
 func imageMissing(ctx context.Context, e *env) (string, error) {
 	_, err := e.sh(ctx, e.two, restricted("missing")+hubAddressOf(e)+`
 helm -n missing install --wait --timeout 15s --set config.hubURL="$API_SERVER_URL" --set config.memberClusterName=nobody --set namespace=missing \
@@ -67,7 +68,8 @@ func (e *env) removeNamespace(ctx context.Context, c *cluster, namespace string)
 	return err
 }
 
-// memoryHeld reads what the kubelets measure. A container that went over its limit was killed and started again.
+// memoryHeld reads what the kubelets measure. A container that went over its limit was
+// killed and started again.
 func memoryHeld(ctx context.Context, e *env) (string, error) {
 	var figures []string
 	for _, c := range e.clusters {
@@ -128,7 +130,8 @@ func clusterIsDeleted(ctx context.Context, e *env) (string, error) {
 	if _, err := e.sh(ctx, e.hub, "kubectl -n clusters delete clusters.fleet.cattle.io my-cluster --timeout=60s"); err != nil {
 		return "", err
 	}
-	return "", e.gone(ctx, e.hub, "kubectl get namespace --ignore-not-found -o name "+namespace+"; kubectl -n fleet-inventory get clusterprofiles -o name | grep my-cluster")
+	return "", e.gone(ctx, e.hub, "kubectl get namespace --ignore-not-found -o name "+namespace+
+		"; kubectl -n fleet-inventory get clusterprofiles -o name | grep my-cluster")
 }
 
 // gone waits until a command prints nothing.
@@ -143,7 +146,8 @@ func (e *env) gone(ctx context.Context, c *cluster, script string) error {
 	})
 }
 
-// forgetHub removes an agent with all that it knows, as the guide says, and makes the namespace for the next one.
+// forgetHub removes an agent with all that it knows, as the guide says, and makes the
+// namespace for the next one.
 func (e *env) forgetHub(ctx context.Context, c *cluster) error {
 	_, err := e.sh(ctx, c, `
 helm -n cattle-fleet-system uninstall --wait fleet-agent

@@ -1,8 +1,9 @@
-// Command e2e installs the charts on clusters with real nodes and containers, does to them what users, and what misfortunes, do,
-// and prints what it checked and how long that took.
+// Command e2e installs the charts on clusters with real nodes and containers, does to them what
+// users, and what misfortunes, do, and prints what it checked and how long that took.
 //
-// It needs root and a few packages (see localkube check), the programs in bin/ and the archives in images/: `make e2e`. It leaves nothing behind,
-// but with -keep the clusters go on running after a failure until Ctrl-C.
+// It needs root and a few packages (see localkube check), the programs in bin/ and the archives in
+// images/: `make e2e`. It leaves nothing behind, but with -keep the clusters go on running after a
+// failure until Ctrl-C.
 package main
 
 import (
@@ -23,7 +24,8 @@ func main() {
 	only := flag.String("run", "", "regular expression of the scenarios to run; those that others build upon always run")
 	except := flag.String("skip", "", "regular expression of the scenarios to leave out; those that others build upon always run")
 	table := flag.String("table", "", "file to write the table of results to, as Markdown")
-	from := flag.String("from", "", "revision whose charts and images a running fleet is upgraded from (default: where this branch left main, or the commit before this one)")
+	from := flag.String("from", "", "revision whose charts and images a running fleet is upgraded from (default: where this branch left "+
+		"main, or the commit before this one)")
 	flag.Parse()
 	ctrl.SetLogger(logr.Discard())
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)

@@ -21,15 +21,18 @@ import (
 // hostAddress is where the clusters reach this machine: localkube's bridge.
 const hostAddress = "10.213.0.1"
 
-// refusedInstall is an install of an agent into a namespace where its Pod is refused: Helm has to fail, and an event to say why.
+// refusedInstall is an install of an agent into a namespace where its Pod is refused: Helm has to
+// fail, and an event to say why.
 func (e *env) refusedInstall(ctx context.Context, namespace, because string) error {
 	_, err := e.sh(ctx, e.two, hubAddressOf(e)+`
-helm -n `+namespace+` install --wait --timeout 15s --set config.hubURL="$API_SERVER_URL" --set config.memberClusterName=nobody --set namespace=`+namespace+` \
+helm -n `+namespace+
+		` install --wait --timeout 15s --set config.hubURL="$API_SERVER_URL" --set config.memberClusterName=nobody --set namespace=`+namespace+` \
   member-agent fleet/charts/member-agent`)
 	if err == nil {
 		return errors.New("helm says that an agent without a Pod has joined")
 	}
-	return errors.Join(e.expect(ctx, e.two, "kubectl -n "+namespace+" get events -o 'jsonpath={.items[*].message}'", because), e.removeNamespace(ctx, e.two, namespace))
+	return errors.Join(e.expect(ctx, e.two, "kubectl -n "+namespace+" get events -o 'jsonpath={.items[*].message}'", because),
+		e.removeNamespace(ctx, e.two, namespace))
 }
 
 // limitForbids: the namespace lets no container have what the chart asks for.
@@ -104,8 +107,10 @@ func serveRefusals(because string) (net.Listener, []byte, error) {
 		return nil, nil, err
 	}
 	template := &x509.Certificate{
-		SerialNumber: big.NewInt(1), NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour), IPAddresses: []net.IP{net.ParseIP(hostAddress)},
-		IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageDigitalSignature | x509.KeyUsageCertSign, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
+		SerialNumber: big.NewInt(1), NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
+		IPAddresses: []net.IP{net.ParseIP(hostAddress)},
+		IsCA:        true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageDigitalSignature | x509.KeyUsageCertSign,
+		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
 	}
 	certificate, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
 	if err != nil {

@@ -21,7 +21,8 @@ const (
 	pace = 50 * time.Millisecond
 	// later is what is delivered after the revocation.
 	later = "delivered-later"
-	// neighbour is the other Cluster of the workspace: which it is, and where; wellSince is since when it is ready.
+	// neighbour is the other Cluster of the workspace: which it is, and where; wellSince is
+	// since when it is ready.
 	besides   = `kubectl -n clusters get clusters.fleet.cattle.io -l example=true -o `
 	neighbour = besides + `'jsonpath={.items[*].metadata.uid} {.items[*].status.namespace}'`
 	wellSince = neighbour + "\n" + besides +
@@ -82,7 +83,8 @@ func revokedFightingBack(ctx context.Context, e *env) (string, error) {
 	return figure, errors.Join(e.letInAgain(ctx, in), e.isStill(ctx, e.hub, neighbour, beside))
 }
 
-// allReady waits until all Clusters have what is delivered to them, the Bundles of their agents too.
+// allReady waits until all Clusters have what is delivered to them, the Bundles of their agents
+// too.
 func (e *env) allReady(ctx context.Context) error {
 	_, err := e.sh(ctx, e.hub, `kubectl wait clusters.fleet.cattle.io -A --all --for=condition=Ready --timeout=60s
 kubectl wait bundles.fleet.cattle.io -A --all --for=condition=Ready --timeout=60s`)

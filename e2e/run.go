@@ -80,7 +80,8 @@ func run(ctx context.Context, o options) (err error) {
 	return fmt.Errorf("%d of %d scenarios failed", failed, len(results))
 }
 
-// runAll runs the scenarios whose names match chosen. One that matches leftOut, which may be nil, is told of and not run.
+// runAll runs the scenarios whose names match chosen. One that matches leftOut, which may be nil,
+// is told of and not run.
 func (e *env) runAll(ctx context.Context, all []scenario, chosen, leftOut *regexp.Regexp) []result {
 	var results []result
 	for _, s := range all {

@@ -1,6 +1,7 @@
 package main
 
-// scenarios are what is checked, in this order; each finds the fleet as the ones before it have left it.
+// scenarios are what is checked, in this order; each finds the fleet as the ones
+// before it have left it.
 func scenarios() []scenario {
 	return []scenario{
 		{"three clusters with real nodes come up", true, clustersComeUp},
@@ -15,7 +16,8 @@ func scenarios() []scenario {
 		{"every member has a ClusterProfile", false, profilesAreShown},
 		{"helm test says of the hub that it leads, and of agents that they have joined", false, chartsAreTested},
 		{"kubectl port-forward reaches the probes and the metrics of the hub and of both agents", false, probesAreForwarded},
-		{"the dashboard runs where Pod Security `restricted` is enforced, and shows by kubectl port-forward what its visitor may see", false, dashboardIsShown},
+		{"the dashboard runs where Pod Security `restricted` is enforced, and shows by kubectl port-forward what its visitor may see", false,
+			dashboardIsShown},
 		{"a Pod that is not `restricted` is refused beside the agent", false, privilegedPodIsRefused},
 		{"a Bundle brings a Deployment that becomes ready", false, bundleIsDelivered},
 		{"a Bundle whose Deployment does not become ready says so, and is ready when it is corrected", false, unreadyBundleIsReported},
@@ -33,7 +35,8 @@ func scenarios() []scenario {
 		{"a member whose network is cut is lost, and ready again when it is restored", false, networkCut},
 		{weekWithout, false, weekWithoutNetwork},
 		{"a hub whose ConfigMap is deleted keeps its settings and says so, and one that starts without changes nothing", false, settingsDeleted},
-		{"a member that is revoked while somebody with all that it has tries to stay is out, and the others are undisturbed", false, revokedFightingBack},
+		{"a member that is revoked while somebody with all that it has tries to stay is out, and the others are undisturbed", false,
+			revokedFightingBack},
 		{"a hub whose machine was switched off finds its members again", false, hubSwitchedOff},
 		{"a member that was switched off comes back as the same", false, memberSwitchedOff},
 		{"an API server of a member that hangs for 15 s costs nothing", false, apiServerHangs(func(e *env) *cluster { return e.one })},
@@ -49,7 +52,8 @@ func scenarios() []scenario {
 		{"leave.sh takes the MemberCluster out, and its agent with it", false, memberClusterLeaves},
 		{"a Cluster that is deleted leaves nothing on the hub, and its agent is uninstalled", false, clusterIsDeleted},
 		{"an agent that is installed while no hub runs waits, and joins when there is one", false, agentBeforeHub},
-		{"an imported Cluster says that the agent's image is missing, or of another architecture, and is ready when it is corrected", false, brokenImport},
+		{"an imported Cluster says that the agent's image is missing, or of another architecture, and is ready when it is corrected", false,
+			brokenImport},
 		{"the hub installs an agent itself, by the kubeconfig of a cluster", false, clusterIsImported},
 		{"a hub that is uninstalled before its agents leaves nothing hanging, and finds its fleet again", false, hubUninstalledFirst},
 		{"agents that are uninstalled before their hub leave nothing hanging, and nothing is left", false, agentsUninstalledFirst},

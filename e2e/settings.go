@@ -19,7 +19,8 @@ kubectl get bundles.fleet.cattle.io -A -o 'jsonpath={range .items[*]}{.metadata.
 kubectl -n fleet-inventory get clusterprofiles -o 'jsonpath={range .items[*]}{.metadata.name} {.metadata.uid}{"\n"}{end}'
 kubectl get internalmemberclusters -A -o 'jsonpath={range .items[*]}{.metadata.name} {.spec.hub}{"\n"}{end}'`
 	// agents are the Deployments of the agents on a member, and how often they were changed.
-	agents = `kubectl get deployments -n cattle-fleet-system fleet-agent --ignore-not-found --no-headers -o ` + columns + `,CHANGED:.metadata.generation
+	agents = `kubectl get deployments -n cattle-fleet-system fleet-agent --ignore-not-found --no-headers -o ` +
+		columns + `,CHANGED:.metadata.generation
 kubectl get deployments -n fleet-system --no-headers -o ` + columns + `,CHANGED:.metadata.generation`
 )
 

@@ -6,7 +6,8 @@ import (
 	"time"
 )
 
-// uninstalledAgents takes the agent of cluster one, which is a release, and that of cluster two, which the hub installed.
+// uninstalledAgents takes the agent of cluster one, which is a release, and that of cluster two,
+// which the hub installed.
 const uninstalledAgents = `
 helm --kube-context one -n cattle-fleet-system uninstall --wait --timeout 60s fleet-agent
 kubectl --context one delete namespace cattle-fleet-system --timeout=60s
@@ -47,7 +48,8 @@ kubectl --context hub -n clusters wait clusters.fleet.cattle.io my-cluster --for
 	if err != nil {
 		return "", err
 	}
-	return figure + "; both back", e.expect(ctx, e.hub, "kubectl -n clusters get clusters.fleet.cattle.io -o 'jsonpath={.items[*].status.conditions[?(@.type==\"Ready\")].reason}'", "Ready Ready")
+	return figure + "; both back", e.expect(ctx, e.hub, "kubectl -n clusters get clusters.fleet.cattle.io -o "+
+		"'jsonpath={.items[*].status.conditions[?(@.type==\"Ready\")].reason}'", "Ready Ready")
 }
 
 // agentsUninstalledFirst takes everything away, in the order of the guide.
@@ -72,5 +74,6 @@ kubectl delete namespace cattle-fleet-system fleet-system --timeout=60s`)
 
 // nothingHangs waits until nothing on a cluster is about to go.
 func (e *env) nothingHangs(ctx context.Context, c *cluster) error {
-	return e.gone(ctx, c, `kubectl get namespaces,crds,pods -A -o 'jsonpath={range .items[?(@.metadata.deletionTimestamp)]}{.kind}/{.metadata.name}{"\n"}{end}'`)
+	return e.gone(ctx, c,
+		`kubectl get namespaces,crds,pods -A -o 'jsonpath={range .items[?(@.metadata.deletionTimestamp)]}{.kind}/{.metadata.name}{"\n"}{end}'`)
 }

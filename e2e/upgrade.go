@@ -57,11 +57,13 @@ func (e *env) buildPrevious(ctx context.Context) (string, error) {
 git -C "`+e.root+`" archive `+revision+` | tar -x -C "`+directory+`"
 test -d "`+directory+`/hack/images" || { echo "commit `+revision+` builds no images" >&2; exit 1; }
 cd "`+directory+`/hack/images"
-go run . -source "`+directory+`" -out "`+directory+`/images" -version `+previousTag+` -ldflags "-s -w -X github.com/muster-fleet/muster/internal/version.Version=`+previousTag+`"`)
+go run . -source "`+directory+`" -out "`+directory+`/images" -version `+previousTag+
+		` -ldflags "-s -w -X github.com/muster-fleet/muster/internal/version.Version=`+previousTag+`"`)
 	return revision[:min(len(revision), 7)], err
 }
 
-// fleetIsUpgraded has a fleet of its own: a hub and a member with both doors, of the release before.
+// fleetIsUpgraded has a fleet of its own: a hub and a member with both doors, of the release
+// before.
 func fleetIsUpgraded(ctx context.Context, e *env) (string, error) {
 	began := time.Now()
 	revision, err := e.buildPrevious(ctx)
@@ -109,7 +111,8 @@ func (e *env) installPrevious(ctx context.Context) error {
 cd "`+e.previousRelease()+`"
 on() { KUBECONFIG="`+filepath.Dir(filepath.Dir(e.hub.kubeconfig))+`/$1/kubeconfig" "${@:2}"; }
 on oldhub helm -n cattle-fleet-system install --wait fleet-crd charts/fleet-crd
-on oldhub helm -n cattle-fleet-system install --wait --set apiServerURL="$API_SERVER_URL" --set apiServerCA="$API_SERVER_CA_DATA"`+tags+`fleet charts/fleet
+on oldhub helm -n cattle-fleet-system install --wait --set apiServerURL="$API_SERVER_URL" --set apiServerCA="$API_SERVER_CA_DATA"`+
+		tags+`fleet charts/fleet
 on oldhub kubectl create namespace clusters
 on oldhub kubectl apply -f - <<END
 kind: ClusterRegistrationToken
@@ -124,48 +127,59 @@ spec: {clientID: really-random}
 END
 until on oldhub kubectl -n clusters get secret new-token >/dev/null 2>&1; do sleep 0.2; done
 on oldhub kubectl -n clusters get secret new-token -o 'jsonpath={.data.values}' | base64 --decode > values.yaml
-on oldmember helm -n cattle-fleet-system install --wait --values values.yaml --set clientID=really-random --set image.tag=`+previousTag+` fleet-agent charts/fleet-agent
+on oldmember helm -n cattle-fleet-system install --wait --values values.yaml --set clientID=really-random --set image.tag=`+
+		previousTag+` fleet-agent charts/fleet-agent
 export HUB_CLUSTER_CONTEXT=oldhub HUB_CLUSTER_ADDRESS=$API_SERVER_URL MEMBER_CLUSTER=member-1 MEMBER_CLUSTER_CONTEXT=oldmember FLEET_VERSION=`+previousTag+`
 ./hack/membership/join.sh`)
 	if err == nil {
 		err = e.fleetIsWell(ctx)
 	}
 	if err == nil {
-		err = e.expect(ctx, e.hub, "kubectl -n fleet-local get clusters.fleet.cattle.io local -o 'jsonpath={.status.conditions[?(@.type==\"Ready\")].reason}'", "Ready")
+		err = e.expect(ctx, e.hub,
+			"kubectl -n fleet-local get clusters.fleet.cattle.io local -o 'jsonpath={.status.conditions[?(@.type==\"Ready\")].reason}'", "Ready")
 	}
 	return err
 }
 
-// upgrade brings the hub and then the agents to this release. The hub itself upgrades the agent that it installed on its own cluster.
+// upgrade brings the hub and then the agents to this release. The hub itself upgrades the agent
+// that it installed on its own cluster.
 func (e *env) upgrade(ctx context.Context) error {
 	if _, err := e.sh(ctx, e.hub, `
 helm -n cattle-fleet-system upgrade --wait fleet-crd fleet/fleet-crd
-helm -n cattle-fleet-system upgrade --wait --timeout 90s --reset-then-reuse-values --set image.tag="`+e.tag+`" --set agentImage.tag="`+e.tag+`" fleet fleet/fleet`); err != nil {
+helm -n cattle-fleet-system upgrade --wait --timeout 90s --reset-then-reuse-values --set image.tag="`+e.tag+`" --set agentImage.tag="`+
+		e.tag+`" fleet fleet/fleet`); err != nil {
 		return err
 	}
 	if err := e.fleetIsWell(ctx); err != nil {
 		return err
 	}
-	// While an agent replaces itself Helm refuses a user's upgrade: "another operation is in progress".
-	if err := e.expect(ctx, e.hub, `kubectl -n clusters get clusters.fleet.cattle.io my-cluster -o 'jsonpath={.status.conditions[?(@.type=="AgentUpToDate")].reason}'`, "UpToDate"); err != nil {
+	// While an agent replaces itself Helm refuses a user's upgrade: "another operation is in
+	// progress".
+	if err := e.expect(ctx, e.hub,
+		`kubectl -n clusters get clusters.fleet.cattle.io my-cluster -o 'jsonpath={.status.conditions[?(@.type=="AgentUpToDate")].reason}'`,
+		"UpToDate"); err != nil {
 		return err
 	}
 	if _, err := e.sh(ctx, e.one, `
 helm -n cattle-fleet-system upgrade --wait --timeout 90s --reset-then-reuse-values --set image.tag="`+e.tag+`" fleet-agent fleet/fleet-agent
-helm -n default upgrade --wait --timeout 90s --reset-then-reuse-values --set image.tag="`+e.tag+`" member-agent fleet/charts/member-agent`); err != nil {
+helm -n default upgrade --wait --timeout 90s --reset-then-reuse-values --set image.tag="`+e.tag+
+		`" member-agent fleet/charts/member-agent`); err != nil {
 		return err
 	}
-	if err := e.expect(ctx, e.hub, "kubectl -n cattle-fleet-system get deployment fleet-agent -o 'jsonpath={.spec.template.spec.containers[0].image} {.status.readyReplicas}'",
+	if err := e.expect(ctx, e.hub, "kubectl -n cattle-fleet-system get deployment fleet-agent -o "+
+		"'jsonpath={.spec.template.spec.containers[0].image} {.status.readyReplicas}'",
 		"muster-agent:"+e.tag+" 1"); err != nil {
 		return err
 	}
 	return e.fleetIsWell(ctx)
 }
 
-// updating are the states of a Cluster that is well, or whose agent replaces itself as its Bundle says.
+// updating are the states of a Cluster that is well, or whose agent replaces itself
+// as its Bundle says.
 var updating = []string{"Ready", "WaitApplied", "NotReady"}
 
-// watchMembers follows the state of every member until the function that it returns is called, which counts the states and names bad ones.
+// watchMembers follows the state of every member until the function that it returns is called,
+// which counts the states and names bad ones.
 func (e *env) watchMembers(ctx context.Context) func() (int, error) {
 	ctx, stop := context.WithCancel(ctx)
 	var commands []*exec.Cmd
@@ -205,7 +219,8 @@ func (e *env) watchMembers(ctx context.Context) func() (int, error) {
 
 // remove deletes a cluster.
 func (e *env) remove(c *cluster) error {
-	output, err := e.command(context.Background(), nil, e.bin("localkube"), "delete", c.name, "--dir", filepath.Dir(filepath.Dir(c.kubeconfig))).CombinedOutput()
+	output, err := e.command(context.Background(), nil, e.bin("localkube"), "delete", c.name,
+		"--dir", filepath.Dir(filepath.Dir(c.kubeconfig))).CombinedOutput()
 	if err != nil {
 		return fmt.Errorf("deleting cluster %s: %w: %s", c.name, err, output)
 	}

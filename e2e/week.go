@@ -32,8 +32,8 @@ var credentials = []string{
 	"-n fleet-system get secret " + naming.MemberAgentCredentialSecret,
 }
 
-// weekWithoutNetwork cuts the network of a Cluster and a MemberCluster, which are cluster one, until
-// their credentials have run out. They live for ten minutes here instead of a week.
+// weekWithoutNetwork cuts the network of a Cluster and a MemberCluster, which are cluster one,
+// until their credentials have run out. They live for ten minutes here instead of a week.
 func weekWithoutNetwork(ctx context.Context, e *env) (string, error) {
 	const ready = "kubectl -n clusters wait bundles.fleet.cattle.io web --for=condition=Ready --timeout=90s\n"
 	if _, err := e.sh(ctx, e.hub, bundle(working)+ready+placed(working)); err != nil {

@@ -48,7 +48,8 @@ func TestDeploymentRunsAndSurvivesTheDeathOfUp(t *testing.T) {
 	if got := strings.Count(logs, "serving [green] as web-"); got != 2 {
 		t.Errorf("%d of 2 pods said that they serve:\n%s", got, logs)
 	}
-	if got := u.mustKubectl("", "logs", "deployment/web", "-c", "first"); !strings.Contains(got, "I am system:serviceaccount:default:default") {
+	if got := u.mustKubectl("", "logs", "deployment/web", "-c", "first"); !strings.Contains(got,
+		"I am system:serviceaccount:default:default") {
 		t.Errorf("the init container did not act as its service account: %s", got)
 	}
 	if output, err := m.run("up", "web"); err == nil || !strings.Contains(output, "cluster web is already running in process") {
@@ -146,7 +147,8 @@ spec: {template: {spec: {restartPolicy: Never, containers: [{name: c, image: tes
 	u.mustKubectl("", "create", "secret", "generic", "none", "--from-literal=x=y")
 	u.mustKubectl("", "wait", "--for=condition=complete", "job/who", "--timeout=2m")
 	u.awaitOutput("true", "get", "pod", "key", "-o", "jsonpath={.status.containerStatuses[0].ready}")
-	if output, err := u.kubectl("", "exec", "crash", "--", "ls"); err == nil || !strings.Contains(output, "exec is not supported by localkube") {
+	if output, err := u.kubectl("", "exec", "crash", "--", "ls"); err == nil ||
+		!strings.Contains(output, "exec is not supported by localkube") {
 		t.Errorf("exec: %v, %s", err, output)
 	}
 	u.mustKubectl("", "delete", "pod", "--all", "--timeout=2m")
@@ -156,7 +158,8 @@ func TestControlPlaneAloneWithAuditLog(t *testing.T) {
 	m := newMachine(t)
 	kubeconfig := filepath.Join(t.TempDir(), "config")
 	authentication := filepath.Join(t.TempDir(), "authentication.yaml")
-	if err := os.WriteFile(authentication, []byte(`{"apiVersion":"apiserver.config.k8s.io/v1","kind":"AuthenticationConfiguration"}`), 0o600); err != nil {
+	if err := os.WriteFile(authentication, []byte(`{"apiVersion":"apiserver.config.k8s.io/v1","kind":"AuthenticationConfiguration"}`),
+		0o600); err != nil {
 		t.Fatal(err)
 	}
 	here, err := os.Getwd()
@@ -178,7 +181,8 @@ func TestControlPlaneAloneWithAuditLog(t *testing.T) {
 		}
 		return err
 	})
-	if got := u.mustKubectl("", "--kubeconfig", kubeconfig, "--context", "bare", "get", "namespace", "counted", "-o", "name"); got != "namespace/counted\n" {
+	if got := u.mustKubectl("", "--kubeconfig", kubeconfig, "--context", "bare", "get", "namespace", "counted", "-o",
+		"name"); got != "namespace/counted\n" {
 		t.Errorf("with the merged kubeconfig: %s", got)
 	}
 	server, err := url.Parse(u.url())
@@ -189,7 +193,8 @@ func TestControlPlaneAloneWithAuditLog(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if output, err := m.run("up", "other", "--port", port); err == nil || !strings.Contains(output, "port "+port+" is in use by another program") {
+	if output, err := m.run("up", "other", "--port", port); err == nil ||
+		!strings.Contains(output, "port "+port+" is in use by another program") {
 		t.Errorf("up on a port in use: %v, %s", err, output)
 	}
 	m.mustRun("down", "bare")

@@ -55,10 +55,12 @@ func TestRealNodeRunsContainersAndLeavesNothingWhenKilled(t *testing.T) {
 	server := u.url()
 	u.mustKubectl(containers, "apply", "-f", "-")
 	u.mustKubectl("", "rollout", "status", "deployment/web", "--timeout=2m")
-	if got := u.mustKubectl("", "logs", "deployment/web", "-c", "first"); !strings.Contains(got, "I am system:serviceaccount:default:default") {
+	if got := u.mustKubectl("", "logs", "deployment/web", "-c", "first"); !strings.Contains(got,
+		"I am system:serviceaccount:default:default") {
 		t.Errorf("the init container did not act as its service account: %s", got)
 	}
-	if got := u.mustKubectl("", "exec", "deployment/web", "-c", "web", "--", "/testprogram", "whoami"); !strings.Contains(got, "I am system:") {
+	if got := u.mustKubectl("", "exec", "deployment/web", "-c", "web", "--", "/testprogram", "whoami"); !strings.Contains(got,
+		"I am system:") {
 		t.Errorf("exec: %s", got)
 	}
 	if output, err := m.run("up", "real"); err == nil || !strings.Contains(output, "already running") {

@@ -1,5 +1,5 @@
-// Package crds embeds the generated CustomResourceDefinitions, the only copy in the project: the fleet-crd chart and the
-// tests take them from here.
+// Package crds embeds the generated CustomResourceDefinitions, the only copy in the project: the
+// fleet-crd chart and the tests take them from here.
 package crds
 
 import "embed"

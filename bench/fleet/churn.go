@@ -14,13 +14,16 @@ import (
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
 )
 
-// lasting are the kinds of which objects of members that have left stay for their time: audit, finished requests, events.
+// lasting are the kinds of which objects of members that have left stay for their time: audit,
+// finished requests, events.
 var lasting = []string{"auditentries", "clusterregistrations", "events"}
 
-// counted is how long the API server may take to count its objects anew: a minute, and up to 1.2 more.
+// counted is how long the API server may take to count its objects anew: a minute,
+// and up to 1.2 more.
 const counted = 140 * time.Second
 
-// churn is a time of random joins, leaves, and changes of labels and Bundles, after which the fleet is as large as before and nothing has grown.
+// churn is a time of random joins, leaves, and changes of labels and Bundles, after which the fleet
+// is as large as before and nothing has grown.
 type churn struct {
 	*run
 	random  *rand.Rand
@@ -38,7 +41,8 @@ func (r *run) churn() {
 	r.settled()
 	time.Sleep(counted)
 	before := r.now()
-	c := &churn{run: r, random: rand.New(rand.NewPCG(r.options.seed, 0)), next: size, counts: map[string]int{}} //nolint:gosec // to be repeated by its seed
+	//nolint:gosec // to be repeated by its seed
+	c := &churn{run: r, random: rand.New(rand.NewPCG(r.options.seed, 0)), next: size, counts: map[string]int{}}
 	r.note("churn: go on with -seed %d to repeat it", r.options.seed)
 	for end := time.Now().Add(r.options.churn); time.Now().Before(end); time.Sleep(time.Duration(c.random.IntN(1000)) * time.Millisecond) {
 		c.step(size)
@@ -115,7 +119,9 @@ func (c *churn) createBundle() {
 	c.counts["Bundles"]++
 	b := &fleet.Bundle{ObjectMeta: metav1.ObjectMeta{Namespace: c.workspace, GenerateName: "churn-"}, Spec: fleet.BundleSpec{
 		Resources: []fleet.BundleResource{{Name: "cm.yaml", Content: "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n"}},
-		Targets:   []fleet.BundleTarget{{ClusterSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"churn": fmt.Sprint(c.random.IntN(3))}}}},
+		Targets: []fleet.BundleTarget{{
+			ClusterSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"churn": fmt.Sprint(c.random.IntN(3))}},
+		}},
 	}}
 	c.check(c.Create(c.ctx, b))
 	c.bundles = append(c.bundles, b)
@@ -124,7 +130,11 @@ func (c *churn) createBundle() {
 func (c *churn) changeBundle() {
 	c.counts["changes of Bundles"]++
 	b := c.bundles[c.random.IntN(len(c.bundles))]
-	c.check(c.Patch(c.ctx, b, mergePatch(`{"spec":{"resources":[{"name":"cm.yaml","content":"apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\ndata: {n: \"%d\"}\n"}]}}`, c.random.Int32())))
+	c.check(c.Patch(c.ctx, b,
+		mergePatch(
+			`{"spec":{"resources":[{"name":"cm.yaml","content":"apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\ndata: {n: \"%d\"}\n"}]}}`,
+			c.random.Int32(),
+		)))
 }
 
 func (c *churn) deleteBundle() {

@@ -98,7 +98,8 @@ func (r *run) costs(from, to state, members int) {
 		r.detail("requests of the hub", nil, counts, members)
 	}
 	name := func(label func(string) string) string { return label("controller") + " " + label("result") }
-	r.detail("reconciles of the hub", from.hub.by("controller_runtime_reconcile_total", name), to.hub.by("controller_runtime_reconcile_total", name), members)
+	r.detail("reconciles of the hub", from.hub.by("controller_runtime_reconcile_total", name),
+		to.hub.by("controller_runtime_reconcile_total", name), members)
 }
 
 // detail notes by what figures have grown most.

@@ -63,14 +63,16 @@ type program struct {
 	// followed are the kinds that are watched.
 	followed []protocol.Kind
 	mu       sync.Mutex
-	// answered are the generations of the BundleDeployments whose status is written, others 0; agents is that of the agent itself.
+	// answered are the generations of the BundleDeployments whose status is written, others 0; agents
+	// is that of the agent itself.
 	answered map[string]int64
 	agents   string
 	// works are the generations of the Works whose status is written, others 0.
 	works map[string]int64
 }
 
-// deploy plays muster-deployer until the agent itself is all that was deployed, or the member leaves.
+// deploy plays muster-deployer until the agent itself is all that was deployed, or the member
+// leaves.
 func (n *native) deploy(ctx context.Context, orders io.Reader, replies io.Writer) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -172,7 +174,8 @@ func (w works) List(ctx context.Context, options metav1.ListOptions) (*unstructu
 	return w.ResourceInterface.List(ctx, options)
 }
 
-// endIfIdle ends the program when nothing is left to do or to watch: the agent's own release needs no program while it is well.
+// endIfIdle ends the program when nothing is left to do or to watch: the agent's own release needs
+// no program while it is well.
 func (p *program) endIfIdle() {
 	for _, kind := range p.followed {
 		if kind == protocol.Bundles && !p.bundles.IsListed() || kind == protocol.Works && !p.placed.IsListed() {
@@ -243,15 +246,19 @@ func (p *program) answerBundle(d *fleet.BundleDeployment) error {
 		conditions = append(conditions, map[string]string{"type": kind, "status": "True", "lastUpdateTime": now, "lastTransitionTime": now})
 	}
 	for i := range 10 {
-		resources = append(resources, map[string]string{"apiVersion": "v1", "kind": "ConfigMap", "namespace": "default", "name": fmt.Sprintf("object-%d", i)})
+		resources = append(resources, map[string]string{
+			"apiVersion": "v1", "kind": "ConfigMap", "namespace": "default", "name": fmt.Sprintf("object-%d", i),
+		})
 	}
 	return p.patch(hubclient.BundleDeployments, d.Name, map[string]any{
-		"appliedDeploymentID": d.Spec.DeploymentID, "ready": true, "nonModified": true, "release": "default/" + d.Name + ":1", "conditions": conditions,
+		"appliedDeploymentID": d.Spec.DeploymentID, "ready": true, "nonModified": true,
+		"release": "default/" + d.Name + ":1", "conditions": conditions,
 		"resources": resources, "resourceCounts": map[string]any{"ready": 10, "desiredReady": 10},
 	})
 }
 
-// patch writes a status to its end: the watch may show it, and end the program, before the answer comes.
+// patch writes a status to its end: the watch may show it, and end the program,
+// before the answer comes.
 func (p *program) patch(resource schema.GroupVersionResource, name string, status map[string]any) error {
 	patch, err := json.Marshal(map[string]any{"status": status})
 	if err != nil {

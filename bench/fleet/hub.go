@@ -122,9 +122,11 @@ func (h *hub) scrape() (samples, error) {
 // leads says whether the hub is the leading replica.
 func (s samples) leads() bool { return s.sum("leader_election_master_status") == 1 }
 
-// writes and reads are the requests of the hub so far, those of the election aside, which are the only PUT beside the rare writes of a Bundle.
+// writes and reads are the requests of the hub so far, those of the election aside, which are the
+// only PUT beside the rare writes of a Bundle.
 func (s samples) writes() float64 {
-	return s.sum("rest_client_requests_total", `method="POST"`) + s.sum("rest_client_requests_total", `method="PATCH"`) + s.sum("rest_client_requests_total", `method="DELETE"`)
+	return s.sum("rest_client_requests_total", `method="POST"`) + s.sum("rest_client_requests_total", `method="PATCH"`) +
+		s.sum("rest_client_requests_total", `method="DELETE"`)
 }
 
 func (s samples) reads() float64 { return s.sum("rest_client_requests_total", `method="GET"`) }
@@ -159,8 +161,9 @@ func (r *run) standby(metric string) float64 {
 	return 0
 }
 
-// settled waits until no request waits in the leader's queues and the hub has written, for a while, not more than twice what it always writes to keep the
-// heartbeats fresh that records show. It returns when that began.
+// settled waits until no request waits in the leader's queues and the hub has written, for a while,
+// not more than twice what it always writes to keep the heartbeats fresh that records show. It
+// returns when that began.
 func (r *run) settled() time.Time {
 	always := 2 * quiet.Seconds() * float64(len(r.members)) / liveness.RefreshOf(len(r.members)).Seconds()
 	last, since := -1.0, time.Now()

@@ -1,9 +1,11 @@
-// Command fleet simulates fleets of members against a real hub process on a real control plane, and measures what each member costs. Native agents
-// are the real ones, thousands in this process: only the API server of each member and its deployer are simulated. Upstream agents are played on
-// the wire.
+// Command fleet simulates fleets of members against a real hub process on a real control plane,
+// and measures what each member costs. Native agents are the real ones, thousands in this
+// process: only the API server of each member and its deployer are simulated. Upstream agents are
+// played on the wire.
 //
-// Its invariant: it asserts nothing and hides nothing; kube-controller-manager has its default limits, the hub the rights of its chart, and
-// every figure stands beside the raw-write ceiling of the same run.
+// Its invariant: it asserts nothing and hides nothing; kube-controller-manager has its default
+// limits, the hub the rights of its chart, and every figure stands beside the raw-write
+// ceiling of the same run.
 package main
 
 import (

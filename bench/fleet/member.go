@@ -100,7 +100,8 @@ func (m *memberAPI) RoundTrip(request *http.Request) (*http.Response, error) {
 		if !m.remove(resource, name) {
 			return refuse(request, http.StatusNotFound, metav1.StatusReasonNotFound), nil
 		}
-		return reply(request, http.StatusOK, encode(&metav1.Status{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Status"}, Status: metav1.StatusSuccess})), nil
+		return reply(request, http.StatusOK,
+			encode(&metav1.Status{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Status"}, Status: metav1.StatusSuccess})), nil
 	case request.Method != http.MethodGet:
 		return refuse(request, http.StatusMethodNotAllowed, metav1.StatusReasonMethodNotAllowed), nil
 	case request.URL.Query().Get("watch") != "":
@@ -150,8 +151,8 @@ func (m *memberAPI) get(request *http.Request, resource, name string) *http.Resp
 	return reply(request, http.StatusOK, []byte(objects[0]))
 }
 
-// list returns the objects of a resource, or the one of a name, as JSON. There are no Secrets of releases, which are those with labels.
-// The caller holds the lock.
+// list returns the objects of a resource, or the one of a name, as JSON. There are no Secrets of
+// releases, which are those with labels. The caller holds the lock.
 func (m *memberAPI) list(resource, name string) []string {
 	if name == "" {
 		if job := m.objects["pods/"+jobPod]; resource == "pods" && job != "" {
@@ -176,7 +177,8 @@ func (m *memberAPI) watch(request *http.Request, resource string) *http.Response
 		for _, object := range objects {
 			w.unread = append(w.unread, `{"type":"ADDED","object":`+object+"}\n"...)
 		}
-		w.unread = fmt.Appendf(w.unread, `{"type":"BOOKMARK","object":{"kind":%q,"apiVersion":"v1","metadata":{"resourceVersion":"%d","annotations":{%q:"true"}}}}`+"\n",
+		w.unread = fmt.Appendf(w.unread,
+			`{"type":"BOOKMARK","object":{"kind":%q,"apiVersion":"v1","metadata":{"resourceVersion":"%d","annotations":{%q:"true"}}}}`+"\n",
 			kinds[resource], m.version, metav1.InitialEventsAnnotationKey)
 	}
 	response := reply(request, http.StatusOK, nil)
@@ -256,12 +258,14 @@ func encode(object runtime.Object) []byte {
 func reply(request *http.Request, code int, body []byte) *http.Response {
 	return &http.Response{
 		StatusCode: code, Status: http.StatusText(code), Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1, Request: request,
-		Header: http.Header{"Content-Type": {"application/json"}}, Body: io.NopCloser(strings.NewReader(string(body))), ContentLength: int64(len(body)),
+		Header: http.Header{"Content-Type": {"application/json"}}, Body: io.NopCloser(strings.NewReader(string(body))),
+		ContentLength: int64(len(body)),
 	}
 }
 
 func refuse(request *http.Request, code int32, reason metav1.StatusReason) *http.Response {
 	return reply(request, int(code), encode(&metav1.Status{
-		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Status"}, Status: metav1.StatusFailure, Code: code, Reason: reason, Message: string(reason),
+		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Status"}, Status: metav1.StatusFailure, Code: code, Reason: reason,
+		Message: string(reason),
 	}))
 }

@@ -38,9 +38,10 @@ type native struct {
 // newNative makes a member on which the chart fleet-agent was just installed.
 func (r *run) newNative(i int) *native {
 	n := &native{id: fmt.Sprintf("member-%d", i), api: newMemberAPI(string(uuid.NewUUID())), deployed: &r.deployed, jobs: r.options.jobs}
-	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: agentNamespace, Name: naming.AgentBootstrapSecret}, Data: map[string][]byte{
-		"apiServerURL": []byte(r.cluster.Config.Host), "apiServerCA": r.cluster.Config.CAData,
-	}}
+	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: agentNamespace, Name: naming.AgentBootstrapSecret},
+		Data: map[string][]byte{
+			"apiServerURL": []byte(r.cluster.Config.Host), "apiServerCA": r.cluster.Config.CAData,
+		}}
 	for _, key := range []string{"token", "tokenName", "clusterNamespace", "systemRegistrationNamespace"} {
 		secret.Data[key] = []byte(r.values[key])
 	}

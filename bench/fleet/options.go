@@ -44,7 +44,8 @@ func parse(arguments []string) (options, error) {
 	members := set.String("members", "100", "how many members, or several sizes, each on a control plane of its own: 100,1000")
 	others := slices.DeleteFunc(slices.Clone(allPhases), func(phase string) bool { return phase == returning })
 	phases := set.String("phases", strings.Join(others, ","),
-		"what to measure after the join; restart is a fail-over with two replicas; "+returning+" takes 11 minutes more and is only measured if it is named")
+		"what to measure after the join; restart is a fail-over with two replicas; "+returning+
+			" takes 11 minutes more and is only measured if it is named")
 	set.StringVar(&o.kind, "kind", agentKinds[0], "which agents: "+strings.Join(agentKinds, ", "))
 	set.IntVar(&o.concurrent, "concurrent", 100, "how many join at once; 0 for all")
 	set.IntVar(&o.replicas, "replicas", 1, "replicas of the hub, 1 or 2")
@@ -58,7 +59,8 @@ func parse(arguments []string) (options, error) {
 	set.DurationVar(&o.rancher, "rancher-beat", 15*time.Minute, "how often agents of Rancher Fleet beat")
 	set.StringVar(&o.hubFlags, "hub-flags", "", "further flags of muster-hub")
 	set.BoolVar(&o.hold, "hold", false, "go on after the last phase until interrupted, for a look at the hub")
-	set.BoolVar(&o.audit, "audit", false, "say by kind what the hub asks of its API server, by an audit log, which costs the API server some of its time")
+	set.BoolVar(&o.audit, "audit", false,
+		"say by kind what the hub asks of its API server, by an audit log, which costs the API server some of its time")
 	if err := set.Parse(arguments); err != nil {
 		return o, err
 	}

@@ -42,7 +42,8 @@ func (r *run) idle() {
 	r.result.add("idle: hub writes per beat", (to.written-from.written)/max(beats, 1), "writes")
 	r.result.add("idle: hub reads per beat", (to.read-from.read)/max(beats, 1), "reads")
 	r.result.add("idle: oldest beat, of the period", oldest/r.period().Seconds(), "periods")
-	r.result.add("idle: members falsely lost", to.hub.sum("muster_hub_member_transitions_total", `to="Lost"`)-from.hub.sum("muster_hub_member_transitions_total", `to="Lost"`), "members")
+	r.result.add("idle: members falsely lost", to.hub.sum("muster_hub_member_transitions_total",
+		`to="Lost"`)-from.hub.sum("muster_hub_member_transitions_total", `to="Lost"`), "members")
 	r.result.add("idle: members that are lost", float64(to.hub.members("Lost")), "members")
 	r.explainLost()
 	r.result.add("idle: hub memory per member (RSS)", 1024*to.usage["muster-hub"].RSS/float64(len(r.members)), "KiB")
@@ -60,7 +61,8 @@ func (r *run) explainLost() {
 			return
 		}
 		var cluster fleet.Cluster
-		if err := r.Get(r.ctx, client.ObjectKey{Namespace: r.workspace, Name: n.record()}, &cluster); err == nil && kube.ReasonOf(cluster.Status.Conditions, fleet.ConditionReady) == reasons.AgentLost {
+		if err := r.Get(r.ctx, client.ObjectKey{Namespace: r.workspace, Name: n.record()}, &cluster); err == nil &&
+			kube.ReasonOf(cluster.Status.Conditions, fleet.ConditionReady) == reasons.AgentLost {
 			r.note("%s is lost, and its agent says: %s", n.record(), n.says())
 		}
 	}
@@ -77,7 +79,8 @@ func (r *run) period() time.Duration {
 	return liveness.PeriodOf(len(r.members))
 }
 
-// silence measures how long it takes until members that fell silent are lost, and until they are back.
+// silence measures how long it takes until members that fell silent are lost, and
+// until they are back.
 func (r *run) silence() {
 	some := r.members[:min(r.options.silent, len(r.members))]
 	var ending sync.WaitGroup
@@ -124,7 +127,8 @@ func (r *run) bundle() {
 	all := float64(len(r.members))
 	if r.options.kind == "native" {
 		took := r.eventually("all members have deployed the Bundle", func() bool {
-			return r.deployed.bundles.Load()+r.deployed.failures.Load()-before >= int64(len(r.members)) // of a failure the status of the Bundle tells whether it came too late
+			// of a failure the status of the Bundle tells whether it came too late
+			return r.deployed.bundles.Load()+r.deployed.failures.Load()-before >= int64(len(r.members))
 		})
 		r.result.add("bundle: deployed by all", took.Seconds(), "s")
 		want := fmt.Sprintf("%d/%d", len(r.members), len(r.members))
@@ -143,7 +147,8 @@ func (r *run) bundle() {
 	r.settled()
 }
 
-// agents measures the roll-out of a new version of the agent to all members, in the hub's waves: a setting of the hub that all agents follow is changed.
+// agents measures the roll-out of a new version of the agent to all members, in the hub's waves: a
+// setting of the hub that all agents follow is changed.
 func (r *run) agents() {
 	if r.options.kind != "native" {
 		return // the hub leaves others alone
@@ -171,7 +176,11 @@ func (r *run) placement() {
 	shop := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "shop-"}}
 	r.check(r.Create(r.ctx, shop))
 	for i := range 9 {
-		r.check(r.Create(r.ctx, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: shop.Name, Name: fmt.Sprintf("settings-%d", i)}, Data: map[string]string{"text": fmt.Sprintf("%01000d", i)}}))
+		r.check(r.Create(r.ctx, &corev1.ConfigMap{
+			ObjectMeta: metav1.ObjectMeta{Namespace: shop.Name, Name: fmt.Sprintf("settings-%d", i)}, Data: map[string]string{
+				"text": fmt.Sprintf("%01000d", i),
+			},
+		}))
 	}
 	r.settled()
 	from, picked := r.now(), min(100, len(r.members))
@@ -198,8 +207,9 @@ func (r *run) placement() {
 	r.settled()
 }
 
-// restart kills the hub that leads. If it is the only one, it is started again at once, as a container in its Pod, and takes back its Lease; else it stays away,
-// as with its node, and the other takes over.
+// restart kills the hub that leads. If it is the only one, it is started again at once, as a
+// container in its Pod, and takes back its Lease; else it stays away, as with its node, and
+// the other takes over.
 func (r *run) restart() {
 	from := r.now()
 	leader, _, err := r.leader()

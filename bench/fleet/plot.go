@@ -6,7 +6,8 @@ import (
 	"strings"
 )
 
-// plotted are the figures of which there are plots, by file name: costs per member, which should be level lines.
+// plotted are the figures of which there are plots, by file name: costs per member, which
+// should be level lines.
 var plotted = map[string][]string{
 	"join":    {"join: hub processor time per member", "restart: hub processor time per member"},
 	"writes":  {"join: hub writes per member", "restart: hub writes per member", "bundle: hub writes per member"},
@@ -35,8 +36,10 @@ func plot(figures []string, results []*result) string {
 	x := func(members int) float64 { return left + (width-left-20)*float64(members)/most }
 	y := func(v float64) float64 { return height - bottom - (height-top-bottom)*v/largest }
 	var svg strings.Builder
-	fmt.Fprintf(&svg, `<svg xmlns="http://www.w3.org/2000/svg" width="%.0f" height="%.0f" font-family="sans-serif" font-size="12">`+"\n", width, height)
-	fmt.Fprintf(&svg, `<rect width="100%%" height="100%%" fill="white"/><path d="M%.0f %.0fV%.0fH%.0f" stroke="black" fill="none"/>`+"\n", left, top, height-bottom, width-20)
+	fmt.Fprintf(&svg, `<svg xmlns="http://www.w3.org/2000/svg" width="%.0f" height="%.0f" font-family="sans-serif" font-size="12">`+"\n",
+		width, height)
+	fmt.Fprintf(&svg, `<rect width="100%%" height="100%%" fill="white"/><path d="M%.0f %.0fV%.0fH%.0f" stroke="black" fill="none"/>`+"\n",
+		left, top, height-bottom, width-20)
 	for i := range 5 {
 		v := largest * float64(i) / 4
 		fmt.Fprintf(&svg, `<text x="%.0f" y="%.0f" text-anchor="end">%s</text>`+"\n", left-6, y(v)+4, short(math.Round(v*100)/100))

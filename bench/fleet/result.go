@@ -40,7 +40,8 @@ func (r *result) value(what string) float64 {
 	return 0
 }
 
-// table is a Markdown table with a column for each size, and the growth from the first size to the last.
+// table is a Markdown table with a column for each size, and the growth from the
+// first size to the last.
 func table(results []*result) string {
 	var text strings.Builder
 	text.WriteString("| what |")

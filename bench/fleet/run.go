@@ -64,7 +64,8 @@ func simulate(t testing.TB, o options, size int) *result {
 	r.ceiling("before")
 	r.join(size)
 	phases := map[string]func(){
-		"idle": r.idle, "silence": r.silence, "return": r.comeBack, "bundle": r.bundle, "agents": r.agents, "placement": r.placement, "restart": r.restart, "leave": r.leave, "churn": r.churn,
+		"idle": r.idle, "silence": r.silence, "return": r.comeBack, "bundle": r.bundle, "agents": r.agents, "placement": r.placement,
+		"restart": r.restart, "leave": r.leave, "churn": r.churn,
 	}
 	for _, name := range allPhases[1:] {
 		if slices.Contains(o.phases, name) {
@@ -105,7 +106,9 @@ func (r *run) setUp(name string) {
 	all, err := kubernetes.NewForConfig(r.cluster.Config)
 	r.check(err)
 	r.admin = all.Discovery().RESTClient()
-	workspace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "clusters-", Labels: map[string]string{"muster/placement": "true"}}}
+	workspace := &corev1.Namespace{
+		ObjectMeta: metav1.ObjectMeta{GenerateName: "clusters-", Labels: map[string]string{"muster/placement": "true"}},
+	}
 	r.check(r.Create(r.ctx, workspace))
 	r.workspace = workspace.Name
 	path := kubeconfig(r.t, r.cluster)
@@ -130,7 +133,8 @@ func (r *run) check(err error) {
 	}
 }
 
-// eventually waits until something is so, and returns how long that took; a note says if it never was.
+// eventually waits until something is so, and returns how long that took; a note
+// says if it never was.
 func (r *run) eventually(what string, is func() bool) time.Duration {
 	begun := time.Now()
 	for !is() {
@@ -167,8 +171,10 @@ func (r *run) progress(stop chan struct{}) {
 			fmt.Fprintf(os.Stderr, "%s %d members, %s: no hub leads\n", time.Now().Format(time.TimeOnly), r.result.Members, r.phase)
 			continue
 		}
-		fmt.Fprintf(os.Stderr, "%s %d members, %s: online %d, lost %d, agents deployed %d, bundles %d, works %d, queued %.0f, hub %.0f MiB, %.0f s of processor, %.0f writes\n",
-			time.Now().Format(time.TimeOnly), r.result.Members, r.phase, s.members("Online"), s.members("Lost"), r.deployed.agents.Load(), r.deployed.bundles.Load(),
+		fmt.Fprintf(os.Stderr, "%s %d members, %s: online %d, lost %d, agents deployed %d, bundles %d, works %d, queued %.0f, hub %.0f MiB, "+
+			"%.0f s of processor, %.0f writes\n",
+			time.Now().Format(time.TimeOnly), r.result.Members, r.phase, s.members("Online"), s.members("Lost"), r.deployed.agents.Load(),
+			r.deployed.bundles.Load(),
 			r.deployed.works.Load(), s.queued(), s.sum("process_resident_memory_bytes")/(1<<20), s.sum("process_cpu_seconds_total"), s.writes())
 	}
 }

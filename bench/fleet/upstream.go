@@ -51,14 +51,16 @@ func (u *upstream) silence() {
 
 func (u *upstream) record() string { return u.name }
 
-// as returns a client that has nothing but a bearer token. Clients of one process share connections.
+// as returns a client that has nothing but a bearer token. Clients of one process share
+// connections.
 func (r *run) as(bearer string) (client.WithWatch, error) {
 	config := rest.AnonymousClientConfig(r.cluster.Config)
 	config.BearerToken, config.QPS = bearer, -1
 	return client.NewWithWatch(config, client.Options{Scheme: r.Scheme(), Mapper: r.RESTMapper()})
 }
 
-// newRancher plays an agent of Rancher Fleet, which goes on with its credential after it fell silent.
+// newRancher plays an agent of Rancher Fleet, which goes on with its credential
+// after it fell silent.
 func (r *run) newRancher(i int) *upstream {
 	id := fmt.Sprintf("member-%d", i)
 	u := &upstream{r: r, name: naming.Cluster(id)}
@@ -76,7 +78,8 @@ func (r *run) newRancher(i int) *upstream {
 	return u
 }
 
-// newKubeFleet plays a member agent of KubeFleet, which beats every minute and answers when the hub asks the member to leave.
+// newKubeFleet plays a member agent of KubeFleet, which beats every minute and answers when the hub
+// asks the member to leave.
 func (r *run) newKubeFleet(i int) *upstream {
 	u := &upstream{r: r, name: fmt.Sprintf("member-%d", i)}
 	u.live = func(ctx context.Context, joined func()) error {
@@ -105,7 +108,8 @@ func (r *run) newKubeFleet(i int) *upstream {
 	return u
 }
 
-// registerKubeFleet makes the MemberCluster with an identity, as an admin does, and returns a client of the identity.
+// registerKubeFleet makes the MemberCluster with an identity, as an admin does, and returns a
+// client of the identity.
 func (r *run) registerKubeFleet(ctx context.Context, name string) (client.WithWatch, error) {
 	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: naming.MemberSystemNamespace, Name: name}}
 	if err := r.Create(ctx, account); err != nil && !apierrors.IsAlreadyExists(err) {

@@ -18,7 +18,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// Ceiling is the raw-write ceiling: how many small objects the API server creates in a second with 32 writers.
+// Ceiling is the raw-write ceiling: how many small objects the API server creates in a
+// second with 32 writers.
 func Ceiling(ctx context.Context, c client.Client, namespace string) (float64, error) {
 	const writers, each = 32, 100
 	begun, failed := time.Now(), make([]error, writers)
@@ -26,7 +27,9 @@ func Ceiling(ctx context.Context, c client.Client, namespace string) (float64, e
 	for w := range writers {
 		group.Go(func() {
 			for i := range each {
-				o := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: fmt.Sprintf("ceiling-%d-%d", w, i)}, Data: map[string]string{"a": "b"}}
+				o := &corev1.ConfigMap{
+					ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: fmt.Sprintf("ceiling-%d-%d", w, i)}, Data: map[string]string{"a": "b"},
+				}
 				failed[w] = errors.Join(failed[w], c.Create(ctx, o))
 			}
 		})
@@ -40,7 +43,8 @@ func Ceiling(ctx context.Context, c client.Client, namespace string) (float64, e
 // Usage is what a program uses: processor time in seconds since it started, resident memory in MiB.
 type Usage struct{ CPU, RSS float64 }
 
-// Usages are by name what each program uses: the components of the control plane in a directory, and further processes.
+// Usages are by name what each program uses: the components of the control plane in a directory,
+// and further processes.
 func Usages(dir string, processes ...int) (map[string]Usage, error) {
 	lines, err := filepath.Glob("/proc/[0-9]*/cmdline")
 	if err != nil {

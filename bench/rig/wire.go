@@ -49,9 +49,10 @@ type RancherAgent struct {
 	cluster types.NamespacedName
 }
 
-// JoinRancher registers as agents of Rancher Fleet do, which poll every two seconds, and returns once the first beat is accepted. As makes a client
-// that has nothing but a bearer token.
-func JoinRancher(ctx context.Context, as func(bearer string) (client.WithWatch, error), bootstrap client.Client, values map[string]string, id string) (*RancherAgent, error) {
+// JoinRancher registers as agents of Rancher Fleet do, which poll every two seconds, and returns
+// once the first beat is accepted. As makes a client that has nothing but a bearer token.
+func JoinRancher(ctx context.Context, as func(bearer string) (client.WithWatch, error), bootstrap client.Client, values map[string]string,
+	id string) (*RancherAgent, error) {
 	if err := bootstrap.Create(ctx, Request(values, fleet.ClusterRegistrationSpec{ClientID: id, ClientRandom: id})); err != nil {
 		return nil, err
 	}
@@ -73,18 +74,22 @@ func JoinRancher(ctx context.Context, as func(bearer string) (client.WithWatch, 
 	if err := Retry(ctx, list); err != nil {
 		return nil, err
 	}
-	agent := &RancherAgent{as: own, cluster: types.NamespacedName{Namespace: values["clusterNamespace"], Name: string(secret.Data["clusterName"])}}
+	agent := &RancherAgent{
+		as: own, cluster: types.NamespacedName{Namespace: values["clusterNamespace"], Name: string(secret.Data["clusterName"])},
+	}
 	return agent, Retry(ctx, func() error { return agent.Beat(ctx) })
 }
 
 // Beat says when the agent was last seen.
 func (a *RancherAgent) Beat(ctx context.Context) error {
-	patch := fmt.Sprintf(`[{"op":"add","path":"/status/agent","value":{"lastSeen":%q,"namespace":"cattle-fleet-system"}}]`, time.Now().UTC().Format(time.RFC3339))
+	patch := fmt.Sprintf(`[{"op":"add","path":"/status/agent","value":{"lastSeen":%q,"namespace":"cattle-fleet-system"}}]`,
+		time.Now().UTC().Format(time.RFC3339))
 	cluster := &fleet.Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: a.cluster.Namespace, Name: a.cluster.Name}}
 	return a.as.Status().Patch(ctx, cluster, client.RawPatch(types.JSONPatchType, []byte(patch)))
 }
 
-// BeatKubeFleet plays what a KubeFleet member agent does at every heartbeat: one update of the report's whole status.
+// BeatKubeFleet plays what a KubeFleet member agent does at every heartbeat: one update of the
+// report's whole status.
 func BeatKubeFleet(ctx context.Context, as client.Client, name string, joined metav1.ConditionStatus) error {
 	now, since := metav1.Now(), metav1.Unix(1_000_000_000, 0)
 	report := &clusterv1beta1.InternalMemberCluster{ObjectMeta: metav1.ObjectMeta{Namespace: naming.MemberClusterNamespace(name), Name: name}}

@@ -16,14 +16,16 @@ import (
 	"github.com/muster-fleet/muster/internal/ui/cli"
 )
 
-// block is commands of a page. An HTML comment right before it may say where it is run, or why it is not.
+// block is commands of a page. An HTML comment right before it may say where it is
+// run, or why it is not.
 type block struct {
 	line    int
 	text    string
 	comment string
 }
 
-// blocks are the fenced blocks of a page that say sh, and comments that begin with setup, whose commands readers do not see.
+// blocks are the fenced blocks of a page that say sh, and comments that begin with setup, whose
+// commands readers do not see.
 func blocks(p *page) []block {
 	var all []block
 	said := ""
@@ -69,7 +71,8 @@ func notRun(p *page) string {
 	return string(match[1])
 }
 
-// TestEveryCommandOfThePagesIsOne parses the commands of all pages without running them: those of muster by its own flags and arguments.
+// TestEveryCommandOfThePagesIsOne parses the commands of all pages without running them: those of
+// muster by its own flags and arguments.
 func TestEveryCommandOfThePagesIsOne(t *testing.T) {
 	s, err := load(checkout)
 	if err != nil {
@@ -103,7 +106,8 @@ func TestEveryCommandOfThePagesIsOne(t *testing.T) {
 	}
 }
 
-// commandLines are the lines of a page that begin with one of the programs, with those that continue them, and such commands in its text.
+// commandLines are the lines of a page that begin with one of the programs, with those that
+// continue them, and such commands in its text.
 func commandLines(text string, inline *regexp.Regexp) []string {
 	var all []string
 	text = regexp.MustCompile("(?s)```text\n.*?```").ReplaceAllString(text, "")
@@ -125,8 +129,14 @@ func commandLines(text string, inline *regexp.Regexp) []string {
 }
 
 var verbs = map[string][]string{
-	"kubectl": {"annotate", "apply", "auth", "config", "cp", "create", "delete", "describe", "exec", "get", "label", "logs", "muster", "patch", "port-forward", "replace", "rollout", "run", "scale", "version", "wait"},
-	"helm":    {"get", "history", "install", "list", "pull", "push", "repo", "rollback", "show", "status", "template", "test", "uninstall", "upgrade", "version"},
+	"kubectl": {
+		"annotate", "apply", "auth", "config", "cp", "create", "delete", "describe", "exec", "get", "label", "logs", "muster", "patch",
+		"port-forward", "replace", "rollout", "run", "scale", "version", "wait",
+	},
+	"helm": {
+		"get", "history", "install", "list", "pull", "push", "repo", "rollback", "show", "status", "template", "test", "uninstall", "upgrade",
+		"version",
+	},
 }
 
 // plausible says what is wrong with a command.

@@ -7,10 +7,12 @@ import (
 	"testing"
 )
 
-// examples is a script of the examples of the help and of the README, with what has to be so before each.
+// examples is a script of the examples of the help and of the README, with what has
+// to be so before each.
 const examples = "testdata/examples.sh"
 
-// notInScript are the examples that take agents of other systems; the tests of internal/ui/cli run muster migrate with them.
+// notInScript are the examples that take agents of other systems; the tests of internal/ui/cli run
+// muster migrate with them.
 const notInScript = "muster migrate "
 
 func TestEveryExampleOfTheHelpIsInTheScript(t *testing.T) {
@@ -37,7 +39,8 @@ func TestEveryExampleOfTheHelpIsInTheScript(t *testing.T) {
 	}
 }
 
-// TestEveryCommandOfTheReadmeIsRun finds those with which the README begins, of muster and to install with Helm, in the script or on a page.
+// TestEveryCommandOfTheReadmeIsRun finds those with which the README begins, of muster and to
+// install with Helm, in the script or on a page.
 func TestEveryCommandOfTheReadmeIsRun(t *testing.T) {
 	run := linesOfScript(t)
 	s, err := load(checkout)
@@ -68,7 +71,8 @@ func TestEveryCommandOfTheReadmeIsRun(t *testing.T) {
 	}
 }
 
-// TestEveryManifestOfTheExamplesIsRun finds the path of each file below examples in the commands of a page that is run.
+// TestEveryManifestOfTheExamplesIsRun finds the path of each file below examples in the commands of
+// a page that is run.
 func TestEveryManifestOfTheExamplesIsRun(t *testing.T) {
 	s, err := load(checkout)
 	if err != nil {

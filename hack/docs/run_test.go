@@ -15,7 +15,8 @@ import (
 	"github.com/muster-fleet/muster/internal/testkube"
 )
 
-// A series of pages has its commands run in this order, on clusters of its own: each finds what those before it have left.
+// A series of pages has its commands run in this order, on clusters of its own: each finds what
+// those before it have left.
 type series struct {
 	// clusters are the names of the contexts; the first is the hub.
 	clusters []string
@@ -24,9 +25,12 @@ type series struct {
 
 var ran = map[string]series{
 	"pages": {[]string{"hub", "edge-1", "edge-2"}, []string{
-		"docs/quick-start.md", "docs/how-to/register-with-a-token.md", "docs/how-to/limit-a-token.md", "docs/how-to/see-the-fleet.md", "docs/how-to/dashboard.md", "docs/how-to/bundles.md",
-		"docs/how-to/inventory.md", "docs/operations/upgrade.md", "docs/operations/backup.md", "docs/operations/monitoring.md", "docs/operations/diagnose.md", "docs/operations/hub-move.md",
-		"docs/how-to/credentials.md", "docs/how-to/move-a-cluster.md", "docs/how-to/decide-who-is-in.md", "docs/revocation.md", "docs/how-to/member-clusters.md", "docs/how-to/placements.md",
+		"docs/quick-start.md", "docs/how-to/register-with-a-token.md", "docs/how-to/limit-a-token.md", "docs/how-to/see-the-fleet.md",
+		"docs/how-to/dashboard.md", "docs/how-to/bundles.md",
+		"docs/how-to/inventory.md", "docs/operations/upgrade.md", "docs/operations/backup.md", "docs/operations/monitoring.md",
+		"docs/operations/diagnose.md", "docs/operations/hub-move.md",
+		"docs/how-to/credentials.md", "docs/how-to/move-a-cluster.md", "docs/how-to/decide-who-is-in.md", "docs/revocation.md",
+		"docs/how-to/member-clusters.md", "docs/how-to/placements.md",
 		"docs/how-to/register-by-kubeconfig.md", "docs/how-to/remove-an-agent.md", "docs/how-to/install-the-hub.md",
 	}},
 	"tutorial": {[]string{"hub", "cluster1", "cluster2", "cluster3"}, []string{"docs/tutorial.md"}},
@@ -56,7 +60,8 @@ func TestEveryPageIsRunOrSaysWhyNot(t *testing.T) {
 	}
 }
 
-// TestTheCommandsOfThePagesWork runs them as a reader would copy them: in one shell for each page, which ends at the first that fails.
+// TestTheCommandsOfThePagesWork runs them as a reader would copy them: in one shell for each page,
+// which ends at the first that fails.
 func TestTheCommandsOfThePagesWork(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it needs control planes")
@@ -79,13 +84,15 @@ func TestTheCommandsOfThePagesWork(t *testing.T) {
 	}
 }
 
-// reader is somebody who has the programs, clusters, a directory with the charts, and variables that the pages take for given.
+// reader is somebody who has the programs, clusters, a directory with the charts, and variables
+// that the pages take for given.
 type reader struct {
 	dir string
 	env []string
 }
 
-// newReader starts clusters that no other test has, of which the first is to be the hub, and has a context for each.
+// newReader starts clusters that no other test has, of which the first is to be the hub, and has
+// a context for each.
 func newReader(t *testing.T, test string, clusters ...string) *reader {
 	t.Helper()
 	root, err := filepath.Abs(checkout)
@@ -103,7 +110,8 @@ func newReader(t *testing.T, test string, clusters ...string) *reader {
 	r := &reader{dir: t.TempDir()}
 	var kubeconfigs, addresses []string
 	for _, name := range clusters {
-		cluster := testkube.Turn(t, test+"-"+name, "--node=true", "--image", "muster-hub="+hub, "--image", "muster-agent="+agent, "--image", "member-agent="+agent)
+		cluster := testkube.Turn(t, test+"-"+name, "--node=true", "--image", "muster-hub="+hub, "--image", "muster-agent="+agent,
+			"--image", "member-agent="+agent)
 		kubeconfigs = append(kubeconfigs, filepath.Join(cluster.Dir, "kubeconfig"))
 		addresses = append(addresses, cluster.Config.Host)
 	}
@@ -118,8 +126,10 @@ func newReader(t *testing.T, test string, clusters ...string) *reader {
 		}
 	}
 	config := filepath.Join(r.dir, "kubeconfig")
-	r.env = append(os.Environ(), "PATH="+filepath.Dir(muster)+string(os.PathListSeparator)+filepath.Join(root, "bin")+string(os.PathListSeparator)+os.Getenv("PATH"),
-		"HOME="+r.dir, "HELM_CACHE_HOME="+filepath.Join(r.dir, "helm"), "HELM_CONFIG_HOME="+filepath.Join(r.dir, "helm"), "HELM_DATA_HOME="+filepath.Join(r.dir, "helm"),
+	r.env = append(os.Environ(),
+		"PATH="+filepath.Dir(muster)+string(os.PathListSeparator)+filepath.Join(root, "bin")+string(os.PathListSeparator)+os.Getenv("PATH"),
+		"HOME="+r.dir, "HELM_CACHE_HOME="+filepath.Join(r.dir, "helm"), "HELM_CONFIG_HOME="+filepath.Join(r.dir, "helm"),
+		"HELM_DATA_HOME="+filepath.Join(r.dir, "helm"),
 		"KUBECONFIG="+strings.Join(kubeconfigs, string(os.PathListSeparator)), "API_SERVER_URL="+addresses[0])
 	r.run(t, "kubectl config view --raw --flatten > kubeconfig")
 	r.env = append(r.env, "KUBECONFIG="+config)

@@ -5,7 +5,8 @@ import (
 	"strings"
 )
 
-// index is a script that holds what the search looks through: a browser that shows files lets no page read another one, but runs its scripts.
+// index is a script that holds what the search looks through: a browser that shows files lets no
+// page read another one, but runs its scripts.
 func (s *site) index() ([]byte, error) {
 	type found struct {
 		Page  string `json:"p"`
@@ -17,7 +18,9 @@ func (s *site) index() ([]byte, error) {
 	for _, source := range s.sources() {
 		p := s.pages[source]
 		for _, part := range p.sections {
-			all = append(all, found{Page: p.title, Title: part.title, Place: place(source, true) + "#" + part.anchor, Text: strings.Join(strings.Fields(part.text), " ")})
+			all = append(all, found{
+				Page: p.title, Title: part.title, Place: place(source, true) + "#" + part.anchor, Text: strings.Join(strings.Fields(part.text), " "),
+			})
 		}
 	}
 	data, err := json.Marshal(all)

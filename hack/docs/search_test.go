@@ -13,7 +13,8 @@ import (
 // TestTheSearchFindsInAFolder searches in the site as somebody does who has opened its folder.
 func TestTheSearchFindsInAFolder(t *testing.T) {
 	b := testbrowser.New(t)
-	b.Do(chromedp.Navigate("file://"+filepath.Join(made(t), "index.html")), chromedp.WaitVisible("#site-search"), chromedp.SendKeys("#site-search", "drift"))
+	b.Do(chromedp.Navigate("file://"+filepath.Join(made(t), "index.html")), chromedp.WaitVisible("#site-search"),
+		chromedp.SendKeys("#site-search", "drift"))
 	const found = `document.querySelector("#site-found a")?.getAttribute("href")`
 	b.Becomes("what is searched for is found", found, "how-to/bundles.html#drift")
 	b.Do(chromedp.SendKeys("#site-search", "x"))
@@ -22,5 +23,6 @@ func TestTheSearchFindsInAFolder(t *testing.T) {
 	b.Becomes("it is found again", found, "how-to/bundles.html#drift")
 	b.Do(chromedp.SendKeys("#site-search", kb.Enter), chromedp.WaitVisible("#drift"))
 	b.Do(chromedp.SendKeys("#site-search", "muster join"))
-	b.Becomes("from a page below, too", `document.querySelector("#site-found a").href.endsWith("/reference/commands.html#muster-join")`, "true")
+	b.Becomes("from a page below, too", `document.querySelector("#site-found a").href.endsWith("/reference/commands.html#muster-join")`,
+		"true")
 }

@@ -78,7 +78,8 @@ func TestALinkThatLeadsNowhereEndsTheBuild(t *testing.T) {
 	}
 }
 
-// TestTheSiteAsksNobody: a script, a style or an image of another host would be a request to it, and fetch does not work for files.
+// TestTheSiteAsksNobody: a script, a style or an image of another host would be a request to it,
+// and fetch does not work for files.
 func TestTheSiteAsksNobody(t *testing.T) {
 	loads := regexp.MustCompile(`<(?:script|link|img|iframe)[^>]*(?:src|href)="(?:[a-z]+:)?//|@import|url\(|fetch\(|XMLHttpRequest`)
 	walk(t, made(t), func(name string, data string) {
@@ -125,7 +126,9 @@ func TestTheSearchKnowsEveryHeading(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{`window.searchIndex = [`, `"u":"how-to/bundles.html#drift"`, `"t":"muster join"`, `"u":"quick-start.html#join-a-cluster"`} {
+	for _, want := range []string{
+		`window.searchIndex = [`, `"u":"how-to/bundles.html#drift"`, `"t":"muster join"`, `"u":"quick-start.html#join-a-cluster"`,
+	} {
 		if !strings.Contains(string(data), want) {
 			t.Errorf("the index has no %s", want)
 		}

@@ -129,14 +129,16 @@ func (o options) buildFor(platform v1.Platform, name string, programs []string) 
 		return nil, nil, err
 	}
 	image := mutate.ConfigMediaType(mutate.MediaType(empty.Image, types.OCIManifestSchema1), types.OCIConfigJSON)
-	if image, err = mutate.Append(image, mutate.Addendum{Layer: layer, History: v1.History{Created: v1.Time{Time: o.created}, CreatedBy: "hack/images"}}); err != nil {
+	if image, err = mutate.Append(image,
+		mutate.Addendum{Layer: layer, History: v1.History{Created: v1.Time{Time: o.created}, CreatedBy: "hack/images"}}); err != nil {
 		return nil, nil, err
 	}
 	image, err = mutate.ConfigFile(image, o.config(image, platform, name, programs[0]))
 	return image, bom, err
 }
 
-// config is how the image runs and what it says of itself, with the labels of the OCI image specification.
+// config is how the image runs and what it says of itself, with the labels of the OCI
+// image specification.
 func (o options) config(image v1.Image, platform v1.Platform, name, program string) *v1.ConfigFile {
 	file, err := image.ConfigFile()
 	if err != nil {

@@ -10,7 +10,8 @@ import (
 	oci "github.com/opencontainers/image-spec/specs-go/v1"
 )
 
-// plainIndex is an index in the words of OCI's own types. skopeo writes every index so that it copies: another text would get another digest there, and lose its signature.
+// plainIndex is an index in the words of OCI's own types. skopeo writes every index so that it
+// copies: another text would get another digest there, and lose its signature.
 type plainIndex struct {
 	children
 	text []byte
@@ -26,8 +27,9 @@ func plainly(index v1.ImageIndex) (v1.ImageIndex, error) {
 	}
 	plain := oci.Index{Versioned: specs.Versioned{SchemaVersion: int(of.SchemaVersion)}, MediaType: string(of.MediaType)}
 	for _, m := range of.Manifests {
-		plain.Manifests = append(plain.Manifests, oci.Descriptor{MediaType: string(m.MediaType), Digest: digest.Digest(m.Digest.String()), Size: m.Size,
-			Platform: &oci.Platform{Architecture: m.Platform.Architecture, OS: m.Platform.OS}})
+		plain.Manifests = append(plain.Manifests,
+			oci.Descriptor{MediaType: string(m.MediaType), Digest: digest.Digest(m.Digest.String()), Size: m.Size,
+				Platform: &oci.Platform{Architecture: m.Platform.Architecture, OS: m.Platform.OS}})
 	}
 	text, err := json.Marshal(plain)
 	return plainIndex{index, text}, err

@@ -94,7 +94,8 @@ func (a *archiver) Close() error {
 	return a.Writer.Close()
 }
 
-// writeArchive writes an image as the tar of an OCI image layout, which containerd, kind, k3d, podman and skopeo read.
+// writeArchive writes an image as the tar of an OCI image layout, which containerd, kind, k3d,
+// podman and skopeo read.
 func writeArchive(path, name, tag string, index v1.ImageIndex, at time.Time) error {
 	dir, err := os.MkdirTemp("", "layout")
 	if err != nil {

@@ -65,7 +65,8 @@ func TestImageHoldsAProgramThatDoesNotRunAsRootAndLittleElse(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if config.Config.User != "1000:1000" || !slices.Equal(config.Config.Entrypoint, []string{"/muster-agent"}) || config.Architecture != "amd64" {
+	if config.Config.User != "1000:1000" || !slices.Equal(config.Config.Entrypoint, []string{"/muster-agent"}) ||
+		config.Architecture != "amd64" {
 		t.Errorf("it runs %v as %s on %s", config.Config.Entrypoint, config.Config.User, config.Architecture)
 	}
 	if got := config.Config.Labels["org.opencontainers.image.version"]; got != "v1.2.3" {
@@ -114,7 +115,8 @@ func TestArchiveIsAnImageLayoutWithTheImagesName(t *testing.T) {
 		t.Fatal(err)
 	}
 	got := readArchive(t, path)
-	if got["oci-layout"] == "" || !strings.Contains(got["index.json"], `"io.containerd.image.name": "docker.io/library/muster-agent:v1.2.3"`) ||
+	if got["oci-layout"] == "" ||
+		!strings.Contains(got["index.json"], `"io.containerd.image.name": "docker.io/library/muster-agent:v1.2.3"`) ||
 		!strings.Contains(got["index.json"], string(types.OCIImageIndex)) {
 		t.Errorf("index.json: %s", got["index.json"])
 	}
@@ -146,7 +148,8 @@ func readArchive(t *testing.T, path string) map[string]string {
 	}
 }
 
-// TestACopyOfAnIndexHasItsDigest: skopeo writes what it reads, with OCI's own types, and the signature is that of the text before.
+// TestACopyOfAnIndexHasItsDigest: skopeo writes what it reads, with OCI's own types, and the
+// signature is that of the text before.
 func TestACopyOfAnIndexHasItsDigest(t *testing.T) {
 	_, index, _ := built(t)
 	text, err := index.RawManifest()

@@ -1,7 +1,7 @@
-// Command limits narrows what markers in api/ do not reach: the fields of Kubernetes' own types, in the
-// CRDs whose files it is given. They get maxima, and they permit only what a program can read. A client
-// lists whole kinds: an object with a time or a number that it cannot decode hides all others from it.
-// It also adds a version to those CRDs that KubeFleet once stored in it.
+// Command limits narrows what markers in api/ do not reach: the fields of Kubernetes' own types, in
+// the CRDs whose files it is given. They get maxima, and they permit only what a program can read.
+// A client lists whole kinds: an object with a time or a number that it cannot decode hides all
+// others from it. It also adds a version to those CRDs that KubeFleet once stored in it.
 //
 // Its invariant: a maximum that a marker has set is never made larger.
 package main
@@ -19,12 +19,13 @@ import (
 )
 
 const (
-	// maxScalar is how long the text of a time, a quantity or a number in percent is; the schema's own patterns and formats bound none of them.
+	// maxScalar is how long the text of a time, a quantity or a number in percent is; the schema's own
+	// patterns and formats bound none of them.
 	maxScalar = 64
 	// maxText, maxItems and maxEntries are of the texts, lists and maps in Kubernetes' types.
 	maxText, maxItems, maxEntries = 4096, 256, 256
-	// What a condition in a report, or in the MemberCluster that shows it, may say: a report has up to forty of them, and
-	// Kubernetes' own maximum is 32768 for each.
+	// What a condition in a report, or in the MemberCluster that shows it, may say: a report has up to
+	// forty of them, and Kubernetes' own maximum is 32768 for each.
 	maxReportMessage, maxReportReason = 2048, 128
 )
 
@@ -35,8 +36,9 @@ var kubernetesTypes = map[string]bool{
 	"labelSelector": true, "namespaceSelector": true, "selector": true,
 }
 
-// Patterns of what Go reads. A schema's format permits more: lower case, any sign before a fraction of a
-// second, any text after a second "t". In the year 1 is the zero time, which is written back as null.
+// Patterns of what Go reads. A schema's format permits more: lower case, any sign before a
+// fraction of a second, any text after a second "t". In the year 1 is the zero time, which is
+// written back as null.
 const (
 	patternTime      = `^[1-9]\d{3}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]([01]\d|2[0-3]):[0-5]\d)$`
 	patternMicroTime = `^[1-9]\d{3}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}(Z|[+-]([01]\d|2[0-3]):[0-5]\d)$`
@@ -45,8 +47,9 @@ const (
 // microTimes are fields whose times have microseconds, no more and no fewer digits.
 var microTimes = map[string]bool{"requestedAt": true, "begun": true}
 
-// versionBefore is served beside v1beta1 for the kinds below, with the same fields: hubs of KubeFleet that were installed before July 2025
-// have stored them in it, and an API server does not let go of a version that was stored.
+// versionBefore is served beside v1beta1 for the kinds below, with the same fields: hubs of
+// KubeFleet that were installed before July 2025 have stored them in it, and an API server does not
+// let go of a version that was stored.
 const versionBefore = "v1alpha1"
 
 var hadVersionBefore = map[string]bool{
@@ -75,7 +78,8 @@ func limit(name string) error {
 	if err := yaml.Unmarshal(data, &definition); err != nil {
 		return err
 	}
-	report := strings.HasSuffix(filepath.Base(name), "_internalmemberclusters.yaml") || strings.HasSuffix(filepath.Base(name), "_memberclusters.yaml")
+	report := strings.HasSuffix(filepath.Base(name), "_internalmemberclusters.yaml") ||
+		strings.HasSuffix(filepath.Base(name), "_memberclusters.yaml")
 	spec := definition["spec"].(map[string]any)
 	versions := spec["versions"].([]any)
 	for _, version := range versions {
@@ -116,7 +120,8 @@ func check(definition map[string]any) error {
 	return yaml.UnmarshalStrict(data, &apiextensionsv1.CustomResourceDefinition{})
 }
 
-// walk sets the maxima of a schema and of what is in it. field is the property that it is of; foreign says that its type is Kubernetes' own.
+// walk sets the maxima of a schema and of what is in it. field is the property that it is of;
+// foreign says that its type is Kubernetes' own.
 func walk(schema map[string]any, field string, foreign, report bool) {
 	foreign = foreign || kubernetesTypes[field] || field == "clusterSelector" && properties(schema)["matchLabels"] != nil
 	readable(schema, field)

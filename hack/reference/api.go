@@ -30,7 +30,8 @@ func (g group) write() (string, error) {
 		return "", fmt.Errorf("finding definitions of %s: %d, %w", g.name, len(files), err)
 	}
 	var page strings.Builder
-	fmt.Fprintf(&page, "# Kinds of %s\n\n%s%s\n\nA field with `[]` is a list, one with `{}` a map; what is in those of Kubernetes' own types, such as an affinity, is in its documentation. *Required* holds where the object around is there.\n", g.name, generated, g.what)
+	fmt.Fprintf(&page, "# Kinds of %s\n\n%s%s\n\nA field with `[]` is a list, one with `{}` a map; what is in those of Kubernetes' own "+
+		"types, such as an affinity, is in its documentation. *Required* holds where the object around is there.\n", g.name, generated, g.what)
 	for _, file := range files {
 		data, err := os.ReadFile(file)
 		if err != nil {
@@ -63,7 +64,8 @@ func kind(page *strings.Builder, crd apiextensionsv1.CustomResourceDefinition) {
 		scope = "cluster-scoped"
 	}
 	names := append([]string{crd.Spec.Names.Plural}, crd.Spec.Names.ShortNames...)
-	fmt.Fprintf(page, "`%s`, %s, %s.\n\n| field | type | meaning |\n| --- | --- | --- |\n", strings.Join(names, "`, `"), scope, strings.Join(served, " and "))
+	fmt.Fprintf(page, "`%s`, %s, %s.\n\n| field | type | meaning |\n| --- | --- | --- |\n",
+		strings.Join(names, "`, `"), scope, strings.Join(served, " and "))
 	for _, name := range slices.Sorted(maps.Keys(schema.Properties)) {
 		if !slices.Contains([]string{"apiVersion", "kind", "metadata"}, name) {
 			field(page, name, schema.Properties[name], false)
@@ -121,8 +123,10 @@ func typeOf(schema apiextensionsv1.JSONSchemaProps) (string, apiextensionsv1.JSO
 	return schema.Type, schema
 }
 
-// kubernetesOwn says whether a field is of a type of Kubernetes, whose fields are not ours to describe.
+// kubernetesOwn says whether a field is of a type of Kubernetes, whose fields are
+// not ours to describe.
 func kubernetesOwn(path string) bool {
 	name := path[strings.LastIndex(path, ".")+1:]
-	return slices.Contains([]string{"affinity", "agentAffinity", "agentTolerations", "tolerations", "agentEnvVars", "conditions", "matchExpressions", "agentResources", "podDisruptionBudget"}, name)
+	return slices.Contains([]string{"affinity", "agentAffinity", "agentTolerations", "tolerations", "agentEnvVars", "conditions",
+		"matchExpressions", "agentResources", "podDisruptionBudget"}, name)
 }

@@ -12,7 +12,8 @@ import (
 	"github.com/muster-fleet/muster/internal/ui/cli"
 )
 
-// commands is the page of muster's commands. cobra/doc would repeat the two dozen flags of every command in each.
+// commands is the page of muster's commands. cobra/doc would repeat the two dozen flags of
+// every command in each.
 func commands() (string, error) {
 	// The defaults of some flags are in the user's directory.
 	if err := os.Setenv("HOME", "~"); err != nil {
@@ -21,7 +22,8 @@ func commands() (string, error) {
 	root := cli.NewCommand("muster", genericiooptions.IOStreams{In: strings.NewReader(""), Out: io.Discard, ErrOut: io.Discard})
 	root.InitDefaultCompletionCmd()
 	var page strings.Builder
-	fmt.Fprintf(&page, "# Commands of muster\n\n%s<!-- page not run: hack/docs/testdata/examples.sh runs the examples, in an order in which they work -->\n\n%s\n", generated, root.Long)
+	fmt.Fprintf(&page, "# Commands of muster\n\n%s<!-- page not run: hack/docs/testdata/examples.sh runs the examples, in an order in which "+
+		"they work -->\n\n%s\n", generated, root.Long)
 	describe(&page, root)
 	fmt.Fprintf(&page, "\n## Flags of all commands\n\n```text\n%s```\n", root.PersistentFlags().FlagUsages())
 	return page.String(), nil

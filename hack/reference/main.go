@@ -1,6 +1,8 @@
-// Command reference writes docs/reference from what it describes: the commands of muster, the values of the charts, the definitions of the kinds and the metrics.
+// Command reference writes docs/reference from what it describes: the commands of muster, the
+// values of the charts, the definitions of the kinds and the metrics.
 //
-// It writes the same for the same source, whoever runs it and where, so that make verify can compare.
+// It writes the same for the same source, whoever runs it and where, so that make
+// verify can compare.
 package main
 
 import (

@@ -18,12 +18,17 @@ type metric struct {
 	labels           []string
 }
 
-// metrics is the page of what hub, agent and dashboard serve, found in the source by what defines it: NewDesc, and the options of gauges, counters and histograms.
+// metrics is the page of what hub, agent and dashboard serve, found in the source by what defines
+// it: NewDesc, and the options of gauges, counters and histograms.
 func metrics() (string, error) {
 	var page strings.Builder
-	page.WriteString("# Metrics\n\n" + generated + `The Pods of the hub, of the agents and of the dashboard serve these in the format of Prometheus, and those of their process and of Go. The hub also serves those of controller-runtime: reconciles by controller, work queues, requests to the API server,
-and ` + "`leader_election_master_status{name=\"muster-hub\"}`, 1 in the replica that leads. [Monitor](../operations/monitoring.md) has the alerts.\n")
-	for _, program := range []struct{ title, dir string }{{"The hub", "internal/hub"}, {"The agent", "internal/agent"}, {"The dashboard", "internal/ui/dashboard"}} {
+	page.WriteString("# Metrics\n\n" +
+		generated + `The Pods of the hub, of the agents and of the dashboard serve these in the format of Prometheus, and those of their process and of Go. The hub also serves those of controller-runtime: reconciles by controller, work queues, requests to the API server,
+and ` + "`leader_election_master_status{name=\"muster-hub\"}`, 1 in the replica that leads. [Monitor](../operations/monitoring.md) has " +
+		"the alerts.\n")
+	for _, program := range []struct{ title, dir string }{
+		{"The hub", "internal/hub"}, {"The agent", "internal/agent"}, {"The dashboard", "internal/ui/dashboard"},
+	} {
 		found, err := metricsOf(program.dir)
 		if err != nil {
 			return "", err
@@ -67,7 +72,8 @@ func metricsOf(dir string) ([]metric, error) {
 	return found, err
 }
 
-// metricOf is what a call such as prometheus.NewGaugeVec(prometheus.GaugeOpts{...}, labels) defines; without a name, if it defines none.
+// metricOf is what a call such as prometheus.NewGaugeVec(prometheus.GaugeOpts{...}, labels)
+// defines; without a name, if it defines none.
 func metricOf(call *ast.CallExpr) metric {
 	function, is := call.Fun.(*ast.SelectorExpr)
 	if of, named := identifier(function); !is || !named || of != "prometheus" || len(call.Args) == 0 {

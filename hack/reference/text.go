@@ -13,7 +13,8 @@ func cell(text string) string {
 	return text
 }
 
-// outsideCode replaces what is not between backquotes, but a bar, which ends the cell of a table even there.
+// outsideCode replaces what is not between backquotes, but a bar, which ends the cell of
+// a table even there.
 func outsideCode(text, from, to string) string {
 	if from == "|" {
 		return strings.ReplaceAll(text, from, to)

@@ -11,12 +11,15 @@ import (
 )
 
 var chartsOf = []struct{ name, what string }{
-	{"fleet", "The hub. Changes of its settings take effect at once, without a restart. Other values of Rancher Fleet's chart are accepted and ignored; the notes that `helm install` prints name them."},
+	{"fleet", "The hub. Changes of its settings take effect at once, without a restart. Other values of Rancher Fleet's chart are accepted " +
+		"and ignored; the notes that `helm install` prints name them."},
 	{"fleet-agent", "The agent of a Cluster. Other values of Rancher Fleet's chart are accepted and ignored; the notes name them."},
-	{"member-agent", "The agent of a MemberCluster. Other values of KubeFleet's chart are accepted and ignored, and named by the notes; `useCAAuth: true` and `config.provider: azure` are refused."},
+	{"member-agent", "The agent of a MemberCluster. Other values of KubeFleet's chart are accepted and ignored, and named by the notes; " +
+		"`useCAAuth: true` and `config.provider: azure` are refused."},
 }
 
-// values is the page of the charts' values, from the comments of their values.yaml and what their schema says of them.
+// values is the page of the charts' values, from the comments of their values.yaml and what their
+// schema says of them.
 func values() (string, error) {
 	var page strings.Builder
 	page.WriteString("# Values of the charts\n\n" + generated + "`fleet-crd`, which installs the kinds, has no values.\n")
@@ -60,7 +63,8 @@ type table struct {
 	defs map[string]schema
 }
 
-// rows writes the rows of a map. Each value needs a comment, if neither the one right above it shares its own nor the group has one; one of fixed values shares nothing.
+// rows writes the rows of a map. Each value needs a comment, if neither the one right above it
+// shares its own nor the group has one; one of fixed values shares nothing.
 func (t table) rows(prefix string, node *yaml.Node, s schema, group string) error {
 	shared, last := "", 0
 	for i := 0; i+1 < len(node.Content); i += 2 {
@@ -114,7 +118,8 @@ func resolve(s schema, defs map[string]schema) schema {
 	return s
 }
 
-// comment is a comment without its marks, and without lines that are an example of the value itself.
+// comment is a comment without its marks, and without lines that are an example of the value
+// itself.
 func comment(head, key string) string {
 	var said []string
 	// Of several comments with blank lines between, the last one is the key's.

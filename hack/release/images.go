@@ -60,8 +60,9 @@ type payload struct {
 	Optional map[string]any `json:"optional"`
 }
 
-// signImages writes, beside the archive of each image, one with its signature, for where cosign looks for it: the tag sha256-DIGEST.sig of the
-// image's repository. Nothing is added to the image's own archive, because who loads that would get another image.
+// signImages writes, beside the archive of each image, one with its signature, for where cosign
+// looks for it: the tag sha256-DIGEST.sig of the image's repository. Nothing is added to the
+// image's own archive, because who loads that would get another image.
 func (r *release) signImages() error {
 	if r.key == "" {
 		return nil
@@ -95,7 +96,8 @@ func (r *release) signImages() error {
 // signatureTag is the tag under which cosign finds the signatures of an image.
 func signatureTag(digest string) string { return strings.Replace(digest, ":", "-", 1) + ".sig" }
 
-// imageDigest returns the digest of the one image, for all platforms, in the tar of an OCI image layout.
+// imageDigest returns the digest of the one image, for all platforms, in the tar of
+// an OCI image layout.
 func imageDigest(path string) (string, error) {
 	file, err := os.Open(path)
 	if err != nil {
@@ -123,7 +125,8 @@ func imageDigest(path string) (string, error) {
 	}
 }
 
-// writeSignature writes the tar of an OCI image layout with the signature of an image, as cosign sign makes it.
+// writeSignature writes the tar of an OCI image layout with the signature of an image, as
+// cosign sign makes it.
 func writeSignature(path, name, digest string, made time.Time, key *ecdsa.PrivateKey) error {
 	var signs payload
 	signs.Critical.Identity.Reference, signs.Critical.Image.Digest, signs.Critical.Type = name, digest, "cosign container image signature"
@@ -138,7 +141,9 @@ func writeSignature(path, name, digest string, made time.Time, key *ecdsa.Privat
 	l := layout{blobs: map[string][]byte{}}
 	layer := l.add(payloadType, text)
 	config := l.json(configType, map[string]any{
-		"architecture": "", "os": "", "created": made.Format(time.RFC3339), "config": map[string]any{}, "rootfs": map[string]any{"type": "layers", "diff_ids": []string{layer.Digest}},
+		"architecture": "", "os": "", "created": made.Format(time.RFC3339), "config": map[string]any{}, "rootfs": map[string]any{
+			"type": "layers", "diff_ids": []string{layer.Digest},
+		},
 	})
 	layer.Annotations = map[string]string{signatureLabel: signed}
 	image := l.json(manifestType, manifest{SchemaVersion: 2, MediaType: manifestType, Config: &config, Layers: []descriptor{layer}})
@@ -175,7 +180,8 @@ func (l *layout) write(path string, image descriptor, made time.Time) error {
 	var packed bytes.Buffer
 	archive := tar.NewWriter(&packed)
 	for _, name := range slices.Sorted(maps.Keys(l.blobs)) {
-		if err := archive.WriteHeader(&tar.Header{Name: name, Mode: 0o644, Size: int64(len(l.blobs[name])), ModTime: made, Format: tar.FormatUSTAR}); err != nil {
+		if err := archive.WriteHeader(&tar.Header{Name: name, Mode: 0o644, Size: int64(len(l.blobs[name])), ModTime: made,
+			Format: tar.FormatUSTAR}); err != nil {
 			return err
 		}
 		if _, err := archive.Write(l.blobs[name]); err != nil {

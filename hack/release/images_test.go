@@ -125,7 +125,8 @@ func TestTheImagesAreSignedAsCosignSignsThem(t *testing.T) {
 	var payload map[string]any
 	text := blob(t, files, signed.Layers[0], &payload)
 	if diff := cmp.Diff(map[string]any{"optional": nil, "critical": map[string]any{
-		"identity": map[string]any{"docker-reference": "muster-hub"}, "image": map[string]any{"docker-manifest-digest": of.Digest}, "type": "cosign container image signature",
+		"identity": map[string]any{"docker-reference": "muster-hub"}, "image": map[string]any{"docker-manifest-digest": of.Digest},
+		"type": "cosign container image signature",
 	}}, payload); diff != "" {
 		t.Errorf("payload (-want +got):\n%s", diff)
 	}

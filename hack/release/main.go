@@ -1,5 +1,7 @@
-// Command release writes what a version of Muster is delivered as: the command line for each platform, the charts as a repository, and the checksums of all that is in
-// the directory, the images among it, with where they come from and, with a key, signatures of the checksums and of the images.
+// Command release writes what a version of Muster is delivered as: the command line for each
+// platform, the charts as a repository, and the checksums of all that is in the directory,
+// the images among it, with where they come from and, with a key, signatures of the
+// checksums and of the images.
 //
 // With -images it makes the images alone.
 //

@@ -21,7 +21,8 @@ import (
 	"github.com/muster-fleet/muster/internal/testkube"
 )
 
-// registry is as much of an OCI registry (https://github.com/opencontainers/distribution-spec) as pushing and pulling charts takes.
+// registry is as much of an OCI registry (https://github.com/opencontainers/distribution-spec) as
+// pushing and pulling charts takes.
 type registry struct {
 	mu    sync.Mutex
 	blobs map[string][]byte    // by digest
@@ -65,7 +66,8 @@ func (r *registry) ServeHTTP(w http.ResponseWriter, request *http.Request) {
 	}
 }
 
-// store keeps the body of a request if it has the digest, where one is given, and returns its digest.
+// store keeps the body of a request if it has the digest, where one is given, and
+// returns its digest.
 func (r *registry) store(w http.ResponseWriter, request *http.Request, want string) string {
 	data, err := io.ReadAll(request.Body)
 	sum := sha256.Sum256(data)
@@ -125,7 +127,8 @@ func TestTheChartsArePushedToARegistryAndRenderedFromIt(t *testing.T) {
 		if chart == "fleet" || chart == "fleet-crd" {
 			set = ""
 		}
-		out := helm(t, settings, "", "template --plain-http --kube-version 1.36.0 -n cattle-fleet-system --version 1.2.3 "+chart+" "+url+chart+set)
+		out := helm(t, settings, "",
+			"template --plain-http --kube-version 1.36.0 -n cattle-fleet-system --version 1.2.3 "+chart+" "+url+chart+set)
 		if !strings.Contains(out, want) {
 			t.Errorf("chart %s renders nothing with %q", chart, want)
 		}

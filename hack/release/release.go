@@ -16,12 +16,15 @@ import (
 type platform struct{ os, arch string }
 
 // platforms are those of the command line.
-var platforms = []platform{{"linux", "amd64"}, {"linux", "arm64"}, {"darwin", "amd64"}, {"darwin", "arm64"}, {"windows", "amd64"}, {"windows", "arm64"}}
+var platforms = []platform{
+	{"linux", "amd64"}, {"linux", "arm64"}, {"darwin", "amd64"}, {"darwin", "arm64"}, {"windows", "amd64"}, {"windows", "arm64"},
+}
 
 // release is what is made of a commit.
 type release struct {
 	source, out string
-	// described is the version as git describes it, which the programs say they are; version is the semantic one for it, of the charts and the images.
+	// described is the version as git describes it, which the programs say they are; version is the
+	// semantic one for it, of the charts and the images.
 	described, version, revision string
 	// url is where the charts of the directory will be served; empty for beside the index.
 	url string
@@ -104,7 +107,8 @@ func (r *release) buildImages() error {
 	if err != nil {
 		return err
 	}
-	command := exec.Command("go", "run", ".", "-source", source, "-out", filepath.Join(r.out, "images"), "-version", r.version, "-ldflags", r.ldflags())
+	command := exec.Command("go", "run", ".", "-source", source, "-out", filepath.Join(r.out, "images"), "-version", r.version,
+		"-ldflags", r.ldflags())
 	command.Dir, command.Stdout, command.Stderr = filepath.Join(source, "hack", "images"), os.Stdout, os.Stderr
 	if err := command.Run(); err != nil {
 		return fmt.Errorf("building the images: %w", err)

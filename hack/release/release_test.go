@@ -79,7 +79,8 @@ func TestTheSameCommitGivesTheSameFiles(t *testing.T) {
 			if err := r.buildCommand(platform{runtime.GOOS, runtime.GOARCH}); err != nil {
 				t.Fatal(err)
 			}
-			unpacked := exec.Command("tar", "xzf", filepath.Join(r.out, "muster_1.2.3_"+runtime.GOOS+"_"+runtime.GOARCH+".tar.gz"), "-C", t.TempDir())
+			unpacked := exec.Command("tar", "xzf", filepath.Join(r.out, "muster_1.2.3_"+runtime.GOOS+"_"+runtime.GOARCH+".tar.gz"), "-C",
+				t.TempDir())
 			if output, err := unpacked.CombinedOutput(); err != nil {
 				t.Fatalf("%v\n%s", err, output)
 			}
@@ -115,7 +116,8 @@ func TestWhatIsDeliveredIsVouchedFor(t *testing.T) {
 		return text
 	}
 	sums, digest := read(checksums), sha256.Sum256([]byte("a file"))
-	if lines := strings.Split(string(sums), "\n"); len(lines) != 3 || lines[0] != hex.EncodeToString(digest[:])+"  a" || !strings.HasSuffix(lines[1], "  "+provenance) {
+	if lines := strings.Split(string(sums), "\n"); len(lines) != 3 || lines[0] != hex.EncodeToString(digest[:])+"  a" ||
+		!strings.HasSuffix(lines[1], "  "+provenance) {
 		t.Errorf("the checksums are\n%s", sums)
 	}
 	if !strings.Contains(string(read(provenance)), `"gitCommit": "`+r.revision+`"`) {
@@ -140,11 +142,13 @@ func TestWhatIsDeliveredIsVouchedFor(t *testing.T) {
 	}
 }
 
-// helm runs the command helm for a cluster, with its settings in a directory, and returns what it prints.
+// helm runs the command helm for a cluster, with its settings in a directory, and
+// returns what it prints.
 func helm(t *testing.T, settings, kubeconfig, line string) string {
 	t.Helper()
 	in := func(name string) string { return filepath.Join(settings, name) }
-	args := append(strings.Fields(line), "--kubeconfig", kubeconfig, "--repository-config", in("repositories.yaml"), "--repository-cache", in("repository"),
+	args := append(strings.Fields(line), "--kubeconfig", kubeconfig, "--repository-config", in("repositories.yaml"),
+		"--repository-cache", in("repository"),
 		"--content-cache", in("content"), "--registry-config", in("registry.json"))
 	var out bytes.Buffer
 	command, err := cmd.NewRootCmd(&out, args, func(bool) {})
@@ -159,7 +163,8 @@ func helm(t *testing.T, settings, kubeconfig, line string) string {
 	return out.String()
 }
 
-// TestTheChartsInstallFromTheRepository serves dist/charts, and registers a cluster with the commands of docs/how-to.
+// TestTheChartsInstallFromTheRepository serves dist/charts, and registers a cluster with the
+// commands of docs/how-to.
 func TestTheChartsInstallFromTheRepository(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it needs control planes")
@@ -179,7 +184,8 @@ func TestTheChartsInstallFromTheRepository(t *testing.T) {
 
 	helm(t, settings, onHub, "repo add fleet "+server.URL)
 	helm(t, settings, onHub, "-n cattle-fleet-system install --create-namespace --wait fleet-crd fleet/fleet-crd")
-	helm(t, settings, onHub, "-n cattle-fleet-system install --wait --set apiServerURL="+hub.Config.Host+" --set apiServerCA="+base64.StdEncoding.EncodeToString(hub.Config.CAData)+" fleet fleet/fleet")
+	helm(t, settings, onHub, "-n cattle-fleet-system install --wait --set apiServerURL="+hub.Config.Host+" --set apiServerCA="+
+		base64.StdEncoding.EncodeToString(hub.Config.CAData)+" fleet fleet/fleet")
 	c, ctx := hub.Client(t), context.Background()
 	token := &fleet.ClusterRegistrationToken{ObjectMeta: metav1.ObjectMeta{Namespace: "clusters", Name: "new-token"}}
 	for _, o := range []client.Object{&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "clusters"}}, token} {
@@ -195,7 +201,8 @@ func TestTheChartsInstallFromTheRepository(t *testing.T) {
 	}
 	helm(t, settings, onEdge, "-n cattle-fleet-system install --create-namespace --wait --values "+values+" fleet-agent fleet/fleet-agent")
 	var clusters fleet.ClusterList
-	if err := c.List(ctx, &clusters, client.InNamespace("clusters")); err != nil || len(clusters.Items) != 1 || clusters.Items[0].Status.Agent.LastSeen.IsZero() {
+	if err := c.List(ctx, &clusters, client.InNamespace("clusters")); err != nil || len(clusters.Items) != 1 ||
+		clusters.Items[0].Status.Agent.LastSeen.IsZero() {
 		t.Errorf("the cluster has not registered: %v, %+v", err, clusters.Items)
 	}
 }

@@ -66,7 +66,8 @@ func (r *release) subjects() ([]subject, error) {
 			return err
 		}
 		name, err := filepath.Rel(r.out, path)
-		if err != nil || name == checksums || name == signature || name == publicKey || name == provenance || strings.HasSuffix(name, signedSuffix) {
+		if err != nil || name == checksums || name == signature || name == publicKey || name == provenance ||
+			strings.HasSuffix(name, signedSuffix) {
 			return err
 		}
 		file, err := os.Open(path)
@@ -84,7 +85,8 @@ func (r *release) subjects() ([]subject, error) {
 	return found, err
 }
 
-// statement says of what the files were made, by SLSA's predicate of version 1 (https://slsa.dev/provenance/v1).
+// statement says of what the files were made, by SLSA's predicate of version 1
+// (https://slsa.dev/provenance/v1).
 func (r *release) statement(subjects []subject) any {
 	const home = "https://github.com/muster-fleet/muster"
 	source := map[string]any{"uri": "git+" + home, "digest": map[string]string{"gitCommit": r.revision}}
@@ -92,14 +94,18 @@ func (r *release) statement(subjects []subject) any {
 		"_type": "https://in-toto.io/Statement/v1", "subject": subjects, "predicateType": "https://slsa.dev/provenance/v1",
 		"predicate": map[string]any{
 			"buildDefinition": map[string]any{
-				"buildType": home + "/hack/release", "externalParameters": map[string]any{"version": r.version, "source": source}, "resolvedDependencies": []any{source},
+				"buildType": home + "/hack/release", "externalParameters": map[string]any{"version": r.version, "source": source},
+				"resolvedDependencies": []any{source},
 			},
-			"runDetails": map[string]any{"builder": map[string]any{"id": home + "/Makefile#release"}, "metadata": map[string]any{"startedOn": r.created.Format(time.RFC3339)}},
+			"runDetails": map[string]any{
+				"builder": map[string]any{"id": home + "/Makefile#release"}, "metadata": map[string]any{"startedOn": r.created.Format(time.RFC3339)},
+			},
 		},
 	}
 }
 
-// sign signs the checksums as cosign sign-blob does, so that cosign verify-blob --key cosign.pub --signature checksums.txt.sig checksums.txt verifies them.
+// sign signs the checksums as cosign sign-blob does, so that cosign verify-blob --key
+// cosign.pub --signature checksums.txt.sig checksums.txt verifies them.
 func (r *release) sign(text []byte) error {
 	key, err := r.privateKey()
 	if err != nil || key == nil {

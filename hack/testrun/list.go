@@ -73,7 +73,8 @@ func differences(ctx context.Context, base string) (diff, error) {
 	return d, nil
 }
 
-// defaultBase is where the branch left origin/main. On main itself it is the commit before, or HEAD if there is none.
+// defaultBase is where the branch left origin/main. On main itself it is the commit before, or
+// HEAD if there is none.
 func defaultBase(ctx context.Context, head string) string {
 	base, err := output(ctx, "git", "merge-base", "HEAD", "origin/main")
 	if base = strings.TrimSpace(base); err == nil && base != head {

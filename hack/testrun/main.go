@@ -1,10 +1,13 @@
-// Command testrun runs the tests of this module so that they take as little time as the machine allows, and reports where that time went.
+// Command testrun runs the tests of this module so that they take as little time as the machine
+// allows, and reports where that time went.
 //
-// Tests that need no control plane run first, all of them under the race detector. Then the packages with control planes run side by side, the longest first,
-// since their tests mostly wait. A third of those packages runs under the race detector, chosen by the commit, and so does each package that differs from the
-// base; -race=all chooses all of them.
+// Tests that need no control plane run first, all of them under the race detector. Then the
+// packages with control planes run side by side, the longest first, since their tests mostly wait.
+// A third of those packages runs under the race detector, chosen by the commit, and so does each
+// package that differs from the base; -race=all chooses all of them.
 //
-// Its invariant: no test is left out, unless -changed asks for it. It exits with 1 if a test or a build failed.
+// Its invariant: no test is left out, unless -changed asks for it. It exits with 1 if a
+// test or a build failed.
 package main
 
 import (
@@ -20,7 +23,8 @@ import (
 func main() {
 	var o options
 	flag.StringVar(&o.race, "race", raceAuto, "packages with control planes that run under the race detector: auto, all or none")
-	flag.BoolVar(&o.changed, "changed", false, "run only what differs from the base: unit tests of the packages, and the tests in changed files that need a control plane")
+	flag.BoolVar(&o.changed, "changed", false,
+		"run only what differs from the base: unit tests of the packages, and the tests in changed files that need a control plane")
 	flag.StringVar(&o.base, "base", "", "revision to compare with; default: where the branch left origin/main, or the commit before")
 	flag.IntVar(&o.parallel, "p", runtime.NumCPU()+1, "packages with control planes that run side by side")
 	flag.Parse()

@@ -15,8 +15,12 @@ const (
 	raceAuto, raceAll, raceNone = "auto", "all", "none"
 )
 
-// longest are the packages that take longest, in this order: they begin first, so that no core idles while the last of them runs.
-var longest = []string{"internal/hub/test", "internal/ui/cli", "hack/docs", "internal/deploy/bundle", "internal/agent", "internal/ui/dashboard", "hack/release", "crash", "internal/deploy/work"}
+// longest are the packages that take longest, in this order: they begin first, so that no core
+// idles while the last of them runs.
+var longest = []string{
+	"internal/hub/test", "internal/ui/cli", "hack/docs", "internal/deploy/bundle", "internal/agent", "internal/ui/dashboard", "hack/release",
+	"crash", "internal/deploy/work",
+}
 
 // pkg is a package with tests.
 type pkg struct {
@@ -46,8 +50,8 @@ func (d diff) touches(dir string) bool {
 	})
 }
 
-// touchesBelow reports whether a file of a directory, or of one below it, differs. A directory named test holds the tests of the one
-// above it: those of internal/hub run all controllers.
+// touchesBelow reports whether a file of a directory, or of one below it, differs. A directory
+// named test holds the tests of the one above it: those of internal/hub run all controllers.
 func (d diff) touchesBelow(dir string) bool {
 	dir = strings.TrimSuffix(dir, "/test")
 	return slices.ContainsFunc(d.files, func(file string) bool { return strings.HasPrefix(file, dir+"/") })
@@ -60,10 +64,12 @@ type job struct {
 	flags    []string
 }
 
-// plan is what runs: first one job after the other, then the packages with control planes side by side.
+// plan is what runs: first one job after the other, then the packages with control
+// planes side by side.
 type plan struct {
 	first, planes []job
-	// noDetector reports that there is no race detector; raced are the packages with control planes that run under it.
+	// noDetector reports that there is no race detector; raced are the packages with control
+	// planes that run under it.
 	noDetector bool
 	raced      []string
 }

@@ -18,7 +18,8 @@ import (
 // shown is how many of the slowest tests a report names.
 const shown = 10
 
-// parts are what processor time is spent on, in the order of a report, with the processes that belong to each.
+// parts are what processor time is spent on, in the order of a report, with the processes
+// that belong to each.
 var parts = []struct {
 	name      string
 	processes []string
@@ -40,7 +41,8 @@ const (
 	waitedAttribute = "waited"
 )
 
-// addUsage adds the processor time of each part that a file of package testkube names. A job without control planes has no such file.
+// addUsage adds the processor time of each part that a file of package testkube names. A job
+// without control planes has no such file.
 func addUsage(used map[string]float64, path string) error {
 	text, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -72,7 +74,8 @@ func partOf(process string) string {
 	return ""
 }
 
-// childrenUsage is the processor time of all processes that have ended since the start, their children included.
+// childrenUsage is the processor time of all processes that have ended since the start,
+// their children included.
 func childrenUsage() time.Duration {
 	var all syscall.Rusage
 	if err := syscall.Getrusage(syscall.RUSAGE_CHILDREN, &all); err != nil {
@@ -109,7 +112,8 @@ func printTop(out io.Writer, all []result) {
 	}
 }
 
-// unique returns one result for each test: a test that was skipped where it could have no control plane, and run later, has run.
+// unique returns one result for each test: a test that was skipped where it could have no control
+// plane, and run later, has run.
 func unique(results []result) []result {
 	rank := map[string]int{"skip": 1, "pass": 2, "fail": 3}
 	merged := map[string]result{}

@@ -23,13 +23,15 @@ const endTime = time.Minute
 
 // runner runs jobs and collects what became of their tests.
 type runner struct {
-	// usage is the directory of the files in which control planes and programs say how much processor time they used, one for each job.
+	// usage is the directory of the files in which control planes and programs say how much processor
+	// time they used, one for each job.
 	usage string
 
 	mu      sync.Mutex
 	out     io.Writer
 	results []result
-	// used is the processor time of each part, in seconds; ended are the jobs, with all that each has used.
+	// used is the processor time of each part, in seconds; ended are the jobs, with all
+	// that each has used.
 	used  map[string]float64
 	ended []result
 	// waited is how long a test has waited for its turn on a control plane, in seconds.
@@ -106,7 +108,8 @@ func (r *runner) run(ctx context.Context, j job) {
 	}
 }
 
-// read prints what a person has to see of the events: the line that ends a package, what failed tests said, and errors of builds.
+// read prints what a person has to see of the events: the line that ends a package, what failed
+// tests said, and errors of builds.
 func (r *runner) read(output io.Reader) {
 	said := map[string]*strings.Builder{}
 	lines := bufio.NewReader(output)
@@ -124,7 +127,8 @@ func (r *runner) read(output io.Reader) {
 	}
 }
 
-// take looks at one event. What a test says is kept until it is known whether it failed; a subtest is part of its test.
+// take looks at one event. What a test says is kept until it is known whether it failed; a subtest
+// is part of its test.
 func (r *runner) take(e event, said map[string]*strings.Builder) {
 	test, subtest, _ := strings.Cut(e.Test, "/")
 	key := e.Package + " " + test

@@ -38,25 +38,32 @@ func TestPlan(t *testing.T) {
 			"-race internal/kube", "-race -short internal/agent internal/hub/members/cluster",
 			"-timeout=40m -race internal/hub/test", "-timeout=40m internal/agent", "-timeout=40m internal/hub/members/cluster",
 		}},
-		"a package that differs is among them": {diff{revision: "a", files: []string{"internal/agent/agent.go"}}, options{race: raceAuto, parallel: 1}, []string{
-			"-race internal/kube", "-race -short internal/hub/members/cluster",
-			"-timeout=40m -race internal/hub/test", "-timeout=40m -race internal/agent", "-timeout=40m internal/hub/members/cluster",
-		}},
-		"a package above one that differs is among them": {diff{revision: "h", files: []string{"internal/hub/members/cluster/leave.go"}}, options{race: raceAuto, parallel: 1}, []string{
-			"-race internal/kube", "-race -short internal/agent",
-			"-timeout=40m -race internal/hub/test", "-timeout=40m internal/agent", "-timeout=40m -race internal/hub/members/cluster",
-		}},
+		"a package that differs is among them": {diff{revision: "a", files: []string{"internal/agent/agent.go"}},
+			options{race: raceAuto, parallel: 1}, []string{
+				"-race internal/kube", "-race -short internal/hub/members/cluster",
+				"-timeout=40m -race internal/hub/test", "-timeout=40m -race internal/agent", "-timeout=40m internal/hub/members/cluster",
+			}},
+		"a package above one that differs is among them": {diff{revision: "h", files: []string{"internal/hub/members/cluster/leave.go"}},
+			options{race: raceAuto, parallel: 1}, []string{
+				"-race internal/kube", "-race -short internal/agent",
+				"-timeout=40m -race internal/hub/test", "-timeout=40m internal/agent", "-timeout=40m -race internal/hub/members/cluster",
+			}},
 		"all of them": {diff{}, options{race: raceAll, parallel: 1}, []string{
-			"-race internal/kube", "-timeout=40m -race internal/hub/test", "-timeout=40m -race internal/agent", "-timeout=40m -race internal/hub/members/cluster",
+			"-race internal/kube", "-timeout=40m -race internal/hub/test", "-timeout=40m -race internal/agent",
+			"-timeout=40m -race internal/hub/members/cluster",
 		}},
 		"none of them": {diff{files: []string{"internal/agent/agent.go"}}, options{race: raceNone, parallel: 1}, []string{
 			"-race internal/kube", "-race -short internal/hub/test internal/agent internal/hub/members/cluster",
 			"-timeout=40m internal/hub/test", "-timeout=40m internal/agent", "-timeout=40m internal/hub/members/cluster",
 		}},
 		"only what differs": {
-			diff{files: []string{"internal/kube/kube.go", "internal/hub/members/cluster/testdata/a.yaml", "internal/agent/a_test.go"}, tests: map[string][]string{"internal/agent": {"TestA", "TestB"}}},
+			diff{
+				files: []string{"internal/kube/kube.go", "internal/hub/members/cluster/testdata/a.yaml", "internal/agent/a_test.go"},
+				tests: map[string][]string{"internal/agent": {"TestA", "TestB"}},
+			},
 			options{race: raceAuto, changed: true, parallel: 1}, []string{
-				"-race internal/kube", "-race -short internal/agent internal/hub/members/cluster", "-timeout=40m -race -run=^(TestA|TestB)$ internal/agent",
+				"-race internal/kube", "-race -short internal/agent internal/hub/members/cluster",
+				"-timeout=40m -race -run=^(TestA|TestB)$ internal/agent",
 			},
 		},
 		"without a C compiler": {diff{}, options{race: raceAll, parallel: 1, noDetector: true}, []string{
@@ -70,7 +77,8 @@ func TestPlan(t *testing.T) {
 			t.Errorf("%s: %v\n%s", what, err, difference)
 		}
 	}
-	if _, err := newPlan(nil, diff{}, options{race: "some", parallel: 1}); err == nil || !strings.Contains(err.Error(), "say auto, all or none") {
+	if _, err := newPlan(nil, diff{}, options{race: "some", parallel: 1}); err == nil ||
+		!strings.Contains(err.Error(), "say auto, all or none") {
 		t.Errorf("-race=some: %v", err)
 	}
 	if _, err := newPlan(nil, diff{}, options{race: raceAll}); err == nil || !strings.Contains(err.Error(), "at least 1") {
@@ -93,7 +101,8 @@ func TestEveryPackageIsChosenBySomeCommit(t *testing.T) {
 }
 
 func TestTestsOfAFileAreItsTestsOnly(t *testing.T) {
-	text := "package a\n\nfunc TestMain(m *testing.M) {}\nfunc TestA(t *testing.T) {}\nfunc BenchmarkB(b *testing.B) {}\nfunc (r rig) TestC(t *testing.T) {}\n\tfunc TestD(t *testing.T) {}\n"
+	text := "package a\n\nfunc TestMain(m *testing.M) {}\nfunc TestA(t *testing.T) {}\nfunc BenchmarkB(b *testing.B) {}\nfunc (r rig) " +
+		"TestC(t *testing.T) {}\n\tfunc TestD(t *testing.T) {}\n"
 	if got := testsIn(text); !slices.Equal(got, []string{"TestA"}) {
 		t.Errorf("got %v", got)
 	}
@@ -137,12 +146,14 @@ func TestWhatFailedTestsSaidIsPrinted(t *testing.T) {
 
 func TestReport(t *testing.T) {
 	usage := filepath.Join(t.TempDir(), "usage")
-	if err := os.WriteFile(usage, []byte("etcd 1.50\netcd 2.00\ntest:hub 30.00\nmuster-agent 1\nmuster-deployer 2\nother 9\n"), 0o600); err != nil {
+	if err := os.WriteFile(usage, []byte("etcd 1.50\netcd 2.00\ntest:hub 30.00\nmuster-agent 1\nmuster-deployer 2\nother 9\n"),
+		0o600); err != nil {
 		t.Fatal(err)
 	}
 	var out bytes.Buffer
 	r := &runner{used: map[string]float64{}, ended: []result{{name: "internal/hub/test", seconds: 50}}, results: []result{
-		{"internal/hub/test TestA", "skip", 0}, {"internal/hub/test TestA", "pass", 7}, {"internal/hub/test TestB", "skip", 0}, {"internal/kube TestC", "fail", 1},
+		{"internal/hub/test TestA", "skip", 0}, {"internal/hub/test TestA", "pass", 7}, {"internal/hub/test TestB", "skip", 0},
+		{"internal/kube TestC", "fail", 1},
 	}}
 	if err := addUsage(r.used, usage); err != nil {
 		t.Fatal(err)

@@ -189,7 +189,8 @@ func (a *Agent) changeSession(ctx context.Context, to *hubclient.Session) {
 	}
 	switch {
 	case from == nil:
-	case to == nil, last == nil, last.UID == to.Report.UID, report.HasLeft(last), from.Credential.Workspace == "", revokedSince(from.Credential, to.Credential):
+	case to == nil, last == nil, last.UID == to.Report.UID, report.HasLeft(last),
+		from.Credential.Workspace == "", revokedSince(from.Credential, to.Credential):
 		from.Close()
 	default:
 		a.leaveFormer(ctx, from, last, to)

@@ -234,7 +234,8 @@ func (a *Agent) observe() observation {
 // logUnusedClientID logs once that a clientID without a registration token has no effect.
 func (a *Agent) logUnusedClientID(o observation) {
 	same := o.stored.JoinedAs == "" || o.stored.JoinedAs == join.DigestOfClientID(o.config.ClientID)
-	if same || !o.synced || o.observed.config.problem != "" || o.observed.bootstrap.version != "" || a.unusedConfig == o.observed.config.version {
+	if same || !o.synced || o.observed.config.problem != "" || o.observed.bootstrap.version != "" ||
+		a.unusedConfig == o.observed.config.version {
 		return
 	}
 	a.unusedConfig = o.observed.config.version

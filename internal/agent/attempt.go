@@ -87,12 +87,14 @@ func (a *Agent) tryAt(ctx context.Context, o observation, c hubclient.Credential
 func (a *Agent) register(ctx context.Context, o observation) outcome {
 	key, err := a.member.AgentKey(ctx)
 	if apierrors.IsForbidden(err) { // the chart of an earlier version
-		a.log.Info("the agent registers without a key, so that the hub does not know it again: give it the right to the Secret by helm upgrade", "secret", a.member.Namespace+"/"+naming.AgentKeySecret)
+		a.log.Info("the agent registers without a key, so that the hub does not know it again: give it the right to the Secret by helm upgrade",
+			"secret", a.member.Namespace+"/"+naming.AgentKeySecret)
 	} else if err != nil {
 		return outcome{result: unreachable, message: err.Error()}
 	}
 	joiner := join.Joiner{
-		Member: a.member, Bootstrap: o.bootstrap, Config: o.config, Key: key, Hostname: a.hostname, Clock: a.clock, Progress: a.status.setRegistering,
+		Member: a.member, Bootstrap: o.bootstrap, Config: o.config, Key: key, Hostname: a.hostname, Clock: a.clock,
+		Progress: a.status.setRegistering,
 	}
 	session, err := joiner.Join(ctx)
 	if err != nil {

@@ -37,7 +37,8 @@ func (a *Agent) comeBack(ctx context.Context, o observation, in State) outcome {
 	case issued == nil || len(issued.Sealed) == 0 || issued.AccountUID != before.Account():
 		return not("the hub has issued no credential to it yet; the agent asks again")
 	case before.Sequence < issued.After:
-		return not(fmt.Sprintf("it has credential %d, and credential %d was in use after that: the cluster was copied, or restored from a backup", before.Sequence, issued.After))
+		return not(fmt.Sprintf("it has credential %d, and credential %d was in use after that: the cluster was copied, or restored from a backup",
+			before.Sequence, issued.After))
 	case issued.Sequence <= before.Sequence:
 		return not(fmt.Sprintf("the hub has issued no credential after %d yet; the agent asks again", before.Sequence))
 	}
@@ -73,7 +74,8 @@ func (a *Agent) readWith(ctx context.Context, o observation, c hubclient.Credent
 	defer session.Close()
 	switch {
 	case hubclient.Classify(err).Refuses():
-		return nil, fmt.Sprintf("the hub has ended that, because the member was revoked or deleted, has another key or identity, or was away for too long (%s)", session.Explain(err))
+		return nil, fmt.Sprintf("the hub has ended that, because the member was revoked or deleted, has another key or identity, or was away "+
+			"for too long (%s)", session.Explain(err))
 	case o.fallback == nil || c.Server == o.fallback.Server || ctx.Err() != nil:
 		return nil, session.Explain(err)
 	}

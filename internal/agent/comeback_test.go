@@ -23,7 +23,10 @@ func (h *memberHub) reconnect() string {
 	_, err := h.kube.CoreV1().ServiceAccounts(h.namespace).Create(ctx, &corev1.ServiceAccount{ObjectMeta: meta}, metav1.CreateOptions{})
 	check(h.t, err)
 	_, err = h.kube.RbacV1().Roles(h.namespace).Create(ctx, &rbacv1.Role{ObjectMeta: meta, Rules: []rbacv1.PolicyRule{
-		{APIGroups: []string{"cluster.kubernetes-fleet.io"}, Resources: []string{"internalmemberclusters"}, ResourceNames: []string{h.name}, Verbs: []string{"get"}},
+		{
+			APIGroups: []string{"cluster.kubernetes-fleet.io"}, Resources: []string{"internalmemberclusters"},
+			ResourceNames: []string{h.name}, Verbs: []string{"get"},
+		},
 	}}, metav1.CreateOptions{})
 	check(h.t, err)
 	_, err = h.kube.RbacV1().RoleBindings(h.namespace).Create(ctx, &rbacv1.RoleBinding{
@@ -65,7 +68,8 @@ func TestAnAgentOfAMemberClusterWhoseCredentialHasRunOutComesBackByItsKey(t *tes
 
 	// The hub did not run meanwhile, and has issued nothing yet.
 	agent = member.start(member.membership(hub))
-	agent.untilState(Waiting, "refuses the credential that it issued to member returning: it expired at 1970-01-01T00:10:01Z; put a token of the identity",
+	agent.untilState(Waiting,
+		"refuses the credential that it issued to member returning: it expired at 1970-01-01T00:10:01Z; put a token of the identity",
 		"by its key this cluster cannot come back: the hub has issued no credential after 1 yet; the agent asks again")
 	hub.issue(agent, uid, 2, valid())
 	agent.untilJoined()
@@ -73,7 +77,8 @@ func TestAnAgentOfAMemberClusterWhoseCredentialHasRunOutComesBackByItsKey(t *tes
 	check(t, containsAll(agent.lines(), "back by the key of this cluster"))
 	stored := member.secret(naming.MemberAgentCredentialSecret)
 	if string(stored.Data["reconnectToken"]) != back || string(stored.Data["sequence"]) != "2" {
-		t.Errorf("it has stored credential %s, and the token to come back with was kept: %t", stored.Data["sequence"], string(stored.Data["reconnectToken"]) == back)
+		t.Errorf("it has stored credential %s, and the token to come back with was kept: %t",
+			stored.Data["sequence"], string(stored.Data["reconnectToken"]) == back)
 	}
 
 	// The next token to come back with comes with what the hub issues to an agent that is there.
@@ -82,7 +87,9 @@ func TestAnAgentOfAMemberClusterWhoseCredentialHasRunOutComesBackByItsKey(t *tes
 	hub.issue(agent, uid, 3, valid())
 	agent = member.start(member.membership(hub))
 	hub.untilUsed(agent, uid, 3)
-	hub.issueTokens(agent, uid, 4, credential.Tokens{Token: valid(), Reconnect: hub.token(hub.namespace, naming.MemberReconnectAccount, 2*time.Hour)})
+	hub.issueTokens(agent, uid, 4, credential.Tokens{
+		Token: valid(), Reconnect: hub.token(hub.namespace, naming.MemberReconnectAccount, 2*time.Hour),
+	})
 	hub.untilUsed(agent, uid, 4)
 	if string(member.secret(naming.MemberAgentCredentialSecret).Data["reconnectToken"]) == back {
 		t.Error("the agent keeps a token to come back with that the hub has replaced")

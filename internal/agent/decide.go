@@ -301,7 +301,10 @@ func decideToken(o observed, now time.Time) decision {
 	case tried:
 		return decision{State: Retrying, Token: register, Reason: o.join.message}
 	case o.reconnecting:
-		return decision{State: Joining, Token: register, Reason: fmt.Sprintf("the credential of %s has run out; proving to the hub by the key of this cluster that it is the same", o.record)}
+		return decision{
+			State: Joining, Token: register,
+			Reason: fmt.Sprintf("the credential of %s has run out; proving to the hub by the key of this cluster that it is the same", o.record),
+		}
 	default:
 		return decision{State: Joining, Token: register, Reason: asking}
 	}
@@ -319,8 +322,9 @@ func decideWaiting(o observed, now time.Time, token string) decision {
 	}
 	d := decision{State: Waiting}
 	if o.trial.left {
-		d.State, d.Reason = Left, fmt.Sprintf("this cluster has left the fleet; to join again, %s, else remove the agent with helm uninstall (%s)",
-			remedy, o.trial.message)
+		d.State, d.Reason = Left,
+			fmt.Sprintf("this cluster has left the fleet; to join again, %s, else remove the agent with helm uninstall (%s)",
+				remedy, o.trial.message)
 	} else {
 		d.Reason = fmt.Sprintf("the hub refuses the credential of %s and there is no secret %s: %s (%s)",
 			o.record, token, remedy, o.trial.message)

@@ -89,7 +89,8 @@ func TestDecideAboutATokenBesideACredentialThatWorks(t *testing.T) {
 			}
 		})
 	}
-	replaced := decide(observed{namespace: "ns", synced: true, record: "clusters/d", replaced: true, trial: attempt{version: "6", result: accepted}, credential: object{version: "7"}}, now)
+	replaced := decide(observed{namespace: "ns", synced: true, record: "clusters/d", replaced: true,
+		trial: attempt{version: "6", result: accepted}, credential: object{version: "7"}}, now)
 	if diff := cmp.Diff(decision{State: Trying, Do: try, Reason: "trying the stored credential of clusters/d"}, replaced); diff != "" {
 		t.Errorf("the credential that another agent has stored (-want +got):\n%s", diff)
 	}
@@ -114,14 +115,25 @@ func TestATokenIsLeftOverIfItBoughtTheCredential(t *testing.T) {
 		"another clientID":  {remembers, func(*join.Bootstrap) {}, "other", false},
 		"another CA":        {remembers, func(b *join.Bootstrap) { b.CA = []byte("x") }, "id", true},
 		"an agent that does not remember, and a token from before it joined": {old, func(*join.Bootstrap) {}, "id", true},
-		"and a token from after that":                                        {old, func(b *join.Bootstrap) { b.Claims.Issued = stored.Add(time.Second) }, "id", false},
-		"and a token that does not say":                                      {old, func(b *join.Bootstrap) { b.Claims = credential.Claims{} }, "id", false},
-		"and one of the second in which it was stored":                       {old, func(b *join.Bootstrap) { b.Claims.Issued = stored }, "id", true},
-		"the agent of Rancher Fleet before it, and a token without an end":   {theirs, func(b *join.Bootstrap) { b.Claims = credential.Claims{} }, "id", true},
-		"and a newer token with one":                                         {theirs, func(b *join.Bootstrap) { b.Claims.Issued = stored.Add(time.Second) }, "id", false},
-		"and a token without an end for another workspace":                   {theirs, func(b *join.Bootstrap) { b.Claims, b.Workspace = credential.Claims{}, "other" }, "id", false},
-		"and a token for another workspace":                                  {old, func(b *join.Bootstrap) { b.Workspace = "other" }, "id", false},
-		"and a token for another hub":                                        {old, func(b *join.Bootstrap) { b.Server = "https://other" }, "id", false},
+		"and a token from after that": {
+			old, func(b *join.Bootstrap) { b.Claims.Issued = stored.Add(time.Second) }, "id", false,
+		},
+		"and a token that does not say": {old,
+			func(b *join.Bootstrap) { b.Claims = credential.Claims{} }, "id", false},
+		"and one of the second in which it was stored": {old,
+			func(b *join.Bootstrap) { b.Claims.Issued = stored }, "id", true},
+		"the agent of Rancher Fleet before it, and a token without an end": {theirs,
+			func(b *join.Bootstrap) { b.Claims = credential.Claims{} }, "id", true},
+		"and a newer token with one": {
+			theirs, func(b *join.Bootstrap) { b.Claims.Issued = stored.Add(time.Second) }, "id", false,
+		},
+		"and a token without an end for another workspace": {
+			theirs, func(b *join.Bootstrap) { b.Claims, b.Workspace = credential.Claims{}, "other" }, "id", false,
+		},
+		"and a token for another workspace": {old,
+			func(b *join.Bootstrap) { b.Workspace = "other" }, "id", false},
+		"and a token for another hub": {old,
+			func(b *join.Bootstrap) { b.Server = "https://other" }, "id", false},
 	} {
 		given := b
 		row.change(&given)
@@ -131,8 +143,8 @@ func TestATokenIsLeftOverIfItBoughtTheCredential(t *testing.T) {
 	}
 }
 
-// TestATokenThatBoughtTheSessionIsNotUsedAgain has the watch of the agent's Secrets show none that was just stored. Another request with the token would
-// replace the identity that the session has.
+// TestATokenThatBoughtTheSessionIsNotUsedAgain has the watch of the agent's Secrets show none that
+// was just stored. Another request with the token would replace the identity that the session has.
 func TestATokenThatBoughtTheSessionIsNotUsedAgain(t *testing.T) {
 	o := observation{bootstrap: join.Bootstrap{Server: "https://hub", Workspace: "clusters", Token: "t"}}
 	o.observed = observed{namespace: "ns", synced: true, bootstrap: object{version: "3"}, trial: attempt{version: "3/", result: accepted}}

@@ -35,7 +35,8 @@ func (s *session) deliver(ctx context.Context) {
 		all = append(all, placed)
 	}
 	supervisor := &supervise.Supervisor{
-		Path: s.delivery.Path, Arguments: s.delivery.Arguments, Simulation: s.delivery.Simulation, Renewed: s.deliveryDue, Placed: all, Changed: s.placed,
+		Path: s.delivery.Path, Arguments: s.delivery.Arguments, Simulation: s.delivery.Simulation, Renewed: s.deliveryDue,
+		Placed: all, Changed: s.placed,
 		Order: func() protocol.Order { return s.order(all) }, Left: s.anythingLeft,
 		Leaves: s.leavePolicy, Empty: s.setRemoval, Block: s.setBlocked, Count: countWorks, Log: s.log, Clock: s.clock,
 	}
@@ -102,7 +103,8 @@ func (s *session) reportDeliveryOff(ctx context.Context, all []*supervise.Placed
 		case <-s.placed:
 		}
 		for _, placed := range all {
-			if err := placed.ReportReason(ctx, "nothing is deployed on this cluster, because its agent was installed with "+s.mode.deliverySetting); err != nil {
+			if err := placed.ReportReason(ctx,
+				"nothing is deployed on this cluster, because its agent was installed with "+s.mode.deliverySetting); err != nil {
 				s.log.Info("reporting that nothing is deployed failing", "reason", err.Error())
 			}
 		}

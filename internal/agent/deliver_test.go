@@ -21,7 +21,8 @@ import (
 // deployments are those of the member namespace, as an admin reaches them.
 func (h *testHub) deployments() *hubclient.Deployments {
 	h.t.Helper()
-	resource, err := kubeclient.Of[fleet.BundleDeployment, fleet.BundleDeploymentList](h.connection, fleet.GroupVersion.WithResource("bundledeployments"), h.namespace)
+	resource, err := kubeclient.Of[fleet.BundleDeployment, fleet.BundleDeploymentList](h.connection,
+		fleet.GroupVersion.WithResource("bundledeployments"), h.namespace)
 	check(h.t, err)
 	return resource
 }
@@ -31,8 +32,10 @@ func TestWithoutItsDeployerTheAgentBeatsAndSaysThatNothingIsDeployed(t *testing.
 		delivery Delivery
 		want     string
 	}{
-		"the program is missing": {Delivery{Path: filepath.Join(t.TempDir(), "muster-deployer")}, "the program muster-deployer is missing beside the agent's"},
-		"delivery is off":        {Delivery{Off: true}, "its agent was installed with fleetAgent.delivery=false"},
+		"the program is missing": {
+			Delivery{Path: filepath.Join(t.TempDir(), "muster-deployer")}, "the program muster-deployer is missing beside the agent's",
+		},
+		"delivery is off": {Delivery{Off: true}, "its agent was installed with fleetAgent.delivery=false"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			hub, member := newCluster(t)
@@ -40,7 +43,8 @@ func TestWithoutItsDeployerTheAgentBeatsAndSaysThatNothingIsDeployed(t *testing.
 			member.bootstrap(hub.values())
 			agent := member.start(func(o *Options) { o.Delivery = row.delivery })
 			agent.untilJoined()
-			_, err := hub.deployments().Create(t.Context(), &fleet.BundleDeployment{ObjectMeta: metav1.ObjectMeta{Name: "web"}}, metav1.CreateOptions{})
+			_, err := hub.deployments().Create(t.Context(), &fleet.BundleDeployment{ObjectMeta: metav1.ObjectMeta{Name: "web"}},
+				metav1.CreateOptions{})
 			check(t, err)
 			agent.until("the BundleDeployment says why nothing comes of it", func() error {
 				found, err := hub.deployments().Get(t.Context(), "web", metav1.GetOptions{})
@@ -64,7 +68,8 @@ func TestWhyNothingIsDeployedIsWrittenOnceAndLeavesOtherConditions(t *testing.T)
 	path := filepath.Join(t.TempDir(), "muster-deployer")
 	missing := func(o *Options) { o.Delivery = Delivery{Path: path} }
 	place := func(name string) {
-		made, err := hub.deployments().Create(t.Context(), &fleet.BundleDeployment{ObjectMeta: metav1.ObjectMeta{Name: name}}, metav1.CreateOptions{})
+		made, err := hub.deployments().Create(t.Context(), &fleet.BundleDeployment{ObjectMeta: metav1.ObjectMeta{Name: name}},
+			metav1.CreateOptions{})
 		check(t, err)
 		made.Status.Conditions = []fleet.Condition{{Type: "Custom", Status: "True"}}
 		_, err = hub.deployments().UpdateStatus(t.Context(), made, metav1.UpdateOptions{})
@@ -73,7 +78,8 @@ func TestWhyNothingIsDeployedIsWrittenOnceAndLeavesOtherConditions(t *testing.T)
 	reported := func(agent *running, name string) (found *fleet.BundleDeployment) {
 		agent.until(name+" says why nothing comes of it", func() error {
 			var err error
-			if found, err = hub.deployments().Get(t.Context(), name, metav1.GetOptions{}); err == nil && delivery.StateOf(found) != fleet.StateErrApplied {
+			if found, err = hub.deployments().Get(t.Context(), name, metav1.GetOptions{}); err == nil &&
+				delivery.StateOf(found) != fleet.StateErrApplied {
 				err = fmt.Errorf("its status is %+v", found.Status)
 			}
 			return err
@@ -106,7 +112,8 @@ func TestReleasesThatNoMemberIsNotedForAreLookedAtInAllNamespaces(t *testing.T) 
 	kube, err := kubernetes.NewForConfig(config)
 	check(t, err)
 	const elsewhere = "releases-elsewhere"
-	_, err = kube.CoreV1().Namespaces().Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: elsewhere}}, metav1.CreateOptions{})
+	_, err = kube.CoreV1().Namespaces().Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: elsewhere}},
+		metav1.CreateOptions{})
 	check(t, err)
 	t.Cleanup(func() {
 		check(t, kube.CoreV1().Secrets(elsewhere).DeleteCollection(context.Background(), metav1.DeleteOptions{}, metav1.ListOptions{}))

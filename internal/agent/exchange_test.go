@@ -18,23 +18,27 @@ import (
 	"github.com/muster-fleet/muster/internal/naming"
 )
 
-// newKeyedMember is a member whose agent may keep a key and what the hub issues, as the chart allows.
+// newKeyedMember is a member whose agent may keep a key and what the hub issues, as the chart
+// allows.
 func newKeyedMember(t *testing.T, hub *memberHub) *testMember {
 	t.Helper()
 	m := newGivenMember(t, hub.config)
 	rights := testHub{t: t, config: hub.config, kube: m.kube}
 	rights.bind(m.namespace, "hub-credential", "fleet-agent", rbacv1.PolicyRule{
-		APIGroups: []string{""}, Resources: []string{"secrets"}, ResourceNames: []string{naming.MemberAgentCredentialSecret}, Verbs: []string{"list", "watch", "update"},
+		APIGroups: []string{""}, Resources: []string{"secrets"}, ResourceNames: []string{naming.MemberAgentCredentialSecret},
+		Verbs: []string{"list", "watch", "update"},
 	}, rbacv1.PolicyRule{
 		APIGroups: []string{""}, Resources: []string{"secrets"}, ResourceNames: []string{naming.AgentKeySecret}, Verbs: []string{"get"},
 	}, rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"secrets"}, Verbs: []string{"create"}})
 	return m
 }
 
-// exchange makes the account that a hub makes for an agent, with the rights of the identity, and returns its UID.
+// exchange makes the account that a hub makes for an agent, with the rights of the identity,
+// and returns its UID.
 func (h *memberHub) exchange() string {
 	h.t.Helper()
-	account, err := h.kube.CoreV1().ServiceAccounts(h.namespace).Create(context.Background(), &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: naming.MemberServiceAccount}}, metav1.CreateOptions{})
+	account, err := h.kube.CoreV1().ServiceAccounts(h.namespace).Create(context.Background(),
+		&corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: naming.MemberServiceAccount}}, metav1.CreateOptions{})
 	check(h.t, err)
 	_, err = h.kube.RbacV1().RoleBindings(h.namespace).Create(context.Background(), &rbacv1.RoleBinding{
 		ObjectMeta: metav1.ObjectMeta{Name: "exchanged"}, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: "role"},
@@ -74,7 +78,8 @@ func (h *memberHub) untilUsed(agent *running, uid string, sequence int64) {
 	h.t.Helper()
 	agent.until(fmt.Sprintf("credential %d is in use", sequence), func() error {
 		report, err := h.reports().Get(context.Background(), h.name, metav1.GetOptions{})
-		if err != nil || report.Status.Credential == nil || report.Status.Credential.AccountUID != uid || report.Status.Credential.Sequence != sequence {
+		if err != nil || report.Status.Credential == nil || report.Status.Credential.AccountUID != uid ||
+			report.Status.Credential.Sequence != sequence {
 			return fmt.Errorf("%v, it reports %+v, and the account is %s", err, report.Status.Credential, uid)
 		}
 		return nil
@@ -131,7 +136,8 @@ func TestWhatTheHubIssuesTakesThePlaceOfTheUsersTokenAsLongAsItWorks(t *testing.
 	hub.revoke()
 	hub.untilUsed(agent, hub.identityUID(), 0)
 	agent.untilJoined()
-	check(t, containsAll(agent.lines(), "back to the token of the user's", "the hub at "+config.Host+" refuses the credential that it issued to member exchanging"))
+	check(t, containsAll(agent.lines(), "back to the token of the user's",
+		"the hub at "+config.Host+" refuses the credential that it issued to member exchanging"))
 	uid = hub.exchange()
 	hub.issue(agent, uid, 1, hub.token(hub.namespace, naming.MemberServiceAccount, time.Hour))
 	hub.untilUsed(agent, uid, 1)
@@ -139,7 +145,8 @@ func TestWhatTheHubIssuesTakesThePlaceOfTheUsersTokenAsLongAsItWorks(t *testing.
 	// Without either it says what it needs.
 	member.remove("hub-token")
 	hub.revoke()
-	agent.untilState(Waiting, "refuses the credential that it issued to member exchanging", "put a token of the identity of the MemberCluster into secret "+member.namespace+"/hub-token")
+	agent.untilState(Waiting, "refuses the credential that it issued to member exchanging",
+		"put a token of the identity of the MemberCluster into secret "+member.namespace+"/hub-token")
 	for _, line := range strings.Split(agent.lines(), "\n") {
 		if strings.Contains(line, static) || strings.Contains(line, "eyJ") {
 			t.Errorf("the log holds a token: %s", line)
@@ -158,7 +165,8 @@ func TestOnlyWhatTheHubIssuedToThisMemberTakesThePlaceOfTheUsersToken(t *testing
 	agent.untilJoined()
 	hub.issue(agent, hub.identityUID(), 1, hub.own())
 	agent.until("a token of another account is not used", func() error {
-		return containsAll(agent.lines(), "the credential that the hub has issued is not used", "and not of an account that the hub makes for members")
+		return containsAll(agent.lines(), "the credential that the hub has issued is not used",
+			"and not of an account that the hub makes for members")
 	})
 
 	// A Secret of the user's stays as it is.

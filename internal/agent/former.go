@@ -20,7 +20,8 @@ const leaveTimeout = 10 * time.Minute
 // leaveFormer leaves a replaced membership as if its hub had requested it, with the leave policy of
 // that hub. The new membership runs meanwhile, but delivers nothing until the objects of the former
 // one are removed.
-func (a *Agent) leaveFormer(ctx context.Context, from *hubclient.Session, last *clusterv1beta1.InternalMemberCluster, to *hubclient.Session) {
+func (a *Agent) leaveFormer(ctx context.Context, from *hubclient.Session, last *clusterv1beta1.InternalMemberCluster,
+	to *hubclient.Session) {
 	before, left := a.formerLeft, make(chan struct{})
 	environment := a.environment
 	environment.log = a.log.WithValues("leaving", from.Credential.Record(), "hub", from.Server())

@@ -9,8 +9,9 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// TestAnAgentClearsWhatAFormerOneHasReported: KubeFleet's agent with a property provider has left properties, a condition and a
-// resource that Muster's agent does not report. They would be shown, and picked by, for ever.
+// TestAnAgentClearsWhatAFormerOneHasReported: KubeFleet's agent with a property provider has left
+// properties, a condition and a resource that Muster's agent does not report. They would be shown,
+// and picked by, for ever.
 func TestAnAgentClearsWhatAFormerOneHasReported(t *testing.T) {
 	config := startCluster(t)
 	hub, member := newMemberHub(t, config, "changed"), newGivenMember(t, config)
@@ -21,7 +22,8 @@ func TestAnAgentClearsWhatAFormerOneHasReported(t *testing.T) {
 		"resourceUsage":{"capacity":{"cpu":"7","nvidia.com/gpu":"7"},"observationTime":"2026-01-02T03:04:05Z"},
 		"conditions":[{"type":"AKSClusterCostPropertiesCollectionSucceeded","status":"True","reason":"Collected","message":"","lastTransitionTime":"2026-01-02T03:04:05Z"},
 			{"type":"ClusterPropertyCollectionSucceeded","status":"True","reason":"Collected","message":"","lastTransitionTime":"2026-01-02T03:04:05Z"}],
-		"agentStatus":[{"type":"ServiceExportImportController","lastReceivedHeartbeat":"2026-01-02T03:04:05Z"}]}}`), metav1.PatchOptions{FieldManager: "refresh-member"}, "status")
+		"agentStatus":[{"type":"ServiceExportImportController","lastReceivedHeartbeat":"2026-01-02T03:04:05Z"}]}}`),
+		metav1.PatchOptions{FieldManager: "refresh-member"}, "status")
 	check(t, err)
 	member.give(hub.own())
 	agent := member.start(member.membership(hub))
@@ -32,7 +34,8 @@ func TestAnAgentClearsWhatAFormerOneHasReported(t *testing.T) {
 			return err
 		}
 		status := report.Status
-		if len(status.Properties) != 2 || status.Properties["kubernetes-fleet.io/node-count"].Value == "7" || len(status.ResourceUsage.Capacity) != 0 || len(status.Conditions) != 1 {
+		if len(status.Properties) != 2 || status.Properties["kubernetes-fleet.io/node-count"].Value == "7" ||
+			len(status.ResourceUsage.Capacity) != 0 || len(status.Conditions) != 1 {
 			return fmt.Errorf("it has %v, %v and %v", status.Properties, status.ResourceUsage.Capacity, status.Conditions)
 		}
 		return nil

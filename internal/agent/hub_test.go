@@ -26,7 +26,8 @@ import (
 	"github.com/muster-fleet/muster/internal/naming"
 )
 
-// testHub plays a hub by hand on a real API server: exactly the rights and answers that the protocol promises, nothing else.
+// testHub plays a hub by hand on a real API server: exactly the rights and answers that the
+// protocol promises, nothing else.
 type testHub struct {
 	t      *testing.T
 	config *rest.Config
@@ -133,14 +134,16 @@ func (h *testHub) values() map[string][]byte {
 
 func (h *testHub) registrations() *hubclient.Registrations {
 	h.t.Helper()
-	resource, err := kubeclient.Of[fleet.ClusterRegistration, fleet.ClusterRegistrationList](h.connection, fleet.GroupVersion.WithResource("clusterregistrations"), h.workspace)
+	resource, err := kubeclient.Of[fleet.ClusterRegistration, fleet.ClusterRegistrationList](h.connection,
+		fleet.GroupVersion.WithResource("clusterregistrations"), h.workspace)
 	check(h.t, err)
 	return resource
 }
 
 func (h *testHub) reports() *hubclient.Reports {
 	h.t.Helper()
-	resource, err := kubeclient.Of[clusterv1beta1.InternalMemberCluster, clusterv1beta1.InternalMemberClusterList](h.connection, clusterv1beta1.GroupVersion.WithResource("internalmemberclusters"), h.namespace)
+	resource, err := kubeclient.Of[clusterv1beta1.InternalMemberCluster, clusterv1beta1.InternalMemberClusterList](h.connection,
+		clusterv1beta1.GroupVersion.WithResource("internalmemberclusters"), h.namespace)
 	check(h.t, err)
 	return resource
 }
@@ -210,10 +213,12 @@ func (h *testHub) prepare(life time.Duration) string {
 // makeMember makes a member namespace, the rights in it, and what they are for.
 func (h *testHub) makeMember(grant func()) {
 	ctx := context.Background()
-	_, err := h.kube.CoreV1().Namespaces().Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: h.namespace}}, metav1.CreateOptions{})
+	_, err := h.kube.CoreV1().Namespaces().Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: h.namespace}},
+		metav1.CreateOptions{})
 	if !apierrors.IsAlreadyExists(err) {
 		check(h.t, err)
-		h.t.Cleanup(func() { _ = h.kube.CoreV1().Namespaces().Delete(ctx, h.namespace, metav1.DeleteOptions{}) }) // the cluster goes with the test
+		// the cluster goes with the test
+		h.t.Cleanup(func() { _ = h.kube.CoreV1().Namespaces().Delete(ctx, h.namespace, metav1.DeleteOptions{}) })
 	}
 	grant()
 	_, err = h.kube.CoordinationV1().Leases(h.namespace).Create(ctx,
@@ -242,10 +247,22 @@ func (h *testHub) report() (*clusterv1beta1.InternalMemberCluster, error) {
 // memberRules are all the rights that an agent has on the hub once it has joined.
 func memberRules() []rbacv1.PolicyRule {
 	return []rbacv1.PolicyRule{
-		{APIGroups: []string{"coordination.k8s.io"}, Resources: []string{"leases"}, ResourceNames: []string{naming.HeartbeatLease}, Verbs: []string{"get", "patch"}},
-		{APIGroups: []string{"cluster.kubernetes-fleet.io"}, Resources: []string{"internalmemberclusters"}, ResourceNames: []string{"my-cluster"}, Verbs: []string{"get", "list", "watch"}},
-		{APIGroups: []string{"cluster.kubernetes-fleet.io"}, Resources: []string{"internalmemberclusters/status"}, ResourceNames: []string{"my-cluster"}, Verbs: []string{"patch"}},
-		{APIGroups: []string{""}, Resources: []string{"serviceaccounts/token"}, ResourceNames: []string{naming.MemberServiceAccount}, Verbs: []string{"create"}},
+		{
+			APIGroups: []string{"coordination.k8s.io"}, Resources: []string{"leases"}, ResourceNames: []string{naming.HeartbeatLease},
+			Verbs: []string{"get", "patch"},
+		},
+		{
+			APIGroups: []string{"cluster.kubernetes-fleet.io"}, Resources: []string{"internalmemberclusters"}, ResourceNames: []string{"my-cluster"},
+			Verbs: []string{"get", "list", "watch"},
+		},
+		{
+			APIGroups: []string{"cluster.kubernetes-fleet.io"}, Resources: []string{"internalmemberclusters/status"},
+			ResourceNames: []string{"my-cluster"}, Verbs: []string{"patch"},
+		},
+		{
+			APIGroups: []string{""}, Resources: []string{"serviceaccounts/token"}, ResourceNames: []string{naming.MemberServiceAccount},
+			Verbs: []string{"create"},
+		},
 		{APIGroups: []string{"fleet.cattle.io"}, Resources: []string{"bundledeployments"}, Verbs: []string{"get", "list", "watch"}},
 		{APIGroups: []string{"fleet.cattle.io"}, Resources: []string{"bundledeployments/status"}, Verbs: []string{"patch"}},
 	}

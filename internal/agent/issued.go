@@ -83,7 +83,8 @@ func (i *issuedCredentials) adopt(ctx context.Context) error {
 }
 
 // open returns the successor of a credential, issued to the agent's key.
-func (m *mode) open(key *credential.AgentKey, issued *clusterv1beta1.IssuedCredential, before hubclient.Credential) (hubclient.Credential, error) {
+func (m *mode) open(key *credential.AgentKey, issued *clusterv1beta1.IssuedCredential,
+	before hubclient.Credential) (hubclient.Credential, error) {
 	tokens, err := key.OpenTokens(credential.Renewal{AccountUID: issued.AccountUID, Sequence: issued.Sequence}, issued.Sealed)
 	if err != nil {
 		return before, err
@@ -92,7 +93,8 @@ func (m *mode) open(key *credential.AgentKey, issued *clusterv1beta1.IssuedCrede
 	if next.Token, next.Sequence = tokens.Token, issued.Sequence; next.Account() != issued.AccountUID {
 		return before, errors.New("it is that of another account")
 	}
-	if claims := credential.ClaimsOf(next.Token); m.exchanges && (claims.Namespace != next.MemberNamespace || claims.Account != naming.MemberServiceAccount) {
+	if claims := credential.ClaimsOf(next.Token); m.exchanges &&
+		(claims.Namespace != next.MemberNamespace || claims.Account != naming.MemberServiceAccount) {
 		return before, fmt.Errorf("it is that of %s, and not of an account that the hub makes for members", claims.Subject)
 	}
 	// The hub issues no reconnect token to the agent of a MemberCluster while it is away. The previous

@@ -89,9 +89,10 @@ func TestReportTellsNodesNamespacesCapacityVersionsAndHealth(t *testing.T) {
 	check(t, err)
 	_, err = member.kube.CoreV1().Pods(member.namespace).Create(t.Context(), &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Name: "web"},
-		Spec: corev1.PodSpec{NodeName: node.Name, Containers: []corev1.Container{{Name: "web", Image: "web", Resources: corev1.ResourceRequirements{
-			Requests: corev1.ResourceList{"cpu": resource.MustParse("500m")},
-		}}}},
+		Spec: corev1.PodSpec{NodeName: node.Name,
+			Containers: []corev1.Container{{Name: "web", Image: "web", Resources: corev1.ResourceRequirements{
+				Requests: corev1.ResourceList{"cpu": resource.MustParse("500m")},
+			}}}},
 	}, metav1.CreateOptions{})
 	check(t, err)
 	member.bootstrap(hub.values())
@@ -124,14 +125,20 @@ func diffReport(got clusterv1beta1.InternalMemberClusterStatus, node, namespace 
 		Conditions: []metav1.Condition{{Type: "NamespaceCollectionSucceeded", Status: "True", Reason: "Succeeded", ObservedGeneration: 1}},
 		AgentStatus: []clusterv1beta1.AgentStatus{{Type: "MemberAgent", Conditions: []metav1.Condition{
 			{Type: "Joined", Status: "True", Reason: "InternalMemberClusterJoined", Message: "the agent has joined", ObservedGeneration: 1},
-			{Type: "Healthy", Status: "True", Reason: "InternalMemberClusterHealthy", Message: "the member's API server is ready", ObservedGeneration: 1},
+			{
+				Type: "Healthy", Status: "True", Reason: "InternalMemberClusterHealthy", Message: "the member's API server is ready",
+				ObservedGeneration: 1,
+			},
 		}}},
 		Credential:        &clusterv1beta1.CredentialInUse{},
 		Nodes:             &clusterv1beta1.NodeSummary{Total: 1, Ready: 1, Sample: node},
 		KubernetesVersion: version, AgentVersion: "dev", AgentNamespace: namespace, Features: []string{clusterv1beta1.FeatureLongDigest},
-		Hub: &clusterv1beta1.HubInUse{APIServerURL: hub.config.Host, APIServerCAHash: credential.CAHash(hub.config.CAData), AgentTLSMode: "system-store"},
+		Hub: &clusterv1beta1.HubInUse{
+			APIServerURL: hub.config.Host, APIServerCAHash: credential.CAHash(hub.config.CAData), AgentTLSMode: "system-store",
+		},
 	}
-	if diff := cmp.Diff(want, got, cmpopts.IgnoreTypes(metav1.Time{}), cmpopts.IgnoreFields(clusterv1beta1.CredentialInUse{}, "AccountUID", "Expires")); diff != "" || !strings.HasPrefix(version, "v1.") {
+	if diff := cmp.Diff(want, got, cmpopts.IgnoreTypes(metav1.Time{}),
+		cmpopts.IgnoreFields(clusterv1beta1.CredentialInUse{}, "AccountUID", "Expires")); diff != "" || !strings.HasPrefix(version, "v1.") {
 		return fmt.Errorf("report (-want +got):\n%s", diff)
 	}
 	if _, found := got.Namespaces[namespace]; !found {

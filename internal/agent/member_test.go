@@ -52,10 +52,14 @@ func newTestMember(t *testing.T, admin *rest.Config) *testMember {
 	m := &testMember{t: t, admin: admin, kube: kube, namespace: makeNamespace(t, kube, "agent-")}
 	rights := testHub{t: t, config: admin, kube: kube}
 	rights.allow(m.namespace, "fleet-agent",
-		rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"secrets"}, ResourceNames: []string{naming.AgentSecret, naming.AgentBootstrapSecret},
-			Verbs: []string{"list", "watch", "update", "delete"}},
+		rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"secrets"},
+			ResourceNames: []string{naming.AgentSecret, naming.AgentBootstrapSecret},
+			Verbs:         []string{"list", "watch", "update", "delete"}},
 		rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"secrets"}, Verbs: []string{"create"}},
-		rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"configmaps"}, ResourceNames: []string{naming.AgentConfigMap}, Verbs: []string{"list", "watch"}},
+		rbacv1.PolicyRule{
+			APIGroups: []string{""}, Resources: []string{"configmaps"}, ResourceNames: []string{naming.AgentConfigMap},
+			Verbs: []string{"list", "watch"},
+		},
 	)
 	role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: m.namespace}, Rules: []rbacv1.PolicyRule{
 		{APIGroups: []string{""}, Resources: []string{"nodes", "pods", "namespaces"}, Verbs: []string{"get", "list", "watch"}},

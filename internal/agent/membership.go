@@ -47,7 +47,8 @@ type Membership struct {
 // change.
 func (m Membership) Validate() (Membership, error) {
 	if m.Server == "" {
-		return m, errors.New("config.hubURL (HUB_SERVER_URL, --hub-server-url) is required with a member's name: https://host:port of the hub's API server")
+		return m, errors.New("config.hubURL (HUB_SERVER_URL, --hub-server-url) is required with a member's name: https://host:port of the " +
+			"hub's API server")
 	}
 	server, err := credential.ParseServer(m.Server)
 	if err != nil {
@@ -55,25 +56,27 @@ func (m Membership) Validate() (Membership, error) {
 	}
 	m.Server = server
 	if m.Name == "" {
-		return m, errors.New("config.memberClusterName (MEMBER_CLUSTER_NAME, --member-cluster-name) is required with a hub's URL: the name of the MemberCluster")
+		return m, errors.New("config.memberClusterName (MEMBER_CLUSTER_NAME, --member-cluster-name) is required with a hub's URL: the name of " +
+			"the MemberCluster")
 	}
 	if problems := validation.IsDNS1123Label(m.Name); len(problems) > 0 || len(m.Name) > naming.MaxMemberClusterName {
-		return m, fmt.Errorf("config.memberClusterName (MEMBER_CLUSTER_NAME, --member-cluster-name) is %q: a MemberCluster's name has at most %d letters, "+
-			"digits and '-', all lower case, and begins and ends with a letter or digit", m.Name, naming.MaxMemberClusterName)
+		return m, fmt.Errorf("config.memberClusterName (MEMBER_CLUSTER_NAME, --member-cluster-name) is %q: a MemberCluster's name has at most "+
+			"%d letters, digits and '-', all lower case, and begins and ends with a letter or digit", m.Name, naming.MaxMemberClusterName)
 	}
 	m.Namespace = cmp.Or(m.Namespace, naming.MemberClusterNamespace(m.Name))
 	if !strings.HasPrefix(m.Namespace, naming.MemberClusterNamespace("")) || len(validation.IsDNS1123Label(m.Namespace)) > 0 {
-		return m, fmt.Errorf("config.memberNamespace (MEMBER_NAMESPACE, --member-namespace) is %q: the condition Joined of the MemberCluster says what to set; "+
-			"leave it empty if that says nothing", m.Namespace)
+		return m, fmt.Errorf("config.memberNamespace (MEMBER_NAMESPACE, --member-namespace) is %q: the condition Joined of the MemberCluster "+
+			"says what to set; leave it empty if that says nothing", m.Namespace)
 	}
 	ca, err := credential.ParseCA(m.CA)
 	if err != nil {
-		return m, fmt.Errorf("config.hubCA (HUB_CERTIFICATE_AUTHORITY, --hub-certificate-authority) is unusable: %w; set the certificate-authority-data "+
-			"of the hub's kubeconfig, or its PEM", err)
+		return m, fmt.Errorf("config.hubCA (HUB_CERTIFICATE_AUTHORITY, --hub-certificate-authority) is unusable: %w; set the "+
+			"certificate-authority-data of the hub's kubeconfig, or its PEM", err)
 	}
 	m.CA = string(ca)
 	if ca, err = credential.ParseCA(m.FallbackCA); err != nil {
-		return m, fmt.Errorf("hub-ca.crt of the chart (HUB_CERTIFICATE_AUTHORITY_FALLBACK) is unusable: %w; it holds the PEM of the hub's CA", err)
+		return m, fmt.Errorf("hub-ca.crt of the chart (HUB_CERTIFICATE_AUTHORITY_FALLBACK) is unusable: %w; it holds the PEM of the hub's CA",
+			err)
 	}
 	m.FallbackCA = string(ca)
 	if m.SecretNamespace == "" || m.SecretName == "" {
@@ -156,7 +159,9 @@ func (m *membership) observe(o *observation) {
 
 // configured returns the credential and address from the user.
 func (m *membership) configured(secret *corev1.Secret) (hubclient.Credential, error) {
-	c := hubclient.Credential{Server: m.Server, MemberNamespace: m.Namespace, Cluster: m.Name, CA: []byte(cmp.Or(m.CA, m.givenCA(secret), m.FallbackCA))}
+	c := hubclient.Credential{
+		Server: m.Server, MemberNamespace: m.Namespace, Cluster: m.Name, CA: []byte(cmp.Or(m.CA, m.givenCA(secret), m.FallbackCA)),
+	}
 	if secret == nil {
 		return c, nil
 	}
@@ -194,19 +199,21 @@ func (m *membership) explainRefusal(session *hubclient.Session, r hubclient.Resu
 	case session.Credential.Sequence > 0:
 		return m.explainIssued(session, r, err)
 	case r == hubclient.Unauthorized && who == "":
-		return refused, fmt.Sprintf("the hub at %s refuses the token in secret %s, which is not that of a service account: copy it again from the hub: "+
-			"kubectl get secret %s-hub-cluster-access-token -n fleet-system -o jsonpath='{.data.token}' | base64 -d", session.Server(), m.credentialRef(), m.Name)
+		return refused, fmt.Sprintf("the hub at %s refuses the token in secret %s, which is not that of a service account: copy it again from "+
+			"the hub: kubectl get secret %s-hub-cluster-access-token -n fleet-system -o jsonpath='{.data.token}' | base64 -d",
+			session.Server(), m.credentialRef(), m.Name)
 	case r == hubclient.Unauthorized && !claims.Expires.IsZero() && session.Now().After(claims.Expires):
 		return refused, fmt.Sprintf("the token in secret %s, of %s, expired at %s: put a new one there; it is used at once",
 			m.credentialRef(), who, claims.Expires.UTC().Format(time.RFC3339))
 	case r == hubclient.Unauthorized:
-		return refused, fmt.Sprintf("the hub at %s refuses the token in secret %s, of %s: the account or its token was deleted, or it is another hub's; "+
-			"put a new one there; it is used at once", session.Server(), m.credentialRef(), who)
+		return refused, fmt.Sprintf("the hub at %s refuses the token in secret %s, of %s: the account or its token was deleted, or it is "+
+			"another hub's; put a new one there; it is used at once", session.Server(), m.credentialRef(), who)
 	case who == "":
 		who = "the one of the token in secret " + m.credentialRef()
 	}
 	return absent, fmt.Sprintf("the hub knows no member %s for this identity yet: apply a MemberCluster named %s whose identity is %s, "+
-		"or put the token of the account that it names into secret %s; if the member was revoked, its condition Joined says which config.memberNamespace to set (%s)",
+		"or put the token of the account that it names into secret %s; if the member was revoked, its condition Joined says which "+
+		"config.memberNamespace to set (%s)",
 		m.Name, m.Name, who, m.credentialRef(), session.Explain(err))
 }
 

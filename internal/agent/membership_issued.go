@@ -84,7 +84,8 @@ func (m *membership) observeIssued(o *observation, secret *corev1.Secret) {
 	}
 	name := m.member.Namespace + "/" + naming.MemberAgentCredentialSecret
 	issued, err := exchangedCredential(secret)
-	if err == nil && (issued.Cluster != m.Name || issued.MemberNamespace != m.Namespace || !slices.Contains(strings.Fields(string(secret.Data[keyServers])), m.Server)) {
+	if err == nil && (issued.Cluster != m.Name || issued.MemberNamespace != m.Namespace ||
+		!slices.Contains(strings.Fields(string(secret.Data[keyServers])), m.Server)) {
 		err = fmt.Errorf("it is for member %s in namespace %s of the hub at %s", issued.Cluster, issued.MemberNamespace, secret.Data[keyServers])
 	}
 	if err != nil {
@@ -106,10 +107,12 @@ func (m *membership) observeIssued(o *observation, secret *corev1.Secret) {
 // have to replace it.
 func (m *membership) explainIssued(session *hubclient.Session, r hubclient.Result, err error) (result, string) {
 	why := session.Explain(err)
-	if expires := credential.ClaimsOf(session.Credential.Token).Expires; r == hubclient.Unauthorized && !expires.IsZero() && session.Now().After(expires) {
+	if expires := credential.ClaimsOf(session.Credential.Token).Expires; r == hubclient.Unauthorized && !expires.IsZero() &&
+		session.Now().After(expires) {
 		why = "it expired at " + expires.UTC().Format(time.RFC3339)
 	}
 	return cmp.Or(map[hubclient.Result]result{hubclient.Unauthorized: refused}[r], absent), fmt.Sprintf(
-		"the hub at %s refuses the credential that it issued to %s: %s; put a token of the identity of the MemberCluster into secret %s, which is used at once",
+		"the hub at %s refuses the credential that it issued to %s: %s; put a token of the identity of the MemberCluster into secret %s, which "+
+			"is used at once",
 		session.Server(), session.Credential.Record(), why, m.credentialRef())
 }

@@ -37,7 +37,8 @@ func TestOnlyAnotherNamespaceOfTheSameRecordIsThatOfARevokedMembership(t *testin
 		"the same membership":                  {before, false},
 		"another Cluster":                      {with(func(c *hubclient.Credential) { c.Cluster, c.MemberNamespace = "db", "b" }), false},
 		"a Cluster of another workspace":       {with(func(c *hubclient.Credential) { c.Workspace, c.MemberNamespace = "others", "b" }), false},
-		"a Cluster of another hub":             {with(func(c *hubclient.Credential) { c.Server, c.MemberNamespace = "https://other", "b" }), false},
+		"a Cluster of another hub": {with(func(c *hubclient.Credential) { c.Server, c.MemberNamespace = "https://other", "b" }),
+			false},
 	} {
 		if got := revokedSince(before, row.now); got != row.want {
 			t.Errorf("%s: %t, want %t", name, got, row.want)
@@ -49,7 +50,8 @@ func newMemberHub(t *testing.T, config *rest.Config, name string) *memberHub {
 	t.Helper()
 	h := &memberHub{newTestHub(t, config)}
 	h.name, h.namespace, h.account = name, naming.MemberClusterNamespace(name), name+"-hub-cluster-access"
-	_, err := h.kube.CoreV1().ServiceAccounts(h.workspace).Create(t.Context(), &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: h.account}}, metav1.CreateOptions{})
+	_, err := h.kube.CoreV1().ServiceAccounts(h.workspace).Create(t.Context(),
+		&corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: h.account}}, metav1.CreateOptions{})
 	check(t, err)
 	return h
 }
@@ -58,11 +60,21 @@ func newMemberHub(t *testing.T, config *rest.Config, name string) *memberHub {
 func (h *memberHub) apply() {
 	h.t.Helper()
 	h.makeMember(func() {
-		_, err := h.kube.RbacV1().Roles(h.namespace).Create(context.Background(), &rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Name: "role"}, Rules: []rbacv1.PolicyRule{
-			{APIGroups: []string{"coordination.k8s.io"}, Resources: []string{"leases"}, ResourceNames: []string{"heartbeat"}, Verbs: []string{"get", "patch"}},
-			{APIGroups: []string{"cluster.kubernetes-fleet.io"}, Resources: []string{"internalmemberclusters"}, Verbs: []string{"get", "list", "watch"}},
-			{APIGroups: []string{"cluster.kubernetes-fleet.io"}, Resources: []string{"internalmemberclusters/status"}, Verbs: []string{"patch", "update"}},
-		}}, metav1.CreateOptions{})
+		_, err := h.kube.RbacV1().Roles(h.namespace).Create(context.Background(),
+			&rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Name: "role"}, Rules: []rbacv1.PolicyRule{
+				{
+					APIGroups: []string{"coordination.k8s.io"}, Resources: []string{"leases"}, ResourceNames: []string{"heartbeat"},
+					Verbs: []string{"get", "patch"},
+				},
+				{
+					APIGroups: []string{"cluster.kubernetes-fleet.io"}, Resources: []string{"internalmemberclusters"},
+					Verbs: []string{"get", "list", "watch"},
+				},
+				{
+					APIGroups: []string{"cluster.kubernetes-fleet.io"}, Resources: []string{"internalmemberclusters/status"},
+					Verbs: []string{"patch", "update"},
+				},
+			}}, metav1.CreateOptions{})
 		check(h.t, err)
 		_, err = h.kube.RbacV1().RoleBindings(h.namespace).Create(context.Background(), &rbacv1.RoleBinding{
 			ObjectMeta: metav1.ObjectMeta{Name: "binding"}, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: "role"},
@@ -93,7 +105,8 @@ func newGivenMember(t *testing.T, config *rest.Config) *testMember {
 	rights.bind(m.namespace, "hub-token", "fleet-agent", rbacv1.PolicyRule{
 		APIGroups: []string{""}, Resources: []string{"secrets"}, ResourceNames: []string{"hub-token"}, Verbs: []string{"get", "list", "watch"},
 	}, rbacv1.PolicyRule{
-		APIGroups: []string{""}, Resources: []string{"configmaps"}, ResourceNames: []string{naming.LearnedHubConfigMap}, Verbs: []string{"get", "list", "watch", "update"},
+		APIGroups: []string{""}, Resources: []string{"configmaps"}, ResourceNames: []string{naming.LearnedHubConfigMap},
+		Verbs: []string{"get", "list", "watch", "update"},
 	}, rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"configmaps"}, Verbs: []string{"create"}})
 	return m
 }
@@ -101,7 +114,8 @@ func newGivenMember(t *testing.T, config *rest.Config) *testMember {
 // membership is how the chart configures the agent.
 func (m *testMember) membership(h *memberHub, change ...func(*Membership)) func(*Options) {
 	given := Membership{
-		Server: h.config.Host, Name: h.name, CA: base64.StdEncoding.EncodeToString(h.config.CAData), SecretNamespace: m.namespace, SecretName: "hub-token",
+		Server: h.config.Host, Name: h.name, CA: base64.StdEncoding.EncodeToString(h.config.CAData), SecretNamespace: m.namespace,
+		SecretName: "hub-token",
 	}
 	for _, f := range change {
 		f(&given)
@@ -152,11 +166,13 @@ func TestMemberWaitsForEverythingSayingSoAndJoins(t *testing.T) {
 func TestRotatedTokenIsUsedAtOnceAndARefusedOneIsNamed(t *testing.T) {
 	hub, member, agent := newJoinedMember(t, "rotating")
 	other := "somebody-else"
-	_, err := hub.kube.CoreV1().ServiceAccounts(hub.workspace).Create(t.Context(), &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: other}}, metav1.CreateOptions{})
+	_, err := hub.kube.CoreV1().ServiceAccounts(hub.workspace).Create(t.Context(),
+		&corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: other}}, metav1.CreateOptions{})
 	check(t, err)
 	revoked := hub.token(hub.workspace, other, time.Hour)
 	member.give(revoked)
-	agent.untilState(Trying, "whose identity is system:serviceaccount:"+hub.workspace+":"+other, "or put the token of the account that it names into secret "+member.namespace+"/hub-token")
+	agent.untilState(Trying, "whose identity is system:serviceaccount:"+hub.workspace+":"+other,
+		"or put the token of the account that it names into secret "+member.namespace+"/hub-token")
 	check(t, hub.kube.CoreV1().ServiceAccounts(hub.workspace).Delete(t.Context(), other, metav1.DeleteOptions{}))
 	agent.untilState(Waiting, "refuses the token in secret "+member.namespace+"/hub-token, of system:serviceaccount:"+hub.workspace+":"+other)
 	member.give(hub.own())
@@ -170,7 +186,8 @@ func TestMemberTrustsTheCAOfTheSecretAndNeverNobody(t *testing.T) {
 	member.give(hub.own())
 	without := func(m *Membership) { m.CA = "" }
 	agent := member.start(member.membership(hub, without))
-	agent.untilState(Unreachable, "cannot be trusted: it showed the certificate CN=", "set config.hubCA to the CA of the hub, or put it as ca.crt into secret "+member.namespace+"/hub-token")
+	agent.untilState(Unreachable, "cannot be trusted: it showed the certificate CN=",
+		"set config.hubCA to the CA of the hub, or put it as ca.crt into secret "+member.namespace+"/hub-token")
 	member.put("hub-token", map[string][]byte{"token": []byte(hub.own()), "ca.crt": config.CAData})
 	agent.untilJoined()
 	agent.stop()

@@ -19,7 +19,9 @@ import (
 )
 
 // movedSettings names the settings behind an address from the hub, for messages.
-var movedSettings = hubclient.Settings{URL: "apiServerURL of the hub's chart", SetCA: "set apiServerCA of the hub's chart to the CA of the hub"}
+var movedSettings = hubclient.Settings{
+	URL: "apiServerURL of the hub's chart", SetCA: "set apiServerCA of the hub's chart to the CA of the hub",
+}
 
 // maxFailure is the maximum length of a reported reason.
 const maxFailure = 2048
@@ -33,7 +35,8 @@ type address struct {
 
 // decideMove returns the address of the hub: the current one unless the hub requests another.
 // Fields that the hub leaves empty stay. The registration mode decides the TLS mode.
-func decideMove(used address, asked *clusterv1beta1.HubAddress, tlsMode func(asked hubclient.TLSMode, ca []byte) hubclient.TLSMode) (address, error) {
+func decideMove(used address, asked *clusterv1beta1.HubAddress,
+	tlsMode func(asked hubclient.TLSMode, ca []byte) hubclient.TLSMode) (address, error) {
 	to := used
 	if asked == nil {
 		return to, nil

@@ -26,21 +26,44 @@ func TestDecideMove(t *testing.T) {
 	}{
 		{"a hub that asks for nothing", used, nil, registered, used, ""},
 		{"nor in any field", used, &clusterv1beta1.HubAddress{}, registered, used, ""},
-		{"what is used already", used, &clusterv1beta1.HubAddress{APIServerURL: "https://old/", APIServerCA: string(ca), AgentTLSMode: "system-store"}, registered, used, ""},
-		{"another URL keeps the CA", used, &clusterv1beta1.HubAddress{APIServerURL: "https://new"}, registered, address{"https://new", ca, hubclient.TLSSystemStore}, ""},
-		{"another CA keeps the URL", used, &clusterv1beta1.HubAddress{APIServerCA: string(other)}, registered, address{"https://old", other, hubclient.TLSSystemStore}, ""},
+		{
+			"what is used already", used,
+			&clusterv1beta1.HubAddress{APIServerURL: "https://old/", APIServerCA: string(ca), AgentTLSMode: "system-store"}, registered, used, "",
+		},
+		{
+			"another URL keeps the CA", used, &clusterv1beta1.HubAddress{APIServerURL: "https://new"}, registered,
+			address{"https://new", ca, hubclient.TLSSystemStore}, "",
+		},
+		{
+			"another CA keeps the URL", used, &clusterv1beta1.HubAddress{APIServerCA: string(other)}, registered,
+			address{"https://old", other, hubclient.TLSSystemStore}, "",
+		},
 		{"old and new CA in one bundle", used, &clusterv1beta1.HubAddress{APIServerCA: string(ca) + string(other)}, registered,
 			address{"https://old", append(append([]byte{}, ca...), other...), hubclient.TLSSystemStore}, ""},
-		{"another mode", used, &clusterv1beta1.HubAddress{AgentTLSMode: "strict"}, registered, address{"https://old", ca, hubclient.TLSStrict}, ""},
+		{
+			"another mode", used, &clusterv1beta1.HubAddress{AgentTLSMode: "strict"}, registered,
+			address{"https://old", ca, hubclient.TLSStrict}, "",
+		},
 		{"a member that was given a CA trusts it alone, whatever the mode", address{"https://old", ca, hubclient.TLSStrict},
-			&clusterv1beta1.HubAddress{APIServerCA: string(other), AgentTLSMode: "system-store"}, member, address{"https://old", other, hubclient.TLSStrict}, ""},
+			&clusterv1beta1.HubAddress{APIServerCA: string(other), AgentTLSMode: "system-store"}, member,
+			address{"https://old", other, hubclient.TLSStrict}, ""},
 		{"and one that was given none does from its first CA on", address{"https://old", nil, hubclient.TLSSystemStore},
 			&clusterv1beta1.HubAddress{APIServerCA: string(other)}, member, address{"https://old", other, hubclient.TLSStrict}, ""},
 		{"a member that verifies nobody does so everywhere", address{"https://old", nil, hubclient.TLSInsecure},
-			&clusterv1beta1.HubAddress{APIServerURL: "https://new", AgentTLSMode: "strict"}, careless, address{"https://new", nil, hubclient.TLSInsecure}, ""},
-		{"no hub can ask an agent to verify nobody", used, &clusterv1beta1.HubAddress{AgentTLSMode: "insecure"}, registered, used, `agentTLSMode is "insecure"`},
-		{"a URL without TLS is no address", used, &clusterv1beta1.HubAddress{APIServerURL: "http://new"}, registered, used, `apiServerURL "http://new": want https://`},
-		{"a CA that is none is not trusted", used, &clusterv1beta1.HubAddress{APIServerCA: "hello"}, registered, used, "apiServerCA that is unusable"},
+			&clusterv1beta1.HubAddress{APIServerURL: "https://new", AgentTLSMode: "strict"}, careless,
+			address{"https://new", nil, hubclient.TLSInsecure}, ""},
+		{
+			"no hub can ask an agent to verify nobody", used, &clusterv1beta1.HubAddress{AgentTLSMode: "insecure"}, registered, used,
+			`agentTLSMode is "insecure"`,
+		},
+		{
+			"a URL without TLS is no address", used, &clusterv1beta1.HubAddress{APIServerURL: "http://new"}, registered, used,
+			`apiServerURL "http://new": want https://`,
+		},
+		{
+			"a CA that is none is not trusted", used, &clusterv1beta1.HubAddress{APIServerCA: "hello"}, registered, used,
+			"apiServerCA that is unusable",
+		},
 	} {
 		got, err := decideMove(c.used, c.asked, c.mode)
 		if diff := cmp.Diff(c.want, got, cmp.AllowUnexported(address{})); diff != "" {
@@ -99,7 +122,8 @@ func TestNoKeptModeMakesAnAgentVerifyNobody(t *testing.T) {
 	if got := mode.trust(observation{}, hubclient.Credential{Mode: hubclient.TLSInsecure}).Mode; got != hubclient.TLSSystemStore {
 		t.Errorf("an agent of a MemberCluster has mode %s", got)
 	}
-	kept, err := hubclient.Credential{Server: "https://hub", Token: "t", MemberNamespace: "m", Workspace: "w", Cluster: "c", Mode: hubclient.TLSInsecure}.Secret("ns")
+	kept, err := hubclient.Credential{Server: "https://hub", Token: "t", MemberNamespace: "m", Workspace: "w", Cluster: "c",
+		Mode: hubclient.TLSInsecure}.Secret("ns")
 	check(t, err)
 	read, err := hubclient.CredentialFromSecret(kept)
 	check(t, err)

@@ -19,7 +19,9 @@ import (
 	"github.com/muster-fleet/muster/internal/kube"
 )
 
-var resources = map[protocol.Kind]schema.GroupVersionResource{protocol.Bundles: hubclient.BundleDeployments, protocol.Works: hubclient.Works}
+var resources = map[protocol.Kind]schema.GroupVersionResource{
+	protocol.Bundles: hubclient.BundleDeployments, protocol.Works: hubclient.Works,
+}
 
 // reportNotRunning returns a function that writes the reason to the objects of a kind, in the
 // conditions of the deployer. It skips conditions that already have the reason.

@@ -108,7 +108,8 @@ func TestTokenDeletedWhileWaitingIsSaid(t *testing.T) {
 	agent := member.start()
 	agent.untilState(Joining, "is Pending")
 	check(t, hub.kube.CoreV1().ServiceAccounts(hub.workspace).Delete(t.Context(), hub.account, metav1.DeleteOptions{}))
-	// The API server remembers a token for 10 s and cuts no watch because of it; the end of the watch shows it, or the next start.
+	// The API server remembers a token for 10 s and cuts no watch because of it; the end of the watch
+	// shows it, or the next start.
 	agent.stop()
 	token := string(member.secret(naming.AgentBootstrapSecret).Data["token"])
 	agent.until("the API server has noticed", func() error {

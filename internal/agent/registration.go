@@ -125,7 +125,8 @@ const reconnectVersion = "reconnect/"
 // reconnect lets an agent with an expired credential join with its reconnect token. A running join
 // continues after storing its credential.
 func (r *registration) reconnect(o *observation) {
-	if o.trial.result != expired || o.stored.Reconnect == "" || o.trial.version != o.credential.version && !strings.HasPrefix(o.joining, reconnectVersion) {
+	if o.trial.result != expired || o.stored.Reconnect == "" ||
+		o.trial.version != o.credential.version && !strings.HasPrefix(o.joining, reconnectVersion) {
 		return
 	}
 	o.reconnecting, o.bootstrap = true, join.Reconnecting(o.stored)
@@ -200,7 +201,8 @@ func (r *registration) storeCredential(ctx context.Context, c hubclient.Credenti
 	if stored == nil {
 		return r.member.Create(ctx, secret) // another agent may have stored its own meanwhile
 	}
-	if there, err := hubclient.CredentialFromSecret(stored); err == nil && (there.JoinedWith != c.JoinedWith || there.Account() != c.Account()) {
+	if there, err := hubclient.CredentialFromSecret(stored); err == nil &&
+		(there.JoinedWith != c.JoinedWith || there.Account() != c.Account()) {
 		return fmt.Errorf("secret %s holds the credential of another registration of this cluster, which stays", r.credentialRef())
 	}
 	secret.ResourceVersion = stored.ResourceVersion

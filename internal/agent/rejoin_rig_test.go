@@ -18,7 +18,8 @@ import (
 	"github.com/muster-fleet/muster/internal/naming"
 )
 
-// reported waits until the report has a condition Joined of this status and reason whose message says all parts.
+// reported waits until the report has a condition Joined of this status and reason whose
+// message says all parts.
 func (h *testHub) reported(agent *running, status metav1.ConditionStatus, reason string, parts ...string) {
 	h.t.Helper()
 	agent.until("the report says "+reason, func() error {
@@ -61,7 +62,8 @@ func (h *testHub) joinedAt(agent *running, member *testMember) hubclient.Credent
 		var err error
 		stored, err = hubclient.CredentialFromSecret(secret)
 		_, reason, ready := agent.Status()
-		if err != nil || stored.Workspace != h.workspace || !ready || !strings.Contains(reason, "joined as "+h.workspace+"/my-cluster at "+h.config.Host) {
+		if err != nil || stored.Workspace != h.workspace || !ready ||
+			!strings.Contains(reason, "joined as "+h.workspace+"/my-cluster at "+h.config.Host) {
 			return fmt.Errorf("stored is that of %s (%v), and the agent says: %s", stored.Record(), err, reason)
 		}
 		return nil

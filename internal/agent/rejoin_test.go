@@ -23,7 +23,8 @@ func TestATokenOfAnotherWorkspaceMovesTheClusterThereAndTheOldRecordSaysSo(t *te
 	values := to.values()
 	member.bootstrap(values)
 	stored := to.joinedAt(agent, member)
-	from.reported(agent, metav1.ConditionFalse, "InternalMemberClusterLeft", "registered as "+to.workspace+"/my-cluster at "+to.config.Host, "stays there")
+	from.reported(agent, metav1.ConditionFalse, "InternalMemberClusterLeft", "registered as "+to.workspace+"/my-cluster at "+to.config.Host,
+		"stays there")
 	to.beatsAgain(agent)
 	member.untilForgotten(agent)
 	from.requested(1)
@@ -53,7 +54,8 @@ func TestATokenOfASecondHubMovesTheClusterThereAndLeavesTheFirstHub(t *testing.T
 	agent.untilJoined()
 	member.bootstrap(to.values())
 	to.joinedAt(agent, member)
-	from.reported(agent, metav1.ConditionFalse, "InternalMemberClusterLeft", "registered as "+to.workspace+"/my-cluster at "+second.Config.Host)
+	from.reported(agent, metav1.ConditionFalse, "InternalMemberClusterLeft",
+		"registered as "+to.workspace+"/my-cluster at "+second.Config.Host)
 	to.beatsAgain(agent)
 }
 
@@ -106,7 +108,8 @@ func TestATokenThatIsDeniedLeavesTheMembershipAndSaysSoUntilItIsTakenAway(t *tes
 	})
 	member.untilForgotten(agent)
 	member.bootstrap(to.values())
-	agent.untilState(Joined, "joined as "+from.workspace+"/my-cluster", "registers with another token", "denied request "+to.workspace, "TokenExpired", "create another one")
+	agent.untilState(Joined, "joined as "+from.workspace+"/my-cluster", "registers with another token", "denied request "+to.workspace,
+		"TokenExpired", "create another one")
 	from.reported(agent, metav1.ConditionTrue, "Registering", "denied request "+to.workspace, "TokenExpired")
 	from.beatsAgain(agent)
 	if _, reason, ready := agent.Status(); !ready {

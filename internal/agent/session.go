@@ -42,7 +42,8 @@ type session struct {
 	// reads the member's health. deliveryDue: the supervisor must pass on another credential, address
 	// or leave policy. placed: the objects to deliver have changed.
 	doubts, healthDue, deliveryDue, placed chan struct{}
-	// reportChanged, periodChanged, addressAsked: a field below has changed. moved: the hub is reached at another address.
+	// reportChanged, periodChanged, addressAsked: a field below has changed. moved: the hub is reached
+	// at another address.
 	reportChanged, periodChanged, addressAsked, moved chan struct{}
 
 	mu sync.Mutex
@@ -179,7 +180,8 @@ func (s *session) reporter() *report.Reporter {
 		key = s.issued.key.Public()
 	}
 	return &report.Reporter{
-		Member: s.member, Write: s.hub.Member.Report, Remove: s.hub.Member.RemoveReported, Observe: s.observe, Changed: s.reportChanged, HealthDue: s.healthDue, Left: s.setLeft,
+		Member: s.member, Write: s.hub.Member.Report, Remove: s.hub.Member.RemoveReported, Observe: s.observe, Changed: s.reportChanged,
+		HealthDue: s.healthDue, Left: s.setLeft,
 		Farewell: s.farewell, Explain: s.hub.Explain, AgentVersion: version.Version, AgentNamespace: s.member.Namespace,
 		AgentKey: key, Features: s.features(), Clock: s.clock,
 	}

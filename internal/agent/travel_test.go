@@ -24,7 +24,8 @@ func (h *testHub) move(to clusterv1beta1.HubAddress) {
 	h.patchReport(string(patch))
 }
 
-// untilReached waits until the report says how the hub is reached, and a failure that holds a text; none if that is empty.
+// untilReached waits until the report says how the hub is reached, and a failure that holds a text;
+// none if that is empty.
 func (h *testHub) untilReached(agent *running, ca, failure string) {
 	h.t.Helper()
 	agent.until("the report says how the hub is reached", func() error {
@@ -33,7 +34,8 @@ func (h *testHub) untilReached(agent *running, ca, failure string) {
 			return fmt.Errorf("there is none: %w", err)
 		}
 		used := *report.Status.Hub
-		if used.APIServerCAHash != credential.CAHash([]byte(ca)) || (used.Failure == "") != (failure == "") || !strings.Contains(used.Failure, failure) {
+		if used.APIServerCAHash != credential.CAHash([]byte(ca)) || (used.Failure == "") != (failure == "") ||
+			!strings.Contains(used.Failure, failure) {
 			return fmt.Errorf("it says %+v", used)
 		}
 		return nil

@@ -89,8 +89,8 @@ func (r *recordingHub) open() (watches map[string]int, connections int) {
 	return watches, r.connections
 }
 
-// untilWatched waits until these watches are open, and logs for docs/benchmarks.md how many connections
-// are.
+// untilWatched waits until these watches are open, and logs for docs/benchmarks.md how
+// many connections are.
 func (r *recordingHub) untilWatched(agent *running, when string, want map[string]int) {
 	agent.t.Helper()
 	agent.until(when+" these watches are open", func() error {

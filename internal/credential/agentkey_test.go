@@ -78,7 +78,9 @@ func TestATokenIsSealedToOneKeyAndOneRenewal(t *testing.T) {
 		}
 	}
 	weak := make([]byte, 32) // a point of small order, with which the shared secret is zero
-	for name, public := range map[string][]byte{"short": key.Public()[1:], "no point": append(make([]byte, 31), 0xff), "weak": weak, "none": nil} {
+	for name, public := range map[string][]byte{
+		"short": key.Public()[1:], "no point": append(make([]byte, 31), 0xff), "weak": weak, "none": nil,
+	} {
 		if _, err := SealTokens(public, renewal, Tokens{Token: "secret"}); err == nil {
 			t.Errorf("a key that is %s is sealed to", name)
 		}

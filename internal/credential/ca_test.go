@@ -36,7 +36,10 @@ func TestParseCA(t *testing.T) {
 		{name: "neither", text: "hello!", problem: "neither PEM nor base64"},
 		{name: "base64 of something else", text: base64.StdEncoding.EncodeToString([]byte("hello")), problem: "no certificate"},
 		{name: "a key", text: "-----BEGIN PRIVATE KEY-----\nAAAA\n-----END PRIVATE KEY-----", problem: "no certificate"},
-		{name: "a broken certificate", text: "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----", problem: "certificate 1 of the CA bundle"},
+		{
+			name: "a broken certificate", text: "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----",
+			problem: "certificate 1 of the CA bundle",
+		},
 	} {
 		got, err := ParseCA(c.text)
 		if c.problem != "" {

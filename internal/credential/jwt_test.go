@@ -19,14 +19,28 @@ func TestReadClaims(t *testing.T) {
 		want        Claims
 		problem     string
 	}{
-		{name: "a token that expires", token: token(`{"sub":"system:serviceaccount:clusters:new-token-u","iat":100,"exp":200,"kubernetes.io":{"serviceaccount":{"uid":"u"}}}`),
-			want: Claims{Subject: "system:serviceaccount:clusters:new-token-u", Namespace: "clusters", Account: "new-token-u", AccountUID: "u", Issued: time.Unix(100, 0), Expires: time.Unix(200, 0)}},
-		{name: "a token without an end", token: token(`{"sub":"system:serviceaccount:a:b","kubernetes.io/serviceaccount/service-account.uid":"u"}`),
-			want: Claims{Subject: "system:serviceaccount:a:b", Namespace: "a", Account: "b", AccountUID: "u"}},
-		{name: "a token that is stored in a Secret", token: token(`{"sub":"system:serviceaccount:a:b","kubernetes.io/serviceaccount/service-account.uid":"u","kubernetes.io/serviceaccount/secret.name":"s"}`),
+		{name: "a token that expires",
+			token: token(`{"sub":"system:serviceaccount:clusters:new-token-u","iat":100,"exp":200,"kubernetes.io":{"serviceaccount":{"uid":"u"}}}`),
+			want: Claims{
+				Subject: "system:serviceaccount:clusters:new-token-u", Namespace: "clusters", Account: "new-token-u", AccountUID: "u",
+				Issued: time.Unix(100, 0), Expires: time.Unix(200, 0),
+			}},
+		{name: "a token without an end",
+			token: token(`{"sub":"system:serviceaccount:a:b","kubernetes.io/serviceaccount/service-account.uid":"u"}`),
+			want:  Claims{Subject: "system:serviceaccount:a:b", Namespace: "a", Account: "b", AccountUID: "u"}},
+		{name: "a token that is stored in a Secret",
+			token: token(
+				`{"sub":"system:serviceaccount:a:b","kubernetes.io/serviceaccount/service-account.uid":"u","kubernetes.io/serviceaccount/secret.name":"s"}`,
+			),
 			want: Claims{Subject: "system:serviceaccount:a:b", Namespace: "a", Account: "b", AccountUID: "u", Secret: "s"}},
-		{name: "a token that is bound to a Secret", token: token(`{"sub":"system:serviceaccount:a:b","iat":100,"exp":200,"kubernetes.io":{"serviceaccount":{"uid":"u"},"secret":{"name":"s","uid":"v"}}}`),
-			want: Claims{Subject: "system:serviceaccount:a:b", Namespace: "a", Account: "b", AccountUID: "u", Secret: "s", SecretUID: "v", Issued: time.Unix(100, 0), Expires: time.Unix(200, 0)}},
+		{name: "a token that is bound to a Secret",
+			token: token(
+				`{"sub":"system:serviceaccount:a:b","iat":100,"exp":200,"kubernetes.io":{"serviceaccount":{"uid":"u"},"secret":{"name":"s","uid":"v"}}}`,
+			),
+			want: Claims{
+				Subject: "system:serviceaccount:a:b", Namespace: "a", Account: "b", AccountUID: "u", Secret: "s", SecretUID: "v",
+				Issued: time.Unix(100, 0), Expires: time.Unix(200, 0),
+			}},
 		{name: "a token of a person", token: token(`{"sub":"jane"}`), problem: `its subject is "jane"`},
 		{name: "no token", token: "s3cret", problem: "1 parts instead of 3"},
 		{name: "a payload that is not base64", token: "a.!.c", problem: "not base64"},

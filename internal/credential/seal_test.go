@@ -17,7 +17,9 @@ func TestAnswerIsReadableOnlyByTheAskerAndOnlyForItsRequest(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := Answer{Token: "t0ken", DeploymentNamespace: "ns", ClusterNamespace: "clusters", ClusterName: "c", Expires: time.Unix(1000, 0).UTC()}
+	want := Answer{
+		Token: "t0ken", DeploymentNamespace: "ns", ClusterNamespace: "clusters", ClusterName: "c", Expires: time.Unix(1000, 0).UTC(),
+	}
 	sealed, err := Seal(key.Public(), "uid-1", want)
 	if err != nil {
 		t.Fatal(err)

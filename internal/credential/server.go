@@ -10,7 +10,8 @@ import (
 // comparison.
 func ParseServer(raw string) (string, error) {
 	parsed, err := url.Parse(strings.TrimSpace(raw))
-	if err != nil || parsed.Scheme != "https" || parsed.Hostname() == "" || parsed.User != nil || parsed.RawQuery != "" || parsed.Fragment != "" {
+	if err != nil || parsed.Scheme != "https" || parsed.Hostname() == "" || parsed.User != nil ||
+		parsed.RawQuery != "" || parsed.Fragment != "" {
 		return "", errors.New("want https://host or https://host:port, the hub's API server as clusters reach it")
 	}
 	return strings.TrimRight(parsed.String(), "/"), nil

@@ -1,7 +1,9 @@
-// Package delivery is what hub and agent have to agree on to deliver a Bundle: how its files are packed into a Content, how that is named,
-// how a deployment is identified, and how it stands by what its agent reports.
+// Package delivery is what hub and agent have to agree on to deliver a Bundle: how its files are
+// packed into a Content, how that is named, how a deployment is identified, and how it stands by
+// what its agent reports.
 //
-// Its invariant: the functions are pure, and the same input gives the same name and ID in every version.
+// Its invariant: the functions are pure, and the same input gives the same name and
+// ID in every version.
 package delivery
 
 import (
@@ -18,7 +20,8 @@ import (
 	"github.com/muster-fleet/muster/internal/naming"
 )
 
-// MaxContent is how many bytes a Content may unpack to, so that a small one cannot fill the memory of whoever reads it.
+// MaxContent is how many bytes a Content may unpack to, so that a small one cannot fill the memory
+// of whoever reads it.
 const MaxContent = 64 << 20
 
 // maxName is how long the name of a Content is.
@@ -44,7 +47,8 @@ func Pack(resources []fleet.BundleResource) (*fleet.Content, error) {
 	return content, nil
 }
 
-// Unpack returns the resources in a Content, after it has made sure that they are what the Content's name and sum promise.
+// Unpack returns the resources in a Content, after it has made sure that they are what the
+// Content's name and sum promise.
 func Unpack(content *fleet.Content) ([]fleet.BundleResource, error) {
 	plain, err := unzip(content.Content, MaxContent)
 	if err != nil {
@@ -66,7 +70,8 @@ func contentName(sum string) string { return ("s-" + sum)[:maxName] }
 // File returns the bytes of a resource as its encoding says.
 func File(resource fleet.BundleResource) ([]byte, error) { return FileWithin(resource, MaxContent) }
 
-// FileWithin is File, and an error if the resource has more than so many bytes, of which it unpacks no more.
+// FileWithin is File, and an error if the resource has more than so many bytes, of which
+// it unpacks no more.
 func FileWithin(resource fleet.BundleResource, most int) ([]byte, error) {
 	if len(resource.Content) > most && resource.Encoding == fleet.EncodingPlain {
 		return nil, fmt.Errorf("%s: %w", resource.Name, TooLargeError(most))
@@ -113,9 +118,10 @@ func ContentName(deploymentID string) string {
 	return name
 }
 
-// ValuesHash is spec.valuesHash of a BundleDeployment: the hash of the values in its Secret, followed by the staged ones. What is documented of
-// upstream says that its agents compare such a hash with the Secret, and not how it is computed; this is the plainest that fits what else
-// is hashed, and the one thing in a BundleDeployment that no vector of upstream's confirms.
+// ValuesHash is spec.valuesHash of a BundleDeployment: the hash of the values in its Secret,
+// followed by the staged ones. What is documented of upstream says that its agents compare such a
+// hash with the Secret, and not how it is computed; this is the plainest that fits what else is
+// hashed, and the one thing in a BundleDeployment that no vector of upstream's confirms.
 func ValuesHash(secret map[string][]byte) string {
 	if len(secret[fleet.KeyValues])+len(secret[fleet.KeyStagedValues]) == 0 {
 		return ""
@@ -123,7 +129,8 @@ func ValuesHash(secret map[string][]byte) string {
 	return naming.Digest(append(bytes.Clone(secret[fleet.KeyValues]), secret[fleet.KeyStagedValues]...))
 }
 
-// BundleValuesHash is spec.valuesHash of a Bundle: the hash of the Secret into which its values were put.
+// BundleValuesHash is spec.valuesHash of a Bundle: the hash of the Secret into which
+// its values were put.
 func BundleValuesHash(secret map[string][]byte) (string, error) {
 	text, err := json.Marshal(secret) // which sorts the keys and writes the values as base64
 	if err != nil {

@@ -84,7 +84,10 @@ func TestFile(t *testing.T) {
 		fails    bool
 	}{
 		{"plain", fleet.BundleResource{Name: "f", Content: "text"}, "text", false},
-		{"compressed", fleet.BundleResource{Name: "f", Content: base64.StdEncoding.EncodeToString(buffer.Bytes()), Encoding: fleet.EncodingGzip}, "text", false},
+		{
+			"compressed", fleet.BundleResource{Name: "f", Content: base64.StdEncoding.EncodeToString(buffer.Bytes()), Encoding: fleet.EncodingGzip},
+			"text", false,
+		},
 		{"no base64", fleet.BundleResource{Name: "f", Content: "%", Encoding: fleet.EncodingGzip}, "", true},
 		{"no gzip", fleet.BundleResource{Name: "f", Content: "eA==", Encoding: fleet.EncodingGzip}, "", true},
 		{"an unknown encoding", fleet.BundleResource{Name: "f", Content: "text", Encoding: "zstd"}, "", true},
@@ -101,7 +104,9 @@ func TestFile(t *testing.T) {
 
 func TestDeploymentIDFollowsValues(t *testing.T) {
 	id := func(values string) string {
-		got, err := DeploymentID("s-x", fleet.BundleDeploymentOptions{Helm: &fleet.HelmOptions{Values: &runtime.RawExtension{Raw: []byte(values)}}})
+		got, err := DeploymentID("s-x", fleet.BundleDeploymentOptions{
+			Helm: &fleet.HelmOptions{Values: &runtime.RawExtension{Raw: []byte(values)}},
+		})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -18,7 +18,8 @@ func TestAnAgentKnowsBothFormsOfItsNamespace(t *testing.T) {
 			t.Errorf("what is in %s is for the member", namespace)
 		}
 	}
-	if !Inherits(labels, naming.LongMemberNamespaceAt(1, "clusters", "web"), "web") || Inherits(labels, naming.LongMemberNamespaceAt(2, "clusters", "web"), "web") {
+	if !Inherits(labels, naming.LongMemberNamespaceAt(1, "clusters", "web"), "web") ||
+		Inherits(labels, naming.LongMemberNamespaceAt(2, "clusters", "web"), "web") {
 		t.Errorf("the namespaces before are not known")
 	}
 }

@@ -23,11 +23,17 @@ func TestAMemberKnowsWhatIsForAnother(t *testing.T) {
 		{"what says only half", map[string]string{fleet.LabelCluster: "a"}, of, "a", "Cluster /a"},
 		{"what is a MemberCluster's", RecipientLabels("m", 0), of, "a", "MemberCluster m"},
 		{"what is a MemberCluster's own", RecipientLabels("m", 0), naming.MemberClusterNamespace("m"), "m", ""},
-		{"what is a Cluster's, at a MemberCluster", RecipientLabels("clusters/m", 0), naming.MemberClusterNamespace("m"), "m", "Cluster clusters/m"},
+		{
+			"what is a Cluster's, at a MemberCluster", RecipientLabels("clusters/m", 0), naming.MemberClusterNamespace("m"),
+			"m", "Cluster clusters/m",
+		},
 		{"what an older hub wrote", nil, of, "a", ""},
 		{"what is a Cluster's own after it was revoked", RecipientLabels("clusters/a", 2), naming.MemberNamespaceAt(2, "clusters", "a"), "a", ""},
 		{"what is a MemberCluster's own after it was revoked", RecipientLabels("m", 1), naming.MemberClusterNamespaceAt(1, "m"), "m", ""},
-		{"what was for a Cluster before it was revoked", RecipientLabels("clusters/a", 0), naming.MemberNamespaceAt(1, "clusters", "a"), "a", "Cluster clusters/a"},
+		{
+			"what was for a Cluster before it was revoked", RecipientLabels("clusters/a", 0), naming.MemberNamespaceAt(1, "clusters", "a"),
+			"a", "Cluster clusters/a",
+		},
 		{"what is for a Cluster after it was revoked, in the namespace before", RecipientLabels("clusters/a", 1), of, "a", "Cluster clusters/a"},
 	} {
 		t.Run(c.name, func(t *testing.T) {

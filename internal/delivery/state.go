@@ -12,11 +12,12 @@ import (
 	"github.com/muster-fleet/muster/internal/naming"
 )
 
-// underWay are the reasons with which earlier agents of Muster make Deployed False though the deployment has not failed.
+// underWay are the reasons with which earlier agents of Muster make Deployed False though the
+// deployment has not failed.
 var underWay = []string{"Deploying", "Moving", "Removing", "Confirming", "Kept"}
 
-// StateOf is the state of a deployment on its cluster, by what its agent reported of the deployment ID in the spec. `status.display` does
-// not count: another agent may have written it.
+// StateOf is the state of a deployment on its cluster, by what its agent reported of the deployment
+// ID in the spec. `status.display` does not count: another agent may have written it.
 func StateOf(d *fleet.BundleDeployment) fleet.BundleState {
 	current := d.Spec.DeploymentID != "" && d.Status.AppliedDeploymentID == d.Spec.DeploymentID
 	switch {
@@ -34,8 +35,8 @@ func StateOf(d *fleet.BundleDeployment) fleet.BundleState {
 	return fleet.StateReady
 }
 
-// Failed says whether the agent could not apply the deployment ID in the spec. That a release which was applied is no longer installed is no
-// failure.
+// Failed says whether the agent could not apply the deployment ID in the spec. That a release which
+// was applied is no longer installed is no failure.
 func Failed(d *fleet.BundleDeployment) bool {
 	failed := isFalse(d, fleet.ConditionDeployed) ||
 		d.Status.AppliedDeploymentID != d.Spec.DeploymentID && isFalse(d, fleet.ConditionInstalled)
@@ -61,7 +62,8 @@ func Complaint(d *fleet.BundleDeployment) *fleet.Condition {
 	return nil
 }
 
-// ErrorDigest is the digest of the error that a status has; empty if it has none. Agents do not say for which deployment ID they report an error.
+// ErrorDigest is the digest of the error that a status has; empty if it has none. Agents do not say
+// for which deployment ID they report an error.
 func ErrorDigest(d *fleet.BundleDeployment) (string, error) {
 	if !isFalse(d, fleet.ConditionDeployed) && !isFalse(d, fleet.ConditionInstalled) {
 		return "", nil
@@ -73,7 +75,8 @@ func ErrorDigest(d *fleet.BundleDeployment) (string, error) {
 	return naming.Digest(text)[:32], nil
 }
 
-// OfEarlier says whether the error in a status was there already when the hub wrote the deployment ID, so that it is not about that.
+// OfEarlier says whether the error in a status was there already when the hub wrote the deployment
+// ID, so that it is not about that.
 func OfEarlier(d *fleet.BundleDeployment) bool {
 	noted := d.Annotations[fleet.AnnotationEarlierError]
 	if noted == "" {

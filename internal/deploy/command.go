@@ -68,10 +68,13 @@ credential. It ends when its standard input does, and when nothing is left to de
 	}
 	set := command.Flags()
 	set.StringVar(&f.kubeconfig, "kubeconfig", "", "kubeconfig of the cluster (default: env KUBECONFIG, else the Pod's service account)")
-	set.StringVar(&f.namespace, "namespace", os.Getenv("NAMESPACE"), "namespace of the agent on whose behalf releases are made (default: env NAMESPACE)")
+	set.StringVar(&f.namespace, "namespace", os.Getenv("NAMESPACE"),
+		"namespace of the agent on whose behalf releases are made (default: env NAMESPACE)")
 	set.StringVar(&f.lease.name, "lease", naming.AgentLease, "name of the Lease in that namespace that the one deployer holds which deploys")
-	set.StringVar(&f.lease.holder, "holder", "", "who holds it; one that is started again in the place of another has the same (default: nobody else)")
-	set.DurationVar(&f.lease.duration, "lease-duration", leaseDuration, "how long a deployer that died without a word keeps others from deploying")
+	set.StringVar(&f.lease.holder, "holder", "",
+		"who holds it; one that is started again in the place of another has the same (default: nobody else)")
+	set.DurationVar(&f.lease.duration, "lease-duration", leaseDuration,
+		"how long a deployer that died without a word keeps others from deploying")
 	set.DurationVar(&f.renderTimeout, "render-timeout", bundle.RenderTimeout, "how long a chart may take to be rendered")
 	set.BoolVar(&f.debug, "debug", false, "log more")
 	return command

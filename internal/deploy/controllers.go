@@ -96,7 +96,8 @@ func (d *controllers) runOnce(ctx context.Context, kind protocol.Kind) error {
 	seen := func(e protocol.Event) { d.reply(protocol.Reply{Kind: kind, Event: &e}) }
 	if kind == protocol.Bundles {
 		of := &bundle.Deployer{
-			Cluster: d.cluster, Hub: d.hub, Member: d.member, Log: d.log, Clock: clock.RealClock{}, Idle: setIdle, Attempts: d.attempts, Renderer: d.renderer,
+			Cluster: d.cluster, Hub: d.hub, Member: d.member, Log: d.log, Clock: clock.RealClock{}, Idle: setIdle,
+			Attempts: d.attempts, Renderer: d.renderer,
 			AgentIdle: func(generations map[string]int64) { d.reply(protocol.Reply{Kind: kind, Idle: generations}) },
 			Blocked:   func(blocked protocol.Blocked) { d.reply(protocol.Reply{Blocked: &blocked}) }, Seen: seen,
 		}

@@ -24,7 +24,8 @@ const (
 	keyToken = "token"
 	// keySequence is Muster's own: it counts the credentials that the hub has issued for the account.
 	keySequence = "sequence"
-	// keyReconnect is Muster's own: the token by which the agent may come back once its credential has run out.
+	// keyReconnect is Muster's own: the token by which the agent may come back once its
+	// credential has run out.
 	keyReconnect = "reconnectToken"
 	// Muster's own, if the hub asked for a mode.
 	keyMode      = "agentTLSMode"
@@ -34,9 +35,10 @@ const (
 	keyJoinedAs   = "joinedAs"
 )
 
-// Credential is who the agent is on the hub. The Secret fleet-agent holds one that the hub accepted at least once, with the keys that upstream
-// agents write and read. An upstream agent that finds its own credential there can go on with it; a credential of ours, which has an end that
-// the upstream agent does not know of, it cannot use, so that it registers.
+// Credential is who the agent is on the hub. The Secret fleet-agent holds one that the hub accepted
+// at least once, with the keys that upstream agents write and read. An upstream agent that finds
+// its own credential there can go on with it; a credential of ours, which has an end that the
+// upstream agent does not know of, it cannot use, so that it registers.
 type Credential struct {
 	// Server is the URL of the hub.
 	Server string
@@ -48,20 +50,26 @@ type Credential struct {
 	MemberNamespace string
 	// Workspace and Cluster name the record. A MemberCluster has no workspace.
 	Workspace, Cluster string
-	// Mode is the agentTLSMode that the hub asked for, empty if it did not; the mode counts as long as that of the chart is ChartMode.
+	// Mode is the agentTLSMode that the hub asked for, empty if it did not; the mode counts as long as
+	// that of the chart is ChartMode.
 	Mode, ChartMode TLSMode
-	// JoinedWith is the digest of the registration token, the hub, the workspace and the clientID that the credential was bought with,
-	// JoinedAs that of the clientID alone. Both digests are empty for a MemberCluster, and for an agent that registered before agents stored them.
+	// JoinedWith is the digest of the registration token, the hub, the workspace and the clientID that
+	// the credential was bought with, JoinedAs that of the clientID alone. Both digests are empty for
+	// a MemberCluster, and for an agent that registered before agents stored them.
 	JoinedWith, JoinedAs string
-	// Upstream says that the hub made the credential for an agent of Rancher Fleet: nobody renews it, and it is stored in the form which that agent reads.
+	// Upstream says that the hub made the credential for an agent of Rancher Fleet: nobody renews it,
+	// and it is stored in the form which that agent reads.
 	Upstream bool
-	// Sequence counts the credentials that the hub has issued for the account; zero for the one of the registration.
+	// Sequence counts the credentials that the hub has issued for the account; zero for the one
+	// of the registration.
 	Sequence int64
-	// Reconnect is a token with which the agent may ask to be this member again, once Token has run out; "" if the hub has issued none.
+	// Reconnect is a token with which the agent may ask to be this member again, once Token has run
+	// out; "" if the hub has issued none.
 	Reconnect string
 }
 
-// Account is the UID of the account on the hub that the token is of; empty if the token does not name it.
+// Account is the UID of the account on the hub that the token is of; empty if the
+// token does not name it.
 func (c Credential) Account() string { return credential.ClaimsOf(c.Token).AccountUID }
 
 // Record is the record for messages.
@@ -115,13 +123,15 @@ func CredentialFromSecret(secret *corev1.Secret) (Credential, error) {
 	}, nil
 }
 
-// Outdated says whether a Secret with a credential of our own is one that an upstream agent would take for its own, as earlier versions wrote it.
+// Outdated says whether a Secret with a credential of our own is one that an upstream agent would
+// take for its own, as earlier versions wrote it.
 func Outdated(secret *corev1.Secret) bool {
 	c, err := CredentialFromSecret(secret)
 	return err == nil && !c.Upstream && len(secret.Data[keyToken]) == 0
 }
 
-// askedMode is one that a hub may ask for. Nothing else counts, least of all one that does not verify.
+// askedMode is one that a hub may ask for. Nothing else counts, least of all one
+// that does not verify.
 func askedMode(raw []byte) TLSMode {
 	if mode := TLSMode(raw); mode == TLSStrict || mode == TLSSystemStore {
 		return mode

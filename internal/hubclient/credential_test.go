@@ -19,7 +19,8 @@ func token(issued, expires time.Time) string {
 
 func TestCredentialSurvivesItsSecret(t *testing.T) {
 	want := Credential{
-		Server: "https://hub:6443", CA: []byte("-----BEGIN"), Token: "t", MemberNamespace: "cluster-x", Workspace: "clusters", Cluster: "my-cluster",
+		Server: "https://hub:6443", CA: []byte("-----BEGIN"), Token: "t", MemberNamespace: "cluster-x", Workspace: "clusters",
+		Cluster: "my-cluster",
 	}
 	secret, err := want.Secret("cattle-fleet-system")
 	if err != nil {
@@ -34,11 +35,14 @@ func TestCredentialSurvivesItsSecret(t *testing.T) {
 	}
 }
 
-// legacyTokens are what a hub gives to an agent of Rancher Fleet: a token without an end, or one that ends with a Secret.
+// legacyTokens are what a hub gives to an agent of Rancher Fleet: a token without an end, or one
+// that ends with a Secret.
 func legacyTokens() []string {
 	return []string{
 		encoded(`{"sub":"system:serviceaccount:m:agent","kubernetes.io/serviceaccount/service-account.uid":"u"}`),
-		encoded(`{"sub":"system:serviceaccount:m:agent","iat":1000,"exp":4294968295,"kubernetes.io":{"serviceaccount":{"uid":"u"},"secret":{"name":"s","uid":"v"}}}`),
+		encoded(
+			`{"sub":"system:serviceaccount:m:agent","iat":1000,"exp":4294968295,"kubernetes.io":{"serviceaccount":{"uid":"u"},"secret":{"name":"s","uid":"v"}}}`,
+		),
 	}
 }
 

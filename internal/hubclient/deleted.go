@@ -18,22 +18,26 @@ import (
 // ErrExists says that a BundleDeployment is there.
 var ErrExists = errors.New("the BundleDeployment is there")
 
-// errUnproven says that a BundleDeployment is missing, and nothing tells a deletion from a hub that was restored.
+// errUnproven says that a BundleDeployment is missing, and nothing tells a deletion from a
+// hub that was restored.
 var errUnproven = errors.New("the hub has no record that it deleted the BundleDeployment, and no longer keeps the versions of that time, " +
 	"so that it may have been restored from a backup: create the Bundle again; to remove the release, delete the Bundle after that")
 
 // Delivered is the BundleDeployment of which a release was made.
 type Delivered struct {
 	Name string
-	// UID and Version are those that it had last; the UID is empty if an earlier version of the agent noted none.
+	// UID and Version are those that it had last; the UID is empty if an earlier version of
+	// the agent noted none.
 	UID, Version string
 }
 
-// ConfirmDeleted makes sure that the hub has deleted a BundleDeployment and nothing else: the hub serves the kind and takes new ones, knows no
-// object of the name, by a read that no cache answers, and the member namespace is the one of the report's UID and stays. Every other answer,
-// that the kind is not served included, is an error: then nothing is known about the BundleDeployment. The proof is the record of the hub on the
-// report; without one, its history: a hub that was restored is one that is behind the version which the BundleDeployment once had, or that did not
-// have it at that version. A history that expired proves nothing.
+// ConfirmDeleted makes sure that the hub has deleted a BundleDeployment and nothing else: the hub
+// serves the kind and takes new ones, knows no object of the name, by a read that no cache answers,
+// and the member namespace is the one of the report's UID and stays. Every other answer, that the
+// kind is not served included, is an error: then nothing is known about the BundleDeployment. The
+// proof is the record of the hub on the report; without one, its history: a hub that was restored
+// is one that is behind the version which the BundleDeployment once had, or that did not have it at
+// that version. A history that expired proves nothing.
 func (m *Member) ConfirmDeleted(ctx context.Context, report types.UID, of Delivered) (restored bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
@@ -66,8 +70,9 @@ func (m *Member) ConfirmDeleted(ctx context.Context, report types.UID, of Delive
 	return m.restored(ctx, deployments, of.Name, of.Version)
 }
 
-// restored says whether the hub has another history than the one in which a BundleDeployment had a version. A hub that was restored passes the version
-// sooner or later; then it tells as long as its etcd keeps that version, which is five to ten minutes.
+// restored says whether the hub has another history than the one in which a BundleDeployment had a
+// version. A hub that was restored passes the version sooner or later; then it tells as long as its
+// etcd keeps that version, which is five to ten minutes.
 func (m *Member) restored(ctx context.Context, deployments *Deployments, name, had string) (bool, error) {
 	// Without a version to start from, the API server asks its storage.
 	now, err := deployments.List(ctx, metav1.ListOptions{Limit: 1})
@@ -91,8 +96,8 @@ func (m *Member) restored(ctx context.Context, deployments *Deployments, name, h
 	return len(then.Items) == 0, nil
 }
 
-// isMissing says whether an error is the API server's answer that there is no object of that name. An API server that does not serve the kind answers
-// with the same code.
+// isMissing says whether an error is the API server's answer that there is no object of that name.
+// An API server that does not serve the kind answers with the same code.
 func isMissing(err error, name string) bool {
 	var status apierrors.APIStatus
 	if !apierrors.IsNotFound(err) || !errors.As(err, &status) {

@@ -64,7 +64,8 @@ func (m *Member) Status(ctx context.Context, resource schema.GroupVersionResourc
 	if err != nil {
 		return err
 	}
-	text, err := objects.Get().Namespace(m.Namespace).Resource(resource.Resource).Name(name).SetHeader("Accept", "application/json").Do(ctx).Raw()
+	text, err := objects.Get().Namespace(m.Namespace).Resource(resource.Resource).Name(name).SetHeader("Accept",
+		"application/json").Do(ctx).Raw()
 	if err != nil {
 		return err
 	}
@@ -92,8 +93,8 @@ func (m *Member) PatchStatus(ctx context.Context, resource schema.GroupVersionRe
 		Param("fieldManager", fieldManager).Body(patch).Do(ctx).Error()
 }
 
-// Removable makes sure that an object of this kind which is deleted in the member namespace was deleted by itself, and not with its whole kind or
-// with the member.
+// Removable makes sure that an object of this kind which is deleted in the member namespace was
+// deleted by itself, and not with its whole kind or with the member.
 func (m *Member) Removable(ctx context.Context, report types.UID, kind schema.GroupVersionResource) error {
 	if err := m.Serves(ctx, kind); err != nil {
 		return err
@@ -134,7 +135,8 @@ func (m *Member) stays(ctx context.Context, report types.UID) (*clusterv1beta1.I
 	return found, nil
 }
 
-// Since is when the hub made the account of the member: an agent that goes on with the credential of the one before it has the same one.
+// Since is when the hub made the account of the member: an agent that goes on with the credential
+// of the one before it has the same one.
 func (m *Member) Since(ctx context.Context) (time.Time, error) {
 	account, err := read[corev1.ServiceAccount, corev1.ServiceAccountList](
 		ctx, m, corev1.SchemeGroupVersion.WithResource("serviceaccounts"), m.Namespace, naming.MemberServiceAccount)
@@ -144,7 +146,8 @@ func (m *Member) Since(ctx context.Context) (time.Time, error) {
 	return account.CreationTimestamp.Time, nil
 }
 
-// takesMore makes sure that the member namespace is not being deleted: nothing can be created in one that is, not even in a dry run.
+// takesMore makes sure that the member namespace is not being deleted: nothing can be created in
+// one that is, not even in a dry run.
 func (m *Member) takesMore(ctx context.Context) error {
 	err := m.core.Post().Namespace(m.Namespace).Resource("serviceaccounts").Name(naming.MemberServiceAccount).SubResource("token").
 		Param("dryRun", metav1.DryRunAll).

@@ -1,9 +1,11 @@
-// Package hubclient is what an agent, and the program that delivers for it, need to talk to their hub: the route and whom to trust on it, the
-// credential and the form in which a member keeps it, the session, what may be read and written in a member namespace, and what an error means.
+// Package hubclient is what an agent, and the program that delivers for it, need to talk to their
+// hub: the route and whom to trust on it, the credential and the form in which a member keeps it,
+// the session, what may be read and written in a member namespace, and what an error means.
 //
-// Its invariant: a token goes to the hub's host only and never into a message; a result that costs the agent its credential is drawn only
-// from what a Kubernetes API server said over a verified connection, and only when it persists. With mode strict only the given CA counts;
-// verification is skipped only with mode insecure, which no default leads to.
+// Its invariant: a token goes to the hub's host only and never into a message; a result that costs
+// the agent its credential is drawn only from what a Kubernetes API server said over a verified
+// connection, and only when it persists. With mode strict only the given CA counts; verification is
+// skipped only with mode insecure, which no default leads to.
 package hubclient
 
 import (
@@ -41,7 +43,8 @@ type Target struct {
 	Trust Trust
 }
 
-// Hub is a connection with a token that can be exchanged, and a route that can be changed, while watches go on.
+// Hub is a connection with a token that can be exchanged, and a route that can be changed,
+// while watches go on.
 type Hub struct {
 	// origin is the URL that requests are made for; each goes by the route in force when it is sent.
 	origin     *url.URL
@@ -69,7 +72,8 @@ func (h *Hub) Config() *rest.Config {
 	return &rest.Config{Host: h.origin.String(), Transport: h, UserAgent: "muster-agent/" + version.Version}
 }
 
-// Move makes all requests from now on go to where the other connection goes, with its trust. A request under way ends where it began.
+// Move makes all requests from now on go to where the other connection goes, with its trust. A
+// request under way ends where it began.
 func (h *Hub) Move(to *Hub) { h.route.Swap(to.route.Load()).transport.CloseIdleConnections() }
 
 // SetToken makes all requests from now on show this token.

@@ -82,7 +82,8 @@ func (m *Member) Lease(ctx context.Context) (Lease, error) {
 	return readLease(lease), nil
 }
 
-// Beat renews the Lease. With the version of a Lease the hub refuses, by a conflict, if it changed since.
+// Beat renews the Lease. With the version of a Lease the hub refuses, by a conflict,
+// if it changed since.
 func (m *Member) Beat(ctx context.Context, holder string, now time.Time, since Lease) (Lease, error) {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
@@ -141,8 +142,8 @@ func (m *Member) Report(ctx context.Context, status clusterv1beta1.InternalMembe
 	return err
 }
 
-// RemoveReported removes fields of the report, named by JSON pointers (RFC 6901), which another agent has written. The hub refuses if
-// the report has changed since this resourceVersion.
+// RemoveReported removes fields of the report, named by JSON pointers (RFC 6901), which another
+// agent has written. The hub refuses if the report has changed since this resourceVersion.
 func (m *Member) RemoveReported(ctx context.Context, resourceVersion string, pointers []string) error {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()

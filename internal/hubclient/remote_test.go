@@ -84,7 +84,8 @@ func TestRefusalCountsOnlyWhenItPersists(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				start := time.Now()
-				got, err := Persist(t.Context(), clock.RealClock{}, func(context.Context) error { return row.answer(time.Since(start)) }, func(error) {})
+				got, err := Persist(t.Context(), clock.RealClock{}, func(context.Context) error { return row.answer(time.Since(start)) },
+					func(error) {})
 				if took := time.Since(start); got != row.want || (err == nil) != (row.want == Accepted) || took < row.atLeast || took > row.atMost {
 					t.Errorf("got %s, %v after %s", got, err, took)
 				}
@@ -189,7 +190,8 @@ func TestExplain(t *testing.T) {
 		body string
 		want string
 	}{
-		"what the hub says is quoted":   {403, status(t, apierrors.NewForbidden(resource, "c", errors.New("no role"))), `answers: clusterregistrations.fleet.cattle.io "c" is forbidden: no role`},
+		"what the hub says is quoted": {403, status(t, apierrors.NewForbidden(resource, "c", errors.New("no role"))),
+			`answers: clusterregistrations.fleet.cattle.io "c" is forbidden: no role`},
 		"a web server is no hub":        {404, "<html>", "does not serve Muster's API (status 404): check apiServerURL"},
 		"a login page is no hub either": {200, "<html>", "does not answer as a Kubernetes API server does"},
 	} {

@@ -23,7 +23,8 @@ type Result string
 const (
 	// Accepted: it worked.
 	Accepted Result = "Accepted"
-	// Unreachable: there was no answer that can be trusted, or the hub is busy. Nothing is known about the credential.
+	// Unreachable: there was no answer that can be trusted, or the hub is busy. Nothing is known
+	// about the credential.
 	Unreachable Result = "Unreachable"
 	// Unauthorized: the hub does not know the token, or no longer.
 	Unauthorized Result = "Unauthorized"
@@ -38,7 +39,8 @@ const (
 // Refuses says whether the hub itself refused.
 func (r Result) Refuses() bool { return r == Unauthorized || r == Forbidden || r == NotFound }
 
-// Classify draws the result from an error. Anything that a proxy or another web server may have said is Unreachable.
+// Classify draws the result from an error. Anything that a proxy or another web server may have
+// said is Unreachable.
 func Classify(err error) Result {
 	if err == nil {
 		return Accepted
@@ -61,8 +63,8 @@ func Classify(err error) Result {
 	}
 }
 
-// foreign says whether client-go made up the status because the answer was not one of a Kubernetes API server, or was one
-// that does not know the resource.
+// foreign says whether client-go made up the status because the answer was not one of a Kubernetes
+// API server, or was one that does not know the resource.
 func foreign(status metav1.Status) bool {
 	if status.Details == nil {
 		return false
@@ -75,8 +77,9 @@ func foreign(status metav1.Status) bool {
 	return false
 }
 
-// refusedAfter is how long a result has to last before it counts. A fresh account or right takes the hub's API server a
-// moment to see, and a lost RoleBinding or report is put back by a hub that runs.
+// refusedAfter is how long a result has to last before it counts. A fresh account or right
+// takes the hub's API server a moment to see, and a lost RoleBinding or report is put back
+// by a hub that runs.
 func refusedAfter(result Result) time.Duration {
 	switch result {
 	case Unauthorized:
@@ -88,8 +91,8 @@ func refusedAfter(result Result) time.Duration {
 	}
 }
 
-// Persist calls the hub, again and again while a refusal may be that the hub is not done yet, and passes each error to doubt. The error
-// is the last one, and nil iff the result is Accepted.
+// Persist calls the hub, again and again while a refusal may be that the hub is not done yet, and
+// passes each error to doubt. The error is the last one, and nil iff the result is Accepted.
 func Persist(ctx context.Context, clk clock.Clock, call func(context.Context) error, doubt func(error)) (Result, error) {
 	start, backoff := clk.Now(), retry.Soon()
 	for {

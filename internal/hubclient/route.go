@@ -40,7 +40,8 @@ func newRoute(target Target) (*route, error) {
 	})}, nil
 }
 
-// direct returns a copy of a request for the origin that goes by this route; the URLs of both may have a path.
+// direct returns a copy of a request for the origin that goes by this route; the URLs of
+// both may have a path.
 func (r *route) direct(request *http.Request, origin *url.URL) *http.Request {
 	request = utilnet.CloneRequest(request)
 	if r.base == origin {

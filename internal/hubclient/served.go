@@ -9,8 +9,9 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// Serves makes sure that the hub serves a kind and keeps it. An API server lists a CustomResourceDefinition that is being deleted, whose objects
-// all go with it, without the verb create; what it does not list at all may be back in a moment.
+// Serves makes sure that the hub serves a kind and keeps it. An API server lists a
+// CustomResourceDefinition that is being deleted, whose objects all go with it, without the verb
+// create; what it does not list at all may be back in a moment.
 func (m *Member) Serves(ctx context.Context, resource schema.GroupVersionResource) error {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
@@ -27,7 +28,8 @@ func (m *Member) Serves(ctx context.Context, resource schema.GroupVersionResourc
 	case i < 0:
 		return fmt.Errorf("the hub does not serve %s: install its CustomResourceDefinition again (chart fleet-crd)", resource.GroupResource())
 	case !slices.Contains(served.APIResources[i].Verbs, "create"):
-		return fmt.Errorf("the hub is deleting the CustomResourceDefinition of %s, and all of them with it: install it again (chart fleet-crd)", resource.GroupResource())
+		return fmt.Errorf("the hub is deleting the CustomResourceDefinition of %s, and all of them with it: install it again (chart fleet-crd)",
+			resource.GroupResource())
 	}
 	return nil
 }

@@ -43,8 +43,8 @@ func (s *Session) Verify(ctx context.Context, doubt func(error)) (Result, error)
 	return Persist(ctx, s.clock, s.Ask, doubt)
 }
 
-// Ask reads the report once. With the credential of a Rancher Fleet agent, Ask first writes to the record that this agent goes on with it: then
-// the hub grants the rights that go with a report.
+// Ask reads the report once. With the credential of a Rancher Fleet agent, Ask first writes to the
+// record that this agent goes on with it: then the hub grants the rights that go with a report.
 func (s *Session) Ask(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
@@ -61,13 +61,15 @@ func (s *Session) Ask(ctx context.Context) error {
 	return err
 }
 
-// takeOver says in the status of the record that an agent of Muster goes on with the account of a Rancher Fleet agent. Only that account may.
+// takeOver says in the status of the record that an agent of Muster goes on with the account of a
+// Rancher Fleet agent. Only that account may.
 func (s *Session) takeOver(ctx context.Context) error {
 	records, err := s.connection.REST(fleet.GroupVersion)
 	if err != nil {
 		return err
 	}
 	patch := fmt.Sprintf(`{"status":{"agent":{"account":%q}}}`, s.Credential.Account())
-	return records.Patch(types.MergePatchType).Namespace(s.Credential.Workspace).Resource("clusters").Name(s.Credential.Cluster).SubResource("status").
+	return records.Patch(types.MergePatchType).Namespace(s.Credential.Workspace).Resource("clusters").Name(s.Credential.Cluster).
+		SubResource("status").
 		SetHeader("Accept", "application/json").Body([]byte(patch)).Do(ctx).Error()
 }

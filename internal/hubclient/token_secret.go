@@ -12,13 +12,13 @@ import (
 	"github.com/muster-fleet/muster/internal/naming"
 )
 
-// TokenFromSecret reads a Secret in which a user keeps a token of the hub and, maybe, its CA, which it returns as PEM. Its errors say
-// what to put there and never quote it.
+// TokenFromSecret reads a Secret in which a user keeps a token of the hub and, maybe, its CA, which
+// it returns as PEM. Its errors say what to put there and never quote it.
 func TokenFromSecret(secret *corev1.Secret) (token string, ca []byte, err error) {
 	token = strings.TrimSpace(string(secret.Data[corev1.ServiceAccountTokenKey]))
 	if token == "" {
-		return "", nil, errors.New("its key token is missing or empty: put the token of the service account there that the MemberCluster names; " +
-			"on the hub, wait until the account's own Secret has one")
+		return "", nil, errors.New("its key token is missing or empty: put the token of the service account there that the MemberCluster " +
+			"names; on the hub, wait until the account's own Secret has one")
 	}
 	if strings.ContainsAny(token, " \t\r\n") {
 		return "", nil, errors.New("its key token holds white space, so it was cut or pasted together: copy the token again")

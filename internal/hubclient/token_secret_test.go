@@ -22,16 +22,18 @@ func TestGivenTokenIsReadOrSaidToBeUnusable(t *testing.T) {
 		token  string
 		err    string
 	}{
-		"a token":                 {given("token", " eyJ.a.b\n"), "eyJ.a.b", ""},
-		"no key":                  {given("kubeconfig", "x"), "", "its key token is missing or empty"},
-		"an empty key":            {given("token", " \n"), "", "its key token is missing or empty"},
-		"two tokens":              {given("token", "eyJ.s3cret.b eyJ"), "", "holds white space"},
-		"base64 of a token":       {given("token", base64.StdEncoding.EncodeToString([]byte("eyJ.s3cret.b"))), "", "holds base64 of a token: decode"},
+		"a token":      {given("token", " eyJ.a.b\n"), "eyJ.a.b", ""},
+		"no key":       {given("kubeconfig", "x"), "", "its key token is missing or empty"},
+		"an empty key": {given("token", " \n"), "", "its key token is missing or empty"},
+		"two tokens":   {given("token", "eyJ.s3cret.b eyJ"), "", "holds white space"},
+		"base64 of a token": {given("token", base64.StdEncoding.EncodeToString([]byte("eyJ.s3cret.b"))),
+			"", "holds base64 of a token: decode"},
 		"a CA that is no CA":      {given("token", "eyJ.a.b", "ca.crt", "nonsense!"), "", "its key ca.crt is unusable"},
 		"an empty CA is as if no": {given("token", "eyJ.a.b", "ca.crt", ""), "eyJ.a.b", ""},
 	} {
 		token, _, err := TokenFromSecret(row.secret)
-		if token != row.token || (err == nil) != (row.err == "") || err != nil && (!strings.Contains(err.Error(), row.err) || strings.Contains(err.Error(), "s3cret")) {
+		if token != row.token || (err == nil) != (row.err == "") ||
+			err != nil && (!strings.Contains(err.Error(), row.err) || strings.Contains(err.Error(), "s3cret")) {
 			t.Errorf("%s: got %q, %v", name, token, err)
 		}
 	}

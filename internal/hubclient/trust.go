@@ -105,7 +105,8 @@ func (r roots) TLS() *tls.Config {
 	}
 }
 
-// Explain says which certificate a server showed and which were trusted; ok is false if err is not about a certificate.
+// Explain says which certificate a server showed and which were trusted; ok is false if err is not
+// about a certificate.
 func (r roots) Explain(err error) (sentence string, ok bool) {
 	var verification *tls.CertificateVerificationError
 	if !errors.As(err, &verification) || len(verification.UnverifiedCertificates) == 0 {

@@ -79,8 +79,10 @@ func TestExplanationNamesWhatWasSeenAndWhatIsTrusted(t *testing.T) {
 		"the right CA is enough beside the system's": {TLSSystemStore, own, server.URL, nil},
 		"another CA is not, and both sides are named": {TLSStrict, other, server.URL, []string{
 			"O=Acme Co (SHA-256 " + hex.EncodeToString(sum[:6]), "issued by O=Acme Co", "trusted: CN=another (SHA-256 ", "set apiServerCA"}},
-		"the system's certificates are named": {TLSSystemStore, other, server.URL, []string{"trusted: CN=another", ", the system's certificates;"}},
-		"no CA leaves the system's":           {TLSSystemStore, nil, server.URL, []string{"trusted: the system's certificates;"}},
+		"the system's certificates are named": {
+			TLSSystemStore, other, server.URL, []string{"trusted: CN=another", ", the system's certificates;"},
+		},
+		"no CA leaves the system's": {TLSSystemStore, nil, server.URL, []string{"trusted: the system's certificates;"}},
 		"another name than that of the certificate is said": {TLSStrict, own, strings.Replace(server.URL, "127.0.0.1", "localhost", 1),
 			[]string{"O=Acme Co", "example.com", "not localhost", "use a name in apiServerURL"}},
 	} {
@@ -104,7 +106,8 @@ func TestExplanationNamesWhatWasSeenAndWhatIsTrusted(t *testing.T) {
 }
 
 func TestStrictNeedsACA(t *testing.T) {
-	if _, err := newRoots(policy(TLSStrict), nil); err == nil || !strings.Contains(err.Error(), "set apiServerCA, or agentTLSMode to system-store") {
+	if _, err := newRoots(policy(TLSStrict), nil); err == nil ||
+		!strings.Contains(err.Error(), "set apiServerCA, or agentTLSMode to system-store") {
 		t.Errorf("got %v", err)
 	}
 }

@@ -54,7 +54,8 @@ func Ensure(ctx context.Context, c client.Client, objects ...client.Object) erro
 
 // Missing returns the objects that do not exist. It reads each in the given form, because a cache
 // may hold only the metadata of a kind, or only whole objects.
-func Missing(ctx context.Context, reader client.Reader, form func(client.Object) client.Object, objects ...client.Object) ([]client.Object, error) {
+func Missing(ctx context.Context, reader client.Reader, form func(client.Object) client.Object,
+	objects ...client.Object) ([]client.Object, error) {
 	var missing []client.Object
 	for _, object := range objects {
 		if err := reader.Get(ctx, client.ObjectKeyFromObject(object), form(object)); apierrors.IsNotFound(err) {

@@ -62,7 +62,9 @@ func (e *Expectations) Expect(key types.NamespacedName, written client.Object) {
 	}
 	name := client.ObjectKeyFromObject(written)
 	if !e.Whole {
-		written = &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Namespace: name.Namespace, Name: name.Name, ResourceVersion: written.GetResourceVersion()}}
+		written = &metav1.PartialObjectMetadata{
+			ObjectMeta: metav1.ObjectMeta{Namespace: name.Namespace, Name: name.Name, ResourceVersion: written.GetResourceVersion()},
+		}
 	}
 	e.writes[key][name] = expectation{written, now.Add(timeout)}
 }
@@ -83,7 +85,8 @@ func (e *Expectations) Pending(key types.NamespacedName, cached ...client.Object
 	for _, object := range cached {
 		name := client.ObjectKeyFromObject(object)
 		if x, expected := of[name]; expected {
-			if order, err := resourceversion.CompareResourceVersion(object.GetResourceVersion(), x.object.GetResourceVersion()); err != nil || order >= 0 {
+			if order, err := resourceversion.CompareResourceVersion(object.GetResourceVersion(), x.object.GetResourceVersion()); err != nil ||
+				order >= 0 {
 				delete(of, name)
 			}
 		}

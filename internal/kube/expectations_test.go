@@ -78,7 +78,10 @@ func TestExpectationsForgetWhatTheCacheShowsAndWhatIsGone(t *testing.T) {
 func TestNothingOfAnObjectIsKeptThatNobodyAsksFor(t *testing.T) {
 	for _, whole := range []bool{false, true} {
 		expected := Expectations{Clock: clocktesting.NewFakeClock(time.Now()), Whole: whole}
-		secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: "s", ResourceVersion: "10", Labels: map[string]string{"a": "b"}}, Data: map[string][]byte{"values": []byte("secret")}}
+		secret := &corev1.Secret{
+			ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: "s", ResourceVersion: "10", Labels: map[string]string{"a": "b"}},
+			Data:       map[string][]byte{"values": []byte("secret")},
+		}
 		expected.Expect(client.ObjectKeyFromObject(secret), secret)
 		kept, _ := expected.Pending(client.ObjectKeyFromObject(secret))
 		if is := kept == client.Object(secret); is != whole {

@@ -15,7 +15,8 @@ import (
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
 )
 
-// TestAnObjectOfACacheIsGoneIfTheAPIServerHasNoneOfItsUID has a cache that does not know of a restore yet.
+// TestAnObjectOfACacheIsGoneIfTheAPIServerHasNoneOfItsUID has a cache that does not
+// know of a restore yet.
 func TestAnObjectOfACacheIsGoneIfTheAPIServerHasNoneOfItsUID(t *testing.T) {
 	scheme := runtime.NewScheme()
 	if err := fleet.AddToScheme(scheme); err != nil {
@@ -36,7 +37,8 @@ func TestAnObjectOfACacheIsGoneIfTheAPIServerHasNoneOfItsUID(t *testing.T) {
 		"it is another one of its name": {fake.NewClientBuilder().WithScheme(scheme).WithObjects(bundle("other")).Build(), true, true},
 		"nobody can say":                {fake.NewClientBuilder().WithScheme(scheme).WithInterceptorFuncs(down).Build(), false, false},
 	} {
-		if gone, err := IsGone(t.Context(), c.live, fleet.GroupVersion.WithKind("Bundle"), bundle("u")); gone != c.gone || (err == nil) != c.asks {
+		if gone, err := IsGone(t.Context(), c.live, fleet.GroupVersion.WithKind("Bundle"), bundle("u")); gone != c.gone ||
+			(err == nil) != c.asks {
 			t.Errorf("%s: gone %t, %v", what, gone, err)
 		}
 	}

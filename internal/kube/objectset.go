@@ -29,7 +29,8 @@ type ObjectSet struct {
 func ObjectSetOf(o client.Object) ObjectSet {
 	says := o.GetAnnotations()
 	id := says[annotationSetID]
-	sum := sha1.Sum([]byte(id + says[annotationSetOwnerKind] + says[annotationSetOwner] + says[annotationSetOwnerIn])) //nolint:gosec // no secret
+	//nolint:gosec // no secret
+	sum := sha1.Sum([]byte(id + says[annotationSetOwnerKind] + says[annotationSetOwner] + says[annotationSetOwnerIn]))
 	if id == "" || o.GetLabels()[labelSetHash] != hex.EncodeToString(sum[:]) {
 		return ObjectSet{}
 	}

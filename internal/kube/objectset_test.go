@@ -9,8 +9,9 @@ import (
 
 func TestASetOfRancherFleetIsProvedByItsDigest(t *testing.T) {
 	const hash = "cdf309d7d6a4489c6edb1a8c7b74ed3ba45522d7" // of Rancher Fleet's own code, for the token clusters/new-token
-	token := map[string]string{annotationSetID: "cluster-group-token", annotationSetOwnerKind: "fleet.cattle.io/v1alpha1, Kind=ClusterRegistrationToken",
-		annotationSetOwner: "new-token", annotationSetOwnerIn: "clusters"}
+	token := map[string]string{annotationSetID: "cluster-group-token",
+		annotationSetOwnerKind: "fleet.cattle.io/v1alpha1, Kind=ClusterRegistrationToken",
+		annotationSetOwner:     "new-token", annotationSetOwnerIn: "clusters"}
 	for name, row := range map[string]struct {
 		hash        string
 		annotations map[string]string

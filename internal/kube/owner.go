@@ -69,7 +69,9 @@ func foreign(have, desired client.Object) string {
 		return "it has no label " + fleet.LabelManaged + "=true"
 	}
 	for _, owner := range desired.GetOwnerReferences() {
-		if !slices.ContainsFunc(have.GetOwnerReferences(), func(is metav1.OwnerReference) bool { return is.Kind == owner.Kind && is.Name == owner.Name }) {
+		if !slices.ContainsFunc(have.GetOwnerReferences(), func(is metav1.OwnerReference) bool {
+			return is.Kind == owner.Kind && is.Name == owner.Name
+		}) {
 			return fmt.Sprintf("%s %s does not own it", owner.Kind, owner.Name)
 		}
 	}

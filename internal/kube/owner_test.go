@@ -50,7 +50,11 @@ func TestWhatIsSomebodyElsesIsForeign(t *testing.T) {
 
 func TestWhatAnEarlierOwnerOfTheNameControlsIsItsOwn(t *testing.T) {
 	owned := func(kind, name, uid string, controls bool) *rbacv1.Role {
-		return &rbacv1.Role{ObjectMeta: metav1.ObjectMeta{OwnerReferences: []metav1.OwnerReference{{Kind: kind, Name: name, UID: types.UID(uid), Controller: &controls}}}}
+		return &rbacv1.Role{
+			ObjectMeta: metav1.ObjectMeta{
+				OwnerReferences: []metav1.OwnerReference{{Kind: kind, Name: name, UID: types.UID(uid), Controller: &controls}},
+			},
+		}
 	}
 	for what, c := range map[string]struct {
 		have *rbacv1.Role

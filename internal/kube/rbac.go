@@ -7,7 +7,9 @@ import (
 
 // RoleBinding returns a binding of subjects to a Role or ClusterRole.
 func RoleBinding(meta metav1.ObjectMeta, kind, role string, subjects ...rbacv1.Subject) *rbacv1.RoleBinding {
-	return &rbacv1.RoleBinding{ObjectMeta: meta, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: kind, Name: role}, Subjects: subjects}
+	return &rbacv1.RoleBinding{
+		ObjectMeta: meta, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: kind, Name: role}, Subjects: subjects,
+	}
 }
 
 // AccountSubject returns a ServiceAccount as the subject of a binding.

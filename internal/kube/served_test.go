@@ -24,7 +24,8 @@ func TestNotServedIsNotNotFound(t *testing.T) {
 		{"no such namespace", apierrors.NewNotFound(schema.GroupResource{Resource: "namespaces"}, "web"), false},
 		{"nothing is served at the path of the kind", unserved, true},
 		{"the same error, wrapped", fmt.Errorf("listing: %w", unserved), true},
-		{"discovery does not know the kind", &meta.NoKindMatchError{GroupKind: schema.GroupKind{Group: kind.Group, Kind: "BundleDeployment"}}, true},
+		{"discovery does not know the kind", &meta.NoKindMatchError{GroupKind: schema.GroupKind{Group: kind.Group, Kind: "BundleDeployment"}},
+			true},
 		{"forbidden", apierrors.NewForbidden(kind, "web", errors.New("no rights")), false},
 		{"a definition that is being deleted lets nothing be created", apierrors.NewMethodNotSupported(kind, "create"), false},
 	} {

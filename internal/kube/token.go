@@ -18,11 +18,15 @@ func RequestToken(ctx context.Context, c client.SubResourceClient, account *core
 }
 
 // RequestBoundToken requests a token that also ends with the deletion of the Secret.
-func RequestBoundToken(ctx context.Context, c client.SubResourceClient, account *corev1.ServiceAccount, secret *corev1.Secret, life time.Duration) (string, error) {
-	return requestToken(ctx, c, account, life, &authenticationv1.BoundObjectReference{APIVersion: "v1", Kind: "Secret", Name: secret.Name, UID: secret.UID})
+func RequestBoundToken(ctx context.Context, c client.SubResourceClient, account *corev1.ServiceAccount, secret *corev1.Secret,
+	life time.Duration) (string, error) {
+	return requestToken(ctx, c, account, life, &authenticationv1.BoundObjectReference{
+		APIVersion: "v1", Kind: "Secret", Name: secret.Name, UID: secret.UID,
+	})
 }
 
-func requestToken(ctx context.Context, c client.SubResourceClient, account *corev1.ServiceAccount, life time.Duration, bound *authenticationv1.BoundObjectReference) (string, error) {
+func requestToken(ctx context.Context, c client.SubResourceClient, account *corev1.ServiceAccount, life time.Duration,
+	bound *authenticationv1.BoundObjectReference) (string, error) {
 	seconds := int64(max(life, 10*time.Minute).Seconds())
 	request := &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{ExpirationSeconds: &seconds, BoundObjectRef: bound}}
 	if err := c.Create(ctx, account, request); err != nil {

@@ -1,8 +1,10 @@
-// Package kubeclient is how an agent reaches an API server, the member's or the hub's: typed access to single resources, and watches that keep
-// a copy of them. The dashboard keeps its copy of the fleet by the same watches.
+// Package kubeclient is how an agent reaches an API server, the member's or the hub's: typed access
+// to single resources, and watches that keep a copy of them. The dashboard keeps its copy of the
+// fleet by the same watches.
 //
-// Its invariant: a client costs what is used. There is no discovery, no full clientset and no shared cache; the scheme has only the kinds that
-// an agent touches, so that an idle agent stays within 35 MiB.
+// Its invariant: a client costs what is used. There is no discovery, no full clientset and no
+// shared cache; the scheme has only the kinds that an agent touches, so that an idle agent
+// stays within 35 MiB.
 package kubeclient
 
 import (
@@ -79,8 +81,8 @@ func Connect(config *rest.Config) (*Connection, error) {
 	return &Connection{config: config, http: httpClient, server: restore.NewServer()}, nil
 }
 
-// Unlimited is a config without a client-side rate limit, which would only delay a join or a delivery, and without warnings in the log: the API server
-// limits by priority and fairness.
+// Unlimited is a config without a client-side rate limit, which would only delay a join or a
+// delivery, and without warnings in the log: the API server limits by priority and fairness.
 func Unlimited(config *rest.Config) *rest.Config {
 	config = rest.CopyConfig(config)
 	config.QPS, config.WarningHandlerWithContext = -1, rest.NoWarnings{}
@@ -103,7 +105,8 @@ func (c *Connection) REST(version schema.GroupVersion) (rest.Interface, error) {
 	return client, nil
 }
 
-// Of is the client of a resource with objects *T and lists *L. Namespace is empty for cluster scope.
+// Of is the client of a resource with objects *T and lists *L. Namespace is empty for cluster
+// scope.
 func Of[T, L any, O interface {
 	*T
 	Object

@@ -23,8 +23,9 @@ import (
 	"github.com/muster-fleet/muster/internal/retry"
 )
 
-// Follow keeps store equal to what the server has, by list and watch, until ctx ends. A field selector restricts that; with the selector of Name,
-// rights on that name suffice. Follow calls outcome with the error of each attempt, nil when a watch is established.
+// Follow keeps store equal to what the server has, by list and watch, until ctx ends. A field
+// selector restricts that; with the selector of Name, rights on that name suffice. Follow calls
+// outcome with the error of each attempt, nil when a watch is established.
 func Follow[T Object, L runtime.Object](
 	ctx context.Context, resource *Resource[T, L], selector string, store cache.ReflectorStore, outcome func(error),
 ) {
@@ -32,9 +33,11 @@ func Follow[T Object, L runtime.Object](
 	FollowBy(ctx, restore.ListWatch(resource, func(options *metav1.ListOptions) { options.FieldSelector = selector }), example, store, outcome)
 }
 
-// FollowMetadata does so for the metadata of all objects of a kind in a namespace, whatever else they hold.
+// FollowMetadata does so for the metadata of all objects of a kind in a namespace,
+// whatever else they hold.
 func FollowMetadata(
-	ctx context.Context, c *Connection, resource schema.GroupVersionResource, namespace string, store cache.ReflectorStore, outcome func(error),
+	ctx context.Context, c *Connection, resource schema.GroupVersionResource, namespace string,
+	store cache.ReflectorStore, outcome func(error),
 ) error {
 	all, err := metadata.NewForConfigAndClient(metadata.ConfigFor(c.config), c.http)
 	if err != nil {
@@ -45,7 +48,8 @@ func FollowMetadata(
 	return nil
 }
 
-// errInterrupted says that a connection broke while a watch was begun, which client-go answers by a watch without events instead of an error.
+// errInterrupted says that a connection broke while a watch was begun, which client-go answers by a
+// watch without events instead of an error.
 var errInterrupted = errors.New("the API server cannot be reached")
 
 // FollowBy does so for what a ListWatch selects; example is an object of its kind. A store in pages

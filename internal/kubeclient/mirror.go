@@ -17,7 +17,8 @@ type Mirror[T Object] struct {
 	failure error
 }
 
-// NewMirror makes an empty mirror, which signals changes on changed. The channel has a buffer of 1, and several mirrors may share it.
+// NewMirror makes an empty mirror, which signals changes on changed. The channel has a buffer of 1,
+// and several mirrors may share it.
 func NewMirror[T Object](changed chan struct{}) *Mirror[T] {
 	m := &Mirror[T]{}
 	set := func(object T) bool {
@@ -51,7 +52,8 @@ func (m *Mirror[T]) result(err error) {
 	}
 }
 
-// Get is the object as last observed, the zero T if there is none; synced is false until the server has answered once.
+// Get is the object as last observed, the zero T if there is none; synced is false until the
+// server has answered once.
 func (m *Mirror[T]) Get() (object T, synced bool) {
 	m.Lock()
 	defer m.Unlock()

@@ -6,11 +6,13 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
-// Store is a cache.ReflectorStore made of functions, which are called with the lock. It signals changes.
+// Store is a cache.ReflectorStore made of functions, which are called with the lock.
+// It signals changes.
 type Store[T any] struct {
 	// Changed is signalled; its buffer is 1.
 	Changed chan struct{}
-	// Put stores an object and says whether that changed anything, Drop removes one, Reset removes all.
+	// Put stores an object and says whether that changed anything, Drop removes one, Reset removes
+	// all.
 	Put   func(T) bool
 	Drop  func(T)
 	Reset func()
@@ -25,7 +27,8 @@ type Store[T any] struct {
 	Listed bool
 }
 
-// Notify signals on a channel with a buffer of 1: it wakes the one reader, once for any number of changes before that reads.
+// Notify signals on a channel with a buffer of 1: it wakes the one reader, once for any number of
+// changes before that reads.
 func Notify(changed chan<- struct{}) {
 	select {
 	case changed <- struct{}{}:

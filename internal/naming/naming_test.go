@@ -27,7 +27,8 @@ func TestGoldenVectors(t *testing.T) {
 		{"token account", TokenServiceAccount("new-token", "U"), "new-token-U"},
 		{"import account", TokenServiceAccount("import-token-my-cluster", "U"), "import-token-my-cluster-U"},
 		{"import account role", SafeConcat(importAccount, "role"), "import-token-my-cluster-6f7c6d1e-7f3b-4a53-9d3e-0a1b2c3d4-e8d14"},
-		{"import account role binding", SafeConcat(importAccount, "to", "role"), "import-token-my-cluster-6f7c6d1e-7f3b-4a53-9d3e-0a1b2c3d4-91c4a"},
+		{"import account role binding", SafeConcat(importAccount, "to", "role"),
+			"import-token-my-cluster-6f7c6d1e-7f3b-4a53-9d3e-0a1b2c3d4-91c4a"},
 		{"registration namespace", RegistrationNamespace("cattle-fleet-system"), "cattle-fleet-clusters-system"},
 		{"registration namespace without suffix", RegistrationNamespace("my-fleet"), "my-fleet-clusters-system"},
 		{"registration namespace with suffix inside", RegistrationNamespace("foo-system-bar"), "foo-clusters-system-bar"},
@@ -39,7 +40,8 @@ func TestGoldenVectors(t *testing.T) {
 }
 
 func TestNoTwoListsOfPartsHaveOneDigest(t *testing.T) {
-	if one, other := DigestOfParts("a", "bc")[:16], DigestOfParts([]byte("ab"), []byte("c"))[:16]; one != "fa19a6c0df56998a" || other != "115323e562c4a4fd" {
+	if one, other := DigestOfParts("a", "bc")[:16],
+		DigestOfParts([]byte("ab"), []byte("c"))[:16]; one != "fa19a6c0df56998a" || other != "115323e562c4a4fd" {
 		t.Errorf("got %s and %s, want those of ever: members keep such digests", one, other)
 	}
 }
@@ -65,8 +67,10 @@ func TestEachEpochOfAMemberHasANamespaceOfItsOwn(t *testing.T) {
 		}
 	}
 	for got, want := range map[string]string{
-		MemberNamespaceAt(0, "clusters", "my-cluster"): "cluster-clusters-my-cluster-bfd14deb5a00", MemberNamespaceAt(1, "clusters", "my-cluster"): "cluster-clusters-my-cluster-0e6725db38a9",
-		MemberClusterNamespaceAt(0, "member-1"): "fleet-member-member-1", MemberClusterNamespaceAt(1, "member-1"): "fleet-member-member-1-7bddadd883fb",
+		MemberNamespaceAt(0, "clusters", "my-cluster"): "cluster-clusters-my-cluster-bfd14deb5a00",
+		MemberNamespaceAt(1, "clusters", "my-cluster"): "cluster-clusters-my-cluster-0e6725db38a9",
+		MemberClusterNamespaceAt(0, "member-1"):        "fleet-member-member-1",
+		MemberClusterNamespaceAt(1, "member-1"):        "fleet-member-member-1-7bddadd883fb",
 	} {
 		if got != want {
 			t.Errorf("got %q, want %q, as ever", got, want)

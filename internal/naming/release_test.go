@@ -5,7 +5,8 @@ import (
 	"testing"
 )
 
-// TestReleaseNamesAreThoseOfUpstream has the vector of the wire facts, and what follows from their rule.
+// TestReleaseNamesAreThoseOfUpstream has the vector of the wire facts, and what
+// follows from their rule.
 func TestReleaseNamesAreThoseOfUpstream(t *testing.T) {
 	for _, c := range []struct{ name, deployment, want string }{
 		{"a plain one", "web", "web"},

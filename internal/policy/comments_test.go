@@ -47,7 +47,8 @@ type namedDoc struct {
 	names []string
 }
 
-// declarationDocs lists the comments of the declarations of a file. A comment of a group has no name.
+// declarationDocs lists the comments of the declarations of a file. A comment of a group has no
+// name.
 func declarationDocs(f goFile) (all []namedDoc) {
 	add := func(doc *ast.CommentGroup, names ...string) {
 		if doc != nil {
@@ -98,7 +99,8 @@ func (d namedDoc) beginsWith() bool {
 
 var wordStart = regexp.MustCompile(`^[\pL\pN_]`)
 
-// withoutName replaces the name at the beginning of a comment: a declaration may have a name that is out.
+// withoutName replaces the name at the beginning of a comment: a declaration may have
+// a name that is out.
 func withoutName(s sentence, names []string) sentence {
 	for _, name := range names {
 		if rest, found := strings.CutPrefix(s.text, name); found && !wordStart.MatchString(rest) {
@@ -183,8 +185,10 @@ func TestCommentFaultsAreFound(t *testing.T) {
 		return goFile{name: "p.go", data: []byte(source), syntax: syntax, files: files}
 	}
 	for source, want := range map[string]string{
-		"package p\n\n// Tells a caller.\nfunc tell() {}\n":                          "p.go:3: the comment of a declaration begins with its name: write tell",
-		"package p\n\n// The times.\nconst (\n\t// How long.\n\ta = 1\n)\n":          "p.go:5: the comment of a declaration begins with its name: write a",
+		"package p\n\n// Tells a caller.\nfunc tell() {}\n": "p.go:3: the comment of a declaration begins with its " +
+			"name: write tell",
+		"package p\n\n// The times.\nconst (\n\t// How long.\n\ta = 1\n)\n": "p.go:5: the comment of a declaration begins with its " +
+			"name: write a",
 		"// Helps.\npackage p\n":                                                     "write Package p",
 		"package p\n\n// tell says whether x.\nfunc tell() {}\n":                     `p.go:3: "says whether" is out`,
 		"package p\n\n// tell calls\n// x. It is that of x.\nfunc tell() {}\n":       `p.go:4: "that of" is out`,

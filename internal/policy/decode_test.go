@@ -29,8 +29,9 @@ type decoding struct {
 	tried  int
 }
 
-// TestWhatTheAPIServerStoresCanBeRead tries values that each field's schema may permit. A client lists
-// whole kinds: of one object that it cannot decode, written by anybody, it reads none of the others.
+// TestWhatTheAPIServerStoresCanBeRead tries values that each field's schema may permit. A
+// client lists whole kinds: of one object that it cannot decode, written by anybody, it reads
+// none of the others.
 func TestWhatTheAPIServerStoresCanBeRead(t *testing.T) {
 	files, err := crds.FS.ReadDir(".")
 	if err != nil {
@@ -85,7 +86,9 @@ func (d *decoding) fields(of *apiextensionsv1.JSONSchemaProps, path string, with
 	}
 	validator := validate.NewSchemaValidator(&rules, nil, "", strfmt.Default)
 	// An expression that the API server evaluates permits only durations that can be read.
-	isDuration := slices.ContainsFunc(of.XValidations, func(rule apiextensionsv1.ValidationRule) bool { return strings.Contains(rule.Rule, "duration(self)") })
+	isDuration := slices.ContainsFunc(of.XValidations, func(rule apiextensionsv1.ValidationRule) bool {
+		return strings.Contains(rule.Rule, "duration(self)")
+	})
 	for _, value := range candidates {
 		if text, ok := value.(string); ok && isDuration {
 			if _, err := time.ParseDuration(text); err != nil {
@@ -107,17 +110,21 @@ const zeroTime = "0001-01-01T00:00:00Z"
 
 // candidates are values as a JSON decoder of the API server yields them.
 var candidates = append([]any{
-	int64(0), int64(-1), int64(math.MaxInt32) + 1, int64(math.MinInt32) - 1, int64(math.MaxInt64), int64(math.MinInt64), 1e30, -1e30, 1.5, 1e300,
+	int64(0), int64(-1), int64(math.MaxInt32) + 1, int64(math.MinInt32) - 1, int64(math.MaxInt64), int64(math.MinInt64),
+	1e30, -1e30, 1.5, 1e300,
 	true, map[string]any{}, []any{}, []any{"a"}, []any{"a", "a"}, []any{int64(1)}, []any{int64(1000)},
 }, texts()...)
 
 func texts() (all []any) {
 	for _, text := range []string{
-		"", "a", "a/b", "true", "1", "-1", "1.5", "10%", "1e9", "1e999999999", "1Ki", "9223372036854775808", "-", "+", "1s", "1h", "1h30m0s", "1m1h", "-1h", "1y", "99999999h", "abc", "{}", "null",
+		"", "a", "a/b", "true", "1", "-1", "1.5", "10%", "1e9", "1e999999999", "1Ki", "9223372036854775808", "-", "+", "1s", "1h", "1h30m0s",
+		"1m1h", "-1h", "1y", "99999999h", "abc", "{}", "null",
 		"YQ==", "YQ", "YQ=", "YQ==\n", "Y Q==", "_-8=", "====",
 		"2026-01-01T00:00:00Z", "0000-01-01T00:00:00Z", zeroTime, "9999-12-31T23:59:59Z", "2026-01-01T00:00:00.1Z", "2026-01-01T00:00:00.000000Z",
-		"2026-01-01T00:00:00.123456789012345Z", "2026-01-01T00:00:00+02:00", "2026-01-01T00:00:00.000000-23:59", "2026-01-01T00:00:00+99:99", "2026-01-01T00:00:00-24:00",
-		"2026-01-01t00:00:00z", "2026-01-01T00:00:00z", "2026-01-01t00:00:00Z", "2026-01-01T00:00:00x1Z", "2026-01-01T00:00:00,1Z", "2026-01-01T00:00:00Zt", "2026-01-01T00:00:00ZTrest",
+		"2026-01-01T00:00:00.123456789012345Z", "2026-01-01T00:00:00+02:00", "2026-01-01T00:00:00.000000-23:59", "2026-01-01T00:00:00+99:99",
+		"2026-01-01T00:00:00-24:00",
+		"2026-01-01t00:00:00z", "2026-01-01T00:00:00z", "2026-01-01t00:00:00Z", "2026-01-01T00:00:00x1Z", "2026-01-01T00:00:00,1Z",
+		"2026-01-01T00:00:00Zt", "2026-01-01T00:00:00ZTrest",
 		"2026-02-30T00:00:00Z", "2026-01-01T24:00:00Z", "2026-01-01T23:59:60Z", "2026-01-01 00:00:00Z", "2026-01-01",
 	} {
 		all = append(all, text)
@@ -136,6 +143,7 @@ func (d *decoding) decodes(path string, value, object any) {
 		d.t.Fatal(err)
 	}
 	if err := json.Unmarshal(data, into); err != nil {
-		d.t.Errorf("the schema of %s %s permits %s, which cannot be read: %v", d.kind, strings.TrimPrefix(path, "."), fmt.Sprintf("%T(%.40v)", value, value), err)
+		d.t.Errorf("the schema of %s %s permits %s, which cannot be read: %v",
+			d.kind, strings.TrimPrefix(path, "."), fmt.Sprintf("%T(%.40v)", value, value), err)
 	}
 }

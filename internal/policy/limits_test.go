@@ -28,32 +28,38 @@ type written struct {
 	large string
 }
 
-// freeForm is what no schema bounds, since it has none. An API server reads at most 3 MiB of a request, and etcd stores at most 1.5 MiB.
+// freeForm is what no schema bounds, since it has none. An API server reads at most 3 MiB of a
+// request, and etcd stores at most 1.5 MiB.
 const freeForm = "an object of any shape: neither a schema nor an expression of an admission policy can measure it"
 
-// writtenByMembers are what agents write, those of Rancher Fleet and KubeFleet as well. Labels and annotations are bounded by the API server alone
-// (annotations together 256 KiB, the object 1.5 MiB); an agent may set them on a ClusterRegistration and on its Works.
+// writtenByMembers are what agents write, those of Rancher Fleet and KubeFleet as well. Labels and
+// annotations are bounded by the API server alone (annotations together 256 KiB, the object 1.5
+// MiB); an agent may set them on a ClusterRegistration and on its Works.
 var writtenByMembers = []written{
 	{
 		kind: "InternalMemberCluster", path: "status",
-		large: "a value of a property may be a bundle of certificates, and no agent has many such values. Of a report of more than 256 KiB the hub keeps the health, and says so",
+		large: "a value of a property may be a bundle of certificates, and no agent has many such values. Of a report of more than 256 KiB the " +
+			"hub keeps the health, and says so",
 	},
 	{kind: "ClusterRegistration", path: "spec"},
 	{kind: "Cluster", path: "status.agent"},
 	{
 		kind: "BundleDeployment", path: "status",
 		free: map[string]string{"status": "fields that agents of Rancher Fleet write and we do not list are kept"},
-		large: "an agent of Rancher Fleet lists every resource of a release, 188 bytes each for the rules of a monitoring chart, so that 1,400 of them make 256 KiB, " +
-			"and patches of what was changed are as long as the object. Our own agent lists 500 and cuts patches at 2 KiB",
+		large: "an agent of Rancher Fleet lists every resource of a release, 188 bytes each for the rules of a monitoring chart, so that 1,400 " +
+			"of them make 256 KiB, and patches of what was changed are as long as the object. Our own agent lists 500 and cuts patches at 2 KiB",
 	},
 	{
 		kind: "Work", path: "status",
 		free: map[string]string{
 			"status":                      "fields that KubeFleet's agents write and we do not list are kept",
-			"status.manifestConditions[]": "likewise", "status.manifestConditions[].driftDetails": "likewise", "status.manifestConditions[].diffDetails": "likewise",
-			"status.manifestConditions[].driftDetails.observedDrifts[]": "likewise", "status.manifestConditions[].diffDetails.observedDiffs[]": "likewise",
+			"status.manifestConditions[]": "likewise", "status.manifestConditions[].driftDetails": "likewise",
+			"status.manifestConditions[].diffDetails":                   "likewise",
+			"status.manifestConditions[].driftDetails.observedDrifts[]": "likewise",
+			"status.manifestConditions[].diffDetails.observedDiffs[]":   "likewise",
 		},
-		large: "an entry for every manifest, 581 bytes each for the same rules with two conditions, so that 450 of them make 256 KiB. The hub cuts differences before it keeps them",
+		large: "an entry for every manifest, 581 bytes each for the same rules with two conditions, so that 450 of them make 256 KiB. The hub " +
+			"cuts differences before it keeps them",
 	},
 }
 
@@ -68,9 +74,21 @@ var writtenByTenants = []written{
 		"spec.helm.values": freeForm, "spec.targets[].helm.values": freeForm, "spec.helmOpOptions": freeForm,
 	}},
 	{kind: "MemberCluster", path: "spec"},
-	{kind: "ClusterResourcePlacement", path: "spec", free: map[string]string{"spec.strategy.reportBackStrategy": "an option of KubeFleet's that is kept and not used"}},
-	{kind: "ResourcePlacement", path: "spec", free: map[string]string{"spec.strategy.reportBackStrategy": "an option of KubeFleet's that is kept and not used"}},
-	{kind: "ClusterResourceOverride", path: "spec", free: map[string]string{"spec.policy.overrideRules[].jsonPatchOverrides[].value": freeForm}},
+	{
+		kind: "ClusterResourcePlacement", path: "spec", free: map[string]string{
+			"spec.strategy.reportBackStrategy": "an option of KubeFleet's that is kept and not used",
+		},
+	},
+	{
+		kind: "ResourcePlacement", path: "spec", free: map[string]string{
+			"spec.strategy.reportBackStrategy": "an option of KubeFleet's that is kept and not used",
+		},
+	},
+	{
+		kind: "ClusterResourceOverride", path: "spec", free: map[string]string{
+			"spec.policy.overrideRules[].jsonPatchOverrides[].value": freeForm,
+		},
+	},
 	{kind: "ResourceOverride", path: "spec", free: map[string]string{"spec.policy.overrideRules[].jsonPatchOverrides[].value": freeForm}},
 	{kind: "ClusterResourceEnvelope", path: "data", free: map[string]string{"data{}": freeForm}},
 	{kind: "ResourceEnvelope", path: "data", free: map[string]string{"data{}": freeForm}},
@@ -169,7 +187,8 @@ type measure struct {
 // keyLength finds the longest key in a rule.
 var keyLength = regexp.MustCompile(`^self\.all\(key, size\(key\) <= (\d+)\)$`)
 
-// size is how many characters JSON that the schema admits has at most, not counting what is unbounded.
+// size is how many characters JSON that the schema admits has at most, not counting what is
+// unbounded.
 func (m *measure) size(schema apiextensionsv1.JSONSchemaProps, path string) int64 {
 	if schema.XPreserveUnknownFields != nil && *schema.XPreserveUnknownFields {
 		m.unbounded = append(m.unbounded, path)

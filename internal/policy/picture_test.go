@@ -9,8 +9,9 @@ import (
 	"testing"
 )
 
-// TestThePictureIsTheTree compares the tree in ARCHITECTURE.md with the directories. The packages of an area of the hub, and those
-// of the programs on a member, are the ones after the colon; the areas are all that internal/hub has.
+// TestThePictureIsTheTree compares the tree in ARCHITECTURE.md with the directories. The packages
+// of an area of the hub, and those of the programs on a member, are the ones after the colon; the
+// areas are all that internal/hub has.
 func TestThePictureIsTheTree(t *testing.T) {
 	_, picture, _ := strings.Cut(string(read(t, "ARCHITECTURE.md")), "## The tree\n\n```\n")
 	picture, _, _ = strings.Cut(picture, "```")
@@ -39,7 +40,8 @@ func TestThePictureIsTheTree(t *testing.T) {
 			}
 		}
 		_, list, _ := strings.Cut(strings.Join(words, " "), ": ")
-		if dir := under[depth]; dir != "internal/delivery" && (depth == 4 && len(names) == 1 && list != "" || dir == "internal/agent" || dir == "internal/deploy" || dir == "internal/ui") {
+		if dir := under[depth]; dir != "internal/delivery" &&
+			(depth == 4 && len(names) == 1 && list != "" || dir == "internal/agent" || dir == "internal/deploy" || dir == "internal/ui") {
 			compare(t, dir, strings.Split(list, ", "))
 		}
 	}
@@ -55,7 +57,8 @@ func compare(t *testing.T, dir string, listed []string) {
 		return // it was reported
 	}
 	for _, entry := range entries {
-		if entry.IsDir() && !slices.Contains([]string{"testdata", "rbac", "rules", "assets", "templates"}, entry.Name()) || entry.IsDir() && slices.Contains(listed, entry.Name()) {
+		if entry.IsDir() && !slices.Contains([]string{"testdata", "rbac", "rules", "assets", "templates"}, entry.Name()) ||
+			entry.IsDir() && slices.Contains(listed, entry.Name()) {
 			there = append(there, entry.Name())
 		}
 	}
@@ -71,7 +74,8 @@ func compare(t *testing.T, dir string, listed []string) {
 	}
 }
 
-// TestPathsOfThePagesExist looks for the paths of CODEOWNERS, and for those that the pages for contributors name.
+// TestPathsOfThePagesExist looks for the paths of CODEOWNERS, and for those that the pages
+// for contributors name.
 func TestPathsOfThePagesExist(t *testing.T) {
 	for line := range strings.Lines(string(read(t, ".github/CODEOWNERS"))) {
 		if path, _, owned := strings.Cut(line, " "); owned && strings.HasPrefix(path, "/") {

@@ -19,7 +19,8 @@ func TestProductHasNoReplace(t *testing.T) {
 	}
 }
 
-// TestAgentDoesNotLinkHelm: what deploys is a program of its own, because Helm alone would double the agent's memory.
+// TestAgentDoesNotLinkHelm: what deploys is a program of its own, because Helm alone would double
+// the agent's memory.
 func TestAgentDoesNotLinkHelm(t *testing.T) {
 	command := exec.Command("go", "list", "-deps", "./cmd/muster-agent")
 	command.Dir = root
@@ -45,7 +46,8 @@ func deletions(f goFile) (all []*ast.CallExpr) {
 			return true
 		}
 		selector, isMethod := call.Fun.(*ast.SelectorExpr)
-		if isMethod && slices.Contains([]string{"Delete", "DeleteByUID", "DeleteWork", "DeleteAllOf", "DeleteCollection"}, selector.Sel.Name) && !isOf(selector, "controllerutil") && !isOf(selector, "slices") {
+		if isMethod && slices.Contains([]string{"Delete", "DeleteByUID", "DeleteWork", "DeleteAllOf", "DeleteCollection"}, selector.Sel.Name) &&
+			!isOf(selector, "controllerutil") && !isOf(selector, "slices") {
 			all = append(all, call)
 		}
 		return true
@@ -59,20 +61,23 @@ func isOf(selector *ast.SelectorExpr, name string) bool {
 	return isName && of.Name == name
 }
 
-// TestTheHubTakesNothingFromAMemberWithoutACause finds whatever deletes in the packages that deliver. Only package removal may delete what
-// a member has.
+// TestTheHubTakesNothingFromAMemberWithoutACause finds whatever deletes in the packages that
+// deliver. Only package removal may delete what a member has.
 func TestTheHubTakesNothingFromAMemberWithoutACause(t *testing.T) {
 	others := map[string]string{ // what they delete is not what a member has
-		"internal/hub/bundles/bundle/act.go":      "Delete",      // a Secret with values, with its BundleDeployment or because there are none any more
+		// a Secret with values, with its BundleDeployment or because there are none any more
+		"internal/hub/bundles/bundle/act.go":      "Delete",
 		"internal/hub/bundles/bundle/content.go":  "DeleteByUID", // a Content that nothing refers to
 		"internal/hub/placement/statuscopy.go":    "Delete",      // the copy of a status
 		"internal/hub/placement/bindingwrites.go": "DeleteByUID", // a binding, which only shows what a Work says
 		"internal/hub/placement/versions.go":      "DeleteByUID", // a version of what is selected, on the hub
-		"internal/hub/placement/leftovers.go":     "DeleteByUID", // a binding or snapshot of KubeFleet's hub, when all members have lost the placement
+		// a binding or snapshot of KubeFleet's hub, when all members have lost the placement
+		"internal/hub/placement/leftovers.go": "DeleteByUID",
 	}
 	found := map[string]bool{}
 	for _, f := range goFiles(t) {
-		if !within(f.dir(), "internal/hub/bundles/bundle") && !within(f.dir(), "internal/hub/placement") && f.name != "internal/hub/members/membercluster/empty.go" {
+		if !within(f.dir(), "internal/hub/bundles/bundle") && !within(f.dir(), "internal/hub/placement") &&
+			f.name != "internal/hub/members/membercluster/empty.go" {
 			continue
 		}
 		for _, call := range deletions(f) {
@@ -89,16 +94,18 @@ func TestTheHubTakesNothingFromAMemberWithoutACause(t *testing.T) {
 	}
 }
 
-// TestTheAgentDeletesOnlyWithACause finds whatever deletes on a member. Only package removal may delete what was delivered; the others
-// delete what is named here.
+// TestTheAgentDeletesOnlyWithACause finds whatever deletes on a member. Only package removal may
+// delete what was delivered; the others delete what is named here.
 func TestTheAgentDeletesOnlyWithACause(t *testing.T) {
 	others := map[string]string{
-		"internal/agent/local/local.go":              "the bootstrap Secret, of a version that was read, after the agent has joined",
-		"internal/deploy/release/hookclient.go":      "a hook of a release, which makes way for the next one of its name, or goes when it has ended as its chart says",
-		"internal/deploy/release/remove.go":          "the history of a release, of which nothing is left or which is kept",
-		"internal/deploy/release/uninstallclient.go": "a hook of a release whose BundleDeployment the hub has confirmed to be deleted, which makes way for the next one of its name",
-		"internal/deploy/work/remove.go":             "an AppliedWork, by UID, when nothing that it owns has to go",
-		"internal/deploy/removal/removal.go":         "it is the one way",
+		"internal/agent/local/local.go": "the bootstrap Secret, of a version that was read, after the agent has joined",
+		"internal/deploy/release/hookclient.go": "a hook of a release, which makes way for the next one of its name, or goes when it has " +
+			"ended as its chart says",
+		"internal/deploy/release/remove.go": "the history of a release, of which nothing is left or which is kept",
+		"internal/deploy/release/uninstallclient.go": "a hook of a release whose BundleDeployment the hub has confirmed to be deleted, which " +
+			"makes way for the next one of its name",
+		"internal/deploy/work/remove.go":     "an AppliedWork, by UID, when nothing that it owns has to go",
+		"internal/deploy/removal/removal.go": "it is the one way",
 	}
 	found := map[string]bool{}
 	for _, f := range goFiles(t) {
@@ -230,7 +237,8 @@ func TestDirectDependenciesAreExplained(t *testing.T) {
 
 func TestNoFileNamesAMachine(t *testing.T) {
 	// Pieced together, so that this file does not find itself.
-	forbidden := regexp.MustCompile(`(^|[\s"'=:(` + "`" + `])/(` + "wo" + `rk|ro` + `ot|ho` + `me/[a-z]+)(/|\b)|pro` + `xy\.golang\.org|reg` + `istry\.npmjs`)
+	forbidden := regexp.MustCompile(`(^|[\s"'=:(` + "`" + `])/(` + "wo" + `rk|ro` + `ot|ho` + `me/[a-z]+)(/|\b)|pro` +
+		`xy\.golang\.org|reg` + `istry\.npmjs`)
 	for _, name := range tracked(t) {
 		if strings.HasSuffix(name, "go.sum") {
 			continue

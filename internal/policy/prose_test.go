@@ -47,7 +47,8 @@ var outPhrases = []phrase{
 	outWords(`silent`, "has sent no heartbeat"),
 	outWords(`told|asks|asked|hears|heard|judges?|judged`, "requests, queries, reports, receives, decides"),
 	outWords(`claims?|abroad|cargo|strangers?|welcome|hindrances?|power`, "name the object or the action"),
-	outWords(`whoever|whomever|somebody|someone|nobody|anybody|anyone who|no one`, "name the actor: the hub, the agent, a user, an administrator"),
+	outWords(`whoever|whomever|somebody|someone|nobody|anybody|anyone who|no one`,
+		"name the actor: the hub, the agent, a user, an administrator"),
 	outWords(`his|him|he|she|hers?`, "they, their; or name the actor"),
 	outWords(`(?:that|those) of`, "name the noun again: the name of X"),
 	outWords(`(?:about|at|by|for|from|in|of|on|through|to|under|with) (?:which|whom)`, "two sentences, the noun first in each"),
@@ -76,7 +77,8 @@ func (s sentence) words() int {
 	return count
 }
 
-// sentencesOf splits a paragraph into sentences. The paragraph's lines begin at the given line number.
+// sentencesOf splits a paragraph into sentences. The paragraph's lines begin at the given line
+// number.
 func sentencesOf(paragraph string, line int) []sentence {
 	var all []sentence
 	start := 0
@@ -102,11 +104,13 @@ var (
 	relativeWord = regexp.MustCompile(`(?i)\b(?:which|that|what|who|whom|whose)\b`)
 )
 
-// proseFaults lists what is wrong with sentences: words that are out, and sentences that are too long.
+// proseFaults lists what is wrong with sentences: words that are out, and sentences that are too
+// long.
 func proseFaults(name string, sentences []sentence) (faults []string) {
 	for _, s := range sentences {
 		if count := s.words(); count > maxSentenceWords {
-			faults = append(faults, fmt.Sprintf("%s:%d: %d words in a sentence, want at most %d: one idea per sentence: %.80s ...", name, s.line, count, maxSentenceWords, s.text))
+			faults = append(faults, fmt.Sprintf("%s:%d: %d words in a sentence, want at most %d: one idea per sentence: %.80s ...",
+				name, s.line, count, maxSentenceWords, s.text))
 		}
 		for _, p := range outPhrases {
 			if found := p.out.FindString(s.text); found != "" {
@@ -117,7 +121,8 @@ func proseFaults(name string, sentences []sentence) (faults []string) {
 	return faults
 }
 
-// relativeWords counts them, and the sentences that have at least four words: a cell of a table that says "yes" is none.
+// relativeWords counts them, and the sentences that have at least four words: a cell of a table
+// that says "yes" is none.
 func relativeWords(sentences []sentence) (relative, whole int) {
 	for _, s := range sentences {
 		relative += len(relativeWord.FindAllString(s.text, -1))
@@ -134,7 +139,8 @@ func relativeFaults(name string, sentences []sentence) []string {
 	if whole == 0 || relative*100 <= maxRelativeWords*whole {
 		return nil
 	}
-	return []string{fmt.Sprintf("%s:1: %d relative words (which, that, what, who) in %d sentences, want at most %d per 100: noun first, then the verb; two sentences instead of a clause",
+	return []string{fmt.Sprintf("%s:1: %d relative words (which, that, what, who) in %d sentences, want at most %d per 100: noun first, then "+
+		"the verb; two sentences instead of a clause",
 		name, relative, whole, maxRelativeWords)}
 }
 
@@ -148,7 +154,9 @@ var (
 
 // plainText takes the markup off a paragraph and keeps its line breaks.
 func plainText(paragraph string) string {
-	text := codeSpan.ReplaceAllStringFunc(paragraph, func(span string) string { return "`x`" + strings.Repeat("\n", strings.Count(span, "\n")) })
+	text := codeSpan.ReplaceAllStringFunc(paragraph, func(span string) string {
+		return "`x`" + strings.Repeat("\n", strings.Count(span, "\n"))
+	})
 	text = linkTarget.ReplaceAllString(text, "]")
 	return strings.NewReplacer("**", "", "*", "", "[", "", "]", "", "![", "").Replace(htmlTag.ReplaceAllString(text, ""))
 }
@@ -158,7 +166,8 @@ func withoutComments(page string) string {
 	return comment.ReplaceAllStringFunc(page, func(c string) string { return strings.Repeat("\n", strings.Count(c, "\n")) })
 }
 
-// markdownSentences lists the sentences of a page: those of paragraphs, headings, list items and cells of tables, but not of code.
+// markdownSentences lists the sentences of a page: those of paragraphs, headings, list items and
+// cells of tables, but not of code.
 func markdownSentences(page string) (all []sentence) {
 	page = withoutComments(page)
 	var paragraph []string
@@ -201,7 +210,8 @@ func markdownSentences(page string) (all []sentence) {
 	return all
 }
 
-// wideLines reports lines of prose that are too wide. Tables, code and the targets of links do not count.
+// wideLines reports lines of prose that are too wide. Tables, code and the targets of
+// links do not count.
 func wideLines(name, page string) (faults []string) {
 	fenced := false
 	for i, line := range strings.Split(withoutComments(page), "\n") {
@@ -213,7 +223,8 @@ func wideLines(name, page string) (faults []string) {
 			continue
 		}
 		if wide := len([]rune(linkTarget.ReplaceAllString(line, "]"))); wide > maxProseColumns {
-			faults = append(faults, fmt.Sprintf("%s:%d: %d columns, want at most %d: break the line after a sentence", name, i+1, wide, maxProseColumns))
+			faults = append(faults, fmt.Sprintf("%s:%d: %d columns, want at most %d: break the line after a sentence",
+				name, i+1, wide, maxProseColumns))
 		}
 	}
 	return faults
@@ -224,7 +235,8 @@ func markdownFaults(name, page string) []string {
 	return append(append(proseFaults(name, sentences), relativeFaults(name, sentences)...), wideLines(name, page)...)
 }
 
-// exceptionFor returns the longest entry of unwritten at the beginning of a path; empty if there is none.
+// exceptionFor returns the longest entry of unwritten at the beginning of a path;
+// empty if there is none.
 func exceptionFor(name string) (entry string) {
 	for prefix := range unwritten {
 		if strings.HasPrefix(name, prefix) && len(prefix) > len(entry) {
@@ -270,7 +282,8 @@ func TestProseFaultsAreFound(t *testing.T) {
 		}
 	}
 	for _, page := range []string{
-		"Run `whoever that of`.\n\n```sh\n# he waits\n```\n\n    somebody\n", "<!-- somebody -->\n", "See [the page](" + strings.Repeat("a", 200) + ").\n",
+		"Run `whoever that of`.\n\n```sh\n# he waits\n```\n\n    somebody\n", "<!-- somebody -->\n",
+		"See [the page](" + strings.Repeat("a", 200) + ").\n",
 		"The hub rolls out. The agent rolls back.\n",
 	} {
 		if faults := markdownFaults("p.md", page); len(faults) > 0 {

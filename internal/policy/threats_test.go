@@ -6,7 +6,8 @@ import (
 	"testing"
 )
 
-// TestEveryThreatNamesATestThatExists: a row of the threat model whose test was renamed or deleted promises what nobody checks.
+// TestEveryThreatNamesATestThatExists: a row of the threat model whose test was renamed or deleted
+// promises what nobody checks.
 func TestEveryThreatNamesATestThatExists(t *testing.T) {
 	exists, function := map[string]bool{}, regexp.MustCompile(`(?m)^func (Test\w+)\(`)
 	for _, name := range tracked(t) {

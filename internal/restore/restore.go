@@ -1,7 +1,7 @@
 // Package restore makes watches survive that their API server was restored from an older snapshot.
 //
-// Its invariant: a watch goes on only from a version that the server has reached. The agent links this package, which therefore imports
-// nothing but client-go.
+// Its invariant: a watch goes on only from a version that the server has reached. The agent links
+// this package, which therefore imports nothing but client-go.
 package restore
 
 import (
@@ -20,13 +20,16 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// NewInformer makes an informer that lists again when its API server was restored from an older snapshot; see Survive.
-func NewInformer(lw toolscache.ListerWatcher, o runtime.Object, resync time.Duration, indexers toolscache.Indexers) toolscache.SharedIndexInformer {
+// NewInformer makes an informer that lists again when its API server was restored from an older
+// snapshot; see Survive.
+func NewInformer(lw toolscache.ListerWatcher, o runtime.Object, resync time.Duration,
+	indexers toolscache.Indexers) toolscache.SharedIndexInformer {
 	return toolscache.NewSharedIndexInformer(Survive(lw), o, resync, indexers)
 }
 
-// InPages makes a reflector list what is there page by page, as it is now, instead of having it streamed as one event for each object. For thousands of
-// objects that saves half of the client's processor time and a third of the server's; for a few it costs a request more.
+// InPages makes a reflector list what is there page by page, as it is now, instead of having it
+// streamed as one event for each object. For thousands of objects that saves half of the client's
+// processor time and a third of the server's; for a few it costs a request more.
 func InPages(lw *toolscache.ListWatch) toolscache.ListerWatcher { return inPages{lw} }
 
 type inPages struct{ *toolscache.ListWatch }
@@ -34,7 +37,8 @@ type inPages struct{ *toolscache.ListWatch }
 // IsWatchListSemanticsUnSupported is what a reflector asks before it lists by a watch.
 func (inPages) IsWatchListSemanticsUnSupported() bool { return true }
 
-// ListWithContext lists from no older version than the newest: a list "from any version" may go back in time, and has no pages.
+// ListWithContext lists from no older version than the newest: a list "from any version" may go
+// back in time, and has no pages.
 func (p inPages) ListWithContext(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
 	if options.ResourceVersion == "0" {
 		options.ResourceVersion = ""
@@ -62,10 +66,12 @@ func ListWatch[L runtime.Object](objects Objects[L], narrow func(*metav1.ListOpt
 	}
 }
 
-// Survive returns a ListerWatcher whose watches do not go on after an API server was restored from an older snapshot. Such a server has
-// lower resource versions than those that were observed: it accepts a watch from a version in its future, and then sends no event until it gets
-// there. So before a watch goes on that was interrupted, the server is asked for its version, which costs a list of one object. A watch that ended
-// because its time was over is not asked about: nobody can restore a server without interrupting its watches.
+// Survive returns a ListerWatcher whose watches do not go on after an API server was restored from
+// an older snapshot. Such a server has lower resource versions than those that were observed: it
+// accepts a watch from a version in its future, and then sends no event until it gets there. So
+// before a watch goes on that was interrupted, the server is asked for its version, which costs a
+// list of one object. A watch that ended because its time was over is not asked about: nobody can
+// restore a server without interrupting its watches.
 func Survive(lw toolscache.ListerWatcher) *toolscache.ListWatch {
 	return SurviveTogether(NewServer(), lw)
 }
@@ -93,7 +99,8 @@ type survivor struct {
 	ends time.Time
 	// listed is the version of the last list, until a watch was tried from there.
 	listed string
-	// restored says that the server is behind what was observed, so that everything has to be listed again as it is now.
+	// restored says that the server is behind what was observed, so that everything has to be listed
+	// again as it is now.
 	restored bool
 }
 
@@ -198,7 +205,8 @@ func (s *survivor) reached(ctx context.Context, observed string) error {
 	s.mu.Lock()
 	s.restored = true
 	s.mu.Unlock()
-	return apierrors.NewResourceExpired(fmt.Sprintf("the API server was restored from an older snapshot: it is at resource version %s, after %s was seen", now, observed))
+	return apierrors.NewResourceExpired(fmt.Sprintf("the API server was restored from an older snapshot: it is at resource version %s, after "+
+		"%s was seen", now, observed))
 }
 
 func (s *survivor) isRestored() bool {

@@ -82,7 +82,8 @@ func CauseOf(deployment *appsv1.Deployment, pods []corev1.Pod) (*Cause, *corev1.
 func causeOfPod(pod *corev1.Pod) *Cause {
 	for _, condition := range pod.Status.Conditions {
 		if condition.Type == corev1.PodScheduled && condition.Status == corev1.ConditionFalse {
-			return cause(Unschedulable, "no node takes its Pod %s: %s; see its tolerations, affinity and resources", pod.Name, kube.Clip(condition.Message, maxQuoted))
+			return cause(Unschedulable, "no node takes its Pod %s: %s; see its tolerations, affinity and resources",
+				pod.Name, kube.Clip(condition.Message, maxQuoted))
 		}
 	}
 	if pod.Spec.NodeName == "" {
@@ -103,15 +104,19 @@ func causeOfPod(pod *corev1.Pod) *Cause {
 func causeOfContainer(pod *corev1.Pod, status *corev1.ContainerStatus) *Cause {
 	if waiting := status.State.Waiting; waiting != nil {
 		switch waiting.Reason {
-		case "ImagePullBackOff", "ErrImagePull", "ErrImageNeverPull", "InvalidImageName", "ImageInspectError", "RegistryUnavailable", "SignatureValidationFailed":
-			return cause(ImageNotPulled, "its image %s cannot be pulled (%s): %s", status.Image, waiting.Reason, kube.Clip(waiting.Message, maxQuoted))
+		case "ImagePullBackOff", "ErrImagePull", "ErrImageNeverPull", "InvalidImageName", "ImageInspectError", "RegistryUnavailable",
+			"SignatureValidationFailed":
+			return cause(ImageNotPulled, "its image %s cannot be pulled (%s): %s",
+				status.Image, waiting.Reason, kube.Clip(waiting.Message, maxQuoted))
 		case "CreateContainerConfigError", "CreateContainerError", "RunContainerError", "CreatePodSandboxError":
 			if strings.Contains(waiting.Message, kernelRefuses) {
 				return otherArchitecture(pod, status)
 			}
-			return cause(NotStarted, "the container of its Pod %s cannot be started (%s): %s", pod.Name, waiting.Reason, kube.Clip(waiting.Message, maxQuoted))
+			return cause(NotStarted, "the container of its Pod %s cannot be started (%s): %s",
+				pod.Name, waiting.Reason, kube.Clip(waiting.Message, maxQuoted))
 		case "ContainerCreating", "PodInitializing":
-			return cause(NotStarted, "node %s has not started its Pod %s yet (%s), which mostly means that it is pulling the image %s", pod.Spec.NodeName, pod.Name, waiting.Reason, status.Image)
+			return cause(NotStarted, "node %s has not started its Pod %s yet (%s), which mostly means that it is pulling the image %s",
+				pod.Spec.NodeName, pod.Name, waiting.Reason, status.Image)
 		}
 	}
 	ended := status.State.Terminated
@@ -130,11 +135,13 @@ func causeOfContainer(pod *corev1.Pod, status *corev1.ContainerStatus) *Cause {
 	if said == "" {
 		said = fmt.Sprintf("kubectl -n %s logs %s --previous says why", pod.Namespace, pod.Name)
 	}
-	return cause(Crashing, "its Pod %s ended %s, the last time with exit code %d (%s): %s", pod.Name, times(status.RestartCount), ended.ExitCode, ended.Reason, kube.Clip(said, maxQuoted))
+	return cause(Crashing, "its Pod %s ended %s, the last time with exit code %d (%s): %s",
+		pod.Name, times(status.RestartCount), ended.ExitCode, ended.Reason, kube.Clip(said, maxQuoted))
 }
 
 func otherArchitecture(pod *corev1.Pod, status *corev1.ContainerStatus) *Cause {
-	return cause(WrongArchitecture, "its image %s is not built for the architecture of node %s (%s)", status.Image, pod.Spec.NodeName, kernelRefuses)
+	return cause(WrongArchitecture, "its image %s is not built for the architecture of node %s (%s)",
+		status.Image, pod.Spec.NodeName, kernelRefuses)
 }
 
 func times(restarts int32) string {

@@ -23,7 +23,9 @@ func TestARolloutIsDoneWhenNoPodOfTheVersionBeforeIsLeft(t *testing.T) {
 		"it is switched off":                      {2, 0, appsv1.DeploymentStatus{}, false},
 	} {
 		c.status.ObservedGeneration = c.observed
-		deployment := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Generation: 2}, Spec: appsv1.DeploymentSpec{Replicas: &c.replicas}, Status: c.status}
+		deployment := &appsv1.Deployment{
+			ObjectMeta: metav1.ObjectMeta{Generation: 2}, Spec: appsv1.DeploymentSpec{Replicas: &c.replicas}, Status: c.status,
+		}
 		if got := Done(deployment); got != c.want {
 			t.Errorf("%s: %t", what, got)
 		}
@@ -31,8 +33,9 @@ func TestARolloutIsDoneWhenNoPodOfTheVersionBeforeIsLeft(t *testing.T) {
 }
 
 func TestAPodThatIsRefusedIsTheCauseAlsoWhileTheOneBeforeRuns(t *testing.T) {
-	before := corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "agent-1"}, Spec: corev1.PodSpec{NodeName: "node"}, Status: corev1.PodStatus{Phase: corev1.PodRunning,
-		ContainerStatuses: []corev1.ContainerStatus{{State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}}}}}
+	before := corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "agent-1"}, Spec: corev1.PodSpec{NodeName: "node"},
+		Status: corev1.PodStatus{Phase: corev1.PodRunning,
+			ContainerStatuses: []corev1.ContainerStatus{{State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}}}}}
 	refused := &appsv1.Deployment{Status: appsv1.DeploymentStatus{Conditions: []appsv1.DeploymentCondition{
 		{Type: appsv1.DeploymentReplicaFailure, Status: corev1.ConditionTrue, Message: `serviceaccount "agent" not found`}}}}
 	got, _ := CauseOf(refused, []corev1.Pod{before})

@@ -1,4 +1,5 @@
-// Package testbrowser looks at pages in a Chromium without a window, in which nothing may go wrong that it tells of.
+// Package testbrowser looks at pages in a Chromium without a window, in which nothing may go
+// wrong that it tells of.
 package testbrowser
 
 import (
@@ -46,8 +47,9 @@ func New(t testing.TB) *Browser {
 	if program == "" {
 		t.Skip("there is no Chromium on this machine: install the package chromium to have the pages looked at in a browser")
 	}
-	ctx, end := chromedp.NewExecAllocator(t.Context(), append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(program), chromedp.NoSandbox,
-		chromedp.Flag("disable-quic", true), chromedp.Flag("disable-component-update", true), chromedp.WindowSize(1280, 900))...)
+	ctx, end := chromedp.NewExecAllocator(t.Context(),
+		append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(program), chromedp.NoSandbox,
+			chromedp.Flag("disable-quic", true), chromedp.Flag("disable-component-update", true), chromedp.WindowSize(1280, 900))...)
 	t.Cleanup(end)
 	ctx, end = chromedp.NewContext(ctx)
 	t.Cleanup(end)

@@ -22,8 +22,9 @@ import (
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 )
 
-// Disguise makes the cluster look like another one, whose namespace kube-system has the given UID, at an address of its own. Before
-// each request there it calls pass, if there is one. Client is that of the cluster as it is.
+// Disguise makes the cluster look like another one, whose namespace kube-system has the given UID,
+// at an address of its own. Before each request there it calls pass, if there is one. Client is
+// that of the cluster as it is.
 func (c Cluster) Disguise(t testing.TB, uid string, pass func(*http.Request)) Cluster {
 	t.Helper()
 	target, err := url.Parse(c.Config.Host)
@@ -99,7 +100,8 @@ func replaceUID(response *http.Response, uid string) error {
 	return nil
 }
 
-// Account makes a ServiceAccount in namespace default with a ClusterRole, if one is given, and returns a token of it.
+// Account makes a ServiceAccount in namespace default with a ClusterRole, if one is given, and
+// returns a token of it.
 func (c Cluster) Account(t testing.TB, name, clusterRole string) string {
 	t.Helper()
 	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceDefault, Name: name}}

@@ -17,7 +17,8 @@ import (
 	"testing"
 )
 
-// while ends the control plane, makes a change in its directory of etcd and starts the control plane again.
+// while ends the control plane, makes a change in its directory of etcd and starts the
+// control plane again.
 func (e *entry) while(t testing.TB, change func(data string) error) {
 	t.Helper()
 	e.halt()
@@ -26,8 +27,9 @@ func (e *entry) while(t testing.TB, change func(data string) error) {
 	}
 }
 
-// Snapshot copies all that the control plane of a name has stored, and returns what puts it back, as a restore from a backup does: resource
-// versions go back, too. For each the control plane is away for some seconds; no other test may use it.
+// Snapshot copies all that the control plane of a name has stored, and returns what puts it back,
+// as a restore from a backup does: resource versions go back, too. For each the control plane is
+// away for some seconds; no other test may use it.
 func Snapshot(t testing.TB, name string) (restore func()) {
 	t.Helper()
 	e, copied := entryOf(name), filepath.Join(t.TempDir(), "etcd")
@@ -38,8 +40,9 @@ func Snapshot(t testing.TB, name string) (restore func()) {
 	}
 }
 
-// SmallDisk gives the etcd of a control plane a disk of its own of a size as mount(8) takes it, until the test ends. fill leaves nothing of it free, free gives
-// that back. The test is skipped where nothing may be mounted.
+// SmallDisk gives the etcd of a control plane a disk of its own of a size as mount(8) takes it,
+// until the test ends. fill leaves nothing of it free, free gives that back. The test is skipped
+// where nothing may be mounted.
 func SmallDisk(t testing.TB, name, size string) (fill, free func()) {
 	t.Helper()
 	disk, e := t.TempDir(), entryOf(name)
@@ -80,8 +83,8 @@ func SmallDisk(t testing.TB, name, size string) (fill, free func()) {
 	return fill, free
 }
 
-// Compact makes a control plane forget all versions before one, as it forgets those of five to ten minutes ago. For that the control plane is away
-// for some seconds; no other test may use it.
+// Compact makes a control plane forget all versions before one, as it forgets those of five to ten
+// minutes ago. For that the control plane is away for some seconds; no other test may use it.
 func Compact(t testing.TB, name string, version int64) {
 	t.Helper()
 	// A message CompactionRequest: the revision, and that it is waited for.
@@ -98,8 +101,8 @@ const (
 	disarm = "\x00\x00\x00\x00\x04\x08\x02\x18\x01"
 )
 
-// RefuseWrites raises the alarm that the etcd of a control plane raises by itself when it has reached its quota, until accept is called, or the test ends:
-// reads are served, and no write is.
+// RefuseWrites raises the alarm that the etcd of a control plane raises by itself when it has
+// reached its quota, until accept is called, or the test ends: reads are served, and no write is.
 func RefuseWrites(t testing.TB, name string) (accept func()) {
 	t.Helper()
 	dir := entryOf(name).cluster.Dir
@@ -135,7 +138,8 @@ func callEtcd(t testing.TB, dir, method string, message []byte) {
 	trusted.AppendCertsFromPEM(ca)
 	transport := &http.Transport{ForceAttemptHTTP2: true, TLSClientConfig: &tls.Config{RootCAs: trusted, Certificates: []tls.Certificate{own}}}
 	defer transport.CloseIdleConnections()
-	request, err := http.NewRequestWithContext(context.Background(), http.MethodPost, strings.TrimSpace(string(at))+"/"+method, bytes.NewReader(message))
+	request, err := http.NewRequestWithContext(context.Background(), http.MethodPost, strings.TrimSpace(string(at))+"/"+method,
+		bytes.NewReader(message))
 	if err != nil {
 		t.Fatal(err)
 	}

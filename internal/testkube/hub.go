@@ -35,7 +35,8 @@ import (
 var scheme = sync.OnceValue(func() *runtime.Scheme {
 	all := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{
-		clientgoscheme.AddToScheme, apiextensionsv1.AddToScheme, fleet.AddToScheme, clusterv1beta1.AddToScheme, placement.AddToScheme, inventory.AddToScheme, muster.AddToScheme,
+		clientgoscheme.AddToScheme, apiextensionsv1.AddToScheme, fleet.AddToScheme, clusterv1beta1.AddToScheme, placement.AddToScheme,
+		inventory.AddToScheme, muster.AddToScheme,
 	} {
 		if err := add(all); err != nil {
 			panic(err) // two types of one name
@@ -44,7 +45,8 @@ var scheme = sync.OnceValue(func() *runtime.Scheme {
 	return all
 })
 
-// Client returns an uncached client of the cluster for all kinds of the fleet, which all tests of the package share.
+// Client returns an uncached client of the cluster for all kinds of the fleet, which all tests
+// of the package share.
 func (c Cluster) Client(t testing.TB) client.Client {
 	t.Helper()
 	shared, err := c.client()
@@ -81,11 +83,14 @@ func (c Cluster) InstallCRDs(t testing.TB) {
 	}
 }
 
-// HubSettings are the settings of a hub under test: the defaults, but for the clusters to import, which are on this machine.
+// HubSettings are the settings of a hub under test: the defaults, but for the clusters to import,
+// which are on this machine.
 const HubSettings = `{"importLoopback":true}`
 
-// InstallHub installs, once for all tests of the package, what the charts fleet-crd and fleet install, but for the Deployment and with HubSettings. It returns
-// a configuration that acts as the chart's ServiceAccount, so that a hub run with it has exactly the rights that it has in production.
+// InstallHub installs, once for all tests of the package, what the charts fleet-crd and
+// fleet install, but for the Deployment and with HubSettings. It returns a configuration
+// that acts as the chart's ServiceAccount, so that a hub run with it has exactly the rights
+// that it has in production.
 func (c Cluster) InstallHub(t testing.TB) *rest.Config {
 	t.Helper()
 	c.hub.Do(func() { c.installHub(t) })
@@ -107,7 +112,10 @@ func (c Cluster) installHub(t testing.TB) {
 	}
 	awaitAuthors(context.Background(), t, c.Client(t))
 	c.allowPlacement(t)
-	c.ensure(t, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: naming.SystemNamespace, Name: naming.HubConfigMap}, Data: map[string]string{"config": HubSettings}})
+	c.ensure(t, &corev1.ConfigMap{
+		ObjectMeta: metav1.ObjectMeta{Namespace: naming.SystemNamespace, Name: naming.HubConfigMap},
+		Data:       map[string]string{"config": HubSettings},
+	})
 }
 
 // ensure creates the objects that do not exist.
@@ -141,7 +149,8 @@ func (c Cluster) InstallTemplate(t testing.TB, path string) {
 	applyAll(context.Background(), t, c.Client(t), values.Replace(strings.Join(lines, "\n")))
 }
 
-// awaitAuthors waits until the policy of placements has an effect, of which a test must not be ahead.
+// awaitAuthors waits until the policy of placements has an effect, of which a test must not be
+// ahead.
 func awaitAuthors(ctx context.Context, t testing.TB, cl client.Client) {
 	t.Helper()
 	Eventually(t, "placements have authors", func() error {
@@ -154,7 +163,8 @@ func awaitAuthors(ctx context.Context, t testing.TB, cl client.Client) {
 	})
 }
 
-// allowPlacement gives the hub the rights by which the chart lets placements select, with the chart's own values.
+// allowPlacement gives the hub the rights by which the chart lets placements select, with the
+// chart's own values.
 func (c Cluster) allowPlacement(t testing.TB) {
 	t.Helper()
 	text, err := charts.FS.ReadFile("fleet/values.yaml")
@@ -189,7 +199,8 @@ func applyAll(ctx context.Context, t testing.TB, cl client.Client, text string) 
 		if len(object.Object) == 0 {
 			continue
 		}
-		if err := cl.Apply(ctx, client.ApplyConfigurationFromUnstructured(object), client.FieldOwner("testkube"), client.ForceOwnership); err != nil {
+		if err := cl.Apply(ctx, client.ApplyConfigurationFromUnstructured(object), client.FieldOwner("testkube"),
+			client.ForceOwnership); err != nil {
 			t.Fatalf("applying %s %s: %v", object.GetKind(), object.GetName(), err)
 		}
 		names = append(names, object.GetName())
@@ -211,7 +222,8 @@ func awaitServed(ctx context.Context, t testing.TB, cl client.Client, crd string
 		if !slices.ContainsFunc(definition.Status.Conditions, established) {
 			return fmt.Errorf("its conditions are %v", definition.Status.Conditions)
 		}
-		_, err := cl.RESTMapper().RESTMapping(schema.GroupKind{Group: definition.Spec.Group, Kind: definition.Spec.Names.Kind}, definition.Spec.Versions[0].Name)
+		_, err := cl.RESTMapper().RESTMapping(schema.GroupKind{Group: definition.Spec.Group, Kind: definition.Spec.Names.Kind},
+			definition.Spec.Versions[0].Name)
 		return err
 	})
 }

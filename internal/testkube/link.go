@@ -26,12 +26,13 @@ type Link struct {
 type Quality struct {
 	// Cut: connections are reset, and new ones at once.
 	Cut bool
-	// Silent: nothing arrives, and no connection ends. Those that were open then stay so, and carry nothing any more, also when the link is good again.
+	// Silent: nothing arrives, and no connection ends. Those that were open then stay so, and carry
+	// nothing any more, also when the link is good again.
 	Silent bool
 	// Delay is how much later everything arrives, in each direction.
 	Delay time.Duration
-	// Loss is the share of packets that are lost, so that they and all after them arrive when TCP has sent them again: 200 ms later, and twice that with each
-	// further loss.
+	// Loss is the share of packets that are lost, so that they and all after them arrive when TCP has
+	// sent them again: 200 ms later, and twice that with each further loss.
 	Loss float64
 }
 
@@ -83,7 +84,8 @@ func (l *Link) Become(q Quality) {
 	}
 }
 
-// pair is a connection to the link and the one from there to the server, which is nil if the link was silent. Mute says that nothing is carried any more.
+// pair is a connection to the link and the one from there to the server, which is nil if the link
+// was silent. Mute says that nothing is carried any more.
 type pair struct {
 	near, far net.Conn
 	mute      bool

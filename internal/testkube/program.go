@@ -22,8 +22,9 @@ var programs struct {
 	built map[string]string
 }
 
-// Build builds a program of this repository the way make does, once for all tests of a package, and returns the path of the binary. The name may end with a
-// version, as in muster-agent@v0.2.0: then that is what the program takes itself for. The path of a binary is that of one that is built.
+// Build builds a program of this repository the way make does, once for all tests of a package, and
+// returns the path of the binary. The name may end with a version, as in muster-agent@v0.2.0: then
+// that is what the program takes itself for. The path of a binary is that of one that is built.
 func Build(t testing.TB, name string) string {
 	t.Helper()
 	if filepath.IsAbs(name) {
@@ -66,7 +67,8 @@ type Program struct {
 	log     string
 }
 
-// Run starts a program. At the end of the test it is killed, and what it printed is shown if the test failed.
+// Run starts a program. At the end of the test it is killed, and what it printed is shown
+// if the test failed.
 func Run(t testing.TB, name string, args ...string) *Program {
 	t.Helper()
 	return RunWith(t, name, nil, args...)

@@ -22,11 +22,13 @@ import (
 	"github.com/muster-fleet/muster/internal/ui/explain"
 )
 
-// recordingsVariable names the directory of the recordings that internal/ui/explain is tested with. Without it nothing is recorded.
+// recordingsVariable names the directory of the recordings that internal/ui/explain is tested with.
+// Without it nothing is recorded.
 const recordingsVariable = "MUSTER_RECORDINGS"
 
-// recorder keeps, for each kind of object that package explain knows and each reason that it finds there, the first object with that reason. An object whose other
-// problems are explained before that reason gives way to one in which the reason is found first.
+// recorder keeps, for each kind of object that package explain knows and each reason that it finds
+// there, the first object with that reason. An object whose other problems are explained before
+// that reason gives way to one in which the reason is found first.
 type recorder struct {
 	mu  sync.Mutex
 	dir string
@@ -36,7 +38,8 @@ type recorder struct {
 
 var recordings recorder
 
-// record writes recordings of what the objects of a control plane say from now on, until the test binary ends.
+// record writes recordings of what the objects of a control plane say from now on, until
+// the test binary ends.
 func record(config *rest.Config) error {
 	dir := os.Getenv(recordingsVariable)
 	if dir == "" {
@@ -52,7 +55,8 @@ func record(config *rest.Config) error {
 		return fmt.Errorf("recording: %w", err)
 	}
 	for _, list := range []client.ObjectList{
-		&fleet.ClusterList{}, &fleet.ClusterRegistrationList{}, &fleet.ClusterRegistrationTokenList{}, &fleet.BundleList{}, &fleet.BundleDeploymentList{},
+		&fleet.ClusterList{}, &fleet.ClusterRegistrationList{}, &fleet.ClusterRegistrationTokenList{}, &fleet.BundleList{},
+		&fleet.BundleDeploymentList{},
 		&clusterv1beta1.MemberClusterList{}, &placement.ClusterResourcePlacementList{}, &placement.ResourcePlacementList{}, &placement.WorkList{},
 		&placement.ClusterStagedUpdateRunList{}, &placement.StagedUpdateRunList{},
 	} {
@@ -82,7 +86,8 @@ func (r *recorder) watch(cl client.WithWatch, list client.ObjectList) {
 	}
 }
 
-// look records an object for the reasons that it is the first to have. Conditions with neither sentence nor time are those of a test that plays a member.
+// look records an object for the reasons that it is the first to have. Conditions with neither
+// sentence nor time are those of a test that plays a member.
 func (r *recorder) look(o client.Object) error {
 	said := map[string]bool{}
 	for i, f := range explain.Of(o) {
@@ -96,7 +101,8 @@ func (r *recorder) look(o client.Object) error {
 	return nil
 }
 
-// keep writes an object into the file of its kind, unless there is one for the reason already that is as good.
+// keep writes an object into the file of its kind, unless there is one for the reason
+// already that is as good.
 func (r *recorder) keep(o client.Object, kind, reason string, first bool) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -147,7 +153,9 @@ func isFirst(recorded map[string]any, like client.Object, reason string) bool {
 	return len(found) > 0 && found[0].Reason == reason
 }
 
-// pruned is an object with no more than what package explain reads of it for a reason: no spec, which may hold secrets and much else, and of the members of a placement those of which it is said.
+// pruned is an object with no more than what package explain reads of it for a reason:
+// no spec, which may hold secrets and much else, and of the members of a placement those
+// of which it is said.
 func pruned(o client.Object, kind, reason string) (map[string]any, error) {
 	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(o)
 	if err != nil {

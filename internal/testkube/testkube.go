@@ -1,7 +1,7 @@
 // Package testkube starts real Kubernetes control planes for tests, with localkube.
 //
-// Its invariant: a cluster lives as long as the test binary that asked for it and leaves nothing behind; a test that cannot have one
-// fails: only go test -short skips those that need one.
+// Its invariant: a cluster lives as long as the test binary that asked for it and leaves nothing
+// behind; a test that cannot have one fails: only go test -short skips those that need one.
 package testkube
 
 import (
@@ -33,8 +33,9 @@ import (
 // startTimeout is how long a control plane may take on a busy machine.
 const startTimeout = 2 * time.Minute
 
-// garbage is how many percent a heap grows before a test collects the garbage, and each program that
-// it starts: there is more memory than processor time. Benchmarks measure programs as they are.
+// garbage is how many percent a heap grows before a test collects the garbage, and each
+// program that it starts: there is more memory than processor time. Benchmarks measure
+// programs as they are.
 const garbage = 400
 
 // thrift are further variables of control planes in tests, which are many on few processors: each
@@ -68,10 +69,12 @@ var (
 type entry struct {
 	start   sync.Once
 	cluster Cluster
-	// halt ends the control plane, resume starts it again on what it left, stop ends it and removes what it left.
+	// halt ends the control plane, resume starts it again on what it left, stop ends it and
+	// removes what it left.
 	halt, stop func()
 	resume     func() error
-	// turn is held by the test that has the control plane for itself; waiting counts the tests that want it next.
+	// turn is held by the test that has the control plane for itself; waiting counts the
+	// tests that want it next.
 	turn    sync.Mutex
 	waiting atomic.Int32
 	// halted is set between two turns.
@@ -93,8 +96,8 @@ func entryOf(name string) *entry {
 	return e
 }
 
-// Main runs the tests of a package and stops what they started: first what the package itself has running, then the control planes. Call it
-// from TestMain: os.Exit(testkube.Main(m)).
+// Main runs the tests of a package and stops what they started: first what the package itself has
+// running, then the control planes. Call it from TestMain: os.Exit(testkube.Main(m)).
 func Main(m *testing.M, stop ...func()) int {
 	defer stopAll()
 	flag.Parse()
@@ -120,7 +123,8 @@ func stopAll() {
 	_ = os.RemoveAll(programs.dir) // a temporary directory
 }
 
-// Discard ends the control plane of a name, with all that is in it. Who asks for the name afterwards has a new one.
+// Discard ends the control plane of a name, with all that is in it. Who asks for the name
+// afterwards has a new one.
 func Discard(name string) {
 	e := entryOf(name)
 	e.stop()
@@ -129,7 +133,8 @@ func Discard(name string) {
 	delete(clusters, name)
 }
 
-// Start returns the control plane of that name, which all tests of the package share. It has no nodes. The flags are further ones of localkube up.
+// Start returns the control plane of that name, which all tests of the package share. It has no
+// nodes. The flags are further ones of localkube up.
 func Start(t testing.TB, name string, flags ...string) Cluster {
 	t.Helper()
 	if testing.Testing() && testing.Short() {

@@ -9,8 +9,9 @@ import (
 	"time"
 )
 
-// UsageVariable names the file that receives a line for each process of a test run when the process ends: its name, and its processor time
-// in seconds. hack/testrun sets the variable and adds the lines up. Without the variable nothing is measured.
+// UsageVariable names the file that receives a line for each process of a test run when the process
+// ends: its name, and its processor time in seconds. hack/testrun sets the variable and adds the
+// lines up. Without the variable nothing is measured.
 const UsageVariable = "MUSTER_TEST_USAGE"
 
 // recordUsage appends the processor time of a part of a test run.

@@ -8,7 +8,8 @@ import (
 // deadline is generous: it only ends tests that would fail.
 const deadline = 5 * time.Minute
 
-// Eventually waits until the check returns no error, and fails the test with the last one if it never does.
+// Eventually waits until the check returns no error, and fails the test with the last
+// one if it never does.
 func Eventually(t testing.TB, what string, check func() error) {
 	t.Helper()
 	Within(t, deadline, what, check)

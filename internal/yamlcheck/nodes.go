@@ -5,16 +5,16 @@ import (
 	"slices"
 )
 
-// What a character may make nodes of: "[", "{", "?" and ":" a collection, a key and a value; "," and "-" an entry
-// with a value.
+// What a character may make nodes of: "[", "{", "?" and ":" a collection, a key and a value; ","
+// and "-" an entry with a value.
 const (
 	perCollection = 3
 	perEntry      = 2
 )
 
-// Nodes returns an upper bound of the nodes that a parser makes of a document. The text of block scalars, of
-// quoted scalars that end on their line and of comments does not count, as long as no line before leaves open
-// whether it lies within something else.
+// Nodes returns an upper bound of the nodes that a parser makes of a document. The text of block
+// scalars, of quoted scalars that end on their line and of comments does not count, as long as no
+// line before leaves open whether it lies within something else.
 func Nodes(document []byte) int {
 	c := counter{unsure: unusual(document), block: -1, nodes: perCollection}
 	for line := range bytes.Lines(document) {
@@ -23,8 +23,8 @@ func Nodes(document []byte) int {
 	return c.nodes
 }
 
-// unusual reports whether a document has line breaks or an encoding in which lines are others than those between
-// line feeds.
+// unusual reports whether a document has line breaks or an encoding in which lines are others than
+// those between line feeds.
 func unusual(document []byte) bool {
 	for _, mark := range []string{"\xff\xfe", "\xfe\xff", "\u0085", "\u2028", "\u2029", "\x00"} {
 		if bytes.Contains(document, []byte(mark)) {
@@ -36,9 +36,11 @@ func unusual(document []byte) bool {
 
 type counter struct {
 	nodes int
-	// unsure says that the next line may begin within a quoted scalar or a flow collection; then every character counts.
+	// unsure says that the next line may begin within a quoted scalar or a flow collection; then
+	// every character counts.
 	unsure bool
-	// block is the column that the lines of the current block scalar are indented by at least; -1 outside of one.
+	// block is the column that the lines of the current block scalar are indented by at
+	// least; -1 outside of one.
 	block int
 }
 
@@ -67,8 +69,8 @@ func (c *counter) line(line []byte) {
 	c.nodes += count(line, flow || c.unsure)
 }
 
-// count adds up what the characters of a line may make. Outside of flow collections "-", "?" and ":" need a blank
-// after them.
+// count adds up what the characters of a line may make. Outside of flow collections "-", "?" and
+// ":" need a blank after them.
 func count(line []byte, flow bool) int {
 	n := 0
 	for i, b := range line {
@@ -83,8 +85,8 @@ func count(line []byte, flow bool) int {
 	return n
 }
 
-// entry returns the column of the innermost collection that a line begins or goes on with, by a dash or a plain
-// key, or -1, and where the value after it begins.
+// entry returns the column of the innermost collection that a line begins or goes on with, by a
+// dash or a plain key, or -1, and where the value after it begins.
 func entry(line []byte) (column, value int) {
 	column = -1
 	at := skip(line, 0, isSpace)
@@ -111,7 +113,8 @@ func isAlphanumeric(b byte) bool {
 	return b >= 'a' && b <= 'z' || b >= 'A' && b <= 'Z' || b >= '0' && b <= '9'
 }
 
-// isPlain reports whether a character may stand anywhere in a plain key without a meaning of its own.
+// isPlain reports whether a character may stand anywhere in a plain key without a
+// meaning of its own.
 func isPlain(b byte) bool { return isAlphanumeric(b) || b == '.' || b == '_' || b == '/' || b == '-' }
 
 // startsBlock reports whether a value is the first line of a block scalar.
@@ -149,7 +152,8 @@ func endsQuoted(value []byte) bool {
 	return false
 }
 
-// opensQuote reports whether a quoted scalar may begin in a line: a quote after a letter or a digit begins none.
+// opensQuote reports whether a quoted scalar may begin in a line: a quote after a letter or
+// a digit begins none.
 func opensQuote(line []byte) bool {
 	for i, b := range line {
 		if (b == '"' || b == '\'') && (i == 0 || !isAlphanumeric(line[i-1])) {

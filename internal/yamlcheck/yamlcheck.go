@@ -1,7 +1,8 @@
 // Package yamlcheck bounds what YAML may cost before a parser builds a tree of it.
 //
-// Its invariant: Nodes is never less than the number of nodes that the parser makes. No maintained parser in Go
-// reports events, and the tree of 1 MiB takes up to 170 MiB, so the nodes are counted without a parser.
+// Its invariant: Nodes is never less than the number of nodes that the parser makes. No
+// maintained parser in Go reports events, and the tree of 1 MiB takes up to 170 MiB, so the nodes
+// are counted without a parser.
 package yamlcheck
 
 import (
@@ -18,7 +19,8 @@ const (
 	// MaxNodes is how many values a document may have. Its tree takes up to 60 MiB; the largest
 	// CustomResourceDefinitions in use have 60,000 values.
 	MaxNodes = 200_000
-	// MaxExpanded is how many bytes a document may have after its aliases are replaced by what they name.
+	// MaxExpanded is how many bytes a document may have after its aliases are replaced by what they
+	// name.
 	MaxExpanded = 16 << 20
 )
 
@@ -64,8 +66,8 @@ func CheckNodes(document []byte) error {
 	return nil
 }
 
-// CheckAliases returns an error if a document has more than MaxExpanded bytes once its aliases are replaced, or
-// if an alias lies within what it names.
+// CheckAliases returns an error if a document has more than MaxExpanded bytes once its aliases are
+// replaced, or if an alias lies within what it names.
 func CheckAliases(root *yaml.Node) error {
 	if size := expanded(root, map[*yaml.Node]int{}); size > MaxExpanded {
 		return fmt.Errorf("its aliases make it larger than %d MiB: write what they name only where it is needed", MaxExpanded>>20)
@@ -73,8 +75,8 @@ func CheckAliases(root *yaml.Node) error {
 	return nil
 }
 
-// expanded returns the size of a node with its aliases replaced, but not much more than MaxExpanded. What an
-// anchor names is measured once; while it is measured, it counts as too large.
+// expanded returns the size of a node with its aliases replaced, but not much more than
+// MaxExpanded. What an anchor names is measured once; while it is measured, it counts as too large.
 func expanded(n *yaml.Node, known map[*yaml.Node]int) int {
 	if n.Kind == yaml.AliasNode {
 		n = n.Alias
@@ -97,7 +99,8 @@ func expanded(n *yaml.Node, known map[*yaml.Node]int) int {
 	return size
 }
 
-// Documents yields the parts of a text that a parser would read as documents, with the lines that mark their begin.
+// Documents yields the parts of a text that a parser would read as documents, with the lines
+// that mark their begin.
 func Documents(text []byte) iter.Seq[[]byte] {
 	return func(yield func([]byte) bool) {
 		begin, at, begun, ended := 0, 0, false, false

@@ -27,12 +27,16 @@ func parsed(document string) (int, bool) {
 	return count(&root), true
 }
 
-// TestNodesIsNeverLessThanWhatTheParserMakes tries random documents, most of them of parts that hide others.
+// TestNodesIsNeverLessThanWhatTheParserMakes tries random documents, most of them of
+// parts that hide others.
 func TestNodesIsNeverLessThanWhatTheParserMakes(t *testing.T) {
 	parts := []string{
-		"a", "b: ", "key:\n", "- ", "-\n", "-\t", "? ", "?\n", ": ", ":", ",", "[", "]", "{", "}", "[a, b]", "{a: b}", "''", "\"\"", "\"", "'", "it's", "\\\"", "\\",
-		"|\n", ">-\n", "|2\n", "c: |\n", "d: >+ # e\n", "- |\n", "- f: |\n", "#", " # x\n", "\n", "\n", "\n ", "\n  ", "\n   ", "\n    ", "\n\n", "&g ", "*g", "!h ", "!!str ",
-		"---\n", "--- ", "...\n", "\t", "\r\n", "\r", "\u0085", "\u2028", "%i\n", "ü", "\"j\" ", "'k': ", "\"l\n m\"", " \"n\" # o\n", "p: 'q\n", "x: \"y\" z\n",
+		"a", "b: ", "key:\n", "- ", "-\n", "-\t", "? ", "?\n", ": ", ":", ",", "[", "]", "{", "}", "[a, b]", "{a: b}", "''", "\"\"", "\"", "'",
+		"it's", "\\\"", "\\",
+		"|\n", ">-\n", "|2\n", "c: |\n", "d: >+ # e\n", "- |\n", "- f: |\n", "#", " # x\n", "\n", "\n", "\n ", "\n  ", "\n   ", "\n    ", "\n\n",
+		"&g ", "*g", "!h ", "!!str ",
+		"---\n", "--- ", "...\n", "\t", "\r\n", "\r", "\u0085", "\u2028", "%i\n",
+		"ü", "\"j\" ", "'k': ", "\"l\n m\"", " \"n\" # o\n", "p: 'q\n", "x: \"y\" z\n",
 	}
 	random, good := rand.New(rand.NewPCG(1, 2)), 0
 	for range 200_000 {
@@ -60,16 +64,17 @@ func TestNodes(t *testing.T) {
 		document string
 		most     int // the bound of what is no more than this is no more than this
 	}{
-		"brackets":                              {strings.Repeat("[", 9000) + strings.Repeat("]", 9000), 3*9000 + 3},
-		"dashes":                                {strings.Repeat("-\n", n), 2*n + 3},
-		"keys":                                  {strings.Repeat("a:\n", n), 3*n + 3},
-		"complex keys":                          {strings.Repeat("?\n", n), 3*n + 3},
-		"small scalars":                         {"[" + strings.Repeat("a,", n) + "]", 2*n + 6},
-		"small mappings":                        {"[" + strings.Repeat("{},", n) + "]", 5*n + 6},
-		"aliases":                               {"a: &a b\nc: [" + strings.Repeat("*a,", n) + "]", 2*n + 12},
-		"a text":                                {"data:\n  a: |\n" + strings.Repeat("    - {\"a\": [b, c], ...}\n", n), 10},
-		"a text in a list":                      {"- a: b\n  c: >-  # a text\n" + strings.Repeat("    - ,,,\n\n", n), 15},
-		"a text in quotes on a line":            {"a: \"" + strings.Repeat("{\\\"a\\\": 1},", n) + "\"\nb: '" + strings.Repeat("a, ''b'', ", n) + "' # c", 10},
+		"brackets":         {strings.Repeat("[", 9000) + strings.Repeat("]", 9000), 3*9000 + 3},
+		"dashes":           {strings.Repeat("-\n", n), 2*n + 3},
+		"keys":             {strings.Repeat("a:\n", n), 3*n + 3},
+		"complex keys":     {strings.Repeat("?\n", n), 3*n + 3},
+		"small scalars":    {"[" + strings.Repeat("a,", n) + "]", 2*n + 6},
+		"small mappings":   {"[" + strings.Repeat("{},", n) + "]", 5*n + 6},
+		"aliases":          {"a: &a b\nc: [" + strings.Repeat("*a,", n) + "]", 2*n + 12},
+		"a text":           {"data:\n  a: |\n" + strings.Repeat("    - {\"a\": [b, c], ...}\n", n), 10},
+		"a text in a list": {"- a: b\n  c: >-  # a text\n" + strings.Repeat("    - ,,,\n\n", n), 15},
+		"a text in quotes on a line": {"a: \"" + strings.Repeat("{\\\"a\\\": 1},", n) + "\"\nb: '" +
+			strings.Repeat("a, ''b'', ", n) + "' # c", 10},
 		"words":                                 {"a: " + strings.Repeat("that's x-y at http://a.b:80 ", n), 10},
 		"a text in which a text is":             {"a b: |\n  c: |\n" + strings.Repeat("    - - -\n", n), 12},
 		"a list after a text":                   {"a: |\n  b\nc:\n" + strings.Repeat("- x\n", n), 2*n + 12},
@@ -90,13 +95,15 @@ func TestCheck(t *testing.T) {
 		bomb += fmt.Sprintf("%c: &%c [%s]\n", 'b'+i, 'b'+i, strings.Repeat(fmt.Sprintf("*%c, ", 'a'+i), 10))
 	}
 	for name, row := range map[string]struct{ text, want string }{
-		"a chart's values":                    {"image:\n  tag: &v 1.0\nsidecar:\n  tag: *v\n", ""},
-		"no YAML":                             {"a: [&b\n*c", ""},
-		"a text of 4 MiB":                     {"a: |\n" + strings.Repeat("  {a, b, c, d}\n", 4<<20/15), ""},
-		"many documents":                      {strings.Repeat("---\n- a\n- b\n", 200_000), ""},
-		"a document of many values":           {"a: b\n---\n" + strings.Repeat("-\n", 150_000), "the document that begins at line 2: it has up to 300005 values"},
-		"aliases of aliases":                  {bomb, "its aliases make it larger than 16 MiB"},
-		"many aliases of a text":              {"a: &a " + strings.Repeat("x", 100_000) + "\nb: [" + strings.Repeat("*a, ", 1000) + "]\n", "its aliases make it larger than 16 MiB"},
+		"a chart's values": {"image:\n  tag: &v 1.0\nsidecar:\n  tag: *v\n", ""},
+		"no YAML":          {"a: [&b\n*c", ""},
+		"a text of 4 MiB":  {"a: |\n" + strings.Repeat("  {a, b, c, d}\n", 4<<20/15), ""},
+		"many documents":   {strings.Repeat("---\n- a\n- b\n", 200_000), ""},
+		"a document of many values": {"a: b\n---\n" + strings.Repeat("-\n", 150_000),
+			"the document that begins at line 2: it has up to 300005 values"},
+		"aliases of aliases": {bomb, "its aliases make it larger than 16 MiB"},
+		"many aliases of a text": {"a: &a " + strings.Repeat("x", 100_000) + "\nb: [" + strings.Repeat("*a, ", 1000) + "]\n",
+			"its aliases make it larger than 16 MiB"},
 		"an alias within what it names":       {"a: &a [*a]\n", "its aliases make it larger than 16 MiB"},
 		"an alias in a later document":        {"a: b\n---\n" + bomb, "the document that begins at line 2: its aliases"},
 		"aliases of what is merged elsewhere": {"a: &a {b: c}\n" + "d:\n" + strings.Repeat("- <<: *a\n", 10_000), ""},

@@ -64,7 +64,8 @@ type ClusterProfileStatus struct {
 	// +listType=map
 	// +listMapKey=name
 	AccessProviders []AccessProvider `json:"accessProviders,omitempty"`
-	// CredentialProviders is the name that accessProviders had before; those win where both have an entry of one name.
+	// CredentialProviders is the name that accessProviders had before; those win where both have
+	// an entry of one name.
 	// +optional
 	// +listType=map
 	// +listMapKey=name

@@ -14,9 +14,11 @@ type AuditReason string
 
 // The values of AuditReason.
 const (
-	// AuditGranted: a request was granted, so that its agent has the identity of the Cluster; or the identity of a MemberCluster was given its rights.
+	// AuditGranted: a request was granted, so that its agent has the identity of the Cluster; or the
+	// identity of a MemberCluster was given its rights.
 	AuditGranted AuditReason = "Granted"
-	// AuditDisplaced: another agent, with another key or none, took the place of the one that had the identity; or a MemberCluster was given another identity.
+	// AuditDisplaced: another agent, with another key or none, took the place of the one that had the
+	// identity; or a MemberCluster was given another identity.
 	AuditDisplaced AuditReason = "Displaced"
 	// AuditApproved: somebody approved a request.
 	AuditApproved AuditReason = "Approved"
@@ -28,8 +30,9 @@ const (
 	AuditRenewalGap AuditReason = "RenewalGap"
 )
 
-// AuditEntry is one fact about who was let into the fleet, or put out of it. The hub writes it once, and deletes it by age and number; nobody changes it.
-// Entries about Clusters are in their workspace, those about MemberClusters in the hub's system namespace.
+// AuditEntry is one fact about who was let into the fleet, or put out of it. The hub writes it
+// once, and deletes it by age and number; nobody changes it. Entries about Clusters are in their
+// workspace, those about MemberClusters in the hub's system namespace.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:resource:path=auditentries,scope=Namespaced,categories=muster
@@ -64,14 +67,15 @@ type AuditEntrySpec struct {
 	// Object is the record that the fact is about. A Cluster that does not exist yet has no UID.
 	// +required
 	Object AuditObject `json:"object"`
-	// Identity is the spec.identity of a MemberCluster that the fact is about: its kind, its namespace if it has one, and its name.
+	// Identity is the spec.identity of a MemberCluster that the fact is about: its kind, its namespace
+	// if it has one, and its name.
 	// +optional
 	Identity limits.Line `json:"identity,omitempty"`
 	// Request is the ClusterRegistration by which the fact came about.
 	// +optional
 	Request *AuditObject `json:"request,omitempty"`
-	// Who is the user who asked or decided, as the API server attributed the request, the approval, the revocation or the identity to him; empty if it did
-	// not, which the message says.
+	// Who is the user who asked or decided, as the API server attributed the request, the approval,
+	// the revocation or the identity to him; empty if it did not, which the message says.
 	// +optional
 	Who limits.Line `json:"who,omitempty"`
 	// Token is the name of the ClusterRegistrationToken of the request.
@@ -84,7 +88,8 @@ type AuditEntrySpec struct {
 	// Key is the fingerprint of the agent's key; empty for agents without one.
 	// +optional
 	Key limits.Name `json:"key,omitempty"`
-	// Address is the network address that the agent asked from; empty if nothing has told it to the hub.
+	// Address is the network address that the agent asked from; empty if nothing has
+	// told it to the hub.
 	// +optional
 	Address limits.Line `json:"address,omitempty"`
 	// Displaced is the identity that ended; only of what ends one.
@@ -113,7 +118,8 @@ type AuditObject struct {
 
 // DisplacedIdentity is what an agent had until it was displaced.
 type DisplacedIdentity struct {
-	// Identity is the spec.identity that a MemberCluster had: its kind, its namespace if it has one, and its name.
+	// Identity is the spec.identity that a MemberCluster had: its kind, its namespace if it
+	// has one, and its name.
 	// +optional
 	Identity limits.Line `json:"identity,omitempty"`
 	// AccountUID is the UID of the ServiceAccount, with which all of its credentials ended.

@@ -7,8 +7,8 @@ import (
 
 // These kinds are served in this version only, as KubeFleet does.
 
-// ClusterResourcePlacementEviction takes what a ClusterResourcePlacement has placed off one member, once. Nothing keeps the placement from picking
-// the member again: taint it first.
+// ClusterResourcePlacementEviction takes what a ClusterResourcePlacement has placed off one member,
+// once. Nothing keeps the placement from picking the member again: taint it first.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
@@ -52,14 +52,16 @@ type PlacementEvictionSpec struct {
 
 // PlacementEvictionStatus is written by the hub only.
 type PlacementEvictionStatus struct {
-	// Conditions: Valid says whether there is something to evict, Executed whether that was done. Neither changes once it is there.
+	// Conditions: Valid says whether there is something to evict, Executed whether that was done.
+	// Neither changes once it is there.
 	// +optional
 	// +listType=map
 	// +listMapKey=type
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 }
 
-// ClusterResourcePlacementDisruptionBudget bounds how many members evictions may make unavailable to the ClusterResourcePlacement of its name.
+// ClusterResourcePlacementDisruptionBudget bounds how many members evictions may make unavailable
+// to the ClusterResourcePlacement of its name.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:storageversion
@@ -73,7 +75,8 @@ type ClusterResourcePlacementDisruptionBudget struct {
 	Spec PlacementDisruptionBudgetSpec `json:"spec"`
 }
 
-// ClusterResourcePlacementDisruptionBudgetList is a list of ClusterResourcePlacementDisruptionBudgets.
+// ClusterResourcePlacementDisruptionBudgetList is a list of
+// ClusterResourcePlacementDisruptionBudgets.
 //
 // +kubebuilder:object:root=true
 type ClusterResourcePlacementDisruptionBudgetList struct {
@@ -83,8 +86,8 @@ type ClusterResourcePlacementDisruptionBudgetList struct {
 	Items           []ClusterResourcePlacementDisruptionBudget `json:"items"`
 }
 
-// PlacementDisruptionBudgetSpec is written by users. Percentages are of the numberOfClusters of a PickN, rounded up; for PickAll only a number in
-// minAvailable has a meaning.
+// PlacementDisruptionBudgetSpec is written by users. Percentages are of the numberOfClusters of a
+// PickN, rounded up; for PickAll only a number in minAvailable has a meaning.
 //
 // +kubebuilder:validation:XValidation:rule="!(has(self.maxUnavailable) && has(self.minAvailable))",message="maxUnavailable and minAvailable exclude each other"
 type PlacementDisruptionBudgetSpec struct {

@@ -34,8 +34,9 @@ func newCheck() *cobra.Command {
 	command := &cobra.Command{
 		Use:   "check",
 		Short: "Say whether the agents of a namespace have joined",
-		Long: `check asks each agent in a namespace, by the address of its Pod, where it stands, and prints the answers. It fails unless there is an agent and all
-have joined. It is what helm test runs for the charts fleet-agent and member-agent, and needs the right to list Pods in the namespace.`,
+		Long: `check asks each agent in a namespace, by the address of its Pod, where it stands, and prints the
+answers. It fails unless there is an agent and all have joined. It is what helm test runs for the
+charts fleet-agent and member-agent, and needs the right to list Pods in the namespace.`,
 		Example: `  # In a Pod of the namespace.
   muster-agent check --selector app=fleet-agent`,
 		Args: cobra.NoArgs,
@@ -89,7 +90,8 @@ func inquire(ctx context.Context, pods []corev1.Pod, namespace string, out io.Wr
 		fmt.Fprintf(out, "%s: %s\n", pod.Name, said)
 	}
 	if asked == 0 {
-		problems = append(problems, fmt.Errorf("no agent runs in namespace %s: kubectl -n %s get deployments,replicasets,events says why", namespace, namespace))
+		problems = append(problems,
+			fmt.Errorf("no agent runs in namespace %s: kubectl -n %s get deployments,replicasets,events says why", namespace, namespace))
 	}
 	return errors.Join(problems...)
 }

@@ -28,8 +28,12 @@ func TestCheckAsksTheAgentsThemselves(t *testing.T) {
 		check(t, err)
 		return corev1.Pod{
 			ObjectMeta: metav1.ObjectMeta{Namespace: "agents", Name: name},
-			Spec:       corev1.PodSpec{Containers: []corev1.Container{{Ports: []corev1.ContainerPort{{Name: "metrics", ContainerPort: 1}, {Name: "probes", ContainerPort: int32(port)}}}}},
-			Status:     corev1.PodStatus{Phase: corev1.PodRunning, PodIP: address.Hostname()},
+			Spec: corev1.PodSpec{
+				Containers: []corev1.Container{{
+					Ports: []corev1.ContainerPort{{Name: "metrics", ContainerPort: 1}, {Name: "probes", ContainerPort: int32(port)}},
+				}},
+			},
+			Status: corev1.PodStatus{Phase: corev1.PodRunning, PodIP: address.Hostname()},
 		}
 	}
 	joined, joining := pod("a", "Joined: joined as clusters/c", 200), pod("b", "Joining: the hub does not answer", 503)

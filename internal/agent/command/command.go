@@ -1,6 +1,8 @@
-// Package command is the program muster-agent: its flags, its probes and metrics, and the command check that asks running agents for their status.
+// Package command is the program muster-agent: its flags, its probes and metrics, and the command
+// check that asks running agents for their status.
 //
-// Its invariant: the process listens before the agent starts, ends when its context does, and writes nothing itself.
+// Its invariant: the process listens before the agent starts, ends when its context does, and
+// writes nothing itself.
 package command
 
 import (
@@ -51,7 +53,8 @@ func NewCommand() *cobra.Command {
 		Long: `muster-agent runs on a member cluster. It proves to the hub that the cluster is alive, and reports its nodes, capacity and health.
 
 It joins by one of two doors. With --hub-server-url it is the member that a MemberCluster on the hub describes, with the token that the
-Secret --hub-token-secret holds. Otherwise it registers the cluster with the hub that the Secret ` + naming.AgentBootstrapSecret + ` names, and
+Secret --hub-token-secret holds. Otherwise it registers the cluster with the hub that the Secret ` +
+			naming.AgentBootstrapSecret + ` names, and
 keeps the credential that it gets in the Secret ` + naming.AgentSecret + `.`,
 		Example: `  # In a Pod of the chart fleet-agent: the Pod's service account and NAMESPACE say where it is.
   muster-agent
@@ -81,7 +84,8 @@ keeps the credential that it gets in the Secret ` + naming.AgentSecret + `.`,
 	command.AddCommand(newCheck())
 	command.CompletionOptions.DisableDefaultCmd = true
 	set := command.Flags()
-	set.StringVar(&f.kubeconfig, "kubeconfig", "", "kubeconfig of the cluster that joins (default: env KUBECONFIG, else the Pod's service account)")
+	set.StringVar(&f.kubeconfig, "kubeconfig", "",
+		"kubeconfig of the cluster that joins (default: env KUBECONFIG, else the Pod's service account)")
 	set.StringVar(&f.namespace, "namespace", os.Getenv("NAMESPACE"),
 		"namespace with the Secret "+naming.AgentBootstrapSecret+" (default: env NAMESPACE)")
 	set.StringVar(&f.health, flagHealth[2:], ":8081", "address of /healthz and /readyz; 0 switches them off")
@@ -93,7 +97,8 @@ keeps the credential that it gets in the Secret ` + naming.AgentSecret + `.`,
 	set.StringVar(&f.member.Namespace, "member-namespace", os.Getenv("MEMBER_NAMESPACE"),
 		"member namespace on the hub, of a MemberCluster that was revoked before (default: env MEMBER_NAMESPACE, else by its name)")
 	set.StringVar(&f.member.CA, "hub-certificate-authority", os.Getenv("HUB_CERTIFICATE_AUTHORITY"),
-		"CA of the hub, PEM or base64 of PEM (default: env HUB_CERTIFICATE_AUTHORITY, else the Secret's ca.crt, else the fallback, else the system's)")
+		"CA of the hub, PEM or base64 of PEM (default: env HUB_CERTIFICATE_AUTHORITY, else the Secret's ca.crt, else the fallback, else the "+
+			"system's)")
 	set.StringVar(&f.member.FallbackCA, "hub-certificate-authority-fallback", os.Getenv("HUB_CERTIFICATE_AUTHORITY_FALLBACK"),
 		"CA of the hub if neither that nor the Secret has one (default: env HUB_CERTIFICATE_AUTHORITY_FALLBACK)")
 	set.StringVar(&f.tokenSecret, "hub-token-secret", cmp.Or(os.Getenv("HUB_TOKEN_SECRET"), "default/hub-kubeconfig-secret"),
@@ -139,7 +144,9 @@ func (f flags) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	running, err := agent.New(agent.Options{Member: member, Namespace: f.namespace, Hostname: hostname, Delivery: delivery, Membership: membership, Log: log})
+	running, err := agent.New(agent.Options{
+		Member: member, Namespace: f.namespace, Hostname: hostname, Delivery: delivery, Membership: membership, Log: log,
+	})
 	if err != nil {
 		return err
 	}
@@ -182,7 +189,8 @@ func (f flags) membership() (*agent.Membership, error) {
 	m := f.member
 	if m.Server == "" && m.Name == "" {
 		if m.CA != "" || m.Insecure {
-			return nil, errors.New("--hub-server-url (HUB_SERVER_URL) and --member-cluster-name (MEMBER_CLUSTER_NAME) are required with the other settings of a hub")
+			return nil, errors.New("--hub-server-url (HUB_SERVER_URL) and --member-cluster-name (MEMBER_CLUSTER_NAME) are required with the other " +
+				"settings of a hub")
 		}
 		return nil, nil //nolint:nilnil // there is none
 	}

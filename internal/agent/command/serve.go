@@ -55,7 +55,8 @@ func metrics() http.Handler {
 	return mux
 }
 
-// serve listens before it returns, so that a port in use is an error of the start; flag names what chooses another.
+// serve listens before it returns, so that a port in use is an error of the start; flag names
+// what chooses another.
 func serve(ctx context.Context, address, flag string, handler http.Handler) error {
 	if address == off || address == "" {
 		return nil

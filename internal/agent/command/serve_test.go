@@ -22,7 +22,10 @@ func TestReadinessMeansJoinedAndSaysWhyNot(t *testing.T) {
 		remedy string
 	}{
 		{agent.Joining, "request clusters/r is Pending", false, 503, ""},
-		{agent.BadInput, "secret fleet-agent-bootstrap: it has no token", false, 503, "What to do: Correct what the sentence names. The agent notices at once.\n"},
+		{
+			agent.BadInput, "secret fleet-agent-bootstrap: it has no token", false, 503,
+			"What to do: Correct what the sentence names. The agent notices at once.\n",
+		},
 		{agent.Joined, "sending the first beat", false, 503, ""},
 		{agent.Joined, "joined as clusters/c", true, 200, ""},
 	} {

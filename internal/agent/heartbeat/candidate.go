@@ -36,7 +36,8 @@ type HeldError struct {
 // Error names the holder and the state of the wait.
 func (e *HeldError) Error() string {
 	if e.Alive {
-		return fmt.Sprintf("another agent (holder %s) beats for this member; this one waits: stop one of the two, or give each cluster a name of its own", e.Holder)
+		return fmt.Sprintf("another agent (holder %s) beats for this member; this one waits: stop one of the two, or give each cluster a name "+
+			"of its own", e.Holder)
 	}
 	return fmt.Sprintf("another agent (holder %s) was the last to beat for this member; this one takes over if it stays silent", e.Holder)
 }

@@ -108,7 +108,8 @@ func TestOneAgentBeatsAtATime(t *testing.T) {
 				beat := func() { l.beat(l.holder) }
 				return []func(){nil, beat, nil, beat, nil, nil, nil}
 			},
-			want: "watch bbbbbbbb_pod, wait for bbbbbbbb_pod, wait for bbbbbbbb_pod, wait for bbbbbbbb_pod, wait for bbbbbbbb_pod, wait for bbbbbbbb_pod, beat",
+			want: "watch bbbbbbbb_pod, wait for bbbbbbbb_pod, wait for bbbbbbbb_pod, wait for bbbbbbbb_pod, wait for bbbbbbbb_pod, wait for " +
+				"bbbbbbbb_pod, beat",
 		},
 		"a change that is no beat of another is none of its business": {
 			script: func(l *fakeLease) []func() { return []func(){nil, func() { l.version++ }, nil} },
@@ -179,17 +180,21 @@ func TestRivalSaysWhenToLookAgain(t *testing.T) {
 }
 
 func TestHolderTellsClustersPodsAndProcessesApart(t *testing.T) {
-	if got := Holder("aaaaaaaa-1", "pod", "x7k2q"); got != "aaaaaaaa_pod_x7k2q" || hostnameOf(got) != "pod" || hostnameOf("aaaaaaaa_pod") != "pod" {
+	if got := Holder("aaaaaaaa-1", "pod", "x7k2q"); got != "aaaaaaaa_pod_x7k2q" || hostnameOf(got) != "pod" ||
+		hostnameOf("aaaaaaaa_pod") != "pod" {
 		t.Errorf("got %s, of %s", got, hostnameOf(got))
 	}
 	l := &fakeLease{}
-	one, other := &Candidate{Lease: l, ClusterID: "aaaaaaaa-1", Hostname: "pod"}, &Candidate{Lease: l, ClusterID: "aaaaaaaa-1", Hostname: "pod"}
+	one, other := &Candidate{Lease: l, ClusterID: "aaaaaaaa-1", Hostname: "pod"}, &Candidate{
+		Lease: l, ClusterID: "aaaaaaaa-1", Hostname: "pod",
+	}
 	if first := one.holder(); first == other.holder() || first != one.holder() {
 		t.Errorf("two processes are %s, then %s, and %s", first, one.holder(), other.holder())
 	}
 }
 
-// TestWhoWaitsForAnotherClusterSaysSo also counts the marks: one per period at most, and none of a pod that its own Deployment replaces.
+// TestWhoWaitsForAnotherClusterSaysSo also counts the marks: one per period at most, and none of a
+// pod that its own Deployment replaces.
 func TestWhoWaitsForAnotherClusterSaysSo(t *testing.T) {
 	for name, row := range map[string]struct {
 		holder  string
@@ -206,7 +211,10 @@ func TestWhoWaitsForAnotherClusterSaysSo(t *testing.T) {
 		"it is not known whether a pod of this namespace beats": {holder: "aaaaaaaa_new", err: errors.New("no answer")},
 	} {
 		l := &fakeLease{}
-		c := &Candidate{Lease: l, ClusterID: "aaaaaaaa-1111", Hostname: "pod", Sibling: func(context.Context, string) (bool, error) { return row.sibling, row.err }}
+		c := &Candidate{
+			Lease: l, ClusterID: "aaaaaaaa-1111", Hostname: "pod",
+			Sibling: func(context.Context, string) (bool, error) { return row.sibling, row.err },
+		}
 		beats(t, c, time.Unix(1000, 0), func() {})
 		l.beat(row.holder)
 		for i := range 12 {

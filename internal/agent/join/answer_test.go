@@ -12,8 +12,9 @@ import (
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
 )
 
-// TestTheAgentSaysWhatTheRequestSays takes each request that tests have recorded of real hubs: readiness and log of an agent have the sentence of the request, and the
-// reason by which the sentence is explained.
+// TestTheAgentSaysWhatTheRequestSays takes each request that tests have recorded of real hubs:
+// readiness and log of an agent have the sentence of the request, and the reason by which the
+// sentence is explained.
 func TestTheAgentSaysWhatTheRequestSays(t *testing.T) {
 	text, err := os.ReadFile(filepath.Join("..", "..", "ui", "explain", "testdata", "ClusterRegistration.yaml"))
 	if err != nil {

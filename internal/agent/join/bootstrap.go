@@ -24,7 +24,8 @@ const (
 	keyToken     = "token"
 	keyTokenName = "tokenName"
 	keyWorkspace = "clusterNamespace"
-	// keyConfigDigest is the digest of the ConfigMap that the chart installs together with the Secret, and a moment after it.
+	// keyConfigDigest is the digest of the ConfigMap that the chart installs together with the Secret,
+	// and a moment after it.
 	keyConfigDigest = "configDigest"
 	// keyValues may hold all of them as the values.yaml of a ClusterRegistrationToken.
 	keyValues = "values"
@@ -34,7 +35,8 @@ const (
 
 var endsInUID = regexp.MustCompile(`^(.+)-[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$`)
 
-// Bootstrap is what Secret fleet-agent-bootstrap says: where the hub is, and what lets this cluster ask.
+// Bootstrap is what Secret fleet-agent-bootstrap says: where the hub is, and what
+// lets this cluster ask.
 type Bootstrap struct {
 	Server    string
 	CA        []byte
@@ -48,14 +50,17 @@ type Bootstrap struct {
 	JoinedWith string
 }
 
-// Reconnecting is what lets a cluster ask to be the member again that it was with a credential which has run out.
+// Reconnecting is what lets a cluster ask to be the member again that it was with a
+// credential which has run out.
 func Reconnecting(c hubclient.Credential) Bootstrap {
 	return Bootstrap{
-		Server: c.Server, CA: c.CA, Token: c.Reconnect, Claims: credential.ClaimsOf(c.Reconnect), Workspace: c.Workspace, JoinedWith: c.JoinedWith,
+		Server: c.Server, CA: c.CA, Token: c.Reconnect, Claims: credential.ClaimsOf(c.Reconnect), Workspace: c.Workspace,
+		JoinedWith: c.JoinedWith,
 	}
 }
 
-// Digest changes when anything does that makes a registration another one: the token, the hub, the workspace or the clientID.
+// Digest changes when anything does that makes a registration another one: the token, the hub, the
+// workspace or the clientID.
 func (b Bootstrap) Digest(clientID string) string {
 	return naming.DigestOfParts(b.Token, b.Server, b.Workspace, clientID)
 }
@@ -63,13 +68,15 @@ func (b Bootstrap) Digest(clientID string) string {
 // DigestOfClientID changes when the clientID does.
 func DigestOfClientID(clientID string) string { return naming.DigestOfParts(clientID) }
 
-// IsOfAnotherChart says whether a bootstrap Secret is an ordinary object of a Helm release, as in the chart of Rancher Fleet, and not the hook of our
-// own chart: it is there for the agent that this chart installs, which comes up while the one before still runs.
+// IsOfAnotherChart says whether a bootstrap Secret is an ordinary object of a Helm release, as in
+// the chart of Rancher Fleet, and not the hook of our own chart: it is there for the agent that
+// this chart installs, which comes up while the one before still runs.
 func IsOfAnotherChart(secret *corev1.Secret) bool {
 	return secret.Labels["app.kubernetes.io/managed-by"] == "Helm" && len(secret.Data[keyConfigDigest]) == 0
 }
 
-// ParseBootstrap reads the Secret. Its errors name the key and what to set, and never quote a value that may be the token.
+// ParseBootstrap reads the Secret. Its errors name the key and what to set, and never quote a value
+// that may be the token.
 func ParseBootstrap(secret *corev1.Secret) (Bootstrap, error) {
 	get, err := reader(secret)
 	if err != nil {
@@ -84,14 +91,16 @@ func ParseBootstrap(secret *corev1.Secret) (Bootstrap, error) {
 	}
 	ca, err := credential.ParseCA(get(keyCA))
 	if err != nil {
-		return Bootstrap{}, fmt.Errorf("its key %s is unusable: %w; set the certificate-authority-data of the hub's kubeconfig, or its PEM", keyCA, err)
+		return Bootstrap{}, fmt.Errorf("its key %s is unusable: %w; set the certificate-authority-data of the hub's kubeconfig, or its PEM",
+			keyCA, err)
 	}
 	token := get(keyToken)
 	if token == "" {
 		return Bootstrap{}, missing(keyToken, "the token out of the values.yaml of a ClusterRegistrationToken")
 	}
 	if strings.ContainsAny(token, " \t\r\n") {
-		return Bootstrap{}, fmt.Errorf("its key %s holds white space, so it was cut or pasted together: copy it again from the values.yaml", keyToken)
+		return Bootstrap{}, fmt.Errorf("its key %s holds white space, so it was cut or pasted together: copy it again from the values.yaml",
+			keyToken)
 	}
 	claims := credential.ClaimsOf(token)
 	b := Bootstrap{
@@ -122,8 +131,8 @@ func reader(secret *corev1.Secret) (func(key string) string, error) {
 	}, nil
 }
 
-// tokenName is the ClusterRegistrationToken behind an account, empty if that does not tell: it is named <token>-<uid>, and
-// longer names are cut.
+// tokenName is the ClusterRegistrationToken behind an account, empty if that does not tell: it is
+// named <token>-<uid>, and longer names are cut.
 func tokenName(account string) string {
 	if match := endsInUID.FindStringSubmatch(account); match != nil {
 		return match[1]
@@ -152,7 +161,8 @@ func (c Config) Trust() hubclient.Trust {
 	return hubclient.Trust{Mode: c.Mode, Settings: hubclient.Settings{URL: keyServer, SetCA: "set " + keyCA + " to the CA of the hub"}}
 }
 
-// ParseConfig reads the ConfigMap; nil and a missing key are the defaults, keys it does not know are ignored.
+// ParseConfig reads the ConfigMap; nil and a missing key are the defaults, keys it does
+// not know are ignored.
 func ParseConfig(configMap *corev1.ConfigMap) (Config, error) {
 	var raw struct {
 		Labels       map[string]string `json:"labels"`

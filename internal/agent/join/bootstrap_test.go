@@ -48,7 +48,10 @@ func TestBootstrap(t *testing.T) {
 		want Bootstrap
 	}{
 		"all keys count": {
-			map[string]string{"apiServerURL": "https://hub", "apiServerCA": localCA, "token": "opaque", "tokenName": "t", "clusterNamespace": "w", "systemRegistrationNamespace": "s"},
+			map[string]string{
+				"apiServerURL": "https://hub", "apiServerCA": localCA, "token": "opaque", "tokenName": "t", "clusterNamespace": "w",
+				"systemRegistrationNamespace": "s",
+			},
 			Bootstrap{Server: "https://hub", CA: []byte(localCA), Token: "opaque", TokenName: "t", Workspace: "w"},
 		},
 		"URL and token suffice, because the token tells workspace and name": {
@@ -102,14 +105,23 @@ func TestBadBootstrapNamesTheKeyAndWhatToSet(t *testing.T) {
 		data map[string]string
 		want string
 	}{
-		"nothing":                 {nil, "its key apiServerURL is missing or empty: set apiServerURL, the https URL of the hub's API server"},
-		"an empty URL":            {map[string]string{"apiServerURL": " ", "token": token}, "its key apiServerURL is missing or empty"},
-		"a URL without scheme":    {map[string]string{"apiServerURL": "hub:6443", "token": token}, `its key apiServerURL is "hub:6443": want https://host`},
-		"no token":                {map[string]string{"apiServerURL": "https://hub"}, "its key token is missing or empty: set token"},
-		"a broken token":          {map[string]string{"apiServerURL": "https://hub", "token": "s3cret\nmore"}, "its key token holds white space"},
-		"an opaque token alone":   {map[string]string{"apiServerURL": "https://hub", "token": "s3cret"}, "its key clusterNamespace is missing or empty: set clusterNamespace"},
-		"a CA that is none":       {map[string]string{"apiServerURL": "https://hub", "token": token, "apiServerCA": "abc!"}, "its key apiServerCA is unusable"},
-		"a cut CA":                {map[string]string{"apiServerURL": "https://hub", "token": token, "apiServerCA": localCA[:300]}, "its key apiServerCA is unusable"},
+		"nothing":      {nil, "its key apiServerURL is missing or empty: set apiServerURL, the https URL of the hub's API server"},
+		"an empty URL": {map[string]string{"apiServerURL": " ", "token": token}, "its key apiServerURL is missing or empty"},
+		"a URL without scheme": {
+			map[string]string{"apiServerURL": "hub:6443", "token": token}, `its key apiServerURL is "hub:6443": want https://host`,
+		},
+		"no token":       {map[string]string{"apiServerURL": "https://hub"}, "its key token is missing or empty: set token"},
+		"a broken token": {map[string]string{"apiServerURL": "https://hub", "token": "s3cret\nmore"}, "its key token holds white space"},
+		"an opaque token alone": {
+			map[string]string{"apiServerURL": "https://hub", "token": "s3cret"},
+			"its key clusterNamespace is missing or empty: set clusterNamespace",
+		},
+		"a CA that is none": {
+			map[string]string{"apiServerURL": "https://hub", "token": token, "apiServerCA": "abc!"}, "its key apiServerCA is unusable",
+		},
+		"a cut CA": {
+			map[string]string{"apiServerURL": "https://hub", "token": token, "apiServerCA": localCA[:300]}, "its key apiServerCA is unusable",
+		},
 		"values that are no YAML": {map[string]string{"values": "token: s3cret: ["}, "its key values is not the YAML of a values.yaml"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -139,13 +151,17 @@ func TestConfig(t *testing.T) {
 		data map[string]string
 		want Config
 	}{
-		"no ConfigMap":    {nil, Config{Mode: hubclient.TLSSystemStore}},
-		"no key":          {map[string]string{}, Config{Mode: hubclient.TLSSystemStore}},
-		"an empty key":    {map[string]string{"config": "\n"}, Config{Mode: hubclient.TLSSystemStore}},
-		"an empty one":    {map[string]string{"config": "{}"}, Config{Mode: hubclient.TLSSystemStore}},
-		"null everywhere": {map[string]string{"config": `{"labels":null,"clientID":null,"agentTLSMode":null}`}, Config{Mode: hubclient.TLSSystemStore}},
+		"no ConfigMap": {nil, Config{Mode: hubclient.TLSSystemStore}},
+		"no key":       {map[string]string{}, Config{Mode: hubclient.TLSSystemStore}},
+		"an empty key": {map[string]string{"config": "\n"}, Config{Mode: hubclient.TLSSystemStore}},
+		"an empty one": {map[string]string{"config": "{}"}, Config{Mode: hubclient.TLSSystemStore}},
+		"null everywhere": {
+			map[string]string{"config": `{"labels":null,"clientID":null,"agentTLSMode":null}`}, Config{Mode: hubclient.TLSSystemStore},
+		},
 		"everything, and keys that it does not know": {
-			map[string]string{"config": `{"labels":{"env":"dev"},"clientID":"x","agentTLSMode":"strict","garbageCollectionInterval":"15m","more":[1]}`},
+			map[string]string{
+				"config": `{"labels":{"env":"dev"},"clientID":"x","agentTLSMode":"strict","garbageCollectionInterval":"15m","more":[1]}`,
+			},
 			Config{Labels: map[string]string{"env": "dev"}, ClientID: "x", Mode: hubclient.TLSStrict},
 		},
 	} {

@@ -10,7 +10,8 @@ import (
 	"github.com/muster-fleet/muster/internal/hubclient"
 )
 
-// TestOnlyAnAgentThatTrustsNobodyElseNamesTheCAOfItsHub: else somebody in between may have shown a certificate of another authority.
+// TestOnlyAnAgentThatTrustsNobodyElseNamesTheCAOfItsHub: else somebody in between may have shown a
+// certificate of another authority.
 func TestOnlyAnAgentThatTrustsNobodyElseNamesTheCAOfItsHub(t *testing.T) {
 	ca, err := credential.ParseCA(localCA)
 	if err != nil {
@@ -36,12 +37,16 @@ func TestOnlyAnAgentThatTrustsNobodyElseNamesTheCAOfItsHub(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		joiner := &Joiner{Bootstrap: Bootstrap{CA: c.ca, Workspace: "clusters", TokenName: "t"}, Config: Config{Mode: c.mode}, Key: &key, Clock: clock.RealClock{}}
+		joiner := &Joiner{
+			Bootstrap: Bootstrap{CA: c.ca, Workspace: "clusters", TokenName: "t"}, Config: Config{Mode: c.mode}, Key: &key, Clock: clock.RealClock{},
+		}
 		r := joiner.request("id", answer)
 		if len(r.Spec.HubCAs) != c.want {
 			t.Errorf("%s: it names %v", c.name, r.Spec.HubCAs)
 		}
-		claim := credential.Claim{Workspace: "clusters", ClientID: "id", Nonce: r.Spec.ClientRandom, Token: "t", AnswerKey: r.Spec.AnswerKey, HubCAs: r.Spec.HubCAs}
+		claim := credential.Claim{
+			Workspace: "clusters", ClientID: "id", Nonce: r.Spec.ClientRandom, Token: "t", AnswerKey: r.Spec.AnswerKey, HubCAs: r.Spec.HubCAs,
+		}
 		if err := credential.VerifyClaim(r.Spec.AgentKey, r.Spec.Signature, claim); err != nil {
 			t.Errorf("%s: %v", c.name, err)
 		}

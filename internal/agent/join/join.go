@@ -1,8 +1,9 @@
-// Package join turns a registration token into a credential: it asks the hub, waits for the answer by a watch, and proves
-// that the answer works.
+// Package join turns a registration token into a credential: it asks the hub, waits for the answer
+// by a watch, and proves that the answer works.
 //
-// Its invariant: it stores and deletes nothing, so it may be killed at any point and begun again; the hub takes a new request
-// of the same client ID for the same cluster. Tokens, keys and the client ID are in no message.
+// Its invariant: it stores and deletes nothing, so it may be killed at any point and begun again;
+// the hub takes a new request of the same client ID for the same cluster. Tokens, keys and the
+// client ID are in no message.
 package join
 
 import (
@@ -32,7 +33,8 @@ type Refusal struct {
 // Error is the message.
 func (r *Refusal) Error() string { return r.Message }
 
-// errGone says that somebody deleted the request, or that the hub has not let the agent read it for so long that it may be gone.
+// errGone says that somebody deleted the request, or that the hub has not let the agent read it for
+// so long that it may be gone.
 var errGone = errors.New("the request was deleted")
 
 // Joiner asks one hub with one token.
@@ -51,7 +53,8 @@ type Joiner struct {
 	Progress func(string)
 }
 
-// Join returns a session with a credential that works. Its error is a *Refusal, the context's, or tells that hub or member cannot be reached.
+// Join returns a session with a credential that works. Its error is a *Refusal, the context's, or
+// tells that hub or member cannot be reached.
 func (j *Joiner) Join(ctx context.Context) (*hubclient.Session, error) {
 	clientID := j.Config.ClientID
 	if clientID == "" {
@@ -116,7 +119,8 @@ func (j *Joiner) accept(ctx context.Context, answer credential.Answer) (*hubclie
 	found := hubclient.Credential{
 		Server: j.Bootstrap.Server, CA: j.Bootstrap.CA, Token: answer.Token,
 		MemberNamespace: answer.DeploymentNamespace, Workspace: answer.ClusterNamespace, Cluster: answer.ClusterName,
-		JoinedWith: cmp.Or(j.Bootstrap.JoinedWith, j.Bootstrap.Digest(j.Config.ClientID)), Reconnect: answer.Reconnect, JoinedAs: DigestOfClientID(j.Config.ClientID),
+		JoinedWith: cmp.Or(j.Bootstrap.JoinedWith, j.Bootstrap.Digest(j.Config.ClientID)), Reconnect: answer.Reconnect,
+		JoinedAs: DigestOfClientID(j.Config.ClientID),
 	}
 	if found.Token == "" || found.MemberNamespace == "" || found.Workspace == "" || found.Cluster == "" {
 		return nil, errors.New("the hub's answer is incomplete: it lacks a token, a member namespace, a workspace or a cluster name")

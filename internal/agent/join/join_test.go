@@ -60,10 +60,12 @@ func TestForbiddenWorkspaceIsExplained(t *testing.T) {
 		change func(map[string]string)
 		want   string
 	}{
-		"a token of another workspace": {elsewhere, "token clusters/new-token belongs to workspace clusters and may not register clusters in workspace elsewhere: " +
-			"set clusterNamespace to clusters, or use a token of elsewhere"},
-		"a workspace that is going": {nil, "token clusters/new-token may not register clusters in workspace clusters: the workspace is gone or being deleted, " +
-			"or the hub has not given the token its right: is muster-hub running there?"},
+		"a token of another workspace": {elsewhere,
+			"token clusters/new-token belongs to workspace clusters and may not register clusters in workspace elsewhere: " +
+				"set clusterNamespace to clusters, or use a token of elsewhere"},
+		"a workspace that is going": {nil,
+			"token clusters/new-token may not register clusters in workspace clusters: the workspace is gone or being deleted, " +
+				"or the hub has not given the token its right: is muster-hub running there?"},
 	} {
 		if got := joiner(t, row.change).badWorkspace(); got != row.want {
 			t.Errorf("%s:\n got %s\nwant %s", name, got, row.want)
@@ -177,7 +179,8 @@ func TestVerdictsOnARequestAreWorded(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got := joiner(t, nil).refused(hub, hubclient.NotFound, errors.New("x")); !strings.Contains(got, "workspace clusters does not exist on the hub at https://hub: set clusterNamespace") {
+	if got := joiner(t, nil).refused(hub, hubclient.NotFound, errors.New("x")); !strings.Contains(got,
+		"workspace clusters does not exist on the hub at https://hub: set clusterNamespace") {
 		t.Errorf("got %q", got)
 	}
 }

@@ -35,18 +35,20 @@ func (j *Joiner) badToken(now time.Time) string {
 	case !claims.Expires.IsZero() && !now.Before(claims.Expires):
 		return fmt.Sprintf("token %s expired at %s; %s", j.token(), claims.Expires.UTC().Format(time.RFC3339), remedy)
 	default:
-		return fmt.Sprintf("the hub refuses token %s, which has not expired: it was deleted or revoked, or is another hub's; %s", j.token(), remedy)
+		return fmt.Sprintf("the hub refuses token %s, which has not expired: it was deleted or revoked, or is another hub's; %s",
+			j.token(), remedy)
 	}
 }
 
 func (j *Joiner) badWorkspace() string {
 	home := j.Bootstrap.Claims.Namespace
 	if home != "" && home != j.Bootstrap.Workspace {
-		return fmt.Sprintf("token %s belongs to workspace %s and may not register clusters in workspace %s: set clusterNamespace to %s, or use a token of %s",
+		return fmt.Sprintf("token %s belongs to workspace %s and may not register clusters in workspace %s: set clusterNamespace to %s, or use "+
+			"a token of %s",
 			j.token(), home, j.Bootstrap.Workspace, home, j.Bootstrap.Workspace)
 	}
-	return fmt.Sprintf("token %s may not register clusters in workspace %s: the workspace is gone or being deleted, or the hub has not given the token its right: "+
-		"is muster-hub running there?", j.token(), j.Bootstrap.Workspace)
+	return fmt.Sprintf("token %s may not register clusters in workspace %s: the workspace is gone or being deleted, or the hub has not given "+
+		"the token its right: is muster-hub running there?", j.token(), j.Bootstrap.Workspace)
 }
 
 // token names the ClusterRegistrationToken, as well as it is known.

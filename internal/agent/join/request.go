@@ -50,15 +50,17 @@ func (j *Joiner) request(clientID string, key credential.AnswerKey) *fleet.Clust
 	if j.Key != nil {
 		request.Spec.AgentKey = j.Key.Public()
 		request.Spec.Signature = j.Key.Sign(credential.Claim{
-			Workspace: request.Namespace, ClientID: clientID, Nonce: request.Spec.ClientRandom, Token: request.Labels[fleet.LabelRegistrationToken], AnswerKey: key.Public(),
-			HubCAs: request.Spec.HubCAs,
+			Workspace: request.Namespace, ClientID: clientID, Nonce: request.Spec.ClientRandom, Token: request.Labels[fleet.LabelRegistrationToken],
+			AnswerKey: key.Public(),
+			HubCAs:    request.Spec.HubCAs,
 		})
 	}
 	return request
 }
 
-// hubCAs names the authorities by which alone the agent knows the hub. Where it trusts others, too, somebody in between may have shown a certificate of
-// theirs, and a bundle of many names no hub: then there are none.
+// hubCAs names the authorities by which alone the agent knows the hub. Where it trusts others, too,
+// somebody in between may have shown a certificate of theirs, and a bundle of many names no hub:
+// then there are none.
 func (j *Joiner) hubCAs() []string {
 	if j.Config.Mode != hubclient.TLSStrict {
 		return nil
@@ -81,7 +83,8 @@ func random() string {
 	return string(letters)
 }
 
-func post(ctx context.Context, registrations *hubclient.Registrations, request *fleet.ClusterRegistration) (*fleet.ClusterRegistration, error) {
+func post(ctx context.Context, registrations *hubclient.Registrations,
+	request *fleet.ClusterRegistration) (*fleet.ClusterRegistration, error) {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
 	return registrations.Create(ctx, request, metav1.CreateOptions{})

@@ -17,8 +17,8 @@ import (
 const (
 	// unreadAfter is when a hub that has not granted the right to read the request is called absent.
 	unreadAfter = 10 * time.Second
-	// renewAfter is when a request that the agent may not read is made anew: the agent cannot tell a request that is gone from a hub that has
-	// not looked at it.
+	// renewAfter is when a request that the agent may not read is made anew: the agent cannot tell a
+	// request that is gone from a hub that has not looked at it.
 	renewAfter = 10 * time.Minute
 )
 
@@ -30,7 +30,8 @@ type waiter struct {
 	request       *fleet.ClusterRegistration
 	// dropped are the labels that the hub did not take, with the reasons.
 	dropped []string
-	// denied is that somebody has denied the request, who may think better of it as long as the request is there.
+	// denied is that somebody has denied the request, who may think better of it as long as
+	// the request is there.
 	denied *Refusal
 }
 
@@ -63,7 +64,8 @@ func (w *waiter) answered(ctx context.Context) ([]byte, error) {
 	}
 }
 
-// read reads the request until the hub lets it: the right to read it is granted with the first reconcile.
+// read reads the request until the hub lets it: the right to read it is granted with
+// the first reconcile.
 func (w *waiter) read(ctx context.Context) (*fleet.ClusterRegistration, error) {
 	start, quick, slow := w.Clock.Now(), retry.Soon(), retry.Watch()
 	slow.Cap = 5 * time.Second
@@ -156,7 +158,8 @@ func (w *waiter) watch(ctx context.Context) (sealed []byte, again bool, err erro
 	}
 }
 
-// sameRequest notices a request that was deleted and made anew under the same name, whose answer is not for our key.
+// sameRequest notices a request that was deleted and made anew under the same name, whose answer
+// is not for our key.
 func (w *waiter) sameRequest(found *fleet.ClusterRegistration) (*fleet.ClusterRegistration, error) {
 	if found.UID != w.request.UID {
 		return nil, errGone
@@ -171,7 +174,8 @@ func (w *waiter) answer(status fleet.ClusterRegistrationStatus) (sealed []byte, 
 	case status.State == fleet.RegistrationDenied:
 		refusal := &Refusal{Message: fmt.Sprintf("the hub denied request %s (%s): %s; "+
 			"this agent asks again when secret %s or configmap %s changes",
-			w.name(), status.Reason, cmp.Or(status.Message, "the hub says no more"), w.secret(), w.Member.Namespace+"/"+naming.AgentConfigMap), Final: true}
+			w.name(), status.Reason, cmp.Or(status.Message, "the hub says no more"), w.secret(), w.Member.Namespace+"/"+naming.AgentConfigMap),
+			Final: true}
 		if status.Reason != fleet.ReasonNotApproved {
 			return nil, true, refusal
 		}
@@ -187,7 +191,8 @@ func (w *waiter) answer(status fleet.ClusterRegistrationStatus) (sealed []byte, 
 	case status.State == "":
 		w.Progress(fmt.Sprintf("request %s waits for the hub", w.name()))
 	default:
-		w.Progress(fmt.Sprintf("request %s is %s (%s): %s", w.name(), status.State, status.Reason, cmp.Or(status.Message, "the hub says no more")))
+		w.Progress(fmt.Sprintf("request %s is %s (%s): %s", w.name(), status.State, status.Reason,
+			cmp.Or(status.Message, "the hub says no more")))
 	}
 	return nil, false, nil
 }

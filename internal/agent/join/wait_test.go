@@ -16,15 +16,18 @@ import (
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
 )
 
-// TestARequestThatWasDeletedUnreadIsMadeAgain plays a hub that deletes a request before it has let the agent read it: all that the agent learns is
-// that it may not.
+// TestARequestThatWasDeletedUnreadIsMadeAgain plays a hub that deletes a request before it has let
+// the agent read it: all that the agent learns is that it may not.
 func TestARequestThatWasDeletedUnreadIsMadeAgain(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	asked := make(chan struct{}, 9)
 	server := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
-		var answer any = metav1.Status{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Status"}, Status: "Failure", Reason: metav1.StatusReasonForbidden, Code: http.StatusForbidden}
+		var answer any = metav1.Status{
+			TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Status"}, Status: "Failure", Reason: metav1.StatusReasonForbidden,
+			Code: http.StatusForbidden,
+		}
 		code := http.StatusForbidden
 		if r.Method == http.MethodPost && strings.HasSuffix(r.URL.Path, "/clusterregistrations") {
 			answer, code = fleet.ClusterRegistration{TypeMeta: metav1.TypeMeta{APIVersion: fleet.GroupVersion.String(), Kind: "ClusterRegistration"},

@@ -1,8 +1,8 @@
-// Package local is what the agent touches on its own cluster, the member: the objects that decide, the nodes and pods, and the API
-// server's version and health.
+// Package local is what the agent touches on its own cluster, the member: the objects that decide,
+// the nodes and pods, and the API server's version and health.
 //
-// Its invariant: it writes the Secrets fleet-agent, fleet-agent-bootstrap and fleet-agent-key, or fleet-agent-key, member-agent-credential and the ConfigMap
-// member-agent-hub, and nothing else.
+// Its invariant: it writes the Secrets fleet-agent, fleet-agent-bootstrap and fleet-agent-key, or
+// fleet-agent-key, member-agent-credential and the ConfigMap member-agent-hub, and nothing else.
 package local
 
 import (
@@ -71,7 +71,8 @@ func New(config *rest.Config, namespace string) (*Cluster, error) {
 	if c.raw, err = connection.REST(corev1.SchemeGroupVersion); err != nil {
 		return nil, err
 	}
-	if c.applied, err = kubeclient.Of[placement.AppliedWork, placement.AppliedWorkList](connection, placement.GroupVersion.WithResource("appliedworks"), ""); err != nil {
+	if c.applied, err = kubeclient.Of[placement.AppliedWork, placement.AppliedWorkList](connection,
+		placement.GroupVersion.WithResource("appliedworks"), ""); err != nil {
 		return nil, err
 	}
 	c.Secrets = c.SecretsIn(namespace)
@@ -92,13 +93,15 @@ func (c *Cluster) FollowNodes(ctx context.Context, store cache.ReflectorStore, o
 	kubeclient.Follow(ctx, c.nodes, "", store, outcome)
 }
 
-// FollowPods keeps store equal to the pods that take something from a node: scheduled ones that have not ended.
+// FollowPods keeps store equal to the pods that take something from a node: scheduled ones
+// that have not ended.
 func (c *Cluster) FollowPods(ctx context.Context, store cache.ReflectorStore, outcome func(error)) {
 	kubeclient.Follow(ctx, c.pods, "spec.nodeName!=,status.phase!=Succeeded,status.phase!=Failed", store, outcome)
 }
 
-// PodsOf returns how many pods of the agent's namespace have a hostname. That is the name of the pod, of which Kubernetes takes the first 63 characters, or
-// that of the node whose network several pods may use.
+// PodsOf returns how many pods of the agent's namespace have a hostname. That is the name of the
+// pod, of which Kubernetes takes the first 63 characters, or that of the node whose network
+// several pods may use.
 func (c *Cluster) PodsOf(ctx context.Context, hostname string) (int, error) {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
@@ -120,13 +123,14 @@ func (c *Cluster) FollowNamespaces(ctx context.Context, store cache.ReflectorSto
 	kubeclient.Follow(ctx, c.namespaces, "", store, outcome)
 }
 
-// HasReleases says whether releases are left of what was delivered to a member, given the UID of its report.
+// HasReleases says whether releases are left of what was delivered to a member, given
+// the UID of its report.
 func (c *Cluster) HasReleases(ctx context.Context, member string) (bool, error) {
 	return c.hasReleases(ctx, naming.LabelMember+"="+member)
 }
 
-// HasUnownedReleases says whether there are releases of no member: a user's, or those of a Rancher Fleet agent, which may be this member's. The release of
-// the agent itself does not count.
+// HasUnownedReleases says whether there are releases of no member: a user's, or those of a Rancher
+// Fleet agent, which may be this member's. The release of the agent itself does not count.
 func (c *Cluster) HasUnownedReleases(ctx context.Context) (bool, error) {
 	return c.hasReleases(ctx, "owner=helm,!"+naming.LabelMember+",name!="+agentRelease)
 }
@@ -169,7 +173,8 @@ func (c *Cluster) Store(ctx context.Context, secret *corev1.Secret) error {
 	return store(ctx, c.Secrets, "secret", secret)
 }
 
-// Replace writes a Secret of the agent's namespace over the version that it names, and fails if there is another one meanwhile.
+// Replace writes a Secret of the agent's namespace over the version that it names, and fails if
+// there is another one meanwhile.
 func (c *Cluster) Replace(ctx context.Context, secret *corev1.Secret) error {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
@@ -185,7 +190,8 @@ const keySeed = "key"
 // ErrUnusableKey says that the Secret of the agent's key holds none.
 var ErrUnusableKey = errors.New("it holds no key of an agent")
 
-// AgentKey returns the key of the agent, which is made when it is first asked for. Its errors are those of the API server, and ErrUnusableKey.
+// AgentKey returns the key of the agent, which is made when it is first asked for. Its errors are
+// those of the API server, and ErrUnusableKey.
 func (c *Cluster) AgentKey(ctx context.Context) (*credential.AgentKey, error) {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
@@ -234,19 +240,23 @@ func store[T kubeclient.Object, L runtime.Object](ctx context.Context, objects *
 	return nil
 }
 
-// DeleteBootstrapSecret deletes the registration token in the version given. A Secret that is gone is no error; another one in its place stays.
+// DeleteBootstrapSecret deletes the registration token in the version given. A Secret that is gone
+// is no error; another one in its place stays.
 func (c *Cluster) DeleteBootstrapSecret(ctx context.Context, version string) error {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
-	err := c.Secrets.Delete(ctx, naming.AgentBootstrapSecret, metav1.DeleteOptions{Preconditions: &metav1.Preconditions{ResourceVersion: &version}})
+	err := c.Secrets.Delete(ctx, naming.AgentBootstrapSecret, metav1.DeleteOptions{
+		Preconditions: &metav1.Preconditions{ResourceVersion: &version},
+	})
 	if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) {
 		return fmt.Errorf("deleting secret %s/%s: %w", c.Namespace, naming.AgentBootstrapSecret, err)
 	}
 	return nil
 }
 
-// ID is the UID of namespace kube-system, which is the client ID of a cluster that was given none. An API server that has answered once is not asked
-// again: a new session begins to beat also while the member's API server is down.
+// ID is the UID of namespace kube-system, which is the client ID of a cluster that was given none.
+// An API server that has answered once is not asked again: a new session begins to beat also while
+// the member's API server is down.
 func (c *Cluster) ID(ctx context.Context) (string, error) {
 	if id := c.id.Load(); id != nil {
 		return *id, nil

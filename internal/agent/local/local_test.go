@@ -38,7 +38,8 @@ func TestTheIDOfAClusterIsKnownAlsoWhenItsAPIServerIsDown(t *testing.T) {
 
 func TestWhatKeepsTheAgentFromListingAppliedWorksIsSaidAsTheAPIServerSaysIt(t *testing.T) {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		status := apierrors.NewForbidden(schema.GroupResource{Group: "placement.kubernetes-fleet.io", Resource: "appliedworks"}, "", errors.New("User cannot list")).Status()
+		status := apierrors.NewForbidden(schema.GroupResource{Group: "placement.kubernetes-fleet.io", Resource: "appliedworks"},
+			"", errors.New("User cannot list")).Status()
 		status.TypeMeta = metav1.TypeMeta{APIVersion: "v1", Kind: "Status"}
 		w.Header().Set("Content-Type", "application/json")
 		w.WriteHeader(http.StatusForbidden)
@@ -49,7 +50,8 @@ func TestWhatKeepsTheAgentFromListingAppliedWorksIsSaidAsTheAPIServerSaysIt(t *t
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := cluster.HasApplied(t.Context(), "fleet-member-edge"); !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), "User cannot list") {
+	if _, err := cluster.HasApplied(t.Context(), "fleet-member-edge"); !apierrors.IsForbidden(err) ||
+		!strings.Contains(err.Error(), "User cannot list") {
 		t.Errorf("it is said as %v", err)
 	}
 }

@@ -10,7 +10,8 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// TestASuspendedMachineRenewsItsTokenWithinAnHourOfWakingUp: while a machine is suspended its timers stand still and the time goes on.
+// TestASuspendedMachineRenewsItsTokenWithinAnHourOfWakingUp: while a machine is suspended its
+// timers stand still and the time goes on.
 func TestASuspendedMachineRenewsItsTokenWithinAnHourOfWakingUp(t *testing.T) {
 	const life = 30 * 24 * time.Hour
 	for name, row := range map[string]struct {

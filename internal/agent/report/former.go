@@ -13,9 +13,10 @@ import (
 	clusterv1beta1 "github.com/muster-fleet/muster/api/cluster/v1beta1"
 )
 
-// ofFormer are JSON pointers to what is in the report and was reported by an agent before this one, KubeFleet's for
-// example: its properties, its conditions, and resources that this one does not count. A write of this agent's own leaves
-// them. What agents of other types say in agentStatus is theirs. The last of a list is first, so that none moves another.
+// ofFormer are JSON pointers to what is in the report and was reported by an agent before this one,
+// KubeFleet's for example: its properties, its conditions, and resources that this one does not
+// count. A write of this agent's own leaves them. What agents of other types say in agentStatus is
+// theirs. The last of a list is first, so that none moves another.
 func ofFormer(report, own clusterv1beta1.InternalMemberClusterStatus) (pointers []string) {
 	for name := range report.Properties {
 		if _, mine := own.Properties[name]; !mine {
@@ -55,7 +56,8 @@ func pointer(fields ...string) string {
 	return path
 }
 
-// dropFormer removes from the report what a former agent has reported. If that fails, the next write tries it again.
+// dropFormer removes from the report what a former agent has reported. If that fails, the next
+// write tries it again.
 func (r *Reporter) dropFormer(ctx context.Context, own clusterv1beta1.InternalMemberClusterStatus) {
 	if r.report == nil {
 		return

@@ -113,7 +113,9 @@ func TestWhatCannotBePrunedIsReportedAtOnceAndTakenOffWhenItIsGone(t *testing.T)
 		report(Unpruned{"RemovalBlocked", "it is held"})
 		report(Unpruned{})
 		stop()
-		want := []said{{5 * time.Second, "no condition"}, {6 * time.Second, "False RemovalBlocked: it is held"}, {7 * time.Second, "no condition"}}
+		want := []said{
+			{5 * time.Second, "no condition"}, {6 * time.Second, "False RemovalBlocked: it is held"}, {7 * time.Second, "no condition"},
+		}
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Errorf("-want +got:\n%s", diff)
 		}

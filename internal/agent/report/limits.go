@@ -16,7 +16,8 @@ const (
 	maxResourceName = 128
 )
 
-// limited leaves out resources that a report has no room for: Kubernetes' own come first, the others by name.
+// limited leaves out resources that a report has no room for: Kubernetes' own come first,
+// the others by name.
 func limited(all corev1.ResourceList) corev1.ResourceList {
 	tooLong := func(name corev1.ResourceName) bool { return len(name) > maxResourceName }
 	if len(all) <= maxResources && !slices.ContainsFunc(slices.Collect(maps.Keys(all)), tooLong) {

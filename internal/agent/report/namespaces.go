@@ -39,7 +39,8 @@ func newNamespaces(changed chan struct{}) *namespaces {
 type collection struct {
 	// answered is false until it is known whether they can be listed, listed until they have been.
 	answered, listed bool
-	// owners is by namespace the Work that brought it, empty if none did; at most maxNamespaces, the first by name.
+	// owners is by namespace the Work that brought it, empty if none did; at most
+	// maxNamespaces, the first by name.
 	owners map[string]string
 	// more: there are others.
 	more bool
@@ -60,14 +61,16 @@ func (n *namespaces) collection() collection {
 	return c
 }
 
-// watched takes the result of an attempt to watch. Namespaces that may not be listed are not waited for.
+// watched takes the result of an attempt to watch. Namespaces that may not be listed
+// are not waited for.
 func (n *namespaces) watched(err error) {
 	if err != nil {
 		_ = n.Change(func() { n.answered = true }) // never fails
 	}
 }
 
-// put stores a namespace. A namespace that is being deleted takes nothing new, and counts as deleted.
+// put stores a namespace. A namespace that is being deleted takes nothing new, and counts as
+// deleted.
 func (n *namespaces) put(object *corev1.Namespace) bool {
 	if object.DeletionTimestamp != nil {
 		n.drop(object)

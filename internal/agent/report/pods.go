@@ -10,8 +10,9 @@ import (
 	"github.com/muster-fleet/muster/internal/kubeclient"
 )
 
-// pods is the store of the scheduled pods that have not ended. Of a pod the store keeps only what it requests, and the sum of that, so that one
-// pod's change costs the same in a cluster of ten pods and of ten thousand.
+// pods is the store of the scheduled pods that have not ended. Of a pod the store keeps only what
+// it requests, and the sum of that, so that one pod's change costs the same in a cluster of ten
+// pods and of ten thousand.
 type pods struct {
 	kubeclient.Store[*corev1.Pod]
 	byName map[cache.ObjectName]corev1.ResourceList
@@ -52,7 +53,8 @@ func stripPod(pod *corev1.Pod) *corev1.Pod {
 	return stripped
 }
 
-// requests is what a pod takes from its node, a place for one pod included; nil if it takes nothing.
+// requests is what a pod takes from its node, a place for one pod included; nil if it takes
+// nothing.
 func requests(pod *corev1.Pod) corev1.ResourceList {
 	if pod.Spec.NodeName == "" || pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed {
 		return nil
@@ -78,7 +80,8 @@ func (p *pods) set(pod *corev1.Pod, list corev1.ResourceList) bool {
 	return true
 }
 
-// available is what of allocatable no pod requests, never less than nothing; nil until the pods have been listed once.
+// available is what of allocatable no pod requests, never less than nothing; nil until the pods
+// have been listed once.
 func (p *pods) available(allocatable corev1.ResourceList) corev1.ResourceList {
 	p.Lock()
 	defer p.Unlock()

@@ -47,7 +47,9 @@ func TestAvailableIsWhatPodsLeave(t *testing.T) {
 		"containers add up, each pod takes a place, and every resource counts": {
 			list("cpu", "4", "memory", "8Gi", "example.com/gpu", "2", "pods", "110"),
 			[]any{
-				pod("a", corev1.PodSpec{Containers: []corev1.Container{container("cpu", "500m", "memory", "1Gi"), container("cpu", "1", "example.com/gpu", "1")}}),
+				pod("a", corev1.PodSpec{
+					Containers: []corev1.Container{container("cpu", "500m", "memory", "1Gi"), container("cpu", "1", "example.com/gpu", "1")},
+				}),
 				pod("b", corev1.PodSpec{Containers: []corev1.Container{container("memory", "1Gi")}}),
 			},
 			list("cpu", "2500m", "memory", "6Gi", "example.com/gpu", "1", "pods", "108"),
@@ -55,15 +57,21 @@ func TestAvailableIsWhatPodsLeave(t *testing.T) {
 		"an init container counts only beyond the others, a side-car beside them": {
 			list("cpu", "10"),
 			[]any{
-				pod("a", corev1.PodSpec{InitContainers: []corev1.Container{container("cpu", "3")}, Containers: []corev1.Container{container("cpu", "1")}}),
-				pod("b", corev1.PodSpec{InitContainers: []corev1.Container{sidecar("cpu", "2")}, Containers: []corev1.Container{container("cpu", "1")}}),
+				pod("a", corev1.PodSpec{
+					InitContainers: []corev1.Container{container("cpu", "3")}, Containers: []corev1.Container{container("cpu", "1")},
+				}),
+				pod("b", corev1.PodSpec{
+					InitContainers: []corev1.Container{sidecar("cpu", "2")}, Containers: []corev1.Container{container("cpu", "1")},
+				}),
 			},
 			list("cpu", "4"),
 		},
 		"overhead counts": {
-			list("cpu", "4"), []any{pod("a", corev1.PodSpec{Overhead: list("cpu", "250m"), Containers: []corev1.Container{container("cpu", "1")}})}, list("cpu", "2750m"),
+			list("cpu", "4"), []any{pod("a", corev1.PodSpec{Overhead: list("cpu", "250m"), Containers: []corev1.Container{container("cpu", "1")}})},
+			list("cpu", "2750m"),
 		},
-		"what is not scheduled, or has ended, takes nothing": {list("cpu", "4", "pods", "9"), []any{unscheduled, ended}, list("cpu", "4", "pods", "9")},
+		"what is not scheduled, or has ended, takes nothing": {list("cpu", "4", "pods", "9"), []any{unscheduled, ended},
+			list("cpu", "4", "pods", "9")},
 		"it is never less than nothing": {
 			list("cpu", "1"), []any{pod("a", corev1.PodSpec{Containers: []corev1.Container{container("cpu", "2")}})}, list("cpu", "0"),
 		},

@@ -1,5 +1,6 @@
-// Package report reports to the hub how the member is: its nodes, what they have and what of it is free, the names of its namespaces, its version
-// and health; and that the member has left, when the hub asks for that.
+// Package report reports to the hub how the member is: its nodes, what they have and what of it is
+// free, the names of its namespaces, its version and health; and that the member has left, when
+// the hub asks for that.
 //
 // Its invariant: it is the only writer of the status of the InternalMemberCluster, at most once per
 // 10 s, unless the hub waits for an answer, and at least once per 10 min; two equal observations
@@ -52,7 +53,8 @@ type Session struct {
 	Report *clusterv1beta1.InternalMemberCluster
 	// Hub is how the agent reaches the hub.
 	Hub clusterv1beta1.HubInUse
-	// ReadyToLeave says of a member that was asked to leave whether it may go, LeaveProgress how far it is.
+	// ReadyToLeave says of a member that was asked to leave whether it may go,
+	// LeaveProgress how far it is.
 	ReadyToLeave  bool
 	LeaveProgress string
 	// Unpruned is what the member cannot remove although it was deleted on the hub.
@@ -68,9 +70,11 @@ type Reporter struct {
 	Member Member
 	// Write applies a status to the report.
 	Write func(context.Context, clusterv1beta1.InternalMemberClusterStatus) error
-	// Remove removes fields, named by JSON pointers, from the report if that still has this resourceVersion.
+	// Remove removes fields, named by JSON pointers, from the report if that still has
+	// this resourceVersion.
 	Remove func(ctx context.Context, resourceVersion string, pointers []string) error
-	// Observe is what to report of the agent itself; Changed wakes the reporter when that may have changed.
+	// Observe is what to report of the agent itself; Changed wakes the reporter when
+	// that may have changed.
 	Observe func() Session
 	Changed <-chan struct{}
 	// HealthDue wakes the reporter at each heartbeat to ask for the health of the member again.
@@ -93,7 +97,8 @@ type Reporter struct {
 	nodes      *nodes
 	pods       *pods
 	namespaces *namespaces
-	// report is the hub's copy as last observed, facts what is to be reported, written what was at last.
+	// report is the hub's copy as last observed, facts what is to be reported, written what was at
+	// last.
 	report         *clusterv1beta1.InternalMemberCluster
 	facts, written facts
 	last           time.Time
@@ -193,7 +198,8 @@ func (r *Reporter) due() time.Time {
 	return at
 }
 
-// handleReport takes over the hub's copy of the report. Conditions written by an earlier process keep their transition times.
+// handleReport takes over the hub's copy of the report. Conditions written by an earlier process
+// keep their transition times.
 func (r *Reporter) handleReport() {
 	r.facts.generation = r.report.Generation
 	own := clusterv1beta1.FindAgent(r.report.Status.AgentStatus, clusterv1beta1.MemberAgent)
@@ -204,7 +210,8 @@ func (r *Reporter) handleReport() {
 			r.collectedBefore = *collected
 		}
 	case own == nil && !r.last.IsZero():
-		// The hub deleted the report and made another: it is empty until the agent writes, and somebody may wait for that.
+		// The hub deleted the report and made another: it is empty until the agent writes, and
+		// somebody may wait for that.
 		r.last, r.written, r.before = time.Time{}, facts{left: r.written.left}, nil
 	}
 }

@@ -151,18 +151,20 @@ func TestHowSoonTheHubShouldKnowWhatDiffers(t *testing.T) {
 		"5 % of a resource released":                           {free("cpu", "4", "pods", "160"), usage},
 		"5 %, with another generation":                         {func(f *facts) { f.generation = 4; free("cpu", "3", "pods", "150")(f) }, usage},
 		"what is available is not known any more":              {func(f *facts) { f.summary.available = nil }, changed},
-		"a node more":                                   {func(f *facts) { f.summary.nodes.Total = 3 }, changed},
-		"a node that is not ready":                      {func(f *facts) { f.summary.nodes.Ready = 1 }, changed},
-		"another capacity":                              {func(f *facts) { f.summary.capacity = list("cpu", "11", "pods", "200") }, changed},
-		"less allocatable":                              {func(f *facts) { f.summary.allocatable = list("cpu", "7999m", "pods", "200") }, changed},
-		"an API server that is not ready":               {func(f *facts) { f.unhealthy = "etcd is away" }, changed},
-		"another version":                               {func(f *facts) { f.version = "v1.37.0" }, changed},
-		"namespaces that cannot be listed":              {func(f *facts) { f.namespaces.listed = false }, changed},
-		"how far the member is with leaving":            {func(f *facts) { f.leaving = "2 objects left" }, urgent},
-		"another credential":                            {func(f *facts) { f.credential = &clusterv1beta1.CredentialInUse{Sequence: 2} }, urgent},
-		"a member that left":                            {func(f *facts) { f.left = true }, urgent},
-		"a note":                                        {func(f *facts) { f.note = "the token expired" }, urgent},
-		"another address, and a node more":              {func(f *facts) { f.hub.APIServerURL, f.summary.nodes.Total = "https://hub", 3 }, urgent},
+		"a node more":              {func(f *facts) { f.summary.nodes.Total = 3 }, changed},
+		"a node that is not ready": {func(f *facts) { f.summary.nodes.Ready = 1 }, changed},
+		"another capacity":         {func(f *facts) { f.summary.capacity = list("cpu", "11", "pods", "200") }, changed},
+		"less allocatable": {func(f *facts) { f.summary.allocatable = list("cpu", "7999m", "pods", "200") },
+			changed},
+		"an API server that is not ready":    {func(f *facts) { f.unhealthy = "etcd is away" }, changed},
+		"another version":                    {func(f *facts) { f.version = "v1.37.0" }, changed},
+		"namespaces that cannot be listed":   {func(f *facts) { f.namespaces.listed = false }, changed},
+		"how far the member is with leaving": {func(f *facts) { f.leaving = "2 objects left" }, urgent},
+		"another credential":                 {func(f *facts) { f.credential = &clusterv1beta1.CredentialInUse{Sequence: 2} }, urgent},
+		"a member that left":                 {func(f *facts) { f.left = true }, urgent},
+		"a note":                             {func(f *facts) { f.note = "the token expired" }, urgent},
+		"another address, and a node more": {func(f *facts) { f.hub.APIServerURL, f.summary.nodes.Total = "https://hub", 3 },
+			urgent},
 		"what cannot be pruned":                         {func(f *facts) { f.unpruned.Reason = "RemovalBlocked" }, urgent},
 		"less of a resource that the nodes do not have": {free("cpu", "4", "pods", "150", "example.com/gpu", "1"), none},
 	} {
@@ -180,8 +182,14 @@ func TestTransitionTimeIsThatOfTheLastTransition(t *testing.T) {
 		{Type: "Joined", Status: "True", LastTransitionTime: before}, {Type: "Healthy", Status: "True", LastTransitionTime: before},
 	}, now)
 	want := []metav1.Condition{
-		{Type: "Joined", Status: "True", Reason: "InternalMemberClusterJoined", Message: "the agent has joined", ObservedGeneration: 3, LastTransitionTime: before},
-		{Type: "Healthy", Status: "False", Reason: "InternalMemberClusterUnhealthy", Message: "etcd is away", ObservedGeneration: 3, LastTransitionTime: now},
+		{
+			Type: "Joined", Status: "True", Reason: "InternalMemberClusterJoined", Message: "the agent has joined", ObservedGeneration: 3,
+			LastTransitionTime: before,
+		},
+		{
+			Type: "Healthy", Status: "False", Reason: "InternalMemberClusterUnhealthy", Message: "etcd is away", ObservedGeneration: 3,
+			LastTransitionTime: now,
+		},
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)

@@ -23,7 +23,8 @@ const (
 
 	conditionJoined  = "Joined"
 	conditionHealthy = "Healthy"
-	// conditionPruned is there, and False, while something that was deleted on the hub cannot be removed.
+	// conditionPruned is there, and False, while something that was deleted on the hub cannot be
+	// removed.
 	conditionPruned = "Pruned"
 )
 
@@ -55,7 +56,8 @@ func (f facts) complete() bool {
 	return f.summary.listed && f.summary.available != nil && f.namespaces.answered
 }
 
-// Unpruned says why something is still on the member that was deleted on the hub; empty if nothing is.
+// Unpruned says why something is still on the member that was deleted on the hub;
+// empty if nothing is.
 type Unpruned struct{ Reason, Message string }
 
 // since is how soon the hub should know what differs from the other facts. A generation alone,
@@ -76,14 +78,16 @@ func (f facts) since(other facts) change {
 func (f facts) equal(other facts) bool {
 	return f.summary.nodes == other.summary.nodes && f.summary.listed == other.summary.listed &&
 		f.version == other.version && f.unhealthy == other.unhealthy && f.left == other.left && f.leaving == other.leaving &&
-		f.note == other.note && f.hub == other.hub && equality.Semantic.DeepEqual(f.credential, other.credential) && f.unpruned == other.unpruned &&
+		f.note == other.note && f.hub == other.hub && equality.Semantic.DeepEqual(f.credential, other.credential) &&
+		f.unpruned == other.unpruned &&
 		equality.Semantic.DeepEqual(f.summary.capacity, other.summary.capacity) &&
 		equality.Semantic.DeepEqual(f.summary.allocatable, other.summary.allocatable) &&
 		(f.summary.available == nil) == (other.summary.available == nil) && f.namespaces.equal(other.namespaces)
 }
 
-// urgent says whether somebody waits for what is new since the other facts: that the member left, reaches the hub elsewhere, cannot do
-// what the hub asks, has another credential, or cannot remove what was deleted on the hub. Another message of the same failure can wait.
+// urgent says whether somebody waits for what is new since the other facts: that the member left,
+// reaches the hub elsewhere, cannot do what the hub asks, has another credential, or cannot remove
+// what was deleted on the hub. Another message of the same failure can wait.
 func (f facts) urgent(other facts) bool {
 	hub := f.hub
 	if hub.Failure != "" && other.hub.Failure != "" {
@@ -93,7 +97,8 @@ func (f facts) urgent(other facts) bool {
 		f.unpruned.Reason != other.unpruned.Reason || hub != other.hub || !equality.Semantic.DeepEqual(f.credential, other.credential)
 }
 
-// status computes the status of the report from the facts. Conditions keep their transition times from before.
+// status computes the status of the report from the facts. Conditions keep their
+// transition times from before.
 func (r *Reporter) status(f facts, before []metav1.Condition, now time.Time) clusterv1beta1.InternalMemberClusterStatus {
 	at := metav1.NewTime(now)
 	properties := map[string]clusterv1beta1.PropertyValue{}
@@ -103,7 +108,8 @@ func (r *Reporter) status(f facts, before []metav1.Condition, now time.Time) clu
 	status := clusterv1beta1.InternalMemberClusterStatus{
 		Properties: properties,
 		ResourceUsage: clusterv1beta1.ResourceUsage{
-			Capacity: limited(f.summary.capacity), Allocatable: limited(f.summary.allocatable), Available: limited(f.summary.available), ObservationTime: at,
+			Capacity: limited(f.summary.capacity), Allocatable: limited(f.summary.allocatable),
+			Available: limited(f.summary.available), ObservationTime: at,
 		},
 		AgentStatus: []clusterv1beta1.AgentStatus{{
 			Type: clusterv1beta1.MemberAgent, Conditions: conditions(f, r.Farewell, before, at), LastReceivedHeartbeat: at,

@@ -129,15 +129,25 @@ func TestSuspects(t *testing.T) {
 		steps []step
 		want  map[string]time.Duration
 	}{
-		"one that was alone is delayed": {[]step{{underWay: []protocol.Action{action("web", 1, false)}}}, map[string]time.Duration{"web": 10 * time.Second}},
-		"of two it is not known which":  {[]step{{underWay: []protocol.Action{action("web", 1, false), action("db", 1, false)}}}, map[string]time.Duration{"web": 0, "db": 0}},
+		"one that was alone is delayed": {
+			[]step{{underWay: []protocol.Action{action("web", 1, false)}}}, map[string]time.Duration{"web": 10 * time.Second},
+		},
+		"of two it is not known which": {
+			[]step{{underWay: []protocol.Action{action("web", 1, false), action("db", 1, false)}}}, map[string]time.Duration{"web": 0, "db": 0},
+		},
 		"to wait for a hook takes nothing down": {[]step{{underWay: []protocol.Action{action("web", 1, false), action("db", 1, true)}}},
 			map[string]time.Duration{"web": 10 * time.Second}},
-		"one that was survived is none": {[]step{{underWay: []protocol.Action{action("web", 1, false), action("db", 1, false)}}, {survived: "db"}},
+		"one that was survived is none": {[]step{
+			{underWay: []protocol.Action{action("web", 1, false), action("db", 1, false)}}, {survived: "db"},
+		},
 			map[string]time.Duration{"web": 0}},
-		"each time doubles the delay": {[]step{{underWay: []protocol.Action{action("web", 1, false)}}, {underWay: []protocol.Action{action("web", 1, false)}},
+		"each time doubles the delay": {[]step{{underWay: []protocol.Action{action("web", 1, false)}}, {
+			underWay: []protocol.Action{action("web", 1, false)},
+		},
 			{underWay: []protocol.Action{action("web", 1, false)}}}, map[string]time.Duration{"web": 40 * time.Second}},
-		"another generation begins anew": {[]step{{underWay: []protocol.Action{action("web", 1, false)}}, {underWay: []protocol.Action{action("web", 2, false)}}},
+		"another generation begins anew": {[]step{
+			{underWay: []protocol.Action{action("web", 1, false)}}, {underWay: []protocol.Action{action("web", 2, false)}},
+		},
 			map[string]time.Duration{"web": 10 * time.Second}},
 	} {
 		var s suspects
@@ -198,7 +208,8 @@ func TestMemberIsNotEmptyAsLongAsSomethingIsLeftOrNobodyMayLook(t *testing.T) {
 			f.Leaves = func() clusterv1beta1.LeavePolicy { return clusterv1beta1.LeaveDelete }
 			f.Left = func(context.Context) (bool, error) { return look() }
 			f.run()
-			if got := <-said; !strings.Contains(got, "not all that was placed on this cluster could be removed") || !strings.HasSuffix(got, "false") {
+			if got := <-said; !strings.Contains(got, "not all that was placed on this cluster could be removed") ||
+				!strings.HasSuffix(got, "false") {
 				t.Errorf("it said %q", got)
 			}
 		})

@@ -93,7 +93,10 @@ func (s *Supervisor) crashed(err error, watchdog *watchdog, stderr string) error
 		return fmt.Errorf("running %s: %w", protocol.Program, err)
 	}
 	if status.ExitCode() == protocol.ExitLeaseLost {
-		return &crash{explained: true, cause: fmt.Errorf("%s lost the Lease by which one deployer at a time deploys on this cluster, and is started again", protocol.Program)}
+		return &crash{
+			explained: true, cause: fmt.Errorf("%s lost the Lease by which one deployer at a time deploys on this cluster, and is started again",
+				protocol.Program),
+		}
 	}
 	inFlight, stuck := watchdog.inFlightOrOverdue()
 	cause := cmp.Or(stuck, stderr, status.Error())

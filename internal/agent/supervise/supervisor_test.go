@@ -112,7 +112,8 @@ func (f *fixture) eventually(what string, check func() error) {
 	f.t.Fatalf("%s: %v", what, err)
 }
 
-// idles returns when the supervisor has found nothing to do after everything that was signalled: it reads the second note only then.
+// idles returns when the supervisor has found nothing to do after everything that was signalled: it
+// reads the second note only then.
 func (f *fixture) idles() {
 	f.t.Helper()
 	for range 2 {

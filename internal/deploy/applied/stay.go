@@ -9,7 +9,9 @@ import (
 )
 
 var holdData = []schema.GroupKind{
-	{Kind: "Namespace"}, {Kind: "PersistentVolumeClaim"}, {Kind: "PersistentVolume"}, {Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition"},
+	{Kind: "Namespace"}, {Kind: "PersistentVolumeClaim"}, {Kind: "PersistentVolume"}, {
+		Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition",
+	},
 }
 
 // HoldsData reports whether deleting an object of a kind deletes its data.

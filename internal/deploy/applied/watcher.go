@@ -170,7 +170,8 @@ const (
 // trusted: its API server was restored from a snapshot, and its versions went back.
 const CatchUp = 30 * time.Second
 
-// Get returns the summary of an object, as of a resource version or later; any version if that is empty.
+// Get returns the summary of an object, as of a resource version or later; any
+// version if that is empty.
 func (w *Watcher[S]) Get(query Query, name types.NamespacedName, since string) (summary S, sight Sight) {
 	store := w.store(query)
 	if store == nil {
@@ -233,7 +234,8 @@ type summarized[S any] struct {
 	summary S
 }
 
-// Transformer implements cache.TransformingStore: each object of a list is reduced while the list is read.
+// Transformer implements cache.TransformingStore: each object of a list is reduced
+// while the list is read.
 func (s *store[S]) Transformer() cache.TransformFunc {
 	return func(obj any) (any, error) {
 		if object, ok := obj.(*unstructured.Unstructured); ok {
@@ -249,7 +251,9 @@ func (s *store[S]) reduce(obj any) *summarized[S] {
 	}
 	object := obj.(*unstructured.Unstructured)
 	return &summarized[S]{
-		metav1.ObjectMeta{Namespace: object.GetNamespace(), Name: object.GetName(), ResourceVersion: object.GetResourceVersion(), UID: object.GetUID()},
+		metav1.ObjectMeta{
+			Namespace: object.GetNamespace(), Name: object.GetName(), ResourceVersion: object.GetResourceVersion(), UID: object.GetUID(),
+		},
 		s.watcher.Summarize(object),
 	}
 }

@@ -16,7 +16,8 @@ import (
 	"github.com/muster-fleet/muster/internal/retry"
 )
 
-const reasonConfirming = "its BundleDeployment is missing; the release stays until the hub has confirmed, and confirmed again, that it was deleted"
+const reasonConfirming = "its BundleDeployment is missing; the release stays until the hub has confirmed, and confirmed again, that it " +
+	"was deleted"
 
 // Pauses are the times between a confirmed deletion of a BundleDeployment and the removal of its
 // release. Meanwhile the hub can create a BundleDeployment again after a deletion by mistake.
@@ -98,7 +99,9 @@ func (d *Deployer) pauses() Pauses {
 // confirm queries the hub for the deletion of a BundleDeployment, and reports whether the release
 // may be removed.
 func (d *Deployer) confirm(ctx context.Context, name string, of *delivery) bool {
-	restored, err := d.Hub.ConfirmDeleted(ctx, types.UID(d.Member), hubclient.Delivered{Name: name, UID: of.release.HubUID, Version: of.release.HubVersion})
+	restored, err := d.Hub.ConfirmDeleted(ctx, types.UID(d.Member), hubclient.Delivered{
+		Name: name, UID: of.release.HubUID, Version: of.release.HubVersion,
+	})
 	now := d.Clock.Now()
 	of.absence.asked = now
 	if err == nil && restored {
@@ -109,7 +112,8 @@ func (d *Deployer) confirm(ctx context.Context, name string, of *delivery) bool 
 		var since time.Time
 		if since, err = d.Hub.Since(ctx); err == nil && of.release.DeployedAt.Before(since) {
 			d.Log.Info("release left alone", "deployment", name, "release", of.release.String(), "reason",
-				"another agent deployed it before this cluster joined with its account, and the hub has no BundleDeployment for it: create its Bundle, or uninstall it with Helm")
+				"another agent deployed it before this cluster joined with its account, and the hub has no BundleDeployment for it: create its "+
+					"Bundle, or uninstall it with Helm")
 			of.absence.predates = true
 			return false
 		}
@@ -133,7 +137,8 @@ func (d *Deployer) confirm(ctx context.Context, name string, of *delivery) bool 
 	if errors.Is(err, hubclient.ErrExists) {
 		return false // the watch delivers it
 	}
-	message := fmt.Sprintf("release %s stays, because the hub does not say whether its BundleDeployment was deleted: %s", of.release, d.whyUnconfirmed(err))
+	message := fmt.Sprintf("release %s stays, because the hub does not say whether its BundleDeployment was deleted: %s",
+		of.release, d.whyUnconfirmed(err))
 	d.Log.Info("removal unconfirmed", "deployment", name, "reason", message, "retry", of.absence.askAt)
 	d.setProblem(name, reasons.RemovalUnconfirmed, message)
 	of.absence.reported = true
@@ -164,8 +169,9 @@ func (d *Deployer) keepRestored(ctx context.Context, name string, of *delivery) 
 		of.release = &kept
 		d.mu.Unlock()
 	}
-	d.setProblem(name, reasons.HubRestored, fmt.Sprintf("release %s stays, because the hub was restored from an earlier state than the one in which it was delivered, "+
-		"and does not know it: create its Bundle again; to remove the release, delete the Bundle after that", of.release))
+	d.setProblem(name, reasons.HubRestored,
+		fmt.Sprintf("release %s stays, because the hub was restored from an earlier state than the one in which it was delivered, "+
+			"and does not know it: create its Bundle again; to remove the release, delete the Bundle after that", of.release))
 	return nil
 }
 

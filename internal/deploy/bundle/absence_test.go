@@ -203,7 +203,8 @@ func TestReleaseThatARestoredHubDoesNotKnowIsKeptAndNamed(t *testing.T) {
 	})
 }
 
-// TestNoReleaseGoesBecauseTheHubForgotItsHistory restores the hub and has it forget all that was before. What it deleted itself is removed all the same.
+// TestNoReleaseGoesBecauseTheHubForgotItsHistory restores the hub and has it forget all that was
+// before. What it deleted itself is removed all the same.
 func TestNoReleaseGoesBecauseTheHubForgotItsHistory(t *testing.T) {
 	const hub = "forgetful-hub"
 	member := newRig(t)
@@ -260,8 +261,8 @@ func (r *rig) removeAsHubsDo(d *fleet.BundleDeployment, recorded bool) {
 	r.check(r.kube.Delete(r.t.Context(), d))
 }
 
-// TestWhatTheHubDoesNotHaveIsNotRecordedAsRemoved: a hub outlives a restore of its API server, and has in its cache
-// a BundleDeployment that nobody has deleted.
+// TestWhatTheHubDoesNotHaveIsNotRecordedAsRemoved: a hub outlives a restore of its API server, and
+// has in its cache a BundleDeployment that nobody has deleted.
 func TestWhatTheHubDoesNotHaveIsNotRecordedAsRemoved(t *testing.T) {
 	r := newRig(t)
 	d := r.place("web", fleet.BundleDeploymentOptions{}, configMap("web", "one"))
@@ -301,7 +302,8 @@ func TestAReleaseIsNotTakenBackToAnOlderBundleDeploymentThatTheHubNoLongerHas(t 
 		// A hub that was restored has nothing newer than what it tells.
 		{func() *fleet.BundleDeployment { is := now.DeepCopy(); is.ResourceVersion = "1"; return is }(), ""},
 	} {
-		if err := d.confirmNewest(t.Context(), of, row.told); (err == nil) != (row.said == "") || err != nil && !strings.Contains(err.Error(), row.said) {
+		if err := d.confirmNewest(t.Context(), of, row.told); (err == nil) != (row.said == "") ||
+			err != nil && !strings.Contains(err.Error(), row.said) {
 			t.Errorf("told of version %s: %v", row.told.ResourceVersion, err)
 		}
 	}

@@ -134,7 +134,8 @@ func (d *Deployer) confirmNewest(ctx context.Context, of *delivery, is *fleet.Bu
 		return fmt.Errorf("release %s stays as it is until the hub confirms an older BundleDeployment: %w", of.release, err)
 	}
 	if now.UID != is.UID || now.Generation != is.Generation {
-		return fmt.Errorf("release %s stays as it is: the hub has generation %d of its BundleDeployment, and told this agent of generation %d", of.release, now.Generation, is.Generation)
+		return fmt.Errorf("release %s stays as it is: the hub has generation %d of its BundleDeployment, and told this agent of generation %d",
+			of.release, now.Generation, is.Generation)
 	}
 	return nil
 }
@@ -168,7 +169,8 @@ func (d *Deployer) explainConflict(name string, deployed release.ID, err error) 
 		}
 		d.mu.Unlock()
 	}
-	return withReason(reasons.ObjectConflict, fmt.Errorf("%s, which Bundle %s wants, is not owned by us: it %s: take it out of one of them, or set helm.takeOwnership on the one that is to have it",
+	return withReason(reasons.ObjectConflict, fmt.Errorf("%s, which Bundle %s wants, is not owned by us: it %s: take it out of one of them, "+
+		"or set helm.takeOwnership on the one that is to have it",
 		object, name, owner))
 }
 

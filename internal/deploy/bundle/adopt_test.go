@@ -35,7 +35,8 @@ func TestReturningDeployerTouchesNothingThatIsAsWanted(t *testing.T) {
 	r.start()
 	found := r.until("web", fleet.StateReady)
 	if after := r.delivered("web"); before.ResourceVersion != after.ResourceVersion || found.Status.Release != r.target+"/web:1" {
-		t.Errorf("the ConfigMap went from version %s to %s, the release is %s", before.ResourceVersion, after.ResourceVersion, found.Status.Release)
+		t.Errorf("the ConfigMap went from version %s to %s, the release is %s",
+			before.ResourceVersion, after.ResourceVersion, found.Status.Release)
 	}
 }
 
@@ -82,7 +83,8 @@ func TestAnotherMembershipRemovesNothing(t *testing.T) {
 	r.deploy("web", fleet.BundleDeploymentOptions{}, configMap("web", "one"))
 	first.stop()
 	r.check(r.kube.Delete(t.Context(), r.get("web")))
-	// The hub was made anew under the same names, or the cluster registered elsewhere: the report is another one.
+	// The hub was made anew under the same names, or the cluster registered elsewhere: the
+	// report is another one.
 	r.renewReport()
 	run := r.start()
 	r.nothingLeftToDo(run, 0)
@@ -93,7 +95,8 @@ func TestMemberNamespaceThatIsDeletedTakesNothingDownstreamWithIt(t *testing.T) 
 	r := newRig(t)
 	run := r.start()
 	r.deploy("web", fleet.BundleDeploymentOptions{}, configMap("web", "one"))
-	// A finalizer keeps the namespace as it is while it is being deleted, with everything but the BundleDeployment.
+	// A finalizer keeps the namespace as it is while it is being deleted, with everything but
+	// the BundleDeployment.
 	r.change(r.report, func() { r.report.Finalizers = []string{"test/hold"} })
 	t.Cleanup(func() {
 		r.report.Finalizers = nil

@@ -14,7 +14,8 @@ import (
 	"github.com/muster-fleet/muster/internal/hub/runtime/settings"
 )
 
-// rancherChart is one of the name of the agent's, with the ClusterRole of the same name and other rights.
+// rancherChart is one of the name of the agent's, with the ClusterRole of the same
+// name and other rights.
 func (r *rig) rancherChart() *chartv2.Chart {
 	r.t.Helper()
 	loaded, err := loader.LoadFiles([]*archive.BufferedFile{
@@ -39,13 +40,14 @@ metadata: {name: fleet-agent, namespace: {{ .Release.Namespace }}}
 	return loaded
 }
 
-// TestAReleaseThatTheUserGaveToTheAgentOfRancherFleetIsNotTakenBack: the agent that is replaced runs until the other one has started, and still gets
-// its Bundle.
+// TestAReleaseThatTheUserGaveToTheAgentOfRancherFleetIsNotTakenBack: the agent that is replaced
+// runs until the other one has started, and still gets its Bundle.
 func TestAReleaseThatTheUserGaveToTheAgentOfRancherFleetIsNotTakenBack(t *testing.T) {
 	r := newRigAlone(t)
 	u := r.user()
 	u.install(map[string]any{
-		"apiServerURL": "https://hub.example.com", "token": "t", "tokenName": "n", "clusterNamespace": "clusters", "internal": map[string]any{"systemNamespace": r.agent},
+		"apiServerURL": "https://hub.example.com", "token": "t", "tokenName": "n", "clusterNamespace": "clusters",
+		"internal": map[string]any{"systemNamespace": r.agent},
 	})
 	first := r.start()
 	r.placeAgent(settings.Agent{}, nil)
@@ -66,7 +68,8 @@ func TestAReleaseThatTheUserGaveToTheAgentOfRancherFleetIsNotTakenBack(t *testin
 	second := r.start()
 	r.setAgent(settings.Agent{Image: "muster-agent:v2"}, nil)
 	refused := r.until("fleet-agent-web", fleet.StateErrApplied)
-	if message := readyMessage(refused); u.revision().Version != taken || !strings.Contains(message, "of another chart fleet-agent by now, version 0.16.1") {
+	if message := readyMessage(refused); u.revision().Version != taken ||
+		!strings.Contains(message, "of another chart fleet-agent by now, version 0.16.1") {
 		t.Errorf("there is revision %d after %d: %s", u.revision().Version, taken, message)
 	}
 	whole()

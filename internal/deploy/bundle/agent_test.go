@@ -30,7 +30,8 @@ import (
 	"github.com/muster-fleet/muster/internal/hub/runtime/settings"
 )
 
-// user is somebody with Helm's command on the agent's cluster. The deployer must not run meanwhile: Helm has one field manager per program.
+// user is somebody with Helm's command on the agent's cluster. The deployer must not run meanwhile:
+// Helm has one field manager per program.
 type user struct {
 	*rig
 	configuration *action.Configuration
@@ -121,7 +122,9 @@ func (r *rig) setAgent(settings settings.Agent, values map[string]any) *fleet.Bu
 	r.check(err)
 	placed := r.placeWith("fleet-agent-web", func(*fleet.BundleDeploymentSpec) {}, fleet.BundleDeploymentOptions{
 		DefaultNamespace: r.agent,
-		Helm:             &fleet.HelmOptions{ReleaseName: "fleet-agent", TakeOwnership: true, MaxHistory: 10, Values: &runtime.RawExtension{Raw: raw}},
+		Helm: &fleet.HelmOptions{
+			ReleaseName: "fleet-agent", TakeOwnership: true, MaxHistory: 10, Values: &runtime.RawExtension{Raw: raw},
+		},
 	}, resources...)
 	if placed.Labels[fleet.LabelAgent] == "" {
 		r.change(placed, func() { placed.Labels[fleet.LabelAgent] = "v1" })
@@ -146,7 +149,8 @@ func env(deployment *appsv1.Deployment) map[string]string {
 	return values
 }
 
-// TestTheReleaseThatAUserInstalledIsAdopted follows the release of an agent from its installation until the hub leaves it to the user again.
+// TestTheReleaseThatAUserInstalledIsAdopted follows the release of an agent from its installation
+// until the hub leaves it to the user again.
 func TestTheReleaseThatAUserInstalledIsAdopted(t *testing.T) {
 	r := newRigAlone(t)
 	u := r.user()
@@ -157,7 +161,8 @@ func TestTheReleaseThatAUserInstalledIsAdopted(t *testing.T) {
 		"internal":   map[string]any{"systemNamespace": r.agent},
 	}
 	u.install(own)
-	r.check(r.kube.Delete(t.Context(), &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: r.agent, Name: "fleet-agent-bootstrap"}})) // as the agent does
+	// as the agent does
+	r.check(r.kube.Delete(t.Context(), &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: r.agent, Name: "fleet-agent-bootstrap"}}))
 	before := r.agentDeployment()
 	first := r.start()
 
@@ -166,11 +171,14 @@ func TestTheReleaseThatAUserInstalledIsAdopted(t *testing.T) {
 	if diff := cmp.Diff(before.Spec.Template, after.Spec.Template); diff != "" {
 		t.Errorf("the pod is another one, though nothing is new (-want +got):\n%s", diff)
 	}
-	if err := r.kube.Get(t.Context(), client.ObjectKey{Namespace: r.agent, Name: "fleet-agent-bootstrap"}, &corev1.Secret{}); !apierrors.IsNotFound(err) {
+	if err := r.kube.Get(t.Context(), client.ObjectKey{Namespace: r.agent, Name: "fleet-agent-bootstrap"},
+		&corev1.Secret{}); !apierrors.IsNotFound(err) {
 		t.Errorf("the bootstrap Secret came back: %v", err)
 	}
 
-	r.placeAgent(settings.Agent{Image: "muster-agent:v2"}, map[string]any{"fleetAgent": map[string]any{"extraEnv": []any{map[string]any{"name": "A", "value": "b"}}}})
+	r.placeAgent(settings.Agent{Image: "muster-agent:v2"}, map[string]any{
+		"fleetAgent": map[string]any{"extraEnv": []any{map[string]any{"name": "A", "value": "b"}}},
+	})
 	after = r.agentDeployment()
 	if image := after.Spec.Template.Spec.Containers[0].Image; image != "private/muster-agent:v2" {
 		t.Errorf("the image is %s, want the user's in the hub's version", image)
@@ -190,7 +198,9 @@ func TestTheReleaseThatAUserInstalledIsAdopted(t *testing.T) {
 	if _, there := env(after)["A"]; there || after.Spec.Template.Spec.Containers[0].Image != "private/muster-agent:v3" {
 		t.Errorf("what the hub withdrew stays: %v, image %s", env(after), after.Spec.Template.Spec.Containers[0].Image)
 	}
-	wanted := loader.MergeMaps(own, map[string]any{"debug": true, "internal": map[string]any{"joinedWith": u.revision().Config["internal"].(map[string]any)["joinedWith"]}})
+	wanted := loader.MergeMaps(own, map[string]any{
+		"debug": true, "internal": map[string]any{"joinedWith": u.revision().Config["internal"].(map[string]any)["joinedWith"]},
+	})
 	if diff := cmp.Diff(wanted, u.revision().Config); diff != "" {
 		t.Errorf("the user's values (-want +got):\n%s", diff)
 	}
@@ -199,14 +209,16 @@ func TestTheReleaseThatAUserInstalledIsAdopted(t *testing.T) {
 	u.rollback(1)
 	third := r.start()
 	r.placeAgent(settings.Agent{Image: "muster-agent:v4"}, nil)
-	if after = r.agentDeployment(); after.Spec.Template.Spec.Containers[0].Image != "private/muster-agent:v4" || env(after)["HTTPS_PROXY"] == "" {
+	if after = r.agentDeployment(); after.Spec.Template.Spec.Containers[0].Image != "private/muster-agent:v4" ||
+		env(after)["HTTPS_PROXY"] == "" {
 		t.Errorf("after a rollback the image is %s, the environment %v", after.Spec.Template.Spec.Containers[0].Image, env(after))
 	}
 
 	r.check(r.kube.Delete(t.Context(), r.get("fleet-agent-web")))
 	r.says(third, "release removed")
 	third.stop()
-	if last := u.revision(); last.Chart.Metadata.Annotations["fleet.cattle.io/bundle-id"] != "" || r.agentDeployment().DeletionTimestamp != nil {
+	if last := u.revision(); last.Chart.Metadata.Annotations["fleet.cattle.io/bundle-id"] != "" ||
+		r.agentDeployment().DeletionTimestamp != nil {
 		t.Errorf("the release is still the hub's: %v", last.Chart.Metadata.Annotations)
 	}
 	u.upgrade(map[string]any{"debug": false})
@@ -215,12 +227,14 @@ func TestTheReleaseThatAUserInstalledIsAdopted(t *testing.T) {
 	}
 }
 
-// TestAUsersUpgradeIsAdoptedWhileTheDeployerLooksOn plays what Helm's command leaves behind, because Helm has one field manager per program.
+// TestAUsersUpgradeIsAdoptedWhileTheDeployerLooksOn plays what Helm's command leaves behind,
+// because Helm has one field manager per program.
 func TestAUsersUpgradeIsAdoptedWhileTheDeployerLooksOn(t *testing.T) {
 	r := newRigAlone(t)
 	u := r.user()
 	u.install(map[string]any{
-		"apiServerURL": "https://hub.example.com", "token": "t", "tokenName": "n", "clusterNamespace": "clusters", "internal": map[string]any{"systemNamespace": r.agent},
+		"apiServerURL": "https://hub.example.com", "token": "t", "tokenName": "n", "clusterNamespace": "clusters",
+		"internal": map[string]any{"systemNamespace": r.agent},
 	})
 	run := r.start()
 	r.place("web", fleet.BundleDeploymentOptions{}, configMap("web", "one"))
@@ -253,7 +267,8 @@ func TestAUsersUpgradeIsAdoptedWhileTheDeployerLooksOn(t *testing.T) {
 	r.until("fleet-agent-web", fleet.StateNotReady)
 }
 
-// TestTheAgentsOwnReleaseNeedsNoWatching lets the deployer end once the agent is well; nobody runs its pod here, so it is made to need none.
+// TestTheAgentsOwnReleaseNeedsNoWatching lets the deployer end once the agent is well; nobody runs
+// its pod here, so it is made to need none.
 func TestTheAgentsOwnReleaseNeedsNoWatching(t *testing.T) {
 	r := newRigAlone(t)
 	run := r.start()

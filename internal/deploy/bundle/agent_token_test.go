@@ -37,7 +37,8 @@ func (u user) use(token string) {
 	u.check(u.kube.Delete(u.t.Context(), secret))
 }
 
-// TestTheHubsUpgradeOfItsAgentGivesItNoTokenAndAUsersGivesItAnother: only a user makes an agent register.
+// TestTheHubsUpgradeOfItsAgentGivesItNoTokenAndAUsersGivesItAnother: only a user
+// makes an agent register.
 func TestTheHubsUpgradeOfItsAgentGivesItNoTokenAndAUsersGivesItAnother(t *testing.T) {
 	r := newRigAlone(t)
 	u := r.user()
@@ -84,18 +85,23 @@ func TestTheHubsUpgradeOfItsAgentGivesItNoTokenAndAUsersGivesItAnother(t *testin
 	run.stop()
 }
 
-// TestAReleaseWhoseHistoryWasDeletedIsTakenOverAsItIs is what the guide says to do with what a membership before left on a cluster.
+// TestAReleaseWhoseHistoryWasDeletedIsTakenOverAsItIs is what the guide says to do with what a
+// membership before left on a cluster.
 func TestAReleaseWhoseHistoryWasDeletedIsTakenOverAsItIs(t *testing.T) {
 	r := newRigAlone(t)
 	run := r.start()
 	r.deploy("web", fleet.BundleDeploymentOptions{}, configMap("web", "one"))
 	run.stop()
 	before := r.delivered("web")
-	r.check(r.kube.DeleteAllOf(t.Context(), &corev1.Secret{}, client.InNamespace(r.target), client.MatchingLabels{"owner": "helm", "name": "web"}))
+	r.check(r.kube.DeleteAllOf(t.Context(), &corev1.Secret{}, client.InNamespace(r.target), client.MatchingLabels{
+		"owner": "helm", "name": "web",
+	}))
 	run = r.start()
 	r.eventually("there is a history again", func() error {
 		var list corev1.SecretList
-		r.check(r.kube.List(t.Context(), &list, client.InNamespace(r.target), client.MatchingLabels{"owner": "helm", "name": "web", "status": "deployed"}))
+		r.check(r.kube.List(t.Context(), &list, client.InNamespace(r.target), client.MatchingLabels{
+			"owner": "helm", "name": "web", "status": "deployed",
+		}))
 		if len(list.Items) != 1 {
 			return fmt.Errorf("there are %d revisions", len(list.Items))
 		}

@@ -36,8 +36,10 @@ func TestABundleThatIsConfinedToANamespaceDoesNothingElsewhere(t *testing.T) {
 	r.place("hooked", confined, chartOf(file("templates/a.yaml", clusterRoleBinding(r.target, hook)))...)
 	r.place("crds", confined, chartOf(file("crds/crd.yaml", r.definition().Content))...)
 	r.place("subchart", confined, chartOf(
-		file("charts/sub/Chart.yaml", "apiVersion: v2\nname: sub\nversion: 1.0.0\n"), file("charts/sub/crds/crd.yaml", r.definition().Content))...)
-	r.place("both", confined, chartOf(file("templates/crd.yaml", r.definition().Content), file("templates/thing.yaml", r.thing("one").Content))...)
+		file("charts/sub/Chart.yaml", "apiVersion: v2\nname: sub\nversion: 1.0.0\n"),
+		file("charts/sub/crds/crd.yaml", r.definition().Content))...)
+	r.place("both", confined,
+		chartOf(file("templates/crd.yaml", r.definition().Content), file("templates/thing.yaml", r.thing("one").Content))...)
 	r.place("into", confined, chartOf(file("templates/a.yaml", fmt.Sprintf(
 		"apiVersion: v1\nkind: ConfigMap\nmetadata: {name: hooked, namespace: %s, annotations: {%s}}\n", elsewhere, hook)))...)
 
@@ -61,13 +63,17 @@ func TestABundleThatActsAsAnAccountHasItsRightsInAllItDoes(t *testing.T) {
 	r.start()
 	r.account("team", "*")
 	secrets := r.namespace("secrets-")
-	r.create(&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "secret", Namespace: secrets}, Data: map[string][]byte{"key": []byte("secret")}})
+	r.create(&corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{Name: "secret", Namespace: secrets}, Data: map[string][]byte{"key": []byte("secret")},
+	})
 	team := fleet.BundleDeploymentOptions{ServiceAccount: "team"}
-	hook := fmt.Sprintf("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: hooked, namespace: %s, annotations: {helm.sh/hook: pre-install}}\n", secrets)
+	hook := fmt.Sprintf("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: hooked, namespace: %s, annotations: {helm.sh/hook: pre-install}}\n",
+		secrets)
 	r.place("hooked", team, chartOf(file("templates/a.yaml", hook))...)
 	r.place("crds", team, chartOf(file("crds/crd.yaml", r.definition().Content))...)
 	r.place("lookup", team, chartOf(file("templates/a.yaml",
-		fmt.Sprintf("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: read}\ndata: {key: '{{ lookup \"v1\" \"Secret\" %q \"secret\" }}'}\n", secrets)))...)
+		fmt.Sprintf("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: read}\ndata: {key: '{{ lookup \"v1\" \"Secret\" %q \"secret\" }}'}\n",
+			secrets)))...)
 	for name, part := range map[string]string{"hooked": "configmaps", "crds": "customresourcedefinitions", "lookup": "secrets"} {
 		r.until(name, fleet.StateErrApplied, part, "forbidden", "system:serviceaccount:"+r.agent+":team")
 	}
@@ -83,13 +89,15 @@ func TestABundleBesideTheHubActsOnlyAsWhoIsMeantForBundles(t *testing.T) {
 		r.account(name, "*")
 	}
 	team := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: "team", Namespace: r.agent}}
-	r.check(r.kube.Patch(t.Context(), team, client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"labels":{"muster/may-deploy":"true"}}}`))))
+	r.check(r.kube.Patch(t.Context(), team,
+		client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"labels":{"muster/may-deploy":"true"}}}`))))
 	for _, name := range []string{"fleet-controller", "fleet-controller-bootstrap", "somebody", "team"} {
 		r.place(name, fleet.BundleDeploymentOptions{ServiceAccount: name}, configMap(name, "one"))
 	}
 	r.until("team", fleet.StateReady)
 	for _, name := range []string{"fleet-controller", "fleet-controller-bootstrap", "somebody"} {
-		r.until(name, fleet.StateErrApplied, "which spec.options.serviceAccount names, is not for Bundles", "kubectl -n "+r.agent+" label serviceaccount "+name+" muster/may-deploy=true")
+		r.until(name, fleet.StateErrApplied, "which spec.options.serviceAccount names, is not for Bundles",
+			"kubectl -n "+r.agent+" label serviceaccount "+name+" muster/may-deploy=true")
 		if r.uid(r.target, name) != "" {
 			t.Errorf("a Bundle has acted as %s", name)
 		}

@@ -30,7 +30,9 @@ func TestDifferencesThatAreLeftOutAreNoDrift(t *testing.T) {
 	r := newRig(t)
 	r.start()
 	of := func(name string, operations []fleet.Operation, pointers ...string) fleet.ComparePatch {
-		return fleet.ComparePatch{APIVersion: "v1", Kind: "ConfigMap", Name: name, Namespace: r.target, Operations: operations, JSONPointers: pointers}
+		return fleet.ComparePatch{
+			APIVersion: "v1", Kind: "ConfigMap", Name: name, Namespace: r.target, Operations: operations, JSONPointers: pointers,
+		}
 	}
 	options := fleet.BundleDeploymentOptions{Diff: &fleet.DiffOptions{ComparePatches: []fleet.ComparePatch{
 		of("removed", []fleet.Operation{{Op: "remove", Path: "/data"}}),
@@ -121,7 +123,8 @@ func TestWhatIsLeftOutIsNoDriftWhereItCannotBeChanged(t *testing.T) {
 	for _, name := range names {
 		r.edit(name, `{"immutable":true,"data":{"key":"by hand"}}`)
 	}
-	found := r.until("web", fleet.StateModified, "configmap.v1 "+r.target+`/counts modified {"data":{"key":"one"}}`, "configmap.v1 "+r.target+"/other modified")
+	found := r.until("web", fleet.StateModified, "configmap.v1 "+r.target+`/counts modified {"data":{"key":"one"}}`,
+		"configmap.v1 "+r.target+"/other modified")
 	if len(found.Status.ModifiedStatus) != 2 {
 		t.Errorf("modified are %+v", found.Status.ModifiedStatus)
 	}
@@ -173,10 +176,13 @@ func TestConditionsThatAreLeftOutDoNotCountAgainstReadiness(t *testing.T) {
 	r := newRig(t)
 	r.start()
 	crd := r.definitionOf("engines", "Engine")
-	engine := fmt.Sprintf("apiVersion: %s/v1\nkind: Engine\nmetadata: {name: one}\nstatus: {conditions: [{type: Ready, status: 'False', reason: Cold, message: it is cold}]}\n", r.group())
+	engine := fmt.Sprintf("apiVersion: %s/v1\nkind: Engine\nmetadata: {name: one}\nstatus: {conditions: [{type: Ready, status: 'False', "+
+		"reason: Cold, message: it is cold}]}\n", r.group())
 	r.place("engines", fleet.BundleDeploymentOptions{}, crd, file("b.yaml", engine))
 	r.until("engines", fleet.StateNotReady, "Engine "+r.target+"/one", "it is cold")
-	r.place("engines", fleet.BundleDeploymentOptions{IgnoreOptions: &fleet.IgnoreOptions{Conditions: []map[string]string{{"type": "Ready", "reason": "Cold"}}}},
+	r.place("engines", fleet.BundleDeploymentOptions{
+		IgnoreOptions: &fleet.IgnoreOptions{Conditions: []map[string]string{{"type": "Ready", "reason": "Cold"}}},
+	},
 		crd, file("b.yaml", engine))
 	r.until("engines", fleet.StateReady)
 }
@@ -221,17 +227,21 @@ func (r *rig) deniesUpdates(name string) {
 	policy := &admissionv1.ValidatingAdmissionPolicy{ObjectMeta: metav1.ObjectMeta{Name: r.target + "-" + name}}
 	policy.Spec.MatchConstraints = &admissionv1.MatchResources{ResourceRules: []admissionv1.NamedRuleWithOperations{{
 		ResourceNames: []string{name}, RuleWithOperations: admissionv1.RuleWithOperations{
-			Operations: []admissionv1.OperationType{admissionv1.Update}, Rule: admissionv1.Rule{APIGroups: []string{""}, APIVersions: []string{"v1"}, Resources: []string{"configmaps"}},
+			Operations: []admissionv1.OperationType{admissionv1.Update}, Rule: admissionv1.Rule{
+				APIGroups: []string{""}, APIVersions: []string{"v1"}, Resources: []string{"configmaps"},
+			},
 		},
 	}}}
 	invalid := metav1.StatusReasonInvalid
 	policy.Spec.Validations = []admissionv1.Validation{{
-		Expression: "object.metadata.namespace != '" + r.target + "' || !request.userInfo.username.startsWith('system:serviceaccount:" + r.agent + "')",
-		Message:    "what is here is immutable", Reason: &invalid,
+		Expression: "object.metadata.namespace != '" + r.target + "' || !request.userInfo.username.startsWith('system:serviceaccount:" + r.agent +
+			"')",
+		Message: "what is here is immutable", Reason: &invalid,
 	}}
-	binding := &admissionv1.ValidatingAdmissionPolicyBinding{ObjectMeta: metav1.ObjectMeta{Name: policy.Name}, Spec: admissionv1.ValidatingAdmissionPolicyBindingSpec{
-		PolicyName: policy.Name, ValidationActions: []admissionv1.ValidationAction{admissionv1.Deny},
-	}}
+	binding := &admissionv1.ValidatingAdmissionPolicyBinding{ObjectMeta: metav1.ObjectMeta{Name: policy.Name},
+		Spec: admissionv1.ValidatingAdmissionPolicyBindingSpec{
+			PolicyName: policy.Name, ValidationActions: []admissionv1.ValidationAction{admissionv1.Deny},
+		}}
 	r.create(policy)
 	r.create(binding)
 	r.t.Cleanup(func() {
@@ -251,7 +261,8 @@ func TestForceReplacesOnlyWhatCannotBeChangedAndMayGo(t *testing.T) {
 	before := r.uids("denied", "kept")
 
 	r.edit("kept", `{"immutable":true,"data":{"key":"by hand"},"metadata":{"annotations":{"helm.sh/resource-policy":"keep"}}}`)
-	r.until("web", fleet.StateModified, "data cannot be changed, and the object is not replaced, because it has the annotation helm.sh/resource-policy: keep")
+	r.until("web", fleet.StateModified,
+		"data cannot be changed, and the object is not replaced, because it has the annotation helm.sh/resource-policy: keep")
 	r.edit("kept", `{"metadata":{"annotations":{"helm.sh/resource-policy":null}}}`)
 	r.untilData("kept", "one")
 
@@ -320,7 +331,8 @@ func TestANamespaceIsMadeAsAskedFor(t *testing.T) {
 	r := newRig(t)
 	r.start()
 	options := fleet.BundleDeploymentOptions{
-		DefaultNamespace: r.target + "-made", NamespaceLabels: map[string]string{"team": "web"}, NamespaceAnnotations: map[string]string{"who": "me"},
+		DefaultNamespace: r.target + "-made", NamespaceLabels: map[string]string{"team": "web"},
+		NamespaceAnnotations: map[string]string{"who": "me"},
 	}
 	look := func(label, annotation string) {
 		t.Helper()
@@ -342,7 +354,8 @@ func TestAChartLooksUpNoNamesIfItMayNot(t *testing.T) {
 	r.start()
 	files := []fleet.BundleResource{
 		file("Chart.yaml", "apiVersion: v2\nname: web\nversion: 1.0.0\n"),
-		file("templates/web.yaml", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: {{ .Release.Name }}}\ndata: {key: 'at {{ getHostByName \"localhost\" }}'}\n"),
+		file("templates/web.yaml",
+			"apiVersion: v1\nkind: ConfigMap\nmetadata: {name: {{ .Release.Name }}}\ndata: {key: 'at {{ getHostByName \"localhost\" }}'}\n"),
 	}
 	r.place("may", fleet.BundleDeploymentOptions{}, files...)
 	r.place("not", fleet.BundleDeploymentOptions{Helm: &fleet.HelmOptions{DisableDNS: true}}, files...)

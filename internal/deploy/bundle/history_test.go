@@ -60,7 +60,8 @@ func (r *rig) reach(wrap func(http.RoundTripper) http.RoundTripper) *release.Clu
 	return cluster
 }
 
-// moves brings the history of a Bundle's release elsewhere, cut off after every write, and says how often it was.
+// moves brings the history of a Bundle's release elsewhere, cut off after every write, and
+// says how often it was.
 func (r *rig) moves(bundle string, to release.ID) (cut int) {
 	r.t.Helper()
 	for {
@@ -113,8 +114,9 @@ func TestAHistoryOfAnEarlierVersionMovesWhateverCutsItOff(t *testing.T) {
 	}
 }
 
-// TestAHistoryOfAnEarlierVersionGoesOnWithThatOfTheirAgent follows a cluster that changed from their agent to an earlier version of ours, which
-// left the history of theirs behind and installed anew.
+// TestAHistoryOfAnEarlierVersionGoesOnWithThatOfTheirAgent follows a cluster that changed
+// from their agent to an earlier version of ours, which left the history of theirs behind
+// and installed anew.
 func TestAHistoryOfAnEarlierVersionGoesOnWithThatOfTheirAgent(t *testing.T) {
 	r := newRigAlone(t)
 	r.theirs("web", "web", r.target).deploy(labelled("web", "web", map[string]string{"key": "theirs"}))
@@ -196,7 +198,8 @@ func TestAHistoryIsNotMovedIntoTheReleaseOfSomebodyElse(t *testing.T) {
 	run = r.start()
 	r.says(run, "moving the history of a release to its namespace failing", "somebody who installed it with Helm")
 	r.place("web", fleet.BundleDeploymentOptions{}, configMap("web", "two"))
-	r.until("web", fleet.StateErrApplied, "release web in namespace "+r.target+" belongs to somebody who installed it with Helm", "helm.releaseName")
+	r.until("web", fleet.StateErrApplied, "release web in namespace "+r.target+" belongs to somebody who installed it with Helm",
+		"helm.releaseName")
 	if after := r.lastOf("web"); after.Version != before.Version || r.uid(r.target, "users") == "" || r.listed(r.agent)["web"] != 1 {
 		t.Errorf("the user's release is at revision %d, helm list shows %v in the agent's namespace", after.Version, r.listed(r.agent))
 	}

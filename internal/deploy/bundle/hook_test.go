@@ -24,7 +24,9 @@ func (r *rig) revision(version, status string) {
 	r.t.Helper()
 	r.eventually(fmt.Sprintf("revision %s is %s", version, status), func() error {
 		found := &corev1.SecretList{}
-		r.check(r.kube.List(r.t.Context(), found, client.InNamespace(r.target), client.MatchingLabels{"name": "web", "version": version, "status": status}))
+		r.check(r.kube.List(r.t.Context(), found, client.InNamespace(r.target), client.MatchingLabels{
+			"name": "web", "version": version, "status": status,
+		}))
 		if len(found.Items) == 0 {
 			return errors.New("it is not")
 		}
@@ -67,7 +69,8 @@ func TestHookOfADeployerThatLosesItsLeaseRunsOnce(t *testing.T) {
 	uid := r.underWay()
 	lease := &metav1.PartialObjectMetadata{TypeMeta: metav1.TypeMeta{APIVersion: "coordination.k8s.io/v1", Kind: "Lease"}}
 	lease.Namespace, lease.Name = r.agent, "fleet-agent"
-	r.check(r.kube.Patch(t.Context(), lease, client.RawPatch(types.MergePatchType, []byte(`{"spec":{"holderIdentity":"another","leaseDurationSeconds":60}}`))))
+	r.check(r.kube.Patch(t.Context(), lease,
+		client.RawPatch(types.MergePatchType, []byte(`{"spec":{"holderIdentity":"another","leaseDurationSeconds":60}}`))))
 	<-first.exited
 	r.check(r.kube.Delete(t.Context(), lease))
 	r.program(binary, r.cluster.Config.Host)
@@ -84,7 +87,8 @@ func TestHookThatHasSucceededAndGoneIsNotRunAgain(t *testing.T) {
 	binary := testkube.Build(t, protocol.Program)
 	first := r.program(binary, r.cluster.Config.Host)
 	goes := hook
-	goes.Content = strings.Replace(hook.Content, `"pre-install,pre-upgrade"`, `"pre-install,pre-upgrade", "helm.sh/hook-delete-policy": hook-succeeded`, 1)
+	goes.Content = strings.Replace(hook.Content, `"pre-install,pre-upgrade"`,
+		`"pre-install,pre-upgrade", "helm.sh/hook-delete-policy": hook-succeeded`, 1)
 	waits := fleet.BundleDeploymentOptions{Helm: &fleet.HelmOptions{TimeoutSeconds: 600}}
 	r.place("web", waits, goes, file("never.yaml", `apiVersion: apps/v1
 kind: Deployment

@@ -34,11 +34,16 @@ import (
 func TestChartGetsItsValuesFromEverywhere(t *testing.T) {
 	r := newRig(t)
 	r.start()
-	r.create(&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "more", Namespace: r.target}, Data: map[string][]byte{"values.yaml": []byte("b: secret\nc: secret\n")}})
+	r.create(&corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{Name: "more", Namespace: r.target}, Data: map[string][]byte{
+			"values.yaml": []byte("b: secret\nc: secret\n"),
+		},
+	})
 	files := []fleet.BundleResource{
 		file("Chart.yaml", "apiVersion: v2\nname: web\nversion: 1.0.0\n"), file("values.yaml", "a: chart\nb: chart\nc: chart\n"),
 		file("values.schema.json", `{"properties":{"a":{"type":"string"}}}`),
-		file("templates/web.yaml", "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: web\ndata:\n  key: {{ .Values.a }}-{{ .Values.b }}-{{ .Values.c }}\n"),
+		file("templates/web.yaml",
+			"apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: web\ndata:\n  key: {{ .Values.a }}-{{ .Values.b }}-{{ .Values.c }}\n"),
 	}
 	options := fleet.BundleDeploymentOptions{DefaultNamespace: r.target, Helm: &fleet.HelmOptions{
 		ReleaseName: "named", ValuesFrom: []fleet.ValuesFrom{{SecretKeyRef: &fleet.KeySelector{Name: "more"}}},
@@ -71,8 +76,10 @@ func TestAChartOfARepositoryIsDeployedAndItsDigestNoted(t *testing.T) {
 	r.start()
 	dir := t.TempDir()
 	archive, err := chartutil.Save(&helm.Chart{
-		Metadata:  &helm.Metadata{APIVersion: "v2", Name: "web", Version: "1.0.0"},
-		Templates: []*common.File{{Name: "templates/web.yaml", Data: []byte("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: web}\ndata: {key: {{ .Values.a }}}\n")}},
+		Metadata: &helm.Metadata{APIVersion: "v2", Name: "web", Version: "1.0.0"},
+		Templates: []*common.File{{
+			Name: "templates/web.yaml", Data: []byte("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: web}\ndata: {key: {{ .Values.a }}}\n"),
+		}},
 	}, dir)
 	r.check(err)
 	index, err := repo.IndexDirectory(dir, "")
@@ -107,7 +114,8 @@ func TestAChartOfARepositoryIsDeployedAndItsDigestNoted(t *testing.T) {
 func TestKindAndItsObjectComeInOneBundle(t *testing.T) {
 	r := newRig(t)
 	r.start()
-	found := r.deploy("wheels", fleet.BundleDeploymentOptions{}, r.definitionOf("wheels", "Wheel"), file("a.yaml", "apiVersion: "+r.group()+"/v1\nkind: Wheel\nmetadata:\n  name: one\n"))
+	found := r.deploy("wheels", fleet.BundleDeploymentOptions{}, r.definitionOf("wheels", "Wheel"),
+		file("a.yaml", "apiVersion: "+r.group()+"/v1\nkind: Wheel\nmetadata:\n  name: one\n"))
 	if found.Status.ResourceCounts.Ready != 2 {
 		t.Errorf("counts %+v", found.Status.ResourceCounts)
 	}
@@ -118,7 +126,8 @@ func TestObjectOfTwoBundlesIsNamedWithBoth(t *testing.T) {
 	r.start()
 	r.deploy("first", fleet.BundleDeploymentOptions{}, configMap("shared", "one"))
 	r.place("second", fleet.BundleDeploymentOptions{}, configMap("shared", "two"))
-	r.until("second", fleet.StateErrApplied, "ConfigMap "+r.target+"/shared, which Bundle second wants, is not owned by us: it belongs to Bundle first", "takeOwnership")
+	r.until("second", fleet.StateErrApplied,
+		"ConfigMap "+r.target+"/shared, which Bundle second wants, is not owned by us: it belongs to Bundle first", "takeOwnership")
 	r.deploy("second", fleet.BundleDeploymentOptions{Helm: &fleet.HelmOptions{TakeOwnership: true}}, configMap("shared", "two"))
 	r.until("first", fleet.StateModified, "not owned by us")
 }
@@ -127,16 +136,21 @@ func TestBadInputIsNamed(t *testing.T) {
 	r := newRig(t)
 	r.start()
 	r.place("yaml", fleet.BundleDeploymentOptions{}, file("a/web.yaml", "apiVersion: v1\nkind: ConfigMap\nmetadata: [\n"))
-	r.place("field", fleet.BundleDeploymentOptions{}, file("web.yaml", "apiVersion: v1\nkind: Service\nmetadata:\n  name: web\nspec:\n  porst: []\n"))
+	r.place("field", fleet.BundleDeploymentOptions{},
+		file("web.yaml", "apiVersion: v1\nkind: Service\nmetadata:\n  name: web\nspec:\n  porst: []\n"))
 	r.place("kind", fleet.BundleDeploymentOptions{}, file("web.yaml", "apiVersion: example.com/v1\nkind: Wheel\nmetadata:\n  name: web\n"))
-	r.place("scope", fleet.BundleDeploymentOptions{TargetNamespace: r.target}, file("ns.yaml", "apiVersion: v1\nkind: Namespace\nmetadata:\n  name: scope-of-all\n"))
+	r.place("scope", fleet.BundleDeploymentOptions{TargetNamespace: r.target},
+		file("ns.yaml", "apiVersion: v1\nkind: Namespace\nmetadata:\n  name: scope-of-all\n"))
 	r.place("chart", fleet.BundleDeploymentOptions{Helm: &fleet.HelmOptions{Repo: "http://127.0.0.1:1", Chart: "web"}}, configMap("a", "a"))
 	r.place("account", fleet.BundleDeploymentOptions{ServiceAccount: "nobody"}, configMap("b", "b"))
 	no := false
 	r.place("nowhere", fleet.BundleDeploymentOptions{DefaultNamespace: "not-there", CreateNamespace: &no}, configMap("c", "c"))
-	r.place("fence", fleet.BundleDeploymentOptions{AllowedTargetNamespaceSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"team": "web"}}},
+	r.place("fence", fleet.BundleDeploymentOptions{
+		AllowedTargetNamespaceSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"team": "web"}},
+	},
 		configMap("fence", "fence"))
-	r.placeWith("oci", func(spec *fleet.BundleDeploymentSpec) { spec.OCIContents = true }, fleet.BundleDeploymentOptions{}, configMap("d", "d"))
+	r.placeWith("oci", func(spec *fleet.BundleDeploymentSpec) { spec.OCIContents = true },
+		fleet.BundleDeploymentOptions{}, configMap("d", "d"))
 
 	packed, err := contents.Pack([]fleet.BundleResource{configMap("evil", r.target)})
 	r.check(err)
@@ -155,7 +169,8 @@ func TestBadInputIsNamed(t *testing.T) {
 	r.until("nowhere", fleet.StateErrApplied, "namespace not-there does not exist")
 	r.until("fence", fleet.StateErrApplied, "namespace "+r.target+" may not be deployed to", "team=web")
 	found := r.until("oci", fleet.StateErrApplied, "spec.ociContents is not implemented")
-	if supported := kube.FindCondition(found.Status.Conditions, fleet.ConditionSupported); supported == nil || supported.Status != corev1.ConditionFalse {
+	if supported := kube.FindCondition(found.Status.Conditions, fleet.ConditionSupported); supported == nil ||
+		supported.Status != corev1.ConditionFalse {
 		t.Errorf("condition Supported is %+v", supported)
 	}
 	r.until("tampered", fleet.StateErrApplied, "was changed since it was made")
@@ -180,7 +195,8 @@ spec:
 	r.place("hook", fleet.BundleDeploymentOptions{Helm: &fleet.HelmOptions{TimeoutSeconds: timeout}}, hook, configMap("behind", "one"))
 	r.placeWith("after", func(spec *fleet.BundleDeploymentSpec) { spec.DependsOn = []fleet.BundleRef{{Name: "base"}} },
 		fleet.BundleDeploymentOptions{}, configMap("after", "one"))
-	r.placeWith("paused", func(spec *fleet.BundleDeploymentSpec) { spec.Paused = true }, fleet.BundleDeploymentOptions{}, configMap("paused", "one"))
+	r.placeWith("paused", func(spec *fleet.BundleDeploymentSpec) { spec.Paused = true }, fleet.BundleDeploymentOptions{},
+		configMap("paused", "one"))
 	begun := time.Now()
 	r.deploy("other", fleet.BundleDeploymentOptions{}, configMap("other", "one"))
 	if took := time.Since(begun); took > timeout*time.Second {
@@ -253,7 +269,8 @@ func TestManyObjectsAreCountedAndSomeAreListed(t *testing.T) {
 		fmt.Fprintf(&many, "---\napiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: many-%d\n", i)
 	}
 	found := r.deploy("many", fleet.BundleDeploymentOptions{}, file("many.yaml", many.String()))
-	if counts := found.Status.ResourceCounts; counts.Ready != count || counts.DesiredReady != count || len(found.Status.Resources) != 500 || !found.Status.IncompleteState {
+	if counts := found.Status.ResourceCounts; counts.Ready != count || counts.DesiredReady != count || len(found.Status.Resources) != 500 ||
+		!found.Status.IncompleteState {
 		t.Errorf("%d are listed, counted %+v", len(found.Status.Resources), counts)
 	}
 	r.check(r.kube.Delete(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "many-99", Namespace: r.target}}))

@@ -59,7 +59,8 @@ func (r *rig) completeJob(name string) {
 	})
 	now := time.Now().UTC().Format(time.RFC3339)
 	patch := fmt.Sprintf(`{"status":{"active":0,"ready":0,"succeeded":1,"completionTime":%q,"conditions":[`+
-		`{"type":"SuccessCriteriaMet","status":"True","lastTransitionTime":%q},{"type":"Complete","status":"True","lastTransitionTime":%q}]}}`, now, now, now)
+		`{"type":"SuccessCriteriaMet","status":"True","lastTransitionTime":%q},{"type":"Complete","status":"True","lastTransitionTime":%q}]}}`,
+		now, now, now)
 	r.check(r.kube.Status().Patch(r.t.Context(), job, client.RawPatch(types.MergePatchType, []byte(patch))))
 }
 

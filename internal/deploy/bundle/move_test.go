@@ -68,14 +68,31 @@ func TestAMoveThatCannotBeMadeLeavesWhatRuns(t *testing.T) {
 		"template": {fleet.BundleDeploymentOptions{TargetNamespace: other}, nil, []fleet.BundleResource{
 			file("Chart.yaml", "apiVersion: v2\nname: web\nversion: 1.0.0\n"), file("templates/web.yaml", "{{ fail \"no luck\" }}"),
 		}, "no luck"},
-		"content":      {fleet.BundleDeploymentOptions{TargetNamespace: other}, func(s *fleet.BundleDeploymentSpec) { s.DeploymentID = "s-" + strings.Repeat("0", 64) + ":1" }, nil, "reading Content"},
-		"values":       {fleet.BundleDeploymentOptions{TargetNamespace: other}, func(s *fleet.BundleDeploymentSpec) { s.ValuesHash = "1" }, nil, "reading the values"},
-		"terminating":  {fleet.BundleDeploymentOptions{TargetNamespace: going}, nil, nil, "is being deleted"},
-		"rights":       {fleet.BundleDeploymentOptions{TargetNamespace: other, ServiceAccount: "team"}, nil, nil, "forbidden"},
-		"quota":        {fleet.BundleDeploymentOptions{TargetNamespace: full}, nil, []fleet.BundleResource{configMap("quota", "one"), service}, "exceeded quota"},
-		"refused":      {fleet.BundleDeploymentOptions{DefaultNamespace: other}, nil, []fleet.BundleResource{configMap("refused", "one"), invalid}, "Service " + other + "/invalid would be refused"},
-		"taken":        {fleet.BundleDeploymentOptions{DefaultNamespace: other}, nil, []fleet.BundleResource{configMap("kube-root-ca.crt", "one")}, "is there already and belongs to no release"},
-		"another-name": {*withName("other-name", r.target), nil, []fleet.BundleResource{configMap("another-name", "one"), invalid}, "Service " + r.target + "/invalid would be refused"},
+		"content": {
+			fleet.BundleDeploymentOptions{TargetNamespace: other},
+			func(s *fleet.BundleDeploymentSpec) { s.DeploymentID = "s-" + strings.Repeat("0", 64) + ":1" }, nil, "reading Content",
+		},
+		"values": {
+			fleet.BundleDeploymentOptions{TargetNamespace: other}, func(s *fleet.BundleDeploymentSpec) { s.ValuesHash = "1" },
+			nil, "reading the values",
+		},
+		"terminating": {fleet.BundleDeploymentOptions{TargetNamespace: going}, nil, nil, "is being deleted"},
+		"rights":      {fleet.BundleDeploymentOptions{TargetNamespace: other, ServiceAccount: "team"}, nil, nil, "forbidden"},
+		"quota": {
+			fleet.BundleDeploymentOptions{TargetNamespace: full}, nil, []fleet.BundleResource{configMap("quota", "one"), service}, "exceeded quota",
+		},
+		"refused": {
+			fleet.BundleDeploymentOptions{DefaultNamespace: other}, nil, []fleet.BundleResource{configMap("refused", "one"), invalid},
+			"Service " + other + "/invalid would be refused",
+		},
+		"taken": {
+			fleet.BundleDeploymentOptions{DefaultNamespace: other}, nil, []fleet.BundleResource{configMap("kube-root-ca.crt", "one")},
+			"is there already and belongs to no release",
+		},
+		"another-name": {
+			*withName("other-name", r.target), nil, []fleet.BundleResource{configMap("another-name", "one"), invalid},
+			"Service " + r.target + "/invalid would be refused",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r.deploy(name, fleet.BundleDeploymentOptions{}, configMap(name, "one"))
@@ -108,7 +125,8 @@ func withName(name, namespace string) *fleet.BundleDeploymentOptions {
 
 // release takes the finalizers off an object.
 func (r *rig) release(o client.Object) {
-	r.check(client.IgnoreNotFound(r.kube.Patch(context.Background(), o, client.RawPatch("application/merge-patch+json", []byte(`{"metadata":{"finalizers":null}}`)))))
+	r.check(client.IgnoreNotFound(r.kube.Patch(context.Background(), o,
+		client.RawPatch("application/merge-patch+json", []byte(`{"metadata":{"finalizers":null}}`)))))
 }
 
 func TestAMoveHandsOverWhatBothPlacesHave(t *testing.T) {
@@ -120,7 +138,8 @@ func TestAMoveHandsOverWhatBothPlacesHave(t *testing.T) {
 		if kind == "Secret" {
 			spec = "stringData: {key: '{{ randAlphaNum 8 }}'}\n"
 		}
-		return file("templates/"+name+".yaml", "apiVersion: v1\nkind: "+kind+"\nmetadata: {name: "+name+", annotations: {helm.sh/hook: pre-install}}\n"+spec)
+		return file("templates/"+name+".yaml",
+			"apiVersion: v1\nkind: "+kind+"\nmetadata: {name: "+name+", annotations: {helm.sh/hook: pre-install}}\n"+spec)
 	}
 	all := []fleet.BundleResource{
 		file("Chart.yaml", "apiVersion: v2\nname: web\nversion: 1.0.0\n"),
@@ -183,11 +202,13 @@ func TestAMoveReplacesWhatItCannotChangeUnlessItHoldsData(t *testing.T) {
 	r := newRig(t)
 	r.start()
 	selected := func(kind, name, more string) fleet.BundleResource {
-		return file("templates/"+name+".yaml", "apiVersion: apps/v1\nkind: "+kind+"\nmetadata: {name: "+name+"}\nspec: {replicas: 0, selector: {matchLabels: {release: '{{ .Release.Name }}'}}, "+
+		return file("templates/"+name+".yaml", "apiVersion: apps/v1\nkind: "+kind+"\nmetadata: {name: "+name+
+			"}\nspec: {replicas: 0, selector: {matchLabels: {release: '{{ .Release.Name }}'}}, "+
 			"template: {metadata: {labels: {release: '{{ .Release.Name }}'}}, spec: {containers: [{name: a, image: a}]}}"+more+"}\n")
 	}
 	chart := file("Chart.yaml", "apiVersion: v2\nname: web\nversion: 1.0.0\n")
-	all := []fleet.BundleResource{chart, selected("Deployment", "web", ""), file("templates/web-map.yaml", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: web}\n")}
+	all := []fleet.BundleResource{chart, selected("Deployment", "web", ""),
+		file("templates/web-map.yaml", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: web}\n")}
 	deployment := func() *appsv1.Deployment {
 		found := &appsv1.Deployment{}
 		r.check(client.IgnoreNotFound(r.kube.Get(t.Context(), client.ObjectKey{Namespace: r.target, Name: "web"}, found)))
@@ -223,13 +244,16 @@ func TestAReleaseOnTheMoveIsNotReady(t *testing.T) {
 		of     observed
 	}{
 		"while it is deployed where it has to be": {second, Moving, observed{release: elsewhere}},
-		"while it is removed where it was":        {second, Moving, observed{release: release.Summary{Deployed: true, DeploymentID: second}, others: 1}},
-		"while a move is taken back":              {first, Deploying, observed{release: elsewhere, others: 1, superseded: true}},
+		"while it is removed where it was": {second, Moving, observed{
+			release: release.Summary{Deployed: true, DeploymentID: second}, others: 1,
+		}},
+		"while a move is taken back": {first, Deploying, observed{release: elsewhere, others: 1, superseded: true}},
 	} {
 		s := observation{observed: row.of, deployment: &fleet.BundleDeployment{
 			Spec: fleet.BundleDeploymentSpec{DeploymentID: row.wanted},
 			Status: fleet.BundleDeploymentStatus{
-				AppliedDeploymentID: first, Ready: true, NonModified: true, Conditions: []fleet.Condition{kube.Condition(fleet.ConditionReady, true, "", "")},
+				AppliedDeploymentID: first, Ready: true, NonModified: true,
+				Conditions: []fleet.Condition{kube.Condition(fleet.ConditionReady, true, "", "")},
 			},
 		}}
 		s.found = true
@@ -260,7 +284,8 @@ func TestAMoveIsNotReadyUntilNothingIsLeftWhereItWas(t *testing.T) {
 	r.deploy("web", fleet.BundleDeploymentOptions{}, configMap("web", "one"), held)
 	before := r.get("web").Status.AppliedDeploymentID
 	r.place("web", fleet.BundleDeploymentOptions{DefaultNamespace: other}, configMap("web", "one"))
-	says := []string{"release " + r.target + "/web of Bundle web is not removed yet", "ConfigMap " + r.target + "/held waits for finalizer example.com/hold"}
+	says := []string{"release " + r.target + "/web of Bundle web is not removed yet",
+		"ConfigMap " + r.target + "/held waits for finalizer example.com/hold"}
 	for range 2 { // also after a restart
 		found := r.until("web", fleet.StateErrApplied, says...)
 		if found.Status.AppliedDeploymentID != before || r.uid(other, "web") == "" {
@@ -309,11 +334,14 @@ func TestAMoveThatFailsHalfwayIsTakenBack(t *testing.T) {
 	})
 	r.until("web", fleet.StateNotReady)
 	owner, claimAfter := r.claimed()
-	if data, err := r.data("web"); owner != "one" || claimAfter != claimBefore || r.uid(r.target, "web") != before || data != "one" || err != nil {
-		t.Errorf("the claim was %s and is %s of release %s, the other object was %s and is %s with %q", claimBefore, claimAfter, owner, before, r.uid(r.target, "web"), data)
+	if data, err := r.data("web"); owner != "one" || claimAfter != claimBefore || r.uid(r.target, "web") != before ||
+		data != "one" || err != nil {
+		t.Errorf("the claim was %s and is %s of release %s, the other object was %s and is %s with %q",
+			claimBefore, claimAfter, owner, before, r.uid(r.target, "web"), data)
 	}
 	left := &corev1.Pod{}
-	if err := r.kube.Get(t.Context(), client.ObjectKey{Namespace: r.target, Name: "never"}, left); err == nil && left.DeletionTimestamp == nil {
+	if err := r.kube.Get(t.Context(), client.ObjectKey{Namespace: r.target, Name: "never"}, left); err == nil &&
+		left.DeletionTimestamp == nil {
 		t.Error("what only the attempt had is there")
 	}
 	r.check(r.kube.Delete(t.Context(), r.get("web")))
@@ -390,7 +418,8 @@ func (r *rig) cutOffMoves(end string) {
 		run = r.start()
 		r.eventually("it is ready, and nothing is left elsewhere", func() error {
 			listed := r.listed(r.target)
-			if state := contents.StateOf(r.get(name(moved))); state != fleet.StateReady || len(listed) != most || listed[fmt.Sprintf("%s-%d", end, moved)] == 0 {
+			if state := contents.StateOf(r.get(name(moved))); state != fleet.StateReady || len(listed) != most ||
+				listed[fmt.Sprintf("%s-%d", end, moved)] == 0 {
 				return fmt.Errorf("it is %s, and helm list shows %v", state, listed)
 			}
 			return nil
@@ -407,7 +436,8 @@ func (r *rig) cutOffMoves(end string) {
 		if i >= moved {
 			place = "one"
 		}
-		if is := r.uid(r.target, name(i)); is != before[i] || listed[fmt.Sprintf("%s-%d", place, i)] == 0 || r.uid(r.target, fmt.Sprintf("of-%s-%d", place, i)) == "" {
+		if is := r.uid(r.target, name(i)); is != before[i] || listed[fmt.Sprintf("%s-%d", place, i)] == 0 ||
+			r.uid(r.target, fmt.Sprintf("of-%s-%d", place, i)) == "" {
 			t.Errorf("%s was %s and is %s; helm list shows %v", name(i), before[i], is, listed)
 		}
 	}
@@ -424,7 +454,9 @@ func TestAMoveEndsWhereSomebodyDeletesTheHistoryOfTheReleaseBefore(t *testing.T)
 	r.start()
 	r.place("web", fleet.BundleDeploymentOptions{DefaultNamespace: other}, configMap("web", "one"))
 	r.until("web", fleet.StateErrApplied, "is not removed yet")
-	r.check(r.kube.DeleteAllOf(t.Context(), &corev1.Secret{}, client.InNamespace(r.target), client.MatchingLabels{"owner": "helm", "name": "web"}))
+	r.check(r.kube.DeleteAllOf(t.Context(), &corev1.Secret{}, client.InNamespace(r.target), client.MatchingLabels{
+		"owner": "helm", "name": "web",
+	}))
 	r.until("web", fleet.StateReady)
 	r.edit("held", `{"metadata":{"finalizers":null}}`)
 }

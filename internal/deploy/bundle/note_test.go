@@ -14,7 +14,8 @@ import (
 	"github.com/muster-fleet/muster/internal/deploy/release"
 )
 
-// asked are the requests about single ConfigMaps of a namespace, in the order in which they were sent.
+// asked are the requests about single ConfigMaps of a namespace, in the order in
+// which they were sent.
 type asked struct {
 	http.RoundTripper
 	prefix string
@@ -54,7 +55,8 @@ func (r *rig) untilNotedAfter(name, earlier string) (note string) {
 	r.t.Helper()
 	r.eventually("it is noted what was compared of "+name, func() error {
 		secret := &corev1.Secret{}
-		if err := r.kube.Get(r.t.Context(), client.ObjectKey{Namespace: r.target, Name: "sh.helm.release.v1." + name + ".v1"}, secret); err != nil {
+		if err := r.kube.Get(r.t.Context(), client.ObjectKey{Namespace: r.target, Name: "sh.helm.release.v1." + name + ".v1"},
+			secret); err != nil {
 			return err
 		}
 		if note = string(secret.Data["muster-compared"]); note == earlier {
@@ -128,8 +130,8 @@ func TestDeployerThatStartsComparesOnlyWhatChangedWhileItWasAway(t *testing.T) {
 	}, map[string][]string{"three": {"three-1 missing"}}, 5)
 }
 
-// TestHowDriftIsFoundChangesWithoutADeployment changes diff and correctDrift as the hub does: with the
-// same deployment ID.
+// TestHowDriftIsFoundChangesWithoutADeployment changes diff and correctDrift as the hub does: with
+// the same deployment ID.
 func TestHowDriftIsFoundChangesWithoutADeployment(t *testing.T) {
 	r := newRig(t)
 	run := r.start()
@@ -140,7 +142,9 @@ func TestHowDriftIsFoundChangesWithoutADeployment(t *testing.T) {
 		r.change(placed, func() {
 			placed.Spec.Options.Diff = nil
 			if len(pointers) > 0 {
-				placed.Spec.Options.Diff = &fleet.DiffOptions{ComparePatches: []fleet.ComparePatch{{APIVersion: "v1", Kind: "ConfigMap", Name: "web", JSONPointers: pointers}}}
+				placed.Spec.Options.Diff = &fleet.DiffOptions{
+					ComparePatches: []fleet.ComparePatch{{APIVersion: "v1", Kind: "ConfigMap", Name: "web", JSONPointers: pointers}},
+				}
 			}
 		})
 	}

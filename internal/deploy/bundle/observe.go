@@ -51,7 +51,8 @@ func (d *Deployer) observe(ctx context.Context, name string, of *delivery) obser
 		}
 		s.fill(deployment)
 		if other := contents.OtherRecipient(deployment.Labels, d.Hub.Namespace, d.Hub.Name); other != "" {
-			s.unsupported = fmt.Sprintf("it is labelled for %s, and nothing of it is deployed on this member: delete it, or take the labels off", other)
+			s.unsupported = fmt.Sprintf("it is labelled for %s, and nothing of it is deployed on this member: delete it, or take the labels off",
+				other)
 		}
 		s.waiting = waitingFor(deployment, d.store.all())
 	}
@@ -182,7 +183,8 @@ func isAgent(deployment *fleet.BundleDeployment) bool {
 // agentIsWell reports whether this is the agent's own release and healthy. Such a release needs no
 // deployer.
 func (s observation) agentIsWell() bool {
-	return isAgent(s.deployment) && s.unwatched == "" && s.objects.Changed == 0 && s.objects.Counts.NotReady == 0 && s.objects.Counts.Missing == 0
+	return isAgent(s.deployment) && s.unwatched == "" && s.objects.Changed == 0 && s.objects.Counts.NotReady == 0 &&
+		s.objects.Counts.Missing == 0
 }
 
 func correction(spec fleet.BundleDeploymentSpec) *fleet.CorrectDrift {
@@ -237,7 +239,8 @@ func waitingFor(deployment *fleet.BundleDeployment, all []*fleet.BundleDeploymen
 		}
 		for _, other := range matched {
 			if state := contents.StateOf(other); !slices.Contains(accepted, state) {
-				missing = append(missing, fmt.Sprintf("waiting for Bundle %s, which is %s on this cluster and has to be %v", bundleOf(other), state, accepted))
+				missing = append(missing,
+					fmt.Sprintf("waiting for Bundle %s, which is %s on this cluster and has to be %v", bundleOf(other), state, accepted))
 			}
 		}
 	}

@@ -174,7 +174,8 @@ func TestKindsStayUnlessTheyAreToGoWithTheirBundle(t *testing.T) {
 		r.untilGone(r.configMap(name))
 	}
 	r.untilGone(r.object(definitions, "", "goes."+r.group()))
-	if stays := r.object(definitions, "", "stays."+r.group()); r.kube.Get(t.Context(), client.ObjectKeyFromObject(stays), stays) != nil || stays.GetDeletionTimestamp() != nil {
+	if stays := r.object(definitions, "", "stays."+r.group()); r.kube.Get(t.Context(), client.ObjectKeyFromObject(stays), stays) != nil ||
+		stays.GetDeletionTimestamp() != nil {
 		t.Errorf("it is %v", stays.Object)
 	}
 	// It is taken up by the Bundle when that comes back.
@@ -207,7 +208,8 @@ spec:
   template:
     spec: {restartPolicy: Never, containers: [{name: a, image: nowhere.example.com/a}]}
 `)
-	r.place("web", fleet.BundleDeploymentOptions{Helm: &fleet.HelmOptions{WaitForJobs: true, TimeoutSeconds: 60}}, job, configMap("web", "one"))
+	r.place("web", fleet.BundleDeploymentOptions{Helm: &fleet.HelmOptions{WaitForJobs: true, TimeoutSeconds: 60}}, job,
+		configMap("web", "one"))
 	r.until("web", fleet.StateWaitApplied, "Helm waits for its hooks or objects")
 	r.eventually("the pod of the Job is there and ends", func() error {
 		pods := &corev1.PodList{}
@@ -215,7 +217,8 @@ spec:
 		if len(pods.Items) == 0 {
 			return errors.New("there is none")
 		}
-		return r.kube.Status().Patch(t.Context(), &pods.Items[0], client.RawPatch("application/merge-patch+json", []byte(`{"status":{"phase":"Succeeded"}}`)))
+		return r.kube.Status().Patch(t.Context(), &pods.Items[0],
+			client.RawPatch("application/merge-patch+json", []byte(`{"status":{"phase":"Succeeded"}}`)))
 	})
 	r.until("web", fleet.StateReady)
 }

@@ -28,7 +28,8 @@ func (r *rig) uid(namespace, name string) types.UID {
 	return found.UID
 }
 
-// helmInstall installs a release with one ConfigMap of its name, as somebody with Helm's command does.
+// helmInstall installs a release with one ConfigMap of its name, as somebody with
+// Helm's command does.
 func (r *rig) helmInstall(name string) {
 	r.t.Helper()
 	u := r.user()
@@ -137,7 +138,8 @@ func TestABundleNamedLikeAReleaseThatAUserInstalledIsRefused(t *testing.T) {
 	before := r.uid(r.agent, "fleet")
 	run := r.start()
 	r.place("fleet", fleet.BundleDeploymentOptions{DefaultNamespace: r.agent}, configMap("mine", "one"))
-	r.until("fleet", fleet.StateErrApplied, "release fleet in namespace "+r.agent+" belongs to somebody who installed it with Helm", "helm.releaseName")
+	r.until("fleet", fleet.StateErrApplied, "release fleet in namespace "+r.agent+" belongs to somebody who installed it with Helm",
+		"helm.releaseName")
 	ends := run.ends.Load()
 	r.check(r.kube.Delete(t.Context(), r.get("fleet")))
 	r.nothingLeftToDo(run, ends)

@@ -42,11 +42,12 @@ func (r *rig) supervise(arguments ...string) (reported func() []string) {
 	r.check(placed.Replace([]any{&metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Name: "some"}}}, ""))
 	supervisor := &supervise.Supervisor{
 		Path: testkube.Build(r.t, protocol.Program), Placed: []*supervise.Placed{placed}, Changed: placed.Changed, Renewed: make(chan struct{}),
-		Arguments: append([]string{"--kubeconfig", filepath.Join(r.cluster.Dir, "kubeconfig"), "--namespace", r.agent, "--holder", r.agent}, arguments...),
-		Order:     func() protocol.Order { return order },
-		Left:      func(context.Context) (bool, error) { return true, nil },
-		Leaves:    func() clusterv1beta1.LeavePolicy { return "" },
-		Log:       testr.New(r.t), Clock: clock.RealClock{},
+		Arguments: append([]string{"--kubeconfig", filepath.Join(r.cluster.Dir, "kubeconfig"), "--namespace", r.agent, "--holder", r.agent},
+			arguments...),
+		Order:  func() protocol.Order { return order },
+		Left:   func(context.Context) (bool, error) { return true, nil },
+		Leaves: func() clusterv1beta1.LeavePolicy { return "" },
+		Log:    testr.New(r.t), Clock: clock.RealClock{},
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan struct{})
@@ -108,7 +109,8 @@ func TestSlowDefinitionsAreNotTakenForAChartThatNeverEnds(t *testing.T) {
 		r.create(blocker(name))
 		r.t.Cleanup(func() { _ = r.kube.Delete(context.Background(), blocker(name)) }) // it may be gone already
 	}
-	resources := []fleet.BundleResource{file("first.yaml", fmt.Sprintf("apiVersion: %s/v1\nkind: Kindfirsts\nmetadata: {name: first}\n", r.group()))}
+	resources := []fleet.BundleResource{file("first.yaml",
+		fmt.Sprintf("apiVersion: %s/v1\nkind: Kindfirsts\nmetadata: {name: first}\n", r.group()))}
 	for _, name := range names {
 		resources = append(resources, file(name+".yaml", r.definitionOf(name, "Kind"+name).Content))
 	}
@@ -133,7 +135,8 @@ func TestSlowDefinitionsAreNotTakenForAChartThatNeverEnds(t *testing.T) {
 	}
 	r.eventually("the Bundle is deployed", func() error {
 		found := r.get("slow")
-		if deployed := kube.FindCondition(found.Status.Conditions, fleet.ConditionDeployed); deployed != nil && deployed.Reason == reasons.DeployerCrashed {
+		if deployed := kube.FindCondition(found.Status.Conditions, fleet.ConditionDeployed); deployed != nil &&
+			deployed.Reason == reasons.DeployerCrashed {
 			t.Fatalf("the deployer was killed: %s", deployed.Message)
 		}
 		if state := contents.StateOf(found); state != fleet.StateReady {
@@ -146,7 +149,8 @@ func TestSlowDefinitionsAreNotTakenForAChartThatNeverEnds(t *testing.T) {
 func TestASuspectThatIsRemovedHoldsNoOtherUp(t *testing.T) {
 	r := newRig(t)
 	first := r.start()
-	r.deploy("suspect", fleet.BundleDeploymentOptions{}, file("hook.yaml", strings.Replace(hook.Content, "pre-install,pre-upgrade", "pre-delete", 1)), configMap("suspect", "one"))
+	r.deploy("suspect", fleet.BundleDeploymentOptions{},
+		file("hook.yaml", strings.Replace(hook.Content, "pre-install,pre-upgrade", "pre-delete", 1)), configMap("suspect", "one"))
 	first.stop()
 	r.suspects = []protocol.Suspect{{Name: "suspect"}}
 	r.start()

@@ -20,7 +20,8 @@ import (
 	"github.com/muster-fleet/muster/internal/testkube"
 )
 
-// program is the whole muster-deployer as the agent starts it, which is tested here, with the rig that has Bundles for it.
+// program is the whole muster-deployer as the agent starts it, which is tested here, with the rig
+// that has Bundles for it.
 type program struct {
 	*exec.Cmd
 	orders io.WriteCloser
@@ -113,7 +114,8 @@ func TestProgramGoesOnAtAnotherAddressOfTheHub(t *testing.T) {
 	r := newRig(t)
 	first, shutFirst := r.relay()
 	second, _ := r.relay()
-	p := r.program(testkube.Build(t, protocol.Program), first, "--lease-duration=45s") // a machine that is busy for seconds loses a shorter one, and nobody starts the program again here
+	// a machine that is busy for seconds loses a shorter one, and nobody starts the program again here
+	p := r.program(testkube.Build(t, protocol.Program), first, "--lease-duration=45s")
 	r.deploy("web", fleet.BundleDeploymentOptions{}, configMap("web", "one"))
 	p.order.Hub.Server = second
 	r.check(p.order.Send(p.orders))

@@ -11,8 +11,9 @@ import (
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
 )
 
-// TestTheBundleOfRancherFleetsAgentPutsNothingInThePlaceOfThisAgent: the hub of Rancher Fleet delivers its own agent under the names of this
-// one, and takes ownership. The agent of Rancher Fleet has deployed that, and Muster's was installed over it by helm upgrade --take-ownership.
+// TestTheBundleOfRancherFleetsAgentPutsNothingInThePlaceOfThisAgent: the hub of Rancher Fleet
+// delivers its own agent under the names of this one, and takes ownership. The agent of Rancher
+// Fleet has deployed that, and Muster's was installed over it by helm upgrade --take-ownership.
 func TestTheBundleOfRancherFleetsAgentPutsNothingInThePlaceOfThisAgent(t *testing.T) {
 	const name = "fleet-agent-c1"
 	r := newRigAlone(t)
@@ -33,7 +34,8 @@ spec:
 	theirs := r.theirs(name, name, r.agent)
 	theirs.deploy(manifest("rancher/fleet-agent:v1")...)
 	r.user().install(map[string]any{
-		"apiServerURL": "https://hub.example.com", "token": "t", "tokenName": "n", "clusterNamespace": "clusters", "internal": map[string]any{"systemNamespace": r.agent},
+		"apiServerURL": "https://hub.example.com", "token": "t", "tokenName": "n", "clusterNamespace": "clusters",
+		"internal": map[string]any{"systemNamespace": r.agent},
 	})
 	before := r.agentDeployment()
 	whole := func() {
@@ -55,7 +57,8 @@ spec:
 	whole()
 	// What is new is refused.
 	r.place(name, options, manifest("rancher/fleet-agent:v2")...)
-	r.until(name, fleet.StateErrApplied, "Deployment "+r.agent+"/fleet-agent belongs to release "+r.agent+"/fleet-agent", "by which this agent runs")
+	r.until(name, fleet.StateErrApplied, "Deployment "+r.agent+"/fleet-agent belongs to release "+r.agent+"/fleet-agent",
+		"by which this agent runs")
 	whole()
 
 	// When the Bundle goes, so does the history of the release, and nothing else.

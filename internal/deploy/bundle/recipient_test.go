@@ -11,10 +11,12 @@ import (
 	contents "github.com/muster-fleet/muster/internal/delivery"
 )
 
-// TestABundleDeploymentOfAnotherMemberIsNotDeployed plays a hub that was talked into writing somebody's BundleDeployment into this member's namespace.
+// TestABundleDeploymentOfAnotherMemberIsNotDeployed plays a hub that was talked into writing
+// somebody's BundleDeployment into this member's namespace.
 func TestABundleDeploymentOfAnotherMemberIsNotDeployed(t *testing.T) {
 	r := newRig(t)
-	made := r.place("web", fleet.BundleDeploymentOptions{}, file("web.yaml", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: web}\ndata: {key: a}\n"))
+	made := r.place("web", fleet.BundleDeploymentOptions{},
+		file("web.yaml", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: web}\ndata: {key: a}\n"))
 	labelled := made.DeepCopy()
 	for key, value := range contents.RecipientLabels("clusters/another", 0) {
 		labelled.Labels[key] = value

@@ -22,7 +22,8 @@ import (
 	"github.com/muster-fleet/muster/internal/fleet/reasons"
 )
 
-// account makes an account of the agent's namespace that may do anything with some resources in the target namespace, and returns its binding.
+// account makes an account of the agent's namespace that may do anything with some resources in the
+// target namespace, and returns its binding.
 func (r *rig) account(name string, resources ...string) *rbacv1.RoleBinding {
 	r.t.Helper()
 	r.create(&corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: r.agent}})
@@ -58,7 +59,8 @@ func TestARemovalThatIsForbiddenIsNotCalledDone(t *testing.T) {
 	r.deploy("web", fleet.BundleDeploymentOptions{ServiceAccount: "team"}, configMap("web", "one"), configMap("more", "one"))
 	r.check(r.kube.Delete(t.Context(), binding))
 	r.check(r.kube.Delete(t.Context(), r.get("web")))
-	r.blocked(run, "RemovalBlocked", "release "+r.target+"/web of Bundle web", "2 objects are left", "ConfigMap "+r.target+"/more cannot be deleted", "forbidden", "and 1 more")
+	r.blocked(run, "RemovalBlocked", "release "+r.target+"/web of Bundle web", "2 objects are left",
+		"ConfigMap "+r.target+"/more cannot be deleted", "forbidden", "and 1 more")
 	if _, err := r.data("web"); err != nil || r.revisions("web") == 0 || strings.Contains(run.lines(), "release removed") {
 		t.Errorf("the object is there (%v), with %d revisions of its history", err, r.revisions("web"))
 	}
@@ -150,7 +152,8 @@ func TestHookObjectsGoWithTheirBundle(t *testing.T) {
 	r := newRig(t)
 	run := r.start()
 	hook := func(name, more string) fleet.BundleResource {
-		return file("templates/"+name+".yaml", fmt.Sprintf("apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: %s\n  annotations: {helm.sh/hook: pre-install%s}\n", name, more))
+		return file("templates/"+name+".yaml",
+			fmt.Sprintf("apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: %s\n  annotations: {helm.sh/hook: pre-install%s}\n", name, more))
 	}
 	r.place("web", fleet.BundleDeploymentOptions{},
 		file("Chart.yaml", "apiVersion: v2\nname: web\nversion: 1.0.0\n"), hook("hooked", ""), hook("kept", ", helm.sh/resource-policy: keep"),
@@ -176,11 +179,13 @@ func TestHookObjectsThatHoldDataStay(t *testing.T) {
 		file("Chart.yaml", "apiVersion: v2\nname: web\nversion: 1.0.0\n"),
 		file("templates/web.yaml", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: web}\n"),
 		hook("claim", "apiVersion: v1\nkind: PersistentVolumeClaim", "hooked", "", claimed),
-		hook("password", "apiVersion: v1\nkind: Secret", "password", ", helm.sh/hook-delete-policy: before-hook-creation", "stringData: {key: one}\n"),
+		hook("password", "apiVersion: v1\nkind: Secret", "password", ", helm.sh/hook-delete-policy: before-hook-creation",
+			"stringData: {key: one}\n"),
 		hook("passing", "apiVersion: v1\nkind: Secret", "passing", ", helm.sh/hook-delete-policy: hook-succeeded", ""),
 		hook("own", "apiVersion: v1\nkind: Namespace", own, "", ""),
 		hook("kind", "apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition", "things."+group, "", fmt.Sprintf(
-			"spec: {group: %s, scope: Namespaced, names: {kind: Thing, plural: things}, versions: [{name: v1, served: true, storage: true, schema: {openAPIV3Schema: {type: object}}}]}\n", group)))
+			"spec: {group: %s, scope: Namespaced, names: {kind: Thing, plural: things}, versions: [{name: v1, served: true, storage: true, schema: "+
+				"{openAPIV3Schema: {type: object}}}]}\n", group)))
 	r.until("web", fleet.StateReady)
 	uids := func() map[string]types.UID {
 		all := map[string]types.UID{}
@@ -227,7 +232,8 @@ func TestANamespaceThatHoldsSomethingElseStays(t *testing.T) {
 		return apierrors.IsNotFound(err) || found.DeletionTimestamp != nil
 	}
 	if !going(taken) || going(shared) || going(r.target) {
-		t.Errorf("the one made for the release goes: %t, the one with another's object: %t, the one that was there before: %t", going(taken), going(shared), going(r.target))
+		t.Errorf("the one made for the release goes: %t, the one with another's object: %t, the one that was there before: %t",
+			going(taken), going(shared), going(r.target))
 	}
 	for _, part := range []string{"holds ConfigMap mine", "it was not made for this release"} {
 		if !strings.Contains(run.lines(), part) {

@@ -117,7 +117,9 @@ func (d *Deployer) removeEach(ctx context.Context, all []*removal) (left applied
 			return
 		}
 		d.Log.Info("removing a release failing", "release", r.release.String(), "reason", err.Error())
-		left.Add(applied.Remaining{Left: 1, Held: []string{fmt.Sprintf("release %s/%s: %v", r.release.Namespace, r.release.Name, err)}, Retry: true})
+		left.Add(applied.Remaining{
+			Left: 1, Held: []string{fmt.Sprintf("release %s/%s: %v", r.release.Namespace, r.release.Name, err)}, Retry: true,
+		})
 	})
 	slices.Sort(left.Held)
 	return left

@@ -27,7 +27,10 @@ type removing struct {
 
 func (r *rig) empty() *removing {
 	r.t.Helper()
-	d := &Deployer{Cluster: r.reach(nil), Hub: r.hub(), Member: string(r.report.UID), Log: (&running{log: &strings.Builder{}}).logger(), Clock: clock.RealClock{}}
+	d := &Deployer{
+		Cluster: r.reach(nil), Hub: r.hub(), Member: string(r.report.UID), Log: (&running{log: &strings.Builder{}}).logger(),
+		Clock: clock.RealClock{},
+	}
 	e := &removing{}
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
@@ -71,7 +74,8 @@ func (e *removing) over() error {
 func TestAMemberThatLeavesIsEmptiedOfItsReleases(t *testing.T) {
 	r := newRig(t)
 	run := r.start()
-	kept := file("kept.yaml", "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: kept\n  annotations: {helm.sh/resource-policy: keep}\ndata: {key: one}\n")
+	kept := file("kept.yaml",
+		"apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: kept\n  annotations: {helm.sh/resource-policy: keep}\ndata: {key: one}\n")
 	held := file("held.yaml", "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: held\n  finalizers: [example.com/hold]\ndata: {key: one}\n")
 	r.place("web", fleet.BundleDeploymentOptions{}, configMap("web", "one"), kept, held)
 	r.place("db", fleet.BundleDeploymentOptions{KeepResources: true}, configMap("db", "one"))

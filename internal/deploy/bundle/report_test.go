@@ -53,8 +53,10 @@ func TestWhatIsDeployedStaysDeployedWhenAnObjectOfTheNextRevisionIsAnothers(t *t
 	r.check(r.kube.Create(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: r.target, Name: "theirs"}}))
 	r.place("web", fleet.BundleDeploymentOptions{}, configMap("web", "two"), configMap("theirs", "two"))
 	found := r.until("web", fleet.StateErrApplied, "theirs", "not owned by us", "takeOwnership")
-	deployed, installed := kube.FindCondition(found.Status.Conditions, fleet.ConditionDeployed), kube.FindCondition(found.Status.Conditions, fleet.ConditionInstalled)
-	if deployed.Status != corev1.ConditionTrue || installed.Status != corev1.ConditionFalse || found.Status.AppliedDeploymentID != before.Status.AppliedDeploymentID {
+	deployed, installed := kube.FindCondition(found.Status.Conditions, fleet.ConditionDeployed),
+		kube.FindCondition(found.Status.Conditions, fleet.ConditionInstalled)
+	if deployed.Status != corev1.ConditionTrue || installed.Status != corev1.ConditionFalse ||
+		found.Status.AppliedDeploymentID != before.Status.AppliedDeploymentID {
 		t.Errorf("status is %+v", found.Status)
 	}
 }
@@ -66,12 +68,14 @@ func TestAnAttemptThatIsRefusedLeavesDeployedWhatWas(t *testing.T) {
 	o.deployment.Status.Conditions = []fleet.Condition{deploying}
 	o.release.Deployed = true
 	status := statusOf(decision{State: Failed, Reason: "theirs is not owned by us"}, o, time.Unix(0, 0))
-	if deployed := kube.FindCondition(status.Conditions, fleet.ConditionDeployed); deployed.Status != corev1.ConditionTrue || deployed.Reason != reasons.Deployed {
+	if deployed := kube.FindCondition(status.Conditions, fleet.ConditionDeployed); deployed.Status != corev1.ConditionTrue ||
+		deployed.Reason != reasons.Deployed {
 		t.Errorf("the condition Deployed is %+v", deployed)
 	}
 }
 
-// The hub notes with another deployment ID which error the status has; the agent that fails again in the same way has to say so anew.
+// The hub notes with another deployment ID which error the status has; the agent that fails again
+// in the same way has to say so anew.
 func TestTheSameErrorOfAnotherDeploymentIDIsToldAnew(t *testing.T) {
 	r := newRig(t)
 	r.start()
@@ -81,7 +85,8 @@ func TestTheSameErrorOfAnotherDeploymentIDIsToldAnew(t *testing.T) {
 	r.check(err)
 	// The error says when it was reported with the precision of a second.
 	r.eventually("the clock goes on", func() error {
-		if kube.FindCondition(failed.Status.Conditions, fleet.ConditionDeployed).LastUpdateTime == metav1.Now().UTC().Format("2006-01-02T15:04:05Z07:00") {
+		if kube.FindCondition(failed.Status.Conditions,
+			fleet.ConditionDeployed).LastUpdateTime == metav1.Now().UTC().Format("2006-01-02T15:04:05Z07:00") {
 			return fmt.Errorf("it is the same second")
 		}
 		return nil

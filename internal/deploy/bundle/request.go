@@ -21,7 +21,8 @@ func (d *Deployer) request(ctx context.Context, s observation) (release.Request,
 	content := contents.ContentName(spec.DeploymentID)
 	packed, err := d.Hub.Content(ctx, content)
 	if err != nil {
-		return release.Request{}, 0, withReason(reasons.ContentUnreadable, fmt.Errorf("reading Content %s on the hub: %s", content, d.Hub.Explain(err)))
+		return release.Request{}, 0,
+			withReason(reasons.ContentUnreadable, fmt.Errorf("reading Content %s on the hub: %s", content, d.Hub.Explain(err)))
 	}
 	resources, err := contents.Unpack(packed)
 	if err != nil {
@@ -56,7 +57,8 @@ func (d *Deployer) request(ctx context.Context, s observation) (release.Request,
 		return release.Request{}, 0, loadError(err)
 	}
 	return release.Request{
-		Bundle: s.deployment.Name, Workspace: s.deployment.Labels[fleet.LabelBundleNamespace], Release: s.name, Namespace: s.namespace, Chart: loaded.Chart, Options: spec.Options,
+		Bundle: s.deployment.Name, Workspace: s.deployment.Labels[fleet.LabelBundleNamespace], Release: s.name, Namespace: s.namespace,
+		Chart: loaded.Chart, Options: spec.Options,
 		Values: loaded.Values,
 		Render: func(ctx context.Context, with render.Templates, lookUp render.Lookup) (map[string]string, error) {
 			return d.Renderer.Render(ctx, input, with, lookUp)

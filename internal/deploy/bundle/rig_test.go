@@ -44,7 +44,8 @@ func TestMain(m *testing.M) {
 	os.Exit(testkube.Main(m))
 }
 
-// rig is a hub, played by hand with exactly the rights that hubs give, and a member, which are one cluster.
+// rig is a hub, played by hand with exactly the rights that hubs give, and a member,
+// which are one cluster.
 type rig struct {
 	t       *testing.T
 	cluster testkube.Cluster
@@ -66,7 +67,8 @@ type rig struct {
 
 var prepared = map[string]bool{}
 
-// newRig is a rig in namespaces of its own on the control plane that the tests share, at the same time as others.
+// newRig is a rig in namespaces of its own on the control plane that the tests share, at the
+// same time as others.
 func newRig(t *testing.T) *rig {
 	t.Helper()
 	prepare(t, shared)
@@ -148,7 +150,8 @@ func chartRole(t *testing.T) *rbacv1.ClusterRole {
 	}
 	for _, document := range strings.Split(string(text), "\n---\n") {
 		role := &rbacv1.ClusterRole{}
-		if strings.Contains(document, "kind: ClusterRole\n") && strings.Contains(document, "name: fleet-agent-delivery") && !strings.Contains(document, "roleRef") {
+		if strings.Contains(document, "kind: ClusterRole\n") && strings.Contains(document, "name: fleet-agent-delivery") &&
+			!strings.Contains(document, "roleRef") {
 			if err := yaml.Unmarshal([]byte(document), role); err != nil {
 				t.Fatal(err)
 			}
@@ -234,7 +237,10 @@ func (r *rig) start() *running {
 func (r *rig) startOn(cluster *release.Cluster) *running {
 	r.t.Helper()
 	run := &running{ended: make(chan struct{}), log: &strings.Builder{}}
-	d := &Deployer{Cluster: cluster, Hub: r.hub(), Member: string(r.report.UID), Log: run.logger(), Clock: clock.RealClock{}, Pauses: &r.pauses, AgentIdle: func(map[string]int64) {}}
+	d := &Deployer{
+		Cluster: cluster, Hub: r.hub(), Member: string(r.report.UID), Log: run.logger(), Clock: clock.RealClock{}, Pauses: &r.pauses,
+		AgentIdle: func(map[string]int64) {},
+	}
 	d.Renderer = render.New(render.LeastMemory, RenderTimeout)
 	d.Attempts = &Attempts{Reply: func(protocol.Reply) {}}
 	d.Attempts.SetSuspects(r.suspects)
@@ -271,7 +277,8 @@ func (r *rig) startOn(cluster *release.Cluster) *running {
 	return run
 }
 
-// awaitDeployment returns when there is something to deploy, which is when an agent starts the deployer.
+// awaitDeployment returns when there is something to deploy, which is when an agent
+// starts the deployer.
 func (r *rig) awaitDeployment(ctx context.Context) {
 	for ctx.Err() == nil {
 		all := &fleet.BundleDeploymentList{}
@@ -296,7 +303,8 @@ func (run *running) lines() string {
 	return run.log.String()
 }
 
-// blocked waits until it is reported why something cannot be removed, or with no reason, that nothing is blocked.
+// blocked waits until it is reported why something cannot be removed, or with no reason, that
+// nothing is blocked.
 func (r *rig) blocked(run *running, reason string, parts ...string) {
 	r.t.Helper()
 	r.eventually("the agent is told "+reason, func() error {
@@ -335,7 +343,8 @@ func (r *rig) place(name string, options fleet.BundleDeploymentOptions, resource
 }
 
 // placeWith does so with a change of the specification.
-func (r *rig) placeWith(name string, change func(*fleet.BundleDeploymentSpec), options fleet.BundleDeploymentOptions, resources ...fleet.BundleResource,
+func (r *rig) placeWith(name string, change func(*fleet.BundleDeploymentSpec), options fleet.BundleDeploymentOptions,
+	resources ...fleet.BundleResource,
 ) *fleet.BundleDeployment {
 	r.t.Helper()
 	ctx := r.t.Context()

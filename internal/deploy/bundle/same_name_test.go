@@ -19,7 +19,8 @@ func TestLabelsThatWereRemovedReadInTheMessageOfTheState(t *testing.T) {
 	r.edit("marks", `{"metadata":{"labels":null,"annotations":null}}`)
 	object := "configmap.v1 " + r.target + "/"
 	r.until("web", fleet.StateModified, object+`one modified {"metadata":{"labels":{"team":"web"}}}`,
-		object+`all modified {"metadata":{"labels":{"app.kubernetes.io/managed-by":"Helm","objectset.rio.cattle.io/hash":"`, object+"marks not owned by us")
+		object+`all modified {"metadata":{"labels":{"app.kubernetes.io/managed-by":"Helm","objectset.rio.cattle.io/hash":"`,
+		object+"marks not owned by us")
 }
 
 func TestOfTwoObjectsWithOneNameTheLaterIsDeployed(t *testing.T) {

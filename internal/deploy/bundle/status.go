@@ -123,7 +123,8 @@ func watched(status *fleet.BundleDeploymentStatus, s observation, set func(fleet
 	o := s.objects
 	status.NonReadyStatus, status.ModifiedStatus = o.NonReady, o.Modified
 	status.Resources, status.ResourceCounts = o.Resources, o.Counts
-	status.IncompleteState = len(o.NonReady) < o.Counts.NotReady || len(o.Modified) < o.Changed || len(o.Resources) < o.Counts.DesiredReady-o.Counts.Missing
+	status.IncompleteState = len(o.NonReady) < o.Counts.NotReady || len(o.Modified) < o.Changed ||
+		len(o.Resources) < o.Counts.DesiredReady-o.Counts.Missing
 	status.Ready, status.NonModified = o.Counts.NotReady == 0 && o.Counts.Missing == 0, len(o.Modified) == 0
 	switch {
 	case !status.NonModified:
@@ -177,7 +178,8 @@ func resource(of fleet.ModifiedStatus) string {
 
 func nonReadyMessage(nonReady []fleet.NonReadyStatus, all int) string {
 	first := nonReady[0]
-	text := fmt.Sprintf("%s is %s: %s", kube.Name(first.Kind, first.Namespace, first.Name), first.Summary.State, strings.Join(first.Summary.Message, "; "))
+	text := fmt.Sprintf("%s is %s: %s", kube.Name(first.Kind, first.Namespace, first.Name), first.Summary.State,
+		strings.Join(first.Summary.Message, "; "))
 	return kube.JoinTexts([]string{text}, all)
 }
 
@@ -192,7 +194,8 @@ func patchOf(status fleet.BundleDeploymentStatus) ([]byte, error) {
 		return nil, err
 	}
 	for _, field := range []string{
-		"release", "ready", "nonModified", "nonReadyStatus", "modifiedStatus", "incompleteState", "resources", "syncGeneration", "appliedDeploymentID",
+		"release", "ready", "nonModified", "nonReadyStatus", "modifiedStatus", "incompleteState", "resources", "syncGeneration",
+		"appliedDeploymentID",
 	} {
 		if _, there := fields[field]; !there {
 			fields[field] = nil

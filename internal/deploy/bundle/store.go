@@ -113,7 +113,8 @@ func (s *store) put(deployment *fleet.BundleDeployment) {
 }
 
 func (s *store) notify(old, fresh *fleet.BundleDeployment) {
-	if old == nil || old.UID != fresh.UID || old.Generation != fresh.Generation || (old.DeletionTimestamp == nil) != (fresh.DeletionTimestamp == nil) ||
+	if old == nil || old.UID != fresh.UID || old.Generation != fresh.Generation ||
+		(old.DeletionTimestamp == nil) != (fresh.DeletionTimestamp == nil) ||
 		!maps.Equal(old.Labels, fresh.Labels) {
 		s.changed(fresh.Name)
 	}

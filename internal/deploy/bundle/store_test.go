@@ -13,8 +13,13 @@ import (
 
 func TestTheStoreKeepsTheSameOfABundleDeploymentHoweverItComes(t *testing.T) {
 	whole := func(version string) any {
-		return &fleet.BundleDeployment{ObjectMeta: metav1.ObjectMeta{Name: "web", ResourceVersion: version, ManagedFields: []metav1.ManagedFieldsEntry{{Manager: "hub"}}},
-			Spec: fleet.BundleDeploymentSpec{DeploymentID: "id", StagedOptions: fleet.BundleDeploymentOptions{ServiceAccount: "staged"}, Options: fleet.BundleDeploymentOptions{ServiceAccount: "used"}}}
+		return &fleet.BundleDeployment{ObjectMeta: metav1.ObjectMeta{
+			Name: "web", ResourceVersion: version, ManagedFields: []metav1.ManagedFieldsEntry{{Manager: "hub"}},
+		},
+			Spec: fleet.BundleDeploymentSpec{
+				DeploymentID: "id", StagedOptions: fleet.BundleDeploymentOptions{ServiceAccount: "staged"},
+				Options: fleet.BundleDeploymentOptions{ServiceAccount: "used"},
+			}}
 	}
 	want := &fleet.BundleDeployment{ObjectMeta: metav1.ObjectMeta{Name: "web", ResourceVersion: "1"},
 		Spec: fleet.BundleDeploymentSpec{DeploymentID: "id", Options: fleet.BundleDeploymentOptions{ServiceAccount: "used"}}}

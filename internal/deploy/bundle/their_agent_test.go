@@ -23,7 +23,8 @@ import (
 	"github.com/muster-fleet/muster/internal/deploy/release"
 )
 
-// theirs is an agent of Rancher Fleet: Helm of version 3, which writes client-side, as a manager of its own, into the namespace of the release.
+// theirs is an agent of Rancher Fleet: Helm of version 3, which writes client-side, as a manager of
+// its own, into the namespace of the release.
 type theirs struct {
 	*rig
 	// bundle is what it deploys, agent the namespace in which it says to be.
@@ -58,7 +59,8 @@ func (a theirs) deploy(files ...fleet.BundleResource) int {
 	defer func() { helmkube.ManagedFieldsManager = release.FieldManager }()
 	if _, err := u.configuration.Releases.Last(a.name); errors.Is(err, driver.ErrReleaseNotFound) {
 		in := action.NewInstall(u.configuration)
-		in.ReleaseName, in.Namespace, in.ServerSideApply, in.ForceConflicts, in.WaitStrategy = a.name, a.namespace, false, false, helmkube.HookOnlyStrategy
+		in.ReleaseName, in.Namespace, in.ServerSideApply, in.ForceConflicts, in.WaitStrategy = a.name, a.namespace, false, false,
+			helmkube.HookOnlyStrategy
 		_, err := in.Run(a.chart(files...), nil)
 		a.check(err)
 		return 1
@@ -144,7 +146,8 @@ func TestOursGoesOnWithTheHistoryOfTheirAgent(t *testing.T) {
 
 	r.start()
 	found := r.until("web.v1", fleet.StateReady)
-	if after := r.delivered("stays"); after.ResourceVersion != before.ResourceVersion || !strings.HasSuffix(found.Status.Release, "/"+web.name+":2") {
+	if after := r.delivered("stays"); after.ResourceVersion != before.ResourceVersion ||
+		!strings.HasSuffix(found.Status.Release, "/"+web.name+":2") {
 		t.Errorf("the object went from version %s to %s, the release is %s", before.ResourceVersion, after.ResourceVersion, found.Status.Release)
 	}
 	r.place("web.v1", fleet.BundleDeploymentOptions{}, labelled("web.v1", "stays", keys("a")))
@@ -176,7 +179,9 @@ func TestTheirsGoesOnWithOurHistory(t *testing.T) {
 	last, err := u.configuration.Releases.Last("web")
 	r.check(err)
 	annotations := last.(*helm.Release).Chart.Metadata.Annotations
-	for key, want := range map[string]string{"bundle-id": "web", "agent-namespace": r.agent, "service-account": "", "keep-resources": "false"} {
+	for key, want := range map[string]string{
+		"bundle-id": "web", "agent-namespace": r.agent, "service-account": "", "keep-resources": "false",
+	} {
 		if got, there := annotations["fleet.cattle.io/"+key]; !there || got != want {
 			t.Errorf("annotation %s is %q, want %q", key, got, want)
 		}

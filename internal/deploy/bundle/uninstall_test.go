@@ -115,7 +115,9 @@ func TestAHookBeforeARemovalThatFailedRunsAgain(t *testing.T) {
 	job := &batchv1.Job{}
 	r.check(r.kube.Get(t.Context(), client.ObjectKey{Namespace: r.target, Name: "drain"}, job))
 	now := time.Now().UTC().Format(time.RFC3339)
-	patch := fmt.Sprintf(`{"status":{"active":0,"ready":0,"failed":1,"conditions":[{"type":"FailureTarget","status":"True","lastTransitionTime":%q},{"type":"Failed","status":"True","lastTransitionTime":%q}]}}`, now, now)
+	patch := fmt.Sprintf(
+		`{"status":{"active":0,"ready":0,"failed":1,"conditions":[{"type":"FailureTarget","status":"True","lastTransitionTime":%q},{"type":"Failed","status":"True","lastTransitionTime":%q}]}}`, now, now,
+	)
 	r.check(r.kube.Status().Patch(t.Context(), job, client.RawPatch(types.MergePatchType, []byte(patch))))
 	r.eventually("another one runs", func() error {
 		if is := r.jobUID("drain"); is == "" || is == drain {

@@ -201,7 +201,8 @@ func (d *Deployer) followCluster(ctx context.Context) {
 
 // followMetadata watches the metadata of a resource until ctx ends. While the watch fails,
 // deployments wait for another reason to be reconciled.
-func (d *Deployer) followMetadata(ctx context.Context, resource schema.GroupVersionResource, labels string, handler cache.ResourceEventHandler) {
+func (d *Deployer) followMetadata(ctx context.Context, resource schema.GroupVersionResource, labels string,
+	handler cache.ResourceEventHandler) {
 	listWatch := restore.ListWatch(d.Cluster.Metadata.Resource(resource), func(options *metav1.ListOptions) { options.LabelSelector = labels })
 	informer := restore.NewInformer(listWatch, &metav1.PartialObjectMetadata{}, 0, cache.Indexers{})
 	_ = informer.SetTransform(func(obj any) (any, error) { // fails only after the start, as the other two do

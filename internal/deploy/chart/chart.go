@@ -66,7 +66,8 @@ func Decode(resources []fleet.BundleResource) (Files, error) {
 // Build makes the chart and its values, except for values from elsewhere. The name is for a
 // wrapping chart, the version is the version of the content. fetched is a chart from elsewhere;
 // else nil.
-func Build(files Files, fetched *helm.Chart, name, version string, options fleet.BundleDeploymentOptions) (*helm.Chart, map[string]any, error) {
+func Build(files Files, fetched *helm.Chart, name, version string,
+	options fleet.BundleDeploymentOptions) (*helm.Chart, map[string]any, error) {
 	helmOptions := fleet.HelmOptions{}
 	if options.Helm != nil {
 		helmOptions = *options.Helm
@@ -75,7 +76,8 @@ func Build(files Files, fetched *helm.Chart, name, version string, options fleet
 	isChart := found || fetched != nil
 	switch {
 	case !isChart && helmOptions.Chart != "":
-		return nil, nil, fmt.Errorf("spec.options.helm.chart names %s, where the Bundle has no Chart.yaml: put the chart there, or say in helm.repo where it is", helmOptions.Chart)
+		return nil, nil, fmt.Errorf("spec.options.helm.chart names %s, where the Bundle has no Chart.yaml: put the chart there, or say in "+
+			"helm.repo where it is", helmOptions.Chart)
 	case isChart && hasOverlays(options):
 		return nil, nil, &Unsupported{Field: "spec.options.yaml.overlays", Instead: "overlays are for plain YAML; a chart has values"}
 	}
@@ -161,8 +163,8 @@ func complete(made *helm.Chart, incomplete bool) error {
 	}
 	for _, dependency := range made.Metadata.Dependencies {
 		if !slices.ContainsFunc(made.Dependencies(), func(c *helm.Chart) bool { return c.Name() == dependency.Name }) {
-			return fmt.Errorf("chart %s depends on chart %s, which is not in its directory charts: run helm dependency build before the Bundle is made, "+
-				"or set helm.disableDependencyUpdate to deploy it without",
+			return fmt.Errorf("chart %s depends on chart %s, which is not in its directory charts: run helm dependency build before the Bundle is "+
+				"made, or set helm.disableDependencyUpdate to deploy it without",
 				made.Name(), dependency.Name)
 		}
 	}

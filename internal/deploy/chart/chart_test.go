@@ -121,28 +121,45 @@ func TestUnusableFilesAreNamed(t *testing.T) {
 		want    string
 		field   string
 	}{
-		"YAML that is none":                 {files: Files{"a.yaml": []byte(web + "---\napiVersion: v1\nkind: [\n")}, want: "a.yaml is no valid YAML: yaml: line "},
-		"no kind":                           {files: Files{"a.yaml": []byte(web + "---\napiVersion: v1\n")}, want: "a.yaml, line 8: the object has no kind"},
-		"no object":                         {files: Files{"a.yaml": []byte(web + "---\n- a\n")}, want: "a.yaml, line 8: this is no Kubernetes object"},
-		"an empty kind":                     {files: Files{"a.yaml": []byte("apiVersion: v1\nkind:\n")}, want: "a.yaml, line 1: the object has no kind"},
-		"only an apiVersion":                {files: Files{"a.yaml": []byte("apiVersion: v1\ndata: {}\n")}, want: "a.yaml, line 1: the object has no kind"},
-		"aliases that make a manifest huge": {files: Files{"a.yaml": []byte(bomb)}, want: "a.yaml: the document that begins at line 1: its aliases make it larger"},
+		"YAML that is none": {
+			files: Files{"a.yaml": []byte(web + "---\napiVersion: v1\nkind: [\n")}, want: "a.yaml is no valid YAML: yaml: line ",
+		},
+		"no kind": {
+			files: Files{"a.yaml": []byte(web + "---\napiVersion: v1\n")}, want: "a.yaml, line 8: the object has no kind",
+		},
+		"no object": {
+			files: Files{"a.yaml": []byte(web + "---\n- a\n")}, want: "a.yaml, line 8: this is no Kubernetes object",
+		},
+		"an empty kind": {
+			files: Files{"a.yaml": []byte("apiVersion: v1\nkind:\n")}, want: "a.yaml, line 1: the object has no kind",
+		},
+		"only an apiVersion": {
+			files: Files{"a.yaml": []byte("apiVersion: v1\ndata: {}\n")}, want: "a.yaml, line 1: the object has no kind",
+		},
+		"aliases that make a manifest huge": {
+			files: Files{"a.yaml": []byte(bomb)}, want: "a.yaml: the document that begins at line 1: its aliases make it larger",
+		},
 		"aliases that make values huge": {
-			files: Files{"Chart.yaml": []byte(chart), "values.yaml": []byte(bomb)}, want: "values.yaml: the document that begins at line 1: its aliases make it larger",
+			files: Files{"Chart.yaml": []byte(chart), "values.yaml": []byte(bomb)},
+			want:  "values.yaml: the document that begins at line 1: its aliases make it larger",
 		},
 		"aliases that make a patch huge": {
 			files:   Files{"a.yaml": []byte(web), "overlays/dev/a_patch.yaml": []byte(bomb)},
-			options: fleet.BundleDeploymentOptions{YAML: &fleet.YAMLOptions{Overlays: []string{"dev"}}}, want: "overlays/dev/a_patch.yaml: the document",
+			options: fleet.BundleDeploymentOptions{YAML: &fleet.YAMLOptions{Overlays: []string{"dev"}}},
+			want:    "overlays/dev/a_patch.yaml: the document",
 		},
 		"more values than a parser may take": {
-			files: Files{"kustomization.yaml": []byte("resources: [" + strings.Repeat("a,", 150_000) + "]")}, want: "kustomization.yaml: the document that begins at line 1: it has up to 300009 values",
+			files: Files{"kustomization.yaml": []byte("resources: [" + strings.Repeat("a,", 150_000) + "]")},
+			want:  "kustomization.yaml: the document that begins at line 1: it has up to 300009 values",
 		},
 		"a values file that is none": {
 			files:   Files{"Chart.yaml": []byte(chart), "dev.yaml": []byte("- a\n")},
-			options: fleet.BundleDeploymentOptions{Helm: &fleet.HelmOptions{ValuesFiles: []string{"dev.yaml"}}}, want: "reading the values file dev.yaml",
+			options: fleet.BundleDeploymentOptions{Helm: &fleet.HelmOptions{ValuesFiles: []string{"dev.yaml"}}},
+			want:    "reading the values file dev.yaml",
 		},
 		"a missing dependency": {
-			files: Files{"Chart.yaml": []byte(chart + "dependencies: [{name: db, version: 1.0.0, repository: https://x}]\n")}, want: "chart web depends on chart db",
+			files: Files{"Chart.yaml": []byte(chart + "dependencies: [{name: db, version: 1.0.0, repository: https://x}]\n")},
+			want:  "chart web depends on chart db",
 		},
 		"a missing overlay": {
 			files: Files{"a.yaml": []byte(web)}, options: fleet.BundleDeploymentOptions{YAML: &fleet.YAMLOptions{Overlays: []string{"dev"}}},
@@ -150,23 +167,28 @@ func TestUnusableFilesAreNamed(t *testing.T) {
 		},
 		"a patch of nothing": {
 			files:   Files{"overlays/dev/a_patch.yaml": []byte("x: 1")},
-			options: fleet.BundleDeploymentOptions{YAML: &fleet.YAMLOptions{Overlays: []string{"dev"}}}, want: "overlays/dev/a_patch.yaml patches a.yaml, which is not",
+			options: fleet.BundleDeploymentOptions{YAML: &fleet.YAMLOptions{Overlays: []string{"dev"}}},
+			want:    "overlays/dev/a_patch.yaml patches a.yaml, which is not",
 		},
 		"a missing kustomization": {
 			files:   Files{"a.yaml": []byte(web)},
-			options: fleet.BundleDeploymentOptions{Kustomize: &fleet.KustomizeOptions{Dir: "dev"}}, want: "building the kustomization in directory dev",
+			options: fleet.BundleDeploymentOptions{Kustomize: &fleet.KustomizeOptions{Dir: "dev"}},
+			want:    "building the kustomization in directory dev",
 		},
 		"overlays over a chart": {
 			files:   Files{"Chart.yaml": []byte(chart), "overlays/dev/a.yaml": []byte(web)},
-			options: fleet.BundleDeploymentOptions{YAML: &fleet.YAMLOptions{Overlays: []string{"dev"}}}, want: "overlays are for plain YAML", field: "spec.options.yaml.overlays",
+			options: fleet.BundleDeploymentOptions{YAML: &fleet.YAMLOptions{Overlays: []string{"dev"}}},
+			want:    "overlays are for plain YAML", field: "spec.options.yaml.overlays",
 		},
 		"overlays over a kustomization": {
 			files:   Files{"kustomization.yaml": []byte("resources: [web.yaml]\n"), "web.yaml": []byte(web)},
-			options: fleet.BundleDeploymentOptions{YAML: &fleet.YAMLOptions{Overlays: []string{"dev"}}}, want: "overlays are for plain YAML", field: "spec.options.yaml.overlays",
+			options: fleet.BundleDeploymentOptions{YAML: &fleet.YAMLOptions{Overlays: []string{"dev"}}},
+			want:    "overlays are for plain YAML", field: "spec.options.yaml.overlays",
 		},
 		"a chart that is nowhere": {
 			files:   Files{},
-			options: fleet.BundleDeploymentOptions{Helm: &fleet.HelmOptions{Chart: "web"}}, want: "helm.chart names web, where the Bundle has no Chart.yaml",
+			options: fleet.BundleDeploymentOptions{Helm: &fleet.HelmOptions{Chart: "web"}},
+			want:    "helm.chart names web, where the Bundle has no Chart.yaml",
 		},
 	} {
 		_, _, err := Build(row.files, nil, "web", "s-1", row.options)

@@ -158,14 +158,16 @@ func (f *Fetcher) find(ctx context.Context, options fleet.HelmOptions) ([]byte, 
 	}
 	promised := strings.TrimPrefix(version.Digest, "sha256:")
 	if promised == "" && plain(at) && !plain(options.Repo) {
-		return nil, fmt.Errorf("the index of the repository leads from https to %s and has no digest for it: give the index one, or serve the archive by https", at)
+		return nil, fmt.Errorf("the index of the repository leads from https to %s and has no digest for it: give the index one, or serve the "+
+			"archive by https", at)
 	}
 	archive, err := f.get(ctx, at)
 	if err != nil {
 		return nil, err
 	}
 	if promised != "" && promised != naming.Digest(archive) {
-		return nil, fmt.Errorf("the archive at %s is not the one that the index of the repository promises: its hash is %s, not %s", at, naming.Digest(archive), promised)
+		return nil, fmt.Errorf("the archive at %s is not the one that the index of the repository promises: its hash is %s, not %s",
+			at, naming.Digest(archive), promised)
 	}
 	return archive, nil
 }

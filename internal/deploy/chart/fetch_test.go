@@ -88,11 +88,17 @@ func TestAChartComesFromARepository(t *testing.T) {
 		"an archive":                             {fleet.HelmOptions{Repo: "none", Chart: server.URL + "/charts/web-1.0.0.tgz"}, "1.0.0", ""},
 		"a version that is not there":            {fleet.HelmOptions{Chart: "web", Version: "3.0.0"}, "", "no chart version found for web-3.0.0"},
 		"a chart that is not there":              {fleet.HelmOptions{Chart: "db"}, "", "no chart name found"},
-		"one that was tampered with":             {fleet.HelmOptions{Chart: "forged"}, "", "is not the one that the index of the repository promises"},
-		"one without an address":                 {fleet.HelmOptions{Chart: "nowhere"}, "", "names no address for version 1.0.0"},
-		"no repository":                          {fleet.HelmOptions{Repo: server.URL + "/missing", Chart: "web"}, "", "404 Not Found"},
-		"an index that is none":                  {fleet.HelmOptions{Repo: server.URL + "/none", Chart: "web"}, "", "reading the index of the repository"},
-		"an index without end":                   {fleet.HelmOptions{Repo: server.URL + "/huge", Chart: "web"}, "", "answers with more than 24 MiB"},
+		"one that was tampered with": {
+			fleet.HelmOptions{Chart: "forged"}, "", "is not the one that the index of the repository promises",
+		},
+		"one without an address": {fleet.HelmOptions{Chart: "nowhere"}, "", "names no address for version 1.0.0"},
+		"no repository":          {fleet.HelmOptions{Repo: server.URL + "/missing", Chart: "web"}, "", "404 Not Found"},
+		"an index that is none": {
+			fleet.HelmOptions{Repo: server.URL + "/none", Chart: "web"}, "", "reading the index of the repository",
+		},
+		"an index without end": {
+			fleet.HelmOptions{Repo: server.URL + "/huge", Chart: "web"}, "", "answers with more than 24 MiB",
+		},
 	} {
 		if row.options.Repo == "" {
 			row.options.Repo = server.URL + "/charts/"
@@ -104,13 +110,15 @@ func TestAChartComesFromARepository(t *testing.T) {
 			}
 			continue
 		}
-		if err != nil || made.Metadata.Version != row.version || made.Metadata.Annotations[annotationDigest] != "sha256:"+naming.Digest(packed(t, row.version)) || len(made.Templates) != 1 {
+		if err != nil || made.Metadata.Version != row.version ||
+			made.Metadata.Annotations[annotationDigest] != "sha256:"+naming.Digest(packed(t, row.version)) || len(made.Templates) != 1 {
 			t.Errorf("%s: got %+v (%v)", name, made, err)
 		}
 	}
 }
 
-// TestAChartFromHTTPSIsNotTakenFromPlainHTTP plays somebody on the way: a plain http server that hands out another chart.
+// TestAChartFromHTTPSIsNotTakenFromPlainHTTP plays somebody on the way: a plain http server that
+// hands out another chart.
 func TestAChartFromHTTPSIsNotTakenFromPlainHTTP(t *testing.T) {
 	forged, original := packed(t, "6.6.6"), packed(t, "1.0.0")
 	asked := 0
@@ -145,7 +153,8 @@ entries:
 	if asked > 0 {
 		t.Errorf("the plain server was asked %d times", asked)
 	}
-	if made, err := fetch(t.Context(), fetcher, fleet.HelmOptions{Repo: server.URL, Chart: "web", Version: "1.0.0"}); err != nil || made.Metadata.Version != "1.0.0" {
+	if made, err := fetch(t.Context(), fetcher, fleet.HelmOptions{Repo: server.URL, Chart: "web", Version: "1.0.0"}); err != nil ||
+		made.Metadata.Version != "1.0.0" {
 		t.Errorf("with a digest: %+v (%v)", made, err)
 	}
 }
@@ -156,8 +165,12 @@ func oci(t *testing.T, archive []byte) *httptest.Server {
 	config := []byte(`{"name":"web","version":"1.2.0","apiVersion":"v2"}`)
 	manifest, err := json.Marshal(map[string]any{
 		"schemaVersion": 2, "mediaType": "application/vnd.oci.image.manifest.v1+json",
-		"config": map[string]any{"mediaType": "application/vnd.cncf.helm.config.v1+json", "digest": "sha256:" + naming.Digest(config), "size": len(config)},
-		"layers": []any{map[string]any{"mediaType": "application/vnd.cncf.helm.chart.content.v1.tar+gzip", "digest": "sha256:" + naming.Digest(archive), "size": len(archive)}},
+		"config": map[string]any{
+			"mediaType": "application/vnd.cncf.helm.config.v1+json", "digest": "sha256:" + naming.Digest(config), "size": len(config),
+		},
+		"layers": []any{map[string]any{
+			"mediaType": "application/vnd.cncf.helm.chart.content.v1.tar+gzip", "digest": "sha256:" + naming.Digest(archive), "size": len(archive),
+		}},
 	})
 	if err != nil {
 		t.Fatal(err)

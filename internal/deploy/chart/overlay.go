@@ -44,7 +44,8 @@ func overlay(files Files, options *fleet.YAMLOptions) (Files, error) {
 			}
 		}
 		if !found {
-			return nil, fmt.Errorf("spec.options.yaml.overlays names %s, but no resource of the Bundle is below %s", chosen, path.Join(overlaysDir, chosen))
+			return nil, fmt.Errorf("spec.options.yaml.overlays names %s, but no resource of the Bundle is below %s",
+				chosen, path.Join(overlaysDir, chosen))
 		}
 	}
 	return result, nil

@@ -42,7 +42,8 @@ type comparison struct {
 }
 
 // compare compares the manifest of an object with the object.
-func (d *Detector) compare(ctx context.Context, s *Set, key Key, desired *unstructured.Unstructured, diff *fleet.DiffOptions) (result, error) {
+func (d *Detector) compare(ctx context.Context, s *Set, key Key, desired *unstructured.Unstructured,
+	diff *fleet.DiffOptions) (result, error) {
 	objects, err := d.client(s.release, key)
 	if err != nil {
 		return result{}, err

@@ -12,7 +12,8 @@ import (
 	"k8s.io/client-go/dynamic"
 )
 
-// busy is an object that others annotate a few times, each time between a read and the dry run that follows.
+// busy is an object that others annotate a few times, each time between a read and the
+// dry run that follows.
 type busy struct {
 	dynamic.ResourceInterface
 	object *unstructured.Unstructured
@@ -47,7 +48,9 @@ func TestOnlyADifferenceToWhatWasReadCounts(t *testing.T) {
 		{"what was changed is one", 0, "two", true},
 		{"also while others write", 3, "two", true},
 	} {
-		object := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "ConfigMap", "data": map[string]any{"key": "one"}}}
+		object := &unstructured.Unstructured{
+			Object: map[string]any{"apiVersion": "v1", "kind": "ConfigMap", "data": map[string]any{"key": "one"}},
+		}
 		object.SetName("web")
 		object.SetResourceVersion("1")
 		key := Key{Kind: corev1.SchemeGroupVersion.WithKind("ConfigMap"), Name: "web"}

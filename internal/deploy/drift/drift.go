@@ -164,7 +164,8 @@ func (o *Observation) note(found result, options fleet.BundleDeploymentOptions) 
 	}
 }
 
-// correctable says whether an object may be set back. An object of another release may be if the options take ownership.
+// correctable says whether an object may be set back. An object of another release may be if the
+// options take ownership.
 func (r result) correctable(options fleet.BundleDeploymentOptions) bool {
 	return !r.modified.Delete && !r.agents && (!r.modified.Exist || options.Helm != nil && options.Helm.TakeOwnership)
 }
@@ -338,7 +339,8 @@ func (d *Detector) Correct(ctx context.Context, s *Set, options fleet.BundleDepl
 }
 
 // replace deletes an object that cannot be reverted, and creates it as wanted.
-func replace(ctx context.Context, of release.Summary, objects dynamic.ResourceInterface, manifest *unstructured.Unstructured, refused error) error {
+func replace(ctx context.Context, of release.Summary, objects dynamic.ResourceInterface,
+	manifest *unstructured.Unstructured, refused error) error {
 	replacement, err := release.CheckReplace(ctx, objects, of, manifest, refused)
 	if err != nil {
 		return err

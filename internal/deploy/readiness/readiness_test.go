@@ -45,7 +45,8 @@ func TestReadinessFollowsTheObject(t *testing.T) {
 		"a custom resource that is ready": {
 			`{apiVersion: example.com/v1, kind: Widget, status: {conditions: [{type: Ready, status: "True"}]}}`, Result{State: Ready}},
 		"an object that is being deleted": {
-			`{apiVersion: v1, kind: ConfigMap, metadata: {deletionTimestamp: "2026-01-01T00:00:00Z"}}`, Result{Terminating, "Resource scheduled for deletion"}},
+			`{apiVersion: v1, kind: ConfigMap, metadata: {deletionTimestamp: "2026-01-01T00:00:00Z"}}`,
+			Result{Terminating, "Resource scheduled for deletion"}},
 		"an object whose status cannot be understood": {
 			`{apiVersion: apps/v1, kind: Deployment, metadata: {generation: 1}, status: {conditions: nonsense}}`, Result{State: Unknown}},
 	} {

@@ -69,8 +69,8 @@ func adopt(configuration *action.Configuration, r Request) (Request, error) {
 		case newest.Name != agentRelease:
 			return r, fmt.Errorf("release %s is not the agent's, but of chart %s: uninstall it, or give it another name", r.Release, newest.Name)
 		case newest.Home != r.Chart.Metadata.Home:
-			return r, fmt.Errorf("release %s is of another chart %s by now, version %s: the agent of that one takes over, and its release is left alone; "+
-				"to keep this agent, roll the release back", r.Release, newest.Name, newest.Version)
+			return r, fmt.Errorf("release %s is of another chart %s by now, version %s: the agent of that one takes over, and its release is left "+
+				"alone; to keep this agent, roll the release back", r.Release, newest.Name, newest.Version)
 		}
 	}
 	if err := busy(history, time.Now()); err != nil {

@@ -14,7 +14,9 @@ type values = map[string]any
 
 // made is a revision of a release; what was adopted has the user's own values in its annotation.
 func made(version int, status common.Status, config values, own string) *helm.Release {
-	revision := &helm.Release{Version: version, Info: &helm.Info{Status: status}, Config: config, Chart: &chart.Chart{Metadata: &chart.Metadata{}}}
+	revision := &helm.Release{
+		Version: version, Info: &helm.Info{Status: status}, Config: config, Chart: &chart.Chart{Metadata: &chart.Metadata{}},
+	}
 	if own != "" {
 		revision.Chart.Metadata.Annotations = map[string]string{annotationOwnValues: own, annotationBundle: "fleet-agent-a"}
 	}

@@ -64,12 +64,15 @@ func (c *Cluster) applyCRD(ctx context.Context, crd *unstructured.Unstructured, 
 }
 
 // Apply applies a manifest by server-side apply.
-func Apply(ctx context.Context, objects dynamic.ResourceInterface, desired *unstructured.Unstructured, dryRun ...string) (*unstructured.Unstructured, error) {
+func Apply(ctx context.Context, objects dynamic.ResourceInterface, desired *unstructured.Unstructured,
+	dryRun ...string) (*unstructured.Unstructured, error) {
 	data, err := json.Marshal(desired)
 	if err != nil {
 		return nil, err
 	}
-	return objects.Patch(ctx, desired.GetName(), types.ApplyPatchType, data, metav1.PatchOptions{FieldManager: FieldManager, Force: new(true), DryRun: dryRun})
+	return objects.Patch(ctx, desired.GetName(), types.ApplyPatchType, data, metav1.PatchOptions{
+		FieldManager: FieldManager, Force: new(true), DryRun: dryRun,
+	})
 }
 
 func (c *Cluster) awaitCRD(ctx context.Context, name string) error {

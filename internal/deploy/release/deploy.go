@@ -150,7 +150,10 @@ func (c *Cluster) Deploy(ctx context.Context, r Request) (Summary, error) {
 	if err := c.takeFields(ctx, acting, was.last, r); err != nil {
 		return Summary{}, err
 	}
-	hooks := &hookClient{Client: configuration.KubeClient.(*kube.Client), ctx: ctx, acting: acting, release: r.ID(), earlier: was.resume(r), runs: map[hookKey]hookRun{}}
+	hooks := &hookClient{
+		Client: configuration.KubeClient.(*kube.Client), ctx: ctx, acting: acting, release: r.ID(), earlier: was.resume(r),
+		runs: map[hookKey]hookRun{},
+	}
 	configuration.Releases.Driver = &progressDriver{configuration.Releases.Driver, func(store func()) {
 		hooks.store = store
 		if r.Rendered != nil {
@@ -171,9 +174,11 @@ func (c *Cluster) Deploy(ctx context.Context, r Request) (Summary, error) {
 		return Summary{}, tooLarge(r, cmp.Or(templates.err, err))
 	}
 	is := Summary{
-		Name: made.Name, Namespace: made.Namespace, Version: made.Version, DeployedAt: made.Info.LastDeployed, History: r.Namespace, Deployed: true,
+		Name: made.Name, Namespace: made.Namespace, Version: made.Version, DeployedAt: made.Info.LastDeployed,
+		History: r.Namespace, Deployed: true,
 		Bundle: r.Bundle, Workspace: r.Workspace, DeploymentID: r.DeploymentID, SyncGeneration: r.Options.ForceSyncGeneration,
-		KeepResources: r.Options.KeepResources, DeleteNamespace: r.Options.DeleteNamespace, ServiceAccount: as, Member: r.Member, HubUID: r.UID, HubVersion: r.Version,
+		KeepResources: r.Options.KeepResources, DeleteNamespace: r.Options.DeleteNamespace, ServiceAccount: as, Member: r.Member,
+		HubUID: r.UID, HubVersion: r.Version,
 		Agent: r.Agent, Leaves: r.leaves(),
 	}
 	if was.failed > 0 && !r.Agent {
@@ -231,7 +236,8 @@ func (c *Cluster) acting(ctx context.Context, r Request) (string, *Cluster, erro
 // actsAs returns the account of a deployment; empty for the agent's own.
 func (c *Cluster) actsAs(ctx context.Context, options fleet.BundleDeploymentOptions) (string, error) {
 	if options.ServiceAccount == agentAccount {
-		return "", fmt.Errorf("spec.options.serviceAccount is %s, the agent's own account, which confines nothing: name another account of namespace %s, or none",
+		return "", fmt.Errorf("spec.options.serviceAccount is %s, the agent's own account, which confines nothing: name another account of "+
+			"namespace %s, or none",
 			agentAccount, c.AgentNamespace)
 	}
 	wanted := cmp.Or(options.ServiceAccount, defaultAccount)
@@ -244,7 +250,8 @@ func (c *Cluster) actsAs(ctx context.Context, options fleet.BundleDeploymentOpti
 	case apierrors.IsNotFound(err) && options.ServiceAccount == "":
 		return "", nil
 	case apierrors.IsNotFound(err):
-		return "", fmt.Errorf("service account %s/%s, which spec.options.serviceAccount names, does not exist downstream: create it with the rights that the Bundle needs",
+		return "", fmt.Errorf("service account %s/%s, which spec.options.serviceAccount names, does not exist downstream: create it with the "+
+			"rights that the Bundle needs",
 			c.AgentNamespace, wanted)
 	default:
 		return "", fmt.Errorf("reading service account %s/%s: %w", c.AgentNamespace, wanted, err)
@@ -261,8 +268,9 @@ func (c *Cluster) besideNoHub(ctx context.Context, account string) error {
 	case err != nil:
 		return fmt.Errorf("reading service account %s/%s: %w", c.AgentNamespace, hubAccount, err)
 	}
-	return fmt.Errorf("service account %s/%s, which spec.options.serviceAccount names, is not for Bundles: the hub's own accounts are in this namespace; "+
-		"if it is meant for Bundles, kubectl -n %s label serviceaccount %s %s=true", c.AgentNamespace, account, c.AgentNamespace, account, labelMayDeploy)
+	return fmt.Errorf("service account %s/%s, which spec.options.serviceAccount names, is not for Bundles: the hub's own accounts are in "+
+		"this namespace; if it is meant for Bundles, kubectl -n %s label serviceaccount %s %s=true",
+		c.AgentNamespace, account, c.AgentNamespace, account, labelMayDeploy)
 }
 
 func install(ctx context.Context, configuration *action.Configuration, r Request, after *renderer) (*helm.Release, error) {

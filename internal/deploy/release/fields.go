@@ -27,7 +27,8 @@ func (c *Cluster) takeFields(ctx context.Context, acting *Cluster, last *helm.Re
 	for _, object := range objects {
 		err := retry.RetryOnConflict(retry.DefaultRetry, func() error { return c.takeFieldsOf(ctx, acting, object, r) })
 		if err != nil {
-			return fmt.Errorf("taking over the fields of %s from the agent that deployed it: %w", named(Summary{Namespace: r.Namespace}, object), err)
+			return fmt.Errorf("taking over the fields of %s from the agent that deployed it: %w",
+				named(Summary{Namespace: r.Namespace}, object), err)
 		}
 	}
 	return nil
@@ -60,7 +61,8 @@ func (c *Cluster) takeFieldsOf(ctx context.Context, acting *Cluster, object *uns
 	if err != nil {
 		return err
 	}
-	_, err = at(acting, mapping, s, object).Patch(ctx, object.GetName(), types.JSONPatchType, patch, metav1.PatchOptions{FieldManager: FieldManager})
+	_, err = at(acting, mapping, s, object).Patch(ctx, object.GetName(), types.JSONPatchType, patch,
+		metav1.PatchOptions{FieldManager: FieldManager})
 	return err
 }
 

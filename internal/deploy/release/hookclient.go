@@ -59,7 +59,8 @@ func (p past) attempts(r Request) (revisions []*helm.Release) {
 			return revisions
 		}
 		was := revision.Chart.Metadata.Annotations
-		if was[annotationDeploymentID] != r.DeploymentID || was[annotationSyncGeneration] != strconv.FormatInt(r.Options.ForceSyncGeneration, 10) {
+		if was[annotationDeploymentID] != r.DeploymentID ||
+			was[annotationSyncGeneration] != strconv.FormatInt(r.Options.ForceSyncGeneration, 10) {
 			return revisions
 		}
 		revisions = append(revisions, revision)

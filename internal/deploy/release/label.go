@@ -76,7 +76,8 @@ func (c *Cluster) patchHistory(ctx context.Context, s Summary, change map[string
 	if err != nil {
 		return fmt.Errorf("encoding a change of secret %s/%s: %w", s.History, SecretName(s), err)
 	}
-	_, err = c.Kube.CoreV1().Secrets(s.History).Patch(ctx, SecretName(s), types.MergePatchType, patch, metav1.PatchOptions{FieldManager: FieldManager})
+	_, err = c.Kube.CoreV1().Secrets(s.History).Patch(ctx, SecretName(s), types.MergePatchType, patch,
+		metav1.PatchOptions{FieldManager: FieldManager})
 	if err != nil {
 		return fmt.Errorf("patching secret %s/%s: %w", s.History, SecretName(s), err)
 	}

@@ -131,7 +131,9 @@ func (r revision) as(to ID, version int) (*corev1.Secret, error) {
 	}
 	return &corev1.Secret{
 		ObjectMeta: metav1.ObjectMeta{
-			Namespace: to.Namespace, Name: secretName(to.Name, version), Labels: labels, Annotations: map[string]string{annotationCopyOf: string(r.secret.UID)},
+			Namespace: to.Namespace, Name: secretName(to.Name, version), Labels: labels, Annotations: map[string]string{
+				annotationCopyOf: string(r.secret.UID),
+			},
 		},
 		Type: r.secret.Type, Data: data,
 	}, nil

@@ -35,7 +35,9 @@ func TestARewrittenRevisionKeepsWhatIsNotRewritten(t *testing.T) {
 }
 
 func entry(manager string, operation metav1.ManagedFieldsOperationType, fields string) metav1.ManagedFieldsEntry {
-	return metav1.ManagedFieldsEntry{Manager: manager, Operation: operation, APIVersion: "v1", FieldsType: "FieldsV1", FieldsV1: metav1.NewFieldsV1(fields)}
+	return metav1.ManagedFieldsEntry{
+		Manager: manager, Operation: operation, APIVersion: "v1", FieldsType: "FieldsV1", FieldsV1: metav1.NewFieldsV1(fields),
+	}
 }
 
 func TestTheFieldsOfWhoeverDeployedAnObjectAreTakenOver(t *testing.T) {
@@ -51,7 +53,8 @@ func TestTheFieldsOfWhoeverDeployedAnObjectAreTakenOver(t *testing.T) {
 		},
 		"beside what is ours already": {
 			[]metav1.ManagedFieldsEntry{ours, theirs, applied},
-			[]metav1.ManagedFieldsEntry{entry(FieldManager, metav1.ManagedFieldsOperationApply, `{"f:data":{".":{},"f:a":{},"f:b":{},"f:d":{}},`+mark+`}`)},
+			[]metav1.ManagedFieldsEntry{entry(FieldManager, metav1.ManagedFieldsOperationApply,
+				`{"f:data":{".":{},"f:a":{},"f:b":{},"f:d":{}},`+mark+`}`)},
 		},
 		"what a user wrote is not": {[]metav1.ManagedFieldsEntry{ours, user}, nil},
 	} {

@@ -38,9 +38,11 @@ func (c *Cluster) prepareNamespace(ctx context.Context, acting *Cluster, r Reque
 	case apierrors.IsNotFound(err) && brought:
 		found, err = create(ctx, namespaces, r, map[string]string{managedBy: helmItself}, marked(r.Options.NamespaceAnnotations, r.ID()))
 	case apierrors.IsNotFound(err) && r.Options.CreateNamespace != nil && !*r.Options.CreateNamespace:
-		return fmt.Errorf("namespace %s does not exist, and spec.options.createNamespace is false: create it, or let the deployment do so", r.Namespace)
+		return fmt.Errorf("namespace %s does not exist, and spec.options.createNamespace is false: create it, or let the deployment do so",
+			r.Namespace)
 	case apierrors.IsNotFound(err):
-		found, err = create(ctx, namespaces, r, map[string]string{labelName: r.Namespace}, with(r.Options.NamespaceAnnotations, annotationMadeFor, madeFor(r.Owner())))
+		found, err = create(ctx, namespaces, r, map[string]string{labelName: r.Namespace},
+			with(r.Options.NamespaceAnnotations, annotationMadeFor, madeFor(r.Owner())))
 	case err != nil:
 		err = fmt.Errorf("reading namespace %s: %w", r.Namespace, err)
 	}
@@ -48,8 +50,8 @@ func (c *Cluster) prepareNamespace(ctx context.Context, acting *Cluster, r Reque
 		return err
 	}
 	if found.DeletionTimestamp != nil {
-		return fmt.Errorf("namespace %s is being deleted, so nothing can be deployed to it: waiting until it is gone; its conditions say what holds it: "+
-			"kubectl get namespace %s -o yaml", r.Namespace, r.Namespace)
+		return fmt.Errorf("namespace %s is being deleted, so nothing can be deployed to it: waiting until it is gone; its conditions say what "+
+			"holds it: kubectl get namespace %s -o yaml", r.Namespace, r.Namespace)
 	}
 	if err := allowed(r.Options.AllowedTargetNamespaceSelector, found); err != nil {
 		return err
@@ -70,13 +72,16 @@ func (c *Cluster) prepareNamespace(ctx context.Context, acting *Cluster, r Reque
 }
 
 // create creates the namespace of a release.
-func create(ctx context.Context, namespaces typedcorev1.NamespaceInterface, r Request, more, annotations map[string]string) (*corev1.Namespace, error) {
+func create(ctx context.Context, namespaces typedcorev1.NamespaceInterface, r Request,
+	more, annotations map[string]string) (*corev1.Namespace, error) {
 	labels := maps.Clone(more)
 	if labels == nil {
 		labels = map[string]string{}
 	}
 	maps.Copy(labels, r.Options.NamespaceLabels)
-	made, err := namespaces.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: r.Namespace, Labels: labels, Annotations: annotations}},
+	made, err := namespaces.Create(ctx, &corev1.Namespace{
+		ObjectMeta: metav1.ObjectMeta{Name: r.Namespace, Labels: labels, Annotations: annotations},
+	},
 		metav1.CreateOptions{FieldManager: FieldManager})
 	if err != nil && !apierrors.IsAlreadyExists(err) {
 		return nil, fmt.Errorf("creating namespace %s: %w", r.Namespace, err)
@@ -124,5 +129,6 @@ func allowed(selector *metav1.LabelSelector, namespace *corev1.Namespace) error 
 	if parsed.Matches(labels.Set(namespace.Labels)) {
 		return nil
 	}
-	return fmt.Errorf("namespace %s may not be deployed to: its labels do not match spec.options.allowedTargetNamespaceSelector (%s)", namespace.Name, parsed)
+	return fmt.Errorf("namespace %s may not be deployed to: its labels do not match spec.options.allowedTargetNamespaceSelector (%s)",
+		namespace.Name, parsed)
 }

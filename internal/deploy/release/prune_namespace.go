@@ -86,10 +86,11 @@ func (h contents) verdict(s Summary, waited time.Duration) (stays string, err er
 	slices.Sort(h.unasked)
 	unknown := strings.Join(h.unasked[:min(len(h.unasked), 3)], "; ")
 	if waited < patience {
-		return "", fmt.Errorf("namespace %s of release %s may hold objects of others, because a part of the API cannot be asked: %s: mend that, or delete the "+
-			"APIService; if it lasts for %s, the namespace stays", s.Namespace, s, unknown, patience)
+		return "", fmt.Errorf("namespace %s of release %s may hold objects of others, because a part of the API cannot be asked: %s: mend that, "+
+			"or delete the APIService; if it lasts for %s, the namespace stays", s.Namespace, s, unknown, patience)
 	}
-	return fmt.Sprintf("namespace %s stays: it may hold objects of others, because for %s a part of the API could not be asked: %s; delete it by hand if nobody needs it",
+	return fmt.Sprintf("namespace %s stays: it may hold objects of others, because for %s a part of the API could not be asked: %s; delete "+
+		"it by hand if nobody needs it",
 		s.Namespace, patience, unknown), nil
 }
 
@@ -232,5 +233,6 @@ const (
 
 // isProtected reports whether no Bundle may delete a namespace.
 func (c *Cluster) isProtected(namespace string) bool {
-	return slices.Contains([]string{metav1.NamespaceDefault, metav1.NamespaceSystem, metav1.NamespacePublic, corev1.NamespaceNodeLease, c.AgentNamespace}, namespace)
+	return slices.Contains([]string{metav1.NamespaceDefault, metav1.NamespaceSystem, metav1.NamespacePublic, corev1.NamespaceNodeLease,
+		c.AgentNamespace}, namespace)
 }

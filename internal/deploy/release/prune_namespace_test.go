@@ -14,11 +14,13 @@ func TestANamespaceIsDeletedOnlyWhenAllOfItIsKnown(t *testing.T) {
 		waited        time.Duration
 		stays, failed string
 	}{
-		"one that holds nothing else":                        {contents{}, 0, "", ""},
-		"one that holds an object of another":                {contents{other: "ConfigMap mine"}, 0, "it holds ConfigMap mine", ""},
-		"one of which a part of the API cannot be asked":     {contents{unasked: []string{metrics}}, patience - time.Second, "", metrics},
-		"the same when that has lasted":                      {contents{unasked: []string{metrics}}, patience, metrics, ""},
-		"one that holds an object, whatever cannot be asked": {contents{other: "ConfigMap mine", unasked: []string{metrics}}, 0, "it holds ConfigMap mine", ""},
+		"one that holds nothing else":                    {contents{}, 0, "", ""},
+		"one that holds an object of another":            {contents{other: "ConfigMap mine"}, 0, "it holds ConfigMap mine", ""},
+		"one of which a part of the API cannot be asked": {contents{unasked: []string{metrics}}, patience - time.Second, "", metrics},
+		"the same when that has lasted":                  {contents{unasked: []string{metrics}}, patience, metrics, ""},
+		"one that holds an object, whatever cannot be asked": {
+			contents{other: "ConfigMap mine", unasked: []string{metrics}}, 0, "it holds ConfigMap mine", "",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			stays, err := row.holds.verdict(s, row.waited)

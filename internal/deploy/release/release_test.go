@@ -12,9 +12,13 @@ import (
 func TestConflictIsReadOutOfHelmsError(t *testing.T) {
 	for text, want := range map[string]*Conflict{
 		`unable to continue with install: ConfigMap "shared" in namespace "web" exists and cannot be imported into the current release: invalid ownership metadata; ` +
-			`annotation validation error: key "meta.helm.sh/release-name" must equal "b": current value is "a"`: {Kind: "ConfigMap", Namespace: "web", Name: "shared", Release: ID{"web", "a"}},
+			`annotation validation error: key "meta.helm.sh/release-name" must equal "b": current value is "a"`: {
+			Kind: "ConfigMap", Namespace: "web", Name: "shared", Release: ID{"web", "a"},
+		},
 		`unable to continue with install: ClusterRole "x" in namespace "" exists and cannot be imported into the current release: invalid ownership metadata; ` +
-			`annotation validation error: key "meta.helm.sh/release-namespace" must equal "web": current value is "db"`: {Kind: "ClusterRole", Name: "x", Release: ID{"db", "b"}},
+			`annotation validation error: key "meta.helm.sh/release-namespace" must equal "web": current value is "db"`: {
+			Kind: "ClusterRole", Name: "x", Release: ID{"db", "b"},
+		},
 		`unable to continue with update: ClusterRole "x" in namespace "" exists and cannot be imported into the current release: invalid ownership metadata; ` +
 			`label validation error: missing key "app.kubernetes.io/managed-by": must be set to "Helm"`: {Kind: "ClusterRole", Name: "x"},
 		"something else": nil,
@@ -60,9 +64,10 @@ func TestHookThatOutlivesItsRelease(t *testing.T) {
 		"a ServiceAccount":                       {"v1 ServiceAccount", "pre-install", "", false},
 	} {
 		version, kind, _ := strings.Cut(row.kind, " ")
-		object := &unstructured.Unstructured{Object: map[string]any{"apiVersion": version, "kind": kind, "metadata": map[string]any{"annotations": map[string]any{
-			"helm.sh/hook": row.hook, "helm.sh/hook-delete-policy": row.policy,
-		}}}}
+		object := &unstructured.Unstructured{Object: map[string]any{"apiVersion": version, "kind": kind,
+			"metadata": map[string]any{"annotations": map[string]any{
+				"helm.sh/hook": row.hook, "helm.sh/hook-delete-policy": row.policy,
+			}}}}
 		if outlives(object) != row.stays {
 			t.Errorf("%s: it does not say %t", name, row.stays)
 		}

@@ -95,7 +95,8 @@ func (c *Cluster) uninstall(ctx context.Context, s Summary) error {
 	un := action.NewUninstall(configuration)
 	un.Timeout, un.WaitStrategy, un.KeepHistory = cmp.Or(c.HookWait, defaultTimeout), kube.HookOnlyStrategy, true
 	if _, err := un.Run(s.Name); err != nil && client.hooks.runs != "" {
-		return fmt.Errorf("%w: %s of release %s is waited for; if it cannot end, delete it, and it is started again", ErrHookRuns, client.hooks.runs, s)
+		return fmt.Errorf("%w: %s of release %s is waited for; if it cannot end, delete it, and it is started again",
+			ErrHookRuns, client.hooks.runs, s)
 	} else if err != nil {
 		// Helm's own error does not name the failed objects.
 		return fmt.Errorf("uninstalling release %s: %w", s, errors.Join(append(client.failures, err)...))

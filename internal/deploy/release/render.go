@@ -134,7 +134,8 @@ func (r *renderer) mark(objects []*unstructured.Unstructured) (crds []*unstructu
 	return crds, brought
 }
 
-// confineCRDs refuses the directories crds/ of the chart and of enabled subcharts if the Bundle is confined to a namespace.
+// confineCRDs refuses the directories crds/ of the chart and of enabled subcharts if the Bundle is
+// confined to a namespace.
 func (r *renderer) confineCRDs() error {
 	crds := r.request.Chart.CRDObjects()
 	if r.request.Options.TargetNamespace == "" || len(crds) == 0 {

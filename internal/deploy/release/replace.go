@@ -23,7 +23,9 @@ const goneWithin = 30 * time.Second
 
 // unchangeable matches messages of the API server for fields that keep their value for the life of
 // the object.
-var unchangeable = regexp.MustCompile(`immutable|may not change|may not be changed|cannot change|updates to .+ forbidden|may not change fields other than`)
+var unchangeable = regexp.MustCompile(
+	`immutable|may not change|may not be changed|cannot change|updates to .+ forbidden|may not change fields other than`,
+)
 
 // immutable returns the refused fields of an apply, if each keeps its value for the life of the
 // object. Any other refusal, such as by a policy, a webhook or a quota, is not about the object. It
@@ -45,7 +47,8 @@ func immutable(err error) []string {
 
 // deletesClaims reports whether an object is a StatefulSet that deletes its PersistentVolumeClaims.
 func deletesClaims(object *unstructured.Unstructured) bool {
-	policy, _, _ := unstructured.NestedString(object.Object, "spec", "persistentVolumeClaimRetentionPolicy", "whenDeleted") // a value other than text is no policy
+	// a value other than text is no policy
+	policy, _, _ := unstructured.NestedString(object.Object, "spec", "persistentVolumeClaimRetentionPolicy", "whenDeleted")
 	return object.GetKind() == "StatefulSet" && policy == "Delete"
 }
 
@@ -75,7 +78,8 @@ type Replacement struct {
 
 // CheckReplace returns the replacement of an object of a release after a refused apply, or an error
 // if the object must stay. It must belong to the release, hold no data, and be sure to come back.
-func CheckReplace(ctx context.Context, objects dynamic.ResourceInterface, s Summary, manifest *unstructured.Unstructured, refused error) (*Replacement, error) {
+func CheckReplace(ctx context.Context, objects dynamic.ResourceInterface, s Summary, manifest *unstructured.Unstructured,
+	refused error) (*Replacement, error) {
 	fields := strings.Join(immutable(refused), ", ")
 	if fields == "" {
 		return nil, refused

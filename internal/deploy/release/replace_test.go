@@ -28,21 +28,28 @@ func TestOnlyFieldsThatCannotBeChangedLetAnObjectBeReplaced(t *testing.T) {
 		"a ConfigMap that is immutable": {
 			invalid(field.Forbidden(field.NewPath("data"), "field is immutable when `immutable` is set")), []string{"data"},
 		},
-		"the address of a Service": {invalid(field.Invalid(at.Child("clusterIPs").Index(0), "x", "may not change once set")), []string{"spec.clusterIPs[0]"}},
+		"the address of a Service": {invalid(field.Invalid(at.Child("clusterIPs").Index(0), "x", "may not change once set")),
+			[]string{"spec.clusterIPs[0]"}},
 		"a StatefulSet": {
 			invalid(field.Forbidden(at, "updates to statefulset spec for fields other than 'replicas', 'ordinals' are forbidden")), []string{"spec"},
 		},
-		"the role of a binding":            {invalid(field.Invalid(field.NewPath("roleRef"), "x", "cannot change roleRef")), []string{"roleRef"}},
-		"one of two":                       {invalid(field.Invalid(at.Child("a"), "x", "field is immutable"), field.Required(at.Child("b"), "")), nil},
-		"what is invalid by itself":        {invalid(field.Required(at, "")), nil},
-		"a webhook that denies as invalid": {&apierrors.StatusError{ErrStatus: metav1.Status{Reason: metav1.StatusReasonInvalid, Code: 422, Message: "it is immutable"}}, nil},
+		"the role of a binding": {invalid(field.Invalid(field.NewPath("roleRef"), "x", "cannot change roleRef")), []string{"roleRef"}},
+		"one of two": {invalid(field.Invalid(at.Child("a"), "x", "field is immutable"), field.Required(at.Child("b"), "")),
+			nil},
+		"what is invalid by itself": {invalid(field.Required(at, "")), nil},
+		"a webhook that denies as invalid": {&apierrors.StatusError{ErrStatus: metav1.Status{Reason: metav1.StatusReasonInvalid, Code: 422,
+			Message: "it is immutable"}}, nil},
 		"a policy that denies as invalid": {&apierrors.StatusError{ErrStatus: metav1.Status{
-			Reason: metav1.StatusReasonInvalid, Code: 422, Details: &metav1.StatusDetails{Causes: []metav1.StatusCause{{Message: "it is immutable"}}},
+			Reason: metav1.StatusReasonInvalid, Code: 422, Details: &metav1.StatusDetails{
+				Causes: []metav1.StatusCause{{Message: "it is immutable"}},
+			},
 		}}, nil},
 		"a webhook that does not answer": {apierrors.NewInternalError(errors.New("failed calling webhook: immutable")), nil},
-		"a policy or a quota":            {apierrors.NewForbidden(schema.GroupResource{Resource: "configmaps"}, "web", errors.New("immutable")), nil},
-		"a conflict":                     {apierrors.NewConflict(schema.GroupResource{Resource: "configmaps"}, "web", errors.New("immutable")), nil},
-		"no answer":                      {errors.New("connection refused"), nil},
+		"a policy or a quota": {apierrors.NewForbidden(schema.GroupResource{Resource: "configmaps"}, "web", errors.New("immutable")),
+			nil},
+		"a conflict": {apierrors.NewConflict(schema.GroupResource{Resource: "configmaps"}, "web", errors.New("immutable")),
+			nil},
+		"no answer": {errors.New("connection refused"), nil},
 	} {
 		if diff := cmp.Diff(row.want, immutable(row.err)); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", name, diff)
@@ -73,17 +80,20 @@ func TestWhatHoldsDataOrIsSomebodyElsesIsNotReplaced(t *testing.T) {
 		found, manifest *unstructured.Unstructured
 		why             string
 	}{
-		"a ConfigMap":               {plain, plain, ""},
-		"a StatefulSet":             {object("apps", "StatefulSet", nil), plain, ""},
-		"a StatefulSet with claims": {object("apps", "StatefulSet", nil, "spec", "persistentVolumeClaimRetentionPolicy", "whenDeleted", "Delete"), plain, "its claims would go"},
-		"a Namespace":               {object("", "Namespace", nil), plain, "what a Namespace holds"},
-		"a claim":                   {object("", "PersistentVolumeClaim", nil), plain, "what a PersistentVolumeClaim holds"},
-		"a volume":                  {object("", "PersistentVolume", nil), plain, "what a PersistentVolume holds"},
-		"a definition":              {object("apiextensions.k8s.io", "CustomResourceDefinition", nil), plain, "what a CustomResourceDefinition holds"},
-		"kept by somebody":          {object("", "ConfigMap", keep), plain, "keep"},
-		"kept by its chart":         {plain, object("", "ConfigMap", keep), "keep"},
-		"of another release":        {object("", "ConfigMap", map[string]string{"meta.helm.sh/release-name": "other"}), plain, "not of release shop/web"},
-		"being deleted":             {deleting, plain, "being deleted"},
+		"a ConfigMap":   {plain, plain, ""},
+		"a StatefulSet": {object("apps", "StatefulSet", nil), plain, ""},
+		"a StatefulSet with claims": {object("apps", "StatefulSet", nil, "spec", "persistentVolumeClaimRetentionPolicy", "whenDeleted", "Delete"),
+			plain, "its claims would go"},
+		"a Namespace": {object("", "Namespace", nil), plain, "what a Namespace holds"},
+		"a claim":     {object("", "PersistentVolumeClaim", nil), plain, "what a PersistentVolumeClaim holds"},
+		"a volume":    {object("", "PersistentVolume", nil), plain, "what a PersistentVolume holds"},
+		"a definition": {object("apiextensions.k8s.io", "CustomResourceDefinition", nil), plain,
+			"what a CustomResourceDefinition holds"},
+		"kept by somebody":  {object("", "ConfigMap", keep), plain, "keep"},
+		"kept by its chart": {plain, object("", "ConfigMap", keep), "keep"},
+		"of another release": {object("", "ConfigMap", map[string]string{"meta.helm.sh/release-name": "other"}), plain,
+			"not of release shop/web"},
+		"being deleted": {deleting, plain, "being deleted"},
 	} {
 		if why := whyKept(s, row.found, row.manifest); (why == "") != (row.why == "") || !strings.Contains(why, row.why) {
 			t.Errorf("%s: %q", name, why)

@@ -33,7 +33,8 @@ func (t *templates) render() (map[string]string, error) {
 	t.files, t.err = t.request.Render(t.ctx, render.Templates{
 		Values: t.request.Values, Capabilities: t.configuration.Capabilities, EnableDNS: !h.DisableDNS, NoSchema: h.SkipSchemaValidation,
 		Release: common.ReleaseOptions{
-			Name: t.request.Release, Namespace: t.request.Namespace, Revision: t.past.revision(t.request), IsInstall: t.past.fresh, IsUpgrade: !t.past.fresh,
+			Name: t.request.Release, Namespace: t.request.Namespace, Revision: t.past.revision(t.request), IsInstall: t.past.fresh,
+			IsUpgrade: !t.past.fresh,
 		},
 	}, engine.NewLookupFunction(t.acting.config))
 	return t.files, t.err

@@ -74,7 +74,8 @@ func drop(ctx context.Context, acting *Cluster, of []ID, info *resource.Info, ca
 		return false, nil
 	case err != nil:
 		return false, fmt.Errorf("looking whose %s is before it is deleted: %w", info.ObjectName(), err)
-	case applied.Keeps(found) || !slices.ContainsFunc(of, func(id ID) bool { return Belongs(Summary{Name: id.Name, Namespace: id.Namespace}, found) }):
+	case applied.Keeps(found) ||
+		!slices.ContainsFunc(of, func(id ID) bool { return Belongs(Summary{Name: id.Name, Namespace: id.Namespace}, found) }):
 		return false, nil
 	}
 	err = removal.Delete(ctx, removal.Of(clientOf(acting, info)), found, cause)

@@ -50,7 +50,8 @@ func (c *Cluster) ValuesFrom(ctx context.Context, options fleet.BundleDeployment
 	return merged, nil
 }
 
-func readValues(ctx context.Context, kube kubernetes.Interface, source fleet.ValuesFrom, namespace string) (text []byte, from string, err error) {
+func readValues(ctx context.Context, kube kubernetes.Interface, source fleet.ValuesFrom,
+	namespace string) (text []byte, from string, err error) {
 	kind, ref := "configmap", source.ConfigMapKeyRef
 	if ref == nil {
 		kind, ref = "secret", source.SecretKeyRef

@@ -79,8 +79,8 @@ type Ended struct{ cause string }
 
 // Error describes the limit and the remedy.
 func (e *Ended) Error() string {
-	return fmt.Sprintf("the process of muster-deployer that renders this Bundle was ended: %s: look for a template that makes very much or never ends, "+
-		"or give the agent more memory", e.cause)
+	return fmt.Sprintf("the process of muster-deployer that renders this Bundle was ended: %s: look for a template that makes very much or "+
+		"never ends, or give the agent more memory", e.cause)
 }
 
 // Renderer starts processes, a few at a time.

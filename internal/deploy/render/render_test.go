@@ -25,10 +25,13 @@ func TestMain(m *testing.M) {
 
 // web is a chart with a dependency, a definition and two lookups.
 var web = Input{Name: "web", Content: "s-1", Files: chart.Files{
-	"Chart.yaml":                         []byte("apiVersion: v2\nname: web\nversion: 1.0.0\ndependencies: [{name: db, version: 1.0.0, condition: db.enabled}]\n"),
-	"values.yaml":                        []byte("port: 80\n"),
-	"templates/_helpers.tpl":             []byte(`{{ define "name" }}n-{{ .Release.Name }}{{ end }}`),
-	"templates/a.yaml":                   []byte(`{{ include "name" . }} {{ .Values.port }} {{ .Release.Revision }} {{ (lookup "v1" "Service" "d" "s").spec.big }}`),
+	"Chart.yaml": []byte("apiVersion: v2\nname: web\nversion: 1.0.0\ndependencies: [{name: db, version: 1.0.0, " +
+		"condition: db.enabled}]\n"),
+	"values.yaml":            []byte("port: 80\n"),
+	"templates/_helpers.tpl": []byte(`{{ define "name" }}n-{{ .Release.Name }}{{ end }}`),
+	"templates/a.yaml": []byte(
+		`{{ include "name" . }} {{ .Values.port }} {{ .Release.Revision }} {{ (lookup "v1" "Service" "d" "s").spec.big }}`,
+	),
 	"templates/hook.yaml":                []byte("a: helm.sh/hook"),
 	"charts/db/Chart.yaml":               []byte("apiVersion: v2\nname: db\nversion: 1.0.0\n"),
 	"charts/db/templates/b.yaml":         []byte(`db {{ .Values.size }}`),
@@ -78,11 +81,12 @@ func TestAChartIsRenderedInAProcessOfItsOwnAsHelmDoes(t *testing.T) {
 
 func TestAKustomizationIsBuiltOverAChart(t *testing.T) {
 	files := chart.Files{
-		"chart/Chart.yaml":                []byte("apiVersion: v2\nname: web\nversion: 1.0.0\n"),
-		"chart/templates/_helpers.tpl":    []byte(`{{ define "name" }}web{{ end }}`),
-		"chart/templates/NOTES.txt":       []byte("thank you"),
-		"chart/templates/off.yaml":        []byte("{{ if .Values.off }}x{{ end }}"),
-		"chart/templates/a.yaml":          []byte("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: {{ include \"name\" . }}}\ndata: {key: \"{{ .Values.key }}\"}"),
+		"chart/Chart.yaml":             []byte("apiVersion: v2\nname: web\nversion: 1.0.0\n"),
+		"chart/templates/_helpers.tpl": []byte(`{{ define "name" }}web{{ end }}`),
+		"chart/templates/NOTES.txt":    []byte("thank you"),
+		"chart/templates/off.yaml":     []byte("{{ if .Values.off }}x{{ end }}"),
+		"chart/templates/a.yaml": []byte("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: {{ include \"name\" . }}}\ndata: {key: " +
+			"\"{{ .Values.key }}\"}"),
 		"chart/templates/b.yaml":          []byte("apiVersion: v1\nkind: Secret\nmetadata: {name: b}\n"),
 		"overlays/dev/kustomization.yaml": []byte("namePrefix: dev-\nresources: [more.yaml]\n"),
 		"overlays/dev/more.yaml":          []byte("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: more}\n"),
@@ -105,13 +109,15 @@ func TestAKustomizationIsBuiltOverAChart(t *testing.T) {
 		if len(loaded.Chart.Templates) != 1 || loaded.Chart.Templates[0].Name != kustomized {
 			t.Errorf("%s: it has %d templates", name, len(loaded.Chart.Templates))
 		}
-		made, err := r.Render(t.Context(), input, Templates{Values: map[string]any{"key": "{{ one }}"}, Capabilities: common.DefaultCapabilities}, nil)
+		made, err := r.Render(t.Context(), input, Templates{Values: map[string]any{"key": "{{ one }}"}, Capabilities: common.DefaultCapabilities},
+			nil)
 		if err != nil || made["web/"+kustomized] != want {
 			t.Errorf("%s: it renders %q, %v", name, made, err)
 		}
 	}
 	dev.Kustomize.Dir = "overlays/prod"
-	_, err := New(LeastMemory, time.Minute).Render(t.Context(), Input{Files: files, Options: dev}, Templates{Capabilities: common.DefaultCapabilities}, nil)
+	_, err := New(LeastMemory, time.Minute).Render(t.Context(), Input{Files: files, Options: dev},
+		Templates{Capabilities: common.DefaultCapabilities}, nil)
 	if err == nil || !strings.Contains(err.Error(), "kustomize.dir names overlays/prod, where the Bundle has no kustomization.yaml") {
 		t.Errorf("a directory without a kustomization: %v", err)
 	}
@@ -120,7 +126,8 @@ func TestAKustomizationIsBuiltOverAChart(t *testing.T) {
 func TestAProcessEndsAtItsLimits(t *testing.T) {
 	for name, row := range map[string]struct{ template, says string }{
 		"memory": {`{{ repeat 600000000 "x" }}`, "it ran out of memory, of which it has 128 MiB"},
-		"time":   {"{{ range until 30000 }}{{ range until 30000 }}{{ range until 30000 }}{{ end }}{{ end }}{{ end }}", "not done with that after 3s"},
+		"time": {"{{ range until 30000 }}{{ range until 30000 }}{{ range until 30000 }}{{ end }}{{ end }}{{ end }}",
+			"not done with that after 3s"},
 		"output": {`{{ range until 260 }}{{ repeat 65536 "x" }}{{ end }}`, "the chart makes more than 16 MiB"},
 	} {
 		t.Run(name, func(t *testing.T) {

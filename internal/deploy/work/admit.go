@@ -111,15 +111,21 @@ func admit(m manifest, s strategy, self owner, is *summary, from map[types.UID]g
 	contested := first.Name != "" && first.Name != self.name
 	switch {
 	case contested && from[first.UID] == holding && !s.coOwned:
-		return admission{refusal: waitsFor(reasons.AppliedByAnotherWork, "Work %s of the same placement has it still; it is taken over from there, and not deleted", first.Name)}
+		return admission{
+			refusal: waitsFor(reasons.AppliedByAnotherWork,
+				"Work %s of the same placement has it still; it is taken over from there, and not deleted", first.Name),
+		}
 	case contested && !s.coOwned:
-		return refuse(reasons.AppliedByAnotherWork, "Work %s has applied it already: take it out of one of the two, or set applyStrategy.allowCoOwnership", first.Name)
+		return refuse(reasons.AppliedByAnotherWork,
+			"Work %s has applied it already: take it out of one of the two, or set applyStrategy.allowCoOwnership", first.Name)
 	case contested && is.hash != m.hash:
-		return refuse(reasons.AppliedByAnotherWork, "Work %s has applied it already, and with other content: both have to say the same of it", first.Name)
+		return refuse(reasons.AppliedByAnotherWork, "Work %s has applied it already, and with other content: both have to say the same of it",
+			first.Name)
 	case !own && other != "" && !s.coOwned:
 		return refuse(reasons.OwnedByOthers, "it is owned by %s: set applyStrategy.allowCoOwnership to apply it nevertheless", other)
 	case !own && s.takeOver == placement.TakeOverNever:
-		return refuse(reasons.NotTakenOver, "it was there before, and applyStrategy.whenToTakeOver is Never: delete it on the member, or allow that it is taken over")
+		return refuse(reasons.NotTakenOver,
+			"it was there before, and applyStrategy.whenToTakeOver is Never: delete it on the member, or allow that it is taken over")
 	case !own && s.takeOver == placement.TakeOverIfNoDiff:
 		may.compare = reasons.NotTakenOver
 	case own && s.ifNotDrifted && is.hash == m.hash:
@@ -134,9 +140,12 @@ func admit(m manifest, s strategy, self owner, is *summary, from map[types.UID]g
 }
 
 func deletion(is *summary) outcome {
-	result := outcome{reason: reasons.BeingDeleted, message: "it is being deleted on the member and will be made anew when it is gone", waits: true}
+	result := outcome{
+		reason: reasons.BeingDeleted, message: "it is being deleted on the member and will be made anew when it is gone", waits: true,
+	}
 	if len(is.finalizers) > 0 {
-		result.message = fmt.Sprintf("it is being deleted on the member and waits for finalizer %s: it will be made anew when it is gone", is.finalizers[0])
+		result.message = fmt.Sprintf("it is being deleted on the member and waits for finalizer %s: it will be made anew when it is gone",
+			is.finalizers[0])
 	}
 	return result
 }

@@ -214,7 +214,8 @@ func (c *Controller) confirmPruning(ctx context.Context, work *placement.Work) e
 		return fmt.Errorf("keeping what Work %s has no more until the hub confirms it: %w", work.Name, err)
 	}
 	if now.UID != work.UID || now.Generation != work.Generation || now.DeletionTimestamp != nil {
-		return fmt.Errorf("keeping what Work %s has no more: the hub has generation %d of it, and generation %d was applied", work.Name, now.Generation, work.Generation)
+		return fmt.Errorf("keeping what Work %s has no more: the hub has generation %d of it, and generation %d was applied",
+			work.Name, now.Generation, work.Generation)
 	}
 	return nil
 }

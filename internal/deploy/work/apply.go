@@ -51,7 +51,9 @@ type manifestStatus struct {
 
 // apply applies the manifests of a Work to the member.
 func (c *Controller) apply(ctx context.Context, work *placement.Work, appliedWork *placement.AppliedWork) (*pass, error) {
-	p := &pass{work: work, strategy: strategyOf(work.Spec.ApplyStrategy), manifestStatus: make([]manifestStatus, len(work.Spec.Workload.Manifests))}
+	p := &pass{
+		work: work, strategy: strategyOf(work.Spec.ApplyStrategy), manifestStatus: make([]manifestStatus, len(work.Spec.Workload.Manifests)),
+	}
 	p.manifests, p.attempts, p.changed, p.ended = c.tracker.open(work)
 	p.manifests = slices.Clone(p.manifests)
 	defer func() { c.tracker.keep(work.Name, p.attempts) }()
@@ -195,7 +197,8 @@ func contested(rival string) outcome {
 	if rival == "" {
 		rival = "somebody"
 	}
-	return failedWith(reasons.Contested, "%s keeps changing it on the member, so that it is set right less and less often: take what %s decides out of the manifest", rival, rival)
+	return failedWith(reasons.Contested, "%s keeps changing it on the member, so that it is set right less and less often: take what %s "+
+		"decides out of the manifest", rival, rival)
 }
 
 func (p *pass) requeueAt(at time.Time) { p.requeue = kube.Earlier(p.requeue, at) }
@@ -249,7 +252,8 @@ type target struct {
 }
 
 // applyTo applies an admitted manifest to an existing object; nil if there is none.
-func (c *Controller) applyTo(ctx context.Context, t target, may admission, self owner, is *unstructured.Unstructured) (outcome, summary, error) {
+func (c *Controller) applyTo(ctx context.Context, t target, may admission, self owner,
+	is *unstructured.Unstructured) (outcome, summary, error) {
 	if may.refusal.reason != "" {
 		return may.refusal, summary{}, nil
 	}

@@ -39,11 +39,14 @@ func TestWorkIsAppliedUnderAnAppliedWorkAndSaysSo(t *testing.T) {
 		t.Errorf("applied are %+v", got)
 	}
 	block := true
-	references := []metav1.OwnerReference{{APIVersion: "placement.kubernetes-fleet.io/v1beta1", Kind: "AppliedWork", Name: work.Name, UID: owner.UID, BlockOwnerDeletion: &block}}
+	references := []metav1.OwnerReference{{
+		APIVersion: "placement.kubernetes-fleet.io/v1beta1", Kind: "AppliedWork", Name: work.Name, UID: owner.UID, BlockOwnerDeletion: &block,
+	}}
 	if diff := cmp.Diff(references, one.OwnerReferences); diff != "" {
 		t.Errorf("owners (-want +got):\n%s", diff)
 	}
-	if attempt := one.ManagedFields[0]; attempt.Manager != "work-api-agent" || attempt.Operation != "Apply" || one.Annotations["kubernetes-fleet.io/spec-hash"] == "" {
+	if attempt := one.ManagedFields[0]; attempt.Manager != "work-api-agent" || attempt.Operation != "Apply" ||
+		one.Annotations["kubernetes-fleet.io/spec-hash"] == "" {
 		t.Errorf("written by %+v with annotations %v", attempt, one.Annotations)
 	}
 	// What an unmodified KubeFleet hub reads.
@@ -54,11 +57,14 @@ func TestWorkIsAppliedUnderAnAppliedWorkAndSaysSo(t *testing.T) {
 	conditions := append(slices.Clone(work.Status.Conditions), work.Status.ManifestConditions[2].Conditions...)
 	for i, kind := range []string{"Applied", "Available", "Applied", "Available"} {
 		c := conditions[i]
-		if c.Type != kind || c.Status != metav1.ConditionTrue || c.ObservedGeneration != work.Generation || c.Reason == "" || c.LastTransitionTime.IsZero() {
+		if c.Type != kind || c.Status != metav1.ConditionTrue || c.ObservedGeneration != work.Generation || c.Reason == "" ||
+			c.LastTransitionTime.IsZero() {
 			t.Errorf("condition %+v", c)
 		}
 	}
-	identifier := placement.WorkResourceIdentifier{Ordinal: 2, Version: "v1", Kind: "Secret", Resource: "secrets", Namespace: r.name + "-made", Name: "two"}
+	identifier := placement.WorkResourceIdentifier{
+		Ordinal: 2, Version: "v1", Kind: "Secret", Resource: "secrets", Namespace: r.name + "-made", Name: "two",
+	}
 	if diff := cmp.Diff(identifier, work.Status.ManifestConditions[2].Identifier); diff != "" {
 		t.Errorf("identifier (-want +got):\n%s", diff)
 	}
@@ -67,7 +73,8 @@ func TestWorkIsAppliedUnderAnAppliedWorkAndSaysSo(t *testing.T) {
 	r.untilGone("the Work", work)
 	r.untilCounted(map[string]int{}, map[string]int{countApplied: 3, countRemoved: 3})
 	for o, name := range map[client.Object]string{&corev1.ConfigMap{}: "one", &placement.AppliedWork{}: work.Name} {
-		if err := r.Get(context.Background(), client.ObjectKey{Namespace: map[bool]string{true: r.namespace}[name == "one"], Name: name}, o); !apierrors.IsNotFound(err) {
+		if err := r.Get(context.Background(), client.ObjectKey{Namespace: map[bool]string{true: r.namespace}[name == "one"], Name: name},
+			o); !apierrors.IsNotFound(err) {
 			t.Errorf("%T %s: %v", o, name, err)
 		}
 	}
@@ -90,7 +97,8 @@ func TestEditedAndDeletedObjectsArePutBack(t *testing.T) {
 	}
 	r.check(r.Delete(context.Background(), was))
 	r.untilData("one", "a", "b")
-	// An AppliedWork that somebody deletes together with what it owns, as kubectl does, comes back with all of it.
+	// An AppliedWork that somebody deletes together with what it owns, as kubectl does, comes
+	// back with all of it.
 	r.check(r.Delete(context.Background(), r.owner(work), client.PropagationPolicy(metav1.DeletePropagationBackground)))
 	r.eventually("it is owned by another AppliedWork", func() error {
 		is, err := r.configMap("one")
@@ -115,7 +123,8 @@ func TestWhoKeepsChangingAnObjectIsNamedAndNotFoughtForever(t *testing.T) {
 			return nil
 		})
 	}
-	if c := r.untilOf(work, 0, placement.ConditionApplied, reasons.Contested); !strings.HasPrefix(c.Message, "kubectl-edit keeps changing it on the member") {
+	if c := r.untilOf(work, 0, placement.ConditionApplied, reasons.Contested); !strings.HasPrefix(c.Message,
+		"kubectl-edit keeps changing it on the member") {
 		t.Errorf("the message is %q", c.Message)
 	}
 	r.untilData("one", "a", "b")
@@ -144,14 +153,16 @@ func TestWhatAWorkNoLongerHasIsRemovedAndNothingElse(t *testing.T) {
 
 func TestAgentThatComesBackTouchesNothing(t *testing.T) {
 	r := newRig(t)
-	work := r.place("work", nil, configMap("one", "a: b"), widgets, "{apiVersion: NAME.example.com/v1, kind: Widget, metadata: {name: w, namespace: fleet-member-NAME}}")
+	work := r.place("work", nil, configMap("one", "a: b"), widgets,
+		"{apiVersion: NAME.example.com/v1, kind: Widget, metadata: {name: w, namespace: fleet-member-NAME}}")
 	r.applied(work)
 	r.until(work, placement.ConditionAvailable, placement.ReasonNotTrackable)
 	versions := func() string {
 		r.refresh(work)
 		widget := r.object("{apiVersion: NAME.example.com/v1, kind: Widget, metadata: {name: w, namespace: fleet-member-NAME}}")
 		r.refresh(widget)
-		return strings.Join([]string{work.ResourceVersion, r.owner(work).ResourceVersion, r.mustConfigMap("one").ResourceVersion, widget.GetResourceVersion()}, " ")
+		return strings.Join([]string{work.ResourceVersion, r.owner(work).ResourceVersion, r.mustConfigMap("one").ResourceVersion,
+			widget.GetResourceVersion()}, " ")
 	}
 	before := versions()
 	r.halt()
@@ -191,9 +202,11 @@ func TestKindsAndNamespacesMayComeWithWhatNeedsThemOrLater(t *testing.T) {
 	for reason, status := range map[string]string{"SomeManifestsAreNotAvailable": "False", "AllManifestsAvailable": "True"} {
 		object := r.object(widget)
 		r.refresh(object)
-		r.check(unstructured.SetNestedSlice(object.Object, []any{map[string]any{"type": "Ready", "status": status, "reason": "Paint", "message": "waits for paint"}}, "status", "conditions"))
+		r.check(unstructured.SetNestedSlice(object.Object,
+			[]any{map[string]any{"type": "Ready", "status": status, "reason": "Paint", "message": "waits for paint"}}, "status", "conditions"))
 		r.check(r.Status().Update(context.Background(), object))
-		if c := r.until(work, placement.ConditionAvailable, reason); status == "False" && !strings.Contains(c.Message, "manifest 0 (Widget "+r.name+"-later/w): waits for paint") {
+		if c := r.until(work, placement.ConditionAvailable, reason); status == "False" &&
+			!strings.Contains(c.Message, "manifest 0 (Widget "+r.name+"-later/w): waits for paint") {
 			t.Errorf("the message is %q", c.Message)
 		}
 	}

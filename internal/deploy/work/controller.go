@@ -53,7 +53,8 @@ func (c *Controller) act(ctx context.Context, work *placement.Work, appliedWork 
 	o := observed{
 		deleted: work.DeletionTimestamp != nil, hasFinalizer: controllerutil.ContainsFinalizer(work, placement.FinalizerWork),
 		abandon:   work.Spec.DeleteStrategy != nil && work.Spec.DeleteStrategy.PropagationPolicy == placement.PropagationAbandon,
-		namespace: c.Namespace, membership: c.Membership, owner: appliedWork, recipient: delivery.OtherRecipient(work.Labels, c.Namespace, c.Report),
+		namespace: c.Namespace, membership: c.Membership, owner: appliedWork,
+		recipient: delivery.OtherRecipient(work.Labels, c.Namespace, c.Report),
 	}
 	var p *pass
 	var left applied.Remaining
@@ -125,7 +126,8 @@ func (c *Controller) getAppliedWork(ctx context.Context, reader client.Reader, n
 	return &appliedWork, nil
 }
 
-// addFinalizer adds the finalizer to a Work, so that the hub does not delete the Work before its objects are deleted.
+// addFinalizer adds the finalizer to a Work, so that the hub does not delete the Work before its
+// objects are deleted.
 func (c *Controller) addFinalizer(ctx context.Context, work *placement.Work) error {
 	before := work.DeepCopy()
 	if !controllerutil.AddFinalizer(work, placement.FinalizerWork) && work.Annotations[placement.AnnotationRetains] != "" {

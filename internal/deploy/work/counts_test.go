@@ -21,14 +21,18 @@ func TestOnlyNewsAreCounted(t *testing.T) {
 		return metav1.Condition{Type: kind, Status: status}
 	}
 	works := []placement.Work{
-		work(), work(is("Applied", "False")), work(is("Applied", "True"), is("Available", "False")), work(is("Applied", "True"), is("Available", "True")),
+		work(), work(is("Applied", "False")), work(is("Applied", "True"), is("Available", "False")),
+		work(is("Applied", "True"), is("Available", "True")),
 		work(is("DiffReported", "True")), work(is("DiffReported", "False")),
 	}
 	var counted counts
 	counted.count(countApplied)
 	counted.count(countApplied)
 	counted.count(countFailed)
-	want := protocol.Tally{Works: map[string]int{"Pending": 1, "Failing": 2, "Applied": 1, "Available": 1, "Compared": 1}, Manifests: map[string]int{"applied": 2, "failed": 1}}
+	want := protocol.Tally{
+		Works:     map[string]int{"Pending": 1, "Failing": 2, "Applied": 1, "Available": 1, "Compared": 1},
+		Manifests: map[string]int{"applied": 2, "failed": 1},
+	}
 	got, _ := counted.news(works)
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)

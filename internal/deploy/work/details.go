@@ -17,7 +17,9 @@ func (o outcome) details(was placement.ManifestCondition, now metav1.Time) (*pla
 		return nil, nil
 	}
 	if o.reason == reasons.Drifted || o.reason == reasons.ManifestApplied {
-		is := placement.DriftDetails{ObservationTime: now, FirstDriftedObservedTime: now, ObservedInMemberClusterGeneration: o.generation, ObservedDrifts: o.differences}
+		is := placement.DriftDetails{
+			ObservationTime: now, FirstDriftedObservedTime: now, ObservedInMemberClusterGeneration: o.generation, ObservedDrifts: o.differences,
+		}
 		if old := was.DriftDetails; old != nil {
 			is.FirstDriftedObservedTime = old.FirstDriftedObservedTime
 			if old.ObservedInMemberClusterGeneration == o.generation && slices.Equal(old.ObservedDrifts, o.differences) {
@@ -32,7 +34,8 @@ func (o outcome) details(was placement.ManifestCondition, now metav1.Time) (*pla
 	}
 	if old := was.DiffDetails; old != nil {
 		is.FirstDiffedObservedTime = old.FirstDiffedObservedTime
-		if ptr.Equal(old.ObservedInMemberClusterGeneration, is.ObservedInMemberClusterGeneration) && slices.Equal(old.ObservedDiffs, o.differences) {
+		if ptr.Equal(old.ObservedInMemberClusterGeneration, is.ObservedInMemberClusterGeneration) &&
+			slices.Equal(old.ObservedDiffs, o.differences) {
 			is.ObservationTime = old.ObservationTime
 		}
 	}

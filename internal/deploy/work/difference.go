@@ -29,7 +29,8 @@ const (
 // server.
 var ignored = [][]string{
 	{"metadata", "ownerReferences"}, {"metadata", "labels", labelWork},
-	{"metadata", "annotations", annotationHash}, {"metadata", "annotations", annotationLastApplied}, {"metadata", "annotations", annotationTakenOver},
+	{"metadata", "annotations", annotationHash}, {"metadata", "annotations", annotationLastApplied},
+	{"metadata", "annotations", annotationTakenOver},
 	// A generateName has no effect on an existing name.
 	{"metadata", "generateName"},
 	// Kubernetes' own controllers set these.

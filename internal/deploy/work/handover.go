@@ -81,7 +81,8 @@ func (c *Controller) heirs(ctx context.Context, of *placement.Work) (map[key]str
 	return heirs, err
 }
 
-// siblings returns the other Works of a placement. They belong to the cache and must not be changed.
+// siblings returns the other Works of a placement. They belong to the cache and must not be
+// changed.
 func (c *Controller) siblings(ctx context.Context, of *placement.Work) (siblings []*placement.Work, err error) {
 	if of.Labels[placement.LabelParentCRP] == "" {
 		return nil, nil

@@ -40,7 +40,8 @@ func TestWhetherAJobHasHadItsRun(t *testing.T) {
 // migrates is a Job that Kubernetes deletes when it has ended. Nobody runs Pods here.
 func migrates(command string) string {
 	return fmt.Sprintf(`{apiVersion: batch/v1, kind: Job, metadata: {name: migrate, namespace: fleet-member-NAME},
-		spec: {ttlSecondsAfterFinished: 60, template: {spec: {restartPolicy: Never, containers: [{name: c, image: i, command: [%s]}]}}}}`, command)
+		spec: {ttlSecondsAfterFinished: 60, template: {spec: {restartPolicy: Never, containers: [{name: c, image: i, command: [%s]}]}}}}`,
+		command)
 }
 
 // job returns the Job migrate; its UID is empty if there is none.
@@ -77,7 +78,9 @@ func (r *rig) end(how batchv1.JobConditionType) {
 			job.Status.CompletionTime, conditions[0] = &now, batchv1.JobSuccessCriteriaMet
 		}
 		for _, kind := range conditions {
-			job.Status.Conditions = append(job.Status.Conditions, batchv1.JobCondition{Type: kind, Status: corev1.ConditionTrue, LastTransitionTime: now})
+			job.Status.Conditions = append(job.Status.Conditions, batchv1.JobCondition{
+				Type: kind, Status: corev1.ConditionTrue, LastTransitionTime: now,
+			})
 		}
 		return r.Status().Update(context.Background(), job)
 	})
@@ -89,7 +92,8 @@ func (r *rig) pass() {
 	r.check(r.Delete(context.Background(), r.job(), client.PropagationPolicy(metav1.DeletePropagationBackground)))
 }
 
-// stands waits until a Work with another object beside the Job is applied, and the Job is not there.
+// stands waits until a Work with another object beside the Job is applied, and the Job is not
+// there.
 func (r *rig) stands(work *placement.Work, command, ended string, value int) {
 	r.t.Helper()
 	r.place("work", nil, migrates(command), configMap("beside", fmt.Sprintf("a: '%d'", value)))
@@ -121,7 +125,8 @@ func TestAJobThatEndsAndPassesRunsOncePerContent(t *testing.T) {
 	third := r.untilJob(second.UID)
 	r.end(batchv1.JobFailed)
 	r.stands(work, "b", "Failed", 3)
-	if says := r.of(work, 0, placement.ConditionAvailable); says.Status != metav1.ConditionFalse || !strings.Contains(says.Message, "the Job failed") {
+	if says := r.of(work, 0, placement.ConditionAvailable); says.Status != metav1.ConditionFalse ||
+		!strings.Contains(says.Message, "the Job failed") {
 		t.Errorf("it says %+v", says)
 	}
 

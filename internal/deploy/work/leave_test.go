@@ -36,7 +36,8 @@ func TestDeletedWorkNamesWhatHoldsItAndGoesWhenNothingIsLeft(t *testing.T) {
 	r.eventually("the finalizer is named", func() error {
 		r.refresh(work)
 		appliedWork := meta.FindStatusCondition(work.Status.Conditions, placement.ConditionApplied)
-		if want := "1 object left; ConfigMap " + r.namespace + "/held waits for finalizer example.com/paint"; appliedWork.Reason != reasons.Removing || appliedWork.Message != want {
+		if want := "1 object left; ConfigMap " + r.namespace +
+			"/held waits for finalizer example.com/paint"; appliedWork.Reason != reasons.Removing || appliedWork.Message != want {
 			return fmt.Errorf("%+v", appliedWork)
 		}
 		return nil
@@ -61,7 +62,8 @@ func TestAbandonedObjectsStayAndBelongToNobody(t *testing.T) {
 	r.untilGone("the Work", work)
 	r.untilGone("its AppliedWork", &placement.AppliedWork{ObjectMeta: work.ObjectMeta})
 	one := r.mustConfigMap("one")
-	if one.UID != uid || one.DeletionTimestamp != nil || len(one.OwnerReferences) > 0 || one.Labels[labelWork] != "" || one.Annotations[annotationHash] != "" {
+	if one.UID != uid || one.DeletionTimestamp != nil || len(one.OwnerReferences) > 0 || one.Labels[labelWork] != "" ||
+		one.Annotations[annotationHash] != "" {
 		t.Errorf("what was abandoned is %+v", one.ObjectMeta)
 	}
 	r.check(r.Get(context.Background(), client.ObjectKey{Name: r.name + "-stays"}, &corev1.Namespace{}))
@@ -153,7 +155,8 @@ func TestHubThatTakesTheWorksAwayLeavesWhatIsApplied(t *testing.T) {
 func TestNothingOfASecretIsShownOrLogged(t *testing.T) {
 	r := newRig(t)
 	secret := func(value string) string {
-		return "{apiVersion: v1, kind: Secret, immutable: true, metadata: {name: s, namespace: fleet-member-NAME}, stringData: {password: " + value + "}}"
+		return "{apiVersion: v1, kind: Secret, immutable: true, metadata: {name: s, namespace: fleet-member-NAME}, stringData: {password: " +
+			value + "}}"
 	}
 	work := r.place("work", nil, secret("hush-first"))
 	r.applied(work)

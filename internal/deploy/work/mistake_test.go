@@ -91,7 +91,8 @@ func TestWorkDeletedWhileNoAppliedWorksAreServedWaitsUntilTheyAre(t *testing.T) 
 	<-r.agent.unserved // it ends by itself: that is how muster-deployer learns to wait for the kind
 	r.halt()
 	r.refresh(work)
-	if is := r.mustConfigMap("one"); is.UID != one.UID || is.DeletionTimestamp != nil || !controllerutil.ContainsFinalizer(work, placement.FinalizerWork) {
+	if is := r.mustConfigMap("one"); is.UID != one.UID || is.DeletionTimestamp != nil ||
+		!controllerutil.ContainsFinalizer(work, placement.FinalizerWork) {
 		t.Fatalf("ConfigMap one was %s and is %+v; the Work has finalizers %v", one.UID, is.ObjectMeta, work.Finalizers)
 	}
 	r.cluster.InstallCRDs(t)
@@ -162,7 +163,9 @@ func TestAnObjectWithoutTheAgentsLabelIsLookedForBeforeItCountsAsGone(t *testing
 
 func TestWatchThatStaysBehindIsBelieved(t *testing.T) {
 	m := manifest{hash: "h", key: key{schema.GroupKind{Kind: "ConfigMap"}, types.NamespacedName{Name: "one"}}}
-	c, e := &Controller{}, attempt{hash: "h", outcome: outcome{reason: reasons.ManifestApplied}, as: summary{uid: "1", version: "100"}, triedAt: noon}
+	c, e := &Controller{}, attempt{
+		hash: "h", outcome: outcome{reason: reasons.ManifestApplied}, as: summary{uid: "1", version: "100"}, triedAt: noon,
+	}
 	for _, row := range []struct {
 		name    string
 		after   time.Duration

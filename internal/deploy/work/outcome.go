@@ -92,13 +92,15 @@ func outcomeOf(m manifest, err error, conflict string) (outcome, error) {
 	case apierrors.IsForbidden(err):
 		return failedWith(reasons.Forbidden, "%s%s", answerOf(m, status), missingRight(status)), nil
 	case apierrors.IsInvalid(err) && immutable(causes):
-		return failedWith(reasons.ImmutableField, "%s: undo the change, or delete the object on the member to have it made anew", answerOf(m, status)), nil
+		return failedWith(reasons.ImmutableField, "%s: undo the change, or delete the object on the member to have it made anew",
+			answerOf(m, status)), nil
 	}
 	return failedWith(reasons.Rejected, "%s", answerOf(m, status)), nil
 }
 
 func notServed(m manifest) outcome {
-	return waitsFor(reasons.KindNotServed, "the member serves no %s of %s: place its CustomResourceDefinition, too, or install it", m.gvk.Kind, m.gvk.GroupVersion())
+	return waitsFor(reasons.KindNotServed, "the member serves no %s of %s: place its CustomResourceDefinition, too, or install it",
+		m.gvk.Kind, m.gvk.GroupVersion())
 }
 
 // fieldOwners names the owners of the fields in question. The API server writes: conflict with
@@ -111,7 +113,8 @@ func fieldOwners(causes []metav1.StatusCause, reason string) string {
 	if reason == reasons.Drifted {
 		return "it was changed on the member: " + applied.Join(fields) + "; undo that, or set applyStrategy.whenToApply to Always"
 	}
-	return "others own fields of it: " + applied.Join(fields) + "; take them out of the manifest, or set applyStrategy.serverSideApplyConfig.force"
+	return "others own fields of it: " + applied.Join(fields) +
+		"; take them out of the manifest, or set applyStrategy.serverSideApplyConfig.force"
 }
 
 // missingRight returns advice about a missing right.

@@ -13,16 +13,20 @@ import (
 	"github.com/muster-fleet/muster/internal/delivery"
 )
 
-// TestAWorkOfAnotherMemberIsNotApplied plays a hub that was talked into writing somebody's Work into this member's namespace.
+// TestAWorkOfAnotherMemberIsNotApplied plays a hub that was talked into writing somebody's Work
+// into this member's namespace.
 func TestAWorkOfAnotherMemberIsNotApplied(t *testing.T) {
 	r := newRig(t)
 	for _, other := range []string{"another", "clusters/" + r.name} {
 		suffix := strings.ReplaceAll(other, "/", "-")
-		work := &placement.Work{ObjectMeta: metav1.ObjectMeta{Namespace: r.namespace, Name: r.name + "-" + suffix, Labels: delivery.RecipientLabels(other, 0)}}
+		work := &placement.Work{
+			ObjectMeta: metav1.ObjectMeta{Namespace: r.namespace, Name: r.name + "-" + suffix, Labels: delivery.RecipientLabels(other, 0)},
+		}
 		work.Spec.Workload.Manifests = r.manifests(configMap(suffix, "a: b"))
 		r.check(r.Create(context.Background(), work))
 		said := r.until(work, placement.ConditionApplied, "WorkOfAnotherMember")
-		if want := "labelled for " + map[bool]string{true: "Cluster " + other, false: "MemberCluster " + other}[strings.Contains(other, "/")]; !strings.Contains(said.Message, want) {
+		if want := "labelled for " + map[bool]string{true: "Cluster " + other,
+			false: "MemberCluster " + other}[strings.Contains(other, "/")]; !strings.Contains(said.Message, want) {
 			t.Errorf("it says %q, want %q", said.Message, want)
 		}
 		if _, err := r.configMap(suffix); !apierrors.IsNotFound(err) || len(work.Finalizers) > 0 {

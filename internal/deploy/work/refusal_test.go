@@ -41,7 +41,8 @@ func TestWhatCannotBeAppliedIsNamedWithTheReason(t *testing.T) {
 	r.applied(r.place("first", nil, configMap("shared", "a: b")))
 	deployment := func(app string) string {
 		return strings.ReplaceAll(`{apiVersion: apps/v1, kind: Deployment, metadata: {name: d, namespace: fleet-member-NAME}, spec: {replicas: 0,
-			selector: {matchLabels: {app: APP}}, template: {metadata: {labels: {app: APP}}, spec: {containers: [{name: c, image: i}]}}}}`, "APP", app)
+			selector: {matchLabels: {app: APP}}, template: {metadata: {labels: {app: APP}}, spec: {containers: [{name: c, image: i}]}}}}`, "APP",
+			app)
 	}
 	r.applied(r.place("immutable", nil, deployment("a")))
 	never := placement.ApplyStrategy{WhenToTakeOver: placement.TakeOverNever}
@@ -54,25 +55,60 @@ func TestWhatCannotBeAppliedIsNamedWithTheReason(t *testing.T) {
 		reason     string
 		message    string
 	}{
-		{"no kind", "a", placement.ApplyStrategy{}, "{apiVersion: v1, metadata: {name: x}}", reasons.InvalidManifest, "it has no apiVersion or no kind"},
-		{"no name", "b", placement.ApplyStrategy{}, "{apiVersion: v1, kind: ConfigMap, metadata: {namespace: fleet-member-NAME}}", reasons.InvalidManifest, "it has no metadata.name"},
-		{"no namespace", "c", placement.ApplyStrategy{}, "{apiVersion: v1, kind: ConfigMap, metadata: {name: x}}", reasons.InvalidManifest, "it has no metadata.namespace"},
-		{"a list", "d", placement.ApplyStrategy{}, "{apiVersion: v1, kind: ConfigMapList, items: []}", reasons.InvalidManifest, "every object needs a manifest of its own"},
-		{"unknown field", "e", placement.ApplyStrategy{}, "{apiVersion: v1, kind: ConfigMap, metadata: {name: x, namespace: fleet-member-NAME}, paint: red}", reasons.Rejected, ".paint: field not declared in schema"},
+		{
+			"no kind", "a", placement.ApplyStrategy{}, "{apiVersion: v1, metadata: {name: x}}", reasons.InvalidManifest,
+			"it has no apiVersion or no kind",
+		},
+		{
+			"no name", "b", placement.ApplyStrategy{}, "{apiVersion: v1, kind: ConfigMap, metadata: {namespace: fleet-member-NAME}}",
+			reasons.InvalidManifest, "it has no metadata.name",
+		},
+		{
+			"no namespace", "c", placement.ApplyStrategy{}, "{apiVersion: v1, kind: ConfigMap, metadata: {name: x}}", reasons.InvalidManifest,
+			"it has no metadata.namespace",
+		},
+		{
+			"a list", "d", placement.ApplyStrategy{}, "{apiVersion: v1, kind: ConfigMapList, items: []}", reasons.InvalidManifest,
+			"every object needs a manifest of its own",
+		},
+		{
+			"unknown field", "e", placement.ApplyStrategy{},
+			"{apiVersion: v1, kind: ConfigMap, metadata: {name: x, namespace: fleet-member-NAME}, " +
+				"paint: red}", reasons.Rejected, ".paint: field not declared in schema",
+		},
 		{"immutable field", "immutable", placement.ApplyStrategy{}, deployment("b"), reasons.ImmutableField, "spec.selector"},
 		{"taken over never", "f", never, configMap("old", "a: b"), reasons.NotTakenOver, "it was there before"},
 		{"taken over if the same, and it is not", "g", ifNoDiff, configMap("old", "a: b"), reasons.NotTakenOver, `/data/a is "old" and not "b"`},
 		{"taken over if the same, and it is", "h", ifNoDiff, configMap("same", "a: b"), reasons.ManifestApplied, ""},
-		{"owned by something else", "i", placement.ApplyStrategy{}, configMap("owned", "a: b"), reasons.OwnedByOthers, "it is owned by ConfigMap owner"},
-		{"owned by something else too", "j", placement.ApplyStrategy{AllowCoOwnership: true}, configMap("owned", "a: b"), reasons.ManifestApplied, ""},
-		{"another Work's", "k", placement.ApplyStrategy{}, configMap("shared", "a: b"), reasons.AppliedByAnotherWork, "-first has applied it already: take it out"},
+		{
+			"owned by something else", "i", placement.ApplyStrategy{}, configMap("owned", "a: b"), reasons.OwnedByOthers,
+			"it is owned by ConfigMap owner",
+		},
+		{
+			"owned by something else too", "j", placement.ApplyStrategy{AllowCoOwnership: true}, configMap("owned", "a: b"),
+			reasons.ManifestApplied, "",
+		},
+		{
+			"another Work's", "k", placement.ApplyStrategy{}, configMap("shared", "a: b"), reasons.AppliedByAnotherWork,
+			"-first has applied it already: take it out",
+		},
 		{"another Work's too", "l", placement.ApplyStrategy{AllowCoOwnership: true}, configMap("shared", "a: b"), reasons.ManifestApplied, ""},
-		{"another Work's with other content", "m", placement.ApplyStrategy{AllowCoOwnership: true}, configMap("shared", "a: c"), reasons.AppliedByAnotherWork, "with other content"},
+		{
+			"another Work's with other content", "m", placement.ApplyStrategy{AllowCoOwnership: true}, configMap("shared", "a: c"),
+			reasons.AppliedByAnotherWork, "with other content",
+		},
 		{"others own fields", "n", polite, configMap("old", "a: b"), reasons.FieldConflict, `.data.a ("kubectl-create" using v1)`},
-		{"taken over if it has nothing else, and it has", "o", placement.ApplyStrategy{WhenToTakeOver: placement.TakeOverIfNoDiff, ComparisonOption: placement.CompareFully}, configMap("more", "a: b"), reasons.NotTakenOver, `/data/more is there`},
+		{
+			"taken over if it has nothing else, and it has", "o", placement.ApplyStrategy{WhenToTakeOver: placement.TakeOverIfNoDiff,
+				ComparisonOption: placement.CompareFully}, configMap("more", "a: b"), reasons.NotTakenOver, `/data/more is there`,
+		},
 		{"taken over if it says the same, whatever else", "p", ifNoDiff, configMap("more", "a: b"), reasons.ManifestApplied, ""},
 		{"others own fields that are the same", "q", polite, configMap("agreed", "a: b"), reasons.ManifestApplied, ""},
-		{"others own fields, and lose them", "r", placement.ApplyStrategy{Type: placement.ApplyServerSide, ServerSideApplyConfig: &placement.ServerSideApplyConfig{ForceConflicts: true}}, configMap("forced", "a: b"), reasons.ManifestApplied, ""},
+		{
+			"others own fields, and lose them", "r", placement.ApplyStrategy{Type: placement.ApplyServerSide,
+				ServerSideApplyConfig: &placement.ServerSideApplyConfig{ForceConflicts: true}}, configMap("forced", "a: b"),
+			reasons.ManifestApplied, "",
+		},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			r := *r
@@ -83,7 +119,8 @@ func TestWhatCannotBeAppliedIsNamedWithTheReason(t *testing.T) {
 				t.Errorf("the message is %q", got.Message)
 			}
 			if test.reason != reasons.ManifestApplied {
-				if c := r.until(work, placement.ConditionApplied, placement.ReasonSomeNotApplied); !strings.HasPrefix(c.Message, "1 of 1 not applied: manifest 0") {
+				if c := r.until(work, placement.ConditionApplied, placement.ReasonSomeNotApplied); !strings.HasPrefix(c.Message,
+					"1 of 1 not applied: manifest 0") {
 					t.Errorf("of the Work it says %q", c.Message)
 				}
 			}
@@ -125,14 +162,17 @@ func TestDriftIsReportedWhereItIsNotToBeCorrected(t *testing.T) {
 		"when the manifest changes": func() { r.place("work", strategy, configMap("one", "a: b, c: e")) },
 	} {
 		change()
-		if c := r.untilOf(work, 0, placement.ConditionApplied, reasons.Drifted); !strings.Contains(strings.ReplaceAll(c.Message, "/", "."), ".data.a") {
+		if c := r.untilOf(work, 0, placement.ConditionApplied, reasons.Drifted); !strings.Contains(strings.ReplaceAll(c.Message, "/", "."),
+			".data.a") {
 			t.Errorf("%s: condition %+v", what, c)
 		}
 		if one := r.mustConfigMap("one"); one.Data["a"] != "edited" {
 			t.Errorf("%s: it was changed: %v", what, one.Data)
 		}
 	}
-	r.untilDrifts(work, placement.PatchDetail{Path: "/data/a", ValueInHub: "b", ValueInMember: "edited"}, placement.PatchDetail{Path: "/data/c", ValueInHub: "e", ValueInMember: "d"})
+	r.untilDrifts(work, placement.PatchDetail{Path: "/data/a", ValueInHub: "b", ValueInMember: "edited"}, placement.PatchDetail{
+		Path: "/data/c", ValueInHub: "e", ValueInMember: "d",
+	})
 	r.edit("one", func(c *corev1.ConfigMap) { c.Data["a"] = "b" })
 	r.applied(work)
 	r.untilData("one", "a", "b")
@@ -141,10 +181,13 @@ func TestDriftIsReportedWhereItIsNotToBeCorrected(t *testing.T) {
 func TestObjectsThatKubeFleetAppliedAreTakenUp(t *testing.T) {
 	r := newRig(t)
 	r.halt()
-	// KubeFleet's agent creates and updates under the same manager, and keeps what it applied in an annotation.
+	// KubeFleet's agent creates and updates under the same manager, and keeps what it
+	// applied in an annotation.
 	made := &corev1.ConfigMap{
-		ObjectMeta: metav1.ObjectMeta{Namespace: r.namespace, Name: "one", Annotations: map[string]string{annotationHash: "x", annotationLastApplied: "{}"}},
-		Data:       map[string]string{"a": "b", "dropped": "since"},
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: r.namespace, Name: "one", Annotations: map[string]string{annotationHash: "x", annotationLastApplied: "{}"},
+		},
+		Data: map[string]string{"a": "b", "dropped": "since"},
 	}
 	r.check(r.Create(context.Background(), made, client.FieldOwner(fieldOwner)))
 	work := r.place("work", applying(placement.ApplyStrategy{Type: placement.ApplyClientSide}), configMap("one", "a: b"))
@@ -175,7 +218,8 @@ func TestAMemberOutOfResourcesSaysWhatIsShort(t *testing.T) {
 		}
 		return nil
 	})
-	work := r.place("work", nil, configMap("one", "a: b"), `{apiVersion: apps/v1, kind: Deployment, metadata: {name: d, namespace: fleet-member-NAME}, spec: {replicas: 1,
+	work := r.place("work", nil,
+		configMap("one", "a: b"), `{apiVersion: apps/v1, kind: Deployment, metadata: {name: d, namespace: fleet-member-NAME}, spec: {replicas: 1,
 		selector: {matchLabels: {app: a}}, template: {metadata: {labels: {app: a}}, spec: {containers: [{name: c, image: i, resources: {requests: {cpu: 1k}}}]}}}}`)
 	c := r.untilOf(work, 0, placement.ConditionApplied, reasons.QuotaExceeded)
 	if !strings.Contains(c.Message, "exceeded quota: full") || !strings.HasSuffix(c.Message, ": make room on the member, or raise the quota") {

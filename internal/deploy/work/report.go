@@ -91,7 +91,8 @@ func (t target) forbids(ctx context.Context, may admission, is, wanted *unstruct
 	if err != nil || len(found) == 0 {
 		return outcome{}, err
 	}
-	return differs(reason, fmt.Sprintf("on the member %s: make it as the manifest says, or change applyStrategy", listed(found)), is, found), nil
+	return differs(reason, fmt.Sprintf("on the member %s: make it as the manifest says, or change applyStrategy", listed(found)), is, found),
+		nil
 }
 
 // compare returns the changes that applying would make. A full comparison adds the extra fields of

@@ -55,7 +55,9 @@ func (r *rig) untilDrifts(work *placement.Work, want ...placement.PatchDetail) *
 func TestAReportOfDifferencesAppliesNothingAndFollowsTheMember(t *testing.T) {
 	r := newRig(t)
 	old := r.there("old", map[string]string{"a": "old", "more": "x"})
-	r.check(r.Create(context.Background(), &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: r.namespace, Name: "s"}, Data: map[string][]byte{"p": []byte("hush")}}))
+	r.check(r.Create(context.Background(), &corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{Namespace: r.namespace, Name: "s"}, Data: map[string][]byte{"p": []byte("hush")},
+	}))
 	report := applying(placement.ApplyStrategy{Type: placement.ApplyReportDiff})
 	manifests := []string{
 		configMap("old", "a: b"), configMap("none", "a: b"),
@@ -63,14 +65,16 @@ func TestAReportOfDifferencesAppliesNothingAndFollowsTheMember(t *testing.T) {
 		"{apiVersion: example.com/v1, kind: NoSuch, metadata: {name: x}}",
 	}
 	work := r.place("work", report, manifests...)
-	if c := r.until(work, placement.ConditionDiffReported, placement.ReasonSomeNotCompared); !strings.HasPrefix(c.Message, "1 of 4 not compared: manifest 3 (NoSuch x): the member serves no NoSuch") {
+	if c := r.until(work, placement.ConditionDiffReported, placement.ReasonSomeNotCompared); !strings.HasPrefix(c.Message,
+		"1 of 4 not compared: manifest 3 (NoSuch x): the member serves no NoSuch") {
 		t.Errorf("it says %q", c.Message)
 	}
 	work = r.place("work", report, manifests[:3]...)
 	if c := r.until(work, placement.ConditionDiffReported, placement.ReasonAllCompared); c.Message != "3 of 3 differ; nothing is applied" {
 		t.Errorf("it says %q", c.Message)
 	}
-	if len(work.Status.Conditions) != 1 || len(work.Status.ManifestConditions[0].Conditions) != 1 || work.Status.ManifestConditions[0].Conditions[0].Reason != reasons.DifferencesFound {
+	if len(work.Status.Conditions) != 1 || len(work.Status.ManifestConditions[0].Conditions) != 1 ||
+		work.Status.ManifestConditions[0].Conditions[0].Reason != reasons.DifferencesFound {
 		t.Errorf("conditions %+v, %+v", work.Status.Conditions, work.Status.ManifestConditions[0].Conditions)
 	}
 	first := r.untilDiffs(work, 0, placement.PatchDetail{Path: "/data/a", ValueInHub: "b", ValueInMember: "old"})
@@ -87,13 +91,15 @@ func TestAReportOfDifferencesAppliesNothingAndFollowsTheMember(t *testing.T) {
 	r.untilDiffs(work, 1)
 	r.edit("old", func(c *corev1.ConfigMap) { c.Data["a"] = "b" })
 	r.untilDiffs(work, 0)
-	work = r.place("work", applying(placement.ApplyStrategy{Type: placement.ApplyReportDiff, ComparisonOption: placement.CompareFully}), manifests[:3]...)
+	work = r.place("work", applying(placement.ApplyStrategy{Type: placement.ApplyReportDiff, ComparisonOption: placement.CompareFully}),
+		manifests[:3]...)
 	r.untilDiffs(work, 0, placement.PatchDetail{Path: "/data/more", ValueInMember: "x"})
 
 	if is := r.mustConfigMap("old"); len(is.OwnerReferences)+len(is.Labels)+len(is.Annotations) > 0 || is.UID != old.UID {
 		t.Errorf("it was touched: %+v", is.ObjectMeta)
 	}
-	if err := r.Get(context.Background(), client.ObjectKey{Name: work.Name}, &placement.AppliedWork{}); client.IgnoreNotFound(err) != nil || err == nil {
+	if err := r.Get(context.Background(), client.ObjectKey{Name: work.Name}, &placement.AppliedWork{}); client.IgnoreNotFound(err) != nil ||
+		err == nil {
 		t.Errorf("reading the AppliedWork: %v", err)
 	}
 	if log := r.log.String(); strings.Contains(log, "hush") {
@@ -103,7 +109,8 @@ func TestAReportOfDifferencesAppliesNothingAndFollowsTheMember(t *testing.T) {
 	// With another strategy it is applied, and a report of what is applied does not take it away.
 	work = r.place("work", applying(placement.ApplyStrategy{}), manifests[:3]...)
 	r.applied(work)
-	if meta.FindStatusCondition(work.Status.Conditions, placement.ConditionDiffReported) != nil || work.Status.ManifestConditions[0].DiffDetails != nil {
+	if meta.FindStatusCondition(work.Status.Conditions, placement.ConditionDiffReported) != nil ||
+		work.Status.ManifestConditions[0].DiffDetails != nil {
 		t.Errorf("status %+v", work.Status)
 	}
 	work = r.place("work", report, manifests[1:3]...)
@@ -158,7 +165,8 @@ func TestAFullComparisonNamesWhatOnlyTheMemberHasAndAppliesNevertheless(t *testi
 		r.edit("one", func(c *corev1.ConfigMap) { c.Data["a"], c.Data["more"] = "b", value })
 		r.untilDrifts(work, placement.PatchDetail{Path: "/data/more", ValueInMember: value})
 	}
-	if c := r.of(work, 0, placement.ConditionApplied); c.Reason != reasons.ManifestApplied || !strings.HasSuffix(c.Message, "and besides /data/more is there") {
+	if c := r.of(work, 0, placement.ConditionApplied); c.Reason != reasons.ManifestApplied ||
+		!strings.HasSuffix(c.Message, "and besides /data/more is there") {
 		t.Errorf("condition %+v", c)
 	}
 	r.edit("one", func(c *corev1.ConfigMap) { c.Data["a"] = "edited" })
@@ -167,15 +175,17 @@ func TestAFullComparisonNamesWhatOnlyTheMemberHasAndAppliesNevertheless(t *testi
 	r.untilDrifts(work)
 }
 
-// TestWhatAPIServersFillInIsNoDifference places what KubeFleet's hub or ours reads of a Namespace over one that the member's users made, by every
-// strategy that compares.
+// TestWhatAPIServersFillInIsNoDifference places what KubeFleet's hub or ours reads of a Namespace
+// over one that the member's users made, by every strategy that compares.
 func TestWhatAPIServersFillInIsNoDifference(t *testing.T) {
 	r := newRig(t)
 	for i, comparison := range []placement.ComparisonOption{placement.ComparePartially, placement.CompareFully} {
 		shop, suffix := fmt.Sprintf("filled-%d-%s", i, r.name), fmt.Sprintf("work-%d", i)
 		r.check(r.Create(context.Background(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: shop}}))
 		port := corev1.ServicePort{Port: 80}
-		r.check(r.Create(context.Background(), &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: shop, Name: "web"}, Spec: corev1.ServiceSpec{Ports: []corev1.ServicePort{port}}}))
+		r.check(r.Create(context.Background(), &corev1.Service{
+			ObjectMeta: metav1.ObjectMeta{Namespace: shop, Name: "web"}, Spec: corev1.ServiceSpec{Ports: []corev1.ServicePort{port}},
+		}))
 		manifests := func(spec, labels string) []string {
 			return []string{fmt.Sprintf("{apiVersion: v1, kind: Namespace, metadata: {name: %s%s}%s}", shop, labels, spec),
 				fmt.Sprintf("{apiVersion: v1, kind: Service, metadata: {name: web, namespace: %s}, spec: {ports: [{port: 80}]}}", shop),

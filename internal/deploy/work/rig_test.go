@@ -41,8 +41,9 @@ func TestMain(m *testing.M) {
 
 var install sync.Map
 
-// rig is a member namespace on a real API server, which is hub and member at once, and an agent with exactly the rights that it has in
-// production: on the hub those of the Role that the hub makes, on the member those of the chart.
+// rig is a member namespace on a real API server, which is hub and member at once, and an agent
+// with exactly the rights that it has in production: on the hub those of the Role that the hub
+// makes, on the member those of the chart.
 type rig struct {
 	client.Client
 	t       *testing.T
@@ -103,7 +104,9 @@ func newRigOn(t *testing.T, name string) *rig {
 	r.check(r.Create(context.Background(), account))
 	r.check(r.Create(context.Background(), role))
 	r.check(r.Create(context.Background(), &rbacv1.RoleBinding{
-		ObjectMeta: metav1.ObjectMeta{Namespace: r.namespace, Name: "member"}, Subjects: []rbacv1.Subject{subject}, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: "member"},
+		ObjectMeta: metav1.ObjectMeta{Namespace: r.namespace, Name: "member"}, Subjects: []rbacv1.Subject{subject}, RoleRef: rbacv1.RoleRef{
+			APIGroup: rbacv1.GroupName, Kind: "Role", Name: "member",
+		},
 	}))
 	bearer, err := kube.RequestToken(context.Background(), r.SubResource("token"), account, time.Hour)
 	r.check(err)
@@ -129,7 +132,9 @@ func (r *rig) deliverer(admin *rest.Config) *rest.Config {
 		role.ObjectMeta = metav1.ObjectMeta{Name: name + "-" + template}
 		r.check(r.Create(context.Background(), role))
 		r.check(r.Create(context.Background(), &rbacv1.ClusterRoleBinding{
-			ObjectMeta: metav1.ObjectMeta{Name: role.Name}, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role.Name},
+			ObjectMeta: metav1.ObjectMeta{Name: role.Name}, RoleRef: rbacv1.RoleRef{
+				APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role.Name,
+			},
 			Subjects: []rbacv1.Subject{{Kind: "ServiceAccount", Namespace: r.namespace, Name: name}},
 		}))
 	}
@@ -218,7 +223,8 @@ func (r *rig) eventually(what string, check func() error) {
 	testkube.Eventually(r.t, what, check)
 }
 
-// until waits until a condition of a Work, as of its generation, has a reason, and returns the condition.
+// until waits until a condition of a Work, as of its generation, has a reason, and
+// returns the condition.
 func (r *rig) until(work *placement.Work, kind, reason string) metav1.Condition {
 	r.t.Helper()
 	var found metav1.Condition

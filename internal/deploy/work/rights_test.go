@@ -41,11 +41,14 @@ func roleOf(t *testing.T, template string) *rbacv1.ClusterRole {
 func TestAgentWithoutTheRightToDeliverSaysSo(t *testing.T) {
 	r := newRig(t)
 	r.halt()
-	r.check(r.Delete(context.Background(), &rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: "deliver-" + r.name + "-delivery.yaml"}}))
+	r.check(r.Delete(context.Background(), &rbacv1.ClusterRoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Name: "deliver-" + r.name + "-delivery.yaml"},
+	}))
 	r.start()
 	work := r.place("work", nil, configMap("one", "a: b"))
 	c := r.untilOf(work, 0, placement.ConditionApplied, reasons.Forbidden)
-	if !strings.Contains(c.Message, "cannot get resource") || !strings.HasSuffix(c.Message, "the agent's chart gives it the right with delivery=true") {
+	if !strings.Contains(c.Message, "cannot get resource") ||
+		!strings.HasSuffix(c.Message, "the agent's chart gives it the right with delivery=true") {
 		t.Errorf("the message is %q", c.Message)
 	}
 	r.check(r.Delete(context.Background(), work))

@@ -154,7 +154,8 @@ func (e attempt) owns(s observation) bool {
 func dueComparison(m manifest, e attempt, s observation) (task, time.Time) {
 	_, compared := e.outcome.compared()
 	switch {
-	case e.hash != m.hash, s.changed, s.Sight == applied.Absent && e.as.uid != "", s.Sight == applied.Present && (s.uid != e.as.uid || s.contentDigest != e.as.contentDigest):
+	case e.hash != m.hash, s.changed, s.Sight == applied.Absent && e.as.uid != "",
+		s.Sight == applied.Present && (s.uid != e.as.uid || s.contentDigest != e.as.contentDigest):
 		return apply, time.Time{}
 	case compared:
 		return skip, time.Time{}

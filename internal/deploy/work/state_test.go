@@ -33,14 +33,16 @@ func TestStateOfAWork(t *testing.T) {
 		observation observed
 		want        State
 	}{
-		"new":                                     {observed{}, Applying},
-		"applied":                                 {observed{hasFinalizer: true, owner: self}, Applying},
-		"its finalizer was taken off":             {observed{owner: self}, Applying},
-		"its AppliedWork is being deleted":        {observed{hasFinalizer: true, owner: going}, Clearing},
-		"its AppliedWork is another hub's":        {observed{owner: foreign}, Foreign},
-		"labelled for another member":             {observed{hasFinalizer: true, owner: self, recipient: "MemberCluster b"}, Misdirected},
-		"labelled for another member, and new":    {observed{owner: foreign, recipient: "MemberCluster b"}, Misdirected},
-		"labelled for another member and deleted": {observed{deleted: true, hasFinalizer: true, owner: self, recipient: "MemberCluster b"}, Removing},
+		"new":                                  {observed{}, Applying},
+		"applied":                              {observed{hasFinalizer: true, owner: self}, Applying},
+		"its finalizer was taken off":          {observed{owner: self}, Applying},
+		"its AppliedWork is being deleted":     {observed{hasFinalizer: true, owner: going}, Clearing},
+		"its AppliedWork is another hub's":     {observed{owner: foreign}, Foreign},
+		"labelled for another member":          {observed{hasFinalizer: true, owner: self, recipient: "MemberCluster b"}, Misdirected},
+		"labelled for another member, and new": {observed{owner: foreign, recipient: "MemberCluster b"}, Misdirected},
+		"labelled for another member and deleted": {
+			observed{deleted: true, hasFinalizer: true, owner: self, recipient: "MemberCluster b"}, Removing,
+		},
 		"deleted":                                 {observed{deleted: true, hasFinalizer: true, owner: self}, Removing},
 		"deleted and on its way":                  {observed{deleted: true, hasFinalizer: true, owner: going}, Removing},
 		"deleted and to be abandoned":             {observed{deleted: true, hasFinalizer: true, abandon: true, owner: self}, Abandoning},
@@ -88,30 +90,47 @@ func TestWhatIsDueAboutAManifest(t *testing.T) {
 		observation observation
 		want        result
 	}{
-		"never tried":                                 {attempt{}, observation{Sight: applied.Absent}, result{apply, never}},
-		"the manifest is another":                     {attempt{hash: "older", outcome: fine.outcome, as: is}, observation{summary: is, Sight: applied.Present}, result{apply, never}},
-		"as it was applied":                           {fine, observation{summary: is, Sight: applied.Present}, result{skip, never}},
-		"only its status changed":                     {fine, with(func(r *summary) { r.version = "6" }), result{skip, never}},
-		"the watch has not come so far":               {fine, observation{Sight: applied.Unsure}, result{skip, never}},
-		"something happened before it was applied":    {fine, observation{Sight: applied.Unsure, changed: true}, result{skip, never}},
-		"somebody took a field":                       {fine, with(func(r *summary) { r.fieldDigest = 2 }), result{apply, never}},
-		"somebody changed the mark of its manifest":   {fine, with(func(r *summary) { r.hash = "x" }), result{apply, never}},
-		"somebody took it out of the AppliedWork":     {fine, with(func(r *summary) { r.owners = nil }), result{apply, never}},
-		"somebody made another of its name":           {fine, with(func(r *summary) { r.uid = "2" }), result{apply, never}},
-		"deleted":                                     {fine, observation{Sight: applied.Absent}, result{apply, never}},
-		"being deleted":                               {fine, with(func(r *summary) { r.deleting = true }), result{wait, never}},
-		"fought over, and changed again":              {fought, with(func(r *summary) { r.fieldDigest = 2 }), result{delay, 3 * time.Second}},
-		"fought over, and deleted":                    {fought, observation{Sight: applied.Absent}, result{delay, 3 * time.Second}},
-		"fought over, and as it should be":            {fought, observation{summary: is, Sight: applied.Present}, result{skip, calm - time.Second}},
-		"failed a moment ago":                         {failed, observation{Sight: applied.Unsure}, result{skip, 9 * time.Second}},
-		"failed, and something happened to it":        {failed, observation{Sight: applied.Unsure, changed: true}, result{apply, never}},
-		"waits for something that is about to come":   {waiting, observation{Sight: applied.Unsure}, result{skip, time.Second}},
-		"failed long ago":                             {attempt{hash: "h", outcome: failed.outcome, tries: 1, triedAt: noon.Add(-time.Hour)}, observation{}, result{apply, never}},
-		"failed with what the manifest was before":    {attempt{hash: "older", outcome: failed.outcome, tries: 9, triedAt: noon}, observation{}, result{apply, never}},
-		"the retries never become rarer than 5 min":   {attempt{hash: "h", outcome: failed.outcome, tries: 1000, triedAt: noon}, observation{}, result{skip, 5 * time.Minute}},
-		"a wait is never longer than half a minute":   {attempt{hash: "h", outcome: waiting.outcome, tries: 1000, triedAt: noon}, observation{}, result{skip, 30 * time.Second}},
-		"corrections never rarer than every 5 min":    {attempt{hash: "h", outcome: fine.outcome, as: is, tries: 1000, triedAt: noon}, observation{Sight: applied.Absent}, result{delay, 5 * time.Minute}},
-		"fought over long ago, and changed once more": {attempt{hash: "h", outcome: fine.outcome, as: is, tries: 9, triedAt: noon.Add(-calm)}, observation{Sight: applied.Absent}, result{apply, never}},
+		"never tried": {attempt{}, observation{Sight: applied.Absent}, result{apply, never}},
+		"the manifest is another": {
+			attempt{hash: "older", outcome: fine.outcome, as: is}, observation{summary: is, Sight: applied.Present}, result{apply, never},
+		},
+		"as it was applied":                         {fine, observation{summary: is, Sight: applied.Present}, result{skip, never}},
+		"only its status changed":                   {fine, with(func(r *summary) { r.version = "6" }), result{skip, never}},
+		"the watch has not come so far":             {fine, observation{Sight: applied.Unsure}, result{skip, never}},
+		"something happened before it was applied":  {fine, observation{Sight: applied.Unsure, changed: true}, result{skip, never}},
+		"somebody took a field":                     {fine, with(func(r *summary) { r.fieldDigest = 2 }), result{apply, never}},
+		"somebody changed the mark of its manifest": {fine, with(func(r *summary) { r.hash = "x" }), result{apply, never}},
+		"somebody took it out of the AppliedWork":   {fine, with(func(r *summary) { r.owners = nil }), result{apply, never}},
+		"somebody made another of its name":         {fine, with(func(r *summary) { r.uid = "2" }), result{apply, never}},
+		"deleted":                                   {fine, observation{Sight: applied.Absent}, result{apply, never}},
+		"being deleted":                             {fine, with(func(r *summary) { r.deleting = true }), result{wait, never}},
+		"fought over, and changed again":            {fought, with(func(r *summary) { r.fieldDigest = 2 }), result{delay, 3 * time.Second}},
+		"fought over, and deleted":                  {fought, observation{Sight: applied.Absent}, result{delay, 3 * time.Second}},
+		"fought over, and as it should be": {fought, observation{summary: is, Sight: applied.Present},
+			result{skip, calm - time.Second}},
+		"failed a moment ago":                       {failed, observation{Sight: applied.Unsure}, result{skip, 9 * time.Second}},
+		"failed, and something happened to it":      {failed, observation{Sight: applied.Unsure, changed: true}, result{apply, never}},
+		"waits for something that is about to come": {waiting, observation{Sight: applied.Unsure}, result{skip, time.Second}},
+		"failed long ago": {
+			attempt{hash: "h", outcome: failed.outcome, tries: 1, triedAt: noon.Add(-time.Hour)}, observation{}, result{apply, never},
+		},
+		"failed with what the manifest was before": {
+			attempt{hash: "older", outcome: failed.outcome, tries: 9, triedAt: noon}, observation{}, result{apply, never},
+		},
+		"the retries never become rarer than 5 min": {
+			attempt{hash: "h", outcome: failed.outcome, tries: 1000, triedAt: noon}, observation{}, result{skip, 5 * time.Minute},
+		},
+		"a wait is never longer than half a minute": {
+			attempt{hash: "h", outcome: waiting.outcome, tries: 1000, triedAt: noon}, observation{}, result{skip, 30 * time.Second},
+		},
+		"corrections never rarer than every 5 min": {
+			attempt{hash: "h", outcome: fine.outcome, as: is, tries: 1000, triedAt: noon}, observation{Sight: applied.Absent},
+			result{delay, 5 * time.Minute},
+		},
+		"fought over long ago, and changed once more": {
+			attempt{hash: "h", outcome: fine.outcome, as: is, tries: 9, triedAt: noon.Add(-calm)},
+			observation{Sight: applied.Absent}, result{apply, never},
+		},
 	} {
 		test.observation.owner, test.observation.now = "owner", noon
 		do, at := due(m, test.attempt, test.observation)
@@ -135,7 +154,10 @@ func TestTriesAreCountedWhileTheyFollowEachOther(t *testing.T) {
 	for _, step := range []struct {
 		outcome outcome
 		after   time.Duration
-	}{{done, time.Second}, {done, time.Second}, {failed, time.Second}, {failed, time.Second}, {done, time.Second}, {done, calm}, {failed, time.Second}} {
+	}{
+		{done, time.Second}, {done, time.Second}, {failed, time.Second}, {failed, time.Second}, {done, time.Second},
+		{done, calm}, {failed, time.Second},
+	} {
 		e = e.next(m, step.outcome, summary{}, e.triedAt.Add(step.after))
 		counts = append(counts, e.tries)
 	}
@@ -167,31 +189,45 @@ func TestWhoMayApplyToWhatIsThere(t *testing.T) {
 		is       *summary
 		want     result
 	}{
-		"nothing is there":                         {never, nil, result{Conflict: reasons.FieldConflict}},
-		"there before, and taken over":             {always, by(""), may},
-		"there before, and never taken over":       {never, by(""), result{Refused: reasons.NotTakenOver}},
-		"there before, and taken over if the same": {ifNoDiff, by(""), result{Force: true, Conflict: reasons.FieldConflict, Compare: reasons.NotTakenOver}},
-		"its own":                                     {never, by("x", appliedWorksOf), result{Conflict: reasons.FieldConflict}},
-		"of an AppliedWork that was deleted":          {never, by("x", stale), result{Conflict: reasons.FieldConflict}},
-		"its own, and somebody else's since":          {always, by("x", appliedWorksOf, stranger), may},
-		"somebody else's":                             {always, by("", stranger), result{Refused: reasons.OwnedByOthers}},
-		"somebody else's, and may be":                 {shared, by("", stranger), may},
-		"another Work's":                              {always, by("h", theirs), result{Refused: reasons.AppliedByAnotherWork}},
-		"another Work's, and may be":                  {shared, by("h", theirs), result{Force: true, Conflict: reasons.FieldConflict, Keep: []metav1.OwnerReference{theirs}}},
-		"another Work's with other content":           {shared, by("x", theirs), result{Refused: reasons.AppliedByAnotherWork}},
-		"its own first, and another Work's":           {always, by("x", appliedWorksOf, theirs), result{Force: true, Conflict: reasons.FieldConflict, Keep: []metav1.OwnerReference{theirs}}},
-		"its own second, with other content":          {shared, by("x", theirs, appliedWorksOf), result{Refused: reasons.AppliedByAnotherWork}},
-		"left behind by its AppliedWork":              {never, &summary{hash: "x", work: "mine"}, result{Conflict: reasons.FieldConflict}},
-		"left behind by another Work's":               {never, &summary{hash: "x", work: "theirs"}, result{Refused: reasons.NotTakenOver}},
-		"handed over by a Work of its placement":      {never, by("x", handsOver), result{Conflict: reasons.FieldConflict}},
-		"handed over, and nobody may have changed it": {careful, by("h", handsOver), result{Force: true, Conflict: reasons.FieldConflict, Compare: reasons.Drifted}},
-		"handed over, and of a third Work, too":       {always, by("h", handsOver, theirs), result{Refused: reasons.AppliedByAnotherWork}},
-		"not handed over yet":                         {always, by("x", holder), result{Refused: reasons.AppliedByAnotherWork}},
-		"not handed over yet, and may be shared":      {shared, by("h", holder), result{Force: true, Conflict: reasons.FieldConflict, Keep: []metav1.OwnerReference{holder}}},
-		"being deleted":                               {always, &summary{deleting: true}, result{Refused: reasons.BeingDeleted}},
-		"its own, and nobody may have changed it":     {careful, by("h", appliedWorksOf), result{Force: true, Conflict: reasons.FieldConflict, Compare: reasons.Drifted}},
+		"nothing is there":                   {never, nil, result{Conflict: reasons.FieldConflict}},
+		"there before, and taken over":       {always, by(""), may},
+		"there before, and never taken over": {never, by(""), result{Refused: reasons.NotTakenOver}},
+		"there before, and taken over if the same": {ifNoDiff, by(""), result{
+			Force: true, Conflict: reasons.FieldConflict, Compare: reasons.NotTakenOver,
+		}},
+		"its own":                            {never, by("x", appliedWorksOf), result{Conflict: reasons.FieldConflict}},
+		"of an AppliedWork that was deleted": {never, by("x", stale), result{Conflict: reasons.FieldConflict}},
+		"its own, and somebody else's since": {always, by("x", appliedWorksOf, stranger), may},
+		"somebody else's":                    {always, by("", stranger), result{Refused: reasons.OwnedByOthers}},
+		"somebody else's, and may be":        {shared, by("", stranger), may},
+		"another Work's":                     {always, by("h", theirs), result{Refused: reasons.AppliedByAnotherWork}},
+		"another Work's, and may be": {shared, by("h", theirs), result{
+			Force: true, Conflict: reasons.FieldConflict, Keep: []metav1.OwnerReference{theirs},
+		}},
+		"another Work's with other content": {shared, by("x", theirs), result{Refused: reasons.AppliedByAnotherWork}},
+		"its own first, and another Work's": {always, by("x", appliedWorksOf, theirs), result{
+			Force: true, Conflict: reasons.FieldConflict, Keep: []metav1.OwnerReference{theirs},
+		}},
+		"its own second, with other content":     {shared, by("x", theirs, appliedWorksOf), result{Refused: reasons.AppliedByAnotherWork}},
+		"left behind by its AppliedWork":         {never, &summary{hash: "x", work: "mine"}, result{Conflict: reasons.FieldConflict}},
+		"left behind by another Work's":          {never, &summary{hash: "x", work: "theirs"}, result{Refused: reasons.NotTakenOver}},
+		"handed over by a Work of its placement": {never, by("x", handsOver), result{Conflict: reasons.FieldConflict}},
+		"handed over, and nobody may have changed it": {careful, by("h", handsOver), result{
+			Force: true, Conflict: reasons.FieldConflict, Compare: reasons.Drifted,
+		}},
+		"handed over, and of a third Work, too": {always, by("h", handsOver, theirs), result{Refused: reasons.AppliedByAnotherWork}},
+		"not handed over yet":                   {always, by("x", holder), result{Refused: reasons.AppliedByAnotherWork}},
+		"not handed over yet, and may be shared": {shared, by("h", holder), result{
+			Force: true, Conflict: reasons.FieldConflict, Keep: []metav1.OwnerReference{holder},
+		}},
+		"being deleted": {always, &summary{deleting: true}, result{Refused: reasons.BeingDeleted}},
+		"its own, and nobody may have changed it": {careful, by("h", appliedWorksOf), result{
+			Force: true, Conflict: reasons.FieldConflict, Compare: reasons.Drifted,
+		}},
 		"its own, changed, and the manifest is newer": {careful, by("x", appliedWorksOf), result{Conflict: reasons.Drifted}},
-		"the same, and everything is compared":        {strategy{ifNotDrifted: true, full: true}, by("x", appliedWorksOf), result{Conflict: reasons.Drifted, Extras: reasons.Drifted}},
+		"the same, and everything is compared": {
+			strategy{ifNotDrifted: true, full: true}, by("x", appliedWorksOf), result{Conflict: reasons.Drifted, Extras: reasons.Drifted},
+		},
 	} {
 		got := admit(m, test.strategy, self, test.is, from)
 		observation := result{got.refusal.reason, got.compare, got.extras, got.conflict, got.force, got.keep}
@@ -206,13 +242,17 @@ func TestStrategyIsReadAsUpstreamMeansIt(t *testing.T) {
 		given *placement.ApplyStrategy
 		want  strategy
 	}{
-		"none":                                 {nil, strategy{force: true, takeOver: placement.TakeOverAlways}},
-		"defaults of KubeFleet":                {&placement.ApplyStrategy{Type: placement.ApplyClientSide, WhenToApply: "Always", WhenToTakeOver: "Always", ComparisonOption: "PartialComparison"}, strategy{force: true, takeOver: "Always"}},
-		"server-side":                          {&placement.ApplyStrategy{Type: placement.ApplyServerSide}, strategy{}},
-		"server-side by force":                 {&placement.ApplyStrategy{Type: placement.ApplyServerSide, ServerSideApplyConfig: &placement.ServerSideApplyConfig{ForceConflicts: true}}, strategy{force: true}},
-		"only a report":                        {&placement.ApplyStrategy{Type: placement.ApplyReportDiff}, strategy{force: true, reports: true}},
-		"full comparison":                      {&placement.ApplyStrategy{ComparisonOption: placement.CompareFully, WhenToApply: placement.ApplyIfNotDrifted}, strategy{force: true, ifNotDrifted: true, full: true}},
-		"full comparison of what is set right": {&placement.ApplyStrategy{ComparisonOption: placement.CompareFully}, strategy{force: true, full: true}},
+		"none": {nil, strategy{force: true, takeOver: placement.TakeOverAlways}},
+		"defaults of KubeFleet": {&placement.ApplyStrategy{Type: placement.ApplyClientSide,
+			WhenToApply: "Always", WhenToTakeOver: "Always", ComparisonOption: "PartialComparison"}, strategy{force: true, takeOver: "Always"}},
+		"server-side": {&placement.ApplyStrategy{Type: placement.ApplyServerSide}, strategy{}},
+		"server-side by force": {&placement.ApplyStrategy{Type: placement.ApplyServerSide,
+			ServerSideApplyConfig: &placement.ServerSideApplyConfig{ForceConflicts: true}}, strategy{force: true}},
+		"only a report": {&placement.ApplyStrategy{Type: placement.ApplyReportDiff}, strategy{force: true, reports: true}},
+		"full comparison": {&placement.ApplyStrategy{ComparisonOption: placement.CompareFully,
+			WhenToApply: placement.ApplyIfNotDrifted}, strategy{force: true, ifNotDrifted: true, full: true}},
+		"full comparison of what is set right": {&placement.ApplyStrategy{ComparisonOption: placement.CompareFully},
+			strategy{force: true, full: true}},
 	} {
 		if got := strategyOf(test.given); got != test.want {
 			t.Errorf("%s: %+v, want %+v", name, got, test.want)
@@ -221,25 +261,41 @@ func TestStrategyIsReadAsUpstreamMeansIt(t *testing.T) {
 }
 
 func TestAnswersOfTheAPIServerAreWorded(t *testing.T) {
-	configMap := manifest{gvk: schema.GroupVersionKind{Version: "v1", Kind: "ConfigMap"}, key: key{schema.GroupKind{Kind: "ConfigMap"}, types.NamespacedName{Namespace: "n", Name: "c"}}}
+	configMap := manifest{
+		gvk: schema.GroupVersionKind{Version: "v1", Kind: "ConfigMap"}, key: key{
+			schema.GroupKind{Kind: "ConfigMap"}, types.NamespacedName{Namespace: "n", Name: "c"},
+		},
+	}
 	secret := manifest{gvk: schema.GroupVersionKind{Version: "v1", Kind: "Secret"}}
 	namespaceMissing := apierrors.NewNotFound(schema.GroupResource{Resource: "namespaces"}, "n")
 	conflict := &apierrors.StatusError{ErrStatus: metav1.Status{Reason: metav1.StatusReasonConflict, Code: 409, Details: &metav1.StatusDetails{
-		Causes: []metav1.StatusCause{{Type: metav1.CauseTypeFieldManagerConflict, Field: ".spec.replicas", Message: `conflict with "hpa" using v1`}}}}}
-	hush := &apierrors.StatusError{ErrStatus: metav1.Status{Reason: metav1.StatusReasonInvalid, Code: 422, Message: "data.x: Invalid value: hush", Details: &metav1.StatusDetails{
-		Causes: []metav1.StatusCause{{Field: "data.x", Message: "Invalid value: hush"}}}}}
+		Causes: []metav1.StatusCause{{
+			Type: metav1.CauseTypeFieldManagerConflict, Field: ".spec.replicas", Message: `conflict with "hpa" using v1`,
+		}}}}}
+	hush := &apierrors.StatusError{ErrStatus: metav1.Status{Reason: metav1.StatusReasonInvalid, Code: 422,
+		Message: "data.x: Invalid value: hush", Details: &metav1.StatusDetails{
+			Causes: []metav1.StatusCause{{Field: "data.x", Message: "Invalid value: hush"}}}}}
 	for name, test := range map[string]struct {
 		manifest manifest
 		err      error
 		want     outcome
 	}{
-		"applied":             {configMap, nil, outcome{reason: reasons.ManifestApplied}},
-		"no such namespace":   {configMap, namespaceMissing, outcome{reason: reasons.NamespaceMissing, message: "the member has no namespace n: place that, too, or create it", waits: true}},
-		"conflict":            {configMap, conflict, outcome{reason: reasons.FieldConflict, message: `others own fields of it: .spec.replicas ("hpa" using v1); take them out of the manifest, or set applyStrategy.serverSideApplyConfig.force`}},
-		"no right":            {configMap, apierrors.NewForbidden(schema.GroupResource{Resource: "configmaps"}, "c", errors.New("no")), outcome{reason: reasons.Forbidden, message: `configmaps "c" is forbidden: no`}},
-		"invalid":             {configMap, hush, outcome{reason: reasons.Rejected, message: "data.x: Invalid value: hush"}},
-		"invalid Secret":      {secret, hush, outcome{reason: reasons.Rejected, message: "the API server says Invalid: data.x"}},
-		"a webhook is broken": {configMap, apierrors.NewInternalError(errors.New("failed calling webhook")), outcome{reason: reasons.Rejected, message: "Internal error occurred: failed calling webhook"}},
+		"applied": {configMap, nil, outcome{reason: reasons.ManifestApplied}},
+		"no such namespace": {configMap, namespaceMissing, outcome{
+			reason: reasons.NamespaceMissing, message: "the member has no namespace n: place that, too, or create it", waits: true,
+		}},
+		"conflict": {configMap, conflict, outcome{
+			reason:  reasons.FieldConflict,
+			message: `others own fields of it: .spec.replicas ("hpa" using v1); take them out of the manifest, or set applyStrategy.serverSideApplyConfig.force`,
+		}},
+		"no right": {configMap, apierrors.NewForbidden(schema.GroupResource{Resource: "configmaps"}, "c", errors.New("no")), outcome{
+			reason: reasons.Forbidden, message: `configmaps "c" is forbidden: no`,
+		}},
+		"invalid":        {configMap, hush, outcome{reason: reasons.Rejected, message: "data.x: Invalid value: hush"}},
+		"invalid Secret": {secret, hush, outcome{reason: reasons.Rejected, message: "the API server says Invalid: data.x"}},
+		"a webhook is broken": {configMap, apierrors.NewInternalError(errors.New("failed calling webhook")), outcome{
+			reason: reasons.Rejected, message: "Internal error occurred: failed calling webhook",
+		}},
 	} {
 		got, err := outcomeOf(test.manifest, test.err, reasons.FieldConflict)
 		if diff := cmp.Diff(test.want, got, cmp.AllowUnexported(outcome{})); diff != "" || err != nil {
@@ -261,14 +317,19 @@ func TestManifestsAreStrippedAndToldApart(t *testing.T) {
 		`{"apiVersion":"apps/v1beta2","kind":"Deployment","metadata":{"name":"a","namespace":"n"}}`,
 		`[1]`, `null`, `{`,
 	} {
-		work.Spec.Workload.Manifests = append(work.Spec.Workload.Manifests, placement.Manifest{RawExtension: runtime.RawExtension{Raw: []byte(text)}})
+		work.Spec.Workload.Manifests = append(work.Spec.Workload.Manifests, placement.Manifest{
+			RawExtension: runtime.RawExtension{Raw: []byte(text)},
+		})
 	}
 	list := manifestsOf(work)
 	var problems []string
 	for _, m := range list {
 		problems = append(problems, m.problem)
 	}
-	want := []string{"", "it is the same object as manifest 0: leave one of them out", "", "it is no JSON object", "it has no apiVersion or no kind", "it is no JSON object"}
+	want := []string{
+		"", "it is the same object as manifest 0: leave one of them out", "", "it is no JSON object", "it has no apiVersion or no kind",
+		"it is no JSON object",
+	}
 	if diff := cmp.Diff(want, problems); diff != "" {
 		t.Errorf("problems (-want +got):\n%s", diff)
 	}

@@ -25,7 +25,8 @@ type conditionValue struct {
 }
 
 // describe computes the status of a Work. Nothing else sets that status.
-func (c *Controller) describe(state State, work *placement.Work, appliedWork *placement.AppliedWork, p *pass, left applied.Remaining) placement.WorkStatus {
+func (c *Controller) describe(state State, work *placement.Work, appliedWork *placement.AppliedWork, p *pass,
+	left applied.Remaining) placement.WorkStatus {
 	status := *work.Status.DeepCopy()
 	now := metav1.NewTime(c.Clock.Now())
 	set := func(conditions *[]metav1.Condition, kind string, v conditionValue) {
@@ -44,12 +45,15 @@ func (c *Controller) describe(state State, work *placement.Work, appliedWork *pl
 	case Applying:
 		describeManifests(&status, p, set, now)
 	case Foreign:
-		not(reasons.AppliedWorkOfAnotherHub, fmt.Sprintf("this cluster has an AppliedWork %s of member namespace %s: place under another name, or delete that one", appliedWork.Name, appliedWork.Spec.WorkNamespace))
+		not(reasons.AppliedWorkOfAnotherHub, fmt.Sprintf("this cluster has an AppliedWork %s of member namespace %s: place under another name, "+
+			"or delete that one", appliedWork.Name, appliedWork.Spec.WorkNamespace))
 	case Misdirected:
-		not(reasons.WorkOfAnotherMember, fmt.Sprintf("it is labelled for %s, and nothing of it is applied on this member: delete it, or take the labels off",
-			delivery.OtherRecipient(work.Labels, c.Namespace, c.Report)))
+		not(reasons.WorkOfAnotherMember,
+			fmt.Sprintf("it is labelled for %s, and nothing of it is applied on this member: delete it, or take the labels off",
+				delivery.OtherRecipient(work.Labels, c.Namespace, c.Report)))
 	case Clearing:
-		not(reasons.AppliedWorkBeingDeleted, fmt.Sprintf("AppliedWork %s is being deleted on the member; the manifests are applied again when it is gone", appliedWork.Name))
+		not(reasons.AppliedWorkBeingDeleted,
+			fmt.Sprintf("AppliedWork %s is being deleted on the member; the manifests are applied again when it is gone", appliedWork.Name))
 	case Removing, Abandoning:
 		not(reasons.Removing, left.String())
 	case Removed, Gone:
@@ -65,7 +69,10 @@ type condition struct {
 }
 
 var (
-	conditionsOfApplying  = []condition{{placement.ConditionApplied, manifestStatus.applied, (*pass).applied}, {placement.ConditionAvailable, manifestStatus.available, (*pass).available}}
+	conditionsOfApplying = []condition{
+		{placement.ConditionApplied, manifestStatus.applied, (*pass).applied},
+		{placement.ConditionAvailable, manifestStatus.available, (*pass).available},
+	}
 	conditionsOfReporting = []condition{{placement.ConditionDiffReported, manifestStatus.reported, (*pass).reported}}
 )
 
@@ -106,10 +113,12 @@ func (s manifestStatus) applied() conditionValue {
 		return conditionValue{metav1.ConditionFalse, s.outcome.reason, s.outcome.message}
 	}
 	if s.outcome.ran != "" {
-		return conditionValue{metav1.ConditionTrue, reasons.ManifestApplied, "the Job has run (" + s.outcome.ran + ") and is gone, as its ttlSecondsAfterFinished says; other content is run again"}
+		return conditionValue{metav1.ConditionTrue, reasons.ManifestApplied,
+			"the Job has run (" + s.outcome.ran + ") and is gone, as its ttlSecondsAfterFinished says; other content is run again"}
 	}
 	if found := s.outcome.differences; len(found) > 0 {
-		return conditionValue{metav1.ConditionTrue, reasons.ManifestApplied, "the member has it as the manifest says, and besides " + listed(found)}
+		return conditionValue{metav1.ConditionTrue, reasons.ManifestApplied,
+			"the member has it as the manifest says, and besides " + listed(found)}
 	}
 	return conditionValue{metav1.ConditionTrue, reasons.ManifestApplied, "the member has it as the manifest says"}
 }
@@ -145,17 +154,21 @@ func (p *pass) applied() conditionValue {
 	text, failed := p.summarizeAll(manifestStatus.applied)
 	switch {
 	case failed > 0:
-		return conditionValue{metav1.ConditionFalse, placement.ReasonSomeNotApplied, fmt.Sprintf("%d of %d not applied: %s", failed, len(p.manifests), text)}
+		return conditionValue{metav1.ConditionFalse, placement.ReasonSomeNotApplied,
+			fmt.Sprintf("%d of %d not applied: %s", failed, len(p.manifests), text)}
 	case len(p.left) > 0:
-		return conditionValue{metav1.ConditionTrue, placement.ReasonAllApplied, "what is no longer in the Work is not gone yet: " + applied.Join(p.left)}
+		return conditionValue{metav1.ConditionTrue, placement.ReasonAllApplied,
+			"what is no longer in the Work is not gone yet: " + applied.Join(p.left)}
 	}
-	return conditionValue{metav1.ConditionTrue, placement.ReasonAllApplied, fmt.Sprintf("%d of %d applied", len(p.manifests), len(p.manifests))}
+	return conditionValue{metav1.ConditionTrue, placement.ReasonAllApplied,
+		fmt.Sprintf("%d of %d applied", len(p.manifests), len(p.manifests))}
 }
 
 // reported summarizes the comparison of all manifests, and counts the ones that differ.
 func (p *pass) reported() conditionValue {
 	if text, failed := p.summarizeAll(manifestStatus.reported); failed > 0 {
-		return conditionValue{metav1.ConditionFalse, placement.ReasonSomeNotCompared, fmt.Sprintf("%d of %d not compared: %s", failed, len(p.manifests), text)}
+		return conditionValue{metav1.ConditionFalse, placement.ReasonSomeNotCompared,
+			fmt.Sprintf("%d of %d not compared: %s", failed, len(p.manifests), text)}
 	}
 	differing := 0
 	for _, s := range p.manifestStatus {
@@ -163,21 +176,25 @@ func (p *pass) reported() conditionValue {
 			differing++
 		}
 	}
-	return conditionValue{metav1.ConditionTrue, placement.ReasonAllCompared, fmt.Sprintf("%d of %d differ; nothing is applied", differing, len(p.manifests))}
+	return conditionValue{metav1.ConditionTrue, placement.ReasonAllCompared,
+		fmt.Sprintf("%d of %d differ; nothing is applied", differing, len(p.manifests))}
 }
 
 // available summarizes the condition Available of all manifests.
 func (p *pass) available() conditionValue {
 	text, failed := p.summarizeAll(manifestStatus.available)
 	if failed > 0 {
-		return conditionValue{metav1.ConditionFalse, placement.ReasonSomeUnavailable, fmt.Sprintf("%d of %d not available: %s", failed, len(p.manifests), text)}
+		return conditionValue{metav1.ConditionFalse, placement.ReasonSomeUnavailable,
+			fmt.Sprintf("%d of %d not available: %s", failed, len(p.manifests), text)}
 	}
 	for _, m := range p.manifests {
 		if v := p.manifestStatus[m.ordinal].available(); v.reason == reasons.ManifestNotTrackable {
-			return conditionValue{metav1.ConditionTrue, placement.ReasonNotTrackable, fmt.Sprintf("all are applied, and nothing says whether %s works: %s", m.key, v.message)}
+			return conditionValue{metav1.ConditionTrue, placement.ReasonNotTrackable,
+				fmt.Sprintf("all are applied, and nothing says whether %s works: %s", m.key, v.message)}
 		}
 	}
-	return conditionValue{metav1.ConditionTrue, placement.ReasonAllAvailable, fmt.Sprintf("%d of %d available", len(p.manifests), len(p.manifests))}
+	return conditionValue{metav1.ConditionTrue, placement.ReasonAllAvailable,
+		fmt.Sprintf("%d of %d available", len(p.manifests), len(p.manifests))}
 }
 
 // summarizeAll counts the manifests with a condition other than True, and names the first few.

@@ -64,7 +64,8 @@ func TestWhatSomebodyKeepsStaysWhenTheWorkGoes(t *testing.T) {
 	r.applied(work)
 	r.edit("one", func(c *corev1.ConfigMap) { c.Annotations["helm.sh/resource-policy"] = "keep" })
 	held := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: r.namespace, Name: r.name + "-data"}}
-	r.check(r.Patch(context.Background(), held, client.RawPatch("application/merge-patch+json", []byte(`{"metadata":{"annotations":{"helm.sh/resource-policy":"keep"}}}`))))
+	r.check(r.Patch(context.Background(), held,
+		client.RawPatch("application/merge-patch+json", []byte(`{"metadata":{"annotations":{"helm.sh/resource-policy":"keep"}}}`))))
 	r.place("work", nil, claim, configMap("two", "a: b"))
 	r.applied(work)
 	r.unmarked(&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: r.namespace, Name: "one"}})

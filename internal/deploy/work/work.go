@@ -118,7 +118,8 @@ func New(deps Deps) (*Controller, error) {
 		return nil, err
 	}
 	c := &Controller{
-		Deps: deps, moved: make(chan struct{}, 1), unserved: make(chan struct{}), leaving: deps.Leaving, expected: kube.Expectations{Clock: deps.Clock},
+		Deps: deps, moved: make(chan struct{}, 1), unserved: make(chan struct{}), leaving: deps.Leaving,
+		expected: kube.Expectations{Clock: deps.Clock},
 	}
 	hub, err := connect(deps.Hub, scheme, hubKinds, cache.Options{DefaultNamespaces: map[string]cache.Config{deps.Namespace: {}}})
 	if err != nil {

@@ -69,7 +69,9 @@ func ClusterStatus(record *fleet.ClusterStatus, report *clusterv1beta1.InternalM
 	if ready == nil {
 		return Status{}
 	}
-	s := Status{Agent: agentOfCluster(record, ready), Ready: ready.Status == corev1.ConditionTrue, Reason: ready.Reason, Message: ready.Message}
+	s := Status{
+		Agent: agentOfCluster(record, ready), Ready: ready.Status == corev1.ConditionTrue, Reason: ready.Reason, Message: ready.Message,
+	}
 	unhealthy := AgentCondition(report, clusterv1beta1.ConditionHealthy)
 	if s.Agent == AgentOnline && unhealthy != nil && unhealthy.Status == metav1.ConditionFalse {
 		s.Agent = AgentUnhealthy

@@ -27,9 +27,18 @@ func TestMemberClusterStatus(t *testing.T) {
 		wantAgent       AgentState
 		wantHealthy     metav1.Condition
 	}{
-		{"a member that is well", joined, condition("True", "MemberClusterHealthy", ""), AgentOnline, condition("True", "AgentHealthy", healthyMessage)},
-		{"a member whose API server is not well", joined, condition("False", "AgentUnhealthy", "etcd is gone"), AgentUnhealthy, condition("False", "AgentUnhealthy", "etcd is gone")},
-		{"a silent member may be well or not", joined, condition("False", "AgentLost", silentMessage), AgentLost, condition("Unknown", "AgentLost", silentMessage)},
+		{
+			"a member that is well", joined, condition("True", "MemberClusterHealthy", ""), AgentOnline,
+			condition("True", "AgentHealthy", healthyMessage),
+		},
+		{
+			"a member whose API server is not well", joined, condition("False", "AgentUnhealthy", "etcd is gone"), AgentUnhealthy,
+			condition("False", "AgentUnhealthy", "etcd is gone"),
+		},
+		{
+			"a silent member may be well or not", joined, condition("False", "AgentLost", silentMessage), AgentLost,
+			condition("Unknown", "AgentLost", silentMessage),
+		},
 		{"a member that was never seen", condition("Unknown", "MemberClusterJoinStateUnknown", "install it"), unseen, AgentAwaited, unseen},
 		{"a member that leaves before its agent was seen", condition("True", "Leaving", "leaving"), unseen, AgentAwaited, unseen},
 		{"a member that has left", condition("False", "MemberClusterLeft", "left"), unseen, AgentLeft, unseen},
@@ -39,7 +48,10 @@ func TestMemberClusterStatus(t *testing.T) {
 			return condition
 		}
 		record := &clusterv1beta1.MemberClusterStatus{Conditions: []metav1.Condition{typed("Joined", c.joined), typed("Healthy", c.healthy)}}
-		want := Status{Agent: c.wantAgent, Ready: c.healthy.Status == "True", Reason: c.healthy.Reason, Message: c.healthy.Message, Joined: c.joined, Healthy: c.wantHealthy}
+		want := Status{
+			Agent: c.wantAgent, Ready: c.healthy.Status == "True", Reason: c.healthy.Reason, Message: c.healthy.Message,
+			Joined: c.joined, Healthy: c.wantHealthy,
+		}
 		if diff := cmp.Diff(want, MemberClusterStatus(record)); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", c.name, diff)
 		}
@@ -47,7 +59,9 @@ func TestMemberClusterStatus(t *testing.T) {
 }
 
 func TestMemberClusterThatKubeFleetsHubJoinedIsKnownToHaveJoinedAndNothingElse(t *testing.T) {
-	record := &clusterv1beta1.MemberClusterStatus{Conditions: []metav1.Condition{{Type: "Joined", Status: "True", Reason: "MemberClusterJoined"}}}
+	record := &clusterv1beta1.MemberClusterStatus{
+		Conditions: []metav1.Condition{{Type: "Joined", Status: "True", Reason: "MemberClusterJoined"}},
+	}
 	want := Status{Joined: condition("True", "MemberClusterJoined", "")}
 	if diff := cmp.Diff(want, MemberClusterStatus(record)); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
@@ -70,16 +84,27 @@ func TestClusterStatus(t *testing.T) {
 		joined, healthy metav1.Condition
 	}{
 		{"a Cluster that is well", true, fleet.Condition{Status: "True", Reason: "Ready"}, nil, AgentOnline, joined, well},
-		{"a Cluster with a Bundle that is not ready", true, fleet.Condition{Status: "False", Reason: "Modified", Message: "Modified(1)"}, nil, AgentOnline, joined, well},
-		{"a Cluster whose API server is not well", true, fleet.Condition{Status: "True", Reason: "Ready"}, ill, AgentUnhealthy, joined, condition("False", "AgentUnhealthy", "etcd is gone")},
+		{
+			"a Cluster with a Bundle that is not ready", true, fleet.Condition{Status: "False", Reason: "Modified", Message: "Modified(1)"}, nil,
+			AgentOnline, joined, well,
+		},
+		{
+			"a Cluster whose API server is not well", true, fleet.Condition{Status: "True", Reason: "Ready"}, ill, AgentUnhealthy, joined,
+			condition("False", "AgentUnhealthy", "etcd is gone"),
+		},
 		{"a silent Cluster may be well or not", true, fleet.Condition{Status: "False", Reason: "AgentLost", Message: silentMessage}, ill,
 			AgentLost, joined, condition("Unknown", "AgentLost", silentMessage)},
-		{"a Cluster whose agent has left", true, fleet.Condition{Status: "False", Reason: "AgentLeft", Message: "it is at x"}, nil, AgentLeft, joined, well},
+		{
+			"a Cluster whose agent has left", true, fleet.Condition{Status: "False", Reason: "AgentLeft", Message: "it is at x"}, nil,
+			AgentLeft, joined, well,
+		},
 		{"a Cluster that waits for its agent", false, fleet.Condition{Status: "False", Reason: "WaitCheckIn", Message: "waiting"}, nil,
 			AgentAwaited, condition("Unknown", "WaitCheckIn", "waiting"), condition("Unknown", "WaitCheckIn", "waiting")},
-		{"a Cluster on which no agent can be installed", false, fleet.Condition{Status: "False", Reason: "Unreachable", Message: "no answer"}, nil,
+		{"a Cluster on which no agent can be installed", false, fleet.Condition{Status: "False", Reason: "Unreachable", Message: "no answer"},
+			nil,
 			AgentAbsent, condition("Unknown", "Unreachable", "no answer"), condition("Unknown", "Unreachable", "no answer")},
-		{"a new Cluster whose namespace is somebody else's", false, fleet.Condition{Status: "False", Reason: "NamespaceTaken", Message: "taken"}, nil,
+		{"a new Cluster whose namespace is somebody else's", false, fleet.Condition{Status: "False", Reason: "NamespaceTaken", Message: "taken"},
+			nil,
 			AgentAbsent, condition("Unknown", "NamespaceTaken", "taken"), condition("Unknown", "NamespaceTaken", "taken")},
 		{"a Cluster whose identity is gone", true, fleet.Condition{Status: "False", Reason: "IdentityMissing", Message: "gone"}, nil,
 			AgentRevoked, condition("False", "IdentityMissing", "gone"), condition("Unknown", "IdentityMissing", "gone")},
@@ -91,7 +116,9 @@ func TestClusterStatus(t *testing.T) {
 		if c.seen {
 			record.Agent.LastSeen = metav1.NewTime(time.Unix(1, 0))
 		}
-		want := Status{Agent: c.agent, Ready: c.ready.Status == "True", Reason: c.ready.Reason, Message: c.ready.Message, Joined: c.joined, Healthy: c.healthy}
+		want := Status{
+			Agent: c.agent, Ready: c.ready.Status == "True", Reason: c.ready.Reason, Message: c.ready.Message, Joined: c.joined, Healthy: c.healthy,
+		}
 		if diff := cmp.Diff(want, ClusterStatus(record, c.report)); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", c.name, diff)
 		}

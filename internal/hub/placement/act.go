@@ -30,10 +30,14 @@ type failures map[string]error
 
 func (f failures) join() error { return errors.Join(slices.Collect(maps.Values(f))...) }
 
-// isGone says whether a placement that the cache shows is none any more; it asks only before a member gets its first Work. After a restore the cache of Works may know of
-// it before that of placements. A Work that is made then is deleted a moment later, and its agent would take that for the deletion of what it has had all along.
+// isGone says whether a placement that the cache shows is none any more; it asks only before a
+// member gets its first Work. After a restore the cache of Works may know of it before that of
+// placements. A Work that is made then is deleted a moment later, and its agent would take that for
+// the deletion of what it has had all along.
 func (c *Controller) isGone(ctx context.Context, s genericPlacement, o observed, d decision) (bool, error) {
-	if !slices.ContainsFunc(d.plan.write, func(t target) bool { return o.current[t.namespace] == nil || len(o.current[t.namespace].works) == 0 }) {
+	if !slices.ContainsFunc(d.plan.write, func(t target) bool {
+		return o.current[t.namespace] == nil || len(o.current[t.namespace].works) == 0
+	}) {
 		return false, nil
 	}
 	return kube.IsGone(ctx, c.Live, placement.GroupVersion.WithKind(s.kind), s)
@@ -92,8 +96,8 @@ func (o observed) unlabelled() (all []target) {
 	return all
 }
 
-// writeWorks writes what differs between the current and the desired Works of one member. An object that
-// moves goes to a later Work, which is therefore written before the one that it leaves.
+// writeWorks writes what differs between the current and the desired Works of one member. An object
+// that moves goes to a later Work, which is therefore written before the one that it leaves.
 func (c *Controller) writeWorks(ctx context.Context, s genericPlacement, desired desiredWorks, t target, current *currentWorks) error {
 	outdated, surplus := current.diff(s.key, desired)
 	if len(outdated) > 0 {
@@ -127,7 +131,8 @@ func (c *Controller) writeWork(ctx context.Context, s genericPlacement, want, ha
 			return fmt.Errorf("reading Work %s/%s: %w", want.Namespace, want.Name, err)
 		}
 		if of, ok := parentOf(have); (!ok || of != s.key) && !relabelled(have) {
-			return fmt.Errorf("namespace %s has a Work %s that is not of %s: delete it, or give the placement another name", want.Namespace, want.Name, s)
+			return fmt.Errorf("namespace %s has a Work %s that is not of %s: delete it, or give the placement another name",
+				want.Namespace, want.Name, s)
 		}
 	}
 	patch, err := replacement(have, want)
@@ -140,8 +145,8 @@ func (c *Controller) writeWork(ctx context.Context, s genericPlacement, want, ha
 	return nil
 }
 
-// checkNamespace returns an error if the namespace of a member is not there or was not made for it. The API server is asked if the cache does not
-// have the namespace.
+// checkNamespace returns an error if the namespace of a member is not there or was not made for it.
+// The API server is asked if the cache does not have the namespace.
 func (c *Controller) checkNamespace(ctx context.Context, t target) error {
 	var member membernamespace.Member
 	if workspace, name, isCluster := strings.Cut(t.name, "/"); isCluster {
@@ -163,8 +168,8 @@ func (c *Controller) checkNamespace(ctx context.Context, t target) error {
 			return err
 		}
 	}
-	return fmt.Errorf("namespace %s is not there, is going or was not made for %s: nothing is written into it until that is mended; the conditions of "+
-		"the member say how", member.Namespace, t.name)
+	return fmt.Errorf("namespace %s is not there, is going or was not made for %s: nothing is written into it until that is mended; the "+
+		"conditions of the member say how", member.Namespace, t.name)
 }
 
 // labelWorks sets the labels of their recipient on Works.
@@ -178,8 +183,8 @@ func (c *Controller) labelWorks(ctx context.Context, t target, works []*placemen
 	return nil
 }
 
-// releaseRetained removes the agent's finalizer from Works that somebody deleted: they go, what was applied of them stays, and they are written
-// again.
+// releaseRetained removes the agent's finalizer from Works that somebody deleted: they go, what was
+// applied of them stays, and they are written again.
 func (c *Controller) releaseRetained(ctx context.Context, works []*placement.Work) error {
 	for _, work := range works {
 		if err := c.removeAgentFinalizer(ctx, work); err != nil {
@@ -198,7 +203,8 @@ func (c *Controller) removeAgentFinalizer(ctx context.Context, work *placement.W
 	return client.IgnoreNotFound(kube.Patch(ctx, c.Client, work, after))
 }
 
-// deleteWorks deletes Works, which are gone when the member's agent has deleted what it applied of them.
+// deleteWorks deletes Works, which are gone when the member's agent has deleted what
+// it applied of them.
 func (c *Controller) deleteWorks(ctx context.Context, works []*placement.Work, cause removal.Cause) error {
 	for _, work := range works {
 		if err := removal.DeleteWork(ctx, c.Client, work, cause); err != nil {

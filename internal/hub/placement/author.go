@@ -19,13 +19,15 @@ import (
 	"github.com/muster-fleet/muster/internal/hub/runtime/settings"
 )
 
-// No event tells of granted or revoked rights, or of an API that answers again: they are reviewed after minReview, then after as long as
-// the answer has been the same, and at least every maxReview.
+// No event tells of granted or revoked rights, or of an API that answers again: they are
+// reviewed after minReview, then after as long as the answer has been the same, and at
+// least every maxReview.
 const minReview, maxReview = 10 * time.Second, time.Hour
 
 const placedStays = "; what is placed stays as it is"
 
-// readsAsAuthor says whether the rights of the author count for what a placement selects, beside those of the hub.
+// readsAsAuthor says whether the rights of the author count for what a placement selects,
+// beside those of the hub.
 func readsAsAuthor(setting string, s genericPlacement) bool {
 	return countsAuthor(setting, s.key.Namespace)
 }
@@ -99,7 +101,8 @@ func (o *observed) setRightsError(err error) {
 	o.rightsProblem = condition{metav1.ConditionUnknown, reasons.AuthorRightsUnknown, err.Error() + placedStays}
 }
 
-// selectionProblem says why the selection of the placement is unknown; the zero condition if it is known.
+// selectionProblem says why the selection of the placement is unknown; the zero
+// condition if it is known.
 func (o observed) selectionProblem() condition {
 	switch {
 	case o.rightsProblem != (condition{}):
@@ -132,8 +135,8 @@ func (o observed) withheld() condition {
 	return unread
 }
 
-// nextReview is when the rights of the author, or the causes that were missing, have to be reviewed again; zero if there is nothing to
-// review.
+// nextReview is when the rights of the author, or the causes that were missing, have to be reviewed
+// again; zero if there is nothing to review.
 func (o observed) nextReview(now time.Time) time.Time {
 	selects := o.rightsProblem == (condition{}) && len(o.selected.Withheld)+len(o.resources.Withheld) == 0
 	overrides := !o.overridesHeld && len(o.ignored) == 0

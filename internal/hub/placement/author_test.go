@@ -29,10 +29,16 @@ func TestWhoseRightsCount(t *testing.T) {
 
 func TestAnAuthorIsAskedAboutAgainLessAndLessOften(t *testing.T) {
 	since := func(age time.Duration) placement.PlacementStatus {
-		return placement.PlacementStatus{Conditions: []metav1.Condition{{Type: "ResourcePlacementResourceSelected", Status: "False", LastTransitionTime: metav1.NewTime(now.Add(-age))}}}
+		return placement.PlacementStatus{
+			Conditions: []metav1.Condition{{
+				Type: "ResourcePlacementResourceSelected", Status: "False", LastTransitionTime: metav1.NewTime(now.Add(-age)),
+			}},
+		}
 	}
 	overridden := func(status metav1.ConditionStatus, age time.Duration) placement.PlacementStatus {
-		return placement.PlacementStatus{Conditions: []metav1.Condition{{Type: "ResourcePlacementOverridden", Status: status, LastTransitionTime: metav1.NewTime(now.Add(-age))}}}
+		return placement.PlacementStatus{
+			Conditions: []metav1.Condition{{Type: "ResourcePlacementOverridden", Status: status, LastTransitionTime: metav1.NewTime(now.Add(-age))}},
+		}
 	}
 	withheld := selection.Selection{Withheld: []selection.Query{{}}}
 	for _, c := range []struct {
@@ -46,12 +52,16 @@ func TestAnAuthorIsAskedAboutAgainLessAndLessOften(t *testing.T) {
 		{"it has been for a while", observed{author: "eve", selected: withheld, before: since(3 * time.Minute)}, 3 * time.Minute},
 		{"for a day", observed{author: "eve", selected: withheld, before: since(24 * time.Hour)}, maxReview},
 		{"the author is unknown", observed{rightsProblem: condition{reason: reasons.AuthorUnknown}}, minReview},
-		{"an object was just left out of an envelope", observed{reviewed: true, resources: selection.Resources{Withheld: []selection.WithheldObject{{}}}}, minReview},
+		{"an object was just left out of an envelope",
+			observed{reviewed: true, resources: selection.Resources{Withheld: []selection.WithheldObject{{}}}}, minReview},
 		{"the authors of all overrides have the rights", observed{reviewed: true}, maxReview},
-		{"an override has just been ignored", observed{reviewed: true, ignored: []string{"it"}, before: overridden("True", time.Hour)}, minReview},
-		{"an override has been ignored for a while", observed{reviewed: true, ignored: []string{"it"}, before: overridden("False", 3*time.Minute)}, 3 * time.Minute},
+		{"an override has just been ignored", observed{reviewed: true, ignored: []string{"it"}, before: overridden("True", time.Hour)},
+			minReview},
+		{"an override has been ignored for a while",
+			observed{reviewed: true, ignored: []string{"it"}, before: overridden("False", 3*time.Minute)}, 3 * time.Minute},
 		{"an override is held", observed{reviewed: true, overridesHeld: true}, minReview},
-		{"nobody can be asked", observed{rightsErr: errors.New("busy"), rightsProblem: condition{reason: reasons.AuthorRightsUnknown}}, minReview},
+		{"nobody can be asked", observed{rightsErr: errors.New("busy"), rightsProblem: condition{reason: reasons.AuthorRightsUnknown}},
+			minReview},
 	} {
 		c.o.kind = "ResourcePlacement"
 		got := time.Duration(0)
@@ -73,7 +83,10 @@ func TestAnOverrideIsIgnoredOnlyIfItChangedNoWork(t *testing.T) {
 		wantRO, wantCRO bool
 	}{
 		{"no override has changed it", nil, false, false},
-		{"another one has", map[string]string{placement.AnnotationOverrides: "x", placement.AnnotationClusterOverrides: "x", placement.AnnotationOverriddenBy: "other"}, false, false},
+		{
+			"another one has", map[string]string{placement.AnnotationOverrides: "x", placement.AnnotationClusterOverrides: "x",
+				placement.AnnotationOverriddenBy: "other"}, false, false,
+		},
 		{"it has", map[string]string{placement.AnnotationOverrides: "x", placement.AnnotationOverriddenBy: "other " + ro.ID()}, true, false},
 		{"a hub before this one, or KubeFleet's, wrote it", map[string]string{placement.AnnotationClusterOverrides: "x"}, false, true},
 	} {
@@ -87,7 +100,11 @@ func TestAnOverrideIsIgnoredOnlyIfItChangedNoWork(t *testing.T) {
 
 func TestWhatIsLeftOutOfAnEnvelopeIsNotRemoved(t *testing.T) {
 	quota := placement.ResourceIdentifier{Version: "v1", Kind: "ResourceQuota", Namespace: "shop", Name: "q"}
-	o := observed{author: "eve", resources: selection.Resources{Withheld: []selection.WithheldObject{{ResourceIdentifier: quota, Reason: "R", Message: "eve may not"}}}}
+	o := observed{
+		author: "eve", resources: selection.Resources{
+			Withheld: []selection.WithheldObject{{ResourceIdentifier: quota, Reason: "R", Message: "eve may not"}},
+		},
+	}
 	other := quota
 	other.Name = "other"
 	if !o.withholds(quota) || o.withholds(other) {

@@ -57,12 +57,22 @@ func TestBindingsShowWhatMembersHave(t *testing.T) {
 			[]string{"web-ns-a: a Scheduled " + snapshot + " RolloutStarted NoOverrideSpecified SyncWorkFailed", b}},
 		{"a member that waits for its turn has the new revision", world(t, on(t, "a", "b"), more), nil, []string{
 			"web-ns-a: a Bound web-1-snapshot pending", "web-ns-b: b Bound web-1-snapshot RolloutNotStartedYet"}},
-		{"a member that loses it", world(t, on(t, "a", "b"), requiring("env=prod"), otherTerms, func(o *observed) { o.members[0].Labels = nil }), nil,
+		{"a member that loses it", world(t, on(t, "a", "b"), requiring("env=prod"), otherTerms, func(o *observed) { o.members[0].Labels = nil }),
+			nil,
 			[]string{"web-ns-a: a Unscheduled " + snapshot, b}},
 		{"a member that is not picked", world(t, on(t, "b"), obstacle(0, reasons.Unhealthy)), nil, []string{b}},
-		{"KubeFleet's hub has placed it", world(t, on(t, "a", "b"), decidedBy("a", "web-a-1a2b3c4d")), nil, []string{"web-a-1a2b3c4d: a Bound " + snapshot + well, b}},
-		{"a member says that another has it", world(t, on(t, "a", "b"), decidedBy("a", "web-b-1a2b3c4d")), nil, []string{"web-ns-a: a Bound " + snapshot + well, b}},
-		{"a member writes no name of an object", world(t, on(t, "a", "b"), decidedBy("a", "web-a-No_Name")), nil, []string{"web-ns-a: a Bound " + snapshot + well, b}},
+		{
+			"KubeFleet's hub has placed it", world(t, on(t, "a", "b"), decidedBy("a", "web-a-1a2b3c4d")), nil,
+			[]string{"web-a-1a2b3c4d: a Bound " + snapshot + well, b},
+		},
+		{
+			"a member says that another has it", world(t, on(t, "a", "b"), decidedBy("a", "web-b-1a2b3c4d")), nil,
+			[]string{"web-ns-a: a Bound " + snapshot + well, b},
+		},
+		{
+			"a member writes no name of an object", world(t, on(t, "a", "b"), decidedBy("a", "web-a-No_Name")), nil,
+			[]string{"web-ns-a: a Bound " + snapshot + well, b},
+		},
 	} {
 		s := ofCRP(&placement.ClusterResourcePlacement{ObjectMeta: metav1.ObjectMeta{Name: key.Name, UID: "u"}})
 		all := c.seen.bindings(s, decide(c.seen), c.failed)
@@ -83,7 +93,9 @@ func TestABindingIsWrittenOnlyWhenItSaysSomethingElse(t *testing.T) {
 		b := s.newBinding("web-ns-a")
 		b.SetGeneration(2)
 		*b.spec = placement.ResourceBindingSpec{State: placement.BindingBound, TargetCluster: "a", ResourceSnapshotName: "web-0-snapshot"}
-		b.status.Conditions = []metav1.Condition{{Type: "Applied", Status: "True", Reason: reasons.AllWorkHaveBeenApplied, ObservedGeneration: 2, LastTransitionTime: metav1.NewTime(now)}}
+		b.status.Conditions = []metav1.Condition{{
+			Type: "Applied", Status: "True", Reason: reasons.AllWorkHaveBeenApplied, ObservedGeneration: 2, LastTransitionTime: metav1.NewTime(now),
+		}}
 		change(b)
 		return b
 	}
@@ -91,12 +103,16 @@ func TestABindingIsWrittenOnlyWhenItSaysSomethingElse(t *testing.T) {
 		is, want binding
 		same     bool
 	}{
-		"the same":                   {made(func(binding) {}), made(func(b binding) { b.status.Conditions[0].LastTransitionTime = metav1.Time{} }), true},
-		"another revision":           {made(func(binding) {}), made(func(b binding) { b.spec.ResourceSnapshotName = "web-1-snapshot" }), false},
-		"another reason":             {made(func(binding) {}), made(func(b binding) { b.status.Conditions[0].Reason = reasons.NotAllWorkHaveBeenApplied }), false},
-		"an older generation":        {made(func(b binding) { b.SetGeneration(3) }), made(func(binding) {}), false},
-		"one that goes":              {made(func(b binding) { b.SetDeletionTimestamp(&metav1.Time{Time: now}) }), made(func(b binding) { b.spec.State = "" }), true},
-		"nothing known yet of a new": {made(func(b binding) { b.SetGeneration(3) }), made(func(b binding) { b.status.Conditions = nil }).unknown(), true},
+		"the same": {made(func(binding) {}),
+			made(func(b binding) { b.status.Conditions[0].LastTransitionTime = metav1.Time{} }), true},
+		"another revision": {made(func(binding) {}), made(func(b binding) { b.spec.ResourceSnapshotName = "web-1-snapshot" }), false},
+		"another reason": {made(func(binding) {}),
+			made(func(b binding) { b.status.Conditions[0].Reason = reasons.NotAllWorkHaveBeenApplied }), false},
+		"an older generation": {made(func(b binding) { b.SetGeneration(3) }), made(func(binding) {}), false},
+		"one that goes": {made(func(b binding) { b.SetDeletionTimestamp(&metav1.Time{Time: now}) }),
+			made(func(b binding) { b.spec.State = "" }), true},
+		"nothing known yet of a new": {made(func(b binding) { b.SetGeneration(3) }),
+			made(func(b binding) { b.status.Conditions = nil }).unknown(), true},
 	} {
 		if got := row.is.shows(row.want); got != row.same {
 			t.Errorf("%s: %t", name, got)
@@ -109,7 +125,8 @@ func (b binding) unknown() binding {
 	return b
 }
 
-// TestAWorkThatIsAddedIsOfTheBindingOfTheOthers: KubeFleet's hub, were it to come back, finds all Works of a member by the name of one binding.
+// TestAWorkThatIsAddedIsOfTheBindingOfTheOthers: KubeFleet's hub, were it to come back, finds all
+// Works of a member by the name of one binding.
 func TestAWorkThatIsAddedIsOfTheBindingOfTheOthers(t *testing.T) {
 	o := world(t, on(t, "a"), decidedBy("a", "web-a-1a2b3c4d"))
 	if got := o.current["ns-a"].binding(key, "a", "ns-a"); got != "web-a-1a2b3c4d" {

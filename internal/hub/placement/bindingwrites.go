@@ -169,7 +169,8 @@ func (c *Controller) writeBinding(ctx context.Context, s genericPlacement, old, 
 }
 
 // patchBinding writes a part of a binding, unless the binding is gone or another one.
-func (c *Controller) patchBinding(ctx context.Context, write func(context.Context, client.Object, client.Patch, ...client.PatchOption) error,
+func (c *Controller) patchBinding(ctx context.Context,
+	write func(context.Context, client.Object, client.Patch, ...client.PatchOption) error,
 	old, to binding, part map[string]any) error {
 	part["metadata"] = map[string]any{"uid": old.GetUID()}
 	patch, err := json.Marshal(part)

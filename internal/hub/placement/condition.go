@@ -23,8 +23,10 @@ const (
 var summaryReasons = map[string]string{
 	reasons.AllWorkSynced: reasons.WorkSynchronized, reasons.SyncWorkFailed: reasons.WorkNotSynchronizedYet,
 	reasons.AllWorkHaveBeenApplied: reasons.ApplySucceeded, reasons.NotAllWorkHaveBeenApplied: reasons.ApplyFailed,
-	reasons.AllWorkAreAvailable: reasons.ResourceAvailable, reasons.NotAllWorkAreAvailabilityTrackable: reasons.ResourceAvailable, reasons.NotAllWorkAreAvailable: reasons.ResourceNotAvailableYet,
-	reasons.AllWorkHaveDiffReported: reasons.DiffReportingCompleted, reasons.NotAllWorkHaveDiffReported: reasons.DiffReportingIncompleteOrFailed,
+	reasons.AllWorkAreAvailable: reasons.ResourceAvailable, reasons.NotAllWorkAreAvailabilityTrackable: reasons.ResourceAvailable,
+	reasons.NotAllWorkAreAvailable:     reasons.ResourceNotAvailableYet,
+	reasons.AllWorkHaveDiffReported:    reasons.DiffReportingCompleted,
+	reasons.NotAllWorkHaveDiffReported: reasons.DiffReportingIncompleteOrFailed,
 }
 
 // ofPlacement returns the condition of a placement that a condition of its members makes.
@@ -42,7 +44,8 @@ type condition struct {
 // as returns the condition as the API has it, with a message that can be stored.
 func (c condition) as(kind string, generation int64, now time.Time) metav1.Condition {
 	return metav1.Condition{
-		Type: kind, Status: c.status, Reason: c.reason, Message: kube.Clip(c.message, kube.MaxMessage), ObservedGeneration: generation, LastTransitionTime: metav1.NewTime(now),
+		Type: kind, Status: c.status, Reason: c.reason, Message: kube.Clip(c.message, kube.MaxMessage), ObservedGeneration: generation,
+		LastTransitionTime: metav1.NewTime(now),
 	}
 }
 

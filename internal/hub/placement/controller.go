@@ -1,10 +1,12 @@
-// Package placement brings what a ClusterResourcePlacement or ResourcePlacement selects on the hub to the members that its policy picks: it
-// writes Works into their member namespaces and rolls up in the placement's status what the members' agents report.
+// Package placement brings what a ClusterResourcePlacement or ResourcePlacement selects on the hub
+// to the members that its policy picks: it writes Works into their member namespaces and rolls up
+// in the placement's status what the members' agents report.
 //
-// It writes one finalizer and the whole status of a placement, and of Works everything but the status and the agent's finalizer. It writes
-// bindings for others to read, and decides nothing by them. A Work in the
-// namespace of a member is the only record that the member was picked. Its invariants: nothing moves without a cause in the placement itself; a
-// member that leaves, is lost or has never joined gets nothing new; what cannot be read is not removed.
+// It writes one finalizer and the whole status of a placement, and of Works everything but the
+// status and the agent's finalizer. It writes bindings for others to read, and decides nothing by
+// them. A Work in the namespace of a member is the only record that the member was picked. Its
+// invariants: nothing moves without a cause in the placement itself; a member that leaves, is lost
+// or has never joined gets nothing new; what cannot be read is not removed.
 package placement
 
 import (
@@ -39,15 +41,18 @@ import (
 )
 
 const (
-	// workers is how many placements are reconciled at once, writers how many members each of them writes to at once.
+	// workers is how many placements are reconciled at once, writers how many members each of
+	// them writes to at once.
 	workers, writers = 4, 16
 	// statusPeriod is the least time between two writes of a status.
 	statusPeriod = time.Second
-	// maxCacheLag is how long the cache is expected to lag behind a written Work. After that the Work counts as deleted by somebody else.
+	// maxCacheLag is how long the cache is expected to lag behind a written Work. After that the Work
+	// counts as deleted by somebody else.
 	maxCacheLag = 5 * time.Second
 )
 
-// Indexes of the cache: Works by their placement, Works of KubeFleet's hub by theirs, and copies of statuses by the UID of their placement.
+// Indexes of the cache: Works by their placement, Works of KubeFleet's hub by theirs, and copies of
+// statuses by the UID of their placement.
 const byParent, byInherited, byOwner = "parent", "inherited", "owner"
 
 // Deps are what the controller is given.
@@ -67,8 +72,8 @@ type Controller struct {
 	reviewer *authorization.Reviewer
 	// queue is nil until the controller starts.
 	queue atomic.Pointer[controller.Queue]
-	// expected are the statuses that were written, workWrites the Works: a decision made before the cache shows them would pick twice.
-	// runWrites are the staged update runs.
+	// expected are the statuses that were written, workWrites the Works: a decision made before the
+	// cache shows them would pick twice. runWrites are the staged update runs.
 	expected, workWrites, runWrites kube.Expectations
 	memory                          *memory
 	metrics                         metrics
@@ -100,7 +105,8 @@ func (c *Controller) Register(ctx context.Context, mgr ctrl.Manager) error {
 			return fmt.Errorf("indexing %T by %s: %w", index.object, name, err)
 		}
 	}
-	if err := errors.Join(c.registerRelease(mgr), c.registerKinds(mgr), c.registerEvictions(mgr), indexBindings(ctx, mgr), indexRuns(ctx, mgr)); err != nil {
+	if err := errors.Join(c.registerRelease(mgr), c.registerKinds(mgr), c.registerEvictions(mgr), indexBindings(ctx, mgr),
+		indexRuns(ctx, mgr)); err != nil {
 		return err
 	}
 	started := source.Func(func(ctx context.Context, q controller.Queue) error {
@@ -135,7 +141,8 @@ func (c *Controller) Register(ctx context.Context, mgr ctrl.Manager) error {
 		Complete(controller.RetryConflicts(c.Recorder, c))
 }
 
-// isWorkspace says whether a namespace holds records of the fleet, or is one that the hub made. An error counts as yes, because there may be secrets.
+// isWorkspace says whether a namespace holds records of the fleet, or is one that the hub made. An
+// error counts as yes, because there may be secrets.
 func (c *Controller) isWorkspace(namespace string) bool {
 	made := kube.CoreMetadata("Namespace") // the cache has only the Namespaces that the hub made
 	if err := c.Client.Get(context.Background(), types.NamespacedName{Name: namespace}, made); !apierrors.IsNotFound(err) {
@@ -204,7 +211,8 @@ func (c *Controller) rollOut(ctx context.Context, s genericPlacement, o observed
 	early := c.memory.nextReport(s.key).Sub(now)
 	d := c.measuredDecide(o)
 	if definition, err := c.inputDefinitionDeleted(ctx, o, d); err != nil || definition != "" {
-		return ctrl.Result{}, errors.Join(err, c.reportKept(ctx, s, definition)) // envelopes and overrides that went with their definition still count
+		// envelopes and overrides that went with their definition still count
+		return ctrl.Result{}, errors.Join(err, c.reportKept(ctx, s, definition))
 	}
 	changed := o.staging == nil && d.desired.hash != o.before.ResourceHash && o.before.ResourceHash != ""
 	if wait := max(early, c.memory.nextVersion(s.key).Sub(now)); changed && wait > 0 {
@@ -300,7 +308,8 @@ func (c *Controller) recordTransitions(ctx context.Context, before, after generi
 		if is.Status == "False" && is.Reason != reasons.RolloutNotStartedYet {
 			kind = corev1.EventTypeWarning
 		}
-		ctrl.LoggerFrom(ctx).V(1).Info("Placement changed state", "condition", is.Type, "from", was.Reason, "to", is.Reason, "message", is.Message)
+		ctrl.LoggerFrom(ctx).V(1).Info("Placement changed state", "condition", is.Type, "from", was.Reason,
+			"to", is.Reason, "message", is.Message)
 		if is.Status != "Unknown" {
 			c.Recorder.Eventf(after.Object, nil, kind, is.Reason, "Place", "%s", is.Message)
 		}

@@ -17,13 +17,15 @@ import (
 	"github.com/muster-fleet/muster/internal/delivery"
 )
 
-// currentWorks are the Works that one member has of a placement. They belong to the cache and must not be changed.
+// currentWorks are the Works that one member has of a placement. They belong to the cache and
+// must not be changed.
 type currentWorks struct {
 	works    []*placement.Work // in the order of their parts
 	deleting bool              // all of them are being deleted
 }
 
-// currentWorks returns the Works of a placement by member namespace, and how long to wait at most until the cache shows what was written of them.
+// currentWorks returns the Works of a placement by member namespace, and how long to wait at most
+// until the cache shows what was written of them.
 func (c *Controller) currentWorks(ctx context.Context, key types.NamespacedName) (map[string]*currentWorks, time.Duration, error) {
 	var works placement.WorkList
 	if err := c.Client.List(ctx, &works, client.MatchingFields{byParent: key.String()}, client.UnsafeDisableDeepCopy); err != nil {
@@ -63,16 +65,16 @@ func (w *currentWorks) home(of types.NamespacedName) home {
 	return at
 }
 
-// otherHome is where a member has objects that not all members have in the same part, or that its agent
-// does not hand over. The key is the same for the same Works.
+// otherHome is where a member has objects that not all members have in the same part, or that its
+// agent does not hand over. The key is the same for the same Works.
 type otherHome struct {
 	home
 	key   string
 	fixed bool
 }
 
-// homes returns in which part each object is that any member has, and the homes of those members that have one elsewhere: agents delete
-// what leaves a Work, so that these get parts of their own.
+// homes returns in which part each object is that any member has, and the homes of those members
+// that have one elsewhere: agents delete what leaves a Work, so that these get parts of their own.
 func homes(of types.NamespacedName, current map[string]*currentWorks) (common home, others map[string]otherHome) {
 	common, others = home{}, map[string]otherHome{}
 	known := map[string]otherHome{} // most members have the same Works
@@ -143,18 +145,22 @@ func (w *currentWorks) diff(of types.NamespacedName, desired desiredWorks) (outd
 
 // matches says whether a Work is as a part of the desired Works.
 func (d desiredWorks) matches(i int, work *placement.Work) bool {
-	return work != nil && work.Annotations[placement.AnnotationRemoved] == "" && d.overriddenAs(work) && digest(work.Spec.Workload.Manifests) == d.parts[i].digest &&
+	return work != nil && work.Annotations[placement.AnnotationRemoved] == "" && d.overriddenAs(work) &&
+		digest(work.Spec.Workload.Manifests) == d.parts[i].digest &&
 		work.Labels[placement.LabelResourceIndex] == d.index &&
-		equality.Semantic.DeepEqual(work.Spec.ApplyStrategy, d.applyStrategy) && equality.Semantic.DeepEqual(work.Spec.DeleteStrategy, d.deleteStrategy)
+		equality.Semantic.DeepEqual(work.Spec.ApplyStrategy, d.applyStrategy) &&
+		equality.Semantic.DeepEqual(work.Spec.DeleteStrategy, d.deleteStrategy)
 }
 
-// overriddenAs says whether a Work has the annotations of just the overrides that count for its member.
+// overriddenAs says whether a Work has the annotations of just the overrides that
+// count for its member.
 func (d desiredWorks) overriddenAs(work *placement.Work) bool {
 	return !slices.ContainsFunc(overrideAnnotations, func(key string) bool { return work.Annotations[key] != d.overrides[key] })
 }
 
-// retained returns the desired Works that somebody deleted, and whose agent retains on the member what it applied when their finalizer is removed:
-// they can be written again at once. Any other agent has begun to delete what it applied, and is waited for, as it is after an eviction.
+// retained returns the desired Works that somebody deleted, and whose agent retains on the member
+// what it applied when their finalizer is removed: they can be written again at once. Any other
+// agent has begun to delete what it applied, and is waited for, as it is after an eviction.
 func (w *currentWorks) retained(of types.NamespacedName, desired desiredWorks) (retained []*placement.Work) {
 	for i := range desired.parts {
 		work := w.find(workName(of, i))
@@ -171,7 +177,8 @@ func removedByHub(work *placement.Work) bool {
 	return work.Annotations[placement.AnnotationRemoved] != "" || work.Annotations[placement.AnnotationEvicted] != ""
 }
 
-// unlabelled returns the Works without the labels of their recipient, which hubs did not set before. Setting them rolls nothing out.
+// unlabelled returns the Works without the labels of their recipient, which hubs did not set
+// before. Setting them rolls nothing out.
 func (w *currentWorks) unlabelled(member string, epoch int) (works []*placement.Work) {
 	labels := delivery.RecipientLabels(member, epoch)
 	for _, work := range w.works {

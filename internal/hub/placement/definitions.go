@@ -15,11 +15,13 @@ import (
 	"github.com/muster-fleet/muster/internal/kube"
 )
 
-// The API server serves a kind a moment after its definition is there. It is asked again after minServedWait, then after twice as long each time, up
-// to maxServedWait. A definition that is never served, because another one has its names, is not asked for any more then.
+// The API server serves a kind a moment after its definition is there. It is asked again after
+// minServedWait, then after twice as long each time, up to maxServedWait. A definition that is
+// never served, because another one has its names, is not asked for any more then.
 const minServedWait, maxServedWait = 250 * time.Millisecond, 16 * time.Second
 
-// definitions follows the CustomResourceDefinitions of the hub cluster. It reconciles one at a time and needs no lock.
+// definitions follows the CustomResourceDefinitions of the hub cluster. It reconciles one at a
+// time and needs no lock.
 type definitions struct {
 	*Controller
 	known map[string]definition
@@ -34,11 +36,13 @@ type definition struct {
 	served     bool
 }
 
-// invalidates says whether the cache of kinds may be wrong because of a change: a kind that it has is defined differently now. A new definition makes
-// nothing wrong, because the cache asks for kinds that it does not have.
+// invalidates says whether the cache of kinds may be wrong because of a change: a kind that it has
+// is defined differently now. A new definition makes nothing wrong, because the cache asks for
+// kinds that it does not have.
 func (d definition) invalidates(before definition) bool { return before.served && d != before }
 
-// registerKinds adds the controller that reconciles all placements again when a kind comes, changes or goes.
+// registerKinds adds the controller that reconciles all placements again when a kind
+// comes, changes or goes.
 func (c *Controller) registerKinds(mgr ctrl.Manager) error {
 	d := &definitions{Controller: c, known: map[string]definition{}, backoff: map[string]time.Duration{}}
 	return ctrl.NewControllerManagedBy(mgr).Named("placement-kinds").For(kube.Metadata(servedkinds.DefinitionKind)).Complete(d)

@@ -33,7 +33,8 @@ func (c *Controller) addFinalizer(ctx context.Context, s genericPlacement) (gene
 	return after, nil
 }
 
-// reconcileDelete deletes the Works of a placement, and removes the hub's finalizer when the last of them is gone.
+// reconcileDelete deletes the Works of a placement, and removes the hub's finalizer when the
+// last of them is gone.
 func (c *Controller) reconcileDelete(ctx context.Context, s genericPlacement, current map[string]*currentWorks) (ctrl.Result, error) {
 	c.selector.Drop(s.key)
 	if !controllerutil.ContainsFinalizer(s.Object, placement.FinalizerPlacement) {
@@ -89,7 +90,8 @@ func (c *Controller) releasePlacement(ctx context.Context, s genericPlacement, s
 	others := slices.DeleteFunc(slices.Clone(after.GetFinalizers()), func(name string) bool {
 		return name == metav1.FinalizerDeleteDependents || name == metav1.FinalizerOrphanDependents // Kubernetes removes them
 	})
-	message := fmt.Sprintf("%sfinalizer %s keeps it, which is neither Muster's nor KubeFleet's: the program that set it has to remove it", removedEverywhere,
+	message := fmt.Sprintf("%sfinalizer %s keeps it, which is neither Muster's nor KubeFleet's: the program that set it has to remove it",
+		removedEverywhere,
 		strings.Join(others, ", "))
 	if len(others) > 0 && s.status.Message != message {
 		return c.patchMessage(ctx, s, message) // the event of that comes next
@@ -101,15 +103,16 @@ func (c *Controller) releasePlacement(ctx context.Context, s genericPlacement, s
 	return c.reportStays(ctx, s, stays)
 }
 
-// mayHaveVersions reports whether versions of a placement that is being deleted may be kept. None are
-// if its spec is the first one, and not of the type External: the API server counts the changes of the
-// spec in metadata.generation, and the deletion as one more.
+// mayHaveVersions reports whether versions of a placement that is being deleted may be kept. None
+// are if its spec is the first one, and not of the type External: the API server counts the changes
+// of the spec in metadata.generation, and the deletion as one more.
 func mayHaveVersions(s genericPlacement) bool {
 	const firstAndDeleted = 2
 	return isStaged(s.spec) || s.GetGeneration() > firstAndDeleted
 }
 
-// isPlacementFinalizer reports whether a finalizer of a placement is the hub's, or of KubeFleet's hub.
+// isPlacementFinalizer reports whether a finalizer of a placement is the hub's, or
+// of KubeFleet's hub.
 func isPlacementFinalizer(name string) bool {
 	return name == placement.FinalizerPlacement || membernamespace.IsKubeFleetFinalizer(name)
 }
@@ -143,7 +146,8 @@ func (c *Controller) deleteAllWorks(ctx context.Context, s genericPlacement, cur
 		targets = append(targets, t)
 	}
 	slices.SortFunc(targets, byName)
-	if err := c.act(ctx, s, observed{current: current}, decision{plan: rolloutPlan{remove: targets, cause: removal.SourceDeleted}}).join(); err != nil {
+	if err := c.act(ctx, s, observed{current: current},
+		decision{plan: rolloutPlan{remove: targets, cause: removal.SourceDeleted}}).join(); err != nil {
 		return ctrl.Result{}, err
 	}
 	if early := c.memory.nextReport(s.key).Sub(c.Clock.Now()); early > 0 {

@@ -29,7 +29,9 @@ func (c *Controller) unwrap(ctx context.Context, o *observed) (err error) {
 			object: argument(envelope.GetKind(), types.NamespacedName{Namespace: envelope.GetNamespace(), Name: envelope.GetName()}),
 			author: by, hasAuthor: known, refused: reasons.EnvelopeNotPermitted,
 		}
-		refused, err := c.reviewWriting(ctx, w, policies, func() ([]authorization.Right, error) { return authorization.ToCreate(resource, wrapped), nil })
+		refused, err := c.reviewWriting(ctx, w, policies, func() ([]authorization.Right, error) {
+			return authorization.ToCreate(resource, wrapped), nil
+		})
 		return refused.reason, refused.message, err
 	}
 	o.resources, err = c.selector.Unwrap(o.selected.Objects, mayWrap)

@@ -33,8 +33,9 @@ func (c *Controller) enqueueSoon(q controller.Queue, key types.NamespacedName) {
 	q.AddAfter(reconcile.Request{NamespacedName: key}, c.memory.gather(key))
 }
 
-// enqueue reconciles a placement because what it selects has changed. The key without a name, which asks for the workspaces that opt in, stands for
-// all. Before the controller starts nothing is known of any placement.
+// enqueue reconciles a placement because what it selects has changed. The key without a name, which
+// asks for the workspaces that opt in, stands for all. Before the controller starts nothing is
+// known of any placement.
 func (c *Controller) enqueue(key types.NamespacedName) {
 	switch q := c.queue.Load(); {
 	case q == nil:
@@ -91,7 +92,8 @@ func (c *Controller) onMemberCluster(_ context.Context, before, after *clusterv1
 		c.enqueueAll(q)
 		return
 	}
-	// Without the state of liveness, which is now the same for both, only their conditions are compared.
+	// Without the state of liveness, which is now the same for both, only their
+	// conditions are compared.
 	c.enqueueAffected(q, ofMemberCluster(before, ""), ofMemberCluster(after, ""))
 }
 
@@ -119,7 +121,8 @@ func (c *Controller) onCluster(ctx context.Context, before, after *fleet.Cluster
 	c.enqueueAffected(q, ofCluster(workspace, before, report, ""), ofCluster(workspace, after, report, ""))
 }
 
-// onReport follows the resource usage and properties that a Cluster's agent reports; the record of a MemberCluster has them itself.
+// onReport follows the resource usage and properties that a Cluster's agent reports; the record of
+// a MemberCluster has them itself.
 func (c *Controller) onReport(ctx context.Context, before, after *clusterv1beta1.InternalMemberCluster, q controller.Queue) {
 	if before == nil || after == nil {
 		return // the Cluster changes, too
@@ -139,8 +142,8 @@ func (c *Controller) onReport(ctx context.Context, before, after *clusterv1beta1
 	c.enqueueAffected(q, ofCluster(workspace, &cluster, before, ""), ofCluster(workspace, &cluster, after, ""))
 }
 
-// optedIn returns a workspace whose Clusters placements may pick; nil if it is none. When the watch of these has listed them, all placements are
-// reconciled.
+// optedIn returns a workspace whose Clusters placements may pick; nil if it is none. When the watch
+// of these has listed them, all placements are reconciled.
 func (c *Controller) optedIn(workspace string) metav1.Object {
 	if w := c.selector.Watches.Object(optedIn, types.NamespacedName{Name: workspace}); w != nil {
 		return w
@@ -177,7 +180,8 @@ func ofOverride(object client.Object) override.Override {
 	return override.OfNamespace(object.(*placement.ResourceOverride))
 }
 
-// mayChange says whether an override selects something of a placement, or may do so because the status does not list everything.
+// mayChange says whether an override selects something of a placement, or may do so because the
+// status does not list everything.
 func mayChange(o override.Override, status *placement.PlacementStatus) bool {
 	if status.ObservedResourceIndex == "" || !listsAll(status.SelectedResources) {
 		return true

@@ -9,14 +9,17 @@ import (
 	placement "github.com/muster-fleet/muster/api/placement/v1beta1"
 )
 
-// TestAMemberThatLostTheLastWorkByAnEvictionIsNotTakenForOneThatHasIt has the agent remove the Work before the status says that it goes.
+// TestAMemberThatLostTheLastWorkByAnEvictionIsNotTakenForOneThatHasIt has the agent remove the Work
+// before the status says that it goes.
 func TestAMemberThatLostTheLastWorkByAnEvictionIsNotTakenForOneThatHasIt(t *testing.T) {
 	at := func(seconds int) metav1.Time { return metav1.NewTime(now.Add(time.Duration(seconds) * time.Second)) }
 	status := placement.PlacementStatus{PlacementStatuses: []placement.PerClusterStatus{{ClusterName: "a", Conditions: []metav1.Condition{
 		{Type: placement.ConditionScheduled, Status: metav1.ConditionTrue, LastTransitionTime: at(10)}}}}}
 	eviction := func(of, from string, when int, executed ...metav1.ConditionStatus) placement.ClusterResourcePlacementEviction {
 		e := placement.ClusterResourcePlacementEviction{Spec: placement.PlacementEvictionSpec{PlacementName: of, ClusterName: from}}
-		e.Status.Conditions = []metav1.Condition{{Type: placement.ConditionEvictionValid, Status: metav1.ConditionTrue, LastTransitionTime: at(when)}}
+		e.Status.Conditions = []metav1.Condition{{
+			Type: placement.ConditionEvictionValid, Status: metav1.ConditionTrue, LastTransitionTime: at(when),
+		}}
 		for _, status := range executed {
 			e.Status.Conditions = append(e.Status.Conditions, metav1.Condition{Type: placement.ConditionEvictionExecuted, Status: status})
 		}

@@ -22,8 +22,9 @@ import (
 	"github.com/muster-fleet/muster/internal/kube"
 )
 
-// evictor executes ClusterResourcePlacementEvictions: each once, and one at a time, so that two of them do not use up one budget twice. It writes the
-// status of an eviction, and marks and deletes the Works of its member. The placement may pick the member again.
+// evictor executes ClusterResourcePlacementEvictions: each once, and one at a time, so that two of
+// them do not use up one budget twice. It writes the status of an eviction, and marks and deletes
+// the Works of its member. The placement may pick the member again.
 type evictor struct {
 	*Controller
 	// expected are its own: an eviction may have the name of a placement.
@@ -84,17 +85,21 @@ type observedEviction struct {
 	placementDeleting bool
 	// picked: the status of the placement lists the member as picked.
 	picked bool
-	// works are those of the member, except for those created after the eviction; worksDeleting: all of them are being deleted.
+	// works are those of the member, except for those created after the eviction; worksDeleting: all
+	// of them are being deleted.
 	works         []*placement.Work
 	worksDeleting bool
-	// available: what the member has works. Of total members with the placement, totalAvailable are available.
+	// available: what the member has works. Of total members with the placement,
+	// totalAvailable are available.
 	available             bool
 	totalAvailable, total int
 	budget                *placement.PlacementDisruptionBudgetSpec
 }
 
-// observe returns how long to wait at most if the cache does not show yet what was written of the placement.
-func (e evictor) observe(ctx context.Context, eviction *placement.ClusterResourcePlacementEviction) (observedEviction, time.Duration, error) {
+// observe returns how long to wait at most if the cache does not show yet what was
+// written of the placement.
+func (e evictor) observe(ctx context.Context,
+	eviction *placement.ClusterResourcePlacementEviction) (observedEviction, time.Duration, error) {
 	o := observedEviction{uid: eviction.UID, spec: eviction.Spec}
 	o.wasValid = meta.IsStatusConditionTrue(eviction.Status.Conditions, placement.ConditionEvictionValid)
 	key := types.NamespacedName{Name: eviction.Spec.PlacementName}
@@ -153,7 +158,8 @@ func (e evictor) observe(ctx context.Context, eviction *placement.ClusterResourc
 	return o, 0, nil
 }
 
-// checkDefinition returns an error if an object that was not found may be missing because somebody deletes the definition of its kind.
+// checkDefinition returns an error if an object that was not found may be missing because somebody
+// deletes the definition of its kind.
 func (e evictor) checkDefinition(ctx context.Context, kind client.Object) error {
 	definition, err := e.Kinds.Deleted(ctx, kind)
 	if err == nil && definition != "" {
@@ -162,7 +168,8 @@ func (e evictor) checkDefinition(ctx context.Context, kind client.Object) error 
 	return err
 }
 
-// notAfter returns the Works that were not created after the eviction, which may have been executed already on those before.
+// notAfter returns the Works that were not created after the eviction, which may have been executed
+// already on those before.
 func notAfter(eviction client.Object, works []*placement.Work) (older []*placement.Work) {
 	created := eviction.GetCreationTimestamp()
 	for _, work := range works {
@@ -173,7 +180,8 @@ func notAfter(eviction client.Object, works []*placement.Work) (older []*placeme
 	return older
 }
 
-// evict marks Works as evicted, so that they are not written again before they are gone, and deletes them.
+// evict marks Works as evicted, so that they are not written again before they are
+// gone, and deletes them.
 func (e evictor) evict(ctx context.Context, eviction *placement.ClusterResourcePlacementEviction, works []*placement.Work) error {
 	for _, work := range works {
 		if work.DeletionTimestamp == nil && work.Annotations[placement.AnnotationEvicted] != string(eviction.UID) {
@@ -207,7 +215,8 @@ func (e evictor) setCondition(ctx context.Context, eviction *placement.ClusterRe
 	return nil
 }
 
-// decideEviction is pure: it has neither client nor clock. Both conditions are final, and the second counts only if the first is True.
+// decideEviction is pure: it has neither client nor clock. Both conditions are final, and the
+// second counts only if the first is True.
 func decideEviction(o observedEviction) (valid, executed condition) {
 	if why := o.invalid(); why != "" {
 		return condition{metav1.ConditionFalse, placement.ReasonEvictionInvalid, why}, condition{}
@@ -215,7 +224,8 @@ func decideEviction(o observedEviction) (valid, executed condition) {
 	valid = condition{metav1.ConditionTrue, placement.ReasonEvictionValid, "the eviction is valid"}
 	begun := slices.ContainsFunc(o.works, func(w *placement.Work) bool { return w.Annotations[placement.AnnotationEvicted] == string(o.uid) })
 	if begun || o.wasValid && len(o.works) == 0 {
-		return valid, condition{metav1.ConditionTrue, placement.ReasonEvictionExecuted, "the resources of the placement are being removed from the member"}
+		return valid, condition{metav1.ConditionTrue, placement.ReasonEvictionExecuted,
+			"the resources of the placement are being removed from the member"}
 	}
 	if why := o.blocked(); why != "" {
 		return valid, condition{metav1.ConditionFalse, placement.ReasonEvictionNotExecuted, why}
@@ -254,7 +264,8 @@ func (o observedEviction) blocked() string {
 	}
 	all := placementType(o.placement) != placement.PickN
 	if all && (o.budget.MaxUnavailable != nil || o.budget.MinAvailable.Type == intstr.String) {
-		return fmt.Sprintf("ClusterResourcePlacementDisruptionBudget %s is misconfigured: for a PickAll it can have only minAvailable, as a number",
+		return fmt.Sprintf("ClusterResourcePlacementDisruptionBudget %s is misconfigured: for a PickAll it can have only minAvailable, as a "+
+			"number",
 			o.spec.PlacementName)
 	}
 	if !o.available {

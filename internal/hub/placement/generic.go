@@ -17,7 +17,8 @@ const (
 	kindRP  = "ResourcePlacement"
 )
 
-// genericPlacement is a placement of either kind. The key of a ClusterResourcePlacement has no namespace.
+// genericPlacement is a placement of either kind. The key of a
+// ClusterResourcePlacement has no namespace.
 type genericPlacement struct {
 	client.Object
 	kind   string
@@ -56,7 +57,8 @@ func (c *Controller) get(ctx context.Context, key types.NamespacedName) (generic
 	return ofRP(&rp), err
 }
 
-// reportsNothing reports whether a reportBackStrategy asks for what is so anyway: that no status is copied back.
+// reportsNothing reports whether a reportBackStrategy asks for what is so anyway: that no
+// status is copied back.
 func reportsNothing(strategy []byte) bool {
 	var is struct {
 		Type string `json:"type"`

@@ -13,7 +13,8 @@ import (
 	"github.com/muster-fleet/muster/internal/hub/runtime/controller"
 )
 
-// TestNoMemberGetsItsFirstWorkOfAPlacementThatARestoreHasTakenAway has the cache of placements know less than the API server.
+// TestNoMemberGetsItsFirstWorkOfAPlacementThatARestoreHasTakenAway has the cache of placements know
+// less than the API server.
 func TestNoMemberGetsItsFirstWorkOfAPlacementThatARestoreHasTakenAway(t *testing.T) {
 	scheme := runtime.NewScheme()
 	if err := placement.AddToScheme(scheme); err != nil {

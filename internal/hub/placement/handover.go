@@ -14,8 +14,9 @@ import (
 	"github.com/muster-fleet/muster/internal/hub/runtime/controller"
 )
 
-// divide divides what is selected into parts. Members whose agents do not hand objects over keep each
-// object in the Work where it is; if no member's agent does, the placement says which Work is full.
+// divide divides what is selected into parts. Members whose agents do not hand objects over
+// keep each object in the Work where it is; if no member's agent does, the placement says
+// which Work is full.
 func (c *Controller) divide(ctx context.Context, o *observed) error {
 	var err error
 	if o.parts, err = pack(o.resources.Objects, o.home, maxManifests, true); err != nil {

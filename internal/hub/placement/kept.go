@@ -21,8 +21,8 @@ import (
 // worksDefinition is the CustomResourceDefinition of Works.
 const worksDefinition = "works.placement.kubernetes-fleet.io"
 
-// reportKept reports that a placement and its Works are left as they are, because somebody deletes a CustomResourceDefinition, if its name is not
-// empty.
+// reportKept reports that a placement and its Works are left as they are, because somebody deletes
+// a CustomResourceDefinition, if its name is not empty.
 func (c *Controller) reportKept(ctx context.Context, s genericPlacement, definition string) error {
 	if definition == "" {
 		return nil
@@ -30,7 +30,8 @@ func (c *Controller) reportKept(ctx context.Context, s genericPlacement, definit
 	return c.patchMessage(ctx, s, servedkinds.Kept(definition))
 }
 
-// worksDefinitionDeleted returns the definition of Works if the Works of a placement are deleted, or gone, with that, and else "".
+// worksDefinitionDeleted returns the definition of Works if the Works of a placement are deleted,
+// or gone, with that, and else "".
 func (c *Controller) worksDefinitionDeleted(ctx context.Context, s genericPlacement, current map[string]*currentWorks) (string, error) {
 	suspicious := len(current) == 0 && len(scheduledMembers(s.status)) > 0
 	for _, w := range current {
@@ -42,8 +43,8 @@ func (c *Controller) worksDefinitionDeleted(ctx context.Context, s genericPlacem
 	return c.Kinds.Deleted(ctx, &placement.Work{})
 }
 
-// inputDefinitionDeleted returns the definition of envelopes or overrides if objects that made the Works what they are were deleted with that, and
-// else "".
+// inputDefinitionDeleted returns the definition of envelopes or overrides if objects that made the
+// Works what they are were deleted with that, and else "".
 func (c *Controller) inputDefinitionDeleted(ctx context.Context, o observed, d decision) (string, error) {
 	if kinds := missingInputs(o, d); len(kinds) > 0 {
 		return c.Kinds.Deleted(ctx, kinds...)
@@ -51,7 +52,8 @@ func (c *Controller) inputDefinitionDeleted(ctx context.Context, o observed, d d
 	return "", nil
 }
 
-// missingInputs returns the kinds of which an object is missing that the current Works were made with.
+// missingInputs returns the kinds of which an object is missing that the current
+// Works were made with.
 func missingInputs(o observed, d decision) (kinds []client.Object) {
 	for _, r := range o.before.SelectedResources {
 		isEnvelope := r.Group == placement.GroupVersion.Group && (d.problem == (condition{}) || d.problem == o.unfounded)
@@ -75,8 +77,9 @@ func missingInputs(o observed, d decision) (kinds []client.Object) {
 	return kinds
 }
 
-// registerRelease adds the controller that removes the agents' finalizers from Works whose definition is being deleted: agents delete nothing then,
-// and a definition that waits for its Works could never be installed again.
+// registerRelease adds the controller that removes the agents' finalizers from Works whose
+// definition is being deleted: agents delete nothing then, and a definition that waits for its
+// Works could never be installed again.
 func (c *Controller) registerRelease(mgr ctrl.Manager) error {
 	enqueue := func(q controller.Queue, work *placement.Work) {
 		if work != nil && work.DeletionTimestamp != nil && slices.Contains(work.Finalizers, placement.FinalizerWork) {
@@ -102,7 +105,8 @@ func (c *Controller) registerRelease(mgr ctrl.Manager) error {
 		Complete(controller.RetryConflicts(c.Recorder, reconcile.Func(c.release)))
 }
 
-// release removes the agent's finalizer from a Work, if the API server confirms that the definition is being deleted.
+// release removes the agent's finalizer from a Work, if the API server confirms that the
+// definition is being deleted.
 func (c *Controller) release(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
 	definition := kube.Metadata(servedkinds.DefinitionKind)
 	if err := c.Client.Get(ctx, types.NamespacedName{Name: worksDefinition}, definition); err != nil || definition.DeletionTimestamp == nil {

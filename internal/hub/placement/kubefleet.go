@@ -21,17 +21,20 @@ import (
 	"github.com/muster-fleet/muster/internal/kube"
 )
 
-// leftoversRetry is how often leftovers of KubeFleet's hub are looked for again, which the hub does not watch.
+// leftoversRetry is how often leftovers of KubeFleet's hub are looked for again, which the
+// hub does not watch.
 const leftoversRetry = 5 * time.Minute
 
-// inheritedFrom returns the placement of a Work that KubeFleet's hub wrote and that was not taken over.
+// inheritedFrom returns the placement of a Work that KubeFleet's hub wrote and that
+// was not taken over.
 func inheritedFrom(work metav1.Object) (types.NamespacedName, bool) {
 	of := labelledParent(work)
 	return of, of.Name != "" && work.GetLabels()[fleet.LabelManaged] != "true"
 }
 
-// observeKubeFleet takes over the Works of a placement that KubeFleet's hub wrote, or says why it does not, and looks for what else that hub has
-// left. It returns how long to wait at most until the cache shows what was taken over.
+// observeKubeFleet takes over the Works of a placement that KubeFleet's hub wrote, or says why it
+// does not, and looks for what else that hub has left. It returns how long to wait at most until
+// the cache shows what was taken over.
 func (c *Controller) observeKubeFleet(ctx context.Context, s genericPlacement, o *observed) (wait time.Duration, err error) {
 	if o.selectionProblem() == (condition{}) { // else it is unknown which object belongs into which Work
 		works, err := c.inheritedWorks(ctx, s.key, len(o.parts))
@@ -52,8 +55,8 @@ func (c *Controller) observeKubeFleet(ctx context.Context, s genericPlacement, o
 	return 0, err
 }
 
-// takeOver sets the label of Works that Muster manages and changes nothing else, so that members keep what they have, and agents go on with the
-// AppliedWorks that there are.
+// takeOver sets the label of Works that Muster manages and changes nothing else, so that members
+// keep what they have, and agents go on with the AppliedWorks that there are.
 func (c *Controller) takeOver(ctx context.Context, key types.NamespacedName, works []*placement.Work) error {
 	for _, work := range works {
 		after := work.DeepCopy()
@@ -75,8 +78,8 @@ func (c *Controller) listInherited(ctx context.Context, key types.NamespacedName
 	return works, nil
 }
 
-// inheritedWorks returns the Works that a placement of so many parts takes over: those with the name of a Work that Muster would write. Others are
-// leftovers.
+// inheritedWorks returns the Works that a placement of so many parts takes over: those with the
+// name of a Work that Muster would write. Others are leftovers.
 func (c *Controller) inheritedWorks(ctx context.Context, key types.NamespacedName, parts int) (inherited []*placement.Work, err error) {
 	works, err := c.listInherited(ctx, key)
 	if err != nil {
@@ -98,8 +101,9 @@ func (c *Controller) inheritedWorks(ctx context.Context, key types.NamespacedNam
 	return inherited, nil
 }
 
-// movedObject says which object would move from one Work to another if Works were taken over, "" if none: an agent deletes an object with the Work
-// that it leaves, before the other Work makes it again.
+// movedObject says which object would move from one Work to another if Works were taken
+// over, "" if none: an agent deletes an object with the Work that it leaves, before the
+// other Work makes it again.
 func (c *Controller) movedObject(ctx context.Context, key types.NamespacedName, parts []part, works []*placement.Work) (string, error) {
 	if len(parts) == 1 {
 		return "", nil
@@ -127,9 +131,10 @@ func moves(of types.NamespacedName, parts []part, work *placement.Work) string {
 	is, _ := partOf(of, work.Name)
 	for _, m := range work.Spec.Workload.Manifests {
 		if at, placed := home[identityOf(m)]; placed && at != is {
-			return fmt.Sprintf("Work %s/%s of KubeFleet's hub has %s, which Muster would move to Work %s, so that it would be removed and made again: "+
-				"divide the placement into several before Muster takes over, "+
-				"or delete the Works of KubeFleet's hub, which removes what they applied until Muster has placed it", work.Namespace, work.Name, identityOf(m),
+			return fmt.Sprintf("Work %s/%s of KubeFleet's hub has %s, which Muster would move to Work %s, so that it would be removed and made "+
+				"again: divide the placement into several before Muster takes over, "+
+				"or delete the Works of KubeFleet's hub, which removes what they applied until Muster has placed it", work.Namespace,
+				work.Name, identityOf(m),
 				workName(of, at))
 		}
 	}
@@ -175,7 +180,8 @@ func partOf(of types.NamespacedName, name string) (int, bool) {
 	return part, numbered && err == nil && part > 0 && name == workName(of, part)
 }
 
-// inMemberNamespace says whether a Work is in a namespace that was made for a MemberCluster. Works elsewhere, whatever their labels, are not touched.
+// inMemberNamespace says whether a Work is in a namespace that was made for a MemberCluster. Works
+// elsewhere, whatever their labels, are not touched.
 func (c *Controller) inMemberNamespace(ctx context.Context, work *placement.Work) (bool, error) {
 	name, ok := membernamespace.MemberClusterOf(work.Namespace)
 	if !ok {
@@ -189,14 +195,15 @@ func (c *Controller) inMemberNamespace(ctx context.Context, work *placement.Work
 	return state == membernamespace.NamespaceOurs || state == membernamespace.NamespaceInherited, err
 }
 
-// nothingLeft reports whether the hub has looked for what KubeFleet's hub has left of a placement, and
-// has found nothing. Nobody makes more of it.
+// nothingLeft reports whether the hub has looked for what KubeFleet's hub has left of a placement,
+// and has found nothing. Nobody makes more of it.
 func (c *Controller) nothingLeft(s genericPlacement) (nothing bool) {
 	c.memory.update(s.key, func(p *placementMemory) { nothing = p.leftovers != nil && *p.leftovers == "" })
 	return nothing
 }
 
-// findLeftovers says what KubeFleet's hub has left of a placement, and how to remove it; "" if nothing.
+// findLeftovers says what KubeFleet's hub has left of a placement, and how to remove it; "" if
+// nothing.
 func (c *Controller) findLeftovers(ctx context.Context, s genericPlacement) (objects string, err error) {
 	if !c.nothingLeft(s) {
 		if objects, err = c.leftoverObjects(ctx, s); err != nil {
@@ -246,7 +253,8 @@ func leftoversOf(s genericPlacement) string {
 	return fmt.Sprintf("%s=%s,%s!=true", placement.LabelParentCRP, s.key.Name, fleet.LabelManaged)
 }
 
-// describeLeftovers says what was found, of which resources, which Works are not taken over, and how to remove all that.
+// describeLeftovers says what was found, of which resources, which Works are not taken over, and
+// how to remove all that.
 func describeLeftovers(s genericPlacement, found, resources, works []string) string {
 	var texts []string
 	if len(found) > 0 {
@@ -260,8 +268,8 @@ func describeLeftovers(s genericPlacement, found, resources, works []string) str
 			`do kubectl patch%s $o --type=merge -p '{"metadata":{"finalizers":null}}'; done`, strings.Join(found, ", "), which, which, where))
 	}
 	if len(works) > 0 {
-		texts = append(texts, fmt.Sprintf("%s of KubeFleet's hub are not Muster's and stay as they are: once nothing in them is needed, delete them, "+
-			"which removes what they applied", list(works)))
+		texts = append(texts, fmt.Sprintf("%s of KubeFleet's hub are not Muster's and stay as they are: once nothing in them is needed, delete "+
+			"them, which removes what they applied", list(works)))
 	}
 	return strings.Join(texts, "; ")
 }

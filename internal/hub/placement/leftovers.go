@@ -76,8 +76,8 @@ func (c *Controller) listLeftovers(ctx context.Context, s genericPlacement) (lef
 }
 
 // leftOf reports whether KubeFleet's hub has made an object for this very placement. The object
-// bears the name of the placement, and has it as its controller, by UID. If it has no controller, it
-// bears a finalizer of KubeFleet, or goes already, and is not older than the placement.
+// bears the name of the placement, and has it as its controller, by UID. If it has no controller,
+// it bears a finalizer of KubeFleet, or goes already, and is not older than the placement.
 func leftOf(s genericPlacement, o metav1.Object) bool {
 	named := o.GetNamespace() == s.key.Namespace && o.GetLabels()[placement.LabelParentCRP] == s.key.Name
 	if !named || o.GetLabels()[fleet.LabelManaged] == "true" {
@@ -167,8 +167,9 @@ func (c *Controller) removeLeftover(ctx context.Context, l leftover) ([]string, 
 	return others, nil
 }
 
-// addEnvelopes adds to the Works of a placement that is being deleted those that KubeFleet's hub has
-// made for its envelopes. A Work is of the placement if its binding is, and is for the same member.
+// addEnvelopes adds to the Works of a placement that is being deleted those that
+// KubeFleet's hub has made for its envelopes. A Work is of the placement if its binding is,
+// and is for the same member.
 func (c *Controller) addEnvelopes(ctx context.Context, s genericPlacement, current map[string]*currentWorks) error {
 	works, err := c.listInherited(ctx, s.key)
 	if err != nil || len(works.Items) == 0 {
@@ -215,6 +216,7 @@ func (c *Controller) reportStays(ctx context.Context, s genericPlacement, stays 
 	slices.Sort(stays)
 	ctrl.LoggerFrom(ctx).Info("Objects of KubeFleet's hub stay, which bear the name of a placement that is removed", "objects", list(stays))
 	c.Recorder.Eventf(s.Object, nil, corev1.EventTypeWarning, reasons.KubeFleetLeftovers, "Remove", "%s",
-		clip(fmt.Sprintf("the placement is removed, and what bears its name without proof stays: %s; delete it if nothing in it is needed", list(stays))))
+		clip(fmt.Sprintf("the placement is removed, and what bears its name without proof stays: %s; delete it if nothing in it is needed",
+			list(stays))))
 	return nil
 }

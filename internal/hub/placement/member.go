@@ -38,10 +38,12 @@ func unreachable(m *scheduling.Member) bool {
 	return m.Obstacle.Reason == reasons.AgentLost || m.Obstacle.Reason == reasons.NotJoined
 }
 
-// ofMemberCluster returns the member of a MemberCluster, whose conditions have what is known of its health.
+// ofMemberCluster returns the member of a MemberCluster, whose conditions have what is
+// known of its health.
 func ofMemberCluster(mc *clusterv1beta1.MemberCluster, state liveness.State) *scheduling.Member {
 	m := &scheduling.Member{
-		Name: mc.Name, Namespace: membernamespace.OfMemberCluster(mc).Namespace, Epoch: membership.Epoch(mc), Labels: mc.Labels, Taints: mc.Spec.Taints,
+		Name: mc.Name, Namespace: membernamespace.OfMemberCluster(mc).Namespace, Epoch: membership.Epoch(mc),
+		Labels: mc.Labels, Taints: mc.Spec.Taints,
 		Properties: mc.Status.Properties, Usage: mc.Status.ResourceUsage, Leaving: mc.DeletionTimestamp != nil || membership.Revoked(mc),
 		AdmittedNamespaces: admittedNamespaces(scheduling.AnyNamespace, mc),
 		Namespaces:         mc.Status.Namespaces,
@@ -64,7 +66,8 @@ func ofMemberCluster(mc *clusterv1beta1.MemberCluster, state liveness.State) *sc
 	return m
 }
 
-// admittedNamespaces returns the namespaces whose ResourcePlacements a member admits, by the annotation of the first object that has it.
+// admittedNamespaces returns the namespaces whose ResourcePlacements a member admits, by the
+// annotation of the first object that has it.
 func admittedNamespaces(list string, objects ...metav1.Object) (namespaces []string) {
 	for _, o := range objects {
 		if value, found := o.GetAnnotations()[scheduling.AnnotationFrom]; found {
@@ -80,12 +83,14 @@ func admittedNamespaces(list string, objects ...metav1.Object) (namespaces []str
 	return namespaces
 }
 
-// ofCluster returns the member of a Cluster in a workspace; report is nil if its agent does not write one.
+// ofCluster returns the member of a Cluster in a workspace; report is nil if its agent
+// does not write one.
 func ofCluster(
 	workspace metav1.Object, cluster *fleet.Cluster, report *clusterv1beta1.InternalMemberCluster, state liveness.State,
 ) *scheduling.Member {
 	m := &scheduling.Member{
-		Name: cluster.Namespace + "/" + cluster.Name, Namespace: membership.DeliveryNamespace(cluster), Epoch: membership.Epoch(cluster), Labels: cluster.Labels,
+		Name: cluster.Namespace + "/" + cluster.Name, Namespace: membership.DeliveryNamespace(cluster),
+		Epoch: membership.Epoch(cluster), Labels: cluster.Labels,
 		Leaving:            cluster.DeletionTimestamp != nil || membership.Revoked(cluster),
 		AdmittedNamespaces: admittedNamespaces("", cluster, workspace),
 	}
@@ -103,17 +108,22 @@ func ofCluster(
 	case status.Agent == membership.AgentUnknown || cluster.Status.Namespace == "" || cluster.Status.Agent.LastSeen.IsZero():
 		m.Obstacle = scheduling.Obstacle{Reason: reasons.NotJoined, Message: "no agent of the Cluster has registered"}
 	case membership.AwaitsApproval(cluster):
-		m.Obstacle = scheduling.Obstacle{Reason: reasons.ApprovalRequired, Message: "nobody has approved that something is delivered to the Cluster; its condition DeliveryApproved says how"}
+		m.Obstacle = scheduling.Obstacle{
+			Reason:  reasons.ApprovalRequired,
+			Message: "nobody has approved that something is delivered to the Cluster; its condition DeliveryApproved says how",
+		}
 	case report == nil:
-		m.Obstacle = scheduling.Obstacle{Reason: reasons.AgentCannotPlace, Message: "the agent of the Cluster is Rancher Fleet's, which does not apply Works"}
+		m.Obstacle = scheduling.Obstacle{
+			Reason: reasons.AgentCannotPlace, Message: "the agent of the Cluster is Rancher Fleet's, which does not apply Works",
+		}
 	case status.Agent != membership.AgentOnline: // Bundles that are not ready do not matter
 		m.Obstacle = scheduling.Obstacle{Reason: status.Reason, Message: "the Cluster is not ready: " + status.Message}
 	}
 	return m
 }
 
-// members returns all members that a placement may pick, or an error if it is not known which these are. Their maps belong to the cache and
-// must not be changed.
+// members returns all members that a placement may pick, or an error if it is not known which these
+// are. Their maps belong to the cache and must not be changed.
 func (c *Controller) members(ctx context.Context) ([]*scheduling.Member, error) {
 	var memberClusters clusterv1beta1.MemberClusterList
 	if err := c.Client.List(ctx, &memberClusters, client.UnsafeDisableDeepCopy); err != nil {
@@ -127,7 +137,8 @@ func (c *Controller) members(ctx context.Context) ([]*scheduling.Member, error) 
 	}
 	workspaces, synced, failure := c.selector.Watches.Objects(optedIn)
 	if !synced { // when the watch has listed them, all placements are reconciled
-		return nil, fmt.Errorf("listing the workspaces whose Clusters are members for placements, of which nobody is picked or dropped meanwhile: %w",
+		return nil, fmt.Errorf("listing the workspaces whose Clusters are members for placements, of which nobody is picked or dropped "+
+			"meanwhile: %w",
 			cmp.Or(failure, errNotListed))
 	}
 	if len(workspaces) == 0 {

@@ -13,7 +13,8 @@ import (
 	"github.com/muster-fleet/muster/internal/hub/placement/scheduling"
 )
 
-// The conditions of a picked member, in the order in which they become true, if resources are applied there and if they are only compared.
+// The conditions of a picked member, in the order in which they become true, if resources are
+// applied there and if they are only compared.
 var (
 	writingStages = []string{placement.ConditionRolloutStarted, placement.ConditionOverridden, placement.ConditionWorkSynchronized}
 	applyStages   = append(slices.Clone(writingStages), placement.ConditionApplied, placement.ConditionAvailable)
@@ -29,7 +30,8 @@ func (o observed) stages() []string {
 	return applyStages
 }
 
-// unknownReasons are the reasons of conditions of a placement while nothing is known of its members.
+// unknownReasons are the reasons of conditions of a placement while nothing is known of its
+// members.
 var unknownReasons = map[string]string{
 	placement.ConditionRolloutStarted: reasons.RolloutStartedUnknown, placement.ConditionOverridden: reasons.OverriddenPending,
 	placement.ConditionWorkSynchronized: reasons.WorkSynchronizedUnknown, placement.ConditionApplied: reasons.ApplyPending,
@@ -45,7 +47,8 @@ type memberStatus struct {
 	resourceStatus
 }
 
-// severity ranks members that need attention: the earlier the stage that is not reached, the higher, and False before Unknown.
+// severity ranks members that need attention: the earlier the stage that is not reached, the
+// higher, and False before Unknown.
 func (m memberStatus) severity() int {
 	for i, stage := range m.stages {
 		switch m.conditions[stage].status {
@@ -69,7 +72,8 @@ func (m memberStatus) last() (last condition) {
 	return last
 }
 
-// memberStatuses are those of all picked members. A member that leaves keeps its last one: its Works go because it leaves.
+// memberStatuses are those of all picked members. A member that leaves keeps its last one: its
+// Works go because it leaves.
 func (o observed) memberStatuses(d decision, failed failures) (members []memberStatus) {
 	for _, picked := range d.result.Picked() {
 		m := o.memberStatus(picked, d, failed[picked.Member.Namespace])
@@ -81,7 +85,8 @@ func (o observed) memberStatuses(d decision, failed failures) (members []memberS
 	return members
 }
 
-// memberStatus is that of one picked member. As in KubeFleet's API there are no conditions of the stages after the first that is not reached.
+// memberStatus is that of one picked member. As in KubeFleet's API there are no conditions of the
+// stages after the first that is not reached.
 func (o observed) memberStatus(picked scheduling.Decision, d decision, failure error) memberStatus {
 	namespace := picked.Member.Namespace
 	m := memberStatus{Decision: picked, stages: o.stages(), conditions: map[string]condition{}}
@@ -191,8 +196,9 @@ func summarize(stage string, members []memberStatus) condition {
 	return condition{sum.status, sum.reason, cmp.Or(sum.message, fmt.Sprintf(everywhere, len(members)))}
 }
 
-// summarizeRollout is the condition RolloutStarted of all picked members, with what the rollout waits for: members that have yet to lose the
-// placement, and those that were written to and are not available.
+// summarizeRollout is the condition RolloutStarted of all picked members, with what the
+// rollout waits for: members that have yet to lose the placement, and those that were written
+// to and are not available.
 func summarizeRollout(d decision, members []memberStatus) condition {
 	if d.plan.held && len(d.plan.waiting) > 0 {
 		return condition{metav1.ConditionUnknown, reasons.RolloutControlledByExternalController, fmt.Sprintf(

@@ -13,7 +13,8 @@ import (
 	"github.com/muster-fleet/muster/internal/retry"
 )
 
-// memory is what the controller remembers of placements and Works besides what the cache shows. All of it can be lost in a restart.
+// memory is what the controller remembers of placements and Works besides what the cache shows. All
+// of it can be lost in a restart.
 type memory struct {
 	clock clock.PassiveClock
 
@@ -26,7 +27,8 @@ type memory struct {
 type placementMemory struct {
 	// policy is that of the last reconcile, nil if it was invalid.
 	policy *scheduling.Policy
-	// overridden: there are overrides for the placement, so that the labels of members make a difference to it.
+	// overridden: there are overrides for the placement, so that the labels of members make
+	// a difference to it.
 	overridden bool
 	// reported is when its status was last written.
 	reported time.Time
@@ -43,7 +45,8 @@ type placementMemory struct {
 
 // workMemory is what is remembered of one Work until it is gone.
 type workMemory struct {
-	// appliedGeneration was first seen applied at appliedAt, by the hub's clock: a member's own does not count.
+	// appliedGeneration was first seen applied at appliedAt, by the hub's clock: a member's
+	// own does not count.
 	appliedGeneration int64
 	appliedAt         time.Time
 	// evicted: an eviction has deleted it, which the cache may not show yet.
@@ -72,8 +75,9 @@ const (
 	maxGather = 2 * time.Second
 )
 
-// gather is how long events are collected before a placement is reconciled: many members report at the same time. It is five times as long as the last
-// reconcile took, so that one placement of many members takes a sixth of a processor at most, but for the longest.
+// gather is how long events are collected before a placement is reconciled: many members report at
+// the same time. It is five times as long as the last reconcile took, so that one placement of many
+// members takes a sixth of a processor at most, but for the longest.
 func (m *memory) gather(key types.NamespacedName) time.Duration {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -96,7 +100,8 @@ func (m *memory) forgetWork(uid types.UID) {
 	delete(m.works, uid)
 }
 
-// keys returns the placements that were reconciled before and for which a condition holds; nil holds for all. The others are in the queue.
+// keys returns the placements that were reconciled before and for which a condition holds; nil
+// holds for all. The others are in the queue.
 func (m *memory) keys(holds func(*placementMemory) bool) map[types.NamespacedName]bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -35,11 +35,13 @@ type metrics struct {
 func newMetrics() metrics {
 	return metrics{
 		decisions: prometheus.NewHistogram(prometheus.HistogramOpts{
-			Name: "muster_hub_placement_decision_duration_seconds", Help: "How long it takes to pick members for one placement and to plan what to write.",
+			Name:    "muster_hub_placement_decision_duration_seconds",
+			Help:    "How long it takes to pick members for one placement and to plan what to write.",
 			Buckets: prometheus.ExponentialBuckets(0.0001, 4, 8),
 		}),
 		members: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "muster_hub_placement_members_total", Help: "Members to which a placement was written, from which it was removed, or where that failed.",
+			Name: "muster_hub_placement_members_total",
+			Help: "Members to which a placement was written, from which it was removed, or where that failed.",
 		}, []string{"result"}),
 	}
 }
@@ -114,7 +116,8 @@ func stateOf(s genericPlacement) string {
 	return state
 }
 
-// failing says whether a condition is False for another reason than that a member waits for its turn.
+// failing says whether a condition is False for another reason than that a member
+// waits for its turn.
 func failing(c metav1.Condition) bool {
 	return c.Status == metav1.ConditionFalse && c.Reason != reasons.RolloutNotStartedYet
 }

@@ -23,7 +23,9 @@ func TestPlacementsAreCountedByHowTheyStand(t *testing.T) {
 		for _, c := range conditions {
 			kind, status, _ := strings.Cut(c, "=")
 			status, reason, _ := strings.Cut(status, ":")
-			meta.SetStatusCondition(&made.Status.Conditions, metav1.Condition{Type: "ClusterResourcePlacement" + kind, Status: metav1.ConditionStatus(status), Reason: reason})
+			meta.SetStatusCondition(&made.Status.Conditions, metav1.Condition{
+				Type: "ClusterResourcePlacement" + kind, Status: metav1.ConditionStatus(status), Reason: reason,
+			})
 		}
 		return made
 	}
@@ -33,14 +35,20 @@ func TestPlacementsAreCountedByHowTheyStand(t *testing.T) {
 	behind := crp("behind", "Scheduled=True", "RolloutStarted=False:"+reasons.RolloutNotStartedYet).(*placement.ClusterResourcePlacement)
 	behind.Status.PlacementStatuses = []placement.PerClusterStatus{
 		{ClusterName: "a", Conditions: []metav1.Condition{{Type: "Scheduled", Status: "True"}, {Type: "Applied", Status: "False"}}},
-		{ClusterName: "b", Conditions: []metav1.Condition{{Type: "Scheduled", Status: "True"}, {Type: "RolloutStarted", Status: "False", Reason: reasons.RolloutNotStartedYet}}},
+		{
+			ClusterName: "b", Conditions: []metav1.Condition{
+				{Type: "Scheduled", Status: "True"}, {Type: "RolloutStarted", Status: "False", Reason: reasons.RolloutNotStartedYet},
+			},
+		},
 	}
 	scheme := runtime.NewScheme()
 	if err := placement.AddToScheme(scheme); err != nil {
 		t.Fatal(err)
 	}
-	c := New(Deps{Deps: controller.Deps{Client: fake.NewClientBuilder().WithScheme(scheme).WithObjects(going, behind, crp("new"), crp("unscheduled", "Scheduled=False"),
-		crp("failing", "Scheduled=True", "RolloutStarted=True", "Applied=False"), crp("waiting", "Scheduled=True", "RolloutStarted=False:"+reasons.RolloutNotStartedYet, "Applied=True"),
+	c := New(Deps{Deps: controller.Deps{Client: fake.NewClientBuilder().WithScheme(scheme).WithObjects(going, behind, crp("new"),
+		crp("unscheduled", "Scheduled=False"),
+		crp("failing", "Scheduled=True", "RolloutStarted=True", "Applied=False"),
+		crp("waiting", "Scheduled=True", "RolloutStarted=False:"+reasons.RolloutNotStartedYet, "Applied=True"),
 		crp("fine", "Scheduled=True", "Applied=True", "Available=True"), crp("compared", "Scheduled=True", "DiffReported=True"),
 		&placement.ResourcePlacement{ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: "new"}}).Build()}})
 	want := `
@@ -60,7 +68,8 @@ muster_hub_placements{kind="ResourcePlacement",state="Unscheduled"} 0
 	if err := testutil.CollectAndCompare(c, strings.NewReader(want), "muster_hub_placements"); err != nil {
 		t.Error(err)
 	}
-	c.countResults(rolloutPlan{write: []target{{namespace: "a"}, {namespace: "b"}}, remove: []target{{namespace: "c"}}}, failures{"b": errors.New("no")})
+	c.countResults(rolloutPlan{write: []target{{namespace: "a"}, {namespace: "b"}}, remove: []target{{namespace: "c"}}},
+		failures{"b": errors.New("no")})
 	if err := testutil.CollectAndCompare(c, strings.NewReader(`
 # HELP muster_hub_placement_members_total Members to which a placement was written, from which it was removed, or where that failed.
 # TYPE muster_hub_placement_members_total counter

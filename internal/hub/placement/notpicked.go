@@ -15,7 +15,8 @@ import (
 // how many entries it has for members that a policy asks for and does not get.
 const maxNotPicked, maxMissing = 20, 100
 
-// obstacles say why members are not picked, and why some that keep the placement would not be picked now.
+// obstacles say why members are not picked, and why some that keep the placement
+// would not be picked now.
 func (o observed) obstacles(d decision) (all []placement.Obstacle) {
 	add := func(n scheduling.Decision, message string) {
 		all = append(all, placement.Obstacle{ClusterName: n.Name, Reason: n.Reason, Message: kube.Clip(message, maxMessage)})
@@ -61,8 +62,8 @@ func (o observed) hasWorks(d scheduling.Decision) bool {
 	return d.Member != nil && o.current[d.Member.Namespace] != nil
 }
 
-// notPicked returns some of the members that are not picked, in the order of their names: those that
-// the policy names, and the first of the others.
+// notPicked returns some of the members that are not picked, in the order of their names: those
+// that the policy names, and the first of the others.
 func (o observed) notPicked(d decision) []scheduling.Decision {
 	others := o.rankNotPicked(d)
 	named := 0
@@ -87,7 +88,9 @@ func (o observed) rankNotPicked(d decision) []scheduling.Decision {
 		}
 	}
 	// Reasons that are not in the list come first.
-	order := []string{reasons.TopologySpreadNotSatisfied, reasons.TaintNotTolerated, reasons.Outranked, reasons.Leaving, reasons.AffinityNotMatched}
+	order := []string{
+		reasons.TopologySpreadNotSatisfied, reasons.TaintNotTolerated, reasons.Outranked, reasons.Leaving, reasons.AffinityNotMatched,
+	}
 	rank := func(n scheduling.Decision) int {
 		if o.hasWorks(n) {
 			return -2

@@ -13,7 +13,8 @@ import (
 const defaultUnavailablePeriod = time.Minute
 
 // observe gathers all that is decided on but for what KubeFleet's hub has left.
-func (c *Controller) observe(ctx context.Context, s genericPlacement, current map[string]*currentWorks, runs []observedRun) (observed, error) {
+func (c *Controller) observe(ctx context.Context, s genericPlacement, current map[string]*currentWorks,
+	runs []observedRun) (observed, error) {
 	o := observed{
 		key: s.key, uid: s.GetUID(), kind: s.kind, generation: s.GetGeneration(), spec: s.spec, before: *s.status,
 		current: current, reported: map[string]worksStatus{}, runs: runs, now: c.Clock.Now(),
@@ -61,7 +62,8 @@ func (c *Controller) observe(ctx context.Context, s genericPlacement, current ma
 	return o, nil
 }
 
-// unavailablePeriod is how long resources whose availability cannot be tracked have to be applied to count as available.
+// unavailablePeriod is how long resources whose availability cannot be tracked have to be applied
+// to count as available.
 func unavailablePeriod(spec *placement.PlacementSpec) time.Duration {
 	if rolling := spec.Strategy.RollingUpdate; rolling != nil && rolling.UnavailablePeriodSeconds != nil {
 		return time.Duration(*rolling.UnavailablePeriodSeconds) * time.Second

@@ -38,7 +38,8 @@ func (c *Controller) policies(ctx context.Context) func() (missing string, err e
 
 // reviewWriting says whether the author of an override or an envelope may do on the hub what it
 // does on members. The rights are only computed if they matter.
-func (c *Controller) reviewWriting(ctx context.Context, w written, policies func() (string, error), rights func() ([]authorization.Right, error)) (refusal, error) {
+func (c *Controller) reviewWriting(ctx context.Context, w written, policies func() (string, error),
+	rights func() ([]authorization.Right, error)) (refusal, error) {
 	missing, err := policies()
 	switch {
 	case err != nil:
@@ -46,8 +47,9 @@ func (c *Controller) reviewWriting(ctx context.Context, w written, policies func
 	case missing != "":
 		return refusal{reasons.PolicyMissing, fmt.Sprintf("%s: %s", w.name, missing)}, nil
 	case !w.hasAuthor:
-		return refusal{reasons.AuthorUnknown, fmt.Sprintf("the author of %s is unknown: a user who may make its changes on the hub becomes its author by "+
-			"kubectl annotate%s %s=NAME, with their user name as kubectl auth whoami shows it", w.name, w.object, author.AnnotationName)}, nil
+		return refusal{reasons.AuthorUnknown,
+			fmt.Sprintf("the author of %s is unknown: a user who may make its changes on the hub becomes its author by "+
+				"kubectl annotate%s %s=NAME, with their user name as kubectl auth whoami shows it", w.name, w.object, author.AnnotationName)}, nil
 	case c.reviewer.AllowsEverything(ctx, w.author):
 		return refusal{}, nil
 	}
@@ -59,8 +61,9 @@ func (c *Controller) reviewWriting(ctx context.Context, w written, policies func
 	if err != nil || lacks == nil {
 		return refusal{}, err
 	}
-	return refusal{w.refused, fmt.Sprintf("%s: %s, who last changed it, may not %s on the hub: grant them that right, or have a user who has it change the %s",
-		w.name, w.author.Name, lacks, strings.Fields(w.name)[0])}, nil
+	return refusal{w.refused,
+		fmt.Sprintf("%s: %s, who last changed it, may not %s on the hub: grant them that right, or have a user who has it change the %s",
+			w.name, w.author.Name, lacks, strings.Fields(w.name)[0])}, nil
 }
 
 // reviewOverrides returns the overrides that count, with what keeps them from being applied.
@@ -77,8 +80,13 @@ func (c *Controller) reviewOverrides(ctx context.Context, all override.Set, o *o
 		if of.Namespace != "" {
 			kind = "ResourceOverride"
 		}
-		w := written{name: of.String(), object: argument(kind, of.NamespacedName), author: of.Author, hasAuthor: of.HasAuthor, refused: reasons.OverrideNotPermitted}
-		refused, err := c.reviewWriting(ctx, w, policies, func() ([]authorization.Right, error) { return of.Rights(o.resources.Objects, c.selector.ResourceOf) })
+		w := written{
+			name: of.String(), object: argument(kind, of.NamespacedName), author: of.Author, hasAuthor: of.HasAuthor,
+			refused: reasons.OverrideNotPermitted,
+		}
+		refused, err := c.reviewWriting(ctx, w, policies, func() ([]authorization.Right, error) {
+			return of.Rights(o.resources.Objects, c.selector.ResourceOf)
+		})
 		var unanswered *authorization.UnansweredError
 		switch {
 		case errors.As(err, &unanswered):

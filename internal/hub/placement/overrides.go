@@ -16,14 +16,16 @@ import (
 	"github.com/muster-fleet/muster/internal/hub/placement/scheduling"
 )
 
-// maxOverridden is how many bytes overrides may make of the copies for members together: each of them is made and hashed whenever the
-// placement is looked at.
+// maxOverridden is how many bytes overrides may make of the copies for members together: each of
+// them is made and hashed whenever the placement is looked at.
 const maxOverridden = 256 << 20
 
-// overridden is what a member gets that overrides change, or that has it divided otherwise than the others.
+// overridden is what a member gets that overrides change, or that has it divided
+// otherwise than the others.
 type overridden struct {
 	override.Resolved
-	// desired has no manifests: they would be as many copies of what is selected as there are members. complete makes those of one member.
+	// desired has no manifests: they would be as many copies of what is selected as there are members.
+	// complete makes those of one member.
 	desired desiredWorks
 	at      otherHome
 	// problem is why the overrides cannot be applied: nothing is written to the member, which keeps
@@ -51,7 +53,8 @@ func (c *Controller) overrides(ctx context.Context, o *observed) (override.Set, 
 	return c.reviewOverrides(ctx, override.Choose(all, o.key, o.resources.Objects), o)
 }
 
-// override returns, by member namespace, what members get that is not as what the others get. Members that get the same share it.
+// override returns, by member namespace, what members get that is not as what the others get.
+// Members that get the same share it.
 func (o observed) override(result scheduling.Result, plain desiredWorks) map[string]overridden {
 	if len(o.overrides) == 0 && len(o.otherHomes) == 0 {
 		return nil
@@ -113,7 +116,8 @@ func (o observed) applyOverrides(resolved override.Resolved, desired desiredWork
 	return result
 }
 
-// tooMany says whether so many copies of so many bytes are more than the hub makes for one placement.
+// tooMany says whether so many copies of so many bytes are more than the hub makes for one
+// placement.
 func tooMany(copies, bytes int) bool { return copies*bytes > maxOverridden }
 
 // complete is what the member in a namespace gets, with the manifests.

@@ -41,11 +41,26 @@ func TestOverridesAreRolledOutLikeAnyChangeAndFailAlone(t *testing.T) {
 		write, waiting, blocked string
 		says                    string
 	}{
-		{"one at a time", world(t, on(t, "a", "b"), overriding(t, "settings", strings.Replace(all, "%", byName, 1))), "a", "b", "", "True OverriddenSucceeded"},
-		{"whom they change nothing for is left alone", world(t, on(t, "a", "b"), labelled, overriding(t, "settings", onlyB)), "b", "", "", "True OverriddenSucceeded"},
-		{"what they do not select", world(t, on(t, "a", "b"), overriding(t, "others", strings.Replace(all, "%", byName, 1))), "", "", "", "True NoOverrideSpecified"},
-		{"whoever lacks a label keeps what it has", world(t, on(t, "a", "b"), labelled, overriding(t, "settings", strings.Replace(all, "%", byLabel, 1))), "b", "", "a", "False OverriddenFailed"},
-		{"and gets nothing if it has nothing", world(t, labelled, overriding(t, "settings", strings.Replace(all, "%", byLabel, 1))), "b", "", "a", "False OverriddenFailed"},
+		{
+			"one at a time", world(t, on(t, "a", "b"), overriding(t, "settings", strings.Replace(all, "%", byName, 1))),
+			"a", "b", "", "True OverriddenSucceeded",
+		},
+		{
+			"whom they change nothing for is left alone", world(t, on(t, "a", "b"), labelled, overriding(t, "settings", onlyB)),
+			"b", "", "", "True OverriddenSucceeded",
+		},
+		{
+			"what they do not select", world(t, on(t, "a", "b"), overriding(t, "others", strings.Replace(all, "%", byName, 1))),
+			"", "", "", "True NoOverrideSpecified",
+		},
+		{
+			"whoever lacks a label keeps what it has", world(t, on(t, "a", "b"), labelled,
+				overriding(t, "settings", strings.Replace(all, "%", byLabel, 1))), "b", "", "a", "False OverriddenFailed",
+		},
+		{
+			"and gets nothing if it has nothing", world(t, labelled, overriding(t, "settings", strings.Replace(all, "%", byLabel, 1))),
+			"b", "", "a", "False OverriddenFailed",
+		},
 	} {
 		d := decide(c.world)
 		var blocked []string
@@ -117,7 +132,8 @@ func TestOverridesOfManyMembersAreBoundedAndNotKept(t *testing.T) {
 	d := decide(o)
 	for _, namespace := range []string{"ns-a", "ns-b"} {
 		whole, err := o.complete(d, namespace)
-		if kept := d.desiredFor(namespace); err != nil || kept.bytes() != 0 || whole.bytes() == 0 || kept.parts[0].digest != whole.parts[0].digest {
+		if kept := d.desiredFor(namespace); err != nil || kept.bytes() != 0 || whole.bytes() == 0 ||
+			kept.parts[0].digest != whole.parts[0].digest {
 			t.Errorf("for %s %d bytes are kept, of %d that are written (%v)", namespace, kept.bytes(), whole.bytes(), err)
 		}
 	}
@@ -127,11 +143,14 @@ func TestOnlyPlacementsThatAnOverrideConcernsAreReconciled(t *testing.T) {
 	cro := override.OfCluster(&placement.ClusterResourceOverride{Spec: placement.ClusterResourceOverrideSpec{
 		ClusterResourceSelectors: []placement.ResourceSelector{{Version: "v1", Kind: "Namespace", Name: "app"}},
 	}})
-	ro := override.OfNamespace(&placement.ResourceOverride{ObjectMeta: metav1.ObjectMeta{Namespace: "app"}, Spec: placement.ResourceOverrideSpec{
-		ResourceSelectors: []placement.ResourceSelector{{Version: "v1", Kind: "ConfigMap", Name: "c"}},
-	}})
+	ro := override.OfNamespace(&placement.ResourceOverride{ObjectMeta: metav1.ObjectMeta{Namespace: "app"},
+		Spec: placement.ResourceOverrideSpec{
+			ResourceSelectors: []placement.ResourceSelector{{Version: "v1", Kind: "ConfigMap", Name: "c"}},
+		}})
 	configMap := placement.ResourceIdentifier{Version: "v1", Kind: "ConfigMap", Namespace: "app", Name: "c"}
-	envelope := placement.ResourceIdentifier{Group: placement.GroupVersion.Group, Version: "v1beta1", Kind: "ResourceEnvelope", Namespace: "app", Name: "e"}
+	envelope := placement.ResourceIdentifier{
+		Group: placement.GroupVersion.Group, Version: "v1beta1", Kind: "ResourceEnvelope", Namespace: "app", Name: "e",
+	}
 	elsewhere := placement.ResourceIdentifier{Version: "v1", Kind: "ConfigMap", Namespace: "other", Name: "c"}
 	for _, c := range []struct {
 		name        string
@@ -139,10 +158,22 @@ func TestOnlyPlacementsThatAnOverrideConcernsAreReconciled(t *testing.T) {
 		wantC, want bool
 	}{
 		{"nothing is known of it yet", placement.PlacementStatus{}, true, true},
-		{"what is selected", placement.PlacementStatus{ObservedResourceIndex: "0", SelectedResources: []placement.ResourceIdentifier{configMap}}, true, true},
-		{"what may be in an envelope", placement.PlacementStatus{ObservedResourceIndex: "0", SelectedResources: []placement.ResourceIdentifier{envelope}}, true, true},
-		{"something else", placement.PlacementStatus{ObservedResourceIndex: "0", SelectedResources: []placement.ResourceIdentifier{elsewhere}}, false, false},
-		{"more than is listed", placement.PlacementStatus{ObservedResourceIndex: "0", SelectedResources: make([]placement.ResourceIdentifier, maxResources)}, true, true},
+		{
+			"what is selected", placement.PlacementStatus{ObservedResourceIndex: "0", SelectedResources: []placement.ResourceIdentifier{configMap}},
+			true, true,
+		},
+		{
+			"what may be in an envelope",
+			placement.PlacementStatus{ObservedResourceIndex: "0", SelectedResources: []placement.ResourceIdentifier{envelope}}, true, true,
+		},
+		{
+			"something else", placement.PlacementStatus{ObservedResourceIndex: "0", SelectedResources: []placement.ResourceIdentifier{elsewhere}},
+			false, false,
+		},
+		{
+			"more than is listed", placement.PlacementStatus{ObservedResourceIndex: "0",
+				SelectedResources: make([]placement.ResourceIdentifier, maxResources)}, true, true,
+		},
 	} {
 		if got := mayChange(cro, &c.status); got != c.wantC {
 			t.Errorf("%s: it concerns the ClusterResourceOverride %t", c.name, got)

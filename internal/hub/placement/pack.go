@@ -66,10 +66,11 @@ type packing struct {
 	limit        int
 }
 
-// pack divides objects into parts. An object stays in the part where it is; others go to the first part
-// with room. Objects that have grown leave a part which is too large for another one behind it, if
-// agents hand objects over; others delete what leaves a Work, so that the part is full for them. There
-// is always one part, so that a member keeps the placement when nothing is selected any more.
+// pack divides objects into parts. An object stays in the part where it is; others go to the
+// first part with room. Objects that have grown leave a part which is too large for another
+// one behind it, if agents hand objects over; others delete what leaves a Work, so that the
+// part is full for them. There is always one part, so that a member keeps the placement when
+// nothing is selected any more.
 func pack(objects []*unstructured.Unstructured, at home, limit int, handsOver bool) ([]part, error) {
 	p := packing{bytes: []int{0}, count: []int{0}, limit: limit}
 	for i, o := range objects {
@@ -118,8 +119,9 @@ func (p *packing) roomFor(i, from int) int {
 	return n
 }
 
-// relieve moves objects out of a part, the largest first, until it is below the limit. They go behind it,
-// so that whoever sees an object in two Works knows that it is on its way to the later one.
+// relieve moves objects out of a part, the largest first, until it is below the limit.
+// They go behind it, so that whoever sees an object in two Works knows that it is on its
+// way to the later one.
 func (p *packing) relieve(n int) {
 	var inside []int
 	for i, where := range p.where {

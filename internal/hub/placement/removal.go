@@ -19,9 +19,10 @@ import (
 // maxRemoved is how many of the objects that would be removed a message names.
 const maxRemoved = 10
 
-// requireCauses looks at what was selected and is not any more. If an object is gone from the selection and no cause is known by which it
-// may be removed from members, the whole selection is not acted on, until it is back, a cause is found, or somebody confirms the removal.
-// Nor is it if the labels of a Namespace would take a large part of what is placed.
+// requireCauses looks at what was selected and is not any more. If an object is gone from the
+// selection and no cause is known by which it may be removed from members, the whole selection is
+// not acted on, until it is back, a cause is found, or somebody confirms the removal. Nor is it if
+// the labels of a Namespace would take a large part of what is placed.
 func (c *Controller) requireCauses(ctx context.Context, s genericPlacement, o *observed) {
 	if o.selected.Waiting || hashParts(o.parts) == o.before.ResourceHash { // what was acted on before had its causes
 		return
@@ -84,8 +85,8 @@ func (o observed) withholds(was placement.ResourceIdentifier) bool {
 	})
 }
 
-// lost returns what was selected and is not any more: by the status, and by the Works, because the status does not list everything and may
-// be older, if the hub ended before it wrote it.
+// lost returns what was selected and is not any more: by the status, and by the Works, because the
+// status does not list everything and may be older, if the hub ended before it wrote it.
 func (o observed) lost() (lost []placement.ResourceIdentifier) {
 	known := map[string]bool{}
 	for _, r := range slices.Concat(o.selected.Objects, o.resources.Objects) {

@@ -29,12 +29,15 @@ func asking(t *testing.T, missing int, name string, change func(*observed)) cond
 	s.spec.ResourceSelectors = []placement.ResourceSelector{{Version: "v1", Kind: "Namespace", Name: "shop"}}
 	o := observed{kind: s.kind, before: placement.PlacementStatus{ResourceHash: "other"}}
 	for i := range missing {
-		o.before.SelectedResources = append(o.before.SelectedResources, placement.ResourceIdentifier{Version: "v1", Kind: "ConfigMap", Namespace: "shop", Name: fmt.Sprintf(name, i)})
+		o.before.SelectedResources = append(o.before.SelectedResources, placement.ResourceIdentifier{
+			Version: "v1", Kind: "ConfigMap", Namespace: "shop", Name: fmt.Sprintf(name, i),
+		})
 	}
 	change(&o)
-	sick := interceptor.NewClient(nil, interceptor.Funcs{Get: func(context.Context, client.WithWatch, client.ObjectKey, client.Object, ...client.GetOption) error {
-		return errors.New(strings.Repeat("no answer ", 200))
-	}})
+	sick := interceptor.NewClient(nil,
+		interceptor.Funcs{Get: func(context.Context, client.WithWatch, client.ObjectKey, client.Object, ...client.GetOption) error {
+			return errors.New(strings.Repeat("no answer ", 200))
+		}})
 	c := &Controller{Deps: Deps{Deps: controller.Deps{Live: sick}}}
 	c.requireCauses(t.Context(), s, &o)
 	return o.unfounded
@@ -52,7 +55,10 @@ func TestAMessageNamesWhatWouldBeRemovedAndStaysBounded(t *testing.T) {
 		change  func(*observed)
 		want    string
 	}{
-		"one":                             {1, "c%d", same, "; to have ConfigMap shop/c0 removed from members all the same, kubectl annotate --overwrite clusterresourceplacement web "},
+		"one": {
+			1, "c%d", same, "; to have ConfigMap shop/c0 removed from members all the same, kubectl annotate --overwrite clusterresourceplacement " +
+				"web ",
+		},
 		"many":                            {30, "c%02d", same, "; to have ConfigMap shop/c00, ConfigMap shop/c01, "},
 		"of many the first ten":           {30, "c%02d", same, ", ConfigMap shop/c09 and 20 more removed from members all the same"},
 		"with long names":                 {30, strings.Repeat("n", 250) + "%02d", same, " and 20 more removed"},
@@ -77,9 +83,13 @@ func TestAMessageNamesWhatWouldBeRemovedAndStaysBounded(t *testing.T) {
 func TestAnEnvelopeThatCannotBeReadTakesNothingAway(t *testing.T) {
 	const hook = "ValidatingWebhookConfiguration"
 	s := ofCRP(&placement.ClusterResourcePlacement{ObjectMeta: metav1.ObjectMeta{Name: "web"}})
-	s.spec.ResourceSelectors = []placement.ResourceSelector{{Group: placement.GroupVersion.Group, Version: "v1beta1", Kind: "ClusterResourceEnvelope", Name: "hooks"}}
+	s.spec.ResourceSelectors = []placement.ResourceSelector{{
+		Group: placement.GroupVersion.Group, Version: "v1beta1", Kind: "ClusterResourceEnvelope", Name: "hooks",
+	}}
 	wrapped := placement.ResourceIdentifier{Group: "admissionregistration.k8s.io", Version: "v1", Kind: hook, Name: "web"}
-	object := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "admissionregistration.k8s.io/v1", "kind": hook, "metadata": map[string]any{"name": "web"}}}
+	object := &unstructured.Unstructured{
+		Object: map[string]any{"apiVersion": "admissionregistration.k8s.io/v1", "kind": hook, "metadata": map[string]any{"name": "web"}},
+	}
 	o := observed{key: s.key, kind: s.kind, spec: s.spec, resources: selection.Resources{Objects: []*unstructured.Unstructured{object},
 		Envelopes: map[placement.ResourceIdentifier]placement.EnvelopeIdentifier{wrapped: {Name: "hooks", Type: "ClusterResourceEnvelope"}}}}
 	var err error
@@ -87,7 +97,8 @@ func TestAnEnvelopeThatCannotBeReadTakesNothingAway(t *testing.T) {
 		t.Fatal(err)
 	}
 	work := o.desiredWorks().work(s.key, 0, target{name: "m", namespace: "m"})
-	if got, want := work.Annotations[placement.AnnotationEnvelopes], "ClusterResourceEnvelope.placement.kubernetes-fleet.io hooks"; got != want {
+	if got, want := work.Annotations[placement.AnnotationEnvelopes],
+		"ClusterResourceEnvelope.placement.kubernetes-fleet.io hooks"; got != want {
 		t.Errorf("the Work names %q, want %q", got, want)
 	}
 	gone := apierrors.NewNotFound(schema.GroupResource{Group: placement.GroupVersion.Group, Resource: "clusterresourceenvelopes"}, "hooks")
@@ -95,16 +106,20 @@ func TestAnEnvelopeThatCannotBeReadTakesNothingAway(t *testing.T) {
 		answer error
 		held   string
 	}{
-		"forbidden": {apierrors.NewForbidden(schema.GroupResource{Resource: "clusterresourceenvelopes"}, "hooks", errors.New("no")), "ClusterResourceEnvelope hooks: reading"},
+		"forbidden": {apierrors.NewForbidden(schema.GroupResource{Resource: "clusterresourceenvelopes"}, "hooks", errors.New("no")),
+			"ClusterResourceEnvelope hooks: reading"},
 		"no answer": {errors.New("connection refused"), "ClusterResourceEnvelope hooks: reading"},
 		"deleted":   {gone, ""},
 	} {
-		live := interceptor.NewClient(nil, interceptor.Funcs{Get: func(context.Context, client.WithWatch, client.ObjectKey, client.Object, ...client.GetOption) error {
-			return row.answer
-		}})
+		live := interceptor.NewClient(nil,
+			interceptor.Funcs{Get: func(context.Context, client.WithWatch, client.ObjectKey, client.Object, ...client.GetOption) error {
+				return row.answer
+			}})
 		c := &Controller{Deps: Deps{Deps: controller.Deps{Live: live, Config: settings.New(nil, nil, "")}}}
 		after := observed{key: s.key, kind: s.kind, before: placement.PlacementStatus{ResourceHash: "other"}, parts: []part{{}},
-			home: home{identity(hook, "admissionregistration.k8s.io/v1", "", "web"): 0}, current: map[string]*currentWorks{"m": {works: []*placement.Work{work}}}}
+			home: home{identity(hook, "admissionregistration.k8s.io/v1", "", "web"): 0}, current: map[string]*currentWorks{
+				"m": {works: []*placement.Work{work}},
+			}}
 		c.requireCauses(t.Context(), s, &after)
 		if got := after.unfounded.message; !strings.Contains(got, row.held) || (got == "") != (row.held == "") {
 			t.Errorf("%s: %q", name, got)

@@ -17,12 +17,14 @@ type target struct {
 	epoch int
 	// wanted: the member is picked.
 	wanted bool
-	// exists: the member has Works of the placement; upToDate: they are just the desired ones; works: nothing is known that does not work
-	// of what they brought; available: it has worked for long enough, as far as this process knows.
+	// exists: the member has Works of the placement; upToDate: they are just the desired ones; works:
+	// nothing is known that does not work of what they brought; available: it has worked for long
+	// enough, as far as this process knows.
 	exists, upToDate, works, available bool
 	// incomplete: nothing of the desired Works is outdated, and some are missing.
 	incomplete bool
-	// unreachable: no agent would act on Works, so that the member counts neither as available nor as unavailable.
+	// unreachable: no agent would act on Works, so that the member counts neither as available
+	// nor as unavailable.
 	unreachable bool
 	// blocked: nothing may be written to the member.
 	blocked bool
@@ -32,7 +34,8 @@ type target struct {
 
 // rolloutPlan is what is done next, each list in the order of names.
 type rolloutPlan struct {
-	// write are the members whose Works are brought up to date, remove those that lose them, waiting those whose turn has not come.
+	// write are the members whose Works are brought up to date, remove those that lose them, waiting
+	// those whose turn has not come.
 	write, remove, waiting []target
 	// cause is that of remove, NotPicked if it is not set.
 	cause removal.Cause
@@ -44,7 +47,8 @@ type rolloutPlan struct {
 	maxUnavailable, wanted int
 }
 
-// limits returns how many members a change may make unavailable, and how many more than wanted may have the placement.
+// limits returns how many members a change may make unavailable, and how many more than wanted may
+// have the placement.
 func limits(config *placement.RollingUpdateConfig, wanted int) (maxUnavailable, maxSurge int) {
 	quarter := intstr.FromString("25%")
 	scaled := func(given *intstr.IntOrString) int {
@@ -60,8 +64,9 @@ func limits(config *placement.RollingUpdateConfig, wanted int) (maxUnavailable, 
 	return max(scaled(config.MaxUnavailable), 1), scaled(config.MaxSurge)
 }
 
-// planRollout decides what may be done now. A member on which something does not work is changed at once, because a change cannot make it
-// unavailable. One that is unreachable is not changed: it would get the change when it is back, together with all that are back then.
+// planRollout decides what may be done now. A member on which something does not work is changed at
+// once, because a change cannot make it unavailable. One that is unreachable is not changed: it
+// would get the change when it is back, together with all that are back then.
 func planRollout(targets []target, config *placement.RollingUpdateConfig) rolloutPlan {
 	targets = slices.SortedFunc(slices.Values(targets), byName)
 	p := rolloutPlan{}

@@ -17,7 +17,9 @@ func targets(text string) []target {
 		name, flags, _ := strings.Cut(word, ":")
 		t := target{name: name}
 		for _, flag := range strings.Split(flags, ",") {
-			*map[string]*bool{"wanted": &t.wanted, "exists": &t.exists, "current": &t.upToDate, "works": &t.works, "available": &t.available, "idle": &t.unreachable, "going": &t.deleting}[flag] = true
+			*map[string]*bool{
+				"wanted": &t.wanted, "exists": &t.exists, "current": &t.upToDate, "works": &t.works, "available": &t.available, "idle": &t.unreachable, "going": &t.deleting,
+			}[flag] = true
 		}
 		t.works = t.works || t.available
 		read = append(read, t)
@@ -57,13 +59,28 @@ func TestPlanRollout(t *testing.T) {
 		{"a lost member is in nobody's way", nil, "a:wanted,exists,current,idle b:" + old, "b", "", ""},
 		{"and gets nothing new before it is back", nil, "a:wanted,exists,available,idle b:" + old, "b", "", "a"},
 		{"nor do all that are lost at once", nil, "a:wanted,exists,idle b:wanted,exists,available,idle c:wanted,exists,idle", "", "", "a b c"},
-		{"of many that this hub has seen for a moment only, none is changed", number("1", "0"), "a:wanted,exists,works b:wanted,exists,works c:wanted,exists,works", "", "", "a b c"},
+		{
+			"of many that this hub has seen for a moment only, none is changed", number("1", "0"),
+			"a:wanted,exists,works b:wanted,exists,works c:wanted,exists,works", "", "", "a b c",
+		},
 		{"if they have worked for long enough, one is", number("1", "0"), "a:" + old + " b:" + old + " c:" + old, "a", "", "b c"},
 		{"the one that was changed last may be changed again", number("1", "0"), "a:wanted,exists,works b:" + old + " c:" + old, "a", "", "b c"},
-		{"nor is anything removed of them", number("1", "0"), "a:exists,works b:wanted,exists,current,works c:wanted,exists,current,works", "", "", "a"},
-		{"a replacement comes with the surge, and the old one goes when it works", number("0", "1"), "a:exists,available b:" + fresh + " c:" + done, "b", "a", ""},
-		{"the one that goes waits while too many are unavailable", number("1", "1"), "a:exists,available b:wanted,exists,current c:wanted,exists,current", "", "", "a"},
-		{"without a surge the place must be free first", number("1", "0"), "a:exists,available b:" + fresh + " c:" + done + " d:wanted,exists,current", "", "", "a b"},
+		{
+			"nor is anything removed of them", number("1", "0"), "a:exists,works b:wanted,exists,current,works c:wanted,exists,current,works", "",
+			"", "a",
+		},
+		{
+			"a replacement comes with the surge, and the old one goes when it works", number("0", "1"),
+			"a:exists,available b:" + fresh + " c:" + done, "b", "a", "",
+		},
+		{
+			"the one that goes waits while too many are unavailable", number("1", "1"),
+			"a:exists,available b:wanted,exists,current c:wanted,exists,current", "", "", "a",
+		},
+		{
+			"without a surge the place must be free first", number("1", "0"),
+			"a:exists,available b:" + fresh + " c:" + done + " d:wanted,exists,current", "", "", "a b",
+		},
 		{"with nobody wanted all go", nil, "a:exists,available b:exists,available", "", "a b", ""},
 		{"who is not available goes at once", nil, "a:exists b:" + done, "", "a", ""},
 		{"what is going is waited for", nil, "a:wanted,exists,going", "", "", "a"},

@@ -121,7 +121,8 @@ func (o observed) decideRuns(d decision, targets []target) (all []runDecision) {
 func (r observedRun) facts(o observed, problem string, missing bool) staged.Run {
 	facts := staged.Run{
 		Name: r.GetName(), Generation: r.GetGeneration(), Spec: *r.spec, Before: *r.status,
-		Placement: kube.Name(o.kind, o.key.Namespace, o.key.Name), UID: string(o.uid), Missing: missing, External: o.staging != nil, Problem: problem,
+		Placement: kube.Name(o.kind, o.key.Namespace, o.key.Name), UID: string(o.uid), Missing: missing,
+		External: o.staging != nil, Problem: problem,
 		StrategyKind: "ClusterStagedUpdateStrategy", Strategy: r.strategy, Requests: r.requests,
 	}
 	if o.key.Namespace != "" {

@@ -48,7 +48,9 @@ func begun(members ...string) func(*observed) {
 		r := run("r1", now)
 		r.status.ResourceSnapshotIndexUsed = "1"
 		for _, m := range members {
-			c := placement.ClusterUpdatingStatus{ClusterName: m, Conditions: []metav1.Condition{{Type: "Started", Status: "True", LastTransitionTime: metav1.NewTime(now)}}}
+			c := placement.ClusterUpdatingStatus{
+				ClusterName: m, Conditions: []metav1.Condition{{Type: "Started", Status: "True", LastTransitionTime: metav1.NewTime(now)}},
+			}
 			r.status.StagesStatus[0].Clusters = append(r.status.StagesStatus[0].Clusters, c)
 		}
 		o.runs = append(o.runs, r)
@@ -78,16 +80,31 @@ func TestOnlyMembersThatARunHasReachedAreWrittenTo(t *testing.T) {
 	}{
 		{"nobody has it, and there is no run", world(t, byRuns(t)), "", "", "a b", ""},
 		{"something else is selected", world(t, on(t, "a", "b"), byRuns(t), func(o *observed) { o.staging.hash = "new" }), "", "", "a b", "1"},
-		{"a pause between versions", world(t, on(t, "a", "b"), byRuns(t), func(o *observed) { o.staging.hash, o.staging.recordAt = "new", now.Add(1) }), "", "", "a b", ""},
-		{"too large for a version", world(t, on(t, "a", "b"), byRuns(t), func(o *observed) { o.staging.hash, o.staging.tooLarge = "new", "too large" }), "", "", "a b", ""},
-		{"a selector that cannot be meant", world(t, on(t, "a", "b"), byRuns(t), func(o *observed) { o.staging.hash, o.selected.Problem = "new", "wrong" }), "", "", "", ""},
+		{
+			"a pause between versions",
+			world(t, on(t, "a", "b"), byRuns(t), func(o *observed) { o.staging.hash, o.staging.recordAt = "new", now.Add(1) }), "", "", "a b", "",
+		},
+		{
+			"too large for a version",
+			world(t, on(t, "a", "b"), byRuns(t), func(o *observed) { o.staging.hash, o.staging.tooLarge = "new", "too large" }), "", "", "a b", "",
+		},
+		{
+			"a selector that cannot be meant",
+			world(t, on(t, "a", "b"), byRuns(t), func(o *observed) { o.staging.hash, o.selected.Problem = "new", "wrong" }), "", "", "", "",
+		},
 		{"a run has reached a", world(t, on(t, "a", "b"), changed, byRuns(t), begun("a")), "a", "", "b", ""},
 		{"a run has reached a, which has nothing", world(t, on(t, "b"), changed, byRuns(t), begun("a")), "a", "", "b", ""},
-		{"the version of the run is not kept any more", world(t, on(t, "a", "b"), changed, byRuns(t), begun("a"), func(o *observed) { o.staging.target, o.staging.targetProblem = nil, "lost" }), "", "", "a b", ""},
+		{
+			"the version of the run is not kept any more", world(t, on(t, "a", "b"), changed, byRuns(t), begun("a"),
+				func(o *observed) { o.staging.target, o.staging.targetProblem = nil, "lost" }), "", "", "a b", "",
+		},
 		{"the author may not read the version", world(t, on(t, "a", "b"), changed, byRuns(t), begun("a"), func(o *observed) {
 			o.staging.hash, o.staging.targetProblem = "new", "no right"
 		}), "", "", "a b", "2"},
-		{"b is not picked any more", world(t, requiring("env=prod"), on(t, "a", "b"), byRuns(t), func(o *observed) { o.members[1].Labels, o.before.PolicyHash = nil, "others" }), "", "", "b", ""},
+		{
+			"b is not picked any more", world(t, requiring("env=prod"), on(t, "a", "b"), byRuns(t),
+				func(o *observed) { o.members[1].Labels, o.before.PolicyHash = nil, "others" }), "", "", "b", "",
+		},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			d := decide(c.seen)
@@ -112,12 +129,17 @@ func TestOnlyMembersThatARunHasReachedAreWrittenTo(t *testing.T) {
 
 func TestWhoseTurnItIs(t *testing.T) {
 	all := []target{
-		{name: "begun", wanted: true, exists: true}, {name: "blocked", wanted: true, exists: true, blocked: true}, {name: "going", exists: true, deleting: true},
-		{name: "kept", wanted: true, exists: true}, {name: "lacking", wanted: true, incomplete: true}, {name: "later", wanted: true, exists: true},
+		{name: "begun", wanted: true, exists: true}, {name: "blocked", wanted: true, exists: true, blocked: true}, {
+			name: "going", exists: true, deleting: true,
+		},
+		{name: "kept", wanted: true, exists: true}, {name: "lacking", wanted: true, incomplete: true}, {
+			name: "later", wanted: true, exists: true,
+		},
 		{name: "leaving", exists: true}, {name: "lost", wanted: true, exists: true, unreachable: true}, {name: "unpicked", exists: true},
 	}
 	turns := map[string]staged.Turn{
-		"begun": staged.Update, "blocked": staged.Update, "going": staged.Remove, "kept": staged.Repair, "lacking": staged.Repair, "leaving": staged.Remove, "lost": staged.Update,
+		"begun": staged.Update, "blocked": staged.Update, "going": staged.Remove, "kept": staged.Repair, "lacking": staged.Repair,
+		"leaving": staged.Remove, "lost": staged.Update,
 	}
 	p := planStages(all, turns)
 	got := fmt.Sprint(listNames(p.write), " / ", listNames(p.remove), " / ", listNames(p.waiting))
@@ -129,7 +151,9 @@ func TestWhoseTurnItIs(t *testing.T) {
 func TestAtMostOneRunIsInProgress(t *testing.T) {
 	stopped := func(r observedRun) observedRun {
 		r.spec.State = placement.StateStop
-		r.status.Conditions = append(r.status.Conditions, metav1.Condition{Type: "Progressing", Status: "False", Reason: placement.ReasonRunStopped})
+		r.status.Conditions = append(r.status.Conditions, metav1.Condition{
+			Type: "Progressing", Status: "False", Reason: placement.ReasonRunStopped,
+		})
 		return r
 	}
 	waiting := func(r observedRun) observedRun {
@@ -146,7 +170,8 @@ func TestAtMostOneRunIsInProgress(t *testing.T) {
 		runs []observedRun
 		want string
 	}{
-		{"one is of a placement of that name that is gone", []observedRun{foreign(waiting(run("r1", now))), waiting(run("r2", time.Time{}))}, "r1 fails, r2 begins"},
+		{"one is of a placement of that name that is gone", []observedRun{foreign(waiting(run("r1", now))), waiting(run("r2", time.Time{}))},
+			"r1 fails, r2 begins"},
 		{"two that have not begun", []observedRun{waiting(run("r1", time.Time{})), waiting(run("r2", time.Time{}))}, "r1 begins, r2 waits"},
 		{"one is in progress", []observedRun{waiting(run("r1", now)), waiting(run("r2", time.Time{}))}, "r1 goes on, r2 waits"},
 		{"one was stopped", []observedRun{stopped(waiting(run("r1", now))), waiting(run("r2", time.Time{}))}, "r1 goes on, r2 begins"},
@@ -193,13 +218,18 @@ func TestARunForTheLatestVersionSaysThatItIsTooLarge(t *testing.T) {
 
 func TestAVersionIsWhatWasSelected(t *testing.T) {
 	o := &unstructured.Unstructured{}
-	if err := o.UnmarshalJSON([]byte(`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"c","namespace":"n"},"data":{"<a>":"1"},"number":9007199254740993,"part":0.5}`)); err != nil {
+	if err := o.UnmarshalJSON(
+		[]byte(
+			`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"c","namespace":"n"},"data":{"<a>":"1"},"number":9007199254740993,"part":0.5}`,
+		),
+	); err != nil {
 		t.Fatal(err)
 	}
 	wrapped := placement.ResourceIdentifier{Version: "v1", Kind: "ConfigMap", Namespace: "n", Name: "c"}
-	was := selection.Resources{Objects: []*unstructured.Unstructured{o, configMap("more", 10)}, Envelopes: map[placement.ResourceIdentifier]placement.EnvelopeIdentifier{
-		wrapped: {Name: "e", Namespace: "n", Type: "ResourceEnvelope"},
-	}}
+	was := selection.Resources{Objects: []*unstructured.Unstructured{o, configMap("more", 10)},
+		Envelopes: map[placement.ResourceIdentifier]placement.EnvelopeIdentifier{
+			wrapped: {Name: "e", Namespace: "n", Type: "ResourceEnvelope"},
+		}}
 	packed, err := packVersion(was)
 	if err != nil {
 		t.Fatal(err)
@@ -264,10 +294,12 @@ func TestTheIndexCountsOnWhenTheStrategyChanges(t *testing.T) {
 		{"to runs", world(t, on(t, "a"), func(o *observed) { o.before.ObservedResourceIndex = "5" }, func(o *observed) {
 			o.staging = &staging{hash: o.before.ResourceHash}
 		}), "5"},
-		{"to runs, and something else is selected", world(t, on(t, "a"), func(o *observed) { o.before.ObservedResourceIndex = "5" }, func(o *observed) {
-			o.staging = &staging{hash: "new"}
-		}), "6"},
-		{"from runs", world(t, on(t, "a"), func(o *observed) { o.before.ObservedResourceIndex, o.before.ResourceIndexes = "", []string{"6", "7"} }), "7"},
+		{"to runs, and something else is selected",
+			world(t, on(t, "a"), func(o *observed) { o.before.ObservedResourceIndex = "5" }, func(o *observed) {
+				o.staging = &staging{hash: "new"}
+			}), "6"},
+		{"from runs", world(t, on(t, "a"),
+			func(o *observed) { o.before.ObservedResourceIndex, o.before.ResourceIndexes = "", []string{"6", "7"} }), "7"},
 		{"from runs, and something else is selected", world(t, on(t, "a"), func(o *observed) {
 			o.before.ObservedResourceIndex, o.before.ResourceIndexes, o.before.ResourceHash = "6", []string{"6", "7"}, "old"
 		}), "8"},
@@ -281,9 +313,10 @@ func TestTheIndexCountsOnWhenTheStrategyChanges(t *testing.T) {
 func TestAnApprovalCountsOnlyForTheRunThatOwnsIt(t *testing.T) {
 	r := run("web", now)
 	request := func(change func(*placement.ClusterApprovalRequest)) genericRequest {
-		o := &placement.ClusterApprovalRequest{ObjectMeta: metav1.ObjectMeta{Name: "web-after-canary", Generation: 1, OwnerReferences: []metav1.OwnerReference{
-			{APIVersion: placement.GroupVersion.String(), Kind: "ClusterStagedUpdateRun", Name: "web", UID: r.GetUID(), Controller: new(true)},
-		}}}
+		o := &placement.ClusterApprovalRequest{ObjectMeta: metav1.ObjectMeta{Name: "web-after-canary", Generation: 1,
+			OwnerReferences: []metav1.OwnerReference{
+				{APIVersion: placement.GroupVersion.String(), Kind: "ClusterStagedUpdateRun", Name: "web", UID: r.GetUID(), Controller: new(true)},
+			}}}
 		o.Spec = placement.ApprovalRequestSpec{TargetUpdateRun: "web", TargetStage: "canary"}
 		o.Status.Conditions = []metav1.Condition{{Type: "Approved", Status: "True", ObservedGeneration: 1}}
 		change(o)
@@ -295,7 +328,8 @@ func TestAnApprovalCountsOnlyForTheRunThatOwnsIt(t *testing.T) {
 		want   staged.Request
 	}{
 		{"as it is meant", func(*placement.ClusterApprovalRequest) {}, staged.Request{Owned: true, Approved: true}},
-		{"of a run of the same name that is gone", func(o *placement.ClusterApprovalRequest) { o.OwnerReferences[0].UID = "old" }, staged.Request{Approved: true}},
+		{"of a run of the same name that is gone", func(o *placement.ClusterApprovalRequest) { o.OwnerReferences[0].UID = "old" },
+			staged.Request{Approved: true}},
 		{"of nobody", func(o *placement.ClusterApprovalRequest) { o.OwnerReferences = nil }, staged.Request{Approved: true}},
 		{"for another run", func(o *placement.ClusterApprovalRequest) { o.Spec.TargetUpdateRun = "other" }, staged.Request{Approved: true}},
 		{"for another stage", func(o *placement.ClusterApprovalRequest) { o.Spec.TargetStage = "prod" }, staged.Request{Approved: true}},

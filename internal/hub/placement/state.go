@@ -36,21 +36,21 @@ type observed struct {
 	policyProblem string
 	members       []*scheduling.Member
 	selected      selection.Selection
-	// author is the user whose rights count for what is selected, "" if nobody's do. rightsProblem is why his rights are not known, and rightsErr
-	// the error, after which the question is asked again.
+	// author is the user whose rights count for what is selected, "" if nobody's do. rightsProblem is
+	// why his rights are not known, and rightsErr the error, after which the question is asked again.
 	author        string
 	rightsProblem condition
 	rightsErr     error
 	// resources are what is placed, and parts how they are divided among Works.
 	resources selection.Resources
 	parts     []part
-	// home says where objects are, otherHomes where they are for members that have one elsewhere, full which Work cannot hold what it has
-	// to.
+	// home says where objects are, otherHomes where they are for members that have one elsewhere, full
+	// which Work cannot hold what it has to.
 	home       home
 	otherHomes map[string]otherHome
 	full       string
-	// unfounded is why what is selected is not acted on: something that was selected is missing in it, and nothing is known by which it may
-	// be removed.
+	// unfounded is why what is selected is not acted on: something that was selected is missing in it,
+	// and nothing is known by which it may be removed.
 	unfounded condition
 	overrides override.Set
 	// reviewed: the rights of a user count for what an override changes or an envelope holds.
@@ -58,32 +58,38 @@ type observed struct {
 	// ignored says of each override that does not count why.
 	reviewed, overridesHeld bool
 	ignored                 []string
-	// current are the Works of each member namespace, and reported what the member's agent reports of them.
+	// current are the Works of each member namespace, and reported what the member's
+	// agent reports of them.
 	current  map[string]*currentWorks
 	reported map[string]worksStatus
 	// evicted are members that the status still lists as picked, by their names.
 	evicted map[string]bool
-	// now is when this was observed. runs are the staged update runs of the placement, the oldest first;
-	// staging is nil unless they roll it out.
+	// now is when this was observed. runs are the staged update runs of the placement, the oldest
+	// first; staging is nil unless they roll it out.
 	now     time.Time
 	runs    []observedRun
 	staging *staging
-	// takeoverProblem is why Works that KubeFleet's hub wrote cannot be taken over; leftovers is what else that hub has left.
+	// takeoverProblem is why Works that KubeFleet's hub wrote cannot be taken over; leftovers is what
+	// else that hub has left.
 	takeoverProblem, leftovers string
 }
 
 // decision is what is to be done.
 type decision struct {
-	// problem is why nothing is done, and what is placed stays as it is; the zero condition if there is none.
+	// problem is why nothing is done, and what is placed stays as it is; the zero
+	// condition if there is none.
 	problem condition
 	result  scheduling.Result
 	desired desiredWorks
-	// overridden, by member namespace, is what members get that overrides change, or that have it divided otherwise.
+	// overridden, by member namespace, is what members get that overrides change, or that have
+	// it divided otherwise.
 	overridden map[string]overridden
 	plan       rolloutPlan
-	// upToDate are the member namespaces that have just the desired Works, waiting those whose turn has not come.
+	// upToDate are the member namespaces that have just the desired Works, waiting those
+	// whose turn has not come.
 	upToDate, waiting map[string]bool
-	// policyHash is the hash to record: of the required terms that all members with the placement meet.
+	// policyHash is the hash to record: of the required terms that all members with the placement
+	// meet.
 	policyHash string
 	// recheckAt is when time alone makes a difference; zero if never.
 	recheckAt time.Time
@@ -147,9 +153,10 @@ func (d *decision) recreate(o observed, targets []target, mayWrite func(target) 
 	}
 }
 
-// bound are the namespaces of the members that have the placement, also those whose Works somebody else than the hub deletes. The status
-// says so of a member that leaves, whose Works go before its record does, and of all members if there is no Work at all, because somebody
-// deleted the definition of Works: whoever has the placement has a Work.
+// bound are the namespaces of the members that have the placement, also those whose Works somebody
+// else than the hub deletes. The status says so of a member that leaves, whose Works go before its
+// record does, and of all members if there is no Work at all, because somebody deleted the
+// definition of Works: whoever has the placement has a Work.
 func (o observed) bound() map[string]bool {
 	bound := map[string]bool{}
 	for namespace, w := range o.current {
@@ -180,8 +187,8 @@ func reportsDiff(strategy *placement.ApplyStrategy) bool {
 	return strategy != nil && strategy.Type == placement.ApplyReportDiff
 }
 
-// targets returns every member that has the placement or is picked, but for those that leave, whose Works their own agents remove. dropping says
-// whether a member has yet to lose the placement.
+// targets returns every member that has the placement or is picked, but for those that leave, whose
+// Works their own agents remove. dropping says whether a member has yet to lose the placement.
 func (o observed) targets(next decision) (targets []target, dropping bool) {
 	for _, d := range next.result.Decisions {
 		if d.Member == nil || d.Member.Leaving {
@@ -191,7 +198,10 @@ func (o observed) targets(next decision) (targets []target, dropping bool) {
 		if current == nil && !d.Picked {
 			continue
 		}
-		t := target{name: d.Name, namespace: d.Member.Namespace, epoch: d.Member.Epoch, wanted: d.Picked, exists: current != nil, incomplete: current == nil, unreachable: unreachable(d.Member)}
+		t := target{
+			name: d.Name, namespace: d.Member.Namespace, epoch: d.Member.Epoch, wanted: d.Picked, exists: current != nil, incomplete: current == nil,
+			unreachable: unreachable(d.Member),
+		}
 		t.blocked = next.overriddenCondition(t.namespace).status == metav1.ConditionFalse || !d.Member.Admits(o.key.Namespace)
 		if current != nil {
 			outdated, surplus := current.diff(o.key, next.desiredFor(t.namespace))
@@ -206,8 +216,8 @@ func (o observed) targets(next decision) (targets []target, dropping bool) {
 	return targets, dropping
 }
 
-// desiredWorks is what members get without overrides. The index counts the changes of what is selected;
-// of a placement that runs roll out it is the version that members get.
+// desiredWorks is what members get without overrides. The index counts the changes of what is
+// selected; of a placement that runs roll out it is the version that members get.
 func (o observed) desiredWorks() desiredWorks {
 	d := desiredWorks{
 		parts: o.parts, hash: hashParts(o.parts), index: o.before.ObservedResourceIndex,
@@ -231,7 +241,8 @@ func (o observed) desiredWorks() desiredWorks {
 	return d
 }
 
-// hashTerms identifies what a policy requires of members. Members that have the placement are filtered by it again only when it changes.
+// hashTerms identifies what a policy requires of members. Members that have the placement are
+// filtered by it again only when it changes.
 func hashTerms(p *placement.PlacementPolicy) string {
 	var required *placement.ClusterSelector
 	if p != nil && p.Affinity != nil && p.Affinity.ClusterAffinity != nil {

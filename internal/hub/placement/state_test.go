@@ -26,12 +26,17 @@ var (
 	key = types.NamespacedName{Name: "web"}
 )
 
-// world is a ClusterResourcePlacement of one ConfigMap that members a and b may be picked for, and that nobody has.
+// world is a ClusterResourcePlacement of one ConfigMap that members a and b may be picked for,
+// and that nobody has.
 func world(t *testing.T, change ...func(*observed)) observed {
 	t.Helper()
 	o := observed{
 		key: key, kind: "ClusterResourcePlacement", generation: 1, spec: &placement.PlacementSpec{},
-		members: []*scheduling.Member{{Name: "a", Namespace: "ns-a", Labels: map[string]string{"env": "prod"}}, {Name: "b", Namespace: "ns-b", Labels: map[string]string{"env": "prod"}}},
+		members: []*scheduling.Member{
+			{Name: "a", Namespace: "ns-a", Labels: map[string]string{"env": "prod"}}, {
+				Name: "b", Namespace: "ns-b", Labels: map[string]string{"env": "prod"},
+			},
+		},
 		current: map[string]*currentWorks{}, reported: map[string]worksStatus{},
 	}
 	o.selected.Objects = []*unstructured.Unstructured{configMap("settings", 10)}
@@ -57,8 +62,13 @@ func on(t *testing.T, members ...string) func(*observed) {
 		}
 		o.before.ObservedResourceIndex, o.before.ResourceHash, o.before.PolicyHash = "0", hashParts(parts), hashTerms(o.spec.Policy)
 		for _, m := range members {
-			o.current["ns-"+m] = &currentWorks{works: []*placement.Work{placed(t, key, desiredWorks{parts: parts, index: "0", applyStrategy: o.spec.Strategy.ApplyStrategy}, 0)}}
-			o.reported["ns-"+m] = worksStatus{applied: condition{"True", reasons.AllWorkHaveBeenApplied, ""}, available: condition{"True", reasons.AllWorkAreAvailable, ""}, works: true, ready: true}
+			o.current["ns-"+m] = &currentWorks{
+				works: []*placement.Work{placed(t, key, desiredWorks{parts: parts, index: "0", applyStrategy: o.spec.Strategy.ApplyStrategy}, 0)},
+			}
+			o.reported["ns-"+m] = worksStatus{
+				applied: condition{"True", reasons.AllWorkHaveBeenApplied, ""}, available: condition{"True", reasons.AllWorkAreAvailable, ""},
+				works: true, ready: true,
+			}
 		}
 	}
 }
@@ -73,9 +83,14 @@ func obstacle(member int, reason string) func(*observed) {
 func requiring(label string) func(*observed) {
 	return func(o *observed) {
 		name, value, _ := strings.Cut(label, "=")
-		o.spec.Policy = &placement.PlacementPolicy{PlacementType: placement.PickAll, Affinity: &placement.Affinity{ClusterAffinity: &placement.ClusterAffinity{
-			Required: &placement.ClusterSelector{ClusterSelectorTerms: []placement.ClusterSelectorTerm{{LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{name: value}}}}},
-		}}}
+		o.spec.Policy = &placement.PlacementPolicy{PlacementType: placement.PickAll,
+			Affinity: &placement.Affinity{ClusterAffinity: &placement.ClusterAffinity{
+				Required: &placement.ClusterSelector{
+					ClusterSelectorTerms: []placement.ClusterSelectorTerm{{
+						LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{name: value}},
+					}},
+				},
+			}}}
 	}
 }
 
@@ -97,9 +112,10 @@ func TestWhoHadWorksBeforeTheirDefinitionWasDeletedHasThemAgain(t *testing.T) {
 		return func(o *observed) {
 			o.spec.Policy = &placement.PlacementPolicy{PlacementType: placement.PickN, NumberOfClusters: &one}
 			for _, name := range names {
-				o.before.PlacementStatuses = append(o.before.PlacementStatuses, placement.PerClusterStatus{ClusterName: name, Conditions: []metav1.Condition{
-					{Type: placement.ConditionScheduled, Status: metav1.ConditionTrue},
-				}})
+				o.before.PlacementStatuses = append(o.before.PlacementStatuses,
+					placement.PerClusterStatus{ClusterName: name, Conditions: []metav1.Condition{
+						{Type: placement.ConditionScheduled, Status: metav1.ConditionTrue},
+					}})
 			}
 		}
 	}
@@ -152,7 +168,10 @@ func TestDecide(t *testing.T) {
 		{"what the author may not read any more is removed, one member at a time", world(t, on(t, "a", "b"), func(o *observed) {
 			o.selected.Objects, o.author, o.selected.Withheld = nil, "eve", []selection.Query{{Namespace: "shop"}}
 		}), "a", "", "1"},
-		{"who does not admit its namespace gets nothing new and keeps what it has", world(t, on(t, "a"), more, func(o *observed) { o.key.Namespace = "shop" }), "", "", "1"},
+		{
+			"who does not admit its namespace gets nothing new and keeps what it has",
+			world(t, on(t, "a"), more, func(o *observed) { o.key.Namespace = "shop" }), "", "", "1",
+		},
 		{"nor does a policy that is wrong", world(t, on(t, "a"), func(o *observed) { o.policyProblem = "wrong" }), "", "", "0"},
 		{"what is only to be compared is written, too", world(t, reporting), "a b", "", "0"},
 		{"nothing selected is placed, too, so that what is selected later is nothing new", world(t, nothing), "a b", "", "0"},
@@ -202,41 +221,70 @@ func TestDescribe(t *testing.T) {
 		{"all well", world(t, on(t, "a", "b")), "2/2", "", ""},
 		{"just written", world(t), "0/2", "a: being written; b: being written", "WorkSynchronized Unknown"},
 		{"one fails", world(t, on(t, "a", "b"), failing), "1/2", "a: ConfigMap n/c: conflict", "Applied False"},
-		{"one of two waits for its turn", world(t, on(t, "a", "b"), func(o *observed) { o.selected.Objects[0] = configMap("settings", 11) }), "0/2",
+		{"one of two waits for its turn", world(t, on(t, "a", "b"), func(o *observed) { o.selected.Objects[0] = configMap("settings", 11) }),
+			"0/2",
 			"b: waits for its turn: at most 1 of 2 members may be unavailable; a: being written", "RolloutStarted False"},
-		{"nobody qualifies", world(t, requiring("env=none")), "0/0", `no member qualifies: a: its labels do not match "env=none"; b: its labels do not match "env=none"`, ""},
-		{"nobody qualifies, and some are leaving anyway", world(t, requiring("env=prod"), obstacle(0, reasons.Leaving), obstacle(1, reasons.AgentLost)), "0/0", "no member qualifies: b: it is " + reasons.AgentLost + "; a: it is Leaving", ""},
+		{
+			"nobody qualifies", world(t, requiring("env=none")), "0/0",
+			`no member qualifies: a: its labels do not match "env=none"; b: its labels do not match "env=none"`, "",
+		},
+		{
+			"nobody qualifies, and some are leaving anyway", world(t, requiring("env=prod"), obstacle(0, reasons.Leaving),
+				obstacle(1, reasons.AgentLost)), "0/0", "no member qualifies: b: it is " + reasons.AgentLost + "; a: it is Leaving", "",
+		},
 		{"one leaves, and what was said of it last stands", world(t, on(t, "b"), func(o *observed) {
 			o.members[0].Leaving, o.members[0].Obstacle = true, scheduling.Obstacle{Reason: reasons.Leaving, Message: "it leaves"}
 			o.before.PlacementStatuses = []placement.PerClusterStatus{{ClusterName: "a", Conditions: said("True")}}
 		}), "2/2", "", ""},
-		{"a wrong selector", world(t, on(t, "a", "b"), func(o *observed) { o.selected.Problem = "selector 3 is wrong" }), "2/2", "selector 3 is wrong", "Scheduled False"},
+		{
+			"a wrong selector", world(t, on(t, "a", "b"), func(o *observed) { o.selected.Problem = "selector 3 is wrong" }),
+			"2/2", "selector 3 is wrong", "Scheduled False",
+		},
 		{"a wrong policy", world(t, func(o *observed) { o.policyProblem = "term 3 is wrong" }), "", "term 3 is wrong", "Scheduled False"},
-		{"nothing selected", world(t, func(o *observed) { o.selected.Objects = nil }, on(t, "a", "b")), "2/2", "2 members picked; spec.resourceSelectors select nothing that can be placed", ""},
-		{"nothing selected, and not written yet", world(t, func(o *observed) { o.selected.Objects = nil }), "0/2", "a: being written; b: being written", "WorkSynchronized Unknown"},
+		{
+			"nothing selected", world(t, func(o *observed) { o.selected.Objects = nil }, on(t, "a", "b")),
+			"2/2", "2 members picked; spec.resourceSelectors select nothing that can be placed", "",
+		},
+		{
+			"nothing selected, and not written yet", world(t, func(o *observed) { o.selected.Objects = nil }),
+			"0/2", "a: being written; b: being written", "WorkSynchronized Unknown",
+		},
 		{"not applied, and a field that is not done", world(t, on(t, "a", "b"), failing, reportingBack), "1/2", "a: ConfigMap n/c: conflict",
 			"Supported False, Applied False"},
 		{"too few", world(t, on(t, "a"), unpicked, func(o *observed) {
 			o.spec.Policy = &placement.PlacementPolicy{PlacementType: placement.PickFixed, ClusterNames: []string{"a", "c"}}
-		}), "1/2", "1 of 2 members picked; c: there is no MemberCluster, and no Cluster of a workspace that opts in, called c", "Scheduled False"},
-		{"one loses it", world(t, requiring("env=prod"), on(t, "a", "b"), func(o *observed) { o.members[1].Labels, o.before.PolicyHash = nil, "others" }), "1/1", "", ""},
+		}), "1/2", "1 of 2 members picked; c: there is no MemberCluster, and no Cluster of a workspace that opts in, called c",
+			"Scheduled False"},
+		{
+			"one loses it", world(t, requiring("env=prod"), on(t, "a", "b"),
+				func(o *observed) { o.members[1].Labels, o.before.PolicyHash = nil, "others" }), "1/1", "", "",
+		},
 		{"one has to wait to lose it", world(t, requiring("env=prod"), on(t, "a", "b"), func(o *observed) {
 			o.members[1].Labels, o.before.PolicyHash = nil, "others"
 			o.members = append(o.members, &scheduling.Member{Name: "c", Namespace: "ns-c", Labels: map[string]string{"env": "prod"}})
 			o.reported["ns-a"] = worksStatus{applied: condition{"Unknown", reasons.ApplyPending, "waits"}}
-		}), "0/2", "b will lose it when others are available: at most 1 of 2 members may be unavailable; a: waits; c: being written", "RolloutStarted False"},
+		}), "0/2", "b will lose it when others are available: at most 1 of 2 members may be unavailable; a: waits; c: being written",
+			"RolloutStarted False"},
 		{"one whose workspace has withdrawn", world(t, on(t, "a", "b"), func(o *observed) { o.members = nil }), "0/0",
-			"there is no member to pick; kept as it is, because no workspace that opts in has a record of it any more: member namespace ns-a; member namespace ns-b", ""},
+			"there is no member to pick; kept as it is, because no workspace that opts in has a record of it any more: member namespace ns-a; " +
+				"member namespace ns-b", ""},
 		{"only compared, and nothing differs", world(t, reporting, on(t, "a", "b"), func(o *observed) {
 			for _, name := range []string{"ns-a", "ns-b"} {
 				o.reported[name] = worksStatus{diffReported: condition{"True", reasons.AllWorkHaveDiffReported, ""}}
 			}
 		}), "2/2", "no difference on any of 2 members", ""},
 		{"only compared, and one is not yet", world(t, reporting, on(t, "a", "b"), func(o *observed) {
-			o.reported["ns-a"] = worksStatus{diffReported: condition{"True", reasons.AllWorkHaveDiffReported, ""}, resourceStatus: resourceStatus{diffed: make([]placement.DiffedPlacement, 2)}}
+			o.reported["ns-a"] = worksStatus{
+				diffReported: condition{"True", reasons.AllWorkHaveDiffReported, ""}, resourceStatus: resourceStatus{
+					diffed: make([]placement.DiffedPlacement, 2),
+				},
+			}
 			o.reported["ns-b"] = worksStatus{diffReported: condition{"Unknown", reasons.DiffReportingPending, "waits"}}
 		}), "1/2", "b: waits", "DiffReported Unknown"},
-		{"a field that is not done", world(t, on(t, "a", "b"), reportingBack), "2/2", "spec.strategy.reportBackStrategy: no status is copied back", "Supported False"},
+		{
+			"a field that is not done", world(t, on(t, "a", "b"), reportingBack),
+			"2/2", "spec.strategy.reportBackStrategy: no status is copied back", "Supported False",
+		},
 		{"a field that asks for what is so", world(t, on(t, "a", "b"), func(o *observed) {
 			o.spec.Strategy.ReportBackStrategy = &runtime.RawExtension{Raw: []byte(`{"type":"Disabled"}`)}
 		}), "2/2", "", ""},
@@ -253,7 +301,8 @@ func TestDescribe(t *testing.T) {
 					untrue = append(untrue, strings.TrimPrefix(kind, "ClusterResourcePlacement")+" "+string(condition.Status))
 				}
 			}
-			if diff := cmp.Diff([]string{c.members, c.message, c.conditions}, []string{after.Members, after.Message, strings.Join(untrue, ", ")}); diff != "" {
+			if diff := cmp.Diff([]string{c.members, c.message, c.conditions},
+				[]string{after.Members, after.Message, strings.Join(untrue, ", ")}); diff != "" {
 				t.Errorf("members, message, conditions (-want +got):\n%s", diff)
 			}
 			c.seen.before = after
@@ -283,15 +332,27 @@ func TestNothingIsSaidOfTheStagesAfterTheFirstThatIsNotReached(t *testing.T) {
 		message           string
 	}{
 		{"all well", world(t, on(t, "a", "b")), nil, written + " Applied=True Available=True", written + " Applied=True Available=True", ""},
-		{"still to be applied", world(t, on(t, "a", "b"), applied("Unknown", reasons.ApplyPending, "waits")), nil, written + " Applied=Unknown", written + " Applied=Unknown", "a: waits"},
-		{"not applied", world(t, on(t, "a", "b"), applied("False", reasons.NotAllWorkHaveBeenApplied, "conflict")), nil, written + " Applied=False", written + " Applied=False", "a: conflict"},
+		{
+			"still to be applied", world(t, on(t, "a", "b"), applied("Unknown", reasons.ApplyPending, "waits")), nil,
+			written + " Applied=Unknown", written + " Applied=Unknown", "a: waits",
+		},
+		{
+			"not applied", world(t, on(t, "a", "b"), applied("False", reasons.NotAllWorkHaveBeenApplied, "conflict")), nil,
+			written + " Applied=False", written + " Applied=False", "a: conflict",
+		},
 		{"not available", world(t, on(t, "a", "b"), func(o *observed) {
-			o.reported["ns-a"] = worksStatus{applied: condition{"True", reasons.AllWorkHaveBeenApplied, ""}, available: condition{"False", reasons.NotAllWorkAreAvailable, "crashes"}}
+			o.reported["ns-a"] = worksStatus{
+				applied:   condition{"True", reasons.AllWorkHaveBeenApplied, ""},
+				available: condition{"False", reasons.NotAllWorkAreAvailable, "crashes"},
+			}
 		}), nil, written + " Applied=True Available=False", written + " Applied=True Available=False", "a: crashes"},
-		{"not written", world(t, on(t, "a", "b")), errors.New("no right"), "Scheduled=True RolloutStarted=True Overridden=True WorkSynchronized=False",
+		{"not written", world(t, on(t, "a", "b")), errors.New("no right"),
+			"Scheduled=True RolloutStarted=True Overridden=True WorkSynchronized=False",
 			"Scheduled=True RolloutStarted=True Overridden=True WorkSynchronized=False", "a: no right"},
-		{"others wait for one that fails", world(t, third, on(t, "a", "b", "c"), applied("False", reasons.NotAllWorkHaveBeenApplied, "conflict"), changed), nil, "Scheduled=True RolloutStarted=False", "Scheduled=True RolloutStarted=True Overridden=True WorkSynchronized=Unknown",
-			"b: waits for its turn: at most 1 of 3 members may be unavailable; c: waits for its turn: at most 1 of 3 members may be unavailable; a: being written"},
+		{"others wait for one that fails", world(t, third, on(t, "a", "b", "c"), applied("False", reasons.NotAllWorkHaveBeenApplied, "conflict"),
+			changed), nil, "Scheduled=True RolloutStarted=False", "Scheduled=True RolloutStarted=True Overridden=True WorkSynchronized=Unknown",
+			"b: waits for its turn: at most 1 of 3 members may be unavailable; c: waits for its turn: at most 1 of 3 members may be unavailable; " +
+				"a: being written"},
 		{"compared", world(t, reporting, on(t, "a", "b"), func(o *observed) {
 			o.reported["ns-a"] = worksStatus{diffReported: condition{"False", reasons.NotAllWorkHaveDiffReported, "no right"}}
 			o.reported["ns-b"] = worksStatus{diffReported: condition{"True", reasons.AllWorkHaveDiffReported, ""}}
@@ -332,7 +393,9 @@ func TestAStatusOfManyMembersIsBoundedAndShowsThoseInTrouble(t *testing.T) {
 	}
 	on(t, all...)(&o)
 	for name, s := range o.reported {
-		s.resourceStatus = resourceStatus{drifted: make([]placement.DriftedPlacement, maxFailed), diffed: make([]placement.DiffedPlacement, maxFailed)}
+		s.resourceStatus = resourceStatus{
+			drifted: make([]placement.DriftedPlacement, maxFailed), diffed: make([]placement.DiffedPlacement, maxFailed),
+		}
 		o.reported[name] = s
 	}
 	o.reported["ns-m-1998"] = worksStatus{applied: condition{"False", reasons.NotAllWorkHaveBeenApplied, "no space"}}
@@ -361,7 +424,8 @@ func TestAStatusOfManyMembersIsBoundedAndShowsThoseInTrouble(t *testing.T) {
 	}
 }
 
-// TestTheWorstStatusCanBeStored has thousands of members that all fail, with texts and names as long as they may be.
+// TestTheWorstStatusCanBeStored has thousands of members that all fail, with texts and names as
+// long as they may be.
 func TestTheWorstStatusCanBeStored(t *testing.T) {
 	long := func(n int) string { return strings.Repeat("<", n) } // six bytes each in JSON
 	o := world(t, func(o *observed) {
@@ -382,9 +446,13 @@ func TestTheWorstStatusCanBeStored(t *testing.T) {
 	for name := range o.reported {
 		s := worksStatus{applied: condition{"False", reasons.NotAllWorkHaveBeenApplied, long(30000)}}
 		for i := range maxFailed {
-			s.failed = append(s.failed, placement.FailedPlacement{ResourceIdentifier: placement.ResourceIdentifier{Kind: "Widget", Name: fmt.Sprint(i)},
+			s.failed = append(s.failed, placement.FailedPlacement{ResourceIdentifier: placement.ResourceIdentifier{
+				Kind: "Widget", Name: fmt.Sprint(i),
+			},
 				Condition: metav1.Condition{Type: "Applied", Status: "False", Message: long(maxMessage)}})
-			s.drifted = append(s.drifted, placement.DriftedPlacement{ObservedDrifts: []placement.PatchDetail{{Path: long(maxValue), ValueInHub: long(maxValue), ValueInMember: long(maxValue)}}})
+			s.drifted = append(s.drifted, placement.DriftedPlacement{
+				ObservedDrifts: []placement.PatchDetail{{Path: long(maxValue), ValueInHub: long(maxValue), ValueInMember: long(maxValue)}},
+			})
 		}
 		o.reported[name] = s
 	}
@@ -403,14 +471,17 @@ func TestWhatAgentsSayOfDifferencesIsBounded(t *testing.T) {
 	for range 100 {
 		work.Status.ManifestConditions = append(work.Status.ManifestConditions, placement.ManifestCondition{
 			Identifier:   placement.WorkResourceIdentifier{Version: "v1", Kind: "ConfigMap", Name: "c"},
-			DriftDetails: &placement.DriftDetails{ObservedDrifts: slices.Clone(many)}, DiffDetails: &placement.DiffDetails{ObservedDiffs: slices.Clone(many)},
+			DriftDetails: &placement.DriftDetails{ObservedDrifts: slices.Clone(many)}, DiffDetails: &placement.DiffDetails{
+				ObservedDiffs: slices.Clone(many),
+			},
 		})
 	}
 	if _, err := Slim(work); err != nil {
 		t.Fatal(err)
 	}
 	s := (&currentWorks{works: []*placement.Work{work}}).status(func(*placement.Work) time.Time { return now }, 0, now)
-	if len(s.drifted) != maxFailed || len(s.diffed) != maxFailed || len(s.drifted[0].ObservedDrifts) != maxDifferences || len(s.diffed[0].ObservedDiffs[0].Path) > maxValue+3 {
+	if len(s.drifted) != maxFailed || len(s.diffed) != maxFailed || len(s.drifted[0].ObservedDrifts) != maxDifferences ||
+		len(s.diffed[0].ObservedDiffs[0].Path) > maxValue+3 {
 		t.Errorf("%d drifted, %d differing, of the first %d differences", len(s.drifted), len(s.diffed), len(s.drifted[0].ObservedDrifts))
 	}
 }

@@ -20,20 +20,25 @@ import (
 // Bounds of a status: of resources, and of overrides that all members together list.
 const maxResources, maxOverrides = 1000, 1000
 
-// maxBytes is how many bytes a status lists: 256 KiB, less some for the conditions. maxResourcesBytes of these may be resources.
+// maxBytes is how many bytes a status lists: 256 KiB, less some for the conditions.
+// maxResourcesBytes of these may be resources.
 const maxBytes, maxResourcesBytes = 220 << 10, 140 << 10
 
-// detail is how much a status says of members: how many picked ones it lists, how long their messages are, and how many failures, and
-// resources that differ, all of them name together.
+// detail is how much a status says of members: how many picked ones it lists, how long their
+// messages are, and how many failures, and resources that differ, all of them name together.
 type detail struct{ picked, message, failures, differing int }
 
 // details are tried in this order until the status is small enough.
-var details = []detail{{500, maxMessage, 1000, 100}, {350, 150, 300, 40}, {180, 150, 200, 20}, {120, 150, 100, 10}, {60, 100, 50, 5}, {15, 50, 5, 2}}
+var details = []detail{
+	{500, maxMessage, 1000, 100}, {350, 150, 300, 40}, {180, 150, 200, 20}, {120, 150, 100, 10}, {60, 100, 50, 5}, {15, 50, 5, 2},
+}
 
-// selectsNothing is no failure, as in KubeFleet's API: members are picked and get Works without manifests.
+// selectsNothing is no failure, as in KubeFleet's API: members are picked and get
+// Works without manifests.
 const selectsNothing = "spec.resourceSelectors select nothing that can be placed"
 
-// describe computes the status. Only the message of a placement that is being deleted is set elsewhere.
+// describe computes the status. Only the message of a placement that is being
+// deleted is set elsewhere.
 func describe(o observed, d decision, failed failures, now time.Time) placement.PlacementStatus {
 	after := *o.before.DeepCopy()
 	members := o.memberStatuses(d, failed)
@@ -95,7 +100,8 @@ func size(of any) int {
 	return len(text)
 }
 
-// setConditions sets the conditions of the placement, and as its message that of the first which needs attention.
+// setConditions sets the conditions of the placement, and as its message that of the first
+// which needs attention.
 func (o observed) setConditions(after *placement.PlacementStatus, d decision, members []memberStatus, now time.Time) {
 	set := func(kind string, c condition) {
 		if c == (condition{}) {
@@ -143,8 +149,8 @@ func (o observed) setConditions(after *placement.PlacementStatus, d decision, me
 	}
 }
 
-// listMembers lists the picked members, of too many those that need attention most, and an entry for
-// each member that the policy asks for and that could not be picked.
+// listMembers lists the picked members, of too many those that need attention most, and an entry
+// for each member that the policy asks for and that could not be picked.
 func (o observed) listMembers(members []memberStatus, d decision, now time.Time, much detail) (all []placement.PerClusterStatus) {
 	picked := slices.Clone(members)
 	if len(picked) > much.picked {
@@ -180,11 +186,14 @@ func (o observed) listMembers(members []memberStatus, d decision, now time.Time,
 		s.ObservedResourceIndex, s.DriftedPlacements, s.DiffedPlacements = m.index, take(m.drifted, &differing), take(m.diffed, &differing)
 		s.FailedPlacements = setTimes(clipped(m.failed, much.message), before[m.Name].FailedPlacements, metav1.NewTime(now))
 		applied := d.overridden[m.Member.Namespace]
-		s.ApplicableClusterResourceOverrides, s.ApplicableResourceOverrides = take(applied.Cluster, &overrides), take(applied.Namespaced, &overrides)
+		s.ApplicableClusterResourceOverrides, s.ApplicableResourceOverrides = take(applied.Cluster, &overrides),
+			take(applied.Namespaced, &overrides)
 		all = append(all, s)
 	}
 	for _, n := range o.missing(d) {
-		all = append(all, entry(n.Name, map[string]condition{placement.ConditionScheduled: {metav1.ConditionFalse, reasons.ScheduleFailed, n.Message}}))
+		all = append(all, entry(n.Name, map[string]condition{
+			placement.ConditionScheduled: {metav1.ConditionFalse, reasons.ScheduleFailed, n.Message},
+		}))
 	}
 	return all
 }
@@ -205,7 +214,8 @@ func take[T any](all []T, room *int) []T {
 	return all
 }
 
-// setTimes gives failures that the hub itself found the time that they have in the status before, or the current one.
+// setTimes gives failures that the hub itself found the time that they have in the status before,
+// or the current one.
 func setTimes(failed, before []placement.FailedPlacement, now metav1.Time) []placement.FailedPlacement {
 	for i := range failed {
 		if c := &failed[i].Condition; c.LastTransitionTime.IsZero() {
@@ -266,8 +276,8 @@ func (o observed) scheduled(d decision) condition {
 		c.message += "; the hub has no " + list(o.selected.Missing)
 	}
 	if unread := o.selected.Unread; len(unread) > 0 {
-		c.message += fmt.Sprintf("; the hub cannot read %s, so that nothing of these is placed with a Namespace; if it may not, allow it in placement.resources "+
-			"of the chart fleet", list(unread))
+		c.message += fmt.Sprintf("; the hub cannot read %s, so that nothing of these is placed with a Namespace; if it may not, allow it in "+
+			"placement.resources of the chart fleet", list(unread))
 	}
 	if withdrawn := o.withdrawn(d); len(withdrawn) > 0 {
 		c.message += "; kept as it is, because no workspace that opts in has a record of it any more: " + list(withdrawn)
@@ -275,7 +285,8 @@ func (o observed) scheduled(d decision) condition {
 	return c
 }
 
-// withdrawn names the member namespaces with Works whose workspace does not opt in any more: nothing is changed or deleted there.
+// withdrawn names the member namespaces with Works whose workspace does not opt in any more:
+// nothing is changed or deleted there.
 func (o observed) withdrawn(d decision) (namespaces []string) {
 	known := map[string]bool{}
 	for _, n := range d.result.Decisions {

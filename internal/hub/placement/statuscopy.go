@@ -16,7 +16,8 @@ import (
 	"github.com/muster-fleet/muster/internal/kube"
 )
 
-// ownerOf returns the UID of the ClusterResourcePlacement that a copy belongs to; "" if somebody else made it.
+// ownerOf returns the UID of the ClusterResourcePlacement that a copy belongs to; "" if
+// somebody else made it.
 func ownerOf(o client.Object) types.UID {
 	owner := metav1.GetControllerOf(o)
 	if owner == nil || owner.Kind != kindCRP || owner.Name != o.GetName() {
@@ -25,8 +26,8 @@ func ownerOf(o client.Object) types.UID {
 	return owner.UID
 }
 
-// copyStatus writes a copy of the status into the namespace that the placement asks for, deletes copies elsewhere, and sets the condition
-// StatusSynced.
+// copyStatus writes a copy of the status into the namespace that the placement asks for, deletes
+// copies elsewhere, and sets the condition StatusSynced.
 func (c *Controller) copyStatus(ctx context.Context, s genericPlacement, o observed, status *placement.PlacementStatus) error {
 	kind := s.kind + placement.ConditionStatusSynced
 	meta.RemoveStatusCondition(&status.Conditions, kind)
@@ -85,14 +86,17 @@ func copyNamespace(o observed) (name, problem string) {
 		}
 	}
 	if count != 1 {
-		return "", fmt.Sprintf("spec.statusReportingScope NamespaceAccessible needs a placement that selects exactly one Namespace: this one selects %d",
+		return "", fmt.Sprintf("spec.statusReportingScope NamespaceAccessible needs a placement that selects exactly one Namespace: this one "+
+			"selects %d",
 			count)
 	}
 	return name, ""
 }
 
-// writeCopy creates the copy or updates what differs. An object of the same name that somebody else made stays as it is.
-func (c *Controller) writeCopy(ctx context.Context, s genericPlacement, namespace string, status *placement.PlacementStatus) (string, error) {
+// writeCopy creates the copy or updates what differs. An object of the same name that somebody else
+// made stays as it is.
+func (c *Controller) writeCopy(ctx context.Context, s genericPlacement, namespace string,
+	status *placement.PlacementStatus) (string, error) {
 	key := types.NamespacedName{Namespace: namespace, Name: s.GetName()}
 	before := &placement.ClusterResourcePlacementStatus{}
 	if err := c.Client.Get(ctx, key, before); apierrors.IsNotFound(err) {
@@ -113,7 +117,8 @@ func (c *Controller) writeCopy(ctx context.Context, s genericPlacement, namespac
 		return "", err
 	}
 	if ownerOf(before) != s.GetUID() {
-		return fmt.Sprintf("namespace %s has a ClusterResourcePlacementStatus %s that is not of this placement: delete it", namespace, key.Name), nil
+		return fmt.Sprintf("namespace %s has a ClusterResourcePlacementStatus %s that is not of this placement: delete it", namespace, key.Name),
+			nil
 	}
 	after := before.DeepCopy()
 	after.SourceStatus = *status.DeepCopy()

@@ -43,10 +43,14 @@ func TestConditionsAreThoseThatKubeFleetsClientsCompare(t *testing.T) {
 		failure error
 		want    []string
 	}{
-		{"all well", world(t, on(t, "a", "b")), nil, []string{placed + "True/ApplySucceeded; Available True/ResourceAvailable", "a: " + well, "b: " + well}},
+		{
+			"all well", world(t, on(t, "a", "b")), nil,
+			[]string{placed + "True/ApplySucceeded; Available True/ResourceAvailable", "a: " + well, "b: " + well},
+		},
 		{"the default of revisionHistoryLimit", world(t, on(t, "a", "b"), func(o *observed) { o.spec.RevisionHistoryLimit = &limit }), nil,
 			[]string{placed + "True/ApplySucceeded; Available True/ResourceAvailable", "a: " + well, "b: " + well}},
-		{"nothing can tell whether it works", world(t, on(t, "a", "b"), reports(worksStatus{applied: applied, available: condition{"True", reasons.NotAllWorkAreAvailabilityTrackable, "?"}})), nil,
+		{"nothing can tell whether it works", world(t, on(t, "a", "b"),
+			reports(worksStatus{applied: applied, available: condition{"True", reasons.NotAllWorkAreAvailabilityTrackable, "?"}})), nil,
 			[]string{placed + "True/ApplySucceeded; Available True/ResourceAvailable",
 				"a: " + member + "True/AllWorkHaveBeenApplied; Available True/NotAllWorkAreAvailabilityTrackable", "b: " + well}},
 		{"being written", world(t), nil, []string{
@@ -60,10 +64,12 @@ func TestConditionsAreThoseThatKubeFleetsClientsCompare(t *testing.T) {
 			[]string{placed + "Unknown/ApplyPending", "a: " + member + "Unknown/ApplyPending", "b: " + well}},
 		{"not applied", world(t, on(t, "a", "b"), reports(worksStatus{applied: condition{"False", reasons.NotAllWorkHaveBeenApplied, ""}})), nil,
 			[]string{placed + "False/ApplyFailed", "a: " + member + "False/NotAllWorkHaveBeenApplied", "b: " + well}},
-		{"not available yet", world(t, on(t, "a", "b"), reports(worksStatus{applied: applied, available: condition{"False", reasons.NotAllWorkAreAvailable, ""}})), nil,
+		{"not available yet", world(t, on(t, "a", "b"),
+			reports(worksStatus{applied: applied, available: condition{"False", reasons.NotAllWorkAreAvailable, ""}})), nil,
 			[]string{placed + "True/ApplySucceeded; Available False/ResourceNotAvailableYet",
 				"a: " + member + "True/AllWorkHaveBeenApplied; Available False/NotAllWorkAreAvailable", "b: " + well}},
-		{"not known to be available", world(t, on(t, "a", "b"), reports(worksStatus{applied: applied, available: condition{"Unknown", reasons.ResourceAvailableUnknown, ""}})), nil,
+		{"not known to be available", world(t, on(t, "a", "b"),
+			reports(worksStatus{applied: applied, available: condition{"Unknown", reasons.ResourceAvailableUnknown, ""}})), nil,
 			[]string{placed + "True/ApplySucceeded; Available Unknown/ResourceAvailableUnknown",
 				"a: " + member + "True/AllWorkHaveBeenApplied; Available Unknown/ResourceAvailableUnknown", "b: " + well}},
 		{"compared", world(t, reporting, on(t, "a"), func(o *observed) {
@@ -80,14 +86,18 @@ func TestConditionsAreThoseThatKubeFleetsClientsCompare(t *testing.T) {
 			fulfilled + "; RolloutStarted False/RolloutNotStartedYet",
 			"a: Scheduled True/Scheduled" + strings.TrimSuffix(written, "True/") + "Unknown/WorkSynchronizedUnknown",
 			"b: Scheduled True/Scheduled; RolloutStarted False/RolloutNotStartedYet"}},
-		{"no run has acted", world(t, on(t, "a", "b"), func(o *observed) { o.selected.Objects[0] = configMap("settings", 11) }, byRuns(t)), nil, []string{
-			fulfilled + "; RolloutStarted Unknown/RolloutControlledByExternalController",
-			"a: Scheduled True/Scheduled; RolloutStarted False/RolloutNotStartedYet", "b: Scheduled True/Scheduled; RolloutStarted False/RolloutNotStartedYet"}},
-		{"a run has reached one", world(t, on(t, "a", "b"), func(o *observed) { o.selected.Objects[0] = configMap("settings", 11) }, byRuns(t), begun("a")), nil, []string{
+		{"no run has acted", world(t, on(t, "a", "b"), func(o *observed) { o.selected.Objects[0] = configMap("settings", 11) }, byRuns(t)), nil,
+			[]string{
+				fulfilled + "; RolloutStarted Unknown/RolloutControlledByExternalController",
+				"a: Scheduled True/Scheduled; RolloutStarted False/RolloutNotStartedYet",
+				"b: Scheduled True/Scheduled; RolloutStarted False/RolloutNotStartedYet"}},
+		{"a run has reached one", world(t, on(t, "a", "b"), func(o *observed) { o.selected.Objects[0] = configMap("settings", 11) }, byRuns(t),
+			begun("a")), nil, []string{
 			fulfilled + "; RolloutStarted Unknown/RolloutControlledByExternalController",
 			"a: Scheduled True/Scheduled" + strings.TrimSuffix(written, "True/") + "Unknown/WorkSynchronizedUnknown",
 			"b: Scheduled True/Scheduled; RolloutStarted False/RolloutNotStartedYet"}},
-		{"PickFixed without names", world(t, func(o *observed) { o.spec.Policy = &placement.PlacementPolicy{PlacementType: placement.PickFixed} }), nil,
+		{"PickFixed without names",
+			world(t, func(o *observed) { o.spec.Policy = &placement.PlacementPolicy{PlacementType: placement.PickFixed} }), nil,
 			[]string{"Scheduled Unknown/SchedulePending"}},
 		{"PickN of none", world(t, pickN(0)), nil, []string{fulfilled}},
 		{"a selector that cannot be meant", world(t, func(o *observed) { o.selected.Problem = "wrong" }), nil,
@@ -135,15 +145,32 @@ func TestAStatusListsWhatIsMissingAndNotWhoWasNotPicked(t *testing.T) {
 		missing   []string
 		obstacles []placement.Obstacle
 	}{
-		{"PickAll", world(t, on(t, "a"), tainted), nil, []placement.Obstacle{{ClusterName: "b", Reason: "TaintNotTolerated", Message: "it is tainted"}}},
-		{"PickN that has as many as it asks for", world(t, pickN(1), on(t, "a"), tainted), nil, []placement.Obstacle{{ClusterName: "b", Reason: "TaintNotTolerated", Message: "it is tainted"}}},
-		{"PickN that misses one", world(t, pickN(2), on(t, "a"), tainted), []string{"b: " + failed}, []placement.Obstacle{{ClusterName: "b", Reason: "TaintNotTolerated", Message: "it is tainted"}}},
-		{"PickN that asks for more than there are", world(t, pickN(4), on(t, "a"), tainted), []string{"b: " + failed, ": " + failed, ": " + failed},
+		{
+			"PickAll", world(t, on(t, "a"), tainted), nil, []placement.Obstacle{{
+				ClusterName: "b", Reason: "TaintNotTolerated", Message: "it is tainted",
+			}},
+		},
+		{
+			"PickN that has as many as it asks for", world(t, pickN(1), on(t, "a"), tainted), nil, []placement.Obstacle{{
+				ClusterName: "b", Reason: "TaintNotTolerated", Message: "it is tainted",
+			}},
+		},
+		{
+			"PickN that misses one", world(t, pickN(2), on(t, "a"), tainted), []string{"b: " + failed}, []placement.Obstacle{{
+				ClusterName: "b", Reason: "TaintNotTolerated", Message: "it is tainted",
+			}},
+		},
+		{"PickN that asks for more than there are", world(t, pickN(4), on(t, "a"), tainted),
+			[]string{"b: " + failed, ": " + failed, ": " + failed},
 			[]placement.Obstacle{{ClusterName: "b", Reason: "TaintNotTolerated", Message: "it is tainted"}}},
 		{"PickFixed that names another", world(t, fixed("a", "c"), on(t, "a")), []string{"c: " + failed},
-			[]placement.Obstacle{{ClusterName: "c", Reason: "NoSuchMember", Message: "there is no MemberCluster, and no Cluster of a workspace that opts in, called c"}}},
+			[]placement.Obstacle{{
+				ClusterName: "c", Reason: "NoSuchMember", Message: "there is no MemberCluster, and no Cluster of a workspace that opts in, called c",
+			}}},
 		{"a member that stays and would not be picked now", world(t, on(t, "a", "b"), tainted), nil,
-			[]placement.Obstacle{{ClusterName: "b", Reason: "Kept", Message: "picked before and stays so; now it would not be picked: it is tainted"}}},
+			[]placement.Obstacle{{
+				ClusterName: "b", Reason: "Kept", Message: "picked before and stays so; now it would not be picked: it is tainted",
+			}}},
 	} {
 		after := describe(c.seen, decide(c.seen), nil, now)
 		var missing []string

@@ -20,14 +20,16 @@ import (
 )
 
 const (
-	// maxManifests is how many bytes of manifests a Work is filled with: etcd stores objects of 1.5 MiB, and the agent's status comes on
-	// top. Objects that are in a Work may grow up to maxGrown.
+	// maxManifests is how many bytes of manifests a Work is filled with: etcd stores objects of 1.5
+	// MiB, and the agent's status comes on top. Objects that are in a Work may grow up to maxGrown.
 	maxManifests, maxGrown = 900 << 10, 1200 << 10
-	// maxObjects is how many objects a Work is filled with, of each of which the agent's status says some 500 bytes.
+	// maxObjects is how many objects a Work is filled with, of each of which the agent's status
+	// says some 500 bytes.
 	maxObjects = 600
 	// maxParts is how many Works of a member are looked at for what they have.
 	maxParts = 1000
-	// cachedObjects is an annotation that Works have in the cache only: the identities of their objects, a line each.
+	// cachedObjects is an annotation that Works have in the cache only: the identities of their
+	// objects, a line each.
 	cachedObjects = "muster/objects-in-cache"
 )
 
@@ -49,7 +51,8 @@ func objectsOf(work *placement.Work) []string {
 	return strings.Split(work.Annotations[cachedObjects], "\n")
 }
 
-// digest identifies manifests, however their JSON is written. Slim has put the digest in the place of manifests that come from the cache.
+// digest identifies manifests, however their JSON is written. Slim has put the digest in the place
+// of manifests that come from the cache.
 func digest(manifests []placement.Manifest) string {
 	if isSlim(manifests) {
 		return strings.Trim(string(manifests[0].Raw), `"`)
@@ -78,8 +81,9 @@ func hashParts(parts []part) string {
 
 func shortHash(text string) string { return naming.Digest([]byte(text))[:16] }
 
-// Slim transforms Works for the cache: it replaces the manifests by their digest, a JSON string, which no manifest can be, and notes which
-// objects they are of. A cache may transform an object twice.
+// Slim transforms Works for the cache: it replaces the manifests by their digest, a JSON
+// string, which no manifest can be, and notes which objects they are of. A cache may
+// transform an object twice.
 func Slim(o any) (any, error) {
 	work, ok := o.(*placement.Work)
 	if !ok {
@@ -108,7 +112,8 @@ func isSlim(manifests []placement.Manifest) bool {
 	return len(manifests) == 1 && bytes.HasPrefix(manifests[0].Raw, []byte(`"`))
 }
 
-// workName is the name of the Work of a part. KubeFleet's agents and tools know the name of the first.
+// workName is the name of the Work of a part. KubeFleet's agents and tools know the name of the
+// first.
 func workName(of types.NamespacedName, i int) string {
 	name := of.Name
 	if of.Namespace != "" {
@@ -166,8 +171,8 @@ func (d desiredWorks) envelopesOf(i int) []string {
 	return slices.Sorted(maps.Keys(from))
 }
 
-// parentOf returns the placement of a Work. A member may change the labels of its Works, but not their names: labels count only if a placement of
-// that name would write a Work of this name.
+// parentOf returns the placement of a Work. A member may change the labels of its Works, but not
+// their names: labels count only if a placement of that name would write a Work of this name.
 func parentOf(work metav1.Object) (types.NamespacedName, bool) {
 	of := labelledParent(work)
 	_, named := partOf(of, work.GetName())
@@ -185,8 +190,9 @@ func relabelled(work metav1.Object) bool {
 	return !ok && work.GetLabels()[fleet.LabelManaged] == "true"
 }
 
-// replacement is the JSON patch that replaces the spec of a Work, and its labels and annotations as far as they are the hub's. Unlike a merge patch
-// it leaves nothing old in the spec, and unlike an update it cannot conflict with the agent.
+// replacement is the JSON patch that replaces the spec of a Work, and its labels and annotations as
+// far as they are the hub's. Unlike a merge patch it leaves nothing old in the spec, and unlike an
+// update it cannot conflict with the agent.
 func replacement(have, want *placement.Work) ([]byte, error) {
 	type operation struct {
 		Op    string `json:"op"`
@@ -209,7 +215,9 @@ func replacement(have, want *placement.Work) ([]byte, error) {
 	delete(annotations, cachedObjects)
 	delete(annotations, placement.AnnotationRemoved) // the hub ended before it deleted the Work, and wants it again
 	maps.Copy(annotations, want.Annotations)
-	return json.Marshal([]operation{{"add", "/spec", want.Spec}, {"add", "/metadata/labels", labels}, {"add", "/metadata/annotations", annotations}})
+	return json.Marshal([]operation{
+		{"add", "/spec", want.Spec}, {"add", "/metadata/labels", labels}, {"add", "/metadata/annotations", annotations},
+	})
 }
 
 // overrideAnnotations are the annotations of a Work that identify overrides.

@@ -53,7 +53,8 @@ func TestPackFillsPartsInOrder(t *testing.T) {
 	}
 }
 
-// TestAnObjectStaysInItsPart packs again after each change, as the hub does, and follows where objects are.
+// TestAnObjectStaysInItsPart packs again after each change, as the hub does, and
+// follows where objects are.
 func TestAnObjectStaysInItsPart(t *testing.T) {
 	key := types.NamespacedName{Name: "web"}
 	current := map[string]*currentWorks{}
@@ -63,10 +64,15 @@ func TestAnObjectStaysInItsPart(t *testing.T) {
 		want    [][]string
 	}{
 		{"two parts", []*unstructured.Unstructured{configMap("a", 400), configMap("b", 400), configMap("c", 400)}, [][]string{{"a", "b"}, {"c"}}},
-		{"one that is sorted first comes last", []*unstructured.Unstructured{configMap("0", 300), configMap("a", 400), configMap("b", 400), configMap("c", 400)}, [][]string{{"a", "b"}, {"0", "c"}}},
-		{"one that grows stays", []*unstructured.Unstructured{configMap("0", 300), configMap("a", 800), configMap("b", 400), configMap("c", 400)}, [][]string{{"a", "b"}, {"0", "c"}}},
-		{"one that is gone makes room for others, and moves nobody", []*unstructured.Unstructured{configMap("0", 300), configMap("b", 400), configMap("c", 400), configMap("d", 300)}, [][]string{{"b", "d"}, {"0", "c"}}},
-		{"a part with nothing stays, so that those behind it keep their numbers", []*unstructured.Unstructured{configMap("0", 300), configMap("c", 400)}, [][]string{nil, {"0", "c"}}},
+		{"one that is sorted first comes last", []*unstructured.Unstructured{configMap("0", 300), configMap("a", 400), configMap("b", 400),
+			configMap("c", 400)}, [][]string{{"a", "b"}, {"0", "c"}}},
+		{"one that grows stays", []*unstructured.Unstructured{configMap("0", 300), configMap("a", 800), configMap("b", 400), configMap("c", 400)},
+			[][]string{{"a", "b"}, {"0", "c"}}},
+		{"one that is gone makes room for others, and moves nobody",
+			[]*unstructured.Unstructured{configMap("0", 300), configMap("b", 400), configMap("c", 400), configMap("d", 300)},
+			[][]string{{"b", "d"}, {"0", "c"}}},
+		{"a part with nothing stays, so that those behind it keep their numbers",
+			[]*unstructured.Unstructured{configMap("0", 300), configMap("c", 400)}, [][]string{nil, {"0", "c"}}},
 		{"the last part goes with its objects", []*unstructured.Unstructured{configMap("e", 400)}, [][]string{{"e"}}},
 	} {
 		at, others := homes(key, current)
@@ -94,7 +100,8 @@ func TestAnObjectStaysInItsPart(t *testing.T) {
 	}
 }
 
-// TestAMemberThatHasAnObjectElsewhereKeepsItThere has two members of which a hub that packed otherwise has written one.
+// TestAMemberThatHasAnObjectElsewhereKeepsItThere has two members of which a hub that packed
+// otherwise has written one.
 func TestAMemberThatHasAnObjectElsewhereKeepsItThere(t *testing.T) {
 	key := types.NamespacedName{Name: "web"}
 	objects := []*unstructured.Unstructured{configMap("a", 400), configMap("b", 400), configMap("c", 400)}
@@ -128,13 +135,14 @@ func TestAWorkThatIsFullSaysSo(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), "Work number 1 of a member is full") {
 		t.Errorf("the error is %v", err)
 	}
-	if parts, err := pack([]*unstructured.Unstructured{configMap("a", 500<<10), configMap("b", 600<<10)}, at, maxManifests, false); err != nil || len(parts) != 2 {
+	if parts, err := pack([]*unstructured.Unstructured{configMap("a", 500<<10), configMap("b", 600<<10)}, at, maxManifests,
+		false); err != nil || len(parts) != 2 {
 		t.Errorf("what has grown beyond what a Work is filled with is in %d parts (%v)", len(parts), err)
 	}
 }
 
-// TestWhatHasGrownMovesToALaterWork packs while one object grows, as the hub does, also when it ended
-// between two writes.
+// TestWhatHasGrownMovesToALaterWork packs while one object grows, as the hub does, also when it
+// ended between two writes.
 func TestWhatHasGrownMovesToALaterWork(t *testing.T) {
 	key := types.NamespacedName{Name: "web"}
 	size := map[string]int{"a": 400, "b": 700, "c": 500, "d": 100}
@@ -168,7 +176,10 @@ func TestWhatHasGrownMovesToALaterWork(t *testing.T) {
 		moves   bool
 	}{
 		{"the largest leaves, and as few as can", works([]string{"a", "b", "d"}), [][]string{{"a", "d"}, {"b"}, {"c"}}, true},
-		{"to a part behind, also if there is room in one before", works([]string{"d"}, []string{"b", "c"}), [][]string{{"a", "d"}, {"c"}, {"b"}}, true},
+		{
+			"to a part behind, also if there is room in one before", works([]string{"d"}, []string{"b", "c"}),
+			[][]string{{"a", "d"}, {"c"}, {"b"}}, true,
+		},
 		{"what is in two Works is the later one's", works([]string{"a", "b", "d"}, []string{"b"}), [][]string{{"a", "d"}, {"b"}, {"c"}}, false},
 		{"nothing moves while it fits", works([]string{"a", "b"}), [][]string{{"a", "b"}, {"c", "d"}}, false},
 	} {
@@ -321,8 +332,16 @@ func TestNamesAndLabelsOfWorksAreThoseOfTheWire(t *testing.T) {
 	}{
 		{types.NamespacedName{Name: "web"}, 0, "web-work", nil},
 		{types.NamespacedName{Name: "web"}, 1, "web-1", nil},
-		{types.NamespacedName{Namespace: "shop", Name: "web"}, 0, "shop.web-work", map[string]string{"kubernetes-fleet.io/parent-placement-namespace": "shop"}},
-		{types.NamespacedName{Namespace: "shop", Name: "web"}, 1, "shop.web-1", map[string]string{"kubernetes-fleet.io/parent-placement-namespace": "shop"}},
+		{
+			types.NamespacedName{Namespace: "shop", Name: "web"}, 0, "shop.web-work", map[string]string{
+				"kubernetes-fleet.io/parent-placement-namespace": "shop",
+			},
+		},
+		{
+			types.NamespacedName{Namespace: "shop", Name: "web"}, 1, "shop.web-1", map[string]string{
+				"kubernetes-fleet.io/parent-placement-namespace": "shop",
+			},
+		},
 	} {
 		labels := map[string]string{
 			"fleet.cattle.io/managed": "true", "kubernetes-fleet.io/parent-CRP": "web", "kubernetes-fleet.io/parent-resource-binding": "web-m",
@@ -331,7 +350,11 @@ func TestNamesAndLabelsOfWorksAreThoseOfTheWire(t *testing.T) {
 		for key, value := range w.labels {
 			labels[key] = value
 		}
-		want := metav1.ObjectMeta{Namespace: "m", Name: w.name, Labels: labels, Annotations: map[string]string{"kubernetes-fleet.io/parent-resource-snapshot-name": "web-3-snapshot"}}
+		want := metav1.ObjectMeta{
+			Namespace: "m", Name: w.name, Labels: labels, Annotations: map[string]string{
+				"kubernetes-fleet.io/parent-resource-snapshot-name": "web-3-snapshot",
+			},
+		}
 		got := c.work(w.key, w.i, target{name: "m", namespace: "m"})
 		if diff := cmp.Diff(want, got.ObjectMeta); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", w.name, diff)
@@ -363,7 +386,8 @@ func TestAWorkLeadsToNoPlacementThatHasNoneOfItsName(t *testing.T) {
 			if _, is := parentOf(work); is != c.is || relabelled(work) != c.relabelled {
 				t.Errorf("it leads to its placement: %t, it is relabelled: %t", is, relabelled(work))
 			}
-			patch, err := replacement(work, (desiredWorks{parts: []part{{}}}).work(types.NamespacedName{Name: "web"}, 0, target{name: "m", namespace: "m"}))
+			patch, err := replacement(work,
+				(desiredWorks{parts: []part{{}}}).work(types.NamespacedName{Name: "web"}, 0, target{name: "m", namespace: "m"}))
 			if err != nil || bytes.Contains(patch, []byte(`"shop"`)) {
 				t.Errorf("it is replaced by %s, %v", patch, err)
 			}
@@ -374,7 +398,9 @@ func TestAWorkLeadsToNoPlacementThatHasNoneOfItsName(t *testing.T) {
 func TestTheWorksOfAMemberAreRolledUp(t *testing.T) {
 	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	reported := func(kind, status, reason string, generation int64) metav1.Condition {
-		return metav1.Condition{Type: kind, Status: metav1.ConditionStatus(status), Reason: reason, Message: reason, ObservedGeneration: generation}
+		return metav1.Condition{
+			Type: kind, Status: metav1.ConditionStatus(status), Reason: reason, Message: reason, ObservedGeneration: generation,
+		}
 	}
 	work := func(conditions ...metav1.Condition) *placement.Work {
 		return &placement.Work{ObjectMeta: metav1.ObjectMeta{Generation: 2}, Status: placement.WorkStatus{Conditions: conditions}}
@@ -382,9 +408,18 @@ func TestTheWorksOfAMemberAreRolledUp(t *testing.T) {
 	applied, available := reported("Applied", "True", "x", 2), reported("Available", "True", "x", 2)
 	failing := work(reported("Applied", "False", "Some", 2))
 	failing.Status.ManifestConditions = []placement.ManifestCondition{
-		{Identifier: placement.WorkResourceIdentifier{Kind: "ConfigMap", Namespace: "n", Name: "good"}, Conditions: []metav1.Condition{reported("Applied", "True", "", 2)}},
-		{Identifier: placement.WorkResourceIdentifier{Kind: "ConfigMap", Namespace: "n", Name: "bad"}, Conditions: []metav1.Condition{reported("Applied", "False", "conflict", 2)}},
-		{Identifier: placement.WorkResourceIdentifier{Kind: "Role", Namespace: "n", Name: "worse"}, Conditions: []metav1.Condition{reported("Applied", "False", "immutable", 2)}},
+		{
+			Identifier: placement.WorkResourceIdentifier{Kind: "ConfigMap", Namespace: "n", Name: "good"},
+			Conditions: []metav1.Condition{reported("Applied", "True", "", 2)},
+		},
+		{
+			Identifier: placement.WorkResourceIdentifier{Kind: "ConfigMap", Namespace: "n", Name: "bad"},
+			Conditions: []metav1.Condition{reported("Applied", "False", "conflict", 2)},
+		},
+		{
+			Identifier: placement.WorkResourceIdentifier{Kind: "Role", Namespace: "n", Name: "worse"},
+			Conditions: []metav1.Condition{reported("Applied", "False", "immutable", 2)},
+		},
 	}
 	untracked := reported("Available", "True", placement.ReasonNotTrackable, 2)
 	for _, c := range []struct {
@@ -394,17 +429,27 @@ func TestTheWorksOfAMemberAreRolledUp(t *testing.T) {
 		ready              bool
 		at                 time.Duration
 	}{
-		{"applied and available", []*placement.Work{work(applied, available)}, condition{"True", reasons.AllWorkHaveBeenApplied, ""}, condition{"True", reasons.AllWorkAreAvailable, ""}, true, 0},
-		{"nobody has answered", []*placement.Work{work()}, condition{"Unknown", reasons.ApplyPending, "waiting for the member's agent to apply it"}, condition{}, false, 0},
+		{
+			"applied and available", []*placement.Work{work(applied, available)}, condition{"True", reasons.AllWorkHaveBeenApplied, ""},
+			condition{"True", reasons.AllWorkAreAvailable, ""}, true, 0,
+		},
+		{
+			"nobody has answered", []*placement.Work{work()},
+			condition{"Unknown", reasons.ApplyPending, "waiting for the member's agent to apply it"}, condition{}, false, 0,
+		},
 		{"an old answer does not count", []*placement.Work{work(reported("Applied", "True", "x", 1), reported("Available", "True", "x", 1))},
 			condition{"Unknown", reasons.ApplyPending, "waiting for the member's agent to apply it"}, condition{}, false, 0},
 		{"one of two fails", []*placement.Work{work(applied, available), failing},
 			condition{"False", reasons.NotAllWorkHaveBeenApplied, "ConfigMap n/bad: conflict (and 1 more)"}, condition{}, false, 0},
 		{"a failure is worse than waiting", []*placement.Work{work(), failing},
 			condition{"False", reasons.NotAllWorkHaveBeenApplied, "ConfigMap n/bad: conflict (and 1 more)"}, condition{}, false, 0},
-		{"not available", []*placement.Work{work(applied, reported("Available", "False", "crashes", 2))}, condition{"True", reasons.AllWorkHaveBeenApplied, ""}, condition{"False", reasons.NotAllWorkAreAvailable, "crashes"}, false, 0},
+		{
+			"not available", []*placement.Work{work(applied, reported("Available", "False", "crashes", 2))},
+			condition{"True", reasons.AllWorkHaveBeenApplied, ""}, condition{"False", reasons.NotAllWorkAreAvailable, "crashes"}, false, 0,
+		},
 		{"what cannot be tracked settles", []*placement.Work{work(applied, untracked)}, condition{"True", reasons.AllWorkHaveBeenApplied, ""},
-			condition{"True", reasons.NotAllWorkAreAvailabilityTrackable, "of some resources nobody can tell whether they work"}, false, time.Minute},
+			condition{"True", reasons.NotAllWorkAreAvailabilityTrackable, "of some resources nobody can tell whether they work"}, false,
+			time.Minute},
 	} {
 		h := &currentWorks{works: c.works}
 		got := h.status(func(*placement.Work) time.Time { return now }, time.Minute, now)
@@ -421,7 +466,8 @@ func TestTheWorksOfAMemberAreRolledUp(t *testing.T) {
 	if s := h.status(func(*placement.Work) time.Time { return now }, time.Minute, now.Add(time.Minute)); !s.ready {
 		t.Error("after the period it does not count as available")
 	}
-	if s := (&currentWorks{works: []*placement.Work{failing}}).status(nil, 0, now); len(s.failed) != 2 || s.failed[0].Name != "bad" || s.failed[0].Condition.Reason != "conflict" {
+	if s := (&currentWorks{works: []*placement.Work{failing}}).status(nil, 0, now); len(s.failed) != 2 || s.failed[0].Name != "bad" ||
+		s.failed[0].Condition.Reason != "conflict" {
 		t.Errorf("the failed are %+v", s.failed)
 	}
 }
@@ -452,8 +498,10 @@ func TestWorksOfKubeFleetsHubAreKnownByTheirNames(t *testing.T) {
 		part  int
 		known bool
 	}{
-		{crp, "web-work", 0, true}, {crp, "web-1", 1, true}, {crp, "web-12", 12, true}, {rp, "shop.web-work", 0, true}, {rp, "shop.web-2", 2, true},
-		{crp, "web-0", 0, false}, {crp, "web-01", 0, false}, {crp, "web-envelope-7f5c", 0, false}, {crp, "other-work", 0, false}, {crp, "shop.web-work", 0, false}, {rp, "web-work", 0, false},
+		{crp, "web-work", 0, true}, {crp, "web-1", 1, true}, {crp, "web-12", 12, true}, {rp, "shop.web-work", 0, true},
+		{rp, "shop.web-2", 2, true},
+		{crp, "web-0", 0, false}, {crp, "web-01", 0, false}, {crp, "web-envelope-7f5c", 0, false}, {crp, "other-work", 0, false},
+		{crp, "shop.web-work", 0, false}, {rp, "web-work", 0, false},
 	} {
 		part, known := partOf(c.of, c.name)
 		if known != c.known || known && part != c.part {
@@ -476,7 +524,8 @@ func TestWhatWouldMoveBetweenWorksOfKubeFleetsHubIsNamed(t *testing.T) {
 	manifest := func(text string) placement.Manifest {
 		return placement.Manifest{RawExtension: runtime.RawExtension{Raw: []byte(text)}}
 	}
-	namespace, role := manifest(`{"apiVersion":"v1","kind":"Namespace","metadata":{"name":"n"}}`), manifest(`{"apiVersion":"rbac.authorization.k8s.io/v1","kind":"Role","metadata":{"namespace":"n","name":"r"}}`)
+	namespace, role := manifest(`{"apiVersion":"v1","kind":"Namespace","metadata":{"name":"n"}}`),
+		manifest(`{"apiVersion":"rbac.authorization.k8s.io/v1","kind":"Role","metadata":{"namespace":"n","name":"r"}}`)
 	gone := manifest(`{"apiVersion":"v1","kind":"Secret","metadata":{"namespace":"n","name":"gone"}}`)
 	parts := []part{{manifests: []placement.Manifest{namespace}}, {manifests: []placement.Manifest{role}}}
 	for _, c := range []struct {
@@ -488,7 +537,11 @@ func TestWhatWouldMoveBetweenWorksOfKubeFleetsHubIsNamed(t *testing.T) {
 		{"web-work", []placement.Manifest{namespace, role}, "has Role.rbac.authorization.k8s.io n/r, which Muster would move to Work web-1,"},
 		{"web-1", []placement.Manifest{namespace}, "has Namespace n, which Muster would move to Work web-work,"},
 	} {
-		work := &placement.Work{ObjectMeta: metav1.ObjectMeta{Namespace: "m", Name: c.name}, Spec: placement.WorkSpec{Workload: placement.WorkloadTemplate{Manifests: c.manifests}}}
+		work := &placement.Work{
+			ObjectMeta: metav1.ObjectMeta{Namespace: "m", Name: c.name}, Spec: placement.WorkSpec{
+				Workload: placement.WorkloadTemplate{Manifests: c.manifests},
+			},
+		}
 		if got := moves(types.NamespacedName{Name: "web"}, parts, work); c.want == "" && got != "" || !strings.Contains(got, c.want) {
 			t.Errorf("%s of %d: %q, want %q", c.name, len(c.manifests), got, c.want)
 		}

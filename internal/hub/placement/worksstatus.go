@@ -17,28 +17,32 @@ import (
 const (
 	// maxFailed is how many resources of each kind of trouble a status names per member.
 	maxFailed = 10
-	// maxDifferences is how many differences of a resource a status names, maxValue how long a path or a value in it may be.
+	// maxDifferences is how many differences of a resource a status names, maxValue how long a path or
+	// a value in it may be.
 	maxDifferences, maxValue = 10, 128
 )
 
 // worksStatus is what the agent of a member reports of its Works.
 type worksStatus struct {
 	applied, available, diffReported condition
-	// works: the agent knows of nothing that is not available. ready: besides that, what nobody can tell that of has been applied for so
-	// long that it counts as available. readyAt is when it will; zero if not by time alone.
+	// works: the agent knows of nothing that is not available. ready: besides that, what nobody can
+	// tell that of has been applied for so long that it counts as available. readyAt is when it will;
+	// zero if not by time alone.
 	works, ready bool
 	readyAt      time.Time
 	resourceStatus
 }
 
-// resourceStatus are the resources on a member that failed, that were changed there, and that differ and are not applied.
+// resourceStatus are the resources on a member that failed, that were changed there, and that
+// differ and are not applied.
 type resourceStatus struct {
 	failed  []placement.FailedPlacement
 	drifted []placement.DriftedPlacement
 	diffed  []placement.DiffedPlacement
 }
 
-// status rolls up the Works of one member. appliedSince says since when the hub knows that a Work is applied.
+// status rolls up the Works of one member. appliedSince says since when the hub knows
+// that a Work is applied.
 func (w *currentWorks) status(appliedSince func(*placement.Work) time.Time, period time.Duration, now time.Time) worksStatus {
 	s := worksStatus{
 		diffReported: condition{metav1.ConditionTrue, reasons.AllWorkHaveDiffReported, ""},
@@ -49,7 +53,8 @@ func (w *currentWorks) status(appliedSince func(*placement.Work) time.Time, peri
 	for _, work := range w.works {
 		s.resourceStatus.add(work)
 		if reportsDiff(work.Spec.ApplyStrategy) {
-			s.diffReported = s.diffReported.worst(conditionOf(work, placement.ConditionDiffReported, reasons.NotAllWorkHaveDiffReported, reasons.DiffReportingPending,
+			s.diffReported = s.diffReported.worst(conditionOf(work, placement.ConditionDiffReported, reasons.NotAllWorkHaveDiffReported,
+				reasons.DiffReportingPending,
 				"waiting for the member's agent to compare it"))
 			s.ready = s.ready && s.diffReported.status == metav1.ConditionTrue
 			continue
@@ -60,13 +65,16 @@ func (w *currentWorks) status(appliedSince func(*placement.Work) time.Time, peri
 			s.available = condition{} // as in KubeFleet's API there is no such condition before everything is applied
 			continue
 		}
-		s.available = s.available.worst(conditionOf(work, placement.ConditionAvailable, reasons.NotAllWorkAreAvailable, reasons.ResourceAvailableUnknown,
+		s.available = s.available.worst(conditionOf(work, placement.ConditionAvailable, reasons.NotAllWorkAreAvailable,
+			reasons.ResourceAvailableUnknown,
 			"waiting for the member's agent to say whether it works"))
-		if available := currentCondition(work, placement.ConditionAvailable); available == nil || available.Reason != placement.ReasonNotTrackable {
+		if available := currentCondition(work, placement.ConditionAvailable); available == nil ||
+			available.Reason != placement.ReasonNotTrackable {
 			continue
 		}
 		if s.available.status == metav1.ConditionTrue {
-			s.available = condition{metav1.ConditionTrue, reasons.NotAllWorkAreAvailabilityTrackable, "of some resources nobody can tell whether they work"}
+			s.available = condition{metav1.ConditionTrue, reasons.NotAllWorkAreAvailabilityTrackable,
+				"of some resources nobody can tell whether they work"}
 		}
 		if at := appliedSince(work).Add(period); at.After(now) {
 			s.ready = false
@@ -92,7 +100,8 @@ func currentCondition(work *placement.Work, kind string) *metav1.Condition {
 	return c
 }
 
-// conditionOf is the condition of a member after one of its Works, with the reason for False or Unknown.
+// conditionOf is the condition of a member after one of its Works, with the reason
+// for False or Unknown.
 func conditionOf(work *placement.Work, kind, failed, pending, waiting string) condition {
 	c := currentCondition(work, kind)
 	switch {
@@ -111,8 +120,9 @@ func conditionOf(work *placement.Work, kind, failed, pending, waiting string) co
 	return condition{metav1.ConditionFalse, failed, message}
 }
 
-// withEnvelopes adds what the hub knows of envelopes: resources are named with their envelope, and manifests that could not be unwrapped are not
-// applied. No member has these, so that they make none of them less ready than the others.
+// withEnvelopes adds what the hub knows of envelopes: resources are named with their envelope, and
+// manifests that could not be unwrapped are not applied. No member has these, so that they make
+// none of them less ready than the others.
 func (s worksStatus) withEnvelopes(resources selection.Resources) worksStatus {
 	name := func(r *placement.ResourceIdentifier) {
 		if envelope, wrapped := resources.Envelopes[*r]; wrapped {
@@ -142,7 +152,8 @@ func (s worksStatus) withEnvelopes(resources selection.Resources) worksStatus {
 	return s
 }
 
-// failedManifests returns the manifests of a Work of which its agent reports that they are not compared, not applied or not available.
+// failedManifests returns the manifests of a Work of which its agent reports that they are not
+// compared, not applied or not available.
 func failedManifests(work *placement.Work) (failed []placement.FailedPlacement) {
 	for _, m := range work.Status.ManifestConditions {
 		for _, kind := range []string{placement.ConditionDiffReported, placement.ConditionApplied, placement.ConditionAvailable} {
@@ -204,7 +215,8 @@ func resourceOf(of placement.WorkResourceIdentifier) placement.ResourceIdentifie
 
 func nameOf(r placement.ResourceIdentifier) string { return kube.Name(r.Kind, r.Namespace, r.Name) }
 
-// truncateDetails cuts the differences that an agent reports to a bounded length before the hub caches them.
+// truncateDetails cuts the differences that an agent reports to a bounded length before
+// the hub caches them.
 func truncateDetails(m *placement.ManifestCondition) {
 	if m.DriftDetails != nil {
 		m.DriftDetails.ObservedDrifts = truncate(m.DriftDetails.ObservedDrifts)

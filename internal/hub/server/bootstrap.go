@@ -50,7 +50,8 @@ func checkRoles(ctx context.Context, reader client.Reader) error {
 	if err != nil || len(there.Foreign) == 0 {
 		return err
 	}
-	return fmt.Errorf("ClusterRoles exist that the hub did not create, without which no agent gets its rights (%s): if you do not need them, kubectl delete clusterrole %s",
+	return fmt.Errorf("ClusterRoles exist that the hub did not create, without which no agent gets its rights (%s): if you do not need them, "+
+		"kubectl delete clusterrole %s",
 		strings.Join(there.Foreign, ", "), strings.Join(there.Foreign, " "))
 }
 

@@ -41,10 +41,12 @@ func cacheOptions(namespace string, kinds *servedkinds.Kinds) cache.Options {
 			&corev1.Namespace{}:                     managed,
 			&corev1.ServiceAccount{}:                managed,
 			&corev1.Secret{}:                        managed,
-			&coordinationv1.Lease{}:                 {Label: managed.Label, Field: fields.OneTermEqualSelector(metav1.ObjectNameField, naming.HeartbeatLease)},
-			&rbacv1.Role{}:                          managed,
-			&rbacv1.RoleBinding{}:                   managed,
-			&rbacv1.ClusterRoleBinding{}:            managed,
+			&coordinationv1.Lease{}: {
+				Label: managed.Label, Field: fields.OneTermEqualSelector(metav1.ObjectNameField, naming.HeartbeatLease),
+			},
+			&rbacv1.Role{}:               managed,
+			&rbacv1.RoleBinding{}:        managed,
+			&rbacv1.ClusterRoleBinding{}: managed,
 			&corev1.ConfigMap{}: {Namespaces: map[string]cache.Config{
 				namespace: {FieldSelector: fields.OneTermEqualSelector(metav1.ObjectNameField, naming.HubConfigMap)},
 			}},

@@ -75,7 +75,9 @@ func check(ctx context.Context, config *rest.Config, namespace string, out io.Wr
 // awaitRenewal returns the name of the leader after its next renewal of the Lease, so it compares
 // no two clocks.
 func awaitRenewal(ctx context.Context, cl client.WithWatch, namespace string) (string, error) {
-	events, err := cl.Watch(ctx, &coordinationv1.LeaseList{}, client.InNamespace(namespace), client.MatchingFields{"metadata.name": naming.HubLease})
+	events, err := cl.Watch(ctx, &coordinationv1.LeaseList{}, client.InNamespace(namespace), client.MatchingFields{
+		"metadata.name": naming.HubLease,
+	})
 	if err != nil {
 		return "", fmt.Errorf("watching Lease %s/%s: %w", namespace, naming.HubLease, err)
 	}

@@ -38,9 +38,9 @@ func NewCommand() *cobra.Command {
 	command := &cobra.Command{
 		Use:   "muster-hub",
 		Short: "Register clusters into a fleet and keep the roll",
-		Long: `muster-hub runs on the hub cluster. It answers ClusterRegistrationTokens with the values for new clusters, decides on
-ClusterRegistrations, prepares a namespace for every member, and shows on every Cluster whether its agent is alive.
-The charts fleet-crd and fleet install what it needs.`,
+		Long: `muster-hub runs on the hub cluster. It answers ClusterRegistrationTokens with the values for new
+clusters, decides on ClusterRegistrations, prepares a namespace for every member, and shows on
+every Cluster whether its agent is alive. The charts fleet-crd and fleet install what it needs.`,
 		Example: `  # In a Pod of the chart fleet: the Pod's service account and NAMESPACE say where it is.
   muster-hub
 
@@ -83,10 +83,14 @@ func (o *Options) addFlags(to *cobra.Command) {
 	set := to.Flags()
 	set.BoolVar(&o.LeaderElect, "leader-elect", true, "let one of several replicas work, by a Lease in the system namespace; a hub without "+
 		"that does not notice while its cluster refuses all writes, and may show members as lost for a moment after that")
-	set.DurationVar(&o.Election.LeaseDuration, "leader-elect-lease-duration", 15*time.Second, "how long after the last renewal of its Lease a leader is taken for gone")
-	set.DurationVar(&o.Election.RenewDeadline, "leader-elect-renew-deadline", 10*time.Second, "how long a leader tries to renew its Lease before it ends")
-	set.DurationVar(&o.Election.RetryPeriod, "leader-elect-retry-period", 2*time.Second, "how often a leader renews its Lease, and the others look at it")
+	set.DurationVar(&o.Election.LeaseDuration, "leader-elect-lease-duration", 15*time.Second,
+		"how long after the last renewal of its Lease a leader is taken for gone")
+	set.DurationVar(&o.Election.RenewDeadline, "leader-elect-renew-deadline", 10*time.Second,
+		"how long a leader tries to renew its Lease before it ends")
+	set.DurationVar(&o.Election.RetryPeriod, "leader-elect-retry-period", 2*time.Second,
+		"how often a leader renews its Lease, and the others look at it")
 	set.StringVar(&o.MetricsAddress, "metrics-bind-address", ":8080", "address of /metrics; 0 switches it off")
 	set.StringVar(&o.ProbeAddress, "health-probe-bind-address", ":8081", "address of /healthz and /readyz; 0 switches them off")
-	set.StringVar(&o.StateDir, "state-dir", "", "directory in which a hub notes what may kill it, for the one that is started after it in the same Pod (default: none)")
+	set.StringVar(&o.StateDir, "state-dir", "",
+		"directory in which a hub notes what may kill it, for the one that is started after it in the same Pod (default: none)")
 }

@@ -89,7 +89,8 @@ type Options struct {
 func NewScheme() *runtime.Scheme {
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{
-		clientgoscheme.AddToScheme, fleet.AddToScheme, clusterv1beta1.AddToScheme, placement.AddToScheme, inventoryv1alpha1.AddToScheme, musterv1alpha1.AddToScheme,
+		clientgoscheme.AddToScheme, fleet.AddToScheme, clusterv1beta1.AddToScheme, placement.AddToScheme, inventoryv1alpha1.AddToScheme,
+		musterv1alpha1.AddToScheme,
 	} {
 		if err := add(scheme); err != nil {
 			panic(err) // two types of one name: a mistake in this program
@@ -193,7 +194,8 @@ func setUp(ctx context.Context, mgr manager.Manager, options Options, server *se
 		func() error { return token.New(deps, expressions, forever).Register(ctx, mgr) },
 		func() error {
 			return registration.New(registration.Deps{
-				Deps: deps, Hub: address, Reconnect: again.Token, Audit: entries, Expressions: expressions, Lasting: forever, Policies: policies, OwnCAs: ownCAs(mgr.GetConfig()),
+				Deps: deps, Hub: address, Reconnect: again.Token, Audit: entries, Expressions: expressions, Lasting: forever, Policies: policies,
+				OwnCAs: ownCAs(mgr.GetConfig()),
 			}).Register(ctx, mgr)
 		},
 		func() error { return cluster.New(deps, moves, address, again.Token, entries).Register(ctx, mgr) },
@@ -202,7 +204,8 @@ func setUp(ctx context.Context, mgr manager.Manager, options Options, server *se
 		func() error { return stray.New(deps).Register(mgr) },
 		func() error { return addPlacement(ctx, mgr, deps, policies) },
 		func() error {
-			return bundle.New(bundle.Deps{Deps: deps, IsAgents: agents.Wrote, AgentChart: agents.Content, StateDir: options.StateDir}).Register(ctx, mgr)
+			return bundle.New(bundle.Deps{Deps: deps, IsAgents: agents.Wrote, AgentChart: agents.Content, StateDir: options.StateDir}).Register(ctx,
+				mgr)
 		},
 		func() error { return readers.Register(mgr) },
 		func() error { return agents.Register(mgr) },

@@ -31,13 +31,17 @@ func (e Election) validate() error {
 	jittered := time.Duration(leaderelection.JitterFactor * float64(e.RetryPeriod))
 	switch {
 	case e.LeaseDuration < time.Second:
-		return fmt.Errorf("--leader-elect-lease-duration %s (leaderElection.leaseDuration of the chart) has to be a second at least", e.LeaseDuration)
+		return fmt.Errorf("--leader-elect-lease-duration %s (leaderElection.leaseDuration of the chart) has to be a second at least",
+			e.LeaseDuration)
 	case e.LeaseDuration <= e.RenewDeadline:
-		return fmt.Errorf("--leader-elect-lease-duration %s (leaderElection.leaseDuration of the chart) has to be longer than --leader-elect-renew-deadline %s", e.LeaseDuration, e.RenewDeadline)
+		return fmt.Errorf("--leader-elect-lease-duration %s (leaderElection.leaseDuration of the chart) has to be longer than "+
+			"--leader-elect-renew-deadline %s", e.LeaseDuration, e.RenewDeadline)
 	case e.RetryPeriod > checkTimeout/2:
-		return fmt.Errorf("--leader-elect-retry-period %s (leaderElection.retryPeriod of the chart) may be %s at most", e.RetryPeriod, checkTimeout/2)
+		return fmt.Errorf("--leader-elect-retry-period %s (leaderElection.retryPeriod of the chart) may be %s at most",
+			e.RetryPeriod, checkTimeout/2)
 	case e.RetryPeriod <= 0 || e.RenewDeadline <= jittered:
-		return fmt.Errorf("--leader-elect-renew-deadline %s (leaderElection.renewDeadline of the chart) has to be longer than %s, 1.2 times --leader-elect-retry-period, which is more than 0", e.RenewDeadline, jittered)
+		return fmt.Errorf("--leader-elect-renew-deadline %s (leaderElection.renewDeadline of the chart) has to be longer than %s, 1.2 times "+
+			"--leader-elect-retry-period, which is more than 0", e.RenewDeadline, jittered)
 	}
 	return nil
 }
@@ -55,7 +59,8 @@ func holder(podName, podUID string) string {
 
 // lock returns the Lease lock of a holder. Each call for it may take half of the renew deadline.
 func lock(config *rest.Config, namespace, holder string, renewDeadline time.Duration) (resourcelock.Interface, error) {
-	config = rest.AddUserAgent(rest.CopyConfig(config), "leader-election") // without a copy, each request and each watch of the hub would time out
+	// without a copy, each request and each watch of the hub would time out
+	config = rest.AddUserAgent(rest.CopyConfig(config), "leader-election")
 	config.Timeout = renewDeadline / 2
 	leases, err := coordinationclient.NewForConfig(config)
 	if err != nil {

@@ -22,7 +22,8 @@ import (
 	"github.com/muster-fleet/muster/internal/naming"
 )
 
-// member is a downstream cluster: here a namespace of the same control plane, where a real agent runs.
+// member is a downstream cluster: here a namespace of the same control plane, where a real agent
+// runs.
 type member struct {
 	fixture
 	agentNamespace string
@@ -34,7 +35,8 @@ type member struct {
 	stop   func()
 }
 
-// join gives a new member a registration token and settings, as the chart does, and starts its agent.
+// join gives a new member a registration token and settings, as the chart does, and starts its
+// agent.
 func (f fixture) join(values map[string]string, settings map[string]any, options ...func(*agent.Options)) *member {
 	f.t.Helper()
 	m := f.install(values, settings)
@@ -73,7 +75,9 @@ func (m *member) bootstrap(values map[string]string) {
 
 func (m *member) start() {
 	m.t.Helper()
-	options := agent.Options{Member: m.cluster.Config, Namespace: m.agentNamespace, Hostname: "pod-1", Log: logr.FromSlogHandler(slog.NewTextHandler(&m.logged, nil))}
+	options := agent.Options{
+		Member: m.cluster.Config, Namespace: m.agentNamespace, Hostname: "pod-1", Log: logr.FromSlogHandler(slog.NewTextHandler(&m.logged, nil)),
+	}
 	for _, set := range m.options {
 		set(&options)
 	}
@@ -115,7 +119,8 @@ func (m *member) credential() (bearer, namespace string) {
 	return kubeconfig.Users[0].User.Token, string(secret.Data["deploymentNamespace"])
 }
 
-// ask creates a request by hand as a holder of the token, with a key to seal the answer to if there is one.
+// ask creates a request by hand as a holder of the token, with a key to seal the answer
+// to if there is one.
 func (f fixture) ask(values map[string]string, spec fleet.ClusterRegistrationSpec) (fleet.ClusterRegistration, error) {
 	if len(spec.AnswerKey) > 0 {
 		spec.RequestedAt = new(metav1.NowMicro())
@@ -147,7 +152,8 @@ func answerKey(t *testing.T) credential.AnswerKey {
 	return key
 }
 
-// legacyAgent plays an unmodified upstream agent by hand: it asks, polls for its Secret, tries the credential and beats.
+// legacyAgent plays an unmodified upstream agent by hand: it asks, polls for its Secret, tries the
+// credential and beats.
 type legacyAgent struct {
 	fixture
 	client.Client
@@ -186,7 +192,8 @@ func (f fixture) legacyJoinAs(values map[string]string, clientID, random string)
 
 // beat is the one JSON patch that upstream agents send.
 func (a legacyAgent) beat(at time.Time) error {
-	patch := fmt.Sprintf(`[{"op":"add","path":"/status/agent","value":{"lastSeen":%q,"namespace":"cattle-fleet-system"}}]`, at.UTC().Format(time.RFC3339))
+	patch := fmt.Sprintf(`[{"op":"add","path":"/status/agent","value":{"lastSeen":%q,"namespace":"cattle-fleet-system"}}]`,
+		at.UTC().Format(time.RFC3339))
 	cluster := &fleet.Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: a.answer["clusterNamespace"], Name: a.answer["clusterName"]}}
 	return a.Client.Status().Patch(context.Background(), cluster, client.RawPatch(types.JSONPatchType, []byte(patch)))
 }

@@ -16,7 +16,8 @@ import (
 	"github.com/muster-fleet/muster/internal/naming"
 )
 
-// author is a client of somebody who may do everything with the Bundles of the workspace, read its Clusters, and nothing else.
+// author is a client of somebody who may do everything with the Bundles of the workspace, read its
+// Clusters, and nothing else.
 func (f fixture) author() client.Client {
 	f.t.Helper()
 	author, _ := f.somebody(f.workspace, "author",
@@ -25,8 +26,8 @@ func (f fixture) author() client.Client {
 	return author
 }
 
-// TestABundleLabelledAsTheAgentsIsNotDeployedAsThat plays an author of Bundles who wants the rights of the agents, which no account confines: with a Bundle of
-// his own, and with that of the hub.
+// TestABundleLabelledAsTheAgentsIsNotDeployedAsThat plays an author of Bundles who wants the rights
+// of the agents, which no account confines: with a Bundle of his own, and with that of the hub.
 func TestABundleLabelledAsTheAgentsIsNotDeployedAsThat(t *testing.T) {
 	f := newFixture(t)
 	m := f.managed("forged")
@@ -75,7 +76,8 @@ func TestABundleLabelledAsTheAgentsIsNotDeployedAsThat(t *testing.T) {
 			f.check(f.get(&healed, f.workspace, m.bundleName()))
 			if healed.Labels[fleet.LabelAgent] != before.Labels[fleet.LabelAgent] || len(healed.Spec.Resources) != 0 ||
 				healed.Spec.ContentsID != before.Spec.ContentsID || healed.Spec.Helm.ReleaseName != "fleet-agent" {
-				return fmt.Errorf("it has %d resources, Content %s, label %s", len(healed.Spec.Resources), healed.Spec.ContentsID, healed.Labels[fleet.LabelAgent])
+				return fmt.Errorf("it has %d resources, Content %s, label %s", len(healed.Spec.Resources), healed.Spec.ContentsID,
+					healed.Labels[fleet.LabelAgent])
 			}
 			return nil
 		})
@@ -87,13 +89,15 @@ func TestABundleLabelledAsTheAgentsIsNotDeployedAsThat(t *testing.T) {
 		if d.Name == "last" {
 			break
 		}
-		if d.Name == sent.Name && (d.Spec.DeploymentID != sent.Spec.DeploymentID || d.Labels[fleet.LabelAgent] != sent.Labels[fleet.LabelAgent] || strings.Contains(string(event.Type), "DELETED")) {
+		if d.Name == sent.Name && (d.Spec.DeploymentID != sent.Spec.DeploymentID || d.Labels[fleet.LabelAgent] != sent.Labels[fleet.LabelAgent] ||
+			strings.Contains(string(event.Type), "DELETED")) {
 			t.Errorf("the agent was sent something else: %s, %s %v", event.Type, d.Spec.DeploymentID, d.Labels)
 		}
 	}
 }
 
-// losesTheFormerChart deletes the Content that Bundles of former versions share, which a hub with other settings cannot make again.
+// losesTheFormerChart deletes the Content that Bundles of former versions share, which a hub with
+// other settings cannot make again.
 func (f fixture) losesTheFormerChart(members []managed, newer managed, versions map[string]string) {
 	f.t.Helper()
 	contents := map[string]bool{}

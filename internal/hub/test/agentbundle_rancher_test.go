@@ -14,13 +14,16 @@ import (
 	"github.com/muster-fleet/muster/internal/naming"
 )
 
-// rancherAgentBundle makes the Bundle that the hub of Rancher Fleet makes for its agent, and plays the agent that deploys it.
+// rancherAgentBundle makes the Bundle that the hub of Rancher Fleet makes for its agent, and plays
+// the agent that deploys it.
 func (f fixture) rancherAgentBundle(cluster string) *fleet.Bundle {
 	f.t.Helper()
 	b := &fleet.Bundle{ObjectMeta: metav1.ObjectMeta{Namespace: f.workspace, Name: "fleet-agent-" + cluster}}
 	set := "fleet-manage-agent/v1, Kind=Namespace" + f.workspace
-	b.Labels = map[string]string{"objectset.rio.cattle.io/hash": fmt.Sprintf("%x", sha1.Sum([]byte(set)))} //nolint:gosec // as Rancher Fleet does
-	b.Annotations = map[string]string{"objectset.rio.cattle.io/id": "fleet-manage-agent", "objectset.rio.cattle.io/owner-gvk": "/v1, Kind=Namespace",
+	//nolint:gosec // as Rancher Fleet does
+	b.Labels = map[string]string{"objectset.rio.cattle.io/hash": fmt.Sprintf("%x", sha1.Sum([]byte(set)))}
+	b.Annotations = map[string]string{"objectset.rio.cattle.io/id": "fleet-manage-agent",
+		"objectset.rio.cattle.io/owner-gvk":  "/v1, Kind=Namespace",
 		"objectset.rio.cattle.io/owner-name": f.workspace}
 	b.Spec.Resources = []fleet.BundleResource{{Name: "agent.yaml", Content: "{apiVersion: v1, kind: ConfigMap, metadata: {name: agent}}"}}
 	b.Spec.Targets = []fleet.BundleTarget{{ClusterName: cluster}}
@@ -36,8 +39,8 @@ func (f fixture) rancherAgentBundle(cluster string) *fleet.Bundle {
 	return b
 }
 
-// TestTheBundleOfRancherFleetsAgentGoesOnlyWhileMustersAgentActs: an agent of Rancher Fleet uninstalls a release whose BundleDeployment is
-// deleted, and this release is what it runs by.
+// TestTheBundleOfRancherFleetsAgentGoesOnlyWhileMustersAgentActs: an agent of Rancher Fleet
+// uninstalls a release whose BundleDeployment is deleted, and this release is what it runs by.
 func TestTheBundleOfRancherFleetsAgentGoesOnlyWhileMustersAgentActs(t *testing.T) {
 	f := newFixture(t)
 	d := f.downstream()

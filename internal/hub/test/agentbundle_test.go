@@ -27,7 +27,8 @@ import (
 	"github.com/muster-fleet/muster/internal/testkube"
 )
 
-// managed is a Cluster whose agent could replace itself; what it would report of that is played by hand.
+// managed is a Cluster whose agent could replace itself; what it would report of
+// that is played by hand.
 type managed struct {
 	*member
 	name string
@@ -44,7 +45,8 @@ func (f fixture) managed(clientID string) managed {
 	return m
 }
 
-// deleteAfter deletes the Cluster after the test: the agents of other tests would wait for one that never returns.
+// deleteAfter deletes the Cluster after the test: the agents of other tests would wait for one
+// that never returns.
 func (m managed) deleteAfter() {
 	m.t.Cleanup(func() {
 		cluster := fleet.Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: m.workspace, Name: m.name}}
@@ -101,9 +103,10 @@ func TestAnAgentHasABundleThatHealsAndThatALabelRemoves(t *testing.T) {
 	m.says(m.name, "UpToDate")
 	var bundle fleet.Bundle
 	m.check(m.get(&bundle, m.workspace, m.bundleName()))
-	want := []fleet.BundleTarget{{ClusterName: m.name, ClusterSelector: &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{
-		{Key: "fleet.cattle.io/non-managed-agent", Operator: metav1.LabelSelectorOpDoesNotExist},
-	}}}}
+	want := []fleet.BundleTarget{{ClusterName: m.name,
+		ClusterSelector: &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{
+			{Key: "fleet.cattle.io/non-managed-agent", Operator: metav1.LabelSelectorOpDoesNotExist},
+		}}}}
 	if diff := cmp.Diff(want, bundle.Spec.Targets); diff != "" {
 		t.Errorf("the targets (-want +got):\n%s", diff)
 	}
@@ -161,7 +164,9 @@ func TestTheSettingsOfAClusterReachItsAgentOnly(t *testing.T) {
 	}
 	var values corev1.Secret
 	m.check(m.get(&values, second.Namespace, second.Name))
-	if got, want := string(values.Data["values"]), `{"fleetAgent":{"extraEnv":[{"name":"A","value":"${ not a template }"}]},"internal":{"systemNamespace":"`+m.agentNamespace+`"}}`; got != want {
+	if got, want := string(values.Data["values"]),
+		`{"fleetAgent":{"extraEnv":[{"name":"A","value":"${ not a template }"}]},"internal":{"systemNamespace":"`+
+			m.agentNamespace+`"}}`; got != want {
 		t.Errorf("the values are %s, want %s", got, want)
 	}
 }
@@ -176,7 +181,8 @@ func TestALegacyAgentIsSentNothing(t *testing.T) {
 	}
 }
 
-// TestARolloutTriesOneFirstStopsByItselfAndGoesOnAfterTheFix changes the settings of the hub, so that no other test may run beside it.
+// TestARolloutTriesOneFirstStopsByItselfAndGoesOnAfterTheFix changes the settings of the hub, so
+// that no other test may run beside it.
 func TestARolloutTriesOneFirstStopsByItselfAndGoesOnAfterTheFix(t *testing.T) {
 	f := newAlone(t, `{"agentImage":"muster-agent:v1"}`)
 	settings := f.configured()
@@ -220,7 +226,9 @@ func TestARolloutTriesOneFirstStopsByItselfAndGoesOnAfterTheFix(t *testing.T) {
 	versions[first.name] = d.Labels[fleet.LabelAgent]
 	for left := members; len(left) > 0; {
 		next := f.updating(left)
-		reportDeployment(t, f.Client, next.sent(versions[next.name]), func(status map[string]any) { status["display"] = map[string]any{"state": "Ready"} })
+		reportDeployment(t, f.Client, next.sent(versions[next.name]), func(status map[string]any) {
+			status["display"] = map[string]any{"state": "Ready"}
+		})
 		next.says(next.name, "UpToDate")
 		var rest []managed
 		for _, m := range left {
@@ -237,9 +245,10 @@ func TestARolloutTriesOneFirstStopsByItselfAndGoesOnAfterTheFix(t *testing.T) {
 	}
 }
 
-// TestAnAgentThatIsKilledWhileItReplacesItselfGoesOn kills the real programs before certain writes of an update. Nobody runs pods here, so that the
-// process goes on as if it were the new one; it is never back, so that no other test may run beside it.
-// It takes minutes: agent and deployer start again before each write.
+// TestAnAgentThatIsKilledWhileItReplacesItselfGoesOn kills the real programs before certain writes
+// of an update. Nobody runs pods here, so that the process goes on as if it were the new one; it is
+// never back, so that no other test may run beside it. It takes minutes: agent and deployer start
+// again before each write.
 func TestAnAgentThatIsKilledWhileItReplacesItselfGoesOn(t *testing.T) {
 	f := newAlone(t, "")
 	testkube.Build(t, "muster-deployer")
@@ -285,7 +294,8 @@ func TestAnAgentThatIsKilledWhileItReplacesItselfGoesOn(t *testing.T) {
 	m.upgraded()
 }
 
-// upgraded checks that the agent is the only release in its namespace, and that Helm takes its newest revision for the one in force.
+// upgraded checks that the agent is the only release in its namespace, and that Helm takes its
+// newest revision for the one in force.
 func (m managed) upgraded() {
 	m.t.Helper()
 	var revisions corev1.SecretList
@@ -327,13 +337,16 @@ func (f fixture) updating(members []managed) managed {
 	return found
 }
 
-// TestTheBundleOfRancherFleetsAgentIsTakenOver begins with a Bundle that only claims to be of Rancher Fleet's hub.
+// TestTheBundleOfRancherFleetsAgentIsTakenOver begins with a Bundle that only claims to be of
+// Rancher Fleet's hub.
 func TestTheBundleOfRancherFleetsAgentIsTakenOver(t *testing.T) {
 	f := newFixture(t)
 	theirs := &fleet.Bundle{ObjectMeta: metav1.ObjectMeta{Namespace: f.workspace, Name: "fleet-agent-" + naming.Cluster("in-place")}}
 	set := "fleet-manage-agent/v1, Kind=Namespace" + f.workspace
-	theirs.Labels = map[string]string{"objectset.rio.cattle.io/hash": fmt.Sprintf("%x", sha1.Sum([]byte("another"+set)))} //nolint:gosec // as Rancher Fleet does
-	theirs.Annotations = map[string]string{"objectset.rio.cattle.io/id": "fleet-manage-agent", "objectset.rio.cattle.io/owner-gvk": "/v1, Kind=Namespace",
+	//nolint:gosec // as Rancher Fleet does
+	theirs.Labels = map[string]string{"objectset.rio.cattle.io/hash": fmt.Sprintf("%x", sha1.Sum([]byte("another"+set)))}
+	theirs.Annotations = map[string]string{"objectset.rio.cattle.io/id": "fleet-manage-agent",
+		"objectset.rio.cattle.io/owner-gvk":  "/v1, Kind=Namespace",
 		"objectset.rio.cattle.io/owner-name": f.workspace}
 	theirs.Spec.Resources = []fleet.BundleResource{{Name: "agent.yaml", Content: "{apiVersion: v1, kind: ConfigMap, metadata: {name: agent}}"}}
 	f.check(f.Create(context.Background(), theirs))
@@ -346,7 +359,8 @@ func TestTheBundleOfRancherFleetsAgentIsTakenOver(t *testing.T) {
 	m.says(m.name, "UpToDate")
 	var bundle fleet.Bundle
 	f.check(f.get(&bundle, f.workspace, theirs.Name))
-	if owner := metav1.GetControllerOf(&bundle); bundle.UID != theirs.UID || owner == nil || owner.Name != m.name || !bundle.Spec.Helm.TakeOwnership {
+	if owner := metav1.GetControllerOf(&bundle); bundle.UID != theirs.UID || owner == nil || owner.Name != m.name ||
+		!bundle.Spec.Helm.TakeOwnership {
 		t.Errorf("it is %s, of %+v, with %+v", bundle.UID, owner, bundle.Spec.BundleDeploymentOptions)
 	}
 }

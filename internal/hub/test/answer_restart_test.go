@@ -13,8 +13,9 @@ import (
 	"github.com/muster-fleet/muster/internal/naming"
 )
 
-// TestTheRightToReadAnAnswerIsDeletedByTheHubAfterOneThatWasKilled leaves what a hub leaves that is killed after it has withdrawn an answer and deleted the
-// Role: the next heartbeat that would prove that the agent has its credential is shown minutes later.
+// TestTheRightToReadAnAnswerIsDeletedByTheHubAfterOneThatWasKilled leaves what a hub leaves that is
+// killed after it has withdrawn an answer and deleted the Role: the next heartbeat that would prove
+// that the agent has its credential is shown minutes later.
 func TestTheRightToReadAnAnswerIsDeletedByTheHubAfterOneThatWasKilled(t *testing.T) {
 	f := newAlone(t, "")
 	_, values := f.token("new-token", "")

@@ -44,7 +44,9 @@ func TestAnswerIsTakenOffTheRequestAfterTheFirstBeat(t *testing.T) {
 func (f fixture) legacyAnswer(r *fleet.ClusterRegistration) []client.Object {
 	f.t.Helper()
 	f.untilState(r, fleet.RegistrationGranted, "Granted")
-	meta := metav1.ObjectMeta{Namespace: naming.RegistrationNamespace(naming.SystemNamespace), Name: naming.CredentialSecret(r.Spec.ClientID, r.Spec.ClientRandom)}
+	meta := metav1.ObjectMeta{
+		Namespace: naming.RegistrationNamespace(naming.SystemNamespace), Name: naming.CredentialSecret(r.Spec.ClientID, r.Spec.ClientRandom),
+	}
 	objects := []client.Object{&corev1.Secret{ObjectMeta: meta}, &rbacv1.Role{ObjectMeta: meta}, &rbacv1.RoleBinding{ObjectMeta: meta}}
 	for _, o := range objects {
 		f.check(f.get(o, meta.Namespace, meta.Name))
@@ -52,8 +54,8 @@ func (f fixture) legacyAnswer(r *fleet.ClusterRegistration) []client.Object {
 	return objects
 }
 
-// TestTheRightToReadAnAnswerThatWasNeverWrittenGoesWithItsRequest writes what a hub has written that died before
-// it wrote the answer to a legacy request, which was then deleted.
+// TestTheRightToReadAnAnswerThatWasNeverWrittenGoesWithItsRequest writes what a hub has written
+// that died before it wrote the answer to a legacy request, which was then deleted.
 func TestTheRightToReadAnAnswerThatWasNeverWrittenGoesWithItsRequest(t *testing.T) {
 	f := newFixture(t)
 	ctx := context.Background()
@@ -104,22 +106,27 @@ func TestAnswerOfALegacyAgentGoesWithItsClusterOrItsRequest(t *testing.T) {
 	}
 }
 
-// forbid lets the API server refuse what an expression does not allow, of a resource in some namespaces, until the returned function is called.
-// The probe is refused when it has begun.
-func (f fixture) forbid(operation admissionv1.OperationType, group, resource, allowed string, probe func() error, namespaces ...string) (permit func()) {
+// forbid lets the API server refuse what an expression does not allow, of a resource in some
+// namespaces, until the returned function is called. The probe is refused when it has begun.
+func (f fixture) forbid(operation admissionv1.OperationType, group, resource, allowed string, probe func() error,
+	namespaces ...string) (permit func()) {
 	f.t.Helper()
 	name := "forbid-" + strings.ReplaceAll(resource, "/", "-") + "-" + f.workspace
-	policy := &admissionv1.ValidatingAdmissionPolicy{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: admissionv1.ValidatingAdmissionPolicySpec{
-		MatchConstraints: &admissionv1.MatchResources{ResourceRules: []admissionv1.NamedRuleWithOperations{{RuleWithOperations: admissionv1.RuleWithOperations{
-			Operations: []admissionv1.OperationType{operation},
-			Rule:       admissionv1.Rule{APIGroups: []string{group}, APIVersions: []string{"*"}, Resources: []string{resource}},
-		}}}},
-		MatchConditions: []admissionv1.MatchCondition{{Name: "here", Expression: fmt.Sprintf("request.namespace in ['%s']", strings.Join(namespaces, "', '"))}},
-		Validations:     []admissionv1.Validation{{Expression: allowed, Message: "forbidden by the test"}},
-	}}
-	binding := &admissionv1.ValidatingAdmissionPolicyBinding{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: admissionv1.ValidatingAdmissionPolicyBindingSpec{
-		PolicyName: name, ValidationActions: []admissionv1.ValidationAction{admissionv1.Deny},
-	}}
+	policy := &admissionv1.ValidatingAdmissionPolicy{ObjectMeta: metav1.ObjectMeta{Name: name},
+		Spec: admissionv1.ValidatingAdmissionPolicySpec{
+			MatchConstraints: &admissionv1.MatchResources{ResourceRules: []admissionv1.NamedRuleWithOperations{{RuleWithOperations: admissionv1.RuleWithOperations{
+				Operations: []admissionv1.OperationType{operation},
+				Rule:       admissionv1.Rule{APIGroups: []string{group}, APIVersions: []string{"*"}, Resources: []string{resource}},
+			}}}},
+			MatchConditions: []admissionv1.MatchCondition{{
+				Name: "here", Expression: fmt.Sprintf("request.namespace in ['%s']", strings.Join(namespaces, "', '")),
+			}},
+			Validations: []admissionv1.Validation{{Expression: allowed, Message: "forbidden by the test"}},
+		}}
+	binding := &admissionv1.ValidatingAdmissionPolicyBinding{ObjectMeta: metav1.ObjectMeta{Name: name},
+		Spec: admissionv1.ValidatingAdmissionPolicyBindingSpec{
+			PolicyName: name, ValidationActions: []admissionv1.ValidationAction{admissionv1.Deny},
+		}}
 	f.check(f.Create(context.Background(), policy))
 	f.check(f.Create(context.Background(), binding))
 	permitted := false
@@ -148,7 +155,8 @@ func TestLegacyRequestSaysThatNobodyFillsItsToken(t *testing.T) {
 	probe := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: f.workspace, Name: "probe"}, Type: "example.com/probe"}
 	f.check(f.Create(context.Background(), probe))
 	permit := f.forbid(admissionv1.Update, "", "secrets", "!has(object.data) || !('token' in object.data)", func() error {
-		return f.Update(context.Background(), &corev1.Secret{ObjectMeta: probe.ObjectMeta, Type: probe.Type, Data: map[string][]byte{"token": nil}}, client.DryRunAll)
+		return f.Update(context.Background(),
+			&corev1.Secret{ObjectMeta: probe.ObjectMeta, Type: probe.Type, Data: map[string][]byte{"token": nil}}, client.DryRunAll)
 	}, namespace, f.workspace)
 	r := f.mustAsk(values, fleet.ClusterRegistrationSpec{ClientID: "owed", ClientRandom: f.workspace})
 	asked := time.Now()
@@ -160,7 +168,9 @@ func TestLegacyRequestSaysThatNobodyFillsItsToken(t *testing.T) {
 		t.Errorf("it says %q", r.Status.Message)
 	}
 	permit()
-	f.check(f.Delete(context.Background(), &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: naming.ServiceAccountToken(naming.MemberServiceAccount)}}))
+	f.check(f.Delete(context.Background(), &corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: naming.ServiceAccountToken(naming.MemberServiceAccount)},
+	}))
 	f.legacyAnswer(&r)
 }
 
@@ -202,7 +212,8 @@ func (f fixture) tokenSays(token *fleet.ClusterRegistrationToken, reason, text s
 	return nil
 }
 
-// TestDeletedSettingsAreSaidAloudAndGiveNoTokenAnEmptyURL changes the settings of the hub, so that no other test may run beside it.
+// TestDeletedSettingsAreSaidAloudAndGiveNoTokenAnEmptyURL changes the settings of the hub, so that
+// no other test may run beside it.
 func TestDeletedSettingsAreSaidAloudAndGiveNoTokenAnEmptyURL(t *testing.T) {
 	f := newAlone(t, "")
 	const url = "https://hub.example:6443"

@@ -50,8 +50,9 @@ func (f fixture) nothingDelivered(namespace string) {
 	}
 }
 
-// TestNothingIsDeliveredToAMemberBeforeSomebodyApprovesIt has a workspace ask for approval after one Cluster has got something and before another comes. Everybody
-// who must not approve the second one tries to.
+// TestNothingIsDeliveredToAMemberBeforeSomebodyApprovesIt has a workspace ask for approval after
+// one Cluster has got something and before another comes. Everybody who must not approve the
+// second one tries to.
 func TestNothingIsDeliveredToAMemberBeforeSomebodyApprovesIt(t *testing.T) {
 	f := newFixture(t)
 	ctx := context.Background()
@@ -76,7 +77,8 @@ func TestNothingIsDeliveredToAMemberBeforeSomebodyApprovesIt(t *testing.T) {
 	f.saysReady(name, "Ready", "the agent is well", command)
 	f.eventually("an event says so", func() error { return f.event("ApprovalRequired", name, command) })
 	bearer, namespace := late.credential()
-	crp := f.crp("resourceSelectors: [{group: '', version: v1, kind: Namespace, name: " + f.shop() + "}]\npolicy: {placementType: PickFixed, clusterNames: [$TEST/" + name + "]}")
+	crp := f.crp("resourceSelectors: [{group: '', version: v1, kind: Namespace, name: " + f.shop() +
+		"}]\npolicy: {placementType: PickFixed, clusterNames: [$TEST/" + name + "]}")
 	f.bundle("later", "defaultNamespace: default"+configMap+everywhere)
 	first.deployment("later", func(fleet.BundleDeployment) error { return nil })
 	f.untilSays(crp, "Scheduled", metav1.ConditionFalse, "nobody has approved")
@@ -102,8 +104,11 @@ func TestNothingIsDeliveredToAMemberBeforeSomebodyApprovesIt(t *testing.T) {
 	}
 	legacy := f.legacyJoin(values, "legacy")
 	f.eventually("the legacy agent beats", func() error { return legacy.beat(time.Now()) })
-	forged := []byte(`{"metadata":{"annotations":{"muster/approved":"true"}},"status":{"conditions":[{"type":"DeliveryApproved","status":"True"}]}}`)
-	f.refused("an agent of Rancher Fleet approves itself", legacy.Client.Status().Patch(ctx, f.clusterRecord(naming.Cluster("legacy")), client.RawPatch(types.MergePatchType, forged)))
+	forged := []byte(
+		`{"metadata":{"annotations":{"muster/approved":"true"}},"status":{"conditions":[{"type":"DeliveryApproved","status":"True"}]}}`,
+	)
+	f.refused("an agent of Rancher Fleet approves itself",
+		legacy.Client.Status().Patch(ctx, f.clusterRecord(naming.Cluster("legacy")), client.RawPatch(types.MergePatchType, forged)))
 	f.nothingDelivered(legacy.answer["deploymentNamespace"])
 	f.nothingDelivered(namespace)
 

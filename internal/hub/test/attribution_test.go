@@ -20,7 +20,8 @@ import (
 	"github.com/muster-fleet/muster/internal/naming"
 )
 
-// attributed says whether a request has no condition Attributed, or one that is False for the reason.
+// attributed says whether a request has no condition Attributed, or one that is
+// False for the reason.
 func attributed(r *fleet.ClusterRegistration, reason string) error {
 	if is := kube.ReasonOf(r.Status.Conditions, fleet.ConditionAttributed); is != reason {
 		return fmt.Errorf("the reason of its condition Attributed is %q, want %q: %+v", is, reason, r.Status.Conditions)
@@ -28,7 +29,8 @@ func attributed(r *fleet.ClusterRegistration, reason string) error {
 	return nil
 }
 
-// TestATenantCannotMakeARequestInTheNameOfSomebodyElse plays somebody who may create and edit requests, and may not approve them.
+// TestATenantCannotMakeARequestInTheNameOfSomebodyElse plays somebody who may create and edit
+// requests, and may not approve them.
 func TestATenantCannotMakeARequestInTheNameOfSomebodyElse(t *testing.T) {
 	f := newFixture(t)
 	ctx := context.Background()
@@ -38,9 +40,14 @@ func TestATenantCannotMakeARequestInTheNameOfSomebodyElse(t *testing.T) {
 	f.check(f.get(&open, f.workspace, "open"))
 	account := "system:serviceaccount:" + f.workspace + ":" + naming.TokenServiceAccount("open", string(open.UID))
 	tenant, _ := f.somebody(f.workspace, "tenant", rbacv1.PolicyRule{
-		APIGroups: []string{fleet.GroupVersion.Group}, Resources: []string{"clusterregistrations"}, Verbs: []string{"get", "create", "update", "patch"}})
+		APIGroups: []string{fleet.GroupVersion.Group}, Resources: []string{"clusterregistrations"},
+		Verbs: []string{"get", "create", "update", "patch"}})
 	made := func(change func(*fleet.ClusterRegistration)) (*fleet.ClusterRegistration, error) {
-		r := &fleet.ClusterRegistration{ObjectMeta: metav1.ObjectMeta{GenerateName: "request-", Namespace: f.workspace}, Spec: fleet.ClusterRegistrationSpec{ClientID: "a", ClientRandom: "r"}}
+		r := &fleet.ClusterRegistration{
+			ObjectMeta: metav1.ObjectMeta{GenerateName: "request-", Namespace: f.workspace}, Spec: fleet.ClusterRegistrationSpec{
+				ClientID: "a", ClientRandom: "r",
+			},
+		}
 		change(r)
 		return r, tenant.Create(ctx, r)
 	}
@@ -63,11 +70,14 @@ func TestATenantCannotMakeARequestInTheNameOfSomebodyElse(t *testing.T) {
 		t.Errorf("in the name of a token: %v", err)
 	}
 	for patch, says := range map[string]string{
-		fmt.Sprintf(`{"metadata":{"annotations":{%q:%q}}}`, fleet.AnnotationRequester, account): "muster/requester says who made the request, which does not change",
-		fmt.Sprintf(`{"metadata":{"annotations":{%q:null}}}`, fleet.AnnotationRequester):        "muster/requester says who made the request, which does not change",
-		fmt.Sprintf(`{"metadata":{"labels":{%q:"open"}}}`, fleet.LabelRegistrationToken):        "which is not the one that asks",
+		fmt.Sprintf(`{"metadata":{"annotations":{%q:%q}}}`, fleet.AnnotationRequester,
+			account): "muster/requester says who made the request, which does not change",
+		fmt.Sprintf(`{"metadata":{"annotations":{%q:null}}}`,
+			fleet.AnnotationRequester): "muster/requester says who made the request, which does not change",
+		fmt.Sprintf(`{"metadata":{"labels":{%q:"open"}}}`, fleet.LabelRegistrationToken): "which is not the one that asks",
 	} {
-		if err := tenant.Patch(ctx, own.DeepCopy(), client.RawPatch(types.MergePatchType, []byte(patch))); err == nil || !strings.Contains(err.Error(), says) {
+		if err := tenant.Patch(ctx, own.DeepCopy(), client.RawPatch(types.MergePatchType, []byte(patch))); err == nil ||
+			!strings.Contains(err.Error(), says) {
 			t.Errorf("changing %s afterwards: %v", patch, err)
 		}
 	}
@@ -76,7 +86,8 @@ func TestATenantCannotMakeARequestInTheNameOfSomebodyElse(t *testing.T) {
 	f.check(attributed(&r, ""))
 }
 
-// TestWithoutItsPolicyNoRequestIsBelieved takes away what keeps a holder from claiming another token than his own.
+// TestWithoutItsPolicyNoRequestIsBelieved takes away what keeps a holder from claiming another
+// token than his own.
 func TestWithoutItsPolicyNoRequestIsBelieved(t *testing.T) {
 	f := newAlone(t, "")
 	ctx := context.Background()
@@ -86,7 +97,9 @@ func TestWithoutItsPolicyNoRequestIsBelieved(t *testing.T) {
 	f.stampingToken("open", fleet.ClusterRegistrationTokenSpec{})
 	other := f.neighbour()
 	plain := other.stampingToken("plain", fleet.ClusterRegistrationTokenSpec{})
-	f.check(f.Delete(ctx, &admissionregistrationv1.ValidatingAdmissionPolicyBinding{ObjectMeta: metav1.ObjectMeta{Name: admission.RegistrationToken}}))
+	f.check(f.Delete(ctx, &admissionregistrationv1.ValidatingAdmissionPolicyBinding{
+		ObjectMeta: metav1.ObjectMeta{Name: admission.RegistrationToken},
+	}))
 	claim := map[string]string{"token": limited["token"], "tokenName": "open"}
 	var r fleet.ClusterRegistration
 	f.eventually("the holder of a limited token claims another one", func() (err error) {

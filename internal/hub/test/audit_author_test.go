@@ -17,15 +17,26 @@ import (
 	"github.com/muster-fleet/muster/internal/naming"
 )
 
-// editor is somebody who may edit the records of the workspace, and MemberClusters, and his user name.
+// editor is somebody who may edit the records of the workspace, and MemberClusters, and his user
+// name.
 func (f fixture) editor(name string) (client.Client, string) {
 	f.t.Helper()
 	verbs := []string{"get", "list", "create", "update", "patch"}
-	as, _ := f.somebody(f.workspace, name, rbacv1.PolicyRule{APIGroups: []string{fleet.GroupVersion.Group}, Resources: []string{"clusters"}, Verbs: verbs})
+	as, _ := f.somebody(f.workspace, name, rbacv1.PolicyRule{
+		APIGroups: []string{fleet.GroupVersion.Group}, Resources: []string{"clusters"}, Verbs: verbs,
+	})
 	user, role := "system:serviceaccount:"+f.workspace+":"+name, metav1.ObjectMeta{Name: f.workspace + "-" + name}
 	for _, object := range []client.Object{
-		&rbacv1.ClusterRole{ObjectMeta: role, Rules: []rbacv1.PolicyRule{{APIGroups: []string{clusterv1beta1.GroupVersion.Group}, Resources: []string{"memberclusters"}, Verbs: verbs}}},
-		&rbacv1.ClusterRoleBinding{ObjectMeta: role, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role.Name}, Subjects: []rbacv1.Subject{{Kind: rbacv1.UserKind, APIGroup: rbacv1.GroupName, Name: user}}},
+		&rbacv1.ClusterRole{
+			ObjectMeta: role, Rules: []rbacv1.PolicyRule{{
+				APIGroups: []string{clusterv1beta1.GroupVersion.Group}, Resources: []string{"memberclusters"}, Verbs: verbs,
+			}},
+		},
+		&rbacv1.ClusterRoleBinding{
+			ObjectMeta: role, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role.Name}, Subjects: []rbacv1.Subject{{
+				Kind: rbacv1.UserKind, APIGroup: rbacv1.GroupName, Name: user,
+			}},
+		},
 	} {
 		f.check(f.Create(context.Background(), object))
 		f.t.Cleanup(func() { _ = f.Delete(context.Background(), object) }) // the control plane may be gone
@@ -54,7 +65,8 @@ func (f fixture) auditedMember(name string, reason muster.AuditReason) []muster.
 	return found
 }
 
-// TestWhoRevokedAMemberOrGaveItAnIdentityStandsInTheAudit plays editors of records who write eve's name in the place of their own.
+// TestWhoRevokedAMemberOrGaveItAnIdentityStandsInTheAudit plays editors of records who write eve's
+// name in the place of their own.
 func TestWhoRevokedAMemberOrGaveItAnIdentityStandsInTheAudit(t *testing.T) {
 	f := newFixture(t)
 	ctx := context.Background()
@@ -65,7 +77,8 @@ func TestWhoRevokedAMemberOrGaveItAnIdentityStandsInTheAudit(t *testing.T) {
 	other, otherUser := f.editor("other")
 	f.eventually("who revokes is written down", func() error {
 		cluster := f.clusterRecord(name)
-		if err := merge(tenant, cluster, `{"metadata":{"annotations":{`+revoking+`}}}`, client.DryRunAll); err != nil || cluster.Annotations[clusterv1beta1.AnnotationRevokedBy] != user {
+		if err := merge(tenant, cluster, `{"metadata":{"annotations":{`+revoking+`}}}`, client.DryRunAll); err != nil ||
+			cluster.Annotations[clusterv1beta1.AnnotationRevokedBy] != user {
 			return fmt.Errorf("it has the annotations %v: %w", cluster.Annotations, err)
 		}
 		return nil
@@ -95,7 +108,8 @@ func TestWhoRevokedAMemberOrGaveItAnIdentityStandsInTheAudit(t *testing.T) {
 	m.until("ReadyToJoin", metav1.ConditionTrue, "MemberClusterReadyToJoin")
 	record := m.record()
 	m.account(m.name + "-new")
-	f.check(merge(tenant, record.DeepCopy(), fmt.Sprintf(`{"metadata":{"annotations":{"muster/identity-by":"eve"}},"spec":{"identity":{"name":%q}}}`, m.name+"-new")))
+	f.check(merge(tenant, record.DeepCopy(),
+		fmt.Sprintf(`{"metadata":{"annotations":{"muster/identity-by":"eve"}},"spec":{"identity":{"name":%q}}}`, m.name+"-new")))
 	_ = merge(other, record.DeepCopy(), signs(clusterv1beta1.AnnotationIdentityBy, otherUser))
 	by(&record, clusterv1beta1.AnnotationIdentityBy, user)
 	f.eventually("the other identity stands in the audit", func() error {
@@ -111,7 +125,8 @@ func TestWhoRevokedAMemberOrGaveItAnIdentityStandsInTheAudit(t *testing.T) {
 	}
 }
 
-// TestNobodyRevokesInAnothersNameWhereNobodyIsWrittenDown is an API server that serves no MutatingAdmissionPolicies.
+// TestNobodyRevokesInAnothersNameWhereNobodyIsWrittenDown is an API server that serves no
+// MutatingAdmissionPolicies.
 func TestNobodyRevokesInAnothersNameWhereNobodyIsWrittenDown(t *testing.T) {
 	f := newAlone(t, "")
 	ctx := context.Background()
@@ -129,7 +144,8 @@ func TestNobodyRevokesInAnothersNameWhereNobodyIsWrittenDown(t *testing.T) {
 	unknown, known := f.clusterRecord(naming.Cluster("unknown")), f.clusterRecord(naming.Cluster("known"))
 	f.eventually("nobody is written down", func() error {
 		cluster := unknown.DeepCopy()
-		if err := merge(tenant, cluster, `{"metadata":{"annotations":{`+revoking+`}}}`, client.DryRunAll); err != nil || cluster.Annotations[clusterv1beta1.AnnotationRevokedBy] != "" {
+		if err := merge(tenant, cluster, `{"metadata":{"annotations":{`+revoking+`}}}`, client.DryRunAll); err != nil ||
+			cluster.Annotations[clusterv1beta1.AnnotationRevokedBy] != "" {
 			return fmt.Errorf("it has the annotations %v: %w", cluster.Annotations, err)
 		}
 		return nil
@@ -143,7 +159,8 @@ func TestNobodyRevokesInAnothersNameWhereNobodyIsWrittenDown(t *testing.T) {
 	f.denied("to name another afterwards", func() error { return merge(other, known.DeepCopy(), signs(by, otherUser)) })
 	for name, who := range map[string]string{unknown.Name: "", known.Name: user} {
 		f.untilRevoked(name)
-		if found := f.revocations(name); len(found) != 1 || found[0].Who != who || strings.Contains(found[0].Message, "not known") != (who == "") {
+		if found := f.revocations(name); len(found) != 1 || found[0].Who != who ||
+			strings.Contains(found[0].Message, "not known") != (who == "") {
 			t.Errorf("the audit says %+v, want %q", found, who)
 		}
 	}

@@ -55,23 +55,28 @@ func (f fixture) auditedAs(r *fleet.ClusterRegistration, reason muster.AuditReas
 	return muster.AuditEntrySpec{}
 }
 
-// attributed makes requests and approvals as an API server does whose policies are in force, of which a test must not be ahead.
+// attributed makes requests and approvals as an API server does whose policies are in force, of
+// which a test must not be ahead.
 func (f fixture) attributed(values map[string]string) {
 	f.t.Helper()
 	f.eventually("requests and approvals are attributed", func() error {
-		r := &fleet.ClusterRegistration{ObjectMeta: metav1.ObjectMeta{Namespace: f.workspace, Name: "probe", Annotations: map[string]string{fleet.AnnotationApproved: "true"}}}
+		r := &fleet.ClusterRegistration{
+			ObjectMeta: metav1.ObjectMeta{Namespace: f.workspace, Name: "probe", Annotations: map[string]string{fleet.AnnotationApproved: "true"}},
+		}
 		if err := f.Create(context.Background(), r, client.DryRunAll); err != nil || r.Annotations[fleet.AnnotationApprovedBy] == "" {
 			return fmt.Errorf("it has the annotations %v: %w", r.Annotations, err)
 		}
 		r = &fleet.ClusterRegistration{ObjectMeta: metav1.ObjectMeta{Namespace: f.workspace, Name: "probe"}}
-		if err := f.as(values["token"]).Create(context.Background(), r, client.DryRunAll); err != nil || r.Annotations[fleet.AnnotationRequester] == "" {
+		if err := f.as(values["token"]).Create(context.Background(), r, client.DryRunAll); err != nil ||
+			r.Annotations[fleet.AnnotationRequester] == "" {
 			return fmt.Errorf("it has the annotations %v: %w", r.Annotations, err)
 		}
 		return nil
 	})
 }
 
-// TestWhoTookAClusterOverStandsInTheAudit lets somebody with another key take a Cluster over with an admin's approval.
+// TestWhoTookAClusterOverStandsInTheAudit lets somebody with another key take a Cluster over with
+// an admin's approval.
 func TestWhoTookAClusterOverStandsInTheAudit(t *testing.T) {
 	f := newFixture(t)
 	_, values := f.token("new-token", "")
@@ -89,7 +94,9 @@ func TestWhoTookAClusterOverStandsInTheAudit(t *testing.T) {
 	if got := f.auditedFor(&second); len(got) > 0 {
 		t.Errorf("before anybody has decided there are %v", got)
 	}
-	rules := rbacv1.PolicyRule{APIGroups: []string{fleet.GroupVersion.Group}, Resources: []string{"clusterregistrations"}, Verbs: []string{"get", "patch", "approve"}}
+	rules := rbacv1.PolicyRule{
+		APIGroups: []string{fleet.GroupVersion.Group}, Resources: []string{"clusterregistrations"}, Verbs: []string{"get", "patch", "approve"},
+	}
 	approver, _ := f.somebody(f.workspace, "approver", rules)
 	f.eventually("an approver approves", func() error { return f.decide(approver, &second, "true") })
 	f.untilState(&second, fleet.RegistrationGranted, "Granted")
@@ -101,10 +108,12 @@ func TestWhoTookAClusterOverStandsInTheAudit(t *testing.T) {
 	displaced.Time, displaced.Message = metav1.Time{}, ""
 	want := muster.AuditEntrySpec{
 		Reason: muster.AuditDisplaced, Token: "new-token", ClientID: "web", Key: fingerprintOf(f.keyOf("another")),
-		Object:    muster.AuditObject{Kind: "Cluster", Namespace: f.workspace, Name: cluster.Name, UID: cluster.UID},
-		Request:   &muster.AuditObject{Kind: "ClusterRegistration", Namespace: f.workspace, Name: second.Name, UID: second.UID},
-		Who:       second.Annotations[fleet.AnnotationRequester],
-		Displaced: &muster.DisplacedIdentity{AccountUID: account.AccountUID, Request: first.Name, RequestUID: first.UID, Key: fingerprintOf(f.keyOf("web"))},
+		Object:  muster.AuditObject{Kind: "Cluster", Namespace: f.workspace, Name: cluster.Name, UID: cluster.UID},
+		Request: &muster.AuditObject{Kind: "ClusterRegistration", Namespace: f.workspace, Name: second.Name, UID: second.UID},
+		Who:     second.Annotations[fleet.AnnotationRequester],
+		Displaced: &muster.DisplacedIdentity{
+			AccountUID: account.AccountUID, Request: first.Name, RequestUID: first.UID, Key: fingerprintOf(f.keyOf("web")),
+		},
 	}
 	if diff := cmp.Diff(want, displaced); diff != "" || !strings.HasPrefix(want.Who, "system:serviceaccount:"+f.workspace+":new-token") {
 		t.Errorf("asked by %s, displaced (-want +got):\n%s", want.Who, diff)
@@ -148,7 +157,8 @@ func (f fixture) decide(by client.Client, r *fleet.ClusterRegistration, says str
 	return merge(by, r.DeepCopy(), fmt.Sprintf(`{"metadata":{"annotations":{%q:%q}}}`, fleet.AnnotationApproved, says))
 }
 
-// TestNobodyApprovesInAnothersName plays an approver who says that somebody else has approved, and an editor who changes afterwards who has.
+// TestNobodyApprovesInAnothersName plays an approver who says that somebody else has approved, and
+// an editor who changes afterwards who has.
 func TestNobodyApprovesInAnothersName(t *testing.T) {
 	f := newFixture(t)
 	values := f.stampingToken("careful", fleet.ClusterRegistrationTokenSpec{Approval: fleet.ApprovalManual})
@@ -165,11 +175,13 @@ func TestNobodyApprovesInAnothersName(t *testing.T) {
 	})
 	forged := fmt.Sprintf(`{"metadata":{"annotations":{%q:"eve"}}}`, fleet.AnnotationApprovedBy)
 	f.denied("who has approved what nobody has", func() error { return merge(editor, r.DeepCopy(), forged) })
-	if err := merge(editor, r.DeepCopy(), fmt.Sprintf(`{"metadata":{"annotations":{%q:"eve"}}}`, fleet.AnnotationRequester)); !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), "does not change") {
+	if err := merge(editor, r.DeepCopy(), fmt.Sprintf(`{"metadata":{"annotations":{%q:"eve"}}}`,
+		fleet.AnnotationRequester)); !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), "does not change") {
 		t.Errorf("another requester is answered: %v", err)
 	}
 	f.eventually("an approver approves, as eve", func() error {
-		return merge(approver, r.DeepCopy(), fmt.Sprintf(`{"metadata":{"annotations":{%q:"true",%q:"eve"}}}`, fleet.AnnotationApproved, fleet.AnnotationApprovedBy))
+		return merge(approver, r.DeepCopy(),
+			fmt.Sprintf(`{"metadata":{"annotations":{%q:"true",%q:"eve"}}}`, fleet.AnnotationApproved, fleet.AnnotationApprovedBy))
 	})
 	f.denied("another approver", func() error { return merge(editor, r.DeepCopy(), forged) })
 	f.denied("no approver", func() error {
@@ -181,7 +193,8 @@ func TestNobodyApprovesInAnothersName(t *testing.T) {
 	}
 }
 
-// TestNobodyButTheHubWritesTheAudit plays a tenant who may do everything in the workspace, a member and the holder of a token.
+// TestNobodyButTheHubWritesTheAudit plays a tenant who may do everything in the workspace, a member
+// and the holder of a token.
 func TestNobodyButTheHubWritesTheAudit(t *testing.T) {
 	f := newFixture(t)
 	ctx := context.Background()
@@ -202,28 +215,33 @@ func TestNobodyButTheHubWritesTheAudit(t *testing.T) {
 		f.denied(who+": to create one", func() error { return as.Create(ctx, forged.DeepCopy()) })
 		f.denied(who+": to delete one", func() error { return as.Delete(ctx, entry.DeepCopy()) })
 		f.denied(who+": to delete all", func() error { return as.DeleteAllOf(ctx, &muster.AuditEntry{}, client.InNamespace(f.workspace)) })
-		f.denied(who+": to keep one for ever", func() error { return merge(as, entry.DeepCopy(), `{"metadata":{"finalizers":["example.com/hold"]}}`) })
+		f.denied(who+": to keep one for ever", func() error {
+			return merge(as, entry.DeepCopy(), `{"metadata":{"finalizers":["example.com/hold"]}}`)
+		})
 		if err := merge(as, entry.DeepCopy(), `{"spec":{"who":"eve"}}`); !apierrors.IsForbidden(err) && !apierrors.IsInvalid(err) {
 			t.Errorf("%s: to change one: %v", who, err)
 		}
 	}
-	if err := merge(f, entry.DeepCopy(), `{"spec":{"who":"eve"}}`); !apierrors.IsInvalid(err) || !strings.Contains(err.Error(), "never changed") {
+	if err := merge(f, entry.DeepCopy(), `{"spec":{"who":"eve"}}`); !apierrors.IsInvalid(err) ||
+		!strings.Contains(err.Error(), "never changed") {
 		t.Errorf("an administrator changes one: %v", err)
 	}
 	f.untouched(entry)
 }
 
-// TestAGrantIsAuditedOnceHoweverOftenTheHubIsKilled kills the hub between the entry and the status that remembers the grant: an admission policy keeps the
-// hub from writing that.
+// TestAGrantIsAuditedOnceHoweverOftenTheHubIsKilled kills the hub between the entry and the status
+// that remembers the grant: an admission policy keeps the hub from writing that.
 func TestAGrantIsAuditedOnceHoweverOftenTheHubIsKilled(t *testing.T) {
 	f := newAlone(t, "")
 	_, values := f.token("new-token", "")
 	f.granted(values, "web", nil)
 	probe := f.mustAsk(values, fleet.ClusterRegistrationSpec{ClientID: "probe", AnswerKey: answerKey(t).Public()})
 	f.untilState(&probe, fleet.RegistrationGranted, "Granted")
-	permit := f.forbid("UPDATE", "fleet.cattle.io", "clusterregistrations/status", "!has(object.status.granted) || !object.status.granted", func() error {
-		return f.Status().Patch(context.Background(), probe.DeepCopy(), client.RawPatch(types.MergePatchType, []byte(`{"status":{"message":"probe"}}`)))
-	}, f.workspace)
+	permit := f.forbid("UPDATE", "fleet.cattle.io", "clusterregistrations/status", "!has(object.status.granted) || !object.status.granted",
+		func() error {
+			return f.Status().Patch(context.Background(), probe.DeepCopy(),
+				client.RawPatch(types.MergePatchType, []byte(`{"status":{"message":"probe"}}`)))
+		}, f.workspace)
 	bound := f.stampingToken("for-web", fleet.ClusterRegistrationTokenSpec{ClientID: "web"})
 	r := f.mustAsk(bound, f.signed(f.keyOf("another"), bound, "web", answerKey(t)))
 	want := []string{"Displaced", "Granted"}
@@ -304,7 +322,8 @@ func TestAnotherIdentityOfAMemberClusterStandsInTheAudit(t *testing.T) {
 		var found []muster.AuditEntry
 		f.eventually(fmt.Sprintf("there are %d entries", number), func() error {
 			var list muster.AuditEntryList
-			f.check(f.List(context.Background(), &list, client.InNamespace(naming.SystemNamespace), client.MatchingFields{"spec.object.name": m.name}))
+			f.check(f.List(context.Background(), &list, client.InNamespace(naming.SystemNamespace),
+				client.MatchingFields{"spec.object.name": m.name}))
 			if found = list.Items; len(found) != number {
 				return fmt.Errorf("there are %d", len(found))
 			}
@@ -312,7 +331,8 @@ func TestAnotherIdentityOfAMemberClusterStandsInTheAudit(t *testing.T) {
 		})
 		return found
 	}
-	if e := entries(1)[0].Spec; e.Reason != muster.AuditGranted || e.Object.UID != record.UID || e.Identity != "ServiceAccount fleet-system "+m.name || e.Who != record.Annotations[clusterv1beta1.AnnotationIdentityBy] {
+	if e := entries(1)[0].Spec; e.Reason != muster.AuditGranted || e.Object.UID != record.UID ||
+		e.Identity != "ServiceAccount fleet-system "+m.name || e.Who != record.Annotations[clusterv1beta1.AnnotationIdentityBy] {
 		t.Errorf("it says %+v", e)
 	}
 	m.account(m.name + "-new")
@@ -321,7 +341,8 @@ func TestAnotherIdentityOfAMemberClusterStandsInTheAudit(t *testing.T) {
 		if e.Spec.Reason == muster.AuditGranted {
 			continue
 		}
-		if e.Spec.Reason != muster.AuditDisplaced || e.Spec.Identity != "ServiceAccount fleet-system "+m.name+"-new" || e.Spec.Displaced.Identity != "ServiceAccount fleet-system "+m.name {
+		if e.Spec.Reason != muster.AuditDisplaced || e.Spec.Identity != "ServiceAccount fleet-system "+m.name+"-new" ||
+			e.Spec.Displaced.Identity != "ServiceAccount fleet-system "+m.name {
 			t.Errorf("it says %+v", e.Spec)
 		}
 	}

@@ -21,7 +21,8 @@ import (
 	"github.com/muster-fleet/muster/internal/naming"
 )
 
-// somebody returns a client of a ServiceAccount that may do, in its namespace, what the Role says, and nothing else.
+// somebody returns a client of a ServiceAccount that may do, in its namespace, what the Role
+// says, and nothing else.
 func (f fixture) somebody(namespace, name string, rules ...rbacv1.PolicyRule) (client.Client, *rbacv1.Role) {
 	f.t.Helper()
 	ctx, meta := context.Background(), metav1.ObjectMeta{Namespace: namespace, Name: name}
@@ -41,7 +42,9 @@ func (f fixture) somebody(namespace, name string, rules ...rbacv1.PolicyRule) (c
 func (f fixture) team(name string) (*rbacv1.Role, *rbacv1.RoleBinding) {
 	f.t.Helper()
 	meta := metav1.ObjectMeta{Namespace: f.workspace, Name: name}
-	role := &rbacv1.Role{ObjectMeta: meta, Rules: []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"configmaps"}, Verbs: []string{"get"}}}}
+	role := &rbacv1.Role{
+		ObjectMeta: meta, Rules: []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"configmaps"}, Verbs: []string{"get"}}},
+	}
 	binding := &rbacv1.RoleBinding{
 		ObjectMeta: meta,
 		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: name},
@@ -114,8 +117,9 @@ helm: {values: {x: "`+template+`"}}
 	p.deployment("good", there)
 }
 
-// TestNothingIsDeliveredWhereAnAgentSaysItsClusterIs plays an agent of Rancher Fleet that turns its Cluster's status towards somebody else's
-// namespace: through the chart's admission policy, and on a hub cluster that has none.
+// TestNothingIsDeliveredWhereAnAgentSaysItsClusterIs plays an agent of Rancher Fleet that turns its
+// Cluster's status towards somebody else's namespace: through the chart's admission policy, and on
+// a hub cluster that has none.
 func TestNothingIsDeliveredWhereAnAgentSaysItsClusterIs(t *testing.T) {
 	f := newFixture(t)
 	_, values := f.token("new-token", "")
@@ -129,7 +133,8 @@ func TestNothingIsDeliveredWhereAnAgentSaysItsClusterIs(t *testing.T) {
 			client.RawPatch(types.JSONPatchType, []byte(patch)))
 	}
 	f.eventually("the agent may not write where its Cluster is", func() error {
-		if err := forged(f.as(legacy.answer["token"])); !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), "nothing but status.agent") {
+		if err := forged(f.as(legacy.answer["token"])); !apierrors.IsForbidden(err) ||
+			!strings.Contains(err.Error(), "nothing but status.agent") {
 			return fmt.Errorf("it says %v", err)
 		}
 		return nil
@@ -173,7 +178,8 @@ func TestThePolicyNamesAllOfAClustersStatus(t *testing.T) {
 	}
 	for field := range reflect.TypeFor[fleet.ClusterStatus]().Fields() {
 		name, _, _ := strings.Cut(field.Tag.Get("json"), ",")
-		if compared := fmt.Sprintf("object.?status.?%s == oldObject.?status.?%[1]s", name); strings.Contains(string(policy), compared) == (name == "agent") {
+		if compared := fmt.Sprintf("object.?status.?%s == oldObject.?status.?%[1]s",
+			name); strings.Contains(string(policy), compared) == (name == "agent") {
 			t.Errorf("status.%s: an agent writes status.agent and nothing else", name)
 		}
 	}

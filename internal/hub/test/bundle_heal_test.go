@@ -109,7 +109,9 @@ targets: [{clusterSelector: {}}]
 	f.place("b", nil).deployment("app", there)
 	reportDeployment(t, f.Client, d, func(status map[string]any) {
 		status["ready"] = false
-		status["conditions"] = []any{map[string]any{"type": "Deployed", "status": "False", "reason": "ValuesInvalid", "message": "waiting for the hub to write them"}}
+		status["conditions"] = []any{map[string]any{
+			"type": "Deployed", "status": "False", "reason": "ValuesInvalid", "message": "waiting for the hub to write them",
+		}}
 	})
 	p.valuesOf("app", map[string]any{"a": 1.0})
 }
@@ -146,11 +148,16 @@ func TestAMemberMayReadContentsFromItsFirstBundleOn(t *testing.T) {
 	f.eventually("so it is after its deletion while no hub ran", func() error { return f.readsContents(namespace) })
 	f.check(f.Delete(context.Background(), f.clusterRecord("c1")))
 	f.eventually("its namespace is gone", func() error { return gone(f.get(&corev1.Namespace{}, "", namespace)) })
-	f.check(f.Create(context.Background(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace, Labels: map[string]string{fleet.LabelManaged: "true"}}}))
-	f.eventually("nothing is left of a member that has left, also if somebody makes its namespace anew", func() error { return gone(f.readsContents(namespace)) })
+	f.check(f.Create(context.Background(), &corev1.Namespace{
+		ObjectMeta: metav1.ObjectMeta{Name: namespace, Labels: map[string]string{fleet.LabelManaged: "true"}},
+	}))
+	f.eventually("nothing is left of a member that has left, also if somebody makes its namespace anew", func() error {
+		return gone(f.readsContents(namespace))
+	})
 }
 
-// readsContents is nil if the account of a member namespace may read Contents, and else that it is not found.
+// readsContents is nil if the account of a member namespace may read Contents, and else
+// that it is not found.
 func (f fixture) readsContents(namespace string) error {
 	var binding rbacv1.ClusterRoleBinding
 	if err := f.get(&binding, "", contentaccess.BindingOf(namespace)); err != nil {

@@ -38,7 +38,8 @@ targets: [{clusterSelector: {}}]
 		before := d.UID
 		f.check(f.Delete(context.Background(), &d))
 		d = p.deployment("app", func(d fleet.BundleDeployment) error {
-			if d.UID == before || d.Spec.DeploymentID != "" || d.Spec.StagedDeploymentID == "" || d.Labels[fleet.LabelBundleNamespace] != f.workspace {
+			if d.UID == before || d.Spec.DeploymentID != "" || d.Spec.StagedDeploymentID == "" ||
+				d.Labels[fleet.LabelBundleNamespace] != f.workspace {
 				return fmt.Errorf("the Bundle is %s: it is %s, %+v", what, d.UID, d.Spec)
 			}
 			return nil
@@ -59,14 +60,16 @@ func TestWhatAnotherHubHasDeliveredWaitsForAConfirmation(t *testing.T) {
 	p, other := f.place("a", map[string]string{"env": "prod"}), f.place("b", nil)
 	for _, at := range []place{p, other} {
 		d := &fleet.BundleDeployment{ObjectMeta: metav1.ObjectMeta{Namespace: at.namespace, Name: "app", Labels: map[string]string{
-			fleet.LabelBundleName: "app", fleet.LabelBundleNamespace: f.workspace, fleet.LabelCluster: at.name, fleet.LabelClusterNamespace: f.workspace,
+			fleet.LabelBundleName: "app", fleet.LabelBundleNamespace: f.workspace, fleet.LabelCluster: at.name,
+			fleet.LabelClusterNamespace: f.workspace,
 		}}, Spec: fleet.BundleDeploymentSpec{DeploymentID: "s-theirs:1", StagedDeploymentID: "s-theirs:1"}}
 		f.check(f.Create(context.Background(), d))
 	}
 	b := f.bundle("app", configMap+`
 targets: [{clusterSelector: {matchLabels: {env: prod}}}]
 `)
-	is := f.untilBundle("app", "Processed", corev1.ConditionFalse, "1 would get another version: a; 1 would lose it: b; what is deployed stays as it is")
+	is := f.untilBundle("app", "Processed", corev1.ConditionFalse,
+		"1 would get another version: a; 1 would lose it: b; what is deployed stays as it is")
 	theirs := func(d fleet.BundleDeployment) error {
 		if d.Spec.DeploymentID != "s-theirs:1" || d.DeletionTimestamp != nil {
 			return fmt.Errorf("it is %+v", d.Spec)

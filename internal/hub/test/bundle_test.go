@@ -32,7 +32,9 @@ type place struct {
 // place makes a Cluster in a workspace and waits for its member namespace.
 func (f fixture) place(name string, labels map[string]string) place {
 	f.t.Helper()
-	cluster := &fleet.Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: f.workspace, Name: name, Labels: labels}, Spec: fleet.ClusterSpec{ClientID: "id-of-" + name}}
+	cluster := &fleet.Cluster{
+		ObjectMeta: metav1.ObjectMeta{Namespace: f.workspace, Name: name, Labels: labels}, Spec: fleet.ClusterSpec{ClientID: "id-of-" + name},
+	}
 	f.check(f.Create(context.Background(), cluster))
 	f.eventually("Cluster "+name+" has a namespace", func() error {
 		f.check(f.get(cluster, f.workspace, name))
@@ -73,7 +75,8 @@ func held(d fleet.BundleDeployment) error {
 	return nil
 }
 
-// settled is what a deployment is when the hub has written its status, too: nothing follows by itself until the agent reports.
+// settled is what a deployment is when the hub has written its status, too: nothing follows by
+// itself until the agent reports.
 func settled(d fleet.BundleDeployment) error {
 	if d.Status.Display.State == "" {
 		return errors.New("the hub has not written its status yet")
@@ -100,11 +103,13 @@ func ready(t *testing.T, as client.Client, d fleet.BundleDeployment) {
 	reportDeployment(t, as, d, func(map[string]any) {})
 }
 
-// reportDeployment writes the status as an upstream agent does: a merge patch, with fields that nobody here knows.
+// reportDeployment writes the status as an upstream agent does: a merge patch, with fields
+// that nobody here knows.
 func reportDeployment(t *testing.T, as client.Client, d fleet.BundleDeployment, change func(map[string]any)) {
 	t.Helper()
 	status := map[string]any{
-		"appliedDeploymentID": d.Spec.DeploymentID, "ready": true, "nonModified": true, "release": "default/" + d.Name + ":1", "unheardOf": map[string]any{"a": 1},
+		"appliedDeploymentID": d.Spec.DeploymentID, "ready": true, "nonModified": true,
+		"release": "default/" + d.Name + ":1", "unheardOf": map[string]any{"a": 1},
 		"conditions":     []any{map[string]any{"type": "Deployed", "status": "True"}, map[string]any{"type": "Ready", "status": "True"}},
 		"nonReadyStatus": nil, "modifiedStatus": nil, "resourceCounts": map[string]any{"ready": 2, "desiredReady": 2},
 	}
@@ -171,7 +176,8 @@ resources:
     metadata: {name: WORKSPACE}
 `
 
-// TestABundleArrivesWithTheRightsOfItsMember plays an upstream agent with its own credential from the BundleDeployment to BUNDLES-READY.
+// TestABundleArrivesWithTheRightsOfItsMember plays an upstream agent with its own credential from
+// the BundleDeployment to BUNDLES-READY.
 func TestABundleArrivesWithTheRightsOfItsMember(t *testing.T) {
 	f := newFixture(t)
 	_, values := f.token("new-token", "")
@@ -194,12 +200,14 @@ targets:
 	if d.Spec.DeploymentID != d.Spec.StagedDeploymentID || d.Spec.Options.Helm.ReleaseName != "app" || d.Spec.Options.Helm.Values != nil {
 		t.Errorf("spec is %+v", d.Spec)
 	}
-	if got := d.Labels; got[fleet.LabelBundleName] != "app" || got[fleet.LabelBundleNamespace] != f.workspace || got[fleet.LabelCluster] != "c1" {
+	if got := d.Labels; got[fleet.LabelBundleName] != "app" || got[fleet.LabelBundleNamespace] != f.workspace ||
+		got[fleet.LabelCluster] != "c1" {
 		t.Errorf("labels are %v", got)
 	}
 	var secret corev1.Secret
 	f.check(agent.Client.Get(context.Background(), client.ObjectKeyFromObject(&d), &secret))
-	if string(secret.Data["values"]) != `{"env":"dev","name":"c1"}` || secret.Type != fleet.SecretTypeDeployment || delivery.ValuesHash(secret.Data) != d.Spec.ValuesHash {
+	if string(secret.Data["values"]) != `{"env":"dev","name":"c1"}` || secret.Type != fleet.SecretTypeDeployment ||
+		delivery.ValuesHash(secret.Data) != d.Spec.ValuesHash {
 		t.Errorf("Secret of type %s has %s, hash %s", secret.Type, secret.Data["values"], d.Spec.ValuesHash)
 	}
 	var content fleet.Content
@@ -218,7 +226,8 @@ targets:
 		var group fleet.ClusterGroup
 		f.check(f.get(&cluster, f.workspace, "c1"))
 		f.check(f.get(&group, f.workspace, "devs"))
-		if cluster.Status.Display.ReadyBundles != "1/1" || cluster.Status.ResourceCounts.Ready != 2 || group.Status.Display.ReadyBundles != "1/1" ||
+		if cluster.Status.Display.ReadyBundles != "1/1" || cluster.Status.ResourceCounts.Ready != 2 ||
+			group.Status.Display.ReadyBundles != "1/1" ||
 			group.Status.Display.ReadyClusters != "1/1" {
 			return fmt.Errorf("%+v, %+v", cluster.Status.Display, group.Status.Display)
 		}
@@ -308,7 +317,9 @@ contentsId: elsewhere
 	f.untilBundle("app", "Ready", corev1.ConditionFalse, "ErrApplied(1) [Cluster a: the chart does not render: x is required]")
 	reportDeployment(t, f, d, func(s map[string]any) {
 		s["ready"] = false
-		s["nonReadyStatus"] = []any{map[string]any{"kind": "Deployment", "namespace": "default", "name": "web", "summary": map[string]any{"message": []any{"0 of 1 ready"}}}}
+		s["nonReadyStatus"] = []any{map[string]any{
+			"kind": "Deployment", "namespace": "default", "name": "web", "summary": map[string]any{"message": []any{"0 of 1 ready"}},
+		}}
 	})
 	f.untilBundle("app", "Ready", corev1.ConditionFalse, "NotReady(1) [Cluster a: Deployment default/web: 0 of 1 ready]")
 	reportDeployment(t, f, d, func(s map[string]any) {
@@ -407,7 +418,8 @@ targets: [{clusterSelector: {}}]
 	}
 	f.untilBundle("app", "Ready", corev1.ConditionTrue)
 
-	// What goes by mistake is written again at once, whatever holds it back: its agent takes the absence for a removal.
+	// What goes by mistake is written again at once, whatever holds it back: its agent takes the
+	// absence for a removal.
 	f.change(b, func() { b.Spec.Paused = true })
 	lost := places[1].deployment("app", func(d fleet.BundleDeployment) error {
 		if !d.Spec.Paused {
@@ -470,7 +482,8 @@ targets: [{clusterSelector: {}}]
 	for _, namespace := range []string{"one", "two"} {
 		f.change(b, func() { b.Spec.DefaultNamespace = namespace })
 		p.deployment("app", func(d fleet.BundleDeployment) error {
-			if d.Spec.StagedOptions.DefaultNamespace != namespace || d.Spec.DeploymentID != first.Spec.DeploymentID || d.Spec.Options.DefaultNamespace != "" {
+			if d.Spec.StagedOptions.DefaultNamespace != namespace || d.Spec.DeploymentID != first.Spec.DeploymentID ||
+				d.Spec.Options.DefaultNamespace != "" {
 				return fmt.Errorf("spec is %+v", d.Spec)
 			}
 			return nil

@@ -43,7 +43,10 @@ resources: [{name: x.yaml, content: "kind: X"}]
 targets: [{name: in-prod, clusterSelector: {matchLabels: {env: prod}}}, {name: rest, clusterSelector: {}}]
 `, hash))
 	f.untilBundle("cli", fleet.ConditionProcessed, corev1.ConditionFalse, "Secret "+f.workspace+"/cli", "there is none")
-	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: f.workspace, Name: "cli"}, Type: fleet.SecretTypeBundleValues, Data: map[string][]byte{"values.yaml": []byte(`{}`)}}
+	secret := &corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{Namespace: f.workspace, Name: "cli"}, Type: fleet.SecretTypeBundleValues,
+		Data: map[string][]byte{"values.yaml": []byte(`{}`)},
+	}
 	f.check(f.Create(context.Background(), secret))
 	f.untilBundle("cli", fleet.ConditionProcessed, corev1.ConditionFalse, "another hash")
 	f.change(secret, func() { secret.Data = data })

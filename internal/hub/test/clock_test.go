@@ -20,7 +20,8 @@ import (
 	"github.com/muster-fleet/muster/internal/testkube"
 )
 
-// clockVariable makes a hub of the test binary, whose clock is ahead by so much; KUBECONFIG says of which cluster.
+// clockVariable makes a hub of the test binary, whose clock is ahead by so much; KUBECONFIG
+// says of which cluster.
 const clockVariable = "MUSTER_TEST_HUB_CLOCK"
 
 // runWithWrongClock runs that hub and returns the exit code.
@@ -46,8 +47,9 @@ func runHub(ctx context.Context, clock wrongClock) error {
 	return server.Run(ctx, config, server.Options{Namespace: naming.SystemNamespace, MetricsAddress: "0", ProbeAddress: "0", Clock: clock})
 }
 
-// TestAHubWhoseClockIsWrongLosesNobodyAndEndsNothingEarly lets a hub with a right clock be followed by one whose clock is ahead, and that by one whose clock is behind.
-// The API server's clock is right.
+// TestAHubWhoseClockIsWrongLosesNobodyAndEndsNothingEarly lets a hub with a right clock be
+// followed by one whose clock is ahead, and that by one whose clock is behind. The API
+// server's clock is right.
 func TestAHubWhoseClockIsWrongLosesNobodyAndEndsNothingEarly(t *testing.T) {
 	f := newAlone(t, "")
 	_, values := f.token("limited", "4h")

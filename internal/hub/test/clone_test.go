@@ -18,7 +18,8 @@ import (
 	"github.com/muster-fleet/muster/internal/testkube"
 )
 
-// copyTo starts another agent with all that an agent has stored, in a namespace of its own on another control plane, or on the same one.
+// copyTo starts another agent with all that an agent has stored, in a namespace of its own on
+// another control plane, or on the same one.
 func (m *member) copyTo(on fixture) *member {
 	m.t.Helper()
 	c := &member{fixture: on, agentNamespace: on.namespace("agent-")}
@@ -54,21 +55,24 @@ func (f fixture) untilRivals(cluster string) {
 			return fmt.Errorf("it says %+v", said)
 		}
 		holder, waiter := f.rivals(cluster)
-		for _, text := range []string{fmt.Sprintf("%q beats", holder), fmt.Sprintf("%q waits", waiter), "annotate cluster.fleet.cattle.io " + cluster + " muster/revoked=true"} {
+		for _, text := range []string{fmt.Sprintf("%q beats", holder), fmt.Sprintf("%q waits", waiter),
+			"annotate cluster.fleet.cattle.io " + cluster + " muster/revoked=true"} {
 			if !strings.Contains(said.Message, text) {
 				return fmt.Errorf("it does not say %s: %s", text, said.Message)
 			}
 		}
-		if ready := kube.FindCondition(is.Status.Conditions, fleet.ConditionReady); !strings.Contains(ready.Message, "two agents have the credential") {
+		if ready := kube.FindCondition(is.Status.Conditions, fleet.ConditionReady); !strings.Contains(ready.Message,
+			"two agents have the credential") {
 			return fmt.Errorf("STATUS says %+v", ready)
 		}
 		return nil
 	})
 }
 
-// TestTwoAgentsThatShareACredentialAreNamedOnTheHub copies the Secrets of an agent to another cluster, and a whole cluster with all its names and UIDs. A pod that
-// another one of its Deployment replaces waits for as long, and is none of that.
-// It takes minutes: an agent takes over only from one that is silent.
+// TestTwoAgentsThatShareACredentialAreNamedOnTheHub copies the Secrets of an agent to another
+// cluster, and a whole cluster with all its names and UIDs. A pod that another one of its
+// Deployment replaces waits for as long, and is none of that. It takes minutes: an agent takes over
+// only from one that is silent.
 func TestTwoAgentsThatShareACredentialAreNamedOnTheHub(t *testing.T) {
 	f := newFixture(t)
 	ctx := context.Background()
@@ -84,10 +88,14 @@ func TestTwoAgentsThatShareACredentialAreNamedOnTheHub(t *testing.T) {
 	rolling := agents["rolling"]
 	for _, name := range []string{"pod-1", "pod-2"} {
 		f.check(f.Create(ctx, &corev1.Pod{
-			ObjectMeta: metav1.ObjectMeta{Namespace: rolling.agentNamespace, Name: name}, Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "agent", Image: "agent"}}},
+			ObjectMeta: metav1.ObjectMeta{Namespace: rolling.agentNamespace, Name: name}, Spec: corev1.PodSpec{
+				Containers: []corev1.Container{{Name: "agent", Image: "agent"}},
+			},
 		}))
 	}
-	next := &member{fixture: f, agentNamespace: rolling.agentNamespace, options: []func(*agent.Options){func(o *agent.Options) { o.Hostname = "pod-2" }}}
+	next := &member{
+		fixture: f, agentNamespace: rolling.agentNamespace, options: []func(*agent.Options){func(o *agent.Options) { o.Hostname = "pod-2" }},
+	}
 	next.start()
 	rolling.untilState(agent.Standby, "_pod-2_")
 	whole := agents["whole"].copyTo(f)

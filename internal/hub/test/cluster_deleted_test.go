@@ -14,8 +14,8 @@ import (
 	"github.com/muster-fleet/muster/internal/naming"
 )
 
-// TestAHubKilledAfterAnAgentHasAnsweredReportsNoForcedLeave keeps the hub by an admission policy from the step after the one that ends the agent's access, and
-// kills it there.
+// TestAHubKilledAfterAnAgentHasAnsweredReportsNoForcedLeave keeps the hub by an admission policy
+// from the step after the one that ends the agent's access, and kills it there.
 func TestAHubKilledAfterAnAgentHasAnsweredReportsNoForcedLeave(t *testing.T) {
 	f := newAlone(t, "")
 	_, values := f.token("new-token", "")
@@ -27,7 +27,9 @@ func TestAHubKilledAfterAnAgentHasAnsweredReportsNoForcedLeave(t *testing.T) {
 	}, namespace)
 	f.check(merge(f, &cluster, `{"metadata":{"annotations":{"muster/leave-policy":"Delete"}}}`))
 	f.check(f.Delete(context.Background(), &cluster))
-	f.eventually("the access of the agent has ended", func() error { return gone(f.get(&corev1.ServiceAccount{}, namespace, naming.MemberServiceAccount)) })
+	f.eventually("the access of the agent has ended", func() error {
+		return gone(f.get(&corev1.ServiceAccount{}, namespace, naming.MemberServiceAccount))
+	})
 	f.restartHub()
 	permit()
 	f.eventually("the Cluster is gone", func() error { return gone(f.get(&fleet.Cluster{}, f.workspace, cluster.Name)) })
@@ -44,7 +46,8 @@ func TestAHubKilledAfterAnAgentHasAnsweredReportsNoForcedLeave(t *testing.T) {
 	}
 }
 
-// TestADeletedClusterLeavesAlsoWhenItIsLabelledForAnotherManager: only this hub knows what it made for the Cluster.
+// TestADeletedClusterLeavesAlsoWhenItIsLabelledForAnotherManager: only this hub knows what it
+// made for the Cluster.
 func TestADeletedClusterLeavesAlsoWhenItIsLabelledForAnotherManager(t *testing.T) {
 	f := newFixture(t)
 	_, values := f.token("new-token", "")

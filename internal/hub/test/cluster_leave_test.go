@@ -21,7 +21,8 @@ import (
 	"github.com/muster-fleet/muster/internal/testkube"
 )
 
-// elsewhere is a Cluster on a control plane of its own, whose agent starts the program that delivers.
+// elsewhere is a Cluster on a control plane of its own, whose agent starts the
+// program that delivers.
 type elsewhere struct {
 	fixture
 	// on is that control plane, agent runs there.
@@ -48,7 +49,8 @@ func (f fixture) elsewhere(clientID string) *elsewhere {
 		fixture: f, on: fixture{Client: cluster.Client(f.t), t: f.t, cluster: cluster},
 		agent: f.install(values, map[string]any{"clientID": clientID}), name: naming.Cluster(clientID),
 	}
-	// Nobody runs pods there, so the agent could not replace itself, and its Cluster would not be ready.
+	// Nobody runs pods there, so the agent could not replace itself, and its Cluster
+	// would not be ready.
 	f.check(f.Create(context.Background(), &fleet.Cluster{
 		ObjectMeta: metav1.ObjectMeta{Namespace: f.workspace, Name: e.name, Labels: map[string]string{fleet.LabelNonManagedAgent: "true"}},
 		Spec:       fleet.ClusterSpec{ClientID: clientID},
@@ -76,7 +78,8 @@ func (e *elsewhere) annotate(policy string) {
 
 const everywhere = `targets: [{clusterSelector: {}}]`
 
-// release delivers a ConfigMap of a Bundle, which is named as the workspace, and returns its namespace.
+// release delivers a ConfigMap of a Bundle, which is named as the workspace, and
+// returns its namespace.
 func (e *elsewhere) release() string {
 	e.t.Helper()
 	e.target = e.on.namespace("target-")
@@ -90,7 +93,8 @@ func (e *elsewhere) release() string {
 func (e *elsewhere) placed() string {
 	e.t.Helper()
 	shop := e.shop()
-	e.crp("resourceSelectors: [{group: '', version: v1, kind: Namespace, name: " + shop + "}]\npolicy: {placementType: PickFixed, clusterNames: [$TEST/" + e.name + "]}")
+	e.crp("resourceSelectors: [{group: '', version: v1, kind: Namespace, name: " + shop +
+		"}]\npolicy: {placementType: PickFixed, clusterNames: [$TEST/" + e.name + "]}")
 	e.eventually("the member has it", func() error { return e.on.get(&corev1.ConfigMap{}, shop, "settings") })
 	return shop
 }
@@ -151,7 +155,8 @@ func TestAClusterThatLeavesWithPolicyDeleteIsEmptiedFirstAndNamesWhatBlocksIt(t 
 	e.hold(shop, "settings", `["example.com/other"]`)
 	f.check(f.Delete(context.Background(), e.record()))
 	f.eventually("the record says what blocks", func() error {
-		return f.saysLeaving(e.name, "left", "ConfigMap "+target+"/"+e.workspace+" waits for finalizer example.com/hold", "example.com/other", "at most until")
+		return f.saysLeaving(e.name, "left", "ConfigMap "+target+"/"+e.workspace+" waits for finalizer example.com/hold", "example.com/other",
+			"at most until")
 	})
 	e.agent.stop()
 	f.restartHub()
@@ -189,7 +194,8 @@ func TestAClusterThatLeavesWithPolicyDeleteGoesAfterWhatWasDelivered(t *testing.
 	e.untilGone()
 }
 
-// The agent of a Cluster is not asked unless its record says so: its access ends, and it must not take that for a reason to remove anything.
+// The agent of a Cluster is not asked unless its record says so: its access ends, and it must not
+// take that for a reason to remove anything.
 func TestAClusterThatIsDeletedKeepsWhatWasDelivered(t *testing.T) {
 	f := newFixture(t)
 	e := f.elsewhere("kept")
@@ -232,12 +238,16 @@ func TestARancherFleetAgentCannotBeAskedToRemoveAnything(t *testing.T) {
 	f.check(a.beat(time.Now()))
 	f.untilReady(name, "Ready")
 	f.bundle("app", "defaultNamespace: default"+configMap+everywhere)
-	f.eventually("the Bundle is delivered to it", func() error { return f.get(&fleet.BundleDeployment{}, a.answer["deploymentNamespace"], "app") })
+	f.eventually("the Bundle is delivered to it", func() error {
+		return f.get(&fleet.BundleDeployment{}, a.answer["deploymentNamespace"], "app")
+	})
 	cluster := &fleet.Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: f.workspace, Name: name, Annotations: map[string]string{}}}
-	f.check(f.Patch(context.Background(), cluster, client.RawPatch("application/merge-patch+json", []byte(`{"metadata":{"annotations":{"muster/leave-policy":"Delete"}}}`))))
+	f.check(f.Patch(context.Background(), cluster,
+		client.RawPatch("application/merge-patch+json", []byte(`{"metadata":{"annotations":{"muster/leave-policy":"Delete"}}}`))))
 	f.check(f.Delete(context.Background(), cluster))
 	f.eventually("it goes at once", func() error { return gone(f.get(&fleet.Cluster{}, f.workspace, name)) })
-	f.leftBehind(cluster, a.answer["deploymentNamespace"], "is a Rancher Fleet agent, which cannot be asked to remove what was delivered", "BundleDeployment app")
+	f.leftBehind(cluster, a.answer["deploymentNamespace"], "is a Rancher Fleet agent, which cannot be asked to remove what was delivered",
+		"BundleDeployment app")
 }
 
 // leftBehind checks what is reported and kept of a Cluster that left without its agent's answer.
@@ -267,7 +277,8 @@ func TestAClusterWhoseAgentIsAwayIsMadeToLeaveWhenTheWaitIsOver(t *testing.T) {
 	name := naming.Cluster("away")
 	cluster := f.untilReady(name, "Ready")
 	m.stop()
-	f.check(f.Patch(context.Background(), &cluster, client.RawPatch("application/merge-patch+json", []byte(`{"metadata":{"annotations":{"muster/leave-policy":"Delete"}}}`))))
+	f.check(f.Patch(context.Background(), &cluster,
+		client.RawPatch("application/merge-patch+json", []byte(`{"metadata":{"annotations":{"muster/leave-policy":"Delete"}}}`))))
 	f.check(f.Delete(context.Background(), &cluster))
 	f.eventually("it is waited for", func() error { return f.saysLeaving(name, "waiting for the member agent to answer, at most until") })
 	f.eventually("the Cluster is gone", func() error { return gone(f.get(&fleet.Cluster{}, f.workspace, name)) })
@@ -302,7 +313,8 @@ func (f fixture) copyOf(m *member) string {
 	return namespace
 }
 
-// With its namespace a Cluster loses its identity, too, and has to register again; what is placed on it stays meanwhile.
+// With its namespace a Cluster loses its identity, too, and has to register again; what is placed
+// on it stays meanwhile.
 func TestAClustersNamespaceDeletedByMistakeGoesAndTakesNothingOffTheCluster(t *testing.T) {
 	f := newFixture(t)
 	e := f.elsewhere("mistake")

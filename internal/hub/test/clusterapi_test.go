@@ -62,7 +62,8 @@ func TestKubeconfigOfClusterAPIBecomesAClusterWhereTheWorkspaceAsksForIt(t *test
 		var list eventsv1.EventList
 		f.check(f.List(context.Background(), &list, client.InNamespace(f.workspace)))
 		for _, e := range list.Items {
-			if e.Reason == "NotFromClusterAPI" && e.Regarding.Name == "taken" && strings.Contains(e.Note, "set spec.kubeConfigSecret to taken-kubeconfig") {
+			if e.Reason == "NotFromClusterAPI" && e.Regarding.Name == "taken" &&
+				strings.Contains(e.Note, "set spec.kubeConfigSecret to taken-kubeconfig") {
 				return nil
 			}
 		}
@@ -77,7 +78,8 @@ func TestKubeconfigOfClusterAPIBecomesAClusterWhereTheWorkspaceAsksForIt(t *test
 	}
 }
 
-// TestAClusterOfClusterAPIThatALabelKeepsOutIsNotCreatedAgain: one that is only deleted is, because nobody notes that.
+// TestAClusterOfClusterAPIThatALabelKeepsOutIsNotCreatedAgain: one that is only deleted is,
+// because nobody notes that.
 func TestAClusterOfClusterAPIThatALabelKeepsOutIsNotCreatedAgain(t *testing.T) {
 	f := newFixture(t)
 	f.optIn()

@@ -83,7 +83,8 @@ func TestKindsWhoseDefinitionsWereDeletedAreWrittenAgainWithoutARestart(t *testi
 			definition := f.undefine(c.definition)
 			f.eventually("the definition is gone", func() error { return gone(f.get(definition, "", c.definition)) })
 			f.eventually("the hub notices", func() error {
-				if log := f.hub.Log(); !strings.Contains(log, "does not serve a kind any more") || strings.Count(log, "any more") <= strings.Count(log, "serves a kind again") {
+				if log := f.hub.Log(); !strings.Contains(log, "does not serve a kind any more") ||
+					strings.Count(log, "any more") <= strings.Count(log, "serves a kind again") {
 					return errors.New(log)
 				}
 				return nil
@@ -175,7 +176,8 @@ func TestDeletedDefinitionOfRecordsBundlesAndPlacementsRemovesNothing(t *testing
 	f.notForced(m)
 }
 
-// redefine lets go all objects that wait for the hub because their definitions were deleted, as its message says, and installs the definitions for the next test.
+// redefine lets go all objects that wait for the hub because their definitions were deleted, as its
+// message says, and installs the definitions for the next test.
 func (f fixture) redefine() {
 	f.hub.Kill()
 	for definition, kind := range map[string]schema.GroupVersionKind{
@@ -213,8 +215,9 @@ func TestBundleDeploymentDeletedByHandIsBackAtOnce(t *testing.T) {
 	}
 }
 
-// TestDefinitionsOfTokensRequestsAndGroupsThatComeBackAreServedWithoutARestart deletes the kinds that nobody keeps: what an admin creates once they are
-// installed again works as before, and whoever is a member stays one.
+// TestDefinitionsOfTokensRequestsAndGroupsThatComeBackAreServedWithoutARestart deletes the kinds
+// that nobody keeps: what an admin creates once they are installed again works as before, and
+// whoever is a member stays one.
 func TestDefinitionsOfTokensRequestsAndGroupsThatComeBackAreServedWithoutARestart(t *testing.T) {
 	f := newUndefining(t)
 	ctx := context.Background()
@@ -223,7 +226,9 @@ func TestDefinitionsOfTokensRequestsAndGroupsThatComeBackAreServedWithoutARestar
 	f.eventually("the agent beats", func() error { return member.beat(time.Now()) })
 	f.untilReady(member.answer["clusterName"], "Ready")
 	group := func() *fleet.ClusterGroup {
-		return &fleet.ClusterGroup{ObjectMeta: metav1.ObjectMeta{Namespace: f.workspace, Name: "all"}, Spec: fleet.ClusterGroupSpec{Selector: &metav1.LabelSelector{}}}
+		return &fleet.ClusterGroup{
+			ObjectMeta: metav1.ObjectMeta{Namespace: f.workspace, Name: "all"}, Spec: fleet.ClusterGroupSpec{Selector: &metav1.LabelSelector{}},
+		}
 	}
 	counted := func(want int) {
 		f.t.Helper()

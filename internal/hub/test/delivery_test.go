@@ -21,7 +21,8 @@ import (
 	"github.com/muster-fleet/muster/internal/testkube"
 )
 
-// delivering is a MemberCluster on a cluster of its own, whose agent starts the program that delivers.
+// delivering is a MemberCluster on a cluster of its own, whose agent starts the
+// program that delivers.
 type delivering struct {
 	*registered
 	// on is that cluster.
@@ -49,7 +50,8 @@ func (d *delivering) appliedConfigMap(shop string) *corev1.ConfigMap {
 	return found
 }
 
-// delivers makes the agent of a cluster start the program. What that logs is shown if the test fails.
+// delivers makes the agent of a cluster start the program. What that logs is shown if the test
+// fails.
 func delivers(t *testing.T, on testkube.Cluster) func(*agent.Options) {
 	log := filepath.Join(t.TempDir(), "muster-deployer.log")
 	t.Cleanup(func() {
@@ -59,7 +61,8 @@ func delivers(t *testing.T, on testkube.Cluster) func(*agent.Options) {
 	})
 	return func(o *agent.Options) {
 		o.Delivery = agent.Delivery{Path: "/bin/sh", Arguments: []string{
-			"-c", `exec "$@" 2>>"$0"`, log, testkube.Build(t, "muster-deployer"), "--kubeconfig=" + filepath.Join(on.Dir, "kubeconfig"), "--namespace=" + o.Namespace,
+			"-c", `exec "$@" 2>>"$0"`, log, testkube.Build(t, "muster-deployer"), "--kubeconfig=" + filepath.Join(on.Dir, "kubeconfig"),
+			"--namespace=" + o.Namespace,
 		}}
 	}
 }
@@ -95,7 +98,8 @@ func TestAWorkDeletedByHandIsWrittenAgainAndCostsTheMemberNothing(t *testing.T) 
 		if len(works) != 1 || works[0].UID == work.UID {
 			return fmt.Errorf("there are %d", len(works))
 		}
-		if applied := meta.FindStatusCondition(works[0].Status.Conditions, placement.ConditionApplied); applied == nil || applied.Status != metav1.ConditionTrue {
+		if applied := meta.FindStatusCondition(works[0].Status.Conditions, placement.ConditionApplied); applied == nil ||
+			applied.Status != metav1.ConditionTrue {
 			return fmt.Errorf("it is %+v", applied)
 		}
 		return nil
@@ -128,7 +132,9 @@ func TestAPlacementThatOnlyComparesShowsInWhatAMemberDiffers(t *testing.T) {
 	shop := f.shop()
 	ctx := context.Background()
 	f.check(m.on.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: shop}}))
-	f.check(m.on.Create(ctx, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: shop, Name: "settings"}, Data: map[string]string{"a": "other"}}))
+	f.check(m.on.Create(ctx, &corev1.ConfigMap{
+		ObjectMeta: metav1.ObjectMeta{Namespace: shop, Name: "settings"}, Data: map[string]string{"a": "other"},
+	}))
 	spec := strings.ReplaceAll(prodOnly, "$SHOP", shop)
 	crp := f.crp(strings.Replace(spec, "rollingUpdate: {maxUnavailable: 1}", "applyStrategy: {type: ReportDiff}", 1))
 	f.untilSays(crp, "DiffReported", metav1.ConditionTrue, "and 2 more differ")
@@ -137,7 +143,8 @@ func TestAPlacementThatOnlyComparesShowsInWhatAMemberDiffers(t *testing.T) {
 	}
 	diffed := crp.Status.PlacementStatuses[0].DiffedPlacements
 	settings := slices.IndexFunc(diffed, func(d placement.DiffedPlacement) bool { return d.Name == "settings" })
-	if want := []placement.PatchDetail{{Path: "/data/a", ValueInHub: "1", ValueInMember: "other"}}; len(diffed) != 3 || settings < 0 || !cmp.Equal(diffed[settings].ObservedDiffs, want) {
+	if want := []placement.PatchDetail{{Path: "/data/a", ValueInHub: "1", ValueInMember: "other"}}; len(diffed) != 3 || settings < 0 ||
+		!cmp.Equal(diffed[settings].ObservedDiffs, want) {
 		t.Errorf("it shows %+v", diffed)
 	}
 	if err := m.on.get(&corev1.Service{}, shop, "web"); !apierrors.IsNotFound(err) {
@@ -150,10 +157,12 @@ func TestAPlacementThatOnlyComparesShowsInWhatAMemberDiffers(t *testing.T) {
 		return f.Update(ctx, crp)
 	})
 	f.untilSays(crp, "Applied", metav1.ConditionTrue, "on all 1 members")
-	f.check(m.on.Patch(ctx, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: shop, Name: "settings"}}, client.RawPatch("application/merge-patch+json", []byte(`{"data":{"a":"edited"}}`))))
+	f.check(m.on.Patch(ctx, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: shop, Name: "settings"}},
+		client.RawPatch("application/merge-patch+json", []byte(`{"data":{"a":"edited"}}`))))
 	f.untilSays(crp, "Applied", metav1.ConditionFalse, `/data/a is "edited" and not "1"`)
 	drifted := crp.Status.PlacementStatuses[0].DriftedPlacements
-	if want := []placement.PatchDetail{{Path: "/data/a", ValueInHub: "1", ValueInMember: "edited"}}; len(drifted) != 1 || !cmp.Equal(drifted[0].ObservedDrifts, want) {
+	if want := []placement.PatchDetail{{Path: "/data/a", ValueInHub: "1", ValueInMember: "edited"}}; len(drifted) != 1 ||
+		!cmp.Equal(drifted[0].ObservedDrifts, want) {
 		t.Errorf("it shows %+v", drifted)
 	}
 }

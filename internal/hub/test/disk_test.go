@@ -13,8 +13,9 @@ import (
 	"github.com/muster-fleet/muster/internal/testkube"
 )
 
-// TestAFullDiskUnderTheHubsEtcdLosesNothing fills the disk of the hub's etcd, which ends with it. The API server goes on without: it answers errors.
-// It takes minutes: members are silent for longer than it takes to lose one, and etcd starts again.
+// TestAFullDiskUnderTheHubsEtcdLosesNothing fills the disk of the hub's etcd, which ends with it.
+// The API server goes on without: it answers errors. It takes minutes: members are silent for
+// longer than it takes to lose one, and etcd starts again.
 func TestAFullDiskUnderTheHubsEtcdLosesNothing(t *testing.T) {
 	t.Parallel()
 	cluster := testkube.Turn(t, "disk", "--restart-etcd")
@@ -25,7 +26,9 @@ func TestAFullDiskUnderTheHubsEtcdLosesNothing(t *testing.T) {
 	s.eventually("the API server can store nothing", func() error {
 		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 		defer cancel()
-		large := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: s.workspace, GenerateName: "large-"}, Data: map[string]string{"a": strings.Repeat("x", 1<<19)}}
+		large := &corev1.ConfigMap{
+			ObjectMeta: metav1.ObjectMeta{Namespace: s.workspace, GenerateName: "large-"}, Data: map[string]string{"a": strings.Repeat("x", 1<<19)},
+		}
 		if err := s.Create(ctx, large); err == nil {
 			return errors.New("it still can")
 		}

@@ -37,10 +37,13 @@ func (f fixture) keyOf(clientID string) credential.AgentKey {
 }
 
 // signed is what an agent with a key asks.
-func (f fixture) signed(by credential.AgentKey, values map[string]string, clientID string, answer credential.AnswerKey) fleet.ClusterRegistrationSpec {
+func (f fixture) signed(by credential.AgentKey, values map[string]string, clientID string,
+	answer credential.AnswerKey) fleet.ClusterRegistrationSpec {
 	return fleet.ClusterRegistrationSpec{
 		ClientID: clientID, ClientRandom: "r4nd0m", AnswerKey: answer.Public(), AgentKey: by.Public(),
-		Signature: by.Sign(credential.Claim{Workspace: f.workspace, ClientID: clientID, Nonce: "r4nd0m", Token: values["tokenName"], AnswerKey: answer.Public()}),
+		Signature: by.Sign(credential.Claim{
+			Workspace: f.workspace, ClientID: clientID, Nonce: "r4nd0m", Token: values["tokenName"], AnswerKey: answer.Public(),
+		}),
 	}
 }
 
@@ -52,8 +55,9 @@ func (f fixture) keySecret(namespace string) *corev1.Secret {
 	return secret
 }
 
-// TestAHolderThatIsAliveIsNotDisplaced plays the holder of a token who knows the client ID of a Cluster, natively and as an agent of Rancher Fleet, and who
-// has seen the public half of the holder's key.
+// TestAHolderThatIsAliveIsNotDisplaced plays the holder of a token who knows the client ID
+// of a Cluster, natively and as an agent of Rancher Fleet, and who has seen the public half
+// of the holder's key.
 func TestAHolderThatIsAliveIsNotDisplaced(t *testing.T) {
 	f := newFixture(t)
 	_, values := f.token("new-token", "")
@@ -67,7 +71,9 @@ func TestAHolderThatIsAliveIsNotDisplaced(t *testing.T) {
 	}
 
 	stolen := answerKey(t)
-	forged := f.mustAsk(values, fleet.ClusterRegistrationSpec{ClientID: "web", AnswerKey: stolen.Public(), AgentKey: own.Public(), Signature: make([]byte, 64)})
+	forged := f.mustAsk(values, fleet.ClusterRegistrationSpec{
+		ClientID: "web", AnswerKey: stolen.Public(), AgentKey: own.Public(), Signature: make([]byte, 64),
+	})
 	f.untilState(&forged, fleet.RegistrationDenied, "InvalidSignature")
 	thief := f.mustAsk(values, f.signed(f.keyOf("thief"), values, "web", stolen))
 	f.untilState(&thief, fleet.RegistrationPending, "HolderAlive")
@@ -89,8 +95,9 @@ func TestAHolderThatIsAliveIsNotDisplaced(t *testing.T) {
 	})
 }
 
-// TestAClusterWhoseIdentityIsGoneIsStillItsAgents plays thieves who wait for the moment in which a Cluster has no account: that of the same agent is replaced
-// whenever the agent registers anew, or somebody deletes it.
+// TestAClusterWhoseIdentityIsGoneIsStillItsAgents plays thieves who wait for the moment in which a
+// Cluster has no account: that of the same agent is replaced whenever the agent registers anew, or
+// somebody deletes it.
 func TestAClusterWhoseIdentityIsGoneIsStillItsAgents(t *testing.T) {
 	f := newFixture(t)
 	_, values := f.token("new-token", "")
@@ -121,7 +128,8 @@ func TestAClusterWhoseIdentityIsGoneIsStillItsAgents(t *testing.T) {
 	f.untilState(&denied, fleet.RegistrationDenied, "NotApproved")
 }
 
-// TestAnAgentThatLostItsCredentialIsKnownByItsKey deletes what an agent has but its key, and gives it a token again.
+// TestAnAgentThatLostItsCredentialIsKnownByItsKey deletes what an agent has but its key, and
+// gives it a token again.
 func TestAnAgentThatLostItsCredentialIsKnownByItsKey(t *testing.T) {
 	f := newFixture(t)
 	ctx := context.Background()
@@ -175,7 +183,8 @@ func TestATokenForAClusterDisplacesItsAgent(t *testing.T) {
 	f.granted(bound, "web", nil)
 }
 
-// TestARequestForAnotherHubRegistersNothing plays somebody between an agent and another hub, who passes what the agent signed for that on to this one.
+// TestARequestForAnotherHubRegistersNothing plays somebody between an agent and another hub, who
+// passes what the agent signed for that on to this one.
 func TestARequestForAnotherHubRegistersNothing(t *testing.T) {
 	f := newAlone(t, "")
 	ca, err := credential.ParseCA(string(f.cluster.Config.CAData))
@@ -195,7 +204,10 @@ func TestARequestForAnotherHubRegistersNothing(t *testing.T) {
 		key, answer := f.keyOf(clientID), answerKey(t)
 		spec := f.signed(key, values, clientID, answer)
 		spec.HubCAs = sent
-		spec.Signature = key.Sign(credential.Claim{Workspace: f.workspace, ClientID: clientID, Nonce: spec.ClientRandom, Token: values["tokenName"], AnswerKey: answer.Public(), HubCAs: signedFor})
+		spec.Signature = key.Sign(credential.Claim{
+			Workspace: f.workspace, ClientID: clientID, Nonce: spec.ClientRandom, Token: values["tokenName"],
+			AnswerKey: answer.Public(), HubCAs: signedFor,
+		})
 		return f.mustAsk(values, spec)
 	}
 	r := ask("relayed", other, other)

@@ -59,7 +59,8 @@ func TestTheColumnsOfADeploymentAreTheHubsWhateverItsAgentIs(t *testing.T) {
 	f.untilBundle("app", "Ready", corev1.ConditionFalse, "NotReady(1) [Cluster c1: it is gone]")
 }
 
-// TestAClusterCountsTheGitReposOfItsBundles: two Bundles say that they come from one repository, a third from another.
+// TestAClusterCountsTheGitReposOfItsBundles: two Bundles say that they come from one repository, a
+// third from another.
 func TestAClusterCountsTheGitReposOfItsBundles(t *testing.T) {
 	f := newFixture(t)
 	p := f.place("c1", nil)
@@ -90,7 +91,8 @@ func TestAClusterCountsTheGitReposOfItsBundles(t *testing.T) {
 	counts(1, 1)
 }
 
-// TestAClusterCountsTheHelmOpsOfItsBundles: a Bundle says that it comes from a HelmOp, another from a GitRepo of the same name.
+// TestAClusterCountsTheHelmOpsOfItsBundles: a Bundle says that it comes from a HelmOp, another from
+// a GitRepo of the same name.
 func TestAClusterCountsTheHelmOpsOfItsBundles(t *testing.T) {
 	f := newFixture(t)
 	p := f.place("c1", nil)
@@ -109,7 +111,8 @@ func TestAClusterCountsTheHelmOpsOfItsBundles(t *testing.T) {
 			f.check(f.get(&cluster, f.workspace, "c1"))
 			is := cluster.Status
 			if is.ReadyHelmOps != ready || is.DesiredReadyHelmOps != desired || is.ReadyGitRepos != readyRepos || is.DesiredReadyGitRepos != 1 {
-				return fmt.Errorf("%d of %d are, and %d of %d GitRepos", is.ReadyHelmOps, is.DesiredReadyHelmOps, is.ReadyGitRepos, is.DesiredReadyGitRepos)
+				return fmt.Errorf("%d of %d are, and %d of %d GitRepos", is.ReadyHelmOps, is.DesiredReadyHelmOps, is.ReadyGitRepos,
+					is.DesiredReadyGitRepos)
 			}
 			return nil
 		})

@@ -18,7 +18,8 @@ import (
 	"github.com/muster-fleet/muster/internal/testkube"
 )
 
-// survivors are members of either door that beat every ten seconds and to which something was delivered, and one more that dies while the hub's etcd is in trouble.
+// survivors are members of either door that beat every ten seconds and to which something was
+// delivered, and one more that dies while the hub's etcd is in trouble.
 type survivors struct {
 	fixture
 	cluster *elsewhere
@@ -35,7 +36,9 @@ type survivors struct {
 // survivors makes the members, and starts the hub again whenever it ends, as a kubelet does.
 func (f fixture) survivors() *survivors {
 	f.t.Helper()
-	s := &survivors{fixture: f, cluster: f.elsewhere("lives"), record: f.delivering("lives", "env=prod"), shop: f.shop(), others: f.neighbour()}
+	s := &survivors{
+		fixture: f, cluster: f.elsewhere("lives"), record: f.delivering("lives", "env=prod"), shop: f.shop(), others: f.neighbour(),
+	}
 	mc := s.record.record()
 	f.patch(&mc, `{"spec":{"heartbeatPeriodSeconds":10}}`)
 	s.cluster.release()
@@ -79,7 +82,9 @@ func (s *survivors) configMaps() map[string]corev1.ConfigMap {
 // say waits until the hub and the agents say in their logs what is wrong.
 func (s *survivors) say(texts ...string) {
 	s.t.Helper()
-	for who, log := range map[string]func() string{"the hub": s.hub.Log, "the agent of a Cluster": s.cluster.agent.logged.String, "that of a MemberCluster": s.record.agent.logged.String} {
+	for who, log := range map[string]func() string{
+		"the hub": s.hub.Log, "the agent of a Cluster": s.cluster.agent.logged.String, "that of a MemberCluster": s.record.agent.logged.String,
+	} {
 		s.eventually(who+" says what is wrong", func() error {
 			for line := range strings.Lines(log()) {
 				for _, text := range texts {
@@ -94,7 +99,8 @@ func (s *survivors) say(texts ...string) {
 	}
 }
 
-// areWell checks, when the trouble is over since a time, that everything goes on by itself, and that nobody who lives was ever called lost.
+// areWell checks, when the trouble is over since a time, that everything goes on by itself, and
+// that nobody who lives was ever called lost.
 func (s *survivors) areWell(over time.Time) {
 	s.t.Helper()
 	bundle := &fleet.Bundle{ObjectMeta: metav1.ObjectMeta{Namespace: s.workspace, Name: "app"}}
@@ -125,7 +131,8 @@ func (s *survivors) areWell(over time.Time) {
 	s.untilReady(s.cluster.name, "Ready")
 	s.record.until("Healthy", metav1.ConditionTrue, "MemberClusterHealthy")
 	for line := range strings.Lines(s.hub.Log()) {
-		if lives := strings.Contains(line, "namespace="+s.workspace) || strings.Contains(line, "name="+s.record.name); lives && strings.Contains(line, "to=AgentLost") {
+		if lives := strings.Contains(line, "namespace="+s.workspace) ||
+			strings.Contains(line, "name="+s.record.name); lives && strings.Contains(line, "to=AgentLost") {
 			s.t.Errorf("a member that lives was called lost: %s", line)
 		}
 	}
@@ -148,13 +155,16 @@ func (s *survivors) areWell(over time.Time) {
 	}
 }
 
-// TestWhileTheHubsEtcdRefusesWritesNobodyIsLost raises the alarm that etcd raises when it has reached its quota, for longer than a member may be silent: no
-// heartbeat can be written, and everything can be read. The leader ends, because it cannot renew its Lease, and the one after it begins to judge anew.
+// TestWhileTheHubsEtcdRefusesWritesNobodyIsLost raises the alarm that etcd raises when it has
+// reached its quota, for longer than a member may be silent: no heartbeat can be written, and
+// everything can be read. The leader ends, because it cannot renew its Lease, and the one after it
+// begins to judge anew.
 func TestWhileTheHubsEtcdRefusesWritesNobodyIsLost(t *testing.T) {
 	s := newAlone(t, "", "--leader-elect=true").survivors()
 	accept := testkube.RefuseWrites(t, s.fixture.cluster.Name())
 	s.dies.stop()
-	if err := s.Create(context.Background(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: s.workspace, Name: "refused"}}); err == nil {
+	if err := s.Create(context.Background(),
+		&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: s.workspace, Name: "refused"}}); err == nil {
 		t.Fatal("a write is accepted: the test proves nothing")
 	}
 	s.say("database space exceeded")

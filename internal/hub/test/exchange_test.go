@@ -24,7 +24,8 @@ import (
 	"github.com/muster-fleet/muster/internal/naming"
 )
 
-// exchanging is a MemberCluster whose agent, one of ours, begins with the token of the how-to, which never expires.
+// exchanging is a MemberCluster whose agent, one of ours, begins with the token of the how-to,
+// which never expires.
 type exchanging struct {
 	*registered
 	*member
@@ -32,14 +33,17 @@ type exchanging struct {
 	given  agent.Membership
 }
 
-// exchanging registers a member and starts its agent, which has exchanged the token when this returns.
+// exchanging registers a member and starts its agent, which has exchanged the token when this
+// returns.
 func (f fixture) exchanging(prefix string) *exchanging {
 	f.t.Helper()
 	r := f.register(prefix, every(10)) // an agent notices with its next beat that it is refused
 	r.until("ReadyToJoin", metav1.ConditionTrue, "MemberClusterReadyToJoin")
 	f.check(f.Create(context.Background(), &corev1.Secret{
-		ObjectMeta: metav1.ObjectMeta{Namespace: naming.MemberSystemNamespace, Name: r.name, Annotations: map[string]string{corev1.ServiceAccountNameKey: r.name}},
-		Type:       corev1.SecretTypeServiceAccountToken,
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: naming.MemberSystemNamespace, Name: r.name, Annotations: map[string]string{corev1.ServiceAccountNameKey: r.name},
+		},
+		Type: corev1.SecretTypeServiceAccountToken,
 	}))
 	x := &exchanging{registered: r, member: &member{fixture: f, agentNamespace: f.namespace("agent-")}}
 	f.eventually("the Secret has a token", func() error {
@@ -73,7 +77,8 @@ func (x *exchanging) issued() string {
 
 // reads says how the hub answers whoever reads the report with a token.
 func (x *exchanging) reads(token, namespace string) error {
-	return x.registered.as(token).Get(context.Background(), client.ObjectKey{Namespace: namespace, Name: x.name}, &clusterv1beta1.InternalMemberCluster{})
+	return x.registered.as(token).Get(context.Background(), client.ObjectKey{Namespace: namespace, Name: x.name},
+		&clusterv1beta1.InternalMemberCluster{})
 }
 
 // untilRefused waits until the hub does not let a token in any more.
@@ -113,14 +118,21 @@ func TestTheTokenOfAMemberIsExchangedAndThenDeleted(t *testing.T) {
 	if status == nil || status.Sequence != 1 || status.Kind != "native" || key == "" || status.Key != key[:12] || status.Superseded != nil {
 		t.Fatalf("the status says %+v, and the key is %q", status, key)
 	}
-	for _, part := range []string{key[:12], status.Expires.UTC().Format(time.RFC3339), "ServiceAccount fleet-system/" + x.name + " is not used any more", "delete its Secret on the hub"} {
+	for _, part := range []string{
+		key[:12], status.Expires.UTC().Format(time.RFC3339), "ServiceAccount fleet-system/" + x.name + " is not used any more",
+		"delete its Secret on the hub",
+	} {
 		if !strings.Contains(said, part) {
 			t.Errorf("the condition does not say %q: %s", part, said)
 		}
 	}
 	claims := credential.ClaimsOf(issued)
-	want := credential.Claims{Subject: "system:serviceaccount:" + x.namespaceName() + ":agent", Namespace: x.namespaceName(), Account: "agent", AccountUID: status.AccountUID}
-	if got := (credential.Claims{Subject: claims.Subject, Namespace: claims.Namespace, Account: claims.Account, AccountUID: claims.AccountUID}); !cmp.Equal(got, want) || claims.Life() > 8*24*time.Hour || claims.Expires.IsZero() {
+	want := credential.Claims{
+		Subject: "system:serviceaccount:" + x.namespaceName() + ":agent", Namespace: x.namespaceName(),
+		Account: "agent", AccountUID: status.AccountUID,
+	}
+	if got := (credential.Claims{Subject: claims.Subject, Namespace: claims.Namespace, Account: claims.Account,
+		AccountUID: claims.AccountUID}); !cmp.Equal(got, want) || claims.Life() > 8*24*time.Hour || claims.Expires.IsZero() {
 		t.Errorf("the credential is %+v", claims)
 	}
 	f.eventually("the sealed token is withdrawn", func() error {
@@ -136,7 +148,9 @@ func TestTheTokenOfAMemberIsExchangedAndThenDeleted(t *testing.T) {
 	}
 
 	f.check(f.Delete(context.Background(), &given))
-	f.check(f.Delete(context.Background(), &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: naming.MemberSystemNamespace, Name: x.name}}))
+	f.check(f.Delete(context.Background(), &corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{Namespace: naming.MemberSystemNamespace, Name: x.name},
+	}))
 	x.untilRefused("a copy of the static token", x.static, x.namespaceName())
 	x.stop()
 	x.start()
@@ -192,7 +206,8 @@ func TestAnAgentOfKubeFleetIsIssuedNothing(t *testing.T) {
 	}
 }
 
-// TestAnotherKeyGetsNoCredentialOfAMember is what somebody can do who has a copy of the static token, until an admin decides that his key is the right one.
+// TestAnotherKeyGetsNoCredentialOfAMember is what somebody can do who has a copy of the static
+// token, until an admin decides that his key is the right one.
 func TestAnotherKeyGetsNoCredentialOfAMember(t *testing.T) {
 	f := newFixture(t)
 	x := f.exchanging("another")
@@ -263,7 +278,8 @@ func TestARevokedMemberHasNoExchangedCredentialAndGetsAnotherOne(t *testing.T) {
 	f.refused("the credential of before", x.reads(issued, x.given.Namespace))
 }
 
-// TestAnExchangedCredentialEndsWithTheIdentity is an admin who takes the access away as he did before there was an exchange.
+// TestAnExchangedCredentialEndsWithTheIdentity is an admin who takes the access away as he did
+// before there was an exchange.
 func TestAnExchangedCredentialEndsWithTheIdentity(t *testing.T) {
 	f := newFixture(t)
 	x := f.exchanging("identity-x")
@@ -273,14 +289,18 @@ func TestAnExchangedCredentialEndsWithTheIdentity(t *testing.T) {
 	f.change(&thiefs, func() {
 		thiefs.Spec.Identity.Namespace, thiefs.Spec.Identity.Name = x.namespaceName(), naming.MemberServiceAccount
 	})
-	if said := thief.until("ReadyToJoin", metav1.ConditionFalse, "IdentityInUse").Message; !strings.Contains(said, "MemberCluster "+x.name+" already") {
+	if said := thief.until("ReadyToJoin", metav1.ConditionFalse, "IdentityInUse").Message; !strings.Contains(said,
+		"MemberCluster "+x.name+" already") {
 		t.Errorf("it says %q", said)
 	}
 	f.refused("the account of another member", x.reads(issued, thief.namespaceName()))
 
-	// The account is lost by mistake: the agent goes back to the static token, and gets another credential.
+	// The account is lost by mistake: the agent goes back to the static token, and gets
+	// another credential.
 	before := x.record().Status.Credential.AccountUID
-	f.check(f.Delete(context.Background(), &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: x.namespaceName(), Name: naming.MemberServiceAccount}}))
+	f.check(f.Delete(context.Background(), &corev1.ServiceAccount{
+		ObjectMeta: metav1.ObjectMeta{Namespace: x.namespaceName(), Name: naming.MemberServiceAccount},
+	}))
 	f.eventually("it has another credential", func() error {
 		if c := x.record().Status.Credential; c == nil || c.AccountUID == before {
 			return fmt.Errorf("it has %+v", c)
@@ -290,7 +310,9 @@ func TestAnExchangedCredentialEndsWithTheIdentity(t *testing.T) {
 	x.until("CredentialExchanged", metav1.ConditionTrue, "Exchanged")
 	issued = x.issued()
 
-	f.check(f.Delete(context.Background(), &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: naming.MemberSystemNamespace, Name: x.name}}))
+	f.check(f.Delete(context.Background(), &corev1.ServiceAccount{
+		ObjectMeta: metav1.ObjectMeta{Namespace: naming.MemberSystemNamespace, Name: x.name},
+	}))
 	record := x.record()
 	f.change(&record, func() { metav1.SetMetaDataLabel(&record.ObjectMeta, "looked", "at") })
 	x.until("ReadyToJoin", metav1.ConditionFalse, "IdentityMissing")

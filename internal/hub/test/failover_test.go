@@ -12,7 +12,8 @@ import (
 	"github.com/muster-fleet/muster/internal/testkube"
 )
 
-// TestAStandbyThatTakesOverActsOnWhatIsSoNow: the standby began under settings by which it would take a token back, and before a member was lost.
+// TestAStandbyThatTakesOverActsOnWhatIsSoNow: the standby began under settings by which it would
+// take a token back, and before a member was lost.
 func TestAStandbyThatTakesOverActsOnWhatIsSoNow(t *testing.T) {
 	f := newAlone(t, `{"importLoopback":true,"registrationTokenTTL":{"required":true}}`, "--leader-elect=true")
 	f.hub.Kill()

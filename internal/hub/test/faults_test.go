@@ -23,10 +23,12 @@ import (
 	placement "github.com/muster-fleet/muster/api/placement/v1beta1"
 )
 
-// faultsFor is how long TestNothingGoesWhateverFails disturbs a hub; `make soak` takes twenty minutes.
+// faultsFor is how long TestNothingGoesWhateverFails disturbs a hub; `make soak`
+// takes twenty minutes.
 var faultsFor = flag.Duration("faults", 15*time.Second, "how long a hub is disturbed that must not take anything from members")
 
-// fault is something that goes wrong on a hub, or that somebody does by mistake, and that is mended after a while.
+// fault is something that goes wrong on a hub, or that somebody does by mistake, and that is
+// mended after a while.
 type fault struct {
 	name        string
 	begin, mend func()
@@ -122,8 +124,10 @@ func (d *disturbed) faults(author *rbacv1.ClusterRoleBinding, group *fleet.Clust
 	}
 	bindingAway, bindingBack := recreate(author)
 	settingsAway, settingsBack := recreate(settings)
-	api := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "apiregistration.k8s.io/v1", "kind": "APIService", "metadata": map[string]any{"name": "v1.broken.example.com"}, "spec": map[string]any{
-		"group": "broken.example.com", "version": "v1", "groupPriorityMinimum": int64(100), "versionPriority": int64(10), "insecureSkipTLSVerify": true, "service": map[string]any{"namespace": "default", "name": "nobody"}}}}
+	api := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "apiregistration.k8s.io/v1", "kind": "APIService",
+		"metadata": map[string]any{"name": "v1.broken.example.com"}, "spec": map[string]any{
+			"group": "broken.example.com", "version": "v1", "groupPriorityMinimum": int64(100), "versionPriority": int64(10),
+			"insecureSkipTLSVerify": true, "service": map[string]any{"namespace": "default", "name": "nobody"}}}}
 	apiAway, apiBroken := recreate(api)
 	selector := group.Spec.Selector
 	return []fault{
@@ -138,13 +142,17 @@ func (d *disturbed) faults(author *rbacv1.ClusterRoleBinding, group *fleet.Clust
 		{"an API does not answer", apiBroken, apiAway},
 		{"a group is invalid", func() {
 			d.change(group, func() {
-				group.Spec.Selector = &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "env", Operator: "in", Values: []string{"prod"}}}}
+				group.Spec.Selector = &metav1.LabelSelector{
+					MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "env", Operator: "in", Values: []string{"prod"}}},
+				}
 			})
 		}, func() { d.change(group, func() { group.Spec.Selector = selector }) }},
 		{"the Bundle is invalid", func() { d.change(bundle, func() { bundle.Spec.Resources[0].Content = "a: [" }) }, func() {
 			d.change(bundle, func() { bundle.Spec.Resources[0].Content = "kind: ConfigMap\napiVersion: v1\nmetadata: {name: cm}\n" })
 		}},
-		{"the Bundle is paused", func() { d.change(bundle, func() { bundle.Spec.Paused = true }) }, func() { d.change(bundle, func() { bundle.Spec.Paused = false }) }},
+		{"the Bundle is paused", func() { d.change(bundle, func() { bundle.Spec.Paused = true }) }, func() {
+			d.change(bundle, func() { bundle.Spec.Paused = false })
+		}},
 		{"the hub is killed", func() { d.hub.Kill() }, func() { d.hub.Start() }},
 		{"the hub is killed and back at once", d.restartHub, func() {}},
 	}
@@ -159,7 +167,9 @@ func TestNothingGoesWhateverFails(t *testing.T) {
 	seed := uint64(time.Now().UnixNano())
 	random := rand.New(rand.NewPCG(seed, 0))
 	tenant, _ := f.somebody("default", "author-"+f.workspace)
-	author := &rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: "author-" + f.workspace}, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "cluster-admin"},
+	author := &rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: "author-" + f.workspace}, RoleRef: rbacv1.RoleRef{
+		APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "cluster-admin",
+	},
 		Subjects: []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: "default", Name: "author-" + f.workspace}}}
 	f.check(f.Create(ctx, author.DeepCopy()))
 	t.Cleanup(func() { _ = f.Delete(ctx, author) })

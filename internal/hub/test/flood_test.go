@@ -24,7 +24,8 @@ type answers struct {
 	all, refused map[string]int
 }
 
-// counted is a client with nothing but a bearer token and connections of its own, whose answers are counted.
+// counted is a client with nothing but a bearer token and connections of its own, whose
+// answers are counted.
 func (f fixture) counted(bearer string) (client.Client, *answers) {
 	f.t.Helper()
 	config := rest.AnonymousClientConfig(f.cluster.Config)
@@ -63,8 +64,8 @@ func (c counting) RoundTrip(request *http.Request) (*http.Response, error) {
 	return response, nil
 }
 
-// TestAFloodOfRequestsToRegisterStopsNoBeat lets the holders of two tokens ask with hundreds of connections, as fast as the API server answers,
-// while members of every kind of agent beat.
+// TestAFloodOfRequestsToRegisterStopsNoBeat lets the holders of two tokens ask with hundreds of
+// connections, as fast as the API server answers, while members of every kind of agent beat.
 func TestAFloodOfRequestsToRegisterStopsNoBeat(t *testing.T) {
 	f := newAlone(t, "")
 	_, values := f.token("new-token", "")
@@ -116,7 +117,8 @@ func TestAFloodOfRequestsToRegisterStopsNoBeat(t *testing.T) {
 	beatsLevel, requestsLevel := f.level("muster-beats"), f.level("muster-registrations")
 	for agent, count := range beats {
 		if count.all[beatsLevel] == 0 || len(count.all) != 1 || len(count.refused) > 0 {
-			t.Errorf("the beats of %s were answered at %v, of which refused %v; want all at %s and none refused", agent, count.all, count.refused, beatsLevel)
+			t.Errorf("the beats of %s were answered at %v, of which refused %v; want all at %s and none refused",
+				agent, count.all, count.refused, beatsLevel)
 		}
 	}
 	for _, count := range requests {
@@ -150,8 +152,10 @@ func (f fixture) flood(tokens ...string) []*answers {
 			flooding.Go(func() {
 				for range each {
 					r := &fleet.ClusterRegistration{
-						ObjectMeta: metav1.ObjectMeta{GenerateName: "flood-", Namespace: f.workspace, Labels: map[string]string{fleet.LabelRegistrationToken: token}},
-						Spec:       fleet.ClusterRegistrationSpec{ClientID: fmt.Sprintf("%s-%d", token, i%4), ClientRandom: fmt.Sprint(i)},
+						ObjectMeta: metav1.ObjectMeta{
+							GenerateName: "flood-", Namespace: f.workspace, Labels: map[string]string{fleet.LabelRegistrationToken: token},
+						},
+						Spec: fleet.ClusterRegistrationSpec{ClientID: fmt.Sprintf("%s-%d", token, i%4), ClientRandom: fmt.Sprint(i)},
 					}
 					_ = asking.Create(context.Background(), r) // whether it is refused is counted
 				}

@@ -24,7 +24,8 @@ type front struct {
 	close func()
 }
 
-// newFront serves until the test ends. What edit, if there is one, does to the body of an answer that is not a watch is what a client sees.
+// newFront serves until the test ends. What edit, if there is one, does to the body of an answer
+// that is not a watch is what a client sees.
 func (f fixture) newFront(edit func([]byte) []byte) front {
 	f.t.Helper()
 	target, err := url.Parse(f.cluster.Config.Host)

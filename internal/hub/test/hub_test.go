@@ -38,7 +38,8 @@ func TestMain(m *testing.M) {
 	if by := os.Getenv(clockVariable); by != "" {
 		os.Exit(runWithWrongClock(by))
 	}
-	// Tests take turns on each control plane instead, so that those that wait for one keep nobody from another.
+	// Tests take turns on each control plane instead, so that those that wait for one keep
+	// nobody from another.
 	if err := flag.Set("test.parallel", "1000"); err != nil {
 		panic(err)
 	}
@@ -93,12 +94,13 @@ type fixture struct {
 	hub *testkube.Program
 }
 
-// beside has a place for each test that runs beside others on the shared hub. A test waits most of the time, so there are more of them than
-// processors.
+// beside has a place for each test that runs beside others on the shared hub. A test waits most of
+// the time, so there are more of them than processors.
 var beside = make(chan struct{}, 4)
 
-// newFixture has the test run in parallel with others on the shared hub. Such a test may neither change the hub's settings nor stop the hub, and
-// changes no object of the cluster that other tests rely on: newAlone is for those.
+// newFixture has the test run in parallel with others on the shared hub. Such a test may neither
+// change the hub's settings nor stop the hub, and changes no object of the cluster that other tests
+// rely on: newAlone is for those.
 func newFixture(t *testing.T) fixture {
 	t.Helper()
 	t.Parallel()
@@ -131,7 +133,8 @@ func (f fixture) neighbour() fixture {
 	return f
 }
 
-// shared is the hub of most tests. It runs in the process of the tests, where the race detector sees it.
+// shared is the hub of most tests. It runs in the process of the tests, where the
+// race detector sees it.
 var shared struct {
 	start sync.Once
 	stop  func()
@@ -165,8 +168,9 @@ func stopShared() {
 // alone has the names of the control planes on which no test of newAlone runs at the moment.
 var alone = make(chan string, 3)
 
-// newAlone has the test run in parallel with others, on a control plane where it has a hub of its own until it ends: a process with these
-// settings, or those of HubSettings. What the test leaves there must not hinder the next one.
+// newAlone has the test run in parallel with others, on a control plane where it has a hub of its
+// own until it ends: a process with these settings, or those of HubSettings. What the test leaves
+// there must not hinder the next one.
 func newAlone(t *testing.T, settings string, flags ...string) fixture {
 	t.Helper()
 	t.Parallel()
@@ -178,8 +182,8 @@ func newAlone(t *testing.T, settings string, flags ...string) fixture {
 	return newProcess(t, testkube.Start(t, name), settings, append([]string{"--leader-elect=false"}, flags...)...)
 }
 
-// discardCrowded ends a control plane on which so much was left that each further hub would have more work with that than with its own
-// test.
+// discardCrowded ends a control plane on which so much was left that each further hub would have
+// more work with that than with its own test.
 func discardCrowded(t *testing.T, name string) {
 	t.Helper()
 	const many = 100
@@ -196,7 +200,8 @@ func discardCrowded(t *testing.T, name string) {
 	}
 }
 
-// newUndefining is newAlone on the control plane of those tests that delete definitions, with all objects of these kinds.
+// newUndefining is newAlone on the control plane of those tests that delete definitions, with all
+// objects of these kinds.
 func newUndefining(t *testing.T) fixture {
 	t.Helper()
 	t.Parallel()

@@ -19,7 +19,8 @@ import (
 	"github.com/muster-fleet/muster/internal/naming"
 )
 
-// nativeJoin registers an agent of Muster by hand, which may have to be approved, and returns what it may act with.
+// nativeJoin registers an agent of Muster by hand, which may have to be approved, and returns
+// what it may act with.
 func (f fixture) nativeJoin(values map[string]string, clientID string, meanwhile func(*fleet.ClusterRegistration)) credential.Answer {
 	f.t.Helper()
 	key := answerKey(f.t)
@@ -43,8 +44,9 @@ func untilRefused(f fixture, what string, attempt func() error) {
 	})
 }
 
-// TestAnotherKindOfAgentHasNoRightsOfTheOneBefore changes the kind of agent of a Cluster where the account of before is gone before its rights are: somebody
-// has deleted it, or the hub could not go on after that.
+// TestAnotherKindOfAgentHasNoRightsOfTheOneBefore changes the kind of agent of a Cluster where
+// the account of before is gone before its rights are: somebody has deleted it, or the hub could
+// not go on after that.
 func TestAnotherKindOfAgentHasNoRightsOfTheOneBefore(t *testing.T) {
 	f := newFixture(t)
 	_, values := f.token("new-token", "")
@@ -53,7 +55,9 @@ func TestAnotherKindOfAgentHasNoRightsOfTheOneBefore(t *testing.T) {
 		return &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: naming.MemberServiceAccount}}
 	}
 	writesStatus := func(bearer, clientID string) func() error {
-		as := legacyAgent{fixture: f, Client: f.as(bearer), answer: map[string]string{"clusterNamespace": f.workspace, "clusterName": naming.Cluster(clientID)}}
+		as := legacyAgent{
+			fixture: f, Client: f.as(bearer), answer: map[string]string{"clusterNamespace": f.workspace, "clusterName": naming.Cluster(clientID)},
+		}
 		return func() error { return as.beat(time.Now()) }
 	}
 
@@ -65,9 +69,15 @@ func TestAnotherKindOfAgentHasNoRightsOfTheOneBefore(t *testing.T) {
 
 	f.check(f.legacyJoin(values, "failing").beat(time.Now()))
 	f.untilReady(naming.Cluster("failing"), "Ready")
-	probe := &rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{Namespace: f.workspace, Name: "probe"}, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "view"}}
+	probe := &rbacv1.RoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Namespace: f.workspace, Name: "probe"}, RoleRef: rbacv1.RoleRef{
+			APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "view",
+		},
+	}
 	f.check(f.Create(context.Background(), probe))
-	permit := f.forbid(admissionv1.Delete, rbacv1.GroupName, "rolebindings", "false", func() error { return f.Delete(context.Background(), probe, client.DryRunAll) },
+	permit := f.forbid(admissionv1.Delete, rbacv1.GroupName, "rolebindings", "false", func() error {
+		return f.Delete(context.Background(), probe, client.DryRunAll)
+	},
 		f.workspace, account("failing").Namespace)
 	native = f.nativeJoin(values, "failing", func(r *fleet.ClusterRegistration) {
 		f.untilState(r, fleet.RegistrationPending, "HolderAlive")
@@ -82,10 +92,12 @@ func TestAnotherKindOfAgentHasNoRightsOfTheOneBefore(t *testing.T) {
 
 	f.nativeJoin(values, "back", func(*fleet.ClusterRegistration) {})
 	f.untilReady(naming.Cluster("back"), "Ready")
-	f.check(merge(f, &fleet.Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: f.workspace, Name: naming.Cluster("back")}}, fmt.Sprintf(`{"metadata":{"annotations":{%q:""}}}`, fleet.AnnotationAgentKey)))
+	f.check(merge(f, &fleet.Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: f.workspace, Name: naming.Cluster("back")}},
+		fmt.Sprintf(`{"metadata":{"annotations":{%q:""}}}`, fleet.AnnotationAgentKey)))
 	f.check(f.Delete(context.Background(), account("back")))
 	legacy := f.legacyJoin(values, "back")
 	untilRefused(f, "a Rancher Fleet agent that reads the report", func() error {
-		return legacy.Client.List(context.Background(), &clusterv1beta1.InternalMemberClusterList{}, client.InNamespace(account("back").Namespace))
+		return legacy.Client.List(context.Background(), &clusterv1beta1.InternalMemberClusterList{},
+			client.InNamespace(account("back").Namespace))
 	})
 }

@@ -157,7 +157,8 @@ func TestWhatAnUnknownServerAnswersIsQuotedNowhere(t *testing.T) {
 // tarpit says that it is an API server, and nothing else.
 type tarpit struct {
 	*httptest.Server
-	// taken counts all connections, calls those that have no answer, and most is how many these were at once.
+	// taken counts all connections, calls those that have no answer, and most is how many
+	// these were at once.
 	taken, calls, most atomic.Int64
 }
 
@@ -193,7 +194,8 @@ func (p *tarpit) ca() []byte {
 	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: p.Certificate().Raw})
 }
 
-// TestLoopbackIsCalledOnlyWithTheHubsWord changes the settings of the hub, so that no other test may run beside it.
+// TestLoopbackIsCalledOnlyWithTheHubsWord changes the settings of the hub, so that no other
+// test may run beside it.
 func TestLoopbackIsCalledOnlyWithTheHubsWord(t *testing.T) {
 	i := newAlone(t, "{}").importing(nil)
 	pit := newTarpit(t)
@@ -202,7 +204,8 @@ func TestLoopbackIsCalledOnlyWithTheHubsWord(t *testing.T) {
 	for name, host := range map[string]string{"address": "127.0.0.1", "name": "localhost", "mapped": "[::ffff:127.0.0.1]"} {
 		i.pointTo(name, "https://"+net.JoinHostPort(strings.Trim(host, "[]"), port), i.down.Config.CAData)
 		i.record(name, name)
-		if said := importSays(i.imported(name, "AddressRefused")); !strings.Contains(said, "the value importLoopback of the chart fleet allows that") {
+		if said := importSays(i.imported(name, "AddressRefused")); !strings.Contains(said,
+			"the value importLoopback of the chart fleet allows that") {
 			t.Errorf("%s: the condition says %q", name, said)
 		}
 	}
@@ -238,7 +241,8 @@ func TestOneWorkspacesSilentServersDelayNoOther(t *testing.T) {
 	}
 	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: crowd.workspace, Name: "silent"}}
 	i.change(secret, func() { // which wakes all of them
-		secret.Data["value"] = testkube.Cluster{Config: &rest.Config{Host: pit.URL, TLSClientConfig: rest.TLSClientConfig{CAData: pit.ca()}}}.Kubeconfig(t, "token")
+		secret.Data["value"] = testkube.Cluster{Config: &rest.Config{Host: pit.URL,
+			TLSClientConfig: rest.TLSClientConfig{CAData: pit.ca()}}}.Kubeconfig(t, "token")
 	})
 	i.eventually("the workspace has all its connections", func() error {
 		if n := pit.calls.Load(); n < atOnce*callsEach {

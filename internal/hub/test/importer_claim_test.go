@@ -27,8 +27,10 @@ func (i importing) elsewhere() importing {
 	return i
 }
 
-// TestAClaimToAClusterBlocksNobodysImport plays three who know the UID of a cluster that is not theirs: a holder of a token of another workspace, somebody there
-// with an API server that says it is that cluster, and, where no policy confines it, an agent of Rancher Fleet that writes it into its Cluster's status.
+// TestAClaimToAClusterBlocksNobodysImport plays three who know the UID of a cluster that is not
+// theirs: a holder of a token of another workspace, somebody there with an API server that says it
+// is that cluster, and, where no policy confines it, an agent of Rancher Fleet that writes it into
+// its Cluster's status.
 func TestAClaimToAClusterBlocksNobodysImport(t *testing.T) {
 	i := newImporting(t, nil)
 	holder := i.elsewhere()
@@ -61,7 +63,8 @@ func TestAClaimToAClusterBlocksNobodysImport(t *testing.T) {
 	late.agentNamespace = i.agentNamespace
 	late.begin()
 	refused := late.imported("my-cluster", "AlreadyRegistered")
-	if message := kube.FindCondition(refused.Status.Conditions, fleet.ConditionImported).Message; !strings.Contains(message, "Cluster "+i.workspace+"/my-cluster") {
+	if message := kube.FindCondition(refused.Status.Conditions, fleet.ConditionImported).Message; !strings.Contains(message,
+		"Cluster "+i.workspace+"/my-cluster") {
 		t.Errorf("the message does not name the record: %q", message)
 	}
 	far := i.elsewhere()

@@ -28,8 +28,9 @@ func TestWhatIsWrongWithAKubeconfigIsInTheRecordOfTheCluster(t *testing.T) {
 	i := newImporting(t, nil)
 	expired := base64.RawURLEncoding.EncodeToString([]byte(`{"sub":"system:serviceaccount:a:b","exp":1767322000}`))
 	for reason, c := range map[string]struct{ from, to, says string }{
-		"ContextMissing":       {"current-context: default", "current-context: gone", `current-context of the kubeconfig of Secret`},
-		"KubeconfigRunsCode":   {"token: s3cret", "exec: {command: sh, apiVersion: client.authentication.k8s.io/v1, interactiveMode: Never}", "exec"},
+		"ContextMissing": {"current-context: default", "current-context: gone", `current-context of the kubeconfig of Secret`},
+		"KubeconfigRunsCode": {"token: s3cret", "exec: {command: sh, apiVersion: client.authentication.k8s.io/v1, interactiveMode: Never}",
+			"exec"},
 		"KubeconfigReadsFiles": {"token: s3cret", "tokenFile: /var/run/secrets/token", "tokenFile"},
 		"CredentialMissing":    {"token: s3cret", "", "neither a token nor a client certificate"},
 		"CredentialExpired":    {"token: s3cret", "token: e30." + expired + ".c2ln", "expired at 2026-01-02"},
@@ -38,12 +39,15 @@ func TestWhatIsWrongWithAKubeconfigIsInTheRecordOfTheCluster(t *testing.T) {
 		i.check(i.Create(context.Background(), i.secret(name, []byte(strings.Replace(aKubeconfig, c.from, c.to, 1)))))
 		i.record(name, name)
 		cluster := i.imported(name, reason)
-		if message := kube.FindCondition(cluster.Status.Conditions, fleet.ConditionImported).Message; !strings.Contains(message, c.says) || strings.Contains(message, "s3cret") {
+		if message := kube.FindCondition(cluster.Status.Conditions, fleet.ConditionImported).Message; !strings.Contains(message, c.says) ||
+			strings.Contains(message, "s3cret") {
 			t.Errorf("%s: %s", reason, message)
 		}
 	}
 
-	i.check(i.Create(context.Background(), &fleet.ClusterRegistrationToken{ObjectMeta: metav1.ObjectMeta{Namespace: i.workspace, Name: naming.ImportToken("taken")}}))
+	i.check(i.Create(context.Background(), &fleet.ClusterRegistrationToken{
+		ObjectMeta: metav1.ObjectMeta{Namespace: i.workspace, Name: naming.ImportToken("taken")},
+	}))
 	i.check(i.Create(context.Background(), i.secret("taken", i.down.Kubeconfig(t, i.token))))
 	i.record("taken", "taken")
 	i.imported("taken", "TokenRefused")

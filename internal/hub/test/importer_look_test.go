@@ -14,7 +14,8 @@ import (
 	"github.com/muster-fleet/muster/internal/kube"
 )
 
-// playedPod is the Pod that the second cluster made of the agent's Deployment, on a node that the test plays.
+// playedPod is the Pod that the second cluster made of the agent's Deployment, on a node
+// that the test plays.
 func (i importing) playedPod() *corev1.Pod {
 	i.t.Helper()
 	var pods corev1.PodList

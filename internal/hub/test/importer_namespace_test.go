@@ -13,9 +13,10 @@ import (
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
 )
 
-// TestTextThatIsNoNamespaceBlocksNoOthersImport has a tenant give Clusters the ID of a cluster that
-// another tenant imports, with agent namespaces that lead elsewhere in a path. The definition refuses
-// them in the spec. Clusters of an earlier version may have them all the same, and a status may.
+// TestTextThatIsNoNamespaceBlocksNoOthersImport has a tenant give Clusters the ID of a cluster
+// that another tenant imports, with agent namespaces that lead elsewhere in a path. The
+// definition refuses them in the spec. Clusters of an earlier version may have them all the
+// same, and a status may.
 func TestTextThatIsNoNamespaceBlocksNoOthersImport(t *testing.T) {
 	i := newAlone(t, "").importing(nil)
 	ctx := context.Background()
@@ -45,7 +46,9 @@ func TestTextThatIsNoNamespaceBlocksNoOthersImport(t *testing.T) {
 	})
 	t.Cleanup(func() { i.cluster.InstallCRDs(t) })
 	for n, text := range texts {
-		i.eventually("a Cluster of an earlier version is there", func() error { return tenant.Create(ctx, claims(fmt.Sprintf("spec-%d", n), text)) })
+		i.eventually("a Cluster of an earlier version is there", func() error {
+			return tenant.Create(ctx, claims(fmt.Sprintf("spec-%d", n), text))
+		})
 		said := claims(fmt.Sprintf("status-%d", n), "")
 		i.check(tenant.Create(ctx, said))
 		i.check(writeStatus(tenant, said, fmt.Sprintf(`{"agent":{"namespace":%q}}`, text)))

@@ -28,7 +28,8 @@ import (
 	"github.com/muster-fleet/muster/internal/testkube"
 )
 
-// importing is a fixture with a second control plane, which looks like a cluster of its own in each test.
+// importing is a fixture with a second control plane, which looks like a cluster of
+// its own in each test.
 type importing struct {
 	fixture
 	down testkube.Cluster
@@ -51,7 +52,10 @@ func (f fixture) importing(pass func(*http.Request)) importing {
 	f.t.Helper()
 	t := f.t
 	real := testkube.Start(t, "downstream")
-	i := importing{fixture: f, remote: real.Client(t), token: real.Account(t, "importer", "cluster-admin"), clusterID: string(uuid.NewUUID()), visits: &atomic.Int64{}}
+	i := importing{
+		fixture: f, remote: real.Client(t), token: real.Account(t, "importer", "cluster-admin"), clusterID: string(uuid.NewUUID()),
+		visits: &atomic.Int64{},
+	}
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "agent-"}}
 	f.check(i.remote.Create(context.Background(), namespace))
 	i.agentNamespace = namespace.Name
@@ -64,7 +68,8 @@ func (f fixture) importing(pass func(*http.Request)) importing {
 	return i
 }
 
-// secret is a kubeconfig Secret as seed 001 describes that of the local cluster: with the hub's address beside the kubeconfig.
+// secret is a kubeconfig Secret as seed 001 describes that of the local cluster: with the hub's
+// address beside the kubeconfig.
 func (i importing) secret(name string, kubeconfig []byte) *corev1.Secret {
 	return &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: i.workspace, Name: name}, Data: map[string][]byte{
 		"value": kubeconfig, "apiServerURL": []byte(i.cluster.Config.Host), "apiServerCA": i.cluster.Config.CAData,
@@ -117,7 +122,9 @@ func (i importing) imported(name, reason string, also ...func(*fleet.Cluster) er
 // runAgent plays the kubelet of the second cluster: it runs the agent where its Deployment is.
 func (i importing) runAgent() (stop func()) {
 	i.t.Helper()
-	running, err := agent.New(agent.Options{Member: testkube.Start(i.t, "downstream").Config, Namespace: i.agentNamespace, Hostname: "pod-1", Log: logr.Discard()})
+	running, err := agent.New(agent.Options{
+		Member: testkube.Start(i.t, "downstream").Config, Namespace: i.agentNamespace, Hostname: "pod-1", Log: logr.Discard(),
+	})
 	i.check(err)
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan struct{})
@@ -322,7 +329,8 @@ func TestANewKubeconfigIsNoticed(t *testing.T) {
 	i.imported("my-cluster", "Imported")
 	i.runAgent()
 	i.untilReady("my-cluster", "Ready")
-	// Until its first report, which comes after its first beat, the hub does not know that the agent calls the right address.
+	// Until its first report, which comes after its first beat, the hub does not know that the agent
+	// calls the right address.
 	before := i.imported("my-cluster", "Imported", func(c *fleet.Cluster) error {
 		if c.Status.APIServerURL == "" {
 			return fmt.Errorf("the agent has not reported")
@@ -345,7 +353,8 @@ func TestANewKubeconfigIsNoticed(t *testing.T) {
 	}
 	var deployment appsv1.Deployment
 	i.check(i.remoteGet(&deployment, "fleet-agent"))
-	after := i.imported("my-cluster", "Imported", used(renewed(i.down.Kubeconfig(t, testkube.Start(t, "downstream").Account(t, "importer", "")))))
+	after := i.imported("my-cluster", "Imported",
+		used(renewed(i.down.Kubeconfig(t, testkube.Start(t, "downstream").Account(t, "importer", "")))))
 	if after.Status.Import.ClusterID != i.clusterID || after.Status.Import.SecretHash == before.Status.Import.SecretHash {
 		t.Errorf("a new credential for the same cluster led to %+v", after.Status.Import)
 	}
@@ -450,7 +459,9 @@ func TestAClusterIsRegisteredOnceAndTheHubIsNotItsOwnMember(t *testing.T) {
 	i.imported("twin", "Imported")
 	i.check(i.Delete(context.Background(), second))
 
-	byToken := &fleet.Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: i.workspace, Name: "by-token"}, Spec: fleet.ClusterSpec{ClientID: i.clusterID}}
+	byToken := &fleet.Cluster{
+		ObjectMeta: metav1.ObjectMeta{Namespace: i.workspace, Name: "by-token"}, Spec: fleet.ClusterSpec{ClientID: i.clusterID},
+	}
 	i.check(i.Create(context.Background(), byToken))
 	third := i.record("third", "my-cluster-kubeconfig")
 	i.imported("third", "AlreadyRegistered")
@@ -477,20 +488,47 @@ func TestBadInputIsNamed(t *testing.T) {
 		secret             func(*corev1.Secret)
 		cluster            func(*fleet.Cluster)
 	}{
-		{name: "no-value", reason: "KubeconfigMissing", says: "put one under the key value", secret: func(s *corev1.Secret) { delete(s.Data, "value") }},
-		{name: "no-yaml", reason: "InvalidKubeconfig", says: "not a kubeconfig", secret: func(s *corev1.Secret) { s.Data["value"] = []byte("a: b: c") }},
-		{name: "http", reason: "InsecureEndpoint", says: "over https only", secret: func(s *corev1.Secret) { s.Data["value"] = edit("https://", "http://") }},
+		{
+			name: "no-value", reason: "KubeconfigMissing", says: "put one under the key value",
+			secret: func(s *corev1.Secret) { delete(s.Data, "value") },
+		},
+		{
+			name: "no-yaml", reason: "InvalidKubeconfig", says: "not a kubeconfig", secret: func(s *corev1.Secret) {
+				s.Data["value"] = []byte("a: b: c")
+			},
+		},
+		{
+			name: "http", reason: "InsecureEndpoint", says: "over https only", secret: func(s *corev1.Secret) {
+				s.Data["value"] = edit("https://", "http://")
+			},
+		},
 		{name: "unknown-ca", reason: "UnknownAuthority", says: "next try at", secret: func(s *corev1.Secret) {
 			other := i.down
 			other.Config = i.cluster.Config
 			s.Data["value"] = []byte(strings.ReplaceAll(string(other.Kubeconfig(t, i.token)), i.cluster.Config.Host, i.down.Config.Host))
 		}},
-		{name: "refused", reason: "Unauthorized", says: "does not accept the credential", secret: func(s *corev1.Secret) { s.Data["value"] = i.down.Kubeconfig(t, "nonsense") }},
-		{name: "nobody-there", reason: "Unreachable", says: "next try at", secret: func(s *corev1.Secret) { s.Data["value"] = edit(i.down.Config.Host, "https://127.0.0.1:1") }},
-		{name: "not-allowed", reason: "SecretNamespaceNotAllowed", says: `kubeConfigSecretNamespace "kube-system" is not an allowed Fleet namespace`,
+		{
+			name: "refused", reason: "Unauthorized", says: "does not accept the credential", secret: func(s *corev1.Secret) {
+				s.Data["value"] = i.down.Kubeconfig(t, "nonsense")
+			},
+		},
+		{
+			name: "nobody-there", reason: "Unreachable", says: "next try at", secret: func(s *corev1.Secret) {
+				s.Data["value"] = edit(i.down.Config.Host, "https://127.0.0.1:1")
+			},
+		},
+		{name: "not-allowed", reason: "SecretNamespaceNotAllowed",
+			says:    `kubeConfigSecretNamespace "kube-system" is not an allowed Fleet namespace`,
 			cluster: func(c *fleet.Cluster) { c.Spec.KubeConfigSecretNamespace = "kube-system" }},
-		{name: "no-url", reason: "APIServerURLMissing", says: "missing apiServerURL in fleet config for cluster auto registration", secret: func(s *corev1.Secret) { delete(s.Data, "apiServerURL") }},
-		{name: "bad-settings", reason: "InvalidSettings", says: "want https://host", secret: func(s *corev1.Secret) { s.Data["apiServerURL"] = []byte("hub") }},
+		{
+			name: "no-url", reason: "APIServerURLMissing", says: "missing apiServerURL in fleet config for cluster auto registration",
+			secret: func(s *corev1.Secret) { delete(s.Data, "apiServerURL") },
+		},
+		{
+			name: "bad-settings", reason: "InvalidSettings", says: "want https://host", secret: func(s *corev1.Secret) {
+				s.Data["apiServerURL"] = []byte("hub")
+			},
+		},
 	} {
 		secret := i.secret(c.name, []byte(good))
 		if c.secret != nil {
@@ -545,7 +583,9 @@ func (i importing) stranger(record types.NamespacedName) {
 	elsewhere := testkube.Cluster{Config: &rest.Config{Host: "https://elsewhere.example.com"}}
 	i.check(i.remote.Create(context.Background(), &corev1.Secret{
 		ObjectMeta: metav1.ObjectMeta{Namespace: i.agentNamespace, Name: naming.AgentSecret},
-		StringData: map[string]string{"clusterNamespace": record.Namespace, "clusterName": record.Name, "kubeconfig": string(elsewhere.Kubeconfig(i.t, "x"))},
+		StringData: map[string]string{
+			"clusterNamespace": record.Namespace, "clusterName": record.Name, "kubeconfig": string(elsewhere.Kubeconfig(i.t, "x")),
+		},
 	}))
 	i.check(i.remote.Create(context.Background(), &appsv1.Deployment{
 		ObjectMeta: metav1.ObjectMeta{Namespace: i.agentNamespace, Name: "fleet-agent"},
@@ -568,10 +608,13 @@ func TestAnAgentOfAHubThatHasMovedIsReplaced(t *testing.T) {
 	i.untilReady("my-cluster", "Ready")
 }
 
-// TestAnAgentOfAnotherHubIsNotTakenForOneOfThisHub: the other hub has a Cluster of the same name in a workspace of the same name.
+// TestAnAgentOfAnotherHubIsNotTakenForOneOfThisHub: the other hub has a Cluster of the same name in
+// a workspace of the same name.
 func TestAnAgentOfAnotherHubIsNotTakenForOneOfThisHub(t *testing.T) {
 	i := newImporting(t, nil)
-	namesake := &fleet.Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: i.workspace, Name: "namesake"}, Spec: fleet.ClusterSpec{ClientID: "namesake"}}
+	namesake := &fleet.Cluster{
+		ObjectMeta: metav1.ObjectMeta{Namespace: i.workspace, Name: "namesake"}, Spec: fleet.ClusterSpec{ClientID: "namesake"},
+	}
 	i.check(i.Create(context.Background(), namesake))
 	i.untilReady("namesake", "WaitCheckIn")
 	i.stranger(types.NamespacedName{Namespace: i.workspace, Name: "namesake"})
@@ -603,7 +646,8 @@ func TestAnAgentThatIsThereAlready(t *testing.T) {
 	i.check(i.Create(context.Background(), another.secret("twin", another.down.Kubeconfig(t, i.token))))
 	another.record("twin", "twin")
 	twin := i.imported("twin", "AlreadyRegistered")
-	if message := kube.FindCondition(twin.Status.Conditions, fleet.ConditionImported).Message; !strings.Contains(message, i.workspace+"/my-cluster") {
+	if message := kube.FindCondition(twin.Status.Conditions, fleet.ConditionImported).Message; !strings.Contains(message,
+		i.workspace+"/my-cluster") {
 		t.Errorf("the message does not name the other record: %q", message)
 	}
 }

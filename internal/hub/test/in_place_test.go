@@ -15,12 +15,14 @@ import (
 
 // ofRancherFleet makes a ClusterRole as Rancher Fleet's hub does, for a set of that name.
 func ofRancherFleet(role *rbacv1.ClusterRole, set string) {
-	role.Labels = map[string]string{"objectset.rio.cattle.io/hash": fmt.Sprintf("%x", sha1.Sum([]byte(set)))} //nolint:gosec // as Rancher Fleet does
+	//nolint:gosec // as Rancher Fleet does
+	role.Labels = map[string]string{"objectset.rio.cattle.io/hash": fmt.Sprintf("%x", sha1.Sum([]byte(set)))}
 	role.Annotations = map[string]string{"objectset.rio.cattle.io/id": "fleet-bootstrap-data"}
 	role.Rules = []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"configmaps"}, Verbs: []string{"get"}}}
 }
 
-// TestAHubInThePlaceOfRancherFleetsTakesItsRolesOver has the hub find ClusterRoles that only claim to be Rancher Fleet's first.
+// TestAHubInThePlaceOfRancherFleetsTakesItsRolesOver has the hub find ClusterRoles that only claim
+// to be Rancher Fleet's first.
 func TestAHubInThePlaceOfRancherFleetsTakesItsRolesOver(t *testing.T) {
 	f := newAlone(t, "")
 	names := []string{"fleet-bundle-deployment", "fleet-content"}

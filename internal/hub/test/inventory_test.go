@@ -62,7 +62,8 @@ func TestBothDoorsHaveAProfileThatFollowsLossReturnAndLeave(t *testing.T) {
 	m.eventually("the agent answers", func() error { return m.answer(metav1.ConditionTrue, "") })
 	ofCluster, ofMember := f.workspace+"."+naming.Cluster("profile"), m.name
 	profile := f.profile(ofCluster, "True ClusterJoined", "True AgentHealthy")
-	if profile.Spec.DisplayName != f.workspace+"/"+naming.Cluster("profile") || profile.Labels["env"] != "dev" || profile.Labels[inventory.LabelClusterManager] != "muster" {
+	if profile.Spec.DisplayName != f.workspace+"/"+naming.Cluster("profile") || profile.Labels["env"] != "dev" ||
+		profile.Labels[inventory.LabelClusterManager] != "muster" {
 		t.Errorf("of the Cluster: %+v", profile)
 	}
 	f.eventually("it has the version and the properties", func() error {
@@ -142,8 +143,10 @@ func TestProfileOfAnotherManagerIsNeverTouched(t *testing.T) {
 	f := newFixture(t)
 	name := "foreign-" + strings.TrimPrefix(f.workspace, "clusters-")
 	foreign := inventory.ClusterProfile{
-		ObjectMeta: metav1.ObjectMeta{Namespace: inventoryNamespace, Name: name, Labels: map[string]string{inventory.LabelClusterManager: "muster"}},
-		Spec:       inventory.ClusterProfileSpec{DisplayName: "mine", ClusterManager: inventory.ClusterManager{Name: "somebody"}},
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: inventoryNamespace, Name: name, Labels: map[string]string{inventory.LabelClusterManager: "muster"},
+		},
+		Spec: inventory.ClusterProfileSpec{DisplayName: "mine", ClusterManager: inventory.ClusterManager{Name: "somebody"}},
 	}
 	f.eventually("it is there", func() error { return f.Create(context.Background(), &foreign) })
 	m := f.register("foreign")
@@ -152,7 +155,8 @@ func TestProfileOfAnotherManagerIsNeverTouched(t *testing.T) {
 		var list eventsv1.EventList
 		f.check(f.List(context.Background(), &list, client.InNamespace(metav1.NamespaceDefault)))
 		for _, e := range list.Items {
-			if e.Reason == "ClusterProfileTaken" && e.Regarding.Name == name && strings.Contains(e.Note, `is that of cluster manager "somebody": delete it`) {
+			if e.Reason == "ClusterProfileTaken" && e.Regarding.Name == name &&
+				strings.Contains(e.Note, `is that of cluster manager "somebody": delete it`) {
 				return nil
 			}
 		}
@@ -164,7 +168,8 @@ func TestProfileOfAnotherManagerIsNeverTouched(t *testing.T) {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 	after.Spec.ClusterManager.Name = "muster"
-	if err := f.Update(context.Background(), &after); !apierrors.IsInvalid(err) || !strings.Contains(err.Error(), "clusterManager is immutable") {
+	if err := f.Update(context.Background(), &after); !apierrors.IsInvalid(err) ||
+		!strings.Contains(err.Error(), "clusterManager is immutable") {
 		t.Errorf("changing the manager: got %v, want it refused", err)
 	}
 	f.check(f.Delete(context.Background(), &foreign))
@@ -230,7 +235,8 @@ func TestProfilesMoveWithTheSettingAndTheClusterSetFollows(t *testing.T) {
 		var list eventsv1.EventList
 		f.check(f.List(context.Background(), &list, client.InNamespace(metav1.NamespaceDefault)))
 		for _, e := range list.Items {
-			if e.Reason == "ClusterSetMissing" && e.Regarding.Name == elsewhere && strings.Contains(e.Note, "kubectl label namespace "+elsewhere+" multicluster.x-k8s.io/clusterset=default") {
+			if e.Reason == "ClusterSetMissing" && e.Regarding.Name == elsewhere &&
+				strings.Contains(e.Note, "kubectl label namespace "+elsewhere+" multicluster.x-k8s.io/clusterset=default") {
 				return nil
 			}
 		}
@@ -251,7 +257,8 @@ func TestProfilesMoveWithTheSettingAndTheClusterSetFollows(t *testing.T) {
 	f.untilNoProfile(inventoryNamespace, m.name)
 }
 
-// TestProfilesAreInFleetSystemTooWhileTheSettingSaysSo: one there that is another manager's stays as it is.
+// TestProfilesAreInFleetSystemTooWhileTheSettingSaysSo: one there that is another
+// manager's stays as it is.
 func TestProfilesAreInFleetSystemTooWhileTheSettingSaysSo(t *testing.T) {
 	f := newAlone(t, "")
 	const system = naming.MemberSystemNamespace
@@ -272,7 +279,8 @@ func TestProfilesAreInFleetSystemTooWhileTheSettingSaysSo(t *testing.T) {
 		var here, there inventory.ClusterProfile
 		f.check(f.get(&here, inventoryNamespace, m.name))
 		f.check(f.get(&there, system, m.name))
-		if diff := cmp.Diff(here.Status.Conditions, there.Status.Conditions, cmpopts.IgnoreFields(metav1.Condition{}, "LastTransitionTime", "ObservedGeneration")); diff != "" {
+		if diff := cmp.Diff(here.Status.Conditions, there.Status.Conditions,
+			cmpopts.IgnoreFields(metav1.Condition{}, "LastTransitionTime", "ObservedGeneration")); diff != "" {
 			return errors.New(diff)
 		}
 		return nil
@@ -325,7 +333,8 @@ func TestHubWithoutTheKindRunsWithoutAnInventoryAndSaysSo(t *testing.T) {
 	f.hub.Start()
 	m := f.register("member")
 	m.until("ReadyToJoin", metav1.ConditionTrue, "MemberClusterReadyToJoin")
-	if want := "No inventory: the hub cluster does not serve multicluster.x-k8s.io/v1alpha1 ClusterProfile"; !strings.Contains(f.hub.Log(), want) {
+	if want := "No inventory: the hub cluster does not serve multicluster.x-k8s.io/v1alpha1 ClusterProfile"; !strings.Contains(f.hub.Log(),
+		want) {
 		t.Errorf("the log does not say %q", want)
 	}
 }

@@ -135,8 +135,8 @@ func TestAMemberWhoseAgentRemovesNothingLeavesWhenTheWaitIsOver(t *testing.T) {
 	f.check(k.on.get(&corev1.ConfigMap{}, shop, "settings"))
 }
 
-// TestAMemberIsNotTakenForEmptyWhileWorksAreNotServed has a member leave whose Works nobody can list:
-// what its agent has applied is not known then.
+// TestAMemberIsNotTakenForEmptyWhileWorksAreNotServed has a member leave whose Works nobody can
+// list: what its agent has applied is not known then.
 func TestAMemberIsNotTakenForEmptyWhileWorksAreNotServed(t *testing.T) {
 	f := newUndefining(t)
 	ctx := context.Background()

@@ -31,8 +31,9 @@ type script struct {
 	late bool
 }
 
-// scripted joins a member whose agent, an unmodified one of KubeFleet, answers for every Work by itself: it adds its finalizer by an update of the
-// whole Work, updates the status once per generation, and lets go what is deleted. What it says of manifests does not matter here.
+// scripted joins a member whose agent, an unmodified one of KubeFleet, answers for every Work by
+// itself: it adds its finalizer by an update of the whole Work, updates the status once per
+// generation, and lets go what is deleted. What it says of manifests does not matter here.
 func (f fixture) scripted(prefix string, as script) *registered {
 	f.t.Helper()
 	m := f.register(prefix)
@@ -94,14 +95,15 @@ func (as script) answer(ctx context.Context, hub client.Client, key client.Objec
 		said.SetResourceVersion(work.ResourceVersion)
 		said.Object["spec"] = map[string]any{}
 		said.Object["status"] = map[string]any{"conditions": []any{
-			condition(work, "Applied", "True", "AllManifestsApplied", ""), condition(work, "Available", "True", cmp.Or(as.available, "AllManifestsAvailable"), ""),
+			condition(work, "Applied", "True", "AllManifestsApplied", ""),
+			condition(work, "Available", "True", cmp.Or(as.available, "AllManifestsAvailable"), ""),
 		}}
 		return client.IgnoreNotFound(hub.Status().Update(ctx, said))
 	})
 }
 
-// untilPlaced waits until a placement of either kind says that everything is available on so many members, which have a revision of what is
-// selected.
+// untilPlaced waits until a placement of either kind says that everything is available on so many
+// members, which have a revision of what is selected.
 func (f fixture) untilPlaced(o client.Object, status *placement.PlacementStatus, index string, members int) {
 	f.t.Helper()
 	all := writtenStages + " Applied=True Available=True"
@@ -120,7 +122,8 @@ func (f fixture) untilPlaced(o client.Object, status *placement.PlacementStatus,
 	})
 }
 
-// TestAPlacementSaysAfterEveryUpdateThatItsMembersAreAsWanted goes through what KubeFleet's own tests update, with three of its agents.
+// TestAPlacementSaysAfterEveryUpdateThatItsMembersAreAsWanted goes through what KubeFleet's own
+// tests update, with three of its agents.
 func TestAPlacementSaysAfterEveryUpdateThatItsMembersAreAsWanted(t *testing.T) {
 	f := newFixture(t)
 	ctx := context.Background()
@@ -150,7 +153,9 @@ revisionHistoryLimit: 1
 		},
 		func() { // another selector, of a Namespace that is there
 			f.change(crp, func() {
-				crp.Spec.ResourceSelectors = append(crp.Spec.ResourceSelectors, placement.ResourceSelector{Version: "v1", Kind: "Namespace", Name: shop})
+				crp.Spec.ResourceSelectors = append(crp.Spec.ResourceSelectors, placement.ResourceSelector{
+					Version: "v1", Kind: "Namespace", Name: shop,
+				})
 			})
 		},
 		func() {
@@ -168,7 +173,8 @@ revisionHistoryLimit: 1
 	f.untilPlaced(crp, &crp.Status, "5", 3)
 }
 
-// TestAResourcePlacementRollsOutOverAgentsThatCannotSayWhetherItWorks has two changes follow each other at once.
+// TestAResourcePlacementRollsOutOverAgentsThatCannotSayWhetherItWorks has two changes follow
+// each other at once.
 func TestAResourcePlacementRollsOutOverAgentsThatCannotSayWhetherItWorks(t *testing.T) {
 	f := newFixture(t)
 	ctx := context.Background()
@@ -185,7 +191,8 @@ strategy: {type: RollingUpdate, rollingUpdate: {maxUnavailable: 1, unavailablePe
 	f.check(f.Create(ctx, rp))
 	f.untilPlaced(rp, &rp.Status, "0", 3)
 	for i := range 3 {
-		f.check(f.Patch(ctx, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: shop, Name: "settings"}}, client.RawPatch(types.MergePatchType, fmt.Appendf(nil, `{"data":{"a":"again %d"}}`, i))))
+		f.check(f.Patch(ctx, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: shop, Name: "settings"}},
+			client.RawPatch(types.MergePatchType, fmt.Appendf(nil, `{"data":{"a":"again %d"}}`, i))))
 		f.untilPlaced(rp, &rp.Status, fmt.Sprint(i+1), 3)
 	}
 }

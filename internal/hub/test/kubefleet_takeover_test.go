@@ -23,7 +23,8 @@ import (
 	placement "github.com/muster-fleet/muster/api/placement/v1beta1"
 )
 
-// theirs plays KubeFleet's hub, which has run before: what it leaves for a member is made by hand, as the facts say.
+// theirs plays KubeFleet's hub, which has run before: what it leaves for a member is made by
+// hand, as the facts say.
 type theirs struct{ fixture }
 
 func (h theirs) owner(mc *clusterv1beta1.MemberCluster, controller bool) []metav1.OwnerReference {
@@ -34,7 +35,8 @@ func (h theirs) owner(mc *clusterv1beta1.MemberCluster, controller bool) []metav
 	return []metav1.OwnerReference{reference}
 }
 
-// member makes a MemberCluster with all that KubeFleet's hub makes for it; owned says whether its namespace was made for it or was there before.
+// member makes a MemberCluster with all that KubeFleet's hub makes for it; owned says whether its
+// namespace was made for it or was there before.
 func (h theirs) member(prefix string, owned bool) *registered {
 	h.t.Helper()
 	ctx := context.Background()
@@ -43,7 +45,9 @@ func (h theirs) member(prefix string, owned bool) *registered {
 		mc.Finalizers = []string{"kubernetes-fleet.io/membercluster-finalizer", "kubernetes-fleet.io/cluster-profile-cleanup"}
 	})
 	mc := m.record()
-	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: m.namespaceName(), Labels: map[string]string{"kubernetes-fleet.io/is-fleet-resource": "true"}}}
+	namespace := &corev1.Namespace{
+		ObjectMeta: metav1.ObjectMeta{Name: m.namespaceName(), Labels: map[string]string{"kubernetes-fleet.io/is-fleet-resource": "true"}},
+	}
 	if owned {
 		namespace.OwnerReferences = h.owner(&mc, true)
 	}
@@ -53,19 +57,29 @@ func (h theirs) member(prefix string, owned bool) *registered {
 		return metav1.ObjectMeta{Namespace: namespace.Name, Name: name, OwnerReferences: h.owner(&mc, false)}
 	}
 	h.check(h.Create(ctx, &rbacv1.Role{ObjectMeta: inside("fleet-role-" + m.name), Rules: []rbacv1.PolicyRule{
-		{APIGroups: []string{"cluster.kubernetes-fleet.io"}, Resources: all, Verbs: all}, {APIGroups: []string{"placement.kubernetes-fleet.io"}, Resources: all, Verbs: all},
-		{APIGroups: []string{"networking.fleet.azure.com"}, Resources: all, Verbs: all}, {APIGroups: []string{""}, Resources: []string{"events"}, Verbs: []string{"get", "list", "update", "patch", "watch", "create"}},
+		{APIGroups: []string{"cluster.kubernetes-fleet.io"}, Resources: all, Verbs: all}, {
+			APIGroups: []string{"placement.kubernetes-fleet.io"}, Resources: all, Verbs: all,
+		},
+		{APIGroups: []string{"networking.fleet.azure.com"}, Resources: all, Verbs: all}, {
+			APIGroups: []string{""}, Resources: []string{"events"}, Verbs: []string{"get", "list", "update", "patch", "watch", "create"},
+		},
 	}}))
 	h.check(h.Create(ctx, &rbacv1.RoleBinding{ObjectMeta: inside("fleet-rolebinding-" + m.name), Subjects: []rbacv1.Subject{mc.Spec.Identity},
 		RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: "fleet-role-" + m.name}}))
-	h.check(h.Create(ctx, &clusterv1beta1.InternalMemberCluster{ObjectMeta: inside(m.name), Spec: clusterv1beta1.InternalMemberClusterSpec{State: clusterv1beta1.ClusterStateJoin, HeartbeatPeriodSeconds: 60}}))
+	h.check(h.Create(ctx, &clusterv1beta1.InternalMemberCluster{
+		ObjectMeta: inside(m.name), Spec: clusterv1beta1.InternalMemberClusterSpec{
+			State: clusterv1beta1.ClusterStateJoin, HeartbeatPeriodSeconds: 60,
+		},
+	}))
 	m.eventually("its agent has joined", func() error { return m.answer(metav1.ConditionTrue, "") })
 	var report clusterv1beta1.InternalMemberCluster
 	h.check(h.get(&report, m.namespaceName(), m.name))
 	mc = m.record()
 	mc.Status.AgentStatus = report.Status.AgentStatus
 	for _, kind := range []string{"ReadyToJoin", "Joined"} {
-		meta.SetStatusCondition(&mc.Status.Conditions, metav1.Condition{Type: kind, Status: metav1.ConditionTrue, Reason: "MemberCluster" + kind, ObservedGeneration: mc.Generation})
+		meta.SetStatusCondition(&mc.Status.Conditions, metav1.Condition{
+			Type: kind, Status: metav1.ConditionTrue, Reason: "MemberCluster" + kind, ObservedGeneration: mc.Generation,
+		})
 	}
 	h.check(h.Status().Update(ctx, &mc))
 	return m
@@ -76,7 +90,8 @@ func (h theirs) work(m *registered, crp, name string, objects ...client.Object) 
 	h.t.Helper()
 	work := &placement.Work{ObjectMeta: metav1.ObjectMeta{
 		Namespace: m.namespaceName(), Name: name, Finalizers: []string{placement.FinalizerWork},
-		Labels: map[string]string{"kubernetes-fleet.io/parent-CRP": crp, "kubernetes-fleet.io/parent-resource-binding": crp + "-" + m.name + "-1a2b3c4d",
+		Labels: map[string]string{"kubernetes-fleet.io/parent-CRP": crp,
+			"kubernetes-fleet.io/parent-resource-binding":        crp + "-" + m.name + "-1a2b3c4d",
 			"kubernetes-fleet.io/parent-resource-snapshot-index": "3"},
 		Annotations: map[string]string{"kubernetes-fleet.io/parent-resource-snapshot-name": crp + "-3-snapshot"},
 	}}
@@ -88,7 +103,9 @@ func (h theirs) work(m *registered, crp, name string, objects ...client.Object) 
 	h.check(h.Create(context.Background(), work))
 	said := work.DeepCopy()
 	for kind, reason := range map[string]string{"Applied": "AllManifestsApplied", "Available": "AllManifestsAvailable"} {
-		meta.SetStatusCondition(&said.Status.Conditions, metav1.Condition{Type: kind, Status: metav1.ConditionTrue, Reason: reason, ObservedGeneration: work.Generation})
+		meta.SetStatusCondition(&said.Status.Conditions, metav1.Condition{
+			Type: kind, Status: metav1.ConditionTrue, Reason: reason, ObservedGeneration: work.Generation,
+		})
 	}
 	h.check(h.Status().Update(context.Background(), said))
 	return work
@@ -101,9 +118,12 @@ func (h theirs) kind(kind, plural string) {
 	definition := &apiextensionsv1.CustomResourceDefinition{ObjectMeta: metav1.ObjectMeta{Name: plural + ".placement.kubernetes-fleet.io"}}
 	definition.Spec = apiextensionsv1.CustomResourceDefinitionSpec{
 		Group: "placement.kubernetes-fleet.io", Scope: apiextensionsv1.ClusterScoped,
-		Names: apiextensionsv1.CustomResourceDefinitionNames{Kind: kind, ListKind: kind + "List", Plural: plural, Singular: strings.ToLower(kind)},
-		Versions: []apiextensionsv1.CustomResourceDefinitionVersion{{Name: "v1beta1", Served: true, Storage: true, Schema: &apiextensionsv1.CustomResourceValidation{
-			OpenAPIV3Schema: &apiextensionsv1.JSONSchemaProps{Type: "object", XPreserveUnknownFields: &preserve}}}},
+		Names: apiextensionsv1.CustomResourceDefinitionNames{
+			Kind: kind, ListKind: kind + "List", Plural: plural, Singular: strings.ToLower(kind),
+		},
+		Versions: []apiextensionsv1.CustomResourceDefinitionVersion{{Name: "v1beta1", Served: true, Storage: true,
+			Schema: &apiextensionsv1.CustomResourceValidation{
+				OpenAPIV3Schema: &apiextensionsv1.JSONSchemaProps{Type: "object", XPreserveUnknownFields: &preserve}}}},
 	}
 	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(definition)
 	h.check(err)
@@ -133,7 +153,8 @@ func (h theirs) leaves(kind, name, crp string) *unstructured.Unstructured {
 	return o
 }
 
-// TestAHubThatTakesOverKubeFleetsKeepsMembersWorksAndDecisions stops Muster's hub, makes what KubeFleet's has made, and starts it again.
+// TestAHubThatTakesOverKubeFleetsKeepsMembersWorksAndDecisions stops Muster's hub, makes what
+// KubeFleet's has made, and starts it again.
 func TestAHubThatTakesOverKubeFleetsKeepsMembersWorksAndDecisions(t *testing.T) {
 	f := newAlone(t, "")
 	ctx := context.Background()
@@ -142,22 +163,34 @@ func TestAHubThatTakesOverKubeFleetsKeepsMembersWorksAndDecisions(t *testing.T) 
 	f.eventually("namespace fleet-system is there", func() error { return f.get(&corev1.Namespace{}, "", "fleet-system") })
 	f.hub.Kill()
 	first, second, unproved := h.member("first", true), h.member("second", true), h.member("unproved", false)
-	crp := &placement.ClusterResourcePlacement{ObjectMeta: metav1.ObjectMeta{Name: "crp-" + f.workspace, Finalizers: []string{"kubernetes-fleet.io/crp-cleanup", "kubernetes-fleet.io/scheduler-cleanup"}}}
+	crp := &placement.ClusterResourcePlacement{
+		ObjectMeta: metav1.ObjectMeta{
+			Name: "crp-" + f.workspace, Finalizers: []string{"kubernetes-fleet.io/crp-cleanup", "kubernetes-fleet.io/scheduler-cleanup"},
+		},
+	}
 	one := int32(1)
 	crp.Spec.ResourceSelectors = []placement.ResourceSelector{{Version: "v1", Kind: "Namespace", Name: shop}}
-	crp.Spec.Policy = &placement.PlacementPolicy{PlacementType: placement.PickN, NumberOfClusters: &one, Affinity: &placement.Affinity{ClusterAffinity: &placement.ClusterAffinity{Required: &placement.ClusterSelector{
-		ClusterSelectorTerms: []placement.ClusterSelectorTerm{{LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"test": f.workspace}}}}}}}}
+	crp.Spec.Policy = &placement.PlacementPolicy{PlacementType: placement.PickN, NumberOfClusters: &one,
+		Affinity: &placement.Affinity{ClusterAffinity: &placement.ClusterAffinity{Required: &placement.ClusterSelector{
+			ClusterSelectorTerms: []placement.ClusterSelectorTerm{{
+				LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"test": f.workspace}},
+			}}}}}}
 	f.check(f.Create(ctx, crp))
 	t.Cleanup(func() { f.dispose(crp) })
 	crp.Status.ObservedResourceIndex = "3"
 	f.check(f.Status().Update(ctx, crp))
-	settings := &corev1.ConfigMap{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "ConfigMap"}, ObjectMeta: metav1.ObjectMeta{Namespace: shop, Name: "settings"}, Data: map[string]string{"a": "1"}}
+	settings := &corev1.ConfigMap{
+		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "ConfigMap"}, ObjectMeta: metav1.ObjectMeta{Namespace: shop, Name: "settings"},
+		Data: map[string]string{"a": "1"},
+	}
 	work := h.work(second, crp.Name, crp.Name+"-work", settings) // by name the first would be picked
 	envelope := h.work(second, crp.Name, crp.Name+"-envelope-7f5c")
 	foreign := h.work(unproved, crp.Name, crp.Name+"-work", settings)
 	var reportBefore clusterv1beta1.InternalMemberCluster
 	f.check(f.get(&reportBefore, second.namespaceName(), second.name))
-	for kind, plural := range map[string]string{"ClusterResourceSnapshot": "clusterresourcesnapshots", "ClusterSchedulingPolicySnapshot": "clusterschedulingpolicysnapshots"} {
+	for kind, plural := range map[string]string{
+		"ClusterResourceSnapshot": "clusterresourcesnapshots", "ClusterSchedulingPolicySnapshot": "clusterschedulingpolicysnapshots",
+	} {
 		h.kind(kind, plural)
 	}
 	binding := h.leaves("ClusterResourceBinding", crp.Name+"-"+second.name+"-1a2b3c4d", crp.Name)
@@ -166,7 +199,8 @@ func TestAHubThatTakesOverKubeFleetsKeepsMembersWorksAndDecisions(t *testing.T) 
 	for _, m := range []*registered{first, second} {
 		m.until("ReadyToJoin", metav1.ConditionTrue, "MemberClusterReadyToJoin")
 		m.until("Joined", metav1.ConditionTrue, "MemberClusterJoined")
-		if c := m.until("LeftoversRemoved", metav1.ConditionFalse, "KubeFleetFinalizers"); !strings.Contains(c.Message, "finalizer kubernetes-fleet.io/cluster-profile-cleanup is of KubeFleet's hub") {
+		if c := m.until("LeftoversRemoved", metav1.ConditionFalse, "KubeFleetFinalizers"); !strings.Contains(c.Message,
+			"finalizer kubernetes-fleet.io/cluster-profile-cleanup is of KubeFleet's hub") {
 			t.Errorf("it says %q", c.Message)
 		}
 		m.eventually("its agent beats with the token that it has", func() error { return m.answer(metav1.ConditionTrue, "") })
@@ -178,7 +212,8 @@ func TestAHubThatTakesOverKubeFleetsKeepsMembersWorksAndDecisions(t *testing.T) 
 	made := work.UID
 	f.eventually("the Work is Muster's and holds what Muster selects", func() error {
 		f.check(f.get(work, second.namespaceName(), work.Name))
-		if got := manifests(t, *work); work.Labels[fleet.LabelManaged] != "true" || got["Service web"] == nil || work.Labels["kubernetes-fleet.io/parent-resource-snapshot-index"] != "4" {
+		if got := manifests(t, *work); work.Labels[fleet.LabelManaged] != "true" || got["Service web"] == nil ||
+			work.Labels["kubernetes-fleet.io/parent-resource-snapshot-index"] != "4" {
 			return fmt.Errorf("it has %v and %d manifests", work.Labels, len(got))
 		}
 		return nil
@@ -187,8 +222,10 @@ func TestAHubThatTakesOverKubeFleetsKeepsMembersWorksAndDecisions(t *testing.T) 
 		f.check(f.get(crp, "", crp.Name))
 		c := meta.FindStatusCondition(crp.Status.Conditions, "LeftoversRemoved")
 		for _, words := range []string{
-			"1 clusterresourcebindings, 1 clusterresourcesnapshots of it", "kubectl delete --wait=false clusterresourcebindings,clusterresourcesnapshots -l kubernetes-fleet.io/parent-CRP=" + crp.Name,
-			"Work " + second.namespaceName() + "/" + envelope.Name, "Work " + unproved.namespaceName() + "/" + foreign.Name, "which go when it is deleted",
+			"1 clusterresourcebindings, 1 clusterresourcesnapshots of it",
+			"kubectl delete --wait=false clusterresourcebindings,clusterresourcesnapshots -l kubernetes-fleet.io/parent-CRP=" + crp.Name,
+			"Work " + second.namespaceName() + "/" + envelope.Name, "Work " + unproved.namespaceName() + "/" + foreign.Name,
+			"which go when it is deleted",
 		} {
 			if c == nil || !strings.Contains(c.Message, words) {
 				return fmt.Errorf("it says %+v, want %q", c, words)
@@ -208,7 +245,8 @@ func TestAHubThatTakesOverKubeFleetsKeepsMembersWorksAndDecisions(t *testing.T) 
 	for _, o := range []*placement.Work{envelope, foreign} {
 		was := o.DeepCopy()
 		f.check(f.get(o, o.Namespace, o.Name))
-		if o.ResourceVersion != was.ResourceVersion && o.Generation != was.Generation || o.Labels[fleet.LabelManaged] != "" || o.DeletionTimestamp != nil {
+		if o.ResourceVersion != was.ResourceVersion && o.Generation != was.Generation || o.Labels[fleet.LabelManaged] != "" ||
+			o.DeletionTimestamp != nil {
 			t.Errorf("Work %s/%s was touched: %+v", o.Namespace, o.Name, o.ObjectMeta)
 		}
 	}
@@ -226,7 +264,8 @@ func TestAHubThatTakesOverKubeFleetsKeepsMembersWorksAndDecisions(t *testing.T) 
 	h.departs(crp, work, second, left, envelope)
 }
 
-// departs has the placement removed, with what KubeFleet's hub has left of it, and then the member, with a Work that is not Muster's.
+// departs has the placement removed, with what KubeFleet's hub has left of it, and then the member,
+// with a Work that is not Muster's.
 func (h theirs) departs(crp *placement.ClusterResourcePlacement, work *placement.Work, m *registered, left []*unstructured.Unstructured,
 	other *placement.Work) {
 	h.t.Helper()

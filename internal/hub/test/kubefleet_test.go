@@ -24,8 +24,8 @@ import (
 	"github.com/muster-fleet/muster/internal/testkube"
 )
 
-// kubefleet plays an unmodified KubeFleet member agent by hand: with the identity's token, by typed updates and a watch of its namespace on
-// the hub, and as an administrator on its own cluster.
+// kubefleet plays an unmodified KubeFleet member agent by hand: with the identity's token, by typed
+// updates and a watch of its namespace on the hub, and as an administrator on its own cluster.
 type kubefleet struct {
 	*registered
 	on      fixture
@@ -77,28 +77,36 @@ func (k *kubefleet) addsFinalizer(work *placement.Work) {
 	k.changeAs(k.agent, work, func() { work.Finalizers = append(work.Finalizers, "kubernetes-fleet.io/work-cleanup") })
 }
 
-// applies makes the manifests under an AppliedWork and says so in the status, as KubeFleet words it. What is called failing is not applied.
+// applies makes the manifests under an AppliedWork and says so in the status, as KubeFleet words
+// it. What is called failing is not applied.
 func (k *kubefleet) applies(work *placement.Work) {
 	k.t.Helper()
 	ctx := context.Background()
-	owner := &placement.AppliedWork{ObjectMeta: metav1.ObjectMeta{Name: work.Name}, Spec: placement.AppliedWorkSpec{WorkName: work.Name, WorkNamespace: work.Namespace}}
+	owner := &placement.AppliedWork{
+		ObjectMeta: metav1.ObjectMeta{Name: work.Name}, Spec: placement.AppliedWorkSpec{WorkName: work.Name, WorkNamespace: work.Namespace},
+	}
 	if err := k.on.Create(ctx, owner); apierrors.IsAlreadyExists(err) {
 		k.check(k.on.get(owner, "", work.Name))
 	} else {
 		k.check(err)
 	}
 	block := true
-	reference := metav1.OwnerReference{APIVersion: "placement.kubernetes-fleet.io/v1beta1", Kind: "AppliedWork", Name: owner.Name, UID: owner.UID, BlockOwnerDeletion: &block}
+	reference := metav1.OwnerReference{
+		APIVersion: "placement.kubernetes-fleet.io/v1beta1", Kind: "AppliedWork", Name: owner.Name, UID: owner.UID, BlockOwnerDeletion: &block,
+	}
 	var conditions []any
 	for i, m := range work.Spec.Workload.Manifests {
 		o := &unstructured.Unstructured{}
 		k.check(json.Unmarshal(m.Raw, &o.Object))
-		entry := map[string]any{"identifier": map[string]any{"ordinal": i, "group": o.GroupVersionKind().Group, "version": o.GroupVersionKind().Version, "kind": o.GetKind(),
+		entry := map[string]any{"identifier": map[string]any{"ordinal": i, "group": o.GroupVersionKind().Group,
+			"version": o.GroupVersionKind().Version, "kind": o.GetKind(),
 			"resource": strings.ToLower(o.GetKind()) + "s", "namespace": o.GetNamespace(), "name": o.GetName()}}
 		if o.GetName() == k.failing {
-			entry["conditions"] = []any{condition(work, "Applied", "False", "FoundDrifts", "drifts between the two sides"), condition(work, "Available", "False", "NotYetApplied", "")}
-			entry["driftDetails"] = map[string]any{"observationTime": "2026-01-02T03:04:05Z", "firstDriftedObservedTime": "2026-01-02T03:00:00Z", "observedInMemberClusterGeneration": 3,
-				"observedDrifts": []any{map[string]any{"path": "/data/a", "valueInHub": "1", "valueInMember": "2"}}}
+			entry["conditions"] = []any{condition(work, "Applied", "False", "FoundDrifts", "drifts between the two sides"),
+				condition(work, "Available", "False", "NotYetApplied", "")}
+			entry["driftDetails"] = map[string]any{"observationTime": "2026-01-02T03:04:05Z", "firstDriftedObservedTime": "2026-01-02T03:00:00Z",
+				"observedInMemberClusterGeneration": 3,
+				"observedDrifts":                    []any{map[string]any{"path": "/data/a", "valueInHub": "1", "valueInMember": "2"}}}
 			conditions = append(conditions, entry)
 			continue
 		}
@@ -107,12 +115,15 @@ func (k *kubefleet) applies(work *placement.Work) {
 		if err := k.on.Create(ctx, o, client.FieldOwner("work-api-agent")); !apierrors.IsAlreadyExists(err) {
 			k.check(err)
 		}
-		entry["conditions"] = []any{condition(work, "Applied", "True", "ManifestApplied", "applied"), condition(work, "Available", "True", "ManifestAvailable", "available")}
+		entry["conditions"] = []any{condition(work, "Applied", "True", "ManifestApplied", "applied"),
+			condition(work, "Available", "True", "ManifestAvailable", "available")}
 		conditions = append(conditions, entry)
 	}
-	all := []any{condition(work, "Applied", "True", "AllManifestsApplied", ""), condition(work, "Available", "True", "AllManifestsAvailable", "")}
+	all := []any{condition(work, "Applied", "True", "AllManifestsApplied", ""),
+		condition(work, "Available", "True", "AllManifestsAvailable", "")}
 	if k.failing != "" {
-		all = []any{condition(work, "Applied", "False", "SomeManifestsAreNotApplied", ""), condition(work, "Available", "False", "SomeManifestsAreNotAvailable", "")}
+		all = []any{condition(work, "Applied", "False", "SomeManifestsAreNotApplied", ""),
+			condition(work, "Available", "False", "SomeManifestsAreNotAvailable", "")}
 	}
 	k.eventually("it updates the status", func() error {
 		said := &unstructured.Unstructured{}
@@ -126,7 +137,10 @@ func (k *kubefleet) applies(work *placement.Work) {
 }
 
 func condition(work *placement.Work, kind, status, reason, message string) map[string]any {
-	return map[string]any{"type": kind, "status": status, "reason": reason, "message": message, "observedGeneration": work.Generation, "lastTransitionTime": "2026-01-02T03:04:05Z"}
+	return map[string]any{
+		"type": kind, "status": status, "reason": reason, "message": message, "observedGeneration": work.Generation,
+		"lastTransitionTime": "2026-01-02T03:04:05Z",
+	}
 }
 
 // removes deletes the AppliedWork in the foreground and takes its finalizer off.
@@ -171,11 +185,13 @@ func TestAPlacementOnAMemberWithKubeFleetsAgent(t *testing.T) {
 	k.applies(work)
 	f.untilSays(crp, "Applied", metav1.ConditionFalse, fmt.Sprintf("%s: ConfigMap %s/settings: drifts between the two sides", k.name, shop))
 	status := crp.Status.PlacementStatuses[0]
-	if len(status.FailedPlacements) != 1 || status.FailedPlacements[0].Name != "settings" || status.FailedPlacements[0].Condition.Reason != "FoundDrifts" {
+	if len(status.FailedPlacements) != 1 || status.FailedPlacements[0].Name != "settings" ||
+		status.FailedPlacements[0].Condition.Reason != "FoundDrifts" {
 		t.Errorf("failed are %+v", status.FailedPlacements)
 	}
 	drifted := []placement.PatchDetail{{Path: "/data/a", ValueInHub: "1", ValueInMember: "2"}}
-	if d := status.DriftedPlacements; len(d) != 1 || d[0].Name != "settings" || d[0].TargetClusterObservedGeneration != 3 || !cmp.Equal(d[0].ObservedDrifts, drifted) {
+	if d := status.DriftedPlacements; len(d) != 1 || d[0].Name != "settings" || d[0].TargetClusterObservedGeneration != 3 ||
+		!cmp.Equal(d[0].ObservedDrifts, drifted) {
 		t.Errorf("drifted are %+v", d)
 	}
 	k.failing = ""
@@ -198,7 +214,8 @@ func TestAPlacementOnAMemberWithKubeFleetsAgent(t *testing.T) {
 		return nil
 	})
 
-	// It leaves with a Work, off which it takes nothing but its finalizer; what it applied stays, as the record says.
+	// It leaves with a Work, off which it takes nothing but its finalizer; what it applied stays,
+	// as the record says.
 	shop = f.shop()
 	work = k.holds(shop)
 	k.annotate(string(clusterv1beta1.LeaveOrphan))

@@ -31,7 +31,8 @@ func stages(conditions []metav1.Condition) string {
 
 func rank(stage string) int {
 	kind, _, _ := strings.Cut(stage, "=")
-	return slices.Index([]string{"Scheduled", "RolloutStarted", "Overridden", "WorkSynchronized", "Applied", "Available", "DiffReported"}, kind)
+	return slices.Index([]string{"Scheduled", "RolloutStarted", "Overridden", "WorkSynchronized", "Applied", "Available", "DiffReported"},
+		kind)
 }
 
 const writtenStages = "Scheduled=True RolloutStarted=True Overridden=True WorkSynchronized=True"
@@ -43,7 +44,8 @@ func pickedOf(status placement.PlacementStatus) []placement.PerClusterStatus {
 	})
 }
 
-// untilStages waits until a placement and each of its members has these conditions of the present generation and no others.
+// untilStages waits until a placement and each of its members has these conditions of the present
+// generation and no others.
 func (f fixture) untilStages(crp *placement.ClusterResourcePlacement, want string, members ...string) {
 	f.t.Helper()
 	f.eventually(fmt.Sprintf("conditions are %s on %v", want, members), func() error {
@@ -92,7 +94,8 @@ func TestThereIsNoConditionAvailableWhileKubeFleetsAgentHasNotApplied(t *testing
 	f.untilStages(crp, writtenStages+" DiffReported=Unknown", k.name)
 }
 
-// TestANamespaceIsPlacedAsEveryAPIServerFillsIt proves that an agent which compares whole objects finds nothing that the manifest lacks.
+// TestANamespaceIsPlacedAsEveryAPIServerFillsIt proves that an agent which compares whole objects
+// finds nothing that the manifest lacks.
 func TestANamespaceIsPlacedAsEveryAPIServerFillsIt(t *testing.T) {
 	f := newFixture(t)
 	k := f.kubefleet("filled")

@@ -19,7 +19,8 @@ import (
 	"github.com/muster-fleet/muster/internal/naming"
 )
 
-// legacyToken registers a legacy agent and returns the claims of its credential, and a client that has only that.
+// legacyToken registers a legacy agent and returns the claims of its credential, and a client
+// that has only that.
 func (f fixture) legacyToken(values map[string]string, clientID string) (credential.Claims, client.Client) {
 	f.t.Helper()
 	r := f.mustAsk(values, fleet.ClusterRegistrationSpec{ClientID: clientID, ClientRandom: f.workspace + clientID})
@@ -44,7 +45,8 @@ func (f fixture) rejected(what string, who client.Client, namespace string) {
 	})
 }
 
-// lasts says what is wrong with a token that is to last and to end with a Secret that holds nothing.
+// lasts says what is wrong with a token that is to last and to end with a Secret
+// that holds nothing.
 func (f fixture) lasts(claims credential.Claims, namespace, account string) {
 	f.t.Helper()
 	var bound corev1.Secret
@@ -98,7 +100,8 @@ func TestTheCredentialOfALegacyAgentEndsWhenAnotherRegistersOrTheClusterIsRevoke
 	f.rejected("that of a revoked Cluster is refused", now, second.Namespace)
 }
 
-// TestALegacyAgentThatIsStartedAgainWithinASecondIsAnswered has agents that do not say when they ask do so twice, as if they were killed in between.
+// TestALegacyAgentThatIsStartedAgainWithinASecondIsAnswered has agents that do not say when they
+// ask do so twice, as if they were killed in between.
 func TestALegacyAgentThatIsStartedAgainWithinASecondIsAnswered(t *testing.T) {
 	f := newFixture(t)
 	for n, tries := 0, 0; n < 5 && tries < 20; tries++ { // where the two take longer than a second nothing is in question
@@ -114,7 +117,8 @@ func TestALegacyAgentThatIsStartedAgainWithinASecondIsAnswered(t *testing.T) {
 		}
 		f.legacyAnswer(&after)
 		f.eventually("the request before is over", func() error {
-			if err := f.Get(context.Background(), client.ObjectKeyFromObject(&before), &before); err == nil && before.Status.State != fleet.RegistrationDenied {
+			if err := f.Get(context.Background(), client.ObjectKeyFromObject(&before), &before); err == nil &&
+				before.Status.State != fleet.RegistrationDenied {
 				return fmt.Errorf("it is %s", before.Status.State)
 			}
 			return nil
@@ -145,14 +149,17 @@ func TestALastingRegistrationTokenEndsWithItsSecretAndIsIssuedAnew(t *testing.T)
 	})
 }
 
-// TestATenantGetsNoTokenByASecretThatTokensAreBoundTo plays one with all rights on Secrets in the workspace.
+// TestATenantGetsNoTokenByASecretThatTokensAreBoundTo plays one with all rights on
+// Secrets in the workspace.
 func TestATenantGetsNoTokenByASecretThatTokensAreBoundTo(t *testing.T) {
 	f := newFixture(t)
 	ctx := context.Background()
 	token, values := f.token("new-token", "")
 	claims, err := credential.ReadClaims(values["token"])
 	f.check(err)
-	tenant, _ := f.somebody(f.workspace, "tenant", rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"secrets"}, Verbs: []string{"*"}})
+	tenant, _ := f.somebody(f.workspace, "tenant", rbacv1.PolicyRule{
+		APIGroups: []string{""}, Resources: []string{"secrets"}, Verbs: []string{"*"},
+	})
 	squatted := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: f.workspace, Name: claims.Secret}, Type: fleet.SecretTypeLastingToken}
 	f.eventually("the tenant may write Secrets", func() error {
 		return client.IgnoreNotFound(tenant.Get(ctx, client.ObjectKeyFromObject(squatted), &corev1.Secret{}))
@@ -175,7 +182,8 @@ func TestATenantGetsNoTokenByASecretThatTokensAreBoundTo(t *testing.T) {
 	f.check(tenant.Delete(ctx, squatted))
 }
 
-// shorten has the API server grant no token a longer life than a day, as --service-account-max-token-expiration does, until the returned function is called.
+// shorten has the API server grant no token a longer life than a day,
+// as --service-account-max-token-expiration does, until the returned function is called.
 func (f fixture) shorten() func() {
 	f.t.Helper()
 	ctx, name, never := context.Background(), "shorten-tokens", admissionv1.NeverReinvocationPolicy
@@ -190,7 +198,9 @@ func (f fixture) shorten() func() {
 			Expression: `[JSONPatch{op: "replace", path: "/spec/expirationSeconds", value: 86400}]`,
 		}}},
 	}}
-	binding := &admissionv1.MutatingAdmissionPolicyBinding{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: admissionv1.MutatingAdmissionPolicyBindingSpec{PolicyName: name}}
+	binding := &admissionv1.MutatingAdmissionPolicyBinding{
+		ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: admissionv1.MutatingAdmissionPolicyBindingSpec{PolicyName: name},
+	}
 	f.check(f.Create(ctx, policy))
 	f.check(f.Create(ctx, binding))
 	end := func() {
@@ -222,7 +232,8 @@ func (f fixture) grants(asked func(time.Duration) bool) {
 	})
 }
 
-// TestWhereNoTokenLastsKubernetesIssuesItAndItStays goes on after an upgrade, as what a hub of an earlier version has issued does.
+// TestWhereNoTokenLastsKubernetesIssuesItAndItStays goes on after an upgrade, as what a hub of an
+// earlier version has issued does.
 func TestWhereNoTokenLastsKubernetesIssuesItAndItStays(t *testing.T) {
 	f := newAlone(t, "")
 	end := f.shorten()

@@ -47,7 +47,8 @@ func TestAContainerThatIsStartedAgainLeadsAtOnceAndAnotherPodOnlyAfterTheLease(t
 	f.led("hub-0_first", time.Time{})
 
 	check := func() (string, error) {
-		output, err := exec.Command(testkube.Build(t, "muster-hub"), append([]string{"check"}, hub.Arguments("--kubeconfig", "--namespace")...)...).CombinedOutput()
+		output, err := exec.Command(testkube.Build(t, "muster-hub"),
+			append([]string{"check"}, hub.Arguments("--kubeconfig", "--namespace")...)...).CombinedOutput()
 		return string(output), err
 	}
 	if said, err := check(); err != nil || !strings.Contains(said, "hub-0 leads") {
@@ -73,8 +74,9 @@ func TestAContainerThatIsStartedAgainLeadsAtOnceAndAnotherPodOnlyAfterTheLease(t
 	as("second")
 	began = time.Now()
 	metrics := free(t)
-	testkube.RunWith(t, "muster-hub", hub.Env, append(hub.Arguments("--kubeconfig", "--namespace"), "--metrics-bind-address", metrics, "--health-probe-bind-address", "0",
-		"--leader-elect-lease-duration=4s", "--leader-elect-renew-deadline=3s", "--leader-elect-retry-period=500ms")...)
+	testkube.RunWith(t, "muster-hub", hub.Env,
+		append(hub.Arguments("--kubeconfig", "--namespace"), "--metrics-bind-address", metrics, "--health-probe-bind-address", "0",
+			"--leader-elect-lease-duration=4s", "--leader-elect-renew-deadline=3s", "--leader-elect-retry-period=500ms")...)
 	f.led("hub-0_second", began)
 	if took := time.Since(began); took < 10*time.Second {
 		t.Errorf("another Pod leads after %s, when the one before may still do so", took)
@@ -91,7 +93,8 @@ func TestAContainerThatIsStartedAgainLeadsAtOnceAndAnotherPodOnlyAfterTheLease(t
 		}
 		defer response.Body.Close()
 		text, err := io.ReadAll(response.Body)
-		for _, want := range []string{`muster_hub_members{state="Lost"} `, `muster_hub_requests{state="Pending"} `, `muster_hub_bundles{state="ErrApplied"} `, "muster_hub_placements{",
+		for _, want := range []string{`muster_hub_members{state="Lost"} `, `muster_hub_requests{state="Pending"} `,
+			`muster_hub_bundles{state="ErrApplied"} `, "muster_hub_placements{",
 			`muster_hub_removals_held{kind="Bundle"} `} {
 			if err == nil && !strings.Contains(string(text), want) {
 				err = fmt.Errorf("there is no %s", want)
@@ -117,8 +120,13 @@ func TestTimesByWhichTwoHubsWouldLeadAreRefused(t *testing.T) {
 		{"15s", "10s", "2s", ""},
 		{"4s", "3s", "500ms", ""},
 		{"30s", "25s", "10s", ""}, // Rancher Fleet's
-		{"500ms", "400ms", "100ms", "--leader-elect-lease-duration 500ms (leaderElection.leaseDuration of the chart) has to be a second at least"},
-		{"10s", "10s", "2s", "--leader-elect-lease-duration 10s (leaderElection.leaseDuration of the chart) has to be longer than --leader-elect-renew-deadline 10s"},
+		{
+			"500ms", "400ms", "100ms", "--leader-elect-lease-duration 500ms (leaderElection.leaseDuration of the chart) has to be a second at least",
+		},
+		{
+			"10s", "10s", "2s", "--leader-elect-lease-duration 10s (leaderElection.leaseDuration of the chart) has to be longer than " +
+				"--leader-elect-renew-deadline 10s",
+		},
 		{"15s", "6s", "5s", "--leader-elect-renew-deadline 6s (leaderElection.renewDeadline of the chart) has to be longer than 6s"},
 		{"15s", "10s", "0s", "--leader-elect-retry-period, which is more than 0"},
 		{"90s", "60s", "11s", "--leader-elect-retry-period 11s (leaderElection.retryPeriod of the chart) may be 10s at most"},

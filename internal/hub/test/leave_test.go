@@ -59,7 +59,8 @@ func TestAMemberThatLeavesGoesAfterWhatWasPlaced(t *testing.T) {
 	m := f.delivering("soon", "env=prod")
 	role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "placed-" + f.workspace}}
 	f.check(f.Create(context.Background(), role))
-	f.crp(strings.ReplaceAll(prodOnly, `group: "", version: v1, kind: Namespace, name: $SHOP`, "group: rbac.authorization.k8s.io, version: v1, kind: ClusterRole, name: "+role.Name))
+	f.crp(strings.ReplaceAll(prodOnly, `group: "", version: v1, kind: Namespace, name: $SHOP`,
+		"group: rbac.authorization.k8s.io, version: v1, kind: ClusterRole, name: "+role.Name))
 	f.eventually("the member has it", func() error { return m.on.get(&rbacv1.ClusterRole{}, "", role.Name) })
 	record := m.record()
 	f.check(f.Delete(context.Background(), &record))
@@ -93,7 +94,8 @@ func TestAMemberThatLeavesWithPolicyOrphanKeepsWhatItHas(t *testing.T) {
 	f.check(m.has(shop))
 }
 
-// Somebody deletes the member namespace by hand, with everything in it: nobody asked for what is placed to go.
+// Somebody deletes the member namespace by hand, with everything in it: nobody asked for
+// what is placed to go.
 func TestAMemberNamespaceDeletedByMistakeTakesNothingOffTheMember(t *testing.T) {
 	f := newFixture(t)
 	m := f.delivering("mistake", "env=prod")

@@ -24,8 +24,8 @@ import (
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
 )
 
-// upstream is what a Rancher Fleet agent, whose program knows nothing of Muster's, does with its BundleDeployments: what is in an object it
-// reads field by field, and hashes itself.
+// upstream is what a Rancher Fleet agent, whose program knows nothing of Muster's, does with its
+// BundleDeployments: what is in an object it reads field by field, and hashes itself.
 type upstream struct {
 	legacyAgent
 	t       *testing.T
@@ -48,7 +48,8 @@ func (f fixture) upstreamAgent(values map[string]string, clientID string) *upstr
 	return u
 }
 
-// next is the next BundleDeployment from the watch, as it came, for which the function returns true.
+// next is the next BundleDeployment from the watch, as it came, for which the
+// function returns true.
 func (u *upstream) next(what string, wanted func(spec map[string]any) bool) *unstructured.Unstructured {
 	u.t.Helper()
 	timeout := time.After(30 * time.Second)
@@ -102,7 +103,8 @@ func (u *upstream) read(d *unstructured.Unstructured) (resources []fleet.BundleR
 	}
 	var secret corev1.Secret
 	u.check(u.Client.Get(context.Background(), client.ObjectKeyFromObject(d), &secret))
-	if got := hash(append(bytes.Clone(secret.Data["values"]), secret.Data["stagedValues"]...)); got != wanted || secret.Type != "fleet.cattle.io/bundle-deployment/v1alpha1" {
+	if got := hash(append(bytes.Clone(secret.Data["values"]), secret.Data["stagedValues"]...)); got != wanted ||
+		secret.Type != "fleet.cattle.io/bundle-deployment/v1alpha1" {
 		u.t.Errorf("the values hash to %s, valuesHash is %s, the type %s", got, wanted, secret.Type)
 	}
 	return manifest.Resources, string(secret.Data["values"])
@@ -121,10 +123,15 @@ func (u *upstream) report(d *unstructured.Unstructured, change func(status map[s
 	}
 	spec := d.Object["spec"].(map[string]any)
 	status := map[string]any{
-		"appliedDeploymentID": spec["deploymentID"], "release": "default/" + d.GetName() + ":1", "ready": true, "nonModified": true, "syncGeneration": 0,
-		"conditions":     []any{condition("Installed"), condition("Deployed"), condition("Monitored"), condition("Ready")},
-		"resources":      []any{map[string]any{"kind": "ConfigMap", "apiVersion": "v1", "namespace": "default", "name": "cm", "createdAt": "2026-01-02T03:04:05Z"}},
-		"resourceCounts": map[string]any{"ready": 1, "desiredReady": 1, "waitApplied": 0, "modified": 0, "orphaned": 0, "missing": 0, "unknown": 0, "notReady": 0},
+		"appliedDeploymentID": spec["deploymentID"], "release": "default/" + d.GetName() + ":1", "ready": true,
+		"nonModified": true, "syncGeneration": 0,
+		"conditions": []any{condition("Installed"), condition("Deployed"), condition("Monitored"), condition("Ready")},
+		"resources": []any{map[string]any{
+			"kind": "ConfigMap", "apiVersion": "v1", "namespace": "default", "name": "cm", "createdAt": "2026-01-02T03:04:05Z",
+		}},
+		"resourceCounts": map[string]any{
+			"ready": 1, "desiredReady": 1, "waitApplied": 0, "modified": 0, "orphaned": 0, "missing": 0, "unknown": 0, "notReady": 0,
+		},
 		"nonReadyStatus": nil, "modifiedStatus": nil, "incompleteState": false,
 	}
 	change(status)
@@ -154,18 +161,21 @@ targets: [{clusterGroup: devs}]
 `)
 	d := u.next("a first deployment", func(map[string]any) bool { return true })
 	spec := d.Object["spec"].(map[string]any)
-	if d.GetName() != "app" || d.GetLabels()["fleet.cattle.io/bundle-name"] != "app" || d.GetLabels()["fleet.cattle.io/bundle-namespace"] != f.workspace {
+	if d.GetName() != "app" || d.GetLabels()["fleet.cattle.io/bundle-name"] != "app" ||
+		d.GetLabels()["fleet.cattle.io/bundle-namespace"] != f.workspace {
 		t.Errorf("its metadata is %v", d.Object["metadata"])
 	}
 	if fmt.Sprint(spec["options"]) != fmt.Sprint(spec["stagedOptions"]) || spec["deploymentID"] != spec["stagedDeploymentID"] {
 		t.Errorf("what is staged differs: %v", spec)
 	}
 	options := spec["options"].(map[string]any)
-	if got := fmt.Sprintln(options["defaultNamespace"], options["helm"], spec["dependsOn"]); got != "shop map[releaseName:app takeOwnership:true timeoutSeconds:60] [map[name:base]]\n" {
+	if got := fmt.Sprintln(options["defaultNamespace"], options["helm"],
+		spec["dependsOn"]); got != "shop map[releaseName:app takeOwnership:true timeoutSeconds:60] [map[name:base]]\n" {
 		t.Errorf("it is sent %s", got)
 	}
 	resources, filled := u.read(d)
-	if len(resources) != 1 || resources[0].Name != "cm.yaml" || !strings.Contains(resources[0].Content, f.workspace) || filled != `{"env":"dev"}` {
+	if len(resources) != 1 || resources[0].Name != "cm.yaml" || !strings.Contains(resources[0].Content, f.workspace) ||
+		filled != `{"env":"dev"}` {
 		t.Errorf("it reads %+v, %s", resources, filled)
 	}
 	u.report(d, func(map[string]any) {})
@@ -177,7 +187,8 @@ targets: [{clusterGroup: devs}]
 	})
 	d = u.next("another deployment", func(now map[string]any) bool { return now["deploymentID"] != spec["deploymentID"] })
 	spec = d.Object["spec"].(map[string]any)
-	if got := fmt.Sprint(spec["correctDrift"], spec["options"].(map[string]any)["forceSyncGeneration"]); got != "map[enabled:true force:true] 1" {
+	if got := fmt.Sprint(spec["correctDrift"],
+		spec["options"].(map[string]any)["forceSyncGeneration"]); got != "map[enabled:true force:true] 1" {
 		t.Errorf("it is sent %s", got)
 	}
 	if resources, _ = u.read(d); !strings.Contains(resources[0].Content, "other") {
@@ -186,14 +197,18 @@ targets: [{clusterGroup: devs}]
 	f.untilBundle("app", "Ready", corev1.ConditionFalse, "WaitApplied(1) [Cluster c1")
 	u.report(d, func(s map[string]any) {
 		s["ready"] = false
-		s["conditions"] = append(s["conditions"].([]any)[:3], map[string]any{"type": "Ready", "status": "False", "message": "configmap.v1 shop/other is not ready"})
+		s["conditions"] = append(s["conditions"].([]any)[:3], map[string]any{
+			"type": "Ready", "status": "False", "message": "configmap.v1 shop/other is not ready",
+		})
 		s["nonReadyStatus"] = []any{map[string]any{"kind": "Deployment", "apiVersion": "apps/v1", "namespace": "shop", "name": "web", "uid": "u",
 			"summary": map[string]any{"state": "in-progress", "transitioning": true, "message": []any{"0 of 1 ready"}}}}
 	})
 	f.untilBundle("app", "Ready", corev1.ConditionFalse, "NotReady(1) [Cluster c1: Deployment shop/web: 0 of 1 ready]")
 	u.report(d, func(s map[string]any) {
 		s["nonModified"] = false
-		s["modifiedStatus"] = []any{map[string]any{"kind": "ConfigMap", "apiVersion": "v1", "namespace": "shop", "name": "other", "missing": true}}
+		s["modifiedStatus"] = []any{map[string]any{
+			"kind": "ConfigMap", "apiVersion": "v1", "namespace": "shop", "name": "other", "missing": true,
+		}}
 	})
 	f.untilBundle("app", "Ready", corev1.ConditionFalse, "Modified(1) [Cluster c1: ConfigMap shop/other is missing]")
 	u.report(d, func(s map[string]any) {
@@ -228,6 +243,7 @@ func (u *upstream) mayDoNoMore(d *unstructured.Unstructured) {
 	u.refused("it lists Contents", u.Client.List(ctx, &fleet.ContentList{}))
 	u.refused("it lists the Secrets of its namespace", u.Client.List(ctx, &corev1.SecretList{}, namespace))
 	u.refused("it lists BundleDeployments of all", u.Client.List(ctx, &fleet.BundleDeploymentList{}))
-	u.refused("it changes what it is sent", u.Client.Patch(ctx, d.DeepCopy(), client.RawPatch("application/merge-patch+json", []byte(`{"spec":{"paused":true}}`))))
+	u.refused("it changes what it is sent",
+		u.Client.Patch(ctx, d.DeepCopy(), client.RawPatch("application/merge-patch+json", []byte(`{"spec":{"paused":true}}`))))
 	u.refused("it deletes it", u.Client.Delete(ctx, d.DeepCopy()))
 }

@@ -30,7 +30,8 @@ func (f fixture) tooLarge(what string, err error) {
 	}
 }
 
-// TestNeitherMemberNorHolderOfATokenFillsAnObject writes what is too large with the rights of those who may write the object at all.
+// TestNeitherMemberNorHolderOfATokenFillsAnObject writes what is too large with the rights of those
+// who may write the object at all.
 func TestNeitherMemberNorHolderOfATokenFillsAnObject(t *testing.T) {
 	f := newFixture(t)
 	ctx := context.Background()
@@ -76,7 +77,9 @@ func TestNeitherMemberNorHolderOfATokenFillsAnObject(t *testing.T) {
 		"a long label":     {ClientID: "a", ClusterLabels: map[string]string{"a": long}},
 		"a long key":       {ClientID: "a", ClusterLabels: map[string]string{long: "a"}},
 	} {
-		f.tooLarge(what, asking.Create(ctx, &fleet.ClusterRegistration{ObjectMeta: metav1.ObjectMeta{GenerateName: "request-", Namespace: f.workspace}, Spec: spec}))
+		f.tooLarge(what, asking.Create(ctx, &fleet.ClusterRegistration{
+			ObjectMeta: metav1.ObjectMeta{GenerateName: "request-", Namespace: f.workspace}, Spec: spec,
+		}))
 	}
 
 	legacy := f.legacyJoin(values, "legacy")
@@ -94,8 +97,8 @@ func numbered(count int) map[string]string {
 	return all
 }
 
-// TestWhatWasTooLargeBeforeThereWereMaximaCanStillBeChanged upgrades a hub on which a team's Bundle has more than the maximum of today: whatever
-// is not touched is not asked about.
+// TestWhatWasTooLargeBeforeThereWereMaximaCanStillBeChanged upgrades a hub on which a team's Bundle
+// has more than the maximum of today: whatever is not touched is not asked about.
 func TestWhatWasTooLargeBeforeThereWereMaximaCanStillBeChanged(t *testing.T) {
 	f := newAlone(t, "")
 	ctx := context.Background()
@@ -153,8 +156,9 @@ func withoutMaxima(schema *apiextensionsv1.JSONSchemaProps) {
 	}
 }
 
-// TestAMemberThatFlapsMakesABoundedNumberOfEvents flaps with the rights of the member's agent: a thousand times its report says by turns that
-// there is a release which cannot be removed, and that there is none.
+// TestAMemberThatFlapsMakesABoundedNumberOfEvents flaps with the rights of the member's agent: a
+// thousand times its report says by turns that there is a release which cannot be removed, and
+// that there is none.
 func TestAMemberThatFlapsMakesABoundedNumberOfEvents(t *testing.T) {
 	f := newFixture(t)
 	ctx, began := context.Background(), time.Now()
@@ -167,7 +171,9 @@ func TestAMemberThatFlapsMakesABoundedNumberOfEvents(t *testing.T) {
 		if i%2 == 0 {
 			meta.RemoveStatusCondition(&own.Conditions, clusterv1beta1.ConditionPruned)
 		} else {
-			meta.SetStatusCondition(&own.Conditions, metav1.Condition{Type: clusterv1beta1.ConditionPruned, Status: metav1.ConditionFalse, Reason: "RemovalBlocked", Message: "it flaps"})
+			meta.SetStatusCondition(&own.Conditions, metav1.Condition{
+				Type: clusterv1beta1.ConditionPruned, Status: metav1.ConditionFalse, Reason: "RemovalBlocked", Message: "it flaps",
+			})
 		}
 		f.check(m.agent.Status().Update(ctx, &report))
 	}

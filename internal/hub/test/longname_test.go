@@ -20,12 +20,14 @@ import (
 	"github.com/muster-fleet/muster/internal/naming"
 )
 
-// longTail ends the names of Clusters whose member namespaces have 20 bits of a digest. The name of such a
-// namespace is cut within the last word, whatever the name of the workspace is: at a dash it would have 24 bits.
+// longTail ends the names of Clusters whose member namespaces have 20 bits of a digest. The name of
+// such a namespace is cut within the last word, whatever the name of the workspace is: at a dash it
+// would have 24 bits.
 const longTail = "production-primaryclusteroftheshopinthedatacentreoffrankfurt"
 
-// colliding returns a name that begins with a given one, for a Cluster with a given member namespace, whose
-// name has 20 bits of a digest. Of a name that is long enough, only the end of what is digested changes.
+// colliding returns a name that begins with a given one, for a Cluster with a given member
+// namespace, whose name has 20 bits of a digest. Of a name that is long enough, only the end of
+// what is digested changes.
 func colliding(t *testing.T, workspace, begin, namespace string) string {
 	t.Helper()
 	head, digest := namespace[:len(namespace)-5], namespace[len(namespace)-5:]
@@ -47,8 +49,8 @@ func colliding(t *testing.T, workspace, begin, namespace string) string {
 	return ""
 }
 
-// otherWorkspace creates a workspace in which Clusters with names that begin with longTail have member namespaces
-// that begin as those of Clusters of this workspace with a-.
+// otherWorkspace creates a workspace in which Clusters with names that begin with longTail have
+// member namespaces that begin as those of Clusters of this workspace with a-.
 func (f fixture) otherWorkspace() string {
 	f.t.Helper()
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: f.workspace + "-a"}}
@@ -57,8 +59,9 @@ func (f fixture) otherWorkspace() string {
 	return namespace.Name
 }
 
-// TestNoTenantTakesTheNamespaceOfTheNextEpoch: a tenant of another workspace creates a Cluster whose member
-// namespace has the name that a Cluster would have after its next revocation, with 20 bits of a digest.
+// TestNoTenantTakesTheNamespaceOfTheNextEpoch: a tenant of another workspace creates a Cluster
+// whose member namespace has the name that a Cluster would have after its next revocation, with
+// 20 bits of a digest.
 func TestNoTenantTakesTheNamespaceOfTheNextEpoch(t *testing.T) {
 	f := newFixture(t)
 	ctx := context.Background()
@@ -72,7 +75,9 @@ func TestNoTenantTakesTheNamespaceOfTheNextEpoch(t *testing.T) {
 	m.stop()
 
 	next, tenant := naming.MemberNamespaceAt(1, f.workspace, victim.Name), f.otherWorkspace()
-	taking := &fleet.Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: tenant, Name: colliding(t, tenant, longTail, next)}, Spec: fleet.ClusterSpec{ClientID: "t"}}
+	taking := &fleet.Cluster{
+		ObjectMeta: metav1.ObjectMeta{Namespace: tenant, Name: colliding(t, tenant, longTail, next)}, Spec: fleet.ClusterSpec{ClientID: "t"},
+	}
 	f.check(f.Create(ctx, taking))
 	f.eventually("the tenant's Cluster has the namespace", func() error {
 		var is corev1.Namespace
@@ -116,8 +121,8 @@ func (f fixture) untilFeature(cluster *fleet.Cluster) {
 	})
 }
 
-// TestACollidingClusterIsNamedWithinItsWorkspaceOnly: the message of NamespaceTaken is no oracle for the
-// Clusters of others.
+// TestACollidingClusterIsNamedWithinItsWorkspaceOnly: the message of NamespaceTaken is no oracle
+// for the Clusters of others.
 func TestACollidingClusterIsNamedWithinItsWorkspaceOnly(t *testing.T) {
 	f := newFixture(t)
 	ctx := context.Background()
@@ -137,7 +142,8 @@ func TestACollidingClusterIsNamedWithinItsWorkspaceOnly(t *testing.T) {
 		f.eventually("the second says who has the namespace", func() error {
 			f.check(f.Get(ctx, client.ObjectKeyFromObject(second), second))
 			ready := kube.FindCondition(second.Status.Conditions, fleet.ConditionReady)
-			if ready == nil || ready.Reason != "NamespaceTaken" || !strings.Contains(ready.Message, c.says) || strings.Contains(ready.Message, c.not) {
+			if ready == nil || ready.Reason != "NamespaceTaken" || !strings.Contains(ready.Message, c.says) ||
+				strings.Contains(ready.Message, c.not) {
 				return fmt.Errorf("it says %v", ready)
 			}
 			return nil
@@ -145,8 +151,8 @@ func TestACollidingClusterIsNamedWithinItsWorkspaceOnly(t *testing.T) {
 	}
 }
 
-// TestAnAgentThatDoesNotKnowItsNamespaceIsNamed plays an agent of an earlier version, by what that reports,
-// which is installed after an epoch began with a long digest.
+// TestAnAgentThatDoesNotKnowItsNamespaceIsNamed plays an agent of an earlier version, by what that
+// reports, which is installed after an epoch began with a long digest.
 func TestAnAgentThatDoesNotKnowItsNamespaceIsNamed(t *testing.T) {
 	f := newFixture(t)
 	ctx := context.Background()
@@ -158,7 +164,8 @@ func TestAnAgentThatDoesNotKnowItsNamespaceIsNamed(t *testing.T) {
 	bearer, namespace := m.credential()
 	m.stop()
 	report := &clusterv1beta1.InternalMemberCluster{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "web"}}
-	f.check(f.as(bearer).Status().Patch(ctx, report, client.RawPatch("application/merge-patch+json", []byte(`{"status":{"features":["HandOver"]}}`))))
+	f.check(f.as(bearer).Status().Patch(ctx, report,
+		client.RawPatch("application/merge-patch+json", []byte(`{"status":{"features":["HandOver"]}}`))))
 	cluster := f.untilReady("web", "AgentTooOld")
 	said := kube.FindCondition(cluster.Status.Conditions, fleet.ConditionReady).Message
 	for _, text := range []string{namespace, "upgrade it with helm", "revoke this Cluster once more"} {
@@ -174,7 +181,8 @@ func TestAnAgentThatDoesNotKnowItsNamespaceIsNamed(t *testing.T) {
 	})
 }
 
-// knownLong creates a Cluster that was revoked once, and whose member namespace has a long digest since.
+// knownLong creates a Cluster that was revoked once, and whose member namespace has
+// a long digest since.
 func (f fixture) knownLong(name string) *fleet.Cluster {
 	f.t.Helper()
 	cluster := f.clusterRecord(name)
@@ -184,8 +192,8 @@ func (f fixture) knownLong(name string) *fleet.Cluster {
 	return cluster
 }
 
-// TestTheNamespaceThatAnEarlierHubMadeMeanwhileEnds: a hub of an earlier version knows only the short form of
-// the name, and has the member use another namespace for as long as it runs.
+// TestTheNamespaceThatAnEarlierHubMadeMeanwhileEnds: a hub of an earlier version knows only the
+// short form of the name, and has the member use another namespace for as long as it runs.
 func TestTheNamespaceThatAnEarlierHubMadeMeanwhileEnds(t *testing.T) {
 	f := newFixture(t)
 	cluster := f.clusterRecord("web")
@@ -215,7 +223,8 @@ func TestATenantDoesNotChooseTheFormOfANamespace(t *testing.T) {
 	f.check(f.Create(ctx, f.clusterRecord("short")))
 	creator := f.creator()
 	for _, c := range []struct{ what, name, value string }{
-		{"taking the list off", "long", "null"}, {"another list", "long", `"1,2"`}, {"an empty list", "long", `""`}, {"a list where there is none", "short", `"0"`},
+		{"taking the list off", "long", "null"}, {"another list", "long", `"1,2"`}, {"an empty list", "long", `""`},
+		{"a list where there is none", "short", `"0"`},
 	} {
 		f.forbids(c.what, refused, func() error {
 			return merge(creator, f.clusterRecord(c.name), `{"metadata":{"annotations":{"`+key+`":`+c.value+`}}}`, client.DryRunAll)

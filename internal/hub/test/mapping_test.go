@@ -18,7 +18,8 @@ import (
 	"github.com/muster-fleet/muster/internal/testkube"
 )
 
-// tenant returns a client with all rights on the kinds of the fleet, and on Secrets, in the workspace and none elsewhere.
+// tenant returns a client with all rights on the kinds of the fleet, and on Secrets, in the
+// workspace and none elsewhere.
 func (f fixture) tenant() client.Client {
 	f.t.Helper()
 	tenant, _ := f.somebody(f.workspace, "tenant",
@@ -37,7 +38,8 @@ func (f fixture) label(namespace, key, value string) {
 	f.change(o, func() { metav1.SetMetaDataLabel(&o.ObjectMeta, key, value) })
 }
 
-// consent does what a command of the form `kubectl annotate --overwrite namespace NAME... KEY=VALUE` in a message says.
+// consent does what a command of the form `kubectl annotate --overwrite namespace NAME...
+// KEY=VALUE` in a message says.
 func (f fixture) consent(message string) {
 	f.t.Helper()
 	_, command, found := strings.Cut(message, "kubectl annotate --overwrite namespace ")
@@ -53,7 +55,8 @@ func (f fixture) consent(message string) {
 	}
 }
 
-// untilMapping waits until the condition Ready of a mapping has a reason and texts, and returns its message.
+// untilMapping waits until the condition Ready of a mapping has a reason and texts, and
+// returns its message.
 func (f fixture) untilMapping(name, reason string, texts ...string) string {
 	f.t.Helper()
 	message := ""
@@ -75,7 +78,8 @@ func (f fixture) untilMapping(name, reason string, texts ...string) string {
 	return message
 }
 
-// observedOn changes a Bundle and waits until the hub has planned it on so many Clusters, so that what it did not write it does not mean to.
+// observedOn changes a Bundle and waits until the hub has planned it on so many Clusters, so that
+// what it did not write it does not mean to.
 func (f fixture) observedOn(b *fleet.Bundle, clusters int) {
 	f.t.Helper()
 	f.change(b, func() { b.Spec.DefaultNamespace += "x" })
@@ -97,13 +101,15 @@ func (p place) missing(bundle string) {
 	}
 }
 
-// TestAMappingOpensNoNamespaceThatDoesNotConsent changes the settings of the hub, so that no other test may run beside it.
+// TestAMappingOpensNoNamespaceThatDoesNotConsent changes the settings of the hub, so that no other
+// test may run beside it.
 func TestAMappingOpensNoNamespaceThatDoesNotConsent(t *testing.T) {
 	f := newAlone(t, "")
 	ctx, tenant := context.Background(), f.tenant()
 	victim, local := f, f
 	victim.workspace, local.workspace = f.namespace("clusters-"), "fleet-local"
-	if err := f.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: local.workspace}}); err != nil && !apierrors.IsAlreadyExists(err) {
+	if err := f.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: local.workspace}}); err != nil &&
+		!apierrors.IsAlreadyExists(err) {
 		t.Fatal(err)
 	}
 	for _, name := range []string{victim.workspace, local.workspace} {
@@ -111,7 +117,8 @@ func TestAMappingOpensNoNamespaceThatDoesNotConsent(t *testing.T) {
 	}
 	own, there1, there2 := f.place("own", nil), victim.place("victim", nil), local.place("hub-of-"+f.workspace, nil)
 	t.Cleanup(func() {
-		_ = f.Delete(ctx, &fleet.Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: local.workspace, Name: there2.name}}) // other tests may use fleet-local
+		// other tests may use fleet-local
+		_ = f.Delete(ctx, &fleet.Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: local.workspace, Name: there2.name}})
 		o := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: local.workspace}}
 		f.change(o, func() { delete(o.Annotations, fleet.AnnotationBundlesFrom) })
 	})
@@ -147,7 +154,8 @@ func TestAMappingOpensNoNamespaceThatDoesNotConsent(t *testing.T) {
 	o := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: victim.workspace}}
 	f.change(o, func() { o.Annotations[fleet.AnnotationBundlesFrom] = "others, " + f.workspace + "x" })
 	f.untilMapping("m", "ConsentMissing", victim.workspace)
-	f.untilBundle(b.Name, "Processed", corev1.ConditionFalse, victim.workspace+", which does not consent: what is deployed there stays as it is")
+	f.untilBundle(b.Name, "Processed", corev1.ConditionFalse,
+		victim.workspace+", which does not consent: what is deployed there stays as it is")
 	f.configure(`{"bundleNamespaceMappings":"open"}`)
 	f.untilMapping("m", "Open")
 	f.observedOn(b, 3)
@@ -161,7 +169,8 @@ func TestAMappingOpensNoNamespaceThatDoesNotConsent(t *testing.T) {
 	own.deployment(b.Name, there)
 }
 
-// TestMissingSettingsTakeNothingAway has a mapping that only the settings open, and a hub that starts without them.
+// TestMissingSettingsTakeNothingAway has a mapping that only the settings open, and a hub that
+// starts without them.
 func TestMissingSettingsTakeNothingAway(t *testing.T) {
 	f := newAlone(t, `{"importLoopback":true,"bundleNamespaceMappings":"open"}`)
 	other := f

@@ -40,29 +40,37 @@ const (
 // nativeOwn is what a native agent of a Cluster may do in its member namespace.
 var nativeOwn = []string{
 	"get leases.coordination.k8s.io heartbeat", "patch leases.coordination.k8s.io heartbeat",
-	"get internalmemberclusters.cluster.kubernetes-fleet.io", "list internalmemberclusters.cluster.kubernetes-fleet.io", "watch internalmemberclusters.cluster.kubernetes-fleet.io",
+	"get internalmemberclusters.cluster.kubernetes-fleet.io", "list internalmemberclusters.cluster.kubernetes-fleet.io",
+	"watch internalmemberclusters.cluster.kubernetes-fleet.io",
 	"patch internalmemberclusters/status.cluster.kubernetes-fleet.io",
-	"get works.placement.kubernetes-fleet.io", "list works.placement.kubernetes-fleet.io", "watch works.placement.kubernetes-fleet.io", "patch works.placement.kubernetes-fleet.io",
+	"get works.placement.kubernetes-fleet.io", "list works.placement.kubernetes-fleet.io", "watch works.placement.kubernetes-fleet.io",
+	"patch works.placement.kubernetes-fleet.io",
 	"patch works/status.placement.kubernetes-fleet.io",
 	"get serviceaccounts agent", "get secrets", "get namespaces",
-	"get bundledeployments.fleet.cattle.io", "list bundledeployments.fleet.cattle.io", "watch bundledeployments.fleet.cattle.io", "patch bundledeployments/status.fleet.cattle.io",
+	"get bundledeployments.fleet.cattle.io", "list bundledeployments.fleet.cattle.io", "watch bundledeployments.fleet.cattle.io",
+	"patch bundledeployments/status.fleet.cattle.io",
 }
 
 // secondOwn is what a native agent of a MemberCluster may do in its member namespace.
 var secondOwn = []string{
 	"get leases.coordination.k8s.io heartbeat", "patch leases.coordination.k8s.io heartbeat", "get namespaces",
-	"get internalmemberclusters.cluster.kubernetes-fleet.io", "list internalmemberclusters.cluster.kubernetes-fleet.io", "watch internalmemberclusters.cluster.kubernetes-fleet.io",
+	"get internalmemberclusters.cluster.kubernetes-fleet.io", "list internalmemberclusters.cluster.kubernetes-fleet.io",
+	"watch internalmemberclusters.cluster.kubernetes-fleet.io",
 	"patch internalmemberclusters/status.cluster.kubernetes-fleet.io", "update internalmemberclusters/status.cluster.kubernetes-fleet.io",
-	"get works.placement.kubernetes-fleet.io", "list works.placement.kubernetes-fleet.io", "watch works.placement.kubernetes-fleet.io", "patch works.placement.kubernetes-fleet.io",
+	"get works.placement.kubernetes-fleet.io", "list works.placement.kubernetes-fleet.io", "watch works.placement.kubernetes-fleet.io",
+	"patch works.placement.kubernetes-fleet.io",
 	"patch works/status.placement.kubernetes-fleet.io",
 }
 
-// allowed is all that each kind of identity may do: in every namespace and on objects without one, in its own member namespace, and in its workspace. In all
-// other places it may do nothing. A right that is given anew fails the test until it stands here.
-// $CLUSTER, $REPORT, $TOKEN and $REQUEST are its own.
+// allowed is all that each kind of identity may do: in every namespace and on objects without one,
+// in its own member namespace, and in its workspace. In all other places it may do nothing. A
+// right that is given anew fails the test until it stands here. $CLUSTER, $REPORT, $TOKEN and
+// $REQUEST are its own.
 var allowed = map[string]struct{ everywhere, own, workspace []string }{
-	nativeMember:  {everywhere: []string{"get contents.fleet.cattle.io"}, own: nativeOwn},
-	keylessMember: {everywhere: []string{"get contents.fleet.cattle.io"}, own: append(slices.Clone(nativeOwn), "create serviceaccounts/token agent")},
+	nativeMember: {everywhere: []string{"get contents.fleet.cattle.io"}, own: nativeOwn},
+	keylessMember: {
+		everywhere: []string{"get contents.fleet.cattle.io"}, own: append(slices.Clone(nativeOwn), "create serviceaccounts/token agent"),
+	},
 	legacyMember: {everywhere: []string{"get contents.fleet.cattle.io"}, own: []string{
 		"get secrets", "get configmaps",
 		"get bundledeployments.fleet.cattle.io", "list bundledeployments.fleet.cattle.io", "watch bundledeployments.fleet.cattle.io",
@@ -70,7 +78,8 @@ var allowed = map[string]struct{ everywhere, own, workspace []string }{
 	}, workspace: []string{"patch clusters/status.fleet.cattle.io $CLUSTER"}},
 	unknownMember: {own: []string{
 		"get leases.coordination.k8s.io heartbeat", "patch leases.coordination.k8s.io heartbeat",
-		"get internalmemberclusters.cluster.kubernetes-fleet.io", "list internalmemberclusters.cluster.kubernetes-fleet.io", "watch internalmemberclusters.cluster.kubernetes-fleet.io",
+		"get internalmemberclusters.cluster.kubernetes-fleet.io", "list internalmemberclusters.cluster.kubernetes-fleet.io",
+		"watch internalmemberclusters.cluster.kubernetes-fleet.io",
 		"update internalmemberclusters.cluster.kubernetes-fleet.io",
 		"patch internalmemberclusters/status.cluster.kubernetes-fleet.io", "update internalmemberclusters/status.cluster.kubernetes-fleet.io",
 		"get works.placement.kubernetes-fleet.io", "list works.placement.kubernetes-fleet.io", "watch works.placement.kubernetes-fleet.io",
@@ -82,20 +91,25 @@ var allowed = map[string]struct{ everywhere, own, workspace []string }{
 	returningOne: {own: []string{"get internalmemberclusters.cluster.kubernetes-fleet.io $REPORT"}},
 	tokenHolder: {workspace: []string{
 		"create clusterregistrations.fleet.cattle.io", "register clusterregistrationtokens.fleet.cattle.io $TOKEN",
-		"get clusterregistrations.fleet.cattle.io $REQUEST", "list clusterregistrations.fleet.cattle.io $REQUEST", "watch clusterregistrations.fleet.cattle.io $REQUEST",
+		"get clusterregistrations.fleet.cattle.io $REQUEST", "list clusterregistrations.fleet.cattle.io $REQUEST",
+		"watch clusterregistrations.fleet.cattle.io $REQUEST",
 	}},
-	importHolder: {workspace: []string{"create clusterregistrations.fleet.cattle.io", "register clusterregistrationtokens.fleet.cattle.io $TOKEN"}},
-	nobody:       {}, stranger: {},
+	importHolder: {
+		workspace: []string{"create clusterregistrations.fleet.cattle.io", "register clusterregistrationtokens.fleet.cattle.io $TOKEN"},
+	},
+	nobody: {}, stranger: {},
 }
 
 // whatKubernetesAllows anybody who has logged in: to ask who he is and what he may.
 var whatKubernetesAllows = []string{
-	"create selfsubjectaccessreviews.authorization.k8s.io", "create selfsubjectreviews.authentication.k8s.io", "create selfsubjectrulesreviews.authorization.k8s.io",
+	"create selfsubjectaccessreviews.authorization.k8s.io", "create selfsubjectreviews.authentication.k8s.io",
+	"create selfsubjectrulesreviews.authorization.k8s.io",
 }
 
 // unlisted are verbs that RBAC knows and discovery does not.
 var unlisted = []string{
-	"impersonate users", "impersonate groups", "impersonate uids.authentication.k8s.io", "impersonate serviceaccounts", "bind clusterroles.rbac.authorization.k8s.io",
+	"impersonate users", "impersonate groups", "impersonate uids.authentication.k8s.io", "impersonate serviceaccounts",
+	"bind clusterroles.rbac.authorization.k8s.io",
 	"escalate clusterroles.rbac.authorization.k8s.io", "bind roles.rbac.authorization.k8s.io", "escalate roles.rbac.authorization.k8s.io",
 	"approve signers.certificates.k8s.io", "sign signers.certificates.k8s.io",
 	"approve clusterregistrations.fleet.cattle.io", "register clusterregistrationtokens.fleet.cattle.io",
@@ -118,8 +132,9 @@ func account(kind, namespace, name, own string, names ...string) identity {
 		groups: []string{"system:serviceaccounts", "system:serviceaccounts:" + namespace, "system:authenticated"}}
 }
 
-// TestNoIdentityReachesAnotherMember asks the API server what each kind of identity may do in its own places, in those of others and in all, and compares
-// that with the list above; then, for every resource and verb that the API server serves, whether it is denied in a place of somebody else's.
+// TestNoIdentityReachesAnotherMember asks the API server what each kind of identity may do in its
+// own places, in those of others and in all, and compares that with the list above; then, for every
+// resource and verb that the API server serves, whether it is denied in a place of somebody else's.
 func TestNoIdentityReachesAnotherMember(t *testing.T) {
 	f := newFixture(t)
 	who, places := f.everybody()
@@ -136,7 +151,8 @@ func TestNoIdentityReachesAnotherMember(t *testing.T) {
 	}
 }
 
-// everybody returns an identity of each kind, two of some, as soon as each of them has what it gets, and the namespaces in which they try.
+// everybody returns an identity of each kind, two of some, as soon as each of them has what it
+// gets, and the namespaces in which they try.
 func (f fixture) everybody() ([]identity, []string) {
 	f.t.Helper()
 	elsewhere := f.neighbour()
@@ -152,7 +168,8 @@ func (f fixture) everybody() ([]identity, []string) {
 	var who []identity
 	for id, kind := range map[string]string{"a": nativeMember, "b": nativeMember, "legacy": legacyMember} {
 		cluster := f.untilReady(naming.Cluster(id), "Ready")
-		who = append(who, account(kind, cluster.Status.Namespace, naming.MemberServiceAccount, cluster.Status.Namespace, cluster.Name, "$CLUSTER"))
+		who = append(who, account(kind, cluster.Status.Namespace, naming.MemberServiceAccount, cluster.Status.Namespace,
+			cluster.Name, "$CLUSTER"))
 	}
 	f.bundle("app", configMap+"targets: [{clusterSelector: {}}]") // with the first Bundle members may read what is in it
 	careful := f.stampingToken("careful", fleet.ClusterRegistrationTokenSpec{Approval: fleet.ApprovalManual})
@@ -166,21 +183,25 @@ func (f fixture) everybody() ([]identity, []string) {
 	for kind, name := range map[string]string{tokenHolder: "careful", importHolder: imported.Name} {
 		token := &fleet.ClusterRegistrationToken{}
 		f.check(f.get(token, f.workspace, name))
-		who = append(who, account(kind, f.workspace, naming.TokenServiceAccount(name, string(token.UID)), "", name, "$TOKEN", request.Name, "$REQUEST"))
+		who = append(who, account(kind, f.workspace, naming.TokenServiceAccount(name, string(token.UID)), "", name,
+			"$TOKEN", request.Name, "$REQUEST"))
 	}
 	bystander := f.namespace("bystander-")
 	keyless := f.asking(values, "keyless")
 	f.untilState(&keyless, fleet.RegistrationGranted, "Granted")
 	ofKeyless := naming.MemberNamespace(f.workspace, keyless.Status.ClusterName)
 	second := account(secondMember, naming.MemberSystemNamespace, native.name, native.namespaceName())
-	second.beat = func() error { return native.answer(metav1.ConditionTrue, "v1") } // who is lost may come back with another agent, which needs more
+	// who is lost may come back with another agent, which needs more
+	second.beat = func() error { return native.answer(metav1.ConditionTrue, "v1") }
 	x := f.exchanging("exchanged")
 	who = append(who, account(exchangedOne, x.namespaceName(), naming.MemberServiceAccount, x.namespaceName()))
 	who = append(who, account(returningOne, x.namespaceName(), naming.MemberReconnectAccount, x.namespaceName(), x.name, "$REPORT"))
-	who = append(who, account(keylessMember, ofKeyless, naming.MemberServiceAccount, ofKeyless), account(unknownMember, naming.MemberSystemNamespace, unknown.name, unknown.namespaceName()),
+	who = append(who, account(keylessMember, ofKeyless, naming.MemberServiceAccount, ofKeyless),
+		account(unknownMember, naming.MemberSystemNamespace, unknown.name, unknown.namespaceName()),
 		second, account(nobody, bystander, "default", ""),
 		identity{kind: stranger, user: "system:anonymous", groups: []string{"system:unauthenticated"}, names: strings.NewReplacer()})
-	places := []string{f.workspace, elsewhere.workspace, bystander, naming.SystemNamespace, naming.RegistrationNamespace(naming.SystemNamespace),
+	places := []string{f.workspace, elsewhere.workspace, bystander, naming.SystemNamespace,
+		naming.RegistrationNamespace(naming.SystemNamespace),
 		naming.MemberSystemNamespace, metav1.NamespaceDefault, metav1.NamespaceSystem}
 	for _, i := range who {
 		if i.own != "" {
@@ -256,7 +277,8 @@ func (m matrix) mayHere(i identity, namespace string) []string {
 	return may
 }
 
-// compareRules compares all that RBAC gives an identity in each place with what the list allows. In its own place it waits for what the hub is about to give.
+// compareRules compares all that RBAC gives an identity in each place with what the list allows. In
+// its own place it waits for what the hub is about to give.
 func (m matrix) compareRules(i identity) {
 	if i.kind == stranger { // who may not even ask
 		return
@@ -294,7 +316,8 @@ func (m matrix) compareRules(i identity) {
 	}
 }
 
-// expand says what a rule allows, a line for each verb, resource and name; instead of a * all that it stands for.
+// expand says what a rule allows, a line for each verb, resource and name; instead of a * all
+// that it stands for.
 func (m matrix) expand(rule authorizationv1.ResourceRule) []string {
 	matches := func(list []string, value string) bool {
 		return slices.Contains(list, value) || slices.Contains(list, "*")
@@ -323,8 +346,9 @@ func (m matrix) expand(rule authorizationv1.ResourceRule) []string {
 	return texts
 }
 
-// tryAllServed asks for every verb of every resource, without a name, whether the identity may do it: for what has no namespace, or in all namespaces, and in
-// one of the places of others, a different one each time.
+// tryAllServed asks for every verb of every resource, without a name, whether the identity may do
+// it: for what has no namespace, or in all namespaces, and in one of the places of others, a
+// different one each time.
 func (m matrix) tryAllServed(i identity) {
 	var foreign []string
 	for _, namespace := range m.places {
@@ -356,7 +380,9 @@ func (m matrix) tryAllServed(i identity) {
 
 // denies fails unless the API server denies what is not listed.
 func (m matrix) denies(i identity, question authorizationv1.ResourceAttributes, may []string) {
-	review := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{User: i.user, Groups: i.groups, ResourceAttributes: &question}}
+	review := &authorizationv1.SubjectAccessReview{
+		Spec: authorizationv1.SubjectAccessReviewSpec{User: i.user, Groups: i.groups, ResourceAttributes: &question},
+	}
 	resource := strings.TrimSuffix(question.Resource+"/"+question.Subresource, "/")
 	text := right{verb: question.Verb, group: question.Group, resource: resource}.String()
 	if err := m.Create(context.Background(), review); err != nil {

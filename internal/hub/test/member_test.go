@@ -64,7 +64,8 @@ func TestUpstreamAgentsOfBothGenerationsJoinAndBeat(t *testing.T) {
 }
 
 func issue(c client.Client, namespace, account string) error {
-	_, err := kube.RequestToken(context.Background(), c.SubResource("token"), &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: account}}, time.Hour)
+	_, err := kube.RequestToken(context.Background(), c.SubResource("token"),
+		&corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: account}}, time.Hour)
 	return err
 }
 
@@ -98,7 +99,8 @@ func TestAnUpgradeOfTheAgentOrOfKubernetesIsAnEvent(t *testing.T) {
 	cluster := f.untilReady(naming.Cluster("upgraded"), "Ready")
 	m.stop()
 	report := &clusterv1beta1.InternalMemberCluster{ObjectMeta: metav1.ObjectMeta{Namespace: cluster.Status.Namespace, Name: cluster.Name}}
-	f.check(f.Status().Patch(context.Background(), report, client.RawPatch(types.MergePatchType, []byte(`{"status":{"agentVersion":"v0.0.1","kubernetesVersion":"v1.30.0"}}`))))
+	f.check(f.Status().Patch(context.Background(), report,
+		client.RawPatch(types.MergePatchType, []byte(`{"status":{"agentVersion":"v0.0.1","kubernetesVersion":"v1.30.0"}}`))))
 	f.eventually("the Cluster shows it", func() error {
 		f.check(f.get(&cluster, f.workspace, cluster.Name))
 		if is := cluster.Status.Agent; is.Version != "v0.0.1" || is.KubernetesVersion != "v1.30.0" {
@@ -108,7 +110,9 @@ func TestAnUpgradeOfTheAgentOrOfKubernetesIsAnEvent(t *testing.T) {
 	})
 	m.start()
 	f.eventually("an event tells of the agent's", func() error { return f.event("AgentVersionChanged", cluster.Name, "now, after v0.0.1") })
-	f.eventually("an event tells of Kubernetes'", func() error { return f.event("KubernetesVersionChanged", cluster.Name, "now, after v1.30.0") })
+	f.eventually("an event tells of Kubernetes'", func() error {
+		return f.event("KubernetesVersionChanged", cluster.Name, "now, after v1.30.0")
+	})
 }
 
 func TestReportOfAClusterEditedByHandIsHealed(t *testing.T) {

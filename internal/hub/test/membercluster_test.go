@@ -36,7 +36,11 @@ func (f fixture) register(prefix string, change ...func(*clusterv1beta1.MemberCl
 	f.t.Helper()
 	r := &registered{fixture: f, name: prefix + "-" + strings.TrimPrefix(f.workspace, "clusters-")}
 	r.account(r.name)
-	mc := &clusterv1beta1.MemberCluster{ObjectMeta: metav1.ObjectMeta{Name: r.name}, Spec: clusterv1beta1.MemberClusterSpec{Identity: identityOf(r.name), HeartbeatPeriodSeconds: 60}}
+	mc := &clusterv1beta1.MemberCluster{
+		ObjectMeta: metav1.ObjectMeta{Name: r.name}, Spec: clusterv1beta1.MemberClusterSpec{
+			Identity: identityOf(r.name), HeartbeatPeriodSeconds: 60,
+		},
+	}
 	for _, set := range change {
 		set(mc)
 	}
@@ -53,12 +57,15 @@ func identityOf(account string) rbacv1.Subject {
 func (r *registered) account(name string) {
 	r.t.Helper()
 	r.eventually("namespace fleet-system is there", func() error { return r.get(&corev1.Namespace{}, "", naming.MemberSystemNamespace) })
-	r.check(r.Create(context.Background(), &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: naming.MemberSystemNamespace, Name: name}}))
+	r.check(r.Create(context.Background(), &corev1.ServiceAccount{
+		ObjectMeta: metav1.ObjectMeta{Namespace: naming.MemberSystemNamespace, Name: name},
+	}))
 }
 
 func (r *registered) bearer(account string) string {
 	r.t.Helper()
-	bearer, err := kube.RequestToken(context.Background(), r.SubResource("token"), &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: naming.MemberSystemNamespace, Name: account}}, time.Hour)
+	bearer, err := kube.RequestToken(context.Background(), r.SubResource("token"),
+		&corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: naming.MemberSystemNamespace, Name: account}}, time.Hour)
 	r.check(err)
 	return bearer
 }
@@ -103,7 +110,8 @@ func (r *registered) untilGone() {
 	})
 }
 
-// answer plays a KubeFleet member agent: it reads its report and updates the whole status with an entry of its own.
+// answer plays a KubeFleet member agent: it reads its report and updates the whole status with
+// an entry of its own.
 func (r *registered) answer(joined metav1.ConditionStatus, agentVersion string) error {
 	var report clusterv1beta1.InternalMemberCluster
 	if err := r.agent.Get(context.Background(), types.NamespacedName{Namespace: r.namespaceName(), Name: r.name}, &report); err != nil {
@@ -117,7 +125,8 @@ func (r *registered) answer(joined metav1.ConditionStatus, agentVersion string) 
 	} else {
 		now = metav1.NewTime(own.LastReceivedHeartbeat.Add(time.Second))
 	}
-	reason := map[metav1.ConditionStatus]string{metav1.ConditionTrue: "InternalMemberClusterJoined", metav1.ConditionFalse: "InternalMemberClusterLeft"}[joined]
+	reason := map[metav1.ConditionStatus]string{metav1.ConditionTrue: "InternalMemberClusterJoined",
+		metav1.ConditionFalse: "InternalMemberClusterLeft"}[joined]
 	report.Status.AgentVersion = agentVersion
 	report.Status.Properties = map[string]clusterv1beta1.PropertyValue{clusterv1beta1.PropertyNodeCount: {Value: "3", ObservationTime: now}}
 	cpu := corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("8")}
@@ -145,7 +154,8 @@ func TestMemberClusterBecomesReadyJoinedAndHealthy(t *testing.T) {
 	if off := time.Since(agent.LastReceivedHeartbeat.Time).Abs(); off > time.Minute {
 		t.Errorf("the last heartbeat is shown as %s, which is the member's clock and not the hub's", agent.LastReceivedHeartbeat)
 	}
-	if mc.Status.Properties[clusterv1beta1.PropertyNodeCount].Value != "3" || mc.Status.ResourceUsage.Available.Cpu().String() != "8" || len(agent.Conditions) != 2 {
+	if mc.Status.Properties[clusterv1beta1.PropertyNodeCount].Value != "3" || mc.Status.ResourceUsage.Available.Cpu().String() != "8" ||
+		len(agent.Conditions) != 2 {
 		t.Errorf("status is %+v", mc.Status)
 	}
 	if mc.Labels[clusterv1beta1.LabelMemberName] != m.name {
@@ -153,7 +163,8 @@ func TestMemberClusterBecomesReadyJoinedAndHealthy(t *testing.T) {
 	}
 	var namespace corev1.Namespace
 	m.check(m.get(&namespace, "", m.namespaceName()))
-	if owner := metav1.GetControllerOf(&namespace); owner == nil || owner.UID != mc.UID || namespace.Labels[clusterv1beta1.LabelFleetResource] != "true" {
+	if owner := metav1.GetControllerOf(&namespace); owner == nil || owner.UID != mc.UID ||
+		namespace.Labels[clusterv1beta1.LabelFleetResource] != "true" {
 		t.Errorf("the namespace is %+v", namespace.ObjectMeta)
 	}
 }
@@ -198,7 +209,8 @@ func TestLabellingThroughTheOtherVersionKeepsEveryField(t *testing.T) {
 		return m.Update(context.Background(), v1)
 	})
 	after := m.record()
-	if after.Spec.DeleteOptions == nil || after.Spec.DeleteOptions.ValidationMode != "Skip" || len(after.Spec.Taints) != 1 || after.Labels["env"] != "prod" {
+	if after.Spec.DeleteOptions == nil || after.Spec.DeleteOptions.ValidationMode != "Skip" || len(after.Spec.Taints) != 1 ||
+		after.Labels["env"] != "prod" {
 		t.Errorf("after labelling: %+v", after)
 	}
 }
@@ -206,12 +218,26 @@ func TestLabellingThroughTheOtherVersionKeepsEveryField(t *testing.T) {
 func TestMemberClustersThatCouldNeverJoinAreRefused(t *testing.T) {
 	f := newFixture(t)
 	bad := map[string]*clusterv1beta1.MemberCluster{
-		"at most 50 characters":                    {ObjectMeta: metav1.ObjectMeta{Name: strings.Repeat("x", 51)}},
-		"only lower case letters":                  {ObjectMeta: metav1.ObjectMeta{Name: "a.b"}},
-		"should be less than or equal to 600":      {ObjectMeta: metav1.ObjectMeta{Name: "period"}, Spec: clusterv1beta1.MemberClusterSpec{HeartbeatPeriodSeconds: 601}},
-		"two taints have the same key":             {ObjectMeta: metav1.ObjectMeta{Name: "taints"}, Spec: clusterv1beta1.MemberClusterSpec{Taints: []clusterv1beta1.Taint{{Key: "a", Effect: "NoSchedule"}, {Key: "a", Effect: "NoSchedule"}}}},
-		"spec.taints[0].key in body should match":  {ObjectMeta: metav1.ObjectMeta{Name: "taint-key"}, Spec: clusterv1beta1.MemberClusterSpec{Taints: []clusterv1beta1.Taint{{Key: "a b", Effect: "NoSchedule"}}}},
-		`spec.taints[0].effect: Unsupported value`: {ObjectMeta: metav1.ObjectMeta{Name: "taint-effect"}, Spec: clusterv1beta1.MemberClusterSpec{Taints: []clusterv1beta1.Taint{{Key: "a", Effect: "NoExecute"}}}},
+		"at most 50 characters":   {ObjectMeta: metav1.ObjectMeta{Name: strings.Repeat("x", 51)}},
+		"only lower case letters": {ObjectMeta: metav1.ObjectMeta{Name: "a.b"}},
+		"should be less than or equal to 600": {
+			ObjectMeta: metav1.ObjectMeta{Name: "period"}, Spec: clusterv1beta1.MemberClusterSpec{HeartbeatPeriodSeconds: 601},
+		},
+		"two taints have the same key": {
+			ObjectMeta: metav1.ObjectMeta{Name: "taints"}, Spec: clusterv1beta1.MemberClusterSpec{
+				Taints: []clusterv1beta1.Taint{{Key: "a", Effect: "NoSchedule"}, {Key: "a", Effect: "NoSchedule"}},
+			},
+		},
+		"spec.taints[0].key in body should match": {
+			ObjectMeta: metav1.ObjectMeta{Name: "taint-key"}, Spec: clusterv1beta1.MemberClusterSpec{
+				Taints: []clusterv1beta1.Taint{{Key: "a b", Effect: "NoSchedule"}},
+			},
+		},
+		`spec.taints[0].effect: Unsupported value`: {
+			ObjectMeta: metav1.ObjectMeta{Name: "taint-effect"}, Spec: clusterv1beta1.MemberClusterSpec{
+				Taints: []clusterv1beta1.Taint{{Key: "a", Effect: "NoExecute"}},
+			},
+		},
 	}
 	for says, mc := range bad {
 		mc.Spec.Identity = identityOf("x")
@@ -242,7 +268,8 @@ func TestIdentityThatIsNotUsableIsNamed(t *testing.T) {
 	})
 	missing := identityOf(m.name + "-other")
 	change(missing)
-	if c := m.until("ReadyToJoin", metav1.ConditionFalse, "IdentityMissing"); !strings.Contains(c.Message, "kubectl create serviceaccount "+missing.Name) {
+	if c := m.until("ReadyToJoin", metav1.ConditionFalse, "IdentityMissing"); !strings.Contains(c.Message,
+		"kubectl create serviceaccount "+missing.Name) {
 		t.Errorf("the message is %q", c.Message)
 	}
 	m.account(missing.Name)
@@ -323,7 +350,9 @@ func TestMemberLeavesWhenItsAgentHasAnsweredAndMayJoinAgainUnderItsName(t *testi
 	})
 	m.check(m.answer(metav1.ConditionFalse, ""))
 	m.untilGone()
-	again := &clusterv1beta1.MemberCluster{ObjectMeta: metav1.ObjectMeta{Name: m.name}, Spec: clusterv1beta1.MemberClusterSpec{Identity: identityOf(m.name)}}
+	again := &clusterv1beta1.MemberCluster{
+		ObjectMeta: metav1.ObjectMeta{Name: m.name}, Spec: clusterv1beta1.MemberClusterSpec{Identity: identityOf(m.name)},
+	}
 	m.check(m.Create(context.Background(), again))
 	m.eventually("the agent answers again", func() error { return m.answer(metav1.ConditionTrue, "") })
 	m.until("Joined", metav1.ConditionTrue, "MemberClusterJoined")
@@ -358,7 +387,8 @@ func TestMemberNamespaceOfSomebodyElseIsNeverAdoptedByAMemberCluster(t *testing.
 	}
 }
 
-// TestUnmodifiedKubeFleetAgentHasAllThatItNeedsAndNothingOfAnother goes through what an upstream member agent does on its hub.
+// TestUnmodifiedKubeFleetAgentHasAllThatItNeedsAndNothingOfAnother goes through what an upstream
+// member agent does on its hub.
 func TestUnmodifiedKubeFleetAgentHasAllThatItNeedsAndNothingOfAnother(t *testing.T) {
 	f := newFixture(t)
 	m, other := f.register("legacy"), f.register("other")
@@ -376,7 +406,9 @@ func TestUnmodifiedKubeFleetAgentHasAllThatItNeedsAndNothingOfAnother(t *testing
 	})
 	work := &works.Items[0]
 	f.changeAs(m.agent, work, func() { work.Finalizers = []string{"kubernetes-fleet.io/work-cleanup"} })
-	work.Status.Conditions = []metav1.Condition{{Type: "Applied", Status: metav1.ConditionTrue, Reason: "AllManifestsApplied", LastTransitionTime: metav1.Now()}}
+	work.Status.Conditions = []metav1.Condition{{
+		Type: "Applied", Status: metav1.ConditionTrue, Reason: "AllManifestsApplied", LastTransitionTime: metav1.Now(),
+	}}
 	m.check(m.agent.Status().Update(ctx, work))
 	m.check(m.agent.Create(ctx, &corev1.Event{
 		ObjectMeta: metav1.ObjectMeta{Namespace: m.namespaceName(), Name: "joined"}, Reason: "InternalMemberClusterJoined",
@@ -387,7 +419,9 @@ func TestUnmodifiedKubeFleetAgentHasAllThatItNeedsAndNothingOfAnother(t *testing
 
 	m.refused("it lists the works of another", m.agent.List(ctx, &placement.WorkList{}, client.InNamespace(other.namespaceName())))
 	m.refused("it lists all works", m.agent.List(ctx, &placement.WorkList{}))
-	m.refused("it makes a work", m.agent.Create(ctx, &placement.Work{ObjectMeta: metav1.ObjectMeta{Namespace: m.namespaceName(), Name: "own"}}))
+	m.refused("it makes a work", m.agent.Create(ctx, &placement.Work{
+		ObjectMeta: metav1.ObjectMeta{Namespace: m.namespaceName(), Name: "own"},
+	}))
 	m.refused("it reads its record", m.agent.Get(ctx, types.NamespacedName{Name: m.name}, &clusterv1beta1.MemberCluster{}))
 	m.refused("it reads Secrets", m.agent.List(ctx, &corev1.SecretList{}, in))
 	m.refused("it reads identities", m.agent.List(ctx, &corev1.SecretList{}, client.InNamespace(naming.MemberSystemNamespace)))

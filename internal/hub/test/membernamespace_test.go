@@ -29,8 +29,9 @@ func (f fixture) madeUp(cluster, uid string) *corev1.Namespace {
 	return namespace
 }
 
-// TestANamespaceThatLooksLikeAMembersIsNotUsed: a user who may create namespaces creates a member namespace before its Cluster is there, with the
-// chart's policies and, as an administrator, as on a hub cluster that has none.
+// TestANamespaceThatLooksLikeAMembersIsNotUsed: a user who may create namespaces creates a member
+// namespace before its Cluster is there, with the chart's policies and, as an administrator, as on
+// a hub cluster that has none.
 func TestANamespaceThatLooksLikeAMembersIsNotUsed(t *testing.T) {
 	f := newFixture(t)
 	ctx := context.Background()
@@ -40,7 +41,8 @@ func TestANamespaceThatLooksLikeAMembersIsNotUsed(t *testing.T) {
 	f.forbids("a member namespace", says, func() error { return creator.Create(ctx, f.madeUp(name, "")) })
 	plain := f.namespace("plain-")
 	f.forbids("the hub's label on a namespace", says, func() error {
-		return merge(creator, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: plain}}, `{"metadata":{"labels":{"fleet.cattle.io/managed":"true"}}}`)
+		return merge(creator, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: plain}},
+			`{"metadata":{"labels":{"fleet.cattle.io/managed":"true"}}}`)
 	})
 
 	f.check(f.Create(ctx, f.madeUp(name, "")))
@@ -53,7 +55,8 @@ func TestANamespaceThatLooksLikeAMembersIsNotUsed(t *testing.T) {
 	}
 }
 
-// TestAMemberNamespaceOfAnEarlierVersionIsTakenOver restarts a hub whose members' namespaces have no UID of their Cluster or MemberCluster yet.
+// TestAMemberNamespaceOfAnEarlierVersionIsTakenOver restarts a hub whose members' namespaces have
+// no UID of their Cluster or MemberCluster yet.
 func TestAMemberNamespaceOfAnEarlierVersionIsTakenOver(t *testing.T) {
 	f := newAlone(t, "")
 	_, values := f.token("new-token", "")
@@ -81,13 +84,16 @@ func TestAMemberNamespaceOfAnEarlierVersionIsTakenOver(t *testing.T) {
 	r.until("ReadyToJoin", metav1.ConditionTrue, "MemberClusterReadyToJoin")
 }
 
-// TestLeasesOfATenantAreNoMembers: a tenant creates Leases that have the hub's label. Members are asked to beat as often as before.
+// TestLeasesOfATenantAreNoMembers: a tenant creates Leases that have the hub's label. Members are
+// asked to beat as often as before.
 func TestLeasesOfATenantAreNoMembers(t *testing.T) {
 	f := newAlone(t, "")
 	ctx := context.Background()
 	creator := f.creator()
 	lease := func(name string) *coordinationv1.Lease {
-		return &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: f.workspace, Name: name, Labels: map[string]string{fleet.LabelManaged: "true"}}}
+		return &coordinationv1.Lease{
+			ObjectMeta: metav1.ObjectMeta{Namespace: f.workspace, Name: name, Labels: map[string]string{fleet.LabelManaged: "true"}},
+		}
 	}
 	for i := range 400 {
 		f.check(creator.Create(ctx, lease(fmt.Sprintf("l%d", i))))

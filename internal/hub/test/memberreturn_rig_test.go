@@ -39,7 +39,9 @@ func (x *exchanging) withoutStatic() {
 	x.registered.t.Helper()
 	ctx := context.Background()
 	x.registered.check(x.registered.Delete(ctx, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: x.agentNamespace, Name: tokenSecret}}))
-	x.registered.check(x.registered.Delete(ctx, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: naming.MemberSystemNamespace, Name: x.name}}))
+	x.registered.check(x.registered.Delete(ctx, &corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{Namespace: naming.MemberSystemNamespace, Name: x.name},
+	}))
 }
 
 // goAway stops the agent, and makes its credential one that has run out, for the agent and the hub.

@@ -48,7 +48,8 @@ func TestAMemberClusterThatWasAwayComesBackByItsKey(t *testing.T) {
 	var read clusterv1beta1.InternalMemberCluster
 	f.check(f.as(token).Get(context.Background(), client.ObjectKeyFromObject(report), &read))
 	other := f.keyOf("other")
-	if _, err := other.OpenTokens(credential.Renewal{AccountUID: awaited.AccountUID, Sequence: awaited.Sequence}, read.Spec.Credential.Sealed); err == nil {
+	if _, err := other.OpenTokens(credential.Renewal{AccountUID: awaited.AccountUID, Sequence: awaited.Sequence},
+		read.Spec.Credential.Sealed); err == nil {
 		t.Error("another key opens the credential")
 	}
 
@@ -57,14 +58,16 @@ func TestAMemberClusterThatWasAwayComesBackByItsKey(t *testing.T) {
 	x.until("Healthy", metav1.ConditionTrue, "MemberClusterHealthy")
 	f.eventually("the credential is in use, and withdrawn", func() error {
 		mc, c := x.record(), x.report().Spec.Credential
-		if mc.Status.Credential == nil || mc.Status.Credential.Sequence != awaited.Sequence || mc.Status.Credential.Superseded != nil || len(c.Sealed) > 0 {
+		if mc.Status.Credential == nil || mc.Status.Credential.Sequence != awaited.Sequence ||
+			mc.Status.Credential.Superseded != nil || len(c.Sealed) > 0 {
 			return fmt.Errorf("the record says %+v, the report %+v", mc.Status.Credential, c)
 		}
 		return nil
 	})
 	again := &corev1.Namespace{}
 	f.check(f.get(again, "", x.namespaceName()))
-	if after := x.record(); after.UID != before.UID || again.UID != namespace.UID || x.report().UID != report.UID || after.Status.Credential.AccountUID != before.Status.Credential.AccountUID {
+	if after := x.record(); after.UID != before.UID || again.UID != namespace.UID || x.report().UID != report.UID ||
+		after.Status.Credential.AccountUID != before.Status.Credential.AccountUID {
 		t.Error("it is another member")
 	}
 	uid := work.UID
@@ -93,19 +96,21 @@ func TestATokenToComeBackWithReadsOneReport(t *testing.T) {
 	patch := client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"labels":{"a":"b"}}}`))
 	in := client.InNamespace(x.namespaceName())
 	for what, err := range map[string]error{
-		"the report of another member": thief.Get(ctx, client.ObjectKey{Namespace: other.namespaceName(), Name: other.name}, &clusterv1beta1.InternalMemberCluster{}),
-		"a list of reports":            thief.List(ctx, &clusterv1beta1.InternalMemberClusterList{}, in),
-		"a list of its own report":     thief.List(ctx, &clusterv1beta1.InternalMemberClusterList{}, in, client.MatchingFields{"metadata.name": x.name}),
-		"a patch of the report":        thief.Patch(ctx, report.DeepCopy(), patch),
-		"a patch of its status":        thief.Status().Patch(ctx, report.DeepCopy(), patch),
-		"a heartbeat":                  thief.Patch(ctx, leaseOf(x.namespaceName()), patch),
-		"a Secret":                     thief.Get(ctx, client.ObjectKey{Namespace: x.namespaceName(), Name: "any"}, &corev1.Secret{}),
-		"a list of Secrets":            thief.List(ctx, &corev1.SecretList{}, in),
-		"a list of Works":              thief.List(ctx, &placement.WorkList{}, in),
-		"a list of BundleDeployments":  thief.List(ctx, &fleet.BundleDeploymentList{}, in),
-		"the record":                   thief.Get(ctx, client.ObjectKey{Name: x.name}, &clusterv1beta1.MemberCluster{}),
-		"a token of the member":        issue(thief, x.namespaceName(), naming.MemberServiceAccount),
-		"another token of its own":     issue(thief, x.namespaceName(), naming.MemberReconnectAccount),
+		"the report of another member": thief.Get(ctx, client.ObjectKey{Namespace: other.namespaceName(), Name: other.name},
+			&clusterv1beta1.InternalMemberCluster{}),
+		"a list of reports": thief.List(ctx, &clusterv1beta1.InternalMemberClusterList{}, in),
+		"a list of its own report": thief.List(ctx, &clusterv1beta1.InternalMemberClusterList{}, in,
+			client.MatchingFields{"metadata.name": x.name}),
+		"a patch of the report":       thief.Patch(ctx, report.DeepCopy(), patch),
+		"a patch of its status":       thief.Status().Patch(ctx, report.DeepCopy(), patch),
+		"a heartbeat":                 thief.Patch(ctx, leaseOf(x.namespaceName()), patch),
+		"a Secret":                    thief.Get(ctx, client.ObjectKey{Namespace: x.namespaceName(), Name: "any"}, &corev1.Secret{}),
+		"a list of Secrets":           thief.List(ctx, &corev1.SecretList{}, in),
+		"a list of Works":             thief.List(ctx, &placement.WorkList{}, in),
+		"a list of BundleDeployments": thief.List(ctx, &fleet.BundleDeploymentList{}, in),
+		"the record":                  thief.Get(ctx, client.ObjectKey{Name: x.name}, &clusterv1beta1.MemberCluster{}),
+		"a token of the member":       issue(thief, x.namespaceName(), naming.MemberServiceAccount),
+		"another token of its own":    issue(thief, x.namespaceName(), naming.MemberReconnectAccount),
 	} {
 		f.refused(what, err)
 	}
@@ -137,7 +142,8 @@ func TestTheRightToComeBackIsSetBack(t *testing.T) {
 		if err := x.reads(token, x.namespaceName()); err != nil {
 			return err
 		}
-		if err := f.as(token).List(context.Background(), &corev1.SecretList{}, client.InNamespace(x.namespaceName())); !apierrors.IsForbidden(err) {
+		if err := f.as(token).List(context.Background(), &corev1.SecretList{},
+			client.InNamespace(x.namespaceName())); !apierrors.IsForbidden(err) {
 			return fmt.Errorf("it lists Secrets: %v", err)
 		}
 		return nil
@@ -168,7 +174,9 @@ func TestWhatEndsAMembershipEndsThatItComesBack(t *testing.T) {
 			f.change(&record, func() { record.Annotations[fleet.AnnotationAgentKey] = "" })
 		},
 		"the account is deleted": func(f fixture, x *exchanging) {
-			f.check(f.Delete(ctx, &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: x.namespaceName(), Name: naming.MemberServiceAccount}}))
+			f.check(f.Delete(ctx, &corev1.ServiceAccount{
+				ObjectMeta: metav1.ObjectMeta{Namespace: x.namespaceName(), Name: naming.MemberServiceAccount},
+			}))
 		},
 		"it is revoked": func(f fixture, x *exchanging) {
 			f.check(revoke(f.Client, &clusterv1beta1.MemberCluster{ObjectMeta: metav1.ObjectMeta{Name: x.name}}, `"true"`))
@@ -196,7 +204,9 @@ func TestAnAgentThatIsAliveIsCutOffWhenItsIdentityIsMadeAnew(t *testing.T) {
 	f := newFixture(t)
 	x := f.exchanging("anew")
 	token, issued, before := x.backToken(), x.issued(), x.record().Status.Credential.AccountUID
-	f.check(f.Delete(context.Background(), &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: naming.MemberSystemNamespace, Name: x.name}}))
+	f.check(f.Delete(context.Background(), &corev1.ServiceAccount{
+		ObjectMeta: metav1.ObjectMeta{Namespace: naming.MemberSystemNamespace, Name: x.name},
+	}))
 	x.account(x.name)
 	x.untilEnded(token, x.namespaceName())
 	x.untilRefused("the credential", issued, x.namespaceName())
@@ -230,8 +240,11 @@ func TestAKeyThatAnAgentShowedBeforeIsForgottenWithTheIdentity(t *testing.T) {
 	x := f.exchanging("forgotten")
 	issued := x.issued()
 	x.stop()
-	f.check(f.as(issued).Status().Patch(context.Background(), x.report(), client.RawPatch(types.MergePatchType, []byte(`{"status":{"credential":null}}`))))
-	f.check(f.Delete(context.Background(), &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: naming.MemberSystemNamespace, Name: x.name}}))
+	f.check(f.as(issued).Status().Patch(context.Background(), x.report(),
+		client.RawPatch(types.MergePatchType, []byte(`{"status":{"credential":null}}`))))
+	f.check(f.Delete(context.Background(), &corev1.ServiceAccount{
+		ObjectMeta: metav1.ObjectMeta{Namespace: naming.MemberSystemNamespace, Name: x.name},
+	}))
 	x.account(x.name)
 	x.untilRefused("the credential", issued, x.namespaceName())
 	x.until("CredentialExchanged", metav1.ConditionFalse, "AgentHasNoKey")

@@ -35,8 +35,9 @@ func (f fixture) untilDenied(what string, try func() error) {
 	})
 }
 
-// TestAMemberCannotKeepItsNamespace plays members of either door that put finalizers on what their namespace holds: through the chart's policy, and, as an
-// administrator, on a hub cluster that has none.
+// TestAMemberCannotKeepItsNamespace plays members of either door that put finalizers on what
+// their namespace holds: through the chart's policy, and, as an administrator, on a hub
+// cluster that has none.
 func TestAMemberCannotKeepItsNamespace(t *testing.T) {
 	f := newFixture(t)
 	m := f.register("keeps")
@@ -51,11 +52,14 @@ func TestAMemberCannotKeepItsNamespace(t *testing.T) {
 	f.check(f.Create(context.Background(), work))
 	const hold = `{"metadata":{"finalizers":["example.com/hold"]}}`
 	of := func(namespace, report string) []client.Object {
-		return []client.Object{leaseOf(namespace), &clusterv1beta1.InternalMemberCluster{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: report}}}
+		return []client.Object{leaseOf(namespace), &clusterv1beta1.InternalMemberCluster{
+			ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: report},
+		}}
 	}
 	f.untilDenied("a finalizer on the Lease of a Cluster", func() error { return merge(f.as(bearer), leaseOf(namespace), hold) })
 	for _, patch := range []string{
-		hold, `{"metadata":{"labels":{"fleet.cattle.io/managed":null}}}`, `{"metadata":{"ownerReferences":null}}`, `{"metadata":{"annotations":{"a":"b"}}}`,
+		hold, `{"metadata":{"labels":{"fleet.cattle.io/managed":null}}}`, `{"metadata":{"ownerReferences":null}}`,
+		`{"metadata":{"annotations":{"a":"b"}}}`,
 		fmt.Sprintf(`{"metadata":{"annotations":{%q:%q}}}`, clusterv1beta1.AnnotationWaitingAgent, strings.Repeat("a", 257)),
 	} {
 		f.untilDenied(patch+" on the Lease", func() error { return merge(m.agent, leaseOf(m.namespaceName()), patch) })
@@ -67,8 +71,10 @@ func TestAMemberCannotKeepItsNamespace(t *testing.T) {
 		return m.agent.Update(context.Background(), report)
 	})
 	f.untilDenied("another finalizer on a Work", func() error { return merge(m.agent, work.DeepCopy(), hold) })
-	m.check(merge(m.agent, work, fmt.Sprintf(`{"metadata":{"finalizers":[%q],"annotations":{%q:"true"}}}`, placement.FinalizerWork, placement.AnnotationRetains)))
-	m.check(merge(m.agent, leaseOf(m.namespaceName()), fmt.Sprintf(`{"metadata":{"annotations":{%q:"b"}},"spec":{"holderIdentity":"a"}}`, clusterv1beta1.AnnotationWaitingAgent)))
+	m.check(merge(m.agent, work,
+		fmt.Sprintf(`{"metadata":{"finalizers":[%q],"annotations":{%q:"true"}}}`, placement.FinalizerWork, placement.AnnotationRetains)))
+	m.check(merge(m.agent, leaseOf(m.namespaceName()),
+		fmt.Sprintf(`{"metadata":{"annotations":{%q:"b"}},"spec":{"holderIdentity":"a"}}`, clusterv1beta1.AnnotationWaitingAgent)))
 
 	for _, o := range append(of(m.namespaceName(), m.name), of(namespace, cluster.Name)...) {
 		f.check(merge(f, o, hold))
@@ -84,12 +90,15 @@ func TestAMemberCannotKeepItsNamespace(t *testing.T) {
 	f.eventually("the Cluster's namespace is gone", func() error { return gone(f.get(&corev1.Namespace{}, "", namespace)) })
 }
 
-// TestWhatSomebodyElseMadeInAMemberNamespaceIsLeftToHim: its finalizer keeps the namespace, and Kubernetes names it there.
+// TestWhatSomebodyElseMadeInAMemberNamespaceIsLeftToHim: its finalizer keeps the namespace, and
+// Kubernetes names it there.
 func TestWhatSomebodyElseMadeInAMemberNamespaceIsLeftToHim(t *testing.T) {
 	f := newFixture(t)
 	m := f.register("foreign")
 	m.until("ReadyToJoin", metav1.ConditionTrue, "MemberClusterReadyToJoin")
-	backup := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: m.namespaceName(), Name: "backup", Finalizers: []string{"example.com/hold"}}}
+	backup := &corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{Namespace: m.namespaceName(), Name: "backup", Finalizers: []string{"example.com/hold"}},
+	}
 	f.check(f.Create(context.Background(), backup))
 	record := m.record()
 	f.check(f.Delete(context.Background(), &record))
@@ -107,7 +116,8 @@ func TestWhatSomebodyElseMadeInAMemberNamespaceIsLeftToHim(t *testing.T) {
 	m.untilGone()
 }
 
-// TestRelabelledWorksHinderNobodyElse plays a member that labels a Work of its own as another placement's, through the policy and without it.
+// TestRelabelledWorksHinderNobodyElse plays a member that labels a Work of its own as another
+// placement's, through the policy and without it.
 func TestRelabelledWorksHinderNobodyElse(t *testing.T) {
 	f := newFixture(t)
 	m := f.joined("relabels", "env=prod")
@@ -147,7 +157,8 @@ func TestRelabelledWorksHinderNobodyElse(t *testing.T) {
 	}
 }
 
-// TestWorksOfAnEarlierHubAreLabelledWithoutARollOut takes the label off a Work that an earlier hub would not have put there.
+// TestWorksOfAnEarlierHubAreLabelledWithoutARollOut takes the label off a Work that an earlier hub
+// would not have put there.
 func TestWorksOfAnEarlierHubAreLabelledWithoutARollOut(t *testing.T) {
 	f := newFixture(t)
 	m := f.joined("unlabelled", "env=prod")
@@ -174,7 +185,8 @@ func TestWorksOfAnEarlierHubAreLabelledWithoutARollOut(t *testing.T) {
 	}
 }
 
-// TestNothingIsPlacedIntoANamespaceThatIsNotTheMembers takes a member's namespace away from it, which somebody may who may label namespaces.
+// TestNothingIsPlacedIntoANamespaceThatIsNotTheMembers takes a member's namespace away from it,
+// which somebody may who may label namespaces.
 func TestNothingIsPlacedIntoANamespaceThatIsNotTheMembers(t *testing.T) {
 	f := newFixture(t)
 	m := f.joined("ousted", "env=prod")
@@ -182,7 +194,8 @@ func TestNothingIsPlacedIntoANamespaceThatIsNotTheMembers(t *testing.T) {
 	crp := f.crp(strings.ReplaceAll(prodOnly, "$SHOP", f.shop()))
 	f.eventually("the placement names the namespace", func() error {
 		f.check(f.get(crp, "", crp.Name))
-		if text := fmt.Sprint(crp.Status); !strings.Contains(text, "namespace "+m.namespaceName()+" is not there, is going or was not made for "+m.name) {
+		if text := fmt.Sprint(crp.Status); !strings.Contains(text,
+			"namespace "+m.namespaceName()+" is not there, is going or was not made for "+m.name) {
 			return fmt.Errorf("it says %s", text)
 		}
 		return nil
@@ -192,14 +205,16 @@ func TestNothingIsPlacedIntoANamespaceThatIsNotTheMembers(t *testing.T) {
 	}
 }
 
-// TestAReportThatGrowsIsNamedAndHurtsNobody plays a member that writes half a MiB into its report, if the API server lets it.
+// TestAReportThatGrowsIsNamedAndHurtsNobody plays a member that writes half a MiB into its report,
+// if the API server lets it.
 func TestAReportThatGrowsIsNamedAndHurtsNobody(t *testing.T) {
 	f := newFixture(t)
 	m := f.register("grows")
 	m.eventually("the agent answers", func() error { return m.answer(metav1.ConditionTrue, "v1") })
 	m.until("Healthy", metav1.ConditionTrue, "MemberClusterHealthy")
 	report := &clusterv1beta1.InternalMemberCluster{ObjectMeta: metav1.ObjectMeta{Namespace: m.namespaceName(), Name: m.name}}
-	large := fmt.Appendf(nil, `{"status":{"properties":{"a":{"value":%q,"observationTime":"2026-01-02T03:04:05Z"}}}}`, strings.Repeat("x", 500<<10))
+	large := fmt.Appendf(nil, `{"status":{"properties":{"a":{"value":%q,"observationTime":"2026-01-02T03:04:05Z"}}}}`,
+		strings.Repeat("x", 500<<10))
 	err := m.agent.Status().Patch(context.Background(), report, client.RawPatch(types.MergePatchType, large))
 	if apierrors.IsInvalid(err) {
 		return
@@ -220,11 +235,15 @@ func TestNobodyOfKubernetesItselfIsAMember(t *testing.T) {
 	m := f.register("builtin")
 	m.until("ReadyToJoin", metav1.ConditionTrue, "MemberClusterReadyToJoin")
 	for _, identity := range []rbacv1.Subject{
-		{Kind: "Group", Name: "system:authenticated"}, {Kind: "Group", Name: "system:unauthenticated"}, {Kind: "Group", Name: "system:serviceaccounts"},
+		{Kind: "Group", Name: "system:authenticated"}, {Kind: "Group", Name: "system:unauthenticated"}, {
+			Kind: "Group", Name: "system:serviceaccounts",
+		},
 		{Kind: "User", Name: "system:anonymous"}, {Kind: "Group", Name: "system:masters"},
 	} {
 		f.eventually(identity.Name+" is refused", func() error {
-			mc := &clusterv1beta1.MemberCluster{ObjectMeta: metav1.ObjectMeta{Name: "all-" + f.workspace}, Spec: clusterv1beta1.MemberClusterSpec{Identity: identity}}
+			mc := &clusterv1beta1.MemberCluster{
+				ObjectMeta: metav1.ObjectMeta{Name: "all-" + f.workspace}, Spec: clusterv1beta1.MemberClusterSpec{Identity: identity},
+			}
 			err := f.Create(context.Background(), mc)
 			if err == nil {
 				f.check(f.Delete(context.Background(), mc))
@@ -242,16 +261,21 @@ func TestNobodyOfKubernetesItselfIsAMember(t *testing.T) {
 	}
 }
 
-// TestAnIdentityServesOneMember gives the account of one member to a second one by mistake: as it is, and as the User that it is.
+// TestAnIdentityServesOneMember gives the account of one member to a second one by mistake: as it
+// is, and as the User that it is.
 func TestAnIdentityServesOneMember(t *testing.T) {
 	f := newFixture(t)
 	first := f.joined("first")
-	for _, identity := range []rbacv1.Subject{identityOf(first.name), {Kind: "User", Name: "system:serviceaccount:" + naming.MemberSystemNamespace + ":" + first.name}} {
+	for _, identity := range []rbacv1.Subject{identityOf(first.name), {
+		Kind: "User", Name: "system:serviceaccount:" + naming.MemberSystemNamespace + ":" + first.name,
+	}} {
 		second := f.register("second"+strings.ToLower(identity.Kind), func(mc *clusterv1beta1.MemberCluster) { mc.Spec.Identity = identity })
-		if c := second.until("ReadyToJoin", metav1.ConditionFalse, "IdentityInUse"); !strings.Contains(c.Message, "is the identity of MemberCluster "+first.name+" already") {
+		if c := second.until("ReadyToJoin", metav1.ConditionFalse, "IdentityInUse"); !strings.Contains(c.Message,
+			"is the identity of MemberCluster "+first.name+" already") {
 			t.Errorf("it says %q", c.Message)
 		}
-		f.refused("it reads the report of the second", first.agent.Get(context.Background(), types.NamespacedName{Namespace: second.namespaceName(), Name: second.name}, &clusterv1beta1.InternalMemberCluster{}))
+		f.refused("it reads the report of the second", first.agent.Get(context.Background(),
+			types.NamespacedName{Namespace: second.namespaceName(), Name: second.name}, &clusterv1beta1.InternalMemberCluster{}))
 		f.check(first.answer(metav1.ConditionTrue, "v1"))
 		if identity.Kind == rbacv1.UserKind {
 			record := first.record()
@@ -270,7 +294,8 @@ func TestAnIdentityServesOneMember(t *testing.T) {
 	}
 }
 
-// TestAnAgentOfAClusterIsNoMembersIdentity: whoever has the credential of a Cluster would have that of another member.
+// TestAnAgentOfAClusterIsNoMembersIdentity: whoever has the credential of a Cluster would have
+// that of another member.
 func TestAnAgentOfAClusterIsNoMembersIdentity(t *testing.T) {
 	f := newFixture(t)
 	_, values := f.token("new-token", "")
@@ -280,13 +305,16 @@ func TestAnAgentOfAClusterIsNoMembersIdentity(t *testing.T) {
 	m := f.register("both", func(mc *clusterv1beta1.MemberCluster) {
 		mc.Spec.Identity = rbacv1.Subject{Kind: "ServiceAccount", Namespace: namespace, Name: naming.MemberServiceAccount}
 	})
-	if c := m.until("ReadyToJoin", metav1.ConditionFalse, "IdentityInUse"); !strings.Contains(c.Message, "is the identity of Cluster "+f.workspace+"/"+naming.Cluster("both")) {
+	if c := m.until("ReadyToJoin", metav1.ConditionFalse, "IdentityInUse"); !strings.Contains(c.Message,
+		"is the identity of Cluster "+f.workspace+"/"+naming.Cluster("both")) {
 		t.Errorf("it says %q", c.Message)
 	}
-	f.refused("it reads the report of the member", f.as(bearer).Get(context.Background(), types.NamespacedName{Namespace: m.namespaceName(), Name: m.name}, &clusterv1beta1.InternalMemberCluster{}))
+	f.refused("it reads the report of the member", f.as(bearer).Get(context.Background(),
+		types.NamespacedName{Namespace: m.namespaceName(), Name: m.name}, &clusterv1beta1.InternalMemberCluster{}))
 }
 
-// TestNobodyElsesAccountIsAMembersIdentity tries, as a careless admin, identities that RBAC takes and that many or somebody else have.
+// TestNobodyElsesAccountIsAMembersIdentity tries, as a careless admin, identities that RBAC takes
+// and that many or somebody else have.
 func TestNobodyElsesAccountIsAMembersIdentity(t *testing.T) {
 	f := newFixture(t)
 	_, values := f.token("new-token", "")
@@ -300,19 +328,30 @@ func TestNobodyElsesAccountIsAMembersIdentity(t *testing.T) {
 		identity     rbacv1.Subject
 		reason, says string
 	}{
-		"group":          {rbacv1.Subject{Kind: "Group", Name: "admins"}, "IdentityInvalid", "Group admins, in which there may be many: name a ServiceAccount or a User"},
-		"hub":            {rbacv1.Subject{Kind: "ServiceAccount", Namespace: naming.SystemNamespace, Name: naming.HubServiceAccount}, "IdentityInvalid", "of the hub itself"},
-		"hub-as-user":    {user(naming.SystemNamespace, naming.HubServiceAccount), "IdentityInvalid", "of the hub itself"},
-		"kube":           {rbacv1.Subject{Kind: "ServiceAccount", Namespace: "kube-system", Name: "namespace-controller"}, "IdentityInvalid", "of Kubernetes or of"},
-		"incomplete":     {rbacv1.Subject{Kind: "User", Name: "system:serviceaccount:kube"}, "IdentityInvalid", "names no ServiceAccount"},
-		"agent-as-user":  {user(namespace, naming.MemberServiceAccount), "IdentityInUse", "is the identity of Cluster " + f.workspace + "/" + naming.Cluster("taken")},
-		"absent-as-user": {user("fleet-system", "absent-"+f.workspace), "IdentityMissing", "kubectl create serviceaccount absent-" + f.workspace + " -n fleet-system"},
+		"group": {
+			rbacv1.Subject{Kind: "Group", Name: "admins"}, "IdentityInvalid",
+			"Group admins, in which there may be many: name a ServiceAccount or a User",
+		},
+		"hub": {
+			rbacv1.Subject{Kind: "ServiceAccount", Namespace: naming.SystemNamespace, Name: naming.HubServiceAccount},
+			"IdentityInvalid", "of the hub itself",
+		},
+		"hub-as-user": {user(naming.SystemNamespace, naming.HubServiceAccount), "IdentityInvalid", "of the hub itself"},
+		"kube": {
+			rbacv1.Subject{Kind: "ServiceAccount", Namespace: "kube-system", Name: "namespace-controller"}, "IdentityInvalid", "of Kubernetes or of",
+		},
+		"incomplete": {rbacv1.Subject{Kind: "User", Name: "system:serviceaccount:kube"}, "IdentityInvalid", "names no ServiceAccount"},
+		"agent-as-user": {user(namespace, naming.MemberServiceAccount), "IdentityInUse",
+			"is the identity of Cluster " + f.workspace + "/" + naming.Cluster("taken")},
+		"absent-as-user": {user("fleet-system", "absent-"+f.workspace), "IdentityMissing",
+			"kubectl create serviceaccount absent-" + f.workspace + " -n fleet-system"},
 	} {
 		m := f.register(name, func(mc *clusterv1beta1.MemberCluster) { mc.Spec.Identity = c.identity })
 		var said *metav1.Condition
 		f.eventually(name+" is refused", func() error {
 			record := m.record()
-			if said = meta.FindStatusCondition(record.Status.Conditions, "ReadyToJoin"); said == nil || said.Status != metav1.ConditionFalse || said.Reason != c.reason || !strings.Contains(said.Message, c.says) {
+			if said = meta.FindStatusCondition(record.Status.Conditions, "ReadyToJoin"); said == nil || said.Status != metav1.ConditionFalse ||
+				said.Reason != c.reason || !strings.Contains(said.Message, c.says) {
 				return fmt.Errorf("it says %+v", said)
 			}
 			return nil

@@ -23,7 +23,8 @@ import (
 	"github.com/muster-fleet/muster/internal/testkube"
 )
 
-// rancherChart has the objects of Rancher Fleet's chart fleet-agent by their names: all of them ordinary, no hook among them.
+// rancherChart has the objects of Rancher Fleet's chart fleet-agent by their names: all of them
+// ordinary, no hook among them.
 var rancherChart = map[string]string{
 	"Chart.yaml": "apiVersion: v2\nname: fleet-agent\nversion: 0.16.1\nappVersion: 0.16.1\n",
 	"values.yaml": `
@@ -107,7 +108,8 @@ subjects: [{kind: ServiceAccount, name: fleet-agent, namespace: {{ .Release.Name
 `,
 }
 
-// downstream is a cluster of its own on which both charts are installed in turn, with Helm as users have it.
+// downstream is a cluster of its own on which both charts are installed in turn, with
+// Helm as users have it.
 type downstream struct {
 	*member
 	hub           fixture
@@ -143,7 +145,8 @@ func (f fixture) downstream() downstream {
 	return d
 }
 
-// uninstallLater takes the agent's release away when the test ends: the next test could not install what it has without a namespace.
+// uninstallLater takes the agent's release away when the test ends: the next test could not install
+// what it has without a namespace.
 func (f fixture) uninstallLater(configuration *action.Configuration) {
 	f.t.Cleanup(func() {
 		remove := action.NewUninstall(configuration)
@@ -194,8 +197,9 @@ type rancherAgent struct {
 	registered bool
 }
 
-// startTheirs plays the start of an agent of Rancher Fleet: it goes on with Secret fleet-agent if BundleDeployments can be listed with that, else
-// it registers; then it forgets the bootstrap Secret and looks at what it is to deploy.
+// startTheirs plays the start of an agent of Rancher Fleet: it goes on with Secret fleet-agent if
+// BundleDeployments can be listed with that, else it registers; then it forgets the bootstrap
+// Secret and looks at what it is to deploy.
 func (d downstream) startTheirs() rancherAgent {
 	d.t.Helper()
 	ctx := context.Background()
@@ -237,7 +241,8 @@ func (d downstream) stored() (legacyAgent, error) {
 	return a, a.Client.List(context.Background(), &fleet.BundleDeploymentList{}, client.InNamespace(a.answer["deploymentNamespace"]))
 }
 
-// register registers with the bootstrap Secret, and deletes Secret fleet-agent before it makes its own.
+// register registers with the bootstrap Secret, and deletes Secret fleet-agent
+// before it makes its own.
 func (d downstream) register(unusable error) legacyAgent {
 	d.t.Helper()
 	var bootstrap corev1.Secret

@@ -64,7 +64,8 @@ func (f fixture) dropped(name string) {
 	})
 }
 
-// onlyGoodReasons checks that a Cluster was never anything but well, waiting for a beat, about to be given a Bundle, or between two identities.
+// onlyGoodReasons checks that a Cluster was never anything but well, waiting for a beat, about to
+// be given a Bundle, or between two identities.
 func (f fixture) onlyGoodReasons(reasons []string) {
 	f.t.Helper()
 	for _, reason := range reasons {
@@ -74,8 +75,9 @@ func (f fixture) onlyGoodReasons(reasons []string) {
 	}
 }
 
-// TestAClusterMigratesFromRancherFleetAndBackByOneUpgradeEach goes there with the values that Helm reuses, and back by helm rollback, with nothing but
-// the credential that the hub gave to the agent of Rancher Fleet.
+// TestAClusterMigratesFromRancherFleetAndBackByOneUpgradeEach goes there with the values that Helm
+// reuses, and back by helm rollback, with nothing but the credential that the hub gave to the
+// agent of Rancher Fleet.
 func TestAClusterMigratesFromRancherFleetAndBackByOneUpgradeEach(t *testing.T) {
 	f := newFixture(t)
 	d := f.downstream()
@@ -149,8 +151,9 @@ func TestAClusterMigratesFromRancherFleetAndBackByOneUpgradeEach(t *testing.T) {
 	}
 }
 
-// TestAnAgentOfRancherFleetRegistersAgainAsTheSameClusterAfterOneWithACredentialOfItsOwn goes there with the values of a new token, and back with
-// those of another, while the agent that is replaced still runs.
+// TestAnAgentOfRancherFleetRegistersAgainAsTheSameClusterAfterOneWithACredentialOfItsOwn goes
+// there with the values of a new token, and back with those of another, while the agent that is
+// replaced still runs.
 func TestAnAgentOfRancherFleetRegistersAgainAsTheSameClusterAfterOneWithACredentialOfItsOwn(t *testing.T) {
 	f := newFixture(t)
 	d := f.downstream()
@@ -205,7 +208,8 @@ func TestAnAgentOfRancherFleetRegistersAgainAsTheSameClusterAfterOneWithACredent
 	}
 }
 
-// TestOnlyTheHolderOfACredentialCanTakeACllusterOver: taking over is said in the status of the Cluster, with the UID of the account.
+// TestOnlyTheHolderOfACredentialCanTakeACllusterOver: taking over is said in the status of the
+// Cluster, with the UID of the account.
 func TestOnlyTheHolderOfACredentialTakesAClusterOver(t *testing.T) {
 	f := newFixture(t)
 	_, values := f.token("new-token", "")
@@ -225,7 +229,8 @@ func TestOnlyTheHolderOfACredentialTakesAClusterOver(t *testing.T) {
 
 	f.check(claim(a.Client, "6f7c6d1e-7f3b-4a53-9d3e-0a1b2c3d4e5f"))
 	f.check(a.beat(time.Now().Add(time.Second)))
-	f.refused("the account of the legacy agent reads a report", a.Client.List(context.Background(), &clusterv1beta1.InternalMemberClusterList{}, client.InNamespace(account.Namespace)))
+	f.refused("the account of the legacy agent reads a report",
+		a.Client.List(context.Background(), &clusterv1beta1.InternalMemberClusterList{}, client.InNamespace(account.Namespace)))
 	f.actsFor(name, "legacy")
 	f.check(claim(a.Client, account.UID))
 	f.actsFor(name, "native")

@@ -60,7 +60,8 @@ func (l linked) beats(count int) {
 	})
 }
 
-// leaves deletes the Cluster, after one registration, and waits until it is gone and the agent has noticed.
+// leaves deletes the Cluster, after one registration, and waits until it is gone and
+// the agent has noticed.
 func (l linked) leaves() {
 	l.t.Helper()
 	var requests fleet.ClusterRegistrationList

@@ -34,7 +34,10 @@ type placer struct {
 func (f fixture) placer(namespace string) *placer {
 	f.t.Helper()
 	as, role := f.somebody(namespace, "tenant",
-		rbacv1.PolicyRule{APIGroups: []string{placement.GroupVersion.Group}, Resources: []string{"resourceplacements", "resourceplacements/status"}, Verbs: []string{"*"}},
+		rbacv1.PolicyRule{
+			APIGroups: []string{placement.GroupVersion.Group}, Resources: []string{"resourceplacements", "resourceplacements/status"},
+			Verbs: []string{"*"},
+		},
 		rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"configmaps"}, Verbs: []string{"get", "list"}})
 	return &placer{fixture: f, namespace: namespace, name: "system:serviceaccount:" + namespace + ":tenant", may: role, as: as}
 }
@@ -44,14 +47,18 @@ func (n *placer) places(member string, annotations map[string]string) *placement
 	n.t.Helper()
 	rp := &placement.ResourcePlacement{ObjectMeta: metav1.ObjectMeta{Namespace: n.namespace, Name: "greedy", Annotations: annotations}}
 	rp.Spec.ResourceSelectors = []placement.ResourceSelector{
-		{Version: "v1", Kind: "ConfigMap"}, {Version: "v1", Kind: "Secret", Name: "password"}, {Version: "v1", Kind: "Secret", LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"all": "mine"}}},
+		{Version: "v1", Kind: "ConfigMap"}, {Version: "v1", Kind: "Secret", Name: "password"}, {
+			Version: "v1", Kind: "Secret", LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"all": "mine"}},
+		},
 	}
 	rp.Spec.Policy = &placement.PlacementPolicy{PlacementType: placement.PickFixed, ClusterNames: []string{member}}
-	n.eventually("the tenant creates a placement", func() error { return n.as.Create(context.Background(), rp) }) // when the hub's cluster knows of his rights
+	// when the hub's cluster knows of his rights
+	n.eventually("the tenant creates a placement", func() error { return n.as.Create(context.Background(), rp) })
 	return rp
 }
 
-// untilHolds changes a ConfigMap, and waits until the Work of a ResourcePlacement follows, which holds just these objects.
+// untilHolds changes a ConfigMap, and waits until the Work of a ResourcePlacement follows, which
+// holds just these objects.
 func (n *placer) untilHolds(rp *placement.ResourcePlacement, memberNamespace string, want ...string) {
 	n.t.Helper()
 	n.touched(memberNamespace, func(followed bool, got []string) error {
@@ -63,7 +70,8 @@ func (n *placer) untilHolds(rp *placement.ResourcePlacement, memberNamespace str
 	})
 }
 
-// touched changes a ConfigMap and waits until the Work in a member namespace, with or without that change, is as it should be.
+// touched changes a ConfigMap and waits until the Work in a member namespace, with or without that
+// change, is as it should be.
 func (n *placer) touched(memberNamespace string, right func(followed bool, objects []string) error) {
 	n.t.Helper()
 	var settings corev1.ConfigMap
@@ -88,8 +96,8 @@ func (n *placer) touched(memberNamespace string, right func(followed bool, objec
 	})
 }
 
-// TestAPlacementSelectsOnlyWhatItsAuthorMayRead lets a tenant who may place, and not read Secrets, try to have them copied to a cluster of his, and to
-// pass for somebody who may read them.
+// TestAPlacementSelectsOnlyWhatItsAuthorMayRead lets a tenant who may place, and not read Secrets,
+// try to have them copied to a cluster of his, and to pass for somebody who may read them.
 func TestAPlacementSelectsOnlyWhatItsAuthorMayRead(t *testing.T) {
 	f := newFixture(t)
 	m, shop := f.joined("author"), f.shop()
@@ -105,14 +113,17 @@ func TestAPlacementSelectsOnlyWhatItsAuthorMayRead(t *testing.T) {
 	}
 	author()
 	n.untilHolds(rp, m.namespaceName(), "ConfigMap settings")
-	f.untilRP(rp, "ResourceSelected", metav1.ConditionFalse, "may not read it: get secrets password in namespace "+shop+"; list secrets in namespace "+shop)
-	if c := meta.FindStatusCondition(rp.Status.Conditions, "ResourcePlacementResourceSelected"); c.Reason != "AuthorMayNotRead" || !strings.Contains(rp.Status.Message, n.name) {
+	f.untilRP(rp, "ResourceSelected", metav1.ConditionFalse,
+		"may not read it: get secrets password in namespace "+shop+"; list secrets in namespace "+shop)
+	if c := meta.FindStatusCondition(rp.Status.Conditions, "ResourcePlacementResourceSelected"); c.Reason != "AuthorMayNotRead" ||
+		!strings.Contains(rp.Status.Message, n.name) {
 		t.Errorf("it says %+v, %q", c, rp.Status.Message)
 	}
 
 	forgeries := map[string]func() error{
 		"a patch of the annotations": func() error {
-			return n.as.Patch(context.Background(), rp, client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"annotations":{"muster/author":"system:admin","muster/author-groups":"system:masters"}}}`)))
+			return n.as.Patch(context.Background(), rp, client.RawPatch(types.MergePatchType,
+				[]byte(`{"metadata":{"annotations":{"muster/author":"system:admin","muster/author-groups":"system:masters"}}}`)))
 		},
 		"their removal": func() error {
 			return n.as.Patch(context.Background(), rp, client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"annotations":null}}`)))
@@ -126,11 +137,15 @@ func TestAPlacementSelectsOnlyWhatItsAuthorMayRead(t *testing.T) {
 			return n.as.Update(context.Background(), rp)
 		},
 		"an apply": func() error {
-			apply := fmt.Sprintf(`{"apiVersion":"placement.kubernetes-fleet.io/v1beta1","kind":"ResourcePlacement","metadata":{"name":"greedy","namespace":%q,"annotations":{"muster/author":"system:admin"}}}`, shop)
-			return n.as.Patch(context.Background(), rp, client.RawPatch(types.ApplyPatchType, []byte(apply)), client.FieldOwner("tenant"), client.ForceOwnership)
+			apply := fmt.Sprintf(
+				`{"apiVersion":"placement.kubernetes-fleet.io/v1beta1","kind":"ResourcePlacement","metadata":{"name":"greedy","namespace":%q,"annotations":{"muster/author":"system:admin"}}}`, shop,
+			)
+			return n.as.Patch(context.Background(), rp, client.RawPatch(types.ApplyPatchType, []byte(apply)),
+				client.FieldOwner("tenant"), client.ForceOwnership)
 		},
 		"a patch of the status": func() error {
-			return n.as.Status().Patch(context.Background(), rp, client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"annotations":{"muster/author":"system:admin"}}}`)))
+			return n.as.Status().Patch(context.Background(), rp,
+				client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"annotations":{"muster/author":"system:admin"}}}`)))
 		},
 	}
 	for name, try := range forgeries {
@@ -142,7 +157,8 @@ func TestAPlacementSelectsOnlyWhatItsAuthorMayRead(t *testing.T) {
 		n.untilHolds(rp, m.namespaceName(), "ConfigMap settings")
 	}
 
-	f.check(f.Patch(context.Background(), rp, client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"labels":{"seen":"by-admin"},"annotations":{"note":"x"}}}`))))
+	f.check(f.Patch(context.Background(), rp,
+		client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"labels":{"seen":"by-admin"},"annotations":{"note":"x"}}}`))))
 	author()
 	n.untilHolds(rp, m.namespaceName(), "ConfigMap settings")
 	f.check(f.Patch(context.Background(), rp, client.RawPatch(types.MergePatchType, []byte(`{"spec":{"revisionHistoryLimit":3}}`))))
@@ -156,8 +172,8 @@ func TestAPlacementSelectsOnlyWhatItsAuthorMayRead(t *testing.T) {
 	})
 }
 
-// TestWhatAnAuthorMayNotReadAnyMoreStaysUntilSomebodyConfirms takes a right away and gives it back, as one who replaces a Role does, and
-// then takes it away.
+// TestWhatAnAuthorMayNotReadAnyMoreStaysUntilSomebodyConfirms takes a right away and gives it back,
+// as one who replaces a Role does, and then takes it away.
 func TestWhatAnAuthorMayNotReadAnyMoreStaysUntilSomebodyConfirms(t *testing.T) {
 	f := newAlone(t, "")
 	m, shop := f.joined("revoked"), f.shop()
@@ -197,15 +213,18 @@ func TestWhatAnAuthorMayNotReadAnyMoreStaysUntilSomebodyConfirms(t *testing.T) {
 // confirmation is what a condition says that has to be confirmed.
 var confirmation = regexp.MustCompile(placement.AnnotationConfirmRemoval + `=(\w+)`)
 
-// confirm does as the placement says to whoever wants something removed from members for which the hub knows no cause.
+// confirm does as the placement says to whoever wants something removed from members for which the
+// hub knows no cause.
 func (n *placer) confirm(rp *placement.ResourcePlacement) {
 	n.t.Helper()
 	n.untilRP(rp, "ResourceSelected", metav1.ConditionFalse, placement.AnnotationConfirmRemoval+"=")
 	asked := confirmation.FindStringSubmatch(meta.FindStatusCondition(rp.Status.Conditions, "ResourcePlacementResourceSelected").Message)
-	n.check(n.as.Patch(context.Background(), rp, client.RawPatch(types.MergePatchType, fmt.Appendf(nil, `{"metadata":{"annotations":{%q:%q}}}`, placement.AnnotationConfirmRemoval, asked[1]))))
+	n.check(n.as.Patch(context.Background(), rp, client.RawPatch(types.MergePatchType,
+		fmt.Appendf(nil, `{"metadata":{"annotations":{%q:%q}}}`, placement.AnnotationConfirmRemoval, asked[1]))))
 }
 
-// TestAResourcePlacementReachesNoClusterThatDoesNotAdmitItsNamespace lets a tenant name a Cluster of somebody else's workspace.
+// TestAResourcePlacementReachesNoClusterThatDoesNotAdmitItsNamespace lets a tenant name a Cluster
+// of somebody else's workspace.
 func TestAResourcePlacementReachesNoClusterThatDoesNotAdmitItsNamespace(t *testing.T) {
 	f := newFixture(t)
 	shop := f.shop() // before the agent reports its namespaces, of which this is one
@@ -238,14 +257,16 @@ func TestAResourcePlacementReachesNoClusterThatDoesNotAdmitItsNamespace(t *testi
 	n.touched(victim, func(followed bool, objects []string) error { // what is there stays as it is
 		f.check(f.Get(context.Background(), client.ObjectKeyFromObject(rp), rp))
 		synced := meta.FindStatusCondition(rp.Status.Conditions, "ResourcePlacementWorkSynchronized")
-		if followed || !slices.Equal(objects, []string{"ConfigMap settings"}) || synced == nil || !strings.Contains(synced.Message, "what it has stays as it is") {
+		if followed || !slices.Equal(objects, []string{"ConfigMap settings"}) || synced == nil ||
+			!strings.Contains(synced.Message, "what it has stays as it is") {
 			return fmt.Errorf("it holds %v, follows: %t; %+v", objects, followed, synced)
 		}
 		return nil
 	})
 }
 
-// TestWithoutThePolicyNobodyIsBelievedToBeAnAuthor runs a hub without the admission policies of its chart, and then with them.
+// TestWithoutThePolicyNobodyIsBelievedToBeAnAuthor runs a hub without the admission policies of its
+// chart, and then with them.
 func TestWithoutThePolicyNobodyIsBelievedToBeAnAuthor(t *testing.T) {
 	f := newAlone(t, `{"placement": {"authorRights": "ignore"}}`)
 	f.hub.Kill()
@@ -256,7 +277,9 @@ func TestWithoutThePolicyNobodyIsBelievedToBeAnAuthor(t *testing.T) {
 	f.check(f.Delete(context.Background(), mutating))
 	f.check(f.Delete(context.Background(), validating))
 	forged := func() (author string, err error) {
-		rp := &placement.ResourcePlacement{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "dry", Annotations: map[string]string{"muster/author": "forged"}}}
+		rp := &placement.ResourcePlacement{
+			ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "dry", Annotations: map[string]string{"muster/author": "forged"}},
+		}
 		rp.Spec.ResourceSelectors = []placement.ResourceSelector{{Version: "v1", Kind: "ConfigMap", Name: "none"}}
 		err = f.Create(context.Background(), rp, client.DryRunAll)
 		return rp.Annotations["muster/author"], err
@@ -299,8 +322,10 @@ func TestWithoutThePolicyNobodyIsBelievedToBeAnAuthor(t *testing.T) {
 	})
 	f.untilRP(rp, "ResourceSelected", metav1.ConditionFalse, "nobody knows who wrote the placement")
 	n.touched(m.namespaceName(), kept)
-	f.refused("he makes himself somebody else", n.as.Patch(context.Background(), rp, client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"annotations":{"muster/author":"system:admin"}}}`))))
-	f.check(n.as.Patch(context.Background(), rp, client.RawPatch(types.MergePatchType, fmt.Appendf(nil, `{"metadata":{"annotations":{"muster/author":%q}}}`, n.name))))
+	f.refused("he makes himself somebody else", n.as.Patch(context.Background(), rp,
+		client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"annotations":{"muster/author":"system:admin"}}}`))))
+	f.check(n.as.Patch(context.Background(), rp,
+		client.RawPatch(types.MergePatchType, fmt.Appendf(nil, `{"metadata":{"annotations":{"muster/author":%q}}}`, n.name))))
 	n.confirm(rp) // what was placed of the Secret while nobody's rights counted
 	n.untilHolds(rp, m.namespaceName(), "ConfigMap settings")
 }

@@ -17,7 +17,8 @@ import (
 	placement "github.com/muster-fleet/muster/api/placement/v1beta1"
 )
 
-// boundTo are the ClusterResourceBindings of a member, as kubectl fleet draincluster looks for them.
+// boundTo are the ClusterResourceBindings of a member, as kubectl fleet draincluster looks for
+// them.
 func (f fixture) boundTo(m *registered) (bound []placement.ClusterResourceBinding) {
 	f.t.Helper()
 	var all placement.ClusterResourceBindingList
@@ -30,7 +31,8 @@ func (f fixture) boundTo(m *registered) (bound []placement.ClusterResourceBindin
 	return bound
 }
 
-// untilBound waits until a member has one binding, with a state and conditions for its present generation.
+// untilBound waits until a member has one binding, with a state and conditions for its
+// present generation.
 func (f fixture) untilBound(m *registered, state placement.BindingState, index, said string) *placement.ClusterResourceBinding {
 	f.t.Helper()
 	var found *placement.ClusterResourceBinding
@@ -40,7 +42,8 @@ func (f fixture) untilBound(m *registered, state placement.BindingState, index, 
 			return fmt.Errorf("it has %d bindings", len(bound))
 		}
 		found = &bound[0]
-		if got := stages(found.Status.Conditions); found.Spec.State != state || got != said || !strings.HasSuffix(found.Spec.ResourceSnapshotName, "-"+index+"-snapshot") {
+		if got := stages(found.Status.Conditions); found.Spec.State != state || got != said ||
+			!strings.HasSuffix(found.Spec.ResourceSnapshotName, "-"+index+"-snapshot") {
 			return fmt.Errorf("it is %+v: %s", found.Spec, got)
 		}
 		for _, c := range found.Status.Conditions {
@@ -55,7 +58,8 @@ func (f fixture) untilBound(m *registered, state placement.BindingState, index, 
 
 const boundWell = "RolloutStarted=True Overridden=True WorkSynchronized=True Applied=True Available=True"
 
-// TestABindingShowsWhatAMemberHasUntilItIsDrained plays kubectl fleet draincluster, which lists bindings.
+// TestABindingShowsWhatAMemberHasUntilItIsDrained plays kubectl fleet draincluster,
+// which lists bindings.
 func TestABindingShowsWhatAMemberHasUntilItIsDrained(t *testing.T) {
 	f := newFixture(t)
 	ctx := context.Background()
@@ -65,7 +69,8 @@ func TestABindingShowsWhatAMemberHasUntilItIsDrained(t *testing.T) {
 	crp := f.crp(strings.ReplaceAll(prodOnly, "$SHOP", shop))
 	b := f.untilBound(m, placement.BindingBound, "0", boundWell)
 	work := f.works(crp)[0]
-	if b.Name != work.Labels[placement.LabelParentBinding] || b.Labels[placement.LabelParentCRP] != crp.Name || !metav1.IsControlledBy(b, crp) {
+	if b.Name != work.Labels[placement.LabelParentBinding] || b.Labels[placement.LabelParentCRP] != crp.Name ||
+		!metav1.IsControlledBy(b, crp) {
 		t.Errorf("it is %+v, of Work %v", b.ObjectMeta, work.Labels)
 	}
 	if b.Generation != 1 {
@@ -85,7 +90,9 @@ func TestABindingShowsWhatAMemberHasUntilItIsDrained(t *testing.T) {
 	f.untilBound(m, placement.BindingBound, "1", boundWell)
 
 	// A forged one makes nobody have anything, and is left alone.
-	forged := &placement.ClusterResourceBinding{ObjectMeta: metav1.ObjectMeta{Name: "forged-" + f.workspace, Labels: map[string]string{placement.LabelParentCRP: crp.Name}},
+	forged := &placement.ClusterResourceBinding{ObjectMeta: metav1.ObjectMeta{
+		Name: "forged-" + f.workspace, Labels: map[string]string{placement.LabelParentCRP: crp.Name},
+	},
 		Spec: placement.ResourceBindingSpec{State: placement.BindingBound, TargetCluster: "nobody-" + f.workspace}}
 	f.check(f.Create(ctx, forged))
 	t.Cleanup(func() { _ = f.Delete(ctx, forged) })
@@ -108,7 +115,8 @@ func TestABindingShowsWhatAMemberHasUntilItIsDrained(t *testing.T) {
 	f.check(f.Get(ctx, client.ObjectKeyFromObject(forged), forged))
 }
 
-// TestBindingsOfAResourcePlacementAreWrittenByTheHubOnly plays a tenant who may do everything in the namespace of the placement.
+// TestBindingsOfAResourcePlacementAreWrittenByTheHubOnly plays a tenant who may do everything in
+// the namespace of the placement.
 func TestBindingsOfAResourcePlacementAreWrittenByTheHubOnly(t *testing.T) {
 	f := newFixture(t)
 	ctx := context.Background()
@@ -164,8 +172,8 @@ func TestAHubThatStartsAgainWritesNoBindings(t *testing.T) {
 	}
 }
 
-// TestWorksThatGrowUnderMusterKeepTheBindingOfKubeFleetsHub: that hub, were it to come back, finds the
-// Works of a member by the name of one binding, and cannot write a Work whose name is taken.
+// TestWorksThatGrowUnderMusterKeepTheBindingOfKubeFleetsHub: that hub, were it to come back, finds
+// the Works of a member by the name of one binding, and cannot write a Work whose name is taken.
 func TestWorksThatGrowUnderMusterKeepTheBindingOfKubeFleetsHub(t *testing.T) {
 	f := newFixture(t)
 	ctx := context.Background()

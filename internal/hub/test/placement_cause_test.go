@@ -27,11 +27,15 @@ func (f fixture) widgets(namespace string) *apiextensionsv1.CustomResourceDefini
 	f.t.Helper()
 	preserve := true
 	group := f.workspace + ".example.com"
-	definition := &apiextensionsv1.CustomResourceDefinition{ObjectMeta: metav1.ObjectMeta{Name: "widgets." + group}, Spec: apiextensionsv1.CustomResourceDefinitionSpec{
-		Group: group, Scope: apiextensionsv1.NamespaceScoped, Names: apiextensionsv1.CustomResourceDefinitionNames{Plural: "widgets", Kind: "Widget"},
-		Versions: []apiextensionsv1.CustomResourceDefinitionVersion{{Name: "v1", Served: true, Storage: true, Schema: &apiextensionsv1.CustomResourceValidation{
-			OpenAPIV3Schema: &apiextensionsv1.JSONSchemaProps{Type: "object", XPreserveUnknownFields: &preserve}}}},
-	}}
+	definition := &apiextensionsv1.CustomResourceDefinition{ObjectMeta: metav1.ObjectMeta{Name: "widgets." + group},
+		Spec: apiextensionsv1.CustomResourceDefinitionSpec{
+			Group: group, Scope: apiextensionsv1.NamespaceScoped, Names: apiextensionsv1.CustomResourceDefinitionNames{
+				Plural: "widgets", Kind: "Widget",
+			},
+			Versions: []apiextensionsv1.CustomResourceDefinitionVersion{{Name: "v1", Served: true, Storage: true,
+				Schema: &apiextensionsv1.CustomResourceValidation{
+					OpenAPIV3Schema: &apiextensionsv1.JSONSchemaProps{Type: "object", XPreserveUnknownFields: &preserve}}}},
+		}}
 	f.check(f.Create(context.Background(), definition))
 	widget := &unstructured.Unstructured{}
 	widget.SetAPIVersion(group + "/v1")
@@ -50,12 +54,15 @@ func (f fixture) placeable(rules []rbacv1.PolicyRule) (before []rbacv1.PolicyRul
 	return before
 }
 
-// TestWhatTheHubCannotReadStaysOnMembers takes away what the hub decides by: a right, with a restart, then a kind.
+// TestWhatTheHubCannotReadStaysOnMembers takes away what the hub decides by: a right, with a
+// restart, then a kind.
 func TestWhatTheHubCannotReadStaysOnMembers(t *testing.T) {
 	f := newAlone(t, "")
 	shop := f.shop()
 	definition := f.widgets(shop)
-	rule := rbacv1.PolicyRule{APIGroups: []string{definition.Spec.Group}, Resources: []string{"widgets"}, Verbs: []string{"get", "list", "watch"}}
+	rule := rbacv1.PolicyRule{
+		APIGroups: []string{definition.Spec.Group}, Resources: []string{"widgets"}, Verbs: []string{"get", "list", "watch"},
+	}
 	role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "fleet-controller-placement"}}
 	f.check(f.get(role, "", role.Name))
 	usual := slices.Clone(role.Rules)
@@ -90,7 +97,8 @@ func TestWhatTheHubCannotReadStaysOnMembers(t *testing.T) {
 		t.Helper()
 		before := f.works(crp)[0]
 		f.untilSays(crp, "ResourceSelected", metav1.ConditionFalse, "Widget "+shop+"/data: ")
-		f.check(f.Create(context.Background(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: shop, Name: how}})) // which is an event of the placement
+		// which is an event of the placement
+		f.check(f.Create(context.Background(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: shop, Name: how}}))
 		f.untilSays(crp, "Scheduled", metav1.ConditionFalse, "what is placed stays as it is")
 		if after := f.works(crp)[0]; after.UID != before.UID || after.Generation != before.Generation {
 			t.Errorf("%s changed the Work: %v", how, slices.Sorted(maps.Keys(manifests(t, after))))
@@ -110,8 +118,10 @@ func TestWhatTheHubCannotReadStaysOnMembers(t *testing.T) {
 	f.restartHub()
 	unchanged("undefined-and-restarted")
 
-	asked := confirmation.FindStringSubmatch(meta.FindStatusCondition(crp.Status.Conditions, "ClusterResourcePlacementResourceSelected").Message)
-	f.check(f.Patch(context.Background(), crp, client.RawPatch(types.MergePatchType, fmt.Appendf(nil, `{"metadata":{"annotations":{%q:%q}}}`, placement.AnnotationConfirmRemoval, asked[1]))))
+	asked := confirmation.FindStringSubmatch(meta.FindStatusCondition(crp.Status.Conditions,
+		"ClusterResourcePlacementResourceSelected").Message)
+	f.check(f.Patch(context.Background(), crp, client.RawPatch(types.MergePatchType,
+		fmt.Appendf(nil, `{"metadata":{"annotations":{%q:%q}}}`, placement.AnnotationConfirmRemoval, asked[1]))))
 	f.eventually("it goes when somebody confirms", func() error {
 		if got := manifests(t, f.works(crp)[0]); got["Widget data"] != nil || got["ConfigMap undefined"] == nil {
 			return fmt.Errorf("it has %v", slices.Sorted(maps.Keys(got)))
@@ -120,7 +130,8 @@ func TestWhatTheHubCannotReadStaysOnMembers(t *testing.T) {
 	})
 }
 
-// TestAnObjectStaysInItsWorkWhenOthersAreAdded fills a Work with what is sorted before the Service that is in it.
+// TestAnObjectStaysInItsWorkWhenOthersAreAdded fills a Work with what is sorted before the
+// Service that is in it.
 func TestAnObjectStaysInItsWorkWhenOthersAreAdded(t *testing.T) {
 	f := newFixture(t)
 	shop := f.shop()
@@ -128,7 +139,11 @@ func TestAnObjectStaysInItsWorkWhenOthersAreAdded(t *testing.T) {
 	crp := f.crp(strings.ReplaceAll(prodOnly, "$SHOP", shop))
 	f.untilOn(crp, m)
 	big := func(i int) {
-		f.check(f.Create(context.Background(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: shop, Name: fmt.Sprintf("dashboard-%d", i)}, Data: map[string]string{"a": strings.Repeat("x", 300<<10)}}))
+		f.check(f.Create(context.Background(), &corev1.ConfigMap{
+			ObjectMeta: metav1.ObjectMeta{Namespace: shop, Name: fmt.Sprintf("dashboard-%d", i)}, Data: map[string]string{
+				"a": strings.Repeat("x", 300<<10),
+			},
+		}))
 	}
 	for i := range 4 {
 		big(i)
@@ -154,7 +169,9 @@ func TestAWorkThatIsFullMovesNothing(t *testing.T) {
 	f := newFixture(t)
 	shop := f.shop()
 	m := f.joined("m", "env=prod")
-	big := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: shop, Name: "big"}, Data: map[string]string{"a": strings.Repeat("x", 400<<10)}}
+	big := &corev1.ConfigMap{
+		ObjectMeta: metav1.ObjectMeta{Namespace: shop, Name: "big"}, Data: map[string]string{"a": strings.Repeat("x", 400<<10)},
+	}
 	other := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: shop, Name: "other"}, Data: big.Data}
 	f.check(f.Create(context.Background(), big))
 	f.check(f.Create(context.Background(), other))
@@ -179,7 +196,8 @@ func (f fixture) prodGroup() *fleet.ClusterGroup {
 	return group
 }
 
-// TestAGroupThatWouldTakeABundleFromManyClustersIsAskedAbout changes the selector of a group of six.
+// TestAGroupThatWouldTakeABundleFromManyClustersIsAskedAbout changes the selector of a group of
+// six.
 func TestAGroupThatWouldTakeABundleFromManyClustersIsAskedAbout(t *testing.T) {
 	f := newFixture(t)
 	var places []place
@@ -194,7 +212,8 @@ func TestAGroupThatWouldTakeABundleFromManyClustersIsAskedAbout(t *testing.T) {
 	}
 	f.observedOn(b, 6)
 	f.change(group, func() { group.Spec.Selector.MatchLabels["env"] = "production" })
-	f.untilBundle("app", "Processed", corev1.ConditionFalse, "6 of the 6 Clusters that have it would lose it, although the Bundle has not changed: c0, c1, c2, c3, c4, c5; ")
+	f.untilBundle("app", "Processed", corev1.ConditionFalse,
+		"6 of the 6 Clusters that have it would lose it, although the Bundle has not changed: c0, c1, c2, c3, c4, c5; ")
 	f.observedOn(b, 0) // an edit of something else confirms nothing
 	for _, p := range places {
 		if is := p.deployment("app", there); is.UID != before[p.name] {
@@ -202,7 +221,8 @@ func TestAGroupThatWouldTakeABundleFromManyClustersIsAskedAbout(t *testing.T) {
 		}
 	}
 	f.brake("half")
-	held := f.untilBundle("app", "Processed", corev1.ConditionFalse, `of Namespace `+f.workspace+` is "half", which is no percentage from 0 to 100, and is ignored`)
+	held := f.untilBundle("app", "Processed", corev1.ConditionFalse,
+		`of Namespace `+f.workspace+` is "half", which is no percentage from 0 to 100, and is ignored`)
 	asked := confirmation.FindStringSubmatch(kube.FindCondition(held.Status.Conditions, fleet.ConditionProcessed).Message)
 	f.change(b, func() { metav1.SetMetaDataAnnotation(&b.ObjectMeta, fleet.AnnotationConfirmRemoval, asked[1]) })
 	for _, p := range places {
@@ -238,9 +258,12 @@ func TestAGroupThatBecomesInvalidTakesNothingAway(t *testing.T) {
 	f.bundle("app", configMap+"\ntargets: [{clusterGroup: prod}]\n")
 	before := p.deployment("app", there)
 	f.change(group, func() {
-		group.Spec.Selector = &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "env", Operator: "in", Values: []string{"prod"}}}}
+		group.Spec.Selector = &metav1.LabelSelector{
+			MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "env", Operator: "in", Values: []string{"prod"}}},
+		}
 	})
-	f.untilBundle("app", "Processed", corev1.ConditionFalse, "nobody knows which Clusters are in ClusterGroup "+f.workspace+"/prod", "what is deployed stays as it is")
+	f.untilBundle("app", "Processed", corev1.ConditionFalse, "nobody knows which Clusters are in ClusterGroup "+f.workspace+"/prod",
+		"what is deployed stays as it is")
 	if after := p.deployment("app", there); after.UID != before.UID {
 		t.Errorf("the deployment %s is another one now: %s", before.UID, after.UID)
 	}

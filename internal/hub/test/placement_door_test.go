@@ -27,8 +27,10 @@ func TestAClusterOfAWorkspaceThatOptsInIsPickedByItsName(t *testing.T) {
 	bearer, namespace := agent.credential()
 	agent.stop() // played by hand from here on
 	f.beating(f.as(bearer), namespace)
-	crp := f.crp("resourceSelectors: [{group: '', version: v1, kind: Namespace, name: " + f.shop() + "}]\npolicy: {placementType: PickFixed, clusterNames: [$TEST/" + name + "]}")
-	f.untilSays(crp, "Scheduled", metav1.ConditionFalse, fmt.Sprintf("%s/%s: there is no MemberCluster, and no Cluster of a workspace that opts in", f.workspace, name))
+	crp := f.crp("resourceSelectors: [{group: '', version: v1, kind: Namespace, name: " + f.shop() +
+		"}]\npolicy: {placementType: PickFixed, clusterNames: [$TEST/" + name + "]}")
+	f.untilSays(crp, "Scheduled", metav1.ConditionFalse,
+		fmt.Sprintf("%s/%s: there is no MemberCluster, and no Cluster of a workspace that opts in", f.workspace, name))
 
 	var workspace corev1.Namespace
 	f.check(f.get(&workspace, "", f.workspace))
@@ -39,12 +41,18 @@ func TestAClusterOfAWorkspaceThatOptsInIsPickedByItsName(t *testing.T) {
 		return m.agent.Get(context.Background(), client.ObjectKey{Namespace: namespace, Name: crp.Name + "-work"}, &work)
 	})
 	f.untilSays(crp, "Scheduled", metav1.ConditionTrue, "1 members picked")
-	f.check(m.agent.Patch(context.Background(), &work, client.RawPatch("application/merge-patch+json", fmt.Appendf(nil, `{"metadata":{"finalizers":[%q]}}`, placement.FinalizerWork))))
+	f.check(m.agent.Patch(context.Background(), &work,
+		client.RawPatch("application/merge-patch+json", fmt.Appendf(nil, `{"metadata":{"finalizers":[%q]}}`, placement.FinalizerWork))))
 	before := work.DeepCopy()
-	work.Status.Conditions = []metav1.Condition{{Type: "Applied", Status: metav1.ConditionFalse, Reason: "ManifestNotApplied", Message: "not yet", ObservedGeneration: work.Generation, LastTransitionTime: metav1.Now()}}
+	work.Status.Conditions = []metav1.Condition{{
+		Type: "Applied", Status: metav1.ConditionFalse, Reason: "ManifestNotApplied", Message: "not yet", ObservedGeneration: work.Generation,
+		LastTransitionTime: metav1.Now(),
+	}}
 	f.check(m.agent.Status().Patch(context.Background(), &work, client.MergeFrom(before)))
 	f.untilSays(crp, "Applied", metav1.ConditionFalse, f.workspace+"/"+name+": not yet")
-	f.refused("it makes a Work", m.agent.Create(context.Background(), &placement.Work{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "own"}}))
+	f.refused("it makes a Work", m.agent.Create(context.Background(), &placement.Work{
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "own"},
+	}))
 	f.refused("it deletes a Work", m.agent.Delete(context.Background(), &work))
 
 	f.check(f.Delete(context.Background(), &cluster))
@@ -93,7 +101,11 @@ func TestManyResourcesBecomeSeveralWorks(t *testing.T) {
 	m := f.joined("split", "env=prod")
 	shop := f.shop()
 	for i := range 3 {
-		f.check(f.Create(context.Background(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: shop, Name: fmt.Sprintf("large-%d", i)}, Data: map[string]string{"a": strings.Repeat("x", 600<<10)}}))
+		f.check(f.Create(context.Background(), &corev1.ConfigMap{
+			ObjectMeta: metav1.ObjectMeta{Namespace: shop, Name: fmt.Sprintf("large-%d", i)}, Data: map[string]string{
+				"a": strings.Repeat("x", 600<<10),
+			},
+		}))
 	}
 	crp := f.crp(strings.ReplaceAll(prodOnly, "$SHOP", shop))
 	f.eventually("there are three Works", func() error {
@@ -107,12 +119,15 @@ func TestManyResourcesBecomeSeveralWorks(t *testing.T) {
 		return nil
 	})
 	for i := range 3 {
-		f.check(f.Delete(context.Background(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: shop, Name: fmt.Sprintf("large-%d", i)}}))
+		f.check(f.Delete(context.Background(), &corev1.ConfigMap{
+			ObjectMeta: metav1.ObjectMeta{Namespace: shop, Name: fmt.Sprintf("large-%d", i)},
+		}))
 	}
 	f.untilOn(crp, m)
 }
 
-// The agent of a Cluster applies what affinity brings it by the Cluster's labels; a workspace that withdraws takes nothing away.
+// The agent of a Cluster applies what affinity brings it by the Cluster's labels; a workspace that
+// withdraws takes nothing away.
 func TestAClusterIsPickedByItsLabelsAndKeepsWhatItHasWhenItsWorkspaceWithdraws(t *testing.T) {
 	f := newFixture(t)
 	opt := func(in bool) {
@@ -147,7 +162,8 @@ func TestAClusterIsPickedByItsLabelsAndKeepsWhatItHasWhenItsWorkspaceWithdraws(t
 	f.check(on.get(settings, shop, "settings"))
 
 	opt(false)
-	f.untilSays(crp, "Scheduled", metav1.ConditionTrue, "kept as it is, because no workspace that opts in has a record of it any more: member namespace "+naming.MemberNamespace(f.workspace, cluster))
+	f.untilSays(crp, "Scheduled", metav1.ConditionTrue, "kept as it is, because no workspace that opts in has a record of it any more: "+
+		"member namespace "+naming.MemberNamespace(f.workspace, cluster))
 	f.check(f.Create(context.Background(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: shop, Name: "later"}}))
 	f.eventually("the placement counts the change", func() error {
 		f.check(f.Get(context.Background(), client.ObjectKeyFromObject(crp), crp))

@@ -21,7 +21,8 @@ import (
 	placement "github.com/muster-fleet/muster/api/placement/v1beta1"
 )
 
-// envelope creates a ResourceEnvelope, or a ClusterResourceEnvelope without a namespace, with manifests as YAML.
+// envelope creates a ResourceEnvelope, or a ClusterResourceEnvelope without a namespace,
+// with manifests as YAML.
 func (f fixture) envelope(namespace, name, data string) client.Object {
 	f.t.Helper()
 	var wrapped map[string]placement.Manifest
@@ -64,7 +65,8 @@ widget: {apiVersion: example.com/v1, kind: Widget, metadata: {name: w, namespace
 	f.untilOn(crp, m)
 	work := f.works(crp)[0]
 	got := manifests(t, work)
-	if got["ResourceQuota small"] == nil || got["Widget w"] == nil || got["ResourceEnvelope quotas"] != nil || got["ConfigMap settings"] == nil {
+	if got["ResourceQuota small"] == nil || got["Widget w"] == nil || got["ResourceEnvelope quotas"] != nil ||
+		got["ConfigMap settings"] == nil {
 		t.Errorf("the Work holds %v", got)
 	}
 	if spec, _ := json.Marshal(got["Widget w"].Object["spec"]); string(spec) != `{"deep":{"list":[1,{"a":"b"}]}}` {
@@ -74,7 +76,9 @@ widget: {apiVersion: example.com/v1, kind: Widget, metadata: {name: w, namespace
 		t.Errorf("the hub has the quota: %v", err)
 	}
 	f.untilSays(crp, "WorkSynchronized", metav1.ConditionTrue, "")
-	if !slices.Contains(crp.Status.SelectedResources, placement.ResourceIdentifier{Group: "placement.kubernetes-fleet.io", Version: "v1beta1", Kind: "ResourceEnvelope", Namespace: shop, Name: "quotas"}) {
+	if !slices.Contains(crp.Status.SelectedResources, placement.ResourceIdentifier{
+		Group: "placement.kubernetes-fleet.io", Version: "v1beta1", Kind: "ResourceEnvelope", Namespace: shop, Name: "quotas",
+	}) {
 		t.Errorf("selected are %v", crp.Status.SelectedResources)
 	}
 	// The agent cannot apply what is in the envelope: the status leads to it.
@@ -84,10 +88,14 @@ widget: {apiVersion: example.com/v1, kind: Widget, metadata: {name: w, namespace
 			return err
 		}
 		before := w.DeepCopy()
-		failed := metav1.Condition{Type: "Applied", Status: "False", Reason: "ManifestApplyFailed", Message: "no such kind", ObservedGeneration: w.Generation, LastTransitionTime: metav1.Now()}
+		failed := metav1.Condition{
+			Type: "Applied", Status: "False", Reason: "ManifestApplyFailed", Message: "no such kind", ObservedGeneration: w.Generation,
+			LastTransitionTime: metav1.Now(),
+		}
 		w.Status.Conditions = []metav1.Condition{failed}
 		w.Status.ManifestConditions = []placement.ManifestCondition{{
-			Identifier: placement.WorkResourceIdentifier{Ordinal: 5, Group: "example.com", Version: "v1", Kind: "Widget", Namespace: shop, Name: "w"}, Conditions: []metav1.Condition{failed},
+			Identifier: placement.WorkResourceIdentifier{Ordinal: 5, Group: "example.com", Version: "v1", Kind: "Widget", Namespace: shop,
+				Name: "w"}, Conditions: []metav1.Condition{failed},
 		}}
 		return m.agent.Status().Patch(context.Background(), w, client.MergeFrom(before))
 	})
@@ -115,7 +123,8 @@ d-cluster: {apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRole, metadat
 	entry := f.failing(m, crp, &crp.Status, 3)
 	var got []string
 	for _, failed := range entry.FailedPlacements {
-		got = append(got, strings.Join([]string{failed.Kind, failed.Name, failed.Envelope.Type, failed.Envelope.Namespace, failed.Envelope.Name, string(failed.Condition.Status)}, " "))
+		got = append(got, strings.Join([]string{failed.Kind, failed.Name, failed.Envelope.Type, failed.Envelope.Namespace, failed.Envelope.Name,
+			string(failed.Condition.Status)}, " "))
 		if failed.Condition.LastTransitionTime.IsZero() {
 			t.Errorf("%s failed at no time", failed.Name)
 		}
@@ -132,7 +141,8 @@ d-cluster: {apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRole, metadat
 	}
 	// It can be set right.
 	f.check(f.Get(context.Background(), client.ObjectKey{Namespace: shop, Name: "mixed"}, &placement.ResourceEnvelope{}))
-	f.patch(&placement.ResourceEnvelope{ObjectMeta: metav1.ObjectMeta{Namespace: shop, Name: "mixed"}}, `{"data":{"b-undecodable":null,"c-twice":null,"d-cluster":null}}`)
+	f.patch(&placement.ResourceEnvelope{ObjectMeta: metav1.ObjectMeta{Namespace: shop, Name: "mixed"}},
+		`{"data":{"b-undecodable":null,"c-twice":null,"d-cluster":null}}`)
 	f.untilSays(crp, "Applied", metav1.ConditionTrue, "on all 1 members")
 }
 
@@ -200,7 +210,8 @@ func TestADeletedDefinitionOfEnvelopesOrOverridesChangesNothingOnMembers(t *test
 	f := newUndefining(t)
 	shop := f.shop()
 	m := f.joined("m", "env=prod")
-	f.envelope(shop, "quotas", `quota: {apiVersion: v1, kind: ResourceQuota, metadata: {name: small, namespace: $NS}, spec: {hard: {pods: "1"}}}`)
+	f.envelope(shop, "quotas",
+		`quota: {apiVersion: v1, kind: ResourceQuota, metadata: {name: small, namespace: $NS}, spec: {hard: {pods: "1"}}}`)
 	f.override(shop, "own", `
 resourceSelectors: [{group: "", version: v1, kind: ConfigMap, name: settings}]
 policy: {overrideRules: [{clusterSelector: {clusterSelectorTerms: []}, jsonPatchOverrides: [{op: replace, path: /data/a, value: "2"}]}]}
@@ -211,8 +222,11 @@ policy: {overrideRules: [{clusterSelector: {clusterSelectorTerms: []}, jsonPatch
 	for _, definition := range []string{"resourceenvelopes.placement.kubernetes-fleet.io", "resourceoverrides.placement.kubernetes-fleet.io"} {
 		f.eventually("the placement says that it is well", func() error {
 			f.check(f.Get(context.Background(), client.ObjectKeyFromObject(crp), crp))
-			wrapped := slices.ContainsFunc(crp.Status.SelectedResources, func(r placement.ResourceIdentifier) bool { return r.Kind == "ResourceEnvelope" })
-			if strings.Contains(crp.Status.Message, "CustomResourceDefinition") || !wrapped || manifests(t, f.works(crp)[0])["ResourceQuota small"] == nil {
+			wrapped := slices.ContainsFunc(crp.Status.SelectedResources, func(r placement.ResourceIdentifier) bool {
+				return r.Kind == "ResourceEnvelope"
+			})
+			if strings.Contains(crp.Status.Message, "CustomResourceDefinition") || !wrapped ||
+				manifests(t, f.works(crp)[0])["ResourceQuota small"] == nil {
 				return fmt.Errorf("it says %q", crp.Status.Message)
 			}
 			return nil
@@ -232,8 +246,10 @@ policy: {overrideRules: [{clusterSelector: {clusterSelectorTerms: []}, jsonPatch
 		f.cluster.InstallCRDs(t)
 		if definition == "resourceenvelopes.placement.kubernetes-fleet.io" {
 			f.eventually("the envelope is made again", func() error {
-				return f.Create(context.Background(), &placement.ResourceEnvelope{ObjectMeta: metav1.ObjectMeta{Namespace: shop, Name: "quotas"}, Data: map[string]placement.Manifest{"quota": {RawExtension: runtime.RawExtension{
-					Raw: []byte(`{"apiVersion":"v1","kind":"ResourceQuota","metadata":{"name":"small","namespace":"` + shop + `"},"spec":{"hard":{"pods":"1"}}}`)}}}})
+				return f.Create(context.Background(), &placement.ResourceEnvelope{ObjectMeta: metav1.ObjectMeta{Namespace: shop, Name: "quotas"},
+					Data: map[string]placement.Manifest{"quota": {RawExtension: runtime.RawExtension{
+						Raw: []byte(`{"apiVersion":"v1","kind":"ResourceQuota","metadata":{"name":"small","namespace":"` + shop +
+							`"},"spec":{"hard":{"pods":"1"}}}`)}}}})
 			})
 		}
 	}

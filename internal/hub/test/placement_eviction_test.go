@@ -21,7 +21,9 @@ import (
 // evict creates an eviction and waits for what is decided about it for good.
 func (f fixture) evict(crp string, m *registered) (valid, executed *metav1.Condition) {
 	f.t.Helper()
-	e := &placement.ClusterResourcePlacementEviction{ObjectMeta: metav1.ObjectMeta{GenerateName: "e-"}, Spec: placement.PlacementEvictionSpec{PlacementName: crp, ClusterName: m.name}}
+	e := &placement.ClusterResourcePlacementEviction{
+		ObjectMeta: metav1.ObjectMeta{GenerateName: "e-"}, Spec: placement.PlacementEvictionSpec{PlacementName: crp, ClusterName: m.name},
+	}
 	f.check(f.Create(context.Background(), e))
 	f.t.Cleanup(func() { _ = f.Delete(context.Background(), e) })
 	f.eventually("the eviction is decided about", func() error {
@@ -46,10 +48,13 @@ func TestAnEvictionRemovesAPlacementFromATaintedMemberOnceWithinItsBudget(t *tes
 		m.apply(work, "")
 	}
 	f.untilSays(crp, "Available", metav1.ConditionTrue, "on all 2 members")
-	budget := &placement.ClusterResourcePlacementDisruptionBudget{ObjectMeta: metav1.ObjectMeta{Name: crp.Name}, Spec: placement.PlacementDisruptionBudgetSpec{MinAvailable: ptr.To(intstr.FromInt32(2))}}
+	budget := &placement.ClusterResourcePlacementDisruptionBudget{
+		ObjectMeta: metav1.ObjectMeta{Name: crp.Name}, Spec: placement.PlacementDisruptionBudgetSpec{MinAvailable: ptr.To(intstr.FromInt32(2))},
+	}
 	f.check(f.Create(context.Background(), budget))
 	t.Cleanup(func() { _ = f.Delete(context.Background(), budget) })
-	if valid, executed := f.evict(crp.Name, m1); valid.Reason != "ClusterResourcePlacementEvictionValid" || executed.Reason != "ClusterResourcePlacementEvictionNotExecuted" ||
+	if valid, executed := f.evict(crp.Name, m1); valid.Reason != "ClusterResourcePlacementEvictionValid" ||
+		executed.Reason != "ClusterResourcePlacementEvictionNotExecuted" ||
 		!strings.Contains(executed.Message, "availablePlacements: 2, totalPlacements: 2") {
 		t.Errorf("the budget allows it: %+v, %+v", valid, executed)
 	}
@@ -59,11 +64,13 @@ func TestAnEvictionRemovesAPlacementFromATaintedMemberOnceWithinItsBudget(t *tes
 		mc.Spec.Taints = []clusterv1beta1.Taint{{Key: "cordon-key", Value: "cordon-value", Effect: "NoSchedule"}}
 		return f.Update(context.Background(), &mc)
 	})
-	if valid, executed := f.evict(crp.Name, m1); executed == nil || executed.Status != metav1.ConditionTrue || executed.Reason != "ClusterResourcePlacementEvictionExecuted" {
+	if valid, executed := f.evict(crp.Name, m1); executed == nil || executed.Status != metav1.ConditionTrue ||
+		executed.Reason != "ClusterResourcePlacementEvictionExecuted" {
 		t.Fatalf("it is not executed: %+v, %+v", valid, executed)
 	}
 	// One of the two is going: nothing more may be disrupted.
-	if _, executed := f.evict(crp.Name, m2); executed.Status != metav1.ConditionFalse || !strings.Contains(executed.Message, "availablePlacements: 1, totalPlacements: 2") {
+	if _, executed := f.evict(crp.Name, m2); executed.Status != metav1.ConditionFalse ||
+		!strings.Contains(executed.Message, "availablePlacements: 1, totalPlacements: 2") {
 		t.Errorf("two are evicted at once: %+v", executed)
 	}
 	m1.remove(work)
@@ -80,7 +87,8 @@ func TestAnEvictionRemovesAPlacementFromATaintedMemberOnceWithinItsBudget(t *tes
 		return nil
 	})
 
-	// Nothing is remembered of an eviction: without the taint the member is picked again, and keeps what it gets.
+	// Nothing is remembered of an eviction: without the taint the member is picked again, and
+	// keeps what it gets.
 	f.eventually("the taint is taken off", func() error {
 		mc := m1.record()
 		mc.Spec.Taints = nil
@@ -102,7 +110,8 @@ func TestWhatANativeAgentKeepsIsEvictedAllTheSame(t *testing.T) {
 	f.untilOn(crp, m)
 	name := crp.Name + "-work"
 	m.apply(name, "")
-	f.patch(&placement.Work{ObjectMeta: metav1.ObjectMeta{Namespace: m.namespaceName(), Name: name}}, `{"metadata":{"annotations":{"muster/retains-applied":"true"}}}`)
+	f.patch(&placement.Work{ObjectMeta: metav1.ObjectMeta{Namespace: m.namespaceName(), Name: name}},
+		`{"metadata":{"annotations":{"muster/retains-applied":"true"}}}`)
 	f.untilSays(crp, "Available", metav1.ConditionTrue, "")
 	old := f.works(crp)[0].UID
 	if _, executed := f.evict(crp.Name, m); executed == nil || executed.Status != metav1.ConditionTrue {
@@ -125,23 +134,28 @@ func TestAnEvictionThatCannotBeMeantIsInvalid(t *testing.T) {
 	f := newFixture(t)
 	shop := f.shop()
 	m := f.joined("evict-fixed", "env=prod")
-	if valid, _ := f.evict("none-"+f.workspace, m); valid.Status != metav1.ConditionFalse || !strings.Contains(valid.Message, "there is no ClusterResourcePlacement") {
+	if valid, _ := f.evict("none-"+f.workspace, m); valid.Status != metav1.ConditionFalse ||
+		!strings.Contains(valid.Message, "there is no ClusterResourcePlacement") {
 		t.Errorf("without a placement it is %+v", valid)
 	}
 	crp := f.crp(`
 resourceSelectors: [{group: "", version: v1, kind: Namespace, name: ` + shop + `}]
 policy: {placementType: PickFixed, clusterNames: [` + m.name + `]}`)
 	f.untilOn(crp, m)
-	if valid, _ := f.evict(crp.Name, m); valid.Status != metav1.ConditionFalse || valid.Reason != "ClusterResourcePlacementEvictionInvalid" || !strings.Contains(valid.Message, "clusterNames") {
+	if valid, _ := f.evict(crp.Name, m); valid.Status != metav1.ConditionFalse || valid.Reason != "ClusterResourcePlacementEvictionInvalid" ||
+		!strings.Contains(valid.Message, "clusterNames") {
 		t.Errorf("of a PickFixed it is %+v", valid)
 	}
 	if works := f.works(crp); len(works) != 1 || works[0].DeletionTimestamp != nil {
 		t.Error("it was evicted")
 	}
-	e := &placement.ClusterResourcePlacementEviction{ObjectMeta: metav1.ObjectMeta{GenerateName: "e-"}, Spec: placement.PlacementEvictionSpec{PlacementName: crp.Name, ClusterName: m.name}}
+	e := &placement.ClusterResourcePlacementEviction{
+		ObjectMeta: metav1.ObjectMeta{GenerateName: "e-"}, Spec: placement.PlacementEvictionSpec{PlacementName: crp.Name, ClusterName: m.name},
+	}
 	f.check(f.Create(context.Background(), e))
 	t.Cleanup(func() { _ = f.Delete(context.Background(), e) })
-	if err := f.Patch(context.Background(), e, client.RawPatch("application/merge-patch+json", []byte(`{"spec":{"clusterName":"other"}}`))); err == nil {
+	if err := f.Patch(context.Background(), e,
+		client.RawPatch("application/merge-patch+json", []byte(`{"spec":{"clusterName":"other"}}`))); err == nil {
 		t.Error("the spec of an eviction was changed")
 	}
 	both := &placement.ClusterResourcePlacementDisruptionBudget{ObjectMeta: metav1.ObjectMeta{Name: "both-" + f.workspace},
@@ -155,7 +169,8 @@ func TestAMemberAppliesWhatIsWrappedAndOverriddenAndLosesItByAnEviction(t *testi
 	f := newFixture(t)
 	m := f.delivering("evicted", "env=prod")
 	shop := f.shop()
-	f.envelope(shop, "quotas", `quota: {apiVersion: v1, kind: ResourceQuota, metadata: {name: small, namespace: $NS}, spec: {hard: {pods: "7"}}}`)
+	f.envelope(shop, "quotas",
+		`quota: {apiVersion: v1, kind: ResourceQuota, metadata: {name: small, namespace: $NS}, spec: {hard: {pods: "7"}}}`)
 	f.override(shop, "own", `
 resourceSelectors: [{group: "", version: v1, kind: ConfigMap, name: settings}]
 policy: {overrideRules: [{clusterSelector: {clusterSelectorTerms: []}, jsonPatchOverrides: [{op: replace, path: /data/a, value: "${MEMBER-CLUSTER-NAME}"}]}]}

@@ -16,8 +16,8 @@ import (
 	placement "github.com/muster-fleet/muster/api/placement/v1beta1"
 )
 
-// TestWhatHasGrownMovesToAnotherWorkAndStaysOnTheMember lets objects of a placed namespace grow until
-// their Work cannot hold them, with a real agent, which must not delete what moves.
+// TestWhatHasGrownMovesToAnotherWorkAndStaysOnTheMember lets objects of a placed namespace grow
+// until their Work cannot hold them, with a real agent, which must not delete what moves.
 func TestWhatHasGrownMovesToAnotherWorkAndStaysOnTheMember(t *testing.T) {
 	f := newFixture(t)
 	e, ctx := f.elsewhere("grown"), context.Background()

@@ -21,20 +21,42 @@ func TestTheAPIServerRefusesWhatCannotBeMeant(t *testing.T) {
 	const all = `resourceSelectors: [{group: "", version: v1, kind: Namespace, name: x}]`
 	for _, c := range []struct{ name, before, spec, want string }{
 		{"nothing selected", "", `resourceSelectors: []`, "should have at least 1 items"},
-		{"name and labels", "", `resourceSelectors: [{group: "", version: v1, kind: Namespace, name: x, labelSelector: {matchLabels: {a: b}}}]`, "name and labelSelector exclude each other"},
-		{"a scope of something else", "", `resourceSelectors: [{group: apps, version: v1, kind: Deployment, name: x, selectionScope: NamespaceOnly}]`, "selectionScope is for the kind Namespace only"},
+		{
+			"name and labels", "", `resourceSelectors: [{group: "", version: v1, kind: Namespace, name: x, labelSelector: {matchLabels: {a: b}}}]`,
+			"name and labelSelector exclude each other",
+		},
+		{
+			"a scope of something else", "",
+			`resourceSelectors: [{group: apps, version: v1, kind: Deployment, name: x, selectionScope: NamespaceOnly}]`,
+			"selectionScope is for the kind Namespace only",
+		},
 		{"names without fixed", "", all + "\npolicy: {placementType: PickAll, clusterNames: [a]}", "clusterNames is for PickFixed only"},
-		{"fixed with affinity", "", all + "\npolicy: {placementType: PickFixed, clusterNames: [a], tolerations: [{key: a, operator: Exists}]}", "PickFixed takes clusterNames only"},
+		{
+			"fixed with affinity", "", all + "\npolicy: {placementType: PickFixed, clusterNames: [a], tolerations: [{key: a, operator: Exists}]}",
+			"PickFixed takes clusterNames only",
+		},
 		{"N without a number", "", all + "\npolicy: {placementType: PickN}", "numberOfClusters is for PickN only, which needs it"},
 		{"a number of all", "", all + "\npolicy: {placementType: PickAll, numberOfClusters: 3}", "numberOfClusters is for PickN only"},
-		{"all spread", "", all + "\npolicy: {placementType: PickAll, topologySpreadConstraints: [{topologyKey: a}]}", "topologySpreadConstraints is for PickN only"},
+		{
+			"all spread", "", all + "\npolicy: {placementType: PickAll, topologySpreadConstraints: [{topologyKey: a}]}",
+			"topologySpreadConstraints is for PickN only",
+		},
 		{"a number below zero", "", all + "\npolicy: {placementType: PickN, numberOfClusters: -1}", "greater than or equal to 0"},
-		{"an unknown operator", "", all + "\npolicy: {affinity: {clusterAffinity: {requiredDuringSchedulingIgnoredDuringExecution: {clusterSelectorTerms: [{propertySelector: {matchExpressions: [{name: a, operator: In, values: ['1']}]}}]}}}}", "Unsupported value"},
+		{
+			"an unknown operator", "", all + "\npolicy: {affinity: {clusterAffinity: {requiredDuringSchedulingIgnoredDuringExecution: " +
+				"{clusterSelectorTerms: [{propertySelector: {matchExpressions: [{name: a, operator: In, values: ['1']}]}}]}}}}", "Unsupported value",
+		},
 		{"an effect that evicts", "", all + "\npolicy: {tolerations: [{key: a, effect: NoExecute}]}", "Unsupported value"},
 		{"a toleration of nothing", "", all + "\npolicy: {tolerations: [{value: a}]}", "operator must be Exists"},
-		{"another type", all + "\npolicy: {placementType: PickN, numberOfClusters: 1}", all + "\npolicy: {placementType: PickFixed, clusterNames: [a]}", "placementType cannot be changed"},
+		{
+			"another type", all + "\npolicy: {placementType: PickN, numberOfClusters: 1}",
+			all + "\npolicy: {placementType: PickFixed, clusterNames: [a]}", "placementType cannot be changed",
+		},
 		{"no policy any more", all + "\npolicy: {placementType: PickAll}", all, "policy cannot be removed once it is set"},
-		{"a toleration less", all + "\npolicy: {tolerations: [{key: a, operator: Exists}]}", all + "\npolicy: {tolerations: [{key: b, operator: Exists}]}", "tolerations can only be added"},
+		{
+			"a toleration less", all + "\npolicy: {tolerations: [{key: a, operator: Exists}]}",
+			all + "\npolicy: {tolerations: [{key: b, operator: Exists}]}", "tolerations can only be added",
+		},
 		{"a part above all", "", all + "\nstrategy: {rollingUpdate: {maxUnavailable: 150%}}", "maxUnavailable"},
 		{"a name too long", "", all, "metadata.name max length is 63"},
 	} {
@@ -92,7 +114,8 @@ func TestAPlacementThatCannotBeSaysWhy(t *testing.T) {
 	here := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: f.workspace, Name: "kubeconfig"}}
 	f.check(f.Create(context.Background(), here))
 	f.token("t", "") // makes the namespace a workspace
-	crp := f.crp("resourceSelectors: [{group: '', version: v1, kind: Namespace, name: " + shop + "}]\npolicy: {placementType: PickFixed, clusterNames: [" + m.name + "]}")
+	crp := f.crp("resourceSelectors: [{group: '', version: v1, kind: Namespace, name: " + shop +
+		"}]\npolicy: {placementType: PickFixed, clusterNames: [" + m.name + "]}")
 	f.untilOn(crp, m)
 	placed := f.works(crp)[0].Generation
 	for _, c := range []struct {
@@ -100,18 +123,43 @@ func TestAPlacementThatCannotBeSaysWhy(t *testing.T) {
 		kind         string
 		want         string
 	}{
-		{"nothing of that name", "resourceSelectors: [{group: rbac.authorization.k8s.io, version: v1, kind: ClusterRole, name: none-such}]", "Scheduled", "select nothing"},
-		{"a reserved namespace", "resourceSelectors: [{group: '', version: v1, kind: Namespace, name: kube-system}]", "Scheduled", "Namespace kube-system cannot be placed: the namespace is reserved"},
-		{"the fleet's namespace", "resourceSelectors: [{group: '', version: v1, kind: Namespace, name: fleet-system}]", "Scheduled", "Namespace fleet-system cannot be placed: the namespace is reserved"},
-		{"a member namespace", "resourceSelectors: [{group: '', version: v1, kind: Namespace, name: " + m.namespaceName() + "}]", "Scheduled", "cannot be placed"},
-		{"a workspace", "resourceSelectors: [{group: '', version: v1, kind: Namespace, name: $TEST}]", "Scheduled", "the namespace is a workspace of the fleet"},
-		{"a kind that there is not", "resourceSelectors: [{group: example.com, version: v1, kind: Widget}]", "Scheduled", "the hub cluster does not serve Widget.example.com in version v1"},
+		{
+			"nothing of that name", "resourceSelectors: [{group: rbac.authorization.k8s.io, version: v1, kind: ClusterRole, name: none-such}]",
+			"Scheduled", "select nothing",
+		},
+		{
+			"a reserved namespace", "resourceSelectors: [{group: '', version: v1, kind: Namespace, name: kube-system}]", "Scheduled",
+			"Namespace kube-system cannot be placed: the namespace is reserved",
+		},
+		{
+			"the fleet's namespace", "resourceSelectors: [{group: '', version: v1, kind: Namespace, name: fleet-system}]", "Scheduled",
+			"Namespace fleet-system cannot be placed: the namespace is reserved",
+		},
+		{
+			"a member namespace", "resourceSelectors: [{group: '', version: v1, kind: Namespace, name: " + m.namespaceName() + "}]", "Scheduled",
+			"cannot be placed",
+		},
+		{
+			"a workspace", "resourceSelectors: [{group: '', version: v1, kind: Namespace, name: $TEST}]", "Scheduled",
+			"the namespace is a workspace of the fleet",
+		},
+		{
+			"a kind that there is not", "resourceSelectors: [{group: example.com, version: v1, kind: Widget}]", "Scheduled",
+			"the hub cluster does not serve Widget.example.com in version v1",
+		},
 		{"a kind that is never placed", "resourceSelectors: [{group: '', version: v1, kind: Node}]", "Scheduled", "Node cannot be placed"},
-		{"an object of the fleet", "resourceSelectors: [{group: cluster.kubernetes-fleet.io, version: v1, kind: MemberCluster}]", "Scheduled", "objects of the fleet itself"},
-		{"a kind that the hub may not read", "resourceSelectors: [{group: admissionregistration.k8s.io, version: v1, kind: ValidatingAdmissionPolicy}]", "Scheduled",
+		{
+			"an object of the fleet", "resourceSelectors: [{group: cluster.kubernetes-fleet.io, version: v1, kind: MemberCluster}]", "Scheduled",
+			"objects of the fleet itself",
+		},
+		{"a kind that the hub may not read",
+			"resourceSelectors: [{group: admissionregistration.k8s.io, version: v1, kind: ValidatingAdmissionPolicy}]", "Scheduled",
 			"the hub may not read validatingadmissionpolicies.admissionregistration.k8s.io: allow it in placement.resources of the chart fleet"},
-		{"what is in a namespace", "resourceSelectors: [{group: '', version: v1, kind: ConfigMap, name: x}]", "Scheduled", "select its Namespace"},
-		{"something not done", "resourceSelectors: [{group: '', version: v1, kind: Namespace, name: " + shop + "}]\nstrategy: {reportBackStrategy: {type: Mirror}}", "Supported",
+		{
+			"what is in a namespace", "resourceSelectors: [{group: '', version: v1, kind: ConfigMap, name: x}]", "Scheduled", "select its Namespace",
+		},
+		{"something not done", "resourceSelectors: [{group: '', version: v1, kind: Namespace, name: " + shop +
+			"}]\nstrategy: {reportBackStrategy: {type: Mirror}}", "Supported",
 			"spec.strategy.reportBackStrategy: no status is copied back"},
 	} {
 		f.eventually(c.name+" is asked for", func() error {

@@ -31,24 +31,33 @@ func (r *registered) collects(namespaces ...string) {
 		for _, namespace := range namespaces {
 			report.Status.Namespaces[namespace] = ""
 		}
-		meta.SetStatusCondition(&report.Status.Conditions, metav1.Condition{Type: "NamespaceCollectionSucceeded", Status: metav1.ConditionTrue, Reason: "Succeeded"})
+		meta.SetStatusCondition(&report.Status.Conditions, metav1.Condition{
+			Type: "NamespaceCollectionSucceeded", Status: metav1.ConditionTrue, Reason: "Succeeded",
+		})
 		return r.agent.Status().Update(context.Background(), &report)
 	})
 }
 
-// rp creates a ResourcePlacement of the ConfigMap settings of a namespace, for the members of this test.
+// rp creates a ResourcePlacement of the ConfigMap settings of a namespace, for the
+// members of this test.
 func (f fixture) rp(namespace string) *placement.ResourcePlacement {
 	f.t.Helper()
 	rp := &placement.ResourcePlacement{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "settings"}}
 	rp.Spec.ResourceSelectors = []placement.ResourceSelector{{Version: "v1", Kind: "ConfigMap", Name: "settings"}}
-	rp.Spec.Policy = &placement.PlacementPolicy{PlacementType: placement.PickAll, Affinity: &placement.Affinity{ClusterAffinity: &placement.ClusterAffinity{
-		Required: &placement.ClusterSelector{ClusterSelectorTerms: []placement.ClusterSelectorTerm{{LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"test": f.workspace}}}}},
-	}}}
+	rp.Spec.Policy = &placement.PlacementPolicy{PlacementType: placement.PickAll,
+		Affinity: &placement.Affinity{ClusterAffinity: &placement.ClusterAffinity{
+			Required: &placement.ClusterSelector{
+				ClusterSelectorTerms: []placement.ClusterSelectorTerm{{
+					LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"test": f.workspace}},
+				}},
+			},
+		}}}
 	f.check(f.Create(context.Background(), rp))
 	return rp
 }
 
-// untilRP waits until a condition of a ResourcePlacement has a status and a message that holds some words.
+// untilRP waits until a condition of a ResourcePlacement has a status and a message
+// that holds some words.
 func (f fixture) untilRP(rp *placement.ResourcePlacement, kind string, status metav1.ConditionStatus, words string) {
 	f.t.Helper()
 	f.eventually(fmt.Sprintf("%s of the ResourcePlacement is %s and says %q", kind, status, words), func() error {
@@ -79,7 +88,8 @@ func TestAResourcePlacementGoesOnlyWhereItsNamespaceIs(t *testing.T) {
 	with.apply(name, "")
 	f.untilRP(rp, "Available", metav1.ConditionTrue, "on all 1 members")
 	i := slices.IndexFunc(rp.Status.Obstacles, func(o placement.Obstacle) bool { return o.ClusterName == without.name })
-	if i < 0 || !strings.Contains(rp.Status.Obstacles[i].Message, "it has no namespace "+shop+", which a ResourcePlacement does not bring: place the Namespace there") {
+	if i < 0 || !strings.Contains(rp.Status.Obstacles[i].Message,
+		"it has no namespace "+shop+", which a ResourcePlacement does not bring: place the Namespace there") {
 		t.Errorf("of the other it says %+v", rp.Status.Obstacles)
 	}
 	if s := rp.Status.PlacementStatuses; len(s) != 1 || s[0].ClusterName != with.name {
@@ -123,7 +133,9 @@ func TestWhatANamespaceBringsIsAsItsScopeSays(t *testing.T) {
 	holds("Namespace " + shop)
 	f.change(crp, func() {
 		crp.Spec.ResourceSelectors[0].SelectionScope = placement.NamespaceWithResourceSelectors
-		crp.Spec.ResourceSelectors = append(crp.Spec.ResourceSelectors, placement.ResourceSelector{Version: "v1", Kind: "ConfigMap", Name: "settings"})
+		crp.Spec.ResourceSelectors = append(crp.Spec.ResourceSelectors, placement.ResourceSelector{
+			Version: "v1", Kind: "ConfigMap", Name: "settings",
+		})
 	})
 	holds("ConfigMap settings", "Namespace "+shop)
 	f.change(crp, func() {
@@ -137,7 +149,8 @@ func TestWhatANamespaceBringsIsAsItsScopeSays(t *testing.T) {
 	holds("ConfigMap settings", "Namespace "+shop, "Secret password", "Service web")
 }
 
-// TestACRPBringsTheNamespaceAndAnRPWhatIsInIt lets Muster's own agent apply both, and then lets both claim one object.
+// TestACRPBringsTheNamespaceAndAnRPWhatIsInIt lets Muster's own agent apply both, and then lets
+// both claim one object.
 func TestACRPBringsTheNamespaceAndAnRPWhatIsInIt(t *testing.T) {
 	f := newFixture(t)
 	e := f.elsewhere("coupled")
@@ -164,7 +177,8 @@ func TestACRPBringsTheNamespaceAndAnRPWhatIsInIt(t *testing.T) {
 	f.change(crp, func() {
 		crp.Spec.ResourceSelectors[0].SelectionScope = placement.NamespaceWithResources
 	})
-	f.untilSays(crp, "Applied", metav1.ConditionFalse, fmt.Sprintf("ConfigMap %s/settings: Work %s.settings-work has applied it already", shop, shop))
+	f.untilSays(crp, "Applied", metav1.ConditionFalse,
+		fmt.Sprintf("ConfigMap %s/settings: Work %s.settings-work has applied it already", shop, shop))
 	f.untilRP(rp, "Available", metav1.ConditionTrue, "on all 1 members")
 	uid, owners := settings.UID, len(settings.OwnerReferences)
 	f.check(e.on.get(settings, shop, "settings"))

@@ -17,7 +17,8 @@ import (
 	placement "github.com/muster-fleet/muster/api/placement/v1beta1"
 )
 
-// override creates a ResourceOverride, or a ClusterResourceOverride without a namespace, of a spec as YAML.
+// override creates a ResourceOverride, or a ClusterResourceOverride without a
+// namespace, of a spec as YAML.
 func (f fixture) override(namespace, name, spec string) client.Object {
 	f.t.Helper()
 	o := &unstructured.Unstructured{}
@@ -34,7 +35,8 @@ func (f fixture) override(namespace, name, spec string) client.Object {
 	return o
 }
 
-// setting is what the Work of a member says of a key of the ConfigMap "settings"; "-" if it is not there.
+// setting is what the Work of a member says of a key of the ConfigMap "settings"; "-"
+// if it is not there.
 func (f fixture) setting(crp *placement.ClusterResourcePlacement, m *registered, field ...string) string {
 	f.t.Helper()
 	for _, work := range f.works(crp) {
@@ -118,7 +120,9 @@ policy:
 	f.eventually("the status names the override", func() error {
 		s := f.statusOf(crp, m1)
 		c := meta.FindStatusCondition(s.Conditions, "Overridden")
-		if c == nil || c.Reason != "OverriddenSucceeded" || !slices.Equal(s.ApplicableResourceOverrides, []placement.NamespacedName{{Namespace: shop, Name: "own-0"}}) {
+		if c == nil || c.Reason != "OverriddenSucceeded" || !slices.Equal(s.ApplicableResourceOverrides, []placement.NamespacedName{{
+			Namespace: shop, Name: "own-0",
+		}}) {
 			return fmt.Errorf("it is %+v", s)
 		}
 		return nil
@@ -132,7 +136,8 @@ policy:
 		t.Errorf("the index of the resources is %s", crp.Status.ObservedResourceIndex)
 	}
 
-	// A label that changes changes what the member gets; a label that goes leaves it with what it has, and the status says so.
+	// A label that changes changes what the member gets; a label that goes leaves it with what it has,
+	// and the status says so.
 	for _, m := range []*registered{m1, m2} {
 		m.apply(crp.Name+"-work", "")
 	}

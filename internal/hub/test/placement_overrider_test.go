@@ -47,10 +47,14 @@ func (f fixture) guarded() string {
 	f.t.Helper()
 	shop := f.shop()
 	f.check(f.Create(context.Background(), &corev1.ResourceQuota{
-		ObjectMeta: metav1.ObjectMeta{Namespace: shop, Name: "limits"}, Spec: corev1.ResourceQuotaSpec{Hard: corev1.ResourceList{"pods": resource.MustParse("3")}},
+		ObjectMeta: metav1.ObjectMeta{Namespace: shop, Name: "limits"}, Spec: corev1.ResourceQuotaSpec{
+			Hard: corev1.ResourceList{"pods": resource.MustParse("3")},
+		},
 	}))
 	f.check(f.Create(context.Background(), &rbacv1.RoleBinding{
-		ObjectMeta: metav1.ObjectMeta{Namespace: shop, Name: "team"}, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "view"},
+		ObjectMeta: metav1.ObjectMeta{Namespace: shop, Name: "team"}, RoleRef: rbacv1.RoleRef{
+			APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "view",
+		},
 		Subjects: []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.GroupKind, Name: "team"}},
 	}))
 	return shop
@@ -99,7 +103,8 @@ func TestATenantsOverrideDoesOnMembersOnlyWhatTheTenantMayDoOnTheHub(t *testing.
 		n.override(shop, c.name, c.spec)
 		crp := f.crp(strings.ReplaceAll(prodOnly, "$SHOP", shop))
 		f.untilOn(crp, m)
-		f.untilOverridden(crp, metav1.ConditionFalse, "OverrideNotPermitted", "ResourceOverride "+shop+"/"+c.name+": "+n.name+", who last changed it, "+c.lacks)
+		f.untilOverridden(crp, metav1.ConditionFalse, "OverrideNotPermitted",
+			"ResourceOverride "+shop+"/"+c.name+": "+n.name+", who last changed it, "+c.lacks)
 		if !strings.Contains(crp.Status.Message, "ignored: ") {
 			t.Errorf("the message is %q", crp.Status.Message)
 		}
@@ -184,7 +189,9 @@ func fourKinds(namespace string, annotations map[string]string) []client.Object 
 	}
 	return []client.Object{
 		&placement.ResourceOverride{ObjectMeta: within, Spec: placement.ResourceOverrideSpec{ResourceSelectors: selectors, Policy: policy}},
-		&placement.ClusterResourceOverride{ObjectMeta: of, Spec: placement.ClusterResourceOverrideSpec{ClusterResourceSelectors: selectors, Policy: policy}},
+		&placement.ClusterResourceOverride{
+			ObjectMeta: of, Spec: placement.ClusterResourceOverrideSpec{ClusterResourceSelectors: selectors, Policy: policy},
+		},
 		&placement.ResourceEnvelope{ObjectMeta: within, Data: data("ConfigMap")},
 		&placement.ClusterResourceEnvelope{ObjectMeta: of, Data: data("Namespace")},
 	}
@@ -204,7 +211,9 @@ func TestOnlyTheUserOfARequestBecomesTheAuthorOfAnOverrideOrAnEnvelope(t *testin
 	shop := f.shop()
 	all := rbacv1.PolicyRule{APIGroups: []string{placement.GroupVersion.Group}, Resources: []string{"*"}, Verbs: []string{"*"}}
 	as, _ := f.somebody(shop, "tenant", all)
-	clusterwide := &rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: "overrides-" + shop}, Subjects: []rbacv1.Subject{{Kind: "ServiceAccount", Namespace: shop, Name: "tenant"}},
+	clusterwide := &rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: "overrides-" + shop}, Subjects: []rbacv1.Subject{{
+		Kind: "ServiceAccount", Namespace: shop, Name: "tenant",
+	}},
 		RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "overrides-" + shop}}
 	role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "overrides-" + shop}, Rules: []rbacv1.PolicyRule{all}}
 	for _, o := range []client.Object{role, clusterwide} {
@@ -218,7 +227,8 @@ func TestOnlyTheUserOfARequestBecomesTheAuthorOfAnOverrideOrAnEnvelope(t *testin
 		author := func(after, want string) {
 			t.Helper()
 			f.check(f.Get(context.Background(), client.ObjectKeyFromObject(o), o))
-			if got := o.GetAnnotations(); got["muster/author"] != want || strings.Contains(got["muster/author-groups"], "masters") != (want != name) {
+			if got := o.GetAnnotations(); got["muster/author"] != want ||
+				strings.Contains(got["muster/author-groups"], "masters") != (want != name) {
 				t.Errorf("after %s the author of the %T is %v", after, o, got)
 			}
 		}
@@ -253,7 +263,9 @@ func TestAnOverrideWithoutAnAuthorChangesNothing(t *testing.T) {
 	}
 	f.patch(ro, `{"metadata":{"annotations":{"muster/author":"`+admin+`","muster/author-groups":"system:masters\nsystem:authenticated"}}}`)
 	f.untilSetting(crp, map[*registered]string{m: "2"}, "data", "a")
-	f.patch(ro, `{"metadata":{"annotations":null},"spec":{"policy":{"overrideRules":[{"clusterSelector":{"clusterSelectorTerms":[]},"overrideType":"Delete"}]}}}`)
+	f.patch(
+		ro, `{"metadata":{"annotations":null},"spec":{"policy":{"overrideRules":[{"clusterSelector":{"clusterSelectorTerms":[]},"overrideType":"Delete"}]}}}`,
+	)
 	f.untilOverridden(crp, metav1.ConditionFalse, "AuthorUnknown", "what is placed stays as it is")
 	if got := f.setting(crp, m, "data", "a"); got != "2" {
 		t.Errorf("without an author the member has %q", got)
@@ -263,13 +275,17 @@ func TestAnOverrideWithoutAnAuthorChangesNothing(t *testing.T) {
 	}
 }
 
-// TestAnOverrideOfAnEarlierVersionHasAnAuthorToo: it is served as v1alpha1, which the policies must not overlook.
+// TestAnOverrideOfAnEarlierVersionHasAnAuthorToo: it is served as v1alpha1, which the
+// policies must not overlook.
 func TestAnOverrideOfAnEarlierVersionHasAnAuthorToo(t *testing.T) {
 	f := newAlone(t, "")
 	n := f.overrider(f.guarded())
 	earlier := func(name string) *unstructured.Unstructured {
-		return &unstructured.Unstructured{Object: map[string]any{"apiVersion": "placement.kubernetes-fleet.io/v1alpha1", "kind": "ResourceOverride",
-			"metadata": map[string]any{"namespace": n.namespace, "name": name, "annotations": map[string]any{"muster/author": admin, "muster/author-groups": "system:masters"}},
+		return &unstructured.Unstructured{Object: map[string]any{"apiVersion": "placement.kubernetes-fleet.io/v1alpha1",
+			"kind": "ResourceOverride",
+			"metadata": map[string]any{
+				"namespace": n.namespace, "name": name, "annotations": map[string]any{"muster/author": admin, "muster/author-groups": "system:masters"},
+			},
 			"spec": map[string]any{
 				"resourceSelectors": []any{map[string]any{"group": "", "version": "v1", "kind": "ResourceQuota", "name": "limits"}},
 				"policy":            map[string]any{"overrideRules": []any{map[string]any{"overrideType": "Delete"}}}}}}
@@ -278,7 +294,8 @@ func TestAnOverrideOfAnEarlierVersionHasAnAuthorToo(t *testing.T) {
 	f.check(n.Create(context.Background(), written))
 	stored := &placement.ResourceOverride{}
 	f.check(f.Get(context.Background(), client.ObjectKeyFromObject(written), stored))
-	if author, groups := stored.Annotations["muster/author"], stored.Annotations["muster/author-groups"]; author != n.name || strings.Contains(groups, "system:masters") {
+	if author, groups := stored.Annotations["muster/author"],
+		stored.Annotations["muster/author-groups"]; author != n.name || strings.Contains(groups, "system:masters") {
 		t.Errorf("the author is %q of %q, want %q", author, groups, n.name)
 	}
 	f.withoutMutatingPolicy()
@@ -290,7 +307,9 @@ func TestAnOverrideOfAnEarlierVersionHasAnAuthorToo(t *testing.T) {
 func (f fixture) withoutMutatingPolicy() {
 	f.t.Helper()
 	f.t.Cleanup(func() { f.cluster.InstallTemplate(f.t, "fleet/templates/admission-placement.yaml") })
-	f.check(f.Delete(context.Background(), &admissionregistrationv1.MutatingAdmissionPolicyBinding{ObjectMeta: metav1.ObjectMeta{Name: "muster-placement-author"}}))
+	f.check(f.Delete(context.Background(), &admissionregistrationv1.MutatingAdmissionPolicyBinding{
+		ObjectMeta: metav1.ObjectMeta{Name: "muster-placement-author"},
+	}))
 	f.eventually("the cluster records no author any more", func() error {
 		o := fourKinds("default", nil)[0]
 		if err := f.Create(context.Background(), o, client.DryRunAll); err != nil || o.GetAnnotations()["muster/author"] != "" {

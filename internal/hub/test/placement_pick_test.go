@@ -28,7 +28,8 @@ func (f fixture) pickN(number int) *placement.ClusterResourcePlacement {
 	return f.crp(strings.NewReplacer("$SHOP", f.shop(), "$N", fmt.Sprint(number)).Replace(pickN))
 }
 
-// byName are members in the order in which PickN takes them if they are equal: the highest name first.
+// byName are members in the order in which PickN takes them if they are equal: the
+// highest name first.
 func byName(members ...*registered) []*registered {
 	slices.SortFunc(members, func(a, b *registered) int { return strings.Compare(b.name, a.name) })
 	return members
@@ -74,7 +75,8 @@ func TestAMemberThatLeavesKeepsItsPlaceUntilItHasLeft(t *testing.T) {
 	f.eventually("the status says that it leaves", func() error {
 		f.check(f.Get(context.Background(), client.ObjectKeyFromObject(crp), crp))
 		for _, s := range crp.Status.PlacementStatuses {
-			if s.ClusterName == first.name && s.Conditions[0].Status == metav1.ConditionTrue && strings.Contains(s.Conditions[0].Message, "the member is leaving the fleet") {
+			if s.ClusterName == first.name && s.Conditions[0].Status == metav1.ConditionTrue &&
+				strings.Contains(s.Conditions[0].Message, "the member is leaving the fleet") {
 				return nil
 			}
 		}
@@ -121,7 +123,8 @@ policy:
 	f.eventually("the status says why it stays", func() error {
 		f.check(f.Get(context.Background(), client.ObjectKeyFromObject(crp), crp))
 		for _, s := range crp.Status.PlacementStatuses {
-			if s.ClusterName == small.name && s.Conditions[0].Status == metav1.ConditionTrue && strings.Contains(s.Conditions[0].Message, "node-count is 1, not Ge 5") {
+			if s.ClusterName == small.name && s.Conditions[0].Status == metav1.ConditionTrue &&
+				strings.Contains(s.Conditions[0].Message, "node-count is 1, not Ge 5") {
 				return nil
 			}
 		}

@@ -14,8 +14,9 @@ import (
 	"github.com/muster-fleet/muster/internal/testkube"
 )
 
-// TestAKindThatTheHubMayNotReadIsNotTriedAgainAndAgain has the hub count its refused requests while a Namespace is placed with
-// kinds that it may not read, and gives it the right to read one of them then.
+// TestAKindThatTheHubMayNotReadIsNotTriedAgainAndAgain has the hub count its refused
+// requests while a Namespace is placed with kinds that it may not read, and gives it the
+// right to read one of them then.
 func TestAKindThatTheHubMayNotReadIsNotTriedAgainAndAgain(t *testing.T) {
 	f := newAlone(t, "")
 	shop := f.shop()

@@ -21,7 +21,8 @@ import (
 	placement "github.com/muster-fleet/muster/api/placement/v1beta1"
 )
 
-// untilRefused waits until the selectors of a placement are refused for a reason, and checks that nobody is picked.
+// untilRefused waits until the selectors of a placement are refused for a reason, and checks
+// that nobody is picked.
 func (f fixture) untilRefused(crp *placement.ClusterResourcePlacement, words string) {
 	f.t.Helper()
 	f.untilSays(crp, "ResourceSelected", metav1.ConditionFalse, words)
@@ -86,7 +87,11 @@ func TestSelectedResourcesAreListedInTheOrderInWhichTheyAreApplied(t *testing.T)
 		&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: shop, Name: "a"}},
 		&appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: shop, Name: "a"}, Spec: appsv1.DeploymentSpec{
 			Replicas: new(int32), Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"a": "b"}},
-			Template: corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{"a": "b"}}, Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "a", Image: "a"}}}},
+			Template: corev1.PodTemplateSpec{
+				ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{"a": "b"}}, Spec: corev1.PodSpec{
+					Containers: []corev1.Container{{Name: "a", Image: "a"}},
+				},
+			},
 		}},
 	} {
 		f.check(f.Create(context.Background(), o))
@@ -106,7 +111,8 @@ func TestSelectedResourcesAreListedInTheOrderInWhichTheyAreApplied(t *testing.T)
 	})
 }
 
-// TestWhatControllersOfTheHubMakeIsNotPlaced plays the controllers of Services, which the clusters of tests do not run; that of StatefulSets does.
+// TestWhatControllersOfTheHubMakeIsNotPlaced plays the controllers of Services, which the clusters
+// of tests do not run; that of StatefulSets does.
 func TestWhatControllersOfTheHubMakeIsNotPlaced(t *testing.T) {
 	f := newFixture(t)
 	f.joined("made", "env=prod")
@@ -117,11 +123,14 @@ func TestWhatControllersOfTheHubMakeIsNotPlaced(t *testing.T) {
 	}
 	one, port, labels := int32(1), []corev1.ServicePort{{Port: 80}}, map[string]string{"app": "db"}
 	in := func(name string) metav1.ObjectMeta { return metav1.ObjectMeta{Namespace: shop, Name: name} }
-	address := []corev1.EndpointSubset{{Addresses: []corev1.EndpointAddress{{IP: "192.0.2.1"}}, Ports: []corev1.EndpointPort{{Port: 80}}}} //nolint:staticcheck // users have them
+	//nolint:staticcheck // users have them
+	address := []corev1.EndpointSubset{{Addresses: []corev1.EndpointAddress{{IP: "192.0.2.1"}}, Ports: []corev1.EndpointPort{{Port: 80}}}}
 	for _, o := range []client.Object{
 		&appsv1.StatefulSet{ObjectMeta: in("db"), Spec: appsv1.StatefulSetSpec{
 			Replicas: &one, ServiceName: "db", Selector: &metav1.LabelSelector{MatchLabels: labels},
-			Template:             corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: labels}, Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "a", Image: "a"}}}},
+			Template: corev1.PodTemplateSpec{
+				ObjectMeta: metav1.ObjectMeta{Labels: labels}, Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "a", Image: "a"}}},
+			},
 			VolumeClaimTemplates: []corev1.PersistentVolumeClaim{{ObjectMeta: metav1.ObjectMeta{Name: "data"}, Spec: claim}},
 		}},
 		&corev1.PersistentVolumeClaim{ObjectMeta: in("mine"), Spec: claim},
@@ -134,7 +143,9 @@ func TestWhatControllersOfTheHubMakeIsNotPlaced(t *testing.T) {
 		&corev1.Service{ObjectMeta: in("outside"), Spec: corev1.ServiceSpec{Ports: port}},
 		&corev1.Endpoints{ObjectMeta: in("outside"), Subsets: address}, //nolint:staticcheck // users have them
 		&discoveryv1.EndpointSlice{
-			ObjectMeta:  metav1.ObjectMeta{Namespace: shop, Name: "outside-mine", Labels: map[string]string{discoveryv1.LabelServiceName: "outside"}},
+			ObjectMeta: metav1.ObjectMeta{
+				Namespace: shop, Name: "outside-mine", Labels: map[string]string{discoveryv1.LabelServiceName: "outside"},
+			},
 			AddressType: discoveryv1.AddressTypeIPv4, Endpoints: []discoveryv1.Endpoint{{Addresses: []string{"192.0.2.2"}}},
 		},
 	} {
@@ -144,7 +155,8 @@ func TestWhatControllersOfTheHubMakeIsNotPlaced(t *testing.T) {
 	f.check(f.Create(context.Background(), left, client.FieldOwner("kube-controller-manager")))
 	f.eventually("the StatefulSet has its claim", func() error { return f.get(&corev1.PersistentVolumeClaim{}, shop, "data-db-0") })
 	crp := f.crp(strings.ReplaceAll(prodOnly, "$SHOP", shop))
-	want := []string{"Namespace " + shop, "Secret password", "ConfigMap settings", "PersistentVolumeClaim mine", "Service db", "Service outside", "Service web",
+	want := []string{"Namespace " + shop, "Secret password", "ConfigMap settings", "PersistentVolumeClaim mine", "Service db",
+		"Service outside", "Service web",
 		"StatefulSet db", "EndpointSlice outside-mine", "Endpoints outside"}
 	f.eventually("only what somebody wrote is selected", func() error {
 		f.check(f.Get(context.Background(), client.ObjectKeyFromObject(crp), crp))
@@ -165,9 +177,17 @@ func TestAKindThatComesLaterIsSelectedWithoutAnEdit(t *testing.T) {
 	group := strings.ReplaceAll(f.workspace, "-", "") + ".example.com"
 	var chart rbacv1.ClusterRoleBinding
 	f.check(f.get(&chart, "", "fleet-controller-placement"))
-	read := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: group}, Rules: []rbacv1.PolicyRule{{APIGroups: []string{group}, Resources: []string{"*"}, Verbs: []string{"get", "list", "watch"}}}}
+	read := &rbacv1.ClusterRole{
+		ObjectMeta: metav1.ObjectMeta{Name: group}, Rules: []rbacv1.PolicyRule{{
+			APIGroups: []string{group}, Resources: []string{"*"}, Verbs: []string{"get", "list", "watch"},
+		}},
+	}
 	f.check(f.Create(context.Background(), read))
-	f.check(f.Create(context.Background(), &rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: group}, Subjects: chart.Subjects, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: group}}))
+	f.check(f.Create(context.Background(), &rbacv1.ClusterRoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Name: group}, Subjects: chart.Subjects, RoleRef: rbacv1.RoleRef{
+			APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: group,
+		},
+	}))
 	shop := f.shop()
 	crp := f.crp(strings.ReplaceAll(prodOnly, "$SHOP", shop+"}, {group: "+group+", version: v1, kind: Planet"))
 	f.untilRefused(crp, "spec.resourceSelectors[1]: the hub cluster does not serve Planet."+group+" in version v1")
@@ -177,14 +197,18 @@ func TestAKindThatComesLaterIsSelectedWithoutAnEdit(t *testing.T) {
 			"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition", "metadata": map[string]any{"name": plural + "." + group},
 			"spec": map[string]any{
 				"group": group, "scope": scope, "names": map[string]any{"kind": kind, "plural": plural},
-				"versions": []any{map[string]any{"name": "v1", "served": true, "storage": true, "schema": map[string]any{"openAPIV3Schema": map[string]any{"type": "object"}}}},
+				"versions": []any{map[string]any{
+					"name": "v1", "served": true, "storage": true, "schema": map[string]any{"openAPIV3Schema": map[string]any{"type": "object"}},
+				}},
 			},
 		}}
 		f.check(f.Create(context.Background(), definition))
 		t.Cleanup(func() { _ = f.Delete(context.Background(), definition) }) // the cluster is thrown away
 	}
 	make := func(kind, namespace string) {
-		o := &unstructured.Unstructured{Object: map[string]any{"apiVersion": group + "/v1", "kind": kind, "metadata": map[string]any{"name": "first", "namespace": namespace}}}
+		o := &unstructured.Unstructured{
+			Object: map[string]any{"apiVersion": group + "/v1", "kind": kind, "metadata": map[string]any{"name": "first", "namespace": namespace}},
+		}
 		f.eventually("an object of the kind is made", func() error { return f.Create(context.Background(), o) })
 	}
 	has := func(object string) {

@@ -37,7 +37,8 @@ stages:
 func newStagedRig(f fixture) *stagedRig {
 	f.t.Helper()
 	r := &stagedRig{fixture: f, shop: f.shop()}
-	r.canary, r.first, r.second = f.joined("run-c", "env=canary"), f.joined("run-z", "env=prod", "order=1"), f.joined("run-a", "env=prod", "order=2")
+	r.canary, r.first, r.second = f.joined("run-c", "env=canary"), f.joined("run-z", "env=prod", "order=1"),
+		f.joined("run-a", "env=prod", "order=2")
 	r.crp = f.crp(`
 resourceSelectors: [{group: "", version: v1, kind: Namespace, name: ` + r.shop + `}]
 policy: {affinity: {clusterAffinity: {requiredDuringSchedulingIgnoredDuringExecution: {clusterSelectorTerms: [{labelSelector: {matchLabels: {test: $TEST}}}]}}}}
@@ -158,7 +159,8 @@ stages:
 	r.untilHas("1//")
 	r.untilRun(run, "Progressing", "UpdateRunProgressing", "stage canary: updating "+r.canary.name)
 	r.untilSays(r.crp, "RolloutStarted", metav1.ConditionUnknown, "no staged update run has reached")
-	if c := meta.FindStatusCondition(r.crp.Status.Conditions, "ClusterResourcePlacementRolloutStarted"); c.Reason != "RolloutControlledByExternalController" {
+	if c := meta.FindStatusCondition(r.crp.Status.Conditions,
+		"ClusterResourcePlacementRolloutStarted"); c.Reason != "RolloutControlledByExternalController" {
 		t.Errorf("the reason is %s", c.Reason)
 	}
 	r.canary.apply(work, "")
@@ -167,7 +169,8 @@ stages:
 	r.eventually("it is approved", func() error { return r.approveStage(r, request) })
 	r.untilHas("1/1/")
 	r.check(r.Get(context.Background(), client.ObjectKeyFromObject(request), request))
-	if c := meta.FindStatusCondition(request.Status.Conditions, "ApprovalAccepted"); c == nil || c.Reason != "ApprovalRequestApprovalAccepted" || !metav1.IsControlledBy(request, run) {
+	if c := meta.FindStatusCondition(request.Status.Conditions, "ApprovalAccepted"); c == nil ||
+		c.Reason != "ApprovalRequestApprovalAccepted" || !metav1.IsControlledBy(request, run) {
 		t.Errorf("the request says %+v", request)
 	}
 	r.check(r.Get(context.Background(), client.ObjectKeyFromObject(run), run))
@@ -230,7 +233,8 @@ func TestARunBringsItsVersionWhateverIsSelectedMeanwhileAndGoesBack(t *testing.T
 		t.Errorf("the placement is at version %s", r.crp.Status.ObservedResourceIndex)
 	}
 	old := r.run(strategy, "7", placement.StateRun)
-	r.untilRun(old, "Initialized", "UpdateRunInitializedFailed", "version 7 of ClusterResourcePlacement "+r.crp.Name+" is not kept; kept are 0, 1")
+	r.untilRun(old, "Initialized", "UpdateRunInitializedFailed",
+		"version 7 of ClusterResourcePlacement "+r.crp.Name+" is not kept; kept are 0, 1")
 
 	// As many versions are kept as asked for, and those of runs; all of them go with the placement.
 	r.patch(r.crp, `{"spec":{"revisionHistoryLimit":1}}`)
@@ -240,7 +244,8 @@ func TestARunBringsItsVersionWhateverIsSelectedMeanwhileAndGoesBack(t *testing.T
 	uid := string(r.crp.UID)
 	kept := func() int {
 		var secrets corev1.SecretList
-		r.check(r.List(context.Background(), &secrets, client.InNamespace(naming.SystemNamespace), client.MatchingLabels{"muster/version-of": uid}))
+		r.check(r.List(context.Background(), &secrets, client.InNamespace(naming.SystemNamespace),
+			client.MatchingLabels{"muster/version-of": uid}))
 		return len(secrets.Items)
 	}
 	if n := kept(); n != 2 {
@@ -278,10 +283,12 @@ func TestAStoppedRunGoesOnAlsoAfterTheHubWasKilled(t *testing.T) {
 	if len(run.Status.StagesStatus[1].Clusters) != 2 || run.Status.StagesStatus[1].Clusters[0].ClusterName != r.first.name {
 		t.Errorf("the stage has %+v", run.Status.StagesStatus[1].Clusters)
 	}
-	if err := r.Patch(context.Background(), run.DeepCopy(), client.RawPatch(types.MergePatchType, []byte(`{"spec":{"resourceSnapshotIndex":"1"}}`))); !apierrors.IsInvalid(err) {
+	if err := r.Patch(context.Background(), run.DeepCopy(),
+		client.RawPatch(types.MergePatchType, []byte(`{"spec":{"resourceSnapshotIndex":"1"}}`))); !apierrors.IsInvalid(err) {
 		t.Errorf("the version of a run is changed: %v", err)
 	}
-	if err := r.Patch(context.Background(), run.DeepCopy(), client.RawPatch(types.MergePatchType, []byte(`{"spec":{"state":"Initialize"}}`))); !apierrors.IsInvalid(err) {
+	if err := r.Patch(context.Background(), run.DeepCopy(),
+		client.RawPatch(types.MergePatchType, []byte(`{"spec":{"state":"Initialize"}}`))); !apierrors.IsInvalid(err) {
 		t.Errorf("a run that ran is only initialized: %v", err)
 	}
 }
@@ -336,7 +343,11 @@ func TestARunThatCannotBeMeantSaysSo(t *testing.T) {
 	t.Cleanup(func() { _ = r.Delete(context.Background(), s) })
 	r.untilRun(run, "Initialized", "UpdateRunInitializedSuccessfully", "")
 	for _, missing := range []string{"none-" + r.workspace, "a/b", "Not A Name"} {
-		nowhere := &placement.ClusterStagedUpdateRun{ObjectMeta: metav1.ObjectMeta{GenerateName: "run-"}, Spec: placement.UpdateRunSpec{PlacementName: missing, StagedUpdateStrategyName: name}}
+		nowhere := &placement.ClusterStagedUpdateRun{
+			ObjectMeta: metav1.ObjectMeta{GenerateName: "run-"}, Spec: placement.UpdateRunSpec{
+				PlacementName: missing, StagedUpdateStrategyName: name,
+			},
+		}
 		r.check(r.Create(context.Background(), nowhere))
 		t.Cleanup(func() { _ = r.Delete(context.Background(), nowhere) })
 		r.untilRun(nowhere, "Initialized", "UpdateRunInitializedFailed", "there is no ClusterResourcePlacement")
@@ -366,15 +377,20 @@ stages:
 - {name: prod, labelSelector: {matchLabels: {env: prod}}}`), &s.Spec))
 	f.check(f.Create(ctx, s))
 	tenant, _ := f.somebody(shop, "tenant", rbacv1.PolicyRule{
-		APIGroups: []string{placement.GroupVersion.Group}, Resources: []string{"*"}, Verbs: []string{"get", "list", "watch", "create", "update", "patch", "delete"},
+		APIGroups: []string{placement.GroupVersion.Group}, Resources: []string{"*"},
+		Verbs: []string{"get", "list", "watch", "create", "update", "patch", "delete"},
 	})
 	run := &placement.StagedUpdateRun{ObjectMeta: metav1.ObjectMeta{Namespace: shop, Name: "run"}, Spec: placement.UpdateRunSpec{
 		PlacementName: rp.Name, StagedUpdateStrategyName: s.Name, State: placement.StateRun,
 	}}
 	forged := &placement.ApprovalRequest{
-		ObjectMeta: metav1.ObjectMeta{Namespace: shop, Name: "run-after-canary"}, Spec: placement.ApprovalRequestSpec{TargetUpdateRun: "run", TargetStage: "canary"},
+		ObjectMeta: metav1.ObjectMeta{Namespace: shop, Name: "run-after-canary"}, Spec: placement.ApprovalRequestSpec{
+			TargetUpdateRun: "run", TargetStage: "canary",
+		},
 	}
-	f.eventually("the tenant makes the request before the run does", func() error { return client.IgnoreAlreadyExists(tenant.Create(ctx, forged.DeepCopy())) })
+	f.eventually("the tenant makes the request before the run does", func() error {
+		return client.IgnoreAlreadyExists(tenant.Create(ctx, forged.DeepCopy()))
+	})
 	f.eventually("and approves it", func() error { return f.approveStage(tenant, forged.DeepCopy()) })
 	f.check(tenant.Create(ctx, run))
 	name := shop + ".settings-work"
@@ -455,7 +471,8 @@ strategy: {type: External}`), &rp.Spec))
 	holds(2)
 	m.apply(shop+".greedy-work", "")
 	f.untilRun(first, "Succeeded", "UpdateRunSucceeded", "")
-	less := client.RawPatch(types.MergePatchType, []byte(`{"spec":{"resourceSelectors":[{"group":"","version":"v1","kind":"ConfigMap","name":"settings"}]}}`))
+	less := client.RawPatch(types.MergePatchType,
+		[]byte(`{"spec":{"resourceSelectors":[{"group":"","version":"v1","kind":"ConfigMap","name":"settings"}]}}`))
 	f.eventually("the tenant selects less", func() error { return n.as.Patch(ctx, rp.DeepCopy(), less) })
 	versions("0", "1")
 	second := bring("second", "")

@@ -77,10 +77,13 @@ func TestACopyOfTheStatusIsInTheNamespaceThatAPlacementSelects(t *testing.T) {
 func TestACopyOfTheStatusOverwritesNobodyElsesAndNeedsOneNamespace(t *testing.T) {
 	f := newFixture(t)
 	shop := f.shop()
-	foreign := &placement.ClusterResourcePlacementStatus{ObjectMeta: metav1.ObjectMeta{Namespace: shop, Name: "crp-" + f.workspace}, LastUpdatedTime: metav1.Now()}
+	foreign := &placement.ClusterResourcePlacementStatus{
+		ObjectMeta: metav1.ObjectMeta{Namespace: shop, Name: "crp-" + f.workspace}, LastUpdatedTime: metav1.Now(),
+	}
 	f.check(f.Create(context.Background(), foreign))
 	crp := f.crp(strings.ReplaceAll(prodOnly, "$SHOP", shop) + "statusReportingScope: NamespaceAccessible")
-	f.untilSays(crp, "StatusSynced", metav1.ConditionFalse, "has a ClusterResourcePlacementStatus "+crp.Name+" that is not of this placement: delete it")
+	f.untilSays(crp, "StatusSynced", metav1.ConditionFalse,
+		"has a ClusterResourcePlacementStatus "+crp.Name+" that is not of this placement: delete it")
 	now := &placement.ClusterResourcePlacementStatus{}
 	f.check(f.get(now, shop, crp.Name))
 	if now.UID != foreign.UID || now.ResourceVersion != foreign.ResourceVersion {
@@ -90,7 +93,8 @@ func TestACopyOfTheStatusOverwritesNobodyElsesAndNeedsOneNamespace(t *testing.T)
 	f.untilCopied(crp, shop)
 
 	other := f.namespace("shop-")
-	f.patch(crp, `{"spec":{"resourceSelectors":[{"group":"","version":"v1","kind":"Namespace","name":"`+shop+`"},{"group":"","version":"v1","kind":"Namespace","name":"`+other+`"}]}}`)
+	f.patch(crp, `{"spec":{"resourceSelectors":[{"group":"","version":"v1","kind":"Namespace","name":"`+shop+
+		`"},{"group":"","version":"v1","kind":"Namespace","name":"`+other+`"}]}}`)
 	f.untilSays(crp, "StatusSynced", metav1.ConditionFalse, "exactly one Namespace: this one selects 2")
 	f.patch(crp, `{"spec":{"resourceSelectors":[{"group":"","version":"v1","kind":"Namespace","name":"`+other+`"}]}}`)
 	f.untilCopied(crp, other)

@@ -46,7 +46,8 @@ func (r *registered) label(labels ...string) {
 	})
 }
 
-// crp creates a ClusterResourcePlacement that selects a Namespace, and the members of this test by terms that are given as YAML.
+// crp creates a ClusterResourcePlacement that selects a Namespace, and the members of this test by
+// terms that are given as YAML.
 func (f fixture) crp(spec string) *placement.ClusterResourcePlacement {
 	f.t.Helper()
 	crp := &placement.ClusterResourcePlacement{ObjectMeta: metav1.ObjectMeta{Name: "crp-" + f.workspace}}
@@ -104,7 +105,8 @@ func (f fixture) untilOn(crp *placement.ClusterResourcePlacement, members ...*re
 	})
 }
 
-// untilSays waits until a condition of the placement has a status and a message that holds some words.
+// untilSays waits until a condition of the placement has a status and a message that holds some
+// words.
 func (f fixture) untilSays(crp *placement.ClusterResourcePlacement, kind string, status metav1.ConditionStatus, words string) {
 	f.t.Helper()
 	f.eventually(fmt.Sprintf("%s is %s and says %q", kind, status, words), func() error {
@@ -120,7 +122,8 @@ func (f fixture) untilSays(crp *placement.ClusterResourcePlacement, kind string,
 	})
 }
 
-// apply plays what a member's agent does with a Work: its finalizer, and then what it has to say of it.
+// apply plays what a member's agent does with a Work: its finalizer, and then what
+// it has to say of it.
 func (r *registered) apply(work string, failure string) {
 	r.t.Helper()
 	r.eventually("the agent answers for Work "+work, func() error {
@@ -135,16 +138,21 @@ func (r *registered) apply(work string, failure string) {
 		before := w.DeepCopy()
 		w.Status = placement.WorkStatus{}
 		condition := func(kind, reason string, status metav1.ConditionStatus, message string) metav1.Condition {
-			return metav1.Condition{Type: kind, Status: status, Reason: reason, Message: message, ObservedGeneration: w.Generation, LastTransitionTime: metav1.Now()}
+			return metav1.Condition{
+				Type: kind, Status: status, Reason: reason, Message: message, ObservedGeneration: w.Generation, LastTransitionTime: metav1.Now(),
+			}
 		}
 		if failure == "" {
 			w.Status.Conditions = []metav1.Condition{
-				condition("Applied", placement.ReasonAllApplied, metav1.ConditionTrue, ""), condition("Available", placement.ReasonAllAvailable, metav1.ConditionTrue, ""),
+				condition("Applied", placement.ReasonAllApplied, metav1.ConditionTrue, ""),
+				condition("Available", placement.ReasonAllAvailable, metav1.ConditionTrue, ""),
 			}
 		} else {
 			w.Status.Conditions = []metav1.Condition{condition("Applied", placement.ReasonSomeNotApplied, metav1.ConditionFalse, "some failed")}
 			w.Status.ManifestConditions = []placement.ManifestCondition{{
-				Identifier: placement.WorkResourceIdentifier{Ordinal: 1, Version: "v1", Kind: "ConfigMap", Resource: "configmaps", Namespace: "n", Name: "c"},
+				Identifier: placement.WorkResourceIdentifier{
+					Ordinal: 1, Version: "v1", Kind: "ConfigMap", Resource: "configmaps", Namespace: "n", Name: "c",
+				},
 				Conditions: []metav1.Condition{condition("Applied", "ManifestApplyFailed", metav1.ConditionFalse, failure)},
 			}}
 		}
@@ -163,7 +171,8 @@ func (r *registered) remove(work string) {
 		if w.DeletionTimestamp == nil {
 			return fmt.Errorf("it is not deleted")
 		}
-		return r.agent.Patch(context.Background(), &w, client.RawPatch("application/merge-patch+json", []byte(`{"metadata":{"finalizers":null}}`)))
+		return r.agent.Patch(context.Background(), &w,
+			client.RawPatch("application/merge-patch+json", []byte(`{"metadata":{"finalizers":null}}`)))
 	})
 }
 
@@ -172,10 +181,18 @@ func (f fixture) shop() string {
 	f.t.Helper()
 	name := f.namespace("shop-")
 	objects := []client.Object{
-		&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: name, Name: "settings", Annotations: map[string]string{"kubectl.kubernetes.io/last-applied-configuration": "{}"}}, Data: map[string]string{"a": "1"}},
+		&corev1.ConfigMap{
+			ObjectMeta: metav1.ObjectMeta{Namespace: name, Name: "settings",
+				Annotations: map[string]string{"kubectl.kubernetes.io/last-applied-configuration": "{}"}}, Data: map[string]string{"a": "1"},
+		},
 		&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: name, Name: "password"}, StringData: map[string]string{"p": "s3cret"}},
-		&corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: name, Name: "web"}, Spec: corev1.ServiceSpec{Ports: []corev1.ServicePort{{Port: 80}}}},
-		&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: name, Name: "token", Annotations: map[string]string{"kubernetes.io/service-account.name": "default"}}, Type: corev1.SecretTypeServiceAccountToken},
+		&corev1.Service{
+			ObjectMeta: metav1.ObjectMeta{Namespace: name, Name: "web"}, Spec: corev1.ServiceSpec{Ports: []corev1.ServicePort{{Port: 80}}},
+		},
+		&corev1.Secret{
+			ObjectMeta: metav1.ObjectMeta{Namespace: name, Name: "token",
+				Annotations: map[string]string{"kubernetes.io/service-account.name": "default"}}, Type: corev1.SecretTypeServiceAccountToken,
+		},
 	}
 	f.eventually("the namespace has its account", func() error { return f.get(&corev1.ServiceAccount{}, name, "default") })
 	for _, o := range objects {

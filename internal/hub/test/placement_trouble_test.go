@@ -20,13 +20,15 @@ func TestOfTwoPlacementsOfOneObjectTheSecondSaysWhoseItIsAndFollowsTheFirst(t *t
 	m := f.delivering("twice", "env=prod")
 	role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "twice-" + f.workspace}}
 	f.check(f.Create(context.Background(), role))
-	spec := strings.ReplaceAll(prodOnly, `group: "", version: v1, kind: Namespace, name: $SHOP`, "group: rbac.authorization.k8s.io, version: v1, kind: ClusterRole, name: "+role.Name)
+	spec := strings.ReplaceAll(prodOnly, `group: "", version: v1, kind: Namespace, name: $SHOP`,
+		"group: rbac.authorization.k8s.io, version: v1, kind: ClusterRole, name: "+role.Name)
 	first := f.crp(spec)
 	f.untilSays(first, "Available", metav1.ConditionTrue, "")
 	second := &placement.ClusterResourcePlacement{ObjectMeta: metav1.ObjectMeta{Name: "crp-second-" + f.workspace}, Spec: first.Spec}
 	f.check(f.Create(context.Background(), second))
 	t.Cleanup(func() { f.dispose(second) })
-	f.untilSays(second, "Applied", metav1.ConditionFalse, fmt.Sprintf("%s: ClusterRole %s: Work %s-work has applied it already: take it out of one of the two, or set applyStrategy.allowCoOwnership", m.name, role.Name, first.Name))
+	f.untilSays(second, "Applied", metav1.ConditionFalse, fmt.Sprintf("%s: ClusterRole %s: Work %s-work has applied it already: take it out "+
+		"of one of the two, or set applyStrategy.allowCoOwnership", m.name, role.Name, first.Name))
 	f.untilSays(first, "Applied", metav1.ConditionTrue, "")
 	f.check(f.Delete(context.Background(), first))
 	f.untilSays(second, "Applied", metav1.ConditionTrue, "")
@@ -38,7 +40,9 @@ func TestAPlacementDeletedWhileItIsAppliedLeavesNothing(t *testing.T) {
 	m := f.delivering("hasty", "env=prod")
 	shop := f.shop()
 	for i := range 100 {
-		f.check(f.Create(context.Background(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: shop, Name: fmt.Sprintf("many-%d", i)}}))
+		f.check(f.Create(context.Background(), &corev1.ConfigMap{
+			ObjectMeta: metav1.ObjectMeta{Namespace: shop, Name: fmt.Sprintf("many-%d", i)},
+		}))
 	}
 	crp := f.crp(strings.ReplaceAll(prodOnly, "$SHOP", shop))
 	owner := &placement.AppliedWork{}

@@ -53,8 +53,9 @@ func (f fixture) untilNotPicked(crp *placement.ClusterResourcePlacement, want ma
 	})
 }
 
-// TestAPlacementThatMissesMembersSaysWhyEachOfTheOthersIsNotPicked asks for more members than there are. A status names twenty that are not picked: members of other tests,
-// which are leaving for a quarter of an hour, would be among them.
+// TestAPlacementThatMissesMembersSaysWhyEachOfTheOthersIsNotPicked asks for more members than there
+// are. A status names twenty that are not picked: members of other tests, which are leaving for a
+// quarter of an hour, would be among them.
 func TestAPlacementThatMissesMembersSaysWhyEachOfTheOthersIsNotPicked(t *testing.T) {
 	t.Parallel()
 	f := newProcess(t, testkube.Turn(t, "unpicked"), "", "--leader-elect=false")
@@ -97,7 +98,9 @@ func TestAPlacementThatMissesMembersSaysWhyEachOfTheOthersIsNotPicked(t *testing
 	}
 
 	f.dispose(crp)
-	for _, m := range []*registered{well, lost, want["TaintNotTolerated"], want["AffinityNotMatched"], want["AgentUnhealthy"], want["Leaving"]} {
+	for _, m := range []*registered{
+		well, lost, want["TaintNotTolerated"], want["AffinityNotMatched"], want["AgentUnhealthy"], want["Leaving"],
+	} {
 		record := m.record()
 		f.check(f.Delete(context.Background(), &record))
 		m.eventually("the agent leaves", func() error { return m.answer(metav1.ConditionFalse, "v1") })
@@ -105,10 +108,12 @@ func TestAPlacementThatMissesMembersSaysWhyEachOfTheOthersIsNotPicked(t *testing
 	}
 }
 
-// TestAPlacementThatCannotBeSpreadSaysWhoWouldUnbalanceIt has one zone with more members than the other.
+// TestAPlacementThatCannotBeSpreadSaysWhoWouldUnbalanceIt has one zone with more
+// members than the other.
 func TestAPlacementThatCannotBeSpreadSaysWhoWouldUnbalanceIt(t *testing.T) {
 	f := newAlone(t, "")
-	members := byName(f.joined("spread-a", "zone=east"), f.joined("spread-b", "zone=west"), f.joined("spread-c", "zone=east"), f.joined("spread-d", "zone=east"))
+	members := byName(f.joined("spread-a", "zone=east"), f.joined("spread-b", "zone=west"), f.joined("spread-c", "zone=east"),
+		f.joined("spread-d", "zone=east"))
 	crp := f.crp(strings.ReplaceAll(`
 resourceSelectors: [{group: "", version: v1, kind: Namespace, name: $SHOP}]
 policy:

@@ -46,12 +46,15 @@ func (f fixture) podsOf(crp *placement.ClusterResourcePlacement, quota string) s
 func TestATenantsEnvelopeHoldsOnlyWhatTheTenantMayWriteOnTheHub(t *testing.T) {
 	f := newFixture(t)
 	shop, m := f.shop(), f.joined("wrapper", "env=prod")
-	n := f.overrider(shop, rbacv1.PolicyRule{APIGroups: []string{rbacv1.GroupName}, Resources: []string{"rolebindings"}, Verbs: []string{"create", "update"}})
+	n := f.overrider(shop, rbacv1.PolicyRule{
+		APIGroups: []string{rbacv1.GroupName}, Resources: []string{"rolebindings"}, Verbs: []string{"create", "update"},
+	})
 	e := n.envelope(shop, "greedy", greedyEnvelope)
 	crp := f.crp(strings.ReplaceAll(prodOnly, "$SHOP", shop))
 	f.untilOn(crp, m)
 	for _, lacks := range []string{
-		"RoleBinding " + shop + "/mine is left out: ResourceEnvelope " + shop + "/greedy: " + n.name + ", who last changed it, may not bind clusterroles.rbac.authorization.k8s.io cluster-admin in namespace " + shop,
+		"RoleBinding " + shop + "/mine is left out: ResourceEnvelope " + shop + "/greedy: " + n.name +
+			", who last changed it, may not bind clusterroles.rbac.authorization.k8s.io cluster-admin in namespace " + shop,
 		"may not create resourcequotas in namespace " + shop,
 		"may not create *.example.com in namespace " + shop,
 	} {
@@ -70,7 +73,8 @@ func TestATenantsEnvelopeHoldsOnlyWhatTheTenantMayWriteOnTheHub(t *testing.T) {
 		t.Errorf("the member has %v", placed)
 	}
 
-	f.patch(e, `{"data":{"quota":{"apiVersion":"v1","kind":"ResourceQuota","metadata":{"name":"small","namespace":"`+shop+`"},"spec":{"hard":{"pods":"2"}}}}}`)
+	f.patch(e, `{"data":{"quota":{"apiVersion":"v1","kind":"ResourceQuota","metadata":{"name":"small","namespace":"`+shop+
+		`"},"spec":{"hard":{"pods":"2"}}}}}`)
 	f.eventually("all of it is placed, now that an admin has changed it", func() error {
 		if got := manifests(t, f.works(crp)[0]); greedy(got) != 3 || f.podsOf(crp, "small") != "2" {
 			return fmt.Errorf("the member has %v", got)
@@ -102,7 +106,8 @@ func TestAnEnvelopeWhoseAuthorLosesTheRightTakesNothingAway(t *testing.T) {
 	n.may.Rules = all[:1]
 	f.check(f.Update(context.Background(), n.may))
 	f.restartHub() // an answer is good for a minute
-	f.untilWithheld(crp, "EnvelopeNotPermitted", "ConfigMap "+shop+"/fine is left out: ResourceEnvelope "+shop+"/own: "+n.name+", who last changed it, may not create configmaps")
+	f.untilWithheld(crp, "EnvelopeNotPermitted",
+		"ConfigMap "+shop+"/fine is left out: ResourceEnvelope "+shop+"/own: "+n.name+", who last changed it, may not create configmaps")
 	f.untilWithheld(crp, "EnvelopeNotPermitted", "what is placed stays as it is")
 	if works := f.works(crp); len(works) != 1 || works[0].Generation != before.Generation {
 		t.Errorf("the Works are changed: %+v", works)

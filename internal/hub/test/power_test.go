@@ -22,7 +22,8 @@ import (
 	"github.com/muster-fleet/muster/internal/naming"
 )
 
-// asHub returns a client that has nothing but a token of the hub's own account, as somebody has who stole it.
+// asHub returns a client that has nothing but a token of the hub's own account, as
+// somebody has who stole it.
 func (f fixture) asHub() client.Client {
 	f.t.Helper()
 	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: naming.SystemNamespace, Name: naming.HubServiceAccount}}
@@ -31,7 +32,8 @@ func (f fixture) asHub() client.Client {
 	return f.as(bearer)
 }
 
-// denied waits until an attempt is refused: a policy is in force a moment after it was made, and the hub makes what it needs when it starts.
+// denied waits until an attempt is refused: a policy is in force a moment after it was made, and
+// the hub makes what it needs when it starts.
 func (f fixture) denied(what string, attempt func() error) {
 	f.t.Helper()
 	f.eventually(what+" is refused", func() error {
@@ -42,11 +44,13 @@ func (f fixture) denied(what string, attempt func() error) {
 	})
 }
 
-// power is what somebody with the hub's account tries, each attempt with all that makes it look like the hub's own work.
+// power is what somebody with the hub's account tries, each attempt with all that makes it look
+// like the hub's own work.
 type power struct {
 	fixture
 	hub client.Client
-	// bystander is a namespace of somebody who has nothing to do with the fleet, with an account, a Secret, a Role and a RoleBinding in it.
+	// bystander is a namespace of somebody who has nothing to do with the fleet, with an account, a
+	// Secret, a Role and a RoleBinding in it.
 	bystander string
 }
 
@@ -56,13 +60,17 @@ func (f fixture) power() power {
 	meta := metav1.ObjectMeta{Namespace: p.bystander, Name: "app"}
 	for _, object := range []client.Object{
 		&corev1.ServiceAccount{ObjectMeta: meta}, &corev1.Secret{ObjectMeta: meta},
-		&rbacv1.Role{ObjectMeta: meta, Rules: []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"secrets"}, Verbs: []string{"get"}}}},
+		&rbacv1.Role{
+			ObjectMeta: meta, Rules: []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"secrets"}, Verbs: []string{"get"}}},
+		},
 		&rbacv1.RoleBinding{ObjectMeta: meta, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: "app"}},
 		&coordinationv1.Lease{ObjectMeta: meta},
 	} {
 		f.check(f.Create(context.Background(), object))
 	}
-	for _, object := range []client.Object{&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "try"}}, &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Name: "try"}}} {
+	for _, object := range []client.Object{&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "try"}}, &coordinationv1.Lease{
+		ObjectMeta: metav1.ObjectMeta{Name: "try"},
+	}} {
 		object.SetNamespace(p.bystander)
 		p.denied(fmt.Sprintf("to try a %T", object), func() error { return p.hub.Create(context.Background(), object, client.DryRunAll) })
 	}
@@ -73,7 +81,9 @@ func (f fixture) power() power {
 func (p power) meta(namespace, name string) metav1.ObjectMeta {
 	return metav1.ObjectMeta{
 		Namespace: namespace, Name: name, Labels: map[string]string{fleet.LabelManaged: "true"},
-		OwnerReferences: []metav1.OwnerReference{{APIVersion: fleet.GroupVersion.String(), Kind: "ClusterRegistrationToken", Name: "x", UID: "x"}},
+		OwnerReferences: []metav1.OwnerReference{{
+			APIVersion: fleet.GroupVersion.String(), Kind: "ClusterRegistrationToken", Name: "x", UID: "x",
+		}},
 	}
 }
 
@@ -102,9 +112,13 @@ func to(kind, name string) rbacv1.RoleRef {
 
 func TestTheHubsAccountIssuesNoTokenOfSomebodyElse(t *testing.T) {
 	p := newFixture(t).power()
-	p.check(client.IgnoreAlreadyExists(p.Create(context.Background(), &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: "kube-system", Name: "default"}})))
+	p.check(client.IgnoreAlreadyExists(p.Create(context.Background(), &corev1.ServiceAccount{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "kube-system", Name: "default"},
+	})))
 	p.check(p.Create(context.Background(), &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: p.bystander, Name: "agent"}}))
-	p.check(p.Create(context.Background(), &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: p.bystander, Name: naming.MemberReconnectAccount}}))
+	p.check(p.Create(context.Background(), &corev1.ServiceAccount{
+		ObjectMeta: metav1.ObjectMeta{Namespace: p.bystander, Name: naming.MemberReconnectAccount},
+	}))
 	p.issue("kube-system", "default")
 	p.issue(p.bystander, "app")
 	p.issue(p.bystander, "agent") // named like those of members
@@ -113,9 +127,15 @@ func TestTheHubsAccountIssuesNoTokenOfSomebodyElse(t *testing.T) {
 
 	// The ways around: a right of its own, and a Secret that Kubernetes fills with a token.
 	mine := []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: naming.SystemNamespace, Name: naming.HubServiceAccount}}
-	p.create("its right to issue in kube-system", &rbacv1.RoleBinding{ObjectMeta: p.meta("kube-system", "fleet-controller-tokens"), RoleRef: to("ClusterRole", "fleet-controller-tokens"), Subjects: mine})
-	p.create("its right to issue everywhere", &rbacv1.ClusterRoleBinding{ObjectMeta: p.meta("", "power-tokens"), RoleRef: to("ClusterRole", "fleet-controller-tokens"), Subjects: mine})
-	p.check(p.hub.Create(context.Background(), &rbacv1.RoleBinding{ObjectMeta: p.meta(p.bystander, "fleet-controller-tokens"), RoleRef: to("ClusterRole", "fleet-controller-tokens"), Subjects: mine}))
+	p.create("its right to issue in kube-system", &rbacv1.RoleBinding{
+		ObjectMeta: p.meta("kube-system", "fleet-controller-tokens"), RoleRef: to("ClusterRole", "fleet-controller-tokens"), Subjects: mine,
+	})
+	p.create("its right to issue everywhere", &rbacv1.ClusterRoleBinding{
+		ObjectMeta: p.meta("", "power-tokens"), RoleRef: to("ClusterRole", "fleet-controller-tokens"), Subjects: mine,
+	})
+	p.check(p.hub.Create(context.Background(), &rbacv1.RoleBinding{
+		ObjectMeta: p.meta(p.bystander, "fleet-controller-tokens"), RoleRef: to("ClusterRole", "fleet-controller-tokens"), Subjects: mine,
+	}))
 	p.issue(p.bystander, "app") // where it has the right, as in a workspace
 	for namespace, account := range map[string]string{"kube-system": "default", p.bystander: "app"} {
 		secret := &corev1.Secret{ObjectMeta: p.meta(namespace, account+"-token"), Type: corev1.SecretTypeServiceAccountToken}
@@ -134,14 +154,21 @@ func TestTheHubsAccountWritesNoSecretOfSomebodyElse(t *testing.T) {
 		version := &corev1.Secret{ObjectMeta: p.meta(namespace, "power"), Type: "muster/placement-version"}
 		p.create("a version of a placement in "+namespace, version)
 	}
-	p.create("a Secret to bind tokens to in kube-system", &corev1.Secret{ObjectMeta: p.meta("kube-system", "power"), Type: fleet.SecretTypeLastingToken})
+	p.create("a Secret to bind tokens to in kube-system", &corev1.Secret{
+		ObjectMeta: p.meta("kube-system", "power"), Type: fleet.SecretTypeLastingToken,
+	})
 	app := types.NamespacedName{Namespace: p.bystander, Name: "app"}
-	for what, change := range map[string]string{"the label of the hub's own": `{"metadata":{"labels":{"fleet.cattle.io/managed":"true"}}}`, "other data": `{"data":{"a":"Yg=="}}`} {
+	for what, change := range map[string]string{
+		"the label of the hub's own": `{"metadata":{"labels":{"fleet.cattle.io/managed":"true"}}}`, "other data": `{"data":{"a":"Yg=="}}`,
+	} {
 		p.denied(what+" on a Secret of somebody", func() error {
-			return p.hub.Patch(context.Background(), &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: app.Namespace, Name: app.Name}}, client.RawPatch(types.MergePatchType, []byte(change)))
+			return p.hub.Patch(context.Background(), &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: app.Namespace, Name: app.Name}},
+				client.RawPatch(types.MergePatchType, []byte(change)))
 		})
 	}
-	for _, object := range []client.Object{&corev1.Secret{}, &corev1.ServiceAccount{}, &rbacv1.Role{}, &rbacv1.RoleBinding{}, &coordinationv1.Lease{}} {
+	for _, object := range []client.Object{
+		&corev1.Secret{}, &corev1.ServiceAccount{}, &rbacv1.Role{}, &rbacv1.RoleBinding{}, &coordinationv1.Lease{},
+	} {
 		object.SetNamespace(app.Namespace)
 		object.SetName(app.Name)
 		p.denied(fmt.Sprintf("the deletion of somebody's %T", object), func() error { return p.hub.Delete(context.Background(), object) })
@@ -152,19 +179,30 @@ func TestTheHubsAccountWritesNoSecretOfSomebodyElse(t *testing.T) {
 func TestTheHubsAccountGivesNobodyRights(t *testing.T) {
 	p := newFixture(t).power()
 	const mine = "fleet-controller" // a ClusterRole of which the hub has every right, so that RBAC lets it hand them out
-	p.create("a binding to cluster-admin", &rbacv1.ClusterRoleBinding{ObjectMeta: p.meta("", "power"), RoleRef: to("ClusterRole", "cluster-admin"), Subjects: me(p.bystander)})
-	p.create("a binding to its own rights", &rbacv1.ClusterRoleBinding{ObjectMeta: p.meta("", "power"), RoleRef: to("ClusterRole", mine), Subjects: me(p.bystander)})
+	p.create("a binding to cluster-admin", &rbacv1.ClusterRoleBinding{
+		ObjectMeta: p.meta("", "power"), RoleRef: to("ClusterRole", "cluster-admin"), Subjects: me(p.bystander),
+	})
+	p.create("a binding to its own rights", &rbacv1.ClusterRoleBinding{
+		ObjectMeta: p.meta("", "power"), RoleRef: to("ClusterRole", mine), Subjects: me(p.bystander),
+	})
 	p.create("a binding to the right of members for somebody else",
 		&rbacv1.ClusterRoleBinding{ObjectMeta: p.meta("", "power"), RoleRef: to("ClusterRole", "fleet-content"), Subjects: me(p.bystander)})
-	p.create("a binding to the right of members beside those that it has for them", &rbacv1.ClusterRoleBinding{ObjectMeta: p.meta("", "power"), RoleRef: to("ClusterRole", "fleet-content"),
-		Subjects: []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: p.bystander, Name: "agent"}}})
+	p.create("a binding to the right of members beside those that it has for them",
+		&rbacv1.ClusterRoleBinding{ObjectMeta: p.meta("", "power"), RoleRef: to("ClusterRole", "fleet-content"),
+			Subjects: []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: p.bystander, Name: "agent"}}})
 	for _, namespace := range []string{"kube-system", p.bystander} {
-		p.create("a binding to its own rights in "+namespace, &rbacv1.RoleBinding{ObjectMeta: p.meta(namespace, "power"), RoleRef: to("ClusterRole", mine), Subjects: me(p.bystander)})
+		p.create("a binding to its own rights in "+namespace, &rbacv1.RoleBinding{
+			ObjectMeta: p.meta(namespace, "power"), RoleRef: to("ClusterRole", mine), Subjects: me(p.bystander),
+		})
 		p.create("a Role to read Secrets in "+namespace, &rbacv1.Role{
-			ObjectMeta: p.meta(namespace, "power"), Rules: []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"secrets"}, Verbs: []string{"get"}}},
+			ObjectMeta: p.meta(namespace, "power"), Rules: []rbacv1.PolicyRule{{
+				APIGroups: []string{""}, Resources: []string{"secrets"}, Verbs: []string{"get"},
+			}},
 		})
 	}
-	p.create("a binding to a team's Role", &rbacv1.RoleBinding{ObjectMeta: p.meta(p.bystander, "power"), RoleRef: to("Role", "app"), Subjects: me(p.bystander)})
+	p.create("a binding to a team's Role", &rbacv1.RoleBinding{
+		ObjectMeta: p.meta(p.bystander, "power"), RoleRef: to("Role", "app"), Subjects: me(p.bystander),
+	})
 	secrets := []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"secrets"}, Verbs: []string{"get", "list"}}}
 	p.create("a ClusterRole of its own", &rbacv1.ClusterRole{ObjectMeta: p.meta("", "power"), Rules: secrets})
 	p.denied("another content of the ClusterRole that all members have", func() error {
@@ -175,7 +213,8 @@ func TestTheHubsAccountGivesNobodyRights(t *testing.T) {
 
 func TestTheHubsAccountMakesNobodysNamespaceAMembers(t *testing.T) {
 	p := newFixture(t).power()
-	label := client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"labels":{"fleet.cattle.io/managed":"true","kubernetes-fleet.io/is-fleet-resource":"true"}}}`))
+	label := client.RawPatch(types.MergePatchType,
+		[]byte(`{"metadata":{"labels":{"fleet.cattle.io/managed":"true","kubernetes-fleet.io/is-fleet-resource":"true"}}}`))
 	for _, name := range []string{"kube-system", naming.SystemNamespace, p.bystander} {
 		namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}
 		p.denied("to label namespace "+name, func() error { return p.hub.Patch(context.Background(), namespace.DeepCopy(), label) })
@@ -183,7 +222,8 @@ func TestTheHubsAccountMakesNobodysNamespaceAMembers(t *testing.T) {
 	}
 }
 
-// TestTheInstallerOfTheHubsAgentIsActedAsForAnHour looks at what lies in the Secret of the local cluster.
+// TestTheInstallerOfTheHubsAgentIsActedAsForAnHour looks at what lies in the Secret
+// of the local cluster.
 func TestTheInstallerOfTheHubsAgentIsActedAsForAnHour(t *testing.T) {
 	f := newAlone(t, "")
 	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: naming.SystemNamespace, Name: "fleet-controller-bootstrap"}}
@@ -207,7 +247,8 @@ func TestTheInstallerOfTheHubsAgentIsActedAsForAnHour(t *testing.T) {
 	}
 }
 
-// TestThePolicyOfTheHubIsInstalledForItsAccount keeps the chart's policies in step with the account's name.
+// TestThePolicyOfTheHubIsInstalledForItsAccount keeps the chart's policies in step with
+// the account's name.
 func TestThePolicyOfTheHubIsInstalledForItsAccount(t *testing.T) {
 	policy, err := charts.FS.ReadFile("fleet/templates/admission-hub.yaml")
 	if err != nil {

@@ -30,8 +30,8 @@ func every(seconds int32) func(*clusterv1beta1.MemberCluster) {
 // tokenSecret is the name of the Secret with the hub's token on the cluster of a MemberCluster.
 const tokenSecret = "hub-kubeconfig-secret"
 
-// membership puts the token of the identity on a cluster, which is the hub's own or another, and returns what the chart would give the
-// agent there.
+// membership puts the token of the identity on a cluster, which is the hub's own or another, and
+// returns what the chart would give the agent there.
 func (r *registered) membership(on fixture, namespace string) agent.Membership {
 	r.t.Helper()
 	r.check(on.Create(context.Background(), &corev1.Secret{
@@ -105,8 +105,8 @@ func (f fixture) attendedCluster() attended {
 	}
 }
 
-// TestSilentProcessIsLostInThreePeriodsAndBackWithOneBeat stops an agent in the two ways in which the agent cannot leave. Both
-// kinds of members beat every ten seconds.
+// TestSilentProcessIsLostInThreePeriodsAndBackWithOneBeat stops an agent in the two ways in which
+// the agent cannot leave. Both kinds of members beat every ten seconds.
 func TestSilentProcessIsLostInThreePeriodsAndBackWithOneBeat(t *testing.T) {
 	f := newFixture(t)
 	const period = 10 * time.Second

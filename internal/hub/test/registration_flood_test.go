@@ -13,7 +13,8 @@ import (
 	"github.com/muster-fleet/muster/internal/credential"
 )
 
-// inFlight is by how many requests a bound may be passed: those that the hub handles at the same time.
+// inFlight is by how many requests a bound may be passed: those that the hub handles at the same
+// time.
 const inFlight = 16
 
 // requestMany makes as many requests at once as the token's own account.
@@ -43,7 +44,8 @@ func (f fixture) requests(token string) ([]fleet.ClusterRegistration, map[string
 }
 
 func TestAFloodOfRequestsIsBoundedAndKeepsNobodyElseFromJoining(t *testing.T) {
-	f := newAlone(t, `{"registration":{"maxWaitingPerToken":3,"maxWaitingPerWorkspace":1000,"maxNewClustersPerToken":4,"maxQueuedPerToken":5}}`)
+	f := newAlone(t,
+		`{"registration":{"maxWaitingPerToken":3,"maxWaitingPerWorkspace":1000,"maxNewClustersPerToken":4,"maxQueuedPerToken":5}}`)
 	elsewhere := f.neighbour()
 	_, flooding := f.token("flooding", "")
 	_, good := f.token("good", "")
@@ -62,7 +64,8 @@ func TestAFloodOfRequestsIsBoundedAndKeepsNobodyElseFromJoining(t *testing.T) {
 	var left []fleet.ClusterRegistration
 	f.eventually("the flood is bounded", func() error {
 		var reasons map[string]int
-		if left, reasons = f.requests("flooding"); reasons["Granted"] != 4 || reasons["TooManyNewClusters"] < 5 || reasons[""] > 0 || len(left) > 4+5+2*3+inFlight {
+		if left, reasons = f.requests("flooding"); reasons["Granted"] != 4 || reasons["TooManyNewClusters"] < 5 || reasons[""] > 0 ||
+			len(left) > 4+5+2*3+inFlight {
 			return fmt.Errorf("there are %d: %v", len(left), reasons)
 		}
 		return nil
@@ -70,9 +73,12 @@ func TestAFloodOfRequestsIsBoundedAndKeepsNobodyElseFromJoining(t *testing.T) {
 	if n := len(f.clusters()); n != 4+1 {
 		t.Errorf("%d Clusters were made, want 4 for the flood and one for the good agent", n)
 	}
-	f.eventually("the token says that requests are deleted", func() error { return f.event("TooManyRequests", "flooding", "deleted unanswered") })
+	f.eventually("the token says that requests are deleted", func() error {
+		return f.event("TooManyRequests", "flooding", "deleted unanswered")
+	})
 	for _, r := range left {
-		if said := r.Status.Message; r.Status.Reason == "TooManyNewClusters" && !strings.Contains(said, "4 new Clusters of ClusterRegistrationToken "+f.workspace+"/flooding have not sent a heartbeat yet") ||
+		if said := r.Status.Message; r.Status.Reason == "TooManyNewClusters" &&
+			!strings.Contains(said, "4 new Clusters of ClusterRegistrationToken "+f.workspace+"/flooding have not sent a heartbeat yet") ||
 			r.Status.Reason == "TooManyRequests" && !strings.Contains(said, "its agent asks again") {
 			t.Errorf("request %s says %q", r.Name, said)
 		}

@@ -26,7 +26,9 @@ import (
 // stampingToken is a token with labels of its own, and its values.
 func (f fixture) stampingToken(name string, spec fleet.ClusterRegistrationTokenSpec) map[string]string {
 	f.t.Helper()
-	f.check(f.Create(context.Background(), &fleet.ClusterRegistrationToken{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: f.workspace}, Spec: spec}))
+	f.check(f.Create(context.Background(), &fleet.ClusterRegistrationToken{
+		ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: f.workspace}, Spec: spec,
+	}))
 	f.eventually("token "+name+" is ready", func() error { return f.tokenIs(name, "Ready") })
 	return f.values(name)
 }
@@ -91,7 +93,8 @@ func TestNoRequestSetsOrChangesALabelThatATokenStamps(t *testing.T) {
 
 	r := f.granted(dev, "by-dev", prod)
 	f.labelled("by-dev", map[string]string{"env": "dev", tier: "low", "team": "a"})
-	f.labelsAccepted("by-dev", corev1.ConditionFalse, "env: is stamped by ClusterRegistrationToken "+f.workspace+"/dev", tier+": has a reserved prefix")
+	f.labelsAccepted("by-dev", corev1.ConditionFalse, "env: is stamped by ClusterRegistrationToken "+f.workspace+"/dev",
+		tier+": has a reserved prefix")
 	if said := strings.Join(r.Status.DroppedLabels, "\n"); !strings.Contains(said, "env: ") || !strings.Contains(said, tier+": ") {
 		t.Errorf("the agent reads %q", said)
 	}
@@ -101,7 +104,8 @@ func TestNoRequestSetsOrChangesALabelThatATokenStamps(t *testing.T) {
 	f.granted(plain, "by-plain", prod)
 	f.labelled("by-plain", map[string]string{"team": "a"})
 
-	// A second registration of the same Cluster, with a token that stamps nothing, loses what it had and gains nothing.
+	// A second registration of the same Cluster, with a token that stamps nothing, loses what it
+	// had and gains nothing.
 	f.granted(plain, "by-dev", prod)
 	f.labelled("by-dev", map[string]string{"team": "a"})
 	f.labelsAccepted("by-dev", corev1.ConditionFalse, "env: ")
@@ -125,7 +129,9 @@ func TestNobodyRegistersInTheNameOfAnotherToken(t *testing.T) {
 			r.Labels = map[string]string{fleet.LabelRegistrationToken: "prod-" + strings.Repeat("x", 50)}
 		},
 		"by annotation": func(r *fleet.ClusterRegistration) {
-			r.Annotations = map[string]string{fleet.AnnotationRequester: "system:serviceaccount:" + f.workspace + ":" + naming.TokenServiceAccount("prod", string(prod.UID))}
+			r.Annotations = map[string]string{
+				fleet.AnnotationRequester: "system:serviceaccount:" + f.workspace + ":" + naming.TokenServiceAccount("prod", string(prod.UID)),
+			}
 		},
 	} {
 		r := fleet.ClusterRegistration{ObjectMeta: metav1.ObjectMeta{GenerateName: "request-", Namespace: f.workspace},
@@ -133,7 +139,8 @@ func TestNobodyRegistersInTheNameOfAnotherToken(t *testing.T) {
 		claim(&r)
 		f.eventually(name+" is refused", func() error {
 			made := r.DeepCopy()
-			if err := f.as(dev["token"]).Create(context.Background(), made); !apierrors.IsInvalid(err) || !strings.Contains(err.Error(), "than the one that asks") && !strings.Contains(err.Error(), "not the one that asks") {
+			if err := f.as(dev["token"]).Create(context.Background(), made); !apierrors.IsInvalid(err) ||
+				!strings.Contains(err.Error(), "than the one that asks") && !strings.Contains(err.Error(), "not the one that asks") {
 				return fmt.Errorf("asking: %v", err)
 			}
 			return nil
@@ -148,10 +155,13 @@ func TestATokenLimitsTheLabelsThatItsRequestsBring(t *testing.T) {
 	values := f.stampingToken("limited", fleet.ClusterRegistrationTokenSpec{AllowedLabelKeys: []string{"team", "example.com/*"}})
 	asked := map[string]string{"team": "a", "example.com/zone": "b", "env": "prod"}
 	var agentLog log
-	f.join(values, map[string]any{"clientID": "agent", "labels": asked}, func(o *agent.Options) { o.Log = logr.FromSlogHandler(slog.NewTextHandler(&agentLog, nil)) })
+	f.join(values, map[string]any{"clientID": "agent", "labels": asked}, func(o *agent.Options) {
+		o.Log = logr.FromSlogHandler(slog.NewTextHandler(&agentLog, nil))
+	})
 	f.untilReady(naming.Cluster("agent"), "Ready")
 	f.labelled("agent", map[string]string{"team": "a", "example.com/zone": "b", fleet.LabelCreatedByAgentPod: "pod-1"})
-	f.labelsAccepted("agent", corev1.ConditionFalse, "env: is not among spec.allowedLabelKeys of ClusterRegistrationToken "+f.workspace+"/limited")
+	f.labelsAccepted("agent", corev1.ConditionFalse,
+		"env: is not among spec.allowedLabelKeys of ClusterRegistrationToken "+f.workspace+"/limited")
 	if !strings.Contains(agentLog.String(), "the hub dropped labels") || !strings.Contains(agentLog.String(), "env: is not among") {
 		t.Errorf("the agent logs %s", agentLog.String())
 	}
@@ -171,15 +181,19 @@ func TestATokenWithLabelsThatCannotBeSaysSoAndItsRequestsWait(t *testing.T) {
 	f.labelled("a", map[string]string{"env": "dev"})
 }
 
-// TestAnAgentCannotLabelItsCluster plays a Rancher Fleet agent, which may patch the status of its Cluster.
+// TestAnAgentCannotLabelItsCluster plays a Rancher Fleet agent, which may patch the
+// status of its Cluster.
 func TestAnAgentCannotLabelItsCluster(t *testing.T) {
 	f := newFixture(t)
 	values := f.stampingToken("dev", fleet.ClusterRegistrationTokenSpec{Labels: map[string]string{"env": "dev"}})
 	legacy := f.legacyJoin(values, "legacy")
 	cluster := &fleet.Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: f.workspace, Name: legacy.answer["clusterName"]}}
 	patch := client.RawPatch(types.MergePatchType, []byte(fmt.Sprintf(
-		`{"metadata":{"labels":{"env":"prod"},"annotations":{%q:null}},"status":{"agent":{"lastSeen":%q}}}`, fleet.AnnotationRegistrationLabels, time.Now().UTC().Format(time.RFC3339))))
-	f.eventually("the agent beats, with labels", func() error { return legacy.Client.Status().Patch(context.Background(), cluster.DeepCopy(), patch) })
+		`{"metadata":{"labels":{"env":"prod"},"annotations":{%q:null}},"status":{"agent":{"lastSeen":%q}}}`,
+		fleet.AnnotationRegistrationLabels, time.Now().UTC().Format(time.RFC3339))))
+	f.eventually("the agent beats, with labels", func() error {
+		return legacy.Client.Status().Patch(context.Background(), cluster.DeepCopy(), patch)
+	})
 	if err := legacy.Client.Patch(context.Background(), cluster.DeepCopy(), patch); !apierrors.IsForbidden(err) {
 		t.Errorf("patching the Cluster itself: %v", err)
 	}
@@ -188,7 +202,8 @@ func TestAnAgentCannotLabelItsCluster(t *testing.T) {
 	f.labelsAccepted("legacy", corev1.ConditionTrue, "env=dev")
 }
 
-// TestATokenOfAnEarlierHubMayNameItself takes from a token's Role what an earlier hub did not give it.
+// TestATokenOfAnEarlierHubMayNameItself takes from a token's Role what an earlier
+// hub did not give it.
 func TestATokenOfAnEarlierHubMayNameItself(t *testing.T) {
 	f := newFixture(t)
 	token, values := f.token("old", "")

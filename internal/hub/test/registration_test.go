@@ -141,7 +141,8 @@ func TestAnswerIsReadableByItsTokenOnlyAndOnlyUntilTheAgentHasProvedItself(t *te
 	f.untilState(&r, fleet.RegistrationGranted, "Granted")
 	answer, err := key.Open(string(r.UID), r.Status.Answer)
 	f.check(err)
-	if answer.ClusterName != naming.Cluster("a") || answer.ClusterNamespace != f.workspace || answer.SystemNamespace != naming.SystemNamespace {
+	if answer.ClusterName != naming.Cluster("a") || answer.ClusterNamespace != f.workspace ||
+		answer.SystemNamespace != naming.SystemNamespace {
 		t.Errorf("answer is %+v", answer)
 	}
 	if left := time.Until(answer.Expires); left < 6*24*time.Hour || left > 8*24*time.Hour {
@@ -180,7 +181,9 @@ func TestRefusals(t *testing.T) {
 	taken := f.mustAsk(values, fleet.ClusterRegistrationSpec{ClientID: long + "1", AnswerKey: key.Public()})
 	f.untilState(&taken, fleet.RegistrationGranted, "Granted")
 	for _, name := range []string{"one", "two"} {
-		f.check(f.Create(context.Background(), &fleet.Cluster{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: f.workspace}, Spec: fleet.ClusterSpec{ClientID: "twice"}}))
+		f.check(f.Create(context.Background(), &fleet.Cluster{
+			ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: f.workspace}, Spec: fleet.ClusterSpec{ClientID: "twice"},
+		}))
 	}
 	for _, c := range []struct {
 		name   string
@@ -190,13 +193,34 @@ func TestRefusals(t *testing.T) {
 		reason string
 	}{
 		{"an empty client ID", values, fleet.ClusterRegistrationSpec{AnswerKey: key.Public()}, fleet.RegistrationDenied, "ClientIDMissing"},
-		{"a client ID of 5 kB", values, fleet.ClusterRegistrationSpec{ClientID: strings.Repeat("x", 5000), AnswerKey: key.Public()}, fleet.RegistrationDenied, "ClientIDTooLong"},
-		{"a client ID with odd characters", values, fleet.ClusterRegistrationSpec{ClientID: "a\n\x00/ü'\"", AnswerKey: key.Public()}, fleet.RegistrationGranted, "Granted"},
-		{"a label that Kubernetes refuses", values, fleet.ClusterRegistrationSpec{ClientID: "l", ClusterLabels: map[string]string{"env": "not a label"}, AnswerKey: key.Public()}, fleet.RegistrationDenied, "InvalidLabels"},
-		{"a key that is none", values, fleet.ClusterRegistrationSpec{ClientID: "k", AnswerKey: []byte("short")}, fleet.RegistrationDenied, "InvalidAnswerKey"},
-		{"no token named: the API server writes down who asks", unnamed, fleet.ClusterRegistrationSpec{ClientID: "u", AnswerKey: key.Public()}, fleet.RegistrationGranted, "Granted"},
-		{"a client ID whose derived name is taken", values, fleet.ClusterRegistrationSpec{ClientID: long + "2", AnswerKey: key.Public()}, fleet.RegistrationConflict, "NameTaken"},
-		{"a client ID that two Clusters have", values, fleet.ClusterRegistrationSpec{ClientID: "twice", AnswerKey: key.Public()}, fleet.RegistrationConflict, "AmbiguousClientID"},
+		{
+			"a client ID of 5 kB", values, fleet.ClusterRegistrationSpec{ClientID: strings.Repeat("x", 5000), AnswerKey: key.Public()},
+			fleet.RegistrationDenied, "ClientIDTooLong",
+		},
+		{
+			"a client ID with odd characters", values, fleet.ClusterRegistrationSpec{ClientID: "a\n\x00/ü'\"", AnswerKey: key.Public()},
+			fleet.RegistrationGranted, "Granted",
+		},
+		{
+			"a label that Kubernetes refuses", values, fleet.ClusterRegistrationSpec{ClientID: "l",
+				ClusterLabels: map[string]string{"env": "not a label"}, AnswerKey: key.Public()}, fleet.RegistrationDenied, "InvalidLabels",
+		},
+		{
+			"a key that is none", values, fleet.ClusterRegistrationSpec{ClientID: "k", AnswerKey: []byte("short")},
+			fleet.RegistrationDenied, "InvalidAnswerKey",
+		},
+		{
+			"no token named: the API server writes down who asks", unnamed, fleet.ClusterRegistrationSpec{ClientID: "u", AnswerKey: key.Public()},
+			fleet.RegistrationGranted, "Granted",
+		},
+		{
+			"a client ID whose derived name is taken", values, fleet.ClusterRegistrationSpec{ClientID: long + "2", AnswerKey: key.Public()},
+			fleet.RegistrationConflict, "NameTaken",
+		},
+		{
+			"a client ID that two Clusters have", values, fleet.ClusterRegistrationSpec{ClientID: "twice", AnswerKey: key.Public()},
+			fleet.RegistrationConflict, "AmbiguousClientID",
+		},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			f := f
@@ -214,7 +238,9 @@ func TestConflictEndsWhenItsCauseIsGone(t *testing.T) {
 	f := newFixture(t)
 	_, values := f.token("new-token", "")
 	for _, name := range []string{"one", "two"} {
-		f.check(f.Create(context.Background(), &fleet.Cluster{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: f.workspace}, Spec: fleet.ClusterSpec{ClientID: "twice"}}))
+		f.check(f.Create(context.Background(), &fleet.Cluster{
+			ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: f.workspace}, Spec: fleet.ClusterSpec{ClientID: "twice"},
+		}))
 	}
 	r := f.mustAsk(values, fleet.ClusterRegistrationSpec{ClientID: "twice", AnswerKey: answerKey(t).Public()})
 	f.untilState(&r, fleet.RegistrationConflict, "AmbiguousClientID")

@@ -15,8 +15,9 @@ import (
 	"github.com/muster-fleet/muster/internal/testkube"
 )
 
-// TestHelmUpgradeWithTheValuesOfAnotherTokenMovesTheCluster: Helm waits to see the Secret that it makes, and the agent, which runs all the
-// time, deletes it; the clientID comes with the ConfigMap, which Helm writes later.
+// TestHelmUpgradeWithTheValuesOfAnotherTokenMovesTheCluster: Helm waits to see the Secret that it
+// makes, and the agent, which runs all the time, deletes it; the clientID comes with the ConfigMap,
+// which Helm writes later.
 func TestHelmUpgradeWithTheValuesOfAnotherTokenMovesTheCluster(t *testing.T) {
 	f := newFixture(t)
 	g := f.neighbour()

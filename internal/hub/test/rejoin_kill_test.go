@@ -21,7 +21,8 @@ import (
 	"github.com/muster-fleet/muster/internal/naming"
 )
 
-// trap is a way to a cluster on which an agent is killed: once armed, it drops the requests at which that is to happen.
+// trap is a way to a cluster on which an agent is killed: once armed, it drops the requests at
+// which that is to happen.
 type trap struct {
 	fixture
 	armed   atomic.Bool
@@ -55,7 +56,8 @@ func (t *trap) member(values map[string]string, clientID string) *member {
 	return m
 }
 
-// wait returns when the agent has come to the request at which it is to be killed. After that no request is dropped.
+// wait returns when the agent has come to the request at which it is to be killed. After that no
+// request is dropped.
 func (t *trap) wait(kill func()) {
 	t.t.Helper()
 	select {
@@ -67,7 +69,8 @@ func (t *trap) wait(kill func()) {
 	t.armed.Store(false)
 }
 
-// TestAnAgentKilledAtAnyWriteOfAMoveEndsInTheNewWorkspace drops the write and everything like it, and then the agent.
+// TestAnAgentKilledAtAnyWriteOfAMoveEndsInTheNewWorkspace drops the write and everything like it,
+// and then the agent.
 func TestAnAgentKilledAtAnyWriteOfAMoveEndsInTheNewWorkspace(t *testing.T) {
 	t.Parallel()
 	for name, row := range map[string]struct {

@@ -18,7 +18,8 @@ import (
 	"github.com/muster-fleet/muster/internal/naming"
 )
 
-// give puts another registration token in the place of the one before, as helm upgrade does, where the agent runs.
+// give puts another registration token in the place of the one before, as helm upgrade does,
+// where the agent runs.
 func (f fixture) give(on fixture, agentNamespace string, values map[string]string) {
 	f.t.Helper()
 	ctx := context.Background()
@@ -31,7 +32,8 @@ func (f fixture) give(on fixture, agentNamespace string, values map[string]strin
 	f.check(on.Create(ctx, secret))
 }
 
-// saysReady waits until the Ready condition of a Cluster has a reason, and a message with all texts.
+// saysReady waits until the Ready condition of a Cluster has a reason, and a message with all
+// texts.
 func (f fixture) saysReady(name, reason string, texts ...string) {
 	f.t.Helper()
 	f.eventually("Cluster "+name+" says "+reason, func() error {
@@ -87,7 +89,8 @@ func (f fixture) reasons(name string) (all func() []string) {
 	f.t.Helper()
 	watching, err := client.NewWithWatch(f.cluster.Config, client.Options{Scheme: f.Scheme(), Mapper: f.RESTMapper()})
 	f.check(err)
-	seen, err := watching.Watch(context.Background(), &fleet.ClusterList{}, client.InNamespace(f.workspace), client.MatchingFields{"metadata.name": name})
+	seen, err := watching.Watch(context.Background(), &fleet.ClusterList{}, client.InNamespace(f.workspace),
+		client.MatchingFields{"metadata.name": name})
 	f.check(err)
 	f.t.Cleanup(seen.Stop)
 	var mu sync.Mutex
@@ -134,7 +137,8 @@ func TestANewTokenGivesTheSameClusterAnotherCredentialAndItIsNeverLost(t *testin
 		t.Errorf("there are %d Clusters", len(f.clusters()))
 	}
 	for _, reason := range reasons() {
-		// The hub deletes the identity before it makes the new one. On a busy machine the Cluster is reconciled in between, and says so for that moment.
+		// The hub deletes the identity before it makes the new one. On a busy machine the Cluster is
+		// reconciled in between, and says so for that moment.
 		if reason != "Ready" && reason != "IdentityMissing" {
 			t.Errorf("meanwhile it was %s", reason)
 		}
@@ -155,7 +159,9 @@ func TestATokenThatExpiredLeavesTheClusterWhereItIsAndTheHubSaysWhy(t *testing.T
 	g.check(g.Delete(context.Background(), &gone))
 	f.give(m.fixture, m.agentNamespace, elsewhere)
 	f.saysReady(name, "Ready", "the agent is well", "registers with another token")
-	m.check(m.Delete(context.Background(), &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: m.agentNamespace, Name: naming.AgentBootstrapSecret}}))
+	m.check(m.Delete(context.Background(), &corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{Namespace: m.agentNamespace, Name: naming.AgentBootstrapSecret},
+	}))
 	f.eventually("nothing is said of it any more", func() error {
 		cluster := f.untilReady(name, "Ready")
 		if ready := kube.FindCondition(cluster.Status.Conditions, fleet.ConditionReady); ready.Message != "" {

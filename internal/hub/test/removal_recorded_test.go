@@ -27,8 +27,8 @@ func (e *elsewhere) recorded() []string {
 	return strings.Fields(report.Annotations[clusterv1beta1.AnnotationRemoved])
 }
 
-// TestWhatWasDeletedWhileAMemberWasAwayIsRemoved lets the hub forget its history meanwhile. It takes two minutes, as long as an agent waits before it
-// removes what it finds missing.
+// TestWhatWasDeletedWhileAMemberWasAwayIsRemoved lets the hub forget its history meanwhile. It
+// takes two minutes, as long as an agent waits before it removes what it finds missing.
 func TestWhatWasDeletedWhileAMemberWasAwayIsRemoved(t *testing.T) {
 	f := newAlone(t, "")
 	e := f.elsewhere("away")
@@ -75,14 +75,17 @@ func TestWhatWasDeletedWhileAMemberWasAwayIsRemoved(t *testing.T) {
 	}
 }
 
-// nobodyElseRecords tries to record a removal as the member itself, and as a tenant who may do anything in the workspace.
+// nobodyElseRecords tries to record a removal as the member itself, and as a tenant who may do
+// anything in the workspace.
 func (e *elsewhere) nobodyElseRecords(bearer string) {
 	e.t.Helper()
 	tenant, _ := e.somebody(e.workspace, "tenant", rbacv1.PolicyRule{APIGroups: []string{"*"}, Resources: []string{"*"}, Verbs: []string{"*"}})
 	before := e.recorded()
 	forged := fmt.Sprintf(`{"metadata":{"annotations":{%q:"forged"}}}`, clusterv1beta1.AnnotationRemoved)
 	report := func() *clusterv1beta1.InternalMemberCluster {
-		return &clusterv1beta1.InternalMemberCluster{ObjectMeta: metav1.ObjectMeta{Namespace: naming.MemberNamespace(e.workspace, e.name), Name: e.name}}
+		return &clusterv1beta1.InternalMemberCluster{
+			ObjectMeta: metav1.ObjectMeta{Namespace: naming.MemberNamespace(e.workspace, e.name), Name: e.name},
+		}
 	}
 	for who, as := range map[string]client.Client{"the member": e.as(bearer), "a tenant": tenant} {
 		if err := merge(as, report(), forged); !apierrors.IsForbidden(err) {

@@ -28,7 +28,8 @@ func (m *member) stored() *corev1.Secret {
 	return &secret
 }
 
-// TestTheHubRenewsACredentialAndNoticesACopyOfTheOlderOne waits for a renewal of a credential that lives as short as Kubernetes allows.
+// TestTheHubRenewsACredentialAndNoticesACopyOfTheOlderOne waits for a renewal of a credential that
+// lives as short as Kubernetes allows.
 func TestTheHubRenewsACredentialAndNoticesACopyOfTheOlderOne(t *testing.T) {
 	f := newAlone(t, `{"importLoopback":true,"agentTokenLifetime":"10m"}`)
 	_, values := f.token("new-token", "")
@@ -45,7 +46,8 @@ func TestTheHubRenewsACredentialAndNoticesACopyOfTheOlderOne(t *testing.T) {
 		if err := f.get(&cluster, f.workspace, name); err != nil {
 			return err
 		}
-		if c := cluster.Status.Credential; c == nil || c.Sequence != 1 || c.Kind != "native" || c.Expires.IsZero() || c.Key != cluster.Annotations[fleet.AnnotationAgentKey][:12] {
+		if c := cluster.Status.Credential; c == nil || c.Sequence != 1 || c.Kind != "native" || c.Expires.IsZero() ||
+			c.Key != cluster.Annotations[fleet.AnnotationAgentKey][:12] {
 			return fmt.Errorf("the status says %+v", c)
 		}
 		return nil
@@ -97,7 +99,8 @@ func (f fixture) cloned(name string, want bool) error {
 	return nil
 }
 
-// TestAnAgentWithoutAKeyRenewsItsCredentialItself is how agents of earlier versions live with this hub, until they report a key.
+// TestAnAgentWithoutAKeyRenewsItsCredentialItself is how agents of earlier versions live with this
+// hub, until they report a key.
 func TestAnAgentWithoutAKeyRenewsItsCredentialItself(t *testing.T) {
 	f := newFixture(t)
 	_, values := f.token("new-token", "")
@@ -123,7 +126,8 @@ func TestAnAgentWithoutAKeyRenewsItsCredentialItself(t *testing.T) {
 	})
 }
 
-// expire puts a token into the Secret of an agent that says of itself that it has run out, and that the hub refuses.
+// expire puts a token into the Secret of an agent that says of itself that it has run out, and
+// that the hub refuses.
 func (m *member) expire() {
 	m.t.Helper()
 	secret := m.stored()
@@ -151,7 +155,9 @@ func TestAnAgentWhoseCredentialHasRunOutComesBackByItsKey(t *testing.T) {
 	namespace := naming.MemberNamespace(f.workspace, cluster.Name)
 	before := kube.CoreMetadata("ServiceAccount")
 	f.check(f.get(before, namespace, naming.MemberServiceAccount))
-	f.check(f.Delete(context.Background(), &fleet.ClusterRegistrationToken{ObjectMeta: metav1.ObjectMeta{Namespace: f.workspace, Name: "stamping"}}))
+	f.check(f.Delete(context.Background(), &fleet.ClusterRegistrationToken{
+		ObjectMeta: metav1.ObjectMeta{Namespace: f.workspace, Name: "stamping"},
+	}))
 
 	m.stop()
 	m.expire()
@@ -195,7 +201,8 @@ func TestAnAgentWhoseCredentialHasRunOutComesBackByItsKey(t *testing.T) {
 	f.untilReady(cluster.Name, "Ready")
 }
 
-// TestATokenToComeBackWithIsWorthNothingWithoutTheKey is what a member can do with the token that all members of its workspace have.
+// TestATokenToComeBackWithIsWorthNothingWithoutTheKey is what a member can do with the token that
+// all members of its workspace have.
 func TestATokenToComeBackWithIsWorthNothingWithoutTheKey(t *testing.T) {
 	f := newFixture(t)
 	_, values := f.token("new-token", "")
@@ -226,7 +233,8 @@ func TestATokenToComeBackWithIsWorthNothingWithoutTheKey(t *testing.T) {
 		f.check(f.Delete(context.Background(), &r))
 	}
 	named := map[string]string{"token": asking["token"], "tokenName": "new-token"}
-	if _, err := f.ask(named, fleet.ClusterRegistrationSpec{ClientID: "new", ClientRandom: "r"}); err == nil || !strings.Contains(err.Error(), "not the one that asks") {
+	if _, err := f.ask(named, fleet.ClusterRegistrationSpec{ClientID: "new", ClientRandom: "r"}); err == nil ||
+		!strings.Contains(err.Error(), "not the one that asks") {
 		t.Errorf("it names a token of the workspace: %v", err)
 	}
 	thief := f.as(asking["token"])
@@ -242,7 +250,8 @@ func TestATokenToComeBackWithIsWorthNothingWithoutTheKey(t *testing.T) {
 	}
 }
 
-// TestAnIdentityThatAnAdminDeletedDoesNotComeBackByItself: deleting the account ends the membership until somebody gives the cluster a token.
+// TestAnIdentityThatAnAdminDeletedDoesNotComeBackByItself: deleting the account ends the membership
+// until somebody gives the cluster a token.
 func TestAnIdentityThatAnAdminDeletedDoesNotComeBackByItself(t *testing.T) {
 	f := newFixture(t)
 	_, values := f.token("new-token", "")

@@ -31,8 +31,8 @@ func (r *registered) reports(conditions ...metav1.Condition) {
 	r.check(r.agent.Status().Patch(context.Background(), report, client.RawPatch("application/merge-patch+json", text)))
 }
 
-// TestAReportCannotSpeakForTheHub: a member reports conditions of the types by which the hub says what it has decided. What agents may report is shown
-// for as long as they report it.
+// TestAReportCannotSpeakForTheHub: a member reports conditions of the types by which the hub says
+// what it has decided. What agents may report is shown for as long as they report it.
 func TestAReportCannotSpeakForTheHub(t *testing.T) {
 	f := newFixture(t)
 	m := f.joined("forger")
@@ -67,7 +67,8 @@ func TestAReportCannotSpeakForTheHub(t *testing.T) {
 	m.refusesRecord(claimed("example.com/long", metav1.ConditionTrue, strings.Repeat("x", 2049)))
 }
 
-// refusesRecord fails if the API server keeps a status of the MemberCluster with this condition, whoever writes it.
+// refusesRecord fails if the API server keeps a status of the MemberCluster with this
+// condition, whoever writes it.
 func (r *registered) refusesRecord(condition metav1.Condition) {
 	r.t.Helper()
 	mc := r.record()
@@ -78,8 +79,9 @@ func (r *registered) refusesRecord(condition metav1.Condition) {
 	}
 }
 
-// TestARecordThatAMemberHasFilledIsRevoked fills a MemberCluster as its member could while a hub of an earlier version copied whatever a report said,
-// until the API server refuses each write that makes it larger.
+// TestARecordThatAMemberHasFilledIsRevoked fills a MemberCluster as its member could while a hub
+// of an earlier version copied whatever a report said, until the API server refuses each write
+// that makes it larger.
 func TestARecordThatAMemberHasFilledIsRevoked(t *testing.T) {
 	f := newAlone(t, "")
 	m := f.joined("filler")

@@ -18,7 +18,8 @@ import (
 	"github.com/muster-fleet/muster/internal/testkube"
 )
 
-// crowded is a control plane with more namespaces and kinds of resources than a report has room for, all with long names.
+// crowded is a control plane with more namespaces and kinds of resources than a report has room
+// for, all with long names.
 func crowded(t *testing.T) fixture {
 	t.Helper()
 	cluster := testkube.Turn(t, "crowded")
@@ -29,7 +30,9 @@ func crowded(t *testing.T) fixture {
 	}
 	all := corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("4")}
 	for i := range 60 {
-		all[corev1.ResourceName(fmt.Sprintf("%02d.%s.example.com/%s", i, strings.Repeat("d", 40), strings.Repeat("r", 60)))] = resource.MustParse("1")
+		all[corev1.ResourceName(
+			fmt.Sprintf("%02d.%s.example.com/%s", i, strings.Repeat("d", 40), strings.Repeat("r", 60)),
+		)] = resource.MustParse("1")
 	}
 	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "crowded"}}
 	on.check(client.IgnoreAlreadyExists(on.Create(context.Background(), node)))
@@ -39,8 +42,9 @@ func crowded(t *testing.T) fixture {
 	return on
 }
 
-// TestARealAgentOfACrowdedMemberStaysWithinWhatTheHubTakes: what there is no room for is left out and said to be, and the hub refuses nothing. Then somebody with the
-// member's identity fills the report beside the agent, on a hub whose definitions have no maxima yet, and the health is kept.
+// TestARealAgentOfACrowdedMemberStaysWithinWhatTheHubTakes: what there is no room for is left out
+// and said to be, and the hub refuses nothing. Then somebody with the member's identity fills the
+// report beside the agent, on a hub whose definitions have no maxima yet, and the health is kept.
 func TestARealAgentOfACrowdedMemberStaysWithinWhatTheHubTakes(t *testing.T) {
 	f := newAlone(t, "")
 	on := crowded(t)
@@ -53,7 +57,8 @@ func TestARealAgentOfACrowdedMemberStaysWithinWhatTheHubTakes(t *testing.T) {
 		f.check(f.get(&report, m.namespaceName(), m.name))
 		s := report.Status
 		collected := meta.FindStatusCondition(s.Conditions, clusterv1beta1.ConditionNamespacesCollected)
-		if len(s.Namespaces) != 200 || collected == nil || collected.Status != metav1.ConditionFalse || !strings.Contains(collected.Message, "more than 200 namespaces") {
+		if len(s.Namespaces) != 200 || collected == nil || collected.Status != metav1.ConditionFalse ||
+			!strings.Contains(collected.Message, "more than 200 namespaces") {
 			return fmt.Errorf("%d namespaces, %+v", len(s.Namespaces), collected)
 		}
 		if _, cpu := s.ResourceUsage.Capacity[corev1.ResourceCPU]; len(s.ResourceUsage.Capacity) != 48 || !cpu {
@@ -92,7 +97,8 @@ func TestARealAgentOfACrowdedMemberStaysWithinWhatTheHubTakes(t *testing.T) {
 		}
 		return err
 	})
-	if said := m.until("Supported", metav1.ConditionFalse, "ReportTooLarge"); !strings.Contains(said.Message, m.namespaceName()+"/"+m.name+" has ") {
+	if said := m.until("Supported", metav1.ConditionFalse, "ReportTooLarge"); !strings.Contains(said.Message,
+		m.namespaceName()+"/"+m.name+" has ") {
 		t.Errorf("it says %q", said.Message)
 	}
 	f.check(fill("null")())

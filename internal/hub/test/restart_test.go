@@ -72,7 +72,8 @@ func (c *crowd) beat(ctx context.Context) {
 		}
 		beats.Go(func() {
 			patch := fmt.Sprintf(`{"spec":{"renewTime":%q,"holderIdentity":"played"}}`, time.Now().UTC().Format(metav1.RFC3339Micro))
-			if err := m.agent.Patch(ctx, leaseOf(m.namespaceName()), client.RawPatch("application/merge-patch+json", []byte(patch))); err != nil && ctx.Err() == nil {
+			if err := m.agent.Patch(ctx, leaseOf(m.namespaceName()), client.RawPatch("application/merge-patch+json", []byte(patch))); err != nil &&
+				ctx.Err() == nil {
 				c.t.Errorf("%s beats: %v", m.name, err)
 			}
 		})
@@ -102,7 +103,9 @@ func (f fixture) alarms() *alarms {
 	a := &alarms{raised: map[string]string{}}
 	for _, list := range []client.ObjectList{&clusterv1beta1.MemberClusterList{}, &fleet.ClusterList{}} {
 		f.check(f.List(context.Background(), list))
-		events, err := watching.Watch(context.Background(), list, &client.ListOptions{Raw: &metav1.ListOptions{ResourceVersion: list.GetResourceVersion()}})
+		events, err := watching.Watch(context.Background(), list, &client.ListOptions{
+			Raw: &metav1.ListOptions{ResourceVersion: list.GetResourceVersion()},
+		})
 		f.check(err)
 		done := make(chan struct{})
 		go func() {
@@ -121,7 +124,8 @@ func (a *alarms) observe(e watch.Event) {
 	defer a.mu.Unlock()
 	switch record := e.Object.(type) {
 	case *clusterv1beta1.MemberCluster:
-		if c := meta.FindStatusCondition(record.Status.Conditions, clusterv1beta1.ConditionHealthy); c == nil || c.Status != metav1.ConditionTrue {
+		if c := meta.FindStatusCondition(record.Status.Conditions, clusterv1beta1.ConditionHealthy); c == nil ||
+			c.Status != metav1.ConditionTrue {
 			a.raised[record.Name] = fmt.Sprintf("%+v", c)
 		}
 	case *fleet.Cluster:
@@ -140,8 +144,9 @@ func (a *alarms) of(record string) string {
 	return a.raised[record]
 }
 
-// TestHubKilledUnderFiftyMembersRaisesNoFalseAlarm: while the hub is away nobody beats for longer than a budget, as if the network was
-// away too. Then all beat on but one, which the new hub finds out by itself, after a budget that it has watched.
+// TestHubKilledUnderFiftyMembersRaisesNoFalseAlarm: while the hub is away nobody beats for longer
+// than a budget, as if the network was away too. Then all beat on but one, which the new hub finds
+// out by itself, after a budget that it has watched.
 func TestHubKilledUnderFiftyMembersRaisesNoFalseAlarm(t *testing.T) {
 	const budget = 30 * time.Second
 	f := newAlone(t, "")
@@ -159,7 +164,8 @@ func TestHubKilledUnderFiftyMembersRaisesNoFalseAlarm(t *testing.T) {
 
 	f.hub.Kill()
 	c.silence(c.members...)
-	// The others are silent for longer than the budget, most of it while no hub runs, and beat again long before the new hub has waited for that.
+	// The others are silent for longer than the budget, most of it while no hub runs, and beat again
+	// long before the new hub has waited for that.
 	again := time.AfterFunc(budget+time.Second, func() { c.silence(c.members[0]) })
 	defer again.Stop()
 	<-time.After(budget * 2 / 3)
@@ -169,7 +175,8 @@ func TestHubKilledUnderFiftyMembersRaisesNoFalseAlarm(t *testing.T) {
 	up := time.Now()
 	lost := c.members[0].until("Healthy", metav1.ConditionFalse, "AgentLost").LastTransitionTime
 	if lost.Sub(started) < budget || lost.Sub(up) > budget+slack {
-		t.Errorf("the silent member was lost %s after the hub was started and %s after it worked, want %s", lost.Sub(started), lost.Sub(up), budget)
+		t.Errorf("the silent member was lost %s after the hub was started and %s after it worked, want %s",
+			lost.Sub(started), lost.Sub(up), budget)
 	}
 	f.eventually("the watch shows the member that is lost, so it would show others", func() error {
 		if alarms.of(c.members[0].name) == "" {

@@ -24,7 +24,9 @@ func (e *elsewhere) again(token string) {
 	from := e.install(values, map[string]any{})
 	var secret corev1.Secret
 	e.check(e.get(&secret, from.agentNamespace, naming.AgentBootstrapSecret))
-	e.check(e.on.Create(context.Background(), &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: e.agent.agentNamespace, Name: secret.Name}, Data: secret.Data}))
+	e.check(e.on.Create(context.Background(), &corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{Namespace: e.agent.agentNamespace, Name: secret.Name}, Data: secret.Data,
+	}))
 }
 
 // uidOf is that of the ConfigMap of a release, "" if there is none.
@@ -38,7 +40,8 @@ func (e *elsewhere) uidOf(name string) string {
 	return string(found.UID)
 }
 
-// TestMembersThatJoinedLeftAndGotBundlesSinceTheSnapshotLoseNothing restores the hub's cluster from a snapshot of before all of that.
+// TestMembersThatJoinedLeftAndGotBundlesSinceTheSnapshotLoseNothing restores the hub's cluster from
+// a snapshot of before all of that.
 func TestMembersThatJoinedLeftAndGotBundlesSinceTheSnapshotLoseNothing(t *testing.T) {
 	f := newAlone(t, "")
 	stays, left, joins := f.elsewhere("stays"), f.neighbour().elsewhere("left"), f.neighbour()
@@ -89,7 +92,8 @@ func TestMembersThatJoinedLeftAndGotBundlesSinceTheSnapshotLoseNothing(t *testin
 	stays.eventually("the report names the release that the hub does not know", func() error {
 		var report clusterv1beta1.InternalMemberCluster
 		f.check(f.get(&report, naming.MemberNamespace(stays.workspace, stays.name), stays.name))
-		if own := clusterv1beta1.FindAgent(report.Status.AgentStatus, clusterv1beta1.MemberAgent); own == nil || !strings.Contains(fmt.Sprint(own.Conditions), "HubRestored") {
+		if own := clusterv1beta1.FindAgent(report.Status.AgentStatus, clusterv1beta1.MemberAgent); own == nil ||
+			!strings.Contains(fmt.Sprint(own.Conditions), "HubRestored") {
 			return fmt.Errorf("it says %+v", own)
 		}
 		return nil
@@ -97,7 +101,8 @@ func TestMembersThatJoinedLeftAndGotBundlesSinceTheSnapshotLoseNothing(t *testin
 	if now := f.untilReady(stays.name, "Ready"); now.UID != first.UID {
 		t.Error("the one that stayed is another Cluster")
 	}
-	left.untilReady(left.name, "Ready")                                                      // as in the snapshot: it can be asked to leave once more
+	// as in the snapshot: it can be asked to leave once more
+	left.untilReady(left.name, "Ready")
 	left.eventually("the agent that had left is a member as in the snapshot", func() error { // whose record shows at once what it showed then
 		if state, reason, _ := left.agent.agent.Status(); state != agent.Joined {
 			return fmt.Errorf("it is %s: %s", state, reason)
@@ -112,7 +117,8 @@ func TestMembersThatJoinedLeftAndGotBundlesSinceTheSnapshotLoseNothing(t *testin
 	joined.untilBundle("app", fleet.ConditionReady, corev1.ConditionTrue)
 	stays.bundle("later", "defaultNamespace: "+stays.target+strings.ReplaceAll(configMap, "WORKSPACE", "later")+everywhere)
 	stays.untilBundle("later", fleet.ConditionReady, corev1.ConditionTrue)
-	if after := []string{stays.uidOf(stays.workspace), stays.uidOf("later"), left.uidOf(left.workspace), joined.uidOf(joined.workspace)}; fmt.Sprint(after) != fmt.Sprint(before) {
+	if after := []string{stays.uidOf(stays.workspace), stays.uidOf("later"), left.uidOf(left.workspace),
+		joined.uidOf(joined.workspace)}; fmt.Sprint(after) != fmt.Sprint(before) {
 		t.Errorf("what was delivered is %q, and was %q", after, before)
 	}
 }

@@ -18,8 +18,9 @@ import (
 	"github.com/muster-fleet/muster/internal/testkube"
 )
 
-// TestHubGoesOnAfterItsClusterWasRestoredFromAnOlderSnapshot lets a hub live through a restore: the objects that it has written since the
-// snapshot are there as they were before, with lower resource versions than those that it remembers.
+// TestHubGoesOnAfterItsClusterWasRestoredFromAnOlderSnapshot lets a hub live through a restore: the
+// objects that it has written since the snapshot are there as they were before, with lower resource
+// versions than those that it remembers.
 func TestHubGoesOnAfterItsClusterWasRestoredFromAnOlderSnapshot(t *testing.T) {
 	f := newAlone(t, "")
 	a := f.place("a", nil)
@@ -44,7 +45,8 @@ func TestHubGoesOnAfterItsClusterWasRestoredFromAnOlderSnapshot(t *testing.T) {
 	restore()
 	f.check(f.Get(context.Background(), client.ObjectKeyFromObject(bundle), bundle))
 	if number(t, bundle.ResourceVersion) >= number(t, after) || number(t, bundle.ResourceVersion) < number(t, before) {
-		t.Fatalf("the resource version is %s, was %s when the snapshot was made and %s when it was restored", bundle.ResourceVersion, before, after)
+		t.Fatalf("the resource version is %s, was %s when the snapshot was made and %s when it was restored",
+			bundle.ResourceVersion, before, after)
 	}
 	// What the hub does now all has lower versions than what it remembers.
 	f.change(bundle, func() { bundle.Spec.Resources[0].Content += "\n# changed in another way" })
@@ -58,13 +60,15 @@ func TestHubGoesOnAfterItsClusterWasRestoredFromAnOlderSnapshot(t *testing.T) {
 	f.place("lost", nil).deployment("app", there)
 	f.untilBundle("app", "Ready", corev1.ConditionFalse, "WaitApplied(3)")
 	f.token("new-token", "")
-	if f.check(f.Get(context.Background(), client.ObjectKeyFromObject(bundle), bundle)); number(t, bundle.ResourceVersion) >= number(t, after) {
+	if f.check(f.Get(context.Background(), client.ObjectKeyFromObject(bundle), bundle)); number(t,
+		bundle.ResourceVersion) >= number(t, after) {
 		t.Errorf("the resource version is %s, above that before the restore, %s: the test proves nothing", bundle.ResourceVersion, after)
 	}
 }
 
-// TestAMemberWhoseCredentialIsNewerThanARestoredHubKnowsStays restores a hub from a snapshot of before a renewal. The hub issues a number again that the agent
-// has already, and nobody may take either agent or hub for a copy.
+// TestAMemberWhoseCredentialIsNewerThanARestoredHubKnowsStays restores a hub from a snapshot of
+// before a renewal. The hub issues a number again that the agent has already, and nobody may take
+// either agent or hub for a copy.
 func TestAMemberWhoseCredentialIsNewerThanARestoredHubKnowsStays(t *testing.T) {
 	f := newAlone(t, "")
 	_, values := f.token("new-token", "")

@@ -53,8 +53,8 @@ func (f fixture) admitted(values map[string]string, ids []string) map[string]cre
 	return answers
 }
 
-// refusals counts the requests of some client IDs that the hub says are too many, or deletes before it
-// has granted them.
+// refusals counts the requests of some client IDs that the hub says are too many, or deletes before
+// it has granted them.
 func (f fixture) refusals(ids []string) (count func() int) {
 	f.t.Helper()
 	watching, err := client.NewWithWatch(f.cluster.Config, client.Options{Scheme: f.Scheme(), Mapper: f.RESTMapper()})
@@ -78,8 +78,8 @@ func (f fixture) refusals(ids []string) (count func() int) {
 	return func() int { return int(refused.Load()) }
 }
 
-// comeBack has the agents ask at once to be members again, with the token that all of them have, and
-// waits until each is granted.
+// comeBack has the agents ask at once to be members again, with the token that all of them have,
+// and waits until each is granted.
 func (f fixture) comeBack(answers map[string]credential.Answer, ids []string) {
 	f.t.Helper()
 	requests := make([]fleet.ClusterRegistration, len(ids))
@@ -100,8 +100,8 @@ func (f fixture) comeBack(answers map[string]credential.Answer, ids []string) {
 	}
 }
 
-// TestACrowdThatComesBackIsGranted has more members of a workspace come back at once than one token may
-// have requests waiting.
+// TestACrowdThatComesBackIsGranted has more members of a workspace come back at once than one token
+// may have requests waiting.
 func TestACrowdThatComesBackIsGranted(t *testing.T) {
 	f := newFixture(t)
 	_, values := f.token("new-token", "")
@@ -117,8 +117,8 @@ func TestACrowdThatComesBackIsGranted(t *testing.T) {
 	}
 }
 
-// TestARevokedMemberThatFloodsKeepsNoOtherFromComingBack uses the token to come back with, which all
-// members of the workspace share.
+// TestARevokedMemberThatFloodsKeepsNoOtherFromComingBack uses the token to come back with, which
+// all members of the workspace share.
 func TestARevokedMemberThatFloodsKeepsNoOtherFromComingBack(t *testing.T) {
 	f := newFixture(t)
 	_, values := f.token("new-token", "")

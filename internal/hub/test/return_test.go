@@ -39,7 +39,8 @@ func TestMemberWhoseAgentIsAwayIsMadeToLeaveAndJoinsAgainUnderItsName(t *testing
 	m.stop()
 	first := r.record()
 	r.check(r.Delete(context.Background(), &first))
-	if c := r.until("Joined", metav1.ConditionTrue, "Leaving"); !strings.Contains(c.Message, "waiting for the member agent to answer, at most until") {
+	if c := r.until("Joined", metav1.ConditionTrue, "Leaving"); !strings.Contains(c.Message,
+		"waiting for the member agent to answer, at most until") {
 		t.Errorf("the message is %q", c.Message)
 	}
 	r.untilGone()
@@ -72,7 +73,8 @@ func TestMemberWhoseAgentIsAwayIsMadeToLeaveAndJoinsAgainUnderItsName(t *testing
 	r.until("Healthy", metav1.ConditionTrue, "MemberClusterHealthy")
 }
 
-// TestMemberRecreatedWhileItsAgentIsAwayTakesItsAgentBack: the agent needs no new settings; its token is that of the identity.
+// TestMemberRecreatedWhileItsAgentIsAwayTakesItsAgentBack: the agent needs no new settings; its
+// token is that of the identity.
 func TestMemberRecreatedWhileItsAgentIsAwayTakesItsAgentBack(t *testing.T) {
 	f := newFixture(t)
 	r := f.register("recreated", every(10))
@@ -140,7 +142,9 @@ func TestMemberWhoseClockIsWrongIsAliveAndTheSkewIsShown(t *testing.T) {
 			r.serve(f, wrong)
 			cluster := f.untilReady(naming.Cluster(id), "Ready")
 			r.until("Healthy", metav1.ConditionTrue, "MemberClusterHealthy")
-			for kind, skew := range map[string]*int64{"Cluster": cluster.Status.Agent.ClockSkewSeconds, "MemberCluster": r.record().Status.ClockSkewSeconds} {
+			for kind, skew := range map[string]*int64{
+				"Cluster": cluster.Status.Agent.ClockSkewSeconds, "MemberCluster": r.record().Status.ClockSkewSeconds,
+			} {
 				want := int64(by.Seconds())
 				if skew == nil || *skew > want+1 || *skew < want-int64(slack.Seconds()) {
 					t.Errorf("%s: the skew is shown as %v, want %d", kind, skew, want)
@@ -150,7 +154,8 @@ func TestMemberWhoseClockIsWrongIsAliveAndTheSkewIsShown(t *testing.T) {
 	}
 }
 
-// TestEntriesOfOtherAgentsSurviveTheReport: a report has an entry per agent, and KubeFleet has agents that Muster has not.
+// TestEntriesOfOtherAgentsSurviveTheReport: a report has an entry per agent, and KubeFleet has
+// agents that Muster has not.
 func TestEntriesOfOtherAgentsSurviveTheReport(t *testing.T) {
 	f := newFixture(t)
 	r := f.register("shared", every(10))

@@ -22,8 +22,8 @@ import (
 	"github.com/muster-fleet/muster/internal/naming"
 )
 
-// creator is a user with all rights on the fleet's objects in the workspace but to approve and to restore them, who may also create and change
-// namespaces anywhere.
+// creator is a user with all rights on the fleet's objects in the workspace but to approve and to
+// restore them, who may also create and change namespaces anywhere.
 func (f fixture) creator() client.Client {
 	f.t.Helper()
 	name := "creator-" + f.workspace
@@ -38,7 +38,11 @@ func (f fixture) creator() client.Client {
 			{APIGroups: []string{"coordination.k8s.io"}, Resources: []string{"leases"}, Verbs: all},
 		}},
 		&rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{Namespace: f.workspace, Name: name}, RoleRef: ref("Role"), Subjects: subjects},
-		&rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: name}, Rules: []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"namespaces"}, Verbs: all}}},
+		&rbacv1.ClusterRole{
+			ObjectMeta: metav1.ObjectMeta{Name: name}, Rules: []rbacv1.PolicyRule{{
+				APIGroups: []string{""}, Resources: []string{"namespaces"}, Verbs: all,
+			}},
+		},
 		&rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: name}, RoleRef: ref("ClusterRole"), Subjects: subjects},
 	} {
 		f.check(f.Create(context.Background(), o))
@@ -62,20 +66,24 @@ func (f fixture) forbids(what, says string, try func() error) {
 	})
 }
 
-// TestAnEpochThatTheHubDidNotCountEndsAccessAllTheSame: only a user who may restore records creates one that counts revocations already, with a
-// number that cannot be counted further.
+// TestAnEpochThatTheHubDidNotCountEndsAccessAllTheSame: only a user who may restore records creates
+// one that counts revocations already, with a number that cannot be counted further.
 func TestAnEpochThatTheHubDidNotCountEndsAccessAllTheSame(t *testing.T) {
 	f := newFixture(t)
 	ctx := context.Background()
 	forged := func(epoch string) *fleet.Cluster {
 		return &fleet.Cluster{
-			ObjectMeta: metav1.ObjectMeta{Namespace: f.workspace, Name: "forged", Annotations: map[string]string{clusterv1beta1.AnnotationMemberEpoch: epoch}},
-			Spec:       fleet.ClusterSpec{ClientID: "forged"},
+			ObjectMeta: metav1.ObjectMeta{
+				Namespace: f.workspace, Name: "forged", Annotations: map[string]string{clusterv1beta1.AnnotationMemberEpoch: epoch},
+			},
+			Spec: fleet.ClusterSpec{ClientID: "forged"},
 		}
 	}
 	creator := f.creator()
 	for _, epoch := range []string{"1", fmt.Sprint(math.MaxInt64), "-3"} {
-		f.forbids("a Cluster with epoch "+epoch, "muster/member-epoch", func() error { return creator.Create(ctx, forged(epoch), client.DryRunAll) })
+		f.forbids("a Cluster with epoch "+epoch, "muster/member-epoch", func() error {
+			return creator.Create(ctx, forged(epoch), client.DryRunAll)
+		})
 	}
 	fresh := forged(fmt.Sprint(math.MaxInt64))
 	fresh.Name, fresh.Spec.ClientID = "fresh", "fresh"
@@ -106,7 +114,8 @@ func TestAnEpochThatTheHubDidNotCountEndsAccessAllTheSame(t *testing.T) {
 	}
 }
 
-// createdBeforeThePolicy creates a Cluster with its member namespace, as both were before the hub looked at epochs.
+// createdBeforeThePolicy creates a Cluster with its member namespace, as both were before the
+// hub looked at epochs.
 func (f fixture) createdBeforeThePolicy(cluster *fleet.Cluster) {
 	f.t.Helper()
 	ctx := context.Background()
@@ -133,7 +142,8 @@ func (f fixture) untilEpoch(name, epoch string) {
 	})
 }
 
-// TestTheLabelOfAnotherManagerKeepsNoAccess: a user who may edit a Cluster labels it as another manager's after its agent has joined.
+// TestTheLabelOfAnotherManagerKeepsNoAccess: a user who may edit a Cluster labels it as another
+// manager's after its agent has joined.
 func TestTheLabelOfAnotherManagerKeepsNoAccess(t *testing.T) {
 	f := newFixture(t)
 	ctx := context.Background()
@@ -145,7 +155,8 @@ func TestTheLabelOfAnotherManagerKeepsNoAccess(t *testing.T) {
 	m.stop()
 	f.check(merge(f.creator(), f.clusterRecord(name), `{"metadata":{"labels":{"fleet.cattle.io/cluster-management":"x"}}}`))
 	cluster := f.untilReady(name, "ManagedElsewhere")
-	if said := kube.FindCondition(cluster.Status.Conditions, fleet.ConditionReady).Message; !strings.Contains(said, "fleet.cattle.io/cluster-management=x") {
+	if said := kube.FindCondition(cluster.Status.Conditions, fleet.ConditionReady).Message; !strings.Contains(said,
+		"fleet.cattle.io/cluster-management=x") {
 		t.Errorf("it says %q", said)
 	}
 	f.check(revoke(f.Client, f.clusterRecord(name), `"true"`))
@@ -158,7 +169,8 @@ func TestTheLabelOfAnotherManagerKeepsNoAccess(t *testing.T) {
 	f.untilReady(name, "IdentityMissing")
 }
 
-// TestTheLabelOfAnotherManagerKeepsNoAccessWithoutTheFinalizer takes the finalizer off by hand, too.
+// TestTheLabelOfAnotherManagerKeepsNoAccessWithoutTheFinalizer takes the finalizer off by hand,
+// too.
 func TestTheLabelOfAnotherManagerKeepsNoAccessWithoutTheFinalizer(t *testing.T) {
 	f := newFixture(t)
 	_, values := f.token("new-token", "")
@@ -174,7 +186,8 @@ func TestTheLabelOfAnotherManagerKeepsNoAccessWithoutTheFinalizer(t *testing.T) 
 	f.eventually("the namespace is gone", func() error { return gone(f.get(&corev1.Namespace{}, "", namespace)) })
 }
 
-// TestRevokedIsSaidOnlyWhenNothingIsLeft: somebody has taken the hub's label off a RoleBinding, so that the hub does not delete it.
+// TestRevokedIsSaidOnlyWhenNothingIsLeft: somebody has taken the hub's label off a RoleBinding, so
+// that the hub does not delete it.
 func TestRevokedIsSaidOnlyWhenNothingIsLeft(t *testing.T) {
 	f := newFixture(t)
 	_, values := f.token("new-token", "")
@@ -193,14 +206,16 @@ func TestRevokedIsSaidOnlyWhenNothingIsLeft(t *testing.T) {
 	f.check(f.Create(context.Background(), binding))
 	f.check(merge(f, f.clusterRecord(name), `{"metadata":{"labels":{"touched":"true"}}}`))
 	cluster := f.untilReady(name, "Revoking")
-	if said := kube.FindCondition(cluster.Status.Conditions, fleet.ConditionReady).Message; !strings.Contains(said, "RoleBinding "+binding.Namespace+"/"+binding.Name+" is left") {
+	if said := kube.FindCondition(cluster.Status.Conditions, fleet.ConditionReady).Message; !strings.Contains(said,
+		"RoleBinding "+binding.Namespace+"/"+binding.Name+" is left") {
 		t.Errorf("it says %q", said)
 	}
 	f.check(f.Delete(context.Background(), binding))
 	f.untilRevoked(name)
 }
 
-// TestAMemberNamespaceWhoseClusterIsGoneEnds deletes a Cluster without its finalizer while no hub runs. What runs on the cluster stays.
+// TestAMemberNamespaceWhoseClusterIsGoneEnds deletes a Cluster without its finalizer while no hub
+// runs. What runs on the cluster stays.
 func TestAMemberNamespaceWhoseClusterIsGoneEnds(t *testing.T) {
 	f := newAlone(t, "")
 	ctx := context.Background()
@@ -227,7 +242,8 @@ func TestAMemberNamespaceWhoseClusterIsGoneEnds(t *testing.T) {
 	}
 }
 
-// TestTheNextClusterOfThatNameGetsNeitherTheAgentNorTheNamespace does so, and creates another Cluster of the same name before the hub is back.
+// TestTheNextClusterOfThatNameGetsNeitherTheAgentNorTheNamespace does so, and creates another
+// Cluster of the same name before the hub is back.
 func TestTheNextClusterOfThatNameGetsNeitherTheAgentNorTheNamespace(t *testing.T) {
 	f := newAlone(t, "")
 	ctx := context.Background()

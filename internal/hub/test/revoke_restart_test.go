@@ -40,9 +40,10 @@ func (f fixture) epochOf(cluster string) string {
 	return record.Annotations[clusterv1beta1.AnnotationMemberEpoch]
 }
 
-// TestARevocationIsFinishedHoweverOftenTheHubIsKilled keeps the hub by admission policies from one step of a revocation, kills it there, and takes the revocation
-// back before it is finished: the access of before ends all the same, once.
-// It takes minutes: a hub is killed and started at each step.
+// TestARevocationIsFinishedHoweverOftenTheHubIsKilled keeps the hub by admission policies from
+// one step of a revocation, kills it there, and takes the revocation back before it is
+// finished: the access of before ends all the same, once. It takes minutes: a hub is killed and
+// started at each step.
 func TestARevocationIsFinishedHoweverOftenTheHubIsKilled(t *testing.T) {
 	f := newAlone(t, "")
 	ctx := context.Background()
@@ -52,13 +53,20 @@ func TestARevocationIsFinishedHoweverOftenTheHubIsKilled(t *testing.T) {
 	f.untilReady(name, "Ready")
 	bearer, former := m.credential()
 	m.stop()
-	probe := &rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{Namespace: former, Name: "probe"}, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "view"}}
+	probe := &rbacv1.RoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Namespace: former, Name: "probe"}, RoleRef: rbacv1.RoleRef{
+			APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "view",
+		},
+	}
 	f.check(f.Create(ctx, probe))
-	epoch := fmt.Sprintf("object.metadata.?annotations[?'%[1]s'] == oldObject.metadata.?annotations[?'%[1]s']", clusterv1beta1.AnnotationMemberEpoch)
+	epoch := fmt.Sprintf("object.metadata.?annotations[?'%[1]s'] == oldObject.metadata.?annotations[?'%[1]s']",
+		clusterv1beta1.AnnotationMemberEpoch)
 	permitEpoch := f.forbid(admissionv1.Update, fleet.GroupVersion.Group, "clusters", epoch, func() error {
-		return merge(f.asHub(), f.clusterRecord(name), fmt.Sprintf(`{"metadata":{"annotations":{%q:"9"}}}`, clusterv1beta1.AnnotationMemberEpoch), client.DryRunAll)
+		return merge(f.asHub(), f.clusterRecord(name), fmt.Sprintf(`{"metadata":{"annotations":{%q:"9"}}}`, clusterv1beta1.AnnotationMemberEpoch),
+			client.DryRunAll)
 	}, f.workspace)
-	permitDeletion := f.forbid(admissionv1.Delete, rbacv1.GroupName, "rolebindings", "false", func() error { return f.Delete(ctx, probe, client.DryRunAll) }, former)
+	permitDeletion := f.forbid(admissionv1.Delete, rbacv1.GroupName, "rolebindings", "false",
+		func() error { return f.Delete(ctx, probe, client.DryRunAll) }, former)
 
 	f.check(revoke(f.Client, f.clusterRecord(name), `"true"`))
 	for range 2 {
@@ -107,7 +115,8 @@ func TestARevocationIsFinishedHoweverOftenTheHubIsKilled(t *testing.T) {
 	}
 }
 
-// TestARevokedImportIsLeftAloneUntilThatIsTakenBack revokes a Cluster that the hub imports, and changes what would have the hub connect to the cluster again.
+// TestARevokedImportIsLeftAloneUntilThatIsTakenBack revokes a Cluster that the hub imports, and
+// changes what would have the hub connect to the cluster again.
 func TestARevokedImportIsLeftAloneUntilThatIsTakenBack(t *testing.T) {
 	i := newAlone(t, "").importing(nil)
 	ctx := context.Background()
@@ -126,7 +135,8 @@ func TestARevokedImportIsLeftAloneUntilThatIsTakenBack(t *testing.T) {
 	i.refused("the agent lists", as.List(ctx, &fleet.BundleDeploymentList{}, client.InNamespace(former)))
 	visits := i.visits.Load()
 	i.check(merge(i, i.clusterRecord("my-cluster"), `{"spec":{"redeployAgentGeneration":7}}`))
-	i.check(merge(i, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: i.workspace, Name: "my-cluster-kubeconfig"}}, `{"metadata":{"labels":{"touched":"true"}}}`))
+	i.check(merge(i, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: i.workspace, Name: "my-cluster-kubeconfig"}},
+		`{"metadata":{"labels":{"touched":"true"}}}`))
 	i.restartHub()
 	i.record("later", "missing")
 	i.imported("later", "SecretMissing") // so the restarted hub has reconciled all Clusters that were there before
@@ -143,7 +153,8 @@ func TestARevokedImportIsLeftAloneUntilThatIsTakenBack(t *testing.T) {
 		var cluster fleet.Cluster
 		i.check(i.get(&cluster, i.workspace, "my-cluster"))
 		status := cluster.Status
-		if imported := kube.FindCondition(status.Conditions, fleet.ConditionImported); imported == nil || imported.Status != corev1.ConditionTrue || *status.AgentDeployedGeneration != 7 {
+		if imported := kube.FindCondition(status.Conditions, fleet.ConditionImported); imported == nil ||
+			imported.Status != corev1.ConditionTrue || *status.AgentDeployedGeneration != 7 {
 			return fmt.Errorf("generation %d, import %+v", *status.AgentDeployedGeneration, imported)
 		}
 		return nil

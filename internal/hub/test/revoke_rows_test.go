@@ -21,8 +21,8 @@ import (
 	"github.com/muster-fleet/muster/internal/naming"
 )
 
-// TestRevokingWithdrawsWhatIsInFlight revokes Clusters whose answers nobody has read yet, and a request that waits for approval. None of them counts any more
-// when the revocation is taken back.
+// TestRevokingWithdrawsWhatIsInFlight revokes Clusters whose answers nobody has read yet, and a
+// request that waits for approval. None of them counts any more when the revocation is taken back.
 func TestRevokingWithdrawsWhatIsInFlight(t *testing.T) {
 	f := newFixture(t)
 	ctx := context.Background()
@@ -78,14 +78,16 @@ func TestRevokingWithdrawsWhatIsInFlight(t *testing.T) {
 	for _, r := range requests {
 		f.untilState(r, fleet.RegistrationDenied, "Revoked")
 	}
-	if err := f.get(&corev1.ServiceAccount{}, naming.MemberNamespaceAt(1, f.workspace, naming.Cluster("legacy")), naming.MemberServiceAccount); !apierrors.IsNotFound(err) {
+	if err := f.get(&corev1.ServiceAccount{}, naming.MemberNamespaceAt(1, f.workspace, naming.Cluster("legacy")),
+		naming.MemberServiceAccount); !apierrors.IsNotFound(err) {
 		t.Errorf("an old request got an identity: %v", err)
 	}
 	f.untilState(&again, fleet.RegistrationGranted, "Granted")
 }
 
-// TestNoMemberRevokesOrTakesARevocationBack tries it with the rights of a member, of an agent of Rancher Fleet, which may patch the status of its Cluster, and of
-// the holder of a token. Who may edit the record may revoke it, but not choose the namespace.
+// TestNoMemberRevokesOrTakesARevocationBack tries it with the rights of a member, of an agent of
+// Rancher Fleet, which may patch the status of its Cluster, and of the holder of a token. Who may
+// edit the record may revoke it, but not choose the namespace.
 func TestNoMemberRevokesOrTakesARevocationBack(t *testing.T) {
 	f := newFixture(t)
 	ctx := context.Background()
@@ -96,7 +98,9 @@ func TestNoMemberRevokesOrTakesARevocationBack(t *testing.T) {
 	f.untilReady(naming.Cluster("native"), "Ready")
 	bearer, _ := native.credential()
 	record := f.clusterRecord(naming.Cluster("legacy"))
-	for who, c := range map[string]client.Client{"a member": f.as(bearer), "a holder": f.as(values["token"]), "a legacy agent": legacy.Client} {
+	for who, c := range map[string]client.Client{
+		"a member": f.as(bearer), "a holder": f.as(values["token"]), "a legacy agent": legacy.Client,
+	} {
 		f.refused(who+" revokes", revoke(c, record.DeepCopy(), `"true"`))
 		f.refused(who+" takes back", revoke(c, record.DeepCopy(), "null"))
 	}
@@ -109,12 +113,15 @@ func TestNoMemberRevokesOrTakesARevocationBack(t *testing.T) {
 		t.Errorf("an agent has annotated its Cluster: %v", is.Annotations)
 	}
 
-	tenant, _ := f.somebody(f.workspace, "tenant", rbacv1.PolicyRule{APIGroups: []string{fleet.GroupVersion.Group}, Resources: []string{"clusters"}, Verbs: []string{"get", "patch"}})
+	tenant, _ := f.somebody(f.workspace, "tenant", rbacv1.PolicyRule{
+		APIGroups: []string{fleet.GroupVersion.Group}, Resources: []string{"clusters"}, Verbs: []string{"get", "patch"},
+	})
 	f.check(revoke(tenant, record.DeepCopy(), `"true"`))
 	f.untilRevoked(record.Name)
 	f.eventually("a tenant cannot choose the namespace", func() error {
 		for _, epoch := range []string{"null", `"0"`, `"2"`} {
-			err := tenant.Patch(ctx, record.DeepCopy(), client.RawPatch(types.MergePatchType, fmt.Appendf(nil, `{"metadata":{"annotations":{%q:%s}}}`, clusterv1beta1.AnnotationMemberEpoch, epoch)))
+			err := tenant.Patch(ctx, record.DeepCopy(), client.RawPatch(types.MergePatchType,
+				fmt.Appendf(nil, `{"metadata":{"annotations":{%q:%s}}}`, clusterv1beta1.AnnotationMemberEpoch, epoch)))
 			if !apierrors.IsForbidden(err) {
 				return fmt.Errorf("%s: %w", epoch, err)
 			}
@@ -125,9 +132,9 @@ func TestNoMemberRevokesOrTakesARevocationBack(t *testing.T) {
 	f.untilReady(record.Name, "IdentityMissing")
 }
 
-// TestARevokedClusterKeepsWhatWasDeliveredAndTakesItUpAgain has a real agent, which must take neither the refusal nor what it sees go for a reason to remove
-// anything.
-// It takes minutes beside other tests: real agents begin, lose and begin again what they deliver.
+// TestARevokedClusterKeepsWhatWasDeliveredAndTakesItUpAgain has a real agent, which must take
+// neither the refusal nor what it sees go for a reason to remove anything. It takes minutes beside
+// other tests: real agents begin, lose and begin again what they deliver.
 func TestARevokedClusterKeepsWhatWasDeliveredAndTakesItUpAgain(t *testing.T) {
 	f := newFixture(t)
 	e := f.elsewhere("kept")
@@ -178,8 +185,9 @@ func TestARevokedClusterKeepsWhatWasDeliveredAndTakesItUpAgain(t *testing.T) {
 	unharmed("after it was taken back")
 }
 
-// TestATokenThatIsDeletedRefusesJoinsInFlight deletes a token while requests of it wait, also those of agents that do not say which token they have. A new token
-// of the same name does not revive them.
+// TestATokenThatIsDeletedRefusesJoinsInFlight deletes a token while requests of it wait,
+// also those of agents that do not say which token they have. A new token of the same name
+// does not revive them.
 func TestATokenThatIsDeletedRefusesJoinsInFlight(t *testing.T) {
 	f := newFixture(t)
 	manual := fleet.ClusterRegistrationTokenSpec{Approval: fleet.ApprovalManual}
@@ -194,7 +202,9 @@ func TestATokenThatIsDeletedRefusesJoinsInFlight(t *testing.T) {
 		f.untilState(&waiting[i], fleet.RegistrationPending, "ApprovalRequired")
 	}
 	time.Sleep(time.Second) // the API server writes down times to the second
-	f.check(f.Delete(context.Background(), &fleet.ClusterRegistrationToken{ObjectMeta: metav1.ObjectMeta{Namespace: f.workspace, Name: "manual"}}))
+	f.check(f.Delete(context.Background(), &fleet.ClusterRegistrationToken{
+		ObjectMeta: metav1.ObjectMeta{Namespace: f.workspace, Name: "manual"},
+	}))
 	for i := range waiting {
 		f.untilState(&waiting[i], fleet.RegistrationDenied, "TokenNotFound")
 	}

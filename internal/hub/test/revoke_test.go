@@ -47,7 +47,9 @@ func (f fixture) spy(bearer, namespace string, resource schema.GroupVersionResou
 	config.BearerToken = bearer
 	member, err := dynamic.NewForConfig(config)
 	f.check(err)
-	opened, err := member.Resource(resource).Namespace(namespace).Watch(context.Background(), metav1.ListOptions{TimeoutSeconds: new(int64(3600))})
+	opened, err := member.Resource(resource).Namespace(namespace).Watch(context.Background(), metav1.ListOptions{
+		TimeoutSeconds: new(int64(3600)),
+	})
 	f.check(err)
 	f.t.Cleanup(opened.Stop)
 	s := &spy{watch: opened}
@@ -105,15 +107,17 @@ func (f fixture) untilRevoked(name string) {
 	f.t.Helper()
 	cluster := f.untilReady(name, "Revoked")
 	said := kube.FindCondition(cluster.Status.Conditions, fleet.ConditionReady).Message
-	for _, text := range []string{"what is deployed on the cluster stays", "kubectl -n " + f.workspace + " annotate cluster.fleet.cattle.io " + name + " muster/revoked-"} {
+	for _, text := range []string{"what is deployed on the cluster stays",
+		"kubectl -n " + f.workspace + " annotate cluster.fleet.cattle.io " + name + " muster/revoked-"} {
 		if !strings.Contains(said, text) {
 			f.t.Errorf("it does not say %q: %s", text, said)
 		}
 	}
 }
 
-// TestARevokedMemberSeesNothingMore watches with the credential of a member, begins that before the member is revoked, and keeps the watch through all that
-// follows. The watch is none of the agent's, and the API server never ends it.
+// TestARevokedMemberSeesNothingMore watches with the credential of a member, begins that before the
+// member is revoked, and keeps the watch through all that follows. The watch is none of the
+// agent's, and the API server never ends it.
 func TestARevokedMemberSeesNothingMore(t *testing.T) {
 	f := newFixture(t)
 	ctx := context.Background()
@@ -180,8 +184,9 @@ func TestARevokedMemberSeesNothingMore(t *testing.T) {
 	}
 }
 
-// TestTheSameWatchSeesAllThatIsDeliveredIntoTheSameNamespace shows that the test above would see a namespace that is used again: a watch survives the removal of
-// its rights, and that its namespace is deleted and made anew.
+// TestTheSameWatchSeesAllThatIsDeliveredIntoTheSameNamespace shows that the test above would see a
+// namespace that is used again: a watch survives the removal of its rights, and that its namespace
+// is deleted and made anew.
 func TestTheSameWatchSeesAllThatIsDeliveredIntoTheSameNamespace(t *testing.T) {
 	f := newFixture(t)
 	_, values := f.token("new-token", "")
@@ -205,14 +210,16 @@ func TestTheSameWatchSeesAllThatIsDeliveredIntoTheSameNamespace(t *testing.T) {
 	f.eventually("the watch sees it all the same", func() error { return watched.saw("later") })
 }
 
-// TestARevokedMemberClusterSeesNothingMore does the same by the other registration mode, where the identity is the admin's and stays.
+// TestARevokedMemberClusterSeesNothingMore does the same by the other registration mode, where the
+// identity is the admin's and stays.
 func TestARevokedMemberClusterSeesNothingMore(t *testing.T) {
 	f := newFixture(t)
 	ctx := context.Background()
 	m := f.joined("revoked")
 	before, bearer := m.namespaceName(), m.bearer(m.name)
 	shop := f.shop()
-	crp := f.crp("resourceSelectors: [{group: '', version: v1, kind: Namespace, name: " + shop + "}]\npolicy: {placementType: PickFixed, clusterNames: [" + m.name + "]}")
+	crp := f.crp("resourceSelectors: [{group: '', version: v1, kind: Namespace, name: " + shop +
+		"}]\npolicy: {placementType: PickFixed, clusterNames: [" + m.name + "]}")
 	watched := f.spy(bearer, before, workResource)
 	work := crp.Name + "-work"
 	f.eventually("the watch sees the Work", func() error { return watched.saw(work) })
@@ -220,15 +227,19 @@ func TestARevokedMemberClusterSeesNothingMore(t *testing.T) {
 	record := &clusterv1beta1.MemberCluster{ObjectMeta: metav1.ObjectMeta{Name: m.name}}
 	f.check(revoke(f.Client, record, `"true"`))
 	for kind, status := range map[string]metav1.ConditionStatus{
-		clusterv1beta1.ConditionReadyToJoin: metav1.ConditionFalse, clusterv1beta1.ConditionJoined: metav1.ConditionFalse, clusterv1beta1.ConditionHealthy: metav1.ConditionUnknown,
+		clusterv1beta1.ConditionReadyToJoin: metav1.ConditionFalse, clusterv1beta1.ConditionJoined: metav1.ConditionFalse,
+		clusterv1beta1.ConditionHealthy: metav1.ConditionUnknown,
 	} {
-		if said := m.until(kind, status, "Revoked"); !strings.Contains(said.Message, "kubectl annotate membercluster "+m.name+" muster/revoked-") {
+		if said := m.until(kind, status, "Revoked"); !strings.Contains(said.Message,
+			"kubectl annotate membercluster "+m.name+" muster/revoked-") {
 			t.Errorf("%s says %q", kind, said.Message)
 		}
 	}
 	as := f.as(bearer)
 	f.refused("it lists", as.List(ctx, &placement.WorkList{}, client.InNamespace(before)))
-	f.refused("it reports", as.Status().Patch(ctx, &clusterv1beta1.InternalMemberCluster{ObjectMeta: metav1.ObjectMeta{Namespace: before, Name: m.name}},
+	f.refused("it reports", as.Status().Patch(ctx, &clusterv1beta1.InternalMemberCluster{
+		ObjectMeta: metav1.ObjectMeta{Namespace: before, Name: m.name},
+	},
 		client.RawPatch(types.MergePatchType, []byte(`{"status":{"agentVersion":"evil"}}`))))
 	f.eventually("the namespace is gone", func() error { return gone(f.get(&corev1.Namespace{}, "", before)) })
 	f.check(f.get(&corev1.ServiceAccount{}, naming.MemberSystemNamespace, m.name))

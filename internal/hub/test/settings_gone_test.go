@@ -14,8 +14,9 @@ import (
 	"github.com/muster-fleet/muster/internal/kube"
 )
 
-// TestAHubThatStartsWithoutSettingsDoesNothingThatDependsOnThem: these settings differ from the defaults in all that a
-// hub does by them. One that took the defaults would move the inventory, send agents a version, and refuse to import.
+// TestAHubThatStartsWithoutSettingsDoesNothingThatDependsOnThem: these settings differ from the
+// defaults in all that a hub does by them. One that took the defaults would move the inventory,
+// send agents a version, and refuse to import.
 func TestAHubThatStartsWithoutSettingsDoesNothingThatDependsOnThem(t *testing.T) {
 	f := newAlone(t, "")
 	elsewhere := f.namespace("inventory-")

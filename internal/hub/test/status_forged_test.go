@@ -34,8 +34,8 @@ func writeStatus(by client.Client, o client.Object, status string) error {
 	return by.Status().Patch(context.Background(), o.DeepCopyObject().(client.Object), patch)
 }
 
-// TestATenantWritesNoStatusByWhichTheHubDecides forges with the rights of a tenant, and of an agent,
-// what the hub remembers in the statuses of requests, Clusters and tokens.
+// TestATenantWritesNoStatusByWhichTheHubDecides forges with the rights of a tenant, and of an
+// agent, what the hub remembers in the statuses of requests, Clusters and tokens.
 func TestATenantWritesNoStatusByWhichTheHubDecides(t *testing.T) {
 	f := newFixture(t)
 	_, values := f.token("new-token", "")
@@ -57,7 +57,9 @@ func TestATenantWritesNoStatusByWhichTheHubDecides(t *testing.T) {
 		return nil
 	})
 	tenant := f.tenantWithoutApprove()
-	f.eventually("the tenant has the rights of one", func() error { return tenant.Get(context.Background(), client.ObjectKeyFromObject(&waits), &waits) })
+	f.eventually("the tenant has the rights of one", func() error {
+		return tenant.Get(context.Background(), client.ObjectKeyFromObject(&waits), &waits)
+	})
 	agent := f.as(legacy.answer["token"])
 	for _, c := range []struct {
 		what   string
@@ -73,7 +75,10 @@ func TestATenantWritesNoStatusByWhichTheHubDecides(t *testing.T) {
 		{"that nobody revoked it", tenant, &revoked, `{"reason":"","state":"Waiting"}`},
 		{"the approval of a Cluster", tenant, cluster, `{"conditions":[{"type":"DeliveryApproved","status":"True"}]}`},
 		{"where a Cluster is", tenant, cluster, `{"namespace":"default"}`},
-		{"the approval of its Cluster", agent, f.clusterRecord(naming.Cluster("legacy")), `{"conditions":[{"type":"DeliveryApproved","status":"True"}]}`},
+		{
+			"the approval of its Cluster", agent, f.clusterRecord(naming.Cluster("legacy")),
+			`{"conditions":[{"type":"DeliveryApproved","status":"True"}]}`,
+		},
 		{"how often a token was used", tenant, &token, `{"clusters":[]}`},
 		{"that a token was used", tenant, &token, `{"clusters":["another"]}`},
 	} {
@@ -119,7 +124,8 @@ func TestAStatusAloneApprovesNothing(t *testing.T) {
 	}
 }
 
-// TestASignedRequestCountsOnce plays somebody who may read requests and has a token of the same name.
+// TestASignedRequestCountsOnce plays somebody who may read requests and has a token of the same
+// name.
 func TestASignedRequestCountsOnce(t *testing.T) {
 	f := newFixture(t)
 	ctx := context.Background()

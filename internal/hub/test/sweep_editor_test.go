@@ -20,8 +20,8 @@ import (
 	"github.com/muster-fleet/muster/api/crds"
 )
 
-// editor is a user with all rights on the kinds of the hub in one workspace, other than to approve and
-// to restore. The charts define no smaller role for tenants.
+// editor is a user with all rights on the kinds of the hub in one workspace, other than to approve
+// and to restore. The charts define no smaller role for tenants.
 type editor struct {
 	fixture
 	user    client.Client
@@ -53,12 +53,15 @@ func (f fixture) sweeping(names ...string) *editor {
 	}
 	e.kinds = append(e.kinds, attackedKind{schema.GroupVersionKind{Group: "coordination.k8s.io", Version: "v1", Kind: "Lease"}, nil})
 	for _, d := range list.Items {
-		if _, err := crds.FS.Open(d.Spec.Group + "_" + d.Spec.Names.Plural + ".yaml"); err != nil || d.Spec.Scope != apiextensionsv1.NamespaceScoped {
+		if _, err := crds.FS.Open(d.Spec.Group + "_" + d.Spec.Names.Plural + ".yaml"); err != nil ||
+			d.Spec.Scope != apiextensionsv1.NamespaceScoped {
 			continue
 		}
 		for _, version := range d.Spec.Versions {
 			if version.Served && version.Storage {
-				e.kinds = append(e.kinds, attackedKind{schema.GroupVersionKind{Group: d.Spec.Group, Version: version.Name, Kind: d.Spec.Names.Kind}, version.Schema.OpenAPIV3Schema})
+				e.kinds = append(e.kinds, attackedKind{
+					schema.GroupVersionKind{Group: d.Spec.Group, Version: version.Name, Kind: d.Spec.Names.Kind}, version.Schema.OpenAPIV3Schema,
+				})
 			}
 		}
 		if !slices.ContainsFunc(rules, func(r rbacv1.PolicyRule) bool { return slices.Contains(r.APIGroups, d.Spec.Group) }) {
@@ -87,8 +90,8 @@ func (e *editor) object(kind attackedKind, name string, content map[string]any) 
 	return o
 }
 
-// write calls the API server, and takes out what it refuses until it does not refuse any more. An object
-// of which too little is left is not written.
+// write calls the API server, and takes out what it refuses until it does not refuse any more. An
+// object of which too little is left is not written.
 func (e *editor) write(o *unstructured.Unstructured, call func(*unstructured.Unstructured) error) bool {
 	for range 40 {
 		err := call(o)
@@ -149,8 +152,8 @@ func (e *editor) mark(kind attackedKind, name string, base map[string]any, set m
 	return stored
 }
 
-// attack creates objects of a kind: with each value in all fields at once, with each field alone, and
-// with all keys. It returns how many the API server has stored.
+// attack creates objects of a kind: with each value in all fields at once, with each field alone,
+// and with all keys. It returns how many the API server has stored.
 func (e *editor) attack(kind attackedKind) int {
 	var jobs []func() bool
 	add := func(content map[string]any) {

@@ -73,7 +73,8 @@ func addKeys(keys map[string]bool, declared *ast.ValueSpec) {
 func TestTheSweepFindsTheKeysOfTheHub(t *testing.T) {
 	keys := hubKeys(t)
 	quoted := regexp.MustCompile(`"(muster/[a-z-]+)"`)
-	for _, path := range []string{"../../../api/fleet/v1alpha1/wellknown.go", "../../../api/cluster/v1beta1/wellknown.go", "../../../api/placement/v1beta1/wellknown.go"} {
+	for _, path := range []string{"../../../api/fleet/v1alpha1/wellknown.go", "../../../api/cluster/v1beta1/wellknown.go",
+		"../../../api/placement/v1beta1/wellknown.go"} {
 		source, err := os.ReadFile(path)
 		if err != nil {
 			t.Fatal(err)

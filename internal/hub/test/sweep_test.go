@@ -22,7 +22,8 @@ import (
 
 var isLabel = regexp.MustCompile(`^([A-Za-z0-9]([A-Za-z0-9._-]{0,61}[A-Za-z0-9])?)?$`)
 
-// attackedMember is a Cluster that the editor creates with some keys, and the agent that registers as it.
+// attackedMember is a Cluster that the editor creates with some keys, and the agent
+// that registers as it.
 type attackedMember struct {
 	name    string
 	marks   marks
@@ -94,7 +95,8 @@ func (e *editor) members(values map[string]string) []*attackedMember {
 	return all
 }
 
-// spoil writes four more values of each of the member's keys into the Cluster of each member that was granted.
+// spoil writes four more values of each of the member's keys into the Cluster of each
+// member that was granted.
 func (e *editor) spoil(members []*attackedMember) {
 	inParallel(len(members), func(i int) {
 		cluster := e.clusterRecord(members[i].name)
@@ -153,10 +155,10 @@ func (e *editor) endsAccess(members []*attackedMember) {
 // hubsOwn are the kinds in workspaces that only the hub writes.
 var hubsOwn = map[string]bool{"AuditEntry": true, "ResourceBinding": true}
 
-// TestAnEditorOfOneWorkspaceHarmsNoOther has a user with all rights on the hub's kinds in a workspace
-// write hostile values into every field of every kind, and into every label and annotation of the hub.
-// It takes two minutes: some 900 objects, each of which the hub reads and answers before what is
-// outside of the workspace is compared.
+// TestAnEditorOfOneWorkspaceHarmsNoOther has a user with all rights on the hub's kinds in a
+// workspace write hostile values into every field of every kind, and into every label and
+// annotation of the hub. It takes two minutes: some 900 objects, each of which the hub reads and
+// answers before what is outside of the workspace is compared.
 func TestAnEditorOfOneWorkspaceHarmsNoOther(t *testing.T) {
 	f := newAlone(t, "")
 	_, values := f.token("new-token", "")

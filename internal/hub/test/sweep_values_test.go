@@ -23,7 +23,8 @@ type hostile struct {
 // newHostile returns the values by which a tenant attacks the objects with these names.
 func newHostile(names ...string) hostile {
 	return hostile{texts: append(names,
-		strconv.FormatInt(math.MaxInt64, 10), strconv.FormatInt(math.MinInt64, 10), "../../"+names[0], "%2e%2e%2f"+names[0], "a/b", "..", "", "true", "x",
+		strconv.FormatInt(math.MaxInt64, 10), strconv.FormatInt(math.MinInt64, 10), "../../"+names[0], "%2e%2e%2f"+names[0],
+		"a/b", "..", "", "true", "x",
 		strings.Repeat("x", 253), strings.Repeat("x", 60_000))}
 }
 
@@ -129,8 +130,8 @@ func (h hostile) only(schema *apiextensionsv1.JSONSchemaProps, field string, var
 // step is one part of the path of a field: its name, or its place in a list.
 var step = regexp.MustCompile(`[^.\[\]]+|\[[^\]]*\]`)
 
-// without takes the field with this path out of an object. A path that the object does not have takes
-// out what the object has of it.
+// without takes the field with this path out of an object. A path that the object does not have
+// takes out what the object has of it.
 func without(object map[string]any, path string) bool {
 	var parents []map[string]any
 	var names []string

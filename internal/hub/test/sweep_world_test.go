@@ -86,8 +86,9 @@ func split(all []unstructured.Unstructured, workspaces ...string) (outside world
 	return outside, within
 }
 
-// former are names that the records of earlier tests have in their objects, and those of their workspaces. Their
-// agents are silent, so that they change by themselves in the minutes that a sweep takes.
+// former are names that the records of earlier tests have in their objects, and those of
+// their workspaces. Their agents are silent, so that they change by themselves in the minutes
+// that a sweep takes.
 func (f fixture) former(member string, workspaces ...string) (names []string) {
 	f.t.Helper()
 	var members clusterv1beta1.MemberClusterList
@@ -116,8 +117,8 @@ func (w world) without(names []string) world {
 	return rest
 }
 
-// untilAtRest waits until nothing has changed in the fleet for some time, and returns what is outside
-// of the workspaces.
+// untilAtRest waits until nothing has changed in the fleet for some time, and returns what is
+// outside of the workspaces.
 func (f fixture) untilAtRest(kinds map[schema.GroupVersionKind]metav1.APIResource, workspaces ...string) (outside world) {
 	f.t.Helper()
 	const quiet = 3 * time.Second
@@ -144,8 +145,8 @@ func (f fixture) untilAtRest(kinds map[schema.GroupVersionKind]metav1.APIResourc
 	return outside
 }
 
-// differences returns what changed outside. A tenant's Bundles make Contents, its Clusters are in the
-// inventory, its requests of earlier agents have answers, and grants make entries of the audit.
+// differences returns what changed outside. A tenant's Bundles make Contents, its Clusters are in
+// the inventory, its requests of earlier agents have answers, and grants make entries of the audit.
 func (w world) differences(now world, workspaces ...string) []string {
 	var all []string
 	for key, was := range w {
@@ -170,7 +171,9 @@ func (w world) differences(now world, workspaces ...string) []string {
 			continue
 		}
 		spec, _, _ := unstructured.NestedMap(is, "spec")
-		if strings.HasPrefix(key, "AuditEntry ") && slices.ContainsFunc(workspaces, func(name string) bool { return strings.Contains(fmt.Sprint(spec), name) }) {
+		if strings.HasPrefix(key, "AuditEntry ") && slices.ContainsFunc(workspaces, func(name string) bool {
+			return strings.Contains(fmt.Sprint(spec), name)
+		}) {
 			continue
 		}
 		all = append(all, fmt.Sprintf("%s was created, with annotations %v", key, annotations))

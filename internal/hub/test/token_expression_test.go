@@ -46,7 +46,8 @@ func TestAnExpressionApprovesRequests(t *testing.T) {
 	f.untilState(&r, fleet.RegistrationGranted, "Granted")
 	r = f.mustAsk(values, labelled("edge-2", "prod"))
 	f.untilState(&r, fleet.RegistrationPending, "ApprovalRequired")
-	for _, says := range []string{f.workspace + "/rule asks for approval", rule + " is false for this request", r.Name + " muster/approved=true"} {
+	for _, says := range []string{f.workspace + "/rule asks for approval", rule + " is false for this request",
+		r.Name + " muster/approved=true"} {
 		if !strings.Contains(r.Status.Message, says) {
 			t.Errorf("%q is missing in %q", says, r.Status.Message)
 		}
@@ -59,14 +60,17 @@ func TestAnExpressionApprovesRequests(t *testing.T) {
 
 	// A label that the agent asks for and does not get approves nothing: this Cluster keeps its own.
 	f.check(f.Create(ctx, &fleet.Cluster{
-		ObjectMeta: metav1.ObjectMeta{Namespace: f.workspace, Name: "shop", Labels: map[string]string{"env": "prod"}}, Spec: fleet.ClusterSpec{ClientID: "edge-shop"},
+		ObjectMeta: metav1.ObjectMeta{Namespace: f.workspace, Name: "shop", Labels: map[string]string{"env": "prod"}},
+		Spec:       fleet.ClusterSpec{ClientID: "edge-shop"},
 	}))
 	r = f.mustAsk(values, labelled("edge-shop", "dev"))
 	f.untilState(&r, fleet.RegistrationPending, "ApprovalRequired")
 
 	// An agent of Rancher Fleet, which names no token, is woken by a change of the token, too.
 	delete(values, "tokenName")
-	legacy := f.mustAsk(values, fleet.ClusterRegistrationSpec{ClientID: "other", ClientRandom: "r4nd0m", ClusterLabels: map[string]string{"env": "dev"}})
+	legacy := f.mustAsk(values, fleet.ClusterRegistrationSpec{
+		ClientID: "other", ClientRandom: "r4nd0m", ClusterLabels: map[string]string{"env": "dev"},
+	})
 	f.untilState(&legacy, fleet.RegistrationPending, "ApprovalRequired")
 	var token fleet.ClusterRegistrationToken
 	f.check(f.get(&token, f.workspace, "rule"))
@@ -88,7 +92,8 @@ func TestAnExpressionThatIsWrongIsNamedByTheTokenAndGrantsNothing(t *testing.T) 
 		token := &fleet.ClusterRegistrationToken{ObjectMeta: metav1.ObjectMeta{Namespace: f.workspace, Name: name}}
 		token.Spec.Approval, token.Spec.ApprovalExpression = fleet.ApprovalCEL, c.text
 		f.check(f.Create(ctx, token))
-		if message := f.untilToken(name, "InvalidApprovalExpression"); !strings.Contains(message, "spec.approvalExpression: it") || !strings.Contains(message, c.says) {
+		if message := f.untilToken(name, "InvalidApprovalExpression"); !strings.Contains(message, "spec.approvalExpression: it") ||
+			!strings.Contains(message, c.says) {
 			t.Errorf("%s: %q does not say %q", name, message, c.says)
 		}
 	}
@@ -102,7 +107,8 @@ func TestAnExpressionThatIsWrongIsNamedByTheTokenAndGrantsNothing(t *testing.T) 
 		}
 	}
 
-	// A token that becomes wrong keeps its agents waiting, whoever approves them, until it is corrected.
+	// A token that becomes wrong keeps its agents waiting, whoever approves them, until it is
+	// corrected.
 	values := f.stampingToken("edited", fleet.ClusterRegistrationTokenSpec{Approval: fleet.ApprovalCEL, ApprovalExpression: "native"})
 	edit := func(text string) {
 		t.Helper()
@@ -116,7 +122,8 @@ func TestAnExpressionThatIsWrongIsNamedByTheTokenAndGrantsNothing(t *testing.T) 
 	edit("nativ")
 	r := f.asking(values, "web")
 	f.untilState(&r, fleet.RegistrationPending, "TokenInvalid")
-	for _, says := range []string{"ClusterRegistrationToken " + f.workspace + "/edited cannot be used", "undeclared reference to 'nativ'", "edit clusterregistrationtoken edited"} {
+	for _, says := range []string{"ClusterRegistrationToken " + f.workspace + "/edited cannot be used", "undeclared reference to 'nativ'",
+		"edit clusterregistrationtoken edited"} {
 		if !strings.Contains(r.Status.Message, says) {
 			t.Errorf("%q is missing in %q", says, r.Status.Message)
 		}

@@ -74,7 +74,8 @@ func TestATokenForOneClusterRegistersNoOther(t *testing.T) {
 	f.granted(bound, "bergen", nil)
 }
 
-// TestARequestIsAttributedToTheTokenThatMadeIt plays an agent that says nothing of its token, to escape what the token does not allow.
+// TestARequestIsAttributedToTheTokenThatMadeIt plays an agent that says nothing of its token, to
+// escape what the token does not allow.
 func TestARequestIsAttributedToTheTokenThatMadeIt(t *testing.T) {
 	f := newFixture(t)
 	values := f.stampingToken("for-bergen", fleet.ClusterRegistrationTokenSpec{ClientID: "bergen", Labels: map[string]string{"env": "dev"}})
@@ -102,13 +103,17 @@ func TestARequestWaitsForTheApprovalOfSomebodyWhoMayApprove(t *testing.T) {
 		t.Errorf("there are %d Clusters before anybody has approved", n)
 	}
 
-	// The holder of the token cannot bring the approval along, nor can a tenant who may edit requests give it.
+	// The holder of the token cannot bring the approval along, nor can a tenant who may
+	// edit requests give it.
 	forged := &fleet.ClusterRegistration{
-		ObjectMeta: metav1.ObjectMeta{GenerateName: "request-", Namespace: f.workspace, Annotations: map[string]string{fleet.AnnotationApproved: "true"}},
-		Spec:       fleet.ClusterRegistrationSpec{ClientID: "forged", AnswerKey: answerKey(t).Public()},
+		ObjectMeta: metav1.ObjectMeta{
+			GenerateName: "request-", Namespace: f.workspace, Annotations: map[string]string{fleet.AnnotationApproved: "true"},
+		},
+		Spec: fleet.ClusterRegistrationSpec{ClientID: "forged", AnswerKey: answerKey(t).Public()},
 	}
 	f.eventually("the API server refuses a request that is approved", func() error {
-		if err := f.as(values["token"]).Create(ctx, forged.DeepCopy()); !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), "verb approve") {
+		if err := f.as(values["token"]).Create(ctx, forged.DeepCopy()); !apierrors.IsForbidden(err) ||
+			!strings.Contains(err.Error(), "verb approve") {
 			return fmt.Errorf("creating it: %v", err)
 		}
 		return nil
@@ -128,7 +133,8 @@ func TestARequestWaitsForTheApprovalOfSomebodyWhoMayApprove(t *testing.T) {
 		return nil
 	})
 
-	// An admin who creates a request that is approved has to approve it again, because the hub cannot tell it from one of the agent's where no policy is served.
+	// An admin who creates a request that is approved has to approve it again, because the hub cannot
+	// tell it from one of the agent's where no policy is served.
 	forged.Labels = map[string]string{fleet.LabelRegistrationToken: "careful"}
 	f.check(f.Create(ctx, forged))
 	f.untilState(forged, fleet.RegistrationPending, "ApprovedTooEarly")

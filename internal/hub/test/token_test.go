@@ -143,10 +143,13 @@ func TestDeletedTokenTakesItsCredentialWithItAndLeavesItsClusters(t *testing.T) 
 
 func TestRequestOfATokenThatIsGoneIsDenied(t *testing.T) {
 	f := newFixture(t)
-	// The policy of the chart refuses a token's own account that names another one; a token may go while its request is on its way.
+	// The policy of the chart refuses a token's own account that names another one; a token may go
+	// while its request is on its way.
 	r := fleet.ClusterRegistration{
-		ObjectMeta: metav1.ObjectMeta{GenerateName: "request-", Namespace: f.workspace, Labels: map[string]string{fleet.LabelRegistrationToken: "never-was"}},
-		Spec:       fleet.ClusterRegistrationSpec{ClientID: "a", AnswerKey: answerKey(t).Public()},
+		ObjectMeta: metav1.ObjectMeta{
+			GenerateName: "request-", Namespace: f.workspace, Labels: map[string]string{fleet.LabelRegistrationToken: "never-was"},
+		},
+		Spec: fleet.ClusterRegistrationSpec{ClientID: "a", AnswerKey: answerKey(t).Public()},
 	}
 	f.check(f.Create(context.Background(), &r))
 	f.untilState(&r, fleet.RegistrationDenied, "TokenNotFound")
@@ -174,7 +177,9 @@ func TestSecretOfSomebodyElseIsNotOverwritten(t *testing.T) {
 func TestDeletedObjectsOfATokenAreMadeAnew(t *testing.T) {
 	f := newFixture(t)
 	token, values := f.token("new-token", "240h")
-	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: f.workspace, Name: naming.TokenServiceAccount("new-token", string(token.UID))}}
+	account := &corev1.ServiceAccount{
+		ObjectMeta: metav1.ObjectMeta{Namespace: f.workspace, Name: naming.TokenServiceAccount("new-token", string(token.UID))},
+	}
 	f.check(f.Delete(context.Background(), account))
 	f.eventually("the values hold a credential of the new account", func() error {
 		fresh := f.values("new-token")

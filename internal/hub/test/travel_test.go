@@ -85,7 +85,9 @@ func (f fixture) show(members []*traveller, at front) {
 		}
 	}
 	for _, c := range f.clusters() {
-		got := clusterv1beta1.HubInUse{APIServerURL: c.Status.APIServerURL, APIServerCAHash: c.Status.APIServerCAHash, AgentTLSMode: c.Status.AgentTLSMode}
+		got := clusterv1beta1.HubInUse{
+			APIServerURL: c.Status.APIServerURL, APIServerCAHash: c.Status.APIServerCAHash, AgentTLSMode: c.Status.AgentTLSMode,
+		}
 		if got != want {
 			f.t.Errorf("%s shows %+v, want %+v", c.Name, got, want)
 		}

@@ -160,9 +160,11 @@ func (f fixture) byMembership() *traveller {
 	}))
 	t := &traveller{
 		fixture: f, name: r.name, namespace: r.namespaceName(),
-		options: agent.Options{Member: f.cluster.Config, Namespace: namespace, Hostname: "pod-1", Log: logr.Discard(), Membership: &agent.Membership{
-			Server: f.cluster.Config.Host, CA: string(f.cluster.Config.CAData), Name: r.name, SecretNamespace: namespace, SecretName: "hub-kubeconfig-secret",
-		}},
+		options: agent.Options{Member: f.cluster.Config, Namespace: namespace, Hostname: "pod-1", Log: logr.Discard(),
+			Membership: &agent.Membership{
+				Server: f.cluster.Config.Host, CA: string(f.cluster.Config.CAData), Name: r.name, SecretNamespace: namespace,
+				SecretName: "hub-kubeconfig-secret",
+			}},
 		condition: func() (string, string) {
 			mc := r.record()
 			if c := meta.FindStatusCondition(mc.Status.Conditions, clusterv1beta1.ConditionHubConfigured); c != nil {

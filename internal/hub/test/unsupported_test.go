@@ -19,8 +19,10 @@ var unsupportedObjects = []struct {
 	fields  map[string]any
 	instead string
 }{
-	{"GitRepo", map[string]any{"spec": map[string]any{"repo": "https://git.example.com/a", "targets": []any{map[string]any{"clusterName": "a"}}}}, "fleet apply"},
-	{"HelmOp", map[string]any{"spec": map[string]any{"helm": map[string]any{"repo": "https://charts.example.com", "chart": "web"}}}, "helm.chart"},
+	{"GitRepo", map[string]any{"spec": map[string]any{"repo": "https://git.example.com/a",
+		"targets": []any{map[string]any{"clusterName": "a"}}}}, "fleet apply"},
+	{"HelmOp", map[string]any{"spec": map[string]any{"helm": map[string]any{"repo": "https://charts.example.com", "chart": "web"}}},
+		"helm.chart"},
 	{"Policy", map[string]any{"spec": map[string]any{"any": "thing"}}, "RBAC"},
 	{"Schedule", map[string]any{"spec": map[string]any{"schedule": "0 0 * * * *", "duration": "1h"}}, "spec.paused"},
 	{"ImageScan", map[string]any{"spec": map[string]any{"image": "registry.example.com/web"}}, "registries"},
@@ -96,7 +98,8 @@ func TestWhatIsSaidOfAnUnsupportedKindIsSaidOnceAndLeavesTheRest(t *testing.T) {
 		return nil
 	}
 	f.eventually("it says so", func() error { return said(repo) })
-	f.check(f.Status().Patch(context.Background(), repo, client.RawPatch("application/merge-patch+json", []byte(`{"status":{"commit":"abc"}}`))))
+	f.check(f.Status().Patch(context.Background(), repo,
+		client.RawPatch("application/merge-patch+json", []byte(`{"status":{"commit":"abc"}}`))))
 	f.check(f.Patch(context.Background(), repo, client.RawPatch("application/merge-patch+json", []byte(`{"metadata":{"labels":{"a":"b"}}}`))))
 	version := repo.ResourceVersion
 	// Another one shows that the hub has seen the changes.

@@ -15,9 +15,10 @@ import (
 	"github.com/muster-fleet/muster/internal/testkube"
 )
 
-// TestAgentsOfOtherVersionsLiveTheirWholeLife joins members with programs of this source that take themselves for other versions than the hub: nothing is decided by
-// the number, and the record shows it.
-// It takes minutes: the programs are built for each version, and what they delivered is removed.
+// TestAgentsOfOtherVersionsLiveTheirWholeLife joins members with programs of this source that
+// take themselves for other versions than the hub: nothing is decided by the number, and the
+// record shows it. It takes minutes: the programs are built for each version, and what they
+// delivered is removed.
 func TestAgentsOfOtherVersionsLiveTheirWholeLife(t *testing.T) {
 	f := newAlone(t, "")
 	f.hub.Kill()
@@ -35,7 +36,8 @@ func TestAgentsOfOtherVersionsLiveTheirWholeLife(t *testing.T) {
 		}))
 		namespace, target := on.copyOf(f.install(values, map[string]any{"clientID": id})), on.namespace("target-")
 		testkube.Build(t, "muster-deployer@"+version)
-		testkube.Run(t, agent, "--kubeconfig", filepath.Join(member.Dir, "kubeconfig"), "--namespace", namespace, "--health-probe-bind-address", "0", "--metrics-bind-address", "0")
+		testkube.Run(t, agent, "--kubeconfig", filepath.Join(member.Dir, "kubeconfig"), "--namespace", namespace,
+			"--health-probe-bind-address", "0", "--metrics-bind-address", "0")
 		cluster := f.untilReady(name, "Ready")
 		f.eventually(what+" is shown", func() error {
 			f.check(f.get(&cluster, f.workspace, name))
@@ -45,7 +47,8 @@ func TestAgentsOfOtherVersionsLiveTheirWholeLife(t *testing.T) {
 			return nil
 		})
 		// What stays: the removal of all there is would wait for two minutes.
-		f.bundle("stays-"+id, "defaultNamespace: "+target+strings.ReplaceAll(configMap, "WORKSPACE", "stays")+"targets: [{clusterName: "+name+"}]")
+		f.bundle("stays-"+id, "defaultNamespace: "+target+strings.ReplaceAll(configMap, "WORKSPACE", "stays")+
+			"targets: [{clusterName: "+name+"}]")
 		app := f.bundle("app-"+id, "defaultNamespace: "+target+configMap+"targets: [{clusterName: "+name+"}]")
 		f.untilBundle(app.Name, fleet.ConditionReady, corev1.ConditionTrue)
 		f.check(on.get(&corev1.ConfigMap{}, target, f.workspace))

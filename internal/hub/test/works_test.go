@@ -33,7 +33,8 @@ func TestNativeAgentOfAMemberClusterReportsItsWorks(t *testing.T) {
 	m := f.register("native")
 	m.eventually("the agent answers", func() error { return m.answer(metav1.ConditionTrue, "v1") })
 	m.eventually("its rights are those of a native agent", func() error {
-		if err := m.agent.Update(context.Background(), &placement.Work{ObjectMeta: metav1.ObjectMeta{Namespace: m.namespaceName(), Name: "none"}}); !apierrors.IsForbidden(err) {
+		if err := m.agent.Update(context.Background(),
+			&placement.Work{ObjectMeta: metav1.ObjectMeta{Namespace: m.namespaceName(), Name: "none"}}); !apierrors.IsForbidden(err) {
 			return fmt.Errorf("updating: %v", err)
 		}
 		return nil

@@ -41,7 +41,8 @@ type access struct {
 func newAccess() *access {
 	h := &access{ConfigFlags: genericclioptions.NewConfigFlags(true), scheme: runtime.NewScheme(), role: "the hub"}
 	for _, add := range []func(*runtime.Scheme) error{
-		admissionv1.AddToScheme, apiextensionsv1.AddToScheme, appsv1.AddToScheme, authorizationv1.AddToScheme, coordinationv1.AddToScheme, corev1.AddToScheme,
+		admissionv1.AddToScheme, apiextensionsv1.AddToScheme, appsv1.AddToScheme, authorizationv1.AddToScheme,
+		coordinationv1.AddToScheme, corev1.AddToScheme,
 		fleet.AddToScheme, clusterv1beta1.AddToScheme, placement.AddToScheme,
 	} {
 		if err := add(h.scheme); err != nil {
@@ -61,7 +62,8 @@ func (h *access) in(context, role string) *access {
 // within returns access to a namespace of the same cluster.
 func (h *access) within(namespace string) *genericclioptions.ConfigFlags {
 	flags := genericclioptions.NewConfigFlags(true)
-	flags.CacheDir, flags.KubeConfig, flags.Context, flags.ClusterName, flags.AuthInfoName = h.CacheDir, h.KubeConfig, h.Context, h.ClusterName, h.AuthInfoName
+	flags.CacheDir, flags.KubeConfig, flags.Context, flags.ClusterName, flags.AuthInfoName = h.CacheDir, h.KubeConfig, h.Context,
+		h.ClusterName, h.AuthInfoName
 	flags.APIServer, flags.TLSServerName, flags.Insecure, flags.CAFile = h.APIServer, h.TLSServerName, h.Insecure, h.CAFile
 	flags.BearerToken, flags.CertFile, flags.KeyFile = h.BearerToken, h.CertFile, h.KeyFile
 	flags.Impersonate, flags.ImpersonateUID, flags.ImpersonateGroup = h.Impersonate, h.ImpersonateUID, h.ImpersonateGroup
@@ -76,7 +78,8 @@ func (h *access) client() (c client.WithWatch, server string, err error) {
 		return nil, "", h.explainConfig(err)
 	}
 	read, err := h.ToRawKubeConfigLoader().RawConfig()
-	if err == nil && clientcmdapi.IsConfigEmpty(&read) && *h.APIServer == "" && config.BearerTokenFile == "" { // a Pod has the token of its ServiceAccount
+	// a Pod has the token of its ServiceAccount
+	if err == nil && clientcmdapi.IsConfigEmpty(&read) && *h.APIServer == "" && config.BearerTokenFile == "" {
 		return nil, "", fmt.Errorf("there is no kubeconfig for %s: set --kubeconfig, or the variable KUBECONFIG", h.role)
 	}
 	config.QPS = -1 // the API server limits requests by priority and fairness

@@ -54,7 +54,8 @@ func (c *changer) approveRequest(ctx context.Context, hub client.Client, request
 // approveFor approves a request that a run waits for, and shows what becomes of the run.
 func (c *changer) approveFor(ctx context.Context, hub client.Client, run view.Run, request view.Approval) error {
 	if !metav1.IsControlledBy(request, run) {
-		return fmt.Errorf("%s is not of %s and counts for nothing: delete it, and the hub makes another", c.title(request.Object), c.title(run.Object))
+		return fmt.Errorf("%s is not of %s and counts for nothing: delete it, and the hub makes another",
+			c.title(request.Object), c.title(run.Object))
 	}
 	return c.write(ctx, hub, request, run.Object, func(o client.Object) bool {
 		now, _ := view.RunOf(o)
@@ -64,7 +65,8 @@ func (c *changer) approveFor(ctx context.Context, hub client.Client, run view.Ru
 }
 
 // write approves a request in its status, and shows an object until the approval has an effect.
-func (c *changer) write(ctx context.Context, hub client.Client, request view.Approval, shown client.Object, done func(client.Object) bool) error {
+func (c *changer) write(ctx context.Context, hub client.Client, request view.Approval, shown client.Object,
+	done func(client.Object) bool) error {
 	if request.Approved() {
 		return c.line("%s is approved already.", c.title(request.Object))
 	}

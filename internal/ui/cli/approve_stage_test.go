@@ -32,7 +32,8 @@ func (r rig) joined(name string, labels map[string]string) {
 		agent := clusterv1beta1.AgentStatus{Type: clusterv1beta1.MemberAgent, LastReceivedHeartbeat: now}
 		for _, kind := range []string{"Joined", "Healthy"} {
 			agent.Conditions = append(agent.Conditions, metav1.Condition{
-				Type: kind, Status: metav1.ConditionTrue, Reason: "InternalMemberCluster" + kind, ObservedGeneration: report.Generation, LastTransitionTime: now,
+				Type: kind, Status: metav1.ConditionTrue, Reason: "InternalMemberCluster" + kind, ObservedGeneration: report.Generation,
+				LastTransitionTime: now,
 			})
 		}
 		report.Status.AgentStatus = []clusterv1beta1.AgentStatus{agent}
@@ -84,12 +85,14 @@ func TestAStageOfARunIsApproved(t *testing.T) {
 	r.joined("staged", nil)
 	r.staged()
 	admin := of(t, r.Cluster, r.Account(t, "stage-admin", "cluster-admin"))
-	admin.says("get runs", "shop-v2", "ClusterStagedUpdateRun", " AwaitsApproval ", " shop ", " canary ", " 0/1 ", "waits for the approval before stage canary")
+	admin.says("get runs", "shop-v2", "ClusterStagedUpdateRun", " AwaitsApproval ", " shop ", " canary ", " 0/1 ",
+		"waits for the approval before stage canary")
 	admin.says("get approvals", "shop-v2-before-canary", " Pending ", " shop-v2 ", " canary ")
 	admin.says("explain runs shop-v2", "ClusterStagedUpdateRun shop-v2 is AwaitsApproval.", "UpdateRunWaiting", "muster approve runs shop-v2")
 
 	r.check(r.Create(ctx, &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "stage-viewer"}, Rules: []rbacv1.PolicyRule{{
-		APIGroups: []string{placement.GroupVersion.Group}, Resources: []string{"clusterstagedupdateruns", "stagedupdateruns", "clusterapprovalrequests"}, Verbs: []string{"get", "list"},
+		APIGroups: []string{placement.GroupVersion.Group},
+		Resources: []string{"clusterstagedupdateruns", "stagedupdateruns", "clusterapprovalrequests"}, Verbs: []string{"get", "list"},
 	}}}))
 	viewer := of(t, r.Cluster, r.Account(t, "stage-viewer", "stage-viewer"))
 	testkube.Within(t, time.Minute, "the viewer sees", func() error { _, _, err := viewer.run("get", "runs", "shop-v2"); return err })

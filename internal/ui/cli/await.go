@@ -46,7 +46,8 @@ func (f final) Unwrap() error { return f.error }
 
 // isFinal reports whether an error is permanent, unlike the error of a restarting API server.
 func isFinal(err error) bool {
-	return errors.As(err, &final{}) || kube.NotServed(err) || apierrors.IsNotFound(err) || apierrors.IsForbidden(err) || apierrors.IsUnauthorized(err)
+	return errors.As(err, &final{}) || kube.NotServed(err) || apierrors.IsNotFound(err) || apierrors.IsForbidden(err) ||
+		apierrors.IsUnauthorized(err)
 }
 
 // await reads until the goal is reached or the time is up. unseen is the error of the last

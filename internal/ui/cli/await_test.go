@@ -31,12 +31,15 @@ var away = &url.Error{Op: "Get", URL: "https://hub", Err: syscall.ECONNREFUSED}
 
 func TestAWaitGoesOnWhileAnAPIServerIsAway(t *testing.T) {
 	members := schema.GroupResource{Group: "cluster.kubernetes-fleet.io", Resource: "memberclusters"}
-	forbidden, gone, denied := apierrors.NewForbidden(members, "edge", errors.New("no")), apierrors.NewNotFound(members, "edge"), final{errors.New("the hub denies it")}
+	forbidden, gone, denied := apierrors.NewForbidden(members, "edge", errors.New("no")), apierrors.NewNotFound(members, "edge"),
+		final{errors.New("the hub denies it")}
 	for name, row := range map[string]struct {
 		looks          []error
 		unseen, failed error
 	}{
-		"it is back before the end":           {[]error{away, io.ErrUnexpectedEOF, apierrors.NewInternalError(errors.New("etcd")), nil}, nil, nil},
+		"it is back before the end": {
+			[]error{away, io.ErrUnexpectedEOF, apierrors.NewInternalError(errors.New("etcd")), nil}, nil, nil,
+		},
 		"it stays away":                       {[]error{away}, away, context.DeadlineExceeded},
 		"it is back, and nothing is so yet":   {[]error{away, errNotYet}, nil, context.DeadlineExceeded},
 		"the user may not look":               {[]error{forbidden}, nil, forbidden},
@@ -68,8 +71,9 @@ var errNotYet = errors.New("not yet")
 
 func TestAMemberIsFollowedOverARestartOfItsHub(t *testing.T) {
 	h := newAccess()
-	record := &clusterv1beta1.MemberCluster{ObjectMeta: metav1.ObjectMeta{Name: "edge"}, Status: clusterv1beta1.MemberClusterStatus{Conditions: []metav1.Condition{
-		{Type: clusterv1beta1.ConditionJoined, Status: metav1.ConditionTrue}}}}
+	record := &clusterv1beta1.MemberCluster{ObjectMeta: metav1.ObjectMeta{Name: "edge"},
+		Status: clusterv1beta1.MemberClusterStatus{Conditions: []metav1.Condition{
+			{Type: clusterv1beta1.ConditionJoined, Status: metav1.ConditionTrue}}}}
 	deployment := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: memberAgent.Namespace, Name: memberAgent.Name},
 		Status: appsv1.DeploymentStatus{Replicas: 1, UpdatedReplicas: 1, ReadyReplicas: 1, AvailableReplicas: 1}}
 	builder := func() *fake.ClientBuilder {
@@ -77,14 +81,18 @@ func TestAMemberIsFollowedOverARestartOfItsHub(t *testing.T) {
 	}
 	for _, awayFor := range []int{2, 1000} {
 		asked := 0
-		restarts := interceptor.Funcs{Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, o client.Object, options ...client.GetOption) error {
+		restarts := interceptor.Funcs{Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, o client.Object,
+			options ...client.GetOption) error {
 			if asked++; asked <= awayFor {
 				return away
 			}
 			return c.Get(ctx, key, o, options...)
 		}}
 		var out strings.Builder
-		j := &joiner{access: h, IOStreams: genericiooptions.IOStreams{Out: &out}, name: "edge", timeout: 2 * time.Second, progress: newProgress(&out), joined: time.Now().Add(-time.Minute)}
+		j := &joiner{
+			access: h, IOStreams: genericiooptions.IOStreams{Out: &out}, name: "edge", timeout: 2 * time.Second, progress: newProgress(&out),
+			joined: time.Now().Add(-time.Minute),
+		}
 		hub := &checked{access: h, Client: builder().WithInterceptorFuncs(restarts).Build(), config: &rest.Config{Host: "https://127.0.0.1:1"}}
 		cluster := &checked{access: h, Client: builder().Build(), config: &rest.Config{Host: "https://127.0.0.1:1"}}
 		ctx, cancel := context.WithTimeout(t.Context(), j.timeout)
@@ -92,7 +100,8 @@ func TestAMemberIsFollowedOverARestartOfItsHub(t *testing.T) {
 		cancel()
 		if isBack := awayFor == 2; isBack != (err == nil) || strings.Count(out.String(), "connection refused; retrying") != 1 {
 			t.Errorf("it was away for %d looks: %v\n%s", awayFor, err, &out)
-		} else if !isBack && (!strings.Contains(err.Error(), "has not joined after 2s: ") || !strings.HasSuffix(err.Error(), "connection refused"+canBeRepeated)) {
+		} else if !isBack && (!strings.Contains(err.Error(), "has not joined after 2s: ") ||
+			!strings.HasSuffix(err.Error(), "connection refused"+canBeRepeated)) {
 			t.Errorf("it says %v", err)
 		}
 	}
@@ -108,7 +117,8 @@ func TestADeploymentIsAwaitedOverARestartOfItsCluster(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 2*lookEvery)
 	defer cancel()
 	err := c.awaitDeployment(ctx, &p, "cattle-fleet-system", hubDeployment, "the hub")
-	if wait.Interrupted(err) || !errors.Is(err, away) || !strings.HasPrefix(err.Error(), "checking whether the hub is running: ") || !strings.HasSuffix(err.Error(), canBeRepeated) {
+	if wait.Interrupted(err) || !errors.Is(err, away) || !strings.HasPrefix(err.Error(), "checking whether the hub is running: ") ||
+		!strings.HasSuffix(err.Error(), canBeRepeated) {
 		t.Errorf("it says %v", err)
 	}
 }
@@ -116,13 +126,16 @@ func TestADeploymentIsAwaitedOverARestartOfItsCluster(t *testing.T) {
 // TestAHubIsUpOnceItLeads uses a hub with a ready Pod and a late or missing Lease.
 func TestAHubIsUpOnceItLeads(t *testing.T) {
 	h := newAccess()
-	runs := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: naming.SystemNamespace, Name: hubDeployment}, Spec: appsv1.DeploymentSpec{Replicas: new(int32(1))},
+	runs := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: naming.SystemNamespace, Name: hubDeployment},
+		Spec:   appsv1.DeploymentSpec{Replicas: new(int32(1))},
 		Status: appsv1.DeploymentStatus{Replicas: 1, ReadyReplicas: 1, AvailableReplicas: 1, UpdatedReplicas: 1}}
-	lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: naming.SystemNamespace, Name: naming.HubLease}, Spec: coordinationv1.LeaseSpec{
-		HolderIdentity: new("fleet-controller-1_uid"), LeaseDurationSeconds: new(int32(15)), RenewTime: new(metav1.NowMicro())}}
+	lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: naming.SystemNamespace, Name: naming.HubLease},
+		Spec: coordinationv1.LeaseSpec{
+			HolderIdentity: new("fleet-controller-1_uid"), LeaseDurationSeconds: new(int32(15)), RenewTime: new(metav1.NowMicro())}}
 	for _, leads := range []bool{true, false} {
 		looks := 0
-		late := interceptor.Funcs{Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, o client.Object, options ...client.GetOption) error {
+		late := interceptor.Funcs{Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, o client.Object,
+			options ...client.GetOption) error {
 			if _, isLease := o.(*coordinationv1.Lease); isLease {
 				if looks++; looks == 2 && leads {
 					if err := c.Create(ctx, lease.DeepCopy()); err != nil {
@@ -132,12 +145,16 @@ func TestAHubIsUpOnceItLeads(t *testing.T) {
 			}
 			return c.Get(ctx, key, o, options...)
 		}}
-		c := &checked{access: h, server: "https://hub", Client: fake.NewClientBuilder().WithScheme(h.scheme).WithObjects(runs).WithInterceptorFuncs(late).Build()}
+		c := &checked{
+			access: h, server: "https://hub",
+			Client: fake.NewClientBuilder().WithScheme(h.scheme).WithObjects(runs).WithInterceptorFuncs(late).Build(),
+		}
 		p := newProgress(io.Discard)
 		ctx, cancel := context.WithTimeout(t.Context(), 3*lookEvery)
 		err := c.awaitHub(ctx, &p)
 		cancel()
-		if leads && (err != nil || looks != 2) || !leads && (err == nil || !strings.Contains(err.Error(), "the hub on https://hub has had no leader yet") || !strings.HasSuffix(err.Error(), canBeRepeated)) {
+		if leads && (err != nil || looks != 2) || !leads && (err == nil ||
+			!strings.Contains(err.Error(), "the hub on https://hub has had no leader yet") || !strings.HasSuffix(err.Error(), canBeRepeated)) {
 			t.Errorf("leads %t: after %d looks %v", leads, looks, err)
 		}
 	}
@@ -147,7 +164,8 @@ func TestWhatAnAgentLoggedLastIsSaidWithWhatToDo(t *testing.T) {
 	for log, want := range map[string]string{
 		"": "",
 		`level=INFO msg="agent state" from=Starting to=Joining reason="the hub is asked"` + "\n" +
-			`level=INFO msg="agent state" from=Joining to=BadInput reason="secret \"s\": it has no token" remedy="of that version"` + "\n": `secret "s": it has no token. What to do: Correct what the sentence names. The agent notices at once.`,
+			`level=INFO msg="agent state" from=Joining to=BadInput reason="secret \"s\": it has no token" remedy="of that version"` +
+			"\n": `secret "s": it has no token. What to do: Correct what the sentence names. The agent notices at once.`,
 		`level=INFO msg="agent state" from=Joining to=Joined reason="joined as clusters/web"`: "joined as clusters/web",
 		`level=INFO msg="waits" reason="no lease yet"`:                                        "no lease yet",
 	} {

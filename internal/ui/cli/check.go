@@ -120,7 +120,8 @@ func (c *checked) reachable() []check {
 		}},
 		{"clock", false, func(context.Context) (string, error) {
 			if c.ahead.Abs() > maxSkew {
-				return "", fmt.Errorf("the clocks of %s and of this machine differ by %s: correct the wrong one, else credentials count as expired", c.role, c.ahead.Abs().Round(time.Second))
+				return "", fmt.Errorf("the clocks of %s and of this machine differ by %s: correct the wrong one, else credentials count as expired",
+					c.role, c.ahead.Abs().Round(time.Second))
 			}
 			return "agrees with this machine's", nil
 		}},
@@ -200,7 +201,8 @@ func (c *checked) unreachable(ctx context.Context, err error) string {
 	}
 	connection, err := (&net.Dialer{}).DialContext(ctx, "tcp", net.JoinHostPort(host, port))
 	if err != nil {
-		return fmt.Sprintf("nothing accepts connections at %s: %s; check that the cluster is running, and check for a firewall in between", net.JoinHostPort(host, port), plainly(err))
+		return fmt.Sprintf("nothing accepts connections at %s: %s; check that the cluster is running, and check for a firewall in between",
+			net.JoinHostPort(host, port), plainly(err))
 	}
 	defer connection.Close() //nolint:errcheck // nothing was written
 	settings, err := rest.TLSConfigFor(c.config)
@@ -226,11 +228,14 @@ func untrusted(server string, err error) string {
 	case err == nil, errors.Is(err, context.DeadlineExceeded):
 		return fmt.Sprintf("%s accepts connections and does not answer", server)
 	case errors.As(err, &unknown):
-		return fmt.Sprintf("the certificate of %s is signed by %q, not trusted by the kubeconfig: check certificate-authority-data, and check for a proxy in between", server, unknown.Cert.Issuer.String())
+		return fmt.Sprintf("the certificate of %s is signed by %q, not trusted by the kubeconfig: check certificate-authority-data, and check "+
+			"for a proxy in between", server, unknown.Cert.Issuer.String())
 	case errors.As(err, &invalid) && invalid.Reason == x509.Expired:
-		return fmt.Sprintf("the certificate of %s is valid from %s to %s: renew it, or set the clock right", server, invalid.Cert.NotBefore.Format(time.RFC3339), invalid.Cert.NotAfter.Format(time.RFC3339))
+		return fmt.Sprintf("the certificate of %s is valid from %s to %s: renew it, or set the clock right",
+			server, invalid.Cert.NotBefore.Format(time.RFC3339), invalid.Cert.NotAfter.Format(time.RFC3339))
 	case errors.As(err, &name):
-		return fmt.Sprintf("the certificate of %s is for %s: use such a name, or have one issued for this one", server, strings.Join(name.Certificate.DNSNames, ", "))
+		return fmt.Sprintf("the certificate of %s is for %s: use such a name, or have one issued for this one",
+			server, strings.Join(name.Certificate.DNSNames, ", "))
 	}
 	return fmt.Sprintf("%s offers no trusted TLS: %s", server, plainly(err))
 }
@@ -274,7 +279,8 @@ func (c *checked) may(what string, rights ...right) check {
 			}
 		}
 		if len(missing) > 0 {
-			return "", fmt.Errorf("you may not %s on %s, as needed to %s: use the credential of an administrator", strings.Join(missing, ", "), c.role, what)
+			return "", fmt.Errorf("you may not %s on %s, as needed to %s: use the credential of an administrator",
+				strings.Join(missing, ", "), c.role, what)
 		}
 		return "you may " + what, nil
 	}}
@@ -305,7 +311,8 @@ func (c *checked) leader(ctx context.Context) (string, error) {
 	err := c.Get(ctx, client.ObjectKey{Namespace: naming.SystemNamespace, Name: naming.HubLease}, lease)
 	switch {
 	case apierrors.IsNotFound(err):
-		return "", fmt.Errorf("the hub on %s has had no leader yet: wait some seconds after an installation, or install it with muster init", c.server)
+		return "", fmt.Errorf("the hub on %s has had no leader yet: wait some seconds after an installation, or install it with muster init",
+			c.server)
 	case err != nil:
 		return "", notAsked{fmt.Errorf("reading the leader of the hub: %w", err)}
 	}
@@ -319,7 +326,8 @@ func leads(lease *coordinationv1.Lease, now time.Time) (string, error) {
 		return "", errors.New("the hub has no leader at the moment; a running hub gets one within seconds")
 	}
 	if silent := now.Sub(spec.RenewTime.Time); silent > 2*time.Duration(*spec.LeaseDurationSeconds)*time.Second {
-		return "", fmt.Errorf("the hub has had no leader since %s; check its Pods: kubectl -n %s get pods -l app=fleet-controller", view.Since(spec.RenewTime.Time, now), naming.SystemNamespace)
+		return "", fmt.Errorf("the hub has had no leader since %s; check its Pods: kubectl -n %s get pods -l app=fleet-controller",
+			view.Since(spec.RenewTime.Time, now), naming.SystemNamespace)
 	}
 	holder, _, _ := strings.Cut(*spec.HolderIdentity, "_")
 	return holder + " leads", nil

@@ -59,7 +59,8 @@ func (h *access) names(ctx context.Context, namespace client.InNamespace, lists 
 }
 
 // namesOfThose returns the names of selected objects.
-func (h *access) namesOfThose(ctx context.Context, these func(client.Object) bool, namespace client.InNamespace, lists ...client.ObjectList) ([]string, error) {
+func (h *access) namesOfThose(ctx context.Context, these func(client.Object) bool, namespace client.InNamespace,
+	lists ...client.ObjectList) ([]string, error) {
 	ctx, cancel := context.WithTimeout(ctx, completeWithin)
 	defer cancel()
 	hub, _, err := h.client()

@@ -21,7 +21,9 @@ import (
 )
 
 func newConfirm(streams genericiooptions.IOStreams, h *access) *cobra.Command {
-	c := &changer{IOStreams: streams, access: h, looked: lookedFor{"muster confirm", kindsNamed("bundles", "placements")}, timeout: time.Minute}
+	c := &changer{
+		IOStreams: streams, access: h, looked: lookedFor{"muster confirm", kindsNamed("bundles", "placements")}, timeout: time.Minute,
+	}
 	yes := false
 	command := c.command(&cobra.Command{
 		Use:   "confirm [bundles|placements] NAME",

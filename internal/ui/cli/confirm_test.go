@@ -37,7 +37,9 @@ func askFor(b *fleet.Bundle, value string) {
 }
 
 func heldBundle(value string) *fleet.Bundle {
-	b := &fleet.Bundle{ObjectMeta: metav1.ObjectMeta{Namespace: "team-a", Name: "web", UID: "u", Annotations: map[string]string{"mine": "stays"}}}
+	b := &fleet.Bundle{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "team-a", Name: "web", UID: "u", Annotations: map[string]string{"mine": "stays"}},
+	}
 	askFor(b, value)
 	return b
 }
@@ -63,8 +65,11 @@ func TestOnlyWhatWasShownIsConfirmed(t *testing.T) {
 		fails  string
 		says   string
 	}{
-		"the hub removes it": {asks: shown, after: func(b *fleet.Bundle) { askFor(b, "") }, says: "Bundle team-a/web waits for a confirmation: 6 of 6 Clusters would lose it: c0; "},
-		"nothing waits":      {asks: "", says: "Bundle team-a/web waits for no confirmation.\n"},
+		"the hub removes it": {
+			asks: shown, after: func(b *fleet.Bundle) { askFor(b, "") },
+			says: "Bundle team-a/web waits for a confirmation: 6 of 6 Clusters would lose it: c0; ",
+		},
+		"nothing waits": {asks: "", says: "Bundle team-a/web waits for no confirmation.\n"},
 		"the hub waits for something else by now": {asks: shown, after: func(b *fleet.Bundle) { askFor(b, other) },
 			fails: "Bundle team-a/web is not confirmed after 1s"},
 		"it changes between the look and the patch": {asks: shown, before: func(ctx context.Context, c client.Client) error {
@@ -91,13 +96,16 @@ func TestOnlyWhatWasShownIsConfirmed(t *testing.T) {
 			},
 		}).Build()
 		var out bytes.Buffer
-		change := &changer{IOStreams: genericiooptions.IOStreams{Out: &out}, access: newAccess(), progress: newProgress(&out), timeout: time.Second}
+		change := &changer{
+			IOStreams: genericiooptions.IOStreams{Out: &out}, access: newAccess(), progress: newProgress(&out), timeout: time.Second,
+		}
 		found := &fleet.Bundle{}
 		if err := hub.Get(t.Context(), client.ObjectKeyFromObject(heldBundle("")), found); err != nil {
 			t.Fatal(err)
 		}
 		err := change.confirm(t.Context(), hub, found, true)
-		if (err == nil) != (row.fails == "") || err != nil && !strings.Contains(err.Error(), row.fails) || !strings.Contains(out.String(), row.says) {
+		if (err == nil) != (row.fails == "") || err != nil && !strings.Contains(err.Error(), row.fails) ||
+			!strings.Contains(out.String(), row.says) {
 			t.Errorf("%s: %v\n%s", name, err, &out)
 		}
 		if err := hub.Get(t.Context(), client.ObjectKeyFromObject(found), found); err != nil {
@@ -130,7 +138,8 @@ func TestAStaleValueConfirmsNothing(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 		after := &fleet.Bundle{}
-		if err := hub.Get(t.Context(), client.ObjectKeyFromObject(is), after); err != nil || after.Annotations[fleet.AnnotationConfirmRemoval] != "" {
+		if err := hub.Get(t.Context(), client.ObjectKeyFromObject(is), after); err != nil ||
+			after.Annotations[fleet.AnnotationConfirmRemoval] != "" {
 			t.Errorf("%s: %v, %v", name, after.Annotations, err)
 		}
 	}
@@ -149,19 +158,24 @@ func TestWhoMayNotPatchABundleConfirmsNothing(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	held, other := &fleet.Bundle{ObjectMeta: metav1.ObjectMeta{Namespace: "team-a", Name: "held"}}, &fleet.Bundle{ObjectMeta: metav1.ObjectMeta{Namespace: "team-a", Name: "other"}}
+	held, other := &fleet.Bundle{ObjectMeta: metav1.ObjectMeta{Namespace: "team-a", Name: "held"}}, &fleet.Bundle{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "team-a", Name: "other"},
+	}
 	for _, b := range []*fleet.Bundle{held, other} {
 		check(c.Create(ctx, b))
 		t.Cleanup(func() { check(c.Delete(ctx, b)) })
 	}
 	askFor(held, "0cebe578")
 	check(c.Status().Update(ctx, held))
-	check(client.IgnoreAlreadyExists(c.Create(ctx, &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "sees-bundles"}, Rules: []rbacv1.PolicyRule{
-		{APIGroups: []string{"fleet.cattle.io"}, Resources: []string{"bundles"}, Verbs: []string{"get", "list"}}}})))
-	tenant, admin := of(t, cluster, cluster.Account(t, "sees-bundles", "sees-bundles")), of(t, cluster, cluster.Account(t, "confirms", "cluster-admin"))
+	check(client.IgnoreAlreadyExists(c.Create(ctx,
+		&rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "sees-bundles"}, Rules: []rbacv1.PolicyRule{
+			{APIGroups: []string{"fleet.cattle.io"}, Resources: []string{"bundles"}, Verbs: []string{"get", "list"}}}})))
+	tenant, admin := of(t, cluster, cluster.Account(t, "sees-bundles", "sees-bundles")),
+		of(t, cluster, cluster.Account(t, "confirms", "cluster-admin"))
 	testkube.Eventually(t, "the tenant sees Bundles", func() error { _, _, err := tenant.run("get", "bundles"); return err })
 	tenant.refused("confirm held --yes", "confirming the held change of Bundle team-a/held", "forbidden")
-	admin.refused("confirm bundles team-a/held", "Bundle team-a/held waits for a confirmation, and the input is not a terminal: use --yes to confirm the change above")
+	admin.refused("confirm bundles team-a/held",
+		"Bundle team-a/held waits for a confirmation, and the input is not a terminal: use --yes to confirm the change above")
 	admin.refused("confirm clusters team-a/web", "muster confirm does not support clusters: use one of bundles, placements")
 	admin.says("confirm bundles team-a/other", "Bundle team-a/other waits for no confirmation.\n")
 	check(c.Get(ctx, client.ObjectKeyFromObject(held), held))
@@ -183,15 +197,21 @@ func TestWhoMayNotPatchABundleConfirmsNothing(t *testing.T) {
 func (r rig) refusesToDelete(label string, values ...string) *admissionv1.ValidatingAdmissionPolicy {
 	r.t.Helper()
 	ctx := r.t.Context()
-	policy := &admissionv1.ValidatingAdmissionPolicy{ObjectMeta: metav1.ObjectMeta{Name: "keeps-deployments"}, Spec: admissionv1.ValidatingAdmissionPolicySpec{
-		MatchConstraints: &admissionv1.MatchResources{ResourceRules: []admissionv1.NamedRuleWithOperations{{RuleWithOperations: admissionv1.RuleWithOperations{
-			Operations: []admissionv1.OperationType{admissionv1.Delete},
-			Rule:       admissionv1.Rule{APIGroups: []string{"fleet.cattle.io"}, APIVersions: []string{"*"}, Resources: []string{"bundledeployments"}},
-		}}}},
-		Validations: []admissionv1.Validation{{Message: "it stays", Expression: fmt.Sprintf("!(oldObject.metadata.labels[%q] in ['%s'])", label, strings.Join(values, "', '"))}},
-	}}
-	binding := &admissionv1.ValidatingAdmissionPolicyBinding{ObjectMeta: metav1.ObjectMeta{Name: policy.Name}, Spec: admissionv1.ValidatingAdmissionPolicyBindingSpec{
-		PolicyName: policy.Name, ValidationActions: []admissionv1.ValidationAction{admissionv1.Deny}}}
+	policy := &admissionv1.ValidatingAdmissionPolicy{ObjectMeta: metav1.ObjectMeta{Name: "keeps-deployments"},
+		Spec: admissionv1.ValidatingAdmissionPolicySpec{
+			MatchConstraints: &admissionv1.MatchResources{ResourceRules: []admissionv1.NamedRuleWithOperations{{RuleWithOperations: admissionv1.RuleWithOperations{
+				Operations: []admissionv1.OperationType{admissionv1.Delete},
+				Rule: admissionv1.Rule{
+					APIGroups: []string{"fleet.cattle.io"}, APIVersions: []string{"*"}, Resources: []string{"bundledeployments"},
+				},
+			}}}},
+			Validations: []admissionv1.Validation{{
+				Message: "it stays", Expression: fmt.Sprintf("!(oldObject.metadata.labels[%q] in ['%s'])", label, strings.Join(values, "', '")),
+			}},
+		}}
+	binding := &admissionv1.ValidatingAdmissionPolicyBinding{ObjectMeta: metav1.ObjectMeta{Name: policy.Name},
+		Spec: admissionv1.ValidatingAdmissionPolicyBindingSpec{
+			PolicyName: policy.Name, ValidationActions: []admissionv1.ValidationAction{admissionv1.Deny}}}
 	for _, o := range []client.Object{policy, binding} {
 		r.check(r.Create(ctx, o))
 		r.t.Cleanup(func() { r.check(client.IgnoreNotFound(r.Delete(context.Background(), o))) })
@@ -214,7 +234,9 @@ func TestTheHubRemovesWhatIsConfirmed(t *testing.T) {
 	ctx := context.Background()
 	admin := of(t, r.Cluster, r.Account(t, "cli-admin", "cluster-admin"))
 	meta := func(name string) metav1.ObjectMeta { return metav1.ObjectMeta{Namespace: "confirming", Name: name} }
-	group := &fleet.ClusterGroup{ObjectMeta: meta("prod"), Spec: fleet.ClusterGroupSpec{Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"env": "prod"}}}}
+	group := &fleet.ClusterGroup{
+		ObjectMeta: meta("prod"), Spec: fleet.ClusterGroupSpec{Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"env": "prod"}}},
+	}
 	web := &fleet.Bundle{ObjectMeta: meta("web"), Spec: fleet.BundleSpec{
 		Resources: []fleet.BundleResource{{Name: "cm.yaml", Content: "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: cm}\n"}},
 		Targets:   []fleet.BundleTarget{{ClusterGroup: "prod"}},
@@ -255,7 +277,8 @@ func TestTheHubRemovesWhatIsConfirmed(t *testing.T) {
 	}
 	refuses := r.refusesToDelete(fleet.LabelCluster, "c1", "c4")
 	admin.says("explain bundles confirming/web", "RemovalHeld", "muster confirm bundles confirming/web")
-	admin.says("confirm confirming/web --yes", "Bundle confirming/web waits for a confirmation: 6 of the 6 Clusters that have it would lose it", ": c0, c1, c2, c3, c4, c5; ")
+	admin.says("confirm confirming/web --yes",
+		"Bundle confirming/web waits for a confirmation: 6 of the 6 Clusters that have it would lose it", ": c0, c1, c2, c3, c4, c5; ")
 	if on() != 2 {
 		t.Errorf("the Bundle is on %d Clusters, want the two of which nobody may delete it", on())
 	}

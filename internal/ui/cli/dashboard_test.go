@@ -22,7 +22,9 @@ import (
 
 func TestTheDashboardIsServedUntilItsUserEndsIt(t *testing.T) {
 	r := newRig(t)
-	r.check(client.IgnoreAlreadyExists(r.Create(t.Context(), &fleet.Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "displayed"}})))
+	r.check(client.IgnoreAlreadyExists(r.Create(t.Context(), &fleet.Cluster{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "displayed"},
+	})))
 	admin := of(t, r.Cluster, r.Account(t, "cli-admin", "cluster-admin"))
 	admin.refused("dashboard --port 1 --no-browser --context nowhere", "has no context nowhere")
 	admin.refused("dashboard --port 70000", "choose another port with --port")
@@ -31,9 +33,12 @@ func TestTheDashboardIsServedUntilItsUserEndsIt(t *testing.T) {
 	nobody.refused("dashboard", "cannot list resource", "use --namespace for one workspace")
 
 	tenant := of(t, r.Cluster, r.Account(t, "sees-team", ""))
-	r.check(client.IgnoreAlreadyExists(r.Create(t.Context(), &rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "sees-team"}, Rules: []rbacv1.PolicyRule{
-		{APIGroups: []string{fleet.GroupVersion.Group}, Resources: []string{"clusters"}, Verbs: []string{"get", "list", "watch"}}}})))
-	r.check(client.IgnoreAlreadyExists(r.Create(t.Context(), &rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "sees-team"},
+	r.check(client.IgnoreAlreadyExists(r.Create(t.Context(),
+		&rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "sees-team"}, Rules: []rbacv1.PolicyRule{
+			{APIGroups: []string{fleet.GroupVersion.Group}, Resources: []string{"clusters"}, Verbs: []string{"get", "list", "watch"}}}})))
+	r.check(client.IgnoreAlreadyExists(r.Create(t.Context(), &rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{
+		Namespace: "team", Name: "sees-team",
+	},
 		RoleRef:  rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: "sees-team"},
 		Subjects: []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: metav1.NamespaceDefault, Name: "sees-team"}}})))
 	testkube.Eventually(t, "the right counts", func() error { _, _, err := tenant.run("get", "clusters", "-n", "team"); return err })

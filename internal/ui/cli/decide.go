@@ -24,15 +24,20 @@ func kindsNamed(names ...string) []kind {
 }
 
 func newApprove(streams genericiooptions.IOStreams, h *access) *cobra.Command {
-	c := &changer{IOStreams: streams, access: h, looked: lookedFor{"muster approve", kindsNamed("requests", "clusters", "runs", kindApprovals)}, timeout: time.Minute}
+	c := &changer{
+		IOStreams: streams, access: h, looked: lookedFor{"muster approve", kindsNamed("requests", "clusters", "runs", kindApprovals)},
+		timeout: time.Minute,
+	}
 	return c.command(&cobra.Command{
 		Use:   "approve [requests|clusters|runs|approvals] NAME",
 		Short: "Approve a request to register, a Cluster, or a stage of a staged update run",
-		Long: `approve lets a request to register go on that waits for somebody, and has Bundles and placements delivered to a Cluster of a workspace that approves its
-members. It takes the verb approve on clusterregistrations, or on clusters.
+		Long: `approve lets a request to register go on that waits for somebody, and has Bundles and placements
+delivered to a Cluster of a workspace that approves its members. It takes the verb approve on
+clusterregistrations, or on clusters.
 
-Of a staged update run it approves the stage that the run waits for, by the status of its approval request. That takes the right to patch
-clusterapprovalrequests/status, or approvalrequests/status in the namespace of the run.`,
+Of a staged update run it approves the stage that the run waits for, by the status of its approval
+request. That takes the right to patch clusterapprovalrequests/status, or approvalrequests/status
+in the namespace of the run.`,
 		Example: `  # Who waits?
   muster get requests
   muster get runs
@@ -84,7 +89,8 @@ func (c *changer) untilItAsks(ctx context.Context, hub client.Client, r *fleet.C
 		return r.Status.State == fleet.RegistrationPending && r.Status.Reason != reasons.ApprovedTooEarly
 	}
 	if c.timeout <= 0 && !asks() {
-		return false, fmt.Errorf("%s does not ask for approval at the moment, it is %s, and an approval of before does not count: give it a --timeout", c.title(r), view.State(r))
+		return false, fmt.Errorf("%s does not ask for approval at the moment, it is %s, and an approval of before does not count: give it a "+
+			"--timeout", c.title(r), view.State(r))
 	}
 	err := c.follow(ctx, hub, r, "waiting for approval", func(_ client.Object, gone bool) (bool, error) {
 		return asks() || r.Status.Granted, c.isOver(r, gone)
@@ -123,7 +129,8 @@ approval of members. The Cluster keeps its present deliveries and its access: us
 		return c.follow(ctx, hub, o, "denied", func(o client.Object, gone bool) (bool, error) {
 			r, ok := o.(*fleet.ClusterRegistration)
 			if ok && r.Status.Granted && !gone {
-				return false, fmt.Errorf("%s was granted before: run muster revoke %s/%s to revoke its access", c.title(o), r.Namespace, r.Status.ClusterName)
+				return false, fmt.Errorf("%s was granted before: run muster revoke %s/%s to revoke its access",
+					c.title(o), r.Namespace, r.Status.ClusterName)
 			}
 			return gone || !ok || r.Status.State == fleet.RegistrationDenied, nil
 		})

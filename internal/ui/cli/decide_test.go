@@ -52,7 +52,8 @@ func newRig(t *testing.T) rig {
 	r.check(err)
 	path := filepath.Join(t.TempDir(), "hub")
 	r.check(os.WriteFile(path, r.Kubeconfig(t, token), 0o600))
-	testkube.Run(t, "muster-hub", "--kubeconfig", path, "--namespace", naming.SystemNamespace, "--leader-elect=false", "--metrics-bind-address", "0", "--health-probe-bind-address", "0")
+	testkube.Run(t, "muster-hub", "--kubeconfig", path, "--namespace", naming.SystemNamespace,
+		"--leader-elect=false", "--metrics-bind-address", "0", "--health-probe-bind-address", "0")
 	r.check(client.IgnoreAlreadyExists(r.Create(context.Background(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "team"}})))
 	return r
 }
@@ -68,7 +69,9 @@ func (r rig) check(err error) {
 func (r rig) request(clientID string) string {
 	r.t.Helper()
 	ctx := context.Background()
-	token := &fleet.ClusterRegistrationToken{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "asks"}, Spec: fleet.ClusterRegistrationTokenSpec{Approval: fleet.ApprovalManual}}
+	token := &fleet.ClusterRegistrationToken{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "asks"}, Spec: fleet.ClusterRegistrationTokenSpec{Approval: fleet.ApprovalManual},
+	}
 	r.check(client.IgnoreAlreadyExists(r.Create(ctx, token)))
 	var secret corev1.Secret
 	testkube.Eventually(r.t, "the token has values", func() error { return r.Get(ctx, client.ObjectKeyFromObject(token), &secret) })
@@ -79,8 +82,10 @@ func (r rig) request(clientID string) string {
 	agent, err := client.New(&config, client.Options{Scheme: r.Scheme()})
 	r.check(err)
 	request := &fleet.ClusterRegistration{
-		ObjectMeta: metav1.ObjectMeta{GenerateName: "request-", Namespace: "team", Labels: map[string]string{fleet.LabelRegistrationToken: token.Name}},
-		Spec:       fleet.ClusterRegistrationSpec{ClientID: clientID, ClientRandom: clientID},
+		ObjectMeta: metav1.ObjectMeta{
+			GenerateName: "request-", Namespace: "team", Labels: map[string]string{fleet.LabelRegistrationToken: token.Name},
+		},
+		Spec: fleet.ClusterRegistrationSpec{ClientID: clientID, ClientRandom: clientID},
 	}
 	testkube.Eventually(r.t, "the token may ask", func() error { return agent.Create(ctx, request) })
 	return request.Name
@@ -97,7 +102,8 @@ func TestWhoIsInIsDecided(t *testing.T) {
 	admin.says("deny requests team/"+denied, " Denied: somebody who may approve requests has denied this one\n")
 	admin.says("approve "+denied, " Pending: ", " Granted\n")
 	admin.says("approve "+denied, "ClusterRegistration team/"+denied+" is granted already.\n")
-	admin.refused("deny "+asked, "ClusterRegistration team/"+asked+" is already granted: run muster revoke team/"+naming.Cluster("web")+" to revoke its access")
+	admin.refused("deny "+asked,
+		"ClusterRegistration team/"+asked+" is already granted: run muster revoke team/"+naming.Cluster("web")+" to revoke its access")
 	admin.refused("approve edge", "there is no edge among the clusters, requests")
 
 	web := naming.Cluster("web")
@@ -119,7 +125,8 @@ func TestWhoIsInIsDecided(t *testing.T) {
 		Spec: clusterv1beta1.MemberClusterSpec{Identity: rbacv1.Subject{Kind: "User", APIGroup: rbacv1.GroupName, Name: "edge"}}}))
 	work := &placement.Work{ObjectMeta: metav1.ObjectMeta{Namespace: "fleet-member-edge", Name: "own"}}
 	testkube.Eventually(t, "the member has a Work", func() error { return r.Create(ctx, work) })
-	admin.refused("leave edge", "MemberCluster edge waits for a confirmation, and the input is not a terminal: use --delete to remove the deliveries above, or --orphan to keep them")
+	admin.refused("leave edge", "MemberCluster edge waits for a confirmation, and the input is not a terminal: use --delete to remove the "+
+		"deliveries above, or --orphan to keep them")
 	if says, _, _ := admin.run("leave", "edge"); !strings.Contains(says, "when it leaves (policy Delete): Work fleet-member-edge/own.") {
 		t.Errorf("it says %s", says)
 	}
@@ -140,7 +147,8 @@ func TestWhoIsInIsDecided(t *testing.T) {
 // TestAKindThatIsNotServedIsNotTakenForAnObjectThatIsGone deletes the CRD while a member
 // leaves.
 func TestAKindThatIsNotServedIsNotTakenForAnObjectThatIsGone(t *testing.T) {
-	err := apierrors.NewGenericServerResponse(http.StatusNotFound, "get", schema.GroupResource{Resource: "clusters"}, "web", "404 page not found", 0, true)
+	err := apierrors.NewGenericServerResponse(http.StatusNotFound, "get", schema.GroupResource{Resource: "clusters"},
+		"web", "404 page not found", 0, true)
 	without := interceptor.NewClient(nil, interceptor.Funcs{
 		Get: func(context.Context, client.WithWatch, client.ObjectKey, client.Object, ...client.GetOption) error {
 			return err
@@ -154,7 +162,8 @@ func TestAKindThatIsNotServedIsNotTakenForAnObjectThatIsGone(t *testing.T) {
 	if left == nil || !strings.Contains(left.Error(), "reading the progress of Cluster team/web: ") || out.Len() > 0 {
 		t.Errorf("to follow: %v\n%s", left, &out)
 	}
-	if removed := change.remove(t.Context(), without, web, ""); removed == nil || !strings.Contains(removed.Error(), "deleting Cluster team/web") {
+	if removed := change.remove(t.Context(), without, web, ""); removed == nil ||
+		!strings.Contains(removed.Error(), "deleting Cluster team/web") {
 		t.Errorf("to remove: %v", removed)
 	}
 	if shown := view.Absent(err); shown != "its kind is not served" {
@@ -170,20 +179,26 @@ func TestAHubThatIsAwayForAWhileEndsNoWait(t *testing.T) {
 		answers []error // the last one again and again
 		wrong   string
 	}{
-		"it comes back":      {[]error{syscall.ECONNREFUSED, io.EOF, gone}, ""},
-		"it does not":        {[]error{syscall.ECONNREFUSED}, "reading the progress of Cluster team/web timed out after 1s, and the hub continues: connection refused"},
-		"it forbids to look": {[]error{apierrors.NewForbidden(schema.GroupResource{Resource: "clusters"}, "web", nil)}, "reading the progress of Cluster team/web: "},
+		"it comes back": {[]error{syscall.ECONNREFUSED, io.EOF, gone}, ""},
+		"it does not": {
+			[]error{syscall.ECONNREFUSED}, "reading the progress of Cluster team/web timed out after 1s, and the hub continues: connection refused",
+		},
+		"it forbids to look": {
+			[]error{apierrors.NewForbidden(schema.GroupResource{Resource: "clusters"}, "web", nil)}, "reading the progress of Cluster team/web: ",
+		},
 	} {
-		hub := interceptor.NewClient(nil, interceptor.Funcs{Get: func(context.Context, client.WithWatch, client.ObjectKey, client.Object, ...client.GetOption) error {
-			err := row.answers[0]
-			row.answers = row.answers[min(1, len(row.answers)-1):]
-			return err
-		}})
+		hub := interceptor.NewClient(nil,
+			interceptor.Funcs{Get: func(context.Context, client.WithWatch, client.ObjectKey, client.Object, ...client.GetOption) error {
+				err := row.answers[0]
+				row.answers = row.answers[min(1, len(row.answers)-1):]
+				return err
+			}})
 		var out bytes.Buffer
 		change := &changer{progress: newProgress(&out), access: newAccess(), timeout: time.Second}
 		web := &fleet.Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "web"}}
 		err := change.follow(t.Context(), hub, web, "gone", func(_ client.Object, gone bool) (bool, error) { return gone, nil })
-		if (err == nil) != (row.wrong == "") || err != nil && !strings.Contains(err.Error(), row.wrong) || strings.Count(out.String(), "the hub does not answer") > 1 {
+		if (err == nil) != (row.wrong == "") || err != nil && !strings.Contains(err.Error(), row.wrong) ||
+			strings.Count(out.String(), "the hub does not answer") > 1 {
 			t.Errorf("%s: %v\n%s", what, err, &out)
 		}
 	}
@@ -196,23 +211,29 @@ func TestTheValuesOfATokenHaveTheAddressOfTheHub(t *testing.T) {
 		values, hubURL, url, warns string
 		ca                         string
 	}{
-		"the hub knows it":       {"apiServerURL: https://known\napiServerCA: theirs\ntoken: t\n", "", "https://known", "", "theirs"},
-		"it does not":            {"apiServerURL: \"\"\napiServerCA: \"\"\ntoken: t\n", "", "https://mine:6443", "The hub does not know its own address", ca},
+		"the hub knows it": {"apiServerURL: https://known\napiServerCA: theirs\ntoken: t\n", "", "https://known", "", "theirs"},
+		"it does not": {
+			"apiServerURL: \"\"\napiServerCA: \"\"\ntoken: t\n", "", "https://mine:6443", "The hub does not know its own address", ca,
+		},
 		"the user does":          {"apiServerURL: \"\"\napiServerCA: \"\"\ntoken: t\n", "https://said", "https://said", "", ca},
 		"the user knows another": {"apiServerURL: https://known\napiServerCA: theirs\ntoken: t\n", "https://said", "https://said", "", "theirs"},
 	} {
 		var out, said bytes.Buffer
-		i := &issuer{IOStreams: genericiooptions.IOStreams{Out: &out, ErrOut: &said}, access: newAccess(), format: formatValues, hubURL: row.hubURL}
+		i := &issuer{
+			IOStreams: genericiooptions.IOStreams{Out: &out, ErrOut: &said}, access: newAccess(), format: formatValues, hubURL: row.hubURL,
+		}
 		err := i.print(&corev1.Secret{Data: map[string][]byte{bootstrap.ValuesKey: []byte(row.values)}}, "https://mine:6443")
 		var got bootstrap.Bootstrap
 		if err == nil {
 			err = yaml.Unmarshal(out.Bytes(), &got)
 		}
-		if want := (bootstrap.Bootstrap{APIServerURL: row.url, APIServerCA: row.ca, Token: "t"}); err != nil || got != want || !strings.HasPrefix(said.String(), row.warns) || row.warns == "" && said.Len() > 0 {
+		if want := (bootstrap.Bootstrap{APIServerURL: row.url, APIServerCA: row.ca, Token: "t"}); err != nil || got != want ||
+			!strings.HasPrefix(said.String(), row.warns) || row.warns == "" && said.Len() > 0 {
 			t.Errorf("%s: %v\n%s\n%s", what, err, &out, &said)
 		}
 	}
-	at(t, "https://mine:6443", nil).refused("token create web -o token --hub-url https://said", "--hub-url does not apply to --output token: it has no address")
+	at(t, "https://mine:6443", nil).refused("token create web -o token --hub-url https://said",
+		"--hub-url does not apply to --output token: it has no address")
 }
 
 func TestATokenComesWithTheLineThatRegisters(t *testing.T) {
@@ -220,12 +241,15 @@ func TestATokenComesWithTheLineThatRegisters(t *testing.T) {
 	admin := of(t, r.Cluster, r.Account(t, "cli-admin", "cluster-admin"))
 	const create = "token create web -n team --label env=prod --cluster web" // for one cluster and a day
 	out, said, err := admin.run(strings.Fields(create)...)
-	if line := "muster join --token ey"; err != nil || !strings.HasPrefix(out, line) || !strings.Contains(out, " --hub-url "+r.Config.Host+" --hub-ca LS0t") || strings.Contains(out, "--client-id") {
+	if line := "muster join --token ey"; err != nil || !strings.HasPrefix(out, line) ||
+		!strings.Contains(out, " --hub-url "+r.Config.Host+" --hub-ca LS0t") || strings.Contains(out, "--client-id") {
 		t.Errorf("%v\n%s\n%s", err, said, out)
 	}
 	out, said, err = admin.run(strings.Fields(create + " -o helm")...)
-	if err != nil || !strings.HasPrefix(out, "helm -n cattle-fleet-system install --create-namespace --wait fleet-agent fleet/fleet-agent --set token=ey") ||
-		!strings.Contains(out, " --set apiServerURL="+r.Config.Host+" --set apiServerCA=") || strings.Count(out, "\n") != 1 || !strings.Contains(said, "The hub does not know its own address") {
+	if err != nil || !strings.HasPrefix(out,
+		"helm -n cattle-fleet-system install --create-namespace --wait fleet-agent fleet/fleet-agent --set token=ey") ||
+		!strings.Contains(out, " --set apiServerURL="+r.Config.Host+" --set apiServerCA=") || strings.Count(out, "\n") != 1 ||
+		!strings.Contains(said, "The hub does not know its own address") {
 		t.Errorf("%v\n%s\n%s", err, said, out)
 	}
 	again, _, err := admin.run(strings.Fields(create + " -o helm --hub-url https://hub.example.com")...)
@@ -234,7 +258,8 @@ func TestATokenComesWithTheLineThatRegisters(t *testing.T) {
 	}
 	token := &fleet.ClusterRegistrationToken{}
 	r.check(r.Get(context.Background(), client.ObjectKey{Namespace: "team", Name: "web"}, token))
-	if spec := token.Spec; spec.TTL.Duration != 24*time.Hour || *spec.MaxRegistrations != 1 || spec.Labels["env"] != "prod" || spec.ClusterName != "web" || spec.Approval != "" {
+	if spec := token.Spec; spec.TTL.Duration != 24*time.Hour || *spec.MaxRegistrations != 1 || spec.Labels["env"] != "prod" ||
+		spec.ClusterName != "web" || spec.Approval != "" {
 		t.Errorf("the token is %+v", spec)
 	}
 	admin.says("token create any -n team --ttl 0 --max 0 --hub-url https://hub.example.com", "muster join --token ey")
@@ -243,7 +268,8 @@ func TestATokenComesWithTheLineThatRegisters(t *testing.T) {
 	if endless.Spec.TTL != nil || endless.Spec.MaxRegistrations != nil {
 		t.Errorf("the token without end is %+v", endless.Spec)
 	}
-	admin.says(create+" -o values --hub-url https://hub.example.com", "\napiServerURL: https://hub.example.com\n", "\ntoken: ey", "\ntokenName: web\n")
+	admin.says(create+" -o values --hub-url https://hub.example.com", "\napiServerURL: https://hub.example.com\n", "\ntoken: ey",
+		"\ntokenName: web\n")
 	admin.says(create+" -o token", "ey")
 	admin.refused("token create web -n team --ttl 1h", "ClusterRegistrationToken team/web exists with other settings than these flags")
 	admin.refused("token create web -n nowhere", "there is no namespace nowhere on "+r.Config.Host+": kubectl create namespace nowhere")
@@ -299,7 +325,8 @@ func TestAnObjectThatIsAnotherOneOfItsNameIsLeftAlone(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	if err := c.Get(ctx, client.ObjectKeyFromObject(another), another); err != nil || len(another.Annotations) > 0 || another.DeletionTimestamp != nil {
+	if err := c.Get(ctx, client.ObjectKeyFromObject(another), another); err != nil || len(another.Annotations) > 0 ||
+		another.DeletionTimestamp != nil {
 		t.Errorf("it is changed: %v, %v", another.ObjectMeta, err)
 	}
 	if err := c.Delete(ctx, another); err != nil {

@@ -36,7 +36,8 @@ func (c *checked) definitionsFit() check {
 			}
 		}
 		if len(hindrances) > 0 {
-			return "", fmt.Errorf("CustomResourceDefinitions on %s conflict with Muster's; nothing is changed:\n%s", c.role, strings.Join(hindrances, "\n"))
+			return "", fmt.Errorf("CustomResourceDefinitions on %s conflict with Muster's; nothing is changed:\n%s",
+				c.role, strings.Join(hindrances, "\n"))
 		}
 		return "the definitions can be installed", nil
 	}}
@@ -53,7 +54,8 @@ func (c *checked) rolesFit() check {
 		case err != nil:
 			return "", err
 		case len(there.Foreign) > 0:
-			return "", fmt.Errorf("ClusterRoles on %s have names of Muster's, and neither Muster nor Rancher Fleet created them; nothing is changed. If you do not need them:\n  kubectl --context %s delete clusterrole %s",
+			return "", fmt.Errorf("ClusterRoles on %s have names of Muster's, and neither Muster nor Rancher Fleet created them; nothing is "+
+				"changed. If you do not need them:\n  kubectl --context %s delete clusterrole %s",
 				c.role, c.contextName(), strings.Join(there.Foreign, " "))
 		}
 		return "the roles of agents can be created", nil
@@ -85,11 +87,13 @@ func (c *checked) hindranceOf(ctx context.Context, file string) (string, error) 
 // whether objects of the kind exist.
 func hindrance(there, ours *apiextensionsv1.CustomResourceDefinition, context string, anyObjects func() (bool, error)) (string, error) {
 	if !there.DeletionTimestamp.IsZero() {
-		return fmt.Sprintf("CustomResourceDefinition %s is being deleted: wait until it is gone. Finalizers of its objects hold it: kubectl --context %s get %[1]s -A",
+		return fmt.Sprintf("CustomResourceDefinition %s is being deleted: wait until it is gone. Finalizers of its objects hold it: kubectl "+
+			"--context %s get %[1]s -A",
 			there.Name, context), nil
 	}
 	if there.Spec.Scope != ours.Spec.Scope {
-		return fmt.Sprintf("CustomResourceDefinition %s has the scope %s, and Muster's has %s: it belongs to other software, and both cannot share a cluster",
+		return fmt.Sprintf("CustomResourceDefinition %s has the scope %s, and Muster's has %s: it belongs to other software, and both cannot "+
+			"share a cluster",
 			there.Name, there.Spec.Scope, ours.Spec.Scope), nil
 	}
 	var lost []string
@@ -102,7 +106,8 @@ func hindrance(there, ours *apiextensionsv1.CustomResourceDefinition, context st
 		return "", nil
 	}
 	storage := storageVersion(there)
-	says := fmt.Sprintf("CustomResourceDefinition %s lists the stored version %s, unknown to Muster: ", there.Name, strings.Join(lost, " and "))
+	says := fmt.Sprintf("CustomResourceDefinition %s lists the stored version %s, unknown to Muster: ",
+		there.Name, strings.Join(lost, " and "))
 	if slices.Contains(lost, storage) {
 		return says + "upgrade what is installed there to a release that stores " + storageVersion(ours) + ", and try again", nil
 	}
@@ -114,14 +119,17 @@ func hindrance(there, ours *apiextensionsv1.CustomResourceDefinition, context st
 	if any {
 		rewrite = fmt.Sprintf("\n  %s get %s -A -o json | %[1]s replace -f -", kubectl, there.Name)
 	}
-	return fmt.Sprintf("%shave %s written and the other forgotten:%s\n  %s patch customresourcedefinition %s --subresource=status --type=merge -p '{\"status\":{\"storedVersions\":[%[2]q]}}'",
+	return fmt.Sprintf("%shave %s written and the other forgotten:%s\n  %s patch customresourcedefinition %s --subresource=status "+
+		"--type=merge -p '{\"status\":{\"storedVersions\":[%[2]q]}}'",
 		says, storage, rewrite, kubectl, there.Name), nil
 }
 
 // anyOf reports whether objects of a kind exist.
 func (c *checked) anyOf(ctx context.Context, definition *apiextensionsv1.CustomResourceDefinition) (bool, error) {
 	objects := &metav1.PartialObjectMetadataList{}
-	objects.SetGroupVersionKind(schema.GroupVersionKind{Group: definition.Spec.Group, Version: storageVersion(definition), Kind: definition.Spec.Names.Kind + "List"})
+	objects.SetGroupVersionKind(schema.GroupVersionKind{
+		Group: definition.Spec.Group, Version: storageVersion(definition), Kind: definition.Spec.Names.Kind + "List",
+	})
 	if err := c.List(ctx, objects, client.Limit(1)); err != nil {
 		return false, fmt.Errorf("looking for objects of %s on %s: %w", definition.Name, c.role, err)
 	}
@@ -129,7 +137,8 @@ func (c *checked) anyOf(ctx context.Context, definition *apiextensionsv1.CustomR
 }
 
 func serves(definition *apiextensionsv1.CustomResourceDefinition, version string) bool {
-	return slices.ContainsFunc(definition.Spec.Versions, func(v apiextensionsv1.CustomResourceDefinitionVersion) bool { return v.Name == version })
+	return slices.ContainsFunc(definition.Spec.Versions,
+		func(v apiextensionsv1.CustomResourceDefinitionVersion) bool { return v.Name == version })
 }
 
 // storageVersion returns the storage version of a CRD. Each CRD has one.

@@ -29,9 +29,12 @@ func TestAHubWhoseDefinitionsStoredAnEarlierVersionIsTakenOver(t *testing.T) {
 	hub.InstallCRDs(t)
 	h.namespaces(naming.MemberSystemNamespace)
 	h.install(map[string]string{
-		"Chart.yaml": "apiVersion: v2\nname: hub-agent\nversion: 0.3.1\n", "templates/all.yaml": deploymentOf("hub-agent", "fleet-system", "app: hub-agent", "kubefleet/hub-agent:v0.3.1"),
+		"Chart.yaml":         "apiVersion: v2\nname: hub-agent\nversion: 0.3.1\n",
+		"templates/all.yaml": deploymentOf("hub-agent", "fleet-system", "app: hub-agent", "kubefleet/hub-agent:v0.3.1"),
 	}, naming.MemberSystemNamespace, nil)
-	for _, kind := range []string{"clusterresourceoverrides", "resourceoverrides", "clusterresourceplacementevictions", "clusterresourceplacementdisruptionbudgets"} {
+	for _, kind := range []string{
+		"clusterresourceoverrides", "resourceoverrides", "clusterresourceplacementevictions", "clusterresourceplacementdisruptionbudgets",
+	} {
 		h.stored(kind, "v1alpha1")
 	}
 	h.stored("works", "v1alpha0")
@@ -39,7 +42,8 @@ func TestAHubWhoseDefinitionsStoredAnEarlierVersionIsTakenOver(t *testing.T) {
 	work := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "placement.kubernetes-fleet.io/v1beta1", "kind": "Work",
 		"metadata": map[string]any{"namespace": "default", "name": "old"}, "spec": map[string]any{}}}
 	h.check(h.Create(t.Context(), work))
-	override := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "placement.kubernetes-fleet.io/v1alpha1", "kind": "ClusterResourceOverride",
+	override := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "placement.kubernetes-fleet.io/v1alpha1",
+		"kind":     "ClusterResourceOverride",
 		"metadata": map[string]any{"name": "old"}, "spec": map[string]any{
 			"clusterResourceSelectors": []any{map[string]any{"group": "", "version": "v1", "kind": "Namespace", "name": "shop"}},
 			"policy": map[string]any{"overrideRules": []any{map[string]any{"jsonPatchOverrides": []any{
@@ -91,7 +95,8 @@ func (u user) bash(line string) {
 		u.t.Fatal(err)
 	}
 	command := exec.CommandContext(u.t.Context(), "bash", "-c", "set -euo pipefail; "+line)
-	command.Env = append(os.Environ(), "KUBECONFIG="+u.kubeconfig, "HOME="+programs, "PATH="+programs+string(os.PathListSeparator)+os.Getenv("PATH"))
+	command.Env = append(os.Environ(), "KUBECONFIG="+u.kubeconfig, "HOME="+programs,
+		"PATH="+programs+string(os.PathListSeparator)+os.Getenv("PATH"))
 	var output bytes.Buffer
 	command.Stdout, command.Stderr = &output, &output
 	if err := command.Run(); err != nil {
@@ -116,29 +121,35 @@ func TestHindranceOfADefinition(t *testing.T) {
 		objects bool
 		want    string
 	}{
-		"the same":              {change: func(*apiextensionsv1.CustomResourceDefinition) {}},
-		"fewer versions":        {change: func(d *apiextensionsv1.CustomResourceDefinition) { d.Spec.Versions = d.Spec.Versions[1:] }},
-		"stored in two we have": {change: func(d *apiextensionsv1.CustomResourceDefinition) { d.Status.StoredVersions = []string{"v1", "v1beta1"} }},
-		"never ready":           {change: func(d *apiextensionsv1.CustomResourceDefinition) { d.Status.StoredVersions = nil }},
+		"the same":       {change: func(*apiextensionsv1.CustomResourceDefinition) {}},
+		"fewer versions": {change: func(d *apiextensionsv1.CustomResourceDefinition) { d.Spec.Versions = d.Spec.Versions[1:] }},
+		"stored in two we have": {
+			change: func(d *apiextensionsv1.CustomResourceDefinition) { d.Status.StoredVersions = []string{"v1", "v1beta1"} },
+		},
+		"never ready": {change: func(d *apiextensionsv1.CustomResourceDefinition) { d.Status.StoredVersions = nil }},
 		"deleted": {change: func(d *apiextensionsv1.CustomResourceDefinition) {
 			d.DeletionTimestamp = &metav1.Time{Time: metav1.Now().Time}
 		},
-			want: "CustomResourceDefinition works.example.com is being deleted: wait until it is gone. Finalizers of its objects hold it: kubectl --context hub get works.example.com -A"},
+			want: "CustomResourceDefinition works.example.com is being deleted: wait until it is gone. Finalizers of its objects hold it: kubectl " +
+				"--context hub get works.example.com -A"},
 		"another scope": {change: func(d *apiextensionsv1.CustomResourceDefinition) { d.Spec.Scope = apiextensionsv1.ClusterScoped },
-			want: "CustomResourceDefinition works.example.com has the scope Cluster, and Muster's has Namespaced: it belongs to other software, and both cannot share a cluster"},
+			want: "CustomResourceDefinition works.example.com has the scope Cluster, and Muster's has Namespaced: it belongs to other software, " +
+				"and both cannot share a cluster"},
 		"stored before, none is left": {change: func(d *apiextensionsv1.CustomResourceDefinition) {
 			d.Status.StoredVersions = []string{"v1alpha1", "v1beta1"}
 		},
-			want: "CustomResourceDefinition works.example.com lists the stored version v1alpha1, unknown to Muster: have v1beta1 written and the other forgotten:\n  " + forget},
+			want: "CustomResourceDefinition works.example.com lists the stored version v1alpha1, unknown to Muster: have v1beta1 written and the " +
+				"other forgotten:\n  " + forget},
 		"stored before, some are left": {change: func(d *apiextensionsv1.CustomResourceDefinition) {
 			d.Status.StoredVersions = []string{"v1alpha1", "v1beta1"}
 		}, objects: true,
-			want: "CustomResourceDefinition works.example.com lists the stored version v1alpha1, unknown to Muster: have v1beta1 written and the other forgotten:\n" +
-				"  kubectl --context hub get works.example.com -A -o json | kubectl --context hub replace -f -\n  " + forget},
+			want: "CustomResourceDefinition works.example.com lists the stored version v1alpha1, unknown to Muster: have v1beta1 written and the " +
+				"other forgotten:\n  kubectl --context hub get works.example.com -A -o json | kubectl --context hub replace -f -\n  " + forget},
 		"still stored": {change: func(d *apiextensionsv1.CustomResourceDefinition) {
 			d.Spec.Versions = []apiextensionsv1.CustomResourceDefinitionVersion{{Name: "v1alpha1", Storage: true}}
 			d.Status.StoredVersions = []string{"v1alpha1"}
-		}, want: "CustomResourceDefinition works.example.com lists the stored version v1alpha1, unknown to Muster: upgrade what is installed there to a release that stores v1beta1, and try again"},
+		}, want: "CustomResourceDefinition works.example.com lists the stored version v1alpha1, unknown to Muster: upgrade what is installed " +
+			"there to a release that stores v1beta1, and try again"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

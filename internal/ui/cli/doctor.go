@@ -141,7 +141,8 @@ func differ(has, own string) int {
 func (c *checked) mayInstallAgent() []check {
 	return []check{c.may("install the agent",
 		right{"create", "", "namespaces", ""}, right{"create", "", "secrets", naming.SystemNamespace},
-		right{"create", "rbac.authorization.k8s.io", "clusterrolebindings", ""}, right{"escalate", "rbac.authorization.k8s.io", "clusterroles", ""})}
+		right{"create", "rbac.authorization.k8s.io", "clusterrolebindings", ""},
+		right{"escalate", "rbac.authorization.k8s.io", "clusterroles", ""})}
 }
 
 // agentRuns checks whether agents of either kind are running, and for which hub.
@@ -175,7 +176,8 @@ const saysJoined = "joined as "
 func (c *checked) agent(ctx context.Context, agent types.NamespacedName) (says string, found bool, err error) {
 	var cause *rollout.Cause
 	ready, looked := false, false
-	_ = wait.PollUntilContextTimeout(ctx, lookEvery, startsWithin, true, func(ctx context.Context) (bool, error) { // an upgrade may be replacing the agent
+	// an upgrade may be replacing the agent
+	_ = wait.PollUntilContextTimeout(ctx, lookEvery, startsWithin, true, func(ctx context.Context) (bool, error) {
 		isCause, isReady, unseen := c.causeOf(ctx, agent.Namespace, agent.Name)
 		if unseen != nil && ctx.Err() != nil && looked { // for an interrupted read, the read before counts
 			return false, unseen
@@ -195,7 +197,8 @@ func (c *checked) agent(ctx context.Context, agent types.NamespacedName) (says s
 		if err := c.Get(ctx, agent, deployment); err != nil {
 			return "", false, notAsked{fmt.Errorf("reading the agent: %w", err)}
 		}
-		return fmt.Sprintf("Deployment %s runs %s%s%s", agent, imageOfDeployment(deployment), c.agentsHub(ctx, deployment), besideOwn(deployment, version.Semantic(version.Version))), true, nil
+		return fmt.Sprintf("Deployment %s runs %s%s%s", agent, imageOfDeployment(deployment), c.agentsHub(ctx, deployment),
+			besideOwn(deployment, version.Semantic(version.Version))), true, nil
 	case cause == nil:
 		return "", true, fmt.Errorf("the agent %s runs and has not joined: %s", agent, said)
 	case cause.Reason == rollout.Gone:

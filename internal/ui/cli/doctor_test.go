@@ -76,7 +76,8 @@ func TestDoctorSaysAtWhichStepAConnectionFails(t *testing.T) {
 		})
 		return server.URL, certificateOf(server)
 	}
-	forbids, forbidsCA := away(http.StatusForbidden, `{"kind":"Status","status":"Failure","message":"forbidden: User cannot get path /version"}`)
+	forbids, forbidsCA := away(http.StatusForbidden,
+		`{"kind":"Status","status":"Failure","message":"forbidden: User cannot get path /version"}`)
 	balancer, balancerCA := away(http.StatusServiceUnavailable, "<html>no backend</html>")
 	refusing := testkube.ServeTLS(t, func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "no", http.StatusUnauthorized) })
 	for what, c := range map[string]struct {
@@ -84,17 +85,24 @@ func TestDoctorSaysAtWhichStepAConnectionFails(t *testing.T) {
 		ca     []byte
 		says   string
 	}{
-		"it answers":                     {current, ca, "  ok       answers    Kubernetes v1.34.1 at " + current},
-		"its name is not known":          {"https://nobody.invalid:6443", ca, "  WRONG    answers    the name nobody.invalid cannot be resolved: "},
-		"nothing listens":                {"https://" + nowhere, ca, "  WRONG    answers    nothing accepts connections at " + nowhere + ": "},
-		"somebody else has signed":       {current, []byte(other), "  WRONG    answers    the certificate of " + current + " is signed by "},
-		"it was issued for another name": {strings.Replace(current, "127.0.0.1", "localhost", 1), ca, "  WRONG    answers    the certificate of "},
-		"an hour ahead":                  {ahead, aheadCA, "  WRONG    clock      the clocks of cluster c and of this machine differ by "},
-		"too old":                        {old, oldCA, "  WRONG    answers    cluster c runs Kubernetes v1.24.17: the charts need 1.28.0 or newer"},
-		"no API server":                  {page, pageCA, "  WRONG    answers    the server at " + page + " is not a Kubernetes API server (200 OK)"},
-		"its version may not be asked":   {forbids, forbidsCA, "  WRONG    answers    " + forbids + " does not report its version: 403 Forbidden: forbidden: User cannot get path /version"},
-		"a balancer without one":         {balancer, balancerCA, "  WRONG    answers    " + balancer + " does not report its version: 503 Service Unavailable"},
-		"it does not know the user":      {refusing.URL, certificateOf(refusing), "  WRONG    answers    " + refusing.URL + " does not accept the credential of the kubeconfig"},
+		"it answers": {current, ca, "  ok       answers    Kubernetes v1.34.1 at " + current},
+		"its name is not known": {"https://nobody.invalid:6443", ca,
+			"  WRONG    answers    the name nobody.invalid cannot be resolved: "},
+		"nothing listens":          {"https://" + nowhere, ca, "  WRONG    answers    nothing accepts connections at " + nowhere + ": "},
+		"somebody else has signed": {current, []byte(other), "  WRONG    answers    the certificate of " + current + " is signed by "},
+		"it was issued for another name": {strings.Replace(current, "127.0.0.1", "localhost", 1), ca,
+			"  WRONG    answers    the certificate of "},
+		"an hour ahead": {ahead, aheadCA, "  WRONG    clock      the clocks of cluster c and of this machine differ by "},
+		"too old": {old, oldCA,
+			"  WRONG    answers    cluster c runs Kubernetes v1.24.17: the charts need 1.28.0 or newer"},
+		"no API server": {page, pageCA,
+			"  WRONG    answers    the server at " + page + " is not a Kubernetes API server (200 OK)"},
+		"its version may not be asked": {forbids, forbidsCA,
+			"  WRONG    answers    " + forbids + " does not report its version: 403 Forbidden: forbidden: User cannot get path /version"},
+		"a balancer without one": {balancer, balancerCA,
+			"  WRONG    answers    " + balancer + " does not report its version: 503 Service Unavailable"},
+		"it does not know the user": {refusing.URL, certificateOf(refusing),
+			"  WRONG    answers    " + refusing.URL + " does not accept the credential of the kubeconfig"},
 	} {
 		t.Run(what, func(t *testing.T) {
 			out, said, err := at(t, c.server, c.ca).run("doctor", "--context", "c")
@@ -134,7 +142,11 @@ func certificateOf(server *httptest.Server) []byte {
 func TestWhoLeadsAHubIsSaidByItsLease(t *testing.T) {
 	now := time.Now()
 	lease := func(holder string, renewed time.Duration) *coordinationv1.Lease {
-		return &coordinationv1.Lease{Spec: coordinationv1.LeaseSpec{HolderIdentity: &holder, LeaseDurationSeconds: new(int32(15)), RenewTime: new(metav1.NewMicroTime(now.Add(-renewed)))}}
+		return &coordinationv1.Lease{
+			Spec: coordinationv1.LeaseSpec{
+				HolderIdentity: &holder, LeaseDurationSeconds: new(int32(15)), RenewTime: new(metav1.NewMicroTime(now.Add(-renewed))),
+			},
+		}
 	}
 	for what, c := range map[string]struct {
 		lease       *coordinationv1.Lease
@@ -186,12 +198,15 @@ func TestAHubWhoseClockIsBehindLeads(t *testing.T) {
 		_, _ = w.Write([]byte(`{"gitVersion":"v1.34.1"}`))
 	})
 	h := newAccess()
-	lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: naming.SystemNamespace, Name: naming.HubLease}, Spec: coordinationv1.LeaseSpec{
-		HolderIdentity: new("fleet-controller-1_uid"), LeaseDurationSeconds: new(int32(15)), RenewTime: new(metav1.NewMicroTime(time.Now().Add(-behind)))}}
+	lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: naming.SystemNamespace, Name: naming.HubLease},
+		Spec: coordinationv1.LeaseSpec{
+			HolderIdentity: new("fleet-controller-1_uid"), LeaseDurationSeconds: new(int32(15)),
+			RenewTime: new(metav1.NewMicroTime(time.Now().Add(-behind)))}}
 	c := &checked{access: h, Client: fake.NewClientBuilder().WithScheme(h.scheme).WithObjects(lease).Build(), server: server.URL,
 		config: &rest.Config{Host: server.URL, TLSClientConfig: rest.TLSClientConfig{CAData: certificateOf(server)}}}
 	var out strings.Builder
-	if wrong, err := runChecks(t.Context(), &out, append(c.reachable(), c.hubRuns()...)); err != nil || wrong > 0 || !strings.Contains(out.String(), "fleet-controller-1 leads") {
+	if wrong, err := runChecks(t.Context(), &out, append(c.reachable(), c.hubRuns()...)); err != nil || wrong > 0 ||
+		!strings.Contains(out.String(), "fleet-controller-1 leads") {
 		t.Errorf("%v\n%s", err, &out)
 	}
 }
@@ -199,12 +214,20 @@ func TestAHubWhoseClockIsBehindLeads(t *testing.T) {
 func TestEachAgentOfAClusterIsLookedAt(t *testing.T) {
 	runs := func(name types.NamespacedName, env ...corev1.EnvVar) *appsv1.Deployment {
 		return &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: name.Namespace, Name: name.Name},
-			Spec:   appsv1.DeploymentSpec{Replicas: new(int32(1)), Template: corev1.PodTemplateSpec{Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "agent", Image: "agent", Env: env}}}}},
+			Spec: appsv1.DeploymentSpec{
+				Replicas: new(int32(1)), Template: corev1.PodTemplateSpec{
+					Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "agent", Image: "agent", Env: env}}},
+				},
+			},
 			Status: appsv1.DeploymentStatus{Replicas: 1, ReadyReplicas: 1, AvailableReplicas: 1, UpdatedReplicas: 1}}
 	}
-	credential := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: naming.SystemNamespace, Name: naming.AgentSecret}, Data: map[string][]byte{
-		"kubeconfig": []byte("{clusters: [{name: a, cluster: {server: 'https://former'}}]}"), "clusterNamespace": []byte("clusters"), "clusterName": []byte("web")}}
-	member := runs(memberAgent, corev1.EnvVar{Name: "HUB_SERVER_URL", Value: "https://hub"}, corev1.EnvVar{Name: "MEMBER_CLUSTER_NAME", Value: "edge"})
+	credential := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: naming.SystemNamespace, Name: naming.AgentSecret},
+		Data: map[string][]byte{
+			"kubeconfig": []byte("{clusters: [{name: a, cluster: {server: 'https://former'}}]}"), "clusterNamespace": []byte("clusters"),
+			"clusterName": []byte("web")}}
+	member := runs(memberAgent, corev1.EnvVar{Name: "HUB_SERVER_URL", Value: "https://hub"}, corev1.EnvVar{
+		Name: "MEMBER_CLUSTER_NAME", Value: "edge",
+	})
 	const asMember = "Deployment fleet-system/member-agent runs agent, as MemberCluster edge of the hub at https://hub"
 	const asCluster = "Deployment cattle-fleet-system/fleet-agent runs agent, as Cluster clusters/web of the hub at https://former"
 	for what, row := range map[string]struct {
@@ -228,7 +251,9 @@ func TestEachAgentOfAClusterIsLookedAt(t *testing.T) {
 func TestALookThatIsCutShortTakesNothingBack(t *testing.T) {
 	t.Parallel()
 	stopped := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: clusterAgent.Namespace, Name: clusterAgent.Name},
-		Spec: appsv1.DeploymentSpec{Replicas: new(int32(0)), Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "fleet-agent"}}}}
+		Spec: appsv1.DeploymentSpec{
+			Replicas: new(int32(0)), Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "fleet-agent"}},
+		}}
 	h, looks := newAccess(), 0
 	c := &checked{access: h, Client: fake.NewClientBuilder().WithScheme(h.scheme).WithObjects(stopped).WithInterceptorFuncs(interceptor.Funcs{
 		List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, opts ...client.ListOption) error {
@@ -239,7 +264,8 @@ func TestALookThatIsCutShortTakesNothingBack(t *testing.T) {
 			return c.List(ctx, list, opts...)
 		},
 	}).Build()}
-	if _, err := c.agentRuns()[0].run(t.Context()); err == nil || !strings.Contains(err.Error(), "its Deployment is scaled to 0 replicas") || looks < 2 {
+	if _, err := c.agentRuns()[0].run(t.Context()); err == nil || !strings.Contains(err.Error(), "its Deployment is scaled to 0 replicas") ||
+		looks < 2 {
 		t.Errorf("after %d looks: %v", looks, err)
 	}
 }
@@ -268,8 +294,10 @@ func TestVersionsDifferByTheirMinorNumber(t *testing.T) {
 		image, own string
 		want       int
 	}{
-		{"registry:5000/muster-hub:1.2.3", "1.2.9", 0}, {"muster-hub:1.3.0", "1.2.9", 1}, {"muster-hub:v1.2.9", "1.3.0-rc.1", -1}, {"muster-hub:1.9.0", "2.0.0", -1},
-		{"muster-hub:0.1.1", "0.1.0-5-gabc1234", 0}, {"muster-hub:dev", "1.2.3", 0}, {"muster-hub:1.2.3", "0.0.0-gdev", 0}, {"registry:5000/muster-hub", "1.2.3", 0}, {"muster-hub@sha256:0123", "1.2.3", 0}, {"", "1.2.3", 0},
+		{"registry:5000/muster-hub:1.2.3", "1.2.9", 0}, {"muster-hub:1.3.0", "1.2.9", 1}, {"muster-hub:v1.2.9", "1.3.0-rc.1", -1},
+		{"muster-hub:1.9.0", "2.0.0", -1},
+		{"muster-hub:0.1.1", "0.1.0-5-gabc1234", 0}, {"muster-hub:dev", "1.2.3", 0}, {"muster-hub:1.2.3", "0.0.0-gdev", 0},
+		{"registry:5000/muster-hub", "1.2.3", 0}, {"muster-hub@sha256:0123", "1.2.3", 0}, {"", "1.2.3", 0},
 	} {
 		if got := differ(tagOf(row.image), row.own); got != row.want {
 			t.Errorf("%s with muster %s: %d", row.image, row.own, got)
@@ -287,7 +315,11 @@ func ofVersion(t *testing.T, of string) {
 func TestAnotherVersionOfTheHubOrOfAnAgentIsTold(t *testing.T) {
 	runs := func(name types.NamespacedName, image string, labels map[string]string) *appsv1.Deployment {
 		return &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: name.Namespace, Name: name.Name, Labels: labels},
-			Spec:   appsv1.DeploymentSpec{Replicas: new(int32(1)), Template: corev1.PodTemplateSpec{Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "a", Image: image}}}}},
+			Spec: appsv1.DeploymentSpec{
+				Replicas: new(int32(1)), Template: corev1.PodTemplateSpec{
+					Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "a", Image: image}}},
+				},
+			},
 			Status: appsv1.DeploymentStatus{Replicas: 1, ReadyReplicas: 1, AvailableReplicas: 1, UpdatedReplicas: 1}}
 	}
 	ours := map[string]string{"app.kubernetes.io/part-of": "muster"}
@@ -296,11 +328,26 @@ func TestAnotherVersionOfTheHubOrOfAnAgentIsTold(t *testing.T) {
 		deployment       *appsv1.Deployment
 	}{
 		{"1.2.3", "Deployment cattle-fleet-system/fleet-agent runs muster-agent:1.2.0", "", runs(clusterAgent, "muster-agent:1.2.0", ours)},
-		{"1.3.0", "runs muster-agent:1.2.0, older than muster 1.3.0: its hub upgrades the agent of a Cluster, and muster join upgrades any agent", "", runs(clusterAgent, "muster-agent:1.2.0", ours)},
-		{"1.1.0", "runs muster-agent:1.2.0, newer than muster 1.1.0: use muster of its version", "", runs(memberAgent, "muster-agent:1.2.0", ours)},
-		{"1.1.0", "Deployment fleet-system/member-agent runs kubefleet/member-agent:v0.3.1", "", runs(memberAgent, "kubefleet/member-agent:v0.3.1", nil)},
-		{"1.1.0", "none is installed", "muster is of version 1.1.0 and the hub of 1.2.0: use muster of the hub's version", runs(musterHub, "muster-hub:1.2.0", ours)},
-		{"1.3.0", "none is installed", "the hub is of version 1.2.0 and muster of 1.3.0: muster init upgrades the hub, or use muster of its version", runs(musterHub, "muster-hub:1.2.0", ours)},
+		{
+			"1.3.0", "runs muster-agent:1.2.0, older than muster 1.3.0: its hub upgrades the agent of a Cluster, and muster join upgrades any agent",
+			"", runs(clusterAgent, "muster-agent:1.2.0", ours),
+		},
+		{
+			"1.1.0", "runs muster-agent:1.2.0, newer than muster 1.1.0: use muster of its version", "",
+			runs(memberAgent, "muster-agent:1.2.0", ours),
+		},
+		{
+			"1.1.0", "Deployment fleet-system/member-agent runs kubefleet/member-agent:v0.3.1", "",
+			runs(memberAgent, "kubefleet/member-agent:v0.3.1", nil),
+		},
+		{
+			"1.1.0", "none is installed", "muster is of version 1.1.0 and the hub of 1.2.0: use muster of the hub's version",
+			runs(musterHub, "muster-hub:1.2.0", ours),
+		},
+		{
+			"1.3.0", "none is installed", "the hub is of version 1.2.0 and muster of 1.3.0: muster init upgrades the hub, or use muster of its " +
+				"version", runs(musterHub, "muster-hub:1.2.0", ours),
+		},
 	} {
 		t.Run(row.own+" and "+row.deployment.Name, func(t *testing.T) {
 			ofVersion(t, row.own)

@@ -33,10 +33,11 @@ func newExplain(streams genericiooptions.IOStreams, h *access) *cobra.Command {
 	command := &cobra.Command{
 		Use:   "explain [[" + strings.Join(kindNames(), "|") + "] NAME]",
 		Short: "Say what is wrong, and what to do about it",
-		Long: `explain says of a member, a request, a token, a Bundle, a placement or a staged update run what is wrong: the likeliest cause first, what the object itself says, what that means,
-and the commands that help. It looks at what belongs to the object, too, such as the deployments on a Cluster, and
-at the agent where it runs if --member-context says where. Without a name it says what
-keeps the members of the fleet from being ready, each cause once. It changes nothing.
+		Long: `explain says of a member, a request, a token, a Bundle, a placement or a staged update run what is
+wrong: the likeliest cause first, what the object itself says, what that means, and the commands
+that help. It looks at what belongs to the object, too, such as the deployments on a Cluster, and
+at the agent where it runs if --member-context says where. Without a name it says what keeps the
+members of the fleet from being ready, each cause once. It changes nothing.
 
 The explanation covers related objects too, such as the deployments on a Cluster. With
 --member-context it also covers the agent on the member. Without a name, explain lists
@@ -119,7 +120,8 @@ func (e *explainer) onMember(ctx context.Context) error {
 	return err
 }
 
-// explained are the kinds among which a name is looked for: clusters and memberclusters are members.
+// explained are the kinds among which a name is looked for: clusters and
+// memberclusters are members.
 func explained() []kind {
 	return slices.DeleteFunc(slices.Clone(kinds), func(k kind) bool {
 		return k.name == "clusters" || k.name == "memberclusters" || k.name == kindApprovals

@@ -42,7 +42,8 @@ func sickFleet(t *testing.T) testkube.Cluster {
 				t.Fatal(err)
 			}
 		}
-		if err := c.Status().Patch(ctx, o, client.RawPatch("application/merge-patch+json", mustJSON(t, map[string]any{"status": status}))); err != nil {
+		if err := c.Status().Patch(ctx, o,
+			client.RawPatch("application/merge-patch+json", mustJSON(t, map[string]any{"status": status}))); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -58,13 +59,23 @@ func sickFleet(t *testing.T) testkube.Cluster {
 		t.Fatal(err)
 	}
 	status(member, fleet.ClusterStatus{Namespace: namespace, Agent: fleet.AgentStatus{LastSeen: metav1.Now()}, Conditions: []fleet.Condition{
-		{Type: "Ready", Status: "False", Reason: "ErrApplied", Message: "ErrApplied(1) [Bundle shop]"}, {Type: "AgentUpToDate", Status: "False", Reason: "NotManaged", Message: "left to you"}}})
-	status(&fleet.BundleDeployment{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "shop", Labels: map[string]string{fleet.LabelBundleName: "shop", fleet.LabelBundleNamespace: "team-b"}}},
-		fleet.BundleDeploymentStatus{Conditions: []fleet.Condition{{Type: "Deployed", Status: "False", Reason: "ReleaseConflict", Message: "release shop is of\x1b[2J Helm"}}})
+		{Type: "Ready", Status: "False", Reason: "ErrApplied", Message: "ErrApplied(1) [Bundle shop]"}, {
+			Type: "AgentUpToDate", Status: "False", Reason: "NotManaged", Message: "left to you",
+		}}})
+	status(&fleet.BundleDeployment{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: namespace, Name: "shop", Labels: map[string]string{fleet.LabelBundleName: "shop", fleet.LabelBundleNamespace: "team-b"},
+		},
+	},
+		fleet.BundleDeploymentStatus{
+			Conditions: []fleet.Condition{{Type: "Deployed", Status: "False", Reason: "ReleaseConflict", Message: "release shop is of\x1b[2J Helm"}},
+		})
 	status(&fleet.Bundle{ObjectMeta: in("team-b", "shop")}, fleet.BundleStatus{
 		Conditions: []fleet.Condition{{Type: "Ready", Status: "False", Reason: "ErrApplied", Message: "on team-b/web"}},
 		Summary:    fleet.BundleSummary{NonReadyResources: []fleet.NonReadyResource{{Name: "web"}}}})
-	status(&fleet.ClusterRegistration{ObjectMeta: in("team-a", "request-1")}, fleet.ClusterRegistrationStatus{ClusterName: "web", State: fleet.RegistrationDenied, Reason: "TokenExpired", Message: "it has expired"})
+	status(&fleet.ClusterRegistration{ObjectMeta: in("team-a", "request-1")}, fleet.ClusterRegistrationStatus{
+		ClusterName: "web", State: fleet.RegistrationDenied, Reason: "TokenExpired", Message: "it has expired",
+	})
 	return cluster
 }
 
@@ -74,15 +85,19 @@ func TestExplainSaysWhatIsWrongAndWhatToDo(t *testing.T) {
 	}
 	cluster := sickFleet(t)
 	admin := of(t, cluster, cluster.Account(t, "cli-admin", "cluster-admin"))
-	admin.says("explain team-a/web", "Cluster team-a/web is Awaited.\n\nWaitCheckIn: no agent has come\n  No agent has registered as this Cluster yet.\n  What to do: Install",
+	admin.says("explain team-a/web", "Cluster team-a/web is Awaited.\n\nWaitCheckIn: no agent has come\n  No agent has registered as this "+
+		"Cluster yet.\n  What to do: Install",
 		"on the hub:    kubectl -n team-a get clusterregistrations", "on the member: kubectl -n cattle-fleet-system get pods",
 		"TokenExpired, of ClusterRegistration team-a/request-1, for ", ": it has expired\n")
 	admin.says("explain clusters web -n team-b", "Cluster team-b/web is NotReady.\n", "ErrApplied: ErrApplied(1) [Bundle shop]\n",
-		"ReleaseConflict, of BundleDeployment "+naming.MemberNamespace("team-b", "web")+"/shop: release shop is of^[[2J Helm\n", "helm list -A", "NotManaged: left to you\n")
-	admin.says("explain bundles team-b/shop", "Bundle team-b/shop is ", "ReleaseConflict, of BundleDeployment "+naming.MemberNamespace("team-b", "web")+"/shop")
+		"ReleaseConflict, of BundleDeployment "+naming.MemberNamespace("team-b", "web")+"/shop: release shop is of^[[2J Helm\n", "helm list -A",
+		"NotManaged: left to you\n")
+	admin.says("explain bundles team-b/shop", "Bundle team-b/shop is ",
+		"ReleaseConflict, of BundleDeployment "+naming.MemberNamespace("team-b", "web")+"/shop")
 	admin.says("explain request-1", "ClusterRegistration team-a/request-1 is Denied.\n", "TokenExpired, for ")
 	admin.says("explain edge", "MemberCluster edge is New.\n", "NotObserved\n", "no hub runs or none leads")
-	admin.says("explain", "3 of 3 members have problems.\n", "ErrApplied, 1 Cluster: team-b/web\n  team-b/web: ErrApplied(1) [Bundle shop]\n", "NotObserved, 1 MemberCluster: edge\n", "WaitCheckIn, 1 Cluster: team-a/web\n")
+	admin.says("explain", "3 of 3 members have problems.\n", "ErrApplied, 1 Cluster: team-b/web\n  team-b/web: ErrApplied(1) [Bundle shop]\n",
+		"NotObserved, 1 MemberCluster: edge\n", "WaitCheckIn, 1 Cluster: team-a/web\n")
 	admin.says("explain -n team-a", "1 of 1 members have problems.\n")
 	admin.says("explain -n default", "There are no members.\n")
 
@@ -95,7 +110,8 @@ func TestExplainSaysWhatIsWrongAndWhatToDo(t *testing.T) {
 		t.Errorf("as JSON: %v\n%s", err, out)
 	}
 
-	admin.refused("explain web", "web is the name of 2 objects; say which one is meant:\n  muster explain clusters team-a/web\n  muster explain clusters team-b/web")
+	admin.refused("explain web",
+		"web is the name of 2 objects; say which one is meant:\n  muster explain clusters team-a/web\n  muster explain clusters team-b/web")
 	admin.refused("explain wep", "there is no wep among the members, tokens, requests, bundles, placements, runs; did you mean team-a/web?")
 	admin.refused("explain tokens wep", "there is no wep among the tokens")
 	admin.refused("explain nodes wep", "nodes is not a kind of objects: use one of members, ")

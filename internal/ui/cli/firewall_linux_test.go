@@ -48,7 +48,8 @@ func TestAFirewallThatDropsPacketsIsNamed(t *testing.T) {
 	server := "https://" + address
 	c := &checked{access: newAccess(), config: &rest.Config{Host: server}, server: server}
 	_, _, err := c.answers(t.Context())
-	if err == nil || !strings.HasPrefix(err.Error(), "nothing accepts connections at "+address+": ") || !strings.HasSuffix(err.Error(), "check for a firewall in between") {
+	if err == nil || !strings.HasPrefix(err.Error(), "nothing accepts connections at "+address+": ") ||
+		!strings.HasSuffix(err.Error(), "check for a firewall in between") {
 		t.Errorf("it says %v", err)
 	}
 }

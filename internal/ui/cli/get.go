@@ -67,10 +67,12 @@ For example, a tenant of one workspace may not list MemberClusters.`,
 		},
 	}
 	command.Flags().StringVarP(&g.selector, "selector", "l", "", "List only objects with these labels, such as env=prod,region!=eu")
-	command.Flags().BoolVarP(&g.live, "watch", "w", false, "Watch for changes until Ctrl-C: redraw the table on a terminal, else print a line for each change")
+	command.Flags().BoolVarP(&g.live, "watch", "w", false,
+		"Watch for changes until Ctrl-C: redraw the table on a terminal, else print a line for each change")
 	g.format.AddFlags(command)
 	command.Flags().Lookup("output").Usage = "Output format: wide, " + strings.Join(g.format.AllowedFormats(), ", ")
-	complete(command, "output", cobra.FixedCompletions(append([]string{formatWide}, g.format.AllowedFormats()...), cobra.ShellCompDirectiveNoFileComp))
+	complete(command, "output",
+		cobra.FixedCompletions(append([]string{formatWide}, g.format.AllowedFormats()...), cobra.ShellCompDirectiveNoFileComp))
 	return h.acceptAllNamespaces(command)
 }
 

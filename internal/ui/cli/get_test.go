@@ -121,15 +121,26 @@ func fleetOn(t *testing.T, name string) testkube.Cluster {
 	for _, o := range []client.Object{
 		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "team-a"}}, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "team-b"}}, web,
 		&fleet.Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: "team-b", Name: "web"}},
-		&clusterv1beta1.MemberCluster{ObjectMeta: metav1.ObjectMeta{Name: "edge"}, Spec: clusterv1beta1.MemberClusterSpec{Identity: rbacv1.Subject{Kind: "User", APIGroup: rbacv1.GroupName, Name: "edge"}}},
-		&rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "sees-clusters"}, Rules: []rbacv1.PolicyRule{{APIGroups: []string{"fleet.cattle.io"}, Resources: []string{"clusters"}, Verbs: []string{"list"}}}},
+		&clusterv1beta1.MemberCluster{
+			ObjectMeta: metav1.ObjectMeta{Name: "edge"}, Spec: clusterv1beta1.MemberClusterSpec{
+				Identity: rbacv1.Subject{Kind: "User", APIGroup: rbacv1.GroupName, Name: "edge"},
+			},
+		},
+		&rbacv1.ClusterRole{
+			ObjectMeta: metav1.ObjectMeta{Name: "sees-clusters"}, Rules: []rbacv1.PolicyRule{{
+				APIGroups: []string{"fleet.cattle.io"}, Resources: []string{"clusters"}, Verbs: []string{"list"},
+			}},
+		},
 	} {
 		if err := cluster.Client(t).Create(context.Background(), o); err != nil && !apierrors.IsAlreadyExists(err) {
 			t.Fatal(err)
 		}
 	}
-	status := fleet.ClusterStatus{Conditions: []fleet.Condition{{Type: "Ready", Status: "False", Reason: "WaitCheckIn", Message: "no agent has come"}}}
-	if err := cluster.Client(t).Status().Patch(context.Background(), web, client.RawPatch("application/merge-patch+json", mustJSON(t, map[string]any{"status": status}))); err != nil {
+	status := fleet.ClusterStatus{
+		Conditions: []fleet.Condition{{Type: "Ready", Status: "False", Reason: "WaitCheckIn", Message: "no agent has come"}},
+	}
+	if err := cluster.Client(t).Status().Patch(context.Background(), web,
+		client.RawPatch("application/merge-patch+json", mustJSON(t, map[string]any{"status": status}))); err != nil {
 		t.Fatal(err)
 	}
 	return cluster
@@ -167,7 +178,8 @@ func TestGetShowsMembersOfBothKinds(t *testing.T) {
 	}
 	cluster := fleetOfThree(t)
 	admin := of(t, cluster, cluster.Account(t, "cli-admin", "cluster-admin"))
-	const edge, webA, webB = "edge MemberCluster New - - - - -", "team-a/web Cluster Awaited - - - - no agent has come", "team-b/web Cluster New - - - - -"
+	const edge, webA, webB = "edge MemberCluster New - - - - -", "team-a/web Cluster Awaited - - - - no agent has come",
+		"team-b/web Cluster New - - - - -"
 	admin.shows("get", membersHeader, edge, webA, webB)
 	admin.shows("get members web edge", membersHeader, edge, webA, webB)
 	admin.shows("get clusters", membersHeader, webA, webB)
@@ -175,7 +187,8 @@ func TestGetShowsMembersOfBothKinds(t *testing.T) {
 	admin.shows("get mc", membersHeader, edge)
 	admin.shows("get -n team-a", membersHeader, webA)
 	admin.shows("get -l env=prod", membersHeader, webA)
-	admin.shows("get members edge -o wide", "NAME KIND STATE NODES BUNDLES VERSION LAST-SEEN AGENT EXPIRES WHY", "edge MemberCluster New - - - - - - -")
+	admin.shows("get members edge -o wide", "NAME KIND STATE NODES BUNDLES VERSION LAST-SEEN AGENT EXPIRES WHY",
+		"edge MemberCluster New - - - - - - -")
 	admin.shows("get -o name", "membercluster.cluster.kubernetes-fleet.io/edge", "cluster.fleet.cattle.io/web", "cluster.fleet.cattle.io/web")
 	admin.shows("get clusters team-a/web -o jsonpath={.metadata.labels.env}", "prod")
 
@@ -188,14 +201,16 @@ func TestGetShowsMembersOfBothKinds(t *testing.T) {
 		t.Errorf("as JSON: %v\n%s", err, out)
 	}
 	for _, args := range []string{"get tokens", "get requests", "get bundles", "get placements"} {
-		if out, said, err := admin.run(strings.Fields(args)...); err != nil || out != "" || said != "There are no "+strings.Fields(args)[1]+".\n" {
+		if out, said, err := admin.run(strings.Fields(args)...); err != nil || out != "" ||
+			said != "There are no "+strings.Fields(args)[1]+".\n" {
 			t.Errorf("muster %s: %q, %q, %v", args, out, said, err)
 		}
 	}
 
 	admin.refused("get members wep", "there is no wep among the members; did you mean team-a/web?")
 	admin.refused("get clusters edge -n team-a", "there is no edge in namespace team-a among the clusters")
-	admin.refused("get nodes", "nodes is not a kind of objects: use one of members, clusters, memberclusters, tokens, requests, bundles, placements")
+	admin.refused("get nodes",
+		"nodes is not a kind of objects: use one of members, clusters, memberclusters, tokens, requests, bundles, placements")
 	admin.refused("get -l ==", "--selector ==")
 	admin.refused("get -o html", "html")
 	admin.refused("get --context elsewhere", "elsewhere")
@@ -213,7 +228,10 @@ func TestGetShowsMembersOfBothKinds(t *testing.T) {
 
 func TestAListOfNothingIsOne(t *testing.T) {
 	var out strings.Builder
-	g := &get{IOStreams: genericiooptions.IOStreams{Out: &out}, access: newAccess(), format: genericclioptions.NewPrintFlags("").WithDefaultOutput("json")}
+	g := &get{
+		IOStreams: genericiooptions.IOStreams{Out: &out}, access: newAccess(),
+		format: genericclioptions.NewPrintFlags("").WithDefaultOutput("json"),
+	}
 	if err := g.print(&printers.JSONPrinter{}, found{}); err != nil || !strings.Contains(out.String(), `"items": []`) {
 		t.Errorf("%v\n%s", err, &out)
 	}
@@ -226,13 +244,19 @@ func TestGetShowsWhatAUserMaySeeAndNamesWhatNot(t *testing.T) {
 	cluster := fleetOfThree(t)
 	clusters := of(t, cluster, cluster.Account(t, "sees-clusters", "sees-clusters"))
 	out, said, err := clusters.run("get")
-	if ExitCode(err) != exitPartly || strings.Count(out, "\n") != 3 || !strings.Contains(said, "Not shown: listing MemberClusters of "+cluster.Config.Host+": memberclusters.cluster.kubernetes-fleet.io is forbidden") {
+	if ExitCode(err) != exitPartly || strings.Count(out, "\n") != 3 ||
+		!strings.Contains(said, "Not shown: listing MemberClusters of "+cluster.Config.Host+
+			": memberclusters.cluster.kubernetes-fleet.io is forbidden") {
 		t.Errorf("%v\n%s\n%s", err, out, said)
 	}
-	if out, said, err := clusters.run("get", "-o", "name"); ExitCode(err) != exitPartly || strings.Count(out, "\n") != 2 || !strings.Contains(said, "the list is not complete") {
+	if out, said, err := clusters.run("get", "-o", "name"); ExitCode(err) != exitPartly || strings.Count(out, "\n") != 2 ||
+		!strings.Contains(said, "the list is not complete") {
 		t.Errorf("for a script: %v\n%s\n%s", err, out, said)
 	}
-	for args, want := range map[string]int{"get clusters": 0, "get clusters -A": 0, "get -n team-a": 0, "get mc": exitFailed, "get nothing": exitFailed, "get clusters -A -n team-a": exitFailed} {
+	for args, want := range map[string]int{
+		"get clusters": 0, "get clusters -A": 0, "get -n team-a": 0, "get mc": exitFailed, "get nothing": exitFailed,
+		"get clusters -A -n team-a": exitFailed,
+	} {
 		if _, said, err := clusters.run(strings.Fields(args)...); ExitCode(err) != want {
 			t.Errorf("muster %s ends with %d, want %d: %s", args, ExitCode(err), want, said)
 		}
@@ -240,7 +264,9 @@ func TestGetShowsWhatAUserMaySeeAndNamesWhatNot(t *testing.T) {
 	clusters.refused("get mc", "memberclusters.cluster.kubernetes-fleet.io is forbidden")
 
 	token := cluster.Account(t, "sees-team-a", "")
-	binding := &rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{Namespace: "team-a", Name: "sees"}, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "sees-clusters"},
+	binding := &rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{Namespace: "team-a", Name: "sees"}, RoleRef: rbacv1.RoleRef{
+		APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "sees-clusters",
+	},
 		Subjects: []rbacv1.Subject{{Kind: "ServiceAccount", Namespace: "default", Name: "sees-team-a"}}}
 	if err := cluster.Client(t).Create(context.Background(), binding); err != nil {
 		t.Fatal(err)
@@ -262,7 +288,8 @@ func TestGetSaysWhatIsNoHub(t *testing.T) {
 	cluster := testkube.Turn(t, "no-hub")
 	cluster.Config = rest.CopyConfig(cluster.Config)
 	of(t, cluster, cluster.Account(t, "cli-admin", "cluster-admin")).
-		refused("get", cluster.Config.Host+" serves no Clusters (fleet.cattle.io/v1alpha1)", "the chart fleet-crd is not installed there", "choose the hub with --context")
+		refused("get", cluster.Config.Host+" serves no Clusters (fleet.cattle.io/v1alpha1)", "the chart fleet-crd is not installed there",
+			"choose the hub with --context")
 
 	nobody := user{t: t, kubeconfig: filepath.Join(t.TempDir(), "none")}
 	nobody.refused("get", "there is no kubeconfig for the hub: set --kubeconfig, or the variable KUBECONFIG")

@@ -20,15 +20,17 @@ import (
 	"github.com/muster-fleet/muster/internal/naming"
 )
 
-// importedVersion is the version of the chart of an agent that Rancher Fleet's hub installed without a release.
+// importedVersion is the version of the chart of an agent that Rancher Fleet's hub
+// installed without a release.
 const importedVersion = "0.0.0-imported"
 
-// There are two ways to the agent of a member of Rancher Fleet: by a chart, or by the hub, which applies the objects with the
-// kubeconfig of the member. An imported agent has no release, so that Helm refuses to install another one over its objects,
-// and has nothing to go back to. Where the marks of Rancher Fleet prove whose the objects are, they become revision 1.
+// There are two ways to the agent of a member of Rancher Fleet: by a chart, or by the hub, which
+// applies the objects with the kubeconfig of the member. An imported agent has no release, so that
+// Helm refuses to install another one over its objects, and has nothing to go back to. Where the
+// marks of Rancher Fleet prove whose the objects are, they become revision 1.
 
-// importedObjects names what Rancher Fleet's hub applies for its agent, except for namespaces, Secrets and the account
-// default, which no release may delete.
+// importedObjects names what Rancher Fleet's hub applies for its agent, except for namespaces,
+// Secrets and the account default, which no release may delete.
 func importedObjects() (objects []*unstructured.Unstructured) {
 	role := naming.SystemNamespace + "-fleet-agent-role"
 	for _, o := range []struct{ apiVersion, kind, namespace, name string }{
@@ -36,7 +38,8 @@ func importedObjects() (objects []*unstructured.Unstructured) {
 		{"rbac.authorization.k8s.io/v1", "ClusterRole", "", role}, {"rbac.authorization.k8s.io/v1", "ClusterRoleBinding", "", role + "-binding"},
 		{"scheduling.k8s.io/v1", "PriorityClass", "", "fleet-agent-priority-class"},
 		{"policy/v1", "PodDisruptionBudget", naming.SystemNamespace, "fleet-agent-pod-disruption-budget"},
-		{"networking.k8s.io/v1", "NetworkPolicy", naming.SystemNamespace, "default-allow-all"}, {"apps/v1", "Deployment", naming.SystemNamespace, "fleet-agent"},
+		{"networking.k8s.io/v1", "NetworkPolicy", naming.SystemNamespace, "default-allow-all"},
+		{"apps/v1", "Deployment", naming.SystemNamespace, "fleet-agent"},
 	} {
 		object := &unstructured.Unstructured{}
 		object.SetAPIVersion(o.apiVersion)
@@ -48,21 +51,23 @@ func importedObjects() (objects []*unstructured.Unstructured) {
 	return objects
 }
 
-// ofRancherAgent reports whether Rancher Fleet applied an object for its agent: its hub, which imported the member, or its
-// agent, which got the Bundle of itself.
+// ofRancherAgent reports whether Rancher Fleet applied an object for its agent: its hub, which
+// imported the member, or its agent, which got the Bundle of itself.
 func ofRancherAgent(o client.Object) bool {
 	return strings.HasPrefix(strings.TrimPrefix(kube.ObjectSetOf(o).ID, "default-"), rancherAgentPrefix)
 }
 
-// imported returns the objects of an agent that Rancher Fleet's hub installed on a cluster without a release.
+// imported returns the objects of an agent that Rancher Fleet's hub installed on a
+// cluster without a release.
 func (c *checked) imported(ctx context.Context) ([]*unstructured.Unstructured, error) {
 	found, _, err := c.importedAmong(ctx, importedObjects(), agentRelease)
 	return found, err
 }
 
-// importedAmong returns which of the objects are on the cluster and Rancher Fleet's, and the commands that mark others as
-// those of a release.
-func (c *checked) importedAmong(ctx context.Context, objects []*unstructured.Unstructured, r chartRelease) (found []*unstructured.Unstructured, commands []string, err error) {
+// importedAmong returns which of the objects are on the cluster and Rancher Fleet's, and the
+// commands that mark others as those of a release.
+func (c *checked) importedAmong(ctx context.Context, objects []*unstructured.Unstructured,
+	r chartRelease) (found []*unstructured.Unstructured, commands []string, err error) {
 	seen := map[string]bool{}
 	for _, o := range objects {
 		mapping, err := c.RESTMapper().RESTMapping(o.GroupVersionKind().GroupKind(), o.GroupVersionKind().Version)
@@ -98,8 +103,8 @@ func (c *checked) importedAmong(ctx context.Context, objects []*unstructured.Uns
 	return found, commands, nil
 }
 
-// agentFits returns what there is of an imported agent, and an error that names all objects that are in the way of an agent
-// without a release and that no mark proves to be Rancher Fleet's.
+// agentFits returns what there is of an imported agent, and an error that names all objects that
+// are in the way of an agent without a release and that no mark proves to be Rancher Fleet's.
 func (c *checked) agentFits(ctx context.Context, values map[string]any) ([]*unstructured.Unstructured, error) {
 	h, err := c.helm(agentRelease) // after it has rendered a chart Helm writes nothing any more
 	if err != nil {
@@ -129,9 +134,12 @@ func (c *checked) agentFits(ctx context.Context, values map[string]any) ([]*unst
 	return found, err
 }
 
-// mayReplace refuses, before anything is written, what agentFits would refuse when the token is there.
+// mayReplace refuses, before anything is written, what agentFits would refuse when
+// the token is there.
 func (c *checked) mayReplace(ctx context.Context, server string) error {
-	_, err := c.agentFits(ctx, map[string]any{"apiServerURL": server, "token": "none yet", "tokenName": "none-yet", "clusterNamespace": "none-yet"})
+	_, err := c.agentFits(ctx, map[string]any{
+		"apiServerURL": server, "token": "none yet", "tokenName": "none-yet", "clusterNamespace": "none-yet",
+	})
 	return err
 }
 
@@ -143,13 +151,15 @@ func inTheWay(role string, commands []string, err error) error {
 		"Delete what you do not need, or mark it as the release's, to have it overwritten:\n%s", role, strings.Join(commands, "\n"))
 }
 
-// asRevision is a revision that holds the objects of an imported agent as they are. Helm has each of them patched from there,
-// deletes those that Muster's chart does not have, and brings them back when the release is rolled back.
+// asRevision is a revision that holds the objects of an imported agent as they are. Helm has each
+// of them patched from there, deletes those that Muster's chart does not have, and brings them back
+// when the release is rolled back.
 func (h *helmOn) asRevision(objects []*unstructured.Unstructured) (*helm.Release, error) {
 	var manifest strings.Builder
 	for _, o := range objects {
 		o = o.DeepCopy()
-		for _, field := range [][]string{{"status"}, {"metadata", "uid"}, {"metadata", "resourceVersion"}, {"metadata", "creationTimestamp"}, {"metadata", "generation"},
+		for _, field := range [][]string{{"status"}, {"metadata", "uid"}, {"metadata", "resourceVersion"}, {"metadata", "creationTimestamp"},
+			{"metadata", "generation"},
 			{"metadata", "managedFields"}, {"metadata", "ownerReferences"}, {"metadata", "annotations", "deployment.kubernetes.io/revision"}} {
 			unstructured.RemoveNestedField(o.Object, field...)
 		}
@@ -161,10 +171,14 @@ func (h *helmOn) asRevision(objects []*unstructured.Unstructured) (*helm.Release
 	}
 	now := time.Now()
 	return &helm.Release{
-		Name: h.chart, Namespace: h.namespace, Version: 1, Manifest: manifest.String(), Config: map[string]any{}, ApplyMethod: string(helm.ApplyMethodClientSideApply),
+		Name: h.chart, Namespace: h.namespace, Version: 1, Manifest: manifest.String(), Config: map[string]any{},
+		ApplyMethod: string(helm.ApplyMethodClientSideApply),
 		Chart: &chartv2.Chart{Metadata: &chartv2.Metadata{APIVersion: chartv2.APIVersionV2, Name: h.chart, Version: importedVersion,
 			Description: "The agent as Rancher Fleet's hub installed it"}},
-		Info: &helm.Info{FirstDeployed: now, LastDeployed: now, Status: common.StatusDeployed, Description: "Noted by muster before Muster's agent took its place"},
+		Info: &helm.Info{
+			FirstDeployed: now, LastDeployed: now, Status: common.StatusDeployed,
+			Description: "Noted by muster before Muster's agent took its place",
+		},
 	}, nil
 }
 
@@ -175,7 +189,8 @@ func (h *helmOn) note(objects []*unstructured.Unstructured) error {
 		return err
 	}
 	if err := h.Releases.Create(revision); err != nil {
-		return fmt.Errorf("noting the agent that Rancher Fleet's hub installed as revision 1 of release %s in namespace %s: %w", h.chart, h.namespace, err)
+		return fmt.Errorf("noting the agent that Rancher Fleet's hub installed as revision 1 of release %s in namespace %s: %w",
+			h.chart, h.namespace, err)
 	}
 	return nil
 }

@@ -19,7 +19,8 @@ import (
 	"github.com/muster-fleet/muster/internal/testkube"
 )
 
-// imports plays a hub of Rancher Fleet that applies its agent on a member, and has it deliver its own Bundle then, which takes the Deployment.
+// imports plays a hub of Rancher Fleet that applies its agent on a member, and has it deliver its
+// own Bundle then, which takes the Deployment.
 func (d their) imports(image string) (configMap *corev1.ConfigMap, deployment *appsv1.Deployment, binding *rbacv1.ClusterRoleBinding) {
 	d.t.Helper()
 	const role = naming.SystemNamespace + "-fleet-agent-role"
@@ -27,26 +28,34 @@ func (d their) imports(image string) (configMap *corev1.ConfigMap, deployment *a
 		return metav1.ObjectMeta{Namespace: naming.SystemNamespace, Name: name}
 	}
 	configMap = &corev1.ConfigMap{ObjectMeta: at("fleet-agent"), Data: map[string]string{"config": `{"clientID":"c-1"}`}}
-	binding = &rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: role + "-binding"}, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role},
+	binding = &rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: role + "-binding"}, RoleRef: rbacv1.RoleRef{
+		APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role,
+	},
 		Subjects: []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: naming.SystemNamespace, Name: "fleet-agent"}}}
 	deployment = &appsv1.Deployment{}
 	d.check(yaml.Unmarshal([]byte(deploymentOf("fleet-agent", naming.SystemNamespace, "app: fleet-agent", image)), deployment))
 	deployment.Spec.Template.Spec.Containers[0].Env = []corev1.EnvVar{{Name: "CHECKIN_INTERVAL", Value: "15m"}}
-	d.check(client.IgnoreAlreadyExists(d.Create(d.t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: naming.SystemNamespace}})))
-	for _, o := range []client.Object{&corev1.ServiceAccount{ObjectMeta: at("fleet-agent")}, &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: role}}, binding, deployment} {
+	d.check(client.IgnoreAlreadyExists(d.Create(d.t.Context(), &corev1.Namespace{
+		ObjectMeta: metav1.ObjectMeta{Name: naming.SystemNamespace},
+	})))
+	for _, o := range []client.Object{
+		&corev1.ServiceAccount{ObjectMeta: at("fleet-agent")}, &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: role}}, binding,
+		deployment,
+	} {
 		inSet(o, "fleet-agent-bootstrap", "", "", "")
 		if o == deployment {
 			inSet(o, "default-fleet-agent-c-1", "", "", "")
 			o.GetLabels()[labelMadeBy] = "Helm"
-			o.GetAnnotations()["meta.helm.sh/release-name"], o.GetAnnotations()["meta.helm.sh/release-namespace"] = "fleet-agent-c-1", naming.SystemNamespace
+			o.GetAnnotations()["meta.helm.sh/release-name"], o.GetAnnotations()["meta.helm.sh/release-namespace"] = "fleet-agent-c-1",
+				naming.SystemNamespace
 		}
 		d.check(d.Create(d.t.Context(), o))
 	}
 	return configMap, deployment, binding
 }
 
-// TestAnImportedMemberOfAHubOfRancherFleetMovesAndGoesBack takes three control planes, two of them with Pods. The agent of an imported member has no
-// release of Helm.
+// TestAnImportedMemberOfAHubOfRancherFleetMovesAndGoesBack takes three control planes, two of them
+// with Pods. The agent of an imported member has no release of Helm.
 func TestAnImportedMemberOfAHubOfRancherFleetMovesAndGoesBack(t *testing.T) {
 	t.Parallel()
 	hub, edge, old := withPods(t, "cli-imports"), withPods(t, "cli-imported", theirImages...), testkube.Turn(t, "cli-importer")
@@ -57,29 +66,36 @@ func TestAnImportedMemberOfAHubOfRancherFleetMovesAndGoesBack(t *testing.T) {
 	token := o.token("request-1")
 	o.accepts("request-1", true)
 	config, deployment, binding := d.imports("mirror/rancher/fleet-agent:v0.16.1")
-	d.check(d.Create(ctx, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: naming.SystemNamespace, Name: naming.AgentSecret}, StringData: map[string]string{
-		"kubeconfig": string(old.Kubeconfig(t, token)), "clusterNamespace": "fleet-default", "clusterName": "c-1", "deploymentNamespace": "cluster-fleet-default-c-1"}}))
+	d.check(d.Create(ctx, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: naming.SystemNamespace, Name: naming.AgentSecret},
+		StringData: map[string]string{
+			"kubeconfig": string(old.Kubeconfig(t, token)), "clusterNamespace": "fleet-default", "clusterName": "c-1",
+			"deploymentNamespace": "cluster-fleet-default-c-1"}}))
 	before := maps.Clone(d.data(naming.AgentSecret))
 	uid := deployment.UID
 
-	const there, back = "migrate --from rancher-fleet --context cli-imports cli-imported", "migrate --from rancher-fleet --context cli-imports --back cli-imported"
+	const there, back = "migrate --from rancher-fleet --context cli-imports cli-imported",
+		"migrate --from rancher-fleet --context cli-imports --back cli-imported"
 	// A ConfigMap of somebody else has the name of the agent's.
 	d.check(d.Create(ctx, config))
 	for _, line := range []string{there + " --dry-run", there} {
-		admin.refused(line, "nothing proves that they are Rancher Fleet's; nothing is changed there", "label configmaps fleet-agent --overwrite app.kubernetes.io/managed-by=Helm")
+		admin.refused(line, "nothing proves that they are Rancher Fleet's; nothing is changed there",
+			"label configmaps fleet-agent --overwrite app.kubernetes.io/managed-by=Helm")
 	}
 	tokens := &fleet.ClusterRegistrationTokenList{}
-	if err := h.List(ctx, tokens, client.InNamespace("clusters")); err != nil || len(tokens.Items) > 0 || d.data(keptCredential) != nil || d.isReleased() {
+	if err := h.List(ctx, tokens, client.InNamespace("clusters")); err != nil || len(tokens.Items) > 0 ||
+		d.data(keptCredential) != nil || d.isReleased() {
 		t.Errorf("something was written: %d tokens (%v), release %t", len(tokens.Items), err, d.isReleased())
 	}
 	inSet(config, "fleet-agent-bootstrap", "", "", "")
 	d.check(d.Update(ctx, config))
-	admin.runs(there+" --dry-run", "is Cluster fleet-default/c-1 of the hub at "+old.Config.Host+", and moves to this one", "Muster's chart would replace")
+	admin.runs(there+" --dry-run", "is Cluster fleet-default/c-1 of the hub at "+old.Config.Host+", and moves to this one",
+		"Muster's chart would replace")
 	if d.isReleased() {
 		t.Error("--dry-run has made a release")
 	}
 
-	admin.runs(there, "the agent that Rancher Fleet's hub installed is noted as revision 1 of release fleet-agent", "\nclusters/cluster-", "To go back: muster migrate")
+	admin.runs(there, "the agent that Rancher Fleet's hub installed is noted as revision 1 of release fleet-agent", "\nclusters/cluster-",
+		"To go back: muster migrate")
 	d.check(d.Get(ctx, clusterAgent, deployment))
 	c := deployment.Spec.Template.Spec.Containers[0]
 	if last := d.last(); deployment.UID != uid || !strings.Contains(c.Image, "muster-agent") || last.Chart.Metadata.Home == "" {
@@ -96,7 +112,8 @@ func TestAnImportedMemberOfAHubOfRancherFleetMovesAndGoesBack(t *testing.T) {
 
 	admin.runs(back, "cluster cli-imported is Cluster fleet-default/c-1 of the hub at "+old.Config.Host+" again.")
 	d.check(d.Get(ctx, clusterAgent, deployment))
-	if c := deployment.Spec.Template.Spec.Containers[0]; deployment.UID != uid || c.Image != "mirror/rancher/fleet-agent:v0.16.1" || len(c.Env) != 1 {
+	if c := deployment.Spec.Template.Spec.Containers[0]; deployment.UID != uid ||
+		c.Image != "mirror/rancher/fleet-agent:v0.16.1" || len(c.Env) != 1 {
 		t.Errorf("Deployment %s, of before %s, runs %s with %v", deployment.UID, uid, c.Image, c.Env)
 	}
 	d.check(d.Get(ctx, client.ObjectKeyFromObject(binding), binding))

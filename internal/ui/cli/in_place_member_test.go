@@ -33,30 +33,42 @@ func (h rancherHub) registers(cluster *fleet.Cluster) registered {
 		o.SetName(name)
 		o.SetNamespace(namespace)
 		o.SetLabels(map[string]string{fleet.LabelManaged: "true"})
-		o.SetAnnotations(map[string]string{"fleet.cattle.io/cluster": cluster.Name, "fleet.cattle.io/cluster-registration": "request-1", "fleet.cattle.io/cluster-registration-namespace": "default"})
+		o.SetAnnotations(map[string]string{
+			"fleet.cattle.io/cluster": cluster.Name, "fleet.cattle.io/cluster-registration": "request-1",
+			"fleet.cattle.io/cluster-registration-namespace": "default",
+		})
 		inSet(o, "cluster-registration", gvk, "request-1", "default")
 		h.check(h.Create(ctx, o))
 		return o
 	}
-	h.check(h.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace, Labels: map[string]string{fleet.LabelManaged: "true"},
+	h.check(h.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace,
+		Labels:      map[string]string{fleet.LabelManaged: "true"},
 		Annotations: map[string]string{"fleet.cattle.io/cluster": cluster.Name, "fleet.cattle.io/cluster-namespace": "default"}}}))
-	request := &fleet.ClusterRegistration{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "request-1", OwnerReferences: []metav1.OwnerReference{
-		{APIVersion: "fleet.cattle.io/v1alpha1", Kind: "Cluster", Name: cluster.Name, UID: cluster.UID}}}, Spec: fleet.ClusterRegistrationSpec{ClientID: cluster.Spec.ClientID, ClientRandom: "random"}}
+	request := &fleet.ClusterRegistration{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "request-1",
+		OwnerReferences: []metav1.OwnerReference{
+			{APIVersion: "fleet.cattle.io/v1alpha1", Kind: "Cluster", Name: cluster.Name, UID: cluster.UID}}}, Spec: fleet.ClusterRegistrationSpec{
+		ClientID: cluster.Spec.ClientID, ClientRandom: "random",
+	}}
 	h.check(h.Create(ctx, request))
 	request.Status.Granted, request.Status.ClusterName = true, cluster.Name
 	h.check(h.Status().Update(ctx, request))
 	cluster.Status.Namespace = namespace
 	h.check(h.Status().Update(ctx, cluster))
 	account := ofRequest(&corev1.ServiceAccount{}, "request-1-uid", namespace)
-	secret := &corev1.Secret{Type: corev1.SecretTypeServiceAccountToken, ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "request-1-uid-token",
-		Annotations:     map[string]string{corev1.ServiceAccountNameKey: account.GetName()},
-		OwnerReferences: []metav1.OwnerReference{{APIVersion: "v1", Kind: "ServiceAccount", Name: account.GetName(), UID: account.GetUID()}}}}
+	secret := &corev1.Secret{Type: corev1.SecretTypeServiceAccountToken,
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "request-1-uid-token",
+			Annotations:     map[string]string{corev1.ServiceAccountNameKey: account.GetName()},
+			OwnerReferences: []metav1.OwnerReference{{APIVersion: "v1", Kind: "ServiceAccount", Name: account.GetName(), UID: account.GetUID()}}}}
 	h.check(h.Create(ctx, secret))
 	subjects := []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: namespace, Name: account.GetName()}}
-	ofRequest(&rbacv1.Role{Rules: []rbacv1.PolicyRule{{APIGroups: []string{"fleet.cattle.io"}, Resources: []string{"clusters/status"}, ResourceNames: []string{cluster.Name}, Verbs: []string{"patch"}}}}, "request-1", "default")
-	ofRequest(&rbacv1.RoleBinding{RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: "request-1"}, Subjects: subjects}, "request-1", "default")
-	ofRequest(&rbacv1.RoleBinding{RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "fleet-bundle-deployment"}, Subjects: subjects}, "request-1", namespace)
-	ofRequest(&rbacv1.ClusterRoleBinding{RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "fleet-content"}, Subjects: subjects}, "request-1-content", "")
+	ofRequest(&rbacv1.Role{Rules: []rbacv1.PolicyRule{{APIGroups: []string{"fleet.cattle.io"}, Resources: []string{"clusters/status"},
+		ResourceNames: []string{cluster.Name}, Verbs: []string{"patch"}}}}, "request-1", "default")
+	ofRequest(&rbacv1.RoleBinding{RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: "request-1"}, Subjects: subjects},
+		"request-1", "default")
+	ofRequest(&rbacv1.RoleBinding{RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "fleet-bundle-deployment"},
+		Subjects: subjects}, "request-1", namespace)
+	ofRequest(&rbacv1.ClusterRoleBinding{RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "fleet-content"},
+		Subjects: subjects}, "request-1-content", "")
 	testkube.Eventually(h.t, "the account has a token", func() error {
 		if err := h.Get(ctx, client.ObjectKeyFromObject(secret), secret); err != nil || len(secret.Data["token"]) > 0 {
 			return err
@@ -67,7 +79,8 @@ func (h rancherHub) registers(cluster *fleet.Cluster) registered {
 	agent, err := h.as(token)
 	h.check(err)
 	return registered{token, func(ctx context.Context) error {
-		patch := fmt.Sprintf(`[{"op":"add","path":"/status/agent","value":{"lastSeen":%q,"namespace":"cattle-fleet-system"}}]`, time.Now().UTC().Format(time.RFC3339))
+		patch := fmt.Sprintf(`[{"op":"add","path":"/status/agent","value":{"lastSeen":%q,"namespace":"cattle-fleet-system"}}]`,
+			time.Now().UTC().Format(time.RFC3339))
 		seen := &fleet.Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: cluster.Name}}
 		return agent.Status().Patch(ctx, seen, client.RawPatch(types.JSONPatchType, []byte(patch)))
 	}}

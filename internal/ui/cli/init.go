@@ -105,12 +105,15 @@ func (i *initializer) run(ctx context.Context) error {
 // or a release of another chart.
 func (i *initializer) mayInstall(ctx context.Context, cluster *checked) error {
 	err := require(ctx, append(cluster.reachable(), cluster.may("install the hub",
-		right{"create", "", "namespaces", ""}, right{"create", "", "secrets", naming.SystemNamespace}, right{"create", "apiextensions.k8s.io", "customresourcedefinitions", ""},
-		right{"create", "rbac.authorization.k8s.io", "clusterrolebindings", ""}, right{"escalate", "rbac.authorization.k8s.io", "clusterroles", ""})))
+		right{"create", "", "namespaces", ""}, right{"create", "", "secrets", naming.SystemNamespace},
+		right{"create", "apiextensions.k8s.io", "customresourcedefinitions", ""},
+		right{"create", "rbac.authorization.k8s.io", "clusterrolebindings", ""},
+		right{"escalate", "rbac.authorization.k8s.io", "clusterroles", ""})))
 	if err != nil {
 		return err
 	}
-	for _, c := range []check{cluster.definitionsFit(), cluster.rolesFit(), i.releasesFit(), i.objectsFit(cluster)} { // report all obstacles at once
+	// report all obstacles at once
+	for _, c := range []check{cluster.definitionsFit(), cluster.rolesFit(), i.releasesFit(), i.objectsFit(cluster)} {
 		err = errors.Join(err, require(ctx, []check{c}))
 	}
 	return err

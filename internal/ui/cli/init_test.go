@@ -58,7 +58,8 @@ func TestAHubIsInstalledInOneLine(t *testing.T) {
 		t.Errorf("--dry-run: %v\n%s%s", err, out, said)
 	}
 	out, _, err = admin.run("init", "--print", "--set", "controller.replicas=2")
-	if err != nil || !strings.Contains(out, "replicas: 2") || !strings.Contains(out, "kind: ValidatingAdmissionPolicy\n") || !strings.Contains(out, "clusterregistrationtokens") {
+	if err != nil || !strings.Contains(out, "replicas: 2") || !strings.Contains(out, "kind: ValidatingAdmissionPolicy\n") ||
+		!strings.Contains(out, "clusterregistrationtokens") {
 		t.Errorf("--print: %v\n%s", err, out)
 	}
 	deployment := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: "cattle-fleet-system", Name: hubDeployment}}
@@ -67,7 +68,8 @@ func TestAHubIsInstalledInOneLine(t *testing.T) {
 	}
 	for again := range 2 {
 		out, said, err := admin.run("init", "--set", "importLoopback=true")
-		if err != nil || !strings.Contains(out, "the hub runs\nThe hub is running. To register a cluster: muster join --context CLUSTER --hub-context ") ||
+		if err != nil || !strings.Contains(out,
+			"the hub runs\nThe hub is running. To register a cluster: muster join --context CLUSTER --hub-context ") ||
 			!strings.Contains(said, "Members on other machines cannot reach the hub at "+cluster.Config.Host) != (again == 1) {
 			t.Errorf("%d: %v\n%s%s", again, err, out, said)
 		}
@@ -105,7 +107,8 @@ func TestAnOperationOfHelmThatWasKilledIsTakenUp(t *testing.T) {
 		}
 	}
 	leave(time.Now())
-	admin.refused("init", "release fleet in namespace cattle-fleet-system has been in use by another program since ", "run the command again after its end, or after 5m")
+	admin.refused("init", "release fleet in namespace cattle-fleet-system has been in use by another program since ",
+		"run the command again after its end, or after 5m")
 	leave(time.Now().Add(-abandoned))
 	admin.runs("init", "the hub runs")
 	theirs, err := helm.history()
@@ -117,7 +120,8 @@ func TestAnOperationOfHelmThatWasKilledIsTakenUp(t *testing.T) {
 	if err := helm.Releases.Update(last); err != nil {
 		t.Fatal(err)
 	}
-	admin.refused("init", "release fleet in namespace cattle-fleet-system is of another chart of that name, https://example.com/fleet 0.1.0: docs/migration.md says how to change over")
+	admin.refused("init", "release fleet in namespace cattle-fleet-system is of another chart of that name, https://example.com/fleet 0.1.0: "+
+		"docs/migration.md says how to change over")
 	last.Chart.Metadata.Home = "https://github.com/muster-fleet/muster"
 	if err := helm.Releases.Update(last); err != nil {
 		t.Fatal(err)

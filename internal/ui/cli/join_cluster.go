@@ -111,7 +111,8 @@ func (j *joiner) predefined(ctx context.Context, hub *checked, workspace string)
 	case cluster.DeletionTimestamp != nil:
 		return fmt.Errorf("%s is leaving; join again when it is gone", j.title(&cluster))
 	case cluster.Spec.ClientID == "":
-		return fmt.Errorf("%s has no spec.clientID, so no cluster can register as it: import it by its kubeconfig, or set spec.clientID", j.title(&cluster))
+		return fmt.Errorf("%s has no spec.clientID, so no cluster can register as it: import it by its kubeconfig, or set spec.clientID",
+			j.title(&cluster))
 	}
 	j.id = cluster.Spec.ClientID // the hub rejects a token with another client ID
 	return nil
@@ -157,7 +158,8 @@ func (j *joiner) mayTake(ctx context.Context, cluster, hub *checked, address any
 	case j.moved != "" && is.server == "":
 		return fmt.Errorf("%s is not a Cluster of any hub, so it cannot move as %s: check muster get on its hub", cluster.role, j.moved)
 	case j.moved != "" && j.moved != is.record.Name && j.moved != is.record.String():
-		return fmt.Errorf("%s is Cluster %s of the hub at %s, not %s: it has moved already, or the --context is wrong", cluster.role, is.record, is.server, j.moved)
+		return fmt.Errorf("%s is Cluster %s of the hub at %s, not %s: it has moved already, or the --context is wrong",
+			cluster.role, is.record, is.server, j.moved)
 	case j.moves:
 		if is.server != "" && (is.server != address || is.record.Namespace != j.workspace()) {
 			j.former = fmt.Sprintf("It was Cluster %s of the hub at %s", is.record, is.server)
@@ -165,7 +167,8 @@ func (j *joiner) mayTake(ctx context.Context, cluster, hub *checked, address any
 		}
 		return nil
 	case is.server != "" && is.server != address:
-		return fmt.Errorf("%s is a member of the hub at %s, as Cluster %s: muster move takes it here; or if that is this hub, use --hub-url %s", cluster.role, is.server, is.record, is.server)
+		return fmt.Errorf("%s is a member of the hub at %s, as Cluster %s: muster move takes it here; or if that is this hub, use --hub-url %s",
+			cluster.role, is.server, is.record, is.server)
 	case hub == nil || is.record.Namespace == "" || is.record.Namespace == j.workspace():
 		return nil
 	}
@@ -224,7 +227,8 @@ func (j *joiner) reinstallAgent(ctx context.Context, cluster *checked, values ma
 
 // followCluster prints the progress of the agent's registration request, and then of its
 // Cluster.
-func (j *joiner) followCluster(ctx context.Context, cluster, hub *checked, token *fleet.ClusterRegistrationToken, values map[string]any) error {
+func (j *joiner) followCluster(ctx context.Context, cluster, hub *checked, token *fleet.ClusterRegistrationToken,
+	values map[string]any) error {
 	looked := time.Now()
 	request, record := &fleet.ClusterRegistration{}, &fleet.Cluster{}
 	unseen, err := await(ctx, &j.progress, func(ctx context.Context) (bool, error) {
@@ -287,7 +291,8 @@ func (j *joiner) followCluster(ctx context.Context, cluster, hub *checked, token
 
 // requestOf reads the newest request of a token, if there is one. A restarted agent may create
 // several; the hub deletes the superseded ones.
-func (j *joiner) requestOf(ctx context.Context, hub *checked, token *fleet.ClusterRegistrationToken, into *fleet.ClusterRegistration) error {
+func (j *joiner) requestOf(ctx context.Context, hub *checked, token *fleet.ClusterRegistrationToken,
+	into *fleet.ClusterRegistration) error {
 	var requests []fleet.ClusterRegistration
 	err := view.Each(ctx, hub, &fleet.ClusterRegistrationList{}, func(o client.Object) {
 		requests = append(requests, *o.(*fleet.ClusterRegistration).DeepCopy())
@@ -306,7 +311,8 @@ func newestRequest(requests []fleet.ClusterRegistration) (newest fleet.ClusterRe
 		if r.Status.Reason == reasons.Superseded && newest.Name != "" {
 			continue
 		}
-		if newest.Name == "" || newest.Status.Reason == reasons.Superseded || newest.CreationTimestamp.Before(&r.CreationTimestamp) || newest.CreationTimestamp.Equal(&r.CreationTimestamp) && !newest.Status.Granted {
+		if newest.Name == "" || newest.Status.Reason == reasons.Superseded || newest.CreationTimestamp.Before(&r.CreationTimestamp) ||
+			newest.CreationTimestamp.Equal(&r.CreationTimestamp) && !newest.Status.Granted {
 			newest = r
 		}
 	}
@@ -315,7 +321,8 @@ func newestRequest(requests []fleet.ClusterRegistration) (newest fleet.ClusterRe
 
 // joinByToken installs the agent with an existing token, and waits until the agent has joined.
 func (j *joiner) joinByToken(ctx context.Context, cluster *checked) error {
-	if user, err := cluster.userOf(ctx, j.token); err == nil && strings.HasPrefix(user, "system:serviceaccount:") { // the token comes from this cluster
+	// the token comes from this cluster
+	if user, err := cluster.userOf(ctx, j.token); err == nil && strings.HasPrefix(user, "system:serviceaccount:") {
 		return fmt.Errorf("the token belongs to a hub on %s, and "+itself, cluster.role)
 	}
 	if err := j.mayTake(ctx, cluster, nil, j.hubURL); err != nil {

@@ -46,7 +46,9 @@ var (
 // joinMember registers a cluster as a MemberCluster, with its own account on the hub.
 func (j *joiner) joinMember(ctx context.Context, cluster, hub *checked) error {
 	j.name = j.memberName()
-	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: naming.MemberSystemNamespace, Name: j.name + "-hub-cluster-access"}}
+	account := &corev1.ServiceAccount{
+		ObjectMeta: metav1.ObjectMeta{Namespace: naming.MemberSystemNamespace, Name: j.name + "-hub-cluster-access"},
+	}
 	account.Labels = map[string]string{labelMadeBy: madeByUs}
 	record := &clusterv1beta1.MemberCluster{ObjectMeta: metav1.ObjectMeta{Name: j.name, Labels: j.labels}}
 	record.Spec.Identity = rbacv1.Subject{Kind: rbacv1.ServiceAccountKind, Namespace: account.Namespace, Name: account.Name}
@@ -107,7 +109,10 @@ func (j *joiner) makeMember(ctx context.Context, hub *checked, record *clusterv1
 // revocation has another member namespace, so the values name it. Empty values replace earlier
 // ones.
 func (j *joiner) memberValues(found *clusterv1beta1.MemberCluster, hub *checked) (map[string]any, error) {
-	config := map[string]any{"hubURL": cmp.Or(j.hubURL, hub.server), "hubCA": cmp.Or(j.caIn, string(hub.config.CAData)), "memberClusterName": j.name, "memberNamespace": ""}
+	config := map[string]any{
+		"hubURL": cmp.Or(j.hubURL, hub.server), "hubCA": cmp.Or(j.caIn, string(hub.config.CAData)),
+		"memberClusterName": j.name, "memberNamespace": "",
+	}
 	if found != nil && membership.Epoch(found) > 0 {
 		config["memberNamespace"] = membership.Namespace(found)
 	}
@@ -146,7 +151,8 @@ func (j *joiner) mayTakeMember(ctx context.Context, cluster, hub *checked, value
 	case never: // an earlier run may have had a wrong address
 		return release, nil
 	case server != "" && server != set(values, "hubURL"):
-		return release, fmt.Errorf("%s is a member of the hub at %s, as MemberCluster %s: to have it join another one, muster leave %s there if it has joined, and then helm --kube-context %s -n %s uninstall %s; or if that is this hub, use --hub-url %s",
+		return release, fmt.Errorf("%s is a member of the hub at %s, as MemberCluster %s: to have it join another one, muster leave %s there if "+
+			"it has joined, and then helm --kube-context %s -n %s uninstall %s; or if that is this hub, use --hub-url %s",
 			cluster.role, server, name, name, cluster.contextName(), release.namespace, release.chart, server)
 	case name == "" || name == set(values, "memberClusterName"):
 		return release, nil
@@ -154,7 +160,8 @@ func (j *joiner) mayTakeMember(ctx context.Context, cluster, hub *checked, value
 	if err := hub.Get(ctx, client.ObjectKey{Name: name}, &clusterv1beta1.MemberCluster{}); apierrors.IsNotFound(err) && !kube.NotServed(err) {
 		return release, nil // it has left
 	}
-	return release, fmt.Errorf("%s is a member already, as MemberCluster %s: use --name %s, or run muster leave %s first", cluster.role, name, name, name)
+	return release, fmt.Errorf("%s is a member already, as MemberCluster %s: use --name %s, or run muster leave %s first",
+		cluster.role, name, name, name)
 }
 
 // neverJoined reports whether the agent of a MemberCluster has never joined a hub. It still has
@@ -174,7 +181,8 @@ func (c *checked) neverJoined(ctx context.Context, namespace string) (bool, erro
 }
 
 // memberThere returns the MemberCluster of the name, or nil. Its identity must be the same.
-func (j *joiner) memberThere(ctx context.Context, hub *checked, record *clusterv1beta1.MemberCluster) (*clusterv1beta1.MemberCluster, error) {
+func (j *joiner) memberThere(ctx context.Context, hub *checked,
+	record *clusterv1beta1.MemberCluster) (*clusterv1beta1.MemberCluster, error) {
 	found := &clusterv1beta1.MemberCluster{}
 	if err := hub.Get(ctx, client.ObjectKeyFromObject(record), found); apierrors.IsNotFound(err) && !kube.NotServed(err) {
 		return nil, nil
@@ -186,7 +194,8 @@ func (j *joiner) memberThere(ctx context.Context, hub *checked, record *clusterv
 	case found.DeletionTimestamp != nil:
 		return nil, fmt.Errorf("MemberCluster %s is leaving; join again when it is gone", j.name)
 	case has.Kind != identity.Kind || has.Namespace != identity.Namespace || has.Name != identity.Name:
-		return nil, fmt.Errorf("MemberCluster %s exists with the identity %s %s/%s, not ServiceAccount %s/%s: use another --name, or correct its spec.identity", j.name,
+		return nil, fmt.Errorf("MemberCluster %s exists with the identity %s %s/%s, not ServiceAccount %s/%s: use another --name, or correct "+
+			"its spec.identity", j.name,
 			has.Kind, has.Namespace, has.Name, identity.Namespace, identity.Name)
 	}
 	return found, nil
@@ -222,7 +231,9 @@ func (j *joiner) ensureToken(ctx context.Context, cluster *checked, token string
 			return err
 		}
 		if has.Labels[labelMadeBy] != madeByUs {
-			return fmt.Errorf("Secret %s on %s has another owner, with the token of a hub: delete it to join with another token", memberToken, cluster.role) //nolint:staticcheck // a kind
+			//nolint:staticcheck // a kind
+			return fmt.Errorf("Secret %s on %s has another owner, with the token of a hub: delete it to join with another token",
+				memberToken, cluster.role)
 		}
 		secret.UID, secret.ResourceVersion = has.UID, has.ResourceVersion
 		err = cluster.Update(ctx, secret)

@@ -21,10 +21,11 @@ import (
 
 func TestAMemberJoinsOnlyByAName(t *testing.T) {
 	for name, want := range map[string]string{
-		"edge-1":                      "",
-		"":                            "", // the context, edge
-		"kubernetes-admin@kubernetes": "kubernetes-admin@kubernetes is not a valid name of a MemberCluster, use another --name: a lowercase RFC 1123 label must",
-		"edge.example.com":            "use another --name: must not contain dots",
+		"edge-1": "",
+		"":       "", // the context, edge
+		"kubernetes-admin@kubernetes": "kubernetes-admin@kubernetes is not a valid name of a MemberCluster, use another --name: a lowercase " +
+			"RFC 1123 label must",
+		"edge.example.com": "use another --name: must not contain dots",
 		"arn:aws:eks:eu-central-1:123456789012:cluster/production": "use another --name: it has more than 50 characters",
 		strings.Repeat("a", naming.MaxMemberClusterName+1):         "use another --name: it has more than 50 characters",
 		strings.Repeat("a", naming.MaxMemberClusterName):           "",
@@ -46,7 +47,9 @@ func TestAMemberJoinsOnlyByAName(t *testing.T) {
 
 func TestAMemberThatWasRevokedIsToldItsNamespace(t *testing.T) {
 	hub := &checked{server: "https://hub", config: &rest.Config{}}
-	revoked := &clusterv1beta1.MemberCluster{ObjectMeta: metav1.ObjectMeta{Name: "edge", Annotations: map[string]string{clusterv1beta1.AnnotationMemberEpoch: "2"}}}
+	revoked := &clusterv1beta1.MemberCluster{
+		ObjectMeta: metav1.ObjectMeta{Name: "edge", Annotations: map[string]string{clusterv1beta1.AnnotationMemberEpoch: "2"}},
+	}
 	for name, row := range map[string]struct {
 		found *clusterv1beta1.MemberCluster
 		set   []string
@@ -60,7 +63,11 @@ func TestAMemberThatWasRevokedIsToldItsNamespace(t *testing.T) {
 		j := &joiner{name: "edge"}
 		j.Values = row.set
 		got, err := j.memberValues(row.found, hub)
-		want := map[string]any{"namespace": naming.MemberSystemNamespace, "config": map[string]any{"hubURL": "https://hub", "hubCA": "", "memberClusterName": "edge", "memberNamespace": row.want}}
+		want := map[string]any{
+			"namespace": naming.MemberSystemNamespace, "config": map[string]any{
+				"hubURL": "https://hub", "hubCA": "", "memberClusterName": "edge", "memberNamespace": row.want,
+			},
+		}
 		if diff := cmp.Diff(want, got); err != nil || diff != "" {
 			t.Errorf("%s: %v (-want +got):\n%s", name, err, diff)
 		}
@@ -68,11 +75,15 @@ func TestAMemberThatWasRevokedIsToldItsNamespace(t *testing.T) {
 }
 
 func TestAnAgentWithACredentialOfItsOwnHasJoined(t *testing.T) {
-	token := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: memberToken.Namespace, Name: memberToken.Name, Labels: map[string]string{labelMadeBy: madeByUs}}}
+	token := &corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{Namespace: memberToken.Namespace, Name: memberToken.Name, Labels: map[string]string{labelMadeBy: madeByUs}},
+	}
 	theirs := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: memberToken.Namespace, Name: memberToken.Name}}
 	credential := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "agents", Name: naming.MemberAgentCredentialSecret}}
 	agent := func(ready int32) *appsv1.Deployment {
-		return &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: "agents", Name: memberAgent.Name}, Status: appsv1.DeploymentStatus{ReadyReplicas: ready}}
+		return &appsv1.Deployment{
+			ObjectMeta: metav1.ObjectMeta{Namespace: "agents", Name: memberAgent.Name}, Status: appsv1.DeploymentStatus{ReadyReplicas: ready},
+		}
 	}
 	for what, row := range map[string]struct {
 		has   []client.Object
@@ -106,9 +117,11 @@ func TestAMemberJoinsAgainAndIsTakenFromNobody(t *testing.T) {
 	admin.runs("leave brunch --orphan", " gone")
 	admin.runs(join+"branch", "branch MemberCluster ")
 
-	admin.refused(join+"branch --hub-url https://other:6443", "cluster cli-bough is a member of the hub at "+hub.Config.Host+", as MemberCluster branch: to have it join another one, muster leave branch there if it has joined, "+
+	admin.refused(join+"branch --hub-url https://other:6443", "cluster cli-bough is a member of the hub at "+hub.Config.Host+
+		", as MemberCluster branch: to have it join another one, muster leave branch there if it has joined, "+
 		"and then helm --kube-context cli-bough -n default uninstall member-agent; or if that is this hub, use --hub-url "+hub.Config.Host)
-	admin.refused(join+"other", "cluster cli-bough is a member already, as MemberCluster branch: use --name branch, or run muster leave branch first")
+	admin.refused(join+"other",
+		"cluster cli-bough is a member already, as MemberCluster branch: use --name branch, or run muster leave branch first")
 	for _, o := range []client.Object{&clusterv1beta1.MemberCluster{ObjectMeta: metav1.ObjectMeta{Name: "other"}},
 		&corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: naming.MemberSystemNamespace, Name: "other-hub-cluster-access"}}} {
 		if err := c.Get(t.Context(), client.ObjectKeyFromObject(o), o); !apierrors.IsNotFound(err) {
@@ -127,6 +140,7 @@ func TestAMemberJoinsAgainAndIsTakenFromNobody(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	admin.refused("join --context cli-init --token "+strings.TrimSpace(token)+" --hub-url "+hub.Config.Host, "the token belongs to a hub on cluster cli-init, and the hub is a member of itself already")
+	admin.refused("join --context cli-init --token "+strings.TrimSpace(token)+" --hub-url "+hub.Config.Host,
+		"the token belongs to a hub on cluster cli-init, and the hub is a member of itself already")
 	admin.refused("migrate --from rancher-fleet --context cli-init cli-init", "the contexts cli-init and cli-init lead to the same cluster")
 }

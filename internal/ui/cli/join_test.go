@@ -34,13 +34,15 @@ func TestAClusterJoinsInOneLine(t *testing.T) {
 	admin.runs("init", "The hub is running")
 
 	admin.refused("join --context cli-edge", "the hub is missing: use --hub-context CONTEXT, or --token and --hub-url")
-	admin.refused("join --context cli-edgy --hub-context cli-fleet", "the kubeconfig has no context cli-edgy; did you mean cli-edge?; it has cli-branch, cli-edge, cli-fleet")
+	admin.refused("join --context cli-edgy --hub-context cli-fleet",
+		"the kubeconfig has no context cli-edgy; did you mean cli-edge?; it has cli-branch, cli-edge, cli-fleet")
 	admin.refused("join --context cli-fleet --hub-context cli-fleet", "the contexts cli-fleet and cli-fleet lead to the same cluster")
 	admin.refused("join --context cli-edge --hub-context cli-branch", "it is not a hub; install the hub with muster init")
 
 	importedBefore(t, edge)
 	for range 2 { // again, and nothing changes
-		out := admin.runs("join --context cli-edge --hub-context cli-fleet --name edge --labels env=prod", "Cluster clusters/edge is ", "\nclusters/edge Cluster ")
+		out := admin.runs("join --context cli-edge --hub-context cli-fleet --name edge --labels env=prod", "Cluster clusters/edge is ",
+			"\nclusters/edge Cluster ")
 		if strings.Contains(out, "eyJ") {
 			t.Errorf("it prints a token:\n%s", out)
 		}
@@ -48,18 +50,24 @@ func TestAClusterJoinsInOneLine(t *testing.T) {
 	admin.untilReady("clusters/edge")
 	var clusters fleet.ClusterList
 	c, ctx := hub.Client(t), context.Background()
-	if err := c.List(ctx, &clusters, client.InNamespace("clusters")); err != nil || len(clusters.Items) != 1 || clusters.Items[0].Labels["env"] != "prod" {
+	if err := c.List(ctx, &clusters, client.InNamespace("clusters")); err != nil || len(clusters.Items) != 1 ||
+		clusters.Items[0].Labels["env"] != "prod" {
 		t.Errorf("the Clusters: %v, %+v", err, clusters.Items)
 	}
 	var tokens fleet.ClusterRegistrationTokenList
 	if err := c.List(ctx, &tokens, client.InNamespace("clusters")); err != nil || len(tokens.Items) > 0 {
 		t.Errorf("tokens are left: %v, %+v", err, tokens.Items)
 	}
-	admin.refused("join --context cli-edge --token t --hub-url https://other:6443", "cluster cli-edge is a member of the hub at "+hub.Config.Host+", as Cluster clusters/edge: muster move takes it here")
-	admin.refused("join --context cli-edge --hub-context cli-fleet -n other", "cluster cli-edge is a member already, as Cluster clusters/edge: muster move takes it to workspace other")
-	admin.refused("move clusters/web --context cli-edge --hub-context cli-fleet -n other", "cluster cli-edge is Cluster clusters/edge of the hub at "+hub.Config.Host+", not clusters/web: it has moved already, or the --context is wrong")
+	admin.refused("join --context cli-edge --token t --hub-url https://other:6443",
+		"cluster cli-edge is a member of the hub at "+hub.Config.Host+", as Cluster clusters/edge: muster move takes it here")
+	admin.refused("join --context cli-edge --hub-context cli-fleet -n other",
+		"cluster cli-edge is a member already, as Cluster clusters/edge: muster move takes it to workspace other")
+	admin.refused("move clusters/web --context cli-edge --hub-context cli-fleet -n other",
+		"cluster cli-edge is Cluster clusters/edge of the hub at "+hub.Config.Host+
+			", not clusters/web: it has moved already, or the --context is wrong")
 	admin.refused("move branch --context cli-branch --hub-context cli-fleet -n other", "cluster cli-branch is not a Cluster of any hub")
-	admin.runs("move clusters/edge --context cli-edge --hub-context cli-fleet -n other", "It was Cluster clusters/edge of the hub at "+hub.Config.Host, "other/cluster-")
+	admin.runs("move clusters/edge --context cli-edge --hub-context cli-fleet -n other",
+		"It was Cluster clusters/edge of the hub at "+hub.Config.Host, "other/cluster-")
 	testkube.Eventually(t, "it has left where it was", func() error {
 		if out, _, err := admin.run("get", "members", "clusters/edge"); err != nil || !strings.Contains(out, " Left ") {
 			return fmt.Errorf("not so: %v\n%s", err, out)
@@ -67,8 +75,10 @@ func TestAClusterJoinsInOneLine(t *testing.T) {
 		return nil
 	})
 	out, said, err := admin.run("doctor", "--context", "cli-edge", "--hub-context", "cli-fleet")
-	for _, line := range []string{"cli-edge\n  ok       answers    Kubernetes v", "  ok       rights     you may install the agent\n", "  ok       agent      Deployment cattle-fleet-system/fleet-agent runs ",
-		"cli-fleet\n  ok       answers ", "  ok       clock      agrees", "  ok       kinds      the fleet's are served\n", "  ok       hub        fleet-controller-"} {
+	for _, line := range []string{"cli-edge\n  ok       answers    Kubernetes v", "  ok       rights     you may install the agent\n",
+		"  ok       agent      Deployment cattle-fleet-system/fleet-agent runs ",
+		"cli-fleet\n  ok       answers ", "  ok       clock      agrees", "  ok       kinds      the fleet's are served\n",
+		"  ok       hub        fleet-controller-"} {
 		if err != nil || !strings.Contains(out, line) {
 			t.Errorf("doctor, without %q: %v\n%s%s", line, err, out, said)
 		}
@@ -82,7 +92,8 @@ func TestAClusterJoinsInOneLine(t *testing.T) {
 		t.Errorf("the MemberCluster: %v, %+v", err, record.ObjectMeta)
 	}
 	testkube.Eventually(t, "the token that the agent began with is exchanged for a credential that is renewed", func() error {
-		if err := c.Get(ctx, client.ObjectKey{Name: "branch"}, &record); err != nil || meta.IsStatusConditionTrue(record.Status.Conditions, "CredentialExchanged") {
+		if err := c.Get(ctx, client.ObjectKey{Name: "branch"}, &record); err != nil ||
+			meta.IsStatusConditionTrue(record.Status.Conditions, "CredentialExchanged") {
 			return err
 		}
 		return fmt.Errorf("not so: %+v", record.Status.Conditions)
@@ -92,13 +103,17 @@ func TestAClusterJoinsInOneLine(t *testing.T) {
 		t.Fatal(err)
 	}
 	for range 2 {
-		admin.refused("join --context cli-edge --hub-context cli-fleet --member --name taken", "ServiceAccount fleet-system/taken-hub-cluster-access on the hub has another owner")
+		admin.refused("join --context cli-edge --hub-context cli-fleet --member --name taken",
+			"ServiceAccount fleet-system/taken-hub-cluster-access on the hub has another owner")
 	}
-	theirs := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: memberToken.Namespace, Name: memberToken.Name}, StringData: map[string]string{"token": "theirs"}}
+	theirs := &corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{Namespace: memberToken.Namespace, Name: memberToken.Name}, StringData: map[string]string{"token": "theirs"},
+	}
 	if err := edge.Client(t).Create(ctx, theirs); err != nil {
 		t.Fatal(err)
 	}
-	admin.refused("join --context cli-edge --hub-context cli-fleet --member --name other", "Secret default/hub-kubeconfig-secret on cluster cli-edge has another owner")
+	admin.refused("join --context cli-edge --hub-context cli-fleet --member --name other",
+		"Secret default/hub-kubeconfig-secret on cluster cli-edge has another owner")
 }
 
 // importedBefore leaves the objects of an agent from an import by kubeconfig.
@@ -113,16 +128,19 @@ func importedBefore(t *testing.T, cluster testkube.Cluster) {
 	}
 	for _, object := range objects {
 		if object.GetNamespace() == "" {
-			if err := cluster.Client(t).Apply(t.Context(), client.ApplyConfigurationFromUnstructured(object), client.FieldOwner("helm"), client.ForceOwnership); err != nil {
+			if err := cluster.Client(t).Apply(t.Context(), client.ApplyConfigurationFromUnstructured(object), client.FieldOwner("helm"),
+				client.ForceOwnership); err != nil {
 				t.Fatal(err)
 			}
 		}
 	}
-	if err := cluster.Client(t).Delete(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "cattle-fleet-system"}}); err != nil {
+	if err := cluster.Client(t).Delete(t.Context(),
+		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "cattle-fleet-system"}}); err != nil {
 		t.Fatal(err)
 	}
 	testkube.Eventually(t, "the namespace of the agent is gone", func() error {
-		if err := cluster.Client(t).Get(t.Context(), client.ObjectKey{Name: "cattle-fleet-system"}, &corev1.Namespace{}); !apierrors.IsNotFound(err) {
+		if err := cluster.Client(t).Get(t.Context(), client.ObjectKey{Name: "cattle-fleet-system"},
+			&corev1.Namespace{}); !apierrors.IsNotFound(err) {
 			return fmt.Errorf("reading it: %v", err)
 		}
 		return nil
@@ -136,9 +154,11 @@ func TestAClusterThatDoesNotJoinIsExplained(t *testing.T) {
 	admin := contexts(t, hub, edge)
 	admin.runs("init")
 
-	times := admin.joinsInVain("join --context cli-slow --hub-context cli-vain -n slow --set image.repository=nobodys", "the agent does not run yet: its image nobodys:0.1.0 cannot be pulled")
+	times := admin.joinsInVain("join --context cli-slow --hub-context cli-vain -n slow --set image.repository=nobodys",
+		"the agent does not run yet: its image nobodys:0.1.0 cannot be pulled")
 	var tokens fleet.ClusterRegistrationTokenList
-	if err := hub.Client(t).List(t.Context(), &tokens, client.InNamespace("slow")); err != nil || len(tokens.Items) == 0 || len(tokens.Items) > times {
+	if err := hub.Client(t).List(t.Context(), &tokens, client.InNamespace("slow")); err != nil || len(tokens.Items) == 0 ||
+		len(tokens.Items) > times {
 		t.Errorf("after %d times there are the tokens %+v, by which the agent could still come through: %v", times, tokens.Items, err)
 	}
 	for _, token := range tokens.Items {
@@ -146,13 +166,16 @@ func TestAClusterThatDoesNotJoinIsExplained(t *testing.T) {
 			t.Errorf("a token is not for this agent alone: %+v", token.Spec)
 		}
 	}
-	admin.refused("join --context cli-slow --hub-context cli-vain -n slow --set fleetAgent=1", "installing the chart fleet-agent", "fleetAgent")
-	admin.joinsInVain("join --context cli-slow --hub-context cli-vain -n slow --hub-url https://127.0.0.1:1 --set image.repository=muster-agent",
+	admin.refused("join --context cli-slow --hub-context cli-vain -n slow --set fleetAgent=1", "installing the chart fleet-agent",
+		"fleetAgent")
+	admin.joinsInVain("join --context cli-slow --hub-context cli-vain -n slow --hub-url https://127.0.0.1:1 --set "+
+		"image.repository=muster-agent",
 		"the agent runs, and has not asked yet: ", "The agent says: ", "127.0.0.1:1: connect: connection refused")
 	for _, after := range []time.Duration{100 * time.Millisecond, 700 * time.Millisecond, 1500 * time.Millisecond, 3 * time.Second} {
 		stopped, interrupt := context.WithCancel(t.Context())
 		time.AfterFunc(after, interrupt)
-		_, said, err := admin.runIn(stopped, "join", "--context", "cli-slow", "--hub-context", "cli-vain", "-n", "slow", "--set", "image.repository=nobodys")
+		_, said, err := admin.runIn(stopped, "join", "--context", "cli-slow", "--hub-context", "cli-vain", "-n", "slow", "--set",
+			"image.repository=nobodys")
 		if err == nil || !strings.Contains(said, errInterrupted.Error()) {
 			t.Errorf("it was interrupted after %s, and says %v: %s", after, err, said)
 		}
@@ -161,24 +184,28 @@ func TestAClusterThatDoesNotJoinIsExplained(t *testing.T) {
 	admin.runs("join --context cli-slow --hub-context cli-vain -n slow --set image.repository=muster-agent", " online ")
 	name := strings.Fields(admin.lines("get", "clusters", "-n", "slow")[1])[0]
 	admin.untilReady(name)
-	admin.runs("explain "+name+" --member-context cli-slow", "Nothing is wrong with it.", "On cluster cli-slow:\nok answers Kubernetes v", "ok agent Deployment cattle-fleet-system/fleet-agent runs muster-agent:0.1.0, as Cluster "+name)
+	admin.runs("explain "+name+" --member-context cli-slow", "Nothing is wrong with it.", "On cluster cli-slow:\nok answers Kubernetes v",
+		"ok agent Deployment cattle-fleet-system/fleet-agent runs muster-agent:0.1.0, as Cluster "+name)
 	agents := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: clusterAgent.Namespace, Name: clusterAgent.Name}}
 	scale := func(replicas string) {
 		t.Helper()
-		if err := edge.Client(t).Patch(t.Context(), agents.DeepCopy(), client.RawPatch(types.MergePatchType, []byte(`{"spec":{"replicas":`+replicas+`}}`))); err != nil {
+		if err := edge.Client(t).Patch(t.Context(), agents.DeepCopy(),
+			client.RawPatch(types.MergePatchType, []byte(`{"spec":{"replicas":`+replicas+`}}`))); err != nil {
 			t.Fatal(err)
 		}
 	}
 	testkube.Eventually(t, "the hub has brought the agent up to date, which would switch it on again", func() error {
 		var clusters fleet.ClusterList
 		err := hub.Client(t).List(t.Context(), &clusters, client.InNamespace("slow"))
-		if err == nil && len(clusters.Items) == 1 && kube.ReasonOf(clusters.Items[0].Status.Conditions, fleet.ConditionAgentUpToDate) == "UpToDate" {
+		if err == nil && len(clusters.Items) == 1 &&
+			kube.ReasonOf(clusters.Items[0].Status.Conditions, fleet.ConditionAgentUpToDate) == "UpToDate" {
 			return nil
 		}
 		return fmt.Errorf("not so: %v, %+v", err, clusters.Items)
 	})
 	scale("0")
-	admin.runs("explain "+name+" --member-context cli-slow", "WRONG agent the agent cattle-fleet-system/fleet-agent does not run: its Deployment is scaled to 0 replicas")
+	admin.runs("explain "+name+" --member-context cli-slow",
+		"WRONG agent the agent cattle-fleet-system/fleet-agent does not run: its Deployment is scaled to 0 replicas")
 	admin.refused("doctor --context cli-slow", "1 of these checks failed")
 	scale("1")
 	admin.runs("join --context cli-slow --hub-context cli-vain -n slow", " online ")
@@ -189,11 +216,14 @@ func TestAClusterThatDoesNotJoinIsExplained(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	admin.runs(strings.Replace(strings.TrimPrefix(line, "muster "), "join ", "join --context cli-slow ", 1), "the agent runs", "The cluster has joined")
-	if lines := admin.lines("get", "clusters", "-n", "slow"); len(lines) != 2 || !strings.HasPrefix(lines[1], name+" Cluster ") || strings.Contains(lines[1], " Absent ") {
+	admin.runs(strings.Replace(strings.TrimPrefix(line, "muster "), "join ", "join --context cli-slow ", 1),
+		"the agent runs", "The cluster has joined")
+	if lines := admin.lines("get", "clusters", "-n", "slow"); len(lines) != 2 || !strings.HasPrefix(lines[1], name+" Cluster ") ||
+		strings.Contains(lines[1], " Absent ") {
 		t.Errorf("it is not back: %q", lines)
 	}
-	admin.refused("join --context cli-slow --hub-context cli-vain -n slow --hub-ca bm9uZQ==", "installing the chart fleet-agent: apiServerCA is neither PEM")
+	admin.refused("join --context cli-slow --hub-context cli-vain -n slow --hub-ca bm9uZQ==",
+		"installing the chart fleet-agent: apiServerCA is neither PEM")
 }
 
 // joinsInVain runs a failing command with rising timeouts until it reports the cause, and
@@ -220,7 +250,10 @@ func (u user) joinsInVain(args string, want ...string) (times int) {
 
 func TestARequestThatIsGoneIsNotAwaited(t *testing.T) {
 	at := func(name string, second int64, granted bool) fleet.ClusterRegistration {
-		return fleet.ClusterRegistration{ObjectMeta: metav1.ObjectMeta{Name: name, CreationTimestamp: metav1.Unix(second, 0)}, Status: fleet.ClusterRegistrationStatus{Granted: granted}}
+		return fleet.ClusterRegistration{
+			ObjectMeta: metav1.ObjectMeta{Name: name, CreationTimestamp: metav1.Unix(second, 0)},
+			Status:     fleet.ClusterRegistrationStatus{Granted: granted},
+		}
 	}
 	superseded := at("b", 1, false)
 	superseded.Status.Reason = reasons.Superseded

@@ -56,18 +56,25 @@ var kinds = []kind{
 		namespaced: []client.ObjectList{&fleet.BundleList{}},
 	},
 	{
-		name: "placements", aliases: []string{"placement", "clusterresourceplacements", "clusterresourceplacement", "crp", "resourceplacements", "resourceplacement", "rp"},
+		name: "placements", aliases: []string{
+			"placement", "clusterresourceplacements", "clusterresourceplacement", "crp", "resourceplacements", "resourceplacement", "rp",
+		},
 		columns:    view.PlacementColumns,
-		namespaced: []client.ObjectList{&placement.ResourcePlacementList{}}, global: []client.ObjectList{&placement.ClusterResourcePlacementList{}},
+		namespaced: []client.ObjectList{&placement.ResourcePlacementList{}},
+		global:     []client.ObjectList{&placement.ClusterResourcePlacementList{}},
 	},
 	{
-		name: "runs", aliases: []string{"run", "clusterstagedupdateruns", "clusterstagedupdaterun", "csur", "stagedupdateruns", "stagedupdaterun", "sur"},
+		name: "runs", aliases: []string{
+			"run", "clusterstagedupdateruns", "clusterstagedupdaterun", "csur", "stagedupdateruns", "stagedupdaterun", "sur",
+		},
 		columns:    view.RunColumns,
 		namespaced: []client.ObjectList{&placement.StagedUpdateRunList{}}, global: []client.ObjectList{&placement.ClusterStagedUpdateRunList{}},
 	},
 	{
-		name:    kindApprovals,
-		aliases: []string{"approval", "clusterapprovalrequests", "clusterapprovalrequest", "careq", "approvalrequests", "approvalrequest", "areq"},
+		name: kindApprovals,
+		aliases: []string{
+			"approval", "clusterapprovalrequests", "clusterapprovalrequest", "careq", "approvalrequests", "approvalrequest", "areq",
+		},
 		columns: view.ApprovalColumns, global: []client.ObjectList{&placement.ClusterApprovalRequestList{}},
 		namespaced: []client.ObjectList{&placement.ApprovalRequestList{}},
 	},

@@ -58,7 +58,8 @@ The agent stays on the cluster until you uninstall its chart.`,
 				return err
 			}
 		} else if policy != "" && policy != leavesBy(o) {
-			return fmt.Errorf("%s is already leaving with its earlier policy: run the command without --delete and --orphan to see the progress", c.title(o))
+			return fmt.Errorf("%s is already leaving with its earlier policy: run the command without --delete and --orphan to see the progress",
+				c.title(o))
 		}
 		return c.follow(ctx, hub, o, "gone", func(_ client.Object, gone bool) (bool, error) { return gone, nil })
 	})

@@ -77,7 +77,8 @@ func (m *migrator) leftovers(ctx context.Context, hub *checked, agent *migratedA
 		}
 		return m.progress.err
 	}
-	m.progress.line("Rancher Fleet has left %d objects of the agent, with rights that still count. --remove-leftovers removes them, or:", len(found))
+	m.progress.line("Rancher Fleet has left %d objects of the agent, with rights that still count. --remove-leftovers removes them, or:",
+		len(found))
 	for _, l := range found {
 		m.progress.line("  %s", l)
 	}
@@ -98,7 +99,8 @@ func (c *checked) registrationsOf(ctx context.Context, record *fleet.Cluster, us
 			continue
 		}
 		for _, kind := range []schema.GroupVersionKind{
-			rbacv1.SchemeGroupVersion.WithKind("ClusterRoleBinding"), rbacv1.SchemeGroupVersion.WithKind("RoleBinding"), rbacv1.SchemeGroupVersion.WithKind("Role"),
+			rbacv1.SchemeGroupVersion.WithKind("ClusterRoleBinding"), rbacv1.SchemeGroupVersion.WithKind("RoleBinding"),
+			rbacv1.SchemeGroupVersion.WithKind("Role"),
 			corev1.SchemeGroupVersion.WithKind("Secret"), corev1.SchemeGroupVersion.WithKind("ServiceAccount"), // last: they lead to the others
 		} {
 			objects, err := c.metadata(ctx, kind, client.MatchingLabels{labelRancherSet: account.Labels[labelRancherSet]})
@@ -133,7 +135,8 @@ func (c *checked) agentRightsOfRancher(ctx context.Context) (found []leftover, e
 }
 
 // metadata lists the metadata of the objects of a kind.
-func (c *checked) metadata(ctx context.Context, kind schema.GroupVersionKind, options ...client.ListOption) ([]*metav1.PartialObjectMetadata, error) {
+func (c *checked) metadata(ctx context.Context, kind schema.GroupVersionKind,
+	options ...client.ListOption) ([]*metav1.PartialObjectMetadata, error) {
 	list := &metav1.PartialObjectMetadataList{}
 	list.SetGroupVersionKind(kind.GroupVersion().WithKind(kind.Kind + "List"))
 	if err := c.List(ctx, list, options...); err != nil {

@@ -20,8 +20,9 @@ import (
 	"github.com/muster-fleet/muster/internal/testkube"
 )
 
-// TestLeftoversOfRancherFleetAreRemovedAndNoNamesakes: one cluster is hub and member, and has objects of Rancher Fleet, and of somebody else
-// who gave them the names, or the labels, of Rancher Fleet's.
+// TestLeftoversOfRancherFleetAreRemovedAndNoNamesakes: one cluster is hub and member, and
+// has objects of Rancher Fleet, and of somebody else who gave them the names, or the labels,
+// of Rancher Fleet's.
 func TestLeftoversOfRancherFleetAreRemovedAndNoNamesakes(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {
@@ -57,14 +58,20 @@ func TestLeftoversOfRancherFleetAreRemovedAndNoNamesakes(t *testing.T) {
 	}
 	const agentRole = naming.SystemNamespace + "-fleet-agent-role"
 	goes := []client.Object{
-		has(&corev1.ServiceAccount{}, member, "request-1-uid", registers("request-1")), has(&rbacv1.ClusterRoleBinding{}, "", "request-1-content", registers("request-1")),
-		has(&rbacv1.Role{}, "default", "request-1", registers("request-1")), has(&corev1.Secret{}, naming.SystemNamespace, "c-1", registers("request-1")),
+		has(&corev1.ServiceAccount{}, member, "request-1-uid", registers("request-1")),
+		has(&rbacv1.ClusterRoleBinding{}, "", "request-1-content", registers("request-1")),
+		has(&rbacv1.Role{}, "default", "request-1", registers("request-1")),
+		has(&corev1.Secret{}, naming.SystemNamespace, "c-1", registers("request-1")),
 		has(&rbacv1.ClusterRole{}, "", agentRole, func(o client.Object) { inSet(o, "default-fleet-agent-c-1", "", "", "") }),
 	}
 	stays := []client.Object{
-		has(&corev1.ServiceAccount{}, member, "request-2-uid", registers("request-2")), has(&rbacv1.Role{}, "default", "request-2", registers("request-2")), // which the agent uses
-		has(&corev1.ServiceAccount{}, "default", "request-1-uid", nil), has(&rbacv1.Role{}, member, "request-1", nil), has(&corev1.Secret{}, member, "c-1", claims),
-		has(&rbacv1.ClusterRoleBinding{}, "", agentRole+"-binding", nil), has(&rbacv1.ClusterRole{}, "", "request-1-content", registers("request-9")),
+		// which the agent uses
+		has(&corev1.ServiceAccount{}, member, "request-2-uid", registers("request-2")),
+		has(&rbacv1.Role{}, "default", "request-2", registers("request-2")),
+		has(&corev1.ServiceAccount{}, "default", "request-1-uid", nil), has(&rbacv1.Role{}, member, "request-1", nil),
+		has(&corev1.Secret{}, member, "c-1", claims),
+		has(&rbacv1.ClusterRoleBinding{}, "", agentRole+"-binding", nil),
+		has(&rbacv1.ClusterRole{}, "", "request-1-content", registers("request-9")),
 	}
 	h := newAccess()
 	it.check(rbacv1.AddToScheme(h.scheme))
@@ -96,7 +103,8 @@ func TestLeftoversOfRancherFleetAreRemovedAndNoNamesakes(t *testing.T) {
 	}
 	native = true
 	for _, said := range []string{run(false, false), run(true, true)} {
-		if !strings.Contains(said, "has left 5 objects") || !strings.Contains(said, "delete clusterrole "+agentRole+"\n") || strings.Contains(said, "-binding") {
+		if !strings.Contains(said, "has left 5 objects") || !strings.Contains(said, "delete clusterrole "+agentRole+"\n") ||
+			strings.Contains(said, "-binding") {
 			t.Errorf("it says %s", said)
 		}
 	}

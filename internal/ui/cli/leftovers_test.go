@@ -35,10 +35,15 @@ func TestWhatRancherFleetHasLeftIsOnlyWhatItsMarksProve(t *testing.T) {
 	agentRole := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "cattle-fleet-system-fleet-agent-role"}}
 	inSet(agentRole, "fleet-agent-c-1", "", "", "")
 	c := &checked{access: h, Client: fake.NewClientBuilder().WithScheme(h.scheme).WithObjects(
-		registered(&corev1.ServiceAccount{}, "request-1-uid", member, "request-1"), registered(&corev1.Secret{}, "c-1", "cattle-fleet-clusters-system", "request-1"),
-		registered(&rbacv1.ClusterRoleBinding{}, "request-1-content", "", "request-1"), registered(&rbacv1.Role{}, "request-1", "fleet-default", "request-1"),
-		registered(&corev1.ServiceAccount{}, "request-2-uid", member, "request-2"), registered(&rbacv1.ClusterRoleBinding{}, "request-2-content", "", "request-2"),
-		claims, registered(&rbacv1.ClusterRoleBinding{}, "others", "", "request-9"), &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: member, Name: "agent"}},
+		registered(&corev1.ServiceAccount{}, "request-1-uid", member, "request-1"),
+		registered(&corev1.Secret{}, "c-1", "cattle-fleet-clusters-system", "request-1"),
+		registered(&rbacv1.ClusterRoleBinding{}, "request-1-content", "", "request-1"),
+		registered(&rbacv1.Role{}, "request-1", "fleet-default", "request-1"),
+		registered(&corev1.ServiceAccount{}, "request-2-uid", member, "request-2"),
+		registered(&rbacv1.ClusterRoleBinding{}, "request-2-content", "", "request-2"),
+		claims, registered(&rbacv1.ClusterRoleBinding{}, "others", "", "request-9"), &corev1.ServiceAccount{
+			ObjectMeta: metav1.ObjectMeta{Namespace: member, Name: "agent"},
+		},
 		agentRole, &rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: "cattle-fleet-system-fleet-agent-role-binding"}}).Build()}
 	found, err := c.registrationsOf(t.Context(), record, "system:serviceaccount:"+member+":request-2-uid")
 	if err != nil {
@@ -53,7 +58,8 @@ func TestWhatRancherFleetHasLeftIsOnlyWhatItsMarksProve(t *testing.T) {
 		_, command, _ := strings.Cut(l.String(), "kubectl --context CONTEXT ")
 		got = append(got, command)
 	}
-	want := []string{"delete clusterrolebinding request-1-content", "-n fleet-default delete role request-1", "-n cattle-fleet-clusters-system delete secret c-1",
+	want := []string{"delete clusterrolebinding request-1-content", "-n fleet-default delete role request-1",
+		"-n cattle-fleet-clusters-system delete secret c-1",
 		"-n " + member + " delete serviceaccount request-1-uid", "delete clusterrole cattle-fleet-system-fleet-agent-role"}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)

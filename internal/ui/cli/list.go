@@ -17,7 +17,8 @@ import (
 // eachOfKind calls a function for each object of a table. It returns the readable lists, and
 // the errors of the others. Without a readable list, it returns an error. Lists unknown to an
 // older hub count only if there are no objects.
-func (h *access) eachOfKind(ctx context.Context, c client.Reader, server string, k kind, do func(client.Object), options ...client.ListOption) (seen []client.ObjectList, refused []error, err error) {
+func (h *access) eachOfKind(ctx context.Context, c client.Reader, server string, k kind, do func(client.Object),
+	options ...client.ListOption) (seen []client.ObjectList, refused []error, err error) {
 	var unserved []error
 	found := false
 	for _, list := range k.lists(*h.Namespace) {
@@ -52,7 +53,8 @@ func (h *access) remedy(err error, namespaced []client.ObjectList, list client.O
 	switch {
 	case kube.NotServed(err):
 		gvk, _ := h.gvkOf(list) // the scheme knows the kind
-		return fmt.Errorf("%s serves no %s (%s): it is not a hub, or the chart fleet-crd is not installed there; choose the hub with --context", server, what, gvk.GroupVersion())
+		return fmt.Errorf("%s serves no %s (%s): it is not a hub, or the chart fleet-crd is not installed there; choose the hub with --context",
+			server, what, gvk.GroupVersion())
 	case apierrors.IsForbidden(err) && *h.Namespace == "" && slices.Contains(namespaced, list):
 		return fmt.Errorf("%w; use --namespace for one workspace", err)
 	case apierrors.IsUnauthorized(err):

@@ -104,7 +104,8 @@ func (h *access) lookUp(ctx context.Context, c client.Client, server string, loo
 	listed := false
 	for _, k := range looked.among {
 		for _, list := range k.lists(namespace) {
-			err := view.Each(ctx, c, list, func(o client.Object) { found = append(found, o) }, client.InNamespace(namespace), client.MatchingFields{"metadata.name": bare})
+			err := view.Each(ctx, c, list, func(o client.Object) { found = append(found, o) }, client.InNamespace(namespace),
+				client.MatchingFields{"metadata.name": bare})
 			switch {
 			case apierrors.IsForbidden(err):
 				forbidden = append(forbidden, h.nameOfKind(list))
@@ -122,7 +123,8 @@ func (h *access) lookUp(ctx context.Context, c client.Client, server string, loo
 	case len(found) == 1:
 		return found[0], nil
 	case len(found) > 1:
-		return nil, fmt.Errorf("%s is the name of %d objects; choose one:\n%s", name, len(found), strings.Join(h.choices(looked.command, found), "\n"))
+		return nil, fmt.Errorf("%s is the name of %d objects; choose one:\n%s",
+			name, len(found), strings.Join(h.choices(looked.command, found), "\n"))
 	case len(unserved) > 0 && len(forbidden) == 0 && !listed:
 		return nil, first
 	}

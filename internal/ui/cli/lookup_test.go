@@ -28,9 +28,11 @@ func TestAKindThatACommandIsNotForIsRefused(t *testing.T) {
 	}{
 		{members, "members", ""}, {members, "clusters", ""}, {members, "mc", ""},
 		{members, "placements", "muster leave does not support placements: use one of members, clusters, memberclusters"},
-		{members, "crp", "muster leave does not support placements"}, {members, "tokens", "does not support tokens"}, {members, "bundles", "does not support bundles"},
+		{members, "crp", "muster leave does not support placements"}, {members, "tokens", "does not support tokens"},
+		{members, "bundles", "does not support bundles"},
 		{members, "nodes", "nodes is not a kind of objects: use one of members, clusters, memberclusters"},
-		{requests, "request", ""}, {requests, "cluster", ""}, {requests, "members", "muster approve does not support members: use one of clusters, requests"},
+		{requests, "request", ""}, {requests, "cluster", ""},
+		{requests, "members", "muster approve does not support members: use one of clusters, requests"},
 		{lookedFor{"muster explain", explained()}, "clusters", ""}, {lookedFor{"muster explain", explained()}, "tokens", ""},
 	} {
 		_, err := row.looked.named(row.said)
@@ -63,13 +65,15 @@ func TestObjectsThatACommandIsNotForAreLeftAlone(t *testing.T) {
 			}
 		}
 	})
-	admin.refused("leave placements shop --timeout 1s", "muster leave does not support placements: use one of members, clusters, memberclusters")
+	admin.refused("leave placements shop --timeout 1s",
+		"muster leave does not support placements: use one of members, clusters, memberclusters")
 	admin.refused("leave tokens team-a/kept --timeout 1s", "muster leave does not support tokens")
 	admin.refused("revoke tokens team-a/kept --timeout 1s", "muster revoke does not support tokens")
 	admin.refused("tree tokens team-a/kept", "muster tree does not support tokens")
 	admin.refused("label tokens team-a/kept a=b", "muster label does not support tokens")
 	for _, o := range []client.Object{shop, token} {
-		if err := c.Get(ctx, client.ObjectKeyFromObject(o), o); err != nil || o.GetDeletionTimestamp() != nil || len(o.GetAnnotations())+len(o.GetLabels()) > 0 {
+		if err := c.Get(ctx, client.ObjectKeyFromObject(o), o); err != nil || o.GetDeletionTimestamp() != nil ||
+			len(o.GetAnnotations())+len(o.GetLabels()) > 0 {
 			t.Errorf("%s is changed: %v, %v", view.NameOf(o), o, err)
 		}
 	}
@@ -128,16 +132,21 @@ func hubThatRefuses(h *access, why map[string]error) client.Client {
 	byName := func(o client.Object) []string { return []string{o.GetName()} }
 	builder := fake.NewClientBuilder().WithScheme(h.scheme).WithObjects(
 		&fleet.Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "web"}},
-		&clusterv1beta1.MemberCluster{ObjectMeta: metav1.ObjectMeta{Name: "edge"}, Spec: clusterv1beta1.MemberClusterSpec{Identity: rbacv1.Subject{Kind: "User", Name: "edge"}}})
+		&clusterv1beta1.MemberCluster{
+			ObjectMeta: metav1.ObjectMeta{Name: "edge"}, Spec: clusterv1beta1.MemberClusterSpec{
+				Identity: rbacv1.Subject{Kind: "User", Name: "edge"},
+			},
+		})
 	for _, o := range []client.Object{&fleet.Cluster{}, &clusterv1beta1.MemberCluster{}} {
 		builder = builder.WithIndex(o, "metadata.name", byName)
 	}
-	return interceptor.NewClient(builder.Build(), interceptor.Funcs{List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, options ...client.ListOption) error {
-		if err := why[h.nameOfKind(list)]; err != nil {
-			return err
-		}
-		return c.List(ctx, list, options...)
-	}})
+	return interceptor.NewClient(builder.Build(),
+		interceptor.Funcs{List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, options ...client.ListOption) error {
+			if err := why[h.nameOfKind(list)]; err != nil {
+				return err
+			}
+			return c.List(ctx, list, options...)
+		}})
 }
 
 func TestAnObjectIsFoundAlthoughSomeKindsCannotBeListed(t *testing.T) {
@@ -150,10 +159,17 @@ func TestAnObjectIsFoundAlthoughSomeKindsCannotBeListed(t *testing.T) {
 		why               map[string]error
 		name, found, says string
 	}{
-		"an older hub has it":             {map[string]error{"MemberClusters": unserved}, "web", "team/web", ""},
-		"an older hub does not have it":   {map[string]error{"MemberClusters": unserved}, "wep", "", "there is no wep among the members; hub serves no MemberClusters"},
-		"no hub":                          {map[string]error{"MemberClusters": unserved, "Clusters": unserved}, "web", "", "hub serves no Clusters (fleet.cattle.io/v1alpha1): it is not a hub"},
-		"one of a workspace":              {map[string]error{"Clusters": forbidden}, "web", "", "you may not list Clusters; use --namespace for one workspace"},
+		"an older hub has it": {map[string]error{"MemberClusters": unserved}, "web", "team/web", ""},
+		"an older hub does not have it": {
+			map[string]error{"MemberClusters": unserved}, "wep", "", "there is no wep among the members; hub serves no MemberClusters",
+		},
+		"no hub": {
+			map[string]error{"MemberClusters": unserved, "Clusters": unserved},
+			"web", "", "hub serves no Clusters (fleet.cattle.io/v1alpha1): it is not a hub",
+		},
+		"one of a workspace": {
+			map[string]error{"Clusters": forbidden}, "web", "", "you may not list Clusters; use --namespace for one workspace",
+		},
 		"one whose workspace is said":     {map[string]error{"Clusters": forbidden}, "team/web", "", "you may not list Clusters"},
 		"what is forbidden does not hide": {map[string]error{"Clusters": forbidden}, "edge", "edge", ""},
 	} {
@@ -173,7 +189,8 @@ func TestAnObjectIsFoundAlthoughSomeKindsCannotBeListed(t *testing.T) {
 
 func TestWhatAnOlderHubDoesNotServeHidesNothing(t *testing.T) {
 	h := newAccess()
-	unserved := apierrors.NewGenericServerResponse(http.StatusNotFound, "list", schema.GroupResource{Resource: "things"}, "", "404 page not found", 0, true)
+	unserved := apierrors.NewGenericServerResponse(http.StatusNotFound, "list", schema.GroupResource{Resource: "things"},
+		"", "404 page not found", 0, true)
 	for what, row := range map[string]struct {
 		unserved    []string
 		seen, found int
@@ -195,7 +212,8 @@ func TestWhatAnOlderHubDoesNotServeHidesNothing(t *testing.T) {
 			t.Errorf("%s: %d lists, %d objects, %v, %v", what, len(seen), found, refused, err)
 		}
 	}
-	seen, refused, err := h.eachOfKind(t.Context(), hubThatRefuses(h, map[string]error{"MemberClusters": unserved}), "hub", kinds[0], func(client.Object) {}, client.InNamespace("empty"))
+	seen, refused, err := h.eachOfKind(t.Context(), hubThatRefuses(h, map[string]error{"MemberClusters": unserved}), "hub", kinds[0],
+		func(client.Object) {}, client.InNamespace("empty"))
 	if err != nil || len(seen) != 1 || len(refused) != 1 || !strings.Contains(refused[0].Error(), "serves no MemberClusters") {
 		t.Errorf("nothing is found: %v, %v, %v", seen, refused, err)
 	}

@@ -61,7 +61,8 @@ func newMigrate(streams genericiooptions.IOStreams, h *access) *cobra.Command {
 	flags.BoolVar(&m.back, "back", false, "Restore the earlier agent or hub")
 	flags.BoolVar(&m.dryRun, "dry-run", false, "Print the steps only")
 	flags.BoolVar(&m.authors, "authors", true, "Become the author of KubeFleet's placements, overrides and envelopes")
-	flags.BoolVar(&m.removeLeftovers, "remove-leftovers", false, "Remove the accounts and rights left by Rancher Fleet's agents of these members")
+	flags.BoolVar(&m.removeLeftovers, "remove-leftovers", false,
+		"Remove the accounts and rights left by Rancher Fleet's agents of these members")
 	flags.DurationVar(&m.timeout, "timeout", 5*time.Minute, "Time to wait for each agent, or for the hub")
 	complete(command, "from", cobra.FixedCompletions([]cobra.Completion{fromRancherFleet, fromKubeFleet}, cobra.ShellCompDirectiveNoFileComp))
 	return command
@@ -72,9 +73,11 @@ func (m *migrator) validate() error {
 	case m.from != fromRancherFleet && m.from != fromKubeFleet:
 		return fmt.Errorf("the system to replace is missing: use --from %s or --from %s", fromRancherFleet, fromKubeFleet)
 	case m.back && m.areGiven():
-		return errors.New("--back puts a release back as it was: leave out --set and --values, and change it by helm upgrade of its chart afterwards")
+		return errors.New("--back puts a release back as it was: leave out --set and --values, and change it by helm upgrade of its chart " +
+			"afterwards")
 	case m.removeLeftovers && (m.back || m.from != fromRancherFleet):
-		return errors.New("--remove-leftovers removes what Rancher Fleet has left of its agents: give it with --from rancher-fleet, without --back")
+		return errors.New("--remove-leftovers removes what Rancher Fleet has left of its agents: give it with --from rancher-fleet, without " +
+			"--back")
 	case m.timeout <= 0:
 		return errors.New("--timeout must be more than 0")
 	}
@@ -199,7 +202,8 @@ func (m *migrator) untilItActs(ctx context.Context, hub *checked, agent *migrate
 	case wait.Interrupted(err) && unseen != nil:
 		return fmt.Errorf("%w"+canBeRepeated, unseen)
 	case wait.Interrupted(err):
-		return fmt.Errorf("the hub has received no heartbeat from the agent of %s within %s: run muster explain %s; you can run the command again", m.title(agent.record), m.timeout, view.NameOf(agent.record))
+		return fmt.Errorf("the hub has received no heartbeat from the agent of %s within %s: run muster explain %s; you can run the command "+
+			"again", m.title(agent.record), m.timeout, view.NameOf(agent.record))
 	}
 	return err
 }
@@ -219,10 +223,12 @@ func (m *migrator) plan(agent *migratedAgent) (migration, error) {
 		return migration{}, err
 	}
 	last := agent.revisions[len(agent.revisions)-1]
-	has := fmt.Sprintf("has release %s/%s, revision %d, of %s %s", agent.helm.namespace, agent.helm.chart, last.Version, whose(last, chart), last.Chart.Metadata.Version)
+	has := fmt.Sprintf("has release %s/%s, revision %d, of %s %s", agent.helm.namespace, agent.helm.chart, last.Version, whose(last, chart),
+		last.Chart.Metadata.Version)
 	if !m.back {
 		given, err := m.over(map[string]any{})
-		return migration{fmt.Sprintf("%s, which becomes Muster's %s", has, chart.Metadata.Version), func(ctx context.Context) error { return m.replace(ctx, agent, given) }, 0}, err
+		return migration{fmt.Sprintf("%s, which becomes Muster's %s", has, chart.Metadata.Version),
+			func(ctx context.Context) error { return m.replace(ctx, agent, given) }, 0}, err
 	}
 	if !isOurs(last, chart) && carriedOut(last) {
 		return migration{has + " already", func(context.Context) error { return nil }, 0}, nil
@@ -232,12 +238,14 @@ func (m *migrator) plan(agent *migratedAgent) (migration, error) {
 	}
 	for _, r := range slices.Backward(agent.revisions) {
 		if carriedOut(r) && !isOurs(r, chart) {
-			return migration{fmt.Sprintf("%s, which becomes again what it was with revision %d, %s %s", has, r.Version, whose(r, chart), r.Chart.Metadata.Version), func(ctx context.Context) error {
+			return migration{fmt.Sprintf("%s, which becomes again what it was with revision %d, %s %s",
+				has, r.Version, whose(r, chart), r.Chart.Metadata.Version), func(ctx context.Context) error {
 				return m.putBack(ctx, agent, r.Version)
 			}, r.Version}, nil
 		}
 	}
-	return migration{}, fmt.Errorf("release %s/%s keeps no revision of another chart: upgrade it to that with helm, as docs/migration.md says", agent.helm.namespace, agent.helm.chart)
+	return migration{}, fmt.Errorf("release %s/%s keeps no revision of another chart: upgrade it to that with helm, as docs/migration.md says",
+		agent.helm.namespace, agent.helm.chart)
 }
 
 // goesOnWith returns the values of a release for Muster's chart. It drops the images of another
@@ -290,7 +298,8 @@ func (m *migrator) putBack(ctx context.Context, agent *migratedAgent, revision i
 		return err
 	}
 	if len(left) > 0 {
-		m.progress.line("What Muster's agent had stays, should it come back; to be rid of it: kubectl --context %s -n %s delete %s", agent.cluster.contextName(), agent.deployment.Namespace, strings.Join(left, " "))
+		m.progress.line("What Muster's agent had stays, should it come back; to be rid of it: kubectl --context %s -n %s delete %s",
+			agent.cluster.contextName(), agent.deployment.Namespace, strings.Join(left, " "))
 	}
 	return m.progress.err
 }
@@ -298,7 +307,8 @@ func (m *migrator) putBack(ctx context.Context, agent *migratedAgent, revision i
 // leftOf lists the objects of Muster's agent outside its release. Other agents do not use them.
 func (c *checked) leftOf(ctx context.Context, namespace string) (left []string, err error) {
 	for _, o := range []struct{ kind, resource, name string }{
-		{"Secret", "secret", naming.AgentKeySecret}, {"Secret", "secret", naming.MemberAgentCredentialSecret}, {"ConfigMap", "configmap", naming.LearnedHubConfigMap},
+		{"Secret", "secret", naming.AgentKeySecret}, {"Secret", "secret", naming.MemberAgentCredentialSecret},
+		{"ConfigMap", "configmap", naming.LearnedHubConfigMap},
 	} {
 		switch err := c.Get(ctx, types.NamespacedName{Namespace: namespace, Name: o.name}, kube.CoreMetadata(o.kind)); {
 		case err == nil:

@@ -62,12 +62,14 @@ func (m *migrator) rancherAgent(ctx context.Context, cluster, hub *checked) (*mi
 		return nil, fmt.Errorf("which member %s is cannot be seen: %w", cluster.role, err)
 	}
 	if is.server == "" {
-		return nil, fmt.Errorf("%s is no member yet: the agent has no credential in Secret %s; helm --kube-context %s -n %s uninstall %s, and muster join registers it",
+		return nil, fmt.Errorf("%s is no member yet: the agent has no credential in Secret %s; helm --kube-context %s -n %s uninstall %s, and "+
+			"muster join registers it",
 			cluster.role, clusterAgent, cluster.contextName(), agentRelease.namespace, agentRelease.chart)
 	}
 	record := &fleet.Cluster{}
 	if err := hub.Get(ctx, is.record, record); apierrors.IsNotFound(err) && !kube.NotServed(err) {
-		return nil, &elsewhere{fmt.Errorf("%s is Cluster %s of the hub at %s, and this hub has none of that name: say its --context, or take it here by muster move --context %s --hub-context %s",
+		return nil, &elsewhere{fmt.Errorf("%s is Cluster %s of the hub at %s, and this hub has none of that name: say its --context, or take it "+
+			"here by muster move --context %s --hub-context %s",
 			cluster.role, is.record, is.server, cluster.contextName(), hub.contextName()), is, nil}
 	} else if err != nil {
 		return nil, err
@@ -87,10 +89,12 @@ func (m *migrator) rancherAgent(ctx context.Context, cluster, hub *checked) (*mi
 	if inPlace, err := hub.registeredByRancher(ctx, record, user); err != nil {
 		return nil, err
 	} else if inPlace {
-		return nil, &elsewhere{fmt.Errorf("%s is registered by the hub of Rancher Fleet that was in the place of this one", m.title(record)), is, record}
+		return nil, &elsewhere{fmt.Errorf("%s is registered by the hub of Rancher Fleet that was in the place of this one", m.title(record)), is,
+			record}
 	}
 	if agent.imported {
-		return nil, &elsewhere{fmt.Errorf("%s has the agent that a hub of Rancher Fleet installed, without a release", m.title(record)), is, record}
+		return nil, &elsewhere{fmt.Errorf("%s has the agent that a hub of Rancher Fleet installed, without a release", m.title(record)), is,
+			record}
 	}
 	agent.account = user
 	agent.native = func(ctx context.Context) (bool, error) { return hub.takesForOurs(ctx, record) }
@@ -99,7 +103,8 @@ func (m *migrator) rancherAgent(ctx context.Context, cluster, hub *checked) (*mi
 		return nil, err
 	}
 	if native && record.Status.Agent.Account == "" {
-		agent.stays = m.title(record) + " has a credential of its own, which ends and which the agent of before cannot renew: it needs a registration token for just this Cluster, as docs/migration.md says"
+		agent.stays = m.title(record) + " has a credential of its own, which ends and which the agent of before cannot renew: it needs a " +
+			"registration token for just this Cluster, as docs/migration.md says"
 	}
 	return agent, nil
 }
@@ -141,7 +146,8 @@ func (m *migrator) kubeFleetAgent(ctx context.Context, cluster, hub *checked) (*
 	}
 	name := set("config", "memberClusterName")
 	if err := hub.Get(ctx, client.ObjectKey{Name: name}, record); apierrors.IsNotFound(err) && !kube.NotServed(err) {
-		return nil, fmt.Errorf("%s is MemberCluster %s of the hub at %s, and this hub has none of that name: say its --context", cluster.role, name, set("config", "hubURL"))
+		return nil, fmt.Errorf("%s is MemberCluster %s of the hub at %s, and this hub has none of that name: say its --context",
+			cluster.role, name, set("config", "hubURL"))
 	} else if err != nil {
 		return nil, err
 	}
@@ -177,12 +183,14 @@ func (a *migratedAgent) find(ctx context.Context, cluster *checked, of chartRele
 		}
 	}
 	if len(a.revisions) == 0 {
-		return fmt.Errorf("%s has no release %s in namespace %s, so there is nothing to change over: muster join makes it a member", cluster.role, of.chart, of.namespace)
+		return fmt.Errorf("%s has no release %s in namespace %s, so there is nothing to change over: muster join makes it a member",
+			cluster.role, of.chart, of.namespace)
 	}
 	return nil
 }
 
-// findImported finds an agent that Rancher Fleet's hub installed without a release, as the revision that it becomes.
+// findImported finds an agent that Rancher Fleet's hub installed without a release, as the
+// revision that it becomes.
 func (a *migratedAgent) findImported(ctx context.Context) error {
 	found, err := a.cluster.imported(ctx)
 	if err != nil || len(found) == 0 {
@@ -211,7 +219,8 @@ func (c *checked) memberRelease(ctx context.Context) (chartRelease, error) {
 	case 1:
 		return chartRelease{memberAgent.Name, namespaces[0]}, nil
 	}
-	return chartRelease{}, fmt.Errorf("%s has a release %s in each of the namespaces %s: helm uninstall the one that is not used", c.role, memberAgent.Name, strings.Join(namespaces, ", "))
+	return chartRelease{}, fmt.Errorf("%s has a release %s in each of the namespaces %s: helm uninstall the one that is not used",
+		c.role, memberAgent.Name, strings.Join(namespaces, ", "))
 }
 
 // keepAppliedWorks makes Helm keep the CRD of AppliedWorks, part of KubeFleet's chart. Without

@@ -22,7 +22,8 @@ const maxGroups = 16384
 
 // authored lists the kinds with the rights of their authors.
 var authored = []string{
-	"ClusterResourcePlacement", "ResourcePlacement", "ClusterResourceOverride", "ResourceOverride", "ClusterResourceEnvelope", "ResourceEnvelope",
+	"ClusterResourcePlacement", "ResourcePlacement", "ClusterResourceOverride", "ResourceOverride", "ClusterResourceEnvelope",
+	"ResourceEnvelope",
 }
 
 // authorsOf makes the user the author of all placements, overrides and envelopes without one.
@@ -53,7 +54,8 @@ func (m *migrator) authorsOf(ctx context.Context, hub *checked) error {
 	}
 	const what = "%d placements, overrides and envelopes have no author, as KubeFleet records none"
 	if m.dryRun {
-		m.progress.line(what+". You, %s, would become their author: they go on with your rights until a user changes them. --authors=false leaves them as they are.", len(without), user.Username)
+		m.progress.line(what+". You, %s, would become their author: they go on with your rights until a user changes them. --authors=false "+
+			"leaves them as they are.", len(without), user.Username)
 		return nil
 	}
 	annotations := map[string]any{author.AnnotationName: user.Username}
@@ -63,13 +65,15 @@ func (m *migrator) authorsOf(ctx context.Context, hub *checked) error {
 	for i, o := range without {
 		switch err := patchMetadata(ctx, hub, o, "annotations", annotations); {
 		case apierrors.IsForbidden(err):
-			m.progress.step(what+", and you may not annotate them, such as %s: what they place stays as it is until a user becomes their author (%s)", len(without)-i, hub.title(o), err)
+			m.progress.step(what+", and you may not annotate them, such as %s: what they place stays as it is until a user becomes their author "+
+				"(%s)", len(without)-i, hub.title(o), err)
 			return m.progress.err
 		case client.IgnoreNotFound(err) != nil:
 			return fmt.Errorf("making %s the author of %s: %w"+canBeRepeated, user.Username, hub.title(o), err)
 		}
 	}
-	m.progress.step("You, %s, are now the author of %d placements, overrides and envelopes, as KubeFleet records none: they go on with your rights until a user changes them", user.Username, len(without))
+	m.progress.step("You, %s, are now the author of %d placements, overrides and envelopes, as KubeFleet records none: they go on with your "+
+		"rights until a user changes them", user.Username, len(without))
 	return m.progress.err
 }
 

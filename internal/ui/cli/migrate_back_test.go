@@ -29,7 +29,11 @@ func revisionOf(t *testing.T, number int, ours bool, status common.Status) *helm
 	if !ours {
 		chart = &chartv2.Chart{Metadata: &chartv2.Metadata{Name: "fleet", Home: "https://theirs", Version: "0.16.1"}}
 	}
-	return &helm.Release{Name: "fleet", Namespace: naming.SystemNamespace, Version: number, Chart: chart, Info: &helm.Info{Status: status, LastDeployed: time.Now()}}
+	return &helm.Release{
+		Name: "fleet", Namespace: naming.SystemNamespace, Version: number, Chart: chart, Info: &helm.Info{
+			Status: status, LastDeployed: time.Now(),
+		},
+	}
 }
 
 func TestTheWayBackIsGoneOnWithWhenItFailed(t *testing.T) {
@@ -38,15 +42,24 @@ func TestTheWayBackIsGoneOnWithWhenItFailed(t *testing.T) {
 		revisions []*helm.Release
 		want      string
 	}{
-		"it went back": {[]*helm.Release{revisionOf(t, 1, theirs, common.StatusSuperseded), revisionOf(t, 2, ours, common.StatusSuperseded), revisionOf(t, 3, theirs, common.StatusDeployed)}, " already"},
-		"the rollback failed": {[]*helm.Release{revisionOf(t, 1, theirs, common.StatusSuperseded), revisionOf(t, 2, ours, common.StatusSuperseded), revisionOf(t, 3, theirs, common.StatusFailed)},
+		"it went back": {
+			[]*helm.Release{revisionOf(t, 1, theirs, common.StatusSuperseded), revisionOf(t, 2, ours, common.StatusSuperseded),
+				revisionOf(t, 3, theirs, common.StatusDeployed)}, " already",
+		},
+		"the rollback failed": {[]*helm.Release{revisionOf(t, 1, theirs, common.StatusSuperseded),
+			revisionOf(t, 2, ours, common.StatusSuperseded), revisionOf(t, 3, theirs, common.StatusFailed)},
 			"becomes again what it was with revision 1"},
-		"the rollback was killed": {[]*helm.Release{revisionOf(t, 1, theirs, common.StatusDeployed), revisionOf(t, 2, ours, common.StatusFailed), revisionOf(t, 3, theirs, common.StatusPendingRollback)},
+		"the rollback was killed": {[]*helm.Release{revisionOf(t, 1, theirs, common.StatusDeployed), revisionOf(t, 2, ours, common.StatusFailed),
+			revisionOf(t, 3, theirs, common.StatusPendingRollback)},
 			"becomes again what it was with revision 1"},
-		"it is Muster's": {[]*helm.Release{revisionOf(t, 1, theirs, common.StatusSuperseded), revisionOf(t, 2, ours, common.StatusDeployed)}, "becomes again what it was with revision 1"},
+		"it is Muster's": {
+			[]*helm.Release{revisionOf(t, 1, theirs, common.StatusSuperseded), revisionOf(t, 2, ours, common.StatusDeployed)},
+			"becomes again what it was with revision 1",
+		},
 	} {
 		m := &migrator{back: true}
-		if change, err := m.plan(&migratedAgent{helm: inMemory(t), revisions: row.revisions}); err != nil || !strings.Contains(change.says, row.want) {
+		if change, err := m.plan(&migratedAgent{helm: inMemory(t), revisions: row.revisions}); err != nil ||
+			!strings.Contains(change.says, row.want) {
 			t.Errorf("%s: %v, %q", name, err, change.says)
 		}
 	}
@@ -72,7 +85,8 @@ func TestARollbackWaitsForWhoeverChangesTheRelease(t *testing.T) {
 	if err := <-goesOn; err != nil {
 		t.Error(err)
 	}
-	if revisions, err := on.history(); err != nil || len(revisions) != 3 || revisions[2].Info.Status != common.StatusDeployed || revisions[2].Info.RollbackRevision != 1 {
+	if revisions, err := on.history(); err != nil || len(revisions) != 3 || revisions[2].Info.Status != common.StatusDeployed ||
+		revisions[2].Info.RollbackRevision != 1 {
 		t.Errorf("the release is %+v, %v", revisions, err)
 	}
 }
@@ -91,7 +105,11 @@ func TestTheHubSaysWhoseAnAgentIsThatItMayNotManage(t *testing.T) {
 		for _, reason := range []string{"SwitchedOff", "NotManaged"} {
 			record := &fleet.Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: "ranch", Name: "edge"}}
 			record.Status.Conditions = []fleet.Condition{{Type: fleet.ConditionAgentUpToDate, Status: corev1.ConditionFalse, Reason: reason}}
-			account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: membernamespace.OfCluster(record).Namespace, Name: naming.MemberServiceAccount, Annotations: row.annotations}}
+			account := &corev1.ServiceAccount{
+				ObjectMeta: metav1.ObjectMeta{
+					Namespace: membernamespace.OfCluster(record).Namespace, Name: naming.MemberServiceAccount, Annotations: row.annotations,
+				},
+			}
 			hub := &checked{access: h, Client: fake.NewClientBuilder().WithScheme(h.scheme).WithObjects(account).Build()}
 			if got, err := hub.takesForOurs(t.Context(), record); err != nil || got != row.want {
 				t.Errorf("%s, %s: %v, %v", name, reason, got, err)
@@ -116,7 +134,10 @@ func TestAHubIsNotStoppedWhileClustersAreItsMembers(t *testing.T) {
 		"it has none":          {nil, ""},
 		"its own is one":       {[]client.Object{cluster("fleet-local", localCluster, true)}, ""},
 		"one has never joined": {[]client.Object{cluster("clusters", "web", false)}, ""},
-		"two have joined":      {[]client.Object{cluster("fleet-local", localCluster, true), cluster("clusters", "web", true), cluster("clusters", "db", true)}, "of which 2 have joined this one (clusters/db, clusters/web)"},
+		"two have joined": {
+			[]client.Object{cluster("fleet-local", localCluster, true), cluster("clusters", "web", true), cluster("clusters", "db", true)},
+			"of which 2 have joined this one (clusters/db, clusters/web)",
+		},
 	} {
 		hub := &checked{access: h, Client: fake.NewClientBuilder().WithScheme(h.scheme).WithObjects(row.has...).Build()}
 		if err := hub.nobodyIsLeft(t.Context()); (err == nil) != (row.want == "") || err != nil && !strings.Contains(err.Error(), row.want) {
@@ -131,8 +152,12 @@ func TestWhatTheAgentLeavesIsNamedIfItIsThere(t *testing.T) {
 		return metav1.ObjectMeta{Namespace: namespace, Name: name}
 	}
 	c := &checked{access: h, Client: fake.NewClientBuilder().WithScheme(h.scheme).WithObjects(
-		&corev1.Secret{ObjectMeta: named("fleet-system", naming.AgentKeySecret)}, &corev1.Secret{ObjectMeta: named("fleet-system", naming.MemberAgentCredentialSecret)},
-		&corev1.ConfigMap{ObjectMeta: named("fleet-system", naming.LearnedHubConfigMap)}, &corev1.Secret{ObjectMeta: named("fleet-system", naming.AgentSecret)},
+		&corev1.Secret{ObjectMeta: named("fleet-system", naming.AgentKeySecret)}, &corev1.Secret{
+			ObjectMeta: named("fleet-system", naming.MemberAgentCredentialSecret),
+		},
+		&corev1.ConfigMap{ObjectMeta: named("fleet-system", naming.LearnedHubConfigMap)}, &corev1.Secret{
+			ObjectMeta: named("fleet-system", naming.AgentSecret),
+		},
 		&corev1.Secret{ObjectMeta: named("cattle-fleet-system", naming.AgentKeySecret)}).Build()}
 	for namespace, want := range map[string][]string{
 		"fleet-system":        {"secret/fleet-agent-key", "secret/member-agent-credential", "configmap/member-agent-hub"},

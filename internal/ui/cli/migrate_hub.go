@@ -44,7 +44,8 @@ func (m *migrator) migrateHub(ctx context.Context, hub *checked) error {
 	defer cancel()
 	theirs := &appsv1.Deployment{}
 	if err := hub.Get(ctx, kubeFleetHub, theirs); apierrors.IsNotFound(err) {
-		return fmt.Errorf("there is no Deployment %s on %s, the hub agent of KubeFleet: muster init installs a hub where there is none", kubeFleetHub, hub.server)
+		return fmt.Errorf("there is no Deployment %s on %s, the hub agent of KubeFleet: muster init installs a hub where there is none",
+			kubeFleetHub, hub.server)
 	} else if err != nil {
 		return err
 	}
@@ -59,11 +60,14 @@ func (m *migrator) migrateHub(ctx context.Context, hub *checked) error {
 	if err := view.Each(ctx, hub, &clusterv1beta1.MemberClusterList{}, func(client.Object) { members++ }); err != nil && !kube.NotServed(err) {
 		return fmt.Errorf("counting the MemberClusters: %w", err)
 	}
-	m.progress.step("KubeFleet's hub agent %s is scaled to %d, with %d MemberClusters", kubeFleetHub, ptr.Deref(theirs.Spec.Replicas, 1), members)
+	m.progress.step("KubeFleet's hub agent %s is scaled to %d, with %d MemberClusters",
+		kubeFleetHub, ptr.Deref(theirs.Spec.Replicas, 1), members)
 	for _, webhook := range webhooks {
 		m.progress.step("%s leads to it", hub.title(webhook))
 	}
-	install := &initializer{IOStreams: m.IOStreams, access: m.access, chartValues: m.chartValues, timeout: m.timeout, dryRun: m.dryRun, takesOver: true}
+	install := &initializer{
+		IOStreams: m.IOStreams, access: m.access, chartValues: m.chartValues, timeout: m.timeout, dryRun: m.dryRun, takesOver: true,
+	}
 	if m.dryRun {
 		m.progress.line("It would be scaled to 0, and these webhooks deleted.")
 		return errors.Join(m.progress.err, m.authorsOf(ctx, hub), install.run(ctx))
@@ -89,7 +93,8 @@ func (m *migrator) migrateHub(ctx context.Context, hub *checked) error {
 	if err := m.authorsOf(ctx, hub); err != nil {
 		return err
 	}
-	m.progress.line("The members stay joined; muster explain names what is left to do, and muster migrate --from kubefleet MEMBER-CONTEXT changes their agents over.")
+	m.progress.line("The members stay joined; muster explain names what is left to do, and muster migrate --from kubefleet MEMBER-CONTEXT " +
+		"changes their agents over.")
 	return m.progress.err
 }
 
@@ -121,7 +126,8 @@ func (m *migrator) hubBack(ctx context.Context, hub *checked, theirs *appsv1.Dep
 	}
 	if len(native) > 0 {
 		slices.Sort(native)
-		return fmt.Errorf("KubeFleet's hub does not hear Muster's agent, which %d members have (%s): change these back first, by muster migrate --from kubefleet --back MEMBER-CONTEXT", len(native), some(native))
+		return fmt.Errorf("KubeFleet's hub does not hear Muster's agent, which %d members have (%s): change these back first, by muster migrate "+
+			"--from kubefleet --back MEMBER-CONTEXT", len(native), some(native))
 	}
 	ours, err := m.oursToStop(ctx, hub)
 	if err != nil {
@@ -187,7 +193,8 @@ func (m *migrator) oursToStop(ctx context.Context, hub *checked) (*appsv1.Deploy
 	case err != nil:
 		return nil, err
 	case len(revisions) == 0:
-		return nil, fmt.Errorf("whose Deployment %s is cannot be seen, as it is of no release: scale it to 0 if it is Muster's hub, which must not run beside KubeFleet's", musterHub)
+		return nil, fmt.Errorf("whose Deployment %s is cannot be seen, as it is of no release: scale it to 0 if it is Muster's hub, which must "+
+			"not run beside KubeFleet's", musterHub)
 	case !isOurs(basis(revisions), chart):
 		m.progress.step("Deployment %s is of another chart, and is left alone", musterHub)
 		return nil, m.progress.err
@@ -211,7 +218,8 @@ func (c *checked) nobodyIsLeft(ctx context.Context) error {
 		return nil
 	}
 	slices.Sort(clusters)
-	return fmt.Errorf("KubeFleet's hub knows no Clusters, of which %d have joined this one (%s): take these to another hub first by muster move, or let them go by muster leave", len(clusters), some(clusters))
+	return fmt.Errorf("KubeFleet's hub knows no Clusters, of which %d have joined this one (%s): take these to another hub first by muster "+
+		"move, or let them go by muster leave", len(clusters), some(clusters))
 }
 
 // stop scales a Deployment to 0 and waits until its Pods are gone.

@@ -38,7 +38,8 @@ func TestAHubAndItsMembersMigrateFromKubeFleetAndBack(t *testing.T) {
 	hub.InstallCRDs(t)
 	h.namespaces(naming.MemberSystemNamespace)
 	h.install(map[string]string{
-		"Chart.yaml": "apiVersion: v2\nname: hub-agent\nversion: 0.3.1\n", "templates/all.yaml": deploymentOf("hub-agent", "fleet-system", "app: hub-agent", "kubefleet/hub-agent:v0.3.1"),
+		"Chart.yaml":         "apiVersion: v2\nname: hub-agent\nversion: 0.3.1\n",
+		"templates/all.yaml": deploymentOf("hub-agent", "fleet-system", "app: hub-agent", "kubefleet/hub-agent:v0.3.1"),
 	}, naming.MemberSystemNamespace, nil)
 	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: naming.MemberSystemNamespace, Name: "edge-access"}}
 	h.check(h.Create(ctx, account))
@@ -49,8 +50,11 @@ func TestAHubAndItsMembersMigrateFromKubeFleetAndBack(t *testing.T) {
 	h.check(h.Create(ctx, record))
 	guards := func(name, service string) *admissionv1.ValidatingWebhookConfiguration {
 		o := &admissionv1.ValidatingWebhookConfiguration{ObjectMeta: metav1.ObjectMeta{Name: name}, Webhooks: []admissionv1.ValidatingWebhook{{
-			Name: name + ".example.com", AdmissionReviewVersions: []string{"v1"}, SideEffects: new(admissionv1.SideEffectClassNone), TimeoutSeconds: new(int32(1)), FailurePolicy: new(admissionv1.Fail),
-			ClientConfig: admissionv1.WebhookClientConfig{Service: &admissionv1.ServiceReference{Namespace: naming.MemberSystemNamespace, Name: service, Path: new("/validate")}},
+			Name: name + ".example.com", AdmissionReviewVersions: []string{"v1"}, SideEffects: new(admissionv1.SideEffectClassNone),
+			TimeoutSeconds: new(int32(1)), FailurePolicy: new(admissionv1.Fail),
+			ClientConfig: admissionv1.WebhookClientConfig{
+				Service: &admissionv1.ServiceReference{Namespace: naming.MemberSystemNamespace, Name: service, Path: new("/validate")},
+			},
 			Rules: []admissionv1.RuleWithOperations{{Operations: []admissionv1.OperationType{"*"}, Rule: admissionv1.Rule{
 				APIGroups: []string{"cluster.kubernetes-fleet.io"}, APIVersions: []string{"*"}, Resources: []string{service + "s"}}}},
 		}}}
@@ -62,23 +66,29 @@ func TestAHubAndItsMembersMigrateFromKubeFleetAndBack(t *testing.T) {
 	h.replicas(kubeFleetHub, 1)
 	override, envelope, eves := h.withAuthors()
 
-	admin.runs("migrate --from kubefleet --dry-run", "2 placements, overrides and envelopes have no author, as KubeFleet records none. You, ", "would become their author", "KubeFleet's hub agent fleet-system/hub-agent is scaled to 1, with 1 MemberClusters", "ValidatingWebhookConfiguration "+theirs.Name+" leads to it", "would install chart fleet ")
+	admin.runs("migrate --from kubefleet --dry-run", "2 placements, overrides and envelopes have no author, as KubeFleet records none. You, ",
+		"would become their author", "KubeFleet's hub agent fleet-system/hub-agent is scaled to 1, with 1 MemberClusters",
+		"ValidatingWebhookConfiguration "+theirs.Name+" leads to it", "would install chart fleet ")
 	h.check(h.Create(ctx, &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "installs"}, Rules: []rbacv1.PolicyRule{
 		{APIGroups: []string{"*"}, Resources: []string{"*"}, Verbs: []string{"get", "list", "watch", "create"}},
 		{APIGroups: []string{"rbac.authorization.k8s.io"}, Resources: []string{"*"}, Verbs: []string{"escalate", "bind"}},
 		{APIGroups: []string{"apps"}, Resources: []string{"deployments"}, Verbs: []string{"patch"}}}}))
 	h.staysWithoutAuthor(hub, "installs", override)
-	of(t, hub, hub.Account(t, "installs", "installs")).refused("migrate --from kubefleet", "you may not delete validatingwebhookconfigurations.admissionregistration.k8s.io on the hub, as needed to stop KubeFleet's hub")
+	of(t, hub, hub.Account(t, "installs", "installs")).refused("migrate --from kubefleet",
+		"you may not delete validatingwebhookconfigurations.admissionregistration.k8s.io on the hub, as needed to stop KubeFleet's hub")
 	h.replicas(kubeFleetHub, 1)
 	h.install(map[string]string{"Chart.yaml": "apiVersion: v2\nname: fleet\nversion: 0.16.1\n",
-		"templates/all.yaml": deploymentOf(hubDeployment, naming.SystemNamespace, "app: fleet-controller", "kubefleet/hub-agent:v0.16.1")}, naming.SystemNamespace, nil)
+		"templates/all.yaml": deploymentOf(hubDeployment, naming.SystemNamespace, "app: fleet-controller", "kubefleet/hub-agent:v0.16.1")},
+		naming.SystemNamespace, nil)
 	admin.refused("migrate --from kubefleet", "release fleet in namespace cattle-fleet-system is of another chart of that name")
 	h.replicas(kubeFleetHub, 1)
 	admin.runs("migrate --from kubefleet --back --dry-run", "Deployment fleet-system/hub-agent would be scaled to 1.")
-	admin.runs("migrate --from kubefleet --back", "Deployment cattle-fleet-system/fleet-controller is of another chart, and is left alone", "KubeFleet's hub agent runs")
+	admin.runs("migrate --from kubefleet --back", "Deployment cattle-fleet-system/fleet-controller is of another chart, and is left alone",
+		"KubeFleet's hub agent runs")
 	h.replicas(musterHub, 1)
 	h.uninstall("fleet", naming.SystemNamespace)
-	admin.runs("migrate --from kubefleet", "Deployment fleet-system/hub-agent is stopped", "ValidatingWebhookConfiguration "+theirs.Name+" is deleted", "The hub is running.",
+	admin.runs("migrate --from kubefleet", "Deployment fleet-system/hub-agent is stopped",
+		"ValidatingWebhookConfiguration "+theirs.Name+" is deleted", "The hub is running.",
 		"are now the author of 2 placements, overrides and envelopes", "The members stay joined")
 	h.haveAuthors(override, envelope, eves)
 	admin.runs("migrate --from kubefleet", "is scaled to 0", "The hub is running.")
@@ -96,39 +106,53 @@ func TestAHubAndItsMembersMigrateFromKubeFleetAndBack(t *testing.T) {
 			return err
 		}
 		now := metav1.Now() // the others know no other field
-		report.Status = clusterv1beta1.InternalMemberClusterStatus{AgentStatus: []clusterv1beta1.AgentStatus{{Type: clusterv1beta1.MemberAgent, LastReceivedHeartbeat: now, Conditions: []metav1.Condition{
-			{Type: clusterv1beta1.ConditionJoined, Status: metav1.ConditionTrue, Reason: "InternalMemberClusterJoined", LastTransitionTime: now},
-			{Type: clusterv1beta1.ConditionHealthy, Status: metav1.ConditionTrue, Reason: "InternalMemberClusterHealthy", LastTransitionTime: now}}}}}
+		report.Status = clusterv1beta1.InternalMemberClusterStatus{AgentStatus: []clusterv1beta1.AgentStatus{{Type: clusterv1beta1.MemberAgent,
+			LastReceivedHeartbeat: now, Conditions: []metav1.Condition{
+				{Type: clusterv1beta1.ConditionJoined, Status: metav1.ConditionTrue, Reason: "InternalMemberClusterJoined", LastTransitionTime: now},
+				{
+					Type: clusterv1beta1.ConditionHealthy, Status: metav1.ConditionTrue, Reason: "InternalMemberClusterHealthy", LastTransitionTime: now,
+				}}}}}
 		return agent.Status().Update(ctx, report)
 	}
 	edge.InstallCRDs(t)
 	d.namespaces(naming.MemberSystemNamespace)
-	d.install(kubeFleetChart, naming.MemberSystemNamespace, map[string]any{"config": map[string]any{"hubURL": hub.Config.Host, "hubCA": string(hub.Config.CAData), "memberClusterName": "edge"}, "image": map[string]any{"repository": "kubefleet/member-agent", "tag": "v0.3.1"}})
-	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: memberToken.Namespace, Name: memberToken.Name}, StringData: map[string]string{"token": "not.a.token"}}
+	d.install(kubeFleetChart, naming.MemberSystemNamespace, map[string]any{
+		"config": map[string]any{"hubURL": hub.Config.Host, "hubCA": string(hub.Config.CAData), "memberClusterName": "edge"},
+		"image":  map[string]any{"repository": "kubefleet/member-agent", "tag": "v0.3.1"},
+	})
+	secret := &corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{Namespace: memberToken.Namespace, Name: memberToken.Name},
+		StringData: map[string]string{"token": "not.a.token"},
+	}
 	d.check(d.Create(ctx, secret))
-	admin.refused("migrate --from kubefleet cli-member", "the agent on cluster cli-member has no credential that this hub accepts for MemberCluster edge: its hub is at "+hub.Config.Host)
+	admin.refused("migrate --from kubefleet cli-member",
+		"the agent on cluster cli-member has no credential that this hub accepts for MemberCluster edge: its hub is at "+hub.Config.Host)
 	secret.StringData = map[string]string{"token": token}
 	d.check(d.Update(ctx, secret))
 	d.plays(memberAgent, "kubefleet/member-agent", beat)
 	testkube.Eventually(t, "it is joined", func() error {
-		if err := h.Get(ctx, client.ObjectKeyFromObject(record), record); err != nil || meta.IsStatusConditionTrue(record.Status.Conditions, clusterv1beta1.ConditionJoined) {
+		if err := h.Get(ctx, client.ObjectKeyFromObject(record), record); err != nil ||
+			meta.IsStatusConditionTrue(record.Status.Conditions, clusterv1beta1.ConditionJoined) {
 			return err
 		}
 		return fmt.Errorf("not so: %+v", record.Status.Conditions)
 	})
 
-	admin.runs("migrate --from kubefleet cli-member", "MemberCluster edge has release fleet-system/member-agent, revision 1, of another chart of that name, 0.3.1, which becomes Muster's 0.1.0", "\nedge MemberCluster ")
+	admin.runs("migrate --from kubefleet cli-member", "MemberCluster edge has release fleet-system/member-agent, revision 1, of another "+
+		"chart of that name, 0.3.1, which becomes Muster's 0.1.0", "\nedge MemberCluster ")
 	definition := kube.Metadata(definitions)
 	d.check(d.Get(ctx, client.ObjectKey{Name: "appliedworks.placement.kubernetes-fleet.io"}, definition))
 	if definition.Annotations["helm.sh/resource-policy"] != "keep" {
 		t.Errorf("Helm may delete the definition of AppliedWorks: %v", definition.Annotations)
 	}
 	admin.refused("migrate --from kubefleet --back", "KubeFleet's hub does not hear Muster's agent, which 1 members have (edge)")
-	admin.refused("migrate --from kubefleet --back cli-member --set delivery=false", "--back puts a release back as it was: leave out --set and --values")
+	admin.refused("migrate --from kubefleet --back cli-member --set delivery=false",
+		"--back puts a release back as it was: leave out --set and --values")
 	admin.runs("migrate --from kubefleet --back cli-member", "which becomes again what it was with revision 1", "\nedge MemberCluster ",
 		"to be rid of it: kubectl --context cli-member -n fleet-system delete secret/fleet-agent-key")
 	d.hasTheirAccount(memberAgent)
-	admin.runs("migrate --from kubefleet --back --dry-run", "Deployment cattle-fleet-system/fleet-controller would be scaled to 0, and fleet-system/hub-agent to 1.")
+	admin.runs("migrate --from kubefleet --back --dry-run",
+		"Deployment cattle-fleet-system/fleet-controller would be scaled to 0, and fleet-system/hub-agent to 1.")
 	admin.runs("migrate --from kubefleet --back", "Deployment cattle-fleet-system/fleet-controller is stopped", "KubeFleet's hub agent runs")
 	h.replicas(musterHub, 0)
 	h.replicas(kubeFleetHub, 1)
@@ -166,7 +190,8 @@ func (d their) staysWithoutAuthor(hub testkube.Cluster, role string, override *u
 	d.check(err)
 	testkube.Eventually(d.t, "it says so", func() error {
 		err := m.authorsOf(d.t.Context(), c)
-		if text := strings.Join(strings.Fields(said.String()), " "); err != nil || !strings.Contains(text, "you may not annotate them, such as ClusterResourceOverride none: what they place stays as it is") {
+		if text := strings.Join(strings.Fields(said.String()), " "); err != nil ||
+			!strings.Contains(text, "you may not annotate them, such as ClusterResourceOverride none: what they place stays as it is") {
 			return fmt.Errorf("it says %s (%v)", text, err)
 		}
 		return nil
@@ -185,8 +210,10 @@ func (d their) haveAuthors(override, envelope, eves *unstructured.Unstructured) 
 		before := o.GetGeneration()
 		d.check(d.Get(d.t.Context(), client.ObjectKeyFromObject(o), o))
 		by, groups := o.GetAnnotations()["muster/author"], strings.Split(o.GetAnnotations()["muster/author-groups"], "\n")
-		if mine := slices.Contains(groups, "system:authenticated") && slices.Contains(groups, "system:masters"); (by == "eve") != (o == eves) || by == "" || mine == (o == eves) || o.GetGeneration() != before {
-			d.t.Errorf("%s %s has the author %q with %q, and generation %d, which was %d", o.GetKind(), o.GetName(), by, groups, o.GetGeneration(), before)
+		if mine := slices.Contains(groups, "system:authenticated") && slices.Contains(groups, "system:masters"); (by == "eve") != (o == eves) ||
+			by == "" || mine == (o == eves) || o.GetGeneration() != before {
+			d.t.Errorf("%s %s has the author %q with %q, and generation %d, which was %d",
+				o.GetKind(), o.GetName(), by, groups, o.GetGeneration(), before)
 		}
 	}
 }

@@ -32,8 +32,10 @@ func (m *migrator) migrateRancherHub(ctx context.Context, hub *checked) error {
 		return m.rancherHubBack(ctx, hub)
 	}
 	if len(theirs) == 0 {
-		return fmt.Errorf("%s has no hub of Rancher Fleet, no release %s of another chart than Muster's in namespace %s: say which members change over, by their contexts: "+
-			"muster migrate --from rancher-fleet --context HUB MEMBER-CONTEXT...; or muster init installs a hub", hub.role, hubCharts()[1].chart, naming.SystemNamespace)
+		return fmt.Errorf("%s has no hub of Rancher Fleet, no release %s of another chart than Muster's in namespace %s: say which members "+
+			"change over, by their contexts: muster migrate --from rancher-fleet --context HUB MEMBER-CONTEXT...; or muster init installs a hub",
+			hub.role,
+			hubCharts()[1].chart, naming.SystemNamespace)
 	}
 	deployments, err := hub.deploymentsOf(ctx, hubCharts()[1])
 	if err != nil {
@@ -47,7 +49,10 @@ func (m *migrator) migrateRancherHub(ctx context.Context, hub *checked) error {
 	for _, role := range roles.Theirs {
 		m.progress.step("ClusterRole %s is Rancher Fleet's, and is taken over", role.GetName())
 	}
-	install := &initializer{IOStreams: m.IOStreams, access: m.access, chartValues: m.chartValues, timeout: m.timeout, dryRun: m.dryRun, takesOver: true, replaces: true}
+	install := &initializer{
+		IOStreams: m.IOStreams, access: m.access, chartValues: m.chartValues, timeout: m.timeout, dryRun: m.dryRun,
+		takesOver: true, replaces: true,
+	}
 	if m.dryRun {
 		for _, d := range deployments {
 			m.progress.line("Deployment %s/%s would be scaled to 0.", d.Namespace, d.Name)
@@ -66,7 +71,8 @@ func (m *migrator) migrateRancherHub(ctx context.Context, hub *checked) error {
 	if err := install.run(ctx); err != nil {
 		return fmt.Errorf("%w; --back has Rancher Fleet's hub run again", err)
 	}
-	m.progress.line("The members stay registered, with Rancher Fleet's agents. muster migrate --from rancher-fleet MEMBER-CONTEXT changes these over.")
+	m.progress.line("The members stay registered, with Rancher Fleet's agents. muster migrate --from rancher-fleet MEMBER-CONTEXT changes " +
+		"these over.")
 	return m.progress.err
 }
 
@@ -227,7 +233,8 @@ func (c *checked) noMembersOfMuster(ctx context.Context) error {
 		return nil
 	}
 	slices.Sort(native)
-	return fmt.Errorf("%d members have Muster's agent, which Rancher Fleet's hub does not know (%s): change these back first, by muster migrate --from rancher-fleet --back MEMBER-CONTEXT",
+	return fmt.Errorf("%d members have Muster's agent, which Rancher Fleet's hub does not know (%s): change these back first, by muster "+
+		"migrate --from rancher-fleet --back MEMBER-CONTEXT",
 		len(native), some(native))
 }
 

@@ -30,7 +30,8 @@ func inSet(o client.Object, set, ownerKind, owner, in string) {
 	for key, value := range o.GetAnnotations() {
 		annotations[key] = value
 	}
-	labels["objectset.rio.cattle.io/hash"] = fmt.Sprintf("%x", sha1.Sum([]byte(set+ownerKind+owner+in))) //nolint:gosec // as Rancher Fleet does
+	//nolint:gosec // as Rancher Fleet does
+	labels["objectset.rio.cattle.io/hash"] = fmt.Sprintf("%x", sha1.Sum([]byte(set+ownerKind+owner+in)))
 	annotations["objectset.rio.cattle.io/id"], annotations["objectset.rio.cattle.io/owner-gvk"] = set, ownerKind
 	annotations["objectset.rio.cattle.io/owner-name"], annotations["objectset.rio.cattle.io/owner-namespace"] = owner, in
 	o.SetLabels(labels)
@@ -51,7 +52,8 @@ func rancherCRDs(t *testing.T) map[string]string {
 			t.Fatal(err)
 		}
 		if strings.HasPrefix(file.Name(), "fleet.cattle.io_") {
-			chart["templates/"+file.Name()] = strings.ReplaceAll(strings.ReplaceAll(string(text), "{{", `{{ "{{" }}`), "helm.sh/resource-policy: keep", "a: b")
+			chart["templates/"+file.Name()] = strings.ReplaceAll(strings.ReplaceAll(string(text), "{{", `{{ "{{" }}`),
+				"helm.sh/resource-policy: keep", "a: b")
 		}
 	}
 	chart["templates/other.yaml"] = `
@@ -71,14 +73,19 @@ spec:
 // its Deployments do nothing.
 func TestAHubOfRancherFleetMigratesInItsPlaceAndBack(t *testing.T) {
 	t.Parallel()
-	hub, edge := withPods(t, "cli-place", append([]string{"mirror/rancher/fleet=/bin/sleep"}, theirImages...)...), withPods(t, "cli-placed", theirImages...)
+	hub, edge := withPods(t, "cli-place", append([]string{"mirror/rancher/fleet=/bin/sleep"}, theirImages...)...),
+		withPods(t, "cli-placed", theirImages...)
 	admin, h, ctx := contexts(t, hub, edge), rancherHub{their{t, hub, hub.Client(t)}}, t.Context()
 	admin.refused("migrate --from rancher-fleet", "the hub has no hub of Rancher Fleet", "say which members change over, by their contexts")
 	h.installBy(false, rancherCRDs(t), naming.SystemNamespace, nil)
-	h.installBy(false, map[string]string{"Chart.yaml": "apiVersion: v2\nname: fleet\nversion: 0.16.1\n", "values.yaml": "image: {repository: rancher/fleet, tag: v0.16.1}\n",
-		"templates/hub.yaml":    deploymentOf(hubDeployment, naming.SystemNamespace, "app: fleet-controller", "{{ .Values.image.repository }}:{{ .Values.image.tag }}"),
-		"templates/gitjob.yaml": deploymentOf("gitjob", naming.SystemNamespace, "app: gitjob", "{{ .Values.image.repository }}:{{ .Values.image.tag }}"),
-	}, naming.SystemNamespace, map[string]any{"apiServerURL": hub.Config.Host, "apiServerCA": string(hub.Config.CAData), "image": map[string]any{"repository": "mirror/rancher/fleet"},
+	h.installBy(false, map[string]string{"Chart.yaml": "apiVersion: v2\nname: fleet\nversion: 0.16.1\n",
+		"values.yaml": "image: {repository: rancher/fleet, tag: v0.16.1}\n",
+		"templates/hub.yaml": deploymentOf(hubDeployment, naming.SystemNamespace,
+			"app: fleet-controller", "{{ .Values.image.repository }}:{{ .Values.image.tag }}"),
+		"templates/gitjob.yaml": deploymentOf("gitjob", naming.SystemNamespace,
+			"app: gitjob", "{{ .Values.image.repository }}:{{ .Values.image.tag }}"),
+	}, naming.SystemNamespace, map[string]any{"apiServerURL": hub.Config.Host, "apiServerCA": string(hub.Config.CAData),
+		"image":      map[string]any{"repository": "mirror/rancher/fleet"},
 		"agentImage": map[string]any{"repository": "mirror/rancher/fleet-agent"}})
 	roles := []*rbacv1.ClusterRole{}
 	for _, name := range []string{"fleet-bundle-deployment", "fleet-content"} {
@@ -98,28 +105,37 @@ func TestAHubOfRancherFleetMigratesInItsPlaceAndBack(t *testing.T) {
 	clusters := definition("clusters").UID
 	registration := h.registers(cluster)
 	d := their{t, edge, edge.Client(t)}
-	d.install(rancherChart, naming.SystemNamespace, map[string]any{"apiServerURL": hub.Config.Host, "image": map[string]any{"repository": "mirror/rancher/fleet-agent", "tag": "v0.16.1"}})
-	d.check(d.Create(ctx, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: naming.SystemNamespace, Name: naming.AgentSecret}, StringData: map[string]string{
-		"kubeconfig": string(hub.Kubeconfig(t, registration.token)), "clusterNamespace": "default", "clusterName": "c-1", "deploymentNamespace": naming.MemberNamespace("default", "c-1")}}))
+	d.install(rancherChart, naming.SystemNamespace, map[string]any{
+		"apiServerURL": hub.Config.Host, "image": map[string]any{"repository": "mirror/rancher/fleet-agent", "tag": "v0.16.1"},
+	})
+	d.check(d.Create(ctx, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: naming.SystemNamespace, Name: naming.AgentSecret},
+		StringData: map[string]string{
+			"kubeconfig": string(hub.Kubeconfig(t, registration.token)), "clusterNamespace": "default", "clusterName": "c-1",
+			"deploymentNamespace": naming.MemberNamespace("default", "c-1")}}))
 	theirBundle := &fleet.Bundle{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "fleet-agent-c-1"}}
-	theirBundle.Spec.Resources = []fleet.BundleResource{{Name: "agent.yaml", Content: "{apiVersion: v1, kind: ConfigMap, metadata: {name: their-agent}}"}}
+	theirBundle.Spec.Resources = []fleet.BundleResource{{
+		Name: "agent.yaml", Content: "{apiVersion: v1, kind: ConfigMap, metadata: {name: their-agent}}",
+	}}
 	theirBundle.Spec.DefaultNamespace, theirBundle.Spec.Targets = naming.SystemNamespace, []fleet.BundleTarget{{ClusterName: "c-1"}}
 	inSet(theirBundle, "fleet-manage-agent", "/v1, Kind=Namespace", "default", "")
 	h.check(h.Create(ctx, theirBundle))
 	d.plays(clusterAgent, "mirror/rancher/fleet-agent", registration.beat)
 
 	for _, args := range []string{"migrate --from rancher-fleet --dry-run", "migrate --from rancher-fleet"} {
-		admin.refused(args, "neither Muster nor Rancher Fleet created them; nothing is changed", "delete clusterrole fleet-bundle-deployment fleet-content")
+		admin.refused(args, "neither Muster nor Rancher Fleet created them; nothing is changed",
+			"delete clusterrole fleet-bundle-deployment fleet-content")
 		h.replicas(musterHub, 1)
 	}
 	for _, role := range roles {
 		inSet(role, "fleet-bootstrap-data", "", "", "")
 		h.check(h.Update(ctx, role))
 	}
-	admin.runs("migrate --from rancher-fleet --dry-run", "Rancher Fleet's hub is release cattle-fleet-system/fleet-crd and cattle-fleet-system/fleet", "ClusterRole fleet-content is Rancher Fleet's, and is taken over",
+	admin.runs("migrate --from rancher-fleet --dry-run", "Rancher Fleet's hub is release cattle-fleet-system/fleet-crd and "+
+		"cattle-fleet-system/fleet", "ClusterRole fleet-content is Rancher Fleet's, and is taken over",
 		"Deployment cattle-fleet-system/gitjob would be scaled to 0.", "would upgrade revision 1, of 0.16.1, to chart fleet 0.1.0")
 	h.replicas(musterHub, 1)
-	admin.runs("migrate --from rancher-fleet", "Deployment cattle-fleet-system/fleet-controller is stopped", "Deployment cattle-fleet-system/gitjob is stopped", "The hub is running.", "The members stay registered")
+	admin.runs("migrate --from rancher-fleet", "Deployment cattle-fleet-system/fleet-controller is stopped",
+		"Deployment cattle-fleet-system/gitjob is stopped", "The hub is running.", "The members stay registered")
 	if err := h.Get(ctx, gitjob, &appsv1.Deployment{}); !apierrors.IsNotFound(err) {
 		t.Errorf("the rest of Rancher Fleet's hub: %v", err)
 	}
@@ -139,8 +155,10 @@ func TestAHubOfRancherFleetMigratesInItsPlaceAndBack(t *testing.T) {
 		})
 	}
 	admin.refused("migrate --from rancher-fleet", "the hub has no hub of Rancher Fleet", "say which members change over, by their contexts")
-	admin.runs("migrate --from rancher-fleet --dry-run cli-placed", "is registered by the hub of Rancher Fleet that was in the place of this one", "Muster's chart would replace the release fleet-agent")
-	admin.runs("migrate --from rancher-fleet cli-placed", "Bundle default/fleet-agent-c-1 of Rancher Fleet's agent is paused", "\ndefault/c-1 Cluster ", "Rancher Fleet has left 6 objects of the agent", "delete clusterrolebinding request-1-content",
+	admin.runs("migrate --from rancher-fleet --dry-run cli-placed",
+		"is registered by the hub of Rancher Fleet that was in the place of this one", "Muster's chart would replace the release fleet-agent")
+	admin.runs("migrate --from rancher-fleet cli-placed", "Bundle default/fleet-agent-c-1 of Rancher Fleet's agent is paused",
+		"\ndefault/c-1 Cluster ", "Rancher Fleet has left 6 objects of the agent", "delete clusterrolebinding request-1-content",
 		"delete serviceaccount request-1-uid", "delete secret fleet-agent-before-move")
 	admin.refused("migrate --from rancher-fleet --back", "have Muster's agent, which Rancher Fleet's hub does not know (default/c-1)")
 	bundle := types.NamespacedName{Namespace: "default", Name: "fleet-agent-c-1"}
@@ -151,20 +169,25 @@ func TestAHubOfRancherFleetMigratesInItsPlaceAndBack(t *testing.T) {
 		}
 		return fmt.Errorf("its Bundle has the labels %v", of.Labels)
 	})
-	if err := d.Get(ctx, types.NamespacedName{Namespace: naming.SystemNamespace, Name: "their-agent"}, &corev1.ConfigMap{}); !apierrors.IsNotFound(err) {
+	if err := d.Get(ctx, types.NamespacedName{Namespace: naming.SystemNamespace, Name: "their-agent"},
+		&corev1.ConfigMap{}); !apierrors.IsNotFound(err) {
 		t.Errorf("Muster's agent has deployed Rancher Fleet's in its place: %v", err)
 	}
-	admin.runs("migrate --from rancher-fleet --back cli-placed", "the hub takes Bundle default/fleet-agent-c-1 of Muster's agent away", "is Cluster default/c-1 of the hub at "+hub.Config.Host+" again.")
+	admin.runs("migrate --from rancher-fleet --back cli-placed", "the hub takes Bundle default/fleet-agent-c-1 of Muster's agent away",
+		"is Cluster default/c-1 of the hub at "+hub.Config.Host+" again.")
 	d.hasTheirAccount(clusterAgent)
 	testkube.Eventually(t, "Rancher Fleet's agent beats", func() error {
 		_, _, err := admin.run("migrate", "--from", "rancher-fleet", "--back", "--dry-run")
 		return err
 	})
 
-	agents := &fleet.Bundle{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "fleet-agent-c-2", Labels: map[string]string{fleet.LabelAgent: "a.b"}}}
+	agents := &fleet.Bundle{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "fleet-agent-c-2", Labels: map[string]string{fleet.LabelAgent: "a.b"}},
+	}
 	h.check(h.Create(ctx, agents))
 	admin.runs("migrate --from rancher-fleet --back --dry-run", "which becomes again what it was with revision 1")
-	admin.runs("migrate --from rancher-fleet --back", "Bundle default/fleet-agent-c-2 of an agent is deleted", "Deployment cattle-fleet-system/fleet-controller is stopped", "Rancher Fleet's hub runs")
+	admin.runs("migrate --from rancher-fleet --back", "Bundle default/fleet-agent-c-2 of an agent is deleted",
+		"Deployment cattle-fleet-system/fleet-controller is stopped", "Rancher Fleet's hub runs")
 	theirs := &appsv1.Deployment{}
 	h.check(h.Get(ctx, gitjob, theirs))
 	h.check(h.Get(ctx, musterHub, theirs))

@@ -52,15 +52,18 @@ spec:
 
 var (
 	rancherChart = map[string]string{
-		"Chart.yaml":         "apiVersion: v2\nname: fleet-agent\nversion: 0.16.1\nappVersion: 0.16.1\n",
-		"values.yaml":        "image: {repository: rancher/fleet-agent, tag: v0.16.1}\napiServerURL: \"\"\nfleetAgent: {nodeSelector: {}}\n",
-		"templates/all.yaml": deploymentOf("fleet-agent", "cattle-fleet-system", "app: fleet-agent", "{{ .Values.image.repository }}:{{ .Values.image.tag }}"),
+		"Chart.yaml":  "apiVersion: v2\nname: fleet-agent\nversion: 0.16.1\nappVersion: 0.16.1\n",
+		"values.yaml": "image: {repository: rancher/fleet-agent, tag: v0.16.1}\napiServerURL: \"\"\nfleetAgent: {nodeSelector: {}}\n",
+		"templates/all.yaml": deploymentOf("fleet-agent", "cattle-fleet-system", "app: fleet-agent",
+			"{{ .Values.image.repository }}:{{ .Values.image.tag }}"),
 	}
 	kubeFleetChart = map[string]string{
 		"Chart.yaml": "apiVersion: v2\nname: member-agent\nversion: 0.3.1\nappVersion: 0.3.1\n",
-		"values.yaml": "config: {provider: secret, hubURL: \"\", hubCA: \"\", memberClusterName: sample}\nsecret: {name: hub-kubeconfig-secret, namespace: default}\n" +
-			"image: {repository: kubefleet/member-agent, tag: v0.3.1}\nnamespace: fleet-system\n",
-		"templates/all.yaml": deploymentOf("member-agent", "{{ .Values.namespace }}", "app.kubernetes.io/name: member-agent, app.kubernetes.io/instance: {{ .Release.Name }}", "{{ .Values.image.repository }}:{{ .Values.image.tag }}"),
+		"values.yaml": "config: {provider: secret, hubURL: \"\", hubCA: \"\", memberClusterName: sample}\nsecret: {name: " +
+			"hub-kubeconfig-secret, namespace: default}\nimage: {repository: kubefleet/member-agent, tag: v0.3.1}\nnamespace: fleet-system\n",
+		"templates/all.yaml": deploymentOf("member-agent", "{{ .Values.namespace }}",
+			"app.kubernetes.io/name: member-agent, app.kubernetes.io/instance: {{ .Release.Name }}",
+			"{{ .Values.image.repository }}:{{ .Values.image.tag }}"),
 	}
 )
 
@@ -93,7 +96,8 @@ func (d their) installBy(serverSideApply bool, files map[string]string, namespac
 	chart, err := loader.LoadFiles(buffered)
 	d.check(err)
 	install := action.NewInstall(d.helm(chart.Name(), namespace))
-	install.ReleaseName, install.Namespace, install.CreateNamespace, install.WaitStrategy = chart.Name(), namespace, true, helmkube.HookOnlyStrategy
+	install.ReleaseName, install.Namespace, install.CreateNamespace, install.WaitStrategy = chart.Name(), namespace, true,
+		helmkube.HookOnlyStrategy
 	install.ServerSideApply = serverSideApply
 	_, err = install.Run(chart, values)
 	d.check(err)
@@ -121,7 +125,8 @@ func (d their) helm(name, namespace string) *action.Configuration {
 func (d their) namespaces(names ...string) {
 	d.t.Helper()
 	for _, name := range names {
-		if err := d.Create(d.t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}); err != nil && !apierrors.IsAlreadyExists(err) {
+		if err := d.Create(d.t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}); err != nil &&
+			!apierrors.IsAlreadyExists(err) {
 			d.t.Fatal(err)
 		}
 	}
@@ -172,7 +177,8 @@ func TestAClusterMigratesFromRancherFleetAndBackInOneLineEach(t *testing.T) {
 	admin.refused("migrate --from openshift cli-theirs", "the system to replace is missing: use --from rancher-fleet or --from kubefleet")
 	admin.refused("migrate --from rancher-fleet", "say which members change over, by their contexts")
 	admin.refused("migrate --from rancher-fleet cli-their", "the kubeconfig has no context cli-their; did you mean cli-theirs?")
-	admin.refused("migrate --from rancher-fleet cli-theirs", "cluster cli-theirs has no release fleet-agent in namespace cattle-fleet-system, so there is nothing to change over")
+	admin.refused("migrate --from rancher-fleet cli-theirs",
+		"cluster cli-theirs has no release fleet-agent in namespace cattle-fleet-system, so there is nothing to change over")
 
 	h.namespaces("ranch")
 	values, err := wire.Token(ctx, h, "ranch", "t")
@@ -182,21 +188,30 @@ func TestAClusterMigratesFromRancherFleetAndBackInOneLineEach(t *testing.T) {
 	var bearer string
 	var agent *wire.RancherAgent
 	h.check(wire.Retry(ctx, func() (err error) { // the API server tells of new kinds a moment later
-		agent, err = wire.JoinRancher(ctx, func(token string) (client.WithWatch, error) { bearer = token; return h.as(token) }, bootstrap, values, "ranch-1")
+		agent, err = wire.JoinRancher(ctx, func(token string) (client.WithWatch, error) { bearer = token; return h.as(token) },
+			bootstrap, values, "ranch-1")
 		return err
 	}))
 	record := &fleet.Cluster{}
 	h.check(h.Get(ctx, types.NamespacedName{Namespace: "ranch", Name: naming.Cluster("ranch-1")}, record))
-	set := map[string]any{"apiServerURL": hub.Config.Host, "apiServerCA": string(hub.Config.CAData), "clientID": "ranch-1", "image": map[string]any{"repository": "mirror/rancher/fleet-agent", "tag": "v0.16.1"}}
+	set := map[string]any{
+		"apiServerURL": hub.Config.Host, "apiServerCA": string(hub.Config.CAData), "clientID": "ranch-1", "image": map[string]any{
+			"repository": "mirror/rancher/fleet-agent", "tag": "v0.16.1",
+		},
+	}
 	for key, value := range values {
 		set[key] = value
 	}
 	d.installBy(false, rancherChart, naming.SystemNamespace, set)
-	admin.refused("migrate --from rancher-fleet cli-theirs", "cluster cli-theirs is no member yet: the agent has no credential in Secret cattle-fleet-system/fleet-agent")
-	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: naming.SystemNamespace, Name: naming.AgentSecret}, StringData: map[string]string{
-		"kubeconfig": string(hub.Kubeconfig(t, "not.a.token")), "clusterNamespace": "ranch", "clusterName": "nobody", "deploymentNamespace": naming.MemberNamespace("ranch", record.Name)}}
+	admin.refused("migrate --from rancher-fleet cli-theirs",
+		"cluster cli-theirs is no member yet: the agent has no credential in Secret cattle-fleet-system/fleet-agent")
+	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: naming.SystemNamespace, Name: naming.AgentSecret},
+		StringData: map[string]string{
+			"kubeconfig": string(hub.Kubeconfig(t, "not.a.token")), "clusterNamespace": "ranch", "clusterName": "nobody",
+			"deploymentNamespace": naming.MemberNamespace("ranch", record.Name)}}
 	d.check(d.Create(ctx, secret))
-	admin.refused("migrate --from rancher-fleet cli-theirs", "cluster cli-theirs is Cluster ranch/nobody of the hub at "+hub.Config.Host+", and this hub has none of that name")
+	admin.refused("migrate --from rancher-fleet cli-theirs",
+		"cluster cli-theirs is Cluster ranch/nobody of the hub at "+hub.Config.Host+", and this hub has none of that name")
 	change := func(key, value string) {
 		t.Helper()
 		secret.StringData = map[string]string{key: value}
@@ -211,11 +226,15 @@ func TestAClusterMigratesFromRancherFleetAndBackInOneLineEach(t *testing.T) {
 	admin.untilReady("ranch/" + record.Name)
 
 	title := "Cluster ranch/" + record.Name
-	admin.runs("migrate --from rancher-fleet --back cli-theirs", title+" has release cattle-fleet-system/fleet-agent, revision 1, of another chart of that name, 0.16.1 already")
-	admin.runs("migrate --from rancher-fleet --dry-run cli-theirs", title+" has release cattle-fleet-system/fleet-agent, revision 1, of another chart of that name, 0.16.1, which becomes Muster's 0.1.0")
-	admin.refused("join --context cli-theirs --hub-context cli-ranch -n ranch", "is of another chart of that name", "docs/migration.md says how to change over, and muster migrate does it")
+	admin.runs("migrate --from rancher-fleet --back cli-theirs",
+		title+" has release cattle-fleet-system/fleet-agent, revision 1, of another chart of that name, 0.16.1 already")
+	admin.runs("migrate --from rancher-fleet --dry-run cli-theirs",
+		title+" has release cattle-fleet-system/fleet-agent, revision 1, of another chart of that name, 0.16.1, which becomes Muster's 0.1.0")
+	admin.refused("join --context cli-theirs --hub-context cli-ranch -n ranch", "is of another chart of that name",
+		"docs/migration.md says how to change over, and muster migrate does it")
 	for _, revision := range []string{"2", "3"} {
-		admin.runs("migrate --from rancher-fleet cli-theirs", "chart fleet-agent 0.1.0 is installed, revision "+revision, "\nranch/"+record.Name+" Cluster ")
+		admin.runs("migrate --from rancher-fleet cli-theirs", "chart fleet-agent 0.1.0 is installed, revision "+revision,
+			"\nranch/"+record.Name+" Cluster ")
 	}
 	if has, err := d.helm("fleet-agent", naming.SystemNamespace).Releases.Last("fleet-agent"); err != nil {
 		t.Error(err)
@@ -224,14 +243,19 @@ func TestAClusterMigratesFromRancherFleetAndBackInOneLineEach(t *testing.T) {
 	}
 	uid := record.UID
 	h.check(h.Get(ctx, client.ObjectKeyFromObject(record), record))
-	if up := kube.FindCondition(record.Status.Conditions, fleet.ConditionAgentUpToDate); record.UID != uid || up == nil || up.Reason != "SharedCredential" {
+	if up := kube.FindCondition(record.Status.Conditions, fleet.ConditionAgentUpToDate); record.UID != uid || up == nil ||
+		up.Reason != "SharedCredential" {
 		t.Errorf("the hub says %+v", up)
 	}
-	admin.runs("migrate --from rancher-fleet --back cli-theirs", "revision 3, of Muster's 0.1.0, which becomes again what it was with revision 1, another chart of that name, 0.16.1", "\nranch/"+record.Name+" Cluster ",
-		"What Muster's agent had stays, should it come back; to be rid of it: kubectl --context cli-theirs -n cattle-fleet-system delete secret/fleet-agent-key\n")
+	admin.runs("migrate --from rancher-fleet --back cli-theirs",
+		"revision 3, of Muster's 0.1.0, which becomes again what it was with revision 1, another chart of that name, 0.16.1",
+		"\nranch/"+record.Name+" Cluster ",
+		"What Muster's agent had stays, should it come back; to be rid of it: kubectl --context cli-theirs -n cattle-fleet-system delete "+
+			"secret/fleet-agent-key\n")
 	d.hasTheirAccount(clusterAgent)
 	h.check(h.Get(ctx, client.ObjectKeyFromObject(record), record))
-	if up := kube.FindCondition(record.Status.Conditions, fleet.ConditionAgentUpToDate); record.UID != uid || up == nil || up.Reason != "ForeignAgent" {
+	if up := kube.FindCondition(record.Status.Conditions, fleet.ConditionAgentUpToDate); record.UID != uid || up == nil ||
+		up.Reason != "ForeignAgent" {
 		t.Errorf("the hub says %+v", up)
 	}
 
@@ -257,16 +281,24 @@ func TestTheImageOfOneChartIsNotLeftToTheOther(t *testing.T) {
 		chart     *chartv2.Chart
 		has, want map[string]any
 	}{
-		"theirs, from a mirror":                   {theirs, map[string]any{"token": "t", "image": image("mirror/agent", "v1")}, map[string]any{"token": "t"}},
-		"theirs, with what is no image's name":    {theirs, map[string]any{"image": map[string]any{"tag": "v1", "os": "linux"}}, map[string]any{"image": map[string]any{"os": "linux"}}},
-		"theirs, with no image":                   {theirs, map[string]any{"token": "t"}, map[string]any{"token": "t"}},
-		"theirs, with no value at all":            {theirs, nil, nil},
-		"Muster's, from a mirror":                 {ours, map[string]any{"image": image("mirror/muster-agent", "v2")}, map[string]any{"image": image("mirror/muster-agent", "v2")}},
-		"Muster's, with the defaults as values":   {ours, map[string]any{"image": image("muster-agent", "")}, map[string]any{}},
-		"Muster's, with another tag of its image": {ours, map[string]any{"image": image("muster-agent", "v2")}, map[string]any{"image": image("muster-agent", "v2")}},
+		"theirs, from a mirror": {theirs, map[string]any{"token": "t", "image": image("mirror/agent", "v1")},
+			map[string]any{"token": "t"}},
+		"theirs, with what is no image's name": {theirs, map[string]any{"image": map[string]any{"tag": "v1", "os": "linux"}}, map[string]any{
+			"image": map[string]any{"os": "linux"},
+		}},
+		"theirs, with no image":        {theirs, map[string]any{"token": "t"}, map[string]any{"token": "t"}},
+		"theirs, with no value at all": {theirs, nil, nil},
+		"Muster's, from a mirror": {ours, map[string]any{"image": image("mirror/muster-agent", "v2")}, map[string]any{
+			"image": image("mirror/muster-agent", "v2"),
+		}},
+		"Muster's, with the defaults as values": {ours, map[string]any{"image": image("muster-agent", "")}, map[string]any{}},
+		"Muster's, with another tag of its image": {ours, map[string]any{"image": image("muster-agent", "v2")}, map[string]any{
+			"image": image("muster-agent", "v2"),
+		}},
 	} {
 		before := fmt.Sprint(row.has)
-		if diff := cmp.Diff(row.want, goesOnWith(&helm.Release{Chart: row.chart, Config: row.has}, ours)); diff != "" || fmt.Sprint(row.has) != before {
+		if diff := cmp.Diff(row.want, goesOnWith(&helm.Release{Chart: row.chart, Config: row.has}, ours)); diff != "" ||
+			fmt.Sprint(row.has) != before {
 			t.Errorf("%s, which is now %v (-want +got):\n%s", name, row.has, diff)
 		}
 	}

@@ -45,7 +45,8 @@ func (m *migrator) moveBack(ctx context.Context, cluster, hub *checked, kept *co
 	}
 	old := readRancherCredential(kept)
 	if old == nil {
-		return fmt.Errorf("secret %s/%s on %s holds no credential of Rancher Fleet's agent: upgrade release %s with Rancher Fleet's chart and the values of a new token of its hub",
+		return fmt.Errorf("secret %s/%s on %s holds no credential of Rancher Fleet's agent: upgrade release %s with Rancher Fleet's chart and "+
+			"the values of a new token of its hub",
 			kept.Namespace, kept.Name, cluster.role, agentRelease.chart)
 	}
 	m.progress.step("%s: it %s", cluster.role, change.says)
@@ -115,7 +116,8 @@ func (m *migrator) stillAccepted(ctx context.Context, now, kept *corev1.Secret) 
 	}
 	switch {
 	case apierrors.IsUnauthorized(err) || apierrors.IsForbidden(err):
-		return fmt.Errorf("the hub at %s does not accept the credential of Rancher Fleet's agent any more (%w): upgrade release %s with Rancher Fleet's chart and the values of a new token of that hub",
+		return fmt.Errorf("the hub at %s does not accept the credential of Rancher Fleet's agent any more (%w): upgrade release %s with Rancher "+
+			"Fleet's chart and the values of a new token of that hub",
 			credential.server, err, agentRelease.chart)
 	case err != nil:
 		m.progress.step("whether the hub at %s still accepts the agent cannot be seen from here: %s", credential.server, err)
@@ -165,7 +167,8 @@ func (c *checked) restore(ctx context.Context, now, kept *corev1.Secret) (err er
 		err = c.Update(ctx, now)
 	}
 	if err != nil {
-		return fmt.Errorf("restoring the credential of Rancher Fleet's agent in Secret %s/%s on %s: %w"+canBeRepeated, kept.Namespace, naming.AgentSecret, c.role, err)
+		return fmt.Errorf("restoring the credential of Rancher Fleet's agent in Secret %s/%s on %s: %w"+canBeRepeated, kept.Namespace,
+			naming.AgentSecret, c.role, err)
 	}
 	return nil
 }

@@ -40,7 +40,8 @@ func (c *checked) registeredByRancher(ctx context.Context, record *fleet.Cluster
 func (m *migrator) moveHere(ctx context.Context, cluster, hub *checked, id string, from *elsewhere) error {
 	of := m.in(cluster.contextName(), cluster.role)
 	of.Namespace = m.Namespace // the workspace
-	j := &joiner{IOStreams: m.IOStreams, access: of, chartValues: m.chartValues, hubContext: hub.contextName(), id: id, moves: true, timeout: m.timeout,
+	j := &joiner{IOStreams: m.IOStreams, access: of, chartValues: m.chartValues, hubContext: hub.contextName(), id: id,
+		moves: true, timeout: m.timeout,
 		progress: m.progress}
 	if from.inPlace != nil {
 		m.progress.step("%s, and registers anew as that", from.error)
@@ -53,7 +54,8 @@ func (m *migrator) moveHere(ctx context.Context, cluster, hub *checked, id strin
 		if !moves {
 			return from.error
 		}
-		m.progress.step("%s is Cluster %s of the hub at %s, and moves to this one with what was delivered to it", cluster.role, from.is.record, from.is.server)
+		m.progress.step("%s is Cluster %s of the hub at %s, and moves to this one with what was delivered to it",
+			cluster.role, from.is.record, from.is.server)
 	}
 	if err := cluster.mayReplace(ctx, hub.server); err != nil {
 		return err
@@ -128,7 +130,8 @@ func (h *helmOn) isTheirs() (bool, error) {
 	return len(revisions) > 0 && !isOurs(basis(revisions), chart), err
 }
 
-// hasTheirs reports whether the agent on a cluster is Rancher Fleet's, by its chart or by its marks.
+// hasTheirs reports whether the agent on a cluster is Rancher Fleet's, by its chart or by its
+// marks.
 func (c *checked) hasTheirs(ctx context.Context, helm *helmOn) (bool, error) {
 	revisions, err := helm.history()
 	if err != nil || len(revisions) > 0 {
@@ -139,8 +142,9 @@ func (c *checked) hasTheirs(ctx context.Context, helm *helmOn) (bool, error) {
 	return len(imported) > 0, err
 }
 
-// beforeMove prepares the release of the agent. Where muster move finds the chart of Rancher Fleet, whose hub is another
-// one, it keeps the credential for the way back, and Muster's chart replaces the other.
+// beforeMove prepares the release of the agent. Where muster move finds the chart of Rancher
+// Fleet, whose hub is another one, it keeps the credential for the way back, and Muster's chart
+// replaces the other.
 func (j *joiner) beforeMove(ctx context.Context, cluster *checked, helm *helmOn, imported bool) error {
 	if !j.leavesHub && !j.inPlace {
 		return nil

@@ -29,8 +29,9 @@ func (h rancherHub) token(name string) string {
 	h.t.Helper()
 	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name}}
 	h.check(client.IgnoreAlreadyExists(h.Create(h.t.Context(), account)))
-	secret := &corev1.Secret{Type: corev1.SecretTypeServiceAccountToken, ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name + "-token",
-		Annotations: map[string]string{corev1.ServiceAccountNameKey: name}}}
+	secret := &corev1.Secret{Type: corev1.SecretTypeServiceAccountToken,
+		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name + "-token",
+			Annotations: map[string]string{corev1.ServiceAccountNameKey: name}}}
 	h.check(client.IgnoreAlreadyExists(h.Create(h.t.Context(), secret)))
 	testkube.Eventually(h.t, "the account has a token", func() error {
 		if err := h.Get(h.t.Context(), client.ObjectKeyFromObject(secret), secret); err != nil {
@@ -47,7 +48,9 @@ func (h rancherHub) token(name string) string {
 // accepts grants or removes the rights of Rancher Fleet's agent.
 func (h rancherHub) accepts(name string, does bool) {
 	h.t.Helper()
-	binding := &rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: name}, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "cluster-admin"},
+	binding := &rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: name}, RoleRef: rbacv1.RoleRef{
+		APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "cluster-admin",
+	},
 		Subjects: []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: "default", Name: name}}}
 	if !does {
 		h.check(client.IgnoreNotFound(h.Delete(h.t.Context(), binding)))
@@ -84,12 +87,17 @@ func TestAMemberOfAHubOfRancherFleetMovesInOneLineAndBack(t *testing.T) {
 	old.InstallCRDs(t)
 	token := o.token("request-1")
 	o.accepts("request-1", true)
-	d.install(rancherChart, naming.SystemNamespace, map[string]any{"apiServerURL": old.Config.Host, "image": map[string]any{"repository": "mirror/rancher/fleet-agent", "tag": "v0.16.1"}})
-	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: naming.SystemNamespace, Name: naming.AgentSecret}, StringData: map[string]string{
-		"kubeconfig": string(old.Kubeconfig(t, token)), "clusterNamespace": "fleet-default", "clusterName": "c-1", "deploymentNamespace": "cluster-fleet-default-c-1"}}
+	d.install(rancherChart, naming.SystemNamespace, map[string]any{
+		"apiServerURL": old.Config.Host, "image": map[string]any{"repository": "mirror/rancher/fleet-agent", "tag": "v0.16.1"},
+	})
+	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: naming.SystemNamespace, Name: naming.AgentSecret},
+		StringData: map[string]string{
+			"kubeconfig": string(old.Kubeconfig(t, token)), "clusterNamespace": "fleet-default", "clusterName": "c-1",
+			"deploymentNamespace": "cluster-fleet-default-c-1"}}
 	d.check(d.Create(ctx, secret))
 	before := maps.Clone(d.data(naming.AgentSecret))
-	d.install(map[string]string{"Chart.yaml": "apiVersion: v2\nname: web\nversion: 1.0.0\nannotations: {fleet.cattle.io/bundle-id: web, fleet.cattle.io/agent-namespace: cattle-fleet-system}\n",
+	d.install(map[string]string{"Chart.yaml": "apiVersion: v2\nname: web\nversion: 1.0.0\nannotations: {fleet.cattle.io/bundle-id: web, " +
+		"fleet.cattle.io/agent-namespace: cattle-fleet-system}\n",
 		"templates/a.yaml": "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: web, namespace: shop}\n"}, "shop", nil)
 	delivered := &corev1.ConfigMap{}
 	d.check(d.Get(ctx, types.NamespacedName{Namespace: "shop", Name: "web"}, delivered))
@@ -102,14 +110,19 @@ func TestAMemberOfAHubOfRancherFleetMovesInOneLineAndBack(t *testing.T) {
 		}
 	}
 
-	const there, back = "migrate --from rancher-fleet --context cli-mover cli-moved", "migrate --from rancher-fleet --context cli-mover --back cli-moved"
+	const there, back = "migrate --from rancher-fleet --context cli-mover cli-moved",
+		"migrate --from rancher-fleet --context cli-mover --back cli-moved"
 	admin.refused("join --context cli-moved --hub-context cli-mover", "muster move takes it here")
 	admin.runs(back, "is Cluster fleet-default/c-1 of the hub at "+old.Config.Host+" already, with Rancher Fleet's agent")
-	admin.runs(there+" --dry-run", "is Cluster fleet-default/c-1 of the hub at "+old.Config.Host+", and moves to this one", "Muster's chart would replace the release fleet-agent")
+	admin.runs(there+" --dry-run", "is Cluster fleet-default/c-1 of the hub at "+old.Config.Host+", and moves to this one",
+		"Muster's chart would replace the release fleet-agent")
 	if last := d.last(); last.Version != 1 || d.data(keptCredential) != nil {
 		t.Fatalf("--dry-run has changed something: revision %d", last.Version)
 	}
-	tenants := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: naming.SystemNamespace, Name: keptCredential}, StringData: map[string]string{"kubeconfig": "theirs"}}
+	tenants := &corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{Namespace: naming.SystemNamespace, Name: keptCredential},
+		StringData: map[string]string{"kubeconfig": "theirs"},
+	}
 	d.check(d.Create(ctx, tenants))
 	admin.refused(there, "has no label muster/kept-by=move, so muster move did not make it: delete it if you do not need it")
 	if last := d.last(); last.Version != 1 {
@@ -117,7 +130,8 @@ func TestAMemberOfAHubOfRancherFleetMovesInOneLineAndBack(t *testing.T) {
 	}
 	d.check(d.Delete(ctx, tenants))
 	for _, line := range []string{there, "move --context cli-moved --hub-context cli-mover"} { // the second is a repetition
-		admin.runs(line, "\nclusters/cluster-", "It was Cluster fleet-default/c-1 of the hub at "+old.Config.Host, "kubectl -n fleet-default delete clusters.fleet.cattle.io c-1",
+		admin.runs(line, "\nclusters/cluster-", "It was Cluster fleet-default/c-1 of the hub at "+old.Config.Host,
+			"kubectl -n fleet-default delete clusters.fleet.cattle.io c-1",
 			"To go back: muster migrate --from rancher-fleet --context cli-mover --back cli-moved\n")
 		if diff := cmp.Diff(before, d.data(keptCredential)); diff != "" {
 			t.Errorf("the copy is not what the agent of before had (-want +got):\n%s", diff)
@@ -149,7 +163,8 @@ func TestAMemberOfAHubOfRancherFleetMovesInOneLineAndBack(t *testing.T) {
 	admin.refused(back, "release fleet-agent in namespace cattle-fleet-system has been in use by another program")
 	held.Info.Status = common.StatusDeployed
 	d.check(d.helm("fleet-agent", naming.SystemNamespace).Releases.Update(held))
-	admin.runs(back, "cluster cli-moved is Cluster fleet-default/c-1 of the hub at "+old.Config.Host+" again.", "stays on this hub and becomes Lost. To remove it: muster leave clusters/cluster-")
+	admin.runs(back, "cluster cli-moved is Cluster fleet-default/c-1 of the hub at "+old.Config.Host+" again.",
+		"stays on this hub and becomes Lost. To remove it: muster leave clusters/cluster-")
 	d.hasTheirAccount(clusterAgent)
 	if diff := cmp.Diff(before, d.data(naming.AgentSecret)); diff != "" {
 		t.Errorf("the agent of before has not what it had (-want +got):\n%s", diff)
@@ -165,5 +180,7 @@ func TestAMemberOfAHubOfRancherFleetMovesInOneLineAndBack(t *testing.T) {
 
 	d.uninstall("fleet-agent", naming.SystemNamespace) // for another turn
 	d.uninstall("web", "shop")
-	d.check(d.Delete(context.Background(), &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: naming.SystemNamespace, Name: naming.AgentSecret}}))
+	d.check(d.Delete(context.Background(), &corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{Namespace: naming.SystemNamespace, Name: naming.AgentSecret},
+	}))
 }

@@ -30,7 +30,8 @@ func (i *initializer) objectsFit(cluster *checked) check {
 			taken = append(taken, found...)
 		}
 		if len(taken) > 0 {
-			return "", fmt.Errorf("objects on %s have the names of Muster's objects; nothing is changed. Delete them, or add them to the release to overwrite them:\n%s",
+			return "", fmt.Errorf("objects on %s have the names of Muster's objects; nothing is changed. Delete them, or add them to the release "+
+				"to overwrite them:\n%s",
 				cluster.role, strings.Join(taken, "\n"))
 		}
 		return "no object is in the way", nil
@@ -86,10 +87,12 @@ func (i *initializer) takenBefore(ctx context.Context, cluster *checked, r chart
 	return commands, nil
 }
 
-// isOfRelease reports whether Helm takes an object for one of a release, by the marks that Helm itself goes by.
+// isOfRelease reports whether Helm takes an object for one of a release, by the marks that
+// Helm itself goes by.
 func isOfRelease(o metav1.Object, r chartRelease) bool {
 	marks := o.GetAnnotations()
-	return o.GetLabels()[labelMadeBy] == "Helm" && marks["meta.helm.sh/release-name"] == r.chart && marks["meta.helm.sh/release-namespace"] == r.namespace
+	return o.GetLabels()[labelMadeBy] == "Helm" && marks["meta.helm.sh/release-name"] == r.chart &&
+		marks["meta.helm.sh/release-namespace"] == r.namespace
 }
 
 func adoptCommand(context, resource string, o metav1.Object, r chartRelease) string {
@@ -97,7 +100,8 @@ func adoptCommand(context, resource string, o metav1.Object, r chartRelease) str
 	if namespace := o.GetNamespace(); namespace != "" {
 		kubectl += " -n " + namespace
 	}
-	return fmt.Sprintf("  %s label %s %s --overwrite %s=Helm && %[1]s annotate %[2]s %[3]s --overwrite meta.helm.sh/release-name=%[5]s meta.helm.sh/release-namespace=%[6]s",
+	return fmt.Sprintf("  %s label %s %s --overwrite %s=Helm && %[1]s annotate %[2]s %[3]s --overwrite meta.helm.sh/release-name=%[5]s "+
+		"meta.helm.sh/release-namespace=%[6]s",
 		kubectl, resource, o.GetName(), labelMadeBy, r.chart, r.namespace)
 }
 

@@ -26,7 +26,8 @@ func TestAllObjectsInTheWayOfAHubAreNamedBeforeOneIsWritten(t *testing.T) {
 	}
 	const mark = " --overwrite meta.helm.sh/release-name=fleet meta.helm.sh/release-namespace=cattle-fleet-system"
 	admin.refused("init", "kubectl --context cli-taken delete clusterrole fleet-content",
-		"kubectl --context cli-taken -n cattle-fleet-system annotate serviceaccounts fleet-controller"+mark, "kubectl --context cli-taken annotate clusterroles.rbac.authorization.k8s.io fleet-controller"+mark)
+		"kubectl --context cli-taken -n cattle-fleet-system annotate serviceaccounts fleet-controller"+mark,
+		"kubectl --context cli-taken annotate clusterroles.rbac.authorization.k8s.io fleet-controller"+mark)
 	if err := h.Get(ctx, client.ObjectKey{Name: "clusters.fleet.cattle.io"}, kube.Metadata(definitions)); !apierrors.IsNotFound(err) {
 		t.Errorf("something is installed: %v", err)
 	}

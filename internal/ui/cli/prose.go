@@ -100,7 +100,8 @@ const startsWithin = 5 * time.Second
 
 // hindrance prints why an installed workload is not running, unless it is still starting.
 func (p *progress) hindrance(what string, cause *rollout.Cause) {
-	if starting := cause.Reason == rollout.NotStarted || cause.Reason == rollout.Unschedulable; !starting || time.Since(p.begun) > startsWithin {
+	if starting := cause.Reason == rollout.NotStarted || cause.Reason == rollout.Unschedulable; !starting ||
+		time.Since(p.begun) > startsWithin {
 		p.step("%s does not run yet: %s", what, cause.Message)
 	}
 }

@@ -140,7 +140,8 @@ func (c *checked) keepCredential(ctx context.Context) (bool, error) {
 		return false, fmt.Errorf("secret %s/%s on %s has no label %s=%s, so muster move did not make it: delete it if you do not need it",
 			naming.SystemNamespace, keptCredential, c.role, labelKept, keptByMove)
 	case err != nil:
-		return false, fmt.Errorf("keeping the credential of Rancher Fleet's agent in Secret %s/%s on %s: %w", naming.SystemNamespace, keptCredential, c.role, err)
+		return false, fmt.Errorf("keeping the credential of Rancher Fleet's agent in Secret %s/%s on %s: %w",
+			naming.SystemNamespace, keptCredential, c.role, err)
 	}
 	return true, nil
 }

@@ -16,7 +16,8 @@ import (
 // credentialAt is a Secret as Rancher Fleet's agent writes it.
 func credentialAt(server, token string) *corev1.Secret {
 	return &corev1.Secret{Data: map[string][]byte{
-		"kubeconfig":       []byte("clusters: [{name: c, cluster: {server: \"" + server + "\"}}]\nusers: [{name: u, user: {token: \"" + token + "\"}}]\n"),
+		"kubeconfig": []byte("clusters: [{name: c, cluster: {server: \"" + server +
+			"\"}}]\nusers: [{name: u, user: {token: \"" + token + "\"}}]\n"),
 		"clusterNamespace": []byte("fleet-default"), "clusterName": []byte("c-1"), "deploymentNamespace": []byte("cluster-fleet-default-c-1")}}
 }
 
@@ -40,7 +41,8 @@ users: [{name: u, user: {token: t, tokenFile: /etc/hostname, exec: {apiVersion: 
 		t.Fatal("it is not read")
 	}
 	config := read.config()
-	if config.Host != "https://old" || config.BearerToken != "t" || config.ExecProvider != nil || config.AuthProvider != nil || config.BearerTokenFile != "" || config.CAFile != "" {
+	if config.Host != "https://old" || config.BearerToken != "t" || config.ExecProvider != nil || config.AuthProvider != nil ||
+		config.BearerTokenFile != "" || config.CAFile != "" {
 		t.Errorf("%+v", config)
 	}
 }
@@ -125,8 +127,10 @@ func TestTheCopyOfACredentialIsMadeOnceAndNotOverAnothersSecret(t *testing.T) {
 
 func TestWhatIsLeftOfAMoveIsNamedWithItsCommands(t *testing.T) {
 	says := formerOf(credentialAt("https://old", "t"), "edge-1", "hub")
-	for _, part := range []string{"It was Cluster fleet-default/c-1 of the hub at https://old.", "muster migrate --from rancher-fleet --context hub --back edge-1\n",
-		"kubectl -n fleet-default delete clusters.fleet.cattle.io c-1\n", "kubectl --context edge-1 -n cattle-fleet-system delete secret fleet-agent-before-move"} {
+	for _, part := range []string{"It was Cluster fleet-default/c-1 of the hub at https://old.",
+		"muster migrate --from rancher-fleet --context hub --back edge-1\n",
+		"kubectl -n fleet-default delete clusters.fleet.cattle.io c-1\n",
+		"kubectl --context edge-1 -n cattle-fleet-system delete secret fleet-agent-before-move"} {
 		if !strings.Contains(says, part) {
 			t.Errorf("it does not say %q:\n%s", part, says)
 		}
@@ -134,7 +138,10 @@ func TestWhatIsLeftOfAMoveIsNamedWithItsCommands(t *testing.T) {
 	if formerOf(nil, "edge-1", "hub") != "" {
 		t.Error("it says something of a member that was none elsewhere")
 	}
-	if movedTo(&corev1.Secret{}) != "" || movedTo(&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{annotationMovedTo: "clusters/web"}}}) != "clusters/web" {
+	if movedTo(&corev1.Secret{}) != "" ||
+		movedTo(&corev1.Secret{
+			ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{annotationMovedTo: "clusters/web"}},
+		}) != "clusters/web" {
 		t.Error("what the member became is not read")
 	}
 }

@@ -63,7 +63,8 @@ func maybeSecret(kind string, in map[string]any, key string) bool {
 	switch key {
 	case "data", "binaryData":
 		return kind != "ConfigMap"
-	case "stringData", "content", "overlays", "args", "command", "patch", "valueInHub", "valueInMember", "volumeAttributes", "gmsaCredentialSpec":
+	case "stringData", "content", "overlays", "args", "command", "patch", "valueInHub", "valueInMember", "volumeAttributes",
+		"gmsaCredentialSpec":
 		return true
 	case "options": // of a volume
 		_, driver := in["driver"]
@@ -116,13 +117,16 @@ func redactIn(value any, kind string) any {
 
 // theirAnnotations matches the annotations of hubs, agents, Kubernetes and Helm. Others hold
 // text of users.
-var theirAnnotations = regexp.MustCompile(`^(?:[a-z0-9.-]+\.)?(?:muster|muster-fleet\.github\.io|cattle\.io|kubernetes-fleet\.io|kubernetes\.io|k8s\.io|helm\.sh)/`)
+var theirAnnotations = regexp.MustCompile(
+	`^(?:[a-z0-9.-]+\.)?(?:muster|muster-fleet\.github\.io|cattle\.io|kubernetes-fleet\.io|kubernetes\.io|k8s\.io|helm\.sh)/`,
+)
 
 // ofAnnotations removes the texts of users, and whole objects.
 func ofAnnotations(all map[string]any) map[string]any {
 	for key, value := range all {
 		switch text, is := value.(string); {
-		case !is, !theirAnnotations.MatchString(key), key == corev1.LastAppliedConfigAnnotation, strings.HasPrefix(key, "objectset.rio.cattle.io/"):
+		case !is, !theirAnnotations.MatchString(key), key == corev1.LastAppliedConfigAnnotation,
+			strings.HasPrefix(key, "objectset.rio.cattle.io/"):
 			all[key] = redacted
 		default:
 			all[key] = scrub(text)

@@ -101,7 +101,8 @@ func (h *helmOn) settle() (last *helm.Release, deployed bool, err error) {
 	last = revisions[len(revisions)-1]
 	if last.Info.Status.IsPending() {
 		if since := time.Since(last.Info.LastDeployed); since < abandoned {
-			return nil, false, busyError{fmt.Errorf("release %s in namespace %s has been in use by another program since %s: run the command again after its end, or after %s if it was killed",
+			return nil, false, busyError{fmt.Errorf("release %s in namespace %s has been in use by another program since %s: run the command again "+
+				"after its end, or after %s if it was killed",
 				h.chart, h.namespace, since.Round(time.Second), abandoned)}
 		}
 		last.Info.Status = common.StatusFailed
@@ -138,7 +139,8 @@ func (h *helmOn) checkOwn(last *helm.Release, chart *chartv2.Chart) error {
 	has, brought := last.Chart.Metadata.Version, chart.Metadata.Version
 	if isOurs(last, chart) {
 		if version.Known() && older(brought, has) {
-			return fmt.Errorf("release %s in namespace %s is of version %s, and this muster brings %s: use muster of that version or a newer one", h.chart, h.namespace, has, brought)
+			return fmt.Errorf("release %s in namespace %s is of version %s, and this muster brings %s: use muster of that version or a newer one",
+				h.chart, h.namespace, has, brought)
 		}
 		return nil
 	}
@@ -149,7 +151,8 @@ func (h *helmOn) checkOwn(last *helm.Release, chart *chartv2.Chart) error {
 	if h.chart == agentRelease.chart || h.chart == memberAgent.Name {
 		does = ", and muster migrate does it"
 	}
-	return fmt.Errorf("release %s in namespace %s is of another chart of that name, %s %s: docs/migration.md says how to change over%s", h.chart, h.namespace,
+	return fmt.Errorf("release %s in namespace %s is of another chart of that name, %s %s: docs/migration.md says how to change over%s",
+		h.chart, h.namespace,
 		last.Chart.Metadata.Home, last.Chart.Metadata.Version, does)
 }
 
@@ -207,7 +210,8 @@ func whenFree(ctx context.Context, change func(context.Context) error) error {
 	if err != nil {
 		return err
 	}
-	_ = wait.PollUntilContextTimeout(ctx, lookEvery, busyFor, true, func(ctx context.Context) (bool, error) { // the change returns its own last error
+	// the change returns its own last error
+	_ = wait.PollUntilContextTimeout(ctx, lookEvery, busyFor, true, func(ctx context.Context) (bool, error) {
 		err = change(ctx)
 		return !errors.As(err, &busyError{}), nil
 	})
@@ -244,7 +248,8 @@ func (h *helmOn) apply(ctx context.Context, given map[string]any) (*helm.Release
 			given = loader.MergeMaps(last.Config, given)
 		}
 		install := action.NewInstall(h.Configuration)
-		install.ReleaseName, install.Namespace, install.CreateNamespace, install.Replace, install.WaitStrategy = h.chart, h.namespace, true, last != nil, kube.HookOnlyStrategy
+		install.ReleaseName, install.Namespace, install.CreateNamespace, install.Replace, install.WaitStrategy = h.chart, h.namespace, true,
+			last != nil, kube.HookOnlyStrategy
 		install.TakeOwnership, install.ForceConflicts = h.takesOver, h.takesOver
 		made, err = install.RunWithContext(ctx, chart, given)
 	}

@@ -41,7 +41,8 @@ func TestANewerReleaseIsNotReplacedByAnOlderOne(t *testing.T) {
 		refused      bool
 	}{
 		{"v1.2.3", "1.2.4", true}, {"v1.2.3", "1.3.0-rc.1", true}, {"v1.2.3-rc.1", "1.2.3", true},
-		{"v1.2.3", "1.2.3", false}, {"v1.2.3", "1.2.2", false}, {"v1.2.3", "0.0.0-gabc1234", false}, {"abc1234", "1.2.3", false}, {built, "9.0.0", false},
+		{"v1.2.3", "1.2.3", false}, {"v1.2.3", "1.2.2", false}, {"v1.2.3", "0.0.0-gabc1234", false}, {"abc1234", "1.2.3", false},
+		{built, "9.0.0", false},
 	} {
 		version.Version = c.program
 		on := &helmOn{chartRelease: chartRelease{"fleet", "cattle-fleet-system"}}
@@ -71,8 +72,11 @@ func inMemory(t *testing.T) *helmOn {
 func TestAFirstInstallThatFailedIsGoneOnWithAsItWasAskedFor(t *testing.T) {
 	on := inMemory(t)
 	works := on.KubeClient
-	on.KubeClient = &fake.FailingKubeClient{PrintingKubeClient: fake.PrintingKubeClient{Out: io.Discard}, WaitError: errors.New("the connection is lost")}
-	if _, err := on.deploy(t.Context(), map[string]any{"apiServerURL": "https://hub", "controller": map[string]any{"replicas": 2}}); err == nil || !strings.Contains(err.Error(), "the connection is lost") {
+	on.KubeClient = &fake.FailingKubeClient{
+		PrintingKubeClient: fake.PrintingKubeClient{Out: io.Discard}, WaitError: errors.New("the connection is lost"),
+	}
+	if _, err := on.deploy(t.Context(), map[string]any{"apiServerURL": "https://hub",
+		"controller": map[string]any{"replicas": 2}}); err == nil || !strings.Contains(err.Error(), "the connection is lost") {
 		t.Fatalf("the first install ends with %v", err)
 	}
 	on.KubeClient = works
@@ -95,10 +99,16 @@ func TestWhatWasSetIsWhatTheNextRevisionGoesOnWith(t *testing.T) {
 		revisions []*helm.Release
 		want      string
 	}{
-		"the first install failed":                          {[]*helm.Release{revision(common.StatusFailed, "a")}, "a"},
-		"the newest is deployed":                            {[]*helm.Release{revision(common.StatusSuperseded, "a"), revision(common.StatusDeployed, "b")}, "b"},
-		"an upgrade failed, and the one before is deployed": {[]*helm.Release{revision(common.StatusDeployed, "a"), revision(common.StatusFailed, "b")}, "a"},
-		"a rollback failed, and none is deployed":           {[]*helm.Release{revision(common.StatusSuperseded, "a"), revision(common.StatusFailed, "b")}, "b"},
+		"the first install failed": {[]*helm.Release{revision(common.StatusFailed, "a")}, "a"},
+		"the newest is deployed": {
+			[]*helm.Release{revision(common.StatusSuperseded, "a"), revision(common.StatusDeployed, "b")}, "b",
+		},
+		"an upgrade failed, and the one before is deployed": {
+			[]*helm.Release{revision(common.StatusDeployed, "a"), revision(common.StatusFailed, "b")}, "a",
+		},
+		"a rollback failed, and none is deployed": {
+			[]*helm.Release{revision(common.StatusSuperseded, "a"), revision(common.StatusFailed, "b")}, "b",
+		},
 	} {
 		if got := basis(row.revisions).Config["apiServerURL"]; got != row.want {
 			t.Errorf("%s: %v instead of %s", name, got, row.want)
@@ -109,7 +119,8 @@ func TestWhatWasSetIsWhatTheNextRevisionGoesOnWith(t *testing.T) {
 func TestValuesOfSomebodyElsesChartAreNotGoneOnWith(t *testing.T) {
 	on := inMemory(t)
 	theirs := &helm.Release{Name: "fleet", Namespace: "cattle-fleet-system", Version: 1, Info: &helm.Info{Status: common.StatusDeployed},
-		Chart: &chartv2.Chart{Metadata: &chartv2.Metadata{Name: "fleet", Home: "https://theirs"}}, Config: map[string]any{"apiServerURL": "https://hub"}}
+		Chart:  &chartv2.Chart{Metadata: &chartv2.Metadata{Name: "fleet", Home: "https://theirs"}},
+		Config: map[string]any{"apiServerURL": "https://hub"}}
 	if err := on.Releases.Create(theirs); err != nil {
 		t.Fatal(err)
 	}

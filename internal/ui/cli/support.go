@@ -100,7 +100,8 @@ func (s *supporter) run(ctx context.Context) (err error) {
 		return err
 	}
 	if s.file != "-" {
-		_, err = fmt.Fprintf(s.Out, "%s has %d files; %d objects could not be read, see errors.txt. Check the archive before you share it.\n", s.file, g.files, len(g.unread))
+		_, err = fmt.Fprintf(s.Out, "%s has %d files; %d objects could not be read, see errors.txt. Check the archive before you share it.\n",
+			s.file, g.files, len(g.unread))
 	}
 	return err
 }
@@ -142,7 +143,9 @@ func (g *gatherer) all(ctx context.Context) error {
 	}
 	for _, namespace := range theirs() {
 		for _, kind := range []schema.GroupVersionKind{
-			{Version: "v1", Kind: "Pod"}, {Version: "v1", Kind: "Event"}, {Version: "v1", Kind: "ConfigMap"}, {Version: "v1", Kind: "Secret"}, {Version: "v1", Kind: "ServiceAccount"},
+			{Version: "v1", Kind: "Pod"}, {Version: "v1", Kind: "Event"}, {Version: "v1", Kind: "ConfigMap"}, {Version: "v1", Kind: "Secret"}, {
+				Version: "v1", Kind: "ServiceAccount",
+			},
 			{Group: "apps", Version: "v1", Kind: "Deployment"}, {Group: "coordination.k8s.io", Version: "v1", Kind: "Lease"},
 		} {
 			if err := g.objects(ctx, kind, client.InNamespace(namespace)); err != nil {
@@ -172,7 +175,8 @@ func (g *gatherer) fleetKinds() ([]schema.GroupVersionKind, error) {
 	var kinds []schema.GroupVersionKind
 	for _, list := range lists {
 		version, parsed := schema.ParseGroupVersion(list.GroupVersion)
-		if parsed != nil || !slices.ContainsFunc([]string{"fleet.cattle.io", "kubernetes-fleet.io", "muster-fleet.github.io", "multicluster.x-k8s.io"}, func(of string) bool { return strings.HasSuffix(version.Group, of) }) {
+		if parsed != nil || !slices.ContainsFunc([]string{"fleet.cattle.io", "kubernetes-fleet.io", "muster-fleet.github.io",
+			"multicluster.x-k8s.io"}, func(of string) bool { return strings.HasSuffix(version.Group, of) }) {
 			continue
 		}
 		for _, resource := range list.APIResources {
@@ -235,7 +239,9 @@ func (g *gatherer) logs(ctx context.Context, namespace string) error {
 				if previous && container.RestartCount == 0 {
 					continue
 				}
-				options := &corev1.PodLogOptions{Container: container.Name, Previous: previous, LimitBytes: new(int64(maxLog)), TailLines: new(int64(maxLog / 200))}
+				options := &corev1.PodLogOptions{
+					Container: container.Name, Previous: previous, LimitBytes: new(int64(maxLog)), TailLines: new(int64(maxLog / 200)),
+				}
 				text, err := g.clients.CoreV1().Pods(namespace).GetLogs(pod.Name, options).DoRaw(ctx)
 				if err != nil {
 					g.note("the log of "+namespace+"/"+pod.Name, err)
@@ -273,7 +279,9 @@ func (g *gatherer) note(what string, err error) {
 }
 
 func (g *gatherer) write(name string, text []byte) error {
-	err := g.archive.WriteHeader(&tar.Header{Name: path.Join("muster-support", name), Mode: readableByUser, Size: int64(len(text)), ModTime: g.taken})
+	err := g.archive.WriteHeader(&tar.Header{
+		Name: path.Join("muster-support", name), Mode: readableByUser, Size: int64(len(text)), ModTime: g.taken,
+	})
 	if err == nil {
 		_, err = g.archive.Write(text)
 	}

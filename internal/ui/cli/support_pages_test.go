@@ -25,8 +25,11 @@ import (
 
 func TestNamesOfFilesAreNamesOnWindows(t *testing.T) {
 	for name, want := range map[string]string{
-		"hub": "hub", "arn:aws:eks:eu-west-1:123:cluster/web": "arn-aws-eks-eu-west-1-123-cluster-web", "default/api-crc-testing:6443/kubeadmin": "default-api-crc-testing-6443-kubeadmin",
-		`a\b"c<d>e|f?g*h`: "a-b-c-d-e-f-g-h", "a\tb\nc": "a-b-c", "web.": "web-", "web ": "web-", "con": "_con", "NUL": "_NUL", "com1.yaml": "_com1.yaml", "lpt": "lpt", "": "-", "console": "console",
+		"hub": "hub", "arn:aws:eks:eu-west-1:123:cluster/web": "arn-aws-eks-eu-west-1-123-cluster-web",
+		"default/api-crc-testing:6443/kubeadmin": "default-api-crc-testing-6443-kubeadmin",
+		`a\b"c<d>e|f?g*h`:                        "a-b-c-d-e-f-g-h", "a\tb\nc": "a-b-c", "web.": "web-", "web ": "web-", "con": "_con",
+		"NUL":       "_NUL",
+		"com1.yaml": "_com1.yaml", "lpt": "lpt", "": "-", "console": "console",
 		"größe": "größe", strings.Repeat("x", 300): strings.Repeat("x", 240) + "---",
 	} {
 		if got := fileName(name); got != want {
@@ -39,7 +42,8 @@ func TestNamesOfFilesAreNamesOnWindows(t *testing.T) {
 // EKS context.
 func TestASupportBundleAsksForLargeObjectsFewAtATime(t *testing.T) {
 	cluster := fleetOn(t, "cli-support")
-	if err := client.IgnoreAlreadyExists(cluster.Client(t).Create(context.Background(), &fleet.Content{ObjectMeta: metav1.ObjectMeta{Name: "s-large"}, Content: []byte("x")})); err != nil {
+	if err := client.IgnoreAlreadyExists(cluster.Client(t).Create(context.Background(),
+		&fleet.Content{ObjectMeta: metav1.ObjectMeta{Name: "s-large"}, Content: []byte("x")})); err != nil {
 		t.Fatal(err)
 	}
 	to, err := url.Parse(cluster.Config.Host)
@@ -62,7 +66,9 @@ func TestASupportBundleAsksForLargeObjectsFewAtATime(t *testing.T) {
 	t.Cleanup(server.Close)
 	const name = "arn:aws:eks:eu-west-1:123:cluster/web"
 	config := clientcmdapi.NewConfig()
-	config.Clusters[name] = &clientcmdapi.Cluster{Server: server.URL, CertificateAuthorityData: pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})}
+	config.Clusters[name] = &clientcmdapi.Cluster{
+		Server: server.URL, CertificateAuthorityData: pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw}),
+	}
 	config.AuthInfos[name] = &clientcmdapi.AuthInfo{Token: cluster.Account(t, "cli-admin", "cluster-admin")}
 	config.Contexts[name], config.CurrentContext = &clientcmdapi.Context{Cluster: name, AuthInfo: name}, name
 	text, err := clientcmd.Write(*config)
@@ -81,11 +87,13 @@ func TestASupportBundleAsksForLargeObjectsFewAtATime(t *testing.T) {
 	if err != nil || len(written) != 1 || !strings.HasPrefix(written[0], "muster-support-arn-aws-eks-eu-west-1-123-cluster-web-") {
 		t.Fatalf("it writes %v, %v", written, err)
 	}
-	if got := unpacked(t, written[0])["muster-support/content.fleet.cattle.io/s-large.yaml"]; !strings.Contains(got, "kind: Content\n") || !strings.Contains(got, "name: s-large") || strings.Contains(got, "\ncontent:") {
+	if got := unpacked(t, written[0])["muster-support/content.fleet.cattle.io/s-large.yaml"]; !strings.Contains(got, "kind: Content\n") ||
+		!strings.Contains(got, "name: s-large") || strings.Contains(got, "\ncontent:") {
 		t.Errorf("of a Content it has\n%s", got)
 	}
 	const few = "20"
-	for resource, limit := range map[string]string{"works": few, "bundles": few, "bundledeployments": few, "secrets": few, "configmaps": few, "resourceenvelopes": few, "clusterresourceenvelopes": few,
+	for resource, limit := range map[string]string{"works": few, "bundles": few, "bundledeployments": few, "secrets": few, "configmaps": few,
+		"resourceenvelopes": few, "clusterresourceenvelopes": few,
 		"contents": "500", "clusters": "500", "memberclusters": "500"} {
 		r := asked[resource]
 		if r == nil || r.URL.Query().Get("limit") != limit {

@@ -54,9 +54,13 @@ func unpacked(t *testing.T, path string) map[string]string {
 func TestWhatDiffersOnMembersIsNotShown(t *testing.T) {
 	const planted = "pl4nted"
 	o := &unstructured.Unstructured{Object: map[string]any{"kind": "BundleDeployment", "status": map[string]any{
-		"modifiedStatus":   []any{map[string]any{"kind": "ConfigMap", "name": "web", "patch": `{"data":{"password":"` + planted + `"}}`}},
-		"failedPlacements": []any{map[string]any{"observedDiffs": []any{map[string]any{"path": "/spec/env", "valueInHub": planted, "valueInMember": planted}}}},
-		"conditions":       []any{map[string]any{"type": "Ready", "message": `configmap.v1 shop/web modified {"data":{"password":"` + planted + `"}}; secret.v1 shop/a missing`}},
+		"modifiedStatus": []any{map[string]any{"kind": "ConfigMap", "name": "web", "patch": `{"data":{"password":"` + planted + `"}}`}},
+		"failedPlacements": []any{map[string]any{
+			"observedDiffs": []any{map[string]any{"path": "/spec/env", "valueInHub": planted, "valueInMember": planted}},
+		}},
+		"conditions": []any{map[string]any{
+			"type": "Ready", "message": `configmap.v1 shop/web modified {"data":{"password":"` + planted + `"}}; secret.v1 shop/a missing`,
+		}},
 	}}}
 	redact(o)
 	text, err := json.Marshal(o)
@@ -79,26 +83,44 @@ func TestASupportBundleHasNoSecrets(t *testing.T) {
 	const jwt = "eyJhbGciOiJSUzI1NiJ9.eyJzdWIiOiJwbDRudGVkIn0.pl4nted"
 	meta := func(namespace, name string) metav1.ObjectMeta {
 		return metav1.ObjectMeta{Namespace: namespace, Name: name, Annotations: map[string]string{
-			corev1.LastAppliedConfigAnnotation: `{"stringData":{"a":"` + planted + `"}}`, "objectset.rio.cattle.io/applied": planted, "urls": inURL, "note": "see https://admin:" + planted + "@git.example.com/x with Bearer " + planted + "12345"}}
+			corev1.LastAppliedConfigAnnotation: `{"stringData":{"a":"` + planted + `"}}`, "objectset.rio.cattle.io/applied": planted, "urls": inURL,
+			"note": "see https://admin:" + planted + "@git.example.com/x with Bearer " + planted + "12345"}}
 	}
 	labels := map[string]string{"app": "hub"}
 	for _, o := range []client.Object{
 		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: naming.SystemNamespace}},
 		&corev1.Secret{ObjectMeta: meta(naming.SystemNamespace, "planted"), StringData: map[string]string{"token": planted}},
-		&corev1.ConfigMap{ObjectMeta: meta(naming.SystemNamespace, "settings"), Data: map[string]string{"config": "proxy: http://me:" + planted + "@proxy\ntoken: " + jwt,
-			"key": "-----BEGIN EC PRIVATE KEY-----\n" + planted + "\n-----END EC PRIVATE KEY-----\n"}},
-		&appsv1.Deployment{ObjectMeta: meta(naming.SystemNamespace, "hub"), Spec: appsv1.DeploymentSpec{Selector: &metav1.LabelSelector{MatchLabels: labels},
-			Template: corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: labels}, Spec: corev1.PodSpec{Containers: []corev1.Container{{
-				Name: "hub", Image: "hub", Args: []string{"--password=" + planted}, Env: []corev1.EnvVar{{Name: "FOO", Value: planted}}}}}}}},
+		&corev1.ConfigMap{ObjectMeta: meta(naming.SystemNamespace, "settings"),
+			Data: map[string]string{"config": "proxy: http://me:" + planted + "@proxy\ntoken: " + jwt,
+				"key": "-----BEGIN EC PRIVATE KEY-----\n" + planted + "\n-----END EC PRIVATE KEY-----\n"}},
+		&appsv1.Deployment{ObjectMeta: meta(naming.SystemNamespace, "hub"),
+			Spec: appsv1.DeploymentSpec{Selector: &metav1.LabelSelector{MatchLabels: labels},
+				Template: corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: labels}, Spec: corev1.PodSpec{Containers: []corev1.Container{{
+					Name: "hub", Image: "hub", Args: []string{"--password=" + planted}, Env: []corev1.EnvVar{{Name: "FOO", Value: planted}}}}}}}},
 		&fleet.Bundle{ObjectMeta: meta("team-a", "planted"), Spec: fleet.BundleSpec{
 			Resources: []fleet.BundleResource{{Name: "secret.yaml", Content: "password: " + planted}},
-			Targets:   []fleet.BundleTarget{{ClusterSelector: &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "env", Operator: "In", Values: []string{"prod"}}}}}}}},
+			Targets: []fleet.BundleTarget{{
+				ClusterSelector: &metav1.LabelSelector{
+					MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "env", Operator: "In", Values: []string{"prod"}}},
+				},
+			}}}},
 		&fleet.Bundle{ObjectMeta: meta("team-a", "templated"), Spec: fleet.BundleSpec{BundleDeploymentOptions: fleet.BundleDeploymentOptions{
 			Helm: &fleet.HelmOptions{TemplateValues: map[string]limits.Value{"password": planted}}}}},
-		&fleet.Cluster{ObjectMeta: meta("team-a", "planted"), Spec: fleet.ClusterSpec{TemplateValues: &runtime.RawExtension{Raw: []byte(`{"password":"` + planted + `"}`)}}},
-		&fleet.ClusterRegistration{ObjectMeta: meta("team-a", "planted"), Spec: fleet.ClusterRegistrationSpec{ClientID: "visible-id", ClientRandom: planted}},
-		&placement.Work{ObjectMeta: meta("team-a", "planted"), Spec: placement.WorkSpec{Workload: placement.WorkloadTemplate{Manifests: []placement.Manifest{
-			{RawExtension: runtime.RawExtension{Raw: []byte(`{"apiVersion":"v1","kind":"Secret","metadata":{"name":"x"},"stringData":{"a":"` + planted + `"}}`)}}}}}},
+		&fleet.Cluster{
+			ObjectMeta: meta("team-a", "planted"), Spec: fleet.ClusterSpec{
+				TemplateValues: &runtime.RawExtension{Raw: []byte(`{"password":"` + planted + `"}`)},
+			},
+		},
+		&fleet.ClusterRegistration{
+			ObjectMeta: meta("team-a", "planted"), Spec: fleet.ClusterRegistrationSpec{ClientID: "visible-id", ClientRandom: planted},
+		},
+		&placement.Work{ObjectMeta: meta("team-a", "planted"),
+			Spec: placement.WorkSpec{Workload: placement.WorkloadTemplate{Manifests: []placement.Manifest{
+				{
+					RawExtension: runtime.RawExtension{
+						Raw: []byte(`{"apiVersion":"v1","kind":"Secret","metadata":{"name":"x"},"stringData":{"a":"` + planted + `"}}`),
+					},
+				}}}}},
 	} {
 		if err := client.IgnoreAlreadyExists(c.Create(ctx, o)); err != nil {
 			t.Fatal(err)
@@ -138,7 +160,8 @@ func TestASupportBundleHasNoSecrets(t *testing.T) {
 	nobody := of(t, cluster, cluster.Account(t, "nobody", ""))
 	less := filepath.Join(t.TempDir(), "less.tar.gz")
 	nobody.runs("support-bundle --file " + less)
-	if text := unpacked(t, less)["muster-support/errors.txt"]; !strings.Contains(text, "Cluster: clusters.fleet.cattle.io is forbidden") || !strings.Contains(text, "Secret: secrets is forbidden") {
+	if text := unpacked(t, less)["muster-support/errors.txt"]; !strings.Contains(text, "Cluster: clusters.fleet.cattle.io is forbidden") ||
+		!strings.Contains(text, "Secret: secrets is forbidden") {
 		t.Errorf("what may not be read is not said:\n%s", text)
 	}
 }

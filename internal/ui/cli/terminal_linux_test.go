@@ -63,7 +63,8 @@ func TestWhatDoctorSaysFitsOnATerminal(t *testing.T) {
 			t.Errorf("a line is longer than the %d columns of the terminal: %s", columns, line)
 		}
 	}
-	if whole := strings.Join(strings.Fields(strings.Join(lines, " ")), " "); !strings.Contains(whole, "the name nobody.invalid cannot be resolved") {
+	if whole := strings.Join(strings.Fields(strings.Join(lines, " ")), " "); !strings.Contains(whole,
+		"the name nobody.invalid cannot be resolved") {
 		t.Errorf("it says:\n%s", strings.Join(lines, "\n"))
 	}
 }
@@ -76,7 +77,8 @@ func TestARemovalIsConfirmedByYesOnly(t *testing.T) {
 		}
 		var said bytes.Buffer
 		change := &changer{IOStreams: genericiooptions.IOStreams{In: terminal, ErrOut: &said}}
-		if err := change.ask(t.Context(), "Bundle team/web", ""); (err == nil) != agreed || !strings.Contains(said.String(), "Type yes to confirm") {
+		if err := change.ask(t.Context(), "Bundle team/web", ""); (err == nil) != agreed ||
+			!strings.Contains(said.String(), "Type yes to confirm") {
 			t.Errorf("%q: %v, asked by %q", typed, err, &said)
 		}
 	}

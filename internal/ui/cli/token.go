@@ -100,7 +100,8 @@ prints the command again.`,
 	flags.StringVar(&i.about, "description", "", "Purpose of the token")
 	flags.StringVar(&i.hubURL, "hub-url", "", "Address of the hub's API server for clusters (default: from the hub)")
 	flags.StringVarP(&i.format, "output", "o", formatCommand, "Output format: command for muster, helm, values for the chart, or token")
-	complete(command, "output", cobra.FixedCompletions([]string{formatCommand, formatHelm, formatValues, formatToken}, cobra.ShellCompDirectiveNoFileComp))
+	complete(command, "output",
+		cobra.FixedCompletions([]string{formatCommand, formatHelm, formatValues, formatToken}, cobra.ShellCompDirectiveNoFileComp))
 	return command
 }
 
@@ -152,7 +153,8 @@ func (i *issuer) ensure(ctx context.Context, hub client.Client, server string, t
 			return err
 		}
 		if !equality.Semantic.DeepEqual(token.Spec, want) {
-			return fmt.Errorf("%s exists with other settings than these flags: choose another name, or see muster get tokens %s -o yaml", i.title(token), view.NameOf(token))
+			return fmt.Errorf("%s exists with other settings than these flags: choose another name, or see muster get tokens %s -o yaml",
+				i.title(token), view.NameOf(token))
 		}
 		return nil
 	case kube.NotServed(err):
@@ -192,7 +194,8 @@ func (h *access) issued(ctx context.Context, hub client.Client, token *fleet.Clu
 	case failed != nil:
 		return nil, failed
 	}
-	return nil, fmt.Errorf("%s has no values yet: check that the hub is running, and run muster explain tokens %s", h.title(token), view.NameOf(token))
+	return nil, fmt.Errorf("%s has no values yet: check that the hub is running, and run muster explain tokens %s",
+		h.title(token), view.NameOf(token))
 }
 
 func (i *issuer) print(secret *corev1.Secret, server string) error {
@@ -202,7 +205,8 @@ func (i *issuer) print(secret *corev1.Secret, server string) error {
 		return err
 	}
 	if values.APIServerURL == "" && i.hubURL == "" {
-		fmt.Fprintf(i.ErrOut, "The hub does not know its own address (value apiServerURL of the chart fleet), so the command uses the address in your kubeconfig: check that clusters reach it, or set --hub-url.\n")
+		fmt.Fprintf(i.ErrOut, "The hub does not know its own address (value apiServerURL of the chart fleet), so the command uses the address "+
+			"in your kubeconfig: check that clusters reach it, or set --hub-url.\n")
 	}
 	url, ca := i.address(values, server)
 	if i.format != formatValues {

@@ -31,14 +31,17 @@ func TestTreeShowsWhatStandsBehindAMember(t *testing.T) {
 	})
 	bad := &fleet.BundleDeployment{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "shop"}}
 	r.check(r.Create(ctx, bad))
-	r.check(r.Status().Patch(ctx, bad, client.RawPatch("application/merge-patch+json", mustJSON(t, map[string]any{"status": fleet.BundleDeploymentStatus{
-		Conditions: []fleet.Condition{{Type: "Deployed", Status: "False", Reason: "ReleaseConflict", Message: "it is of Helm"}}}}))))
-	admin.says("tree team/tall", "Cluster team/tall  Awaited\n└─ Namespace "+namespace+"  Active\n   ├─ identity ServiceAccount agent  missing\n",
+	r.check(r.Status().Patch(ctx, bad,
+		client.RawPatch("application/merge-patch+json", mustJSON(t, map[string]any{"status": fleet.BundleDeploymentStatus{
+			Conditions: []fleet.Condition{{Type: "Deployed", Status: "False", Reason: "ReleaseConflict", Message: "it is of Helm"}}}}))))
+	admin.says("tree team/tall",
+		"Cluster team/tall  Awaited\n└─ Namespace "+namespace+"  Active\n   ├─ identity ServiceAccount agent  missing\n",
 		"   ├─ report InternalMemberCluster tall  missing\n", "   ├─ heartbeat Lease heartbeat  missing\n", "   └─ BundleDeployment shop  ")
 	admin.says("tree oak", "MemberCluster oak  ", "├─ Namespace fleet-member-oak  ", "└─ identity ServiceAccount team/nobody  missing\n")
 	testkube.Eventually(t, "what the hub has of the MemberCluster is shown", func() error {
 		out, said, err := admin.run("tree", "oak")
-		if err == nil && (!strings.Contains(out, "Namespace fleet-member-oak  Active\n") || !strings.Contains(out, "─ report InternalMemberCluster oak  asks to ")) {
+		if err == nil && (!strings.Contains(out, "Namespace fleet-member-oak  Active\n") ||
+			!strings.Contains(out, "─ report InternalMemberCluster oak  asks to ")) {
 			err = fmt.Errorf("it shows\n%s%s", out, said)
 		}
 		return err

@@ -70,7 +70,8 @@ func (g *get) watch(ctx context.Context, k kind, names []string) error {
 }
 
 // follow sends each object of a kind and each change until the context ends.
-func (g *get) follow(ctx context.Context, hub client.WithWatch, list client.ObjectList, options []client.ListOption, changes chan<- change) error {
+func (g *get) follow(ctx context.Context, hub client.WithWatch, list client.ObjectList, options []client.ListOption,
+	changes chan<- change) error {
 	with := func(raw metav1.ListOptions) []client.ListOption {
 		return append(slices.Clone(options), &client.ListOptions{Raw: &raw})
 	}

@@ -97,8 +97,9 @@ func TestWhatAMemberWritesCommandsNoTerminal(t *testing.T) {
 // TestWhatATenantWritesForgesNoLine uses a client ID with a line break and a forged line.
 func TestWhatATenantWritesForgesNoLine(t *testing.T) {
 	requests, _ := kindOf("requests")
-	asked := &fleet.ClusterRegistration{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "request-1"}, Spec: fleet.ClusterRegistrationSpec{
-		ClientID: "x\t5m\t-\nteam/request-2\tGranted\u202e\u0085\u2028web " + strings.Repeat("y", 8000)}}
+	asked := &fleet.ClusterRegistration{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "request-1"},
+		Spec: fleet.ClusterRegistrationSpec{
+			ClientID: "x\t5m\t-\nteam/request-2\tGranted\u202e\u0085\u2028web " + strings.Repeat("y", 8000)}}
 	for what, id := range map[string]string{"long": asked.Spec.ClientID, "blank": "\t \n\u200b"} {
 		asked.Spec.ClientID = id
 		var text strings.Builder
@@ -109,7 +110,8 @@ func TestWhatATenantWritesForgesNoLine(t *testing.T) {
 			t.Fatal(err)
 		}
 		lines := strings.Split(strings.TrimSuffix(text.String(), "\n"), "\n")
-		if len(lines) != 2 || len(lines[1]) > 4*maxBetween || strings.ContainsAny(text.String(), "\t\u202e\u0085\u2028\u200b") || len(regexp.MustCompile(" {2,}").Split(lines[1], -1)) != len(requests.columns) {
+		if len(lines) != 2 || len(lines[1]) > 4*maxBetween || strings.ContainsAny(text.String(), "\t\u202e\u0085\u2028\u200b") ||
+			len(regexp.MustCompile(" {2,}").Split(lines[1], -1)) != len(requests.columns) {
 			t.Errorf("%s: it prints %q", what, lines)
 		}
 	}

@@ -42,7 +42,8 @@ func TestThePageOfTheFleetFollowsIt(t *testing.T) {
 	if heading := b.JS(`document.querySelector("h1").textContent`); heading != "2 members" {
 		t.Errorf("it says %s", heading)
 	}
-	if first := b.JS(`document.querySelector("#summary details").textContent`); !strings.Contains(first, "AgentLost") || !strings.Contains(first, "no heartbeat since noon") || !strings.Contains(first, "kubectl") {
+	if first := b.JS(`document.querySelector("#summary details").textContent`); !strings.Contains(first, "AgentLost") ||
+		!strings.Contains(first, "no heartbeat since noon") || !strings.Contains(first, "kubectl") {
 		t.Errorf("what first: %s", first)
 	}
 	b.JS(`window.same = true`)
@@ -81,7 +82,10 @@ func TestThePageOfAMemberFollowsIt(t *testing.T) {
 	b.Do(chromedp.Navigate(b.JS("location.origin")+"/members/single/web"), chromedp.WaitVisible("h1"))
 	b.Becomes("it is live", liveness, "live")
 	text := b.JS(`document.getElementById("view").textContent`)
-	for _, want := range []string{"Cluster single/web", "Lost", "env=prod", "no heartbeat since noon", "What to do:", "Its life", "2026-11-24 10:00:00Z", "Namespace ", "it got this identity"} {
+	for _, want := range []string{
+		"Cluster single/web", "Lost", "env=prod", "no heartbeat since noon", "What to do:", "Its life", "2026-11-24 10:00:00Z", "Namespace ",
+		"it got this identity",
+	} {
 		if !strings.Contains(text, want) {
 			t.Errorf("the page does not say %q:\n%s", want, text)
 		}
@@ -96,22 +100,34 @@ func TestThePageOfAMemberFollowsIt(t *testing.T) {
 
 func TestThePageOfAMemberClusterTellsItsLife(t *testing.T) {
 	r := newRig(t)
-	member := &clusterv1beta1.MemberCluster{ObjectMeta: metav1.ObjectMeta{Name: "view"}, Spec: clusterv1beta1.MemberClusterSpec{Identity: rbacv1.Subject{Kind: rbacv1.UserKind, Name: "edge"}}}
+	member := &clusterv1beta1.MemberCluster{
+		ObjectMeta: metav1.ObjectMeta{Name: "view"}, Spec: clusterv1beta1.MemberClusterSpec{
+			Identity: rbacv1.Subject{Kind: rbacv1.UserKind, Name: "edge"},
+		},
+	}
 	r.check(r.Create(t.Context(), member))
 	r.workspace(naming.SystemNamespace)
 	for kind, said := range map[string]string{"MemberCluster": "edge was given its rights", "Cluster": "a Cluster of its name"} {
-		r.check(r.Create(t.Context(), &musterv1alpha1.AuditEntry{ObjectMeta: metav1.ObjectMeta{Namespace: naming.SystemNamespace, GenerateName: "view-"},
-			Spec: musterv1alpha1.AuditEntrySpec{Time: metav1.Now(), Reason: musterv1alpha1.AuditGranted, Message: said, Object: musterv1alpha1.AuditObject{Kind: kind, Name: member.Name}}}))
+		r.check(r.Create(t.Context(), &musterv1alpha1.AuditEntry{ObjectMeta: metav1.ObjectMeta{
+			Namespace: naming.SystemNamespace, GenerateName: "view-",
+		},
+			Spec: musterv1alpha1.AuditEntrySpec{
+				Time: metav1.Now(), Reason: musterv1alpha1.AuditGranted, Message: said,
+				Object: musterv1alpha1.AuditObject{Kind: kind, Name: member.Name},
+			}}))
 	}
 	b := testbrowser.New(t)
 	b.Do(chromedp.Navigate(r.owned()), chromedp.WaitVisible("#view"))
-	b.Becomes("its tile, although other things of the page are called so", `document.querySelector('.tiles a[href="/members/view"]').textContent`, "view")
+	b.Becomes("its tile, although other things of the page are called so",
+		`document.querySelector('.tiles a[href="/members/view"]').textContent`, "view")
 	r.check(r.Delete(t.Context(), member))
-	b.Becomes("its tile goes", `document.querySelector('.tiles a[href="/members/view"]') === null && document.querySelector("h1") !== null`, "true")
+	b.Becomes("its tile goes", `document.querySelector('.tiles a[href="/members/view"]') === null && document.querySelector("h1") !== null`,
+		"true")
 	member.ResourceVersion, member.UID = "", ""
 	r.check(r.Create(t.Context(), member))
 	b.Do(chromedp.Navigate(b.JS("location.origin")+"/members/view"), chromedp.WaitVisible(".life"))
-	if life := b.JS(`document.querySelector(".life").textContent`); !strings.Contains(life, "edge was given its rights") || strings.Contains(life, "a Cluster of its name") {
+	if life := b.JS(`document.querySelector(".life").textContent`); !strings.Contains(life, "edge was given its rights") ||
+		strings.Contains(life, "a Cluster of its name") {
 		t.Errorf("its life is %s", life)
 	}
 	r.check(r.Delete(t.Context(), member))
@@ -127,7 +143,8 @@ func TestApprovingInTheBrowser(t *testing.T) {
 	button := fmt.Sprintf(`form[action="/requests/%s/%s"] button[value=approve]`, workspace, request.Name)
 	b.Do(chromedp.WaitVisible(button), chromedp.Click(button), chromedp.WaitVisible("h1"))
 	testkube.Eventually(t, "it is approved", func() error {
-		if err := r.Get(t.Context(), client.ObjectKeyFromObject(request), request); err != nil || request.Annotations[fleet.AnnotationApproved] != "true" {
+		if err := r.Get(t.Context(), client.ObjectKeyFromObject(request), request); err != nil ||
+			request.Annotations[fleet.AnnotationApproved] != "true" {
 			return fmt.Errorf("%v %v", request.Annotations, err)
 		}
 		return nil
@@ -150,7 +167,8 @@ func TestWhatAMemberWritesIsShownAndNotRun(t *testing.T) {
 		b.Becomes("it is live", liveness, "live")
 		r.says(bad, "AgentLost", attack+attack) // what is put into the page later
 		b.Becomes("it is shown as text", `document.getElementById("view").textContent.split("onerror").length > 2`, "true")
-		if title, images := b.JS("document.title"), b.JS(`document.querySelectorAll("img").length`); strings.Contains(title, "run") || images != "0" {
+		if title, images := b.JS("document.title"),
+			b.JS(`document.querySelectorAll("img").length`); strings.Contains(title, "run") || images != "0" {
 			t.Errorf("%s: %s, %s images", path, title, images)
 		}
 		r.says(bad, "AgentLost", attack)
@@ -164,15 +182,19 @@ func TestMakingATokenInTheBrowser(t *testing.T) {
 	r.cluster(workspace, "web", "", "", nil)
 	b := testbrowser.New(t)
 	b.Do(chromedp.Navigate(r.owned()), chromedp.WaitVisible("#view"))
-	b.Do(chromedp.Navigate(b.JS("location.origin")+"/registration"), chromedp.Click("details.make summary"), chromedp.WaitVisible(".make [name=name]"))
+	b.Do(chromedp.Navigate(b.JS("location.origin")+"/registration"), chromedp.Click("details.make summary"),
+		chromedp.WaitVisible(".make [name=name]"))
 	b.JS(`document.querySelector(".make [name=namespace]").value = "issuing"`)
-	for name, text := range map[string]string{"name": "paste", "labels": "env=prod,stamped.muster/team=web", "cluster": "shop", "client-id": "shop-1", "description": "for the shop"} {
+	for name, text := range map[string]string{
+		"name": "paste", "labels": "env=prod,stamped.muster/team=web", "cluster": "shop", "client-id": "shop-1", "description": "for the shop",
+	} {
 		b.Do(chromedp.SendKeys(".make [name="+name+"]", text))
 	}
 	b.Do(chromedp.Click(".make button"), chromedp.WaitVisible("h1 .state"))
 	token := &fleet.ClusterRegistrationToken{}
 	r.check(r.Get(t.Context(), client.ObjectKey{Namespace: workspace, Name: "paste"}, token))
-	want := fleet.ClusterRegistrationTokenSpec{TTL: &metav1.Duration{Duration: 24 * time.Hour}, MaxRegistrations: ptr.To[int32](1), ClusterName: "shop", ClientID: "shop-1", Description: "for the shop",
+	want := fleet.ClusterRegistrationTokenSpec{TTL: &metav1.Duration{Duration: 24 * time.Hour}, MaxRegistrations: ptr.To[int32](1),
+		ClusterName: "shop", ClientID: "shop-1", Description: "for the shop",
 		Labels: map[string]string{"env": "prod", "stamped.muster/team": "web"}}
 	if diff := cmp.Diff(want, token.Spec); diff != "" {
 		t.Error(diff)
@@ -183,7 +205,8 @@ func TestMakingATokenInTheBrowser(t *testing.T) {
 	token.Status.SecretName = "paste"
 	token.Status.Conditions = []fleet.Condition{{Type: fleet.ConditionReady, Status: "True"}}
 	r.check(r.Status().Update(t.Context(), token))
-	b.Becomes("the line is there", `document.getElementById("line")?.textContent`, "muster join --token bearer --hub-url https://hub.example.com")
+	b.Becomes("the line is there", `document.getElementById("line")?.textContent`,
+		"muster join --token bearer --hub-url https://hub.example.com")
 }
 
 func TestAPageSaysSoWhenItIsNotLive(t *testing.T) {
@@ -198,7 +221,8 @@ func TestAPageSaysSoWhenItIsNotLive(t *testing.T) {
 	b.Do(chromedp.Navigate(b.JS("location.origin") + "/?namespace=cut-off"))
 	b.Becomes("it is live", liveness, "live")
 	link.Become(testkube.Quality{Cut: true})
-	b.Becomes("what could not be read", `document.querySelector("#view .stale")?.textContent.startsWith("This may not be what is so now: ")`, "true")
+	b.Becomes("what could not be read", `document.querySelector("#view .stale")?.textContent.startsWith("This may not be what is so now: ")`,
+		"true")
 	b.Becomes("what was read is still there", tilesShown, "cut-off/web s-ready")
 	r.says(web, "NotReady", "ErrApplied(1)")
 	link.Become(testkube.Quality{})
@@ -214,8 +238,11 @@ func TestAPageThatCannotBeLoadedKeepsWhatItShows(t *testing.T) {
 	b.Do(chromedp.Navigate(r.owned()), chromedp.WaitVisible("#view"))
 	b.Do(chromedp.Navigate(b.JS("location.origin") + "/?namespace=away"))
 	b.Becomes("it is live", liveness, "live")
-	b.JS(`window.asked = window.fetch, window.fetch = async () => new Response("<div id=view>nobody answers</div>", { status: 502 }), reload()`)
-	b.Becomes("why it may be outdated", `document.querySelector("#view .stale")?.textContent`, "This may not be what is so now: nobody answers")
+	b.JS(
+		`window.asked = window.fetch, window.fetch = async () => new Response("<div id=view>nobody answers</div>", { status: 502 }), reload()`,
+	)
+	b.Becomes("why it may be outdated", `document.querySelector("#view .stale")?.textContent`,
+		"This may not be what is so now: nobody answers")
 	b.Becomes("what was there", tilesShown, "away/web s-ready")
 	b.Becomes("it is not live", liveness, "not live")
 	b.JS(`window.fetch = window.asked`)

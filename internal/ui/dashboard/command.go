@@ -21,8 +21,10 @@ func NewCommand(configure func() (*rest.Config, error)) *cobra.Command {
 	command := &cobra.Command{
 		Use:   "dashboard",
 		Short: "Serve pages that show the fleet",
-		Long: `dashboard serves pages that show the fleet to whoever shows a token that the API server of the hub accepts: in the header Authorization, which a proxy that signs users in sets,
-or on the page to sign in. Each sees and does what he may do with kubectl. Its own account lists and watches what is shown, and changes nothing.
+		Long: `dashboard serves pages that show the fleet to whoever shows a token that the API server of the hub
+accepts: in the header Authorization, which a proxy that signs users in sets, or on the page to
+sign in. Each sees and does what he may do with kubectl. Its own account lists and watches what is
+shown, and changes nothing.
 
 It speaks HTTP: put it behind something that speaks HTTPS, or use kubectl port-forward.`,
 		Example: `  muster-hub dashboard --kubeconfig dashboard.kubeconfig --bind-address 127.0.0.1:8082`,
@@ -55,7 +57,8 @@ It speaks HTTP: put it behind something that speaks HTTPS, or use kubectl port-f
 	set.StringVar(&address, "bind-address", ":8082", "where the pages, /healthz and /readyz are served")
 	set.StringVar(&metricsAddress, "metrics-bind-address", off, "address of /metrics, such as :8080; 0 switches it off")
 	set.StringVar(&namespace, "only-namespace", "", "show what is in this workspace only; all if not said")
-	set.StringVar(&trusted, "trusted-proxies", "", "networks of proxies whose header X-Forwarded-For is believed, such as 10.0.0.0/8,fd00::/8; none if not said")
+	set.StringVar(&trusted, "trusted-proxies", "",
+		"networks of proxies whose header X-Forwarded-For is believed, such as 10.0.0.0/8,fd00::/8; none if not said")
 	set.BoolVar(&debug, "debug", false, "log more")
 	return command
 }

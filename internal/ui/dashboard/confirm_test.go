@@ -39,7 +39,8 @@ func TestWhoMayNotPatchABundleConfirmsNoRemoval(t *testing.T) {
 		return rbacv1.PolicyRule{APIGroups: []string{fleet.GroupVersion.Group}, Resources: []string{bundles}, Verbs: verbs}
 	}
 	address := r.shared()
-	reader, editor := r.tenant("bundle-reader", workspace, rule("get", "list")), r.tenant("bundle-editor", workspace, rule("get", "list", "patch"))
+	reader, editor := r.tenant("bundle-reader", workspace, rule("get", "list")),
+		r.tenant("bundle-editor", workspace, rule("get", "list", "patch"))
 	path, finePath := address+"/deliveries/bundles/confirming/web", address+"/deliveries/bundles/confirming/fine"
 	const button = `value="confirm"`
 	for token, offered := range map[string]bool{reader: false, editor: true} {
@@ -56,16 +57,18 @@ func TestWhoMayNotPatchABundleConfirmsNoRemoval(t *testing.T) {
 	}
 	is, now := string(web.UID), "0cebe578"
 	for what, got := range map[string]answer{
-		"403 who may only read":                   r.ask(http.MethodPost, path, reader, form("confirm", is, now)),
-		"401 nobody":                              r.ask(http.MethodPost, path, "", form("confirm", is, now)),
-		"403 a page of another site":              r.ask(http.MethodPost, path, editor, form("confirm", is, now), "Sec-Fetch-Site", "cross-site"),
-		"403 another workspace":                   r.ask(http.MethodPost, address+"/deliveries/bundles/others/web", editor, form("confirm", is, now)),
+		"403 who may only read":      r.ask(http.MethodPost, path, reader, form("confirm", is, now)),
+		"401 nobody":                 r.ask(http.MethodPost, path, "", form("confirm", is, now)),
+		"403 a page of another site": r.ask(http.MethodPost, path, editor, form("confirm", is, now), "Sec-Fetch-Site", "cross-site"),
+		"403 another workspace": r.ask(http.MethodPost, address+"/deliveries/bundles/others/web", editor,
+			form("confirm", is, now)),
 		"400 another Bundle of its name":          r.ask(http.MethodPost, path, editor, form("confirm", "another", now)),
 		"400 a removal that it waits for no more": r.ask(http.MethodPost, path, editor, form("confirm", is, "335f9122")),
-		"400 no value":                            r.ask(http.MethodPost, path, editor, form("confirm", is, "")),
-		"400 what waits for nothing":              r.ask(http.MethodPost, finePath, editor, form("confirm", string(fine.UID), "")),
-		"400 another decision":                    r.ask(http.MethodPost, path, editor, form("approve", is, now)),
-		"400 another kind":                        r.ask(http.MethodPost, address+"/deliveries/clusters/confirming/web", editor, form("confirm", is, now)),
+		"400 no value":               r.ask(http.MethodPost, path, editor, form("confirm", is, "")),
+		"400 what waits for nothing": r.ask(http.MethodPost, finePath, editor, form("confirm", string(fine.UID), "")),
+		"400 another decision":       r.ask(http.MethodPost, path, editor, form("approve", is, now)),
+		"400 another kind": r.ask(http.MethodPost, address+"/deliveries/clusters/confirming/web", editor,
+			form("confirm", is, now)),
 	} {
 		if want, _, _ := strings.Cut(what, " "); want != strconv.Itoa(got.status) {
 			t.Errorf("%s: %d %s", what, got.status, got.text)
@@ -77,7 +80,8 @@ func TestWhoMayNotPatchABundleConfirmsNoRemoval(t *testing.T) {
 			t.Fatalf("%s is confirmed: %v", b.Name, b.Annotations)
 		}
 	}
-	if got := r.ask(http.MethodPost, path, editor, form("confirm", is, now)); got.status != http.StatusSeeOther || got.header.Get("Location") != "/deliveries/bundles/confirming/web" {
+	if got := r.ask(http.MethodPost, path, editor, form("confirm", is, now)); got.status != http.StatusSeeOther ||
+		got.header.Get("Location") != "/deliveries/bundles/confirming/web" {
 		t.Errorf("who may patch it: %d %s", got.status, got.text)
 	}
 	r.check(r.Get(t.Context(), client.ObjectKeyFromObject(web), web))

@@ -1,7 +1,10 @@
-// Package dashboard shows the fleet as pages of a browser: who is in it and how they are, what is delivered to them, and who asks to be let in.
+// Package dashboard shows the fleet as pages of a browser: who is in it and how they are, what is
+// delivered to them, and who asks to be let in.
 //
-// Its invariant: it shows and does nothing that the visitor may not. What it keeps of the fleet it has read with its own credential, and shows of that what the
-// visitor may list, as the API server says; all else is read, and everything is changed, with the visitor's credential. It asks no other host than the API server.
+// Its invariant: it shows and does nothing that the visitor may not. What it keeps of the fleet it
+// has read with its own credential, and shows of that what the visitor may list, as the API server
+// says; all else is read, and everything is changed, with the visitor's credential. It asks no
+// other host than the API server.
 package dashboard
 
 import (
@@ -29,7 +32,8 @@ type Options struct {
 	Config *rest.Config
 	// Namespace is the workspace whose objects are shown; empty for all.
 	Namespace string
-	// TrustedProxies are the networks, separated by commas, of proxies whose header X-Forwarded-For says whom a request is from. Only a shared dashboard has visitors from elsewhere.
+	// TrustedProxies are the networks, separated by commas, of proxies whose header X-Forwarded-For
+	// says whom a request is from. Only a shared dashboard has visitors from elsewhere.
 	TrustedProxies string
 }
 
@@ -45,7 +49,8 @@ type Server struct {
 	shared bool
 }
 
-// NewOwned is a dashboard for the one user whose credential the config has. Whoever knows the path that Entrance returns is that user.
+// NewOwned is a dashboard for the one user whose credential the config has. Whoever knows the path
+// that Entrance returns is that user.
 func NewOwned(ctx context.Context, options Options) (*Server, error) {
 	s, err := newServer(ctx, &options)
 	if err != nil {
@@ -95,7 +100,10 @@ func newServer(ctx context.Context, options *Options) (*Server, error) {
 // Serve keeps what is shown up to date, and serves it, until the context ends.
 func (s *Server) Serve(ctx context.Context, listener net.Listener) error {
 	go s.roll.keep(ctx, s.reader, s.options.Namespace)
-	serving := &http.Server{Handler: s.Handler(), ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute, BaseContext: func(net.Listener) context.Context { return ctx }}
+	serving := &http.Server{
+		Handler: s.Handler(), ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute,
+		BaseContext: func(net.Listener) context.Context { return ctx },
+	}
 	stop := context.AfterFunc(ctx, func() { _ = serving.Close() }) // nobody waits for pages that are being sent
 	defer stop()
 	if err := serving.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
@@ -107,7 +115,8 @@ func (s *Server) Serve(ctx context.Context, listener net.Listener) error {
 // Entrance is the path by which the owner enters; empty for a dashboard that is shared.
 func (s *Server) Entrance() string { return s.door.entrance() }
 
-// Ticket is a path by which the owner enters once, for a command line, which others on the machine can read; empty for a dashboard that is shared.
+// Ticket is a path by which the owner enters once, for a command line, which others on the machine
+// can read; empty for a dashboard that is shared.
 func (s *Server) Ticket() string { return s.door.oneEntrance() }
 
 // Handler serves the pages.
@@ -150,14 +159,15 @@ func bounded(next http.Handler) http.Handler {
 	})
 }
 
-// ready says whether the fleet has been read. A kind that is not served, or may not be listed, is one that the pages
-// say they lack, and keeps nobody from the others.
+// ready says whether the fleet has been read. A kind that is not served, or may not be listed, is
+// one that the pages say they lack, and keeps nobody from the others.
 func (s *Server) ready(w http.ResponseWriter, _ *http.Request) {
 	switch resource, listed := s.roll.unanswered(); {
 	case resource != "":
 		http.Error(w, resource+" have not been read yet", http.StatusServiceUnavailable)
 	case listed == 0:
-		http.Error(w, "no kind can be listed: is the chart fleet-crd installed, and does the account of the dashboard have its rights?", http.StatusServiceUnavailable)
+		http.Error(w, "no kind can be listed: is the chart fleet-crd installed, and does the account of the dashboard have its rights?",
+			http.StatusServiceUnavailable)
 	default:
 		fmt.Fprintln(w, "ok")
 	}
@@ -190,7 +200,8 @@ func (s *Server) forVisitors(show pageFunc) http.HandlerFunc {
 	}
 }
 
-// statusOf is how HTTP says what kind of error it is: what does not exist, may not be, or cannot be asked, are three answers.
+// statusOf is how HTTP says what kind of error it is: what does not exist, may not be, or cannot be
+// asked, are three answers.
 func statusOf(err error) int {
 	var input *inputError
 	switch {
@@ -211,11 +222,13 @@ func statusOf(err error) int {
 // inputError is what is wrong with what the visitor has asked for.
 type inputError struct{ error }
 
-// secured has browsers load nothing but what the dashboard serves itself, and show it in no page of another site.
+// secured has browsers load nothing but what the dashboard serves itself, and show it in no
+// page of another site.
 func secured(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		h := w.Header()
-		h.Set("Content-Security-Policy", "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'")
+		h.Set("Content-Security-Policy", "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; "+
+			"form-action 'self'; base-uri 'none'; frame-ancestors 'none'")
 		h.Set("X-Content-Type-Options", "nosniff")
 		h.Set("Referrer-Policy", "same-origin")
 		h.Set("Cross-Origin-Opener-Policy", "same-origin")

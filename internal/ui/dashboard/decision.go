@@ -19,7 +19,8 @@ import (
 	"github.com/muster-fleet/muster/internal/ui/view"
 )
 
-// mayDecide says whether a visitor may approve and deny objects of a workspace: that takes the verb approve, besides the right to edit them.
+// mayDecide says whether a visitor may approve and deny objects of a workspace: that takes the verb
+// approve, besides the right to edit them.
 func (s *Server) mayDecide(ctx context.Context, v *visitor, resource, namespace string) (bool, error) {
 	approve, err := v.may(ctx, "approve", resource, namespace)
 	if err != nil || !approve {
@@ -28,13 +29,15 @@ func (s *Server) mayDecide(ctx context.Context, v *visitor, resource, namespace 
 	return v.may(ctx, "patch", resource, namespace)
 }
 
-// annotate sets an annotation of an object as the visitor, or takes it off if the value is nil, if it is still the one that he saw and says what it said then.
+// annotate sets an annotation of an object as the visitor, or takes it off if the value is nil, if
+// it is still the one that he saw and says what it said then.
 func annotate(ctx context.Context, v *visitor, o client.Object, form func(string) string, said, annotation string, value any) error {
 	if o.GetUID() != types.UID(form("uid")) {
 		return &inputError{fmt.Errorf("%s is another one than you have seen: look at it, and decide again", view.Title(o))}
 	}
 	if form("reason") != said {
-		return &inputError{fmt.Errorf("%s has changed since you have seen it, it is %s (%s): look at it, and decide again", view.Title(o), view.State(o), view.Because(o))}
+		return &inputError{fmt.Errorf("%s has changed since you have seen it, it is %s (%s): look at it, and decide again",
+			view.Title(o), view.State(o), view.Because(o))}
 	}
 	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"uid": o.GetUID(), "annotations": map[string]any{annotation: value}}})
 	if err != nil {
@@ -70,9 +73,12 @@ type memberDecision struct {
 }
 
 var (
-	approveMember  = memberDecision{"approve", "Approve what is delivered to it", "", fleet.AnnotationApproved, "true"}
-	denyMember     = memberDecision{"deny", "Deliver nothing new to it", "", fleet.AnnotationApproved, "false"}
-	revokeMember   = memberDecision{"revoke", "Revoke it", "All its access ends at once, whoever has its credential. Its record stays, and so does what is on its cluster. It comes back with another token only.", clusterv1beta1.AnnotationRevoked, "true"}
+	approveMember = memberDecision{"approve", "Approve what is delivered to it", "", fleet.AnnotationApproved, "true"}
+	denyMember    = memberDecision{"deny", "Deliver nothing new to it", "", fleet.AnnotationApproved, "false"}
+	revokeMember  = memberDecision{
+		"revoke", "Revoke it", "All its access ends at once, whoever has its credential. Its record stays, and so does what is on its cluster. " +
+			"It comes back with another token only.", clusterv1beta1.AnnotationRevoked, "true",
+	}
 	readmitMember  = memberDecision{"readmit", "Let it in again", "", clusterv1beta1.AnnotationRevoked, nil}
 	allOfAMember   = []memberDecision{approveMember, denyMember, revokeMember, readmitMember}
 	approvesMember = map[string]bool{approveMember.Value: true, denyMember.Value: true}
@@ -120,7 +126,8 @@ func (s *Server) allowedDecisions(ctx context.Context, v *visitor, record client
 	return allowed, nil
 }
 
-// decidable is what a decision about a member goes by: somebody who saw something else decides again.
+// decidable is what a decision about a member goes by: somebody who saw something
+// else decides again.
 func decidable(record client.Object) string {
 	var values []string
 	for _, d := range decisionsOf(record) {

@@ -53,16 +53,20 @@ func TestWhatCanBeDecidedAboutAMember(t *testing.T) {
 	}
 }
 
-// awaiting has the hub say of a Cluster that it waits for approval. What is decided about it is gone after the test.
+// awaiting has the hub say of a Cluster that it waits for approval. What is decided about it is
+// gone after the test.
 func (r rig) awaiting(c *fleet.Cluster) *fleet.Cluster {
 	r.t.Helper()
 	r.t.Cleanup(func() { r.check(r.Delete(context.Background(), c)) })
-	c.Status.Conditions = append(c.Status.Conditions, fleet.Condition{Type: fleet.ConditionDeliveryApproved, Status: corev1.ConditionFalse, Reason: "ApprovalRequired", Message: "somebody approves it"})
+	c.Status.Conditions = append(c.Status.Conditions, fleet.Condition{
+		Type: fleet.ConditionDeliveryApproved, Status: corev1.ConditionFalse, Reason: "ApprovalRequired", Message: "somebody approves it",
+	})
 	r.check(r.Status().Update(r.t.Context(), c))
 	return c
 }
 
-// guardApproval has the API server ask for the verb approve, as the chart of the hub does, and waits until it does of a user who may edit a Cluster only.
+// guardApproval has the API server ask for the verb approve, as the chart of the hub does, and
+// waits until it does of a user who may edit a Cluster only.
 func (r rig) guardApproval(editor string, c *fleet.Cluster) {
 	r.t.Helper()
 	r.InstallTemplate(r.t, "fleet/templates/admission-registration.yaml")
@@ -87,7 +91,8 @@ func TestWhoMayNotDecideAboutAMemberCannot(t *testing.T) {
 		return rbacv1.PolicyRule{APIGroups: []string{fleet.GroupVersion.Group}, Resources: []string{clusters}, Verbs: verbs}
 	}
 	address := r.shared()
-	reader, editor, approver := r.tenant("member-reader", workspace, rule("get", "list")), r.tenant("member-editor", workspace, rule("get", "list", "patch")),
+	reader, editor, approver := r.tenant("member-reader", workspace, rule("get", "list")),
+		r.tenant("member-editor", workspace, rule("get", "list", "patch")),
 		r.tenant("member-approver", workspace, rule("get", "list", "patch", "approve"))
 	r.guardApproval("member-editor", web)
 	path := address + "/members/deciding/web"
@@ -123,7 +128,8 @@ func TestWhoMayNotDecideAboutAMemberCannot(t *testing.T) {
 	if len(web.Annotations) > 0 {
 		t.Fatalf("it was decided: %v", web.Annotations)
 	}
-	if got := r.ask(http.MethodPost, path, approver, form("approve", is, now)); got.status != http.StatusSeeOther || got.header.Get("Location") != "/members/deciding/web" {
+	if got := r.ask(http.MethodPost, path, approver, form("approve", is, now)); got.status != http.StatusSeeOther ||
+		got.header.Get("Location") != "/members/deciding/web" {
 		t.Errorf("the approver: %d %s", got.status, got.text)
 	}
 	r.check(r.Get(t.Context(), client.ObjectKeyFromObject(web), web))
@@ -152,7 +158,8 @@ func TestDecidingAboutAMemberInTheBrowser(t *testing.T) {
 	web.Status.Conditions[1].Status = corev1.ConditionTrue // as the hub says then
 	r.check(r.Status().Update(t.Context(), web))
 	b.Becomes("nobody is waited for", `document.querySelector(".decision [name=reason]").value`, "deny revoke")
-	b.Do(chromedp.Click("details.make summary"), chromedp.WaitVisible("button[value=revoke]"), chromedp.Click("button[value=revoke]"), chromedp.WaitVisible("button[value=readmit]"))
+	b.Do(chromedp.Click("details.make summary"), chromedp.WaitVisible("button[value=revoke]"), chromedp.Click("button[value=revoke]"),
+		chromedp.WaitVisible("button[value=readmit]"))
 	testkube.Eventually(t, "it is revoked", annotation(clusterv1beta1.AnnotationRevoked))
 }
 

@@ -28,7 +28,8 @@ type shownDelivery struct {
 	Targets      []target
 	// More is of how many more members something is said.
 	More int
-	// Selections are whom it selects, of which PickN picks Number; Restrictions are of whom one has to select a member besides.
+	// Selections are whom it selects, of which PickN picks Number; Restrictions are of whom one has to
+	// select a member besides.
 	Selections, Restrictions []selection
 	// MoreSelections is how many more of them there are.
 	MoreSelections int
@@ -52,7 +53,8 @@ type target struct {
 	Name, State, Text string
 	// Path is the page of the member; empty if the name does not say which one it is.
 	Path string
-	// Resources is the number of the resources that it was asked for, and whether they are the newest; only of a placement.
+	// Resources is the number of the resources that it was asked for, and whether they are the newest;
+	// only of a placement.
 	Resources string
 }
 
@@ -116,12 +118,15 @@ func atMost[T any](n int, all []T) (first []T, more int) {
 	return all[:min(n, len(all))], max(0, len(all)-n)
 }
 
-// ofBundle adds whom it selects, the steps of its rollout, which begin one after the other, and the members that are not ready.
+// ofBundle adds whom it selects, the steps of its rollout, which begin one after the other, and the
+// members that are not ready.
 func (d *shownDelivery) ofBundle(b *fleet.Bundle) {
 	d.Selections, d.Restrictions = targetsOf(b)
 	status, unfinished := &b.Status, 0
 	for _, p := range status.PartitionStatus {
-		one := partition{Name: p.Name, Ready: p.Count - p.Unavailable, All: p.Count, Mode: fmt.Sprintf("at most %d may be unavailable", p.MaxUnavailable)}
+		one := partition{
+			Name: p.Name, Ready: p.Count - p.Unavailable, All: p.Count, Mode: fmt.Sprintf("at most %d may be unavailable", p.MaxUnavailable),
+		}
 		behind := p.Summary.OutOfSync + p.Summary.Pending + p.Summary.WaitApplied
 		switch {
 		case unfinished > status.MaxUnavailablePartitions:
@@ -143,7 +148,8 @@ func (d *shownDelivery) ofBundle(b *fleet.Bundle) {
 	}
 }
 
-// ofPlacement adds whom it selects, the steps of its rollout, the members that were picked, and why one is not ready.
+// ofPlacement adds whom it selects, the steps of its rollout, the members that were picked, and
+// why one is not ready.
 func (d *shownDelivery) ofPlacement(o client.Object, spec *placement.PlacementSpec, status *placement.PlacementStatus) {
 	d.Selections = picksOf(spec.Policy)
 	if spec.Policy != nil {
@@ -157,7 +163,10 @@ func (d *shownDelivery) ofPlacement(o client.Object, spec *placement.PlacementSp
 		if meta.IsStatusConditionFalse(member.Conditions, placement.ConditionScheduled) {
 			continue // its obstacle says more
 		}
-		one := target{Name: member.ClusterName, State: view.StateNew, Path: memberPath(member.ClusterName), Resources: numbered(member.ObservedResourceIndex, status.ObservedResourceIndex)}
+		one := target{
+			Name: member.ClusterName, State: view.StateNew, Path: memberPath(member.ClusterName),
+			Resources: numbered(member.ObservedResourceIndex, status.ObservedResourceIndex),
+		}
 		for _, condition := range member.Conditions {
 			one.State = view.StateReady
 			if condition.Status != metav1.ConditionTrue {
@@ -172,7 +181,9 @@ func (d *shownDelivery) ofPlacement(o client.Object, spec *placement.PlacementSp
 	}
 	for _, o := range status.Obstacles {
 		if !slices.ContainsFunc(d.Targets, func(t target) bool { return t.Name == o.ClusterName }) {
-			d.Targets = append(d.Targets, target{Name: o.ClusterName, State: view.StateNotReady, Path: memberPath(o.ClusterName), Text: said(o.Reason, o.Message)})
+			d.Targets = append(d.Targets, target{
+				Name: o.ClusterName, State: view.StateNotReady, Path: memberPath(o.ClusterName), Text: said(o.Reason, o.Message),
+			})
 		}
 	}
 	unready, ready := partitioned(d.Targets, func(t target) bool { return t.State != view.StateReady }) // not all may be shown

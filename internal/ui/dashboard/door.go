@@ -26,7 +26,8 @@ type door interface {
 	refuse(http.ResponseWriter, *http.Request)
 	// register adds the pages of the door itself.
 	register(*http.ServeMux)
-	// entrance is the path by which the only visitor there is enters, oneEntrance one by which he does so once.
+	// entrance is the path by which the only visitor there is enters, oneEntrance one by
+	// which he does so once.
 	entrance() string
 	oneEntrance() string
 	// remembered is how many visitors there are.
@@ -46,8 +47,9 @@ func newOwnersDoor(owner *visitor) *ownersDoor {
 	return &ownersDoor{owner: owner, key: rand.Text(), ticket: rand.Text()}
 }
 
-// cookieAt is the name of a cookie for the port that a request came to: browsers send the cookies of an address to all of its ports, and two dashboards on one machine
-// would take each other's place.
+// cookieAt is the name of a cookie for the port that a request came to: browsers send the
+// cookies of an address to all of its ports, and two dashboards on one machine would take
+// each other's place.
 func cookieAt(name string, r *http.Request) string {
 	if _, port, err := net.SplitHostPort(r.Host); err == nil {
 		return name + "-" + port
@@ -97,22 +99,25 @@ func (d *ownersDoor) register(mux *http.ServeMux) {
 	})
 }
 
-// tokenDoor lets in whom the API server knows by a token, in a header that a proxy has set, or in a cookie that the page to sign in has set.
+// tokenDoor lets in whom the API server knows by a token, in a header that a proxy has set, or in a
+// cookie that the page to sign in has set.
 type tokenDoor struct {
 	*visitors
 	trusted proxies
 	log     logr.Logger
 }
 
-// mostInCookie is how long a token may be that a browser keeps: 4096 bytes is what it keeps of a cookie, with its name and its attributes (RFC 6265, 6.1).
+// mostInCookie is how long a token may be that a browser keeps: 4096 bytes is what it keeps of a
+// cookie, with its name and its attributes (RFC 6265, 6.1).
 const mostInCookie = 3900
 
 func (d *tokenDoor) entrance() string { return "" }
 
 func (d *tokenDoor) oneEntrance() string { return "" }
 
-// cookieOf is the name of the cookie, and whether it is for HTTPS only, as far as the request came by that: browsers take one that begins with __Host- from nobody
-// but this very host (RFC 6265bis, 4.1.3.2). A proxy says by which way the browser came.
+// cookieOf is the name of the cookie, and whether it is for HTTPS only, as far as the request came
+// by that: browsers take one that begins with __Host- from nobody but this very host (RFC 6265bis,
+// 4.1.3.2). A proxy says by which way the browser came.
 func cookieOf(r *http.Request) (name string, secure bool) {
 	if r.TLS != nil || r.Header.Get("X-Forwarded-Proto") == "https" {
 		return "__Host-muster-token", true
@@ -147,7 +152,8 @@ func (d *tokenDoor) register(mux *http.ServeMux) {
 		token, to := strings.TrimSpace(r.PostFormValue("token")), local(r.PostFormValue("to"))
 		if len(token) > mostInCookie {
 			render(w, r, http.StatusBadRequest, "sign-in", page{Title: "Sign in", Body: signIn{To: to, Refused: fmt.Sprintf(
-				"This token has %d characters, and browsers keep no more than some %d: have a proxy that signs users in send it in the header Authorization, or use another one.", len(token), mostInCookie)}})
+				"This token has %d characters, and browsers keep no more than some %d: have a proxy that signs users in send it in the header "+
+					"Authorization, or use another one.", len(token), mostInCookie)}})
 			return
 		}
 		if _, err := d.by(r.Context(), d.trusted.addressOf(r), token); err != nil {
@@ -175,12 +181,15 @@ func (d *tokenDoor) register(mux *http.ServeMux) {
 func setCookie(w http.ResponseWriter, r *http.Request, token string, age int) {
 	name, secure := cookieOf(r)
 	// #nosec G124 -- without TLS there is no other way, and the documentation says so
-	http.SetCookie(w, &http.Cookie{Name: name, Value: token, Path: "/", HttpOnly: true, Secure: secure, SameSite: http.SameSiteLaxMode, MaxAge: age})
+	http.SetCookie(w, &http.Cookie{
+		Name: name, Value: token, Path: "/", HttpOnly: true, Secure: secure, SameSite: http.SameSiteLaxMode, MaxAge: age,
+	})
 }
 
 // local is a path of this site: nobody is sent to another by a link to the page to sign in.
 func local(to string) string {
-	if u, err := url.Parse(to); err != nil || u.IsAbs() || u.Host != "" || !strings.HasPrefix(to, "/") || strings.HasPrefix(to, "//") || strings.ContainsRune(to, '\\') {
+	if u, err := url.Parse(to); err != nil || u.IsAbs() || u.Host != "" || !strings.HasPrefix(to, "/") || strings.HasPrefix(to, "//") ||
+		strings.ContainsRune(to, '\\') {
 		return "/"
 	}
 	return to

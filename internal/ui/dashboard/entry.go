@@ -19,7 +19,8 @@ import (
 	"github.com/muster-fleet/muster/internal/ui/view"
 )
 
-// entry is an object of the roll with what the views say of it. It is never changed: a change of the object makes another one.
+// entry is an object of the roll with what the views say of it. It is never changed: a change of
+// the object makes another one.
 type entry struct {
 	namespace, bare string
 	name            string // with the namespace
@@ -33,20 +34,23 @@ type entry struct {
 	finding *explain.Finding
 	// since is when a condition of it changed last; when it was made if none has.
 	since time.Time
-	// shown is another one if a line of a table says something else of it, other than how long ago something was.
+	// shown is another one if a line of a table says something else of it, other than how
+	// long ago something was.
 	shown uint64
 	// members is how many members of all a staged update run has updated.
 	members string
 	// asked is what only a request has.
 	asked *asked
-	// object is the whole, without what no view shows; nil of members and requests, of which there are many.
+	// object is the whole, without what no view shows; nil of members and requests, of
+	// which there are many.
 	object client.Object
 }
 
 // membersColumn is the column of tables that says how many members have what is delivered.
 const membersColumn = "MEMBERS"
 
-// labelSet are labels in the order of their keys. A map of a few takes five times as much memory, and there is one for each member.
+// labelSet are labels in the order of their keys. A map of a few takes five times as much memory,
+// and there is one for each member.
 type labelSet []struct{ key, value string }
 
 func labelSetOf(all map[string]string) labelSet {
@@ -82,7 +86,8 @@ func (s labelSet) Get(key string) string {
 // asked is what the views show of a request only.
 type asked struct {
 	cluster, clientID string
-	// uid and reason are of one that was not granted, about which somebody may decide; decided says that somebody has.
+	// uid and reason are of one that was not granted, about which somebody may decide; decided
+	// says that somebody has.
 	uid     types.UID
 	reason  string
 	decided bool
@@ -124,7 +129,8 @@ func (e *entry) path() string {
 }
 
 func entryOf(resource string, o client.Object) *entry {
-	e := &entry{namespace: o.GetNamespace(), bare: o.GetName(), name: view.NameOf(o), resource: resource, resourceVersion: o.GetResourceVersion(), labels: labelSetOf(o.GetLabels()),
+	e := &entry{namespace: o.GetNamespace(), bare: o.GetName(), name: view.NameOf(o), resource: resource,
+		resourceVersion: o.GetResourceVersion(), labels: labelSetOf(o.GetLabels()),
 		state: view.State(o), why: view.Because(o), since: changedAt(o)}
 	if findings := explain.Of(o); len(findings) > 0 && !findings[0].Aside {
 		e.finding = &findings[0]
@@ -155,7 +161,8 @@ func shownOf(e *entry, o client.Object) uint64 {
 	return sum.Sum64()
 }
 
-// changedAt is when a condition of an object changed last. What an agent dated in the future says nothing.
+// changedAt is when a condition of an object changed last. What an agent dated in the
+// future says nothing.
 func changedAt(o client.Object) time.Time {
 	last, now := o.GetCreationTimestamp().Time, time.Now()
 	later := func(t time.Time) {

@@ -26,7 +26,8 @@ const (
 	shownNames = 5
 )
 
-// entries are those of some resources that a visitor sees, in the order of their names, and why they are not all or not what is so now.
+// entries are those of some resources that a visitor sees, in the order of their names, and why
+// they are not all or not what is so now.
 func (s *Server) entries(ctx context.Context, v *visitor, resources ...string) (all []*entry, stale []string, err error) {
 	return s.seenBy(ctx, v, s.roll.of, resources)
 }
@@ -36,7 +37,8 @@ func (s *Server) entriesNamed(ctx context.Context, v *visitor, name string, reso
 	return s.seenBy(ctx, v, func(resource string) ([]*entry, error) { return s.roll.named(resource, name) }, resources)
 }
 
-func (s *Server) seenBy(ctx context.Context, v *visitor, read func(resource string) ([]*entry, error), resources []string) (all []*entry, stale []string, err error) {
+func (s *Server) seenBy(ctx context.Context, v *visitor, read func(resource string) ([]*entry, error),
+	resources []string) (all []*entry, stale []string, err error) {
 	for _, resource := range resources {
 		entries, problem := read(resource)
 		seen, err := v.seen(ctx, resource, entries)
@@ -77,8 +79,9 @@ const (
 	outOfDate = "This may not be what is so now: "
 )
 
-// staleness says what a problem of the roll means for a page. Only who reads with the account is told what the API
-// server answered to it: to others the answer gives away names and addresses. The log has it.
+// staleness says what a problem of the roll means for a page. Only who reads with the account
+// is told what the API server answered to it: to others the answer gives away names and
+// addresses. The log has it.
 func (s *Server) staleness(problem error) string {
 	var told *accountError
 	foreign, forbidden := errors.As(problem, &told) && s.shared, apierrors.IsForbidden(problem)
@@ -103,7 +106,8 @@ type shown struct {
 	// Workspaces are what can be chosen.
 	Workspaces []string
 	Summary    summary
-	// all are the members that the visitor sees, matching those that match, in whatever state, and tiles those that are shown.
+	// all are the members that the visitor sees, matching those that match, in whatever state, and
+	// tiles those that are shown.
 	all, matching, tiles []*entry
 	// others are what else somebody has to see to: requests, Bundles and placements.
 	others []*entry
@@ -211,7 +215,8 @@ func (f *shown) render(now time.Time) {
 	f.Groups = slices.SortedFunc(maps.Values(groups), func(a, b *group) int { return strings.Compare(a.Name, b.Name) })
 }
 
-// summarize counts the members that match, in each state, and says what is wrong with them, what else somebody has to see to, and what changed.
+// summarize counts the members that match, in each state, and says what is wrong with them, what
+// else somebody has to see to, and what changed.
 func (f *shown) summarize(now time.Time) (s summary) {
 	troubles, paths := view.Troubles{}, map[string]string{}
 	for _, e := range f.matching {

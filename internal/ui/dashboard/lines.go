@@ -6,7 +6,8 @@ import (
 	"slices"
 )
 
-// mostLines is how many lines of a table are shown: a page has a bounded size, however many objects there are.
+// mostLines is how many lines of a table are shown: a page has a bounded size, however
+// many objects there are.
 const mostLines = 200
 
 // listing is what views of tables have in common.
@@ -49,7 +50,8 @@ func (l *listing) lines(matching []*entry, order func(a, b *entry) int) lines {
 	return lines{l.counts(matching), more, shown}
 }
 
-// byUrgency is the order of what somebody has to see to, what only has to be waited for, and what is well.
+// byUrgency is the order of what somebody has to see to, what only has to be waited
+// for, and what is well.
 func byUrgency(a, b *entry) int { return cmp.Compare(urgency(a), urgency(b)) }
 
 func urgency(e *entry) int {

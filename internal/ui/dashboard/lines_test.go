@@ -24,8 +24,13 @@ func requested(name string, minutes int, state fleet.RegistrationState, cluster,
 
 func asksSince(name string, minutes int, state fleet.RegistrationState, cluster, clientID string) *fleet.ClusterRegistration {
 	return &fleet.ClusterRegistration{
-		ObjectMeta: metav1.ObjectMeta{Namespace: "fleet", Name: name, Labels: map[string]string{fleet.LabelRegistrationToken: "t"}, CreationTimestamp: metav1.NewTime(time.Now().Add(-time.Duration(minutes) * time.Minute))},
-		Spec:       fleet.ClusterRegistrationSpec{ClientID: clientID}, Status: fleet.ClusterRegistrationStatus{State: state, ClusterName: cluster}}
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: "fleet", Name: name, Labels: map[string]string{fleet.LabelRegistrationToken: "t"},
+			CreationTimestamp: metav1.NewTime(time.Now().Add(-time.Duration(minutes) * time.Minute)),
+		},
+		Spec: fleet.ClusterRegistrationSpec{ClientID: clientID}, Status: fleet.ClusterRegistrationStatus{
+			State: state, ClusterName: cluster,
+		}}
 }
 
 func delivered(name, reason string) *entry {
@@ -33,14 +38,18 @@ func delivered(name, reason string) *entry {
 	if reason != "" {
 		ready = fleet.Condition{Type: fleet.ConditionReady, Status: corev1.ConditionFalse, Reason: reason, Message: "as it is"}
 	}
-	return entryOf(bundles, &fleet.Bundle{ObjectMeta: metav1.ObjectMeta{Namespace: "fleet", Name: name, Labels: map[string]string{"team": "web"}},
+	return entryOf(bundles, &fleet.Bundle{ObjectMeta: metav1.ObjectMeta{
+		Namespace: "fleet", Name: name, Labels: map[string]string{"team": "web"},
+	},
 		Status: fleet.BundleStatus{Conditions: []fleet.Condition{ready}}})
 }
 
 func TestWhatWaitsForSomebodyIsTheFirstLine(t *testing.T) {
 	asking := []*entry{
-		requested("a", 1, fleet.RegistrationGranted, "shop", "edge-1"), requested("b", 9, fleet.RegistrationGranted, "web", "edge-2"), requested("c", 5, fleet.RegistrationPending, "", "edge-3"),
-		requested("d", 5, fleet.RegistrationPending, "", "edge-4"), requested("e", 8, fleet.RegistrationPending, "", "edge-5"), requested("f", 3, fleet.RegistrationDenied, "", "edge-6"), requested("g", 2, "", "", "edge-7"),
+		requested("a", 1, fleet.RegistrationGranted, "shop", "edge-1"), requested("b", 9, fleet.RegistrationGranted, "web", "edge-2"),
+		requested("c", 5, fleet.RegistrationPending, "", "edge-3"),
+		requested("d", 5, fleet.RegistrationPending, "", "edge-4"), requested("e", 8, fleet.RegistrationPending, "", "edge-5"),
+		requested("f", 3, fleet.RegistrationDenied, "", "edge-6"), requested("g", 2, "", "", "edge-7"),
 	}
 	giving := []*entry{delivered("a", ""), delivered("b", "WaitApplied"), delivered("c", "ErrApplied"), delivered("d", "")}
 	for what, c := range map[string]struct {
@@ -54,10 +63,12 @@ func TestWhatWaitsForSomebodyIsTheFirstLine(t *testing.T) {
 		"so does its client ID":                                              {"name=edge-3", asking, byDecision, "c"},
 		"and its name":                                                       {"name=fleet/f", asking, byDecision, "f"},
 		"requests in a state":                                                {"state=Granted", asking, byDecision, "a b"},
-		"requests by a token":                                                {"selector=" + fleet.LabelRegistrationToken + "%3Dt&state=Denied", asking, byDecision, "f"},
-		"requests of another workspace":                                      {"namespace=other", asking, byDecision, ""},
-		"Bundles: what fails, what goes on, what is well":                    {"", giving, byUrgency, "c b a d"},
-		"Bundles with labels":                                                {"selector=team%3Dwhale", giving, byUrgency, ""},
+		"requests by a token": {
+			"selector=" + fleet.LabelRegistrationToken + "%3Dt&state=Denied", asking, byDecision, "f",
+		},
+		"requests of another workspace":                   {"namespace=other", asking, byDecision, ""},
+		"Bundles: what fails, what goes on, what is well": {"", giving, byUrgency, "c b a d"},
+		"Bundles with labels":                             {"selector=team%3Dwhale", giving, byUrgency, ""},
 	} {
 		request := httptest.NewRequestWithContext(t.Context(), http.MethodGet, deliveriesPath+"?"+c.query, nil)
 		q, err := queryOf(deliveriesPath, request.URL.Query())
@@ -160,7 +171,9 @@ func TestSearchingBundlesAndRequestsInTheBrowser(t *testing.T) {
 	r := newRig(t)
 	workspace := r.workspace("searched")
 	for name, team := range map[string]string{"cart": "web", "mail": "post"} {
-		r.check(r.Create(t.Context(), &fleet.Bundle{ObjectMeta: metav1.ObjectMeta{Namespace: workspace, Name: name, Labels: map[string]string{"team": team}}}))
+		r.check(r.Create(t.Context(), &fleet.Bundle{
+			ObjectMeta: metav1.ObjectMeta{Namespace: workspace, Name: name, Labels: map[string]string{"team": team}},
+		}))
 	}
 	request := r.asking(workspace)
 	const names = `[...document.querySelectorAll("#view tbody th")].map(t => t.textContent).join(", ")`
@@ -175,7 +188,9 @@ func TestSearchingBundlesAndRequestsInTheBrowser(t *testing.T) {
 		t.Errorf("the address is %s", got)
 	}
 	b.Becomes("it is live", liveness, "live")
-	r.check(r.Create(t.Context(), &fleet.Bundle{ObjectMeta: metav1.ObjectMeta{Namespace: workspace, Name: "site", Labels: map[string]string{"team": "web"}}}))
+	r.check(r.Create(t.Context(), &fleet.Bundle{
+		ObjectMeta: metav1.ObjectMeta{Namespace: workspace, Name: "site", Labels: map[string]string{"team": "web"}},
+	}))
 	b.Becomes("another one that has them", names, "searched/cart, searched/site")
 	b.Do(chromedp.Click(`.states a`))
 	b.Becomes("only a state", `location.search.includes("state=New") && document.querySelector(".states a[aria-current]") !== null`, "true")

@@ -21,7 +21,8 @@ import (
 const (
 	// gathered is how long changes are gathered until they are sent.
 	gathered = 250 * time.Millisecond
-	// pinged is how often a stream looks again although nothing changed: for rights that have ended, and browsers that have gone.
+	// pinged is how often a stream looks again although nothing changed: for rights that have ended,
+	// and browsers that have gone.
 	pinged = 15 * time.Second
 	// sentWithin is how long a browser may take to take what it is sent.
 	sentWithin = 10 * time.Second
@@ -39,14 +40,15 @@ func liveOf(r *http.Request, digest string) string {
 	return "/live?" + url.Values{"page": {r.URL.RequestURI()}, "have": {digest}}.Encode()
 }
 
-// follow is where the changes of the page of one object are sent, and why the page may not be what is so now. A page calls it before it reads the object, so that no change
-// is between the two.
+// follow is where the changes of the page of one object are sent, and why the page may not be what
+// is so now. A page calls it before it reads the object, so that no change is between the two.
 func (s *Server) follow(r *http.Request, v *visitor, resources ...string) (live string, stale []string, err error) {
 	all, stale, err := s.entriesNamed(r.Context(), v, strings.TrimPrefix(r.PathValue("namespace")+"/"+r.PathValue("name"), "/"), resources...)
 	return liveOf(r, digestOfAll(all, stale)), stale, err
 }
 
-// digestOf is another one if a line of a table would say something else of some entries, or of why they may not be what is so now.
+// digestOf is another one if a line of a table would say something else of some entries, or of why
+// they may not be what is so now.
 func digestOf(entries []*entry, stale []string) string {
 	return digest(entries, stale, func(e *entry) any { return e.shown })
 }
@@ -76,7 +78,8 @@ var reload = &change{event: "reload", data: ""}
 
 // looker looks at what a page shows.
 type looker struct {
-	// resources, of which the page shows what the visitor sees and has searched for, or one object if there is a name.
+	// resources, of which the page shows what the visitor sees and has searched for, or one object
+	// if there is a name.
 	resources []string
 	name      string
 	// look says what has changed since it was called before; nil if nothing has.
@@ -126,8 +129,9 @@ func (s *Server) lookAtLines(q query, have string, v *visitor, resources ...stri
 	})}
 }
 
-// reloading has a page loaded again when its digest is another one. After a while it is although nothing has changed: it says how long ago things were, and shows objects that
-// the roll does not have.
+// reloading has a page loaded again when its digest is another one. After a while it is
+// although nothing has changed: it says how long ago things were, and shows objects that the
+// roll does not have.
 func reloading(have string, digest func(context.Context) (string, error)) func(context.Context) (*change, error) {
 	began := time.Now()
 	return func(ctx context.Context) (*change, error) {
@@ -176,7 +180,8 @@ func (s *Server) lookAtTiles(q query, have string, v *visitor) *looker {
 	}}
 }
 
-// changes are those of the tiles, and of what is beside them, since the fleet was so; nil if there are none.
+// changes are those of the tiles, and of what is beside them, since the fleet was so;
+// nil if there are none.
 func (f *shown) changes(before *shown) (*change, error) {
 	changes, was, now := tileChanges{Put: []tileChange{}, Gone: []string{}}, before.tiles, f.tiles
 	put := func(e *entry) error {

@@ -26,10 +26,14 @@ import (
 	"github.com/muster-fleet/muster/internal/testbrowser"
 )
 
-// remembered is a dashboard that has read what there is, and a visitor who may see all members, without an API server.
+// remembered is a dashboard that has read what there is, and a visitor who may see all members,
+// without an API server.
 func remembered() (*Server, *visitor) {
 	s := &Server{roll: newRoll()}
-	all := &visitor{name: "admin", pace: flowcontrol.NewFakeAlwaysRateLimiter(), renewed: time.Now().Add(time.Hour), rights: map[authorizationv1.ResourceAttributes]bool{}}
+	all := &visitor{
+		name: "admin", pace: flowcontrol.NewFakeAlwaysRateLimiter(), renewed: time.Now().Add(time.Hour),
+		rights: map[authorizationv1.ResourceAttributes]bool{},
+	}
 	for resource := range kinds {
 		s.roll.replace(resource, nil)
 		all.allow("list", resource)
@@ -48,8 +52,12 @@ func TestTenThousandMembersInTheBrowser(t *testing.T) {
 	s, all := remembered()
 	s.door, s.ctx = newOwnersDoor(all), t.Context()
 	put := func(i int, state corev1.ConditionStatus, version string) {
-		s.roll.put(clusters, &fleet.Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: fmt.Sprintf("workspace-%d", i%20), Name: fmt.Sprintf("edge-%05d", i), ResourceVersion: version},
-			Status: fleet.ClusterStatus{Conditions: []fleet.Condition{{Type: fleet.ConditionReady, Status: state, Reason: "AgentLost", Message: "no heartbeat"}}}})
+		s.roll.put(clusters, &fleet.Cluster{ObjectMeta: metav1.ObjectMeta{
+			Namespace: fmt.Sprintf("workspace-%d", i%20), Name: fmt.Sprintf("edge-%05d", i), ResourceVersion: version,
+		},
+			Status: fleet.ClusterStatus{
+				Conditions: []fleet.Condition{{Type: fleet.ConditionReady, Status: state, Reason: "AgentLost", Message: "no heartbeat"}},
+			}})
 	}
 	for i := range 10_000 {
 		put(i, corev1.ConditionTrue, "1")
@@ -78,7 +86,8 @@ func TestTenThousandMembersInTheBrowser(t *testing.T) {
 	b.Becomes("what is searched for", tiles, "10")
 }
 
-// TestAPageIsLoadedAgainIfAProblemEndsBeforeItIsLive would have it say for ever that it may not be what is so now.
+// TestAPageIsLoadedAgainIfAProblemEndsBeforeItIsLive would have it say for ever that it may
+// not be what is so now.
 func TestAPageIsLoadedAgainIfAProblemEndsBeforeItIsLive(t *testing.T) {
 	ctx := context.Background()
 	s, all := remembered()
@@ -139,7 +148,9 @@ func TestWhatChangesWhileThePageOfAnObjectIsMadeIsNotMissed(t *testing.T) {
 		r.check(client.IgnoreAlreadyExists(r.Create(t.Context(), page.object)))
 		r.check(r.Get(t.Context(), client.ObjectKeyFromObject(page.object), page.object))
 		s.roll.put(resource, page.object)
-		all.rights[authorizationv1.ResourceAttributes{Verb: "list", Group: kinds[resource].group, Resource: resource, Namespace: workspace}] = true
+		all.rights[authorizationv1.ResourceAttributes{
+			Verb: "list", Group: kinds[resource].group, Resource: resource, Namespace: workspace,
+		}] = true
 		changed := page.object.DeepCopyObject().(client.Object)
 		changed.SetResourceVersion("changed")
 		all.Client = readThen{r.Client, func() { s.roll.put(resource, changed) }}
@@ -167,9 +178,10 @@ func TestABrowserIsSentWhatAPageSaysOtherwiseAndNothingElse(t *testing.T) {
 	ctx := context.Background()
 	s, all := remembered()
 	put := func(version, nodes string, seen time.Time, ready corev1.ConditionStatus) {
-		s.roll.put(clusters, &fleet.Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: "fleet", Name: "web", ResourceVersion: version}, Status: fleet.ClusterStatus{
-			Agent: fleet.AgentStatus{LastSeen: metav1.NewTime(seen)}, Display: fleet.ClusterDisplay{ReadyNodes: nodes},
-			Conditions: []fleet.Condition{{Type: fleet.ConditionReady, Status: ready, Reason: "AgentLost", Message: "no heartbeat"}}}})
+		s.roll.put(clusters, &fleet.Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: "fleet", Name: "web", ResourceVersion: version},
+			Status: fleet.ClusterStatus{
+				Agent: fleet.AgentStatus{LastSeen: metav1.NewTime(seen)}, Display: fleet.ClusterDisplay{ReadyNodes: nodes},
+				Conditions: []fleet.Condition{{Type: fleet.ConditionReady, Status: ready, Reason: "AgentLost", Message: "no heartbeat"}}}})
 	}
 	put("1", "2/2", time.Now(), corev1.ConditionTrue)
 	lost, err := queryOf(fleetPath, map[string][]string{"state": {"Lost"}})
@@ -222,14 +234,17 @@ func TestABrowserIsSentWhatAPageSaysOtherwiseAndNothingElse(t *testing.T) {
 	looks("it is lost, on its page", page, one, true, "reload")
 	s.roll.put(clusters, &fleet.Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: "fleet", Name: "lab", ResourceVersion: "1"}})
 	c = looks("another one that is in another state: only the numbers change", fleetPage, tiles, true, "tiles")
-	if diff := gocmp.Diff(tileChanges{Put: []tileChange{}, Gone: []string{}}, tileChanges{c.data.(tileChanges).Put, c.data.(tileChanges).Gone, ""}); diff != "" || !strings.Contains(c.data.(tileChanges).Summary, "2 members") {
+	if diff := gocmp.Diff(tileChanges{Put: []tileChange{}, Gone: []string{}},
+		tileChanges{c.data.(tileChanges).Put, c.data.(tileChanges).Gone, ""}); diff != "" ||
+		!strings.Contains(c.data.(tileChanges).Summary, "2 members") {
 		t.Errorf("it is sent %v", c.data)
 	}
 	looks("another one, on its page", page, one, false, "")
 	s.roll.put(tokens, &fleet.ClusterRegistrationToken{ObjectMeta: metav1.ObjectMeta{Namespace: "fleet", Name: "t", ResourceVersion: "1"}})
 	looks("a token, which the fleet does not show", fleetPage, tiles, false, "")
-	s.roll.put(requests, &fleet.ClusterRegistration{ObjectMeta: metav1.ObjectMeta{Namespace: "fleet", Name: "r", ResourceVersion: "1"}, Status: fleet.ClusterRegistrationStatus{
-		State: fleet.RegistrationPending, Reason: "ApprovalRequired", Message: "somebody has to approve it"}})
+	s.roll.put(requests, &fleet.ClusterRegistration{ObjectMeta: metav1.ObjectMeta{Namespace: "fleet", Name: "r", ResourceVersion: "1"},
+		Status: fleet.ClusterRegistrationStatus{
+			State: fleet.RegistrationPending, Reason: "ApprovalRequired", Message: "somebody has to approve it"}})
 	looks("a request, in a view of some members", fleetPage, tiles, true, "")
 	select {
 	case <-other.changed:
@@ -241,12 +256,15 @@ func TestABrowserIsSentWhatAPageSaysOtherwiseAndNothingElse(t *testing.T) {
 func TestWhatFirstNamesAlsoWhatIsNoMember(t *testing.T) {
 	s, all := remembered()
 	for i, state := range []fleet.RegistrationState{fleet.RegistrationPending, fleet.RegistrationGranted, fleet.RegistrationWaiting} {
-		s.roll.put(requests, &fleet.ClusterRegistration{ObjectMeta: metav1.ObjectMeta{Namespace: "fleet", Name: fmt.Sprint("r", i), ResourceVersion: "1"}, Status: fleet.ClusterRegistrationStatus{
-			State: state, Reason: map[fleet.RegistrationState]string{fleet.RegistrationPending: "ApprovalRequired", fleet.RegistrationWaiting: "Preparing"}[state], Message: "as it is"}})
+		s.roll.put(requests, &fleet.ClusterRegistration{ObjectMeta: metav1.ObjectMeta{Namespace: "fleet", Name: fmt.Sprint("r", i),
+			ResourceVersion: "1"}, Status: fleet.ClusterRegistrationStatus{
+			State: state, Reason: map[fleet.RegistrationState]string{fleet.RegistrationPending: "ApprovalRequired",
+				fleet.RegistrationWaiting: "Preparing"}[state], Message: "as it is"}})
 	}
 	for name, reason := range map[string]string{"broken": "ErrApplied", "moving": "WaitApplied"} {
-		s.roll.put(bundles, &fleet.Bundle{ObjectMeta: metav1.ObjectMeta{Namespace: "fleet", Name: name, ResourceVersion: "1"}, Status: fleet.BundleStatus{
-			Conditions: []fleet.Condition{{Type: fleet.ConditionReady, Status: corev1.ConditionFalse, Reason: reason, Message: "as it is"}}}})
+		s.roll.put(bundles, &fleet.Bundle{ObjectMeta: metav1.ObjectMeta{Namespace: "fleet", Name: name, ResourceVersion: "1"},
+			Status: fleet.BundleStatus{
+				Conditions: []fleet.Condition{{Type: fleet.ConditionReady, Status: corev1.ConditionFalse, Reason: reason, Message: "as it is"}}}})
 	}
 	of := func(query string) (names []string) {
 		values, err := url.ParseQuery(query)
@@ -269,7 +287,8 @@ func TestWhatFirstNamesAlsoWhatIsNoMember(t *testing.T) {
 		slices.Sort(names)
 		return names
 	}
-	if diff := gocmp.Diff([]string{"Bundle fleet/broken /deliveries/bundles/fleet/broken", "ClusterRegistration fleet/r0 /registration?name=fleet%2Fr0"}, of("")); diff != "" {
+	if diff := gocmp.Diff([]string{"Bundle fleet/broken /deliveries/bundles/fleet/broken",
+		"ClusterRegistration fleet/r0 /registration?name=fleet%2Fr0"}, of("")); diff != "" {
 		t.Error(diff)
 	}
 	for _, query := range []string{"namespace=other", "name=web", "selector=env%3Dprod", "state=Lost"} {

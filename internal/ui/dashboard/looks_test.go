@@ -39,25 +39,45 @@ func looking(r rig) map[string]string {
 	}
 	create := func(o client.Object) { r.check(client.IgnoreAlreadyExists(r.Create(r.t.Context(), o))) }
 	create(&clusterv1beta1.MemberCluster{ObjectMeta: metav1.ObjectMeta{Name: "east"},
-		Spec: clusterv1beta1.MemberClusterSpec{Identity: rbacv1.Subject{Kind: rbacv1.ServiceAccountKind, Namespace: metav1.NamespaceDefault, Name: "east"}}})
+		Spec: clusterv1beta1.MemberClusterSpec{
+			Identity: rbacv1.Subject{Kind: rbacv1.ServiceAccountKind, Namespace: metav1.NamespaceDefault, Name: "east"},
+		}})
 	create(&fleet.ClusterRegistrationToken{ObjectMeta: metav1.ObjectMeta{Namespace: workspace, Name: "token"}})
 	create(&fleet.Bundle{ObjectMeta: metav1.ObjectMeta{Namespace: workspace, Name: "shop"}, Spec: fleet.BundleSpec{
-		Targets: []fleet.BundleTarget{{Name: "canary", ClusterSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"env": "prod"}}}, {ClusterName: long}}}})
+		Targets: []fleet.BundleTarget{
+			{Name: "canary", ClusterSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"env": "prod"}}}, {ClusterName: long},
+		}}})
 	shop := &fleet.Bundle{}
 	r.check(r.Get(r.t.Context(), client.ObjectKey{Namespace: workspace, Name: "shop"}, shop))
-	shop.Status = fleet.BundleStatus{Conditions: []fleet.Condition{{Type: fleet.ConditionReady, Status: "False", Reason: "NotReady", Message: "ErrApplied(2)"}},
-		Display: fleet.BundleDisplay{ReadyClusters: "3/5", State: "ErrApplied"}, PartitionStatus: []fleet.PartitionStatus{{Name: "canary", Count: 2, Unavailable: 2}, {Name: "others", Count: 3}},
-		Summary: fleet.BundleSummary{NonReadyResources: []fleet.NonReadyResource{{Name: workspace + "/edge-00", State: "ErrApplied", Message: strings.Repeat("no ", 50)}}}}
+	shop.Status = fleet.BundleStatus{Conditions: []fleet.Condition{{
+		Type: fleet.ConditionReady, Status: "False", Reason: "NotReady", Message: "ErrApplied(2)",
+	}},
+		Display: fleet.BundleDisplay{ReadyClusters: "3/5", State: "ErrApplied"}, PartitionStatus: []fleet.PartitionStatus{
+			{Name: "canary", Count: 2, Unavailable: 2}, {Name: "others", Count: 3},
+		},
+		Summary: fleet.BundleSummary{
+			NonReadyResources: []fleet.NonReadyResource{{Name: workspace + "/edge-00", State: "ErrApplied", Message: strings.Repeat("no ", 50)}},
+		}}
 	r.check(r.Status().Update(r.t.Context(), shop))
 	r.asking(workspace)
-	placed := &placement.ClusterResourcePlacement{ObjectMeta: metav1.ObjectMeta{Name: "shop"}, Spec: placement.PlacementSpec{ResourceSelectors: []placement.ResourceSelector{{Version: "v1", Kind: "Namespace", Name: workspace}}}}
+	placed := &placement.ClusterResourcePlacement{
+		ObjectMeta: metav1.ObjectMeta{Name: "shop"}, Spec: placement.PlacementSpec{
+			ResourceSelectors: []placement.ResourceSelector{{Version: "v1", Kind: "Namespace", Name: workspace}},
+		},
+	}
 	create(placed)
 	r.check(r.Get(r.t.Context(), client.ObjectKeyFromObject(placed), placed))
-	placed.Status = placement.PlacementStatus{ObservedResourceIndex: "4", Members: "0/3", PlacementStatuses: []placement.PerClusterStatus{dated(at(workspace+"/"+long, placement.ConditionRolloutStarted, "waits for its turn", metav1.ConditionFalse)),
-		dated(at(workspace+"/edge-00", placement.ConditionAvailable, strings.Repeat("no ", 50), metav1.ConditionFalse)), dated(at("east", "", "", ""))}}
+	placed.Status = placement.PlacementStatus{ObservedResourceIndex: "4", Members: "0/3",
+		PlacementStatuses: []placement.PerClusterStatus{dated(at(workspace+"/"+long, placement.ConditionRolloutStarted,
+			"waits for its turn", metav1.ConditionFalse)),
+			dated(at(workspace+"/edge-00", placement.ConditionAvailable, strings.Repeat("no ", 50), metav1.ConditionFalse)),
+			dated(at("east", "", "", ""))}}
 	r.check(r.Status().Update(r.t.Context(), placed))
-	return map[string]string{"fleet": "/", "states": "/?group=state", "member": "/members/" + workspace + "/" + long, "membercluster": "/members/east",
-		"deliveries": "/deliveries", "delivery": "/deliveries/bundles/" + workspace + "/shop", "placement": "/deliveries/clusterresourceplacements/shop", "token": "/tokens/" + workspace + "/token", "registration": "/registration", "problem": "/members/nobody"}
+	return map[string]string{"fleet": "/", "states": "/?group=state", "member": "/members/" + workspace + "/" + long,
+		"membercluster": "/members/east",
+		"deliveries":    "/deliveries", "delivery": "/deliveries/bundles/" + workspace + "/shop",
+		"placement": "/deliveries/clusterresourceplacements/shop", "token": "/tokens/" + workspace + "/token", "registration": "/registration",
+		"problem": "/members/nobody"}
 }
 
 // dated has the conditions of a member what an API server asks for.
@@ -71,7 +91,9 @@ func dated(s placement.PerClusterStatus) placement.PerClusterStatus {
 // looksAt opens a page in a window of a width, in light or dark colours.
 func looksAt(b *testbrowser.Browser, address, scheme string, width int64) {
 	b.Helper()
-	_, err := chromedp.Call(b.Context, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: scheme}}})
+	_, err := chromedp.Call(b.Context, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{
+		Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: scheme}},
+	})
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -108,8 +130,10 @@ const (
 	places = `JSON.stringify(` + boxes + `.map(l => [l.box.x, l.box.y, l.box.width].map(Math.round)))`
 )
 
-// TestNoPageBreaks looks at all pages on a telephone and on a screen, in both colours, and keeps pictures of them if MUSTER_SCREENSHOTS names a directory. It compares no pictures with those
-// of before, which are other ones with the fonts of another machine: no page is wider than its window, no text covers another or is cut off, and text has its place in both colours.
+// TestNoPageBreaks looks at all pages on a telephone and on a screen, in both colours, and keeps
+// pictures of them if MUSTER_SCREENSHOTS names a directory. It compares no pictures with those of
+// before, which are other ones with the fonts of another machine: no page is wider than its window,
+// no text covers another or is cut off, and text has its place in both colours.
 func TestNoPageBreaks(t *testing.T) {
 	r := newRig(t)
 	pages := looking(r)
@@ -161,7 +185,8 @@ func TestNoPageBreaks(t *testing.T) {
 	}
 }
 
-// TestThePagesAreAccessible has axe look for what WCAG 2.2 asks for at the levels A and AA, as far as a program can.
+// TestThePagesAreAccessible has axe look for what WCAG 2.2 asks for at the levels A and AA, as
+// far as a program can.
 func TestThePagesAreAccessible(t *testing.T) {
 	r := newRig(t)
 	axe := axeOf(t)
@@ -176,9 +201,10 @@ func TestThePagesAreAccessible(t *testing.T) {
 			b.JS(unfolded)
 			b.Do(chromedp.Evaluate[chromedp.Void](axe))
 			ctx, end := context.WithTimeout(b.Context, time.Minute)
-			found, err := chromedp.Run(ctx, chromedp.Evaluate[string](`axe.run({runOnly: ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa"]}).then(r =>
+			found, err := chromedp.Run(ctx,
+				chromedp.Evaluate[string](`axe.run({runOnly: ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa"]}).then(r =>
 				r.passes.length < 5 ? "it has looked at nothing" : r.violations.map(v => v.id + ": " + v.help + ": " + v.nodes.slice(0, 3).map(n => n.html + " " + n.failureSummary).join("; ")).join("\n"))`,
-				chromedp.EvalAwaitPromise))
+					chromedp.EvalAwaitPromise))
 			end()
 			r.check(err)
 			if found != "" {

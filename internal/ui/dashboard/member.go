@@ -70,7 +70,10 @@ func (s *Server) member(w http.ResponseWriter, r *http.Request, v *visitor) erro
 	if err != nil {
 		return err
 	}
-	m := &shownMember{Title: view.Title(record), Name: view.NameOf(record), State: view.State(record), Labels: record.GetLabels(), UID: record.GetUID(), Decidable: decidable(record)}
+	m := &shownMember{
+		Title: view.Title(record), Name: view.NameOf(record), State: view.State(record), Labels: record.GetLabels(), UID: record.GetUID(),
+		Decidable: decidable(record),
+	}
 	if m.Decisions, err = s.allowedDecisions(r.Context(), v, record); err != nil {
 		return err
 	}
@@ -134,7 +137,8 @@ func said(reason, message string) string {
 	return reason + ": " + message
 }
 
-// readEvents adds the events about a record, with which those without a namespace are in the namespace default.
+// readEvents adds the events about a record, with which those without a namespace are in
+// the namespace default.
 func (m *shownMember) readEvents(ctx context.Context, v *visitor, record client.Object) {
 	namespace := cmp.Or(record.GetNamespace(), corev1.NamespaceDefault)
 	m.note(view.Each(ctx, v, &corev1.EventList{}, func(o client.Object) {
@@ -147,7 +151,8 @@ func (m *shownMember) readEvents(ctx context.Context, v *visitor, record client.
 	}, client.InNamespace(namespace), client.MatchingFields{"involvedObject.uid": string(record.GetUID())}))
 }
 
-// readAudit adds what the hub wrote about a member, which few may read: in the workspace of a Cluster, and in its own namespace about a MemberCluster.
+// readAudit adds what the hub wrote about a member, which few may read: in the workspace of a
+// Cluster, and in its own namespace about a MemberCluster.
 func (m *shownMember) readAudit(ctx context.Context, v *visitor, record client.Object) {
 	namespace, kind := cmp.Or(record.GetNamespace(), naming.SystemNamespace), strings.TrimSuffix(m.Title, " "+m.Name)
 	m.note(view.Each(ctx, v, &musterv1alpha1.AuditEntryList{}, func(o client.Object) {
@@ -169,7 +174,9 @@ func (m *shownMember) readUsage(ctx context.Context, v *visitor, record client.O
 		return
 	}
 	if nodes := report.Status.Nodes; nodes != nil && nodes.Total > 0 {
-		m.Usage = append(m.Usage, usage{"nodes ready", strconv.Itoa(int(nodes.Ready)), strconv.Itoa(int(nodes.Total)), float64(nodes.Ready) / float64(nodes.Total)})
+		m.Usage = append(m.Usage, usage{
+			"nodes ready", strconv.Itoa(int(nodes.Ready)), strconv.Itoa(int(nodes.Total)), float64(nodes.Ready) / float64(nodes.Total),
+		})
 	}
 	has := report.Status.ResourceUsage
 	for _, name := range []corev1.ResourceName{corev1.ResourceCPU, corev1.ResourceMemory} {
@@ -179,11 +186,14 @@ func (m *shownMember) readUsage(ctx context.Context, v *visitor, record client.O
 		}
 		used := all.DeepCopy()
 		used.Sub(free)
-		m.Usage = append(m.Usage, usage{string(name) + " requested", readable(used), readable(all), used.AsApproximateFloat64() / all.AsApproximateFloat64()})
+		m.Usage = append(m.Usage, usage{
+			string(name) + " requested", readable(used), readable(all), used.AsApproximateFloat64() / all.AsApproximateFloat64(),
+		})
 	}
 }
 
-// readable is a quantity of memory in GiB, or in MiB if it is less than one, and any other as it is.
+// readable is a quantity of memory in GiB, or in MiB if it is less than one, and any other as it
+// is.
 func readable(q resource.Quantity) string {
 	if q.Format != resource.BinarySI {
 		return q.String()

@@ -49,11 +49,19 @@ func TestThePageOfAMemberReadsItsWorksOnce(t *testing.T) {
 	namespace := member.Namespace
 	const most = 25 // more than a page
 	for i := range most {
-		work := &placement.Work{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: fmt.Sprintf("work-%02d", i)}, Spec: placement.WorkSpec{Workload: placement.WorkloadTemplate{
-			Manifests: []placement.Manifest{{RawExtension: runtime.RawExtension{Object: &corev1.ConfigMap{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "ConfigMap"}, ObjectMeta: metav1.ObjectMeta{Name: "c"}}}}}}}}
+		work := &placement.Work{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: fmt.Sprintf("work-%02d", i)},
+			Spec: placement.WorkSpec{Workload: placement.WorkloadTemplate{
+				Manifests: []placement.Manifest{{
+					RawExtension: runtime.RawExtension{
+						Object: &corev1.ConfigMap{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "ConfigMap"}, ObjectMeta: metav1.ObjectMeta{Name: "c"}},
+					},
+				}}}}}
 		r.check(r.Create(t.Context(), work))
 		if i == 0 {
-			work.Status.Conditions = []metav1.Condition{{Type: placement.ConditionApplied, Status: metav1.ConditionFalse, Reason: "AppliedManifestFailed", Message: "a quota is full", LastTransitionTime: now}}
+			work.Status.Conditions = []metav1.Condition{{
+				Type: placement.ConditionApplied, Status: metav1.ConditionFalse, Reason: "AppliedManifestFailed", Message: "a quota is full",
+				LastTransitionTime: now,
+			}}
 			r.check(r.Status().Update(t.Context(), work))
 		}
 	}

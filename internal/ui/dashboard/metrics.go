@@ -23,13 +23,16 @@ const off = "0"
 
 var (
 	pagesAnswered = prometheus.NewCounterVec(prometheus.CounterOpts{
-		Name: "muster_dashboard_pages_total", Help: "Requests of browsers that were answered, by view and status of HTTP; of live those streams that have ended.",
+		Name: "muster_dashboard_pages_total",
+		Help: "Requests of browsers that were answered, by view and status of HTTP; of live those streams that have ended.",
 	}, []string{"view", "status"})
 	pageSeconds = prometheus.NewHistogramVec(prometheus.HistogramOpts{
-		Name: "muster_dashboard_page_duration_seconds", Help: "How long it took to answer a browser, by view, without live.", Buckets: []float64{.01, .03, .1, .3, 1, 3, 10},
+		Name: "muster_dashboard_page_duration_seconds", Help: "How long it took to answer a browser, by view, without live.",
+		Buckets: []float64{.01, .03, .1, .3, 1, 3, 10},
 	}, []string{"view"})
 	openStreams = prometheus.NewDesc("muster_dashboard_streams", "Pages that are sent changes at the moment.", []string{}, nil)
-	seenLately  = prometheus.NewDesc("muster_dashboard_visitors", "Tokens that are remembered: those with which somebody came in the last hour.", []string{}, nil)
+	seenLately  = prometheus.NewDesc("muster_dashboard_visitors",
+		"Tokens that are remembered: those with which somebody came in the last hour.", []string{}, nil)
 )
 
 // Describe implements prometheus.Collector.
@@ -44,16 +47,19 @@ func (s *Server) Collect(all chan<- prometheus.Metric) {
 	all <- prometheus.MustNewConstMetric(seenLately, prometheus.GaugeValue, float64(s.door.remembered()))
 }
 
-// metrics answers /metrics with those of the dashboard and of its process. They tell nothing of the fleet, and nobody's name.
+// metrics answers /metrics with those of the dashboard and of its process. They tell nothing of the
+// fleet, and nobody's name.
 func (s *Server) metrics() http.Handler {
 	registry := prometheus.NewRegistry()
-	registry.MustRegister(s, pagesAnswered, pageSeconds, collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	registry.MustRegister(s, pagesAnswered, pageSeconds, collectors.NewGoCollector(),
+		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	mux := http.NewServeMux()
 	mux.Handle("GET /metrics", promhttp.HandlerFor(registry, promhttp.HandlerOpts{}))
 	return mux
 }
 
-// serveMetrics serves them at an address of their own, which no Ingress leads to, until the context ends. It listens before it returns, so that a port in use is an error of the start.
+// serveMetrics serves them at an address of their own, which no Ingress leads to, until the context
+// ends. It listens before it returns, so that a port in use is an error of the start.
 func (s *Server) serveMetrics(ctx context.Context, address string) error {
 	if address == off || address == "" {
 		return nil
@@ -88,7 +94,8 @@ func counted(next http.Handler) http.Handler {
 	})
 }
 
-// viewOf is the view that a pattern of the pages belongs to: one of a few, whatever is asked for; empty for what is no view.
+// viewOf is the view that a pattern of the pages belongs to: one of a few, whatever is asked for;
+// empty for what is no view.
 func viewOf(pattern string) string {
 	_, path, _ := strings.Cut(pattern, " ")
 	switch first, _, _ := strings.Cut(strings.TrimPrefix(path, "/"), "/"); first {

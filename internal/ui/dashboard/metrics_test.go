@@ -15,7 +15,8 @@ import (
 
 func TestViewsAreCountedByAFewNames(t *testing.T) {
 	for pattern, want := range map[string]string{
-		"GET /{$}": "fleet", "GET /members/{namespace}/{name}": "members", "POST /requests/{namespace}/{name}": "requests", "GET /deliveries": "deliveries", "GET /live": "live",
+		"GET /{$}": "fleet", "GET /members/{namespace}/{name}": "members", "POST /requests/{namespace}/{name}": "requests",
+		"GET /deliveries": "deliveries", "GET /live": "live",
 		"POST /sign-in": "sign-in", "GET /assets/": "", "GET /healthz": "", "": "none",
 	} {
 		if got := viewOf(pattern); got != want {
@@ -65,8 +66,10 @@ func TestTheDashboardCountsPagesAndStreamsAndTellsStrangersNothingOfThem(t *test
 	}
 	stream := get(server.URL+"/live?page=/", true)
 	defer stream.Body.Close()
-	want := []string{`muster_dashboard_pages_total{status="200",view="fleet"} 1`, `muster_dashboard_pages_total{status="400",view="deliveries"} 1`, `muster_dashboard_pages_total{status="200",view="deliveries"} 1`,
-		`muster_dashboard_pages_total{status="401",view="deliveries"} 1`, `muster_dashboard_pages_total{status="404",view="none"} 2`, "muster_dashboard_streams 1", "muster_dashboard_visitors 1",
+	want := []string{`muster_dashboard_pages_total{status="200",view="fleet"} 1`,
+		`muster_dashboard_pages_total{status="400",view="deliveries"} 1`, `muster_dashboard_pages_total{status="200",view="deliveries"} 1`,
+		`muster_dashboard_pages_total{status="401",view="deliveries"} 1`, `muster_dashboard_pages_total{status="404",view="none"} 2`,
+		"muster_dashboard_streams 1", "muster_dashboard_visitors 1",
 		`muster_dashboard_page_duration_seconds_count{view="deliveries"}`, "process_resident_memory_bytes", "go_goroutines"}
 	testkube.Eventually(t, "all are counted", func() error {
 		said := text(scraped.URL + "/metrics")

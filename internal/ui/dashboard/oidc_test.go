@@ -46,7 +46,11 @@ func newIssuer(t *testing.T) *issuer {
 	server := testkube.ServeTLS(t, func(w http.ResponseWriter, r *http.Request) {
 		said := map[string]any{"issuer": i.url, "jwks_uri": i.url + "/keys", "id_token_signing_alg_values_supported": []string{"ES256"}}
 		if r.URL.Path == "/keys" {
-			said = map[string]any{"keys": []any{map[string]string{"kty": "EC", "crv": "P-256", "alg": "ES256", "use": "sig", "kid": "1", "x": encoded(point[1:33]), "y": encoded(point[33:])}}}
+			said = map[string]any{
+				"keys": []any{map[string]string{
+					"kty": "EC", "crv": "P-256", "alg": "ES256", "use": "sig", "kid": "1", "x": encoded(point[1:33]), "y": encoded(point[33:]),
+				}},
+			}
 		}
 		w.Header().Set("Content-Type", "application/json")
 		_ = json.NewEncoder(w).Encode(said) // the API server says what went wrong
@@ -61,7 +65,9 @@ func encoded(text []byte) string { return base64.RawURLEncoding.EncodeToString(t
 // token says who somebody is, for an audience (RFC 7519, signed as of RFC 7518, 3.4).
 func (i *issuer) token(t *testing.T, user, group, audience string, life time.Duration) string {
 	t.Helper()
-	claims, err := json.Marshal(map[string]any{"iss": i.url, "sub": user, "groups": []string{group}, "aud": audience, "iat": time.Now().Unix(), "exp": time.Now().Add(life).Unix()})
+	claims, err := json.Marshal(map[string]any{
+		"iss": i.url, "sub": user, "groups": []string{group}, "aud": audience, "iat": time.Now().Unix(), "exp": time.Now().Add(life).Unix(),
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -77,10 +83,13 @@ func (i *issuer) token(t *testing.T, user, group, audience string, life time.Dur
 // configured is the flag by which a control plane takes the issuer's tokens.
 func (i *issuer) configured(t *testing.T) string {
 	t.Helper()
-	config, err := json.Marshal(map[string]any{"apiVersion": "apiserver.config.k8s.io/v1", "kind": "AuthenticationConfiguration", "jwt": []any{map[string]any{
-		"issuer":        map[string]any{"url": i.url, "audiences": []string{"muster"}, "certificateAuthority": i.ca},
-		"claimMappings": map[string]any{"username": map[string]string{"claim": "sub", "prefix": "oidc:"}, "groups": map[string]string{"claim": "groups", "prefix": "oidc:"}},
-	}}})
+	config, err := json.Marshal(map[string]any{"apiVersion": "apiserver.config.k8s.io/v1", "kind": "AuthenticationConfiguration",
+		"jwt": []any{map[string]any{
+			"issuer": map[string]any{"url": i.url, "audiences": []string{"muster"}, "certificateAuthority": i.ca},
+			"claimMappings": map[string]any{
+				"username": map[string]string{"claim": "sub", "prefix": "oidc:"}, "groups": map[string]string{"claim": "groups", "prefix": "oidc:"},
+			},
+		}}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -91,7 +100,8 @@ func (i *issuer) configured(t *testing.T) string {
 	return "--authentication-config=" + file
 }
 
-// TestWhoIsSignedInElsewhereSeesWhatHisGroupMay sends the headers that a proxy sends which signs users in.
+// TestWhoIsSignedInElsewhereSeesWhatHisGroupMay sends the headers that a proxy sends
+// which signs users in.
 func TestWhoIsSignedInElsewhereSeesWhatHisGroupMay(t *testing.T) {
 	i := newIssuer(t)
 	r := rigOn(t, testkube.Start(t, "oidc", i.configured(t)))
@@ -102,7 +112,9 @@ func TestWhoIsSignedInElsewhereSeesWhatHisGroupMay(t *testing.T) {
 	r.check(r.Create(t.Context(), &rbacv1.Role{ObjectMeta: team, Rules: []rbacv1.PolicyRule{
 		{APIGroups: []string{fleet.GroupVersion.Group}, Resources: []string{clusters}, Verbs: []string{"get", "list", "patch"}},
 	}}))
-	r.check(r.Create(t.Context(), &rbacv1.RoleBinding{ObjectMeta: team, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: team.Name},
+	r.check(r.Create(t.Context(), &rbacv1.RoleBinding{ObjectMeta: team, RoleRef: rbacv1.RoleRef{
+		APIGroup: rbacv1.GroupName, Kind: "Role", Name: team.Name,
+	},
 		Subjects: []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.GroupKind, Name: "oidc:billing"}}}))
 	address := r.shared()
 	member, stranger := i.token(t, "alice", "billing", "muster", time.Hour), i.token(t, "mallory", "sales", "muster", time.Hour)
@@ -112,13 +124,15 @@ func TestWhoIsSignedInElsewhereSeesWhatHisGroupMay(t *testing.T) {
 		}
 		return nil
 	})
-	if got := r.ask(http.MethodGet, address+"/", member, "").text; !strings.Contains(got, "oidc:alice") || !strings.Contains(got, "billing/web") || strings.Contains(got, "shop/cart") {
+	if got := r.ask(http.MethodGet, address+"/", member, "").text; !strings.Contains(got, "oidc:alice") ||
+		!strings.Contains(got, "billing/web") || strings.Contains(got, "shop/cart") {
 		t.Errorf("alice of billing sees\n%s", got)
 	}
 	if got := r.ask(http.MethodGet, address+"/", stranger, ""); got.status != http.StatusOK || strings.Contains(got.text, "billing/web") {
 		t.Errorf("mallory of sales: %d\n%s", got.status, got.text)
 	}
-	path, form := address+"/members/billing/web", url.Values{"decision": {"revoke"}, "uid": {string(web.UID)}, "reason": {decidable(web)}}.Encode()
+	path, form := address+"/members/billing/web",
+		url.Values{"decision": {"revoke"}, "uid": {string(web.UID)}, "reason": {decidable(web)}}.Encode()
 	forger := *i
 	var err error
 	forger.key, err = ecdsa.GenerateKey(elliptic.P256(), rand.Reader)

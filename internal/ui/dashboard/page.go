@@ -54,7 +54,8 @@ var templates = func() map[string]*template.Template {
 		"lower":   strings.ToLower,
 	}
 	for _, name := range []string{"fleet", "member", "deliveries", "delivery", "registration", "token", "sign-in", "problem"} {
-		all[name] = template.Must(template.New("layout.html").Funcs(functions).ParseFS(pages, "templates/layout.html", "templates/shared.html", "templates/"+name+".html"))
+		all[name] = template.Must(template.New("layout.html").Funcs(functions).ParseFS(pages,
+			"templates/layout.html", "templates/shared.html", "templates/"+name+".html"))
 	}
 	return all
 }()

@@ -11,7 +11,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// TestPagesAreCompressedIfTheBrowserTakesThat compares what a browser gets for each Accept-Encoding.
+// TestPagesAreCompressedIfTheBrowserTakesThat compares what a browser gets for each
+// Accept-Encoding.
 func TestPagesAreCompressedIfTheBrowserTakesThat(t *testing.T) {
 	long := page{Title: "Not Found", Body: strings.Repeat("nothing is here ", 500)}
 	answer := func(accept string) *httptest.ResponseRecorder {

@@ -37,8 +37,9 @@ func (p proxies) trusts(address netip.Addr) bool {
 	return false
 }
 
-// addressOf is the address that a request is from: the last one before the proxies that are trusted. Each proxy adds to
-// X-Forwarded-For whom it was asked by, so what stands before an address that is not trusted may be made up.
+// addressOf is the address that a request is from: the last one before the proxies that are
+// trusted. Each proxy adds to X-Forwarded-For whom it was asked by, so what stands before an
+// address that is not trusted may be made up.
 func (p proxies) addressOf(r *http.Request) netip.Addr {
 	from := addressIn(r.RemoteAddr)
 	said := strings.Split(strings.Join(r.Header.Values("X-Forwarded-For"), ","), ",")

@@ -29,7 +29,8 @@ const (
 
 var groupNames = []string{byWorkspace, byState, byVersion, byLabel}
 
-// query is which objects a view shows, and members in which groups. Its fields are the flags of muster get, as far as that has them.
+// query is which objects a view shows, and members in which groups. Its fields are the flags of
+// muster get, as far as that has them.
 type query struct {
 	// Path is that of the view.
 	Path                             string
@@ -39,14 +40,16 @@ type query struct {
 }
 
 func queryOf(path string, values url.Values) (query, error) {
-	q := query{Path: path, Namespace: values.Get("namespace"), Name: strings.TrimSpace(values.Get("name")), Selector: strings.TrimSpace(values.Get("selector")), State: values.Get("state"),
+	q := query{Path: path, Namespace: values.Get("namespace"), Name: strings.TrimSpace(values.Get("name")),
+		Selector: strings.TrimSpace(values.Get("selector")), State: values.Get("state"),
 		Group: cmp.Or(values.Get("group"), byWorkspace), Label: strings.TrimSpace(values.Get("label"))}
 	var err error
 	if q.selector, err = labels.Parse(q.Selector); err != nil {
 		return q, &inputError{fmt.Errorf("the selector %q: %w; it is one as in kubectl, such as env=prod,region!=eu", q.Selector, err)}
 	}
 	if !slices.Contains(groupNames, q.Group) {
-		return q, &inputError{fmt.Errorf("members cannot be grouped by %q: it is %s, %s, %s or %s", q.Group, byWorkspace, byState, byVersion, byLabel)}
+		return q, &inputError{fmt.Errorf("members cannot be grouped by %q: it is %s, %s, %s or %s",
+			q.Group, byWorkspace, byState, byVersion, byLabel)}
 	}
 	return q, nil
 }
@@ -56,7 +59,8 @@ func (q *query) matches(e *entry) bool {
 	return (q.Namespace == "" || e.namespace == q.Namespace) && q.isNamed(e) && q.selector.Matches(&e.labels)
 }
 
-// isNamed says whether a name has the text that is searched for. Requests have names of no meaning, so they are found by those of their clusters, too.
+// isNamed says whether a name has the text that is searched for. Requests have names of no meaning,
+// so they are found by those of their clusters, too.
 func (q *query) isNamed(e *entry) bool {
 	if strings.Contains(e.name, q.Name) {
 		return true
@@ -106,7 +110,9 @@ func (q *query) group(e *entry) string {
 // Link is the path of the view of a query.
 func (q query) Link() template.URL {
 	values := url.Values{}
-	for key, value := range map[string]string{"namespace": q.Namespace, "name": q.Name, "selector": q.Selector, "state": q.State, "label": q.Label} {
+	for key, value := range map[string]string{
+		"namespace": q.Namespace, "name": q.Name, "selector": q.Selector, "state": q.State, "label": q.Label,
+	} {
 		if value != "" {
 			values.Set(key, value)
 		}

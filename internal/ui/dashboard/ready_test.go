@@ -28,12 +28,14 @@ func TestADashboardIsReadyWhenEachKindWasAnswered(t *testing.T) {
 		status int
 		says   string
 	}{
-		"nothing was answered":                     {func(*roll) {}, http.StatusServiceUnavailable, "bundles have not been read yet"},
-		"the objects were listed":                  {func(r *roll) { r.replace(bundles, nil) }, http.StatusOK, "ok"},
-		"the kind is not served":                   {func(r *roll) { r.fail(bundles, notServed) }, http.StatusOK, "ok"},
-		"the account has no right":                 {func(r *roll) { r.fail(bundles, forbidden) }, http.StatusOK, "ok"},
-		"the API server cannot be reached":         {func(r *roll) { r.fail(bundles, errors.New("refused")) }, http.StatusServiceUnavailable, "bundles have not been read yet"},
-		"it cannot be reached after it was listed": {func(r *roll) { r.replace(bundles, nil); r.fail(bundles, errors.New("refused")) }, http.StatusOK, "ok"},
+		"nothing was answered":     {func(*roll) {}, http.StatusServiceUnavailable, "bundles have not been read yet"},
+		"the objects were listed":  {func(r *roll) { r.replace(bundles, nil) }, http.StatusOK, "ok"},
+		"the kind is not served":   {func(r *roll) { r.fail(bundles, notServed) }, http.StatusOK, "ok"},
+		"the account has no right": {func(r *roll) { r.fail(bundles, forbidden) }, http.StatusOK, "ok"},
+		"the API server cannot be reached": {func(r *roll) { r.fail(bundles, errors.New("refused")) }, http.StatusServiceUnavailable,
+			"bundles have not been read yet"},
+		"it cannot be reached after it was listed": {func(r *roll) { r.replace(bundles, nil); r.fail(bundles, errors.New("refused")) },
+			http.StatusOK, "ok"},
 		"the account has no right to anything": {func(r *roll) {
 			r.listed = map[string]bool{}
 			for resource := range kinds {
@@ -56,7 +58,8 @@ func TestADashboardIsReadyWhenEachKindWasAnswered(t *testing.T) {
 	}
 }
 
-// TestWhatTheAccountOfTheDashboardIsToldIsToldToNoVisitor has the account lack the right to most kinds, as one of an older chart does.
+// TestWhatTheAccountOfTheDashboardIsToldIsToldToNoVisitor has the account lack the right to most
+// kinds, as one of an older chart does.
 func TestWhatTheAccountOfTheDashboardIsToldIsToldToNoVisitor(t *testing.T) {
 	r := newRig(t)
 	workspace := r.workspace("half")
@@ -64,8 +67,9 @@ func TestWhatTheAccountOfTheDashboardIsToldIsToldToNoVisitor(t *testing.T) {
 	admin, tenant := r.Account(t, "dashboard-admin", "cluster-admin"), r.tenant("half-tenant", workspace, reads(clusters))
 	const account = "dashboard-of-an-older-chart"
 	token := r.Account(t, account, "")
-	r.check(client.IgnoreAlreadyExists(r.Create(t.Context(), &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: account}, Rules: []rbacv1.PolicyRule{
-		{APIGroups: []string{fleet.GroupVersion.Group}, Resources: []string{clusters}, Verbs: []string{"list", "watch"}}}})))
+	r.check(client.IgnoreAlreadyExists(r.Create(t.Context(),
+		&rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: account}, Rules: []rbacv1.PolicyRule{
+			{APIGroups: []string{fleet.GroupVersion.Group}, Resources: []string{clusters}, Verbs: []string{"list", "watch"}}}})))
 	r.check(client.IgnoreAlreadyExists(r.Create(t.Context(), &rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: account},
 		RoleRef:  rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: account},
 		Subjects: []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: metav1.NamespaceDefault, Name: account}}})))

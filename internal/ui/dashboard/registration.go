@@ -20,7 +20,8 @@ type registering struct {
 	RequestLines, TokenLines lines
 	Requests                 []request
 	Tokens                   []token
-	// Issues are the workspaces in which the visitor may make tokens, as far as something is in them that he sees.
+	// Issues are the workspaces in which the visitor may make tokens, as far as something is
+	// in them that he sees.
 	Issues []string
 }
 
@@ -45,8 +46,9 @@ func (r request) Again() bool { return r.asked.decided }
 // waitsForSomebody says that a request waits for a decision.
 func waitsForSomebody(e *entry) bool { return e.state == string(fleet.RegistrationPending) }
 
-// byDecision is the order of requests: those that wait for somebody, of which the one that waits longest is the first, so that none moves when another one comes; then the newest of
-// those that were not granted, and of those that were, of which there are as many as Clusters.
+// byDecision is the order of requests: those that wait for somebody, of which the one that waits
+// longest is the first, so that none moves when another one comes; then the newest of those that
+// were not granted, and of those that were, of which there are as many as Clusters.
 func byDecision(a, b *entry) int {
 	rank := func(e *entry) int {
 		switch e.state {
@@ -131,7 +133,8 @@ func partitioned[T any](all []T, holds func(T) bool) (with, without []T) {
 	return with, without
 }
 
-// issuesIn are the workspaces with Clusters or tokens that a visitor sees, in which he may make tokens.
+// issuesIn are the workspaces with Clusters or tokens that a visitor sees, in which
+// he may make tokens.
 func (s *Server) issuesIn(ctx context.Context, v *visitor) (workspaces []string, err error) {
 	all, _, err := s.entries(ctx, v, clusters, tokens)
 	if err != nil {

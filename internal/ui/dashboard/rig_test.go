@@ -25,7 +25,8 @@ func TestMain(m *testing.M) {
 	os.Exit(testkube.Main(m))
 }
 
-// rig is a control plane with the kinds of the fleet, without a hub that would say something else of the objects than a test does.
+// rig is a control plane with the kinds of the fleet, without a hub that would say something else
+// of the objects than a test does.
 type rig struct {
 	testkube.Cluster
 	client.Client
@@ -75,7 +76,9 @@ func (r rig) says(c *fleet.Cluster, reason, message string) {
 	if reason != "" {
 		status = corev1.ConditionFalse
 	}
-	c.Status.Conditions = []fleet.Condition{{Type: fleet.ConditionReady, Status: status, Reason: reason, Message: message, LastTransitionTime: "2026-11-24T10:00:00Z"}}
+	c.Status.Conditions = []fleet.Condition{{
+		Type: fleet.ConditionReady, Status: status, Reason: reason, Message: message, LastTransitionTime: "2026-11-24T10:00:00Z",
+	}}
 	c.Status.Agent.KubernetesVersion = "v1.36.3"
 	c.Status.Agent.LastSeen = metav1.Now()
 	r.check(r.Status().Update(ctx, c))
@@ -169,7 +172,11 @@ func (r rig) ask(method, url, token, form string, headers ...string) answer {
 // asking is a request that waits for somebody.
 func (r rig) asking(workspace string) *fleet.ClusterRegistration {
 	r.t.Helper()
-	request := &fleet.ClusterRegistration{ObjectMeta: metav1.ObjectMeta{Namespace: workspace, GenerateName: "request-"}, Spec: fleet.ClusterRegistrationSpec{ClientID: "edge", ClientRandom: "r"}}
+	request := &fleet.ClusterRegistration{
+		ObjectMeta: metav1.ObjectMeta{Namespace: workspace, GenerateName: "request-"}, Spec: fleet.ClusterRegistrationSpec{
+			ClientID: "edge", ClientRandom: "r",
+		},
+	}
 	r.check(r.Create(r.t.Context(), request))
 	request.Status.State, request.Status.Reason, request.Status.Message = fleet.RegistrationPending, "ApprovalRequired", "somebody approves it"
 	r.check(r.Status().Update(r.t.Context(), request))

@@ -30,14 +30,21 @@ func TestAVisitorSeesTheWorkspacesThatKubectlWouldShowHim(t *testing.T) {
 	mine, other := r.workspace("mine"), r.workspace("others")
 	r.cluster(mine, "near", "", "", nil)
 	r.cluster(other, "far", "", "", nil)
-	r.check(client.IgnoreAlreadyExists(r.Create(t.Context(), &fleet.ClusterRegistrationToken{ObjectMeta: metav1.ObjectMeta{Namespace: other, Name: "hidden-token"}})))
+	r.check(client.IgnoreAlreadyExists(r.Create(t.Context(), &fleet.ClusterRegistrationToken{
+		ObjectMeta: metav1.ObjectMeta{Namespace: other, Name: "hidden-token"},
+	})))
 	shop := &fleet.Bundle{ObjectMeta: metav1.ObjectMeta{Namespace: other, Name: "shop"}}
 	r.check(r.Create(t.Context(), shop))
 	shop.Status.PartitionStatus = []fleet.PartitionStatus{{Name: "canary", Count: 2, Unavailable: 2}, {Name: "rest", Count: 3}}
 	r.check(r.Status().Update(t.Context(), shop))
-	placed := &placement.ResourcePlacement{ObjectMeta: metav1.ObjectMeta{Namespace: other, Name: "cart"}, Spec: placement.PlacementSpec{ResourceSelectors: []placement.ResourceSelector{{Version: "v1", Kind: "ConfigMap", Name: "c"}}}}
+	placed := &placement.ResourcePlacement{
+		ObjectMeta: metav1.ObjectMeta{Namespace: other, Name: "cart"}, Spec: placement.PlacementSpec{
+			ResourceSelectors: []placement.ResourceSelector{{Version: "v1", Kind: "ConfigMap", Name: "c"}},
+		},
+	}
 	r.check(r.Create(t.Context(), placed))
-	placed.Status.PlacementStatuses = []placement.PerClusterStatus{dated(at("near", placement.ConditionRolloutStarted, "its turn has not come", metav1.ConditionFalse)), dated(at("first", placement.ConditionAvailable, "no replicas", metav1.ConditionFalse))}
+	placed.Status.PlacementStatuses = []placement.PerClusterStatus{dated(at("near", placement.ConditionRolloutStarted,
+		"its turn has not come", metav1.ConditionFalse)), dated(at("first", placement.ConditionAvailable, "no replicas", metav1.ConditionFalse))}
 	r.check(r.Status().Update(t.Context(), placed))
 	address, tenant := r.shared(), r.tenant("tenant", mine, reads("clusters"))
 	admin := r.Account(t, "dashboard-admin", "cluster-admin")
@@ -64,9 +71,15 @@ func TestAVisitorSeesTheWorkspacesThatKubectlWouldShowHim(t *testing.T) {
 		{"/deliveries?name=shop", admin, 200, []string{"others/shop"}, nil},
 		{"/?group=colour", admin, 400, []string{"cannot be grouped by"}, nil},
 		{"/deliveries/bundles/others/shop", tenant, 403, []string{"cannot get resource"}, []string{"canary"}},
-		{"/deliveries/bundles/others/shop", admin, 200, []string{"Bundle others/shop", "canary", "2 are unavailable, which is too many", "waits for those before"}, nil},
+		{
+			"/deliveries/bundles/others/shop", admin, 200,
+			[]string{"Bundle others/shop", "canary", "2 are unavailable, which is too many", "waits for those before"}, nil,
+		},
 		{"/deliveries/resourceplacements/others/cart", tenant, 403, []string{"cannot get resource"}, []string{"first"}},
-		{"/deliveries/resourceplacements/others/cart", admin, 200, []string{"1 member waits for its turn, until enough of the others are available: first (no replicas).", `<a href="/members/near">`}, nil},
+		{
+			"/deliveries/resourceplacements/others/cart", admin, 200,
+			[]string{"1 member waits for its turn, until enough of the others are available: first (no replicas).", `<a href="/members/near">`}, nil,
+		},
 		{"/deliveries/secrets/others/shop", admin, 400, []string{"nothing that is delivered"}, nil},
 		{"/nothing", admin, 404, nil, nil},
 		{"/live?page=/deliveries/secrets/others/shop", admin, 400, nil, nil},
@@ -93,7 +106,8 @@ func TestStrangersAreSentToTheDoor(t *testing.T) {
 	r := newRig(t)
 	shared := r.shared()
 	for _, path := range []string{"/", "/deliveries", "/registration", "/members/mine/near"} {
-		if got := r.ask(http.MethodGet, shared+path, "", ""); got.status != http.StatusSeeOther || got.header.Get("Location") != "/sign-in?to="+url.QueryEscape(path) {
+		if got := r.ask(http.MethodGet, shared+path, "", ""); got.status != http.StatusSeeOther ||
+			got.header.Get("Location") != "/sign-in?to="+url.QueryEscape(path) {
 			t.Errorf("%s without a token: %d %s", path, got.status, got.header.Get("Location"))
 		}
 		if got := r.ask(http.MethodGet, shared+path, "rubbish", ""); got.status != http.StatusSeeOther {
@@ -131,7 +145,8 @@ func TestATokenIsNotBlamedForAnAPIServerThatIsAway(t *testing.T) {
 	address := r.shared()
 	link.Become(testkube.Quality{Cut: true})
 	got := r.ask(http.MethodPost, address+"/sign-in", "", url.Values{"token": {admin}, "to": {"/"}}.Encode())
-	if got.status != http.StatusBadGateway || !strings.Contains(got.text, "cannot be asked about this token at the moment") || strings.Contains(got.text, "127.0.0.1") || got.header.Get("Set-Cookie") != "" || strings.Contains(got.text, admin) {
+	if got.status != http.StatusBadGateway || !strings.Contains(got.text, "cannot be asked about this token at the moment") ||
+		strings.Contains(got.text, "127.0.0.1") || got.header.Get("Set-Cookie") != "" || strings.Contains(got.text, admin) {
 		t.Errorf("it says %d %s", got.status, got.text)
 	}
 }
@@ -140,14 +155,18 @@ func TestSigningIn(t *testing.T) {
 	r := newRig(t)
 	address, admin := r.shared(), r.Account(t, "dashboard-admin", "cluster-admin")
 	form := func(token, to string) string { return url.Values{"token": {token}, "to": {to}}.Encode() }
-	if got := r.ask(http.MethodPost, address+"/sign-in", "", form("rubbish", "/")); got.status != http.StatusUnauthorized || !strings.Contains(got.text, "does not accept this token") ||
+	if got := r.ask(http.MethodPost, address+"/sign-in", "", form("rubbish", "/")); got.status != http.StatusUnauthorized ||
+		!strings.Contains(got.text, "does not accept this token") ||
 		got.header.Get("Set-Cookie") != "" || strings.Contains(got.text, "rubbish") {
 		t.Errorf("with rubbish: %d %s", got.status, got.text)
 	}
-	if got := r.ask(http.MethodPost, address+"/sign-in", "", form(strings.Repeat("x", 5000), "/")); got.status != http.StatusBadRequest || !strings.Contains(got.text, "browsers keep no more than") {
+	if got := r.ask(http.MethodPost, address+"/sign-in", "", form(strings.Repeat("x", 5000), "/")); got.status != http.StatusBadRequest ||
+		!strings.Contains(got.text, "browsers keep no more than") {
 		t.Errorf("with a token that no browser keeps: %d %s", got.status, got.text)
 	}
-	for to, want := range map[string]string{"/deliveries": "/deliveries", "https://evil.example.com/": "/", "//evil.example.com/": "/", `/\evil.example.com`: "/", "": "/"} {
+	for to, want := range map[string]string{
+		"/deliveries": "/deliveries", "https://evil.example.com/": "/", "//evil.example.com/": "/", `/\evil.example.com`: "/", "": "/",
+	} {
 		got := r.ask(http.MethodPost, address+"/sign-in", "", form(admin, to))
 		if got.status != http.StatusSeeOther || got.header.Get("Location") != want {
 			t.Errorf("to %q: %d %s", to, got.status, got.header.Get("Location"))
@@ -157,7 +176,8 @@ func TestSigningIn(t *testing.T) {
 			t.Error("the cookie can be read by scripts or is sent to by other sites")
 		}
 		pair, _, _ := strings.Cut(cookie, ";")
-		if got := r.ask(http.MethodGet, address+"/", "", "", "Cookie", pair); got.status != http.StatusOK || !strings.Contains(got.text, "dashboard-admin") {
+		if got := r.ask(http.MethodGet, address+"/", "", "", "Cookie", pair); got.status != http.StatusOK ||
+			!strings.Contains(got.text, "dashboard-admin") {
 			t.Errorf("who has signed in: %d", got.status)
 		}
 	}
@@ -172,7 +192,9 @@ func TestPagesAreShownInNoOtherSiteAndLoadNothingFromOne(t *testing.T) {
 	for _, path := range []string{"/", "/sign-in", "/nothing", "/assets/live.js"} {
 		header := r.ask(http.MethodGet, address+path, admin, "").header
 		policy := header.Get("Content-Security-Policy")
-		for _, rule := range []string{"default-src 'none'", "script-src 'self'", "frame-ancestors 'none'", "form-action 'self'", "base-uri 'none'"} {
+		for _, rule := range []string{
+			"default-src 'none'", "script-src 'self'", "frame-ancestors 'none'", "form-action 'self'", "base-uri 'none'",
+		} {
 			if !strings.Contains(policy, rule) {
 				t.Errorf("%s: the policy lacks %s: %s", path, rule, policy)
 			}
@@ -187,29 +209,34 @@ func TestWhoMayNotApproveCannot(t *testing.T) {
 	r := newRig(t)
 	ctx, workspace := context.Background(), r.workspace("asked")
 	request := r.asking(workspace)
-	edits := rbacv1.PolicyRule{APIGroups: []string{fleet.GroupVersion.Group}, Resources: []string{requests}, Verbs: []string{"get", "list", "patch"}}
+	edits := rbacv1.PolicyRule{
+		APIGroups: []string{fleet.GroupVersion.Group}, Resources: []string{requests}, Verbs: []string{"get", "list", "patch"},
+	}
 	approves := rbacv1.PolicyRule{APIGroups: []string{fleet.GroupVersion.Group}, Resources: []string{requests}, Verbs: []string{"approve"}}
 	address := r.shared()
 	reader, approver := r.tenant("reader", workspace, reads(requests)), r.tenant("approver", workspace, edits, approves)
 	path := address + "/requests/" + workspace + "/" + request.Name
 	approve := url.Values{"decision": {"approve"}, "uid": {string(request.UID)}, "reason": {request.Status.Reason}}.Encode()
 
-	if got := r.ask(http.MethodGet, address+"/registration", reader, ""); !strings.Contains(got.text, request.Name) || strings.Contains(got.text, "Approve") {
+	if got := r.ask(http.MethodGet, address+"/registration", reader, ""); !strings.Contains(got.text, request.Name) ||
+		strings.Contains(got.text, "Approve") {
 		t.Errorf("who may only read is offered to approve:\n%s", got.text)
 	}
 	if got := r.ask(http.MethodGet, address+"/registration", approver, ""); !strings.Contains(got.text, "Approve") {
 		t.Errorf("who may approve is not offered to:\n%s", got.text)
 	}
 	for what, got := range map[string]answer{
-		"403 who may only read":                        r.ask(http.MethodPost, path, reader, approve),
-		"401 nobody":                                   r.ask(http.MethodPost, path, "", approve),
-		"403 a page of another site":                   r.ask(http.MethodPost, path, approver, approve, "Sec-Fetch-Site", "cross-site", "Origin", "https://evil.example.com"),
-		"403 one of an old browser":                    r.ask(http.MethodPost, path, approver, approve, "Origin", "https://evil.example.com"),
-		"400 another request of its name":              r.ask(http.MethodPost, path, approver, "decision=approve&uid=another"),
-		"400 one that waits for something else by now": r.ask(http.MethodPost, path, approver, "decision=approve&reason=HolderAlive&uid="+string(request.UID)),
-		"400 another decision":                         r.ask(http.MethodPost, path, approver, "decision=perhaps&uid="+string(request.UID)),
-		"404 a request that is gone":                   r.ask(http.MethodPost, path+"x", approver, approve),
-		"405 a link":                                   r.ask(http.MethodGet, path+"?"+approve, approver, ""),
+		"403 who may only read": r.ask(http.MethodPost, path, reader, approve),
+		"401 nobody":            r.ask(http.MethodPost, path, "", approve),
+		"403 a page of another site": r.ask(http.MethodPost, path, approver, approve,
+			"Sec-Fetch-Site", "cross-site", "Origin", "https://evil.example.com"),
+		"403 one of an old browser":       r.ask(http.MethodPost, path, approver, approve, "Origin", "https://evil.example.com"),
+		"400 another request of its name": r.ask(http.MethodPost, path, approver, "decision=approve&uid=another"),
+		"400 one that waits for something else by now": r.ask(http.MethodPost, path, approver,
+			"decision=approve&reason=HolderAlive&uid="+string(request.UID)),
+		"400 another decision":       r.ask(http.MethodPost, path, approver, "decision=perhaps&uid="+string(request.UID)),
+		"404 a request that is gone": r.ask(http.MethodPost, path+"x", approver, approve),
+		"405 a link":                 r.ask(http.MethodGet, path+"?"+approve, approver, ""),
 	} {
 		if want, _, _ := strings.Cut(what, " "); want != strconv.Itoa(got.status) {
 			t.Errorf("%s: %d", what, got.status)
@@ -235,7 +262,8 @@ func TestATokenIsMadeByWhoMayAndShownToWhoMay(t *testing.T) {
 	all := func(verbs ...string) rbacv1.PolicyRule {
 		return rbacv1.PolicyRule{APIGroups: []string{fleet.GroupVersion.Group}, Resources: []string{clusters, tokens}, Verbs: verbs}
 	}
-	address, reader, issuer := r.shared(), r.tenant("token-reader", workspace, all("get", "list")), r.tenant("token-issuer", workspace, all("get", "list", "create"))
+	address, reader, issuer := r.shared(), r.tenant("token-reader", workspace, all("get", "list")),
+		r.tenant("token-issuer", workspace, all("get", "list", "create"))
 	for token, offered := range map[string]bool{reader: false, issuer: true} {
 		if got := r.ask(http.MethodGet, address+"/registration", token, ""); strings.Contains(got.text, "Make a token") != offered {
 			t.Errorf("to make a token is offered: %t", !offered)
@@ -263,12 +291,15 @@ func TestATokenIsMadeByWhoMayAndShownToWhoMay(t *testing.T) {
 	}
 	made := &fleet.ClusterRegistrationToken{}
 	r.check(r.Get(ctx, client.ObjectKey{Namespace: workspace, Name: "yes"}, made))
-	r.check(r.Create(ctx, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: workspace, Name: "yes"}, Data: map[string][]byte{"values": []byte("token: the-secret-itself\n")}}))
+	r.check(r.Create(ctx, &corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{Namespace: workspace, Name: "yes"}, Data: map[string][]byte{"values": []byte("token: the-secret-itself\n")},
+	}))
 	made.Status.SecretName = "yes"
 	r.check(r.Status().Update(ctx, made))
 	for token, shown := range map[string]bool{issuer: false, r.Account(t, "dashboard-admin", "cluster-admin"): true} {
 		got := r.ask(http.MethodGet, address+"/tokens/tokens/yes", token, "")
-		if strings.Contains(got.text, "the-secret-itself") != shown || got.status != http.StatusOK || !shown && !strings.Contains(got.text, "cannot get resource") {
+		if strings.Contains(got.text, "the-secret-itself") != shown || got.status != http.StatusOK ||
+			!shown && !strings.Contains(got.text, "cannot get resource") {
 			t.Errorf("the line is shown: %t: %d", !shown, got.status)
 		}
 	}
@@ -290,7 +321,8 @@ func TestTheChartsRightsSufficeAndArePassedOnToNobody(t *testing.T) {
 	if got := r.ask(http.MethodGet, address+"/members/charted/web", stranger, ""); got.status != http.StatusForbidden {
 		t.Errorf("who has no rights: %d", got.status)
 	}
-	if got := r.ask(http.MethodGet, address+"/", r.Account(t, "dashboard-admin", "cluster-admin"), ""); !strings.Contains(got.text, "charted/web") {
+	if got := r.ask(http.MethodGet, address+"/", r.Account(t, "dashboard-admin", "cluster-admin"),
+		""); !strings.Contains(got.text, "charted/web") {
 		t.Errorf("an admin: %d\n%s", got.status, got.text)
 	}
 }

@@ -70,14 +70,18 @@ type roll struct {
 // reader waits for what changes of some resources.
 type reader struct {
 	resources []string
-	// name is of the one object that it shows all of; of others it shows what a line of a table does. Empty if there is none.
+	// name is of the one object that it shows all of; of others it shows what a line of a table does.
+	// Empty if there is none.
 	name string
 	// changed is signalled.
 	changed chan struct{}
 }
 
 func newRoll() *roll {
-	return &roll{entries: map[string]map[string]*entry{}, sorted: map[string][]*entry{}, failure: map[string]error{}, listed: map[string]bool{}, readers: map[*reader]bool{}}
+	return &roll{
+		entries: map[string]map[string]*entry{}, sorted: map[string][]*entry{}, failure: map[string]error{}, listed: map[string]bool{},
+		readers: map[*reader]bool{},
+	}
 }
 
 // keep keeps the objects of all kinds, of one namespace or of all, until the context ends.
@@ -138,7 +142,8 @@ func (r *roll) replace(resource string, all []client.Object) {
 	r.wake(resource, "", true)
 }
 
-// fail takes the outcome of an attempt to watch a resource, and reports whether it begins or ends a failure.
+// fail takes the outcome of an attempt to watch a resource, and reports whether it
+// begins or ends a failure.
 func (r *roll) fail(resource string, err error) (changed bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -150,7 +155,8 @@ func (r *roll) fail(resource string, err error) (changed bool) {
 	return changed
 }
 
-// wake signals those who wait for a change of an object, or of all if the name is empty; shown says that a line of a table says something else of it. The caller has the lock.
+// wake signals those who wait for a change of an object, or of all if the name is empty; shown says
+// that a line of a table says something else of it. The caller has the lock.
 func (r *roll) wake(resource, name string, shown bool) {
 	delete(r.sorted, resource)
 	for waits := range r.readers {
@@ -173,7 +179,8 @@ func (r *roll) read(name string, resources ...string) (waits *reader, end func()
 	}
 }
 
-// of returns the entries of a resource in the order of their names, and why they are not what is so now.
+// of returns the entries of a resource in the order of their names, and why they are
+// not what is so now.
 func (r *roll) of(resource string) ([]*entry, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -216,8 +223,9 @@ func (e *accountError) Error() string { return e.resource + ": " + e.error.Error
 
 func (e *accountError) Unwrap() error { return e.error }
 
-// unanswered returns a resource that the API server has not answered for yet, if there is one: it has neither listed
-// the objects, nor said that it does not serve them, nor that they may not be listed. listed is how many it has listed.
+// unanswered returns a resource that the API server has not answered for yet, if there is one: it
+// has neither listed the objects, nor said that it does not serve them, nor that they may not be
+// listed. listed is how many it has listed.
 func (r *roll) unanswered() (resource string, listed int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -237,8 +245,9 @@ type store struct {
 	resource string
 }
 
-// Transformer implements cache.TransformingStore. A reflector calls it for what a watch-list brings, and
-// neither for a list nor for the events of a watch: these are slimmed where the store takes them.
+// Transformer implements cache.TransformingStore. A reflector calls it for what a
+// watch-list brings, and neither for a list nor for the events of a watch: these are
+// slimmed where the store takes them.
 func (store) Transformer() cache.TransformFunc {
 	return func(o any) (any, error) {
 		if whole, ok := o.(client.Object); ok {

@@ -20,7 +20,9 @@ func whole(version string) map[string]client.Object {
 	large := strings.Repeat("x", 1000)
 	meta := metav1.ObjectMeta{Namespace: "fleet", Name: "web", ResourceVersion: version, Annotations: map[string]string{"a": large},
 		ManagedFields: []metav1.ManagedFieldsEntry{{Manager: large}}}
-	picked := placement.PlacementStatus{PlacementStatuses: []placement.PerClusterStatus{{ClusterName: large}}, SelectedResources: []placement.ResourceIdentifier{{Name: large}}}
+	picked := placement.PlacementStatus{
+		PlacementStatuses: []placement.PerClusterStatus{{ClusterName: large}}, SelectedResources: []placement.ResourceIdentifier{{Name: large}},
+	}
 	return map[string]client.Object{
 		tokens: &fleet.ClusterRegistrationToken{ObjectMeta: meta},
 		bundles: &fleet.Bundle{ObjectMeta: meta, Spec: fleet.BundleSpec{Resources: []fleet.BundleResource{{Name: "a", Content: large}}},
@@ -56,7 +58,8 @@ func TestTheRollKeepsTheSameOfAnObjectHoweverItComes(t *testing.T) {
 	}
 }
 
-// TestTheRollKeepsNothingWholeOfWhatAWatchBrings has a Bundle change that is kept already, on a real API server.
+// TestTheRollKeepsNothingWholeOfWhatAWatchBrings has a Bundle change that is kept already,
+// on a real API server.
 func TestTheRollKeepsNothingWholeOfWhatAWatchBrings(t *testing.T) {
 	r := newRig(t)
 	bundle := &fleet.Bundle{ObjectMeta: metav1.ObjectMeta{Namespace: r.workspace("large"), Name: "web"}}
@@ -65,7 +68,9 @@ func TestTheRollKeepsNothingWholeOfWhatAWatchBrings(t *testing.T) {
 	r.check(err)
 	r.serve(s)
 	r.check(r.Get(t.Context(), client.ObjectKeyFromObject(bundle), bundle))
-	bundle.Spec.Resources = []fleet.BundleResource{{Name: "a.yaml", Content: fmt.Sprintf("%d", len(bundle.ResourceVersion)) + strings.Repeat("x", 100<<10)}}
+	bundle.Spec.Resources = []fleet.BundleResource{{
+		Name: "a.yaml", Content: fmt.Sprintf("%d", len(bundle.ResourceVersion)) + strings.Repeat("x", 100<<10),
+	}}
 	r.check(r.Update(t.Context(), bundle))
 	testkube.Eventually(t, "the roll has the change", func() error {
 		entries, err := s.roll.named(bundles, "large/web")

@@ -14,12 +14,14 @@ import (
 )
 
 const (
-	// mostNamed is how many members of a step are named, mostBlockers with how many of those that others wait for it is said why.
+	// mostNamed is how many members of a step are named, mostBlockers with how many of those that
+	// others wait for it is said why.
 	mostNamed    = 20
 	mostBlockers = 3
 )
 
-// rollout is how far a placement is with bringing its resources to the members that it picked, as its status says.
+// rollout is how far a placement is with bringing its resources to the members that it picked,
+// as its status says.
 type rollout struct {
 	// Verdict says who waits for whom, Rule how many may change at a time.
 	Verdict, Rule string
@@ -46,10 +48,17 @@ const (
 	done
 )
 
-// stepNames and comparedNames say how far members are, if resources are applied there and if they are only compared.
+// stepNames and comparedNames say how far members are, if resources are applied there and if
+// they are only compared.
 var (
-	stepNames     = []string{waits: "wait for their turn", beingSent: "are next, or cannot be sent the newest", sent: "were sent the newest, which is not available yet", done: "have the newest, and it is available"}
-	comparedNames = []string{waits: stepNames[waits], beingSent: stepNames[beingSent], sent: "were sent the newest, which has not been compared yet", done: "have been compared with the newest"}
+	stepNames = []string{
+		waits: "wait for their turn", beingSent: "are next, or cannot be sent the newest",
+		sent: "were sent the newest, which is not available yet", done: "have the newest, and it is available",
+	}
+	comparedNames = []string{
+		waits: stepNames[waits], beingSent: stepNames[beingSent], sent: "were sent the newest, which has not been compared yet",
+		done: "have been compared with the newest",
+	}
 )
 
 // progressOf is how far a member is, and the condition that says what is missing.
@@ -71,7 +80,8 @@ func progressOf(conditions []metav1.Condition, onlyCompares bool) (progress, met
 	return done, metav1.Condition{}
 }
 
-// rolloutOf is the rollout of a placement; nil while it has picked nobody. The status names at most some hundreds of the members, those that need attention first.
+// rolloutOf is the rollout of a placement; nil while it has picked nobody. The status names at most
+// some hundreds of the members, those that need attention first.
 func rolloutOf(kind string, strategy *placement.RolloutStrategy, status *placement.PlacementStatus) *rollout {
 	onlyCompares := strategy.ApplyStrategy != nil && strategy.ApplyStrategy.Type == placement.ApplyReportDiff
 	members, missing := map[progress][]string{}, map[string]metav1.Condition{}
@@ -118,10 +128,13 @@ func rolloutOf(kind string, strategy *placement.RolloutStrategy, status *placeme
 	return r
 }
 
-// verdictOf says who waits for whom. Besides the members that are listed it goes by the condition of the placement itself, which knows of those that have yet to lose it.
-func verdictOf(members map[progress][]string, missing map[string]metav1.Condition, all int, strategy *placement.RolloutStrategy, started *metav1.Condition) string {
+// verdictOf says who waits for whom. Besides the members that are listed it goes by the condition
+// of the placement itself, which knows of those that have yet to lose it.
+func verdictOf(members map[progress][]string, missing map[string]metav1.Condition, all int, strategy *placement.RolloutStrategy,
+	started *metav1.Condition) string {
 	waiting, blocking := members[waits], slices.Concat(members[sent], members[beingSent])
-	unfinished := started != nil && (started.Status == metav1.ConditionFalse || started.Status == metav1.ConditionUnknown && len(blocking) == 0)
+	unfinished := started != nil &&
+		(started.Status == metav1.ConditionFalse || started.Status == metav1.ConditionUnknown && len(blocking) == 0)
 	switch {
 	case len(waiting) == 0 && unfinished:
 		return "It is not finished: " + started.Message
@@ -130,11 +143,13 @@ func verdictOf(members map[progress][]string, missing map[string]metav1.Conditio
 	case len(waiting) == 0:
 		return fmt.Sprintf("No member waits for another; it is not finished on %s.", named(blocking, missing))
 	case len(blocking) > 0:
-		return fmt.Sprintf("%s, until enough of the others are available: %s.", amount(len(waiting), "waits for its turn", "wait for their turn"), named(blocking, missing))
+		return fmt.Sprintf("%s, until enough of the others are available: %s.",
+			amount(len(waiting), "waits for its turn", "wait for their turn"), named(blocking, missing))
 	}
 	text := fmt.Sprintf("%s: %s.", amount(len(waiting), "waits", "wait"), named(waiting, missing))
 	if len(members[done]) > 0 {
-		text += fmt.Sprintf(" Where nobody can tell whether resources work, they count as available %d seconds after they were applied.", unavailablePeriod(strategy))
+		text += fmt.Sprintf(" Where nobody can tell whether resources work, they count as available %d seconds after they were applied.",
+			unavailablePeriod(strategy))
 	}
 	return text
 }
@@ -175,7 +190,8 @@ func ruleOf(strategy *placement.RolloutStrategy) string {
 	if strategy.Type == placement.RolloutExternal {
 		return "The strategy is External: members get a change by a staged update run only."
 	}
-	return fmt.Sprintf("A change makes at most %s of the members unavailable at a time, and at least one; at most %s more than asked for hold the resources meanwhile.", most, surge)
+	return fmt.Sprintf("A change makes at most %s of the members unavailable at a time, and at least one; at most %s more than asked for "+
+		"hold the resources meanwhile.", most, surge)
 }
 
 // numbered is the number of the resources of a member.

@@ -115,7 +115,8 @@ func (s *Server) approveStage(w http.ResponseWriter, r *http.Request, v *visitor
 		return err
 	}
 	if !metav1.IsControlledBy(of, o) {
-		return &inputError{fmt.Errorf("%s is not of %s and counts for nothing: delete it, and the hub makes another", view.Title(of), view.Title(o))}
+		return &inputError{fmt.Errorf("%s is not of %s and counts for nothing: delete it, and the hub makes another",
+			view.Title(of), view.Title(o))}
 	}
 	if request, _ := view.ApprovalOf(of); !request.Approved() {
 		lock := client.MergeFromWithOptions(of.DeepCopyObject().(client.Object), client.MergeFromWithOptimisticLock{})

@@ -37,7 +37,8 @@ func (r rig) staged(workspace, name string) (*placement.StagedUpdateRun, *placem
 			{
 				StageName: "canary", Clusters: []placement.ClusterUpdatingStatus{{ClusterName: "edge-1", Conditions: done}},
 				AfterStageTaskStatus: []placement.StageTaskStatus{{Type: placement.TaskApproval, ApprovalRequestName: asked}},
-				Conditions:           []metav1.Condition{is(placement.ConditionProgressing, metav1.ConditionFalse, placement.ReasonStageWaiting, waits)},
+				Conditions: []metav1.Condition{is(placement.ConditionProgressing, metav1.ConditionFalse,
+					placement.ReasonStageWaiting, waits)},
 			},
 			{StageName: "prod", Clusters: []placement.ClusterUpdatingStatus{{ClusterName: "edge-2"}, {ClusterName: "edge-3"}}},
 		},
@@ -47,9 +48,10 @@ func (r rig) staged(workspace, name string) (*placement.StagedUpdateRun, *placem
 		},
 	}
 	r.check(r.Status().Update(ctx, run))
-	request := &placement.ApprovalRequest{ObjectMeta: metav1.ObjectMeta{Namespace: workspace, Name: asked, OwnerReferences: []metav1.OwnerReference{
-		*metav1.NewControllerRef(run, placement.GroupVersion.WithKind("StagedUpdateRun")),
-	}}, Spec: placement.ApprovalRequestSpec{TargetUpdateRun: "shop-v2", TargetStage: "canary"}}
+	request := &placement.ApprovalRequest{ObjectMeta: metav1.ObjectMeta{Namespace: workspace, Name: asked,
+		OwnerReferences: []metav1.OwnerReference{
+			*metav1.NewControllerRef(run, placement.GroupVersion.WithKind("StagedUpdateRun")),
+		}}, Spec: placement.ApprovalRequestSpec{TargetUpdateRun: "shop-v2", TargetStage: "canary"}}
 	r.check(r.Create(ctx, request))
 	r.t.Cleanup(func() { r.check(client.IgnoreNotFound(r.Delete(context.Background(), request))) })
 	return run, request
@@ -70,7 +72,9 @@ func TestAStageOfARunIsApprovedByWhoMay(t *testing.T) {
 	const refusal = "You may not approve it: that takes the rights to get approvalrequests and to patch approvalrequests/status."
 	for token, refused := range map[string]bool{reader: true, approver: false} {
 		page := r.ask(http.MethodGet, path, token, "").text
-		for _, part := range []string{"Approve stage canary</button>", "AwaitsApproval", "</progress> 1/1", "</progress> 0/2", "version 7 of", "muster approve runs shop-v2"} {
+		for _, part := range []string{
+			"Approve stage canary</button>", "AwaitsApproval", "</progress> 1/1", "</progress> 0/2", "version 7 of", "muster approve runs shop-v2",
+		} {
 			if !strings.Contains(page, part) {
 				t.Errorf("the page has no %q:\n%s", part, page)
 			}
@@ -80,7 +84,8 @@ func TestAStageOfARunIsApprovedByWhoMay(t *testing.T) {
 		}
 	}
 	list := r.ask(http.MethodGet, address+"/deliveries", reader, "").text
-	if !strings.Contains(list, `href="/deliveries/stagedupdateruns/staging/shop-v2"`) || !strings.Contains(list, "AwaitsApproval") || !strings.Contains(list, "1/3") {
+	if !strings.Contains(list, `href="/deliveries/stagedupdateruns/staging/shop-v2"`) || !strings.Contains(list, "AwaitsApproval") ||
+		!strings.Contains(list, "1/3") {
 		t.Errorf("the run is not listed:\n%s", list)
 	}
 	form := func(decision, uid, value string) string {
@@ -88,10 +93,12 @@ func TestAStageOfARunIsApprovedByWhoMay(t *testing.T) {
 	}
 	is := string(run.UID)
 	for what, got := range map[string]answer{
-		"403 who may only read":          r.ask(http.MethodPost, path, reader, form("approve", is, request.Name)),
-		"401 nobody":                     r.ask(http.MethodPost, path, "", form("approve", is, request.Name)),
-		"403 a page of another site":     r.ask(http.MethodPost, path, approver, form("approve", is, request.Name), "Sec-Fetch-Site", "cross-site"),
-		"403 another workspace":          r.ask(http.MethodPost, address+"/deliveries/stagedupdateruns/others/shop-v2", approver, form("approve", is, request.Name)),
+		"403 who may only read": r.ask(http.MethodPost, path, reader, form("approve", is, request.Name)),
+		"401 nobody":            r.ask(http.MethodPost, path, "", form("approve", is, request.Name)),
+		"403 a page of another site": r.ask(http.MethodPost, path, approver, form("approve", is, request.Name),
+			"Sec-Fetch-Site", "cross-site"),
+		"403 another workspace": r.ask(http.MethodPost, address+"/deliveries/stagedupdateruns/others/shop-v2", approver,
+			form("approve", is, request.Name)),
 		"400 another run of its name":    r.ask(http.MethodPost, path, approver, form("approve", "another", request.Name)),
 		"400 an approval of another one": r.ask(http.MethodPost, path, approver, form("approve", is, "shop-v2-after-prod")),
 		"400 another decision":           r.ask(http.MethodPost, path, approver, form("confirm", is, request.Name)),
@@ -108,11 +115,13 @@ func TestAStageOfARunIsApprovedByWhoMay(t *testing.T) {
 		t.Errorf("who may approve: %d %s", got.status, got.text)
 	}
 	r.check(r.Get(t.Context(), client.ObjectKeyFromObject(request), request))
-	if c := meta.FindStatusCondition(request.Status.Conditions, placement.ConditionApproved); c == nil || c.ObservedGeneration != request.Generation {
+	if c := meta.FindStatusCondition(request.Status.Conditions, placement.ConditionApproved); c == nil ||
+		c.ObservedGeneration != request.Generation {
 		t.Errorf("it is not approved: %v", request.Status)
 	}
 	run.Status.StagesStatus[0].AfterStageTaskStatus[0].Conditions = []metav1.Condition{{
-		Type: placement.ConditionApprovalApproved, Status: metav1.ConditionTrue, Reason: placement.ReasonTaskApproved, LastTransitionTime: metav1.Now(),
+		Type: placement.ConditionApprovalApproved, Status: metav1.ConditionTrue, Reason: placement.ReasonTaskApproved,
+		LastTransitionTime: metav1.Now(),
 	}}
 	r.check(r.Status().Update(t.Context(), run))
 	if page := r.ask(http.MethodGet, path, approver, "").text; strings.Contains(page, "Approve stage") {

@@ -14,7 +14,8 @@ import (
 // mostSelections is how many targets of a Bundle, or members that a placement names, are shown.
 const mostSelections = 100
 
-// selection is one of the ways in which a Bundle or a placement selects members: those that meet all of its criteria.
+// selection is one of the ways in which a Bundle or a placement selects members: those that meet
+// all of its criteria.
 type selection struct {
 	// Name is what it is called; empty if it has no name.
 	Name     string
@@ -23,13 +24,15 @@ type selection struct {
 	KeptOff bool
 }
 
-// criterion is what a member has to be or to have. Link is the view of those for whom it holds; empty if there is no such view.
+// criterion is what a member has to be or to have. Link is the view of those for whom it holds;
+// empty if there is no such view.
 type criterion struct {
 	Text string
 	Link template.URL
 }
 
-// labelled is the criterion of a selector over labels, in a workspace or, if that is empty, in the fleet. Its view is one in which the selector can be changed, and whom it selects is
+// labelled is the criterion of a selector over labels, in a workspace or, if that is empty, in
+// the fleet. Its view is one in which the selector can be changed, and whom it selects is
 // shown as it is typed.
 func labelled(selector *metav1.LabelSelector, namespace string) criterion {
 	parsed, err := metav1.LabelSelectorAsSelector(selector)
@@ -68,13 +71,16 @@ func criteriaOf(namespace, cluster string, selector *metav1.LabelSelector, group
 	return all
 }
 
-// targetsOf are the selections of a Bundle, of which the first that selects a Cluster counts, and those of which one has to select it besides.
+// targetsOf are the selections of a Bundle, of which the first that selects a Cluster counts, and
+// those of which one has to select it besides.
 func targetsOf(b *fleet.Bundle) (targets, restrictions []selection) {
 	for _, t := range b.Spec.Targets {
-		targets = append(targets, selection{t.Name, criteriaOf(b.Namespace, t.ClusterName, t.ClusterSelector, t.ClusterGroup, t.ClusterGroupSelector), t.DoNotDeploy})
+		targets = append(targets,
+			selection{t.Name, criteriaOf(b.Namespace, t.ClusterName, t.ClusterSelector, t.ClusterGroup, t.ClusterGroupSelector), t.DoNotDeploy})
 	}
 	for _, t := range b.Spec.TargetRestrictions {
-		restrictions = append(restrictions, selection{t.Name, criteriaOf(b.Namespace, t.ClusterName, t.ClusterSelector, t.ClusterGroup, t.ClusterGroupSelector), false})
+		restrictions = append(restrictions,
+			selection{t.Name, criteriaOf(b.Namespace, t.ClusterName, t.ClusterSelector, t.ClusterGroup, t.ClusterGroupSelector), false})
 	}
 	return targets, restrictions
 }

@@ -10,17 +10,19 @@ import (
 )
 
 const (
-	// strangersEach and strangersAll are how many tokens that are new the API server is asked about in a second, of one address and of all; five times as many at once.
-	// Behind a proxy that is not trusted all have its address, and a quarter has to do for them.
+	// strangersEach and strangersAll are how many tokens that are new the API server is asked about in
+	// a second, of one address and of all; five times as many at once. Behind a proxy that is not
+	// trusted all have its address, and a quarter has to do for them.
 	strangersEach = 5
 	strangersAll  = 20
 	atOnce        = 5
-	// mostAddresses is of how many addresses it is known how often they have asked; further ones share what one may.
+	// mostAddresses is of how many addresses it is known how often they have asked; further ones
+	// share what one may.
 	mostAddresses = 1000
 )
 
-// strangers bounds how often the API server is asked about tokens that nobody knows yet, so that nobody can make the dashboard flood it, and no address can use up what
-// others need to sign in.
+// strangers bounds how often the API server is asked about tokens that nobody knows yet, so that
+// nobody can make the dashboard flood it, and no address can use up what others need to sign in.
 type strangers struct {
 	all, further flowcontrol.RateLimiter
 
@@ -47,7 +49,8 @@ func (s *strangers) accept(address netip.Addr, now time.Time) bool {
 	return s.of(networkOf(address), now).TryAccept() && s.all.TryAccept()
 }
 
-// of is the limit of an address. One that was not used for a while is as good as new, and forgotten when room is needed.
+// of is the limit of an address. One that was not used for a while is as good as new, and forgotten
+// when room is needed.
 func (s *strangers) of(address netip.Prefix, now time.Time) flowcontrol.RateLimiter {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -66,7 +69,8 @@ func (s *strangers) of(address netip.Prefix, now time.Time) flowcontrol.RateLimi
 	return limit
 }
 
-// networkOf is an address as a network; of IPv6 the network of 64 bits, of which one host can have all addresses.
+// networkOf is an address as a network; of IPv6 the network of 64 bits, of which one host can
+// have all addresses.
 func networkOf(address netip.Addr) netip.Prefix {
 	bits := 64
 	if address.Is4() {

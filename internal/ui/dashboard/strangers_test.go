@@ -26,7 +26,9 @@ func TestNoAddressUsesUpWhatOthersNeedToSignIn(t *testing.T) {
 	if most := strangersEach * (atOnce + 2); accepted < strangersEach*atOnce || accepted > most {
 		t.Errorf("%d tokens of one address were asked about, want at most %d", accepted, most)
 	}
-	for remote, want := range map[string]bool{"192.0.2.1:4712": false, "[::ffff:192.0.2.1]:4713": false, "192.0.2.2:4711": true, "[2001:db8::1]:1": true, "what is this": true} {
+	for remote, want := range map[string]bool{
+		"192.0.2.1:4712": false, "[::ffff:192.0.2.1]:4713": false, "192.0.2.2:4711": true, "[2001:db8::1]:1": true, "what is this": true,
+	} {
 		if got := s.accept(addressIn(remote), now); got != want {
 			t.Errorf("one of %s is asked about: %t", remote, got)
 		}
@@ -57,7 +59,8 @@ func TestWhatIsKnownOfAddressesIsBounded(t *testing.T) {
 	}
 }
 
-// TestRubbishOfOneAddressKeepsNobodyFromSigningIn sends from two addresses of the loopback interface.
+// TestRubbishOfOneAddressKeepsNobodyFromSigningIn sends from two addresses of the
+// loopback interface.
 func TestRubbishOfOneAddressKeepsNobodyFromSigningIn(t *testing.T) {
 	r := newRig(t)
 	address, admin := r.shared(), r.Account(t, "dashboard-admin", "cluster-admin")
@@ -68,7 +71,8 @@ func TestRubbishOfOneAddressKeepsNobodyFromSigningIn(t *testing.T) {
 		}}
 		defer transport.CloseIdleConnections()
 		once := &http.Client{Transport: transport, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
-		request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, address+"/sign-in", strings.NewReader(url.Values{"token": {token}}.Encode()))
+		request, err := http.NewRequestWithContext(t.Context(), http.MethodPost,
+			address+"/sign-in", strings.NewReader(url.Values{"token": {token}}.Encode()))
 		if err != nil {
 			t.Error(err)
 			return 0
@@ -103,11 +107,14 @@ func TestRubbishOfOneAddressKeepsNobodyFromSigningIn(t *testing.T) {
 	}
 }
 
-// TestWhoIsBehindATrustedProxyIsCountedByTheForwardedAddress sends all from one address, as a proxy does.
+// TestWhoIsBehindATrustedProxyIsCountedByTheForwardedAddress sends all from one
+// address, as a proxy does.
 func TestWhoIsBehindATrustedProxyIsCountedByTheForwardedAddress(t *testing.T) {
 	r := newRig(t)
 	admin := r.Account(t, "dashboard-admin", "cluster-admin")
-	for trusted, want := range map[string]int{"127.0.0.0/8": http.StatusOK, "": http.StatusTooManyRequests, "10.0.0.0/8": http.StatusTooManyRequests} {
+	for trusted, want := range map[string]int{
+		"127.0.0.0/8": http.StatusOK, "": http.StatusTooManyRequests, "10.0.0.0/8": http.StatusTooManyRequests,
+	} {
 		s, err := NewShared(t.Context(), Options{Config: r.Config, TrustedProxies: trusted})
 		r.check(err)
 		address := r.serve(s)

@@ -22,7 +22,8 @@ import (
 // shownToken is the view of one token.
 type shownToken struct {
 	Name, State, Why string
-	// Line registers a cluster; empty while there is none, or if the visitor may not see it, which Unseen says.
+	// Line registers a cluster; empty while there is none, or if the visitor may not see
+	// it, which Unseen says.
 	Line, Unseen string
 }
 
@@ -39,7 +40,9 @@ func (s *Server) createToken(w http.ResponseWriter, r *http.Request, v *visitor)
 	return nil
 }
 
-// tokenOf is the token that the fields of the form ask for. Like the flags of muster token create they all may be empty, but for those that say which token it is, for how long, and for how many: no end is one that somebody says.
+// tokenOf is the token that the fields of the form ask for. Like the flags of muster token create
+// they all may be empty, but for those that say which token it is, for how long, and for how many:
+// no end is one that somebody says.
 func tokenOf(field func(name string) string) (*fleet.ClusterRegistrationToken, error) {
 	made := &fleet.ClusterRegistrationToken{ObjectMeta: metav1.ObjectMeta{Namespace: field("namespace"), Name: field("name")},
 		Spec: fleet.ClusterRegistrationTokenSpec{ClusterName: field("cluster"), ClientID: field("client-id"), Description: field("description")}}

@@ -28,23 +28,29 @@ import (
 )
 
 const (
-	// believed is how long an answer about a visitor's rights is believed: somebody whose rights end sees for so long what he saw.
+	// believed is how long an answer about a visitor's rights is believed: somebody whose rights end
+	// sees for so long what he saw.
 	believed = 30 * time.Second
-	// askedAtOnce is about how many workspaces the API server is asked at once, for one page of a visitor who may not list in all.
+	// askedAtOnce is about how many workspaces the API server is asked at once, for one page of a
+	// visitor who may not list in all.
 	askedAtOnce = 16
-	// mostVisitors is of how many visitors the tokens and rights are remembered, forgotten after how long those of one are who does not come again.
+	// mostVisitors is of how many visitors the tokens and rights are remembered, forgotten after how
+	// long those of one are who does not come again.
 	mostVisitors = 1000
 	forgotten    = time.Hour
-	// anonymous is the name that an API server has for requests that say nothing of whom they are from.
+	// anonymous is the name that an API server has for requests that say nothing of
+	// whom they are from.
 	anonymous = "system:anonymous"
 )
 
-// visitor is somebody who looks at the dashboard. What he sees and does is within his own rights, about which the API server is asked as him.
+// visitor is somebody who looks at the dashboard. What he sees and does is within his own rights,
+// about which the API server is asked as him.
 type visitor struct {
 	name string
 	// Client acts as him.
 	client.Client
-	// pace is how often he may ask for something, and streams is how many pages are sent changes at the moment.
+	// pace is how often he may ask for something, and streams is how many pages are sent
+	// changes at the moment.
 	pace    flowcontrol.RateLimiter
 	streams atomic.Int64
 
@@ -53,7 +59,8 @@ type visitor struct {
 	renewed time.Time
 }
 
-// newVisitor is the user whose credential a config has. The error is that of the API server if it does not know him.
+// newVisitor is the user whose credential a config has. The error is that of the API server if
+// it does not know him.
 func newVisitor(ctx context.Context, config *rest.Config, mapper meta.RESTMapper) (*visitor, error) {
 	c, err := client.New(config, client.Options{Scheme: scheme, Mapper: mapper})
 	if err != nil {
@@ -79,8 +86,8 @@ func (v *visitor) ask(ctx context.Context) (name string, err error) {
 	return "", fmt.Errorf("asking the API server who you are: %w", err)
 }
 
-// may says whether the visitor has a right to a resource, or to a part of it such as bundles/status; an
-// error if that cannot be asked.
+// may says whether the visitor has a right to a resource, or to a part of it such as
+// bundles/status; an error if that cannot be asked.
 func (v *visitor) may(ctx context.Context, verb, resource, namespace string) (bool, error) {
 	bare, subresource, _ := strings.Cut(resource, "/")
 	of := authorizationv1.ResourceAttributes{Verb: verb, Group: groupOf(bare), Resource: bare, Subresource: subresource, Namespace: namespace}
@@ -104,7 +111,8 @@ func (v *visitor) may(ctx context.Context, verb, resource, namespace string) (bo
 	return review.Status.Allowed, nil
 }
 
-// seen are those of some entries that the visitor may list: all of them, or those of the workspaces of which he may. The error says that it cannot be asked.
+// seen are those of some entries that the visitor may list: all of them, or those of the workspaces
+// of which he may. The error says that it cannot be asked.
 func (v *visitor) seen(ctx context.Context, resource string, entries []*entry) ([]*entry, error) {
 	every, err := v.may(ctx, "list", resource, "")
 	if err != nil || every {
@@ -123,7 +131,8 @@ func (v *visitor) seen(ctx context.Context, resource string, entries []*entry) (
 	return seen, nil
 }
 
-// mayIn says in which of the namespaces of some entries the visitor has a right. Of those that are not known yet, some are asked about at once.
+// mayIn says in which of the namespaces of some entries the visitor has a right. Of those that are
+// not known yet, some are asked about at once.
 func (v *visitor) mayIn(ctx context.Context, verb, resource string, entries []*entry) (map[string]bool, error) {
 	allowed := map[string]bool{}
 	for _, e := range entries {
@@ -138,7 +147,9 @@ func (v *visitor) mayIn(ctx context.Context, verb, resource string, entries []*e
 	namespaces := slices.Collect(maps.Keys(allowed))
 	answers, problems := make([]bool, len(namespaces)), make([]error, len(namespaces))
 	if !every {
-		workqueue.ParallelizeUntil(ctx, askedAtOnce, len(namespaces), func(i int) { answers[i], problems[i] = v.may(ctx, verb, resource, namespaces[i]) })
+		workqueue.ParallelizeUntil(ctx, askedAtOnce, len(namespaces), func(i int) {
+			answers[i], problems[i] = v.may(ctx, verb, resource, namespaces[i])
+		})
 	}
 	for i, namespace := range namespaces {
 		allowed[namespace] = every || answers[i]
@@ -160,7 +171,8 @@ type visitors struct {
 	known map[[sha256.Size]byte]*welcomed
 }
 
-// welcomed is a visitor whose token the API server accepted at some time, and which ends at another; zero if it does not say.
+// welcomed is a visitor whose token the API server accepted at some time, and which ends at
+// another; zero if it does not say.
 type welcomed struct {
 	*visitor
 	at, ends time.Time
@@ -174,10 +186,14 @@ func (w *welcomed) isForgotten(now time.Time) bool {
 func (w *welcomed) hasEnded(now time.Time) bool { return !w.ends.IsZero() && !w.ends.After(now) }
 
 func newVisitors(config *rest.Config, mapper meta.RESTMapper) *visitors {
-	return &visitors{config: rest.AnonymousClientConfig(config), mapper: mapper, limit: newStrangers(), clock: clock.RealClock{}, known: map[[sha256.Size]byte]*welcomed{}}
+	return &visitors{
+		config: rest.AnonymousClientConfig(config), mapper: mapper, limit: newStrangers(), clock: clock.RealClock{},
+		known: map[[sha256.Size]byte]*welcomed{},
+	}
 }
 
-// by is the visitor who comes from an address with a token, about which the API server is asked now and then.
+// by is the visitor who comes from an address with a token, about which the API server is
+// asked now and then.
 func (all *visitors) by(ctx context.Context, address netip.Addr, token string) (*visitor, error) {
 	if !isToken(token) {
 		return nil, errNobody
@@ -213,13 +229,15 @@ func (all *visitors) remembered() (n int) {
 	return len(all.known)
 }
 
-// forget forgets those whose token has ended, or who have not come for long. The caller has the lock.
+// forget forgets those whose token has ended, or who have not come for long. The
+// caller has the lock.
 func (all *visitors) forget() {
 	now := all.clock.Now()
 	maps.DeleteFunc(all.known, func(_ [sha256.Size]byte, w *welcomed) bool { return w.isForgotten(now) })
 }
 
-// welcome asks the API server about a token that is new. Where no more can be remembered, who has not come for longest is forgotten.
+// welcome asks the API server about a token that is new. Where no more can be remembered, who has
+// not come for longest is forgotten.
 func (all *visitors) welcome(ctx context.Context, key [sha256.Size]byte, address netip.Addr, token string) (*visitor, error) {
 	if !all.limit.accept(address, time.Now()) {
 		return nil, errTooMany
@@ -237,7 +255,9 @@ func (all *visitors) welcome(ctx context.Context, key [sha256.Size]byte, address
 	defer all.mu.Unlock()
 	all.forget()
 	for len(all.known) >= mostVisitors {
-		last := slices.MinFunc(slices.Collect(maps.Keys(all.known)), func(a, b [sha256.Size]byte) int { return all.known[a].at.Compare(all.known[b].at) })
+		last := slices.MinFunc(slices.Collect(maps.Keys(all.known)), func(a, b [sha256.Size]byte) int {
+			return all.known[a].at.Compare(all.known[b].at)
+		})
 		delete(all.known, last)
 	}
 	now := all.clock.Now()

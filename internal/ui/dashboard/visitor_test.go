@@ -60,7 +60,8 @@ func TestVisitorsAreForgottenOneByOneAndAtTheEndOfTheirTokens(t *testing.T) {
 	clock := clocktesting.NewFakePassiveClock(now)
 	all := r.visitorsAt(clock)
 	known := func(i int, at, ends time.Time) {
-		all.known[sha256.Sum256(fmt.Append(nil, i))] = &welcomed{&visitor{name: fmt.Sprint(i), pace: flowcontrol.NewFakeAlwaysRateLimiter()}, at, ends}
+		all.known[sha256.Sum256(fmt.Append(nil, i))] = &welcomed{&visitor{name: fmt.Sprint(i), pace: flowcontrol.NewFakeAlwaysRateLimiter()}, at,
+			ends}
 	}
 	for i := range mostVisitors { // the first came first
 		known(i, now.Add(time.Duration(i-mostVisitors)*time.Second), time.Time{})
@@ -96,14 +97,16 @@ func TestVisitorsAreForgottenOneByOneAndAtTheEndOfTheirTokens(t *testing.T) {
 	}
 }
 
-// TestATokenThatHasEndedIsAskedAboutAtOnce would let somebody in for as long as an answer is believed.
+// TestATokenThatHasEndedIsAskedAboutAtOnce would let somebody in for as long as an
+// answer is believed.
 func TestATokenThatHasEndedIsAskedAboutAtOnce(t *testing.T) {
 	r := newRig(t)
 	now := time.Now()
 	clock := clocktesting.NewFakePassiveClock(now)
 	all := r.visitorsAt(clock)
 	ended := jwt("alice", now.Add(time.Second))
-	stranger, err := all.welcome(t.Context(), sha256.Sum256([]byte("x")), addressIn("192.0.2.1"), r.Account(t, "dashboard-admin", "cluster-admin"))
+	stranger, err := all.welcome(t.Context(), sha256.Sum256([]byte("x")), addressIn("192.0.2.1"),
+		r.Account(t, "dashboard-admin", "cluster-admin"))
 	r.check(err)
 	key := sha256.Sum256([]byte(ended))
 	config := rest.AnonymousClientConfig(r.Config)
@@ -125,7 +128,8 @@ func TestWhoHasNoTokenIsNobody(t *testing.T) {
 	admin := r.Account(t, "dashboard-admin", "cluster-admin")
 	address := r.shared()
 	for name, header := range map[string]string{
-		"two spaces": "Bearer  " + admin, "two spaces before something else": "Bearer  x", "nothing": "Bearer ", "a tab": "Bearer \t" + admin, "a word behind it": "Bearer " + admin + " x",
+		"two spaces": "Bearer  " + admin, "two spaces before something else": "Bearer  x", "nothing": "Bearer ", "a tab": "Bearer \t" + admin,
+		"a word behind it":          "Bearer " + admin + " x",
 		"letters that no token has": "Bearer \u00e4\u00f6", "another scheme": "Basic " + admin,
 	} {
 		if got := r.ask(http.MethodGet, address+"/", "", "", "Authorization", header); got.status != http.StatusSeeOther {
@@ -155,14 +159,18 @@ func TestWhichAddressARequestIsFrom(t *testing.T) {
 		forwarded []string
 		want      string
 	}{
-		"without a proxy":                          {"", "192.0.2.1:4711", nil, "192.0.2.1"},
-		"a header of somebody who is not trusted":  {"", "192.0.2.1:4711", []string{"198.51.100.1"}, "192.0.2.1"},
-		"another one's header":                     {"10.0.0.0/8", "192.0.2.1:4711", []string{"198.51.100.1"}, "192.0.2.1"},
-		"a proxy":                                  {"10.0.0.0/8", "10.1.2.3:4711", []string{"198.51.100.1"}, "198.51.100.1"},
-		"a proxy that says nothing":                {"10.0.0.0/8", "10.1.2.3:4711", nil, "10.1.2.3"},
-		"what the browser said before the proxy":   {"10.0.0.0/8", "10.1.2.3:4711", []string{"203.0.113.9, 198.51.100.1"}, "198.51.100.1"},
-		"two proxies":                              {"10.0.0.0/8", "10.1.2.3:4711", []string{"203.0.113.9, 198.51.100.1, 10.9.9.9"}, "198.51.100.1"},
-		"two headers":                              {"10.0.0.0/8", "10.1.2.3:4711", []string{"203.0.113.9", "198.51.100.1,10.9.9.9"}, "198.51.100.1"},
+		"without a proxy":                         {"", "192.0.2.1:4711", nil, "192.0.2.1"},
+		"a header of somebody who is not trusted": {"", "192.0.2.1:4711", []string{"198.51.100.1"}, "192.0.2.1"},
+		"another one's header":                    {"10.0.0.0/8", "192.0.2.1:4711", []string{"198.51.100.1"}, "192.0.2.1"},
+		"a proxy":                                 {"10.0.0.0/8", "10.1.2.3:4711", []string{"198.51.100.1"}, "198.51.100.1"},
+		"a proxy that says nothing":               {"10.0.0.0/8", "10.1.2.3:4711", nil, "10.1.2.3"},
+		"what the browser said before the proxy":  {"10.0.0.0/8", "10.1.2.3:4711", []string{"203.0.113.9, 198.51.100.1"}, "198.51.100.1"},
+		"two proxies": {
+			"10.0.0.0/8", "10.1.2.3:4711", []string{"203.0.113.9, 198.51.100.1, 10.9.9.9"}, "198.51.100.1",
+		},
+		"two headers": {
+			"10.0.0.0/8", "10.1.2.3:4711", []string{"203.0.113.9", "198.51.100.1,10.9.9.9"}, "198.51.100.1",
+		},
 		"a browser among the proxies":              {"10.0.0.0/8", "10.1.2.3:4711", []string{"10.7.7.7, 10.9.9.9"}, "10.7.7.7"},
 		"rubbish before a proxy":                   {"10.0.0.0/8", "10.1.2.3:4711", []string{"198.51.100.1, unknown, 10.9.9.9"}, "10.9.9.9"},
 		"nothing but rubbish":                      {"10.0.0.0/8", "10.1.2.3:4711", []string{"what is this"}, "10.1.2.3"},

@@ -14,15 +14,22 @@ var importCauses = []cause{
 		remedy: "Give the Cluster the kubeconfig of the cluster that is meant, or delete the other record.",
 	},
 	{
-		kinds: ofClusters, reasons: []string{reasons.SecretMissing, reasons.KubeconfigMissing, reasons.SecretNamespaceNotAllowed, reasons.ConsentMissing},
+		kinds: ofClusters, reasons: []string{
+			reasons.SecretMissing, reasons.KubeconfigMissing, reasons.SecretNamespaceNotAllowed, reasons.ConsentMissing,
+		},
 		means:  "There is no kubeconfig that the hub may use for this Cluster.",
 		remedy: "Put one under the key value into the Secret that spec.kubeConfigSecret names, in the workspace of the Cluster.",
-		onHub:  []string{"kubectl -n NAMESPACE get cluster.fleet.cattle.io NAME -o jsonpath='{.spec.kubeConfigSecret}'", "kubectl -n NAMESPACE create secret generic SECRET --from-file=value=KUBECONFIG"},
+		onHub: []string{"kubectl -n NAMESPACE get cluster.fleet.cattle.io NAME -o jsonpath='{.spec.kubeConfigSecret}'",
+			"kubectl -n NAMESPACE create secret generic SECRET --from-file=value=KUBECONFIG"},
 	},
 	{
-		kinds: ofClusters, reasons: []string{reasons.InvalidKubeconfig, reasons.ContextMissing, reasons.KubeconfigRunsCode, reasons.KubeconfigReadsFiles, reasons.InsecureEndpoint, reasons.CredentialMissing},
-		means:  "The kubeconfig in the Secret cannot be used by the hub.",
-		remedy: "Correct what the message names. All that it needs has to be in it: one context, an https server, its CA, and a token or a client certificate.",
+		kinds: ofClusters, reasons: []string{
+			reasons.InvalidKubeconfig, reasons.ContextMissing, reasons.KubeconfigRunsCode, reasons.KubeconfigReadsFiles, reasons.InsecureEndpoint,
+			reasons.CredentialMissing,
+		},
+		means: "The kubeconfig in the Secret cannot be used by the hub.",
+		remedy: "Correct what the message names. All that it needs has to be in it: one context, an https server, its CA, and a token or a " +
+			"client certificate.",
 	},
 	{
 		kinds: ofClusters, reasons: []string{reasons.CredentialExpired, reasons.Unauthorized},
@@ -36,8 +43,9 @@ var importCauses = []cause{
 	},
 	{
 		kinds: ofClusters, reasons: []string{reasons.Unreachable, reasons.AddressRefused, reasons.NotAnAPIServer, reasons.Refused},
-		means:  "The hub does not get an answer from the API server of the cluster.",
-		remedy: "See that its address can be reached from the hub, and is that of an API server. If it cannot be, install the agent on the cluster with a registration token: then it is the agent that connects.",
+		means: "The hub does not get an answer from the API server of the cluster.",
+		remedy: "See that its address can be reached from the hub, and is that of an API server. If it cannot be, install the agent on the " +
+			"cluster with a registration token: then it is the agent that connects.",
 	},
 	{
 		kinds: ofClusters, reasons: []string{reasons.UnknownAuthority, reasons.InvalidCertificate},
@@ -64,8 +72,9 @@ var importCauses = []cause{
 	},
 	{
 		kinds: ofClusters, reasons: []string{reasons.AgentUnschedulable, reasons.AgentNotStarted, reasons.AgentRefused},
-		means:    "The Pod of the agent does not start on the cluster.",
-		remedy:   "The message says whether a node, an admission policy or a kubelet keeps it; tolerations, affinity and resources of the agent are fields of the Cluster.",
+		means: "The Pod of the agent does not start on the cluster.",
+		remedy: "The message says whether a node, an admission policy or a kubelet keeps it; tolerations, affinity and resources of the agent " +
+			"are fields of the Cluster.",
 		onMember: []string{"kubectl -n cattle-fleet-system describe pods -l app=fleet-agent", "kubectl get nodes"},
 	},
 	{
@@ -105,13 +114,17 @@ var hubSettings = []string{"helm -n cattle-fleet-system get values fleet"}
 var agentCauses = []cause{
 	{
 		kinds: ofClusters, reasons: []string{"DidNotComeBack"},
-		means:  "The agent was told to replace itself by another version, and the new one is not ready. If that is so of a tenth of the agents, in several workspaces, others do not get it.",
-		remedy: "Look at the new Pod on the cluster; correct the settings or the image. To go on without this Cluster give it the label fleet.cattle.io/non-managed-agent=true.",
-		onHub:  []string{"kubectl -n NAMESPACE get bundles -l muster/agent-version"}, onMember: []string{agentPods, "kubectl -n cattle-fleet-system describe deployment fleet-agent"},
+		means: "The agent was told to replace itself by another version, and the new one is not ready. If that is so of a tenth of the agents, " +
+			"in several workspaces, others do not get it.",
+		remedy: "Look at the new Pod on the cluster; correct the settings or the image. To go on without this Cluster give it the label " +
+			"fleet.cattle.io/non-managed-agent=true.",
+		onHub:    []string{"kubectl -n NAMESPACE get bundles -l muster/agent-version"},
+		onMember: []string{agentPods, "kubectl -n cattle-fleet-system describe deployment fleet-agent"},
 	},
 	{
 		kinds: ofClusters, reasons: []string{"RolloutStopped"},
-		means:  "The agent keeps its version, because those of other Clusters, at least a tenth and of several workspaces if there are several, did not come back with the new one.",
+		means: "The agent keeps its version, because those of other Clusters, at least a tenth and of several workspaces if there are several, " +
+			"did not come back with the new one.",
 		remedy: "Explain the Clusters that the message names.",
 	},
 	{
@@ -134,13 +147,15 @@ var agentCauses = []cause{
 	},
 	{
 		kinds: ofMembers, reasons: []string{reasons.AgentTooOld},
-		means:  "The agent is of a version that cannot move to another address of the hub, or that does not know the name of its namespace on the hub and deploys nothing; the message says which.",
+		means: "The agent is of a version that cannot move to another address of the hub, or that does not know the name of its namespace on " +
+			"the hub and deploys nothing; the message says which.",
 		remedy: "Upgrade it with helm, before the old address goes.",
 	},
 	{
 		kinds: ofMemberClusters, reasons: []string{reasons.AnotherKey},
-		means:  "An agent with another key than the member's asks for a credential. It goes on with the token of the identity.",
-		remedy: "If it is the member, as after its namespace was deleted, accept its key as the message says; else somebody else has the token of the identity: revoke it.",
+		means: "An agent with another key than the member's asks for a credential. It goes on with the token of the identity.",
+		remedy: "If it is the member, as after its namespace was deleted, accept its key as the message says; else somebody else has the token " +
+			"of the identity: revoke it.",
 	},
 	{
 		kinds: ofClusters, reasons: []string{reasons.LabelsDropped},

@@ -18,9 +18,10 @@ var stateCauses = []cause{
 	},
 	{
 		kinds: ofAgents, reasons: []string{"Waiting"},
-		means:  "The agent has no token that the hub accepts.",
-		remedy: "Give it a new one: the values of a ClusterRegistrationToken, or the token of the MemberCluster's identity. The sentence names the Secret.",
-		onHub:  []string{"muster token create NAME"},
+		means: "The agent has no token that the hub accepts.",
+		remedy: "Give it a new one: the values of a ClusterRegistrationToken, or the token of the MemberCluster's identity. The sentence names " +
+			"the Secret.",
+		onHub: []string{"muster token create NAME"},
 	},
 	{
 		kinds: ofAgents, reasons: []string{"Denied"},
@@ -46,7 +47,8 @@ var stateCauses = []cause{
 	{
 		kinds: ofAgents, reasons: []string{"Standby"},
 		means:  "Another agent sends the heartbeats of this member.",
-		remedy: "Nothing while an agent is replaced by a new version. Else two clusters have one credential: register one of them anew.", aside: true,
+		remedy: "Nothing while an agent is replaced by a new version. Else two clusters have one credential: register one of them anew.",
+		aside:  true,
 	},
 	{
 		kinds: ofAgents, reasons: []string{"Starting", "Trying", "Joining"},

@@ -71,7 +71,8 @@ func Of(objects ...client.Object) []Finding {
 	}
 	slices.SortStableFunc(findings, func(a, b Finding) int { return cmp.Compare(a.rank, b.rank) })
 	said := map[string]bool{}
-	return slices.DeleteFunc(findings, func(f Finding) bool { // one object may report the same in two conditions, such as a Cluster that cannot be imported
+	// one object may report the same in two conditions, such as a Cluster that cannot be imported
+	return slices.DeleteFunc(findings, func(f Finding) bool {
 		sentence := f.Object() + ": " + cmp.Or(f.Message, f.Reason)
 		again := said[sentence]
 		said[sentence] = true
@@ -99,7 +100,10 @@ func find(p Problem) Finding {
 		rank += len(causes) + 1
 	}
 	words := strings.NewReplacer("NAMESPACE", p.Namespace, "NAME", p.Name)
-	return Finding{Problem: p, Means: c.means, Remedy: words.Replace(c.remedy), OnHub: replaced(words, c.onHub), OnMember: replaced(words, c.onMember), Aside: c.aside, Passing: c.passing, rank: rank}
+	return Finding{
+		Problem: p, Means: c.means, Remedy: words.Replace(c.remedy), OnHub: replaced(words, c.onHub), OnMember: replaced(words, c.onMember),
+		Aside: c.aside, Passing: c.passing, rank: rank,
+	}
 }
 
 // isAside reports whether a reason only informs and marks no problem, even in a condition without a

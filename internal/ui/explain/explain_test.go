@@ -27,10 +27,14 @@ func condition(kind, status, reason, message string) metav1.Condition {
 
 func TestTheFirstCauseIsThatOfTheOthers(t *testing.T) {
 	request := func(state fleet.RegistrationState, reason string) *fleet.ClusterRegistration {
-		return &fleet.ClusterRegistration{ObjectMeta: named, Status: fleet.ClusterRegistrationStatus{State: state, Reason: reason, Granted: state == fleet.RegistrationGranted}}
+		return &fleet.ClusterRegistration{
+			ObjectMeta: named, Status: fleet.ClusterRegistrationStatus{State: state, Reason: reason, Granted: state == fleet.RegistrationGranted},
+		}
 	}
 	member := func(conditions ...metav1.Condition) *clusterv1beta1.MemberCluster {
-		return &clusterv1beta1.MemberCluster{ObjectMeta: metav1.ObjectMeta{Name: "edge"}, Status: clusterv1beta1.MemberClusterStatus{Conditions: conditions}}
+		return &clusterv1beta1.MemberCluster{
+			ObjectMeta: metav1.ObjectMeta{Name: "edge"}, Status: clusterv1beta1.MemberClusterStatus{Conditions: conditions},
+		}
 	}
 	ready := fleet.Condition{Type: "Ready", Status: "True", Reason: "Ready"}
 	onMember := func(name string, failed []placement.FailedPlacement, conditions ...metav1.Condition) placement.PerClusterStatus {
@@ -42,41 +46,76 @@ func TestTheFirstCauseIsThatOfTheOthers(t *testing.T) {
 	}{
 		"nobody has looked at it": {[]client.Object{clusterWith()}, []string{"Cluster clusters/web NotObserved"}},
 		"all is well":             {[]client.Object{clusterWith(ready)}, nil},
-		"well, but":               {[]client.Object{clusterWith(fleet.Condition{Type: "Ready", Status: "True", Message: "look"})}, []string{"Cluster clusters/web  aside"}},
+		"well, but": {
+			[]client.Object{clusterWith(fleet.Condition{Type: "Ready", Status: "True", Message: "look"})}, []string{"Cluster clusters/web  aside"},
+		},
 		"what is aside comes last, what is not known before": {[]client.Object{clusterWith(
-			fleet.Condition{Type: "AgentUpToDate", Status: "False", Reason: "Offline"}, fleet.Condition{Type: "New", Status: "Unknown", Reason: "Unheard"},
+			fleet.Condition{Type: "AgentUpToDate", Status: "False", Reason: "Offline"}, fleet.Condition{
+				Type: "New", Status: "Unknown", Reason: "Unheard",
+			},
 			fleet.Condition{Type: "Ready", Status: "False", Reason: "AgentLost"})},
 			[]string{"Cluster clusters/web AgentLost", "Cluster clusters/web Unheard", "Cluster clusters/web Offline aside"}},
-		"Cloned is bad if it is True": {[]client.Object{clusterWith(ready, fleet.Condition{Type: "Cloned", Status: "True", Reason: "AgentWaiting"})}, []string{"Cluster clusters/web AgentWaiting"}},
-		"and good if not":             {[]client.Object{clusterWith(ready, fleet.Condition{Type: "Cloned", Status: "False", Reason: "AgentWaiting"})}, nil},
+		"Cloned is bad if it is True": {
+			[]client.Object{clusterWith(ready, fleet.Condition{Type: "Cloned", Status: "True", Reason: "AgentWaiting"})},
+			[]string{"Cluster clusters/web AgentWaiting"},
+		},
+		"and good if not": {
+			[]client.Object{clusterWith(ready, fleet.Condition{Type: "Cloned", Status: "False", Reason: "AgentWaiting"})}, nil,
+		},
 		"one sentence in two conditions": {[]client.Object{clusterWith(
-			fleet.Condition{Type: "Ready", Status: "False", Reason: "Unreachable", Message: "m"}, fleet.Condition{Type: "Imported", Status: "False", Reason: "Unreachable", Message: "m"})},
+			fleet.Condition{Type: "Ready", Status: "False", Reason: "Unreachable", Message: "m"}, fleet.Condition{
+				Type: "Imported", Status: "False", Reason: "Unreachable", Message: "m",
+			})},
 			[]string{"Cluster clusters/web Unreachable"}},
-		"one sentence by two reasons": {[]client.Object{&fleet.BundleDeployment{ObjectMeta: named, Status: fleet.BundleDeploymentStatus{Conditions: []fleet.Condition{
-			{Type: "Ready", Status: "False", Reason: "Error", Message: "m"}, {Type: "Deployed", Status: "False", Reason: "ReleaseConflict", Message: "m"}}}}},
+		"one sentence by two reasons": {[]client.Object{&fleet.BundleDeployment{ObjectMeta: named,
+			Status: fleet.BundleDeploymentStatus{Conditions: []fleet.Condition{
+				{Type: "Ready", Status: "False", Reason: "Error", Message: "m"}, {
+					Type: "Deployed", Status: "False", Reason: "ReleaseConflict", Message: "m",
+				}}}}},
 			[]string{"BundleDeployment clusters/web ReleaseConflict"}},
 		"a deployment comes after its Cluster": {[]client.Object{
-			&fleet.BundleDeployment{ObjectMeta: named, Status: fleet.BundleDeploymentStatus{Conditions: []fleet.Condition{{Type: "Deployed", Status: "False", Reason: "ReleaseConflict"}}}},
+			&fleet.BundleDeployment{
+				ObjectMeta: named, Status: fleet.BundleDeploymentStatus{
+					Conditions: []fleet.Condition{{Type: "Deployed", Status: "False", Reason: "ReleaseConflict"}},
+				},
+			},
 			clusterWith(fleet.Condition{Type: "Ready", Status: "False", Reason: "Revoked"})},
 			[]string{"Cluster clusters/web Revoked", "BundleDeployment clusters/web ReleaseConflict"}},
-		"a granted request":                      {[]client.Object{request(fleet.RegistrationGranted, "Granted")}, nil},
-		"a request that the other hub granted":   {[]client.Object{&fleet.ClusterRegistration{ObjectMeta: named, Status: fleet.ClusterRegistrationStatus{Granted: true}}}, nil},
-		"a request that nobody has looked at":    {[]client.Object{request("", "")}, []string{"ClusterRegistration clusters/web NotObserved"}},
-		"a denied request":                       {[]client.Object{request(fleet.RegistrationDenied, "TokenExpired")}, []string{"ClusterRegistration clusters/web TokenExpired"}},
-		"a superseded one":                       {[]client.Object{request(fleet.RegistrationDenied, "Superseded")}, []string{"ClusterRegistration clusters/web Superseded aside"}},
-		"a member that is lost":                  {[]client.Object{member(condition("Joined", "True", "MemberClusterJoined", ""), condition("Healthy", "False", "AgentLost", ""))}, []string{"MemberCluster edge AgentLost"}},
-		"a member that leaves, which is no loss": {[]client.Object{member(condition("Joined", "True", "Leaving", "one Work is left"))}, []string{"MemberCluster edge Leaving"}},
-		"a placement, by what fails": {[]client.Object{&placement.ClusterResourcePlacement{ObjectMeta: metav1.ObjectMeta{Name: "shop"}, Status: placement.PlacementStatus{
-			Conditions: []metav1.Condition{condition("ClusterResourcePlacementScheduled", "True", "SchedulingPolicyFulfilled", ""), condition("ClusterResourcePlacementAvailable", "False", "NotAllWorkAreAvailable", "")},
-			PlacementStatuses: []placement.PerClusterStatus{
-				onMember("edge", []placement.FailedPlacement{{ResourceIdentifier: placement.ResourceIdentifier{Kind: "Deployment", Namespace: "shop", Name: "till"}, Condition: condition("Available", "False", "ManifestNotAvailableYet", "no Pod")}},
-					condition("Scheduled", "True", "Scheduled", ""), condition("Available", "False", "NotAllWorkAreAvailable", "")),
-			}, Obstacles: []placement.Obstacle{{ClusterName: "far", Reason: "TaintNotTolerated"}}}}},
+		"a granted request": {[]client.Object{request(fleet.RegistrationGranted, "Granted")}, nil},
+		"a request that the other hub granted": {
+			[]client.Object{&fleet.ClusterRegistration{ObjectMeta: named, Status: fleet.ClusterRegistrationStatus{Granted: true}}}, nil,
+		},
+		"a request that nobody has looked at": {[]client.Object{request("", "")}, []string{"ClusterRegistration clusters/web NotObserved"}},
+		"a denied request": {
+			[]client.Object{request(fleet.RegistrationDenied, "TokenExpired")}, []string{"ClusterRegistration clusters/web TokenExpired"},
+		},
+		"a superseded one": {
+			[]client.Object{request(fleet.RegistrationDenied, "Superseded")}, []string{"ClusterRegistration clusters/web Superseded aside"},
+		},
+		"a member that is lost": {
+			[]client.Object{member(condition("Joined", "True", "MemberClusterJoined", ""), condition("Healthy", "False", "AgentLost", ""))},
+			[]string{"MemberCluster edge AgentLost"},
+		},
+		"a member that leaves, which is no loss": {
+			[]client.Object{member(condition("Joined", "True", "Leaving", "one Work is left"))}, []string{"MemberCluster edge Leaving"},
+		},
+		"a placement, by what fails": {[]client.Object{&placement.ClusterResourcePlacement{ObjectMeta: metav1.ObjectMeta{Name: "shop"},
+			Status: placement.PlacementStatus{
+				Conditions: []metav1.Condition{condition("ClusterResourcePlacementScheduled", "True", "SchedulingPolicyFulfilled", ""),
+					condition("ClusterResourcePlacementAvailable", "False", "NotAllWorkAreAvailable", "")},
+				PlacementStatuses: []placement.PerClusterStatus{
+					onMember("edge", []placement.FailedPlacement{{
+						ResourceIdentifier: placement.ResourceIdentifier{Kind: "Deployment", Namespace: "shop", Name: "till"},
+						Condition:          condition("Available", "False", "ManifestNotAvailableYet", "no Pod"),
+					}},
+						condition("Scheduled", "True", "Scheduled", ""), condition("Available", "False", "NotAllWorkAreAvailable", "")),
+				}, Obstacles: []placement.Obstacle{{ClusterName: "far", Reason: "TaintNotTolerated"}}}}},
 			[]string{"ClusterResourcePlacement shop ManifestNotAvailableYet", "ClusterResourcePlacement shop NotAllWorkAreAvailable"}},
 		"a placement that misses a member": {[]client.Object{&placement.ResourcePlacement{ObjectMeta: named, Status: placement.PlacementStatus{
-			Conditions:        []metav1.Condition{condition("ResourcePlacementScheduled", "False", "SchedulingPolicyUnfulfilled", "")},
-			Obstacles:         []placement.Obstacle{{ClusterName: "far", Reason: "TaintNotTolerated", Message: "it is tainted"}},
-			PlacementStatuses: []placement.PerClusterStatus{onMember("far", nil, condition("Scheduled", "False", "ScheduleFailed", "it is tainted"))}}}},
+			Conditions: []metav1.Condition{condition("ResourcePlacementScheduled", "False", "SchedulingPolicyUnfulfilled", "")},
+			Obstacles:  []placement.Obstacle{{ClusterName: "far", Reason: "TaintNotTolerated", Message: "it is tainted"}},
+			PlacementStatuses: []placement.PerClusterStatus{onMember("far", nil,
+				condition("Scheduled", "False", "ScheduleFailed", "it is tainted"))}}}},
 			[]string{"ResourcePlacement clusters/web SchedulingPolicyUnfulfilled", "ResourcePlacement clusters/web TaintNotTolerated"}},
 	} {
 		var got []string
@@ -95,10 +134,15 @@ func TestTheFirstCauseIsThatOfTheOthers(t *testing.T) {
 
 func TestAFindingHasWhatHelps(t *testing.T) {
 	since := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
-	cluster := clusterWith(fleet.Condition{Type: "Ready", Status: "False", Reason: "WaitCheckIn", Message: "waiting", LastTransitionTime: "2026-01-02T03:04:05Z"})
+	cluster := clusterWith(fleet.Condition{
+		Type: "Ready", Status: "False", Reason: "WaitCheckIn", Message: "waiting", LastTransitionTime: "2026-01-02T03:04:05Z",
+	})
 	got := Of(cluster)[0]
-	want := Problem{Kind: "Cluster", Namespace: "clusters", Name: "web", Condition: "Ready", Reason: "WaitCheckIn", Message: "waiting", Since: since}
-	if got.Problem != want || got.Means == "" || got.Remedy == "" || !slices.Contains(got.OnHub, "kubectl -n clusters get clusterregistrations") || len(got.OnMember) == 0 {
+	want := Problem{
+		Kind: "Cluster", Namespace: "clusters", Name: "web", Condition: "Ready", Reason: "WaitCheckIn", Message: "waiting", Since: since,
+	}
+	if got.Problem != want || got.Means == "" || got.Remedy == "" ||
+		!slices.Contains(got.OnHub, "kubectl -n clusters get clusterregistrations") || len(got.OnMember) == 0 {
 		t.Errorf("found: %+v", got)
 	}
 	for _, text := range append(slices.Concat(got.OnHub, got.OnMember), got.Remedy) {
@@ -128,14 +172,16 @@ func TestEachCauseHelps(t *testing.T) {
 	}
 }
 
-// TestCommandsAreForTheAgentThatThereIs has the chart member-agent in the place of fleet-agent on MemberClusters, to which most Works are delivered.
+// TestCommandsAreForTheAgentThatThereIs has the chart member-agent in the place of fleet-agent on
+// MemberClusters, to which most Works are delivered.
 func TestCommandsAreForTheAgentThatThereIs(t *testing.T) {
 	for _, c := range causes {
 		for _, kind := range c.kinds {
 			for _, reason := range c.reasons {
 				found := find(Problem{Kind: kind, Namespace: "in", Name: "object", Reason: reason})
 				for _, command := range slices.Concat(found.OnHub, found.OnMember) {
-					if slices.Contains([]string{kindMemberCluster, kindWork, kindClusterPlacement, kindPlacement}, kind) && strings.Contains(command, "app=fleet-agent") {
+					if slices.Contains([]string{kindMemberCluster, kindWork, kindClusterPlacement, kindPlacement}, kind) &&
+						strings.Contains(command, "app=fleet-agent") {
 						t.Errorf("%s of %s: %s", reason, kind, command)
 					}
 					if kind == kindCluster && strings.Contains(command, "member-agent") {

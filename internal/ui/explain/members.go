@@ -15,10 +15,11 @@ const (
 // recordCauses explains why a member is missing or has no access.
 var recordCauses = []cause{
 	{
-		kinds: slices.Concat([]string{kindCluster, kindMemberCluster, kindToken, kindRequest, kindBundle}, ofPlacements, ofRuns), reasons: []string{reasonNew},
-		means:  "No hub has looked at the object yet.",
-		remedy: "If that lasts longer than a moment, no hub runs or none leads: see its Pods and what it logs.",
-		onHub:  []string{"kubectl -n cattle-fleet-system get pods -l app=fleet-controller", hubLog},
+		kinds:   slices.Concat([]string{kindCluster, kindMemberCluster, kindToken, kindRequest, kindBundle}, ofPlacements, ofRuns),
+		reasons: []string{reasonNew},
+		means:   "No hub has looked at the object yet.",
+		remedy:  "If that lasts longer than a moment, no hub runs or none leads: see its Pods and what it logs.",
+		onHub:   []string{"kubectl -n cattle-fleet-system get pods -l app=fleet-controller", hubLog},
 	},
 	{
 		kinds: append([]string{kindCluster, kindMemberCluster, kindBundle}, ofPlacements...), reasons: []string{reasons.DefinitionDeleted},
@@ -55,8 +56,9 @@ var recordCauses = []cause{
 	},
 	{
 		kinds: ofMembers, reasons: []string{reasons.Leaving},
-		means:  "The record is deleted, and the member is leaving: its agent removes what was delivered, if the record asks for that.",
-		remedy: "The message says what is left. If the agent cannot do it any more, as its cluster is gone, the hub goes on without it after a while.",
+		means: "The record is deleted, and the member is leaving: its agent removes what was delivered, if the record asks for that.",
+		remedy: "The message says what is left. If the agent cannot do it any more, as its cluster is gone, the hub goes on without it after a " +
+			"while.",
 	},
 	{
 		kinds: ofMemberClusters, reasons: []string{reasons.IdentityInvalid},
@@ -83,14 +85,16 @@ var recordCauses = []cause{
 	},
 	{
 		kinds: ofClusters, reasons: []string{reasons.WaitCheckIn},
-		means:  "No agent has registered as this Cluster yet.",
-		remedy: "Install the chart fleet-agent on the cluster with the values of a registration token. If that was done, its request is among those of the workspace, or the agent says why it cannot ask.",
-		onHub:  []string{"kubectl -n NAMESPACE get clusterregistrations"}, onMember: []string{agentPods, agentLog},
+		means: "No agent has registered as this Cluster yet.",
+		remedy: "Install the chart fleet-agent on the cluster with the values of a registration token. If that was done, its request is among " +
+			"those of the workspace, or the agent says why it cannot ask.",
+		onHub: []string{"kubectl -n NAMESPACE get clusterregistrations"}, onMember: []string{agentPods, agentLog},
 	},
 	{
 		kinds: ofMemberClusters, reasons: []string{reasons.MemberClusterJoinStateUnknown, reasons.AgentUnseen},
-		means:    "The agent of the member has not come yet.",
-		remedy:   "Install the chart member-agent on the cluster, with the name of this MemberCluster and the token of its identity. If that was done, the agent says why it cannot join.",
+		means: "The agent of the member has not come yet.",
+		remedy: "Install the chart member-agent on the cluster, with the name of this MemberCluster and the token of its identity. If that " +
+			"was done, the agent says why it cannot join.",
 		onMember: []string{"helm status member-agent", memberPods, memberLog},
 	},
 	{
@@ -114,8 +118,10 @@ var recordCauses = []cause{
 	},
 	{
 		kinds: ofMembers, reasons: []string{reasons.CredentialSuperseded},
-		means:  "An older credential of the agent was used after a newer one: two agents have the credential of this member, such as a clone of the cluster or one that was restored from a backup.",
-		remedy: "Find out which is the member and register the other anew. Then accept, as the message says, the one that goes on; no credential is renewed before.",
+		means: "An older credential of the agent was used after a newer one: two agents have the credential of this member, such as a clone of " +
+			"the cluster or one that was restored from a backup.",
+		remedy: "Find out which is the member and register the other anew. Then accept, as the message says, the one that goes on; no " +
+			"credential is renewed before.",
 	},
 	{
 		kinds: ofClusters, reasons: []string{reasons.AgentWaiting},
@@ -124,13 +130,15 @@ var recordCauses = []cause{
 	},
 	{
 		kinds: ofMembers, reasons: []string{reasons.RemovalBlocked},
-		means:  "Something whose Bundle or placement is gone cannot be removed from the member.",
-		remedy: "The message names the object and what keeps it: give the account the right, take off the finalizer, or delete the object by hand.",
+		means: "Something whose Bundle or placement is gone cannot be removed from the member.",
+		remedy: "The message names the object and what keeps it: give the account the right, take off the finalizer, or delete the object by " +
+			"hand.",
 	},
 	{
 		kinds: ofMembers, reasons: []string{reasons.RemovalUnconfirmed},
-		means:  "A release is kept, because it is not known whether the hub has taken its BundleDeployment away.",
-		remedy: "The message says what is missing. Nothing is removed before. If the hub has no record of the deletion, create the Bundle again; to remove the release, delete the Bundle after that.",
+		means: "A release is kept, because it is not known whether the hub has taken its BundleDeployment away.",
+		remedy: "The message says what is missing. Nothing is removed before. If the hub has no record of the deletion, create the Bundle " +
+			"again; to remove the release, delete the Bundle after that.",
 	},
 	{
 		kinds: ofMembers, reasons: []string{reasons.HubRestored},

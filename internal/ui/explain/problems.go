@@ -158,7 +158,8 @@ func fromObstacles(of Problem, status *placement.PlacementStatus) (problems []Pr
 	}
 	for _, o := range status.Obstacles {
 		if scheduled.Status == metav1.ConditionFalse || isAside(of.Kind, o.Reason) {
-			problems = append(problems, of.says(placement.ConditionScheduled, o.Reason, "on "+o.ClusterName+": "+o.Message, scheduled.LastTransitionTime.Time))
+			problems = append(problems,
+				of.says(placement.ConditionScheduled, o.Reason, "on "+o.ClusterName+": "+o.Message, scheduled.LastTransitionTime.Time))
 		}
 	}
 	return problems
@@ -185,8 +186,8 @@ func fromMember(of Problem, member placement.PerClusterStatus) []Problem {
 	return problems
 }
 
-// fromRun takes what a staged update run waits for, or why it has failed. Nothing is wrong with a run
-// that has succeeded.
+// fromRun takes what a staged update run waits for, or why it has failed. Nothing is wrong with a
+// run that has succeeded.
 func fromRun(of Problem, conditions []metav1.Condition) []Problem {
 	if meta.IsStatusConditionTrue(conditions, placement.ConditionSucceeded) {
 		return nil
@@ -202,7 +203,8 @@ func fromWork(of Problem, status *placement.WorkStatus) []Problem {
 			continue
 		}
 		for _, p := range fromConditions(of, manifest.Conditions) {
-			p.Message = fmt.Sprintf("%s %s: %s", manifest.Identifier.Kind, objectName(manifest.Identifier.Namespace, manifest.Identifier.Name), p.Message)
+			p.Message = fmt.Sprintf("%s %s: %s", manifest.Identifier.Kind, objectName(manifest.Identifier.Namespace, manifest.Identifier.Name),
+				p.Message)
 			problems = append(problems, p)
 		}
 	}

@@ -221,7 +221,8 @@ func (s source) states() map[string]string {
 		}
 		of, _ := spec.Type.(*ast.Ident)
 		for i, name := range spec.Names {
-			isState := of != nil && (of.Name == "State" && (pkg == "agentbundle" && name.Name != "send" || pkg == "agent") || of.Name == "BundleState")
+			isState := of != nil && (of.Name == "State" && (pkg == "agentbundle" && name.Name != "send" || pkg == "agent") ||
+				of.Name == "BundleState")
 			if i < len(spec.Values) && (isState || strings.HasPrefix(strings.ToLower(name.Name), "reason")) {
 				if reason := reasonOf(spec.Values[i]); reason != "" {
 					all[reason] = s.at(spec)

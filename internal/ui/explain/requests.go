@@ -15,8 +15,9 @@ var requestCauses = []cause{
 	},
 	{
 		kinds: ofRequests, reasons: []string{reasons.Revoked},
-		means:  "Somebody has revoked the Cluster that the request is for.",
-		remedy: "To let it in again take the annotation off, as the message says, and have the cluster ask again: give it a new registration token.",
+		means: "Somebody has revoked the Cluster that the request is for.",
+		remedy: "To let it in again take the annotation off, as the message says, and have the cluster ask again: give it a new registration " +
+			"token.",
 	},
 	{
 		kinds: ofRequests, reasons: []string{reasons.TokenNotIssued},
@@ -37,9 +38,10 @@ var requestCauses = []cause{
 	},
 	{
 		kinds: ofRequests, reasons: []string{reasons.TooManyNewClusters},
-		means:  "As many Clusters as may be new at once were made with this token and have not sent a heartbeat.",
-		remedy: "See why they have not, or delete them. If that many are to join at once, raise registration.maxNewClustersPerToken of the chart fleet.",
-		onHub:  []string{"kubectl -n NAMESPACE get clusters.fleet.cattle.io"},
+		means: "As many Clusters as may be new at once were made with this token and have not sent a heartbeat.",
+		remedy: "See why they have not, or delete them. If that many are to join at once, raise registration.maxNewClustersPerToken of the " +
+			"chart fleet.",
+		onHub: []string{"kubectl -n NAMESPACE get clusters.fleet.cattle.io"},
 	},
 	{
 		kinds: ofRequests, reasons: []string{reasons.TooManyRequests},
@@ -55,21 +57,27 @@ var requestCauses = []cause{
 	},
 	{
 		kinds: ofRequests, reasons: []string{reasons.HolderAlive, reasons.HolderLost},
-		means:  "The Cluster has an agent already, or had one with another key. This request would take its place.",
-		remedy: "If the cluster was made anew, approve the request. If not, somebody uses a client ID that is not theirs, such as that of a clone: deny it.",
-		onHub:  []string{getRequest, "kubectl -n NAMESPACE annotate clusterregistration NAME muster/approved=true"},
+		means: "The Cluster has an agent already, or had one with another key. This request would take its place.",
+		remedy: "If the cluster was made anew, approve the request. If not, somebody uses a client ID that is not theirs, such as that of a " +
+			"clone: deny it.",
+		onHub: []string{getRequest, "kubectl -n NAMESPACE annotate clusterregistration NAME muster/approved=true"},
 	},
 	{
 		kinds: ofRequests, reasons: []string{reasons.ApprovedTooEarly},
 		means:  "The approval came with the request itself, so that nobody who may approve it has looked at it.",
 		remedy: "Take the annotation off and set it again.",
-		onHub:  []string{"kubectl -n NAMESPACE annotate clusterregistration NAME muster/approved-", "kubectl -n NAMESPACE annotate clusterregistration NAME muster/approved=true"},
+		onHub: []string{"kubectl -n NAMESPACE annotate clusterregistration NAME muster/approved-",
+			"kubectl -n NAMESPACE annotate clusterregistration NAME muster/approved=true"},
 	},
 	{
-		kinds: ofRequests, reasons: []string{reasons.NotAttributed, reasons.RequesterUnknown, reasons.PolicyMissing, reasons.OlderThanPolicy, reasons.PolicyUnchecked},
-		means:  "The hub does not know who made the request, because the admission policy that notes it was not there.",
-		remedy: "Bring the policy back with the chart fleet and delete the request: its agent asks again. Or approve it, if you know whose it is.",
-		onHub:  []string{"helm -n cattle-fleet-system upgrade fleet fleet/fleet --reset-then-reuse-values", "kubectl -n NAMESPACE delete clusterregistration NAME"},
+		kinds: ofRequests, reasons: []string{
+			reasons.NotAttributed, reasons.RequesterUnknown, reasons.PolicyMissing, reasons.OlderThanPolicy, reasons.PolicyUnchecked,
+		},
+		means: "The hub does not know who made the request, because the admission policy that notes it was not there.",
+		remedy: "Bring the policy back with the chart fleet and delete the request: its agent asks again. Or approve it, if you know whose it " +
+			"is.",
+		onHub: []string{"helm -n cattle-fleet-system upgrade fleet fleet/fleet --reset-then-reuse-values",
+			"kubectl -n NAMESPACE delete clusterregistration NAME"},
 	},
 	{
 		kinds: ofRequests, reasons: []string{reasons.AmbiguousClientID},
@@ -101,11 +109,14 @@ var requestCauses = []cause{
 	},
 	{
 		kinds: ofRequests, reasons: []string{reasons.OtherHub},
-		means:  "The agent knows its hub by a CA that this hub does not have.",
-		remedy: "Take the values of a token of this hub. Behind a proxy that ends TLS add its CA to apiServerCA of the chart fleet, or set agentTLSMode=system-store for the agent.",
+		means: "The agent knows its hub by a CA that this hub does not have.",
+		remedy: "Take the values of a token of this hub. Behind a proxy that ends TLS add its CA to apiServerCA of the chart fleet, or set " +
+			"agentTLSMode=system-store for the agent.",
 	},
 	{
-		kinds: ofRequests, reasons: []string{reasons.TokenExpired, reasons.TokenNotFound, reasons.TokenUnknown, reasons.TokenUsedUp, reasons.TokenBoundElsewhere},
+		kinds: ofRequests, reasons: []string{
+			reasons.TokenExpired, reasons.TokenNotFound, reasons.TokenUnknown, reasons.TokenUsedUp, reasons.TokenBoundElsewhere,
+		},
 		means:  "The token that the request was made with does not register this cluster, or not any more.",
 		remedy: "Create another ClusterRegistrationToken and give the agent its values.",
 		onHub:  []string{newToken},
@@ -117,8 +128,9 @@ var requestCauses = []cause{
 	},
 	{
 		kinds: ofRequests, reasons: []string{fleet.ReasonNotApproved},
-		means:  "Somebody has denied the request.",
-		remedy: "If that was a mistake take the denial back and approve it, as muster approve does: its agent waits for that as long as the request is there. After that give the cluster a registration token again.",
+		means: "Somebody has denied the request.",
+		remedy: "If that was a mistake take the denial back and approve it, as muster approve does: its agent waits for that as long as the " +
+			"request is there. After that give the cluster a registration token again.",
 		onHub: []string{
 			"kubectl -n NAMESPACE annotate clusterregistration NAME muster/approved-",
 			"kubectl -n NAMESPACE annotate clusterregistration NAME muster/approved=true",
@@ -168,7 +180,8 @@ var tokenCauses = []cause{
 	},
 	{
 		kinds: ofTokens, reasons: []string{reasons.LifeShortened},
-		means:  "The API server of the hub grants credentials of less life than the token asks for. The hub renews the one in the Secret until the token ends.",
+		means: "The API server of the hub grants credentials of less life than the token asks for. The hub renews the one in the Secret until " +
+			"the token ends.",
 		remedy: "Take the values from the Secret anew for clusters that join later.", aside: true,
 	},
 }

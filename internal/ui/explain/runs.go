@@ -4,7 +4,8 @@ package explain
 var runCauses = []cause{
 	{
 		kinds: ofRuns, reasons: []string{"UpdateRunInitializedFailed"},
-		means:  "The members cannot be divided into stages. If only the placement or the strategy is missing, the run goes on when it is there; else it has ended.",
+		means: "The members cannot be divided into stages. If only the placement or the strategy is missing, the run goes on when it is there; " +
+			"else it has ended.",
 		remedy: "Correct what the message names, and create another run.",
 		onHub:  []string{"kubectl get clusterstagedupdatestrategies,stagedupdatestrategies -A"},
 	},

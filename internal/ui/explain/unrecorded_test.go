@@ -14,7 +14,8 @@ const (
 	playedPods = "it takes a Pod that fails on a node, and localkube has none; internal/rollout tests what is said of such Pods"
 )
 
-// unrecorded are reasons that no recording shows, by the first kind of their cause, with why that is so.
+// unrecorded are reasons that no recording shows, by the first kind of their cause,
+// with why that is so.
 var unrecorded = []struct{ kind, reasons, why string }{
 	{kindCluster, "MemberClusterLeft RemovalUnconfirmed HubRestored", notYet},
 	{kindCluster, "InternalMemberClusterUnhealthy", inReport},
@@ -34,7 +35,8 @@ var unrecorded = []struct{ kind, reasons, why string }{
 	{kindClusterPlacement, "Outranked NotNamed Unhealthy", notMissed},
 	{kindClusterPlacement, "AgentCannotPlace NamespaceNotFound AgentLeft", notMissed},
 	{kindClusterPlacement, "ResourceAvailableUnknown RolloutStartedUnknown OverriddenPending", aRace},
-	{kindClusterPlacement, "DifferencesFound NotAllWorkAreAvailable NotAllWorkHaveDiffReported ResourceNotAvailableYet DiffReportingIncompleteOrFailed", notYet},
+	{kindClusterPlacement, "DifferencesFound NotAllWorkAreAvailable NotAllWorkHaveDiffReported ResourceNotAvailableYet " +
+		"DiffReportingIncompleteOrFailed", notYet},
 	{kindClusterPlacement, "ScheduleFailed", byObstacle},
 	{kindClusterPlacement, "WorkNotTrackable ManifestNotTrackable", isTrue},
 	{kindAgent, "BadInput Waiting Denied Retrying Unreachable Left Standby Starting Trying Joining", noObject},

@@ -9,7 +9,8 @@ import (
 // JoinCommand returns the shell command that registers a cluster with a registration token. Every
 // holder of the command can register as the token allows.
 func JoinCommand(token, hubURL string, hubCA []byte, clientID string) string {
-	return CommandLine("muster join", "--token", token, "--hub-url", hubURL, "--hub-ca", base64.StdEncoding.EncodeToString(hubCA), "--client-id", clientID)
+	return CommandLine("muster join", "--token", token, "--hub-url", hubURL, "--hub-ca", base64.StdEncoding.EncodeToString(hubCA),
+		"--client-id", clientID)
 }
 
 // CommandLine returns a shell command with flags and values. It omits flags with an empty value.

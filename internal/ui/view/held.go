@@ -28,7 +28,8 @@ func HeldRemoval(o client.Object) (message, value string) {
 	}
 	switch o := o.(type) {
 	case *fleet.Bundle:
-		if c := kube.FindCondition(o.Status.Conditions, fleet.ConditionProcessed); c != nil && c.Status == corev1.ConditionFalse && slices.Contains([]string{reasons.RemovalHeld, reasons.TakeoverHeld}, c.Reason) {
+		if c := kube.FindCondition(o.Status.Conditions, fleet.ConditionProcessed); c != nil && c.Status == corev1.ConditionFalse &&
+			slices.Contains([]string{reasons.RemovalHeld, reasons.TakeoverHeld}, c.Reason) {
 			message = c.Message
 		}
 	case *placement.ClusterResourcePlacement:
@@ -45,7 +46,8 @@ func HeldRemoval(o client.Object) (message, value string) {
 
 func heldOfPlacement(kind string, conditions []metav1.Condition) string {
 	c := meta.FindStatusCondition(conditions, kind+placement.ConditionResourceSelected)
-	if c == nil || c.Status != metav1.ConditionFalse || !slices.Contains([]string{reasons.RemovalUnfounded, reasons.AuthorMayNotRead, reasons.EnvelopeNotPermitted}, c.Reason) {
+	if c == nil || c.Status != metav1.ConditionFalse ||
+		!slices.Contains([]string{reasons.RemovalUnfounded, reasons.AuthorMayNotRead, reasons.EnvelopeNotPermitted}, c.Reason) {
 		return ""
 	}
 	return c.Message

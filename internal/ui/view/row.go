@@ -120,7 +120,8 @@ func clusterRow(record *fleet.Cluster, now time.Time) []string {
 	status := membership.ClusterStatus(&record.Status, nil)
 	agent := record.Status.Agent
 	return []string{
-		NameOf(record), "Cluster", memberState(record, status), Or(record.Status.Display.ReadyNodes), Or(record.Status.Display.ReadyBundles), Or(agent.KubernetesVersion),
+		NameOf(record), "Cluster", memberState(record, status), Or(record.Status.Display.ReadyNodes), Or(record.Status.Display.ReadyBundles),
+		Or(agent.KubernetesVersion),
 		lastSeen(record, status, agent.LastSeen.Time, now), Or(agent.Version), Until(Expires(record), now), Why(status.Ready, status.Message),
 	}
 }
@@ -128,7 +129,8 @@ func clusterRow(record *fleet.Cluster, now time.Time) []string {
 func memberClusterRow(record *clusterv1beta1.MemberCluster, now time.Time) []string {
 	status := membership.MemberClusterStatus(&record.Status)
 	message := status.Message
-	for _, kind := range []string{clusterv1beta1.ConditionJoined, clusterv1beta1.ConditionReadyToJoin} { // the earliest precondition explains most
+	// the earliest precondition explains most
+	for _, kind := range []string{clusterv1beta1.ConditionJoined, clusterv1beta1.ConditionReadyToJoin} {
 		if c := meta.FindStatusCondition(record.Status.Conditions, kind); c != nil && c.Status == metav1.ConditionFalse {
 			message = c.Message
 		}
@@ -141,7 +143,8 @@ func memberClusterRow(record *clusterv1beta1.MemberCluster, now time.Time) []str
 	}
 	property := func(name string) string { return Or(record.Status.Properties[name].Value) }
 	return []string{
-		NameOf(record), "MemberCluster", memberState(record, status), property("kubernetes-fleet.io/node-count"), Nothing, property("k8s.io/k8s-version"),
+		NameOf(record), "MemberCluster", memberState(record, status), property("kubernetes-fleet.io/node-count"), Nothing,
+		property("k8s.io/k8s-version"),
 		lastSeen(record, status, seen, now), Nothing, Until(Expires(record), now), Why(status.Ready, message),
 	}
 }
@@ -194,7 +197,10 @@ func tokenRow(token *fleet.ClusterRegistrationToken, now time.Time) []string {
 	if token.Status.LastUsed != nil {
 		used = token.Status.LastUsed.Time
 	}
-	return []string{NameOf(token), state, Until(token.Status.Expires, now), Or(token.Status.Used), Since(used, now), Since(token.CreationTimestamp.Time, now), message}
+	return []string{
+		NameOf(token), state, Until(token.Status.Expires, now), Or(token.Status.Used), Since(used, now),
+		Since(token.CreationTimestamp.Time, now), message,
+	}
 }
 
 func requestRow(request *fleet.ClusterRegistration, now time.Time) []string {
@@ -202,7 +208,8 @@ func requestRow(request *fleet.ClusterRegistration, now time.Time) []string {
 	if state == "" {
 		state = StateNew
 	}
-	return []string{NameOf(request), state, Or(request.Status.ClusterName), Or(request.Spec.ClientID), Since(request.CreationTimestamp.Time, now),
+	return []string{NameOf(request), state, Or(request.Status.ClusterName), Or(request.Spec.ClientID),
+		Since(request.CreationTimestamp.Time, now),
 		Why(request.Status.State == fleet.RegistrationGranted, request.Status.Message)}
 }
 
@@ -216,7 +223,8 @@ func bundleRow(bundle *fleet.Bundle, now time.Time) []string {
 
 func placementRow(o client.Object, kind string, status *placement.PlacementStatus, now time.Time) []string {
 	state := StateNew
-	for _, condition := range []string{placement.ConditionScheduled, placement.ConditionApplied, placement.ConditionAvailable} { // each requires the one before
+	// each requires the one before
+	for _, condition := range []string{placement.ConditionScheduled, placement.ConditionApplied, placement.ConditionAvailable} {
 		c := meta.FindStatusCondition(status.Conditions, kind+condition)
 		if c == nil {
 			continue
@@ -229,7 +237,10 @@ func placementRow(o client.Object, kind string, status *placement.PlacementStatu
 	if o.GetDeletionTimestamp() != nil {
 		state = StateDeleting
 	}
-	return []string{NameOf(o), kind, state, Or(status.Members), Since(o.GetCreationTimestamp().Time, now), Why(state == placement.ConditionAvailable, status.Message)}
+	return []string{
+		NameOf(o), kind, state, Or(status.Members), Since(o.GetCreationTimestamp().Time, now),
+		Why(state == placement.ConditionAvailable, status.Message),
+	}
 }
 
 // stateOf returns the state of an object and, if it is not ready, the message of its condition.

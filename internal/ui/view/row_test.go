@@ -36,43 +36,67 @@ func TestRows(t *testing.T) {
 		object client.Object
 		want   []string
 	}{
-		"a Cluster that the hub has not seen": {&fleet.Cluster{ObjectMeta: meta("clusters")}, []string{"clusters/web", "Cluster", "New", "-", "-", "-", "-", "-", "-", "-"}},
+		"a Cluster that the hub has not seen": {&fleet.Cluster{ObjectMeta: meta("clusters")},
+			[]string{"clusters/web", "Cluster", "New", "-", "-", "-", "-", "-", "-", "-"}},
 		"a Cluster that is well": {&fleet.Cluster{ObjectMeta: meta("clusters"), Status: fleet.ClusterStatus{
 			Conditions: ready("True", "", "all is well"), Display: fleet.ClusterDisplay{ReadyNodes: "3/3", ReadyBundles: "2/2"},
-			Agent: fleet.AgentStatus{LastSeen: ago(12 * time.Second), KubernetesVersion: "v1.36.2", Version: "v0.3.0"}, Credential: &fleet.CredentialStatus{Expires: later(100 * time.Hour)},
+			Agent:      fleet.AgentStatus{LastSeen: ago(12 * time.Second), KubernetesVersion: "v1.36.2", Version: "v0.3.0"},
+			Credential: &fleet.CredentialStatus{Expires: later(100 * time.Hour)},
 		}}, []string{"clusters/web", "Cluster", "Ready", "3/3", "2/2", "v1.36.2", "online", "v0.3.0", "in 4d4h", "-"}},
 		"a Cluster whose Bundle is not ready": {&fleet.Cluster{ObjectMeta: meta("clusters"), Status: fleet.ClusterStatus{
 			Conditions: ready("False", "NotReady", "ErrApplied(1)\n[Bundle app]"), Agent: fleet.AgentStatus{LastSeen: ago(time.Minute)},
 		}}, []string{"clusters/web", "Cluster", "NotReady", "-", "-", "-", "online", "-", "-", "ErrApplied(1) [Bundle app]"}},
 		"a Cluster that is lost, and whose credential has run out": {&fleet.Cluster{ObjectMeta: meta("clusters"), Status: fleet.ClusterStatus{
-			Conditions: ready("False", "AgentLost", "no heartbeat"), Agent: fleet.AgentStatus{LastSeen: ago(48 * time.Hour)}, Credential: &fleet.CredentialStatus{Expires: later(-time.Hour)},
+			Conditions: ready("False", "AgentLost", "no heartbeat"), Agent: fleet.AgentStatus{LastSeen: ago(48 * time.Hour)},
+			Credential: &fleet.CredentialStatus{Expires: later(-time.Hour)},
 		}}, []string{"clusters/web", "Cluster", "Lost", "-", "-", "-", "2d", "-", "60m ago", "no heartbeat"}},
-		"a Cluster without an agent": {&fleet.Cluster{ObjectMeta: meta("clusters"), Status: fleet.ClusterStatus{Conditions: ready("False", "WaitCheckIn", "no agent yet")}},
+		"a Cluster without an agent": {&fleet.Cluster{
+			ObjectMeta: meta("clusters"), Status: fleet.ClusterStatus{Conditions: ready("False", "WaitCheckIn", "no agent yet")},
+		},
 			[]string{"clusters/web", "Cluster", "Awaited", "-", "-", "-", "-", "-", "-", "no agent yet"}},
-		"a Cluster that leaves": {&fleet.Cluster{ObjectMeta: leaving, Status: fleet.ClusterStatus{Conditions: ready("False", "Leaving", "3 objects are left"), Agent: fleet.AgentStatus{LastSeen: ago(2 * time.Hour)}}},
+		"a Cluster that leaves": {&fleet.Cluster{
+			ObjectMeta: leaving, Status: fleet.ClusterStatus{
+				Conditions: ready("False", "Leaving", "3 objects are left"), Agent: fleet.AgentStatus{LastSeen: ago(2 * time.Hour)},
+			},
+		},
 			[]string{"clusters/web", "Cluster", "Leaving", "-", "-", "-", "120m", "-", "-", "3 objects are left"}},
 		"a MemberCluster that is well": {&clusterv1beta1.MemberCluster{ObjectMeta: meta(""), Status: clusterv1beta1.MemberClusterStatus{
-			Conditions:  conditions("ReadyToJoin", "True", "", "", "Joined", "True", "", "", "Healthy", "True", "", ""),
-			Properties:  map[string]clusterv1beta1.PropertyValue{"kubernetes-fleet.io/node-count": {Value: "3"}, "k8s.io/k8s-version": {Value: "v1.36.2"}},
+			Conditions: conditions("ReadyToJoin", "True", "", "", "Joined", "True", "", "", "Healthy", "True", "", ""),
+			Properties: map[string]clusterv1beta1.PropertyValue{
+				"kubernetes-fleet.io/node-count": {Value: "3"}, "k8s.io/k8s-version": {Value: "v1.36.2"},
+			},
 			AgentStatus: []clusterv1beta1.AgentStatus{{LastReceivedHeartbeat: ago(time.Hour)}, {LastReceivedHeartbeat: ago(5 * time.Second)}},
 		}}, []string{"web", "MemberCluster", "Ready", "3", "-", "v1.36.2", "online", "-", "-", "-"}},
-		"a MemberCluster whose identity is nobody's": {&clusterv1beta1.MemberCluster{ObjectMeta: meta(""), Status: clusterv1beta1.MemberClusterStatus{
-			Conditions: conditions("ReadyToJoin", "False", "x", "the identity is refused", "Joined", "Unknown", "", "", "Healthy", "Unknown", "", "nothing known"),
-		}}, []string{"web", "MemberCluster", "Awaited", "-", "-", "-", "-", "-", "-", "the identity is refused"}},
+		"a MemberCluster whose identity is nobody's": {&clusterv1beta1.MemberCluster{ObjectMeta: meta(""),
+			Status: clusterv1beta1.MemberClusterStatus{
+				Conditions: conditions("ReadyToJoin", "False", "x", "the identity is refused", "Joined", "Unknown", "", "", "Healthy", "Unknown", "",
+					"nothing known"),
+			}}, []string{"web", "MemberCluster", "Awaited", "-", "-", "-", "-", "-", "-", "the identity is refused"}},
 		"a token": {&fleet.ClusterRegistrationToken{ObjectMeta: meta("clusters"), Status: fleet.ClusterRegistrationTokenStatus{
 			Conditions: ready("True", "", ""), Expires: later(23 * time.Hour), Used: "1/3", LastUsed: new(ago(time.Minute)),
 		}}, []string{"clusters/web", "Ready", "in 23h", "1/3", "60s", "60m", "-"}},
-		"a token that has expired": {&fleet.ClusterRegistrationToken{ObjectMeta: meta("clusters"), Status: fleet.ClusterRegistrationTokenStatus{Conditions: ready("True", "", ""), Expires: later(0)}},
+		"a token that has expired": {&fleet.ClusterRegistrationToken{
+			ObjectMeta: meta("clusters"), Status: fleet.ClusterRegistrationTokenStatus{Conditions: ready("True", "", ""), Expires: later(0)},
+		},
 			[]string{"clusters/web", "Expired", "0s ago", "-", "-", "60m", "-"}},
 		"a request that waits": {&fleet.ClusterRegistration{ObjectMeta: meta("clusters"), Spec: fleet.ClusterRegistrationSpec{ClientID: "edge"},
-			Status: fleet.ClusterRegistrationStatus{State: "Pending", ClusterName: "edge", Message: "approve it"}}, []string{"clusters/web", "Pending", "edge", "edge", "60m", "approve it"}},
-		"a Bundle that waits": {&fleet.Bundle{ObjectMeta: meta("clusters"), Status: fleet.BundleStatus{Conditions: ready("False", "", "WaitApplied(2)"), Display: fleet.BundleDisplay{ReadyClusters: "1/3", State: "WaitApplied"}}},
+			Status: fleet.ClusterRegistrationStatus{State: "Pending", ClusterName: "edge", Message: "approve it"}},
+			[]string{"clusters/web", "Pending", "edge", "edge", "60m", "approve it"}},
+		"a Bundle that waits": {&fleet.Bundle{
+			ObjectMeta: meta("clusters"), Status: fleet.BundleStatus{
+				Conditions: ready("False", "", "WaitApplied(2)"), Display: fleet.BundleDisplay{ReadyClusters: "1/3", State: "WaitApplied"},
+			},
+		},
 			[]string{"clusters/web", "WaitApplied", "1/3", "60m", "WaitApplied(2)"}},
-		"a placement that is applied": {&placement.ClusterResourcePlacement{ObjectMeta: meta(""), Status: placement.PlacementStatus{Members: "2/3", Message: "1 member is waited for",
-			Conditions: conditions("ClusterResourcePlacementScheduled", "True", "", "", "ClusterResourcePlacementApplied", "True", "", "", "ClusterResourcePlacementAvailable", "False", "", "")}},
+		"a placement that is applied": {&placement.ClusterResourcePlacement{ObjectMeta: meta(""),
+			Status: placement.PlacementStatus{Members: "2/3", Message: "1 member is waited for",
+				Conditions: conditions("ClusterResourcePlacementScheduled", "True", "", "", "ClusterResourcePlacementApplied", "True", "", "",
+					"ClusterResourcePlacementAvailable", "False", "", "")}},
 			[]string{"web", "ClusterResourcePlacement", "NotAvailable", "2/3", "60m", "1 member is waited for"}},
-		"a placement that is available": {&placement.ResourcePlacement{ObjectMeta: meta("shop"), Status: placement.PlacementStatus{Members: "3/3", Message: "x",
-			Conditions: conditions("ResourcePlacementScheduled", "True", "", "", "ResourcePlacementApplied", "True", "", "", "ResourcePlacementAvailable", "True", "", "")}},
+		"a placement that is available": {&placement.ResourcePlacement{ObjectMeta: meta("shop"),
+			Status: placement.PlacementStatus{Members: "3/3", Message: "x",
+				Conditions: conditions("ResourcePlacementScheduled", "True", "", "", "ResourcePlacementApplied", "True", "", "",
+					"ResourcePlacementAvailable", "True", "", "")}},
 			[]string{"shop/web", "ResourcePlacement", "Available", "3/3", "60m", "-"}},
 	} {
 		if diff := cmp.Diff(test.want, Row(test.object, now)); diff != "" {

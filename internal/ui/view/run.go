@@ -71,8 +71,8 @@ type Stage struct {
 	Request string
 }
 
-// Stages are those of a run in their order, and the one in which members lose the placement if there
-// are any.
+// Stages are those of a run in their order, and the one in which members lose the
+// placement if there are any.
 func (r Run) Stages() (all []Stage) {
 	stages := r.Status.StagesStatus
 	if last := r.Status.DeletionStageStatus; last != nil && len(last.Clusters) > 0 {
@@ -168,8 +168,9 @@ func (a Approval) Approved() bool {
 
 // Approve has the request be approved; the caller writes its status.
 func (a Approval) Approve(by string) {
-	meta.SetStatusCondition(a.Conditions, metav1.Condition{Type: placement.ConditionApproved, Status: metav1.ConditionTrue, Reason: placement.ConditionApproved,
-		Message: by, ObservedGeneration: a.GetGeneration()})
+	meta.SetStatusCondition(a.Conditions,
+		metav1.Condition{Type: placement.ConditionApproved, Status: metav1.ConditionTrue, Reason: placement.ConditionApproved,
+			Message: by, ObservedGeneration: a.GetGeneration()})
 }
 
 func approvalRow(a Approval, now time.Time) []string {

@@ -51,14 +51,16 @@ func (g *gathering) tree(record client.Object) *Node {
 	if foreign { // the objects in it belong to another owner
 		return root
 	}
-	below.add("identity ServiceAccount "+naming.MemberServiceAccount, g.read(&corev1.ServiceAccount{}, name, naming.MemberServiceAccount, func() string {
-		if expires := Expires(record); expires != nil {
-			return "there, its credential expires " + Until(expires, time.Now())
-		}
-		return "there"
-	}))
+	below.add("identity ServiceAccount "+naming.MemberServiceAccount,
+		g.read(&corev1.ServiceAccount{}, name, naming.MemberServiceAccount, func() string {
+			if expires := Expires(record); expires != nil {
+				return "there, its credential expires " + Until(expires, time.Now())
+			}
+			return "there"
+		}))
 	report := &clusterv1beta1.InternalMemberCluster{}
-	below.add("report InternalMemberCluster "+record.GetName(), g.read(report, name, record.GetName(), func() string { return reported(report) }))
+	below.add("report InternalMemberCluster "+record.GetName(),
+		g.read(report, name, record.GetName(), func() string { return reported(report) }))
 	lease := &coordinationv1.Lease{}
 	below.add("heartbeat Lease "+naming.HeartbeatLease, g.read(lease, name, naming.HeartbeatLease, func() string {
 		if lease.Spec.RenewTime == nil {
@@ -83,7 +85,8 @@ func (g *gathering) addNamed(root *Node, record client.Object) {
 		root.add("identity "+who.Kind+" "+who.Name, Nothing)
 		return
 	}
-	root.add("identity ServiceAccount "+who.Namespace+"/"+who.Name, g.read(&corev1.ServiceAccount{}, who.Namespace, who.Name, func() string { return "there" }))
+	root.add("identity ServiceAccount "+who.Namespace+"/"+who.Name,
+		g.read(&corev1.ServiceAccount{}, who.Namespace, who.Name, func() string { return "there" }))
 }
 
 // reported returns the hub's request in a report and the agent's answer.

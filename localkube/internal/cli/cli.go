@@ -111,17 +111,23 @@ Such a cluster has no DNS and reaches no network, so its images are archives.`,
 	}
 	flags := command.Flags()
 	flags.IntVar(&options.Port, "port", 0, "port of the API server; 0 picks a free one at the first start and keeps it")
-	flags.StringArrayVar(&images, "image", nil, "NAME=PATH: run containers of image NAME with this program, a program of this directory or, with --node=kubelet, this OCI archive; repeatable")
+	flags.StringArrayVar(&images, "image", nil, "NAME=PATH: run containers of image NAME with this program, a program of this directory or, "+
+		"with --node=kubelet, this OCI archive; repeatable")
 	options.Node = cluster.HostNode
-	flags.Var((*nodeFlag)(&options.Node), "node", "what runs Pods: host processes (true), containers (kubelet) or nothing, the control plane alone (false)")
+	flags.Var((*nodeFlag)(&options.Node), "node",
+		"what runs Pods: host processes (true), containers (kubelet) or nothing, the control plane alone (false)")
 	flags.Lookup("node").NoOptDefVal = string(cluster.HostNode)
 	flags.BoolVar(&options.Audit, "audit", false, "record every request in audit.log of the state directory")
-	flags.StringVar(&options.Authentication, "authentication-config", "", "file with an AuthenticationConfiguration of the API server: who else signs users in (OIDC)")
-	flags.BoolVar(&options.DefaultLimits, "default-limits", false, "leave kube-controller-manager at its default of 20 requests a second, as in most clusters")
-	flags.BoolVar(&options.RestartEtcd, "restart-etcd", false, "when etcd ends, as on a full disk, start it again instead of ending the cluster")
+	flags.StringVar(&options.Authentication, "authentication-config", "",
+		"file with an AuthenticationConfiguration of the API server: who else signs users in (OIDC)")
+	flags.BoolVar(&options.DefaultLimits, "default-limits", false,
+		"leave kube-controller-manager at its default of 20 requests a second, as in most clusters")
+	flags.BoolVar(&options.RestartEtcd, "restart-etcd", false,
+		"when etcd ends, as on a full disk, start it again instead of ending the cluster")
 	flags.StringVar(&options.Kubeconfig, "kubeconfig", "", "also add the cluster to this kubeconfig file")
 	flags.StringVar(&options.ReadyFile, "ready-file", "", "write this file when the cluster is ready, remove it when it stops")
-	flags.StringVar(&options.UsageFile, "usage-file", "", "append to this file a line for each process that ends: program, seconds of processor time")
+	flags.StringVar(&options.UsageFile, "usage-file", "",
+		"append to this file a line for each process that ends: program, seconds of processor time")
 	return command
 }
 

@@ -205,7 +205,8 @@ func (c *Cluster) start(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	// The controller manager waits ten seconds for all that the API server does at its start, and ends.
+	// The controller manager waits ten seconds for all that the API server does at its start, and
+	// ends.
 	if err := c.await(ctx, "kube-apiserver", ready.apiServer); err != nil {
 		return err
 	}

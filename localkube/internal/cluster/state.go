@@ -132,7 +132,8 @@ func (d Dir) load() (state, error) {
 			d.file("state.json"), d.Path)
 	}
 	if s.Format != stateFormat || s.Kubernetes != KubernetesVersion {
-		return state{}, fmt.Errorf("cluster %s in %s was made by another localkube (Kubernetes %s, state format %d; this one is Kubernetes %s, format %d); start afresh: localkube delete %s",
+		return state{}, fmt.Errorf("cluster %s in %s was made by another localkube (Kubernetes %s, state format %d; this one is Kubernetes %s, "+
+			"format %d); start afresh: localkube delete %s",
 			d.Name, d.Path, s.Kubernetes, s.Format, KubernetesVersion, stateFormat, d.Name)
 	}
 	return s, nil
@@ -170,7 +171,8 @@ func (d Dir) loadOrCreate(port int, node Node) (state, error) {
 			d.Name, s.Port, port, d.Name)
 	}
 	if s.Address.IsValid() != (node == KubeletNode) {
-		return state{}, fmt.Errorf("cluster %s was made with another --node, which decides about its address; start it as before, or start afresh: localkube delete %s",
+		return state{}, fmt.Errorf("cluster %s was made with another --node, which decides about its address; start it as before, or start "+
+			"afresh: localkube delete %s",
 			d.Name, d.Name)
 	}
 	return s, nil

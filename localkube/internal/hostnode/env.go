@@ -82,7 +82,8 @@ func envFrom(ctx context.Context, namespace string, source corev1.EnvFromSource,
 
 // envValue returns a referenced value; found is false for an optional one
 // that is not there.
-func envValue(ctx context.Context, pod *corev1.Pod, container *corev1.Container, from *corev1.EnvVarSource, f facts, objects lookup) (value string, found bool, err error) {
+func envValue(ctx context.Context, pod *corev1.Pod, container *corev1.Container, from *corev1.EnvVarSource, f facts,
+	objects lookup) (value string, found bool, err error) {
 	switch {
 	case from.FieldRef != nil:
 		value, err = fieldValue(pod, from.FieldRef.FieldPath, f)
@@ -107,7 +108,8 @@ func envValue(ctx context.Context, pod *corev1.Pod, container *corev1.Container,
 		}
 		return keyed("configmap", ref.Name, ref.Key, optional(ref.Optional), data, err)
 	}
-	return "", false, fmt.Errorf("its source is not supported by localkube; use value, fieldRef, resourceFieldRef, secretKeyRef or configMapKeyRef")
+	return "", false, fmt.Errorf("its source is not supported by localkube; use value, fieldRef, resourceFieldRef, secretKeyRef or " +
+		"configMapKeyRef")
 }
 
 func keyed(kind, name, key string, optional bool, data map[string]string, err error) (string, bool, error) {

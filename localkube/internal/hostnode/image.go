@@ -55,7 +55,8 @@ func commandLine(name, path string, command, args []string) (string, []string, e
 		return path, args, nil
 	}
 	if base := filepath.Base(command[0]); base != filepath.Base(path) && base != name {
-		return "", nil, fmt.Errorf("image %s has one program, %s, but the command is %s; name that program, or give localkube a directory: --image %s=DIRECTORY",
+		return "", nil, fmt.Errorf("image %s has one program, %s, but the command is %s; name that program, or give localkube a directory: "+
+			"--image %s=DIRECTORY",
 			name, filepath.Base(path), command[0], name)
 	}
 	return path, append(append([]string{}, command[1:]...), args...), nil

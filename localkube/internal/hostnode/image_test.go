@@ -52,8 +52,10 @@ func TestCommandLine(t *testing.T) {
 		want          []string
 		wantErr       string
 	}{
-		"args go to the program":               {path: agent, args: []string{"-v"}, want: []string{agent, "-v"}},
-		"the command names the program":        {path: agent, command: []string{"agent", "run"}, args: []string{"-v"}, want: []string{agent, "run", "-v"}},
+		"args go to the program": {path: agent, args: []string{"-v"}, want: []string{agent, "-v"}},
+		"the command names the program": {
+			path: agent, command: []string{"agent", "run"}, args: []string{"-v"}, want: []string{agent, "run", "-v"},
+		},
 		"the command names it by a path":       {path: agent, command: []string{"/usr/bin/agent"}, want: []string{agent}},
 		"the command names it by the image":    {path: agent, command: []string{"/muster-agent"}, want: []string{agent}},
 		"the command names something else":     {path: agent, command: []string{"sh"}, wantErr: "has one program, agent, but the command is sh"},

@@ -107,7 +107,8 @@ func (c *container) watchLiveness(ctx context.Context, command process.Spec) boo
 
 // probeLoop probes until changed returns false or ctx ends. An eager loop
 // asks more often until the first pass.
-func (c *container) probeLoop(ctx context.Context, command process.Spec, kind string, probe *corev1.Probe, ok, eager bool, changed func(ok bool) bool) {
+func (c *container) probeLoop(ctx context.Context, command process.Spec, kind string, probe *corev1.Probe, ok, eager bool,
+	changed func(ok bool) bool) {
 	t := tally{passesNeeded: max(probe.SuccessThreshold, 1), failuresNeeded: max(probe.FailureThreshold, 1), ok: ok}
 	period := time.Duration(max(probe.PeriodSeconds, 1)) * time.Second
 	delay := time.Duration(probe.InitialDelaySeconds) * time.Second
@@ -167,6 +168,7 @@ func (c *container) tellUnsupportedHooks() {
 		return
 	}
 	if c.spec.Lifecycle.PostStart != nil || c.spec.Lifecycle.PreStop != nil {
-		c.pod.event(corev1.EventTypeWarning, "UnsupportedHook", "postStart and preStop hooks of container "+c.spec.Name+" are not run by localkube")
+		c.pod.event(corev1.EventTypeWarning, "UnsupportedHook",
+			"postStart and preStop hooks of container "+c.spec.Name+" are not run by localkube")
 	}
 }

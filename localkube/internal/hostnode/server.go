@@ -67,7 +67,8 @@ func (n *Node) handler() http.Handler {
 	mux.HandleFunc("GET /containerLogs/{namespace}/{pod}/{container}", n.serveLog)
 	for _, name := range []string{"exec", "attach", "portForward", "run"} {
 		mux.HandleFunc("/"+name+"/", func(w http.ResponseWriter, _ *http.Request) {
-			http.Error(w, name+" is not supported by localkube: containers are processes of this machine; use its own tools", http.StatusNotImplemented)
+			http.Error(w, name+" is not supported by localkube: containers are processes of this machine; use its own tools",
+				http.StatusNotImplemented)
 		})
 	}
 	return mux

@@ -42,12 +42,24 @@ func TestPhase(t *testing.T) {
 		"a container that will be restarted has ended": {policy: "Always", observed: []observation{{State: ended(0)}}, want: "Running"},
 		"a job failed and tries again":                 {policy: "OnFailure", observed: []observation{crashed}, want: "Running"},
 		"a job is done":                                {policy: "OnFailure", observed: []observation{{State: ended(0)}}, want: "Succeeded"},
-		"one of two is done":                           {policy: "Never", observed: []observation{{State: ended(0)}, running(true)}, want: "Running"},
-		"one of two failed for good":                   {policy: "Never", observed: []observation{{State: ended(0)}, {State: ended(2)}}, want: "Failed"},
-		"an init container failed for good":            {policy: "Never", init: &observation{State: ended(1)}, observed: []observation{{}}, want: "Failed"},
-		"an init container will be tried again":        {policy: "Always", init: &observation{State: ended(1)}, observed: []observation{{}}, want: "Pending"},
-		"deleted and stopped by its own will":          {policy: "Always", deleting: true, observed: []observation{{State: ended(0)}}, want: "Succeeded"},
-		"deleted and killed":                           {policy: "Always", deleting: true, observed: []observation{{State: ended(137)}}, want: "Failed"},
+		"one of two is done": {
+			policy: "Never", observed: []observation{{State: ended(0)}, running(true)}, want: "Running",
+		},
+		"one of two failed for good": {
+			policy: "Never", observed: []observation{{State: ended(0)}, {State: ended(2)}}, want: "Failed",
+		},
+		"an init container failed for good": {
+			policy: "Never", init: &observation{State: ended(1)}, observed: []observation{{}}, want: "Failed",
+		},
+		"an init container will be tried again": {
+			policy: "Always", init: &observation{State: ended(1)}, observed: []observation{{}}, want: "Pending",
+		},
+		"deleted and stopped by its own will": {
+			policy: "Always", deleting: true, observed: []observation{{State: ended(0)}}, want: "Succeeded",
+		},
+		"deleted and killed": {
+			policy: "Always", deleting: true, observed: []observation{{State: ended(137)}}, want: "Failed",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			pod := &corev1.Pod{Spec: corev1.PodSpec{RestartPolicy: test.policy}}

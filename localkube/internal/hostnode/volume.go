@@ -34,7 +34,8 @@ func unsupportedVolume(pod *corev1.Pod) string {
 			if volume.EmptyDir != nil || isAccount(volume, m) {
 				continue
 			}
-			return fmt.Sprintf("volume %s of container %s is not supported by localkube: a host process cannot have %s mounted; use emptyDir, or pass the values as environment variables (secretKeyRef, configMapKeyRef)",
+			return fmt.Sprintf("volume %s of container %s is not supported by localkube: a host process cannot have %s mounted; use emptyDir, or "+
+				"pass the values as environment variables (secretKeyRef, configMapKeyRef)",
 				m.Name, c.Name, volumeKind(volume))
 		}
 	}

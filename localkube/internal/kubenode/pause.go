@@ -86,7 +86,9 @@ func WritePauseImage(path string) error {
 	if err != nil {
 		return fmt.Errorf("encoding the pause image: %w", err)
 	}
-	manifest, err := json.Marshal([]map[string]any{{"Config": "config.json", "RepoTags": []string{PauseImage}, "Layers": []string{"layer.tar"}}})
+	manifest, err := json.Marshal([]map[string]any{{
+		"Config": "config.json", "RepoTags": []string{PauseImage}, "Layers": []string{"layer.tar"},
+	}})
 	if err != nil {
 		return fmt.Errorf("encoding the pause image: %w", err)
 	}

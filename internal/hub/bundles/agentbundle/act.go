@@ -11,7 +11,8 @@ import (
 	"github.com/muster-fleet/muster/internal/kube"
 )
 
-// act writes the Bundle of an agent that is sent its desired version, and deletes the Bundle of one that the hub does not manage.
+// act writes the Bundle of an agent that is sent its desired version, and deletes the Bundle of one
+// that the hub does not manage.
 func (c *Controller) act(ctx context.Context, o observed, d decision) error {
 	switch d.state {
 	case send:
@@ -47,8 +48,9 @@ func (c *Controller) write(ctx context.Context, o observed) (err error) {
 	return nil
 }
 
-// remove deletes the Bundle; the agent leaves the release to whoever looks after it then. The Bundle that the hub of Rancher
-// Fleet made goes once Muster's agent acts, which would put the other agent in its own place by it.
+// remove deletes the Bundle; the agent leaves the release to whoever looks after it then. The
+// Bundle that the hub of Rancher Fleet made goes once Muster's agent acts, which would put the
+// other agent in its own place by it.
 func (c *Controller) remove(ctx context.Context, o observed) error {
 	if o.bundle == nil || o.bundle.DeletionTimestamp != nil {
 		return nil

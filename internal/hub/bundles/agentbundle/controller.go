@@ -1,10 +1,12 @@
-// Package agentbundle keeps the agents of Clusters up to date: each Cluster has a Bundle with the agent's chart, by which its agent
-// replaces itself when the settings of the hub or of the Cluster change, within a budget and only as long as updates succeed.
+// Package agentbundle keeps the agents of Clusters up to date: each Cluster has a Bundle with the
+// agent's chart, by which its agent replaces itself when the settings of the hub or of the Cluster
+// change, within a budget and only as long as updates succeed.
 //
-// It writes the Bundles fleet-agent-<cluster> but for their status and finalizer, and the condition AgentUpToDate of Clusters. Its
-// invariants: no new version is sent once a tenth of the agents that have tried it failed, in more than one workspace; what concerns
-// one agent, or one workspace, stops no other; what did not change is not written; an agent that is not Muster's, or that a label
-// keeps from the hub, is sent nothing.
+// It writes the Bundles fleet-agent-<cluster> but for their status and finalizer, and the condition
+// AgentUpToDate of Clusters. Its invariants: no new version is sent once a tenth of the agents that
+// have tried it failed, in more than one workspace; what concerns one agent, or one workspace,
+// stops no other; what did not change is not written; an agent that is not Muster's, or that a
+// label keeps from the hub, is sent nothing.
 package agentbundle
 
 import (
@@ -35,7 +37,8 @@ import (
 const (
 	// workers is how many Clusters are handled at once.
 	workers = 8
-	// cacheLag is how long a write is expected in the cache: a Bundle that was made and deleted at once never is.
+	// cacheLag is how long a write is expected in the cache: a Bundle that was made and
+	// deleted at once never is.
 	cacheLag = 10 * time.Second
 )
 
@@ -54,7 +57,11 @@ type Controller struct {
 
 // New returns a controller.
 func New(deps controller.Deps) *Controller {
-	return &Controller{Deps: deps, chart: chart{packed: lru.New(charts)}, rollout: newRollout(), expected: kube.Expectations{Clock: deps.Clock, Timeout: cacheLag}}
+	return &Controller{
+		Deps: deps, chart: chart{packed: lru.New(charts)}, rollout: newRollout(), expected: kube.Expectations{
+			Clock: deps.Clock, Timeout: cacheLag,
+		},
+	}
 }
 
 // Register adds the controller to the manager.
@@ -67,10 +74,12 @@ func (c *Controller) Register(mgr ctrl.Manager) error {
 		Watches(&fleet.BundleDeployment{}, handler.EnqueueRequestsFromMapFunc(c.ofDeployment)).
 		Watches(&clusterv1beta1.InternalMemberCluster{}, ofRecord).
 		WatchesMetadata(&corev1.ServiceAccount{}, ofRecord).
-		WatchesRawSource(source.Channel(c.Liveness.Subscribe(), handler.EnqueueRequestsFromMapFunc(func(ctx context.Context, o client.Object) []reconcile.Request {
-			return membernamespace.ClusterOfNamespace(ctx, c.Client, o.GetName())
-		}))).
-		WatchesRawSource(source.Channel(c.Config.Subscribe(), handler.EnqueueRequestsFromMapFunc(controller.All(c.Client, &fleet.ClusterList{})))).
+		WatchesRawSource(source.Channel(c.Liveness.Subscribe(),
+			handler.EnqueueRequestsFromMapFunc(func(ctx context.Context, o client.Object) []reconcile.Request {
+				return membernamespace.ClusterOfNamespace(ctx, c.Client, o.GetName())
+			}))).
+		WatchesRawSource(source.Channel(c.Config.Subscribe(),
+			handler.EnqueueRequestsFromMapFunc(controller.All(c.Client, &fleet.ClusterList{})))).
 		WatchesRawSource(c.Kinds.Again(c.Client, &fleet.ClusterList{})).
 		WatchesRawSource(source.Func(func(_ context.Context, queue controller.Queue) error {
 			c.queue = queue
@@ -80,8 +89,8 @@ func (c *Controller) Register(mgr ctrl.Manager) error {
 		Complete(controller.RetryConflicts(c.Recorder, c))
 }
 
-// ofName wakes the Cluster whose agent would have a Bundle of the name of one that nobody owns: somebody may have deleted it.
-// The name of a long Cluster is cut, and its Cluster wakes later.
+// ofName wakes the Cluster whose agent would have a Bundle of the name of one that nobody owns:
+// somebody may have deleted it. The name of a long Cluster is cut, and its Cluster wakes later.
 func ofName(_ context.Context, bundle client.Object) []reconcile.Request {
 	cluster, is := strings.CutPrefix(bundle.GetName(), naming.AgentBundlePrefix+"-")
 	if !is || metav1.GetControllerOf(bundle) != nil {
@@ -90,7 +99,8 @@ func ofName(_ context.Context, bundle client.Object) []reconcile.Request {
 	return []reconcile.Request{{NamespacedName: types.NamespacedName{Namespace: bundle.GetNamespace(), Name: cluster}}}
 }
 
-// Reconcile sends the agent of a Cluster its desired version if it is admitted, and shows where it stands.
+// Reconcile sends the agent of a Cluster its desired version if it is admitted, and
+// shows where it stands.
 func (c *Controller) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
 	if c.Config.Current().Unknown {
 		return ctrl.Result{}, nil // the settings wake it

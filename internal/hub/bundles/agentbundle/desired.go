@@ -29,10 +29,11 @@ const (
 	annotationSentAt = "muster/told-at"
 	// annotationBefore on a Bundle is the common part of the version that the agent confirmed last.
 	annotationBefore = "muster/confirmed-before"
-	// annotationSettings on a Bundle is the digest of the agent's settings, as the importer knows them.
+	// annotationSettings on a Bundle is the digest of the agent's settings, as the
+	// importer knows them.
 	annotationSettings = "muster/agent-settings"
-	// hasResources is where the cache notes that a Bundle has resources, which it drops. No object of an API server has an annotation with a space
-	// in its name.
+	// hasResources is where the cache notes that a Bundle has resources, which it drops. No object of
+	// an API server has an annotation with a space in its name.
 	hasResources = "has resources"
 	// charts is how many packed charts are remembered: those of the last settings of the hub.
 	charts = 16
@@ -40,14 +41,16 @@ const (
 	digits = 20
 )
 
-// NoteResources notes that the Bundle of an agent has resources of its own, before the cache drops them: those that the hub writes have none.
+// NoteResources notes that the Bundle of an agent has resources of its own, before the cache drops
+// them: those that the hub writes have none.
 func NoteResources(bundle *fleet.Bundle) {
 	if bundle.Labels[fleet.LabelAgent] != "" && len(bundle.Spec.Resources) > 0 {
 		metav1.SetMetaDataAnnotation(&bundle.ObjectMeta, hasResources, "")
 	}
 }
 
-// versionOf is the version that a Bundle of the cache holds, whatever its label says; none if it has resources of its own.
+// versionOf is the version that a Bundle of the cache holds, whatever its label says; none if it
+// has resources of its own.
 func versionOf(bundle *fleet.Bundle) (version, error) {
 	if _, has := bundle.Annotations[hasResources]; has || bundle.Spec.ContentsID == "" {
 		return version{}, nil
@@ -87,8 +90,8 @@ func (c *chart) pack(settings settings.Agent) (*fleet.Content, error) {
 	return content, nil
 }
 
-// Content returns the Content of that name if it is the agent's chart for the settings of the hub as they are, or were since this process began;
-// nil if it is not. Nobody changes what it returns.
+// Content returns the Content of that name if it is the agent's chart for the settings of the hub
+// as they are, or were since this process began; nil if it is not. Nobody changes what it returns.
 func (c *Controller) Content(name string) (*fleet.Content, error) {
 	if _, err := c.chart.pack(c.Config.Current().Agent); err != nil {
 		return nil, err
@@ -98,8 +101,10 @@ func (c *Controller) Content(name string) (*fleet.Content, error) {
 	return known, nil
 }
 
-// bundleFor returns what the Bundle of a Cluster's agent, which runs in a namespace, should be, and its version.
-func (c *chart) bundleFor(cluster *fleet.Cluster, namespace string, settings settings.Agent, now time.Time) (*fleet.Bundle, version, error) {
+// bundleFor returns what the Bundle of a Cluster's agent, which runs in a namespace, should
+// be, and its version.
+func (c *chart) bundleFor(cluster *fleet.Cluster, namespace string, settings settings.Agent,
+	now time.Time) (*fleet.Bundle, version, error) {
 	content, err := c.pack(settings)
 	if err != nil {
 		return nil, version{}, err

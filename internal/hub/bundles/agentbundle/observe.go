@@ -27,13 +27,16 @@ type observed struct {
 	cluster *fleet.Cluster
 	// identified is when the agent got its identity.
 	identified time.Time
-	// bundle is as the cache has it; nil if there is none. desiredBundle is what it should be; nil if the hub does not manage the agent.
+	// bundle is as the cache has it; nil if there is none. desiredBundle is what it should be; nil if
+	// the hub does not manage the agent.
 	bundle, desiredBundle *fleet.Bundle
-	// ranchers reports that the hub of Rancher Fleet, in whose place this hub is, made the Bundle for its own agent.
+	// ranchers reports that the hub of Rancher Fleet, in whose place this hub is, made the
+	// Bundle for its own agent.
 	ranchers bool
 }
 
-// rancherAgents is the set in which the hub of Rancher Fleet applies the Bundles of the agents of a workspace.
+// rancherAgents is the set in which the hub of Rancher Fleet applies the Bundles of the
+// agents of a workspace.
 const rancherAgents = "fleet-manage-agent"
 
 func (c *Controller) observe(ctx context.Context, cluster *fleet.Cluster) (observed, error) {
@@ -63,7 +66,8 @@ func (c *Controller) observe(ctx context.Context, cluster *fleet.Cluster) (obser
 	if o.unmanaged != "" {
 		return o, nil
 	}
-	if o.desiredBundle, o.desired, err = c.chart.bundleFor(cluster, report.Status.AgentNamespace, c.Config.Current().Agent, c.Clock.Now()); err != nil {
+	if o.desiredBundle, o.desired, err = c.chart.bundleFor(cluster, report.Status.AgentNamespace, c.Config.Current().Agent,
+		c.Clock.Now()); err != nil {
 		return o, err
 	}
 	state := c.Liveness.Observe(membernamespace.OfCluster(cluster).Namespace).State
@@ -73,7 +77,8 @@ func (c *Controller) observe(ctx context.Context, cluster *fleet.Cluster) (obser
 }
 
 // unmanaged says why the hub leaves the agent of a Cluster alone, or "" and what the agent reports.
-func (c *Controller) unmanaged(ctx context.Context, cluster *fleet.Cluster, account *metav1.PartialObjectMetadata, report *clusterv1beta1.InternalMemberCluster) (State, error) {
+func (c *Controller) unmanaged(ctx context.Context, cluster *fleet.Cluster, account *metav1.PartialObjectMetadata,
+	report *clusterv1beta1.InternalMemberCluster) (State, error) {
 	if !c.Config.Current().ManageAgent {
 		return SwitchedOff, nil
 	}
@@ -95,7 +100,8 @@ func (c *Controller) unmanaged(ctx context.Context, cluster *fleet.Cluster, acco
 	switch {
 	case cluster.Status.Agent.LastSeen.IsZero() || report.Status.AgentVersion == "": // as without a report
 		return NotJoined, nil
-	case !slices.Contains(report.Status.Features, clusterv1beta1.FeatureManagedAgent) || len(validation.IsDNS1123Label(report.Status.AgentNamespace)) > 0:
+	case !slices.Contains(report.Status.Features, clusterv1beta1.FeatureManagedAgent) ||
+		len(validation.IsDNS1123Label(report.Status.AgentNamespace)) > 0:
 		return CannotBeManaged, nil
 	case cluster.Spec.Paused:
 		return Paused, nil
@@ -103,8 +109,8 @@ func (c *Controller) unmanaged(ctx context.Context, cluster *fleet.Cluster, acco
 	return "", nil
 }
 
-// observeUpdate finds out which version the agent was sent, and what it reports of that. A Bundle that does not hold what its label says
-// was changed by somebody else, and is written again.
+// observeUpdate finds out which version the agent was sent, and what it reports of that. A Bundle
+// that does not hold what its label says was changed by somebody else, and is written again.
 func (c *Controller) observeUpdate(ctx context.Context, o *observed) error {
 	if o.bundle == nil || o.bundle.DeletionTimestamp != nil {
 		return nil
@@ -140,9 +146,10 @@ func (c *Controller) deployment(ctx context.Context, namespace, name string) (*f
 	return &d, nil
 }
 
-// Wrote says whether a Bundle that is labelled as that of an agent is what the hub wrote. Whoever may write Bundles of the workspace can
-// label one, make it the Cluster's, and change the hub's. But the label is the digest of what the Bundle holds, and no author of Bundles
-// can write it to the BundleDeployment in the member namespace, or make it the desired version of the agent.
+// Wrote says whether a Bundle that is labelled as that of an agent is what the hub wrote. Whoever
+// may write Bundles of the workspace can label one, make it the Cluster's, and change the hub's.
+// But the label is the digest of what the Bundle holds, and no author of Bundles can write it to
+// the BundleDeployment in the member namespace, or make it the desired version of the agent.
 func (c *Controller) Wrote(ctx context.Context, bundle *fleet.Bundle) (bool, error) {
 	label := bundle.Labels[fleet.LabelAgent]
 	owner := metav1.GetControllerOf(bundle)
@@ -153,7 +160,8 @@ func (c *Controller) Wrote(ctx context.Context, bundle *fleet.Bundle) (bool, err
 		return false, err
 	}
 	var cluster fleet.Cluster
-	if err := c.Client.Get(ctx, types.NamespacedName{Namespace: bundle.Namespace, Name: owner.Name}, &cluster); err != nil || cluster.UID != owner.UID {
+	if err := c.Client.Get(ctx, types.NamespacedName{Namespace: bundle.Namespace, Name: owner.Name}, &cluster); err != nil ||
+		cluster.UID != owner.UID {
 		return false, client.IgnoreNotFound(err)
 	}
 	deployment, err := c.deployment(ctx, membernamespace.OfCluster(&cluster).Namespace, bundle.Name)
@@ -164,8 +172,8 @@ func (c *Controller) Wrote(ctx context.Context, bundle *fleet.Bundle) (bool, err
 	return err == nil && o.desired.String() == label, err
 }
 
-// Delivered is the digest of the settings that the agent of a Cluster has confirmed, and whether the hub manages the agent; the digest is empty
-// while an update is desired or in flight.
+// Delivered is the digest of the settings that the agent of a Cluster has confirmed, and whether
+// the hub manages the agent; the digest is empty while an update is desired or in flight.
 func Delivered(ctx context.Context, reader client.Reader, cluster *fleet.Cluster) (digest string, managed bool, err error) {
 	said := State(kube.ReasonOf(cluster.Status.Conditions, fleet.ConditionAgentUpToDate))
 	switch said {

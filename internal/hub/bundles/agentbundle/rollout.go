@@ -9,7 +9,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// agentsPerUpdate is how many agents there are for each update that may be in flight: the budget is a tenth.
+// agentsPerUpdate is how many agents there are for each update that may be in flight:
+// the budget is a tenth.
 const agentsPerUpdate = 10
 
 // rollout admits agents to their update, within the budget:
@@ -18,8 +19,8 @@ const agentsPerUpdate = 10
 //	         ├── in flight: sent, not confirmed                 take up the budget; one that failed stops newVersion
 //	         └── waiting, in groups with one result each        the first of a group that is not blocked is admitted
 //
-// It keeps counts, so that an event costs what is in flight and not the whole fleet. Agents whose decision changes with an event of another
-// are returned to be reconciled.
+// It keeps counts, so that an event costs what is in flight and not the whole fleet. Agents whose
+// decision changes with an event of another are returned to be reconciled.
 type rollout struct {
 	mu     sync.Mutex
 	agents map[types.NamespacedName]agent
@@ -38,7 +39,8 @@ type rollout struct {
 type change int
 
 const (
-	// joining: it was sent nothing before, and has nothing to lose by what made another one fall silent.
+	// joining: it was sent nothing before, and has nothing to lose by what made another one fall
+	// silent.
 	joining change = iota
 	// ownSettings: only its own settings are new, which cannot be wrong with all.
 	ownSettings
@@ -76,8 +78,8 @@ func newRollout() *rollout {
 	}
 }
 
-// update takes over what was observed of an agent and returns what is decided about it, and which others are to be reconciled. An agent
-// whose state is send counts as in flight from then on.
+// update takes over what was observed of an agent and returns what is decided about it, and which
+// others are to be reconciled. An agent whose state is send counts as in flight from then on.
 func (r *rollout) update(key types.NamespacedName, a agent, now time.Time) (d decision, changed []types.NamespacedName) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -106,7 +108,8 @@ func (r *rollout) drop(key types.NamespacedName, now time.Time) []types.Namespac
 	return r.admit(now)
 }
 
-// fill takes over the agents that a hub finds when it starts, before the first is admitted. All of them are to be reconciled.
+// fill takes over the agents that a hub finds when it starts, before the first is admitted. All of
+// them are to be reconciled.
 func (r *rollout) fill(agents map[types.NamespacedName]agent, now time.Time) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -179,8 +182,8 @@ func (r *rollout) count(workspace string, a agent, by int) {
 	}
 }
 
-// admit admits waiting agents as long as the budget allows one: those with a ready Cluster first, then by name. It returns who is
-// admitted, and who waits for another reason than before.
+// admit admits waiting agents as long as the budget allows one: those with a ready Cluster first,
+// then by name. It returns who is admitted, and who waits for another reason than before.
 func (r *rollout) admit(now time.Time) (changed []types.NamespacedName) {
 	if len(r.waiting) == 0 {
 		return nil

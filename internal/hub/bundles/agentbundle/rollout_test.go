@@ -74,17 +74,24 @@ func TestWhoIsAdmitted(t *testing.T) {
 		{"the only agent is sent the version at once", of(1, at(old, fresh)), nil, 1},
 		{"so is an agent that has just joined an idle fleet", and(of(30, at(fresh, fresh)), map[string]agent{"a": at(version{}, fresh)}), nil, 1},
 		{"of many that have just joined a tenth is", and(of(30, at(fresh, fresh)), of(20, at(version{}, fresh))), nil, 3},
-		{"what is new is tried on one first", of(100, at(old, fresh)), map[string]decision{"z000": {state: send}, "z001": {state: WaitingForTurn, behind: key("z000")}}, 1},
+		{
+			"what is new is tried on one first", of(100, at(old, fresh)),
+			map[string]decision{"z000": {state: send}, "z001": {state: WaitingForTurn, behind: key("z000")}}, 1,
+		},
 		{"that is one of a ready Cluster", and(of(100, at(old, fresh)), map[string]agent{"a": at(old, fresh, notReady)}),
 			map[string]decision{"a": {state: WaitingForTurn, behind: key("z000")}, "z000": {state: send}}, 1},
 		{"or any, if none is ready", of(3, at(old, fresh, notReady)), map[string]decision{"z000": {state: send}}, 1},
-		{"while its update is in flight, the others wait for it", and(of(100, at(old, fresh)), map[string]agent{"m": at(fresh, fresh, inFlight(time.Minute))}),
+		{"while its update is in flight, the others wait for it", and(of(100, at(old, fresh)), map[string]agent{
+			"m": at(fresh, fresh, inFlight(time.Minute)),
+		}),
 			map[string]decision{"m": {state: Updating, wake: now.Add(4 * time.Minute)}, "z000": {state: WaitingForTurn, behind: key("m")}}, 0},
 		{"when it has confirmed the version, a tenth is admitted", and(of(99, at(old, fresh)), map[string]agent{"m": at(fresh, fresh)}), nil, 10},
 		{"no more than a tenth is in flight at a time", and(of(91, at(old, fresh)), map[string]agent{
 			"a": at(fresh, fresh), "b": at(fresh, fresh, inFlight(time.Minute)), "c": at(fresh, fresh, inFlight(time.Minute)),
 		}), nil, 7},
-		{"one that is not confirmed in time stops all", and(of(50, at(old, fresh)), map[string]agent{"a": at(fresh, fresh), "b": at(fresh, fresh, inFlight(confirmTimeout))}),
+		{"one that is not confirmed in time stops all", and(of(50, at(old, fresh)), map[string]agent{
+			"a": at(fresh, fresh), "b": at(fresh, fresh, inFlight(confirmTimeout)),
+		}),
 			map[string]decision{"b": {state: DidNotComeBack}, "z000": {state: RolloutStopped, behind: key("b")}}, 0},
 		{"so does one that says that it failed, at once", and(of(50, at(old, fresh)), map[string]agent{"b": at(fresh, fresh, failing)}),
 			map[string]decision{"b": {state: DidNotComeBack}, "z000": {state: RolloutStopped, behind: key("b")}}, 0},
@@ -96,9 +103,13 @@ func TestWhoIsAdmitted(t *testing.T) {
 		{"nor of a Cluster that joins with a version that others have confirmed", and(of(50, at(old, fresh)), map[string]agent{
 			"a": at(fresh, fresh), "b": at(fresh, fresh, failing), "c": at(version{}, fresh),
 		}), map[string]decision{"c": {state: send}}, 1},
-		{"an agent that is offline waits for its return, and nobody for it", and(of(2, at(old, fresh)), map[string]agent{"a": at(old, fresh, offline)}),
+		{"an agent that is offline waits for its return, and nobody for it",
+			and(of(2, at(old, fresh)), map[string]agent{"a": at(old, fresh, offline)}),
 			map[string]decision{"a": {state: Offline}, "z000": {state: send}}, 1},
-		{"so does one that a hub which has just started has not seen", of(1, at(old, fresh, starting)), map[string]decision{"z000": {state: WaitingForTurn}}, 0},
+		{
+			"so does one that a hub which has just started has not seen", of(1, at(old, fresh, starting)),
+			map[string]decision{"z000": {state: WaitingForTurn}}, 0,
+		},
 		{"an agent that falls silent during its update takes up the budget", and(of(38, at(old, fresh)), map[string]agent{
 			"a": at(fresh, fresh), "b": at(fresh, fresh, inFlight(time.Hour), offline),
 		}), map[string]decision{"b": {state: DidNotComeBack}, "z000": {state: send}, "z037": {state: WaitingForTurn}}, 3},
@@ -115,7 +126,9 @@ func TestWhoIsAdmitted(t *testing.T) {
 			map[string]decision{"z000": {state: RolloutStopped, behind: key("b")}}, 0},
 		{"but not a Cluster that joins", map[string]agent{"a": at(version{}, fresh), "b": at(fresh, fresh, inFlight(time.Hour), offline)},
 			map[string]decision{"a": {state: send}}, 1},
-		{"an agent that is left alone stops nobody", and(of(1, at(old, fresh)), map[string]agent{"b": at(fresh, fresh, failing, func(a *agent) { a.unmanaged = NotManaged })}),
+		{"an agent that is left alone stops nobody", and(of(1, at(old, fresh)), map[string]agent{
+			"b": at(fresh, fresh, failing, func(a *agent) { a.unmanaged = NotManaged }),
+		}),
 			map[string]decision{"b": {state: NotManaged}, "z000": {state: send}}, 1},
 	} {
 		t.Run(row.name, func(t *testing.T) {
@@ -145,7 +158,8 @@ func TestWhoIsAdmitted(t *testing.T) {
 	}
 }
 
-// TestARolloutReachesAllWithinTheBudget plays a fleet whose agents confirm their updates one after the other.
+// TestARolloutReachesAllWithinTheBudget plays a fleet whose agents confirm their updates
+// one after the other.
 func TestARolloutReachesAllWithinTheBudget(t *testing.T) {
 	const fleet = 200
 	r, agents := fleetOf(of(fleet, at(old, old))), map[types.NamespacedName]agent{}

@@ -17,7 +17,8 @@ import (
 	"github.com/muster-fleet/muster/internal/naming"
 )
 
-// describe is the condition for a decision. An agent that has not joined has none; the condition Ready says what the Cluster waits for.
+// describe is the condition for a decision. An agent that has not joined has none; the condition
+// Ready says what the Cluster waits for.
 func describe(o observed, d decision, failed []types.NamespacedName, failure string) (fleet.Condition, bool) {
 	reason := d.state
 	if reason == send {
@@ -32,14 +33,19 @@ func describe(o observed, d decision, failed []types.NamespacedName, failure str
 			message = fmt.Sprintf("another version of the agent is tried on Cluster %s first", d.behind)
 		}
 	case RolloutStopped:
-		message = fmt.Sprintf("the agent keeps its version, because that of Cluster %s did not come back with the new one (%s): correct the settings or the image, "+
-			"or label that Cluster %s=true to go on without it%s", d.behind, cmp.Or(failure, "its agent did not become ready"), fleet.LabelNonManagedAgent,
+		message = fmt.Sprintf("the agent keeps its version, because that of Cluster %s did not come back with the new one (%s): correct the "+
+			"settings or the image, or label that Cluster %s=true to go on without it%s",
+			d.behind, cmp.Or(failure, "its agent did not become ready"),
+			fleet.LabelNonManagedAgent,
 			alsoFailed(failed, d.behind))
 	case DidNotComeBack:
-		message = fmt.Sprintf("the agent was told to replace itself at %s and is not back: %s; look at Bundle %s, and at the pods of Deployment fleet-agent on the cluster",
-			o.sentAt.UTC().Format(time.RFC3339), cmp.Or(o.failure, fmt.Sprintf("it was not ready after %s", confirmTimeout)), naming.AgentBundle(o.cluster.Name))
+		message = fmt.Sprintf("the agent was told to replace itself at %s and is not back: %s; look at Bundle %s, and at the pods of Deployment "+
+			"fleet-agent on the cluster",
+			o.sentAt.UTC().Format(time.RFC3339), cmp.Or(o.failure, fmt.Sprintf("it was not ready after %s", confirmTimeout)),
+			naming.AgentBundle(o.cluster.Name))
 	case NameTaken:
-		message = fmt.Sprintf("Bundle %s was not made by the hub and stands where that of the agent should be: delete it", naming.AgentBundle(o.cluster.Name))
+		message = fmt.Sprintf("Bundle %s was not made by the hub and stands where that of the agent should be: delete it",
+			naming.AgentBundle(o.cluster.Name))
 	default: // the decision has a message
 	}
 	return kube.Condition(fleet.ConditionAgentUpToDate, reason == UpToDate, string(reason), message), true
@@ -71,16 +77,19 @@ var messages = map[State]string{
 	Offline:        "the agent is not what the hub's settings and the Cluster say, and is told when it is back",
 	NotManaged:     "the label " + fleet.LabelNonManagedAgent + " leaves the agent to you: upgrade it with helm",
 	SwitchedOff:    "manageAgent is false in the hub's settings: upgrade the agent with helm",
-	ForeignAgent: "the agent is not Muster's and is left alone; to change over run on that cluster: helm -n cattle-fleet-system upgrade --install " +
-		"fleet-agent fleet/fleet-agent with the values of a registration token",
-	SharedCredential: "the agent goes on with the credential of the Rancher Fleet agent before it, which may take over again at any time, and is left alone: upgrade it " +
-		"with helm; with the values of a new registration token it gets a credential of its own, and the hub looks after it",
-	CannotBeManaged: "the agent does not deploy (fleetAgent.delivery=false), or is of a version that cannot replace itself: upgrade it with helm",
-	Paused:          "the Cluster is paused: nothing is deployed there, not the agent either",
+	ForeignAgent: "the agent is not Muster's and is left alone; to change over run on that cluster: helm -n cattle-fleet-system upgrade " +
+		"--install fleet-agent fleet/fleet-agent with the values of a registration token",
+	SharedCredential: "the agent goes on with the credential of the Rancher Fleet agent before it, which may take over again at any time, " +
+		"and is left alone: upgrade it with helm; with the values of a new registration token it gets a credential of its own, and the hub " +
+		"looks after it",
+	CannotBeManaged: "the agent does not deploy (fleetAgent.delivery=false), or is of a version that cannot replace itself: upgrade it with " +
+		"helm",
+	Paused: "the Cluster is paused: nothing is deployed there, not the agent either",
 }
 
-// adoption is how long an agent that has just got its identity may take until it is up to date before its Cluster says that it is not, which most
-// never do: a write less for each state on the way.
+// adoption is how long an agent that has just got its identity may take until it is up
+// to date before its Cluster says that it is not, which most never do: a write less for
+// each state on the way.
 const adoption = 30 * time.Second
 
 // reportIn is after how long a Cluster says where its agent stands; zero for now.
@@ -138,7 +147,8 @@ func (c *Controller) announce(ctx context.Context, cluster *fleet.Cluster, from 
 		c.Recorder.Eventf(cluster, nil, corev1.EventTypeWarning, after.Reason, "Manage", "%s", after.Message)
 	case UpToDate:
 		if from != "" {
-			c.Recorder.Eventf(cluster, nil, corev1.EventTypeNormal, after.Reason, "Manage", "the agent is what the hub's settings and the Cluster say")
+			c.Recorder.Eventf(cluster, nil, corev1.EventTypeNormal, after.Reason,
+				"Manage", "the agent is what the hub's settings and the Cluster say")
 		}
 	default: // a step on the way, or nothing to warn of
 	}

@@ -15,9 +15,9 @@ const (
 	listedFailures = 10
 )
 
-// survey is what the updates in flight mean for those who wait. No single workspace stops the others:
-// its tenants choose the registry, the resources and the place of their agents, and what their
-// clusters report. Where a hub has agents in one workspace only, that one counts.
+// survey is what the updates in flight mean for those who wait. No single workspace stops the
+// others: its tenants choose the registry, the resources and the place of their agents, and what
+// their clusters report. Where a hub has agents in one workspace only, that one counts.
 type survey struct {
 	*rollout
 	budget int

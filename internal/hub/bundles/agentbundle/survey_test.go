@@ -42,15 +42,34 @@ func TestOneWorkspaceStopsTheUpdateOfNoOther(t *testing.T) {
 		sends int
 		state State
 	}{
-		{"one failure among a thousand that have confirmed", and(and(many("w", 10, at(old, fresh)), many("x", 1000, at(fresh, fresh))), many("evil", 1, unfit)), 10, ""},
-		{"a whole workspace that fails", and(and(many("w", 10, at(old, fresh)), many("x", 1000, at(fresh, fresh))), many("evil", 500, unfit)), 10, ""},
-		{"a whole workspace that falls silent", and(and(many("w", 10, at(old, fresh)), many("x", 10, at(fresh, fresh))), many("evil", 10, at(fresh, fresh, failing, offline))), 1, WaitingForTurn},
+		{
+			"one failure among a thousand that have confirmed",
+			and(and(many("w", 10, at(old, fresh)), many("x", 1000, at(fresh, fresh))), many("evil", 1, unfit)), 10, "",
+		},
+		{
+			"a whole workspace that fails", and(and(many("w", 10, at(old, fresh)), many("x", 1000, at(fresh, fresh))), many("evil", 500, unfit)), 10,
+			"",
+		},
+		{
+			"a whole workspace that falls silent", and(and(many("w", 10, at(old, fresh)), many("x", 10, at(fresh, fresh))),
+				many("evil", 10, at(fresh, fresh, failing, offline))), 1, WaitingForTurn,
+		},
 		{"the first to try a version", and(many("w", 10, at(old, fresh)), many("evil", 1, unfit)), 1, WaitingForTurn},
-		{"the first two, in two workspaces", and(and(many("w", 10, at(old, fresh)), many("evil", 1, unfit)), many("x", 1, unfit)), 0, RolloutStopped},
-		{"less than a tenth, in two workspaces", and(and(and(many("w", 10, at(old, fresh)), many("x", 100, at(fresh, fresh))), many("evil", 5, unfit)), many("y", 1, unfit)), 10, ""},
-		{"a tenth, in two workspaces", and(and(and(many("w", 10, at(old, fresh)), many("x", 90, at(fresh, fresh))), many("evil", 9, unfit)), many("y", 1, unfit)), 0, RolloutStopped},
+		{
+			"the first two, in two workspaces", and(and(many("w", 10, at(old, fresh)), many("evil", 1, unfit)), many("x", 1, unfit)), 0,
+			RolloutStopped,
+		},
+		{
+			"less than a tenth, in two workspaces",
+			and(and(and(many("w", 10, at(old, fresh)), many("x", 100, at(fresh, fresh))), many("evil", 5, unfit)), many("y", 1, unfit)), 10, "",
+		},
+		{
+			"a tenth, in two workspaces", and(and(and(many("w", 10, at(old, fresh)), many("x", 90, at(fresh, fresh))), many("evil", 9, unfit)),
+				many("y", 1, unfit)), 0, RolloutStopped,
+		},
 		{"own settings that are wrong, in two workspaces", and(and(and(many("w", 10, at(old, fresh)), many("x", 10, at(fresh, fresh))),
-			many("evil", 9, at(fresh, fresh, failing, onlyOwnSettings))), many("y", 9, at(fresh, fresh, failing, onlyOwnSettings))), 3, WaitingForTurn},
+			many("evil", 9, at(fresh, fresh, failing, onlyOwnSettings))), many("y", 9, at(fresh, fresh, failing, onlyOwnSettings))), 3,
+			WaitingForTurn},
 	} {
 		r := inWorkspaces(row.agents)
 		sends, state := 0, State("")
@@ -73,7 +92,8 @@ func TestOneWorkspaceStopsTheUpdateOfNoOther(t *testing.T) {
 
 // TestAVersionIsTriedAgainInNoWorkspaceInWhichItFailed leaves no workspace in which it did not.
 func TestAVersionIsTriedAgainInNoWorkspaceInWhichItFailed(t *testing.T) {
-	r := inWorkspaces(and(and(many("evil", 10, at(old, fresh)), many("evil", 1, at(fresh, fresh, failing))), many("w", 1, at(old, fresh, offline))))
+	r := inWorkspaces(and(and(many("evil", 10, at(old, fresh)), many("evil", 1, at(fresh, fresh, failing))),
+		many("w", 1, at(old, fresh, offline))))
 	if got := r.waiting[groupOf(at(old, fresh))].result; got.state != RolloutStopped || got.behind.Name != "z0000" {
 		t.Errorf("those of that workspace are %+v", got)
 	}

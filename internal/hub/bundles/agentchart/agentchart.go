@@ -55,7 +55,9 @@ func Render(values Values) ([]*unstructured.Unstructured, error) {
 	if err != nil {
 		return nil, fmt.Errorf("rendering the agent's chart: %s", charts.Sentence(err))
 	}
-	objects := []*unstructured.Unstructured{{Object: map[string]any{"apiVersion": "v1", "kind": "Namespace", "metadata": map[string]any{"name": namespace}}}}
+	objects := []*unstructured.Unstructured{{
+		Object: map[string]any{"apiVersion": "v1", "kind": "Namespace", "metadata": map[string]any{"name": namespace}},
+	}}
 	for _, path := range slices.Sorted(maps.Keys(files)) {
 		if !strings.HasSuffix(path, ".yaml") {
 			continue

@@ -96,7 +96,8 @@ func TestTheManifestIsTheChartsInAnOrderThatCanBeApplied(t *testing.T) {
 		if _, isHook := annotations["helm.sh/hook"]; isHook {
 			t.Errorf("%s %s is a hook", object.GetKind(), object.GetName())
 		}
-		isOfRelease := annotations["meta.helm.sh/release-name"] == "fleet-agent" && annotations["meta.helm.sh/release-namespace"] == "cattle-fleet-system" &&
+		isOfRelease := annotations["meta.helm.sh/release-name"] == "fleet-agent" &&
+			annotations["meta.helm.sh/release-namespace"] == "cattle-fleet-system" &&
 			object.GetLabels()["app.kubernetes.io/managed-by"] == "Helm"
 		if others := []string{"Namespace", "Secret"}; isOfRelease == slices.Contains(others, object.GetKind()) {
 			t.Errorf("%s %s is of the release: %t", object.GetKind(), object.GetName(), isOfRelease)

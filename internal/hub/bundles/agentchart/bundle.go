@@ -22,8 +22,9 @@ const (
 	definition = "templates/appliedworks.yaml"
 )
 
-// Resources are the chart for a Bundle, compressed because every Cluster has one. What is the same for all agents of a hub is in the defaults of the
-// chart's values, so that all agents share one Content and a user's own values take precedence.
+// Resources are the chart for a Bundle, compressed because every Cluster has one. What is the same
+// for all agents of a hub is in the defaults of the chart's values, so that all agents share one
+// Content and a user's own values take precedence.
 func Resources(agent settings.Agent) ([]fleet.BundleResource, error) {
 	var resources []fleet.BundleResource
 	err := fs.WalkDir(charts.FS, release, func(name string, entry fs.DirEntry, err error) error {
@@ -42,7 +43,9 @@ func Resources(agent settings.Agent) ([]fleet.BundleResource, error) {
 			return err
 		}
 		packed, err := delivery.Gzip(data)
-		resources = append(resources, fleet.BundleResource{Name: inside, Content: base64.StdEncoding.EncodeToString(packed), Encoding: fleet.EncodingGzip})
+		resources = append(resources, fleet.BundleResource{
+			Name: inside, Content: base64.StdEncoding.EncodeToString(packed), Encoding: fleet.EncodingGzip,
+		})
 		return err
 	})
 	if err != nil {
@@ -74,8 +77,9 @@ func withDefaults(text []byte, agent settings.Agent) ([]byte, error) {
 	return yaml.Marshal(values)
 }
 
-// Overrides are the values of one agent that take precedence over those of the user: what the spec of its Cluster says and, if the hub itself
-// installed the agent, so that there is no user, what else the agent was installed with.
+// Overrides are the values of one agent that take precedence over those of the user: what the spec
+// of its Cluster says and, if the hub itself installed the agent, so that there is no user, what
+// else the agent was installed with.
 func Overrides(cluster *fleet.Cluster, clientID, namespace string, agent settings.Agent) ([]byte, error) {
 	spec, all := cluster.Spec, map[string]any{}
 	of := Of(cluster, clientID, agent, namespace)

@@ -78,9 +78,11 @@ func TestOverridesAreWhatTheClusterSays(t *testing.T) {
 		{"what it says goes before the user's", fleet.ClusterSpec{
 			HostNetwork: &on, PrivateRepoURL: "private.example.com", AgentPullSecrets: &[]corev1.LocalObjectReference{{Name: "mine"}},
 			AgentTolerations: []corev1.Toleration{{Key: "edge"}}, AgentEnvVars: []corev1.EnvVar{{Name: "A", Value: "b"}},
-		}, nil, naming.SystemNamespace, `{"fleetAgent":{"extraEnv":[{"name":"A","value":"b"}],"hostNetwork":true,"tolerations":[{"key":"edge"}]},` +
-			`"global":{"cattle":{"systemDefaultRegistry":"private.example.com"},"imagePullSecrets":["mine"]}}`},
-		{"no pull secrets is something to say", fleet.ClusterSpec{AgentPullSecrets: &[]corev1.LocalObjectReference{}}, nil, naming.SystemNamespace,
+		}, nil, naming.SystemNamespace,
+			`{"fleetAgent":{"extraEnv":[{"name":"A","value":"b"}],"hostNetwork":true,"tolerations":[{"key":"edge"}]},` +
+				`"global":{"cattle":{"systemDefaultRegistry":"private.example.com"},"imagePullSecrets":["mine"]}}`},
+		{"no pull secrets is something to say", fleet.ClusterSpec{AgentPullSecrets: &[]corev1.LocalObjectReference{}},
+			nil, naming.SystemNamespace,
 			`{"global":{"imagePullSecrets":[]}}`},
 		{"an agent that the hub installed has all from it", fleet.ClusterSpec{KubeConfigSecret: "s"}, &fleet.ImportStatus{Time: at}, "agents",
 			`{"agentTLSMode":"system-store","clientID":"id","internal":{"generation":"2026-11-21T12:00:00Z","systemNamespace":"agents"}}`},
@@ -96,7 +98,8 @@ func TestOverridesAreWhatTheClusterSays(t *testing.T) {
 	}
 }
 
-// TestAnImportAndItsBundleMakeTheSamePod renders what the importer installs and what the agent is sent after it has joined.
+// TestAnImportAndItsBundleMakeTheSamePod renders what the importer installs and what the agent is
+// sent after it has joined.
 func TestAnImportAndItsBundleMakeTheSamePod(t *testing.T) {
 	cluster := &fleet.Cluster{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "clusters", Name: "a", Labels: map[string]string{"env": "dev"}},

@@ -92,8 +92,8 @@ func Generation(at time.Time) string { return at.UTC().Format(time.RFC3339) }
 // Namespace is where the agent is installed.
 func (v Values) Namespace() string { return v.Internal.SystemNamespace }
 
-// Hash is a digest of the settings: of everything but the labels, which only count when a Cluster is created, and the Bootstrap, which the agent
-// drops once it has registered.
+// Hash is a digest of the settings: of everything but the labels, which only count when a Cluster
+// is created, and the Bootstrap, which the agent drops once it has registered.
 func (v Values) Hash() string {
 	v.Bootstrap, v.Labels, v.Internal.Generation = nil, nil, ""
 	text, err := json.Marshal(v)

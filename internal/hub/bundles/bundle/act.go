@@ -24,12 +24,13 @@ import (
 	"github.com/muster-fleet/muster/internal/kube"
 )
 
-// batch is how many deployments of a Bundle are written before the Bundle is looked at again, so that
-// a pause or a revert of it counts in the middle of a large fleet, and other Bundles have their turn.
+// batch is how many deployments of a Bundle are written before the Bundle is looked at
+// again, so that a pause or a revert of it counts in the middle of a large fleet, and other
+// Bundles have their turn.
 const batch = 512
 
-// due are the targets whose deployments are to be created and changed now, a batch of them; more says
-// that others follow, which the plan does not release yet.
+// due are the targets whose deployments are to be created and changed now, a batch of them; more
+// says that others follow, which the plan does not release yet.
 func (o observed) due(p plan) (fresh, changed []int, more bool) {
 	for i, t := range o.targets {
 		switch {
@@ -45,17 +46,18 @@ func (o observed) due(p plan) (fresh, changed []int, more bool) {
 	return fresh, changed, more
 }
 
-// act writes what the plan releases and what else changed, a batch of it, and deletes the deployments
-// of Clusters that the Bundle is not for. It returns how many deployments are new, and whether more is
-// to be written. A write that fails is noted at its target, and the others go on.
+// act writes what the plan releases and what else changed, a batch of it, and deletes the
+// deployments of Clusters that the Bundle is not for. It returns how many deployments are new, and
+// whether more is to be written. A write that fails is noted at its target, and the others go on.
 func (c *Controller) act(ctx context.Context, o observed, p plan) (created int, more bool, err error) {
 	if err := c.replaceLost(ctx, o); err != nil || !o.valid() {
 		return 0, false, err
 	}
 	fresh, changed, more := o.due(p)
 	if len(fresh) > 0 {
-		// After a restore the cache of BundleDeployments may know of it before that of Bundles. A BundleDeployment that is made then is deleted a moment later, and its
-		// agent would take that for the deletion of what it has had all along, which the snapshot does not know.
+		// After a restore the cache of BundleDeployments may know of it before that of Bundles. A
+		// BundleDeployment that is made then is deleted a moment later, and its agent would take that for
+		// the deletion of what it has had all along, which the snapshot does not know.
 		if gone, err := kube.IsGone(ctx, c.Live, fleet.GroupVersion.WithKind("Bundle"), o.bundle); gone || err != nil {
 			return 0, false, err
 		}
@@ -87,7 +89,8 @@ func forEach(ctx context.Context, n, atOnce int, do func(int) error) error {
 	return errors.Join(failures...)
 }
 
-// write makes one deployment as desired: all of it if it is released, else only what the rollout does not hold back.
+// write makes one deployment as desired: all of it if it is released, else only what the rollout
+// does not hold back.
 func (c *Controller) write(ctx context.Context, bundle *fleet.Bundle, t *target, released bool) error {
 	state, namespace, err := membernamespace.OfCluster(t.cluster).ObserveNamespace(ctx, c.Client)
 	if err != nil {
@@ -148,7 +151,8 @@ type operation struct {
 	Value any    `json:"value"`
 }
 
-// earlierError notes the error that the status has with another deployment ID, because agents do not say what their errors are about.
+// earlierError notes the error that the status has with another deployment ID, because agents do
+// not say what their errors are about.
 func earlierError(before, d *fleet.BundleDeployment) ([]operation, error) {
 	if before.Spec.DeploymentID == d.Spec.DeploymentID {
 		return nil, nil
@@ -165,7 +169,8 @@ func earlierError(before, d *fleet.BundleDeployment) ([]operation, error) {
 	return []operation{{"add", "/metadata/annotations/" + strings.ReplaceAll(fleet.AnnotationEarlierError, "/", "~1"), noted}}, nil
 }
 
-// patch replaces the parts of a deployment as wholes, whatever its agent writes to the status meanwhile.
+// patch replaces the parts of a deployment as wholes, whatever its agent writes to
+// the status meanwhile.
 func (c *Controller) patch(ctx context.Context, before, d *fleet.BundleDeployment, released bool) error {
 	operations := []operation{
 		{"test", "/metadata/uid", d.UID},
@@ -221,8 +226,8 @@ func (c *Controller) deleteValues(ctx context.Context, d *fleet.BundleDeployment
 	return kube.Delete(ctx, c.Client, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: d.Namespace, Name: d.Name}})
 }
 
-// unlessLeaving is the error, or nil if it only says that the member is leaving and so needs nothing any more. A kind that is not served is
-// an error: the member stays.
+// unlessLeaving is the error, or nil if it only says that the member is leaving and so needs
+// nothing any more. A kind that is not served is an error: the member stays.
 func unlessLeaving(err error) error {
 	switch {
 	case kube.NotServed(err):
@@ -233,8 +238,9 @@ func unlessLeaving(err error) error {
 	return err
 }
 
-// deleteDeployment deletes a deployment, its values first, so that a crash in between leaves what leads to them. The agent uninstalls when it
-// sees the deployment gone. A finalizer of upstream's hub, which nobody would remove, goes with it.
+// deleteDeployment deletes a deployment, its values first, so that a crash in between leaves what
+// leads to them. The agent uninstalls when it sees the deployment gone. A finalizer of upstream's
+// hub, which nobody would remove, goes with it.
 func (c *Controller) deleteDeployment(ctx context.Context, d *fleet.BundleDeployment, cause removal.Cause) error {
 	if err := c.recordRemoval(ctx, d); err != nil {
 		return err

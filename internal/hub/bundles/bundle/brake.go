@@ -22,8 +22,9 @@ const maxLosers = 10
 // maxQuotedShare bounds what a message quotes of a share that is none.
 const maxQuotedShare = 20
 
-// brake is why many deployments that no target is for any more are not deleted before somebody confirms: the Bundle itself has not changed,
-// so that one change of a ClusterGroup, of labels or of a mapping would take it from a part of the fleet. "" if they may go.
+// brake is why many deployments that no target is for any more are not deleted before somebody
+// confirms: the Bundle itself has not changed, so that one change of a ClusterGroup, of labels or
+// of a mapping would take it from a part of the fleet. "" if they may go.
 func (o observed) brake() string {
 	before := kube.FindCondition(o.bundle.Status.Conditions, fleet.ConditionProcessed)
 	held := before != nil && before.Reason == reasons.RemovalHeld // an edit of something else confirms nothing
@@ -38,7 +39,8 @@ func (o observed) brake() string {
 	}
 	return fmt.Sprintf("%d of the %d Clusters that have it would lose it, although the Bundle has not changed: %s; a ClusterGroup, labels or "+
 		"a BundleNamespaceMapping have changed%s; what is deployed stays as it is; to have it removed there, kubectl annotate --overwrite -n %s "+
-		"bundle.fleet.cattle.io %s %s=%s", lose, have, o.losers(), o.shareIgnored, o.bundle.Namespace, o.bundle.Name, fleet.AnnotationConfirmRemoval, token)
+		"bundle.fleet.cattle.io %s %s=%s", lose, have, o.losers(), o.shareIgnored, o.bundle.Namespace, o.bundle.Name,
+		fleet.AnnotationConfirmRemoval, token)
 }
 
 // removalToken is the value that confirms the removal of just these deployments.
@@ -51,8 +53,8 @@ func (o observed) removalToken() string {
 	return naming.Digest([]byte(strings.Join(names, "\n")))[:8]
 }
 
-// confirmed is what a user has confirmed and the hub has not removed yet, because a deletion failed. A hub that is
-// started anew has forgotten it, and asks again.
+// confirmed is what a user has confirmed and the hub has not removed yet, because a deletion
+// failed. A hub that is started anew has forgotten it, and asks again.
 type confirmed struct {
 	// value of the annotation that confirmed it.
 	value string
@@ -60,13 +62,15 @@ type confirmed struct {
 	uids map[types.UID]bool
 }
 
-// holds reports whether a value confirmed the removal of all these deployments, and maybe of others that are gone.
+// holds reports whether a value confirmed the removal of all these deployments, and maybe of
+// others that are gone.
 func (c confirmed) holds(value string, all []leftover) bool {
 	return value != "" && value == c.value && !slices.ContainsFunc(all, func(one leftover) bool { return !c.uids[one.deployment.UID] })
 }
 
-// confirms returns what the annotation of the Bundle confirms now: what is named by its value, or the rest of what it
-// confirmed before. A deployment that is wanted again in between is no longer confirmed.
+// confirms returns what the annotation of the Bundle confirms now: what is named by its
+// value, or the rest of what it confirmed before. A deployment that is wanted again in
+// between is no longer confirmed.
 func (o observed) confirms() confirmed {
 	value := o.bundle.Annotations[fleet.AnnotationConfirmRemoval]
 	_, takeover := o.takes()

@@ -21,7 +21,8 @@ func losing(number int, namespace, name string) observed {
 	o := observed{bundle: &fleet.Bundle{ObjectMeta: metav1.ObjectMeta{Namespace: "clusters", Name: "app"}}}
 	o.bundle.Status.Conditions = []fleet.Condition{{Type: fleet.ConditionProcessed, Reason: reasons.Processed}}
 	for i := range number {
-		d := &fleet.BundleDeployment{ObjectMeta: metav1.ObjectMeta{Namespace: fmt.Sprint("member-", i), Name: "app", UID: types.UID(fmt.Sprint(i)),
+		d := &fleet.BundleDeployment{ObjectMeta: metav1.ObjectMeta{Namespace: fmt.Sprint("member-", i),
+			Name: "app", UID: types.UID(fmt.Sprint(i)),
 			Labels: map[string]string{fleet.LabelClusterNamespace: namespace, fleet.LabelCluster: fmt.Sprintf(name, i)}}}
 		o.leftover = append(o.leftover, leftover{d, removal.NoTarget})
 	}
@@ -54,12 +55,14 @@ func TestAWorkspaceSetsItsOwnBrake(t *testing.T) {
 			t.Errorf("with a share of %d ten of ten are held back: %t", share, !held)
 		}
 	}
-	if o.brakeSetting = (brakeSetting{20, "; half is ignored"}); !strings.Contains(o.brake(), " have changed; half is ignored; what is deployed stays") {
+	if o.brakeSetting = (brakeSetting{20, "; half is ignored"}); !strings.Contains(o.brake(),
+		" have changed; half is ignored; what is deployed stays") {
 		t.Errorf("of what is ignored it says: %s", o.brake())
 	}
 }
 
-// TestAConfirmationHoldsForTheRestOfWhatItNamed has some of what was confirmed removed, and the others not, because their deletions failed.
+// TestAConfirmationHoldsForTheRestOfWhatItNamed has some of what was confirmed removed, and the
+// others not, because their deletions failed.
 func TestAConfirmationHoldsForTheRestOfWhatItNamed(t *testing.T) {
 	first := losing(6, "clusters", "c%d")
 	_, value := view.HeldRemoval(&fleet.Bundle{Status: fleet.BundleStatus{Conditions: []fleet.Condition{processed(first, nil)}}})
@@ -91,9 +94,12 @@ func TestAConfirmationHoldsForTheRestOfWhatItNamed(t *testing.T) {
 		"one that was wanted again in between":      {confirms(of(first, 2, 4, 5), value, rest.confirms()), true},
 		"the rest after the annotation was removed": {confirms(of(first, 1, 4, 5), "", all.confirms()), true},
 		"the rest after the annotation was changed": {confirms(of(first, 1, 4, 5), "deadbeef", all.confirms()), true},
-		"all again after nothing was left of them":  {confirms(of(first, 1, 4), value, confirms(of(first), value, rest.confirms()).confirms()), true},
-		"the rest of what a take-over would take":   {confirms(of(first, 1, 4), takeoverOf(first), confirms(first, takeoverOf(first), confirmed{}).confirms()), false},
-		"more than a take-over would have taken":    {confirms(first, takeoverOf(of(first, 1, 4)), confirms(of(first, 1, 4), takeoverOf(of(first, 1, 4)), confirmed{}).confirms()), true},
+		"all again after nothing was left of them": {confirms(of(first, 1, 4), value, confirms(of(first), value, rest.confirms()).confirms()),
+			true},
+		"the rest of what a take-over would take": {confirms(of(first, 1, 4), takeoverOf(first),
+			confirms(first, takeoverOf(first), confirmed{}).confirms()), false},
+		"more than a take-over would have taken": {confirms(first, takeoverOf(of(first, 1, 4)),
+			confirms(of(first, 1, 4), takeoverOf(of(first, 1, 4)), confirmed{}).confirms()), true},
 	} {
 		if got := row.o.brake(); (got != "") != row.held {
 			t.Errorf("%s: %q", name, got)
@@ -114,11 +120,14 @@ func TestTheBrakeNamesWhoWouldLoseTheBundle(t *testing.T) {
 		o    observed
 		want string
 	}{
-		"few are taken away":       {few, ""},
-		"all of several":           {losing(2, "clusters", "c%d"), "2 of the 2 Clusters that have it would lose it, although the Bundle has not changed: c0, c1; "},
-		"those of its workspace":   {losing(6, "clusters", "c%d"), "6 of the 6 Clusters that have it would lose it, although the Bundle has not changed: c0, c1, c2, c3, c4, c5; "},
-		"those of another one":     {losing(6, "team", "c%d"), ": team/c0, team/c1, team/c2, team/c3, team/c4, team/c5; "},
-		"of many the first ten":    {losing(1000, "clusters", "c%03d"), ": c000, c001, c002, c003, c004, c005, c006, c007, c008, c009 and 990 more; "},
+		"few are taken away": {few, ""},
+		"all of several": {losing(2, "clusters", "c%d"),
+			"2 of the 2 Clusters that have it would lose it, although the Bundle has not changed: c0, c1; "},
+		"those of its workspace": {losing(6, "clusters", "c%d"),
+			"6 of the 6 Clusters that have it would lose it, although the Bundle has not changed: c0, c1, c2, c3, c4, c5; "},
+		"those of another one": {losing(6, "team", "c%d"), ": team/c0, team/c1, team/c2, team/c3, team/c4, team/c5; "},
+		"of many the first ten": {losing(1000, "clusters", "c%03d"),
+			": c000, c001, c002, c003, c004, c005, c006, c007, c008, c009 and 990 more; "},
 		"with names that are long": {losing(1000, strings.Repeat("n", 63), strings.Repeat("c", 59)+"%03d"), " and 990 more; "},
 	} {
 		got := row.o.brake()
@@ -146,7 +155,9 @@ func TestWhatAnotherHubHasDeliveredIsChangedOnlyByAnEditOrAConfirmation(t *testi
 		}
 		d := &fleet.BundleDeployment{ObjectMeta: metav1.ObjectMeta{UID: "u"}, Spec: fleet.BundleDeploymentSpec{DeploymentID: has}}
 		wants := &fleet.BundleDeployment{Spec: fleet.BundleDeploymentSpec{DeploymentID: "ours"}}
-		o.targets = []target{{cluster: &fleet.Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: "clusters", Name: "a"}}, desired: wants, deployment: d}}
+		o.targets = []target{{
+			cluster: &fleet.Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: "clusters", Name: "a"}}, desired: wants, deployment: d,
+		}}
 		return o
 	}
 	ofAgent := func(o observed) observed {
@@ -159,13 +170,14 @@ func TestWhatAnotherHubHasDeliveredIsChangedOnlyByAnEditOrAConfirmation(t *testi
 	}{
 		"seen for the first time":             {taken("", "theirs", 2, 0), "1 would get another version: a; what is deployed"},
 		"whatever the other hub has observed": {taken("", "theirs", 0, 0), "1 would get another version: a; what is deployed"},
-		"with one that would lose it":         {taken("", "theirs", 2, 1), "1 would get another version: a; 1 would lose it: gone0; what is deployed"},
-		"and still not confirmed":             {taken(reasons.TakeoverHeld, "theirs", 2, 0), "1 would get another version: a; what is deployed"},
-		"the same by the rules of both":       {taken("", "ours", 2, 0), ""},
-		"held back by the other hub":          {taken("", "", 2, 0), ""},
-		"edited since":                        {taken(reasons.TakeoverHeld, "theirs", 1, 0), ""},
-		"processed before":                    {taken(reasons.Processed, "theirs", 2, 1), ""},
-		"of an agent":                         {ofAgent(taken("", "theirs", 2, 0)), ""},
+		"with one that would lose it": {taken("", "theirs", 2, 1),
+			"1 would get another version: a; 1 would lose it: gone0; what is deployed"},
+		"and still not confirmed":       {taken(reasons.TakeoverHeld, "theirs", 2, 0), "1 would get another version: a; what is deployed"},
+		"the same by the rules of both": {taken("", "ours", 2, 0), ""},
+		"held back by the other hub":    {taken("", "", 2, 0), ""},
+		"edited since":                  {taken(reasons.TakeoverHeld, "theirs", 1, 0), ""},
+		"processed before":              {taken(reasons.Processed, "theirs", 2, 1), ""},
+		"of an agent":                   {ofAgent(taken("", "theirs", 2, 0)), ""},
 	} {
 		got := row.o.takeover()
 		if !strings.Contains(got, row.want) || (got == "") != (row.want == "") {

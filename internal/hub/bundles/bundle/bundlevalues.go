@@ -16,7 +16,8 @@ import (
 // keyBundleValues is where the Secret of a Bundle has the values of the Bundle itself.
 const keyBundleValues = "values.yaml"
 
-// loadValues reads the values that `fleet apply` has put into a Secret beside the Bundle, until they are those that the Bundle announces.
+// loadValues reads the values that `fleet apply` has put into a Secret beside the Bundle, until
+// they are those that the Bundle announces.
 func (c *Controller) loadValues(ctx context.Context, bundle *fleet.Bundle, known *computed) error {
 	if bundle.Spec.ValuesHash == "" || known.values != nil {
 		return nil
@@ -24,7 +25,8 @@ func (c *Controller) loadValues(ctx context.Context, bundle *fleet.Bundle, known
 	key := client.ObjectKeyFromObject(bundle)
 	var secret corev1.Secret
 	problem := func(what string) {
-		known.valuesProblem = fmt.Errorf("spec.valuesHash says that the values are in Secret %s of type %s, but %s: waiting for it; run fleet apply again if it does not come",
+		known.valuesProblem = fmt.Errorf("spec.valuesHash says that the values are in Secret %s of type %s, but %s: waiting for it; run fleet "+
+			"apply again if it does not come",
 			key, fleet.SecretTypeBundleValues, what)
 	}
 	if err := c.Live.Get(ctx, key, &secret); apierrors.IsNotFound(err) {

@@ -24,8 +24,8 @@ import (
 // maxListed is how many objects of a report are kept: more than are ever shown.
 const maxListed = 5
 
-// newForeignCache returns a cache of the metadata of the namespaces that the hub did not make: workspaces are among them, and the
-// manager's cache has only the others.
+// newForeignCache returns a cache of the metadata of the namespaces that the hub did not make:
+// workspaces are among them, and the manager's cache has only the others.
 func newForeignCache(ctx context.Context, mgr ctrl.Manager) (cache.Cache, error) {
 	foreign, err := labels.NewRequirement(fleet.LabelManaged, selection.NotEquals, []string{"true"})
 	if err != nil {
@@ -37,7 +37,8 @@ func newForeignCache(ctx context.Context, mgr ctrl.Manager) (cache.Cache, error)
 	})
 }
 
-// WithoutResources keeps the resources of Bundles, megabytes each, out of the cache: they are read once per change.
+// WithoutResources keeps the resources of Bundles, megabytes each, out of the cache: they are
+// read once per change.
 func WithoutResources(o any) (any, error) {
 	if b, ok := o.(*fleet.Bundle); ok {
 		b.Spec.Resources = nil
@@ -46,11 +47,12 @@ func WithoutResources(o any) (any, error) {
 	return cache.TransformStripManagedFields()(o)
 }
 
-// cachedDigest is where the cache has the digest of what it leaves out of a deployment. No object of an API server has an annotation with
-// a space in its name.
+// cachedDigest is where the cache has the digest of what it leaves out of a deployment. No object
+// of an API server has an annotation with a space in its name.
 const cachedDigest = "digest of options"
 
-// digestOf is the digest of a spec, by which an edit under the same deployment ID is found. It leaves out the fields that are compared by themselves.
+// digestOf is the digest of a spec, by which an edit under the same deployment ID is found. It
+// leaves out the fields that are compared by themselves.
 func digestOf(spec fleet.BundleDeploymentSpec) (string, error) {
 	spec.StagedOptions, spec.StagedDeploymentID, spec.DeploymentID = fleet.BundleDeploymentOptions{}, "", ""
 	spec.Paused, spec.DependsOn = false, nil
@@ -61,8 +63,8 @@ func digestOf(spec fleet.BundleDeploymentSpec) (string, error) {
 	return naming.Digest(text)[:32], nil
 }
 
-// WithoutOptions keeps what nobody decides on out of the cache: options, of which only a digest stays, and long lists of objects. A cache may
-// transform an object twice.
+// WithoutOptions keeps what nobody decides on out of the cache: options, of which only a digest
+// stays, and long lists of objects. A cache may transform an object twice.
 func WithoutOptions(o any) (any, error) {
 	if d, ok := o.(*fleet.BundleDeployment); ok {
 		if d.Annotations[cachedDigest] == "" {

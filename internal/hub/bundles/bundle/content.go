@@ -24,17 +24,20 @@ import (
 	"github.com/muster-fleet/muster/internal/kube"
 )
 
-// keepUnused is how long a Content is kept that nothing refers to: far longer than the cache is ever behind.
+// keepUnused is how long a Content is kept that nothing refers to: far longer than the
+// cache is ever behind.
 const keepUnused = 15 * time.Second
 
 var contentKind = fleet.GroupVersion.WithKind("Content")
 
-// contents makes the Contents of Bundles, which any number of deployments share, and removes those that nothing refers to any more.
+// contents makes the Contents of Bundles, which any number of deployments share, and removes those
+// that nothing refers to any more.
 type contents struct {
 	client.Client
 	live  client.Reader
 	clock clock.PassiveClock
-	// began is when this process first looked at one: of the references of Bundles that have no deployment it knows only once it has seen the Bundles.
+	// began is when this process first looked at one: of the references of Bundles that have no
+	// deployment it knows only once it has seen the Bundles.
 	began func() time.Time
 	// freed names Contents that a Bundle no longer refers to.
 	freed chan event.GenericEvent
@@ -50,12 +53,14 @@ type contents struct {
 
 func newContents(deps controller.Deps) contents {
 	return contents{
-		Client: deps.Client, live: deps.Live, clock: deps.Clock, began: sync.OnceValue(deps.Clock.Now), freed: make(chan event.GenericEvent, workers),
+		Client: deps.Client, live: deps.Live, clock: deps.Clock, began: sync.OnceValue(deps.Clock.Now),
+		freed:   make(chan event.GenericEvent, workers),
 		desired: map[types.NamespacedName]string{}, bundles: map[string]sets.Set[types.NamespacedName]{}, there: sets.Set[string]{},
 	}
 }
 
-// share refers a Bundle to a Content that is there for another one, and returns whether there is such a Content.
+// share refers a Bundle to a Content that is there for another one, and returns whether
+// there is such a Content.
 func (c *contents) share(bundle types.NamespacedName, name string) bool {
 	c.mu.Lock()
 	there, before := c.there.Has(name), ""
@@ -67,7 +72,8 @@ func (c *contents) share(bundle types.NamespacedName, name string) bool {
 	return there
 }
 
-// ensure creates the Content of a Bundle if there is none, and keeps it as long as the Bundle refers to it.
+// ensure creates the Content of a Bundle if there is none, and keeps it as long as the
+// Bundle refers to it.
 func (c *contents) ensure(ctx context.Context, bundle types.NamespacedName, content *fleet.Content) error {
 	c.setDesired(bundle, content.Name)
 	// The cache may still have one that is gone.
@@ -103,7 +109,8 @@ func (c *contents) free(name string) {
 	}
 }
 
-// refer changes both maps, and returns the Content that the Bundle no longer refers to, or "". The caller holds the lock.
+// refer changes both maps, and returns the Content that the Bundle no longer refers to, or "". The
+// caller holds the lock.
 func (c *contents) refer(bundle types.NamespacedName, name string) string {
 	before := c.desired[bundle]
 	if before == name {
@@ -154,7 +161,8 @@ func (c *contents) register(mgr ctrl.Manager) error {
 				}
 			}
 		})).
-		WatchesRawSource(source.Channel(c.freed, controller.On(func(_ context.Context, freed, _ *fleet.Content, q controller.Queue) { enqueueLater(q, freed.Name) }))).
+		WatchesRawSource(source.Channel(c.freed,
+			controller.On(func(_ context.Context, freed, _ *fleet.Content, q controller.Queue) { enqueueLater(q, freed.Name) }))).
 		Complete(reconcile.Func(c.collect))
 }
 
@@ -163,7 +171,8 @@ func enqueueLater(q controller.Queue, name string) {
 	q.AddAfter(reconcile.Request{NamespacedName: types.NamespacedName{Name: name}}, keepUnused)
 }
 
-// contentNames are the Contents that a deployment refers to: that of its deployment ID, and that of the staged one.
+// contentNames are the Contents that a deployment refers to: that of its deployment ID, and
+// that of the staged one.
 func contentNames(d *fleet.BundleDeployment) map[string]bool {
 	names := map[string]bool{}
 	if d != nil {
@@ -176,8 +185,8 @@ func contentNames(d *fleet.BundleDeployment) map[string]bool {
 	return names
 }
 
-// collect removes a Content that has been there for a while and that nothing refers to, and one that was changed: that is worthless,
-// because its name is the hash of what it was.
+// collect removes a Content that has been there for a while and that nothing refers to, and one
+// that was changed: that is worthless, because its name is the hash of what it was.
 func (c *contents) collect(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
 	content := kube.Metadata(contentKind)
 	if err := c.Get(ctx, request.NamespacedName, content); err != nil || content.DeletionTimestamp != nil {
@@ -189,7 +198,8 @@ func (c *contents) collect(ctx context.Context, request ctrl.Request) (ctrl.Resu
 			return ctrl.Result{RequeueAfter: keepUnused - max(age, 0)}, nil
 		}
 		var users fleet.BundleDeploymentList
-		if err := c.List(ctx, &users, client.MatchingFields{indexContent: content.Name}, client.Limit(1), client.UnsafeDisableDeepCopy); err != nil {
+		if err := c.List(ctx, &users, client.MatchingFields{indexContent: content.Name}, client.Limit(1),
+			client.UnsafeDisableDeepCopy); err != nil {
 			return ctrl.Result{}, fmt.Errorf("listing the BundleDeployments of Content %s: %w", content.Name, err)
 		}
 		c.mu.Lock()

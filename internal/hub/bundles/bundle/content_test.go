@@ -65,7 +65,8 @@ func TestAContentThatIsThereForOneBundleIsSharedWithoutReadingIt(t *testing.T) {
 	c.share(of("second"), "s-1")
 	c.setDesired(of("first"), "")
 	c.setDesired(of("second"), "s-2")
-	if got := []string{(<-c.freed).Object.GetName(), (<-c.freed).Object.GetName()}; !slices.Equal(got, []string{"s-1", "s-1"}) || len(c.bundles["s-1"]) != 0 {
+	if got := []string{(<-c.freed).Object.GetName(), (<-c.freed).Object.GetName()}; !slices.Equal(got, []string{"s-1", "s-1"}) ||
+		len(c.bundles["s-1"]) != 0 {
 		t.Errorf("freed is %v, and %v refer to it", got, c.bundles["s-1"])
 	}
 }

@@ -1,8 +1,11 @@
-// Package bundle turns Bundles into deployments: it decides which Clusters a Bundle is for, keeps its resources as one Content that all of
-// them share, writes a BundleDeployment into the member namespace of each, partition by partition, and reports their states.
+// Package bundle turns Bundles into deployments: it decides which Clusters a Bundle is for, keeps
+// its resources as one Content that all of them share, writes a BundleDeployment into the member
+// namespace of each, partition by partition, and reports their states.
 //
-// It writes the status and the finalizer of Bundles, the status of BundleNamespaceMappings, Contents, and BundleDeployments with the Secrets of their
-// values; the status of a BundleDeployment is its agent's, but for display. Its invariant: what did not change for a Cluster is not written for it.
+// It writes the status and the finalizer of Bundles, the status of BundleNamespaceMappings,
+// Contents, and BundleDeployments with the Secrets of their values; the status of a
+// BundleDeployment is its agent's, but for display. Its invariant: what did not change for a
+// Cluster is not written for it.
 package bundle
 
 import (
@@ -37,9 +40,11 @@ const (
 	workers = 8
 	// writers is how many deployments of a Bundle are written at once.
 	writers = 32
-	// deploymentTimeout is how long a BundleDeployment that was written is expected in the cache: one that was made and deleted at once never is.
+	// deploymentTimeout is how long a BundleDeployment that was written is expected in the cache: one
+	// that was made and deleted at once never is.
 	deploymentTimeout = 10 * time.Second
-	// gather is how long the Bundle of a BundleDeployment that changed waits for others, so that it is not planned for each by itself.
+	// gather is how long the Bundle of a BundleDeployment that changed waits for others, so that it is
+	// not planned for each by itself.
 	gather = 200 * time.Millisecond
 )
 
@@ -59,9 +64,11 @@ const (
 // Deps are what the controller is given.
 type Deps struct {
 	controller.Deps
-	// IsAgents says whether a Bundle that is labelled as that of an agent is what the hub wrote. It is not trusted by its label.
+	// IsAgents says whether a Bundle that is labelled as that of an agent is what the hub wrote. It is
+	// not trusted by its label.
 	IsAgents func(context.Context, *fleet.Bundle) (bool, error)
-	// AgentChart returns the Content of that name if the hub can make it, which all Bundles of agents name instead of having resources; else nil.
+	// AgentChart returns the Content of that name if the hub can make it, which all Bundles of agents
+	// name instead of having resources; else nil.
 	AgentChart func(name string) (*fleet.Content, error)
 	// StateDir is a directory that a hub which is killed leaves to the next one in its Pod; empty
 	// if there is none.
@@ -79,7 +86,8 @@ type Controller struct {
 	contents      contents
 	lost          lost
 	journal       *journal
-	// foreign is a cache of the metadata of objects that the hub did not make: namespaces, and Secrets with the values of Bundles.
+	// foreign is a cache of the metadata of objects that the hub did not make: namespaces, and Secrets
+	// with the values of Bundles.
 	foreign cache.Cache
 	// computed by the key of the Bundle; one reconcile at a time uses an entry.
 	computed sync.Map
@@ -134,7 +142,8 @@ func (c *Controller) Register(ctx context.Context, mgr ctrl.Manager) error {
 		Watches(&fleet.Cluster{}, controller.SkipInitial(controller.On(c.onCluster))).
 		Watches(&fleet.ClusterGroup{}, controller.SkipInitial(handler.EnqueueRequestsFromMapFunc(c.ofGroup)),
 			builder.WithPredicates(predicate.Or(predicate.GenerationChangedPredicate{}, predicate.LabelChangedPredicate{}))). // not its counts
-		Watches(&fleet.BundleNamespaceMapping{}, controller.SkipInitial(handler.EnqueueRequestsFromMapFunc(c.ofMapping)), builder.WithPredicates(predicate.GenerationChangedPredicate{})).
+		Watches(&fleet.BundleNamespaceMapping{}, controller.SkipInitial(handler.EnqueueRequestsFromMapFunc(c.ofMapping)),
+			builder.WithPredicates(predicate.GenerationChangedPredicate{})).
 		WatchesRawSource(source.Channel(c.Config.Subscribe(), handler.EnqueueRequestsFromMapFunc(c.onSettings))).
 		WatchesMetadata(&corev1.Namespace{}, controller.SkipInitial(controller.On(c.onMemberNamespace))).
 		WatchesRawSource(source.Kind(c.foreign, client.Object(kube.CoreMetadata("Namespace")), controller.On(c.onWorkspace))).
@@ -146,7 +155,8 @@ func (c *Controller) Register(ctx context.Context, mgr ctrl.Manager) error {
 		Complete(controller.RetryConflicts(c.Recorder, c))
 }
 
-// clusterOf is the UID of the Cluster of an agent's Bundle, which alone the Bundle is for; anyCluster if it is another Bundle.
+// clusterOf is the UID of the Cluster of an agent's Bundle, which alone the Bundle is for;
+// anyCluster if it is another Bundle.
 func clusterOf(bundle client.Object) string {
 	if bundle.GetLabels()[fleet.LabelAgent] == "" {
 		return anyCluster

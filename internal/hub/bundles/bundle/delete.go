@@ -21,7 +21,8 @@ import (
 	"github.com/muster-fleet/muster/internal/kube"
 )
 
-// remove deletes all deployments of a Bundle that is being deleted, and removes its finalizer when they are gone.
+// remove deletes all deployments of a Bundle that is being deleted, and removes its finalizer
+// when they are gone.
 func (c *Controller) remove(ctx context.Context, bundle *fleet.Bundle) error {
 	definition, err := c.Kinds.Deleted(ctx, &fleet.Bundle{}, &fleet.BundleDeployment{})
 	if err != nil {
@@ -43,7 +44,8 @@ func (c *Controller) remove(ctx context.Context, bundle *fleet.Bundle) error {
 	return nil
 }
 
-// deleteDeployments deletes the deployments of a Bundle that the cache knows and returns how many there were.
+// deleteDeployments deletes the deployments of a Bundle that the cache knows and returns
+// how many there were.
 func (c *Controller) deleteDeployments(ctx context.Context, bundle types.NamespacedName) (int, error) {
 	deployments, err := c.deployments(ctx, bundle)
 	if err != nil {
@@ -53,7 +55,8 @@ func (c *Controller) deleteDeployments(ctx context.Context, bundle types.Namespa
 	return len(list), forEach(ctx, len(list), writers, func(i int) error { return c.deleteDeployment(ctx, list[i], removal.SourceDeleted) })
 }
 
-// recordRemoval notes on the report of the member that the hub deletes a deployment, before the hub does so.
+// recordRemoval notes on the report of the member that the hub deletes a deployment,
+// before the hub does so.
 func (c *Controller) recordRemoval(ctx context.Context, d *fleet.BundleDeployment) error {
 	namespace := kube.CoreMetadata("Namespace")
 	if err := c.Client.Get(ctx, types.NamespacedName{Name: d.Namespace}, namespace); err != nil {
@@ -63,7 +66,8 @@ func (c *Controller) recordRemoval(ctx context.Context, d *fleet.BundleDeploymen
 	if !is || namespace.DeletionTimestamp != nil {
 		return nil
 	}
-	return removal.Record(ctx, c.Client, c.Live, types.NamespacedName{Namespace: d.Namespace, Name: cluster.Name}, client.ObjectKeyFromObject(d), d.UID)
+	return removal.Record(ctx, c.Client, c.Live, types.NamespacedName{Namespace: d.Namespace, Name: cluster.Name},
+		client.ObjectKeyFromObject(d), d.UID)
 }
 
 // cleanUp deletes the deployments of a Bundle that was deleted without its finalizer.
@@ -91,7 +95,8 @@ func (c *Controller) forget(key types.NamespacedName) {
 	c.lost.take(key)
 }
 
-// reportKept says that a Bundle that is being deleted and its deployments are kept, because somebody deletes their whole kind.
+// reportKept says that a Bundle that is being deleted and its deployments are kept, because
+// somebody deletes their whole kind.
 func (c *Controller) reportKept(ctx context.Context, bundle *fleet.Bundle, definition string) error {
 	after := bundle.DeepCopy()
 	after.Status.Conditions = kube.SetCondition(after.Status.Conditions, c.Clock.Now(),
@@ -104,18 +109,21 @@ func (c *Controller) reportKept(ctx context.Context, bundle *fleet.Bundle, defin
 	return nil
 }
 
-// deleteLeftover deletes the deployments on Clusters that a Bundle is not for any more, unless that is because the definition of what says
-// which Clusters it is for was deleted.
+// deleteLeftover deletes the deployments on Clusters that a Bundle is not for any more, unless that
+// is because the definition of what says which Clusters it is for was deleted.
 func (c *Controller) deleteLeftover(ctx context.Context, leftover []leftover) error {
 	if len(leftover) == 0 {
 		return nil
 	}
 	definition, err := c.Kinds.Deleted(ctx, &fleet.Cluster{}, &fleet.ClusterGroup{}, &fleet.BundleNamespaceMapping{})
 	if err == nil && definition != "" {
-		err = fmt.Errorf("keeping %d BundleDeployments that no Cluster matches any more: the CustomResourceDefinition %s is gone or being deleted: install the fleet-crd chart", len(leftover), definition)
+		err = fmt.Errorf("keeping %d BundleDeployments that no Cluster matches any more: the CustomResourceDefinition %s is gone or being "+
+			"deleted: install the fleet-crd chart", len(leftover), definition)
 	}
 	if err != nil {
 		return err
 	}
-	return forEach(ctx, len(leftover), writers, func(i int) error { return c.deleteDeployment(ctx, leftover[i].deployment, leftover[i].cause) })
+	return forEach(ctx, len(leftover), writers, func(i int) error {
+		return c.deleteDeployment(ctx, leftover[i].deployment, leftover[i].cause)
+	})
 }

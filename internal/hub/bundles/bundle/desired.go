@@ -33,7 +33,9 @@ func optionsFor(by rules, bundle *fleet.Bundle, matched []int, cluster *fleet.Cl
 
 // desiredDeployment returns the deployment of a Bundle on a Cluster, without its options.
 func desiredDeployment(bundle *fleet.Bundle, cluster *fleet.Cluster, deploymentID string) *fleet.BundleDeployment {
-	d := &fleet.BundleDeployment{ObjectMeta: metav1.ObjectMeta{Namespace: membership.DeliveryNamespace(cluster), Name: bundle.Name, Labels: maps.Clone(bundle.Labels)}}
+	d := &fleet.BundleDeployment{
+		ObjectMeta: metav1.ObjectMeta{Namespace: membership.DeliveryNamespace(cluster), Name: bundle.Name, Labels: maps.Clone(bundle.Labels)},
+	}
 	if d.Labels == nil {
 		d.Labels = map[string]string{}
 	}
@@ -56,20 +58,23 @@ func desiredDeployment(bundle *fleet.Bundle, cluster *fleet.Cluster, deploymentI
 	return d
 }
 
-// withOptions puts options into a deployment, and their values into a Secret of its name; there is none if there are no values.
+// withOptions puts options into a deployment, and their values into a Secret of its name; there is
+// none if there are no values.
 func withOptions(d *fleet.BundleDeployment, options fleet.BundleDeploymentOptions) *corev1.Secret {
 	var secret *corev1.Secret
 	if hasValues(options) {
 		secret = &corev1.Secret{
 			ObjectMeta: metav1.ObjectMeta{Namespace: d.Namespace, Name: d.Name, Labels: map[string]string{
-				fleet.LabelManaged: "true", fleet.LabelBundleName: d.Labels[fleet.LabelBundleName], fleet.LabelBundleNamespace: d.Labels[fleet.LabelBundleNamespace],
+				fleet.LabelManaged: "true", fleet.LabelBundleName: d.Labels[fleet.LabelBundleName],
+				fleet.LabelBundleNamespace: d.Labels[fleet.LabelBundleNamespace],
 			}},
 			Type: fleet.SecretTypeDeployment,
 			Data: map[string][]byte{fleet.KeyValues: options.Helm.Values.Raw, fleet.KeyStagedValues: options.Helm.Values.Raw},
 		}
 		d.Spec.ValuesHash = delivery.ValuesHash(secret.Data)
 	}
-	// An agent of Rancher Fleet takes it for granted that there are options for Helm, and ends when it corrects drift without them.
+	// An agent of Rancher Fleet takes it for granted that there are options for Helm, and ends when it
+	// corrects drift without them.
 	helm := fleet.HelmOptions{}
 	if options.Helm != nil {
 		helm = *options.Helm
@@ -85,7 +90,8 @@ func hasValues(options fleet.BundleDeploymentOptions) bool {
 	return options.Helm != nil && options.Helm.Values != nil && len(options.Helm.Values.Raw) > 0
 }
 
-// computed is what was computed of a Bundle and holds until it changes; without it all is computed again.
+// computed is what was computed of a Bundle and holds until it changes; without it
+// all is computed again.
 type computed struct {
 	uid        types.UID
 	generation int64
@@ -126,7 +132,8 @@ type outcome struct {
 	former *outcome
 }
 
-// digestOfOptions is the digest of a deployment with these options as it comes back from the API server.
+// digestOfOptions is the digest of a deployment with these options as it comes back
+// from the API server.
 func digestOfOptions(options fleet.BundleDeploymentOptions) (string, error) {
 	written := &fleet.BundleDeployment{}
 	withOptions(written, options)
@@ -141,7 +148,8 @@ func digestOfOptions(options fleet.BundleDeploymentOptions) (string, error) {
 	return digestOf(read)
 }
 
-// recordAnswer takes over the options as the server stored them, so that its defaults are never taken for somebody's edit.
+// recordAnswer takes over the options as the server stored them, so that its defaults are never
+// taken for somebody's edit.
 func (m *computed) recordAnswer(t target) {
 	if o, known := m.outcomes[t.cluster.UID]; known && t.answered != "" {
 		if t.rules == presentRules {
@@ -153,7 +161,8 @@ func (m *computed) recordAnswer(t target) {
 	}
 }
 
-// outcomeFor returns the deployment ID that a Cluster should have, computed anew only if something changed.
+// outcomeFor returns the deployment ID that a Cluster should have, computed anew only
+// if something changed.
 func (m *computed) outcomeFor(bundle *fleet.Bundle, cluster *fleet.Cluster, matched []int) outcome {
 	known, ok := m.outcomes[cluster.UID]
 	if ok && known.generation == cluster.Generation && maps.Equal(known.labels, cluster.Labels) &&
@@ -165,8 +174,8 @@ func (m *computed) outcomeFor(bundle *fleet.Bundle, cluster *fleet.Cluster, matc
 	return o
 }
 
-// formerOutcome returns the outcome by the former rules, and whether the deployment has exactly that
-// ID: a hub that is upgraded deploys nothing anew.
+// formerOutcome returns the outcome by the former rules, and whether the deployment has exactly
+// that ID: a hub that is upgraded deploys nothing anew.
 func (m *computed) formerOutcome(d *fleet.BundleDeployment, bundle *fleet.Bundle, cluster *fleet.Cluster, matched []int) (outcome, bool) {
 	o := m.outcomes[cluster.UID]
 	if d == nil || d.Spec.DeploymentID == o.id || delivery.ContentName(d.Spec.DeploymentID) != m.packed.name {

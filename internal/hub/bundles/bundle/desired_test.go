@@ -20,9 +20,12 @@ import (
 )
 
 var clusterOne = &fleet.Cluster{
-	ObjectMeta: metav1.ObjectMeta{Namespace: "clusters", Name: "c1", UID: "u1", Labels: map[string]string{"env": "dev", "a.b/c": "d", "replicas": "3"}, Annotations: map[string]string{"zone": "z1"}},
-	Spec:       fleet.ClusterSpec{TemplateValues: &runtime.RawExtension{Raw: []byte(`{"domain":"example.org","ports":[80,443]}`)}},
-	Status:     fleet.ClusterStatus{Namespace: "cluster-clusters-c1"},
+	ObjectMeta: metav1.ObjectMeta{
+		Namespace: "clusters", Name: "c1", UID: "u1", Labels: map[string]string{"env": "dev", "a.b/c": "d", "replicas": "3"},
+		Annotations: map[string]string{"zone": "z1"},
+	},
+	Spec:   fleet.ClusterSpec{TemplateValues: &runtime.RawExtension{Raw: []byte(`{"domain":"example.org","ports":[80,443]}`)}},
+	Status: fleet.ClusterStatus{Namespace: "cluster-clusters-c1"},
 }
 
 // optionsOf returns the options of the Cluster as YAML, or the error.
@@ -121,19 +124,23 @@ serviceAccount: s
 func TestTemplatesInValues(t *testing.T) {
 	const target = "\ntargets: [{clusterName: c1}]"
 	for _, c := range []struct{ name, helm, want string }{
-		{"labels, annotations, names and values", `{values: {a: "${ .ClusterLabels.env }-${ .ClusterAnnotations.zone }", b: ["${ .ClusterNamespace }/${ .ClusterName }"], c: "${ .ClusterValues.domain | upper }"}}`,
+		{"labels, annotations, names and values",
+			`{values: {a: "${ .ClusterLabels.env }-${ .ClusterAnnotations.zone }", b: ["${ .ClusterNamespace }/${ .ClusterName }"], c: "${ .ClusterValues.domain | upper }"}}`,
 			"helm:\n  values:\n    a: dev-z1\n    b:\n    - clusters/c1\n    c: EXAMPLE.ORG\n"},
-		{"what is no template stays", `{values: {a: "{{ .x }}", b: 1.5, c: true}}`, "helm:\n  values:\n    a: '{{ .x }}'\n    b: 1.5\n    c: true\n"},
+		{"what is no template stays", `{values: {a: "{{ .x }}", b: 1.5, c: true}}`,
+			"helm:\n  values:\n    a: '{{ .x }}'\n    b: 1.5\n    c: true\n"},
 		{"a label with dots", `{values: {a: '${ index .ClusterLabels "a.b/c" }'}}`, "helm:\n  values:\n    a: d\n"},
 		{"templateValues become YAML", `{values: {k: {a: 1}}, templateValues: {k: "ports: ${ .ClusterValues.ports | toJson }"}}`,
 			"helm:\n  values:\n    k:\n      ports:\n      - 80\n      - 443\n"},
 		{"a template gives what it looks like in YAML", `{values: {num: "${ .ClusterLabels.replicas }", b: '${ eq .ClusterName "c1" }', l: "${ .ClusterValues.ports | toJson }", s: '${ .ClusterLabels.replicas | quote }',
 			m: "a: ${ .ClusterLabels.replicas }\n", t: '${ "- 1\n- b" }', v: "v${ .ClusterLabels.replicas }", e: '${ "" }', x: '${ "a: b" }', big: "${ 12345678901234567 }"}}`,
-			"helm:\n  values:\n    b: true\n    big: 12345678901234567\n    e: null\n    l:\n    - 80\n    - 443\n    m: |\n      a: 3\n    num: 3\n    s: \"3\"\n" +
-				"    t:\n    - 1\n    - b\n    v: v3\n    x: 'a: b'\n"},
-		{"labels of the Cluster by their global name, at any depth", `{values: {a: {b: [global.fleet.clusterLabels.a.b/c]}, c: global.fleet.clusterLabels.none, d: xglobal.fleet.clusterLabels.env}}`,
+			"helm:\n  values:\n    b: true\n    big: 12345678901234567\n    e: null\n    l:\n    - 80\n    - 443\n    m: |\n      a: 3\n    num: " +
+				"3\n    s: \"3\"\n    t:\n    - 1\n    - b\n    v: v3\n    x: 'a: b'\n"},
+		{"labels of the Cluster by their global name, at any depth",
+			`{values: {a: {b: [global.fleet.clusterLabels.a.b/c]}, c: global.fleet.clusterLabels.none, d: xglobal.fleet.clusterLabels.env}}`,
 			"helm:\n  values:\n    a:\n      b:\n      - d\n    c: \"\"\n    d: xglobal.fleet.clusterLabels.env\n"},
-		{"all can be left alone", `{disablePreProcess: true, values: {a: "${ .Nothing }"}}`, "helm:\n  disablePreProcess: true\n  values:\n    a: ${ .Nothing }\n"},
+		{"all can be left alone", `{disablePreProcess: true, values: {a: "${ .Nothing }"}}`,
+			"helm:\n  disablePreProcess: true\n  values:\n    a: ${ .Nothing }\n"},
 	} {
 		got, err := optionsOf(t, "helm: "+c.helm+target)
 		if err != nil || got != c.want {
@@ -165,7 +172,8 @@ func TestTemplatesInValues(t *testing.T) {
 }
 
 func TestADeploymentCarriesLabelsAndHidesValues(t *testing.T) {
-	b := bundleOfSpec(t, `{paused: false, dependsOn: [{name: first}], correctDrift: {enabled: true}, helm: {chart: c, values: {a: 1}}, targets: [{clusterName: c1}]}`)
+	b := bundleOfSpec(t,
+		`{paused: false, dependsOn: [{name: first}], correctDrift: {enabled: true}, helm: {chart: c, values: {a: 1}}, targets: [{clusterName: c1}]}`)
 	b.Labels = map[string]string{"team": "x", fleet.LabelCluster: "forged", fleet.LabelCreatedByDisplayName: "Ann"}
 	options, err := optionsFor(presentRules, b, []int{0}, clusterOne)
 	if err != nil {
@@ -179,7 +187,8 @@ func TestADeploymentCarriesLabelsAndHidesValues(t *testing.T) {
 			fleet.LabelClusterNamespace: "clusters", fleet.LabelContentName: "s-1",
 		}},
 		Spec: fleet.BundleDeploymentSpec{
-			DeploymentID: "s-1:2", StagedDeploymentID: "s-1:2", DependsOn: []fleet.BundleRef{{Name: "first"}}, CorrectDrift: &fleet.CorrectDrift{Enabled: true},
+			DeploymentID: "s-1:2", StagedDeploymentID: "s-1:2", DependsOn: []fleet.BundleRef{{Name: "first"}},
+			CorrectDrift:  &fleet.CorrectDrift{Enabled: true},
 			Options:       fleet.BundleDeploymentOptions{Helm: &fleet.HelmOptions{Chart: "c"}, CorrectDrift: &fleet.CorrectDrift{Enabled: true}},
 			StagedOptions: fleet.BundleDeploymentOptions{Helm: &fleet.HelmOptions{Chart: "c"}, CorrectDrift: &fleet.CorrectDrift{Enabled: true}},
 			ValuesHash:    "feb23a7440b7a5c0deac5b205d4ec700264d82edc75366e6c353bb9a14861a17", // of {"a":1}, twice
@@ -207,28 +216,34 @@ func TestADeploymentWithoutOptionsForHelmSaysSoWithAnEmptyObject(t *testing.T) {
 	}
 }
 
-// TestWhatUnpacksToMuchTakesNoMemory packs what a parser would make a tree of a hundred times its size of.
+// TestWhatUnpacksToMuchTakesNoMemory packs what a parser would make a tree of a
+// hundred times its size of.
 func TestWhatUnpacksToMuchTakesNoMemory(t *testing.T) {
 	packed := func(pattern string, size int) fleet.BundleResource {
 		small, err := delivery.Gzip(bytes.Repeat([]byte(pattern), size/len(pattern)))
 		if err != nil {
 			t.Fatal(err)
 		}
-		return fleet.BundleResource{Name: fmt.Sprintf("%d.yaml", size), Encoding: fleet.EncodingGzip, Content: base64.StdEncoding.EncodeToString(small)}
+		return fleet.BundleResource{
+			Name: fmt.Sprintf("%d.yaml", size), Encoding: fleet.EncodingGzip, Content: base64.StdEncoding.EncodeToString(small),
+		}
 	}
 	for name, row := range map[string]struct {
 		resources []fleet.BundleResource
 		want      string
 	}{
-		"one document that is large":          {[]fleet.BundleResource{packed("a: b c d e f g\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n", 1<<20)}, ""},
-		"one document that is one text":       {[]fleet.BundleResource{packed("# a, b, {c: [d]}\n", maxUnpacked)}, ""},
-		"one document of many lists":          {[]fleet.BundleResource{packed("-\n", maxUnpacked)}, "line 1: it has up to 16777219 values"},
-		"keys without values":                 {[]fleet.BundleResource{packed("?\n", 1<<20)}, "line 1: it has up to 1572867 values"},
-		"as many values as there may be":      {[]fleet.BundleResource{packed("-\n", 190_000)}, ""},
-		"comments in lists":                   {[]fleet.BundleResource{packed("- #\n", 390_000)}, ""},
-		"many documents":                      {[]fleet.BundleResource{packed("---\n- a\n- b\n", 256<<10)}, ""},
-		"a file that is too large":            {[]fleet.BundleResource{packed("-\n", 4*maxUnpacked)}, "may unpack to 16 MiB together"},
-		"files that are too large together":   {[]fleet.BundleResource{packed("-\n", maxUnpacked-10), packed("-\n", 20)}, "20.yaml: the resources of a Bundle may unpack to 16 MiB together"},
+		"one document that is large":     {[]fleet.BundleResource{packed("a: b c d e f g\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n", 1<<20)}, ""},
+		"one document that is one text":  {[]fleet.BundleResource{packed("# a, b, {c: [d]}\n", maxUnpacked)}, ""},
+		"one document of many lists":     {[]fleet.BundleResource{packed("-\n", maxUnpacked)}, "line 1: it has up to 16777219 values"},
+		"keys without values":            {[]fleet.BundleResource{packed("?\n", 1<<20)}, "line 1: it has up to 1572867 values"},
+		"as many values as there may be": {[]fleet.BundleResource{packed("-\n", 190_000)}, ""},
+		"comments in lists":              {[]fleet.BundleResource{packed("- #\n", 390_000)}, ""},
+		"many documents":                 {[]fleet.BundleResource{packed("---\n- a\n- b\n", 256<<10)}, ""},
+		"a file that is too large":       {[]fleet.BundleResource{packed("-\n", 4*maxUnpacked)}, "may unpack to 16 MiB together"},
+		"files that are too large together": {
+			[]fleet.BundleResource{packed("-\n", maxUnpacked-10), packed("-\n", 20)},
+			"20.yaml: the resources of a Bundle may unpack to 16 MiB together",
+		},
 		"a large document that is no YAML":    {[]fleet.BundleResource{packed("a: [\n", 128<<10)}, "invalid YAML: line"},
 		"a file that is too large of one row": {[]fleet.BundleResource{packed("[", 2*maxUnpacked)}, "may unpack to 16 MiB together"},
 	} {
@@ -252,15 +267,21 @@ func TestCheckResources(t *testing.T) {
 		resources []fleet.BundleResource
 		want      string
 	}{
-		{"good ones", []fleet.BundleResource{{Name: "a.yaml", Content: "a: 1\n---\nb: 2\n"}, {Name: "notes.txt", Content: "a: b: c"}, {Content: "kind: X"}}, ""},
-		{"templates of a chart are not YAML yet", []fleet.BundleResource{{Name: "web/Chart.yaml", Content: "name: web"}, {Name: "web/templates/sub/x.yaml", Content: "{{ if }}"}}, ""},
+		{"good ones", []fleet.BundleResource{{Name: "a.yaml", Content: "a: 1\n---\nb: 2\n"}, {Name: "notes.txt", Content: "a: b: c"},
+			{Content: "kind: X"}}, ""},
+		{"templates of a chart are not YAML yet",
+			[]fleet.BundleResource{{Name: "web/Chart.yaml", Content: "name: web"}, {Name: "web/templates/sub/x.yaml", Content: "{{ if }}"}}, ""},
 		{"but other files are", []fleet.BundleResource{{Name: "templates/x.yaml", Content: "{{ if"}}, "templates/x.yaml: invalid YAML: line 1"},
-		{"a line that is out of place", []fleet.BundleResource{{Name: "x.yaml", Content: "a: 1\nb:\n  - c\n d: 2\ne: 3\n"}}, "x.yaml: invalid YAML: line 4: "},
+		{"a line that is out of place", []fleet.BundleResource{{Name: "x.yaml", Content: "a: 1\nb:\n  - c\n d: 2\ne: 3\n"}},
+			"x.yaml: invalid YAML: line 4: "},
 		{"a tab", []fleet.BundleResource{{Name: "x.yaml", Content: "a:\n  b: 1\n\tc: 2\n"}}, "x.yaml: invalid YAML: line 3: "},
-		{"a quote that is never closed", []fleet.BundleResource{{Name: "x.yaml", Content: "a: 1\nb: \"x\nc: 2\nd: 3\n"}}, "x.yaml: invalid YAML: line 2: "},
+		{"a quote that is never closed", []fleet.BundleResource{{Name: "x.yaml", Content: "a: 1\nb: \"x\nc: 2\nd: 3\n"}},
+			"x.yaml: invalid YAML: line 2: "},
 		{"in a later document", []fleet.BundleResource{{Name: "x.yaml", Content: "a: 1\n---\nb: 2\nc\n"}}, "x.yaml: invalid YAML: line 4: "},
-		{"in a document after a directive", []fleet.BundleResource{{Name: "x.yaml", Content: "a: 1\n...\n%YAML 1.1\n---\nb: 2\nc\n"}}, "x.yaml: invalid YAML: line 6: "},
-		{"with comments and empty documents", []fleet.BundleResource{{Name: "x.yaml", Content: "# one\n---\n---\n# two\n\n--- # three\na: 1\n---\n"}}, ""},
+		{"in a document after a directive", []fleet.BundleResource{{Name: "x.yaml", Content: "a: 1\n...\n%YAML 1.1\n---\nb: 2\nc\n"}},
+			"x.yaml: invalid YAML: line 6: "},
+		{"with comments and empty documents",
+			[]fleet.BundleResource{{Name: "x.yaml", Content: "# one\n---\n---\n# two\n\n--- # three\na: 1\n---\n"}}, ""},
 		{"a text that looks like the begin of a document", []fleet.BundleResource{{Name: "x.yaml", Content: "a: |\n  ---\n  b: [\n"}}, ""},
 		{"an unknown encoding", []fleet.BundleResource{{Name: "x.yaml", Encoding: "zstd"}}, `x.yaml: its encoding "zstd"`},
 		{"one name twice", []fleet.BundleResource{{Name: "x.yaml"}, {Name: "x.yaml"}}, "another resource x.yaml"},

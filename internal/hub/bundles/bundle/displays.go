@@ -14,15 +14,18 @@ import (
 	"github.com/muster-fleet/muster/internal/kube"
 )
 
-// firstReport is how long the agent of a new deployment has to report before the hub shows that it waits: most are faster, and the write is saved.
+// firstReport is how long the agent of a new deployment has to report before the hub shows that it
+// waits: most are faster, and the write is saved.
 const firstReport = 2 * time.Second
 
-// updateDisplays writes `status.display` of the deployments whose agents have reported another state. The rest of the status is the agents'.
-// It returns how long to wait for agents that have not reported anything.
+// updateDisplays writes `status.display` of the deployments whose agents have reported another
+// state. The rest of the status is the agents'. It returns how long to wait for agents that have
+// not reported anything.
 func (c *Controller) updateDisplays(ctx context.Context, o observed) (wait time.Duration, err error) {
 	var changed []*fleet.BundleDeployment
 	for _, t := range o.targets {
-		if t.deployment == nil || t.pending > 0 || t.deployment.DeletionTimestamp != nil || rollup.Display(t.deployment) == t.deployment.Status.Display {
+		if t.deployment == nil || t.pending > 0 || t.deployment.DeletionTimestamp != nil ||
+			rollup.Display(t.deployment) == t.deployment.Status.Display {
 			continue
 		}
 		if age := c.Clock.Since(t.deployment.CreationTimestamp.Time); len(t.deployment.Status.Conditions) == 0 && age < firstReport {
@@ -34,7 +37,8 @@ func (c *Controller) updateDisplays(ctx context.Context, o observed) (wait time.
 	return wait, forEach(ctx, len(changed), writers, func(i int) error { return c.patchDisplay(ctx, changed[i]) })
 }
 
-// patchDisplay writes `status.display` of a deployment, whatever its agent writes beside it meanwhile.
+// patchDisplay writes `status.display` of a deployment, whatever its agent writes
+// beside it meanwhile.
 func (c *Controller) patchDisplay(ctx context.Context, d *fleet.BundleDeployment) error {
 	display := rollup.Display(d)
 	text, err := json.Marshal(map[string]any{

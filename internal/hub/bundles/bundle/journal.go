@@ -74,7 +74,8 @@ func (j *journal) setAside(bundle *fleet.Bundle) string {
 	if e.Generation != bundle.Generation || e.Deaths < maxDeaths {
 		return ""
 	}
-	return fmt.Sprintf("it is set aside, because a hub ended %d times while it checked it: give the hub more memory and restart it by kubectl rollout restart, or make the YAML of the Bundle smaller", e.Deaths)
+	return fmt.Sprintf("it is set aside, because a hub ended %d times while it checked it: give the hub more memory and restart it by "+
+		"kubectl rollout restart, or make the YAML of the Bundle smaller", e.Deaths)
 }
 
 // begin notes that a Bundle is being checked, which ends with the function that is returned.

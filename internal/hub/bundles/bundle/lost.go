@@ -102,7 +102,8 @@ func (c *Controller) replace(ctx context.Context, o observed, d *fleet.BundleDep
 		return unlessLeaving(err)
 	}
 	c.deploymentWrites.Expect(client.ObjectKeyFromObject(held), held)
-	ctrl.LoggerFrom(ctx).Info("Created a BundleDeployment again, which somebody has deleted", "memberNamespace", d.Namespace, "name", d.Name, "uid", d.UID)
+	ctrl.LoggerFrom(ctx).Info("Created a BundleDeployment again, which somebody has deleted", "memberNamespace", d.Namespace,
+		"name", d.Name, "uid", d.UID)
 	return nil
 }
 

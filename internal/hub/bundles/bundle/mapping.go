@@ -22,8 +22,8 @@ import (
 // maxQuoted bounds what a status quotes of a mapping.
 const maxQuoted = 400
 
-// consents says whether the admin of a namespace lets Bundles of another one in. Tenants of a workspace may write their Bundles and Clusters,
-// and cannot usually write the Namespace itself.
+// consents says whether the admin of a namespace lets Bundles of another one in. Tenants of a
+// workspace may write their Bundles and Clusters, and cannot usually write the Namespace itself.
 func consents(namespace *metav1.PartialObjectMetadata, from string) bool {
 	for name := range strings.SplitSeq(namespace.Annotations[fleet.AnnotationBundlesFrom], ",") {
 		if strings.TrimSpace(name) == from {
@@ -44,7 +44,8 @@ func opens(settings settings.Mappings, mapping *fleet.BundleNamespaceMapping, na
 	return selects(mapping, namespace) && mayOpen(settings, mapping.Namespace, namespace)
 }
 
-// selects says whether a valid mapping selects a namespace, of which nil is none, whether it consents or not.
+// selects says whether a valid mapping selects a namespace, of which nil is none, whether
+// it consents or not.
 func selects(mapping *fleet.BundleNamespaceMapping, namespace *metav1.PartialObjectMetadata) bool {
 	if namespace == nil || invalid(mapping) != nil {
 		return false
@@ -67,7 +68,8 @@ func invalid(mapping *fleet.BundleNamespaceMapping) error {
 	return errors.Join(problems...)
 }
 
-// bundleSelector selects the Bundles that a mapping is for: all of its namespace if its selector is invalid.
+// bundleSelector selects the Bundles that a mapping is for: all of its namespace if its
+// selector is invalid.
 func bundleSelector(mapping *fleet.BundleNamespaceMapping) labels.Selector {
 	selector, err := metav1.LabelSelectorAsSelector(mapping.BundleSelector)
 	if err != nil {
@@ -78,11 +80,14 @@ func bundleSelector(mapping *fleet.BundleNamespaceMapping) labels.Selector {
 
 // reach is where the targets of a Bundle may be.
 type reach struct {
-	// workspaces are the Bundle's own namespace, and those that BundleNamespaceMappings open for it, sorted.
+	// workspaces are the Bundle's own namespace, and those that BundleNamespaceMappings
+	// open for it, sorted.
 	workspaces []string
-	// closed are the namespaces that mappings select and that do not consent. Nothing new is delivered there, and what is there stays.
+	// closed are the namespaces that mappings select and that do not consent. Nothing new is delivered
+	// there, and what is there stays.
 	closed map[string]bool
-	// problem names the mappings that are invalid and may be for the Bundle. They open nothing, and nothing is deleted because of them.
+	// problem names the mappings that are invalid and may be for the Bundle. They open nothing, and
+	// nothing is deleted because of them.
 	problem error
 }
 
@@ -99,7 +104,8 @@ func (c *Controller) reach(ctx context.Context, bundle *fleet.Bundle) (reach, er
 			continue
 		}
 		if problem := invalid(mapping); problem != nil {
-			found.problem = errors.Join(found.problem, fmt.Errorf("BundleNamespaceMapping %s is invalid and opens nothing: %w", mapping.Name, problem))
+			found.problem = errors.Join(found.problem,
+				fmt.Errorf("BundleNamespaceMapping %s is invalid and opens nothing: %w", mapping.Name, problem))
 			continue
 		}
 		selected, err := selectedNamespaces(ctx, c.foreign, mapping)
@@ -119,8 +125,10 @@ func (c *Controller) reach(ctx context.Context, bundle *fleet.Bundle) (reach, er
 	return found, nil
 }
 
-// selectedNamespaces returns the namespaces that a valid mapping selects, whether they consent or not.
-func selectedNamespaces(ctx context.Context, namespaces client.Reader, mapping *fleet.BundleNamespaceMapping) ([]metav1.PartialObjectMetadata, error) {
+// selectedNamespaces returns the namespaces that a valid mapping selects, whether
+// they consent or not.
+func selectedNamespaces(ctx context.Context, namespaces client.Reader,
+	mapping *fleet.BundleNamespaceMapping) ([]metav1.PartialObjectMetadata, error) {
 	selector, err := metav1.LabelSelectorAsSelector(mapping.NamespaceSelector)
 	if err != nil {
 		return nil, err
@@ -133,9 +141,11 @@ func selectedNamespaces(ctx context.Context, namespaces client.Reader, mapping *
 	return list.Items, nil
 }
 
-// findLeftover finds which deployments without a target are to be deleted: those for which there is a cause in the Bundle, in a mapping, or
-// in a Cluster that is there. A Cluster without a record does not say that it is to lose anything, nor does a namespace that does not
-// consent (any more), nor a mapping that has become invalid. Of namespaces that do not consent it says which have something that stays.
+// findLeftover finds which deployments without a target are to be deleted: those for which there is
+// a cause in the Bundle, in a mapping, or in a Cluster that is there. A Cluster without a record
+// does not say that it is to lose anything, nor does a namespace that does not consent (any more),
+// nor a mapping that has become invalid. Of namespaces that do not consent it says which have
+// something that stays.
 func (o *observed) findLeftover(to reach, present map[string]*fleet.Cluster, untargeted map[string]*fleet.BundleDeployment) {
 	kept := map[string]bool{}
 	for _, d := range untargeted {
@@ -154,8 +164,9 @@ func (o *observed) findLeftover(to reach, present map[string]*fleet.Cluster, unt
 	if o.mappingProblem = to.problem; len(kept) > 0 {
 		names := slices.Sorted(maps.Keys(kept))
 		closed := kube.JoinNames(names[:min(len(names), maxProblems)], len(names))
-		o.mappingProblem = errors.Join(to.problem, fmt.Errorf("a BundleNamespaceMapping selects %s, which does not consent: what is deployed there "+
-			"stays as it is, and gets nothing new; the condition Ready of the mapping says how to consent; whoever wants it removed there deletes "+
-			"the BundleDeployments", closed))
+		o.mappingProblem = errors.Join(to.problem,
+			fmt.Errorf("a BundleNamespaceMapping selects %s, which does not consent: what is deployed there "+
+				"stays as it is, and gets nothing new; the condition Ready of the mapping says how to consent; whoever wants it removed there deletes "+
+				"the BundleDeployments", closed))
 	}
 }

@@ -58,12 +58,21 @@ func TestAMappingSaysHowItIsConsentedTo(t *testing.T) {
 		selected           []metav1.PartialObjectMetadata
 	}{
 		{"nothing is selected", "Open", "other namespaces that it opens: 0", nil},
-		{"itself and one that consents", "Open", "other namespaces that it opens: 1", []metav1.PartialObjectMetadata{namespace("a", ""), namespace("b", "a")}},
-		{"two that are silent", "ConsentMissing", "kubectl annotate --overwrite namespace b c muster/bundles-from=a", []metav1.PartialObjectMetadata{namespace("c", ""), namespace("b", "")}},
+		{
+			"itself and one that consents", "Open", "other namespaces that it opens: 1",
+			[]metav1.PartialObjectMetadata{namespace("a", ""), namespace("b", "a")},
+		},
+		{
+			"two that are silent", "ConsentMissing", "kubectl annotate --overwrite namespace b c muster/bundles-from=a",
+			[]metav1.PartialObjectMetadata{namespace("c", ""), namespace("b", "")},
+		},
 		{"one that consents to somebody else, who is not named", "ConsentMissing",
 			`kubectl annotate --overwrite namespace b muster/bundles-from="$(kubectl get namespace b -o 'jsonpath={.metadata.annotations.muster/bundles-from}'),a"`,
 			[]metav1.PartialObjectMetadata{namespace("b", "secret$(reboot)")}},
-		{"the hub's own, which consents", "ConsentMissing", "hub is the workspace of the hub itself", []metav1.PartialObjectMetadata{namespace("hub", "a")}},
+		{
+			"the hub's own, which consents", "ConsentMissing", "hub is the workspace of the hub itself",
+			[]metav1.PartialObjectMetadata{namespace("hub", "a")},
+		},
 	} {
 		got := describe(c.selected...)
 		if got.Reason != c.reason || !strings.Contains(got.Message, c.says) || strings.Contains(got.Message, "secret") {

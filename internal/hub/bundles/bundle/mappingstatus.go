@@ -30,8 +30,8 @@ import (
 // maxNamed is how many namespaces the status of a mapping names.
 const maxNamed = 5
 
-// mappings shows in BundleNamespaceMappings what they open, and what consent they lack. mappings decides nothing: the controller of Bundles checks
-// the consent itself.
+// mappings shows in BundleNamespaceMappings what they open, and what consent they lack. mappings
+// decides nothing: the controller of Bundles checks the consent itself.
 type mappings struct {
 	client.Client
 	clock  clock.PassiveClock
@@ -63,7 +63,8 @@ func (m *mappings) onNamespace(ctx context.Context, before, after *metav1.Partia
 
 // mattersToMappings says whether a change of a namespace may open or close it.
 func mattersToMappings(before, after *metav1.PartialObjectMetadata) bool {
-	return !maps.Equal(before.Labels, after.Labels) || before.Annotations[fleet.AnnotationBundlesFrom] != after.Annotations[fleet.AnnotationBundlesFrom]
+	return !maps.Equal(before.Labels, after.Labels) ||
+		before.Annotations[fleet.AnnotationBundlesFrom] != after.Annotations[fleet.AnnotationBundlesFrom]
 }
 
 // selecting returns requests for the mappings that select a namespace.
@@ -127,7 +128,8 @@ func describeMapping(
 	return fleet.BundleNamespaceMappingStatus{Conditions: kube.SetCondition(slices.Clone(mapping.Status.Conditions), now, ready)}
 }
 
-// explainConsent says how the namespaces consent that a mapping does not open. The consent that they give to others is not revealed.
+// explainConsent says how the namespaces consent that a mapping does not open. The consent that
+// they give to others is not revealed.
 func explainConsent(from string, closed []*metav1.PartialObjectMetadata, settings settings.Mappings) string {
 	var names, unannotated, commands []string
 	local := ""

@@ -7,7 +7,8 @@ import (
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
 )
 
-// appended are the lists of the options that a target adds to; every other list replaces the one before.
+// appended are the lists of the options that a target adds to; every other list
+// replaces the one before.
 var appended = map[string]bool{
 	"helm.valuesFrom": true, "helm.valuesFiles": true, "yaml.overlays": true, "diff.comparePatches": true,
 }
@@ -18,9 +19,11 @@ var formerly = map[string]bool{"valuesFrom": true, "valuesFiles": true, "overlay
 // whole is the field of the options that a target replaces as a whole.
 const whole = "correctDrift"
 
-// mergeOptions lays the options of targets over those of the Bundle: what a target sets wins, maps (the Helm values above all) are merged
-// key by key. All option fields are left out when empty, so that their JSON says what is set.
-func mergeOptions(by rules, base fleet.BundleDeploymentOptions, targets ...fleet.BundleDeploymentOptions) (fleet.BundleDeploymentOptions, error) {
+// mergeOptions lays the options of targets over those of the Bundle: what a target sets wins, maps
+// (the Helm values above all) are merged key by key. All option fields are left out when empty, so
+// that their JSON says what is set.
+func mergeOptions(by rules, base fleet.BundleDeploymentOptions,
+	targets ...fleet.BundleDeploymentOptions) (fleet.BundleDeploymentOptions, error) {
 	merged, err := toMap(base)
 	if err != nil {
 		return base, err

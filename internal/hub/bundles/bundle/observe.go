@@ -21,7 +21,8 @@ import (
 	"github.com/muster-fleet/muster/internal/kube"
 )
 
-// errStale says that the cache lags behind the server; the next event has the Bundle reconciled again.
+// errStale says that the cache lags behind the server; the next event has the Bundle reconciled
+// again.
 var errStale = errors.New("the cache is behind")
 
 func (c *Controller) observe(ctx context.Context, bundle *fleet.Bundle) (observed, error) {
@@ -84,8 +85,8 @@ func (c *Controller) observe(ctx context.Context, bundle *fleet.Bundle) (observe
 	return o, c.stillLeftover(ctx, &o, m, present)
 }
 
-// stillLeftover takes from the leftover those deployments whose Cluster matches by what the API server has: the cache of Clusters, or of
-// ClusterGroups, may be older than that of Bundles.
+// stillLeftover takes from the leftover those deployments whose Cluster matches by what the API
+// server has: the cache of Clusters, or of ClusterGroups, may be older than that of Bundles.
 func (c *Controller) stillLeftover(ctx context.Context, o *observed, m matcher, present map[string]*fleet.Cluster) error {
 	groups := map[string][]fleet.ClusterGroup{}
 	var confirmed []leftover
@@ -119,7 +120,8 @@ func (c *Controller) stillLeftover(ctx context.Context, o *observed, m matcher, 
 	return nil
 }
 
-// forged refuses a Bundle that has the label of an agent's, and so would be deployed with the agent's own rights, but was not written by the hub.
+// forged refuses a Bundle that has the label of an agent's, and so would be deployed with the
+// agent's own rights, but was not written by the hub.
 func (c *Controller) forged(ctx context.Context, bundle *fleet.Bundle) (problem, err error) {
 	if bundle.Labels[fleet.LabelAgent] == "" {
 		return nil, nil
@@ -127,10 +129,12 @@ func (c *Controller) forged(ctx context.Context, bundle *fleet.Bundle) (problem,
 	if is, err := c.IsAgents(ctx, bundle); err != nil || is {
 		return nil, err
 	}
-	return fmt.Errorf("label %s is for what the hub writes to keep an agent up to date, and this is not that: take it off, or name the Bundle otherwise", fleet.LabelAgent), nil
+	return fmt.Errorf("label %s is for what the hub writes to keep an agent up to date, and this is not that: take it off, or name the "+
+		"Bundle otherwise", fleet.LabelAgent), nil
 }
 
-// complete adds to a target what may block its deployment: another Bundle of the name, a write that is pending, values that are lost.
+// complete adds to a target what may block its deployment: another Bundle of the name, a write that
+// is pending, values that are lost.
 func (c *Controller) complete(ctx context.Context, t *target) error {
 	key := client.ObjectKeyFromObject(t.desired)
 	if t.deployment == nil {
@@ -165,22 +169,25 @@ func (c *Controller) complete(ctx context.Context, t *target) error {
 	return nil
 }
 
-// observeUnmatched takes the deployments as they are as targets, because of an invalid Bundle nobody knows which ones there should be.
+// observeUnmatched takes the deployments as they are as targets, because of an invalid Bundle
+// nobody knows which ones there should be.
 func (c *Controller) observeUnmatched(ctx context.Context, o *observed) error {
 	deployments, err := c.deployments(ctx, client.ObjectKeyFromObject(o.bundle))
 	if err != nil {
 		return err
 	}
 	for _, d := range deployments {
-		cluster := &fleet.Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: d.Labels[fleet.LabelClusterNamespace], Name: d.Labels[fleet.LabelCluster]}}
+		cluster := &fleet.Cluster{
+			ObjectMeta: metav1.ObjectMeta{Namespace: d.Labels[fleet.LabelClusterNamespace], Name: d.Labels[fleet.LabelCluster]},
+		}
 		o.targets = append(o.targets, target{cluster: cluster, desired: d, deployment: d})
 	}
 	slices.SortFunc(o.targets, func(a, b target) int { return compareClusters(a.cluster, b.cluster) })
 	return nil
 }
 
-// load returns what was computed of the Bundle as it is now. The cache has no resources, so they are read and packed once per change. A Bundle of an
-// agent has none: it names a Content.
+// load returns what was computed of the Bundle as it is now. The cache has no resources, so they
+// are read and packed once per change. A Bundle of an agent has none: it names a Content.
 func (c *Controller) load(ctx context.Context, bundle *fleet.Bundle, agents bool) (*computed, error) {
 	key := client.ObjectKeyFromObject(bundle)
 	known := c.computedFor(key)
@@ -226,7 +233,8 @@ func (c *Controller) noting(ctx context.Context, bundle *fleet.Bundle) begin {
 	}
 }
 
-// loadChart does so for the Bundle of an agent. Of an older version of the hub's there is only the Content, as long as something refers to it.
+// loadChart does so for the Bundle of an agent. Of an older version of the hub's there is only the
+// Content, as long as something refers to it.
 func (c *Controller) loadChart(ctx context.Context, bundle *fleet.Bundle, known *computed) error {
 	key, name := client.ObjectKeyFromObject(bundle), bundle.Spec.ContentsID
 	content, err := c.AgentChart(name)
@@ -240,7 +248,8 @@ func (c *Controller) loadChart(ctx context.Context, bundle *fleet.Bundle, known 
 		}
 	}
 	if content.Name == "" {
-		gone := fmt.Errorf("the Content %s, a former version of the agent's chart, was deleted: the agent gets the present one when it is its turn", name)
+		gone := fmt.Errorf("the Content %s, a former version of the agent's chart, was deleted: the agent gets the present one when it is its "+
+			"turn", name)
 		known.begin(bundle, packed{chart: true, problem: gone})
 		return nil
 	}
@@ -264,9 +273,10 @@ func (c *Controller) deployments(ctx context.Context, bundle types.NamespacedNam
 	return found, nil
 }
 
-// candidates returns the Clusters that a Bundle may be for: its owner if it is an agent's, else those of the workspaces, sorted, and if
-// asked for their ClusterGroups.
-func (c *Controller) candidates(ctx context.Context, bundle *fleet.Bundle, workspaces []string, withGroups bool) ([]*fleet.Cluster, []fleet.ClusterGroup, error) {
+// candidates returns the Clusters that a Bundle may be for: its owner if it is an agent's, else
+// those of the workspaces, sorted, and if asked for their ClusterGroups.
+func (c *Controller) candidates(ctx context.Context, bundle *fleet.Bundle, workspaces []string,
+	withGroups bool) ([]*fleet.Cluster, []fleet.ClusterGroup, error) {
 	var clusters []*fleet.Cluster
 	var groups []fleet.ClusterGroup
 	if owner := metav1.GetControllerOf(bundle); owner != nil && clusterOf(bundle) != anyCluster {
@@ -302,9 +312,10 @@ func compareClusters(a, b *fleet.Cluster) int {
 	return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
 }
 
-// withheld says whether a Cluster gets nothing of a Bundle, and removes from the deployments those that are not deleted one by one: how a Cluster leaves
-// decides whether its deployments stay installed, those of a Cluster that is or was revoked go with the namespace and stay installed, and one that nobody has
-// approved keeps what it has.
+// withheld says whether a Cluster gets nothing of a Bundle, and removes from the deployments those
+// that are not deleted one by one: how a Cluster leaves decides whether its deployments stay
+// installed, those of a Cluster that is or was revoked go with the namespace and stay installed,
+// and one that nobody has approved keeps what it has.
 func withheld(bundle *fleet.Bundle, cluster *fleet.Cluster, deployments map[string]*fleet.BundleDeployment) bool {
 	for _, former := range membernamespace.Disused(cluster) {
 		delete(deployments, former.Namespace)
@@ -316,7 +327,9 @@ func withheld(bundle *fleet.Bundle, cluster *fleet.Cluster, deployments map[stri
 	return true
 }
 
-// deliverable says whether a Cluster has a member namespace, is neither leaving nor revoked, and is managed by this hub.
+// deliverable says whether a Cluster has a member namespace, is neither leaving nor revoked, and is
+// managed by this hub.
 func deliverable(cluster *fleet.Cluster) bool {
-	return cluster.Status.Namespace != "" && cluster.DeletionTimestamp == nil && !membership.Revoked(cluster) && cluster.Labels[fleet.LabelClusterManagement] == ""
+	return cluster.Status.Namespace != "" && cluster.DeletionTimestamp == nil && !membership.Revoked(cluster) &&
+		cluster.Labels[fleet.LabelClusterManagement] == ""
 }

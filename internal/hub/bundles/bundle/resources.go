@@ -17,14 +17,16 @@ import (
 	"github.com/muster-fleet/muster/internal/yamlcheck"
 )
 
-// maxUnpacked is how many bytes the resources of a Bundle may have together, however small they are compressed.
+// maxUnpacked is how many bytes the resources of a Bundle may have together, however small
+// they are compressed.
 const maxUnpacked = 16 << 20
 
-// maxContent is how many bytes the compressed resources of a Bundle may have: etcd takes requests of 1.5 MiB, in which they are base64,
-// and some room is left for the rest of the object.
+// maxContent is how many bytes the compressed resources of a Bundle may have: etcd takes requests
+// of 1.5 MiB, in which they are base64, and some room is left for the rest of the object.
 const maxContent = (1536 - 16) << 10 / 4 * 3
 
-// pack checks the resources of a Bundle and makes their Content. The error says what the author has to change.
+// pack checks the resources of a Bundle and makes their Content. The error says what the
+// author has to change.
 func pack(resources []fleet.BundleResource, large begin) (*fleet.Content, error) {
 	if err := checkResources(resources, large); err != nil {
 		return nil, err
@@ -38,7 +40,8 @@ func pack(resources []fleet.BundleResource, large begin) (*fleet.Content, error)
 		for _, r := range resources {
 			total += len(r.Content)
 		}
-		return nil, fmt.Errorf("%d resources of %d KiB take %d KiB compressed, and a Content holds %d KiB: make it two Bundles, the second with dependsOn, or a Helm chart in a repository",
+		return nil, fmt.Errorf("%d resources of %d KiB take %d KiB compressed, and a Content holds %d KiB: make it two Bundles, the second with "+
+			"dependsOn, or a Helm chart in a repository",
 			len(resources), total>>10, size>>10, maxContent>>10)
 	}
 	return content, nil
@@ -70,7 +73,8 @@ func checkResources(resources []fleet.BundleResource, large begin) error {
 		}
 		file, err := delivery.FileWithin(r, room)
 		if room -= len(file); errors.As(err, new(delivery.TooLargeError)) {
-			return fmt.Errorf("%s: the resources of a Bundle may unpack to %d MiB together: make it several Bundles, or a Helm chart in a repository", r.Name, maxUnpacked>>20)
+			return fmt.Errorf("%s: the resources of a Bundle may unpack to %d MiB together: make it several Bundles, or a Helm chart in a "+
+				"repository", r.Name, maxUnpacked>>20)
 		}
 		if err == nil && isYAML(resources[i].Name) && !isTemplate(r.Name, charts) {
 			if err = checkYAML(file, large); err != nil {
@@ -90,12 +94,14 @@ func checkResources(resources []fleet.BundleResource, large begin) error {
 // maxProblems is how many wrong resources are named at once.
 const maxProblems = 3
 
-// isYAML says whether a resource is meant to be YAML; upstream's bundles of plain YAML may leave the name out.
+// isYAML says whether a resource is meant to be YAML; upstream's bundles of plain YAML may
+// leave the name out.
 func isYAML(name string) bool {
 	return name == "" || strings.HasSuffix(name, ".yaml") || strings.HasSuffix(name, ".yml")
 }
 
-// isTemplate says whether a file is below the templates of a chart, where it becomes YAML only when it is rendered.
+// isTemplate says whether a file is below the templates of a chart, where it becomes YAML only
+// when it is rendered.
 func isTemplate(name string, charts map[string]bool) bool {
 	for dir := path.Dir(name); ; dir = path.Dir(dir) {
 		if path.Base(dir) == "templates" && charts[path.Dir(dir)] {
@@ -107,9 +113,9 @@ func isTemplate(name string, charts map[string]bool) bool {
 	}
 }
 
-// maxTree is how large a document may be to be parsed, largeTree one of which only one is parsed at a time: with as many
-// values as yamlcheck allows, the tree takes 60 MiB. A larger one can be no object of Kubernetes; the agent says what is
-// wrong with it.
+// maxTree is how large a document may be to be parsed, largeTree one of which only one is parsed at
+// a time: with as many values as yamlcheck allows, the tree takes 60 MiB. A larger one can be no
+// object of Kubernetes; the agent says what is wrong with it.
 const maxTree, largeTree = 1 << 20, 64 << 10
 
 // oneLarge is held while a large document is checked.
@@ -118,7 +124,8 @@ var oneLarge sync.Mutex
 // begin is called before a large document is checked, and what it returns afterwards.
 type begin func() (end func())
 
-// checkYAML parses all documents of a file, one after the other. The error names the line from which on it is wrong.
+// checkYAML parses all documents of a file, one after the other. The error names the line from
+// which on it is wrong.
 func checkYAML(file []byte, large begin) error {
 	before := 0
 	for document := range yamlcheck.Documents(file) {
@@ -173,8 +180,8 @@ func parseLarge(document []byte, large begin) error {
 // maxSteps is how far from the line that the parser reports the true one is looked for.
 const maxSteps = 30
 
-// firstBadLine returns the line after the longest part of the file that is good. The parser reports a line nearby: sometimes the one
-// before, and for what is never closed one further down.
+// firstBadLine returns the line after the longest part of the file that is good. The parser reports
+// a line nearby: sometimes the one before, and for what is never closed one further down.
 func firstBadLine(file []byte, reported int) int {
 	lines := bytes.SplitAfter(file, []byte("\n"))
 	for good := min(reported+1, len(lines)-1); good >= max(reported-maxSteps, 0); good-- {

@@ -19,15 +19,19 @@ var (
 	defaultMaxNew            = int32(50)
 )
 
-// candidate is what the rollout knows of a BundleDeployment. Candidates are in the order in which they are to be updated.
+// candidate is what the rollout knows of a BundleDeployment. Candidates are in the order in which
+// they are to be updated.
 type candidate struct {
-	// partition is the index of the partition that was asked for, or their number for one that is in none.
+	// partition is the index of the partition that was asked for, or their number for
+	// one that is in none.
 	partition int
-	// exists says that the BundleDeployment exists, current that it has the deployment ID that the Bundle gives it.
+	// exists says that the BundleDeployment exists, current that it has the deployment ID that
+	// the Bundle gives it.
 	exists, current bool
 	// available says that its deployment ID is in place and ready.
 	available bool
-	// blocked says that something other than the rollout keeps it as it is: it is paused, or the Bundle is invalid for its Cluster.
+	// blocked says that something other than the rollout keeps it as it is: it is paused, or the
+	// Bundle is invalid for its Cluster.
 	blocked bool
 	// pending says that the cache does not show its last write yet, so that it cannot be released now.
 	pending bool
@@ -38,7 +42,8 @@ type partition struct {
 	name string
 	// members are indexes of candidates.
 	members []int
-	// maxUnavailable of them may be unavailable; unavailable of them are, once the plan is carried out.
+	// maxUnavailable of them may be unavailable; unavailable of them are, once the plan is carried
+	// out.
 	maxUnavailable, unavailable int
 }
 
@@ -55,10 +60,12 @@ type plan struct {
 
 // rollout decides which deployments are created or updated now.
 //
-// Partitions go one after the other: a partition begins when those before it, maxUnavailablePartitions of them aside, are updated and within
-// their maxUnavailable. Within a partition, deployments that are unavailable anyway are updated at once, so that an offline cluster
-// gets only the last change and a bad change can be reverted; available ones are updated as long as maxUnavailable is not reached.
-// Deployments that do not exist yet are created at once: nothing becomes unavailable by that.
+// Partitions go one after the other: a partition begins when those before it,
+// maxUnavailablePartitions of them aside, are updated and within their maxUnavailable. Within a
+// partition, deployments that are unavailable anyway are updated at once, so that an offline
+// cluster gets only the last change and a bad change can be reverted; available ones are updated as
+// long as maxUnavailable is not reached. Deployments that do not exist yet are created at once:
+// nothing becomes unavailable by that.
 func rollout(strategy *fleet.RolloutStrategy, candidates []candidate) plan {
 	if strategy == nil {
 		strategy = &fleet.RolloutStrategy{}
@@ -80,7 +87,8 @@ func rollout(strategy *fleet.RolloutStrategy, candidates []candidate) plan {
 	return p
 }
 
-// advance releases what a partition may update now, if the partition has begun, and says whether it is finished.
+// advance releases what a partition may update now, if the partition has begun, and says
+// whether it is finished.
 func (p *plan) advance(w *partition, candidates []candidate, begun bool) (finished bool) {
 	for _, m := range w.members {
 		if c := candidates[m]; c.exists && !c.available {
@@ -104,7 +112,8 @@ func (p *plan) advance(w *partition, candidates []candidate, begun bool) (finish
 	return finished && w.unavailable <= w.maxUnavailable
 }
 
-// partitionsOf divides the candidates into the partitions that were asked for, or else into ones of equal size if there are many.
+// partitionsOf divides the candidates into the partitions that were asked for, or else into ones of
+// equal size if there are many.
 func partitionsOf(strategy *fleet.RolloutStrategy, candidates []candidate) []partition {
 	if len(candidates) == 0 {
 		return nil
@@ -149,8 +158,8 @@ func partitionsOf(strategy *fleet.RolloutStrategy, candidates []candidate) []par
 	return partitions
 }
 
-// limit sets how many of a partition may be unavailable. Where that is zero, they are updated one after the other, and the partition is finished
-// when all are available.
+// limit sets how many of a partition may be unavailable. Where that is zero, they are updated one
+// after the other, and the partition is finished when all are available.
 func limit(w *partition, strategy *fleet.RolloutStrategy, asked *fleet.Partition) {
 	value := strategy.MaxUnavailable
 	if asked != nil && asked.MaxUnavailable != nil {
@@ -159,8 +168,8 @@ func limit(w *partition, strategy *fleet.RolloutStrategy, asked *fleet.Partition
 	w.maxUnavailable = resolve(value, defaultMaxUnavailable, len(w.members))
 }
 
-// resolve returns a number or a percentage of the total, rounded down and at least one. A malformed value counts as the default: newMatcher has
-// refused it.
+// resolve returns a number or a percentage of the total, rounded down and at least one. A malformed
+// value counts as the default: newMatcher has refused it.
 func resolve(value *intstr.IntOrString, fallback intstr.IntOrString, total int) int {
 	if value == nil {
 		value = &fallback
@@ -175,7 +184,8 @@ func resolve(value *intstr.IntOrString, fallback intstr.IntOrString, total int) 
 	return max(int(n), 0)
 }
 
-// limitOf parses a limit as Rancher Fleet does: a number, also as a text, or a percentage, which may be a fraction.
+// limitOf parses a limit as Rancher Fleet does: a number, also as a text, or a percentage,
+// which may be a fraction.
 func limitOf(value *intstr.IntOrString) (n float64, percent bool, err error) {
 	if value.Type == intstr.Int {
 		return float64(value.IntVal), false, nil
@@ -204,7 +214,8 @@ func checkStrategy(strategy *fleet.RolloutStrategy) error {
 		return nil
 	}
 	fields := map[string]*intstr.IntOrString{
-		"maxUnavailable": strategy.MaxUnavailable, "maxUnavailablePartitions": strategy.MaxUnavailablePartitions, "autoPartitionSize": strategy.AutoPartitionSize,
+		"maxUnavailable": strategy.MaxUnavailable, "maxUnavailablePartitions": strategy.MaxUnavailablePartitions,
+		"autoPartitionSize": strategy.AutoPartitionSize,
 	}
 	for i, p := range strategy.Partitions {
 		fields[fmt.Sprintf("partitions[%d].maxUnavailable", i)] = p.MaxUnavailable

@@ -10,8 +10,9 @@ import (
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
 )
 
-// fleetOf reads candidates from letters: n(ew), c(urrent and available), u(navailable but current), o(utdated and available),
-// b(roken: outdated and unavailable), p(aused and outdated), w(as staged this moment, and is available). A space begins the next partition.
+// fleetOf reads candidates from letters: n(ew), c(urrent and available), u(navailable but current),
+// o(utdated and available), b(roken: outdated and unavailable), p(aused and outdated), w(as staged
+// this moment, and is available). A space begins the next partition.
 func fleetOf(letters string) []candidate {
 	var candidates []candidate
 	partition := 0
@@ -63,7 +64,10 @@ func TestRollout(t *testing.T) {
 		{"as a percentage", &fleet.RolloutStrategy{MaxUnavailable: percent("50%")}, "ooooo", "xx---"},
 		{"none means one after the other", &fleet.RolloutStrategy{MaxUnavailable: number(0)}, "ooo", "x--"},
 		{"and waits for it", &fleet.RolloutStrategy{MaxUnavailable: number(0)}, "uoo", "---"},
-		{"what is broken anyway is updated, so that a bad change can be taken back", &fleet.RolloutStrategy{MaxUnavailable: number(1)}, "bbbo", "xxx-"},
+		{
+			"what is broken anyway is updated, so that a bad change can be taken back", &fleet.RolloutStrategy{MaxUnavailable: number(1)}, "bbbo",
+			"xxx-",
+		},
 		{"what is new makes nothing unavailable", &fleet.RolloutStrategy{MaxUnavailable: number(1)}, "nnn", "xxx"},
 		{"a partition waits until those before it are updated", partitions(2, number(1)), "oo oo", "x---"},
 		{"and to be back", partitions(2, number(0)), "cu oo", "----"},
@@ -72,12 +76,18 @@ func TestRollout(t *testing.T) {
 		{"one that is just being staged is neither released nor passed over", partitions(2, nil), "w o", "--"},
 		{"a paused one holds nobody up", partitions(2, number(0)), "p o", "-x"},
 		{"those in no partition come last", partitions(1, number(0)), "o o", "x-"},
-		{"a partition may be let go", &fleet.RolloutStrategy{MaxUnavailable: number(0), MaxUnavailablePartitions: number(1), Partitions: make([]fleet.Partition, 3)},
+		{"a partition may be let go", &fleet.RolloutStrategy{
+			MaxUnavailable: number(0), MaxUnavailablePartitions: number(1), Partitions: make([]fleet.Partition, 3),
+		},
 			"u o o", "-x-"},
 		{"below the threshold all are one partition", &fleet.RolloutStrategy{MaxUnavailable: number(0)}, "ooo", "x--"},
-		{"from the threshold on they are divided", &fleet.RolloutStrategy{AutoPartitionThreshold: &small, AutoPartitionSize: percent("50%"), MaxUnavailable: percent("50%")},
+		{"from the threshold on they are divided", &fleet.RolloutStrategy{
+			AutoPartitionThreshold: &small, AutoPartitionSize: percent("50%"), MaxUnavailable: percent("50%"),
+		},
 			"oooo", "x---"},
-		{"and go one after the other", &fleet.RolloutStrategy{AutoPartitionThreshold: &small, AutoPartitionSize: number(2), MaxUnavailable: number(0)},
+		{"and go one after the other", &fleet.RolloutStrategy{
+			AutoPartitionThreshold: &small, AutoPartitionSize: number(2), MaxUnavailable: number(0),
+		},
 			"ccoo", "--x-"},
 	} {
 		var got strings.Builder
@@ -109,10 +119,13 @@ func TestRolloutCounts(t *testing.T) {
 	}
 }
 
-// TestARolloutAlwaysEnds plays agents that deploy whatever they are sent, for every fleet of up to five.
+// TestARolloutAlwaysEnds plays agents that deploy whatever they are sent, for every
+// fleet of up to five.
 func TestARolloutAlwaysEnds(t *testing.T) {
 	strategies := []*fleet.RolloutStrategy{
-		nil, {MaxUnavailable: number(0)}, {MaxUnavailable: percent("30%"), Partitions: make([]fleet.Partition, 2)}, {MaxUnavailable: number(1), Partitions: make([]fleet.Partition, 1)},
+		nil, {MaxUnavailable: number(0)}, {MaxUnavailable: percent("30%"), Partitions: make([]fleet.Partition, 2)}, {
+			MaxUnavailable: number(1), Partitions: make([]fleet.Partition, 1),
+		},
 	}
 	var fleets []string
 	var grow func(string)
@@ -164,7 +177,8 @@ func TestLimitsAreThoseOfUpstream(t *testing.T) {
 		of    int
 		want  int
 	}{
-		{percent("10%"), 5, 1}, {percent("12.5%"), 16, 2}, {percent("12.5%"), 2, 1}, {percent("10"), 100, 10}, {percent("0%"), 5, 1}, {percent("100%"), 0, 0},
+		{percent("10%"), 5, 1}, {percent("12.5%"), 16, 2}, {percent("12.5%"), 2, 1}, {percent("10"), 100, 10}, {percent("0%"), 5, 1},
+		{percent("100%"), 0, 0},
 		{percent("25%"), 100, 25}, {number(0), 5, 0}, {number(-1), 5, 0}, {nil, 7, 7},
 	} {
 		if got := resolve(c.value, defaultMaxUnavailable, c.of); got != c.want {

@@ -33,8 +33,9 @@ func refusesValues(d *fleet.BundleDeployment) bool {
 	return deployed != nil && deployed.Status == corev1.ConditionFalse && deployed.Reason == reasons.ValuesInvalid
 }
 
-// staged is the Secret of a deployment that the rollout holds back: the values that the agent has, and those of the staged options, which are in
-// fresh if there are any. It is nil if there is nothing to write.
+// staged is the Secret of a deployment that the rollout holds back: the values that the agent
+// has, and those of the staged options, which are in fresh if there are any. It is nil if there
+// is nothing to write.
 func (c *Controller) staged(ctx context.Context, before, d *fleet.BundleDeployment, fresh *corev1.Secret) (*corev1.Secret, error) {
 	d.Spec.ValuesHash = before.Spec.ValuesHash
 	var is corev1.Secret

@@ -22,7 +22,8 @@ import (
 //	    │ the Bundle changes      ▼  │ next attempt              corrected      │ ▼ changed downstream
 //	  (any)                   ErrApplied                                     Modified
 //
-// OutOfSync is a deployment that could not be written. A Cluster that no longer matches, or whose Bundle is deleted, has none.
+// OutOfSync is a deployment that could not be written. A Cluster that no longer matches, or whose
+// Bundle is deleted, has none.
 
 // target is a Cluster that the Bundle is for, and its deployment.
 type target struct {
@@ -39,11 +40,14 @@ type target struct {
 	hasValues bool
 	// problem is why the Bundle is invalid for this Cluster.
 	problem error
-	// deployment as the cache has it, or as it was written if the cache does not show that yet; nil if there is none.
+	// deployment as the cache has it, or as it was written if the cache does not show that yet;
+	// nil if there is none.
 	deployment *fleet.BundleDeployment
-	// pending is how long to wait at most for the cache to show the last write; until then the deployment is not written again.
+	// pending is how long to wait at most for the cache to show the last write; until then the
+	// deployment is not written again.
 	pending time.Duration
-	// digest is that of the desired options, answered that of the options in the server's answer to a write.
+	// digest is that of the desired options, answered that of the options in the
+	// server's answer to a write.
 	digest, answered string
 	// valuesLost says that the Secret with its values is gone, or has others.
 	valuesLost bool
@@ -57,7 +61,8 @@ type observed struct {
 	content packed
 	// problem is why the Bundle is invalid for all Clusters; its deployments are left as they are.
 	problem error
-	// mappingProblem is why BundleNamespaceMappings that may be for the Bundle open nothing; other namespaces are not affected.
+	// mappingProblem is why BundleNamespaceMappings that may be for the Bundle open nothing; other
+	// namespaces are not affected.
 	mappingProblem error
 	// targets are sorted by workspace and name.
 	targets []target
@@ -90,7 +95,8 @@ func (t target) current() bool {
 	return t.deployment != nil && t.deployment.Spec.DeploymentID == t.desired.Spec.DeploymentID
 }
 
-// edited says whether somebody else changed the options. They are corrected without regard to the rollout, because the agent has the edit already.
+// edited says whether somebody else changed the options. They are corrected without regard to the
+// rollout, because the agent has the edit already.
 func (t target) edited() bool {
 	return t.deployment != nil && t.pending == 0 && t.problem == nil && t.current() && t.deployment.Annotations[cachedDigest] != t.digest
 }
@@ -137,8 +143,10 @@ func (t target) entry(workspace string, released bool) rollup.Entry {
 		e.State, e.Message = fleet.StateOutOfSync, t.failure.Error()
 	case t.problem != nil:
 		e.State, e.Message = fleet.StateErrApplied, t.problem.Error()
-		if quotes := templates.Error(""); t.cluster.Namespace != workspace && errors.As(t.problem, &quotes) { // what is filled in is not for readers of the Bundle
-			e.Message = "a template in its values cannot be filled in for this Cluster of another workspace; try it with one of your own, which shows why"
+		// what is filled in is not for readers of the Bundle
+		if quotes := templates.Error(""); t.cluster.Namespace != workspace && errors.As(t.problem, &quotes) {
+			e.Message = "a template in its values cannot be filled in for this Cluster of another workspace; try it with one of your own, which " +
+				"shows why"
 		}
 	case released:
 		e.State, e.Message = fleet.StateWaitApplied, "the agent has not reported it yet"
@@ -174,5 +182,6 @@ func lostMessage(cluster *fleet.Cluster) string {
 
 // taken says that another Bundle's deployment has the name.
 func taken(d *fleet.BundleDeployment) error {
-	return fmt.Errorf("the Bundle %s/%s of the same name is on this Cluster: rename one of the two", d.Labels[fleet.LabelBundleNamespace], d.Name)
+	return fmt.Errorf("the Bundle %s/%s of the same name is on this Cluster: rename one of the two",
+		d.Labels[fleet.LabelBundleNamespace], d.Name)
 }

@@ -41,8 +41,14 @@ func TestEntry(t *testing.T) {
 		{"just updated", outdated, true, fleet.StateWaitApplied, "the agent has not reported it yet"},
 		{"held back", outdated, false, fleet.StatePending, "held back by the rollout"},
 		{"not even made, because others go first", func(t *target) { t.deployment = nil }, false, fleet.StatePending, "held back by the rollout"},
-		{"paused with its Cluster", func(t *target) { outdated(t); t.desired.Spec.Paused, t.cluster.Spec.Paused = true, true }, false, fleet.StatePending, "the Cluster is paused"},
-		{"paused with its Bundle", func(t *target) { outdated(t); t.desired.Spec.Paused = true }, false, fleet.StatePending, "the Bundle is paused"},
+		{
+			"paused with its Cluster", func(t *target) { outdated(t); t.desired.Spec.Paused, t.cluster.Spec.Paused = true, true }, false,
+			fleet.StatePending, "the Cluster is paused",
+		},
+		{
+			"paused with its Bundle", func(t *target) { outdated(t); t.desired.Spec.Paused = true }, false,
+			fleet.StatePending, "the Bundle is paused",
+		},
 		{"updated, and its agent is lost", func(t *target) {
 			outdated(t)
 			t.cluster.Status.Conditions = []fleet.Condition{kube.Condition(fleet.ConditionReady, false, "AgentLost", "agent lost")}
@@ -111,34 +117,43 @@ func TestDescribe(t *testing.T) {
 			ObservedGeneration: 3, ResourcesSHA256Sum: "a", MaxUnavailable: 1, MaxNew: 50,
 			Conditions: []fleet.Condition{condition("Ready", true, "Ready", ""), condition("Processed", true, "Processed", ""), supported},
 			Summary:    fleet.BundleSummary{Ready: 1, DesiredReady: 1}, Display: fleet.BundleDisplay{ReadyClusters: "1/1", State: "Ready"},
-			PartitionStatus: []fleet.PartitionStatus{{Name: "All", Count: 1, MaxUnavailable: 1, Summary: fleet.BundleSummary{Ready: 1, DesiredReady: 1}}},
-		}},
-		{"one was just updated", observed{bundle: again, content: packed{sum: "a"}, targets: []target{targetAt("c1", outdated)}}, fleet.BundleStatus{
-			ObservedGeneration: 3, ResourcesSHA256Sum: "a", MaxUnavailable: 1, MaxNew: 50, Unavailable: 1,
-			Conditions: []fleet.Condition{
-				condition("Ready", false, "WaitApplied", "WaitApplied(1) [Cluster c1: the agent has not reported it yet]"), condition("Processed", true, "Processed", ""), supported,
-			},
-			Summary: fleet.BundleSummary{WaitApplied: 1, DesiredReady: 1, NonReadyResources: []fleet.NonReadyResource{
-				{Name: "c1", State: fleet.StateWaitApplied, Message: "the agent has not reported it yet"},
+			PartitionStatus: []fleet.PartitionStatus{{
+				Name: "All", Count: 1, MaxUnavailable: 1, Summary: fleet.BundleSummary{Ready: 1, DesiredReady: 1},
 			}},
-			Display: fleet.BundleDisplay{ReadyClusters: "0/1", State: "WaitApplied"},
-			PartitionStatus: []fleet.PartitionStatus{
-				{Name: "All", Count: 1, MaxUnavailable: 1, Unavailable: 1, Summary: fleet.BundleSummary{WaitApplied: 1, DesiredReady: 1}},
-			},
 		}},
+		{"one was just updated", observed{bundle: again, content: packed{sum: "a"}, targets: []target{targetAt("c1", outdated)}},
+			fleet.BundleStatus{
+				ObservedGeneration: 3, ResourcesSHA256Sum: "a", MaxUnavailable: 1, MaxNew: 50, Unavailable: 1,
+				Conditions: []fleet.Condition{
+					condition("Ready", false, "WaitApplied", "WaitApplied(1) [Cluster c1: the agent has not reported it yet]"),
+					condition("Processed", true, "Processed", ""), supported,
+				},
+				Summary: fleet.BundleSummary{WaitApplied: 1, DesiredReady: 1, NonReadyResources: []fleet.NonReadyResource{
+					{Name: "c1", State: fleet.StateWaitApplied, Message: "the agent has not reported it yet"},
+				}},
+				Display: fleet.BundleDisplay{ReadyClusters: "0/1", State: "WaitApplied"},
+				PartitionStatus: []fleet.PartitionStatus{
+					{Name: "All", Count: 1, MaxUnavailable: 1, Unavailable: 1, Summary: fleet.BundleSummary{WaitApplied: 1, DesiredReady: 1}},
+				},
+			}},
 		{"no Cluster matches", observed{bundle: b}, fleet.BundleStatus{
 			ObservedGeneration: 3, MaxNew: 50,
-			Conditions: []fleet.Condition{condition("Ready", true, "NoTarget", "its targets match no Cluster"), condition("Processed", true, "Processed", ""), supported},
-			Display:    fleet.BundleDisplay{ReadyClusters: "0/0", State: "Ready"},
+			Conditions: []fleet.Condition{condition("Ready", true, "NoTarget", "its targets match no Cluster"),
+				condition("Processed", true, "Processed", ""), supported},
+			Display: fleet.BundleDisplay{ReadyClusters: "0/0", State: "Ready"},
 		}},
-		{"it makes no sense, and what is deployed is shown", observed{bundle: b, problem: errors.New("bad.yaml: line 1"), targets: []target{targetAt("c1", func(*target) {})}}, fleet.BundleStatus{
-			ObservedGeneration: 3, MaxUnavailable: 1, MaxNew: 50,
-			Conditions: []fleet.Condition{
-				condition("Ready", false, "Error", "bad.yaml: line 1"), condition("Processed", false, "Invalid", "bad.yaml: line 1; what is deployed stays as it is"), supported,
-			},
-			Summary: fleet.BundleSummary{Ready: 1, DesiredReady: 1}, Display: fleet.BundleDisplay{ReadyClusters: "1/1", State: "Ready"},
-			PartitionStatus: []fleet.PartitionStatus{{Name: "All", Count: 1, MaxUnavailable: 1, Summary: fleet.BundleSummary{Ready: 1, DesiredReady: 1}}},
-		}},
+		{"it makes no sense, and what is deployed is shown",
+			observed{bundle: b, problem: errors.New("bad.yaml: line 1"), targets: []target{targetAt("c1", func(*target) {})}}, fleet.BundleStatus{
+				ObservedGeneration: 3, MaxUnavailable: 1, MaxNew: 50,
+				Conditions: []fleet.Condition{
+					condition("Ready", false, "Error", "bad.yaml: line 1"),
+					condition("Processed", false, "Invalid", "bad.yaml: line 1; what is deployed stays as it is"), supported,
+				},
+				Summary: fleet.BundleSummary{Ready: 1, DesiredReady: 1}, Display: fleet.BundleDisplay{ReadyClusters: "1/1", State: "Ready"},
+				PartitionStatus: []fleet.PartitionStatus{{
+					Name: "All", Count: 1, MaxUnavailable: 1, Summary: fleet.BundleSummary{Ready: 1, DesiredReady: 1},
+				}},
+			}},
 	} {
 		if diff := cmp.Diff(c.want, describe(c.seen, decide(c.seen), 0, now)); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", c.name, diff)

@@ -20,7 +20,8 @@ import (
 // reportEvery is how often the status of a Bundle is written at most.
 const reportEvery = time.Second
 
-// report writes the status if it changed and is not too soon; it returns how long to wait otherwise.
+// report writes the status if it changed and is not too soon; it returns how long to wait
+// otherwise.
 func (c *Controller) report(ctx context.Context, o observed, p plan, created int) (time.Duration, error) {
 	now := c.Clock.Now()
 	after := o.bundle.DeepCopy()
@@ -52,7 +53,8 @@ func pendingFor(targets []target) (wait time.Duration) {
 
 // recordTransition tells of a Bundle that came to make no sense, or does again.
 func (c *Controller) recordTransition(ctx context.Context, before fleet.BundleStatus, bundle *fleet.Bundle) {
-	from, to := kube.FindCondition(before.Conditions, fleet.ConditionProcessed), kube.FindCondition(bundle.Status.Conditions, fleet.ConditionProcessed)
+	from, to := kube.FindCondition(before.Conditions, fleet.ConditionProcessed),
+		kube.FindCondition(bundle.Status.Conditions, fleet.ConditionProcessed)
 	if from == nil && to.Status == corev1.ConditionTrue || from != nil && from.Reason == to.Reason {
 		return
 	}
@@ -111,7 +113,9 @@ func describePartitions(p plan, entries []rollup.Entry) []fleet.PartitionStatus 
 		}
 		summary := rollup.Summarize(of)
 		summary.NonReadyResources = nil // they are in the summary of the whole
-		status := fleet.PartitionStatus{Name: w.name, Count: len(w.members), MaxUnavailable: w.maxUnavailable, Unavailable: w.unavailable, Summary: summary}
+		status := fleet.PartitionStatus{
+			Name: w.name, Count: len(w.members), MaxUnavailable: w.maxUnavailable, Unavailable: w.unavailable, Summary: summary,
+		}
 		if len(p.partitions) > maxPartitions && summary.Ready == summary.DesiredReady {
 			ready = append(ready, status)
 		} else {
@@ -161,9 +165,11 @@ func processed(o observed, invalid []rollup.Entry) fleet.Condition {
 	case o.brake() != "":
 		return kube.Condition(fleet.ConditionProcessed, false, reasons.RemovalHeld, o.brake())
 	case o.mappingProblem != nil:
-		return kube.Condition(fleet.ConditionProcessed, false, reasons.InvalidMapping, o.mappingProblem.Error()+"; targets that do not depend on it go on")
+		return kube.Condition(fleet.ConditionProcessed, false, reasons.InvalidMapping,
+			o.mappingProblem.Error()+"; targets that do not depend on it go on")
 	case len(invalid) > 0:
-		return kube.Condition(fleet.ConditionProcessed, false, reasons.InvalidForSomeClusters, rollup.Explain("Cluster", rollup.Summarize(invalid)))
+		return kube.Condition(fleet.ConditionProcessed, false, reasons.InvalidForSomeClusters,
+			rollup.Explain("Cluster", rollup.Summarize(invalid)))
 	}
 	return kube.Condition(fleet.ConditionProcessed, true, reasons.Processed, "")
 }
@@ -178,12 +184,14 @@ func supported(bundle *fleet.Bundle) fleet.Condition {
 		said = append(said, "goes on without "+strings.Join(ignored, ", "))
 	}
 	if len(said) > 0 {
-		return kube.Condition(fleet.ConditionSupported, false, reasons.UnsupportedFields, "Muster does not implement all fields yet: it "+strings.Join(said, ", and "))
+		return kube.Condition(fleet.ConditionSupported, false, reasons.UnsupportedFields,
+			"Muster does not implement all fields yet: it "+strings.Join(said, ", and "))
 	}
 	return kube.Condition(fleet.ConditionSupported, true, reasons.Supported, "")
 }
 
-// unsupported names the fields that are set and not implemented: those that agents refuse, and those that have no effect.
+// unsupported names the fields that are set and not implemented: those that agents refuse, and
+// those that have no effect.
 func unsupported(bundle *fleet.Bundle) (refused, ignored []string) {
 	note := func(set bool, to *[]string, field string) {
 		if field = "spec." + field; set && !slices.Contains(*to, field) {

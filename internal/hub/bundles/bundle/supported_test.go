@@ -22,7 +22,8 @@ import (
 // named is what a field is that has no effect and is named by the condition Supported.
 const named = ""
 
-// effect says of every field of a Bundle which test shows what it does; of an agent that does not know the field that it names it.
+// effect says of every field of a Bundle which test shows what it does; of an agent that does not
+// know the field that it names it.
 var effect = map[string]string{
 	"paused":                         "TestAPausedClusterIsLeftAloneAndThenGetsOnlyTheLast",
 	"rolloutStrategy.maxUnavailable": "TestRollout",

@@ -12,8 +12,8 @@ import (
 )
 
 // takeover says what this hub would change or remove of a Bundle that another hub has delivered,
-// whose rules may differ; "" if there is nothing to confirm. Until a user confirms it, or changes the
-// Bundle, everything stays. This is so only when this hub sees the Bundle for the first time.
+// whose rules may differ; "" if there is nothing to confirm. Until a user confirms it, or changes
+// the Bundle, everything stays. This is so only when this hub sees the Bundle for the first time.
 func (o observed) takeover() string {
 	before := kube.FindCondition(o.bundle.Status.Conditions, fleet.ConditionProcessed)
 	if before != nil && (before.Reason != reasons.TakeoverHeld || o.bundle.Status.ObservedGeneration != o.bundle.Generation) || !o.valid() ||
@@ -35,11 +35,14 @@ func (o observed) takeover() string {
 		}
 	}
 	slices.Sort(would)
-	return fmt.Sprintf("another hub has deployed it, and by the rules of this one, of the Clusters that have it, %s; what is deployed stays as it is; to have that done, kubectl annotate "+
-		"--overwrite -n %s bundle.fleet.cattle.io %s %s=%s", strings.Join(would, "; "), o.bundle.Namespace, o.bundle.Name, fleet.AnnotationConfirmRemoval, token)
+	return fmt.Sprintf("another hub has deployed it, and by the rules of this one, of the Clusters that have it, %s; what is deployed stays "+
+		"as it is; to have that done, kubectl annotate --overwrite -n %s bundle.fleet.cattle.io %s %s=%s",
+		strings.Join(would, "; "), o.bundle.Namespace, o.bundle.Name,
+		fleet.AnnotationConfirmRemoval, token)
 }
 
-// takes returns which Clusters a take-over changes, and the value that confirms it; "" if it changes and removes nothing.
+// takes returns which Clusters a take-over changes, and the value that confirms it; "" if it
+// changes and removes nothing.
 func (o observed) takes() (changed []string, token string) {
 	var all []string
 	for _, t := range o.targets {

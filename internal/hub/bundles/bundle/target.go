@@ -20,7 +20,8 @@ type criteria struct {
 	clusterGroupSelector labels.Selector // nil if not set
 }
 
-func newCriteria(clusterName string, clusterSelector *metav1.LabelSelector, clusterGroup string, clusterGroupSelector *metav1.LabelSelector) (criteria, error) {
+func newCriteria(clusterName string, clusterSelector *metav1.LabelSelector, clusterGroup string,
+	clusterGroupSelector *metav1.LabelSelector) (criteria, error) {
 	c := criteria{clusterName: clusterName, clusterGroup: clusterGroup}
 	var err error
 	if c.clusterSelector, err = optionalSelector(clusterSelector); err != nil {
@@ -42,7 +43,8 @@ func optionalSelector(selector *metav1.LabelSelector) (labels.Selector, error) {
 // usesGroups says whether ClusterGroups matter.
 func (c criteria) usesGroups() bool { return c.clusterGroup != "" || c.clusterGroupSelector != nil }
 
-// matches says whether a Cluster, which is in these groups, meets all criteria that are set. Without any it matches nothing.
+// matches says whether a Cluster, which is in these groups, meets all criteria that are set.
+// Without any it matches nothing.
 func (c criteria) matches(cluster *fleet.Cluster, groups []*fleet.ClusterGroup) bool {
 	if c.clusterName == "" && c.clusterSelector == nil && !c.usesGroups() {
 		return false
@@ -65,7 +67,8 @@ func (c criteria) means(group *fleet.ClusterGroup) bool {
 	return named && (c.clusterGroupSelector == nil || c.clusterGroupSelector.Matches(labels.Set(group.Labels)))
 }
 
-// matcher decides which Clusters a Bundle is for. It is made once per Bundle and used for all Clusters.
+// matcher decides which Clusters a Bundle is for. It is made once per Bundle and
+// used for all Clusters.
 type matcher struct {
 	bundle       *fleet.Bundle
 	targets      []criteria
@@ -122,7 +125,8 @@ func (m matcher) usesGroups() bool {
 	return false
 }
 
-// unknownGroups is why it is not known which Clusters are in ClusterGroups that matter to the Bundle.
+// unknownGroups is why it is not known which Clusters are in ClusterGroups that
+// matter to the Bundle.
 func (m matcher) unknownGroups(groups []fleet.ClusterGroup) error {
 	var problems []error
 	for i := range groups {
@@ -132,7 +136,8 @@ func (m matcher) unknownGroups(groups []fleet.ClusterGroup) error {
 		}
 		for _, c := range slices.Concat(m.targets, m.restrictions, m.partitions) {
 			if c.usesGroups() && c.means(&groups[i]) {
-				problems = append(problems, fmt.Errorf("nobody knows which Clusters are in ClusterGroup %s/%s: spec.selector: %s", groups[i].Namespace, groups[i].Name, kube.Clip(err.Error(), maxQuoted)))
+				problems = append(problems, fmt.Errorf("nobody knows which Clusters are in ClusterGroup %s/%s: spec.selector: %s",
+					groups[i].Namespace, groups[i].Name, kube.Clip(err.Error(), maxQuoted)))
 				break
 			}
 		}
@@ -140,7 +145,8 @@ func (m matcher) unknownGroups(groups []fleet.ClusterGroup) error {
 	return errors.Join(problems...)
 }
 
-// match returns the indexes of the targets that give a Cluster its options, in order; none if the Bundle is not for it.
+// match returns the indexes of the targets that give a Cluster its options, in order; none if the
+// Bundle is not for it.
 func (m matcher) match(cluster *fleet.Cluster, groups []*fleet.ClusterGroup) []int {
 	if m.bundle.Labels[fleet.LabelAgent] != "" && !metav1.IsControlledBy(m.bundle, cluster) {
 		return nil // an agent's is for one Cluster, whatever another one is called
@@ -168,7 +174,8 @@ func (m matcher) match(cluster *fleet.Cluster, groups []*fleet.ClusterGroup) []i
 	return matched
 }
 
-// partition returns the index of the first partition of the rollout that a Cluster is in; those in none come last.
+// partition returns the index of the first partition of the rollout that a Cluster is in;
+// those in none come last.
 func (m matcher) partition(cluster *fleet.Cluster, groups []*fleet.ClusterGroup) int {
 	for i, p := range m.partitions {
 		if p.matches(cluster, groups) {
@@ -184,7 +191,8 @@ type selectingGroup struct {
 	selector labels.Selector
 }
 
-// selecting reads the selectors of ClusterGroups, once for all Clusters. Those that cannot be read select nothing.
+// selecting reads the selectors of ClusterGroups, once for all Clusters. Those that cannot be
+// read select nothing.
 func selecting(groups []fleet.ClusterGroup) (all []selectingGroup) {
 	for i := range groups {
 		if selector, err := metav1.LabelSelectorAsSelector(groups[i].Spec.Selector); err == nil {

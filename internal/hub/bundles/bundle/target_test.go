@@ -47,11 +47,14 @@ func TestMatch(t *testing.T) {
 		{"other labels of a group", `targets: [{clusterGroupSelector: {matchLabels: {tier: high}}}]`, "[]"},
 		{"all criteria have to match", `targets: [{clusterName: c1, clusterSelector: {matchLabels: {env: prod}}}]`, "[]"},
 		{"the first target counts", `targets: [{clusterName: c2}, {clusterName: c1}, {clusterSelector: {}}]`, "[1]"},
-		{"or all of them", `{targetCustomizationMode: AllMatches, targets: [{clusterName: c1}, {clusterName: c2}, {clusterSelector: {}}]}`, "[0 2]"},
+		{"or all of them", `{targetCustomizationMode: AllMatches, targets: [{clusterName: c1}, {clusterName: c2}, {clusterSelector: {}}]}`,
+			"[0 2]"},
 		{"a first target may say no", `targets: [{clusterName: c1, doNotDeploy: true}, {clusterSelector: {}}]`, "[]"},
 		{"one that comes later does not count", `targets: [{clusterSelector: {}}, {clusterName: c1, doNotDeploy: true}]`, "[0]"},
-		{"unless all count", `{targetCustomizationMode: AllMatches, targets: [{clusterSelector: {}}, {clusterName: c1, doNotDeploy: true}]}`, "[]"},
-		{"a restriction that matches", `{targets: [{clusterSelector: {}}], targetRestrictions: [{clusterName: c9}, {clusterGroup: devs}]}`, "[0]"},
+		{"unless all count", `{targetCustomizationMode: AllMatches, targets: [{clusterSelector: {}}, {clusterName: c1, doNotDeploy: true}]}`,
+			"[]"},
+		{"a restriction that matches", `{targets: [{clusterSelector: {}}], targetRestrictions: [{clusterName: c9}, {clusterGroup: devs}]}`,
+			"[0]"},
 		{"restrictions of which none matches", `{targets: [{clusterSelector: {}}], targetRestrictions: [{clusterName: c9}]}`, "[]"},
 	} {
 		m, err := newMatcher(bundleOfSpec(t, c.spec))
@@ -67,8 +70,9 @@ func TestMatch(t *testing.T) {
 // TestAGroupThatCannotBeReadIsUnknown has one whose operator is misspelt.
 func TestAGroupThatCannotBeReadIsUnknown(t *testing.T) {
 	groups := []fleet.ClusterGroup{
-		{ObjectMeta: metav1.ObjectMeta{Namespace: "clusters", Name: "prod", Labels: map[string]string{"tier": "high"}}, Spec: fleet.ClusterGroupSpec{Selector: &metav1.LabelSelector{
-			MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "env", Operator: "in", Values: []string{"prod"}}}}}},
+		{ObjectMeta: metav1.ObjectMeta{Namespace: "clusters", Name: "prod", Labels: map[string]string{"tier": "high"}},
+			Spec: fleet.ClusterGroupSpec{Selector: &metav1.LabelSelector{
+				MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "env", Operator: "in", Values: []string{"prod"}}}}}},
 		{ObjectMeta: metav1.ObjectMeta{Namespace: "clusters", Name: "devs"}, Spec: fleet.ClusterGroupSpec{Selector: &metav1.LabelSelector{}}},
 		{ObjectMeta: metav1.ObjectMeta{Namespace: "clusters", Name: "nothing"}},
 	}
@@ -92,10 +96,13 @@ func TestAGroupThatCannotBeReadIsUnknown(t *testing.T) {
 	}
 }
 
-// TestOnlyAClusterThatIsThereLosesWhatNoTargetIsFor has deployments without a target, for every reason that there is.
+// TestOnlyAClusterThatIsThereLosesWhatNoTargetIsFor has deployments without a target, for every
+// reason that there is.
 func TestOnlyAClusterThatIsThereLosesWhatNoTargetIsFor(t *testing.T) {
 	deployment := func(workspace string) map[string]*fleet.BundleDeployment {
-		d := &fleet.BundleDeployment{ObjectMeta: metav1.ObjectMeta{Namespace: "cluster-a", Name: "app", Labels: map[string]string{fleet.LabelClusterNamespace: workspace}}}
+		d := &fleet.BundleDeployment{
+			ObjectMeta: metav1.ObjectMeta{Namespace: "cluster-a", Name: "app", Labels: map[string]string{fleet.LabelClusterNamespace: workspace}},
+		}
 		return map[string]*fleet.BundleDeployment{d.Namespace: d}
 	}
 	there := map[string]*fleet.Cluster{"cluster-a": {}}
@@ -107,12 +114,19 @@ func TestOnlyAClusterThatIsThereLosesWhatNoTargetIsFor(t *testing.T) {
 		deleted   bool
 		says      string
 	}{
-		"no target is for the Cluster":                      {"own", reach{workspaces: []string{"own"}}, there, true, ""},
-		"the Cluster has no record":                         {"own", reach{workspaces: []string{"own"}}, nil, false, ""},
-		"no mapping selects its workspace":                  {"other", reach{workspaces: []string{"own"}}, nil, true, ""},
-		"its workspace does not consent":                    {"other", reach{workspaces: []string{"own"}, closed: map[string]bool{"other": true}}, nil, false, "other, which does not consent: what is deployed there stays"},
-		"a mapping is invalid":                              {"other", reach{workspaces: []string{"own"}, problem: invalid}, nil, false, "a mapping is invalid"},
-		"a mapping is invalid, which is of no concern here": {"own", reach{workspaces: []string{"own"}, problem: invalid}, there, true, "a mapping is invalid"},
+		"no target is for the Cluster":     {"own", reach{workspaces: []string{"own"}}, there, true, ""},
+		"the Cluster has no record":        {"own", reach{workspaces: []string{"own"}}, nil, false, ""},
+		"no mapping selects its workspace": {"other", reach{workspaces: []string{"own"}}, nil, true, ""},
+		"its workspace does not consent": {
+			"other", reach{workspaces: []string{"own"}, closed: map[string]bool{"other": true}}, nil, false,
+			"other, which does not consent: what is deployed there stays",
+		},
+		"a mapping is invalid": {
+			"other", reach{workspaces: []string{"own"}, problem: invalid}, nil, false, "a mapping is invalid",
+		},
+		"a mapping is invalid, which is of no concern here": {
+			"own", reach{workspaces: []string{"own"}, problem: invalid}, there, true, "a mapping is invalid",
+		},
 	} {
 		var o observed
 		o.findLeftover(row.to, row.present, deployment(row.workspace))
@@ -142,7 +156,9 @@ func TestWhatCannotSelectIsRefusedWithItsPath(t *testing.T) {
 
 func TestTheBundleOfAnAgentIsForItsOwnClusterOnly(t *testing.T) {
 	own := &fleet.Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: "clusters", Name: "a", UID: "1"}}
-	namesake := &fleet.Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: "clusters", Name: "b", UID: "2", Labels: map[string]string{fleet.LabelClusterDisplayName: "a"}}}
+	namesake := &fleet.Cluster{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "clusters", Name: "b", UID: "2", Labels: map[string]string{fleet.LabelClusterDisplayName: "a"}},
+	}
 	bundle := &fleet.Bundle{
 		ObjectMeta: metav1.ObjectMeta{
 			Labels:          map[string]string{fleet.LabelAgent: "v"},

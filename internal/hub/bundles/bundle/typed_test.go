@@ -108,7 +108,8 @@ helm:
 }
 
 func TestADeploymentByTheFormerRulesStaysUntilTheyGiveAnother(t *testing.T) {
-	bundle := bundleOfSpec(t, `{correctDrift: {enabled: true}, helm: {values: {a: "${ .ClusterLabels.replicas }"}}, targets: [{clusterName: c1}]}`)
+	bundle := bundleOfSpec(t,
+		`{correctDrift: {enabled: true}, helm: {values: {a: "${ .ClusterLabels.replicas }"}}, targets: [{clusterName: c1}]}`)
 	m := &computed{}
 	m.begin(bundle, packed{name: "s-1"})
 	present, former := m.compute(presentRules, bundle, clusterOne, []int{0}), m.compute(formerRules, bundle, clusterOne, []int{0})
@@ -131,7 +132,8 @@ func TestADeploymentByTheFormerRulesStaysUntilTheyGiveAnother(t *testing.T) {
 	} {
 		m.outcomeFor(bundle, c.cluster, []int{0})
 		d := &fleet.BundleDeployment{Spec: fleet.BundleDeploymentSpec{DeploymentID: c.id}}
-		if got, is := m.formerOutcome(d, bundle, c.cluster, []int{0}); is != c.want || is && (got.id != former.id || got.digest != former.digest) {
+		if got, is := m.formerOutcome(d, bundle, c.cluster, []int{0}); is != c.want ||
+			is && (got.id != former.id || got.digest != former.digest) {
 			t.Errorf("with %s: %t, %+v", name, is, got)
 		}
 	}

@@ -19,7 +19,8 @@ import (
 	"github.com/muster-fleet/muster/internal/kube"
 )
 
-// bundleOf is the key of the Bundle of a BundleDeployment or of the Secret with its values; all three have one name.
+// bundleOf is the key of the Bundle of a BundleDeployment or of the Secret with its values; all
+// three have one name.
 func bundleOf(o client.Object) types.NamespacedName {
 	return types.NamespacedName{Namespace: o.GetLabels()[fleet.LabelBundleNamespace], Name: o.GetName()}
 }
@@ -38,14 +39,16 @@ func enqueue(q controller.Queue, requests []reconcile.Request) {
 	}
 }
 
-// list fills a list from the cache. Where that fails the error is logged, because an event has nobody to return it to.
+// list fills a list from the cache. Where that fails the error is logged, because an event has
+// nobody to return it to.
 func (c *Controller) list(ctx context.Context, list client.ObjectList, options ...client.ListOption) {
 	if err := c.Client.List(ctx, list, append(options, client.UnsafeDisableDeepCopy)...); err != nil {
 		ctrl.LoggerFrom(ctx).Error(err, "Listing what an event may concern")
 	}
 }
 
-// onDeployment enqueues the Bundle of a BundleDeployment. A deployment that is gone may have stood in the way of another Bundle of its name.
+// onDeployment enqueues the Bundle of a BundleDeployment. A deployment that is gone may have stood
+// in the way of another Bundle of its name.
 func (c *Controller) onDeployment(ctx context.Context, before, after *fleet.BundleDeployment, q controller.Queue) {
 	if refusesValues(after) && !refusesValues(before) {
 		c.editedSecrets.Store(client.ObjectKeyFromObject(after), "refused") // they may have been edited while no hub ran
@@ -111,15 +114,17 @@ func (c *Controller) onCluster(ctx context.Context, before, after *fleet.Cluster
 	}
 }
 
-// relevant says whether something changed about a Cluster that a Bundle depends on or shows. Most changes are beats and counts.
+// relevant says whether something changed about a Cluster that a Bundle depends on or shows. Most
+// changes are beats and counts.
 func relevant(before, after *fleet.Cluster) bool {
 	return before.Generation != after.Generation || membership.DeliveryNamespace(before) != membership.DeliveryNamespace(after) ||
 		!maps.Equal(before.Labels, after.Labels) || !maps.Equal(before.Annotations, after.Annotations) ||
 		lostMessage(before) != lostMessage(after) || membership.AwaitsApproval(before) != membership.AwaitsApproval(after)
 }
 
-// ofCluster returns requests for the Bundles that are for a Cluster, or have a deployment there. An agent's Bundle is found by its owner:
-// there are as many as Clusters, so that matching each with each would take minutes when a hub starts.
+// ofCluster returns requests for the Bundles that are for a Cluster, or have a deployment there. An
+// agent's Bundle is found by its owner: there are as many as Clusters, so that matching each with
+// each would take minutes when a hub starts.
 func (c *Controller) ofCluster(ctx context.Context, cluster *fleet.Cluster) []reconcile.Request {
 	var own fleet.BundleList
 	c.list(ctx, &own, client.InNamespace(cluster.Namespace), client.MatchingFields{indexCluster: string(cluster.UID)})
@@ -149,7 +154,8 @@ func (c *Controller) deployedOn(ctx context.Context, cluster *fleet.Cluster, bun
 	return c.Client.Get(ctx, key, &d, client.UnsafeDisableDeepCopy) == nil && bundleOf(&d) == bundle
 }
 
-// bundlesFor returns the Bundles that may target any Cluster of a workspace: its own, and those that a mapping lets in.
+// bundlesFor returns the Bundles that may target any Cluster of a workspace: its own, and those
+// that a mapping lets in.
 func (c *Controller) bundlesFor(ctx context.Context, workspace string) []fleet.Bundle {
 	var own fleet.BundleList
 	c.list(ctx, &own, client.InNamespace(workspace), client.MatchingFields{indexCluster: anyCluster})

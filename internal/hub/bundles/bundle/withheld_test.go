@@ -42,7 +42,9 @@ func TestWhatAClusterGetsOfABundleAndWhatIsLeftThere(t *testing.T) {
 		{"one that leaves gets none", plain, func(c *fleet.Cluster) { c.DeletionTimestamp = new(metav1.Now()) }, true, []string{first}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			cluster := &fleet.Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: "clusters", Name: "c1"}, Status: fleet.ClusterStatus{Namespace: first}}
+			cluster := &fleet.Cluster{
+				ObjectMeta: metav1.ObjectMeta{Namespace: "clusters", Name: "c1"}, Status: fleet.ClusterStatus{Namespace: first},
+			}
 			c.change(cluster)
 			deployments := map[string]*fleet.BundleDeployment{first: {}, second: {}}
 			if got := withheld(c.bundle, cluster, deployments); got != c.withheld {

@@ -1,7 +1,7 @@
 // Package clustergroup counts in the status of a ClusterGroup the Clusters that it selects.
 //
-// Only this package writes the status of ClusterGroups. Its invariant: a group of thousands costs one List from the cache and at most one write a
-// second, however many of its Clusters change.
+// Only this package writes the status of ClusterGroups. Its invariant: a group of thousands costs
+// one List from the cache and at most one write a second, however many of its Clusters change.
 package clustergroup
 
 import (
@@ -32,7 +32,8 @@ import (
 const (
 	// coalesce is how long changes of Clusters are gathered before a group is reconciled.
 	coalesce = time.Second
-	// maxNamed is how many Clusters that are not ready are listed, and maxShown how many of them fit into a column.
+	// maxNamed is how many Clusters that are not ready are listed, and maxShown how many of
+	// them fit into a column.
 	maxNamed, maxShown = 10, 3
 )
 
@@ -70,7 +71,9 @@ func (c *Controller) onCluster(ctx context.Context, before, after *fleet.Cluster
 	}
 	for i := range groups.Items {
 		selector, err := metav1.LabelSelectorAsSelector(groups.Items[i].Spec.Selector)
-		if err == nil && slices.ContainsFunc(clusters, func(cluster *fleet.Cluster) bool { return selector.Matches(labels.Set(cluster.Labels)) }) {
+		if err == nil && slices.ContainsFunc(clusters, func(cluster *fleet.Cluster) bool {
+			return selector.Matches(labels.Set(cluster.Labels))
+		}) {
 			q.AddAfter(reconcile.Request{NamespacedName: client.ObjectKeyFromObject(&groups.Items[i])}, coalesce)
 		}
 	}
@@ -85,7 +88,8 @@ func (c *Controller) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	selector, invalid := metav1.LabelSelectorAsSelector(group.Spec.Selector) // without one, the group is empty
 	var clusters fleet.ClusterList
 	if invalid == nil {
-		err := c.Client.List(ctx, &clusters, client.InNamespace(group.Namespace), client.MatchingLabelsSelector{Selector: selector}, client.UnsafeDisableDeepCopy)
+		err := c.Client.List(ctx, &clusters, client.InNamespace(group.Namespace), client.MatchingLabelsSelector{Selector: selector},
+			client.UnsafeDisableDeepCopy)
 		if err != nil {
 			return ctrl.Result{}, fmt.Errorf("listing the Clusters: %w", err)
 		}
@@ -113,7 +117,8 @@ func describe(before fleet.ClusterGroupStatus, clusters []fleet.Cluster, invalid
 	after.Display = fleet.ClusterGroupDisplay{
 		ReadyClusters: readyClusters(after), ReadyBundles: rollup.Ready(after.Summary), State: string(rollup.Worst(after.Summary)),
 	}
-	processed, ready := kube.Condition(fleet.ConditionProcessed, true, reasons.Counted, ""), kube.Condition(fleet.ConditionReady, true, reasons.Ready, "")
+	processed, ready := kube.Condition(fleet.ConditionProcessed, true, reasons.Counted, ""),
+		kube.Condition(fleet.ConditionReady, true, reasons.Ready, "")
 	switch {
 	case invalid != nil:
 		processed = kube.Condition(fleet.ConditionProcessed, false, reasons.InvalidSelector, "spec.selector: "+invalid.Error())
@@ -126,7 +131,8 @@ func describe(before fleet.ClusterGroupStatus, clusters []fleet.Cluster, invalid
 	return after
 }
 
-// qualified is the summary of a Cluster, in which the names of its Bundles are prefixed with its own.
+// qualified is the summary of a Cluster, in which the names of its Bundles are
+// prefixed with its own.
 func qualified(cluster *fleet.Cluster) fleet.BundleSummary {
 	summary := *cluster.Status.Summary.DeepCopy()
 	for i := range summary.NonReadyResources {

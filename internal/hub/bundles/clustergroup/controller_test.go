@@ -20,7 +20,11 @@ func cluster(name string, bundles int, ready bool, message string) fleet.Cluster
 	c := fleet.Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: "clusters", Name: name}}
 	c.Status.Summary = fleet.BundleSummary{DesiredReady: bundles, Ready: bundles}
 	if !ready {
-		c.Status.Summary = fleet.BundleSummary{DesiredReady: bundles, NotReady: bundles, NonReadyResources: []fleet.NonReadyResource{{Name: "app", State: fleet.StateNotReady, Message: message}}}
+		c.Status.Summary = fleet.BundleSummary{
+			DesiredReady: bundles, NotReady: bundles, NonReadyResources: []fleet.NonReadyResource{{
+				Name: "app", State: fleet.StateNotReady, Message: message,
+			}},
+		}
 	}
 	c.Status.ResourceCounts = fleet.ResourceCounts{Ready: 1, DesiredReady: 2}
 	c.Status.Conditions = []fleet.Condition{kube.Condition(fleet.ConditionReady, ready, "", message)}
@@ -49,18 +53,20 @@ func TestDescribe(t *testing.T) {
 			Summary: fleet.BundleSummary{Ready: 3, DesiredReady: 3}, ResourceCounts: fleet.ResourceCounts{Ready: 2, DesiredReady: 4},
 			Display: fleet.ClusterGroupDisplay{ReadyClusters: "2/2", ReadyBundles: "3/3", State: "Ready"},
 		}},
-		{"one is not, and is named with its reason", []fleet.Cluster{cluster("b", 1, false, "web is down"), cluster("a", 1, true, "")}, nil, fleet.ClusterGroupStatus{
-			ClusterCount: 2, NonReadyClusterCount: 1, NonReadyClusters: []string{"b"},
-			Conditions: []fleet.Condition{counted, condition("Ready", false, "ClustersNotReady", "not ready: b: web is down")},
-			Summary: fleet.BundleSummary{Ready: 1, NotReady: 1, DesiredReady: 2, NonReadyResources: []fleet.NonReadyResource{
-				{Name: "b/app", State: fleet.StateNotReady, Message: "web is down"},
+		{"one is not, and is named with its reason", []fleet.Cluster{cluster("b", 1, false, "web is down"), cluster("a", 1, true, "")}, nil,
+			fleet.ClusterGroupStatus{
+				ClusterCount: 2, NonReadyClusterCount: 1, NonReadyClusters: []string{"b"},
+				Conditions: []fleet.Condition{counted, condition("Ready", false, "ClustersNotReady", "not ready: b: web is down")},
+				Summary: fleet.BundleSummary{Ready: 1, NotReady: 1, DesiredReady: 2, NonReadyResources: []fleet.NonReadyResource{
+					{Name: "b/app", State: fleet.StateNotReady, Message: "web is down"},
+				}},
+				ResourceCounts: fleet.ResourceCounts{Ready: 2, DesiredReady: 4},
+				Display:        fleet.ClusterGroupDisplay{ReadyClusters: "1/2 (b)", ReadyBundles: "1/2", State: "NotReady"},
 			}},
-			ResourceCounts: fleet.ResourceCounts{Ready: 2, DesiredReady: 4},
-			Display:        fleet.ClusterGroupDisplay{ReadyClusters: "1/2 (b)", ReadyBundles: "1/2", State: "NotReady"},
-		}},
 		{"a selector that makes no sense", nil, errors.New("no operator"), fleet.ClusterGroupStatus{
-			Conditions: []fleet.Condition{condition("Processed", false, "InvalidSelector", "spec.selector: no operator"), condition("Ready", false, "InvalidSelector", "spec.selector: no operator")},
-			Display:    fleet.ClusterGroupDisplay{ReadyClusters: "0/0", ReadyBundles: "0/0", State: "Ready"},
+			Conditions: []fleet.Condition{condition("Processed", false, "InvalidSelector", "spec.selector: no operator"),
+				condition("Ready", false, "InvalidSelector", "spec.selector: no operator")},
+			Display: fleet.ClusterGroupDisplay{ReadyClusters: "0/0", ReadyBundles: "0/0", State: "Ready"},
 		}},
 	} {
 		if diff := cmp.Diff(c.want, describe(fleet.ClusterGroupStatus{}, c.clusters, c.invalid, now)); diff != "" {
@@ -75,13 +81,15 @@ func TestThousandsOfClustersFitIntoAStatus(t *testing.T) {
 		clusters = append(clusters, cluster(fmt.Sprintf("c%04d", i), 3, false, "down"))
 	}
 	got := describe(fleet.ClusterGroupStatus{}, clusters, nil, now)
-	if got.NonReadyClusterCount != 3000 || len(got.NonReadyClusters) != 10 || len(got.Summary.NonReadyResources) != 10 || got.Summary.DesiredReady != 9000 {
+	if got.NonReadyClusterCount != 3000 || len(got.NonReadyClusters) != 10 || len(got.Summary.NonReadyResources) != 10 ||
+		got.Summary.DesiredReady != 9000 {
 		t.Errorf("got %+v", got)
 	}
 	if want := "0/3000 (c0000 c0001 c0002…)"; got.Display.ReadyClusters != want {
 		t.Errorf("the column says %q", got.Display.ReadyClusters)
 	}
-	if ready := kube.FindCondition(got.Conditions, fleet.ConditionReady); ready.Message != "not ready: c0000: down; c0001: down; c0002: down; and 2997 more" {
+	if ready := kube.FindCondition(got.Conditions,
+		fleet.ConditionReady); ready.Message != "not ready: c0000: down; c0001: down; c0002: down; and 2997 more" {
 		t.Errorf("the message is %q", ready.Message)
 	}
 }

@@ -21,7 +21,8 @@ import (
 	"github.com/muster-fleet/muster/internal/naming"
 )
 
-// binding is a ClusterRoleBinding as this process, the only one that writes it, has last read or written it.
+// binding is a ClusterRoleBinding as this process, the only one that writes it, has last
+// read or written it.
 type binding struct {
 	deps controller.Deps
 	name string
@@ -74,7 +75,8 @@ func (b *binding) enlist(namespace string, uid types.UID) bool {
 	return true
 }
 
-// withWaiting returns what is bound, all that wait, and the given namespace; nil if another has written that meanwhile.
+// withWaiting returns what is bound, all that wait, and the given namespace; nil if another has
+// written that meanwhile.
 func (b *binding) withWaiting(namespace string, uid types.UID) namespaces {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -88,7 +90,8 @@ func (b *binding) withWaiting(namespace string, uid types.UID) namespaces {
 	return all
 }
 
-// restore makes the binding what this process has made it, without the accounts whose namespace is gone or another one by now. Of one that it has not written yet the rest stays.
+// restore makes the binding what this process has made it, without the accounts whose namespace is
+// gone or another one by now. Of one that it has not written yet the rest stays.
 func (b *binding) restore(ctx context.Context) error {
 	b.writing.Lock()
 	defer b.writing.Unlock()
@@ -124,7 +127,8 @@ func uidOf(ctx context.Context, reader client.Reader, name string) (types.UID, e
 	return namespace.UID, nil
 }
 
-// edited reads the binding if it is not in the version that this process knows, and returns whether it binds others than it should.
+// edited reads the binding if it is not in the version that this process knows, and returns whether
+// it binds others than it should.
 func (b *binding) edited(ctx context.Context) (bool, error) {
 	cached := kube.Metadata(rbacv1.SchemeGroupVersion.WithKind("ClusterRoleBinding"))
 	if err := b.deps.Client.Get(ctx, types.NamespacedName{Name: b.name}, cached); client.IgnoreNotFound(err) != nil {
@@ -136,8 +140,8 @@ func (b *binding) edited(ctx context.Context) (bool, error) {
 	return b.read(ctx)
 }
 
-// read reads the binding, and returns whether it binds others than it should. What the first read finds is as it should be, as far as it says of which
-// namespaces.
+// read reads the binding, and returns whether it binds others than it should. What the first read
+// finds is as it should be, as far as it says of which namespaces.
 func (b *binding) read(ctx context.Context) (edited bool, err error) {
 	found := &rbacv1.ClusterRoleBinding{}
 	err = b.deps.Live.Get(ctx, types.NamespacedName{Name: b.name}, found)
@@ -161,7 +165,8 @@ func (b *binding) read(ctx context.Context) (edited bool, err error) {
 	return err != nil || !slices.Equal(b.current.Subjects, bound.accounts()), nil
 }
 
-// recorded returns the member namespaces that a binding both binds the accounts of and names in its annotation.
+// recorded returns the member namespaces that a binding both binds the accounts of and
+// names in its annotation.
 func recorded(found *rbacv1.ClusterRoleBinding) (namespaces, error) {
 	noted, bound := namespaces{}, namespaces{}
 	if note := found.Annotations[annotationNamespaces]; note != "" {
@@ -171,7 +176,8 @@ func recorded(found *rbacv1.ClusterRoleBinding) (namespaces, error) {
 	}
 	for _, subject := range found.Subjects {
 		namespace := subject.Namespace
-		if uid := noted[namespace]; uid != "" && subject == kube.AccountSubject(namespace, naming.MemberServiceAccount) && BindingOf(namespace) == found.Name {
+		if uid := noted[namespace]; uid != "" && subject == kube.AccountSubject(namespace, naming.MemberServiceAccount) &&
+			BindingOf(namespace) == found.Name {
 			bound[namespace] = uid
 		}
 	}

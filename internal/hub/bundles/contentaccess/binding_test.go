@@ -25,7 +25,8 @@ import (
 
 func TestMain(m *testing.M) { os.Exit(testkube.Main(m)) }
 
-// rig has a controller that nothing wakes, on a control plane without a hub, and counts what it writes.
+// rig has a controller that nothing wakes, on a control plane without a hub, and
+// counts what it writes.
 type rig struct {
 	client.Client
 	t      *testing.T
@@ -263,7 +264,9 @@ func TestAnAccountStaysOnlyForANamespaceThatTheBindingTells(t *testing.T) {
 func TestABindingOfSomebodyElseIsLeftAlone(t *testing.T) {
 	r := newRig(t)
 	name, namespaces := r.namespaces(1)
-	theirs := &rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: name}, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "view"}}
+	theirs := &rbacv1.ClusterRoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Name: name}, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "view"},
+	}
 	r.check(r.Client.Create(context.Background(), theirs))
 	t.Cleanup(func() { r.check(r.Client.Delete(context.Background(), theirs)) })
 	if err := r.grant(namespaces[0]); !kube.IsTaken(err) || !strings.Contains(err.Error(), name) {

@@ -1,7 +1,8 @@
-// Package rollup sums up the states of BundleDeployments: it counts and words what a Bundle, a Cluster and a ClusterGroup show of theirs. It writes
-// nothing.
+// Package rollup sums up the states of BundleDeployments: it counts and words what a Bundle, a
+// Cluster and a ClusterGroup show of theirs. It writes nothing.
 //
-// Its invariant: what members wrote is bounded before it is shown, and the contents of their objects are never shown.
+// Its invariant: what members wrote is bounded before it is shown, and the contents of their
+// objects are never shown.
 package rollup
 
 import (
@@ -30,10 +31,12 @@ const (
 
 // severity lists the bundle states, the worst first.
 var severity = []fleet.BundleState{
-	fleet.StateErrApplied, fleet.StateWaitApplied, fleet.StateModified, fleet.StateOutOfSync, fleet.StatePending, fleet.StateNotReady, fleet.StateReady,
+	fleet.StateErrApplied, fleet.StateWaitApplied, fleet.StateModified, fleet.StateOutOfSync, fleet.StatePending,
+	fleet.StateNotReady, fleet.StateReady,
 }
 
-// StateOf is the state of a deployment by what its agent reported, and by whether the rollout holds a newer deployment ID back.
+// StateOf is the state of a deployment by what its agent reported, and by whether the rollout holds
+// a newer deployment ID back.
 func StateOf(d *fleet.BundleDeployment) fleet.BundleState {
 	state := delivery.StateOf(d)
 	if d.Spec.StagedDeploymentID != d.Spec.DeploymentID && (state == fleet.StateNotReady || state == fleet.StateReady) {
@@ -48,14 +51,16 @@ func Available(d *fleet.BundleDeployment) bool {
 	return state == fleet.StateReady || state == fleet.StateModified && d.Status.Ready
 }
 
-// Display is what the columns of a deployment show. It is bounded, because the messages are a member's.
+// Display is what the columns of a deployment show. It is bounded, because the
+// messages are a member's.
 func Display(d *fleet.BundleDeployment) fleet.BundleDeploymentDisplay {
 	display := delivery.Display(d, StateOf(d))
 	display.Deployed, display.Monitored = short(display.Deployed), short(display.Monitored)
 	return display
 }
 
-// OnlyShown says whether a deployment changed in nothing but what the hub shows of it, and that is as it should be.
+// OnlyShown says whether a deployment changed in nothing but what the hub shows of it, and that
+// is as it should be.
 func OnlyShown(before, after *fleet.BundleDeployment) bool {
 	if before.Status.Display == after.Status.Display || after.Status.Display != Display(after) {
 		return false
@@ -125,7 +130,8 @@ func short(text string) string {
 
 // Entry is one deployment in a summary.
 type Entry struct {
-	// Name of what it is about: of a Cluster in the summary of a Bundle, of a Bundle in that of a Cluster.
+	// Name of what it is about: of a Cluster in the summary of a Bundle, of a Bundle in that of a
+	// Cluster.
 	Name    string
 	State   fleet.BundleState
 	Message string
@@ -161,8 +167,8 @@ func Summarize(entries []Entry) fleet.BundleSummary {
 	return summary
 }
 
-// Clipped returns the first few objects that are not ready, and of each the first few messages, none of which is long: all of them are a
-// member's.
+// Clipped returns the first few objects that are not ready, and of each the first few messages,
+// none of which is long: all of them are a member's.
 func Clipped(list []fleet.NonReadyStatus, most int) []fleet.NonReadyStatus {
 	list = slices.Clone(list[:min(len(list), most)])
 	for i := range list {
@@ -214,7 +220,8 @@ func Ready(summary fleet.BundleSummary) string {
 	return fmt.Sprintf("%d/%d", summary.Ready, summary.DesiredReady)
 }
 
-// Explain says in a line what is not ready: each state with its count and those that are named, called by what they are.
+// Explain says in a line what is not ready: each state with its count and those that are named,
+// called by what they are.
 func Explain(kind string, summary fleet.BundleSummary) string {
 	var parts []string
 	for _, state := range severity {

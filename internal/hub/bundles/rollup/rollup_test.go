@@ -49,15 +49,21 @@ func TestStateAndMessageOfADeployment(t *testing.T) {
 		}, fleet.StateWaitApplied, "installing", false},
 		{"an earlier agent of ours does it", func(d *fleet.BundleDeployment) {
 			d.Status.AppliedDeploymentID = "s-a:0"
-			d.Status.Conditions[0] = fleet.Condition{Type: fleet.ConditionDeployed, Status: corev1.ConditionFalse, Reason: "Deploying", Message: "installing"}
+			d.Status.Conditions[0] = fleet.Condition{
+				Type: fleet.ConditionDeployed, Status: corev1.ConditionFalse, Reason: "Deploying", Message: "installing",
+			}
 		}, fleet.StateWaitApplied, "installing", false},
 		{"a release that is not installed any more", func(d *fleet.BundleDeployment) {
 			d.Status.NonModified, d.Status.Ready = false, false
-			d.Status.Conditions = append(d.Status.Conditions, fleet.Condition{Type: fleet.ConditionInstalled, Status: corev1.ConditionFalse, Message: "it is gone"})
+			d.Status.Conditions = append(d.Status.Conditions, fleet.Condition{
+				Type: fleet.ConditionInstalled, Status: corev1.ConditionFalse, Message: "it is gone",
+			})
 		}, fleet.StateNotReady, "it is gone", false},
 		{"the next release cannot be installed", func(d *fleet.BundleDeployment) {
 			d.Status.AppliedDeploymentID = "s-a:0"
-			d.Status.Conditions = append(d.Status.Conditions, fleet.Condition{Type: fleet.ConditionInstalled, Status: corev1.ConditionFalse, Message: "no such chart"})
+			d.Status.Conditions = append(d.Status.Conditions, fleet.Condition{
+				Type: fleet.ConditionInstalled, Status: corev1.ConditionFalse, Message: "no such chart",
+			})
 		}, fleet.StateErrApplied, "no such chart", false},
 		{"the error was there before", func(d *fleet.BundleDeployment) {
 			d.Status.AppliedDeploymentID = "s-a:0"
@@ -76,24 +82,36 @@ func TestStateAndMessageOfADeployment(t *testing.T) {
 			d.Status.AppliedDeploymentID = ""
 			d.Status.Conditions[0] = fleet.Condition{Type: fleet.ConditionDeployed, Status: corev1.ConditionFalse, Message: "no such\n  chart"}
 		}, fleet.StateErrApplied, "no such chart", false},
-		{"what another agent left to be shown does not count", func(d *fleet.BundleDeployment) { d.Status.Display.State = "ErrApplied" }, fleet.StateReady, "", true},
+		{
+			"what another agent left to be shown does not count", func(d *fleet.BundleDeployment) { d.Status.Display.State = "ErrApplied" },
+			fleet.StateReady, "", true,
+		},
 		{"it was changed downstream", func(d *fleet.BundleDeployment) {
 			d.Status.NonModified = false
 			d.Status.ModifiedStatus = []fleet.ModifiedStatus{
-				{Kind: "A", Namespace: "n", Name: "a"}, {Kind: "B", Name: "b", Create: true}, {Kind: "C", Name: "c", Delete: true}, {Kind: "D", Name: "d"},
+				{Kind: "A", Namespace: "n", Name: "a"}, {Kind: "B", Name: "b", Create: true},
+				{Kind: "C", Name: "c", Delete: true}, {Kind: "D", Name: "d"},
 			}
 		}, fleet.StateModified, "A n/a was changed; B b is missing; C c should not be there; and 1 more", true},
-		{"a newer one is held back", func(d *fleet.BundleDeployment) { d.Spec.StagedDeploymentID = "s-a:2" }, fleet.StatePending, "held back by the rollout", true},
+		{
+			"a newer one is held back", func(d *fleet.BundleDeployment) { d.Spec.StagedDeploymentID = "s-a:2" }, fleet.StatePending,
+			"held back by the rollout", true,
+		},
 		{"it is not ready", func(d *fleet.BundleDeployment) {
 			d.Status.Ready = false
 			d.Status.NonReadyStatus = []fleet.NonReadyStatus{
-				{Kind: "Deployment", Namespace: "n", Name: "web", Summary: fleet.ReadinessSummary{Message: []string{"0 of 1 ready", "image is missing"}}},
+				{
+					Kind: "Deployment", Namespace: "n", Name: "web", Summary: fleet.ReadinessSummary{
+						Message: []string{"0 of 1 ready", "image is missing"},
+					},
+				},
 				{Kind: "Job", Namespace: "n", Name: "j", Summary: fleet.ReadinessSummary{State: "running"}},
 			}
 		}, fleet.StateNotReady, "Deployment n/web: 0 of 1 ready, image is missing; Job n/j: running", false},
 	} {
 		d := deployment(c.change)
-		if state, message, available := StateOf(d), Message(d), Available(d); state != c.state || message != c.message || available != c.available {
+		if state, message, available := StateOf(d), Message(d),
+			Available(d); state != c.state || message != c.message || available != c.available {
 			t.Errorf("%s: %s, %q, available %t", c.name, state, message, available)
 		}
 	}
@@ -107,12 +125,16 @@ func TestSummarize(t *testing.T) {
 	secret := deployment(func(d *fleet.BundleDeployment) {
 		d.Status.ModifiedStatus = []fleet.ModifiedStatus{{Kind: "Secret", Name: "s", Patch: "hunter2"}}
 	})
-	entries = append(entries, Entry{Name: "z", State: fleet.StateErrApplied, Message: "e", Deployment: secret}, Entry{Name: "r", State: fleet.StateReady})
+	entries = append(entries, Entry{Name: "z", State: fleet.StateErrApplied, Message: "e", Deployment: secret}, Entry{
+		Name: "r", State: fleet.StateReady,
+	})
 	got := Summarize(entries)
 	if got.NotReady != 12 || got.ErrApplied != 1 || got.Ready != 1 || got.DesiredReady != 14 || len(got.NonReadyResources) != 10 {
 		t.Errorf("got %+v", got)
 	}
-	want := fleet.NonReadyResource{Name: "z", State: fleet.StateErrApplied, Message: "e", ModifiedStatus: []fleet.ModifiedStatus{{Kind: "Secret", Name: "s"}}}
+	want := fleet.NonReadyResource{
+		Name: "z", State: fleet.StateErrApplied, Message: "e", ModifiedStatus: []fleet.ModifiedStatus{{Kind: "Secret", Name: "s"}},
+	}
 	if diff := cmp.Diff(want, got.NonReadyResources[0]); diff != "" {
 		t.Errorf("the worst comes first, without what is in objects (-want +got):\n%s", diff)
 	}
@@ -131,7 +153,9 @@ func TestSummarize(t *testing.T) {
 
 func TestALongMessageIsCut(t *testing.T) {
 	d := deployment(func(d *fleet.BundleDeployment) {
-		d.Status.Conditions[0] = fleet.Condition{Type: fleet.ConditionDeployed, Status: corev1.ConditionFalse, Message: strings.Repeat("ä", maxMessage)}
+		d.Status.Conditions[0] = fleet.Condition{
+			Type: fleet.ConditionDeployed, Status: corev1.ConditionFalse, Message: strings.Repeat("ä", maxMessage),
+		}
 	})
 	if got := Message(d); len(got) > maxMessage+len("...") || !strings.HasSuffix(got, "ä...") {
 		t.Errorf("%d bytes ending in %q", len(got), got[len(got)-8:])

@@ -10,24 +10,29 @@ import (
 )
 
 const (
-	// maxWork is how much work the templates of one Cluster's values may cost: bytes that are read or written, and as many for what takes as long.
+	// maxWork is how much work the templates of one Cluster's values may cost: bytes that are read or
+	// written, and as many for what takes as long.
 	maxWork = 16 << 20
-	// perValue is what a value costs beside its text, perStep what going once through the body of a range costs beside its length.
+	// perValue is what a value costs beside its text, perStep what going once through the body of a
+	// range costs beside its length.
 	perValue, perStep = 16, 64
 	// perComparison is what comparing two texts costs, which may be long.
 	perComparison = 4000
-	// perMatch is what a byte costs that is matched against a regular expression: an expression has up to so many states.
+	// perMatch is what a byte costs that is matched against a regular expression: an expression has
+	// up to so many states.
 	perMatch = 1000
-	// maxExpression is how long a regular expression may be, maxDepth how deep lists and dicts may be nested.
+	// maxExpression is how long a regular expression may be, maxDepth how deep lists and
+	// dicts may be nested.
 	maxExpression, maxDepth = 1 << 10, 64
 	// maxWidth is the greatest width and precision that fmt accepts.
 	maxWidth = 1e6
 )
 
 var (
-	errAllowance = errors.New("the templates would take more work than the hub does for them: use shorter texts, lists, ranges and repetitions")
-	errResult    = fmt.Errorf("the result is longer than %d bytes", maxResult)
-	errDepth     = fmt.Errorf("lists and dicts lie in each other more than %d deep", maxDepth)
+	errAllowance = errors.New("the templates would take more work than the hub does for them: use shorter texts, lists, ranges and " +
+		"repetitions")
+	errResult = fmt.Errorf("the result is longer than %d bytes", maxResult)
+	errDepth  = fmt.Errorf("lists and dicts lie in each other more than %d deep", maxDepth)
 )
 
 // allowance is the work that is left.
@@ -76,7 +81,8 @@ func (a *allowance) measure(v reflect.Value, depth int) (float64, error) {
 	return size, nil
 }
 
-// bound returns a function that spends the cost of its arguments before it is called, and that of its result after.
+// bound returns a function that spends the cost of its arguments before it is called, and that
+// of its result after.
 func (a *allowance) bound(name string, function reflect.Value) any {
 	t := function.Type()
 	var in []reflect.Type
@@ -131,7 +137,8 @@ func (a *allowance) pay(name string, given []reflect.Value) error {
 	return a.spend(size + cost(name, given, size))
 }
 
-// cost is what a call may cost beside reading its arguments and writing a result of about their size.
+// cost is what a call may cost beside reading its arguments and writing a result of about their
+// size.
 func cost(name string, given []reflect.Value, size float64) float64 {
 	switch strings.TrimPrefix(strings.ToLower(name), "must") {
 	case "repeat":
@@ -225,7 +232,8 @@ func widths(given []reflect.Value) (total float64) {
 	return total + float64(strings.Count(v.String(), "*"))*min(sum(given[1:]), maxWidth)
 }
 
-// unshare gives functions that change a dict copies of what they put into it, so that no dict contains itself.
+// unshare gives functions that change a dict copies of what they put into it, so that no
+// dict contains itself.
 func unshare(name string, given []reflect.Value) {
 	switch {
 	case name == "set":

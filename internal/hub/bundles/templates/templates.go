@@ -1,5 +1,6 @@
-// Package templates fills the templates in the Helm values of Bundles, whose authors may be anybody: whatever a template says, filling it costs a
-// bounded amount of memory and time, and has no effect.
+// Package templates fills the templates in the Helm values of Bundles, whose authors may
+// be anybody: whatever a template says, filling it costs a bounded amount of memory and
+// time, and has no effect.
 //
 // Its invariant: the same text and data give the same result, and reveal nothing of the hub.
 package templates
@@ -30,13 +31,15 @@ const (
 	stepName  = "countStep"
 )
 
-// functions are those of sprig that give the same result each time, reveal nothing of the hub, and return at once: a result that changed by itself
-// would be a new deployment at every reconcile. The functions of Go's templates are here, too, so that they are bounded.
+// functions are those of sprig that give the same result each time, reveal nothing of the hub, and
+// return at once: a result that changed by itself would be a new deployment at every reconcile. The
+// functions of Go's templates are here, too, so that they are bounded.
 var functions = func() template.FuncMap {
 	all := sprig.HermeticTxtFuncMap()
 	maps.DeleteFunc(all, func(name string, _ any) bool {
 		for _, prefix := range []string{
-			"rand", "gen", "bcrypt", "htpasswd", "encryptAES", "uuid", "now", "ago", "env", "expandenv", "getHostByName", "shuffle", "derivePassword",
+			"rand", "gen", "bcrypt", "htpasswd", "encryptAES", "uuid", "now", "ago", "env", "expandenv", "getHostByName", "shuffle",
+			"derivePassword",
 			"buildCustomCert",
 		} {
 			if strings.HasPrefix(name, prefix) {
@@ -52,7 +55,8 @@ var functions = func() template.FuncMap {
 	return all
 }()
 
-// comparison are the functions of Go's templates that read their arguments and are not among functions.
+// comparison are the functions of Go's templates that read their arguments and are
+// not among functions.
 var comparison = regexp.MustCompile(`\b(eq|ne|lt|le|gt|ge)\b`)
 
 // Filler fills templates that share one allowance.
@@ -84,13 +88,15 @@ func newFiller() *Filler {
 	return f
 }
 
-// Fill returns a text with its templates filled. The delimiters are ${ and }; a key that the data lacks is an error.
+// Fill returns a text with its templates filled. The delimiters are ${ and }; a key that the
+// data lacks is an error.
 func (f *Filler) Fill(text string, data map[string]any) (string, error) {
 	if !strings.Contains(text, left) {
 		return text, nil
 	}
 	if len(text) > maxText {
-		return "", fmt.Errorf("a template may be %d bytes long, and this one has %d: set helm.disablePreProcess if it is none", maxText, len(text))
+		return "", fmt.Errorf("a template may be %d bytes long, and this one has %d: set helm.disablePreProcess if it is none",
+			maxText, len(text))
 	}
 	parsed, err := template.New(nameOfAll).Delims(left, right).Option("missingkey=error").Funcs(f.functions).Parse(text)
 	if err != nil {
@@ -108,7 +114,8 @@ func (f *Filler) Fill(text string, data map[string]any) (string, error) {
 	return out.String(), nil
 }
 
-// count inserts a step before a list of nodes, and before the body of every range in the list, which counts the work of one pass.
+// count inserts a step before a list of nodes, and before the body of every range in the list,
+// which counts the work of one pass.
 func (f *Filler) count(list *parse.ListNode) error {
 	if list == nil {
 		return nil
@@ -146,7 +153,8 @@ func (e Error) Error() string { return string(e) }
 // maxError is how long an Error may be.
 const maxError = 400
 
-// plain removes the position in the template from an error, which is of no use for a value of one line.
+// plain removes the position in the template from an error, which is of no use for a value of one
+// line.
 func plain(err error) error {
 	if errors.Is(err, errAllowance) {
 		return errAllowance

@@ -59,7 +59,8 @@ func Secrets(account string, meta metav1.ObjectMeta) (bound, filled *corev1.Secr
 
 // Token returns a lasting token of an account. The token is "" until kube-controller-manager has
 // filled the returned Secret.
-func (i *Issuer) Token(ctx context.Context, account *corev1.ServiceAccount, meta metav1.ObjectMeta) (token string, awaited *corev1.Secret, err error) {
+func (i *Issuer) Token(ctx context.Context, account *corev1.ServiceAccount,
+	meta metav1.ObjectMeta) (token string, awaited *corev1.Secret, err error) {
 	bound, filled := Secrets(account.Name, meta)
 	asked, err := i.asked(ctx, account, filled)
 	if err != nil {
@@ -133,7 +134,8 @@ func (i *Issuer) limit(ctx context.Context, granted time.Duration) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	if i.limited.IsZero() {
-		ctrl.LoggerFrom(ctx).Info("The API server grants tokens no life that lasts: kube-controller-manager issues those that nobody renews", "granted", granted)
+		ctrl.LoggerFrom(ctx).Info("The API server grants tokens no life that lasts: kube-controller-manager issues those that nobody renews",
+			"granted", granted)
 	}
 	i.limited = i.Clock.Now()
 }

@@ -36,7 +36,8 @@ type rig struct {
 func newRig(t *testing.T, most time.Duration) *rig {
 	r := &rig{t: t, clock: clocktesting.NewFakePassiveClock(time.Unix(1000, 0)), most: most}
 	cl := fake.NewClientBuilder().WithScheme(clientgoscheme.Scheme).WithInterceptorFuncs(interceptor.Funcs{
-		SubResourceCreate: func(_ context.Context, _ client.Client, _ string, account, request client.Object, _ ...client.SubResourceCreateOption) error {
+		SubResourceCreate: func(_ context.Context, _ client.Client, _ string, account, request client.Object,
+			_ ...client.SubResourceCreateOption) error {
 			r.issued++
 			asked, uid := request.(*authenticationv1.TokenRequest), r.uid
 			if uid == "" {
@@ -57,7 +58,9 @@ func newRig(t *testing.T, most time.Duration) *rig {
 func (r *rig) token(name string) (token string, awaited *corev1.Secret, bound, filled bool, err error) {
 	r.t.Helper()
 	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: name, UID: types.UID("uid-of-" + name)}}
-	token, awaited, err = r.Token(r.t.Context(), account, metav1.ObjectMeta{Namespace: "n", Labels: map[string]string{fleet.LabelManaged: "true"}})
+	token, awaited, err = r.Token(r.t.Context(), account, metav1.ObjectMeta{
+		Namespace: "n", Labels: map[string]string{fleet.LabelManaged: "true"},
+	})
 	exists := func(secret string) bool {
 		err := r.Client.Get(r.t.Context(), types.NamespacedName{Namespace: "n", Name: secret}, &corev1.Secret{})
 		if err != nil && !apierrors.IsNotFound(err) {

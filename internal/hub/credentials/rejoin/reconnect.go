@@ -94,7 +94,8 @@ func (i *Issuer) Token(ctx context.Context, name string) string {
 		return token
 	}
 	if w.failed.IsZero() {
-		ctrl.LoggerFrom(ctx).Info("Agents cannot come back by their key once their credential has run out", "workspace", name, "reason", err.Error())
+		ctrl.LoggerFrom(ctx).Info("Agents cannot come back by their key once their credential has run out", "workspace", name, "reason",
+			err.Error())
 	}
 	w.failed = now
 	return ""
@@ -129,7 +130,8 @@ func (i *Issuer) token(ctx context.Context, name string, w *workspace) (string, 
 		w.uid = namespace.UID
 	}
 	account := kube.CoreMetadata("ServiceAccount")
-	if err := i.Client.Get(ctx, types.NamespacedName{Namespace: name, Name: prefix + string(w.uid)}, account); client.IgnoreNotFound(err) != nil {
+	if err := i.Client.Get(ctx, types.NamespacedName{Namespace: name, Name: prefix + string(w.uid)},
+		account); client.IgnoreNotFound(err) != nil {
 		return "", fmt.Errorf("reading the account of workspace %s: %w", name, err)
 	}
 	if w.token != "" && account.UID == w.account && now.Before(w.issued.Add(sharedFor)) {

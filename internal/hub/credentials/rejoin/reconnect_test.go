@@ -22,7 +22,8 @@ import (
 
 func TestMain(m *testing.M) { os.Exit(testkube.Main(m)) }
 
-// TestAnErrorOfAMomentCostsNoAgentItsToken has the API server refuse one write, whichever, as while it counts a ResourceQuota that others change.
+// TestAnErrorOfAMomentCostsNoAgentItsToken has the API server refuse one write, whichever, as while
+// it counts a ResourceQuota that others change.
 func TestAnErrorOfAMomentCostsNoAgentItsToken(t *testing.T) {
 	cluster := testkube.Start(t, "reconnect")
 	ctx := context.Background()
@@ -49,7 +50,8 @@ func TestAnErrorOfAMomentCostsNoAgentItsToken(t *testing.T) {
 				}
 				return c.Create(ctx, o, options...)
 			},
-			SubResourceCreate: func(ctx context.Context, c client.Client, of string, o, sub client.Object, options ...client.SubResourceCreateOption) error {
+			SubResourceCreate: func(ctx context.Context, c client.Client, of string, o, sub client.Object,
+				options ...client.SubResourceCreateOption) error {
 				if err := refuse(); err != nil {
 					return err
 				}

@@ -148,7 +148,8 @@ func (r *Renewer) issue(ctx context.Context, s *State) (*clusterv1beta1.IssuedCr
 	if s.Acting { // a member without heartbeats already has a token to rejoin with; its absence must not prolong that token
 		tokens.Reconnect = r.reconnect(ctx, s)
 	}
-	next.Sealed, err = credential.SealTokens(s.Report.Status.AgentKey, credential.Renewal{AccountUID: next.AccountUID, Sequence: next.Sequence}, tokens)
+	next.Sealed, err = credential.SealTokens(s.Report.Status.AgentKey,
+		credential.Renewal{AccountUID: next.AccountUID, Sequence: next.Sequence}, tokens)
 	if err != nil {
 		return nil, fmt.Errorf("renewing the credential of %s: %w", s.Namespace, err)
 	}

@@ -22,7 +22,8 @@ import (
 
 var now = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 
-// keyed is a member with the account "uid" that is a day old, whose agent has a pinned key and reports so.
+// keyed is a member with the account "uid" that is a day old, whose agent has a pinned
+// key and reports so.
 func keyed(t *testing.T, change ...func(*State)) State {
 	t.Helper()
 	key, err := credential.NewAgentKey()
@@ -45,7 +46,9 @@ func keyed(t *testing.T, change ...func(*State)) State {
 // issuedAt is a member to which the hub has issued a credential.
 func issuedAt(at time.Time, sequence int64) func(*State) {
 	return func(s *State) {
-		s.Report.Spec.Credential = &clusterv1beta1.IssuedCredential{AccountUID: "uid", Sequence: sequence, Issued: metav1.NewTime(at), Expires: metav1.NewTime(at.Add(7 * 24 * time.Hour))}
+		s.Report.Spec.Credential = &clusterv1beta1.IssuedCredential{
+			AccountUID: "uid", Sequence: sequence, Issued: metav1.NewTime(at), Expires: metav1.NewTime(at.Add(7 * 24 * time.Hour)),
+		}
 	}
 }
 
@@ -67,12 +70,21 @@ func TestWhenTheHubRenewsACredential(t *testing.T) {
 		never        bool
 		after, until time.Time
 	}{
-		"a day after the registration":                        {life: week, began: long, after: now.Add(-3 * time.Hour), until: now},
-		"a day after the last one":                            {change: issuedAt(now, 3), life: week, began: long, after: now.Add(21 * time.Hour), until: now.Add(24 * time.Hour)},
-		"seven times in a short life":                         {change: issuedAt(now, 3), life: 70 * time.Minute, began: long, after: now.Add(9 * time.Minute), until: now.Add(10 * time.Minute)},
-		"what was issued to an account before does not count": {change: func(s *State) { issuedAt(now, 3)(s); s.Report.Spec.Credential.AccountUID = "before" }, life: week, began: long, after: now.Add(-3 * time.Hour), until: now},
-		"what fell due without a hub is spread over an hour":  {life: week, began: now, after: now, until: now.Add(time.Hour)},
-		"and over a quarter of a shorter interval":            {life: 70 * time.Minute, began: now, after: now, until: now.Add(150 * time.Second)},
+		"a day after the registration": {life: week, began: long, after: now.Add(-3 * time.Hour), until: now},
+		"a day after the last one": {
+			change: issuedAt(now, 3), life: week, began: long, after: now.Add(21 * time.Hour), until: now.Add(24 * time.Hour),
+		},
+		"seven times in a short life": {
+			change: issuedAt(now, 3), life: 70 * time.Minute, began: long, after: now.Add(9 * time.Minute), until: now.Add(10 * time.Minute),
+		},
+		"what was issued to an account before does not count": {
+			change: func(s *State) { issuedAt(now, 3)(s); s.Report.Spec.Credential.AccountUID = "before" }, life: week, began: long,
+			after: now.Add(-3 * time.Hour), until: now,
+		},
+		"what fell due without a hub is spread over an hour": {life: week, began: now, after: now, until: now.Add(time.Hour)},
+		"and over a quarter of a shorter interval": {
+			life: 70 * time.Minute, began: now, after: now, until: now.Add(150 * time.Second),
+		},
 		"as often as the life asks for that the API server grants": {change: func(s *State) {
 			issuedAt(now, 3)(s)
 			s.Report.Spec.Credential.Expires = metav1.NewTime(now.Add(70 * time.Minute))
@@ -158,26 +170,39 @@ func TestAnOlderCredentialThatIsInUseAgainIsShown(t *testing.T) {
 		sequence   int64
 		superseded *int64
 	}{
-		"the one of the registration":                       {sequence: 0},
-		"a newer one":                                       {change: []func(*State){uses(2, 1)}, sequence: 2},
-		"the same one":                                      {change: []func(*State){uses(2, 2)}, sequence: 2},
-		"an older one for a moment":                         {change: []func(*State){uses(1, 2)}, sequence: 2},
-		"an older one for longer":                           {change: []func(*State){uses(1, 2), late}, sequence: 2, superseded: ptr.To[int64](1)},
-		"it stays, also when the newer one is back":         {change: []func(*State){uses(2, 2), flagged}, sequence: 2, superseded: ptr.To[int64](1)},
-		"until somebody accepts the older one":              {change: []func(*State){uses(1, 2), flagged, accepted("1")}, sequence: 1},
-		"but not another one":                               {change: []func(*State){uses(1, 2), flagged, accepted("2")}, sequence: 2, superseded: ptr.To[int64](1)},
-		"what was accepted earlier counts no more":          {change: []func(*State){uses(3, 2), accepted("1")}, sequence: 3},
-		"a report about another account says nothing":       {change: []func(*State){uses(1, 2), late, func(s *State) { s.Report.Status.Credential.AccountUID = "other" }}, sequence: 2},
-		"an agent that registered anew begins from nothing": {change: []func(*State){uses(0, 2), flagged, func(s *State) { s.Before.AccountUID = "before" }}, sequence: 0},
+		"the one of the registration": {sequence: 0},
+		"a newer one":                 {change: []func(*State){uses(2, 1)}, sequence: 2},
+		"the same one":                {change: []func(*State){uses(2, 2)}, sequence: 2},
+		"an older one for a moment":   {change: []func(*State){uses(1, 2)}, sequence: 2},
+		"an older one for longer": {
+			change: []func(*State){uses(1, 2), late}, sequence: 2, superseded: ptr.To[int64](1),
+		},
+		"it stays, also when the newer one is back": {
+			change: []func(*State){uses(2, 2), flagged}, sequence: 2, superseded: ptr.To[int64](1),
+		},
+		"until somebody accepts the older one": {change: []func(*State){uses(1, 2), flagged, accepted("1")}, sequence: 1},
+		"but not another one": {
+			change: []func(*State){uses(1, 2), flagged, accepted("2")}, sequence: 2, superseded: ptr.To[int64](1),
+		},
+		"what was accepted earlier counts no more": {change: []func(*State){uses(3, 2), accepted("1")}, sequence: 3},
+		"a report about another account says nothing": {
+			change: []func(*State){uses(1, 2), late, func(s *State) { s.Report.Status.Credential.AccountUID = "other" }}, sequence: 2,
+		},
+		"an agent that registered anew begins from nothing": {
+			change: []func(*State){uses(0, 2), flagged, func(s *State) { s.Before.AccountUID = "before" }}, sequence: 0,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := keyed(t, c.change...)
-			want := clusterv1beta1.CredentialStatus{Kind: "native", Key: s.Key[:12], AccountUID: "uid", Sequence: c.sequence, Superseded: c.superseded}
+			want := clusterv1beta1.CredentialStatus{
+				Kind: "native", Key: s.Key[:12], AccountUID: "uid", Sequence: c.sequence, Superseded: c.superseded,
+			}
 			if diff := cmp.Diff(want, s.Credential()); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
 			why := s.Cloned()
-			if (why != "") != (c.superseded != nil) || why != "" && !strings.Contains(why, "kubectl -n clusters annotate cluster web muster/accept-credential=1 ") {
+			if (why != "") != (c.superseded != nil) ||
+				why != "" && !strings.Contains(why, "kubectl -n clusters annotate cluster web muster/accept-credential=1 ") {
 				t.Errorf("it says %q", why)
 			}
 			s.Workspace = ""
@@ -194,7 +219,8 @@ func exchanged(s *State) {
 	s.Report.Status.Credential.AccountUID = "identity"
 }
 
-// TestOnlyTheAPIServerMakesAMemberACopy has the cache show a record that is newer than the report, as for a while after the hub's cluster was restored.
+// TestOnlyTheAPIServerMakesAMemberACopy has the cache show a record that is newer than the report,
+// as for a while after the hub's cluster was restored.
 func TestOnlyTheAPIServerMakesAMemberACopy(t *testing.T) {
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{fleet.AddToScheme, clusterv1beta1.AddToScheme} {

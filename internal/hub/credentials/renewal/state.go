@@ -88,7 +88,8 @@ func (s State) life(asked time.Duration) time.Duration {
 // issued returns the newest credential that the hub has issued for the account through the report;
 // nil if there is only the registration's.
 func (s State) issued() *clusterv1beta1.IssuedCredential {
-	if s.AccountUID == "" || s.Report == nil || s.Report.Spec.Credential == nil || s.Report.Spec.Credential.AccountUID != string(s.AccountUID) {
+	if s.AccountUID == "" || s.Report == nil || s.Report.Spec.Credential == nil ||
+		s.Report.Spec.Credential.AccountUID != string(s.AccountUID) {
 		return nil
 	}
 	return s.Report.Spec.Credential
@@ -97,7 +98,8 @@ func (s State) issued() *clusterv1beta1.IssuedCredential {
 // Used returns the agent's report about the credential in use; nil if that is no credential of the
 // account.
 func (s State) Used() *clusterv1beta1.CredentialInUse {
-	if s.AccountUID == "" || s.Report == nil || s.Report.Status.Credential == nil || s.Report.Status.Credential.AccountUID != string(s.AccountUID) {
+	if s.AccountUID == "" || s.Report == nil || s.Report.Status.Credential == nil ||
+		s.Report.Status.Credential.AccountUID != string(s.AccountUID) {
 		return nil
 	}
 	return s.Report.Status.Credential
@@ -106,7 +108,8 @@ func (s State) Used() *clusterv1beta1.CredentialInUse {
 // renewable reports whether the hub renews the credential. The agent must be alive or able to
 // rejoin by its key, and must have the member's pinned key.
 func (s State) renewable() bool {
-	return (s.Acting || s.Awaited) && s.AccountUID != "" && s.Report != nil && s.Key != "" && credential.Fingerprint(s.Report.Status.AgentKey) == s.Key && s.Credential().Superseded == nil
+	return (s.Acting || s.Awaited) && s.AccountUID != "" && s.Report != nil && s.Key != "" &&
+		credential.Fingerprint(s.Report.Status.AgentKey) == s.Key && s.Credential().Superseded == nil
 }
 
 // renewalDue returns the time to issue the next credential; zero if the hub renews none. The hub
@@ -120,7 +123,8 @@ func (s State) renewalDue(asked time.Duration, began time.Time) time.Time {
 	case !s.Acting: // no agent uses a credential or has lost one
 	case s.Exchanged && s.Used() == nil && issued == nil:
 		return s.Created
-	case s.Exchanged && s.Used() == nil && len(issued.Sealed) == 0: // the agent has lost it; repeated reports of a loss cost a bounded number of credentials
+	case s.Exchanged && s.Used() == nil && len(issued.Sealed) == 0:
+		// the agent has lost it; repeated reports of a loss cost a bounded number of credentials
 		return issued.Issued.Add(renewalInterval(minLife))
 	}
 	last := s.Created
@@ -196,12 +200,13 @@ func (s State) Cloned() string {
 	if said.Superseded == nil {
 		return ""
 	}
-	kind, record, remedy := "Cluster", fmt.Sprintf("-n %s annotate cluster %s", s.Workspace, s.Name), "revoke it and register the right one anew"
+	kind, record, remedy := "Cluster", fmt.Sprintf("-n %s annotate cluster %s", s.Workspace, s.Name),
+		"revoke it and register the right one anew"
 	if s.Workspace == "" {
 		kind, record, remedy = "MemberCluster", "annotate membercluster "+s.Name, "revoke it and give the right one another token"
 	}
-	return fmt.Sprintf("an agent has used credential %d of this %s, which credential %d had replaced: the cluster was copied, or restored from a backup, and no credential is renewed; "+
-		"if the agent that beats now is to keep the %s: kubectl %s %s=%d --overwrite; if not, %s",
+	return fmt.Sprintf("an agent has used credential %d of this %s, which credential %d had replaced: the cluster was copied, or restored "+
+		"from a backup, and no credential is renewed; if the agent that beats now is to keep the %s: kubectl %s %s=%d --overwrite; if not, %s",
 		*said.Superseded, kind, said.Sequence, kind, record, fleet.AnnotationAcceptCredential, *said.Superseded, remedy)
 }
 
@@ -210,5 +215,6 @@ func (s State) Warning() string {
 	if s.Cloned() == "" {
 		return ""
 	}
-	return "an older credential of this cluster was in use after a newer one: it was copied, or restored from a backup; ask the people who run the hub"
+	return "an older credential of this cluster was in use after a newer one: it was copied, or restored from a backup; ask the people who " +
+		"run the hub"
 }

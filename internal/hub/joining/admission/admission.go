@@ -37,8 +37,10 @@ const PlacementAuthor = "muster-placement-author"
 
 // validating lists the validating policies of the chart; their bindings have the same names.
 var validating = []string{
-	"muster-audit", "muster-bindings", "muster-cluster-status", "muster-hub", "muster-hub-leases", "muster-member-author", "muster-member-epoch", "muster-member-identity", "muster-member-metadata",
-	"muster-member-namespaces", PlacementAuthor, "muster-registration-approval", "muster-registration-status", RegistrationToken, "muster-revocation-author",
+	"muster-audit", "muster-bindings", "muster-cluster-status", "muster-hub", "muster-hub-leases", "muster-member-author",
+	"muster-member-epoch", "muster-member-identity", "muster-member-metadata",
+	"muster-member-namespaces", PlacementAuthor, "muster-registration-approval", "muster-registration-status", RegistrationToken,
+	"muster-revocation-author",
 	"muster-run-status",
 }
 
@@ -198,7 +200,9 @@ func (c *Checker) refusesForgery(ctx context.Context) (bool, error) {
 	selectors := []placement.ResourceSelector{{Version: "v1", Kind: "ConfigMap", Name: "none"}}
 	rp := &placement.ResourcePlacement{ObjectMeta: of, Spec: placement.PlacementSpec{ResourceSelectors: selectors}}
 	ro := &placement.ResourceOverride{ObjectMeta: of, Spec: placement.ResourceOverrideSpec{
-		ResourceSelectors: selectors, Policy: &placement.OverridePolicy{OverrideRules: []placement.OverrideRule{{OverrideType: placement.OverrideDelete}}},
+		ResourceSelectors: selectors, Policy: &placement.OverridePolicy{
+			OverrideRules: []placement.OverrideRule{{OverrideType: placement.OverrideDelete}},
+		},
 	}}
 	envelope := &placement.ResourceEnvelope{ObjectMeta: of, Data: map[string]placement.Manifest{"none": {RawExtension: runtime.RawExtension{
 		Raw: []byte(`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"none"}}`),
@@ -207,7 +211,8 @@ func (c *Checker) refusesForgery(ctx context.Context) (bool, error) {
 		forgery.SetAnnotations(map[string]string{author.AnnotationName: forged})
 		err := c.Client.Create(ctx, forgery, client.DryRunAll, kube.FieldOwner)
 		switch {
-		case forgery != rp && kube.NotServed(err), err != nil && strings.Contains(err.Error(), fmt.Sprintf("ValidatingAdmissionPolicy '%s'", PlacementAuthor)):
+		case forgery != rp && kube.NotServed(err),
+			err != nil && strings.Contains(err.Error(), fmt.Sprintf("ValidatingAdmissionPolicy '%s'", PlacementAuthor)):
 		case err != nil:
 			return false, err
 		case forgery.GetAnnotations()[author.AnnotationName] == forged:
@@ -220,6 +225,10 @@ func (c *Checker) refusesForgery(ctx context.Context) (bool, error) {
 // warn logs a problem, and emits an Event on the hub's ConfigMap.
 func (c *Checker) warn(problem string) {
 	c.Log.Info("An admission policy is missing", "problem", problem)
-	settings := &corev1.ConfigMap{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "ConfigMap"}, ObjectMeta: metav1.ObjectMeta{Namespace: c.Namespace, Name: naming.HubConfigMap}}
+	settings := &corev1.ConfigMap{
+		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "ConfigMap"}, ObjectMeta: metav1.ObjectMeta{
+			Namespace: c.Namespace, Name: naming.HubConfigMap,
+		},
+	}
 	c.Recorder.Eventf(settings, nil, corev1.EventTypeWarning, reasons.PolicyMissing, "Check", "%s", problem)
 }

@@ -27,7 +27,8 @@ import (
 	placement "github.com/muster-fleet/muster/api/placement/v1beta1"
 )
 
-// checked is a checker on a cluster that does with the forgery what a test says, and how often it was tried.
+// checked is a checker on a cluster that does with the forgery what a test says, and how
+// often it was tried.
 func checked(t *testing.T, answer *func(client.Object) error) (*Checker, *clocktesting.FakePassiveClock, *events.FakeRecorder, *int) {
 	t.Helper()
 	scheme := runtime.NewScheme()
@@ -77,7 +78,10 @@ func TestAPolicyIsBelievedInWhenAForgeryFails(t *testing.T) {
 			return nil
 		}, false, false},
 		{"the author is taken off", func(o client.Object) error { o.SetAnnotations(nil); return nil }, false, false},
-		{"the policy refuses it", forbidden("ValidatingAdmissionPolicy 'muster-placement-author' with binding 'muster-placement-author' denied request: no"), false, false},
+		{
+			"the policy refuses it", forbidden("ValidatingAdmissionPolicy 'muster-placement-author' with binding 'muster-placement-author' denied " +
+				"request: no"), false, false,
+		},
 		{"it passes", func(client.Object) error { return nil }, true, false},
 		{"the policy of an older chart refuses placements only", func(o client.Object) error {
 			if _, is := o.(*placement.ResourcePlacement); is {

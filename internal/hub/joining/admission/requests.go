@@ -60,7 +60,8 @@ func (c *Checker) Requests(ctx context.Context) Attribution {
 	switch {
 	case err != nil:
 		after.Reason = reasons.PolicyUnchecked
-		after.Problem = fmt.Sprintf("the hub cannot find out whether the admission policy %s has an effect, and tries again: %s", RegistrationToken, kube.Clip(err.Error(), maxError))
+		after.Problem = fmt.Sprintf("the hub cannot find out whether the admission policy %s has an effect, and tries again: %s",
+			RegistrationToken, kube.Clip(err.Error(), maxError))
 	case !effective:
 		after.Reason = reasons.PolicyMissing
 		after.Problem = fmt.Sprintf("the admission policy %s has no effect, so that nobody knows who makes a request to register: "+

@@ -25,8 +25,12 @@ func TestWhoMadeARequestIsBelievedWhenAForgeryFails(t *testing.T) {
 	}{
 		{"the policy refuses it", "", denied},
 		{"it passes", reasons.PolicyMissing, func(client.Object) error { return nil }},
-		{"somebody else writes the name over, so that the token is not checked", reasons.PolicyMissing, func(o client.Object) error { o.SetAnnotations(nil); return nil }},
-		{"another policy refuses it", reasons.PolicyUnchecked, refused("ValidatingAdmissionPolicy 'other' with binding 'other' denied request: no")},
+		{"somebody else writes the name over, so that the token is not checked", reasons.PolicyMissing, func(o client.Object) error {
+			o.SetAnnotations(nil)
+			return nil
+		}},
+		{"another policy refuses it", reasons.PolicyUnchecked,
+			refused("ValidatingAdmissionPolicy 'other' with binding 'other' denied request: no")},
 		{"the API server does not answer", reasons.PolicyUnchecked, func(client.Object) error { return errors.New("timeout") }},
 	} {
 		checker, _, _, _ := checked(t, &c.answer)

@@ -63,7 +63,8 @@ func (c *Controller) Register(ctx context.Context, mgr ctrl.Manager) error {
 		return err
 	}
 	return ctrl.NewControllerManagedBy(mgr).Named("clusterapi").
-		WatchesRawSource(source.Kind(c.cache, kube.CoreMetadata("Secret"), &handler.TypedEnqueueRequestForObject[*metav1.PartialObjectMetadata]{})).
+		WatchesRawSource(source.Kind(c.cache, kube.CoreMetadata("Secret"),
+			&handler.TypedEnqueueRequestForObject[*metav1.PartialObjectMetadata]{})).
 		WatchesRawSource(source.Kind(c.cache, kube.CoreMetadata("Namespace"), handler.TypedEnqueueRequestsFromMapFunc(c.secretsIn))).
 		Complete(controller.RetryConflicts(c.Recorder, c))
 }
@@ -109,7 +110,8 @@ func (c *Controller) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 func (c *Controller) explain(existing *fleet.Cluster, secret string) {
 	if existing.Spec.KubeConfigSecret != secret {
 		c.Recorder.Eventf(existing, nil, corev1.EventTypeWarning, reasons.NotFromClusterAPI, "Register",
-			"Secret %s of Cluster API is for a cluster of this name, and this Cluster does not use it: set spec.kubeConfigSecret to %s, or rename one of the two", secret, secret)
+			"Secret %s of Cluster API is for a cluster of this name, and this Cluster does not use it: set spec.kubeConfigSecret to %s, or rename "+
+				"one of the two", secret, secret)
 	}
 }
 

@@ -89,7 +89,8 @@ func Compile(text string) (Expression, error) {
 		return Expression{}, fmt.Errorf("estimating its cost: %w", err)
 	}
 	if cost.Max > costLimit {
-		return Expression{}, fmt.Errorf("it may cost up to %d, at most %d is allowed: avoid macros such as all and exists inside of one another, and matches in them", cost.Max, costLimit)
+		return Expression{}, fmt.Errorf("it may cost up to %d, at most %d is allowed: avoid macros such as all and exists inside of one "+
+			"another, and matches in them", cost.Max, costLimit)
 	}
 	program, err := env.Program(ast, cel.CostLimit(costLimit))
 	if err != nil {
@@ -109,7 +110,8 @@ func (e Expression) Approves(r Request) (approved bool, why string) {
 	})
 	shown := kube.Clip(e.text, maxShown)
 	if err != nil {
-		return false, fmt.Sprintf("%s fails for this request (%s; a label that may be missing is written labels[?'env'].orValue(''))", shown, kube.Clip(err.Error(), maxShown))
+		return false, fmt.Sprintf("%s fails for this request (%s; a label that may be missing is written labels[?'env'].orValue(''))",
+			shown, kube.Clip(err.Error(), maxShown))
 	}
 	if yes, ok := result.Value().(bool); !ok || !yes {
 		return false, shown + " is false for this request"
@@ -121,7 +123,8 @@ func (e Expression) Approves(r Request) (approved bool, why string) {
 func describe(issues *cel.Issues) string {
 	var said []string
 	for _, e := range issues.Errors() {
-		said = append(said, fmt.Sprintf("line %d, column %d: %s", e.Location.Line(), e.Location.Column()+1, strings.Join(strings.Fields(e.Message), " ")))
+		said = append(said, fmt.Sprintf("line %d, column %d: %s", e.Location.Line(), e.Location.Column()+1,
+			strings.Join(strings.Fields(e.Message), " ")))
 	}
 	return kube.Clip(strings.Join(said, "; "), maxShown)
 }

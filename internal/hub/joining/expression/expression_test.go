@@ -13,7 +13,9 @@ import (
 )
 
 func TestAnExpressionApprovesOnlyWhatItIsTrueOf(t *testing.T) {
-	asked := Request{Labels: map[string]string{"env": "dev"}, ClientID: "edge-7", Key: "f00", Requester: "system:serviceaccount:clusters:t", Native: true}
+	asked := Request{
+		Labels: map[string]string{"env": "dev"}, ClientID: "edge-7", Key: "f00", Requester: "system:serviceaccount:clusters:t", Native: true,
+	}
 	for text, says := range map[string]string{
 		"labels.env == 'dev' && clientID.startsWith('edge-')":    "",
 		"native && key in ['f00'] && requester.endsWith(':t')":   "",
@@ -21,9 +23,10 @@ func TestAnExpressionApprovesOnlyWhatItIsTrueOf(t *testing.T) {
 		"labels.exists(k, k == 'env' && labels[k].matches('d'))": "",
 		"labels.all(k, !k.startsWith('x/'))":                     "",
 		"labels.env == 'prod'":                                   "labels.env == 'prod' is false for this request",
-		"labels.tier == 'dev'":                                   "no such key: tier; a label that may be missing is written labels[?'env'].orValue('')",
-		"int(clientID) > 7":                                      "fails for this request",
-		"1 / (size(key) - 3) == 0":                               "division by zero",
+		"labels.tier == 'dev'": "no such key: tier; a label that may be missing is written " +
+			"labels[?'env'].orValue('')",
+		"int(clientID) > 7":        "fails for this request",
+		"1 / (size(key) - 3) == 0": "division by zero",
 	} {
 		rule, err := Compile(text)
 		if err != nil {
@@ -59,7 +62,8 @@ func TestAnExpressionThatCannotDecideIsRefusedWithTheReason(t *testing.T) {
 		"native || " + strings.Repeat("x", 1024):                        "at most 1024 are allowed",
 		strings.Repeat("(", 500) + "native" + strings.Repeat(")", 500):  "it does not compile",
 	} {
-		if _, err := Compile(text); err == nil || !strings.Contains(err.Error(), says) || strings.Contains(err.Error(), "\n") || len(err.Error()) > 700 {
+		if _, err := Compile(text); err == nil || !strings.Contains(err.Error(), says) || strings.Contains(err.Error(), "\n") ||
+			len(err.Error()) > 700 {
 			t.Errorf("%.80q: got %v, want %q in one line", text, err, says)
 		}
 	}

@@ -14,7 +14,8 @@ import (
 // to no cluster.
 var (
 	errLocal    = errors.New("its address is link-local, multicast or unspecified, where no cluster is")
-	errLoopback = errors.New("its address is a loopback one, which leads to what runs beside the hub; the value importLoopback of the chart fleet allows that")
+	errLoopback = errors.New("its address is a loopback one, which leads to what runs beside the hub; the value importLoopback of the chart " +
+		"fleet allows that")
 )
 
 // control returns the net.Dialer.Control for a server. It checks an address after the name

@@ -27,7 +27,8 @@ func (c *Controller) admit(ctx context.Context, d *downstream, cluster *fleet.Cl
 	}
 	own := cluster.Name == selfimport.ClusterName && cluster.Namespace == c.Config.Current().Bootstrap.Namespace
 	if id == string(hub.UID) && !own {
-		return badInput(reasons.IsHub, "the kubeconfig leads to the hub itself, which can be a member only as the Cluster local in the bootstrap.namespace of the fleet chart")
+		return badInput(reasons.IsHub,
+			"the kubeconfig leads to the hub itself, which can be a member only as the Cluster local in the bootstrap.namespace of the fleet chart")
 	}
 	var list fleet.ClusterList
 	if err := c.Client.List(ctx, &list, client.MatchingFields{indexClusterID: id}); err != nil {
@@ -83,7 +84,8 @@ func (c *Controller) holds(ctx context.Context, d *downstream, other, cluster *f
 // worksFor reports whether an agent on the cluster has the credential of a Cluster object.
 func (c *Controller) worksFor(ctx context.Context, d *downstream, other *fleet.Cluster) (bool, error) {
 	namespaces := map[string]bool{
-		agentchart.Of(other, membership.ClientID(other), c.Config.Current().Agent, c.SystemNamespace).Namespace(): true, other.Status.Agent.Namespace: true,
+		agentchart.Of(other, membership.ClientID(other), c.Config.Current().Agent, c.SystemNamespace).Namespace(): true,
+		other.Status.Agent.Namespace: true,
 	}
 	for namespace := range namespaces {
 		if !isNamespace(namespace) {

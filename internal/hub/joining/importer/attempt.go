@@ -40,7 +40,8 @@ func (c *Controller) attempt(ctx context.Context, cluster *fleet.Cluster, o obse
 	}
 	out := outcome{url: from.url, ca: from.ca}
 	if from.insecure {
-		out.note = "the certificate of " + from.server + " is not verified, because the kubeconfig says insecure-skip-tls-verify: whoever is in between can read the registration token"
+		out.note = "the certificate of " + from.server +
+			" is not verified, because the kubeconfig says insecure-skip-tls-verify: whoever is in between can read the registration token"
 	}
 	if why == needSecret && from.hash == o.last.SecretHash {
 		out.handed = *o.last
@@ -57,7 +58,8 @@ func (c *Controller) attempt(ctx context.Context, cluster *fleet.Cluster, o obse
 	values.Bootstrap, values.Internal.Generation = bootstrap, agentchart.Generation(now)
 	objects, err := agentchart.Render(values)
 	if err != nil {
-		return outcome{}, badInput(reasons.InvalidSettings, "the agent cannot be installed with these settings: %s", kube.Clip(err.Error(), maxMessage))
+		return outcome{}, badInput(reasons.InvalidSettings, "the agent cannot be installed with these settings: %s",
+			kube.Clip(err.Error(), maxMessage))
 	}
 	pull, err := c.pullSecrets(ctx, cluster, values)
 	if err != nil {
@@ -103,7 +105,8 @@ func (o observed) upToDate(cluster *fleet.Cluster, out outcome) bool {
 
 // preflight returns the ID of the cluster, or the problem that prevents the import. It changes
 // nothing there.
-func (c *Controller) preflight(ctx context.Context, d *downstream, cluster *fleet.Cluster, objects []*unstructured.Unstructured) (string, error) {
+func (c *Controller) preflight(ctx context.Context, d *downstream, cluster *fleet.Cluster,
+	objects []*unstructured.Unstructured) (string, error) {
 	if err := d.probe(ctx); err != nil {
 		return "", d.explain("asking for its version", err)
 	}

@@ -19,7 +19,8 @@ import (
 // notKubeconfigs lists types of Secrets that are frequent and never kubeconfigs.
 var notKubeconfigs = []string{
 	"helm.sh/release.v1", "helm.sh/release.v2", string(corev1.SecretTypeServiceAccountToken), string(corev1.SecretTypeTLS),
-	string(corev1.SecretTypeDockerConfigJson), fleet.SecretTypeValues, fleet.SecretTypeCredential, fleet.SecretTypeLastingToken, "fleet.cattle.io/bundle-deployment/v1alpha1",
+	string(corev1.SecretTypeDockerConfigJson), fleet.SecretTypeValues, fleet.SecretTypeCredential, fleet.SecretTypeLastingToken,
+	"fleet.cattle.io/bundle-deployment/v1alpha1",
 }
 
 // NewSecretCache returns a cache of all Secrets that may be kubeconfigs, so that the hub notices

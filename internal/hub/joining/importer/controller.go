@@ -80,7 +80,8 @@ func (c *Controller) Register(ctx context.Context, mgr ctrl.Manager) error {
 		Owns(&fleet.ClusterRegistrationToken{}).
 		WatchesRawSource(source.Kind(c.Secrets, secret, handler.TypedEnqueueRequestsFromMapFunc(c.ofSecret))).
 		WatchesRawSource(source.Channel(c.tracker.free, &handler.EnqueueRequestForObject{})).
-		WatchesRawSource(source.Channel(c.Config.Subscribe(), handler.EnqueueRequestsFromMapFunc(controller.All(c.Client, &fleet.ClusterList{})))).
+		WatchesRawSource(source.Channel(c.Config.Subscribe(),
+			handler.EnqueueRequestsFromMapFunc(controller.All(c.Client, &fleet.ClusterList{})))).
 		WithOptions(controller.Workers(workers)).
 		Complete(controller.RetryConflicts(c.Recorder, c))
 }
@@ -197,7 +198,8 @@ func (c *Controller) awaitToken(ctx context.Context, cluster *fleet.Cluster, o o
 	if left := h.tokenAwaited.Add(tokenGrace).Sub(now); left > 0 {
 		return ctrl.Result{RequeueAfter: left}, nil
 	}
-	late := setback(reasons.WaitingForToken, "the hub has not made the import token yet: kubectl -n %s get clusterregistrationtokens says why", cluster.Namespace)
+	late := setback(reasons.WaitingForToken, "the hub has not made the import token yet: kubectl -n %s get clusterregistrationtokens says why",
+		cluster.Namespace)
 	err := c.report(ctx, cluster, func(status fleet.ClusterStatus) fleet.ClusterStatus {
 		return describeProblem(status, o.outdated(why), late, now.Add(tokenGrace), now)
 	})

@@ -75,17 +75,20 @@ func (d *downstream) agent(ctx context.Context, namespace string) (*appsv1.Deplo
 
 // advice holds the remedies, in the words of a Cluster and the chart fleet.
 var advice = map[rollout.Reason]string{
-	rollout.Gone:              "; another redeployAgentGeneration of the Cluster installs it at once",
-	rollout.ImageNotPulled:    "; correct agentImage, global.cattle.systemDefaultRegistry or global.imagePullSecrets of the fleet chart, or privateRepoURL or agentPullSecrets of the Cluster",
+	rollout.Gone: "; another redeployAgentGeneration of the Cluster installs it at once",
+	rollout.ImageNotPulled: "; correct agentImage, global.cattle.systemDefaultRegistry or global.imagePullSecrets of the fleet chart, or " +
+		"privateRepoURL or agentPullSecrets of the Cluster",
 	rollout.OutOfMemory:       ": give it more with agentResources of the Cluster",
 	rollout.WrongArchitecture: ": use one that is, or keep the agent on other nodes with agentAffinity",
 }
 
 // keptBy maps the causes of a stopped Deployment to reasons of the condition Imported.
 var keptBy = map[rollout.Reason]string{
-	rollout.Gone: reasons.AgentRemoved, rollout.SwitchedOff: reasons.AgentRemoved, rollout.Refused: reasons.AgentRefused, rollout.Unschedulable: reasons.AgentUnschedulable,
-	rollout.ImageNotPulled: reasons.AgentImageNotPulled, rollout.NotStarted: reasons.AgentNotStarted, rollout.WrongArchitecture: reasons.AgentWrongArchitecture,
-	rollout.OutOfMemory: reasons.AgentOutOfMemory, rollout.Crashing: reasons.AgentCrashing,
+	rollout.Gone: reasons.AgentRemoved, rollout.SwitchedOff: reasons.AgentRemoved, rollout.Refused: reasons.AgentRefused,
+	rollout.Unschedulable:  reasons.AgentUnschedulable,
+	rollout.ImageNotPulled: reasons.AgentImageNotPulled, rollout.NotStarted: reasons.AgentNotStarted,
+	rollout.WrongArchitecture: reasons.AgentWrongArchitecture,
+	rollout.OutOfMemory:       reasons.AgentOutOfMemory, rollout.Crashing: reasons.AgentCrashing,
 }
 
 // causeOf returns the cause why an installed agent does not join, from its Deployment and its Pods.
@@ -95,5 +98,6 @@ func causeOf(deployment *appsv1.Deployment, pods []corev1.Pod, hub string) *prob
 	if cause != nil {
 		return setback(keptBy[cause.Reason], "%s%s", cause.Message, advice[cause.Reason])
 	}
-	return setback(reasons.AgentNotJoined, "its Pod %s runs and has not come through to %s: kubectl -n %s logs %s says why", pod.Name, hub, pod.Namespace, pod.Name)
+	return setback(reasons.AgentNotJoined, "its Pod %s runs and has not come through to %s: kubectl -n %s logs %s says why",
+		pod.Name, hub, pod.Namespace, pod.Name)
 }

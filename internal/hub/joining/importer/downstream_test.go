@@ -35,7 +35,9 @@ func TestASchedulingThatSetsNothingIsNone(t *testing.T) {
 		t.Errorf("the hash is %q", empty.AgentSchedulingCustomizationHash)
 	}
 	var some fleet.ClusterStatus
-	describeSettings(&some, fleet.ClusterSpec{AgentSchedulingCustomization: &fleet.AgentSchedulingCustomization{PriorityClass: &fleet.PriorityClassSpec{}}}, settings.Default().Agent)
+	describeSettings(&some,
+		fleet.ClusterSpec{AgentSchedulingCustomization: &fleet.AgentSchedulingCustomization{PriorityClass: &fleet.PriorityClassSpec{}}},
+		settings.Default().Agent)
 	if some.AgentSchedulingCustomizationHash == "" {
 		t.Error("one that asks for a PriorityClass has no hash")
 	}

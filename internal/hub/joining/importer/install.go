@@ -76,7 +76,9 @@ func (d *downstream) installedAgent(ctx context.Context, namespace string) (*ins
 	if err != nil {
 		return nil, err
 	}
-	found := &installedAgent{record: types.NamespacedName{Namespace: string(secret.Data["clusterNamespace"]), Name: string(secret.Data["clusterName"])}}
+	found := &installedAgent{
+		record: types.NamespacedName{Namespace: string(secret.Data["clusterNamespace"]), Name: string(secret.Data["clusterName"])},
+	}
 	token := string(secret.Data["token"])
 	if config, err := clientcmd.Load(secret.Data["kubeconfig"]); err == nil {
 		for _, cluster := range config.Clusters {
@@ -149,7 +151,8 @@ func (i installation) uninstall(ctx context.Context, found *installedAgent) erro
 	err := i.Get(ctx, types.NamespacedName{Namespace: namespace, Name: "fleet-agent"}, deployment)
 	if err == nil {
 		if err = i.remove(ctx, deployment, metav1.DeletePropagationForeground); err == nil {
-			return setback(reasons.AgentEnding, "the agent in namespace %s works for Cluster %s at %s: it is ended first", namespace, found.record, found.server)
+			return setback(reasons.AgentEnding, "the agent in namespace %s works for Cluster %s at %s: it is ended first",
+				namespace, found.record, found.server)
 		}
 	}
 	if apierrors.IsNotFound(err) {
@@ -214,7 +217,8 @@ func (i installation) cleanUpScheduling(ctx context.Context) error {
 }
 
 // pullSecrets returns copies of the hub's pull secrets, for a Cluster that does not name its own.
-func (c *Controller) pullSecrets(ctx context.Context, cluster *fleet.Cluster, values agentchart.Values) ([]*unstructured.Unstructured, error) {
+func (c *Controller) pullSecrets(ctx context.Context, cluster *fleet.Cluster,
+	values agentchart.Values) ([]*unstructured.Unstructured, error) {
 	if cluster.Spec.AgentPullSecrets != nil {
 		return nil, nil
 	}
@@ -242,5 +246,6 @@ func (c *Controller) pullSecrets(ctx context.Context, cluster *fleet.Cluster, va
 }
 
 func takenBy(other types.NamespacedName) *problem {
-	return setback(reasons.AlreadyRegistered, "the kubeconfig leads to a cluster that is registered as Cluster %s: delete one of the two", other)
+	return setback(reasons.AlreadyRegistered, "the kubeconfig leads to a cluster that is registered as Cluster %s: delete one of the two",
+		other)
 }

@@ -48,7 +48,8 @@ func parse(secret string, data []byte, now time.Time) (kubeconfig, *problem) {
 		if line := lineOfError.FindString(err.Error()); line != "" {
 			where = " (" + line + ")"
 		}
-		return kubeconfig{}, badInput(reasons.InvalidKubeconfig, "the key %s of Secret %s is not a kubeconfig in YAML or JSON%s", keyKubeconfig, secret, where)
+		return kubeconfig{}, badInput(reasons.InvalidKubeconfig, "the key %s of Secret %s is not a kubeconfig in YAML or JSON%s",
+			keyKubeconfig, secret, where)
 	}
 	name, p := chooseContext(secret, parsed)
 	if p != nil {
@@ -58,9 +59,11 @@ func parse(secret string, data []byte, now time.Time) (kubeconfig, *problem) {
 	cluster, user := parsed.Clusters[chosen.Cluster], parsed.AuthInfos[chosen.AuthInfo]
 	switch {
 	case cluster == nil:
-		return kubeconfig{}, badInput(reasons.InvalidKubeconfig, "context %q of Secret %s names cluster %q, which the kubeconfig does not have", name, secret, chosen.Cluster)
+		return kubeconfig{}, badInput(reasons.InvalidKubeconfig, "context %q of Secret %s names cluster %q, which the kubeconfig does not have",
+			name, secret, chosen.Cluster)
 	case user == nil:
-		return kubeconfig{}, badInput(reasons.InvalidKubeconfig, "context %q of Secret %s names user %q, which the kubeconfig does not have", name, secret, chosen.AuthInfo)
+		return kubeconfig{}, badInput(reasons.InvalidKubeconfig, "context %q of Secret %s names user %q, which the kubeconfig does not have",
+			name, secret, chosen.AuthInfo)
 	}
 	for _, check := range []*problem{
 		checkCode(secret, chosen.AuthInfo, user), checkFiles(secret, cluster, user), checkServer(secret, cluster),
@@ -88,11 +91,13 @@ func chooseContext(secret string, parsed *clientcmdapi.Config) (string, *problem
 	case len(names) == 0:
 		return "", badInput(reasons.ContextMissing, "the kubeconfig of Secret %s has no context", secret)
 	case parsed.CurrentContext != "" && parsed.Contexts[parsed.CurrentContext] == nil:
-		return "", badInput(reasons.ContextMissing, "current-context of the kubeconfig of Secret %s is %q, which it does not have; it has %s", secret, parsed.CurrentContext, strings.Join(names, ", "))
+		return "", badInput(reasons.ContextMissing, "current-context of the kubeconfig of Secret %s is %q, which it does not have; it has %s",
+			secret, parsed.CurrentContext, strings.Join(names, ", "))
 	case parsed.CurrentContext != "":
 		return parsed.CurrentContext, nil
 	case len(names) > 1:
-		return "", badInput(reasons.ContextMissing, "the kubeconfig of Secret %s has the contexts %s and no current-context: set it", secret, strings.Join(names, ", "))
+		return "", badInput(reasons.ContextMissing, "the kubeconfig of Secret %s has the contexts %s and no current-context: set it",
+			secret, strings.Join(names, ", "))
 	}
 	for name := range parsed.Contexts {
 		return name, nil
@@ -108,7 +113,8 @@ func checkCode(secret, name string, user *clientcmdapi.AuthInfo) *problem {
 	if user.Exec == nil {
 		kind = "auth-provider"
 	}
-	return badInput(reasons.KubeconfigRunsCode, "user %q of the kubeconfig of Secret %s has an entry %s, which would run a program in the hub: use a token or a client certificate", name, secret, kind)
+	return badInput(reasons.KubeconfigRunsCode, "user %q of the kubeconfig of Secret %s has an entry %s, which would run a program in the "+
+		"hub: use a token or a client certificate", name, secret, kind)
 }
 
 func checkFiles(secret string, cluster *clientcmdapi.Cluster, user *clientcmdapi.AuthInfo) *problem {
@@ -119,7 +125,8 @@ func checkFiles(secret string, cluster *clientcmdapi.Cluster, user *clientcmdapi
 		{"tokenFile", user.TokenFile, "token"},
 	} {
 		if entry.path != "" {
-			return badInput(reasons.KubeconfigReadsFiles, "the kubeconfig of Secret %s has an entry %s, which would read a file of the hub: use %s", secret, entry.name, entry.instead)
+			return badInput(reasons.KubeconfigReadsFiles, "the kubeconfig of Secret %s has an entry %s, which would read a file of the hub: use %s",
+				secret, entry.name, entry.instead)
 		}
 	}
 	return nil
@@ -129,19 +136,23 @@ func checkServer(secret string, cluster *clientcmdapi.Cluster) *problem {
 	server, err := url.Parse(cluster.Server)
 	switch {
 	case err != nil || server.Host == "" || server.User != nil || server.RawQuery != "" || server.ForceQuery || server.Fragment != "":
-		return badInput(reasons.InvalidKubeconfig, "the server in the kubeconfig of Secret %s is no address of an API server: want https://host[:port][/path]", secret)
+		return badInput(reasons.InvalidKubeconfig,
+			"the server in the kubeconfig of Secret %s is no address of an API server: want https://host[:port][/path]", secret)
 	case cluster.ProxyURL != "":
-		return badInput(reasons.InvalidKubeconfig, "the kubeconfig of Secret %s has an entry proxy-url, by which the hub would call whatever it names: take it out; "+
-			"the value proxy of the chart fleet is for all imports", secret)
+		return badInput(reasons.InvalidKubeconfig,
+			"the kubeconfig of Secret %s has an entry proxy-url, by which the hub would call whatever it names: take it out; "+
+				"the value proxy of the chart fleet is for all imports", secret)
 	case server.Scheme != "https":
-		return badInput(reasons.InsecureEndpoint, "the server in the kubeconfig of Secret %s is %s: the hub sends credentials over https only", secret, server.Scheme+"://"+server.Host)
+		return badInput(reasons.InsecureEndpoint, "the server in the kubeconfig of Secret %s is %s: the hub sends credentials over https only",
+			secret, server.Scheme+"://"+server.Host)
 	}
 	return nil
 }
 
 func checkCredential(secret, name string, user *clientcmdapi.AuthInfo, now time.Time) *problem {
 	expired := func(what string, end time.Time) *problem {
-		return badInput(reasons.CredentialExpired, "the %s of user %q in the kubeconfig of Secret %s expired at %s: give the Secret a new one", what, name, secret, end.UTC().Format(time.RFC3339))
+		return badInput(reasons.CredentialExpired, "the %s of user %q in the kubeconfig of Secret %s expired at %s: give the Secret a new one",
+			what, name, secret, end.UTC().Format(time.RFC3339))
 	}
 	switch {
 	case len(user.ClientCertificateData) > 0:
@@ -151,7 +162,8 @@ func checkCredential(secret, name string, user *clientcmdapi.AuthInfo, now time.
 		}
 		certificate, err := x509.ParseCertificate(block.Bytes)
 		if err != nil {
-			return badInput(reasons.InvalidKubeconfig, "client-certificate-data of user %q in the kubeconfig of Secret %s is no certificate", name, secret)
+			return badInput(reasons.InvalidKubeconfig, "client-certificate-data of user %q in the kubeconfig of Secret %s is no certificate",
+				name, secret)
 		}
 		if now.After(certificate.NotAfter) {
 			return expired("client certificate", certificate.NotAfter)
@@ -161,7 +173,8 @@ func checkCredential(secret, name string, user *clientcmdapi.AuthInfo, now time.
 			return expired("token", claims.Expires)
 		}
 	case user.Username == "":
-		return badInput(reasons.CredentialMissing, "user %q in the kubeconfig of Secret %s has neither a token nor a client certificate", name, secret)
+		return badInput(reasons.CredentialMissing, "user %q in the kubeconfig of Secret %s has neither a token nor a client certificate",
+			name, secret)
 	}
 	return nil
 }

@@ -60,32 +60,76 @@ func TestParse(t *testing.T) {
 		{name: "the seed's kubeconfig"},
 		{name: "its only context need not be the current one", from: "current-context: default\n", to: ""},
 		{name: "of several the current one counts", from: "contexts:", to: second},
-		{name: "several and none current", from: "current-context: default\ncontexts:", to: second, reason: reasons.ContextMissing, says: `"default", "other"`},
-		{name: "a current context that is missing", from: "current-context: default", to: "current-context: gone", reason: reasons.ContextMissing, says: `"gone"`},
-		{name: "no context", from: "- {name: default, context: {cluster: cluster, user: user}}\n", to: "", reason: reasons.ContextMissing, says: "no context"},
-		{name: "a context without its cluster", from: "{cluster: cluster,", to: "{cluster: gone,", reason: reasons.InvalidKubeconfig, says: `cluster "gone"`},
+		{
+			name: "several and none current", from: "current-context: default\ncontexts:", to: second, reason: reasons.ContextMissing,
+			says: `"default", "other"`,
+		},
+		{
+			name: "a current context that is missing", from: "current-context: default", to: "current-context: gone", reason: reasons.ContextMissing,
+			says: `"gone"`,
+		},
+		{
+			name: "no context", from: "- {name: default, context: {cluster: cluster, user: user}}\n", to: "", reason: reasons.ContextMissing,
+			says: "no context",
+		},
+		{
+			name: "a context without its cluster", from: "{cluster: cluster,", to: "{cluster: gone,", reason: reasons.InvalidKubeconfig,
+			says: `cluster "gone"`,
+		},
 		{name: "a context without its user", from: "user: user}}", to: "user: gone}}", reason: reasons.InvalidKubeconfig, says: `user "gone"`},
 		{name: "no YAML", from: good, to: "s3cret: [", reason: reasons.InvalidKubeconfig, says: "not a kubeconfig"},
 		{name: "nothing", from: good, to: "", reason: reasons.KubeconfigMissing, says: "key value"},
-		{name: "a program", from: "token: something", to: "exec: {command: sh, apiVersion: client.authentication.k8s.io/v1, interactiveMode: Never}", reason: reasons.KubeconfigRunsCode, says: "entry exec"},
-		{name: "a plugin", from: "token: something", to: "auth-provider: {name: gcp}", reason: reasons.KubeconfigRunsCode, says: "entry auth-provider"},
-		{name: "a token beside a program is no excuse", from: "token: something", to: "token: s3cret, exec: {command: sh, apiVersion: client.authentication.k8s.io/v1}", reason: reasons.KubeconfigRunsCode, says: "entry exec"},
-		{name: "a file with the CA", from: "server:", to: "certificate-authority: /etc/passwd, server:", reason: reasons.KubeconfigReadsFiles, says: "certificate-authority-data"},
-		{name: "a file with the token", from: "token: something", to: "tokenFile: /var/run/secrets/token", reason: reasons.KubeconfigReadsFiles, says: "tokenFile"},
-		{name: "a file with the key", from: "token: something", to: "client-key: /key", reason: reasons.KubeconfigReadsFiles, says: "client-key-data"},
-		{name: "a file with the certificate", from: "token: something", to: "client-certificate: /crt", reason: reasons.KubeconfigReadsFiles, says: "client-certificate-data"},
+		{
+			name: "a program", from: "token: something", to: "exec: {command: sh, apiVersion: client.authentication.k8s.io/v1, interactiveMode: " +
+				"Never}", reason: reasons.KubeconfigRunsCode, says: "entry exec",
+		},
+		{
+			name: "a plugin", from: "token: something", to: "auth-provider: {name: gcp}", reason: reasons.KubeconfigRunsCode,
+			says: "entry auth-provider",
+		},
+		{
+			name: "a token beside a program is no excuse", from: "token: something",
+			to: "token: s3cret, exec: {command: sh, apiVersion: client.authentication.k8s.io/v1}", reason: reasons.KubeconfigRunsCode,
+			says: "entry exec",
+		},
+		{
+			name: "a file with the CA", from: "server:", to: "certificate-authority: /etc/passwd, server:", reason: reasons.KubeconfigReadsFiles,
+			says: "certificate-authority-data",
+		},
+		{
+			name: "a file with the token", from: "token: something", to: "tokenFile: /var/run/secrets/token", reason: reasons.KubeconfigReadsFiles,
+			says: "tokenFile",
+		},
+		{
+			name: "a file with the key", from: "token: something", to: "client-key: /key", reason: reasons.KubeconfigReadsFiles,
+			says: "client-key-data",
+		},
+		{
+			name: "a file with the certificate", from: "token: something", to: "client-certificate: /crt", reason: reasons.KubeconfigReadsFiles,
+			says: "client-certificate-data",
+		},
 		{name: "HTTP", from: "https://", to: "http://", reason: reasons.InsecureEndpoint, says: "http://example.com:6443"},
 		{name: "no server", from: "https://example.com:6443", to: "", reason: reasons.InvalidKubeconfig, says: "want https://"},
 		{name: "a password in the address", from: "https://", to: "https://me:s3cret@", reason: reasons.InvalidKubeconfig, says: "want https://"},
 		{name: "a query", from: "example.com:6443", to: "example.com:6443/?a=s3cret", reason: reasons.InvalidKubeconfig, says: "want https://"},
 		{name: "an empty query", from: "example.com:6443", to: "example.com:6443/?", reason: reasons.InvalidKubeconfig, says: "want https://"},
 		{name: "a fragment", from: "example.com:6443", to: "example.com:6443/#s3cret", reason: reasons.InvalidKubeconfig, says: "want https://"},
-		{name: "a proxy", from: "server:", to: `proxy-url: "http://169.254.169.254:80", server:`, reason: reasons.InvalidKubeconfig, says: "entry proxy-url"},
+		{
+			name: "a proxy", from: "server:", to: `proxy-url: "http://169.254.169.254:80", server:`, reason: reasons.InvalidKubeconfig,
+			says: "entry proxy-url",
+		},
 		{name: "no credential", from: "token: something", to: "", reason: reasons.CredentialMissing, says: `user "user"`},
-		{name: "a certificate that has ended", from: "token: something", to: "client-certificate-data: " + clientCertificate(t, now.Add(-time.Second)),
+		{name: "a certificate that has ended", from: "token: something",
+			to:     "client-certificate-data: " + clientCertificate(t, now.Add(-time.Second)),
 			reason: reasons.CredentialExpired, says: "expired at 2026-01-02T03:04:04Z"},
-		{name: "a certificate that is none", from: "token: something", to: "client-certificate-data: czNjcmV0", reason: reasons.InvalidKubeconfig, says: "not PEM"},
-		{name: "a token that has ended", from: "token: something", to: "token: " + jwt(`{"sub":"system:serviceaccount:a:b","exp":1767322000}`), reason: reasons.CredentialExpired, says: "token"},
+		{
+			name: "a certificate that is none", from: "token: something", to: "client-certificate-data: czNjcmV0", reason: reasons.InvalidKubeconfig,
+			says: "not PEM",
+		},
+		{
+			name: "a token that has ended", from: "token: something", to: "token: " + jwt(`{"sub":"system:serviceaccount:a:b","exp":1767322000}`),
+			reason: reasons.CredentialExpired, says: "token",
+		},
 		{name: "a token that has not", from: "token: something", to: "token: " + jwt(`{"sub":"system:serviceaccount:a:b","exp":1867322000}`)},
 	} {
 		text := strings.Replace(good, c.from, c.to, 1)
@@ -95,7 +139,8 @@ func TestParse(t *testing.T) {
 			t.Errorf("%s: accepted", c.name)
 		case p == nil && got.config.Host != "https://example.com:6443":
 			t.Errorf("%s: leads to %s", c.name, got.config.Host)
-		case p != nil && (p.reason != c.reason || !strings.Contains(p.message, c.says) || !strings.Contains(p.message, "clusters/secret") || !p.input):
+		case p != nil && (p.reason != c.reason || !strings.Contains(p.message, c.says) ||
+			!strings.Contains(p.message, "clusters/secret") || !p.input):
 			t.Errorf("%s: got %+v, want %s with %q", c.name, p, c.reason, c.says)
 		case p != nil && strings.Contains(p.message, "s3cret"):
 			t.Errorf("%s: the message quotes the kubeconfig: %s", c.name, p.message)
@@ -115,7 +160,9 @@ func TestNamespacesThatMayHoldAKubeconfig(t *testing.T) {
 		"": true, "clusters": true, "fleet-default": true, "fleet-local": true, "cattle-fleet-clusters-system": true, "cluster-abc": true,
 		"kube-system": false, "default": false, "clusters2": false,
 	} {
-		cluster := &fleet.Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: "clusters"}, Spec: fleet.ClusterSpec{KubeConfigSecretNamespace: namespace}}
+		cluster := &fleet.Cluster{
+			ObjectMeta: metav1.ObjectMeta{Namespace: "clusters"}, Spec: fleet.ClusterSpec{KubeConfigSecretNamespace: namespace},
+		}
 		if p := checkSecretKey(cluster, types.NamespacedName{Namespace: secretNamespace(cluster), Name: "a"}); (p == nil) != want {
 			t.Errorf("%q: got %v, want %t", namespace, p, want)
 		}

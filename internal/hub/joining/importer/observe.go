@@ -36,7 +36,8 @@ func (c *Controller) observe(ctx context.Context, record *fleet.Cluster) (observ
 	o.secretVersion = secret.ResourceVersion
 	o.secretNewer = o.last != nil && secretChanged(o.secretVersion, o.last.SecretVersion)
 	hub := c.Config.Current()
-	o.input = naming.Digest(fmt.Appendf(nil, "%d %s %s %s %s %s %t", o.generation, key, o.secretVersion, o.settings, hub.APIServerURL, hub.APIServerCA, hub.ImportLoopback))
+	o.input = naming.Digest(fmt.Appendf(nil, "%d %s %s %s %s %s %t", o.generation, key, o.secretVersion, o.settings, hub.APIServerURL,
+		hub.APIServerCA, hub.ImportLoopback))
 	switch {
 	case o.agent == membership.AgentOnline:
 		if !o.history.unwell.IsZero() {

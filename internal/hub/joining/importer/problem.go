@@ -65,11 +65,13 @@ func (d *downstream) explain(doing string, err error) *problem {
 	var timeout net.Error
 	switch {
 	case errors.As(err, &authority):
-		return setback(reasons.UnknownAuthority, "the certificate of %s is signed by an authority that the kubeconfig does not know: correct certificate-authority-data", d.server)
+		return setback(reasons.UnknownAuthority,
+			"the certificate of %s is signed by an authority that the kubeconfig does not know: correct certificate-authority-data", d.server)
 	case errors.Is(err, errNoNamespace):
 		return setback(reasons.InvalidSettings, "%s: %s", doing, errNoNamespace)
 	case errors.As(err, &hostname):
-		return setback(reasons.InvalidCertificate, "the certificate of %s is not valid for that name: correct the server, or set tls-server-name, in the kubeconfig", d.server)
+		return setback(reasons.InvalidCertificate,
+			"the certificate of %s is not valid for that name: correct the server, or set tls-server-name, in the kubeconfig", d.server)
 	case errors.As(err, &invalid):
 		return setback(reasons.InvalidCertificate, "the certificate of %s is not valid: it may have expired", d.server)
 	case errors.Is(err, errLocal), errors.Is(err, errLoopback):

@@ -30,17 +30,22 @@ import (
 
 func addr(ip string) net.Addr { return &net.TCPAddr{IP: net.ParseIP(ip), Port: 443} }
 
-// TestErrorsOfAnImportTellNothingOfTheHubsNetwork compares what a tenant learns of names, ports and certificates
-// that only the hub reaches.
+// TestErrorsOfAnImportTellNothingOfTheHubsNetwork compares what a tenant learns of names, ports and
+// certificates that only the hub reaches.
 func TestErrorsOfAnImportTellNothingOfTheHubsNetwork(t *testing.T) {
 	dial := func(ip string, err error) error {
 		return &url.Error{Op: "Get", Err: &net.OpError{Op: "dial", Net: "tcp", Addr: addr(ip), Err: err}}
 	}
 	messages := map[string]bool{}
 	for _, err := range []error{
-		dial("10.0.0.17", syscall.ECONNREFUSED), dial("10.0.0.17", syscall.EHOSTUNREACH), dial("192.168.1.1", syscall.ECONNREFUSED), dial("100.64.1.1", syscall.ECONNREFUSED),
+		dial("10.0.0.17", syscall.ECONNREFUSED), dial("10.0.0.17", syscall.EHOSTUNREACH), dial("192.168.1.1", syscall.ECONNREFUSED),
+		dial("100.64.1.1", syscall.ECONNREFUSED),
 		dial("fd00::1", syscall.ECONNREFUSED), dial("127.0.0.1", syscall.ECONNREFUSED), context.DeadlineExceeded,
-		&url.Error{Op: "Get", Err: &net.OpError{Op: "dial", Net: "tcp", Err: &net.DNSError{Err: "no such host", Name: "vault.vault.svc", Server: "10.43.0.10:53"}}},
+		&url.Error{
+			Op: "Get", Err: &net.OpError{
+				Op: "dial", Net: "tcp", Err: &net.DNSError{Err: "no such host", Name: "vault.vault.svc", Server: "10.43.0.10:53"},
+			},
+		},
 		&url.Error{Op: "Get", Err: &net.OpError{Op: "dial", Net: "tcp", Err: syscall.ETIMEDOUT}},
 		&url.Error{Op: "Get", Err: &net.OpError{Op: "dial", Net: "tcp", Err: syscall.ECONNREFUSED}},
 	} {
@@ -70,23 +75,53 @@ func TestExplain(t *testing.T) {
 		err          error
 		reason, says string
 	}{
-		{"an authority that the kubeconfig does not have", call(x509.UnknownAuthorityError{}), reasons.UnknownAuthority, "certificate-authority-data"},
+		{
+			"an authority that the kubeconfig does not have", call(x509.UnknownAuthorityError{}), reasons.UnknownAuthority,
+			"certificate-authority-data",
+		},
 		{"a certificate that has ended", call(x509.CertificateInvalidError{Reason: x509.Expired}), reasons.InvalidCertificate, "expired"},
 		{"silence", call(context.DeadlineExceeded), reasons.Unreachable, "does not answer, or cannot be reached (asking)"},
-		{"a client certificate that is refused", call(errors.New("remote error: tls: expired certificate")), reasons.Unauthorized, "give the Secret a new one"},
-		{"a handshake that fails for another reason", call(&net.OpError{Op: "remote error", Err: errors.New("tls: handshake failure")}), reasons.Unreachable, "handshake failure"},
+		{
+			"a client certificate that is refused", call(errors.New("remote error: tls: expired certificate")), reasons.Unauthorized,
+			"give the Secret a new one",
+		},
+		{
+			"a handshake that fails for another reason", call(&net.OpError{Op: "remote error", Err: errors.New("tls: handshake failure")}),
+			reasons.Unreachable, "handshake failure",
+		},
 		{"a token that is refused", apierrors.NewUnauthorized("no"), reasons.Unauthorized, "give the Secret a new one"},
-		{"a right that is missing", apierrors.NewForbidden(schema.GroupResource{Resource: "secrets"}, "a", errors.New("no")), reasons.RightsMissing, "asking: secrets"},
+		{
+			"a right that is missing", apierrors.NewForbidden(schema.GroupResource{Resource: "secrets"}, "a", errors.New("no")),
+			reasons.RightsMissing, "asking: secrets",
+		},
 		{"an admission that refuses", apierrors.NewBadRequest("not here"), reasons.Refused, "asking: not here"},
-		{"nobody there", call(&net.OpError{Op: "dial", Net: "tcp", Addr: addr("8.8.8.8"), Err: syscall.ECONNREFUSED}), reasons.Unreachable, "cannot be reached: dial tcp 8.8.8.8:443: connection refused"},
+		{
+			"nobody there", call(&net.OpError{Op: "dial", Net: "tcp", Addr: addr("8.8.8.8"), Err: syscall.ECONNREFUSED}), reasons.Unreachable,
+			"cannot be reached: dial tcp 8.8.8.8:443: connection refused",
+		},
 		{"a namespace that is none", fmt.Errorf("reading: %w", errNoNamespace), reasons.InvalidSettings, "asking: spec.agentNamespace"},
-		{"a mistake of the hub's own client", errors.New(`invalid namespace "a/b": [may not contain '/']`), reasons.Refused, "which says nothing about https://example.com"},
+		{
+			"a mistake of the hub's own client", errors.New(`invalid namespace "a/b": [may not contain '/']`), reasons.Refused,
+			"which says nothing about https://example.com",
+		},
 		{"one that hangs up", call(io.ErrUnexpectedEOF), reasons.Unreachable, "https://example.com ends the connection (asking)"},
-		{"an address of the hub's machine", call(&net.OpError{Op: "dial", Err: errLoopback}), reasons.AddressRefused, "importLoopback of the chart fleet"},
+		{
+			"an address of the hub's machine", call(&net.OpError{Op: "dial", Err: errLoopback}), reasons.AddressRefused,
+			"importLoopback of the chart fleet",
+		},
 		{"a long story", apierrors.NewBadRequest(strings.Repeat("x", 5000)), reasons.Refused, "xxx..."},
-		{"another kind of server", call(errors.New("malformed HTTP response \"220 s3cret\"")), reasons.NotAnAPIServer, "what answers is no Kubernetes API server at https://example.com"},
-		{"a trouble that is no Status of an API server", genericError(500), reasons.Refused, "asking: https://example.com answers with status 500: it has trouble, or what answers is no Kubernetes API server"},
-		{"a refusal that is no Status of an API server", genericError(403), reasons.RightsMissing, "answers with status 403: the user of the kubeconfig may not, or what answers is no Kubernetes API server"},
+		{
+			"another kind of server", call(errors.New("malformed HTTP response \"220 s3cret\"")), reasons.NotAnAPIServer,
+			"what answers is no Kubernetes API server at https://example.com",
+		},
+		{
+			"a trouble that is no Status of an API server", genericError(500), reasons.Refused,
+			"asking: https://example.com answers with status 500: it has trouble, or what answers is no Kubernetes API server",
+		},
+		{
+			"a refusal that is no Status of an API server", genericError(403), reasons.RightsMissing,
+			"answers with status 403: the user of the kubeconfig may not, or what answers is no Kubernetes API server",
+		},
 	} {
 		p := (&downstream{server: "https://example.com", known: true}).explain("asking", c.err)
 		if p.reason != c.reason || !strings.Contains(p.message, c.says) || p.input {
@@ -105,10 +140,12 @@ func genericError(code int) error {
 
 func TestAServerThatHasNotShownThatItIsAnAPIServerIsNotQuoted(t *testing.T) {
 	for _, err := range []error{
-		apierrors.NewBadRequest("s3cret"), apierrors.NewInternalError(errors.New("s3cret")), apierrors.NewServiceUnavailable("s3cret"), genericError(400),
+		apierrors.NewBadRequest("s3cret"), apierrors.NewInternalError(errors.New("s3cret")),
+		apierrors.NewServiceUnavailable("s3cret"), genericError(400),
 		apierrors.NewForbidden(schema.GroupResource{Resource: "s3cret"}, "s3cret", errors.New("s3cret")), errors.New("s3cret"),
 	} {
-		if p := (&downstream{server: "https://example.com"}).explain("asking", err); strings.Contains(p.message, "s3cret") || !strings.Contains(p.message, errNotAPIServer.Error()) {
+		if p := (&downstream{server: "https://example.com"}).explain("asking", err); strings.Contains(p.message, "s3cret") ||
+			!strings.Contains(p.message, errNotAPIServer.Error()) {
 			t.Errorf("%T: %s", err, p.message)
 		}
 	}
@@ -117,7 +154,11 @@ func TestAServerThatHasNotShownThatItIsAnAPIServerIsNotQuoted(t *testing.T) {
 func TestPullSecretsOfTheHubAreCopiedUnlessTheClusterHasItsOwn(t *testing.T) {
 	ctx := context.Background()
 	hub := fake.NewFakeClient(
-		&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "system", Name: naming.HubConfigMap}, Data: map[string]string{"config": `{"imagePullSecrets":[{"name":"pull"}]}`}},
+		&corev1.ConfigMap{
+			ObjectMeta: metav1.ObjectMeta{Namespace: "system", Name: naming.HubConfigMap}, Data: map[string]string{
+				"config": `{"imagePullSecrets":[{"name":"pull"}]}`,
+			},
+		},
 		&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "system", Name: "pull", Labels: map[string]string{"a": "b"}},
 			Type: corev1.SecretTypeDockerConfigJson, Data: map[string][]byte{".dockerconfigjson": []byte("{}")}},
 	)
@@ -131,7 +172,8 @@ func TestPullSecretsOfTheHubAreCopiedUnlessTheClusterHasItsOwn(t *testing.T) {
 	if err != nil || len(copies) != 1 {
 		t.Fatalf("got %v and %v", copies, err)
 	}
-	if got := copies[0]; got.GetNamespace() != "agents" || got.GetName() != "pull" || got.GetResourceVersion() != "" || got.Object["type"] != "kubernetes.io/dockerconfigjson" {
+	if got := copies[0]; got.GetNamespace() != "agents" || got.GetName() != "pull" || got.GetResourceVersion() != "" ||
+		got.Object["type"] != "kubernetes.io/dockerconfigjson" {
 		t.Errorf("the copy is %+v", got)
 	}
 	cluster.Spec.AgentPullSecrets = &[]corev1.LocalObjectReference{}

@@ -99,7 +99,9 @@ func (d *downstream) neededRights(objects []*unstructured.Unstructured) ([]right
 }
 
 func on(verb, group, resource, namespace, name string) right {
-	return right{ResourceAttributes: &authorizationv1.ResourceAttributes{Verb: verb, Group: group, Resource: resource, Namespace: namespace, Name: name}}
+	return right{
+		ResourceAttributes: &authorizationv1.ResourceAttributes{Verb: verb, Group: group, Resource: resource, Namespace: namespace, Name: name},
+	}
 }
 
 func grantedBy(rule rbacv1.PolicyRule, namespace string) []right {

@@ -48,7 +48,8 @@ func (c *Controller) read(ctx context.Context, cluster *fleet.Cluster) (origin, 
 	if given := strings.TrimSpace(string(secret.Data[keyServerURL])); given != "" {
 		url, err := credential.ParseServer(given)
 		if err != nil { // the error may quote the key, and more people read conditions than Secrets
-			return s, badInput(reasons.InvalidSettings, "the key %s of Secret %s is not the URL of an API server: want https://host, such as https://hub.example:6443", keyServerURL, s.key)
+			return s, badInput(reasons.InvalidSettings,
+				"the key %s of Secret %s is not the URL of an API server: want https://host, such as https://hub.example:6443", keyServerURL, s.key)
 		}
 		s.url, s.override.url = url, url
 	}
@@ -60,8 +61,10 @@ func (c *Controller) read(ctx context.Context, cluster *fleet.Cluster) (origin, 
 		s.ca, s.override.ca = string(ca), string(ca)
 	}
 	if s.url == "" {
-		return s, badInput(reasons.APIServerURLMissing, "cannot import cluster '%s/%s', missing apiServerURL in fleet config for cluster auto registration: "+
-			"set apiServerURL with helm upgrade of the fleet chart, or under the key %s of Secret %s", cluster.Namespace, cluster.Name, keyServerURL, s.key)
+		return s, badInput(reasons.APIServerURLMissing,
+			"cannot import cluster '%s/%s', missing apiServerURL in fleet config for cluster auto registration: "+
+				"set apiServerURL with helm upgrade of the fleet chart, or under the key %s of Secret %s",
+			cluster.Namespace, cluster.Name, keyServerURL, s.key)
 	}
 	sum := sha256.New()
 	for _, key := range []string{keyKubeconfig, keyServerURL, keyServerCA} {
@@ -130,7 +133,8 @@ func secretMissing(cluster *fleet.Cluster, key types.NamespacedName) *problem {
 		return badInput(reasons.SecretMissing, "Secret %s does not exist: create it with a kubeconfig under the key %s", key, keyKubeconfig)
 	}
 	command := fmt.Sprintf("kubectl -n %s annotate secret %s %s=%s", key.Namespace, key.Name, fleet.AnnotationKubeconfigFor, cluster.Namespace)
-	return badInput(reasons.ConsentMissing, "Secret %s does not exist, or does not let workspace %s use it; its owner consents with: %s (to others besides: a list with commas)",
+	return badInput(reasons.ConsentMissing,
+		"Secret %s does not exist, or does not let workspace %s use it; its owner consents with: %s (to others besides: a list with commas)",
 		key, cluster.Namespace, command)
 }
 

@@ -15,9 +15,10 @@ import (
 )
 
 func TestWhoMayUseAKubeconfigSecret(t *testing.T) {
-	cluster := &fleet.Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: "clusters", Name: "web", UID: "1", OwnerReferences: []metav1.OwnerReference{
-		{APIVersion: "cluster.x-k8s.io/v1beta1", Kind: "Cluster", Name: "web", UID: "2"},
-	}}}
+	cluster := &fleet.Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: "clusters", Name: "web", UID: "1",
+		OwnerReferences: []metav1.OwnerReference{
+			{APIVersion: "cluster.x-k8s.io/v1beta1", Kind: "Cluster", Name: "web", UID: "2"},
+		}}}
 	for _, c := range []struct {
 		name, namespace, lists string
 		want                   bool
@@ -29,7 +30,9 @@ func TestWhoMayUseAKubeconfigSecret(t *testing.T) {
 		{"one that lists another Cluster", "fleet-default", "clusters/db,other/web", false},
 		{"one that lists everybody, for whom there is no word", "fleet-default", "*", false},
 	} {
-		secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: c.namespace, Name: "web-kubeconfig", OwnerReferences: cluster.OwnerReferences}}
+		secret := &corev1.Secret{
+			ObjectMeta: metav1.ObjectMeta{Namespace: c.namespace, Name: "web-kubeconfig", OwnerReferences: cluster.OwnerReferences},
+		}
 		if c.lists != "" {
 			secret.Annotations = map[string]string{fleet.AnnotationKubeconfigFor: c.lists}
 		}

@@ -62,33 +62,56 @@ func TestDecide(t *testing.T) {
 	}{
 		{"a new Cluster is imported at once", imported(never), decision{action: install, need: needFirst}},
 		{"one that is imported and well is left alone", imported(), decision{action: idle}},
-		{"bad input waits for another input", imported(never, failed("input", problem{input: true}, soon)), decision{action: wait, need: needFirst}},
+		{"bad input waits for another input", imported(never, failed("input", problem{input: true}, soon)),
+			decision{action: wait, need: needFirst}},
 		{"which is tried at once", imported(never, failed("before", problem{input: true}, soon)), decision{action: install, need: needFirst}},
 		{"a setback waits for its time", imported(never, failed("input", problem{}, soon)), decision{action: wait, need: needFirst, wake: soon}},
 		{"or for another input", imported(never, failed("before", problem{}, soon)), decision{action: install, need: needFirst}},
-		{"when the time has come it is tried again", imported(never, failed("input", problem{}, now)), decision{action: install, need: needFirst}},
-		{"another generation needs a time to start", imported(func(o *observed) { o.generation = 4 }), decision{action: schedule, need: needRedeploy}},
+		{"when the time has come it is tried again", imported(never, failed("input", problem{}, now)), decision{
+			action: install, need: needFirst,
+		}},
+		{"another generation needs a time to start", imported(func(o *observed) { o.generation = 4 }), decision{
+			action: schedule, need: needRedeploy,
+		}},
 		{"other settings too", imported(otherSettings), decision{action: schedule, need: needSettings}},
-		{"they wait for that", imported(otherSettings, func(o *observed) { o.history.start = soon }), decision{action: wait, need: needSettings, wake: soon}},
+		{"they wait for that", imported(otherSettings, func(o *observed) { o.history.start = soon }), decision{
+			action: wait, need: needSettings, wake: soon,
+		}},
 		{"and are tried when it has come", imported(otherSettings, scheduled), decision{action: install, need: needSettings}},
 		{"a changed Secret too", imported(scheduled, func(o *observed) { o.secretNewer = true }), decision{action: install, need: needSecret}},
 		{"an agent that has just fallen silent may come back by itself", imported(gone(membership.AgentLost, time.Second)),
 			decision{action: idle, wake: now.Add(lostGrace - time.Second)}},
-		{"one that did not is installed again", imported(scheduled, gone(membership.AgentLost, lostGrace)), decision{action: install, need: needHealing}},
-		{"if that did not help, the hub looks for the cause", imported(gone(membership.AgentLost, time.Hour), healed(1, time.Minute)), decision{action: diagnose}},
-		{"an agent whose identity is gone cannot", imported(scheduled, gone(membership.AgentRevoked, 0)), decision{action: install, need: needHealing}},
-		{"an agent that was installed just now has time to join", imported(installed(time.Second)), decision{action: idle, wake: now.Add(diagnosisDelay - time.Second)}},
+		{"one that did not is installed again", imported(scheduled, gone(membership.AgentLost, lostGrace)), decision{
+			action: install, need: needHealing,
+		}},
+		{"if that did not help, the hub looks for the cause", imported(gone(membership.AgentLost, time.Hour), healed(1, time.Minute)),
+			decision{action: diagnose}},
+		{"an agent whose identity is gone cannot", imported(scheduled, gone(membership.AgentRevoked, 0)), decision{
+			action: install, need: needHealing,
+		}},
+		{"an agent that was installed just now has time to join", imported(installed(time.Second)), decision{
+			action: idle, wake: now.Add(diagnosisDelay - time.Second),
+		}},
 		{"then the hub looks for the cause", imported(installed(diagnosisDelay)), decision{action: diagnose}},
 		{"and looks again", imported(installed(time.Minute), diagnosed(1, firstDiagnosis)), decision{action: diagnose}},
-		{"but not at once", imported(installed(time.Minute), diagnosed(1, time.Second)), decision{action: idle, wake: now.Add(firstDiagnosis - time.Second)}},
-		{"more and more seldom", imported(installed(time.Minute), diagnosed(3, time.Second)), decision{action: idle, wake: now.Add(4*firstDiagnosis - time.Second)}},
+		{"but not at once", imported(installed(time.Minute), diagnosed(1, time.Second)), decision{
+			action: idle, wake: now.Add(firstDiagnosis - time.Second),
+		}},
+		{"more and more seldom", imported(installed(time.Minute), diagnosed(3, time.Second)), decision{
+			action: idle, wake: now.Add(4*firstDiagnosis - time.Second),
+		}},
 		{"an agent that never came is waited for", imported(installed(absentGrace-time.Second), diagnosed(9, time.Second)),
 			decision{action: idle, wake: now.Add(time.Second)}},
 		{"but not for ever", imported(scheduled, gone(membership.AgentAbsent, time.Hour)), decision{action: install, need: needHealing}},
-		{"what did not help is not done again at once", imported(gone(membership.AgentRevoked, time.Hour), healed(1, time.Minute), diagnosed(9, 0)),
+		{"what did not help is not done again at once",
+			imported(gone(membership.AgentRevoked, time.Hour), healed(1, time.Minute), diagnosed(9, 0)),
 			decision{action: idle, wake: now.Add(firstHealing - time.Minute)}},
-		{"and more and more seldom", imported(gone(membership.AgentRevoked, time.Hour), healed(3, time.Minute), diagnosed(9, 0)), decision{action: idle, wake: now.Add(maxRetry)}},
-		{"at least once an hour", imported(scheduled, gone(membership.AgentRevoked, 48*time.Hour), healed(20, maxHealing)), decision{action: install, need: needHealing}},
+		{"and more and more seldom", imported(gone(membership.AgentRevoked, time.Hour), healed(3, time.Minute), diagnosed(9, 0)), decision{
+			action: idle, wake: now.Add(maxRetry),
+		}},
+		{"at least once an hour", imported(scheduled, gone(membership.AgentRevoked, 48*time.Hour), healed(20, maxHealing)), decision{
+			action: install, need: needHealing,
+		}},
 	} {
 		if diff := cmp.Diff(c.want, decide(c.observed, now), cmp.AllowUnexported(decision{})); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", c.name, diff)
@@ -120,7 +143,9 @@ func TestDescribe(t *testing.T) {
 	done := func() fleet.ClusterStatus {
 		return fleet.ClusterStatus{Conditions: condition(true, reasons.Imported, "")}
 	}
-	well := fleet.ClusterStatus{Conditions: append(condition(true, reasons.Imported, ""), kube.Condition(fleet.ConditionReady, true, "Ready", ""))}
+	well := fleet.ClusterStatus{
+		Conditions: append(condition(true, reasons.Imported, ""), kube.Condition(fleet.ConditionReady, true, "Ready", "")),
+	}
 	broken := func() fleet.ClusterStatus {
 		return fleet.ClusterStatus{Conditions: condition(false, reasons.Unreachable, "no answer")}
 	}
@@ -128,20 +153,29 @@ func TestDescribe(t *testing.T) {
 		name      string
 		got, want fleet.ClusterStatus
 	}{
-		{"a setback says when it is tried again", describeProblem(fleet.ClusterStatus{}, imported(never).outdated(needFirst), unreachable, soon, now),
+		{"a setback says when it is tried again",
+			describeProblem(fleet.ClusterStatus{}, imported(never).outdated(needFirst), unreachable, soon, now),
 			fleet.ClusterStatus{Conditions: condition(false, reasons.Unreachable, "no answer; next try at 2026-01-02T03:05:05Z")}},
 		{"bad input says what it waits for", describeProblem(fleet.ClusterStatus{}, imported(never).outdated(needFirst), missing, soon, now),
-			fleet.ClusterStatus{Conditions: condition(false, reasons.SecretMissing, "no Secret; tried again when the Cluster, the Secret or the hub's settings change")}},
-		{"changed settings that cannot be brought show as upstream shows them", describeProblem(done(), imported().outdated(needSettings), unreachable, soon, now),
-			fleet.ClusterStatus{Conditions: condition(false, reasons.Unreachable, "no answer; next try at 2026-01-02T03:05:05Z"), AgentConfigChanged: true}},
+			fleet.ClusterStatus{
+				Conditions: condition(false, reasons.SecretMissing, "no Secret; tried again when the Cluster, the Secret or the hub's settings change"),
+			}},
+		{"changed settings that cannot be brought show as upstream shows them",
+			describeProblem(done(), imported().outdated(needSettings), unreachable, soon, now),
+			fleet.ClusterStatus{
+				Conditions: condition(false, reasons.Unreachable, "no answer; next try at 2026-01-02T03:05:05Z"), AgentConfigChanged: true,
+			}},
 		{"a start that is near is not worth a write", describeScheduled(done(), needSettings, now.Add(time.Second), now), done()},
 		{"a later one is", describeScheduled(done(), needSettings, now.Add(time.Minute), now), fleet.ClusterStatus{AgentConfigChanged: true,
-			Conditions: condition(true, reasons.Imported, "what the agent is installed with has changed: it is installed again at 2026-01-02T03:05:05Z")}},
-		{"an agent that came back by itself needs no import any more", describeIdle(broken(), fleet.ClusterSpec{}, settings.Default().Agent, imported(), now), done()},
+			Conditions: condition(true, reasons.Imported,
+				"what the agent is installed with has changed: it is installed again at 2026-01-02T03:05:05Z")}},
+		{"an agent that came back by itself needs no import any more",
+			describeIdle(broken(), fleet.ClusterSpec{}, settings.Default().Agent, imported(), now), done()},
 		{"one that does not join says why", describeCause(done(), setback(reasons.AgentUnschedulable, "no node"), now),
 			fleet.ClusterStatus{Conditions: condition(false, reasons.AgentUnschedulable, "the agent is installed and has not joined: no node")}},
 		{"unless it has done so meanwhile", describeCause(well, setback(reasons.AgentUnschedulable, "no node"), now), well},
-		{"one that is still away does", describeIdle(broken(), fleet.ClusterSpec{}, settings.Default().Agent, imported(gone(membership.AgentLost, 0)), now), broken()},
+		{"one that is still away does",
+			describeIdle(broken(), fleet.ClusterSpec{}, settings.Default().Agent, imported(gone(membership.AgentLost, 0)), now), broken()},
 	} {
 		if diff := cmp.Diff(c.want, c.got); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", c.name, diff)
@@ -151,8 +185,10 @@ func TestDescribe(t *testing.T) {
 
 func TestHashesAreUpstreams(t *testing.T) {
 	on, out := true, outcome{url: "https://hub"}
-	status := describeImported(fleet.ClusterStatus{}, fleet.ClusterSpec{HostNetwork: &on, PrivateRepoURL: "registry"}, settings.Default().Agent, out, now)
-	if status.AgentEnvVarsHash != "" || status.AgentAffinityHash != "" || !status.AgentHostNetwork || status.AgentPrivateRepoURL != "registry" {
+	status := describeImported(fleet.ClusterStatus{}, fleet.ClusterSpec{HostNetwork: &on, PrivateRepoURL: "registry"},
+		settings.Default().Agent, out, now)
+	if status.AgentEnvVarsHash != "" || status.AgentAffinityHash != "" || !status.AgentHostNetwork ||
+		status.AgentPrivateRepoURL != "registry" {
 		t.Errorf("what was handed over is %+v", status)
 	}
 }

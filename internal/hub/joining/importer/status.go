@@ -42,7 +42,8 @@ func describeProblem(status fleet.ClusterStatus, outdated bool, p *problem, next
 // describeScheduled returns the status of a Cluster whose re-import starts later.
 func describeScheduled(status fleet.ClusterStatus, why need, start, now time.Time) fleet.ClusterStatus {
 	if why != needHealing && start.Sub(now) >= quietWait {
-		setImported(&status, true, reasons.Imported, "what the agent is installed with has changed: it is installed again at "+start.UTC().Format(time.RFC3339), now)
+		setImported(&status, true, reasons.Imported,
+			"what the agent is installed with has changed: it is installed again at "+start.UTC().Format(time.RFC3339), now)
 		status.AgentConfigChanged = true
 	}
 	return status
@@ -60,7 +61,8 @@ func describeQueued(status fleet.ClusterStatus, now time.Time) fleet.ClusterStat
 
 // describeIdle returns the status of a Cluster that needs no import, for example after its agent
 // came back by itself.
-func describeIdle(status fleet.ClusterStatus, spec fleet.ClusterSpec, settings settings.Agent, o observed, now time.Time) fleet.ClusterStatus {
+func describeIdle(status fleet.ClusterStatus, spec fleet.ClusterSpec, settings settings.Agent, o observed,
+	now time.Time) fleet.ClusterStatus {
 	if o.bundled() && o.last != nil && o.settings != o.last.SettingsHash {
 		if o.delivered != o.settings {
 			status.AgentConfigChanged = true
@@ -70,7 +72,8 @@ func describeIdle(status fleet.ClusterStatus, spec fleet.ClusterSpec, settings s
 		describeSettings(&status, spec, settings)
 	}
 	imported := kube.FindCondition(status.Conditions, fleet.ConditionImported)
-	if o.last != nil && o.agent == membership.AgentOnline && imported != nil && (imported.Status != corev1.ConditionTrue || status.AgentConfigChanged) {
+	if o.last != nil && o.agent == membership.AgentOnline && imported != nil &&
+		(imported.Status != corev1.ConditionTrue || status.AgentConfigChanged) {
 		setImported(&status, true, reasons.Imported, "", now)
 		status.AgentConfigChanged = false
 	}
@@ -78,7 +81,8 @@ func describeIdle(status fleet.ClusterStatus, spec fleet.ClusterSpec, settings s
 }
 
 // describeImported returns the status after an import.
-func describeImported(status fleet.ClusterStatus, spec fleet.ClusterSpec, settings settings.Agent, out outcome, now time.Time) fleet.ClusterStatus {
+func describeImported(status fleet.ClusterStatus, spec fleet.ClusterSpec, settings settings.Agent, out outcome,
+	now time.Time) fleet.ClusterStatus {
 	if !out.keepsCondition {
 		setImported(&status, true, reasons.Imported, out.note, now)
 	}

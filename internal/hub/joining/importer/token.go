@@ -53,7 +53,8 @@ func (c *Controller) token(ctx context.Context, cluster *fleet.Cluster) (*bootst
 		return nil, nil
 	}
 	var secret corev1.Secret
-	if err := c.Live.Get(ctx, types.NamespacedName{Namespace: key.Namespace, Name: token.Status.SecretName}, &secret); apierrors.IsNotFound(err) {
+	if err := c.Live.Get(ctx, types.NamespacedName{Namespace: key.Namespace, Name: token.Status.SecretName},
+		&secret); apierrors.IsNotFound(err) {
 		return nil, nil
 	} else if err != nil {
 		return nil, fmt.Errorf("reading Secret %s: %w", key, err)

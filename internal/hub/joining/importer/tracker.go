@@ -52,7 +52,8 @@ type entry struct {
 }
 
 func newTracker() *tracker {
-	return &tracker{entries: map[types.NamespacedName]*entry{}, claims: map[types.NamespacedName]types.NamespacedName{}, connections: map[string]int{}, queues: map[string][]types.NamespacedName{},
+	return &tracker{entries: map[types.NamespacedName]*entry{}, claims: map[types.NamespacedName]types.NamespacedName{},
+		connections: map[string]int{}, queues: map[string][]types.NamespacedName{},
 		free: make(chan event.GenericEvent, workers)}
 }
 

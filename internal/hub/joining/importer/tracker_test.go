@@ -62,7 +62,8 @@ func TestReimportsStartOneAfterTheOther(t *testing.T) {
 
 func TestAClusterIsClaimedOnceInAWorkspaceAndForgottenWithItsRecord(t *testing.T) {
 	tracker := newTracker()
-	a, b, other := types.NamespacedName{Namespace: "w", Name: "a"}, types.NamespacedName{Namespace: "w", Name: "b"}, types.NamespacedName{Namespace: "other", Name: "a"}
+	a, b, other := types.NamespacedName{Namespace: "w", Name: "a"}, types.NamespacedName{Namespace: "w", Name: "b"},
+		types.NamespacedName{Namespace: "other", Name: "a"}
 	for _, c := range []struct{ key, want types.NamespacedName }{{a, a}, {a, a}, {b, a}, {other, other}} {
 		if got := tracker.claim(c.key, "id"); got != c.want {
 			t.Errorf("%s: %s has the cluster, want %s", c.key, got, c.want)

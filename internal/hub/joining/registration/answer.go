@@ -182,7 +182,8 @@ func (c *Controller) deleteOrphans(ctx context.Context, request types.Namespaced
 func (c *Controller) answersTo(ctx context.Context, request types.NamespacedName) (all []metav1.PartialObjectMetadata, err error) {
 	namespace := client.InNamespace(naming.RegistrationNamespace(c.SystemNamespace))
 	for _, kind := range []schema.GroupVersionKind{
-		rbacv1.SchemeGroupVersion.WithKind("Role"), rbacv1.SchemeGroupVersion.WithKind("RoleBinding"), corev1.SchemeGroupVersion.WithKind("Secret"),
+		rbacv1.SchemeGroupVersion.WithKind("Role"), rbacv1.SchemeGroupVersion.WithKind("RoleBinding"),
+		corev1.SchemeGroupVersion.WithKind("Secret"),
 	} {
 		list := &metav1.PartialObjectMetadataList{}
 		list.SetGroupVersionKind(kind.GroupVersion().WithKind(kind.Kind + "List"))

@@ -35,7 +35,9 @@ func (c *Controller) fact(r *fleet.ClusterRegistration, o observation, reason mu
 		object.Name, object.UID = o.match.Name, o.match.UID
 	}
 	return audit.Fact{Namespace: r.Namespace, ID: append([]string{string(r.UID)}, id...), Spec: muster.AuditEntrySpec{
-		Reason: reason, Object: object, Request: &muster.AuditObject{Kind: "ClusterRegistration", Namespace: r.Namespace, Name: r.Name, UID: r.UID},
+		Reason: reason, Object: object, Request: &muster.AuditObject{
+			Kind: "ClusterRegistration", Namespace: r.Namespace, Name: r.Name, UID: r.UID,
+		},
 		Token: o.tokenName, ClientID: r.Spec.ClientID, Key: o.key,
 	}}
 }
@@ -54,10 +56,12 @@ func requester(r *fleet.ClusterRegistration) string {
 // readable.
 func (c *Controller) auditGrant(ctx context.Context, r *fleet.ClusterRegistration, o observation) error {
 	fact := c.fact(r, o, muster.AuditGranted)
-	fact.Spec.Message = fmt.Sprintf("ClusterRegistration %s was granted: its agent (%s) is Cluster %s/%s", r.Name, kindOf(o), r.Namespace, o.match.Name)
+	fact.Spec.Message = fmt.Sprintf("ClusterRegistration %s was granted: its agent (%s) is Cluster %s/%s",
+		r.Name, kindOf(o), r.Namespace, o.match.Name)
 	if o.returns() {
 		fact.Spec.Reason = muster.AuditRenewalGap
-		fact.Spec.Message = fmt.Sprintf("ClusterRegistration %s was granted without a token that is good: it is signed with the key of Cluster %s/%s, whose credential has run out", r.Name, r.Namespace, o.match.Name)
+		fact.Spec.Message = fmt.Sprintf("ClusterRegistration %s was granted without a token that is good: it is signed with the key of Cluster "+
+			"%s/%s, whose credential has run out", r.Name, r.Namespace, o.match.Name)
 	}
 	c.Audit.Attribute(ctx, &fact, policyRequester, requester(r), "asked")
 	return c.Audit.Write(ctx, fact)
@@ -89,9 +93,11 @@ func (c *Controller) auditDisplacement(ctx context.Context, r *fleet.ClusterRegi
 	before := account.Annotations[fleet.AnnotationRegistration]
 	fact := c.fact(r, o, muster.AuditDisplaced, string(account.UID))
 	fact.Spec.Displaced = &muster.DisplacedIdentity{
-		AccountUID: account.UID, Request: before, RequestUID: membernamespace.IssuedForUID(&account), Key: o.match.Annotations[fleet.AnnotationAgentKey],
+		AccountUID: account.UID, Request: before, RequestUID: membernamespace.IssuedForUID(&account),
+		Key: o.match.Annotations[fleet.AnnotationAgentKey],
 	}
-	fact.Spec.Message = fmt.Sprintf("the agent (%s) of ClusterRegistration %s takes Cluster %s/%s over from that of ClusterRegistration %s, whose credentials end",
+	fact.Spec.Message = fmt.Sprintf("the agent (%s) of ClusterRegistration %s takes Cluster %s/%s over from that of ClusterRegistration %s, "+
+		"whose credentials end",
 		kindOf(o), r.Name, r.Namespace, o.match.Name, before)
 	c.Audit.Attribute(ctx, &fact, policyRequester, requester(r), "asked")
 	return c.Audit.Write(ctx, fact)

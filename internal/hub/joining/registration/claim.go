@@ -39,8 +39,9 @@ func verifyClaim(r *fleet.ClusterRegistration) error {
 		return nil
 	}
 	return credential.VerifyClaim(r.Spec.AgentKey, r.Spec.Signature, credential.Claim{
-		Workspace: r.Namespace, ClientID: r.Spec.ClientID, Nonce: r.Spec.ClientRandom, Token: r.Labels[fleet.LabelRegistrationToken], AnswerKey: r.Spec.AnswerKey,
-		HubCAs: r.Spec.HubCAs,
+		Workspace: r.Namespace, ClientID: r.Spec.ClientID, Nonce: r.Spec.ClientRandom, Token: r.Labels[fleet.LabelRegistrationToken],
+		AnswerKey: r.Spec.AnswerKey,
+		HubCAs:    r.Spec.HubCAs,
 	})
 }
 
@@ -63,7 +64,8 @@ func ended(r *fleet.ClusterRegistration) bool {
 // superseding returns the name of a newer request of the same agent; "" if there is none. A request
 // of another agent does not end this one: an administrator may approve either.
 func superseding(
-	r *fleet.ClusterRegistration, others []fleet.ClusterRegistration, newer func(a, b *fleet.ClusterRegistration) bool, verified func(*fleet.ClusterRegistration) error,
+	r *fleet.ClusterRegistration, others []fleet.ClusterRegistration, newer func(a, b *fleet.ClusterRegistration) bool,
+	verified func(*fleet.ClusterRegistration) error,
 ) string {
 	for i := range others {
 		other := &others[i]
@@ -93,7 +95,8 @@ func (c *Controller) observeNewer(ctx context.Context, r *fleet.ClusterRegistrat
 		return nil
 	}
 	var list fleet.ClusterRegistrationList
-	err := c.Client.List(ctx, &list, client.InNamespace(r.Namespace), client.MatchingFields{indexAgent: agentOf(r)}, client.UnsafeDisableDeepCopy)
+	err := c.Client.List(ctx, &list, client.InNamespace(r.Namespace), client.MatchingFields{indexAgent: agentOf(r)},
+		client.UnsafeDisableDeepCopy)
 	if err != nil {
 		return err
 	}

@@ -26,7 +26,8 @@ func numbered(n int, key func(i int) []byte) []fleet.ClusterRegistration {
 	for i := range list {
 		list[i] = fleet.ClusterRegistration{
 			ObjectMeta: metav1.ObjectMeta{
-				UID: types.UID(fmt.Sprint(i)), Name: fmt.Sprint(i), Namespace: "w", CreationTimestamp: metav1.NewTime(start.Add(time.Duration(i) * time.Second)),
+				UID: types.UID(fmt.Sprint(i)), Name: fmt.Sprint(i), Namespace: "w",
+				CreationTimestamp: metav1.NewTime(start.Add(time.Duration(i) * time.Second)),
 			},
 			Spec: fleet.ClusterRegistrationSpec{ClientID: "one", AgentKey: key(i), Signature: make([]byte, 64)},
 		}
@@ -99,10 +100,13 @@ func TestWhatIsOneTooManyIsDeletedBeforeItsSignatureIsVerified(t *testing.T) {
 
 func TestOnlyWhatARequestWaitsForWakesIt(t *testing.T) {
 	scheme := controllerScheme(t)
-	r := &fleet.ClusterRegistration{ObjectMeta: metav1.ObjectMeta{Name: "r", Namespace: "w"}, Spec: fleet.ClusterRegistrationSpec{ClientID: "one"}}
-	cl := fake.NewClientBuilder().WithScheme(scheme).WithObjects(r).WithIndex(&fleet.ClusterRegistration{}, indexClientID, func(o client.Object) []string {
-		return []string{o.(*fleet.ClusterRegistration).Spec.ClientID}
-	}).Build()
+	r := &fleet.ClusterRegistration{
+		ObjectMeta: metav1.ObjectMeta{Name: "r", Namespace: "w"}, Spec: fleet.ClusterRegistrationSpec{ClientID: "one"},
+	}
+	cl := fake.NewClientBuilder().WithScheme(scheme).WithObjects(r).WithIndex(&fleet.ClusterRegistration{}, indexClientID,
+		func(o client.Object) []string {
+			return []string{o.(*fleet.ClusterRegistration).Spec.ClientID}
+		}).Build()
 	c := &Controller{Deps: Deps{Deps: controller.Deps{Client: cl}}, tracker: newTracker()}
 	for _, change := range []struct {
 		name  string

@@ -93,11 +93,19 @@ func (c *Controller) Register(ctx context.Context, mgr ctrl.Manager) error {
 		name   string
 		values client.IndexerFunc
 	}{
-		{&fleet.ClusterRegistration{}, indexClientID, func(o client.Object) []string { return []string{o.(*fleet.ClusterRegistration).Spec.ClientID} }},
+		{&fleet.ClusterRegistration{}, indexClientID, func(o client.Object) []string {
+			return []string{o.(*fleet.ClusterRegistration).Spec.ClientID}
+		}},
 		{&fleet.ClusterRegistration{}, indexAgent, func(o client.Object) []string { return []string{agentOf(o.(*fleet.ClusterRegistration))} }},
-		{&fleet.ClusterRegistration{}, indexAccount, func(o client.Object) []string { return []string{accountOf(o.(*fleet.ClusterRegistration))} }},
-		{&fleet.ClusterRegistration{}, indexToken, func(o client.Object) []string { return []string{o.GetLabels()[fleet.LabelRegistrationToken]} }},
-		{&fleet.ClusterRegistration{}, indexCluster, func(o client.Object) []string { return []string{o.(*fleet.ClusterRegistration).Status.ClusterName} }},
+		{&fleet.ClusterRegistration{}, indexAccount, func(o client.Object) []string {
+			return []string{accountOf(o.(*fleet.ClusterRegistration))}
+		}},
+		{&fleet.ClusterRegistration{}, indexToken, func(o client.Object) []string {
+			return []string{o.GetLabels()[fleet.LabelRegistrationToken]}
+		}},
+		{&fleet.ClusterRegistration{}, indexCluster, func(o client.Object) []string {
+			return []string{o.(*fleet.ClusterRegistration).Status.ClusterName}
+		}},
 		{&fleet.Cluster{}, indexClientID, func(o client.Object) []string { return []string{membership.ClientID(o.(*fleet.Cluster))} }},
 		{&fleet.ClusterRegistrationToken{}, indexTokenOwner, tokenAccountOf},
 		{&fleet.ClusterRegistrationToken{}, indexStampedKey, stampedKeys},

@@ -38,11 +38,13 @@ func (o observed) displaces(c clusterView) (reason, why string) {
 		o.limits.cluster == c.name, o.limits.clientID != "" && o.limits.clientID == o.clientID:
 		return "", ""
 	case c.holder == holderAlive:
-		return reasons.HolderAlive, fmt.Sprintf("Cluster %s/%s has an agent that is alive, and this request is not proved to be of the same cluster", o.workspace, c.name)
+		return reasons.HolderAlive,
+			fmt.Sprintf("Cluster %s/%s has an agent that is alive, and this request is not proved to be of the same cluster", o.workspace, c.name)
 	case o.displacement == settings.DisplaceLost:
 		return "", ""
 	}
-	return reasons.HolderLost, fmt.Sprintf("Cluster %s/%s has an agent that was lost or has left, and this request is not proved to be of the same cluster", o.workspace, c.name)
+	return reasons.HolderLost, fmt.Sprintf("Cluster %s/%s has an agent that was lost or has left, and this request is not proved to be of "+
+		"the same cluster", o.workspace, c.name)
 }
 
 // observeHolder determines the agent that has the identity of a Cluster.

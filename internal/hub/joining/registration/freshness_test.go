@@ -13,7 +13,9 @@ import (
 
 func TestOnlyWhatAKeySignsForTheFirstTimeIsFresh(t *testing.T) {
 	request := func(uid types.UID, nonce string) *fleet.ClusterRegistration {
-		return &fleet.ClusterRegistration{ObjectMeta: metav1.ObjectMeta{UID: uid}, Spec: fleet.ClusterRegistrationSpec{AgentKey: []byte("key"), ClientRandom: nonce}}
+		return &fleet.ClusterRegistration{
+			ObjectMeta: metav1.ObjectMeta{UID: uid}, Spec: fleet.ClusterRegistrationSpec{AgentKey: []byte("key"), ClientRandom: nonce},
+		}
 	}
 	at := func(later time.Duration) string { return credential.TimedNonce("r4nd0m", start.Add(later)) }
 	granted := request("granted", at(0))

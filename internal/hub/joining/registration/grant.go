@@ -35,8 +35,10 @@ func (c *Controller) createCluster(ctx context.Context, r *fleet.ClusterRegistra
 		annotations[fleet.AnnotationAgentKeyUsed] = used
 	}
 	cluster := &fleet.Cluster{
-		ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: r.Namespace, Labels: o.grantedLabels(), Annotations: annotations, Finalizers: []string{fleet.FinalizerCluster}},
-		Spec:       fleet.ClusterSpec{ClientID: r.Spec.ClientID},
+		ObjectMeta: metav1.ObjectMeta{
+			Name: name, Namespace: r.Namespace, Labels: o.grantedLabels(), Annotations: annotations, Finalizers: []string{fleet.FinalizerCluster},
+		},
+		Spec: fleet.ClusterSpec{ClientID: r.Spec.ClientID},
 	}
 	if err := c.Client.Create(ctx, cluster, kube.FieldOwner); apierrors.IsAlreadyExists(err) {
 		return nil // the cache shows it in a moment
@@ -53,7 +55,8 @@ func (c *Controller) createCluster(ctx context.Context, r *fleet.ClusterRegistra
 
 // grant issues the credential and the answer, and returns the decision to write to the status. All
 // writes can be repeated.
-func (c *Controller) grant(ctx context.Context, r *fleet.ClusterRegistration, o observation, d decision) (said decision, sealed []byte, err error) {
+func (c *Controller) grant(ctx context.Context, r *fleet.ClusterRegistration, o observation,
+	d decision) (said decision, sealed []byte, err error) {
 	done, err := c.beginGrant(ctx, r, o)
 	if err != nil {
 		return d, nil, err
@@ -70,12 +73,15 @@ func (c *Controller) grant(ctx context.Context, r *fleet.ClusterRegistration, o 
 			return d, nil, err
 		}
 	}
-	identity := membernamespace.Identity{Member: membernamespace.OfCluster(o.match), Kind: membership.Legacy, Registration: r.Name, RegistrationUID: r.UID}
+	identity := membernamespace.Identity{
+		Member: membernamespace.OfCluster(o.match), Kind: membership.Legacy, Registration: r.Name, RegistrationUID: r.UID,
+	}
 	if o.native {
 		identity.Kind, identity.RenewsItself = membership.Native, o.key == ""
 	}
 	mayReplace := func(account *corev1.ServiceAccount) error { return c.mayReplace(ctx, r, account) }
-	account, err := identity.Establish(ctx, c.Client, c.Live, mayReplace, identity.Objects(membernamespace.Join(c.Liveness.Period(0), c.Hub(o.match)))...)
+	account, err := identity.Establish(ctx, c.Client, c.Live, mayReplace,
+		identity.Objects(membernamespace.Join(c.Liveness.Period(0), c.Hub(o.match)))...)
 	if err != nil {
 		return d, nil, err
 	}
@@ -138,7 +144,9 @@ func (c *Controller) beginGrant(ctx context.Context, r *fleet.ClusterRegistratio
 // the observation of this one.
 func (c *Controller) mayReplace(ctx context.Context, r *fleet.ClusterRegistration, account *corev1.ServiceAccount) error {
 	var holder fleet.ClusterRegistration
-	key := types.NamespacedName{Namespace: account.Annotations[fleet.AnnotationRegistrationNamespace], Name: account.Annotations[fleet.AnnotationRegistration]}
+	key := types.NamespacedName{
+		Namespace: account.Annotations[fleet.AnnotationRegistrationNamespace], Name: account.Annotations[fleet.AnnotationRegistration],
+	}
 	if err := c.Live.Get(ctx, key, &holder); apierrors.IsNotFound(err) {
 		return nil
 	} else if err != nil {
@@ -154,7 +162,8 @@ func (c *Controller) mayReplace(ctx context.Context, r *fleet.ClusterRegistratio
 // or "". An agent of Rancher Fleet would deploy it, and so replace itself.
 func (c *Controller) agentDeployment(ctx context.Context, namespace string) (string, error) {
 	var list fleet.BundleDeploymentList
-	if err := c.Live.List(ctx, &list, client.InNamespace(namespace), client.HasLabels{fleet.LabelAgent}, client.Limit(1)); err != nil && !kube.NotServed(err) {
+	if err := c.Live.List(ctx, &list, client.InNamespace(namespace), client.HasLabels{fleet.LabelAgent}, client.Limit(1)); err != nil &&
+		!kube.NotServed(err) {
 		return "", fmt.Errorf("listing the BundleDeployments of %s: %w", namespace, err)
 	}
 	if len(list.Items) == 0 {
@@ -164,7 +173,8 @@ func (c *Controller) agentDeployment(ctx context.Context, namespace string) (str
 }
 
 // seal issues a credential that expires and encrypts it to the agent's key.
-func (c *Controller) seal(ctx context.Context, r *fleet.ClusterRegistration, account *corev1.ServiceAccount, answer credential.Answer) ([]byte, error) {
+func (c *Controller) seal(ctx context.Context, r *fleet.ClusterRegistration, account *corev1.ServiceAccount,
+	answer credential.Answer) ([]byte, error) {
 	token, err := kube.RequestToken(ctx, c.Client.SubResource("token"), account, c.Config.Current().AgentTokenLifetime)
 	if err != nil {
 		return nil, err
@@ -194,7 +204,8 @@ func (c *Controller) reconcileGranted(ctx context.Context, r *fleet.ClusterRegis
 		return ctrl.Result{}, c.revokeGranted(ctx, r)
 	}
 	var list fleet.ClusterRegistrationList
-	if err := c.Client.List(ctx, &list, client.InNamespace(r.Namespace), client.MatchingFields{indexCluster: r.Status.ClusterName}); err != nil {
+	if err := c.Client.List(ctx, &list, client.InNamespace(r.Namespace),
+		client.MatchingFields{indexCluster: r.Status.ClusterName}); err != nil {
 		return ctrl.Result{}, err
 	}
 	for i := range list.Items {

@@ -32,7 +32,8 @@ func request(uid types.UID) *fleet.ClusterRegistration {
 
 // accountOfRequest is that of a Cluster whose identity a request has.
 func accountOfRequest(cluster *fleet.Cluster, uid types.UID) *corev1.ServiceAccount {
-	return &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: membernamespace.OfCluster(cluster).Namespace, Name: naming.MemberServiceAccount, UID: "u",
+	return &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: membernamespace.OfCluster(cluster).Namespace,
+		Name: naming.MemberServiceAccount, UID: "u",
 		Annotations: map[string]string{"muster/cluster-registration-uid": string(uid)}}}
 }
 
@@ -91,7 +92,8 @@ func TestAClusterThatWasGivenToAnAgentWithoutAKeyIsNobodysElse(t *testing.T) {
 	}
 }
 
-// TestABeatRightAfterTheAnswerProvesThatTheAgentHasIt has an agent of Rancher Fleet read its answer and beat before the hub has finished the grant.
+// TestABeatRightAfterTheAnswerProvesThatTheAgentHasIt has an agent of Rancher Fleet read its answer
+// and beat before the hub has finished the grant.
 func TestABeatRightAfterTheAnswerProvesThatTheAgentHasIt(t *testing.T) {
 	api := testkube.Start(t, "registration")
 	api.InstallCRDs(t)
@@ -108,13 +110,14 @@ func TestABeatRightAfterTheAnswerProvesThatTheAgentHasIt(t *testing.T) {
 		}
 	}
 	var hub *Controller
-	beats := interceptor.NewClient(cl, interceptor.Funcs{Create: func(ctx context.Context, c client.WithWatch, o client.Object, options ...client.CreateOption) error {
-		err := c.Create(ctx, o, options...)
-		if secret, ok := o.(*corev1.Secret); ok && secret.Type == fleet.SecretTypeCredential {
-			hub.tracker.beaten(key, time.Now())
-		}
-		return err
-	}})
+	beats := interceptor.NewClient(cl,
+		interceptor.Funcs{Create: func(ctx context.Context, c client.WithWatch, o client.Object, options ...client.CreateOption) error {
+			err := c.Create(ctx, o, options...)
+			if secret, ok := o.(*corev1.Secret); ok && secret.Type == fleet.SecretTypeCredential {
+				hub.tracker.beaten(key, time.Now())
+			}
+			return err
+		}})
 	alive := liveness.New(clock.RealClock{}, servertime.New(clock.RealClock{}), logr.Discard())
 	deps := controller.Deps{Client: beats, Live: cl, Clock: clock.RealClock{}, SystemNamespace: "default", Liveness: alive}
 	hub = New(Deps{Deps: deps, Lasting: longlived.New(deps), Hub: func(*fleet.Cluster) *clusterv1beta1.HubAddress { return nil }})

@@ -51,17 +51,19 @@ func TestARequestThatNamesTheCAOfAnotherHubIsForThat(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		cl := fake.NewClientBuilder().WithObjects(&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "system", Name: naming.HubConfigMap}, Data: map[string]string{"config": string(text)}}).Build()
+		cl := fake.NewClientBuilder().WithObjects(&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "system", Name: naming.HubConfigMap},
+			Data: map[string]string{"config": string(text)}}).Build()
 		settings := settings.New(cl, events.NewFakeRecorder(1), "system")
 		if err := settings.Load(t.Context(), cl); err != nil {
 			t.Fatal(err)
 		}
-		return New(Deps{Deps: controller.Deps{Config: settings}, OwnCAs: []string{ownDigest}, Hub: func(c *fleet.Cluster) *clusterv1beta1.HubAddress {
-			if c.Name == "imported" {
-				return &clusterv1beta1.HubAddress{APIServerCA: imported}
-			}
-			return settings.Current().Hub()
-		}})
+		return New(Deps{Deps: controller.Deps{Config: settings}, OwnCAs: []string{ownDigest},
+			Hub: func(c *fleet.Cluster) *clusterv1beta1.HubAddress {
+				if c.Name == "imported" {
+					return &clusterv1beta1.HubAddress{APIServerCA: imported}
+				}
+				return settings.Current().Hub()
+			}})
 	}
 	telling, silent := hub(told), hub("")
 	cluster := func(name string) *fleet.Cluster { return &fleet.Cluster{ObjectMeta: metav1.ObjectMeta{Name: name}} }
@@ -78,7 +80,10 @@ func TestARequestThatNamesTheCAOfAnotherHubIsForThat(t *testing.T) {
 		{"the CA by which the hub knows itself", telling, []string{ownDigest}, nil, ""},
 		{"the CA that an imported cluster was given", telling, []string{importedDigest}, cluster("imported"), ""},
 		{"which is of no use to another one", telling, []string{importedDigest}, cluster("web"), importedDigest[:12]},
-		{"another CA", telling, []string{other}, nil, "certificate " + other[:12] + "... (SHA-256), and this hub's is " + toldDigest[:12] + "...: the request was made for another hub"},
+		{
+			"another CA", telling, []string{other}, nil,
+			"certificate " + other[:12] + "... (SHA-256), and this hub's is " + toldDigest[:12] + "...: the request was made for another hub",
+		},
 		{"nonsense", telling, []string{"x"}, nil, "certificate x (SHA-256)"},
 		{"a hub that tells its members none does not know", silent, []string{other}, nil, ""},
 	} {

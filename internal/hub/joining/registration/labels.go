@@ -99,7 +99,9 @@ func allows(keys []string, key string) bool {
 
 // observeLabels determines the labels that the Cluster gets from the request and from its token.
 func (c *Controller) observeLabels(ctx context.Context, r *fleet.ClusterRegistration, o *observation) error {
-	rule := labelRule{ignored: c.Config.Current().IgnoreClusterRegistrationLabels, token: r.Namespace + "/" + o.tokenName, stamped: map[string]string{}}
+	rule := labelRule{
+		ignored: c.Config.Current().IgnoreClusterRegistrationLabels, token: r.Namespace + "/" + o.tokenName, stamped: map[string]string{},
+	}
 	if token := o.registrationToken; token != nil {
 		o.stamps = token.Spec.Labels
 		rule.allowed, rule.stamps = token.Spec.AllowedLabelKeys, o.stamps
@@ -119,7 +121,8 @@ func (c *Controller) observeLabels(ctx context.Context, r *fleet.ClusterRegistra
 	}
 	for key := range r.Spec.ClusterLabels {
 		var tokens fleet.ClusterRegistrationTokenList
-		if err := c.Client.List(ctx, &tokens, client.InNamespace(r.Namespace), client.MatchingFields{indexStampedKey: key}, client.Limit(1), client.UnsafeDisableDeepCopy); err != nil {
+		if err := c.Client.List(ctx, &tokens, client.InNamespace(r.Namespace), client.MatchingFields{indexStampedKey: key}, client.Limit(1),
+			client.UnsafeDisableDeepCopy); err != nil {
 			return fmt.Errorf("listing the tokens that stamp label %s: %w", key, err)
 		}
 		if len(tokens.Items) > 0 {

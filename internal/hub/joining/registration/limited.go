@@ -61,7 +61,8 @@ func (o observed) exceeds(cluster string) (decision, bool) {
 	case l.clientID != "" && l.clientID != o.clientID:
 		return denied(reasons.TokenBoundElsewhere, of+" registers the client ID in its spec.clientID only: create a token for this cluster"), true
 	case l.cluster != "" && (l.cluster != cluster || len(o.matches) == 0 && (l.mustExist || o.newNameTaken)):
-		return denied(reasons.TokenBoundElsewhere, fmt.Sprintf("%s registers Cluster %s only, which has another client ID or is gone: create a token for this cluster", of, l.cluster)), true
+		return denied(reasons.TokenBoundElsewhere, fmt.Sprintf("%s registers Cluster %s only, which has another client ID or is gone: create a "+
+			"token for this cluster", of, l.cluster)), true
 	case l.usedUp(cluster):
 		return o.usedUp(), true
 	}
@@ -69,8 +70,9 @@ func (o observed) exceeds(cluster string) (decision, bool) {
 }
 
 func (o observed) usedUp() decision {
-	return denied(reasons.TokenUsedUp, fmt.Sprintf("ClusterRegistrationToken %s/%s has registered its %d Clusters (spec.maxRegistrations): create another token for this one",
-		o.workspace, o.tokenName, o.limits.most))
+	return denied(reasons.TokenUsedUp,
+		fmt.Sprintf("ClusterRegistrationToken %s/%s has registered its %d Clusters (spec.maxRegistrations): create another token for this one",
+			o.workspace, o.tokenName, o.limits.most))
 }
 
 // unapproved returns the decision on a request that needs approval first. An approval counts only
@@ -92,7 +94,8 @@ func (o observed) unapproved() (decision, bool) {
 	case asked:
 		return pending(reason, fmt.Sprintf("annotation %s is neither true nor false: %s=true --overwrite", fleet.AnnotationApproved, command))
 	}
-	return pending(reasons.ApprovedTooEarly, fmt.Sprintf("%s, and annotation %s was there before the hub asked for that: %s- and then %s=true", why, fleet.AnnotationApproved, command, command))
+	return pending(reasons.ApprovedTooEarly, fmt.Sprintf("%s, and annotation %s was there before the hub asked for that: %s- and then %s=true",
+		why, fleet.AnnotationApproved, command, command))
 }
 
 // isApproved reports whether an approval counts for a reason. It must stand, and date from after
@@ -126,11 +129,13 @@ func (o observed) approvalNeeded() (reason, why string) {
 	}
 	switch {
 	case o.attribution.problem != "" && o.limitedTokens:
-		return reasons.NotAttributed, fmt.Sprintf("workspace %s has tokens that do not register just any cluster, and with which token this request was made is not known: %s; or approve it", o.workspace, o.attribution.problem)
+		return reasons.NotAttributed, fmt.Sprintf("workspace %s has tokens that do not register just any cluster, and with which token this "+
+			"request was made is not known: %s; or approve it", o.workspace, o.attribution.problem)
 	case o.limits.approval == fleet.ApprovalManual:
 		return reasons.ApprovalRequired, fmt.Sprintf("ClusterRegistrationToken %s/%s asks for approval", o.workspace, o.tokenName)
 	case o.limits.approval == fleet.ApprovalCEL && !o.expressionTrue:
-		return reasons.ApprovalRequired, fmt.Sprintf("ClusterRegistrationToken %s/%s asks for approval, because its spec.approvalExpression %s", o.workspace, o.tokenName, o.expressionSays)
+		return reasons.ApprovalRequired, fmt.Sprintf("ClusterRegistrationToken %s/%s asks for approval, because its spec.approvalExpression %s",
+			o.workspace, o.tokenName, o.expressionSays)
 	}
 	return "", ""
 }

@@ -52,7 +52,8 @@ func limit(d decision, o observed, have others, most settings.Registration, now 
 	var why string
 	bound := func(have, most int, whose, setting string) {
 		if most > 0 && have >= most && why == "" {
-			why = fmt.Sprintf("%d requests of %s wait or were refused already: see to them (kubectl -n %s get clusterregistrations), or raise registration.%s of the hub's chart",
+			why = fmt.Sprintf("%d requests of %s wait or were refused already: see to them (kubectl -n %s get clusterregistrations), or raise "+
+				"registration.%s of the hub's chart",
 				have, whose, o.workspace, setting)
 		}
 	}
@@ -105,14 +106,16 @@ func (o observed) asker() string {
 // tooManyClusters waits for the heartbeats of other new Clusters.
 func tooManyClusters(o observed, most int) decision {
 	return decision{state: fleet.RegistrationWaiting, reason: reasons.TooManyNewClusters, wake: o.end(), message: fmt.Sprintf(
-		"%d new Clusters of %s have not sent a heartbeat yet: registration goes on when one does or is deleted, or raise registration.maxNewClustersPerToken of the hub's chart", most, o.asker())}
+		"%d new Clusters of %s have not sent a heartbeat yet: registration goes on when one does or is deleted, or raise "+
+			"registration.maxNewClustersPerToken of the hub's chart", most, o.asker())}
 }
 
 // enforceLimits replaces a decision that would exceed the settings' limits for the holder of a
 // token.
 func (c *Controller) enforceLimits(r *fleet.ClusterRegistration, o observed, d decision, now time.Time) decision {
 	most := c.Config.Current().Registration
-	if d.action == createCluster && !c.tracker.reserve(types.NamespacedName{Namespace: r.Namespace, Name: d.cluster}, tokenOf(r), most.MaxNewClustersPerToken) {
+	if d.action == createCluster &&
+		!c.tracker.reserve(types.NamespacedName{Namespace: r.Namespace, Name: d.cluster}, tokenOf(r), most.MaxNewClustersPerToken) {
 		d = tooManyClusters(o, most.MaxNewClustersPerToken)
 	}
 	return limit(d, o, c.tracker.others(r), most, now)
@@ -121,7 +124,8 @@ func (c *Controller) enforceLimits(r *fleet.ClusterRegistration, o observed, d d
 // warnUnread emits an Event on a token whose requests are deleted without an answer.
 func (c *Controller) warnUnread(o observation, d decision) {
 	if o.registrationToken != nil && d.message != "" {
-		c.Recorder.Eventf(o.registrationToken, nil, corev1.EventTypeWarning, reasons.TooManyRequests, "Register", "requests are deleted unanswered: too many wait or were refused")
+		c.Recorder.Eventf(o.registrationToken, nil, corev1.EventTypeWarning, reasons.TooManyRequests,
+			"Register", "requests are deleted unanswered: too many wait or were refused")
 	}
 }
 
@@ -136,6 +140,7 @@ func (c *Controller) awaitManager(ctx context.Context, r *fleet.ClusterRegistrat
 	if tooMany := most.MaxQueuedPerToken > 0 && c.tracker.foreign(r) > most.MaxQueuedPerToken; !tooMany && now.Before(end) {
 		return kube.At(end, now), nil
 	}
-	ctrl.LoggerFrom(ctx).Info("Deleting a request that no other manager has taken up", "label", fleet.LabelClusterManagement, "manager", kube.Clip(r.Labels[fleet.LabelClusterManagement], maxFailure))
+	ctrl.LoggerFrom(ctx).Info("Deleting a request that no other manager has taken up", "label", fleet.LabelClusterManagement,
+		"manager", kube.Clip(r.Labels[fleet.LabelClusterManagement], maxFailure))
 	return ctrl.Result{}, c.remove(ctx, r)
 }

@@ -37,18 +37,40 @@ func TestLimit(t *testing.T) {
 		want  decision
 		says  string
 	}{
-		{name: "what is granted is never too many", d: decision{state: fleet.RegistrationGranted}, have: many, want: decision{state: fleet.RegistrationGranted}},
+		{
+			name: "what is granted is never too many", d: decision{state: fleet.RegistrationGranted}, have: many, want: decision{
+				state: fleet.RegistrationGranted,
+			},
+		},
 		{name: "nor what the hub works on", d: decision{state: fleet.RegistrationWaiting, reason: reasons.Preparing}, have: many,
 			want: decision{state: fleet.RegistrationWaiting, reason: reasons.Preparing}},
 		{name: "one that waits has a place", d: waits, have: others{waiting: 9}, want: waits},
-		{name: "one too many is told so for a minute", d: waits, have: others{waiting: 10}, want: tooMany, says: "10 requests of ClusterRegistrationToken clusters/t wait"},
+		{
+			name: "one too many is told so for a minute", d: waits, have: others{waiting: 10}, want: tooMany,
+			says: "10 requests of ClusterRegistrationToken clusters/t wait",
+		},
 		{name: "and deleted then", d: waits, have: others{waiting: 10}, after: time.Minute, want: gone},
 		{name: "it is deleted at once when there are twice as many", d: waits, have: others{waiting: 20}, want: gone},
-		{name: "the workspace has a bound, too", d: denied("x", "y"), have: others{waitingInWorkspace: 30}, want: tooMany, says: "of workspace clusters wait"},
-		{name: "so have those that wait for room", d: tooManyClusters(asked(), 5), have: others{queued: 20}, want: tooMany, says: "registration.maxQueuedPerToken"},
-		{name: "which are not counted with the others", d: tooManyClusters(asked(), 5), have: others{queued: 19, waiting: 1000}, want: tooManyClusters(asked(), 5), says: "5 new Clusters"},
-		{name: "and are deleted at once when those that wait are many", d: tooManyClusters(asked(), 5), have: others{queued: 20, waiting: 20}, want: gone},
-		{name: "one that has its place keeps it", d: tooManyClusters(asked(), 5), have: others{queued: 21, place: queued}, want: tooManyClusters(asked(), 5)},
+		{
+			name: "the workspace has a bound, too", d: denied("x", "y"), have: others{waitingInWorkspace: 30}, want: tooMany,
+			says: "of workspace clusters wait",
+		},
+		{
+			name: "so have those that wait for room", d: tooManyClusters(asked(), 5), have: others{queued: 20}, want: tooMany,
+			says: "registration.maxQueuedPerToken",
+		},
+		{
+			name: "which are not counted with the others", d: tooManyClusters(asked(), 5), have: others{queued: 19, waiting: 1000},
+			want: tooManyClusters(asked(), 5), says: "5 new Clusters",
+		},
+		{
+			name: "and are deleted at once when those that wait are many", d: tooManyClusters(asked(), 5),
+			have: others{queued: 20, waiting: 20}, want: gone,
+		},
+		{
+			name: "one that has its place keeps it", d: tooManyClusters(asked(), 5), have: others{queued: 21, place: queued},
+			want: tooManyClusters(asked(), 5),
+		},
 		{name: "so does one that was refused", d: waits, have: others{waiting: 12, place: waiting}, want: waits},
 		{name: "but a place is for one thing", d: waits, have: others{waiting: 10, place: queued}, want: tooMany},
 		{name: "zero is no bound", d: waits, have: many, most: &settings.Registration{}, want: waits},
@@ -72,8 +94,10 @@ func TestTracker(t *testing.T) {
 	c := newTracker()
 	request := func(uid, token string, state fleet.RegistrationState, reason string) *fleet.ClusterRegistration {
 		return &fleet.ClusterRegistration{
-			ObjectMeta: metav1.ObjectMeta{UID: types.UID(uid), Name: uid, Namespace: "w", Labels: map[string]string{fleet.LabelRegistrationToken: token}},
-			Status:     fleet.ClusterRegistrationStatus{State: state, Reason: reason, Granted: state == fleet.RegistrationGranted},
+			ObjectMeta: metav1.ObjectMeta{
+				UID: types.UID(uid), Name: uid, Namespace: "w", Labels: map[string]string{fleet.LabelRegistrationToken: token},
+			},
+			Status: fleet.ClusterRegistrationStatus{State: state, Reason: reason, Granted: state == fleet.RegistrationGranted},
 		}
 	}
 	for range 2 { // an event may come twice
@@ -100,7 +124,9 @@ func TestTracker(t *testing.T) {
 	if next := c.next(from, 2); len(next) > 0 {
 		t.Errorf("%v may go on, and there is no room", next)
 	}
-	beaten := &fleet.Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: "w", Name: "1", Annotations: map[string]string{fleet.AnnotationCreatedByToken: "t"}}}
+	beaten := &fleet.Cluster{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "w", Name: "1", Annotations: map[string]string{fleet.AnnotationCreatedByToken: "t"}},
+	}
 	beaten.Status.Agent.LastSeen = metav1.Now()
 	if freed, room := c.trackCluster(beaten, false); !room || freed != from {
 		t.Errorf("a beat makes room for %v: %v", freed, room)
@@ -117,18 +143,22 @@ func TestTracker(t *testing.T) {
 	if _, kept := c.readable.Load(key("denied")); kept {
 		t.Error("the reading rights of a request that is gone are remembered")
 	}
-	if len(c.requests.of)+len(c.requests.members)+len(c.waiting.of)+len(c.waiting.members)+len(c.newClusters.of)+len(c.newClusters.members) > 0 {
+	if len(c.requests.of)+len(c.requests.members)+len(c.waiting.of)+len(c.waiting.members)+len(c.newClusters.of)+
+		len(c.newClusters.members) > 0 {
 		t.Errorf("something is left: %v, %v, %v", c.requests, c.waiting, c.newClusters)
 	}
 }
 
-// TestRequestsForAnotherManagerAreDeletedUnlessSomebodyTookThemUp makes requests as any holder of a token may.
+// TestRequestsForAnotherManagerAreDeletedUnlessSomebodyTookThemUp makes requests as any
+// holder of a token may.
 func TestRequestsForAnotherManagerAreDeletedUnlessSomebodyTookThemUp(t *testing.T) {
 	cluster := testkube.Start(t, "registration")
 	cluster.InstallCRDs(t)
 	ctx, cl := context.Background(), cluster.Client(t)
 	request := func(name string) *fleet.ClusterRegistration {
-		r := &fleet.ClusterRegistration{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "default", Labels: map[string]string{fleet.LabelClusterManagement: "somebody"}}}
+		r := &fleet.ClusterRegistration{
+			ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "default", Labels: map[string]string{fleet.LabelClusterManagement: "somebody"}},
+		}
 		if err := cl.Create(ctx, r); err != nil {
 			t.Fatal(err)
 		}
@@ -140,7 +170,12 @@ func TestRequestsForAnotherManagerAreDeletedUnlessSomebodyTookThemUp(t *testing.
 		t.Fatal(err)
 	}
 	passive := clocktesting.NewFakePassiveClock(left.CreationTimestamp.Add(59 * time.Minute))
-	c := New(Deps{Deps: controller.Deps{Client: cl, Live: cl, Clock: passive, Recorder: events.NewFakeRecorder(9), Config: settings.New(cl, events.NewFakeRecorder(9), "default")}})
+	c := New(Deps{
+		Deps: controller.Deps{
+			Client: cl, Live: cl, Clock: passive, Recorder: events.NewFakeRecorder(9),
+			Config: settings.New(cl, events.NewFakeRecorder(9), "default"),
+		},
+	})
 	reconcile := func(r *fleet.ClusterRegistration) (ctrl.Result, error) {
 		result, err := c.Reconcile(ctx, ctrl.Request{NamespacedName: client.ObjectKeyFromObject(r)})
 		if err != nil {

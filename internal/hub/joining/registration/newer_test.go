@@ -41,7 +41,8 @@ func TestOfTwoRequestsOneIsTheNewerWhateverIsWrittenToThem(t *testing.T) {
 		{"nobody says when", request("a", second, unsaid), request("b", second, unsaid)},
 		{"nobody says when, and the hub saw one first", seen(request("b", second, unsaid), "9"), seen(request("a", second, unsaid), "10")},
 		{"the agent says otherwise than the hub", seen(request("b", second, 1), "10"), seen(request("a", second, 2000), "9")},
-		{"a second later than one that was seen first", seen(request("b", second, unsaid), "10"), seen(request("a", second.Add(time.Second), unsaid), "9")},
+		{"a second later than one that was seen first", seen(request("b", second, unsaid), "10"),
+			seen(request("a", second.Add(time.Second), unsaid), "9")},
 		{"of one it is not recorded", seen(request("a", second, unsaid), "10"), request("b", second, unsaid)},
 	} {
 		for _, written := range []func(){
@@ -57,11 +58,14 @@ func TestOfTwoRequestsOneIsTheNewerWhateverIsWrittenToThem(t *testing.T) {
 	}
 }
 
-// TestTheHubRemembersWhichRequestItSawFirst has requests of one second written to before the hub has reported anything of them.
+// TestTheHubRemembersWhichRequestItSawFirst has requests of one second written to before the hub
+// has reported anything of them.
 func TestTheHubRemembersWhichRequestItSawFirst(t *testing.T) {
 	second := metav1.NewTime(time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC))
 	request := func(uid, version string) *fleet.ClusterRegistration {
-		return &fleet.ClusterRegistration{ObjectMeta: metav1.ObjectMeta{Name: uid, UID: types.UID(uid), CreationTimestamp: second, ResourceVersion: version}}
+		return &fleet.ClusterRegistration{
+			ObjectMeta: metav1.ObjectMeta{Name: uid, UID: types.UID(uid), CreationTimestamp: second, ResourceVersion: version},
+		}
 	}
 	hub := New(Deps{})
 	hub.onRequest(t.Context(), nil, request("b", "8"), nil)
@@ -80,8 +84,9 @@ func TestTheHubRemembersWhichRequestItSawFirst(t *testing.T) {
 	})
 }
 
-// TestAnOlderRequestDoesNotEndTheIdentityOfANewerOne plays a hub that decided on a request before its cache had the newer one, which another worker granted
-// meanwhile: the agent would go on with a credential that is none any more.
+// TestAnOlderRequestDoesNotEndTheIdentityOfANewerOne plays a hub that decided on a request before
+// its cache had the newer one, which another worker granted meanwhile: the agent would go on with a
+// credential that is none any more.
 func TestAnOlderRequestDoesNotEndTheIdentityOfANewerOne(t *testing.T) {
 	cluster := testkube.Start(t, "registration")
 	cluster.InstallCRDs(t)

@@ -60,7 +60,9 @@ func TestOneMemberThatIsRefusedKeepsNoOtherOut(t *testing.T) {
 	if d := limited(returning("more", "flooder"), no); d.action != remove {
 		t.Errorf("what comes beyond the share of one member is %+v", d)
 	}
-	another := &fleet.ClusterRegistration{ObjectMeta: metav1.ObjectMeta{Namespace: "w", Labels: map[string]string{fleet.LabelRegistrationToken: "t"}}}
+	another := &fleet.ClusterRegistration{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "w", Labels: map[string]string{fleet.LabelRegistrationToken: "t"}},
+	}
 	if d := limited(another, denied("TokenExpired", "no")); d.state != fleet.RegistrationDenied {
 		t.Errorf("the request of a token in the same workspace is %+v", d)
 	}
@@ -86,7 +88,8 @@ func TestTheShareOfAMemberGrowsNotWithTheShareOfAnother(t *testing.T) {
 		hub.trackRequest(returning(fmt.Sprintf("flood-%d", i), "flooder", refused))
 	}
 	for name, want := range map[string]string{"flooder": reasons.TooManyRequests, "other": "ReconnectRefused"} {
-		d := limit(denied("ReconnectRefused", "no"), observed{workspace: "w", created: start}, hub.others(returning("x", name)), most, start.Add(time.Second))
+		d := limit(denied("ReconnectRefused", "no"), observed{workspace: "w", created: start}, hub.others(returning("x", name)),
+			most, start.Add(time.Second))
 		if d.reason != want {
 			t.Errorf("one more of %s is %+v", name, d)
 		}

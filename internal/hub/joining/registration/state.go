@@ -183,18 +183,25 @@ func evaluate(o observed) decision {
 	switch {
 	case o.tokenProblem != "":
 		return decision{state: fleet.RegistrationWaiting, reason: reasons.TokenInvalid, message: fmt.Sprintf(
-			"ClusterRegistrationToken %s/%s cannot be used: %s; registration goes on when that is corrected", o.workspace, o.tokenName, o.tokenProblem)}
+			"ClusterRegistrationToken %s/%s cannot be used: %s; registration goes on when that is corrected",
+			o.workspace, o.tokenName, o.tokenProblem)}
 	case o.expressionProblem != "":
 		return decision{state: fleet.RegistrationPending, reason: reasons.TokenInvalid, message: fmt.Sprintf(
-			"spec.approvalExpression of ClusterRegistrationToken %s/%s cannot be used: %s; registration goes on when that is corrected (kubectl -n %s edit clusterregistrationtoken %s)",
+			"spec.approvalExpression of ClusterRegistrationToken %s/%s cannot be used: %s; registration goes on when that is corrected (kubectl -n "+
+				"%s edit clusterregistrationtoken %s)",
 			o.workspace, o.tokenName, o.expressionProblem, o.workspace, o.tokenName)}
 	case len(o.matches) > 1:
 		return decision{state: fleet.RegistrationConflict, reason: reasons.AmbiguousClientID, message: fmt.Sprintf(
 			"Clusters %s have the same spec.clientID: change or delete all but one", strings.Join(names(o.matches), " and "))}
 	case len(o.matches) == 1 && o.matches[0].revoked:
 		return revoked(o.workspace, o.matches[0].name)
-	case o.returns() && o.approvedFor != reasons.KeyProved: // stored first: after the deletion of the previous account, nothing proves that the key was the holder's
-		return decision{state: fleet.RegistrationWaiting, reason: reasons.KeyProved, cluster: o.matches[0].name, message: "the request is signed with the key of the Cluster, which it needs no token for"}
+	case o.returns() && o.approvedFor != reasons.KeyProved:
+		// stored first: after the deletion of the previous account, nothing proves that the
+		// key was the holder's
+		return decision{
+			state: fleet.RegistrationWaiting, reason: reasons.KeyProved, cluster: o.matches[0].name,
+			message: "the request is signed with the key of the Cluster, which it needs no token for",
+		}
 	case o.returns():
 		return evaluateMatch(o.matches[0])
 	}
@@ -208,7 +215,8 @@ func evaluate(o observed) decision {
 	switch {
 	case len(o.matches) == 0 && o.newNameTaken:
 		return decision{state: fleet.RegistrationConflict, reason: reasons.NameTaken, cluster: o.newName, message: fmt.Sprintf(
-			"Cluster %s/%s exists with another spec.clientID (names are made from the first 100 characters of a client ID): use another client ID, or create a Cluster with this one under a name of your choice",
+			"Cluster %s/%s exists with another spec.clientID (names are made from the first 100 characters of a client ID): use another client ID, "+
+				"or create a Cluster with this one under a name of your choice",
 			o.workspace, o.newName)}
 	case len(o.matches) == 0 && o.labelProblem != "":
 		return denied(reasons.InvalidLabels, o.labelProblem+"; correct it in the values of the agent's chart")
@@ -240,9 +248,11 @@ func refusal(o observed) (decision, bool) {
 	case o.approved == "false": // regardless of the agent that had the Cluster
 		return denied(fleet.ReasonNotApproved, "somebody who may approve requests has denied this one"), true
 	case o.clientID == "":
-		return denied(reasons.ClientIDMissing, "spec.clientID is empty: set clientID in the values of the agent's chart, or leave it to the agent, which then uses the UID of its kube-system namespace"), true
+		return denied(reasons.ClientIDMissing, "spec.clientID is empty: set clientID in the values of the agent's chart, or leave it to the "+
+			"agent, which then uses the UID of its kube-system namespace"), true
 	case len(o.clientID) > maxClientID:
-		return denied(reasons.ClientIDTooLong, fmt.Sprintf("spec.clientID has %d characters, at most %d are allowed", len(o.clientID), maxClientID)), true
+		return denied(reasons.ClientIDTooLong,
+			fmt.Sprintf("spec.clientID has %d characters, at most %d are allowed", len(o.clientID), maxClientID)), true
 	case o.keyProblem != "":
 		return denied(reasons.InvalidAnswerKey, o.keyProblem), true
 	case o.signatureProblem != "":
@@ -254,13 +264,18 @@ func refusal(o observed) (decision, bool) {
 	case o.returns():
 		return decision{}, false
 	case o.reconnecting:
-		return denied(reasons.ReconnectRefused, "the credential of this cluster has run out, and it is not signed with the key of a Cluster with its client ID that lets its agent come back (spec.reconnect) and still has an identity: give the cluster a registration token"), true
+		return denied(reasons.ReconnectRefused, "the credential of this cluster has run out, and it is not signed with the key of a Cluster "+
+				"with its client ID that lets its agent come back (spec.reconnect) and still has an identity: give the cluster a registration token"),
+			true
 	case o.token == tokenMissing:
-		return denied(reasons.TokenNotFound, fmt.Sprintf("ClusterRegistrationToken %s/%s does not exist any more: create another one and give its values to the agent's chart", o.workspace, o.tokenName)), true
+		return denied(reasons.TokenNotFound, fmt.Sprintf("ClusterRegistrationToken %s/%s does not exist any more: create another one and give "+
+			"its values to the agent's chart", o.workspace, o.tokenName)), true
 	case o.token == tokenExpired:
-		return denied(reasons.TokenExpired, fmt.Sprintf("ClusterRegistrationToken %s/%s has expired: create another one and give its values to the agent's chart", o.workspace, o.tokenName)), true
+		return denied(reasons.TokenExpired, fmt.Sprintf("ClusterRegistrationToken %s/%s has expired: create another one and give its values to "+
+			"the agent's chart", o.workspace, o.tokenName)), true
 	case o.token == tokenUnnamed && (o.native || o.unattributed()):
-		return denied(reasons.TokenUnknown, fmt.Sprintf("the request names no ClusterRegistrationToken: set tokenName in the values of the agent's chart; kubectl -n %s get clusterregistrationtokens lists them", o.workspace)), true
+		return denied(reasons.TokenUnknown, fmt.Sprintf("the request names no ClusterRegistrationToken: set tokenName in the values of the "+
+			"agent's chart; kubectl -n %s get clusterregistrationtokens lists them", o.workspace)), true
 	}
 	return decision{}, false
 }
@@ -275,9 +290,11 @@ func evaluateMatch(c clusterView) decision {
 	case c.namespace == membernamespace.NamespaceTaken && c.taken != "":
 		return waiting(reasons.NamespaceTaken, c.taken)
 	case c.namespace == membernamespace.NamespaceTaken:
-		return waiting(reasons.NamespaceTaken, fmt.Sprintf("namespace %s exists and was not made for Cluster %s: delete it, or delete the Cluster and create it under another name", c.memberNamespace, c.name))
+		return waiting(reasons.NamespaceTaken, fmt.Sprintf("namespace %s exists and was not made for Cluster %s: delete it, or delete the "+
+			"Cluster and create it under another name", c.memberNamespace, c.name))
 	case c.namespace == membernamespace.NamespaceTerminating:
-		return waiting(reasons.NamespaceTerminating, fmt.Sprintf("namespace %s is being deleted; registration goes on when it is gone", c.memberNamespace))
+		return waiting(reasons.NamespaceTerminating,
+			fmt.Sprintf("namespace %s is being deleted; registration goes on when it is gone", c.memberNamespace))
 	case !c.prepared || c.namespace != membernamespace.NamespaceOurs:
 		return waiting(reasons.Preparing, fmt.Sprintf("member namespace %s is being created", c.memberNamespace))
 	}
@@ -286,8 +303,11 @@ func evaluateMatch(c clusterView) decision {
 
 // awaitToken waits until Kubernetes has issued the token of a legacy agent's account.
 func awaitToken(o observed, secret types.NamespacedName, since, now time.Time) decision {
-	d := decision{state: fleet.RegistrationWaiting, reason: reasons.TokenNotIssued, cluster: o.matches[0].name, wake: o.end(), message: fmt.Sprintf(
-		"waiting for Kubernetes to fill in the token in Secret %s: that does the token controller of the hub cluster's kube-controller-manager; see that it runs (serviceaccount-token in --controllers, --service-account-private-key-file) and what it logs", secret)}
+	d := decision{state: fleet.RegistrationWaiting, reason: reasons.TokenNotIssued, cluster: o.matches[0].name,
+		wake: o.end(), message: fmt.Sprintf(
+			"waiting for Kubernetes to fill in the token in Secret %s: that does the token controller of the hub cluster's "+
+				"kube-controller-manager; see that it runs (serviceaccount-token in --controllers, --service-account-private-key-file) and what it "+
+				"logs", secret)}
 	if report := since.Add(quietTrouble); now.Before(report) {
 		d.quiet, d.wake = true, report
 	}
@@ -296,8 +316,9 @@ func awaitToken(o observed, secret types.NamespacedName, since, now time.Time) d
 
 // awaitRemoval waits until no BundleDeployment deploys the previous agent.
 func awaitRemoval(o observed, deployment string) decision {
-	return decision{state: fleet.RegistrationWaiting, reason: reasons.Preparing, cluster: o.matches[0].name, wake: o.end(), message: fmt.Sprintf(
-		"waiting for BundleDeployment %s of the agent before to be removed: this agent would deploy it and so replace itself", deployment)}
+	return decision{state: fleet.RegistrationWaiting, reason: reasons.Preparing, cluster: o.matches[0].name,
+		wake: o.end(), message: fmt.Sprintf(
+			"waiting for BundleDeployment %s of the agent before to be removed: this agent would deploy it and so replace itself", deployment)}
 }
 
 // failed returns the decision after an error. The request is reconciled again, with back-off.
@@ -310,7 +331,8 @@ func failed(d decision, created time.Time, err error, now time.Time) decision {
 // revoked denies a request for a revoked Cluster.
 func revoked(workspace, cluster string) decision {
 	return decision{state: fleet.RegistrationDenied, reason: reasons.Revoked, cluster: cluster, message: fmt.Sprintf(
-		"Cluster %s/%s is revoked by its annotation %s: if that is to end, kubectl -n %s annotate cluster.fleet.cattle.io %s %s- and then let the cluster ask again, which takes a new request",
+		"Cluster %s/%s is revoked by its annotation %s: if that is to end, kubectl -n %s annotate cluster.fleet.cattle.io %s %s- and then let "+
+			"the cluster ask again, which takes a new request",
 		workspace, cluster, clusterv1beta1.AnnotationRevoked, workspace, cluster, clusterv1beta1.AnnotationRevoked)}
 }
 

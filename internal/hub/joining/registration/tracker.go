@@ -116,7 +116,8 @@ type tracker struct {
 
 func newTracker() *tracker {
 	return &tracker{requests: newGroups[types.NamespacedName, place](), waiting: newGroups[types.NamespacedName, string](),
-		clients: newGroups[types.NamespacedName, share](), newClusters: newGroups[types.NamespacedName, origin](), identities: map[types.NamespacedName]identity{}}
+		clients: newGroups[types.NamespacedName, share](), newClusters: newGroups[types.NamespacedName, origin](),
+		identities: map[types.NamespacedName]identity{}}
 }
 
 // identity is the memory of a Cluster's identity. It holds the account, if this hub has granted it,

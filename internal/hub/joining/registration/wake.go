@@ -86,7 +86,9 @@ func (a awaited) differs(b awaited) bool {
 func (c *Controller) onToken(ctx context.Context, before, after *fleet.ClusterRegistrationToken, q controller.Queue) {
 	if before != nil && (after == nil || before.Generation != after.Generation) {
 		c.wake(ctx, q, false, client.InNamespace(before.Namespace), client.MatchingFields{indexToken: before.Name})
-		c.wake(ctx, q, false, client.InNamespace(before.Namespace), client.MatchingFields{indexAccount: naming.TokenServiceAccount(before.Name, string(before.UID))})
+		c.wake(ctx, q, false, client.InNamespace(before.Namespace), client.MatchingFields{
+			indexAccount: naming.TokenServiceAccount(before.Name, string(before.UID)),
+		})
 	}
 }
 

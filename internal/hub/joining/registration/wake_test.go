@@ -23,13 +23,19 @@ func controllerScheme(t *testing.T) *runtime.Scheme {
 	return scheme
 }
 
-// TestWhatWasProvedOfAClusterIsNotProvedOfOneThatWasMadeAnew would withdraw an answer before its agent can read it.
+// TestWhatWasProvedOfAClusterIsNotProvedOfOneThatWasMadeAnew would withdraw an answer before
+// its agent can read it.
 func TestWhatWasProvedOfAClusterIsNotProvedOfOneThatWasMadeAnew(t *testing.T) {
 	scheme := controllerScheme(t)
-	cl := fake.NewClientBuilder().WithScheme(scheme).WithIndex(&fleet.ClusterRegistration{}, indexClientID, func(client.Object) []string { return nil }).Build()
+	cl := fake.NewClientBuilder().WithScheme(scheme).WithIndex(&fleet.ClusterRegistration{}, indexClientID,
+		func(client.Object) []string { return nil }).Build()
 	c := &Controller{Deps: Deps{Deps: controller.Deps{Client: cl}}, tracker: newTracker()}
 	seen := func(uid types.UID, at time.Time) *fleet.Cluster {
-		return &fleet.Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: "clusters", Name: "web", UID: uid}, Status: fleet.ClusterStatus{Agent: fleet.AgentStatus{LastSeen: metav1.NewTime(at)}}}
+		return &fleet.Cluster{
+			ObjectMeta: metav1.ObjectMeta{Namespace: "clusters", Name: "web", UID: uid}, Status: fleet.ClusterStatus{
+				Agent: fleet.AgentStatus{LastSeen: metav1.NewTime(at)},
+			},
+		}
 	}
 	key, now := client.ObjectKeyFromObject(seen("former", time.Time{})), time.Now()
 	c.tracker.given(key, "account", time.Time{})

@@ -51,9 +51,10 @@ func (c *Controller) Register(mgr ctrl.Manager) error {
 			queue.Add(request) // before the Cluster exists there is no event
 			return nil
 		})).
-		WatchesRawSource(source.Channel(c.Config.Subscribe(), handler.EnqueueRequestsFromMapFunc(func(context.Context, client.Object) []reconcile.Request {
-			return []reconcile.Request{request}
-		}))).
+		WatchesRawSource(source.Channel(c.Config.Subscribe(),
+			handler.EnqueueRequestsFromMapFunc(func(context.Context, client.Object) []reconcile.Request {
+				return []reconcile.Request{request}
+			}))).
 		Complete(controller.RetryConflicts(c.Recorder, c))
 }
 
@@ -170,8 +171,9 @@ func (c *Controller) writeCredential(ctx context.Context, o observed) error {
 	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: c.SystemNamespace, Name: accountName}}
 	token, err := kube.RequestToken(ctx, c.Client.SubResource("token"), account, credentialLife)
 	if apierrors.IsNotFound(err) && o.found != nil {
-		c.Recorder.Eventf(o.found, nil, corev1.EventTypeWarning, reasons.AccountMissing, "Import", "ServiceAccount %s/%s does not exist, so the hub cannot install "+
-			"its own agent: install the chart fleet with bootstrap.enabled=true", c.SystemNamespace, accountName)
+		c.Recorder.Eventf(o.found, nil, corev1.EventTypeWarning, reasons.AccountMissing,
+			"Import", "ServiceAccount %s/%s does not exist, so the hub cannot install "+
+				"its own agent: install the chart fleet with bootstrap.enabled=true", c.SystemNamespace, accountName)
 	}
 	if err != nil {
 		return err

@@ -41,7 +41,8 @@ func desired(found *fleet.Cluster, wanted settings.Bootstrap) *fleet.Cluster {
 	for key, value := range labels {
 		metav1.SetMetaDataLabel(&cluster.ObjectMeta, key, value)
 	}
-	cluster.Spec.AgentNamespace, cluster.Spec.AgentTolerations, cluster.Spec.KubeConfigSecret = wanted.AgentNamespace, wanted.AgentTolerations, secretName
+	cluster.Spec.AgentNamespace, cluster.Spec.AgentTolerations, cluster.Spec.KubeConfigSecret = wanted.AgentNamespace,
+		wanted.AgentTolerations, secretName
 	if wanted.LocalAgentDisabled {
 		cluster.Spec.KubeConfigSecret = ""
 	}

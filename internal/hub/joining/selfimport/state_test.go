@@ -37,10 +37,14 @@ func TestDecide(t *testing.T) {
 		{"the importer has one", observed{wanted: on, found: asWanted, expires: now.Add(time.Hour)}, decision{}},
 		{"one that ends soon is made anew", observed{wanted: on, found: asWanted, expires: now.Add(9 * time.Minute)}, decision{credential: true}},
 		{"once imported it may expire", observed{wanted: on, found: asWanted, imported: true}, decision{}},
-		{"without an agent of ours there is no credential", observed{wanted: with(func(b *settings.Bootstrap) { b.LocalAgentDisabled = true })}, decision{records: true}},
-		{"another setting changes the Cluster", observed{wanted: with(func(b *settings.Bootstrap) { b.AgentNamespace = "x" }), found: asWanted, imported: true}, decision{records: true}},
-		{"new tolerations do", observed{wanted: with(func(b *settings.Bootstrap) { b.AgentTolerations = []corev1.Toleration{{Key: "x"}} }), found: asWanted, imported: true}, decision{records: true}},
-		{"a label that was taken off comes back", observed{wanted: on, imported: true, found: edited(func(c *fleet.Cluster) { delete(c.Labels, "env") })}, decision{records: true}},
+		{"without an agent of ours there is no credential", observed{wanted: with(func(b *settings.Bootstrap) { b.LocalAgentDisabled = true })},
+			decision{records: true}},
+		{"another setting changes the Cluster", observed{wanted: with(func(b *settings.Bootstrap) { b.AgentNamespace = "x" }), found: asWanted,
+			imported: true}, decision{records: true}},
+		{"new tolerations do", observed{wanted: with(func(b *settings.Bootstrap) { b.AgentTolerations = []corev1.Toleration{{Key: "x"}} }),
+			found: asWanted, imported: true}, decision{records: true}},
+		{"a label that was taken off comes back",
+			observed{wanted: on, imported: true, found: edited(func(c *fleet.Cluster) { delete(c.Labels, "env") })}, decision{records: true}},
 		{"what users set is theirs", observed{wanted: on, imported: true, found: edited(func(c *fleet.Cluster) {
 			c.Labels["mine"], c.Spec.ClientID, c.Spec.RedeployAgentGeneration = "yes", "generated", 3
 		})}, decision{}},

@@ -35,7 +35,8 @@ type observation struct {
 func (c *Controller) observe(ctx context.Context, token *fleet.ClusterRegistrationToken, now time.Time) (o observation, err error) {
 	current := c.Config.Current()
 	o = observation{settings: current, known: c.knownOf(token), observed: observed{
-		created: token.CreationTimestamp.Time, ttlRequired: current.RegistrationTokenTTLRequired, labelProblem: membernamespace.StampProblem(token.Spec),
+		created: token.CreationTimestamp.Time, ttlRequired: current.RegistrationTokenTTLRequired,
+		labelProblem: membernamespace.StampProblem(token.Spec),
 	}}
 	if err := c.expressions.Keep(token); err != nil {
 		o.approvalProblem = "spec.approvalExpression: " + err.Error()
@@ -99,7 +100,8 @@ func (c *Controller) observeSecret(ctx context.Context, token *fleet.ClusterRegi
 	o.foreignSecret = k.foreign
 	// A credential of another kind than the TTL requires is replaced, for example after an edit of the
 	// TTL.
-	if k.foreign || o.account == nil || k.claims.Subject == "" || k.claims.AccountUID != string(o.account.UID) || k.claims.Lasting() != (o.ttl <= 0) {
+	if k.foreign || o.account == nil || k.claims.Subject == "" || k.claims.AccountUID != string(o.account.UID) ||
+		k.claims.Lasting() != (o.ttl <= 0) {
 		return nil
 	}
 	if ended, err := c.ended(ctx, k.claims); err != nil || ended {
@@ -116,7 +118,8 @@ func (c *Controller) provide(ctx context.Context, token *fleet.ClusterRegistrati
 	if d.issue {
 		// First, because Kubernetes takes a moment to notice a new right; the other writes fill that
 		// moment.
-		missing, err := kube.Missing(ctx, c.Client, kube.MetadataOf(c.Client.Scheme()), membernamespace.TokenIssuer(token.Namespace, c.SystemNamespace))
+		missing, err := kube.Missing(ctx, c.Client, kube.MetadataOf(c.Client.Scheme()),
+			membernamespace.TokenIssuer(token.Namespace, c.SystemNamespace))
 		if err := errors.Join(err, kube.Ensure(ctx, c.Client, missing...)); err != nil {
 			return false, err
 		}
@@ -158,7 +161,8 @@ func (c *Controller) provide(ctx context.Context, token *fleet.ClusterRegistrati
 // issue returns a credential of the account that expires at the given time. With a zero time the
 // credential lasts. It is then "" until Kubernetes has issued it, and the event triggers another
 // reconcile.
-func (c *Controller) issue(ctx context.Context, token *fleet.ClusterRegistrationToken, account *corev1.ServiceAccount, expires time.Time) (string, error) {
+func (c *Controller) issue(ctx context.Context, token *fleet.ClusterRegistrationToken, account *corev1.ServiceAccount,
+	expires time.Time) (string, error) {
 	if !expires.IsZero() {
 		return kube.RequestToken(ctx, c.Client.SubResource("token"), account, expires.Sub(c.Clock.Now()))
 	}
@@ -168,7 +172,8 @@ func (c *Controller) issue(ctx context.Context, token *fleet.ClusterRegistration
 
 // endLasting deletes the Secrets of a lasting credential after the token has got a TTL. Otherwise
 // the credential would stay valid until a running hub deletes the account.
-func (c *Controller) endLasting(ctx context.Context, token *fleet.ClusterRegistrationToken, account *corev1.ServiceAccount, o *observation) error {
+func (c *Controller) endLasting(ctx context.Context, token *fleet.ClusterRegistrationToken,
+	account *corev1.ServiceAccount, o *observation) error {
 	if o.expires().IsZero() || o.known.claims.Subject == "" || !o.known.claims.Lasting() {
 		return nil
 	}
@@ -209,7 +214,8 @@ func count(token *fleet.ClusterRegistrationToken, registrations []fleet.ClusterR
 
 func (c *Controller) report(ctx context.Context, token *fleet.ClusterRegistrationToken, o observed, d decision, now time.Time) error {
 	var registrations fleet.ClusterRegistrationList
-	if err := c.Client.List(ctx, &registrations, client.InNamespace(token.Namespace), client.MatchingFields{indexToken: token.Name}, client.UnsafeDisableDeepCopy); err != nil {
+	if err := c.Client.List(ctx, &registrations, client.InNamespace(token.Namespace), client.MatchingFields{indexToken: token.Name},
+		client.UnsafeDisableDeepCopy); err != nil {
 		return err
 	}
 	ready := d.reason == reasons.Ready
@@ -228,7 +234,8 @@ func (c *Controller) report(ctx context.Context, token *fleet.ClusterRegistratio
 	}
 	after.Status.Conditions = kube.SetCondition(after.Status.Conditions, now, kube.Condition(fleet.ConditionReady, ready, d.reason, d.message))
 	if life.shortened != "" {
-		after.Status.Conditions = kube.SetCondition(after.Status.Conditions, now, kube.Condition(fleet.ConditionTTLGranted, false, reasons.LifeShortened, life.shortened))
+		after.Status.Conditions = kube.SetCondition(after.Status.Conditions, now,
+			kube.Condition(fleet.ConditionTTLGranted, false, reasons.LifeShortened, life.shortened))
 	} else {
 		after.Status.Conditions = kube.RemoveCondition(after.Status.Conditions, fleet.ConditionTTLGranted)
 	}

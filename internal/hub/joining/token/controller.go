@@ -76,7 +76,8 @@ func (c *Controller) Register(ctx context.Context, mgr ctrl.Manager) error {
 		WatchesMetadata(&rbacv1.RoleBinding{}, owner).
 		WatchesMetadata(&rbacv1.Role{}, owner).
 		Watches(&fleet.ClusterRegistration{}, controller.On(onRegistration)).
-		WatchesRawSource(source.Channel(c.Config.Subscribe(), handler.EnqueueRequestsFromMapFunc(controller.All(c.Client, &fleet.ClusterRegistrationTokenList{})))).
+		WatchesRawSource(source.Channel(c.Config.Subscribe(),
+			handler.EnqueueRequestsFromMapFunc(controller.All(c.Client, &fleet.ClusterRegistrationTokenList{})))).
 		WithOptions(controller.Workers(workers)).
 		Complete(controller.RetryConflicts(c.Recorder, c))
 }
@@ -113,7 +114,8 @@ func (c *Controller) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 		var pending bool
 		pending, err = c.provide(ctx, &token, &o, decided)
 		if pending {
-			decided.reason, decided.message = reasons.Preparing, "waiting for Kubernetes to fill in the account's token: that does the token controller of the hub cluster's kube-controller-manager; if it does not come, see that it runs and what it logs"
+			decided.reason, decided.message = reasons.Preparing, "waiting for Kubernetes to fill in the account's token: that does the token "+
+				"controller of the hub cluster's kube-controller-manager; if it does not come, see that it runs and what it logs"
 		}
 	case held:
 	}

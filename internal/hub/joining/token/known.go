@@ -70,7 +70,8 @@ func (c *Controller) read(ctx context.Context, into client.Object) (bool, error)
 }
 
 // readSecret reads the values Secret and notes its content. It returns the credential in it.
-func (c *Controller) readSecret(ctx context.Context, token *fleet.ClusterRegistrationToken, o *observation, k *known) (bearer string, err error) {
+func (c *Controller) readSecret(ctx context.Context, token *fleet.ClusterRegistrationToken, o *observation,
+	k *known) (bearer string, err error) {
 	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: token.Namespace, Name: token.Name}}
 	found, err := c.read(ctx, secret)
 	if err != nil || !found {
@@ -95,10 +96,13 @@ func (c *Controller) readSecret(ctx context.Context, token *fleet.ClusterRegistr
 func (c *Controller) ensureAccess(ctx context.Context, token *fleet.ClusterRegistrationToken, k *known) error {
 	role, binding := desiredAccess(token)
 	haveRole, haveBinding := &rbacv1.Role{}, &rbacv1.RoleBinding{}
-	if err := c.ensure(ctx, role, haveRole, &k.role, func() bool { return equality.Semantic.DeepEqual(haveRole.Rules, role.Rules) }); err != nil {
+	if err := c.ensure(ctx, role, haveRole, &k.role,
+		func() bool { return equality.Semantic.DeepEqual(haveRole.Rules, role.Rules) }); err != nil {
 		return err
 	}
-	return c.ensure(ctx, binding, haveBinding, &k.binding, func() bool { return equality.Semantic.DeepEqual(haveBinding.Subjects, binding.Subjects) })
+	return c.ensure(ctx, binding, haveBinding, &k.binding, func() bool {
+		return equality.Semantic.DeepEqual(haveBinding.Subjects, binding.Subjects)
+	})
 }
 
 // ensure writes an object unless it is as desired. Either its version is the known one, or equal

@@ -39,11 +39,13 @@ func granting(t *testing.T, most time.Duration, clock *clocktesting.FakePassiveC
 	}
 	return fake.NewClientBuilder().WithScheme(scheme).WithStatusSubresource(&fleet.ClusterRegistrationToken{}).
 		WithIndex(&fleet.ClusterRegistration{}, indexToken, func(client.Object) []string { return nil }).
-		WithInterceptorFuncs(interceptor.Funcs{SubResourceCreate: func(_ context.Context, _ client.Client, _ string, account, request client.Object, _ ...client.SubResourceCreateOption) error {
+		WithInterceptorFuncs(interceptor.Funcs{SubResourceCreate: func(_ context.Context, _ client.Client, _ string,
+			account, request client.Object, _ ...client.SubResourceCreateOption) error {
 			*issued++
 			r := request.(*authenticationv1.TokenRequest)
 			life := min(most, time.Duration(*r.Spec.ExpirationSeconds)*time.Second)
-			claims := fmt.Sprintf(`{"sub":"system:serviceaccount:%s:%s","iat":%d,"exp":%d}`, account.GetNamespace(), account.GetName(), clock.Now().Unix(), clock.Now().Add(life).Unix())
+			claims := fmt.Sprintf(`{"sub":"system:serviceaccount:%s:%s","iat":%d,"exp":%d}`,
+				account.GetNamespace(), account.GetName(), clock.Now().Unix(), clock.Now().Add(life).Unix())
 			r.Status.Token = "e30." + base64.RawURLEncoding.EncodeToString([]byte(claims)) + ".sig"
 			return nil
 		}}).Build()
@@ -52,12 +54,16 @@ func granting(t *testing.T, most time.Duration, clock *clocktesting.FakePassiveC
 func TestATokenOfWhichTheServerGrantsLessLifeSaysSoAndIsRenewed(t *testing.T) {
 	clock, issued, day := clocktesting.NewFakePassiveClock(start), 0, 24*time.Hour
 	cl := granting(t, day, clock, &issued)
-	token := &fleet.ClusterRegistrationToken{ObjectMeta: metav1.ObjectMeta{Namespace: "clusters", Name: "t", UID: "1", CreationTimestamp: metav1.NewTime(start)}}
+	token := &fleet.ClusterRegistrationToken{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "clusters", Name: "t", UID: "1", CreationTimestamp: metav1.NewTime(start)},
+	}
 	token.Spec.TTL = &metav1.Duration{Duration: 40 * time.Hour}
 	if err := cl.Create(t.Context(), token); err != nil {
 		t.Fatal(err)
 	}
-	deps := controller.Deps{Client: cl, Live: cl, Clock: clock, Config: settings.New(cl, events.NewFakeRecorder(10), "system"), SystemNamespace: "system"}
+	deps := controller.Deps{
+		Client: cl, Live: cl, Clock: clock, Config: settings.New(cl, events.NewFakeRecorder(10), "system"), SystemNamespace: "system",
+	}
 	c := New(deps, expression.NewCache(), longlived.New(deps))
 	reconcile := func(after time.Duration) (wait time.Duration, conditions []fleet.Condition) {
 		t.Helper()
@@ -91,7 +97,9 @@ func TestATokenOfWhichTheServerGrantsLessLifeSaysSoAndIsRenewed(t *testing.T) {
 		t.Errorf("the condition Ready is %+v", ready)
 	}
 	short := kube.FindCondition(conditions, fleet.ConditionTTLGranted)
-	if short == nil || short.Status != corev1.ConditionFalse || short.Reason != "LifeShortened" || !strings.Contains(short.Message, "at most 24h0m0s") || !strings.Contains(short.Message, "values.yaml in Secret t works until 2026-01-03T03:04:05Z") {
+	if short == nil || short.Status != corev1.ConditionFalse || short.Reason != "LifeShortened" ||
+		!strings.Contains(short.Message, "at most 24h0m0s") ||
+		!strings.Contains(short.Message, "values.yaml in Secret t works until 2026-01-03T03:04:05Z") {
 		t.Errorf("the condition TTLGranted is %+v", short)
 	}
 	first := values()
@@ -114,12 +122,16 @@ func TestATokenOfWhichTheServerGrantsLessLifeSaysSoAndIsRenewed(t *testing.T) {
 func TestATokenThatGetsItsTTLSaysNothingOfThat(t *testing.T) {
 	clock, issued := clocktesting.NewFakePassiveClock(start), 0
 	cl := granting(t, 1000*time.Hour, clock, &issued)
-	token := &fleet.ClusterRegistrationToken{ObjectMeta: metav1.ObjectMeta{Namespace: "clusters", Name: "t", UID: "1", CreationTimestamp: metav1.NewTime(start)}}
+	token := &fleet.ClusterRegistrationToken{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "clusters", Name: "t", UID: "1", CreationTimestamp: metav1.NewTime(start)},
+	}
 	token.Spec.TTL = &metav1.Duration{Duration: 240 * time.Hour}
 	if err := cl.Create(t.Context(), token); err != nil {
 		t.Fatal(err)
 	}
-	deps := controller.Deps{Client: cl, Live: cl, Clock: clock, Config: settings.New(cl, events.NewFakeRecorder(10), "system"), SystemNamespace: "system"}
+	deps := controller.Deps{
+		Client: cl, Live: cl, Clock: clock, Config: settings.New(cl, events.NewFakeRecorder(10), "system"), SystemNamespace: "system",
+	}
 	c := New(deps, expression.NewCache(), longlived.New(deps))
 	if _, err := c.Reconcile(t.Context(), ctrl.Request{NamespacedName: client.ObjectKeyFromObject(token)}); err != nil {
 		t.Fatal(err)
@@ -146,14 +158,19 @@ func (c counted) Get(ctx context.Context, key client.ObjectKey, into client.Obje
 func TestAHubThatBeginsReadsEachObjectOfATokenOnceAndThenNone(t *testing.T) {
 	clock, issued := clocktesting.NewFakePassiveClock(start), 0
 	cl := granting(t, 1000*time.Hour, clock, &issued)
-	token := &fleet.ClusterRegistrationToken{ObjectMeta: metav1.ObjectMeta{Namespace: "clusters", Name: "t", UID: "1", CreationTimestamp: metav1.NewTime(start)}}
+	token := &fleet.ClusterRegistrationToken{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "clusters", Name: "t", UID: "1", CreationTimestamp: metav1.NewTime(start)},
+	}
 	token.Spec.TTL = &metav1.Duration{Duration: 240 * time.Hour}
 	if err := cl.Create(t.Context(), token); err != nil {
 		t.Fatal(err)
 	}
 	begin := func() (reads map[string]int, look func()) {
 		reads = map[string]int{}
-		deps := controller.Deps{Client: cl, Live: counted{cl, reads}, Clock: clock, Config: settings.New(cl, events.NewFakeRecorder(10), "system"), SystemNamespace: "system"}
+		deps := controller.Deps{
+			Client: cl, Live: counted{cl, reads}, Clock: clock, Config: settings.New(cl, events.NewFakeRecorder(10), "system"),
+			SystemNamespace: "system",
+		}
 		c := New(deps, expression.NewCache(), longlived.New(deps))
 		return reads, func() {
 			t.Helper()

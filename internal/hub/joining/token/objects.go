@@ -43,10 +43,12 @@ func desiredAccess(token *fleet.ClusterRegistrationToken) (*rbacv1.Role, *rbacv1
 		Rules: []rbacv1.PolicyRule{{
 			APIGroups: []string{fleet.GroupVersion.Group}, Resources: []string{"clusterregistrations"}, Verbs: []string{"create"},
 		}, {
-			APIGroups: []string{fleet.GroupVersion.Group}, Resources: []string{"clusterregistrationtokens"}, ResourceNames: []string{token.Name}, Verbs: []string{"register"},
+			APIGroups: []string{fleet.GroupVersion.Group}, Resources: []string{"clusterregistrationtokens"}, ResourceNames: []string{token.Name},
+			Verbs: []string{"register"},
 		}},
 	}
-	return role, kube.RoleBinding(meta(token, naming.SafeConcat(account, "to", "role")), "Role", role.Name, kube.AccountSubject(token.Namespace, account))
+	return role, kube.RoleBinding(meta(token, naming.SafeConcat(account, "to", "role")), "Role", role.Name,
+		kube.AccountSubject(token.Namespace, account))
 }
 
 func desiredSecret(token *fleet.ClusterRegistrationToken, text string) *corev1.Secret {

@@ -80,18 +80,29 @@ func decide(o observed, now time.Time) decision {
 	expires := o.expires()
 	switch {
 	case o.ttl <= 0 && o.ttlRequired:
-		return decision{state: refused, reason: reasons.TTLRequired, message: "this hub does not accept tokens without an end: set spec.ttl, for example 240h"}
+		return decision{
+			state: refused, reason: reasons.TTLRequired, message: "this hub does not accept tokens without an end: set spec.ttl, for example 240h",
+		}
 	case o.ttl > 0 && !now.Before(expires.Add(expiredRetention)):
 		return decision{state: removed}
 	case o.ttl > 0 && !now.Before(expires):
 		return decision{state: expired, reason: reasons.Expired, wake: expires.Add(expiredRetention),
-			message: fmt.Sprintf("expired at %s; create another ClusterRegistrationToken for new clusters, registered ones are not affected", expires.UTC().Format(time.RFC3339))}
+			message: fmt.Sprintf("expired at %s; create another ClusterRegistrationToken for new clusters, registered ones are not affected",
+				expires.UTC().Format(time.RFC3339))}
 	case o.labelProblem != "":
-		return decision{state: held, reason: reasons.InvalidLabels, wake: expires, message: o.labelProblem + "; nothing registers with this token before that is corrected"}
+		return decision{
+			state: held, reason: reasons.InvalidLabels, wake: expires,
+			message: o.labelProblem + "; nothing registers with this token before that is corrected",
+		}
 	case o.approvalProblem != "":
-		return decision{state: held, reason: reasons.InvalidApprovalExpression, wake: expires, message: o.approvalProblem + "; nothing registers with this token before that is corrected"}
+		return decision{
+			state: held, reason: reasons.InvalidApprovalExpression, wake: expires,
+			message: o.approvalProblem + "; nothing registers with this token before that is corrected",
+		}
 	case o.settingsMissing != "":
-		return decision{state: held, reason: reasons.SettingsMissing, wake: expires, message: "no values.yaml is made or changed: " + o.settingsMissing}
+		return decision{
+			state: held, reason: reasons.SettingsMissing, wake: expires, message: "no values.yaml is made or changed: " + o.settingsMissing,
+		}
 	case o.foreignSecret:
 		// The hub does not watch foreign Secrets, so this wait is a timer. An existing account stays, and
 		// so do the credentials handed out before.
@@ -99,7 +110,10 @@ func decide(o observed, now time.Time) decision {
 		if o.served {
 			state = held
 		}
-		return decision{state: state, reason: reasons.SecretNameTaken, wake: now.Add(foreignSecretRetry), message: "a Secret with this name exists and was not made for this token: delete it, or choose another name for the token"}
+		return decision{
+			state: state, reason: reasons.SecretNameTaken, wake: now.Add(foreignSecretRetry),
+			message: "a Secret with this name exists and was not made for this token: delete it, or choose another name for the token",
+		}
 	}
 	d := decision{state: active, reason: reasons.Ready, wake: expires}
 	renew := renewAt(o)
@@ -139,6 +153,8 @@ func lifeOf(o observed, d decision, secret string) life {
 	}
 	at := func(t time.Time) string { return t.UTC().Format(time.RFC3339) }
 	return life{expires: o.credentialExpires, shortened: fmt.Sprintf(
-		"the hub's API server grants credentials of at most %s (--service-account-max-token-expiration), and spec.ttl is %s: values.yaml in Secret %s works until %s and is renewed there at %s, as long as the token lives, which is until %s; take it from the Secret again for clusters that join later",
+		"the hub's API server grants credentials of at most %s (--service-account-max-token-expiration), and spec.ttl is %s: values.yaml in "+
+			"Secret %s works until %s and is renewed there at %s, as long as the token lives, which is until %s; take it from the Secret again for "+
+			"clusters that join later",
 		o.credentialExpires.Sub(o.credentialIssued).Round(time.Minute), o.ttl, secret, at(o.credentialExpires), at(renew), at(o.expires()))}
 }

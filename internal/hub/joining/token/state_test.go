@@ -18,17 +18,31 @@ func TestDecide(t *testing.T) {
 		now      time.Time
 		want     decision
 	}{
-		{"a token without an end gets a credential and no timer", observed{created: start}, start, decision{state: active, reason: "Ready", issue: true}},
-		{"with its credential in place nothing is left to do", observed{created: start, credentialValid: true}, start, decision{state: active, reason: "Ready"}},
-		{"a negative TTL never expires", observed{created: start, ttl: -1, credentialValid: true}, ends, decision{state: active, reason: "Ready"}},
+		{
+			"a token without an end gets a credential and no timer", observed{created: start}, start, decision{
+				state: active, reason: "Ready", issue: true,
+			},
+		},
+		{
+			"with its credential in place nothing is left to do", observed{created: start, credentialValid: true}, start, decision{
+				state: active, reason: "Ready",
+			},
+		},
+		{
+			"a negative TTL never expires", observed{created: start, ttl: -1, credentialValid: true}, ends, decision{state: active, reason: "Ready"},
+		},
 		{"a hub that wants a TTL refuses tokens without one", observed{created: start, ttlRequired: true}, start,
-			decision{state: refused, reason: "TTLRequired", message: "this hub does not accept tokens without an end: set spec.ttl, for example 240h"}},
-		{"a TTL wakes exactly at its end", observed{created: start, ttl: ttl, credentialValid: true, credentialIssued: start, credentialExpires: ends}, start,
+			decision{
+				state: refused, reason: "TTLRequired", message: "this hub does not accept tokens without an end: set spec.ttl, for example 240h",
+			}},
+		{"a TTL wakes exactly at its end",
+			observed{created: start, ttl: ttl, credentialValid: true, credentialIssued: start, credentialExpires: ends}, start,
 			decision{state: active, reason: "Ready", wake: ends}},
 		{"a credential that the server made shorter is renewed at two thirds",
 			observed{created: start, ttl: ttl, credentialValid: true, credentialIssued: start, credentialExpires: start.Add(24 * time.Hour)}, start,
 			decision{state: active, reason: "Ready", wake: start.Add(16 * time.Hour)}},
-		{"and not later", observed{created: start, ttl: ttl, credentialValid: true, credentialIssued: start, credentialExpires: start.Add(24 * time.Hour)}, start.Add(16 * time.Hour),
+		{"and not later", observed{created: start, ttl: ttl, credentialValid: true, credentialIssued: start,
+			credentialExpires: start.Add(24 * time.Hour)}, start.Add(16 * time.Hour),
 			decision{state: active, reason: "Ready", wake: ends, issue: true}},
 		{"at its end a token expires and says so", observed{created: start, ttl: ttl, credentialValid: true}, ends,
 			decision{state: expired, reason: "Expired", wake: ends.Add(24 * time.Hour),
@@ -36,11 +50,21 @@ func TestDecide(t *testing.T) {
 		{"a day later it is deleted", observed{created: start, ttl: ttl}, ends.Add(24 * time.Hour), decision{state: removed}},
 		{"without settings nothing is handed out", observed{created: start, ttl: ttl, settingsMissing: "they are gone"}, start,
 			decision{state: held, reason: "SettingsMissing", wake: ends, message: "no values.yaml is made or changed: they are gone"}},
-		{"an expression that is wrong is named at once", observed{created: start, ttl: ttl, approvalProblem: "spec.approvalExpression: it returns int"}, start,
-			decision{state: held, reason: "InvalidApprovalExpression", wake: ends, message: "spec.approvalExpression: it returns int; nothing registers with this token before that is corrected"}},
-		{"but a token still ends", observed{created: start, ttl: ttl, settingsMissing: "they are gone"}, ends.Add(24 * time.Hour), decision{state: removed}},
+		{"an expression that is wrong is named at once",
+			observed{created: start, ttl: ttl, approvalProblem: "spec.approvalExpression: it returns int"}, start,
+			decision{
+				state: held, reason: "InvalidApprovalExpression", wake: ends,
+				message: "spec.approvalExpression: it returns int; nothing registers with this token before that is corrected",
+			}},
+		{
+			"but a token still ends", observed{created: start, ttl: ttl, settingsMissing: "they are gone"}, ends.Add(24 * time.Hour),
+			decision{state: removed},
+		},
 		{"a Secret of somebody else is never overwritten", observed{created: start, foreignSecret: true}, start,
-			decision{state: refused, reason: "SecretNameTaken", wake: start.Add(30 * time.Second), message: "a Secret with this name exists and was not made for this token: delete it, or choose another name for the token"}},
+			decision{
+				state: refused, reason: "SecretNameTaken", wake: start.Add(30 * time.Second),
+				message: "a Secret with this name exists and was not made for this token: delete it, or choose another name for the token",
+			}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			if diff := cmp.Diff(c.want, decide(c.observed, c.now), cmp.AllowUnexported(decision{})); diff != "" {

@@ -12,7 +12,8 @@ import (
 	"github.com/muster-fleet/muster/internal/hub/runtime/controller"
 )
 
-// delays is a queue that notes after how long what is reconciled; nothing may be added to it at once.
+// delays is a queue that notes after how long what is reconciled; nothing may be
+// added to it at once.
 type delays struct {
 	controller.Queue
 	of map[string]time.Duration

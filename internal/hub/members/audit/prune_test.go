@@ -33,17 +33,36 @@ func TestOldAndSurplusEntriesGo(t *testing.T) {
 		next    time.Duration
 	}{
 		{"none", nil, settings.Audit{MaxAge: time.Hour, MaxEntries: 1}, nil, 0},
-		{"the oldest decides when to look again", []*v1alpha1.AuditEntry{granted("new", 1), granted("old", 3)}, settings.Audit{MaxAge: 5 * time.Hour, MaxEntries: 2}, nil, 2 * time.Hour},
-		{"one of just that age goes", []*v1alpha1.AuditEntry{granted("new", 1), granted("old", 5)}, settings.Audit{MaxAge: 5 * time.Hour, MaxEntries: 2}, []string{"old"}, 4 * time.Hour},
+		{
+			"the oldest decides when to look again", []*v1alpha1.AuditEntry{granted("new", 1), granted("old", 3)},
+			settings.Audit{MaxAge: 5 * time.Hour, MaxEntries: 2}, nil, 2 * time.Hour,
+		},
+		{
+			"one of just that age goes", []*v1alpha1.AuditEntry{granted("new", 1), granted("old", 5)},
+			settings.Audit{MaxAge: 5 * time.Hour, MaxEntries: 2}, []string{"old"}, 4 * time.Hour,
+		},
 		{"without an age none is too old", []*v1alpha1.AuditEntry{granted("old", 5000)}, settings.Audit{MaxEntries: 2}, nil, 0},
-		{"of too many the oldest goes", []*v1alpha1.AuditEntry{granted("b", 2), granted("a", 3), granted("c", 1)}, settings.Audit{MaxEntries: 2}, []string{"a"}, 0},
-		{"of the same second the first by name", []*v1alpha1.AuditEntry{granted("b", 2), granted("a", 2)}, settings.Audit{MaxEntries: 1}, []string{"a"}, 0},
-		{"what is too old makes room", []*v1alpha1.AuditEntry{granted("a", 9), granted("b", 2)}, settings.Audit{MaxAge: 5 * time.Hour, MaxEntries: 1}, []string{"a"}, 3 * time.Hour},
-		{"with auditing off what is there goes by age", []*v1alpha1.AuditEntry{granted("a", 9), granted("b", 2)}, settings.Audit{MaxAge: 5 * time.Hour}, []string{"a"}, 3 * time.Hour},
+		{
+			"of too many the oldest goes", []*v1alpha1.AuditEntry{granted("b", 2), granted("a", 3), granted("c", 1)},
+			settings.Audit{MaxEntries: 2}, []string{"a"}, 0,
+		},
+		{
+			"of the same second the first by name", []*v1alpha1.AuditEntry{granted("b", 2), granted("a", 2)},
+			settings.Audit{MaxEntries: 1}, []string{"a"}, 0,
+		},
+		{
+			"what is too old makes room", []*v1alpha1.AuditEntry{granted("a", 9), granted("b", 2)},
+			settings.Audit{MaxAge: 5 * time.Hour, MaxEntries: 1}, []string{"a"}, 3 * time.Hour,
+		},
+		{
+			"with auditing off what is there goes by age", []*v1alpha1.AuditEntry{granted("a", 9), granted("b", 2)},
+			settings.Audit{MaxAge: 5 * time.Hour}, []string{"a"}, 3 * time.Hour,
+		},
 		{
 			"one token's grants push out neither another's nor what is not a grant",
 			[]*v1alpha1.AuditEntry{
-				entry("displaced", 9, v1alpha1.AuditDisplaced, "a"), entry("other", 8, v1alpha1.AuditGranted, "b"), entry("revoked", 7, v1alpha1.AuditRevoked, ""),
+				entry("displaced", 9, v1alpha1.AuditDisplaced, "a"), entry("other", 8, v1alpha1.AuditGranted, "b"),
+				entry("revoked", 7, v1alpha1.AuditRevoked, ""),
 				granted("1", 3), granted("2", 2), granted("3", 1),
 			},
 			settings.Audit{MaxEntries: 4}, []string{"1", "2"}, 0,
@@ -72,7 +91,8 @@ func TestAFloodOfGrantsPushesOutNothingElse(t *testing.T) {
 	most := settings.Audit{MaxEntries: 100}
 	var kept []*v1alpha1.AuditEntry
 	for i := range 20 {
-		kept = append(kept, entry(fmt.Sprintf("displaced-%d", i), 100+i, v1alpha1.AuditDisplaced, "flooding"), entry(fmt.Sprintf("good-%d", i), 100+i, v1alpha1.AuditGranted, "good"))
+		kept = append(kept, entry(fmt.Sprintf("displaced-%d", i), 100+i, v1alpha1.AuditDisplaced, "flooding"),
+			entry(fmt.Sprintf("good-%d", i), 100+i, v1alpha1.AuditGranted, "good"))
 	}
 	for i := range 1000 {
 		flood := entry(fmt.Sprintf("flood-%d", i), 0, v1alpha1.AuditGranted, "flooding")
@@ -100,7 +120,8 @@ func TestAFloodOfGrantsPushesOutNothingElse(t *testing.T) {
 	}
 }
 
-// TestManyTokensPushOutNothingButGrants has a tenant with as many tokens as there is room for entries, each with one grant.
+// TestManyTokensPushOutNothingButGrants has a tenant with as many tokens as there is room for
+// entries, each with one grant.
 func TestManyTokensPushOutNothingButGrants(t *testing.T) {
 	const room = 100
 	var entries []*v1alpha1.AuditEntry

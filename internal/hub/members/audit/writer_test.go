@@ -57,7 +57,9 @@ func newRig(t *testing.T, text string) *rig {
 			return c.Create(ctx, o, options...)
 		},
 	})
-	configMap := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "system", Name: naming.HubConfigMap}, Data: map[string]string{"config": text}}
+	configMap := &corev1.ConfigMap{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "system", Name: naming.HubConfigMap}, Data: map[string]string{"config": text},
+	}
 	if err := r.Create(context.Background(), configMap); err != nil {
 		t.Fatal(err)
 	}
@@ -85,7 +87,8 @@ func (r *rig) names(t *testing.T) string {
 
 func factOf(id string) Fact {
 	return Fact{Namespace: "clusters", ID: []string{id}, Spec: v1alpha1.AuditEntrySpec{
-		Reason: v1alpha1.AuditGranted, Object: v1alpha1.AuditObject{Kind: "Cluster", Namespace: "clusters", Name: "web"}, Message: strings.Repeat("x", 5000),
+		Reason: v1alpha1.AuditGranted, Object: v1alpha1.AuditObject{Kind: "Cluster", Namespace: "clusters", Name: "web"},
+		Message: strings.Repeat("x", 5000),
 	}}
 }
 
@@ -104,7 +107,8 @@ func TestAFactHasOneEntryHoweverOftenItIsWritten(t *testing.T) {
 		t.Errorf("there are %s", got)
 	}
 	var first v1alpha1.AuditEntry
-	if err := r.Get(context.Background(), client.ObjectKey{Namespace: "clusters", Name: "granted-1"}, &first); err != nil || !first.Spec.Time.Equal(new(metav1.NewTime(noon))) {
+	if err := r.Get(context.Background(), client.ObjectKey{Namespace: "clusters", Name: "granted-1"}, &first); err != nil ||
+		!first.Spec.Time.Equal(new(metav1.NewTime(noon))) {
 		t.Errorf("it is of %s: %v", first.Spec.Time, err)
 	}
 	if n := len(first.Spec.Message); n > 2048 {
@@ -120,7 +124,8 @@ func TestWhatIsRefusedStopsNobody(t *testing.T) {
 		repeats bool
 	}{
 		{"discovery does not know the kind", &meta.NoKindMatchError{GroupKind: schema.GroupKind{Group: kind.Group, Kind: "AuditEntry"}}, false},
-		{"the kind is served no more", apierrors.NewGenericServerResponse(http.StatusNotFound, "POST", kind, "", "404 page not found", 0, true), false},
+		{"the kind is served no more", apierrors.NewGenericServerResponse(http.StatusNotFound, "POST", kind, "", "404 page not found", 0, true),
+			false},
 		{"its definition is being deleted", apierrors.NewMethodNotSupported(kind, "create"), false},
 		{"forbidden, by a quota for example", apierrors.NewForbidden(kind, "", errors.New("quota")), false},
 		{"invalid", apierrors.NewInvalid(schema.GroupKind{}, "", nil), false},

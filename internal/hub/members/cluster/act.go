@@ -155,7 +155,8 @@ func (r *reconciliation) Report(ctx context.Context, departure lifecycle.Departu
 	}
 	r.announce(ctx, after, r.o.before.Conditions)
 	r.AnnounceVersion(after, "AgentVersionChanged", "the agent", r.o.before.Agent.Version, after.Status.Agent.Version)
-	r.AnnounceVersion(after, reasons.KubernetesVersionChanged, "Kubernetes", r.o.before.Agent.KubernetesVersion, after.Status.Agent.KubernetesVersion)
+	r.AnnounceVersion(after, reasons.KubernetesVersionChanged, "Kubernetes", r.o.before.Agent.KubernetesVersion,
+		after.Status.Agent.KubernetesVersion)
 	r.AnnounceMove(ctx, after, r.o.Observed, kube.ReasonOf(r.o.before.Conditions, fleet.ConditionHubConfigured))
 	return nil
 }
@@ -163,7 +164,9 @@ func (r *reconciliation) Report(ctx context.Context, departure lifecycle.Departu
 // announce logs a new state and emits Events about it and about problems. Call it after the write
 // of the status.
 func (c *Controller) announce(ctx context.Context, cluster *fleet.Cluster, before []fleet.Condition) {
-	for kind, action := range map[string]string{fleet.ConditionSupported: "Judge", fleet.ConditionCloned: "Judge", clusterv1beta1.ConditionPruned: "Prune"} {
+	for kind, action := range map[string]string{
+		fleet.ConditionSupported: "Judge", fleet.ConditionCloned: "Judge", clusterv1beta1.ConditionPruned: "Prune",
+	} {
 		if problem := kube.FindCondition(cluster.Status.Conditions, kind); problem != nil && problem.Reason != kube.ReasonOf(before, kind) {
 			c.Recorder.Eventf(cluster, nil, corev1.EventTypeWarning, problem.Reason, action, "%s", problem.Message)
 		}

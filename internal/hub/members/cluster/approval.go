@@ -101,6 +101,7 @@ func (r *reconciliation) inheritApproval(ctx context.Context) error {
 
 // awaitsApproval returns the message of a Cluster without approval.
 func (o observed) awaitsApproval() string {
-	return fmt.Sprintf("nothing is delivered before somebody approves this Cluster, as label %s of workspace %s asks: kubectl -n %s annotate --overwrite cluster.fleet.cattle.io %s %s=true",
+	return fmt.Sprintf("nothing is delivered before somebody approves this Cluster, as label %s of workspace %s asks: kubectl -n %s annotate "+
+		"--overwrite cluster.fleet.cattle.io %s %s=true",
 		fleet.LabelApproveMembers, o.Workspace, o.Workspace, o.Name, fleet.AnnotationApproved)
 }

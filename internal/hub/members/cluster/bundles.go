@@ -45,7 +45,8 @@ func (c *Controller) rollUp(ctx context.Context, o *observed) error {
 	return nil
 }
 
-// sources are the GitRepos or HelmOps that Bundles come from, and whether all their Bundles are ready.
+// sources are the GitRepos or HelmOps that Bundles come from, and whether all their Bundles are
+// ready.
 type sources map[types.NamespacedName]bool
 
 // add counts a Bundle that comes from a source; from none if name is empty.
@@ -74,7 +75,8 @@ func describeSources(after *fleet.ClusterStatus, o observed) {
 	after.ReadyHelmOps, after.DesiredReadyHelmOps = o.helmOps.ready(), len(o.helmOps)
 }
 
-// onDeployment reconciles the Cluster of a BundleDeployment in a moment, once for all reports of that time.
+// onDeployment reconciles the Cluster of a BundleDeployment in a moment, once for all
+// reports of that time.
 func (c *Controller) onDeployment() handler.EventHandler {
 	return controller.On(func(ctx context.Context, before, after *fleet.BundleDeployment, q controller.Queue) {
 		if before != nil && after != nil && rollup.OnlyShown(before, after) {

@@ -60,7 +60,8 @@ type Controller struct {
 
 // New returns a controller. hub returns the desired address of the hub for the agent of a Cluster.
 // reconnect returns a token that lets agents of a workspace rejoin.
-func New(deps controller.Deps, moves *lifecycle.MoveLimiter, hub func(*fleet.Cluster) *clusterv1beta1.HubAddress, reconnect func(ctx context.Context, workspace string) string, entries *audit.Writer) *Controller {
+func New(deps controller.Deps, moves *lifecycle.MoveLimiter, hub func(*fleet.Cluster) *clusterv1beta1.HubAddress,
+	reconnect func(ctx context.Context, workspace string) string, entries *audit.Writer) *Controller {
 	return &Controller{
 		Controller: lifecycle.New(deps, moves, entries, fleet.FinalizerCluster, clusterv1beta1.LeaveOrphan), hub: hub,
 		renewer: renewal.New(deps, func(ctx context.Context, s *renewal.State) string { return reconnect(ctx, s.Workspace) }),
@@ -102,7 +103,8 @@ func (c *Controller) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 		return ctrl.Result{}, err
 	}
 	r := &reconciliation{Controller: c, cluster: &cluster}
-	if cluster.Labels[fleet.LabelClusterManagement] != "" && cluster.DeletionTimestamp.IsZero() { // no other manager removes this hub's objects of a deleted Cluster
+	// no other manager removes this hub's objects of a deleted Cluster
+	if cluster.Labels[fleet.LabelClusterManagement] != "" && cluster.DeletionTimestamp.IsZero() {
 		return r.yield(ctx)
 	}
 	return c.ReconcileRecord(ctx, &cluster, nil, r)

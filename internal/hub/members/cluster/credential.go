@@ -54,7 +54,8 @@ func describeCredential(after *fleet.ClusterStatus, o observed, now time.Time) {
 	}
 	after.Credential = ptr.To(fleet.CredentialStatus(o.credential.Credential()))
 	if why := o.credential.Cloned(); why != "" {
-		after.Conditions = kube.SetCondition(after.Conditions, now, kube.Condition(fleet.ConditionCloned, true, reasons.CredentialSuperseded, why))
+		after.Conditions = kube.SetCondition(after.Conditions, now,
+			kube.Condition(fleet.ConditionCloned, true, reasons.CredentialSuperseded, why))
 		return
 	}
 	describeRival(after, o, now)

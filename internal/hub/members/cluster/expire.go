@@ -69,7 +69,8 @@ func (c *Controller) expire(ctx context.Context, cluster *fleet.Cluster, o obser
 	} else if err != nil {
 		return time.Time{}, fmt.Errorf("deleting Cluster %s/%s, which has never beaten: %w", live.Namespace, live.Name, err)
 	}
-	ctrl.LoggerFrom(ctx).Info("Cluster deleted, because it was made for a registration request and no agent has ever sent a heartbeat", "created", live.CreationTimestamp.UTC(), "lifetime", life)
+	ctrl.LoggerFrom(ctx).Info("Cluster deleted, because it was made for a registration request and no agent has ever sent a heartbeat",
+		"created", live.CreationTimestamp.UTC(), "lifetime", life)
 	c.Recorder.Eventf(&live, nil, corev1.EventTypeNormal, reasons.NeverJoined, "Delete",
 		"made for a registration request, and no agent has sent a heartbeat in %s (registration.newClusterLifetime)", life)
 	return time.Time{}, nil

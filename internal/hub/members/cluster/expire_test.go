@@ -25,7 +25,8 @@ import (
 
 func TestMain(m *testing.M) { os.Exit(testkube.Main(m)) }
 
-// TestOnlyAClusterThatTheHubMadeAndNobodyEverUsedExpires has a row per proof that somebody wants the Cluster.
+// TestOnlyAClusterThatTheHubMadeAndNobodyEverUsedExpires has a row per proof that
+// somebody wants the Cluster.
 func TestOnlyAClusterThatTheHubMadeAndNobodyEverUsedExpires(t *testing.T) {
 	control := testkube.Start(t, "expire")
 	control.InstallCRDs(t)
@@ -63,7 +64,9 @@ func TestOnlyAClusterThatTheHubMadeAndNobodyEverUsedExpires(t *testing.T) {
 		}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			cluster := &fleet.Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: c.name, Annotations: map[string]string{fleet.AnnotationCreatedByToken: "t"}},
+			cluster := &fleet.Cluster{ObjectMeta: metav1.ObjectMeta{
+				Namespace: "default", Name: c.name, Annotations: map[string]string{fleet.AnnotationCreatedByToken: "t"},
+			},
 				Spec: fleet.ClusterSpec{ClientID: c.name}}
 			if c.before != nil {
 				c.before(cluster)
@@ -79,7 +82,8 @@ func TestOnlyAClusterThatTheHubMadeAndNobodyEverUsedExpires(t *testing.T) {
 			if c.early {
 				now = now.Add(-time.Second)
 			}
-			controller := New(controller.Deps{Client: cl, Live: cl, Clock: clocktesting.NewFakeClock(now), Recorder: events.NewFakeRecorder(9), Config: settings.New(cl, events.NewFakeRecorder(9), "default")}, nil, nil, nil, nil)
+			controller := New(controller.Deps{Client: cl, Live: cl, Clock: clocktesting.NewFakeClock(now), Recorder: events.NewFakeRecorder(9),
+				Config: settings.New(cl, events.NewFakeRecorder(9), "default")}, nil, nil, nil, nil)
 			again, err := controller.expire(ctx, known, observed{before: known.Status, managed: known.Spec.KubeConfigSecret != ""})
 			check(err)
 			if c.early != !again.IsZero() {

@@ -69,7 +69,8 @@ func (c *Controller) readAccount(ctx context.Context, member membernamespace.Mem
 		return account{}, err
 	}
 	return account{
-		uid: metadata.UID, created: metadata.CreationTimestamp.Time, issuedTo: membership.IssuedTo(metadata), recorded: membership.KindOf(metadata), shared: membership.Shared(metadata),
+		uid: metadata.UID, created: metadata.CreationTimestamp.Time, issuedTo: membership.IssuedTo(metadata),
+		recorded: membership.KindOf(metadata), shared: membership.Shared(metadata),
 	}, nil
 }
 
@@ -101,7 +102,9 @@ func (c *Controller) handOver(ctx context.Context, o *observed) error {
 
 // identity returns the identity of the member's agent.
 func (o observed) identity() membernamespace.Identity {
-	return membernamespace.Identity{Member: o.Member, Kind: o.agent, Shared: o.account.shared, RenewsItself: o.agent == membership.Native && o.credential.Key == ""}
+	return membernamespace.Identity{
+		Member: o.Member, Kind: o.agent, Shared: o.account.shared, RenewsItself: o.agent == membership.Native && o.credential.Key == "",
+	}
 }
 
 // dropReport empties the report of an agent of Muster's after a Rancher Fleet agent, which writes

@@ -26,8 +26,10 @@ func TestWhichAgentActsFollowsFromTheHeartbeats(t *testing.T) {
 		beats   liveness.Source
 		want    membership.AgentKind
 	}{
-		"nobody has an account":                                    {account{}, beaten, "", ""},
-		"an account of our own is our agent's":                     {account{uid: "u", issuedTo: native, recorded: native}, beaten, liveness.InStatus, native},
+		"nobody has an account": {account{}, beaten, "", ""},
+		"an account of our own is our agent's": {
+			account{uid: "u", issuedTo: native, recorded: native}, beaten, liveness.InStatus, native,
+		},
 		"an account of theirs is their agent's":                    {issued, beaten, liveness.InStatus, legacy},
 		"a Lease that is left does not change that":                {issued, beaten, liveness.InLease, legacy},
 		"until ours says by it that it goes on":                    {issued, said("u"), liveness.InStatus, native},
@@ -49,7 +51,8 @@ func TestWhichAgentActsFollowsFromTheHeartbeats(t *testing.T) {
 func TestWhoeverBeatsInTheStatusIsAnAgentOfRancherFleetUnlessItNamesItsAccount(t *testing.T) {
 	legacy, native := account{uid: "u", issuedTo: membership.Legacy, shared: true}, account{uid: "u", issuedTo: membership.Native}
 	beaten, ours := fleet.AgentStatus{LastSeen: metav1.NewTime(now)}, fleet.AgentStatus{LastSeen: metav1.NewTime(now), Account: "u"}
-	if !isLegacyBeat(legacy, beaten) || isLegacyBeat(legacy, ours) || isLegacyBeat(native, beaten) || isLegacyBeat(legacy, fleet.AgentStatus{}) {
+	if !isLegacyBeat(legacy, beaten) || isLegacyBeat(legacy, ours) || isLegacyBeat(native, beaten) ||
+		isLegacyBeat(legacy, fleet.AgentStatus{}) {
 		t.Error("the beats are mixed up")
 	}
 }
@@ -69,10 +72,14 @@ func TestWhoTakesCredentialsThatTheHubIssues(t *testing.T) {
 		change func(*observed)
 		want   bool
 	}{
-		"an agent of Muster's":                           {func(*observed) {}, true},
-		"not while it is lost":                           {func(o *observed) { o.Liveness.State = liveness.Lost }, false},
-		"not a Rancher Fleet agent":                      {func(o *observed) { o.agent, o.account.issuedTo = membership.Legacy, membership.Legacy }, false},
-		"nor ours with the credential that was for that": {func(o *observed) { o.account.issuedTo, o.account.shared = membership.Legacy, true }, false},
+		"an agent of Muster's": {func(*observed) {}, true},
+		"not while it is lost": {func(o *observed) { o.Liveness.State = liveness.Lost }, false},
+		"not a Rancher Fleet agent": {func(o *observed) {
+			o.agent, o.account.issuedTo = membership.Legacy,
+				membership.Legacy
+		}, false},
+		"nor ours with the credential that was for that": {func(o *observed) { o.account.issuedTo, o.account.shared = membership.Legacy, true },
+			false},
 	} {
 		o := member(func(o *observed) { o.account.issuedTo = membership.Native }, c.change)
 		if got := o.takesCredentials(); got != c.want {

@@ -25,11 +25,15 @@ func TestAClusterThatIsLabelledForAnotherManagerIsNotTracked(t *testing.T) {
 	if err := fleet.AddToScheme(scheme); err != nil {
 		t.Fatal(err)
 	}
-	cluster := &fleet.Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: "clusters", Name: "web", Labels: map[string]string{fleet.LabelClusterManagement: "other"}}}
-	deps := controller.Deps{Client: fake.NewClientBuilder().WithScheme(scheme).WithObjects(cluster).Build(), Clock: clocktesting.NewFakeClock(now),
+	cluster := &fleet.Cluster{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "clusters", Name: "web", Labels: map[string]string{fleet.LabelClusterManagement: "other"}},
+	}
+	deps := controller.Deps{Client: fake.NewClientBuilder().WithScheme(scheme).WithObjects(cluster).Build(),
+		Clock:    clocktesting.NewFakeClock(now),
 		Liveness: liveness.New(clocktesting.NewFakeClock(now), servertime.New(clocktesting.NewFakeClock(now)), logr.Discard())}
 	deps.Liveness.Track(membernamespace.OfCluster(cluster).Namespace, time.Minute, false)
-	if _, err := New(deps, nil, nil, nil, nil).Reconcile(context.Background(), ctrl.Request{NamespacedName: client.ObjectKeyFromObject(cluster)}); err != nil {
+	if _, err := New(deps, nil, nil, nil, nil).Reconcile(context.Background(),
+		ctrl.Request{NamespacedName: client.ObjectKeyFromObject(cluster)}); err != nil {
 		t.Fatal(err)
 	}
 	if observed := deps.Liveness.Observe(membernamespace.OfCluster(cluster).Namespace); observed.Budget != 0 {

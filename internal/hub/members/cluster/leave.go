@@ -48,7 +48,8 @@ func (r *reconciliation) AskToLeave(ctx context.Context) error {
 
 func (r *reconciliation) Kept(reason, message string) client.Object {
 	after := r.cluster.DeepCopy()
-	after.Status.Conditions = kube.SetCondition(after.Status.Conditions, r.Clock.Now(), kube.Condition(fleet.ConditionReady, false, reason, message))
+	after.Status.Conditions = kube.SetCondition(after.Status.Conditions, r.Clock.Now(),
+		kube.Condition(fleet.ConditionReady, false, reason, message))
 	return after
 }
 

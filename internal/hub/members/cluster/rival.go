@@ -17,8 +17,9 @@ func (c *Controller) observeRival(o *observed) {
 	if said := kube.FindCondition(o.before.Conditions, fleet.ConditionCloned); said != nil && said.Reason == reasons.AgentWaiting {
 		recorded = said.Message
 	}
-	remedy := fmt.Sprintf("stop the one that does not belong here and delete its Secrets %s and %s; if you do not know which that is, or who has it, revoke this Cluster, which ends both, "+
-		"and register the right one anew: kubectl -n %s annotate cluster.fleet.cattle.io %s %s=true",
+	remedy := fmt.Sprintf("stop the one that does not belong here and delete its Secrets %s and %s; if you do not know which that is, or who "+
+		"has it, revoke this Cluster, which ends both, and register the right one anew: kubectl -n %s annotate cluster.fleet.cattle.io %s "+
+		"%s=true",
 		naming.AgentSecret, naming.AgentKeySecret, o.Workspace, o.Name, clusterv1beta1.AnnotationRevoked)
 	o.rival = o.Rival(recorded, remedy, c.renewer.Began(), c.Clock.Now())
 }
@@ -29,7 +30,8 @@ func describeRival(after *fleet.ClusterStatus, o observed, now time.Time) {
 		after.Conditions = kube.RemoveCondition(after.Conditions, fleet.ConditionCloned)
 		return
 	}
-	after.Conditions = kube.SetCondition(after.Conditions, now, kube.Condition(fleet.ConditionCloned, true, reasons.AgentWaiting, o.rival.Message))
+	after.Conditions = kube.SetCondition(after.Conditions, now,
+		kube.Condition(fleet.ConditionCloned, true, reasons.AgentWaiting, o.rival.Message))
 }
 
 // dropRival removes the condition of a Cluster without an identity, because no agents can share

@@ -111,17 +111,23 @@ func readiness(o observed) result {
 	case o.Revoked && o.AccessLeft != "":
 		return result{reason: reasons.Revoking, message: membership.Revoking(o.AccessLeft)}
 	case o.Revoked:
-		return result{reason: reasons.Revoked, message: fmt.Sprintf("revoked by annotation %s: no agent has access or may register, and nothing is delivered; "+
-			"what is deployed on the cluster stays there. To take that back: kubectl -n %s annotate cluster.fleet.cattle.io %s %s- %s",
-			clusterv1beta1.AnnotationRevoked, o.Workspace, o.Name, clusterv1beta1.AnnotationRevoked, o.afterRevocation())}
+		return result{reason: reasons.Revoked,
+			message: fmt.Sprintf("revoked by annotation %s: no agent has access or may register, and nothing is delivered; "+
+				"what is deployed on the cluster stays there. To take that back: kubectl -n %s annotate cluster.fleet.cattle.io %s %s- %s",
+				clusterv1beta1.AnnotationRevoked, o.Workspace, o.Name, clusterv1beta1.AnnotationRevoked, o.afterRevocation())}
 	case o.elsewhere != "":
 		return managedElsewhere(o)
 	case reason != "":
 		return result{reason: reason, message: message}
 	case o.agent == "" && o.Seen() && o.managed:
-		return result{reason: reasons.IdentityMissing, message: and("the identity of the agent is gone: the hub installs the agent again", o.importProblem())}
+		return result{
+			reason: reasons.IdentityMissing, message: and("the identity of the agent is gone: the hub installs the agent again", o.importProblem()),
+		}
 	case o.agent == "" && o.Seen():
-		return result{reason: reasons.IdentityMissing, message: "the identity of the agent is gone: give the cluster a new registration token and let it register again"}
+		return result{
+			reason:  reasons.IdentityMissing,
+			message: "the identity of the agent is gone: give the cluster a new registration token and let it register again",
+		}
 	case !o.Seen():
 		return awaited(o)
 	case o.left() != "":
@@ -138,10 +144,15 @@ func readiness(o observed) result {
 		return result{ready: true, reason: reasons.Ready, message: "the agent is well, but cannot be installed again: " + problem}
 	}
 	if _, left := lifecycle.NotPruned(o.Report); left != "" {
-		return result{ready: true, reason: reasons.Ready, message: "everything is deployed, but something that should be gone is not removed: " + left}
+		return result{
+			ready: true, reason: reasons.Ready, message: "everything is deployed, but something that should be gone is not removed: " + left,
+		}
 	}
 	if o.approval == approvalAwaited {
-		return result{ready: true, reason: reasons.Ready, message: and("the agent is well, and "+o.awaitsApproval(), cmp.Or(o.credential.Cloned(), o.rival.Message, o.registering()))}
+		return result{
+			ready: true, reason: reasons.Ready,
+			message: and("the agent is well, and "+o.awaitsApproval(), cmp.Or(o.credential.Cloned(), o.rival.Message, o.registering())),
+		}
 	}
 	return result{ready: true, reason: reasons.Ready, message: cmp.Or(o.credential.Cloned(), o.rival.Message, o.registering())}
 }
@@ -169,8 +180,10 @@ func (o observed) left() string {
 // tooOld returns the message about an agent that does not know the name of its member namespace.
 // Its Bundle cannot update it either.
 func (o observed) tooOld() string {
-	return fmt.Sprintf("the agent, of version %s, does not know namespaces with a name like %s, and deploys nothing of what is delivered there: upgrade it with helm; "+
-		"or revoke this Cluster once more and register the agent again, and its namespace has a name that the agent knows", kube.Clip(o.Report.Status.AgentVersion, maxShown), o.Namespace)
+	return fmt.Sprintf("the agent, of version %s, does not know namespaces with a name like %s, and deploys nothing of what is delivered "+
+		"there: upgrade it with helm; or revoke this Cluster once more and register the agent again, and its namespace has a name that the "+
+		"agent knows",
+		kube.Clip(o.Report.Status.AgentVersion, maxShown), o.Namespace)
 }
 
 // registering returns the message of an agent about to register elsewhere, or "".
@@ -205,7 +218,8 @@ func awaited(o observed) result {
 
 // importProblem returns the cause of a failed installation of the agent, or "".
 func (o observed) importProblem() string {
-	if imported := kube.FindCondition(o.before.Conditions, fleet.ConditionImported); o.managed && imported != nil && imported.Status != corev1.ConditionTrue {
+	if imported := kube.FindCondition(o.before.Conditions, fleet.ConditionImported); o.managed && imported != nil &&
+		imported.Status != corev1.ConditionTrue {
 		return imported.Message
 	}
 	return ""

@@ -30,7 +30,8 @@ func member(change ...func(*observed)) observed {
 	o.Workspace, o.Namespace, o.NamespaceState = "clusters", "ns", membernamespace.NamespaceOurs
 	o.Liveness = liveness.Observation{State: liveness.Online, LastBeat: now.Add(-time.Minute)}
 	o.Report = &clusterv1beta1.InternalMemberCluster{Status: clusterv1beta1.InternalMemberClusterStatus{
-		Nodes: &clusterv1beta1.NodeSummary{Total: 3, Ready: 2, Sample: "n1"}, AgentNamespace: "cattle-fleet-system", AgentVersion: "v1", KubernetesVersion: "v1.36.3",
+		Nodes:          &clusterv1beta1.NodeSummary{Total: 3, Ready: 2, Sample: "n1"},
+		AgentNamespace: "cattle-fleet-system", AgentVersion: "v1", KubernetesVersion: "v1.36.3",
 	}}
 	o.before.Agent.LastSeen = metav1.NewTime(now.Add(-time.Minute))
 	for _, c := range change {
@@ -44,10 +45,12 @@ func neverSeen(o *observed) {
 	o.before.Agent.LastSeen, o.Liveness.LastBeat, o.Liveness.State = metav1.Time{}, time.Time{}, liveness.Unknown
 }
 
-// webDigest is the digest in the name of the namespace of Cluster clusters/web after its first revocation.
+// webDigest is the digest in the name of the namespace of Cluster clusters/web after
+// its first revocation.
 var webDigest = naming.DigestOfParts("1", "clusters", "web")[:16]
 
-// unnamed is a Cluster that was revoked once, with an agent that does not know the name of the namespace.
+// unnamed is a Cluster that was revoked once, with an agent that does not know the
+// name of the namespace.
 func unnamed(o *observed) {
 	cluster := &fleet.Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: "clusters", Name: "web", Annotations: map[string]string{
 		clusterv1beta1.AnnotationMemberEpoch: "1", clusterv1beta1.AnnotationLongDigests: "1",
@@ -65,7 +68,8 @@ func says(status metav1.ConditionStatus, reason, message string) func(*observed)
 	}
 }
 
-// managed is a Cluster with a kubeconfig, whose import stands as given; not at all if the reason is empty.
+// managed is a Cluster with a kubeconfig, whose import stands as given; not at all if
+// the reason is empty.
 func managed(reason, message string) func(*observed) {
 	return func(o *observed) {
 		o.managed = true
@@ -87,55 +91,90 @@ func TestReadiness(t *testing.T) {
 		want result
 	}{
 		{"a member that beats is ready and says nothing", member(), result{ready: true, reason: reasons.Ready}},
-		{"an agent that takes what is for it for another member's says how to go on, and not what is not deployed", member(unnamed, func(o *observed) { o.bundles = troubled }),
-			result{reason: reasons.AgentTooOld, message: "the agent, of version v1, does not know namespaces with a name like cluster-clusters-web-" + webDigest + ", and deploys nothing of what is delivered there: " +
-				"upgrade it with helm; or revoke this Cluster once more and register the agent again, and its namespace has a name that the agent knows"}},
-		{"one that is lost may have been upgraded", member(unnamed, func(o *observed) { o.Liveness.State = liveness.Lost }), result{reason: reasons.AgentLost, message: lost}},
-		{"an agent of Rancher Fleet asks for no name", member(unnamed, func(o *observed) { o.agent, o.dropped, o.Report = membership.Legacy, o.Report, nil }),
+		{"an agent that takes what is for it for another member's says how to go on, and not what is not deployed",
+			member(unnamed, func(o *observed) { o.bundles = troubled }),
+			result{reason: reasons.AgentTooOld, message: "the agent, of version v1, does not know namespaces with a name like " +
+				"cluster-clusters-web-" + webDigest + ", and deploys nothing of what is delivered there: " +
+				"upgrade it with helm; or revoke this Cluster once more and register the agent again, and its namespace has a name that the agent " +
+				"knows"}},
+		{"one that is lost may have been upgraded", member(unnamed, func(o *observed) { o.Liveness.State = liveness.Lost }), result{
+			reason: reasons.AgentLost, message: lost,
+		}},
+		{"an agent of Rancher Fleet asks for no name", member(unnamed, func(o *observed) {
+			o.agent, o.dropped, o.Report = membership.Legacy, o.Report, nil
+		}),
 			result{ready: true, reason: reasons.Ready}},
-		{"a Cluster that is revoked says what that means and how to take it back", member(func(o *observed) { o.Name, o.Revoked, o.agent = "web", true, "" }),
-			result{reason: reasons.Revoked, message: "revoked by annotation muster/revoked: no agent has access or may register, and nothing is delivered; what is deployed on the cluster stays there. " +
-				"To take that back: kubectl -n clusters annotate cluster.fleet.cattle.io web muster/revoked- and give the cluster a new registration token"}},
-		{"one that is imported is installed again then", member(managed("Imported", ""), func(o *observed) { o.Name, o.Revoked, o.agent = "web", true, "" }),
-			result{reason: reasons.Revoked, message: "revoked by annotation muster/revoked: no agent has access or may register, and nothing is delivered; what is deployed on the cluster stays there. " +
-				"To take that back: kubectl -n clusters annotate cluster.fleet.cattle.io web muster/revoked- (the hub then installs the agent again)"}},
+		{"a Cluster that is revoked says what that means and how to take it back", member(func(o *observed) {
+			o.Name, o.Revoked, o.agent = "web", true, ""
+		}),
+			result{reason: reasons.Revoked, message: "revoked by annotation muster/revoked: no agent has access or may register, and nothing is " +
+				"delivered; what is deployed on the cluster stays there. To take that back: kubectl -n clusters annotate cluster.fleet.cattle.io web " +
+				"muster/revoked- and give the cluster a new registration token"}},
+		{"one that is imported is installed again then", member(managed("Imported", ""), func(o *observed) {
+			o.Name, o.Revoked, o.agent = "web", true, ""
+		}),
+			result{reason: reasons.Revoked, message: "revoked by annotation muster/revoked: no agent has access or may register, and nothing is " +
+				"delivered; what is deployed on the cluster stays there. To take that back: kubectl -n clusters annotate cluster.fleet.cattle.io web " +
+				"muster/revoked- (the hub then installs the agent again)"}},
 		{"a Cluster without an agent waits", member(neverSeen, func(o *observed) { o.agent = "" }),
 			result{reason: reasons.WaitCheckIn, message: "waiting for an agent to register and send its first heartbeat"}},
 		{"so does one whose agent has not beaten", member(neverSeen),
 			result{reason: reasons.WaitCheckIn, message: "waiting for an agent to register and send its first heartbeat"}},
-		{"a first beat is enough even before it is recorded", member(neverSeen, func(o *observed) { o.Liveness.State, o.Liveness.LastBeat = liveness.Online, now }),
+		{"a first beat is enough even before it is recorded", member(neverSeen, func(o *observed) {
+			o.Liveness.State, o.Liveness.LastBeat = liveness.Online, now
+		}),
 			result{ready: true, reason: reasons.Ready}},
 		{"Bundles that are not ready are said to be", member(func(o *observed) { o.bundles = troubled }),
 			result{reason: "Modified", message: "Modified(1) [Bundle app: Service n/web is missing]"}},
-		{"but silence is the greater trouble", member(func(o *observed) { o.bundles, o.Liveness.State = troubled, liveness.Lost }), result{reason: reasons.AgentLost, message: lost}},
+		{"but silence is the greater trouble", member(func(o *observed) { o.bundles, o.Liveness.State = troubled, liveness.Lost }), result{
+			reason: reasons.AgentLost, message: lost,
+		}},
 		{"silence is lost", member(func(o *observed) { o.Liveness.State = liveness.Lost }), result{reason: reasons.AgentLost, message: lost}},
-		{"after a restart of the hub a member is as it was: ready", member(func(o *observed) { o.Liveness.State, o.Liveness.LastBeat = liveness.Unknown, time.Time{} }),
+		{"after a restart of the hub a member is as it was: ready", member(func(o *observed) {
+			o.Liveness.State, o.Liveness.LastBeat = liveness.Unknown, time.Time{}
+		}),
 			result{ready: true, reason: reasons.Ready}},
-		{"or lost", member(recordedLost, func(o *observed) { o.Liveness.State, o.Liveness.LastBeat = liveness.Unknown, time.Time{} }), result{reason: reasons.AgentLost, message: lost}},
+		{"or lost", member(recordedLost, func(o *observed) { o.Liveness.State, o.Liveness.LastBeat = liveness.Unknown, time.Time{} }), result{
+			reason: reasons.AgentLost, message: lost,
+		}},
 		{"until it beats", member(recordedLost), result{ready: true, reason: reasons.Ready}},
 		{"an identity that is gone says what to do", member(func(o *observed) { o.agent = "" }),
-			result{reason: reasons.IdentityMissing, message: "the identity of the agent is gone: give the cluster a new registration token and let it register again"}},
-		{"an agent that has registered elsewhere is not lost", member(says("False", "InternalMemberClusterLeft", "it is at x"), func(o *observed) { o.Liveness.State = liveness.Lost }),
-			result{reason: reasons.AgentLeft, message: "the agent has left: it is at x; delete this Cluster, or give the cluster a registration token of this workspace"}},
+			result{
+				reason:  reasons.IdentityMissing,
+				message: "the identity of the agent is gone: give the cluster a new registration token and let it register again",
+			}},
+		{"an agent that has registered elsewhere is not lost",
+			member(says("False", "InternalMemberClusterLeft", "it is at x"), func(o *observed) { o.Liveness.State = liveness.Lost }),
+			result{
+				reason:  reasons.AgentLeft,
+				message: "the agent has left: it is at x; delete this Cluster, or give the cluster a registration token of this workspace",
+			}},
 		{"one that is about to says what it waits for", member(says("True", "Registering", "denied")),
 			result{ready: true, reason: reasons.Ready, message: "the agent is well; denied"}},
 		{"but no more of that than fits", member(says("True", "Registering", strings.Repeat("x", 2*maxShown))),
 			result{ready: true, reason: reasons.Ready, message: "the agent is well; " + strings.Repeat("x", maxShown) + "..."}},
 		{"a namespace of somebody else stands in the way", member(func(o *observed) { o.NamespaceState = membernamespace.NamespaceTaken }),
-			result{reason: reasons.NamespaceTaken, message: "namespace ns exists and was not made for this Cluster: delete it, or delete the Cluster and create it under another name"}},
+			result{
+				reason:  reasons.NamespaceTaken,
+				message: "namespace ns exists and was not made for this Cluster: delete it, or delete the Cluster and create it under another name",
+			}},
 		{"a namespace that is going is waited for", member(func(o *observed) { o.NamespaceState = membernamespace.NamespaceTerminating }),
 			result{reason: reasons.NamespaceTerminating, message: "namespace ns is being deleted; it is made anew when it is gone"}},
-		{"a Cluster that the hub imports says so", member(neverSeen, managed("", "")), result{reason: reasons.WaitCheckIn, message: "the hub is installing the agent"}},
+		{"a Cluster that the hub imports says so", member(neverSeen, managed("", "")), result{
+			reason: reasons.WaitCheckIn, message: "the hub is installing the agent",
+		}},
 		{"or why not", member(neverSeen, managed("Unreachable", "no answer")), result{reason: "Unreachable", message: "no answer"}},
 		{"or that it is done", member(neverSeen, managed("Imported", "")),
 			result{reason: reasons.WaitCheckIn, message: "the agent is installed; waiting for it to register and send its first heartbeat"}},
-		{"a lost agent that cannot be installed again says both", member(func(o *observed) { o.Liveness.State = liveness.Lost }, managed("Unreachable", "no answer")),
+		{"a lost agent that cannot be installed again says both",
+			member(func(o *observed) { o.Liveness.State = liveness.Lost }, managed("Unreachable", "no answer")),
 			result{reason: reasons.AgentLost, message: lost + "; no answer"}},
 		{"so does one without an identity", member(func(o *observed) { o.agent = "" }, managed("Unreachable", "no answer")),
 			result{reason: reasons.IdentityMissing, message: "the identity of the agent is gone: the hub installs the agent again; no answer"}},
 		{"a member that is well stays ready when new settings cannot be brought to it", member(managed("Unreachable", "no answer")),
 			result{ready: true, reason: reasons.Ready, message: "the agent is well, but cannot be installed again: no answer"}},
-		{"an import of long ago means nothing to a Cluster without a kubeconfig", member(managed("Unreachable", "no answer"), func(o *observed) { o.managed = false }),
+		{"an import of long ago means nothing to a Cluster without a kubeconfig",
+			member(managed("Unreachable", "no answer"), func(o *observed) { o.managed = false }),
 			result{ready: true, reason: reasons.Ready}},
 	} {
 		if diff := cmp.Diff(c.want, readiness(c.seen), cmp.AllowUnexported(result{})); diff != "" {
@@ -155,7 +194,10 @@ func TestDescribe(t *testing.T) {
 	agent := fleet.AgentStatus{LastSeen: seen, Namespace: "cattle-fleet-system", Version: "v1", KubernetesVersion: "v1.36.3"}
 	skewed := agent
 	skewed.ClockSkewSeconds = new(int64(-3600))
-	legacy := fleet.AgentStatus{LastSeen: seen, Namespace: "cattle-fleet-system", ReadyNodes: 1, NonReadyNodes: 1, ReadyNodeNames: []string{"a"}, NonReadyNodeNames: []string{"b"}}
+	legacy := fleet.AgentStatus{
+		LastSeen: seen, Namespace: "cattle-fleet-system", ReadyNodes: 1, NonReadyNodes: 1, ReadyNodeNames: []string{"a"},
+		NonReadyNodeNames: []string{"b"},
+	}
 	const waits = "waiting for an agent to register and send its first heartbeat"
 	for _, c := range []struct {
 		name string
@@ -171,7 +213,8 @@ func TestDescribe(t *testing.T) {
 			o.repositories = sources{{Namespace: "clusters", Name: "app"}: true, {Namespace: "clusters", Name: "more"}: false}
 			o.helmOps = sources{{Namespace: "clusters", Name: "app"}: true}
 		}), fleet.ClusterStatus{
-			Namespace: "ns", ReadyGitRepos: 1, DesiredReadyGitRepos: 2, ReadyHelmOps: 1, DesiredReadyHelmOps: 1, Conditions: ready, Agent: agent, Summary: fleet.BundleSummary{Ready: 2, DesiredReady: 2}, ResourceCounts: fleet.ResourceCounts{Ready: 5, DesiredReady: 5},
+			Namespace: "ns", ReadyGitRepos: 1, DesiredReadyGitRepos: 2, ReadyHelmOps: 1, DesiredReadyHelmOps: 1, Conditions: ready, Agent: agent,
+			Summary: fleet.BundleSummary{Ready: 2, DesiredReady: 2}, ResourceCounts: fleet.ResourceCounts{Ready: 5, DesiredReady: 5},
 			Display: fleet.ClusterDisplay{ReadyBundles: "2/2", ReadyNodes: "2/3", SampleNode: "n1", State: "Ready"},
 		}},
 		{"one whose clock is wrong", member(func(o *observed) { o.Liveness.ClockSkew = new(int64(-3600)) }), fleet.ClusterStatus{
@@ -189,19 +232,23 @@ func TestDescribe(t *testing.T) {
 			Namespace: "ns", Conditions: ready, Agent: legacy,
 			Display: fleet.ClusterDisplay{ReadyBundles: "0/0", ReadyNodes: "1/2", SampleNode: "a", State: "Ready"},
 		}},
-		{"a namespace of somebody else is not shown as the member's", member(neverSeen, func(o *observed) { o.agent, o.NamespaceState = "", membernamespace.NamespaceTaken }), fleet.ClusterStatus{
-			Conditions: []fleet.Condition{
-				condition("Processed", false, "NamespaceTaken", "namespace ns exists and was not made for this Cluster: delete it, or delete the Cluster and create it under another name"),
-				condition("Ready", false, "NamespaceTaken", "namespace ns exists and was not made for this Cluster: delete it, or delete the Cluster and create it under another name"),
-			},
-			Display: fleet.ClusterDisplay{ReadyBundles: "0/0", State: "WaitCheckIn"},
-		}},
+		{"a namespace of somebody else is not shown as the member's",
+			member(neverSeen, func(o *observed) { o.agent, o.NamespaceState = "", membernamespace.NamespaceTaken }), fleet.ClusterStatus{
+				Conditions: []fleet.Condition{
+					condition("Processed", false, "NamespaceTaken",
+						"namespace ns exists and was not made for this Cluster: delete it, or delete the Cluster and create it under another name"),
+					condition("Ready", false, "NamespaceTaken",
+						"namespace ns exists and was not made for this Cluster: delete it, or delete the Cluster and create it under another name"),
+				},
+				Display: fleet.ClusterDisplay{ReadyBundles: "0/0", State: "WaitCheckIn"},
+			}},
 		{"a member whose agent says how it reaches the hub", member(func(o *observed) {
 			o.Hub = &clusterv1beta1.HubAddress{APIServerURL: "https://hub"}
 			o.Report.Status.Hub = &clusterv1beta1.HubInUse{APIServerURL: "https://hub", APIServerCAHash: "a740", AgentTLSMode: "strict"}
 		}), fleet.ClusterStatus{
-			Namespace:    "ns",
-			Conditions:   append(slices.Clone(ready), condition("HubConfigured", true, "InUse", "the agent uses https://hub (apiServerCAHash a740)")),
+			Namespace: "ns",
+			Conditions: append(slices.Clone(ready),
+				condition("HubConfigured", true, "InUse", "the agent uses https://hub (apiServerCAHash a740)")),
 			APIServerURL: "https://hub", APIServerCAHash: "a740", AgentTLSMode: "strict", Agent: agent,
 			Display: fleet.ClusterDisplay{ReadyBundles: "0/0", ReadyNodes: "2/3", SampleNode: "n1", State: "Ready"},
 		}},
@@ -228,11 +275,15 @@ func TestLastSeenIsWrittenOnTransitionsAndSeldomBetween(t *testing.T) {
 		want time.Time
 	}{
 		{"the first beat", member(neverSeen, func(o *observed) { o.Liveness.LastBeat = now }), now},
-		{"a beat soon after the last written", member(old, func(o *observed) { o.Refresh, o.Liveness.LastBeat = time.Hour, recorded.Add(time.Hour-time.Second) }), recorded},
-		{"a beat when it is to be shown anew", member(old, func(o *observed) { o.Refresh, o.Liveness.LastBeat = time.Hour, recorded.Add(time.Hour) }), recorded.Add(time.Hour)},
-		{"the last beat of one that is lost", member(old, func(o *observed) { o.Liveness.State, o.Liveness.LastBeat = liveness.Lost, recorded.Add(time.Second) }), recorded.Add(time.Second)},
+		{"a beat soon after the last written",
+			member(old, func(o *observed) { o.Refresh, o.Liveness.LastBeat = time.Hour, recorded.Add(time.Hour-time.Second) }), recorded},
+		{"a beat when it is to be shown anew",
+			member(old, func(o *observed) { o.Refresh, o.Liveness.LastBeat = time.Hour, recorded.Add(time.Hour) }), recorded.Add(time.Hour)},
+		{"the last beat of one that is lost", member(old,
+			func(o *observed) { o.Liveness.State, o.Liveness.LastBeat = liveness.Lost, recorded.Add(time.Second) }), recorded.Add(time.Second)},
 		{"a hub that has not seen one yet keeps what is written", member(old, func(o *observed) { o.Liveness.LastBeat = time.Time{} }), recorded},
-		{"an upstream agent's own time is never overwritten", member(old, func(o *observed) { o.agent, o.Liveness.LastBeat = membership.Legacy, now }), recorded},
+		{"an upstream agent's own time is never overwritten",
+			member(old, func(o *observed) { o.agent, o.Liveness.LastBeat = membership.Legacy, now }), recorded},
 	} {
 		if got := lastSeen(c.seen); !got.Equal(c.want) {
 			t.Errorf("%s: got %s, want %s", c.name, got, c.want)
@@ -243,19 +294,24 @@ func TestLastSeenIsWrittenOnTransitionsAndSeldomBetween(t *testing.T) {
 func TestAFirstBeatWaitsAMomentForItsReportAndAMissingIdentityForAnother(t *testing.T) {
 	first := func(o *observed) {
 		neverSeen(o)
-		o.Liveness.LastBeat, o.Liveness.OnlineSince, o.Liveness.State, o.Report.Status = now.Add(-settle/2), now.Add(-settle/2), liveness.Online, clusterv1beta1.InternalMemberClusterStatus{}
+		o.Liveness.LastBeat, o.Liveness.OnlineSince, o.Liveness.State, o.Report.Status = now.Add(-settle/2), now.Add(-settle/2), liveness.Online,
+			clusterv1beta1.InternalMemberClusterStatus{}
 	}
 	for name, c := range map[string]struct {
 		seen observed
 		want time.Duration
 	}{
-		"the first":                                 {member(first), settle / 2},
-		"not for ever":                              {member(first, func(o *observed) { o.Liveness.OnlineSince = now.Add(-settle) }), 0},
-		"not for as long as one hurries":            {member(first, func(o *observed) { o.Liveness.LastBeat, o.Liveness.OnlineSince = now, now.Add(-settle) }), 0},
-		"not if the report is there":                {member(neverSeen, func(o *observed) { o.Liveness.LastBeat = now }), 0},
-		"no later one":                              {member(first, func(o *observed) { o.before.Agent.LastSeen = metav1.NewTime(now.Add(-time.Hour)) }), 0},
-		"not before there is one":                   {member(first, func(o *observed) { o.Liveness.LastBeat, o.Liveness.OnlineSince = time.Time{}, time.Time{} }), 0},
-		"nor does an identity that is replaced":     {member(func(o *observed) { o.agent, o.missing = "", now.Add(-replacing/2) }), replacing / 2},
+		"the first":    {member(first), settle / 2},
+		"not for ever": {member(first, func(o *observed) { o.Liveness.OnlineSince = now.Add(-settle) }), 0},
+		"not for as long as one hurries": {member(first,
+			func(o *observed) { o.Liveness.LastBeat, o.Liveness.OnlineSince = now, now.Add(-settle) }), 0},
+		"not if the report is there": {member(neverSeen, func(o *observed) { o.Liveness.LastBeat = now }), 0},
+		"no later one": {member(first,
+			func(o *observed) { o.before.Agent.LastSeen = metav1.NewTime(now.Add(-time.Hour)) }), 0},
+		"not before there is one": {member(first,
+			func(o *observed) { o.Liveness.LastBeat, o.Liveness.OnlineSince = time.Time{}, time.Time{} }), 0},
+		"nor does an identity that is replaced": {member(func(o *observed) { o.agent, o.missing = "", now.Add(-replacing/2) }),
+			replacing / 2},
 		"unless it is gone for good":                {member(func(o *observed) { o.agent, o.missing = "", now.Add(-replacing) }), 0},
 		"not that of an agent that reports nothing": {member(first, func(o *observed) { o.agent = membership.Legacy }), 0},
 	} {
@@ -275,13 +331,25 @@ func TestDepart(t *testing.T) {
 		step       lifecycle.Step
 		unanswered string
 	}{
-		{"what was delivered stays unless the record says otherwise", member(leaving, func(o *observed) { o.LeavePolicy = clusterv1beta1.LeaveOrphan }), lifecycle.RemoveNamespace, ""},
+		{
+			"what was delivered stays unless the record says otherwise",
+			member(leaving, func(o *observed) { o.LeavePolicy = clusterv1beta1.LeaveOrphan }), lifecycle.RemoveNamespace, "",
+		},
 		{"an agent that is to remove it is asked", member(leaving), lifecycle.WaitForAgent, ""},
 		{"also a lost one", member(leaving, func(o *observed) { o.Liveness.State = liveness.Lost }), lifecycle.WaitForAgent, ""},
 		{"one that never came is not", member(leaving, neverSeen), lifecycle.RemoveNamespace, ""},
-		{"a Rancher Fleet agent cannot be asked", member(leaving, func(o *observed) { o.agent, o.Report = membership.Legacy, nil }), lifecycle.RemoveNamespace, "is a Rancher Fleet agent, which cannot be asked to remove what was delivered"},
-		{"nor can one whose identity is gone", member(leaving, func(o *observed) { o.agent = "" }), lifecycle.RemoveNamespace, "has lost its identity"},
-		{"unless it has answered before", member(leaving, says("False", "InternalMemberClusterLeft", ""), func(o *observed) { o.agent = "" }), lifecycle.RemoveNamespace, ""},
+		{
+			"a Rancher Fleet agent cannot be asked", member(leaving, func(o *observed) { o.agent, o.Report = membership.Legacy, nil }),
+			lifecycle.RemoveNamespace, "is a Rancher Fleet agent, which cannot be asked to remove what was delivered",
+		},
+		{
+			"nor can one whose identity is gone", member(leaving, func(o *observed) { o.agent = "" }), lifecycle.RemoveNamespace,
+			"has lost its identity",
+		},
+		{
+			"unless it has answered before", member(leaving, says("False", "InternalMemberClusterLeft", ""), func(o *observed) { o.agent = "" }),
+			lifecycle.RemoveNamespace, "",
+		},
 	} {
 		got := leaver(c.seen, 15*time.Minute).Depart(now)
 		if got.Step != c.step || got.Unanswered != c.unanswered {
@@ -296,7 +364,8 @@ func TestAClusterThatLeavesSaysWhatItWaitsForAndWritesThatOnce(t *testing.T) {
 	})
 	first := describe(lost, leaver(lost, 15*time.Minute).Depart(now), now)
 	ready := kube.FindCondition(first.Conditions, fleet.ConditionReady)
-	const want = "leaving: agent lost: no heartbeat since 2026-01-02T03:03:05Z; waiting for the member agent to answer, at most until 2026-01-02T03:18:05Z (14m0s)"
+	const want = "leaving: agent lost: no heartbeat since 2026-01-02T03:03:05Z; waiting for the member agent to answer, at most until " +
+		"2026-01-02T03:18:05Z (14m0s)"
 	if ready.Reason != "Leaving" || ready.Message != want {
 		t.Errorf("it says %s: %s", ready.Reason, ready.Message)
 	}
@@ -309,7 +378,8 @@ func TestAClusterThatLeavesSaysWhatItWaitsForAndWritesThatOnce(t *testing.T) {
 
 func TestALeavePolicyThatNobodyUnderstandsIsSaid(t *testing.T) {
 	o := member(func(o *observed) { o.PolicyProblem = "want Delete or Orphan" })
-	if said := kube.FindCondition(describe(o, lifecycle.Departure{}, now).Conditions, fleet.ConditionSupported); said == nil || said.Reason != "LeavePolicyInvalid" {
+	if said := kube.FindCondition(describe(o, lifecycle.Departure{}, now).Conditions, fleet.ConditionSupported); said == nil ||
+		said.Reason != "LeavePolicyInvalid" {
 		t.Errorf("it says %+v", said)
 	}
 	o.before = describe(o, lifecycle.Departure{}, now)
@@ -322,12 +392,16 @@ func TestALeavePolicyThatNobodyUnderstandsIsSaid(t *testing.T) {
 func TestAReleaseThatShouldBeGoneIsShownUnlessThereIsWorseNews(t *testing.T) {
 	left := func(o *observed) {
 		o.Report.Status.AgentStatus = []clusterv1beta1.AgentStatus{{Type: clusterv1beta1.MemberAgent, Conditions: []metav1.Condition{
-			{Type: clusterv1beta1.ConditionPruned, Status: metav1.ConditionFalse, Reason: clusterv1beta1.ReasonRemovalBlocked, Message: "ConfigMap shop/a has a finalizer"},
+			{
+				Type: clusterv1beta1.ConditionPruned, Status: metav1.ConditionFalse, Reason: clusterv1beta1.ReasonRemovalBlocked,
+				Message: "ConfigMap shop/a has a finalizer",
+			},
 		}}}
 	}
 	o := member(left)
 	said := describe(o, lifecycle.Departure{}, now)
-	ready, pruned := kube.FindCondition(said.Conditions, fleet.ConditionReady), kube.FindCondition(said.Conditions, clusterv1beta1.ConditionPruned)
+	ready, pruned := kube.FindCondition(said.Conditions, fleet.ConditionReady),
+		kube.FindCondition(said.Conditions, clusterv1beta1.ConditionPruned)
 	if ready.Status != "True" || !strings.Contains(ready.Message, "ConfigMap shop/a has a finalizer") {
 		t.Errorf("the Cluster is %+v", ready)
 	}
@@ -339,7 +413,8 @@ func TestAReleaseThatShouldBeGoneIsShownUnlessThereIsWorseNews(t *testing.T) {
 		t.Errorf("a minute later it is written again (-before +after):\n%s", diff)
 	}
 	o.Liveness.State = liveness.Lost
-	if ready := kube.FindCondition(describe(o, lifecycle.Departure{}, now).Conditions, fleet.ConditionReady); ready.Reason != reasons.AgentLost {
+	if ready := kube.FindCondition(describe(o, lifecycle.Departure{}, now).Conditions,
+		fleet.ConditionReady); ready.Reason != reasons.AgentLost {
 		t.Errorf("a lost Cluster says %+v", ready)
 	}
 	o = member(func(o *observed) { o.before = said })

@@ -40,7 +40,8 @@ func (r *reconciliation) yield(ctx context.Context) (ctrl.Result, error) {
 	if r.o.Revoked {
 		after.Status.Namespace, after.Status.Display.State = "", said.reason
 	}
-	after.Status.Conditions = kube.SetCondition(after.Status.Conditions, r.Clock.Now(), kube.Condition(fleet.ConditionReady, false, said.reason, said.message))
+	after.Status.Conditions = kube.SetCondition(after.Status.Conditions, r.Clock.Now(),
+		kube.Condition(fleet.ConditionReady, false, said.reason, said.message))
 	if err := r.WriteStatus(ctx, r.cluster, after); err != nil {
 		return ctrl.Result{}, err
 	}

@@ -22,7 +22,8 @@ import (
 	"github.com/muster-fleet/muster/internal/naming"
 )
 
-// observe returns what the profile of a record depends on, in each namespace in which it is to be; once, without a namespace, if the inventory is off.
+// observe returns what the profile of a record depends on, in each namespace in which it is to be;
+// once, without a namespace, if the inventory is off.
 func (c *Controller) observe(ctx context.Context, key types.NamespacedName) ([]observed, error) {
 	o := observed{key: key}
 	read := c.observeCluster
@@ -174,7 +175,8 @@ func (o observed) otherwise(settings settings.Config) string {
 	return "set inventory.namespace of the hub to a namespace without it"
 }
 
-// memory is what the hub remembers of a record in a namespace while it runs. Only the record's reconcile uses it.
+// memory is what the hub remembers of a record in a namespace while it runs. Only the
+// record's reconcile uses it.
 type memory struct {
 	// statusWritten is the time of the last write of the profile's status.
 	statusWritten time.Time
@@ -207,7 +209,8 @@ func (c *Controller) warn(o observed, next decision) {
 			o.current.Namespace, o.current.Name, o.current.Spec.ClusterManager.Name, o.otherwise(c.Config.Current()))
 	}
 	if len(next.skipped) > 0 {
-		problems[reasons.PropertiesSkipped] = fmt.Sprintf("the ClusterProfile is without these properties, whose name or value is too long for it (%d and %d characters): %s",
+		problems[reasons.PropertiesSkipped] = fmt.Sprintf("the ClusterProfile is without these properties, whose name or value is too long for "+
+			"it (%d and %d characters): %s",
 			inventory.MaxPropertyName, inventory.MaxPropertyValue, strings.Join(next.skipped, ", "))
 	}
 	m := c.memory(o)

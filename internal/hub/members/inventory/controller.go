@@ -75,7 +75,8 @@ func (c *Controller) Register(ctx context.Context, mgr ctrl.Manager) error {
 	return ctrl.NewControllerManagedBy(mgr).Named("inventory").
 		Watches(&fleet.Cluster{}, &handler.EnqueueRequestForObject{}).
 		Watches(&clusterv1beta1.MemberCluster{}, &handler.EnqueueRequestForObject{}).
-		Watches(&clusterv1beta1.InternalMemberCluster{}, handler.EnqueueRequestsFromMapFunc(ofReport), builder.WithPredicates(predicate.Funcs{UpdateFunc: membernamespace.MoreThanBeats})).
+		Watches(&clusterv1beta1.InternalMemberCluster{}, handler.EnqueueRequestsFromMapFunc(ofReport),
+			builder.WithPredicates(predicate.Funcs{UpdateFunc: membernamespace.MoreThanBeats})).
 		Watches(&inventory.ClusterProfile{}, handler.EnqueueRequestsFromMapFunc(ofProfile)).
 		WatchesMetadata(&corev1.Namespace{}, handler.EnqueueRequestsFromMapFunc(c.ofNamespace), createdOrDeleted).
 		WatchesRawSource(source.Channel(c.Config.Subscribe(), handler.EnqueueRequestsFromMapFunc(c.all))).
@@ -111,7 +112,8 @@ func (c *Controller) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	return ctrl.Result{RequeueAfter: first}, nil
 }
 
-// reconcile does that for the profile in one namespace, and returns after which time it is to be done again.
+// reconcile does that for the profile in one namespace, and returns after which time it
+// is to be done again.
 func (c *Controller) reconcile(ctx context.Context, o observed) (time.Duration, error) {
 	if o.current != nil {
 		if wait := c.expected.Await(client.ObjectKeyFromObject(o.current), o.current); wait > 0 {
@@ -159,7 +161,8 @@ func (c *Controller) ofNamespace(ctx context.Context, o client.Object) []reconci
 }
 
 func (c *Controller) all(ctx context.Context, o client.Object) []reconcile.Request {
-	return append(controller.All(c.Client, &fleet.ClusterList{})(ctx, o), controller.All(c.Client, &clusterv1beta1.MemberClusterList{})(ctx, o)...)
+	return append(controller.All(c.Client, &fleet.ClusterList{})(ctx, o),
+		controller.All(c.Client, &clusterv1beta1.MemberClusterList{})(ctx, o)...)
 }
 
 // Lean drops everything but name and manager from profiles of other managers; readers of the cache

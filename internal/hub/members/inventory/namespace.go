@@ -24,7 +24,8 @@ import (
 	"github.com/muster-fleet/muster/internal/kube"
 )
 
-// namespaces reconciles the namespaces of the inventory. A namespace that the hub did not make is used as it is and never changed.
+// namespaces reconciles the namespaces of the inventory. A namespace that the hub did not make is
+// used as it is and never changed.
 type namespaces struct{ controller.Deps }
 
 func (n *namespaces) register(mgr ctrl.Manager) error {

@@ -126,7 +126,8 @@ func reserved(key string) bool {
 
 // properties converts the properties reported by a member. An unchanged value keeps its time,
 // because a new time alone justifies no write.
-func properties(reported map[string]clusterv1beta1.PropertyValue, before []inventory.Property) (after []inventory.Property, skipped []string) {
+func properties(reported map[string]clusterv1beta1.PropertyValue,
+	before []inventory.Property) (after []inventory.Property, skipped []string) {
 	times := map[inventory.Property]*metav1.Time{}
 	for _, old := range before {
 		times[inventory.Property{Name: old.Name, Value: old.Value}] = old.LastObservedTime

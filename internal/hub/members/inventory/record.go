@@ -28,5 +28,7 @@ func ofCluster(cluster *fleet.Cluster, report *clusterv1beta1.InternalMemberClus
 }
 
 func newRecord(object client.Object, status membership.Status, version string) *record {
-	return &record{object: object, reconciled: status.Agent != membership.AgentUnknown, joined: status.Joined, healthy: status.Healthy, version: version}
+	return &record{
+		object: object, reconciled: status.Agent != membership.AgentUnknown, joined: status.Joined, healthy: status.Healthy, version: version,
+	}
 }

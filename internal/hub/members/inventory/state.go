@@ -152,7 +152,8 @@ func (o observed) held(now time.Time) time.Duration {
 		return 0
 	}
 	old := meta.FindStatusCondition(o.current.Status.Conditions, inventory.ConditionControlPlaneHealthy)
-	if old == nil || old.Status == metav1.ConditionUnknown || o.record.healthy.Status == metav1.ConditionUnknown || old.Status == o.record.healthy.Status {
+	if old == nil || old.Status == metav1.ConditionUnknown || o.record.healthy.Status == metav1.ConditionUnknown ||
+		old.Status == o.record.healthy.Status {
 		return 0
 	}
 	return max(old.LastTransitionTime.Add(minInterval).Sub(now), 0)

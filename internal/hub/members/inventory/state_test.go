@@ -21,11 +21,14 @@ func condition(status metav1.ConditionStatus, reason, message string) metav1.Con
 	return metav1.Condition{Status: status, Reason: reason, Message: message}
 }
 
-// member is a joined MemberCluster an hour old, with a profile that shows it as it is and was written an hour ago.
+// member is a joined MemberCluster an hour old, with a profile that shows it as it is and was
+// written an hour ago.
 func member(change ...func(*observed)) observed {
 	mc := &clusterv1beta1.MemberCluster{ObjectMeta: metav1.ObjectMeta{
 		Name: "m", CreationTimestamp: metav1.NewTime(now.Add(-time.Hour)),
-		Labels: map[string]string{"env": "prod", clusterv1beta1.LabelMemberName: "m", "x-k8s.io/cluster-manager": "me", "multicluster.x-k8s.io/clusterset": "mine"},
+		Labels: map[string]string{
+			"env": "prod", clusterv1beta1.LabelMemberName: "m", "x-k8s.io/cluster-manager": "me", "multicluster.x-k8s.io/clusterset": "mine",
+		},
 	}}
 	report := &clusterv1beta1.InternalMemberCluster{}
 	report.Status = clusterv1beta1.InternalMemberClusterStatus{
@@ -40,7 +43,10 @@ func member(change ...func(*observed)) observed {
 	}
 	o := observed{
 		key: types.NamespacedName{Name: "m"}, namespace: "fleet-inventory", report: report, statusWritten: now.Add(-time.Hour),
-		record: &record{object: mc, reconciled: true, joined: condition("True", "MemberClusterJoined", "joined"), healthy: condition("True", "AgentHealthy", healthyMessage)},
+		record: &record{
+			object: mc, reconciled: true, joined: condition("True", "MemberClusterJoined", "joined"),
+			healthy: condition("True", "AgentHealthy", healthyMessage),
+		},
 	}
 	o.current, _ = describe(o, now.Add(-time.Hour))
 	for _, c := range change {
@@ -77,7 +83,8 @@ func TestProfileOfAMember(t *testing.T) {
 	}
 	o := member(func(o *observed) { o.key, o.current = types.NamespacedName{Namespace: "ws", Name: "c"}, nil })
 	profile, _ := describe(o, now)
-	if profile.Name != "ws.c" || profile.Spec.DisplayName != "ws/c" || profile.Annotations["fleet.cattle.io/cluster"] != "c" || profile.Annotations["fleet.cattle.io/cluster-namespace"] != "ws" {
+	if profile.Name != "ws.c" || profile.Spec.DisplayName != "ws/c" || profile.Annotations["fleet.cattle.io/cluster"] != "c" ||
+		profile.Annotations["fleet.cattle.io/cluster-namespace"] != "ws" {
 		t.Errorf("of a Cluster: %+v", profile)
 	}
 }
@@ -153,7 +160,10 @@ func TestLabelThatTheRecordHasNoMoreGoesAndThoseOfOthersStay(t *testing.T) {
 		o.record.object.SetLabels(map[string]string{"region": "eu"})
 	})
 	got := decide(o, now).profile
-	want := map[string]string{"his": "own", "region": "eu", "x-k8s.io/cluster-manager": "muster", "fleet.cattle.io/managed": "true", "kubernetes-fleet.io/member-name": "m"}
+	want := map[string]string{
+		"his": "own", "region": "eu", "x-k8s.io/cluster-manager": "muster", "fleet.cattle.io/managed": "true",
+		"kubernetes-fleet.io/member-name": "m",
+	}
 	if diff := cmp.Diff(want, got.Labels); diff != "" || got.Annotations[annotationLabels] != "region" {
 		t.Errorf("annotation %q, labels (-want +got):\n%s", got.Annotations[annotationLabels], diff)
 	}

@@ -41,10 +41,19 @@ func TestAddress(t *testing.T) {
 		says    string
 	}{
 		{"an agent that does as the settings say", arrived(nil), reasons.InUse, "uses https://new (apiServerCAHash 92daeba0b87f)"},
-		{"settings that name no address say nothing", arrived(func(r *Address, _ *clusterv1beta1.InternalMemberCluster) { r.Desired = nil }), "", ""},
-		{"nor is anything known of a legacy agent", arrived(func(_ *Address, report *clusterv1beta1.InternalMemberCluster) { report.Status.AgentVersion = "" }), "", ""},
+		{
+			"settings that name no address say nothing", arrived(func(r *Address, _ *clusterv1beta1.InternalMemberCluster) { r.Desired = nil }), "",
+			"",
+		},
+		{
+			"nor is anything known of a legacy agent",
+			arrived(func(_ *Address, report *clusterv1beta1.InternalMemberCluster) { report.Status.AgentVersion = "" }), "", "",
+		},
 		{"nor without a report", Address{Desired: &clusterv1beta1.HubAddress{APIServerURL: url}}, "", ""},
-		{"a native agent that cannot be moved is named", arrived(func(_ *Address, report *clusterv1beta1.InternalMemberCluster) { report.Status.Hub = nil }), reasons.AgentTooOld, "version v1"},
+		{
+			"a native agent that cannot be moved is named",
+			arrived(func(_ *Address, report *clusterv1beta1.InternalMemberCluster) { report.Status.Hub = nil }), reasons.AgentTooOld, "version v1",
+		},
 		{"another URL", arrived(func(_ *Address, report *clusterv1beta1.InternalMemberCluster) {
 			report.Status.Hub.APIServerURL = "https://old"
 		}),
@@ -73,7 +82,8 @@ func TestAddress(t *testing.T) {
 		}), reasons.Moving, "its turn to move to https://newer"},
 	} {
 		got := c.address.Condition()
-		if got.Reason != c.reason || (got.Status == metav1.ConditionTrue) != (c.reason == reasons.InUse) || !strings.Contains(got.Message, c.says) {
+		if got.Reason != c.reason || (got.Status == metav1.ConditionTrue) != (c.reason == reasons.InUse) ||
+			!strings.Contains(got.Message, c.says) {
 			t.Errorf("%s: got %+v", c.name, got)
 		}
 	}

@@ -30,7 +30,10 @@ func TestWhatCouldNotBePrunedIsShownWithinBounds(t *testing.T) {
 		{"something is in the way", said(pruned(metav1.ConditionFalse, "RemovalBlocked", "x")), clusterv1beta1.ReasonRemovalBlocked, "x"},
 		{"nobody knows", said(pruned(metav1.ConditionFalse, "RemovalUnconfirmed", "x")), clusterv1beta1.ReasonRemovalUnconfirmed, "x"},
 		{"a reason of the member's own", said(pruned(metav1.ConditionFalse, "AgentLost", "x")), clusterv1beta1.ReasonRemovalBlocked, "x"},
-		{"a novel is cut between its letters", said(pruned(metav1.ConditionFalse, "RemovalBlocked", "a"+long)), clusterv1beta1.ReasonRemovalBlocked, "a" + long[:398] + "..."},
+		{
+			"a novel is cut between its letters", said(pruned(metav1.ConditionFalse, "RemovalBlocked", "a"+long)),
+			clusterv1beta1.ReasonRemovalBlocked, "a" + long[:398] + "...",
+		},
 	} {
 		if reason, message := NotPruned(c.report); reason != c.reason || message != c.message {
 			t.Errorf("%s: %s %q, want %s %q", c.name, reason, message, c.reason, c.message)

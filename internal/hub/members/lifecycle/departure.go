@@ -114,6 +114,7 @@ func leavePolicy(record client.Object, otherwise clusterv1beta1.LeavePolicy) (po
 	case policy == clusterv1beta1.LeaveDelete, policy == clusterv1beta1.LeaveOrphan:
 		return policy, ""
 	}
-	return clusterv1beta1.LeaveOrphan, fmt.Sprintf("annotation %s is %q: want Delete or Orphan; until then what is placed on the member stays when it leaves",
-		clusterv1beta1.AnnotationLeavePolicy, asked)
+	return clusterv1beta1.LeaveOrphan,
+		fmt.Sprintf("annotation %s is %q: want Delete or Orphan; until then what is placed on the member stays when it leaves",
+			clusterv1beta1.AnnotationLeavePolicy, asked)
 }

@@ -17,7 +17,9 @@ var deletedAt = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 
 // leaver is a member with an agent that was seen, whose record was deleted.
 func leaver(change ...func(*Leaver)) Leaver {
-	l := Leaver{Observed: Observed{Deleted: deletedAt, RecordedBeat: deletedAt, NamespaceState: membernamespace.NamespaceOurs}, Timeout: 15 * time.Minute}
+	l := Leaver{
+		Observed: Observed{Deleted: deletedAt, RecordedBeat: deletedAt, NamespaceState: membernamespace.NamespaceOurs}, Timeout: 15 * time.Minute,
+	}
 	says(metav1.ConditionTrue, "Joined", "")(&l)
 	for _, c := range change {
 		c(&l)
@@ -50,23 +52,47 @@ func TestDepart(t *testing.T) {
 	}{
 		{"a joined agent is asked first", leaver(), soon, waits("waiting for the member agent to answer")},
 		{"what it says is passed on", leaver(says("True", "Leaving", "2 objects left")), soon, waits("2 objects left")},
-		{"beside what troubles it", leaver(says("True", "Leaving", "2 objects left"), func(l *Leaver) { l.Problem = "agent lost" }), soon, waits("agent lost; 2 objects left")},
+		{
+			"beside what troubles it", leaver(says("True", "Leaving", "2 objects left"), func(l *Leaver) { l.Problem = "agent lost" }), soon,
+			waits("agent lost; 2 objects left"),
+		},
 		{"its answer ends the wait", leaver(says("False", "Left", "")), soon, Departure{Step: RemoveNamespace}},
-		{"a member that never connected is not waited for", leaver(func(l *Leaver) { l.RecordedBeat = time.Time{} }), soon, Departure{Step: RemoveNamespace}},
+		{
+			"a member that never connected is not waited for", leaver(func(l *Leaver) { l.RecordedBeat = time.Time{} }), soon,
+			Departure{Step: RemoveNamespace},
+		},
 		{"nor one that keeps what it has", leaver(func(l *Leaver) { l.Unasked = true }), soon, Departure{Step: RemoveNamespace}},
-		{"nor one that cannot answer, which is reported", leaver(func(l *Leaver) { l.CannotAnswer = "is mute" }), soon, Departure{Step: RemoveNamespace, Unanswered: "is mute"}},
-		{"unless it has answered before, and lost its access since", leaver(says("False", "Left", ""), func(l *Leaver) { l.CannotAnswer = "is mute" }), soon, Departure{Step: RemoveNamespace}},
-		{"nor one without a report", leaver(func(l *Leaver) { l.Report = nil }), soon, Departure{Step: RemoveNamespace, Unanswered: "has no report any more to answer in"}},
+		{
+			"nor one that cannot answer, which is reported", leaver(func(l *Leaver) { l.CannotAnswer = "is mute" }), soon, Departure{
+				Step: RemoveNamespace, Unanswered: "is mute",
+			},
+		},
+		{
+			"unless it has answered before, and lost its access since",
+			leaver(says("False", "Left", ""), func(l *Leaver) { l.CannotAnswer = "is mute" }), soon, Departure{Step: RemoveNamespace},
+		},
+		{
+			"nor one without a report", leaver(func(l *Leaver) { l.Report = nil }), soon, Departure{
+				Step: RemoveNamespace, Unanswered: "has no report any more to answer in",
+			},
+		},
 		{"when the wait is over it is forced", leaver(), late, Departure{Step: RemoveNamespace, Unanswered: "did not answer"}},
-		{"what has to be removed before the agent is asked is waited for", leaver(func(l *Leaver) { l.Emptying = "2 Works left" }), soon, waits("2 Works left")},
+		{
+			"what has to be removed before the agent is asked is waited for", leaver(func(l *Leaver) { l.Emptying = "2 Works left" }),
+			soon, waits("2 Works left"),
+		},
 		{"not longer than for an answer", leaver(func(l *Leaver) { l.Emptying = "2 Works left" }), late,
 			Departure{Step: RemoveNamespace, Unanswered: "did not remove in time what it has applied"}},
-		{"nor if the agent has left", leaver(says("False", "Left", ""), func(l *Leaver) { l.Emptying = "2 Works left" }), soon, Departure{Step: RemoveNamespace}},
+		{
+			"nor if the agent has left", leaver(says("False", "Left", ""), func(l *Leaver) { l.Emptying = "2 Works left" }), soon,
+			Departure{Step: RemoveNamespace},
+		},
 		{"a namespace that is going is not waited for", leaver(in(membernamespace.NamespaceTerminating)), soon, Departure{Step: RemoveFinalizer}},
 		{"with the namespace gone the record goes", leaver(in(membernamespace.NamespaceAbsent)), soon, Departure{Step: RemoveFinalizer}},
 		{"a namespace of somebody else is not touched", leaver(in(membernamespace.NamespaceTaken)), soon, Departure{Step: RemoveFinalizer}},
 	} {
-		if diff := cmp.Diff(c.want, c.seen.Depart(c.now), cmp.AllowUnexported(Departure{}), cmpopts.IgnoreFields(Departure{}, "Message")); diff != "" {
+		if diff := cmp.Diff(c.want, c.seen.Depart(c.now), cmp.AllowUnexported(Departure{}),
+			cmpopts.IgnoreFields(Departure{}, "Message")); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", c.name, diff)
 		}
 	}
@@ -106,7 +132,8 @@ func TestLeavePolicy(t *testing.T) {
 			t.Errorf("%s: got %s, %q", name, got, problem)
 		}
 	}
-	if got, problem := leavePolicy(&clusterv1beta1.MemberCluster{}, clusterv1beta1.LeaveDelete); got != clusterv1beta1.LeaveDelete || problem != "" {
+	if got, problem := leavePolicy(&clusterv1beta1.MemberCluster{}, clusterv1beta1.LeaveDelete); got != clusterv1beta1.LeaveDelete ||
+		problem != "" {
 		t.Errorf("of a MemberCluster: got %s, %q", got, problem)
 	}
 }

@@ -35,7 +35,8 @@ func (c *Controller) leave(ctx context.Context, record client.Object, leaving Re
 		return ctrl.Result{}, err
 	}
 	if definition = cmp.Or(definition, l.Definition); definition != "" {
-		return ctrl.Result{}, c.keep(ctx, record, leaving.Kept(reasons.DefinitionDeleted, servedkinds.Kept(definition)), servedkinds.Kept(definition))
+		return ctrl.Result{}, c.keep(ctx, record, leaving.Kept(reasons.DefinitionDeleted, servedkinds.Kept(definition)),
+			servedkinds.Kept(definition))
 	}
 	now := c.Clock.Now()
 	departure := l.Depart(now)
@@ -102,7 +103,8 @@ func (c *Controller) writeLeftovers(ctx context.Context, member membernamespace.
 		// Clusters of several workspaces may share a name.
 		record, name = "Cluster "+member.Workspace+"/"+member.Name, "left-"+member.Namespace
 	}
-	message := fmt.Sprintf("The agent of %s %s; its access was revoked. Whatever runs on the cluster goes on running there.", record, unanswered)
+	message := fmt.Sprintf("The agent of %s %s; its access was revoked. Whatever runs on the cluster goes on running there.",
+		record, unanswered)
 	leftovers := &corev1.ConfigMap{
 		ObjectMeta: metav1.ObjectMeta{Namespace: c.SystemNamespace, Name: name, Labels: map[string]string{fleet.LabelManaged: "true"}},
 		Data:       map[string]string{"uid": string(member.UID), "message": message, "placed": strings.Join(placed, "\n")},

@@ -77,7 +77,9 @@ func TestNoChangeOfTheSettingsIsRememberedForEveryRecord(t *testing.T) {
 	if waiting := len(c.moves.reserved); waiting != 0 {
 		t.Errorf("%d records wait to move although no address has changed", waiting)
 	}
-	o := Observed{Member: membernamespace.OfMemberCluster(objects[0].(*clusterv1beta1.MemberCluster)), Report: &clusterv1beta1.InternalMemberCluster{}}
+	o := Observed{
+		Member: membernamespace.OfMemberCluster(objects[0].(*clusterv1beta1.MemberCluster)), Report: &clusterv1beta1.InternalMemberCluster{},
+	}
 	c.moves.Wait("somebody", c.Clock.Now())
 	o.Hub = &clusterv1beta1.HubAddress{APIServerURL: "https://new"}
 	if c.AddressToAsk(&o); o.WaitToMove != moveInterval || len(c.moves.reserved) != 1 {

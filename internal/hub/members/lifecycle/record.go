@@ -43,7 +43,9 @@ type Controller struct {
 // New returns the embedded controller of one kind. Both kinds share the limiter. Each has its own
 // finalizer and its own leave policy, and an annotation overrides the policy.
 func New(deps controller.Deps, moves *MoveLimiter, entries *audit.Writer, finalizer string, policy clusterv1beta1.LeavePolicy) *Controller {
-	return &Controller{Deps: deps, moves: moves, Audit: entries, finalizer: finalizer, leavePolicy: policy, expected: kube.Expectations{Clock: deps.Clock}}
+	return &Controller{
+		Deps: deps, moves: moves, Audit: entries, finalizer: finalizer, leavePolicy: policy, expected: kube.Expectations{Clock: deps.Clock},
+	}
 }
 
 // Reconciliation is one reconcile of a membership object, with the steps particular to its kind.
@@ -70,7 +72,8 @@ type Reconciliation interface {
 
 // ReconcileRecord observes a membership object. If it is not deleted, ReconcileRecord adds the
 // finalizer and the given labels, and the member stays; else the member leaves.
-func (c *Controller) ReconcileRecord(ctx context.Context, record client.Object, labels map[string]string, r Reconciliation) (ctrl.Result, error) {
+func (c *Controller) ReconcileRecord(ctx context.Context, record client.Object, labels map[string]string,
+	r Reconciliation) (ctrl.Result, error) {
 	deleted := record.GetDeletionTimestamp() != nil
 	lag := c.expected.Await(client.ObjectKeyFromObject(record), record) // an event enqueues it earlier
 	if lag > 0 || deleted && !controllerutil.ContainsFinalizer(record, c.finalizer) {
@@ -192,13 +195,17 @@ func (o Observed) Address() Address { return Address{Desired: o.Hub, Report: o.R
 
 // observe reads the data common to both kinds, except heartbeats, and writes nothing.
 func (c *Controller) observe(ctx context.Context, record client.Object) (Observed, error) {
-	o := Observed{Member: membernamespace.Of(record), Revoked: membership.Revoked(record), Refresh: spread(c.Liveness.Refresh(), record.GetUID())}
+	o := Observed{
+		Member: membernamespace.Of(record), Revoked: membership.Revoked(record), Refresh: spread(c.Liveness.Refresh(), record.GetUID()),
+	}
 	o.LeavePolicy, o.PolicyProblem = leavePolicy(record, c.leavePolicy)
 	c.Liveness.SetRecord(o.Namespace, record.GetUID())
 	state, namespace, err := o.ObserveNamespace(ctx, c.Client)
 	if deleted := record.GetDeletionTimestamp(); err == nil && deleted != nil {
 		o.Deleted = deleted.Time
-		if state == membernamespace.NamespaceAbsent { // the cache may not have it yet, and never holds a namespace that only KubeFleet's hub has labelled
+		// the cache may not have it yet, and never holds a namespace that only KubeFleet's hub has
+		// labelled
+		if state == membernamespace.NamespaceAbsent {
 			state, namespace, err = o.ObserveNamespace(ctx, c.Live)
 		}
 		if state == membernamespace.NamespaceInherited {

@@ -101,12 +101,13 @@ const policyRevoker = "muster-revocation-author"
 
 // revoked returns the audit entry about a revocation.
 func (c *Controller) revoked(ctx context.Context, record client.Object, member membernamespace.Member) audit.Fact {
-	fact := audit.Fact{Namespace: record.GetNamespace(), ID: []string{string(record.GetUID()), strconv.Itoa(membership.Epoch(record))}, Spec: muster.AuditEntrySpec{
-		Reason:  muster.AuditRevoked,
-		Object:  muster.AuditObject{Kind: "Cluster", Namespace: record.GetNamespace(), Name: record.GetName(), UID: record.GetUID()},
-		Key:     record.GetAnnotations()[fleet.AnnotationAgentKey],
-		Message: fmt.Sprintf("%s was revoked: all access to namespace %s ends", kube.Describe(c.Client.Scheme(), record), member.Namespace),
-	}}
+	fact := audit.Fact{Namespace: record.GetNamespace(), ID: []string{string(record.GetUID()), strconv.Itoa(membership.Epoch(record))},
+		Spec: muster.AuditEntrySpec{
+			Reason:  muster.AuditRevoked,
+			Object:  muster.AuditObject{Kind: "Cluster", Namespace: record.GetNamespace(), Name: record.GetName(), UID: record.GetUID()},
+			Key:     record.GetAnnotations()[fleet.AnnotationAgentKey],
+			Message: fmt.Sprintf("%s was revoked: all access to namespace %s ends", kube.Describe(c.Client.Scheme(), record), member.Namespace),
+		}}
 	if fact.Namespace == "" {
 		fact.Namespace, fact.Spec.Object.Kind = c.SystemNamespace, "MemberCluster"
 	}
@@ -150,7 +151,8 @@ func (c *Controller) beginEpoch(ctx context.Context, record client.Object, r Rec
 // restart resets to 1 an epoch that can no longer increase, once the membership object has no
 // namespace. Nothing in the next epoch refers to that namespace, so restart first ends a revoked
 // one. The hub creates no namespace for such an epoch.
-func (c *Controller) restart(ctx context.Context, record client.Object, member membernamespace.Member, state membernamespace.NamespaceState, r Reconciliation) error {
+func (c *Controller) restart(ctx context.Context, record client.Object, member membernamespace.Member, state membernamespace.NamespaceState,
+	r Reconciliation) error {
 	switch {
 	case state == membernamespace.NamespaceTaken:
 		return nil

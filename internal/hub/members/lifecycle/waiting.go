@@ -24,6 +24,8 @@ func (o Observed) Rival(recorded, remedy string, began, now time.Time) Rival {
 	case waiting == nil, recorded == "" && !waiting.Lasts(budget):
 		return Rival{}
 	}
-	return Rival{Until: waiting.Ends(budget), Message: fmt.Sprintf("two agents have the credential of this member: %q beats, and %q waits to take its place "+
-		"(each named by the beginning of the UID of the Namespace kube-system of its cluster, its Pod and its process): %s", waiting.Holder, waiting.Waiter, remedy)}
+	return Rival{Until: waiting.Ends(budget),
+		Message: fmt.Sprintf("two agents have the credential of this member: %q beats, and %q waits to take its place "+
+			"(each named by the beginning of the UID of the Namespace kube-system of its cluster, its Pod and its process): %s",
+			waiting.Holder, waiting.Waiter, remedy)}
 }

@@ -25,11 +25,17 @@ func TestTwoAgentsAreShownWhileOneOfThemWaits(t *testing.T) {
 	}{
 		{"nobody waits", nil, "", time.Minute, "", 0},
 		{"a pod that is being replaced waits for two periods", waits(60*time.Second, 80*time.Second), "", 80 * time.Second, "", 0},
-		{"another agent has waited for three", waits(60*time.Second, 90*time.Second), "", 90 * time.Second, `"aaaaaaaa_pod" beats, and "bbbbbbbb_pod" waits`, 120 * time.Second},
+		{
+			"another agent has waited for three", waits(60*time.Second, 90*time.Second), "", 90 * time.Second,
+			`"aaaaaaaa_pod" beats, and "bbbbbbbb_pod" waits`, 120 * time.Second,
+		},
 		{"it goes on", waits(60*time.Second, 5*time.Minute), "two agents", 5 * time.Minute, "do this", 5*time.Minute + budget},
 		{"it has stopped", nil, "two agents", 6 * time.Minute, "", 0},
 		{"a hub that was restarted has not watched for long enough to know", nil, "two agents", 29 * time.Second, "two agents", budget},
-		{"a hub that was restarted has seen it again", waits(10*time.Second, 10*time.Second), "two agents", 10 * time.Second, `"bbbbbbbb_pod" waits`, 40 * time.Second},
+		{
+			"a hub that was restarted has seen it again", waits(10*time.Second, 10*time.Second), "two agents", 10 * time.Second,
+			`"bbbbbbbb_pod" waits`, 40 * time.Second,
+		},
 		{"a hub that was restarted has watched for long enough", nil, "two agents", budget, "", 0},
 	} {
 		o := Observed{Liveness: liveness.Observation{Waiting: row.waiting, Budget: budget}}

@@ -75,7 +75,8 @@ func (t *Tracker) leaseChanged(was, is *coordinationv1.Lease) {
 	if is.Spec.RenewTime != nil && !is.Spec.RenewTime.Equal(was.Spec.RenewTime) {
 		t.Beat(is.Namespace, InLease, is.Spec.RenewTime.Time)
 	}
-	if mark := is.Annotations[clusterv1beta1.AnnotationWaitingAgent]; mark != "" && mark != was.Annotations[clusterv1beta1.AnnotationWaitingAgent] {
+	if mark := is.Annotations[clusterv1beta1.AnnotationWaitingAgent]; mark != "" &&
+		mark != was.Annotations[clusterv1beta1.AnnotationWaitingAgent] {
 		waiter, _, _ := strings.Cut(mark, " ")
 		t.Waits(is.Namespace, kube.Clip(waiter, maxWaiter), kube.Clip(ptr.Deref(is.Spec.HolderIdentity, ""), maxWaiter))
 	}

@@ -38,7 +38,9 @@ func (t *Tracker) Observe(namespace string) Observation {
 	}
 	o := Observation{State: m.state, Source: m.source, Budget: m.budget()}
 	if m.waiting != nil && t.clock.Now().Before(m.waiting.Ends(m.budget())) {
-		o.Waiting = &Waiting{Waiter: m.waiting.Waiter, Holder: m.waiting.Holder, Since: t.server.At(m.waiting.Since), Last: t.server.At(m.waiting.Last)}
+		o.Waiting = &Waiting{
+			Waiter: m.waiting.Waiter, Holder: m.waiting.Holder, Since: t.server.At(m.waiting.Since), Last: t.server.At(m.waiting.Last),
+		}
 	} else {
 		m.waiting = nil
 	}

@@ -125,7 +125,9 @@ type member struct {
 // New returns a tracker without members. It measures by the machine's clock, and reports times by
 // the API server's clock.
 func New(c clock.Clock, server *servertime.Clock, log logr.Logger) *Tracker {
-	return &Tracker{clock: c, server: server, log: log, rearm: make(chan struct{}, 1), members: map[string]*member{}, transitions: map[State]int{}}
+	return &Tracker{
+		clock: c, server: server, log: log, rearm: make(chan struct{}, 1), members: map[string]*member{}, transitions: map[State]int{},
+	}
 }
 
 // Subscribe returns a channel of events about state changes, each with the member namespace.

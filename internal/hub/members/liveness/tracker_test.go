@@ -22,7 +22,8 @@ import (
 
 const period = 10 * time.Second
 
-// start returns a tracker on a fake clock and a function that moves the clock and lets the tracker look at it.
+// start returns a tracker on a fake clock and a function that moves the clock and lets the
+// tracker look at it.
 func start() (tracker *Tracker, changes <-chan event.GenericEvent, step func(time.Duration)) {
 	fake := testingclock.NewFakeClock(time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC))
 	tracker = New(fake, servertime.New(fake), logr.Discard())

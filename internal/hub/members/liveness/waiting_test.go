@@ -36,7 +36,8 @@ func TestAnAgentThatWaitsIsNotedOnceThatLasts(t *testing.T) {
 		t.Errorf("%s was woken, want a", got)
 	}
 	got := tracker.Observe("a")
-	if want := (Waiting{Waiter: "second", Holder: "first", Since: began, Last: began.Add(3 * period)}); *got.Waiting != want || !want.Lasts(got.Budget) || !want.Ends(got.Budget).Equal(began.Add(6*period)) {
+	if want := (Waiting{Waiter: "second", Holder: "first", Since: began, Last: began.Add(3 * period)}); *got.Waiting != want ||
+		!want.Lasts(got.Budget) || !want.Ends(got.Budget).Equal(began.Add(6*period)) {
 		t.Errorf("got %+v, want %+v", *got.Waiting, want)
 	}
 	step(period)

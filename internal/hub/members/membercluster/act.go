@@ -30,7 +30,8 @@ type reconciliation struct {
 
 func (r *reconciliation) Observe(ctx context.Context, member lifecycle.Observed) error {
 	mc, o := r.mc, &r.o
-	*o = observed{Observed: member, identity: mc.Spec.Identity, systemNamespace: r.SystemNamespace, before: mc.Status, leftovers: leftovers(mc), generation: mc.Generation,
+	*o = observed{Observed: member, identity: mc.Spec.Identity, systemNamespace: r.SystemNamespace, before: mc.Status,
+		leftovers: leftovers(mc), generation: mc.Generation,
 		identityBy: mc.Annotations[clusterv1beta1.AnnotationIdentityBy]}
 	o.Hub, o.RecordedBeat = r.Config.Current().Hub(), beatOf(mc.Status.AgentStatus)
 	r.KeepAddress(&o.Observed)
@@ -165,7 +166,8 @@ func (r *reconciliation) Report(ctx context.Context, departure lifecycle.Departu
 		return cmp.Or(meta.FindStatusCondition(r.o.before.Conditions, kind), &metav1.Condition{})
 	}
 	r.AnnounceMove(ctx, after, r.o.Observed, before(clusterv1beta1.ConditionHubConfigured).Reason)
-	r.AnnounceVersion(after, reasons.KubernetesVersionChanged, "Kubernetes", r.o.before.Properties[propertyVersion].Value, after.Status.Properties[propertyVersion].Value)
+	r.AnnounceVersion(after, reasons.KubernetesVersionChanged, "Kubernetes", r.o.before.Properties[propertyVersion].Value,
+		after.Status.Properties[propertyVersion].Value)
 	for _, kind := range announced {
 		if to := meta.FindStatusCondition(after.Status.Conditions, kind); to != nil {
 			r.announce(ctx, after, before(kind), to)
@@ -195,7 +197,8 @@ func (c *Controller) announce(ctx context.Context, mc *clusterv1beta1.MemberClus
 	}
 	ctrl.LoggerFrom(ctx).Info("MemberCluster changed state", "condition", to.Type, "from", from.Reason, "to", to.Reason, "message", to.Message)
 	kind := corev1.EventTypeNormal
-	if to.Status == metav1.ConditionFalse && to.Reason != reasons.Leaving && to.Reason != reasons.MemberClusterLeft || to.Type == clusterv1beta1.ConditionCloned {
+	if to.Status == metav1.ConditionFalse && to.Reason != reasons.Leaving && to.Reason != reasons.MemberClusterLeft ||
+		to.Type == clusterv1beta1.ConditionCloned {
 		kind = corev1.EventTypeWarning
 	}
 	logged := to.Reason == reasons.AgentLost && c.Liveness.ManyLost() // the tracker has logged that once

@@ -56,7 +56,8 @@ func rightsFact(o observed, had []rbacv1.Subject) *audit.Fact {
 	default:
 		fact.Spec.Reason, fact.ID = v1alpha1.AuditDisplaced, []string{string(o.UID), strconv.FormatInt(o.generation, 10)}
 		fact.Spec.Displaced = &v1alpha1.DisplacedIdentity{Identity: described(had[0])}
-		fact.Spec.Message = fmt.Sprintf("%s takes MemberCluster %s over from %s, whose rights in namespace %s end", fact.Spec.Identity, o.Name, described(had[0]), o.Namespace)
+		fact.Spec.Message = fmt.Sprintf("%s takes MemberCluster %s over from %s, whose rights in namespace %s end",
+			fact.Spec.Identity, o.Name, described(had[0]), o.Namespace)
 	}
 	return fact
 }

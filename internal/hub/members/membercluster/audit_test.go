@@ -16,7 +16,11 @@ func TestTheAuditSaysWhoseTheRightsOfAMemberClusterBecome(t *testing.T) {
 	aAsUser := rbacv1.Subject{Kind: rbacv1.UserKind, Name: "system:serviceaccount:fleet-system:a"}
 	b := rbacv1.Subject{Kind: rbacv1.UserKind, Name: "b"}
 	ready := func(generation int64) clusterv1beta1.MemberClusterStatus {
-		return clusterv1beta1.MemberClusterStatus{Conditions: []metav1.Condition{{Type: clusterv1beta1.ConditionReadyToJoin, Status: metav1.ConditionTrue, ObservedGeneration: generation}}}
+		return clusterv1beta1.MemberClusterStatus{
+			Conditions: []metav1.Condition{{
+				Type: clusterv1beta1.ConditionReadyToJoin, Status: metav1.ConditionTrue, ObservedGeneration: generation,
+			}},
+		}
 	}
 	for _, c := range []struct {
 		name   string
@@ -31,7 +35,9 @@ func TestTheAuditSaysWhoseTheRightsOfAMemberClusterBecome(t *testing.T) {
 		{"the same one written in another way is the same", []rbacv1.Subject{aAsUser}, ready(2), ""},
 		{"of several somebody loses them", []rbacv1.Subject{a, b}, ready(3), "Displaced"},
 	} {
-		o := observed{Observed: lifecycle.Observed{Member: membernamespace.Member{Name: "web", UID: "u"}}, identity: a, before: c.before, generation: 3}
+		o := observed{
+			Observed: lifecycle.Observed{Member: membernamespace.Member{Name: "web", UID: "u"}}, identity: a, before: c.before, generation: 3,
+		}
 		got := ""
 		if fact := rightsFact(o, c.had); fact != nil {
 			got = string(fact.Spec.Reason)

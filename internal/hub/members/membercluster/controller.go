@@ -87,18 +87,21 @@ func (c *Controller) Register(ctx context.Context, mgr ctrl.Manager) error {
 	if c.accounts, err = newAccountCache(ctx, mgr); err != nil {
 		return err
 	}
-	owned := handler.EnqueueRequestForOwner(mgr.GetScheme(), mgr.GetRESTMapper(), &clusterv1beta1.MemberCluster{}, handler.OnlyControllerOwner())
+	owned := handler.EnqueueRequestForOwner(mgr.GetScheme(), mgr.GetRESTMapper(), &clusterv1beta1.MemberCluster{},
+		handler.OnlyControllerOwner())
 	return ctrl.NewControllerManagedBy(mgr).Named("member").
 		For(&clusterv1beta1.MemberCluster{}).
 		Watches(&clusterv1beta1.MemberCluster{}, controller.On(c.onIdentity)).
-		Watches(&clusterv1beta1.InternalMemberCluster{}, owned, builder.WithPredicates(predicate.Funcs{UpdateFunc: membernamespace.MoreThanBeats})).
+		Watches(&clusterv1beta1.InternalMemberCluster{}, owned,
+			builder.WithPredicates(predicate.Funcs{UpdateFunc: membernamespace.MoreThanBeats})).
 		Watches(&clusterv1beta1.InternalMemberCluster{}, handler.Funcs{UpdateFunc: c.onReport}).
 		Watches(&coordinationv1.Lease{}, controller.OnDeleted(owned)).
 		Watches(&placement.Work{}, controller.SkipInitial(controller.On(c.onWork))).
 		WatchesMetadata(&corev1.Namespace{}, owned, notCreated).
 		WatchesMetadata(&corev1.ServiceAccount{}, owned).
 		WatchesMetadata(&corev1.ServiceAccount{}, controller.SkipInitial(controller.On(c.onAccount))).
-		WatchesRawSource(source.Kind(c.accounts, client.Object(kube.CoreMetadata("ServiceAccount")), controller.SkipInitial(controller.On(c.onAccount)))).
+		WatchesRawSource(source.Kind(c.accounts, client.Object(kube.CoreMetadata("ServiceAccount")),
+			controller.SkipInitial(controller.On(c.onAccount)))).
 		WatchesMetadata(&rbacv1.RoleBinding{}, owned, notCreated).
 		WatchesMetadata(&rbacv1.Role{}, owned, notCreated).
 		WatchesRawSource(source.Channel(c.Liveness.Subscribe(), handler.EnqueueRequestsFromMapFunc(c.ofNamespace))).

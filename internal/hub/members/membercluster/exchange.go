@@ -34,7 +34,8 @@ func (r *reconciliation) observeExchange(ctx context.Context) (err error) {
 	_, o.keyPinned = annotations[fleet.AnnotationAgentKey]
 	o.credential = renewal.State{
 		Member: o.Member, Created: o.account.CreationTimestamp.Time, Kind: membership.Native, Exchanged: true, Acting: o.takesCredentials(),
-		Key: annotations[fleet.AnnotationAgentKey], Accepted: annotations[fleet.AnnotationAcceptCredential], Report: o.Report, Before: o.before.Credential,
+		Key: annotations[fleet.AnnotationAgentKey], Accepted: annotations[fleet.AnnotationAcceptCredential], Report: o.Report,
+		Before: o.before.Credential,
 	}
 	if o.accountFits() {
 		o.credential.AccountUID = o.account.UID
@@ -139,19 +140,25 @@ func exchangeCondition(o observed) result {
 	case o.Revoked, o.Report == nil, !o.Seen(), !o.Deleted.IsZero(), !o.admitted():
 		return result{}
 	case key == "":
-		return not(reasons.AgentHasNoKey, fmt.Sprintf("the agent has no key to which the hub could issue a credential, as KubeFleet's has none: it goes on with the token of %s", identity))
+		return not(reasons.AgentHasNoKey, fmt.Sprintf("the agent has no key to which the hub could issue a credential, as KubeFleet's has none: "+
+			"it goes on with the token of %s", identity))
 	case o.keyPinned && pinned == "":
-		return not(reasons.SwitchedOff, fmt.Sprintf("annotation %s of this MemberCluster is empty: the agent goes on with the token of %s", fleet.AnnotationAgentKey, identity))
+		return not(reasons.SwitchedOff,
+			fmt.Sprintf("annotation %s of this MemberCluster is empty: the agent goes on with the token of %s", fleet.AnnotationAgentKey, identity))
 	case key != pinned && o.keyPinned:
-		return not(reasons.AnotherKey, fmt.Sprintf("an agent with key %s asks, and the key of this member is %s: that agent goes on with the token of %s and gets no credential of the hub's; "+
-			"if it is the right one: kubectl annotate membercluster %s %s=%s --overwrite, which ends the credential of the other one; if not, revoke the member and give it another identity",
+		return not(reasons.AnotherKey, fmt.Sprintf("an agent with key %s asks, and the key of this member is %s: that agent goes on with the "+
+			"token of %s and gets no credential of the hub's; if it is the right one: kubectl annotate membercluster %s %s=%s --overwrite, which "+
+			"ends the credential of the other one; if not, revoke the member and give it another identity",
 			key[:renewal.KeyShown], pinned[:min(len(pinned), renewal.KeyShown)], identity, o.Name, fleet.AnnotationAgentKey, key))
 	case used != nil && used.Sequence > 0 && used.Expires != nil:
-		return result{metav1.ConditionTrue, reasons.Exchanged, fmt.Sprintf("the agent uses a credential that the hub has issued to its key %s and renews, and that expires at %s; "+
-			"the static token of %s is not used any more: delete its Secret on the hub, so that a copy of it is worth nothing, and keep the account. "+
-			"A cluster that is switched off for longer than that %s", key[:renewal.KeyShown], used.Expires.UTC().Format(time.RFC3339), identity, o.afterExpiry())}
+		return result{metav1.ConditionTrue, reasons.Exchanged,
+			fmt.Sprintf("the agent uses a credential that the hub has issued to its key %s and renews, and that expires at %s; "+
+				"the static token of %s is not used any more: delete its Secret on the hub, so that a copy of it is worth nothing, and keep the "+
+				"account. A cluster that is switched off for longer than that %s", key[:renewal.KeyShown], used.Expires.UTC().Format(time.RFC3339),
+				identity, o.afterExpiry())}
 	}
-	return not(reasons.Exchanging, fmt.Sprintf("the hub issues a credential to key %s of the agent, which uses the token of %s until it has that", key[:renewal.KeyShown], identity))
+	return not(reasons.Exchanging, fmt.Sprintf("the hub issues a credential to key %s of the agent, which uses the token of %s until it has "+
+		"that", key[:renewal.KeyShown], identity))
 }
 
 // describedShort formats an identity for a sentence.

@@ -39,7 +39,9 @@ func keyed(t *testing.T, change ...func(*observed)) observed {
 func uses(sequence int64) func(*observed) {
 	return func(o *observed) {
 		o.credential.AccountUID = "uid"
-		o.Report.Status.Credential = &clusterv1beta1.CredentialInUse{AccountUID: "uid", Sequence: sequence, Expires: &metav1.Time{Time: now.Add(time.Hour)}}
+		o.Report.Status.Credential = &clusterv1beta1.CredentialInUse{
+			AccountUID: "uid", Sequence: sequence, Expires: &metav1.Time{Time: now.Add(time.Hour)},
+		}
 	}
 }
 
@@ -51,18 +53,31 @@ func TestWhatARecordSaysOfTheExchange(t *testing.T) {
 		reason string
 		says   string
 	}{
-		"an agent that uses what was issued":       {[]func(*observed){uses(1)}, reasons.Exchanged, "expires at 2026-01-02T04:04:05Z; the static token of ServiceAccount fleet-system/a is not used any more: delete its Secret"},
+		"an agent that uses what was issued": {
+			[]func(*observed){uses(1)}, reasons.Exchanged,
+			"expires at 2026-01-02T04:04:05Z; the static token of ServiceAccount fleet-system/a is not used any more: delete its Secret",
+		},
 		"one that uses the static token":           {nil, reasons.Exchanging, "uses the token of ServiceAccount fleet-system/a until"},
 		"a token of the account that nobody knows": {[]func(*observed){uses(0)}, reasons.Exchanging, ""},
-		"KubeFleet's agent":                        {[]func(*observed){withoutKey}, reasons.AgentHasNoKey, "goes on with the token of ServiceAccount fleet-system/a"},
-		"a key that is none":                       {[]func(*observed){func(o *observed) { o.Report.Status.AgentKey = []byte("short") }}, reasons.AgentHasNoKey, ""},
-		"another key":                              {[]func(*observed){uses(1), func(o *observed) { o.credential.Key = "0123456789abcdef" }}, reasons.AnotherKey, "and the key of this member is 0123456789ab: "},
-		"an admin who wants none":                  {[]func(*observed){func(o *observed) { o.credential.Key = "" }}, reasons.SwitchedOff, "annotation muster/agent-key of this MemberCluster is empty"},
-		"an agent that was never seen":             {[]func(*observed){neverSeen, func(o *observed) { o.RecordedBeat = time.Time{} }}, "", ""},
-		"a revoked member":                         {[]func(*observed){func(o *observed) { o.Revoked = true }}, "", ""},
-		"a member that leaves":                     {[]func(*observed){deleted}, "", ""},
-		"an identity that is another's":            {[]func(*observed){func(o *observed) { o.identityHolder = "MemberCluster b" }}, "", ""},
-		"an identity that is gone":                 {[]func(*observed){func(o *observed) { o.accountMissing = true }}, "", ""},
+		"KubeFleet's agent": {
+			[]func(*observed){withoutKey}, reasons.AgentHasNoKey, "goes on with the token of ServiceAccount fleet-system/a",
+		},
+		"a key that is none": {
+			[]func(*observed){func(o *observed) { o.Report.Status.AgentKey = []byte("short") }}, reasons.AgentHasNoKey, "",
+		},
+		"another key": {
+			[]func(*observed){uses(1), func(o *observed) { o.credential.Key = "0123456789abcdef" }}, reasons.AnotherKey,
+			"and the key of this member is 0123456789ab: ",
+		},
+		"an admin who wants none": {
+			[]func(*observed){func(o *observed) { o.credential.Key = "" }}, reasons.SwitchedOff,
+			"annotation muster/agent-key of this MemberCluster is empty",
+		},
+		"an agent that was never seen":  {[]func(*observed){neverSeen, func(o *observed) { o.RecordedBeat = time.Time{} }}, "", ""},
+		"a revoked member":              {[]func(*observed){func(o *observed) { o.Revoked = true }}, "", ""},
+		"a member that leaves":          {[]func(*observed){deleted}, "", ""},
+		"an identity that is another's": {[]func(*observed){func(o *observed) { o.identityHolder = "MemberCluster b" }}, "", ""},
+		"an identity that is gone":      {[]func(*observed){func(o *observed) { o.accountMissing = true }}, "", ""},
 	} {
 		o := keyed(t, c.change...)
 		said := exchangeCondition(o)
@@ -101,13 +116,16 @@ func TestForWhomAnAccountIs(t *testing.T) {
 		"not if the record wants none":                   {[]func(*observed){made, func(o *observed) { o.credential.Key = "" }}, false},
 		"not for another identity":                       {[]func(*observed){made, func(o *observed) { o.identity.Name = "b" }}, false},
 		"not if the account of the identity was deleted": {[]func(*observed){made, func(o *observed) { o.accountMissing = true }}, false},
-		"not if the identity is another member's":        {[]func(*observed){made, func(o *observed) { o.identityHolder = "MemberCluster b" }}, false},
+		"not if the identity is another member's": {
+			[]func(*observed){made, func(o *observed) { o.identityHolder = "MemberCluster b" }}, false,
+		},
 	} {
 		o := keyed(t, c.change...)
 		if got := o.accountFits(); got != c.want {
 			t.Errorf("%s: %t", name, got)
 		}
-		if subjects := (membernamespace.Rights{Member: o.Member, Identity: &o.identity, Exchanged: o.accountFits()}).Binding().Subjects; (len(subjects) == 2) != c.want {
+		if subjects := (membernamespace.Rights{Member: o.Member, Identity: &o.identity,
+			Exchanged: o.accountFits()}).Binding().Subjects; (len(subjects) == 2) != c.want {
 			t.Errorf("%s: bound are %v", name, subjects)
 		}
 	}
@@ -131,13 +149,16 @@ func TestWhoIsAwaited(t *testing.T) {
 		"one that is silent": {func(*observed) {}, true},
 		"one of which a hub that has just started knows nothing": {func(o *observed) { o.Liveness.State = liveness.Unknown }, true},
 		"not one that is alive":                                  {func(o *observed) { o.Liveness.State = liveness.Online }, false},
-		"not one that has no token for that":                     {func(o *observed) { o.reconnect = kube.CoreMetadata("ServiceAccount") }, false},
-		"not one whose account somebody deleted":                 {func(o *observed) { o.account = kube.CoreMetadata("ServiceAccount") }, false},
-		"not one whose identity was made anew":                   {func(o *observed) { o.identityUID = "b" }, false},
-		"not one whose identity is gone":                         {func(o *observed) { o.accountMissing = true }, false},
-		"not one with another identity":                          {func(o *observed) { o.identity.Name = "b" }, false},
-		"not one with another key":                               {func(o *observed) { o.credential.Key = "other" }, false},
-		"not one that was away for more than a year":             {func(o *observed) { o.Liveness.LastBeat, o.RecordedBeat = now.Add(-reconnectLife), time.Time{} }, false},
+		"not one that has no token for that": {func(o *observed) { o.reconnect = kube.CoreMetadata("ServiceAccount") },
+			false},
+		"not one whose account somebody deleted": {func(o *observed) { o.account = kube.CoreMetadata("ServiceAccount") }, false},
+		"not one whose identity was made anew":   {func(o *observed) { o.identityUID = "b" }, false},
+		"not one whose identity is gone":         {func(o *observed) { o.accountMissing = true }, false},
+		"not one with another identity":          {func(o *observed) { o.identity.Name = "b" }, false},
+		"not one with another key":               {func(o *observed) { o.credential.Key = "other" }, false},
+		"not one that was away for more than a year": {
+			func(o *observed) { o.Liveness.LastBeat, o.RecordedBeat = now.Add(-reconnectLife), time.Time{} }, false,
+		},
 	} {
 		o := keyed(t, made, c.change)
 		if got := o.isAwaited(now); got != c.want {

@@ -68,7 +68,8 @@ func identityProblem(s rbacv1.Subject, systemNamespace string) string {
 	case isAccount && (len(validation.IsDNS1123Label(account.Namespace)) > 0 || len(validation.IsDNS1123Subdomain(account.Name)) > 0):
 		return fmt.Sprintf("spec.identity is %s %s, which names no ServiceAccount: want system:serviceaccount:NAMESPACE:NAME", s.Kind, s.Name)
 	case isAccount && (slices.Contains(reserved, account.Namespace) || isHubs(account, systemNamespace)):
-		return fmt.Sprintf("spec.identity is %s %s, an account of Kubernetes or of the hub itself in namespace %s: %s", s.Kind, s.Name, account.Namespace, instead)
+		return fmt.Sprintf("spec.identity is %s %s, an account of Kubernetes or of the hub itself in namespace %s: %s",
+			s.Kind, s.Name, account.Namespace, instead)
 	case !isAccount && strings.HasPrefix(s.Name, builtIn):
 		return fmt.Sprintf("spec.identity is %s %s, by which Kubernetes means many or one of its own: %s", s.Kind, s.Name, instead)
 	case s.Kind == rbacv1.GroupKind:
@@ -83,13 +84,15 @@ var reserved = []string{metav1.NamespaceSystem, metav1.NamespacePublic, corev1.N
 // isHubs reports whether an account is the hub's. In its namespace all are, unless identities of
 // members share it.
 func isHubs(account types.NamespacedName, systemNamespace string) bool {
-	return account.Namespace == systemNamespace && (systemNamespace != naming.MemberSystemNamespace || strings.HasPrefix(account.Name, naming.HubServiceAccount))
+	return account.Namespace == systemNamespace &&
+		(systemNamespace != naming.MemberSystemNamespace || strings.HasPrefix(account.Name, naming.HubServiceAccount))
 }
 
 // identityHolder names an older MemberCluster with the same identity, or returns "".
 func (c *Controller) identityHolder(ctx context.Context, mc *clusterv1beta1.MemberCluster) (string, error) {
 	var list clusterv1beta1.MemberClusterList
-	if err := c.Client.List(ctx, &list, client.MatchingFields{indexIdentity: identityKey(mc.Spec.Identity)}, client.UnsafeDisableDeepCopy); err != nil {
+	if err := c.Client.List(ctx, &list, client.MatchingFields{indexIdentity: identityKey(mc.Spec.Identity)},
+		client.UnsafeDisableDeepCopy); err != nil {
 		return "", fmt.Errorf("listing the MemberClusters with %s: %w", identityKey(mc.Spec.Identity), err)
 	}
 	first := mc
@@ -134,7 +137,8 @@ func (c *Controller) onIdentity(ctx context.Context, before, after *clusterv1bet
 			continue
 		}
 		var list clusterv1beta1.MemberClusterList
-		if err := c.Client.List(ctx, &list, client.MatchingFields{indexIdentity: identityKey(changed.Spec.Identity)}, client.UnsafeDisableDeepCopy); err != nil {
+		if err := c.Client.List(ctx, &list, client.MatchingFields{indexIdentity: identityKey(changed.Spec.Identity)},
+			client.UnsafeDisableDeepCopy); err != nil {
 			ctrl.LoggerFrom(ctx).Error(err, "Listing the MemberClusters with an identity", "identity", identityKey(changed.Spec.Identity))
 		}
 		for i := range list.Items {

@@ -35,11 +35,23 @@ func TestAnIdentityIsOneThatOnlyOneClusterCanHave(t *testing.T) {
 		{"anonymous", user("system:anonymous"), "cattle-fleet-system", "means many"},
 		{"the controller manager", user("system:kube-controller-manager"), "cattle-fleet-system", "one of its own"},
 		{"a node", user("system:node:worker-1"), "cattle-fleet-system", "one of its own"},
-		{"an account of Kubernetes", account("kube-system", "generic-garbage-collector"), "cattle-fleet-system", "an account of Kubernetes or of the hub"},
-		{"written as a User", user("system:serviceaccount:kube-system:generic-garbage-collector"), "cattle-fleet-system", "an account of Kubernetes or of the hub"},
+		{
+			"an account of Kubernetes", account("kube-system", "generic-garbage-collector"),
+			"cattle-fleet-system", "an account of Kubernetes or of the hub",
+		},
+		{
+			"written as a User", user("system:serviceaccount:kube-system:generic-garbage-collector"),
+			"cattle-fleet-system", "an account of Kubernetes or of the hub",
+		},
 		{"the hub", account("cattle-fleet-system", "fleet-controller"), "cattle-fleet-system", "an account of Kubernetes or of the hub"},
-		{"the hub as a User", user("system:serviceaccount:cattle-fleet-system:fleet-controller"), "cattle-fleet-system", "an account of Kubernetes or of the hub"},
-		{"the hub, where that is in fleet-system", account("fleet-system", "fleet-controller-bootstrap"), naming.MemberSystemNamespace, "an account of Kubernetes or of the hub"},
+		{
+			"the hub as a User", user("system:serviceaccount:cattle-fleet-system:fleet-controller"),
+			"cattle-fleet-system", "an account of Kubernetes or of the hub",
+		},
+		{
+			"the hub, where that is in fleet-system", account("fleet-system", "fleet-controller-bootstrap"), naming.MemberSystemNamespace,
+			"an account of Kubernetes or of the hub",
+		},
 		{"half an account", user("system:serviceaccount:fleet-system"), "cattle-fleet-system", "names no ServiceAccount"},
 		{"an account with a line end", account("fleet-system", "member-1\n"), "cattle-fleet-system", "names no ServiceAccount"},
 	} {

@@ -16,7 +16,9 @@ import (
 
 // leaver returns the inputs that decide how a deleted MemberCluster leaves.
 func leaver(o observed, timeout time.Duration) lifecycle.Leaver {
-	return lifecycle.Leaver{Observed: o.Observed, Timeout: timeout, Leftovers: o.leftovers, Emptying: o.emptying(), Definition: o.worksDefinition}
+	return lifecycle.Leaver{
+		Observed: o.Observed, Timeout: timeout, Leftovers: o.leftovers, Emptying: o.emptying(), Definition: o.worksDefinition,
+	}
 }
 
 func (r *reconciliation) Leaver(timeout time.Duration) lifecycle.Leaver { return leaver(r.o, timeout) }

@@ -47,10 +47,13 @@ func (unchanged) GetInformer(context.Context, client.Object, ...cache.InformerGe
 	return &controllertest.FakeInformer{}, nil
 }
 
-// TestAMemberThatHasLeftIsNotTrackedAlsoWhileSomebodyElseKeepsItsRecord: it would be lost, and counted, for ever.
+// TestAMemberThatHasLeftIsNotTrackedAlsoWhileSomebodyElseKeepsItsRecord: it would be lost,
+// and counted, for ever.
 func TestAMemberThatHasLeftIsNotTrackedAlsoWhileSomebodyElseKeepsItsRecord(t *testing.T) {
 	scheme := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{corev1.AddToScheme, rbacv1.AddToScheme, apiextensionsv1.AddToScheme, clusterv1beta1.AddToScheme} {
+	for _, add := range []func(*runtime.Scheme) error{
+		corev1.AddToScheme, rbacv1.AddToScheme, apiextensionsv1.AddToScheme, clusterv1beta1.AddToScheme,
+	} {
 		if err := add(scheme); err != nil {
 			t.Fatal(err)
 		}
@@ -83,7 +86,8 @@ func TestAMemberThatHasLeftIsNotTrackedAlsoWhileSomebodyElseKeepsItsRecord(t *te
 			t.Errorf("it is tracked: %+v", observed)
 		}
 	}
-	if err := cl.Get(context.Background(), client.ObjectKeyFromObject(mc), mc); err != nil || meta.FindStatusCondition(mc.Status.Conditions, clusterv1beta1.ConditionLeftoversRemoved) == nil {
+	if err := cl.Get(context.Background(), client.ObjectKeyFromObject(mc), mc); err != nil ||
+		meta.FindStatusCondition(mc.Status.Conditions, clusterv1beta1.ConditionLeftoversRemoved) == nil {
 		t.Errorf("the record is %+v: %v", mc.Status, err)
 	}
 }

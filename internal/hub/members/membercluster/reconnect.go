@@ -73,7 +73,8 @@ func (c *Controller) reconnectToken(ctx context.Context, s *renewal.State) strin
 	case err == nil:
 		c.reconnectFails.Store(false)
 	case ctx.Err() == nil && !c.reconnectFails.Swap(true):
-		ctrl.LoggerFrom(ctx).Info("Agents of MemberClusters cannot come back by their key once their credential has run out", "namespace", s.Namespace, "reason", err.Error())
+		ctrl.LoggerFrom(ctx).Info("Agents of MemberClusters cannot come back by their key once their credential has run out", "namespace",
+			s.Namespace, "reason", err.Error())
 	}
 	return token
 }

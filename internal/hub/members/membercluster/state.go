@@ -69,7 +69,8 @@ func leftovers(mc *clusterv1beta1.MemberCluster) string {
 	if len(left) == 0 {
 		return ""
 	}
-	return fmt.Sprintf("finalizer %s is of KubeFleet's hub, and keeps the record when it is deleted: if that hub is gone for good, kubectl delete clusterprofile %s -n %s --ignore-not-found; %s",
+	return fmt.Sprintf("finalizer %s is of KubeFleet's hub, and keeps the record when it is deleted: if that hub is gone for good, kubectl "+
+		"delete clusterprofile %s -n %s --ignore-not-found; %s",
 		strings.Join(left, ", "), mc.Name, naming.MemberSystemNamespace, membernamespace.TakeOffFinalizers("membercluster", mc))
 }
 
@@ -86,9 +87,11 @@ func readyToJoinCondition(o observed) result {
 	case problem != "":
 		return not(reasons.IdentityInvalid, problem)
 	case o.identityHolder != "":
-		return not(reasons.IdentityInUse, fmt.Sprintf("%s %s is the identity of %s already: give this cluster a ServiceAccount of its own and name that in spec.identity", o.identity.Kind, o.identity.Name, o.identityHolder))
+		return not(reasons.IdentityInUse, fmt.Sprintf("%s %s is the identity of %s already: give this cluster a ServiceAccount of its own and "+
+			"name that in spec.identity", o.identity.Kind, o.identity.Name, o.identityHolder))
 	case o.accountMissing:
-		return not(reasons.IdentityMissing, fmt.Sprintf("ServiceAccount %s does not exist: kubectl create serviceaccount %s -n %s", account, account.Name, account.Namespace))
+		return not(reasons.IdentityMissing,
+			fmt.Sprintf("ServiceAccount %s does not exist: kubectl create serviceaccount %s -n %s", account, account.Name, account.Namespace))
 	}
 	return result{metav1.ConditionTrue, reasons.MemberClusterReadyToJoin, "Member cluster is ready to join the fleet"}
 }
@@ -103,7 +106,8 @@ func joinedCondition(o observed, departure lifecycle.Departure) result {
 	case o.Revoked:
 		return o.revoked()
 	case joined == nil || joined.Status == metav1.ConditionUnknown:
-		message := fmt.Sprintf("waiting for the member agent: install the chart member-agent on the cluster with config.memberClusterName=%s", o.Name)
+		message := fmt.Sprintf("waiting for the member agent: install the chart member-agent on the cluster with config.memberClusterName=%s",
+			o.Name)
 		if o.Epoch > 0 {
 			message += fmt.Sprintf(" and config.memberNamespace=%s, because the member was revoked before", o.Namespace)
 		}
@@ -127,7 +131,8 @@ func healthyCondition(o observed) result {
 	case !o.Seen():
 		return result{metav1.ConditionUnknown, reasons.AgentUnseen, "no heartbeat of the member agent has been seen yet"}
 	case o.Lost():
-		return result{metav1.ConditionFalse, reasons.AgentLost, fmt.Sprintf("no heartbeat of the member agent since %s", o.LastSeen().UTC().Format(time.RFC3339))}
+		return result{metav1.ConditionFalse, reasons.AgentLost,
+			fmt.Sprintf("no heartbeat of the member agent since %s", o.LastSeen().UTC().Format(time.RFC3339))}
 	case healthy != nil && healthy.Status == metav1.ConditionFalse:
 		return result{metav1.ConditionFalse, reasons.AgentUnhealthy, healthy.Message}
 	}
@@ -139,9 +144,10 @@ func (o observed) revoked() result {
 	if o.AccessLeft != "" {
 		return result{metav1.ConditionFalse, reasons.Revoking, membership.Revoking(o.AccessLeft)}
 	}
-	return result{metav1.ConditionFalse, reasons.Revoked, fmt.Sprintf("revoked by annotation %s: the identity has no access and nothing is placed; "+
-		"what is on the cluster stays there. To take that back: kubectl annotate membercluster %s %s- and then set config.memberNamespace of the chart member-agent "+
-		"as the condition Joined says", clusterv1beta1.AnnotationRevoked, o.Name, clusterv1beta1.AnnotationRevoked)}
+	return result{metav1.ConditionFalse, reasons.Revoked,
+		fmt.Sprintf("revoked by annotation %s: the identity has no access and nothing is placed; "+
+			"what is on the cluster stays there. To take that back: kubectl annotate membercluster %s %s- and then set config.memberNamespace of "+
+			"the chart member-agent as the condition Joined says", clusterv1beta1.AnnotationRevoked, o.Name, clusterv1beta1.AnnotationRevoked)}
 }
 
 func beatOf(agents []clusterv1beta1.AgentStatus) time.Time {

@@ -33,7 +33,9 @@ func joined(change ...func(*observed)) observed {
 	}
 	o.Name, o.Namespace, o.NamespaceState = "m", "fleet-member-m", membernamespace.NamespaceOurs
 	o.Liveness = liveness.Observation{State: liveness.Online, LastBeat: beat}
-	o.Report = &clusterv1beta1.InternalMemberCluster{Status: clusterv1beta1.InternalMemberClusterStatus{AgentStatus: []clusterv1beta1.AgentStatus{agent(yes, yes, beat)}}}
+	o.Report = &clusterv1beta1.InternalMemberCluster{
+		Status: clusterv1beta1.InternalMemberClusterStatus{AgentStatus: []clusterv1beta1.AgentStatus{agent(yes, yes, beat)}},
+	}
 	o.before.AgentStatus = []clusterv1beta1.AgentStatus{agent(yes, yes, beat)}
 	for _, c := range change {
 		c(&o)
@@ -45,7 +47,9 @@ func joined(change ...func(*observed)) observed {
 func agent(joined, healthy metav1.ConditionStatus, beat time.Time) clusterv1beta1.AgentStatus {
 	return clusterv1beta1.AgentStatus{
 		Type: clusterv1beta1.MemberAgent, LastReceivedHeartbeat: metav1.NewTime(beat),
-		Conditions: []metav1.Condition{{Type: "Joined", Status: joined, Reason: "R"}, {Type: "Healthy", Status: healthy, Reason: "R", Message: "readyz says no"}},
+		Conditions: []metav1.Condition{
+			{Type: "Joined", Status: joined, Reason: "R"}, {Type: "Healthy", Status: healthy, Reason: "R", Message: "readyz says no"},
+		},
 	}
 }
 
@@ -78,30 +82,87 @@ func TestConditions(t *testing.T) {
 		want     result
 		says     string
 	}{
-		{"a prepared member is ready to join", readyToJoin, joined(neverSeen), result{status: yes, reason: reasons.MemberClusterReadyToJoin}, "ready to join"},
-		{"a revoked member says how to take that back", readyToJoin, joined(revoked), result{status: no, reason: reasons.Revoked}, "kubectl annotate membercluster m muster/revoked-"},
+		{
+			"a prepared member is ready to join", readyToJoin, joined(neverSeen),
+			result{status: yes, reason: reasons.MemberClusterReadyToJoin}, "ready to join",
+		},
+		{
+			"a revoked member says how to take that back", readyToJoin, joined(revoked), result{status: no, reason: reasons.Revoked},
+			"kubectl annotate membercluster m muster/revoked-",
+		},
 		{"and has not joined", joinedState, joined(revoked), result{status: no, reason: reasons.Revoked}, "what is on the cluster stays there"},
 		{"and nobody knows its health", healthy, joined(revoked), result{status: unknown, reason: reasons.Revoked}, ""},
-		{"after that the agent has to be told the namespace", joinedState, joined(neverSeen, func(o *observed) { o.Epoch, o.Namespace = 1, "fleet-member-m-x" }), result{status: unknown, reason: reasons.MemberClusterJoinStateUnknown}, "config.memberNamespace=fleet-member-m-x"},
-		{"a namespace of somebody else is in the way", readyToJoin, joined(func(o *observed) { o.NamespaceState = membernamespace.NamespaceTaken }), result{status: no, reason: reasons.NamespaceTaken}, "fleet-member-m exists"},
-		{"a namespace that is going is waited for", readyToJoin, joined(func(o *observed) { o.NamespaceState = membernamespace.NamespaceTerminating }), result{status: no, reason: reasons.NamespaceTerminating}, "made anew"},
-		{"an identity of an unknown kind is named", readyToJoin, joined(func(o *observed) { o.identity.Kind = "Nonsense" }), result{status: no, reason: reasons.IdentityInvalid}, `kind is "Nonsense"`},
-		{"an account without a namespace is named", readyToJoin, joined(func(o *observed) { o.identity.Namespace = "" }), result{status: no, reason: reasons.IdentityInvalid}, "spec.identity.namespace is empty"},
-		{"an account that does not exist comes with its remedy", readyToJoin, joined(func(o *observed) { o.accountMissing = true }), result{status: no, reason: reasons.IdentityMissing}, "kubectl create serviceaccount a -n fleet-system"},
-		{"a user needs no namespace", readyToJoin, joined(func(o *observed) { o.identity = rbacv1.Subject{Kind: "User", Name: "u"} }), result{status: yes, reason: reasons.MemberClusterReadyToJoin}, ""},
+		{
+			"after that the agent has to be told the namespace", joinedState,
+			joined(neverSeen, func(o *observed) { o.Epoch, o.Namespace = 1, "fleet-member-m-x" }),
+			result{status: unknown, reason: reasons.MemberClusterJoinStateUnknown}, "config.memberNamespace=fleet-member-m-x",
+		},
+		{
+			"a namespace of somebody else is in the way", readyToJoin,
+			joined(func(o *observed) { o.NamespaceState = membernamespace.NamespaceTaken }), result{status: no, reason: reasons.NamespaceTaken},
+			"fleet-member-m exists",
+		},
+		{
+			"a namespace that is going is waited for", readyToJoin,
+			joined(func(o *observed) { o.NamespaceState = membernamespace.NamespaceTerminating }),
+			result{status: no, reason: reasons.NamespaceTerminating}, "made anew",
+		},
+		{
+			"an identity of an unknown kind is named", readyToJoin, joined(func(o *observed) { o.identity.Kind = "Nonsense" }),
+			result{status: no, reason: reasons.IdentityInvalid}, `kind is "Nonsense"`,
+		},
+		{
+			"an account without a namespace is named", readyToJoin, joined(func(o *observed) { o.identity.Namespace = "" }),
+			result{status: no, reason: reasons.IdentityInvalid}, "spec.identity.namespace is empty",
+		},
+		{
+			"an account that does not exist comes with its remedy", readyToJoin, joined(func(o *observed) { o.accountMissing = true }),
+			result{status: no, reason: reasons.IdentityMissing}, "kubectl create serviceaccount a -n fleet-system",
+		},
+		{
+			"a user needs no namespace", readyToJoin, joined(func(o *observed) { o.identity = rbacv1.Subject{Kind: "User", Name: "u"} }),
+			result{status: yes, reason: reasons.MemberClusterReadyToJoin}, "",
+		},
 
-		{"without an agent nobody knows", joinedState, joined(neverSeen), result{status: unknown, reason: reasons.MemberClusterJoinStateUnknown}, "config.memberClusterName=m"},
+		{
+			"without an agent nobody knows", joinedState, joined(neverSeen), result{status: unknown, reason: reasons.MemberClusterJoinStateUnknown},
+			"config.memberClusterName=m",
+		},
 		{"the agent's word counts", joinedState, joined(), result{status: yes, reason: reasons.MemberClusterJoined}, "successfully joined"},
 		{"also that it has left", joinedState, joined(answered(no)), result{status: no, reason: reasons.MemberClusterLeft}, "has left"},
-		{"also that it could not", joinedState, joined(answered(unknown)), result{status: unknown, reason: reasons.MemberClusterJoinStateUnknown}, ""},
-		{"leaving says what it waits for, and until when", joinedState, joined(deleted), result{status: yes, reason: reasons.Leaving}, "at most until 2026-01-02T03:18:05Z (14m0s)"},
+		{
+			"also that it could not", joinedState, joined(answered(unknown)), result{status: unknown, reason: reasons.MemberClusterJoinStateUnknown},
+			"",
+		},
+		{
+			"leaving says what it waits for, and until when", joinedState, joined(deleted), result{status: yes, reason: reasons.Leaving},
+			"at most until 2026-01-02T03:18:05Z (14m0s)",
+		},
 
-		{"before the first beat health is unknown", healthy, joined(neverSeen), result{status: unknown, reason: reasons.AgentUnseen}, "no heartbeat"},
+		{
+			"before the first beat health is unknown", healthy, joined(neverSeen),
+			result{status: unknown, reason: reasons.AgentUnseen}, "no heartbeat",
+		},
 		{"a member that beats is healthy", healthy, joined(), result{status: yes, reason: reasons.MemberClusterHealthy}, ""},
-		{"unless its agent says otherwise", healthy, joined(func(o *observed) { o.Report.Status.AgentStatus[0].Conditions[1].Status = no }), result{status: no, reason: reasons.AgentUnhealthy}, "readyz says no"},
-		{"silence is not health", healthy, joined(func(o *observed) { o.Liveness.State = liveness.Lost }), result{status: no, reason: reasons.AgentLost}, "since 2026-01-02T03:03:05Z"},
-		{"after a restart of the hub a lost member stays lost", healthy, joined(recordedLost, func(o *observed) { o.Liveness.State, o.Liveness.LastBeat = liveness.Unknown, time.Time{} }), result{status: no, reason: reasons.AgentLost}, "since"},
-		{"and a healthy one healthy", healthy, joined(func(o *observed) { o.Liveness.State, o.Liveness.LastBeat = liveness.Unknown, time.Time{} }), result{status: yes, reason: reasons.MemberClusterHealthy}, ""},
+		{
+			"unless its agent says otherwise", healthy, joined(func(o *observed) { o.Report.Status.AgentStatus[0].Conditions[1].Status = no }),
+			result{status: no, reason: reasons.AgentUnhealthy}, "readyz says no",
+		},
+		{
+			"silence is not health", healthy, joined(func(o *observed) { o.Liveness.State = liveness.Lost }),
+			result{status: no, reason: reasons.AgentLost}, "since 2026-01-02T03:03:05Z",
+		},
+		{
+			"after a restart of the hub a lost member stays lost", healthy,
+			joined(recordedLost, func(o *observed) { o.Liveness.State, o.Liveness.LastBeat = liveness.Unknown, time.Time{} }),
+			result{status: no, reason: reasons.AgentLost}, "since",
+		},
+		{
+			"and a healthy one healthy", healthy, joined(func(o *observed) {
+				o.Liveness.State, o.Liveness.LastBeat = liveness.Unknown,
+					time.Time{}
+			}), result{status: yes, reason: reasons.MemberClusterHealthy}, "",
+		},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			got := c.evaluate(c.seen)

@@ -18,7 +18,9 @@ import (
 func describe(o observed, generation int64, departure lifecycle.Departure, now time.Time) clusterv1beta1.MemberClusterStatus {
 	after := *o.before.DeepCopy()
 	set := func(kind string, v result) {
-		condition := metav1.Condition{Type: kind, Status: v.status, Reason: v.reason, Message: kube.Clip(v.message, maxMessage), ObservedGeneration: generation}
+		condition := metav1.Condition{
+			Type: kind, Status: v.status, Reason: v.reason, Message: kube.Clip(v.message, maxMessage), ObservedGeneration: generation,
+		}
 		condition.LastTransitionTime = metav1.NewTime(now)
 		meta.SetStatusCondition(&after.Conditions, condition)
 	}

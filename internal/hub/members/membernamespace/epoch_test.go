@@ -56,9 +56,10 @@ func TestTheFormOfTheNamespaceIsDecidedWhenAnEpochBegins(t *testing.T) {
 
 func TestOnlyAnAgentThatSaysSoDoesNotKnowItsNamespace(t *testing.T) {
 	in := func(list string) Member {
-		return OfCluster(&fleet.Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: "clusters", Name: "web", UID: "1", Annotations: map[string]string{
-			clusterv1beta1.AnnotationMemberEpoch: "2", clusterv1beta1.AnnotationLongDigests: list,
-		}}})
+		return OfCluster(&fleet.Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: "clusters", Name: "web", UID: "1",
+			Annotations: map[string]string{
+				clusterv1beta1.AnnotationMemberEpoch: "2", clusterv1beta1.AnnotationLongDigests: list,
+			}}})
 	}
 	reported := func(features ...string) *clusterv1beta1.InternalMemberCluster {
 		return &clusterv1beta1.InternalMemberCluster{Status: clusterv1beta1.InternalMemberClusterStatus{
@@ -114,7 +115,11 @@ func TestNamespacesThatAnEarlierHubLeftAreDisused(t *testing.T) {
 			t.Errorf("%s (-want +got):\n%s", c.name, diff)
 		}
 	}
-	mc := &clusterv1beta1.MemberCluster{ObjectMeta: metav1.ObjectMeta{Name: "m", Annotations: map[string]string{clusterv1beta1.AnnotationMemberEpoch: "2", clusterv1beta1.AnnotationLongDigests: "1,2"}}}
+	mc := &clusterv1beta1.MemberCluster{
+		ObjectMeta: metav1.ObjectMeta{
+			Name: "m", Annotations: map[string]string{clusterv1beta1.AnnotationMemberEpoch: "2", clusterv1beta1.AnnotationLongDigests: "1,2"},
+		},
+	}
 	if all := Disused(mc); len(all) != 1 || all[0].Namespace != naming.MemberClusterNamespaceAt(1, "m") {
 		t.Errorf("of a MemberCluster: %v", all)
 	}

@@ -86,7 +86,8 @@ func HandOver(ctx context.Context, c client.Client, account client.Object, to me
 // with it that account's credentials. It deletes the rights of the other kind of agent while there
 // is no account: the hub restores them as long as there is one. It creates the new account after
 // the rights, so an existing account is complete.
-func (i Identity) Establish(ctx context.Context, c client.Client, live client.Reader, mayReplace func(*corev1.ServiceAccount) error, objects ...client.Object) (*corev1.ServiceAccount, error) {
+func (i Identity) Establish(ctx context.Context, c client.Client, live client.Reader, mayReplace func(*corev1.ServiceAccount) error,
+	objects ...client.Object) (*corev1.ServiceAccount, error) {
 	account := &corev1.ServiceAccount{}
 	err := live.Get(ctx, types.NamespacedName{Namespace: i.Namespace, Name: naming.MemberServiceAccount}, account)
 	if client.IgnoreNotFound(err) != nil {
@@ -101,7 +102,8 @@ func (i Identity) Establish(ctx context.Context, c client.Client, live client.Re
 			return nil, err
 		}
 		if err := c.Delete(ctx, account, client.Preconditions{UID: &account.UID}); client.IgnoreNotFound(err) != nil {
-			return nil, fmt.Errorf("revoking the identity issued to ClusterRegistration %s: %w", account.Annotations[fleet.AnnotationRegistration], err)
+			return nil, fmt.Errorf("revoking the identity issued to ClusterRegistration %s: %w",
+				account.Annotations[fleet.AnnotationRegistration], err)
 		}
 	} else if former, err = known(ctx, c, former); err != nil {
 		return nil, err
@@ -128,7 +130,8 @@ func known(ctx context.Context, c client.Client, objects []client.Object) ([]cli
 
 // LastingToken issues a token of the account through longlived.Issuer, because upstream agents do
 // not renew theirs.
-func (i Identity) LastingToken(ctx context.Context, issuer *longlived.Issuer, account *corev1.ServiceAccount) (string, *corev1.Secret, error) {
+func (i Identity) LastingToken(ctx context.Context, issuer *longlived.Issuer,
+	account *corev1.ServiceAccount) (string, *corev1.Secret, error) {
 	return issuer.Token(ctx, account, i.meta(i.Namespace, ""))
 }
 
@@ -188,7 +191,8 @@ func (i Identity) grants() []client.Object {
 
 // SelfRenewal lets the agent of a member request tokens for its own account.
 func (m Member) SelfRenewal() *rbacv1.RoleBinding {
-	return kube.RoleBinding(m.meta(m.Namespace, agentroles.SelfRenewalRole), "ClusterRole", agentroles.SelfRenewalRole, kube.AccountSubject(m.Namespace, naming.MemberServiceAccount))
+	return kube.RoleBinding(m.meta(m.Namespace, agentroles.SelfRenewalRole), "ClusterRole", agentroles.SelfRenewalRole,
+		kube.AccountSubject(m.Namespace, naming.MemberServiceAccount))
 }
 
 // NewReport returns the report of a member with the given spec.

@@ -12,10 +12,12 @@ import (
 // Muster. The list is exact, because others may use finalizers with the same prefix.
 var kubeFleetFinalizers = []string{"kubernetes-fleet.io/cluster-profile-cleanup", "kubernetes-fleet.io/scheduler-cleanup"}
 
-// IsKubeFleetFinalizer reports whether a finalizer is of KubeFleet's hub, and of no controller of Muster.
+// IsKubeFleetFinalizer reports whether a finalizer is of KubeFleet's hub, and of no
+// controller of Muster.
 func IsKubeFleetFinalizer(name string) bool { return slices.Contains(kubeFleetFinalizers, name) }
 
-// KubeFleetFinalizers are the finalizers of KubeFleet's hub on an object. No controller removes them after Muster has taken over.
+// KubeFleetFinalizers are the finalizers of KubeFleet's hub on an object. No controller removes
+// them after Muster has taken over.
 func KubeFleetFinalizers(o client.Object) (left []string) {
 	for _, name := range o.GetFinalizers() {
 		if IsKubeFleetFinalizer(name) {

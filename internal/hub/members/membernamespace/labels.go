@@ -49,7 +49,8 @@ func LabelProblem(labels map[string]string) string {
 func StampProblem(spec fleet.ClusterRegistrationTokenSpec) string {
 	for _, key := range slices.Sorted(maps.Keys(spec.Labels)) {
 		if ReservedLabel(key) {
-			return fmt.Sprintf("spec.labels: keys that begin with %s are the fleet's own, %s among them: choose another key", strings.Join(reservedPrefixes, ", "), kube.Clip(key, maxShownKey))
+			return fmt.Sprintf("spec.labels: keys that begin with %s are the fleet's own, %s among them: choose another key",
+				strings.Join(reservedPrefixes, ", "), kube.Clip(key, maxShownKey))
 		}
 	}
 	if problem := LabelProblem(spec.Labels); problem != "" {
@@ -61,7 +62,8 @@ func StampProblem(spec fleet.ClusterRegistrationTokenSpec) string {
 			key = prefix + "/x"
 		}
 		if problems := validation.IsQualifiedName(key); len(problems) > 0 {
-			return fmt.Sprintf("spec.allowedLabelKeys: %q is neither a label key nor a prefix such as example.com/*: %s", kube.Clip(pattern, maxShownKey), problems[0])
+			return fmt.Sprintf("spec.allowedLabelKeys: %q is neither a label key nor a prefix such as example.com/*: %s",
+				kube.Clip(pattern, maxShownKey), problems[0])
 		}
 	}
 	return ""

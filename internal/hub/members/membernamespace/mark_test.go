@@ -23,7 +23,9 @@ import (
 
 func TestANamespaceIsMadeForOneRecord(t *testing.T) {
 	born := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
-	cluster := &fleet.Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: "clusters", Name: "web", UID: "u", CreationTimestamp: metav1.NewTime(born)}}
+	cluster := &fleet.Cluster{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "clusters", Name: "web", UID: "u", CreationTimestamp: metav1.NewTime(born)},
+	}
 	used := cluster.DeepCopy()
 	used.Status.Namespace = OfCluster(cluster).Namespace
 	prepared := cluster.DeepCopy()
@@ -65,7 +67,8 @@ func TestANamespaceIsMadeForOneRecord(t *testing.T) {
 func TestAnEpochIsCountedOrBegunAnew(t *testing.T) {
 	for given, want := range map[string]string{
 		"": "1", "0": "1", "7": "8", "-3": "1", "x": "1", "99999999999999999999": "1",
-		strconv.Itoa(membership.MaxEpoch - 1): strconv.Itoa(membership.MaxEpoch), strconv.Itoa(membership.MaxEpoch): "1", strconv.Itoa(math.MaxInt64): "1",
+		strconv.Itoa(membership.MaxEpoch - 1): strconv.Itoa(membership.MaxEpoch),
+		strconv.Itoa(membership.MaxEpoch):     "1", strconv.Itoa(math.MaxInt64): "1",
 	} {
 		record := &fleet.Cluster{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{clusterv1beta1.AnnotationMemberEpoch: given}}}
 		if BeginEpoch(record, nil); record.Annotations[clusterv1beta1.AnnotationMemberEpoch] != want {
@@ -93,7 +96,10 @@ func TestOnlyTheAnswerNotFoundSaysThatARecordIsGone(t *testing.T) {
 		{"another one has its name", "other", nil, false, true},
 		{"it is gone", "u", apierrors.NewNotFound(resource, "web"), false, true},
 		{"the hub may not read it", "u", apierrors.NewForbidden(resource, "web", errors.New("no")), false, false},
-		{"its kind is not served", "u", apierrors.NewGenericServerResponse(404, "get", resource, "web", "404 page not found", 0, true), false, false},
+		{
+			"its kind is not served", "u", apierrors.NewGenericServerResponse(404, "get", resource, "web", "404 page not found", 0, true), false,
+			false,
+		},
 	} {
 		api := fake.NewClientBuilder().WithScheme(scheme).WithObjects(there.DeepCopy()).WithInterceptorFuncs(interceptor.Funcs{
 			Get: func(ctx context.Context, next client.WithWatch, key client.ObjectKey, o client.Object, options ...client.GetOption) error {

@@ -94,7 +94,9 @@ type Exchange struct {
 
 // annotations returns the annotations of an account created for this exchange.
 func (e Exchange) annotations() map[string]string {
-	annotations := map[string]string{membership.AnnotationAgent: string(membership.Native), annotationIdentity: e.Identity, fleet.AnnotationAgentKey: e.Key}
+	annotations := map[string]string{
+		membership.AnnotationAgent: string(membership.Native), annotationIdentity: e.Identity, fleet.AnnotationAgentKey: e.Key,
+	}
 	if e.IdentityUID != "" {
 		annotations[annotationIdentityUID] = string(e.IdentityUID)
 	}

@@ -51,7 +51,10 @@ type Member struct {
 
 // OfCluster returns the member of a Cluster.
 func OfCluster(cluster *fleet.Cluster) Member {
-	m := Member{Name: cluster.Name, Workspace: cluster.Namespace, UID: cluster.UID, since: cluster.CreationTimestamp, long: membership.LongDigests(cluster)}
+	m := Member{
+		Name: cluster.Name, Workspace: cluster.Namespace, UID: cluster.UID, since: cluster.CreationTimestamp,
+		long: membership.LongDigests(cluster),
+	}
 	m = m.at(membership.Epoch(cluster))
 	processed := kube.FindCondition(cluster.Status.Conditions, conditionProcessed)
 	m.prepared = cluster.Status.Namespace == m.Namespace || processed != nil && processed.Status == corev1.ConditionTrue
@@ -178,7 +181,8 @@ func (m Member) MadeFor(namespace client.Object) bool {
 		return owner != nil && owner.UID == m.UID
 	}
 	key, ok := membership.RecordOf(namespace)
-	return ok && key == types.NamespacedName{Namespace: m.Workspace, Name: m.Name} && namespace.GetLabels()[fleet.LabelManaged] == "true" && (marked || m.inherits(namespace))
+	return ok && key == types.NamespacedName{Namespace: m.Workspace, Name: m.Name} && namespace.GetLabels()[fleet.LabelManaged] == "true" &&
+		(marked || m.inherits(namespace))
 }
 
 // CreateNamespace creates the member namespace and returns its state. It adopts an existing
@@ -220,11 +224,14 @@ func (m Member) Taken(namespace client.Object) string {
 	}
 	switch {
 	case !ok || kind != "Cluster" || holder == types.NamespacedName{Namespace: m.Workspace, Name: m.Name}:
-		return fmt.Sprintf("namespace %s exists and was not made for this %s: delete it, or delete the %s and create it under another name", m.Namespace, kind, kind)
+		return fmt.Sprintf("namespace %s exists and was not made for this %s: delete it, or delete the %s and create it under another name",
+			m.Namespace, kind, kind)
 	case holder.Namespace == m.Workspace:
-		return fmt.Sprintf("namespace %s is the member namespace of Cluster %s: delete this Cluster and create it under another name", m.Namespace, holder)
+		return fmt.Sprintf("namespace %s is the member namespace of Cluster %s: delete this Cluster and create it under another name",
+			m.Namespace, holder)
 	}
-	return fmt.Sprintf("namespace %s is the member namespace of a Cluster in another workspace: delete this Cluster and create it under another name", m.Namespace)
+	return fmt.Sprintf("namespace %s is the member namespace of a Cluster in another workspace: delete this Cluster and create it under "+
+		"another name", m.Namespace)
 }
 
 // proveRecord returns an error if the membership object is gone.

@@ -16,7 +16,8 @@ import (
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
 )
 
-// TestNoNamespaceIsCreatedForARecordThatOnlyTheCacheShows is what a hub meets whose API server was restored from a snapshot of before the record.
+// TestNoNamespaceIsCreatedForARecordThatOnlyTheCacheShows is what a hub meets whose API server was
+// restored from a snapshot of before the record.
 func TestNoNamespaceIsCreatedForARecordThatOnlyTheCacheShows(t *testing.T) {
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, fleet.AddToScheme, clusterv1beta1.AddToScheme} {

@@ -31,7 +31,8 @@ func (m Member) ReadReconnectAccount(ctx context.Context, reader client.Reader) 
 func (m Member) Reconnect(e Exchange) (*rbacv1.Role, *rbacv1.RoleBinding, *corev1.ServiceAccount) {
 	off, meta := false, m.meta(m.Namespace, naming.MemberReconnectAccount)
 	role := &rbacv1.Role{ObjectMeta: *meta.DeepCopy(), Rules: []rbacv1.PolicyRule{{
-		APIGroups: []string{clusterv1beta1.GroupVersion.Group}, Resources: []string{"internalmemberclusters"}, ResourceNames: []string{m.Name}, Verbs: []string{"get"},
+		APIGroups: []string{clusterv1beta1.GroupVersion.Group}, Resources: []string{"internalmemberclusters"},
+		ResourceNames: []string{m.Name}, Verbs: []string{"get"},
 	}}}
 	binding := kube.RoleBinding(*meta.DeepCopy(), "Role", role.Name, kube.AccountSubject(m.Namespace, naming.MemberReconnectAccount))
 	account := &corev1.ServiceAccount{ObjectMeta: *meta.DeepCopy(), AutomountServiceAccountToken: &off}

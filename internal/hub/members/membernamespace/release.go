@@ -35,7 +35,8 @@ func (m Member) Release(ctx context.Context, c client.Client, live client.Reader
 		return nil
 	}
 	// A member may write the metadata of these two, so only their names prove their owner.
-	lease, report := kube.Metadata(coordinationv1.SchemeGroupVersion.WithKind("Lease")), kube.Metadata(clusterv1beta1.GroupVersion.WithKind("InternalMemberCluster"))
+	lease, report := kube.Metadata(coordinationv1.SchemeGroupVersion.WithKind("Lease")),
+		kube.Metadata(clusterv1beta1.GroupVersion.WithKind("InternalMemberCluster"))
 	lease.Namespace, lease.Name = m.Namespace, naming.HeartbeatLease
 	report.Namespace, report.Name = m.Namespace, m.Name
 	err := errors.Join(release(ctx, c, lease), release(ctx, c, report))
@@ -45,7 +46,8 @@ func (m Member) Release(ctx context.Context, c client.Client, live client.Reader
 		return len(o.Finalizers) > 0 && o.Labels[fleet.LabelManaged] == "true"
 	}
 	for _, kind := range []schema.GroupVersionKind{
-		fleet.GroupVersion.WithKind("BundleDeployment"), corev1.SchemeGroupVersion.WithKind("Secret"), corev1.SchemeGroupVersion.WithKind("ServiceAccount"),
+		fleet.GroupVersion.WithKind("BundleDeployment"), corev1.SchemeGroupVersion.WithKind("Secret"),
+		corev1.SchemeGroupVersion.WithKind("ServiceAccount"),
 		rbacv1.SchemeGroupVersion.WithKind("RoleBinding"), rbacv1.SchemeGroupVersion.WithKind("Role"),
 	} {
 		err = errors.Join(err, m.releaseAll(ctx, c, live, kind, held))
@@ -54,7 +56,8 @@ func (m Member) Release(ctx context.Context, c client.Client, live client.Reader
 }
 
 // releaseAll releases the objects of a kind that the function selects.
-func (m Member) releaseAll(ctx context.Context, c client.Client, live client.Reader, kind schema.GroupVersionKind, which func(*metav1.PartialObjectMetadata) bool) error {
+func (m Member) releaseAll(ctx context.Context, c client.Client, live client.Reader, kind schema.GroupVersionKind,
+	which func(*metav1.PartialObjectMetadata) bool) error {
 	list := &metav1.PartialObjectMetadataList{}
 	list.SetGroupVersionKind(kind.GroupVersion().WithKind(kind.Kind + "List"))
 	if err := live.List(ctx, list, client.InNamespace(m.Namespace)); err != nil && !kube.NotServed(err) {

@@ -78,12 +78,15 @@ func (m Member) ForgetKey(ctx context.Context, c client.Client, report *clusterv
 
 // Join returns the spec of the report of a member in the fleet.
 func Join(period time.Duration, hub *clusterv1beta1.HubAddress) clusterv1beta1.InternalMemberClusterSpec {
-	return clusterv1beta1.InternalMemberClusterSpec{State: clusterv1beta1.ClusterStateJoin, HeartbeatPeriodSeconds: int32(period.Seconds()), Hub: hub}
+	return clusterv1beta1.InternalMemberClusterSpec{
+		State: clusterv1beta1.ClusterStateJoin, HeartbeatPeriodSeconds: int32(period.Seconds()), Hub: hub,
+	}
 }
 
 // Ask writes the spec into the report of an agent, if it differs. If the report is gone, the next
 // reconcile creates another one.
-func Ask(ctx context.Context, c client.Client, report *clusterv1beta1.InternalMemberCluster, spec clusterv1beta1.InternalMemberClusterSpec) error {
+func Ask(ctx context.Context, c client.Client, report *clusterv1beta1.InternalMemberCluster,
+	spec clusterv1beta1.InternalMemberClusterSpec) error {
 	if equality.Semantic.DeepEqual(report.Spec, spec) {
 		return nil
 	}
@@ -124,7 +127,8 @@ func Oversized(report *clusterv1beta1.InternalMemberCluster) string {
 	if report == nil || report.Annotations[annotationOversized] == "" {
 		return ""
 	}
-	return fmt.Sprintf("the agent's report InternalMemberCluster %s/%s has %s bytes, and the hub takes %d: only whether it has joined and is healthy is read of it; find out what fills it, or give the member another identity",
+	return fmt.Sprintf("the agent's report InternalMemberCluster %s/%s has %s bytes, and the hub takes %d: only whether it has joined and is "+
+		"healthy is read of it; find out what fills it, or give the member another identity",
 		report.Namespace, report.Name, report.Annotations[annotationOversized], maxReport)
 }
 
@@ -138,7 +142,8 @@ func shown(report *clusterv1beta1.InternalMemberCluster) map[string]string {
 // MoreThanBeats reports whether a report has changed beyond the times of heartbeats.
 func MoreThanBeats(e event.UpdateEvent) bool {
 	before, after := e.ObjectOld.(*clusterv1beta1.InternalMemberCluster), e.ObjectNew.(*clusterv1beta1.InternalMemberCluster)
-	if before.Generation != after.Generation || !equality.Semantic.DeepEqual(shown(before), shown(after)) || !equality.Semantic.DeepEqual(before.Finalizers, after.Finalizers) {
+	if before.Generation != after.Generation || !equality.Semantic.DeepEqual(shown(before), shown(after)) ||
+		!equality.Semantic.DeepEqual(before.Finalizers, after.Finalizers) {
 		return true
 	}
 	was, is := before.Status.DeepCopy(), after.Status.DeepCopy()

@@ -30,7 +30,8 @@ func TestOfAReportThatIsTooLargeOnlyTheHealthIsKept(t *testing.T) {
 	large := report(300 << 10)
 	Bound(large)
 	joined := membership.AgentCondition(large, clusterv1beta1.ConditionJoined)
-	if joined == nil || joined.Status != metav1.ConditionTrue || membership.AgentCondition(large, "Noise") != nil || len(large.Status.Properties) > 0 {
+	if joined == nil || joined.Status != metav1.ConditionTrue || membership.AgentCondition(large, "Noise") != nil ||
+		len(large.Status.Properties) > 0 {
 		t.Errorf("a large report became %+v", large)
 	}
 	if text, err := json.Marshal(large); err != nil || len(text) > 4<<10 {

@@ -28,7 +28,10 @@ func TestAnAuthorIsWhoTheAnnotationsName(t *testing.T) {
 	}{
 		{"nobody", nil, false, []string{"system:authenticated"}},
 		{"groups of nobody are worth nothing", map[string]string{author.AnnotationGroups: "system:masters"}, false, []string{"system:masters"}},
-		{"a user with groups", map[string]string{author.AnnotationName: "eve", author.AnnotationGroups: "team a\nsystem:authenticated"}, true, []string{"team a", "system:authenticated"}},
+		{
+			"a user with groups", map[string]string{author.AnnotationName: "eve", author.AnnotationGroups: "team a\nsystem:authenticated"}, true,
+			[]string{"team a", "system:authenticated"},
+		},
 		{"a user without", map[string]string{author.AnnotationName: "eve"}, true, []string{"system:authenticated"}},
 		{"a service account", map[string]string{author.AnnotationName: "system:serviceaccount:shop:ci"}, true,
 			[]string{"system:serviceaccounts", "system:serviceaccounts:shop", "system:authenticated"}},
@@ -98,27 +101,37 @@ func TestAnswersAreGoodForAMinuteAndAFailureIsNone(t *testing.T) {
 // TestAnAuthorizerThatDoesNotAnswerSaysNotNo has a webhook that fails beside one that answers.
 func TestAnAuthorizerThatDoesNotAnswerSaysNotNo(t *testing.T) {
 	answers := map[string]authorizationv1.SubjectAccessReviewStatus{}
-	c := interceptor.NewClient(fake.NewClientBuilder().Build(), interceptor.Funcs{Create: func(_ context.Context, _ client.WithWatch, o client.Object, _ ...client.CreateOption) error {
-		review := o.(*authorizationv1.SubjectAccessReview)
-		review.Status = answers[review.Spec.ResourceAttributes.Verb]
-		return nil
-	}})
+	c := interceptor.NewClient(fake.NewClientBuilder().Build(),
+		interceptor.Funcs{Create: func(_ context.Context, _ client.WithWatch, o client.Object, _ ...client.CreateOption) error {
+			review := o.(*authorizationv1.SubjectAccessReview)
+			review.Status = answers[review.Spec.ResourceAttributes.Verb]
+			return nil
+		}})
 	fails := authorizationv1.SubjectAccessReviewStatus{EvaluationError: "the webhook does not answer"}
 	for name, row := range map[string]struct {
 		everything, this authorizationv1.SubjectAccessReviewStatus
 		want             bool
 		unanswered       string
 	}{
-		"it fails":                             {fails, fails, false, "the webhook does not answer"},
-		"it fails, and another one says yes":   {fails, authorizationv1.SubjectAccessReviewStatus{Allowed: true, EvaluationError: "the webhook does not answer"}, true, ""},
-		"it fails, and another one says no":    {fails, authorizationv1.SubjectAccessReviewStatus{Denied: true, EvaluationError: "the webhook does not answer"}, false, ""},
-		"all answer":                           {authorizationv1.SubjectAccessReviewStatus{}, authorizationv1.SubjectAccessReviewStatus{}, false, ""},
+		"it fails": {fails, fails, false, "the webhook does not answer"},
+		"it fails, and another one says yes": {
+			fails, authorizationv1.SubjectAccessReviewStatus{Allowed: true, EvaluationError: "the webhook does not answer"}, true, "",
+		},
+		"it fails, and another one says no": {
+			fails, authorizationv1.SubjectAccessReviewStatus{Denied: true, EvaluationError: "the webhook does not answer"}, false, "",
+		},
+		"all answer": {
+			authorizationv1.SubjectAccessReviewStatus{}, authorizationv1.SubjectAccessReviewStatus{}, false, "",
+		},
 		"everything is allowed by one of them": {authorizationv1.SubjectAccessReviewStatus{Allowed: true, EvaluationError: "x"}, fails, true, ""},
 	} {
 		answers["*"], answers["list"] = row.everything, row.this
-		got, err := NewReviewer(c, clocktesting.NewFakePassiveClock(time.Now())).Allows(t.Context(), eve, Right{Resource: secrets, Namespace: "shop"})
+		got, err := NewReviewer(c, clocktesting.NewFakePassiveClock(time.Now())).Allows(t.Context(), eve, Right{
+			Resource: secrets, Namespace: "shop",
+		})
 		var unanswered *UnansweredError
-		if got != row.want || errors.As(err, &unanswered) != (row.unanswered != "") || err != nil && !strings.Contains(err.Error(), row.unanswered) {
+		if got != row.want || errors.As(err, &unanswered) != (row.unanswered != "") ||
+			err != nil && !strings.Contains(err.Error(), row.unanswered) {
 			t.Errorf("%s: %t, %v", name, got, err)
 		}
 	}
@@ -137,7 +150,8 @@ func TestAnswersAreBounded(t *testing.T) {
 	}
 }
 
-// BenchmarkAllows measures what a kind costs a placement whose author was asked about less than a minute ago.
+// BenchmarkAllows measures what a kind costs a placement whose author was asked about
+// less than a minute ago.
 func BenchmarkAllows(b *testing.B) {
 	var none error
 	c, _ := asked(nil, &none)

@@ -1,6 +1,6 @@
-// Package authorization says what the author of a placement may read on the hub, and what the author of an
-// override or an envelope may write there. The author of an object is the user who last changed its
-// spec or data.
+// Package authorization says what the author of a placement may read on the hub, and what the
+// author of an override or an envelope may write there. The author of an object is the user who
+// last changed its spec or data.
 //
 // An admission policy of the hub's chart records the author in annotations; this package reads
 // these and asks the API server by SubjectAccessReviews, and writes nothing. Its invariant: a
@@ -69,8 +69,8 @@ func (r Right) String() string {
 	return text
 }
 
-// UnansweredError says that the rights of an author are unknown, because the API server could not be asked, or one of its authorizers did
-// not answer.
+// UnansweredError says that the rights of an author are unknown, because the API server could not
+// be asked, or one of its authorizers did not answer.
 type UnansweredError struct{ cause error }
 
 // Unanswered returns the error that the rights of an author are unknown for a cause.
@@ -124,7 +124,9 @@ func (r *Reviewer) Allows(ctx context.Context, author author.Author, right Right
 	if r.AllowsEverything(ctx, author) {
 		return true, nil
 	} // whatever kept it from being answered keeps the next question, unless an authorizer that does answer allows it
-	asked := question{author: author, verb: right.verb(), resource: right.Resource.GroupResource(), namespace: right.Namespace, name: right.Name}
+	asked := question{
+		author: author, verb: right.verb(), resource: right.Resource.GroupResource(), namespace: right.Namespace, name: right.Name,
+	}
 	if asked.resource == (schema.GroupResource{Resource: "namespaces"}) {
 		asked.namespace = right.Name // as the API server does, so that a Role in a namespace may grant reading the Namespace itself
 	}
@@ -146,17 +148,20 @@ func (r *Reviewer) ask(ctx context.Context, q question) (bool, error) {
 		},
 	}}
 	if err := r.client.Create(ctx, review); err != nil {
-		return false, &UnansweredError{fmt.Errorf("asking whether %s may %s: %w", q.author.Name, strings.TrimSpace(q.verb+" "+q.resource.String()), err)}
+		return false, &UnansweredError{fmt.Errorf("asking whether %s may %s: %w",
+			q.author.Name, strings.TrimSpace(q.verb+" "+q.resource.String()), err)}
 	}
 	allowed := review.Status.Allowed && !review.Status.Denied
 	if evaluation := review.Status.EvaluationError; !allowed && !review.Status.Denied && evaluation != "" {
-		return false, &UnansweredError{fmt.Errorf("asking whether %s may %s: %s", q.author.Name, strings.TrimSpace(q.verb+" "+q.resource.String()), kube.Clip(evaluation, maxEvaluation))}
+		return false, &UnansweredError{fmt.Errorf("asking whether %s may %s: %s",
+			q.author.Name, strings.TrimSpace(q.verb+" "+q.resource.String()), kube.Clip(evaluation, maxEvaluation))}
 	}
 	r.cache(q, answer{allowed: allowed, expires: now.Add(answerLife)}, now)
 	return allowed, nil
 }
 
-// cache keeps an answer. If there are too many, the expired ones are dropped, and if these are too few, all.
+// cache keeps an answer. If there are too many, the expired ones are dropped, and if
+// these are too few, all.
 func (r *Reviewer) cache(q question, a answer, now time.Time) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -58,7 +58,9 @@ func toGrant(resource schema.GroupVersionResource, o *unstructured.Unstructured,
 	}
 	switch o.GetKind() {
 	case kindRole:
-		return []Right{{Verb: "escalate", Resource: rbacv1.SchemeGroupVersion.WithResource(roles), Namespace: o.GetNamespace(), Name: o.GetName()}}
+		return []Right{{
+			Verb: "escalate", Resource: rbacv1.SchemeGroupVersion.WithResource(roles), Namespace: o.GetNamespace(), Name: o.GetName(),
+		}}
 	case kindClusterRole:
 		return []Right{{Verb: "escalate", Resource: rbacv1.SchemeGroupVersion.WithResource(clusterRoles), Name: o.GetName()}}
 	case kindRoleBinding, kindClusterRoleBinding:

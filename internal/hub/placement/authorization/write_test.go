@@ -23,16 +23,29 @@ func TestAWrappedObjectTakesTheRightsToWriteIt(t *testing.T) {
 		resource     schema.GroupVersionResource
 		want         string
 	}{
-		{"a quota", "{kind: ResourceQuota, metadata: {name: q, namespace: shop}}", of("", "resourcequotas"), "create resourcequotas in namespace shop; update resourcequotas in namespace shop"},
-		{"a Namespace", "{kind: Namespace, metadata: {name: q}}", of("", "namespaces"), "create namespaces cluster-wide; update namespaces cluster-wide"},
-		{"a kind that the hub does not serve", "{kind: Widget, metadata: {name: q, namespace: shop}}", UnknownResource(schema.GroupVersionKind{Group: "example.com", Version: "v1", Kind: "Widget"}),
+		{
+			"a quota", "{kind: ResourceQuota, metadata: {name: q, namespace: shop}}", of("", "resourcequotas"),
+			"create resourcequotas in namespace shop; update resourcequotas in namespace shop",
+		},
+		{
+			"a Namespace", "{kind: Namespace, metadata: {name: q}}", of("", "namespaces"),
+			"create namespaces cluster-wide; update namespaces cluster-wide",
+		},
+		{"a kind that the hub does not serve", "{kind: Widget, metadata: {name: q, namespace: shop}}", UnknownResource(schema.GroupVersionKind{
+			Group: "example.com", Version: "v1", Kind: "Widget",
+		}),
 			"create *.example.com in namespace shop; update *.example.com in namespace shop"},
 		{"a ClusterRole", "{kind: ClusterRole, metadata: {name: all}}", of(rbac, "clusterroles"),
-			"create clusterroles.rbac.authorization.k8s.io cluster-wide; update clusterroles.rbac.authorization.k8s.io cluster-wide; escalate clusterroles.rbac.authorization.k8s.io all"},
-		{"a RoleBinding", "{kind: RoleBinding, metadata: {name: b, namespace: shop}, roleRef: {kind: ClusterRole, name: cluster-admin}}", of(rbac, "rolebindings"),
-			"create rolebindings.rbac.authorization.k8s.io in namespace shop; update rolebindings.rbac.authorization.k8s.io in namespace shop; bind clusterroles.rbac.authorization.k8s.io cluster-admin in namespace shop"},
-		{"a RoleBinding of OpenShift", "{kind: RoleBinding, metadata: {name: b, namespace: shop}, roleRef: {name: cluster-admin}}", of("authorization.openshift.io", "rolebindings"),
-			"create rolebindings.authorization.openshift.io in namespace shop; update rolebindings.authorization.openshift.io in namespace shop; bind clusterroles.rbac.authorization.k8s.io in namespace shop; bind roles.rbac.authorization.k8s.io in namespace shop"},
+			"create clusterroles.rbac.authorization.k8s.io cluster-wide; update clusterroles.rbac.authorization.k8s.io cluster-wide; escalate " +
+				"clusterroles.rbac.authorization.k8s.io all"},
+		{"a RoleBinding", "{kind: RoleBinding, metadata: {name: b, namespace: shop}, roleRef: {kind: ClusterRole, name: cluster-admin}}",
+			of(rbac, "rolebindings"),
+			"create rolebindings.rbac.authorization.k8s.io in namespace shop; update rolebindings.rbac.authorization.k8s.io in namespace shop; " +
+				"bind clusterroles.rbac.authorization.k8s.io cluster-admin in namespace shop"},
+		{"a RoleBinding of OpenShift", "{kind: RoleBinding, metadata: {name: b, namespace: shop}, roleRef: {name: cluster-admin}}",
+			of("authorization.openshift.io", "rolebindings"),
+			"create rolebindings.authorization.openshift.io in namespace shop; update rolebindings.authorization.openshift.io in namespace shop; " +
+				"bind clusterroles.rbac.authorization.k8s.io in namespace shop; bind roles.rbac.authorization.k8s.io in namespace shop"},
 		{"a kind named as one of RBAC", "{kind: Role, metadata: {name: b, namespace: shop}}", of("example.com", "roles"),
 			"create roles.example.com in namespace shop; update roles.example.com in namespace shop"},
 	} {
@@ -52,7 +65,9 @@ func TestAWrappedObjectTakesTheRightsToWriteIt(t *testing.T) {
 
 func TestTheFirstRightThatAnAuthorLacksIsNamed(t *testing.T) {
 	var failure error
-	a, b := Right{Verb: "update", Resource: secrets, Namespace: "shop", Name: "a"}, Right{Verb: "delete", Resource: secrets, Namespace: "shop", Name: "b"}
+	a, b := Right{Verb: "update", Resource: secrets, Namespace: "shop", Name: "a"}, Right{
+		Verb: "delete", Resource: secrets, Namespace: "shop", Name: "b",
+	}
 	for _, c := range []struct {
 		name    string
 		allowed map[string]bool
@@ -74,7 +89,8 @@ func TestTheFirstRightThatAnAuthorLacksIsNamed(t *testing.T) {
 	failure = errors.New("the server is busy")
 	client, _ := asked(nil, &failure)
 	var unanswered *UnansweredError
-	if got, err := NewReviewer(client, clocktesting.NewFakePassiveClock(time.Now())).Missing(t.Context(), eve, []Right{a}); got != nil || !errors.As(err, &unanswered) {
+	if got, err := NewReviewer(client, clocktesting.NewFakePassiveClock(time.Now())).Missing(t.Context(), eve, []Right{a}); got != nil ||
+		!errors.As(err, &unanswered) {
 		t.Errorf("if nothing is answered: %v, %v", got, err)
 	}
 }

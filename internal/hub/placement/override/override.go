@@ -1,7 +1,10 @@
-// Package override computes what a member gets of a placement, by the ClusterResourceOverrides and ResourceOverrides that are for it.
+// Package override computes what a member gets of a placement, by the ClusterResourceOverrides and
+// ResourceOverrides that are for it.
 //
-// It reads and writes nothing: it is a function from overrides, objects and a member to objects. Its invariants: an override changes neither the kind
-// nor the name of an object; a ResourceOverride changes nothing outside of its namespace; where one rule fails, nothing is overridden.
+// It reads and writes nothing: it is a function from overrides, objects and a member to
+// objects. Its invariants: an override changes neither the kind nor the name of an object;
+// a ResourceOverride changes nothing outside of its namespace; where one rule fails,
+// nothing is overridden.
 package override
 
 import (
@@ -93,10 +96,13 @@ func (o Override) Selects(r placement.ResourceIdentifier) bool {
 
 func identify(o *unstructured.Unstructured) placement.ResourceIdentifier {
 	kind := o.GroupVersionKind()
-	return placement.ResourceIdentifier{Group: kind.Group, Version: kind.Version, Kind: kind.Kind, Namespace: o.GetNamespace(), Name: o.GetName()}
+	return placement.ResourceIdentifier{
+		Group: kind.Group, Version: kind.Version, Kind: kind.Kind, Namespace: o.GetNamespace(), Name: o.GetName(),
+	}
 }
 
-// Set are the overrides for one placement, in the order in which they are applied: ResourceOverrides come last and win.
+// Set are the overrides for one placement, in the order in which they are applied:
+// ResourceOverrides come last and win.
 type Set []compiled
 
 // compiled is an override with compiled rules.

@@ -72,26 +72,50 @@ func TestWhatAMemberGets(t *testing.T) {
 		want      []string
 		problem   string
 	}{
-		{"a value of the member", one(cluster(t, "o", onRole+patches(inProd, `{op: add, path: /metadata/labels, value: {cluster: "${MEMBER-CLUSTER-NAME}", "r-${MEMBER-CLUSTER-LABEL-KEY-region}": "x${MEMBER-CLUSTER-LABEL-KEY-region}${OTHER}"}}`))),
+		{"a value of the member", one(cluster(t, "o", onRole+patches(inProd,
+			`{op: add, path: /metadata/labels, value: {cluster: "${MEMBER-CLUSTER-NAME}", "r-${MEMBER-CLUSTER-LABEL-KEY-region}": "x${MEMBER-CLUSTER-LABEL-KEY-region}${OTHER}"}}`))),
 			[]string{role}, []string{strings.Replace(role, "name: reader", "name: reader, labels: {cluster: m1, r-eu: 'xeu${OTHER}'}", 1)}, ""},
-		{"a label that the member does not have", one(cluster(t, "o", onRole+patches(inProd, `{op: add, path: /metadata/labels, value: {c: "${MEMBER-CLUSTER-LABEL-KEY-zone}"}}`))),
-			[]string{role}, nil, "ClusterResourceOverride o: policy.overrideRules[0]: ${MEMBER-CLUSTER-LABEL-KEY-zone} asks for label zone, which member m1 does not have"},
-		{"several operations in their order", one(cluster(t, "o", onRole+patches(everywhere, `{op: remove, path: /rules/0/verbs/2}, {op: remove, path: /rules/0/verbs/1}`))),
+		{"a label that the member does not have",
+			one(cluster(t, "o", onRole+patches(inProd, `{op: add, path: /metadata/labels, value: {c: "${MEMBER-CLUSTER-LABEL-KEY-zone}"}}`))),
+			[]string{role}, nil, "ClusterResourceOverride o: policy.overrideRules[0]: ${MEMBER-CLUSTER-LABEL-KEY-zone} asks for label zone, which " +
+				"member m1 does not have"},
+		{"several operations in their order",
+			one(cluster(t, "o", onRole+patches(everywhere, `{op: remove, path: /rules/0/verbs/2}, {op: remove, path: /rules/0/verbs/1}`))),
 			[]string{role}, []string{strings.Replace(role, "[get, list, watch]", "[get]", 1)}, ""},
 		{"a path that is not there", one(cluster(t, "o", onRole+patches(everywhere, `{op: add, path: /metadata/labels/new, value: x}`))),
 			[]string{role}, nil, "ClusterResourceOverride o: ClusterRole reader: add /metadata/labels/new does not apply"},
-		{"a Namespace with everything in it", one(cluster(t, "o", onNamespace+patches(everywhere, `{op: add, path: /metadata/annotations, value: {a: b}}`))),
-			[]string{app, config, other}, []string{strings.Replace(app, "name: app", "name: app, annotations: {a: b}", 1), strings.Replace(config, "labels", "annotations: {a: b}, labels", 1), other}, ""},
+		{"a Namespace with everything in it",
+			one(cluster(t, "o", onNamespace+patches(everywhere, `{op: add, path: /metadata/annotations, value: {a: b}}`))),
+			[]string{app, config, other}, []string{strings.Replace(app, "name: app", "name: app, annotations: {a: b}", 1),
+				strings.Replace(config, "labels", "annotations: {a: b}, labels", 1), other}, ""},
 		{"a resource in a namespace", one(namespaced(t, "o", onConfig+patches(everywhere, `{op: replace, path: /data/k, value: w}`))),
 			[]string{config, other}, []string{strings.Replace(config, "k: v", "k: w", 1), other}, ""},
-		{"that of the namespace wins", one(namespaced(t, "a", onConfig+patches(everywhere, `{op: replace, path: /data/k, value: mine}`)), cluster(t, "z", onNamespace+patches(everywhere, `{op: add, path: /metadata/annotations, value: {a: b}}`)),
-			cluster(t, "y", "clusterResourceSelectors: [{group: '', version: v1, kind: Namespace, name: none}]\n"+patches(everywhere, `{op: remove, path: /nothing}`))),
-			[]string{config}, []string{"{apiVersion: v1, kind: ConfigMap, metadata: {name: c, namespace: app, labels: {a: b}, annotations: {a: b}}, data: {k: mine}}"}, ""},
-		{"deleted", one(namespaced(t, "o", onConfig+strings.Replace(inProd, "%", "overrideType: Delete", 1))), []string{app, config}, []string{app}, ""},
-		{"a rule without a selector is for nobody", one(namespaced(t, "o", onConfig+"policy: {overrideRules: [{overrideType: Delete}]}")), []string{config}, []string{config}, ""},
-		{"a member that no rule selects", one(namespaced(t, "o", onConfig+patches(strings.Replace(inProd, "env: prod", "env: test", 1), `{op: remove, path: /data}`))), []string{config}, []string{config}, ""},
-		{"another placement", one(namespaced(t, "o", onConfig+"placement: {name: web, scope: Namespaced}\n"+patches(everywhere, `{op: remove, path: /data}`))), []string{config}, []string{config}, ""},
-		{"labels that are no texts", one(namespaced(t, "o", onConfig+patches(everywhere, `{op: add, path: /metadata/labels/n, value: 1}`))), []string{config}, nil, "would not be texts"},
+		{"that of the namespace wins", one(namespaced(t, "a", onConfig+patches(everywhere, `{op: replace, path: /data/k, value: mine}`)),
+			cluster(t, "z", onNamespace+patches(everywhere, `{op: add, path: /metadata/annotations, value: {a: b}}`)),
+			cluster(t, "y", "clusterResourceSelectors: [{group: '', version: v1, kind: Namespace, name: none}]\n"+
+				patches(everywhere, `{op: remove, path: /nothing}`))),
+			[]string{config}, []string{"{apiVersion: v1, kind: ConfigMap, metadata: {name: c, namespace: app, labels: {a: b}, annotations: {a: " +
+				"b}}, data: {k: mine}}"}, ""},
+		{
+			"deleted", one(namespaced(t, "o", onConfig+strings.Replace(inProd, "%", "overrideType: Delete", 1))),
+			[]string{app, config}, []string{app}, "",
+		},
+		{
+			"a rule without a selector is for nobody", one(namespaced(t, "o", onConfig+"policy: {overrideRules: [{overrideType: Delete}]}")),
+			[]string{config}, []string{config}, "",
+		},
+		{
+			"a member that no rule selects", one(namespaced(t, "o", onConfig+
+				patches(strings.Replace(inProd, "env: prod", "env: test", 1), `{op: remove, path: /data}`))), []string{config}, []string{config}, "",
+		},
+		{
+			"another placement", one(namespaced(t, "o", onConfig+"placement: {name: web, scope: Namespaced}\n"+
+				patches(everywhere, `{op: remove, path: /data}`))), []string{config}, []string{config}, "",
+		},
+		{
+			"labels that are no texts", one(namespaced(t, "o", onConfig+patches(everywhere, `{op: add, path: /metadata/labels/n, value: 1}`))),
+			[]string{config}, nil, "would not be texts",
+		},
 	} {
 		var objects, want []*unstructured.Unstructured
 		for _, text := range c.objects {
@@ -132,16 +156,20 @@ func TestAnOverrideChangesNeitherWhatAnObjectIsNorWhichOne(t *testing.T) {
 	} {
 		objects := []*unstructured.Unstructured{object(t, config)}
 		r := Choose([]Override{namespaced(t, "o", onConfig+patches(everywhere, operation))}, crp, objects).Resolve(Member{Name: "m"})
-		if got, problem := r.Apply(objects); got != nil || !strings.Contains(problem, want) || !strings.HasPrefix(problem, "ResourceOverride app/o: policy.overrideRules[0]: jsonPatchOverrides[0]: ") {
+		if got, problem := r.Apply(objects); got != nil || !strings.Contains(problem, want) ||
+			!strings.HasPrefix(problem, "ResourceOverride app/o: policy.overrideRules[0]: jsonPatchOverrides[0]: ") {
 			t.Errorf("%s: %q, want %q", operation, problem, want)
 		}
 	}
 }
 
 func TestNoMessageQuotesWhatIsOverridden(t *testing.T) {
-	objects := []*unstructured.Unstructured{object(t, "{apiVersion: v1, kind: ConfigMap, metadata: {name: c, namespace: app}, data: {k: s3cret}}")}
-	for _, operation := range []string{`{op: add, path: /data/k/x, value: hidden}`, `{op: remove, path: /data/none}`, `{op: replace, path: /data/k/0, value: hidden}`} {
-		_, problem := Choose([]Override{namespaced(t, "o", onConfig+patches(everywhere, operation))}, crp, objects).Resolve(Member{Name: "m"}).Apply(objects)
+	objects := []*unstructured.Unstructured{object(t,
+		"{apiVersion: v1, kind: ConfigMap, metadata: {name: c, namespace: app}, data: {k: s3cret}}")}
+	for _, operation := range []string{`{op: add, path: /data/k/x, value: hidden}`, `{op: remove, path: /data/none}`,
+		`{op: replace, path: /data/k/0, value: hidden}`} {
+		_, problem := Choose([]Override{namespaced(t, "o", onConfig+patches(everywhere, operation))}, crp,
+			objects).Resolve(Member{Name: "m"}).Apply(objects)
 		if problem == "" || strings.Contains(problem, "s3cret") || strings.Contains(problem, "hidden") {
 			t.Errorf("%s: it says %q", operation, problem)
 		}
@@ -163,7 +191,8 @@ func TestMembersThatGetTheSameHaveOneKeyAndOverridesAreNamedWithTheirVersions(t 
 		}
 		return set.Resolve(m)
 	}
-	a, b, c, d := resolve("a", "env=prod", "region=eu"), resolve("b", "env=prod", "region=eu", "more=x"), resolve("c", "env=prod", "region=us"), resolve("d")
+	a, b, c, d := resolve("a", "env=prod", "region=eu"), resolve("b", "env=prod", "region=eu", "more=x"),
+		resolve("c", "env=prod", "region=us"), resolve("d")
 	if a.Key != b.Key || a.Key == c.Key || a.Key == d.Key {
 		t.Errorf("the keys are %s, %s, %s, %s", a.Key, b.Key, c.Key, d.Key)
 	}

@@ -37,7 +37,8 @@ func (s Set) Review(review func(Override) (Standing, error)) (Set, error) {
 
 // Rights returns the rights that the override takes: those by which the author could make the same
 // changes to these objects on the hub.
-func (o Override) Rights(objects []*unstructured.Unstructured, resourceOf func(schema.GroupVersionKind) (schema.GroupVersionResource, error)) ([]authorization.Right, error) {
+func (o Override) Rights(objects []*unstructured.Unstructured,
+	resourceOf func(schema.GroupVersionKind) (schema.GroupVersionResource, error)) ([]authorization.Right, error) {
 	var rights []authorization.Right
 	seen := map[authorization.Right]bool{}
 	patches, deletes, anyRole := o.changes()

@@ -36,7 +36,8 @@ func resourceOf(kind schema.GroupVersionKind) (schema.GroupVersionResource, erro
 		return authorization.UnknownResource(kind), nil
 	}
 	return kind.GroupVersion().WithResource(map[string]string{
-		"ConfigMap": "configmaps", "Secret": "secrets", "ResourceQuota": "resourcequotas", "Namespace": "namespaces", "Role": "roles", "ClusterRole": "clusterroles",
+		"ConfigMap": "configmaps", "Secret": "secrets", "ResourceQuota": "resourcequotas", "Namespace": "namespaces", "Role": "roles",
+		"ClusterRole": "clusterroles",
 		"RoleBinding": "rolebindings", "ClusterRoleBinding": "clusterrolebindings",
 	}[kind.Kind]), nil
 }
@@ -51,12 +52,14 @@ func TestAnOverrideTakesTheRightsOfItsChangesOnTheHub(t *testing.T) {
 		"{apiVersion: example.com/v1, kind: Widget, metadata: {name: w, namespace: shop}}",
 		rbac+"kind: Role\nmetadata: {name: team, namespace: shop}",
 		rbac+"kind: RoleBinding\nmetadata: {name: team, namespace: shop}\nroleRef: {apiGroup: rbac.authorization.k8s.io, kind: Role, name: team}",
-		rbac+"kind: RoleBinding\nmetadata: {name: viewers, namespace: shop}\nroleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: view}",
+		rbac+"kind: RoleBinding\nmetadata: {name: viewers, namespace: shop}\nroleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, "+
+			"name: view}",
 		rbac+"kind: RoleBinding\nmetadata: {name: strange, namespace: shop}",
 		rbac+"kind: ClusterRoleBinding\nmetadata: {name: all}\nroleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: view}",
 	)
 	const patch, remove = "{jsonPatchOverrides: [{op: add, path: /data/a, value: x}]}", "{overrideType: Delete}"
-	const subjects, role = "{jsonPatchOverrides: [{op: add, path: /subjects/-, value: {}}]}", "{jsonPatchOverrides: [{op: replace, path: /roleRef/name, value: cluster-admin}]}"
+	const subjects, role = "{jsonPatchOverrides: [{op: add, path: /subjects/-, value: {}}]}",
+		"{jsonPatchOverrides: [{op: replace, path: /roleRef/name, value: cluster-admin}]}"
 	named := func(kind, name string) string { return "{version: v1, kind: " + kind + ", name: " + name + "}" }
 	ofRBAC := func(kind, name string) string {
 		return "{group: rbac.authorization.k8s.io, version: v1, kind: " + kind + ", name: " + name + "}"
@@ -70,20 +73,45 @@ func TestAnOverrideTakesTheRightsOfItsChangesOnTheHub(t *testing.T) {
 		{"a deletion", "shop", named("ResourceQuota", "limits"), remove, []string{"delete resourcequotas limits" + in}},
 		{"both", "shop", named("ConfigMap", "a"), patch + ", " + remove, []string{"update configmaps a" + in, "delete configmaps a" + in}},
 		{"nothing that is placed", "shop", named("ConfigMap", "none"), patch, nil},
-		{"a kind that the hub does not serve", "shop", "{group: example.com, version: v1, kind: Widget, name: w}", patch, []string{"update *.example.com w" + in}},
-		{"a Role", "shop", ofRBAC("Role", "team"), patch, []string{"update roles.rbac.authorization.k8s.io team" + in, "escalate roles.rbac.authorization.k8s.io team" + in}},
+		{
+			"a kind that the hub does not serve", "shop", "{group: example.com, version: v1, kind: Widget, name: w}", patch,
+			[]string{"update *.example.com w" + in},
+		},
+		{
+			"a Role", "shop", ofRBAC("Role", "team"), patch,
+			[]string{"update roles.rbac.authorization.k8s.io team" + in, "escalate roles.rbac.authorization.k8s.io team" + in},
+		},
 		{"a Role that goes", "shop", ofRBAC("Role", "team"), remove, []string{"delete roles.rbac.authorization.k8s.io team" + in}},
-		{"the subjects of a Role", "shop", ofRBAC("RoleBinding", "team"), subjects, []string{"update rolebindings.rbac.authorization.k8s.io team" + in, "bind roles.rbac.authorization.k8s.io team" + in}},
-		{"those of a ClusterRole", "shop", ofRBAC("RoleBinding", "viewers"), subjects, []string{"update rolebindings.rbac.authorization.k8s.io viewers" + in, "bind clusterroles.rbac.authorization.k8s.io view" + in}},
-		{"another role", "shop", ofRBAC("RoleBinding", "viewers"), role, []string{"update rolebindings.rbac.authorization.k8s.io viewers" + in, "bind clusterroles.rbac.authorization.k8s.io" + in, "bind roles.rbac.authorization.k8s.io" + in}},
-		{"a role that cannot be read", "shop", ofRBAC("RoleBinding", "strange"), subjects, []string{"update rolebindings.rbac.authorization.k8s.io strange" + in, "bind clusterroles.rbac.authorization.k8s.io" + in, "bind roles.rbac.authorization.k8s.io" + in}},
-		{"a ClusterRoleBinding", "", ofRBAC("ClusterRoleBinding", "all"), subjects, []string{"update clusterrolebindings.rbac.authorization.k8s.io all", "bind clusterroles.rbac.authorization.k8s.io view"}},
+		{
+			"the subjects of a Role", "shop", ofRBAC("RoleBinding", "team"), subjects,
+			[]string{"update rolebindings.rbac.authorization.k8s.io team" + in, "bind roles.rbac.authorization.k8s.io team" + in},
+		},
+		{
+			"those of a ClusterRole", "shop", ofRBAC("RoleBinding", "viewers"), subjects,
+			[]string{"update rolebindings.rbac.authorization.k8s.io viewers" + in, "bind clusterroles.rbac.authorization.k8s.io view" + in},
+		},
+		{
+			"another role", "shop", ofRBAC("RoleBinding", "viewers"), role,
+			[]string{"update rolebindings.rbac.authorization.k8s.io viewers" + in, "bind clusterroles.rbac.authorization.k8s.io" + in,
+				"bind roles.rbac.authorization.k8s.io" + in},
+		},
+		{
+			"a role that cannot be read", "shop", ofRBAC("RoleBinding", "strange"), subjects,
+			[]string{"update rolebindings.rbac.authorization.k8s.io strange" + in, "bind clusterroles.rbac.authorization.k8s.io" + in,
+				"bind roles.rbac.authorization.k8s.io" + in},
+		},
+		{
+			"a ClusterRoleBinding", "", ofRBAC("ClusterRoleBinding", "all"), subjects,
+			[]string{"update clusterrolebindings.rbac.authorization.k8s.io all", "bind clusterroles.rbac.authorization.k8s.io view"},
+		},
 		{"a Namespace with everything in it", "", named("Namespace", "shop"), remove, []string{
-			"delete namespaces shop", "delete configmaps" + in, "delete resourcequotas" + in, "delete *.example.com" + in, "delete roles.rbac.authorization.k8s.io" + in, "delete rolebindings.rbac.authorization.k8s.io" + in,
+			"delete namespaces shop", "delete configmaps" + in, "delete resourcequotas" + in, "delete *.example.com" + in,
+			"delete roles.rbac.authorization.k8s.io" + in, "delete rolebindings.rbac.authorization.k8s.io" + in,
 		}},
 	} {
 		o := Override{NamespacedName: types.NamespacedName{Namespace: c.namespace, Name: "o"}, selectors: make([]placement.ResourceSelector, 1)}
-		if err := errors.Join(yaml.UnmarshalStrict([]byte(c.selector), &o.selectors[0]), yaml.UnmarshalStrict([]byte("overrideRules: ["+c.rules+"]"), &o.policy)); err != nil {
+		if err := errors.Join(yaml.UnmarshalStrict([]byte(c.selector), &o.selectors[0]),
+			yaml.UnmarshalStrict([]byte("overrideRules: ["+c.rules+"]"), &o.policy)); err != nil {
 			t.Fatal(err)
 		}
 		rights, err := o.Rights(objects, resourceOf)
@@ -98,7 +126,9 @@ func TestAnOverrideTakesTheRightsOfItsChangesOnTheHub(t *testing.T) {
 }
 
 func TestAnOverrideThatCannotBeAppliedTakesTheRightToUpdate(t *testing.T) {
-	for name, policy := range map[string]*placement.OverridePolicy{"no policy": nil, "no rules": {}, "no patches": {OverrideRules: []placement.OverrideRule{{}}}} {
+	for name, policy := range map[string]*placement.OverridePolicy{
+		"no policy": nil, "no rules": {}, "no patches": {OverrideRules: []placement.OverrideRule{{}}},
+	} {
 		if patches, deletes, _ := (Override{policy: policy}).changes(); !patches || deletes {
 			t.Errorf("%s: it patches %t, deletes %t", name, patches, deletes)
 		}
@@ -108,14 +138,18 @@ func TestAnOverrideThatCannotBeAppliedTakesTheRightToUpdate(t *testing.T) {
 func TestAnIgnoredOverrideChangesNothingAndAHeldOneBlocksItsMembers(t *testing.T) {
 	objects := parsed(t, "{apiVersion: v1, kind: ConfigMap, metadata: {name: a, namespace: shop}, data: {a: '1'}}")
 	of := func(name, selector string) Override {
-		ro := &placement.ResourceOverride{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name, Annotations: map[string]string{author.AnnotationName: "eve"}}}
+		ro := &placement.ResourceOverride{
+			ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name, Annotations: map[string]string{author.AnnotationName: "eve"}},
+		}
 		ro.Spec.ResourceSelectors = []placement.ResourceSelector{{Version: "v1", Kind: "ConfigMap", Name: "a"}}
-		if err := yaml.UnmarshalStrict([]byte("overrideRules: [{clusterSelector: {clusterSelectorTerms: ["+selector+"]}, overrideType: Delete}]"), &ro.Spec.Policy); err != nil {
+		if err := yaml.UnmarshalStrict([]byte("overrideRules: [{clusterSelector: {clusterSelectorTerms: ["+selector+"]}, overrideType: Delete}]"),
+			&ro.Spec.Policy); err != nil {
 			t.Fatal(err)
 		}
 		return OfNamespace(ro)
 	}
-	all := Choose([]Override{of("refused", ""), of("unknown", "{labelSelector: {matchLabels: {env: prod}}}"), of("fine", "{labelSelector: {matchLabels: {env: dev}}}")}, types.NamespacedName{Name: "crp"}, objects)
+	all := Choose([]Override{of("refused", ""), of("unknown", "{labelSelector: {matchLabels: {env: prod}}}"),
+		of("fine", "{labelSelector: {matchLabels: {env: dev}}}")}, types.NamespacedName{Name: "crp"}, objects)
 	set, err := all.Review(func(o Override) (Standing, error) {
 		if !o.HasAuthor || o.Author.Name != "eve" {
 			t.Errorf("%s is of %+v", o, o.Author)

@@ -22,10 +22,12 @@ type Member struct {
 	// Properties and Usage are what the member reports.
 	Properties map[string]clusterv1beta1.PropertyValue
 	Usage      clusterv1beta1.ResourceUsage
-	// Namespaces are those that the member reports to have; empty if its agent does not collect them. MoreNamespaces: it has others.
+	// Namespaces are those that the member reports to have; empty if its agent does not collect them.
+	// MoreNamespaces: it has others.
 	Namespaces     map[string]string
 	MoreNamespaces bool
-	// AdmittedNamespaces are those whose ResourcePlacements the member admits; AnyNamespace stands for all.
+	// AdmittedNamespaces are those whose ResourcePlacements the member admits;
+	// AnyNamespace stands for all.
 	AdmittedNamespaces []string
 	// Leaving: the record is being deleted or revoked, and what the agent has applied is left to it.
 	Leaving bool
@@ -36,7 +38,8 @@ type Member struct {
 // AnyNamespace stands for all namespaces.
 const AnyNamespace = "*"
 
-// Admits says whether the member admits placements of a namespace. Every member admits ClusterResourcePlacements, which have none.
+// Admits says whether the member admits placements of a namespace. Every member admits
+// ClusterResourcePlacements, which have none.
 func (m *Member) Admits(namespace string) bool {
 	return namespace == "" || slices.Contains(m.AdmittedNamespaces, namespace) || slices.Contains(m.AdmittedNamespaces, AnyNamespace)
 }

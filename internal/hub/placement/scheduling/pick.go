@@ -27,7 +27,8 @@ type Result struct {
 	Decisions []Decision
 	// Wanted is how many members the policy asks for; for PickAll as many as it picks.
 	Wanted int
-	// Undecided: the policy has changed, and of a member that has the placement it is not known whether it meets the required terms.
+	// Undecided: the policy has changed, and of a member that has the placement it is not known
+	// whether it meets the required terms.
 	Undecided bool
 }
 
@@ -49,8 +50,9 @@ func (r Result) Only(bound map[string]bool) Result {
 	return r
 }
 
-// Pick decides on every member. bound are the member namespaces that have the placement already; policyChanged says that they were picked by another
-// policy, so that required terms count for them, too.
+// Pick decides on every member. bound are the member namespaces that have the placement
+// already; policyChanged says that they were picked by another policy, so that required terms
+// count for them, too.
 func (p *Policy) Pick(members []*Member, bound map[string]bool, policyChanged bool) Result {
 	decisions := map[string]*Decision{}
 	var candidates, keep []*Member
@@ -111,7 +113,8 @@ func (d *Decision) pick(message string) {
 	d.Picked, d.Reason, d.Message = true, reasons.Scheduled, message
 }
 
-// keep picks a member that has the placement, and notes an obstacle that would keep others from being picked.
+// keep picks a member that has the placement, and notes an obstacle that would keep
+// others from being picked.
 func (d *Decision) keep(obstacle Obstacle) {
 	if d.pick(""); obstacle != (Obstacle{}) {
 		d.Reason, d.Message = reasons.Kept, "picked before and stays so; now it would not be picked: "+obstacle.Message
@@ -134,7 +137,8 @@ func (p *Policy) pickN(decisions map[string]*Decision, keep, candidates []*Membe
 	})
 	for _, m := range keep[min(p.number, len(keep)):] {
 		d := decisions[m.Name]
-		d.Picked, d.Reason, d.Message = false, reasons.Outranked, fmt.Sprintf("only %d are asked for, and others rank higher than its %d", p.number, d.Score)
+		d.Picked, d.Reason, d.Message = false, reasons.Outranked,
+			fmt.Sprintf("only %d are asked for, and others rank higher than its %d", p.number, d.Score)
 	}
 	keep = keep[:min(p.number, len(keep))]
 	slices.SortFunc(candidates, best)
@@ -153,8 +157,9 @@ func (p *Policy) pickN(decisions map[string]*Decision, keep, candidates []*Membe
 		if d.Picked {
 			continue
 		}
-		d.Reason, d.Message = reasons.Outranked, fmt.Sprintf("it qualifies with score %d, but only %d are asked for, which hold the placement already or "+
-			"rank higher", d.Score, p.number)
+		d.Reason, d.Message = reasons.Outranked,
+			fmt.Sprintf("it qualifies with score %d, but only %d are asked for, which hold the placement already or "+
+				"rank higher", d.Score, p.number)
 		if violated := spread.violates(m, floors); picked < p.number {
 			d.Reason, d.Message = reasons.TopologySpreadNotSatisfied, violated
 		}

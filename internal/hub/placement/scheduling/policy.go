@@ -1,7 +1,8 @@
 // Package scheduling picks the members of a placement: filter, score, pick.
 //
-// It has no client and no clock: the same policy over the same members, of which the same have the placement already, picks the same. Its
-// invariant: a placement is moved only if its policy says so, never because another member became better.
+// It has no client and no clock: the same policy over the same members, of which the same have the
+// placement already, picks the same. Its invariant: a placement is moved only if its policy says
+// so, never because another member became better.
 package scheduling
 
 import (
@@ -26,8 +27,9 @@ type Policy struct {
 	namespace string
 }
 
-// AnnotationFrom on the record of a member, or on its workspace, lists the namespaces whose ResourcePlacements the member admits, separated by
-// commas; AnyNamespace stands for all. Without it a MemberCluster admits those of all namespaces, and a Cluster none.
+// AnnotationFrom on the record of a member, or on its workspace, lists the namespaces whose
+// ResourcePlacements the member admits, separated by commas; AnyNamespace stands for all. Without
+// it a MemberCluster admits those of all namespaces, and a Cluster none.
 const AnnotationFrom = "muster/placement-from"
 
 // constraint is one TopologySpreadConstraint.
@@ -37,8 +39,8 @@ type constraint struct {
 	strict  bool
 }
 
-// Compile compiles the policy of a placement; nil picks all members. The namespace is that of a ResourcePlacement, else empty. The error names the
-// field that is wrong.
+// Compile compiles the policy of a placement; nil picks all members. The namespace is that of a
+// ResourcePlacement, else empty. The error names the field that is wrong.
 func Compile(p *placement.PlacementPolicy, namespace string) (*Policy, error) {
 	if p == nil {
 		p = &placement.PlacementPolicy{}
@@ -80,7 +82,9 @@ func (p *Policy) compileAffinity(affinity *placement.ClusterAffinity) error {
 		if err != nil {
 			return err
 		}
-		p.preferred = append(p.preferred, preference{weight: float64(preferred.Weight), labels: selector, sorter: preferred.Preference.PropertySorter})
+		p.preferred = append(p.preferred, preference{
+			weight: float64(preferred.Weight), labels: selector, sorter: preferred.Preference.PropertySorter,
+		})
 	}
 	return nil
 }
@@ -93,14 +97,16 @@ func (p *Policy) PicksNobody() bool {
 	return p.kind == placement.PickN && p.number == 0 || p.kind == placement.PickFixed && len(p.names) == 0
 }
 
-// filter says why a member that does not have the placement may not be picked; the zero Obstacle if it may.
+// filter says why a member that does not have the placement may not be picked; the zero
+// Obstacle if it may.
 func (p *Policy) filter(m *Member) Obstacle {
 	if obstacle := p.filterName(m); obstacle != (Obstacle{}) {
 		return obstacle
 	}
 	if !m.Admits(p.namespace) {
-		return Obstacle{reasons.NamespaceNotAdmitted, fmt.Sprintf("it takes no ResourcePlacement of namespace %s: who owns it says so with the annotation %s=%[1]s "+
-			"on its record, or on its workspace", p.namespace, AnnotationFrom)}
+		return Obstacle{reasons.NamespaceNotAdmitted,
+			fmt.Sprintf("it takes no ResourcePlacement of namespace %s: who owns it says so with the annotation %s=%[1]s "+
+				"on its record, or on its workspace", p.namespace, AnnotationFrom)}
 	}
 	if m.Obstacle != (Obstacle{}) {
 		return m.Obstacle
@@ -117,8 +123,9 @@ func (p *Policy) filter(m *Member) Obstacle {
 	}
 	for _, taint := range m.Taints {
 		if !slices.ContainsFunc(p.tolerations, func(t placement.Toleration) bool { return tolerates(t, taint.Key, taint.Value, taint.Effect) }) {
-			return Obstacle{reasons.TaintNotTolerated, fmt.Sprintf("it has the taint %s=%s:%s, which spec.policy.tolerations does not tolerate", taint.Key, taint.Value,
-				taint.Effect)}
+			return Obstacle{reasons.TaintNotTolerated,
+				fmt.Sprintf("it has the taint %s=%s:%s, which spec.policy.tolerations does not tolerate", taint.Key, taint.Value,
+					taint.Effect)}
 		}
 	}
 	for _, c := range p.spread {
@@ -137,8 +144,8 @@ func (p *Policy) filterName(m *Member) Obstacle {
 	return Obstacle{}
 }
 
-// filterBound says why a member that has the placement must lose it: never because the member changed, but the policy may have, and never
-// because of what the member does not report.
+// filterBound says why a member that has the placement must lose it: never because the member
+// changed, but the policy may have, and never because of what the member does not report.
 func (p *Policy) filterBound(m *Member, policyChanged bool) Obstacle {
 	if p.kind != placement.PickFixed && policyChanged && !mayMeet(p.required, m) {
 		if why := misses(p.required, m); why != "" {
@@ -148,11 +155,13 @@ func (p *Policy) filterBound(m *Member, policyChanged bool) Obstacle {
 	return p.filterName(m)
 }
 
-// AffectedBy says whether a change of a member can make a difference to what the policy picks, or to its reason for the member.
+// AffectedBy says whether a change of a member can make a difference to what the policy picks, or
+// to its reason for the member.
 func (p *Policy) AffectedBy(before, after *Member) bool {
 	if before.Leaving != after.Leaving || p.filter(before) != p.filter(after) || misses(p.required, before) != misses(p.required, after) {
 		return true
 	}
-	return p.kind == placement.PickN && (slices.ContainsFunc(p.spread, func(c constraint) bool { return before.Labels[c.key] != after.Labels[c.key] }) ||
-		slices.ContainsFunc(p.preferred, func(preferred preference) bool { return preferred.value(before) != preferred.value(after) }))
+	return p.kind == placement.PickN &&
+		(slices.ContainsFunc(p.spread, func(c constraint) bool { return before.Labels[c.key] != after.Labels[c.key] }) ||
+			slices.ContainsFunc(p.preferred, func(preferred preference) bool { return preferred.value(before) != preferred.value(after) }))
 }

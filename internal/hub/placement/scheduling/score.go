@@ -33,8 +33,8 @@ func (p preference) value(m *Member) value {
 	return value{applies: true, number: quantity.AsApproximateFloat64()}
 }
 
-// scores are the sums of the weights of the preferences that apply to each member. A sorter gives the part of the weight by which the member is
-// better than the worst.
+// scores are the sums of the weights of the preferences that apply to each member. A sorter gives
+// the part of the weight by which the member is better than the worst.
 func (p *Policy) scores(members []*Member) []int {
 	sums := make([]float64, len(members))
 	values := make([]value, len(members))

@@ -6,17 +6,19 @@ import (
 	"math"
 )
 
-// spread counts the picked members by the value of each constraint's label, and returns candidates one after another.
+// spread counts the picked members by the value of each constraint's label, and returns
+// candidates one after another.
 type spread struct {
 	constraints []constraint
 	counts      []map[string]int
-	// queues have the candidates, best first, one queue for all with the same values, between which no constraint distinguishes.
+	// queues have the candidates, best first, one queue for all with the same values, between which no
+	// constraint distinguishes.
 	queues [][]*Member
 	order  func(a, b *Member) int
 }
 
-// newSpread counts the members that have the placement. The values to spread over are those of all members that may be picked. The candidates are in
-// the given order.
+// newSpread counts the members that have the placement. The values to spread over are those of all
+// members that may be picked. The candidates are in the given order.
 func newSpread(constraints []constraint, bound, candidates []*Member, order func(a, b *Member) int) *spread {
 	s := &spread{constraints: constraints, order: order}
 	for _, c := range constraints {
@@ -59,8 +61,8 @@ func (s *spread) add(m *Member) {
 	}
 }
 
-// next removes and returns the candidate that violates no strict constraint and the fewest others, spreads most evenly, and is best in the given
-// order; nil if there is none.
+// next removes and returns the candidate that violates no strict constraint and the fewest others,
+// spreads most evenly, and is best in the given order; nil if there is none.
 func (s *spread) next() *Member {
 	floors, best := s.floors(), -1
 	var least [2]int
@@ -85,7 +87,8 @@ func (s *spread) next() *Member {
 	return m
 }
 
-// weigh says how many constraints one more pick would violate, the skew after it, and whether it violates no strict constraint.
+// weigh says how many constraints one more pick would violate, the skew after it, and whether it
+// violates no strict constraint.
 func (s *spread) weigh(m *Member, floors []int) (violated, skew int, allowed bool) {
 	allowed = true
 	for i, c := range s.constraints {

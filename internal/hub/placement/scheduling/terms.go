@@ -70,7 +70,8 @@ func compileLabels(selector *metav1.LabelSelector, path string) (labels.Selector
 	return compiled, nil
 }
 
-// unreported begins what miss says of a property that is not known, which is no miss for a member that has the placement.
+// unreported begins what miss says of a property that is not known, which is no miss for a member
+// that has the placement.
 const unreported = "it does not report "
 
 // miss says which requirement of a term a member does not meet; "" if it meets all.
@@ -109,7 +110,8 @@ func misses(terms []term, m *Member) string {
 	return strings.Join(why, "; ")
 }
 
-// mayMeet says whether a member meets one of the terms as far as is known: it misses a property in it that it does not report.
+// mayMeet says whether a member meets one of the terms as far as is known: it misses a property in
+// it that it does not report.
 func mayMeet(terms []term, m *Member) bool {
 	return slices.ContainsFunc(terms, func(t term) bool { return strings.HasPrefix(t.miss(m), unreported) })
 }

@@ -17,8 +17,8 @@ import (
 	"github.com/muster-fleet/muster/internal/kube"
 )
 
-// Cause is a positive fact, read from the API server, by which an object that was selected is selected no more. There is none in what
-// cannot be asked, is not allowed or is not served.
+// Cause is a positive fact, read from the API server, by which an object that was selected is
+// selected no more. There is none in what cannot be asked, is not allowed or is not served.
 type Cause string
 
 const (
@@ -28,9 +28,11 @@ const (
 	SourceDeleted Cause = "SourceDeleted"
 	// LabelsChanged says that the object is there, and has not the labels that the selectors ask for.
 	LabelsChanged Cause = "LabelsChanged"
-	// NamespaceLabelsChanged says that the object is there, and it is its Namespace that has not the labels that the selectors ask for.
+	// NamespaceLabelsChanged says that the object is there, and it is its Namespace that has not the
+	// labels that the selectors ask for.
 	NamespaceLabelsChanged Cause = "NamespaceLabelsChanged"
-	// MadeAnywhere says that the object is there, and of a kind that each cluster makes for its own Services.
+	// MadeAnywhere says that the object is there, and of a kind that each cluster makes
+	// for its own Services.
 	MadeAnywhere Cause = "MadeAnywhere"
 	// SelectorsChanged says that no selector of the placement means the object any more.
 	SelectorsChanged Cause = "SelectorsChanged"
@@ -57,7 +59,8 @@ func NewCauses(live client.Reader, user types.NamespacedName, selectors []placem
 	return &Causes{live: live, user: user, selectors: selectors, namespaces: map[string]lookup{}}
 }
 
-// Of returns the cause by which an object is selected no more. Without one it says what is not known.
+// Of returns the cause by which an object is selected no more. Without one it says what is not
+// known.
 func (c *Causes) Of(ctx context.Context, was placement.ResourceIdentifier) (cause Cause, unknown string) {
 	if !slices.ContainsFunc(c.selectors, func(s placement.ResourceSelector) bool { return c.means(s, was) }) {
 		return SelectorsChanged, ""
@@ -125,7 +128,8 @@ func (c *Causes) means(s placement.ResourceSelector, was placement.ResourceIdent
 	return c.user.Namespace == was.Namespace
 }
 
-// selects says whether an object that a selector means has the labels that it asks for, and so has its Namespace.
+// selects says whether an object that a selector means has the labels that it asks for, and
+// so has its Namespace.
 func (c *Causes) selects(s placement.ResourceSelector, object, namespace lookup) bool {
 	if namespace.PartialObjectMetadata == nil {
 		return labelled(s, object)
@@ -138,7 +142,8 @@ func (c *Causes) selects(s placement.ResourceSelector, object, namespace lookup)
 	})
 }
 
-// labelled says whether an object has the labels that a selector asks for, and yes if the selector cannot be read.
+// labelled says whether an object has the labels that a selector asks for, and yes if the
+// selector cannot be read.
 func labelled(s placement.ResourceSelector, o lookup) bool {
 	if s.LabelSelector == nil {
 		return true

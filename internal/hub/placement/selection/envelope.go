@@ -29,7 +29,8 @@ type Resources struct {
 	Objects []*unstructured.Unstructured
 	// Envelopes has the envelope of each wrapped resource.
 	Envelopes map[placement.ResourceIdentifier]placement.EnvelopeIdentifier
-	// Refused are the manifests in envelopes that cannot be placed. The time of their conditions is not set.
+	// Refused are the manifests in envelopes that cannot be placed. The time of their
+	// conditions is not set.
 	Refused []placement.FailedPlacement
 	// Withheld are the objects in envelopes that are left out because of the rights of the
 	// envelopes' authors.
@@ -58,8 +59,9 @@ func idOf(o *unstructured.Unstructured) objectID {
 	return objectID{o.GroupVersionKind().GroupKind(), keyOf(o)}
 }
 
-// Unwrap replaces envelopes by their content. An envelope cannot reach further than its own kind: a ResourceEnvelope may wrap only what is in its
-// namespace, and what the fleet needs for itself is refused. A nil mayWrap allows everything else.
+// Unwrap replaces envelopes by their content. An envelope cannot reach further than its own kind: a
+// ResourceEnvelope may wrap only what is in its namespace, and what the fleet needs for itself is
+// refused. A nil mayWrap allows everything else.
 func (s *Selector) Unwrap(objects []*unstructured.Unstructured, mayWrap MayWrap) (Resources, error) {
 	if !slices.ContainsFunc(objects, isEnvelope) {
 		return Resources{Objects: objects}, nil
@@ -158,7 +160,8 @@ func parseManifest(value any) (wrapped *unstructured.Unstructured, problem strin
 		return wrapped, "it is a list: every object needs a manifest of its own"
 	case wrapped.GetName() == "":
 		return wrapped, "it has no metadata.name"
-	case len(kind.Kind) > maxKind || len(wrapped.GetName()) > maxName || len(wrapped.GetAPIVersion()) > maxName || len(wrapped.GetNamespace()) > maxKind:
+	case len(kind.Kind) > maxKind || len(wrapped.GetName()) > maxName || len(wrapped.GetAPIVersion()) > maxName ||
+		len(wrapped.GetNamespace()) > maxKind:
 		return wrapped, "its kind or name is longer than Kubernetes allows"
 	}
 	stripServer(wrapped)
@@ -185,7 +188,8 @@ func (s *Selector) misplaced(wrapped, envelope *unstructured.Unstructured) (stri
 	case namespace == "":
 		return "it has a metadata.namespace, and a ClusterResourceEnvelope is for cluster-scoped objects", nil
 	case wrapped.GetNamespace() == "":
-		return fmt.Sprintf("it has no metadata.namespace: it must be that of the envelope, %s; cluster-scoped objects need a ClusterResourceEnvelope",
+		return fmt.Sprintf("it has no metadata.namespace: it must be that of the envelope, %s; cluster-scoped objects need a "+
+			"ClusterResourceEnvelope",
 			namespace), nil
 	default:
 		return fmt.Sprintf("its metadata.namespace is not that of the envelope, %s", namespace), nil

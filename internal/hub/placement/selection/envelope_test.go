@@ -24,7 +24,8 @@ func served() meta.RESTMapper {
 }
 
 const (
-	inApp     = "{apiVersion: placement.kubernetes-fleet.io/v1beta1, kind: ResourceEnvelope, metadata: {name: e, namespace: app}, data: {m: %}}"
+	inApp = "{apiVersion: placement.kubernetes-fleet.io/v1beta1, kind: ResourceEnvelope, metadata: {name: e, namespace: app}, data: {m: " +
+		"%}}"
 	inCluster = "{apiVersion: placement.kubernetes-fleet.io/v1beta1, kind: ClusterResourceEnvelope, metadata: {name: e}, data: {m: %}}"
 )
 
@@ -37,24 +38,55 @@ func TestWhatIsWrappedIsPlacedInsteadOfItsEnvelopeOrRefused(t *testing.T) {
 		{"no kind", inApp, "{apiVersion: v1, metadata: {name: c, namespace: app}}", "no apiVersion or no kind"},
 		{"no version", inApp, "{kind: ConfigMap, metadata: {name: c, namespace: app}}", "no apiVersion or no kind"},
 		{"no name", inApp, "{apiVersion: v1, kind: ConfigMap, metadata: {generateName: c-, namespace: app}}", "no metadata.name"},
-		{"labels that are no texts", inApp, "{apiVersion: v1, kind: ConfigMap, metadata: {name: c, namespace: app, labels: {a: 1}}}", "metadata.labels are not texts"},
+		{
+			"labels that are no texts", inApp, "{apiVersion: v1, kind: ConfigMap, metadata: {name: c, namespace: app, labels: {a: 1}}}",
+			"metadata.labels are not texts",
+		},
 		{"a list", inApp, "{apiVersion: v1, kind: List, metadata: {name: c, namespace: app}, items: []}", "it is a list"},
 		{"no namespace", inApp, "{apiVersion: v1, kind: ConfigMap, metadata: {name: c}}", "it must be that of the envelope, app"},
 		{"another namespace", inApp, "{apiVersion: v1, kind: ConfigMap, metadata: {name: c, namespace: other}}", "not that of the envelope, app"},
-		{"another namespace, of a kind that the hub does not serve", inApp, "{apiVersion: x.com/v1, kind: Widget, metadata: {name: c, namespace: other}}", "not that of the envelope, app"},
-		{"a cluster-scoped object in a ResourceEnvelope", inApp, "{apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRole, metadata: {name: c}}", "a ClusterRole is cluster-scoped: put it into a ClusterResourceEnvelope"},
-		{"also if it says that it is in the namespace", inApp, "{apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRole, metadata: {name: c, namespace: app}}", "a ClusterRole is cluster-scoped: put it into a ClusterResourceEnvelope"},
-		{"also of a kind that the hub does not serve", inApp, "{apiVersion: x.com/v1, kind: Widget, metadata: {name: c}}", "no metadata.namespace"},
+		{
+			"another namespace, of a kind that the hub does not serve", inApp,
+			"{apiVersion: x.com/v1, kind: Widget, metadata: {name: c, namespace: other}}", "not that of the envelope, app",
+		},
+		{
+			"a cluster-scoped object in a ResourceEnvelope", inApp, "{apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRole, metadata: " +
+				"{name: c}}", "a ClusterRole is cluster-scoped: put it into a ClusterResourceEnvelope",
+		},
+		{
+			"also if it says that it is in the namespace", inApp, "{apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRole, metadata: {name: " +
+				"c, namespace: app}}", "a ClusterRole is cluster-scoped: put it into a ClusterResourceEnvelope",
+		},
+		{
+			"also of a kind that the hub does not serve", inApp, "{apiVersion: x.com/v1, kind: Widget, metadata: {name: c}}",
+			"no metadata.namespace",
+		},
 		{"a Namespace in a ResourceEnvelope", inApp, "{apiVersion: v1, kind: Namespace, metadata: {name: app}}", "a Namespace is cluster-scoped"},
-		{"an object in a namespace in a ClusterResourceEnvelope", inCluster, "{apiVersion: v1, kind: ConfigMap, metadata: {name: c, namespace: app}}", "put it into a ResourceEnvelope of that namespace"},
-		{"also of a kind that the hub does not serve, with a namespace", inCluster, "{apiVersion: x.com/v1, kind: Widget, metadata: {name: c, namespace: app}}", "a ClusterResourceEnvelope is for cluster-scoped objects"},
+		{
+			"an object in a namespace in a ClusterResourceEnvelope", inCluster,
+			"{apiVersion: v1, kind: ConfigMap, metadata: {name: c, namespace: app}}", "put it into a ResourceEnvelope of that namespace",
+		},
+		{
+			"also of a kind that the hub does not serve, with a namespace", inCluster,
+			"{apiVersion: x.com/v1, kind: Widget, metadata: {name: c, namespace: app}}", "a ClusterResourceEnvelope is for cluster-scoped objects",
+		},
 		{"a Namespace", inCluster, "{apiVersion: v1, kind: Namespace, metadata: {name: shop}}", ""},
 		{"a reserved Namespace", inCluster, "{apiVersion: v1, kind: Namespace, metadata: {name: kube-system}}", "the namespace is reserved"},
-		{"an object of the fleet", inCluster, "{apiVersion: placement.kubernetes-fleet.io/v1beta1, kind: AppliedWork, metadata: {name: c}}", "objects of the fleet itself"},
-		{"an envelope in an envelope", inApp, "{apiVersion: placement.kubernetes-fleet.io/v1beta1, kind: ResourceEnvelope, metadata: {name: c, namespace: app}}", "objects of the fleet itself"},
-		{"a name that no object can have", inApp, "{apiVersion: v1, kind: ConfigMap, metadata: {name: " + strings.Repeat("x", 1000) + ", namespace: app}}", "longer than Kubernetes allows"},
+		{
+			"an object of the fleet", inCluster, "{apiVersion: placement.kubernetes-fleet.io/v1beta1, kind: AppliedWork, metadata: {name: c}}",
+			"objects of the fleet itself",
+		},
+		{
+			"an envelope in an envelope", inApp, "{apiVersion: placement.kubernetes-fleet.io/v1beta1, kind: ResourceEnvelope, metadata: {name: c, " +
+				"namespace: app}}", "objects of the fleet itself",
+		},
+		{
+			"a name that no object can have", inApp, "{apiVersion: v1, kind: ConfigMap, metadata: {name: " + strings.Repeat("x", 1000) +
+				", namespace: app}}", "longer than Kubernetes allows",
+		},
 	} {
-		got, err := (&Selector{Mapper: served()}).Unwrap([]*unstructured.Unstructured{object(t, strings.Replace(c.envelope, "%", c.manifest, 1))}, nil)
+		got, err := (&Selector{Mapper: served()}).Unwrap([]*unstructured.Unstructured{object(t, strings.Replace(c.envelope, "%", c.manifest, 1))},
+			nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -69,7 +101,8 @@ func TestWhatIsWrappedIsPlacedInsteadOfItsEnvelopeOrRefused(t *testing.T) {
 			continue
 		}
 		r := got.Refused[0]
-		if r.Envelope == nil || r.Envelope.Name != "e" || r.Condition.Type != "Applied" || r.Condition.Status != "False" || len(r.Name) > maxName+len("...") {
+		if r.Envelope == nil || r.Envelope.Name != "e" || r.Condition.Type != "Applied" || r.Condition.Status != "False" ||
+			len(r.Name) > maxName+len("...") {
 			t.Errorf("%s: it is shown as %+v", c.name, r)
 		}
 	}
@@ -77,14 +110,16 @@ func TestWhatIsWrappedIsPlacedInsteadOfItsEnvelopeOrRefused(t *testing.T) {
 
 func TestEnvelopesAndWhatIsSelectedBesideThemArePlacedOnce(t *testing.T) {
 	wrap := func(name, data string) *unstructured.Unstructured {
-		return object(t, "{apiVersion: placement.kubernetes-fleet.io/v1beta1, kind: ResourceEnvelope, metadata: {name: "+name+", namespace: app}, data: "+data+"}")
+		return object(t, "{apiVersion: placement.kubernetes-fleet.io/v1beta1, kind: ResourceEnvelope, metadata: {name: "+name+
+			", namespace: app}, data: "+data+"}")
 	}
 	configMap := func(name, more string) string {
 		return "{apiVersion: v1, kind: ConfigMap, metadata: {name: " + name + ", namespace: app" + more + "}}"
 	}
 	got, err := (&Selector{Mapper: served()}).Unwrap([]*unstructured.Unstructured{
 		object(t, "{apiVersion: v1, kind: Namespace, metadata: {name: app}}"), object(t, configMap("plain", "")),
-		wrap("one", "{b: "+configMap("b", ", uid: u, resourceVersion: '1', ownerReferences: [{kind: X}]")+", a: {apiVersion: v1, kind: Secret, metadata: {name: s, namespace: app}, stringData: {p: s3cret}}}"),
+		wrap("one", "{b: "+configMap("b", ", uid: u, resourceVersion: '1', ownerReferences: [{kind: X}]")+
+			", a: {apiVersion: v1, kind: Secret, metadata: {name: s, namespace: app}, stringData: {p: s3cret}}}"),
 		wrap("two", "{again: "+configMap("b", "")+", plain: "+configMap("plain", "")+"}"),
 	}, nil)
 	if err != nil {
@@ -163,14 +198,17 @@ data:
 	if diff := cmp.Diff([]string{"eve secrets", "eve configmaps", "eve *.example.com"}, asked); diff != "" {
 		t.Errorf("asked is (-want +got):\n%s", diff)
 	}
-	withheld := []WithheldObject{{placement.ResourceIdentifier{Version: "v1", Kind: "Secret", Namespace: "app", Name: "s"}, "Refused", "no Secrets"}}
+	withheld := []WithheldObject{{
+		placement.ResourceIdentifier{Version: "v1", Kind: "Secret", Namespace: "app", Name: "s"}, "Refused", "no Secrets",
+	}}
 	if diff := cmp.Diff(withheld, got.Withheld); diff != "" || len(got.Objects) != 2 || len(got.Refused) != 1 {
 		t.Errorf("%d objects are placed, %d refused; withheld (-want +got):\n%s", len(got.Objects), len(got.Refused), diff)
 	}
 	unknown := errors.New("the server is busy")
-	if _, err := (&Selector{Mapper: served()}).Unwrap([]*unstructured.Unstructured{envelope}, func(_, _ *unstructured.Unstructured, _ schema.GroupVersionResource) (reason, message string, err error) {
-		return "", "", unknown
-	}); !errors.Is(err, unknown) {
+	if _, err := (&Selector{Mapper: served()}).Unwrap([]*unstructured.Unstructured{envelope},
+		func(_, _ *unstructured.Unstructured, _ schema.GroupVersionResource) (reason, message string, err error) {
+			return "", "", unknown
+		}); !errors.Is(err, unknown) {
 		t.Errorf("if the rights are unknown: %v", err)
 	}
 }

@@ -24,15 +24,18 @@ var (
 // labelService on an EndpointSlice names its Service.
 const labelService = "kubernetes.io/service-name"
 
-// controllerManagers are the field managers of Kubernetes' own controllers, which are called like their program.
+// controllerManagers are the field managers of Kubernetes' own controllers, which are called
+// like their program.
 var controllerManagers = []string{"kube-controller-manager", "k3s", "kubelite"}
 
-// generated says whether an object is left out of what is placed, because every cluster makes its own.
+// generated says whether an object is left out of what is placed, because every
+// cluster makes its own.
 func (r *resolver) generated(o *unstructured.Unstructured) bool {
 	return derived(o) || r.derivedFrom(o)
 }
 
-// derived says whether an object itself shows that a controller made it, or that it is a Secret of the fleet.
+// derived says whether an object itself shows that a controller made it, or that it is a
+// Secret of the fleet.
 func derived(o *unstructured.Unstructured) bool {
 	if o.GetLabels()[fleet.LabelManaged] == "true" || o.GetDeletionTimestamp() != nil || ofKubernetes(metav1.GetControllerOf(o)) {
 		return true
@@ -50,14 +53,15 @@ func derived(o *unstructured.Unstructured) bool {
 			o.GetAnnotations()[corev1.EndpointsLastChangeTriggerTime] != ""
 	case "Secret":
 		kind, _, err := unstructured.NestedString(o.Object, "type")
-		return err != nil || kind == string(corev1.SecretTypeServiceAccountToken) || kind == fleet.SecretTypeValues || kind == fleet.SecretTypeCredential || kind == fleet.SecretTypeLastingToken
+		return err != nil || kind == string(corev1.SecretTypeServiceAccountToken) || kind == fleet.SecretTypeValues ||
+			kind == fleet.SecretTypeCredential || kind == fleet.SecretTypeLastingToken
 	}
 	return false
 }
 
-// ofKubernetes says whether an object is controlled by one of a kind of Kubernetes itself, whose controllers every cluster has. Whatever
-// else controls an object, such as a SealedSecret, may be missing on a member, so that the object is placed without its owner, as KubeFleet
-// does.
+// ofKubernetes says whether an object is controlled by one of a kind of Kubernetes itself, whose
+// controllers every cluster has. Whatever else controls an object, such as a SealedSecret, may be
+// missing on a member, so that the object is placed without its owner, as KubeFleet does.
 func ofKubernetes(controller *metav1.OwnerReference) bool {
 	if controller == nil {
 		return false
@@ -66,8 +70,8 @@ func ofKubernetes(controller *metav1.OwnerReference) bool {
 	return !grouped || !strings.Contains(group, ".") || strings.HasSuffix(group, ".k8s.io")
 }
 
-// derivedFrom says whether a controller made an object from another one which is not its owner: Endpoints from a Service with a selector, and
-// PersistentVolumeClaims from a StatefulSet.
+// derivedFrom says whether a controller made an object from another one which is not its owner:
+// Endpoints from a Service with a selector, and PersistentVolumeClaims from a StatefulSet.
 func (r *resolver) derivedFrom(o *unstructured.Unstructured) bool {
 	switch o.GroupVersionKind().GroupKind() {
 	case endpointsKind:
@@ -79,16 +83,19 @@ func (r *resolver) derivedFrom(o *unstructured.Unstructured) bool {
 			return o.GetLabels()[labelService] == service.GetName() && hasSelector(service)
 		})
 	case claimKind:
-		// The claims of a StatefulSet that was deleted must not be placed either, because members have data in their own: trim has kept
-		// the managers of such a claim.
-		return len(o.GetManagedFields()) > 0 || r.fromAny(statefulSets, o, func(set *unstructured.Unstructured) bool { return claims(set, o.GetName()) })
+		// The claims of a StatefulSet that was deleted must not be placed either, because members have
+		// data in their own: trim has kept the managers of such a claim.
+		return len(o.GetManagedFields()) > 0 || r.fromAny(statefulSets, o, func(set *unstructured.Unstructured) bool {
+			return claims(set, o.GetName())
+		})
 	}
 	return false
 }
 
-// fromAny says whether an object was made from one of the objects of a resource in its namespace. If the hub may not read the resource, the object
-// is left out and the resource noted as unread.
-func (r *resolver) fromAny(resource schema.GroupVersionResource, o *unstructured.Unstructured, from func(*unstructured.Unstructured) bool) bool {
+// fromAny says whether an object was made from one of the objects of a resource in its namespace.
+// If the hub may not read the resource, the object is left out and the resource noted as unread.
+func (r *resolver) fromAny(resource schema.GroupVersionResource, o *unstructured.Unstructured,
+	from func(*unstructured.Unstructured) bool) bool {
 	query := Query{Resource: resource, Namespace: o.GetNamespace()}
 	r.queries[query] = true
 	objects, synced, failure := r.Watches.Objects(query)
@@ -100,8 +107,9 @@ func (r *resolver) fromAny(resource schema.GroupVersionResource, o *unstructured
 	return slices.ContainsFunc(objects, from)
 }
 
-// trim removes the managed fields from an object that is kept in memory, but for the names of the controllers that made a PersistentVolumeClaim. A
-// claim is made by whoever sets its access modes, which the controller that binds it to a volume does not.
+// trim removes the managed fields from an object that is kept in memory, but for the names of the
+// controllers that made a PersistentVolumeClaim. A claim is made by whoever sets its access modes,
+// which the controller that binds it to a volume does not.
 func trim(obj any) *unstructured.Unstructured {
 	o := obj.(*unstructured.Unstructured)
 	var makers []metav1.ManagedFieldsEntry
@@ -120,7 +128,8 @@ func hasSelector(service *unstructured.Unstructured) bool {
 	return err != nil || len(selector) > 0
 }
 
-// claims says whether a PersistentVolumeClaim has a name that a StatefulSet gives its own: <template>-<set>-<number>.
+// claims says whether a PersistentVolumeClaim has a name that a StatefulSet gives its own:
+// <template>-<set>-<number>.
 func claims(set *unstructured.Unstructured, claim string) bool {
 	templates, _, err := unstructured.NestedSlice(set.Object, "spec", "volumeClaimTemplates")
 	if err != nil {

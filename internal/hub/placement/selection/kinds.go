@@ -15,7 +15,8 @@ import (
 type Kinds struct {
 	client discovery.ServerResourcesInterface
 	mu     sync.Mutex
-	// served are all resources; namespaced are those that are placed with their whole namespace. Both are complete if every group has answered.
+	// served are all resources; namespaced are those that are placed with their whole namespace. Both
+	// are complete if every group has answered.
 	served     map[schema.GroupResource]bool
 	namespaced []schema.GroupVersionResource
 	complete   bool
@@ -33,8 +34,8 @@ func (k *Kinds) Invalidate() {
 	k.served, k.namespaced, k.complete, k.silent = nil, nil, false, nil
 }
 
-// Namespaced returns the resources that are placed with their whole namespace, and the group versions of which it is not known what they
-// have.
+// Namespaced returns the resources that are placed with their whole namespace, and the group
+// versions of which it is not known what they have.
 func (k *Kinds) Namespaced() (resources []schema.GroupVersionResource, silent []string, err error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -46,7 +47,8 @@ func (k *Kinds) Namespaced() (resources []schema.GroupVersionResource, silent []
 	return k.namespaced, k.silent, nil
 }
 
-// Serves says whether a resource is served. The server is asked again if the cache does not have it.
+// Serves says whether a resource is served. The server is asked again if the cache does not have
+// it.
 func (k *Kinds) Serves(resource schema.GroupResource) (bool, error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()

@@ -14,17 +14,22 @@ import (
 
 // neverPlacedKinds are those whose objects every cluster makes itself.
 var neverPlacedKinds = []schema.GroupKind{
-	{Kind: "Pod"}, {Kind: "Node"}, {Kind: "Event"}, {Kind: "PodTemplate"}, {Kind: "ReplicationController"}, {Kind: "Binding"}, {Kind: "ComponentStatus"},
-	{Group: "events.k8s.io", Kind: "Event"}, {Group: "coordination.k8s.io", Kind: "Lease"}, {Group: "coordination.k8s.io", Kind: "LeaseCandidate"},
+	{Kind: "Pod"}, {Kind: "Node"}, {Kind: "Event"}, {Kind: "PodTemplate"}, {Kind: "ReplicationController"}, {Kind: "Binding"},
+	{Kind: "ComponentStatus"},
+	{Group: "events.k8s.io", Kind: "Event"}, {Group: "coordination.k8s.io", Kind: "Lease"}, {
+		Group: "coordination.k8s.io", Kind: "LeaseCandidate",
+	},
 	{Group: "apps", Kind: "ControllerRevision"}, {Group: "storage.k8s.io", Kind: "CSIStorageCapacity"},
 	{Group: "storage.k8s.io", Kind: "CSINode"}, {Group: "storage.k8s.io", Kind: "VolumeAttachment"},
 	{Group: "certificates.k8s.io", Kind: "CertificateSigningRequest"},
 	{Group: "resource.k8s.io", Kind: "ResourceSlice"},
 }
 
-// neverPlacedGroups hold the fleet itself, and reviews. Other groups in the domain of KubeFleet may be anybody's. A group that begins with a dot stands for all that end so.
+// neverPlacedGroups hold the fleet itself, and reviews. Other groups in the domain of KubeFleet may
+// be anybody's. A group that begins with a dot stands for all that end so.
 var neverPlacedGroups = []string{
-	"fleet.cattle.io", "management.cattle.io", placement.GroupVersion.Group, clusterv1beta1.GroupVersion.Group, "multicluster.x-k8s.io", "muster-fleet.github.io", "metrics.k8s.io", ".metrics.k8s.io",
+	"fleet.cattle.io", "management.cattle.io", placement.GroupVersion.Group, clusterv1beta1.GroupVersion.Group,
+	"multicluster.x-k8s.io", "muster-fleet.github.io", "metrics.k8s.io", ".metrics.k8s.io",
 	"authentication.k8s.io", "authorization.k8s.io",
 }
 
@@ -36,7 +41,8 @@ func reservedGroup(group string) bool {
 	})
 }
 
-// neverPlaced says why a kind is not placed, whoever selects it; "" if it may be. Envelopes may be selected: their content is placed.
+// neverPlaced says why a kind is not placed, whoever selects it; "" if it may be. Envelopes may be
+// selected: their content is placed.
 func neverPlaced(gvk schema.GroupVersionKind) string {
 	if isEnvelopeKind(gvk.GroupKind()) {
 		return ""
@@ -53,7 +59,8 @@ func neverPlaced(gvk schema.GroupVersionKind) string {
 // reservedNamespace says why a namespace is not placed; "" if it may be.
 func reservedNamespace(name string, labels map[string]string, workspace bool) string {
 	switch {
-	case name == metav1.NamespaceDefault, strings.HasPrefix(name, "kube-"), strings.HasPrefix(name, "fleet-"), strings.HasPrefix(name, "cattle-fleet-"):
+	case name == metav1.NamespaceDefault, strings.HasPrefix(name, "kube-"), strings.HasPrefix(name, "fleet-"),
+		strings.HasPrefix(name, "cattle-fleet-"):
 		return "the namespace is reserved"
 	case labels[fleet.LabelManaged] == "true":
 		return "the namespace is the fleet's own"

@@ -20,12 +20,13 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// A refusal is believed for firstDoubt, then for twice as long each time, up to longestDoubt, and from firstDoubt on again
-// when the hub's role has changed: the API server needs a moment to follow it.
+// A refusal is believed for firstDoubt, then for twice as long each time, up to
+// longestDoubt, and from firstDoubt on again when the hub's role has changed: the API server
+// needs a moment to follow it.
 const firstDoubt, longestDoubt = time.Second, time.Hour
 
-// role is the query for what the chart lets placements select, by its values placement.resources and extraResources. ofRole
-// stands in for a placement as its user: no namespace has such a name.
+// role is the query for what the chart lets placements select, by its values placement.resources
+// and extraResources. ofRole stands in for a placement as its user: no namespace has such a name.
 var (
 	role   = Query{Resource: rbacv1.SchemeGroupVersion.WithResource("clusterroles"), Name: "fleet-controller-placement"}
 	ofRole = types.NamespacedName{Namespace: "/", Name: role.Name}
@@ -36,8 +37,9 @@ var (
 	rulesReviews = authorizationv1.SchemeGroupVersion.WithResource("selfsubjectrulesreviews")
 )
 
-// rights is what the hub may list in each namespace that a query is for. One review answers for all kinds there, so that
-// a placement of a whole namespace does not try each kind that the hub may not read.
+// rights is what the hub may list in each namespace that a query is for. One review answers
+// for all kinds there, so that a placement of a whole namespace does not try each kind that
+// the hub may not read.
 type rights struct {
 	client dynamic.Interface
 	clock  clock.Clock
@@ -55,7 +57,8 @@ type namespaceRights struct {
 	// queries is how many there are. The mutex of rights guards it.
 	queries int
 
-	// mu is held while the API server is asked: queries of this namespace, and nobody else, wait for the one answer.
+	// mu is held while the API server is asked: queries of this namespace, and nobody else, wait
+	// for the one answer.
 	mu sync.Mutex
 	// answer is nil if there is none, or none that says everything.
 	answer  *authorizationv1.SubjectRulesReviewStatus
@@ -90,8 +93,8 @@ func (r *rights) renew() {
 	r.renewed = make(chan struct{})
 }
 
-// refused returns for how long a query is refused still, by what is known, and what ends that earlier. It is not refused if
-// the API server cannot tell.
+// refused returns for how long a query is refused still, by what is known, and what ends that
+// earlier. It is not refused if the API server cannot tell.
 func (r *rights) refused(ctx context.Context, query Query) (wait time.Duration, renewed <-chan struct{}) {
 	r.mu.Lock()
 	n, now := r.known[query.Namespace], r.renewed
@@ -123,7 +126,8 @@ func (r *rights) refused(ctx context.Context, query Query) (wait time.Duration, 
 	return n.doubt, now
 }
 
-// contradict has the rights in a namespace asked again, because the API server has refused what they allow.
+// contradict has the rights in a namespace asked again, because the API server has
+// refused what they allow.
 func (r *rights) contradict(namespace string) {
 	r.mu.Lock()
 	n := r.known[namespace]
@@ -135,7 +139,8 @@ func (r *rights) contradict(namespace string) {
 	}
 }
 
-// shared returns an equal answer that there is already, so that thousands of namespaces do not hold thousands.
+// shared returns an equal answer that there is already, so that thousands of namespaces do
+// not hold thousands.
 func (r *rights) shared(answer *authorizationv1.SubjectRulesReviewStatus) *authorizationv1.SubjectRulesReviewStatus {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -168,7 +173,8 @@ func (r *rights) ask(ctx context.Context, namespace string) (*authorizationv1.Su
 	return &answer.Status, nil
 }
 
-// allows reports whether an answer lets the hub list and watch what a query is for. No answer forbids nothing.
+// allows reports whether an answer lets the hub list and watch what a query is for. No
+// answer forbids nothing.
 func allows(answer *authorizationv1.SubjectRulesReviewStatus, query Query) bool {
 	if answer == nil {
 		return true

@@ -18,7 +18,9 @@ func TestAllows(t *testing.T) {
 	t.Parallel()
 	widgets := schema.GroupVersionResource{Group: "example.com", Version: "v1", Resource: "widgets"}
 	rule := func(verbs, groups, resources []string, names ...string) *authorizationv1.SubjectRulesReviewStatus {
-		return &authorizationv1.SubjectRulesReviewStatus{ResourceRules: []authorizationv1.ResourceRule{{Verbs: verbs, APIGroups: groups, Resources: resources, ResourceNames: names}}}
+		return &authorizationv1.SubjectRulesReviewStatus{
+			ResourceRules: []authorizationv1.ResourceRule{{Verbs: verbs, APIGroups: groups, Resources: resources, ResourceNames: names}},
+		}
 	}
 	reads := []string{"get", "list", "watch"}
 	for name, test := range map[string]struct {
@@ -48,7 +50,8 @@ func TestAllows(t *testing.T) {
 	}
 }
 
-// TestOneReviewAnswersForANamespace: what the hub may not list is not asked of each kind, nor again while nothing has changed.
+// TestOneReviewAnswersForANamespace: what the hub may not list is not asked of each kind, nor again
+// while nothing has changed.
 func TestOneReviewAnswersForANamespace(t *testing.T) {
 	t.Parallel()
 	client := fake.NewSimpleDynamicClient(runtime.NewScheme())
@@ -58,7 +61,8 @@ func TestOneReviewAnswersForANamespace(t *testing.T) {
 	incomplete := false
 	client.PrependReactor("create", "selfsubjectrulesreviews", func(clienttesting.Action) (bool, runtime.Object, error) {
 		reviews++
-		return true, &unstructured.Unstructured{Object: map[string]any{"status": map[string]any{"resourceRules": rules, "incomplete": incomplete}}}, failure
+		return true, &unstructured.Unstructured{Object: map[string]any{"status": map[string]any{"resourceRules": rules,
+			"incomplete": incomplete}}}, failure
 	})
 	clock := clocktesting.NewFakeClock(time.Now())
 	r := newRights(client)

@@ -1,6 +1,8 @@
-// Package selection finds what a placement selects on the hub and follows its changes, by watches of just that.
+// Package selection finds what a placement selects on the hub and follows its changes, by
+// watches of just that.
 //
-// It writes nothing. Its invariants: what the fleet needs for itself is never selected; what cannot be read is never taken for absent.
+// It writes nothing. Its invariants: what the fleet needs for itself is never selected; what cannot
+// be read is never taken for absent.
 package selection
 
 import (
@@ -39,15 +41,19 @@ type Selection struct {
 	Waiting bool
 	// Problem is what is wrong with a selector; then Objects means nothing.
 	Problem string
-	// Unread are the resources, in namespaces that are selected whole, that the hub may not or cannot read.
+	// Unread are the resources, in namespaces that are selected whole, that the hub may
+	// not or cannot read.
 	Unread []string
-	// Missing are the objects that selectors name and the hub does not have, in the order of the selectors.
+	// Missing are the objects that selectors name and the hub does not have, in the
+	// order of the selectors.
 	Missing []string
-	// Withheld are the queries whose objects are left out because the author of the placement may not read them.
+	// Withheld are the queries whose objects are left out because the author of the
+	// placement may not read them.
 	Withheld []Query
 }
 
-// MayRead says whether the author of a placement may read what a query asks for; an error if that is not known.
+// MayRead says whether the author of a placement may read what a query asks for; an error
+// if that is not known.
 type MayRead func(Query) (bool, error)
 
 // maxFailure is how much is said of a failure to read a resource.
@@ -80,7 +86,8 @@ type resolver struct {
 	Selection
 	mayRead MayRead
 	queries map[Query]bool
-	// selected are the objects, and of each the index of its selector; duplicates says which have more than one.
+	// selected are the objects, and of each the index of its selector; duplicates says which
+	// have more than one.
 	selected   map[objectID]selectedObject
 	duplicates []string
 	unread     map[string]bool
@@ -93,10 +100,13 @@ type selectedObject struct {
 	selector int
 }
 
-// Select resolves the selectors of a placement: of a ClusterResourcePlacement if its key has no namespace, else of a ResourcePlacement there. Objects
-// that may not be read are left out; a nil mayRead allows everything that the hub may read.
+// Select resolves the selectors of a placement: of a ClusterResourcePlacement if its key has no
+// namespace, else of a ResourcePlacement there. Objects that may not be read are left out; a nil
+// mayRead allows everything that the hub may read.
 func (s *Selector) Select(user types.NamespacedName, mayRead MayRead, selectors []placement.ResourceSelector) (Selection, error) {
-	r := &resolver{Selector: s, mayRead: mayRead, queries: map[Query]bool{}, unread: map[string]bool{}, selected: map[objectID]selectedObject{}}
+	r := &resolver{
+		Selector: s, mayRead: mayRead, queries: map[Query]bool{}, unread: map[string]bool{}, selected: map[objectID]selectedObject{},
+	}
 	err := r.resolve(user, selectors)
 	var problem invalid
 	if err != nil && !errors.As(err, &problem) {
@@ -148,7 +158,8 @@ func selectsNamespaces(s placement.ResourceSelector) bool {
 // pathOf is the field of a selector.
 func pathOf(i int) string { return fmt.Sprintf("spec.resourceSelectors[%d]", i) }
 
-// selectNamespaces selects Namespaces and what comes with them, and returns those within which other selectors select.
+// selectNamespaces selects Namespaces and what comes with them, and returns those within which
+// other selectors select.
 func (r *resolver) selectNamespaces(selectors []placement.ResourceSelector) (within []string, err error) {
 	for i, s := range selectors {
 		if !selectsNamespaces(s) {
@@ -188,8 +199,9 @@ func (r *resolver) selectNamespaces(selectors []placement.ResourceSelector) (wit
 	return within, nil
 }
 
-// selectAllIn selects everything in a namespace. Resources that cannot be read are noted as unread, and the rest is placed: what was placed
-// of them stays, because nothing is a cause for its removal.
+// selectAllIn selects everything in a namespace. Resources that cannot be read are noted
+// as unread, and the rest is placed: what was placed of them stays, because nothing is a
+// cause for its removal.
 func (r *resolver) selectAllIn(i int, namespace string) error {
 	kinds, silent, err := r.Kinds.Namespaced()
 	if err != nil {
@@ -243,8 +255,8 @@ func (r *resolver) selectObjects(i int, s placement.ResourceSelector, user types
 	namespaced := mapping.Scope.Name() == meta.RESTScopeNameNamespace
 	switch {
 	case namespaced && user.Namespace == "" && !r.scoped:
-		return invalidf("%s: a %s is in a namespace: select its Namespace, with selectionScope NamespaceWithResourceSelectors if not everything in it, "+
-			"or use a ResourcePlacement", pathOf(i), s.Kind)
+		return invalidf("%s: a %s is in a namespace: select its Namespace, with selectionScope NamespaceWithResourceSelectors if not everything "+
+			"in it, or use a ResourcePlacement", pathOf(i), s.Kind)
 	case !namespaced && user.Namespace != "":
 		return invalidf("%s: a %s is not in a namespace, and a ResourcePlacement places only what is in its own: use a ClusterResourcePlacement",
 			pathOf(i), s.Kind)
@@ -291,8 +303,8 @@ func (r *resolver) readable(query Query) (bool, error) {
 	return readable, err
 }
 
-// read returns the objects of a query, unless the author may not read them: then not even a failure to read them is shown. A failure that has to be
-// mended by a person makes the selector invalid.
+// read returns the objects of a query, unless the author may not read them: then not even a failure
+// to read them is shown. A failure that has to be mended by a person makes the selector invalid.
 func (r *resolver) read(i int, query Query) (objects []*unstructured.Unstructured, readable bool, err error) {
 	if readable, err = r.readable(query); err != nil || !readable {
 		return nil, readable, err
@@ -314,7 +326,8 @@ func (r *resolver) read(i int, query Query) (objects []*unstructured.Unstructure
 	return objects, true, nil
 }
 
-// add selects an object by a selector. KubeFleet refuses an object that two selectors select, too: they may mean two versions of its kind.
+// add selects an object by a selector. KubeFleet refuses an object that two selectors select, too:
+// they may mean two versions of its kind.
 func (r *resolver) add(i int, o *unstructured.Unstructured) {
 	id := idOf(o)
 	if other, found := r.selected[id]; found && other.selector != i {

@@ -46,9 +46,11 @@ status: {loadBalancer: {}}
 `, "{apiVersion: v1, kind: Service, metadata: {name: a}, spec: {type: NodePort, ports: [{port: 80}]}}"},
 		{"a headless Service stays headless", "{apiVersion: v1, kind: Service, metadata: {name: a}, spec: {clusterIP: None, clusterIPs: [None]}}",
 			"{apiVersion: v1, kind: Service, metadata: {name: a}, spec: {clusterIP: None, clusterIPs: [None]}}"},
-		{"a Namespace, which every API server fills alike", "{apiVersion: v1, kind: Namespace, metadata: {name: a, uid: x, labels: {kubernetes.io/metadata.name: a}}, spec: {finalizers: [kubernetes]}, status: {phase: Active}}",
+		{"a Namespace, which every API server fills alike", "{apiVersion: v1, kind: Namespace, metadata: {name: a, uid: x, labels: " +
+			"{kubernetes.io/metadata.name: a}}, spec: {finalizers: [kubernetes]}, status: {phase: Active}}",
 			"{apiVersion: v1, kind: Namespace, metadata: {name: a, labels: {kubernetes.io/metadata.name: a}}, spec: {finalizers: [kubernetes]}}"},
-		{"the volume of a claim", "{apiVersion: v1, kind: PersistentVolumeClaim, metadata: {name: a, annotations: {pv.kubernetes.io/bind-completed: 'yes'}}, spec: {volumeName: v, storageClassName: s}}",
+		{"the volume of a claim", "{apiVersion: v1, kind: PersistentVolumeClaim, metadata: {name: a, annotations: " +
+			"{pv.kubernetes.io/bind-completed: 'yes'}}, spec: {volumeName: v, storageClassName: s}}",
 			"{apiVersion: v1, kind: PersistentVolumeClaim, metadata: {name: a}, spec: {storageClassName: s}}"},
 		{"the selector of a Job", `
 apiVersion: batch/v1
@@ -56,15 +58,20 @@ kind: Job
 metadata: {name: a, labels: {batch.kubernetes.io/controller-uid: u, mine: x}}
 spec: {selector: {matchLabels: {batch.kubernetes.io/controller-uid: u}}, template: {metadata: {labels: {controller-uid: u, mine: x}}}}
 `, "{apiVersion: batch/v1, kind: Job, metadata: {name: a, labels: {mine: x}}, spec: {template: {metadata: {labels: {mine: x}}}}}"},
-		{"unless its author chose it", "{apiVersion: batch/v1, kind: Job, metadata: {name: a}, spec: {manualSelector: true, selector: {matchLabels: {a: b}}}}",
+		{"unless its author chose it",
+			"{apiVersion: batch/v1, kind: Job, metadata: {name: a}, spec: {manualSelector: true, selector: {matchLabels: {a: b}}}}",
 			"{apiVersion: batch/v1, kind: Job, metadata: {name: a}, spec: {manualSelector: true, selector: {matchLabels: {a: b}}}}"},
-		{"the revision of a Deployment", "{apiVersion: apps/v1, kind: Deployment, metadata: {name: a, annotations: {deployment.kubernetes.io/revision: '3'}}, spec: {replicas: 2}}",
+		{"the revision of a Deployment", "{apiVersion: apps/v1, kind: Deployment, metadata: {name: a, annotations: " +
+			"{deployment.kubernetes.io/revision: '3'}}, spec: {replicas: 2}}",
 			"{apiVersion: apps/v1, kind: Deployment, metadata: {name: a}, spec: {replicas: 2}}"},
-		{"who leads", "{apiVersion: v1, kind: ConfigMap, metadata: {name: a, annotations: {control-plane.alpha.kubernetes.io/leader: '{}', mine: x}}}",
+		{"who leads", "{apiVersion: v1, kind: ConfigMap, metadata: {name: a, annotations: {control-plane.alpha.kubernetes.io/leader: '{}', " +
+			"mine: x}}}",
 			"{apiVersion: v1, kind: ConfigMap, metadata: {name: a, annotations: {mine: x}}}"},
-		{"from what its name was made, which is its author's", "{apiVersion: v1, kind: ConfigMap, metadata: {name: a-x7, generateName: a-, uid: u}}",
+		{"from what its name was made, which is its author's",
+			"{apiVersion: v1, kind: ConfigMap, metadata: {name: a-x7, generateName: a-, uid: u}}",
 			"{apiVersion: v1, kind: ConfigMap, metadata: {name: a-x7, generateName: a-}}"},
-		{"the tokens of an account", "{apiVersion: v1, kind: ServiceAccount, metadata: {name: a}, secrets: [{name: t}], imagePullSecrets: [{name: p}]}",
+		{"the tokens of an account",
+			"{apiVersion: v1, kind: ServiceAccount, metadata: {name: a}, secrets: [{name: t}], imagePullSecrets: [{name: p}]}",
 			"{apiVersion: v1, kind: ServiceAccount, metadata: {name: a}, imagePullSecrets: [{name: p}]}"},
 	} {
 		before := object(t, c.before)
@@ -119,8 +126,10 @@ func TestWhatIsNeverPlaced(t *testing.T) {
 		workspace bool
 		want      bool
 	}{
-		{"shop", nil, false, false}, {"default", nil, false, true}, {"kube-public", nil, false, true}, {"fleet-system", nil, false, true}, {"fleet-member-a", nil, false, true},
-		{"cattle-fleet-system", nil, false, true}, {"cattle-fleet-clusters-system", nil, false, true}, {"cluster-x-y", managed, false, true}, {"clusters", nil, true, true}, {"kubernetes", nil, false, false},
+		{"shop", nil, false, false}, {"default", nil, false, true}, {"kube-public", nil, false, true}, {"fleet-system", nil, false, true},
+		{"fleet-member-a", nil, false, true},
+		{"cattle-fleet-system", nil, false, true}, {"cattle-fleet-clusters-system", nil, false, true}, {"cluster-x-y", managed, false, true},
+		{"clusters", nil, true, true}, {"kubernetes", nil, false, false},
 	} {
 		if got := reservedNamespace(c.namespace, c.labels, c.workspace) != ""; got != c.want {
 			t.Errorf("namespace %s: reserved %t, want %t", c.namespace, got, c.want)
@@ -179,9 +188,11 @@ func TestOthersFollowWhatTheyNeed(t *testing.T) {
 }
 
 func TestTheClaimsOfAStatefulSetAreKnownByTheirNames(t *testing.T) {
-	set := object(t, "{apiVersion: apps/v1, kind: StatefulSet, metadata: {name: db}, spec: {volumeClaimTemplates: [{metadata: {name: data}}, {metadata: {name: logs}}]}}")
+	set := object(t, "{apiVersion: apps/v1, kind: StatefulSet, metadata: {name: db}, spec: {volumeClaimTemplates: [{metadata: {name: data}}, "+
+		"{metadata: {name: logs}}]}}")
 	for name, want := range map[string]bool{
-		"data-db-0": true, "logs-db-12": true, "data-db-": false, "data-db-x": false, "data-db-1-old": false, "data-dbx-0": false, "mine": false, "db-0": false,
+		"data-db-0": true, "logs-db-12": true, "data-db-": false, "data-db-x": false, "data-db-1-old": false, "data-dbx-0": false,
+		"mine": false, "db-0": false,
 	} {
 		if got := claims(set, name); got != want {
 			t.Errorf("%s: claimed by the StatefulSet %t, want %t", name, got, want)
@@ -193,7 +204,8 @@ func TestAClaimOfAStatefulSetIsKnownByWhoMadeIt(t *testing.T) {
 	claim := func(entries string) *unstructured.Unstructured {
 		return object(t, "{apiVersion: v1, kind: PersistentVolumeClaim, metadata: {name: data-db-0, managedFields: ["+entries+"]}}")
 	}
-	const made, bound = "operation: Update, fieldsV1: {f:spec: {f:accessModes: {}}}}", "operation: Update, fieldsV1: {f:spec: {f:volumeName: {}}}}"
+	const made, bound = "operation: Update, fieldsV1: {f:spec: {f:accessModes: {}}}}",
+		"operation: Update, fieldsV1: {f:spec: {f:volumeName: {}}}}"
 	for _, c := range []struct {
 		name, entries string
 		want          bool

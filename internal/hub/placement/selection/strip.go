@@ -7,8 +7,9 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// strip returns an object as its author wrote it, without what the hub's servers and controllers have added. Fields that every API server defaults
-// alike, such as the spec of a Namespace, stay: an agent that compares whole objects would report them as a difference.
+// strip returns an object as its author wrote it, without what the hub's servers and controllers
+// have added. Fields that every API server defaults alike, such as the spec of a Namespace, stay:
+// an agent that compares whole objects would report them as a difference.
 func strip(original *unstructured.Unstructured) *unstructured.Unstructured {
 	o := original.DeepCopy()
 	drop := func(fields ...string) { unstructured.RemoveNestedField(o.Object, fields...) }
@@ -34,22 +35,26 @@ func strip(original *unstructured.Unstructured) *unstructured.Unstructured {
 	return o
 }
 
-// stripServer removes the fields that only a server writes, or that mean something in one cluster only.
+// stripServer removes the fields that only a server writes, or that mean something
+// in one cluster only.
 func stripServer(o *unstructured.Unstructured) {
 	unstructured.RemoveNestedField(o.Object, "status")
-	for _, field := range []string{"uid", "resourceVersion", "generation", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds",
+	for _, field := range []string{"uid", "resourceVersion", "generation", "creationTimestamp", "deletionTimestamp",
+		"deletionGracePeriodSeconds",
 		"managedFields", "selfLink", "ownerReferences"} {
 		unstructured.RemoveNestedField(o.Object, "metadata", field)
 	}
 }
 
-// leaderAnnotation has who leads and since when, as older leader elections write it every other second.
+// leaderAnnotation has who leads and since when, as older leader elections write it
+// every other second.
 const leaderAnnotation = "control-plane.alpha.kubernetes.io/leader"
 
 func stripAnnotations(o *unstructured.Unstructured) {
 	annotations := o.GetAnnotations()
 	for key := range annotations {
-		if key == corev1.LastAppliedConfigAnnotation || key == "deployment.kubernetes.io/revision" || key == leaderAnnotation || strings.HasPrefix(key, "pv.kubernetes.io/") ||
+		if key == corev1.LastAppliedConfigAnnotation || key == "deployment.kubernetes.io/revision" || key == leaderAnnotation ||
+			strings.HasPrefix(key, "pv.kubernetes.io/") ||
 			strings.HasPrefix(key, "volume.kubernetes.io/") || strings.HasPrefix(key, "deprecated.daemonset.template") {
 			delete(annotations, key)
 		}
@@ -69,7 +74,8 @@ func stripLabels(o *unstructured.Unstructured, keys ...string) {
 	}
 }
 
-// stripService removes the addresses and ports that the hub allocated. A headless Service stays headless.
+// stripService removes the addresses and ports that the hub allocated. A headless
+// Service stays headless.
 func stripService(o *unstructured.Unstructured, drop func(...string)) {
 	if ip, _, err := unstructured.NestedString(o.Object, "spec", "clusterIP"); err != nil || ip != corev1.ClusterIPNone {
 		drop("spec", "clusterIP")

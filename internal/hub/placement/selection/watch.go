@@ -46,7 +46,10 @@ type Watches struct {
 
 // NewWatches returns Watches that nobody uses yet.
 func NewWatches(client dynamic.Interface, notify func(types.NamespacedName)) *Watches {
-	return &Watches{client: client, rights: newRights(client), notify: notify, watches: map[Query]*queryWatch{}, queries: map[types.NamespacedName]map[Query]bool{}}
+	return &Watches{
+		client: client, rights: newRights(client), notify: notify, watches: map[Query]*queryWatch{},
+		queries: map[types.NamespacedName]map[Query]bool{},
+	}
 }
 
 // Start lets watches run until the context ends.
@@ -56,7 +59,8 @@ func (w *Watches) Start(ctx context.Context) {
 	w.ctx = ctx
 }
 
-// Use replaces the queries of a user: it starts watches that are missing and stops those that have no user any more.
+// Use replaces the queries of a user: it starts watches that are missing and stops those that
+// have no user any more.
 func (w *Watches) Use(user types.NamespacedName, queries map[Query]bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -67,7 +71,9 @@ func (w *Watches) Use(user types.NamespacedName, queries map[Query]bool) {
 	for query := range queries {
 		if w.watches[query] == nil {
 			ctx, cancel := context.WithCancel(w.ctx)
-			q := &queryWatch{owner: w, cancel: cancel, users: map[types.NamespacedName]bool{}, objects: map[types.NamespacedName]*unstructured.Unstructured{}}
+			q := &queryWatch{
+				owner: w, cancel: cancel, users: map[types.NamespacedName]bool{}, objects: map[types.NamespacedName]*unstructured.Unstructured{},
+			}
 			w.watches[query] = q
 			w.rights.add(query.Namespace, 1)
 			go q.run(ctx, w.client, query)
@@ -89,7 +95,8 @@ func (w *Watches) Use(user types.NamespacedName, queries map[Query]bool) {
 // WatchRole has queries that were refused tried again as soon as the hub's role changes.
 func (w *Watches) WatchRole() { w.Use(ofRole, map[Query]bool{role: true}) }
 
-// Objects returns the objects of a query. They are synced if the server has listed them once; failure is why it has not, or not lately.
+// Objects returns the objects of a query. They are synced if the server has listed them once;
+// failure is why it has not, or not lately.
 func (w *Watches) Objects(query Query) (objects []*unstructured.Unstructured, synced bool, failure error) {
 	q := w.watch(query)
 	if q == nil {
@@ -117,7 +124,8 @@ func (w *Watches) watch(query Query) *queryWatch {
 	return w.watches[query]
 }
 
-// queryWatch runs the watch of one query. It is the store that a reflector keeps equal to the server.
+// queryWatch runs the watch of one query. It is the store that a reflector keeps
+// equal to the server.
 type queryWatch struct {
 	owner  *Watches
 	cancel context.CancelFunc

@@ -24,7 +24,8 @@ var configMaps = schema.GroupVersionResource{Version: "v1", Resource: "configmap
 // watched are watches on a fake hub with one ConfigMap, and whose placements were woken.
 func watched(t *testing.T) (*Watches, *fake.FakeDynamicClient, chan string) {
 	t.Helper()
-	client := fake.NewSimpleDynamicClientWithCustomListKinds(runtime.NewScheme(), map[schema.GroupVersionResource]string{configMaps: "ConfigMapList"})
+	client := fake.NewSimpleDynamicClientWithCustomListKinds(runtime.NewScheme(),
+		map[schema.GroupVersionResource]string{configMaps: "ConfigMapList"})
 	create(t, client, "{apiVersion: v1, kind: ConfigMap, metadata: {name: a, namespace: n, managedFields: [{manager: x}]}}")
 	woken := make(chan string, 100)
 	watches := NewWatches(client, func(user types.NamespacedName) { woken <- user.Name })
@@ -102,7 +103,8 @@ func TestARefusalIsReportedAndNotTakenForAbsence(t *testing.T) {
 	}
 	watches.Use(types.NamespacedName{Name: "one"}, r.queries)
 	await(t, woken, "one")
-	if _, _, err := r.read(0, query); err == nil || !strings.HasPrefix(err.Error(), "spec.resourceSelectors[0]: the hub may not read configmaps in namespace n") {
+	if _, _, err := r.read(0, query); err == nil ||
+		!strings.HasPrefix(err.Error(), "spec.resourceSelectors[0]: the hub may not read configmaps in namespace n") {
 		t.Errorf("the problem is %v", err)
 	}
 }
@@ -114,7 +116,9 @@ func TestWhatMayNotBeReadIsLeftOutAndNothingIsSaidOfIt(t *testing.T) {
 	s := &Selector{Watches: watches, Mapper: mapper, IsWorkspace: func(string) bool { return false }}
 	user := types.NamespacedName{Namespace: "n", Name: "one"}
 	selectors := []placement.ResourceSelector{
-		{Version: "v1", Kind: "ConfigMap", Name: "a"}, {Version: "v1", Kind: "ConfigMap", Name: "none"}, {Version: "v1", Kind: "ConfigMap", LabelSelector: &metav1.LabelSelector{}},
+		{Version: "v1", Kind: "ConfigMap", Name: "a"}, {Version: "v1", Kind: "ConfigMap", Name: "none"}, {
+			Version: "v1", Kind: "ConfigMap", LabelSelector: &metav1.LabelSelector{},
+		},
 	}
 	named := func(q Query) (bool, error) { return q.Name == "a", nil }
 	for {

@@ -27,9 +27,11 @@ func world(change ...func(*Run)) Run {
 		return &metav1.LabelSelector{MatchLabels: map[string]string{"env": env}}
 	}
 	r := Run{
-		Name: "run", Generation: 2, Placement: "ClusterResourcePlacement web", UID: "uid", External: true, Versions: []string{"0", "1", "2"}, Latest: "2",
-		Spec: placement.UpdateRunSpec{PlacementName: "web", StagedUpdateStrategyName: "plan", State: placement.StateRun}, StrategyKind: "ClusterStagedUpdateStrategy",
-		Members: map[string]Member{"a": in("canary", 1), "b": in("prod", 2), "c": in("prod", 1)}, Requests: map[string]Request{},
+		Name: "run", Generation: 2, Placement: "ClusterResourcePlacement web", UID: "uid", External: true,
+		Versions: []string{"0", "1", "2"}, Latest: "2",
+		Spec:         placement.UpdateRunSpec{PlacementName: "web", StagedUpdateStrategyName: "plan", State: placement.StateRun},
+		StrategyKind: "ClusterStagedUpdateStrategy",
+		Members:      map[string]Member{"a": in("canary", 1), "b": in("prod", 2), "c": in("prod", 1)}, Requests: map[string]Request{},
 		Strategy: &placement.UpdateStrategySpec{Stages: []placement.StageConfig{
 			{Name: "canary", LabelSelector: selects("canary"), AfterStageTasks: []placement.StageTask{
 				{Type: placement.TaskTimedWait, WaitTime: &metav1.Duration{Duration: time.Hour}}, {Type: placement.TaskApproval},
@@ -100,16 +102,19 @@ const done = "Started=True/ClusterUpdatingStarted Succeeded=True/ClusterUpdating
 func TestARunGoesThroughItsStagesInOrder(t *testing.T) {
 	r := world()
 	d := r.play(now)
-	want := "Initialized=True/UpdateRunInitializedSuccessfully Progressing=False/UpdateRunWaiting\ncanary: Progressing=False/StageUpdatingWaiting\n  a " + done +
+	want := "Initialized=True/UpdateRunInitializedSuccessfully Progressing=False/UpdateRunWaiting\ncanary: " +
+		"Progressing=False/StageUpdatingWaiting\n  a " + done +
 		"\n  TimedWait \n  Approval ApprovalRequestCreated=True/StageTaskApprovalRequestCreated\nprod: \n  c \n  b "
 	if diff := cmp.Diff(want, said(d.Status)); diff != "" {
 		t.Errorf("it waits after the first stage (-want +got):\n%s", diff)
 	}
-	if !d.At.Equal(now.Add(time.Hour)) || !strings.Contains(d.Status.Message, "approval request run-after-canary") || d.Status.ResourceSnapshotIndexUsed != "2" {
+	if !d.At.Equal(now.Add(time.Hour)) || !strings.Contains(d.Status.Message, "approval request run-after-canary") ||
+		d.Status.ResourceSnapshotIndexUsed != "2" {
 		t.Errorf("it waits until %s, and says %q", d.At, d.Status.Message)
 	}
 	r.Requests["run-after-canary"] = Request{Owned: true, Approved: true}
-	if d = r.play(now.Add(time.Hour - time.Second)); meta.IsStatusConditionTrue(d.Status.Conditions, placement.ConditionSucceeded) || !strings.Contains(d.Status.Message, "until 2026-01-02T04:04:05Z") {
+	if d = r.play(now.Add(time.Hour - time.Second)); meta.IsStatusConditionTrue(d.Status.Conditions, placement.ConditionSucceeded) ||
+		!strings.Contains(d.Status.Message, "until 2026-01-02T04:04:05Z") {
 		t.Errorf("it does not wait for the time: %q", d.Status.Message)
 	}
 	d = r.play(now.Add(time.Hour))
@@ -142,17 +147,38 @@ func TestWhatARunCannotBeginWith(t *testing.T) {
 		{"a placement that the hub rolls out", world(func(r *Run) { r.External = false }), "set its spec.strategy.type to External", false},
 		{"nothing can be rolled out", world(func(r *Run) { r.Problem = "no rights" }), "cannot be rolled out: no rights", false},
 		{"the version is yet to be recorded", world(func(r *Run) { r.Latest = "" }), "is being recorded", false},
-		{"a version that is not kept", world(func(r *Run) { r.Spec.ResourceSnapshotIndex = "7" }), "version 7 of ClusterResourcePlacement web is not kept; kept are 0, 1, 2", true},
+		{
+			"a version that is not kept", world(func(r *Run) { r.Spec.ResourceSnapshotIndex = "7" }),
+			"version 7 of ClusterResourcePlacement web is not kept; kept are 0, 1, 2", true,
+		},
 		{"no stage", world(func(r *Run) { r.Strategy.Stages = nil }), "it has no stage", true},
 		{"two stages of one name", world(stage(func(s *placement.StageConfig) { s.Name = "prod" })), "two stages are called prod", true},
-		{"a member in two stages", world(stage(func(s *placement.StageConfig) { s.LabelSelector = &metav1.LabelSelector{} })), "member b is in the stages canary and prod", true},
+		{
+			"a member in two stages", world(stage(func(s *placement.StageConfig) { s.LabelSelector = &metav1.LabelSelector{} })),
+			"member b is in the stages canary and prod", true,
+		},
 		{"a member in no stage", world(stage(func(s *placement.StageConfig) { s.LabelSelector = nil })), "no stage selects a, which", true},
-		{"an order that is no number", world(stage(func(s *placement.StageConfig) { s.SortingLabelKey = new("env") })), `label env of member a is "canary", and not a whole number`, true},
-		{"no member at once", world(stage(func(s *placement.StageConfig) { s.MaxConcurrency = new(intstr.FromInt32(0)) })), "maxConcurrency 0 is neither", true},
+		{
+			"an order that is no number", world(stage(func(s *placement.StageConfig) { s.SortingLabelKey = new("env") })),
+			`label env of member a is "canary", and not a whole number`, true,
+		},
+		{
+			"no member at once", world(stage(func(s *placement.StageConfig) { s.MaxConcurrency = new(intstr.FromInt32(0)) })),
+			"maxConcurrency 0 is neither", true,
+		},
 		{"a wait without a time", world(stage(func(s *placement.StageConfig) { s.AfterStageTasks[0].WaitTime = nil })), "needs a waitTime", true},
-		{"an approval with a time", world(stage(func(s *placement.StageConfig) { s.AfterStageTasks[1].WaitTime = &metav1.Duration{} })), "has no waitTime", true},
-		{"two waits", world(stage(func(s *placement.StageConfig) { s.AfterStageTasks[1] = s.AfterStageTasks[0] })), "has the type TimedWait twice", true},
-		{"a wait before a stage", world(stage(func(s *placement.StageConfig) { s.BeforeStageTasks = s.AfterStageTasks[:1] })), "beforeStageTasks can only have", true},
+		{
+			"an approval with a time", world(stage(func(s *placement.StageConfig) { s.AfterStageTasks[1].WaitTime = &metav1.Duration{} })),
+			"has no waitTime", true,
+		},
+		{
+			"two waits", world(stage(func(s *placement.StageConfig) { s.AfterStageTasks[1] = s.AfterStageTasks[0] })),
+			"has the type TimedWait twice", true,
+		},
+		{
+			"a wait before a stage", world(stage(func(s *placement.StageConfig) { s.BeforeStageTasks = s.AfterStageTasks[:1] })),
+			"beforeStageTasks can only have", true,
+		},
 		{"no member", world(func(r *Run) { r.Members = nil }), "picks 0 members", true},
 		{"too many members", world(func(r *Run) {
 			for i := range MaxMembers {
@@ -163,7 +189,8 @@ func TestWhatARunCannotBeginWith(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			d := Decide(c.run, now)
 			is := meta.FindStatusCondition(d.Status.Conditions, placement.ConditionInitialized)
-			if is == nil || is.Status != metav1.ConditionFalse || is.Reason != placement.ReasonRunInitFailed || !strings.Contains(is.Message, c.says) {
+			if is == nil || is.Status != metav1.ConditionFalse || is.Reason != placement.ReasonRunInitFailed ||
+				!strings.Contains(is.Message, c.says) {
 				t.Errorf("it says %+v", is)
 			}
 			if len(Turns(d.Status)) > 0 || Ended(d.Status) != c.final {
@@ -183,7 +210,8 @@ func TestNoMoreMembersThanMayBeAreUpdatedAtOnce(t *testing.T) {
 		most *intstr.IntOrString
 		want int
 	}{
-		{nil, 1}, {new(intstr.FromInt32(2)), 2}, {new(intstr.FromInt32(9)), 5}, {new(intstr.FromString("50%")), 2}, {new(intstr.FromString("1%")), 1}, {new(intstr.FromString("100%")), 5},
+		{nil, 1}, {new(intstr.FromInt32(2)), 2}, {new(intstr.FromInt32(9)), 5}, {new(intstr.FromString("50%")), 2},
+		{new(intstr.FromString("1%")), 1}, {new(intstr.FromString("100%")), 5},
 	} {
 		r := world(func(r *Run) {
 			r.Strategy.Stages = []placement.StageConfig{{Name: "all", LabelSelector: &metav1.LabelSelector{}, MaxConcurrency: c.most}}
@@ -224,29 +252,64 @@ func TestWhyARunRests(t *testing.T) {
 		ended       bool
 		wakes       time.Time
 	}{
-		{"only initialized", world(func(r *Run) { r.Spec.State = placement.StateInitialize }), now, "", "set spec.state to Run", false, time.Time{}},
-		{"another is in progress", world(func(r *Run) { r.Other = "before" }), now, "False/UpdateRunWaiting", "run before of", false, time.Time{}},
+		{
+			"only initialized", world(func(r *Run) { r.Spec.State = placement.StateInitialize }), now,
+			"", "set spec.state to Run", false, time.Time{},
+		},
+		{
+			"another is in progress", world(func(r *Run) { r.Other = "before" }), now, "False/UpdateRunWaiting", "run before of", false, time.Time{},
+		},
 		{"updating", begun(), now.Add(time.Minute), "True/UpdateRunProgressing", "updating a", false, now.Add(patience)},
 		{"updating for long", begun(), now.Add(patience), "False/UpdateRunStuck", "a: not updated after 5m0s", false, time.Time{}},
 		{"a failure", begun(member(func(m *Member) { m.Trouble = "conflict" })), now, "False/UpdateRunStuck", "a: conflict", false, time.Time{}},
-		{"not ready before a time", begun(member(func(m *Member) { m.Current, m.ReadyAt = true, now.Add(time.Minute) })), now, "True/UpdateRunProgressing", "updating a", false, now.Add(time.Minute)},
-		{"ready, with an older version", begun(member(func(m *Member) { m.Ready = true })), now, "True/UpdateRunProgressing", "updating a", false, now.Add(patience)},
-		{"nothing can be rolled out", begun(current, func(r *Run) { r.Problem = "no rights"; r.Members = nil }), now, "False/UpdateRunStuck", "no rights", false, now.Add(patience)},
-		{"a member is not picked any more", begun(member(func(m *Member) { m.Picked = false })), now, "False/UpdateRunFailed", "does not pick a any more", true, time.Time{}},
-		{"a later run has begun", begun(func(r *Run) { r.Later = "next" }), now, "False/UpdateRunFailed", "run next has begun", true, time.Time{}},
+		{
+			"not ready before a time", begun(member(func(m *Member) { m.Current, m.ReadyAt = true, now.Add(time.Minute) })), now,
+			"True/UpdateRunProgressing", "updating a", false, now.Add(time.Minute),
+		},
+		{
+			"ready, with an older version", begun(member(func(m *Member) { m.Ready = true })), now,
+			"True/UpdateRunProgressing", "updating a", false, now.Add(patience),
+		},
+		{
+			"nothing can be rolled out", begun(current, func(r *Run) { r.Problem = "no rights"; r.Members = nil }), now,
+			"False/UpdateRunStuck", "no rights", false, now.Add(patience),
+		},
+		{
+			"a member is not picked any more", begun(member(func(m *Member) { m.Picked = false })), now,
+			"False/UpdateRunFailed", "does not pick a any more", true, time.Time{},
+		},
+		{
+			"a later run has begun", begun(func(r *Run) { r.Later = "next" }), now, "False/UpdateRunFailed", "run next has begun", true, time.Time{},
+		},
 		{"another placement has its name", begun(func(r *Run) { r.UID = "other" }), now, "False/UpdateRunFailed",
 			"initialized for another ClusterResourcePlacement web", true, time.Time{}},
-		{"another hub has initialized it", begun(func(r *Run) { r.Before.PlacementUID = "" }), now, "False/UpdateRunFailed", "or by another hub", true, time.Time{}},
-		{"the placement is gone", begun(func(r *Run) { r.Missing = true }), now, "False/UpdateRunFailed", "there is no ClusterResourcePlacement web", true, time.Time{}},
-		{"the hub rolls it out itself now", begun(func(r *Run) { r.External = false }), now, "False/UpdateRunFailed", "External any more", true, time.Time{}},
-		{"stopped while a is being updated", begun(func(r *Run) { r.Spec.State = placement.StateStop }), now, "Unknown/UpdateRunStopping", "waiting for a", false, now.Add(patience)},
-		{"stopped", begun(current, func(r *Run) { r.Spec.State = placement.StateStop }), now, "False/UpdateRunStopped", "set spec.state to Run", false, time.Time{}},
+		{
+			"another hub has initialized it", begun(func(r *Run) { r.Before.PlacementUID = "" }), now,
+			"False/UpdateRunFailed", "or by another hub", true, time.Time{},
+		},
+		{
+			"the placement is gone", begun(func(r *Run) { r.Missing = true }), now,
+			"False/UpdateRunFailed", "there is no ClusterResourcePlacement web", true, time.Time{},
+		},
+		{
+			"the hub rolls it out itself now", begun(func(r *Run) { r.External = false }), now,
+			"False/UpdateRunFailed", "External any more", true, time.Time{},
+		},
+		{
+			"stopped while a is being updated", begun(func(r *Run) { r.Spec.State = placement.StateStop }), now,
+			"Unknown/UpdateRunStopping", "waiting for a", false, now.Add(patience),
+		},
+		{
+			"stopped", begun(current, func(r *Run) { r.Spec.State = placement.StateStop }), now,
+			"False/UpdateRunStopped", "set spec.state to Run", false, time.Time{},
+		},
 		{"a request of somebody else", begun(current, func(r *Run) {
 			r.Requests["run-after-canary"] = Request{Approved: true}
 		}), now.Add(2 * time.Hour), "False/UpdateRunWaiting", "not of this run and counts for nothing", false, now.Add(3 * time.Hour)},
 		{"an approval of an older request", begun(current, func(r *Run) {
 			r.Requests["run-after-canary"] = Request{Owned: true, Outdated: true}
-		}), now.Add(2 * time.Hour), "False/UpdateRunWaiting", "without its metadata.generation as observedGeneration", false, now.Add(3 * time.Hour)},
+		}), now.Add(2 * time.Hour), "False/UpdateRunWaiting", "without its metadata.generation as observedGeneration", false,
+			now.Add(3 * time.Hour)},
 		{"an approval before the first stage", world(func(r *Run) {
 			r.Strategy.Stages[0].BeforeStageTasks = []placement.StageTask{{Type: placement.TaskApproval}}
 		}), now, "False/UpdateRunWaiting", "approval request run-before-canary", false, time.Time{}},

@@ -46,7 +46,8 @@ func Fill(ctx context.Context, c cache.Cache, kinds ...client.Object) error {
 	return nil
 }
 
-func newInformer(lw toolscache.ListerWatcher, o runtime.Object, resync time.Duration, indexers toolscache.Indexers) toolscache.SharedIndexInformer {
+func newInformer(lw toolscache.ListerWatcher, o runtime.Object, resync time.Duration,
+	indexers toolscache.Indexers) toolscache.SharedIndexInformer {
 	return toolscache.NewSharedIndexInformer(restore.InPages(restore.Survive(lw)), o, resync, indexers)
 }
 

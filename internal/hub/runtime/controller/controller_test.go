@@ -50,14 +50,19 @@ func TestEveryEventReachesOneHandler(t *testing.T) {
 	only := OnDeleted(h)
 	only.Create(ctx, event.CreateEvent{Object: named("ignored")}, nil)
 	only.Delete(ctx, event.DeleteEvent{Object: named("last")}, nil)
-	if diff := cmp.Diff([]string{"nothing to new", "old to new", "old to nothing", "any to any", "nothing to late", "late to nothing", "last to nothing"}, got); diff != "" {
+	if diff := cmp.Diff([]string{"nothing to new", "old to new", "old to nothing", "any to any", "nothing to late", "late to nothing",
+		"last to nothing"}, got); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
 	}
 }
 
 func TestAllObjectsOfAKindAreRequested(t *testing.T) {
 	reader := fake.NewClientBuilder().WithObjects(named("a"), named("b")).Build()
-	want := []reconcile.Request{{NamespacedName: types.NamespacedName{Namespace: "default", Name: "a"}}, {NamespacedName: types.NamespacedName{Namespace: "default", Name: "b"}}}
+	want := []reconcile.Request{
+		{NamespacedName: types.NamespacedName{Namespace: "default", Name: "a"}}, {
+			NamespacedName: types.NamespacedName{Namespace: "default", Name: "b"},
+		},
+	}
 	if diff := cmp.Diff(want, All(reader, &corev1.ConfigMapList{})(t.Context(), nil)); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
 	}

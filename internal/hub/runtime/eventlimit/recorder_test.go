@@ -44,7 +44,8 @@ func TestEventsAboutOneObjectAreBoundedAndCostNoOtherObjectAny(t *testing.T) {
 
 func TestANoteIsNotLongerThanAnAPIServerTakes(t *testing.T) {
 	fake := events.NewFakeRecorder(1)
-	New(fake, clocktesting.NewFakePassiveClock(time.Now())).Eventf(&corev1.ConfigMap{}, nil, corev1.EventTypeNormal, "Long", "Judge", "%s 100%%", strings.Repeat("x", 2000))
+	New(fake, clocktesting.NewFakePassiveClock(time.Now())).Eventf(&corev1.ConfigMap{}, nil, corev1.EventTypeNormal,
+		"Long", "Judge", "%s 100%%", strings.Repeat("x", 2000))
 	note := strings.TrimPrefix(<-fake.Events, corev1.EventTypeNormal+" Long ")
 	if len(note) != maxNote || !strings.HasSuffix(note, "...") {
 		t.Errorf("it has %d bytes: %s", len(note), note)

@@ -20,9 +20,12 @@ import (
 )
 
 var (
-	requestsMetric = prometheus.NewDesc("muster_hub_requests", "ClusterRegistrations by their state; Pending ones wait for somebody who approves or denies them.", []string{"state"}, nil)
-	bundlesMetric  = prometheus.NewDesc("muster_hub_bundles", "Bundles by the worst state that they have on a Cluster.", []string{"state"}, nil)
-	heldMetric     = prometheus.NewDesc("muster_hub_removals_held", "Bundles and placements that wait for a user to confirm a removal.", []string{"kind"}, nil)
+	requestsMetric = prometheus.NewDesc("muster_hub_requests",
+		"ClusterRegistrations by their state; Pending ones wait for somebody who approves or denies them.", []string{"state"}, nil)
+	bundlesMetric = prometheus.NewDesc("muster_hub_bundles", "Bundles by the worst state that they have on a Cluster.", []string{"state"},
+		nil)
+	heldMetric = prometheus.NewDesc("muster_hub_removals_held", "Bundles and placements that wait for a user to confirm a removal.",
+		[]string{"kind"}, nil)
 )
 
 // Census is a collector for Prometheus.
@@ -37,9 +40,11 @@ func (c Census) Describe(into chan<- *prometheus.Desc) {
 
 // Collect implements prometheus.Collector.
 func (c Census) Collect(into chan<- prometheus.Metric) {
-	c.count(into, requestsMetric, &fleet.ClusterRegistrationList{}, view.StateNew, string(fleet.RegistrationWaiting), string(fleet.RegistrationPending),
+	c.count(into, requestsMetric, &fleet.ClusterRegistrationList{}, view.StateNew, string(fleet.RegistrationWaiting),
+		string(fleet.RegistrationPending),
 		string(fleet.RegistrationConflict), string(fleet.RegistrationDenied), string(fleet.RegistrationGranted))
-	c.count(into, bundlesMetric, &fleet.BundleList{}, view.StateNew, string(fleet.StateErrApplied), string(fleet.StateWaitApplied), string(fleet.StateModified),
+	c.count(into, bundlesMetric, &fleet.BundleList{}, view.StateNew, string(fleet.StateErrApplied), string(fleet.StateWaitApplied),
+		string(fleet.StateModified),
 		string(fleet.StateOutOfSync), string(fleet.StatePending), string(fleet.StateNotReady), string(fleet.StateReady))
 	c.countHeld(into, "Bundle", &fleet.BundleList{})
 	c.countHeld(into, "ClusterResourcePlacement", &placement.ClusterResourcePlacementList{})

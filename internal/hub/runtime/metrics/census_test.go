@@ -22,7 +22,9 @@ func TestWhatWaitsAndWhatFailsIsCounted(t *testing.T) {
 		}
 	}
 	request := func(name string, state fleet.RegistrationState) client.Object {
-		return &fleet.ClusterRegistration{ObjectMeta: metav1.ObjectMeta{Namespace: "clusters", Name: name}, Status: fleet.ClusterRegistrationStatus{State: state}}
+		return &fleet.ClusterRegistration{
+			ObjectMeta: metav1.ObjectMeta{Namespace: "clusters", Name: name}, Status: fleet.ClusterRegistrationStatus{State: state},
+		}
 	}
 	bundle := func(name string, state fleet.BundleState) client.Object {
 		ready := fleet.Condition{Type: fleet.ConditionReady, Status: "True"}
@@ -37,11 +39,15 @@ func TestWhatWaitsAndWhatFailsIsCounted(t *testing.T) {
 		Conditions: []fleet.Condition{{Type: fleet.ConditionProcessed, Status: "False", Reason: "RemovalHeld", Message: ask}}}}
 	place := func(name, message string) client.Object {
 		return &placement.ResourcePlacement{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name}, Status: placement.PlacementStatus{
-			Conditions: []metav1.Condition{{Type: "ResourcePlacementResourceSelected", Status: metav1.ConditionFalse, Reason: "AuthorMayNotRead", Message: message}}}}
+			Conditions: []metav1.Condition{{
+				Type: "ResourcePlacementResourceSelected", Status: metav1.ConditionFalse, Reason: "AuthorMayNotRead", Message: message,
+			}}}}
 	}
-	c := Census{fake.NewClientBuilder().WithScheme(scheme).WithObjects(request("a", fleet.RegistrationPending), request("b", fleet.RegistrationPending),
+	c := Census{fake.NewClientBuilder().WithScheme(scheme).WithObjects(request("a", fleet.RegistrationPending),
+		request("b", fleet.RegistrationPending),
 		request("c", fleet.RegistrationGranted), request("d", ""), bundle("failing", fleet.StateErrApplied), bundle("fine", fleet.StateReady),
-		&fleet.Bundle{ObjectMeta: metav1.ObjectMeta{Namespace: "clusters", Name: "new"}}, held, place("held", ask), place("held-too", ask), place("limited", "left out")).Build()}
+		&fleet.Bundle{ObjectMeta: metav1.ObjectMeta{Namespace: "clusters", Name: "new"}}, held, place("held", ask), place("held-too", ask),
+		place("limited", "left out")).Build()}
 	want := `
 # HELP muster_hub_bundles Bundles by the worst state that they have on a Cluster.
 # TYPE muster_hub_bundles gauge

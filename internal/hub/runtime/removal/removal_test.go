@@ -18,8 +18,10 @@ func TestMany(t *testing.T) {
 		lose, have, share int
 		many              bool
 	}{
-		{0, 0, 20, false}, {1, 1, 20, false}, {2, 2, 20, true}, {5, 5, 20, true}, {5, 6, 20, false}, {6, 6, 20, true}, {6, 29, 20, true}, {6, 30, 20, false}, {200, 1000, 20, false}, {201, 1000, 20, true},
-		{5, 6, 0, false}, {5, 5, 100, false}, {6, 1000, 0, true}, {500, 1000, 50, false}, {501, 1000, 50, true}, {1000, 1000, 99, true}, {1000, 1000, 100, false},
+		{0, 0, 20, false}, {1, 1, 20, false}, {2, 2, 20, true}, {5, 5, 20, true}, {5, 6, 20, false}, {6, 6, 20, true}, {6, 29, 20, true},
+		{6, 30, 20, false}, {200, 1000, 20, false}, {201, 1000, 20, true},
+		{5, 6, 0, false}, {5, 5, 100, false}, {6, 1000, 0, true}, {500, 1000, 50, false}, {501, 1000, 50, true}, {1000, 1000, 99, true},
+		{1000, 1000, 100, false},
 	} {
 		if got := Many(row.lose, row.have, row.share); got != row.many {
 			t.Errorf("%d of %d are many beside a share of %d: %t", row.lose, row.have, row.share, got)
@@ -28,7 +30,10 @@ func TestMany(t *testing.T) {
 }
 
 func TestAShareIsANumberFromNothingToAll(t *testing.T) {
-	for text, want := range map[string]int{"0": 0, "50": 50, " 7 ": 7, "100": 100, "101": -1, "-1": -1, "": -1, "20%": -1, "1e1": -1, "0.5": -1, "half": -1, "99999999999999999999": -1} {
+	for text, want := range map[string]int{
+		"0": 0, "50": 50, " 7 ": 7, "100": 100, "101": -1, "-1": -1, "": -1, "20%": -1, "1e1": -1, "0.5": -1, "half": -1,
+		"99999999999999999999": -1,
+	} {
 		got, ok := ParseShare(text)
 		if !ok {
 			got = -1
@@ -80,7 +85,8 @@ func TestANamespaceGoesOnlyWhenItsRecordIsGone(t *testing.T) {
 	}
 }
 
-// TestAWorkThatItsAgentRetainsIsMarkedBeforeItGoes: without the mark the agent would ask whether somebody deleted it by mistake.
+// TestAWorkThatItsAgentRetainsIsMarkedBeforeItGoes: without the mark the agent would ask whether
+// somebody deleted it by mistake.
 func TestAWorkThatItsAgentRetainsIsMarkedBeforeItGoes(t *testing.T) {
 	scheme := runtime.NewScheme()
 	if err := placement.AddToScheme(scheme); err != nil {
@@ -91,13 +97,16 @@ func TestAWorkThatItsAgentRetainsIsMarkedBeforeItGoes(t *testing.T) {
 		cause       Cause
 		marked      bool
 	}{
-		"of Muster's agent":               {map[string]string{placement.AnnotationRetains: "true"}, MemberLeaves, true},
-		"of KubeFleet's agent":            {nil, MemberLeaves, false},
-		"that is evicted":                 {map[string]string{placement.AnnotationRetains: "true", placement.AnnotationEvicted: "u"}, Evicted, false},
+		"of Muster's agent":    {map[string]string{placement.AnnotationRetains: "true"}, MemberLeaves, true},
+		"of KubeFleet's agent": {nil, MemberLeaves, false},
+		"that is evicted": {
+			map[string]string{placement.AnnotationRetains: "true", placement.AnnotationEvicted: "u"}, Evicted, false,
+		},
 		"which there is no cause to take": {map[string]string{placement.AnnotationRetains: "true"}, "Forbidden", false},
 	} {
-		work := &placement.Work{ObjectMeta: metav1.ObjectMeta{Namespace: "fleet-member-a", Name: "web-work", UID: "u", Annotations: row.annotations,
-			Finalizers: []string{placement.FinalizerWork}}}
+		work := &placement.Work{ObjectMeta: metav1.ObjectMeta{Namespace: "fleet-member-a", Name: "web-work", UID: "u",
+			Annotations: row.annotations,
+			Finalizers:  []string{placement.FinalizerWork}}}
 		c := fake.NewClientBuilder().WithScheme(scheme).WithObjects(work.DeepCopy()).Build()
 		err := DeleteWork(t.Context(), c, work.DeepCopy(), row.cause)
 		if getErr := c.Get(t.Context(), client.ObjectKeyFromObject(work), work); getErr != nil {

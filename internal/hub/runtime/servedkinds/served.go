@@ -102,7 +102,8 @@ func (k *Kinds) Subscribe() <-chan event.GenericEvent {
 
 // NewInformer returns an informer that waits while the API server does not serve its kind, instead
 // of retrying with back-off.
-func (k *Kinds) NewInformer(lw toolscache.ListerWatcher, o runtime.Object, resync time.Duration, indexers toolscache.Indexers) toolscache.SharedIndexInformer {
+func (k *Kinds) NewInformer(lw toolscache.ListerWatcher, o runtime.Object, resync time.Duration,
+	indexers toolscache.Indexers) toolscache.SharedIndexInformer {
 	kind, err := apiutil.GVKForObject(o, k.scheme)
 	if err != nil {
 		panic(err) // a mistake in this program
@@ -155,7 +156,8 @@ func (k *Kinds) lost(kind schema.GroupVersionKind) {
 	k.missing[kind] = true
 	k.mu.Unlock()
 	if !known {
-		k.log.Info("The hub cluster does not serve a kind any more: install the fleet-crd chart again; until then nothing is removed because of it", "kind", kind.String())
+		k.log.Info("The hub cluster does not serve a kind any more: install the fleet-crd chart again; until then nothing is removed because of "+
+			"it", "kind", kind.String())
 	}
 }
 
@@ -206,8 +208,9 @@ func (k *Kinds) Deleted(ctx context.Context, kinds ...client.Object) (string, er
 // Kept returns the message on an object deleted with its definition: the hub keeps the object, and
 // the remedy.
 func Kept(definition string) string {
-	return fmt.Sprintf("it is kept, and nothing is removed from any cluster, because the CustomResourceDefinition %s is gone or being deleted: install the fleet-crd chart. "+
-		"If the definition waits for its objects, stop the hub, save them, take their finalizers off, install the chart, create them again and start the hub", definition)
+	return fmt.Sprintf("it is kept, and nothing is removed from any cluster, because the CustomResourceDefinition %s is gone or being "+
+		"deleted: install the fleet-crd chart. If the definition waits for its objects, stop the hub, save them, take their finalizers off, "+
+		"install the chart, create them again and start the hub", definition)
 }
 
 // Again enqueues every object in the lists when the API server serves a kind again, without the

@@ -43,7 +43,8 @@ func (in wireAgent) parse(tlsMode string) Agent {
 		secrets = append(secrets, secret.Name)
 	}
 	return Agent{
-		Image: in.AgentImage, ImagePullPolicy: in.AgentImagePullPolicy, Registry: in.SystemDefaultRegistry, TLSMode: cmp.Or(tlsMode, TLSSystemStore),
+		Image: in.AgentImage, ImagePullPolicy: in.AgentImagePullPolicy, Registry: in.SystemDefaultRegistry,
+		TLSMode:                   cmp.Or(tlsMode, TLSSystemStore),
 		GarbageCollectionInterval: in.GarbageCollectionInterval.Duration, PullSecrets: secrets,
 	}
 }

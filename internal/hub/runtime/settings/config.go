@@ -154,7 +154,8 @@ type inventory struct {
 	ClusterSet        string `json:"clusterSet"`
 }
 
-// InventoryNamespaces returns where the ClusterProfiles of members are; nothing if the inventory is off.
+// InventoryNamespaces returns where the ClusterProfiles of members are; nothing if
+// the inventory is off.
 func (c Config) InventoryNamespaces() []string {
 	switch {
 	case c.InventoryNamespace == "":
@@ -312,5 +313,6 @@ func parseAuthorRights(text string) (string, error) {
 	case AuthorRightsEnforce, AuthorRightsNamespaced, AuthorRightsIgnore:
 		return text, nil
 	}
-	return "", fmt.Errorf("placement.authorRights %q: want %s, %s or %s", text, AuthorRightsEnforce, AuthorRightsNamespaced, AuthorRightsIgnore)
+	return "", fmt.Errorf("placement.authorRights %q: want %s, %s or %s",
+		text, AuthorRightsEnforce, AuthorRightsNamespaced, AuthorRightsIgnore)
 }

@@ -43,7 +43,9 @@ func TestParse(t *testing.T) {
 	elsewhere.InventoryNamespace, elsewhere.InventoryClusterSet = "kueue-system", "prod"
 	off.InventoryNamespace = ""
 	bounded := Default()
-	bounded.Registration = Registration{Displacement: DisplaceLost, RequestLifetime: 2 * time.Hour, MaxWaitingPerToken: 1, MaxWaitingPerWorkspace: 2, MaxQueuedPerToken: 3}
+	bounded.Registration = Registration{
+		Displacement: DisplaceLost, RequestLifetime: 2 * time.Hour, MaxWaitingPerToken: 1, MaxWaitingPerWorkspace: 2, MaxQueuedPerToken: 3,
+	}
 	kept := Default()
 	kept.Audit = Audit{MaxAge: 24 * time.Hour}
 	trusting := Default()
@@ -65,45 +67,87 @@ func TestParse(t *testing.T) {
 			text: `{"apiServerURL":"https://hub.example:6443","apiServerCA":"` + base64.StdEncoding.EncodeToString([]byte(testCA)) + `"}`},
 		{name: "a CA in PEM", want: withURL,
 			text: "apiServerURL: https://hub.example:6443\napiServerCA: |\n  " + strings.ReplaceAll(testCA, "\n", "\n  ")},
-		{name: "where members reach the hub, in the form that agents use", want: moved, text: `{"apiServerURL":" https://hub.example/ ","agentTLSMode":"strict"}`},
+		{
+			name: "where members reach the hub, in the form that agents use", want: moved,
+			text: `{"apiServerURL":" https://hub.example/ ","agentTLSMode":"strict"}`,
+		},
 		{name: "durations", want: short, text: `{"agentTokenLifetime":"1h","agentCheckinInterval":"1m"}`},
 		{name: "keys of other components are ignored", want: Default(), text: `{"gitClientTimeout":"30s","bootstrap":{"repo":"x"}}`},
 		{name: "what agents are installed with", want: ofAgents, text: `{"agentImage":"registry/muster-agent:1","agentImagePullPolicy":"Never",
 			"systemDefaultRegistry":"registry","agentTLSMode":"strict","garbageCollectionInterval":"1h","imagePullSecrets":[{"name":"a"},{"name":"b"}]}`},
-		{name: "a TLS mode that is none is refused", text: `{"agentTLSMode":"lax"}`, problem: "agentTLSMode \"lax\": want strict or system-store"},
+		{
+			name: "a TLS mode that is none is refused", text: `{"agentTLSMode":"lax"}`, problem: "agentTLSMode \"lax\": want strict or system-store",
+		},
 		{name: "an inventory elsewhere", want: elsewhere, text: `{"inventory":{"namespace":"kueue-system","clusterSet":"prod"}}`},
 		{name: "an inventory in fleet-system, too", want: also, text: `{"inventory":{"alsoInFleetSystem":true}}`},
 		{name: "no inventory", want: off, text: `{"inventory":{"namespace":""}}`},
-		{name: "a namespace that cannot be is refused", text: `{"inventory":{"namespace":"a.b"}}`, problem: `inventory.namespace "a.b": must not contain dots`},
+		{
+			name: "a namespace that cannot be is refused", text: `{"inventory":{"namespace":"a.b"}}`,
+			problem: `inventory.namespace "a.b": must not contain dots`,
+		},
 		{name: "so is an empty ClusterSet", text: `{"inventory":{"clusterSet":""}}`, problem: "inventory.clusterSet is empty"},
-		{name: "and one that is no label value", text: `{"inventory":{"clusterSet":"a b"}}`, problem: `inventory.clusterSet "a b": a valid label`},
+		{
+			name: "and one that is no label value", text: `{"inventory":{"clusterSet":"a b"}}`, problem: `inventory.clusterSet "a b": a valid label`,
+		},
 		{name: "keys of other components are ignored", want: Default(), text: `{"gitClientTimeout":"30s"}`},
 		{name: "whoever writes ClusterResourcePlacements is trusted", want: trusting, text: `{"placement":{"authorRights":"namespaced"}}`},
-		{name: "rights that are none are refused", text: `{"placement":{"authorRights":"some"}}`, problem: `placement.authorRights "some": want enforce, namespaced or ignore`},
+		{
+			name: "rights that are none are refused", text: `{"placement":{"authorRights":"some"}}`,
+			problem: `placement.authorRights "some": want enforce, namespaced or ignore`,
+		},
 		{name: "a brake that is off", want: unbraked, text: `{"removalBrake":{"share":100}}`},
 		{name: "a brake without a share has the default", want: Default(), text: `{"removalBrake":{}}`},
-		{name: "a share of more than all is refused", text: `{"removalBrake":{"share":101}}`, problem: "removalBrake.share 101: want a percentage from 0 to 100"},
+		{
+			name: "a share of more than all is refused", text: `{"removalBrake":{"share":101}}`,
+			problem: "removalBrake.share 101: want a percentage from 0 to 100",
+		},
 		{name: "a share below zero is refused", text: `{"removalBrake":{"share":-1}}`, problem: "removalBrake.share -1: want a percentage"},
 		{name: "a share that is no whole number is refused", text: `{"removalBrake":{"share":0.5}}`, problem: "reading key config"},
-		{name: "the local cluster", want: local, text: `{"bootstrap":{"namespace":"fleet-local","clusterLabels":{"env":"hub"},"repo":"ignored"}}`},
+		{
+			name: "the local cluster", want: local, text: `{"bootstrap":{"namespace":"fleet-local","clusterLabels":{"env":"hub"},"repo":"ignored"}}`,
+		},
 		{name: "upstream's way to have no local cluster", want: Default(), text: `{"bootstrap":{"namespace":"-"}}`},
-		{name: "mappings and loopback", want: mapped, text: `{"bundleNamespaceMappings":"open","bundleNamespaceMappingsToLocal":true,"importLoopback":true}`},
+		{
+			name: "mappings and loopback", want: mapped,
+			text: `{"bundleNamespaceMappings":"open","bundleNamespaceMappingsToLocal":true,"importLoopback":true}`,
+		},
 		{name: "consent is the default", want: Default(), text: `{"bundleNamespaceMappings":"consent"}`},
-		{name: "mappings that are neither are refused", text: `{"bundleNamespaceMappings":"closed"}`, problem: `bundleNamespaceMappings "closed": want consent or open`},
+		{
+			name: "mappings that are neither are refused", text: `{"bundleNamespaceMappings":"closed"}`,
+			problem: `bundleNamespaceMappings "closed": want consent or open`,
+		},
 		{name: "what registering may cost; 0 is no bound", want: bounded, text: `{"registration":{"requestLifetime":"2h","newClusterLifetime":"0",
 			"maxWaitingPerToken":1,"maxWaitingPerWorkspace":2,"maxQueuedPerToken":3,"maxNewClustersPerToken":0,"displacement":"lost"}}`},
 		{name: "which audit entries are kept; 0 is none", want: kept, text: `{"audit":{"maxAge":"24h","maxEntries":0}}`},
 		{name: "a number of entries below zero is refused", text: `{"audit":{"maxEntries":-1}}`, problem: "audit.maxEntries -1: want 0"},
 		{name: "an age in which nobody sees an entry is refused", text: `{"audit":{"maxAge":"90s"}}`, problem: "audit.maxAge 1m30s: want 0"},
-		{name: "a displacement that is none is refused", text: `{"registration":{"displacement":"never"}}`, problem: "registration.displacement \"never\": want approved, lost or any"},
-		{name: "a request is kept for as long as a legacy agent waits", text: `{"registration":{"requestLifetime":"1m"}}`, problem: "registration.requestLifetime 1m0s: want at least 30m0s"},
-		{name: "so is a new Cluster", text: `{"registration":{"newClusterLifetime":"1m"}}`, problem: "registration.newClusterLifetime 1m0s: want 0 or at least 30m0s"},
-		{name: "a number below zero is refused", text: `{"registration":{"maxQueuedPerToken":-1}}`, problem: "registration.maxQueuedPerToken -1: want 0"},
+		{
+			name: "a displacement that is none is refused", text: `{"registration":{"displacement":"never"}}`,
+			problem: "registration.displacement \"never\": want approved, lost or any",
+		},
+		{
+			name: "a request is kept for as long as a legacy agent waits", text: `{"registration":{"requestLifetime":"1m"}}`,
+			problem: "registration.requestLifetime 1m0s: want at least 30m0s",
+		},
+		{
+			name: "so is a new Cluster", text: `{"registration":{"newClusterLifetime":"1m"}}`,
+			problem: "registration.newClusterLifetime 1m0s: want 0 or at least 30m0s",
+		},
+		{
+			name: "a number below zero is refused", text: `{"registration":{"maxQueuedPerToken":-1}}`,
+			problem: "registration.maxQueuedPerToken -1: want 0",
+		},
 		{name: "garbage is refused", text: "{{", problem: "reading key config"},
 		{name: "a URL without https is refused", text: `{"apiServerURL":"hub.example"}`, problem: "want https://host or https://host:port"},
-		{name: "an agentTLSMode that agents do not know is refused", text: `{"agentTLSMode":"lax"}`, problem: `agentTLSMode "lax": want strict or system-store`},
+		{
+			name: "an agentTLSMode that agents do not know is refused", text: `{"agentTLSMode":"lax"}`,
+			problem: `agentTLSMode "lax": want strict or system-store`,
+		},
 		{name: "a CA that is none is refused", text: `{"apiServerCA":"hello"}`, problem: "apiServerCA: the CA"},
-		{name: "a wait out of range is refused", text: `{"forceDeleteWaitTime":"1s"}`, problem: "forceDeleteWaitTime 1s: want between 30s and 1h0m0s"},
+		{
+			name: "a wait out of range is refused", text: `{"forceDeleteWaitTime":"1s"}`,
+			problem: "forceDeleteWaitTime 1s: want between 30s and 1h0m0s",
+		},
 		{name: "a life shorter than Kubernetes grants is refused", text: `{"agentTokenLifetime":"1m"}`, problem: "want at least 10m0s"},
 	} {
 		t.Run(c.name, func(t *testing.T) {

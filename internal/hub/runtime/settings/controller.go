@@ -71,7 +71,8 @@ func (c *Controller) Load(ctx context.Context, reader client.Reader) error {
 	}
 	parsed, err := Parse(configMap.Data["config"])
 	if err != nil {
-		return fmt.Errorf("ConfigMap %s/%s is invalid, correct it with helm upgrade of the fleet chart: %w", c.namespace, naming.HubConfigMap, err)
+		return fmt.Errorf("ConfigMap %s/%s is invalid, correct it with helm upgrade of the fleet chart: %w",
+			c.namespace, naming.HubConfigMap, err)
 	}
 	c.current.Store(&parsed)
 	return nil
@@ -123,13 +124,15 @@ func (c *Controller) missing(ctx context.Context) *Config {
 	settings.Missing = true
 	problem := MissingProblem(c.namespace)
 	log.FromContext(ctx).Info("The settings before stay in force; a hub that has just started has none and waits for them", "problem", problem)
-	c.recorder.Eventf(c.configMap(), nil, corev1.EventTypeWarning, reasons.ConfigMissing, "Load", "the settings before stay in force; a hub that has just started has none and waits for them: %s", problem)
+	c.recorder.Eventf(c.configMap(), nil, corev1.EventTypeWarning, reasons.ConfigMissing,
+		"Load", "the settings before stay in force; a hub that has just started has none and waits for them: %s", problem)
 	return &settings
 }
 
 // MissingProblem returns the message about a missing ConfigMap.
 func MissingProblem(namespace string) string {
-	return fmt.Sprintf("ConfigMap %s/%s is gone, which says where members reach the hub: bring it back with helm upgrade of the fleet chart", namespace, naming.HubConfigMap)
+	return fmt.Sprintf("ConfigMap %s/%s is gone, which says where members reach the hub: bring it back with helm upgrade of the fleet chart",
+		namespace, naming.HubConfigMap)
 }
 
 func (c *Controller) configMap() *corev1.ConfigMap {

@@ -22,8 +22,8 @@ import (
 )
 
 const (
-	rbacInstead = "it restricts nothing: RBAC on the hub says who may write Bundles, and ServiceAccount fleet-default in the agent's namespace what " +
-		"they may do on a cluster"
+	rbacInstead = "it restricts nothing: RBAC on the hub says who may write Bundles, and ServiceAccount fleet-default in the agent's " +
+		"namespace what they may do on a cluster"
 )
 
 // kind is a kind without effect on the hub.
@@ -39,8 +39,8 @@ type kind struct {
 func kinds() []kind {
 	return []kind{
 		ofFleet(func(o *fleet.GitRepo) *fleet.UnsupportedStatus { return &o.Status },
-			"Muster reads no Git repositories: run `fleet apply` in the repository's pipeline, which writes its Bundles, or have a GitOps tool apply them "+
-				"to the hub"),
+			"Muster reads no Git repositories: run `fleet apply` in the repository's pipeline, which writes its Bundles, or have a GitOps tool "+
+				"apply them to the hub"),
 		ofFleet(func(o *fleet.HelmOp) *fleet.UnsupportedStatus { return &o.Status },
 			"Muster deploys charts by Bundles: write one with helm.repo, helm.chart and helm.version and the same targets"),
 		ofFleet(func(o *fleet.Policy) *fleet.UnsupportedStatus { return &o.Status }, rbacInstead),
@@ -92,8 +92,8 @@ func (c *controller) Reconcile(ctx context.Context, request reconcile.Request) (
 	}
 	message := c.kind.instead
 	if before.GetDeletionTimestamp() != nil && len(before.GetFinalizers()) > 0 {
-		message = fmt.Sprintf("it is deleted once its finalizers are gone, which Muster does not take off (%s): if the hub that set them is gone, remove "+
-			"them from metadata.finalizers",
+		message = fmt.Sprintf("it is deleted once its finalizers are gone, which Muster does not take off (%s): if the hub that set them is "+
+			"gone, remove them from metadata.finalizers",
 			strings.Join(before.GetFinalizers(), ", "))
 	}
 	after := before.DeepCopyObject().(client.Object)
