@@ -63,16 +63,14 @@ type program struct {
 	// followed are the kinds that are watched.
 	followed []protocol.Kind
 	mu       sync.Mutex
-	// answered are the generations of the BundleDeployments whose status is written, others 0; agents
-	// is that of the agent itself.
+	// answered holds the generations with a written status, others 0; agents the agent's own one.
 	answered map[string]int64
 	agents   string
 	// works are the generations of the Works whose status is written, others 0.
 	works map[string]int64
 }
 
-// deploy plays muster-deployer until the agent itself is all that was deployed, or the member
-// leaves.
+// deploy plays muster-deployer until only the agent is deployed, or the member leaves.
 func (n *native) deploy(ctx context.Context, orders io.Reader, replies io.Writer) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -257,8 +255,7 @@ func (p *program) answerBundle(d *fleet.BundleDeployment) error {
 	})
 }
 
-// patch writes a status to its end: the watch may show it, and end the program,
-// before the answer comes.
+// patch writes a status to its end, since the watch may end the program before the answer.
 func (p *program) patch(resource schema.GroupVersionResource, name string, status map[string]any) error {
 	patch, err := json.Marshal(map[string]any{"status": status})
 	if err != nil {

@@ -3,9 +3,8 @@
 // process: only the API server of each member and its deployer are simulated. Upstream agents are
 // played on the wire.
 //
-// Its invariant: it asserts nothing and hides nothing; kube-controller-manager has its default
-// limits, the hub the rights of its chart, and every figure stands beside the raw-write
-// ceiling of the same run.
+// Its invariant: it asserts nothing and hides nothing. kube-controller-manager has its default
+// limits, the hub the rights of its chart. Each figure has the raw-write ceiling of its run.
 package main
 
 import (

@@ -1,8 +1,6 @@
-// Command reference writes docs/reference from what it describes: the commands of muster, the
-// values of the charts, the definitions of the kinds and the metrics.
+// Command reference writes docs/reference: commands, values of charts, kinds, metrics.
 //
-// It writes the same for the same source, whoever runs it and where, so that make
-// verify can compare.
+// The same source gives the same pages, so make verify can compare them.
 package main
 
 import (

@@ -23,8 +23,7 @@ import (
 func main() {
 	var o options
 	flag.StringVar(&o.race, "race", raceAuto, "packages with control planes that run under the race detector: auto, all or none")
-	flag.BoolVar(&o.changed, "changed", false,
-		"run only what differs from the base: unit tests of the packages, and the tests in changed files that need a control plane")
+	flag.BoolVar(&o.changed, "changed", false, "run only packages that differ from the base, and only changed tests with control planes")
 	flag.StringVar(&o.base, "base", "", "revision to compare with; default: where the branch left origin/main, or the commit before")
 	flag.IntVar(&o.parallel, "p", runtime.NumCPU()+1, "packages with control planes that run side by side")
 	flag.Parse()

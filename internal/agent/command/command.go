@@ -52,10 +52,9 @@ func NewCommand() *cobra.Command {
 		Short: "Register this cluster with a Muster hub and keep it registered",
 		Long: `muster-agent runs on a member cluster. It proves to the hub that the cluster is alive, and reports its nodes, capacity and health.
 
-It joins by one of two doors. With --hub-server-url it is the member that a MemberCluster on the hub describes, with the token that the
-Secret --hub-token-secret holds. Otherwise it registers the cluster with the hub that the Secret ` +
-			naming.AgentBootstrapSecret + ` names, and
-keeps the credential that it gets in the Secret ` + naming.AgentSecret + `.`,
+It joins in one of two ways. With --hub-server-url it is the member of a MemberCluster, with the token of the Secret --hub-token-secret.
+Otherwise it registers the cluster with the hub of the Secret ` + naming.AgentBootstrapSecret + `,
+and keeps its credential in the Secret ` + naming.AgentSecret + `.`,
 		Example: `  # In a Pod of the chart fleet-agent: the Pod's service account and NAMESPACE say where it is.
   muster-agent
 
@@ -97,8 +96,7 @@ keeps the credential that it gets in the Secret ` + naming.AgentSecret + `.`,
 	set.StringVar(&f.member.Namespace, "member-namespace", os.Getenv("MEMBER_NAMESPACE"),
 		"member namespace on the hub, of a MemberCluster that was revoked before (default: env MEMBER_NAMESPACE, else by its name)")
 	set.StringVar(&f.member.CA, "hub-certificate-authority", os.Getenv("HUB_CERTIFICATE_AUTHORITY"),
-		"CA of the hub, PEM or base64 of PEM (default: env HUB_CERTIFICATE_AUTHORITY, else the Secret's ca.crt, else the fallback, else the "+
-			"system's)")
+		"CA of the hub, PEM or base64 of PEM (default: env HUB_CERTIFICATE_AUTHORITY, else ca.crt of the Secret, the fallback, the system's)")
 	set.StringVar(&f.member.FallbackCA, "hub-certificate-authority-fallback", os.Getenv("HUB_CERTIFICATE_AUTHORITY_FALLBACK"),
 		"CA of the hub if neither that nor the Secret has one (default: env HUB_CERTIFICATE_AUTHORITY_FALLBACK)")
 	set.StringVar(&f.tokenSecret, "hub-token-secret", cmp.Or(os.Getenv("HUB_TOKEN_SECRET"), "default/hub-kubeconfig-secret"),

@@ -110,8 +110,8 @@ type Observation struct {
 	Counts               fleet.ResourceCounts
 }
 
-// Observe returns the state of the objects of a release from their summaries. It compares objects
-// with a changed field digest, or without an earlier unmodified result.
+// Observe returns the state of the objects of a release. It compares only objects with a changed
+// field digest, or without an earlier unmodified result.
 func (d *Detector) Observe(ctx context.Context, s *Set, options fleet.BundleDeploymentOptions) (Observation, error) {
 	o := Observation{Counts: fleet.ResourceCounts{DesiredReady: len(s.keys)}}
 	if err := s.leaveOut(options.Diff); err != nil {
@@ -164,8 +164,7 @@ func (o *Observation) note(found result, options fleet.BundleDeploymentOptions) 
 	}
 }
 
-// correctable says whether an object may be set back. An object of another release may be if the
-// options take ownership.
+// correctable reports whether an object may be reverted. With takeOwnership, another release's may.
 func (r result) correctable(options fleet.BundleDeploymentOptions) bool {
 	return !r.modified.Delete && !r.agents && (!r.modified.Exist || options.Helm != nil && options.Helm.TakeOwnership)
 }
@@ -224,8 +223,7 @@ func nonReady(key Key, is summary) fleet.NonReadyStatus {
 	return n
 }
 
-// readinessWithout returns the readiness of an object without the conditions ignored by the
-// options.
+// readinessWithout returns the readiness of an object without conditions that the options ignore.
 func (d *Detector) readinessWithout(ctx context.Context, s *Set, key Key, ignored []map[string]string) (readiness.Result, error) {
 	objects, err := d.client(s.release, key)
 	if err != nil {
@@ -325,8 +323,7 @@ func (d *Detector) Correct(ctx context.Context, s *Set, options fleet.BundleDepl
 		if err != nil {
 			return err
 		}
-		_, err = release.Apply(ctx, objects, manifests[key])
-		if err != nil && force {
+		if _, err = release.Apply(ctx, objects, manifests[key]); err != nil && force {
 			err = replace(ctx, s.release, objects, manifests[key], err)
 		}
 		if err != nil {

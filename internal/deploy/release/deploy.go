@@ -175,11 +175,9 @@ func (c *Cluster) Deploy(ctx context.Context, r Request) (Summary, error) {
 	}
 	is := Summary{
 		Name: made.Name, Namespace: made.Namespace, Version: made.Version, DeployedAt: made.Info.LastDeployed,
-		History: r.Namespace, Deployed: true,
-		Bundle: r.Bundle, Workspace: r.Workspace, DeploymentID: r.DeploymentID, SyncGeneration: r.Options.ForceSyncGeneration,
-		KeepResources: r.Options.KeepResources, DeleteNamespace: r.Options.DeleteNamespace, ServiceAccount: as, Member: r.Member,
-		HubUID: r.UID, HubVersion: r.Version,
-		Agent: r.Agent, Leaves: r.leaves(),
+		History: r.Namespace, Deployed: true, Bundle: r.Bundle, Workspace: r.Workspace, DeploymentID: r.DeploymentID,
+		SyncGeneration: r.Options.ForceSyncGeneration, KeepResources: r.Options.KeepResources, DeleteNamespace: r.Options.DeleteNamespace,
+		ServiceAccount: as, Member: r.Member, HubUID: r.UID, HubVersion: r.Version, Agent: r.Agent, Leaves: r.leaves(),
 	}
 	if was.failed > 0 && !r.Agent {
 		c.sweepFailed(ctx, is, made.Manifest)

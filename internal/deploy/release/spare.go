@@ -16,9 +16,9 @@ import (
 // Own returns the release that the agent runs by.
 func (c *Cluster) Own() Summary { return Summary{Name: agentRelease, Namespace: c.AgentNamespace} }
 
-// spareAgent returns an error if a release other than the agent's own would get an object of that
-// one. The hub of Rancher Fleet delivers its own agent under the names of this one, with
-// takeOwnership, and a hook would be deleted before it is created.
+// spareAgent returns an error if another release would get an object of the agent's own release. The
+// hub of Rancher Fleet delivers its agent under the same names, with takeOwnership. Helm would also
+// delete an object before it creates a hook of that name.
 func (r *renderer) spareAgent(objects []*unstructured.Unstructured) error {
 	if r.request.Agent {
 		return nil

@@ -14,8 +14,8 @@ const (
 	// InvalidForSomeClusters: for some Clusters the options or values of the Bundle cannot be
 	// made; Processed of a Bundle.
 	InvalidForSomeClusters = "InvalidForSomeClusters"
-	// InvalidMapping: a BundleNamespaceMapping on which targets of the Bundle depend is not
-	// valid; Processed of a Bundle.
+	// InvalidMapping: targets of the Bundle depend on an invalid BundleNamespaceMapping; Processed of
+	// a Bundle.
 	InvalidMapping = "InvalidMapping"
 	// InvalidSelector: spec.selector is not valid; Processed and Ready of a ClusterGroup.
 	InvalidSelector = "InvalidSelector"

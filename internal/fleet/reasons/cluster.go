@@ -10,8 +10,8 @@ const (
 	// ApprovalRequired: the Cluster or the ClusterRegistration needs an approval;
 	// DeliveryApproved of a Cluster, a ClusterRegistration, and an obstacle of a placement.
 	ApprovalRequired = "ApprovalRequired"
-	// LabelsDropped: the agent asked for labels that it may not set; LabelsAccepted of a
-	// Cluster, and an Event.
+	// LabelsDropped: the agent requested labels that it may not set; LabelsAccepted of a Cluster, and
+	// an Event.
 	LabelsDropped = "LabelsDropped"
 	// LabelsStamped: the labels of the Cluster come from its registration token; LabelsAccepted
 	// of a Cluster.

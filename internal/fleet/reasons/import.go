@@ -4,8 +4,8 @@ package reasons
 const (
 	// APIServerURLMissing: the hub's settings have no address for the agent.
 	APIServerURLMissing = "APIServerURLMissing"
-	// AccountMissing: the ServiceAccount with which the hub imports its own cluster does not
-	// exist; an Event of a Cluster.
+	// AccountMissing: the ServiceAccount for the import of the hub's own cluster does not exist; an
+	// Event of a Cluster.
 	AccountMissing = "AccountMissing"
 	// AddressRefused: the hub does not call the address in the kubeconfig, because it is a
 	// loopback or local address.
@@ -33,8 +33,8 @@ const (
 	// AlreadyRegistered: the kubeconfig leads to a cluster that is another member of the fleet
 	// already.
 	AlreadyRegistered = "AlreadyRegistered"
-	// ConsentMissing: the owner of a namespace has not agreed; Imported of a Cluster whose
-	// Secret is in that namespace, Ready of a BundleNamespaceMapping that selects it.
+	// ConsentMissing: the owner of a namespace has not agreed. Imported of a Cluster with a Secret in
+	// that namespace; Ready of a BundleNamespaceMapping for it.
 	ConsentMissing = "ConsentMissing"
 	// ContextMissing: the kubeconfig has no context, or does not say which to use.
 	ContextMissing = "ContextMissing"
@@ -76,7 +76,7 @@ const (
 	SecretMissing = "SecretMissing"
 	// SecretNamespaceNotAllowed: the Secret is in a namespace that the Cluster may not use.
 	SecretNamespaceNotAllowed = "SecretNamespaceNotAllowed"
-	// TokenRefused: the token with which the agent is to register cannot be used.
+	// TokenRefused: the registration token of the agent cannot be used.
 	TokenRefused = "TokenRefused"
 	// Unauthorized: the cluster does not accept the credential in the kubeconfig.
 	Unauthorized = "Unauthorized"
@@ -85,6 +85,6 @@ const (
 	// Unreachable: the server in the kubeconfig does not answer; an agent that cannot reach the
 	// hub has a state of the same name.
 	Unreachable = "Unreachable"
-	// WaitingForToken: the hub has not made the token with which the agent is to register yet.
+	// WaitingForToken: the hub has not created the registration token of the agent yet.
 	WaitingForToken = "WaitingForToken"
 )

@@ -17,11 +17,10 @@ const (
 	// MemberCluster, and an obstacle of a placement.
 	AgentLost = "AgentLost"
 	// AgentTooOld: the agent does not know its member namespace and deploys nothing, or does not
-	// report how it reaches the hub; Ready of a Cluster, HubConfigured of a member.
+	// report its route to the hub. Ready of a Cluster, HubConfigured of a member.
 	AgentTooOld = "AgentTooOld"
-	// AgentUnhealthy: the agent sends heartbeats and the API server of its cluster is not well;
-	// Healthy of a MemberCluster and of a Cluster in the inventory, and an obstacle of a
-	// placement.
+	// AgentUnhealthy: the agent sends heartbeats, and the API server of its cluster is unhealthy.
+	// Healthy of a MemberCluster and of a ClusterProfile, and an obstacle of a placement.
 	AgentUnhealthy = "AgentUnhealthy"
 	// ClusterJoined: the agent has joined; Joined of a Cluster in the inventory.
 	ClusterJoined = "ClusterJoined"
@@ -32,7 +31,7 @@ const (
 	// of a Cluster or MemberCluster.
 	CredentialSuperseded = "CredentialSuperseded"
 	// DefinitionDeleted: the CustomResourceDefinition of the kind is being deleted, and the hub
-	// removes nothing from members; Ready of a Bundle, and conditions and Events of members and
+	// removes nothing from members. Ready of a Bundle, and conditions and Events of members and
 	// placements.
 	DefinitionDeleted = "DefinitionDeleted"
 	// ForcedLeave: the member did not answer in time, and the hub ended the membership without
@@ -50,7 +49,7 @@ const (
 	// LeavePolicyInvalid: the field that says what happens when the member leaves has an unknown
 	// value; Supported of a Cluster or MemberCluster.
 	LeavePolicyInvalid = "LeavePolicyInvalid"
-	// Leaving: the member is being deleted and leaves the fleet; Ready of a Cluster, Joined of a
+	// Leaving: the member is being deleted and leaves the fleet. Ready of a Cluster, Joined of a
 	// MemberCluster and of a report, and an obstacle of a placement.
 	Leaving = clusterv1beta1.ReasonLeaving
 	// Moving: the agent has not moved to the hub's other address yet; HubConfigured of a Cluster

@@ -2,12 +2,12 @@ package reasons
 
 // Reasons of MemberClusters.
 const (
-	// AgentHasNoKey: the agent has no key to which the hub could issue a credential;
-	// CredentialExchanged of a MemberCluster.
+	// AgentHasNoKey: the agent has no key, so the hub cannot issue a credential; CredentialExchanged
+	// of a MemberCluster.
 	AgentHasNoKey = "AgentHasNoKey"
 	// AgentUnseen: the agent has not sent a heartbeat yet; Healthy of a MemberCluster.
 	AgentUnseen = "AgentUnseen"
-	// AnotherKey: an agent with another key than the member's asks for a credential;
+	// AnotherKey: an agent with a key other than the member's requests a credential;
 	// CredentialExchanged of a MemberCluster.
 	AnotherKey = "AnotherKey"
 	// Exchanged: the agent uses a credential that the hub issued to its key; CredentialExchanged

@@ -107,11 +107,11 @@ const (
 	// SchedulePending: the policy names no member, so nothing is decided yet; Scheduled of a
 	// placement.
 	SchedulePending = "SchedulePending"
-	// SchedulingPolicyFulfilled: as many members are picked as the policy asks for; Scheduled of
-	// a placement.
+	// SchedulingPolicyFulfilled: the placement picks as many members as its policy wants; Scheduled
+	// of a placement.
 	SchedulingPolicyFulfilled = "SchedulingPolicyFulfilled"
-	// SchedulingPolicyUnfulfilled: fewer members are picked than the policy asks for, and the
-	// placement is rolled out to those; Scheduled of a placement.
+	// SchedulingPolicyUnfulfilled: the placement picks fewer members than its policy wants, and rolls
+	// out to those; Scheduled of a placement.
 	SchedulingPolicyUnfulfilled = "SchedulingPolicyUnfulfilled"
 	// StatusSyncFailed: the copy of the status in the namespace cannot be written; StatusSynced
 	// of a placement.
@@ -122,8 +122,8 @@ const (
 	// SyncWorkFailed: the Works of the member cannot be written; WorkSynchronized of a member in
 	// a placement.
 	SyncWorkFailed = "SyncWorkFailed"
-	// WorkFull: a Work has grown beyond what can be stored and its objects cannot move to
-	// another; ResourceSelected of a placement, Overridden of a member in it.
+	// WorkFull: a Work has grown beyond its size limit, and its objects cannot move to another.
+	// ResourceSelected of a placement, Overridden of a member in it.
 	WorkFull = "WorkFull"
 	// WorkNotSynchronizedYet: the Works of not all members are written; WorkSynchronized of a
 	// placement.

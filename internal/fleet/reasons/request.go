@@ -27,8 +27,8 @@ const (
 	// HolderLost: the Cluster has an agent that is lost, and the request would displace it;
 	// status of a ClusterRegistration.
 	HolderLost = "HolderLost"
-	// InvalidAnswerKey: the request has no usable key to which the hub could seal its answer;
-	// status of a ClusterRegistration.
+	// InvalidAnswerKey: the request has no usable key for a sealed answer; status of a
+	// ClusterRegistration.
 	InvalidAnswerKey = "InvalidAnswerKey"
 	// InvalidLabels: labels are not valid; status of a ClusterRegistration for its cluster
 	// labels, Ready of a ClusterRegistrationToken for its spec.
@@ -39,11 +39,10 @@ const (
 	// KeyProved: the request proves the key of its Cluster and needs no token; status of a
 	// ClusterRegistration before anything is done.
 	KeyProved = "KeyProved"
-	// NameTaken: the name of the new Cluster belongs to a Cluster with another client ID, or the
-	// name of the agent's Bundle to another Bundle; status of a ClusterRegistration,
-	// AgentUpToDate of a Cluster.
+	// NameTaken: a Cluster with another client ID has the name of the new Cluster, or another Bundle
+	// the name of the agent's. Status of a ClusterRegistration, AgentUpToDate of a Cluster.
 	NameTaken = "NameTaken"
-	// NotAttributed: the hub does not know with which token the request was made, so it needs an
+	// NotAttributed: the hub does not know the token of the request, so the request needs an
 	// approval; Attributed and status of a ClusterRegistration.
 	NotAttributed = "NotAttributed"
 	// OlderThanPolicy: the request is older than the admission policy that notes who makes

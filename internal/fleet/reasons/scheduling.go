@@ -19,7 +19,7 @@ const (
 	NotJoined = "NotJoined"
 	// NotNamed: the policy names other members.
 	NotNamed = "NotNamed"
-	// Outranked: the policy asks for fewer members, and others rank higher.
+	// Outranked: the policy wants fewer members, and others rank higher.
 	Outranked = "Outranked"
 	// Scheduled: the placement picks the member.
 	Scheduled = "Scheduled"

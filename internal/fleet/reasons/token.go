@@ -7,8 +7,8 @@ const (
 	// InvalidApprovalExpression: the CEL expression for approvals is not valid; Ready of a
 	// ClusterRegistrationToken.
 	InvalidApprovalExpression = "InvalidApprovalExpression"
-	// LifeShortened: the API server grants credentials of a shorter life than the token asks
-	// for; TTLGranted of a ClusterRegistrationToken.
+	// LifeShortened: the API server grants credentials of a shorter life than the token specifies;
+	// TTLGranted of a ClusterRegistrationToken.
 	LifeShortened = "LifeShortened"
 	// SecretNameTaken: a Secret of the token's name exists that was not made for the token;
 	// Ready of a ClusterRegistrationToken.

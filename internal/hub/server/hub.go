@@ -1,5 +1,4 @@
-// Package server assembles the hub: one manager, the indexes and caches, and the one list of
-// controllers.
+// Package server assembles the hub: one manager, the caches, and the one list of controllers.
 //
 // Its invariant: the hub caches whole objects only of kinds that it decides on, and metadata of all
 // other kinds that it manages.
@@ -72,11 +71,9 @@ type Options struct {
 	// LeaderElect lets one of several replicas work.
 	LeaderElect bool
 	Election    Election
-	// Holder is this hub's name as a leader; empty for a new name in each process. Two processes that
-	// may run at the same time must not share one.
+	// Holder is this hub's name as a leader, unique among running hubs; empty for a generated one.
 	Holder string
-	// MetricsAddress and ProbeAddress are the addresses of metrics and health probes; "0" turns each
-	// off.
+	// MetricsAddress and ProbeAddress are the addresses of metrics and probes; "0" turns each off.
 	MetricsAddress, ProbeAddress string
 	// StateDir is a directory for notes about risky steps, read by the next hub in the same Pod; empty
 	// if there is none.
@@ -204,8 +201,8 @@ func setUp(ctx context.Context, mgr manager.Manager, options Options, server *se
 		func() error { return stray.New(deps).Register(mgr) },
 		func() error { return addPlacement(ctx, mgr, deps, policies) },
 		func() error {
-			return bundle.New(bundle.Deps{Deps: deps, IsAgents: agents.Wrote, AgentChart: agents.Content, StateDir: options.StateDir}).Register(ctx,
-				mgr)
+			d := bundle.Deps{Deps: deps, IsAgents: agents.Wrote, AgentChart: agents.Content, StateDir: options.StateDir}
+			return bundle.New(d).Register(ctx, mgr)
 		},
 		func() error { return readers.Register(mgr) },
 		func() error { return agents.Register(mgr) },

@@ -152,12 +152,10 @@ func (h *helmOn) checkOwn(last *helm.Release, chart *chartv2.Chart) error {
 		does = ", and muster migrate does it"
 	}
 	return fmt.Errorf("release %s in namespace %s is of another chart of that name, %s %s: docs/migration.md says how to change over%s",
-		h.chart, h.namespace,
-		last.Chart.Metadata.Home, last.Chart.Metadata.Version, does)
+		h.chart, h.namespace, last.Chart.Metadata.Home, last.Chart.Metadata.Version, does)
 }
 
-// values returns the values for the next deploy. It returns none without a release of Muster's
-// chart, or of a chart to replace.
+// values returns the values of the present release, if it is Muster's or one to replace.
 func (h *helmOn) values() (map[string]any, error) {
 	revisions, err := h.history()
 	if err != nil || len(revisions) == 0 {
@@ -210,7 +208,6 @@ func whenFree(ctx context.Context, change func(context.Context) error) error {
 	if err != nil {
 		return err
 	}
-	// the change returns its own last error
 	_ = wait.PollUntilContextTimeout(ctx, lookEvery, busyFor, true, func(ctx context.Context) (bool, error) {
 		err = change(ctx)
 		return !errors.As(err, &busyError{}), nil
@@ -263,8 +260,7 @@ func (h *helmOn) apply(ctx context.Context, given map[string]any) (*helm.Release
 	return made.(*helm.Release), nil
 }
 
-// cleaned returns the values of an upgrade, and true if they come from the release without
-// another chart's image. Then this chart replaces the other, or an earlier attempt failed.
+// cleaned returns the values of an upgrade, and true if they lost another chart's image.
 func (h *helmOn) cleaned(chart *chartv2.Chart, given map[string]any) (map[string]any, bool, error) {
 	revisions, err := h.history()
 	if err != nil {

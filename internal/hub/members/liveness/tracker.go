@@ -63,8 +63,7 @@ const overlap = time.Minute
 // missedPeriods is the number of heartbeats in a row that may be missing.
 const missedPeriods = 3
 
-// defaultPeriod applies to a member whose heartbeats arrive before the reconcile of its membership
-// object.
+// defaultPeriod applies to members until the reconcile of their membership object.
 const defaultPeriod = time.Minute
 
 // Bounds of the rate of newly Lost members. If many members stop sending heartbeats in the same
