@@ -7,8 +7,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// AppliedWork is on the member, cluster-scoped, with the name of the Work that it stands for. It owns what was applied of it, so that
-// all of that goes when it goes. It is the agent's alone.
+// AppliedWork is on the member, cluster-scoped, with the name of the Work that it stands for. It
+// owns what was applied of it, so that all of that goes when it goes. It is the agent's alone.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status

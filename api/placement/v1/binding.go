@@ -8,8 +8,10 @@ import (
 	"github.com/muster-fleet/muster/api/limits"
 )
 
-// ClusterResourceBinding shows that a ClusterResourcePlacement has picked a member, and how far what is placed there has come. It is written by the hub
-// only, for people and programs that list bindings, such as kubectl fleet draincluster: the hub decides nothing by it. A Work says who was picked.
+// ClusterResourceBinding shows that a ClusterResourcePlacement has picked a member, and how
+// far what is placed there has come. It is written by the hub only, for people and programs
+// that list bindings, such as kubectl fleet draincluster: the hub decides nothing by it. A
+// Work says who was picked.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
@@ -85,7 +87,8 @@ const (
 	BindingUnscheduled BindingState = "Unscheduled"
 )
 
-// ResourceBindingSpec says which member is meant. Fields that KubeFleet's hub writes and that are not listed are kept.
+// ResourceBindingSpec says which member is meant. Fields that KubeFleet's hub writes and that are
+// not listed are kept.
 //
 // +kubebuilder:pruning:PreserveUnknownFields
 type ResourceBindingSpec struct {
@@ -95,18 +98,19 @@ type ResourceBindingSpec struct {
 	// TargetCluster is the name of a MemberCluster, or <workspace>/<name> of a Cluster.
 	// +required
 	TargetCluster limits.Line `json:"targetCluster"`
-	// ResourceSnapshotName names the revision of the resources that the member has, or gets next: <placement>-<resource index>-snapshot. There need not be an object of
-	// that name.
+	// ResourceSnapshotName names the revision of the resources that the member has, or gets next:
+	// <placement>-<resource index>-snapshot. There need not be an object of that name.
 	// +optional
 	ResourceSnapshotName limits.Line `json:"resourceSnapshotName,omitempty"`
 }
 
-// ResourceBindingStatus is how far what is placed on the member has come. Fields that KubeFleet's hub writes and that are not listed are kept.
+// ResourceBindingStatus is how far what is placed on the member has come. Fields that KubeFleet's
+// hub writes and that are not listed are kept.
 //
 // +kubebuilder:pruning:PreserveUnknownFields
 type ResourceBindingStatus struct {
-	// Conditions has what the status of the placement says of this member: RolloutStarted, Overridden and WorkSynchronized,
-	// then Applied and Available, or DiffReported.
+	// Conditions has what the status of the placement says of this member: RolloutStarted, Overridden
+	// and WorkSynchronized, then Applied and Available, or DiffReported.
 	// +optional
 	// +listType=map
 	// +listMapKey=type

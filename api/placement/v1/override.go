@@ -9,8 +9,8 @@ import (
 	"github.com/muster-fleet/muster/api/limits"
 )
 
-// ClusterResourceOverride changes what placements bring to some members: cluster-scoped resources, and everything in the Namespaces that it
-// selects.
+// ClusterResourceOverride changes what placements bring to some members: cluster-scoped resources,
+// and everything in the Namespaces that it selects.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:resource:path=clusterresourceoverrides,scope=Cluster,categories={fleet,fleet-placement}
@@ -40,7 +40,8 @@ type ClusterResourceOverrideSpec struct {
 	// Placement that the override is for; default: every placement that brings what is selected.
 	// +optional
 	Placement *PlacementRef `json:"placement,omitempty"`
-	// ClusterResourceSelectors of which each selects one cluster-scoped resource by its name; a Namespace is selected with everything in it.
+	// ClusterResourceSelectors of which each selects one cluster-scoped resource by its name; a
+	// Namespace is selected with everything in it.
 	// +required
 	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=20
@@ -50,8 +51,9 @@ type ClusterResourceOverrideSpec struct {
 	Policy *OverridePolicy `json:"policy"`
 }
 
-// ResourceOverride changes what placements bring to some members, of the resources of its own namespace. Where a ClusterResourceOverride changes
-// the same field it goes first, so that the ResourceOverride wins.
+// ResourceOverride changes what placements bring to some members, of the resources of its own
+// namespace. Where a ClusterResourceOverride changes the same field it goes first, so that the
+// ResourceOverride wins.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:resource:path=resourceoverrides,categories={fleet,fleet-placement}
@@ -94,7 +96,8 @@ type PlacementRef struct {
 	// Name of the placement.
 	// +required
 	Name limits.Name `json:"name"`
-	// Scope is Cluster for a ClusterResourcePlacement, Namespaced for a ResourcePlacement in the namespace of the override.
+	// Scope is Cluster for a ClusterResourcePlacement, Namespaced for a ResourcePlacement in the
+	// namespace of the override.
 	// +optional
 	// +kubebuilder:default=Cluster
 	// +kubebuilder:validation:Enum=Cluster;Namespaced
@@ -138,7 +141,8 @@ const (
 //
 // +kubebuilder:validation:XValidation:rule="!has(self.overrideType) || self.overrideType != 'Delete' || !has(self.jsonPatchOverrides)",message="jsonPatchOverrides are for overrideType JSONPatch only"
 type OverrideRule struct {
-	// ClusterSelector selects the members by labels of their records. No terms select all of them, no selector none.
+	// ClusterSelector selects the members by labels of their records. No terms select all of
+	// them, no selector none.
 	// +optional
 	ClusterSelector *ClusterSelector `json:"clusterSelector,omitempty"`
 	// OverrideType is JSONPatch or Delete.
@@ -158,12 +162,14 @@ type JSONPatchOverride struct {
 	// +required
 	// +kubebuilder:validation:Enum=add;remove;replace
 	Operator string `json:"op"`
-	// Path of the field as a JSON pointer. Of metadata only labels and annotations can be changed; kind, apiVersion and status cannot.
+	// Path of the field as a JSON pointer. Of metadata only labels and annotations can be changed;
+	// kind, apiVersion and status cannot.
 	// +required
 	// +kubebuilder:validation:MaxLength=1024
 	Path string `json:"path"`
-	// Value of the field; none for remove. In its texts ${MEMBER-CLUSTER-NAME} stands for the name of the member and
-	// ${MEMBER-CLUSTER-LABEL-KEY-<key>} for the value of a label of its record, which must be there.
+	// Value of the field; none for remove. In its texts ${MEMBER-CLUSTER-NAME} stands for the name
+	// of the member and ${MEMBER-CLUSTER-LABEL-KEY-<key>} for the value of a label of its record,
+	// which must be there.
 	// +optional
 	// +kubebuilder:validation:Schemaless
 	// +kubebuilder:pruning:PreserveUnknownFields

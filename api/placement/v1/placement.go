@@ -8,7 +8,8 @@ import (
 	"github.com/muster-fleet/muster/api/limits"
 )
 
-// ClusterResourcePlacement places resources of the hub on members: cluster-scoped ones, and namespaces with what is in them.
+// ClusterResourcePlacement places resources of the hub on members: cluster-scoped ones, and
+// namespaces with what is in them.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
@@ -44,7 +45,8 @@ type ClusterResourcePlacementList struct {
 	Items           []ClusterResourcePlacement `json:"items"`
 }
 
-// ResourcePlacement places resources of its own namespace on the hub in the namespace of the same name on members, which must be there.
+// ResourcePlacement places resources of its own namespace on the hub in the namespace of the same
+// name on members, which must be there.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
@@ -102,8 +104,9 @@ type PlacementSpec struct {
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=1000
 	RevisionHistoryLimit *int32 `json:"revisionHistoryLimit,omitempty"`
-	// StatusReportingScope says where the status is shown: on the placement, or also in a ClusterResourcePlacementStatus in the one Namespace that
-	// a ClusterResourcePlacement selects. Default: ClusterScopeOnly.
+	// StatusReportingScope says where the status is shown: on the placement, or also in a
+	// ClusterResourcePlacementStatus in the one Namespace that a ClusterResourcePlacement selects.
+	// Default: ClusterScopeOnly.
 	// +optional
 	// +kubebuilder:default=ClusterScopeOnly
 	StatusReportingScope StatusReportingScope `json:"statusReportingScope,omitempty"`
@@ -133,7 +136,8 @@ const (
 	NamespaceWithResources SelectionScope = "NamespaceWithResources"
 	// NamespaceOnly brings the Namespace alone.
 	NamespaceOnly SelectionScope = "NamespaceOnly"
-	// NamespaceWithResourceSelectors brings the Namespace, and of what is in it what the other selectors select.
+	// NamespaceWithResourceSelectors brings the Namespace, and of what is in it what the
+	// other selectors select.
 	NamespaceWithResourceSelectors SelectionScope = "NamespaceWithResourceSelectors"
 )
 
@@ -175,24 +179,28 @@ type PlacementStatus struct {
 	// External, it is the version that all picked members have, and empty if they have several.
 	// +optional
 	ObservedResourceIndex string `json:"observedResourceIndex,omitempty"`
-	// PlacementStatuses has an entry per picked member, of too many those that need attention first, and one per member that the policy asks for
-	// and that could not be picked, at most a hundred.
+	// PlacementStatuses has an entry per picked member, of too many those that need attention first,
+	// and one per member that the policy asks for and that could not be picked, at most a hundred.
 	// +optional
 	PlacementStatuses []PerClusterStatus `json:"placementStatuses,omitempty"`
-	// Conditions: Scheduled, RolloutStarted, Overridden, WorkSynchronized, Applied and Available, or DiffReported instead of the last two,
-	// each behind ClusterResourcePlacement or ResourcePlacement, as is ResourceSelected while selectors cannot be meant; and Supported,
-	// which is False, while the spec has fields without an effect.
+	// Conditions: Scheduled, RolloutStarted, Overridden, WorkSynchronized, Applied and Available, or
+	// DiffReported instead of the last two, each behind ClusterResourcePlacement or ResourcePlacement,
+	// as is ResourceSelected while selectors cannot be meant; and Supported, which is False, while the
+	// spec has fields without an effect.
 	// +optional
 	// +listType=map
 	// +listMapKey=type
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
-	// Obstacles say of some members why they are not picked, or why they would not be picked now. A Muster addition.
+	// Obstacles say of some members why they are not picked, or why they would not be picked
+	// now. A Muster addition.
 	// +optional
 	Obstacles []Obstacle `json:"obstacles,omitempty"`
-	// Members is on how many of the picked members everything is available, such as 2/3. A Muster addition.
+	// Members is on how many of the picked members everything is available, such as
+	// 2/3. A Muster addition.
 	// +optional
 	Members string `json:"members,omitempty"`
-	// Message says what most needs attention; empty if everything is available everywhere. A Muster addition.
+	// Message says what most needs attention; empty if everything is available
+	// everywhere. A Muster addition.
 	// +optional
 	Message string `json:"message,omitempty"`
 	// ResourceIndexes are the versions of what is selected that are kept for staged update runs, the
@@ -203,7 +211,8 @@ type PlacementStatus struct {
 	// ResourceHash identifies what is selected. A Muster addition.
 	// +optional
 	ResourceHash string `json:"resourceHash,omitempty"`
-	// PolicyHash identifies the required terms that all picked members were picked by. A Muster addition.
+	// PolicyHash identifies the required terms that all picked members were picked by. A Muster
+	// addition.
 	// +optional
 	PolicyHash string `json:"policyHash,omitempty"`
 }
@@ -251,39 +260,45 @@ type EnvelopeIdentifier struct {
 	// Namespace of the envelope, empty if its kind has none.
 	// +optional
 	Namespace string `json:"namespace,omitempty"`
-	// Type is the kind of the envelope. ConfigMap is accepted because older releases of KubeFleet wrote it; Muster never does.
+	// Type is the kind of the envelope. ConfigMap is accepted because older releases of KubeFleet
+	// wrote it; Muster never does.
 	// +optional
 	// +kubebuilder:default=ConfigMap
 	// +kubebuilder:validation:Enum=ConfigMap;ClusterResourceEnvelope;ResourceEnvelope
 	Type string `json:"type,omitempty"`
 }
 
-// PerClusterStatus says how a placement is on one member, or why it is not on one that the policy asks for.
+// PerClusterStatus says how a placement is on one member, or why it is not on one that
+// the policy asks for.
 type PerClusterStatus struct {
-	// ClusterName is the name of a MemberCluster, or <workspace>/<name> of a Cluster; empty if the policy asks for more members than there are.
+	// ClusterName is the name of a MemberCluster, or <workspace>/<name> of a Cluster; empty if the
+	// policy asks for more members than there are.
 	// +optional
 	ClusterName string `json:"clusterName,omitempty"`
 	// ObservedResourceIndex is which selection of resources the member was asked for, or waits for.
 	// +optional
 	ObservedResourceIndex string `json:"observedResourceIndex,omitempty"`
-	// ApplicableResourceOverrides are the ResourceOverrides that change what the member gets, each with a number that counts its changes from 0;
-	// of both kinds at most a thousand of all members.
+	// ApplicableResourceOverrides are the ResourceOverrides that change what the member gets, each
+	// with a number that counts its changes from 0; of both kinds at most a thousand of all members.
 	// +optional
 	ApplicableResourceOverrides []NamespacedName `json:"applicableResourceOverrides,omitempty"`
-	// ApplicableClusterResourceOverrides are the ClusterResourceOverrides that change what the member gets, named likewise.
+	// ApplicableClusterResourceOverrides are the ClusterResourceOverrides that change what the member
+	// gets, named likewise.
 	// +optional
 	ApplicableClusterResourceOverrides []string `json:"applicableClusterResourceOverrides,omitempty"`
 	// FailedPlacements are the resources that are not applied or not available there, at most ten.
 	// +optional
 	FailedPlacements []FailedPlacement `json:"failedPlacements,omitempty"`
-	// DriftedPlacements are the resources that were changed there since they were applied, at most ten, and a hundred of all members.
+	// DriftedPlacements are the resources that were changed there since they were applied, at most
+	// ten, and a hundred of all members.
 	// +optional
 	DriftedPlacements []DriftedPlacement `json:"driftedPlacements,omitempty"`
-	// DiffedPlacements are the resources that differ there and are not applied for that reason, at most ten, and a hundred of all members.
+	// DiffedPlacements are the resources that differ there and are not applied for that reason, at
+	// most ten, and a hundred of all members.
 	// +optional
 	DiffedPlacements []DiffedPlacement `json:"diffedPlacements,omitempty"`
-	// Conditions: Scheduled, RolloutStarted, Overridden, WorkSynchronized, Applied and Available; DiffReported instead of the last two if
-	// resources are only compared.
+	// Conditions: Scheduled, RolloutStarted, Overridden, WorkSynchronized, Applied and Available;
+	// DiffReported instead of the last two if resources are only compared.
 	// +optional
 	// +listType=map
 	// +listMapKey=type
@@ -304,7 +319,8 @@ type DriftedPlacement struct {
 	// ObservationTime is when the member's agent first saw it as it is described here.
 	// +optional
 	ObservationTime metav1.Time `json:"observationTime,omitempty"`
-	// TargetClusterObservedGeneration is the metadata.generation of the object on the member; 0 if its kind has none.
+	// TargetClusterObservedGeneration is the metadata.generation of the object on the member; 0
+	// if its kind has none.
 	// +optional
 	TargetClusterObservedGeneration int64 `json:"targetClusterObservedGeneration"`
 	// FirstDriftedObservedTime is when the agent first saw any difference.
@@ -321,7 +337,8 @@ type DiffedPlacement struct {
 	// ObservationTime is when the member's agent first saw it as it is described here.
 	// +optional
 	ObservationTime metav1.Time `json:"observationTime,omitempty"`
-	// TargetClusterObservedGeneration is the metadata.generation of the object on the member; null if there is none.
+	// TargetClusterObservedGeneration is the metadata.generation of the object on the member;
+	// null if there is none.
 	// +optional
 	TargetClusterObservedGeneration *int64 `json:"targetClusterObservedGeneration,omitempty"`
 	// FirstDiffedObservedTime is when the agent first saw any difference.

@@ -36,7 +36,8 @@ type PlacementPolicy struct {
 	// +optional
 	// +kubebuilder:default=PickAll
 	PlacementType PlacementType `json:"placementType,omitempty"`
-	// ClusterNames are the members that PickFixed picks: the names of MemberClusters, and <workspace>/<name> of Clusters. None is nobody.
+	// ClusterNames are the members that PickFixed picks: the names of MemberClusters, and
+	// <workspace>/<name> of Clusters. None is nobody.
 	// +optional
 	// +kubebuilder:validation:MaxItems=100
 	// +kubebuilder:validation:items:MaxLength=253
@@ -67,7 +68,8 @@ type Affinity struct {
 
 // ClusterAffinity is about the member itself.
 type ClusterAffinity struct {
-	// Required is what a member must have to be picked. A member that was picked stays so when it no longer has it.
+	// Required is what a member must have to be picked. A member that was picked stays so when
+	// it no longer has it.
 	// +optional
 	Required *ClusterSelector `json:"requiredDuringSchedulingIgnoredDuringExecution,omitempty"`
 	// Preferred is what PickN ranks members by.
@@ -149,7 +151,8 @@ const (
 	Descending PropertySortOrder = "Descending"
 )
 
-// PropertySorter ranks members by a property: the best gets the whole weight, the worst none, the others a part in proportion.
+// PropertySorter ranks members by a property: the best gets the whole weight, the worst none, the
+// others a part in proportion.
 type PropertySorter struct {
 	// Name of the property.
 	// +required

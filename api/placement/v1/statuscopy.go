@@ -4,8 +4,9 @@ package v1
 
 import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-// ClusterResourcePlacementStatus is a copy of the status of the ClusterResourcePlacement of its name, in the Namespace that the placement selects,
-// for those who may read that namespace and no ClusterResourcePlacements. It is there if the placement has statusReportingScope
+// ClusterResourcePlacementStatus is a copy of the status of the ClusterResourcePlacement of its
+// name, in the Namespace that the placement selects, for those who may read that namespace and no
+// ClusterResourcePlacements. It is there if the placement has statusReportingScope
 // NamespaceAccessible, and it is written by the hub only.
 //
 // +kubebuilder:object:root=true
@@ -17,7 +18,8 @@ type ClusterResourcePlacementStatus struct {
 	// +optional
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
-	// SourceStatus is the status of the ClusterResourcePlacement, without the condition that says whether this copy was written.
+	// SourceStatus is the status of the ClusterResourcePlacement, without the condition that says
+	// whether this copy was written.
 	// +required
 	SourceStatus PlacementStatus `json:"sourceStatus"`
 	// LastUpdatedTime is when the hub wrote this copy.

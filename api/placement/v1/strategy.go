@@ -33,10 +33,12 @@ type RolloutStrategy struct {
 	// ApplyStrategy is how the members' agents apply.
 	// +optional
 	ApplyStrategy *ApplyStrategy `json:"applyStrategy,omitempty"`
-	// DeleteStrategy is what becomes of what was placed when the placement goes, or a member is no longer picked.
+	// DeleteStrategy is what becomes of what was placed when the placement goes, or a member
+	// is no longer picked.
 	// +optional
 	DeleteStrategy *DeleteStrategy `json:"deleteStrategy,omitempty"`
-	// ReportBackStrategy is accepted; Muster does not copy status back, and says so unless the type is Disabled.
+	// ReportBackStrategy is accepted; Muster does not copy status back, and says so unless
+	// the type is Disabled.
 	// +optional
 	// +kubebuilder:validation:Schemaless
 	// +kubebuilder:validation:Type=object
@@ -46,21 +48,23 @@ type RolloutStrategy struct {
 
 // RollingUpdateConfig bounds how much changes at a time.
 type RollingUpdateConfig struct {
-	// MaxUnavailable is how many of the picked members, or what part of them, may be without available resources because of a change.
-	// Parts are rounded up. Zero counts as one, because a change is made in place.
+	// MaxUnavailable is how many of the picked members, or what part of them, may be without
+	// available resources because of a change. Parts are rounded up. Zero counts as one, because a
+	// change is made in place.
 	// +optional
 	// +kubebuilder:default="25%"
 	// +kubebuilder:validation:XIntOrString
 	// +kubebuilder:validation:Pattern=`^((100|[0-9]{1,2})%|[0-9]+)$`
 	MaxUnavailable *intstr.IntOrString `json:"maxUnavailable,omitempty"`
-	// MaxSurge is how many members more than asked for, or what part of them, may hold resources while members replace each other. Parts
-	// are rounded up.
+	// MaxSurge is how many members more than asked for, or what part of them, may hold resources while
+	// members replace each other. Parts are rounded up.
 	// +optional
 	// +kubebuilder:default="25%"
 	// +kubebuilder:validation:XIntOrString
 	// +kubebuilder:validation:Pattern=`^((100|[0-9]{1,2})%|[0-9]+)$`
 	MaxSurge *intstr.IntOrString `json:"maxSurge,omitempty"`
-	// UnavailablePeriodSeconds is how long after being applied resources count as available whose availability cannot be observed.
+	// UnavailablePeriodSeconds is how long after being applied resources count as available whose
+	// availability cannot be observed.
 	// +optional
 	// +kubebuilder:default=60
 	// +kubebuilder:validation:Minimum=0
@@ -128,7 +132,8 @@ type ApplyStrategy struct {
 	// Type: default ServerSideApply by Muster's agent, ClientSideApply by KubeFleet's.
 	// +optional
 	Type ApplyStrategyType `json:"type,omitempty"`
-	// ComparisonOption is what counts as a difference for whenToApply and whenToTakeOver, and what ReportDiff reports.
+	// ComparisonOption is what counts as a difference for whenToApply and whenToTakeOver, and what
+	// ReportDiff reports.
 	// +optional
 	// +kubebuilder:default=PartialComparison
 	ComparisonOption ComparisonOption `json:"comparisonOption,omitempty"`

@@ -9,8 +9,9 @@ import (
 	"github.com/muster-fleet/muster/api/limits"
 )
 
-// Work is what a member has to apply, in its member namespace on the hub. Its spec, labels and annotations are the hub's, its status and
-// one finalizer those of the member's agent. Fields that an unmodified KubeFleet member agent writes and that are not listed are kept.
+// Work is what a member has to apply, in its member namespace on the hub. Its spec, labels and
+// annotations are the hub's, its status and one finalizer those of the member's agent. Fields that
+// an unmodified KubeFleet member agent writes and that are not listed are kept.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
@@ -39,7 +40,8 @@ type WorkSpec struct {
 	// ApplyStrategy is how to apply it; default: as the member's agent does by default.
 	// +optional
 	ApplyStrategy *ApplyStrategy `json:"applyStrategy,omitempty"`
-	// DeleteStrategy is what becomes of it when the Work goes; default: it is removed. A Muster addition: other agents always remove it.
+	// DeleteStrategy is what becomes of it when the Work goes; default: it is removed. A Muster
+	// addition: other agents always remove it.
 	// +optional
 	DeleteStrategy *DeleteStrategy `json:"deleteStrategy,omitempty"`
 }
@@ -59,12 +61,14 @@ type Manifest struct {
 	runtime.RawExtension `json:",inline"`
 }
 
-// WorkStatus is written by the member's agent only. Its maxima are well above what agents write, and do not keep it small: it has an entry for
-// every manifest, with messages and differences as long as what the API server of the member says. What etcd stores, 1.5 MiB, does.
+// WorkStatus is written by the member's agent only. Its maxima are well above what agents write,
+// and do not keep it small: it has an entry for every manifest, with messages and differences as
+// long as what the API server of the member says. What etcd stores, 1.5 MiB, does.
 //
 // +kubebuilder:pruning:PreserveUnknownFields
 type WorkStatus struct {
-	// Conditions: Applied and Available of all manifests together, or DiffReported if they are only compared.
+	// Conditions: Applied and Available of all manifests together, or DiffReported if
+	// they are only compared.
 	// +optional
 	// +listType=map
 	// +listMapKey=type
@@ -89,7 +93,8 @@ type ManifestCondition struct {
 	// +listMapKey=type
 	// +kubebuilder:validation:MaxItems=32
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
-	// DriftDetails is in what the object on the member has departed from the manifest since it was applied.
+	// DriftDetails is in what the object on the member has departed from the manifest
+	// since it was applied.
 	// +optional
 	DriftDetails *DriftDetails `json:"driftDetails,omitempty"`
 	// DiffDetails is in what an object that was not applied differs from the manifest.
@@ -104,7 +109,8 @@ type DriftDetails struct {
 	// ObservationTime is when the agent first saw it as it is described here.
 	// +optional
 	ObservationTime metav1.Time `json:"observationTime,omitempty"`
-	// ObservedInMemberClusterGeneration is the metadata.generation that the object then had on the member; 0 if its kind has none.
+	// ObservedInMemberClusterGeneration is the metadata.generation that the object then had on the
+	// member; 0 if its kind has none.
 	// +optional
 	ObservedInMemberClusterGeneration int64 `json:"observedInMemberClusterGeneration"`
 	// FirstDriftedObservedTime is when the agent first saw any difference.
@@ -123,7 +129,8 @@ type DiffDetails struct {
 	// ObservationTime is when the agent first saw it as it is described here.
 	// +optional
 	ObservationTime metav1.Time `json:"observationTime,omitempty"`
-	// ObservedInMemberClusterGeneration is the metadata.generation that the object then had on the member; null if there is none.
+	// ObservedInMemberClusterGeneration is the metadata.generation that the object then had on the
+	// member; null if there is none.
 	// +optional
 	ObservedInMemberClusterGeneration *int64 `json:"observedInMemberClusterGeneration,omitempty"`
 	// FirstDiffedObservedTime is when the agent first saw any difference.
