@@ -17,18 +17,19 @@ import (
 type Cause string
 
 const (
-	// WorkGone: an AppliedWork owns the object, and no other Work of the placement has it. The hub has
-	// confirmed that the Work is deleted or no longer has the object, or the member leaves.
+	// WorkGone means: an AppliedWork owns the object, and no other Work of the placement has it. The
+	// hub has confirmed that the Work is deleted or no longer has the object, or the member leaves.
 	WorkGone Cause = "WorkGone"
-	// ReleaseGone: the object has the mark of a release. The hub has confirmed that the
+	// ReleaseGone means: the object has the mark of a release. The hub has confirmed that the
 	// BundleDeployment is deleted, or the release has moved, or the member leaves.
 	ReleaseGone Cause = "ReleaseGone"
-	// LeftRelease: the object has the mark of a release, but the deployed revision no longer has it.
+	// LeftRelease means: the object has the mark of a release, but the deployed
+	// revision no longer has it.
 	LeftRelease Cause = "LeftRelease"
-	// Replaced: a field of the object cannot be changed. The object holds no data, may be created
-	// again, and is.
+	// Replaced means: a field of the object cannot be changed. The object holds no data, may be
+	// created again, and is.
 	Replaced Cause = "Replaced"
-	// Copied: the object is a revision of a release, copied to the proper place of the history.
+	// Copied means: the object is a revision of a release, copied to the proper place of the history.
 	Copied Cause = "Copied"
 )
 

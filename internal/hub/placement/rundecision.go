@@ -8,6 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	placement "github.com/muster-fleet/muster/api/placement/v1beta1"
+	"github.com/muster-fleet/muster/internal/fleet/updaterun"
 	"github.com/muster-fleet/muster/internal/hub/placement/staged"
 	"github.com/muster-fleet/muster/internal/kube"
 )
@@ -96,7 +97,7 @@ func (o observed) decideRuns(d decision, targets []target) (all []runDecision) {
 		other = last.GetName()
 	}
 	for _, r := range o.runs {
-		if staged.Ended(*r.status) { // nothing changes any more
+		if updaterun.Ended(*r.status) { // nothing changes any more
 			continue
 		}
 		problem := d.problem.message

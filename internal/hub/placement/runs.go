@@ -19,6 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	placement "github.com/muster-fleet/muster/api/placement/v1beta1"
+	"github.com/muster-fleet/muster/internal/fleet/updaterun"
 	"github.com/muster-fleet/muster/internal/hub/placement/staged"
 	"github.com/muster-fleet/muster/internal/hub/runtime/controller"
 	"github.com/muster-fleet/muster/internal/kube"
@@ -73,7 +74,7 @@ func (r observedRun) begun() bool { return r.status.Begun != nil && !r.foreign }
 
 // inProgress says whether a run has begun, and neither ended nor stopped.
 func (r observedRun) inProgress() bool {
-	return r.begun() && !staged.Ended(*r.status) && !staged.Stopped(*r.spec, *r.status)
+	return r.begun() && !updaterun.Ended(*r.status) && !staged.Stopped(*r.spec, *r.status)
 }
 
 // latest returns the run that has begun last, which decides what members get; nil if none has
@@ -93,7 +94,7 @@ func latest(runs []observedRun) *observedRun {
 func claimed(runs []observedRun) map[string]bool {
 	names := map[string]bool{}
 	for _, r := range runs {
-		if staged.Initialized(*r.status) && !staged.Ended(*r.status) && !r.foreign {
+		if staged.Initialized(*r.status) && !updaterun.Ended(*r.status) && !r.foreign {
 			maps.Copy(names, staged.Clusters(*r.status))
 		}
 	}
@@ -123,7 +124,7 @@ func (c *Controller) runs(ctx context.Context, key types.NamespacedName) (runs [
 	}
 	for _, o := range cached {
 		r := observedRun{genericRun: ofRun(o)}
-		if !staged.Ended(*r.status) {
+		if !updaterun.Ended(*r.status) {
 			if r.strategy, err = c.strategyOf(ctx, r.genericRun); err != nil {
 				return nil, 0, err
 			}
@@ -263,7 +264,7 @@ func (c *Controller) onStrategy(ctx context.Context, _, after client.Object, q c
 // has ended.
 func awaitedStrategy(o client.Object) []string {
 	r := ofRun(o)
-	if staged.Initialized(*r.status) || staged.Ended(*r.status) {
+	if staged.Initialized(*r.status) || updaterun.Ended(*r.status) {
 		return nil
 	}
 	return []string{types.NamespacedName{Namespace: r.GetNamespace(), Name: r.spec.StagedUpdateStrategyName}.String()}
@@ -288,7 +289,7 @@ func (c *Controller) withoutPlacement(ctx context.Context, key types.NamespacedN
 	if err != nil || wait > 0 { // an event of the cache comes
 		return err
 	}
-	runs = slices.DeleteFunc(runs, func(r observedRun) bool { return staged.Ended(*r.status) })
+	runs = slices.DeleteFunc(runs, func(r observedRun) bool { return updaterun.Ended(*r.status) })
 	if len(runs) == 0 {
 		return nil
 	}

@@ -11,6 +11,7 @@ import (
 
 	placement "github.com/muster-fleet/muster/api/placement/v1beta1"
 	"github.com/muster-fleet/muster/internal/fleet/author"
+	"github.com/muster-fleet/muster/internal/fleet/updaterun"
 	"github.com/muster-fleet/muster/internal/hub/placement/authorization"
 	"github.com/muster-fleet/muster/internal/hub/placement/selection"
 	"github.com/muster-fleet/muster/internal/hub/placement/staged"
@@ -152,7 +153,7 @@ func usedVersions(runs []observedRun) map[string]bool {
 	used := map[string]bool{}
 	last := latest(runs)
 	for _, r := range runs {
-		if !staged.Ended(*r.status) || last != nil && last.GetUID() == r.GetUID() {
+		if !updaterun.Ended(*r.status) || last != nil && last.GetUID() == r.GetUID() {
 			used[cmp.Or(r.status.ResourceSnapshotIndexUsed, r.spec.ResourceSnapshotIndex)] = true
 		}
 	}

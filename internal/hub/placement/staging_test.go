@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	placement "github.com/muster-fleet/muster/api/placement/v1beta1"
+	"github.com/muster-fleet/muster/internal/fleet/updaterun"
 	"github.com/muster-fleet/muster/internal/hub/placement/selection"
 	"github.com/muster-fleet/muster/internal/hub/placement/staged"
 )
@@ -185,7 +186,7 @@ func TestAtMostOneRunIsInProgress(t *testing.T) {
 			for _, r := range d.runs {
 				does := "goes on"
 				switch {
-				case staged.Ended(r.Status):
+				case updaterun.Ended(r.Status):
 					does = "fails"
 				case r.run.status.Begun == nil && r.Status.Begun != nil:
 					does = "begins"

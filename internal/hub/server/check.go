@@ -28,8 +28,9 @@ func newCheck(configure func() (*rest.Config, error), namespace *string) *cobra.
 	return &cobra.Command{
 		Use:   "check",
 		Short: "Say whether a hub leads and the kinds of the fleet are served",
-		Long: `check looks whether the hub cluster serves the kinds of the fleet, and waits until the leading hub renews its Lease. It fails if either is not so. It is
-what helm test runs for the chart fleet, and needs the right to watch the Lease ` + naming.HubLease + ` in the hub's namespace.`,
+		Long: `check reports whether the hub cluster serves the kinds of the fleet, and waits until the leading hub renews its Lease.
+It fails if a kind is missing or no hub leads. helm test runs it for the chart fleet. It needs the right to watch the Lease
+` + naming.HubLease + ` in the hub's namespace.`,
 		Example: `  muster-hub check --kubeconfig hub.kubeconfig --namespace ` + naming.SystemNamespace,
 		Args:    cobra.NoArgs,
 		RunE: func(command *cobra.Command, _ []string) error {

@@ -104,5 +104,5 @@ func TestAStageOfARunIsApproved(t *testing.T) {
 	admin.says("get approvals", " Approved ")
 	admin.refused("approve runs shop-v2", "ClusterStagedUpdateRun shop-v2 waits for no approval, it is ")
 	admin.says("approve approvals shop-v2-before-canary", "ClusterApprovalRequest shop-v2-before-canary is approved already.")
-	admin.refused("deny runs shop-v2", "muster deny is not for runs")
+	admin.refused("deny runs shop-v2", "muster deny does not support runs")
 }

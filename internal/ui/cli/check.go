@@ -268,9 +268,11 @@ func (c *checked) may(what string, rights ...right) check {
 	return check{"rights", false, func(ctx context.Context) (string, error) {
 		var missing []string
 		for _, r := range rights {
-			review := &authorizationv1.SelfSubjectAccessReview{Spec: authorizationv1.SelfSubjectAccessReviewSpec{ResourceAttributes: &authorizationv1.ResourceAttributes{
-				Verb: r.verb, Group: r.group, Resource: r.resource, Namespace: r.namespace,
-			}}}
+			review := &authorizationv1.SelfSubjectAccessReview{Spec: authorizationv1.SelfSubjectAccessReviewSpec{
+				ResourceAttributes: &authorizationv1.ResourceAttributes{
+					Verb: r.verb, Group: r.group, Resource: r.resource, Namespace: r.namespace,
+				},
+			}}
 			if err := c.Create(ctx, review); err != nil {
 				return "", notAsked{fmt.Errorf("whether you may %s cannot be asked: %w", r, err)}
 			}

@@ -31,9 +31,9 @@ func WritePage(w io.Writer) error {
     muster explain                 the whole fleet, each cause once
     muster explain clusters/web    one member, request, token, Bundle or placement
 
-says this about what there is. Here are all causes that it knows, in the order in which it looks at them: the first one is likely to be the cause of those that follow. A reason is the word that a condition, or the
-state of a request, has for it: ` +
-		"`kubectl get -o yaml`" + ` shows it, with a message that names what is meant. NAMESPACE and NAME stand for those of the object.
+reports this about the objects of the fleet. This page lists all causes, in the order of the checks: an early one often
+causes the later ones. Conditions, and the states of requests, have a reason: ` +
+		"`kubectl get -o yaml`" + ` shows it, with a message that names the object. NAMESPACE and NAME stand for those of the object.
 `)
 	for _, s := range sections {
 		fmt.Fprintf(&page, "\n## %s\n", s.title)

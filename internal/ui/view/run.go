@@ -10,7 +10,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	placement "github.com/muster-fleet/muster/api/placement/v1beta1"
-	"github.com/muster-fleet/muster/internal/hub/placement/staged"
+	"github.com/muster-fleet/muster/internal/fleet/updaterun"
 )
 
 // States of staged update runs and of their approval requests that have no reason of their own.
@@ -40,7 +40,7 @@ func RunOf(o client.Object) (Run, bool) {
 }
 
 // Ended reports whether a run has succeeded or failed, or could not be initialized for good.
-func (r Run) Ended() bool { return staged.Ended(*r.Status) }
+func (r Run) Ended() bool { return updaterun.Ended(*r.Status) }
 
 // Awaited returns the stage whose approval a run waits for, and the name of its approval request;
 // empty if it waits for none.

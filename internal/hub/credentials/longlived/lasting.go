@@ -35,6 +35,7 @@ const (
 	retryAfter = time.Hour
 )
 
+// Issuer issues tokens without renewal.
 type Issuer struct {
 	controller.Deps
 
@@ -43,6 +44,7 @@ type Issuer struct {
 	limited time.Time
 }
 
+// New returns an issuer.
 func New(deps controller.Deps) *Issuer { return &Issuer{Deps: deps} }
 
 // Secrets returns the two possible Secrets of a lasting token; one of them exists. The token is

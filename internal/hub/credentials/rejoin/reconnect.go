@@ -40,6 +40,7 @@ const (
 	prefix     = "reconnect-"
 )
 
+// Issuer issues the tokens for rejoining.
 type Issuer struct {
 	controller.Deps
 	// workspaces by name.
@@ -62,6 +63,7 @@ type workspace struct {
 	failed time.Time
 }
 
+// New returns an issuer.
 func New(deps controller.Deps) *Issuer { return &Issuer{Deps: deps} }
 
 // IsAccount reports whether a user is the account of a workspace.

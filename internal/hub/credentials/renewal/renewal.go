@@ -49,6 +49,7 @@ type Renewer struct {
 // expired; "" if there is none.
 type Reconnect func(ctx context.Context, s *State) string
 
+// New returns a renewer of credentials.
 func New(deps controller.Deps, reconnect Reconnect) *Renewer {
 	return &Renewer{deps: deps, reconnect: reconnect, Began: sync.OnceValue(deps.Clock.Now)}
 }

@@ -46,6 +46,7 @@ type Controller struct {
 	cache cache.Cache
 }
 
+// New returns the controller.
 func New(deps controller.Deps) *Controller { return &Controller{Deps: deps} }
 
 // Register adds the controller to the manager, with a cache of its own: the manager's cache holds

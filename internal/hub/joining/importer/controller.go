@@ -61,6 +61,7 @@ type Controller struct {
 	expected kube.Expectations
 }
 
+// New returns the controller.
 func New(deps Deps) *Controller {
 	return &Controller{Deps: deps, tracker: newTracker(), expected: kube.Expectations{Clock: deps.Clock}}
 }

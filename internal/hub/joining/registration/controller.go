@@ -82,6 +82,7 @@ type Controller struct {
 	awaitsSettings atomic.Bool
 }
 
+// New returns the controller.
 func New(deps Deps) *Controller {
 	return &Controller{Deps: deps, expected: kube.Expectations{Clock: deps.Clock}, tracker: newTracker(), uses: keymutex.NewHashed(workers)}
 }

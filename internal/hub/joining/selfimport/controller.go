@@ -41,6 +41,7 @@ type Deps struct {
 // Controller keeps the local cluster.
 type Controller struct{ Deps }
 
+// New returns the controller.
 func New(deps Deps) *Controller { return &Controller{deps} }
 
 // Register adds the controller to the manager.

@@ -21,6 +21,7 @@ type Controller struct {
 	controller.Deps
 }
 
+// New returns the controller.
 func New(deps controller.Deps) *Controller { return &Controller{deps} }
 
 // Register adds the controller to the manager. The manager's API server must serve AuditEntries.

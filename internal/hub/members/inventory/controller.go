@@ -59,6 +59,7 @@ type Controller struct {
 	memories sync.Map
 }
 
+// New returns the controller.
 func New(deps controller.Deps) *Controller {
 	return &Controller{Deps: deps, namespaces: &namespaces{deps}, expected: kube.Expectations{Clock: deps.Clock}}
 }

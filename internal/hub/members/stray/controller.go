@@ -47,6 +47,7 @@ type sighting struct {
 	at        time.Time
 }
 
+// New returns the controller.
 func New(deps controller.Deps) *Controller { return &Controller{Deps: deps} }
 
 // Register adds the controller to the manager.

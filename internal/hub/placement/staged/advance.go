@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	placement "github.com/muster-fleet/muster/api/placement/v1beta1"
+	"github.com/muster-fleet/muster/internal/fleet/updaterun"
 	"github.com/muster-fleet/muster/internal/kube"
 )
 
@@ -18,7 +19,7 @@ func Decide(r Run, now time.Time) Decision {
 	r.Before = *r.Before.DeepCopy()
 	meta.RemoveStatusCondition(&r.Before.Conditions, placement.ConditionSupported) // of a hub that did not execute runs
 	d := Decision{Status: r.Before}
-	if Ended(r.Before) {
+	if updaterun.Ended(r.Before) {
 		return d
 	}
 	if !Initialized(r.Before) {

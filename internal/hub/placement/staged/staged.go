@@ -140,16 +140,6 @@ func Clusters(status placement.UpdateRunStatus) map[string]bool {
 	return names
 }
 
-// Ended says whether a run has succeeded or failed.
-func Ended(status placement.UpdateRunStatus) bool {
-	return meta.FindStatusCondition(status.Conditions, placement.ConditionSucceeded) != nil || refused(status)
-}
-
-// refused says whether a run could not be initialized for good.
-func refused(status placement.UpdateRunStatus) bool {
-	return status.StagedUpdateStrategySnapshot != nil && meta.IsStatusConditionFalse(status.Conditions, placement.ConditionInitialized)
-}
-
 // Initialized says whether the members of a run are divided into stages.
 func Initialized(status placement.UpdateRunStatus) bool {
 	return isTrue(status.Conditions, placement.ConditionInitialized)

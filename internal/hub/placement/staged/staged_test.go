@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 
 	placement "github.com/muster-fleet/muster/api/placement/v1beta1"
+	"github.com/muster-fleet/muster/internal/fleet/updaterun"
 )
 
 var now = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
@@ -193,8 +194,8 @@ func TestWhatARunCannotBeginWith(t *testing.T) {
 				!strings.Contains(is.Message, c.says) {
 				t.Errorf("it says %+v", is)
 			}
-			if len(Turns(d.Status)) > 0 || Ended(d.Status) != c.final {
-				t.Errorf("turns %v, ended %t", Turns(d.Status), Ended(d.Status))
+			if len(Turns(d.Status)) > 0 || updaterun.Ended(d.Status) != c.final {
+				t.Errorf("turns %v, ended %t", Turns(d.Status), updaterun.Ended(d.Status))
 			}
 			healthy := world()
 			healthy.Before = d.Status
@@ -320,8 +321,8 @@ func TestWhyARunRests(t *testing.T) {
 			if is != nil {
 				got = fmt.Sprintf("%s/%s", is.Status, is.Reason)
 			}
-			if got != c.progressing || !strings.Contains(d.Status.Message, c.says) || Ended(d.Status) != c.ended || !d.At.Equal(c.wakes) {
-				t.Errorf("%s, %q, ended %t, wakes %s", got, d.Status.Message, Ended(d.Status), d.At)
+			if got != c.progressing || !strings.Contains(d.Status.Message, c.says) || updaterun.Ended(d.Status) != c.ended || !d.At.Equal(c.wakes) {
+				t.Errorf("%s, %q, ended %t, wakes %s", got, d.Status.Message, updaterun.Ended(d.Status), d.At)
 			}
 			c.run.Before = d.Status
 			if again := Decide(c.run, c.at); !cmp.Equal(again.Status, d.Status) {

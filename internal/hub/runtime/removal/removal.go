@@ -21,28 +21,29 @@ import (
 type Cause string
 
 const (
-	// SourceDeleted: the Bundle or the placement is terminating, or is gone from the API server.
+	// SourceDeleted means: the Bundle or the placement is terminating, or is gone from the API server.
 	SourceDeleted Cause = "SourceDeleted"
-	// NoTarget: the Cluster exists on the API server, and no target of the Bundle matches it.
+	// NoTarget means: the Cluster exists on the API server, and no target of the Bundle matches it.
 	NoTarget Cause = "NoTarget"
-	// NoMapping: no BundleNamespaceMapping selects the workspace of the Cluster, and none is invalid.
+	// NoMapping means: no BundleNamespaceMapping selects the workspace of the Cluster,
+	// and none is invalid.
 	NoMapping Cause = "NoMapping"
-	// NotPicked: the policy of the placement does not pick the member, although all its inputs are
-	// known.
+	// NotPicked means: the policy of the placement does not pick the member, although all
+	// its inputs are known.
 	NotPicked Cause = "NotPicked"
-	// NothingLeft: every object of the Work was deleted on the hub or is no longer selected, each by a
-	// cause of its own.
+	// NothingLeft means: every object of the Work was deleted on the hub or is no longer selected,
+	// each by a cause of its own.
 	NothingLeft Cause = "NothingLeft"
-	// Evicted: a user evicts the placement from the member.
+	// Evicted means: a user evicts the placement from the member.
 	Evicted Cause = "Evicted"
-	// MemberLeaves: the MemberCluster is terminating on the API server, and its leave policy removes
-	// the placed objects.
+	// MemberLeaves means: the MemberCluster is terminating on the API server, and its leave policy
+	// removes the placed objects.
 	MemberLeaves Cause = "MemberLeaves"
 )
 
-// RecordGone: the membership object is gone. Two reads of the API server with a pause between them
-// have not found it. It justifies no removal from a member, only the end of the member's objects on
-// the hub.
+// RecordGone means: the membership object is gone. Two reads of the API server with a pause between
+// them have not found it. It justifies no removal from a member, only the end of the member's
+// objects on the hub.
 const RecordGone Cause = "RecordGone"
 
 // fewest is the number of holders that may always lose an object, unless they are all of them.
