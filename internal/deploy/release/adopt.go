@@ -30,7 +30,8 @@ const (
 	// the hub's.
 	annotationOwnValues = "muster/own-values"
 	// helmManager is the field manager of Helm's command and of the hub's importer. Both also upgrade
-	// the agent's own release, so the agent must not own fields there.
+	// the agent's own release. The agent must therefore not own fields there that they could not
+	// change or remove.
 	helmManager = "helm"
 	// longOperation is the time after which an operation of Helm's command counts as cut off. By
 	// default Helm gives up after five minutes.

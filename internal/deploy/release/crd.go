@@ -18,11 +18,12 @@ import (
 	"github.com/muster-fleet/muster/internal/kubeclient"
 )
 
-// establishTimeout bounds the time of an API server to serve the new kinds of a release.
+// establishTimeout bounds the time that an API server takes to serve the new kinds of a release.
 const establishTimeout = time.Minute
 
-// establish applies CustomResourceDefinitions as parts of a new release, and waits for all their
-// kinds to be served at once. Helm handles an existing definition, and checks its owner.
+// establish applies CustomResourceDefinitions as parts of a release before its deployment, and
+// waits for all their kinds at the same time. It leaves an existing definition to Helm, which
+// checks its owner.
 func (c *Cluster) establish(ctx context.Context, crds []*unstructured.Unstructured, id ID) error {
 	var made []string
 	for _, crd := range crds {

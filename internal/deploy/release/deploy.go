@@ -50,7 +50,7 @@ type Request struct {
 	Chart  *chart.Chart
 	Values map[string]any
 	Render func(context.Context, render.Templates, render.Lookup) (map[string]string, error)
-	// Agent is set for the agent's own release; a user may have installed it.
+	// Agent is set for the agent's own release. A user may have installed it.
 	Agent bool
 	// Rendered is called after rendering, before Deploy waits for the API server. It may be called
 	// again.

@@ -36,8 +36,8 @@ func (r Request) takesOver() bool {
 	return r.helm().TakeOwnership || len(r.Leaving) > 0
 }
 
-// prove returns an error before any change if the API server would refuse an object of a moving
-// release. Likewise if the object belongs to another release.
+// prove returns an error, before any change, if the API server would refuse an object of a moving
+// release. The same goes for an object of another release.
 //
 // Objects shared with a replaced release are handed over, not deleted and created again.
 func (r *renderer) prove(objects []*unstructured.Unstructured) error {

@@ -55,8 +55,8 @@ type Summary struct {
 	Version         int
 	DeployedAt      time.Time
 	// History is the namespace of its history: its own, or the agent's with earlier versions. Copied
-	// is set if it was copied there from elsewhere, Renamed if the objects still have the name from
-	// there.
+	// is set if the history was copied there from elsewhere. Renamed is set if the objects still have
+	// the name of the release there.
 	History         string
 	Copied, Renamed bool
 	// Deployed is set if the newest revision was carried out.
@@ -74,8 +74,8 @@ type Summary struct {
 	// Member is empty for releases of upstream agents, and for the agent's own.
 	Member string
 	// HubUID and HubVersion are the UID and resource version of its BundleDeployment at the
-	// deployment; earlier agents noted no UID. HubRestored is set if a restored hub no longer knows
-	// this BundleDeployment.
+	// deployment; earlier agents noted no UID. HubRestored is set if the hub was restored since from
+	// an earlier state, without this BundleDeployment.
 	HubUID, HubVersion string
 	HubRestored        bool
 	// Compared is the note of unmodified objects; empty if there is none.

@@ -30,8 +30,8 @@ type hookClient struct {
 	earlier []*helm.Hook
 	// runs are the hooks of this attempt.
 	runs map[hookKey]hookRun
-	// store stores the progress of the hooks; nil before the revision is stored. unstored is set after
-	// a hook has ended.
+	// store stores the progress of the hooks; nil before the revision is stored. unstored is set if a
+	// hook has ended since the last call of store.
 	store    func()
 	unstored bool
 }
@@ -52,7 +52,8 @@ const (
 	runEnded
 )
 
-// attempts returns the newest interrupted revisions with the same content, the newest first.
+// attempts returns the newest interrupted revisions with the deployment ID and the sync generation
+// of the request, the newest first. It stops at the first other revision.
 func (p past) attempts(r Request) (revisions []*helm.Release) {
 	for _, revision := range p.cutOff {
 		if revision.Chart == nil || revision.Chart.Metadata == nil {
@@ -85,7 +86,7 @@ func (h *hookClient) Delete(resources kube.ResourceList, policy metav1.DeletionP
 	if len(fresh) == 0 && len(resources) > 0 {
 		return &kube.Result{}, nil
 	}
-	// A hook that is deleted after its success leaves no trace.
+	// A hook that Helm deletes after its success leaves no trace, so its end is stored first.
 	h.storeRuns()
 	return h.Client.Delete(fresh, policy)
 }
@@ -112,7 +113,8 @@ func (h *hookClient) GetWaiterWithOptions(strategy kube.WaitStrategy, options ..
 	return &hookWaiter{waiter, h}, nil
 }
 
-// hookWaiter skips waiting for the deletion of continuing hooks, and for the end of finished ones.
+// hookWaiter does not wait for the deletion of a hook that continues or is over, nor for the end of
+// a hook that is over.
 type hookWaiter struct {
 	kube.Waiter
 	of *hookClient
@@ -167,7 +169,8 @@ func keyOf(info *resource.Info) hookKey {
 	return hookKey{info.Mapping.GroupVersionKind.Kind, info.Namespace, info.Name}
 }
 
-// run returns the action for a hook. The first call for a hook decides it.
+// run returns the action for a hook. The first call for a hook decides it; WatchUntilReady changes
+// it.
 func (h *hookClient) run(info *resource.Info) (hookRun, error) {
 	if kind := info.Mapping.GroupVersionKind.Kind; len(h.earlier) == 0 || !ofHook(info) || kind != "Job" && kind != "Pod" {
 		return runFresh, nil // Helm waits for no other kind, so they have no end
@@ -183,7 +186,7 @@ func (h *hookClient) run(info *resource.Info) (hookRun, error) {
 	return is, nil
 }
 
-// earlierRun returns the action for a hook, given the earlier attempt.
+// earlierRun returns the action for a hook by its phase in the earlier attempts and by its object.
 func (h *hookClient) earlierRun(info *resource.Info) (hookRun, error) {
 	phase := h.earlierPhase(info)
 	if phase == "" || phase == helm.HookPhaseFailed {
@@ -214,7 +217,7 @@ func (h *hookClient) earlierPhase(info *resource.Info) helm.HookPhase {
 	return ""
 }
 
-// manifestOf reports whether a manifest belongs to a resource.
+// manifestOf reports whether a manifest is equal to the manifest of a resource.
 func manifestOf(manifest string, info *resource.Info) bool {
 	objects, err := parse([]byte(manifest))
 	is, ok := info.Object.(*unstructured.Unstructured)

@@ -107,7 +107,7 @@ func with(values map[string]string, key, value string) map[string]string {
 	return all
 }
 
-// within reports whether all has every label in some.
+// within reports whether all has every label of some, with the same value.
 func within(some, all map[string]string) bool {
 	for key, value := range some {
 		if is, there := all[key]; !there || is != value {

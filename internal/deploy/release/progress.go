@@ -5,7 +5,8 @@ import (
 	"helm.sh/helm/v4/pkg/storage/driver"
 )
 
-// progressDriver calls stored once Helm has stored a revision, after rendering the templates.
+// progressDriver calls stored just before Helm stores a revision: the templates are rendered by
+// then.
 type progressDriver struct {
 	driver.Driver
 	stored func(store func())

@@ -19,8 +19,9 @@ import (
 	"github.com/muster-fleet/muster/internal/deploy/removal"
 )
 
-// removeNamespace deletes the namespace of a release with that option, if it was created for this
-// release and holds no other objects. Otherwise it returns the reason to keep it.
+// removeNamespace deletes the namespace of a release with the option DeleteNamespace, if it was
+// created for this release and holds no objects of other owners. stays is the reason to keep it.
+// Without the option, and for a namespace that is gone or in deletion, stays is empty.
 func (c *Cluster) removeNamespace(ctx context.Context, s Summary) (stays string, err error) {
 	if !s.DeleteNamespace {
 		return "", nil
@@ -57,10 +58,10 @@ func (c *Cluster) removeNamespace(ctx context.Context, s Summary) (stays string,
 	return "", nil
 }
 
-// patience bounds the time that a namespace waits for an unavailable part of the API.
+// patience bounds the time that a namespace waits for a part of the API that cannot be queried.
 const patience = 10 * time.Minute
 
-// computed are the groups with objects computed on reading, so that no user creates one in a
+// computed are the groups whose objects are computed on reading, so users create none in a
 // namespace. Their servers are unavailable more often than the rest of the API.
 var computed = []string{"metrics.k8s.io", "custom.metrics.k8s.io", "external.metrics.k8s.io"}
 
@@ -68,14 +69,14 @@ var computed = []string{"metrics.k8s.io", "custom.metrics.k8s.io", "external.met
 type contents struct {
 	// other names an object that belongs neither to the release nor to Kubernetes.
 	other string
-	// unasked names the unavailable parts of the API, with the reason.
+	// unasked names the parts of the API that could not be queried, with the reason.
 	unasked []string
 }
 
 // verdict returns the reason to keep a namespace, or an error if it cannot be deleted yet.
 //
-// Unavailable parts of the API may hold other objects. The wait for them is bounded, because a
-// leaving member waits for the namespace.
+// Parts of the API that could not be queried may hold objects of other owners. The wait for them is
+// bounded, because a leaving member waits for the namespace.
 func (h contents) verdict(s Summary, waited time.Duration) (stays string, err error) {
 	switch {
 	case h.other != "":
@@ -94,7 +95,8 @@ func (h contents) verdict(s Summary, waited time.Duration) (stays string, err er
 		s.Namespace, patience, unknown), nil
 }
 
-// removedSince returns the time since the release was uninstalled; 0 if its history lacks the time.
+// removedSince returns the time since the release was uninstalled; 0 if its history has no such
+// time or cannot be read.
 func (c *Cluster) removedSince(s Summary) time.Duration {
 	history, err := revisions(c.configuration(c, s.Namespace, s.History, 0), s.Name)
 	if err != nil || len(history) == 0 || history[len(history)-1].Info.Deleted.IsZero() {
@@ -104,7 +106,7 @@ func (c *Cluster) removedSince(s Summary) time.Duration {
 }
 
 // otherObjects finds an object in the namespace of a release that belongs neither to Kubernetes nor
-// to the history.
+// to the history. It also collects the parts of the API that could not be queried.
 func (c *Cluster) otherObjects(ctx context.Context, s Summary) (contents, error) {
 	kinds, err := discovery.ServerPreferredNamespacedResources(c.live)
 	var partial *discovery.ErrGroupDiscoveryFailed
@@ -122,7 +124,7 @@ func (c *Cluster) otherObjects(ctx context.Context, s Summary) (contents, error)
 		}
 		for _, kind := range list.APIResources {
 			if !slices.Contains(kind.Verbs, "list") || !slices.Contains(kind.Verbs, "delete") {
-				continue // such as metrics, created by no user
+				continue // such as metrics, which users do not create
 			}
 			other, err := c.otherOf(ctx, s, version, kind)
 			switch status := apierrors.APIStatus(nil); {
@@ -138,7 +140,7 @@ func (c *Cluster) otherObjects(ctx context.Context, s Summary) (contents, error)
 	return contents{unasked: unasked}, nil
 }
 
-// otherOf names an object of a kind.
+// otherOf names one such object of a kind; "" if there is none.
 func (c *Cluster) otherOf(ctx context.Context, s Summary, version schema.GroupVersion, kind metav1.APIResource) (string, error) {
 	objects, err := c.Metadata.Resource(version.WithResource(kind.Name)).Namespace(s.Namespace).List(ctx, metav1.ListOptions{})
 	if apierrors.IsNotFound(err) {
@@ -167,8 +169,8 @@ type apiService struct {
 	} `json:"status"`
 }
 
-// unavailable names the unavailable parts of the API that may hold objects. Discovery omits parts
-// that have not answered since the start of the API server.
+// unavailable names the unavailable parts of the API that may hold objects, with the reason.
+// Discovery omits parts that have not answered since the start of the API server.
 func (c *Cluster) unavailable(ctx context.Context, partial *discovery.ErrGroupDiscoveryFailed) ([]string, error) {
 	services, err := c.Dynamic.Resource(apiServiceResource).List(ctx, metav1.ListOptions{})
 	if err != nil {
@@ -227,7 +229,7 @@ func ofKubernetes(kind string, object *metav1.ObjectMeta) bool {
 
 const (
 	serviceAccountKind = "ServiceAccount"
-	// rootCA is the ConfigMap from Kubernetes in every namespace.
+	// rootCA is the ConfigMap that Kubernetes creates in every namespace.
 	rootCA = "kube-root-ca.crt"
 )
 

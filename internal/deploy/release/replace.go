@@ -18,7 +18,7 @@ import (
 	"github.com/muster-fleet/muster/internal/deploy/removal"
 )
 
-// goneWithin bounds the deletion of a replaced object.
+// goneWithin bounds the time until a replaced object is gone.
 const goneWithin = 30 * time.Second
 
 // unchangeable matches messages of the API server for fields that keep their value for the life of

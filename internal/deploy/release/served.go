@@ -49,9 +49,9 @@ var (
 	apiServiceResource = schema.GroupVersionResource{Group: "apiregistration.k8s.io", Version: "v1", Resource: "apiservices"}
 )
 
-// Find maps a kind to its resource, in this version or another one. A kind without objects counts
-// as not served on two conditions. The API server reports this, and no CustomResourceDefinition or
-// APIService could serve the kind.
+// Find maps a kind to its resource, in this version or another one. A kind counts as not served, so
+// that it has no objects, only on two conditions. The API server reports it as not served, and no
+// CustomResourceDefinition or APIService could serve it.
 func (c *Cluster) Find(ctx context.Context, kind schema.GroupVersionKind) (mapping *meta.RESTMapping, served bool, err error) {
 	mapping, err = c.Mapper.RESTMapping(kind.GroupKind(), kind.Version)
 	if meta.IsNoMatchError(err) {
@@ -69,7 +69,8 @@ func (c *Cluster) Find(ctx context.Context, kind schema.GroupVersionKind) (mappi
 	return nil, false, err
 }
 
-// remap resets the mapper, and reports whether the kind now maps to another resource.
+// remap resets the mapper, and reports whether the kind is gone or maps to another resource now. It
+// does nothing, and returns false, while the cache is fresh.
 func (c *Cluster) remap(believed *meta.RESTMapping) bool {
 	if c.kinds.Fresh() {
 		return false
@@ -80,8 +81,8 @@ func (c *Cluster) remap(believed *meta.RESTMapping) bool {
 	return meta.IsNoMatchError(err) || err == nil && mapping.Resource != believed.Resource
 }
 
-// serves queries the API server, not the cache, whether a kind is served or defined. An unavailable
-// part of the API is an error.
+// serves checks with the API server, not with the cache, whether a kind is served or defined. A
+// part of the API that does not answer is an error.
 func (c *Cluster) serves(ctx context.Context, kind schema.GroupKind) (bool, error) {
 	versions, err := c.versions(ctx, kind.Group)
 	if err != nil {
@@ -99,7 +100,8 @@ func (c *Cluster) serves(ctx context.Context, kind schema.GroupKind) (bool, erro
 	return c.defined(ctx, kind)
 }
 
-// versions returns the served versions of a group, including versions of an unavailable APIService.
+// versions returns the served versions of a group, and the versions of its APIServices with a
+// server of their own, which may not answer.
 func (c *Cluster) versions(ctx context.Context, group string) ([]string, error) {
 	if group == "" {
 		return []string{"v1"}, nil

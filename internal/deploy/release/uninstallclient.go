@@ -70,8 +70,8 @@ func (r *uninstallClient) existing(reader io.Reader) (kube.ResourceList, error) 
 	return r.Client.Build(bytes.NewReader(encoded.Bytes()), false)
 }
 
-// Delete implements kube.Interface. An object stays if a user or its chart has annotated it so. A
-// hook is deleted for the next one of its name regardless.
+// Delete implements kube.Interface. An object with a keep annotation stays, whether a user or its
+// chart has set it. A hook is deleted regardless, to make way for the next one of its name.
 func (r *uninstallClient) Delete(resources kube.ResourceList, policy metav1.DeletionPropagation) (*kube.Result, []error) {
 	result, failures := &kube.Result{}, []error(nil)
 	hooks, err := r.hooksToDelete(resources.Filter(ofHook))
