@@ -1,8 +1,8 @@
 // Package removal is the only way for an agent to delete delivered objects: with a cause, and by
 // the UID of the inspected object.
 //
-// Its invariant: the caller has verified the cause, and a replacement of the inspected object is
-// not deleted. Helm itself deletes the hooks of a deployed or removed release.
+// Its invariant: a cause is a fact that the caller has verified, and an object that replaced the
+// inspected one is not deleted. Helm itself deletes the hooks of a deployed or removed release.
 package removal
 
 import (
