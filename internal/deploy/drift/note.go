@@ -14,8 +14,8 @@ import (
 	"github.com/muster-fleet/muster/internal/version"
 )
 
-// A note has the stamps of unmodified objects of a release. After a start the deployer compares
-// only objects with another stamp.
+// A note has the stamps of the objects of a release that were found unmodified. A deployer that
+// starts compares only objects with another stamp.
 const (
 	// maxNoted is the maximum number of objects in a note, 11 bytes each.
 	maxNoted = 2000
@@ -25,9 +25,9 @@ const (
 	noteFormat = "1"
 )
 
-// stamp identifies a compared object: its UID, all its content except the status, and Muster's
-// fields. It excludes the resource version, because that changes with the status, and a member
-// restored from a backup issues it again. A stamp is never 0.
+// stamp is a digest of a compared object: its UID, all its content except the status, and Muster's
+// fields. It excludes the resource version, which changes with the status, and which a member
+// restored from a backup issues again. A stamp is never 0.
 func (s summary) stamp() uint64 {
 	text := []byte(s.uid)
 	for _, digest := range []uint64{s.fields, s.content} {
@@ -37,8 +37,8 @@ func (s summary) stamp() uint64 {
 	return binary.BigEndian.Uint64(sum[:]) | 1
 }
 
-// heading returns the first entry of a note. The note counts only for the same revision, objects
-// and diff options, and for the same version of the program.
+// heading returns the first entry of a note. The note counts only for the same revision, deployment
+// options, objects and diff options, and for the same version of the program.
 func heading(s release.Summary, keys []Key, diff string) []byte {
 	text, err := json.Marshal([]any{
 		noteFormat, version.Version, s.String(), s.DeployedAt.UTC().Format(time.RFC3339Nano),
@@ -51,8 +51,8 @@ func heading(s release.Summary, keys []Key, diff string) []byte {
 	return sum[:entry]
 }
 
-// readNote returns the stamps in the note of a release, by object. A note with another heading has
-// none.
+// readNote returns the stamps in the note of a release, by object. A note with another heading or
+// length has none.
 func readNote(s release.Summary, keys []Key, diff string) map[Key]uint64 {
 	noted := map[Key]uint64{}
 	text, err := base64.RawStdEncoding.DecodeString(s.Compared)
@@ -74,11 +74,11 @@ func (s *Set) isNoted(key Key, is summary) bool {
 	return noted && stamp == is.stamp()
 }
 
-// Note returns the note of the comparisons so far, and whether it has more than the release's note.
-// A modified object does not change it, because its stamp differs anyway.
+// Note returns the note of the comparisons so far, and whether it has stamps that the release's
+// note lacks. A modified object does not change the note, because its stamp differs anyway.
 func (s *Set) Note() (text string, more bool) {
 	if s.release.DeploymentID == "" {
-		return "", false // the origin of the release is unknown
+		return "", false // the release does not name its deployment
 	}
 	note := heading(s.release, s.keys, s.diff)
 	for _, key := range s.keys[:min(len(s.keys), maxNoted)] {
