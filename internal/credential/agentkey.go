@@ -46,17 +46,18 @@ func (k AgentKey) Public() []byte { return k.private.Public().(ed25519.PublicKey
 // Sign returns the value of ClusterRegistration.spec.signature.
 func (k AgentKey) Sign(c Claim) []byte { return ed25519.Sign(k.private, c.text()) }
 
-// Claim is the signed content of a request, so that no part of it can be used in another request.
+// Claim is the content that the signature of a request covers, so that no part of it is valid in
+// another request.
 type Claim struct {
 	// Workspace is the namespace of the request, ClientID and Nonce its spec.clientID and
 	// spec.clientRandom. Token is the name of the ClusterRegistrationToken in its label, "" if there
 	// is none.
 	Workspace, ClientID, Nonce, Token string
-	// AnswerKey is spec.answerKey. Signing it keeps others from opening the answer to a copy of the
-	// request.
+	// AnswerKey is spec.answerKey. Because it is signed, only the agent can open the answer to a copy
+	// of the request.
 	AnswerKey []byte
-	// HubCAs is spec.hubCAs. Signing it keeps an attacker in between from using the request on another
-	// hub.
+	// HubCAs is spec.hubCAs. Because it is signed, an attacker between agent and hub cannot use the
+	// request on another hub.
 	HubCAs []string `json:",omitempty"`
 }
 
