@@ -84,17 +84,19 @@ type Blocked struct {
 // AlivePeriod is the interval of replies that the program is alive.
 const AlivePeriod = 5 * time.Second
 
-// ExitLeaseLost is the exit code of a program that lost its Lease.
+// ExitLeaseLost is the exit code of a deployer that lost the Lease, so that another one may be
+// deploying.
 const ExitLeaseLost = 75
 
 // Action is work on one BundleDeployment.
 type Action struct {
-	// Name is the name of the BundleDeployment, UID and Generation its identity at the begin; both are
-	// empty if it was deleted.
+	// Name is the name of the BundleDeployment. UID and Generation are its values at the start of the
+	// work, empty if it is gone.
 	Name       string `json:"name"`
 	UID        string `json:"uid,omitempty"`
 	Generation int64  `json:"generation,omitempty"`
-	// Rendered is set once the program only waits for others, before or after rendering the templates.
+	// Rendered is set while the program only waits for others: its templates are rendered, or their
+	// rendering has not begun.
 	Rendered bool `json:"rendered,omitempty"`
 	// Within is the time limit from now on.
 	Within time.Duration `json:"within"`
