@@ -26,8 +26,8 @@ import (
 const FieldOwner = client.FieldOwner("muster-hub")
 
 // Ensure makes each object exist as given. It creates a new object with a single write, and applies
-// to an existing one of the same owner server-side. An object of an earlier owner of the same name
-// is being deleted, so Ensure replaces it.
+// to an existing one of the same owner server-side. It deletes an object of an earlier owner of the
+// same name, which is about to be deleted with that owner, and creates it again.
 //
 // Ensure leaves another owner's object alone, and IsTaken is true for the error. On return the
 // objects are as the server answered.

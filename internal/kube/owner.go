@@ -47,7 +47,8 @@ func mine(ctx context.Context, c client.Client, desired client.Object) (client.O
 }
 
 // foreign returns the reason why an existing object is not the desired one, or "" if the hub
-// created it earlier. An owner reference with the desired UID proves this.
+// created it earlier. Its UID proves this if the desired object has one. So does an owner reference
+// with the UID of a desired owner.
 //
 // Otherwise the label proves the hub as the creator. The kind and name in the owner references
 // prove the owner, or an annotation for an owner in another namespace. An earlier owner of the same
@@ -83,8 +84,9 @@ func foreign(have, desired client.Object) string {
 	return ""
 }
 
-// isOfEarlierOwner reports whether an existing object belongs to a deleted owner of the same name
-// as the desired owner. An object has a single controlling owner, so it cannot be handed over.
+// isOfEarlierOwner reports whether an existing object belongs to a deleted owner of the same kind
+// and name as the desired owner. An object has a single controlling owner, so it cannot be handed
+// over.
 func isOfEarlierOwner(have, desired client.Object) bool {
 	is, wanted := metav1.GetControllerOf(have), metav1.GetControllerOf(desired)
 	return is != nil && wanted != nil && is.Kind == wanted.Kind && is.Name == wanted.Name && is.UID != wanted.UID
