@@ -14,8 +14,8 @@ import (
 	"github.com/muster-fleet/muster/internal/kubeclient"
 )
 
-// Placed is the store of a watch of the metadata of one kind: the objects delivered to the member,
-// by name.
+// Placed is the store of a watch of the metadata of one kind: the objects that the hub placed on
+// the member, by name.
 type Placed struct {
 	// Kind is the kind in orders and replies.
 	Kind protocol.Kind
@@ -80,7 +80,7 @@ func NewPlaced(kind protocol.Kind, changed chan struct{}) *Placed {
 }
 
 // Followed handles the result of an attempt to watch. A hub that does not serve the kind, or gives
-// no right to it, has delivered nothing.
+// no right to it, has placed nothing.
 func (p *Placed) Followed(err error) {
 	if apierrors.IsForbidden(err) || apierrors.IsNotFound(err) {
 		p.once.Do(func() { close(p.known) })
@@ -192,8 +192,9 @@ func (p *Placed) drop(object *metav1.PartialObjectMetadata) {
 	delete(p.reported, object.Name)
 }
 
-// reset clears the objects before a new list. Unchanged objects stay idle: otherwise each break of
-// the watch would start the program on every idle member at once.
+// reset clears the objects before a new list. Unchanged objects stay idle. Otherwise each break of
+// the watch, such as a restart of the hub's API server, would start the program on every idle
+// member at once.
 func (p *Placed) reset() {
 	clear(p.names)
 	p.fromProgram, p.unsure = false, false

@@ -46,8 +46,7 @@ type Supervisor struct {
 	Order func() protocol.Order
 	// Renewed signals a new credential or address of the hub.
 	Renewed <-chan struct{}
-	// Placed are the stores of the delivered objects, one for each kind; Changed signals their
-	// changes.
+	// Placed are the stores of the placed objects, one for each kind; Changed signals their changes.
 	Placed  []*Placed
 	Changed <-chan struct{}
 	// Left reports whether releases or AppliedWorks are left on this member.
@@ -110,7 +109,7 @@ func (s *Supervisor) Run(ctx context.Context) {
 			s.Empty("", true)
 		}
 		if emptied || s.Leaves() == clusterv1beta1.LeaveOrphan || !left && !s.needsProgram() {
-			// The program ended idle: the next change of a delivered object starts it.
+			// The program ended idle: the next change of a placed object starts it.
 			select {
 			case <-ctx.Done():
 			case <-s.Changed:
@@ -139,7 +138,7 @@ func (s *Supervisor) Run(ctx context.Context) {
 			backoff, series = retry.Unreachable(), 0
 		}
 		series++
-		left = left || crashed != nil // the program may have ended before it removed everything
+		left = left || crashed != nil // the program may have ended before it removed objects that are no longer placed
 		wait := backoff.Step()
 		s.Log.Info("deployer failing", "reason", err.Error(), "retry", wait.String())
 		if s.emptying() || crashed == nil || !explained && series >= crashLimit {
@@ -172,7 +171,7 @@ func (s *Supervisor) needsProgram() bool {
 	return slices.ContainsFunc(s.Placed, func(p *Placed) bool { return p.needsProgram() && (s.emptying() || !p.isUnsure()) })
 }
 
-// report reports the reason for a missing deployment on all delivered objects and, for a leaving
+// report reports the reason why nothing is deployed, on all placed objects and, for a leaving
 // member, as its progress.
 func (s *Supervisor) report(ctx context.Context, sentence string) {
 	if s.emptying() {
