@@ -17,7 +17,8 @@ import (
 	"github.com/muster-fleet/muster/internal/delivery/protocol"
 )
 
-// leaseDuration is the time that the Lease of a killed deployer blocks others.
+// leaseDuration is the time until the Lease of a killed deployer no longer keeps others from
+// deploying.
 const leaseDuration = 45 * time.Second
 
 // lease is the Lease of a deployer while it deploys. Two deployers, such as an old and a new Pod of
@@ -32,9 +33,9 @@ type lease struct {
 // disk of a small node.
 func (l lease) window() time.Duration { return l.duration / 3 }
 
-// retry is the interval of the checks for a due renewal, and of repeating a failed one;
-// deadline bounds these repetitions. A holder that cannot renew gives up after window, retry and
-// deadline, before the Lease ends for others.
+// retry is the holder's interval to check for a due renewal and to repeat a failed one; deadline
+// bounds these repetitions. A holder that cannot renew gives up after window, retry and deadline,
+// before the Lease ends for others.
 func (l lease) retry() time.Duration    { return l.duration / 9 }
 func (l lease) deadline() time.Duration { return l.duration * 4 / 9 }
 
@@ -112,7 +113,7 @@ func (l *lock) isFresh(now time.Time) bool {
 	return age >= 0 && age < l.window
 }
 
-// wrote stores the time of a write by this process.
+// wrote stores the time of a successful write as the holder, and clears it after any other write.
 func (l *lock) wrote(record resourcelock.LeaderElectionRecord, at time.Time, err error) {
 	if l.renewed = (time.Time{}); err == nil && record.HolderIdentity == l.Identity() {
 		l.renewed = at
