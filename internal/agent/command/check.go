@@ -20,15 +20,15 @@ import (
 )
 
 const (
-	// portProbes is the name of the port at which an agent answers with its status.
+	// portProbes is the name of the agent's port for its status.
 	portProbes = "probes"
-	// checkTimeout bounds a check and each answer.
+	// checkTimeout bounds a check and each of its requests.
 	checkTimeout = 20 * time.Second
-	// maxStatus bounds what is read of an answer.
+	// maxStatus bounds the bytes read of an answer.
 	maxStatus = 4 << 10
 )
 
-// newCheck is the command muster-agent check.
+// newCheck returns the command muster-agent check.
 func newCheck() *cobra.Command {
 	var kubeconfig, namespace, selector string
 	command := &cobra.Command{
@@ -72,7 +72,7 @@ charts fleet-agent and member-agent, and needs the right to list Pods in the nam
 	return command
 }
 
-// inquire asks the agents in the Pods and prints what they answer.
+// inquire requests the status of the agents in the Pods and prints it.
 func inquire(ctx context.Context, pods []corev1.Pod, namespace string, out io.Writer) error {
 	var problems []error
 	asked := 0
@@ -96,7 +96,7 @@ func inquire(ctx context.Context, pods []corev1.Pod, namespace string, out io.Wr
 	return errors.Join(problems...)
 }
 
-// statusOf asks an agent for its status. An agent that has not joined is an error.
+// statusOf requests the status of an agent. An agent that has not joined is an error.
 func statusOf(ctx context.Context, pod *corev1.Pod) (string, error) {
 	port := int32(0)
 	for _, container := range pod.Spec.Containers {
@@ -117,7 +117,7 @@ func statusOf(ctx context.Context, pod *corev1.Pod) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	// A proxy is for the hub.
+	// A proxy is only for the hub.
 	direct := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
 	response, err := direct.Do(request)
 	if err != nil {

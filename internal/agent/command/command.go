@@ -1,5 +1,5 @@
 // Package command is the program muster-agent: its flags, its probes and metrics, and the command
-// check that asks running agents for their status.
+// check, which requests the status of running agents.
 //
 // Its invariant: the process listens before the agent starts, ends when its context does, and
 // writes nothing itself.
@@ -35,7 +35,7 @@ const (
 
 var errNamespace = errors.New("--namespace or env NAMESPACE is required: the namespace in which the agent runs")
 
-// flags are those of the command.
+// flags are the flags of the command.
 type flags struct {
 	kubeconfig, namespace, health, metrics string
 	debug, delivery                        bool
@@ -44,7 +44,7 @@ type flags struct {
 	tokenSecret string
 }
 
-// NewCommand is the command muster-agent.
+// NewCommand returns the command muster-agent.
 func NewCommand() *cobra.Command {
 	var f flags
 	command := &cobra.Command{
@@ -75,7 +75,7 @@ and keeps its credential in the Secret ` + naming.AgentSecret + `.`,
 		RunE: func(command *cobra.Command, _ []string) error {
 			ctx, stop := signal.NotifyContext(command.Context(), os.Interrupt, syscall.SIGTERM)
 			defer stop()
-			// A second signal does not wait for what is being deployed.
+			// A second signal does not wait for a deployment in progress.
 			context.AfterFunc(ctx, stop)
 			return f.run(ctx)
 		},
@@ -160,7 +160,7 @@ func (f flags) run(ctx context.Context) error {
 	return nil
 }
 
-// deliveryOptions say how the deployer is started.
+// deliveryOptions returns the path and the arguments of the deployer.
 func (f flags) deliveryOptions(hostname string, member bool) (agent.Delivery, error) {
 	path, err := supervise.Beside()
 	if err != nil {
@@ -170,7 +170,7 @@ func (f flags) deliveryOptions(hostname string, member bool) (agent.Delivery, er
 	if member {
 		lease = naming.MemberAgentLease
 	}
-	// A deployer that is started again in the place of one that crashed need not wait for the Lease.
+	// A new deployer in place of a crashed one need not wait for the Lease.
 	holder := hostname + "_" + string(uuid.NewUUID())
 	arguments := []string{"--namespace=" + f.namespace, "--lease=" + lease, "--holder=" + holder}
 	if f.kubeconfig != "" {
@@ -182,7 +182,7 @@ func (f flags) deliveryOptions(hostname string, member bool) (agent.Delivery, er
 	return agent.Delivery{Path: path, Arguments: arguments, Off: !f.delivery}, nil
 }
 
-// membership is what the flags say about a MemberCluster; nil if nothing.
+// membership returns the MemberCluster of the flags; nil if they name none.
 func (f flags) membership() (*agent.Membership, error) {
 	m := f.member
 	if m.Server == "" && m.Name == "" {

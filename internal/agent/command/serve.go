@@ -18,13 +18,15 @@ import (
 // off is the address that switches an endpoint off.
 const off = "0"
 
-// startup is how long /healthz?until=joined waits for the agent to join: a request may wait for
-// days to be approved.
+// startup bounds the wait of /healthz?until=joined for the agent to join, because a request may
+// wait for days to be approved.
 const startup = time.Minute
 
-// health answers /healthz while the process lives and /readyz once it has joined; until then
-// /readyz says why not, and what to do. With until=joined, /healthz is for a startup probe, which
-// is asked each second so that an installation need not wait for a rare readiness probe.
+// health answers /healthz while the process lives, and /readyz once it has joined. Before that,
+// /readyz returns the reason and the remedy.
+//
+// With until=joined, /healthz serves a startup probe. A startup probe runs each second, so an
+// installation need not wait for a rare readiness probe.
 func health(status func() (agent.State, string, bool)) http.Handler {
 	mux, started := http.NewServeMux(), time.Now()
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, r *http.Request) {
@@ -55,8 +57,8 @@ func metrics() http.Handler {
 	return mux
 }
 
-// serve listens before it returns, so that a port in use is an error of the start; flag names
-// what chooses another.
+// serve listens before it returns, so a port in use is an error of the start. flag names the flag
+// for another address.
 func serve(ctx context.Context, address, flag string, handler http.Handler) error {
 	if address == off || address == "" {
 		return nil
