@@ -25,9 +25,9 @@ const (
 	keyTokenName = "tokenName"
 	keyWorkspace = "clusterNamespace"
 	// keyConfigDigest is the digest of the ConfigMap that the chart installs together with the Secret,
-	// and a moment after it.
+	// a moment later.
 	keyConfigDigest = "configDigest"
-	// keyValues may hold all of them as the values.yaml of a ClusterRegistrationToken.
+	// keyValues may hold all of them, as the values.yaml of a ClusterRegistrationToken.
 	keyValues = "values"
 	// keyConfig is the key of ConfigMap fleet-agent.
 	keyConfig = "config"
@@ -35,8 +35,8 @@ const (
 
 var endsInUID = regexp.MustCompile(`^(.+)-[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$`)
 
-// Bootstrap is what Secret fleet-agent-bootstrap says: where the hub is, and what
-// lets this cluster ask.
+// Bootstrap is the content of Secret fleet-agent-bootstrap: the address of the hub, and the token
+// for a registration request.
 type Bootstrap struct {
 	Server    string
 	CA        []byte
@@ -44,14 +44,14 @@ type Bootstrap struct {
 	Claims    credential.Claims
 	TokenName string
 	Workspace string
-	// ConfigDigest is that of the Config that belongs to it; empty if any does.
+	// ConfigDigest is the digest of the matching Config; empty if any Config matches.
 	ConfigDigest string
-	// JoinedWith is what a credential is to say of what it was bought with, if that is not this.
+	// JoinedWith overrides the digest of this Bootstrap in the credential; empty for no override.
 	JoinedWith string
 }
 
-// Reconnecting is what lets a cluster ask to be the member again that it was with a
-// credential which has run out.
+// Reconnecting returns the Bootstrap for a cluster with an expired credential, to become the same
+// member again.
 func Reconnecting(c hubclient.Credential) Bootstrap {
 	return Bootstrap{
 		Server: c.Server, CA: c.CA, Token: c.Reconnect, Claims: credential.ClaimsOf(c.Reconnect), Workspace: c.Workspace,
@@ -59,7 +59,7 @@ func Reconnecting(c hubclient.Credential) Bootstrap {
 	}
 }
 
-// Digest changes when anything does that makes a registration another one: the token, the hub, the
+// Digest changes with every change that makes a registration another one: the token, the hub, the
 // workspace or the clientID.
 func (b Bootstrap) Digest(clientID string) string {
 	return naming.DigestOfParts(b.Token, b.Server, b.Workspace, clientID)
@@ -68,15 +68,17 @@ func (b Bootstrap) Digest(clientID string) string {
 // DigestOfClientID changes when the clientID does.
 func DigestOfClientID(clientID string) string { return naming.DigestOfParts(clientID) }
 
-// IsOfAnotherChart says whether a bootstrap Secret is an ordinary object of a Helm release, as in
-// the chart of Rancher Fleet, and not the hook of our own chart: it is there for the agent that
-// this chart installs, which comes up while the one before still runs.
+// IsOfAnotherChart reports whether a bootstrap Secret is an ordinary object of a Helm release, as
+// in the chart of Rancher Fleet. Muster's chart creates the Secret as a hook.
+//
+// An ordinary Secret is for the agent of that other chart, which starts while the agent before it
+// still runs.
 func IsOfAnotherChart(secret *corev1.Secret) bool {
 	return secret.Labels["app.kubernetes.io/managed-by"] == "Helm" && len(secret.Data[keyConfigDigest]) == 0
 }
 
-// ParseBootstrap reads the Secret. Its errors name the key and what to set, and never quote a value
-// that may be the token.
+// ParseBootstrap reads the Secret. Its errors name the key and its remedy, and never quote a value,
+// because it may be the token.
 func ParseBootstrap(secret *corev1.Secret) (Bootstrap, error) {
 	get, err := reader(secret)
 	if err != nil {
@@ -126,13 +128,13 @@ func reader(secret *corev1.Secret) (func(key string) string, error) {
 		if value := strings.TrimSpace(string(secret.Data[key])); value != "" {
 			return value
 		}
-		value, _ := values[key].(string) // a value that is no text counts as missing
+		value, _ := values[key].(string) // a value other than text counts as missing
 		return strings.TrimSpace(value)
 	}, nil
 }
 
-// tokenName is the ClusterRegistrationToken behind an account, empty if that does not tell: it is
-// named <token>-<uid>, and longer names are cut.
+// tokenName returns the name of the ClusterRegistrationToken of an account, named <token>-<uid>. It
+// returns "" for other names, such as long ones, which are cut.
 func tokenName(account string) string {
 	if match := endsInUID.FindStringSubmatch(account); match != nil {
 		return match[1]
@@ -144,25 +146,25 @@ func missing(key, what string) error {
 	return fmt.Errorf("its key %s is missing or empty: set %s, %s", key, key, what)
 }
 
-// Config is what ConfigMap fleet-agent says.
+// Config is the content of ConfigMap fleet-agent.
 type Config struct {
-	// Labels become those of a new Cluster.
+	// Labels become the labels of a new Cluster.
 	Labels map[string]string
-	// ClientID says which Cluster this is; empty for the UID of kube-system.
+	// ClientID identifies the Cluster; empty for the UID of kube-system.
 	ClientID string
-	// Mode says whether only the given CA counts.
+	// Mode decides whether the agent trusts only the given CA.
 	Mode hubclient.TLSMode
-	// Digest is that of the text that says all this; empty without one.
+	// Digest is the digest of the whole text; empty without a ConfigMap.
 	Digest string
 }
 
-// Trust is whom this agent trusts, in the words of the chart fleet-agent.
+// Trust returns the trust settings of this agent, with the names of the chart fleet-agent.
 func (c Config) Trust() hubclient.Trust {
 	return hubclient.Trust{Mode: c.Mode, Settings: hubclient.Settings{URL: keyServer, SetCA: "set " + keyCA + " to the CA of the hub"}}
 }
 
-// ParseConfig reads the ConfigMap; nil and a missing key are the defaults, keys it does
-// not know are ignored.
+// ParseConfig reads the ConfigMap. A nil ConfigMap and a missing key mean the defaults. Unknown
+// keys are ignored.
 func ParseConfig(configMap *corev1.ConfigMap) (Config, error) {
 	var raw struct {
 		Labels       map[string]string `json:"labels"`
@@ -185,7 +187,7 @@ func ParseConfig(configMap *corev1.ConfigMap) (Config, error) {
 	return config, nil
 }
 
-// describeJSON says where the JSON is wrong in words of the document instead of Go's types.
+// describeJSON describes an error in the JSON in words of the document instead of Go's types.
 func describeJSON(err error) string {
 	var wrongType *json.UnmarshalTypeError
 	if !errors.As(err, &wrongType) {

@@ -1,9 +1,9 @@
-// Package join turns a registration token into a credential: it asks the hub, waits for the answer
-// by a watch, and proves that the answer works.
+// Package join turns a registration token into a credential. It sends a registration request to the
+// hub, waits for the answer by a watch, and verifies the credential in the answer.
 //
-// Its invariant: it stores and deletes nothing, so it may be killed at any point and begun again;
-// the hub takes a new request of the same client ID for the same cluster. Tokens, keys and the
-// client ID are in no message.
+// Its invariant: it stores and deletes nothing, so it may be killed at any point and started again.
+// The hub accepts a new request with the same client ID for the same cluster. No message contains
+// tokens, keys or the client ID.
 package join
 
 import (
@@ -22,39 +22,40 @@ import (
 	"github.com/muster-fleet/muster/internal/retry"
 )
 
-// Refusal is an answer of the hub that asking again soon does not change.
+// Refusal is a final answer of the hub: another request soon does not change it.
 type Refusal struct {
-	// Message says why and what to do.
+	// Message has the reason and the remedy.
 	Message string
-	// Final is true if only another bootstrap Secret or ConfigMap can change it.
+	// Final is set if only another bootstrap Secret or ConfigMap can change the answer.
 	Final bool
 }
 
-// Error is the message.
+// Error returns the message.
 func (r *Refusal) Error() string { return r.Message }
 
-// errGone says that somebody deleted the request, or that the hub has not let the agent read it for
-// so long that it may be gone.
+// errGone means that the request was deleted. It also stands for a hub that has kept the agent from
+// reading the request for so long that it may be gone.
 var errGone = errors.New("the request was deleted")
 
-// Joiner asks one hub with one token.
+// Joiner joins one hub with one token.
 type Joiner struct {
 	// Member is the cluster that joins.
 	Member *local.Cluster
-	// Bootstrap and Config are what it was given.
+	// Bootstrap and Config are the settings for the join.
 	Bootstrap Bootstrap
 	Config    Config
-	// Key is the agent's own; nil if it cannot keep one.
+	// Key is the agent's own key; nil if it cannot keep one.
 	Key *credential.AgentKey
-	// Hostname is that of the agent's Pod.
+	// Hostname is the hostname of the agent's Pod.
 	Hostname string
 	Clock    clock.Clock
-	// Progress takes how far the join is, in a sentence, maybe the same one again.
+	// Progress receives the progress of the join as a sentence. It may receive the same sentence
+	// again.
 	Progress func(string)
 }
 
-// Join returns a session with a credential that works. Its error is a *Refusal, the context's, or
-// tells that hub or member cannot be reached.
+// Join returns a session with a verified credential. Its error is a *Refusal, the error of the
+// context, or names the unreachable hub or member.
 func (j *Joiner) Join(ctx context.Context) (*hubclient.Session, error) {
 	clientID := j.Config.ClientID
 	if clientID == "" {
@@ -84,7 +85,7 @@ func (j *Joiner) target() hubclient.Target {
 	return hubclient.Target{Server: j.Bootstrap.Server, CA: j.Bootstrap.CA, Trust: j.Config.Trust()}
 }
 
-// ask makes one request and waits for the answer to it.
+// ask creates one request and waits for its answer.
 func (j *Joiner) ask(ctx context.Context, hub *hubclient.Hub, clientID string) (*hubclient.Session, error) {
 	registrations, err := hub.Registrations(j.Bootstrap.Workspace)
 	if err != nil {
@@ -114,7 +115,7 @@ func (j *Joiner) ask(ctx context.Context, hub *hubclient.Hub, clientID string) (
 	return j.accept(ctx, answer)
 }
 
-// accept verifies the credential before anybody relies on it.
+// accept verifies the credential before its first use.
 func (j *Joiner) accept(ctx context.Context, answer credential.Answer) (*hubclient.Session, error) {
 	found := hubclient.Credential{
 		Server: j.Bootstrap.Server, CA: j.Bootstrap.CA, Token: answer.Token,
@@ -162,7 +163,7 @@ func (j *Joiner) create(
 	}
 }
 
-// unreachable keeps the context's own error recognisable.
+// unreachable returns the context's own error unchanged, so that callers recognize it.
 func (j *Joiner) unreachable(ctx context.Context, hub *hubclient.Hub, err error) error {
 	if ctx.Err() != nil {
 		return ctx.Err()

@@ -9,7 +9,7 @@ import (
 	"github.com/muster-fleet/muster/internal/naming"
 )
 
-// refused says why the hub does not take a request, and what to do.
+// refused returns the reason why the hub refuses a request, with the remedy.
 func (j *Joiner) refused(hub *hubclient.Hub, result hubclient.Result, err error) string {
 	switch result {
 	case hubclient.Unauthorized:
@@ -51,7 +51,7 @@ func (j *Joiner) badWorkspace() string {
 		"the token its right: is muster-hub running there?", j.token(), j.Bootstrap.Workspace)
 }
 
-// token names the ClusterRegistrationToken, as well as it is known.
+// token names the ClusterRegistrationToken, as far as it is known.
 func (j *Joiner) token() string {
 	namespace := cmp.Or(j.Bootstrap.Claims.Namespace, j.Bootstrap.Workspace)
 	if name := cmp.Or(j.Bootstrap.TokenName, j.Bootstrap.Claims.Account); name != "" {

@@ -16,13 +16,13 @@ import (
 )
 
 const (
-	// randomLetters and 54 of them are the form of upstream's clientRandom, in which the last 17 are a
-	// dot and the time here.
+	// randomLetters is the alphabet of upstream's clientRandom, randomLength its length without a
+	// suffix. Here the last 17 of 54 characters are a dot and the time.
 	randomLetters = "bcdfghjklmnpqrstvwxz2456789"
 	randomLength  = 54 - 17
-	// maxHubCAs is that of spec.hubCAs.
+	// maxHubCAs is the limit of spec.hubCAs.
 	maxHubCAs = 8
-	// callTimeout bounds each request that is not a watch.
+	// callTimeout bounds each request except watches.
 	callTimeout = 10 * time.Second
 )
 
@@ -58,9 +58,11 @@ func (j *Joiner) request(clientID string, key credential.AnswerKey) *fleet.Clust
 	return request
 }
 
-// hubCAs names the authorities by which alone the agent knows the hub. Where it trusts others, too,
-// somebody in between may have shown a certificate of theirs, and a bundle of many names no hub:
-// then there are none.
+// hubCAs returns the digests of the hub's authorities, if the agent trusts no others.
+//
+// It returns none if the agent also trusts others, because an attacker in between may have shown a
+// certificate from one of them. It also returns none for a bundle of too many authorities, which
+// identifies no hub.
 func (j *Joiner) hubCAs() []string {
 	if j.Config.Mode != hubclient.TLSStrict {
 		return nil

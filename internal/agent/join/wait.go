@@ -15,10 +15,11 @@ import (
 )
 
 const (
-	// unreadAfter is when a hub that has not granted the right to read the request is called absent.
+	// unreadAfter is the time until the agent reports a hub as absent that has not granted the right
+	// to read the request.
 	unreadAfter = 10 * time.Second
-	// renewAfter is when a request that the agent may not read is made anew: the agent cannot tell a
-	// request that is gone from a hub that has not looked at it.
+	// renewAfter is the time until the agent replaces a request that it may not read. It cannot
+	// distinguish a deleted request from a hub that has not handled it.
 	renewAfter = 10 * time.Minute
 )
 
@@ -28,10 +29,10 @@ type waiter struct {
 	hub           *hubclient.Hub
 	registrations *hubclient.Registrations
 	request       *fleet.ClusterRegistration
-	// dropped are the labels that the hub did not take, with the reasons.
+	// dropped are the labels that the hub refused, with the reasons.
 	dropped []string
-	// denied is that somebody has denied the request, who may think better of it as long as
-	// the request is there.
+	// denied is set if an administrator has denied the request. They may still approve it while it
+	// exists.
 	denied *Refusal
 }
 
@@ -64,8 +65,8 @@ func (w *waiter) answered(ctx context.Context) ([]byte, error) {
 	}
 }
 
-// read reads the request until the hub lets it: the right to read it is granted with
-// the first reconcile.
+// read reads the request, and retries until the hub allows it. The hub grants the right to read
+// with its first reconcile.
 func (w *waiter) read(ctx context.Context) (*fleet.ClusterRegistration, error) {
 	start, quick, slow := w.Clock.Now(), retry.Soon(), retry.Watch()
 	slow.Cap = 5 * time.Second
@@ -109,7 +110,7 @@ func (w *waiter) read(ctx context.Context) (*fleet.ClusterRegistration, error) {
 	}
 }
 
-// watch watches the request until it is answered; again is true if the request has to be read anew.
+// watch watches the request until it is answered; again is true if the request must be read again.
 func (w *waiter) watch(ctx context.Context) (sealed []byte, again bool, err error) {
 	ctx, cancel := context.WithCancel(ctx)
 	changed := make(chan struct{}, 1)
@@ -141,7 +142,7 @@ func (w *waiter) watch(ctx context.Context) (sealed []byte, again bool, err erro
 			continue
 		}
 		if found == nil {
-			// A list may be older than the request. With the request goes the right to read it.
+			// A list may be older than the request. The right to read ends with the request.
 			switch _, err := get(ctx, w.registrations, w.request.Name); hubclient.Classify(err) {
 			case hubclient.NotFound, hubclient.Forbidden:
 				return nil, false, errGone
@@ -158,8 +159,7 @@ func (w *waiter) watch(ctx context.Context) (sealed []byte, again bool, err erro
 	}
 }
 
-// sameRequest notices a request that was deleted and made anew under the same name, whose answer
-// is not for our key.
+// sameRequest detects another request of the same name. Its answer is sealed for another key.
 func (w *waiter) sameRequest(found *fleet.ClusterRegistration) (*fleet.ClusterRegistration, error) {
 	if found.UID != w.request.UID {
 		return nil, errGone
@@ -167,7 +167,7 @@ func (w *waiter) sameRequest(found *fleet.ClusterRegistration) (*fleet.ClusterRe
 	return found, nil
 }
 
-// answer reads the hub's answer; done is false as long as there is none.
+// answer reads the hub's answer; done is false while there is none.
 func (w *waiter) answer(status fleet.ClusterRegistrationStatus) (sealed []byte, done bool, err error) {
 	w.denied = nil
 	switch {
