@@ -1,8 +1,8 @@
-// Package local is what the agent touches on its own cluster, the member: the objects that decide,
-// the nodes and pods, and the API server's version and health.
+// Package local accesses the agent's own cluster, the member. It reads and watches the
+// configuration of the agent, the nodes and pods, and the API server's version and health.
 //
-// Its invariant: it writes the Secrets fleet-agent, fleet-agent-bootstrap and fleet-agent-key, or
-// fleet-agent-key, member-agent-credential and the ConfigMap member-agent-hub, and nothing else.
+// Its invariant: it writes only the Secrets fleet-agent, fleet-agent-bootstrap and fleet-agent-key,
+// or fleet-agent-key, member-agent-credential and the ConfigMap member-agent-hub.
 package local
 
 import (
@@ -29,7 +29,7 @@ import (
 	"github.com/muster-fleet/muster/internal/naming"
 )
 
-// timeout bounds each request that is not a watch.
+// timeout bounds each request except watches.
 const timeout = 10 * time.Second
 
 // agentRelease is the name of the agent's own release.
@@ -45,7 +45,7 @@ type (
 
 // Cluster is the member.
 type Cluster struct {
-	// Namespace is the agent's.
+	// Namespace is the agent's namespace.
 	Namespace  string
 	Secrets    *Secrets
 	ConfigMaps *ConfigMaps
@@ -61,7 +61,7 @@ type Cluster struct {
 // New prepares access to the member.
 func New(config *rest.Config, namespace string) (*Cluster, error) {
 	config = rest.CopyConfig(config)
-	// Lists of pods are the largest thing that the agent reads.
+	// Lists of pods are the agent's largest reads.
 	config.ContentType, config.AcceptContentTypes = runtime.ContentTypeProtobuf, runtime.ContentTypeProtobuf+","+runtime.ContentTypeJSON
 	connection, err := kubeclient.Connect(config)
 	if err != nil {
@@ -83,7 +83,7 @@ func New(config *rest.Config, namespace string) (*Cluster, error) {
 	return c, nil
 }
 
-// SecretsIn are those of a namespace.
+// SecretsIn returns the Secrets of a namespace.
 func (c *Cluster) SecretsIn(namespace string) *Secrets {
 	return kubeclient.By[corev1.Secret, corev1.SecretList](c.raw, "secrets", namespace)
 }
@@ -93,15 +93,15 @@ func (c *Cluster) FollowNodes(ctx context.Context, store cache.ReflectorStore, o
 	kubeclient.Follow(ctx, c.nodes, "", store, outcome)
 }
 
-// FollowPods keeps store equal to the pods that take something from a node: scheduled ones
-// that have not ended.
+// FollowPods keeps store equal to the pods that use resources of a node: scheduled ones that have
+// not ended.
 func (c *Cluster) FollowPods(ctx context.Context, store cache.ReflectorStore, outcome func(error)) {
 	kubeclient.Follow(ctx, c.pods, "spec.nodeName!=,status.phase!=Succeeded,status.phase!=Failed", store, outcome)
 }
 
-// PodsOf returns how many pods of the agent's namespace have a hostname. That is the name of the
-// pod, of which Kubernetes takes the first 63 characters, or that of the node whose network
-// several pods may use.
+// PodsOf returns the number of pods in the agent's namespace with a hostname. The hostname is the
+// name of the pod, cut to 63 characters by Kubernetes. With host networking it is the name of the
+// node, shared by several pods.
 func (c *Cluster) PodsOf(ctx context.Context, hostname string) (int, error) {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
@@ -123,14 +123,14 @@ func (c *Cluster) FollowNamespaces(ctx context.Context, store cache.ReflectorSto
 	kubeclient.Follow(ctx, c.namespaces, "", store, outcome)
 }
 
-// HasReleases says whether releases are left of what was delivered to a member, given
-// the UID of its report.
+// HasReleases reports whether releases from deliveries to a member are left, given the UID of its
+// report.
 func (c *Cluster) HasReleases(ctx context.Context, member string) (bool, error) {
 	return c.hasReleases(ctx, naming.LabelMember+"="+member)
 }
 
-// HasUnownedReleases says whether there are releases of no member: a user's, or those of a Rancher
-// Fleet agent, which may be this member's. The release of the agent itself does not count.
+// HasUnownedReleases reports whether releases of no member exist: from a user, or from a Rancher
+// Fleet agent, which may be this member's. The agent's own release does not count.
 func (c *Cluster) HasUnownedReleases(ctx context.Context) (bool, error) {
 	return c.hasReleases(ctx, "owner=helm,!"+naming.LabelMember+",name!="+agentRelease)
 }
@@ -145,20 +145,20 @@ func (c *Cluster) hasReleases(ctx context.Context, selector string) (bool, error
 	return len(secrets.Items) > 0, nil
 }
 
-// HasApplied says whether anything is left of what was applied of the Works of a member namespace.
+// HasApplied reports whether the Works of a member namespace have left AppliedWorks.
 func (c *Cluster) HasApplied(ctx context.Context, namespace string) (bool, error) {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	all, err := c.applied.List(ctx, metav1.ListOptions{})
 	if apierrors.IsNotFound(err) {
-		return false, nil // without the kind nothing was applied
+		return false, nil // nothing was applied without the kind
 	} else if err != nil {
 		return false, fmt.Errorf("listing AppliedWorks: %w", err)
 	}
 	return slices.ContainsFunc(all.Items, func(a placement.AppliedWork) bool { return a.Spec.WorkNamespace == namespace }), nil
 }
 
-// Create writes a Secret of the agent's namespace if there is none of that name.
+// Create writes a Secret of the agent's namespace, unless one of the name exists.
 func (c *Cluster) Create(ctx context.Context, secret *corev1.Secret) error {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
@@ -168,13 +168,13 @@ func (c *Cluster) Create(ctx context.Context, secret *corev1.Secret) error {
 	return nil
 }
 
-// Store writes a Secret of the agent's namespace, whether or not there is one.
+// Store creates or updates a Secret of the agent's namespace.
 func (c *Cluster) Store(ctx context.Context, secret *corev1.Secret) error {
 	return store(ctx, c.Secrets, "secret", secret)
 }
 
-// Replace writes a Secret of the agent's namespace over the version that it names, and fails if
-// there is another one meanwhile.
+// Replace updates a Secret of the agent's namespace in the given version. It fails if the version
+// has changed.
 func (c *Cluster) Replace(ctx context.Context, secret *corev1.Secret) error {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
@@ -187,11 +187,11 @@ func (c *Cluster) Replace(ctx context.Context, secret *corev1.Secret) error {
 // keySeed is the key of the Secret with the agent's key.
 const keySeed = "key"
 
-// ErrUnusableKey says that the Secret of the agent's key holds none.
+// ErrUnusableKey means that the Secret of the agent's key holds no key.
 var ErrUnusableKey = errors.New("it holds no key of an agent")
 
-// AgentKey returns the key of the agent, which is made when it is first asked for. Its errors are
-// those of the API server, and ErrUnusableKey.
+// AgentKey returns the key of the agent, and creates it at the first call. It returns errors of the
+// API server, and ErrUnusableKey.
 func (c *Cluster) AgentKey(ctx context.Context) (*credential.AgentKey, error) {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
@@ -207,7 +207,7 @@ func (c *Cluster) AgentKey(ctx context.Context) (*credential.AgentKey, error) {
 			Type:       corev1.SecretTypeOpaque, Data: map[string][]byte{keySeed: made.Seed()},
 		}
 		if secret, err = c.Secrets.Create(ctx, secret, metav1.CreateOptions{}); apierrors.IsAlreadyExists(err) {
-			secret, err = c.Secrets.Get(ctx, naming.AgentKeySecret, metav1.GetOptions{}) // another one has made it meanwhile
+			secret, err = c.Secrets.Get(ctx, naming.AgentKeySecret, metav1.GetOptions{}) // another process has created it
 		}
 		if err != nil {
 			return nil, fmt.Errorf("making secret %s: %w", name, err)
@@ -222,7 +222,7 @@ func (c *Cluster) AgentKey(ctx context.Context) (*credential.AgentKey, error) {
 	return &key, nil
 }
 
-// StoreConfigMap writes a ConfigMap of the agent's namespace, whether or not it exists.
+// StoreConfigMap creates or updates a ConfigMap of the agent's namespace.
 func (c *Cluster) StoreConfigMap(ctx context.Context, configMap *corev1.ConfigMap) error {
 	return store(ctx, c.ConfigMaps, "configmap", configMap)
 }
@@ -240,8 +240,8 @@ func store[T kubeclient.Object, L runtime.Object](ctx context.Context, objects *
 	return nil
 }
 
-// DeleteBootstrapSecret deletes the registration token in the version given. A Secret that is gone
-// is no error; another one in its place stays.
+// DeleteBootstrapSecret deletes the registration token in the given version. A missing Secret is no
+// error; another one in its place stays.
 func (c *Cluster) DeleteBootstrapSecret(ctx context.Context, version string) error {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
@@ -254,9 +254,9 @@ func (c *Cluster) DeleteBootstrapSecret(ctx context.Context, version string) err
 	return nil
 }
 
-// ID is the UID of namespace kube-system, which is the client ID of a cluster that was given none.
-// An API server that has answered once is not asked again: a new session begins to beat also while
-// the member's API server is down.
+// ID returns the UID of namespace kube-system, the default client ID of a cluster. It queries the
+// API server only until the first answer. A new session can therefore send heartbeats while the
+// member's API server is down.
 func (c *Cluster) ID(ctx context.Context) (string, error) {
 	if id := c.id.Load(); id != nil {
 		return *id, nil
@@ -272,7 +272,7 @@ func (c *Cluster) ID(ctx context.Context) (string, error) {
 	return id, nil
 }
 
-// Version is that of the member's API server, such as v1.36.3.
+// Version returns the version of the member's API server, such as v1.36.3.
 func (c *Cluster) Version(ctx context.Context) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
@@ -287,7 +287,7 @@ func (c *Cluster) Version(ctx context.Context) (string, error) {
 	return info.GitVersion, nil
 }
 
-// Ready asks the member's API server whether it is ready.
+// Ready returns nil if the member's API server is ready.
 func (c *Cluster) Ready(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
