@@ -13,10 +13,12 @@ import (
 	clusterv1beta1 "github.com/muster-fleet/muster/api/cluster/v1beta1"
 )
 
-// ofFormer are JSON pointers to what is in the report and was reported by an agent before this one,
-// KubeFleet's for example: its properties, its conditions, and resources that this one does not
-// count. A write of this agent's own leaves them. What agents of other types say in agentStatus is
-// theirs. The last of a list is first, so that none moves another.
+// ofFormer returns JSON pointers to the parts of the report from a former agent, such as
+// KubeFleet's. They are its properties, its conditions, and resources that this agent does not
+// count. A write of this agent does not remove them.
+//
+// The agentStatus of other agent types is not included. Pointers into a list start with its last
+// entry, so that no removal moves another entry.
 func ofFormer(report, own clusterv1beta1.InternalMemberClusterStatus) (pointers []string) {
 	for name := range report.Properties {
 		if _, mine := own.Properties[name]; !mine {
@@ -46,7 +48,7 @@ func ofFormer(report, own clusterv1beta1.InternalMemberClusterStatus) (pointers 
 	return pointers
 }
 
-// pointer is the JSON pointer (RFC 6901) to a field of the status.
+// pointer returns the JSON pointer (RFC 6901) to a field of the status.
 func pointer(fields ...string) string {
 	escape := strings.NewReplacer("~", "~0", "/", "~1")
 	path := "/status"
@@ -56,8 +58,8 @@ func pointer(fields ...string) string {
 	return path
 }
 
-// dropFormer removes from the report what a former agent has reported. If that fails, the next
-// write tries it again.
+// dropFormer removes the parts of a former agent from the report. If that fails, the next write
+// tries again.
 func (r *Reporter) dropFormer(ctx context.Context, own clusterv1beta1.InternalMemberClusterStatus) {
 	if r.report == nil {
 		return

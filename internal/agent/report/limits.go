@@ -9,14 +9,14 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// What the schema of the report allows, which the hub's API server would refuse to exceed.
+// Limits in the schema of the report. The hub's API server refuses a report beyond them.
 const (
 	maxMessage      = 2048
 	maxResources    = 48
 	maxResourceName = 128
 )
 
-// limited leaves out resources that a report has no room for: Kubernetes' own come first,
+// limited leaves out resources beyond the limits of a report. Kubernetes' own resources come first,
 // the others by name.
 func limited(all corev1.ResourceList) corev1.ResourceList {
 	tooLong := func(name corev1.ResourceName) bool { return len(name) > maxResourceName }

@@ -11,15 +11,16 @@ import (
 	"github.com/muster-fleet/muster/internal/kubeclient"
 )
 
-// maxNamespaces is how many namespaces a report names, as many as one of KubeFleet's agents does.
+// maxNamespaces is the number of namespaces in a report, as with KubeFleet's agents.
 const maxNamespaces = 200
 
-// namespaces is the store of the member's namespaces: the name of each, and which Work brought it.
+// namespaces is the store of the member's namespaces: the name of each, and the Work that created
+// it.
 type namespaces struct {
 	kubeclient.Store[*corev1.Namespace]
-	// answered: the namespaces have been listed once, or cannot be.
+	// answered is set once the namespaces have been listed, or cannot be.
 	answered bool
-	// sorted are the names of all, owners the Work of each.
+	// sorted are all names, owners the Work of each.
 	sorted []string
 	owners map[string]string
 }
@@ -35,14 +36,14 @@ func newNamespaces(changed chan struct{}) *namespaces {
 	return n
 }
 
-// collection is what a report says of the namespaces.
+// collection is the part of a report about namespaces.
 type collection struct {
-	// answered is false until it is known whether they can be listed, listed until they have been.
+	// answered is set once the list has succeeded or failed, listed once it has succeeded.
 	answered, listed bool
-	// owners is by namespace the Work that brought it, empty if none did; at most
-	// maxNamespaces, the first by name.
+	// owners is the Work of each namespace, empty for a namespace without one. It has at most
+	// maxNamespaces entries, the first by name.
 	owners map[string]string
-	// more: there are others.
+	// more is set if there are others.
 	more bool
 }
 
@@ -61,16 +62,15 @@ func (n *namespaces) collection() collection {
 	return c
 }
 
-// watched takes the result of an attempt to watch. Namespaces that may not be listed
-// are not waited for.
+// watched handles the result of an attempt to watch. The report does not wait for namespaces that
+// the agent may not list.
 func (n *namespaces) watched(err error) {
 	if err != nil {
 		_ = n.Change(func() { n.answered = true }) // never fails
 	}
 }
 
-// put stores a namespace. A namespace that is being deleted takes nothing new, and counts as
-// deleted.
+// put stores a namespace. A namespace in deletion accepts no new objects, and counts as deleted.
 func (n *namespaces) put(object *corev1.Namespace) bool {
 	if object.DeletionTimestamp != nil {
 		n.drop(object)
@@ -90,7 +90,7 @@ func (n *namespaces) drop(object *corev1.Namespace) {
 	delete(n.owners, object.Name)
 }
 
-// workOf names the Work that brought a namespace: an AppliedWork has the name of its Work.
+// workOf names the Work that created a namespace: an AppliedWork has the name of its Work.
 func workOf(o metav1.Object) string {
 	for _, owner := range o.GetOwnerReferences() {
 		if owner.Kind == "AppliedWork" && owner.APIVersion == placement.GroupVersion.String() {
@@ -100,7 +100,7 @@ func workOf(o metav1.Object) string {
 	return ""
 }
 
-// stripNamespace keeps what is read of a namespace.
+// stripNamespace keeps the fields that are read of a namespace.
 func stripNamespace(o *corev1.Namespace) *corev1.Namespace {
 	return &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{
 		Name: o.Name, UID: o.UID, ResourceVersion: o.ResourceVersion, DeletionTimestamp: o.DeletionTimestamp, OwnerReferences: o.OwnerReferences,

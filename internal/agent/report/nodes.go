@@ -12,7 +12,7 @@ import (
 	"github.com/muster-fleet/muster/internal/kubeclient"
 )
 
-// node is what is kept of a Node.
+// node is the stored part of a Node.
 type node struct {
 	ready                 bool
 	capacity, allocatable corev1.ResourceList
@@ -37,7 +37,7 @@ func newNodes(changed chan struct{}) *nodes {
 	return n
 }
 
-// stripNode keeps what is read of a node, without its list of images.
+// stripNode keeps the fields that are read of a node, without its list of images.
 func stripNode(o *corev1.Node) *corev1.Node {
 	stripped := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: o.Name, UID: o.UID, ResourceVersion: o.ResourceVersion}}
 	stripped.Status.Capacity, stripped.Status.Allocatable = o.Status.Capacity, o.Status.Allocatable
@@ -49,7 +49,7 @@ func stripNode(o *corev1.Node) *corev1.Node {
 	return stripped
 }
 
-// put stores a node, and says whether that changed anything: most updates only renew a heartbeat.
+// put stores a node, and reports whether it has changed: most updates only renew a heartbeat.
 func (n *nodes) put(object *corev1.Node) bool {
 	ready := slices.ContainsFunc(object.Status.Conditions, func(c corev1.NodeCondition) bool {
 		return c.Type == corev1.NodeReady && c.Status == corev1.ConditionTrue
@@ -65,7 +65,7 @@ func (n *nodes) put(object *corev1.Node) bool {
 
 func (n *nodes) drop(object *corev1.Node) { delete(n.byName, object.Name) }
 
-// summary adds the nodes up.
+// summary sums up the nodes.
 func (n *nodes) summary() summary {
 	n.Lock()
 	defer n.Unlock()
@@ -74,7 +74,7 @@ func (n *nodes) summary() summary {
 	return s
 }
 
-// summary is what a report says of the nodes.
+// summary is the part of a report about nodes.
 type summary struct {
 	// listed is false until the nodes have been listed once.
 	listed                bool

@@ -10,30 +10,32 @@ import (
 const (
 	// coalesce is the least time between two writes.
 	coalesce = 10 * time.Second
-	// refresh is the longest.
+	// refresh is the longest time between two writes.
 	refresh = 10 * time.Minute
-	// worthwhile is the part of what is allocatable, a twentieth, by which what is available has to
-	// change for a write of its own: otherwise each Pod that starts or ends would cost the hub one.
+	// worthwhile is the least change of available resources for a write of its own: a twentieth of the
+	// allocatable ones. Otherwise each Pod that starts or ends would cost the hub a write.
 	worthwhile = 20
 )
 
-// change is how soon the hub should know what differs from the last write.
+// change is the urgency of the difference from the last write.
 type change int
 
 const (
-	// none: nothing differs, or only what rides with the next write.
+	// none: nothing differs, or the difference can wait for the next write.
 	none change = iota
-	// usage: Pods request more, or less.
+	// usage: the Pods' requests changed.
 	usage
-	// changed: the member is not as it was.
+	// changed: the member changed.
 	changed
-	// urgent: somebody waits for it.
+	// urgent: the hub or a user waits for the change.
 	urgent
 )
 
-// due is when the next write is to be made: at once if there was none yet or somebody waits for it,
-// coalesce after the last one if the member changed since, a heartbeat period after it if the
-// available resources did, else refresh after it. The period grows with the fleet.
+// due returns the time of the next write. It is now if there was no write yet or the change is
+// urgent. It is coalesce after the last write if the member changed.
+//
+// It is a heartbeat period after the last write if only the available resources changed, and
+// refresh after it otherwise. The period grows with the fleet.
 func due(last time.Time, what change, period time.Duration) time.Time {
 	switch {
 	case last.IsZero(), what == urgent:
@@ -47,8 +49,8 @@ func due(last time.Time, what change, period time.Duration) time.Time {
 	}
 }
 
-// usageDiffers says whether what is available of any resource changed by a part of it that is
-// worthwhile.
+// usageDiffers reports whether the available amount of any resource changed by a worthwhile part of
+// the allocatable amount.
 func usageDiffers(allocatable, available, before corev1.ResourceList) bool {
 	for name, all := range allocatable {
 		by := available[name].DeepCopy()

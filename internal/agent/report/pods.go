@@ -10,9 +10,9 @@ import (
 	"github.com/muster-fleet/muster/internal/kubeclient"
 )
 
-// pods is the store of the scheduled pods that have not ended. Of a pod the store keeps only what
-// it requests, and the sum of that, so that one pod's change costs the same in a cluster of ten
-// pods and of ten thousand.
+// pods is the store of the scheduled pods that have not ended. It keeps only the requests of each
+// pod, and their sum. A pod's change therefore costs the same in a cluster of ten pods and of ten
+// thousand.
 type pods struct {
 	kubeclient.Store[*corev1.Pod]
 	byName map[cache.ObjectName]corev1.ResourceList
@@ -28,7 +28,7 @@ func newPods(changed chan struct{}) *pods {
 	return p
 }
 
-// stripPod keeps the names by which a store knows the pod and what requests is made of.
+// stripPod keeps the identity of the pod, and the input of requests.
 func stripPod(pod *corev1.Pod) *corev1.Pod {
 	containers := func(whole []corev1.Container) []corev1.Container {
 		stripped := make([]corev1.Container, len(whole))
@@ -53,8 +53,8 @@ func stripPod(pod *corev1.Pod) *corev1.Pod {
 	return stripped
 }
 
-// requests is what a pod takes from its node, a place for one pod included; nil if it takes
-// nothing.
+// requests returns the resources that a pod takes from its node, including one of its pod places;
+// nil if it takes nothing.
 func requests(pod *corev1.Pod) corev1.ResourceList {
 	if pod.Spec.NodeName == "" || pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed {
 		return nil
@@ -64,7 +64,7 @@ func requests(pod *corev1.Pod) corev1.ResourceList {
 	return list
 }
 
-// set replaces what one pod requests. Most of what happens to a pod does not change that.
+// set replaces the requests of one pod. Most updates of a pod do not change them.
 func (p *pods) set(pod *corev1.Pod, list corev1.ResourceList) bool {
 	name := cache.MetaObjectToName(pod)
 	if equalLists(p.byName[name], list) {
@@ -80,8 +80,8 @@ func (p *pods) set(pod *corev1.Pod, list corev1.ResourceList) bool {
 	return true
 }
 
-// available is what of allocatable no pod requests, never less than nothing; nil until the pods
-// have been listed once.
+// available returns the part of allocatable that no pod requests, never negative; nil until the
+// pods have been listed once.
 func (p *pods) available(allocatable corev1.ResourceList) corev1.ResourceList {
 	p.Lock()
 	defer p.Unlock()

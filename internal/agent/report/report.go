@@ -1,11 +1,12 @@
-// Package report reports to the hub how the member is: its nodes, what they have and what of it is
-// free, the names of its namespaces, its version and health; and that the member has left, when
-// the hub asks for that.
+// Package report reports the state of the member to the hub: its nodes and their resources, the
+// names of its namespaces, its version and health. It also reports that the member has left, at the
+// request of the hub.
 //
-// Its invariant: it is the only writer of the status of the InternalMemberCluster, at most once per
-// 10 s, unless the hub waits for an answer, and at least once per 10 min; two equal observations
-// are one write, and Pods alone are one in a heartbeat period. The numbers are the member's claims
-// about itself.
+// Its invariant: it is the only writer of the status of the InternalMemberCluster. It writes at
+// most once per 10 s, unless the hub waits for an answer, and at least once per 10 min. Equal
+// observations cost one write, and changes of Pods alone one in a heartbeat period.
+//
+// The hub cannot verify the reported numbers.
 package report
 
 import (
@@ -26,18 +27,18 @@ import (
 )
 
 const (
-	// firstLists bounds how long the first report waits for the lists of nodes, pods and namespaces.
+	// firstLists bounds the wait of the first report for the lists of nodes, pods and namespaces.
 	firstLists = 5 * time.Second
-	// healthPeriod is the least time between two questions to a healthy API server. Heartbeats 30 s
-	// apart come up to 5 % early, and each of them still asks.
+	// healthPeriod is the least time between two health checks of a healthy API server. Heartbeats 30
+	// s apart come up to 5 % early, and each of them still checks.
 	healthPeriod = 25 * time.Second
 )
 
-// Member is the cluster that is reported.
+// Member is the reported cluster.
 type Member interface {
-	// Ready is nil if the API server is ready.
+	// Ready returns nil if the API server is ready.
 	Ready(context.Context) error
-	// Version of the API server.
+	// Version returns the version of the API server.
 	Version(context.Context) (string, error)
 	// FollowNodes keeps store equal to the nodes until the context ends.
 	FollowNodes(ctx context.Context, store cache.ReflectorStore, outcome func(error))
@@ -47,21 +48,20 @@ type Member interface {
 	FollowNamespaces(ctx context.Context, store cache.ReflectorStore, outcome func(error))
 }
 
-// Session is what a report says of the agent itself.
+// Session is the part of a report about the agent itself.
 type Session struct {
-	// Report is the report as the hub has it.
+	// Report is the hub's copy of the report.
 	Report *clusterv1beta1.InternalMemberCluster
-	// Hub is how the agent reaches the hub.
+	// Hub is the agent's connection to the hub.
 	Hub clusterv1beta1.HubInUse
-	// ReadyToLeave says of a member that was asked to leave whether it may go,
-	// LeaveProgress how far it is.
+	// ReadyToLeave is set once a leaving member may leave. LeaveProgress is its progress.
 	ReadyToLeave  bool
 	LeaveProgress string
-	// Unpruned is what the member cannot remove although it was deleted on the hub.
+	// Unpruned names objects that were deleted on the hub and cannot be removed from the member.
 	Unpruned Unpruned
-	// Note is what the hub should know beside that the member has joined; empty if nothing.
+	// Note is further information for the hub besides the join; empty if there is none.
 	Note string
-	// Credential is the one in use; nil if the agent does not know which it is.
+	// Credential is the credential in use; nil if it is unknown to the agent.
 	Credential *clusterv1beta1.CredentialInUse
 }
 
@@ -70,26 +70,25 @@ type Reporter struct {
 	Member Member
 	// Write applies a status to the report.
 	Write func(context.Context, clusterv1beta1.InternalMemberClusterStatus) error
-	// Remove removes fields, named by JSON pointers, from the report if that still has
-	// this resourceVersion.
+	// Remove removes fields, named by JSON pointers, from the report in the given resourceVersion.
 	Remove func(ctx context.Context, resourceVersion string, pointers []string) error
-	// Observe is what to report of the agent itself; Changed wakes the reporter when
-	// that may have changed.
+	// Observe returns the agent's own part of the report. Changed wakes the reporter after a possible
+	// change of it.
 	Observe func() Session
 	Changed <-chan struct{}
-	// HealthDue wakes the reporter at each heartbeat to ask for the health of the member again.
+	// HealthDue wakes the reporter at each heartbeat to check the health of the member again.
 	HealthDue <-chan struct{}
-	// Left is called when a report was accepted that says for the first time that the member has left.
+	// Left is called once the hub accepts the first report that the member has left.
 	Left func()
-	// Farewell is why a member has left, if not because the hub asked for it.
+	// Farewell is the reason for leaving, if the hub did not request it.
 	Farewell string
-	// Explain is the message of an error in the log.
+	// Explain returns the message of an error for the log.
 	Explain func(error) string
-	// AgentVersion is that of this program, AgentNamespace where it runs.
+	// AgentVersion is the version of this program, AgentNamespace its namespace.
 	AgentVersion, AgentNamespace string
 	// AgentKey is the public key of the agent; nil if it has none.
 	AgentKey []byte
-	// Features are what the agent can do that others cannot.
+	// Features are the capabilities of this agent that other agents may lack.
 	Features []string
 	Clock    clock.Clock
 
@@ -97,16 +96,16 @@ type Reporter struct {
 	nodes      *nodes
 	pods       *pods
 	namespaces *namespaces
-	// report is the hub's copy as last observed, facts what is to be reported, written what was at
-	// last.
+	// report is the hub's copy as last observed, facts the content to report, written the content of
+	// the last write.
 	report         *clusterv1beta1.InternalMemberCluster
 	facts, written facts
 	last           time.Time
 	before         []metav1.Condition
-	// collectedBefore is what was last reported of the collection of namespaces.
+	// collectedBefore is the last reported condition about the collection of namespaces.
 	collectedBefore metav1.Condition
-	// healthAt is when the member's API server was last asked for its health, and doubted signals that
-	// a watch of the member began to fail.
+	// healthAt is the time of the last health check of the member's API server. doubted signals that a
+	// watch of the member began to fail.
 	healthAt time.Time
 	doubted  chan struct{}
 	failing  bool
@@ -164,7 +163,7 @@ func (r *Reporter) Run(ctx context.Context) {
 	}
 }
 
-// observe takes over what was observed since the last time.
+// observe takes over the latest observations.
 func (r *Reporter) observe() {
 	session := r.Observe()
 	if session.Report != nil && session.Report != r.report {
@@ -198,8 +197,8 @@ func (r *Reporter) due() time.Time {
 	return at
 }
 
-// handleReport takes over the hub's copy of the report. Conditions written by an earlier process
-// keep their transition times.
+// handleReport takes over the hub's copy of the report. Conditions from an earlier process keep
+// their transition times.
 func (r *Reporter) handleReport() {
 	r.facts.generation = r.report.Generation
 	own := clusterv1beta1.FindAgent(r.report.Status.AgentStatus, clusterv1beta1.MemberAgent)
@@ -210,19 +209,19 @@ func (r *Reporter) handleReport() {
 			r.collectedBefore = *collected
 		}
 	case own == nil && !r.last.IsZero():
-		// The hub deleted the report and made another: it is empty until the agent writes, and
-		// somebody may wait for that.
+		// The hub deleted the report and created another. The new one is empty until the agent writes,
+		// and the hub may wait for that.
 		r.last, r.written, r.before = time.Time{}, facts{left: r.written.left}, nil
 	}
 }
 
-// asksHealth reports whether a heartbeat asks for the health: each one while the member is
-// unhealthy, and otherwise one in healthPeriod.
+// asksHealth reports whether a heartbeat checks the health: each one while the member is unhealthy,
+// and otherwise one in healthPeriod.
 func (r *Reporter) asksHealth() bool {
 	return r.facts.unhealthy != "" || r.Clock.Since(r.healthAt) >= healthPeriod
 }
 
-// checkHealth asks the member's API server for its health, which cannot be watched.
+// checkHealth checks the health of the member's API server, because it cannot be watched.
 func (r *Reporter) checkHealth(ctx context.Context) {
 	r.healthAt, r.facts.unhealthy = r.Clock.Now(), ""
 	if err := r.Member.Ready(ctx); err != nil && ctx.Err() == nil {
@@ -266,7 +265,7 @@ func (r *Reporter) write(ctx context.Context, now time.Time) {
 	}
 }
 
-// failures logs when a watch begins to fail, and has the health checked then.
+// failures logs the first failure of a watch, and triggers a health check.
 func (r *Reporter) failures(ctx context.Context, what string) func(error) {
 	failing := false
 	return func(err error) {

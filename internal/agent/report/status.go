@@ -23,45 +23,45 @@ const (
 
 	conditionJoined  = "Joined"
 	conditionHealthy = "Healthy"
-	// conditionPruned is there, and False, while something that was deleted on the hub cannot be
+	// conditionPruned exists, with status False, while an object that was deleted on the hub cannot be
 	// removed.
 	conditionPruned = "Pruned"
 )
 
-// maxNote is the longest note that is reported.
+// maxNote is the length limit of a reported note.
 const maxNote = 1024
 
-// facts is what was observed of the member.
+// facts are the observations of the member.
 type facts struct {
 	summary    summary
 	namespaces collection
 	version    string
 	unhealthy  string
 	generation int64
-	// left says that the member left, as the hub asked; leaving says how far it is with that.
+	// left is set once the member has left at the request of the hub; leaving is the progress before.
 	left    bool
 	leaving string
-	// note is what the hub should know beside that the member has joined.
+	// note is further information for the hub besides the join.
 	note string
-	// unpruned is what cannot be removed.
+	// unpruned names objects that cannot be removed.
 	unpruned Unpruned
-	// hub is how the agent reaches the hub.
+	// hub is the agent's connection to the hub.
 	hub clusterv1beta1.HubInUse
-	// credential is the one in use; nil if the agent does not know which it is.
+	// credential is the credential in use; nil if it is unknown to the agent.
 	credential *clusterv1beta1.CredentialInUse
 }
 
-// complete says whether all lists are there that a report is made of.
+// complete reports whether all lists for a report are present.
 func (f facts) complete() bool {
 	return f.summary.listed && f.summary.available != nil && f.namespaces.answered
 }
 
-// Unpruned says why something is still on the member that was deleted on the hub;
-// empty if nothing is.
+// Unpruned is the reason why objects that were deleted on the hub are still on the member; empty if
+// there are none.
 type Unpruned struct{ Reason, Message string }
 
-// since is how soon the hub should know what differs from the other facts. A generation alone,
-// which the hub knows by itself, and a small change of what is available ride with the next write.
+// since returns the urgency of the difference from the other facts. A new generation, which the hub
+// knows itself, and a small change of available resources wait for the next write.
 func (f facts) since(other facts) change {
 	switch {
 	case f.urgent(other):
@@ -74,7 +74,7 @@ func (f facts) since(other facts) change {
 	return none
 }
 
-// equal compares all but the generation and how much is available.
+// equal compares all facts except the generation and the available amounts.
 func (f facts) equal(other facts) bool {
 	return f.summary.nodes == other.summary.nodes && f.summary.listed == other.summary.listed &&
 		f.version == other.version && f.unhealthy == other.unhealthy && f.left == other.left && f.leaving == other.leaving &&
@@ -85,9 +85,11 @@ func (f facts) equal(other facts) bool {
 		(f.summary.available == nil) == (other.summary.available == nil) && f.namespaces.equal(other.namespaces)
 }
 
-// urgent says whether somebody waits for what is new since the other facts: that the member left,
-// reaches the hub elsewhere, cannot do what the hub asks, has another credential, or cannot remove
-// what was deleted on the hub. Another message of the same failure can wait.
+// urgent reports whether the hub or a user waits for the difference from the other facts. That
+// includes leaving, another connection to the hub, a request that the agent cannot fulfil, and
+// another credential.
+//
+// It also includes objects that cannot be removed. Another message of the same failure can wait.
 func (f facts) urgent(other facts) bool {
 	hub := f.hub
 	if hub.Failure != "" && other.hub.Failure != "" {
@@ -97,8 +99,8 @@ func (f facts) urgent(other facts) bool {
 		f.unpruned.Reason != other.unpruned.Reason || hub != other.hub || !equality.Semantic.DeepEqual(f.credential, other.credential)
 }
 
-// status computes the status of the report from the facts. Conditions keep their
-// transition times from before.
+// status computes the status of the report from the facts. Conditions keep their transition times
+// from before.
 func (r *Reporter) status(f facts, before []metav1.Condition, now time.Time) clusterv1beta1.InternalMemberClusterStatus {
 	at := metav1.NewTime(now)
 	properties := map[string]clusterv1beta1.PropertyValue{}
@@ -135,7 +137,7 @@ func (r *Reporter) status(f facts, before []metav1.Condition, now time.Time) clu
 	return status
 }
 
-// collected says whether all namespaces are in the report.
+// collected returns the condition that all namespaces are in the report, or not.
 func (r *Reporter) collected(f facts, at metav1.Time) metav1.Condition {
 	c := metav1.Condition{
 		Type: clusterv1beta1.ConditionNamespacesCollected, Status: metav1.ConditionTrue, Reason: clusterv1beta1.ReasonNamespacesCollected,
@@ -151,7 +153,7 @@ func (r *Reporter) collected(f facts, at metav1.Time) metav1.Condition {
 	return c
 }
 
-// HasLeft says whether the agent has reported that it left, and the hub still asks for that.
+// HasLeft reports whether the agent has reported that it left, and the hub still requests it.
 func HasLeft(report *clusterv1beta1.InternalMemberCluster) bool {
 	if report.Spec.State != clusterv1beta1.ClusterStateLeave {
 		return false
