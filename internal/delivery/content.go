@@ -1,9 +1,9 @@
-// Package delivery is what hub and agent have to agree on to deliver a Bundle: how its files are
-// packed into a Content, how that is named, how a deployment is identified, and how it stands by
-// what its agent reports.
+// Package delivery has the rules that hub and agent share to deliver a Bundle. They cover the
+// format and name of a Content, the ID of a deployment, and the state of a deployment from its
+// agent's report.
 //
-// Its invariant: the functions are pure, and the same input gives the same name and
-// ID in every version.
+// Its invariant: the functions are pure, and the same input gives the same name and ID in every
+// version.
 package delivery
 
 import (
@@ -20,14 +20,14 @@ import (
 	"github.com/muster-fleet/muster/internal/naming"
 )
 
-// MaxContent is how many bytes a Content may unpack to, so that a small one cannot fill the memory
-// of whoever reads it.
+// MaxContent is the maximum number of unpacked bytes of a Content, so that a small one cannot fill
+// the memory of its reader.
 const MaxContent = 64 << 20
 
-// maxName is how long the name of a Content is.
+// maxName is the length of the name of a Content.
 const maxName = 63
 
-// payload is what a Content holds.
+// payload is the content of a Content.
 type payload struct {
 	Resources []fleet.BundleResource `json:"resources"`
 }
@@ -47,8 +47,8 @@ func Pack(resources []fleet.BundleResource) (*fleet.Content, error) {
 	return content, nil
 }
 
-// Unpack returns the resources in a Content, after it has made sure that they are what the
-// Content's name and sum promise.
+// Unpack returns the resources in a Content. It first verifies them against the Content's name and
+// sum.
 func Unpack(content *fleet.Content) ([]fleet.BundleResource, error) {
 	plain, err := unzip(content.Content, MaxContent)
 	if err != nil {
@@ -67,11 +67,11 @@ func Unpack(content *fleet.Content) ([]fleet.BundleResource, error) {
 
 func contentName(sum string) string { return ("s-" + sum)[:maxName] }
 
-// File returns the bytes of a resource as its encoding says.
+// File returns the decoded bytes of a resource.
 func File(resource fleet.BundleResource) ([]byte, error) { return FileWithin(resource, MaxContent) }
 
-// FileWithin is File, and an error if the resource has more than so many bytes, of which
-// it unpacks no more.
+// FileWithin does the same as File, but returns an error for a resource of more than the given
+// number of bytes. It unpacks no more than them.
 func FileWithin(resource fleet.BundleResource, most int) ([]byte, error) {
 	if len(resource.Content) > most && resource.Encoding == fleet.EncodingPlain {
 		return nil, fmt.Errorf("%s: %w", resource.Name, TooLargeError(most))
@@ -96,8 +96,8 @@ func FileWithin(resource fleet.BundleResource, most int) ([]byte, error) {
 	return nil, fmt.Errorf("%s: its encoding %q is unknown; known are none and %s", resource.Name, resource.Encoding, fleet.EncodingGzip)
 }
 
-// DeploymentID identifies what a BundleDeployment deploys: a Content and the options with their
-// values. As with Rancher Fleet, diff and correctDrift are left out: they deploy nothing.
+// DeploymentID identifies the content of a BundleDeployment: a Content and the options with their
+// values. As with Rancher Fleet, diff and correctDrift are left out, because they deploy nothing.
 func DeploymentID(contentName string, options fleet.BundleDeploymentOptions) (string, error) {
 	options.Diff, options.CorrectDrift = nil, nil
 	return FormerDeploymentID(contentName, options)
@@ -112,16 +112,18 @@ func FormerDeploymentID(contentName string, options fleet.BundleDeploymentOption
 	return contentName + ":" + naming.Digest(encoded), nil
 }
 
-// ContentName is the name of the Content in a deployment ID.
+// ContentName returns the name of the Content in a deployment ID.
 func ContentName(deploymentID string) string {
 	name, _, _ := strings.Cut(deploymentID, ":")
 	return name
 }
 
-// ValuesHash is spec.valuesHash of a BundleDeployment: the hash of the values in its Secret,
-// followed by the staged ones. What is documented of upstream says that its agents compare such a
-// hash with the Secret, and not how it is computed; this is the plainest that fits what else is
-// hashed, and the one thing in a BundleDeployment that no vector of upstream's confirms.
+// ValuesHash returns spec.valuesHash of a BundleDeployment: the hash of the values in its Secret,
+// followed by the staged ones.
+//
+// The documentation of upstream says only that its agents compare such a hash with the Secret. This
+// is the plainest computation that fits the other hashes. No test vector from upstream confirms it,
+// unlike everything else in a BundleDeployment.
 func ValuesHash(secret map[string][]byte) string {
 	if len(secret[fleet.KeyValues])+len(secret[fleet.KeyStagedValues]) == 0 {
 		return ""
@@ -129,17 +131,16 @@ func ValuesHash(secret map[string][]byte) string {
 	return naming.Digest(append(bytes.Clone(secret[fleet.KeyValues]), secret[fleet.KeyStagedValues]...))
 }
 
-// BundleValuesHash is spec.valuesHash of a Bundle: the hash of the Secret into which
-// its values were put.
+// BundleValuesHash returns spec.valuesHash of a Bundle: the hash of the Secret with its values.
 func BundleValuesHash(secret map[string][]byte) (string, error) {
-	text, err := json.Marshal(secret) // which sorts the keys and writes the values as base64
+	text, err := json.Marshal(secret) // sorts the keys and writes the values as base64
 	if err != nil {
 		return "", fmt.Errorf("encoding the values: %w", err)
 	}
 	return naming.Digest(text), nil
 }
 
-// line is the JSON of something and a newline, as upstream hashes it.
+// line returns the JSON of a value and a newline, as upstream hashes it.
 func line(of any) ([]byte, error) {
 	var buffer bytes.Buffer
 	err := json.NewEncoder(&buffer).Encode(of)
@@ -158,10 +159,11 @@ func Gzip(plain []byte) ([]byte, error) {
 	return buffer.Bytes(), err
 }
 
-// Gunzip returns what Gzip compressed, or an error if that is more than so many bytes.
+// Gunzip returns the data compressed by Gzip, or an error if it has more than the given number of
+// bytes.
 func Gunzip(packed []byte, most int) ([]byte, error) { return unzip(packed, most) }
 
-// TooLargeError is how many bytes something may unpack to, and has more.
+// TooLargeError is the error for data that unpacks to more than this number of bytes.
 type TooLargeError int
 
 func (e TooLargeError) Error() string {

@@ -9,9 +9,9 @@ import (
 	"github.com/muster-fleet/muster/internal/naming"
 )
 
-// RecipientLabels are those by which the hub says which member something is for. The member is
-// named as placements name it: a MemberCluster by its name, a Cluster by workspace/name. The epoch
-// is how often the member was revoked.
+// RecipientLabels returns the labels that name the recipient of an object. As in placements, a
+// MemberCluster has its name, a Cluster workspace/name. The epoch is the number of times the member
+// was revoked.
 func RecipientLabels(member string, epoch int) map[string]string {
 	labels := EpochLabels(epoch)
 	workspace, cluster, isCluster := strings.Cut(member, "/")
@@ -23,7 +23,8 @@ func RecipientLabels(member string, epoch int) map[string]string {
 	return labels
 }
 
-// EpochLabels say how often the recipient was revoked; there are none if it never was.
+// EpochLabels returns the label with the number of times the recipient was revoked; none if it
+// never was.
 func EpochLabels(epoch int) map[string]string {
 	if epoch == 0 {
 		return map[string]string{}
@@ -31,10 +32,11 @@ func EpochLabels(epoch int) map[string]string {
 	return map[string]string{clusterv1beta1.AnnotationMemberEpoch: strconv.Itoa(epoch)}
 }
 
-// OtherRecipient names the member that something in a member namespace is labelled for, if it is
-// another than the one whose report has a name; else it is empty. The namespace of a member follows
-// from its name and epoch, so that labels prove it. What has no labels is for whom it is written
-// to: hubs before did not label Works.
+// OtherRecipient names the member in the labels of an object in a member namespace, if it is not
+// the member with the given report. Otherwise it returns "".
+//
+// The name and epoch of a member determine its namespace, so the labels prove the member. An object
+// without labels belongs to the member of its namespace, because earlier hubs did not label Works.
 func OtherRecipient(labels map[string]string, namespace, report string) string {
 	epoch := epochOf(labels)
 	if member := labels[clusterv1beta1.LabelMemberName]; member != "" && naming.MemberClusterNamespaceAt(epoch, member) != namespace {
@@ -48,17 +50,17 @@ func OtherRecipient(labels map[string]string, namespace, report string) string {
 }
 
 // isNamespaceOf reports whether a namespace has the name of the member namespace of a Cluster in an
-// epoch. Which of the two forms it has, the hub decides when the epoch begins.
+// epoch. The hub chooses one of two forms when the epoch begins.
 func isNamespaceOf(epoch int, workspace, cluster, namespace string) bool {
 	return naming.MemberNamespaceAt(epoch, workspace, cluster) == namespace ||
 		naming.LongMemberNamespaceAt(epoch, workspace, cluster) == namespace
 }
 
-// maxFormer bounds how many former namespaces of a member are compared with another.
+// maxFormer bounds the number of compared former namespaces of a member.
 const maxFormer = 64
 
-// Inherits returns whether the recipient that labels name, whose report has a name, had a member
-// namespace before it was revoked. What was delivered there is still its own.
+// Inherits reports whether the recipient in the labels, with the given report, had a member
+// namespace before it was revoked. Objects delivered from there still belong to the recipient.
 func Inherits(labels map[string]string, namespace, report string) bool {
 	member, workspace := labels[clusterv1beta1.LabelMemberName], labels[fleet.LabelClusterNamespace]
 	for epoch, tried := epochOf(labels)-1, 0; epoch >= 0 && tried < maxFormer; epoch, tried = epoch-1, tried+1 {
@@ -70,7 +72,7 @@ func Inherits(labels map[string]string, namespace, report string) bool {
 	return false
 }
 
-// epochOf is how often the recipient that labels name was revoked.
+// epochOf returns the number of times the recipient in the labels was revoked.
 func epochOf(labels map[string]string) int {
 	epoch, err := strconv.Atoi(labels[clusterv1beta1.AnnotationMemberEpoch])
 	if err != nil {

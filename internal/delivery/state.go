@@ -12,12 +12,13 @@ import (
 	"github.com/muster-fleet/muster/internal/naming"
 )
 
-// underWay are the reasons with which earlier agents of Muster make Deployed False though the
-// deployment has not failed.
+// underWay are the reasons of earlier Muster agents for Deployed=False during a deployment that has
+// not failed.
 var underWay = []string{"Deploying", "Moving", "Removing", "Confirming", "Kept"}
 
-// StateOf is the state of a deployment on its cluster, by what its agent reported of the deployment
-// ID in the spec. `status.display` does not count: another agent may have written it.
+// StateOf returns the state of a deployment on its cluster, from its agent's report about the
+// deployment ID in the spec. It ignores `status.display`, because another agent may have written
+// it.
 func StateOf(d *fleet.BundleDeployment) fleet.BundleState {
 	current := d.Spec.DeploymentID != "" && d.Status.AppliedDeploymentID == d.Spec.DeploymentID
 	switch {
@@ -35,8 +36,8 @@ func StateOf(d *fleet.BundleDeployment) fleet.BundleState {
 	return fleet.StateReady
 }
 
-// Failed says whether the agent could not apply the deployment ID in the spec. That a release which
-// was applied is no longer installed is no failure.
+// Failed reports whether the agent could not apply the deployment ID in the spec. An applied
+// release that is no longer installed is no failure.
 func Failed(d *fleet.BundleDeployment) bool {
 	failed := isFalse(d, fleet.ConditionDeployed) ||
 		d.Status.AppliedDeploymentID != d.Spec.DeploymentID && isFalse(d, fleet.ConditionInstalled)
@@ -52,7 +53,8 @@ func condition(d *fleet.BundleDeployment, kind string) *fleet.Condition {
 	return kube.FindCondition(d.Status.Conditions, kind)
 }
 
-// Complaint is the condition that says why a deployment ID is not applied; nil if there is none.
+// Complaint returns the condition with the reason why a deployment ID is not applied; nil if there
+// is none.
 func Complaint(d *fleet.BundleDeployment) *fleet.Condition {
 	for _, kind := range []string{fleet.ConditionDeployed, fleet.ConditionInstalled} {
 		if c := condition(d, kind); c != nil && c.Status != corev1.ConditionTrue {
@@ -62,8 +64,8 @@ func Complaint(d *fleet.BundleDeployment) *fleet.Condition {
 	return nil
 }
 
-// ErrorDigest is the digest of the error that a status has; empty if it has none. Agents do not say
-// for which deployment ID they report an error.
+// ErrorDigest returns the digest of the error in a status; empty if there is none. Agents do not
+// report the deployment ID of an error.
 func ErrorDigest(d *fleet.BundleDeployment) (string, error) {
 	if !isFalse(d, fleet.ConditionDeployed) && !isFalse(d, fleet.ConditionInstalled) {
 		return "", nil
@@ -75,8 +77,8 @@ func ErrorDigest(d *fleet.BundleDeployment) (string, error) {
 	return naming.Digest(text)[:32], nil
 }
 
-// OfEarlier says whether the error in a status was there already when the hub wrote the deployment
-// ID, so that it is not about that.
+// OfEarlier reports whether the error in a status is older than the hub's write of the deployment
+// ID. Such an error is about an earlier one.
 func OfEarlier(d *fleet.BundleDeployment) bool {
 	noted := d.Annotations[fleet.AnnotationEarlierError]
 	if noted == "" {
@@ -86,7 +88,7 @@ func OfEarlier(d *fleet.BundleDeployment) bool {
 	return err == nil && is == noted
 }
 
-// Display is what the columns of a deployment show.
+// Display returns the columns of a deployment.
 func Display(d *fleet.BundleDeployment, state fleet.BundleState) fleet.BundleDeploymentDisplay {
 	return fleet.BundleDeploymentDisplay{
 		Deployed: shown(condition(d, fleet.ConditionDeployed)), Monitored: shown(condition(d, fleet.ConditionMonitored)), State: string(state),

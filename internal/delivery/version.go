@@ -8,12 +8,12 @@ import (
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
 )
 
-// aPart is a version of which parts are open: a number, two of them, or one with a wildcard.
+// aPart matches incomplete versions: a number, two of them, or one with a wildcard.
 var aPart = regexp.MustCompile(`^v?([0-9]+|[xX*])(\.([0-9]+|[xX*]))?(\.[xX*])?$`)
 
-// CheckChartVersion refuses a version of a chart that more than one version meets: what is deployed
-// would depend on when a cluster asked, and would be another chart under the same deployment ID.
-// None at all means the newest.
+// CheckChartVersion refuses a chart version that matches more than one version. The result would
+// depend on the time of the query, and differ under the same deployment ID. An empty version means
+// the newest.
 func CheckChartVersion(options *fleet.HelmOptions) error {
 	if options == nil || options.Version == "" {
 		return nil

@@ -21,7 +21,6 @@ var unwrittenPackages = []string{
 	"hack/release",
 	"hack/testrun",
 	"hack/troubleshooting",
-	"internal/delivery",
 	"internal/hub/bundles/agentbundle",
 	"internal/hub/bundles/agentchart",
 	"internal/hub/bundles/bundle",
