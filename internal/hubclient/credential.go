@@ -20,25 +20,28 @@ const (
 	keyDeploymentNamespace = "deploymentNamespace"
 	keyClusterNamespace    = "clusterNamespace"
 	keyClusterName         = "clusterName"
-	// keyToken holds the token of a credential of our own; the kubeconfig then has none.
+	// keyToken holds the token of a Muster credential; the kubeconfig then has none.
 	keyToken = "token"
-	// keySequence is Muster's own: it counts the credentials that the hub has issued for the account.
+	// keySequence is Muster's own key: it counts the credentials that the hub has issued for the
+	// account.
 	keySequence = "sequence"
-	// keyReconnect is Muster's own: the token by which the agent may come back once its
-	// credential has run out.
+	// keyReconnect is Muster's own key for the token that lets the agent return after its credential
+	// has expired.
 	keyReconnect = "reconnectToken"
-	// Muster's own, if the hub asked for a mode.
+	// keyMode and keyChartMode are Muster's own, if the hub requested a mode.
 	keyMode      = "agentTLSMode"
 	keyChartMode = "chartTLSMode"
-	// What the agent registered with, as digests; see join.Bootstrap.
+	// keyJoinedWith and keyJoinedAs are Muster's own: digests of the agent's registration; see
+	// join.Bootstrap.
 	keyJoinedWith = "joinedWith"
 	keyJoinedAs   = "joinedAs"
 )
 
-// Credential is who the agent is on the hub. The Secret fleet-agent holds one that the hub accepted
-// at least once, with the keys that upstream agents write and read. An upstream agent that finds
-// its own credential there can go on with it; a credential of ours, which has an end that the
-// upstream agent does not know of, it cannot use, so that it registers.
+// Credential is the agent's identity on the hub. The Secret fleet-agent holds a credential that the
+// hub accepted at least once, with the keys that upstream agents write and read.
+//
+// An upstream agent can continue with its own credential from there. It cannot use a Muster
+// credential, whose expiry it does not know, so it registers.
 type Credential struct {
 	// Server is the URL of the hub.
 	Server string
@@ -46,33 +49,32 @@ type Credential struct {
 	CA []byte
 	// Token is the bearer token.
 	Token string
-	// MemberNamespace is where the agent may act.
+	// MemberNamespace is the agent's namespace on the hub.
 	MemberNamespace string
-	// Workspace and Cluster name the record. A MemberCluster has no workspace.
+	// Workspace and Cluster name the Cluster. A MemberCluster has no workspace.
 	Workspace, Cluster string
-	// Mode is the agentTLSMode that the hub asked for, empty if it did not; the mode counts as long as
-	// that of the chart is ChartMode.
+	// Mode is the agentTLSMode requested by the hub; empty if it requested none. Mode applies as long
+	// as the chart's mode is ChartMode.
 	Mode, ChartMode TLSMode
-	// JoinedWith is the digest of the registration token, the hub, the workspace and the clientID that
-	// the credential was bought with, JoinedAs that of the clientID alone. Both digests are empty for
-	// a MemberCluster, and for an agent that registered before agents stored them.
+	// JoinedWith is the digest of the registration token, the hub, the workspace and the clientID of
+	// the registration. JoinedAs is the digest of the clientID alone. Both are empty for a
+	// MemberCluster, and after a registration by an agent that did not store them.
 	JoinedWith, JoinedAs string
-	// Upstream says that the hub made the credential for an agent of Rancher Fleet: nobody renews it,
-	// and it is stored in the form which that agent reads.
+	// Upstream is set if the hub made the credential for an agent of Rancher Fleet. It is never
+	// renewed, and is stored in the form of that agent.
 	Upstream bool
-	// Sequence counts the credentials that the hub has issued for the account; zero for the one
+	// Sequence counts the credentials that the hub has issued for the account; zero for the credential
 	// of the registration.
 	Sequence int64
-	// Reconnect is a token with which the agent may ask to be this member again, once Token has run
-	// out; "" if the hub has issued none.
+	// Reconnect is a token to request the same membership again after Token has expired; "" if the hub
+	// has issued none.
 	Reconnect string
 }
 
-// Account is the UID of the account on the hub that the token is of; empty if the
-// token does not name it.
+// Account returns the UID of the token's account on the hub; empty if the token does not name it.
 func (c Credential) Account() string { return credential.ClaimsOf(c.Token).AccountUID }
 
-// Record is the record for messages.
+// Record returns the name of the Cluster or MemberCluster for messages.
 func (c Credential) Record() string {
 	if c.Workspace == "" {
 		return "member " + c.Cluster
@@ -80,7 +82,7 @@ func (c Credential) Record() string {
 	return c.Workspace + "/" + c.Cluster
 }
 
-// CredentialFromSecret reads the credential that an agent, ours or an upstream one, stored.
+// CredentialFromSecret reads the stored credential of a Muster or an upstream agent.
 func CredentialFromSecret(secret *corev1.Secret) (Credential, error) {
 	for _, key := range []string{keyKubeconfig, keyDeploymentNamespace, keyClusterNamespace, keyClusterName} {
 		if len(secret.Data[key]) == 0 {
@@ -89,7 +91,7 @@ func CredentialFromSecret(secret *corev1.Secret) (Credential, error) {
 	}
 	config, err := clientcmd.Load(secret.Data[keyKubeconfig])
 	if err != nil {
-		// The error of the parser may quote what it could not parse, which may be the token.
+		// The error of the parser may quote the input, including the token.
 		return Credential{}, errors.New("its key kubeconfig is not a kubeconfig")
 	}
 	current := config.Contexts[config.CurrentContext]
@@ -123,15 +125,15 @@ func CredentialFromSecret(secret *corev1.Secret) (Credential, error) {
 	}, nil
 }
 
-// Outdated says whether a Secret with a credential of our own is one that an upstream agent would
-// take for its own, as earlier versions wrote it.
+// Outdated reports whether an upstream agent would mistake the Muster credential in a Secret for
+// its own. Earlier versions wrote such Secrets.
 func Outdated(secret *corev1.Secret) bool {
 	c, err := CredentialFromSecret(secret)
 	return err == nil && !c.Upstream && len(secret.Data[keyToken]) == 0
 }
 
-// askedMode is one that a hub may ask for. Nothing else counts, least of all one
-// that does not verify.
+// askedMode returns a mode that a hub may request. It ignores all others, such as a mode without
+// verification.
 func askedMode(raw []byte) TLSMode {
 	if mode := TLSMode(raw); mode == TLSStrict || mode == TLSSystemStore {
 		return mode
@@ -139,7 +141,7 @@ func askedMode(raw []byte) TLSMode {
 	return ""
 }
 
-// Secret is the form in which the credential is stored in the agent's namespace.
+// Secret returns the credential as stored in the agent's namespace.
 func (c Credential) Secret(namespace string) (*corev1.Secret, error) {
 	user := &clientcmdapi.AuthInfo{}
 	if c.Upstream {

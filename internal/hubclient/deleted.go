@@ -15,29 +15,32 @@ import (
 	clusterv1beta1 "github.com/muster-fleet/muster/api/cluster/v1beta1"
 )
 
-// ErrExists says that a BundleDeployment is there.
+// ErrExists means that a BundleDeployment exists.
 var ErrExists = errors.New("the BundleDeployment is there")
 
-// errUnproven says that a BundleDeployment is missing, and nothing tells a deletion from a
-// hub that was restored.
+// errUnproven means that a BundleDeployment is missing without a proof of its deletion: the hub may
+// have been restored.
 var errUnproven = errors.New("the hub has no record that it deleted the BundleDeployment, and no longer keeps the versions of that time, " +
 	"so that it may have been restored from a backup: create the Bundle again; to remove the release, delete the Bundle after that")
 
-// Delivered is the BundleDeployment of which a release was made.
+// Delivered is the BundleDeployment of a release.
 type Delivered struct {
 	Name string
-	// UID and Version are those that it had last; the UID is empty if an earlier version of
-	// the agent noted none.
+	// UID and Version are its last UID and version. UID is empty if an earlier version of the agent
+	// noted none.
 	UID, Version string
 }
 
-// ConfirmDeleted makes sure that the hub has deleted a BundleDeployment and nothing else: the hub
-// serves the kind and takes new ones, knows no object of the name, by a read that no cache answers,
-// and the member namespace is the one of the report's UID and stays. Every other answer, that the
-// kind is not served included, is an error: then nothing is known about the BundleDeployment. The
-// proof is the record of the hub on the report; without one, its history: a hub that was restored
-// is one that is behind the version which the BundleDeployment once had, or that did not have it at
-// that version. A history that expired proves nothing.
+// ConfirmDeleted verifies that the hub has deleted a BundleDeployment and nothing else. The hub
+// must serve the kind, accept new objects of it, and have no object of the name, by an uncached
+// read. The member namespace must belong to the UID of the report, and must not be in deletion.
+//
+// Every other answer is an error, such as for a kind that is not served, because then the state of
+// the BundleDeployment is unknown.
+//
+// The proof of the deletion is the hub's annotation on the report. Without it, the history of the
+// hub decides. A restored hub is behind the version of the BundleDeployment, or does not have the
+// BundleDeployment at that version. An expired history proves nothing.
 func (m *Member) ConfirmDeleted(ctx context.Context, report types.UID, of Delivered) (restored bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
@@ -70,18 +73,18 @@ func (m *Member) ConfirmDeleted(ctx context.Context, report types.UID, of Delive
 	return m.restored(ctx, deployments, of.Name, of.Version)
 }
 
-// restored says whether the hub has another history than the one in which a BundleDeployment had a
-// version. A hub that was restored passes the version sooner or later; then it tells as long as its
-// etcd keeps that version, which is five to ten minutes.
+// restored reports whether the hub's history lacks a BundleDeployment at the version it had. A
+// restored hub passes the version sooner or later. Its etcd then keeps the version for five to ten
+// minutes as evidence.
 func (m *Member) restored(ctx context.Context, deployments *Deployments, name, had string) (bool, error) {
-	// Without a version to start from, the API server asks its storage.
+	// Without a version to start from, the API server reads its storage.
 	now, err := deployments.List(ctx, metav1.ListOptions{Limit: 1})
 	if err != nil {
 		return false, fmt.Errorf("listing the BundleDeployments of %s: %w", m.Namespace, err)
 	}
 	switch order, err := resourceversion.CompareResourceVersion(now.ResourceVersion, had); {
 	case err != nil:
-		return false, nil //nolint:nilerr // what cannot be compared says nothing
+		return false, nil //nolint:nilerr // versions that cannot be compared prove nothing
 	case order < 0:
 		return true, nil
 	}
@@ -96,8 +99,8 @@ func (m *Member) restored(ctx context.Context, deployments *Deployments, name, h
 	return len(then.Items) == 0, nil
 }
 
-// isMissing says whether an error is the API server's answer that there is no object of that name.
-// An API server that does not serve the kind answers with the same code.
+// isMissing reports whether an error means that no object of the name exists. An API server that
+// does not serve the kind answers with the same code.
 func isMissing(err error, name string) bool {
 	var status apierrors.APIStatus
 	if !apierrors.IsNotFound(err) || !errors.As(err, &status) {

@@ -25,7 +25,7 @@ import (
 // Deployments are the BundleDeployments of the member namespace.
 type Deployments = kubeclient.Resource[*fleet.BundleDeployment, *fleet.BundleDeploymentList]
 
-// Deployments is the client for what the member is to deploy.
+// Deployments returns the client for the BundleDeployments of the member.
 func (m *Member) Deployments() (*Deployments, error) {
 	return kubeclient.Of[fleet.BundleDeployment, fleet.BundleDeploymentList](m.connection, BundleDeployments, m.Namespace)
 }
@@ -93,8 +93,9 @@ func (m *Member) PatchStatus(ctx context.Context, resource schema.GroupVersionRe
 		Param("fieldManager", fieldManager).Body(patch).Do(ctx).Error()
 }
 
-// Removable makes sure that an object of this kind which is deleted in the member namespace was
-// deleted by itself, and not with its whole kind or with the member.
+// Removable verifies the cause of the deletion of an object of this kind in the member namespace.
+// The object must have been deleted on its own, not together with its whole kind or with the
+// member.
 func (m *Member) Removable(ctx context.Context, report types.UID, kind schema.GroupVersionResource) error {
 	if err := m.Serves(ctx, kind); err != nil {
 		return err
@@ -107,7 +108,7 @@ func (m *Member) Removable(ctx context.Context, report types.UID, kind schema.Gr
 	return m.namespaceStays(ctx)
 }
 
-// namespaceStays makes sure that the member namespace is not being deleted.
+// namespaceStays returns an error if the member namespace is being deleted.
 func (m *Member) namespaceStays(ctx context.Context) error {
 	var namespace corev1.Namespace
 	switch err := m.core.Get().Resource("namespaces").Name(m.Namespace).Do(ctx).Into(&namespace); {
@@ -121,7 +122,7 @@ func (m *Member) namespaceStays(ctx context.Context) error {
 	return nil
 }
 
-// stays makes sure that the member stays in the fleet, and returns its report.
+// stays returns the report of the member, or an error if the member leaves the fleet.
 func (m *Member) stays(ctx context.Context, report types.UID) (*clusterv1beta1.InternalMemberCluster, error) {
 	found, err := m.Reports.Get(ctx, m.Name, metav1.GetOptions{})
 	switch {
@@ -135,8 +136,8 @@ func (m *Member) stays(ctx context.Context, report types.UID) (*clusterv1beta1.I
 	return found, nil
 }
 
-// Since is when the hub made the account of the member: an agent that goes on with the credential
-// of the one before it has the same one.
+// Since returns the creation time of the member's account on the hub. It stays the same for an
+// agent that continues with the credential of an earlier agent.
 func (m *Member) Since(ctx context.Context) (time.Time, error) {
 	account, err := read[corev1.ServiceAccount, corev1.ServiceAccountList](
 		ctx, m, corev1.SchemeGroupVersion.WithResource("serviceaccounts"), m.Namespace, naming.MemberServiceAccount)
@@ -146,8 +147,8 @@ func (m *Member) Since(ctx context.Context) (time.Time, error) {
 	return account.CreationTimestamp.Time, nil
 }
 
-// takesMore makes sure that the member namespace is not being deleted: nothing can be created in
-// one that is, not even in a dry run.
+// takesMore returns an error if the member namespace is being deleted: creating an object fails in
+// such a namespace, even in a dry run.
 func (m *Member) takesMore(ctx context.Context) error {
 	err := m.core.Post().Namespace(m.Namespace).Resource("serviceaccounts").Name(naming.MemberServiceAccount).SubResource("token").
 		Param("dryRun", metav1.DryRunAll).
@@ -158,7 +159,7 @@ func (m *Member) takesMore(ctx context.Context) error {
 	return nil
 }
 
-// The kinds in a member namespace that say what is placed on the member.
+// The kinds in a member namespace with the objects placed on the member.
 var (
 	BundleDeployments = fleet.GroupVersion.WithResource("bundledeployments")
 	Works             = placement.GroupVersion.WithResource("works")

@@ -1,11 +1,13 @@
-// Package hubclient is what an agent, and the program that delivers for it, need to talk to their
-// hub: the route and whom to trust on it, the credential and the form in which a member keeps it,
-// the session, what may be read and written in a member namespace, and what an error means.
+// Package hubclient connects an agent, and its deployer, to their hub. It has the route and its
+// trust, the credential and its stored form, and the session. It also has the reads and writes in a
+// member namespace, and the meaning of errors.
 //
-// Its invariant: a token goes to the hub's host only and never into a message; a result that costs
-// the agent its credential is drawn only from what a Kubernetes API server said over a verified
-// connection, and only when it persists. With mode strict only the given CA counts; verification is
-// skipped only with mode insecure, which no default leads to.
+// Its invariant: a token is sent only to the hub's host, and no message contains it. A result that
+// costs the agent its credential comes only from a Kubernetes API server over a verified
+// connection, and must persist.
+//
+// Mode strict trusts only the given CA. Only mode insecure skips verification, and no default leads
+// to it.
 package hubclient
 
 import (
@@ -24,9 +26,9 @@ import (
 )
 
 const (
-	// timeout bounds each request that is not a watch.
+	// timeout bounds each request except watches.
 	timeout = 10 * time.Second
-	// dialTimeout is shorter, so that a dead address is named within one request.
+	// dialTimeout is shorter, so that one request is enough to report a dead address.
 	dialTimeout = 5 * time.Second
 )
 
@@ -35,18 +37,18 @@ type Registrations = kubeclient.Resource[*fleet.ClusterRegistration, *fleet.Clus
 
 // Target is a hub.
 type Target struct {
-	// Server is the URL, as credential.ParseServer returns it.
+	// Server is the URL in the form of credential.ParseServer.
 	Server string
-	// CA is PEM, as credential.ParseCA returns it.
+	// CA is PEM in the form of credential.ParseCA.
 	CA []byte
-	// Trust says whether anything but the CA counts.
+	// Trust decides whether other CAs count too.
 	Trust Trust
 }
 
-// Hub is a connection with a token that can be exchanged, and a route that can be changed,
-// while watches go on.
+// Hub is a connection with an exchangeable token and route. Watches continue across a change of
+// either.
 type Hub struct {
-	// origin is the URL that requests are made for; each goes by the route in force when it is sent.
+	// origin is the URL in new requests; the current route sends each of them.
 	origin     *url.URL
 	route      atomic.Pointer[route]
 	clock      *servertime.Clock
@@ -54,7 +56,7 @@ type Hub struct {
 	token      atomic.Pointer[string]
 }
 
-// Dial prepares a connection; nothing is sent yet.
+// Dial prepares a connection without sending a request.
 func Dial(target Target, token string, clk clock.PassiveClock) (*Hub, error) {
 	first, err := newRoute(target)
 	if err != nil {
@@ -67,37 +69,37 @@ func Dial(target Target, token string, clk clock.PassiveClock) (*Hub, error) {
 	return h, err
 }
 
-// Config is for clients of other libraries, which then use the token and the route in force.
+// Config returns a configuration for clients of other libraries, with the current token and route.
 func (h *Hub) Config() *rest.Config {
 	return &rest.Config{Host: h.origin.String(), Transport: h, UserAgent: "muster-agent/" + version.Version}
 }
 
-// Move makes all requests from now on go to where the other connection goes, with its trust. A
-// request under way ends where it began.
+// Move sends all later requests to the target of the other connection, with its trust. A request in
+// progress ends on the old route.
 func (h *Hub) Move(to *Hub) { h.route.Swap(to.route.Load()).transport.CloseIdleConnections() }
 
-// SetToken makes all requests from now on show this token.
+// SetToken sets the token of all later requests.
 func (h *Hub) SetToken(token string) { h.token.Store(&token) }
 
-// Target is where requests go.
+// Target returns the target of requests.
 func (h *Hub) Target() Target { return h.route.Load().target }
 
-// Server is the URL.
+// Server returns the URL.
 func (h *Hub) Server() string { return h.Target().Server }
 
-// Now is the time by the hub's clock; the times in the hub's tokens are by that clock.
+// Now returns the time by the hub's clock, as in the hub's tokens.
 func (h *Hub) Now() time.Time { return h.clock.Now() }
 
 // Close ends idle connections.
 func (h *Hub) Close() { h.route.Load().transport.CloseIdleConnections() }
 
-// Registrations is the client for the requests in a workspace.
+// Registrations returns the client for the requests in a workspace.
 func (h *Hub) Registrations(workspace string) (*Registrations, error) {
 	return kubeclient.Of[fleet.ClusterRegistration, fleet.ClusterRegistrationList](
 		h.connection, fleet.GroupVersion.WithResource("clusterregistrations"), workspace)
 }
 
-// RoundTrip sends the request where the hub is, adds the token and reads the hub's clock.
+// RoundTrip sends the request to the hub, adds the token and reads the hub's clock.
 func (h *Hub) RoundTrip(request *http.Request) (*http.Response, error) {
 	current := h.route.Load()
 	if request.URL.Host == h.origin.Host {

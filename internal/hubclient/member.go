@@ -19,23 +19,23 @@ import (
 	"github.com/muster-fleet/muster/internal/naming"
 )
 
-// fieldManager owns what the agent applies.
+// fieldManager is the field manager of the agent's writes.
 const fieldManager = "muster-agent"
 
 // Reports are InternalMemberClusters; the agent has one.
 type Reports = kubeclient.Resource[*clusterv1beta1.InternalMemberCluster, *clusterv1beta1.InternalMemberClusterList]
 
-// Member is what the agent may touch on the hub: its member namespace.
+// Member is the part of the hub that the agent may access: its member namespace.
 type Member struct {
 	*Hub
-	// Namespace is the member namespace, Name that of the report in it.
+	// Namespace is the member namespace, Name the name of the report in it.
 	Namespace, Name string
-	// Reports are those of the member namespace.
+	// Reports are the reports of the member namespace.
 	Reports *Reports
 
 	leases *kubeclient.Resource[*coordinationv1.Lease, *coordinationv1.LeaseList]
 	core   rest.Interface
-	// report is the UID that the report has to have; empty if any will do.
+	// report is the required UID of the report; empty if any UID is accepted.
 	report types.UID
 }
 
@@ -55,11 +55,11 @@ func (h *Hub) Member(namespace, name string) (*Member, error) {
 	return m, err
 }
 
-// Lease is who beats for a member, and which beat it was.
+// Lease is the state of a member's heartbeat: its holder and its version.
 type Lease struct {
-	// Holder is empty if nobody has beaten yet.
+	// Holder is empty before the first heartbeat.
 	Holder string
-	// Version changes with every beat and every other change, Renewed with every beat.
+	// Version changes with every heartbeat and every other change, Renewed with every heartbeat.
 	Version, Renewed string
 }
 
@@ -82,8 +82,8 @@ func (m *Member) Lease(ctx context.Context) (Lease, error) {
 	return readLease(lease), nil
 }
 
-// Beat renews the Lease. With the version of a Lease the hub refuses, by a conflict,
-// if it changed since.
+// Beat renews the Lease. If since has a version, and the Lease has changed after it, the hub
+// refuses with a conflict.
 func (m *Member) Beat(ctx context.Context, holder string, now time.Time, since Lease) (Lease, error) {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
@@ -116,10 +116,10 @@ func (m *Member) MarkWaiting(ctx context.Context, waiter string, now time.Time) 
 	return err
 }
 
-// ExpectReport makes the hub refuse what is reported from now on unless the report has this UID.
+// ExpectReport makes the hub refuse later reports unless the report has this UID.
 func (m *Member) ExpectReport(uid types.UID) { m.report = uid }
 
-// Report applies the status of the report; what the agent no longer reports disappears from it.
+// Report applies the status of the report. Fields that the agent no longer reports are removed.
 func (m *Member) Report(ctx context.Context, status clusterv1beta1.InternalMemberClusterStatus) error {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
@@ -142,8 +142,8 @@ func (m *Member) Report(ctx context.Context, status clusterv1beta1.InternalMembe
 	return err
 }
 
-// RemoveReported removes fields of the report, named by JSON pointers (RFC 6901), which another
-// agent has written. The hub refuses if the report has changed since this resourceVersion.
+// RemoveReported removes fields of another agent from the report, named by JSON pointers (RFC
+// 6901). The hub refuses if the report has changed since this resourceVersion.
 func (m *Member) RemoveReported(ctx context.Context, resourceVersion string, pointers []string) error {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
@@ -159,7 +159,7 @@ func (m *Member) RemoveReported(ctx context.Context, resourceVersion string, poi
 	return err
 }
 
-// RequestToken asks the hub for another token of the agent's own account, valid for life.
+// RequestToken requests another token of the agent's own account from the hub, valid for life.
 func (m *Member) RequestToken(ctx context.Context, life time.Duration) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()

@@ -16,31 +16,31 @@ import (
 	"github.com/muster-fleet/muster/internal/retry"
 )
 
-// Result is what an attempt to use the hub says about the hub and the credential.
+// Result is the outcome of an attempt to use the hub, about the hub and the credential.
 type Result string
 
 // The results.
 const (
 	// Accepted: it worked.
 	Accepted Result = "Accepted"
-	// Unreachable: there was no answer that can be trusted, or the hub is busy. Nothing is known
-	// about the credential.
+	// Unreachable: there was no trustworthy answer, or the hub is busy. The state of the credential is
+	// unknown.
 	Unreachable Result = "Unreachable"
 	// Unauthorized: the hub does not know the token, or no longer.
 	Unauthorized Result = "Unauthorized"
-	// Forbidden: the hub knows the token and grants it no such right.
+	// Forbidden: the hub knows the token, but grants it no such right.
 	Forbidden Result = "Forbidden"
-	// NotFound: the object is not there.
+	// NotFound: the object does not exist.
 	NotFound Result = "NotFound"
-	// Invalid: the hub does not accept what was sent.
+	// Invalid: the hub refuses the content of the request.
 	Invalid Result = "Invalid"
 )
 
-// Refuses says whether the hub itself refused.
+// Refuses reports whether the hub itself refused.
 func (r Result) Refuses() bool { return r == Unauthorized || r == Forbidden || r == NotFound }
 
-// Classify draws the result from an error. Anything that a proxy or another web server may have
-// said is Unreachable.
+// Classify returns the result of an error. Any answer that may come from a proxy or another web
+// server is Unreachable.
 func Classify(err error) Result {
 	if err == nil {
 		return Accepted
@@ -63,8 +63,8 @@ func Classify(err error) Result {
 	}
 }
 
-// foreign says whether client-go made up the status because the answer was not one of a Kubernetes
-// API server, or was one that does not know the resource.
+// foreign reports whether client-go made up the status. It does so if the answer does not come from
+// a Kubernetes API server, or if the server does not know the resource.
 func foreign(status metav1.Status) bool {
 	if status.Details == nil {
 		return false
@@ -77,9 +77,8 @@ func foreign(status metav1.Status) bool {
 	return false
 }
 
-// refusedAfter is how long a result has to last before it counts. A fresh account or right
-// takes the hub's API server a moment to see, and a lost RoleBinding or report is put back
-// by a hub that runs.
+// refusedAfter returns the time until a lasting result counts. The hub's API server takes a moment
+// to see a new account or right. A running hub also restores a lost RoleBinding or report.
 func refusedAfter(result Result) time.Duration {
 	switch result {
 	case Unauthorized:
@@ -91,8 +90,8 @@ func refusedAfter(result Result) time.Duration {
 	}
 }
 
-// Persist calls the hub, again and again while a refusal may be that the hub is not done yet, and
-// passes each error to doubt. The error is the last one, and nil iff the result is Accepted.
+// Persist calls the hub, repeatedly while the reason of a refusal may be an unfinished hub, and
+// passes each error to doubt. It returns the last error, nil if and only if the result is Accepted.
 func Persist(ctx context.Context, clk clock.Clock, call func(context.Context) error, doubt func(error)) (Result, error) {
 	start, backoff := clk.Now(), retry.Soon()
 	for {
@@ -111,7 +110,7 @@ func Persist(ctx context.Context, clk clock.Clock, call func(context.Context) er
 	}
 }
 
-// Explain is the message, for people, of an error between the agent and its hub.
+// Explain returns the message for an error between the agent and its hub.
 func (h *Hub) Explain(err error) string {
 	target, roots := h.Target(), h.route.Load().roots
 	if sentence, ok := roots.Explain(err); ok {

@@ -12,7 +12,8 @@ import (
 	utilnet "k8s.io/apimachinery/pkg/util/net"
 )
 
-// route is a way to the hub's API server: where it is, whom to trust there, and the connections.
+// route is a connection to the hub's API server: its address, the trusted certificates, and the
+// transport.
 type route struct {
 	target    Target
 	base      *url.URL
@@ -40,8 +41,8 @@ func newRoute(target Target) (*route, error) {
 	})}, nil
 }
 
-// direct returns a copy of a request for the origin that goes by this route; the URLs of
-// both may have a path.
+// direct returns a copy of a request for the origin, readdressed to this route. Both URLs may have
+// a path.
 func (r *route) direct(request *http.Request, origin *url.URL) *http.Request {
 	request = utilnet.CloneRequest(request)
 	if r.base == origin {

@@ -9,9 +9,9 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// Serves makes sure that the hub serves a kind and keeps it. An API server lists a
-// CustomResourceDefinition that is being deleted, whose objects all go with it, without the verb
-// create; what it does not list at all may be back in a moment.
+// Serves verifies that the hub serves a kind and keeps it. An API server lists a
+// CustomResourceDefinition in deletion, which takes all its objects along, without the verb create.
+// A kind that it does not list may be back in a moment.
 func (m *Member) Serves(ctx context.Context, resource schema.GroupVersionResource) error {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()

@@ -15,17 +15,17 @@ import (
 // Session is a connection with the agent's own credential.
 type Session struct {
 	*Member
-	// Credential is the one that the session began with.
+	// Credential is the initial credential of the session.
 	Credential Credential
-	// Report is the report as the hub had it when it accepted the credential.
+	// Report is the hub's report at the time it accepted the credential.
 	Report *clusterv1beta1.InternalMemberCluster
 
 	clock clock.Clock
-	// announced says that the takeover was written to the record; see takeOver.
+	// announced is set after the takeover was written to the Cluster; see takeOver.
 	announced bool
 }
 
-// NewSession prepares a session; nothing is sent yet.
+// NewSession prepares a session without sending a request.
 func NewSession(credential Credential, policy Trust, clk clock.Clock) (*Session, error) {
 	hub, err := Dial(Target{Server: credential.Server, CA: credential.CA, Trust: policy}, credential.Token, clk)
 	if err != nil {
@@ -38,13 +38,13 @@ func NewSession(credential Credential, policy Trust, clk clock.Clock) (*Session,
 	return &Session{Member: member, Credential: credential, clock: clk}, nil
 }
 
-// Verify reads the report to learn whether the hub accepts the credential; see Persist.
+// Verify reads the report to check whether the hub accepts the credential; see Persist.
 func (s *Session) Verify(ctx context.Context, doubt func(error)) (Result, error) {
 	return Persist(ctx, s.clock, s.Ask, doubt)
 }
 
-// Ask reads the report once. With the credential of a Rancher Fleet agent, Ask first writes to the
-// record that this agent goes on with it: then the hub grants the rights that go with a report.
+// Ask reads the report once. With the credential of a Rancher Fleet agent, it first writes the
+// takeover to the Cluster. The hub then grants the rights for a report.
 func (s *Session) Ask(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
@@ -61,8 +61,8 @@ func (s *Session) Ask(ctx context.Context) error {
 	return err
 }
 
-// takeOver says in the status of the record that an agent of Muster goes on with the account of a
-// Rancher Fleet agent. Only that account may.
+// takeOver writes to the status of the Cluster that a Muster agent continues with the account of a
+// Rancher Fleet agent. Only that account may do so.
 func (s *Session) takeOver(ctx context.Context) error {
 	records, err := s.connection.REST(fleet.GroupVersion)
 	if err != nil {

@@ -12,8 +12,8 @@ import (
 	"github.com/muster-fleet/muster/internal/naming"
 )
 
-// TokenFromSecret reads a Secret in which a user keeps a token of the hub and, maybe, its CA, which
-// it returns as PEM. Its errors say what to put there and never quote it.
+// TokenFromSecret reads a user's Secret with a token of the hub and an optional CA. It returns the
+// CA as PEM. Its errors name the remedy and never quote the content.
 func TokenFromSecret(secret *corev1.Secret) (token string, ca []byte, err error) {
 	token = strings.TrimSpace(string(secret.Data[corev1.ServiceAccountTokenKey]))
 	if token == "" {
@@ -33,7 +33,7 @@ func TokenFromSecret(secret *corev1.Secret) (token string, ca []byte, err error)
 	return token, ca, nil
 }
 
-// DigestOfTokenSecret changes when, and only when, what TokenFromSecret reads does.
+// DigestOfTokenSecret changes if and only if the content read by TokenFromSecret changes.
 func DigestOfTokenSecret(secret *corev1.Secret) string {
 	return naming.DigestOfParts(secret.Data[corev1.ServiceAccountTokenKey], secret.Data[corev1.ServiceAccountRootCAKey])[:16]
 }

@@ -17,29 +17,29 @@ type TLSMode string
 
 // The modes.
 const (
-	// TLSSystemStore trusts the given CA and what the system trusts, by default.
+	// TLSSystemStore trusts the given CA and the system's CAs. It is the default.
 	TLSSystemStore TLSMode = "system-store"
 	// TLSStrict trusts only the given CA.
 	TLSStrict TLSMode = "strict"
-	// TLSInsecure trusts anybody who answers, and is no value of agentTLSMode.
+	// TLSInsecure trusts every server. It is no value of agentTLSMode.
 	TLSInsecure TLSMode = "insecure"
 )
 
-// Settings is how messages name what a user set.
+// Settings are the names of a user's settings in messages.
 type Settings struct {
 	// URL is the setting with the URL of the hub.
 	URL string
-	// SetCA says how to give the agent the CA of the hub.
+	// SetCA is the instruction for giving the agent the CA of the hub.
 	SetCA string
 }
 
-// Trust is whom to trust, and under which names the user decides that.
+// Trust is the trust mode, with the names of its settings.
 type Trust struct {
 	Mode     TLSMode
 	Settings Settings
 }
 
-// ParseTLSMode accepts the modes and the empty string, which is TLSSystemStore.
+// ParseTLSMode accepts the modes and the empty string for TLSSystemStore.
 func ParseTLSMode(s string) (TLSMode, error) {
 	switch mode := TLSMode(s); mode {
 	case "":
@@ -51,7 +51,7 @@ func ParseTLSMode(s string) (TLSMode, error) {
 	}
 }
 
-// describe names a certificate as a person can compare it with the output of openssl.
+// describe formats a certificate so that a user can compare it with the output of openssl.
 func describe(certificate *x509.Certificate) string {
 	sum := sha256.Sum256(certificate.Raw)
 	name := certificate.Subject.String()
@@ -61,7 +61,7 @@ func describe(certificate *x509.Certificate) string {
 	return fmt.Sprintf("%s (SHA-256 %s...)", name, hex.EncodeToString(sum[:6]))
 }
 
-// roots are the certificates that count when the hub is dialed.
+// roots are the trusted certificates for connections to the hub.
 type roots struct {
 	Trust
 
@@ -69,7 +69,7 @@ type roots struct {
 	pool  *x509.CertPool
 }
 
-// newRoots combines what the user trusts with a CA as PEM.
+// newRoots combines the user's trust with a CA as PEM.
 func newRoots(trust Trust, ca []byte) (roots, error) {
 	trusted := roots{Trust: trust, pool: x509.NewCertPool()}
 	if len(ca) > 0 {
@@ -97,7 +97,7 @@ func newRoots(trust Trust, ca []byte) (roots, error) {
 	return trusted, nil
 }
 
-// TLS is the client configuration that trusts these roots.
+// TLS returns the client configuration with these roots.
 func (r roots) TLS() *tls.Config {
 	return &tls.Config{
 		MinVersion: tls.VersionTLS12, RootCAs: r.pool,
@@ -105,8 +105,8 @@ func (r roots) TLS() *tls.Config {
 	}
 }
 
-// Explain says which certificate a server showed and which were trusted; ok is false if err is not
-// about a certificate.
+// Explain names the certificate of a server and the trusted ones; ok is false if err is not about a
+// certificate.
 func (r roots) Explain(err error) (sentence string, ok bool) {
 	var verification *tls.CertificateVerificationError
 	if !errors.As(err, &verification) || len(verification.UnverifiedCertificates) == 0 {
@@ -134,7 +134,7 @@ func issuer(certificate *x509.Certificate) string {
 	return "(no name)"
 }
 
-// String lists what is trusted.
+// String lists the trusted certificates.
 func (r roots) String() string {
 	var names []string
 	for _, certificate := range r.given {
