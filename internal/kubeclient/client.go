@@ -1,10 +1,10 @@
-// Package kubeclient is how an agent reaches an API server, the member's or the hub's: typed access
-// to single resources, and watches that keep a copy of them. The dashboard keeps its copy of the
-// fleet by the same watches.
+// Package kubeclient accesses an API server for an agent: the member's or the hub's. It has typed
+// access to single resources, and watches that keep a copy of them. The dashboard uses the same
+// watches for its copy of the fleet.
 //
-// Its invariant: a client costs what is used. There is no discovery, no full clientset and no
-// shared cache; the scheme has only the kinds that an agent touches, so that an idle agent
-// stays within 35 MiB.
+// Its invariant: a client costs only the parts in use. There is no discovery, no full clientset and
+// no shared cache. The scheme has only the kinds that an agent uses, so that an idle agent stays
+// within 35 MiB.
 package kubeclient
 
 import (
@@ -60,18 +60,18 @@ type Object interface {
 	comparable
 }
 
-// Resource is one kind of object in one namespace of one API server.
+// Resource is the client of one kind of object in one namespace of one API server.
 type Resource[T Object, L runtime.Object] = gentype.ClientWithList[T, L]
 
-// Connection is a way to one API server, shared by all resources on it.
+// Connection is a connection to one API server, shared by all its resources.
 type Connection struct {
 	config *rest.Config
 	http   *http.Client
-	// server is what the watches of custom resources know together of the API server.
+	// server is the shared state of the API server for the watches of custom resources.
 	server *restore.Server
 }
 
-// Connect prepares a connection; nothing is sent yet.
+// Connect prepares a connection without sending a request.
 func Connect(config *rest.Config) (*Connection, error) {
 	config = Unlimited(config)
 	httpClient, err := rest.HTTPClientFor(config)
@@ -81,15 +81,16 @@ func Connect(config *rest.Config) (*Connection, error) {
 	return &Connection{config: config, http: httpClient, server: restore.NewServer()}, nil
 }
 
-// Unlimited is a config without a client-side rate limit, which would only delay a join or a
-// delivery, and without warnings in the log: the API server limits by priority and fairness.
+// Unlimited returns a copy of a config without a client-side rate limit and without warnings in the
+// log. A rate limit would only delay a join or a delivery, because the API server limits by
+// priority and fairness.
 func Unlimited(config *rest.Config) *rest.Config {
 	config = rest.CopyConfig(config)
 	config.QPS, config.WarningHandlerWithContext = -1, rest.NoWarnings{}
 	return config
 }
 
-// REST is the raw client for a group version.
+// REST returns the raw client for a group version.
 func (c *Connection) REST(version schema.GroupVersion) (rest.Interface, error) {
 	config := rest.CopyConfig(c.config)
 	config.GroupVersion = &version
@@ -105,7 +106,7 @@ func (c *Connection) REST(version schema.GroupVersion) (rest.Interface, error) {
 	return client, nil
 }
 
-// Of is the client of a resource with objects *T and lists *L. Namespace is empty for cluster
+// Of returns the client of a resource with objects *T and lists *L. Namespace is empty for cluster
 // scope.
 func Of[T, L any, O interface {
 	*T
@@ -121,7 +122,7 @@ func Of[T, L any, O interface {
 	return By[T, L, O, P](raw, resource.Resource, namespace), nil
 }
 
-// By is Of, by the client for the group version.
+// By does the same as Of with the client for the group version.
 func By[T, L any, O interface {
 	*T
 	Object

@@ -10,7 +10,8 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 )
 
-// Config reaches the cluster that joins.
+// Config returns the configuration for the joining cluster: from the kubeconfig, else from env
+// KUBECONFIG, else from the Pod's service account.
 func Config(kubeconfig string) (*rest.Config, error) {
 	rules := &clientcmd.ClientConfigLoadingRules{ExplicitPath: kubeconfig}
 	if kubeconfig == "" {

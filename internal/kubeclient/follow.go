@@ -23,9 +23,10 @@ import (
 	"github.com/muster-fleet/muster/internal/retry"
 )
 
-// Follow keeps store equal to what the server has, by list and watch, until ctx ends. A field
-// selector restricts that; with the selector of Name, rights on that name suffice. Follow calls
-// outcome with the error of each attempt, nil when a watch is established.
+// Follow keeps store equal to the objects on the server, by list and watch, until ctx ends. A field
+// selector restricts the objects; with the selector of Name, rights on that name suffice.
+//
+// Follow calls outcome with the error of each attempt, nil once a watch is established.
 func Follow[T Object, L runtime.Object](
 	ctx context.Context, resource *Resource[T, L], selector string, store cache.ReflectorStore, outcome func(error),
 ) {
@@ -33,8 +34,7 @@ func Follow[T Object, L runtime.Object](
 	FollowBy(ctx, restore.ListWatch(resource, func(options *metav1.ListOptions) { options.FieldSelector = selector }), example, store, outcome)
 }
 
-// FollowMetadata does so for the metadata of all objects of a kind in a namespace,
-// whatever else they hold.
+// FollowMetadata does the same for the metadata of all objects of a kind in a namespace.
 func FollowMetadata(
 	ctx context.Context, c *Connection, resource schema.GroupVersionResource, namespace string,
 	store cache.ReflectorStore, outcome func(error),
@@ -48,17 +48,17 @@ func FollowMetadata(
 	return nil
 }
 
-// errInterrupted says that a connection broke while a watch was begun, which client-go answers by a
+// errInterrupted means that a connection broke at the begin of a watch. client-go then returns a
 // watch without events instead of an error.
 var errInterrupted = errors.New("the API server cannot be reached")
 
-// FollowBy does so for what a ListWatch selects; example is an object of its kind. A store in pages
-// is given stripped ones.
+// FollowBy does the same for the objects of a ListWatch; example is an object of its kind. A paged
+// store receives stripped objects.
 func FollowBy(ctx context.Context, listWatch *cache.ListWatch, example any, store cache.ReflectorStore, outcome func(error)) {
 	follow(ctx, restore.NewServer(), listWatch, example, store, outcome)
 }
 
-// follow does so together with other watches of the server.
+// follow does the same together with other watches of the server.
 func follow(
 	ctx context.Context, server *restore.Server, listWatch *cache.ListWatch, example any, store cache.ReflectorStore, outcome func(error),
 ) {
@@ -75,12 +75,12 @@ func follow(
 		if err == nil && reflect.TypeOf(w) == reflect.TypeOf(watch.NewEmptyWatch()) {
 			said = errInterrupted
 		}
-		if ctx.Err() == nil && !apierrors.IsResourceExpired(said) { // what has expired is listed anew at once
+		if ctx.Err() == nil && !apierrors.IsResourceExpired(said) { // an expired version is listed again at once
 			outcome(said)
 		}
 		return w, err
 	}
-	// The caller logs what failed; the reflector would log every attempt.
+	// The caller logs failures; the reflector would log every attempt.
 	ctx = klog.NewContext(ctx, logr.Discard())
 	silent, watchAgain := logr.Discard(), retry.Watch()
 	reflector := cache.NewReflectorWithOptions(surviving, example, store, cache.ReflectorOptions{

@@ -9,7 +9,7 @@ import (
 	"github.com/muster-fleet/muster/internal/restore"
 )
 
-// Mirror is a copy of one object of a server that a watch keeps up to date.
+// Mirror is a copy of one object on a server, kept up to date by a watch.
 type Mirror[T Object] struct {
 	Store[T]
 
@@ -17,8 +17,8 @@ type Mirror[T Object] struct {
 	failure error
 }
 
-// NewMirror makes an empty mirror, which signals changes on changed. The channel has a buffer of 1,
-// and several mirrors may share it.
+// NewMirror returns an empty mirror. It signals changes on changed, a channel with a buffer of 1.
+// Several mirrors may share it.
 func NewMirror[T Object](changed chan struct{}) *Mirror[T] {
 	m := &Mirror[T]{}
 	set := func(object T) bool {
@@ -35,8 +35,8 @@ func FollowOne[T Object, L runtime.Object](ctx context.Context, m *Mirror[T], re
 	Follow(ctx, resource, Name(name), m, m.result)
 }
 
-// FollowCustom does so for a custom resource of the server of c: after a break of the connection
-// one request asks for all of those whether the server was restored.
+// FollowCustom does the same for a custom resource on the server of c. After a break of the
+// connection, one request for all of them checks whether the server was restored.
 func FollowCustom[T Object, L runtime.Object](ctx context.Context, c *Connection, m *Mirror[T], resource *Resource[T, L], name string) {
 	var example T
 	narrow := func(options *metav1.ListOptions) { options.FieldSelector = Name(name) }
@@ -52,7 +52,7 @@ func (m *Mirror[T]) result(err error) {
 	}
 }
 
-// Get is the object as last observed, the zero T if there is none; synced is false until the
+// Get returns the last observed object, the zero T if there is none; synced is false until the
 // server has answered once.
 func (m *Mirror[T]) Get() (object T, synced bool) {
 	m.Lock()
@@ -60,7 +60,7 @@ func (m *Mirror[T]) Get() (object T, synced bool) {
 	return m.object, m.Listed
 }
 
-// Failure is why the last attempt to list or watch failed; nil when it succeeded.
+// Failure returns the error of the last attempt to list or watch; nil if it succeeded.
 func (m *Mirror[T]) Failure() error {
 	m.Lock()
 	defer m.Unlock()

@@ -10,18 +10,20 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
-// pageSize is how many objects a list has at a time.
+// pageSize is the number of objects in a page of a list.
 const pageSize = 500
 
-// paged is a store for so many objects that not all of them are to be read at once.
+// paged is a store for so many objects that they are not read all at once.
 type paged interface {
 	IsPaged() bool
 	Transformer() cache.TransformFunc
 }
 
-// inPages strips each page of a list before the next one is read, for API servers that cannot
-// stream a list (Kubernetes before 1.32): all Pods of a large cluster at once are hundreds of MiB.
-// Such servers have no pages of a list "from any version", so that it is read as it is now.
+// inPages strips each page of a list before it reads the next one. It is for API servers that
+// cannot stream a list (Kubernetes before 1.32): all Pods of a large cluster at once are hundreds
+// of MiB.
+//
+// Such servers have no pages of a list "from any version", so inPages lists the newest version.
 func inPages(listWatch *cache.ListWatch, strip cache.TransformFunc) *cache.ListWatch {
 	list := listWatch.ListWithContextFunc
 	with := *listWatch

@@ -6,29 +6,28 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
-// Store is a cache.ReflectorStore made of functions, which are called with the lock.
-// It signals changes.
+// Store is a cache.ReflectorStore made of functions. It calls them with the lock, and signals
+// changes.
 type Store[T any] struct {
-	// Changed is signalled; its buffer is 1.
+	// Changed receives the signals; its buffer is 1.
 	Changed chan struct{}
-	// Put stores an object and says whether that changed anything, Drop removes one, Reset removes
-	// all.
+	// Put stores an object and reports whether that was a change. Drop removes an object, Reset all of
+	// them.
 	Put   func(T) bool
 	Drop  func(T)
 	Reset func()
-	// Strip reduces each object of a list while the list is read; nil keeps them whole.
+	// Strip reduces each object of a list on reading; nil keeps the objects whole.
 	Strip func(T) T
-	// InPages has lists read, and stripped, page by page where the server cannot stream them. It
-	// takes a Strip.
+	// InPages reads and strips lists page by page if the server cannot stream them. It needs Strip.
 	InPages bool
 
 	sync.Mutex
-	// Listed says that the objects have been listed once.
+	// Listed is set once the objects have been listed.
 	Listed bool
 }
 
-// Notify signals on a channel with a buffer of 1: it wakes the one reader, once for any number of
-// changes before that reads.
+// Notify signals on a channel with a buffer of 1. It wakes the one reader, once for any number of
+// changes before it reads.
 func Notify(changed chan<- struct{}) {
 	select {
 	case changed <- struct{}{}:
@@ -36,7 +35,7 @@ func Notify(changed chan<- struct{}) {
 	}
 }
 
-// IsListed says whether the objects have been listed once.
+// IsListed reports whether the objects have been listed once.
 func (s *Store[T]) IsListed() bool {
 	s.Lock()
 	defer s.Unlock()

@@ -37,7 +37,6 @@ var unwrittenPackages = []string{
 	"internal/hub/placement/scheduling",
 	"internal/hub/placement/selection",
 	"internal/hub/placement/staged",
-	"internal/kubeclient",
 	"internal/policy",
 	"internal/restore",
 	"internal/testbrowser",
