@@ -38,7 +38,6 @@ var unwrittenPackages = []string{
 	"internal/hub/placement/selection",
 	"internal/hub/placement/staged",
 	"internal/policy",
-	"internal/restore",
 	"internal/testbrowser",
 	"internal/testkube",
 	"internal/ui/cli",

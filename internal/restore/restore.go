@@ -1,7 +1,7 @@
-// Package restore makes watches survive that their API server was restored from an older snapshot.
+// Package restore keeps watches correct after their API server was restored from an older snapshot.
 //
-// Its invariant: a watch goes on only from a version that the server has reached. The agent links
-// this package, which therefore imports nothing but client-go.
+// Its invariant: a watch continues only from a version that the server has reached. The agent links
+// this package, so it imports only client-go.
 package restore
 
 import (
@@ -20,25 +20,25 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// NewInformer makes an informer that lists again when its API server was restored from an older
+// NewInformer returns an informer that lists again after its API server was restored from an older
 // snapshot; see Survive.
 func NewInformer(lw toolscache.ListerWatcher, o runtime.Object, resync time.Duration,
 	indexers toolscache.Indexers) toolscache.SharedIndexInformer {
 	return toolscache.NewSharedIndexInformer(Survive(lw), o, resync, indexers)
 }
 
-// InPages makes a reflector list what is there page by page, as it is now, instead of having it
-// streamed as one event for each object. For thousands of objects that saves half of the client's
-// processor time and a third of the server's; for a few it costs a request more.
+// InPages makes a reflector list the current objects page by page. By default the server streams
+// them as one event for each object. For thousands of objects, pages save half of the client's
+// processor time and a third of the server's. For a few objects they cost one more request.
 func InPages(lw *toolscache.ListWatch) toolscache.ListerWatcher { return inPages{lw} }
 
 type inPages struct{ *toolscache.ListWatch }
 
-// IsWatchListSemanticsUnSupported is what a reflector asks before it lists by a watch.
+// IsWatchListSemanticsUnSupported makes the reflector list by pages instead of by a watch.
 func (inPages) IsWatchListSemanticsUnSupported() bool { return true }
 
-// ListWithContext lists from no older version than the newest: a list "from any version" may go
-// back in time, and has no pages.
+// ListWithContext lists from the newest version. A list "from any version" may go back in time, and
+// has no pages.
 func (p inPages) ListWithContext(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
 	if options.ResourceVersion == "0" {
 		options.ResourceVersion = ""
@@ -46,7 +46,7 @@ func (p inPages) ListWithContext(ctx context.Context, options metav1.ListOptions
 	return p.ListWatch.ListWithContext(ctx, options)
 }
 
-// Objects is a client of one kind of object, of which L is the list.
+// Objects is a client of one kind of object; L is its list type.
 type Objects[L runtime.Object] interface {
 	List(context.Context, metav1.ListOptions) (L, error)
 	Watch(context.Context, metav1.ListOptions) (watch.Interface, error)
@@ -66,18 +66,20 @@ func ListWatch[L runtime.Object](objects Objects[L], narrow func(*metav1.ListOpt
 	}
 }
 
-// Survive returns a ListerWatcher whose watches do not go on after an API server was restored from
-// an older snapshot. Such a server has lower resource versions than those that were observed: it
-// accepts a watch from a version in its future, and then sends no event until it gets there. So
-// before a watch goes on that was interrupted, the server is asked for its version, which costs a
-// list of one object. A watch that ended because its time was over is not asked about: nobody can
-// restore a server without interrupting its watches.
+// Survive returns a ListerWatcher with watches that do not continue after an API server was
+// restored from an older snapshot. Such a server has lower resource versions than the observed
+// ones. It accepts a watch from a version in its future, and then sends no event until it gets
+// there.
+//
+// Before it continues an interrupted watch, the ListerWatcher therefore queries the server for its
+// version, at the cost of a list of one object. A watch that reached its time limit needs no query,
+// because every restore interrupts the watches.
 func Survive(lw toolscache.ListerWatcher) *toolscache.ListWatch {
 	return SurviveTogether(NewServer(), lw)
 }
 
-// SurviveTogether does so for one of several watches of kinds in one etcd, such as all custom
-// resources of an API server: one of them asks for all.
+// SurviveTogether does the same for one of several watches of kinds in one etcd, such as all custom
+// resources of an API server. One query serves all of them.
 func SurviveTogether(server *Server, lw toolscache.ListerWatcher) *toolscache.ListWatch {
 	return survive(server, lw, clock.RealClock{})
 }
@@ -95,12 +97,12 @@ type survivor struct {
 	mu sync.Mutex
 	// running is the last watch; nil if there was none.
 	running *ending
-	// ends is when the last watch ends by itself; zero if it, or an attempt since, failed.
+	// ends is the time limit of the last watch; zero if it, or an attempt since, failed.
 	ends time.Time
-	// listed is the version of the last list, until a watch was tried from there.
+	// listed is the version of the last list, until an attempt to watch from there.
 	listed string
-	// restored says that the server is behind what was observed, so that everything has to be listed
-	// again as it is now.
+	// restored is set if the server is behind the observed versions, so that everything must be listed
+	// again from the current state.
 	restored bool
 }
 
@@ -144,7 +146,7 @@ func (s *survivor) watch(ctx context.Context, options metav1.ListOptions) (watch
 	if err != nil {
 		return nil, err
 	}
-	defer done() // when the watch runs, which then is the proof that the server is still the one that answered
+	defer done() // once the watch runs, it proves that the same server is still running
 	if err := s.reached(ctx, options.ResourceVersion); err != nil {
 		s.interrupted()
 		s.server.broke()
@@ -153,7 +155,7 @@ func (s *survivor) watch(ctx context.Context, options metav1.ListOptions) (watch
 	return s.begin(ctx, options)
 }
 
-// begin begins a watch, and notes when its time will be over.
+// begin begins a watch, and notes its time limit.
 func (s *survivor) begin(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
 	now := s.clock.Now()
 	events, err := s.WatchWithContext(ctx, options)
@@ -178,14 +180,14 @@ func (s *survivor) interrupted() {
 	s.listed, s.ends = "", time.Time{}
 }
 
-// isKnown says whether the server has reached a version without being asked.
+// isKnown reports whether the server is known to have reached a version, without a query.
 func (s *survivor) isKnown(observed string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return observed == "" || observed == "0" || observed == s.listed || !s.ends.IsZero() && !s.clock.Now().Before(s.ends)
 }
 
-// reached fails if the server is behind a version.
+// reached returns an error if the server is behind a version.
 func (s *survivor) reached(ctx context.Context, observed string) error {
 	if s.server.hasReached(observed) {
 		return nil
@@ -200,7 +202,7 @@ func (s *survivor) reached(ctx context.Context, observed string) error {
 	}
 	s.server.answered(now)
 	if order, err := resourceversion.CompareResourceVersion(now, observed); err != nil || order >= 0 {
-		return nil //nolint:nilerr // what cannot be compared says nothing
+		return nil //nolint:nilerr // versions that cannot be compared prove nothing
 	}
 	s.mu.Lock()
 	s.restored = true

@@ -9,20 +9,20 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 )
 
-// Server is what several watches of one API server know of it. An answer of the server counts until
-// one of the watches breaks: nobody can restore a server without interrupting its watches.
+// Server is the shared state of several watches of one API server. An answer of the server counts
+// until one of the watches breaks, because every restore interrupts the watches.
 type Server struct {
 	turn chan struct{}
 
 	mu sync.Mutex
-	// version is what the server has reached; empty after a break.
+	// version is the version that the server has reached; empty after a break.
 	version string
 }
 
-// NewServer makes a Server that has answered nothing yet.
+// NewServer returns a Server without an answer.
 func NewServer() *Server { return &Server{turn: make(chan struct{}, 1)} }
 
-// enter waits until no other watch asks or begins; done lets the next one.
+// enter waits until no other watch queries or begins; done admits the next one.
 func (s *Server) enter(ctx context.Context) (done func(), err error) {
 	select {
 	case s.turn <- struct{}{}:
@@ -32,8 +32,8 @@ func (s *Server) enter(ctx context.Context) (done func(), err error) {
 	}
 }
 
-// hasReached says whether the server answered with this version or a later one since the last
-// break.
+// hasReached reports whether the server has answered with this version or a later one since the
+// last break.
 func (s *Server) hasReached(version string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -49,12 +49,12 @@ func (s *Server) answered(version string) {
 
 func (s *Server) broke() { s.answered("") }
 
-// until notes the end of a watch.
+// until wraps a watch to note its end.
 func (s *Server) until(events watch.Interface) *ending {
 	return &ending{Interface: events, ended: sync.OnceFunc(s.broke)}
 }
 
-// ending is a watch whose end is noted: its reader stops it then, or begins another one.
+// ending is a watch with a noted end: its reader stops it then, or begins another one.
 type ending struct {
 	watch.Interface
 	ended func()
@@ -66,7 +66,7 @@ func (e *ending) Stop() {
 	e.Interface.Stop()
 }
 
-// isBroken says whether the connection broke while a watch was begun, which client-go answers by a
+// isBroken reports whether the connection broke at the begin of a watch. client-go then returns a
 // watch without events.
 func isBroken(events watch.Interface) bool {
 	return reflect.TypeOf(events) == reflect.TypeOf(watch.NewEmptyWatch())
