@@ -39,7 +39,6 @@ var unwrittenPackages = []string{
 	"internal/hub/placement/staged",
 	"internal/policy",
 	"internal/testbrowser",
-	"internal/testkube",
 	"internal/ui/cli",
 	"internal/ui/dashboard",
 	"internal/ui/explain",

@@ -15,7 +15,7 @@ import (
 	"time"
 )
 
-// NewCertificate makes a CA and a certificate of it for this machine.
+// NewCertificate returns a certificate for this machine, and its CA as PEM.
 func NewCertificate(t testing.TB) (tls.Certificate, string) {
 	t.Helper()
 	fail := func(err error) {

@@ -22,9 +22,9 @@ import (
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 )
 
-// Disguise makes the cluster look like another one, whose namespace kube-system has the given UID,
-// at an address of its own. Before each request there it calls pass, if there is one. Client is
-// that of the cluster as it is.
+// Disguise makes the cluster look like another one, at an address of its own. Its namespace
+// kube-system has the given UID. Before each request there it calls pass, if it is set. Client
+// still uses the undisguised cluster.
 func (c Cluster) Disguise(t testing.TB, uid string, pass func(*http.Request)) Cluster {
 	t.Helper()
 	target, err := url.Parse(c.Config.Host)
@@ -57,7 +57,7 @@ func (c Cluster) Disguise(t testing.TB, uid string, pass func(*http.Request)) Cl
 	return c.Behind(server)
 }
 
-// Behind is the cluster at the address of a server, which asks for a bearer token.
+// Behind returns the cluster at the address of a server. Requests there need a bearer token.
 func (c Cluster) Behind(server *httptest.Server) Cluster {
 	c.Config = &rest.Config{Host: server.URL, TLSClientConfig: rest.TLSClientConfig{
 		CAData: pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw}),
@@ -65,10 +65,10 @@ func (c Cluster) Behind(server *httptest.Server) Cluster {
 	return c
 }
 
-// quiet forgets what a server has to say of connections that end early.
+// quiet discards the server's log about connections that end early.
 var quiet = log.New(io.Discard, "", 0)
 
-// ServeTLS starts a server on a loopback address, whose connections end with the test.
+// ServeTLS starts a server on a loopback address. Its connections end with the test.
 func ServeTLS(t testing.TB, answer http.HandlerFunc, prepare ...func(*httptest.Server)) *httptest.Server {
 	server := httptest.NewUnstartedServer(answer)
 	server.Config.ErrorLog = quiet
@@ -100,8 +100,8 @@ func replaceUID(response *http.Response, uid string) error {
 	return nil
 }
 
-// Account makes a ServiceAccount in namespace default with a ClusterRole, if one is given, and
-// returns a token of it.
+// Account creates a ServiceAccount in namespace default, with a ClusterRole if one is given, and
+// returns a token for it.
 func (c Cluster) Account(t testing.TB, name, clusterRole string) string {
 	t.Helper()
 	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceDefault, Name: name}}
@@ -116,7 +116,8 @@ func (c Cluster) Account(t testing.TB, name, clusterRole string) string {
 	return request.Status.Token
 }
 
-// Kubeconfig returns one for the cluster with a bearer token, as a Secret of Cluster API holds it.
+// Kubeconfig returns a kubeconfig for the cluster with a bearer token, as in a Secret of Cluster
+// API.
 func (c Cluster) Kubeconfig(t testing.TB, token string) []byte {
 	t.Helper()
 	config := clientcmdapi.NewConfig()

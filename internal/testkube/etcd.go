@@ -17,8 +17,7 @@ import (
 	"testing"
 )
 
-// while ends the control plane, makes a change in its directory of etcd and starts the
-// control plane again.
+// while stops the control plane, changes its etcd directory and starts the control plane again.
 func (e *entry) while(t testing.TB, change func(data string) error) {
 	t.Helper()
 	e.halt()
@@ -27,9 +26,9 @@ func (e *entry) while(t testing.TB, change func(data string) error) {
 	}
 }
 
-// Snapshot copies all that the control plane of a name has stored, and returns what puts it back,
-// as a restore from a backup does: resource versions go back, too. For each the control plane is
-// away for some seconds; no other test may use it.
+// Snapshot copies the whole storage of a control plane, and returns a function to restore it. As
+// with a restore from a backup, resource versions also go back. Each call stops the control plane
+// for some seconds, so no other test may use it.
 func Snapshot(t testing.TB, name string) (restore func()) {
 	t.Helper()
 	e, copied := entryOf(name), filepath.Join(t.TempDir(), "etcd")
@@ -40,9 +39,9 @@ func Snapshot(t testing.TB, name string) (restore func()) {
 	}
 }
 
-// SmallDisk gives the etcd of a control plane a disk of its own of a size as mount(8) takes it,
-// until the test ends. fill leaves nothing of it free, free gives that back. The test is skipped
-// where nothing may be mounted.
+// SmallDisk gives the etcd of a control plane a disk of its own until the test ends, with a size in
+// the format of mount(8). fill uses up its free space, free releases the space again. The test is
+// skipped where it cannot mount.
 func SmallDisk(t testing.TB, name, size string) (fill, free func()) {
 	t.Helper()
 	disk, e := t.TempDir(), entryOf(name)
@@ -83,26 +82,26 @@ func SmallDisk(t testing.TB, name, size string) (fill, free func()) {
 	return fill, free
 }
 
-// Compact makes a control plane forget all versions before one, as it forgets those of five to ten
-// minutes ago. For that the control plane is away for some seconds; no other test may use it.
+// Compact makes a control plane forget all versions before the given one, as it otherwise does
+// after five to ten minutes. The control plane stops for some seconds, so no other test may use it.
 func Compact(t testing.TB, name string, version int64) {
 	t.Helper()
-	// A message CompactionRequest: the revision, and that it is waited for.
+	// A message CompactionRequest: the revision, and the flag to wait for it.
 	message := append(binary.AppendUvarint([]byte{0x08}, uint64(version)), 0x10, 0x01)
 	frame := append(binary.BigEndian.AppendUint32([]byte{0}, uint32(len(message))), message...)
 	e := entryOf(name)
 	callEtcd(t, e.cluster.Dir, "etcdserverpb.KV/Compact", frame)
-	e.while(t, func(string) error { return nil }) // the API server answers from memory what it has seen
+	e.while(t, func(string) error { return nil }) // the API server answers from memory until it is restarted
 }
 
-// Messages AlarmRequest of etcd, in the encoding of gRPC: the alarm NOSPACE is raised, or disarmed.
+// Messages AlarmRequest of etcd, in the encoding of gRPC, to raise or disarm the alarm NOSPACE.
 const (
 	raise  = "\x00\x00\x00\x00\x04\x08\x01\x18\x01"
 	disarm = "\x00\x00\x00\x00\x04\x08\x02\x18\x01"
 )
 
-// RefuseWrites raises the alarm that the etcd of a control plane raises by itself when it has
-// reached its quota, until accept is called, or the test ends: reads are served, and no write is.
+// RefuseWrites raises the alarm that etcd raises itself at its quota, until accept is called or the
+// test ends. The control plane then serves reads, but no writes.
 func RefuseWrites(t testing.TB, name string) (accept func()) {
 	t.Helper()
 	dir := entryOf(name).cluster.Dir
@@ -118,7 +117,7 @@ func RefuseWrites(t testing.TB, name string) (accept func()) {
 	}
 }
 
-// callEtcd calls a gRPC method of etcd, which is no more than a request of HTTP/2.
+// callEtcd calls a gRPC method of etcd by a plain request of HTTP/2.
 func callEtcd(t testing.TB, dir, method string, message []byte) {
 	t.Helper()
 	at, err := os.ReadFile(filepath.Join(dir, "etcd-url"))

@@ -31,7 +31,7 @@ import (
 	"github.com/muster-fleet/muster/internal/naming"
 )
 
-// scheme has all kinds of the fleet, those of Kubernetes, and definitions of kinds.
+// scheme has all kinds of the fleet, the kinds of Kubernetes, and CustomResourceDefinition.
 var scheme = sync.OnceValue(func() *runtime.Scheme {
 	all := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{
@@ -39,14 +39,14 @@ var scheme = sync.OnceValue(func() *runtime.Scheme {
 		inventory.AddToScheme, muster.AddToScheme,
 	} {
 		if err := add(all); err != nil {
-			panic(err) // two types of one name
+			panic(err) // two types have one name
 		}
 	}
 	return all
 })
 
-// Client returns an uncached client of the cluster for all kinds of the fleet, which all tests
-// of the package share.
+// Client returns an uncached client of the cluster for all kinds of the fleet. All tests of the
+// package share it.
 func (c Cluster) Client(t testing.TB) client.Client {
 	t.Helper()
 	shared, err := c.client()
@@ -62,7 +62,7 @@ func (c Cluster) ServeFleet(t testing.TB) {
 	c.crds.Do(func() { c.InstallCRDs(t) })
 }
 
-// InstallCRDs makes the cluster serve the kinds of the fleet, again if they were deleted.
+// InstallCRDs makes the cluster serve the kinds of the fleet, again after they were deleted.
 func (c Cluster) InstallCRDs(t testing.TB) {
 	t.Helper()
 	ctx, cl := context.Background(), c.Client(t)
@@ -83,14 +83,15 @@ func (c Cluster) InstallCRDs(t testing.TB) {
 	}
 }
 
-// HubSettings are the settings of a hub under test: the defaults, but for the clusters to import,
-// which are on this machine.
+// HubSettings are the settings of a hub under test: the defaults, except that clusters on this
+// machine can be imported.
 const HubSettings = `{"importLoopback":true}`
 
-// InstallHub installs, once for all tests of the package, what the charts fleet-crd and
-// fleet install, but for the Deployment and with HubSettings. It returns a configuration
-// that acts as the chart's ServiceAccount, so that a hub run with it has exactly the rights
-// that it has in production.
+// InstallHub installs the content of the charts fleet-crd and fleet, once for all tests of the
+// package, without the Deployment and with HubSettings.
+//
+// It returns a configuration that acts as the chart's ServiceAccount. A hub with this configuration
+// has exactly its rights in production.
 func (c Cluster) InstallHub(t testing.TB) *rest.Config {
 	t.Helper()
 	c.hub.Do(func() { c.installHub(t) })
@@ -118,7 +119,7 @@ func (c Cluster) installHub(t testing.TB) {
 	})
 }
 
-// ensure creates the objects that do not exist.
+// ensure creates missing objects.
 func (c Cluster) ensure(t testing.TB, objects ...client.Object) {
 	t.Helper()
 	for _, object := range objects {
@@ -128,7 +129,7 @@ func (c Cluster) ensure(t testing.TB, objects ...client.Object) {
 	}
 }
 
-// bindingOf gives an account a ClusterRole.
+// bindingOf binds an account to a ClusterRole.
 func bindingOf(name, clusterRole, namespace, account string) *rbacv1.ClusterRoleBinding {
 	return &rbacv1.ClusterRoleBinding{
 		ObjectMeta: metav1.ObjectMeta{Name: name}, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: clusterRole},
@@ -136,7 +137,7 @@ func bindingOf(name, clusterRole, namespace, account string) *rbacv1.ClusterRole
 	}
 }
 
-// InstallTemplate installs a template of the chart fleet that says little more than names.
+// InstallTemplate installs a template of the chart fleet with few values other than names.
 func (c Cluster) InstallTemplate(t testing.TB, path string) {
 	t.Helper()
 	text, err := charts.FS.ReadFile(path)
@@ -149,8 +150,8 @@ func (c Cluster) InstallTemplate(t testing.TB, path string) {
 	applyAll(context.Background(), t, c.Client(t), values.Replace(strings.Join(lines, "\n")))
 }
 
-// awaitAuthors waits until the policy of placements has an effect, of which a test must not be
-// ahead.
+// awaitAuthors waits until the policy of placements is in effect, because a test must not start
+// earlier.
 func awaitAuthors(ctx context.Context, t testing.TB, cl client.Client) {
 	t.Helper()
 	Eventually(t, "placements have authors", func() error {
@@ -163,8 +164,8 @@ func awaitAuthors(ctx context.Context, t testing.TB, cl client.Client) {
 	})
 }
 
-// allowPlacement gives the hub the rights by which the chart lets placements select, with the
-// chart's own values.
+// allowPlacement gives the hub the rights to select objects for placements, with the chart's own
+// values.
 func (c Cluster) allowPlacement(t testing.TB) {
 	t.Helper()
 	text, err := charts.FS.ReadFile("fleet/values.yaml")
@@ -208,7 +209,7 @@ func applyAll(ctx context.Context, t testing.TB, cl client.Client, text string) 
 	return names
 }
 
-// awaitServed waits until the API server serves a kind, and says so to clients.
+// awaitServed waits until the API server serves a kind and discovery lists it.
 func awaitServed(ctx context.Context, t testing.TB, cl client.Client, crd string) {
 	t.Helper()
 	definition := &apiextensionsv1.CustomResourceDefinition{}

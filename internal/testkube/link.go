@@ -11,9 +11,9 @@ import (
 	"time"
 )
 
-// Link is a way to a server that can go bad: a proxy of TCP connections on another port.
+// Link is a breakable connection to a server: a proxy of TCP connections on another port.
 type Link struct {
-	// URL leads to the server by the link.
+	// URL is the URL of the server by the link.
 	URL string
 
 	target string
@@ -22,17 +22,17 @@ type Link struct {
 	pairs  map[*pair]bool
 }
 
-// Quality is how a Link is. A good one is the zero value.
+// Quality is the state of a Link. The zero value is a good link.
 type Quality struct {
-	// Cut: connections are reset, and new ones at once.
+	// Cut: connections are reset, also new ones.
 	Cut bool
-	// Silent: nothing arrives, and no connection ends. Those that were open then stay so, and carry
-	// nothing any more, also when the link is good again.
+	// Silent: nothing arrives, and no connection ends. Connections from that time stay open and dead,
+	// even after the link is good again.
 	Silent bool
-	// Delay is how much later everything arrives, in each direction.
+	// Delay is the delay of all data, in each direction.
 	Delay time.Duration
-	// Loss is the share of packets that are lost, so that they and all after them arrive when TCP has
-	// sent them again: 200 ms later, and twice that with each further loss.
+	// Loss is the share of lost packets. A lost packet, and all after it, arrive with the
+	// retransmission of TCP: 200 ms later, doubled with each further loss.
 	Loss float64
 }
 
@@ -41,7 +41,7 @@ const (
 	resentFirst = 200 * time.Millisecond
 )
 
-// NewLink makes a link to the server of a URL, which is there until the test ends.
+// NewLink returns a link to the server of a URL. It lasts until the test ends.
 func NewLink(t testing.TB, server string) *Link {
 	t.Helper()
 	target, err := url.Parse(server)
@@ -84,8 +84,8 @@ func (l *Link) Become(q Quality) {
 	}
 }
 
-// pair is a connection to the link and the one from there to the server, which is nil if the link
-// was silent. Mute says that nothing is carried any more.
+// pair is a connection to the link and the connection from there to the server. far is nil if the
+// link let nothing through at the start. mute is set if the pair no longer carries data.
 type pair struct {
 	near, far net.Conn
 	mute      bool
@@ -136,7 +136,7 @@ func (l *Link) carry(near net.Conn) {
 	<-ended
 }
 
-// packet is what a connection carries, and when it arrives.
+// packet is data on a connection, with its time of arrival.
 type packet struct {
 	data []byte
 	due  time.Time
@@ -161,7 +161,7 @@ func (l *Link) pump(p *pair, from, to net.Conn) {
 			return
 		}
 		if due := time.Now().Add(l.lateness()); due.After(last) {
-			last = due // nothing overtakes what was sent before
+			last = due // keeps the order
 		}
 		way <- packet{data[:n], last}
 	}

@@ -10,8 +10,8 @@ import (
 	"testing"
 )
 
-// Outside does something with control planes in a program that is no test, and stops them. What
-// fails it is printed; it returns the exit code.
+// Outside runs a function with control planes in a program other than a test, and stops them. It
+// prints failures, and returns the exit code.
 func Outside(name string, do func(testing.TB)) int {
 	defer stopAll()
 	t, done := &outside{name: name}, make(chan struct{})
@@ -37,8 +37,8 @@ func Outside(name string, do func(testing.TB)) int {
 	return 0
 }
 
-// outside is a testing.TB without a test: as much of one as this package, and a program
-// that uses it, asks for.
+// outside is a testing.TB without a test. It has only the methods used by this package and its
+// callers.
 type outside struct {
 	testing.TB
 	name     string

@@ -15,16 +15,18 @@ import (
 	"github.com/muster-fleet/muster/internal/process"
 )
 
-// programs are those of this repository that tests of the package have built.
+// programs are the programs of this repository built for tests of the package.
 var programs struct {
 	sync.Mutex
 	dir   string
 	built map[string]string
 }
 
-// Build builds a program of this repository the way make does, once for all tests of a package, and
-// returns the path of the binary. The name may end with a version, as in muster-agent@v0.2.0: then
-// that is what the program takes itself for. The path of a binary is that of one that is built.
+// Build builds a program of this repository as make does, once for all tests of a package, and
+// returns the path of the binary.
+//
+// The name may end with a version for the program to report, as in muster-agent@v0.2.0. An absolute
+// path is the path of an existing binary.
 func Build(t testing.TB, name string) string {
 	t.Helper()
 	if filepath.IsAbs(name) {
@@ -56,9 +58,9 @@ func Build(t testing.TB, name string) string {
 	return path
 }
 
-// Program is a program of this repository that runs as a process of its own.
+// Program is a program of this repository in a process of its own.
 type Program struct {
-	// Env are variables of the next Start, as KEY=VALUE.
+	// Env are variables for the next Start, as KEY=VALUE.
 	Env []string
 
 	t       testing.TB
@@ -67,14 +69,14 @@ type Program struct {
 	log     string
 }
 
-// Run starts a program. At the end of the test it is killed, and what it printed is shown
-// if the test failed.
+// Run starts a program. At the end of the test it kills the program, and shows its output if the
+// test failed.
 func Run(t testing.TB, name string, args ...string) *Program {
 	t.Helper()
 	return RunWith(t, name, nil, args...)
 }
 
-// RunWith does so with variables, as KEY=VALUE.
+// RunWith does the same with variables, as KEY=VALUE.
 func RunWith(t testing.TB, name string, env []string, args ...string) *Program {
 	t.Helper()
 	p := &Program{t: t, Env: env, command: exec.Command(Build(t, name), args...), log: filepath.Join(t.TempDir(), filepath.Base(name)+".log")}
@@ -88,7 +90,7 @@ func RunWith(t testing.TB, name string, env []string, args ...string) *Program {
 	return p
 }
 
-// Start starts the program again after it was killed.
+// Start starts the program again after Kill.
 func (p *Program) Start() {
 	p.t.Helper()
 	output, err := os.OpenFile(p.log, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
@@ -104,7 +106,7 @@ func (p *Program) Start() {
 	}
 }
 
-// Arguments are those flags that the program was started with, each followed by its value.
+// Arguments returns the given flags that the program was started with, each followed by its value.
 func (p *Program) Arguments(flags ...string) []string {
 	var found []string
 	for i, argument := range p.command.Args {
@@ -115,7 +117,7 @@ func (p *Program) Arguments(flags ...string) []string {
 	return found
 }
 
-// Log is what the program has printed, in all of its lives.
+// Log returns the output of the program since its first start.
 func (p *Program) Log() string {
 	p.t.Helper()
 	text, err := os.ReadFile(p.log)
@@ -125,7 +127,7 @@ func (p *Program) Log() string {
 	return string(text)
 }
 
-// Children are the processes that the program has started and that run.
+// Children returns the running processes that the program has started.
 func (p *Program) Children() []*os.Process {
 	p.t.Helper()
 	lists, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", p.command.Process.Pid))
@@ -156,7 +158,7 @@ func (p *Program) Signal(signal syscall.Signal) {
 	}
 }
 
-// Ended says whether the program has ended, by itself or not.
+// Ended reports whether the program has ended, by itself or not.
 func (p *Program) Ended() bool {
 	select {
 	case <-p.exited:
@@ -166,10 +168,10 @@ func (p *Program) Ended() bool {
 	}
 }
 
-// PID is that of the process.
+// PID returns the ID of the process.
 func (p *Program) PID() int { return p.command.Process.Pid }
 
-// Kill ends the program without a chance to say goodbye, and waits for its end.
+// Kill kills the program at once, and waits for its end.
 func (p *Program) Kill() {
 	_ = p.command.Process.Kill() // it may have ended by itself
 	<-p.exited

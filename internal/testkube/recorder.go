@@ -22,24 +22,23 @@ import (
 	"github.com/muster-fleet/muster/internal/ui/explain"
 )
 
-// recordingsVariable names the directory of the recordings that internal/ui/explain is tested with.
-// Without it nothing is recorded.
+// recordingsVariable names the directory of the recordings for the tests of internal/ui/explain.
+// Without it nothing is stored.
 const recordingsVariable = "MUSTER_RECORDINGS"
 
-// recorder keeps, for each kind of object that package explain knows and each reason that it finds
-// there, the first object with that reason. An object whose other problems are explained before
-// that reason gives way to one in which the reason is found first.
+// recorder keeps the first object with each reason, for each kind in package explain. An object
+// with the reason as its first finding replaces an object with another finding before it.
 type recorder struct {
 	mu  sync.Mutex
 	dir string
-	// firsts are the recordings, by kind and reason, in which the reason is found first.
+	// firsts are the recordings with the reason as the first finding, by kind and reason.
 	firsts map[string]bool
 }
 
 var recordings recorder
 
-// record writes recordings of what the objects of a control plane say from now on, until
-// the test binary ends.
+// record keeps recordings of the objects on a control plane from now on, until the test binary
+// ends.
 func record(config *rest.Config) error {
 	dir := os.Getenv(recordingsVariable)
 	if dir == "" {
@@ -70,7 +69,7 @@ func record(config *rest.Config) error {
 	return nil
 }
 
-// watch looks at each version of the objects of a kind until the watch ends.
+// watch checks each version of the objects of a kind until the watch ends.
 func (r *recorder) watch(cl client.WithWatch, list client.ObjectList) {
 	watch, err := cl.Watch(context.Background(), list)
 	if err != nil {
@@ -80,14 +79,14 @@ func (r *recorder) watch(cl client.WithWatch, list client.ObjectList) {
 	for event := range watch.ResultChan() {
 		if o, ok := event.Object.(client.Object); ok {
 			if err := r.look(o); err != nil {
-				panic(err) // whoever asks for recordings wants all of them
+				panic(err) // a user of recordings wants all of them
 			}
 		}
 	}
 }
 
-// look records an object for the reasons that it is the first to have. Conditions with neither
-// sentence nor time are those of a test that plays a member.
+// look keeps an object for each reason that it is the first to have. It ignores conditions without
+// message and time, because they come from a test that simulates a member.
 func (r *recorder) look(o client.Object) error {
 	said := map[string]bool{}
 	for i, f := range explain.Of(o) {
@@ -101,8 +100,8 @@ func (r *recorder) look(o client.Object) error {
 	return nil
 }
 
-// keep writes an object into the file of its kind, unless there is one for the reason
-// already that is as good.
+// keep writes an object into the file of its kind, unless the file already has an object for the
+// reason that is as good.
 func (r *recorder) keep(o client.Object, kind, reason string, first bool) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -143,7 +142,7 @@ func readRecordings(path string) (map[string]map[string]any, error) {
 	return known, yaml.UnmarshalStrict(text, &known)
 }
 
-// isFirst says whether a recording, of the kind of an object, has a reason as its first finding.
+// isFirst reports whether a recording, of the kind of an object, has a reason as its first finding.
 func isFirst(recorded map[string]any, like client.Object, reason string) bool {
 	o, ok := like.DeepCopyObject().(client.Object)
 	if !ok || runtime.DefaultUnstructuredConverter.FromUnstructured(recorded, o) != nil {
@@ -153,9 +152,9 @@ func isFirst(recorded map[string]any, like client.Object, reason string) bool {
 	return len(found) > 0 && found[0].Reason == reason
 }
 
-// pruned is an object with no more than what package explain reads of it for a reason:
-// no spec, which may hold secrets and much else, and of the members of a placement those
-// of which it is said.
+// pruned returns an object with only the fields that package explain reads for a reason. It drops
+// the spec, because it may hold secrets. Of the members of a placement it keeps only the ones with
+// the reason.
 func pruned(o client.Object, kind, reason string) (map[string]any, error) {
 	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(o)
 	if err != nil {
@@ -176,7 +175,7 @@ func pruned(o client.Object, kind, reason string) (map[string]any, error) {
 	return all, nil
 }
 
-// saying are the members of whom a placement says something for a reason.
+// saying returns the members with a condition for a reason.
 func saying(reason string, members []any) (with []any) {
 	for _, member := range members {
 		conditions, _, _ := unstructured.NestedSlice(member.(map[string]any), "conditions")

@@ -1,7 +1,7 @@
 // Package testkube starts real Kubernetes control planes for tests, with localkube.
 //
-// Its invariant: a cluster lives as long as the test binary that asked for it and leaves nothing
-// behind; a test that cannot have one fails: only go test -short skips those that need one.
+// Its invariant: a cluster lives as long as its test binary and leaves nothing behind. A test
+// without its cluster fails: only go test -short skips the tests that need one.
 package testkube
 
 import (
@@ -30,35 +30,35 @@ import (
 	"github.com/muster-fleet/muster/internal/process"
 )
 
-// startTimeout is how long a control plane may take on a busy machine.
+// startTimeout bounds the start of a control plane on a busy machine.
 const startTimeout = 2 * time.Minute
 
-// garbage is how many percent a heap grows before a test collects the garbage, and each
-// program that it starts: there is more memory than processor time. Benchmarks measure
-// programs as they are.
+// garbage is the growth of the heap in percent before a test, or a program that it starts, collects
+// the garbage. There is more memory than processor time. Benchmarks measure programs with their own
+// setting.
 const garbage = 400
 
-// thrift are further variables of control planes in tests, which are many on few processors: each
-// uses one of them, so that none spins while others work.
+// thrift are further variables of control planes in tests. Each control plane uses one processor,
+// because there are many on few processors, and none may spin while others work.
 var thrift = []string{"GOMAXPROCS=1", "GOMEMLIMIT=1500MiB"}
 
 // Cluster is a running control plane.
 type Cluster struct {
-	// Config acts as its administrator, without a client-side rate limit.
+	// Config acts as the administrator, without a client-side rate limit.
 	Config *rest.Config
-	// Dir is where localkube keeps it; logs are there, and the audit.log of a benchmark.
+	// Dir is the directory of localkube, with the logs, and the audit.log of a benchmark.
 	Dir string
 
 	*made
 }
 
-// made is what tests of the package have made once for all on a control plane.
+// made are the objects that tests of the package share on a control plane.
 type made struct {
 	client    func() (client.Client, error)
 	crds, hub sync.Once
 }
 
-// Name is the one that Start was given.
+// Name returns the name from Start.
 func (c Cluster) Name() string { return filepath.Base(c.Dir) }
 
 var (
@@ -69,22 +69,22 @@ var (
 type entry struct {
 	start   sync.Once
 	cluster Cluster
-	// halt ends the control plane, resume starts it again on what it left, stop ends it and
-	// removes what it left.
+	// halt stops the control plane, resume starts it again on its data, stop stops it and removes its
+	// data.
 	halt, stop func()
 	resume     func() error
-	// turn is held by the test that has the control plane for itself; waiting counts the
-	// tests that want it next.
+	// turn is held by the test that uses the control plane alone; waiting counts the tests waiting for
+	// their turn.
 	turn    sync.Mutex
 	waiting atomic.Int32
 	// halted is set between two turns.
 	halted bool
-	// thrifty is set for a test, which is no benchmark.
+	// thrifty is set for a test, but not for a benchmark.
 	thrifty bool
 	err     error
 }
 
-// entryOf is that of a name, which need not be started.
+// entryOf returns the entry of a name; it need not be started.
 func entryOf(name string) *entry {
 	mu.Lock()
 	defer mu.Unlock()
@@ -96,8 +96,8 @@ func entryOf(name string) *entry {
 	return e
 }
 
-// Main runs the tests of a package and stops what they started: first what the package itself has
-// running, then the control planes. Call it from TestMain: os.Exit(testkube.Main(m)).
+// Main runs the tests of a package, then stops their programs: first the given ones of the package
+// itself, then the control planes. Call it from TestMain: os.Exit(testkube.Main(m)).
 func Main(m *testing.M, stop ...func()) int {
 	defer stopAll()
 	flag.Parse()
@@ -113,7 +113,7 @@ func Main(m *testing.M, stop ...func()) int {
 	return code
 }
 
-// stopAll stops all control planes and removes what the package has built.
+// stopAll stops all control planes and removes the built programs.
 func stopAll() {
 	mu.Lock()
 	defer mu.Unlock()
@@ -123,8 +123,8 @@ func stopAll() {
 	_ = os.RemoveAll(programs.dir) // a temporary directory
 }
 
-// Discard ends the control plane of a name, with all that is in it. Who asks for the name
-// afterwards has a new one.
+// Discard stops the control plane of a name, and removes all its data. A later use of the name
+// starts a new one.
 func Discard(name string) {
 	e := entryOf(name)
 	e.stop()
@@ -133,8 +133,8 @@ func Discard(name string) {
 	delete(clusters, name)
 }
 
-// Start returns the control plane of that name, which all tests of the package share. It has no
-// nodes. The flags are further ones of localkube up.
+// Start returns the control plane of a name, shared by all tests of the package. It has no nodes.
+// flags are further flags of localkube up.
 func Start(t testing.TB, name string, flags ...string) Cluster {
 	t.Helper()
 	if testing.Testing() && testing.Short() {
@@ -209,13 +209,13 @@ func (e *entry) up(binary, name, dir string, flags []string) error {
 		}
 	}
 	if err := awaitFile(ready, exited); err != nil {
-		e.halt() // until then it writes
+		e.halt() // it writes until then
 		return fmt.Errorf("%w:\n%s", err, output.String())
 	}
 	return nil
 }
 
-// Localkube is the path of the program, which is also kubectl if it is called so.
+// Localkube returns the path of the program. Called by the name kubectl, it is also kubectl.
 func Localkube(t testing.TB) string {
 	t.Helper()
 	path, err := localkube()
@@ -243,7 +243,7 @@ func localkube() (string, error) {
 	return "", errors.New("there is no bin/localkube: run make bin/localkube first, or set LOCALKUBE_BIN")
 }
 
-// awaitFile waits until the file exists, or the process that should write it has ended.
+// awaitFile waits until the file exists, or the process writing it has ended.
 func awaitFile(path string, exited <-chan error) error {
 	ctx, cancel := context.WithTimeout(context.Background(), startTimeout)
 	defer cancel()

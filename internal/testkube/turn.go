@@ -6,20 +6,21 @@ import (
 	"time"
 )
 
-// WaitedAttribute is the attribute of a test for how many seconds it has waited for its turn on a
-// control plane: they do not make it a slow test.
+// WaitedAttribute is the attribute of a test for the seconds of waiting for its turn on a control
+// plane. They do not make it a slow test.
 const WaitedAttribute = "waited"
 
-// Waited records that a test has waited for its turn since a time.
+// Waited notes the time that a test has waited for its turn.
 func Waited(t testing.TB, since time.Time) {
 	t.Helper()
 	t.Attr(WaitedAttribute, strconv.FormatFloat(time.Since(since).Seconds(), 'f', 2, 64))
 }
 
-// Turn waits until no other test has the control plane of a name for itself, and returns it as
-// Start does. The test has it until it ends. A control plane that no test waits for is halted
-// meanwhile, since one that idles costs a fiftieth of a processor; the next turn finds all that the
-// last one left there.
+// Turn waits until no other test uses the control plane of a name alone, and returns it as Start
+// does. The test keeps it until it ends.
+//
+// Between turns, a control plane without a waiting test is stopped, because an idle one costs a
+// fiftieth of a processor. The next turn finds all the data of the last one.
 func Turn(t testing.TB, name string, flags ...string) Cluster {
 	t.Helper()
 	if testing.Short() {

@@ -9,9 +9,9 @@ import (
 	"time"
 )
 
-// UsageVariable names the file that receives a line for each process of a test run when the process
-// ends: its name, and its processor time in seconds. hack/testrun sets the variable and adds the
-// lines up. Without the variable nothing is measured.
+// UsageVariable names the file for the usage of a test run. Each process of the run appends a line
+// when it ends: its name, and its processor time in seconds. hack/testrun sets the variable and
+// sums up the lines. Without the variable nothing is measured.
 const UsageVariable = "MUSTER_TEST_USAGE"
 
 // recordUsage appends the processor time of a part of a test run.
@@ -22,13 +22,14 @@ func recordUsage(part string, used time.Duration) {
 	}
 	file, err := os.OpenFile(path, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
 	if err != nil {
-		return // a measurement fails no test
+		return // a failed measurement fails no test
 	}
 	_, _ = fmt.Fprintf(file, "%s %.2f\n", part, used.Seconds())
 	_ = file.Close()
 }
 
-// recordOwnUsage is called when the tests of a package have ended.
+// recordOwnUsage appends the processor time of the test binary, after the tests of a package have
+// ended.
 func recordOwnUsage() {
 	var own syscall.Rusage
 	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &own); err == nil {
