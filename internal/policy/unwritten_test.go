@@ -43,7 +43,6 @@ var unwrittenPackages = []string{
 	"internal/ui/dashboard",
 	"internal/ui/explain",
 	"internal/ui/view",
-	"internal/yamlcheck",
 	"localkube/internal/cluster",
 	"localkube/internal/component",
 	"localkube/internal/hostnode",

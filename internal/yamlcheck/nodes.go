@@ -5,16 +5,16 @@ import (
 	"slices"
 )
 
-// What a character may make nodes of: "[", "{", "?" and ":" a collection, a key and a value; ","
-// and "-" an entry with a value.
+// Upper bounds of the nodes from one character. "[", "{", "?" and ":" may begin a collection, a key
+// and a value; "," and "-" an entry with a value.
 const (
 	perCollection = 3
 	perEntry      = 2
 )
 
-// Nodes returns an upper bound of the nodes that a parser makes of a document. The text of block
-// scalars, of quoted scalars that end on their line and of comments does not count, as long as no
-// line before leaves open whether it lies within something else.
+// Nodes returns an upper bound for the nodes of a parsed document. The text of comments, of block
+// scalars, and of quoted scalars that end on their line does not count. It counts where an earlier
+// line leaves open whether the text lies within something else.
 func Nodes(document []byte) int {
 	c := counter{unsure: unusual(document), block: -1, nodes: perCollection}
 	for line := range bytes.Lines(document) {
@@ -23,8 +23,8 @@ func Nodes(document []byte) int {
 	return c.nodes
 }
 
-// unusual reports whether a document has line breaks or an encoding in which lines are others than
-// those between line feeds.
+// unusual reports whether the lines of a document may not be the lines between line feeds, because
+// of its encoding or other line breaks.
 func unusual(document []byte) bool {
 	for _, mark := range []string{"\xff\xfe", "\xfe\xff", "\u0085", "\u2028", "\u2029", "\x00"} {
 		if bytes.Contains(document, []byte(mark)) {
@@ -36,11 +36,10 @@ func unusual(document []byte) bool {
 
 type counter struct {
 	nodes int
-	// unsure says that the next line may begin within a quoted scalar or a flow collection; then
-	// every character counts.
+	// unsure is set if the next line may begin within a quoted scalar or a flow collection. Then every
+	// character counts.
 	unsure bool
-	// block is the column that the lines of the current block scalar are indented by at
-	// least; -1 outside of one.
+	// block is the least indentation of the lines in the current block scalar; -1 outside of one.
 	block int
 }
 
@@ -69,8 +68,8 @@ func (c *counter) line(line []byte) {
 	c.nodes += count(line, flow || c.unsure)
 }
 
-// count adds up what the characters of a line may make. Outside of flow collections "-", "?" and
-// ":" need a blank after them.
+// count sums up the possible nodes of a line. Outside of flow collections, "-", "?" and ":" count
+// only before a blank.
 func count(line []byte, flow bool) int {
 	n := 0
 	for i, b := range line {
@@ -85,8 +84,8 @@ func count(line []byte, flow bool) int {
 	return n
 }
 
-// entry returns the column of the innermost collection that a line begins or goes on with, by a
-// dash or a plain key, or -1, and where the value after it begins.
+// entry returns the column of the innermost collection that a line begins or continues, by a dash
+// or a plain key, or -1. It also returns the position of the value after it.
 func entry(line []byte) (column, value int) {
 	column = -1
 	at := skip(line, 0, isSpace)
@@ -113,8 +112,7 @@ func isAlphanumeric(b byte) bool {
 	return b >= 'a' && b <= 'z' || b >= 'A' && b <= 'Z' || b >= '0' && b <= '9'
 }
 
-// isPlain reports whether a character may stand anywhere in a plain key without a
-// meaning of its own.
+// isPlain reports whether a character may occur anywhere in a plain key without a special meaning.
 func isPlain(b byte) bool { return isAlphanumeric(b) || b == '.' || b == '_' || b == '/' || b == '-' }
 
 // startsBlock reports whether a value is the first line of a block scalar.
@@ -126,7 +124,7 @@ func startsBlock(value []byte) bool {
 	return len(value)-len(rest) <= 3 && isEnd(rest)
 }
 
-// isEnd reports whether what is left of a line is nothing or a comment.
+// isEnd reports whether the rest of a line is empty or a comment.
 func isEnd(rest []byte) bool {
 	text := bytes.TrimLeft(rest, " \t")
 	return len(text) == 0 || len(text) < len(rest) && text[0] == '#'
@@ -152,8 +150,8 @@ func endsQuoted(value []byte) bool {
 	return false
 }
 
-// opensQuote reports whether a quoted scalar may begin in a line: a quote after a letter or
-// a digit begins none.
+// opensQuote reports whether a quoted scalar may begin in a line. A quote after a letter or a digit
+// begins none.
 func opensQuote(line []byte) bool {
 	for i, b := range line {
 		if (b == '"' || b == '\'') && (i == 0 || !isAlphanumeric(line[i-1])) {

@@ -1,8 +1,8 @@
-// Package yamlcheck bounds what YAML may cost before a parser builds a tree of it.
+// Package yamlcheck bounds the cost of YAML before a parser builds a tree of it.
 //
-// Its invariant: Nodes is never less than the number of nodes that the parser makes. No
-// maintained parser in Go reports events, and the tree of 1 MiB takes up to 170 MiB, so the nodes
-// are counted without a parser.
+// Its invariant: Nodes never returns less than the number of nodes from the parser. No maintained
+// parser in Go reports events, and the tree of 1 MiB takes up to 170 MiB. The package therefore
+// counts the nodes without a parser.
 package yamlcheck
 
 import (
@@ -16,16 +16,16 @@ import (
 )
 
 const (
-	// MaxNodes is how many values a document may have. Its tree takes up to 60 MiB; the largest
+	// MaxNodes is the maximum number of values in a document. Its tree takes up to 60 MiB; the largest
 	// CustomResourceDefinitions in use have 60,000 values.
 	MaxNodes = 200_000
-	// MaxExpanded is how many bytes a document may have after its aliases are replaced by what they
-	// name.
+	// MaxExpanded is the maximum number of bytes in a document with its aliases replaced by their
+	// anchors' content.
 	MaxExpanded = 16 << 20
 )
 
-// Check returns an error if a parser should not read the text, which may have several documents.
-// Whether the text is YAML is for the parser to say.
+// Check returns an error if a parser should not read the text, which may have several documents. It
+// does not check whether the text is YAML.
 func Check(text []byte) error {
 	before := 0
 	for document := range Documents(text) {
@@ -66,8 +66,8 @@ func CheckNodes(document []byte) error {
 	return nil
 }
 
-// CheckAliases returns an error if a document has more than MaxExpanded bytes once its aliases are
-// replaced, or if an alias lies within what it names.
+// CheckAliases returns an error if a document has more than MaxExpanded bytes with its aliases
+// replaced, or if an alias lies within its own anchor.
 func CheckAliases(root *yaml.Node) error {
 	if size := expanded(root, map[*yaml.Node]int{}); size > MaxExpanded {
 		return fmt.Errorf("its aliases make it larger than %d MiB: write what they name only where it is needed", MaxExpanded>>20)
@@ -76,7 +76,8 @@ func CheckAliases(root *yaml.Node) error {
 }
 
 // expanded returns the size of a node with its aliases replaced, but not much more than
-// MaxExpanded. What an anchor names is measured once; while it is measured, it counts as too large.
+// MaxExpanded. It measures the content of an anchor once. During the measurement the content counts
+// as too large.
 func expanded(n *yaml.Node, known map[*yaml.Node]int) int {
 	if n.Kind == yaml.AliasNode {
 		n = n.Alias
@@ -99,8 +100,8 @@ func expanded(n *yaml.Node, known map[*yaml.Node]int) int {
 	return size
 }
 
-// Documents yields the parts of a text that a parser would read as documents, with the lines
-// that mark their begin.
+// Documents yields the parts of a text that a parser reads as documents, with the lines that mark
+// their begin.
 func Documents(text []byte) iter.Seq[[]byte] {
 	return func(yield func([]byte) bool) {
 		begin, at, begun, ended := 0, 0, false, false
@@ -113,7 +114,7 @@ func Documents(text []byte) iter.Seq[[]byte] {
 				begin, begun = at, false
 			}
 			ended = bytes.HasPrefix(line, []byte("..."))
-			// Comments and directives belong to what follows.
+			// Comments and directives belong to the next document.
 			if rest := bytes.TrimSpace(line); marks || len(rest) > 0 && rest[0] != '#' && line[0] != '%' {
 				begun = true
 			}
