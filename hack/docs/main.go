@@ -1,8 +1,8 @@
-// Command docs makes a static site of the pages in docs, in the order of docs/README.md: with
-// search, for a browser that opens the folder, and without a request to anybody.
+// Command docs makes a static site of the pages in docs, in the order of docs/README.md. The site
+// has a search, works from a folder in the browser, and sends no request to any server.
 //
-// Its invariant: a link that leads nowhere, in a page or by its anchor, ends the build with the
-// page's name, and the same source makes the same site.
+// Its invariant: a broken link or anchor in a page ends the build with the name of the page. The
+// same source makes the same site.
 package main
 
 import (

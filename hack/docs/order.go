@@ -2,7 +2,7 @@ package main
 
 import "github.com/yuin/goldmark/ast"
 
-// order is the pages as the contents list them.
+// order is the pages in the order of the contents.
 type order []chapter
 
 type chapter struct {
@@ -38,7 +38,7 @@ func orderOf(p *page) order {
 	return chapters
 }
 
-// around is the page before and the page after one.
+// around returns the page before and the page after one.
 func (o order) around(here string) (previous, next *entry) {
 	var all []entry
 	for _, c := range o {

@@ -30,17 +30,17 @@ type page struct {
 	sections      []section
 }
 
-// link is one that leads to something of the source.
+// link is a link to a file of the source.
 type link struct {
 	text, title, source, anchor string
-	within                      ast.Node // the item of a list that it is in
+	within                      ast.Node // the list item of the link
 	set                         func(destination string)
 }
 
 // section is a heading and the text below it, for the search.
 type section struct{ title, anchor, text string }
 
-// comments are invisible; they say how the page's commands are run.
+// comments are invisible; they define how the page's commands are run.
 var comments = regexp.MustCompile(`(?s)<!--.*?-->`)
 
 func parse(source string, data []byte, directory bool) (*page, error) {
@@ -92,7 +92,7 @@ func (p *page) heading(node *ast.Heading) {
 	p.sections = append(p.sections, section{title: title, anchor: string(anchor)})
 }
 
-// collect adds what a node says to the section that it is in.
+// collect adds the text of a node to its section.
 func (p *page) collect(node ast.Node) {
 	if len(p.sections) == 0 {
 		return
@@ -130,7 +130,7 @@ func (p *page) link(base string, node ast.Node, destination string, set func(str
 	p.links = append(p.links, l)
 }
 
-// render is the page as HTML, with the links to where the site has what they lead to.
+// render returns the page as HTML, with its links pointing into the site.
 func (p *page) render(to func(link) string) (template.HTML, error) {
 	for _, l := range p.links {
 		destination := to(l)
@@ -148,7 +148,7 @@ func (p *page) render(to func(link) string) (template.HTML, error) {
 	return template.HTML(wide.Replace(comments.ReplaceAllString(out.String(), ""))), nil
 }
 
-// plain is the text of a node without its marks.
+// plain returns the text of a node without its marks.
 func plain(node ast.Node, source []byte) string {
 	var out strings.Builder
 	for child := node.FirstChild(); child != nil; child = child.NextSibling() {
@@ -161,7 +161,7 @@ func plain(node ast.Node, source []byte) string {
 	return out.String()
 }
 
-// githubIDs makes the anchors of headings as GitHub does, so that the same links hold there.
+// githubIDs makes the anchors of headings as GitHub does, so that the same links work there.
 type githubIDs struct{ seen map[string]int }
 
 // Generate implements parser.IDs.

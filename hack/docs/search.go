@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// index is a script that holds what the search looks through: a browser that shows files lets no
-// page read another one, but runs its scripts.
+// index returns a script with the data for the search. In a browser that opens files, no page can
+// read another file, but its scripts run.
 func (s *site) index() ([]byte, error) {
 	type found struct {
 		Page  string `json:"p"`

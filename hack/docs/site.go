@@ -18,15 +18,15 @@ const contents = "docs/README.md"
 //go:embed assets
 var assets embed.FS
 
-// site is what is made of the contents and of all that they lead to.
+// site is the result: the contents and everything linked from there.
 type site struct {
 	root  string
 	order order
 	pages map[string]*page // by source
-	files []string         // what is copied as it is
+	files []string         // files to copy unchanged
 }
 
-// build makes the site and says how many pages it has.
+// build makes the site and returns the number of its pages.
 func build(root, out string) (int, error) {
 	s, err := load(root)
 	if err != nil {
@@ -41,7 +41,7 @@ func build(root, out string) (int, error) {
 	return len(s.pages), s.write(out)
 }
 
-// load reads the contents, and what they lead to, and what that leads to.
+// load reads the contents and, transitively, everything linked from there.
 func load(root string) (*site, error) {
 	s := &site{root: root, pages: map[string]*page{}}
 	if err := s.read(contents); err != nil {
@@ -57,7 +57,7 @@ func (s *site) read(source string) error {
 	}
 	info, err := os.Stat(filepath.Join(s.root, source))
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil // check says whose link it is
+		return nil // check names the page with the link
 	}
 	if err != nil {
 		return err
@@ -88,7 +88,7 @@ func (s *site) read(source string) error {
 	return nil
 }
 
-// listing is a page for a directory that is linked: its pages by their titles.
+// listing returns a page for a linked directory: its pages by their titles.
 func (s *site) listing(dir string) ([]byte, error) {
 	entries, err := os.ReadDir(filepath.Join(s.root, dir))
 	if err != nil {
@@ -109,7 +109,7 @@ func (s *site) listing(dir string) ([]byte, error) {
 	return []byte(text), nil
 }
 
-// check finds links that lead nowhere.
+// check finds broken links.
 func (s *site) check() error {
 	var wrong []error
 	for _, source := range s.sources() {
@@ -135,7 +135,7 @@ func (s *site) sources() []string {
 	return all
 }
 
-// place is where something of the source is in the site: docs/ is its root.
+// place returns the path of a file of the source in the site: docs/ is its root.
 func place(source string, isPage bool) string {
 	out, within := strings.CutPrefix(source, "docs/")
 	if !within {
@@ -152,7 +152,7 @@ func place(source string, isPage bool) string {
 	return out
 }
 
-// view is what the template shows.
+// view is the data for the template.
 type view struct {
 	Title, Here, Base string
 	Body              template.HTML
@@ -189,7 +189,7 @@ func (s *site) write(out string) error {
 	return errors.Join(save(out, "search-index.js", index), s.copy(out))
 }
 
-// copy brings the assets, and the files that pages show or lead to.
+// copy copies the assets, and the files that pages show or link to.
 func (s *site) copy(out string) error {
 	for _, name := range []string{"style.css", "site.js"} {
 		data, err := fs.ReadFile(assets, "assets/"+name)
@@ -220,7 +220,7 @@ func save(out, name string, data []byte) error {
 	return os.WriteFile(file, data, 0o644)
 }
 
-// relative is the way from one page of the site to another.
+// relative returns the path from one page of the site to another.
 func relative(from, to string) string {
 	way, err := filepath.Rel(path.Dir(from), to)
 	if err != nil {
