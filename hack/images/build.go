@@ -16,7 +16,7 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/types"
 )
 
-// images are the images by name and the programs in each, the first of which it runs.
+// images are the images by name, with the programs in each. An image runs its first program.
 var images = []struct {
 	name     string
 	programs []string
@@ -27,7 +27,7 @@ var images = []struct {
 
 var platforms = []v1.Platform{{OS: "linux", Architecture: "amd64"}, {OS: "linux", Architecture: "arm64"}}
 
-// options is what an image is labelled with, and where it goes.
+// options are the labels of an image and its destination.
 type options struct {
 	source, out, version, revision, ldflags string
 	created                                 time.Time
@@ -137,8 +137,7 @@ func (o options) buildFor(platform v1.Platform, name string, programs []string) 
 	return image, bom, err
 }
 
-// config is how the image runs and what it says of itself, with the labels of the OCI
-// image specification.
+// config returns the configuration of the image, with the labels of the OCI image specification.
 func (o options) config(image v1.Image, platform v1.Platform, name, program string) *v1.ConfigFile {
 	file, err := image.ConfigFile()
 	if err != nil {

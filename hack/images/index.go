@@ -10,8 +10,8 @@ import (
 	oci "github.com/opencontainers/image-spec/specs-go/v1"
 )
 
-// plainIndex is an index in the words of OCI's own types. skopeo writes every index so that it
-// copies: another text would get another digest there, and lose its signature.
+// plainIndex is an index encoded with OCI's own types. skopeo writes every copied index in this
+// encoding. Another encoding would get another digest there, and lose its signature.
 type plainIndex struct {
 	children
 	text []byte

@@ -24,7 +24,7 @@ const (
 	materials    = "usr/share/sbom.spdx.json"
 )
 
-// rootFilesystem is the one layer of an image.
+// rootFilesystem returns the one layer of an image.
 func rootFilesystem(dir string, programs []string, bom []byte, at time.Time) (v1.Layer, error) {
 	var content bytes.Buffer
 	archive := &archiver{Writer: tar.NewWriter(&content), at: at}
@@ -49,16 +49,16 @@ func rootFilesystem(dir string, programs []string, bom []byte, at time.Time) (v1
 		tarball.WithMediaType(types.OCILayer))
 }
 
-// authorities is the list of certificate authorities that Mozilla trusts, as PEM.
+// authorities returns the certificate authorities trusted by Mozilla, as PEM.
 func authorities() []byte {
 	var out bytes.Buffer
 	for root := range bundle.Roots() {
-		_ = pem.Encode(&out, &pem.Block{Type: "CERTIFICATE", Bytes: root.Certificate}) // a buffer takes everything
+		_ = pem.Encode(&out, &pem.Block{Type: "CERTIFICATE", Bytes: root.Certificate}) // a buffer accepts everything
 	}
 	return out.Bytes()
 }
 
-// archiver writes a tar whose entries are all of one time and of root. The first error stays.
+// archiver writes a tar with entries of a single time, owned by root. It keeps the first error.
 type archiver struct {
 	*tar.Writer
 	at  time.Time
@@ -94,8 +94,8 @@ func (a *archiver) Close() error {
 	return a.Writer.Close()
 }
 
-// writeArchive writes an image as the tar of an OCI image layout, which containerd, kind, k3d,
-// podman and skopeo read.
+// writeArchive writes an image as the tar of an OCI image layout, for containerd, kind, k3d, podman
+// and skopeo.
 func writeArchive(path, name, tag string, index v1.ImageIndex, at time.Time) error {
 	dir, err := os.MkdirTemp("", "layout")
 	if err != nil {
@@ -106,7 +106,7 @@ func writeArchive(path, name, tag string, index v1.ImageIndex, at time.Time) err
 	if err != nil {
 		return err
 	}
-	// containerd takes the first for the image's name, others the second.
+	// containerd uses the first for the image's name, other tools the second.
 	named := layout.WithAnnotations(map[string]string{
 		"io.containerd.image.name":          "docker.io/library/" + name + ":" + tag,
 		"org.opencontainers.image.ref.name": tag,

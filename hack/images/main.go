@@ -1,8 +1,8 @@
 // Command images builds the container images of the hub and the agent as OCI archives, without a
-// container runtime: static programs for two architectures, the certificate authorities that
-// Mozilla trusts, a user that is not root, and nothing else.
+// container runtime. An image has static programs for two architectures, the certificate
+// authorities trusted by Mozilla, and a user other than root. It has nothing else.
 //
-// The same commit gives the same digest: nothing of the machine or the day is in an image.
+// The same commit gives the same digest: an image depends on neither the machine nor the day.
 package main
 
 import (

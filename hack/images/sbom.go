@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// document is the part of SPDX 2.3 that says which modules are in a set of programs.
+// document is the part of SPDX 2.3 for the modules in a set of programs.
 type document struct {
 	Version       string         `json:"spdxVersion"`
 	License       string         `json:"dataLicense"`
