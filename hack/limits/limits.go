@@ -1,9 +1,11 @@
-// Command limits narrows what markers in api/ do not reach: the fields of Kubernetes' own types, in
-// the CRDs whose files it is given. They get maxima, and they permit only what a program can read.
-// A client lists whole kinds: an object with a time or a number that it cannot decode hides all
-// others from it. It also adds a version to those CRDs that KubeFleet once stored in it.
+// Command limits restricts the fields of Kubernetes' own types in the given CRD files, because
+// markers in api/ do not reach them. It sets maxima, and permits only values that a program can
+// read.
 //
-// Its invariant: a maximum that a marker has set is never made larger.
+// A client lists whole kinds: an object with an undecodable time or number hides all others from
+// it. The command also adds a version to the CRDs that KubeFleet once stored in that version.
+//
+// Its invariant: it never increases a maximum from a marker.
 package main
 
 import (
@@ -19,37 +21,38 @@ import (
 )
 
 const (
-	// maxScalar is how long the text of a time, a quantity or a number in percent is; the schema's own
-	// patterns and formats bound none of them.
+	// maxScalar is the maximum length of a time, a quantity or a number in percent as text. The
+	// schema's own patterns and formats have no limit.
 	maxScalar = 64
-	// maxText, maxItems and maxEntries are of the texts, lists and maps in Kubernetes' types.
+	// maxText, maxItems and maxEntries are the limits of texts, lists and maps in Kubernetes' types.
 	maxText, maxItems, maxEntries = 4096, 256, 256
-	// What a condition in a report, or in the MemberCluster that shows it, may say: a report has up to
-	// forty of them, and Kubernetes' own maximum is 32768 for each.
+	// maxReportMessage and maxReportReason are the limits of a condition in a report, or in its
+	// MemberCluster. A report has up to forty conditions, and Kubernetes' own maximum is 32768 for
+	// each.
 	maxReportMessage, maxReportReason = 2048, 128
 )
 
-// kubernetesTypes are fields whose types are Kubernetes' own.
+// kubernetesTypes are the fields of Kubernetes' own types.
 var kubernetesTypes = map[string]bool{
 	"agentAffinity": true, "agentEnvVars": true, "agentPullSecrets": true, "agentResources": true, "agentTolerations": true,
 	"allowedTargetNamespaceSelector": true, "bundleSelector": true, "clusterGroupSelector": true, "identity": true,
 	"labelSelector": true, "namespaceSelector": true, "selector": true,
 }
 
-// Patterns of what Go reads. A schema's format permits more: lower case, any sign before a
-// fraction of a second, any text after a second "t". In the year 1 is the zero time, which is
-// written back as null.
+// Patterns of the values that Go reads. A schema's format permits more: lower case, any sign before
+// a fraction of a second, any text after a second "t". The year 1 is excluded, because it has the
+// zero time, written back as null.
 const (
 	patternTime      = `^[1-9]\d{3}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]([01]\d|2[0-3]):[0-5]\d)$`
 	patternMicroTime = `^[1-9]\d{3}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}(Z|[+-]([01]\d|2[0-3]):[0-5]\d)$`
 )
 
-// microTimes are fields whose times have microseconds, no more and no fewer digits.
+// microTimes are the fields with times in microseconds, with exactly six digits.
 var microTimes = map[string]bool{"requestedAt": true, "begun": true}
 
-// versionBefore is served beside v1beta1 for the kinds below, with the same fields: hubs of
-// KubeFleet that were installed before July 2025 have stored them in it, and an API server does not
-// let go of a version that was stored.
+// versionBefore is served beside v1beta1 for the kinds below, with the same fields. Hubs of
+// KubeFleet from before July 2025 have stored objects in this version. An API server must keep
+// serving a version once stored.
 const versionBefore = "v1alpha1"
 
 var hadVersionBefore = map[string]bool{
@@ -73,7 +76,7 @@ func limit(name string) error {
 	if err != nil {
 		return err
 	}
-	// Decoded without a type, so that what the generator left out stays out.
+	// Decoding without a type keeps fields absent that the generator left out.
 	var definition map[string]any
 	if err := yaml.Unmarshal(data, &definition); err != nil {
 		return err
@@ -99,7 +102,7 @@ func limit(name string) error {
 	return os.WriteFile(name, append([]byte("---\n"), out...), 0o644)
 }
 
-// before is the version of KubeFleet's early hubs, a copy of the one that is stored.
+// before returns the version of KubeFleet's early hubs, a copy of the stored one.
 func before(versions []any) map[string]any {
 	for _, version := range versions {
 		if stored := version.(map[string]any); stored["storage"] == true {
@@ -111,7 +114,7 @@ func before(versions []any) map[string]any {
 	panic("a definition stores no version")
 }
 
-// check says whether what is written is a CustomResourceDefinition still.
+// check returns an error unless the result is still a CustomResourceDefinition.
 func check(definition map[string]any) error {
 	data, err := yaml.Marshal(definition)
 	if err != nil {
@@ -120,8 +123,8 @@ func check(definition map[string]any) error {
 	return yaml.UnmarshalStrict(data, &apiextensionsv1.CustomResourceDefinition{})
 }
 
-// walk sets the maxima of a schema and of what is in it. field is the property that it is of;
-// foreign says that its type is Kubernetes' own.
+// walk sets the maxima of a schema and everything in it. field is the property of the schema;
+// foreign is set if its type is Kubernetes' own.
 func walk(schema map[string]any, field string, foreign, report bool) {
 	foreign = foreign || kubernetesTypes[field] || field == "clusterSelector" && properties(schema)["matchLabels"] != nil
 	readable(schema, field)
@@ -153,7 +156,7 @@ func walk(schema map[string]any, field string, foreign, report bool) {
 	}
 }
 
-// readable permits only what a field's type in Go can hold.
+// readable permits only values that fit the field's type in Go.
 func readable(schema map[string]any, field string) {
 	switch {
 	case schema["x-kubernetes-int-or-string"] == true && !isQuantity(schema):
@@ -166,18 +169,18 @@ func readable(schema map[string]any, field string) {
 		schema["pattern"] = patternTime
 	}
 	if schema["type"] == "string" {
-		// The API server takes a list for a text that has a format. No list has so many entries.
+		// The API server accepts a list for a text with a format. No list can have so many entries.
 		schema["minItems"], schema["maxItems"] = 2, 1
 	}
 }
 
-// isQuantity reports whether a schema is that of a quantity, whose pattern knows the units.
+// isQuantity reports whether a schema is for a quantity: its pattern has the units.
 func isQuantity(schema map[string]any) bool {
 	pattern, _ := schema["pattern"].(string)
 	return strings.Contains(pattern, "Ki")
 }
 
-// properties are those of a schema of an object, none of another.
+// properties returns the properties in the schema of an object; none for any other schema.
 func properties(schema map[string]any) map[string]any {
 	all, _ := schema["properties"].(map[string]any)
 	return all
