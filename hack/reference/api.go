@@ -12,7 +12,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// group is the kinds of one API group, on one page.
+// group is one page with the kinds of one API group.
 type group struct{ name, page, what string }
 
 var groups = []group{
@@ -23,7 +23,7 @@ var groups = []group{
 	{"muster-fleet.github.io", "api-muster.md", "What is Muster's alone."},
 }
 
-// write is the page of a group, from the definitions that the chart fleet-crd installs.
+// write returns the page of a group, from the definitions in the chart fleet-crd.
 func (g group) write() (string, error) {
 	files, err := filepath.Glob("api/crds/" + g.name + "_*.yaml")
 	if err != nil || len(files) == 0 {
@@ -73,7 +73,7 @@ func kind(page *strings.Builder, crd apiextensionsv1.CustomResourceDefinition) {
 	}
 }
 
-// field writes the row of a field, and those of what is in it.
+// field writes the rows of a field and its inner fields.
 func field(page *strings.Builder, path string, schema apiextensionsv1.JSONSchemaProps, required bool) {
 	said := cell(schema.Description)
 	if required {
@@ -104,7 +104,7 @@ func field(page *strings.Builder, path string, schema apiextensionsv1.JSONSchema
 	}
 }
 
-// typeOf is the type of a field in words, and the schema of what is in it.
+// typeOf returns the type of a field in words, and its inner schema.
 func typeOf(schema apiextensionsv1.JSONSchemaProps) (string, apiextensionsv1.JSONSchemaProps) {
 	switch {
 	case schema.XIntOrString:
@@ -123,8 +123,8 @@ func typeOf(schema apiextensionsv1.JSONSchemaProps) (string, apiextensionsv1.JSO
 	return schema.Type, schema
 }
 
-// kubernetesOwn says whether a field is of a type of Kubernetes, whose fields are
-// not ours to describe.
+// kubernetesOwn reports whether a field has a type of Kubernetes. This reference does not describe
+// the fields of such a type.
 func kubernetesOwn(path string) bool {
 	name := path[strings.LastIndex(path, ".")+1:]
 	return slices.Contains([]string{"affinity", "agentAffinity", "agentTolerations", "tolerations", "agentEnvVars", "conditions",

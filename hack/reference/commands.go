@@ -12,8 +12,8 @@ import (
 	"github.com/muster-fleet/muster/internal/ui/cli"
 )
 
-// commands is the page of muster's commands. cobra/doc would repeat the two dozen flags of
-// every command in each.
+// commands returns the page of muster's commands. cobra/doc would repeat two dozen flags for every
+// command.
 func commands() (string, error) {
 	// The defaults of some flags are in the user's directory.
 	if err := os.Setenv("HOME", "~"); err != nil {

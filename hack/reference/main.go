@@ -9,7 +9,7 @@ import (
 	"path/filepath"
 )
 
-// page is one page of the reference: where it is and what makes it.
+// page is one page of the reference: its path and its generator.
 type page struct {
 	name  string
 	write func() (string, error)

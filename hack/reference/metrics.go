@@ -12,14 +12,14 @@ import (
 	"strings"
 )
 
-// metric is one that the source defines.
+// metric is a metric defined in the source.
 type metric struct {
 	name, kind, help string
 	labels           []string
 }
 
-// metrics is the page of what hub, agent and dashboard serve, found in the source by what defines
-// it: NewDesc, and the options of gauges, counters and histograms.
+// metrics returns the page of the metrics of hub, agent and dashboard. It finds them in the source
+// by NewDesc, and by the options of gauges, counters and histograms.
 func metrics() (string, error) {
 	var page strings.Builder
 	page.WriteString("# Metrics\n\n" +
@@ -73,8 +73,9 @@ func metricsOf(dir string) ([]metric, error) {
 	return found, err
 }
 
-// metricOf is what a call such as prometheus.NewGaugeVec(prometheus.GaugeOpts{...}, labels)
-// defines; without a name, if it defines none.
+// metricOf returns the metric defined by a call such as
+// prometheus.NewGaugeVec(prometheus.GaugeOpts{...}, labels); without a name, if the call defines
+// none.
 func metricOf(call *ast.CallExpr) metric {
 	function, is := call.Fun.(*ast.SelectorExpr)
 	if of, named := identifier(function); !is || !named || of != "prometheus" || len(call.Args) == 0 {

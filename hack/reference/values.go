@@ -18,8 +18,8 @@ var chartsOf = []struct{ name, what string }{
 		"`useCAAuth: true` and `config.provider: azure` are refused."},
 }
 
-// values is the page of the charts' values, from the comments of their values.yaml and what their
-// schema says of them.
+// values returns the page of the charts' values, from the comments in values.yaml and from their
+// schema.
 func values() (string, error) {
 	var page strings.Builder
 	page.WriteString("# Values of the charts\n\n" + generated + "`fleet-crd`, which installs the kinds, has no values.\n")
@@ -48,7 +48,7 @@ func values() (string, error) {
 	return page.String(), nil
 }
 
-// schema is as much of a JSON schema as the charts' use.
+// schema is the part of JSON schema used by the charts.
 type schema struct {
 	Ref         string            `json:"$ref"`
 	Description string            `json:"description"`
@@ -63,8 +63,8 @@ type table struct {
 	defs map[string]schema
 }
 
-// rows writes the rows of a map. Each value needs a comment, if neither the one right above it
-// shares its own nor the group has one; one of fixed values shares nothing.
+// rows writes the rows of a map. A value without a comment uses the comment of the line above, of
+// its schema or of its group. A value with fixed choices does not use the line above.
 func (t table) rows(prefix string, node *yaml.Node, s schema, group string) error {
 	shared, last := "", 0
 	for i := 0; i+1 < len(node.Content); i += 2 {
@@ -108,7 +108,7 @@ func (t table) rows(prefix string, node *yaml.Node, s schema, group string) erro
 	return nil
 }
 
-// concrete says whether a map is one value rather than a group of them.
+// concrete reports whether a map is one value rather than a group of values.
 func concrete(path string) bool { return strings.HasSuffix(path, "resources") }
 
 func resolve(s schema, defs map[string]schema) schema {
@@ -118,11 +118,10 @@ func resolve(s schema, defs map[string]schema) schema {
 	return s
 }
 
-// comment is a comment without its marks, and without lines that are an example of the value
-// itself.
+// comment returns a comment without its marks, and without example lines of the value itself.
 func comment(head, key string) string {
 	var said []string
-	// Of several comments with blank lines between, the last one is the key's.
+	// Of several comments with blank lines between them, the last one belongs to the key.
 	for line := range strings.Lines(head[strings.LastIndex(head, "\n\n")+1:]) {
 		line = strings.TrimSpace(strings.TrimPrefix(strings.TrimSpace(line), "#"))
 		if !strings.HasPrefix(line, key+": ") {
@@ -132,7 +131,7 @@ func comment(head, key string) string {
 	return strings.TrimSpace(strings.Join(said, " "))
 }
 
-// inline is a default on one line.
+// inline returns a default on one line.
 func inline(node *yaml.Node) (string, error) {
 	var value any
 	if err := node.Decode(&value); err != nil {
