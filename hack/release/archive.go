@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// pack writes files into an archive, as they were made at a time by nobody in particular.
+// pack writes files into an archive, with a single time and without an owner.
 func pack(path string, made time.Time, files map[string]string) (err error) {
 	out, err := os.Create(path)
 	if err != nil {

@@ -12,8 +12,8 @@ import (
 	"github.com/muster-fleet/muster/charts"
 )
 
-// packCharts writes all charts, of this version, as a repository that Helm takes from a server or
-// from OCI registries that they are pushed to.
+// packCharts writes all charts with this version as a repository. Helm can use it from a server, or
+// from OCI registries after a push.
 func (r *release) packCharts() error {
 	dir := filepath.Join(r.out, "charts")
 	if err := os.MkdirAll(dir, 0o755); err != nil {

@@ -18,7 +18,7 @@ import (
 	"time"
 )
 
-// signedSuffix is how the names of archives with the signature of an image end.
+// signedSuffix is the suffix of archives with the signature of an image.
 const signedSuffix = ".sig.tar"
 
 const (
@@ -46,7 +46,7 @@ type manifest struct {
 	Manifests     []descriptor `json:"manifests,omitempty"`
 }
 
-// payload is what a signature of an image signs, in the format that cosign calls simple signing.
+// payload is the signed content of a signature of an image, in cosign's format simple signing.
 type payload struct {
 	Critical struct {
 		Identity struct {
@@ -60,9 +60,11 @@ type payload struct {
 	Optional map[string]any `json:"optional"`
 }
 
-// signImages writes, beside the archive of each image, one with its signature, for where cosign
-// looks for it: the tag sha256-DIGEST.sig of the image's repository. Nothing is added to the
-// image's own archive, because who loads that would get another image.
+// signImages writes an archive with the signature beside the archive of each image. Its tag is the
+// one that cosign looks for: sha256-DIGEST.sig in the image's repository.
+//
+// The image's own archive stays unchanged, because a user who loads it would otherwise get another
+// image.
 func (r *release) signImages() error {
 	if r.key == "" {
 		return nil
@@ -93,11 +95,11 @@ func (r *release) signImages() error {
 	return nil
 }
 
-// signatureTag is the tag under which cosign finds the signatures of an image.
+// signatureTag returns cosign's tag for the signatures of an image.
 func signatureTag(digest string) string { return strings.Replace(digest, ":", "-", 1) + ".sig" }
 
-// imageDigest returns the digest of the one image, for all platforms, in the tar of
-// an OCI image layout.
+// imageDigest returns the digest of the one image, for all platforms, in the tar of an OCI image
+// layout.
 func imageDigest(path string) (string, error) {
 	file, err := os.Open(path)
 	if err != nil {
@@ -125,8 +127,8 @@ func imageDigest(path string) (string, error) {
 	}
 }
 
-// writeSignature writes the tar of an OCI image layout with the signature of an image, as
-// cosign sign makes it.
+// writeSignature writes the tar of an OCI image layout with the signature of an image, as cosign
+// sign does.
 func writeSignature(path, name, digest string, made time.Time, key *ecdsa.PrivateKey) error {
 	var signs payload
 	signs.Critical.Identity.Reference, signs.Critical.Image.Digest, signs.Critical.Type = name, digest, "cosign container image signature"

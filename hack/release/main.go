@@ -1,11 +1,10 @@
-// Command release writes what a version of Muster is delivered as: the command line for each
-// platform, the charts as a repository, and the checksums of all that is in the directory,
-// the images among it, with where they come from and, with a key, signatures of the
-// checksums and of the images.
+// Command release writes the files of a release of Muster: the command line for each platform, the
+// images, and the charts as a repository. It adds the checksums of all files and their provenance.
+// With a key, it signs the checksums and the images.
 //
 // With -images it makes the images alone.
 //
-// The same commit gives the same files: nothing of the machine or the day is in them.
+// The same commit gives the same files: they depend on neither the machine nor the day.
 package main
 
 import (

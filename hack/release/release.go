@@ -12,23 +12,23 @@ import (
 	"github.com/muster-fleet/muster/internal/version"
 )
 
-// platform is an operating system and an architecture as Go calls them.
+// platform is an operating system and an architecture with Go's names.
 type platform struct{ os, arch string }
 
-// platforms are those of the command line.
+// platforms are the platforms of the command line.
 var platforms = []platform{
 	{"linux", "amd64"}, {"linux", "arm64"}, {"darwin", "amd64"}, {"darwin", "arm64"}, {"windows", "amd64"}, {"windows", "arm64"},
 }
 
-// release is what is made of a commit.
+// release is the release of a commit.
 type release struct {
 	source, out string
-	// described is the version as git describes it, which the programs say they are; version is the
-	// semantic one for it, of the charts and the images.
+	// described is the version from git describe, as reported by the programs. version is its semantic
+	// form, for the charts and the images.
 	described, version, revision string
-	// url is where the charts of the directory will be served; empty for beside the index.
+	// url is the future URL of the charts; empty for a place beside the index.
 	url string
-	// key is the file of the private key that signs; empty for no signature.
+	// key is the file of the private key for signatures; empty for no signature.
 	key     string
 	created time.Time
 }
@@ -54,7 +54,7 @@ func (r *release) make() error {
 	return r.vouch()
 }
 
-// makeImages makes the images alone, with the tag that they have in a release.
+// makeImages makes the images alone, with their tag in a release.
 func (r *release) makeImages() error {
 	if err := r.observe(); err != nil {
 		return err
@@ -62,7 +62,7 @@ func (r *release) makeImages() error {
 	return r.buildImages()
 }
 
-// observe reads from git what is released.
+// observe reads the revision and its time from git.
 func (r *release) observe() error {
 	if r.described == "" {
 		return errors.New("-version is required: the version that everything is of")
@@ -101,7 +101,7 @@ func (r *release) ldflags() string {
 	return "-s -w -X github.com/muster-fleet/muster/internal/version.Version=" + r.described
 }
 
-// buildImages builds the images of hub and agent, which a module of its own does.
+// buildImages builds the images of hub and agent with the module hack/images.
 func (r *release) buildImages() error {
 	source, err := filepath.Abs(r.source)
 	if err != nil {

@@ -19,7 +19,7 @@ import (
 	"time"
 )
 
-// The files that say what the others are.
+// The files with checksums, signature and provenance of the others.
 const (
 	checksums  = "checksums.txt"
 	signature  = "checksums.txt.sig"
@@ -33,7 +33,7 @@ type subject struct {
 	Digest map[string]string `json:"digest"`
 }
 
-// vouch writes where the files come from, their checksums, and a signature of these.
+// vouch writes the provenance of the files, their checksums, and a signature of the checksums.
 func (r *release) vouch() error {
 	subjects, err := r.subjects()
 	if err != nil {
@@ -49,7 +49,7 @@ func (r *release) vouch() error {
 	digest := sha256.Sum256(append(statement, '\n'))
 	var sums strings.Builder
 	for _, s := range append(subjects, subject{provenance, map[string]string{"sha256": hex.EncodeToString(digest[:])}}) {
-		fmt.Fprintf(&sums, "%s  %s\n", s.Digest["sha256"], s.Name) // as sha256sum --check takes it
+		fmt.Fprintf(&sums, "%s  %s\n", s.Digest["sha256"], s.Name) // in the format of sha256sum --check
 	}
 	if err := os.WriteFile(filepath.Join(r.out, checksums), []byte(sums.String()), 0o644); err != nil {
 		return err
@@ -58,7 +58,7 @@ func (r *release) vouch() error {
 	return r.sign([]byte(sums.String()))
 }
 
-// subjects are the files of the directory, by name, without those that vouch for them.
+// subjects returns the files of the directory, by name, without the files that vouch writes.
 func (r *release) subjects() ([]subject, error) {
 	var found []subject
 	err := filepath.WalkDir(r.out, func(path string, entry fs.DirEntry, err error) error {
@@ -85,7 +85,7 @@ func (r *release) subjects() ([]subject, error) {
 	return found, err
 }
 
-// statement says of what the files were made, by SLSA's predicate of version 1
+// statement returns the provenance of the files, with SLSA's predicate of version 1
 // (https://slsa.dev/provenance/v1).
 func (r *release) statement(subjects []subject) any {
 	const home = "https://github.com/muster-fleet/muster"
@@ -104,8 +104,8 @@ func (r *release) statement(subjects []subject) any {
 	}
 }
 
-// sign signs the checksums as cosign sign-blob does, so that cosign verify-blob --key
-// cosign.pub --signature checksums.txt.sig checksums.txt verifies them.
+// sign signs the checksums as cosign sign-blob does. cosign verify-blob --key cosign.pub
+// --signature checksums.txt.sig checksums.txt verifies them.
 func (r *release) sign(text []byte) error {
 	key, err := r.privateKey()
 	if err != nil || key == nil {
@@ -125,7 +125,7 @@ func (r *release) sign(text []byte) error {
 	return os.WriteFile(filepath.Join(r.out, publicKey), pem.EncodeToMemory(&pem.Block{Type: "PUBLIC KEY", Bytes: public}), 0o644)
 }
 
-// privateKey reads the key that signs; it is nil if there is none.
+// privateKey reads the key for signatures; it is nil if there is none.
 func (r *release) privateKey() (*ecdsa.PrivateKey, error) {
 	if r.key == "" {
 		fmt.Fprintln(os.Stderr, "release: nothing is signed; -key says with which key")
