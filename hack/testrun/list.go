@@ -15,7 +15,7 @@ import (
 	"strings"
 )
 
-// list returns the packages of the module that have tests.
+// list returns the packages of the module with tests.
 func list(ctx context.Context) ([]pkg, error) {
 	output, err := output(ctx, "go", "list", "-json=ImportPath,TestGoFiles,XTestGoFiles,TestImports,XTestImports", "./...")
 	if err != nil {
@@ -38,7 +38,7 @@ func list(ctx context.Context) ([]pkg, error) {
 	}
 }
 
-// differences returns what differs from a base. Without git there is no difference.
+// differences returns the differences from a base. Without git there is none.
 func differences(ctx context.Context, base string) (diff, error) {
 	if _, err := os.Stat(".git"); errors.Is(err, fs.ErrNotExist) {
 		return diff{}, nil // a source archive has no history
@@ -73,8 +73,8 @@ func differences(ctx context.Context, base string) (diff, error) {
 	return d, nil
 }
 
-// defaultBase is where the branch left origin/main. On main itself it is the commit before, or
-// HEAD if there is none.
+// defaultBase returns the last commit that the branch shares with origin/main. On main itself it is
+// the commit before, or HEAD if there is none.
 func defaultBase(ctx context.Context, head string) string {
 	base, err := output(ctx, "git", "merge-base", "HEAD", "origin/main")
 	if base = strings.TrimSpace(base); err == nil && base != head {
@@ -97,7 +97,7 @@ func testsIn(text string) []string {
 	return names
 }
 
-// output runs a command and returns what it prints.
+// output runs a command and returns its output.
 func output(ctx context.Context, name string, args ...string) (string, error) {
 	command := exec.CommandContext(ctx, name, args...)
 	text, err := command.Output()

@@ -1,13 +1,13 @@
-// Command testrun runs the tests of this module so that they take as little time as the machine
-// allows, and reports where that time went.
+// Command testrun runs the tests of this module in as little time as the machine allows, and
+// reports the use of that time.
 //
-// Tests that need no control plane run first, all of them under the race detector. Then the
-// packages with control planes run side by side, the longest first, since their tests mostly wait.
-// A third of those packages runs under the race detector, chosen by the commit, and so does each
-// package that differs from the base; -race=all chooses all of them.
+// Tests without a control plane run first, all of them under the race detector. Then the packages
+// with control planes run side by side, the longest first. A third of them runs under the race
+// detector, chosen by the commit. So does each package with a difference from the base; -race=all
+// chooses all.
 //
-// Its invariant: no test is left out, unless -changed asks for it. It exits with 1 if a
-// test or a build failed.
+// Its invariant: no test is left out, except with -changed. It exits with 1 if a test or a build
+// failed.
 package main
 
 import (

@@ -15,8 +15,8 @@ const (
 	raceAuto, raceAll, raceNone = "auto", "all", "none"
 )
 
-// longest are the packages that take longest, in this order: they begin first, so that no core
-// idles while the last of them runs.
+// longest are the packages with the longest run, in this order. They start first, so that no core
+// idles during the last of them.
 var longest = []string{
 	"internal/hub/test", "internal/ui/cli", "hack/docs", "internal/deploy/bundle", "internal/agent", "internal/ui/dashboard", "hack/release",
 	"crash", "internal/deploy/work",
@@ -25,20 +25,20 @@ var longest = []string{
 // pkg is a package with tests.
 type pkg struct {
 	path string
-	// planes reports whether its tests start control planes.
+	// planes is set if its tests start control planes.
 	planes bool
 }
 
-// dir is the directory of the package in the module.
+// dir returns the directory of the package in the module.
 func (p pkg) dir() string { return strings.TrimPrefix(strings.TrimPrefix(p.path, module), "/") }
 
-// diff is what differs from the base.
+// diff is the difference from the base.
 type diff struct {
-	// revision is the commit that is tested; it chooses what runs under the race detector.
+	// revision is the tested commit; it chooses the packages under the race detector.
 	revision string
-	// files are the paths that differ, relative to the module.
+	// files are the changed paths, relative to the module.
 	files []string
-	// tests are the names of the tests in test files that differ, by directory.
+	// tests are the names of the tests in changed test files, by directory.
 	tests map[string][]string
 }
 
@@ -51,7 +51,8 @@ func (d diff) touches(dir string) bool {
 }
 
 // touchesBelow reports whether a file of a directory, or of one below it, differs. A directory
-// named test holds the tests of the one above it: those of internal/hub run all controllers.
+// named test holds the tests of the directory above. The tests of internal/hub, for example, run
+// all its controllers.
 func (d diff) touchesBelow(dir string) bool {
 	dir = strings.TrimSuffix(dir, "/test")
 	return slices.ContainsFunc(d.files, func(file string) bool { return strings.HasPrefix(file, dir+"/") })
@@ -64,17 +65,17 @@ type job struct {
 	flags    []string
 }
 
-// plan is what runs: first one job after the other, then the packages with control
+// plan is the order of the run: first one job after the other, then the packages with control
 // planes side by side.
 type plan struct {
 	first, planes []job
-	// noDetector reports that there is no race detector; raced are the packages with control
-	// planes that run under it.
+	// noDetector is set if there is no race detector; raced are the packages with control planes under
+	// it.
 	noDetector bool
 	raced      []string
 }
 
-// String says what runs under the race detector.
+// String names the packages under the race detector.
 func (p plan) String() string {
 	if p.noDetector {
 		return "race detector: off, it needs a C compiler"
@@ -145,7 +146,7 @@ func byLength(packages []pkg) []pkg {
 	return sorted
 }
 
-// chosen reports whether a package is in the third that runs under the race detector for a commit.
+// chosen reports whether a package belongs to the third under the race detector for a commit.
 func chosen(revision, path string) bool {
 	sum := sha256.Sum256([]byte(revision + " " + path))
 	return sum[0]%3 == 0

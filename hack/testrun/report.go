@@ -15,11 +15,10 @@ import (
 	"time"
 )
 
-// shown is how many of the slowest tests a report names.
+// shown is the number of slowest tests in a report.
 const shown = 10
 
-// parts are what processor time is spent on, in the order of a report, with the processes
-// that belong to each.
+// parts are the parts of processor time, in the order of a report, with the processes of each.
 var parts = []struct {
 	name      string
 	processes []string
@@ -32,7 +31,7 @@ var parts = []struct {
 	{"agents", []string{"muster-agent", "muster-deployer"}},
 }
 
-// testProcess is how the usage of a test binary begins.
+// testProcess is the prefix of the usage of a test binary.
 const testProcess = "test:"
 
 // usageVariable is testkube.UsageVariable, waitedAttribute testkube.WaitedAttribute.
@@ -41,8 +40,8 @@ const (
 	waitedAttribute = "waited"
 )
 
-// addUsage adds the processor time of each part that a file of package testkube names. A job
-// without control planes has no such file.
+// addUsage adds the processor time of each part from a file of package testkube. A job without
+// control planes has no such file.
 func addUsage(used map[string]float64, path string) error {
 	text, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -74,8 +73,8 @@ func partOf(process string) string {
 	return ""
 }
 
-// childrenUsage is the processor time of all processes that have ended since the start,
-// their children included.
+// childrenUsage returns the processor time of all ended processes since the start, including their
+// children.
 func childrenUsage() time.Duration {
 	var all syscall.Rusage
 	if err := syscall.Getrusage(syscall.RUSAGE_CHILDREN, &all); err != nil {
@@ -84,7 +83,7 @@ func childrenUsage() time.Duration {
 	return time.Duration(all.Utime.Nano() + all.Stime.Nano())
 }
 
-// report prints the slowest tests, where the processor time went, and how many tests passed.
+// report prints the slowest tests, the use of processor time, and the number of passed tests.
 func (r *runner) report(out io.Writer, total, took time.Duration) {
 	fmt.Fprintln(out, "\nslowest tests, in seconds:")
 	tests := unique(r.results)
@@ -112,8 +111,8 @@ func printTop(out io.Writer, all []result) {
 	}
 }
 
-// unique returns one result for each test: a test that was skipped where it could have no control
-// plane, and run later, has run.
+// unique returns one result for each test. A test skipped for want of a control plane counts as run
+// if it ran later.
 func unique(results []result) []result {
 	rank := map[string]int{"skip": 1, "pass": 2, "fail": 3}
 	merged := map[string]result{}

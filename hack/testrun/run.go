@@ -18,23 +18,23 @@ import (
 	"time"
 )
 
-// endTime is how long tests that are interrupted may take to stop their control planes.
+// endTime is the time for interrupted tests to stop their control planes.
 const endTime = time.Minute
 
-// runner runs jobs and collects what became of their tests.
+// runner runs jobs and collects the results of their tests.
 type runner struct {
-	// usage is the directory of the files in which control planes and programs say how much processor
-	// time they used, one for each job.
+	// usage is the directory of the files with the processor time of control planes and programs, one
+	// file for each job.
 	usage string
 
 	mu      sync.Mutex
 	out     io.Writer
 	results []result
-	// used is the processor time of each part, in seconds; ended are the jobs, with all
-	// that each has used.
+	// used is the processor time of each part, in seconds; ended are the jobs, with all their
+	// processor time.
 	used  map[string]float64
 	ended []result
-	// waited is how long a test has waited for its turn on a control plane, in seconds.
+	// waited is the time that a test has waited for its turn on a control plane, in seconds.
 	waited map[string]float64
 	broken bool
 }
@@ -67,9 +67,10 @@ func (r *runner) runAll(ctx context.Context, jobs []job, parallel int) {
 	running.Wait()
 }
 
-// command is what go is given. Without the race detector the tests are compiled as the programs are
-// that they start, so that what both import is compiled once; and nobody debugs them, so that they
-// are linked without the tables for that. The linter vets the code, with all analyzers.
+// command returns the arguments and variables for go. Without the race detector, tests are compiled
+// like the programs under test, so that common packages are compiled once.
+//
+// The tests are linked without tables for debuggers. The linter vets the code, with all analyzers.
 func (j job) command() (args, environment []string) {
 	args = []string{"test", "-json", "-ldflags=-s", "-vet=off"}
 	if !slices.Contains(j.flags, "-race") {
@@ -82,7 +83,7 @@ func (r *runner) run(ctx context.Context, j job) {
 	args, environment := j.command()
 	usage := filepath.Join(r.usage, strings.NewReplacer("/", "-", " ", "-").Replace(j.name))
 	command := exec.CommandContext(ctx, "go", args...)
-	command.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // go test tells its tests nothing, so the signal goes to all of them
+	command.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // go test passes no signal on, so the signal goes to the whole group
 	command.Cancel = func() error { return syscall.Kill(-command.Process.Pid, syscall.SIGTERM) }
 	command.WaitDelay = endTime
 	command.Env = append(append(os.Environ(), environment...), usageVariable+"="+usage)
@@ -108,8 +109,8 @@ func (r *runner) run(ctx context.Context, j job) {
 	}
 }
 
-// read prints what a person has to see of the events: the line that ends a package, what failed
-// tests said, and errors of builds.
+// read prints the events for a user: the line that ends a package, the output of failed tests, and
+// errors of builds.
 func (r *runner) read(output io.Reader) {
 	said := map[string]*strings.Builder{}
 	lines := bufio.NewReader(output)
@@ -127,8 +128,8 @@ func (r *runner) read(output io.Reader) {
 	}
 }
 
-// take looks at one event. What a test says is kept until it is known whether it failed; a subtest
-// is part of its test.
+// take handles one event. It keeps the output of a test until the test has ended; a subtest is part
+// of its test.
 func (r *runner) take(e event, said map[string]*strings.Builder) {
 	test, subtest, _ := strings.Cut(e.Test, "/")
 	key := e.Package + " " + test
@@ -168,7 +169,7 @@ func (r *runner) end(e event, test, subtest string, said map[string]*strings.Bui
 	}
 }
 
-// endPackage prints the closing lines of a package, and what tests said that did not end.
+// endPackage prints the closing lines of a package, and the output of tests that did not end.
 func (r *runner) endPackage(e event, said map[string]*strings.Builder) {
 	last := said[e.Package+" "].String()
 	if e.Action == "fail" {

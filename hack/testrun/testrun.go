@@ -13,11 +13,11 @@ type options struct {
 	changed  bool
 	base     string
 	parallel int
-	// noDetector reports that this machine has no C compiler, which the race detector needs.
+	// noDetector is set if this machine has no C compiler for the race detector.
 	noDetector bool
 }
 
-// run runs the tests that the options ask for and reports whether a test or a build failed.
+// run runs the tests of the options and reports whether a test or a build failed.
 func run(ctx context.Context, o options) (failed bool, err error) {
 	began := time.Now()
 	packages, err := list(ctx)
