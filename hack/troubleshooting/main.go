@@ -1,4 +1,4 @@
-// Command troubleshooting prints docs/troubleshooting.md: the causes that muster explain knows.
+// Command troubleshooting prints docs/troubleshooting.md: the causes in muster explain.
 package main
 
 import (

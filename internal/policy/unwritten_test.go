@@ -14,7 +14,6 @@ var unwrittenPackages = []string{
 	"charts",
 	"crash",
 	"e2e",
-	"hack/troubleshooting",
 	"internal/hub/bundles/agentbundle",
 	"internal/hub/bundles/agentchart",
 	"internal/hub/bundles/bundle",
