@@ -1,12 +1,12 @@
-// Package crash runs scenarios of the fleet with real programs on real control planes, and disturbs
-// each at one API call: it kills the program that makes the call, or answers it with an error,
-// breaks off its answer or cuts its watches. The end state has to be that of an undisturbed run.
+// Package crash runs scenarios of the fleet with real programs on real control planes. It disturbs
+// each scenario at one API call: it kills the calling program, answers with an error, breaks off
+// the answer, or cuts the watches. The end state must equal the end state of an undisturbed run.
 //
-// It is a package of its own, as bench is, because it is not about any one package and what it
-// needs besides testkube nobody else does. It has only tests. The ordinary one tries a few points,
-// which the printed seed chooses; the flags try all of them:
+// The package stands alone, as bench does: it is about no single package, and no other package
+// needs its tools. It has only tests. The ordinary one tries a few points, chosen by the printed
+// seed; the flags try all of them:
 //
 //	go test ./crash -run TestPoints -v -timeout 3h -args -all -scenario join -fault kill
 //
-// docs/reliability.md says what was tried and what came of it.
+// docs/reliability.md lists the tried points and the results.
 package crash

@@ -12,7 +12,6 @@ var unwrittenPackages = []string{
 	"bench/fleet",
 	"bench/rig",
 	"charts",
-	"crash",
 	"e2e",
 	"internal/hub/bundles/agentbundle",
 	"internal/hub/bundles/agentchart",
