@@ -33,5 +33,5 @@ func Load(name string) (*chart.Chart, error) {
 
 var position = regexp.MustCompile(`^.*\((?:fleet|fleet-agent|fleet-crd|member-agent)/[^)]*\): `)
 
-// Sentence is what the validation of a chart says, without where in the chart it says so.
+// Sentence returns the message of a chart's validation, without its position in the chart.
 func Sentence(err error) string { return position.ReplaceAllString(err.Error(), "") }

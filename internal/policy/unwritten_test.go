@@ -11,7 +11,6 @@ var unwrittenPackages = []string{
 	"api/placement/v1beta1",
 	"bench/fleet",
 	"bench/rig",
-	"charts",
 	"e2e",
 	"internal/hub/bundles/agentbundle",
 	"internal/hub/bundles/agentchart",
