@@ -14,16 +14,16 @@ import (
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
 )
 
-// lasting are the kinds of which objects of members that have left stay for their time: audit,
+// lasting are the kinds with objects that outlast their member for some time: audit entries,
 // finished requests, events.
 var lasting = []string{"auditentries", "clusterregistrations", "events"}
 
-// counted is how long the API server may take to count its objects anew: a minute,
-// and up to 1.2 more.
+// counted bounds the time until the API server counts its objects again: a minute, and up to 1.2
+// more.
 const counted = 140 * time.Second
 
-// churn is a time of random joins, leaves, and changes of labels and Bundles, after which the fleet
-// is as large as before and nothing has grown.
+// churn is a time of random joins, leaves, and changes of labels and Bundles. Afterwards the fleet
+// is as large as before, and nothing may have grown.
 type churn struct {
 	*run
 	random  *rand.Rand
@@ -143,7 +143,7 @@ func (c *churn) deleteBundle() {
 	c.bundles = slices.Delete(c.bundles, i, i+1)
 }
 
-// compare adds what there is more of after the churn.
+// compare adds the figures before and after the churn, and the number of leftover objects.
 func (r *run) compare(before, after state) {
 	for _, of := range []struct {
 		what, metric string

@@ -13,7 +13,7 @@ import (
 	"github.com/muster-fleet/muster/internal/naming"
 )
 
-// state is what has been used at a moment.
+// state is the usage up to a moment.
 type state struct {
 	at                  time.Time
 	hub, api            samples
@@ -23,7 +23,7 @@ type state struct {
 	audit               rig.Audit
 }
 
-// now takes the state, of the replica that leads.
+// now returns the state of the leading replica.
 func (r *run) now() state {
 	s := state{at: time.Now(), api: r.apiServer()}
 	leader, hub, err := r.leader()
@@ -41,7 +41,7 @@ func (r *run) now() state {
 	return s
 }
 
-// beats are the accepted and failed beats of all agents.
+// beats returns the numbers of accepted and failed heartbeats of all agents.
 func beats() (accepted, failed float64) {
 	families, err := agent.Metrics().Gather()
 	if err != nil {
@@ -63,13 +63,13 @@ func beats() (accepted, failed float64) {
 	return accepted, failed
 }
 
-// fresh is a state of a hub that has just been started, which has used nothing yet.
+// fresh returns the state of a hub that has just started, without any usage.
 func (s state) fresh() state {
 	s.hub, s.written, s.read, s.used = nil, 0, 0, 0
 	return s
 }
 
-// costs adds what was used between two states, for so many members.
+// costs adds the usage between two states, for a number of members.
 func (r *run) costs(from, to state, members int) {
 	took := to.at.Sub(from.at).Seconds()
 	per := func(v float64) float64 { return v / float64(max(members, 1)) }
@@ -102,7 +102,7 @@ func (r *run) costs(from, to state, members int) {
 		to.hub.by("controller_runtime_reconcile_total", name), members)
 }
 
-// detail notes by what figures have grown most.
+// detail notes the growth of the figures with the most growth.
 func (r *run) detail(what string, from, to map[string]float64, members int) {
 	grown := map[string]float64{}
 	for key, value := range to {

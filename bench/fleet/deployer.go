@@ -29,7 +29,7 @@ import (
 	"github.com/muster-fleet/muster/internal/restore"
 )
 
-// deployed counts what all members have answered.
+// deployed counts the answers of all members.
 type deployed struct {
 	agents, bundles, works, failures atomic.Int64
 	// problem is the last failure.
@@ -42,12 +42,10 @@ func (d *deployed) fail(err error) {
 	d.problem.Store(&err)
 }
 
-// program is a run of a simulated deployer. It follows what is placed on its member and says of
-// each object that it is deployed. What it does on the hub is what muster-deployer does: a
-// connection of its own, a watch of whole BundleDeployments, and one of whole Works from the first
-// one on, which the agent then does not watch; one read of each Content and of values; one write of
-// each status, and one that claims a Work, or lets it go. muster-deployer discovers nothing on the
-// hub.
+// program is a run of a simulated deployer. It reports each placed object as deployed, and behaves
+// on the hub like muster-deployer. It watches whole BundleDeployments and, from the first Work on,
+// whole Works in place of the agent. It reads each Content and the values once. It writes each
+// status once, and the finalizer of each Work. It discovers no kinds on the hub.
 type program struct {
 	*native
 	ctx context.Context
@@ -60,17 +58,18 @@ type program struct {
 	bundles *kubeclient.Store[*fleet.BundleDeployment]
 	placed  *kubeclient.Store[*unstructured.Unstructured]
 	running sync.WaitGroup
-	// followed are the kinds that are watched.
+	// followed are the watched kinds.
 	followed []protocol.Kind
 	mu       sync.Mutex
-	// answered holds the generations with a written status, others 0; agents the agent's own one.
+	// answered holds the generation of each BundleDeployment with a written status, 0 for others.
+	// agents is the name of the agent's own one.
 	answered map[string]int64
 	agents   string
-	// works are the generations of the Works whose status is written, others 0.
+	// works holds the generation of each Work with a written status, 0 for others.
 	works map[string]int64
 }
 
-// deploy plays muster-deployer until only the agent is deployed, or the member leaves.
+// deploy simulates muster-deployer until only the agent is deployed, or the member leaves.
 func (n *native) deploy(ctx context.Context, orders io.Reader, replies io.Writer) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -107,7 +106,7 @@ func (n *native) deploy(ctx context.Context, orders io.Reader, replies io.Writer
 
 var errLeaves = errors.New("the member leaves")
 
-// follow takes an order of the agent.
+// follow handles an order of the agent.
 func (p *program) follow(order protocol.Order) error {
 	if order.Leave == clusterv1beta1.LeaveDelete {
 		p.reply(protocol.Reply{Emptied: true})
@@ -129,7 +128,7 @@ func (p *program) follow(order protocol.Order) error {
 	return p.watch(order.Kinds)
 }
 
-// watch begins to watch the kinds that are ordered for the first time.
+// watch begins to watch the kinds of an order that it does not watch yet.
 func (p *program) watch(kinds []protocol.Kind) error {
 	for _, kind := range kinds {
 		if slices.Contains(p.followed, kind) {
@@ -156,7 +155,7 @@ func (p *program) watch(kinds []protocol.Kind) error {
 	return nil
 }
 
-// worksOnHub are the Works of the member, whole.
+// worksOnHub returns the client of the member's whole Works.
 func (p *program) worksOnHub() (works, error) {
 	all, err := dynamic.NewForConfig(kubeclient.Unlimited(p.hub.Config()))
 	if err != nil {
@@ -165,15 +164,15 @@ func (p *program) worksOnHub() (works, error) {
 	return works{all.Resource(hubclient.Works).Namespace(p.hub.Namespace)}, nil
 }
 
-// works are restore.Objects.
+// works implements restore.Objects.
 type works struct{ dynamic.ResourceInterface }
 
 func (w works) List(ctx context.Context, options metav1.ListOptions) (*unstructured.UnstructuredList, error) {
 	return w.ResourceInterface.List(ctx, options)
 }
 
-// endIfIdle ends the program when nothing is left to do or to watch: the agent's own release needs
-// no program while it is well.
+// endIfIdle ends the program once nothing is left to do or to watch. The agent's own release needs
+// no program while it is healthy.
 func (p *program) endIfIdle() {
 	for _, kind := range p.followed {
 		if kind == protocol.Bundles && !p.bundles.IsListed() || kind == protocol.Works && !p.placed.IsListed() {
@@ -227,8 +226,8 @@ func (p *program) count(err error, ofAgent bool) {
 	}
 }
 
-// answerBundle reads the Content and the values, as the program does, and says that it is deployed:
-// a release of ten objects that is well.
+// answerBundle reads the Content and the values, as muster-deployer does, and reports a healthy
+// release of ten objects.
 func (p *program) answerBundle(d *fleet.BundleDeployment) error {
 	if _, err := p.hub.Content(p.ctx, delivery.ContentName(d.Spec.DeploymentID)); err != nil {
 		return err
@@ -255,7 +254,7 @@ func (p *program) answerBundle(d *fleet.BundleDeployment) error {
 	})
 }
 
-// patch writes a status to its end, since the watch may end the program before the answer.
+// patch writes a status even if the program ends, because the watch may end it before the answer.
 func (p *program) patch(resource schema.GroupVersionResource, name string, status map[string]any) error {
 	patch, err := json.Marshal(map[string]any{"status": status})
 	if err != nil {
@@ -289,7 +288,7 @@ func (p *program) dropWork(work *unstructured.Unstructured) {
 	delete(p.works, work.GetName())
 }
 
-// reported is the generation of a Work that its status is about.
+// reported returns the generation that the status of a Work is about.
 func reported(work *unstructured.Unstructured) (generation int64) {
 	conditions, _, _ := unstructured.NestedSlice(work.Object, "status", "conditions")
 	for _, c := range conditions {
@@ -317,7 +316,7 @@ func (p *program) letGo(work *unstructured.Unstructured) error {
 	})
 }
 
-// patchWork writes the metadata of a Work to its end.
+// patchWork writes the metadata of a Work even if the program ends.
 func (p *program) patchWork(work *unstructured.Unstructured, metadata map[string]any) error {
 	metadata["resourceVersion"] = work.GetResourceVersion()
 	patch, err := json.Marshal(map[string]any{"metadata": metadata})
@@ -331,12 +330,12 @@ func (p *program) patchWork(work *unstructured.Unstructured, metadata map[string
 	options := metav1.PatchOptions{FieldManager: "work-api-agent"}
 	_, err = all.Patch(context.WithoutCancel(p.ctx), work.GetName(), types.MergePatchType, patch, options)
 	if apierrors.IsConflict(err) {
-		return nil // the watch shows the other one
+		return nil // the watch shows the other version
 	}
 	return err
 }
 
-// answerWork says of a Work that it is applied and available, once for each generation.
+// answerWork reports a Work as applied and available, once for each generation.
 func (p *program) answerWork(work *unstructured.Unstructured) error {
 	var conditions []metav1.Condition
 	for _, kind := range []string{placement.ConditionApplied, placement.ConditionAvailable} {

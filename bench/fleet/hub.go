@@ -29,7 +29,7 @@ type hub struct {
 	probe   string
 
 	mu sync.Mutex
-	// done says that the hub is not to be started again.
+	// done is set if the hub must not be started again.
 	done bool
 }
 
@@ -55,7 +55,7 @@ func startHub(t testing.TB, kubeconfig, pod string, flags []string) *hub {
 	return h
 }
 
-// supervise starts a hub that ended by itself, as a kubelet does after a pause that grows.
+// supervise restarts a hub that ended by itself, with a growing pause, as a kubelet does.
 func (r *run) supervise(h *hub) {
 	pause := time.Second
 	for ; ; time.Sleep(100 * time.Millisecond) {
@@ -75,7 +75,7 @@ func (r *run) supervise(h *hub) {
 	}
 }
 
-// kill ends the hub without a chance to say goodbye, for good or to start it again at once.
+// kill kills the hub, for good or to start it again at once.
 func (h *hub) kill(again bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -110,7 +110,7 @@ func (h *hub) scrape() (samples, error) {
 	if err != nil {
 		return nil, err
 	}
-	request.Header.Set("Accept-Encoding", "identity") // to compress the answer would cost the hub a third of a core
+	request.Header.Set("Accept-Encoding", "identity") // compressing the answer would cost the hub a third of a core
 	response, err := http.DefaultClient.Do(request)
 	if err != nil {
 		return nil, err
@@ -119,11 +119,11 @@ func (h *hub) scrape() (samples, error) {
 	return read, errors.Join(err, response.Body.Close())
 }
 
-// leads says whether the hub is the leading replica.
+// leads reports whether the hub is the leading replica.
 func (s samples) leads() bool { return s.sum("leader_election_master_status") == 1 }
 
-// writes and reads are the requests of the hub so far, those of the election aside, which are the
-// only PUT beside the rare writes of a Bundle.
+// writes returns the number of write requests of the hub so far. It omits PUT requests: only the
+// election uses them, apart from the rare writes of a Bundle.
 func (s samples) writes() float64 {
 	return s.sum("rest_client_requests_total", `method="POST"`) + s.sum("rest_client_requests_total", `method="PATCH"`) +
 		s.sum("rest_client_requests_total", `method="DELETE"`)
@@ -131,14 +131,14 @@ func (s samples) writes() float64 {
 
 func (s samples) reads() float64 { return s.sum("rest_client_requests_total", `method="GET"`) }
 
-// queued is how many requests wait in all queues of the hub.
+// queued returns the number of waiting requests in all queues of the hub.
 func (s samples) queued() float64 { return s.sum("workqueue_depth") }
 
 func (s samples) members(state string) int {
 	return int(s.sum("muster_hub_members", `state="`+state+`"`))
 }
 
-// leader returns the replica that leads, and what it says.
+// leader returns the leading replica, and its metrics.
 func (r *run) leader() (*hub, samples, error) {
 	var failed error
 	for _, h := range r.hubs {
@@ -151,7 +151,7 @@ func (r *run) leader() (*hub, samples, error) {
 	return nil, nil, fmt.Errorf("no replica leads: %w", failed)
 }
 
-// standby is a figure of the replica that waits; 0 if there is none.
+// standby returns a figure of the waiting replica; 0 if there is none.
 func (r *run) standby(metric string) float64 {
 	for _, h := range r.hubs {
 		if s, err := h.scrape(); err == nil && !s.leads() {
@@ -161,9 +161,9 @@ func (r *run) standby(metric string) float64 {
 	return 0
 }
 
-// settled waits until no request waits in the leader's queues and the hub has written, for a while,
-// not more than twice what it always writes to keep the heartbeats fresh that records show. It
-// returns when that began.
+// settled waits until the leader's queues are empty, and the hub has written little for a while.
+// The limit is twice the usual writes that keep the displayed heartbeats fresh. settled returns the
+// beginning of that while.
 func (r *run) settled() time.Time {
 	always := 2 * quiet.Seconds() * float64(len(r.members)) / liveness.RefreshOf(len(r.members)).Seconds()
 	last, since := -1.0, time.Now()
@@ -198,7 +198,7 @@ func (r *run) apiServer() samples {
 	return all
 }
 
-// requests are the requests to the API server by verb and resource, watches aside.
+// requests returns the requests to the API server by verb and resource, without watches.
 func (s samples) requests() map[string]float64 {
 	return s.by("apiserver_request_total", func(label func(string) string) string {
 		if verb := label("verb"); verb != "WATCH" && verb != "CONNECT" {
@@ -208,7 +208,7 @@ func (s samples) requests() map[string]float64 {
 	})
 }
 
-// policies is the mean time of the admission policies per write, in milliseconds.
+// policies returns the mean time of the admission policies per write, in milliseconds.
 func policies(before, after samples) float64 {
 	const name, of = "apiserver_admission_controller_admission_duration_seconds_", `name="ValidatingAdmissionPolicy"`
 	count := after.sum(name+"count", of) - before.sum(name+"count", of)

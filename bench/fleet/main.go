@@ -1,10 +1,10 @@
-// Command fleet simulates fleets of members against a real hub process on a real control plane,
-// and measures what each member costs. Native agents are the real ones, thousands in this
-// process: only the API server of each member and its deployer are simulated. Upstream agents are
-// played on the wire.
+// Command fleet simulates fleets of members against a real hub process on a real control plane, and
+// measures the cost of each member. It runs thousands of real Muster agents in this process: only
+// the API server of each member and its deployer are simulated. Upstream agents are simulated on
+// the wire.
 //
 // Its invariant: it asserts nothing and hides nothing. kube-controller-manager has its default
-// limits, the hub the rights of its chart. Each figure has the raw-write ceiling of its run.
+// limits, the hub the rights of its chart. Each figure comes with the raw-write ceiling of its run.
 package main
 
 import (

@@ -18,9 +18,9 @@ import (
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 )
 
-// memberAPI is the API server of one simulated member, as far as an agent asks it, without a
-// socket. It keeps the Secrets and ConfigMaps of the agent's namespace, and the Pod of a Job while
-// that runs; nodes, other Pods and namespaces are the same on all members and never change.
+// memberAPI is the API server of one simulated member, without a socket, as far as an agent needs
+// it. It keeps the Secrets and ConfigMaps of the agent's namespace, and the Pod of a running Job.
+// Nodes, other Pods and namespaces are the same on all members and never change.
 type memberAPI struct {
 	uid string
 
@@ -34,7 +34,7 @@ func newMemberAPI(uid string) *memberAPI {
 	return &memberAPI{uid: uid, version: 1, objects: map[string]string{}, watchers: map[*watcher]bool{}}
 }
 
-// put stores a Secret or ConfigMap and tells those who watch.
+// put stores a Secret or ConfigMap and sends an event to the watches.
 func (m *memberAPI) put(resource string, object runtime.Object) string {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -151,8 +151,8 @@ func (m *memberAPI) get(request *http.Request, resource, name string) *http.Resp
 	return reply(request, http.StatusOK, []byte(objects[0]))
 }
 
-// list returns the objects of a resource, or the one of a name, as JSON. There are no Secrets of
-// releases, which are those with labels. The caller holds the lock.
+// list returns the objects of a resource, or the one of a name, as JSON. It never returns Secrets
+// of releases, the only ones selected by labels. The caller holds the lock.
 func (m *memberAPI) list(resource, name string) []string {
 	if name == "" {
 		if job := m.objects["pods/"+jobPod]; resource == "pods" && job != "" {
@@ -166,7 +166,7 @@ func (m *memberAPI) list(resource, name string) []string {
 	return nil
 }
 
-// watch begins a watch, with the present objects if those are asked for.
+// watch begins a watch, with the present objects on request.
 func (m *memberAPI) watch(request *http.Request, resource string) *http.Response {
 	w := &watcher{member: m, resource: resource, name: selected(request), frames: make(chan []byte, 8), closed: make(chan struct{})}
 	m.mu.Lock()
@@ -197,7 +197,7 @@ type watcher struct {
 	closed         chan struct{}
 }
 
-// send passes on an event. A watch whose client does not read is ended, as by a real server.
+// send passes on an event. It ends a watch without a reading client, as a real server does.
 func (w *watcher) send(frame []byte) {
 	select {
 	case w.frames <- frame:
@@ -231,18 +231,18 @@ func (w *watcher) Close() error {
 	return nil
 }
 
-// selected is the name in a field selector, if there is one.
+// selected returns the name in a field selector, if there is one.
 func selected(request *http.Request) string {
 	name, _ := strings.CutPrefix(request.URL.Query().Get("fieldSelector"), "metadata.name=")
 	if strings.ContainsAny(name, "=!,") {
-		return "" // another selector, which all objects match
+		return "" // another selector, matched by all objects
 	}
 	return name
 }
 
 var kinds = map[string]string{"secrets": "Secret", "configmaps": "ConfigMap", "nodes": "Node", "pods": "Pod", "namespaces": "Namespace"}
 
-// encode is the JSON of an object with its kind.
+// encode returns the JSON of an object with its kind.
 func encode(object runtime.Object) []byte {
 	known, _, err := clientgoscheme.Scheme.ObjectKinds(object)
 	if err == nil {

@@ -18,7 +18,7 @@ type sample struct {
 // samples is a metrics page.
 type samples []sample
 
-// readSamples reads the text format, as far as a Go program writes it.
+// readSamples reads the text format, as written by a Go program.
 func readSamples(from io.Reader) (samples, error) {
 	var all samples
 	lines := bufio.NewScanner(from)
@@ -39,7 +39,7 @@ func readSamples(from io.Reader) (samples, error) {
 	return all, lines.Err()
 }
 
-// sum adds the values of a metric whose labels contain all of the texts.
+// sum adds the values of a metric with all of the texts in its labels.
 func (s samples) sum(name string, labels ...string) (sum float64) {
 	for _, one := range s {
 		if one.name == name && containsAll(one.labels, labels) {
@@ -49,7 +49,7 @@ func (s samples) sum(name string, labels ...string) (sum float64) {
 	return sum
 }
 
-// by adds the values of a metric by what key says of the labels; nothing for an empty key.
+// by adds the values of a metric by the key of its labels; it skips an empty key.
 func (s samples) by(name string, key func(labels func(string) string) string) map[string]float64 {
 	sums := map[string]float64{}
 	for _, one := range s {

@@ -19,12 +19,12 @@ import (
 
 const agentNamespace = naming.SystemNamespace
 
-// native is a member with a real agent of ours.
+// native is a member with a real Muster agent.
 type native struct {
 	id       string
 	api      *memberAPI
 	deployed *deployed
-	// jobs is how often a Job runs on the member; 0 for never.
+	// jobs is the period of a Job on the member; 0 for no Job.
 	jobs time.Duration
 
 	agent  *agent.Agent
@@ -35,7 +35,7 @@ type native struct {
 	log []string
 }
 
-// newNative makes a member on which the chart fleet-agent was just installed.
+// newNative returns a member just after the installation of the chart fleet-agent.
 func (r *run) newNative(i int) *native {
 	n := &native{id: fmt.Sprintf("member-%d", i), api: newMemberAPI(string(uuid.NewUUID())), deployed: &r.deployed, jobs: r.options.jobs}
 	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: agentNamespace, Name: naming.AgentBootstrapSecret},
@@ -51,7 +51,7 @@ func (r *run) newNative(i int) *native {
 	return n
 }
 
-// start starts the agent, also again after it fell silent.
+// start starts the agent, again after silence.
 func (n *native) start() error {
 	running, err := agent.New(agent.Options{
 		Member: &rest.Config{Host: "http://" + n.id, Transport: n.api}, Namespace: agentNamespace, Hostname: "agent-0",
@@ -69,13 +69,13 @@ func (n *native) start() error {
 	return nil
 }
 
-// joined says whether the hub has accepted a beat.
+// joined reports whether the hub has accepted a heartbeat.
 func (n *native) joined() bool {
 	_, _, joined := n.agent.Status()
 	return joined
 }
 
-// keep stores the last lines that the agent logs.
+// keep stores the last lines of the agent's log.
 func (n *native) keep(_, line string) {
 	const enough = 20
 	n.mu.Lock()
@@ -90,11 +90,11 @@ func (n *native) says() string {
 	return fmt.Sprintf("%s: %s\n%s", state, reason, strings.Join(n.log, "\n"))
 }
 
-// silence ends the agent without a word to the hub.
+// silence ends the agent without a message to the hub.
 func (n *native) silence() {
 	n.cancel()
 	n.ended.Wait()
 }
 
-// record is the name of the Cluster.
+// record returns the name of the Cluster.
 func (n *native) record() string { return naming.Cluster(n.id) }

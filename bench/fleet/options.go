@@ -29,13 +29,13 @@ type options struct {
 	seed       uint64
 }
 
-// The kinds of agents, and the phases in their order. Nothing is measured without the first.
+// The kinds of agents, and the phases in their order. The first phase always runs.
 var (
 	agentKinds = []string{"native", "rancher", "kubefleet"}
 	allPhases  = []string{"join", "idle", "silence", "return", "bundle", "agents", "placement", "restart", "leave", "churn"}
 )
 
-// returning is the phase that is measured only if it is named: it takes more than ten minutes.
+// returning is the phase that runs only on request, because it takes more than ten minutes.
 const returning = "return"
 
 func parse(arguments []string) (options, error) {

@@ -22,10 +22,10 @@ import (
 	"github.com/muster-fleet/muster/internal/naming"
 )
 
-// quiet is for how long nothing is written once the hub has settled.
+// quiet is the time of few writes after which the hub counts as settled.
 const quiet = 5 * time.Second
 
-// idle measures a fleet in which nothing happens but beats.
+// idle measures a fleet with nothing but heartbeats.
 func (r *run) idle() {
 	from, oldest := r.now(), 0.0
 	waits := r.standby("process_resident_memory_bytes") / (1 << 20)
@@ -53,7 +53,7 @@ func (r *run) idle() {
 	}
 }
 
-// explainLost notes what our agents of Clusters say that are lost.
+// explainLost notes the state of Muster agents of lost Clusters.
 func (r *run) explainLost() {
 	for _, m := range r.members {
 		n, ok := m.(*native)
@@ -68,7 +68,7 @@ func (r *run) explainLost() {
 	}
 }
 
-// period is how often the agents beat.
+// period returns the heartbeat period of the agents.
 func (r *run) period() time.Duration {
 	switch r.options.kind {
 	case "rancher":
@@ -79,8 +79,7 @@ func (r *run) period() time.Duration {
 	return liveness.PeriodOf(len(r.members))
 }
 
-// silence measures how long it takes until members that fell silent are lost, and
-// until they are back.
+// silence measures the time until members without heartbeats are lost, and until they are back.
 func (r *run) silence() {
 	some := r.members[:min(r.options.silent, len(r.members))]
 	var ending sync.WaitGroup
@@ -127,7 +126,7 @@ func (r *run) bundle() {
 	all := float64(len(r.members))
 	if r.options.kind == "native" {
 		took := r.eventually("all members have deployed the Bundle", func() bool {
-			// of a failure the status of the Bundle tells whether it came too late
+			// for a failure, the status of the Bundle shows whether it came too late
 			return r.deployed.bundles.Load()+r.deployed.failures.Load()-before >= int64(len(r.members))
 		})
 		r.result.add("bundle: deployed by all", took.Seconds(), "s")
@@ -147,11 +146,11 @@ func (r *run) bundle() {
 	r.settled()
 }
 
-// agents measures the roll-out of a new version of the agent to all members, in the hub's waves: a
-// setting of the hub that all agents follow is changed.
+// agents measures the roll-out of a new version of the agent to all members, in the hub's waves. It
+// changes a setting of the hub that all agents follow.
 func (r *run) agents() {
 	if r.options.kind != "native" {
-		return // the hub leaves others alone
+		return // the hub leaves other agents alone
 	}
 	from, before := r.now(), r.deployed.agents.Load()+r.deployed.failures.Load()
 	settings := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: naming.SystemNamespace, Name: naming.HubConfigMap}}
@@ -207,9 +206,9 @@ func (r *run) placement() {
 	r.settled()
 }
 
-// restart kills the hub that leads. If it is the only one, it is started again at once, as a
-// container in its Pod, and takes back its Lease; else it stays away, as with its node, and
-// the other takes over.
+// restart kills the leading hub. A single replica restarts at once, as a container in its Pod, and
+// takes back its Lease. Otherwise the killed replica stays away, as with its node, and the other
+// one takes over.
 func (r *run) restart() {
 	from := r.now()
 	leader, _, err := r.leader()
@@ -236,7 +235,7 @@ func (r *run) restart() {
 	if _, s, err := r.leader(); err == nil {
 		r.result.add("restart: members that are lost", float64(s.members("Lost")), "members")
 	}
-	if next == leader { // what another has used since is not known
+	if next == leader { // the usage of another replica since then is unknown
 		r.costs(from.fresh(), r.now(), len(r.members))
 	}
 	if peak, err := rig.Memory(next.PID(), "VmHWM:"); err == nil {
@@ -244,7 +243,7 @@ func (r *run) restart() {
 	}
 }
 
-// leave deletes the records of some members at once.
+// leave deletes the membership objects of some members at once.
 func (r *run) leave() {
 	staying := len(r.members) - min(r.options.leave, len(r.members))
 	leaving := r.members[staying:]
@@ -273,7 +272,7 @@ func (r *run) recordOf(m member) client.Object {
 	return &fleet.Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: r.workspace, Name: m.record()}}
 }
 
-// join lets all members join, a bounded number of them at once.
+// join makes all members join, a bounded number of them at once.
 func (r *run) join(size int) {
 	r.phase = "join"
 	from := r.now()

@@ -6,8 +6,7 @@ import (
 	"strings"
 )
 
-// plotted are the figures of which there are plots, by file name: costs per member, which
-// should be level lines.
+// plotted are the figures with plots, by file name: costs per member, expected as level lines.
 var plotted = map[string][]string{
 	"join":    {"join: hub processor time per member", "restart: hub processor time per member"},
 	"writes":  {"join: hub writes per member", "restart: hub writes per member", "bundle: hub writes per member"},
@@ -15,7 +14,7 @@ var plotted = map[string][]string{
 	"restart": {"restart: leads", "restart: knows all members", "restart: settled"},
 }
 
-// plot is an SVG of figures against the number of members.
+// plot returns an SVG of figures against the number of members.
 func plot(figures []string, results []*result) string {
 	const width, height, left, top, bottom = 720.0, 360.0, 60.0, 20.0, 60.0
 	colors := []string{"#1f77b4", "#d62728", "#2ca02c"}

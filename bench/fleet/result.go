@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// result is what was measured of a fleet of one size.
+// result is the measurement of a fleet of one size.
 type result struct {
 	Members  int       `json:"members"`
 	Kind     string    `json:"kind"`
@@ -40,8 +40,8 @@ func (r *result) value(what string) float64 {
 	return 0
 }
 
-// table is a Markdown table with a column for each size, and the growth from the
-// first size to the last.
+// table returns a Markdown table with a column for each size, and the growth from the first size to
+// the last.
 func table(results []*result) string {
 	var text strings.Builder
 	text.WriteString("| what |")
@@ -71,7 +71,7 @@ func table(results []*result) string {
 	return text.String() + "\n"
 }
 
-// short is a number with three digits that count.
+// short formats a number with three significant digits.
 func short(v float64) string {
 	switch {
 	case v >= 100 || v == float64(int(v)):

@@ -23,14 +23,14 @@ import (
 const (
 	// shortLife is the shortest life that the TokenRequest API grants a token.
 	shortLife = 10 * time.Minute
-	// issuers is how many tokens are requested at once.
+	// issuers is the number of concurrent requests for tokens.
 	issuers = 32
-	// explained is of how many members that do not come back the notes say why.
+	// explained is the number of missing members with an explanation in the notes.
 	explained = 3
 )
 
-// comeBack measures how long members take that come back by their key, all at once, after their
-// credentials have run out while they had no network.
+// comeBack measures the time of all members to come back at once with their key. Their credentials
+// have expired while they had no network.
 func (r *run) comeBack() {
 	if r.options.kind != "native" {
 		return // no other agent has a key
@@ -74,8 +74,8 @@ func (r *run) comeBack() {
 	r.result.add("return: credentials that were not issued anew", float64(same), "members")
 }
 
-// shorten replaces the credential of each silent member with one of the same account that lives as
-// short as the API server allows, and returns the one that runs out last.
+// shorten replaces the credential of each stopped member with another one of the same account, with
+// the shortest life that the API server allows. It returns the credential with the latest expiry.
 func (r *run) shorten() (last string) {
 	var issuing sync.WaitGroup
 	var mu sync.Mutex
@@ -119,7 +119,7 @@ func (r *run) issue(n *native) (string, error) {
 	return token, nil
 }
 
-// outlive waits until the API server refuses a credential, which it does some time after its end.
+// outlive waits until the API server refuses a credential, some time after its expiry.
 func (r *run) outlive(token string) {
 	c, err := r.as(token)
 	r.check(err)
@@ -132,7 +132,7 @@ func (r *run) outlive(token string) {
 	r.note("return: the API server refuses a credential %.0f s after its end", took.Seconds())
 }
 
-// accounts are the UIDs of the accounts whose credentials the members have stored.
+// accounts returns the UIDs of the accounts in the members' stored credentials.
 func (r *run) accounts() map[string]string {
 	uids := map[string]string{}
 	for _, m := range r.members {
@@ -143,8 +143,8 @@ func (r *run) accounts() map[string]string {
 	return uids
 }
 
-// backWithin starts all agents at once, and returns in order how long each took until the hub
-// accepted a heartbeat. It notes of some that did not come back what they say.
+// backWithin starts all agents at once, and returns in order the time of each until the hub
+// accepted a heartbeat. It notes the state of some agents that did not come back.
 func (r *run) backWithin(patience time.Duration) (took []time.Duration) {
 	begun := time.Now()
 	for _, m := range r.members {
@@ -166,7 +166,7 @@ func (r *run) backWithin(patience time.Duration) (took []time.Duration) {
 	return took
 }
 
-// stored returns a copy of the Secret in which the agent keeps its credential.
+// stored returns a copy of the Secret with the agent's credential.
 func (m *memberAPI) stored() (*corev1.Secret, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -181,7 +181,7 @@ func (m *memberAPI) stored() (*corev1.Secret, error) {
 	return object.(*corev1.Secret), nil
 }
 
-// written is how many writes the API server has done, of whomever.
+// written returns the number of successful writes to the API server, from all clients.
 func (s samples) written() (count float64) {
 	for request, of := range s.requests() {
 		verb, _, _ := strings.Cut(request, " ")

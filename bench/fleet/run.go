@@ -23,12 +23,12 @@ import (
 
 // member is a simulated member of any kind.
 type member interface {
-	// start starts the agent, also again after silence, which ends it without a word to the hub.
+	// start starts the agent, again after silence. silence ends it without a message to the hub.
 	start() error
 	silence()
-	// joined says whether the hub has accepted a beat.
+	// joined reports whether the hub has accepted a heartbeat.
 	joined() bool
-	// record is the name of the Cluster or MemberCluster.
+	// record returns the name of the Cluster or MemberCluster.
 	record() string
 }
 
@@ -50,7 +50,7 @@ type run struct {
 	ends   atomic.Int64
 	result *result
 	phase  string
-	// patience is how long a phase waits for what does not come.
+	// patience bounds each wait of a phase.
 	patience time.Duration
 }
 
@@ -133,8 +133,8 @@ func (r *run) check(err error) {
 	}
 }
 
-// eventually waits until something is so, and returns how long that took; a note
-// says if it never was.
+// eventually waits until a condition holds, and returns the time it took. It notes a condition that
+// never held.
 func (r *run) eventually(what string, is func() bool) time.Duration {
 	begun := time.Now()
 	for !is() {
@@ -147,7 +147,7 @@ func (r *run) eventually(what string, is func() bool) time.Duration {
 	return time.Since(begun)
 }
 
-// ceiling measures what the API server can do, beside which all other figures stand.
+// ceiling measures the capacity of the API server, for comparison with all other figures.
 func (r *run) ceiling(when string) {
 	rate, err := rig.Ceiling(r.ctx, r.Client, r.workspace)
 	if err != nil {

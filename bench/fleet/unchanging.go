@@ -13,7 +13,7 @@ import (
 )
 
 // unchanging are the nodes, pods and namespaces of every simulated member, as JSON: a small
-// cluster. Beside them runs a CronJob.
+// cluster. A CronJob may run beside them.
 var unchanging = map[string][]string{"nodes": nodes(3), "pods": pods(20, 3), "namespaces": namespaces()}
 
 func fixed(namespace, name string) metav1.ObjectMeta {
@@ -37,7 +37,7 @@ func pods(count, nodes int) (all []string) {
 	return all
 }
 
-// podOn is a Pod that runs.
+// podOn returns a running Pod.
 func podOn(name, node string) *corev1.Pod {
 	requests := corev1.ResourceList{"cpu": resource.MustParse("100m"), "memory": resource.MustParse("64Mi")}
 	container := corev1.Container{Name: "c", Resources: corev1.ResourceRequirements{Requests: requests}}
@@ -57,8 +57,8 @@ func namespaces() (all []string) {
 // jobPod is the name of the Pod of a CronJob's Jobs.
 const jobPod = "job"
 
-// runJobs has the Pod of a Job run for a third of each period, as a CronJob does, from a random
-// time on, until ctx ends.
+// runJobs runs the Pod of a Job for a third of each period, as a CronJob does, until ctx ends. It
+// starts at a random time.
 func (m *memberAPI) runJobs(ctx context.Context, period time.Duration) {
 	wait := time.Duration(rand.Int64N(int64(period))) //nolint:gosec // the members need not start their Jobs together
 	for {

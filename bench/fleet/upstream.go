@@ -21,7 +21,7 @@ import (
 	"github.com/muster-fleet/muster/internal/naming"
 )
 
-// upstream is a member whose agent is played on the wire.
+// upstream is a member with an agent simulated on the wire.
 type upstream struct {
 	r      *run
 	name   string
@@ -51,16 +51,14 @@ func (u *upstream) silence() {
 
 func (u *upstream) record() string { return u.name }
 
-// as returns a client that has nothing but a bearer token. Clients of one process share
-// connections.
+// as returns a client with only a bearer token. Clients of one process share connections.
 func (r *run) as(bearer string) (client.WithWatch, error) {
 	config := rest.AnonymousClientConfig(r.cluster.Config)
 	config.BearerToken, config.QPS = bearer, -1
 	return client.NewWithWatch(config, client.Options{Scheme: r.Scheme(), Mapper: r.RESTMapper()})
 }
 
-// newRancher plays an agent of Rancher Fleet, which goes on with its credential
-// after it fell silent.
+// newRancher simulates an agent of Rancher Fleet. It continues with its credential after silence.
 func (r *run) newRancher(i int) *upstream {
 	id := fmt.Sprintf("member-%d", i)
 	u := &upstream{r: r, name: naming.Cluster(id)}
@@ -78,8 +76,8 @@ func (r *run) newRancher(i int) *upstream {
 	return u
 }
 
-// newKubeFleet plays a member agent of KubeFleet, which beats every minute and answers when the hub
-// asks the member to leave.
+// newKubeFleet simulates a member agent of KubeFleet. It sends a heartbeat every minute, and
+// answers the hub's request to leave.
 func (r *run) newKubeFleet(i int) *upstream {
 	u := &upstream{r: r, name: fmt.Sprintf("member-%d", i)}
 	u.live = func(ctx context.Context, joined func()) error {
@@ -108,8 +106,8 @@ func (r *run) newKubeFleet(i int) *upstream {
 	return u
 }
 
-// registerKubeFleet makes the MemberCluster with an identity, as an admin does, and returns a
-// client of the identity.
+// registerKubeFleet creates the MemberCluster with an identity, as an administrator does, and
+// returns a client of the identity.
 func (r *run) registerKubeFleet(ctx context.Context, name string) (client.WithWatch, error) {
 	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: naming.MemberSystemNamespace, Name: name}}
 	if err := r.Create(ctx, account); err != nil && !apierrors.IsAlreadyExists(err) {
@@ -128,7 +126,7 @@ func (r *run) registerKubeFleet(ctx context.Context, name string) (client.WithWa
 	return r.as(token)
 }
 
-// beat beats every period, 5 % more or less. A beat that fails is counted.
+// beat sends a heartbeat every period, 5 % more or less. It counts failed heartbeats.
 func beat(ctx context.Context, period time.Duration, once func() error) error {
 	for {
 		select {
