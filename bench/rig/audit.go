@@ -25,7 +25,7 @@ func MarkAudit(dir string) (Audit, error) {
 	return Audit{path: path, from: info.Size()}, nil
 }
 
-// Since is by how much the log has grown since another mark.
+// Since returns the growth of the log since another mark.
 func (a Audit) Since(other Audit) int64 { return a.from - other.from }
 
 // event is a line of the log.
@@ -41,7 +41,8 @@ type event struct {
 	} `json:"objectRef"`
 }
 
-// Writes counts the successful and failed writes since the mark by kind, Leases and reviews aside.
+// Writes counts the successful and failed writes since the mark by kind, without Leases and
+// reviews.
 func (a Audit) Writes() (map[string]int, error) {
 	aside := []string{"leases", "tokenreviews", "subjectaccessreviews", "selfsubjectaccessreviews"}
 	return a.count(func(e event) bool {
@@ -49,7 +50,7 @@ func (a Audit) Writes() (map[string]int, error) {
 	})
 }
 
-// Of counts all requests of a user since the mark by kind, watches and Leases aside.
+// Of counts all requests of a user since the mark by kind, without watches and Leases.
 func (a Audit) Of(user string) (map[string]int, error) {
 	return a.count(func(e event) bool {
 		return e.User.Username == user && e.Verb != "watch" && e.ObjectRef.Resource != "leases"

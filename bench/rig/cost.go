@@ -18,8 +18,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// Ceiling is the raw-write ceiling: how many small objects the API server creates in a
-// second with 32 writers.
+// Ceiling returns the raw-write ceiling: the number of small objects that the API server creates in
+// a second with 32 writers.
 func Ceiling(ctx context.Context, c client.Client, namespace string) (float64, error) {
 	const writers, each = 32, 100
 	begun, failed := time.Now(), make([]error, writers)
@@ -40,11 +40,12 @@ func Ceiling(ctx context.Context, c client.Client, namespace string) (float64, e
 	return rate, errors.Join(errors.Join(failed...), deleted)
 }
 
-// Usage is what a program uses: processor time in seconds since it started, resident memory in MiB.
+// Usage is the usage of a program: processor time in seconds since its start, resident memory in
+// MiB.
 type Usage struct{ CPU, RSS float64 }
 
-// Usages are by name what each program uses: the components of the control plane in a directory,
-// and further processes.
+// Usages returns the usage of each program by name: the components of the control plane in a
+// directory, and further processes.
 func Usages(dir string, processes ...int) (map[string]Usage, error) {
 	lines, err := filepath.Glob("/proc/[0-9]*/cmdline")
 	if err != nil {
@@ -97,7 +98,7 @@ func processorTime(pid int) (seconds float64, err error) {
 	return seconds, nil
 }
 
-// Memory is a line of the status of a process, such as VmRSS:, in MiB.
+// Memory returns a line of the status of a process, such as VmRSS:, in MiB.
 func Memory(pid int, field string) (float64, error) {
 	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
 	if err != nil {
@@ -112,7 +113,7 @@ func Memory(pid int, field string) (float64, error) {
 	return 0, fmt.Errorf("the status of process %d has no %s", pid, field)
 }
 
-// Percentile is one of durations in order.
+// Percentile returns a percentile of sorted durations.
 func Percentile(sorted []time.Duration, p float64) time.Duration {
 	if len(sorted) == 0 {
 		return 0

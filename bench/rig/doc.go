@@ -1,5 +1,5 @@
-// Package rig has what benchmarks and simulated fleets measure with, and what plays agents of
-// others on the wire.
+// Package rig measures benchmarks and simulated fleets, and simulates other projects' agents on the
+// wire.
 //
-// Its invariant: it measures and plays, and decides nothing; whatever fails is returned.
+// Its invariant: it measures and simulates, and decides nothing; it returns every failure.
 package rig

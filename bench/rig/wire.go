@@ -49,8 +49,8 @@ type RancherAgent struct {
 	cluster types.NamespacedName
 }
 
-// JoinRancher registers as agents of Rancher Fleet do, which poll every two seconds, and returns
-// once the first beat is accepted. As makes a client that has nothing but a bearer token.
+// JoinRancher registers like agents of Rancher Fleet, by polling every two seconds. It returns once
+// the first heartbeat is accepted. as returns a client with only a bearer token.
 func JoinRancher(ctx context.Context, as func(bearer string) (client.WithWatch, error), bootstrap client.Client, values map[string]string,
 	id string) (*RancherAgent, error) {
 	if err := bootstrap.Create(ctx, Request(values, fleet.ClusterRegistrationSpec{ClientID: id, ClientRandom: id})); err != nil {
@@ -80,7 +80,7 @@ func JoinRancher(ctx context.Context, as func(bearer string) (client.WithWatch, 
 	return agent, Retry(ctx, func() error { return agent.Beat(ctx) })
 }
 
-// Beat says when the agent was last seen.
+// Beat writes the current time as the last time the agent was seen.
 func (a *RancherAgent) Beat(ctx context.Context) error {
 	patch := fmt.Sprintf(`[{"op":"add","path":"/status/agent","value":{"lastSeen":%q,"namespace":"cattle-fleet-system"}}]`,
 		time.Now().UTC().Format(time.RFC3339))
@@ -88,8 +88,8 @@ func (a *RancherAgent) Beat(ctx context.Context) error {
 	return a.as.Status().Patch(ctx, cluster, client.RawPatch(types.JSONPatchType, []byte(patch)))
 }
 
-// BeatKubeFleet plays what a KubeFleet member agent does at every heartbeat: one update of the
-// report's whole status.
+// BeatKubeFleet simulates the heartbeat of a KubeFleet member agent: one update of the report's
+// whole status.
 func BeatKubeFleet(ctx context.Context, as client.Client, name string, joined metav1.ConditionStatus) error {
 	now, since := metav1.Now(), metav1.Unix(1_000_000_000, 0)
 	report := &clusterv1beta1.InternalMemberCluster{ObjectMeta: metav1.ObjectMeta{Namespace: naming.MemberClusterNamespace(name), Name: name}}
@@ -104,7 +104,7 @@ func BeatKubeFleet(ctx context.Context, as client.Client, name string, joined me
 	return as.Status().Patch(ctx, report, client.MergeFrom(before))
 }
 
-// Retry waits out the moment in which the API server does not know a new right yet.
+// Retry retries while the API server does not know a new right yet.
 func Retry(ctx context.Context, call func() error) error {
 	backoff := retry.Soon()
 	for deadline := time.Now().Add(time.Minute); ; {
