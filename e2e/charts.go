@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// chartsAreTested runs helm test of every release and reads what the tests print.
+// chartsAreTested runs helm test of every release and reads the output of the tests.
 func chartsAreTested(ctx context.Context, e *env) (string, error) {
 	began := time.Now()
 	for _, release := range []struct {
@@ -19,8 +19,8 @@ func chartsAreTested(ctx context.Context, e *env) (string, error) {
 		{e.two, "cattle-fleet-system", "fleet-agent", "--logs", "Joined: "},
 		{e.one, "default", "member-agent", "", "Succeeded"},
 	} {
-		// Helm looks for a Pod whose log it prints in the namespace of the release only, and the agent of
-		// a MemberCluster is elsewhere.
+		// Helm prints only logs of Pods in the namespace of the release, and the agent of a MemberCluster
+		// is in another namespace.
 		said, err := e.sh(ctx, release.on, "helm -n "+release.namespace+" test --timeout 60s "+release.flags+" "+release.name)
 		if err != nil {
 			return "", err

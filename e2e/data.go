@@ -8,8 +8,9 @@ import (
 	"time"
 )
 
-// store is a Bundle with a chart that holds data in the ways in which charts do: a claim, a
-// definition, a Secret that a hook makes, and a Job that has to run before the removal.
+// store returns a Bundle with a chart that holds data in all the usual ways. It has a
+// PersistentVolumeClaim, a CustomResourceDefinition, a Secret from a hook, and a Job that must run
+// before the removal.
 func (e *env) store(values, helm string) string {
 	return `kubectl apply -f - <<'END'
 kind: Bundle
@@ -68,7 +69,7 @@ END
 `
 }
 
-// claimOf is the claim, as far to the right as it has to be.
+// claimOf returns the PersistentVolumeClaim with an indent.
 func claimOf(indent string) string {
 	return strings.NewReplacer("^", indent).Replace(`^apiVersion: v1
 ^kind: PersistentVolumeClaim
@@ -77,7 +78,7 @@ func claimOf(indent string) string {
 `)
 }
 
-// storeData is a Bundle that takes the claim over.
+// storeData returns a Bundle that takes over the PersistentVolumeClaim.
 func storeData() string {
 	return `kubectl apply -f - <<'END'
 kind: Bundle
@@ -96,7 +97,7 @@ kubectl -n clusters wait bundles.fleet.cattle.io store-data --for=condition=Read
 `
 }
 
-// volume is what the claim is bound to.
+// volume creates the PersistentVolume for the PersistentVolumeClaim.
 const volume = `kubectl apply -f - <<'END'
 apiVersion: v1
 kind: PersistentVolume
@@ -108,13 +109,14 @@ spec:
 END
 `
 
-// held names what holds data on the member, with UIDs.
+// held lists the objects with data on the member, with UIDs.
 const held = `kubectl -n store get persistentvolumeclaim/data secret/password shelf/top --no-headers -o ` + columns + `
 kubectl get customresourcedefinition shelves.example.com --no-headers -o ` + columns
 
 const columns = "custom-columns=KIND:.kind,NAME:.metadata.name,UID:.metadata.uid"
 
-// dataSurvives installs a chart that holds data, and does to it all that has cost somebody data.
+// dataSurvives installs a chart that holds data, and makes all the changes known to have cost a
+// user data.
 func dataSurvives(ctx context.Context, e *env) (string, error) {
 	began := time.Now()
 	const (
@@ -177,7 +179,7 @@ func dataSurvives(ctx context.Context, e *env) (string, error) {
 	return "nine changes in " + seconds(began), err
 }
 
-// holds returns an error unless the member holds just what it held before.
+// holds returns an error unless the member holds exactly the same objects as before.
 func (e *env) holds(ctx context.Context, before string) error {
 	now, err := e.sh(ctx, e.one, held)
 	if err == nil && now != before {

@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// bundle is a Bundle with a Deployment whose container does nothing, from an image that every
-// node of localkube has.
+// bundle returns a Bundle with a Deployment. Its container does nothing, with an image on every
+// node of localkube.
 func bundle(image string) string {
 	return `kubectl apply -f - <<END
 kind: Bundle
@@ -69,7 +69,7 @@ func bundleIsDeleted(ctx context.Context, e *env) (string, error) {
 	return "", e.gone(ctx, e.one, "kubectl -n web get deployments,pods -o name")
 }
 
-// placed is a namespace with a Deployment, and the placement that brings it to the MemberCluster.
+// placed creates a namespace with a Deployment, and its placement on the MemberCluster.
 func placed(image string) string {
 	return `
 kubectl create namespace shop --dry-run=client -o yaml | kubectl apply -f -
@@ -99,7 +99,7 @@ END
 `
 }
 
-// available is the condition of the placement that says whether what was placed works.
+// available prints the conditions of the placement.
 const available = `kubectl get crp shop -o 'jsonpath={range .status.conditions[*]}{.type}={.status} {end}{range .status.placementStatuses[*]}{.failedPlacements}{end}'`
 
 func placementIsApplied(ctx context.Context, e *env) (string, error) {

@@ -18,13 +18,13 @@ import (
 const (
 	agentPod = "kubectl -n cattle-fleet-system get pods -l app=fleet-agent -o 'jsonpath={.items[0].metadata.name}'"
 	hubPod   = "kubectl -n cattle-fleet-system get pods -l app=fleet-controller -o 'jsonpath={.items[0].metadata.name}'"
-	// states is the Ready condition of the two Clusters and the Joined one of the MemberCluster.
+	// states prints the Ready condition of the two Clusters and the Healthy condition of the
+	// MemberCluster.
 	states = `kubectl -n clusters get clusters.fleet.cattle.io -o 'jsonpath={range .items[*]}{.metadata.name} {.status.conditions[?(@.type=="Ready")].reason}{"\n"}{end}'
 kubectl get membercluster -o 'jsonpath={range .items[*]}{.metadata.name} {.status.conditions[?(@.type=="Healthy")].status}{"\n"}{end}'`
 )
 
-// agentContainerKilled: the agent reads its credential from its Secret and registers no second
-// time.
+// agentContainerKilled: the agent reads its credential from its Secret and does not register again.
 func agentContainerKilled(ctx context.Context, e *env) (string, error) {
 	before, err := e.sh(ctx, e.hub, "kubectl -n clusters get clusterregistrations,clusters.fleet.cattle.io -o name")
 	if err != nil {
@@ -41,8 +41,8 @@ func agentContainerKilled(ctx context.Context, e *env) (string, error) {
 	return figure, errors.Join(err, e.fleetIsWell(ctx))
 }
 
-// killContainer kills a Pod's program and waits until the kubelet has started it
-// again and it is ready.
+// killContainer kills a Pod's program and waits until the kubelet has started it again and it is
+// ready.
 func (e *env) killContainer(ctx context.Context, c *cluster, findPod, app, program string) (string, error) {
 	pod, err := e.sh(ctx, c, findPod)
 	if err != nil {
@@ -57,7 +57,7 @@ func (e *env) killContainer(ctx context.Context, c *cluster, findPod, app, progr
 	return "ready again after " + seconds(began), err
 }
 
-// killProcess kills the process of a program that has a variable in its environment.
+// killProcess kills the process of a program with a variable in its environment.
 func killProcess(program, variable string) error {
 	paths, err := filepath.Glob("/proc/[0-9]*/environ")
 	if err != nil {
@@ -66,10 +66,10 @@ func killProcess(program, variable string) error {
 	for _, path := range paths {
 		environment, err := os.ReadFile(path)
 		if err != nil || !bytes.Contains(append([]byte{0}, environment...), []byte("\x00"+variable+"\x00")) {
-			continue // It ended, or is another.
+			continue // It ended, or is another process.
 		}
 		if name, err := os.ReadFile(filepath.Join(filepath.Dir(path), "comm")); err != nil || strings.TrimSpace(string(name)) != program {
-			continue // Such as a child of it, which has the same environment.
+			continue // Such as a child process with the same environment.
 		}
 		pid, err := strconv.Atoi(filepath.Base(filepath.Dir(path)))
 		if err != nil {
@@ -102,8 +102,8 @@ kubectl -n cattle-fleet-system rollout status deployment/fleet-agent --timeout=6
 	return "joined again after " + seconds(began), e.fleetIsWell(ctx)
 }
 
-// kubeletStopped stops only the kubelet: containers run on, the agent beats on and reports
-// what its cluster says.
+// kubeletStopped stops only the kubelet. Containers keep running, and the agent keeps sending
+// heartbeats and reporting the state of its cluster.
 func kubeletStopped(ctx context.Context, e *env) (string, error) {
 	kubelet, err := e.component(e.two, "kubelet")
 	if err != nil {
@@ -158,7 +158,7 @@ func networkCut(ctx context.Context, e *env) (string, error) {
 	return figure + ", ready again " + seconds(restored) + " after", errors.Join(err, e.fleetIsWell(ctx))
 }
 
-// link is the network link of a cluster's machine: lk and the beginning of its ID.
+// link returns the network link of a cluster's machine: lk and the beginning of its ID.
 func (e *env) link(c *cluster) (string, error) {
 	data, err := os.ReadFile(filepath.Join(filepath.Dir(c.kubeconfig), "state.json"))
 	if err != nil {
@@ -194,7 +194,7 @@ func hubSwitchedOff(ctx context.Context, e *env) (string, error) {
 	return figure + ", the hub leads after " + seconds(began), e.fleetIsWell(ctx)
 }
 
-// memberSwitchedOff comes back as the same member.
+// memberSwitchedOff checks that a member comes back as the same member.
 func memberSwitchedOff(ctx context.Context, e *env) (string, error) {
 	if _, err := e.sh(ctx, nil, "localkube down two --dir clusters"); err != nil {
 		return "", err
@@ -211,8 +211,8 @@ func memberSwitchedOff(ctx context.Context, e *env) (string, error) {
 	return figure + ", all members well after " + seconds(began), nil
 }
 
-// apiServerHangs stops an API server for so long that the hub, if it is the hub's, gives up
-// leading.
+// apiServerHangs stops an API server until the hub gives up leading, if the API server is the
+// hub's.
 func apiServerHangs(of func(*env) *cluster) func(context.Context, *env) (string, error) {
 	return func(ctx context.Context, e *env) (string, error) {
 		const hang = 15 * time.Second
@@ -239,7 +239,7 @@ func apiServerHangs(of func(*env) *cluster) func(context.Context, *env) (string,
 	}
 }
 
-// fleetIsWell waits until all members are ready and have beaten from now on.
+// fleetIsWell waits until all members are ready and each has sent another heartbeat.
 func (e *env) fleetIsWell(ctx context.Context) error {
 	const beats = "kubectl get leases -A --field-selector metadata.name=heartbeat -o 'jsonpath={range " +
 		".items[*]}{.metadata.namespace}={.spec.renewTime}{\"\\n\"}{end}'"

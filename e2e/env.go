@@ -15,17 +15,17 @@ import (
 	"time"
 )
 
-// env is the fleet that the scenarios share: a hub and two members.
+// env is the fleet of the scenarios: a hub and two members.
 type env struct {
 	root, work string
 	clusters   []*cluster
 	hub        *cluster
 	one, two   *cluster
-	// tag is that of the images in the charts.
+	// tag is the tag of the images in the charts.
 	tag string
-	// members is what states says of a fleet that is well.
+	// members is the expected output of states for a healthy fleet.
 	members []string
-	// from is the revision that a running fleet is upgraded from; empty for the one that fits.
+	// from is the revision to upgrade a running fleet from; empty for the default.
 	from string
 }
 
@@ -36,7 +36,7 @@ type cluster struct {
 	up         *exec.Cmd
 	ended      chan struct{}
 	log        string
-	// images are further ones for its node, as localkube takes them.
+	// images are further images for its node, in localkube's format.
 	images []string
 }
 
@@ -55,7 +55,7 @@ func newEnv(source string) (*env, error) {
 	return e, isFile(e.bin("localkube"))
 }
 
-// newCluster is one that is not started yet.
+// newCluster returns a cluster before its start.
 func (e *env) newCluster(name string) *cluster {
 	c := &cluster{name: name, kubeconfig: filepath.Join(e.work, "clusters", name, "kubeconfig"), log: filepath.Join(e.work, name+".log")}
 	e.clusters = append(e.clusters, c)
@@ -74,8 +74,8 @@ func chartVersion(path string) (string, error) {
 	return string(found[1]), nil
 }
 
-// prepare makes the directory in which the commands of the guides work as printed: fleet/ has the
-// charts and the scripts.
+// prepare creates the working directory. The commands of the guides work there as printed: fleet/
+// has the charts and the scripts.
 func (e *env) prepare() error {
 	for _, file := range []string{e.bin("kubectl"), e.bin("helm"), e.image("muster-hub"), e.image("muster-agent")} {
 		if err := isFile(file); err != nil {
@@ -141,7 +141,7 @@ func (e *env) removeClusters() error {
 	return os.RemoveAll(e.work)
 }
 
-// start runs a cluster and returns when it is ready.
+// start starts a cluster and waits until it is ready.
 func (e *env) start(ctx context.Context, c *cluster) error {
 	log, err := os.Create(c.log)
 	if err != nil {
@@ -149,7 +149,7 @@ func (e *env) start(ctx context.Context, c *cluster) error {
 	}
 	defer log.Close()
 	ready := filepath.Join(e.work, c.name+".ready")
-	// It ends when it is told to, not with the scenario, and not by the terminal's Ctrl-C.
+	// The cluster outlives the scenario and the terminal's Ctrl-C.
 	c.up = e.command(context.WithoutCancel(ctx), nil, e.bin("localkube"), "up", c.name,
 		"--node=kubelet", "--dir", filepath.Join(e.work, "clusters"),
 		"--ready-file", ready, "--image", "muster-hub:"+e.tag+"="+e.image("muster-hub"),
@@ -164,7 +164,7 @@ func (e *env) start(ctx context.Context, c *cluster) error {
 	}
 	c.ended = make(chan struct{})
 	go func(command *exec.Cmd, ended chan<- struct{}) {
-		_ = command.Wait() // Whoever waits looks at the log.
+		_ = command.Wait() // The log has the reason.
 		close(ended)
 	}(c.up, c.ended)
 	return eventually(ctx, "cluster "+c.name+" is ready", func() error {
@@ -179,8 +179,8 @@ func (e *env) start(ctx context.Context, c *cluster) error {
 	})
 }
 
-// command is a command in the working directory, on the given cluster if there is one, else with
-// the contexts of all.
+// command returns a command in the working directory, on the given cluster if there is one, else
+// with the contexts of all.
 func (e *env) command(ctx context.Context, c *cluster, name string, args ...string) *exec.Cmd {
 	command := exec.CommandContext(ctx, name, args...)
 	command.WaitDelay = time.Second
@@ -196,8 +196,8 @@ func (e *env) command(ctx context.Context, c *cluster, name string, args ...stri
 	return command
 }
 
-// sh runs commands as a guide prints them, on a cluster; nil is all contexts. It returns what they
-// print to standard output.
+// sh runs commands as printed in a guide, on a cluster; nil means all contexts. It returns their
+// standard output.
 func (e *env) sh(ctx context.Context, c *cluster, script string) (string, error) {
 	command := e.command(ctx, c, "bash", "-euo", "pipefail", "-c", script)
 	var out, complaints bytes.Buffer
@@ -208,7 +208,7 @@ func (e *env) sh(ctx context.Context, c *cluster, script string) (string, error)
 	return strings.TrimSpace(out.String()), nil
 }
 
-// expect asks with kubectl until the answer holds all the given texts.
+// expect runs a script until its output contains all the given texts.
 func (e *env) expect(ctx context.Context, c *cluster, script string, texts ...string) error {
 	return eventually(ctx, script+" says "+strings.Join(texts, ", "), func() error {
 		out, err := e.sh(ctx, c, script)
@@ -224,7 +224,7 @@ func (e *env) expect(ctx context.Context, c *cluster, script string, texts ...st
 	})
 }
 
-// diagnosis is what the clusters say about themselves after a failure.
+// diagnosis returns the state of the clusters after a failure.
 func (e *env) diagnosis() string {
 	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
 	defer cancel()

@@ -10,8 +10,8 @@ import (
 	"strings"
 )
 
-// probesAreForwarded asks the hub and agents for their state and their metrics as one who may not
-// reach the Pods does.
+// probesAreForwarded queries the state and the metrics of the hub and of agents like a user without
+// access to the Pods.
 func probesAreForwarded(ctx context.Context, e *env) (string, error) {
 	for _, asked := range []struct {
 		on                          *cluster
@@ -34,8 +34,8 @@ func probesAreForwarded(ctx context.Context, e *env) (string, error) {
 	return "", nil
 }
 
-// dashboardIsShown asks the dashboard for its first page as an admin, and as somebody without
-// rights, and for its metrics.
+// dashboardIsShown requests the dashboard's first page as an administrator, and as a user without
+// rights. It also requests the metrics.
 func dashboardIsShown(ctx context.Context, e *env) (string, error) {
 	const namespace, deployment = "cattle-fleet-system", "fleet-dashboard"
 	tokens, err := e.sh(ctx, e.hub, `
@@ -64,8 +64,8 @@ echo "$(kubectl -n viewers create token admin) $(kubectl -n viewers create token
 	return "", errors.Join(err, refused, unmeasured, undone, e.oneReplica(ctx))
 }
 
-// forwarded is what a port of a Deployment answers through kubectl port-forward, to somebody with a
-// token if one is given.
+// forwarded returns the answer of a Deployment's port through kubectl port-forward, with a token if
+// one is given.
 func (e *env) forwarded(ctx context.Context, c *cluster, namespace, deployment, port, path, token string) (string, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()

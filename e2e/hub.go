@@ -8,13 +8,13 @@ import (
 	"time"
 )
 
-// leader is who leads among the hub's replicas: the pod's name, and a part that is new whenever
-// the program starts.
+// leader returns the leading replica of the hub: the pod's name, and a part that changes with each
+// start of the program.
 func (e *env) leader(ctx context.Context) (string, error) {
 	return e.sh(ctx, e.hub, "kubectl -n cattle-fleet-system get lease muster-hub -o 'jsonpath={.spec.holderIdentity}'")
 }
 
-// anotherLeads waits until somebody else does, who is nobody that has left.
+// anotherLeads waits until another replica leads.
 func (e *env) anotherLeads(ctx context.Context, than string) error {
 	return eventually(ctx, "another hub leads", func() error {
 		now, err := e.leader(ctx)
@@ -25,7 +25,7 @@ func (e *env) anotherLeads(ctx context.Context, than string) error {
 	})
 }
 
-// leadsSince waits until a hub has renewed the Lease since a time, under whatever name.
+// leadsSince waits until a hub has renewed the Lease since a time, under any name.
 func (e *env) leadsSince(ctx context.Context, since time.Time) error {
 	return eventually(ctx, "a hub leads", func() error {
 		said, err := e.sh(ctx, e.hub, "kubectl -n cattle-fleet-system get lease muster-hub -o 'jsonpath={.spec.renewTime}'")
@@ -40,8 +40,7 @@ func (e *env) leadsSince(ctx context.Context, since time.Time) error {
 	})
 }
 
-// hubContainerKilled: a container that is started again in its Pod goes on as the
-// leader that it was.
+// hubContainerKilled: a container restarted in its Pod remains the leader.
 func hubContainerKilled(ctx context.Context, e *env) (string, error) {
 	began := time.Now()
 	figure, err := e.killContainer(ctx, e.hub, hubPod, "fleet-controller", "muster-hub")
@@ -94,7 +93,7 @@ func drainLeavesOneHub(ctx context.Context, e *env) (string, error) {
 	if err := e.twoReplicas(ctx); err != nil {
 		return "", err
 	}
-	// There is no other node, so the second replica waits for the first in vain.
+	// There is no other node, so the second replica never becomes ready.
 	_, err := e.sh(ctx, e.hub, "kubectl drain hub-node-0 --ignore-daemonsets --delete-emptydir-data --timeout=10s")
 	if err == nil || !strings.Contains(err.Error(), "disruption budget") {
 		return "", fmt.Errorf("the drain was not held up: %w", err)
@@ -111,7 +110,7 @@ func (e *env) twoReplicas(ctx context.Context) error {
 	return err
 }
 
-// oneReplica goes back to what was installed.
+// oneReplica rolls back to the first installation.
 func (e *env) oneReplica(ctx context.Context) error {
 	_, err := e.sh(ctx, e.hub, "helm -n cattle-fleet-system rollback --wait fleet 1")
 	return err

@@ -12,8 +12,8 @@ import (
 	"runtime"
 )
 
-// foreignProgram is the beginning of a program for a processor that this machine does not have.
-// That is all that a kernel looks at.
+// foreignProgram returns the header of a program for another processor than this machine's. A
+// kernel reads no more.
 func foreignProgram() []byte {
 	machine := elf.EM_AARCH64
 	if runtime.GOARCH == "arm64" {
@@ -26,7 +26,7 @@ func foreignProgram() []byte {
 	return header
 }
 
-// archive is an OCI archive that is being put together.
+// archive is an OCI archive under construction.
 type archive struct {
 	content bytes.Buffer
 	tar     *tar.Writer
@@ -62,8 +62,8 @@ func (a *archive) document(kind string, content any) (descriptor, error) {
 	return a.blob(kind, data)
 }
 
-// writeImage writes an OCI archive with an image of this machine's architecture that holds
-// and runs one program.
+// writeImage writes an OCI archive with an image of this machine's architecture, with a single
+// program that it runs.
 func writeImage(path, name string, program []byte) error {
 	a := &archive{}
 	a.tar = tar.NewWriter(&a.content)

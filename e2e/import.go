@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// importing makes the Cluster my-cluster of a kubeconfig. Its images come from a registry.
+// importing creates the Cluster my-cluster with a kubeconfig. Its images come from a registry.
 func importing(registry string) string {
 	return `
 kubectl -n clusters create secret generic my-cluster-kubeconfig --from-file=value=clusters/two/kubeconfig
@@ -26,10 +26,10 @@ END
 `
 }
 
-// whyNotReady is the condition Ready of my-cluster.
+// whyNotReady prints the condition Ready of my-cluster.
 const whyNotReady = `kubectl -n clusters get clusters.fleet.cattle.io my-cluster -o 'jsonpath={.status.conditions[?(@.type=="Ready")].reason}: {.status.conditions[?(@.type=="Ready")].message}'`
 
-// brokenImport corrects the Cluster until its agent joins, as its conditions say that it has to be.
+// brokenImport corrects the Cluster as its conditions instruct, until its agent joins.
 func brokenImport(ctx context.Context, e *env) (string, error) {
 	began := time.Now()
 	if _, err := e.sh(ctx, e.hub, importing("missing.example.com")); err != nil {
@@ -80,7 +80,7 @@ func clusterIsImported(ctx context.Context, e *env) (string, error) {
 	return figure, e.expect(ctx, e.hub, "kubectl -n clusters get clusters.fleet.cattle.io my-cluster", "1/1", "two-node-0")
 }
 
-// foreignRegistry is where the agent's image is one for another processor.
+// foreignRegistry is the registry with an agent's image for another processor.
 const foreignRegistry = "foreign.example.com"
 
 func (e *env) foreignImage() string { return filepath.Join(e.work, "foreign-agent.tar") }

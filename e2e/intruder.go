@@ -27,37 +27,36 @@ import (
 	"github.com/muster-fleet/muster/internal/naming"
 )
 
-// intruder has all that the agent of my-cluster has, and tries all that can be done with it.
+// intruder has all the secrets of the agent of my-cluster, and tries everything possible with them.
 type intruder struct {
 	hub    *rest.Config
 	scheme *runtime.Scheme
 	admin  client.Client
-	// own acts with the credential of the member, whose namespace that is.
+	// own acts with the credential of the member; namespace is the member's.
 	own       client.WithWatch
 	namespace string
 	key       credential.AgentKey
-	// tokens are those with which it can ask to be registered.
+	// tokens are the tokens for registration requests.
 	tokens []registering
 
 	mu sync.Mutex
-	// asked are the answer keys of the requests that the hub has taken, by name.
+	// asked holds the answer keys of the accepted requests, by name.
 	asked map[string]credential.AnswerKey
-	// taken are the subjects of the tokens with which the hub has taken requests.
+	// taken are the subjects of the tokens whose requests the hub has accepted.
 	taken map[string]bool
 	// seen are the events of the watch.
 	seen []string
 }
 
-// registering is a token with which requests can be made.
+// registering is a token for registration requests.
 type registering struct {
 	client.WithWatch
-	// name is that of the ClusterRegistrationToken, empty of the token to come back with; subject is
-	// whose token it is.
+	// name is the name of the ClusterRegistrationToken, empty for the token to return with; subject is
+	// the subject of the token.
 	name, subject string
 }
 
-// steal reads the Secrets of the agent on cluster two, and the token that the
-// cluster registered with.
+// steal reads the Secrets of the agent on cluster two, and the token of its registration.
 func (e *env) steal(ctx context.Context) (*intruder, error) {
 	in := &intruder{scheme: runtime.NewScheme(), asked: map[string]credential.AnswerKey{}, taken: map[string]bool{}}
 	kinds := []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, fleet.AddToScheme, clusterv1beta1.AddToScheme, placement.AddToScheme}
@@ -115,7 +114,7 @@ func (in *intruder) as(token string) (client.WithWatch, error) {
 	return client.NewWithWatch(config, client.Options{Scheme: in.scheme, Mapper: in.admin.RESTMapper()})
 }
 
-// watch keeps a watch of the BundleDeployments open, and returns when it has begun.
+// watch keeps a watch of the BundleDeployments open, and returns once it has begun.
 func (in *intruder) watch(ctx context.Context) error {
 	hour := &client.ListOptions{Raw: &metav1.ListOptions{TimeoutSeconds: new(int64(time.Hour.Seconds()))}}
 	w, err := in.own.Watch(ctx, &fleet.BundleDeploymentList{}, client.InNamespace(in.namespace), hour)
@@ -134,7 +133,7 @@ func (in *intruder) watch(ctx context.Context) error {
 	return nil
 }
 
-// sees returns an error if the watch has shown an object whose name contains a text.
+// sees returns an error if the watch has shown an object with a text in its name.
 func (in *intruder) sees(name string) error {
 	in.mu.Lock()
 	defer in.mu.Unlock()
@@ -146,11 +145,11 @@ func (in *intruder) sees(name string) error {
 	return nil
 }
 
-// tries are what a member may do with its credential, each by a name.
+// tries are the permitted actions of a member's credential, by name.
 func (in *intruder) tries(as client.Client) map[string]func(context.Context) error {
 	meta := func(name string) metav1.ObjectMeta { return metav1.ObjectMeta{Namespace: in.namespace, Name: name} }
 	report := &clusterv1beta1.InternalMemberCluster{ObjectMeta: meta("my-cluster")}
-	// A patch that changes nothing takes the same right, and disturbs nobody before the revocation.
+	// A patch without a change needs the same right, and disturbs no member before the revocation.
 	nothing := func(part string) client.Patch {
 		return client.RawPatch(types.MergePatchType, fmt.Appendf(nil, `{%q:{}}`, part))
 	}
@@ -177,7 +176,7 @@ func (in *intruder) tries(as client.Client) map[string]func(context.Context) err
 	}
 }
 
-// ask makes a request to be my-cluster, signed with its key, by each token.
+// ask sends a registration request for my-cluster, signed with its key, with each token.
 func (in *intruder) ask(ctx context.Context) {
 	for _, as := range in.tokens {
 		answer, err := credential.NewAnswerKey()
@@ -210,7 +209,7 @@ func (in *intruder) ask(ctx context.Context) {
 	}
 }
 
-// granted returns the credentials of the requests that the hub has granted, however briefly.
+// granted returns the credentials of all requests ever granted, even briefly.
 func (in *intruder) granted(ctx context.Context) (tokens []string, states map[string]int, err error) {
 	var list fleet.ClusterRegistrationList
 	if err := in.admin.List(ctx, &list, client.InNamespace("clusters")); err != nil {
@@ -237,7 +236,7 @@ func (in *intruder) granted(ctx context.Context) (tokens []string, states map[st
 	return tokens, states, nil
 }
 
-// refused returns an error if the API server has done something, or could not be asked.
+// refused returns an error if the API server has accepted a request, or is unreachable.
 func refused(what string, err error) error {
 	switch {
 	case apierrors.IsUnauthorized(err), apierrors.IsForbidden(err):

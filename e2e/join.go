@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// waitBudget is how long `helm install --wait` of an agent may take with the image present.
+// waitBudget bounds `helm install --wait` of an agent with the image present.
 const waitBudget = 10 * time.Second
 
 // hubAddress sets the variables of the guides: the URL and the CA of the hub, from its kubeconfig.
@@ -19,8 +19,8 @@ API_SERVER_URL=$(kubectl --context hub config view --minify --raw -o 'jsonpath={
 API_SERVER_CA_DATA=$(kubectl --context hub config view --minify --raw -o 'jsonpath={.clusters[0].cluster.certificate-authority-data}')
 `
 
-// restricted makes a namespace in which Pod Security refuses what is not restricted.
-// A Pod there that does not ask for its token gets none.
+// restricted creates a namespace with Pod Security restricted. A Pod there gets a token only on
+// request.
 func restricted(namespace string) string {
 	return strings.ReplaceAll(`kubectl create namespace NAMESPACE
 kubectl label namespace NAMESPACE pod-security.kubernetes.io/enforce=restricted
@@ -90,7 +90,7 @@ kubectl --namespace clusters get secret new-token -o 'jsonpath={.data.values}' |
 	return "", err
 }
 
-// limited is the setting under which agents run here: they have to do with 64 MiB.
+// limited is the setting of agents here: they must get by with 64 MiB.
 const limited = "--set fleetAgent.resources.limits.memory=64Mi"
 
 func newClusterRegisters(ctx context.Context, e *env) (string, error) {
@@ -126,8 +126,8 @@ helm -n cattle-fleet-system install --create-namespace --wait \
 fleet-agent fleet/fleet-agent`)
 }
 
-// timedInstall installs an agent and holds Helm to its budget, and to its word that
-// the agent has joined.
+// timedInstall installs an agent. Helm must keep to its budget, and must return only after the
+// agent has joined.
 func timedInstall(ctx context.Context, e *env, c *cluster, script string) (string, error) {
 	began := time.Now()
 	if _, err := e.sh(ctx, nil, script); err != nil {

@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// imageMissing uses a namespace and a release of its own: the chart of the MemberCluster's
-// agent can live anywhere.
+// imageMissing uses a namespace and a release of its own: the chart of the MemberCluster's agent
+// can be in any namespace.
 func imageMissing(ctx context.Context, e *env) (string, error) {
 	_, err := e.sh(ctx, e.two, restricted("missing")+hubAddressOf(e)+`
 helm -n missing install --wait --timeout 15s --set config.hubURL="$API_SERVER_URL" --set config.memberClusterName=nobody --set namespace=missing \
@@ -58,7 +58,7 @@ END`); err != nil {
 	return "", errors.Join(err, removed)
 }
 
-// hubAddressOf is hubAddress for a script on one cluster.
+// hubAddressOf returns hubAddress for a script on one cluster.
 func hubAddressOf(e *env) string {
 	return strings.ReplaceAll(hubAddress, "kubectl --context hub", "kubectl --kubeconfig "+e.hub.kubeconfig)
 }
@@ -68,8 +68,8 @@ func (e *env) removeNamespace(ctx context.Context, c *cluster, namespace string)
 	return err
 }
 
-// memoryHeld reads what the kubelets measure. A container that went over its limit was
-// killed and started again.
+// memoryHeld reads the measurements of the kubelets. A container over its limit was killed and
+// restarted.
 func memoryHeld(ctx context.Context, e *env) (string, error) {
 	var figures []string
 	for _, c := range e.clusters {
@@ -137,7 +137,7 @@ func clusterIsDeleted(ctx context.Context, e *env) (string, error) {
 // gone waits until a command prints nothing.
 func (e *env) gone(ctx context.Context, c *cluster, script string) error {
 	return eventually(ctx, "nothing is left", func() error {
-		// grep fails when it finds nothing.
+		// grep fails if it finds nothing.
 		out, err := e.sh(ctx, c, "{ "+script+"; } || true")
 		if err == nil && out != "" {
 			err = fmt.Errorf("there is still\n%s", out)
@@ -146,8 +146,8 @@ func (e *env) gone(ctx context.Context, c *cluster, script string) error {
 	})
 }
 
-// forgetHub removes an agent with all that it knows, as the guide says, and makes the
-// namespace for the next one.
+// forgetHub removes an agent with all its data, as in the guide, and creates the namespace for the
+// next agent.
 func (e *env) forgetHub(ctx context.Context, c *cluster) error {
 	_, err := e.sh(ctx, c, `
 helm -n cattle-fleet-system uninstall --wait fleet-agent

@@ -1,8 +1,8 @@
-// Command e2e installs the charts on clusters with real nodes and containers, does to them what
-// users, and what misfortunes, do, and prints what it checked and how long that took.
+// Command e2e installs the charts on clusters with real nodes and containers. It does there the
+// actions of users, and causes the usual failures. It prints the checks and their times.
 //
 // It needs root and a few packages (see localkube check), the programs in bin/ and the archives in
-// images/: `make e2e`. It leaves nothing behind, but with -keep the clusters go on running after a
+// images/: `make e2e`. It leaves nothing behind. With -keep, the clusters keep running after a
 // failure until Ctrl-C.
 package main
 

@@ -18,11 +18,11 @@ import (
 	"time"
 )
 
-// hostAddress is where the clusters reach this machine: localkube's bridge.
+// hostAddress is the address of this machine for the clusters: localkube's bridge.
 const hostAddress = "10.213.0.1"
 
-// refusedInstall is an install of an agent into a namespace where its Pod is refused: Helm has to
-// fail, and an event to say why.
+// refusedInstall installs an agent into a namespace that refuses its Pod. Helm must fail, and an
+// event must have the reason.
 func (e *env) refusedInstall(ctx context.Context, namespace, because string) error {
 	_, err := e.sh(ctx, e.two, hubAddressOf(e)+`
 helm -n `+namespace+
@@ -35,7 +35,7 @@ helm -n `+namespace+
 		e.removeNamespace(ctx, e.two, namespace))
 }
 
-// limitForbids: the namespace lets no container have what the chart asks for.
+// limitForbids: the namespace forbids the resources that the chart requests.
 func limitForbids(ctx context.Context, e *env) (string, error) {
 	if _, err := e.sh(ctx, e.two, restricted("narrow")+`kubectl apply -f - <<END
 apiVersion: v1
@@ -48,7 +48,7 @@ END`); err != nil {
 	return "", e.refusedInstall(ctx, "narrow", "maximum memory usage per Container is 32Mi")
 }
 
-// webhookRefuses asks a webhook that this program serves.
+// webhookRefuses uses a webhook served by this program.
 func webhookRefuses(ctx context.Context, e *env) (string, error) {
 	const because = "no agents on a Saturday"
 	listener, authority, err := serveRefusals(because)
@@ -59,7 +59,7 @@ func webhookRefuses(ctx context.Context, e *env) (string, error) {
 	return "", errors.Join(err, listener.Close())
 }
 
-// webhookIsDown asks one that nobody serves, and whose failure policy is Fail.
+// webhookIsDown uses a webhook without a server and with the failure policy Fail.
 func webhookIsDown(ctx context.Context, e *env) (string, error) {
 	listener, authority, err := serveRefusals("")
 	if err != nil {
@@ -72,7 +72,7 @@ func webhookIsDown(ctx context.Context, e *env) (string, error) {
 	return "", e.behindWebhook(ctx, "unhooked", address, authority, "failed calling webhook")
 }
 
-// behindWebhook installs an agent where a webhook decides on Pods.
+// behindWebhook installs an agent in a namespace with a webhook for Pods.
 func (e *env) behindWebhook(ctx context.Context, namespace, address string, authority []byte, because string) error {
 	if _, err := e.sh(ctx, e.two, "kubectl create namespace "+namespace+`
 kubectl apply -f - <<END
@@ -133,7 +133,7 @@ func serveRefusals(because string) (net.Listener, []byte, error) {
 			return
 		}
 		w.Header().Set("Content-Type", "application/json")
-		_ = json.NewEncoder(w).Encode(map[string]any{ // the API server takes no answer for a no, too
+		_ = json.NewEncoder(w).Encode(map[string]any{ // the API server treats a missing answer as a refusal too
 			"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview",
 			"response": map[string]any{"uid": review.Request.UID, "allowed": false, "status": map[string]any{"message": because}},
 		})

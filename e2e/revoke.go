@@ -17,19 +17,19 @@ import (
 )
 
 const (
-	// pace is how often somebody with a member's credential tries everything.
+	// pace is the interval of an intruder's attempts.
 	pace = 50 * time.Millisecond
-	// later is what is delivered after the revocation.
+	// later is the Bundle delivered after the revocation.
 	later = "delivered-later"
-	// neighbour is the other Cluster of the workspace: which it is, and where; wellSince is
-	// since when it is ready.
+	// besides, neighbour and wellSince print the other Cluster of the workspace: its UID and
+	// namespace, and its Ready condition with its time.
 	besides   = `kubectl -n clusters get clusters.fleet.cattle.io -l example=true -o `
 	neighbour = besides + `'jsonpath={.items[*].metadata.uid} {.items[*].status.namespace}'`
 	wellSince = neighbour + "\n" + besides +
 		`'jsonpath={range .items[*].status.conditions[?(@.type=="Ready")]}{.status} {.lastTransitionTime}{end}'`
 )
 
-// revokedFightingBack revokes my-cluster while somebody with all that its agent has tries to stay.
+// revokedFightingBack revokes my-cluster while an intruder with its agent's secrets tries to stay.
 func revokedFightingBack(ctx context.Context, e *env) (string, error) {
 	if err := e.allReady(ctx); err != nil {
 		return "", err
@@ -83,32 +83,33 @@ func revokedFightingBack(ctx context.Context, e *env) (string, error) {
 	return figure, errors.Join(e.letInAgain(ctx, in), e.isStill(ctx, e.hub, neighbour, beside))
 }
 
-// allReady waits until all Clusters have what is delivered to them, the Bundles of their agents
-// too.
+// allReady waits until all Clusters have all their deliveries, including the Bundles of their
+// agents.
 func (e *env) allReady(ctx context.Context) error {
 	_, err := e.sh(ctx, e.hub, `kubectl wait clusters.fleet.cattle.io -A --all --for=condition=Ready --timeout=60s
 kubectl wait bundles.fleet.cattle.io -A --all --for=condition=Ready --timeout=60s`)
 	return err
 }
 
-// can returns an error unless the stolen credential works: else all refusals would say nothing.
+// can returns an error unless the stolen credential works. Otherwise the refusals would prove
+// nothing.
 func (in *intruder) can(ctx context.Context) error {
 	for name, try := range in.tries(in.own) {
-		if err := try(ctx); err != nil && name != "renews its credential" { // which no member may
+		if err := try(ctx); err != nil && name != "renews its credential" { // no member may do so
 			return fmt.Errorf("before the revocation the member's own credential is refused when it %s: %w", name, err)
 		}
 	}
 	return nil
 }
 
-// fight tries everything in a loop until the context ends, and returns how often.
+// fight tries everything in a loop until the context ends, and returns the number of rounds.
 func (in *intruder) fight(ctx context.Context) (rounds int) {
 	tries := in.tries(in.own)
 	for tick := time.NewTicker(pace); ; rounds++ {
 		for _, try := range tries {
-			_ = try(ctx) // what still works before the revocation is done is of no account
+			_ = try(ctx) // success before the end of the revocation does not count
 		}
-		if rounds%10 == 5 { // more of them would only be one too many
+		if rounds%10 == 5 { // more requests would only be superfluous
 			in.ask(ctx)
 		}
 		select {
@@ -120,8 +121,8 @@ func (in *intruder) fight(ctx context.Context) (rounds int) {
 	}
 }
 
-// isOut returns an error if anything works: with the credential, and with those of requests that
-// the hub may have granted a moment before the revocation; or if a request was granted since.
+// isOut returns an error if any credential works: the member's own, or one of a request granted
+// just before the revocation. It also returns an error if a request was granted since.
 func (in *intruder) isOut(ctx context.Context) error {
 	in.ask(ctx)
 	var credentials []string
@@ -156,13 +157,13 @@ func (in *intruder) isOut(ctx context.Context) error {
 			problems = append(problems, refused(name, tries[name](ctx)))
 		}
 	}
-	for _, as := range in.tokens { // nor does a token to ask with read anything
+	for _, as := range in.tokens { // a token for requests cannot read anything either
 		problems = append(problems, refused("reads its report with a token to register with", in.tries(as)["reads its report"](ctx)))
 	}
 	return errors.Join(problems...)
 }
 
-// deliverLater delivers a Bundle to all Clusters, which the other one gets.
+// deliverLater delivers a Bundle to all Clusters, and waits until the other Cluster has it.
 func (e *env) deliverLater(ctx context.Context) error {
 	_, err := e.sh(ctx, e.hub, `kubectl apply -f - <<END
 kind: Bundle
@@ -179,8 +180,8 @@ END`)
 	return e.expect(ctx, e.one, "kubectl -n default get configmap -o name", later)
 }
 
-// letInAgain takes the revocation back and gives the cluster its token again. What was delivered
-// meanwhile comes, and the watch of before does not show it.
+// letInAgain restores the access and gives the cluster its token again. Deliveries from the
+// meantime arrive, but the old watch does not show them.
 func (e *env) letInAgain(ctx context.Context, in *intruder) error {
 	_, err := e.sh(ctx, nil, `kubectl --context hub -n clusters annotate cluster.fleet.cattle.io my-cluster muster/revoked-
 helm --kube-context two -n cattle-fleet-system upgrade --wait --timeout 90s --values values.yaml --set clientID=really-random `+limited+` \
@@ -204,8 +205,7 @@ helm --kube-context two -n cattle-fleet-system upgrade --wait --timeout 90s --va
 	return errors.Join(cleaning, err, e.fleetIsWell(ctx))
 }
 
-// isBarred returns an error if the credential of before the revocation works again in the namespace
-// that the member has now.
+// isBarred returns an error if the old credential works again in the member's new namespace.
 func (in *intruder) isBarred(ctx context.Context) error {
 	var cluster fleet.Cluster
 	if err := in.admin.Get(ctx, types.NamespacedName{Namespace: "clusters", Name: "my-cluster"}, &cluster); err != nil {

@@ -17,20 +17,20 @@ type options struct {
 	keep                              bool
 }
 
-// A scenario is one thing that is checked. To add one, write a function and put it into the list.
+// scenario is a single check. To add one, write a function and put it into the list.
 type scenario struct {
-	// name says what holds if it passes.
+	// name states the checked fact.
 	name string
-	// vital is one that others build upon: if it fails, they are not tried.
+	// vital marks a scenario that others build upon: if it fails, they are not tried.
 	vital bool
-	// run returns a figure worth telling, if there is one.
+	// run returns a figure for the results, if there is one.
 	run func(ctx context.Context, e *env) (string, error)
 }
 
-// scenarioTimeout bounds each; the slowest builds the images of an earlier commit.
+// scenarioTimeout bounds each scenario; the slowest builds the images of an earlier commit.
 const scenarioTimeout = 8 * time.Minute
 
-// timeouts are the bounds of scenarios that have to wait for longer, by name.
+// timeouts are the bounds of longer scenarios, by name.
 var timeouts = map[string]time.Duration{weekWithout: weekTimeout}
 
 func run(ctx context.Context, o options) (err error) {
@@ -80,8 +80,8 @@ func run(ctx context.Context, o options) (err error) {
 	return fmt.Errorf("%d of %d scenarios failed", failed, len(results))
 }
 
-// runAll runs the scenarios whose names match chosen. One that matches leftOut, which may be nil,
-// is told of and not run.
+// runAll runs the scenarios with names that match chosen. It reports a scenario that matches
+// leftOut, which may be nil, without running it.
 func (e *env) runAll(ctx context.Context, all []scenario, chosen, leftOut *regexp.Regexp) []result {
 	var results []result
 	for _, s := range all {
@@ -117,7 +117,7 @@ func (e *env) runOne(ctx context.Context, s scenario) result {
 		return result{name: s.name, took: time.Since(began), note: why.Error(), skipped: true}
 	}
 	if err != nil {
-		// What the clusters say is gone with them.
+		// The state of the clusters is lost with them.
 		err = fmt.Errorf("%w\n%s", err, e.diagnosis())
 	}
 	return result{name: s.name, took: time.Since(began), note: note, err: err}
@@ -127,7 +127,7 @@ type result struct {
 	name, note string
 	took       time.Duration
 	err        error
-	// skipped: it could not be tried here; the note says why.
+	// skipped: the scenario could not be tried here; the note has the reason.
 	skipped bool
 }
 
@@ -138,7 +138,7 @@ func (s skipped) Error() string { return string(s) }
 
 const nameWidth = 78
 
-// table is what docs/e2e.md shows of a run.
+// table returns the results of a run for docs/e2e.md.
 func table(results []result) string {
 	var out strings.Builder
 	fmt.Fprintf(&out, "| what was checked | result | seconds | figures |\n| --- | --- | ---: | --- |\n")
@@ -162,7 +162,7 @@ func indent(text string) string {
 	return "      " + strings.ReplaceAll(strings.TrimSpace(text), "\n", "\n      ")
 }
 
-// eventually asks again until the check passes or the context ends.
+// eventually retries until the check passes or the context ends.
 func eventually(ctx context.Context, what string, check func() error) error {
 	const interval = 250 * time.Millisecond
 	tick := time.NewTicker(interval)
@@ -180,12 +180,12 @@ func eventually(ctx context.Context, what string, check func() error) error {
 	}
 }
 
-// seconds is how a figure is told.
+// seconds formats a figure.
 func seconds(since time.Time) string { return fmt.Sprintf("%.1f s", time.Since(since).Seconds()) }
 
 func (e *env) bin(name string) string { return filepath.Join(e.root, "bin", name) }
 
-// isFile says whether something that `make e2e` builds is there.
+// isFile returns an error unless a file from `make e2e` exists.
 func isFile(path string) error {
 	if _, err := os.Stat(path); err != nil {
 		return fmt.Errorf("%w; build it: make build images", err)

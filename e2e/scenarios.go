@@ -1,7 +1,7 @@
 package main
 
-// scenarios are what is checked, in this order; each finds the fleet as the ones
-// before it have left it.
+// scenarios returns the checks in their order; each finds the fleet in the state after the ones
+// before.
 func scenarios() []scenario {
 	return []scenario{
 		{"three clusters with real nodes come up", true, clustersComeUp},

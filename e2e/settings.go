@@ -9,22 +9,23 @@ import (
 )
 
 const (
-	// tokenReady is the condition Ready of a token.
+	// tokenReady prints the condition Ready of a token.
 	tokenReady = `kubectl -n clusters get clusterregistrationtokens.fleet.cattle.io NAME -o \
 'jsonpath={range .status.conditions[?(@.type=="Ready")]}{.reason}: {.message}{end}'`
-	// dependent is what the hub has made of its settings: the values of tokens, the Bundles of
-	// agents, the inventory, and the address that members are told.
+	// dependent prints the objects that the hub derives from its settings. These are the values of
+	// tokens, the Bundles of agents, the inventory, and the hub's address for members.
 	dependent = `kubectl -n clusters get secret new-token -o 'jsonpath={.metadata.uid} {.data.values}' | sha256sum
 kubectl get bundles.fleet.cattle.io -A -o 'jsonpath={range .items[*]}{.metadata.name} {.metadata.uid} {.metadata.generation}{"\n"}{end}'
 kubectl -n fleet-inventory get clusterprofiles -o 'jsonpath={range .items[*]}{.metadata.name} {.metadata.uid}{"\n"}{end}'
 kubectl get internalmemberclusters -A -o 'jsonpath={range .items[*]}{.metadata.name} {.spec.hub}{"\n"}{end}'`
-	// agents are the Deployments of the agents on a member, and how often they were changed.
+	// agents prints the Deployments of the agents on a member, with the numbers of their changes.
 	agents = `kubectl get deployments -n cattle-fleet-system fleet-agent --ignore-not-found --no-headers -o ` +
 		columns + `,CHANGED:.metadata.generation
 kubectl get deployments -n fleet-system --no-headers -o ` + columns + `,CHANGED:.metadata.generation`
 )
 
-// settingsDeleted deletes the hub's ConfigMap, restarts the hub meanwhile, and puts it back.
+// settingsDeleted deletes the hub's ConfigMap, restarts the hub meanwhile, and restores the
+// ConfigMap.
 func settingsDeleted(ctx context.Context, e *env) (string, error) {
 	if err := e.allReady(ctx); err != nil {
 		return "", err
@@ -89,7 +90,7 @@ END`); err != nil {
 	return e.expect(ctx, e.hub, strings.ReplaceAll(tokenReady, "NAME", name), reason)
 }
 
-// ofSettings is what depends on the hub's settings, on the hub and on the members.
+// ofSettings returns the state derived from the hub's settings, on the hub and on the members.
 func (e *env) ofSettings(ctx context.Context) (string, error) {
 	said, err := e.sh(ctx, e.hub, dependent)
 	for _, c := range e.clusters {
@@ -99,7 +100,7 @@ func (e *env) ofSettings(ctx context.Context) (string, error) {
 	return said, err
 }
 
-// stay returns an error unless what depends on the settings is what it was.
+// stay returns an error unless the state derived from the settings is unchanged.
 func (e *env) stay(ctx context.Context, before string) error {
 	now, err := e.ofSettings(ctx)
 	if err == nil && now != before {

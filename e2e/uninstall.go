@@ -6,15 +6,15 @@ import (
 	"time"
 )
 
-// uninstalledAgents takes the agent of cluster one, which is a release, and that of cluster two,
-// which the hub installed.
+// uninstalledAgents removes the agent of cluster one, which is a release, and the agent of cluster
+// two, installed by the hub.
 const uninstalledAgents = `
 helm --kube-context one -n cattle-fleet-system uninstall --wait --timeout 60s fleet-agent
 kubectl --context one delete namespace cattle-fleet-system --timeout=60s
 kubectl --context two delete namespace cattle-fleet-system --timeout=60s
 `
 
-// hubUninstalledFirst puts the fleet together again afterwards: records outlive the hub.
+// hubUninstalledFirst restores the fleet afterwards: Clusters outlive the hub.
 func hubUninstalledFirst(ctx context.Context, e *env) (string, error) {
 	began := time.Now()
 	if _, err := e.sh(ctx, nil, `
@@ -52,7 +52,7 @@ kubectl --context hub -n clusters wait clusters.fleet.cattle.io my-cluster --for
 		"'jsonpath={.items[*].status.conditions[?(@.type==\"Ready\")].reason}'", "Ready Ready")
 }
 
-// agentsUninstalledFirst takes everything away, in the order of the guide.
+// agentsUninstalledFirst removes everything, in the order of the guide.
 func agentsUninstalledFirst(ctx context.Context, e *env) (string, error) {
 	began := time.Now()
 	_, err := e.sh(ctx, nil, `
@@ -72,7 +72,7 @@ kubectl delete namespace cattle-fleet-system fleet-system --timeout=60s`)
 	return "removed in " + seconds(began), errors.Join(e.nothingHangs(ctx, e.hub), e.nothingHangs(ctx, e.one), e.nothingHangs(ctx, e.two))
 }
 
-// nothingHangs waits until nothing on a cluster is about to go.
+// nothingHangs waits until no object on a cluster is in deletion.
 func (e *env) nothingHangs(ctx context.Context, c *cluster) error {
 	return e.gone(ctx, c,
 		`kubectl get namespaces,crds,pods -A -o 'jsonpath={range .items[?(@.metadata.deletionTimestamp)]}{.kind}/{.metadata.name}{"\n"}{end}'`)

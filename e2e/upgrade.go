@@ -12,13 +12,13 @@ import (
 	"time"
 )
 
-// previousTag is that of the images of the release before this one.
+// previousTag is the tag of the images from the release before this one.
 const previousTag = "previous"
 
-// previousRelease is where a checkout of it is.
+// previousRelease returns the directory with its checkout.
 func (e *env) previousRelease() string { return filepath.Join(e.work, "previous") }
 
-// revision is the commit to upgrade from.
+// revision returns the commit to upgrade from.
 func (e *env) revision(ctx context.Context) (string, error) {
 	git := func(args ...string) string {
 		out, err := e.command(ctx, nil, "git", append([]string{"-C", e.root}, args...)...).Output()
@@ -43,7 +43,7 @@ func (e *env) revision(ctx context.Context) (string, error) {
 	return "", skipped("there is no commit before this one here, as in a shallow clone; fetch more, or give one with -from")
 }
 
-// buildPrevious makes charts and images of an earlier commit.
+// buildPrevious builds charts and images of an earlier commit.
 func (e *env) buildPrevious(ctx context.Context) (string, error) {
 	revision, err := e.revision(ctx)
 	if err != nil {
@@ -62,8 +62,8 @@ go run . -source "`+directory+`" -out "`+directory+`/images" -version `+previous
 	return revision[:min(len(revision), 7)], err
 }
 
-// fleetIsUpgraded has a fleet of its own: a hub and a member with both doors, of the release
-// before.
+// fleetIsUpgraded has a fleet of its own: a hub, and a member as a Cluster and as a MemberCluster,
+// from the previous release.
 func fleetIsUpgraded(ctx context.Context, e *env) (string, error) {
 	began := time.Now()
 	revision, err := e.buildPrevious(ctx)
@@ -141,7 +141,7 @@ export HUB_CLUSTER_CONTEXT=oldhub HUB_CLUSTER_ADDRESS=$API_SERVER_URL MEMBER_CLU
 	return err
 }
 
-// upgrade brings the hub and then the agents to this release. The hub itself upgrades the agent
+// upgrade upgrades the hub and then the agents to this release. The hub itself upgrades the agent
 // that it installed on its own cluster.
 func (e *env) upgrade(ctx context.Context) error {
 	if _, err := e.sh(ctx, e.hub, `
@@ -153,7 +153,7 @@ helm -n cattle-fleet-system upgrade --wait --timeout 90s --reset-then-reuse-valu
 	if err := e.fleetIsWell(ctx); err != nil {
 		return err
 	}
-	// While an agent replaces itself Helm refuses a user's upgrade: "another operation is in
+	// While an agent replaces itself, Helm refuses a user's upgrade: "another operation is in
 	// progress".
 	if err := e.expect(ctx, e.hub,
 		`kubectl -n clusters get clusters.fleet.cattle.io my-cluster -o 'jsonpath={.status.conditions[?(@.type=="AgentUpToDate")].reason}'`,
@@ -174,12 +174,11 @@ helm -n default upgrade --wait --timeout 90s --reset-then-reuse-values --set ima
 	return e.fleetIsWell(ctx)
 }
 
-// updating are the states of a Cluster that is well, or whose agent replaces itself
-// as its Bundle says.
+// updating are the states of a healthy Cluster, or of one with an agent that replaces itself.
 var updating = []string{"Ready", "WaitApplied", "NotReady"}
 
-// watchMembers follows the state of every member until the function that it returns is called,
-// which counts the states and names bad ones.
+// watchMembers follows the state of every member. The returned function ends that, counts the
+// states and names bad ones.
 func (e *env) watchMembers(ctx context.Context) func() (int, error) {
 	ctx, stop := context.WithCancel(ctx)
 	var commands []*exec.Cmd

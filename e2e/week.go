@@ -14,14 +14,14 @@ const (
 	weekWithout = "members without network for longer than their credentials live come back by themselves, with all that runs there"
 	// shortest is the shortest life that an API server grants a token.
 	shortest = 10 * time.Minute
-	// leeway is how long after its end an API server accepts a token, with a reserve.
+	// leeway is the time until an API server refuses an expired token, with a reserve.
 	leeway = 80 * time.Second
-	// weekTimeout bounds the scenario in which a credential runs out.
+	// weekTimeout bounds the scenario with an expired credential.
 	weekTimeout = shortest + leeway + 6*time.Minute
-	// records are the records with their UIDs.
+	// records prints the Clusters and MemberClusters with their UIDs.
 	records = `kubectl -n clusters get clusters.fleet.cattle.io --no-headers -o ` + columns + `
 kubectl get memberclusters --no-headers -o ` + columns
-	// running is what was delivered to cluster one, with UIDs.
+	// running prints the deliveries on cluster one, with UIDs.
 	running = `kubectl get deployments,pods -n web --no-headers -o ` + columns + `
 kubectl get deployments,pods -n shop --no-headers -o ` + columns
 )
@@ -32,8 +32,8 @@ var credentials = []string{
 	"-n fleet-system get secret " + naming.MemberAgentCredentialSecret,
 }
 
-// weekWithoutNetwork cuts the network of a Cluster and a MemberCluster, which are cluster one,
-// until their credentials have run out. They live for ten minutes here instead of a week.
+// weekWithoutNetwork cuts the network of a Cluster and a MemberCluster, both on cluster one, until
+// their credentials have expired. They live for ten minutes here instead of a week.
 func weekWithoutNetwork(ctx context.Context, e *env) (string, error) {
 	const ready = "kubectl -n clusters wait bundles.fleet.cattle.io web --for=condition=Ready --timeout=90s\n"
 	if _, err := e.sh(ctx, e.hub, bundle(working)+ready+placed(working)); err != nil {
@@ -84,7 +84,7 @@ func weekWithoutNetwork(ctx context.Context, e *env) (string, error) {
 	return figure, errors.Join(err, e.gone(ctx, e.one, shop), e.oneReplica(ctx), e.fleetIsWell(ctx))
 }
 
-// lastExpiry is when the last of the credentials on cluster one runs out.
+// lastExpiry returns the last expiry of the credentials on cluster one.
 func (e *env) lastExpiry(ctx context.Context) (time.Time, error) {
 	var last time.Time
 	for _, secret := range credentials {
@@ -103,7 +103,8 @@ func (e *env) lastExpiry(ctx context.Context) (time.Time, error) {
 	return last, nil
 }
 
-// cutUntilExpired cuts the network of a cluster until the hub accepts no credential of it any more.
+// cutUntilExpired cuts the network of a cluster until the hub no longer accepts any of its
+// credentials.
 func (e *env) cutUntilExpired(ctx context.Context, c *cluster) error {
 	link, err := e.link(c)
 	if err != nil {
@@ -113,7 +114,7 @@ func (e *env) cutUntilExpired(ctx context.Context, c *cluster) error {
 		return err
 	}
 	select {
-	case <-time.After(shortest + leeway): // what was issued before has run out then
+	case <-time.After(shortest + leeway): // earlier credentials have expired by then
 		err = e.expect(ctx, e.hub, states, "AgentLost", "member-1 False")
 	case <-ctx.Done():
 		err = ctx.Err()
@@ -121,14 +122,15 @@ func (e *env) cutUntilExpired(ctx context.Context, c *cluster) error {
 	return errors.Join(err, setLink(link, "up"))
 }
 
-// cameByKey returns an error unless hub and agents say that the agents came back by their keys.
+// cameByKey returns an error unless hub and agents report that the agents came back with their
+// keys.
 func (e *env) cameByKey(ctx context.Context) error {
 	return errors.Join(
 		e.expect(ctx, e.hub, "kubectl -n clusters get auditentries -o 'jsonpath={.items[*].spec.reason}'", "RenewalGap"),
 		e.expect(ctx, e.one, "kubectl -n fleet-system logs deployment/member-agent", "back by the key of this cluster"))
 }
 
-// isStill returns an error unless a command prints what it printed before.
+// isStill returns an error unless a command prints the same as before.
 func (e *env) isStill(ctx context.Context, c *cluster, script, before string) error {
 	now, err := e.sh(ctx, c, script)
 	if err == nil && now != before {

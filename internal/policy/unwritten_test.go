@@ -9,7 +9,6 @@ var unwrittenPackages = []string{
 	"api/limits",
 	"api/muster/v1alpha1",
 	"api/placement/v1beta1",
-	"e2e",
 	"internal/hub/bundles/agentbundle",
 	"internal/hub/bundles/agentchart",
 	"internal/hub/bundles/bundle",
