@@ -1,22 +1,21 @@
-// Package cluster runs the control plane of one Kubernetes cluster as child
-// processes of this one, and its node.
+// Package cluster runs the control plane of one Kubernetes cluster as child processes of this one,
+// and its node.
 //
-// It is for trying, developing and testing, never for data that one wants to
-// keep: etcd does not sync its writes to the disk, everything runs with the
-// rights of the user, and there is one of everything. Whatever a cluster keeps
-// is in its state directory; one process holds the lock of that directory
-// while the cluster runs.
+// It is for trying, developing and testing, never for data to keep. etcd does not sync its writes
+// to the disk, everything runs with the rights of the user, and nothing is redundant. Everything
+// that a cluster keeps is in its state directory. One process holds the lock of the directory while
+// the cluster runs.
 //
-// A cluster with a host node, which is part of this process, listens on
-// loopback only and needs no rights. A cluster with a node of containers needs
-// root and Linux, and has a machine of its own (package machine) whose address
-// only this machine and other such clusters reach. It has what Kubernetes
-// itself has: kubelet, containerd, a pod network, Services by kube-proxy,
-// volumes of the node, logs, exec, Pod Security and the rest of admission. It
-// has no cluster DNS (a Pod asks 10.96.0.10, where nobody answers), enforces no
-// NetworkPolicy, has no metrics-server, load balancers or provisioned volumes,
-// and reaches no network outside: images come from archives. Its containers
-// end with it, without a grace period, as with a machine that is switched off.
+// A cluster with a host node, as part of this process, listens on loopback only and needs no
+// rights. A cluster with a node of containers needs root and Linux. It has a machine of its own
+// (package machine), reachable only from this machine and other such clusters.
+//
+// A node of containers has kubelet, containerd, a pod network, Services by kube-proxy and volumes
+// of the node. It also has logs, exec, Pod Security and the rest of admission. It has no cluster
+// DNS (10.96.0.10 does not answer), metrics-server, load balancers or provisioned volumes. It
+// enforces no NetworkPolicy, and reaches no network outside: images come from archives.
+//
+// Its containers end with it, without a grace period, as on a machine that is switched off.
 package cluster
 
 import (
@@ -35,26 +34,25 @@ import (
 	"github.com/muster-fleet/muster/localkube/internal/process"
 )
 
-// etcdPause is how long an etcd that ended stays away before it is started
-// again.
+// etcdPause is the pause before an ended etcd is started again.
 const etcdPause = time.Second
 
-// Options are what a user may choose about a cluster.
+// Options are a user's choices about a cluster.
 type Options struct {
 	// Port of the API server; 0 keeps the one in the state, or picks one.
 	Port int
-	// Node says what runs the Pods.
+	// Node is the kind of node for the Pods.
 	Node Node
 	// Audit turns the audit log on.
 	Audit bool
-	// Authentication is a file with an AuthenticationConfiguration of the API
-	// server, for users that others have signed in; may be empty.
+	// Authentication is a file with an AuthenticationConfiguration of the API server, for users signed
+	// in elsewhere; may be empty.
 	Authentication string
-	// DefaultLimits leaves kube-controller-manager at its own limit of
-	// requests, instead of one that no test waits for.
+	// DefaultLimits leaves kube-controller-manager at its own limit of requests. Without it, the limit
+	// is too high for any test to wait.
 	DefaultLimits bool
-	// RestartEtcd starts etcd again when it ends, instead of ending the
-	// cluster; the API server lives through that, without storage meanwhile.
+	// RestartEtcd starts etcd again when it ends, instead of ending the cluster. The API server
+	// survives that, without storage meanwhile.
 	RestartEtcd bool
 	// Kubeconfig is a further file to add the cluster to, ReadyFile one to
 	// write when the cluster is ready; both may be empty.
@@ -241,8 +239,8 @@ func (c *Cluster) start(ctx context.Context) error {
 	return nil
 }
 
-// watch waits for the end of the cluster: wished, or because a part died
-// that is not started again.
+// watch waits for the end of the cluster: on request, or after the death of a part that is not
+// started again.
 func (c *Cluster) watch(ctx context.Context) error {
 	var nodeEnded <-chan struct{}
 	if c.node != nil {

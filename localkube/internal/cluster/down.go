@@ -22,8 +22,8 @@ const (
 	downInterval = 50 * time.Millisecond
 )
 
-// Down stops a running cluster and waits for its end. A cluster that does not
-// run is no error; the answer says whether it ran.
+// Down stops a running cluster and waits for its end. It reports whether the cluster was running; a
+// stopped cluster is no error.
 func Down(dir Dir) (bool, error) {
 	if _, err := os.Stat(dir.Path); errors.Is(err, fs.ErrNotExist) {
 		return false, fmt.Errorf("there is no cluster %s in %s; see: localkube list", dir.Name, dir.Path)
@@ -36,7 +36,7 @@ func Down(dir Dir) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	// The lock says that some `up` runs, the start time that it is this one.
+	// The lock shows that an `up` is running, the start time that it is this one.
 	if !owner.Alive() {
 		return false, fmt.Errorf("cluster %s is locked, but not by the recorded process %d; try again in a moment", dir.Name, owner.PID)
 	}
@@ -75,8 +75,8 @@ func Delete(dir Dir) error {
 	return errors.Join(err, lock.Close())
 }
 
-// remove ends what a killed `up` may have left and deletes the files, the
-// state file last so that an interrupted delete can be repeated.
+// remove ends leftovers of a killed `up` and deletes the files. It deletes the state file last, so
+// that an interrupted delete can be repeated.
 func (d Dir) remove() error {
 	if id, address, err := d.leftBehind(); err == nil {
 		group, err := process.NewGroup(d.file("processes"), id)

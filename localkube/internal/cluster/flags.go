@@ -12,7 +12,7 @@ const (
 	firstServiceAddress  = "10.96.0.1"
 )
 
-// auditPolicy records every request once, when it is answered.
+// auditPolicy logs every request once, after it is answered.
 const auditPolicy = `apiVersion: audit.k8s.io/v1
 kind: Policy
 omitStages: [RequestReceived]
@@ -20,14 +20,13 @@ rules:
 - level: Metadata
 `
 
-// unneededControllers have nothing to work on in any cluster here.
+// unneededControllers have nothing to do in any cluster here.
 const unneededControllers = "*,-nodeipam,-cloud-node-lifecycle,-node-route-controller,-service-lb-controller," +
 	"-bootstrap-signer-controller,-token-cleaner-controller"
 
-// hostNodeControllers are those of a cluster with a host node. The others
-// either need what a host node has not (volumes, a cloud,
-// pod networks) or would fail forever: pods have loopback addresses, which
-// Kubernetes refuses in Endpoints and EndpointSlices.
+// hostNodeControllers are the controllers of a cluster with a host node. Some of the others need
+// parts missing on a host node: volumes, a cloud, pod networks. The rest would fail forever: pods
+// have loopback addresses, and Kubernetes refuses them in Endpoints and EndpointSlices.
 const hostNodeControllers = unneededControllers +
 	",-endpoints-controller,-endpointslice-controller,-endpointslice-mirroring-controller," +
 	"-persistentvolume-binder-controller,-persistentvolume-attach-detach-controller,-persistentvolume-expander-controller"

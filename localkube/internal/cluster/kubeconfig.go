@@ -8,8 +8,8 @@ import (
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 )
 
-// kubeconfig returns a configuration that holds its credential itself, so that
-// the file can be copied away.
+// kubeconfig returns a configuration with its credential inside, so that the file can be copied
+// away.
 func (c *Cluster) kubeconfig(who string) (*clientcmdapi.Config, error) {
 	ca, err := os.ReadFile(c.pki.cert("ca"))
 	if err != nil {
@@ -28,7 +28,7 @@ func (c *Cluster) kubeconfig(who string) (*clientcmdapi.Config, error) {
 	return config, nil
 }
 
-// credential is the administrator's token, or the certificate of a component.
+// credential returns the administrator's token, or the certificate of a component.
 func (c *Cluster) credential(who string) (*clientcmdapi.AuthInfo, error) {
 	if who == admin {
 		token, err := c.pki.ensureToken()
@@ -73,7 +73,7 @@ func (c *Cluster) writeKubeconfigs() error {
 	return c.mergeKubeconfig(c.options.Kubeconfig)
 }
 
-// mergeKubeconfig adds the cluster to a file that may hold others.
+// mergeKubeconfig adds the cluster to a file with other clusters.
 func (c *Cluster) mergeKubeconfig(path string) error {
 	add, err := c.kubeconfig(admin)
 	if err != nil {

@@ -52,7 +52,7 @@ func (d Dir) running() (bool, error) {
 	if err != nil {
 		return false, fmt.Errorf("looking at the lock of cluster %s: %w", d.Name, err)
 	}
-	// A shared lock, so that two who look do not see each other.
+	// A shared lock, so that two such checks do not see each other.
 	err = syscall.Flock(int(file.Fd()), syscall.LOCK_SH|syscall.LOCK_NB)
 	if closeErr := file.Close(); closeErr != nil {
 		return false, fmt.Errorf("looking at the lock of cluster %s: %w", d.Name, closeErr)

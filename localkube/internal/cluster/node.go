@@ -11,17 +11,17 @@ import (
 	"github.com/muster-fleet/muster/localkube/internal/hostnode"
 )
 
-// Node is what runs the Pods of a cluster.
+// Node is the kind of node for the Pods of a cluster.
 type Node string
 
-// What may run Pods: nothing, processes of this machine, or containers.
+// The kinds of node: none, processes of this machine, or containers.
 const (
 	NoNode      Node = "false"
 	HostNode    Node = "true"
 	KubeletNode Node = "kubelet"
 )
 
-// nodeRun is the host node, which runs inside this process.
+// nodeRun is the host node inside this process.
 type nodeRun struct {
 	cancel     context.CancelFunc
 	registered <-chan struct{}
@@ -36,7 +36,7 @@ func (c *Cluster) nodeName() string {
 	return c.dir.Name + "-host-0"
 }
 
-// startNode returns when the node has been started, if the cluster has one.
+// startNode starts the node, if the cluster has one, and waits until it has started.
 func (c *Cluster) startNode(ctx context.Context) error {
 	switch c.options.Node {
 	case KubeletNode:
@@ -56,7 +56,7 @@ func (c *Cluster) startHostNode(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("opening the log of the host node: %w", err)
 	}
-	// What the client libraries log goes there too, not to the terminal.
+	// The log of the client libraries goes there too, not to the terminal.
 	klog.LogToStderr(false)
 	klog.SetOutput(log)
 	rest.SetDefaultWarningHandler(rest.NoWarnings{})

@@ -31,8 +31,7 @@ func (c *Cluster) spawn(name string, flags []string) error {
 	return c.launch(name, process.Spec{Path: executable, Arg0: "localkube", Args: append([]string{"component", name}, flags...)})
 }
 
-// launch starts a part of the cluster with a log of its own. The log of the
-// run before is kept beside it.
+// launch starts a part of the cluster with a log of its own. It keeps the previous log beside it.
 func (c *Cluster) launch(name string, spec process.Spec) error {
 	path := c.logPath(name)
 	if err := os.Rename(path, path+".1"); err != nil && !os.IsNotExist(err) {
@@ -122,9 +121,9 @@ func lastLinesOf(path string) ([]string, error) {
 	return lines[max(0, len(lines)-lastLines):], nil
 }
 
-// stop ends the cluster: the pods while there is an API server to report to,
-// then the API server and its clients, etcd last (an API server without etcd
-// would ignore its SIGTERM for a minute).
+// stop ends the cluster in order. The pods end while there is an API server to report to. Then the
+// API server and its clients end, and etcd last: an API server without etcd would ignore its
+// SIGTERM for a minute.
 func (c *Cluster) stop() error {
 	var problems []error
 	if c.options.ReadyFile != "" {

@@ -19,12 +19,12 @@ import (
 
 const (
 	certificateLife = 10 * 365 * 24 * time.Hour
-	// admin is the user of the kubeconfig that a person gets.
+	// admin is the user of the kubeconfig for a person.
 	admin = "admin"
 )
 
-// authority signs certificates. There are three, so that a client certificate
-// which the cluster signs on request opens neither etcd nor the host node.
+// authority signs certificates. There are three, so that a client certificate signed by the cluster
+// on request opens neither etcd nor the host node.
 type authority struct {
 	certificate *x509.Certificate
 	key         *ecdsa.PrivateKey
@@ -41,17 +41,17 @@ type subject struct {
 // pki knows the files of a cluster's keys and certificates.
 type pki struct {
 	dir string
-	// address is the API server's and the node's, node the node's name.
+	// address is the address of API server and node, node the node's name.
 	address, node string
 }
 
 func (p pki) cert(name string) string { return filepath.Join(p.dir, name+".crt") }
 func (p pki) key(name string) string  { return filepath.Join(p.dir, name+".key") }
 
-// tokens is the file that tells the API server whose the tokens are.
+// tokens returns the path of the API server's file of tokens and their users.
 func (p pki) tokens() string { return filepath.Join(p.dir, "tokens.csv") }
 
-// certificates lists what each authority signs.
+// certificates lists the certificates of each authority.
 func (p pki) certificates() map[string][]subject {
 	return map[string][]subject{
 		"ca": {
@@ -74,8 +74,8 @@ func (p pki) certificates() map[string][]subject {
 	}
 }
 
-// ensure makes whatever is missing. The marker is written last: keys that a
-// crash left half made are made again, all of them.
+// ensure makes missing files. It writes the marker last, so that after a crash it makes all keys
+// again.
 func (p pki) ensure(now time.Time) error {
 	marker := filepath.Join(p.dir, "complete")
 	if _, err := os.Stat(marker); err == nil {
@@ -103,8 +103,9 @@ func (p pki) ensure(now time.Time) error {
 	return writeFile(marker, nil)
 }
 
-// ensureToken returns the token of the administrator, which is made once. The API server verifies a
-// client certificate with each request, which costs more than many a request; a token is compared.
+// ensureToken returns the token of the administrator, and makes it once. The API server verifies a
+// client certificate with each request, at a higher cost than many requests themselves. It only
+// compares a token.
 func (p pki) ensureToken() (string, error) {
 	path := filepath.Join(p.dir, admin+".token")
 	token, err := os.ReadFile(path)

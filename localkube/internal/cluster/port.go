@@ -9,18 +9,17 @@ import (
 	"strconv"
 )
 
-// The API server's port is kept, also while the cluster is down. It lies below
-// the range from which systems hand out ports for outgoing connections, so
-// that none of those takes it meanwhile.
+// The API server's port is kept, also while the cluster is down. It lies below the range of ports
+// for outgoing connections, so that no connection takes it meanwhile.
 const (
 	firstLastingPort = 16000
 	lastingPorts     = 16000
 	portAttempts     = 100
-	// usualPort is that of an API server with an address to itself.
+	// usualPort is the port of an API server with an address to itself.
 	usualPort = 6443
 )
 
-// freePort returns the given port, or one that lasts for 0.
+// freePort returns the given port, or a lasting one for 0.
 func freePort(port int) (int, error) {
 	if port == 0 {
 		return lastingPort()
@@ -53,8 +52,8 @@ func lastingPort() (int, error) {
 	return 0, errors.New("choosing a port: none is free between 16000 and 31999; name one with --port")
 }
 
-// advertiseAddress is what the kubernetes Service points at. Kubernetes
-// refuses a loopback address there; with a host node, nothing dials it.
+// advertiseAddress returns the address behind the kubernetes Service. Kubernetes refuses a loopback
+// address there; with a host node, no client connects to it.
 func (c *Cluster) advertiseAddress() string {
 	if c.real != nil {
 		return c.state.address()

@@ -17,7 +17,7 @@ const (
 	readyTimeout  = 120 * time.Second
 )
 
-// readiness asks a cluster how far it is.
+// readiness checks the progress of a cluster.
 type readiness struct{ client *kubernetes.Clientset }
 
 func newReadiness(config *rest.Config) (readiness, error) {
@@ -28,7 +28,7 @@ func newReadiness(config *rest.Config) (readiness, error) {
 	return readiness{client: client}, nil
 }
 
-// apiServer: it answers, and has created its own objects.
+// apiServer checks that the API server answers and has created its own objects.
 func (r readiness) apiServer(ctx context.Context) error {
 	if err := r.client.RESTClient().Get().AbsPath("/readyz").Do(ctx).Error(); err != nil {
 		return fmt.Errorf("asking for /readyz: %w", err)
@@ -36,14 +36,14 @@ func (r readiness) apiServer(ctx context.Context) error {
 	return nil
 }
 
-// serviceAccounts: without the default one no Pod can be created. It is made
-// by the controller manager, so it also tells that that works.
+// serviceAccounts checks for the default ServiceAccount, because no Pod can be created without it.
+// The controller manager creates it, so it also proves that the controller manager works.
 func (r readiness) serviceAccounts(ctx context.Context) error {
 	_, err := r.client.CoreV1().ServiceAccounts(metav1.NamespaceDefault).Get(ctx, "default", metav1.GetOptions{})
 	return err
 }
 
-// node: Ready, and free of the taint every new node gets.
+// node checks that a node is Ready and free of the taint of every new node.
 func (r readiness) node(name string) func(context.Context) error {
 	return func(ctx context.Context) error {
 		node, err := r.client.CoreV1().Nodes().Get(ctx, name, metav1.GetOptions{})

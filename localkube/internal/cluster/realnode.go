@@ -16,8 +16,7 @@ import (
 
 const containerd = "containerd"
 
-// realNode is the node that runs containers, and the machine that everything
-// of its cluster runs in.
+// realNode is the node with containers, and the machine around all parts of its cluster.
 type realNode struct {
 	programs machine.Programs
 	images   []kubenode.Image
@@ -25,7 +24,7 @@ type realNode struct {
 	config   kubenode.Config
 }
 
-// newRealNode checks what a user may have to do something about.
+// newRealNode checks the requirements that a user may have to fix.
 func newRealNode(images map[string]string) (*realNode, error) {
 	programs, err := machine.Find()
 	if err != nil {
@@ -42,7 +41,7 @@ func newRealNode(images map[string]string) (*realNode, error) {
 	return node, nil
 }
 
-// bootMachine makes the machine that all parts of the cluster are started in.
+// bootMachine makes the machine for all parts of the cluster.
 func (c *Cluster) bootMachine() error {
 	log, err := os.OpenFile(c.logPath("machine"), os.O_CREATE|os.O_WRONLY|os.O_TRUNC, 0o600)
 	if err != nil {
@@ -66,7 +65,7 @@ func (c *Cluster) bootMachine() error {
 	if err := c.real.config.Write(); err != nil {
 		return err
 	}
-	// It needs nothing of the others, so it comes up beside them.
+	// It needs no other part, so it starts beside them.
 	return c.launch(containerd, process.Spec{Path: c.real.programs.Containerd, Args: c.real.config.ContainerdArgs()})
 }
 

@@ -21,29 +21,27 @@ import (
 // stateFormat changes when a localkube can no longer use an older state.
 const stateFormat = 1
 
-// KubernetesVersion is the release this binary is made of.
+// KubernetesVersion is the Kubernetes release in this binary.
 const KubernetesVersion = "v1.36.3"
 
 var validName = regexp.MustCompile(`^[a-z0-9]([-a-z0-9]{0,38}[a-z0-9])?$`)
 
-// Dir is the state directory of one cluster. Everything a cluster keeps is
-// below it.
+// Dir is the state directory of one cluster. All data of a cluster is below it.
 type Dir struct {
 	Name string
 	Path string
 }
 
-// state is what a cluster keeps between two starts beside its data.
+// state is the part that a cluster keeps between two starts beside its data.
 type state struct {
 	Format     int    `json:"format"`
 	Kubernetes string `json:"kubernetes"`
 	// ID marks the processes of the cluster.
 	ID   string `json:"id"`
 	Port int    `json:"port"`
-	// Address is that of the cluster's machine; a cluster without one is on
-	// loopback.
+	// Address is the address of the cluster's machine; a cluster without one is on loopback.
 	Address netip.Addr `json:"address,omitzero"`
-	// PodNetwork is the /24 below 127.0.0.0/8 the pods get addresses from.
+	// PodNetwork is the /24 below 127.0.0.0/8 for the addresses of pods.
 	PodNetwork [3]byte `json:"podNetwork"`
 }
 
@@ -54,12 +52,12 @@ func (s state) address() string {
 	return loopback
 }
 
-// url is where the API server listens; it stays the same over restarts.
+// url returns the URL of the API server; it stays the same over restarts.
 func (s state) url() string {
 	return "https://" + net.JoinHostPort(s.address(), strconv.Itoa(s.Port))
 }
 
-// freeAddress makes sure that the API server will have its address to itself.
+// freeAddress verifies that the API server has its address to itself.
 func (s state) freeAddress() error {
 	if s.Address.IsValid() {
 		return machine.Remove(s.ID)
@@ -67,7 +65,7 @@ func (s state) freeAddress() error {
 	return checkPortFree(s.Port)
 }
 
-// DefaultRoot is the directory the clusters live in when none is given.
+// DefaultRoot returns the default directory of the clusters.
 func DefaultRoot() (string, error) {
 	if root := os.Getenv("LOCALKUBE_DIR"); root != "" {
 		return root, nil
@@ -98,8 +96,8 @@ func (d Dir) file(elements ...string) string {
 // Kubeconfig is the path of the administrator's kubeconfig.
 func (d Dir) Kubeconfig() string { return d.file("kubeconfig") }
 
-// check says whether the directory may be used: it has to be absent, empty or
-// a state directory of this version.
+// check returns an error unless the directory may be used. It must be absent, empty or a state
+// directory of this version.
 func (d Dir) check() error {
 	entries, err := os.ReadDir(d.Path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -139,8 +137,8 @@ func (d Dir) load() (state, error) {
 	return s, nil
 }
 
-// leftBehind reads only what a killed cluster may have left outside of its
-// directory, also from the state of another version.
+// leftBehind reads only the traces of a killed cluster outside of its directory, also from the
+// state of another version.
 func (d Dir) leftBehind() (mark string, address netip.Addr, err error) {
 	data, err := os.ReadFile(d.file("state.json"))
 	if err != nil {
@@ -156,8 +154,8 @@ func (d Dir) leftBehind() (mark string, address netip.Addr, err error) {
 	return s.ID, s.Address, nil
 }
 
-// loadOrCreate returns the kept state, or a new one with the given port (0 is
-// any free one). The caller holds the lock.
+// loadOrCreate returns the kept state, or a new one with the given port (0 for any free one). The
+// caller holds the lock.
 func (d Dir) loadOrCreate(port int, node Node) (state, error) {
 	s, err := d.load()
 	if errors.Is(err, fs.ErrNotExist) {
@@ -198,8 +196,8 @@ func (d Dir) create(port int, node Node) (state, error) {
 	return s, d.save(s)
 }
 
-// unusedAddress picks an address in the network of the machines at random, but
-// none that a cluster in the same root has.
+// unusedAddress picks a random address in the network of the machines. It avoids the addresses of
+// clusters in the same root.
 func (d Dir) unusedAddress() netip.Addr {
 	used := map[netip.Addr]bool{machine.Gateway: true}
 	for _, sibling := range siblings(filepath.Dir(d.Path)) {
@@ -210,15 +208,15 @@ func (d Dir) unusedAddress() netip.Addr {
 	for {
 		address := machine.Network.Addr().As4()
 		_, _ = rand.Read(address[2:]) // never fails
-		// The first and the last of a network are no machine's.
+		// No machine has the first or the last address of a network.
 		if address[3] != 0 && address[3] != 255 && !used[netip.AddrFrom4(address)] {
 			return netip.AddrFrom4(address)
 		}
 	}
 }
 
-// unusedPodNetwork picks one of 64,000 networks at random, but none that a
-// cluster in the same root has.
+// unusedPodNetwork picks one of 64,000 networks at random. It avoids the networks of clusters in
+// the same root.
 func (d Dir) unusedPodNetwork() [3]byte {
 	used := map[[3]byte]bool{}
 	for _, sibling := range siblings(filepath.Dir(d.Path)) {
@@ -229,7 +227,7 @@ func (d Dir) unusedPodNetwork() [3]byte {
 	for {
 		var b [2]byte
 		_, _ = rand.Read(b[:]) // never fails
-		// 127.0 and 127.255 are where other programs put their own addresses.
+		// Other programs put their own addresses into 127.0 and 127.255.
 		network := [3]byte{127, 1 + b[0]%254, b[1]}
 		if !used[network] {
 			return network
