@@ -1,8 +1,8 @@
 // Package component runs one part of Kubernetes in the calling process.
 //
-// The parts share process-global state (flags, feature gates, metric
-// registries), so each of them has a process to itself: this package is what
-// runs inside those processes, and the only one that links them.
+// The parts share process-global state (flags, feature gates, metric registries), so each of them
+// has a process to itself. This package runs inside those processes, and is the only one to link
+// the parts.
 package component
 
 import (
@@ -51,7 +51,7 @@ func Run(name string, args []string) int {
 		fmt.Fprintf(os.Stderr, "localkube has no component %q\n", name)
 		return 2
 	}
-	// Some components look at os.Args themselves while they start.
+	// Some components read os.Args themselves during their start.
 	os.Args = append([]string{name}, args...)
 	command.SetArgs(args)
 	return cli.Run(command)

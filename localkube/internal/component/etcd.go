@@ -16,17 +16,18 @@ import (
 )
 
 const (
-	// Ticks are most of what an idle etcd costs. A single member leads after one
-	// to five of them, the fewest that an election may take.
+	// etcdTickMilliseconds and etcdElectionMilliseconds are long, because ticks are most of the cost
+	// of an idle etcd. A single member leads after one to five of them, the fewest possible for an
+	// election.
 	etcdTickMilliseconds     = 300
 	etcdElectionMilliseconds = 1500
-	// Without fsync the log is as safe as the data, so the data follow the log
-	// once a second, instead of ten times.
+	// etcdBatchInterval is a second instead of a tenth. Without fsync the log is as safe as the data,
+	// so the data may follow the log later.
 	etcdBatchInterval = time.Second
 	etcdReadyTimeout  = 60 * time.Second
 	etcdSlowRequest   = time.Second
 	etcdQuotaBytes    = 4 << 30
-	// The peer address is recorded in the data but nothing listens there.
+	// etcdPeerURL is in the data, but has no listener.
 	etcdPeerURL = "http://127.0.0.1:2380"
 )
 
@@ -35,8 +36,8 @@ type etcdOptions struct {
 	certFile, keyFile, caFile string
 }
 
-// newEtcdCommand runs a single etcd member. It never calls fsync: starting and
-// testing get faster, and a power cut may lose the data.
+// newEtcdCommand runs a single etcd member. It never calls fsync: starting and testing get faster,
+// and the data may be lost if the machine is switched off.
 func newEtcdCommand() *cobra.Command {
 	var o etcdOptions
 	command := &cobra.Command{
@@ -108,8 +109,8 @@ func etcdConfig(o etcdOptions) (*embed.Config, error) {
 	config.AdvertisePeerUrls = []url.URL{*peer}
 	config.ListenClientUrls = []url.URL{*client}
 	config.AdvertiseClientUrls = []url.URL{*client}
-	// Without HTTP/1 on the same port etcd serves gRPC itself, for half of the processor time that it
-	// takes behind Go's HTTP server. Nobody asks at the other port.
+	// Without HTTP/1 on the same port, etcd serves gRPC itself, for half of the processor time behind
+	// Go's HTTP server. The other port has no clients.
 	config.ListenClientHttpUrls = []url.URL{{Scheme: client.Scheme, Host: net.JoinHostPort(client.Hostname(), "0")}}
 	config.EnableGRPCGateway = false
 	config.InitialCluster = config.InitialClusterFromName(config.Name)
