@@ -17,14 +17,14 @@ import (
 	"k8s.io/klog/v2"
 )
 
-// tokenSeconds is what a kubelet asks for.
+// tokenSeconds is the token life that a kubelet requests.
 const tokenSeconds = 3607
 
 func (r *runner) kubeconfigPath() string { return filepath.Join(r.dir, "account", "kubeconfig") }
 func (r *runner) tokenPath() string      { return filepath.Join(r.dir, "account", "token") }
 
-// prepareAccount writes the pod's kubeconfig and keeps its token fresh until
-// the pod stops. It reports false if the pod stops before there is a token.
+// prepareAccount writes the pod's kubeconfig and keeps its token fresh until the pod stops. It
+// reports false if the pod stops before there is a token.
 func (r *runner) prepareAccount(pod *corev1.Pod) bool {
 	mounts := func(c corev1.Container) bool { return mountsAccount(&c) }
 	if !slices.ContainsFunc(slices.Concat(pod.Spec.InitContainers, pod.Spec.Containers), mounts) {
@@ -82,7 +82,7 @@ func (r *runner) writeToken(ctx context.Context, pod *corev1.Pod) (time.Time, er
 	if err != nil {
 		return time.Time{}, fmt.Errorf("requesting a token of service account %s: %w", account, err)
 	}
-	// Replaced as a whole: a client may read it at any time.
+	// The file is replaced as a whole: a client may read it at any time.
 	temporary := r.tokenPath() + ".new"
 	if err := os.WriteFile(temporary, []byte(answer.Status.Token), 0o600); err != nil {
 		return time.Time{}, fmt.Errorf("writing the token: %w", err)
@@ -93,8 +93,8 @@ func (r *runner) writeToken(ctx context.Context, pod *corev1.Pod) (time.Time, er
 	return answer.Status.ExpirationTimestamp.Time, nil
 }
 
-// refreshToken asks for the next token at 80 % of the life of the last, and
-// every ten seconds after a failure.
+// refreshToken requests the next token at 80 % of the life of the last, and every ten seconds after
+// a failure.
 func (r *runner) refreshToken(pod *corev1.Pod, expires time.Time) {
 	wait := time.Until(expires) * 8 / 10
 	for pause(r.stopping, wait) {
@@ -108,8 +108,8 @@ func (r *runner) refreshToken(pod *corev1.Pod, expires time.Time) {
 	}
 }
 
-// clusterObjects reads from the API server each time: values may change
-// between two starts of a container.
+// clusterObjects reads from the API server each time, because values may change between two starts
+// of a container.
 type clusterObjects struct{ client kubernetes.Interface }
 
 func (o clusterObjects) secret(ctx context.Context, namespace, name string) (*corev1.Secret, error) {

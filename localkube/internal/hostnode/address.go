@@ -8,8 +8,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// addresses gives every pod a loopback address of its own, so that two pods
-// that listen on their own address do not fight over a port.
+// addresses gives every pod a loopback address of its own. Two pods that listen on their own
+// addresses therefore do not compete for a port.
 type addresses struct {
 	mu      sync.Mutex
 	network [3]byte
@@ -21,8 +21,8 @@ func newAddresses(network [3]byte) *addresses {
 	return &addresses{network: network, next: 1, holders: map[netip.Addr]types.UID{}}
 }
 
-// take returns the wanted address if it is free and of this network, else the
-// free one that was not in use for the longest time.
+// take returns the wanted address if it is free and in this network. Otherwise it returns the free
+// address with the longest time out of use.
 func (a *addresses) take(uid types.UID, wanted string) (string, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()

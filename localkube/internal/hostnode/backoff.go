@@ -5,7 +5,7 @@ import "time"
 const (
 	firstBackOff = 10 * time.Second
 	maxBackOff   = 5 * time.Minute
-	// resetAfter is how long a container has to run to be trusted again.
+	// resetAfter is the run time after which a container counts as stable again.
 	resetAfter = 10 * time.Minute
 )
 
@@ -13,7 +13,7 @@ const (
 // immediate, then 10 s, doubling to 5 min.
 type backOff struct{ last time.Duration }
 
-// next returns how long to wait before a restart after a run of this length.
+// next returns the wait before a restart after a run of this length.
 func (b *backOff) next(ran time.Duration) time.Duration {
 	if ran >= resetAfter {
 		b.last = 0

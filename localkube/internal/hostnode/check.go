@@ -21,8 +21,8 @@ import (
 	"github.com/muster-fleet/muster/localkube/internal/process"
 )
 
-// errUnsupportedProbe is an exec probe with a program that is not the image's,
-// such as a shell.
+// errUnsupportedProbe is the error for an exec probe with a program from outside the image, such as
+// a shell.
 var errUnsupportedProbe = errors.New("probe not supported by localkube, taken as passed")
 
 // check runs a probe once; nil means that it passed.
@@ -67,7 +67,7 @@ func (c *container) checkHTTP(ctx context.Context, get *corev1.HTTPGetAction) er
 	}
 	client := &http.Client{Transport: &http.Transport{
 		DisableKeepAlives: true,
-		// As a kubelet: a probe asks whether it answers, not who it is.
+		// As with a kubelet, a probe checks for an answer, not for an identity.
 		TLSClientConfig: &tls.Config{InsecureSkipVerify: true},
 	}}
 	response, err := client.Do(request)
@@ -117,7 +117,7 @@ func (c *container) checkGRPC(ctx context.Context, action *corev1.GRPCAction) (e
 	return nil
 }
 
-// checkExec can only run the programs of the image.
+// checkExec can run only the programs of the image.
 func (c *container) checkExec(ctx context.Context, command process.Spec, action *corev1.ExecAction) error {
 	if len(action.Command) == 0 {
 		return errors.New("the probe has no command")
@@ -139,7 +139,7 @@ func (c *container) checkExec(ctx context.Context, command process.Spec, action 
 	return nil
 }
 
-// target is where a probe connects: by default to the pod's own address.
+// target returns the address for a probe: by default the pod's own.
 func (c *container) target(host string, port intstr.IntOrString) (string, error) {
 	if host == "" {
 		host = c.pod.address()

@@ -13,10 +13,10 @@ import (
 	"github.com/muster-fleet/muster/localkube/internal/process"
 )
 
-// searchPath is the PATH of a container that does not set its own.
+// searchPath is the PATH of a container without one of its own.
 const searchPath = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
-// command resolves what to run for a container.
+// command resolves the command of a container.
 func (c *container) command(ctx context.Context) (process.Spec, error) {
 	pod, _, _ := c.pod.current()
 	name, path, err := program(c.pod.node.config.Images, c.spec.Image)
@@ -52,8 +52,8 @@ func (c *container) command(ctx context.Context) (process.Spec, error) {
 	}, nil
 }
 
-// defaults are the variables a container has unless it sets them. Nothing of
-// the environment localkube itself was started in is passed on.
+// defaults returns the default variables of a container. It passes on nothing of localkube's own
+// environment.
 func (c *container) defaults(pod *corev1.Pod, image string) map[string]string {
 	variables := map[string]string{
 		"PATH":     searchPath,

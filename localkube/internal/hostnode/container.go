@@ -19,7 +19,7 @@ type container struct {
 	pod  *runner
 	spec *corev1.Container
 	init bool
-	// policy is the restart policy that holds for this container.
+	// policy is the restart policy of this container.
 	policy  corev1.RestartPolicy
 	resume  bool // whether there is something to run (again) at the start
 	backOff backOff
@@ -49,7 +49,7 @@ func (r *runner) addContainer(pod *corev1.Pod, spec *corev1.Container, statuses 
 	r.containers[spec.Name] = c
 }
 
-// sidecar: an init container that is always restarted runs beside the others.
+// sidecar reports whether an init container is always restarted, so that it runs beside the others.
 func (c *container) sidecar() bool { return c.init && c.policy == corev1.RestartPolicyAlways }
 
 // supervise runs the container until it has ended for good or ctx ends.
@@ -85,8 +85,8 @@ func (c *container) supervise(ctx context.Context) {
 	}
 }
 
-// runOnce starts the process and returns how it ended. When ctx ends first it
-// stops the process, so that nothing runs when it returns.
+// runOnce starts the process and returns its end. If ctx ends first, it stops the process, so that
+// nothing runs after it returns.
 func (c *container) runOnce(ctx context.Context, spec process.Spec) corev1.ContainerStateTerminated {
 	began := metav1.Now()
 	log, err := newLogFile(filepath.Join(c.pod.logDir(c.spec.Name), fmt.Sprintf("%d.log", c.restarts())))
@@ -106,7 +106,7 @@ func (c *container) runOnce(ctx context.Context, spec process.Spec) corev1.Conta
 		o.PID = running.PID
 	})
 	c.pod.event(corev1.EventTypeNormal, "Started", "Started container "+c.spec.Name)
-	// With the process end its probes, before its end is reported.
+	// The probes end with the process, before its end is reported.
 	probing, stopProbing := context.WithCancel(ctx)
 	var probes sync.WaitGroup
 	unhealthy := make(chan struct{}, 1)
@@ -142,16 +142,15 @@ func terminated(p *process.Process, began metav1.Time) corev1.ContainerStateTerm
 	return end
 }
 
-// failedStart is what a kubelet reports for a program that cannot be run.
+// failedStart returns a kubelet's report for a program that cannot be run.
 func failedStart(began metav1.Time, err error) corev1.ContainerStateTerminated {
 	return corev1.ContainerStateTerminated{
 		ExitCode: 128, Reason: "StartError", Message: err.Error(), StartedAt: began, FinishedAt: metav1.Now(),
 	}
 }
 
-// prepare resolves the command and environment. It tries again while objects
-// are missing and gives up, with the reason in the status, where only another
-// Pod or another start of the node can help.
+// prepare resolves the command and environment. It retries while objects are missing. It gives up,
+// with the reason in the status, if only another Pod or another start of the node can help.
 func (c *container) prepare(ctx context.Context) (process.Spec, bool) {
 	told := ""
 	for wait := retryFirst; ; wait = min(2*wait, retryMax) {

@@ -13,20 +13,20 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 )
 
-// lookup reads the objects a container's environment may come from.
+// lookup reads the objects behind a container's environment.
 type lookup interface {
 	secret(ctx context.Context, namespace, name string) (*corev1.Secret, error)
 	configMap(ctx context.Context, namespace, name string) (*corev1.ConfigMap, error)
 }
 
-// facts are what fieldRef and resourceFieldRef can tell beside the Pod.
+// facts are the values for fieldRef and resourceFieldRef besides the Pod.
 type facts struct {
 	podIP, hostIP string
 	allocatable   corev1.ResourceList
 }
 
-// environment resolves envFrom and env in Kubernetes' order: later entries
-// override, and $(NAME) sees what came before.
+// environment resolves envFrom and env in Kubernetes' order: later entries override, and $(NAME)
+// sees earlier ones.
 func environment(ctx context.Context, pod *corev1.Pod, container *corev1.Container, f facts, objects lookup) (map[string]string, error) {
 	result := map[string]string{}
 	for _, source := range container.EnvFrom {
@@ -80,8 +80,7 @@ func envFrom(ctx context.Context, namespace string, source corev1.EnvFromSource,
 	return nil, nil
 }
 
-// envValue returns a referenced value; found is false for an optional one
-// that is not there.
+// envValue returns a referenced value; found is false for a missing optional one.
 func envValue(ctx context.Context, pod *corev1.Pod, container *corev1.Container, from *corev1.EnvVarSource, f facts,
 	objects lookup) (value string, found bool, err error) {
 	switch {
@@ -161,8 +160,8 @@ func subscript(path, field string) (string, bool) {
 	return strings.CutSuffix(rest, "']")
 }
 
-// resourceValue is a limit or request, rounded up to whole divisors. A limit
-// that is not set is what the node has.
+// resourceValue returns a limit or request, rounded up to whole divisors. An unset limit is the
+// node's amount.
 func resourceValue(container *corev1.Container, selector *corev1.ResourceFieldSelector, allocatable corev1.ResourceList) (string, error) {
 	kind, name, _ := strings.Cut(selector.Resource, ".")
 	var quantity resource.Quantity
@@ -184,8 +183,7 @@ func resourceValue(container *corev1.Container, selector *corev1.ResourceFieldSe
 	return fmt.Sprintf("%d", int64(math.Ceil(quantity.AsApproximateFloat64()/divisor))), nil
 }
 
-// expand replaces $(NAME) by its value. An unknown name stays as it is, and
-// $$ is a dollar sign.
+// expand replaces $(NAME) with its value. An unknown name stays unchanged, and $$ is a dollar sign.
 func expand(text string, values map[string]string) string {
 	var b strings.Builder
 	for {
@@ -221,7 +219,7 @@ func expandAll(texts []string, values map[string]string) []string {
 	return expanded
 }
 
-// pairs are the NAME=value strings of an environment, in a stable order.
+// pairs returns the NAME=value strings of an environment, in a stable order.
 func pairs(values map[string]string) []string {
 	var result []string
 	for _, name := range slices.Sorted(maps.Keys(values)) {

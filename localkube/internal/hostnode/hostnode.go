@@ -1,11 +1,12 @@
-// Package hostnode is a Kubernetes node that runs containers as processes of
-// this machine, with the rights of the user who started it.
+// Package hostnode is a Kubernetes node that runs containers as processes of this machine, with the
+// rights of the user who started it.
 //
-// It owns one Node object with its Lease, and the status of the Pods bound to
-// it. An image is the name of a program (or of a directory of programs) given
-// at the start. There is no isolation: no file system, network or user of a
-// container's own. What a Pod asks for and a process cannot have is told in
-// the Pod's status and in an event; it is never ignored and never waited for.
+// It owns one Node object with its Lease, and the status of the Pods bound to it. An image is the
+// name of a program (or of a directory of programs) given at the start. There is no isolation: no
+// file system, network or user of a container's own.
+//
+// The Pod's status and an event report a request of a Pod that no process can have. The node never
+// ignores such a request, and never waits for it.
 package hostnode
 
 import (
@@ -36,7 +37,7 @@ import (
 // loopback is the node's address: nothing of localkube listens elsewhere.
 const loopback = "127.0.0.1"
 
-// Config says who the node is and what it may run.
+// Config identifies the node and its permitted programs.
 type Config struct {
 	// Name of the Node object, and the Kubernetes version it reports.
 	Name, Version string
@@ -44,20 +45,20 @@ type Config struct {
 	REST *rest.Config
 	// Dir holds the pods' files and logs.
 	Dir string
-	// PodNetwork is the /24 pods get their addresses from.
+	// PodNetwork is the /24 for the pods' addresses.
 	PodNetwork [3]byte
 	// Images maps an image's name to a program or a directory of programs.
 	Images map[string]string
 	// Group starts the processes.
 	Group *process.Group
-	// CertFile and KeyFile serve logs to holders of a certificate signed by
-	// ClientCAFile, which only the API server has.
+	// CertFile and KeyFile serve logs to clients with a certificate signed by ClientCAFile. Only the
+	// API server has one.
 	CertFile, KeyFile, ClientCAFile string
 	// Hurry, when closed, ends the grace periods of a stop.
 	Hurry <-chan struct{}
 }
 
-// Node runs the Pods that are bound to it.
+// Node runs the Pods bound to it.
 type Node struct {
 	config    Config
 	client    kubernetes.Interface
@@ -90,12 +91,12 @@ func New(config Config) (*Node, error) {
 	}, nil
 }
 
-// Registered is closed when the Node object says what this node is. Before
-// that it may still be the one of an earlier run.
+// Registered returns a channel that is closed once the Node object describes this node. Until then
+// it may be from an earlier run.
 func (n *Node) Registered() <-chan struct{} { return n.registered }
 
-// Run registers the node and runs its Pods until ctx ends; then it stops their
-// processes, each with its grace period, and leaves the objects as they are.
+// Run registers the node and runs its Pods until ctx ends. Then it stops their processes, each with
+// its grace period, and leaves the objects unchanged.
 func (n *Node) Run(ctx context.Context) error {
 	broadcaster := record.NewBroadcaster(record.WithContext(ctx))
 	defer broadcaster.Shutdown()
@@ -222,8 +223,7 @@ func (n *Node) stopAll() {
 	<-done
 }
 
-// dropStaleDirs removes the files of pods that were deleted while the node
-// was down.
+// dropStaleDirs removes the files of pods deleted while the node was down.
 func (n *Node) dropStaleDirs(store cache.Store) error {
 	entries, err := os.ReadDir(n.config.Dir)
 	if err != nil {

@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// unknownImageError is an image that no --image names.
+// unknownImageError is the error for an image without an --image.
 type unknownImageError struct{ image string }
 
 func (e unknownImageError) Error() string {
@@ -15,8 +15,8 @@ func (e unknownImageError) Error() string {
 	return fmt.Sprintf("image %s is not known to localkube; start it with --image %s=BINARY", e.image, names[len(names)-1])
 }
 
-// program finds what an image stands for: by its full name, without tag and
-// digest, without the registry, or by the last part of its path.
+// program returns the program of an image. It finds it by the full name, without tag and digest,
+// without the registry, or by the last part of its path.
 func program(images map[string]string, image string) (name, path string, err error) {
 	for _, candidate := range imageNames(image) {
 		if path, known := images[candidate]; known {
@@ -40,9 +40,8 @@ func imageNames(image string) []string {
 	return append(names, repository[strings.LastIndexByte(repository, '/')+1:])
 }
 
-// commandLine turns a container's command and args into those of a process.
-// An image that is one program has that as its entrypoint; a command may name
-// it again, by any path.
+// commandLine turns a container's command and args into a process's. An image of one program has
+// that program as its entrypoint; a command may name it again, by any path.
 func commandLine(name, path string, command, args []string) (string, []string, error) {
 	info, err := os.Stat(path)
 	if err != nil {

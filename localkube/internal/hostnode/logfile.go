@@ -12,14 +12,14 @@ import (
 
 const (
 	maxLogBytes = 10 << 20
-	// maxLineBytes bounds what is held back for a line without an end.
+	// maxLineBytes bounds the buffer for a line without an end.
 	maxLineBytes = 64 << 10
 	timeFormat   = "2006-01-02T15:04:05.000000000Z07:00"
 )
 
-// logFile is the log of one run of a container: each line with its time in
-// front. When it reaches its limit, it becomes <path>.1 and starts anew, so
-// that at most twice the limit is kept. It is both written and followed here.
+// logFile is the log of one run of a container: each line with its time in front. At its limit it
+// becomes <path>.1 and starts again, so that at most twice the limit is kept. It is both written
+// and followed here.
 type logFile struct {
 	path string
 
@@ -33,7 +33,7 @@ type logFile struct {
 	closed     bool
 }
 
-// newLogFile starts the log of a run and drops those before the previous one.
+// newLogFile starts the log of a run and deletes the logs before the previous one.
 func newLogFile(path string) (*logFile, error) {
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return nil, fmt.Errorf("creating a log directory: %w", err)
@@ -104,23 +104,23 @@ func (l *logFile) rotate() error {
 	return nil
 }
 
-// close ends the log; who follows it gets the rest and the end.
+// close ends the log; followers get the rest and the end.
 func (l *logFile) close() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if len(l.partial) > 0 {
-		// The process is gone: there is nobody left to tell of a full disk.
+		// The process is gone, so no process needs the error of a full disk.
 		_ = l.writeLine(time.Now().UTC(), l.partial)
 		l.partial = nil
 	}
-	_ = l.file.Close() // Written data is not lost by a failing close here.
+	_ = l.file.Close() // A failing close loses no written data here.
 	l.closed = true
 	close(l.grown)
 	l.grown = make(chan struct{})
 }
 
-// state returns what a follower has to know: which file it is, whether it has
-// ended, and what to wait for.
+// state returns the state for a follower: the generation of the file, whether the log has ended,
+// and the channel to wait for.
 func (l *logFile) state() (generation int, closed bool, grown <-chan struct{}) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -16,7 +16,7 @@ import (
 	"time"
 )
 
-// logOptions are those of `kubectl logs`.
+// logOptions are the options of `kubectl logs`.
 type logOptions struct {
 	follow, timestamps bool
 	tail               int // lines; negative is all
@@ -93,7 +93,7 @@ func readLog(ctx context.Context, path string, live *logFile, o logOptions, out 
 	return ignoreLimit(follow(ctx, path, live, generation, reader, w))
 }
 
-// follow copies what is written after the lines read so far.
+// follow copies the lines written after the ones read so far.
 func follow(ctx context.Context, path string, live *logFile, generation int, reader *reopened, w *logWriter) error {
 	for {
 		now, closed, grown := live.state()
@@ -122,7 +122,7 @@ func follow(ctx context.Context, path string, live *logFile, generation int, rea
 	}
 }
 
-// reopened is a file that is replaced when the log is rotated.
+// reopened is a file replaced at each rotation of the log.
 type reopened struct{ file *os.File }
 
 func (r *reopened) reopen(path string) error {
@@ -166,8 +166,7 @@ type logWriter struct {
 	partial []byte
 }
 
-// lines reads to the end; a line that is not written to its end yet is kept
-// for the next time.
+// lines reads to the end; it keeps an unfinished line for the next call.
 func (w *logWriter) lines(from io.Reader) ([][]byte, error) {
 	var lines [][]byte
 	reader := bufio.NewReader(from)

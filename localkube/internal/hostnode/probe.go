@@ -11,25 +11,24 @@ import (
 	"github.com/muster-fleet/muster/localkube/internal/process"
 )
 
-// eagerInterval is how often a container that never passed is asked again
-// between two probes that count: a pod gets ready when it is, not up to a
-// period later. Failures in between are not counted.
+// eagerInterval is the interval of extra probes of a container that never passed, between two
+// probes that count. A pod therefore gets ready at once, not up to a period later. Failures in
+// between do not count.
 const eagerInterval = 200 * time.Millisecond
 
-// livenessDelay spares every start a failed probe: a process does not listen
-// in its first instant.
+// livenessDelay spares every start a failed probe: a process does not listen in its first instant.
 const livenessDelay = time.Second
 
-// tally turns single probe results into the state Kubernetes defines: it
-// changes after so many results in a row.
+// tally turns single probe results into the state defined by Kubernetes. The state changes after a
+// number of equal results in a row.
 type tally struct {
 	passesNeeded, failuresNeeded int32
 	ok                           bool
 	passes, failures             int32
 }
 
-// observe counts a result and reports whether a threshold was just reached;
-// ok is then the new state, which a failing probe may confirm.
+// observe counts a result and reports whether it has just reached a threshold. ok is then the new
+// state; a failing probe may confirm it.
 func (t *tally) observe(pass bool) bool {
 	if pass {
 		t.passes, t.failures = t.passes+1, 0
@@ -72,8 +71,7 @@ func (c *container) probe(ctx context.Context, command process.Spec, unhealthy c
 	<-done
 }
 
-// watchStartup reports whether the container has started; false when it did
-// not in time or ctx ended.
+// watchStartup reports whether the container has started; false if it did not in time or ctx ended.
 func (c *container) watchStartup(ctx context.Context, command process.Spec) bool {
 	probe := c.spec.StartupProbe
 	started := false
@@ -94,8 +92,7 @@ func (c *container) watchReadiness(ctx context.Context, command process.Spec) {
 	})
 }
 
-// watchLiveness returns false when the container has to be restarted and true
-// when ctx ended.
+// watchLiveness returns false if the container must be restarted and true if ctx ended.
 func (c *container) watchLiveness(ctx context.Context, command process.Spec) bool {
 	alive := true
 	c.probeLoop(ctx, command, "Liveness", c.spec.LivenessProbe, true, false, func(ok bool) bool {
@@ -105,8 +102,8 @@ func (c *container) watchLiveness(ctx context.Context, command process.Spec) boo
 	return alive
 }
 
-// probeLoop probes until changed returns false or ctx ends. An eager loop
-// asks more often until the first pass.
+// probeLoop probes until changed returns false or ctx ends. An eager loop probes more often until
+// the first pass.
 func (c *container) probeLoop(ctx context.Context, command process.Spec, kind string, probe *corev1.Probe, ok, eager bool,
 	changed func(ok bool) bool) {
 	t := tally{passesNeeded: max(probe.SuccessThreshold, 1), failuresNeeded: max(probe.FailureThreshold, 1), ok: ok}
@@ -153,7 +150,7 @@ func (c *container) probeLoop(ctx context.Context, command process.Spec, kind st
 	}
 }
 
-// probeGrace is how long an unhealthy container may take to stop.
+// probeGrace returns the time for an unhealthy container to stop.
 func (c *container) probeGrace() time.Duration {
 	for _, probe := range []*corev1.Probe{c.spec.LivenessProbe, c.spec.StartupProbe} {
 		if probe != nil && probe.TerminationGracePeriodSeconds != nil {

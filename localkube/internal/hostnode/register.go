@@ -23,11 +23,11 @@ const (
 	leaseSeconds   = 40
 	leaseInterval  = 10 * time.Second
 	statusInterval = 5 * time.Minute
-	// fallbackMemory is reported where the machine does not tell its own.
+	// fallbackMemory is reported if the machine does not report its own.
 	fallbackMemory = 8 << 30
 )
 
-// register creates the Node or takes over the one of an earlier run.
+// register creates the Node or takes over the Node of an earlier run.
 func (n *Node) register(ctx context.Context, kubeletPort int) error {
 	nodes := n.client.CoreV1().Nodes()
 	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: n.config.Name, Labels: map[string]string{
@@ -48,8 +48,8 @@ func (n *Node) register(ctx context.Context, kubeletPort int) error {
 	return n.removeNotReadyTaint(ctx)
 }
 
-// removeNotReadyTaint does at once what the node controller would do when it
-// comes to it: every new node is created with that taint.
+// removeNotReadyTaint removes the taint of every new node at once, before the node controller would
+// do so.
 func (n *Node) removeNotReadyTaint(ctx context.Context) error {
 	err := retry.RetryOnConflict(retry.DefaultBackoff, func() error {
 		node, err := n.client.CoreV1().Nodes().Get(ctx, n.config.Name, metav1.GetOptions{})

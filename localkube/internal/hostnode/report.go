@@ -14,7 +14,7 @@ import (
 	"k8s.io/klog/v2"
 )
 
-// reportLoop writes the status whenever something changed, until ctx ends.
+// reportLoop writes the status after every change, until ctx ends.
 func (r *runner) reportLoop(ctx context.Context) {
 	wait := retryFirst
 	for {
@@ -25,7 +25,7 @@ func (r *runner) reportLoop(ctx context.Context) {
 		}
 		err := r.report(ctx)
 		if err == nil || apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
-			wait = retryFirst // The watch tells of the newer object.
+			wait = retryFirst // The watch delivers the newer object.
 			continue
 		}
 		if ctx.Err() != nil {
@@ -40,8 +40,7 @@ func (r *runner) reportLoop(ctx context.Context) {
 	}
 }
 
-// report patches what differs between the newest status seen and the one that
-// follows from the containers.
+// report patches the difference between the newest seen status and the status from the containers.
 func (r *runner) report(ctx context.Context) error {
 	pod, _, _ := r.current()
 	observed := map[string]observation{}
@@ -67,7 +66,7 @@ func (r *runner) report(ctx context.Context) error {
 	return nil
 }
 
-// statusPatch carries the uid, so that it cannot hit a later Pod of the name.
+// statusPatch includes the uid, so that it cannot change a later Pod of the name.
 func statusPatch(pod *corev1.Pod, status corev1.PodStatus) ([]byte, error) {
 	before, err := json.Marshal(corev1.Pod{Status: pod.Status})
 	if err != nil {

@@ -18,7 +18,7 @@ import (
 const (
 	retryFirst = 250 * time.Millisecond
 	retryMax   = 5 * time.Second
-	// forcedGrace is left to the processes of a pod deleted by force.
+	// forcedGrace is the grace period for the processes of a pod deleted by force.
 	forcedGrace = 2 * time.Second
 )
 
@@ -35,7 +35,7 @@ type runner struct {
 	dir  string
 	ip   string
 
-	// stopping ends when the containers have to stop, for whatever reason.
+	// stopping ends when the containers must stop, for any reason.
 	stopping context.Context
 	stop     context.CancelFunc
 	// cut, when closed, ends the grace periods.
@@ -73,7 +73,7 @@ func dirName(pod *corev1.Pod) string {
 	return fmt.Sprintf("%s_%s_%s", pod.Namespace, pod.Name, pod.UID)
 }
 
-// update takes a new version of the object.
+// update stores a new version of the object.
 func (r *runner) update(pod *corev1.Pod) {
 	r.mu.Lock()
 	r.pod = pod
@@ -86,7 +86,7 @@ func (r *runner) update(pod *corev1.Pod) {
 	r.touch()
 }
 
-// forget is called when the object is gone without the node having agreed.
+// forget handles an object deleted without the node's consent.
 func (r *runner) forget() {
 	r.mu.Lock()
 	r.lost = true
@@ -95,7 +95,7 @@ func (r *runner) forget() {
 	r.stop()
 }
 
-// leave is called when the node stops: the processes end, the object stays.
+// leave handles the stop of the node: the processes end, the object stays.
 func (r *runner) leave() { r.stop() }
 
 func (r *runner) cutShort() { r.cutOnce.Do(func() { close(r.cut) }) }
@@ -130,7 +130,7 @@ func (r *runner) run() {
 	r.end(!finished)
 }
 
-// runContainers returns when every container has ended for good.
+// runContainers returns once every container has ended for good.
 func (r *runner) runContainers(pod *corev1.Pod) {
 	if err := r.setUp(pod); err != nil {
 		r.event(corev1.EventTypeWarning, "FailedCreatePodSandBox", err.Error())
@@ -145,7 +145,7 @@ func (r *runner) runContainers(pod *corev1.Pod) {
 	if !r.prepareAccount(pod) {
 		return
 	}
-	// Sidecars end when the containers have.
+	// Sidecars end after the containers.
 	sidecars, stopSidecars := context.WithCancel(r.stopping)
 	var group sync.WaitGroup
 	defer func() {
@@ -199,18 +199,18 @@ func (r *runner) setIP(ip string) {
 	r.touch()
 }
 
-// holdAll explains why no container will start.
+// holdAll reports why no container starts.
 func (r *runner) holdAll(reason, message string) {
 	for _, c := range r.containers {
 		c.wait(reason, message)
 	}
 }
 
-// end stops what is left and, if the object is to be deleted, deletes it.
+// end stops the rest and, if the object is to be deleted, deletes it.
 func (r *runner) end(report bool) {
 	_, deleted, lost := r.current()
 	if !deleted && !lost {
-		return // The node stops; the next start finds the pod as it is.
+		return // The node stops; the next start finds the pod unchanged.
 	}
 	ctx := context.Background()
 	wait := retryFirst
@@ -255,7 +255,7 @@ func (r *runner) event(kind, reason, message string) {
 	r.node.recorder.Event(pod, kind, reason, message)
 }
 
-// grace is how long the pod's processes may take to stop.
+// grace returns the time for the pod's processes to stop.
 func (r *runner) grace() time.Duration {
 	pod, _, _ := r.current()
 	seconds := int64(corev1.DefaultTerminationGracePeriodSeconds)

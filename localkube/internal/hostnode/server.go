@@ -19,16 +19,15 @@ import (
 
 const headerTimeout = 10 * time.Second
 
-// server answers the part of the kubelet's API that the API server needs for
-// `kubectl logs`, and says so clearly for the rest.
+// server answers the part of the kubelet's API for `kubectl logs`, and returns a clear error for
+// the rest.
 type server struct {
 	port   int
 	http   *http.Server
 	failed chan error
 }
 
-// serve listens on a free loopback port. Only the API server's client
-// certificate is let in.
+// serve listens on a free loopback port. It accepts only the API server's client certificate.
 func (n *Node) serve() (*server, error) {
 	certificate, err := tls.LoadX509KeyPair(n.config.CertFile, n.config.KeyFile)
 	if err != nil {
@@ -137,7 +136,7 @@ func readLogOptions(query url.Values, now time.Time) (o logOptions, previous boo
 	return o, query.Get("previous") == "true", nil
 }
 
-// flushing sends every piece at once, for those who follow.
+// flushing sends every piece at once, for followers.
 type flushing struct{ http.ResponseWriter }
 
 func (f flushing) Write(data []byte) (int, error) {
@@ -152,18 +151,18 @@ func (f flushing) Write(data []byte) (int, error) {
 }
 
 func reply(w io.Writer, text string) {
-	_, _ = io.WriteString(w, text) // A client that went away needs no answer.
+	_, _ = io.WriteString(w, text) // A disconnected client needs no answer.
 }
 
 func (s *server) close() {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()
 	if s.http.Shutdown(ctx) != nil {
-		_ = s.http.Close() // Those who follow a log are cut off.
+		_ = s.http.Close() // Followers of a log are cut off.
 	}
 }
 
-// err tells why serving ended early, if it did.
+// err returns the reason for an early end of serving, if there is one.
 func (s *server) err() error {
 	select {
 	case err := <-s.failed:

@@ -9,7 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// observation is what is known of one container.
+// observation is the known state of one container.
 type observation struct {
 	State, Last corev1.ContainerState
 	Restarts    int32
@@ -18,8 +18,8 @@ type observation struct {
 	PID         int
 }
 
-// resume continues a container after a restart of the node: what ran then has
-// been lost. The second result says whether there is something to run.
+// resume continues a container after a restart of the node. The earlier process is lost. The second
+// result reports whether there is something to run.
 func resume(previous *corev1.ContainerStatus, policy corev1.RestartPolicy, now metav1.Time) (observation, bool) {
 	if previous == nil {
 		return observation{}, true
@@ -45,8 +45,8 @@ func resume(previous *corev1.ContainerStatus, policy corev1.RestartPolicy, now m
 	return o, true
 }
 
-// podStatus derives the whole status from the Pod and its containers. What
-// others write there (the scheduler, disruption) is kept.
+// podStatus derives the whole status from the Pod and its containers. It keeps the parts written by
+// others (the scheduler, disruption).
 func podStatus(pod *corev1.Pod, observed map[string]observation, ip string, now metav1.Time) corev1.PodStatus {
 	status := *pod.Status.DeepCopy()
 	status.HostIP, status.HostIPs = loopback, []corev1.HostIP{{IP: loopback}}
@@ -85,7 +85,7 @@ func containerStatuses(containers []corev1.Container, observed map[string]observ
 		case o.State.Waiting == nil:
 			status.State = waiting(creating, "")
 		}
-		// An init container is ready when it has done its work.
+		// An init container is ready after it has done its work.
 		if end := o.State.Terminated; end != nil && creating == "PodInitializing" && end.ExitCode == 0 {
 			status.Ready = true
 		}

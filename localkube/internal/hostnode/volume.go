@@ -10,19 +10,18 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// accountPath is where Kubernetes mounts the ServiceAccount's token. Client
-// libraries find the kubeconfig in KUBECONFIG instead.
+// accountPath is Kubernetes' mount path of the ServiceAccount's token. Client libraries find the
+// kubeconfig in KUBECONFIG instead.
 const accountPath = "/var/run/secrets/kubernetes.io/serviceaccount"
 
-// mountTable maps the paths of a container's emptyDir volumes to directories
-// of this machine, longest path first. A process cannot be given mounts
-// without root, so the paths are replaced where the Pod mentions them: in its
-// command, args and environment.
+// mountTable maps the paths of a container's emptyDir volumes to directories of this machine,
+// longest path first. A process cannot have mounts without root. The paths are therefore replaced
+// in the Pod's command, args and environment.
 type mountTable []mount
 
 type mount struct{ path, dir string }
 
-// unsupportedVolume names the first volume a host process cannot have.
+// unsupportedVolume names the first volume not available to a host process.
 func unsupportedVolume(pod *corev1.Pod) string {
 	volumes := map[string]corev1.Volume{}
 	for _, volume := range pod.Spec.Volumes {
@@ -64,8 +63,8 @@ func isAccount(volume corev1.Volume, m corev1.VolumeMount) bool {
 	return volume.Projected != nil && filepath.Clean(m.MountPath) == accountPath
 }
 
-// mountsAccount: admission adds that mount unless automountServiceAccountToken
-// is false.
+// mountsAccount reports whether a container mounts the account's token. Admission adds the mount
+// unless automountServiceAccountToken is false.
 func mountsAccount(c *corev1.Container) bool {
 	return slices.ContainsFunc(c.VolumeMounts, func(m corev1.VolumeMount) bool {
 		return filepath.Clean(m.MountPath) == accountPath
