@@ -11,18 +11,18 @@ import (
 	"strings"
 )
 
-// Image is an image to import, and the name that Pods call it by.
+// Image is an image to import, and its name in Pods.
 type Image struct {
 	Path string
-	// Archived is the name in the archive, Wanted the one that Pods use; both
-	// in full, with registry and tag.
+	// Archived is the name in the archive, Wanted the name in Pods; both in full, with registry and
+	// tag.
 	Archived, Wanted string
 }
 
 const maxIndex = 1 << 20
 
-// ReadImage finds out what an OCI archive has to be called. A name without a
-// tag gets that of the archive.
+// ReadImage finds out the name of the image in an OCI archive. A name without a tag gets the tag in
+// the archive.
 func ReadImage(name, file string) (Image, error) {
 	archived, err := archivedName(file)
 	if err != nil {
@@ -73,7 +73,7 @@ func archivedName(file string) (string, error) {
 	}
 }
 
-// fullName is what a container runtime makes of the name in a Pod.
+// fullName returns a container runtime's form of the name in a Pod.
 func fullName(name string) string {
 	first, _, found := strings.Cut(name, "/")
 	switch {
@@ -85,7 +85,7 @@ func fullName(name string) string {
 	return name
 }
 
-// splitTag: a colon after the last slash starts a tag, one before it a port.
+// splitTag splits a name: a colon after the last slash starts a tag, one before it a port.
 func splitTag(name string) (repository, tag string) {
 	colon := strings.LastIndexByte(name, ':')
 	if colon <= strings.LastIndexByte(name, '/') {

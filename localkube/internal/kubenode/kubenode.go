@@ -1,6 +1,5 @@
-// Package kubenode configures the node of a cluster that runs its Pods in
-// containers: containerd, its network plugins, kubelet and kube-proxy. It
-// writes files and builds command lines; others start what they describe,
+// Package kubenode configures the node of a cluster with containers: containerd, its network
+// plugins, kubelet and kube-proxy. It writes files and builds command lines; its callers start them
 // inside a machine of package machine.
 package kubenode
 
@@ -20,7 +19,7 @@ const (
 	// machine's address.
 	podNetwork = "10.244.0.0/16"
 	podSubnet  = "10.244.0.0/24"
-	// socket is in a directory that every machine has for itself.
+	// socket is in a directory private to each machine.
 	socket = "/run/containerd/containerd.sock"
 	// clusterDNS has nothing behind it: names do not resolve in a cluster.
 	clusterDNS = "10.96.0.10"
@@ -29,14 +28,14 @@ const (
 // Config describes a node.
 type Config struct {
 	Name, Address string
-	// Dir is the directory of all that the node keeps.
+	// Dir is the directory of the node's files.
 	Dir        string
 	CgroupRoot string
 	Programs   machine.Programs
-	// CertFile and KeyFile are what kubelet serves with, ClientCAFile signs
-	// the certificates of who may ask it.
+	// CertFile and KeyFile are kubelet's serving certificate. ClientCAFile signs the certificates of
+	// its permitted clients.
 	CertFile, KeyFile, ClientCAFile string
-	// Kubeconfig is kubelet's, ProxyKubeconfig that of kube-proxy.
+	// Kubeconfig is the kubeconfig of kubelet, ProxyKubeconfig the kubeconfig of kube-proxy.
 	Kubeconfig, ProxyKubeconfig string
 }
 
@@ -71,8 +70,8 @@ func (c Config) Write() error {
 	return nil
 }
 
-// containerd is its configuration in format 2, which newer releases convert.
-// restrict_oom_score_adj is for machines that lack CAP_SYS_RESOURCE.
+// containerd returns its configuration in format 2; newer releases convert it.
+// restrict_oom_score_adj is for machines without CAP_SYS_RESOURCE.
 func (c Config) containerd() string {
 	return fmt.Sprintf(`version = 2
 root = %q
@@ -93,8 +92,7 @@ state = "/run/containerd/state"
 `, c.file("containerd"), socket, c.file("opt"), PauseImage, c.Programs.Plugins, c.file("net.d"))
 }
 
-// networkList: a bridge in the machine, whose packets leave with the
-// machine's address.
+// networkList is a bridge in the machine. Its packets leave with the machine's address.
 var networkList = map[string]any{
 	"cniVersion": "0.4.0",
 	"name":       "localkube",
@@ -124,7 +122,7 @@ func (c Config) kubelet() map[string]any {
 			"webhook":   map[string]any{"enabled": false},
 			"x509":      map[string]any{"clientCAFile": c.ClientCAFile},
 		},
-		// Only kube-apiserver has a certificate of that authority.
+		// Only kube-apiserver has a certificate of this authority.
 		"authorization":            map[string]any{"mode": "AlwaysAllow"},
 		"containerRuntimeEndpoint": "unix://" + socket,
 		"cgroupDriver":             "cgroupfs",
@@ -136,8 +134,7 @@ func (c Config) kubelet() map[string]any {
 		"resolvConf":               "",
 		"podLogsDir":               c.file("pod-logs"),
 		"volumePluginDir":          c.file("plugins"),
-		// The disk is the machine's around this one: how full it is says
-		// nothing about this cluster.
+		// The disk belongs to the machine around this one: its usage is no sign of this cluster's.
 		"evictionHard":                map[string]any{"nodefs.available": "0%", "nodefs.inodesFree": "0%", "imagefs.available": "0%"},
 		"imageGCHighThresholdPercent": 100,
 	}
@@ -160,8 +157,8 @@ func (c Config) KubeletFlags() []string {
 	}
 }
 
-// ProxyFlags are the flags of kube-proxy. What concerns connection tracking
-// may be set for a whole machine only.
+// ProxyFlags are the flags of kube-proxy. It must not set connection tracking, because that is
+// possible only for the whole machine.
 func (c Config) ProxyFlags() []string {
 	return []string{
 		"--kubeconfig=" + c.ProxyKubeconfig,

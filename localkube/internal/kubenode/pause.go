@@ -12,11 +12,10 @@ import (
 	"runtime"
 )
 
-// PauseImage is the image whose container holds the namespaces of a Pod.
+// PauseImage is the image of the container with the namespaces of a Pod.
 const PauseImage = "docker.io/localkube/pause:1"
 
-// waiting is the program of the pause image by architecture: it waits for a
-// signal, again and again. A machine with neither has no other way to say so.
+// waiting is the program of the pause image by architecture: it waits for a signal in a loop.
 var waiting = map[string]struct {
 	elfMachine uint16
 	code       []byte
