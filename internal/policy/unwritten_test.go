@@ -31,7 +31,6 @@ var unwrittenPackages = []string{
 	"internal/ui/dashboard",
 	"internal/ui/explain",
 	"internal/ui/view",
-	"localkube/internal/machine",
 	"localkube/internal/process",
 	"localkube/internal/testprogram",
 }

@@ -43,10 +43,10 @@ func Boot(config Config) (_ *Machine, err error) {
 	return m, err
 }
 
-// Start starts a child process inside the machine, which ends with it.
+// Start starts a child process inside the machine. It ends with the machine.
 func (m *Machine) Start(cmd *exec.Cmd) error {
 	if cmd.SysProcAttr != nil {
-		// It would kill itself: from inside, its parent is not to be seen.
+		// It would kill itself: its parent is invisible from inside.
 		cmd.SysProcAttr.Pdeathsig = 0
 	}
 	request := startRequest{cmd: cmd, done: make(chan error, 1)}
@@ -54,14 +54,14 @@ func (m *Machine) Start(cmd *exec.Cmd) error {
 	return <-request.done
 }
 
-// Halt ends everything that runs in the machine and removes it.
+// Halt ends all processes in the machine and removes it.
 func (m *Machine) Halt() error {
 	close(m.starts)
 	return errors.Join(m.init.Stop(0, nil), Remove(m.id))
 }
 
-// Remove removes what is left of a machine whose first process has ended, and
-// what machines share if it was the last.
+// Remove removes the rest of a machine after the end of its first process. With the last machine it
+// also removes the shared parts.
 func Remove(id string) error {
 	unlock, err := lock()
 	if err != nil {
@@ -71,21 +71,21 @@ func Remove(id string) error {
 	return errors.Join(removeCgroup(id), disconnect(id))
 }
 
-// lock keeps others from connecting a machine while what the last one needed
-// is taken away. It locks a directory, so that it leaves nothing.
+// lock keeps others from connecting a machine while the shared parts of the last one are removed.
+// It locks a directory, so that it leaves nothing.
 func lock() (unlock func(), err error) {
 	directory, err := os.Open("/run")
 	if err != nil {
 		return nil, fmt.Errorf("locking the network of the machines: %w", err)
 	}
 	if err := unix.Flock(int(directory.Fd()), unix.LOCK_EX); err != nil {
-		_ = directory.Close() // The other error says it.
+		_ = directory.Close() // The other error is enough.
 		return nil, fmt.Errorf("locking the network of the machines: %w", err)
 	}
 	return func() { _ = directory.Close() }, nil // It was only read.
 }
 
-// startInit returns when the first process has prepared the machine.
+// startInit starts the first process and waits until it has prepared the machine.
 func startInit(config Config) (*process.Process, error) {
 	if err := os.MkdirAll(config.Kubelet, 0o755); err != nil {
 		return nil, fmt.Errorf("making kubelet's directory: %w", err)
@@ -107,7 +107,7 @@ func startInit(config Config) (*process.Process, error) {
 			return process.Start(cmd)
 		},
 	})
-	// The child has its own descriptor, without which reading would not end.
+	// The child has its own descriptor. Without closing this one, reading would not end.
 	if err := errors.Join(err, ready.Close()); err != nil {
 		return nil, err
 	}
@@ -118,13 +118,13 @@ func startInit(config Config) (*process.Process, error) {
 	return started, nil
 }
 
-// startThread makes a thread that lives in the machine, and starts processes
-// there until the channel is closed. A child's parent is this process all the
-// same, which can wait for it and whose end is the child's end.
+// startThread makes a thread inside the machine that starts processes until the channel is closed.
+// The parent of a child is still this process. It can wait for the child, and the child ends with
+// it.
 func startThread(pid int) (chan<- startRequest, error) {
 	requests, entered := make(chan startRequest), make(chan error)
 	go func() {
-		// Never unlocked: the runtime ends a thread that was changed.
+		// Never unlocked: the runtime ends a changed thread.
 		runtime.LockOSThread()
 		err := enter(pid)
 		entered <- err
@@ -138,15 +138,14 @@ func startThread(pid int) (chan<- startRequest, error) {
 	return requests, <-entered
 }
 
-// enter moves this thread, and in the case of the process ids its children,
-// into the namespaces of a process.
+// enter moves this thread into the namespaces of a process. For process ids it moves the thread's
+// children.
 func enter(pid int) error {
-	// The kernel refuses another mount namespace to threads that share a
-	// working directory with others.
+	// The kernel refuses another mount namespace to threads with a shared working directory.
 	if err := unix.Unshare(unix.CLONE_FS); err != nil {
 		return fmt.Errorf("entering the machine: %w", err)
 	}
-	names := []string{"net", "ipc", "pid", "mnt"} // The last one changes what /proc is.
+	names := []string{"net", "ipc", "pid", "mnt"} // The last one changes /proc.
 	files := make([]*os.File, len(names))
 	for i, name := range names {
 		file, err := os.Open(fmt.Sprintf("/proc/%d/ns/%s", pid, name))
@@ -164,7 +163,7 @@ func enter(pid int) error {
 	return nil
 }
 
-// notThere says that an error is about something that is gone.
+// notThere reports whether an error is about a missing object.
 func notThere(err error) bool {
 	return errors.Is(err, os.ErrNotExist) || errors.Is(err, syscall.ESRCH) || errors.Is(err, syscall.ENODEV)
 }

@@ -20,8 +20,8 @@ const (
 	cgroupInterval = 20 * time.Millisecond
 )
 
-// hierarchies are where cgroups are mounted: one directory with version 2, one
-// per controller with version 1.
+// hierarchies returns the mount points of cgroups: one directory with version 2, one per controller
+// with version 1.
 func hierarchies() ([]string, error) {
 	mounts, err := os.ReadFile("/proc/self/mountinfo")
 	if err != nil {
@@ -44,8 +44,7 @@ func parseHierarchies(mountinfo string) []string {
 	return found
 }
 
-// createCgroup makes the cgroup in every hierarchy, for a kubelet to make
-// those of the pods in.
+// createCgroup makes the cgroup in every hierarchy. A kubelet makes the cgroups of the pods in it.
 func createCgroup(id string) error {
 	roots, err := hierarchies()
 	if err != nil {
@@ -69,20 +68,20 @@ func createCgroup(id string) error {
 	return nil
 }
 
-// passControllers lets the children of a cgroup of version 2 have what it has.
-// Which of them a kubelet needs it will say itself.
+// passControllers gives the children of a cgroup of version 2 its controllers. A kubelet reports
+// missing ones itself.
 func passControllers(group string) {
 	controllers, err := os.ReadFile(filepath.Join(group, "cgroup.controllers"))
 	if err != nil {
-		return // Version 1, where all children have the controller.
+		return // Version 1: all children have the controller.
 	}
 	for controller := range strings.FieldsSeq(string(controllers)) {
 		_ = os.WriteFile(filepath.Join(group, "cgroup.subtree_control"), []byte("+"+controller), 0o644)
 	}
 }
 
-// inheritCPUs fills what version 1 leaves empty in a new cpuset, with which no
-// process can enter it.
+// inheritCPUs fills the empty values of a new cpuset in version 1. No process can enter it
+// otherwise.
 func inheritCPUs(parent, group string) error {
 	if _, err := os.Stat(filepath.Join(group, "cgroup.controllers")); err == nil {
 		return nil
@@ -102,8 +101,7 @@ func inheritCPUs(parent, group string) error {
 	return nil
 }
 
-// removeCgroup ends what still runs in the cgroup and removes it, and the
-// parent with the last one.
+// removeCgroup ends the processes in the cgroup and removes it, and the parent with the last one.
 func removeCgroup(id string) error {
 	roots, err := hierarchies()
 	if err != nil {
@@ -124,7 +122,7 @@ func removeCgroup(id string) error {
 	return nil
 }
 
-// removeTree removes a cgroup and those below. It fails while processes end.
+// removeTree removes a cgroup and its children. It fails while processes end.
 func removeTree(group string) error {
 	entries, err := os.ReadDir(group)
 	if notThere(err) {
@@ -145,7 +143,7 @@ func removeTree(group string) error {
 		return err
 	}
 	for line := range strings.FieldsSeq(string(processes)) {
-		// 0 is a process that this one cannot see.
+		// 0 is a process invisible to this one.
 		if pid, err := strconv.Atoi(line); err == nil && pid > 1 {
 			_ = syscall.Kill(pid, syscall.SIGKILL) // It may just have ended.
 		}

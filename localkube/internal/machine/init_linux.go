@@ -9,16 +9,15 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// initReady is what the first process says when the machine is prepared.
+// initReady is the output of the first process once the machine is prepared.
 const initReady = "ready"
 
-// mountPoints are the directories of this machine that a container runtime or
-// a kubelet writes to whatever they are told, and the one where the kubelet's
-// own is. A machine has its own.
+// mountPoints are the directories that a machine has for itself. A container runtime or a kubelet
+// writes to them regardless of its configuration. The last one is the kubelet's own directory.
 var mountPoints = []string{"/run/containerd", "/var/lib/cni", "/var/log/containers", KubeletRoot}
 
-// Init is the first process of a machine. It prepares the machine from within,
-// says so, and from then on only buries the dead.
+// Init is the first process of a machine. It prepares the machine from within, reports this, and
+// then only reaps dead processes.
 func Init(kubelet string) int {
 	died := make(chan os.Signal, 1)
 	signal.Notify(died, unix.SIGCHLD)
@@ -44,8 +43,7 @@ func Init(kubelet string) int {
 }
 
 func prepare(kubelet string) error {
-	// Nothing that is mounted from here on is seen outside, but containers
-	// may ask for mounts that are shared with the node's.
+	// Later mounts are invisible outside, but containers may request mounts shared with the node's.
 	for _, propagation := range []uintptr{unix.MS_PRIVATE, unix.MS_SHARED} {
 		if err := unix.Mount("", "/", "", unix.MS_REC|propagation, ""); err != nil {
 			return fmt.Errorf("separating the mounts: %w", err)

@@ -1,14 +1,12 @@
-// Package machine makes a machine within this one, for the node of one
-// cluster: a network, process ids and mounts of its own, and a cgroup.
+// Package machine makes a machine within this one, for the node of one cluster: a network, process
+// ids and mounts of its own, and a cgroup.
 //
-// A first process holds the namespaces. The kernel kills everything in a
-// namespace of process ids when its first process ends, drops its mounts with
-// the last process, and its network with its addresses, links and iptables
-// rules after that. The first process ends with localkube, however that ends.
-// What the kernel does not remove are an empty cgroup, the bridge that
-// connects the machines with this one, and empty directories that were made to
-// be mounted on: Halt removes them, and Remove does after a localkube that was
-// killed.
+// A first process holds the namespaces, and ends with localkube, for any cause. The kernel then
+// kills every process in its namespace of process ids. It drops the mounts with the last process,
+// and after that the network with its addresses, links and iptables rules.
+//
+// The kernel leaves an empty cgroup, the bridge between the machines and this one, and empty
+// directories for mounts. Halt removes them, and Remove does so after a killed localkube.
 package machine
 
 import (
@@ -19,7 +17,7 @@ import (
 	"github.com/muster-fleet/muster/localkube/internal/process"
 )
 
-// Network is where machines have their addresses; this machine has Gateway.
+// Network is the network of the machines; this machine has the address Gateway.
 var (
 	Network = netip.MustParsePrefix("10.213.0.0/16")
 	Gateway = netip.MustParseAddr("10.213.0.1")
@@ -28,11 +26,10 @@ var (
 // KubeletRoot is kubelet's root directory in every machine.
 const KubeletRoot = "/var/lib/kubelet"
 
-// InitCommand is the sub-command of localkube that calls Init with
-// its argument.
+// InitCommand is the sub-command of localkube that calls Init with its argument.
 const InitCommand = "machine-init"
 
-// idLength is how much of an ID names a link: the kernel allows 15 characters.
+// idLength is the length of the part of an ID in a link's name: the kernel allows 15 characters.
 const idLength = 12
 
 // Config describes a machine.
@@ -40,15 +37,15 @@ type Config struct {
 	// ID is unique among all machines; letters and digits, 12 at least.
 	ID      string
 	Address netip.Addr
-	// Kubelet is the directory that a kubelet in the machine finds as
-	// KubeletRoot: names of sockets have to be short.
+	// Kubelet is the directory behind KubeletRoot in the machine, because names of sockets must be
+	// short.
 	Kubelet string
 	// Group starts the first process; its errors go to Log.
 	Group *process.Group
 	Log   *os.File
 }
 
-// Machine is a machine that runs.
+// Machine is a running machine.
 type Machine struct {
 	id     string
 	init   *process.Process
@@ -60,11 +57,11 @@ type startRequest struct {
 	done chan error
 }
 
-// Done is closed when the machine has ended, and with it all its processes.
+// Done is closed after the machine and all its processes have ended.
 func (m *Machine) Done() <-chan struct{} { return m.init.Done() }
 
-// CgroupRoot is the cgroup of a machine, as a kubelet names it.
+// CgroupRoot returns the cgroup of a machine with a kubelet's name for it.
 func CgroupRoot(id string) string { return "/" + cgroupParent + "/" + id }
 
-// LinkName is the network link of a machine, as this machine sees it.
+// LinkName returns the name of a machine's network link on this machine.
 func LinkName(id string) string { return "lk" + id[:idLength] }

@@ -9,10 +9,10 @@ import (
 
 var errOnlyLinux = errors.New("a node with containers needs Linux")
 
-// Boot says that it cannot.
+// Boot returns an error.
 func Boot(Config) (*Machine, error) { return nil, errOnlyLinux }
 
-// Start says that it cannot.
+// Start returns an error.
 func (m *Machine) Start(*exec.Cmd) error { return errOnlyLinux }
 
 // Halt has nothing to end.
@@ -21,7 +21,7 @@ func (m *Machine) Halt() error { return nil }
 // Remove has nothing to remove.
 func Remove(string) error { return nil }
 
-// Init says that it cannot.
+// Init returns 1.
 func Init(string) int { return 1 }
 
 const cgroupParent = "localkube"

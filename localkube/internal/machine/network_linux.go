@@ -13,8 +13,8 @@ import (
 
 const bridgeName = "localkube0"
 
-// bridgeAddress is fixed: a bridge without an address of its own takes that of
-// a port, and everybody would lose it when that machine ends.
+// bridgeAddress is fixed. A bridge without an address of its own takes a port's, and all machines
+// would lose it with the end of that machine.
 var bridgeAddress = net.HardwareAddr{0x02, 'l', 'k', 0, 0, 1}
 
 // connect gives the machine a link to the bridge and an address.
@@ -24,7 +24,7 @@ func connect(config Config, pid int) error {
 		return fmt.Errorf("making bridge %s: %w", bridgeName, err)
 	}
 	name := LinkName(config.ID)
-	// The kernel may not have come to removing the link of a machine that ended.
+	// The kernel may not yet have removed the link of an ended machine.
 	if old, err := netlink.LinkByName(name); err == nil {
 		if err := netlink.LinkDel(old); err != nil && !notThere(err) {
 			return fmt.Errorf("removing the old link %s: %w", name, err)
@@ -44,8 +44,8 @@ func connect(config Config, pid int) error {
 	return configureInside(pid, config.Address)
 }
 
-// hardwareAddress is the same whenever a machine is booted: others remember it
-// for half a minute, in which they would not reach a machine with a new one.
+// hardwareAddress returns the same address at each boot of a machine. Others remember it for half a
+// minute, and would not reach a machine with a new one meanwhile.
 func hardwareAddress(ip netip.Addr) net.HardwareAddr {
 	four := ip.As4()
 	return append(net.HardwareAddr{0x02, 'l'}, four[:]...)
@@ -98,8 +98,8 @@ func address(ip netip.Addr) *netlink.Addr {
 	return &netlink.Addr{IPNet: &net.IPNet{IP: ip.AsSlice(), Mask: net.CIDRMask(Network.Bits(), ip.BitLen())}}
 }
 
-// disconnect removes the machine's link, and with the last one the bridge and
-// the directories that machines mount on. The caller holds the lock.
+// disconnect removes the machine's link. With the last one it removes the bridge and the
+// directories for mounts. The caller holds the lock.
 func disconnect(id string) error {
 	if link, err := netlink.LinkByName(LinkName(id)); err == nil {
 		if err := netlink.LinkDel(link); err != nil && !notThere(err) {
@@ -126,7 +126,7 @@ func disconnect(id string) error {
 		return fmt.Errorf("removing bridge %s: %w", bridgeName, err)
 	}
 	for _, path := range mountPoints {
-		_ = os.Remove(path) // It stays if it is in use, which is to say not empty.
+		_ = os.Remove(path) // It stays while it is in use, that is, not empty.
 	}
 	return nil
 }

@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// A requirement is a program, and the package that it comes in.
+// requirement is a program and its package.
 type requirement struct{ program, debian string }
 
 var (
@@ -20,7 +20,7 @@ var (
 	plugins = []requirement{
 		{"bridge", cniPackage}, {"host-local", cniPackage}, {"loopback", cniPackage}, {"portmap", cniPackage},
 	}
-	// pluginDirectories are where distributions put the plugins.
+	// pluginDirectories are the distributions' directories of the plugins.
 	pluginDirectories = []string{"/usr/lib/cni", "/opt/cni/bin", "/usr/libexec/cni"}
 	// systemDirectories may be missing in the path of a user who became root.
 	systemDirectories = []string{"/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", "/sbin", "/bin"}
@@ -28,16 +28,16 @@ var (
 
 const cniPackage = "containernetworking-plugins"
 
-// Programs are where this machine has the parts of a node.
+// Programs are the places of a node's parts on this machine.
 type Programs struct {
 	Containerd, Ctr string
 	// Plugins is the directory of the CNI plugins.
 	Plugins string
-	// Path is the PATH with which the programs find each other.
+	// Path is the PATH of the programs, to find each other.
 	Path string
 }
 
-// Find says what is missing, with how to install it, if anything is.
+// Find returns an error with the missing programs and how to install them, if any are missing.
 func Find() (Programs, error) {
 	return find(os.Geteuid(), os.Getenv("PATH"), pluginDirectories)
 }
@@ -55,7 +55,7 @@ func find(user int, path string, directories []string) (Programs, error) {
 	return found, errors.Join(problems...)
 }
 
-// howToInstall names what is missing by package.
+// howToInstall names the missing programs by package.
 func howToInstall(missing []requirement) error {
 	var packages []string
 	programs := map[string][]string{}
