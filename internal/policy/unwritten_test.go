@@ -31,6 +31,5 @@ var unwrittenPackages = []string{
 	"internal/ui/dashboard",
 	"internal/ui/explain",
 	"internal/ui/view",
-	"localkube/internal/process",
 	"localkube/internal/testprogram",
 }

@@ -7,9 +7,8 @@ import (
 	"syscall"
 )
 
-// attributes make the child the leader of a group of its own, so that a
-// terminal's Ctrl-C reaches only the parent, and have the kernel kill it when
-// the parent dies.
+// attributes make the child the leader of a group of its own, so that a terminal's Ctrl-C reaches
+// only the parent. The kernel kills the child when the parent dies.
 func attributes() *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 }

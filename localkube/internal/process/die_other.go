@@ -7,9 +7,8 @@ import (
 	"syscall"
 )
 
-// attributes make the child the leader of a group of its own. Without the
-// Linux parent-death signal, children of a killed parent live on until the
-// next start of the cluster.
+// attributes make the child the leader of a group of its own. Without the Linux parent-death
+// signal, children of a killed parent live on until the next start of the cluster.
 func attributes() *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Setpgid: true}
 }

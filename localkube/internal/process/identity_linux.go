@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// startTime returns a value that together with the pid identifies a process
-// across reboots: the boot id and the start time in clock ticks since boot.
+// startTime returns a value that identifies a process across reboots, together with the pid. It has
+// the boot id and the start time in clock ticks since boot.
 func startTime(pid int) (string, error) {
 	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {
@@ -41,8 +41,8 @@ func parseStartTime(stat []byte) (string, error) {
 	return fields[startTimeAfterName], nil
 }
 
-// marked returns the processes of this user whose environment carries the
-// mark, or one that continues it after a slash.
+// marked returns the processes of this user with the mark in their environment, or with the mark
+// and a suffix after a slash.
 func marked(mark string) ([]int, error) {
 	entries, err := os.ReadDir("/proc")
 	if err != nil {

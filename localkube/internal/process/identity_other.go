@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// startTime asks ps, which every Unix has.
+// startTime queries ps, a program of every Unix.
 func startTime(pid int) (string, error) {
 	out, err := exec.Command("ps", "-o", "lstart=", "-p", strconv.Itoa(pid)).Output()
 	if err != nil {

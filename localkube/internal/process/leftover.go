@@ -19,7 +19,7 @@ const (
 	killInterval = 10 * time.Millisecond
 )
 
-// Identity names one process for good: a pid alone may be reused.
+// Identity names one process permanently: a pid alone may be reused.
 type Identity struct {
 	PID   int    `json:"pid"`
 	Start string `json:"start"`
@@ -61,8 +61,8 @@ func writeRecord(path string, pid int, name string) error {
 	return nil
 }
 
-// KillLeftovers kills every process that an earlier parent of this group left
-// behind and returns their names or pids when all are gone.
+// KillLeftovers kills every process left behind by an earlier parent of this group. It returns
+// their names or pids once all are gone.
 func (g *Group) KillLeftovers() ([]string, error) {
 	left, err := g.leftovers()
 	if err != nil {
@@ -95,8 +95,8 @@ func (g *Group) KillLeftovers() ([]string, error) {
 	return names, g.dropRecords()
 }
 
-// leftovers are the recorded processes that still run and any other process
-// that carries the mark.
+// leftovers returns the running processes with an identity file and any other process with the
+// mark.
 func (g *Group) leftovers() ([]Identity, error) {
 	var left []Identity
 	known := map[int]bool{}
@@ -110,7 +110,7 @@ func (g *Group) leftovers() ([]Identity, error) {
 			return nil, fmt.Errorf("reading process record: %w", err)
 		}
 		var id Identity
-		// A record cut short by the crash names nobody; the mark finds him.
+		// A file cut short by the crash names no process; the mark finds the process.
 		if json.Unmarshal(data, &id) == nil && id.PID > 1 && id.Alive() {
 			left = append(left, id)
 			known[id.PID] = true

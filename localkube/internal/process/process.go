@@ -1,11 +1,10 @@
 // Package process starts child processes that cannot outlive their parent.
 //
-// Two nets catch a child when the parent dies, however it dies. The kernel
-// kills the direct child at once (die_linux.go). Whatever that child had
-// started itself is found at the next start of the same cluster, by the
-// recorded process ids and by a mark in the environment (leftover.go). A
-// process is never killed on its id alone: ids are reused, so the start time
-// recorded beside it has to match.
+// Two nets catch a child after the death of its parent, for any cause. The kernel kills the direct
+// child at once (die_linux.go). The next start of the same cluster finds processes started by the
+// child, by their stored ids and by a mark in the environment (leftover.go).
+//
+// A process is never killed by its id alone: ids are reused, so the stored start time must match.
 package process
 
 import (
@@ -21,25 +20,24 @@ import (
 	"time"
 )
 
-// outputDelay is how long a dead child's output is still read when a process
-// it left behind keeps the pipe open.
+// outputDelay bounds the reading of a dead child's output while a process left behind keeps the
+// pipe open.
 const outputDelay = 2 * time.Second
 
 // Spec describes a child process.
 type Spec struct {
-	// Name is what the process is called in messages and records.
+	// Name is the name of the process in messages and identity files.
 	Name string
 	// Path is the program, Args its arguments without the program's name.
 	Path string
 	Args []string
-	// Arg0 is what the program sees as its own name; empty means Path.
+	// Arg0 is the program's own name; empty means Path.
 	Arg0 string
 	Env  []string
 	Dir  string
 	// Stdout and Stderr receive the output; nil discards it.
 	Stdout, Stderr io.Writer
-	// Start starts the command if it has to be done in a special place; nil
-	// is Start of this package.
+	// Start starts the command in a special place; nil is Start of this package.
 	Start func(*exec.Cmd) error
 }
 
@@ -54,18 +52,18 @@ type Process struct {
 	record string
 }
 
-// Group starts the processes of one cluster and remembers them on disk.
+// Group starts the processes of one cluster and stores their identities on disk.
 type Group struct {
-	// UsageFile receives a line with the program and the processor time, in
-	// seconds, of each process that has ended; empty means no such file.
+	// UsageFile receives a line for each ended process, with the program and the processor time in
+	// seconds; empty means no such file.
 	UsageFile string
 
 	dir  string
 	mark string
 }
 
-// NewGroup keeps its records in dir. The mark identifies the cluster in the
-// environment of every process started through the group.
+// NewGroup keeps the identity files in dir. The mark identifies the cluster in the environment of
+// every process in the group.
 func NewGroup(dir, mark string) (*Group, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, fmt.Errorf("creating process record directory: %w", err)
@@ -99,7 +97,7 @@ func (g *Group) Start(spec Spec) (*Process, error) {
 		return nil, errors.Join(err, killErr, cmd.Wait())
 	}
 	go func() {
-		// Wait's error only repeats what ProcessState says.
+		// Wait's error only repeats ProcessState.
 		_ = cmd.Wait()
 		p.state = cmd.ProcessState
 		p.reap()
@@ -109,9 +107,8 @@ func (g *Group) Start(spec Spec) (*Process, error) {
 	return p, nil
 }
 
-// recordUsage appends the processor time of a process, its children included
-// as far as it has waited for them. A component of localkube is named by
-// itself, another program by its file.
+// recordUsage appends the processor time of a process and of the children it has waited for. A
+// component of localkube has its own name, another program the name of its file.
 func (g *Group) recordUsage(spec Spec, state *os.ProcessState) {
 	if g.UsageFile == "" || state == nil {
 		return
@@ -122,14 +119,14 @@ func (g *Group) recordUsage(spec Spec, state *os.ProcessState) {
 	}
 	file, err := os.OpenFile(g.UsageFile, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
 	if err != nil {
-		return // Whoever measures misses a line; no cluster may fail for it.
+		return // A missing measurement must not fail a cluster.
 	}
 	_, _ = fmt.Fprintf(file, "%s %.2f\n", name, (state.UserTime() + state.SystemTime()).Seconds())
 	_ = file.Close()
 }
 
-// reap ends what the process left behind, in its group or in sessions of
-// their own, and drops the record.
+// reap ends the processes left behind, in the group or in sessions of their own, and removes the
+// identity file.
 func (p *Process) reap() {
 	// ESRCH, the normal answer, means that nothing was left.
 	_ = syscall.Kill(-p.PID, syscall.SIGKILL)
@@ -138,15 +135,15 @@ func (p *Process) reap() {
 	for _, pid := range strays {
 		_ = syscall.Kill(pid, syscall.SIGKILL) // It may just have ended.
 	}
-	// A record that stays is harmless: its start time will match nothing.
+	// A leftover file is harmless: its start time matches no process.
 	_ = os.Remove(p.record)
 }
 
 // Done is closed when the process has ended.
 func (p *Process) Done() <-chan struct{} { return p.done }
 
-// Exit returns the exit code, and the signal that ended the process if one
-// did (the code is then 128 + signal). It may only be called after Done.
+// Exit returns the exit code. For a process ended by a signal it also returns the signal, and the
+// code is 128 + signal. It may only be called after Done.
 func (p *Process) Exit() (code int, signal syscall.Signal) {
 	if p.state == nil {
 		return -1, 0
