@@ -31,5 +31,4 @@ var unwrittenPackages = []string{
 	"internal/ui/dashboard",
 	"internal/ui/explain",
 	"internal/ui/view",
-	"localkube/internal/testprogram",
 }

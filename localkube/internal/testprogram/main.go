@@ -1,5 +1,5 @@
-// Command testprogram is what the integration test runs in its Pods: it says
-// what it was given, serves /healthz on its Pod's address and ends at SIGTERM.
+// Command testprogram runs in the Pods of the integration test. It prints its arguments, serves
+// /healthz on its Pod's address and ends at SIGTERM.
 package main
 
 import (
@@ -49,8 +49,8 @@ func run(args []string) error {
 	return fmt.Errorf("unknown mode %q", mode)
 }
 
-// serve starts a child in a session of its own: the kind of process that
-// outlives its parent if nobody looks for it.
+// serve starts a child in a session of its own. Such a child outlives its parent unless localkube
+// finds it.
 func serve(args []string) error {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
 	defer stop()
@@ -73,7 +73,7 @@ func serve(args []string) error {
 	}
 }
 
-// whoAmI asks the API server, with the account's kubeconfig.
+// whoAmI queries the API server, with the account's kubeconfig.
 func whoAmI() error {
 	config, err := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(
 		clientcmd.NewDefaultClientConfigLoadingRules(), nil).ClientConfig()
