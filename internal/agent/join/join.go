@@ -22,7 +22,7 @@ import (
 	"github.com/muster-fleet/muster/internal/retry"
 )
 
-// Refusal is a final answer of the hub: another request soon does not change it.
+// Refusal is an answer of the hub that another request soon does not change.
 type Refusal struct {
 	// Message has the reason and the remedy.
 	Message string

@@ -145,7 +145,7 @@ func (c *Cluster) hasReleases(ctx context.Context, selector string) (bool, error
 	return len(secrets.Items) > 0, nil
 }
 
-// HasApplied reports whether the Works of a member namespace have left AppliedWorks.
+// HasApplied reports whether AppliedWorks are left from the Works of a member namespace.
 func (c *Cluster) HasApplied(ctx context.Context, namespace string) (bool, error) {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()

@@ -11,11 +11,10 @@ import (
 	"github.com/muster-fleet/muster/internal/kubeclient"
 )
 
-// maxNamespaces is the number of namespaces in a report, as with KubeFleet's agents.
+// maxNamespaces is the maximum number of namespaces in a report, as with KubeFleet's agents.
 const maxNamespaces = 200
 
-// namespaces is the store of the member's namespaces: the name of each, and the Work that created
-// it.
+// namespaces is the store of the member's namespaces: the name of each, and the Work that owns it.
 type namespaces struct {
 	kubeclient.Store[*corev1.Namespace]
 	// answered is set once the namespaces have been listed, or cannot be.
@@ -90,7 +89,7 @@ func (n *namespaces) drop(object *corev1.Namespace) {
 	delete(n.owners, object.Name)
 }
 
-// workOf names the Work that created a namespace: an AppliedWork has the name of its Work.
+// workOf names the Work that owns a namespace: an AppliedWork has the name of its Work.
 func workOf(o metav1.Object) string {
 	for _, owner := range o.GetOwnerReferences() {
 		if owner.Kind == "AppliedWork" && owner.APIVersion == placement.GroupVersion.String() {
