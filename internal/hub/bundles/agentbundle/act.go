@@ -11,8 +11,8 @@ import (
 	"github.com/muster-fleet/muster/internal/kube"
 )
 
-// act writes the Bundle of an agent that is sent its desired version, and deletes the Bundle of one
-// that the hub does not manage.
+// act writes the Bundle of an agent when its desired version is sent. It deletes the Bundle of an
+// agent outside the hub's management.
 func (c *Controller) act(ctx context.Context, o observed, d decision) error {
 	switch d.state {
 	case send:
@@ -24,7 +24,7 @@ func (c *Controller) act(ctx context.Context, o observed, d decision) error {
 	return nil
 }
 
-// write makes the Bundle what it should be, whatever somebody else made of it.
+// write makes the Bundle match the desired Bundle and overwrites changes by others.
 func (c *Controller) write(ctx context.Context, o observed) (err error) {
 	bundle := o.desiredBundle
 	if before := o.sending(o.sentAt).before; before != "" {
@@ -39,7 +39,7 @@ func (c *Controller) write(ctx context.Context, o observed) (err error) {
 		err = c.Client.Update(ctx, bundle, kube.FieldOwner)
 	}
 	if apierrors.IsAlreadyExists(err) || apierrors.IsNotFound(err) && !kube.NotServed(err) {
-		return nil // the event of that wakes the Cluster
+		return nil // the resulting event wakes the Cluster
 	}
 	if err != nil {
 		return fmt.Errorf("writing Bundle %s/%s: %w", bundle.Namespace, bundle.Name, err)
@@ -48,9 +48,9 @@ func (c *Controller) write(ctx context.Context, o observed) (err error) {
 	return nil
 }
 
-// remove deletes the Bundle; the agent leaves the release to whoever looks after it then. The
-// Bundle that the hub of Rancher Fleet made goes once Muster's agent acts, which would put the
-// other agent in its own place by it.
+// remove deletes the Bundle. The agent leaves the release to its next manager. The Bundle of
+// Rancher Fleet's hub goes once Muster's agent acts: it would install the other agent in the
+// place of Muster's.
 func (c *Controller) remove(ctx context.Context, o observed) error {
 	if o.bundle == nil || o.bundle.DeletionTimestamp != nil {
 		return nil

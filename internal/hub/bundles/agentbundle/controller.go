@@ -1,12 +1,17 @@
-// Package agentbundle keeps the agents of Clusters up to date: each Cluster has a Bundle with the
-// agent's chart, by which its agent replaces itself when the settings of the hub or of the Cluster
-// change, within a budget and only as long as updates succeed.
+// Package agentbundle keeps the agents of Clusters up to date. Each Cluster has a Bundle with the
+// agent's chart. The agent replaces itself through this Bundle when the settings of the hub or
+// the Cluster change. Updates stay within a budget and continue only as long as they succeed.
 //
-// It writes the Bundles fleet-agent-<cluster> but for their status and finalizer, and the condition
-// AgentUpToDate of Clusters. Its invariants: no new version is sent once a tenth of the agents that
-// have tried it failed, in more than one workspace; what concerns one agent, or one workspace,
-// stops no other; what did not change is not written; an agent that is not Muster's, or that a
-// label keeps from the hub, is sent nothing.
+// It writes the Bundles fleet-agent-<cluster> except their status and finalizer, and the
+// condition AgentUpToDate of Clusters. Its invariants:
+//
+//   - No new version is sent once a tenth of the agents that have tried it failed, in more than
+//     one
+//
+// workspace.
+//   - A failure that concerns one agent, or one workspace, stops no other.
+//   - Nothing is written without a change.
+//   - Agents of other projects, and agents with the opt-out label, are sent nothing.
 package agentbundle
 
 import (
@@ -35,10 +40,10 @@ import (
 )
 
 const (
-	// workers is how many Clusters are handled at once.
+	// workers is the number of Clusters reconciled at once.
 	workers = 8
-	// cacheLag is how long a write is expected in the cache: a Bundle that was made and
-	// deleted at once never is.
+	// cacheLag limits the wait for a write to reach the cache. A Bundle created and deleted at
+	// once never reaches it.
 	cacheLag = 10 * time.Second
 )
 
@@ -48,10 +53,10 @@ type Controller struct {
 	chart    chart
 	rollout  *rollout
 	expected kube.Expectations
-	// load guards loaded, which says that the rollout knows all agents.
+	// load guards loaded. loaded is true once the rollout knows all agents.
 	load   sync.Mutex
 	loaded bool
-	// queue is the controller's own, set before the first request is reconciled.
+	// queue is the controller's own queue, set before the first request is reconciled.
 	queue controller.Queue
 }
 
@@ -89,8 +94,9 @@ func (c *Controller) Register(mgr ctrl.Manager) error {
 		Complete(controller.RetryConflicts(c.Recorder, c))
 }
 
-// ofName wakes the Cluster whose agent would have a Bundle of the name of one that nobody owns:
-// somebody may have deleted it. The name of a long Cluster is cut, and its Cluster wakes later.
+// ofName wakes the Cluster whose agent Bundle would have the name of a Bundle without an owner:
+// its agent Bundle may have been deleted. A long Cluster name is cut in the Bundle's name; such a
+// Cluster wakes later.
 func ofName(_ context.Context, bundle client.Object) []reconcile.Request {
 	cluster, is := strings.CutPrefix(bundle.GetName(), naming.AgentBundlePrefix+"-")
 	if !is || metav1.GetControllerOf(bundle) != nil {
@@ -99,11 +105,11 @@ func ofName(_ context.Context, bundle client.Object) []reconcile.Request {
 	return []reconcile.Request{{NamespacedName: types.NamespacedName{Namespace: bundle.GetNamespace(), Name: cluster}}}
 }
 
-// Reconcile sends the agent of a Cluster its desired version if it is admitted, and
-// shows where it stands.
+// Reconcile sends the agent of a Cluster its desired version once the agent is admitted, and
+// updates the condition.
 func (c *Controller) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
 	if c.Config.Current().Unknown {
-		return ctrl.Result{}, nil // the settings wake it
+		return ctrl.Result{}, nil // a change of the settings wakes the Cluster
 	}
 	if err := c.start(ctx); err != nil {
 		return ctrl.Result{}, err
@@ -115,7 +121,7 @@ func (c *Controller) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	now := c.Clock.Now()
 	if cluster.UID == "" || !ours(&cluster) {
 		c.expected.Forget(request.NamespacedName)
-		c.enqueue(c.rollout.drop(request.NamespacedName, now)) // others may have waited for its agent
+		c.enqueue(c.rollout.drop(request.NamespacedName, now)) // other agents may have waited for this one
 		return ctrl.Result{}, nil
 	}
 	o, err := c.observe(ctx, &cluster)
@@ -143,7 +149,8 @@ func (c *Controller) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	return kube.At(decided.wake, now), nil
 }
 
-// start observes all agents before the first is admitted: how many are in flight matters to each.
+// start observes all agents before the first is admitted, because each admission depends on the
+// number in flight.
 func (c *Controller) start(ctx context.Context) error {
 	c.load.Lock()
 	defer c.load.Unlock()
@@ -171,7 +178,7 @@ func (c *Controller) start(ctx context.Context) error {
 	return nil
 }
 
-// ours says whether a Cluster is not leaving, and is the hub's to manage.
+// ours reports whether the hub manages a Cluster and the Cluster is not leaving.
 func ours(cluster *fleet.Cluster) bool {
 	return cluster.DeletionTimestamp == nil && cluster.Labels[fleet.LabelClusterManagement] == ""
 }

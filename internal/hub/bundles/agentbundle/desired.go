@@ -21,36 +21,36 @@ import (
 )
 
 const (
-	// releaseName is that under which a user installs the agent's chart.
+	// releaseName is the release name of a user's installation of the agent's chart.
 	releaseName = "fleet-agent"
-	// history is how many revisions are kept: as many as Helm's command keeps.
+	// history is the number of revisions kept, the same as in Helm's command.
 	history = 10
-	// annotationSentAt on a Bundle is when its version was written.
+	// annotationSentAt on a Bundle is the time of writing its version.
 	annotationSentAt = "muster/told-at"
-	// annotationBefore on a Bundle is the common part of the version that the agent confirmed last.
+	// annotationBefore on a Bundle is the common part of the version last confirmed by the agent.
 	annotationBefore = "muster/confirmed-before"
-	// annotationSettings on a Bundle is the digest of the agent's settings, as the
-	// importer knows them.
+	// annotationSettings on a Bundle is the digest of the agent's settings, in the importer's
+	// form.
 	annotationSettings = "muster/agent-settings"
-	// hasResources is where the cache notes that a Bundle has resources, which it drops. No object of
+	// hasResources is the cache's annotation on a Bundle whose resources it drops. No object of
 	// an API server has an annotation with a space in its name.
 	hasResources = "has resources"
-	// charts is how many packed charts are remembered: those of the last settings of the hub.
+	// charts is the number of packed charts kept, one for each of the hub's last settings.
 	charts = 16
 	// digits is the length of each digest in a version.
 	digits = 20
 )
 
-// NoteResources notes that the Bundle of an agent has resources of its own, before the cache drops
-// them: those that the hub writes have none.
+// NoteResources marks an agent's Bundle with resources of its own, before the cache drops them. A
+// Bundle written by the hub has none.
 func NoteResources(bundle *fleet.Bundle) {
 	if bundle.Labels[fleet.LabelAgent] != "" && len(bundle.Spec.Resources) > 0 {
 		metav1.SetMetaDataAnnotation(&bundle.ObjectMeta, hasResources, "")
 	}
 }
 
-// versionOf is the version that a Bundle of the cache holds, whatever its label says; none if it
-// has resources of its own.
+// versionOf returns the version that a cached Bundle holds, regardless of its label. A Bundle
+// with resources of its own has no version.
 func versionOf(bundle *fleet.Bundle) (version, error) {
 	if _, has := bundle.Annotations[hasResources]; has || bundle.Spec.ContentsID == "" {
 		return version{}, nil
@@ -65,9 +65,9 @@ func versionOf(bundle *fleet.Bundle) (version, error) {
 type chart struct {
 	mu       sync.Mutex
 	settings settings.Agent
-	// content is for these settings; nil before the first.
+	// content is packed for these settings; nil before the first pack.
 	content *fleet.Content
-	// packed has it, and those for the settings before, by their names.
+	// packed holds this Content and the Contents of earlier settings, by name.
 	packed *lru.Cache
 }
 
@@ -90,8 +90,8 @@ func (c *chart) pack(settings settings.Agent) (*fleet.Content, error) {
 	return content, nil
 }
 
-// Content returns the Content of that name if it is the agent's chart for the settings of the hub
-// as they are, or were since this process began; nil if it is not. Nobody changes what it returns.
+// Content returns the Content with this name if it is the agent's chart for the hub's settings,
+// now or earlier in this process. Otherwise it returns nil. Callers must not change the result.
 func (c *Controller) Content(name string) (*fleet.Content, error) {
 	if _, err := c.chart.pack(c.Config.Current().Agent); err != nil {
 		return nil, err
@@ -101,8 +101,7 @@ func (c *Controller) Content(name string) (*fleet.Content, error) {
 	return known, nil
 }
 
-// bundleFor returns what the Bundle of a Cluster's agent, which runs in a namespace, should
-// be, and its version.
+// bundleFor returns the desired Bundle for a Cluster's agent in a namespace, and its version.
 func (c *chart) bundleFor(cluster *fleet.Cluster, namespace string, settings settings.Agent,
 	now time.Time) (*fleet.Bundle, version, error) {
 	content, err := c.pack(settings)
@@ -118,14 +117,14 @@ func (c *chart) bundleFor(cluster *fleet.Cluster, namespace string, settings set
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace: cluster.Namespace, Name: naming.AgentBundle(cluster.Name),
 			OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(cluster, fleet.GroupVersion.WithKind("Cluster"))},
-			Finalizers:      []string{fleet.FinalizerBundle}, // which it would get by another write
+			Finalizers:      []string{fleet.FinalizerBundle}, // saves a second write
 			Annotations: map[string]string{
 				annotationSentAt:   now.UTC().Format(time.RFC3339),
 				annotationSettings: agentchart.Of(cluster, clientID, settings, namespace).Hash(),
 			},
 		},
 		Spec: fleet.BundleSpec{
-			ContentsID: content.Name, // which all agents share
+			ContentsID: content.Name, // all agents share it
 			BundleDeploymentOptions: fleet.BundleDeploymentOptions{
 				DefaultNamespace: namespace,
 				Helm: &fleet.HelmOptions{
@@ -146,7 +145,7 @@ func (c *chart) bundleFor(cluster *fleet.Cluster, namespace string, settings set
 	return bundle, v, err
 }
 
-// digestOf is a digest of what a value means as JSON, however that is written.
+// digestOf returns a digest of a value's meaning as JSON, independent of its formatting.
 func digestOf(value any) (string, error) {
 	text, err := json.Marshal(value)
 	if err != nil {

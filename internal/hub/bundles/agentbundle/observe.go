@@ -21,22 +21,21 @@ import (
 	"github.com/muster-fleet/muster/internal/naming"
 )
 
-// observed is an agent, and what acting on it takes.
+// observed is an agent, and the data needed to act on it.
 type observed struct {
 	agent
 	cluster *fleet.Cluster
-	// identified is when the agent got its identity.
+	// identified is the creation time of the agent's identity.
 	identified time.Time
-	// bundle is as the cache has it; nil if there is none. desiredBundle is what it should be; nil if
+	// bundle is the cached Bundle; nil if there is none. desiredBundle is the desired one; nil if
 	// the hub does not manage the agent.
 	bundle, desiredBundle *fleet.Bundle
-	// ranchers reports that the hub of Rancher Fleet, in whose place this hub is, made the
-	// Bundle for its own agent.
+	// ranchers reports whether Rancher Fleet's hub, replaced by this hub, created the Bundle for
+	// its own agent.
 	ranchers bool
 }
 
-// rancherAgents is the set in which the hub of Rancher Fleet applies the Bundles of the
-// agents of a workspace.
+// rancherAgents is the object set of Rancher Fleet's hub for the agent Bundles of a workspace.
 const rancherAgents = "fleet-manage-agent"
 
 func (c *Controller) observe(ctx context.Context, cluster *fleet.Cluster) (observed, error) {
@@ -76,7 +75,8 @@ func (c *Controller) observe(ctx context.Context, cluster *fleet.Cluster) (obser
 	return o, c.observeUpdate(ctx, &o)
 }
 
-// unmanaged says why the hub leaves the agent of a Cluster alone, or "" and what the agent reports.
+// unmanaged returns the reason why the hub leaves the agent of a Cluster alone. Without a reason
+// it returns "" and fills in the agent's report.
 func (c *Controller) unmanaged(ctx context.Context, cluster *fleet.Cluster, account *metav1.PartialObjectMetadata,
 	report *clusterv1beta1.InternalMemberCluster) (State, error) {
 	if !c.Config.Current().ManageAgent {
@@ -98,7 +98,7 @@ func (c *Controller) unmanaged(ctx context.Context, cluster *fleet.Cluster, acco
 		return "", fmt.Errorf("reading the report of %s: %w", key.Namespace, err)
 	}
 	switch {
-	case cluster.Status.Agent.LastSeen.IsZero() || report.Status.AgentVersion == "": // as without a report
+	case cluster.Status.Agent.LastSeen.IsZero() || report.Status.AgentVersion == "": // the same as no report
 		return NotJoined, nil
 	case !slices.Contains(report.Status.Features, clusterv1beta1.FeatureManagedAgent) ||
 		len(validation.IsDNS1123Label(report.Status.AgentNamespace)) > 0:
@@ -109,8 +109,8 @@ func (c *Controller) unmanaged(ctx context.Context, cluster *fleet.Cluster, acco
 	return "", nil
 }
 
-// observeUpdate finds out which version the agent was sent, and what it reports of that. A Bundle
-// that does not hold what its label says was changed by somebody else, and is written again.
+// observeUpdate determines the version sent to the agent, and the agent's report of it. If a
+// Bundle does not match its label, another client changed it, and the hub writes it again.
 func (c *Controller) observeUpdate(ctx context.Context, o *observed) error {
 	if o.bundle == nil || o.bundle.DeletionTimestamp != nil {
 		return nil
@@ -136,7 +136,7 @@ func (c *Controller) observeUpdate(ctx context.Context, o *observed) error {
 	return nil
 }
 
-// deployment returns the BundleDeployment of an agent, an empty one if there is none.
+// deployment returns the BundleDeployment of an agent, or an empty one.
 func (c *Controller) deployment(ctx context.Context, namespace, name string) (*fleet.BundleDeployment, error) {
 	var d fleet.BundleDeployment
 	err := c.Client.Get(ctx, types.NamespacedName{Namespace: namespace, Name: name}, &d, client.UnsafeDisableDeepCopy)
@@ -146,10 +146,10 @@ func (c *Controller) deployment(ctx context.Context, namespace, name string) (*f
 	return &d, nil
 }
 
-// Wrote says whether a Bundle that is labelled as that of an agent is what the hub wrote. Whoever
-// may write Bundles of the workspace can label one, make it the Cluster's, and change the hub's.
-// But the label is the digest of what the Bundle holds, and no author of Bundles can write it to
-// the BundleDeployment in the member namespace, or make it the desired version of the agent.
+// Wrote reports whether the hub wrote a Bundle with an agent's label. An author of Bundles in the
+// workspace can label a Bundle, make it the Cluster's, and change the hub's. But the label is the
+// digest of the Bundle's contents. No author of Bundles can write this digest to the
+// BundleDeployment in the member namespace, or make it the agent's desired version.
 func (c *Controller) Wrote(ctx context.Context, bundle *fleet.Bundle) (bool, error) {
 	label := bundle.Labels[fleet.LabelAgent]
 	owner := metav1.GetControllerOf(bundle)
@@ -172,8 +172,8 @@ func (c *Controller) Wrote(ctx context.Context, bundle *fleet.Bundle) (bool, err
 	return err == nil && o.desired.String() == label, err
 }
 
-// Delivered is the digest of the settings that the agent of a Cluster has confirmed, and whether
-// the hub manages the agent; the digest is empty while an update is desired or in flight.
+// Delivered returns the digest of the settings confirmed by the agent of a Cluster, and reports
+// whether the hub manages the agent. The digest is empty while an update is desired or in flight.
 func Delivered(ctx context.Context, reader client.Reader, cluster *fleet.Cluster) (digest string, managed bool, err error) {
 	said := State(kube.ReasonOf(cluster.Status.Conditions, fleet.ConditionAgentUpToDate))
 	switch said {

@@ -9,46 +9,48 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// agentsPerUpdate is how many agents there are for each update that may be in flight:
-// the budget is a tenth.
+// agentsPerUpdate is the number of agents for each update in flight: the budget is a tenth.
 const agentsPerUpdate = 10
 
 // rollout admits agents to their update, within the budget:
 //
 //	agents ──┬── settled: up to date, offline, unmanaged, ...   counted
-//	         ├── in flight: sent, not confirmed                 take up the budget; one that failed stops newVersion
-//	         └── waiting, in groups with one result each        the first of a group that is not blocked is admitted
+//	         ├── in flight: sent, not confirmed                 take up the budget; a failed one stops newVersion
+//	         └── waiting, in groups with one result each        the first of a group not blocked is admitted
 //
-// It keeps counts, so that an event costs what is in flight and not the whole fleet. Agents whose
-// decision changes with an event of another are returned to be reconciled.
+// It keeps counts, so that the cost of an event depends on the updates in flight and not on the
+// size of the fleet. If an event changes the decision for another agent, that agent is returned
+// for reconciliation.
 type rollout struct {
 	mu     sync.Mutex
 	agents map[types.NamespacedName]agent
-	// managed agents there are; ready ones of them, online, are fit to try a version first.
+	// managed is the number of managed agents. ready counts the agents online with a ready
+	// Cluster: they are fit to try a version first.
 	managed, ready int
-	// confirmed counts the agents online by the common part of the version that they have confirmed.
+	// confirmed counts the agents online by the common part of their confirmed version.
 	confirmed map[string]int
 	// workspaces counts the managed agents by workspace.
 	workspaces map[string]int
-	// inFlight says of each agent in flight whether its update has failed.
+	// inFlight maps each agent in flight to whether its update has failed.
 	inFlight map[types.NamespacedName]bool
 	waiting  map[group]*queue
 }
 
-// change is what is new for an agent that waits.
+// change is the kind of change that an agent waits for.
 type change int
 
 const (
-	// joining: it was sent nothing before, and has nothing to lose by what made another one fall
-	// silent.
+	// joining: the agent was sent nothing before. A fault that cuts off other agents costs it
+	// nothing.
 	joining change = iota
-	// ownSettings: only its own settings are new, which cannot be wrong with all.
+	// ownSettings: only the agent's own settings are new, and cannot be wrong for all agents.
 	ownSettings
-	// newVersion: what is common to all is new.
+	// newVersion: the part common to all agents is new.
 	newVersion
 )
 
-// group is what waiting agents have in common, so that either all of them may be admitted or none.
+// group holds the common properties of waiting agents: either all of them may be admitted or
+// none.
 type group struct {
 	common string
 	change change
@@ -65,7 +67,7 @@ func groupOf(a agent) group {
 	return g
 }
 
-// queue are the agents of a group in the order of their names, and why they wait.
+// queue holds the agents of a group in the order of their names, and the reason why they wait.
 type queue struct {
 	keys   []types.NamespacedName
 	result decision
@@ -78,8 +80,8 @@ func newRollout() *rollout {
 	}
 }
 
-// update takes over what was observed of an agent and returns what is decided about it, and which
-// others are to be reconciled. An agent whose state is send counts as in flight from then on.
+// update stores an observation of an agent. It returns the decision for the agent, and the other
+// agents to reconcile. An agent with the state send counts as in flight from then on.
 func (r *rollout) update(key types.NamespacedName, a agent, now time.Time) (d decision, changed []types.NamespacedName) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -100,7 +102,7 @@ func (r *rollout) update(key types.NamespacedName, a agent, now time.Time) (d de
 	return d, changed
 }
 
-// drop forgets an agent whose Cluster is gone and returns who is to be reconciled.
+// drop forgets the agent of a deleted Cluster and returns the agents to reconcile.
 func (r *rollout) drop(key types.NamespacedName, now time.Time) []types.NamespacedName {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -108,8 +110,8 @@ func (r *rollout) drop(key types.NamespacedName, now time.Time) []types.Namespac
 	return r.admit(now)
 }
 
-// fill takes over the agents that a hub finds when it starts, before the first is admitted. All of
-// them are to be reconciled.
+// fill stores the agents found at the start of a hub, before the first is admitted. The caller
+// must reconcile all of them.
 func (r *rollout) fill(agents map[types.NamespacedName]agent, now time.Time) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -120,7 +122,7 @@ func (r *rollout) fill(agents map[types.NamespacedName]agent, now time.Time) {
 	r.admit(now)
 }
 
-// failureOf is what an agent says is wrong.
+// failureOf returns the failure reported by an agent.
 func (r *rollout) failureOf(key types.NamespacedName) string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -182,8 +184,8 @@ func (r *rollout) count(workspace string, a agent, by int) {
 	}
 }
 
-// admit admits waiting agents as long as the budget allows one: those with a ready Cluster first,
-// then by name. It returns who is admitted, and who waits for another reason than before.
+// admit admits waiting agents as long as the budget lasts: agents with a ready Cluster first,
+// then by name. It returns the admitted agents and the agents with a new reason to wait.
 func (r *rollout) admit(now time.Time) (changed []types.NamespacedName) {
 	if len(r.waiting) == 0 {
 		return nil

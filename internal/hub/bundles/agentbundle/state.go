@@ -6,19 +6,19 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// The life of the agent of a Cluster, as the condition AgentUpToDate and its reason tell it:
+// The life of a Cluster's agent, shown by the condition AgentUpToDate and its reason:
 //
 //	              the desired version changes
-//	UpToDate ─────────────────────────────────► WaitingForTurn ◄──► RolloutStopped (by an update that failed)
+//	UpToDate ─────────────────────────────────► WaitingForTurn ◄──► RolloutStopped (by a failed update)
 //	   ▲                                              │ admitted: its Bundle is written
 //	   │                                              ▼
 //	   └── confirmed: BundleDeployment ready ───── Updating ── 5 min, or an error ──► DidNotComeBack (failed)
 //
-// From its Bundle being written until its BundleDeployment is ready with that, an update is in
-// flight. An agent whose update is in flight is sent a newer version at once. An agent that is
+// An update is in flight from the write of its Bundle until its BundleDeployment is ready with
+// it. An agent whose update is in flight is sent a newer version at once. An agent that is
 // offline is sent nothing until it returns.
 
-// State is where the agent of a Cluster stands; it is the reason of the condition.
+// State is the state of a Cluster's agent, and the reason of the condition.
 type State string
 
 // The states of agents that the hub manages.
@@ -29,25 +29,24 @@ const (
 	RolloutStopped State = "RolloutStopped"
 	DidNotComeBack State = "DidNotComeBack"
 	Offline        State = "Offline"
-	// send: the desired version is written to the Bundle now.
+	// send: the hub writes the desired version to the Bundle now.
 	send State = "Send"
 )
 
 // The states of agents that the hub leaves alone.
 const (
-	// NotManaged: the Cluster has the label.
+	// NotManaged: the Cluster has the opt-out label.
 	NotManaged State = "NotManaged"
-	// SwitchedOff: the settings say that the hub manages no agents.
+	// SwitchedOff: the settings turn the management of agents off.
 	SwitchedOff State = "SwitchedOff"
 	// NotJoined: no agent has reported yet.
 	NotJoined State = "NotJoined"
 	// ForeignAgent: the agent is not Muster's.
 	ForeignAgent State = "ForeignAgent"
-	// SharedCredential: the agent uses the credential of a Rancher Fleet agent, which may be back at
-	// any time and would deploy the Bundle.
+	// SharedCredential: the agent uses the credential of a Rancher Fleet agent. That agent may
+	// return at any time and would deploy the Bundle.
 	SharedCredential State = "SharedCredential"
-	// CannotBeManaged: the agent does not deploy, or is of a version that does not know
-	// how to replace itself.
+	// CannotBeManaged: the agent does not deploy, or its version cannot replace itself.
 	CannotBeManaged State = "CannotBeManaged"
 	// Paused: nothing is deployed on the Cluster.
 	Paused State = "Paused"
@@ -55,11 +54,11 @@ const (
 	NameTaken State = "NameTaken"
 )
 
-// confirmTimeout is how long an update may be in flight before it has failed.
+// confirmTimeout limits the time of an update in flight; after it the update has failed.
 const confirmTimeout = 5 * time.Minute
 
-// version identifies what an agent is made of by two digests: of what is the same for all agents of
-// the hub, and of its own settings.
+// version identifies an agent's contents by two digests: common covers the part shared by all
+// agents of the hub, own covers the agent's own settings.
 type version struct{ common, own string }
 
 func (v version) String() string {
@@ -69,27 +68,26 @@ func (v version) String() string {
 	return v.common + "." + v.own
 }
 
-// agent is what was observed of the agent of a Cluster.
+// agent is the observed state of a Cluster's agent.
 type agent struct {
-	// unmanaged says why the hub leaves the agent alone; empty if it manages the agent.
+	// unmanaged is the reason why the hub leaves the agent alone; empty if it manages the agent.
 	unmanaged State
-	// online says that the agent beats, lost that it fell silent; a hub that has just started knows
-	// neither. ready is the condition of the Cluster.
+	// online reports whether the agent sends heartbeats, lost whether they stopped. A hub that
+	// has just started knows neither. ready is the condition of the Cluster.
 	online, lost, ready bool
-	// desired is the version that the agent should have, sent the one that its Bundle holds since
-	// sentAt; none if there is no Bundle, or somebody changed it.
+	// desired is the version the agent should have. sent is the version in its Bundle since
+	// sentAt. sent is empty if there is no Bundle, or another client changed it.
 	desired, sent version
 	sentAt        time.Time
-	// confirmed says that the BundleDeployment is ready with the version that was sent, failure what
-	// the agent says is wrong with it.
+	// confirmed reports whether the BundleDeployment is ready with the sent version. failure is
+	// the agent's error.
 	confirmed bool
 	failure   string
-	// before is the common part of the version that the agent confirmed last, before the one that
-	// was sent; "" if none.
+	// before is the common part of the version confirmed before the sent one; "" if none.
 	before string
 }
 
-// sending is the agent after its desired version was sent.
+// sending returns the agent as it is after its desired version was sent.
 func (a agent) sending(now time.Time) agent {
 	if a.confirmed {
 		a.before = a.sent.common
@@ -98,27 +96,28 @@ func (a agent) sending(now time.Time) agent {
 	return a
 }
 
-// inFlight says whether a version was sent that the agent has not confirmed.
+// inFlight reports whether a version was sent but not confirmed by the agent.
 func (a agent) inFlight() bool { return a.unmanaged == "" && a.sent != version{} && !a.confirmed }
 
-// failed says whether an update failed. An update that is no longer desired cannot fail, because a
-// newer version follows it; unless the agent fell silent.
+// failed reports whether an update failed. An update that is no longer desired cannot fail,
+// because a newer version follows it. The exception is a lost agent.
 func (a agent) failed(now time.Time) bool {
 	return a.inFlight() && (a.sent == a.desired || a.lost) && (a.failure != "" || !now.Before(a.sentAt.Add(confirmTimeout)))
 }
 
-// decision is where an agent stands, which other agent that is because of, and when time
-// alone may change it.
+// decision is the state of an agent. behind names the agent that caused it. wake is the time when
+// the decision may change without an event.
 type decision struct {
 	state  State
 	behind types.NamespacedName
-	// failed is how many updates have failed, rounded down to a power of two; zero for one or none.
+	// failed is the number of failed updates, rounded down to 2, 4, 8 and so on; zero for one or
+	// none.
 	failed int
 	wake   time.Time
 }
 
-// decide says where an agent stands as far as that does not depend on others; without a state the
-// agent waits to be admitted.
+// decide returns the state of an agent as far as it does not depend on other agents. Without a
+// state the agent waits to be admitted.
 func (a agent) decide(now time.Time) decision {
 	switch {
 	case a.unmanaged != "":

@@ -17,8 +17,8 @@ import (
 	"github.com/muster-fleet/muster/internal/naming"
 )
 
-// describe is the condition for a decision. An agent that has not joined has none; the condition
-// Ready says what the Cluster waits for.
+// describe returns the condition for a decision. An agent that has not joined has no such
+// condition; the condition Ready names the reason.
 func describe(o observed, d decision, failed []types.NamespacedName, failure string) (fleet.Condition, bool) {
 	reason := d.state
 	if reason == send {
@@ -46,12 +46,12 @@ func describe(o observed, d decision, failed []types.NamespacedName, failure str
 	case NameTaken:
 		message = fmt.Sprintf("Bundle %s was not made by the hub and stands where that of the agent should be: delete it",
 			naming.AgentBundle(o.cluster.Name))
-	default: // the decision has a message
+	default: // the message is set above
 	}
 	return kube.Condition(fleet.ConditionAgentUpToDate, reason == UpToDate, string(reason), message), true
 }
 
-// alsoFailed names the Clusters besides the first whose agents did not come back, up to a number.
+// alsoFailed names the other Clusters with a failed agent, without the first, up to a limit.
 func alsoFailed(failed []types.NamespacedName, first types.NamespacedName) string {
 	var names []string
 	for _, key := range failed {
@@ -70,7 +70,7 @@ func alsoFailed(failed []types.NamespacedName, first types.NamespacedName) strin
 	return text
 }
 
-// messages are those that do not depend on more than the state.
+// messages holds the messages that depend only on the state.
 var messages = map[State]string{
 	Updating:       "the agent replaces itself by what the hub's settings and the Cluster say",
 	WaitingForTurn: "the agents are updated some at a time, and others have their turn",
@@ -87,12 +87,12 @@ var messages = map[State]string{
 	Paused: "the Cluster is paused: nothing is deployed there, not the agent either",
 }
 
-// adoption is how long an agent that has just got its identity may take until it is up
-// to date before its Cluster says that it is not, which most never do: a write less for
-// each state on the way.
+// adoption is the time allowed to an agent with a new identity to become up to date. Only after
+// it does the Cluster report the opposite. Most agents are faster, which saves a write for each
+// state on the way.
 const adoption = 30 * time.Second
 
-// reportIn is after how long a Cluster says where its agent stands; zero for now.
+// reportIn returns the delay before a Cluster reports the state of its agent; zero for now.
 func (o observed) reportIn(state State, now time.Time) time.Duration {
 	if kube.FindCondition(o.cluster.Status.Conditions, fleet.ConditionAgentUpToDate) != nil {
 		return 0
@@ -100,18 +100,18 @@ func (o observed) reportIn(state State, now time.Time) time.Duration {
 	age := now.Sub(o.identified)
 	switch state {
 	case send, Updating, WaitingForTurn:
-		if age >= 0 { // else the hub's clock is behind that of its API server
+		if age >= 0 { // else the hub's clock is behind the API server's
 			return max(0, adoption-age)
 		}
-	default: // nothing is on its way
+	default: // no update is on its way
 	}
 	return 0
 }
 
-// report writes the condition if it says something new.
+// report writes the condition if it changes.
 func (c *Controller) report(ctx context.Context, o observed, d decision) error {
 	failure := ""
-	if d.behind.Namespace == o.cluster.Namespace { // what a member writes is not shown in the workspaces of others
+	if d.behind.Namespace == o.cluster.Namespace { // text written by a member must not appear in other workspaces
 		failure = c.rollout.failureOf(d.behind)
 	}
 	var failed []types.NamespacedName
@@ -136,7 +136,7 @@ func (c *Controller) report(ctx context.Context, o observed, d decision) error {
 	return nil
 }
 
-// announce logs a transition and records an Event of it, after the status was written.
+// announce logs a transition and emits an Event, after the status was written.
 func (c *Controller) announce(ctx context.Context, cluster *fleet.Cluster, from string, after fleet.Condition) {
 	if from == after.Reason {
 		return
@@ -150,6 +150,6 @@ func (c *Controller) announce(ctx context.Context, cluster *fleet.Cluster, from 
 			c.Recorder.Eventf(cluster, nil, corev1.EventTypeNormal, after.Reason,
 				"Manage", "the agent is what the hub's settings and the Cluster say")
 		}
-	default: // a step on the way, or nothing to warn of
+	default: // an intermediate state, or nothing to warn of
 	}
 }

@@ -8,24 +8,26 @@ import (
 )
 
 const (
-	// stoppingShare is which part of the agents that have tried a version must have failed before the
-	// version is sent to no others: a tenth.
+	// stoppingShare stops a version once this part of its trials failed: a tenth. No other agents
+	// receive the version then.
 	stoppingShare = 10
-	// listedFailures bounds how many agents that failed are named.
+	// listedFailures limits the number of failed agents in a message.
 	listedFailures = 10
 )
 
-// survey is what the updates in flight mean for those who wait. No single workspace stops the
-// others: its tenants choose the registry, the resources and the place of their agents, and what
-// their clusters report. Where a hub has agents in one workspace only, that one counts.
+// survey shows the effect of the updates in flight on waiting agents. No single workspace stops
+// the others: its tenants choose the registry, resources and placement of their agents, and the
+// reports of their clusters. If a hub has agents in one workspace only, this workspace counts.
 type survey struct {
 	*rollout
 	budget int
-	// inFlight take up the budget, inFlightOnline what of it those have that can only harm themselves.
+	// inFlight counts the updates that take up the budget. inFlightOnline is the count for agents
+	// that can only harm themselves.
 	inFlight, inFlightOnline int
-	// all is the trial of a version among all agents, online among those that still beat.
+	// all is the trial of a version among all agents; online is limited to agents that send
+	// heartbeats.
 	all, online trial
-	// silent are the agents that fell silent during their update.
+	// silent holds the agents that went offline during their update.
 	silent failures
 }
 
@@ -46,9 +48,10 @@ func (f *failures) add(key types.NamespacedName) {
 	f.workspaces[key.Namespace] = true
 }
 
-// trial is how versions do that were sent and not confirmed, each by its common part.
+// trial is the progress of sent but unconfirmed versions, by their common part.
 type trial struct {
-	// first is who tries a version, tried how many do, the failed ones among them.
+	// first is an agent that tries a version. tried counts such agents, and failed holds the
+	// failures among them.
 	first  map[string]types.NamespacedName
 	tried  map[string]int
 	failed map[string]*failures
@@ -70,7 +73,7 @@ func (t *trial) add(key types.NamespacedName, common string, failed bool) {
 	t.failed[common].add(key)
 }
 
-// first is the one of two names that comes first; the other may be none.
+// first returns the name that sorts first; other may be empty.
 func first(key, other types.NamespacedName) types.NamespacedName {
 	if other.Name == "" || compare(key, other) < 0 {
 		return key
@@ -84,19 +87,19 @@ func (r *rollout) survey() *survey {
 		a := r.agents[key]
 		common := a.sent.common
 		if a.lost && common != a.desired.common {
-			continue // it fell silent with a version that nobody is sent any more, and gets another when it returns
+			continue // it went offline with an outdated version, and gets another on its return
 		}
 		if !failed && a.online {
 			s.inFlightOnline++
 		}
 		switch {
 		case failed && !a.online:
-			s.silent.add(key) // it may have fallen silent because of its update
+			s.silent.add(key) // the update may have cut it off
 		case !failed:
 			s.inFlight++
 		}
 		if a.before == common {
-			continue // only its own settings are new, and cannot be wrong with others
+			continue // only its own settings are new; they cannot be wrong for other agents
 		}
 		s.all.add(key, common, failed && (a.online || r.confirmed[common] == 0))
 		if a.online {
@@ -104,19 +107,19 @@ func (r *rollout) survey() *survey {
 		}
 	}
 	if s.silent.count > 0 && !s.spread(&s.silent) {
-		s.silent.count = min(s.silent.count, s.budget-1) // one workspace uses up nobody else's turn
+		s.silent.count = min(s.silent.count, s.budget-1) // one workspace cannot use up the turns of others
 	}
 	s.inFlight += s.silent.count
 	return s
 }
 
-// spread reports whether failures are of more than one workspace, or of the only one there is.
+// spread reports whether failures affect more than one workspace, or the only one there is.
 func (s *survey) spread(f *failures) bool { return len(f.workspaces) > 1 || len(s.workspaces) == 1 }
 
-// stop returns the failures that stop a version for a group; nil if it is sent on.
+// stop returns the failures that stop a version for a group; nil if the rollout continues.
 func (s *survey) stop(g group) *failures {
 	if g.change != joining && s.silent.count >= s.budget {
-		return &s.silent // they have used the budget up
+		return &s.silent // they have used up the budget
 	}
 	t, common := s.trialOf(g), g.common
 	f := t.failed[common]
@@ -126,8 +129,8 @@ func (s *survey) stop(g group) *failures {
 	return f
 }
 
-// next returns the agent of a group that is admitted next. A version that nobody has confirmed is
-// tried in no workspace in which it has failed.
+// next returns the next agent of a group to admit. An unconfirmed version is not tried in a
+// workspace with a failure.
 func (s *survey) next(g group) (types.NamespacedName, bool) {
 	failed := s.trialOf(g).failed[g.common]
 	for _, key := range s.waiting[g].keys {
@@ -138,8 +141,8 @@ func (s *survey) next(g group) (types.NamespacedName, bool) {
 	return types.NamespacedName{}, false
 }
 
-// trialOf is the trial that counts for a group: who joins has nothing to lose by what made another
-// agent fall silent.
+// trialOf returns the trial that counts for a group. A joining agent loses nothing by a fault
+// that cuts off other agents.
 func (s *survey) trialOf(g group) trial {
 	if g.change == joining {
 		return s.online
@@ -147,7 +150,7 @@ func (s *survey) trialOf(g group) trial {
 	return s.all
 }
 
-// result returns whether the next agent of a group is admitted, or why the group waits.
+// result admits the next agent of a group, or returns the reason why the group waits.
 func (s *survey) result(g group) decision {
 	confirmed := s.confirmed[g.common] > 0
 	if g.change == ownSettings || g.change == joining && confirmed {
@@ -178,13 +181,13 @@ func (s *survey) result(g group) decision {
 
 func stopped(f *failures) decision {
 	d := decision{state: RolloutStopped, behind: f.first}
-	if f.count > 1 { // rounded, so that a thousand failures are not a thousand writes for each who waits
+	if f.count > 1 { // rounded: a thousand failures must not cost each waiting agent a thousand writes
 		d.failed = 1 << (bits.Len(uint(f.count)) - 1)
 	}
 	return d
 }
 
-// readier reports whether a ready agent is fit to try a version before those of a group.
+// readier reports whether a ready agent can try a version before the agents of a group.
 func (s *survey) readier(g group) bool {
 	if s.trialOf(g).failed[g.common] == nil {
 		return s.ready > 0
@@ -197,7 +200,7 @@ func (s *survey) readier(g group) bool {
 	return candidate
 }
 
-// triesElsewhere reports whether an agent of a workspace in which a version has not failed waits.
+// triesElsewhere reports whether an agent waits in a workspace where a version has not failed.
 func (s *survey) triesElsewhere(g group) bool {
 	for other := range s.waiting {
 		if other.common == g.common && other.change != ownSettings {
@@ -223,7 +226,7 @@ func (s *survey) admitted(key types.NamespacedName, g group) {
 	}
 }
 
-// failedWith names the agents whose update to a version failed, in order of their names.
+// failedWith returns the agents whose update to a version failed, sorted by name.
 func (r *rollout) failedWith(common string) (names []types.NamespacedName) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
