@@ -1,9 +1,9 @@
-// Package agentchart renders the chart fleet-agent for the clusters on which the hub itself
-// installs the agent.
+// Package agentchart renders the chart fleet-agent for clusters whose agent the hub itself
+// installs.
 //
-// Its invariant: the agent has one manifest in this project, the chart; nothing is added to it here
-// but its namespace and what Helm marks the objects of a release with, and nothing removed but what
-// makes an object a hook of Helm.
+// Its invariant: the chart is the only manifest of the agent in this project. The package adds
+// only the agent's namespace and Helm's marks of a release. It removes only the marks of a Helm
+// hook.
 package agentchart
 
 import (
@@ -28,10 +28,10 @@ const (
 	managedBy = "app.kubernetes.io/managed-by"
 )
 
-// last are the kinds that are applied after all others, which they need.
+// last lists the kinds applied after the objects they need.
 var last = []string{"Deployment", "PodDisruptionBudget"}
 
-// Render returns the objects of the agent in the order in which they are to be applied.
+// Render returns the objects of the agent in the order of application.
 func Render(values Values) ([]*unstructured.Unstructured, error) {
 	loaded, err := charts.Load(release)
 	if err != nil {
@@ -79,9 +79,9 @@ func Render(values Values) ([]*unstructured.Unstructured, error) {
 	return objects, nil
 }
 
-// mark makes an object one of the release that the chart is installed as: Helm can then go on with
-// it, even after the agent's namespace was deleted and only what has none is left. A hook is of no
-// release, as with Helm itself.
+// mark makes an object part of the chart's release. Helm can then upgrade the release, even after
+// the agent's namespace was deleted and only cluster-scoped objects are left. As with Helm
+// itself, a hook belongs to no release.
 func mark(object *unstructured.Unstructured, namespace string) {
 	annotations, labels := object.GetAnnotations(), object.GetLabels()
 	if _, isHook := annotations[hook]; isHook {
@@ -101,7 +101,7 @@ func mark(object *unstructured.Unstructured, namespace string) {
 	object.SetLabels(set(labels, managedBy, "Helm"))
 }
 
-// without leaves out the keys that contain a text, and is nil if no others are left.
+// without removes the keys that contain a text, and returns nil if none are left.
 func without(all map[string]string, text string) map[string]string {
 	maps.DeleteFunc(all, func(key, _ string) bool { return strings.Contains(key, text) })
 	if len(all) == 0 {

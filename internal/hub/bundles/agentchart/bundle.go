@@ -22,9 +22,9 @@ const (
 	definition = "templates/appliedworks.yaml"
 )
 
-// Resources are the chart for a Bundle, compressed because every Cluster has one. What is the same
-// for all agents of a hub is in the defaults of the chart's values, so that all agents share one
-// Content and a user's own values take precedence.
+// Resources returns the chart for a Bundle, compressed because every Cluster has one. Settings
+// common to all agents of a hub become defaults of the chart's values. All agents therefore share
+// one Content, and a user's own values take precedence.
 func Resources(agent settings.Agent) ([]fleet.BundleResource, error) {
 	var resources []fleet.BundleResource
 	err := fs.WalkDir(charts.FS, release, func(name string, entry fs.DirEntry, err error) error {
@@ -33,7 +33,7 @@ func Resources(agent settings.Agent) ([]fleet.BundleResource, error) {
 		}
 		inside := strings.TrimPrefix(name, release+"/")
 		if inside == definition || path.Base(inside) == ".helmignore" {
-			return nil // the definition exists before the agent does, and belongs to whoever installed it
+			return nil // the definition exists before the agent, and belongs to its installer
 		}
 		data, err := fs.ReadFile(charts.FS, name)
 		if err == nil && inside == valuesFile {
@@ -77,9 +77,9 @@ func withDefaults(text []byte, agent settings.Agent) ([]byte, error) {
 	return yaml.Marshal(values)
 }
 
-// Overrides are the values of one agent that take precedence over those of the user: what the spec
-// of its Cluster says and, if the hub itself installed the agent, so that there is no user, what
-// else the agent was installed with.
+// Overrides returns the values of one agent that take precedence over the user's values: the
+// settings in the spec of its Cluster. If the hub itself installed the agent, there is no user;
+// the other values of the installation are included.
 func Overrides(cluster *fleet.Cluster, clientID, namespace string, agent settings.Agent) ([]byte, error) {
 	spec, all := cluster.Spec, map[string]any{}
 	of := Of(cluster, clientID, agent, namespace)

@@ -13,7 +13,7 @@ import (
 	"github.com/muster-fleet/muster/internal/naming"
 )
 
-// Values are those of the chart fleet-agent that the hub sets.
+// Values are the values of the chart fleet-agent set by the hub.
 type Values struct {
 	// Bootstrap is nil once the agent has registered.
 	*bootstrap.Bootstrap `json:",inline"`
@@ -51,7 +51,7 @@ type scheduling struct {
 	PodDisruptionBudget *fleet.PodDisruptionBudgetSpec `json:"podDisruptionBudget,omitempty"`
 }
 
-// Of returns the values of the agent of a Cluster, without what it registers with.
+// Of returns the values of a Cluster's agent, without the Bootstrap.
 func Of(cluster *fleet.Cluster, clientID string, agent settings.Agent, systemNamespace string) Values {
 	spec := cluster.Spec
 	v := Values{
@@ -86,14 +86,14 @@ func Of(cluster *fleet.Cluster, clientID string, agent settings.Agent, systemNam
 	return v
 }
 
-// Generation is the value by which two installations of the agent differ.
+// Generation returns the value that tells two installations of the agent apart.
 func Generation(at time.Time) string { return at.UTC().Format(time.RFC3339) }
 
-// Namespace is where the agent is installed.
+// Namespace returns the namespace of the agent.
 func (v Values) Namespace() string { return v.Internal.SystemNamespace }
 
-// Hash is a digest of the settings: of everything but the labels, which only count when a Cluster
-// is created, and the Bootstrap, which the agent drops once it has registered.
+// Hash returns a digest of the settings. It leaves out the labels, which only count at the
+// creation of a Cluster, and the Bootstrap, which the agent drops after registration.
 func (v Values) Hash() string {
 	v.Bootstrap, v.Labels, v.Internal.Generation = nil, nil, ""
 	text, err := json.Marshal(v)
@@ -103,7 +103,7 @@ func (v Values) Hash() string {
 	return naming.Digest(text)
 }
 
-// splitImage divides a reference at its tag or within its digest, as the chart joins it.
+// splitImage splits a reference at its tag or within its digest; the chart joins it the same way.
 func splitImage(reference string) image {
 	if at := strings.LastIndex(reference, ":"); at > strings.LastIndex(reference, "/") {
 		return image{Repository: reference[:at], Tag: reference[at+1:]}
@@ -111,7 +111,7 @@ func splitImage(reference string) image {
 	return image{Repository: reference}
 }
 
-// labels are those of the Cluster that say something to other systems than the fleet.
+// labels returns the Cluster's labels without labels internal to Rancher and kubectl.
 func labels(all map[string]string) map[string]string {
 	kept := map[string]string{}
 	for key, value := range all {
