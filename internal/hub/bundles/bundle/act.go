@@ -24,13 +24,12 @@ import (
 	"github.com/muster-fleet/muster/internal/kube"
 )
 
-// batch is how many deployments of a Bundle are written before the Bundle is looked at
-// again, so that a pause or a revert of it counts in the middle of a large fleet, and other
-// Bundles have their turn.
+// batch is the number of deployments written before the Bundle is reconciled again. A pause or a
+// revert therefore takes effect in the middle of a large fleet, and other Bundles get their turn.
 const batch = 512
 
-// due are the targets whose deployments are to be created and changed now, a batch of them; more
-// says that others follow, which the plan does not release yet.
+// due returns the targets whose deployments must be created and changed now, at most one batch.
+// more reports whether others follow; the plan does not release them yet.
 func (o observed) due(p plan) (fresh, changed []int, more bool) {
 	for i, t := range o.targets {
 		switch {
@@ -46,18 +45,19 @@ func (o observed) due(p plan) (fresh, changed []int, more bool) {
 	return fresh, changed, more
 }
 
-// act writes what the plan releases and what else changed, a batch of it, and deletes the
-// deployments of Clusters that the Bundle is not for. It returns how many deployments are new, and
-// whether more is to be written. A write that fails is noted at its target, and the others go on.
+// act writes the deployments released by the plan and other changes, at most one batch. It
+// deletes the deployments of Clusters outside the Bundle's targets. It returns the number of new
+// deployments, and reports whether more writes follow. A failed write is noted at its target, and
+// the others go on.
 func (c *Controller) act(ctx context.Context, o observed, p plan) (created int, more bool, err error) {
 	if err := c.replaceLost(ctx, o); err != nil || !o.valid() {
 		return 0, false, err
 	}
 	fresh, changed, more := o.due(p)
 	if len(fresh) > 0 {
-		// After a restore the cache of BundleDeployments may know of it before that of Bundles. A
-		// BundleDeployment that is made then is deleted a moment later, and its agent would take that for
-		// the deletion of what it has had all along, which the snapshot does not know.
+		// After a restore the cache of BundleDeployments may be ahead of the cache of Bundles. A
+		// new BundleDeployment would then be deleted a moment later. Its agent would take this
+		// for the deletion of the workload it has had all along, unknown to the snapshot.
 		if gone, err := kube.IsGone(ctx, c.Live, fleet.GroupVersion.WithKind("Bundle"), o.bundle); gone || err != nil {
 			return 0, false, err
 		}
@@ -82,22 +82,22 @@ func (c *Controller) act(ctx context.Context, o observed, p plan) (created int, 
 	return len(fresh), more, err
 }
 
-// forEach does something with each of n objects, so many at once, and returns all errors.
+// forEach calls do for each of n objects, with limited concurrency, and returns all errors.
 func forEach(ctx context.Context, n, atOnce int, do func(int) error) error {
 	failures := make([]error, n)
 	workqueue.ParallelizeUntil(ctx, atOnce, n, func(i int) { failures[i] = do(i) })
 	return errors.Join(failures...)
 }
 
-// write makes one deployment as desired: all of it if it is released, else only what the rollout
-// does not hold back.
+// write makes one deployment match the desired one. If the rollout holds it back, write changes
+// only the fields outside the rollout.
 func (c *Controller) write(ctx context.Context, bundle *fleet.Bundle, t *target, released bool) error {
 	state, namespace, err := membernamespace.OfCluster(t.cluster).ObserveNamespace(ctx, c.Client)
 	if err != nil {
 		return err
 	}
 	if state != membernamespace.NamespaceOurs {
-		return nil // its controller reports that, and creates it again if that can be done, which has the Bundle reconciled
+		return nil // its controller reports it and may create it again, which requeues the Bundle
 	}
 	options, err := optionsFor(t.rules, bundle, t.matched, t.cluster)
 	if err != nil {
@@ -113,7 +113,7 @@ func (c *Controller) write(ctx context.Context, bundle *fleet.Bundle, t *target,
 			return unlessLeaving(err)
 		}
 	}
-	// The values come before what refers to them.
+	// The values come before the reference to them.
 	if secret != nil {
 		has := t.deployment != nil && t.deployment.Spec.ValuesHash != "" && !t.valuesLost
 		if err := c.writeValues(ctx, secret, has); err != nil {
@@ -121,7 +121,7 @@ func (c *Controller) write(ctx context.Context, bundle *fleet.Bundle, t *target,
 		}
 	}
 	if t.deployment == nil {
-		if err = c.GrantContents(ctx, namespace.Name, namespace.UID); err == nil { // before anything refers to one
+		if err = c.GrantContents(ctx, namespace.Name, namespace.UID); err == nil { // before a reference to any Content
 			err = c.Client.Create(ctx, d, kube.FieldOwner)
 		}
 	} else {
@@ -144,15 +144,15 @@ func (c *Controller) write(ctx context.Context, bundle *fleet.Bundle, t *target,
 	return nil
 }
 
-// operation is one of a JSON patch.
+// operation is an operation of a JSON patch.
 type operation struct {
 	Op    string `json:"op"`
 	Path  string `json:"path"`
 	Value any    `json:"value"`
 }
 
-// earlierError notes the error that the status has with another deployment ID, because agents do
-// not say what their errors are about.
+// earlierError notes the error in the status of another deployment ID, because agents do not name
+// the subject of their errors.
 func earlierError(before, d *fleet.BundleDeployment) ([]operation, error) {
 	if before.Spec.DeploymentID == d.Spec.DeploymentID {
 		return nil, nil
@@ -169,8 +169,8 @@ func earlierError(before, d *fleet.BundleDeployment) ([]operation, error) {
 	return []operation{{"add", "/metadata/annotations/" + strings.ReplaceAll(fleet.AnnotationEarlierError, "/", "~1"), noted}}, nil
 }
 
-// patch replaces the parts of a deployment as wholes, whatever its agent writes to
-// the status meanwhile.
+// patch replaces whole parts of a deployment, independent of concurrent status writes by its
+// agent.
 func (c *Controller) patch(ctx context.Context, before, d *fleet.BundleDeployment, released bool) error {
 	operations := []operation{
 		{"test", "/metadata/uid", d.UID},
@@ -198,7 +198,8 @@ func (c *Controller) patch(ctx context.Context, before, d *fleet.BundleDeploymen
 	return c.Client.Patch(ctx, d, client.RawPatch(types.JSONPatchType, text), kube.FieldOwner)
 }
 
-// writeValues writes the Secret with the values of a deployment, which probably has one or not.
+// writeValues writes the Secret with the values of a deployment. has is a guess whether it
+// exists.
 func (c *Controller) writeValues(ctx context.Context, secret *corev1.Secret, has bool) error {
 	key := client.ObjectKeyFromObject(secret)
 	edit, edited := c.editedSecrets.Load(key) // a later edit stays noted
@@ -226,8 +227,8 @@ func (c *Controller) deleteValues(ctx context.Context, d *fleet.BundleDeployment
 	return kube.Delete(ctx, c.Client, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: d.Namespace, Name: d.Name}})
 }
 
-// unlessLeaving is the error, or nil if it only says that the member is leaving and so needs
-// nothing any more. A kind that is not served is an error: the member stays.
+// unlessLeaving returns the error, or nil if the error only shows that the member is leaving. A
+// kind that is not served is an error: the member stays.
 func unlessLeaving(err error) error {
 	switch {
 	case kube.NotServed(err):
@@ -238,9 +239,9 @@ func unlessLeaving(err error) error {
 	return err
 }
 
-// deleteDeployment deletes a deployment, its values first, so that a crash in between leaves what
-// leads to them. The agent uninstalls when it sees the deployment gone. A finalizer of upstream's
-// hub, which nobody would remove, goes with it.
+// deleteDeployment deletes a deployment, its values first: after a crash in between, the
+// deployment still leads to the rest. The agent uninstalls once the deployment is gone. A
+// finalizer of upstream's hub goes with it, because no controller would remove it.
 func (c *Controller) deleteDeployment(ctx context.Context, d *fleet.BundleDeployment, cause removal.Cause) error {
 	if err := c.recordRemoval(ctx, d); err != nil {
 		return err

@@ -16,18 +16,18 @@ import (
 	"github.com/muster-fleet/muster/internal/naming"
 )
 
-// maxLosers is how many of the Clusters that would lose a Bundle a message names.
+// maxLosers limits the Clusters that a message names as losing a Bundle.
 const maxLosers = 10
 
-// maxQuotedShare bounds what a message quotes of a share that is none.
+// maxQuotedShare limits the quoted part of an invalid share.
 const maxQuotedShare = 20
 
-// brake is why many deployments that no target is for any more are not deleted before somebody
-// confirms: the Bundle itself has not changed, so that one change of a ClusterGroup, of labels or
-// of a mapping would take it from a part of the fleet. "" if they may go.
+// brake returns the reason why a large removal needs a user's confirmation; "" if it may go
+// ahead. The Bundle itself has not changed. One change of a ClusterGroup, of labels or of a
+// mapping would remove it from a part of the fleet.
 func (o observed) brake() string {
 	before := kube.FindCondition(o.bundle.Status.Conditions, fleet.ConditionProcessed)
-	held := before != nil && before.Reason == reasons.RemovalHeld // an edit of something else confirms nothing
+	held := before != nil && before.Reason == reasons.RemovalHeld // an edit of another field confirms nothing
 	changed := o.bundle.Status.ObservedGeneration != o.bundle.Generation
 	lose, have := len(o.leftover), len(o.leftover)+len(o.targets)
 	if changed && !held || !removal.Many(lose, have, o.share) {
@@ -43,7 +43,7 @@ func (o observed) brake() string {
 		fleet.AnnotationConfirmRemoval, token)
 }
 
-// removalToken is the value that confirms the removal of just these deployments.
+// removalToken returns the value that confirms the removal of exactly these deployments.
 func (o observed) removalToken() string {
 	var names []string
 	for _, one := range o.leftover {
@@ -53,12 +53,12 @@ func (o observed) removalToken() string {
 	return naming.Digest([]byte(strings.Join(names, "\n")))[:8]
 }
 
-// confirmed is what a user has confirmed and the hub has not removed yet, because a deletion
-// failed. A hub that is started anew has forgotten it, and asks again.
+// confirmed is a removal confirmed by a user but not finished, because a deletion failed. After a
+// restart the hub has forgotten it, and needs a new confirmation.
 type confirmed struct {
-	// value of the annotation that confirmed it.
+	// value of the confirming annotation.
 	value string
-	// uids are those of the deployments.
+	// uids holds the UIDs of the deployments.
 	uids map[types.UID]bool
 }
 
@@ -68,9 +68,9 @@ func (c confirmed) holds(value string, all []leftover) bool {
 	return value != "" && value == c.value && !slices.ContainsFunc(all, func(one leftover) bool { return !c.uids[one.deployment.UID] })
 }
 
-// confirms returns what the annotation of the Bundle confirms now: what is named by its
-// value, or the rest of what it confirmed before. A deployment that is wanted again in
-// between is no longer confirmed.
+// confirms returns the removal confirmed by the Bundle's annotation now. It is the removal named
+// by its value, or the rest of an earlier one. A deployment that is wanted again in between is no
+// longer confirmed.
 func (o observed) confirms() confirmed {
 	value := o.bundle.Annotations[fleet.AnnotationConfirmRemoval]
 	_, takeover := o.takes()
@@ -84,16 +84,15 @@ func (o observed) confirms() confirmed {
 	return is
 }
 
-// brakeSetting is the share of the Clusters that have a Bundle which may lose it without being
-// confirmed.
+// brakeSetting is the share of a Bundle's Clusters that may lose it without a confirmation.
 type brakeSetting struct {
 	share int
-	// shareIgnored says why the share that the workspace asks for is ignored; empty if it is not.
+	// shareIgnored is the reason why the workspace's own share is ignored; empty if it is used.
 	shareIgnored string
 }
 
-// brakeSetting returns the setting of a workspace, or else the hub's. Like the consent to mappings
-// it is an annotation of the Namespace, which tenants cannot usually write.
+// brakeSetting returns the setting of a workspace, or else the hub's. Like the consent to
+// mappings it is an annotation of the Namespace. Tenants cannot usually write it.
 func (c *Controller) brakeSetting(ctx context.Context, workspace string) brakeSetting {
 	namespace := kube.CoreMetadata("Namespace")
 	setting := brakeSetting{share: c.Config.Current().RemovalShare}
@@ -103,7 +102,7 @@ func (c *Controller) brakeSetting(ctx context.Context, workspace string) brakeSe
 	return setting.in(namespace)
 }
 
-// in returns the setting as a Namespace changes it.
+// in returns the setting with the changes of a Namespace.
 func (s brakeSetting) in(namespace *metav1.PartialObjectMetadata) brakeSetting {
 	text, given := namespace.Annotations[fleet.AnnotationRemovalBrake]
 	if !given {
@@ -129,7 +128,7 @@ func (o observed) losers() string {
 	return kube.JoinNames(names[:min(maxLosers, len(names))], len(names))
 }
 
-// nameFrom is the name of a Cluster for readers of a workspace.
+// nameFrom returns the name of a Cluster for readers of a workspace.
 func nameFrom(workspace, namespace, name string) string {
 	if namespace == workspace {
 		return name

@@ -13,11 +13,11 @@ import (
 	"github.com/muster-fleet/muster/internal/delivery"
 )
 
-// keyBundleValues is where the Secret of a Bundle has the values of the Bundle itself.
+// keyBundleValues is the key of the Bundle's own values in its Secret.
 const keyBundleValues = "values.yaml"
 
-// loadValues reads the values that `fleet apply` has put into a Secret beside the Bundle, until
-// they are those that the Bundle announces.
+// loadValues reads the values stored by `fleet apply` in a Secret beside the Bundle. It reads
+// them again until they match the Bundle's hash.
 func (c *Controller) loadValues(ctx context.Context, bundle *fleet.Bundle, known *computed) error {
 	if bundle.Spec.ValuesHash == "" || known.values != nil {
 		return nil
@@ -51,7 +51,7 @@ func (c *Controller) loadValues(ctx context.Context, bundle *fleet.Bundle, known
 	return nil
 }
 
-// withValues is the Bundle with the values from its Secret.
+// withValues returns the Bundle with the values from its Secret.
 func (m *computed) withValues(bundle *fleet.Bundle) *fleet.Bundle {
 	if len(m.values) == 0 || bundle.Spec.ValuesHash == "" {
 		return bundle

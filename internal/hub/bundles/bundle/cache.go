@@ -21,11 +21,11 @@ import (
 	"github.com/muster-fleet/muster/internal/naming"
 )
 
-// maxListed is how many objects of a report are kept: more than are ever shown.
+// maxListed limits the objects kept of a report. Fewer are ever shown.
 const maxListed = 5
 
-// newForeignCache returns a cache of the metadata of the namespaces that the hub did not make:
-// workspaces are among them, and the manager's cache has only the others.
+// newForeignCache returns a cache of the metadata of namespaces not created by the hub. They
+// include the workspaces; the manager's cache has only the hub's namespaces.
 func newForeignCache(ctx context.Context, mgr ctrl.Manager) (cache.Cache, error) {
 	foreign, err := labels.NewRequirement(fleet.LabelManaged, selection.NotEquals, []string{"true"})
 	if err != nil {
@@ -47,12 +47,12 @@ func WithoutResources(o any) (any, error) {
 	return cache.TransformStripManagedFields()(o)
 }
 
-// cachedDigest is where the cache has the digest of what it leaves out of a deployment. No object
-// of an API server has an annotation with a space in its name.
+// cachedDigest is the cache's annotation for the digest of a deployment's dropped fields. No
+// object of an API server has an annotation with a space in its name.
 const cachedDigest = "digest of options"
 
-// digestOf is the digest of a spec, by which an edit under the same deployment ID is found. It
-// leaves out the fields that are compared by themselves.
+// digestOf returns the digest of a spec, used to detect an edit under the same deployment ID. It
+// leaves out the fields that are compared separately.
 func digestOf(spec fleet.BundleDeploymentSpec) (string, error) {
 	spec.StagedOptions, spec.StagedDeploymentID, spec.DeploymentID = fleet.BundleDeploymentOptions{}, "", ""
 	spec.Paused, spec.DependsOn = false, nil
@@ -63,8 +63,8 @@ func digestOf(spec fleet.BundleDeploymentSpec) (string, error) {
 	return naming.Digest(text)[:32], nil
 }
 
-// WithoutOptions keeps what nobody decides on out of the cache: options, of which only a digest
-// stays, and long lists of objects. A cache may transform an object twice.
+// WithoutOptions drops fields without influence on decisions from the cache: options, except for
+// their digest, and long lists of objects. A cache may transform an object twice.
 func WithoutOptions(o any) (any, error) {
 	if d, ok := o.(*fleet.BundleDeployment); ok {
 		if d.Annotations[cachedDigest] == "" {

@@ -24,30 +24,30 @@ import (
 	"github.com/muster-fleet/muster/internal/kube"
 )
 
-// keepUnused is how long a Content is kept that nothing refers to: far longer than the
-// cache is ever behind.
+// keepUnused is the lifetime of an unused Content. The cache never lags that far.
 const keepUnused = 15 * time.Second
 
 var contentKind = fleet.GroupVersion.WithKind("Content")
 
-// contents makes the Contents of Bundles, which any number of deployments share, and removes those
-// that nothing refers to any more.
+// contents creates the Contents of Bundles, shared by any number of deployments, and removes them
+// once they are unused.
 type contents struct {
 	client.Client
 	live  client.Reader
 	clock clock.PassiveClock
-	// began is when this process first looked at one: of the references of Bundles that have no
-	// deployment it knows only once it has seen the Bundles.
+	// began is the time of this process's first check of a Content. References from Bundles
+	// without a deployment are known only after the process has seen the Bundles.
 	began func() time.Time
-	// freed names Contents that a Bundle no longer refers to.
+	// freed receives Contents after a Bundle drops its reference.
 	freed chan event.GenericEvent
 
 	mu sync.Mutex
-	// desired is the Content of each Bundle: a Content that is about to be referred to is not deleted.
+	// desired is the Content of each Bundle. It protects a Content before the first reference is
+	// written.
 	desired map[types.NamespacedName]string
-	// bundles are the reverse: the Bundles that refer to a Content.
+	// bundles is the reverse: the Bundles of each Content.
 	bundles map[string]sets.Set[types.NamespacedName]
-	// there are the Contents that this process has found or made and that were not deleted since.
+	// there holds the Contents found or created by this process, and not deleted since.
 	there sets.Set[string]
 }
 
@@ -59,8 +59,7 @@ func newContents(deps controller.Deps) contents {
 	}
 }
 
-// share refers a Bundle to a Content that is there for another one, and returns whether
-// there is such a Content.
+// share refers a Bundle to a Content that exists for another one, and reports whether it exists.
 func (c *contents) share(bundle types.NamespacedName, name string) bool {
 	c.mu.Lock()
 	there, before := c.there.Has(name), ""
@@ -72,11 +71,11 @@ func (c *contents) share(bundle types.NamespacedName, name string) bool {
 	return there
 }
 
-// ensure creates the Content of a Bundle if there is none, and keeps it as long as the
-// Bundle refers to it.
+// ensure creates the Content of a Bundle if there is none, and keeps it as long as the Bundle
+// refers to it.
 func (c *contents) ensure(ctx context.Context, bundle types.NamespacedName, content *fleet.Content) error {
 	c.setDesired(bundle, content.Name)
-	// The cache may still have one that is gone.
+	// The cache may still have a deleted Content.
 	err := c.live.Get(ctx, client.ObjectKeyFromObject(content), kube.Metadata(contentKind))
 	if apierrors.IsNotFound(err) {
 		content.Labels = map[string]string{fleet.LabelManaged: "true"}
@@ -94,7 +93,7 @@ func (c *contents) ensure(ctx context.Context, bundle types.NamespacedName, cont
 	return nil
 }
 
-// setDesired remembers which Content a Bundle refers to, "" for none.
+// setDesired stores the Content referred to by a Bundle, "" for none.
 func (c *contents) setDesired(bundle types.NamespacedName, name string) {
 	c.mu.Lock()
 	before := c.refer(bundle, name)
@@ -102,15 +101,15 @@ func (c *contents) setDesired(bundle types.NamespacedName, name string) {
 	c.free(before)
 }
 
-// free has a Content removed if nothing else refers to it.
+// free queues a Content for removal unless another Bundle refers to it.
 func (c *contents) free(name string) {
 	if name != "" {
 		c.freed <- event.GenericEvent{Object: &fleet.Content{ObjectMeta: metav1.ObjectMeta{Name: name}}}
 	}
 }
 
-// refer changes both maps, and returns the Content that the Bundle no longer refers to, or "". The
-// caller holds the lock.
+// refer changes both maps, and returns the Content that the Bundle no longer refers to, or "".
+// The caller holds the lock.
 func (c *contents) refer(bundle types.NamespacedName, name string) string {
 	before := c.desired[bundle]
 	if before == name {
@@ -129,7 +128,7 @@ func (c *contents) refer(bundle types.NamespacedName, name string) string {
 	return before
 }
 
-// has says whether the Content of a Bundle was created and not deleted since.
+// has reports whether the Content of a Bundle was created and not deleted since.
 func (c *contents) has(bundle types.NamespacedName) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -149,7 +148,7 @@ func (c *contents) lost(name string) []types.NamespacedName {
 	return bundles
 }
 
-// register adds the controller that removes Contents.
+// register adds the controller for the removal of Contents.
 func (c *contents) register(mgr ctrl.Manager) error {
 	return ctrl.NewControllerManagedBy(mgr).Named("content").
 		For(&fleet.Content{}, builder.OnlyMetadata).
@@ -166,13 +165,13 @@ func (c *contents) register(mgr ctrl.Manager) error {
 		Complete(reconcile.Func(c.collect))
 }
 
-// enqueueLater enqueues a Content for when its last reference may be gone.
+// enqueueLater enqueues a Content for the time when its last reference may be gone.
 func enqueueLater(q controller.Queue, name string) {
 	q.AddAfter(reconcile.Request{NamespacedName: types.NamespacedName{Name: name}}, keepUnused)
 }
 
-// contentNames are the Contents that a deployment refers to: that of its deployment ID, and
-// that of the staged one.
+// contentNames returns the Contents of a deployment: for its deployment ID, and for the staged
+// one.
 func contentNames(d *fleet.BundleDeployment) map[string]bool {
 	names := map[string]bool{}
 	if d != nil {
@@ -185,8 +184,8 @@ func contentNames(d *fleet.BundleDeployment) map[string]bool {
 	return names
 }
 
-// collect removes a Content that has been there for a while and that nothing refers to, and one
-// that was changed: that is worthless, because its name is the hash of what it was.
+// collect removes a Content that has been unused for a while. It also removes a changed Content:
+// its name is the hash of the original, so it is worthless.
 func (c *contents) collect(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
 	content := kube.Metadata(contentKind)
 	if err := c.Get(ctx, request.NamespacedName, content); err != nil || content.DeletionTimestamp != nil {

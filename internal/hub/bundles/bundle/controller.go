@@ -1,11 +1,11 @@
-// Package bundle turns Bundles into deployments: it decides which Clusters a Bundle is for, keeps
-// its resources as one Content that all of them share, writes a BundleDeployment into the member
-// namespace of each, partition by partition, and reports their states.
+// Package bundle turns Bundles into deployments. It selects the Clusters of a Bundle, and keeps
+// the Bundle's resources as one Content shared by all of them. It writes a BundleDeployment into
+// each member namespace, partition by partition, and reports their states.
 //
 // It writes the status and the finalizer of Bundles, the status of BundleNamespaceMappings,
-// Contents, and BundleDeployments with the Secrets of their values; the status of a
-// BundleDeployment is its agent's, but for display. Its invariant: what did not change for a
-// Cluster is not written for it.
+// Contents, and BundleDeployments with the Secrets of their values. The agent owns the status of
+// a BundleDeployment, except display. Its invariant: without a change for a Cluster, nothing is
+// written for it.
 package bundle
 
 import (
@@ -36,58 +36,59 @@ import (
 )
 
 const (
-	// workers is how many Bundles are handled at once.
+	// workers is the number of Bundles reconciled at once.
 	workers = 8
-	// writers is how many deployments of a Bundle are written at once.
+	// writers is the number of deployments of a Bundle written at once.
 	writers = 32
-	// deploymentTimeout is how long a BundleDeployment that was written is expected in the cache: one
-	// that was made and deleted at once never is.
+	// deploymentTimeout limits the wait for a written BundleDeployment to reach the cache. A
+	// BundleDeployment created and deleted at once never reaches it.
 	deploymentTimeout = 10 * time.Second
-	// gather is how long the Bundle of a BundleDeployment that changed waits for others, so that it is
-	// not planned for each by itself.
+	// gather is the delay of a Bundle's reconcile after a change of its BundleDeployment. Further
+	// changes then share one plan.
 	gather = 200 * time.Millisecond
 )
 
 // Indexes of the cache.
 const (
-	// indexBundle is of BundleDeployments by the Bundle, as namespace/name.
+	// indexBundle indexes BundleDeployments by their Bundle, as namespace/name.
 	indexBundle = "bundle"
-	// indexContent is of BundleDeployments by the names of the Contents that are referred to.
+	// indexContent indexes BundleDeployments by the names of their Contents.
 	indexContent = "content"
-	// indexName is of Bundles by their name, in whatever namespace.
+	// indexName indexes Bundles by name, in any namespace.
 	indexName = "name"
-	// indexCluster is of Bundles by the UID of the one Cluster that they are for, or anyCluster.
+	// indexCluster indexes Bundles by the UID of their only Cluster, or by anyCluster.
 	indexCluster = "cluster"
 	anyCluster   = "any"
 )
 
-// Deps are what the controller is given.
+// Deps are the dependencies of the controller.
 type Deps struct {
 	controller.Deps
-	// IsAgents says whether a Bundle that is labelled as that of an agent is what the hub wrote. It is
-	// not trusted by its label.
+	// IsAgents reports whether the hub wrote a Bundle with an agent's label. The label alone is
+	// not trusted.
 	IsAgents func(context.Context, *fleet.Bundle) (bool, error)
-	// AgentChart returns the Content of that name if the hub can make it, which all Bundles of agents
-	// name instead of having resources; else nil.
+	// AgentChart returns the Content with this name if the hub can create it, else nil. All
+	// Bundles of agents name it instead of having resources.
 	AgentChart func(name string) (*fleet.Content, error)
-	// StateDir is a directory that a hub which is killed leaves to the next one in its Pod; empty
-	// if there is none.
+	// StateDir is a directory that survives a killed hub, for the next hub in its Pod; empty if
+	// there is none.
 	StateDir string
 }
 
 // Controller reconciles Bundles.
 type Controller struct {
 	Deps
-	// bundleWrites, deploymentWrites and secretWrites are what the cache does not show yet.
+	// bundleWrites, deploymentWrites and secretWrites are the writes missing in the cache so far.
 	bundleWrites, deploymentWrites, secretWrites kube.Expectations
-	// editedSecrets are the Secrets with values that another client wrote, with their resource
-	// version, or that an agent refuses, until the hub finds the values right or writes them.
+	// editedSecrets maps Secrets with values to their resource version: Secrets written by
+	// another client, or refused by an agent. They stay until the hub finds the values right or
+	// writes them.
 	editedSecrets sync.Map
 	contents      contents
 	lost          lost
 	journal       *journal
-	// foreign is a cache of the metadata of objects that the hub did not make: namespaces, and Secrets
-	// with the values of Bundles.
+	// foreign is a cache of the metadata of objects not created by the hub: namespaces, and
+	// Secrets with the values of Bundles.
 	foreign cache.Cache
 	// computed by the key of the Bundle; one reconcile at a time uses an entry.
 	computed sync.Map
@@ -155,8 +156,8 @@ func (c *Controller) Register(ctx context.Context, mgr ctrl.Manager) error {
 		Complete(controller.RetryConflicts(c.Recorder, c))
 }
 
-// clusterOf is the UID of the Cluster of an agent's Bundle, which alone the Bundle is for;
-// anyCluster if it is another Bundle.
+// clusterOf returns the UID of the only Cluster of an agent's Bundle; anyCluster for other
+// Bundles.
 func clusterOf(bundle client.Object) string {
 	if bundle.GetLabels()[fleet.LabelAgent] == "" {
 		return anyCluster
@@ -167,13 +168,13 @@ func clusterOf(bundle client.Object) string {
 	return ""
 }
 
-// computedFor returns what was computed of a Bundle.
+// computedFor returns the computed state of a Bundle.
 func (c *Controller) computedFor(key types.NamespacedName) *computed {
 	value, _ := c.computed.LoadOrStore(key, &computed{})
 	return value.(*computed)
 }
 
-// Reconcile plans the deployments of a Bundle, writes what changed, and reports their states.
+// Reconcile plans the deployments of a Bundle, writes the changes, and reports their states.
 func (c *Controller) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
 	var bundle fleet.Bundle
 	err := c.Client.Get(ctx, request.NamespacedName, &bundle)
@@ -212,7 +213,7 @@ func (c *Controller) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	return ctrl.Result{RequeueAfter: sooner(wait, displayIn)}, nil
 }
 
-// sooner is the shorter of two waits; 0 is none.
+// sooner returns the shorter of two waits; 0 means no wait.
 func sooner(a, b time.Duration) time.Duration {
 	if a == 0 || b == 0 {
 		return max(a, b)
@@ -220,7 +221,7 @@ func sooner(a, b time.Duration) time.Duration {
 	return min(a, b)
 }
 
-// patchFinalizer adds or removes the finalizer; its event has the Bundle reconciled again.
+// patchFinalizer adds or removes the finalizer; the resulting event requeues the Bundle.
 func (c *Controller) patchFinalizer(ctx context.Context, bundle *fleet.Bundle, change func(client.Object, string) bool) error {
 	before := bundle.DeepCopy()
 	if !change(bundle, fleet.FinalizerBundle) {

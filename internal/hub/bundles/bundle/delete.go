@@ -21,8 +21,8 @@ import (
 	"github.com/muster-fleet/muster/internal/kube"
 )
 
-// remove deletes all deployments of a Bundle that is being deleted, and removes its finalizer
-// when they are gone.
+// remove deletes all deployments of a Bundle under deletion, and removes its finalizer once they
+// are gone.
 func (c *Controller) remove(ctx context.Context, bundle *fleet.Bundle) error {
 	definition, err := c.Kinds.Deleted(ctx, &fleet.Bundle{}, &fleet.BundleDeployment{})
 	if err != nil {
@@ -34,7 +34,7 @@ func (c *Controller) remove(ctx context.Context, bundle *fleet.Bundle) error {
 	key := client.ObjectKeyFromObject(bundle)
 	left, err := c.deleteDeployments(ctx, key)
 	if err != nil || left > 0 {
-		return err // the event of the last deletion has the Bundle reconciled again
+		return err // the event of the last deletion requeues the Bundle
 	}
 	c.forget(key)
 	if err := c.patchFinalizer(ctx, bundle, controllerutil.RemoveFinalizer); err != nil {
@@ -44,8 +44,7 @@ func (c *Controller) remove(ctx context.Context, bundle *fleet.Bundle) error {
 	return nil
 }
 
-// deleteDeployments deletes the deployments of a Bundle that the cache knows and returns
-// how many there were.
+// deleteDeployments deletes the cached deployments of a Bundle and returns their number.
 func (c *Controller) deleteDeployments(ctx context.Context, bundle types.NamespacedName) (int, error) {
 	deployments, err := c.deployments(ctx, bundle)
 	if err != nil {
@@ -55,8 +54,8 @@ func (c *Controller) deleteDeployments(ctx context.Context, bundle types.Namespa
 	return len(list), forEach(ctx, len(list), writers, func(i int) error { return c.deleteDeployment(ctx, list[i], removal.SourceDeleted) })
 }
 
-// recordRemoval notes on the report of the member that the hub deletes a deployment,
-// before the hub does so.
+// recordRemoval notes the hub's deletion of a deployment on the member's report, before the
+// deletion.
 func (c *Controller) recordRemoval(ctx context.Context, d *fleet.BundleDeployment) error {
 	namespace := kube.CoreMetadata("Namespace")
 	if err := c.Client.Get(ctx, types.NamespacedName{Name: d.Namespace}, namespace); err != nil {
@@ -82,7 +81,7 @@ func (c *Controller) cleanUp(ctx context.Context, key types.NamespacedName) erro
 		return err // the cache is behind; its event is on the way
 	}
 	if definition, err := c.Kinds.Deleted(ctx, &fleet.Bundle{}); err != nil || definition != "" {
-		return err // its deployments stay until the Bundles can be seen
+		return err // its deployments stay until Bundles can be read
 	}
 	_, err = c.deleteDeployments(ctx, key)
 	return err
@@ -95,8 +94,8 @@ func (c *Controller) forget(key types.NamespacedName) {
 	c.lost.take(key)
 }
 
-// reportKept says that a Bundle that is being deleted and its deployments are kept, because
-// somebody deletes their whole kind.
+// reportKept reports that a Bundle under deletion and its deployments are kept, because their
+// whole kind is being deleted.
 func (c *Controller) reportKept(ctx context.Context, bundle *fleet.Bundle, definition string) error {
 	after := bundle.DeepCopy()
 	after.Status.Conditions = kube.SetCondition(after.Status.Conditions, c.Clock.Now(),
@@ -109,8 +108,8 @@ func (c *Controller) reportKept(ctx context.Context, bundle *fleet.Bundle, defin
 	return nil
 }
 
-// deleteLeftover deletes the deployments on Clusters that a Bundle is not for any more, unless that
-// is because the definition of what says which Clusters it is for was deleted.
+// deleteLeftover deletes the deployments on Clusters outside the Bundle's targets. It keeps them
+// if the definition of a kind that selects Clusters was deleted.
 func (c *Controller) deleteLeftover(ctx context.Context, leftover []leftover) error {
 	if len(leftover) == 0 {
 		return nil

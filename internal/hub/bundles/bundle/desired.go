@@ -58,8 +58,8 @@ func desiredDeployment(bundle *fleet.Bundle, cluster *fleet.Cluster, deploymentI
 	return d
 }
 
-// withOptions puts options into a deployment, and their values into a Secret of its name; there is
-// none if there are no values.
+// withOptions puts options into a deployment, and their values into a Secret with the same name.
+// Without values it returns no Secret.
 func withOptions(d *fleet.BundleDeployment, options fleet.BundleDeploymentOptions) *corev1.Secret {
 	var secret *corev1.Secret
 	if hasValues(options) {
@@ -73,8 +73,8 @@ func withOptions(d *fleet.BundleDeployment, options fleet.BundleDeploymentOption
 		}
 		d.Spec.ValuesHash = delivery.ValuesHash(secret.Data)
 	}
-	// An agent of Rancher Fleet takes it for granted that there are options for Helm, and ends when it
-	// corrects drift without them.
+	// An agent of Rancher Fleet expects options for Helm, and exits when it corrects drift
+	// without them.
 	helm := fleet.HelmOptions{}
 	if options.Helm != nil {
 		helm = *options.Helm
@@ -90,41 +90,42 @@ func hasValues(options fleet.BundleDeploymentOptions) bool {
 	return options.Helm != nil && options.Helm.Values != nil && len(options.Helm.Values.Raw) > 0
 }
 
-// computed is what was computed of a Bundle and holds until it changes; without it
-// all is computed again.
+// computed is the computed state of a Bundle, valid until the Bundle changes. Without it
+// everything is computed again.
 type computed struct {
 	uid        types.UID
 	generation int64
 	packed     packed
-	// values are those that are not in the Bundle itself, valuesProblem is why there are none.
+	// values are the values outside the Bundle itself. valuesProblem is the reason why there are
+	// none.
 	values        map[string][]byte
 	valuesProblem error
 	// outcomes by the UID of the Cluster.
 	outcomes map[types.UID]outcome
-	// confirmed is the removal that a user has confirmed and that is not done.
+	// confirmed is a removal confirmed by a user but not finished.
 	confirmed confirmed
-	// reported is when the status was last written.
+	// reported is the time of the last status write.
 	reported time.Time
 }
 
-// begin forgets what was computed of the Bundle as it was before.
+// begin drops the state computed for earlier versions of the Bundle.
 func (m *computed) begin(bundle *fleet.Bundle, p packed) {
 	m.uid, m.generation, m.packed = bundle.UID, bundle.Generation, p
 	m.outcomes, m.values, m.valuesProblem, m.confirmed = map[types.UID]outcome{}, nil, nil, confirmed{}
 }
 
-// isOf says whether this was computed of the Bundle as it is now.
+// isOf reports whether the state was computed for the Bundle's current version.
 func (m *computed) isOf(bundle *fleet.Bundle) bool {
 	return m.uid == bundle.UID && m.generation == bundle.Generation
 }
 
-// outcome is the deployment ID of a Cluster and what it was computed from.
+// outcome is the deployment ID of a Cluster, with the inputs of its computation.
 type outcome struct {
 	generation          int64
 	labels, annotations map[string]string
 	matched             []int
 	id                  string
-	// digest is that of the options as the agent gets them.
+	// digest is the digest of the options in the form sent to the agent.
 	digest    string
 	hasValues bool
 	problem   error
@@ -132,8 +133,8 @@ type outcome struct {
 	former *outcome
 }
 
-// digestOfOptions is the digest of a deployment with these options as it comes back
-// from the API server.
+// digestOfOptions returns the digest of a deployment with these options in the form returned by
+// the API server.
 func digestOfOptions(options fleet.BundleDeploymentOptions) (string, error) {
 	written := &fleet.BundleDeployment{}
 	withOptions(written, options)
@@ -148,8 +149,8 @@ func digestOfOptions(options fleet.BundleDeploymentOptions) (string, error) {
 	return digestOf(read)
 }
 
-// recordAnswer takes over the options as the server stored them, so that its defaults are never
-// taken for somebody's edit.
+// recordAnswer stores the digest of the options in the server's form. Defaults of the server are
+// then not mistaken for an edit.
 func (m *computed) recordAnswer(t target) {
 	if o, known := m.outcomes[t.cluster.UID]; known && t.answered != "" {
 		if t.rules == presentRules {
@@ -161,8 +162,8 @@ func (m *computed) recordAnswer(t target) {
 	}
 }
 
-// outcomeFor returns the deployment ID that a Cluster should have, computed anew only
-// if something changed.
+// outcomeFor returns the desired deployment ID of a Cluster. It computes the ID again only after
+// a change.
 func (m *computed) outcomeFor(bundle *fleet.Bundle, cluster *fleet.Cluster, matched []int) outcome {
 	known, ok := m.outcomes[cluster.UID]
 	if ok && known.generation == cluster.Generation && maps.Equal(known.labels, cluster.Labels) &&
@@ -174,8 +175,8 @@ func (m *computed) outcomeFor(bundle *fleet.Bundle, cluster *fleet.Cluster, matc
 	return o
 }
 
-// formerOutcome returns the outcome by the former rules, and whether the deployment has exactly
-// that ID: a hub that is upgraded deploys nothing anew.
+// formerOutcome returns the outcome by the former rules, and reports whether the deployment has
+// exactly that ID. An upgraded hub therefore redeploys nothing.
 func (m *computed) formerOutcome(d *fleet.BundleDeployment, bundle *fleet.Bundle, cluster *fleet.Cluster, matched []int) (outcome, bool) {
 	o := m.outcomes[cluster.UID]
 	if d == nil || d.Spec.DeploymentID == o.id || delivery.ContentName(d.Spec.DeploymentID) != m.packed.name {

@@ -14,13 +14,12 @@ import (
 	"github.com/muster-fleet/muster/internal/kube"
 )
 
-// firstReport is how long the agent of a new deployment has to report before the hub shows that it
-// waits: most are faster, and the write is saved.
+// firstReport is the time allowed to the agent of a new deployment for its first report. After it
+// the hub shows the deployment as waiting. Most agents are faster, which saves the write.
 const firstReport = 2 * time.Second
 
-// updateDisplays writes `status.display` of the deployments whose agents have reported another
-// state. The rest of the status is the agents'. It returns how long to wait for agents that have
-// not reported anything.
+// updateDisplays writes `status.display` of deployments after their agents report another state.
+// The agents own the rest of the status. It returns the wait for agents without a first report.
 func (c *Controller) updateDisplays(ctx context.Context, o observed) (wait time.Duration, err error) {
 	var changed []*fleet.BundleDeployment
 	for _, t := range o.targets {
@@ -37,8 +36,8 @@ func (c *Controller) updateDisplays(ctx context.Context, o observed) (wait time.
 	return wait, forEach(ctx, len(changed), writers, func(i int) error { return c.patchDisplay(ctx, changed[i]) })
 }
 
-// patchDisplay writes `status.display` of a deployment, whatever its agent writes
-// beside it meanwhile.
+// patchDisplay writes `status.display` of a deployment, independent of concurrent writes by its
+// agent.
 func (c *Controller) patchDisplay(ctx context.Context, d *fleet.BundleDeployment) error {
 	display := rollup.Display(d)
 	text, err := json.Marshal(map[string]any{

@@ -15,24 +15,24 @@ import (
 )
 
 const (
-	// maxDeaths is how often a hub may end while it checks a Bundle before the Bundle is set aside.
-	// Once may be by chance.
+	// maxDeaths is the number of hub exits during the check of a Bundle before the Bundle is set
+	// aside. A single exit may be chance.
 	maxDeaths = 2
-	// maxEntries is how many Bundles a journal keeps.
+	// maxEntries limits the Bundles in a journal.
 	maxEntries = 1000
 )
 
-// journal records in a file which Bundle is being checked, if the check takes much memory. When the
-// kubelet restarts a hub that was killed, the hub reads there which Bundle that was.
+// journal keeps in a file the Bundle being checked, if the check takes much memory. After a hub
+// was killed and restarted by the kubelet, it finds this Bundle there.
 type journal struct {
-	// path of the file; none is written if it is empty.
+	// path of the file; empty if no file is written.
 	path string
 
 	mu      sync.Mutex
 	entries map[types.UID]entry
 }
 
-// entry is a Bundle that a hub began to check and did not end.
+// entry is a Bundle whose check a hub began but did not end.
 type entry struct {
 	Bundle     string `json:"bundle"`
 	Generation int64  `json:"generation"`
@@ -40,7 +40,8 @@ type entry struct {
 	Checking   bool   `json:"checking,omitempty"`
 }
 
-// openJournal reads what a hub before has left in a directory; without one nothing is noted.
+// openJournal reads the journal of an earlier hub in a directory. Without a directory nothing is
+// written.
 func openJournal(dir string) (*journal, error) {
 	j := &journal{entries: map[types.UID]entry{}}
 	if dir == "" {
@@ -66,7 +67,7 @@ func openJournal(dir string) (*journal, error) {
 	return j, j.write()
 }
 
-// setAside says why a Bundle is not checked as it is now; "" if it may be.
+// setAside returns the reason why a Bundle's current version is not checked; "" if it may be.
 func (j *journal) setAside(bundle *fleet.Bundle) string {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -78,7 +79,7 @@ func (j *journal) setAside(bundle *fleet.Bundle) string {
 		"kubectl rollout restart, or make the YAML of the Bundle smaller", e.Deaths)
 }
 
-// begin notes that a Bundle is being checked, which ends with the function that is returned.
+// begin notes that a Bundle is being checked. The returned function ends the check.
 func (j *journal) begin(bundle *fleet.Bundle) (end func() error, err error) {
 	j.mu.Lock()
 	defer j.mu.Unlock()

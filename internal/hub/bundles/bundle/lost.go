@@ -17,12 +17,11 @@ import (
 	"github.com/muster-fleet/muster/internal/kube"
 )
 
-// lost are the BundleDeployments that were deleted, but not by the hub, until their Bundle is
-// reconciled.
+// lost holds BundleDeployments deleted by other clients, until their Bundle is reconciled.
 type lost struct {
 	mu       sync.Mutex
 	byBundle map[types.NamespacedName][]*fleet.BundleDeployment
-	// own are the UIDs of those that the hub deletes itself.
+	// own holds the UIDs of deployments that the hub deletes itself.
 	own map[types.UID]bool
 }
 
@@ -57,7 +56,7 @@ func (l *lost) deleted(d *fleet.BundleDeployment) {
 	l.byBundle[bundleOf(d)] = append(l.byBundle[bundleOf(d)], d)
 }
 
-// take returns what is lost of a Bundle, and forgets it.
+// take returns the lost deployments of a Bundle, and forgets them.
 func (l *lost) take(bundle types.NamespacedName) []*fleet.BundleDeployment {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -66,9 +65,9 @@ func (l *lost) take(bundle types.NamespacedName) []*fleet.BundleDeployment {
 	return all
 }
 
-// replaceLost creates deployments again that somebody has deleted and that cannot be written as the
-// Bundle wants them at the moment. They say that they are held back: their agents would take the
-// absence of the objects for a removal.
+// replaceLost creates deleted deployments again if they cannot be written in the desired form at
+// the moment. They are marked as held back: their agents would take the absence of the objects
+// for a removal.
 func (c *Controller) replaceLost(ctx context.Context, o observed) error {
 	key := client.ObjectKeyFromObject(o.bundle)
 	var failures []error
@@ -107,7 +106,7 @@ func (c *Controller) replace(ctx context.Context, o observed, d *fleet.BundleDep
 	return nil
 }
 
-// keeps says whether a Cluster is to keep what a deleted deployment brought, although the Bundle
+// keeps reports whether a Cluster keeps the workload of a deleted deployment, although the Bundle
 // cannot be delivered to the Cluster now.
 func (o observed) keeps(cluster *fleet.Cluster, d *fleet.BundleDeployment) bool {
 	if !deliverable(cluster) || membership.DeliveryNamespace(cluster) != d.Namespace {
@@ -117,7 +116,7 @@ func (o observed) keeps(cluster *fleet.Cluster, d *fleet.BundleDeployment) bool 
 		slices.ContainsFunc(o.targets, func(t target) bool { return t.cluster.UID == cluster.UID && t.problem != nil && t.deployment == nil })
 }
 
-// heldBack is a deployment that has its agent deploy nothing and remove nothing.
+// heldBack returns a deployment that makes its agent deploy nothing and remove nothing.
 func heldBack(d *fleet.BundleDeployment) *fleet.BundleDeployment {
 	held := &fleet.BundleDeployment{}
 	held.Namespace, held.Name, held.Labels = d.Namespace, d.Name, d.Labels

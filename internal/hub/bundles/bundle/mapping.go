@@ -19,11 +19,11 @@ import (
 	"github.com/muster-fleet/muster/internal/kube"
 )
 
-// maxQuoted bounds what a status quotes of a mapping.
+// maxQuoted limits the quoted part of a mapping in a status.
 const maxQuoted = 400
 
-// consents says whether the admin of a namespace lets Bundles of another one in. Tenants of a
-// workspace may write their Bundles and Clusters, and cannot usually write the Namespace itself.
+// consents reports whether a namespace accepts Bundles of another one. Tenants of a workspace may
+// write their Bundles and Clusters, but usually not the Namespace itself.
 func consents(namespace *metav1.PartialObjectMetadata, from string) bool {
 	for name := range strings.SplitSeq(namespace.Annotations[fleet.AnnotationBundlesFrom], ",") {
 		if strings.TrimSpace(name) == from {
@@ -33,19 +33,19 @@ func consents(namespace *metav1.PartialObjectMetadata, from string) bool {
 	return false
 }
 
-// mayOpen says whether mappings of one namespace may open another.
+// mayOpen reports whether mappings of one namespace may open another.
 func mayOpen(settings settings.Mappings, from string, namespace *metav1.PartialObjectMetadata) bool {
 	return namespace.Name == from || settings.Open ||
 		consents(namespace, from) && (settings.ToLocal || !settings.IsLocal(namespace.Name))
 }
 
-// opens says whether a mapping lets its Bundles into a namespace, of which nil is none.
+// opens reports whether a mapping lets its Bundles into a namespace; nil means no namespace.
 func opens(settings settings.Mappings, mapping *fleet.BundleNamespaceMapping, namespace *metav1.PartialObjectMetadata) bool {
 	return selects(mapping, namespace) && mayOpen(settings, mapping.Namespace, namespace)
 }
 
-// selects says whether a valid mapping selects a namespace, of which nil is none, whether
-// it consents or not.
+// selects reports whether a valid mapping selects a namespace, regardless of its consent; nil
+// means no namespace.
 func selects(mapping *fleet.BundleNamespaceMapping, namespace *metav1.PartialObjectMetadata) bool {
 	if namespace == nil || invalid(mapping) != nil {
 		return false
@@ -54,7 +54,7 @@ func selects(mapping *fleet.BundleNamespaceMapping, namespace *metav1.PartialObj
 	return err == nil && selector.Matches(labels.Set(namespace.Labels))
 }
 
-// invalid is why a mapping opens nothing.
+// invalid returns the reason why a mapping opens nothing.
 func invalid(mapping *fleet.BundleNamespaceMapping) error {
 	var problems []error
 	for _, selector := range []struct {
@@ -68,8 +68,8 @@ func invalid(mapping *fleet.BundleNamespaceMapping) error {
 	return errors.Join(problems...)
 }
 
-// bundleSelector selects the Bundles that a mapping is for: all of its namespace if its
-// selector is invalid.
+// bundleSelector selects the Bundles of a mapping: all in its namespace if its selector is
+// invalid.
 func bundleSelector(mapping *fleet.BundleNamespaceMapping) labels.Selector {
 	selector, err := metav1.LabelSelectorAsSelector(mapping.BundleSelector)
 	if err != nil {
@@ -78,20 +78,20 @@ func bundleSelector(mapping *fleet.BundleNamespaceMapping) labels.Selector {
 	return selector
 }
 
-// reach is where the targets of a Bundle may be.
+// reach holds the namespaces allowed for the targets of a Bundle.
 type reach struct {
-	// workspaces are the Bundle's own namespace, and those that BundleNamespaceMappings
-	// open for it, sorted.
+	// workspaces are the Bundle's own namespace, and the namespaces opened for it by
+	// BundleNamespaceMappings, sorted.
 	workspaces []string
-	// closed are the namespaces that mappings select and that do not consent. Nothing new is delivered
-	// there, and what is there stays.
+	// closed are the namespaces selected by mappings, without their own consent. They get nothing
+	// new, and existing deployments stay.
 	closed map[string]bool
-	// problem names the mappings that are invalid and may be for the Bundle. They open nothing, and
+	// problem names the invalid mappings that may select the Bundle. They open nothing, and
 	// nothing is deleted because of them.
 	problem error
 }
 
-// reach returns where the targets of a Bundle may be.
+// reach returns the namespaces allowed for the targets of a Bundle.
 func (c *Controller) reach(ctx context.Context, bundle *fleet.Bundle) (reach, error) {
 	found := reach{workspaces: []string{bundle.Namespace}, closed: map[string]bool{}}
 	var mappings fleet.BundleNamespaceMappingList
@@ -125,8 +125,8 @@ func (c *Controller) reach(ctx context.Context, bundle *fleet.Bundle) (reach, er
 	return found, nil
 }
 
-// selectedNamespaces returns the namespaces that a valid mapping selects, whether
-// they consent or not.
+// selectedNamespaces returns the namespaces selected by a valid mapping, regardless of their
+// consent.
 func selectedNamespaces(ctx context.Context, namespaces client.Reader,
 	mapping *fleet.BundleNamespaceMapping) ([]metav1.PartialObjectMetadata, error) {
 	selector, err := metav1.LabelSelectorAsSelector(mapping.NamespaceSelector)
@@ -141,11 +141,10 @@ func selectedNamespaces(ctx context.Context, namespaces client.Reader,
 	return list.Items, nil
 }
 
-// findLeftover finds which deployments without a target are to be deleted: those for which there is
-// a cause in the Bundle, in a mapping, or in a Cluster that is there. A Cluster without a record
-// does not say that it is to lose anything, nor does a namespace that does not consent (any more),
-// nor a mapping that has become invalid. Of namespaces that do not consent it says which have
-// something that stays.
+// findLeftover selects the deployments without a target to delete. It needs a cause: in the
+// Bundle, in a mapping, or in an existing Cluster. A missing Cluster is no cause, nor is a
+// namespace without consent, nor a mapping that became invalid. The mapping problem names the
+// namespaces without consent that keep a deployment.
 func (o *observed) findLeftover(to reach, present map[string]*fleet.Cluster, untargeted map[string]*fleet.BundleDeployment) {
 	kept := map[string]bool{}
 	for _, d := range untargeted {

@@ -27,16 +27,16 @@ import (
 	"github.com/muster-fleet/muster/internal/kube"
 )
 
-// maxNamed is how many namespaces the status of a mapping names.
+// maxNamed limits the namespaces named in the status of a mapping.
 const maxNamed = 5
 
-// mappings shows in BundleNamespaceMappings what they open, and what consent they lack. mappings
+// mappings shows in BundleNamespaceMappings the opened namespaces and the missing consent. It
 // decides nothing: the controller of Bundles checks the consent itself.
 type mappings struct {
 	client.Client
 	clock  clock.PassiveClock
 	config *settings.Controller
-	// namespaces has the metadata of those that the hub did not make.
+	// namespaces has the metadata of namespaces not created by the hub.
 	namespaces cache.Cache
 }
 
@@ -49,7 +49,7 @@ func (m *mappings) register(mgr ctrl.Manager) error {
 		Complete(m)
 }
 
-// onNamespace enqueues the mappings that select a namespace which came, went or changed.
+// onNamespace enqueues the mappings that select a created, deleted or changed namespace.
 func (m *mappings) onNamespace(ctx context.Context, before, after *metav1.PartialObjectMetadata, q controller.Queue) {
 	if before != nil && after != nil && !mattersToMappings(before, after) {
 		return
@@ -61,7 +61,7 @@ func (m *mappings) onNamespace(ctx context.Context, before, after *metav1.Partia
 	}
 }
 
-// mattersToMappings says whether a change of a namespace may open or close it.
+// mattersToMappings reports whether a change of a namespace may open or close it.
 func mattersToMappings(before, after *metav1.PartialObjectMetadata) bool {
 	return !maps.Equal(before.Labels, after.Labels) ||
 		before.Annotations[fleet.AnnotationBundlesFrom] != after.Annotations[fleet.AnnotationBundlesFrom]
@@ -82,7 +82,7 @@ func (m *mappings) selecting(ctx context.Context, namespace *metav1.PartialObjec
 	return requests
 }
 
-// Reconcile shows what a mapping opens.
+// Reconcile updates the status of a mapping.
 func (m *mappings) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
 	var mapping fleet.BundleNamespaceMapping
 	if err := m.Get(ctx, request.NamespacedName, &mapping); err != nil || mapping.DeletionTimestamp != nil {
@@ -128,8 +128,8 @@ func describeMapping(
 	return fleet.BundleNamespaceMappingStatus{Conditions: kube.SetCondition(slices.Clone(mapping.Status.Conditions), now, ready)}
 }
 
-// explainConsent says how the namespaces consent that a mapping does not open. The consent that
-// they give to others is not revealed.
+// explainConsent explains how the closed namespaces of a mapping can consent. It does not reveal
+// their consent to other namespaces.
 func explainConsent(from string, closed []*metav1.PartialObjectMetadata, settings settings.Mappings) string {
 	var names, unannotated, commands []string
 	local := ""

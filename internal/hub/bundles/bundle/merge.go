@@ -7,8 +7,8 @@ import (
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
 )
 
-// appended are the lists of the options that a target adds to; every other list
-// replaces the one before.
+// appended are the lists of the options extended by a target; every other list replaces the one
+// before.
 var appended = map[string]bool{
 	"helm.valuesFrom": true, "helm.valuesFiles": true, "yaml.overlays": true, "diff.comparePatches": true,
 }
@@ -16,12 +16,12 @@ var appended = map[string]bool{
 // formerly are the keys of the lists that earlier versions of the hub appended, at any depth.
 var formerly = map[string]bool{"valuesFrom": true, "valuesFiles": true, "overlays": true, "comparePatches": true}
 
-// whole is the field of the options that a target replaces as a whole.
+// whole is the option field that a target replaces as a whole.
 const whole = "correctDrift"
 
-// mergeOptions lays the options of targets over those of the Bundle: what a target sets wins, maps
-// (the Helm values above all) are merged key by key. All option fields are left out when empty, so
-// that their JSON says what is set.
+// mergeOptions merges the options of targets into the Bundle's options. Values set by a target
+// win. Maps, above all the Helm values, are merged key by key. All option fields are omitted when
+// empty, so their JSON contains only the fields in use.
 func mergeOptions(by rules, base fleet.BundleDeploymentOptions,
 	targets ...fleet.BundleDeploymentOptions) (fleet.BundleDeploymentOptions, error) {
 	merged, err := toMap(base)
@@ -63,7 +63,7 @@ func toMap(options fleet.BundleDeploymentOptions) (map[string]any, error) {
 	return decodeObject(text)
 }
 
-// mergeMaps lays over on to. A list is appended if appends says so of its path and key.
+// mergeMaps merges over into to. It appends a list if appends returns true for its path and key.
 func mergeMaps(to, over map[string]any, appends func(path, key string) bool) {
 	mergeBelow("", to, over, appends)
 }

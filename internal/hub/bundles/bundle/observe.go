@@ -21,8 +21,7 @@ import (
 	"github.com/muster-fleet/muster/internal/kube"
 )
 
-// errStale says that the cache lags behind the server; the next event has the Bundle reconciled
-// again.
+// errStale reports that the cache lags behind the server; the next event requeues the Bundle.
 var errStale = errors.New("the cache is behind")
 
 func (c *Controller) observe(ctx context.Context, bundle *fleet.Bundle) (observed, error) {
@@ -85,8 +84,8 @@ func (c *Controller) observe(ctx context.Context, bundle *fleet.Bundle) (observe
 	return o, c.stillLeftover(ctx, &o, m, present)
 }
 
-// stillLeftover takes from the leftover those deployments whose Cluster matches by what the API
-// server has: the cache of Clusters, or of ClusterGroups, may be older than that of Bundles.
+// stillLeftover keeps the leftover deployments whose Cluster does not match in the API server
+// either. The cache of Clusters, or of ClusterGroups, may be older than the cache of Bundles.
 func (c *Controller) stillLeftover(ctx context.Context, o *observed, m matcher, present map[string]*fleet.Cluster) error {
 	groups := map[string][]fleet.ClusterGroup{}
 	var confirmed []leftover
@@ -120,8 +119,8 @@ func (c *Controller) stillLeftover(ctx context.Context, o *observed, m matcher, 
 	return nil
 }
 
-// forged refuses a Bundle that has the label of an agent's, and so would be deployed with the
-// agent's own rights, but was not written by the hub.
+// forged refuses a Bundle that has an agent's label but was not written by the hub. It would be
+// deployed with the agent's own rights.
 func (c *Controller) forged(ctx context.Context, bundle *fleet.Bundle) (problem, err error) {
 	if bundle.Labels[fleet.LabelAgent] == "" {
 		return nil, nil
@@ -133,8 +132,8 @@ func (c *Controller) forged(ctx context.Context, bundle *fleet.Bundle) (problem,
 		"Bundle otherwise", fleet.LabelAgent), nil
 }
 
-// complete adds to a target what may block its deployment: another Bundle of the name, a write that
-// is pending, values that are lost.
+// complete adds to a target possible blocks of its deployment: another Bundle of the name, a
+// pending write, lost values.
 func (c *Controller) complete(ctx context.Context, t *target) error {
 	key := client.ObjectKeyFromObject(t.desired)
 	if t.deployment == nil {
@@ -169,8 +168,8 @@ func (c *Controller) complete(ctx context.Context, t *target) error {
 	return nil
 }
 
-// observeUnmatched takes the deployments as they are as targets, because of an invalid Bundle
-// nobody knows which ones there should be.
+// observeUnmatched uses the existing deployments as targets, because the targets of an invalid
+// Bundle are unknown.
 func (c *Controller) observeUnmatched(ctx context.Context, o *observed) error {
 	deployments, err := c.deployments(ctx, client.ObjectKeyFromObject(o.bundle))
 	if err != nil {
@@ -186,8 +185,8 @@ func (c *Controller) observeUnmatched(ctx context.Context, o *observed) error {
 	return nil
 }
 
-// load returns what was computed of the Bundle as it is now. The cache has no resources, so they
-// are read and packed once per change. A Bundle of an agent has none: it names a Content.
+// load returns the state computed for the Bundle's current version. The cache has no resources,
+// so they are read and packed once per change. An agent's Bundle has none: it names a Content.
 func (c *Controller) load(ctx context.Context, bundle *fleet.Bundle, agents bool) (*computed, error) {
 	key := client.ObjectKeyFromObject(bundle)
 	known := c.computedFor(key)
@@ -218,8 +217,8 @@ func (c *Controller) load(ctx context.Context, bundle *fleet.Bundle, agents bool
 	return known, c.contents.ensure(ctx, key, content)
 }
 
-// noting notes in the journal that a Bundle is being checked. A hub that cannot write its journal
-// goes on without.
+// noting notes in the journal that a Bundle is being checked. A hub with an unwritable journal
+// goes on without it.
 func (c *Controller) noting(ctx context.Context, bundle *fleet.Bundle) begin {
 	note := func(err error) {
 		if err != nil {
@@ -233,8 +232,8 @@ func (c *Controller) noting(ctx context.Context, bundle *fleet.Bundle) begin {
 	}
 }
 
-// loadChart does so for the Bundle of an agent. Of an older version of the hub's there is only the
-// Content, as long as something refers to it.
+// loadChart loads the Bundle of an agent. An older version written by the hub has only its
+// Content, as long as a reference exists.
 func (c *Controller) loadChart(ctx context.Context, bundle *fleet.Bundle, known *computed) error {
 	key, name := client.ObjectKeyFromObject(bundle), bundle.Spec.ContentsID
 	content, err := c.AgentChart(name)
@@ -273,8 +272,8 @@ func (c *Controller) deployments(ctx context.Context, bundle types.NamespacedNam
 	return found, nil
 }
 
-// candidates returns the Clusters that a Bundle may be for: its owner if it is an agent's, else
-// those of the workspaces, sorted, and if asked for their ClusterGroups.
+// candidates returns the possible Clusters of a Bundle: its owner for an agent's Bundle, else the
+// Clusters of the workspaces, sorted. On request it returns their ClusterGroups.
 func (c *Controller) candidates(ctx context.Context, bundle *fleet.Bundle, workspaces []string,
 	withGroups bool) ([]*fleet.Cluster, []fleet.ClusterGroup, error) {
 	var clusters []*fleet.Cluster
@@ -312,10 +311,13 @@ func compareClusters(a, b *fleet.Cluster) int {
 	return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
 }
 
-// withheld says whether a Cluster gets nothing of a Bundle, and removes from the deployments those
-// that are not deleted one by one: how a Cluster leaves decides whether its deployments stay
-// installed, those of a Cluster that is or was revoked go with the namespace and stay installed,
-// and one that nobody has approved keeps what it has.
+// withheld reports whether a Cluster gets nothing of a Bundle. It removes from the map the
+// deployments that are not deleted one by one:
+//
+//   - How a Cluster leaves decides whether its deployments stay installed.
+//   - The deployments of a Cluster that is or was revoked go with the namespace and stay
+//     installed.
+//   - A Cluster without approval keeps its deployments.
 func withheld(bundle *fleet.Bundle, cluster *fleet.Cluster, deployments map[string]*fleet.BundleDeployment) bool {
 	for _, former := range membernamespace.Disused(cluster) {
 		delete(deployments, former.Namespace)
@@ -327,8 +329,8 @@ func withheld(bundle *fleet.Bundle, cluster *fleet.Cluster, deployments map[stri
 	return true
 }
 
-// deliverable says whether a Cluster has a member namespace, is neither leaving nor revoked, and is
-// managed by this hub.
+// deliverable reports whether a Cluster has a member namespace, is neither leaving nor revoked,
+// and is managed by this hub.
 func deliverable(cluster *fleet.Cluster) bool {
 	return cluster.Status.Namespace != "" && cluster.DeletionTimestamp == nil && !membership.Revoked(cluster) &&
 		cluster.Labels[fleet.LabelClusterManagement] == ""

@@ -17,16 +17,16 @@ import (
 	"github.com/muster-fleet/muster/internal/yamlcheck"
 )
 
-// maxUnpacked is how many bytes the resources of a Bundle may have together, however small
-// they are compressed.
+// maxUnpacked limits the total bytes of a Bundle's resources, regardless of their compressed
+// size.
 const maxUnpacked = 16 << 20
 
-// maxContent is how many bytes the compressed resources of a Bundle may have: etcd takes requests
-// of 1.5 MiB, in which they are base64, and some room is left for the rest of the object.
+// maxContent limits the compressed bytes of a Bundle's resources. etcd accepts requests of 1.5
+// MiB; the resources are base64 in them, and the rest of the object needs some room.
 const maxContent = (1536 - 16) << 10 / 4 * 3
 
-// pack checks the resources of a Bundle and makes their Content. The error says what the
-// author has to change.
+// pack checks the resources of a Bundle and creates their Content. The error names the change
+// that the author must make.
 func pack(resources []fleet.BundleResource, large begin) (*fleet.Content, error) {
 	if err := checkResources(resources, large); err != nil {
 		return nil, err
@@ -47,12 +47,12 @@ func pack(resources []fleet.BundleResource, large begin) (*fleet.Content, error)
 	return content, nil
 }
 
-// hasChart says whether there is a Helm chart among the resources, so that none is fetched.
+// hasChart reports whether the resources contain a Helm chart, so that none is fetched.
 func hasChart(resources []fleet.BundleResource) bool {
 	return slices.ContainsFunc(resources, func(r fleet.BundleResource) bool { return path.Base(r.Name) == "Chart.yaml" })
 }
 
-// checkResources finds what no agent could make sense of, before any of them gets it.
+// checkResources finds resources unusable for every agent, before any agent gets them.
 func checkResources(resources []fleet.BundleResource, large begin) error {
 	charts := map[string]bool{}
 	names := map[string]bool{}
@@ -91,17 +91,17 @@ func checkResources(resources []fleet.BundleResource, large begin) error {
 	return errors.Join(problems...)
 }
 
-// maxProblems is how many wrong resources are named at once.
+// maxProblems limits the invalid resources named at once.
 const maxProblems = 3
 
-// isYAML says whether a resource is meant to be YAML; upstream's bundles of plain YAML may
-// leave the name out.
+// isYAML reports whether a resource is meant to be YAML. Upstream's bundles of plain YAML may
+// omit the name.
 func isYAML(name string) bool {
 	return name == "" || strings.HasSuffix(name, ".yaml") || strings.HasSuffix(name, ".yml")
 }
 
-// isTemplate says whether a file is below the templates of a chart, where it becomes YAML only
-// when it is rendered.
+// isTemplate reports whether a file is in the templates of a chart. It becomes YAML only after
+// rendering.
 func isTemplate(name string, charts map[string]bool) bool {
 	for dir := path.Dir(name); ; dir = path.Dir(dir) {
 		if path.Base(dir) == "templates" && charts[path.Dir(dir)] {
@@ -113,19 +113,19 @@ func isTemplate(name string, charts map[string]bool) bool {
 	}
 }
 
-// maxTree is how large a document may be to be parsed, largeTree one of which only one is parsed at
-// a time: with as many values as yamlcheck allows, the tree takes 60 MiB. A larger one can be no
-// object of Kubernetes; the agent says what is wrong with it.
+// maxTree limits the size of a parsed document. Above largeTree, only one document is parsed at a
+// time: with all values allowed by yamlcheck, its tree takes 60 MiB. A document above maxTree
+// cannot be an object of Kubernetes; the agent reports the error.
 const maxTree, largeTree = 1 << 20, 64 << 10
 
-// oneLarge is held while a large document is checked.
+// oneLarge is held during the check of a large document.
 var oneLarge sync.Mutex
 
-// begin is called before a large document is checked, and what it returns afterwards.
+// begin is called before the check of a large document, and its result after it.
 type begin func() (end func())
 
-// checkYAML parses all documents of a file, one after the other. The error names the line from
-// which on it is wrong.
+// checkYAML parses all documents of a file, one after the other. The error names the first wrong
+// line.
 func checkYAML(file []byte, large begin) error {
 	before := 0
 	for document := range yamlcheck.Documents(file) {
@@ -137,7 +137,7 @@ func checkYAML(file []byte, large begin) error {
 	return nil
 }
 
-// checkDocument parses a document that comes after so many lines.
+// checkDocument parses a document after the given number of lines.
 func checkDocument(document []byte, before int, large begin) error {
 	err := yamlcheck.CheckNodes(document)
 	if err != nil {
@@ -169,7 +169,7 @@ func checkDocument(document []byte, before int, large begin) error {
 	return fmt.Errorf("invalid YAML: line %d: %s", before+line, message)
 }
 
-// parseLarge parses a large document when no other one is parsed.
+// parseLarge parses a large document while no other one is parsed.
 func parseLarge(document []byte, large begin) error {
 	oneLarge.Lock()
 	defer oneLarge.Unlock()
@@ -177,11 +177,11 @@ func parseLarge(document []byte, large begin) error {
 	return parse(document)
 }
 
-// maxSteps is how far from the line that the parser reports the true one is looked for.
+// maxSteps limits the distance between the line reported by the parser and the wrong line.
 const maxSteps = 30
 
-// firstBadLine returns the line after the longest part of the file that is good. The parser reports
-// a line nearby: sometimes the one before, and for what is never closed one further down.
+// firstBadLine returns the line after the longest valid part of the file. The parser reports a
+// nearby line: sometimes the one before, and for an unclosed construct one further down.
 func firstBadLine(file []byte, reported int) int {
 	lines := bytes.SplitAfter(file, []byte("\n"))
 	for good := min(reported+1, len(lines)-1); good >= max(reported-maxSteps, 0); good-- {
@@ -207,5 +207,5 @@ func parse(file []byte) error {
 	}
 }
 
-// aliasesError is what is wrong with the aliases of a document that is YAML.
+// aliasesError is an error in the aliases of a valid YAML document.
 type aliasesError struct{ error }

@@ -19,21 +19,22 @@ var (
 	defaultMaxNew            = int32(50)
 )
 
-// candidate is what the rollout knows of a BundleDeployment. Candidates are in the order in which
-// they are to be updated.
+// candidate is a BundleDeployment as seen by the rollout. Candidates are in the order of their
+// update.
 type candidate struct {
-	// partition is the index of the partition that was asked for, or their number for
-	// one that is in none.
+	// partition is the index of the configured partition, or the number of partitions for a
+	// candidate outside all of them.
 	partition int
-	// exists says that the BundleDeployment exists, current that it has the deployment ID that
-	// the Bundle gives it.
+	// exists reports whether the BundleDeployment exists. current reports whether it has the
+	// Bundle's deployment ID for it.
 	exists, current bool
-	// available says that its deployment ID is in place and ready.
+	// available reports whether its deployment ID is in place and ready.
 	available bool
-	// blocked says that something other than the rollout keeps it as it is: it is paused, or the
+	// blocked reports whether another cause than the rollout stops changes: it is paused, or the
 	// Bundle is invalid for its Cluster.
 	blocked bool
-	// pending says that the cache does not show its last write yet, so that it cannot be released now.
+	// pending reports whether its last write is missing in the cache, so that it cannot be
+	// released now.
 	pending bool
 }
 
@@ -42,30 +43,32 @@ type partition struct {
 	name string
 	// members are indexes of candidates.
 	members []int
-	// maxUnavailable of them may be unavailable; unavailable of them are, once the plan is carried
-	// out.
+	// maxUnavailable limits the unavailable members. unavailable is their number after the plan
+	// is carried out.
 	maxUnavailable, unavailable int
 }
 
-// plan is what a rollout does next.
+// plan is the next step of a rollout.
 type plan struct {
-	// release says of each candidate whether it is created or updated now.
+	// release reports for each candidate whether it is created or updated now.
 	release    []bool
 	partitions []partition
-	// maxUnavailable deployments and maxUnavailablePartitions partitions may be unavailable in all.
+	// maxUnavailable and maxUnavailablePartitions limit the unavailable deployments and
+	// partitions in all.
 	maxUnavailable, maxUnavailablePartitions int
-	// unavailable deployments and unavailablePartitions there are, once the plan is carried out.
+	// unavailable and unavailablePartitions are the numbers of unavailable deployments and
+	// partitions after the plan is carried out.
 	unavailable, unavailablePartitions int
 }
 
 // rollout decides which deployments are created or updated now.
 //
-// Partitions go one after the other: a partition begins when those before it,
-// maxUnavailablePartitions of them aside, are updated and within their maxUnavailable. Within a
-// partition, deployments that are unavailable anyway are updated at once, so that an offline
-// cluster gets only the last change and a bad change can be reverted; available ones are updated as
-// long as maxUnavailable is not reached. Deployments that do not exist yet are created at once:
-// nothing becomes unavailable by that.
+// Partitions go one after the other. A partition begins when the partitions before it are updated
+// and within their maxUnavailable, except for maxUnavailablePartitions of them. Within a
+// partition, unavailable deployments are updated at once. An offline cluster then gets only the
+// last change, and a bad change can be reverted. Available ones are updated as long as
+// maxUnavailable is not reached. Missing deployments are created at once: this makes nothing
+// unavailable.
 func rollout(strategy *fleet.RolloutStrategy, candidates []candidate) plan {
 	if strategy == nil {
 		strategy = &fleet.RolloutStrategy{}
@@ -87,8 +90,8 @@ func rollout(strategy *fleet.RolloutStrategy, candidates []candidate) plan {
 	return p
 }
 
-// advance releases what a partition may update now, if the partition has begun, and says
-// whether it is finished.
+// advance releases the updates allowed in a partition, if the partition has begun. It reports
+// whether the partition is finished.
 func (p *plan) advance(w *partition, candidates []candidate, begun bool) (finished bool) {
 	for _, m := range w.members {
 		if c := candidates[m]; c.exists && !c.available {
@@ -112,8 +115,8 @@ func (p *plan) advance(w *partition, candidates []candidate, begun bool) (finish
 	return finished && w.unavailable <= w.maxUnavailable
 }
 
-// partitionsOf divides the candidates into the partitions that were asked for, or else into ones of
-// equal size if there are many.
+// partitionsOf divides the candidates into the configured partitions. Without them it makes
+// partitions of equal size if there are many candidates.
 func partitionsOf(strategy *fleet.RolloutStrategy, candidates []candidate) []partition {
 	if len(candidates) == 0 {
 		return nil
@@ -158,8 +161,8 @@ func partitionsOf(strategy *fleet.RolloutStrategy, candidates []candidate) []par
 	return partitions
 }
 
-// limit sets how many of a partition may be unavailable. Where that is zero, they are updated one
-// after the other, and the partition is finished when all are available.
+// limit sets the number of members of a partition that may be unavailable. With zero, they are
+// updated one after the other, and the partition is finished when all are available.
 func limit(w *partition, strategy *fleet.RolloutStrategy, asked *fleet.Partition) {
 	value := strategy.MaxUnavailable
 	if asked != nil && asked.MaxUnavailable != nil {
@@ -168,8 +171,8 @@ func limit(w *partition, strategy *fleet.RolloutStrategy, asked *fleet.Partition
 	w.maxUnavailable = resolve(value, defaultMaxUnavailable, len(w.members))
 }
 
-// resolve returns a number or a percentage of the total, rounded down and at least one. A malformed
-// value counts as the default: newMatcher has refused it.
+// resolve returns a number or a percentage of the total, rounded down and at least one. A
+// malformed value counts as the default: newMatcher has refused it.
 func resolve(value *intstr.IntOrString, fallback intstr.IntOrString, total int) int {
 	if value == nil {
 		value = &fallback
@@ -185,7 +188,7 @@ func resolve(value *intstr.IntOrString, fallback intstr.IntOrString, total int) 
 }
 
 // limitOf parses a limit as Rancher Fleet does: a number, also as a text, or a percentage,
-// which may be a fraction.
+// possibly with a fraction.
 func limitOf(value *intstr.IntOrString) (n float64, percent bool, err error) {
 	if value.Type == intstr.Int {
 		return float64(value.IntVal), false, nil
@@ -231,7 +234,7 @@ func checkStrategy(strategy *fleet.RolloutStrategy) error {
 	return nil
 }
 
-// maxNewOf is how many deployments of a Bundle are created at once.
+// maxNewOf returns the number of deployments of a Bundle created at once.
 func maxNewOf(bundle *fleet.Bundle) int {
 	if strategy := bundle.Spec.RolloutStrategy; strategy != nil {
 		return int(max(valueOr(strategy.MaxNew, defaultMaxNew), 1))

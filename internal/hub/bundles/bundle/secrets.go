@@ -15,7 +15,7 @@ import (
 	"github.com/muster-fleet/muster/internal/kube"
 )
 
-// valuesDiffer says whether the Secret of a deployment has other values than its valuesHash says.
+// valuesDiffer reports whether the Secret of a deployment has other values than its valuesHash.
 func (c *Controller) valuesDiffer(ctx context.Context, d *fleet.BundleDeployment) (bool, error) {
 	var secret corev1.Secret
 	if err := c.Live.Get(ctx, client.ObjectKeyFromObject(d), &secret); err != nil {
@@ -24,7 +24,7 @@ func (c *Controller) valuesDiffer(ctx context.Context, d *fleet.BundleDeployment
 	return delivery.ValuesHash(secret.Data) != d.Spec.ValuesHash, nil
 }
 
-// refusesValues reports whether the agent cannot deploy with the values that it found.
+// refusesValues reports whether the agent cannot deploy with the values it found.
 func refusesValues(d *fleet.BundleDeployment) bool {
 	if d == nil {
 		return false
@@ -33,9 +33,9 @@ func refusesValues(d *fleet.BundleDeployment) bool {
 	return deployed != nil && deployed.Status == corev1.ConditionFalse && deployed.Reason == reasons.ValuesInvalid
 }
 
-// staged is the Secret of a deployment that the rollout holds back: the values that the agent
-// has, and those of the staged options, which are in fresh if there are any. It is nil if there
-// is nothing to write.
+// staged returns the Secret of a deployment held back by the rollout. It has the agent's current
+// values, and the values of the staged options from fresh, if any. It is nil if there is nothing
+// to write.
 func (c *Controller) staged(ctx context.Context, before, d *fleet.BundleDeployment, fresh *corev1.Secret) (*corev1.Secret, error) {
 	d.Spec.ValuesHash = before.Spec.ValuesHash
 	var is corev1.Secret
@@ -44,7 +44,7 @@ func (c *Controller) staged(ctx context.Context, before, d *fleet.BundleDeployme
 			return nil, fmt.Errorf("reading Secret %s: %w", client.ObjectKeyFromObject(before), err)
 		}
 		if delivery.ValuesHash(is.Data) != before.Spec.ValuesHash {
-			return nil, nil // the values that the agent has are not known; the next release writes all
+			return nil, nil // the agent's values are unknown; the next release writes all
 		}
 	}
 	var wanted []byte

@@ -14,7 +14,7 @@ import (
 	"github.com/muster-fleet/muster/internal/hub/runtime/removal"
 )
 
-// The life of the deployment of a Bundle on a Cluster, as the summary of the Bundle counts it:
+// The life of the deployment of a Bundle on a Cluster, with the states of the Bundle's summary:
 //
 //	              released              agent deploys              all ready
 //	 Pending ───────────────► WaitApplied ───────────► NotReady ◄───────────► Ready
@@ -25,88 +25,89 @@ import (
 // OutOfSync is a deployment that could not be written. A Cluster that no longer matches, or whose
 // Bundle is deleted, has none.
 
-// target is a Cluster that the Bundle is for, and its deployment.
+// target is a selected Cluster of the Bundle, and its deployment.
 type target struct {
 	cluster *fleet.Cluster
-	// matched are the indexes of the targets of the Bundle that give the options.
+	// matched holds the indexes of the Bundle's targets for the options.
 	matched []int
-	// rules by which the options are made.
+	// rules for merging the options.
 	rules rules
-	// partition of the rollout that the Cluster is in.
+	// partition is the rollout partition of the Cluster.
 	partition int
-	// desired is the deployment as it should be once it is released, without its options.
+	// desired is the deployment after its release, without its options.
 	desired *fleet.BundleDeployment
-	// hasValues says that its options have values, which are in a Secret of its own.
+	// hasValues reports whether its options have values. They are in a separate Secret.
 	hasValues bool
-	// problem is why the Bundle is invalid for this Cluster.
+	// problem is the reason why the Bundle is invalid for this Cluster.
 	problem error
-	// deployment as the cache has it, or as it was written if the cache does not show that yet;
+	// deployment is the cached deployment, or the written one while it is missing in the cache;
 	// nil if there is none.
 	deployment *fleet.BundleDeployment
-	// pending is how long to wait at most for the cache to show the last write; until then the
-	// deployment is not written again.
+	// pending limits the wait for the last write to reach the cache. Until then the deployment is
+	// not written again.
 	pending time.Duration
-	// digest is that of the desired options, answered that of the options in the
+	// digest is the digest of the desired options. answered is the digest of the options in the
 	// server's answer to a write.
 	digest, answered string
-	// valuesLost says that the Secret with its values is gone, or has others.
+	// valuesLost reports whether the Secret with its values is gone, or has others.
 	valuesLost bool
-	// failure is why a write failed.
+	// failure is the error of a failed write.
 	failure error
 }
 
-// observed is all that decide needs.
+// observed is the input of decide.
 type observed struct {
 	bundle  *fleet.Bundle
 	content packed
-	// problem is why the Bundle is invalid for all Clusters; its deployments are left as they are.
+	// problem is the reason why the Bundle is invalid for all Clusters. Its deployments stay
+	// unchanged.
 	problem error
-	// mappingProblem is why BundleNamespaceMappings that may be for the Bundle open nothing; other
-	// namespaces are not affected.
+	// mappingProblem is the reason why possible BundleNamespaceMappings of the Bundle open
+	// nothing. Other namespaces are not affected.
 	mappingProblem error
 	// targets are sorted by workspace and name.
 	targets []target
 	brakeSetting
-	// leftover are the deployments on Clusters that the Bundle is not for, or not any more.
+	// leftover holds the deployments on Clusters outside the Bundle's targets.
 	leftover []leftover
-	// confirmed is the removal that a user has confirmed and that is not done.
+	// confirmed is a removal confirmed by a user but not finished.
 	confirmed confirmed
 }
 
-// leftover is a deployment that is to be deleted.
+// leftover is a deployment to delete.
 type leftover struct {
 	deployment *fleet.BundleDeployment
 	cause      removal.Cause
 }
 
-// valid says whether it is known which deployments there should be.
+// valid reports whether the desired deployments are known.
 func (o observed) valid() bool { return o.problem == nil }
 
 // packed is the Content of a Bundle, or the problem with its resources.
 type packed struct {
 	name, sum string
-	// chart says that there is a chart among them.
+	// chart reports whether the resources contain a chart.
 	chart   bool
 	problem error
 }
 
-// current says whether the deployment has the desired deployment ID.
+// current reports whether the deployment has the desired deployment ID.
 func (t target) current() bool {
 	return t.deployment != nil && t.deployment.Spec.DeploymentID == t.desired.Spec.DeploymentID
 }
 
-// edited says whether somebody else changed the options. They are corrected without regard to the
-// rollout, because the agent has the edit already.
+// edited reports whether another client changed the options. They are corrected without regard to
+// the rollout, because the agent already has the edit.
 func (t target) edited() bool {
 	return t.deployment != nil && t.pending == 0 && t.problem == nil && t.current() && t.deployment.Annotations[cachedDigest] != t.digest
 }
 
-// available says whether the deployment is in place and ready.
+// available reports whether the deployment is in place and ready.
 func (t target) available() bool {
 	return t.deployment != nil && rollup.Available(t.deployment)
 }
 
-// blocked says whether something other than the rollout keeps the deployment as it is.
+// blocked reports whether another cause than the rollout stops changes of the deployment.
 func (t target) blocked() bool { return t.problem != nil || t.desired.Spec.Paused }
 
 // decide plans the rollout.
@@ -121,13 +122,13 @@ func decide(o observed) plan {
 	return rollout(o.bundle.Spec.RolloutStrategy, candidates)
 }
 
-// needsWrite says whether a deployment that is there has to be changed, released or not.
+// needsWrite reports whether a deployment must be written, released or not.
 func (t target) needsWrite(released bool) bool {
 	if t.problem != nil || t.pending > 0 {
 		return false
 	}
 	if t.deployment == nil {
-		return true // one that is held back keeps the agent from taking the absence of the object for a removal
+		return true // a held-back one stops the agent from taking its absence for a removal
 	}
 	have, desired := t.deployment, t.desired
 	return released || t.valuesLost && t.current() || t.edited() ||
@@ -135,7 +136,7 @@ func (t target) needsWrite(released bool) bool {
 		!equality.Semantic.DeepEqual(have.Spec.DependsOn, desired.Spec.DependsOn) || !equality.Semantic.DeepEqual(have.Labels, desired.Labels)
 }
 
-// entry is the state of a target in the summary, once the plan is carried out.
+// entry returns the state of a target in the summary, after the plan is carried out.
 func (t target) entry(workspace string, released bool) rollup.Entry {
 	e := rollup.Entry{Name: nameFrom(workspace, t.cluster.Namespace, t.cluster.Name), Deployment: t.deployment}
 	switch {
@@ -143,7 +144,7 @@ func (t target) entry(workspace string, released bool) rollup.Entry {
 		e.State, e.Message = fleet.StateOutOfSync, t.failure.Error()
 	case t.problem != nil:
 		e.State, e.Message = fleet.StateErrApplied, t.problem.Error()
-		// what is filled in is not for readers of the Bundle
+		// the filled values are not for readers of the Bundle
 		if quotes := templates.Error(""); t.cluster.Namespace != workspace && errors.As(t.problem, &quotes) {
 			e.Message = "a template in its values cannot be filled in for this Cluster of another workspace; try it with one of your own, which " +
 				"shows why"
@@ -170,7 +171,7 @@ func pausedBy(cluster *fleet.Cluster) string {
 	return "the Bundle is paused"
 }
 
-// lostMessage is what the Cluster says of an agent that cannot report.
+// lostMessage returns the Cluster's message about an agent that cannot report.
 func lostMessage(cluster *fleet.Cluster) string {
 	switch status := membership.ClusterStatus(&cluster.Status, nil); status.Agent {
 	case membership.AgentLost, membership.AgentAwaited, membership.AgentRevoked:
@@ -180,7 +181,7 @@ func lostMessage(cluster *fleet.Cluster) string {
 	}
 }
 
-// taken says that another Bundle's deployment has the name.
+// taken returns the error for a name in use by another Bundle's deployment.
 func taken(d *fleet.BundleDeployment) error {
 	return fmt.Errorf("the Bundle %s/%s of the same name is on this Cluster: rename one of the two",
 		d.Labels[fleet.LabelBundleNamespace], d.Name)

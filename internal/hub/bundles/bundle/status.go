@@ -17,11 +17,11 @@ import (
 	"github.com/muster-fleet/muster/internal/kube"
 )
 
-// reportEvery is how often the status of a Bundle is written at most.
+// reportEvery is the shortest interval between status writes of a Bundle.
 const reportEvery = time.Second
 
-// report writes the status if it changed and is not too soon; it returns how long to wait
-// otherwise.
+// report writes the status after a change, unless it is too soon. It returns the wait for the
+// next attempt.
 func (c *Controller) report(ctx context.Context, o observed, p plan, created int) (time.Duration, error) {
 	now := c.Clock.Now()
 	after := o.bundle.DeepCopy()
@@ -43,7 +43,7 @@ func (c *Controller) report(ctx context.Context, o observed, p plan, created int
 	return wait, nil
 }
 
-// pendingFor is how long to wait at most for the cache to show what was written.
+// pendingFor returns the longest wait for written deployments to reach the cache.
 func pendingFor(targets []target) (wait time.Duration) {
 	for _, t := range targets {
 		wait = max(wait, t.pending)
@@ -51,7 +51,7 @@ func pendingFor(targets []target) (wait time.Duration) {
 	return wait
 }
 
-// recordTransition tells of a Bundle that came to make no sense, or does again.
+// recordTransition reports a Bundle that became invalid, or valid again.
 func (c *Controller) recordTransition(ctx context.Context, before fleet.BundleStatus, bundle *fleet.Bundle) {
 	from, to := kube.FindCondition(before.Conditions, fleet.ConditionProcessed),
 		kube.FindCondition(bundle.Status.Conditions, fleet.ConditionProcessed)
@@ -64,7 +64,7 @@ func (c *Controller) recordTransition(ctx context.Context, before fleet.BundleSt
 	}
 }
 
-// describe computes the status; it is the only place that sets it.
+// describe computes the status; no other function sets its fields.
 func describe(o observed, p plan, created int, now time.Time) fleet.BundleStatus {
 	after := *o.bundle.Status.DeepCopy()
 	after.ObservedGeneration = o.bundle.Generation
@@ -101,7 +101,7 @@ func describe(o observed, p plan, created int, now time.Time) fleet.BundleStatus
 	return after
 }
 
-// maxPartitions is how many partitions a status lists: those that are not ready come first.
+// maxPartitions limits the partitions listed in a status: those that are not ready come first.
 const maxPartitions = 100
 
 func describePartitions(p plan, entries []rollup.Entry) []fleet.PartitionStatus {
@@ -126,8 +126,7 @@ func describePartitions(p plan, entries []rollup.Entry) []fleet.PartitionStatus 
 	return partitions[:min(len(partitions), maxPartitions)]
 }
 
-// waits is the reason for which something about the Bundle waits for a user to confirm it; "" if
-// nothing does.
+// waits returns the reason why the Bundle waits for a user's confirmation; "" if it does not.
 func (o observed) waits() string {
 	switch {
 	case o.problem != nil:
@@ -190,8 +189,8 @@ func supported(bundle *fleet.Bundle) fleet.Condition {
 	return kube.Condition(fleet.ConditionSupported, true, reasons.Supported, "")
 }
 
-// unsupported names the fields that are set and not implemented: those that agents refuse, and
-// those that have no effect.
+// unsupported returns the fields in use but not implemented: fields refused by agents, and fields
+// without an effect.
 func unsupported(bundle *fleet.Bundle) (refused, ignored []string) {
 	note := func(set bool, to *[]string, field string) {
 		if field = "spec." + field; set && !slices.Contains(*to, field) {

@@ -11,13 +11,14 @@ import (
 	"github.com/muster-fleet/muster/internal/naming"
 )
 
-// takeover says what this hub would change or remove of a Bundle that another hub has delivered,
-// whose rules may differ; "" if there is nothing to confirm. Until a user confirms it, or changes
-// the Bundle, everything stays. This is so only when this hub sees the Bundle for the first time.
+// takeover returns the changes and removals that this hub would make to a Bundle delivered by
+// another hub with other rules. It returns "" if nothing needs a confirmation. Until a user
+// confirms the take-over, or changes the Bundle, everything stays. This applies only the first
+// time that this hub sees the Bundle.
 func (o observed) takeover() string {
 	before := kube.FindCondition(o.bundle.Status.Conditions, fleet.ConditionProcessed)
 	if before != nil && (before.Reason != reasons.TakeoverHeld || o.bundle.Status.ObservedGeneration != o.bundle.Generation) || !o.valid() ||
-		o.bundle.Labels[fleet.LabelAgent] != "" { // agents are replaced in waves of their own
+		o.bundle.Labels[fleet.LabelAgent] != "" { // agents are replaced in their own rollout
 		return ""
 	}
 	changed, token := o.takes()
@@ -41,7 +42,7 @@ func (o observed) takeover() string {
 		fleet.AnnotationConfirmRemoval, token)
 }
 
-// takes returns which Clusters a take-over changes, and the value that confirms it; "" if it
+// takes returns the Clusters changed by a take-over, and the value that confirms it; "" if it
 // changes and removes nothing.
 func (o observed) takes() (changed []string, token string) {
 	var all []string
@@ -61,7 +62,7 @@ func (o observed) takes() (changed []string, token string) {
 	return changed, naming.Digest([]byte(strings.Join(all, "\n")))[:8]
 }
 
-// changes says whether a target would get another version than it has.
+// changes reports whether a target would get another version than its current one.
 func (t target) changes() bool {
 	return t.problem == nil && t.deployment != nil && t.deployment.Spec.DeploymentID != "" && !t.current()
 }

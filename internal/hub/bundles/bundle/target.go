@@ -12,7 +12,7 @@ import (
 	"github.com/muster-fleet/muster/internal/kube"
 )
 
-// criteria are the ways to select Clusters that targets, restrictions and partitions share.
+// criteria are the ways to select Clusters in targets, restrictions and partitions.
 type criteria struct {
 	clusterName          string
 	clusterSelector      labels.Selector // nil if not set
@@ -40,11 +40,11 @@ func optionalSelector(selector *metav1.LabelSelector) (labels.Selector, error) {
 	return metav1.LabelSelectorAsSelector(selector)
 }
 
-// usesGroups says whether ClusterGroups matter.
+// usesGroups reports whether ClusterGroups matter.
 func (c criteria) usesGroups() bool { return c.clusterGroup != "" || c.clusterGroupSelector != nil }
 
-// matches says whether a Cluster, which is in these groups, meets all criteria that are set.
-// Without any it matches nothing.
+// matches reports whether a Cluster in these groups meets all criteria in use. Without any it
+// matches nothing.
 func (c criteria) matches(cluster *fleet.Cluster, groups []*fleet.ClusterGroup) bool {
 	if c.clusterName == "" && c.clusterSelector == nil && !c.usesGroups() {
 		return false
@@ -61,14 +61,14 @@ func (c criteria) matches(cluster *fleet.Cluster, groups []*fleet.ClusterGroup) 
 	return slices.ContainsFunc(groups, c.means)
 }
 
-// means says whether criteria that use ClusterGroups are for the Clusters of one.
+// means reports whether criteria with ClusterGroups apply to the Clusters of a group.
 func (c criteria) means(group *fleet.ClusterGroup) bool {
 	named := c.clusterGroup == "" || c.clusterGroup == group.Name
 	return named && (c.clusterGroupSelector == nil || c.clusterGroupSelector.Matches(labels.Set(group.Labels)))
 }
 
-// matcher decides which Clusters a Bundle is for. It is made once per Bundle and
-// used for all Clusters.
+// matcher selects the Clusters of a Bundle. It is created once per Bundle and used for all
+// Clusters.
 type matcher struct {
 	bundle       *fleet.Bundle
 	targets      []criteria
@@ -113,7 +113,7 @@ func newMatcher(bundle *fleet.Bundle) (matcher, error) {
 	return m, errors.Join(problems...)
 }
 
-// usesGroups says whether ClusterGroups matter to the Bundle.
+// usesGroups reports whether ClusterGroups matter to the Bundle.
 func (m matcher) usesGroups() bool {
 	for _, list := range [][]criteria{m.targets, m.restrictions, m.partitions} {
 		for _, c := range list {
@@ -125,8 +125,7 @@ func (m matcher) usesGroups() bool {
 	return false
 }
 
-// unknownGroups is why it is not known which Clusters are in ClusterGroups that
-// matter to the Bundle.
+// unknownGroups returns the reason why the Clusters in the Bundle's ClusterGroups are unknown.
 func (m matcher) unknownGroups(groups []fleet.ClusterGroup) error {
 	var problems []error
 	for i := range groups {
@@ -145,11 +144,11 @@ func (m matcher) unknownGroups(groups []fleet.ClusterGroup) error {
 	return errors.Join(problems...)
 }
 
-// match returns the indexes of the targets that give a Cluster its options, in order; none if the
-// Bundle is not for it.
+// match returns the indexes of the targets that give a Cluster its options, in order. It returns
+// none if the Bundle does not select the Cluster.
 func (m matcher) match(cluster *fleet.Cluster, groups []*fleet.ClusterGroup) []int {
 	if m.bundle.Labels[fleet.LabelAgent] != "" && !metav1.IsControlledBy(m.bundle, cluster) {
-		return nil // an agent's is for one Cluster, whatever another one is called
+		return nil // an agent's Bundle has one Cluster, regardless of other names
 	}
 	allowed := len(m.restrictions) == 0
 	for _, r := range m.restrictions {
@@ -174,8 +173,8 @@ func (m matcher) match(cluster *fleet.Cluster, groups []*fleet.ClusterGroup) []i
 	return matched
 }
 
-// partition returns the index of the first partition of the rollout that a Cluster is in;
-// those in none come last.
+// partition returns the index of a Cluster's first partition in the rollout. Clusters in no
+// partition come last.
 func (m matcher) partition(cluster *fleet.Cluster, groups []*fleet.ClusterGroup) int {
 	for i, p := range m.partitions {
 		if p.matches(cluster, groups) {
@@ -191,8 +190,8 @@ type selectingGroup struct {
 	selector labels.Selector
 }
 
-// selecting reads the selectors of ClusterGroups, once for all Clusters. Those that cannot be
-// read select nothing.
+// selecting parses the selectors of ClusterGroups, once for all Clusters. Groups with an invalid
+// selector select nothing.
 func selecting(groups []fleet.ClusterGroup) (all []selectingGroup) {
 	for i := range groups {
 		if selector, err := metav1.LabelSelectorAsSelector(groups[i].Spec.Selector); err == nil {
@@ -202,7 +201,7 @@ func selecting(groups []fleet.ClusterGroup) (all []selectingGroup) {
 	return all
 }
 
-// groupsOf returns the ClusterGroups of its workspace that a Cluster is in.
+// groupsOf returns the ClusterGroups of a Cluster in its workspace.
 func groupsOf(cluster *fleet.Cluster, groups []selectingGroup) (in []*fleet.ClusterGroup) {
 	for _, group := range groups {
 		if group.Namespace == cluster.Namespace && group.selector.Matches(labels.Set(cluster.Labels)) {

@@ -15,8 +15,8 @@ import (
 // labelPrefix is the prefix of a value that names a label of the Cluster.
 const labelPrefix = "global.fleet.clusterLabels."
 
-// fillLabels replaces the values that name a label of the Cluster, at any depth. A label that the
-// Cluster lacks is empty.
+// fillLabels replaces the values that name a label of the Cluster, at any depth. A missing label
+// becomes an empty text.
 func fillLabels(helm *fleet.HelmOptions, labels map[string]string) error {
 	if helm.Values == nil || !strings.Contains(string(helm.Values.Raw), labelPrefix) {
 		return nil
@@ -42,8 +42,8 @@ func fillLabels(helm *fleet.HelmOptions, labels map[string]string) error {
 }
 
 // typed returns the value of a filled template in YAML: a number, a boolean, a list, a map or a
-// string. Rancher Fleet fills the templates in the YAML of all values, so a template that YAML
-// quotes gives a string. So does text that is no YAML.
+// string. Rancher Fleet fills the templates in the YAML of all values, so a template in YAML
+// quotes gives a string. Invalid YAML also gives a string.
 func typed(template, filled string) any {
 	if quoted(template) {
 		return filled
@@ -73,12 +73,12 @@ func typed(template, filled string) any {
 	case isText && !strings.ContainsAny(trimmed[:1], quotes) && lines:
 		return filled // YAML joins the lines
 	case isText && !strings.ContainsAny(trimmed[:1], quotes):
-		return trimmed // YAML drops what follows a #
+		return trimmed // YAML drops the text after a #
 	}
 	return value
 }
 
-// quotes are the first characters of a text in YAML that is not written as it is.
+// quotes are the first characters of YAML texts in a quoted or special form.
 const quotes = `"'|>!&`
 
 // quoted reports whether YAML quotes a text. YAML breaks the lines of a long text without quotes.

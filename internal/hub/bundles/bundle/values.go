@@ -15,20 +15,20 @@ import (
 	"github.com/muster-fleet/muster/internal/yamlcheck"
 )
 
-// rules select how the hub makes the options of a Cluster from its Bundle.
+// rules select how the hub merges the options of a Cluster from its Bundle.
 type rules bool
 
 const (
 	// presentRules are the rules of Rancher Fleet.
 	presentRules rules = false
-	// formerRules are the rules of earlier versions of the hub: a template gives a string, and a
-	// target appends to lists in values by their keys. A deployment that an earlier version wrote
+	// formerRules are the rules of earlier versions of the hub. A template gives a string, and a
+	// target appends to lists in values by their keys. A deployment written by an earlier version
 	// stays until its Bundle or Cluster changes.
 	formerRules rules = true
 )
 
-// render fills in the labels and templates of the Helm values in a Cluster's options, and puts
-// templateValues in their place.
+// render fills in the labels and templates of the Helm values in a Cluster's options, and moves
+// templateValues into them.
 func render(by rules, options *fleet.BundleDeploymentOptions, cluster *fleet.Cluster) error {
 	if options.Helm == nil {
 		return nil
@@ -68,7 +68,7 @@ func render(by rules, options *fleet.BundleDeploymentOptions, cluster *fleet.Clu
 	return nil
 }
 
-// fillAll fills the templates in values and puts those that are templates as a whole into them.
+// fillAll fills the templates in values, and adds the values that are templates as a whole.
 func fillAll(by rules, filler *templates.Filler, values map[string]any, whole map[string]string, data map[string]any) error {
 	fill := func(path, text string) (any, error) {
 		filled, err := filler.Fill(text, data)
@@ -119,7 +119,7 @@ func templateData(cluster *fleet.Cluster) (map[string]any, error) {
 	}, nil
 }
 
-// anyMap lets a template fail on a key that is missing and not only on a nil map.
+// anyMap makes a template fail on a missing key, and not only on a nil map.
 func anyMap(m map[string]string) map[string]any {
 	result := make(map[string]any, len(m))
 	for key, value := range m {

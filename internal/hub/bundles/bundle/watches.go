@@ -19,8 +19,8 @@ import (
 	"github.com/muster-fleet/muster/internal/kube"
 )
 
-// bundleOf is the key of the Bundle of a BundleDeployment or of the Secret with its values; all
-// three have one name.
+// bundleOf returns the key of the Bundle of a BundleDeployment or of the Secret with its values;
+// all three have one name.
 func bundleOf(o client.Object) types.NamespacedName {
 	return types.NamespacedName{Namespace: o.GetLabels()[fleet.LabelBundleNamespace], Name: o.GetName()}
 }
@@ -39,16 +39,15 @@ func enqueue(q controller.Queue, requests []reconcile.Request) {
 	}
 }
 
-// list fills a list from the cache. Where that fails the error is logged, because an event has
-// nobody to return it to.
+// list fills a list from the cache. It logs errors, because an event handler cannot return them.
 func (c *Controller) list(ctx context.Context, list client.ObjectList, options ...client.ListOption) {
 	if err := c.Client.List(ctx, list, append(options, client.UnsafeDisableDeepCopy)...); err != nil {
 		ctrl.LoggerFrom(ctx).Error(err, "Listing what an event may concern")
 	}
 }
 
-// onDeployment enqueues the Bundle of a BundleDeployment. A deployment that is gone may have stood
-// in the way of another Bundle of its name.
+// onDeployment enqueues the Bundle of a BundleDeployment. A deleted deployment may have blocked
+// another Bundle of its name.
 func (c *Controller) onDeployment(ctx context.Context, before, after *fleet.BundleDeployment, q controller.Queue) {
 	if refusesValues(after) && !refusesValues(before) {
 		c.editedSecrets.Store(client.ObjectKeyFromObject(after), "refused") // they may have been edited while no hub ran
@@ -71,7 +70,7 @@ func (c *Controller) onDeployment(ctx context.Context, before, after *fleet.Bund
 	}
 }
 
-// onSecret enqueues the Bundle whose values were deleted, or changed by somebody else.
+// onSecret enqueues the Bundle whose values were deleted, or changed by another client.
 func (c *Controller) onSecret(_ context.Context, before, after client.Object, q controller.Queue) {
 	switch {
 	case after == nil:
@@ -99,7 +98,7 @@ func (c *Controller) onContent(_ context.Context, before, after client.Object, q
 	}
 }
 
-// onCluster enqueues the Bundles that a Cluster gets, or has.
+// onCluster enqueues the Bundles selected for, or deployed on, a Cluster.
 func (c *Controller) onCluster(ctx context.Context, before, after *fleet.Cluster, q controller.Queue) {
 	switch {
 	case after == nil:
@@ -108,22 +107,22 @@ func (c *Controller) onCluster(ctx context.Context, before, after *fleet.Cluster
 		enqueue(q, c.ofCluster(ctx, after))
 	case relevant(before, after):
 		enqueue(q, c.ofCluster(ctx, after))
-		if !maps.Equal(before.Labels, after.Labels) { // the status of a Bundle may name the Cluster, without a deployment
+		if !maps.Equal(before.Labels, after.Labels) { // a Bundle's status may name the Cluster without a deployment
 			enqueue(q, c.ofCluster(ctx, before))
 		}
 	}
 }
 
-// relevant says whether something changed about a Cluster that a Bundle depends on or shows. Most
-// changes are beats and counts.
+// relevant reports whether a change of a Cluster matters to a Bundle or its status. Most changes
+// are heartbeats and counts.
 func relevant(before, after *fleet.Cluster) bool {
 	return before.Generation != after.Generation || membership.DeliveryNamespace(before) != membership.DeliveryNamespace(after) ||
 		!maps.Equal(before.Labels, after.Labels) || !maps.Equal(before.Annotations, after.Annotations) ||
 		lostMessage(before) != lostMessage(after) || membership.AwaitsApproval(before) != membership.AwaitsApproval(after)
 }
 
-// ofCluster returns requests for the Bundles that are for a Cluster, or have a deployment there. An
-// agent's Bundle is found by its owner: there are as many as Clusters, so that matching each with
+// ofCluster returns requests for the Bundles that select a Cluster, or have a deployment there.
+// An agent's Bundle is found by its owner. There are as many as Clusters, so matching each with
 // each would take minutes when a hub starts.
 func (c *Controller) ofCluster(ctx context.Context, cluster *fleet.Cluster) []reconcile.Request {
 	var own fleet.BundleList
@@ -154,8 +153,8 @@ func (c *Controller) deployedOn(ctx context.Context, cluster *fleet.Cluster, bun
 	return c.Client.Get(ctx, key, &d, client.UnsafeDisableDeepCopy) == nil && bundleOf(&d) == bundle
 }
 
-// bundlesFor returns the Bundles that may target any Cluster of a workspace: its own, and those
-// that a mapping lets in.
+// bundlesFor returns the Bundles that may target any Cluster of a workspace: its own, and Bundles
+// let in by a mapping.
 func (c *Controller) bundlesFor(ctx context.Context, workspace string) []fleet.Bundle {
 	var own fleet.BundleList
 	c.list(ctx, &own, client.InNamespace(workspace), client.MatchingFields{indexCluster: anyCluster})
@@ -181,7 +180,7 @@ func (c *Controller) bundlesFor(ctx context.Context, workspace string) []fleet.B
 	return found
 }
 
-// selectedBundles are those that a mapping is for.
+// selectedBundles returns the Bundles of a mapping.
 func (c *Controller) selectedBundles(ctx context.Context, mapping *fleet.BundleNamespaceMapping) []fleet.Bundle {
 	var list fleet.BundleList
 	c.list(ctx, &list, client.InNamespace(mapping.Namespace), client.MatchingFields{indexCluster: anyCluster},
@@ -189,7 +188,7 @@ func (c *Controller) selectedBundles(ctx context.Context, mapping *fleet.BundleN
 	return list.Items
 }
 
-// ofGroup returns requests for the Bundles to which ClusterGroups of a workspace matter.
+// ofGroup returns requests for the Bundles affected by the ClusterGroups of a workspace.
 func (c *Controller) ofGroup(ctx context.Context, o client.Object) (requests []reconcile.Request) {
 	for _, bundle := range c.bundlesFor(ctx, o.GetNamespace()) {
 		if m, err := newMatcher(&bundle); err == nil && m.usesGroups() {
@@ -199,7 +198,7 @@ func (c *Controller) ofGroup(ctx context.Context, o client.Object) (requests []r
 	return requests
 }
 
-// ofMapping returns requests for the Bundles that a mapping is for.
+// ofMapping returns requests for the Bundles of a mapping.
 func (c *Controller) ofMapping(ctx context.Context, o client.Object) []reconcile.Request {
 	return requestsFor(c.selectedBundles(ctx, o.(*fleet.BundleNamespaceMapping)))
 }
@@ -215,8 +214,8 @@ func (c *Controller) onMemberNamespace(ctx context.Context, before, after client
 	}
 }
 
-// onSettings returns requests for the Bundles of all mappings, and for those that are held back:
-// the settings may have changed for them.
+// onSettings returns requests for the Bundles of all mappings, and for Bundles held back: the
+// settings may have changed for them.
 func (c *Controller) onSettings(ctx context.Context, _ client.Object) []reconcile.Request {
 	requests := c.heldBack(ctx)
 	var mappings fleet.BundleNamespaceMappingList
@@ -239,9 +238,8 @@ func (c *Controller) heldBack(ctx context.Context, options ...client.ListOption)
 	return requests
 }
 
-// onWorkspace enqueues the Bundles of the mappings that open a namespace as it is now and did not
-// before, or the reverse, and those that are held back in a namespace whose share of removals is
-// another one now.
+// onWorkspace enqueues the Bundles of mappings that start or stop opening a namespace. It also
+// enqueues the Bundles held back in a namespace with a changed removal share.
 func (c *Controller) onWorkspace(ctx context.Context, before, after *metav1.PartialObjectMetadata, q controller.Queue) {
 	if after != nil && before != nil && before.Annotations[fleet.AnnotationRemovalBrake] != after.Annotations[fleet.AnnotationRemovalBrake] {
 		enqueue(q, c.heldBack(ctx, client.InNamespace(after.Name)))
@@ -255,7 +253,7 @@ func (c *Controller) onWorkspace(ctx context.Context, before, after *metav1.Part
 	for i := range mappings.Items {
 		mapping := &mappings.Items[i]
 		changed := opens(settings, mapping, before) != opens(settings, mapping, after) || selects(mapping, before) != selects(mapping, after)
-		if before != nil && invalid(mapping) != nil { // what is deployed by it stays as long as the namespace consents
+		if before != nil && invalid(mapping) != nil { // its deployments stay as long as the namespace consents
 			changed = mayOpen(settings, mapping.Namespace, before) != mayOpen(settings, mapping.Namespace, after)
 		}
 		if changed {
