@@ -1,4 +1,4 @@
-// Package clustergroup counts in the status of a ClusterGroup the Clusters that it selects.
+// Package clustergroup counts the Clusters selected by a ClusterGroup, in the group's status.
 //
 // Only this package writes the status of ClusterGroups. Its invariant: a group of thousands costs
 // one List from the cache and at most one write a second, however many of its Clusters change.
@@ -30,10 +30,11 @@ import (
 )
 
 const (
-	// coalesce is how long changes of Clusters are gathered before a group is reconciled.
+	// coalesce is the delay of a group's reconcile after a change of a Cluster. Further changes
+	// may follow meanwhile.
 	coalesce = time.Second
-	// maxNamed is how many Clusters that are not ready are listed, and maxShown how many of
-	// them fit into a column.
+	// maxNamed limits the listed Clusters that are not ready; maxShown limits the names in a
+	// column.
 	maxNamed, maxShown = 10, 3
 )
 
@@ -53,13 +54,14 @@ func (c *Controller) Register(mgr ctrl.Manager) error {
 		Complete(controller.RetryConflicts(c.Recorder, c))
 }
 
-// relevant returns whether something changed that a group counts or selects by.
+// relevant reports whether a change affects the counts or the selector of a group.
 func relevant(before, after *fleet.Cluster) bool {
 	return !maps.Equal(before.Labels, after.Labels) || readiness(before) != readiness(after) ||
 		!equality.Semantic.DeepEqual(before.Status.Summary, after.Status.Summary) || before.Status.ResourceCounts != after.Status.ResourceCounts
 }
 
-// onCluster reconciles, in a moment, the groups that select a Cluster as it was or as it is.
+// onCluster reconciles, after a short delay, the groups that select a Cluster before or after a
+// change.
 func (c *Controller) onCluster(ctx context.Context, before, after *fleet.Cluster, q controller.Queue) {
 	clusters := slices.DeleteFunc([]*fleet.Cluster{before, after}, func(cluster *fleet.Cluster) bool { return cluster == nil })
 	if len(clusters) == 2 && !relevant(before, after) {
@@ -131,8 +133,8 @@ func describe(before fleet.ClusterGroupStatus, clusters []fleet.Cluster, invalid
 	return after
 }
 
-// qualified is the summary of a Cluster, in which the names of its Bundles are
-// prefixed with its own.
+// qualified returns the summary of a Cluster, with the Cluster's name before the names of its
+// Bundles.
 func qualified(cluster *fleet.Cluster) fleet.BundleSummary {
 	summary := *cluster.Status.Summary.DeepCopy()
 	for i := range summary.NonReadyResources {
@@ -141,7 +143,7 @@ func qualified(cluster *fleet.Cluster) fleet.BundleSummary {
 	return summary
 }
 
-// readyClusters is `ready/total`, followed by the first Clusters that are not ready.
+// readyClusters returns `ready/total`, followed by the first Clusters that are not ready.
 func readyClusters(status fleet.ClusterGroupStatus) string {
 	text := fmt.Sprintf("%d/%d", status.ClusterCount-status.NonReadyClusterCount, status.ClusterCount)
 	names := strings.Join(status.NonReadyClusters[:min(len(status.NonReadyClusters), maxShown)], " ")
@@ -154,7 +156,7 @@ func readyClusters(status fleet.ClusterGroupStatus) string {
 	return text
 }
 
-// explain gives the reason of the first Clusters that are not ready.
+// explain returns the reasons of the first Clusters that are not ready.
 func explain(status fleet.ClusterGroupStatus, clusters []fleet.Cluster) string {
 	var parts []string
 	for i := range clusters {
@@ -172,7 +174,7 @@ func explain(status fleet.ClusterGroupStatus, clusters []fleet.Cluster) string {
 
 func isReady(cluster *fleet.Cluster) bool { return readiness(cluster).Status == corev1.ConditionTrue }
 
-// readiness is the Ready condition, if there is one.
+// readiness returns the Ready condition, if there is one.
 func readiness(cluster *fleet.Cluster) fleet.Condition {
 	if ready := kube.FindCondition(cluster.Status.Conditions, fleet.ConditionReady); ready != nil {
 		return *ready
