@@ -21,25 +21,25 @@ import (
 	"github.com/muster-fleet/muster/internal/naming"
 )
 
-// binding is a ClusterRoleBinding as this process, the only one that writes it, has last
-// read or written it.
+// binding is a ClusterRoleBinding as last read or written by this process, its only writer.
 type binding struct {
 	deps controller.Deps
 	name string
 
-	// writing is held while the binding is read or written.
+	// writing is held during a read or write of the binding.
 	writing sync.Mutex
-	// current is nil while the binding has to be read first; it has no UID if there is none.
+	// current is nil if the binding must be read first. It has no UID if there is no binding.
 	current *rbacv1.ClusterRoleBinding
 
 	mu sync.Mutex
-	// bound are the member namespaces of the accounts in the binding; nil until it was read once.
+	// bound holds the member namespaces of the accounts in the binding; nil before the first
+	// read.
 	bound namespaces
-	// waiting are those that are to be added by whoever writes next.
+	// waiting holds the namespaces that the next writer adds.
 	waiting namespaces
 }
 
-// namespaces are the UIDs of namespaces by their names: one that is made anew is another one.
+// namespaces maps names of namespaces to their UIDs. A namespace created again has another UID.
 type namespaces map[string]types.UID
 
 // add binds the account of a member namespace.
@@ -61,7 +61,7 @@ func (b *binding) add(ctx context.Context, namespace string, uid types.UID) erro
 	return b.write(ctx, all)
 }
 
-// enlist has the account of a namespace added by whoever writes next, unless it is bound already.
+// enlist queues the account of a namespace for the next writer, unless it is bound already.
 func (b *binding) enlist(namespace string, uid types.UID) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -75,8 +75,8 @@ func (b *binding) enlist(namespace string, uid types.UID) bool {
 	return true
 }
 
-// withWaiting returns what is bound, all that wait, and the given namespace; nil if another has
-// written that meanwhile.
+// withWaiting returns the bound namespaces, the waiting ones, and the given one. It returns nil
+// if another writer has bound the namespace meanwhile.
 func (b *binding) withWaiting(namespace string, uid types.UID) namespaces {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -90,8 +90,9 @@ func (b *binding) withWaiting(namespace string, uid types.UID) namespaces {
 	return all
 }
 
-// restore makes the binding what this process has made it, without the accounts whose namespace is
-// gone or another one by now. Of one that it has not written yet the rest stays.
+// restore sets the binding back to the state written by this process. It removes accounts whose
+// namespace is gone or was created again. If this process has not written the binding yet, the
+// rest stays.
 func (b *binding) restore(ctx context.Context) error {
 	b.writing.Lock()
 	defer b.writing.Unlock()
@@ -118,7 +119,7 @@ func (b *binding) restore(ctx context.Context) error {
 	return b.write(ctx, bound)
 }
 
-// uidOf returns the UID of the namespace of this name; "" if there is none.
+// uidOf returns the UID of the namespace with this name; "" if there is none.
 func uidOf(ctx context.Context, reader client.Reader, name string) (types.UID, error) {
 	namespace := kube.CoreMetadata("Namespace")
 	if err := reader.Get(ctx, types.NamespacedName{Name: name}, namespace); client.IgnoreNotFound(err) != nil {
@@ -127,8 +128,8 @@ func uidOf(ctx context.Context, reader client.Reader, name string) (types.UID, e
 	return namespace.UID, nil
 }
 
-// edited reads the binding if it is not in the version that this process knows, and returns whether
-// it binds others than it should.
+// edited reads the binding if its version is unknown to this process. It reports whether the
+// binding's accounts differ from the desired ones.
 func (b *binding) edited(ctx context.Context) (bool, error) {
 	cached := kube.Metadata(rbacv1.SchemeGroupVersion.WithKind("ClusterRoleBinding"))
 	if err := b.deps.Client.Get(ctx, types.NamespacedName{Name: b.name}, cached); client.IgnoreNotFound(err) != nil {
@@ -140,8 +141,8 @@ func (b *binding) edited(ctx context.Context) (bool, error) {
 	return b.read(ctx)
 }
 
-// read reads the binding, and returns whether it binds others than it should. What the first read
-// finds is as it should be, as far as it says of which namespaces.
+// read reads the binding, and reports whether its accounts differ from the desired ones. The
+// first read trusts the accounts whose namespace is in the annotation.
 func (b *binding) read(ctx context.Context) (edited bool, err error) {
 	found := &rbacv1.ClusterRoleBinding{}
 	err = b.deps.Live.Get(ctx, types.NamespacedName{Name: b.name}, found)
@@ -150,7 +151,7 @@ func (b *binding) read(ctx context.Context) (edited bool, err error) {
 	}
 	b.current = found
 	if found.Labels[fleet.LabelManaged] != "true" {
-		b.current = &rbacv1.ClusterRoleBinding{} // somebody else's, as writing it will say
+		b.current = &rbacv1.ClusterRoleBinding{} // not the hub's; the write reports it
 	}
 	if b.bound != nil {
 		return !slices.Equal(b.current.Subjects, b.bound.accounts()) || b.current.Annotations[annotationNamespaces] != b.bound.String(), nil
@@ -165,8 +166,7 @@ func (b *binding) read(ctx context.Context) (edited bool, err error) {
 	return err != nil || !slices.Equal(b.current.Subjects, bound.accounts()), nil
 }
 
-// recorded returns the member namespaces that a binding both binds the accounts of and
-// names in its annotation.
+// recorded returns the member namespaces that a binding both binds and names in its annotation.
 func recorded(found *rbacv1.ClusterRoleBinding) (namespaces, error) {
 	noted, bound := namespaces{}, namespaces{}
 	if note := found.Annotations[annotationNamespaces]; note != "" {
@@ -184,7 +184,7 @@ func recorded(found *rbacv1.ClusterRoleBinding) (namespaces, error) {
 	return bound, nil
 }
 
-// write makes the binding that of the accounts of these namespaces.
+// write binds the accounts of these namespaces, and no others.
 func (b *binding) write(ctx context.Context, bound namespaces) error {
 	desired := &rbacv1.ClusterRoleBinding{
 		ObjectMeta: metav1.ObjectMeta{
@@ -218,7 +218,7 @@ func (b *binding) write(ctx context.Context, bound namespaces) error {
 	return nil
 }
 
-// accounts are what is bound.
+// accounts returns the bound accounts.
 func (n namespaces) accounts() []rbacv1.Subject {
 	var accounts []rbacv1.Subject
 	for _, namespace := range slices.Sorted(maps.Keys(n)) {
@@ -227,8 +227,8 @@ func (n namespaces) accounts() []rbacv1.Subject {
 	return accounts
 }
 
-// String is what annotationNamespaces says.
+// String returns the value of annotationNamespaces.
 func (n namespaces) String() string {
-	text, _ := json.Marshal(n) // a map of strings can be written
+	text, _ := json.Marshal(n) // a map of strings always marshals
 	return string(text)
 }

@@ -1,10 +1,10 @@
-// Package contentaccess lets members read Contents by name. A Content belongs to no namespace, so
-// that this takes a ClusterRoleBinding, and the API server looks at each ClusterRoleBinding there
-// is for each request of anybody. So members share a fixed number of them.
+// Package contentaccess lets members read Contents by name. A Content has no namespace, so the
+// right needs a ClusterRoleBinding. The API server evaluates every ClusterRoleBinding for every
+// request. Members therefore share a fixed number of them.
 //
-// It owns the ClusterRoleBindings fleet-content-00 to fleet-content-63. Its invariants: an account
-// is bound only while there is the very namespace, by UID, that was its member's when Grant was
-// called; what anybody else writes into these bindings is set back.
+// It owns the ClusterRoleBindings fleet-content-00 to fleet-content-63. Its invariants: an
+// account is bound only while its member's namespace has the UID it had at the call of Grant.
+// Changes by others to these bindings are set back.
 package contentaccess
 
 import (
@@ -26,16 +26,17 @@ import (
 )
 
 const (
-	// bindings is how many there are at most. Of ten thousand members each has some 160, in 15 KB.
+	// bindings is the number of bindings. With ten thousand members each binds some 160, in 15
+	// KB.
 	bindings = 64
-	// gather is how long members that have left are gathered before their binding is written.
+	// gather is the delay of a write after a member leaves. Further members may leave meanwhile.
 	gather = time.Second
-	// annotationNamespaces on a binding has the UID of each member namespace in it, as a JSON object,
-	// so that a hub that starts knows for which of them it gave the right.
+	// annotationNamespaces on a binding has the UID of each member namespace in it, as a JSON
+	// object. After a restart the hub reads from it the namespaces with the right.
 	annotationNamespaces = "muster/namespaces"
 )
 
-// Controller gives members the right to read Contents, and takes it from those that have left.
+// Controller grants members the right to read Contents, and revokes it when they leave.
 type Controller struct {
 	controller.Deps
 	bindings map[string]*binding
@@ -82,14 +83,14 @@ func onNamespace(_ context.Context, before, after client.Object, q controller.Qu
 	}
 }
 
-// Grant lets the account of a member namespace, which the caller has observed to be the hub's, read
-// Contents. Of many calls at once for members of one binding, one writes for all.
+// Grant lets the account of a member namespace read Contents. The caller must have verified that
+// the namespace is the hub's. Of many calls at once for one binding, one writes for all.
 func (c *Controller) Grant(ctx context.Context, namespace string, uid types.UID) error {
 	return c.bindings[BindingOf(namespace)].add(ctx, namespace, uid)
 }
 
-// Reconcile sets back what somebody else has written into a binding, and takes the accounts out of
-// it whose namespace is gone, or another one by now.
+// Reconcile sets back changes by others to a binding. It removes accounts whose namespace is gone
+// or was created again.
 func (c *Controller) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
 	return ctrl.Result{}, c.bindings[request.Name].restore(ctx)
 }
