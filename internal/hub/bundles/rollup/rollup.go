@@ -1,7 +1,7 @@
-// Package rollup sums up the states of BundleDeployments: it counts and words what a Bundle, a
-// Cluster and a ClusterGroup show of theirs. It writes nothing.
+// Package rollup sums up the states of BundleDeployments: the counts and texts in the status of
+// Bundles, Clusters and ClusterGroups. It writes nothing.
 //
-// Its invariant: what members wrote is bounded before it is shown, and the contents of their
+// Its invariant: text written by members is bounded before it is shown, and the contents of their
 // objects are never shown.
 package rollup
 
@@ -19,13 +19,13 @@ import (
 )
 
 const (
-	// maxNamed is how many that are not ready a summary names.
+	// maxNamed limits the entries named in a summary.
 	maxNamed = 10
-	// maxObjects is how many objects are named of each.
+	// maxObjects limits the objects named for each entry.
 	maxObjects = 3
-	// maxMessage is how long the message of one may be.
+	// maxMessage limits the length of an entry's message.
 	maxMessage = 400
-	// maxState is how long the state of an object may be.
+	// maxState limits the length of an object's state.
 	maxState = 64
 )
 
@@ -35,8 +35,8 @@ var severity = []fleet.BundleState{
 	fleet.StateNotReady, fleet.StateReady,
 }
 
-// StateOf is the state of a deployment by what its agent reported, and by whether the rollout holds
-// a newer deployment ID back.
+// StateOf returns the state of a deployment. It combines the agent's report with the rollout,
+// which may hold back a newer deployment ID.
 func StateOf(d *fleet.BundleDeployment) fleet.BundleState {
 	state := delivery.StateOf(d)
 	if d.Spec.StagedDeploymentID != d.Spec.DeploymentID && (state == fleet.StateNotReady || state == fleet.StateReady) {
@@ -45,22 +45,21 @@ func StateOf(d *fleet.BundleDeployment) fleet.BundleState {
 	return state
 }
 
-// Available says whether the deployment ID in the spec is in place and ready.
+// Available reports whether the deployment ID in the spec is in place and ready.
 func Available(d *fleet.BundleDeployment) bool {
 	state := delivery.StateOf(d)
 	return state == fleet.StateReady || state == fleet.StateModified && d.Status.Ready
 }
 
-// Display is what the columns of a deployment show. It is bounded, because the
-// messages are a member's.
+// Display returns the columns of a deployment. They are bounded, because a member writes the
+// messages.
 func Display(d *fleet.BundleDeployment) fleet.BundleDeploymentDisplay {
 	display := delivery.Display(d, StateOf(d))
 	display.Deployed, display.Monitored = short(display.Deployed), short(display.Monitored)
 	return display
 }
 
-// OnlyShown says whether a deployment changed in nothing but what the hub shows of it, and that
-// is as it should be.
+// OnlyShown reports whether only the hub's display of a deployment changed, and is now correct.
 func OnlyShown(before, after *fleet.BundleDeployment) bool {
 	if before.Status.Display == after.Status.Display || after.Status.Display != Display(after) {
 		return false
@@ -70,7 +69,7 @@ func OnlyShown(before, after *fleet.BundleDeployment) bool {
 	return equality.Semantic.DeepEqual(was, is)
 }
 
-// Message says why a deployment is not ready.
+// Message returns the reason why a deployment is not ready.
 func Message(d *fleet.BundleDeployment) string {
 	switch StateOf(d) {
 	case fleet.StateErrApplied, fleet.StateWaitApplied:
@@ -93,7 +92,7 @@ func Message(d *fleet.BundleDeployment) string {
 			return cmp.Or(short(c.Message), "its agent gives no reason")
 		}
 		return short(notReady(d.Status.NonReadyStatus))
-	case fleet.StateOutOfSync, fleet.StateReady: // the state says it all
+	case fleet.StateOutOfSync, fleet.StateReady: // the state is enough
 	}
 	return ""
 }
@@ -130,12 +129,12 @@ func short(text string) string {
 
 // Entry is one deployment in a summary.
 type Entry struct {
-	// Name of what it is about: of a Cluster in the summary of a Bundle, of a Bundle in that of a
-	// Cluster.
+	// Name is the name of a Cluster in the summary of a Bundle, and of a Bundle in the summary of
+	// a Cluster.
 	Name    string
 	State   fleet.BundleState
 	Message string
-	// Deployment, if there is one; its lists are shown.
+	// Deployment is optional; its lists are shown.
 	Deployment *fleet.BundleDeployment
 }
 
@@ -157,7 +156,7 @@ func Summarize(entries []Entry) fleet.BundleSummary {
 		named := fleet.NonReadyResource{Name: e.Name, State: e.State, Message: short(e.Message)}
 		if d := e.Deployment; d != nil {
 			for _, m := range d.Status.ModifiedStatus[:min(len(d.Status.ModifiedStatus), maxObjects)] {
-				m.Patch = "" // it may hold what is in a Secret
+				m.Patch = "" // it may hold the data of a Secret
 				named.ModifiedStatus = append(named.ModifiedStatus, m)
 			}
 			named.NonReadyStatus = Clipped(d.Status.NonReadyStatus, maxObjects)
@@ -167,8 +166,8 @@ func Summarize(entries []Entry) fleet.BundleSummary {
 	return summary
 }
 
-// Clipped returns the first few objects that are not ready, and of each the first few messages,
-// none of which is long: all of them are a member's.
+// Clipped returns the first few objects that are not ready, each with its first few messages.
+// Long messages are cut, because a member writes them.
 func Clipped(list []fleet.NonReadyStatus, most int) []fleet.NonReadyStatus {
 	list = slices.Clone(list[:min(len(list), most)])
 	for i := range list {
@@ -205,7 +204,7 @@ func AddCounts(to *fleet.ResourceCounts, other fleet.ResourceCounts) {
 	to.NotReady += other.NotReady
 }
 
-// Worst returns the worst state that is counted, Ready if there is none.
+// Worst returns the worst state with a count, or Ready.
 func Worst(summary fleet.BundleSummary) fleet.BundleState {
 	for _, state := range severity {
 		if *count(&summary, state) > 0 {
@@ -215,13 +214,13 @@ func Worst(summary fleet.BundleSummary) fleet.BundleState {
 	return fleet.StateReady
 }
 
-// Ready is the text `ready/desired`.
+// Ready returns the text `ready/desired`.
 func Ready(summary fleet.BundleSummary) string {
 	return fmt.Sprintf("%d/%d", summary.Ready, summary.DesiredReady)
 }
 
-// Explain says in a line what is not ready: each state with its count and those that are named,
-// called by what they are.
+// Explain returns one line about everything that is not ready: each state with its count and its
+// named entries. The kind precedes each name.
 func Explain(kind string, summary fleet.BundleSummary) string {
 	var parts []string
 	for _, state := range severity {
