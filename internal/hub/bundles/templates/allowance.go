@@ -10,21 +10,21 @@ import (
 )
 
 const (
-	// maxWork is how much work the templates of one Cluster's values may cost: bytes that are read or
-	// written, and as many for what takes as long.
+	// maxWork limits the work for the templates of one Cluster's values. The unit is a byte read
+	// or written; slower work counts as more bytes.
 	maxWork = 16 << 20
-	// perValue is what a value costs beside its text, perStep what going once through the body of a
-	// range costs beside its length.
+	// perValue is the cost of a value besides its text. perStep is the cost of one pass through
+	// the body of a range besides its length.
 	perValue, perStep = 16, 64
-	// perComparison is what comparing two texts costs, which may be long.
+	// perComparison is the cost of comparing two texts, which may be long.
 	perComparison = 4000
-	// perMatch is what a byte costs that is matched against a regular expression: an expression has
-	// up to so many states.
+	// perMatch is the cost of a byte matched against a regular expression, and the most states of
+	// an expression.
 	perMatch = 1000
-	// maxExpression is how long a regular expression may be, maxDepth how deep lists and
-	// dicts may be nested.
+	// maxExpression limits the length of a regular expression, maxDepth the nesting of lists and
+	// dicts.
 	maxExpression, maxDepth = 1 << 10, 64
-	// maxWidth is the greatest width and precision that fmt accepts.
+	// maxWidth is the greatest width and precision accepted by fmt.
 	maxWidth = 1e6
 )
 
@@ -35,7 +35,7 @@ var (
 	errDepth  = fmt.Errorf("lists and dicts lie in each other more than %d deep", maxDepth)
 )
 
-// allowance is the work that is left.
+// allowance is the remaining work.
 type allowance struct{ left float64 }
 
 func (a *allowance) spend(work float64) error {
@@ -81,8 +81,8 @@ func (a *allowance) measure(v reflect.Value, depth int) (float64, error) {
 	return size, nil
 }
 
-// bound returns a function that spends the cost of its arguments before it is called, and that
-// of its result after.
+// bound returns a function that spends the cost of its arguments before the call, and the cost of
+// its result after it.
 func (a *allowance) bound(name string, function reflect.Value) any {
 	t := function.Type()
 	var in []reflect.Type
@@ -121,7 +121,7 @@ func (a *allowance) bound(name string, function reflect.Value) any {
 	}).Interface()
 }
 
-// pay spends what a call costs at most, before it is made.
+// pay spends the highest possible cost of a call, before the call.
 func (a *allowance) pay(name string, given []reflect.Value) error {
 	size := 0.0
 	for _, one := range given {
@@ -137,7 +137,7 @@ func (a *allowance) pay(name string, given []reflect.Value) error {
 	return a.spend(size + cost(name, given, size))
 }
 
-// cost is what a call may cost beside reading its arguments and writing a result of about their
+// cost returns the cost of a call besides reading its arguments and writing a result of a similar
 // size.
 func cost(name string, given []reflect.Value, size float64) float64 {
 	switch strings.TrimPrefix(strings.ToLower(name), "must") {
@@ -164,7 +164,7 @@ func cost(name string, given []reflect.Value, size float64) float64 {
 	case "printf":
 		return widths(given) + size*text(given, 0)
 	case "uniq", "without", "has":
-		return size * size / perValue // each is compared with each
+		return size * size / perValue // compares each with each
 	case "split", "splitlist", "splitn", "fromjson", "toprettyjson":
 		return size * maxDepth
 	case "html", "js", "urlquery":
@@ -184,7 +184,7 @@ func at(given []reflect.Value, i int) reflect.Value {
 	return v
 }
 
-// number is the absolute value of the i-th argument, text its length.
+// number returns the absolute value of the i-th argument; text returns its length.
 func number(given []reflect.Value, i int) float64 {
 	if v := at(given, i); v.IsValid() && v.CanInt() {
 		return max(float64(v.Int()), -float64(v.Int()))
@@ -199,7 +199,7 @@ func text(given []reflect.Value, i int) float64 {
 	return 0
 }
 
-// sum adds up whole numbers, also those of variadic arguments, without their signs.
+// sum adds up whole numbers without their signs, also the numbers in variadic arguments.
 func sum(given []reflect.Value) (total float64) {
 	for i := range given {
 		v := at(given, i)
@@ -216,7 +216,7 @@ func sum(given []reflect.Value) (total float64) {
 
 var digits = regexp.MustCompile(`[0-9]+`)
 
-// widths is how many characters the widths in a format can add.
+// widths returns the number of characters added at most by the widths in a format.
 func widths(given []reflect.Value) (total float64) {
 	v := at(given, 0)
 	if !v.IsValid() || v.Kind() != reflect.String {
@@ -232,8 +232,8 @@ func widths(given []reflect.Value) (total float64) {
 	return total + float64(strings.Count(v.String(), "*"))*min(sum(given[1:]), maxWidth)
 }
 
-// unshare gives functions that change a dict copies of what they put into it, so that no
-// dict contains itself.
+// unshare replaces the inputs of functions that change a dict by copies, so that no dict contains
+// itself.
 func unshare(name string, given []reflect.Value) {
 	switch {
 	case name == "set":

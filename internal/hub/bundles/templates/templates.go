@@ -1,6 +1,5 @@
-// Package templates fills the templates in the Helm values of Bundles, whose authors may
-// be anybody: whatever a template says, filling it costs a bounded amount of memory and
-// time, and has no effect.
+// Package templates fills the templates in the Helm values of Bundles. Any tenant may be the
+// author. Filling a template costs a bounded amount of memory and time, and has no side effect.
 //
 // Its invariant: the same text and data give the same result, and reveal nothing of the hub.
 package templates
@@ -23,7 +22,8 @@ import (
 )
 
 const (
-	// maxText is how long a template may be, maxResult how long what it, or a function in it, yields.
+	// maxText limits the length of a template. maxResult limits the result of a template, and of
+	// each function inside.
 	maxText, maxResult = 64 << 10, 1 << 20
 	left, right        = "${", "}"
 	// nameOfAll is the name of every template; errors name it.
@@ -31,9 +31,9 @@ const (
 	stepName  = "countStep"
 )
 
-// functions are those of sprig that give the same result each time, reveal nothing of the hub, and
-// return at once: a result that changed by itself would be a new deployment at every reconcile. The
-// functions of Go's templates are here, too, so that they are bounded.
+// functions holds the sprig functions that give the same result each time, reveal nothing of the
+// hub, and return at once. A result that changes by itself would be a new deployment at every
+// reconcile. The functions of Go's templates are included, so that they are bounded.
 var functions = func() template.FuncMap {
 	all := sprig.HermeticTxtFuncMap()
 	maps.DeleteFunc(all, func(name string, _ any) bool {
@@ -55,8 +55,8 @@ var functions = func() template.FuncMap {
 	return all
 }()
 
-// comparison are the functions of Go's templates that read their arguments and are
-// not among functions.
+// comparison matches the functions of Go's templates that read their arguments and are missing in
+// functions.
 var comparison = regexp.MustCompile(`\b(eq|ne|lt|le|gt|ge)\b`)
 
 // Filler fills templates that share one allowance.
@@ -67,10 +67,10 @@ type Filler struct {
 	step template.FuncMap
 }
 
-// fillers are kept, because making the functions of one takes as long as filling a template.
+// fillers is a pool, because creating a Filler's functions takes as long as filling a template.
 var fillers = sync.Pool{New: func() any { return newFiller() }}
 
-// With calls a function with a filler that has the whole allowance of one Cluster.
+// With calls a function with a Filler that has the whole allowance of one Cluster.
 func With(use func(*Filler) error) error {
 	f := fillers.Get().(*Filler)
 	defer fillers.Put(f)
@@ -88,8 +88,8 @@ func newFiller() *Filler {
 	return f
 }
 
-// Fill returns a text with its templates filled. The delimiters are ${ and }; a key that the
-// data lacks is an error.
+// Fill returns a text with its templates filled. The delimiters are ${ and }. A key missing in
+// the data is an error.
 func (f *Filler) Fill(text string, data map[string]any) (string, error) {
 	if !strings.Contains(text, left) {
 		return text, nil
@@ -114,8 +114,8 @@ func (f *Filler) Fill(text string, data map[string]any) (string, error) {
 	return out.String(), nil
 }
 
-// count inserts a step before a list of nodes, and before the body of every range in the list,
-// which counts the work of one pass.
+// count inserts a step before a list of nodes, and before the body of every range in the list.
+// Each step counts the work of one pass.
 func (f *Filler) count(list *parse.ListNode) error {
 	if list == nil {
 		return nil
@@ -144,17 +144,17 @@ func (f *Filler) count(list *parse.ListNode) error {
 	return nil
 }
 
-// Error is what a template says that cannot be filled in. It may quote what is filled in.
+// Error is the error of a template that cannot be filled. It may quote the data.
 type Error string
 
 // Error implements error.
 func (e Error) Error() string { return string(e) }
 
-// maxError is how long an Error may be.
+// maxError limits the length of an Error.
 const maxError = 400
 
-// plain removes the position in the template from an error, which is of no use for a value of one
-// line.
+// plain removes the position in the template from an error, because it is useless for a value of
+// one line.
 func plain(err error) error {
 	if errors.Is(err, errAllowance) {
 		return errAllowance
