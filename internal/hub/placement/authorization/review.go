@@ -1,10 +1,10 @@
-// Package authorization says what the author of a placement may read on the hub, and what the
-// author of an override or an envelope may write there. The author of an object is the user who
-// last changed its spec or data.
+// Package authorization checks the rights of authors on the hub. A placement's author needs read
+// rights; an override's or envelope's author needs write rights. The author of an object is the
+// user who last changed its spec or data.
 //
-// An admission policy of the hub's chart records the author in annotations; this package reads
-// these and asks the API server by SubjectAccessReviews, and writes nothing. Its invariant: a
-// question that could not be asked is an error, and never "no".
+// An admission policy of the hub's chart stores the author in annotations. This package reads
+// them, sends SubjectAccessReviews to the API server, and writes nothing. Its invariant: a failed
+// review is an error, and never "no".
 package authorization
 
 import (
@@ -24,20 +24,21 @@ import (
 )
 
 const (
-	// answerLife is how long an answer is cached.
+	// answerLife is the time to live of a cached answer.
 	answerLife = time.Minute
-	// maxAnswers is how many answers are cached at most.
+	// maxAnswers limits the number of cached answers.
 	maxAnswers = 20000
-	// maxEvaluation is how much is said of what an authorizer failed with.
+	// maxEvaluation limits the length of an authorizer's error in messages.
 	maxEvaluation = 300
-	// anything is what Kubernetes calls every verb, group or resource.
+	// anything stands for every verb, group or resource in Kubernetes.
 	anything = "*"
 )
 
-// Right is a right to one object if it has a name, or else to all objects of a resource, in a
-// namespace or everywhere.
+// Right is a right to one object if it has a name. Otherwise it covers all objects of a resource,
+// in a namespace or everywhere.
 type Right struct {
-	// Verb is what the right allows; empty is the right to read: get with a name, list without.
+	// Verb is the verb of the right. Empty means the right to read: get with a name, list
+	// without.
 	Verb            string
 	Resource        schema.GroupVersionResource
 	Namespace, Name string
@@ -54,7 +55,7 @@ func (r Right) verb() string {
 	return "list"
 }
 
-// String is the right in words.
+// String returns the right in words.
 func (r Right) String() string {
 	text := r.verb() + " " + r.Resource.GroupResource().String()
 	if r.Name != "" {
@@ -69,11 +70,11 @@ func (r Right) String() string {
 	return text
 }
 
-// UnansweredError says that the rights of an author are unknown, because the API server could not
-// be asked, or one of its authorizers did not answer.
+// UnansweredError reports that the rights of an author are unknown: the API server was
+// unreachable, or one of its authorizers did not answer.
 type UnansweredError struct{ cause error }
 
-// Unanswered returns the error that the rights of an author are unknown for a cause.
+// Unanswered returns an UnansweredError with a cause.
 func Unanswered(cause error) *UnansweredError { return &UnansweredError{cause} }
 
 // Error implements error.
@@ -82,7 +83,7 @@ func (e *UnansweredError) Error() string { return e.cause.Error() }
 // Unwrap returns the cause.
 func (e *UnansweredError) Unwrap() error { return e.cause }
 
-// Reviewer asks the API server what authors may do, and caches the answers for a minute.
+// Reviewer checks the rights of authors at the API server, and caches the answers for a minute.
 type Reviewer struct {
 	client client.Client
 	clock  clock.PassiveClock
@@ -109,26 +110,25 @@ func NewReviewer(c client.Client, clock clock.PassiveClock) *Reviewer {
 	return &Reviewer{client: c, clock: clock, answers: map[question]answer{}}
 }
 
-// AllowsEverything reports whether an author may do everything, which is one question for all
-// resources. An unanswered question is a no: the next question is answered, or fails in the same
-// way.
+// AllowsEverything reports whether an author may do everything, with one review for all
+// resources. A failed review counts as no: the next review is answered, or fails in the same way.
 func (r *Reviewer) AllowsEverything(ctx context.Context, author author.Author) bool {
 	everything := question{author: author, verb: anything, resource: schema.GroupResource{Group: anything, Resource: anything}}
 	allowed, err := r.ask(ctx, everything)
 	return err == nil && allowed
 }
 
-// Allows says whether an author has a right. The first question is whether the author may do
+// Allows reports whether an author has a right. It first checks whether the author may do
 // everything.
 func (r *Reviewer) Allows(ctx context.Context, author author.Author, right Right) (bool, error) {
 	if r.AllowsEverything(ctx, author) {
 		return true, nil
-	} // whatever kept it from being answered keeps the next question, unless an authorizer that does answer allows it
+	} // a failed review fails again below, unless an authorizer that does answer allows the right
 	asked := question{
 		author: author, verb: right.verb(), resource: right.Resource.GroupResource(), namespace: right.Namespace, name: right.Name,
 	}
 	if asked.resource == (schema.GroupResource{Resource: "namespaces"}) {
-		asked.namespace = right.Name // as the API server does, so that a Role in a namespace may grant reading the Namespace itself
+		asked.namespace = right.Name // as in the API server: a Role in a namespace may grant reading the Namespace itself
 	}
 	return r.ask(ctx, asked)
 }
@@ -160,8 +160,8 @@ func (r *Reviewer) ask(ctx context.Context, q question) (bool, error) {
 	return allowed, nil
 }
 
-// cache keeps an answer. If there are too many, the expired ones are dropped, and if
-// these are too few, all.
+// cache stores an answer. If there are too many, it drops the expired ones, and if there are
+// still too many, all.
 func (r *Reviewer) cache(q question, a answer, now time.Time) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

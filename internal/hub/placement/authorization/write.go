@@ -18,40 +18,40 @@ const (
 	roles, clusterRoles                     = "roles", "clusterroles"
 )
 
-// UnknownResource stands for a kind that the hub does not serve: it takes the right to all
-// resources of the group, because discovery cannot tell which resource is meant.
+// UnknownResource stands for a kind that the hub does not serve. It needs the right to all
+// resources of the group, because discovery cannot tell the resource of the kind.
 func UnknownResource(kind schema.GroupVersionKind) schema.GroupVersionResource {
 	return kind.GroupVersion().WithResource(anything)
 }
 
-// ToCreate returns the rights that an object takes which may be there already: to create and to
-// update it. They are rights to all objects of the resource in the namespace, so that an envelope
-// of many objects takes few.
+// ToCreate returns the rights needed for an object that may exist already: to create and to
+// update it. The rights cover all objects of the resource in the namespace. An envelope of many
+// objects therefore needs few rights.
 func ToCreate(resource schema.GroupVersionResource, o *unstructured.Unstructured) []Right {
 	return append([]Right{
 		{Verb: "create", Resource: resource, Namespace: o.GetNamespace()}, {Verb: "update", Resource: resource, Namespace: o.GetNamespace()},
 	}, toGrant(resource, o, false)...)
 }
 
-// ToPatch returns the rights that a patch of an object takes. anyRole says that the patch may
-// change the role that a binding refers to.
+// ToPatch returns the rights needed for a patch of an object. anyRole reports whether the patch
+// may change the role in a binding.
 func ToPatch(resource schema.GroupVersionResource, o *unstructured.Unstructured, anyRole bool) []Right {
 	update := Right{Verb: "update", Resource: resource, Namespace: o.GetNamespace(), Name: o.GetName()}
 	return append([]Right{update}, toGrant(resource, o, anyRole)...)
 }
 
-// ToDelete returns the right that the deletion of an object takes.
+// ToDelete returns the right needed for the deletion of an object.
 func ToDelete(resource schema.GroupVersionResource, o *unstructured.Unstructured) []Right {
 	return []Right{{Verb: "delete", Resource: resource, Namespace: o.GetNamespace(), Name: o.GetName()}}
 }
 
-// grantingGroups are the API groups with Roles and bindings. OpenShift makes Roles and bindings of
-// RBAC out of those in its own group.
+// grantingGroups are the API groups with Roles and bindings. OpenShift creates Roles and bindings
+// of RBAC from objects in its own group.
 var grantingGroups = []string{rbacv1.GroupName, "authorization.openshift.io"}
 
-// toGrant returns the rights without which Kubernetes refuses to users that they write a Role, or
-// bind one, that has more rights than they have. Users who have these rights themselves need no
-// escalate and bind there; here they do.
+// toGrant returns the rights that Kubernetes requires to write or bind a Role with more rights
+// than the user has. In Kubernetes, users with these rights themselves need no escalate and bind;
+// here they do.
 func toGrant(resource schema.GroupVersionResource, o *unstructured.Unstructured, anyRole bool) []Right {
 	if !slices.Contains(grantingGroups, resource.Group) {
 		return nil
@@ -69,8 +69,8 @@ func toGrant(resource schema.GroupVersionResource, o *unstructured.Unstructured,
 	return nil
 }
 
-// toBind returns the right to bind the role that a binding refers to, or else all roles that it
-// could refer to.
+// toBind returns the right to bind the role in a binding, or else all possible roles of the
+// binding.
 func toBind(o *unstructured.Unstructured, anyRole bool) []Right {
 	bind := Right{Verb: "bind", Resource: rbacv1.SchemeGroupVersion.WithResource(clusterRoles), Namespace: o.GetNamespace()}
 	kind, _, kindErr := unstructured.NestedString(o.Object, "roleRef", "kind")
@@ -93,14 +93,14 @@ func toBind(o *unstructured.Unstructured, anyRole bool) []Right {
 	return all
 }
 
-// Missing returns the first of some rights that an author does not have; nil if the author has all
-// of them. The right to all objects of a resource answers for each of them.
+// Missing returns the first right that an author lacks; nil if the author has all of them. The
+// right to all objects of a resource covers each of them.
 func (r *Reviewer) Missing(ctx context.Context, author author.Author, rights []Right) (*Right, error) {
 	for i := range rights {
 		ofAll := rights[i]
 		ofAll.Name = ""
 		if allowed, err := r.Allows(ctx, author, ofAll); err == nil && allowed {
-			continue // an error counts if the right to the object is not known either
+			continue // an error counts only if the right to the object is unknown, too
 		}
 		allowed, err := r.Allows(ctx, author, rights[i])
 		if err != nil {
