@@ -1,10 +1,10 @@
-// Package override computes what a member gets of a placement, by the ClusterResourceOverrides and
-// ResourceOverrides that are for it.
+// Package override computes a member's version of a placement from its ClusterResourceOverrides
+// and ResourceOverrides.
 //
-// It reads and writes nothing: it is a function from overrides, objects and a member to
-// objects. Its invariants: an override changes neither the kind nor the name of an object;
-// a ResourceOverride changes nothing outside of its namespace; where one rule fails,
-// nothing is overridden.
+// It reads and writes nothing: it is a function from overrides, objects and a member to objects.
+// Its invariants: an override changes neither the kind nor the name of an object. A
+// ResourceOverride changes nothing outside its namespace. If one rule fails, nothing is
+// overridden.
 package override
 
 import (
@@ -27,13 +27,13 @@ import (
 
 // Override is a ClusterResourceOverride or ResourceOverride.
 type Override struct {
-	// NamespacedName has no namespace if it is a ClusterResourceOverride.
+	// NamespacedName has no namespace for a ClusterResourceOverride.
 	types.NamespacedName
 	generation int64
 	placement  *placement.PlacementRef
 	selectors  []placement.ResourceSelector
 	policy     *placement.OverridePolicy
-	// Author is the user whose rights count for what the override changes, if HasAuthor.
+	// Author is the user whose rights limit the changes of the override, if HasAuthor.
 	Author    author.Author
 	HasAuthor bool
 }
@@ -53,7 +53,7 @@ func OfNamespace(o *placement.ResourceOverride) Override {
 		policy: o.Spec.Policy, Author: by, HasAuthor: known}
 }
 
-// String names the override for people.
+// String names the override in messages.
 func (o Override) String() string {
 	if o.Namespace == "" {
 		return "ClusterResourceOverride " + o.Name
@@ -61,7 +61,7 @@ func (o Override) String() string {
 	return "ResourceOverride " + o.NamespacedName.String()
 }
 
-// ID identifies the override, in whichever version, among those that changed a Work.
+// ID identifies the override, in any version, among the overrides of a Work.
 func (o Override) ID() string { return shortHash(o.String()) }
 
 // SameAuthor reports whether two versions of an override have the same author.
@@ -69,10 +69,11 @@ func (o Override) SameAuthor(other Override) bool {
 	return o.Author == other.Author && o.HasAuthor == other.HasAuthor
 }
 
-// version is the name of the override with the number of changes of its spec, which tools expect.
+// version returns the name of the override with its number of spec changes, as tools expect.
 func (o Override) version() string { return fmt.Sprintf("%s-%d", o.Name, max(o.generation-1, 0)) }
 
-// For says whether the override is for a placement. An override without a placement is for all.
+// For reports whether the override applies to a placement. An override without a placement
+// applies to all.
 func (o Override) For(of types.NamespacedName) bool {
 	switch {
 	case o.placement == nil:
@@ -84,7 +85,7 @@ func (o Override) For(of types.NamespacedName) bool {
 	}
 }
 
-// Selects says whether the override selects a resource.
+// Selects reports whether the override selects a resource.
 func (o Override) Selects(r placement.ResourceIdentifier) bool {
 	return slices.ContainsFunc(o.selectors, func(s placement.ResourceSelector) bool {
 		if o.Namespace == "" && s.Group == "" && s.Kind == "Namespace" && r.Namespace != "" {
@@ -101,22 +102,22 @@ func identify(o *unstructured.Unstructured) placement.ResourceIdentifier {
 	}
 }
 
-// Set are the overrides for one placement, in the order in which they are applied:
-// ResourceOverrides come last and win.
+// Set holds the overrides for one placement, in the order of their application: ResourceOverrides
+// come last and win.
 type Set []compiled
 
 // compiled is an override with compiled rules.
 type compiled struct {
 	Override
 	rules []rule
-	// problem is why it can never be applied.
+	// problem is the reason why it can never be applied.
 	problem string
 	hash    string
-	// standing says whether it counts.
+	// standing reports whether it counts.
 	standing Standing
 }
 
-// Choose returns the overrides that are for a placement and select something of it.
+// Choose returns the overrides that apply to a placement and select an object of it.
 func Choose(all []Override, of types.NamespacedName, objects []*unstructured.Unstructured) Set {
 	var set Set
 	for _, o := range all {
@@ -131,13 +132,13 @@ func Choose(all []Override, of types.NamespacedName, objects []*unstructured.Uns
 	return set
 }
 
-// Member is what overrides depend on.
+// Member is the member data used by overrides.
 type Member struct {
 	Name   string
 	Labels map[string]string
 }
 
-// Resolved are the rules that apply to a member, with the values of the member for variables.
+// Resolved holds the rules for a member, with variables replaced by the member's values.
 type Resolved struct {
 	// Key is the same for members with the same result.
 	Key string
@@ -148,8 +149,8 @@ type Resolved struct {
 	ClusterHash, NamespacedHash string
 	// IDs identify the overrides.
 	IDs []string
-	// Problem is why they cannot be applied, Reason the reason of the condition that says so; empty
-	// if the rules are the reason.
+	// Problem is the reason why they cannot be applied. Reason is the reason of the condition;
+	// empty if the rules are the cause.
 	Problem, Reason string
 	steps           []step
 }
@@ -161,10 +162,10 @@ type step struct {
 	operations []operation
 }
 
-// Any says whether there is anything to override.
+// Any reports whether there is anything to override.
 func (r Resolved) Any() bool { return len(r.Cluster)+len(r.Namespaced) > 0 }
 
-// Resolve returns the rules that apply to a member.
+// Resolve returns the rules for a member.
 func (s Set) Resolve(m Member) Resolved {
 	r := Resolved{}
 	var key, cluster, namespaced strings.Builder
@@ -214,7 +215,7 @@ func (s Set) Resolve(m Member) Resolved {
 
 func shortHash(text string) string { return naming.Digest([]byte(text))[:16] }
 
-// Apply returns the objects as the member gets them. The given objects are not changed.
+// Apply returns the member's version of the objects. The given objects are not changed.
 func (r Resolved) Apply(objects []*unstructured.Unstructured) (overridden []*unstructured.Unstructured, problem string) {
 	if r.Problem != "" {
 		return nil, r.Problem

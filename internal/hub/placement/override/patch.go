@@ -94,7 +94,8 @@ func substitute(given []operation, m Member) (operations []operation, problem st
 	return operations, problem
 }
 
-// patch applies operations to an object. No problem quotes the object, which may be a Secret.
+// patch applies operations to an object. No problem quotes the object, because it may be a
+// Secret.
 func patch(object *unstructured.Unstructured, operations []operation) (patched *unstructured.Unstructured, problem string) {
 	before, err := json.Marshal(object.Object)
 	if err != nil {
@@ -120,7 +121,7 @@ func patch(object *unstructured.Unstructured, operations []operation) (patched *
 	return patched, forbiddenChange(object, patched)
 }
 
-// forbiddenChange says which field an override has changed that it must not; "" if none.
+// forbiddenChange returns a message about a forbidden change by an override; "" if none.
 func forbiddenChange(before, after *unstructured.Unstructured) string {
 	rest := func(o *unstructured.Unstructured) map[string]any {
 		metadata, _, err := unstructured.NestedMap(o.Object, "metadata")

@@ -11,11 +11,11 @@ import (
 	"github.com/muster-fleet/muster/internal/hub/placement/authorization"
 )
 
-// Standing says whether an override counts. The zero Standing counts.
+// Standing reports whether an override counts. The zero Standing counts.
 type Standing struct {
 	// Ignored: the override changes nothing.
 	Ignored bool
-	// Reason and Message are why nothing is written to the members for which the override is meant;
+	// Reason and Message explain why nothing is written to the members of the override. They are
 	// empty if the override can be applied.
 	Reason, Message string
 }
@@ -35,7 +35,7 @@ func (s Set) Review(review func(Override) (Standing, error)) (Set, error) {
 	return counted, nil
 }
 
-// Rights returns the rights that the override takes: those by which the author could make the same
+// Rights returns the rights needed for the override: with them the author could make the same
 // changes to these objects on the hub.
 func (o Override) Rights(objects []*unstructured.Unstructured,
 	resourceOf func(schema.GroupVersionKind) (schema.GroupVersionResource, error)) ([]authorization.Right, error) {
@@ -60,7 +60,7 @@ func (o Override) Rights(objects []*unstructured.Unstructured,
 		}
 		for _, right := range takes {
 			if !o.names(id) {
-				right.Name = "" // as for reading a whole Namespace: one right for each kind in it
+				right.Name = "" // as for a whole Namespace: one right for each kind in it
 			}
 			if !seen[right] {
 				seen[right], rights = true, append(rights, right)
@@ -70,9 +70,9 @@ func (o Override) Rights(objects []*unstructured.Unstructured,
 	return rights, nil
 }
 
-// changes says what the rules do to what the override selects. A patch may lead a binding to
-// another role unless it changes subjects and metadata only. A rule that cannot be applied counts
-// as a patch.
+// changes returns the effects of the rules on the selected objects. A patch may point a binding
+// to another role unless it changes subjects and metadata only. A rule that cannot be applied
+// counts as a patch.
 func (o Override) changes() (patches, deletes, anyRole bool) {
 	if o.policy == nil {
 		return true, false, true
