@@ -9,58 +9,59 @@ import (
 	clusterv1beta1 "github.com/muster-fleet/muster/api/cluster/v1beta1"
 )
 
-// Member is what scheduling needs to know of a member, a MemberCluster or a Cluster.
+// Member is the data of a MemberCluster or Cluster used by scheduling.
 type Member struct {
-	// Name is the MemberCluster's, or <workspace>/<name> of a Cluster.
+	// Name is the MemberCluster's name, or <workspace>/<name> of a Cluster.
 	Name string
-	// Namespace is the member namespace, Epoch how often the member was revoked.
+	// Namespace is the member namespace. Epoch counts the revocations of the member.
 	Namespace string
 	Epoch     int
-	// Labels of the record.
+	// Labels of the membership object.
 	Labels map[string]string
 	Taints []clusterv1beta1.Taint
-	// Properties and Usage are what the member reports.
+	// Properties and Usage are reported by the member.
 	Properties map[string]clusterv1beta1.PropertyValue
 	Usage      clusterv1beta1.ResourceUsage
-	// Namespaces are those that the member reports to have; empty if its agent does not collect them.
-	// MoreNamespaces: it has others.
+	// Namespaces are reported by the member; empty if its agent does not collect them.
+	// MoreNamespaces reports whether it has others.
 	Namespaces     map[string]string
 	MoreNamespaces bool
-	// AdmittedNamespaces are those whose ResourcePlacements the member admits;
+	// AdmittedNamespaces are the namespaces whose ResourcePlacements the member admits;
 	// AnyNamespace stands for all.
 	AdmittedNamespaces []string
-	// Leaving: the record is being deleted or revoked, and what the agent has applied is left to it.
+	// Leaving: the membership object is being deleted or revoked, and the agent decides about
+	// applied objects.
 	Leaving bool
-	// Obstacle is why the member gets nothing new; zero if it may.
+	// Obstacle is the reason why the member gets nothing new; zero without one.
 	Obstacle Obstacle
 }
 
 // AnyNamespace stands for all namespaces.
 const AnyNamespace = "*"
 
-// Admits says whether the member admits placements of a namespace. Every member admits
-// ClusterResourcePlacements, which have none.
+// Admits reports whether the member admits placements of a namespace. Every member admits
+// ClusterResourcePlacements: they have no namespace.
 func (m *Member) Admits(namespace string) bool {
 	return namespace == "" || slices.Contains(m.AdmittedNamespaces, namespace) || slices.Contains(m.AdmittedNamespaces, AnyNamespace)
 }
 
-// lacks says whether the member reports its namespaces and has not this one.
+// lacks reports whether the member reports its namespaces without this one.
 func (m *Member) lacks(namespace string) bool {
 	_, has := m.Namespaces[namespace]
 	return !has && len(m.Namespaces) > 0 && !m.MoreNamespaces
 }
 
-// Obstacle is why a member cannot be picked, whatever a policy says.
+// Obstacle is a reason against picking a member, independent of the policy.
 type Obstacle struct{ Reason, Message string }
 
-// The prefixes of the properties that stand for the resource usage of a member.
+// The prefixes of the properties for the resource usage of a member.
 const (
 	totalPrefix       = "resources.kubernetes-fleet.io/total-"
 	allocatablePrefix = "resources.kubernetes-fleet.io/allocatable-"
 	availablePrefix   = "resources.kubernetes-fleet.io/available-"
 )
 
-// property returns the value of a property, and whether the member has it.
+// property returns the value of a property, and reports whether the member has it.
 func (m *Member) property(name string) (string, bool) {
 	of := func(list corev1.ResourceList, resource string) (string, bool) {
 		quantity, known := list[corev1.ResourceName(resource)]

@@ -10,29 +10,29 @@ import (
 	"github.com/muster-fleet/muster/internal/fleet/reasons"
 )
 
-// Decision says whether a member is picked.
+// Decision reports whether a member is picked.
 type Decision struct {
-	// Member is nil if the policy names one that there is not.
+	// Member is nil if the policy names a missing one.
 	Member *Member
 	Name   string
 	Picked bool
 	Score  int
-	// Reason and Message say why.
+	// Reason and Message explain the decision.
 	Reason, Message string
 }
 
-// Result is what a policy picks.
+// Result is the result of a policy.
 type Result struct {
 	// Decisions in the order of names.
 	Decisions []Decision
-	// Wanted is how many members the policy asks for; for PickAll as many as it picks.
+	// Wanted is the number of members requested by the policy; for PickAll the number picked.
 	Wanted int
-	// Undecided: the policy has changed, and of a member that has the placement it is not known
+	// Undecided: the policy has changed, and for a member with the placement it is unknown
 	// whether it meets the required terms.
 	Undecided bool
 }
 
-// Picked returns the decisions for the members that are picked.
+// Picked returns the decisions for the picked members.
 func (r Result) Picked() []Decision {
 	var picked []Decision
 	for _, d := range r.Decisions {
@@ -43,16 +43,16 @@ func (r Result) Picked() []Decision {
 	return picked
 }
 
-// Only is the result for the members that have the placement already: no other is picked.
+// Only returns the result for the members that already have the placement: no other is picked.
 func (r Result) Only(bound map[string]bool) Result {
 	r.Decisions = slices.DeleteFunc(r.Decisions, func(d Decision) bool { return d.Member == nil || !bound[d.Member.Namespace] })
 	r.Wanted = len(r.Picked())
 	return r
 }
 
-// Pick decides on every member. bound are the member namespaces that have the placement
-// already; policyChanged says that they were picked by another policy, so that required terms
-// count for them, too.
+// Pick decides on every member. bound holds the member namespaces that already have the
+// placement. policyChanged reports whether another policy picked them, so that required terms
+// apply to them, too.
 func (p *Policy) Pick(members []*Member, bound map[string]bool, policyChanged bool) Result {
 	decisions := map[string]*Decision{}
 	var candidates, keep []*Member
@@ -61,7 +61,7 @@ func (p *Policy) Pick(members []*Member, bound map[string]bool, policyChanged bo
 		d := &Decision{Member: m, Name: m.Name}
 		decisions[m.Name] = d
 		obstacle := p.filter(m)
-		if bound[m.Namespace] { // also a member that leaves, whose place is filled when it is gone
+		if bound[m.Namespace] { // includes a leaving member; its place is filled once it is gone
 			lost := p.filterBound(m, policyChanged)
 			if lost == (Obstacle{}) {
 				undecided = undecided || policyChanged && misses(p.required, m) != "" && mayMeet(p.required, m)
@@ -99,7 +99,7 @@ func (p *Policy) Pick(members []*Member, bound map[string]bool, policyChanged bo
 	return result
 }
 
-// missing adds a decision for each member that the policy names and that does not exist.
+// missing adds a decision for each missing member named by the policy.
 func (p *Policy) missing(decisions map[string]*Decision) {
 	for _, name := range p.names {
 		if decisions[name] == nil {
@@ -113,8 +113,7 @@ func (d *Decision) pick(message string) {
 	d.Picked, d.Reason, d.Message = true, reasons.Scheduled, message
 }
 
-// keep picks a member that has the placement, and notes an obstacle that would keep
-// others from being picked.
+// keep picks a member with the placement, and notes an obstacle that would exclude other members.
 func (d *Decision) keep(obstacle Obstacle) {
 	if d.pick(""); obstacle != (Obstacle{}) {
 		d.Reason, d.Message = reasons.Kept, "picked before and stays so; now it would not be picked: "+obstacle.Message
@@ -131,7 +130,7 @@ func (p *Policy) pickN(decisions map[string]*Decision, keep, candidates []*Membe
 	best := func(a, b *Member) int {
 		return cmp.Or(cmp.Compare(decisions[b.Name].Score, decisions[a.Name].Score), strings.Compare(b.Name, a.Name))
 	}
-	// Of too many, those that would not be picked now lose the placement first.
+	// If there are too many, members that would not be picked now lose the placement first.
 	slices.SortFunc(keep, func(a, b *Member) int {
 		return cmp.Or(strings.Compare(decisions[b.Name].Reason, decisions[a.Name].Reason), best(a, b)) // Scheduled before Kept
 	})

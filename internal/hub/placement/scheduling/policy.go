@@ -1,8 +1,8 @@
 // Package scheduling picks the members of a placement: filter, score, pick.
 //
-// It has no client and no clock: the same policy over the same members, of which the same have the
-// placement already, picks the same. Its invariant: a placement is moved only if its policy says
-// so, never because another member became better.
+// It has no client and no clock: the same policy, members and current holders of the placement
+// give the same result. Its invariant: a placement moves only if its policy requires it, never
+// because another member became better.
 package scheduling
 
 import (
@@ -23,13 +23,13 @@ type Policy struct {
 	preferred   []preference
 	spread      []constraint
 	tolerations []placement.Toleration
-	// namespace is that of a ResourcePlacement, which members must admit and have.
+	// namespace is the namespace of a ResourcePlacement. Members must admit it and have it.
 	namespace string
 }
 
-// AnnotationFrom on the record of a member, or on its workspace, lists the namespaces whose
-// ResourcePlacements the member admits, separated by commas; AnyNamespace stands for all. Without
-// it a MemberCluster admits those of all namespaces, and a Cluster none.
+// AnnotationFrom on a membership object, or on its workspace, lists namespaces separated by
+// commas. The member admits their ResourcePlacements; AnyNamespace stands for all. Without it a
+// MemberCluster admits all namespaces, and a Cluster none.
 const AnnotationFrom = "muster/placement-from"
 
 // constraint is one TopologySpreadConstraint.
@@ -39,8 +39,8 @@ type constraint struct {
 	strict  bool
 }
 
-// Compile compiles the policy of a placement; nil picks all members. The namespace is that of a
-// ResourcePlacement, else empty. The error names the field that is wrong.
+// Compile compiles the policy of a placement; nil picks all members. The namespace is set for a
+// ResourcePlacement, else empty. The error names the wrong field.
 func Compile(p *placement.PlacementPolicy, namespace string) (*Policy, error) {
 	if p == nil {
 		p = &placement.PlacementPolicy{}
@@ -89,16 +89,16 @@ func (p *Policy) compileAffinity(affinity *placement.ClusterAffinity) error {
 	return nil
 }
 
-// NamesNobody says whether the policy is PickFixed and has no names.
+// NamesNobody reports whether the policy is PickFixed and has no names.
 func (p *Policy) NamesNobody() bool { return p.kind == placement.PickFixed && len(p.names) == 0 }
 
-// PicksNobody says whether the policy asks for no member, as one does that was scaled to zero.
+// PicksNobody reports whether the policy requests no member, for example after scaling to zero.
 func (p *Policy) PicksNobody() bool {
 	return p.kind == placement.PickN && p.number == 0 || p.kind == placement.PickFixed && len(p.names) == 0
 }
 
-// filter says why a member that does not have the placement may not be picked; the zero
-// Obstacle if it may.
+// filter returns the reason why a member without the placement may not be picked. It returns the
+// zero Obstacle if the member may be picked.
 func (p *Policy) filter(m *Member) Obstacle {
 	if obstacle := p.filterName(m); obstacle != (Obstacle{}) {
 		return obstacle
@@ -136,7 +136,7 @@ func (p *Policy) filter(m *Member) Obstacle {
 	return Obstacle{}
 }
 
-// filterName says that a policy which picks by names does not name a member.
+// filterName returns an Obstacle if a policy with names does not name the member.
 func (p *Policy) filterName(m *Member) Obstacle {
 	if p.kind == placement.PickFixed && !slices.Contains(p.names, m.Name) {
 		return Obstacle{reasons.NotNamed, "spec.policy.clusterNames does not name it"}
@@ -144,8 +144,8 @@ func (p *Policy) filterName(m *Member) Obstacle {
 	return Obstacle{}
 }
 
-// filterBound says why a member that has the placement must lose it: never because the member
-// changed, but the policy may have, and never because of what the member does not report.
+// filterBound returns the reason why a member must lose the placement. A change of the policy may
+// be a reason; a change of the member or a missing property is none.
 func (p *Policy) filterBound(m *Member, policyChanged bool) Obstacle {
 	if p.kind != placement.PickFixed && policyChanged && !mayMeet(p.required, m) {
 		if why := misses(p.required, m); why != "" {
@@ -155,8 +155,8 @@ func (p *Policy) filterBound(m *Member, policyChanged bool) Obstacle {
 	return p.filterName(m)
 }
 
-// AffectedBy says whether a change of a member can make a difference to what the policy picks, or
-// to its reason for the member.
+// AffectedBy reports whether a change of a member can change the picks of the policy, or its
+// reason for the member.
 func (p *Policy) AffectedBy(before, after *Member) bool {
 	if before.Leaving != after.Leaving || p.filter(before) != p.filter(after) || misses(p.required, before) != misses(p.required, after) {
 		return true

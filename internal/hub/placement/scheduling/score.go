@@ -9,7 +9,7 @@ import (
 	placement "github.com/muster-fleet/muster/api/placement/v1beta1"
 )
 
-// value is what a preference is measured by on one member.
+// value is the measure of a preference on one member.
 type value struct {
 	applies bool
 	number  float64
@@ -33,8 +33,8 @@ func (p preference) value(m *Member) value {
 	return value{applies: true, number: quantity.AsApproximateFloat64()}
 }
 
-// scores are the sums of the weights of the preferences that apply to each member. A sorter gives
-// the part of the weight by which the member is better than the worst.
+// scores returns the sums of the weights of the preferences that apply to each member. A sorter
+// gives a part of the weight, by the distance of the member to the worst one.
 func (p *Policy) scores(members []*Member) []int {
 	sums := make([]float64, len(members))
 	values := make([]value, len(members))
@@ -59,7 +59,7 @@ func (p *Policy) scores(members []*Member) []int {
 	return scores
 }
 
-// part is the part of the weight that a member gets.
+// part returns the part of the weight for a member.
 func (p preference) part(number, least, most float64) float64 {
 	switch {
 	case p.sorter == nil, least == most:

@@ -11,14 +11,14 @@ import (
 type spread struct {
 	constraints []constraint
 	counts      []map[string]int
-	// queues have the candidates, best first, one queue for all with the same values, between which no
-	// constraint distinguishes.
+	// queues hold the candidates, best first. Candidates with the same values for all constraints
+	// share a queue.
 	queues [][]*Member
 	order  func(a, b *Member) int
 }
 
-// newSpread counts the members that have the placement. The values to spread over are those of all
-// members that may be picked. The candidates are in the given order.
+// newSpread counts the members with the placement. It spreads over the label values of all
+// eligible members. The candidates are in the given order.
 func newSpread(constraints []constraint, bound, candidates []*Member, order func(a, b *Member) int) *spread {
 	s := &spread{constraints: constraints, order: order}
 	for _, c := range constraints {
@@ -61,8 +61,9 @@ func (s *spread) add(m *Member) {
 	}
 }
 
-// next removes and returns the candidate that violates no strict constraint and the fewest others,
-// spreads most evenly, and is best in the given order; nil if there is none.
+// next removes and returns the best candidate; nil if there is none. The candidate violates no
+// strict constraint and the fewest others. Among equals it spreads most evenly, then comes first
+// in the given order.
 func (s *spread) next() *Member {
 	floors, best := s.floors(), -1
 	var least [2]int
@@ -87,8 +88,8 @@ func (s *spread) next() *Member {
 	return m
 }
 
-// weigh says how many constraints one more pick would violate, the skew after it, and whether it
-// violates no strict constraint.
+// weigh returns the number of constraints violated by one more pick, and the skew after it. It
+// reports whether the pick violates no strict constraint.
 func (s *spread) weigh(m *Member, floors []int) (violated, skew int, allowed bool) {
 	allowed = true
 	for i, c := range s.constraints {
@@ -105,7 +106,7 @@ func (s *spread) weigh(m *Member, floors []int) (violated, skew int, allowed boo
 	return violated, skew, allowed
 }
 
-// floors are the lowest counts of each constraint.
+// floors returns the lowest count of each constraint.
 func (s *spread) floors() []int {
 	floors := make([]int, len(s.counts))
 	for i, counts := range s.counts {
@@ -120,7 +121,7 @@ func (s *spread) floors() []int {
 	return floors
 }
 
-// violates says which strict constraint one more pick would violate; "" if none.
+// violates returns a message about the strict constraint violated by one more pick; "" if none.
 func (s *spread) violates(m *Member, floors []int) string {
 	for i, c := range s.constraints {
 		value := m.Labels[c.key]

@@ -70,11 +70,11 @@ func compileLabels(selector *metav1.LabelSelector, path string) (labels.Selector
 	return compiled, nil
 }
 
-// unreported begins what miss says of a property that is not known, which is no miss for a member
-// that has the placement.
+// unreported is the prefix of a miss about an unknown property. For a member with the placement
+// it is no miss.
 const unreported = "it does not report "
 
-// miss says which requirement of a term a member does not meet; "" if it meets all.
+// miss returns the requirement of a term that a member does not meet; "" if it meets all.
 func (t term) miss(m *Member) string {
 	if !t.labels.Matches(labels.Set(m.Labels)) {
 		return fmt.Sprintf("its labels do not match %q", t.labels.String())
@@ -97,7 +97,8 @@ func (t term) miss(m *Member) string {
 	return unknown
 }
 
-// misses says why a member meets none of the terms; "" if it meets one, or if there are none.
+// misses returns the reason why a member meets none of the terms. It returns "" if the member
+// meets one, or if there are none.
 func misses(terms []term, m *Member) string {
 	var why []string
 	for _, t := range terms {
@@ -110,8 +111,8 @@ func misses(terms []term, m *Member) string {
 	return strings.Join(why, "; ")
 }
 
-// mayMeet says whether a member meets one of the terms as far as is known: it misses a property in
-// it that it does not report.
+// mayMeet reports whether a member may meet one of the terms: the term fails only on an
+// unreported property.
 func mayMeet(terms []term, m *Member) bool {
 	return slices.ContainsFunc(terms, func(t term) bool { return strings.HasPrefix(t.miss(m), unreported) })
 }
@@ -155,7 +156,7 @@ func compare(have, want string) (int, error) {
 	return order, nil
 }
 
-// tolerates says whether a toleration covers a taint.
+// tolerates reports whether a toleration covers a taint.
 func tolerates(t placement.Toleration, key, value, effect string) bool {
 	if t.Effect != "" && t.Effect != effect || t.Key != "" && t.Key != key {
 		return false
