@@ -20,7 +20,6 @@ var unwrittenPackages = []string{
 	"internal/hub/joining/token",
 	"internal/hub/members/inventory",
 	"internal/hub/placement",
-	"internal/hub/placement/selection",
 	"internal/hub/placement/staged",
 	"internal/policy",
 	"internal/testbrowser",

@@ -17,28 +17,28 @@ import (
 	"github.com/muster-fleet/muster/internal/kube"
 )
 
-// Cause is a positive fact, read from the API server, by which an object that was selected is
-// selected no more. There is none in what cannot be asked, is not allowed or is not served.
+// Cause is a positive fact, read from the API server, that explains why an object is no longer
+// selected. An unanswered, forbidden or unserved request gives no Cause.
 type Cause string
 
 const (
-	// NoCause says that no fact is known by which the object may go.
+	// NoCause reports that no fact allows the removal of the object.
 	NoCause Cause = ""
-	// SourceDeleted says that somebody deleted the object on the hub, or its Namespace.
+	// SourceDeleted reports that the object, or its Namespace, was deleted on the hub.
 	SourceDeleted Cause = "SourceDeleted"
-	// LabelsChanged says that the object is there, and has not the labels that the selectors ask for.
+	// LabelsChanged reports that the object exists without the labels required by the selectors.
 	LabelsChanged Cause = "LabelsChanged"
-	// NamespaceLabelsChanged says that the object is there, and it is its Namespace that has not the
-	// labels that the selectors ask for.
+	// NamespaceLabelsChanged reports that the object exists, but its Namespace lacks the labels
+	// required by the selectors.
 	NamespaceLabelsChanged Cause = "NamespaceLabelsChanged"
-	// MadeAnywhere says that the object is there, and of a kind that each cluster makes
-	// for its own Services.
+	// MadeAnywhere reports that the object exists, with a kind that each cluster creates for its
+	// own Services.
 	MadeAnywhere Cause = "MadeAnywhere"
-	// SelectorsChanged says that no selector of the placement means the object any more.
+	// SelectorsChanged reports that no selector of the placement covers the object any more.
 	SelectorsChanged Cause = "SelectorsChanged"
 )
 
-// Causes finds out why objects that a placement selected are selected no more.
+// Causes determines why objects of a placement are no longer selected.
 type Causes struct {
 	live       client.Reader
 	user       types.NamespacedName
@@ -46,21 +46,21 @@ type Causes struct {
 	namespaces map[string]lookup
 }
 
-// lookup is what the API server says of an object.
+// lookup is the API server's answer about an object.
 type lookup struct {
 	*metav1.PartialObjectMetadata
 	gone bool
-	// unknown is why it does not say whether the object is there.
+	// unknown is the reason why the existence of the object is unknown.
 	unknown string
 }
 
-// NewCauses returns the Causes of a placement, which read from the API server.
+// NewCauses returns the Causes of a placement, read from the API server.
 func NewCauses(live client.Reader, user types.NamespacedName, selectors []placement.ResourceSelector) *Causes {
 	return &Causes{live: live, user: user, selectors: selectors, namespaces: map[string]lookup{}}
 }
 
-// Of returns the cause by which an object is selected no more. Without one it says what is not
-// known.
+// Of returns the Cause for an object that is no longer selected. Without a Cause it returns the
+// unknown fact.
 func (c *Causes) Of(ctx context.Context, was placement.ResourceIdentifier) (cause Cause, unknown string) {
 	if !slices.ContainsFunc(c.selectors, func(s placement.ResourceSelector) bool { return c.means(s, was) }) {
 		return SelectorsChanged, ""
@@ -110,7 +110,7 @@ func (c *Causes) lookUp(ctx context.Context, of placement.ResourceIdentifier) lo
 	return lookup{PartialObjectMetadata: o, gone: o.DeletionTimestamp != nil}
 }
 
-// means says whether a selector means an object, whatever labels it asks for.
+// means reports whether a selector covers an object, regardless of labels.
 func (c *Causes) means(s placement.ResourceSelector, was placement.ResourceIdentifier) bool {
 	switch {
 	case c.user.Namespace == "" && selectsNamespaces(s):
@@ -128,8 +128,8 @@ func (c *Causes) means(s placement.ResourceSelector, was placement.ResourceIdent
 	return c.user.Namespace == was.Namespace
 }
 
-// selects says whether an object that a selector means has the labels that it asks for, and
-// so has its Namespace.
+// selects reports whether an object covered by a selector has the required labels, and its
+// Namespace, too.
 func (c *Causes) selects(s placement.ResourceSelector, object, namespace lookup) bool {
 	if namespace.PartialObjectMetadata == nil {
 		return labelled(s, object)
@@ -142,8 +142,8 @@ func (c *Causes) selects(s placement.ResourceSelector, object, namespace lookup)
 	})
 }
 
-// labelled says whether an object has the labels that a selector asks for, and yes if the
-// selector cannot be read.
+// labelled reports whether an object has the labels required by a selector. It returns true for
+// an invalid selector.
 func labelled(s placement.ResourceSelector, o lookup) bool {
 	if s.LabelSelector == nil {
 		return true
@@ -152,12 +152,12 @@ func labelled(s placement.ResourceSelector, o lookup) bool {
 	return err != nil || selector.Matches(labels.Set(o.Labels))
 }
 
-// bringsAll says whether a selector of Namespaces brings what is in them.
+// bringsAll reports whether a selector of Namespaces includes their contents.
 func bringsAll(s placement.ResourceSelector) bool {
 	return s.SelectionScope != placement.NamespaceOnly && s.SelectionScope != placement.NamespaceWithResourceSelectors
 }
 
-// selectsWithin says whether other selectors select within the Namespaces of a selector.
+// selectsWithin reports whether other selectors select within the Namespaces of a selector.
 func selectsWithin(s placement.ResourceSelector) bool {
 	return selectsNamespaces(s) && s.SelectionScope == placement.NamespaceWithResourceSelectors
 }

@@ -19,37 +19,37 @@ import (
 
 const (
 	resourceEnvelope, clusterResourceEnvelope = "ResourceEnvelope", "ClusterResourceEnvelope"
-	// maxKind and maxName are how long kinds and names may be.
+	// maxKind and maxName limit the length of kinds and names.
 	maxKind, maxName = 63, 253
 )
 
-// Resources are what is placed of a selection: envelopes are replaced by their content.
+// Resources are the placed objects of a selection: envelopes are replaced by their contents.
 type Resources struct {
-	// Objects in the order in which they are to be applied.
+	// Objects in the order of application.
 	Objects []*unstructured.Unstructured
 	// Envelopes has the envelope of each wrapped resource.
 	Envelopes map[placement.ResourceIdentifier]placement.EnvelopeIdentifier
-	// Refused are the manifests in envelopes that cannot be placed. The time of their
+	// Refused holds the manifests in envelopes that cannot be placed. The time of their
 	// conditions is not set.
 	Refused []placement.FailedPlacement
-	// Withheld are the objects in envelopes that are left out because of the rights of the
+	// Withheld holds the objects in envelopes that are left out because of the rights of the
 	// envelopes' authors.
 	Withheld []WithheldObject
 }
 
-// WithheldObject is an object that is left out of what is placed.
+// WithheldObject is an object left out of the placed objects.
 type WithheldObject struct {
 	placement.ResourceIdentifier
-	// Reason is the reason of the condition that says so, Message why the object is left out.
+	// Reason is the reason of the condition. Message explains why the object is left out.
 	Reason, Message string
 }
 
-// MayWrap says why an object in an envelope is left out because of the rights of the envelope's
-// author, an empty reason if it is not; an error if that is not known. The resource belongs to the
-// kind of the object.
+// MayWrap returns the reason why the rights of an envelope's author exclude an object. The reason
+// is empty if the object may stay. It returns an error if the rights are unknown. The resource
+// belongs to the kind of the object.
 type MayWrap func(envelope, wrapped *unstructured.Unstructured, resource schema.GroupVersionResource) (reason, message string, err error)
 
-// objectID identifies an object in whichever version.
+// objectID identifies an object in any version.
 type objectID struct {
 	schema.GroupKind
 	types.NamespacedName
@@ -59,9 +59,9 @@ func idOf(o *unstructured.Unstructured) objectID {
 	return objectID{o.GroupVersionKind().GroupKind(), keyOf(o)}
 }
 
-// Unwrap replaces envelopes by their content. An envelope cannot reach further than its own kind: a
-// ResourceEnvelope may wrap only what is in its namespace, and what the fleet needs for itself is
-// refused. A nil mayWrap allows everything else.
+// Unwrap replaces envelopes by their contents. An envelope has the reach of its own kind: a
+// ResourceEnvelope may wrap only objects in its namespace. The fleet's own objects are refused. A
+// nil mayWrap allows everything else.
 func (s *Selector) Unwrap(objects []*unstructured.Unstructured, mayWrap MayWrap) (Resources, error) {
 	if !slices.ContainsFunc(objects, isEnvelope) {
 		return Resources{Objects: objects}, nil
@@ -95,7 +95,7 @@ func isEnvelopeKind(kind schema.GroupKind) bool {
 	return kind.Group == placement.GroupVersion.Group && (kind.Kind == resourceEnvelope || kind.Kind == clusterResourceEnvelope)
 }
 
-// unwrap adds the content of one envelope, in the order of the names that its author gave.
+// unwrap adds the contents of one envelope, in the order of their keys.
 func (s *Selector) unwrap(envelope *unstructured.Unstructured, mayWrap MayWrap, placed map[objectID]bool, c *Resources) error {
 	from := placement.EnvelopeIdentifier{Name: envelope.GetName(), Namespace: envelope.GetNamespace(), Type: envelope.GetKind()}
 	data, _, err := unstructured.NestedMap(envelope.Object, "data")
@@ -168,14 +168,14 @@ func parseManifest(value any) (wrapped *unstructured.Unstructured, problem strin
 	return wrapped, ""
 }
 
-// misplaced says why a manifest must not be in its envelope; "" if it may.
+// misplaced returns the reason why a manifest must not be in its envelope; "" if it may.
 func (s *Selector) misplaced(wrapped, envelope *unstructured.Unstructured) (string, error) {
 	kind, namespace := wrapped.GroupVersionKind(), envelope.GetNamespace()
 	if reservedGroup(kind.Group) {
 		return neverOfTheFleet, nil
 	}
 	switch mapping, err := s.Mapper.RESTMapping(kind.GroupKind(), kind.Version); {
-	case meta.IsNoMatchError(err): // members may serve a kind that the hub does not: the namespace of the manifest decides
+	case meta.IsNoMatchError(err): // members may serve kinds unknown to the hub: the manifest's namespace decides
 	case err != nil:
 		return "", fmt.Errorf("looking up %s: %w", kind, err)
 	case mapping.Scope.Name() == meta.RESTScopeNameRoot && namespace != "":
@@ -200,7 +200,7 @@ func (s *Selector) misplaced(wrapped, envelope *unstructured.Unstructured) (stri
 	return "", nil
 }
 
-// identify names a manifest, however long and incomplete its names are.
+// identify returns the identifier of a manifest, with clipped names.
 func identify(o *unstructured.Unstructured) placement.ResourceIdentifier {
 	kind := o.GroupVersionKind()
 	return placement.ResourceIdentifier{

@@ -24,18 +24,17 @@ var (
 // labelService on an EndpointSlice names its Service.
 const labelService = "kubernetes.io/service-name"
 
-// controllerManagers are the field managers of Kubernetes' own controllers, which are called
-// like their program.
+// controllerManagers are the field managers of Kubernetes' own controllers. They have the names
+// of their programs.
 var controllerManagers = []string{"kube-controller-manager", "k3s", "kubelite"}
 
-// generated says whether an object is left out of what is placed, because every
-// cluster makes its own.
+// generated reports whether an object is not placed because every cluster creates its own.
 func (r *resolver) generated(o *unstructured.Unstructured) bool {
 	return derived(o) || r.derivedFrom(o)
 }
 
-// derived says whether an object itself shows that a controller made it, or that it is a
-// Secret of the fleet.
+// derived reports whether an object itself shows a controller as its creator, or is a Secret of
+// the fleet.
 func derived(o *unstructured.Unstructured) bool {
 	if o.GetLabels()[fleet.LabelManaged] == "true" || o.GetDeletionTimestamp() != nil || ofKubernetes(metav1.GetControllerOf(o)) {
 		return true
@@ -59,9 +58,9 @@ func derived(o *unstructured.Unstructured) bool {
 	return false
 }
 
-// ofKubernetes says whether an object is controlled by one of a kind of Kubernetes itself, whose
-// controllers every cluster has. Whatever else controls an object, such as a SealedSecret, may be
-// missing on a member, so that the object is placed without its owner, as KubeFleet does.
+// ofKubernetes reports whether the controller of an object has a kind of Kubernetes itself: every
+// cluster has those controllers. Another owner, such as a SealedSecret, may be missing on a
+// member. Its object is placed without its owner, as KubeFleet does.
 func ofKubernetes(controller *metav1.OwnerReference) bool {
 	if controller == nil {
 		return false
@@ -70,8 +69,9 @@ func ofKubernetes(controller *metav1.OwnerReference) bool {
 	return !grouped || !strings.Contains(group, ".") || strings.HasSuffix(group, ".k8s.io")
 }
 
-// derivedFrom says whether a controller made an object from another one which is not its owner:
-// Endpoints from a Service with a selector, and PersistentVolumeClaims from a StatefulSet.
+// derivedFrom reports whether a controller created an object from another one without owning it.
+// Examples are Endpoints from a Service with a selector, and PersistentVolumeClaims from a
+// StatefulSet.
 func (r *resolver) derivedFrom(o *unstructured.Unstructured) bool {
 	switch o.GroupVersionKind().GroupKind() {
 	case endpointsKind:
@@ -83,8 +83,8 @@ func (r *resolver) derivedFrom(o *unstructured.Unstructured) bool {
 			return o.GetLabels()[labelService] == service.GetName() && hasSelector(service)
 		})
 	case claimKind:
-		// The claims of a StatefulSet that was deleted must not be placed either, because members have
-		// data in their own: trim has kept the managers of such a claim.
+		// A PersistentVolumeClaim of a deleted StatefulSet must not be placed either, because
+		// members have data in their own. trim has kept the managers of such an object.
 		return len(o.GetManagedFields()) > 0 || r.fromAny(statefulSets, o, func(set *unstructured.Unstructured) bool {
 			return claims(set, o.GetName())
 		})
@@ -92,8 +92,9 @@ func (r *resolver) derivedFrom(o *unstructured.Unstructured) bool {
 	return false
 }
 
-// fromAny says whether an object was made from one of the objects of a resource in its namespace.
-// If the hub may not read the resource, the object is left out and the resource noted as unread.
+// fromAny reports whether an object was created from one of a resource's objects in its
+// namespace. If the hub may not read the resource, the object is left out and the resource noted
+// as unread.
 func (r *resolver) fromAny(resource schema.GroupVersionResource, o *unstructured.Unstructured,
 	from func(*unstructured.Unstructured) bool) bool {
 	query := Query{Resource: resource, Namespace: o.GetNamespace()}
@@ -107,9 +108,9 @@ func (r *resolver) fromAny(resource schema.GroupVersionResource, o *unstructured
 	return slices.ContainsFunc(objects, from)
 }
 
-// trim removes the managed fields from an object that is kept in memory, but for the names of the
-// controllers that made a PersistentVolumeClaim. A claim is made by whoever sets its access modes,
-// which the controller that binds it to a volume does not.
+// trim removes the managed fields from an object kept in memory. For a PersistentVolumeClaim it
+// keeps the names of the controllers that created it. The creator sets the access modes; the
+// controller that binds the volume does not.
 func trim(obj any) *unstructured.Unstructured {
 	o := obj.(*unstructured.Unstructured)
 	var makers []metav1.ManagedFieldsEntry
@@ -128,7 +129,7 @@ func hasSelector(service *unstructured.Unstructured) bool {
 	return err != nil || len(selector) > 0
 }
 
-// claims says whether a PersistentVolumeClaim has a name that a StatefulSet gives its own:
+// claims reports whether a PersistentVolumeClaim has a name created by a StatefulSet:
 // <template>-<set>-<number>.
 func claims(set *unstructured.Unstructured, claim string) bool {
 	templates, _, err := unstructured.NestedSlice(set.Object, "spec", "volumeClaimTemplates")

@@ -11,31 +11,31 @@ import (
 	"k8s.io/client-go/discovery"
 )
 
-// Kinds caches which kinds the hub cluster serves.
+// Kinds caches the kinds served by the hub cluster.
 type Kinds struct {
 	client discovery.ServerResourcesInterface
 	mu     sync.Mutex
-	// served are all resources; namespaced are those that are placed with their whole namespace. Both
-	// are complete if every group has answered.
+	// served holds all resources. namespaced holds the resources placed with their whole
+	// namespace. Both are complete if every group has answered.
 	served     map[schema.GroupResource]bool
 	namespaced []schema.GroupVersionResource
 	complete   bool
-	// silent are the group versions that have not answered.
+	// silent holds the group versions without an answer.
 	silent []string
 }
 
 // NewKinds returns a cache that is filled when it is first read.
 func NewKinds(client discovery.ServerResourcesInterface) *Kinds { return &Kinds{client: client} }
 
-// Invalidate empties the cache, because a kind has come or gone.
+// Invalidate empties the cache after a kind was added or removed.
 func (k *Kinds) Invalidate() {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.served, k.namespaced, k.complete, k.silent = nil, nil, false, nil
 }
 
-// Namespaced returns the resources that are placed with their whole namespace, and the group
-// versions of which it is not known what they have.
+// Namespaced returns the resources placed with their whole namespace, and the group versions with
+// unknown resources.
 func (k *Kinds) Namespaced() (resources []schema.GroupVersionResource, silent []string, err error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -47,8 +47,8 @@ func (k *Kinds) Namespaced() (resources []schema.GroupVersionResource, silent []
 	return k.namespaced, k.silent, nil
 }
 
-// Serves says whether a resource is served. The server is asked again if the cache does not have
-// it.
+// Serves reports whether a resource is served. It queries the server again if the cache lacks the
+// resource.
 func (k *Kinds) Serves(resource schema.GroupResource) (bool, error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -60,7 +60,7 @@ func (k *Kinds) Serves(resource schema.GroupResource) (bool, error) {
 	return k.served[resource], nil
 }
 
-// refresh fills the cache, which stays incomplete as long as a group does not answer.
+// refresh fills the cache. The cache stays incomplete as long as a group does not answer.
 func (k *Kinds) refresh() error {
 	lists, err := k.client.ServerPreferredResources()
 	if err != nil && !discovery.IsGroupDiscoveryFailedError(err) {

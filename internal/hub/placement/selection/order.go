@@ -8,8 +8,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// order is the order in which kinds are applied: that of helm install, but with Namespaces first.
-// All other kinds follow.
+// order is the order of application: the order of helm install, but with Namespaces first. All
+// other kinds follow.
 var order = []schema.GroupKind{
 	{Kind: "Namespace"}, {Group: "scheduling.k8s.io", Kind: "PriorityClass"}, {Group: "networking.k8s.io", Kind: "NetworkPolicy"},
 	{Kind: "ResourceQuota"}, {Kind: "LimitRange"}, {Group: "policy", Kind: "PodDisruptionBudget"},

@@ -12,7 +12,7 @@ import (
 	placement "github.com/muster-fleet/muster/api/placement/v1beta1"
 )
 
-// neverPlacedKinds are those whose objects every cluster makes itself.
+// neverPlacedKinds are kinds whose objects every cluster creates itself.
 var neverPlacedKinds = []schema.GroupKind{
 	{Kind: "Pod"}, {Kind: "Node"}, {Kind: "Event"}, {Kind: "PodTemplate"}, {Kind: "ReplicationController"}, {Kind: "Binding"},
 	{Kind: "ComponentStatus"},
@@ -25,8 +25,9 @@ var neverPlacedKinds = []schema.GroupKind{
 	{Group: "resource.k8s.io", Kind: "ResourceSlice"},
 }
 
-// neverPlacedGroups hold the fleet itself, and reviews. Other groups in the domain of KubeFleet may
-// be anybody's. A group that begins with a dot stands for all that end so.
+// neverPlacedGroups hold the fleet itself, and reviews. Other groups in the domain of KubeFleet
+// may belong to other projects. An entry with a leading dot stands for all groups with that
+// ending.
 var neverPlacedGroups = []string{
 	"fleet.cattle.io", "management.cattle.io", placement.GroupVersion.Group, clusterv1beta1.GroupVersion.Group,
 	"multicluster.x-k8s.io", "muster-fleet.github.io", "metrics.k8s.io", ".metrics.k8s.io",
@@ -41,8 +42,8 @@ func reservedGroup(group string) bool {
 	})
 }
 
-// neverPlaced says why a kind is not placed, whoever selects it; "" if it may be. Envelopes may be
-// selected: their content is placed.
+// neverPlaced returns the reason why a kind is not placed, regardless of selectors; "" if it may
+// be. Envelopes may be selected: their contents are placed.
 func neverPlaced(gvk schema.GroupVersionKind) string {
 	if isEnvelopeKind(gvk.GroupKind()) {
 		return ""
@@ -56,7 +57,7 @@ func neverPlaced(gvk schema.GroupVersionKind) string {
 	return ""
 }
 
-// reservedNamespace says why a namespace is not placed; "" if it may be.
+// reservedNamespace returns the reason why a namespace is not placed; "" if it may be.
 func reservedNamespace(name string, labels map[string]string, workspace bool) string {
 	switch {
 	case name == metav1.NamespaceDefault, strings.HasPrefix(name, "kube-"), strings.HasPrefix(name, "fleet-"),

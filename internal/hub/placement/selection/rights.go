@@ -20,13 +20,14 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// A refusal is believed for firstDoubt, then for twice as long each time, up to
-// longestDoubt, and from firstDoubt on again when the hub's role has changed: the API server
+// firstDoubt is the first time to trust a refusal. The time doubles with each refusal, up to
+// longestDoubt. It starts again at firstDoubt after a change of the hub's role: the API server
 // needs a moment to follow it.
 const firstDoubt, longestDoubt = time.Second, time.Hour
 
-// role is the query for what the chart lets placements select, by its values placement.resources
-// and extraResources. ofRole stands in for a placement as its user: no namespace has such a name.
+// role is the query for the role with the resources allowed by the chart. Its values
+// placement.resources and extraResources set them. ofRole takes the place of a placement as its
+// user: no namespace has such a name.
 var (
 	role   = Query{Resource: rbacv1.SchemeGroupVersion.WithResource("clusterroles"), Name: "fleet-controller-placement"}
 	ofRole = types.NamespacedName{Namespace: "/", Name: role.Name}
@@ -37,9 +38,8 @@ var (
 	rulesReviews = authorizationv1.SchemeGroupVersion.WithResource("selfsubjectrulesreviews")
 )
 
-// rights is what the hub may list in each namespace that a query is for. One review answers
-// for all kinds there, so that a placement of a whole namespace does not try each kind that
-// the hub may not read.
+// rights holds the hub's list rights in each namespace with a query. One review covers all kinds
+// there. A placement of a whole namespace therefore does not try each kind forbidden to the hub.
 type rights struct {
 	client dynamic.Interface
 	clock  clock.Clock
@@ -48,19 +48,18 @@ type rights struct {
 	known map[string]*namespaceRights
 	// last is the newest answer. Most namespaces share it.
 	last *authorizationv1.SubjectRulesReviewStatus
-	// renewed is closed when the hub's role has changed.
+	// renewed is closed after a change of the hub's role.
 	renewed chan struct{}
 }
 
-// namespaceRights is what is known of one namespace.
+// namespaceRights are the known rights in one namespace.
 type namespaceRights struct {
-	// queries is how many there are. The mutex of rights guards it.
+	// queries is their number. The mutex of rights guards it.
 	queries int
 
-	// mu is held while the API server is asked: queries of this namespace, and nobody else, wait
-	// for the one answer.
+	// mu is held during a review: only queries of this namespace wait for the one answer.
 	mu sync.Mutex
-	// answer is nil if there is none, or none that says everything.
+	// answer is nil without a complete answer.
 	answer  *authorizationv1.SubjectRulesReviewStatus
 	renewed chan struct{}
 	doubt   time.Duration
@@ -85,7 +84,7 @@ func (r *rights) add(namespace string, queries int) {
 	}
 }
 
-// renew has everybody who was refused ask again.
+// renew makes every refused query try again.
 func (r *rights) renew() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -93,13 +92,13 @@ func (r *rights) renew() {
 	r.renewed = make(chan struct{})
 }
 
-// refused returns for how long a query is refused still, by what is known, and what ends that
-// earlier. It is not refused if the API server cannot tell.
+// refused returns the remaining time of a query's refusal, and a channel that ends it earlier. A
+// query is not refused if the API server cannot answer.
 func (r *rights) refused(ctx context.Context, query Query) (wait time.Duration, renewed <-chan struct{}) {
 	r.mu.Lock()
 	n, now := r.known[query.Namespace], r.renewed
 	r.mu.Unlock()
-	if n == nil || query.Namespace == "" { // a review is of one namespace, and does not tell what holds in all of them
+	if n == nil || query.Namespace == "" { // a review covers one namespace, and proves nothing for all of them
 		return 0, now
 	}
 	n.mu.Lock()
@@ -114,7 +113,7 @@ func (r *rights) refused(ctx context.Context, query Query) (wait time.Duration, 
 		return left, now
 	}
 	answer, err := r.ask(ctx, query.Namespace)
-	if err != nil || answer.Incomplete || len(answer.ResourceRules) == 0 { // whoever may ask has a right
+	if err != nil || answer.Incomplete || len(answer.ResourceRules) == 0 { // a client that may send the review has a right
 		answer = nil
 	}
 	n.answer = r.shared(answer)
@@ -126,8 +125,8 @@ func (r *rights) refused(ctx context.Context, query Query) (wait time.Duration, 
 	return n.doubt, now
 }
 
-// contradict has the rights in a namespace asked again, because the API server has
-// refused what they allow.
+// contradict drops the known rights in a namespace, because the API server has refused an allowed
+// query.
 func (r *rights) contradict(namespace string) {
 	r.mu.Lock()
 	n := r.known[namespace]
@@ -139,8 +138,7 @@ func (r *rights) contradict(namespace string) {
 	}
 }
 
-// shared returns an equal answer that there is already, so that thousands of namespaces do
-// not hold thousands.
+// shared returns an existing equal answer, so that thousands of namespaces do not hold thousands.
 func (r *rights) shared(answer *authorizationv1.SubjectRulesReviewStatus) *authorizationv1.SubjectRulesReviewStatus {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -173,8 +171,8 @@ func (r *rights) ask(ctx context.Context, namespace string) (*authorizationv1.Su
 	return &answer.Status, nil
 }
 
-// allows reports whether an answer lets the hub list and watch what a query is for. No
-// answer forbids nothing.
+// allows reports whether an answer lets the hub list and watch the resource of a query. Without
+// an answer nothing is forbidden.
 func allows(answer *authorizationv1.SubjectRulesReviewStatus, query Query) bool {
 	if answer == nil {
 		return true
@@ -197,7 +195,7 @@ func either(list []string, value string) bool {
 	return slices.Contains(list, "*") || slices.Contains(list, value)
 }
 
-// refusal is the answer that the API server would give.
+// refusal returns the error that the API server would return.
 func refusal(query Query) error {
 	return apierrors.NewForbidden(query.Resource.GroupResource(), query.Name, errNoRight)
 }

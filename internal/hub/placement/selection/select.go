@@ -1,8 +1,8 @@
-// Package selection finds what a placement selects on the hub and follows its changes, by
-// watches of just that.
+// Package selection finds the objects selected by a placement on the hub and follows their
+// changes, with watches limited to them.
 //
-// It writes nothing. Its invariants: what the fleet needs for itself is never selected; what cannot
-// be read is never taken for absent.
+// It writes nothing. Its invariants: the fleet's own objects are never selected; an unreadable
+// object never counts as absent.
 package selection
 
 import (
@@ -29,47 +29,46 @@ type Selector struct {
 	Watches *Watches
 	Kinds   *Kinds
 	Mapper  meta.RESTMapper
-	// IsWorkspace says whether a namespace holds records of the fleet.
+	// IsWorkspace reports whether a namespace holds membership objects of the fleet.
 	IsWorkspace func(namespace string) bool
 }
 
-// Selection is what the selectors of a placement select.
+// Selection is the result of a placement's selectors.
 type Selection struct {
-	// Objects as their authors wrote them, in the order in which they are to be applied.
+	// Objects in their authors' form, in the order of application.
 	Objects []*unstructured.Unstructured
-	// Waiting: a watch has not listed its objects yet; the placement is reconciled again when it has.
+	// Waiting: a watch has not listed its objects yet; the placement is requeued after the list.
 	Waiting bool
-	// Problem is what is wrong with a selector; then Objects means nothing.
+	// Problem is an error in a selector; Objects is then undefined.
 	Problem string
-	// Unread are the resources, in namespaces that are selected whole, that the hub may
-	// not or cannot read.
+	// Unread holds the unreadable resources in namespaces selected as a whole.
 	Unread []string
-	// Missing are the objects that selectors name and the hub does not have, in the
-	// order of the selectors.
+	// Missing holds the objects named by selectors but missing on the hub, in the order of the
+	// selectors.
 	Missing []string
-	// Withheld are the queries whose objects are left out because the author of the
-	// placement may not read them.
+	// Withheld holds the queries left out because the author of the placement may not read their
+	// objects.
 	Withheld []Query
 }
 
-// MayRead says whether the author of a placement may read what a query asks for; an error
-// if that is not known.
+// MayRead reports whether the author of a placement may read the objects of a query. It returns
+// an error if the rights are unknown.
 type MayRead func(Query) (bool, error)
 
-// maxFailure is how much is said of a failure to read a resource.
+// maxFailure limits the length of a read error in messages.
 const maxFailure = 200
 
 var namespaces = schema.GroupVersionResource{Version: "v1", Resource: "namespaces"}
 
-// invalid is what is wrong with a selector, for its author.
+// invalid is an error in a selector, for its author.
 type invalid string
 
 func (i invalid) Error() string { return string(i) }
 
 func invalidf(format string, args ...any) error { return invalid(fmt.Sprintf(format, args...)) }
 
-// ResourceOf returns the resource of a kind; of a kind that the hub does not serve the one that
-// stands for all of its group.
+// ResourceOf returns the resource of a kind. For a kind unknown to the hub it returns the
+// placeholder for the whole group.
 func (s *Selector) ResourceOf(kind schema.GroupVersionKind) (schema.GroupVersionResource, error) {
 	mapping, err := s.Mapper.RESTMapping(kind.GroupKind(), kind.Version)
 	if meta.IsNoMatchError(err) {
@@ -86,8 +85,8 @@ type resolver struct {
 	Selection
 	mayRead MayRead
 	queries map[Query]bool
-	// selected are the objects, and of each the index of its selector; duplicates says which
-	// have more than one.
+	// selected maps objects to the index of their selector. duplicates names the objects with
+	// several selectors.
 	selected   map[objectID]selectedObject
 	duplicates []string
 	unread     map[string]bool
@@ -100,9 +99,9 @@ type selectedObject struct {
 	selector int
 }
 
-// Select resolves the selectors of a placement: of a ClusterResourcePlacement if its key has no
-// namespace, else of a ResourcePlacement there. Objects that may not be read are left out; a nil
-// mayRead allows everything that the hub may read.
+// Select resolves the selectors of a placement. A user without a namespace is a
+// ClusterResourcePlacement, any other a ResourcePlacement in its namespace. Unreadable objects
+// are left out; a nil mayRead allows everything readable by the hub.
 func (s *Selector) Select(user types.NamespacedName, mayRead MayRead, selectors []placement.ResourceSelector) (Selection, error) {
 	r := &resolver{
 		Selector: s, mayRead: mayRead, queries: map[Query]bool{}, unread: map[string]bool{}, selected: map[objectID]selectedObject{},
@@ -127,10 +126,10 @@ func (s *Selector) Select(user types.NamespacedName, mayRead MayRead, selectors 
 	return r.Selection, nil
 }
 
-// Drop ends the watches of a placement that is gone.
+// Drop ends the watches of a deleted placement.
 func (s *Selector) Drop(user types.NamespacedName) { s.Watches.Use(user, nil) }
 
-// resolve goes through the selectors, Namespaces first, because others may select within them.
+// resolve evaluates the selectors, Namespaces first, because others may select within them.
 func (r *resolver) resolve(user types.NamespacedName, selectors []placement.ResourceSelector) (err error) {
 	within := []string{user.Namespace}
 	if user.Namespace == "" {
@@ -155,11 +154,11 @@ func selectsNamespaces(s placement.ResourceSelector) bool {
 	return s.Group == "" && s.Kind == "Namespace"
 }
 
-// pathOf is the field of a selector.
+// pathOf returns the field path of a selector.
 func pathOf(i int) string { return fmt.Sprintf("spec.resourceSelectors[%d]", i) }
 
-// selectNamespaces selects Namespaces and what comes with them, and returns those within which
-// other selectors select.
+// selectNamespaces selects Namespaces and their contents. It returns the Namespaces used as a
+// scope by other selectors.
 func (r *resolver) selectNamespaces(selectors []placement.ResourceSelector) (within []string, err error) {
 	for i, s := range selectors {
 		if !selectsNamespaces(s) {
@@ -180,7 +179,7 @@ func (r *resolver) selectNamespaces(selectors []placement.ResourceSelector) (wit
 				if s.Name != "" {
 					return nil, invalidf("%s: Namespace %s cannot be placed: %s", pathOf(i), s.Name, why)
 				}
-				continue // a reserved Namespace that is selected by labels is left out
+				continue // a reserved Namespace selected by labels is left out
 			}
 			if o.GetDeletionTimestamp() != nil {
 				continue
@@ -199,9 +198,9 @@ func (r *resolver) selectNamespaces(selectors []placement.ResourceSelector) (wit
 	return within, nil
 }
 
-// selectAllIn selects everything in a namespace. Resources that cannot be read are noted
-// as unread, and the rest is placed: what was placed of them stays, because nothing is a
-// cause for its removal.
+// selectAllIn selects everything in a namespace. Unreadable resources are noted as unread, and
+// the rest is placed. Already placed objects of an unread resource stay, because nothing gives a
+// Cause for their removal.
 func (r *resolver) selectAllIn(i int, namespace string) error {
 	kinds, silent, err := r.Kinds.Namespaced()
 	if err != nil {
@@ -226,7 +225,7 @@ func (r *resolver) selectAllIn(i int, namespace string) error {
 		}
 		objects = slices.DeleteFunc(objects, r.generated)
 		if len(objects) == 0 {
-			continue // no review of rights is needed for nothing
+			continue // without objects no review of rights is needed
 		}
 		if readable, err := r.readable(query); err != nil {
 			return err
@@ -273,7 +272,7 @@ func (r *resolver) selectObjects(i int, s placement.ResourceSelector, user types
 		if err != nil {
 			return err
 		}
-		found = found || !readable || len(objects) > 0 // an author without the right to read an object does not learn whether it exists
+		found = found || !readable || len(objects) > 0 // without the read right an author cannot learn whether the object exists
 		for _, o := range objects {
 			if !r.generated(o) {
 				r.add(i, o)
@@ -284,14 +283,15 @@ func (r *resolver) selectObjects(i int, s placement.ResourceSelector, user types
 	return nil
 }
 
-// noteMissing notes that the hub does not have the object that a selector names.
+// noteMissing notes an object named by a selector but missing on the hub.
 func (r *resolver) noteMissing(s placement.ResourceSelector, found bool) {
 	if s.Name != "" && !found {
 		r.Missing = append(r.Missing, s.Kind+" "+s.Name)
 	}
 }
 
-// readable says whether the author may read what a query asks for, and notes the query if not.
+// readable reports whether the author may read the objects of a query, and notes the query if
+// not.
 func (r *resolver) readable(query Query) (bool, error) {
 	if r.mayRead == nil {
 		return true, nil
@@ -303,8 +303,8 @@ func (r *resolver) readable(query Query) (bool, error) {
 	return readable, err
 }
 
-// read returns the objects of a query, unless the author may not read them: then not even a failure
-// to read them is shown. A failure that has to be mended by a person makes the selector invalid.
+// read returns the objects of a query, unless the author may not read them: then it hides even a
+// read error. A failure that needs a person to fix makes the selector invalid.
 func (r *resolver) read(i int, query Query) (objects []*unstructured.Unstructured, readable bool, err error) {
 	if readable, err = r.readable(query); err != nil || !readable {
 		return nil, readable, err
@@ -326,8 +326,8 @@ func (r *resolver) read(i int, query Query) (objects []*unstructured.Unstructure
 	return objects, true, nil
 }
 
-// add selects an object by a selector. KubeFleet refuses an object that two selectors select, too:
-// they may mean two versions of its kind.
+// add selects an object by a selector. Like KubeFleet, it refuses an object selected twice: the
+// selectors may mean two versions of its kind.
 func (r *resolver) add(i int, o *unstructured.Unstructured) {
 	id := idOf(o)
 	if other, found := r.selected[id]; found && other.selector != i {

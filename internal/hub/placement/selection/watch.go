@@ -23,18 +23,18 @@ import (
 	"github.com/muster-fleet/muster/internal/restore"
 )
 
-// Query is what one watch asks for. Placements with the same query share its watch.
+// Query is the scope of one watch. Placements with the same query share its watch.
 type Query struct {
 	Resource schema.GroupVersionResource
 	// Namespace, Name and Labels restrict it, unless they are empty.
 	Namespace, Name, Labels string
 }
 
-// Watches runs one watch for every query that a user, which is a placement, has.
+// Watches runs one watch for every query. Each user of a query is a placement.
 type Watches struct {
 	client dynamic.Interface
 	rights *rights
-	// notify is called with each user of a query when its objects have changed.
+	// notify is called with each user of a query after a change of its objects.
 	notify func(user types.NamespacedName)
 
 	mu sync.Mutex
@@ -44,7 +44,7 @@ type Watches struct {
 	queries map[types.NamespacedName]map[Query]bool
 }
 
-// NewWatches returns Watches that nobody uses yet.
+// NewWatches returns Watches without users.
 func NewWatches(client dynamic.Interface, notify func(types.NamespacedName)) *Watches {
 	return &Watches{
 		client: client, rights: newRights(client), notify: notify, watches: map[Query]*queryWatch{},
@@ -59,8 +59,7 @@ func (w *Watches) Start(ctx context.Context) {
 	w.ctx = ctx
 }
 
-// Use replaces the queries of a user: it starts watches that are missing and stops those that
-// have no user any more.
+// Use replaces the queries of a user: it starts missing watches and stops watches without users.
 func (w *Watches) Use(user types.NamespacedName, queries map[Query]bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -92,11 +91,11 @@ func (w *Watches) Use(user types.NamespacedName, queries map[Query]bool) {
 	}
 }
 
-// WatchRole has queries that were refused tried again as soon as the hub's role changes.
+// WatchRole retries refused queries as soon as the hub's role changes.
 func (w *Watches) WatchRole() { w.Use(ofRole, map[Query]bool{role: true}) }
 
-// Objects returns the objects of a query. They are synced if the server has listed them once;
-// failure is why it has not, or not lately.
+// Objects returns the objects of a query. They are synced after the server has listed them once;
+// failure is the error of the last attempt.
 func (w *Watches) Objects(query Query) (objects []*unstructured.Unstructured, synced bool, failure error) {
 	q := w.watch(query)
 	if q == nil {
@@ -107,7 +106,7 @@ func (w *Watches) Objects(query Query) (objects []*unstructured.Unstructured, sy
 	return slices.Collect(maps.Values(q.objects)), q.synced, q.failure
 }
 
-// Object returns one object of a query, nil if it is not among them.
+// Object returns one object of a query, or nil.
 func (w *Watches) Object(query Query, key types.NamespacedName) *unstructured.Unstructured {
 	q := w.watch(query)
 	if q == nil {
@@ -124,8 +123,8 @@ func (w *Watches) watch(query Query) *queryWatch {
 	return w.watches[query]
 }
 
-// queryWatch runs the watch of one query. It is the store that a reflector keeps
-// equal to the server.
+// queryWatch runs the watch of one query. It is the store that a reflector keeps equal to the
+// server.
 type queryWatch struct {
 	owner  *Watches
 	cancel context.CancelFunc
@@ -137,7 +136,7 @@ type queryWatch struct {
 	failure error
 }
 
-// notify tells the users of the query that its objects have changed.
+// notify notifies the users of the query about changed objects.
 func (q *queryWatch) notify() {
 	q.owner.mu.Lock()
 	users := maps.Clone(q.users)
@@ -192,7 +191,7 @@ func (q *queryWatch) Replace(list []any, _ string) error {
 // Resync implements cache.ReflectorStore.
 func (q *queryWatch) Resync() error { return nil }
 
-// fail records why the server did not answer, and notifies users if that is new.
+// fail stores the server's error, and notifies users if it is new.
 func (q *queryWatch) fail(err error) {
 	q.mu.Lock()
 	isNew := q.failure == nil || q.failure.Error() != err.Error()
@@ -203,7 +202,7 @@ func (q *queryWatch) fail(err error) {
 	}
 }
 
-// backoff is how long a watch that failed waits: half a second to five minutes.
+// backoff returns the delays after a failed watch: half a second to five minutes.
 func backoff() wait.Backoff {
 	return wait.Backoff{Duration: 500 * time.Millisecond, Cap: 5 * time.Minute, Factor: 2, Jitter: 0.3, Steps: 1 << 30}
 }
@@ -217,7 +216,8 @@ func (q *queryWatch) run(ctx context.Context, client dynamic.Interface, query Qu
 			options.FieldSelector = fields.OneTermEqualSelector(metav1.ObjectNameField, query.Name).String()
 		}
 	}
-	// The placement's status says what failed; the reflector would log it again at every attempt.
+	// The placement's status shows the failure; the reflector would log it again at every
+	// attempt.
 	ctx = klog.NewContext(ctx, logr.Discard())
 	silent, reflectorBackoff := logr.Discard(), backoff()
 	source := cache.ToListWatcherWithWatchListSemantics(restore.Survive(restore.ListWatch(resource, restrict)), client)
