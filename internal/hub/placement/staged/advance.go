@@ -17,7 +17,7 @@ import (
 func Decide(r Run, now time.Time) Decision {
 	w := writer{now, r.Generation}
 	r.Before = *r.Before.DeepCopy()
-	meta.RemoveStatusCondition(&r.Before.Conditions, placement.ConditionSupported) // of a hub that did not execute runs
+	meta.RemoveStatusCondition(&r.Before.Conditions, placement.ConditionSupported) // set by a hub that did not execute runs
 	d := Decision{Status: r.Before}
 	if updaterun.Ended(r.Before) {
 		return d
@@ -42,14 +42,14 @@ func Decide(r Run, now time.Time) Decision {
 	return e.Decision
 }
 
-// execution is how far a run goes now.
+// execution is the progress of a run in this decision.
 type execution struct {
 	Run
 	writer
 	Decision
 }
 
-// advance goes on with a run that is initialized, as far as it can.
+// advance continues an initialized run as far as possible.
 func (e *execution) advance() {
 	begun := e.Before.Begun != nil
 	switch {
@@ -90,7 +90,7 @@ func (e *execution) advance() {
 	e.Status.Message = ""
 }
 
-// stage goes on with a stage, and says whether it has ended.
+// stage continues a stage, and reports whether it has ended.
 func (e *execution) stage(s *placement.StageUpdatingStatus, config placement.StageConfig) bool {
 	if len(s.Clusters) == 0 {
 		e.endStage(s, placement.ReasonStageSkipped, "the stage has no members")
@@ -139,18 +139,19 @@ func (e *execution) stage(s *placement.StageUpdatingStatus, config placement.Sta
 	return true
 }
 
-// updating is how the members of a stage are.
+// updating is the state of the members of a stage.
 type updating struct {
-	// failed is why the stage cannot go on.
+	// failed is the reason why the stage cannot continue.
 	failed string
-	// updating are the members that are being updated, troubles what is wrong with some of them.
+	// updating holds the members being updated. troubles holds their known problems.
 	updating, troubles []string
-	// left is how many members are not updated yet, doneAt when the last of the others was.
+	// left is the number of members without the update. doneAt is the time of the last finished
+	// update.
 	left   int
 	doneAt time.Time
 }
 
-// update looks at the members that are being updated.
+// update observes the members being updated.
 func (e *execution) update(s *placement.StageUpdatingStatus) (u updating) {
 	var unpicked []string
 	for i := range s.Clusters {
@@ -187,7 +188,7 @@ func (e *execution) update(s *placement.StageUpdatingStatus) (u updating) {
 	return u
 }
 
-// look notes what is wrong with a member that is being updated, and when to look again.
+// look notes the trouble of a member being updated, and the time of the next check.
 func (e *execution) look(name string, m Member, started time.Time, u *updating) {
 	trouble := m.Trouble
 	late := started.Add(patience)
@@ -205,7 +206,7 @@ func (e *execution) look(name string, m Member, started time.Time, u *updating) 
 	}
 }
 
-// start begins to update as many more members as may be updated at once.
+// start begins the update of further members, within the limit of concurrent updates.
 func (e *execution) start(s *placement.StageUpdatingStatus, config placement.StageConfig, u *updating) {
 	most, err := concurrency(config.MaxConcurrency, len(s.Clusters))
 	if err != nil {
@@ -224,7 +225,7 @@ func (e *execution) start(s *placement.StageUpdatingStatus, config placement.Sta
 	}
 }
 
-// reportUpdating says which members are being updated, or what they are stuck at.
+// reportUpdating reports the members being updated, or the reason why they are stuck.
 func (e *execution) reportUpdating(s *placement.StageUpdatingStatus, u updating) {
 	if e.Problem != "" {
 		e.progress(metav1.ConditionFalse, placement.ReasonRunStuck,

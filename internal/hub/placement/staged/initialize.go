@@ -15,16 +15,16 @@ import (
 	placement "github.com/muster-fleet/muster/api/placement/v1beta1"
 )
 
-// maxNamed is how many members a message names.
+// maxNamed limits the members named in a message.
 const maxNamed = 10
 
-// waits is why a run is not initialized yet: something is missing that may come.
+// waits is the reason why a run is not initialized yet: an input is missing but may appear.
 type waits string
 
 func (w waits) Error() string { return string(w) }
 
-// initialize divides the members of the placement into the stages of the strategy. An error that is
-// not of the type waits is final.
+// initialize divides the members of the placement into the stages of the strategy. An error of
+// another type than waits is final.
 func (r Run) initialize(w writer) (placement.UpdateRunStatus, error) {
 	status := placement.UpdateRunStatus{}
 	switch {
@@ -71,7 +71,7 @@ func (r Run) initialize(w writer) (placement.UpdateRunStatus, error) {
 	return status, nil
 }
 
-// validate checks what the schema does not.
+// validate checks rules outside the schema.
 func validate(stages []placement.StageConfig) error {
 	if len(stages) == 0 {
 		return fmt.Errorf("spec.stages: it has no stage")
@@ -106,7 +106,7 @@ func validate(stages []placement.StageConfig) error {
 	return nil
 }
 
-// concurrency returns how many of the members of a stage are updated at once.
+// concurrency returns the number of members of a stage updated at once.
 func concurrency(given *intstr.IntOrString, members int) (int, error) {
 	if given == nil {
 		return 1, nil
@@ -118,7 +118,7 @@ func concurrency(given *intstr.IntOrString, members int) (int, error) {
 	return max(n, 1), nil
 }
 
-// divide returns the stages with their members. Each member has to be in one stage.
+// divide returns the stages with their members. Each member must be in exactly one stage.
 func (r Run) divide(picked []string) ([]placement.StageUpdatingStatus, error) {
 	in := map[string]string{}
 	var stages []placement.StageUpdatingStatus
@@ -157,8 +157,7 @@ func (r Run) divide(picked []string) ([]placement.StageUpdatingStatus, error) {
 	return stages, nil
 }
 
-// sort puts the members of a stage in the order of a label whose value is a number, and of their
-// names.
+// sort orders the members of a stage by a numeric label, then by name.
 func (r Run) sort(names []string, s placement.StageConfig) error {
 	if s.SortingLabelKey == nil {
 		return nil

@@ -1,8 +1,8 @@
-// Package staged decides how a staged update run goes on: which members are in which stage, which
-// of them are updated now, and what the run waits for.
+// Package staged decides the next step of a staged update run. It determines the members of each
+// stage, the members updated now, and the tasks that the run waits for.
 //
-// It writes nothing. Its invariants: the functions are pure; a member is updated only if every
-// stage before its own has ended; a run that has ended does not go on.
+// It writes nothing. Its invariants: the functions are pure; a member is updated only after every
+// earlier stage has ended; an ended run does not continue.
 package staged
 
 import (
@@ -14,99 +14,96 @@ import (
 	placement "github.com/muster-fleet/muster/api/placement/v1beta1"
 )
 
-// MaxMembers is how many members a run is for at most: its status lists all of them, with some 400
-// bytes for each, and etcd stores objects of 1.5 MiB.
+// MaxMembers limits the members of a run. Its status lists all of them, with some 400 bytes for
+// each, and etcd stores objects of 1.5 MiB.
 const MaxMembers = 1000
 
-// patience is how long a member may take before the run counts as stuck, if nothing is known to be
-// wrong with it.
+// patience is the time after which an update without a known problem counts as stuck.
 const patience = 5 * time.Minute
 
-// Member is how one member stands to the version that a run rolls out.
+// Member is the state of one member relative to the version of a run.
 type Member struct {
 	Labels map[string]string
 	// Picked: the placement picks the member. Holds: the member has Works of the placement.
 	Picked, Holds bool
-	// Current: the Works of the member are just those of the version. Ready: what they brought
-	// works.
+	// Current: the Works of the member match the version exactly. Ready: their objects work.
 	Current, Ready bool
-	// ReadyAt is when the member will be ready by time alone; zero if never.
+	// ReadyAt is the time when the member becomes ready by time alone; zero if never.
 	ReadyAt time.Time
-	// Trouble is what keeps the member from having the version, or the version from working there;
-	// empty if nothing is known.
+	// Trouble is the problem that blocks the version on the member; empty if none is known.
 	Trouble string
 }
 
-// Request is an approval request as it is on the hub.
+// Request is an approval request on the hub.
 type Request struct {
-	// Owned: the run made it, for the stage that it names.
+	// Owned: the run created it, for the stage that it names.
 	Owned bool
-	// Approved: the condition Approved is True for the current generation. Outdated: it is True, and
-	// for none or another one. Accepted: the hub has said that it counts.
+	// Approved: the condition Approved is True for the current generation. Outdated: it is True,
+	// but for none or another one. Accepted: the hub has accepted the approval.
 	Approved, Outdated, Accepted bool
 }
 
-// Approval is an approval request that a run needs.
+// Approval is an approval request needed by a run.
 type Approval struct{ Name, Stage, Task string }
 
-// Run is all that is decided on.
+// Run is the input of a decision.
 type Run struct {
 	Name       string
 	Generation int64
 	Spec       placement.UpdateRunSpec
 	// Before is the status of the run. It is not changed.
 	Before placement.UpdateRunStatus
-	// Placement is what people call the placement, ClusterResourcePlacement web, UID its UID.
-	// Missing: there is none.
+	// Placement is the display name of the placement, for example ClusterResourcePlacement web.
+	// UID is its UID. Missing: it does not exist.
 	Placement string
 	UID       string
 	Missing   bool
 	// External: the type of the placement's strategy is External.
 	External bool
-	// Problem is why nothing of the placement can be rolled out at the moment; empty if it can.
+	// Problem is the reason why the placement cannot be rolled out at the moment; empty if it
+	// can.
 	Problem string
-	// Versions are the versions that are kept, the latest last. Latest is empty while it is yet to
-	// be recorded.
+	// Versions are the stored versions, the latest last. Latest is empty until it is stored.
 	Versions []string
 	Latest   string
-	// StrategyKind is the kind of the strategy, Strategy nil if there is none.
+	// StrategyKind is the kind of the strategy. Strategy is nil if it does not exist.
 	StrategyKind  string
 	Strategy      *placement.UpdateStrategySpec
 	ApplyStrategy *placement.ApplyStrategy
-	// Members by their names; those that lose the placement included.
+	// Members by name, including members that lose the placement.
 	Members map[string]Member
 	// Requests by their names.
 	Requests map[string]Request
-	// Other is the run of the placement that is in progress, Later one that has begun after this.
+	// Other is the run of the placement in progress. Later is a run that began after this one.
 	Other, Later string
 }
 
-// Decision is what is to be done.
+// Decision is the next step of a run.
 type Decision struct {
 	Status placement.UpdateRunStatus
-	// Create are the approval requests that are missing, Accept the names of those whose approval
-	// is accepted now.
+	// Create holds the missing approval requests. Accept holds the names of requests whose
+	// approval is accepted now.
 	Create []Approval
 	Accept []string
-	// At is when time alone makes a difference; zero if never.
+	// At is the time of the next change without an event; zero if never.
 	At time.Time
 }
 
-// Turn says what may be written to a member.
+// Turn is the kind of write allowed to a member.
 type Turn int
 
 const (
-	// Keep leaves the member what it has.
+	// Keep leaves the member unchanged.
 	Keep Turn = iota
 	// Update gives the member the version of the run.
 	Update
-	// Repair writes again what the member has of the version, if it is gone.
+	// Repair restores missing parts of the version on the member.
 	Repair
-	// Remove takes the placement off the member.
+	// Remove removes the placement from the member.
 	Remove
 )
 
-// Turns returns whose turn it is by the status of the run that has begun last.
+// Turns returns the turn of each member by the status of the run that began last.
 func Turns(status placement.UpdateRunStatus) map[string]Turn {
 	turns := map[string]Turn{}
 	for _, stage := range status.StagesStatus {
@@ -129,7 +126,7 @@ func Turns(status placement.UpdateRunStatus) map[string]Turn {
 	return turns
 }
 
-// Clusters names the members of a run.
+// Clusters returns the names of the members of a run.
 func Clusters(status placement.UpdateRunStatus) map[string]bool {
 	names := map[string]bool{}
 	for _, stage := range status.StagesStatus {
@@ -145,7 +142,7 @@ func Initialized(status placement.UpdateRunStatus) bool {
 	return isTrue(status.Conditions, placement.ConditionInitialized)
 }
 
-// Stopped says whether a run has begun, was stopped, and updates no member any more.
+// Stopped reports whether a run has begun, was stopped, and updates no member any more.
 func Stopped(spec placement.UpdateRunSpec, status placement.UpdateRunStatus) bool {
 	c := meta.FindStatusCondition(status.Conditions, placement.ConditionProgressing)
 	return spec.State == placement.StateStop && c != nil && c.Reason == placement.ReasonRunStopped

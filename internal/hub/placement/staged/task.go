@@ -10,10 +10,10 @@ import (
 	"github.com/muster-fleet/muster/internal/kube"
 )
 
-// RequestName is the name of the approval request before or after a stage of a run.
+// RequestName returns the name of the approval request before or after a stage of a run.
 func RequestName(run, task, stage string) string { return fmt.Sprintf("%s-%s-%s", run, task, stage) }
 
-// Requests names the approval requests that the tasks of a run may have.
+// Requests returns the names of the possible approval requests for the tasks of a run.
 func Requests(run string, status placement.UpdateRunStatus) (names []string) {
 	for _, s := range status.StagesStatus {
 		for _, task := range s.BeforeStageTaskStatus {
@@ -30,7 +30,8 @@ func Requests(run string, status placement.UpdateRunStatus) (names []string) {
 	return names
 }
 
-// approval asks for an approval, and says whether it was given. What was accepted once stands.
+// approval requests an approval, and reports whether it was given. An accepted approval stays
+// valid.
 func (e *execution) approval(s *placement.StageUpdatingStatus, task *placement.StageTaskStatus, when string) bool {
 	if isTrue(task.Conditions, placement.ConditionApprovalApproved) {
 		return true
@@ -56,8 +57,8 @@ func (e *execution) approval(s *placement.StageUpdatingStatus, task *placement.S
 	return true
 }
 
-// afterTasks goes on with the tasks after a stage whose last member was updated at some time, and
-// says what the stage waits for; empty if all tasks have ended.
+// afterTasks continues the tasks after a stage; doneAt is the time of its last update. It returns
+// the task that the stage waits for; empty if all tasks have ended.
 func (e *execution) afterTasks(s *placement.StageUpdatingStatus, config placement.StageConfig, doneAt time.Time) (waitsFor string) {
 	for i := range s.AfterStageTaskStatus {
 		task := &s.AfterStageTaskStatus[i]
@@ -98,7 +99,7 @@ func (e *execution) wait(s *placement.StageUpdatingStatus, when, waitsFor string
 	e.progress(metav1.ConditionFalse, placement.ReasonRunWaiting, message)
 }
 
-// deletionStage takes the placement off the members that are not picked any more, and says whether
+// deletionStage removes the placement from members that are no longer picked, and reports whether
 // it has ended.
 func (e *execution) deletionStage() bool {
 	s := e.Status.DeletionStageStatus
@@ -116,7 +117,7 @@ func (e *execution) deletionStage() bool {
 		c := &s.Clusters[i]
 		e.set(&c.Conditions, placement.ConditionStarted, metav1.ConditionTrue, placement.ReasonClusterStarted, "")
 		m := e.Members[c.ClusterName]
-		if isTrue(c.Conditions, placement.ConditionSucceeded) || e.Problem == "" && (!m.Holds || m.Picked) { // what is picked again stays
+		if isTrue(c.Conditions, placement.ConditionSucceeded) || e.Problem == "" && (!m.Holds || m.Picked) { // a member picked again keeps it
 			e.set(&c.Conditions, placement.ConditionSucceeded, metav1.ConditionTrue, placement.ReasonClusterDone, "")
 			continue
 		}
