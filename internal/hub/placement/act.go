@@ -30,10 +30,10 @@ type failures map[string]error
 
 func (f failures) join() error { return errors.Join(slices.Collect(maps.Values(f))...) }
 
-// isGone says whether a placement that the cache shows is none any more; it asks only before a
-// member gets its first Work. After a restore the cache of Works may know of it before that of
-// placements. A Work that is made then is deleted a moment later, and its agent would take that for
-// the deletion of what it has had all along.
+// isGone reports whether a cached placement no longer exists. It checks this only before a member
+// gets its first Work. After a restore the cache of Works may be ahead of the cache of
+// placements. A new Work would be deleted a moment later. Its agent would take this for the
+// deletion of the workload it has had all along.
 func (c *Controller) isGone(ctx context.Context, s genericPlacement, o observed, d decision) (bool, error) {
 	if !slices.ContainsFunc(d.plan.write, func(t target) bool {
 		return o.current[t.namespace] == nil || len(o.current[t.namespace].works) == 0
@@ -43,7 +43,7 @@ func (c *Controller) isGone(ctx context.Context, s genericPlacement, o observed,
 	return kube.IsGone(ctx, c.Live, placement.GroupVersion.WithKind(s.kind), s)
 }
 
-// act writes and deletes Works, those of several members at a time.
+// act writes and deletes Works, for several members at a time.
 func (c *Controller) act(ctx context.Context, s genericPlacement, o observed, d decision) failures {
 	var mu sync.Mutex
 	var group sync.WaitGroup
@@ -86,7 +86,7 @@ func (c *Controller) act(ctx context.Context, s genericPlacement, o observed, d 
 	return failed
 }
 
-// unlabelled are the members with Works that lack the labels of their recipient.
+// unlabelled returns the members with Works that lack the labels of their recipient.
 func (o observed) unlabelled() (all []target) {
 	for _, m := range o.members {
 		if current := o.current[m.Namespace]; current != nil && len(current.unlabelled(m.Name, m.Epoch)) > 0 {
@@ -96,8 +96,8 @@ func (o observed) unlabelled() (all []target) {
 	return all
 }
 
-// writeWorks writes what differs between the current and the desired Works of one member. An object
-// that moves goes to a later Work, which is therefore written before the one that it leaves.
+// writeWorks writes the differences between the current and the desired Works of one member. A
+// moved object goes to a later Work. The later Work is therefore written before the earlier one.
 func (c *Controller) writeWorks(ctx context.Context, s genericPlacement, desired desiredWorks, t target, current *currentWorks) error {
 	outdated, surplus := current.diff(s.key, desired)
 	if len(outdated) > 0 {
@@ -116,7 +116,7 @@ func (c *Controller) writeWorks(ctx context.Context, s genericPlacement, desired
 	return c.deleteWorks(ctx, surplus, removal.NothingLeft)
 }
 
-// writeWork creates a Work, or replaces the one that there is.
+// writeWork creates a Work, or replaces the existing one.
 func (c *Controller) writeWork(ctx context.Context, s genericPlacement, want, have *placement.Work) error {
 	failed := func(err error) error { return fmt.Errorf("writing Work %s/%s: %w", want.Namespace, want.Name, err) }
 	if have == nil {
@@ -145,8 +145,8 @@ func (c *Controller) writeWork(ctx context.Context, s genericPlacement, want, ha
 	return nil
 }
 
-// checkNamespace returns an error if the namespace of a member is not there or was not made for it.
-// The API server is asked if the cache does not have the namespace.
+// checkNamespace returns an error if the namespace of a member is missing or belongs to another
+// one. It reads the API server if the cache lacks the namespace.
 func (c *Controller) checkNamespace(ctx context.Context, t target) error {
 	var member membernamespace.Member
 	if workspace, name, isCluster := strings.Cut(t.name, "/"); isCluster {
@@ -183,8 +183,8 @@ func (c *Controller) labelWorks(ctx context.Context, t target, works []*placemen
 	return nil
 }
 
-// releaseRetained removes the agent's finalizer from Works that somebody deleted: they go, what was
-// applied of them stays, and they are written again.
+// releaseRetained removes the agent's finalizer from Works deleted by another client. The Works
+// go, their objects stay on the member, and the Works are written again.
 func (c *Controller) releaseRetained(ctx context.Context, works []*placement.Work) error {
 	for _, work := range works {
 		if err := c.removeAgentFinalizer(ctx, work); err != nil {
@@ -203,8 +203,7 @@ func (c *Controller) removeAgentFinalizer(ctx context.Context, work *placement.W
 	return client.IgnoreNotFound(kube.Patch(ctx, c.Client, work, after))
 }
 
-// deleteWorks deletes Works, which are gone when the member's agent has deleted what
-// it applied of them.
+// deleteWorks deletes Works. Each is gone after the member's agent has deleted its objects.
 func (c *Controller) deleteWorks(ctx context.Context, works []*placement.Work, cause removal.Cause) error {
 	for _, work := range works {
 		if err := removal.DeleteWork(ctx, c.Client, work, cause); err != nil {

@@ -19,21 +19,21 @@ import (
 	"github.com/muster-fleet/muster/internal/hub/runtime/settings"
 )
 
-// No event tells of granted or revoked rights, or of an API that answers again: they are
-// reviewed after minReview, then after as long as the answer has been the same, and at
-// least every maxReview.
+// minReview and maxReview limit the interval between reviews. No event reports granted or revoked
+// rights, or an API that answers again. The interval equals the age of the current answer, within
+// these limits.
 const minReview, maxReview = 10 * time.Second, time.Hour
 
 const placedStays = "; what is placed stays as it is"
 
-// readsAsAuthor says whether the rights of the author count for what a placement selects,
-// beside those of the hub.
+// readsAsAuthor reports whether the rights of the author limit the selection of a placement,
+// besides the hub's rights.
 func readsAsAuthor(setting string, s genericPlacement) bool {
 	return countsAuthor(setting, s.key.Namespace)
 }
 
-// countsAuthor reports whether the rights of the author count for an object in a namespace, or in
-// none.
+// countsAuthor reports whether the rights of the author count for an object in a namespace, or
+// without one.
 func countsAuthor(setting, namespace string) bool {
 	return setting == settings.AuthorRightsEnforce || setting == settings.AuthorRightsNamespaced && namespace != ""
 }
@@ -71,22 +71,23 @@ func (c *Controller) selectResources(ctx context.Context, s genericPlacement, o 
 	return err
 }
 
-// rightOf is the right to read what a query asks for.
+// rightOf returns the right to read the objects of a query.
 func rightOf(q selection.Query) authorization.Right {
 	return authorization.Right{Resource: q.Resource, Namespace: q.Namespace, Name: q.Name}
 }
 
-// annotateCommand is what a user appends to kubectl annotate to become the author of a placement.
+// annotateCommand returns the arguments of kubectl annotate for a user to become the author of a
+// placement.
 func annotateCommand(s genericPlacement) string {
 	return fmt.Sprintf("%s %s=NAME", objectOf(s), author.AnnotationName)
 }
 
-// objectOf is the placement as an argument of kubectl.
+// objectOf returns the placement as an argument of kubectl.
 func objectOf(s genericPlacement) string {
 	return argument(s.kind, s.key)
 }
 
-// argument is an object as an argument of kubectl.
+// argument returns an object as an argument of kubectl.
 func argument(kind string, key types.NamespacedName) string {
 	object := fmt.Sprintf(" %s %s", strings.ToLower(kind), key.Name)
 	if key.Namespace != "" {
@@ -101,7 +102,7 @@ func (o *observed) setRightsError(err error) {
 	o.rightsProblem = condition{metav1.ConditionUnknown, reasons.AuthorRightsUnknown, err.Error() + placedStays}
 }
 
-// selectionProblem says why the selection of the placement is unknown; the zero
+// selectionProblem returns the reason why the selection of the placement is unknown; the zero
 // condition if it is known.
 func (o observed) selectionProblem() condition {
 	switch {
@@ -115,8 +116,8 @@ func (o observed) selectionProblem() condition {
 	return o.unfounded
 }
 
-// withheld says what is left out because an author may not read or write it; the zero condition if
-// nothing is.
+// withheld returns a condition about objects left out because an author may not read or write
+// them; the zero condition without any.
 func (o observed) withheld() condition {
 	objects := o.withheldObjects()
 	if len(o.selected.Withheld) == 0 {
@@ -135,14 +136,14 @@ func (o observed) withheld() condition {
 	return unread
 }
 
-// nextReview is when the rights of the author, or the causes that were missing, have to be reviewed
-// again; zero if there is nothing to review.
+// nextReview returns the time of the next review of the author's rights, or of missing causes;
+// zero if there is nothing to review.
 func (o observed) nextReview(now time.Time) time.Time {
 	selects := o.rightsProblem == (condition{}) && len(o.selected.Withheld)+len(o.resources.Withheld) == 0
 	overrides := !o.overridesHeld && len(o.ignored) == 0
 	switch {
 	case o.unfounded != (condition{}):
-		return now.Add(time.Minute) // all of the placement waits
+		return now.Add(time.Minute) // the whole placement waits
 	case selects && overrides && o.author == "" && !o.reviewed:
 		return time.Time{}
 	case selects && overrides:

@@ -15,17 +15,17 @@ import (
 	"github.com/muster-fleet/muster/internal/naming"
 )
 
-// maxBindingMessage is how many bytes of a message a binding shows.
+// maxBindingMessage limits the bytes of a message in a binding.
 const maxBindingMessage = 250
 
-// binding is a ClusterResourceBinding or a ResourceBinding. The hub writes bindings for others to
-// read, and decides nothing by them: a Work says who was picked.
+// binding is a ClusterResourceBinding or a ResourceBinding. The hub writes bindings for other
+// programs, and decides nothing by them: a Work shows that a member was picked.
 type binding struct {
 	client.Object
 	spec   *placement.ResourceBindingSpec
 	status *placement.ResourceBindingStatus
-	// pending: nothing is known yet of what was written, and the status stays as it is. Its
-	// conditions are then of an earlier generation.
+	// pending: the result of the write is unknown, and the status stays unchanged. Its conditions
+	// then belong to an earlier generation.
 	pending bool
 }
 
@@ -61,14 +61,14 @@ func (s genericPlacement) newBinding(name string) binding {
 	return b
 }
 
-// bindingName is the name of the decision that places something on a member.
+// bindingName returns the name of the binding of a placement and a member namespace.
 func bindingName(of types.NamespacedName, namespace string) string {
 	return naming.SafeConcat(of.Name, namespace)
 }
 
-// binding is the name of the decision that the Works of a member are of. KubeFleet's hub has given
-// one to those that it wrote, and would find them by it, were it to come back. A member may be able
-// to change the label: a name that does not begin as that hub's do is not taken.
+// binding returns the name of the binding for the Works of a member. Works of KubeFleet's hub
+// have such a name already, and that hub would find them by it on a return. A member may be able
+// to change the label, so a name without that hub's prefix is not used.
 func (w *currentWorks) binding(of types.NamespacedName, member, namespace string) string {
 	if w != nil {
 		for _, work := range w.works {
@@ -81,8 +81,8 @@ func (w *currentWorks) binding(of types.NamespacedName, member, namespace string
 	return bindingName(of, namespace)
 }
 
-// bindings are those of a placement as they should be: one for each member that is picked or has
-// Works, by their names.
+// bindings returns the desired bindings of a placement by name: one for each member that is
+// picked or has Works.
 func (o observed) bindings(s genericPlacement, d decision, failed failures) map[string]binding {
 	all, written := map[string]binding{}, map[string]bool{}
 	for _, t := range d.plan.write {

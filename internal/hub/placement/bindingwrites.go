@@ -24,13 +24,13 @@ import (
 	"github.com/muster-fleet/muster/internal/kube"
 )
 
-// byBinding is the index of the cache by which the bindings of a placement are found.
+// byBinding is the cache index of bindings by placement.
 const byBinding = "binding"
 
-// bindingRetry is after how long bindings that could not be written are written again.
+// bindingRetry is the wait after a failed write of bindings.
 const bindingRetry = time.Minute
 
-// errBindingUnseen says that the cache does not have a binding yet that this hub has written.
+// errBindingUnseen reports that the cache does not have a binding written by this hub yet.
 var errBindingUnseen = errors.New("the cache does not have the binding yet")
 
 // indexBindings adds the index to the cache.
@@ -43,20 +43,20 @@ func indexBindings(ctx context.Context, mgr ctrl.Manager) error {
 	return nil
 }
 
-// boundBy is the placement of a binding.
+// boundBy returns the placement of a binding.
 func boundBy(o metav1.Object) (types.NamespacedName, bool) {
 	key := types.NamespacedName{Namespace: o.GetNamespace(), Name: o.GetLabels()[placement.LabelParentCRP]}
 	return key, key.Name != ""
 }
 
-// onBinding wakes the placement of a binding that is gone. The hub's own changes wake nothing.
+// onBinding wakes the placement of a deleted binding. The hub's own changes wake nothing.
 func (c *Controller) onBinding(_ context.Context, gone, _ client.Object, q controller.Queue) {
 	if key, ok := boundBy(gone); ok {
 		c.enqueueSoon(q, key)
 	}
 }
 
-// currentBindings are the bindings that bear the name of a placement, by their own names.
+// currentBindings returns the bindings labelled with a placement, by their own names.
 func (c *Controller) currentBindings(ctx context.Context, s genericPlacement) (map[string]binding, error) {
 	list := client.ObjectList(&placement.ClusterResourceBindingList{})
 	if s.kind == kindRP {
@@ -74,9 +74,9 @@ func (c *Controller) currentBindings(ctx context.Context, s genericPlacement) (m
 	return all, err
 }
 
-// writeBindings writes what differs in the bindings of a placement, those of several members at a
-// time. Bindings that another hub has written are left as they are. It returns how long to wait
-// until the cache shows what was written before.
+// writeBindings writes the differences in the bindings of a placement, for several members at a
+// time. Bindings of another hub stay unchanged. It returns the wait until the cache shows earlier
+// writes.
 func (c *Controller) writeBindings(ctx context.Context, s genericPlacement, want map[string]binding) (wait time.Duration, err error) {
 	have, err := c.currentBindings(ctx, s)
 	if err != nil {
@@ -114,7 +114,7 @@ func (c *Controller) writeBindings(ctx context.Context, s genericPlacement, want
 	return wait, errors.Join(failed...)
 }
 
-// shows reports whether a binding says what another one says, whenever that became so.
+// shows reports whether a binding has the contents of another one, regardless of times.
 func (b binding) shows(want binding) bool {
 	return b.GetDeletionTimestamp() != nil || equality.Semantic.DeepEqual(b.spec, want.spec) && b.saysOf(want)
 }
@@ -127,8 +127,8 @@ func (b binding) saysOf(want binding) bool {
 	})
 }
 
-// writeBinding creates a binding, or writes what differs in the one that there is. Nobody else
-// writes it, so that a patch need not fail if the cache is behind.
+// writeBinding creates a binding, or writes the differences to the existing one. The hub is the
+// only writer, so a patch need not fail if the cache is behind.
 func (c *Controller) writeBinding(ctx context.Context, s genericPlacement, old, want binding) error {
 	failed := func(err error) error { return fmt.Errorf("writing binding %s of %s: %w", want.GetName(), s, err) }
 	now := want.copy()
@@ -168,7 +168,7 @@ func (c *Controller) writeBinding(ctx context.Context, s genericPlacement, old, 
 	return nil
 }
 
-// patchBinding writes a part of a binding, unless the binding is gone or another one.
+// patchBinding writes a part of a binding, unless the binding is gone or was created again.
 func (c *Controller) patchBinding(ctx context.Context,
 	write func(context.Context, client.Object, client.Patch, ...client.PatchOption) error,
 	old, to binding, part map[string]any) error {
@@ -181,8 +181,8 @@ func (c *Controller) patchBinding(ctx context.Context,
 	return client.IgnoreNotFound(err)
 }
 
-// unseen returns errBindingUnseen if there is a binding of the placement that the cache does not
-// have, and nil if it is another's, which is left alone.
+// unseen returns errBindingUnseen if the placement has a binding missing in the cache. It returns
+// nil if the binding belongs to another owner, and leaves it alone.
 func (c *Controller) unseen(ctx context.Context, s genericPlacement, want binding) error {
 	there := want.copy()
 	if err := c.Live.Get(ctx, client.ObjectKeyFromObject(want), there.Object); err != nil {

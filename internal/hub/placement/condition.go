@@ -12,13 +12,13 @@ import (
 )
 
 const (
-	// maxListed is how many of many texts, and maxNames how many members, a message lists.
+	// maxListed limits the texts, and maxNames the members, listed in a message.
 	maxListed, maxNames = 3, 5
-	// maxMessage is how long the message of a member may be.
+	// maxMessage limits the length of a member's message.
 	maxMessage = 500
 )
 
-// summaryReasons are the reasons of the conditions of a placement by those of its members. Other
+// summaryReasons maps the reasons of members' conditions to the reasons of their placement. Other
 // reasons are the same.
 var summaryReasons = map[string]string{
 	reasons.AllWorkSynced: reasons.WorkSynchronized, reasons.SyncWorkFailed: reasons.WorkNotSynchronizedYet,
@@ -29,19 +29,19 @@ var summaryReasons = map[string]string{
 	reasons.NotAllWorkHaveDiffReported: reasons.DiffReportingIncompleteOrFailed,
 }
 
-// ofPlacement returns the condition of a placement that a condition of its members makes.
+// ofPlacement returns the condition of a placement for a condition of its members.
 func (c condition) ofPlacement() condition {
 	c.reason = cmp.Or(summaryReasons[c.reason], c.reason)
 	return c
 }
 
-// condition is a condition without type and times. The zero condition is none.
+// condition is a condition without type and times. The zero condition means none.
 type condition struct {
 	status          metav1.ConditionStatus
 	reason, message string
 }
 
-// as returns the condition as the API has it, with a message that can be stored.
+// as returns the condition in the API's form, with a message short enough to be stored.
 func (c condition) as(kind string, generation int64, now time.Time) metav1.Condition {
 	return metav1.Condition{
 		Type: kind, Status: c.status, Reason: c.reason, Message: kube.Clip(c.message, kube.MaxMessage), ObservedGeneration: generation,

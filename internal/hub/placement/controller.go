@@ -1,12 +1,12 @@
-// Package placement brings what a ClusterResourcePlacement or ResourcePlacement selects on the hub
-// to the members that its policy picks: it writes Works into their member namespaces and rolls up
-// in the placement's status what the members' agents report.
+// Package placement delivers the objects selected by a ClusterResourcePlacement or
+// ResourcePlacement on the hub to the members picked by its policy. It writes Works into their
+// member namespaces, and rolls up the reports of the members' agents in the placement's status.
 //
-// It writes one finalizer and the whole status of a placement, and of Works everything but the
-// status and the agent's finalizer. It writes bindings for others to read, and decides nothing by
-// them. A Work in the namespace of a member is the only record that the member was picked. Its
-// invariants: nothing moves without a cause in the placement itself; a member that leaves, is lost
-// or has never joined gets nothing new; what cannot be read is not removed.
+// It writes one finalizer and the whole status of a placement, and Works except for their status
+// and the agent's finalizer. It writes bindings for other programs, and decides nothing by them.
+// Only a Work in the namespace of a member shows that the member was picked. Its invariants:
+// nothing moves without a cause in the placement itself. A member that leaves, is lost or has
+// never joined gets nothing new. An unreadable object is not removed.
 package placement
 
 import (
@@ -41,27 +41,27 @@ import (
 )
 
 const (
-	// workers is how many placements are reconciled at once, writers how many members each of
-	// them writes to at once.
+	// workers is the number of placements reconciled at once. writers is the number of members
+	// written to at once by each of them.
 	workers, writers = 4, 16
-	// statusPeriod is the least time between two writes of a status.
+	// statusPeriod is the shortest interval between two writes of a status.
 	statusPeriod = time.Second
-	// maxCacheLag is how long the cache is expected to lag behind a written Work. After that the Work
-	// counts as deleted by somebody else.
+	// maxCacheLag is the longest expected lag of the cache behind a written Work. After it the
+	// Work counts as deleted by another client.
 	maxCacheLag = 5 * time.Second
 )
 
-// Indexes of the cache: Works by their placement, Works of KubeFleet's hub by theirs, and copies of
-// statuses by the UID of their placement.
+// byParent, byInherited and byOwner are indexes of the cache. They index Works by placement,
+// Works of KubeFleet's hub by placement, and copies of statuses by the UID of their placement.
 const byParent, byInherited, byOwner = "parent", "inherited", "owner"
 
-// Deps are what the controller is given.
+// Deps are the dependencies of the controller.
 type Deps struct {
 	controller.Deps
-	// Dynamic and Discovery read what placements select.
+	// Dynamic and Discovery read the objects selected by placements.
 	Dynamic   dynamic.Interface
 	Discovery discovery.ServerResourcesInterface
-	// Policies says whether the authors of placements are known.
+	// Policies reports whether the authors of placements are known.
 	Policies *admission.Checker
 }
 
@@ -72,8 +72,8 @@ type Controller struct {
 	reviewer *authorization.Reviewer
 	// queue is nil until the controller starts.
 	queue atomic.Pointer[controller.Queue]
-	// expected are the statuses that were written, workWrites the Works: a decision made before the
-	// cache shows them would pick twice. runWrites are the staged update runs.
+	// expected are the written statuses, workWrites the written Works, runWrites the written
+	// staged update runs. A decision made before the cache shows them would pick twice.
 	expected, workWrites, runWrites kube.Expectations
 	memory                          *memory
 	metrics                         metrics
@@ -141,10 +141,10 @@ func (c *Controller) Register(ctx context.Context, mgr ctrl.Manager) error {
 		Complete(controller.RetryConflicts(c.Recorder, c))
 }
 
-// isWorkspace says whether a namespace holds records of the fleet, or is one that the hub made. An
-// error counts as yes, because there may be secrets.
+// isWorkspace reports whether a namespace holds membership objects of the fleet, or was created
+// by the hub. An error counts as yes, because the namespace may hold secrets.
 func (c *Controller) isWorkspace(namespace string) bool {
-	made := kube.CoreMetadata("Namespace") // the cache has only the Namespaces that the hub made
+	made := kube.CoreMetadata("Namespace") // the cache has only the hub's Namespaces
 	if err := c.Client.Get(context.Background(), types.NamespacedName{Name: namespace}, made); !apierrors.IsNotFound(err) {
 		return true
 	}
@@ -157,7 +157,8 @@ func (c *Controller) isWorkspace(namespace string) bool {
 	return false
 }
 
-// Reconcile decides what a placement should be and does what may be done of it now, or deletes it.
+// Reconcile decides the desired state of a placement and acts on it as far as possible now, or
+// deletes the placement.
 func (c *Controller) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
 	s, err := c.get(ctx, request.NamespacedName)
 	if apierrors.IsNotFound(err) {
@@ -184,7 +185,7 @@ func (c *Controller) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 		return ctrl.Result{}, err
 	}
 	if definition, err := c.worksDefinitionDeleted(ctx, s, current); err != nil || definition != "" {
-		return ctrl.Result{}, errors.Join(err, c.reportKept(ctx, s, definition)) // nobody may be picked anew meanwhile
+		return ctrl.Result{}, errors.Join(err, c.reportKept(ctx, s, definition)) // no member may be picked meanwhile
 	}
 	runs, wait, err := c.runs(ctx, s.key)
 	if err != nil || wait > 0 {
@@ -197,7 +198,7 @@ func (c *Controller) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 		return ctrl.Result{RequeueAfter: time.Second}, nil // the watch enqueues all placements earlier
 	}
 	if err != nil || o.selected.Waiting {
-		return ctrl.Result{}, err // the watch that has not listed yet enqueues the placement
+		return ctrl.Result{}, err // the unlisted watch enqueues the placement
 	}
 	if wait, err := c.observeKubeFleet(ctx, s, &o); err != nil || wait > 0 {
 		return ctrl.Result{RequeueAfter: wait}, err // an event of the cache comes earlier
@@ -205,13 +206,13 @@ func (c *Controller) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	return c.rollOut(ctx, s, o)
 }
 
-// rollOut decides on what was observed, acts on it and reports it.
+// rollOut decides on the observation, acts on the decision, and reports it.
 func (c *Controller) rollOut(ctx context.Context, s genericPlacement, o observed) (ctrl.Result, error) {
 	now := c.Clock.Now()
 	early := c.memory.nextReport(s.key).Sub(now)
 	d := c.measuredDecide(o)
 	if definition, err := c.inputDefinitionDeleted(ctx, o, d); err != nil || definition != "" {
-		// envelopes and overrides that went with their definition still count
+		// envelopes and overrides deleted with their definition still count
 		return ctrl.Result{}, errors.Join(err, c.reportKept(ctx, s, definition))
 	}
 	changed := o.staging == nil && d.desired.hash != o.before.ResourceHash && o.before.ResourceHash != ""
@@ -230,7 +231,7 @@ func (c *Controller) rollOut(ctx context.Context, s genericPlacement, o observed
 	}
 	failures := c.act(ctx, s, o, d)
 	next := o.nextReconcile(d, now)
-	if recorded { // no event tells of it
+	if recorded { // no event reports it
 		next = now
 	}
 	if early > 0 {
@@ -246,7 +247,7 @@ func (c *Controller) rollOut(ctx context.Context, s genericPlacement, o observed
 	return kube.At(next, now), nil
 }
 
-// nextReconcile is when the placement has to be reconciled again without an event; zero if never.
+// nextReconcile returns the time of the next reconcile without an event; zero if never.
 func (o observed) nextReconcile(d decision, now time.Time) time.Time {
 	next := d.recheckAt
 	if o.leftovers != "" {
@@ -255,14 +256,14 @@ func (o observed) nextReconcile(d decision, now time.Time) time.Time {
 	return kube.Earlier(next, o.nextReview(now))
 }
 
-// report writes the status, and the bindings, which show the same of each member. It returns how
-// long to wait until the cache shows what was written before.
+// report writes the status and the bindings; both show the same for each member. It returns the
+// wait until the cache shows earlier writes.
 func (c *Controller) report(ctx context.Context, s genericPlacement, o observed, d decision, failed failures) (time.Duration, error) {
 	if err := c.updateStatus(ctx, s, o, describe(o, d, failed, c.Clock.Now())); err != nil {
 		return 0, err
 	}
 	wait, err := c.writeBindings(ctx, s, o.bindings(s, d, failed))
-	if err != nil { // nothing else waits for a binding, and no timer of the roll-out is lost for it
+	if err != nil { // nothing else waits for a binding, and the timers of the rollout must not be lost
 		ctrl.LoggerFrom(ctx).Error(err, "Bindings were not written, and are written again in a while")
 		wait = bindingRetry
 	}
@@ -297,7 +298,7 @@ func (c *Controller) patchMessage(ctx context.Context, s genericPlacement, messa
 	return c.patchStatus(ctx, s, status)
 }
 
-// recordTransitions logs the conditions that have changed and records events of them.
+// recordTransitions logs the changed conditions and emits Events for them.
 func (c *Controller) recordTransitions(ctx context.Context, before, after genericPlacement) {
 	for _, is := range after.status.Conditions {
 		was := cmp.Or(meta.FindStatusCondition(before.status.Conditions, is.Type), &metav1.Condition{})

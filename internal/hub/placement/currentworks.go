@@ -17,15 +17,15 @@ import (
 	"github.com/muster-fleet/muster/internal/delivery"
 )
 
-// currentWorks are the Works that one member has of a placement. They belong to the cache and
-// must not be changed.
+// currentWorks are a member's Works of one placement. They belong to the cache and must not be
+// changed.
 type currentWorks struct {
 	works    []*placement.Work // in the order of their parts
 	deleting bool              // all of them are being deleted
 }
 
-// currentWorks returns the Works of a placement by member namespace, and how long to wait at most
-// until the cache shows what was written of them.
+// currentWorks returns the Works of a placement by member namespace, and the longest wait until
+// the cache shows earlier writes of them.
 func (c *Controller) currentWorks(ctx context.Context, key types.NamespacedName) (map[string]*currentWorks, time.Duration, error) {
 	var works placement.WorkList
 	if err := c.Client.List(ctx, &works, client.MatchingFields{byParent: key.String()}, client.UnsafeDisableDeepCopy); err != nil {
@@ -50,7 +50,7 @@ func (c *Controller) currentWorks(ctx context.Context, key types.NamespacedName)
 	return current, c.workWrites.Await(key, cached...), nil
 }
 
-// home says in which part each object is that the member has. One that moves is in two Works for a
+// home returns the part of each of the member's objects. A moving object is in two Works for a
 // moment; it belongs to the later one.
 func (w *currentWorks) home(of types.NamespacedName) home {
 	at := home{}
@@ -65,7 +65,7 @@ func (w *currentWorks) home(of types.NamespacedName) home {
 	return at
 }
 
-// otherHome is where a member has objects that not all members have in the same part, or that its
+// otherHome is the location of a member's objects that differ from other members, or that its
 // agent does not hand over. The key is the same for the same Works.
 type otherHome struct {
 	home
@@ -73,8 +73,9 @@ type otherHome struct {
 	fixed bool
 }
 
-// homes returns in which part each object is that any member has, and the homes of those members
-// that have one elsewhere: agents delete what leaves a Work, so that these get parts of their own.
+// homes returns the common part of each object on any member. others holds the homes of members
+// with an object in another part. Agents delete objects that leave a Work, so these members get
+// parts of their own.
 func homes(of types.NamespacedName, current map[string]*currentWorks) (common home, others map[string]otherHome) {
 	common, others = home{}, map[string]otherHome{}
 	known := map[string]otherHome{} // most members have the same Works
@@ -110,7 +111,7 @@ func homes(of types.NamespacedName, current map[string]*currentWorks) (common ho
 	return common, others
 }
 
-// find returns the Work of a name, or nil.
+// find returns the Work with a name, or nil.
 func (w *currentWorks) find(name string) *placement.Work {
 	if w != nil {
 		if i := slices.IndexFunc(w.works, func(work *placement.Work) bool { return work.Name == name }); i >= 0 {
@@ -120,7 +121,7 @@ func (w *currentWorks) find(name string) *placement.Work {
 	return nil
 }
 
-// diff returns the parts whose Works are missing or outdated, and the Works of no part.
+// diff returns the parts with missing or outdated Works, and the Works without a part.
 func (w *currentWorks) diff(of types.NamespacedName, desired desiredWorks) (outdated []int, surplus []*placement.Work) {
 	have := map[string]*placement.Work{}
 	if w != nil {
@@ -143,7 +144,7 @@ func (w *currentWorks) diff(of types.NamespacedName, desired desiredWorks) (outd
 	return outdated, surplus
 }
 
-// matches says whether a Work is as a part of the desired Works.
+// matches reports whether a Work matches a part of the desired Works.
 func (d desiredWorks) matches(i int, work *placement.Work) bool {
 	return work != nil && work.Annotations[placement.AnnotationRemoved] == "" && d.overriddenAs(work) &&
 		digest(work.Spec.Workload.Manifests) == d.parts[i].digest &&
@@ -152,15 +153,15 @@ func (d desiredWorks) matches(i int, work *placement.Work) bool {
 		equality.Semantic.DeepEqual(work.Spec.DeleteStrategy, d.deleteStrategy)
 }
 
-// overriddenAs says whether a Work has the annotations of just the overrides that
-// count for its member.
+// overriddenAs reports whether a Work has exactly the annotations of the overrides for its
+// member.
 func (d desiredWorks) overriddenAs(work *placement.Work) bool {
 	return !slices.ContainsFunc(overrideAnnotations, func(key string) bool { return work.Annotations[key] != d.overrides[key] })
 }
 
-// retained returns the desired Works that somebody deleted, and whose agent retains on the member
-// what it applied when their finalizer is removed: they can be written again at once. Any other
-// agent has begun to delete what it applied, and is waited for, as it is after an eviction.
+// retained returns the desired Works deleted by another client whose agent keeps their objects on
+// the member. They can be written again at once after their finalizer is removed. Any other agent
+// has begun to delete the objects, and the hub waits for it, as after an eviction.
 func (w *currentWorks) retained(of types.NamespacedName, desired desiredWorks) (retained []*placement.Work) {
 	for i := range desired.parts {
 		work := w.find(workName(of, i))
@@ -172,13 +173,14 @@ func (w *currentWorks) retained(of types.NamespacedName, desired desiredWorks) (
 	return retained
 }
 
-// removedByHub says whether a placement or an eviction deletes, or has begun to delete, a Work.
+// removedByHub reports whether a placement or an eviction deletes, or has begun to delete, a
+// Work.
 func removedByHub(work *placement.Work) bool {
 	return work.Annotations[placement.AnnotationRemoved] != "" || work.Annotations[placement.AnnotationEvicted] != ""
 }
 
-// unlabelled returns the Works without the labels of their recipient, which hubs did not set
-// before. Setting them rolls nothing out.
+// unlabelled returns the Works without the labels of their recipient. Earlier hubs did not set
+// them. Setting them rolls nothing out.
 func (w *currentWorks) unlabelled(member string, epoch int) (works []*placement.Work) {
 	labels := delivery.RecipientLabels(member, epoch)
 	for _, work := range w.works {

@@ -15,9 +15,9 @@ import (
 	"github.com/muster-fleet/muster/internal/kube"
 )
 
-// The API server serves a kind a moment after its definition is there. It is asked again after
-// minServedWait, then after twice as long each time, up to maxServedWait. A definition that is
-// never served, because another one has its names, is not asked for any more then.
+// minServedWait and maxServedWait limit the wait for a new kind: the API server serves it a
+// moment after its definition exists. The wait doubles with each query. The queries end at
+// maxServedWait, because a definition whose names are taken is never served.
 const minServedWait, maxServedWait = 250 * time.Millisecond, 16 * time.Second
 
 // definitions follows the CustomResourceDefinitions of the hub cluster. It reconciles one at a
@@ -25,30 +25,30 @@ const minServedWait, maxServedWait = 250 * time.Millisecond, 16 * time.Second
 type definitions struct {
 	*Controller
 	known map[string]definition
-	// backoff is how long was waited last for a definition that is not served yet.
+	// backoff is the last wait for a definition that is not served yet.
 	backoff map[string]time.Duration
 }
 
-// definition is what placements depend on of a CustomResourceDefinition.
+// definition is the part of a CustomResourceDefinition that matters to placements.
 type definition struct {
 	uid        types.UID
 	generation int64
 	served     bool
 }
 
-// invalidates says whether the cache of kinds may be wrong because of a change: a kind that it has
-// is defined differently now. A new definition makes nothing wrong, because the cache asks for
-// kinds that it does not have.
+// invalidates reports whether a change can make the cache of kinds wrong: a cached kind has a
+// changed definition now. A new definition makes nothing wrong, because the cache queries the
+// server for unknown kinds.
 func (d definition) invalidates(before definition) bool { return before.served && d != before }
 
-// registerKinds adds the controller that reconciles all placements again when a kind
-// comes, changes or goes.
+// registerKinds adds the controller that requeues all placements when a kind is added, changed or
+// removed.
 func (c *Controller) registerKinds(mgr ctrl.Manager) error {
 	d := &definitions{Controller: c, known: map[string]definition{}, backoff: map[string]time.Duration{}}
 	return ctrl.NewControllerManagedBy(mgr).Named("placement-kinds").For(kube.Metadata(servedkinds.DefinitionKind)).Complete(d)
 }
 
-// Reconcile enqueues all placements if a definition is served differently than before.
+// Reconcile enqueues all placements if a definition's served state changed.
 func (d *definitions) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 	object := kube.Metadata(servedkinds.DefinitionKind)
 	err := d.Client.Get(ctx, request.NamespacedName, object)

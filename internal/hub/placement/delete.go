@@ -33,7 +33,7 @@ func (c *Controller) addFinalizer(ctx context.Context, s genericPlacement) (gene
 	return after, nil
 }
 
-// reconcileDelete deletes the Works of a placement, and removes the hub's finalizer when the
+// reconcileDelete deletes the Works of a placement, and removes the hub's finalizer after the
 // last of them is gone.
 func (c *Controller) reconcileDelete(ctx context.Context, s genericPlacement, current map[string]*currentWorks) (ctrl.Result, error) {
 	c.selector.Drop(s.key)
@@ -69,12 +69,12 @@ func (c *Controller) reconcileDelete(ctx context.Context, s genericPlacement, cu
 	return ctrl.Result{}, c.releasePlacement(ctx, s, stays)
 }
 
-// removedEverywhere begins the message of a placement that is deleted, and that something keeps.
+// removedEverywhere is the prefix of the message of a deleted placement that is kept.
 const removedEverywhere = "removed from all members; "
 
-// releasePlacement removes the hub's finalizer from a placement, and those of KubeFleet's hub. If
-// others keep the placement, its message says so first: without its own finalizer the hub reports
-// nothing any more.
+// releasePlacement removes the finalizers of this hub and of KubeFleet's hub from a placement. If
+// other finalizers keep the placement, its message names them first: without its own finalizer
+// the hub reports nothing any more.
 func (c *Controller) releasePlacement(ctx context.Context, s genericPlacement, stays []string) error {
 	if mayHaveVersions(s) {
 		versions, err := c.versions(ctx, s)
@@ -94,7 +94,7 @@ func (c *Controller) releasePlacement(ctx context.Context, s genericPlacement, s
 		removedEverywhere,
 		strings.Join(others, ", "))
 	if len(others) > 0 && s.status.Message != message {
-		return c.patchMessage(ctx, s, message) // the event of that comes next
+		return c.patchMessage(ctx, s, message) // the resulting event comes next
 	}
 	if err := kube.Patch(ctx, c.Client, s.Object, after.Object); client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("removing the finalizers of %s: %w", s, err)
@@ -103,21 +103,21 @@ func (c *Controller) releasePlacement(ctx context.Context, s genericPlacement, s
 	return c.reportStays(ctx, s, stays)
 }
 
-// mayHaveVersions reports whether versions of a placement that is being deleted may be kept. None
-// are if its spec is the first one, and not of the type External: the API server counts the changes
-// of the spec in metadata.generation, and the deletion as one more.
+// mayHaveVersions reports whether versions of a deleted placement may be stored. A first spec of
+// another type than External has none. metadata.generation counts the changes of the spec, and
+// the deletion as one more.
 func mayHaveVersions(s genericPlacement) bool {
 	const firstAndDeleted = 2
 	return isStaged(s.spec) || s.GetGeneration() > firstAndDeleted
 }
 
-// isPlacementFinalizer reports whether a finalizer of a placement is the hub's, or
-// of KubeFleet's hub.
+// isPlacementFinalizer reports whether a finalizer of a placement belongs to this hub or to
+// KubeFleet's hub.
 func isPlacementFinalizer(name string) bool {
 	return name == placement.FinalizerPlacement || membernamespace.IsKubeFleetFinalizer(name)
 }
 
-// deleteAllWorks deletes Works and reports which members have yet to answer.
+// deleteAllWorks deletes Works and reports the members without an answer so far.
 func (c *Controller) deleteAllWorks(ctx context.Context, s genericPlacement, current map[string]*currentWorks) (ctrl.Result, error) {
 	members, err := c.members(ctx)
 	if err != nil {

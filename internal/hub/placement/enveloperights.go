@@ -15,7 +15,7 @@ import (
 	"github.com/muster-fleet/muster/internal/kube"
 )
 
-// unwrap replaces envelopes by what they hold and their authors may write on the hub.
+// unwrap replaces envelopes by their contents, as far as their authors may write them on the hub.
 func (c *Controller) unwrap(ctx context.Context, o *observed) (err error) {
 	policies := c.policies(ctx)
 	mayWrap := func(envelope, wrapped *unstructured.Unstructured, resource schema.GroupVersionResource) (reason, message string, err error) {
@@ -43,8 +43,8 @@ func (c *Controller) unwrap(ctx context.Context, o *observed) (err error) {
 	return err
 }
 
-// withheldObjects is the condition that names what is left out of envelopes; the zero condition if
-// nothing is.
+// withheldObjects returns a condition about objects left out of envelopes; the zero condition
+// without any.
 func (o observed) withheldObjects() condition {
 	if len(o.resources.Withheld) == 0 {
 		return condition{}

@@ -18,7 +18,7 @@ import (
 	"github.com/muster-fleet/muster/internal/hub/runtime/controller"
 )
 
-// indexKey makes an index out of a function that returns the placement of an object.
+// indexKey returns an index function for a function that returns the placement of an object.
 func indexKey(parent func(metav1.Object) (types.NamespacedName, bool)) client.IndexerFunc {
 	return func(o client.Object) []string {
 		if key, ok := parent(o); ok {
@@ -28,14 +28,14 @@ func indexKey(parent func(metav1.Object) (types.NamespacedName, bool)) client.In
 	}
 }
 
-// enqueueSoon reconciles a placement, once for the events of a while.
+// enqueueSoon reconciles a placement once for all events of a short time.
 func (c *Controller) enqueueSoon(q controller.Queue, key types.NamespacedName) {
 	q.AddAfter(reconcile.Request{NamespacedName: key}, c.memory.gather(key))
 }
 
-// enqueue reconciles a placement because what it selects has changed. The key without a name, which
-// asks for the workspaces that opt in, stands for all. Before the controller starts nothing is
-// known of any placement.
+// enqueue reconciles a placement after a change of its selected objects. The key without a name
+// belongs to the watch of opted-in workspaces, and stands for all placements. Before the
+// controller starts, no placement is known.
 func (c *Controller) enqueue(key types.NamespacedName) {
 	switch q := c.queue.Load(); {
 	case q == nil:
@@ -52,7 +52,7 @@ func (c *Controller) enqueueAll(q controller.Queue) {
 	}
 }
 
-// enqueueAffected reconciles the placements to which the change of a member makes a difference.
+// enqueueAffected reconciles the placements affected by the change of a member.
 func (c *Controller) enqueueAffected(q controller.Queue, before, after *scheduling.Member) {
 	for key := range c.memory.keys(func(p *placementMemory) bool { return p.affectedBy(before, after) }) {
 		c.enqueueSoon(q, key)
@@ -82,7 +82,7 @@ func (c *Controller) onSettings(_ context.Context, _, _ client.Object, q control
 }
 
 func (c *Controller) onStatusCopy(_ context.Context, before, _ *placement.ClusterResourcePlacementStatus, q controller.Queue) {
-	if before != nil { // a copy that is new is as it was written
+	if before != nil { // a new copy is unchanged
 		c.enqueueSoon(q, types.NamespacedName{Name: before.Name})
 	}
 }
@@ -92,8 +92,7 @@ func (c *Controller) onMemberCluster(_ context.Context, before, after *clusterv1
 		c.enqueueAll(q)
 		return
 	}
-	// Without the state of liveness, which is now the same for both, only their
-	// conditions are compared.
+	// Both have the same state of liveness here, so that only their conditions are compared.
 	c.enqueueAffected(q, ofMemberCluster(before, ""), ofMemberCluster(after, ""))
 }
 
@@ -121,8 +120,8 @@ func (c *Controller) onCluster(ctx context.Context, before, after *fleet.Cluster
 	c.enqueueAffected(q, ofCluster(workspace, before, report, ""), ofCluster(workspace, after, report, ""))
 }
 
-// onReport follows the resource usage and properties that a Cluster's agent reports; the record of
-// a MemberCluster has them itself.
+// onReport follows the resource usage and properties reported by a Cluster's agent. A
+// MemberCluster has them itself.
 func (c *Controller) onReport(ctx context.Context, before, after *clusterv1beta1.InternalMemberCluster, q controller.Queue) {
 	if before == nil || after == nil {
 		return // the Cluster changes, too
@@ -142,8 +141,8 @@ func (c *Controller) onReport(ctx context.Context, before, after *clusterv1beta1
 	c.enqueueAffected(q, ofCluster(workspace, &cluster, before, ""), ofCluster(workspace, &cluster, after, ""))
 }
 
-// optedIn returns a workspace whose Clusters placements may pick; nil if it is none. When the watch
-// of these has listed them, all placements are reconciled.
+// optedIn returns a workspace whose Clusters may be picked by placements, or nil. After the first
+// list of these workspaces, all placements are reconciled.
 func (c *Controller) optedIn(workspace string) metav1.Object {
 	if w := c.selector.Watches.Object(optedIn, types.NamespacedName{Name: workspace}); w != nil {
 		return w
@@ -151,7 +150,7 @@ func (c *Controller) optedIn(workspace string) metav1.Object {
 	return nil
 }
 
-// onOverride reconciles the placements for which an override makes a difference, or made one.
+// onOverride reconciles the placements affected by an override, before or after its change.
 func (c *Controller) onOverride(ctx context.Context, before, after client.Object, q controller.Queue) {
 	if before != nil && after != nil && before.GetGeneration() == after.GetGeneration() && ofOverride(before).SameAuthor(ofOverride(after)) {
 		return
@@ -165,7 +164,7 @@ func (c *Controller) onOverride(ctx context.Context, before, after client.Object
 			if !o.For(key) {
 				continue
 			}
-			// A placement that cannot be read is gone, or is reconciled when it is there.
+			// An unreadable placement is gone, or is reconciled once it exists.
 			if s, err := c.get(ctx, key); err == nil && mayChange(o, s.status) {
 				c.enqueueSoon(q, key)
 			}
@@ -180,14 +179,14 @@ func ofOverride(object client.Object) override.Override {
 	return override.OfNamespace(object.(*placement.ResourceOverride))
 }
 
-// mayChange says whether an override selects something of a placement, or may do so because the
-// status does not list everything.
+// mayChange reports whether an override selects an object of a placement, or may do so because
+// the status does not list everything.
 func mayChange(o override.Override, status *placement.PlacementStatus) bool {
 	if status.ObservedResourceIndex == "" || !listsAll(status.SelectedResources) {
 		return true
 	}
 	for _, r := range status.SelectedResources {
-		isEnvelope := r.Group == placement.GroupVersion.Group // the status does not list its content
+		isEnvelope := r.Group == placement.GroupVersion.Group // the status does not list its contents
 		if o.Selects(r) || isEnvelope && (o.Namespace == "" || o.Namespace == r.Namespace) {
 			return true
 		}

@@ -10,9 +10,9 @@ import (
 	placement "github.com/muster-fleet/muster/api/placement/v1beta1"
 )
 
-// observeEvicted reads which members the placement was evicted from since its status names them as
-// picked. It matters only if there is no Work at all: an agent may have removed the last one before
-// the status was written.
+// observeEvicted reads the members from evictions after the status listed them as picked. It
+// matters only without any Work: an agent may have removed the last one before the status was
+// written.
 func (c *Controller) observeEvicted(ctx context.Context, o *observed) error {
 	if o.kind != kindCRP || len(o.current) > 0 || len(o.before.PlacementStatuses) == 0 {
 		return nil
@@ -25,8 +25,8 @@ func (c *Controller) observeEvicted(ctx context.Context, o *observed) error {
 	return nil
 }
 
-// evictedSince names the members that a status lists as picked, and from which the placement was
-// evicted after they were.
+// evictedSince returns the members that a status lists as picked, but that a later eviction
+// removed.
 func evictedSince(name string, status *placement.PlacementStatus, evictions []placement.ClusterResourcePlacementEviction) map[string]bool {
 	evicted := map[string]bool{}
 	for _, s := range status.PlacementStatuses {

@@ -22,12 +22,12 @@ import (
 	"github.com/muster-fleet/muster/internal/kube"
 )
 
-// evictor executes ClusterResourcePlacementEvictions: each once, and one at a time, so that two of
-// them do not use up one budget twice. It writes the status of an eviction, and marks and deletes
-// the Works of its member. The placement may pick the member again.
+// evictor executes ClusterResourcePlacementEvictions: each once, and one at a time, so that two
+// of them do not use up one budget twice. It writes the status of an eviction, and marks and
+// deletes the Works of its member. The placement may pick the member again.
 type evictor struct {
 	*Controller
-	// expected are its own: an eviction may have the name of a placement.
+	// expected is the evictor's own: an eviction may have the name of a placement.
 	expected *kube.Expectations
 }
 
@@ -68,36 +68,36 @@ func (e evictor) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Resu
 	return ctrl.Result{}, e.setCondition(ctx, &eviction, placement.ConditionEvictionExecuted, executed)
 }
 
-// completed says whether an eviction was executed, or will never be.
+// completed reports whether an eviction was executed, or never can be.
 func completed(eviction *placement.ClusterResourcePlacementEviction) bool {
 	return meta.IsStatusConditionFalse(eviction.Status.Conditions, placement.ConditionEvictionValid) ||
 		meta.FindStatusCondition(eviction.Status.Conditions, placement.ConditionEvictionExecuted) != nil
 }
 
-// observedEviction is all that is decided on.
+// observedEviction is the input of decideEviction.
 type observedEviction struct {
 	uid  types.UID
 	spec placement.PlacementEvictionSpec
 	// wasValid: its condition Valid is True, so that its Works may be gone already.
 	wasValid bool
-	// placement is nil if there is none.
+	// placement is nil if it does not exist.
 	placement         *placement.PlacementSpec
 	placementDeleting bool
 	// picked: the status of the placement lists the member as picked.
 	picked bool
-	// works are those of the member, except for those created after the eviction; worksDeleting: all
+	// works are the member's Works, except Works created after the eviction. worksDeleting: all
 	// of them are being deleted.
 	works         []*placement.Work
 	worksDeleting bool
-	// available: what the member has works. Of total members with the placement,
-	// totalAvailable are available.
+	// available: the objects on the member work. totalAvailable of total members with the
+	// placement are available.
 	available             bool
 	totalAvailable, total int
 	budget                *placement.PlacementDisruptionBudgetSpec
 }
 
-// observe returns how long to wait at most if the cache does not show yet what was
-// written of the placement.
+// observe gathers the input of a decision. It returns the longest wait until the cache shows
+// earlier writes of the placement.
 func (e evictor) observe(ctx context.Context,
 	eviction *placement.ClusterResourcePlacementEviction) (observedEviction, time.Duration, error) {
 	o := observedEviction{uid: eviction.UID, spec: eviction.Spec}
@@ -109,7 +109,7 @@ func (e evictor) observe(ctx context.Context,
 	} else if err != nil {
 		return o, 0, fmt.Errorf("reading ClusterResourcePlacement %s: %w", key.Name, err)
 	}
-	if wait := e.Controller.expected.Await(key, s); wait > 0 { // its status may still show what is no longer picked
+	if wait := e.Controller.expected.Await(key, s); wait > 0 { // its status may still list unpicked members
 		return o, wait, nil
 	}
 	o.placement, o.placementDeleting, o.picked = s.spec, s.GetDeletionTimestamp() != nil, scheduledMembers(s.status)[eviction.Spec.ClusterName]
@@ -153,13 +153,13 @@ func (e evictor) observe(ctx context.Context,
 	}
 	o.budget = &budget.Spec
 	if !settled.IsZero() && (unsettled || o.blocked() != "") {
-		return o, max(settled.Sub(now), time.Second), nil // until then it is not known whom the budget protects: the hub may just have started
+		return o, max(settled.Sub(now), time.Second), nil // until then the protected members are unknown: the hub may just have started
 	}
 	return o, 0, nil
 }
 
-// checkDefinition returns an error if an object that was not found may be missing because somebody
-// deletes the definition of its kind.
+// checkDefinition returns an error if a missing object may be gone because the definition of its
+// kind is being deleted.
 func (e evictor) checkDefinition(ctx context.Context, kind client.Object) error {
 	definition, err := e.Kinds.Deleted(ctx, kind)
 	if err == nil && definition != "" {
@@ -168,8 +168,8 @@ func (e evictor) checkDefinition(ctx context.Context, kind client.Object) error 
 	return err
 }
 
-// notAfter returns the Works that were not created after the eviction, which may have been executed
-// already on those before.
+// notAfter returns the Works not created after the eviction. The eviction may have been executed
+// already on earlier ones.
 func notAfter(eviction client.Object, works []*placement.Work) (older []*placement.Work) {
 	created := eviction.GetCreationTimestamp()
 	for _, work := range works {
@@ -180,8 +180,8 @@ func notAfter(eviction client.Object, works []*placement.Work) (older []*placeme
 	return older
 }
 
-// evict marks Works as evicted, so that they are not written again before they are
-// gone, and deletes them.
+// evict marks Works as evicted, so that they are not written again before they are gone, and
+// deletes them.
 func (e evictor) evict(ctx context.Context, eviction *placement.ClusterResourcePlacementEviction, works []*placement.Work) error {
 	for _, work := range works {
 		if work.DeletionTimestamp == nil && work.Annotations[placement.AnnotationEvicted] != string(eviction.UID) {
@@ -196,7 +196,7 @@ func (e evictor) evict(ctx context.Context, eviction *placement.ClusterResourceP
 	return e.deleteWorks(ctx, works, removal.Evicted)
 }
 
-// setCondition writes a condition of an eviction, unless it has it.
+// setCondition writes a condition of an eviction, if it is new.
 func (e evictor) setCondition(ctx context.Context, eviction *placement.ClusterResourcePlacementEviction, kind string, c condition) error {
 	before := eviction.DeepCopy()
 	c.message = clip(c.message)
@@ -238,7 +238,7 @@ func decideEviction(o observedEviction) (valid, executed condition) {
 	return valid, condition{metav1.ConditionTrue, placement.ReasonEvictionExecuted, message}
 }
 
-// invalid says why there is nothing to evict; "" if there is.
+// invalid returns the reason why there is nothing to evict; "" if there is.
 func (o observedEviction) invalid() string {
 	of := "ClusterResourcePlacement " + o.spec.PlacementName
 	switch {
@@ -254,7 +254,7 @@ func (o observedEviction) invalid() string {
 	return ""
 }
 
-// blocked says why a valid eviction must not be executed; "" if it may be.
+// blocked returns the reason why a valid eviction must not be executed; "" if it may be.
 func (o observedEviction) blocked() string {
 	if len(o.works) == 0 || o.worksDeleting {
 		return fmt.Sprintf("the placement has nothing on member %s yet, or is being removed from it", o.spec.ClusterName)
@@ -287,7 +287,7 @@ func (o observedEviction) blocked() string {
 		o.spec.PlacementName, o.totalAvailable, o.total)
 }
 
-// placementType is how a placement picks.
+// placementType returns the placement type of a placement.
 func placementType(spec *placement.PlacementSpec) placement.PlacementType {
 	if spec.Policy == nil {
 		return placement.PickAll

@@ -17,8 +17,8 @@ const (
 	kindRP  = "ResourcePlacement"
 )
 
-// genericPlacement is a placement of either kind. The key of a
-// ClusterResourcePlacement has no namespace.
+// genericPlacement is a placement of either kind. The key of a ClusterResourcePlacement has no
+// namespace.
 type genericPlacement struct {
 	client.Object
 	kind   string
@@ -57,8 +57,8 @@ func (c *Controller) get(ctx context.Context, key types.NamespacedName) (generic
 	return ofRP(&rp), err
 }
 
-// reportsNothing reports whether a reportBackStrategy asks for what is so anyway: that no
-// status is copied back.
+// reportsNothing reports whether a reportBackStrategy matches Muster's only behavior: no status
+// is copied back.
 func reportsNothing(strategy []byte) bool {
 	var is struct {
 		Type string `json:"type"`
@@ -66,7 +66,7 @@ func reportsNothing(strategy []byte) bool {
 	return json.Unmarshal(strategy, &is) == nil && is.Type == "Disabled"
 }
 
-// unsupportedFields names what a placement asks for that Muster does not do.
+// unsupportedFields names the fields of a placement that Muster does not implement.
 func unsupportedFields(strategy placement.RolloutStrategy) string {
 	var fields []string
 	if back := strategy.ReportBackStrategy; back != nil && !reportsNothing(back.Raw) {

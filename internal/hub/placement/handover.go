@@ -14,9 +14,8 @@ import (
 	"github.com/muster-fleet/muster/internal/hub/runtime/controller"
 )
 
-// divide divides what is selected into parts. Members whose agents do not hand objects over
-// keep each object in the Work where it is; if no member's agent does, the placement says
-// which Work is full.
+// divide divides the selected objects into parts. Members whose agents do not hand objects over
+// keep each object in its Work. If no member's agent does, the placement reports the full Work.
 func (c *Controller) divide(ctx context.Context, o *observed) error {
 	var err error
 	if o.parts, err = pack(o.resources.Objects, o.home, maxManifests, true); err != nil {
@@ -52,7 +51,7 @@ func (c *Controller) divide(ctx context.Context, o *observed) error {
 	return err
 }
 
-// handsOver says whether the agent of a member namespace hands objects over between Works.
+// handsOver reports whether the agent of a member namespace hands objects over between Works.
 func (c *Controller) handsOver(ctx context.Context, namespace string) (bool, error) {
 	var reports clusterv1beta1.InternalMemberClusterList
 	if err := c.Client.List(ctx, &reports, client.InNamespace(namespace), client.UnsafeDisableDeepCopy); err != nil {
@@ -65,7 +64,8 @@ func reportsHandOver(report *clusterv1beta1.InternalMemberCluster) bool {
 	return slices.Contains(report.Status.Features, clusterv1beta1.FeatureHandOver)
 }
 
-// onHandOver reconciles the placements of a member whose agent hands objects over now, or no more.
+// onHandOver reconciles the placements of a member whose agent starts or stops to hand objects
+// over.
 func (c *Controller) onHandOver(ctx context.Context, namespace string, q controller.Queue) {
 	var works placement.WorkList
 	if err := c.Client.List(ctx, &works, client.InNamespace(namespace), client.UnsafeDisableDeepCopy); err != nil {

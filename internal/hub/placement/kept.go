@@ -18,11 +18,11 @@ import (
 	"github.com/muster-fleet/muster/internal/kube"
 )
 
-// worksDefinition is the CustomResourceDefinition of Works.
+// worksDefinition is the name of the CustomResourceDefinition of Works.
 const worksDefinition = "works.placement.kubernetes-fleet.io"
 
-// reportKept reports that a placement and its Works are left as they are, because somebody deletes
-// a CustomResourceDefinition, if its name is not empty.
+// reportKept reports that a placement and its Works stay unchanged, because a
+// CustomResourceDefinition is being deleted. Without a name it does nothing.
 func (c *Controller) reportKept(ctx context.Context, s genericPlacement, definition string) error {
 	if definition == "" {
 		return nil
@@ -30,8 +30,8 @@ func (c *Controller) reportKept(ctx context.Context, s genericPlacement, definit
 	return c.patchMessage(ctx, s, servedkinds.Kept(definition))
 }
 
-// worksDefinitionDeleted returns the definition of Works if the Works of a placement are deleted,
-// or gone, with that, and else "".
+// worksDefinitionDeleted returns the definition of Works if its deletion deletes the Works of a
+// placement, and else "".
 func (c *Controller) worksDefinitionDeleted(ctx context.Context, s genericPlacement, current map[string]*currentWorks) (string, error) {
 	suspicious := len(current) == 0 && len(scheduledMembers(s.status)) > 0
 	for _, w := range current {
@@ -43,8 +43,8 @@ func (c *Controller) worksDefinitionDeleted(ctx context.Context, s genericPlacem
 	return c.Kinds.Deleted(ctx, &placement.Work{})
 }
 
-// inputDefinitionDeleted returns the definition of envelopes or overrides if objects that made the
-// Works what they are were deleted with that, and else "".
+// inputDefinitionDeleted returns the definition of envelopes or overrides if its deletion removed
+// inputs of the current Works, and else "".
 func (c *Controller) inputDefinitionDeleted(ctx context.Context, o observed, d decision) (string, error) {
 	if kinds := missingInputs(o, d); len(kinds) > 0 {
 		return c.Kinds.Deleted(ctx, kinds...)
@@ -52,8 +52,7 @@ func (c *Controller) inputDefinitionDeleted(ctx context.Context, o observed, d d
 	return "", nil
 }
 
-// missingInputs returns the kinds of which an object is missing that the current
-// Works were made with.
+// missingInputs returns the kinds with a missing object that the current Works depend on.
 func missingInputs(o observed, d decision) (kinds []client.Object) {
 	for _, r := range o.before.SelectedResources {
 		isEnvelope := r.Group == placement.GroupVersion.Group && (d.problem == (condition{}) || d.problem == o.unfounded)
@@ -78,7 +77,7 @@ func missingInputs(o observed, d decision) (kinds []client.Object) {
 }
 
 // registerRelease adds the controller that removes the agents' finalizers from Works whose
-// definition is being deleted: agents delete nothing then, and a definition that waits for its
+// definition is being deleted. Agents delete nothing then, and a definition that waits for its
 // Works could never be installed again.
 func (c *Controller) registerRelease(mgr ctrl.Manager) error {
 	enqueue := func(q controller.Queue, work *placement.Work) {

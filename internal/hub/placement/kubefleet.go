@@ -21,22 +21,21 @@ import (
 	"github.com/muster-fleet/muster/internal/kube"
 )
 
-// leftoversRetry is how often leftovers of KubeFleet's hub are looked for again, which the
-// hub does not watch.
+// leftoversRetry is the interval between searches for leftovers of KubeFleet's hub, because the
+// hub does not watch them.
 const leftoversRetry = 5 * time.Minute
 
-// inheritedFrom returns the placement of a Work that KubeFleet's hub wrote and that
-// was not taken over.
+// inheritedFrom returns the placement of a Work written by KubeFleet's hub and not taken over.
 func inheritedFrom(work metav1.Object) (types.NamespacedName, bool) {
 	of := labelledParent(work)
 	return of, of.Name != "" && work.GetLabels()[fleet.LabelManaged] != "true"
 }
 
-// observeKubeFleet takes over the Works of a placement that KubeFleet's hub wrote, or says why it
-// does not, and looks for what else that hub has left. It returns how long to wait at most until
-// the cache shows what was taken over.
+// observeKubeFleet takes over the Works of a placement written by KubeFleet's hub, or notes the
+// reason against it. It also looks for other leftovers of that hub. It returns the longest wait
+// until the cache shows the take-over.
 func (c *Controller) observeKubeFleet(ctx context.Context, s genericPlacement, o *observed) (wait time.Duration, err error) {
-	if o.selectionProblem() == (condition{}) { // else it is unknown which object belongs into which Work
+	if o.selectionProblem() == (condition{}) { // else the right Work of each object is unknown
 		works, err := c.inheritedWorks(ctx, s.key, len(o.parts))
 		if err != nil {
 			return 0, err
@@ -55,8 +54,8 @@ func (c *Controller) observeKubeFleet(ctx context.Context, s genericPlacement, o
 	return 0, err
 }
 
-// takeOver sets the label of Works that Muster manages and changes nothing else, so that members
-// keep what they have, and agents go on with the AppliedWorks that there are.
+// takeOver sets Muster's label on Works and changes nothing else. Members keep their workload,
+// and agents continue with the existing AppliedWorks.
 func (c *Controller) takeOver(ctx context.Context, key types.NamespacedName, works []*placement.Work) error {
 	for _, work := range works {
 		after := work.DeepCopy()
@@ -69,7 +68,7 @@ func (c *Controller) takeOver(ctx context.Context, key types.NamespacedName, wor
 	return nil
 }
 
-// listInherited returns the Works of a placement that KubeFleet's hub wrote.
+// listInherited returns the Works of a placement written by KubeFleet's hub.
 func (c *Controller) listInherited(ctx context.Context, key types.NamespacedName) (placement.WorkList, error) {
 	var works placement.WorkList
 	if err := c.Client.List(ctx, &works, client.MatchingFields{byInherited: key.String()}, client.UnsafeDisableDeepCopy); err != nil {
@@ -78,8 +77,8 @@ func (c *Controller) listInherited(ctx context.Context, key types.NamespacedName
 	return works, nil
 }
 
-// inheritedWorks returns the Works that a placement of so many parts takes over: those with the
-// name of a Work that Muster would write. Others are leftovers.
+// inheritedWorks returns the Works that a placement with this number of parts takes over: Works
+// with a name that Muster would use. Others are leftovers.
 func (c *Controller) inheritedWorks(ctx context.Context, key types.NamespacedName, parts int) (inherited []*placement.Work, err error) {
 	works, err := c.listInherited(ctx, key)
 	if err != nil {
@@ -101,9 +100,8 @@ func (c *Controller) inheritedWorks(ctx context.Context, key types.NamespacedNam
 	return inherited, nil
 }
 
-// movedObject says which object would move from one Work to another if Works were taken
-// over, "" if none: an agent deletes an object with the Work that it leaves, before the
-// other Work makes it again.
+// movedObject returns an object that a take-over would move from one Work to another, "" if none.
+// An agent deletes an object with its old Work, before the new Work creates it again.
 func (c *Controller) movedObject(ctx context.Context, key types.NamespacedName, parts []part, works []*placement.Work) (string, error) {
 	if len(parts) == 1 {
 		return "", nil
@@ -120,7 +118,7 @@ func (c *Controller) movedObject(ctx context.Context, key types.NamespacedName, 
 	return "", nil
 }
 
-// moves says which object of a Work belongs into another one; "" if none.
+// moves returns a message about an object that belongs in another Work; "" if none.
 func moves(of types.NamespacedName, parts []part, work *placement.Work) string {
 	home := map[string]int{}
 	for i, p := range parts {
@@ -150,7 +148,7 @@ func identityOf(m placement.Manifest) string {
 	return identity(o.Kind, o.APIVersion, o.Namespace, o.Name)
 }
 
-// identity names an object in whichever version.
+// identity names an object in any version.
 func identity(kind, apiVersion, namespace, name string) string {
 	if group, _, grouped := strings.Cut(apiVersion, "/"); grouped {
 		kind += "." + group
@@ -158,7 +156,7 @@ func identity(kind, apiVersion, namespace, name string) string {
 	return kube.Name(kind, namespace, name)
 }
 
-// parseIdentity returns what an identity names, without a version.
+// parseIdentity returns the object of an identity, without a version.
 func parseIdentity(id string) (of placement.ResourceIdentifier) {
 	kind, name, _ := strings.Cut(id, " ")
 	of.Kind, of.Group, _ = strings.Cut(kind, ".")
@@ -170,7 +168,7 @@ func parseIdentity(id string) (of placement.ResourceIdentifier) {
 	return of
 }
 
-// partOf returns which part of a placement the Work of a name has.
+// partOf returns the part of a placement for the name of a Work.
 func partOf(of types.NamespacedName, name string) (int, bool) {
 	if name == workName(of, 0) {
 		return 0, true
@@ -180,8 +178,8 @@ func partOf(of types.NamespacedName, name string) (int, bool) {
 	return part, numbered && err == nil && part > 0 && name == workName(of, part)
 }
 
-// inMemberNamespace says whether a Work is in a namespace that was made for a MemberCluster. Works
-// elsewhere, whatever their labels, are not touched.
+// inMemberNamespace reports whether a Work is in a namespace created for a MemberCluster. Works
+// elsewhere, regardless of their labels, are not touched.
 func (c *Controller) inMemberNamespace(ctx context.Context, work *placement.Work) (bool, error) {
 	name, ok := membernamespace.MemberClusterOf(work.Namespace)
 	if !ok {
@@ -195,15 +193,15 @@ func (c *Controller) inMemberNamespace(ctx context.Context, work *placement.Work
 	return state == membernamespace.NamespaceOurs || state == membernamespace.NamespaceInherited, err
 }
 
-// nothingLeft reports whether the hub has looked for what KubeFleet's hub has left of a placement,
-// and has found nothing. Nobody makes more of it.
+// nothingLeft reports whether the hub has searched for a placement's leftovers of KubeFleet's
+// hub, and found none. No new ones appear.
 func (c *Controller) nothingLeft(s genericPlacement) (nothing bool) {
 	c.memory.update(s.key, func(p *placementMemory) { nothing = p.leftovers != nil && *p.leftovers == "" })
 	return nothing
 }
 
-// findLeftovers says what KubeFleet's hub has left of a placement, and how to remove it; "" if
-// nothing.
+// findLeftovers returns a message about a placement's leftovers of KubeFleet's hub, with the
+// commands to remove them; "" if there are none.
 func (c *Controller) findLeftovers(ctx context.Context, s genericPlacement) (objects string, err error) {
 	if !c.nothingLeft(s) {
 		if objects, err = c.leftoverObjects(ctx, s); err != nil {
@@ -248,13 +246,14 @@ func (c *Controller) leftoverObjects(ctx context.Context, s genericPlacement) (s
 	return describeLeftovers(s, found, resources, others), nil
 }
 
-// leftoversOf selects what KubeFleet's hub has written for a placement, and not Muster's bindings.
+// leftoversOf returns the selector for objects written by KubeFleet's hub for a placement,
+// without Muster's bindings.
 func leftoversOf(s genericPlacement) string {
 	return fmt.Sprintf("%s=%s,%s!=true", placement.LabelParentCRP, s.key.Name, fleet.LabelManaged)
 }
 
-// describeLeftovers says what was found, of which resources, which Works are not taken over, and
-// how to remove all that.
+// describeLeftovers returns a message about the found objects, their resources, the Works not
+// taken over, and the commands to remove them.
 func describeLeftovers(s genericPlacement, found, resources, works []string) string {
 	var texts []string
 	if len(found) > 0 {

@@ -26,7 +26,7 @@ import (
 )
 
 // leftoverFinalizers are the finalizers of KubeFleet on its bindings and snapshots. The list is
-// exact, because finalizers with the same prefix may be anybody's.
+// exact, because other programs may use the same prefix.
 var leftoverFinalizers = []string{"kubernetes-fleet.io/scheduler-cleanup", placement.FinalizerPlacement, placement.FinalizerWork}
 
 // leftover is a binding or snapshot of KubeFleet's hub.
@@ -37,7 +37,7 @@ type leftover struct {
 
 func (l leftover) String() string { return kube.Name(l.Kind, l.Namespace, l.Name) }
 
-// listLeftovers returns the bindings and snapshots that KubeFleet's hub has made for placements of
+// listLeftovers returns the bindings and snapshots created by KubeFleet's hub for placements with
 // this name, and the resources that the hub may not list.
 func (c *Controller) listLeftovers(ctx context.Context, s genericPlacement) (left []leftover, hidden []string, err error) {
 	kinds := []string{"ClusterResourceBinding", "ClusterResourceSnapshot", "ClusterSchedulingPolicySnapshot"}
@@ -75,9 +75,9 @@ func (c *Controller) listLeftovers(ctx context.Context, s genericPlacement) (lef
 	return left, hidden, nil
 }
 
-// leftOf reports whether KubeFleet's hub has made an object for this very placement. The object
-// bears the name of the placement, and has it as its controller, by UID. If it has no controller,
-// it bears a finalizer of KubeFleet, or goes already, and is not older than the placement.
+// leftOf reports whether KubeFleet's hub created an object for exactly this placement. The object
+// is labelled with the placement, and has it as its controller, by UID. Without a controller it
+// has a finalizer of KubeFleet or is being deleted, and is not older than the placement.
 func leftOf(s genericPlacement, o metav1.Object) bool {
 	named := o.GetNamespace() == s.key.Namespace && o.GetLabels()[placement.LabelParentCRP] == s.key.Name
 	if !named || o.GetLabels()[fleet.LabelManaged] == "true" {
@@ -92,10 +92,10 @@ func leftOf(s genericPlacement, o metav1.Object) bool {
 
 func isLeftoverFinalizer(name string) bool { return slices.Contains(leftoverFinalizers, name) }
 
-// removeLeftovers deletes what KubeFleet's hub has left of a placement that is removed from all
-// members: once the finalizers of that hub are off the placement, its bindings would place again if
-// it came back. It returns what the placement waits for, and what stays because nothing proves that
-// it is of this placement.
+// removeLeftovers deletes the leftovers of KubeFleet's hub for a placement that is removed from
+// all members. Without that hub's finalizers on the placement, its bindings would place again
+// after its return. It returns the objects that the placement waits for, and the objects that
+// stay without proof of their owner.
 func (c *Controller) removeLeftovers(ctx context.Context, s genericPlacement) (waits string, stays []string, err error) {
 	if c.nothingLeft(s) && len(membernamespace.KubeFleetFinalizers(s.Object)) == 0 {
 		return "", nil, nil
@@ -139,8 +139,8 @@ func (c *Controller) removeLeftovers(ctx context.Context, s genericPlacement) (w
 	return waits, stays, errors.Join(failed...)
 }
 
-// removeLeftover deletes an object of KubeFleet's hub, and then takes that hub's finalizers off. It
-// returns the finalizers that are others'.
+// removeLeftover deletes an object of KubeFleet's hub, and then removes that hub's finalizers. It
+// returns the finalizers of other owners.
 func (c *Controller) removeLeftover(ctx context.Context, l leftover) ([]string, error) {
 	now := l.PartialObjectMetadata
 	if now.DeletionTimestamp == nil {
@@ -167,9 +167,9 @@ func (c *Controller) removeLeftover(ctx context.Context, l leftover) ([]string, 
 	return others, nil
 }
 
-// addEnvelopes adds to the Works of a placement that is being deleted those that
-// KubeFleet's hub has made for its envelopes. A Work is of the placement if its binding is,
-// and is for the same member.
+// addEnvelopes adds the Works created by KubeFleet's hub for envelopes to the Works of a
+// placement under deletion. A Work belongs to the placement if its binding does, and has the same
+// member.
 func (c *Controller) addEnvelopes(ctx context.Context, s genericPlacement, current map[string]*currentWorks) error {
 	works, err := c.listInherited(ctx, s.key)
 	if err != nil || len(works.Items) == 0 {
@@ -201,7 +201,7 @@ func (c *Controller) addEnvelopes(ctx context.Context, s genericPlacement, curre
 	return nil
 }
 
-// reportStays records what KubeFleet's hub has left and stays when a placement is gone.
+// reportStays reports the objects of KubeFleet's hub that stay after a placement is gone.
 func (c *Controller) reportStays(ctx context.Context, s genericPlacement, stays []string) error {
 	works, err := c.listInherited(ctx, s.key)
 	if err != nil {

@@ -27,19 +27,19 @@ import (
 // LabelOptIn on a workspace, with the value true, lets placements pick its Clusters.
 const LabelOptIn = "muster/placement"
 
-// optedIn is the query for the workspaces with that label. Its user is a placement without a name.
+// optedIn is the query for the workspaces with that label. Its user is a placement without a
+// name.
 var optedIn = selection.Query{Resource: schema.GroupVersionResource{Version: "v1", Resource: "namespaces"}, Labels: LabelOptIn + "=true"}
 
-// errNotListed says that a watch has not listed its objects yet.
+// errNotListed reports that a watch has not listed its objects yet.
 var errNotListed = errors.New("the API server has not answered yet")
 
-// unreachable says whether no agent of the member would act on Works.
+// unreachable reports whether no agent of the member would act on Works.
 func unreachable(m *scheduling.Member) bool {
 	return m.Obstacle.Reason == reasons.AgentLost || m.Obstacle.Reason == reasons.NotJoined
 }
 
-// ofMemberCluster returns the member of a MemberCluster, whose conditions have what is
-// known of its health.
+// ofMemberCluster returns the member of a MemberCluster. The conditions show its health.
 func ofMemberCluster(mc *clusterv1beta1.MemberCluster, state liveness.State) *scheduling.Member {
 	m := &scheduling.Member{
 		Name: mc.Name, Namespace: membernamespace.OfMemberCluster(mc).Namespace, Epoch: membership.Epoch(mc),
@@ -83,8 +83,8 @@ func admittedNamespaces(list string, objects ...metav1.Object) (namespaces []str
 	return namespaces
 }
 
-// ofCluster returns the member of a Cluster in a workspace; report is nil if its agent
-// does not write one.
+// ofCluster returns the member of a Cluster in a workspace; report is nil if its agent does not
+// write one.
 func ofCluster(
 	workspace metav1.Object, cluster *fleet.Cluster, report *clusterv1beta1.InternalMemberCluster, state liveness.State,
 ) *scheduling.Member {
@@ -116,14 +116,14 @@ func ofCluster(
 		m.Obstacle = scheduling.Obstacle{
 			Reason: reasons.AgentCannotPlace, Message: "the agent of the Cluster is Rancher Fleet's, which does not apply Works",
 		}
-	case status.Agent != membership.AgentOnline: // Bundles that are not ready do not matter
+	case status.Agent != membership.AgentOnline: // unready Bundles do not matter
 		m.Obstacle = scheduling.Obstacle{Reason: status.Reason, Message: "the Cluster is not ready: " + status.Message}
 	}
 	return m
 }
 
-// members returns all members that a placement may pick, or an error if it is not known which these
-// are. Their maps belong to the cache and must not be changed.
+// members returns all members that placements may pick, or an error if they are unknown. Their
+// maps belong to the cache and must not be changed.
 func (c *Controller) members(ctx context.Context) ([]*scheduling.Member, error) {
 	var memberClusters clusterv1beta1.MemberClusterList
 	if err := c.Client.List(ctx, &memberClusters, client.UnsafeDisableDeepCopy); err != nil {
@@ -136,7 +136,7 @@ func (c *Controller) members(ctx context.Context) ([]*scheduling.Member, error) 
 		members = append(members, ofMemberCluster(mc, state))
 	}
 	workspaces, synced, failure := c.selector.Watches.Objects(optedIn)
-	if !synced { // when the watch has listed them, all placements are reconciled
+	if !synced { // after the watch has listed them, all placements are reconciled
 		return nil, fmt.Errorf("listing the workspaces whose Clusters are members for placements, of which nobody is picked or dropped "+
 			"meanwhile: %w",
 			cmp.Or(failure, errNotListed))

@@ -13,8 +13,8 @@ import (
 	"github.com/muster-fleet/muster/internal/hub/placement/scheduling"
 )
 
-// The conditions of a picked member, in the order in which they become true, if resources are
-// applied there and if they are only compared.
+// The conditions of a picked member, in the order of their progress: for applied resources, and
+// for resources that are only compared.
 var (
 	writingStages = []string{placement.ConditionRolloutStarted, placement.ConditionOverridden, placement.ConditionWorkSynchronized}
 	applyStages   = append(slices.Clone(writingStages), placement.ConditionApplied, placement.ConditionAvailable)
@@ -22,7 +22,7 @@ var (
 	allStages     = append(slices.Clone(applyStages), placement.ConditionDiffReported)
 )
 
-// stages are the conditions of this placement.
+// stages returns the conditions of this placement.
 func (o observed) stages() []string {
 	if reportsDiff(o.spec.Strategy.ApplyStrategy) {
 		return diffStages
@@ -30,15 +30,14 @@ func (o observed) stages() []string {
 	return applyStages
 }
 
-// unknownReasons are the reasons of conditions of a placement while nothing is known of its
-// members.
+// unknownReasons are the reasons of a placement's conditions before its members are known.
 var unknownReasons = map[string]string{
 	placement.ConditionRolloutStarted: reasons.RolloutStartedUnknown, placement.ConditionOverridden: reasons.OverriddenPending,
 	placement.ConditionWorkSynchronized: reasons.WorkSynchronizedUnknown, placement.ConditionApplied: reasons.ApplyPending,
 	placement.ConditionAvailable: reasons.ResourceAvailableUnknown, placement.ConditionDiffReported: reasons.DiffReportingPending,
 }
 
-// memberStatus is what the status of a placement says of one picked member.
+// memberStatus is the part of a placement's status for one picked member.
 type memberStatus struct {
 	scheduling.Decision
 	index      string
@@ -47,8 +46,8 @@ type memberStatus struct {
 	resourceStatus
 }
 
-// severity ranks members that need attention: the earlier the stage that is not reached, the
-// higher, and False before Unknown.
+// severity ranks members that need attention. An earlier incomplete stage ranks higher, and False
+// ranks before Unknown.
 func (m memberStatus) severity() int {
 	for i, stage := range m.stages {
 		switch m.conditions[stage].status {
@@ -56,13 +55,13 @@ func (m memberStatus) severity() int {
 			return 2*len(m.stages) - i
 		case metav1.ConditionUnknown:
 			return len(m.stages) - i
-		case metav1.ConditionTrue: // the stage is reached
+		case metav1.ConditionTrue: // the stage is complete
 		}
 	}
 	return 0
 }
 
-// last is the condition of the first stage that is not reached, or else of the last stage.
+// last returns the condition of the first incomplete stage, or else of the last stage.
 func (m memberStatus) last() (last condition) {
 	for _, stage := range m.stages {
 		if c, set := m.conditions[stage]; set {
@@ -72,8 +71,8 @@ func (m memberStatus) last() (last condition) {
 	return last
 }
 
-// memberStatuses are those of all picked members. A member that leaves keeps its last one: its
-// Works go because it leaves.
+// memberStatuses returns the statuses of all picked members. A leaving member keeps its last one:
+// its Works go because it leaves.
 func (o observed) memberStatuses(d decision, failed failures) (members []memberStatus) {
 	for _, picked := range d.result.Picked() {
 		m := o.memberStatus(picked, d, failed[picked.Member.Namespace])
@@ -85,8 +84,8 @@ func (o observed) memberStatuses(d decision, failed failures) (members []memberS
 	return members
 }
 
-// memberStatus is that of one picked member. As in KubeFleet's API there are no conditions of the
-// stages after the first that is not reached.
+// memberStatus returns the status of one picked member. As in KubeFleet's API there are no
+// conditions for stages after the first incomplete one.
 func (o observed) memberStatus(picked scheduling.Decision, d decision, failure error) memberStatus {
 	namespace := picked.Member.Namespace
 	m := memberStatus{Decision: picked, stages: o.stages(), conditions: map[string]condition{}}
@@ -97,7 +96,7 @@ func (o observed) memberStatus(picked scheduling.Decision, d decision, failure e
 	}
 	waits, upToDate := d.waiting[namespace], d.upToDate[namespace]
 	if d.problem == (condition{}) && !(d.plan.held && waits) {
-		m.index = d.desired.index // also of a member that waits for its turn, as in KubeFleet's API
+		m.index = d.desired.index // also for a waiting member, as in KubeFleet's API
 	}
 	switch {
 	case failure != nil:
@@ -136,7 +135,7 @@ func (o observed) memberStatus(picked scheduling.Decision, d decision, failure e
 	return m
 }
 
-// restore takes over what a status says of the member.
+// restore copies the member's entry from a status.
 func (m *memberStatus) restore(status placement.PlacementStatus) {
 	for _, s := range status.PlacementStatuses {
 		if s.ClusterName != m.Name || !meta.IsStatusConditionTrue(s.Conditions, placement.ConditionScheduled) {
@@ -150,7 +149,7 @@ func (m *memberStatus) restore(status placement.PlacementStatus) {
 	}
 }
 
-// explain says why a condition is Unknown if no agent is there to report.
+// explain adds the reason to an Unknown condition if no agent can report.
 func (m memberStatus) explain(c condition) condition {
 	if c.status == metav1.ConditionUnknown && unreachable(m.Member) {
 		c.message = m.Member.Obstacle.Message
@@ -158,7 +157,7 @@ func (m memberStatus) explain(c condition) condition {
 	return c
 }
 
-// summarize is the condition of all picked members together.
+// summarize returns the condition of all picked members together.
 func summarize(stage string, members []memberStatus) condition {
 	members = slices.DeleteFunc(slices.Clone(members), func(m memberStatus) bool { return m.conditions[stage] == (condition{}) })
 	if len(members) == 0 {
@@ -196,9 +195,9 @@ func summarize(stage string, members []memberStatus) condition {
 	return condition{sum.status, sum.reason, cmp.Or(sum.message, fmt.Sprintf(everywhere, len(members)))}
 }
 
-// summarizeRollout is the condition RolloutStarted of all picked members, with what the
-// rollout waits for: members that have yet to lose the placement, and those that were written
-// to and are not available.
+// summarizeRollout returns the condition RolloutStarted of all picked members, with the members
+// that the rollout waits for. They have yet to lose the placement, or were written to and are not
+// available.
 func summarizeRollout(d decision, members []memberStatus) condition {
 	if d.plan.held && len(d.plan.waiting) > 0 {
 		return condition{metav1.ConditionUnknown, reasons.RolloutControlledByExternalController, fmt.Sprintf(

@@ -13,8 +13,8 @@ import (
 	"github.com/muster-fleet/muster/internal/retry"
 )
 
-// memory is what the controller remembers of placements and Works besides what the cache shows. All
-// of it can be lost in a restart.
+// memory holds the controller's data about placements and Works outside the cache. A restart may
+// lose all of it.
 type memory struct {
 	clock clock.PassiveClock
 
@@ -23,33 +23,32 @@ type memory struct {
 	works      map[types.UID]workMemory
 }
 
-// placementMemory is what is remembered of one placement until it is gone.
+// placementMemory is the data about one placement until it is gone.
 type placementMemory struct {
-	// policy is that of the last reconcile, nil if it was invalid.
+	// policy is the policy of the last reconcile, nil if it was invalid.
 	policy *scheduling.Policy
-	// overridden: there are overrides for the placement, so that the labels of members make
-	// a difference to it.
+	// overridden: the placement has overrides, so that the labels of members matter.
 	overridden bool
-	// reported is when its status was last written.
+	// reported is the time of the last status write.
 	reported time.Time
-	// versionAt is when another version of what is selected was last acted on, hasty how many have
-	// followed each other without a rest.
+	// versionAt is the time when the hub last acted on a new version of the selection. hasty
+	// counts the versions in close succession.
 	versionAt time.Time
 	hasty     int
-	// took is how long the last reconcile took.
+	// took is the duration of the last reconcile.
 	took time.Duration
-	// leftovers is what KubeFleet's hub has left of it, nil if that was not looked for.
+	// leftovers describes its leftovers of KubeFleet's hub, nil before the search.
 	leftovers *string
 	versions  versionMemory
 }
 
-// workMemory is what is remembered of one Work until it is gone.
+// workMemory is the data about one Work until it is gone.
 type workMemory struct {
-	// appliedGeneration was first seen applied at appliedAt, by the hub's clock: a member's
-	// own does not count.
+	// appliedGeneration was first seen applied at appliedAt, by the hub's clock: a member's own
+	// does not count.
 	appliedGeneration int64
 	appliedAt         time.Time
-	// evicted: an eviction has deleted it, which the cache may not show yet.
+	// evicted: an eviction has deleted it, but the cache may not show this yet.
 	evicted bool
 }
 
@@ -57,7 +56,7 @@ func newMemory(clock clock.PassiveClock) *memory {
 	return &memory{clock: clock, placements: map[types.NamespacedName]*placementMemory{}, works: map[types.UID]workMemory{}}
 }
 
-// update changes what is remembered of a placement.
+// update changes the data about a placement.
 func (m *memory) update(key types.NamespacedName, change func(*placementMemory)) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -75,9 +74,9 @@ const (
 	maxGather = 2 * time.Second
 )
 
-// gather is how long events are collected before a placement is reconciled: many members report at
-// the same time. It is five times as long as the last reconcile took, so that one placement of many
-// members takes a sixth of a processor at most, but for the longest.
+// gather returns the delay for collecting events before a reconcile: many members report at the
+// same time. It is five times the duration of the last reconcile. One placement of many members
+// therefore takes a sixth of a processor at most, except for the longest.
 func (m *memory) gather(key types.NamespacedName) time.Duration {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -100,8 +99,8 @@ func (m *memory) forgetWork(uid types.UID) {
 	delete(m.works, uid)
 }
 
-// keys returns the placements that were reconciled before and for which a condition holds; nil
-// holds for all. The others are in the queue.
+// keys returns the reconciled placements that meet a condition; nil selects all. The others are
+// in the queue.
 func (m *memory) keys(holds func(*placementMemory) bool) map[types.NamespacedName]bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -114,12 +113,12 @@ func (m *memory) keys(holds func(*placementMemory) bool) map[types.NamespacedNam
 	return keys
 }
 
-// affectedBy says whether a change of a member makes a difference to the placement.
+// affectedBy reports whether a change of a member affects the placement.
 func (p *placementMemory) affectedBy(before, after *scheduling.Member) bool {
 	return p.overridden && !maps.Equal(before.Labels, after.Labels) || p.policy != nil && p.policy.AffectedBy(before, after)
 }
 
-// nextReport is when the status of a placement may be written next.
+// nextReport returns the earliest time of the next status write of a placement.
 func (m *memory) nextReport(key types.NamespacedName) (next time.Time) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -130,22 +129,23 @@ func (m *memory) nextReport(key types.NamespacedName) (next time.Time) {
 }
 
 const (
-	// patience is how many versions of what is selected may follow each other a statusPeriod apart.
+	// patience is the number of versions of a selection that may follow each other at intervals
+	// of statusPeriod.
 	patience = 5
-	// rest is for how long nothing may change for the pauses to be forgotten, at least twice the
-	// last pause.
+	// rest is the time without changes that resets the pauses. It is at least twice the last
+	// pause.
 	rest = 10 * time.Second
 	// maxPause is the longest pause.
 	maxPause = 30 * time.Second
 )
 
-// pause is how long to wait after a version that was acted on.
+// pause returns the wait after the hub acted on a version.
 func (p *placementMemory) pause() time.Duration {
 	return retry.Doubled(statusPeriod, p.hasty-patience+1, maxPause)
 }
 
-// nextVersion is when another version of what is selected may be acted on. An object that changes
-// all the time would otherwise have the Works of all members written each time.
+// nextVersion returns the earliest time to act on a new version of the selection. Otherwise a
+// constantly changing object would rewrite the Works of all members each time.
 func (m *memory) nextVersion(key types.NamespacedName) (next time.Time) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -155,7 +155,7 @@ func (m *memory) nextVersion(key types.NamespacedName) (next time.Time) {
 	return next
 }
 
-// acted notes that another version of what is selected is acted on.
+// acted notes that the hub acts on a new version of the selection.
 func (m *memory) acted(key types.NamespacedName) {
 	now := m.clock.Now()
 	m.update(key, func(p *placementMemory) {
@@ -168,7 +168,7 @@ func (m *memory) acted(key types.NamespacedName) {
 	})
 }
 
-// appliedSince returns when the hub first saw that a Work was applied as it now is.
+// appliedSince returns the time when the hub first saw a Work's current generation applied.
 func (m *memory) appliedSince(work *placement.Work) time.Time {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -189,7 +189,7 @@ func (m *memory) setEvicted(work *placement.Work) {
 	m.works[work.UID] = known
 }
 
-// evicted says whether an eviction is deleting Works of a member.
+// evicted reports whether an eviction is deleting Works of a member.
 func (m *memory) evicted(current *currentWorks) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -26,7 +26,7 @@ const (
 var placementsMetric = prometheus.NewDesc(
 	"muster_hub_placements", "Placements by how they stand on the members that they pick.", []string{"kind", "state"}, nil)
 
-// metrics are what the controller measures while it works.
+// metrics are the controller's own metrics.
 type metrics struct {
 	decisions prometheus.Histogram
 	members   *prometheus.CounterVec
@@ -85,7 +85,7 @@ func (c *Controller) Collect(into chan<- prometheus.Metric) {
 	}
 }
 
-// stateOf is the state of a placement in metrics.
+// stateOf returns the state of a placement in metrics.
 func stateOf(s genericPlacement) string {
 	if s.GetDeletionTimestamp() != nil {
 		return metricRemoving
@@ -107,7 +107,8 @@ func stateOf(s genericPlacement) string {
 			state = metricPending
 		}
 	}
-	// While members wait for their turn, the conditions of the placement do not show that others fail.
+	// While members wait for their turn, the conditions of the placement hide failures of other
+	// members.
 	for _, member := range s.status.PlacementStatuses {
 		if meta.IsStatusConditionTrue(member.Conditions, placement.ConditionScheduled) && slices.ContainsFunc(member.Conditions, failing) {
 			return metricFailing
@@ -116,20 +117,19 @@ func stateOf(s genericPlacement) string {
 	return state
 }
 
-// failing says whether a condition is False for another reason than that a member
-// waits for its turn.
+// failing reports whether a condition is False, except for a member that waits for its turn.
 func failing(c metav1.Condition) bool {
 	return c.Status == metav1.ConditionFalse && c.Reason != reasons.RolloutNotStartedYet
 }
 
-// measuredDecide decides and measures how long that takes.
+// measuredDecide decides and measures the duration.
 func (c *Controller) measuredDecide(o observed) decision {
 	start := c.Clock.Now()
 	defer func() { c.metrics.decisions.Observe(c.Clock.Since(start).Seconds()) }()
 	return decide(o)
 }
 
-// countResults counts what came of a plan.
+// countResults counts the results of a plan.
 func (c *Controller) countResults(p rolloutPlan, failed failures) {
 	for result, targets := range map[string][]target{"written": p.write, "removed": p.remove} {
 		for _, t := range targets {

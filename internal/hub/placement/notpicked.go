@@ -11,11 +11,11 @@ import (
 	"github.com/muster-fleet/muster/internal/kube"
 )
 
-// maxNotPicked is how many members that are not picked a status gives a reason for. maxMissing is
-// how many entries it has for members that a policy asks for and does not get.
+// maxNotPicked limits the unpicked members with a reason in a status. maxMissing limits the
+// entries for members requested by a policy but not found.
 const maxNotPicked, maxMissing = 20, 100
 
-// obstacles say why members are not picked, and why some that keep the placement
+// obstacles returns the reasons of unpicked members, and of members that keep the placement but
 // would not be picked now.
 func (o observed) obstacles(d decision) (all []placement.Obstacle) {
 	add := func(n scheduling.Decision, message string) {
@@ -39,8 +39,8 @@ func (o observed) obstacles(d decision) (all []placement.Obstacle) {
 	return all
 }
 
-// missing returns a decision for each member that the policy asks for and that is not picked. If
-// there are fewer members than the policy asks for, some have no name.
+// missing returns a decision for each member requested by the policy but not picked. If there are
+// fewer members than the policy requests, some have no name.
 func (o observed) missing(d decision) (all []scheduling.Decision) {
 	short := min(d.result.Wanted-len(d.result.Picked()), maxMissing)
 	if short <= 0 {
@@ -62,8 +62,8 @@ func (o observed) hasWorks(d scheduling.Decision) bool {
 	return d.Member != nil && o.current[d.Member.Namespace] != nil
 }
 
-// notPicked returns some of the members that are not picked, in the order of their names: those
-// that the policy names, and the first of the others.
+// notPicked returns some of the unpicked members, sorted by name: members named by the policy,
+// and the first of the others.
 func (o observed) notPicked(d decision) []scheduling.Decision {
 	others := o.rankNotPicked(d)
 	named := 0
@@ -77,9 +77,9 @@ func (o observed) notPicked(d decision) []scheduling.Decision {
 	return others
 }
 
-// rankNotPicked returns the members that are not picked: first those that have yet to lose the
-// placement, then those that the policy names, then those with a passing obstacle, then the others,
-// those that are leaving late among them. Members that PickFixed does not name are of no interest.
+// rankNotPicked returns the unpicked members in order. Members that have yet to lose the
+// placement come first, then members named by the policy, then members with a passing obstacle.
+// The others follow, leaving members late among them. Members not named by PickFixed are omitted.
 func (o observed) rankNotPicked(d decision) []scheduling.Decision {
 	var others []scheduling.Decision
 	for _, n := range d.result.Decisions {
@@ -87,7 +87,7 @@ func (o observed) rankNotPicked(d decision) []scheduling.Decision {
 			others = append(others, n)
 		}
 	}
-	// Reasons that are not in the list come first.
+	// Reasons outside the list come first.
 	order := []string{
 		reasons.TopologySpreadNotSatisfied, reasons.TaintNotTolerated, reasons.Outranked, reasons.Leaving, reasons.AffinityNotMatched,
 	}

@@ -12,7 +12,7 @@ import (
 // defaultUnavailablePeriod is the default of unavailablePeriodSeconds.
 const defaultUnavailablePeriod = time.Minute
 
-// observe gathers all that is decided on but for what KubeFleet's hub has left.
+// observe gathers the input of decide, except for KubeFleet's leftovers.
 func (c *Controller) observe(ctx context.Context, s genericPlacement, current map[string]*currentWorks,
 	runs []observedRun) (observed, error) {
 	o := observed{
@@ -62,8 +62,8 @@ func (c *Controller) observe(ctx context.Context, s genericPlacement, current ma
 	return o, nil
 }
 
-// unavailablePeriod is how long resources whose availability cannot be tracked have to be applied
-// to count as available.
+// unavailablePeriod returns the time after which applied resources count as available if their
+// availability cannot be tracked.
 func unavailablePeriod(spec *placement.PlacementSpec) time.Duration {
 	if rolling := spec.Strategy.RollingUpdate; rolling != nil && rolling.UnavailablePeriodSeconds != nil {
 		return time.Duration(*rolling.UnavailablePeriodSeconds) * time.Second

@@ -17,9 +17,9 @@ import (
 	"github.com/muster-fleet/muster/internal/hub/placement/override"
 )
 
-// written is an override or an envelope, of which its author's rights count.
+// written is an override or an envelope that is limited by its author's rights.
 type written struct {
-	// name is what people call it, object what kubectl does.
+	// name is the name in messages, object the argument of kubectl.
 	name, object string
 	author       author.Author
 	hasAuthor    bool
@@ -27,17 +27,17 @@ type written struct {
 	refused string
 }
 
-// refusal is why something that a user wrote does not count; the zero refusal if it does.
+// refusal is the reason why a user's object does not count; the zero refusal if it does.
 type refusal struct{ reason, message string }
 
-// policies returns a function that checks the admission policies, once at most, and returns why
-// authors cannot be believed.
+// policies returns a function that checks the admission policies at most once. It returns the
+// reason why authors cannot be trusted.
 func (c *Controller) policies(ctx context.Context) func() (missing string, err error) {
 	return sync.OnceValues(func() (string, error) { return c.Policies.Authors(ctx) })
 }
 
-// reviewWriting says whether the author of an override or an envelope may do on the hub what it
-// does on members. The rights are only computed if they matter.
+// reviewWriting checks whether the author of an override or an envelope may make its changes on
+// the hub. The rights are computed only if they matter.
 func (c *Controller) reviewWriting(ctx context.Context, w written, policies func() (string, error),
 	rights func() ([]authorization.Right, error)) (refusal, error) {
 	missing, err := policies()
@@ -66,9 +66,9 @@ func (c *Controller) reviewWriting(ctx context.Context, w written, policies func
 			w.name, w.author.Name, lacks, strings.Fields(w.name)[0])}, nil
 }
 
-// reviewOverrides returns the overrides that count, with what keeps them from being applied.
-// Members keep what they have of an override whose author is not known, or has lost a right; an
-// override that was never permitted is ignored and named.
+// reviewOverrides returns the overrides that count, with the reasons against applying them. If
+// the author is unknown or has lost a right, members keep their overridden workload. An override
+// that was never permitted is ignored and named.
 func (c *Controller) reviewOverrides(ctx context.Context, all override.Set, o *observed) (override.Set, error) {
 	policies := c.policies(ctx)
 	return all.Review(func(of override.Override) (override.Standing, error) {
@@ -106,7 +106,7 @@ func (c *Controller) reviewOverrides(ctx context.Context, all override.Set, o *o
 	})
 }
 
-// changedBy reports whether an override may have changed a Work that a member has.
+// changedBy reports whether an override may have changed an existing Work.
 func (o observed) changedBy(of override.Override) bool {
 	kind := placement.AnnotationClusterOverrides
 	if of.Namespace != "" {
@@ -124,8 +124,8 @@ func (o observed) changedBy(of override.Override) bool {
 	return false
 }
 
-// ignoredOverrides is the condition that names the overrides that are ignored; the zero condition
-// if there are none.
+// ignoredOverrides returns a condition with the ignored overrides; the zero condition if there
+// are none.
 func (o observed) ignoredOverrides() condition {
 	if len(o.ignored) == 0 {
 		return condition{}

@@ -16,24 +16,24 @@ import (
 	"github.com/muster-fleet/muster/internal/hub/placement/scheduling"
 )
 
-// maxOverridden is how many bytes overrides may make of the copies for members together: each of
-// them is made and hashed whenever the placement is looked at.
+// maxOverridden limits the total bytes of the overridden copies for members: each copy is created
+// and hashed at every reconcile of the placement.
 const maxOverridden = 256 << 20
 
-// overridden is what a member gets that overrides change, or that has it divided
-// otherwise than the others.
+// overridden is a member's version of the selection: changed by overrides, or divided differently
+// from other members.
 type overridden struct {
 	override.Resolved
-	// desired has no manifests: they would be as many copies of what is selected as there are members.
-	// complete makes those of one member.
+	// desired has no manifests: each member would need a copy of the selection. complete creates
+	// the manifests of one member.
 	desired desiredWorks
 	at      otherHome
-	// problem is why the overrides cannot be applied: nothing is written to the member, which keeps
-	// what it has. reason is the reason of the condition that says so.
+	// problem is the reason why the overrides cannot be applied: nothing is written to the
+	// member, and its workload stays. reason is the reason of the condition.
 	problem, reason string
 }
 
-// overrides returns the overrides that are for a placement, select something of it, and count.
+// overrides returns the overrides that apply to a placement, select an object of it, and count.
 func (c *Controller) overrides(ctx context.Context, o *observed) (override.Set, error) {
 	var clusterwide placement.ClusterResourceOverrideList
 	if err := c.Client.List(ctx, &clusterwide, client.UnsafeDisableDeepCopy); err != nil {
@@ -53,8 +53,8 @@ func (c *Controller) overrides(ctx context.Context, o *observed) (override.Set, 
 	return c.reviewOverrides(ctx, override.Choose(all, o.key, o.resources.Objects), o)
 }
 
-// override returns, by member namespace, what members get that is not as what the others get.
-// Members that get the same share it.
+// override returns the members, by namespace, whose version differs from the common one. Members
+// with the same version share it.
 func (o observed) override(result scheduling.Result, plain desiredWorks) map[string]overridden {
 	if len(o.overrides) == 0 && len(o.otherHomes) == 0 {
 		return nil
@@ -116,11 +116,10 @@ func (o observed) applyOverrides(resolved override.Resolved, desired desiredWork
 	return result
 }
 
-// tooMany says whether so many copies of so many bytes are more than the hub makes for one
-// placement.
+// tooMany reports whether this number of copies of this size exceeds the limit for one placement.
 func tooMany(copies, bytes int) bool { return copies*bytes > maxOverridden }
 
-// complete is what the member in a namespace gets, with the manifests.
+// complete returns the desired Works of the member in a namespace, with the manifests.
 func (o observed) complete(d decision, namespace string) (desiredWorks, error) {
 	result, changed := d.overridden[namespace]
 	if !changed || result.problem != "" {
@@ -135,7 +134,7 @@ func (o observed) complete(d decision, namespace string) (desiredWorks, error) {
 	return result.desired, err
 }
 
-// bytes is how much the manifests have.
+// bytes returns the size of the manifests.
 func (d desiredWorks) bytes() (sum int) {
 	for _, p := range d.parts {
 		for _, m := range p.manifests {
@@ -145,7 +144,7 @@ func (d desiredWorks) bytes() (sum int) {
 	return sum
 }
 
-// desiredFor is what the member in a namespace gets.
+// desiredFor returns the desired Works of the member in a namespace.
 func (d decision) desiredFor(namespace string) desiredWorks {
 	if result, changed := d.overridden[namespace]; changed {
 		return result.desired
@@ -153,7 +152,7 @@ func (d decision) desiredFor(namespace string) desiredWorks {
 	return d.desired
 }
 
-// overriddenCondition is what the status says of the overrides of a member.
+// overriddenCondition returns the condition for the overrides of a member.
 func (d decision) overriddenCondition(namespace string) condition {
 	switch result, changed := d.overridden[namespace]; {
 	case result.problem != "":

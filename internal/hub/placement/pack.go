@@ -16,14 +16,14 @@ import (
 type part struct {
 	manifests []placement.Manifest
 	digest    string
-	// objects are the identities of what the manifests are of.
+	// objects are the identities of the objects in the manifests.
 	objects []string
 }
 
-// home says in which part the Work of each object is that has one, by the object's identity.
+// home maps the identity of each placed object to the part with its Work.
 type home map[string]int
 
-// home says in which part each object is.
+// home returns the part of each object.
 func (d desiredWorks) home() home {
 	at := home{}
 	for i, p := range d.parts {
@@ -34,7 +34,7 @@ func (d desiredWorks) home() home {
 	return at
 }
 
-// leaves says whether parts have an object that is not where it was.
+// leaves reports whether parts have an object in a new place.
 func (at home) leaves(parts []part) bool {
 	for i, p := range parts {
 		for _, id := range p.objects {
@@ -46,7 +46,7 @@ func (at home) leaves(parts []part) bool {
 	return false
 }
 
-// fullError says that the objects of a Work do not fit into it any more.
+// fullError reports that the objects of a Work no longer fit into it.
 type fullError struct{ part, bytes int }
 
 func (e *fullError) Error() string {
@@ -55,22 +55,21 @@ func (e *fullError) Error() string {
 		e.part, e.bytes>>10, maxGrown>>10)
 }
 
-// packing is how objects are being divided into parts.
+// packing is the state of dividing objects into parts.
 type packing struct {
 	texts [][]byte
 	ids   []string
 	// where is the part of each object, -1 if it has none yet.
 	where []int
-	// bytes and count are what each part has.
+	// bytes and count are the contents of each part.
 	bytes, count []int
 	limit        int
 }
 
-// pack divides objects into parts. An object stays in the part where it is; others go to the
-// first part with room. Objects that have grown leave a part which is too large for another
-// one behind it, if agents hand objects over; others delete what leaves a Work, so that the
-// part is full for them. There is always one part, so that a member keeps the placement when
-// nothing is selected any more.
+// pack divides objects into parts. An object stays in its part; new ones go to the first part
+// with room. If agents hand objects over, grown objects leave an oversized part for a later one.
+// Otherwise the agents delete objects that leave a Work, and the part counts as full. There is
+// always one part, so that a member keeps the placement after an empty selection.
 func pack(objects []*unstructured.Unstructured, at home, limit int, handsOver bool) ([]part, error) {
 	p := packing{bytes: []int{0}, count: []int{0}, limit: limit}
 	for i, o := range objects {
@@ -110,7 +109,7 @@ func (p *packing) put(i, n int) {
 	p.count[n]++
 }
 
-// roomFor is the first part from a number on that has room for an object.
+// roomFor returns the first part from a number on with room for an object.
 func (p *packing) roomFor(i, from int) int {
 	n := from
 	for n < len(p.bytes) && p.count[n] > 0 && (p.bytes[n]+len(p.texts[i]) > p.limit || p.count[n] >= maxObjects) {
@@ -119,9 +118,8 @@ func (p *packing) roomFor(i, from int) int {
 	return n
 }
 
-// relieve moves objects out of a part, the largest first, until it is below the limit.
-// They go behind it, so that whoever sees an object in two Works knows that it is on its
-// way to the later one.
+// relieve moves objects out of a part, the largest first, until it is below the limit. They go to
+// later parts. An object in two Works is therefore on its way to the later one.
 func (p *packing) relieve(n int) {
 	var inside []int
 	for i, where := range p.where {

@@ -16,15 +16,15 @@ import (
 	"github.com/muster-fleet/muster/internal/naming"
 )
 
-// maxRemoved is how many of the objects that would be removed a message names.
+// maxRemoved limits the objects that a message names as losing their place.
 const maxRemoved = 10
 
-// requireCauses looks at what was selected and is not any more. If an object is gone from the
-// selection and no cause is known by which it may be removed from members, the whole selection is
-// not acted on, until it is back, a cause is found, or somebody confirms the removal. Nor is it if
-// the labels of a Namespace would take a large part of what is placed.
+// requireCauses checks the objects that are no longer selected. If an object left the selection
+// without a known cause, the hub does not act on the whole selection. It waits until the object
+// is back, a cause is found, or a user confirms the removal. It also waits if the labels of a
+// Namespace would remove a large part of the placement.
 func (c *Controller) requireCauses(ctx context.Context, s genericPlacement, o *observed) {
-	if o.selected.Waiting || hashParts(o.parts) == o.before.ResourceHash { // what was acted on before had its causes
+	if o.selected.Waiting || hashParts(o.parts) == o.before.ResourceHash { // earlier versions had their causes
 		return
 	}
 	lost := o.lost()
@@ -42,7 +42,7 @@ func (c *Controller) requireCauses(ctx context.Context, s genericPlacement, o *o
 		}
 		if o.withholds(was) {
 			unknown = append(unknown, nameOf(was)+" is in an envelope")
-			continue // whether the hub has it says nothing
+			continue // its existence on the hub proves nothing
 		}
 		switch cause, why := causes.Of(ctx, was); cause {
 		case selection.NoCause:
@@ -85,8 +85,8 @@ func (o observed) withholds(was placement.ResourceIdentifier) bool {
 	})
 }
 
-// lost returns what was selected and is not any more: by the status, and by the Works, because the
-// status does not list everything and may be older, if the hub ended before it wrote it.
+// lost returns the objects that are no longer selected, by the status and by the Works. The
+// status does not list everything, and may be outdated if the hub ended before writing it.
 func (o observed) lost() (lost []placement.ResourceIdentifier) {
 	known := map[string]bool{}
 	for _, r := range slices.Concat(o.selected.Objects, o.resources.Objects) {
@@ -113,8 +113,8 @@ func (o observed) lost() (lost []placement.ResourceIdentifier) {
 	return lost
 }
 
-// wrappedIn are the envelopes that objects in Works come from. An envelope that is missing takes
-// its objects away only if there is a cause for it, too.
+// wrappedIn returns the envelopes of objects in Works. A missing envelope removes its objects
+// only with a cause of its own.
 func (o observed) wrappedIn() map[string]bool {
 	all := map[string]bool{}
 	for _, current := range o.current {
@@ -127,7 +127,7 @@ func (o observed) wrappedIn() map[string]bool {
 	return all
 }
 
-// envelopes has the envelope of each object that comes from one.
+// envelopes maps each wrapped object to its envelope.
 func (o observed) envelopes() map[string]string {
 	all := make(map[string]string, len(o.resources.Envelopes))
 	for of, from := range o.resources.Envelopes {
@@ -137,7 +137,8 @@ func (o observed) envelopes() map[string]string {
 	return all
 }
 
-// confirmation is what the annotation says to have just these objects removed, and once.
+// confirmation returns the annotation value that confirms the removal of exactly these objects,
+// once.
 func (o observed) confirmation(lost []placement.ResourceIdentifier) string {
 	var names strings.Builder
 	fmt.Fprintln(&names, o.before.ObservedResourceIndex)

@@ -13,15 +13,15 @@ import (
 // target is a member that has the placement or should have it.
 type target struct {
 	name, namespace string
-	// epoch is how often the member was revoked.
+	// epoch counts the revocations of the member.
 	epoch int
 	// wanted: the member is picked.
 	wanted bool
-	// exists: the member has Works of the placement; upToDate: they are just the desired ones; works:
-	// nothing is known that does not work of what they brought; available: it has worked for long
+	// exists: the member has Works of the placement. upToDate: they match the desired ones
+	// exactly. works: none of their objects is known to fail. available: it has worked for long
 	// enough, as far as this process knows.
 	exists, upToDate, works, available bool
-	// incomplete: nothing of the desired Works is outdated, and some are missing.
+	// incomplete: no existing Work is outdated, but some are missing.
 	incomplete bool
 	// unreachable: no agent would act on Works, so that the member counts neither as available
 	// nor as unavailable.
@@ -32,23 +32,23 @@ type target struct {
 	deleting bool
 }
 
-// rolloutPlan is what is done next, each list in the order of names.
+// rolloutPlan is the next step, each list in the order of names.
 type rolloutPlan struct {
-	// write are the members whose Works are brought up to date, remove those that lose them, waiting
-	// those whose turn has not come.
+	// write holds the members whose Works are updated. remove holds the members that lose their
+	// Works, and waiting the members whose turn has not come.
 	write, remove, waiting []target
-	// cause is that of remove, NotPicked if it is not set.
+	// cause is the cause of remove, NotPicked by default.
 	cause removal.Cause
-	// held: staged update runs decide who waits.
+	// held: staged update runs control the waiting members.
 	held bool
-	// recreate are the members some of whose desired Works somebody deleted.
+	// recreate holds the members with desired Works that another client deleted.
 	recreate []target
-	// maxUnavailable is how many of the wanted members may be unavailable.
+	// maxUnavailable limits the wanted members that may be unavailable.
 	maxUnavailable, wanted int
 }
 
-// limits returns how many members a change may make unavailable, and how many more than wanted may
-// have the placement.
+// limits returns the number of members that a change may make unavailable, and the number of
+// extra members that may have the placement.
 func limits(config *placement.RollingUpdateConfig, wanted int) (maxUnavailable, maxSurge int) {
 	quarter := intstr.FromString("25%")
 	scaled := func(given *intstr.IntOrString) int {
@@ -64,9 +64,9 @@ func limits(config *placement.RollingUpdateConfig, wanted int) (maxUnavailable, 
 	return max(scaled(config.MaxUnavailable), 1), scaled(config.MaxSurge)
 }
 
-// planRollout decides what may be done now. A member on which something does not work is changed at
-// once, because a change cannot make it unavailable. One that is unreachable is not changed: it
-// would get the change when it is back, together with all that are back then.
+// planRollout decides the next changes. A member with failing objects is changed at once, because
+// a change cannot make it unavailable. An unreachable member is not changed: it would get the
+// change on its return, together with all other returning members.
 func planRollout(targets []target, config *placement.RollingUpdateConfig) rolloutPlan {
 	targets = slices.SortedFunc(slices.Values(targets), byName)
 	p := rolloutPlan{}
@@ -87,7 +87,7 @@ func planRollout(targets []target, config *placement.RollingUpdateConfig) rollou
 	}
 	var maxSurge int
 	p.maxUnavailable, maxSurge = limits(config, p.wanted)
-	// disrupt says whether what a member has may become unavailable, and counts that.
+	// disrupt reports whether the workload of a member may become unavailable, and counts it.
 	disrupt := func(t target) bool {
 		if !t.works || t.unreachable {
 			return true

@@ -13,7 +13,7 @@ import (
 	"github.com/muster-fleet/muster/internal/kube"
 )
 
-// stage decides on the runs of a placement, and by these what is written to members.
+// stage decides on the runs of a placement, and plans the writes to members by them.
 func (d *decision) stage(o observed, targets []target) {
 	d.runs = o.decideRuns(*d, targets)
 	for _, r := range d.runs {
@@ -31,8 +31,7 @@ func (d *decision) stage(o observed, targets []target) {
 		d.record = &v
 	}
 	turns := map[string]staged.Turn{}
-	// A run that begins now, or one whose version is another than what was observed, comes next
-	// time.
+	// A run that begins now, or with another version than observed, comes next time.
 	if run := latest(o.runs); run != nil && o.staging.target != nil && o.staging.targetProblem == "" && !d.begins() {
 		turns = staged.Turns(*run.status)
 		for _, r := range d.runs {
@@ -48,8 +47,8 @@ func (d *decision) stage(o observed, targets []target) {
 	})
 }
 
-// nextVersionReview is when the rights of the author to the version of a run in progress have to be
-// reviewed again, of which no event tells; zero if they do not.
+// nextVersionReview returns the time of the next review of the author's rights to the version of
+// a run in progress; zero if none is needed. No event reports such a change.
 func (o observed) nextVersionReview() time.Time {
 	run := latest(o.runs)
 	if o.staging.target == nil || run == nil || !run.inProgress() || o.author == "" {
@@ -63,12 +62,12 @@ func (o observed) nextVersionReview() time.Time {
 	return o.now.Add(wait)
 }
 
-// begins says whether a run begins now.
+// begins reports whether a run begins now.
 func (d decision) begins() bool {
 	return slices.ContainsFunc(d.runs, func(r runDecision) bool { return r.run.status.Begun == nil && r.Status.Begun != nil })
 }
 
-// planStages decides what is done now of a placement that runs roll out.
+// planStages plans the next changes of a placement rolled out by runs.
 func planStages(targets []target, turns map[string]staged.Turn) rolloutPlan {
 	p := rolloutPlan{held: true}
 	for _, t := range slices.SortedFunc(slices.Values(targets), byName) {
@@ -118,7 +117,7 @@ func (o observed) decideRuns(d decision, targets []target) (all []runDecision) {
 	return all
 }
 
-// facts are what is decided on a run, but for the members and the other runs.
+// facts returns the input for a decision on a run, without the members and the other runs.
 func (r observedRun) facts(o observed, problem string, missing bool) staged.Run {
 	facts := staged.Run{
 		Name: r.GetName(), Generation: r.GetGeneration(), Spec: *r.spec, Before: *r.status,
@@ -148,7 +147,7 @@ func (r observedRun) facts(o observed, problem string, missing bool) staged.Run 
 	return facts
 }
 
-// stagedMembers are the members as runs look at them.
+// stagedMembers returns the members in the form used by runs.
 func (o observed) stagedMembers(d decision, targets []target) map[string]staged.Member {
 	if len(o.runs) == 0 {
 		return nil
@@ -181,7 +180,7 @@ func (o observed) stagedMembers(d decision, targets []target) map[string]staged.
 	return members
 }
 
-// failure is what a member's agent says that has failed; empty if nothing has.
+// failure returns the failure reported by a member's agent; empty if there is none.
 func (s worksStatus) failure() string {
 	for _, c := range []condition{s.applied, s.diffReported, s.available} {
 		if c.status == metav1.ConditionFalse {

@@ -25,7 +25,8 @@ import (
 	"github.com/muster-fleet/muster/internal/kube"
 )
 
-// Indexes of the cache: runs by their placement, and those that wait for a strategy by that.
+// byPlacement and byStrategy are indexes of the cache: runs by placement, and waiting runs by the
+// strategy they wait for.
 const byPlacement, byStrategy = "placement", "strategy"
 
 // genericRun is a staged update run of either kind.
@@ -54,31 +55,30 @@ func ofRun(o client.Object) genericRun {
 // copy returns a run that can be changed.
 func (r genericRun) copy() genericRun { return ofRun(r.DeepCopyObject().(client.Object)) }
 
-// placement is the key of the placement that the run is for.
+// placement returns the key of the run's placement.
 func (r genericRun) placement() types.NamespacedName {
 	return types.NamespacedName{Namespace: r.GetNamespace(), Name: r.spec.PlacementName}
 }
 
-// observedRun is a run with what it needs.
+// observedRun is a run with its inputs.
 type observedRun struct {
 	genericRun
-	// strategy is nil if there is none.
+	// strategy is nil if it does not exist.
 	strategy *placement.UpdateStrategySpec
 	requests map[string]staged.Request
-	// foreign: the run was initialized for a placement of that name that is gone, or by another hub.
+	// foreign: the run was initialized for a deleted placement of that name, or by another hub.
 	foreign bool
 }
 
-// begun says whether a run has begun with this placement.
+// begun reports whether a run has begun with this placement.
 func (r observedRun) begun() bool { return r.status.Begun != nil && !r.foreign }
 
-// inProgress says whether a run has begun, and neither ended nor stopped.
+// inProgress reports whether a run has begun, and neither ended nor stopped.
 func (r observedRun) inProgress() bool {
 	return r.begun() && !updaterun.Ended(*r.status) && !staged.Stopped(*r.spec, *r.status)
 }
 
-// latest returns the run that has begun last, which decides what members get; nil if none has
-// begun.
+// latest returns the run that began last, or nil. It controls the version of the members.
 func latest(runs []observedRun) *observedRun {
 	begun := slices.DeleteFunc(slices.Clone(runs), func(r observedRun) bool { return !r.begun() })
 	if len(begun) == 0 {
@@ -90,7 +90,7 @@ func latest(runs []observedRun) *observedRun {
 	return &last
 }
 
-// claimed are the members of runs that are initialized and have not ended.
+// claimed returns the members of runs that are initialized and have not ended.
 func claimed(runs []observedRun) map[string]bool {
 	names := map[string]bool{}
 	for _, r := range runs {
@@ -101,8 +101,8 @@ func claimed(runs []observedRun) map[string]bool {
 	return names
 }
 
-// runs returns the runs of a placement, the oldest first, and how long to wait at most until the
-// cache shows what was written of them.
+// runs returns the runs of a placement, the oldest first, and the longest wait until the cache
+// shows earlier writes of them.
 func (c *Controller) runs(ctx context.Context, key types.NamespacedName) (runs []observedRun, wait time.Duration, err error) {
 	var cached []client.Object
 	if key.Namespace == "" {
@@ -176,7 +176,7 @@ func newRequest(namespace string) genericRequest {
 	return genericRequest{r, &r.Spec, &r.Status}
 }
 
-// requestsOf returns the approval requests with the names of those of a run.
+// requestsOf returns the approval requests with the names used by a run.
 func (c *Controller) requestsOf(ctx context.Context, r genericRun) (map[string]staged.Request, error) {
 	requests := map[string]staged.Request{}
 	for _, name := range staged.Requests(r.GetName(), *r.status) {
@@ -192,8 +192,8 @@ func (c *Controller) requestsOf(ctx context.Context, r genericRun) (map[string]s
 	return requests, nil
 }
 
-// ofRequest says what an approval request is worth to a run. A request that is not owned by the
-// run, by its UID, or that names another one, counts for nothing.
+// ofRequest returns the value of an approval request to a run. A request counts for nothing
+// unless the run owns it by UID and the request names the run.
 func ofRequest(r genericRun, request genericRequest) staged.Request {
 	approved := meta.FindStatusCondition(request.status.Conditions, placement.ConditionApproved)
 	isNamed := staged.RequestName(r.GetName(), "before", request.spec.TargetStage) == request.GetName() ||
@@ -260,8 +260,8 @@ func (c *Controller) onStrategy(ctx context.Context, _, after client.Object, q c
 	})
 }
 
-// awaitedStrategy is the key of the strategy that a run waits for; empty if it has its stages, or
-// has ended.
+// awaitedStrategy returns the key of the strategy that a run waits for; empty if it has its
+// stages, or has ended.
 func awaitedStrategy(o client.Object) []string {
 	r := ofRun(o)
 	if staged.Initialized(*r.status) || updaterun.Ended(*r.status) {
@@ -283,7 +283,7 @@ func indexRuns(ctx context.Context, mgr ctrl.Manager) error {
 	return nil
 }
 
-// withoutPlacement reports on the runs of a placement that is not there.
+// withoutPlacement reports on the runs of a missing placement.
 func (c *Controller) withoutPlacement(ctx context.Context, key types.NamespacedName) error {
 	runs, wait, err := c.runs(ctx, key)
 	if err != nil || wait > 0 { // an event of the cache comes
@@ -299,7 +299,7 @@ func (c *Controller) withoutPlacement(ctx context.Context, key types.NamespacedN
 	}
 	s.SetNamespace(key.Namespace)
 	s.SetName(key.Name)
-	if len(validation.NameIsDNSSubdomain(key.Name, false)) == 0 { // no placement has another name, and no API server is asked for it
+	if len(validation.NameIsDNSSubdomain(key.Name, false)) == 0 { // no placement has an invalid name, so no query is needed
 		if gone, err := kube.IsGone(ctx, c.Live, placement.GroupVersion.WithKind(s.kind), s); err != nil || !gone {
 			return err // unknown is not gone
 		}

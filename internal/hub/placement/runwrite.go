@@ -20,8 +20,8 @@ import (
 	"github.com/muster-fleet/muster/internal/naming"
 )
 
-// actStaging records a version, deletes those that are too many, and writes the runs. It says
-// whether the versions have changed, of which no event tells.
+// actStaging stores a version, deletes surplus versions, and writes the runs. It reports whether
+// the versions have changed, because no event shows it.
 func (c *Controller) actStaging(ctx context.Context, s genericPlacement, o observed, d decision) (changed bool, err error) {
 	var old []version
 	switch {
@@ -44,7 +44,7 @@ func (c *Controller) actStaging(ctx context.Context, s genericPlacement, o obser
 	return d.record != nil || o.staging != nil && len(old) > 0, c.writeRuns(ctx, s, d)
 }
 
-// writeRuns writes what was decided on the runs of a placement.
+// writeRuns writes the decisions on the runs of a placement.
 func (c *Controller) writeRuns(ctx context.Context, s genericPlacement, d decision) error {
 	for _, r := range d.runs {
 		if err := c.writeRun(ctx, s.key, r.run, r.Decision); err != nil {
@@ -54,7 +54,7 @@ func (c *Controller) writeRuns(ctx context.Context, s genericPlacement, d decisi
 	return nil
 }
 
-// writeRun writes what was decided on a run: first its approval requests, then its status.
+// writeRun writes the decision on a run: first its approval requests, then its status.
 func (c *Controller) writeRun(ctx context.Context, key client.ObjectKey, before genericRun, d staged.Decision) error {
 	for _, approval := range d.Create {
 		if err := c.createRequest(ctx, before, approval); err != nil {
@@ -76,7 +76,8 @@ func (c *Controller) writeRun(ctx context.Context, key client.ObjectKey, before 
 	return nil
 }
 
-// createRequest asks for an approval. If there is an object of that name, the cache shows it soon.
+// createRequest creates an approval request. If an object of that name exists, the cache shows it
+// soon.
 func (c *Controller) createRequest(ctx context.Context, r genericRun, approval staged.Approval) error {
 	request := newRequest(r.GetNamespace())
 	request.SetNamespace(r.GetNamespace())
@@ -95,7 +96,7 @@ func (c *Controller) createRequest(ctx context.Context, r genericRun, approval s
 	return nil
 }
 
-// acceptRequest says on an approval request that its approval counts.
+// acceptRequest notes on an approval request that its approval counts.
 func (c *Controller) acceptRequest(ctx context.Context, r genericRun, name string) error {
 	request := newRequest(r.GetNamespace())
 	err := c.Client.Get(ctx, types.NamespacedName{Namespace: r.GetNamespace(), Name: name}, request.Object)
@@ -113,7 +114,7 @@ func (c *Controller) acceptRequest(ctx context.Context, r genericRun, name strin
 	return nil
 }
 
-// recordRun logs the conditions of a run that have changed, and records events of them.
+// recordRun logs the changed conditions of a run, and emits Events for them.
 func (c *Controller) recordRun(ctx context.Context, before, after genericRun) {
 	for _, is := range after.status.Conditions {
 		was := cmp.Or(meta.FindStatusCondition(before.status.Conditions, is.Type), &metav1.Condition{})

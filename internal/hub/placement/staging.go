@@ -17,37 +17,37 @@ import (
 	"github.com/muster-fleet/muster/internal/hub/placement/staged"
 )
 
-// staging is what a placement has that staged update runs roll out.
+// staging is the data of a placement rolled out by staged update runs.
 type staging struct {
-	// hash identifies what is selected, however it is divided among Works.
+	// hash identifies the selection, regardless of its division among Works.
 	hash string
-	// versions are those that are kept, the latest last. Another one is not recorded before
+	// versions are the stored versions, the latest last. No other version is stored before
 	// recordAt.
 	versions []version
 	recordAt time.Time
-	// tooLarge is why what is selected cannot be kept as a version.
+	// tooLarge is the reason why the selection cannot be stored as a version.
 	tooLarge string
-	// selected is what is selected now; the resources are those of the target.
+	// selected is the current selection; the resources are the target's.
 	selected selection.Resources
-	// target is the version of the run that has begun last, nil if none has. targetProblem is why it
-	// cannot be brought to members: it is not kept any more, or the author may not read it.
+	// target is the version of the run that began last, or nil. targetProblem is the reason why
+	// it cannot be delivered: it is no longer stored, or the author may not read it.
 	target        *version
 	targetProblem string
 }
 
-// runDecision is what is to be done with a run.
+// runDecision is the next step of a run.
 type runDecision struct {
 	run genericRun
 	staged.Decision
 }
 
-// isStaged says whether staged update runs roll a placement out.
+// isStaged reports whether staged update runs roll a placement out.
 func isStaged(spec *placement.PlacementSpec) bool {
 	return spec.Strategy.Type == placement.RolloutExternal
 }
 
-// observeStaging looks at the versions of a placement that runs roll out, and replaces what is
-// selected by the version that members get.
+// observeStaging reads the versions of a placement rolled out by runs, and replaces the selection
+// by the version for the members.
 func (c *Controller) observeStaging(ctx context.Context, s genericPlacement, o *observed) error {
 	o.staging = &staging{selected: o.resources, recordAt: c.memory.nextVersion(s.key)}
 	var err error
@@ -83,13 +83,13 @@ func (c *Controller) observeStaging(ctx context.Context, s genericPlacement, o *
 	} else if err != nil {
 		return err
 	}
-	resources.Withheld = o.resources.Withheld // the status says so of what is selected
+	resources.Withheld = o.resources.Withheld // the status reports it for the selection
 	o.resources = resources
 	return c.reviewVersion(ctx, s, o)
 }
 
-// reviewVersion makes sure that the author of a placement may still read what a version has. What
-// comes from envelopes was reviewed when the version was recorded.
+// reviewVersion checks that the author of a placement may still read the objects of a version.
+// Objects from envelopes were reviewed when the version was stored.
 func (c *Controller) reviewVersion(ctx context.Context, s genericPlacement, o *observed) error {
 	if !readsAsAuthor(c.Config.Current().PlacementAuthorRights, s) || o.rightsProblem != (condition{}) {
 		return nil
@@ -129,7 +129,8 @@ func (c *Controller) reviewVersion(ctx context.Context, s genericPlacement, o *o
 	return nil
 }
 
-// newest is the version of what is selected now; its index is the next one if it is not recorded.
+// newest returns the version of the current selection. Its index is the next one if it is not
+// stored.
 func (o observed) newest() (v version, recorded bool) {
 	s := o.staging
 	if n := len(s.versions); n > 0 {
@@ -148,7 +149,7 @@ func (o observed) newest() (v version, recorded bool) {
 	return version{index: index, hash: s.hash}, false
 }
 
-// usedVersions are the versions of runs that have not ended, and of the run that has begun last.
+// usedVersions returns the versions of runs that have not ended, and of the run that began last.
 func usedVersions(runs []observedRun) map[string]bool {
 	used := map[string]bool{}
 	last := latest(runs)
@@ -160,7 +161,7 @@ func usedVersions(runs []observedRun) map[string]bool {
 	return used
 }
 
-// commonIndex is the version that all picked members have; empty if they have several, or none.
+// commonIndex returns the version of all picked members; empty if they have several, or none.
 func (o observed) commonIndex(d decision) string {
 	index := ""
 	for i, picked := range d.result.Picked() {
@@ -177,7 +178,7 @@ func (o observed) commonIndex(d decision) string {
 	return index
 }
 
-// listVersions are the versions that a status lists.
+// listVersions returns the versions for the status.
 func (o observed) listVersions() (all []string) {
 	if o.staging != nil {
 		for _, v := range o.staging.versions {

@@ -19,7 +19,7 @@ import (
 	"github.com/muster-fleet/muster/internal/kube"
 )
 
-// observed is all that is decided on.
+// observed is the input of decide.
 //
 //	selectors ──► resources ──► desired Works ──┐
 //	                                            ├──► plan: the members whose Works are written or deleted now
@@ -32,68 +32,67 @@ type observed struct {
 	spec       *placement.PlacementSpec
 	before     placement.PlacementStatus
 	policy     *scheduling.Policy
-	// policyProblem is what is wrong with the policy.
+	// policyProblem is the error in the policy.
 	policyProblem string
 	members       []*scheduling.Member
 	selected      selection.Selection
-	// author is the user whose rights count for what is selected, "" if nobody's do. rightsProblem is
-	// why his rights are not known, and rightsErr the error, after which the question is asked again.
+	// author is the user whose rights limit the selection, "" if they do not. rightsProblem is
+	// the reason why these rights are unknown. rightsErr is the error, and leads to a retry.
 	author        string
 	rightsProblem condition
 	rightsErr     error
-	// resources are what is placed, and parts how they are divided among Works.
+	// resources are the placed objects, and parts their division among Works.
 	resources selection.Resources
 	parts     []part
-	// home says where objects are, otherHomes where they are for members that have one elsewhere, full
-	// which Work cannot hold what it has to.
+	// home is the location of objects. otherHomes holds the members with another location. full
+	// names the Work that cannot hold its objects.
 	home       home
 	otherHomes map[string]otherHome
 	full       string
-	// unfounded is why what is selected is not acted on: something that was selected is missing in it,
-	// and nothing is known by which it may be removed.
+	// unfounded is the reason why the hub does not act on the selection: a selected object is
+	// missing without a known cause for its removal.
 	unfounded condition
 	overrides override.Set
-	// reviewed: the rights of a user count for what an override changes or an envelope holds.
-	// overridesHeld: an override that counts cannot be applied because of the rights of its author.
-	// ignored says of each override that does not count why.
+	// reviewed: the rights of a user limit the changes of an override or the objects of an
+	// envelope. overridesHeld: a counting override cannot be applied because of the rights of its
+	// author. ignored holds the reasons of overrides that do not count.
 	reviewed, overridesHeld bool
 	ignored                 []string
-	// current are the Works of each member namespace, and reported what the member's
-	// agent reports of them.
+	// current holds the Works of each member namespace, and reported the reports of the members'
+	// agents about them.
 	current  map[string]*currentWorks
 	reported map[string]worksStatus
-	// evicted are members that the status still lists as picked, by their names.
+	// evicted holds the names of evicted members that the status still lists as picked.
 	evicted map[string]bool
-	// now is when this was observed. runs are the staged update runs of the placement, the oldest
-	// first; staging is nil unless they roll it out.
+	// now is the time of the observation. runs are the staged update runs of the placement, the
+	// oldest first. staging is nil unless they roll it out.
 	now     time.Time
 	runs    []observedRun
 	staging *staging
-	// takeoverProblem is why Works that KubeFleet's hub wrote cannot be taken over; leftovers is what
-	// else that hub has left.
+	// takeoverProblem is the reason why Works of KubeFleet's hub cannot be taken over. leftovers
+	// describes the other leftovers of that hub.
 	takeoverProblem, leftovers string
 }
 
-// decision is what is to be done.
+// decision is the next step of a placement.
 type decision struct {
-	// problem is why nothing is done, and what is placed stays as it is; the zero
-	// condition if there is none.
+	// problem is the reason why nothing is done, and placed objects stay unchanged; the zero
+	// condition without one.
 	problem condition
 	result  scheduling.Result
 	desired desiredWorks
-	// overridden, by member namespace, is what members get that overrides change, or that have
-	// it divided otherwise.
+	// overridden maps member namespaces to versions changed by overrides, or divided differently.
 	overridden map[string]overridden
 	plan       rolloutPlan
-	// upToDate are the member namespaces that have just the desired Works, waiting those
+	// upToDate holds the member namespaces with exactly the desired Works. waiting holds the ones
 	// whose turn has not come.
 	upToDate, waiting map[string]bool
-	// policyHash is the hash to record: of the required terms that all members with the placement
-	// meet.
+	// policyHash is the hash to store: for the required terms met by all members with the
+	// placement.
 	policyHash string
-	// recheckAt is when time alone makes a difference; zero if never.
+	// recheckAt is the time of the next change without an event; zero if never.
 	recheckAt time.Time
-	// runs are what is to be done with staged update runs; record is the version that is kept now.
+	// runs are the next steps of staged update runs. `record` is the version to store now.
 	runs   []runDecision
 	record *version
 }
@@ -143,8 +142,8 @@ func decide(o observed) decision {
 	return d
 }
 
-// recreate notes the members some of whose desired Works somebody deleted, as far as they may be
-// written again.
+// recreate notes the members with desired Works that another client deleted, as far as they may
+// be written again.
 func (d *decision) recreate(o observed, targets []target, mayWrite func(target) bool) {
 	for _, t := range targets {
 		if mayWrite(t) && len(o.current[t.namespace].retained(o.key, d.desiredFor(t.namespace))) > 0 {
@@ -153,10 +152,10 @@ func (d *decision) recreate(o observed, targets []target, mayWrite func(target) 
 	}
 }
 
-// bound are the namespaces of the members that have the placement, also those whose Works somebody
-// else than the hub deletes. The status says so of a member that leaves, whose Works go before its
-// record does, and of all members if there is no Work at all, because somebody deleted the
-// definition of Works: whoever has the placement has a Work.
+// bound returns the namespaces of the members with the placement, including members whose Works
+// another client deletes. Each has a Work, with two exceptions where the status is used. A
+// leaving member may lose its Works before its membership object. Without any Work, the
+// definition of Works may have been deleted.
 func (o observed) bound() map[string]bool {
 	bound := map[string]bool{}
 	for namespace, w := range o.current {
@@ -171,7 +170,7 @@ func (o observed) bound() map[string]bool {
 	return bound
 }
 
-// scheduledMembers names the members that a status lists as picked.
+// scheduledMembers returns the members that a status lists as picked.
 func scheduledMembers(status *placement.PlacementStatus) map[string]bool {
 	names := map[string]bool{}
 	for _, s := range status.PlacementStatuses {
@@ -182,13 +181,14 @@ func scheduledMembers(status *placement.PlacementStatus) map[string]bool {
 	return names
 }
 
-// reportsDiff says whether agents only report in what a member differs.
+// reportsDiff reports whether agents only report the differences of a member.
 func reportsDiff(strategy *placement.ApplyStrategy) bool {
 	return strategy != nil && strategy.Type == placement.ApplyReportDiff
 }
 
-// targets returns every member that has the placement or is picked, but for those that leave, whose
-// Works their own agents remove. dropping says whether a member has yet to lose the placement.
+// targets returns every member that has the placement or is picked, except for leaving members.
+// Their own agents remove their Works. dropping reports whether a member has yet to lose the
+// placement.
 func (o observed) targets(next decision) (targets []target, dropping bool) {
 	for _, d := range next.result.Decisions {
 		if d.Member == nil || d.Member.Leaving {
@@ -209,15 +209,15 @@ func (o observed) targets(next decision) (targets []target, dropping bool) {
 			t.incomplete = len(surplus) == 0 && !slices.ContainsFunc(outdated, func(part int) bool { return !lacks(part) })
 			t.deleting, t.upToDate = current.deleting, len(outdated) == 0 && len(surplus) == 0
 			t.works, t.available = o.reported[t.namespace].works, o.reported[t.namespace].ready
-			dropping = dropping || !t.wanted && !t.deleting // a removal that has begun is decided, however long its agent is away
+			dropping = dropping || !t.wanted && !t.deleting // a removal in progress is decided, even while its agent is away
 		}
 		targets = append(targets, t)
 	}
 	return targets, dropping
 }
 
-// desiredWorks is what members get without overrides. The index counts the changes of what is
-// selected; of a placement that runs roll out it is the version that members get.
+// desiredWorks returns the Works of members without overrides. The index counts the changes of
+// the selection. For a placement rolled out by runs it is the version for the members.
 func (o observed) desiredWorks() desiredWorks {
 	d := desiredWorks{
 		parts: o.parts, hash: hashParts(o.parts), index: o.before.ObservedResourceIndex,
@@ -241,8 +241,8 @@ func (o observed) desiredWorks() desiredWorks {
 	return d
 }
 
-// hashTerms identifies what a policy requires of members. Members that have the placement are
-// filtered by it again only when it changes.
+// hashTerms returns a hash of the required terms of a policy. Members with the placement are
+// filtered by them again only after a change.
 func hashTerms(p *placement.PlacementPolicy) string {
 	var required *placement.ClusterSelector
 	if p != nil && p.Affinity != nil && p.Affinity.ClusterAffinity != nil {

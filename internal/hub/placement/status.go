@@ -17,15 +17,17 @@ import (
 	"github.com/muster-fleet/muster/internal/kube"
 )
 
-// Bounds of a status: of resources, and of overrides that all members together list.
+// maxResources and maxOverrides limit a status: its resources, and the overrides of all members
+// together.
 const maxResources, maxOverrides = 1000, 1000
 
-// maxBytes is how many bytes a status lists: 256 KiB, less some for the conditions.
+// maxBytes limits the listed bytes of a status: 256 KiB, less some for the conditions.
 // maxResourcesBytes of these may be resources.
 const maxBytes, maxResourcesBytes = 220 << 10, 140 << 10
 
-// detail is how much a status says of members: how many picked ones it lists, how long their
-// messages are, and how many failures, and resources that differ, all of them name together.
+// detail is the amount of data about members in a status. picked limits the picked members,
+// message the length of their messages. failures and differing limit the failures and differing
+// resources of all of them together.
 type detail struct{ picked, message, failures, differing int }
 
 // details are tried in this order until the status is small enough.
@@ -33,12 +35,11 @@ var details = []detail{
 	{500, maxMessage, 1000, 100}, {350, 150, 300, 40}, {180, 150, 200, 20}, {120, 150, 100, 10}, {60, 100, 50, 5}, {15, 50, 5, 2},
 }
 
-// selectsNothing is no failure, as in KubeFleet's API: members are picked and get
-// Works without manifests.
+// selectsNothing is no failure, as in KubeFleet's API: members are picked and get Works without
+// manifests.
 const selectsNothing = "spec.resourceSelectors select nothing that can be placed"
 
-// describe computes the status. Only the message of a placement that is being
-// deleted is set elsewhere.
+// describe computes the status. Only the message of a placement under deletion is set elsewhere.
 func describe(o observed, d decision, failed failures, now time.Time) placement.PlacementStatus {
 	after := *o.before.DeepCopy()
 	members := o.memberStatuses(d, failed)
@@ -71,7 +72,7 @@ func describe(o observed, d decision, failed failures, now time.Time) placement.
 	return after
 }
 
-// listResources lists what is selected, as far as there is room.
+// listResources lists the selected objects, as far as there is room.
 func (o observed) listResources() (all []placement.ResourceIdentifier) {
 	bytes := 0
 	for _, r := range o.selected.Objects[:min(maxResources, len(o.selected.Objects))] {
@@ -85,13 +86,13 @@ func (o observed) listResources() (all []placement.ResourceIdentifier) {
 	return all
 }
 
-// listsAll says whether a status certainly lists all resources that are selected.
+// listsAll reports whether a status certainly lists all selected resources.
 func listsAll(resources []placement.ResourceIdentifier) bool {
 	const largest = 2 << 10 // of an identifier
 	return len(resources) < maxResources && size(resources) < maxResourcesBytes-largest
 }
 
-// size is how many bytes something has in a status.
+// size returns the bytes of a value in a status.
 func size(of any) int {
 	text, err := json.Marshal(of)
 	if err != nil {
@@ -100,8 +101,8 @@ func size(of any) int {
 	return len(text)
 }
 
-// setConditions sets the conditions of the placement, and as its message that of the first
-// which needs attention.
+// setConditions sets the conditions of the placement, and its message from the first condition
+// that needs attention.
 func (o observed) setConditions(after *placement.PlacementStatus, d decision, members []memberStatus, now time.Time) {
 	set := func(kind string, c condition) {
 		if c == (condition{}) {
@@ -134,7 +135,7 @@ func (o observed) setConditions(after *placement.PlacementStatus, d decision, me
 		}
 		reached = c.status == metav1.ConditionTrue
 		if ignored := o.ignoredOverrides(); reached && stage == placement.ConditionOverridden && ignored != (condition{}) {
-			c, after.Message = ignored, cmp.Or(after.Message, ignored.message) // the later stages are reached without the override
+			c, after.Message = ignored, cmp.Or(after.Message, ignored.message) // the later stages continue without the override
 		}
 		if set(o.kind+stage, c); after.Message == "" && (!reached || stage == placement.ConditionDiffReported) {
 			after.Message = c.message
@@ -149,8 +150,8 @@ func (o observed) setConditions(after *placement.PlacementStatus, d decision, me
 	}
 }
 
-// listMembers lists the picked members, of too many those that need attention most, and an entry
-// for each member that the policy asks for and that could not be picked.
+// listMembers lists the picked members. Of too many it lists the members that need attention
+// most. It adds an entry for each member requested by the policy but not picked.
 func (o observed) listMembers(members []memberStatus, d decision, now time.Time, much detail) (all []placement.PerClusterStatus) {
 	picked := slices.Clone(members)
 	if len(picked) > much.picked {
@@ -214,8 +215,8 @@ func take[T any](all []T, room *int) []T {
 	return all
 }
 
-// setTimes gives failures that the hub itself found the time that they have in the status before,
-// or the current one.
+// setTimes gives failures found by the hub itself their time from the previous status, or the
+// current one.
 func setTimes(failed, before []placement.FailedPlacement, now metav1.Time) []placement.FailedPlacement {
 	for i := range failed {
 		if c := &failed[i].Condition; c.LastTransitionTime.IsZero() {
@@ -230,7 +231,7 @@ func setTimes(failed, before []placement.FailedPlacement, now metav1.Time) []pla
 	return failed
 }
 
-// supported names the fields that have no effect; the zero condition if the placement uses none.
+// supported names the fields without an effect; the zero condition if the placement uses none.
 func (o observed) supported() condition {
 	if fields := unsupportedFields(o.spec.Strategy); fields != "" {
 		return condition{metav1.ConditionFalse, reasons.FieldsNotSupported, fields}
@@ -243,7 +244,7 @@ func (o observed) scheduled(d decision) condition {
 		return d.problem
 	}
 	picked := len(d.result.Picked())
-	var obstacles, last []string // of the members, those come last that most likely have nothing to do with the placement
+	var obstacles, last []string // the least relevant members come last
 	for _, n := range d.result.Decisions {
 		switch reason := fmt.Sprintf("%s: %s", n.Name, n.Message); {
 		case n.Picked || n.Reason == reasons.NotNamed:
@@ -285,8 +286,8 @@ func (o observed) scheduled(d decision) condition {
 	return c
 }
 
-// withdrawn names the member namespaces with Works whose workspace does not opt in any more:
-// nothing is changed or deleted there.
+// withdrawn returns the member namespaces with Works in workspaces that no longer opt in: nothing
+// is changed or deleted there.
 func (o observed) withdrawn(d decision) (namespaces []string) {
 	known := map[string]bool{}
 	for _, n := range d.result.Decisions {

@@ -16,8 +16,8 @@ import (
 	"github.com/muster-fleet/muster/internal/kube"
 )
 
-// ownerOf returns the UID of the ClusterResourcePlacement that a copy belongs to; "" if
-// somebody else made it.
+// ownerOf returns the UID of the ClusterResourcePlacement that owns a copy; "" if it has another
+// owner.
 func ownerOf(o client.Object) types.UID {
 	owner := metav1.GetControllerOf(o)
 	if owner == nil || owner.Kind != kindCRP || owner.Name != o.GetName() {
@@ -26,8 +26,8 @@ func ownerOf(o client.Object) types.UID {
 	return owner.UID
 }
 
-// copyStatus writes a copy of the status into the namespace that the placement asks for, deletes
-// copies elsewhere, and sets the condition StatusSynced.
+// copyStatus writes a copy of the status into the requested namespace, deletes copies elsewhere,
+// and sets the condition StatusSynced.
 func (c *Controller) copyStatus(ctx context.Context, s genericPlacement, o observed, status *placement.PlacementStatus) error {
 	kind := s.kind + placement.ConditionStatusSynced
 	meta.RemoveStatusCondition(&status.Conditions, kind)
@@ -68,7 +68,7 @@ func (c *Controller) copyStatus(ctx context.Context, s genericPlacement, o obser
 	if problem != "" {
 		synced = condition{metav1.ConditionFalse, reasons.StatusSyncFailed, clip(problem)}
 	}
-	// SetStatusCondition keeps the time of a condition that has not changed.
+	// SetStatusCondition keeps the time of an unchanged condition.
 	if before := meta.FindStatusCondition(s.status.Conditions, kind); before != nil {
 		status.Conditions = append(status.Conditions, *before)
 	}
@@ -76,7 +76,7 @@ func (c *Controller) copyStatus(ctx context.Context, s genericPlacement, o obser
 	return err
 }
 
-// copyNamespace returns the only Namespace that a placement selects, or what is wrong.
+// copyNamespace returns the only Namespace selected by a placement, or a problem.
 func copyNamespace(o observed) (name, problem string) {
 	count := 0
 	for _, r := range o.selected.Objects {
@@ -93,8 +93,8 @@ func copyNamespace(o observed) (name, problem string) {
 	return name, ""
 }
 
-// writeCopy creates the copy or updates what differs. An object of the same name that somebody else
-// made stays as it is.
+// writeCopy creates the copy or updates the differences. An object of the same name with another
+// owner stays unchanged.
 func (c *Controller) writeCopy(ctx context.Context, s genericPlacement, namespace string,
 	status *placement.PlacementStatus) (string, error) {
 	key := types.NamespacedName{Namespace: namespace, Name: s.GetName()}

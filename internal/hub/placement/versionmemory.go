@@ -4,20 +4,20 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// versionMemory is what is remembered of the versions of one placement.
+// versionMemory is the data about the versions of one placement.
 type versionMemory struct {
-	// of is the UID of the placement, whose versions are known if known is set.
+	// of is the UID of the placement. Its versions are known if known is set.
 	of    types.UID
 	known bool
 	all   []version
 	// loaded is the version that was read last, packed its content.
 	loaded version
 	packed []byte
-	// tooLarge is the hash of what is selected if that cannot be kept, and why.
+	// tooLarge is the hash of a selection too large to store; tooLargeMessage is the reason.
 	tooLarge, tooLargeMessage string
 }
 
-// versions returns the versions of a placement, and whether they are known.
+// versions returns the versions of a placement, and reports whether they are known.
 func (m *memory) versions(key types.NamespacedName, of types.UID) (all []version, known bool) {
 	m.update(key, func(p *placementMemory) { all, known = p.versions.all, p.versions.known && p.versions.of == of })
 	return all, known
@@ -27,7 +27,7 @@ func (m *memory) setVersions(key types.NamespacedName, of types.UID, all []versi
 	m.update(key, func(p *placementMemory) { p.versions.of, p.versions.known, p.versions.all = of, true, all })
 }
 
-// forgetVersions has the API server asked for the versions of a placement again.
+// forgetVersions makes the hub read the versions of a placement from the API server again.
 func (m *memory) forgetVersions(key types.NamespacedName) {
 	m.update(key, func(p *placementMemory) { p.versions = versionMemory{} })
 }
@@ -46,7 +46,7 @@ func (m *memory) setPacked(key types.NamespacedName, v version, packed []byte) {
 	m.update(key, func(p *placementMemory) { p.versions.loaded, p.versions.packed = v, packed })
 }
 
-// tooLarge says why what is selected cannot be kept as a version; empty if it can.
+// tooLarge returns the reason why the selection cannot be stored as a version; empty if it can.
 func (m *memory) tooLarge(key types.NamespacedName, hash string) (why string) {
 	m.update(key, func(p *placementMemory) {
 		if p.versions.tooLarge == hash {

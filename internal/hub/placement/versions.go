@@ -21,31 +21,31 @@ import (
 	"github.com/muster-fleet/muster/internal/kube"
 )
 
-// A version of what a placement selects is kept in a Secret of the hub's namespace, which no tenant
-// reads or writes. It has no label by which the hub caches it.
+// A version of a selection is stored in a Secret in the hub's namespace, out of reach for
+// tenants. It has no label that the hub caches.
 const (
 	versionType = "muster/placement-version"
 	// labelVersionOf is the UID of the placement.
 	labelVersionOf = "muster/version-of"
-	// The annotations have the name of the placement, for people, and what its index and its hash
-	// are.
+	// annotationVersionOf is the name of the placement, for people. The others hold the version's
+	// index and hash.
 	annotationVersionOf    = "muster/placement"
 	annotationVersionIndex = "muster/version-index"
 	annotationVersionHash  = "muster/version-hash"
 	keyVersion             = "resources"
-	// maxVersion is how many bytes a version may have when it is compressed: a Secret has 1 MiB.
+	// maxVersion limits the compressed bytes of a version: a Secret has 1 MiB.
 	maxVersion = 1000 << 10
-	// maxUnpacked is how many bytes it may have when it is not.
+	// maxUnpacked limits its uncompressed bytes.
 	maxUnpacked = 64 << 20
 	// defaultHistory is the default of revisionHistoryLimit.
 	defaultHistory = 10
 )
 
-// version is a version of what a placement selects that is kept.
+// version is a stored version of a selection.
 type version struct {
 	index int
 	hash  string
-	// uid is that of its Secret.
+	// uid is the UID of its Secret.
 	uid types.UID
 }
 
@@ -53,10 +53,10 @@ func (v version) String() string { return strconv.Itoa(v.index) }
 
 func versionName(of types.UID, index int) string { return fmt.Sprintf("version-%s-%d", of, index) }
 
-// versionContent is what the Secret of a version has, compressed.
+// versionContent is the content of a version's Secret, compressed.
 type versionContent struct {
 	Objects []json.RawMessage `json:"objects"`
-	// Wrapped are the objects that come from envelopes.
+	// Wrapped are the objects from envelopes.
 	Wrapped []wrapped `json:"wrapped,omitempty"`
 }
 
@@ -65,8 +65,8 @@ type wrapped struct {
 	From placement.EnvelopeIdentifier `json:"from"`
 }
 
-// versions returns the versions of a placement that are kept, the latest last. The API server is
-// asked once.
+// versions returns the stored versions of a placement, the latest last. It reads the API server
+// once.
 func (c *Controller) versions(ctx context.Context, s genericPlacement) ([]version, error) {
 	if known, ok := c.memory.versions(s.key, s.GetUID()); ok {
 		return known, nil
@@ -89,7 +89,7 @@ func (c *Controller) versions(ctx context.Context, s genericPlacement) ([]versio
 	return known, nil
 }
 
-// recordVersion keeps what is selected as a version.
+// recordVersion stores the selection as a version.
 func (c *Controller) recordVersion(ctx context.Context, s genericPlacement, v version, resources selection.Resources) error {
 	packed, err := packVersion(resources)
 	if err != nil {
@@ -111,7 +111,7 @@ func (c *Controller) recordVersion(ctx context.Context, s genericPlacement, v ve
 		Immutable: new(true), Type: versionType, Data: map[string][]byte{keyVersion: packed},
 	}
 	if err := c.Client.Create(ctx, secret, kube.FieldOwner); err != nil {
-		c.memory.forgetVersions(s.key) // it may be there, if the answer was lost
+		c.memory.forgetVersions(s.key) // it may exist, if the answer was lost
 		return fmt.Errorf("keeping version %s of %s: %w", v, s, err)
 	}
 	v.uid = secret.UID
@@ -122,7 +122,6 @@ func (c *Controller) recordVersion(ctx context.Context, s genericPlacement, v ve
 	return err
 }
 
-// deleteVersions deletes versions.
 func (c *Controller) deleteVersions(ctx context.Context, s genericPlacement, versions []version) error {
 	if len(versions) == 0 {
 		return nil
@@ -138,8 +137,8 @@ func (c *Controller) deleteVersions(ctx context.Context, s genericPlacement, ver
 	return nil
 }
 
-// surplus returns the versions that are not kept any more: all but the last few, and those that
-// runs use.
+// surplus returns the versions to delete: all but the last few, and except for versions in use by
+// runs.
 func surplus(versions []version, limit *int32, used map[string]bool) (old []version) {
 	keep := defaultHistory
 	if limit != nil {
@@ -153,12 +152,12 @@ func surplus(versions []version, limit *int32, used map[string]bool) (old []vers
 	return old
 }
 
-// unusableError is why a version cannot be used.
+// unusableError is the reason why a version cannot be used.
 type unusableError string
 
 func (e unusableError) Error() string { return string(e) }
 
-// loadVersion returns what was selected, or an unusableError.
+// loadVersion returns the selection of a version, or an unusableError.
 func (c *Controller) loadVersion(ctx context.Context, s genericPlacement, v version) (selection.Resources, error) {
 	packed := c.memory.packed(s.key, v)
 	if packed != nil {
@@ -182,7 +181,7 @@ func (c *Controller) loadVersion(ctx context.Context, s genericPlacement, v vers
 	return resources, err
 }
 
-// checkVersion returns an error if the content of a version is not what was recorded.
+// checkVersion returns an error if the content of a version differs from its hash.
 func checkVersion(v version, resources selection.Resources) error {
 	parts, err := pack(resources.Objects, nil, maxManifests, true)
 	if err == nil && hashParts(parts) != v.hash {

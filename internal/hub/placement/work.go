@@ -20,39 +20,38 @@ import (
 )
 
 const (
-	// maxManifests is how many bytes of manifests a Work is filled with: etcd stores objects of 1.5
-	// MiB, and the agent's status comes on top. Objects that are in a Work may grow up to maxGrown.
+	// maxManifests limits the bytes of manifests put into a Work: etcd stores objects of 1.5 MiB,
+	// and the agent's status comes on top. The objects of a Work may grow up to maxGrown.
 	maxManifests, maxGrown = 900 << 10, 1200 << 10
-	// maxObjects is how many objects a Work is filled with, of each of which the agent's status
-	// says some 500 bytes.
+	// maxObjects limits the objects put into a Work. The agent's status takes some 500 bytes for
+	// each.
 	maxObjects = 600
-	// maxParts is how many Works of a member are looked at for what they have.
+	// maxParts limits the Works of a member whose objects are read.
 	maxParts = 1000
-	// cachedObjects is an annotation that Works have in the cache only: the identities of their
-	// objects, a line each.
+	// cachedObjects is an annotation of Works in the cache only: the identities of their objects,
+	// a line each.
 	cachedObjects = "muster/objects-in-cache"
 )
 
-// desiredWorks is what the Works of a member should be, one for each part.
+// desiredWorks are the desired Works of a member, one for each part.
 type desiredWorks struct {
 	parts          []part
 	hash, index    string
 	applyStrategy  *placement.ApplyStrategy
 	deleteStrategy *placement.DeleteStrategy
-	// overrides are the annotations that identify what was changed for the member.
+	// overrides are the annotations that identify the member's overrides.
 	overrides map[string]string
-	// envelopes has the identity of the envelope of each object that comes from one, by the
-	// object's identity.
+	// envelopes maps the identity of each wrapped object to the identity of its envelope.
 	envelopes map[string]string
 }
 
-// objectsOf are the identities of the objects of a Work that comes from the cache.
+// objectsOf returns the identities of the objects of a cached Work.
 func objectsOf(work *placement.Work) []string {
 	return strings.Split(work.Annotations[cachedObjects], "\n")
 }
 
-// digest identifies manifests, however their JSON is written. Slim has put the digest in the place
-// of manifests that come from the cache.
+// digest identifies manifests, regardless of their JSON formatting. Cached manifests have been
+// replaced by their digest in Slim.
 func digest(manifests []placement.Manifest) string {
 	if isSlim(manifests) {
 		return strings.Trim(string(manifests[0].Raw), `"`)
@@ -81,8 +80,8 @@ func hashParts(parts []part) string {
 
 func shortHash(text string) string { return naming.Digest([]byte(text))[:16] }
 
-// Slim transforms Works for the cache: it replaces the manifests by their digest, a JSON
-// string, which no manifest can be, and notes which objects they are of. A cache may
+// Slim transforms Works for the cache. It replaces the manifests by their digest, a JSON string,
+// so that no manifest can look the same. It notes the identities of the objects. A cache may
 // transform an object twice.
 func Slim(o any) (any, error) {
 	work, ok := o.(*placement.Work)
@@ -107,13 +106,13 @@ func Slim(o any) (any, error) {
 	return o, nil
 }
 
-// isSlim says whether manifests are only their digest.
+// isSlim reports whether manifests are only their digest.
 func isSlim(manifests []placement.Manifest) bool {
 	return len(manifests) == 1 && bytes.HasPrefix(manifests[0].Raw, []byte(`"`))
 }
 
-// workName is the name of the Work of a part. KubeFleet's agents and tools know the name of the
-// first.
+// workName returns the name of the Work of a part. KubeFleet's agents and tools know the name of
+// the first.
 func workName(of types.NamespacedName, i int) string {
 	name := of.Name
 	if of.Namespace != "" {
@@ -125,7 +124,7 @@ func workName(of types.NamespacedName, i int) string {
 	return fmt.Sprintf("%s-%d", name, i)
 }
 
-// snapshotName names a revision of what a placement selects.
+// snapshotName returns the name of a revision of a placement's selection.
 func snapshotName(of types.NamespacedName, index string) string {
 	return fmt.Sprintf("%s-%s-snapshot", of.Name, index)
 }
@@ -157,10 +156,10 @@ func (d desiredWorks) work(of types.NamespacedName, i int, to target) *placement
 	return work
 }
 
-// maxEnvelopes is how many envelopes a Work names.
+// maxEnvelopes limits the envelopes named by a Work.
 const maxEnvelopes = 100
 
-// envelopesOf names the envelopes of the objects of a part.
+// envelopesOf returns the envelopes of the objects of a part.
 func (d desiredWorks) envelopesOf(i int) []string {
 	from := map[string]bool{}
 	for _, id := range d.parts[i].objects {
@@ -172,7 +171,7 @@ func (d desiredWorks) envelopesOf(i int) []string {
 }
 
 // parentOf returns the placement of a Work. A member may change the labels of its Works, but not
-// their names: labels count only if a placement of that name would write a Work of this name.
+// their names. Labels count only if a placement of that name would write a Work of this name.
 func parentOf(work metav1.Object) (types.NamespacedName, bool) {
 	of := labelledParent(work)
 	_, named := partOf(of, work.GetName())
@@ -184,15 +183,15 @@ func labelledParent(work metav1.Object) types.NamespacedName {
 	return types.NamespacedName{Namespace: labels[placement.LabelParentNamespace], Name: labels[placement.LabelParentCRP]}
 }
 
-// relabelled says whether a Work that the hub made has lost the labels of its placement.
+// relabelled reports whether a Work of the hub has lost the labels of its placement.
 func relabelled(work metav1.Object) bool {
 	_, ok := parentOf(work)
 	return !ok && work.GetLabels()[fleet.LabelManaged] == "true"
 }
 
-// replacement is the JSON patch that replaces the spec of a Work, and its labels and annotations as
-// far as they are the hub's. Unlike a merge patch it leaves nothing old in the spec, and unlike an
-// update it cannot conflict with the agent.
+// replacement returns the JSON patch that replaces the spec of a Work, and the hub's labels and
+// annotations. Unlike a merge patch it leaves nothing old in the spec, and unlike an update it
+// cannot conflict with the agent.
 func replacement(have, want *placement.Work) ([]byte, error) {
 	type operation struct {
 		Op    string `json:"op"`
@@ -204,7 +203,7 @@ func replacement(have, want *placement.Work) ([]byte, error) {
 	delete(labels, placement.LabelParentNamespace)
 	maps.Copy(labels, want.Labels)
 	if binding := have.Labels[placement.LabelParentBinding]; binding != "" {
-		labels[placement.LabelParentBinding] = binding // KubeFleet's hub would find its Work by it, were it to come back
+		labels[placement.LabelParentBinding] = binding // KubeFleet's hub would find its Work by it on a return
 	}
 	maps.Copy(annotations, have.Annotations)
 	for _, key := range overrideAnnotations {

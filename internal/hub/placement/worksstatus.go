@@ -15,25 +15,25 @@ import (
 )
 
 const (
-	// maxFailed is how many resources of each kind of trouble a status names per member.
+	// maxFailed limits the resources named per member for each kind of trouble.
 	maxFailed = 10
-	// maxDifferences is how many differences of a resource a status names, maxValue how long a path or
-	// a value in it may be.
+	// maxDifferences limits the differences of a resource in a status. maxValue limits the length
+	// of a path or a value in them.
 	maxDifferences, maxValue = 10, 128
 )
 
-// worksStatus is what the agent of a member reports of its Works.
+// worksStatus is the report of a member's agent about its Works.
 type worksStatus struct {
 	applied, available, diffReported condition
-	// works: the agent knows of nothing that is not available. ready: besides that, what nobody can
-	// tell that of has been applied for so long that it counts as available. readyAt is when it will;
-	// zero if not by time alone.
+	// works: the agent knows of no unavailable object. ready: in addition, objects without
+	// trackable availability have been applied long enough to count as available. readyAt is the
+	// time when they count; zero if not by time alone.
 	works, ready bool
 	readyAt      time.Time
 	resourceStatus
 }
 
-// resourceStatus are the resources on a member that failed, that were changed there, and that
+// resourceStatus holds the resources of a member that failed, that were changed there, and that
 // differ and are not applied.
 type resourceStatus struct {
 	failed  []placement.FailedPlacement
@@ -41,8 +41,8 @@ type resourceStatus struct {
 	diffed  []placement.DiffedPlacement
 }
 
-// status rolls up the Works of one member. appliedSince says since when the hub knows
-// that a Work is applied.
+// status rolls up the Works of one member. appliedSince returns the time when the hub first saw a
+// Work applied.
 func (w *currentWorks) status(appliedSince func(*placement.Work) time.Time, period time.Duration, now time.Time) worksStatus {
 	s := worksStatus{
 		diffReported: condition{metav1.ConditionTrue, reasons.AllWorkHaveDiffReported, ""},
@@ -91,7 +91,7 @@ func (w *currentWorks) status(appliedSince func(*placement.Work) time.Time, peri
 	return s
 }
 
-// currentCondition returns a condition of a Work if it is about the Work's generation.
+// currentCondition returns a condition of a Work if it belongs to the Work's generation.
 func currentCondition(work *placement.Work, kind string) *metav1.Condition {
 	c := meta.FindStatusCondition(work.Status.Conditions, kind)
 	if c == nil || c.ObservedGeneration < work.Generation || work.DeletionTimestamp != nil {
@@ -100,8 +100,8 @@ func currentCondition(work *placement.Work, kind string) *metav1.Condition {
 	return c
 }
 
-// conditionOf is the condition of a member after one of its Works, with the reason
-// for False or Unknown.
+// conditionOf returns the condition of a member for one of its Works, with the reason for False
+// or Unknown.
 func conditionOf(work *placement.Work, kind, failed, pending, waiting string) condition {
 	c := currentCondition(work, kind)
 	switch {
@@ -120,9 +120,9 @@ func conditionOf(work *placement.Work, kind, failed, pending, waiting string) co
 	return condition{metav1.ConditionFalse, failed, message}
 }
 
-// withEnvelopes adds what the hub knows of envelopes: resources are named with their envelope, and
-// manifests that could not be unwrapped are not applied. No member has these, so that they make
-// none of them less ready than the others.
+// withEnvelopes adds the hub's knowledge of envelopes. Resources get the name of their envelope,
+// and refused manifests count as not applied. All members lack them alike, so that they make no
+// member less ready.
 func (s worksStatus) withEnvelopes(resources selection.Resources) worksStatus {
 	name := func(r *placement.ResourceIdentifier) {
 		if envelope, wrapped := resources.Envelopes[*r]; wrapped {
@@ -152,8 +152,8 @@ func (s worksStatus) withEnvelopes(resources selection.Resources) worksStatus {
 	return s
 }
 
-// failedManifests returns the manifests of a Work of which its agent reports that they are not
-// compared, not applied or not available.
+// failedManifests returns the manifests of a Work whose agent reports them as not compared, not
+// applied or not available.
 func failedManifests(work *placement.Work) (failed []placement.FailedPlacement) {
 	for _, m := range work.Status.ManifestConditions {
 		for _, kind := range []string{placement.ConditionDiffReported, placement.ConditionApplied, placement.ConditionAvailable} {
@@ -193,7 +193,7 @@ func (r *resourceStatus) limit(most int) {
 	r.diffed = r.diffed[:min(len(r.diffed), most)]
 }
 
-// describeDiffs says how many resources differ; "" if none does.
+// describeDiffs returns the number of differing resources in words; "" if there are none.
 func (r *resourceStatus) describeDiffs() string {
 	if len(r.diffed) == 0 {
 		return ""
@@ -215,8 +215,8 @@ func resourceOf(of placement.WorkResourceIdentifier) placement.ResourceIdentifie
 
 func nameOf(r placement.ResourceIdentifier) string { return kube.Name(r.Kind, r.Namespace, r.Name) }
 
-// truncateDetails cuts the differences that an agent reports to a bounded length before
-// the hub caches them.
+// truncateDetails cuts the differences reported by an agent to a bounded length before the hub
+// caches them.
 func truncateDetails(m *placement.ManifestCondition) {
 	if m.DriftDetails != nil {
 		m.DriftDetails.ObservedDrifts = truncate(m.DriftDetails.ObservedDrifts)
