@@ -24,7 +24,6 @@ var unwrittenPackages = []string{
 	"internal/policy",
 	"internal/testbrowser",
 	"internal/ui/cli",
-	"internal/ui/dashboard",
 	"internal/ui/explain",
 	"internal/ui/view",
 }

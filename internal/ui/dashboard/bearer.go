@@ -9,22 +9,22 @@ import (
 	"time"
 )
 
-// bearerOf is the token in the header Authorization; given says that the header has one, which may
-// be none that there can be.
+// bearerOf returns the token in the header Authorization. given reports whether the header has
+// one, even an invalid one.
 func bearerOf(r *http.Request) (token string, given bool) {
 	scheme, token, _ := strings.Cut(r.Header.Get("Authorization"), " ")
 	return token, strings.EqualFold(scheme, "Bearer") // RFC 9110, 11.1
 }
 
-// isToken says whether a text can be a token. An API server takes a request with any other for one
-// of nobody, or reads a part of it, so that one token had as many names as somebody likes.
+// isToken reports whether a text can be a token. An API server treats a request with other text
+// as anonymous, or reads only a part of it. One token could then have any number of forms.
 func isToken(text string) bool {
 	return text != "" && strings.IndexFunc(text, func(r rune) bool { return r <= ' ' || r > '~' }) < 0
 }
 
-// endOf is when a token ends by its own word (RFC 7519, 4.1.4); zero if it does not say, or has
-// ended by this clock, which is wrong then: the API server has just accepted it. Nothing is
-// accepted by that word, only forgotten.
+// endOf returns the end of a token from its own data (RFC 7519, 4.1.4). It returns zero without
+// such data. It also returns zero for a past end: the API server has just accepted the token, so
+// this clock is wrong. The data never leads to acceptance, only to forgetting.
 func endOf(token string, now time.Time) time.Time {
 	parts := strings.Split(token, ".")
 	if len(parts) != 3 {

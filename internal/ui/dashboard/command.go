@@ -14,7 +14,7 @@ import (
 	"github.com/muster-fleet/muster/internal/version"
 )
 
-// NewCommand is the command muster-hub dashboard; configure reaches the hub cluster.
+// NewCommand returns the command muster-hub dashboard; configure reaches the hub cluster.
 func NewCommand(configure func() (*rest.Config, error)) *cobra.Command {
 	var address, metricsAddress, namespace, trusted string
 	var debug bool

@@ -18,7 +18,7 @@ type heldRemoval struct {
 	// Path is the page of the Bundle or the placement.
 	Path string
 	UID  types.UID
-	// Value confirms just what the page shows.
+	// Value confirms exactly the removal on the page.
 	Value string
 }
 
@@ -36,13 +36,13 @@ func heldFor(ctx context.Context, v *visitor, resource string, o client.Object) 
 	return &heldRemoval{Path: deliveryPath(resource, o), UID: o.GetUID(), Value: value}, nil
 }
 
-// deliveryPath is the page of a Bundle or a placement.
+// deliveryPath returns the page of a Bundle or a placement.
 func deliveryPath(resource string, o client.Object) string {
 	return deliveriesPath + "/" + resource + "/" + view.NameOf(o)
 }
 
-// confirm confirms the removal that the visitor has seen, if the Bundle or the placement still
-// waits for it.
+// confirm confirms the removal seen by the visitor, if the Bundle or the placement still waits
+// for it.
 func (s *Server) confirm(w http.ResponseWriter, r *http.Request, v *visitor) error {
 	resource, err := deliveredKind(r)
 	if err != nil {

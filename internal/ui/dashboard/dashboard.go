@@ -1,9 +1,9 @@
-// Package dashboard shows the fleet as pages of a browser: who is in it and how they are, what is
-// delivered to them, and who asks to be let in.
+// Package dashboard shows the fleet as pages of a browser: the members and their health, the
+// deliveries, and the registration requests.
 //
-// Its invariant: it shows and does nothing that the visitor may not. What it keeps of the fleet it
-// has read with its own credential, and shows of that what the visitor may list, as the API server
-// says; all else is read, and everything is changed, with the visitor's credential. It asks no
+// Its invariant: it shows and does nothing that the visitor may not. It caches the fleet with its
+// own credential. Of the cache it shows the objects that the visitor may list, according to the
+// API server. All other reads, and all changes, use the visitor's credential. It contacts no
 // other host than the API server.
 package dashboard
 
@@ -23,17 +23,17 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 )
 
-// mostSent is how much a browser may send with a request, in bytes.
+// mostSent limits the bytes of a browser's request.
 const mostSent = 64 << 10
 
 // Options of a dashboard.
 type Options struct {
-	// Config reaches the hub, with the credential by which the fleet is read.
+	// Config reaches the hub, with the credential for reading the fleet.
 	Config *rest.Config
 	// Namespace is the workspace whose objects are shown; empty for all.
 	Namespace string
-	// TrustedProxies are the networks, separated by commas, of proxies whose header X-Forwarded-For
-	// says whom a request is from. Only a shared dashboard has visitors from elsewhere.
+	// TrustedProxies are the networks, separated by commas, of proxies whose header
+	// X-Forwarded-For is trusted. Only a shared dashboard has visitors from other hosts.
 	TrustedProxies string
 }
 
@@ -45,12 +45,12 @@ type Server struct {
 	door    door
 	ctx     context.Context // ends the streams
 	streams atomic.Int64
-	// shared says that the visitors are others than the account that reads the fleet.
+	// shared reports whether the visitors differ from the account that reads the fleet.
 	shared bool
 }
 
-// NewOwned is a dashboard for the one user whose credential the config has. Whoever knows the path
-// that Entrance returns is that user.
+// NewOwned returns a dashboard for the one user whose credential the config has. Knowing the path
+// returned by Entrance proves to be that user.
 func NewOwned(ctx context.Context, options Options) (*Server, error) {
 	s, err := newServer(ctx, &options)
 	if err != nil {
@@ -64,7 +64,7 @@ func NewOwned(ctx context.Context, options Options) (*Server, error) {
 	return s, nil
 }
 
-// NewShared is a dashboard for many users, each of whom shows a token that the API server knows.
+// NewShared returns a dashboard for many users. Each user shows a token known to the API server.
 func NewShared(ctx context.Context, options Options) (*Server, error) {
 	s, err := newServer(ctx, &options)
 	if err != nil {
@@ -97,14 +97,14 @@ func newServer(ctx context.Context, options *Options) (*Server, error) {
 	return &Server{options: *options, roll: newRoll(), reader: reader, ctx: ctx}, nil
 }
 
-// Serve keeps what is shown up to date, and serves it, until the context ends.
+// Serve keeps the data up to date, and serves it, until the context ends.
 func (s *Server) Serve(ctx context.Context, listener net.Listener) error {
 	go s.roll.keep(ctx, s.reader, s.options.Namespace)
 	serving := &http.Server{
 		Handler: s.Handler(), ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute,
 		BaseContext: func(net.Listener) context.Context { return ctx },
 	}
-	stop := context.AfterFunc(ctx, func() { _ = serving.Close() }) // nobody waits for pages that are being sent
+	stop := context.AfterFunc(ctx, func() { _ = serving.Close() }) // pages in transit are not waited for
 	defer stop()
 	if err := serving.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
 		return err
@@ -112,11 +112,11 @@ func (s *Server) Serve(ctx context.Context, listener net.Listener) error {
 	return nil
 }
 
-// Entrance is the path by which the owner enters; empty for a dashboard that is shared.
+// Entrance returns the owner's path of entry; empty for a shared dashboard.
 func (s *Server) Entrance() string { return s.door.entrance() }
 
-// Ticket is a path by which the owner enters once, for a command line, which others on the machine
-// can read; empty for a dashboard that is shared.
+// Ticket returns a path for one single entry of the owner. It is for a command line, readable by
+// other users of the machine. It is empty for a shared dashboard.
 func (s *Server) Ticket() string { return s.door.oneEntrance() }
 
 // Handler serves the pages.
@@ -148,19 +148,19 @@ func (s *Server) Handler() http.Handler {
 	return counted(http.NewCrossOriginProtection().Handler(secured(bounded(mux))))
 }
 
-// bounded bounds what a browser may send, and for how long: a form is sent at once.
+// bounded limits the size of a browser's request, and its time: a form is sent at once.
 func bounded(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Method != http.MethodGet {
-			_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(sentWithin)) // there is none for a recorder of tests
+			_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(sentWithin)) // a recorder of tests has none
 		}
 		r.Body = http.MaxBytesReader(w, r.Body, mostSent)
 		next.ServeHTTP(w, r)
 	})
 }
 
-// ready says whether the fleet has been read. A kind that is not served, or may not be listed, is
-// one that the pages say they lack, and keeps nobody from the others.
+// ready reports whether the fleet has been read. The pages report a kind that is not served, or
+// may not be listed, and such a kind does not block the others.
 func (s *Server) ready(w http.ResponseWriter, _ *http.Request) {
 	switch resource, listed := s.roll.unanswered(); {
 	case resource != "":
@@ -176,7 +176,7 @@ func (s *Server) ready(w http.ResponseWriter, _ *http.Request) {
 // pageFunc answers a visitor.
 type pageFunc func(w http.ResponseWriter, r *http.Request, v *visitor) error
 
-// forVisitors lets visitors see a view, and sends everybody else to the door.
+// forVisitors shows a view to visitors, and refuses all other requests.
 func (s *Server) forVisitors(show pageFunc) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		v, err := s.door.visitor(r)
@@ -200,8 +200,8 @@ func (s *Server) forVisitors(show pageFunc) http.HandlerFunc {
 	}
 }
 
-// statusOf is how HTTP says what kind of error it is: what does not exist, may not be, or cannot be
-// asked, are three answers.
+// statusOf returns the HTTP status of an error. Missing objects, forbidden requests and failed
+// requests have three different statuses.
 func statusOf(err error) int {
 	var input *inputError
 	switch {
@@ -219,11 +219,11 @@ func statusOf(err error) int {
 	return http.StatusBadGateway
 }
 
-// inputError is what is wrong with what the visitor has asked for.
+// inputError is an error in a visitor's request.
 type inputError struct{ error }
 
-// secured has browsers load nothing but what the dashboard serves itself, and show it in no
-// page of another site.
+// secured makes browsers load only resources of the dashboard itself, and show it in no page of
+// another site.
 func secured(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		h := w.Header()
@@ -238,7 +238,7 @@ func secured(next http.Handler) http.Handler {
 	})
 }
 
-// cached is what changes with the program only.
+// cached serves files that change only with the program.
 func cached(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Cache-Control", "max-age=300")

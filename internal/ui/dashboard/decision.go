@@ -19,8 +19,8 @@ import (
 	"github.com/muster-fleet/muster/internal/ui/view"
 )
 
-// mayDecide says whether a visitor may approve and deny objects of a workspace: that takes the verb
-// approve, besides the right to edit them.
+// mayDecide reports whether a visitor may approve and deny objects of a workspace. That needs the
+// verb approve, besides the right to edit them.
 func (s *Server) mayDecide(ctx context.Context, v *visitor, resource, namespace string) (bool, error) {
 	approve, err := v.may(ctx, "approve", resource, namespace)
 	if err != nil || !approve {
@@ -29,8 +29,8 @@ func (s *Server) mayDecide(ctx context.Context, v *visitor, resource, namespace 
 	return v.may(ctx, "patch", resource, namespace)
 }
 
-// annotate sets an annotation of an object as the visitor, or takes it off if the value is nil, if
-// it is still the one that he saw and says what it said then.
+// annotate sets an annotation of an object as the visitor, or removes it if the value is nil. The
+// object must still be the one seen by the visitor, in the same state.
 func annotate(ctx context.Context, v *visitor, o client.Object, form func(string) string, said, annotation string, value any) error {
 	if o.GetUID() != types.UID(form("uid")) {
 		return &inputError{fmt.Errorf("%s is another one than you have seen: look at it, and decide again", view.Title(o))}
@@ -63,10 +63,10 @@ func (s *Server) decide(w http.ResponseWriter, r *http.Request, v *visitor) erro
 	return nil
 }
 
-// memberDecision is what somebody can decide about a member in one step.
+// memberDecision is a decision about a member in one step.
 type memberDecision struct {
 	Value, Text string
-	// Effect is what becomes of that, of what is not undone by another decision.
+	// Effect is the consequence of a decision that no other decision undoes.
 	Effect     string
 	annotation string
 	value      any
@@ -84,7 +84,7 @@ var (
 	approvesMember = map[string]bool{approveMember.Value: true, denyMember.Value: true}
 )
 
-// decisionsOf are those that make a difference to a member as it is.
+// decisionsOf returns the decisions that would change a member's current state.
 func decisionsOf(record client.Object) (all []memberDecision) {
 	if record.GetDeletionTimestamp() != nil {
 		return nil
@@ -103,7 +103,7 @@ func decisionsOf(record client.Object) (all []memberDecision) {
 	return append(all, revokeMember)
 }
 
-// allowedDecisions are those of a member that the visitor may make.
+// allowedDecisions returns the decisions about a member that the visitor may make.
 func (s *Server) allowedDecisions(ctx context.Context, v *visitor, record client.Object) (allowed []memberDecision, err error) {
 	resource := memberClusters
 	if record.GetNamespace() != "" {
@@ -126,8 +126,8 @@ func (s *Server) allowedDecisions(ctx context.Context, v *visitor, record client
 	return allowed, nil
 }
 
-// decidable is what a decision about a member goes by: somebody who saw something
-// else decides again.
+// decidable returns the state that a decision about a member depends on: a visitor with an
+// outdated page must decide again.
 func decidable(record client.Object) string {
 	var values []string
 	for _, d := range decisionsOf(record) {
@@ -136,7 +136,7 @@ func decidable(record client.Object) string {
 	return strings.Join(values, " ")
 }
 
-// decideMember has something delivered to a member or not, or takes its access away, or that back.
+// decideMember approves or denies deliveries to a member, or revokes or restores its access.
 func (s *Server) decideMember(w http.ResponseWriter, r *http.Request, v *visitor) error {
 	record, err := readMember(r, v)
 	if err != nil {
@@ -155,7 +155,7 @@ func (s *Server) decideMember(w http.ResponseWriter, r *http.Request, v *visitor
 	return &inputError{errors.New("the decision about a member is approve, deny, revoke or readmit")}
 }
 
-// readMember reads the record that a request is about, as the visitor.
+// readMember reads a request's membership object, as the visitor.
 func readMember(r *http.Request, v *visitor) (client.Object, error) {
 	key := client.ObjectKey{Namespace: r.PathValue("namespace"), Name: r.PathValue("name")}
 	var record client.Object = &clusterv1beta1.MemberCluster{}

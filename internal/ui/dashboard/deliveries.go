@@ -13,14 +13,14 @@ import (
 // delivery is a Bundle, a placement or a staged update run.
 type delivery struct {
 	*entry
-	// Ready of All are how many members have it; both 0 if it does not say.
+	// Ready and All count the members with the delivery; both 0 if unknown.
 	Ready, All int
 }
 
-// Path is its page.
+// Path returns its page.
 func (d delivery) Path() string { return d.path() }
 
-// Kind is that of the object.
+// Kind returns the kind of the object.
 func (d delivery) Kind() string { return strings.TrimSuffix(view.Title(d.object), " "+d.name) }
 
 func (d delivery) Since() time.Time { return d.object.GetCreationTimestamp().Time }
@@ -32,7 +32,7 @@ type delivering struct {
 	Deliveries []delivery
 }
 
-// deliveries is the view of Bundles and placements. What somebody has to see to is first.
+// deliveries is the view of Bundles and placements. Deliveries that need attention come first.
 func (s *Server) deliveries(w http.ResponseWriter, r *http.Request, v *visitor) error {
 	all, err := s.list(r, v, bundles, clusterPlacements, placements, clusterRuns, runs)
 	if err != nil {
@@ -51,7 +51,7 @@ func (s *Server) deliveries(w http.ResponseWriter, r *http.Request, v *visitor) 
 	return s.show(w, r, v, "deliveries", page{Title: "Deliveries", View: "deliveries", Stale: all.stale, Live: all.live(r), Body: shown})
 }
 
-// share reads a part and a whole, such as 2/3; zeroes if they are none.
+// share reads a part and a whole, such as 2/3; zeroes for other texts.
 func share(text string) (part, whole int) {
 	ready, all, _ := strings.Cut(text, "/")
 	part, errPart := strconv.Atoi(ready)

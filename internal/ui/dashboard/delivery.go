@@ -16,7 +16,7 @@ import (
 	"github.com/muster-fleet/muster/internal/ui/view"
 )
 
-// mostTargets is how many members of a delivery are shown.
+// mostTargets limits the members shown for a delivery.
 const mostTargets = 200
 
 // shownDelivery is the view of a Bundle or a placement.
@@ -26,16 +26,16 @@ type shownDelivery struct {
 	Partitions   []partition
 	Rollout      *rollout
 	Targets      []target
-	// More is of how many more members something is said.
+	// More is the number of further members with details.
 	More int
-	// Selections are whom it selects, of which PickN picks Number; Restrictions are of whom one has to
-	// select a member besides.
+	// Selections are the selected members; PickN picks Number of them. A member must also match
+	// one of Restrictions, if any.
 	Selections, Restrictions []selection
-	// MoreSelections is how many more of them there are.
+	// MoreSelections is the number of further selections.
 	MoreSelections int
 	Number         *int32
 	Unseen         []string
-	// Run is only of a staged update run, which selects nobody itself.
+	// Run is set only for a staged update run, which has no selection of its own.
 	Run *shownRun
 	// Held is the removal that the visitor may confirm; nil if there is none.
 	Held *heldRemoval
@@ -48,17 +48,17 @@ type partition struct {
 	Mode, Verdict string
 }
 
-// target is a member to which something is delivered, with what keeps it from being ready there.
+// target is a member of a delivery, with the reason why it is not ready there.
 type target struct {
 	Name, State, Text string
-	// Path is the page of the member; empty if the name does not say which one it is.
+	// Path is the page of the member; empty if the name is ambiguous.
 	Path string
-	// Resources is the number of the resources that it was asked for, and whether they are the newest;
-	// only of a placement.
+	// Resources is the number of the requested resources, and whether they are the newest; set
+	// only for a placement.
 	Resources string
 }
 
-// delivery is the view of one Bundle or placement, which is read as the visitor.
+// delivery is the view of one Bundle or placement, read as the visitor.
 func (s *Server) delivery(w http.ResponseWriter, r *http.Request, v *visitor) error {
 	resource, err := deliveredKind(r)
 	if err != nil {
@@ -98,7 +98,7 @@ func (s *Server) delivery(w http.ResponseWriter, r *http.Request, v *visitor) er
 	return s.show(w, r, v, "delivery", page{Title: view.NameOf(o), View: "deliveries", Stale: stale, Live: live, Body: shown})
 }
 
-// deliveredKind returns the kind of what a request is about, which is a Bundle or a placement.
+// deliveredKind returns the kind in a request, a Bundle or a placement.
 func deliveredKind(r *http.Request) (resource string, err error) {
 	resource = r.PathValue("resource")
 	if !slices.Contains([]string{bundles, clusterPlacements, placements, clusterRuns, runs}, resource) {
@@ -107,19 +107,19 @@ func deliveredKind(r *http.Request) (resource string, err error) {
 	return resource, nil
 }
 
-// readDelivery reads the Bundle or the placement that a request is about, as the visitor.
+// readDelivery reads the Bundle or the placement of a request, as the visitor.
 func readDelivery(r *http.Request, v *visitor, resource string) (client.Object, error) {
 	o := kinds[resource].example.DeepCopyObject().(client.Object)
 	return o, v.Get(r.Context(), client.ObjectKey{Namespace: r.PathValue("namespace"), Name: r.PathValue("name")}, o)
 }
 
-// atMost are the first of all, and how many more there are.
+// atMost returns the first of all, and the number of further ones.
 func atMost[T any](n int, all []T) (first []T, more int) {
 	return all[:min(n, len(all))], max(0, len(all)-n)
 }
 
-// ofBundle adds whom it selects, the steps of its rollout, which begin one after the other, and the
-// members that are not ready.
+// ofBundle adds the selections, the consecutive steps of the rollout, and the members that are
+// not ready.
 func (d *shownDelivery) ofBundle(b *fleet.Bundle) {
 	d.Selections, d.Restrictions = targetsOf(b)
 	status, unfinished := &b.Status, 0
@@ -148,8 +148,8 @@ func (d *shownDelivery) ofBundle(b *fleet.Bundle) {
 	}
 }
 
-// ofPlacement adds whom it selects, the steps of its rollout, the members that were picked, and
-// why one is not ready.
+// ofPlacement adds the selections, the steps of the rollout, the picked members, and the reasons
+// why they are not ready.
 func (d *shownDelivery) ofPlacement(o client.Object, spec *placement.PlacementSpec, status *placement.PlacementStatus) {
 	d.Selections = picksOf(spec.Policy)
 	if spec.Policy != nil {

@@ -15,30 +15,31 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 )
 
-// errNobody says that a request does not say whom it is from.
+// errNobody reports a request without a known visitor.
 var errNobody = errors.New("nobody")
 
-// A door says whom requests are from.
+// door identifies the visitors of requests.
 type door interface {
-	// visitor is whom a request is from; errNobody, or the API server's 401, if that is nobody.
+	// visitor returns the visitor of a request. Without a visitor it returns errNobody, or the
+	// API server's 401.
 	visitor(*http.Request) (*visitor, error)
-	// refuse answers a request that is from nobody.
+	// refuse answers a request without a visitor.
 	refuse(http.ResponseWriter, *http.Request)
-	// register adds the pages of the door itself.
+	// register adds the pages for signing in.
 	register(*http.ServeMux)
-	// entrance is the path by which the only visitor there is enters, oneEntrance one by
-	// which he does so once.
+	// entrance returns the path of entry for the only visitor. oneEntrance returns a path for a
+	// single entry.
 	entrance() string
 	oneEntrance() string
-	// remembered is how many visitors there are.
+	// remembered returns the number of visitors.
 	remembered() int
 }
 
-// ownersDoor lets in who has a key: the user who started the dashboard, who was told it.
+// ownersDoor admits visitors with a key: the user who started the dashboard and got the key.
 type ownersDoor struct {
 	owner *visitor
 	key   string
-	// ticket lets in once.
+	// ticket admits a visitor once.
 	ticket string
 	used   atomic.Bool
 }
@@ -47,9 +48,9 @@ func newOwnersDoor(owner *visitor) *ownersDoor {
 	return &ownersDoor{owner: owner, key: rand.Text(), ticket: rand.Text()}
 }
 
-// cookieAt is the name of a cookie for the port that a request came to: browsers send the
-// cookies of an address to all of its ports, and two dashboards on one machine would take
-// each other's place.
+// cookieAt returns the name of a cookie for the port of a request. Browsers send the cookies of
+// an address to all of its ports, and two dashboards on one machine would replace each other's
+// cookies.
 func cookieAt(name string, r *http.Request) string {
 	if _, port, err := net.SplitHostPort(r.Host); err == nil {
 		return name + "-" + port
@@ -67,7 +68,7 @@ func (*ownersDoor) remembered() int { return 1 }
 
 func (d *ownersDoor) isKey(text string) bool { return isSecret(text, d.key) }
 
-// isTicket says whether a text is the ticket, which is used up then.
+// isTicket reports whether a text is the ticket, and uses the ticket up.
 func (d *ownersDoor) isTicket(text string) bool {
 	return isSecret(text, d.ticket) && d.used.CompareAndSwap(false, true)
 }
@@ -99,25 +100,25 @@ func (d *ownersDoor) register(mux *http.ServeMux) {
 	})
 }
 
-// tokenDoor lets in whom the API server knows by a token, in a header that a proxy has set, or in a
-// cookie that the page to sign in has set.
+// tokenDoor admits visitors whose token the API server knows. A proxy sets the token in a header,
+// or the sign-in page sets it in a cookie.
 type tokenDoor struct {
 	*visitors
 	trusted proxies
 	log     logr.Logger
 }
 
-// mostInCookie is how long a token may be that a browser keeps: 4096 bytes is what it keeps of a
-// cookie, with its name and its attributes (RFC 6265, 6.1).
+// mostInCookie limits the length of a token in a cookie. Browsers keep 4096 bytes of a cookie,
+// with its name and its attributes (RFC 6265, 6.1).
 const mostInCookie = 3900
 
 func (d *tokenDoor) entrance() string { return "" }
 
 func (d *tokenDoor) oneEntrance() string { return "" }
 
-// cookieOf is the name of the cookie, and whether it is for HTTPS only, as far as the request came
-// by that: browsers take one that begins with __Host- from nobody but this very host (RFC 6265bis,
-// 4.1.3.2). A proxy says by which way the browser came.
+// cookieOf returns the name of the cookie, and whether it is for HTTPS only, as the request was.
+// Browsers accept a name with the prefix __Host- only from exactly this host (RFC 6265bis,
+// 4.1.3.2). A proxy reports the browser's protocol.
 func cookieOf(r *http.Request) (name string, secure bool) {
 	if r.TLS != nil || r.Header.Get("X-Forwarded-Proto") == "https" {
 		return "__Host-muster-token", true
@@ -161,7 +162,7 @@ func (d *tokenDoor) register(mux *http.ServeMux) {
 			switch {
 			case errors.Is(err, errTooMany):
 				status, said = http.StatusTooManyRequests, err.Error()
-			case !errors.Is(err, errNobody) && !apierrors.IsUnauthorized(err): // the token may be a good one; a stranger is told no addresses
+			case !errors.Is(err, errNobody) && !apierrors.IsUnauthorized(err): // the token may be valid; unknown visitors see no addresses
 				status, said = http.StatusBadGateway, "The API server of the hub cannot be asked about this token at the moment: try again."
 				d.log.Info("asking about a token failed", "error", err.Error())
 			}
@@ -177,7 +178,7 @@ func (d *tokenDoor) register(mux *http.ServeMux) {
 	})
 }
 
-// setCookie sets the cookie, until the browser is closed, or takes it away.
+// setCookie sets the cookie until the browser is closed, or removes it.
 func setCookie(w http.ResponseWriter, r *http.Request, token string, age int) {
 	name, secure := cookieOf(r)
 	// #nosec G124 -- without TLS there is no other way, and the documentation says so
@@ -186,7 +187,8 @@ func setCookie(w http.ResponseWriter, r *http.Request, token string, age int) {
 	})
 }
 
-// local is a path of this site: nobody is sent to another by a link to the page to sign in.
+// local returns a path of this site: a link to the sign-in page must not redirect to another
+// site.
 func local(to string) string {
 	if u, err := url.Parse(to); err != nil || u.IsAbs() || u.Host != "" || !strings.HasPrefix(to, "/") || strings.HasPrefix(to, "//") ||
 		strings.ContainsRune(to, '\\') {

@@ -19,8 +19,8 @@ import (
 	"github.com/muster-fleet/muster/internal/ui/view"
 )
 
-// entry is an object of the roll with what the views say of it. It is never changed: a change of
-// the object makes another one.
+// entry is an object of the fleet with its view data. It never changes: a change of the object
+// creates another entry.
 type entry struct {
 	namespace, bare string
 	name            string // with the namespace
@@ -28,29 +28,28 @@ type entry struct {
 	resourceVersion string
 	labels          labelSet
 	state, why      string
-	// version of Kubernetes, only of a member.
+	// version of Kubernetes, for members only.
 	version string
-	// finding is what is wrong first; nil if nothing is.
+	// finding is the first problem; nil without one.
 	finding *explain.Finding
-	// since is when a condition of it changed last; when it was made if none has.
+	// since is the time of the last change of a condition, or else of the creation.
 	since time.Time
-	// shown is another one if a line of a table says something else of it, other than how
-	// long ago something was.
+	// shown changes if a table row changes, except for the ages in it.
 	shown uint64
-	// members is how many members of all a staged update run has updated.
+	// members is the number of updated members of a staged update run, and of all.
 	members string
-	// asked is what only a request has.
+	// asked is the data of requests only.
 	asked *asked
-	// object is the whole, without what no view shows; nil of members and requests, of
-	// which there are many.
+	// object is the whole object, without data used by no view. It is nil for members and
+	// requests, because there are many of them.
 	object client.Object
 }
 
-// membersColumn is the column of tables that says how many members have what is delivered.
+// membersColumn is the table column with the number of members of a delivery.
 const membersColumn = "MEMBERS"
 
-// labelSet are labels in the order of their keys. A map of a few takes five times as much memory,
-// and there is one for each member.
+// labelSet holds labels in the order of their keys. A map of a few labels takes five times as
+// much memory, and there is one for each member.
 type labelSet []struct{ key, value string }
 
 func labelSetOf(all map[string]string) labelSet {
@@ -83,11 +82,11 @@ func (s labelSet) Get(key string) string {
 	return value
 }
 
-// asked is what the views show of a request only.
+// asked is the data that the views show for requests only.
 type asked struct {
 	cluster, clientID string
-	// uid and reason are of one that was not granted, about which somebody may decide; decided
-	// says that somebody has.
+	// uid and reason belong to a request that is not granted; a user may decide about it. decided
+	// reports whether a user has.
 	uid     types.UID
 	reason  string
 	decided bool
@@ -103,11 +102,11 @@ func askedOf(r *fleet.ClusterRegistration) *asked {
 	return a
 }
 
-// Name, State and Why are what templates show of it.
+// Name, State and Why are shown by templates.
 func (e *entry) Name() string  { return e.name }
 func (e *entry) State() string { return e.state }
 
-// Why is why it is not well; empty if it is.
+// Why returns the reason why the object is not well; empty if it is.
 func (e *entry) Why() string {
 	if e.why == view.Nothing {
 		return ""
@@ -115,7 +114,7 @@ func (e *entry) Why() string {
 	return e.why
 }
 
-// path is where it is shown.
+// path returns its page.
 func (e *entry) path() string {
 	switch e.resource {
 	case clusters, memberClusters:
@@ -144,14 +143,14 @@ func entryOf(resource string, o client.Object) *entry {
 		e.object = o
 	}
 	e.shown = shownOf(e, o)
-	if run, is := view.RunOf(o); is { // of whose members only the page of the run shows more
+	if run, is := view.RunOf(o); is { // only the page of the run shows more about its members
 		e.members = strings.Clone(view.Column(o, membersColumn, time.Now()))
 		*run.Status = placement.UpdateRunStatus{}
 	}
 	return e
 }
 
-// shownOf is the digest of what the line of an object says, whatever time it is.
+// shownOf returns the digest of an object's table row, independent of the time.
 func shownOf(e *entry, o client.Object) uint64 {
 	sum := fnv.New64a()
 	fmt.Fprintf(sum, "%q %v %d %q", view.Row(o, time.Time{}), e.labels, e.since.Unix(), o.GetAnnotations()[fleet.AnnotationApproved])
@@ -161,8 +160,8 @@ func shownOf(e *entry, o client.Object) uint64 {
 	return sum.Sum64()
 }
 
-// changedAt is when a condition of an object changed last. What an agent dated in the
-// future says nothing.
+// changedAt returns the time of the last change of an object's condition. An agent's date in the
+// future is ignored.
 func changedAt(o client.Object) time.Time {
 	last, now := o.GetCreationTimestamp().Time, time.Now()
 	later := func(t time.Time) {
@@ -173,7 +172,7 @@ func changedAt(o client.Object) time.Time {
 	switch o := o.(type) {
 	case *fleet.Cluster:
 		for _, c := range o.Status.Conditions {
-			if at, err := time.Parse(time.RFC3339, c.LastTransitionTime); err == nil { // an agent may have written something else
+			if at, err := time.Parse(time.RFC3339, c.LastTransitionTime); err == nil { // an agent may have written an invalid date
 				later(at)
 			}
 		}
@@ -185,7 +184,7 @@ func changedAt(o client.Object) time.Time {
 	return last
 }
 
-// slim drops what no view shows.
+// slim drops the data that no view shows.
 func slim(o client.Object) client.Object {
 	o.SetManagedFields(nil)
 	switch o := o.(type) {

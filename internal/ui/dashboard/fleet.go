@@ -16,23 +16,23 @@ import (
 )
 
 const (
-	// namedUpTo is up to how many tiles show the names of their members.
+	// namedUpTo is the largest number of tiles with names of their members.
 	namedUpTo = 300
-	// recently is for how long a change is shown as one.
+	// recently is the greatest age of a recent change.
 	recently = time.Hour
-	// mostRecent is how many changes are shown.
+	// mostRecent limits the changes shown.
 	mostRecent = 10
-	// shownNames is how many members are named that have the same trouble.
+	// shownNames limits the names of members with the same trouble.
 	shownNames = 5
 )
 
-// entries are those of some resources that a visitor sees, in the order of their names, and why
-// they are not all or not what is so now.
+// entries returns the entries of some resources that a visitor may see, in the order of their
+// names. stale holds the reasons why they are incomplete or out of date.
 func (s *Server) entries(ctx context.Context, v *visitor, resources ...string) (all []*entry, stale []string, err error) {
 	return s.seenBy(ctx, v, s.roll.of, resources)
 }
 
-// entriesNamed are those of a name, however many there are of others.
+// entriesNamed returns the entries with a name, regardless of the number of others.
 func (s *Server) entriesNamed(ctx context.Context, v *visitor, name string, resources ...string) (all []*entry, stale []string, err error) {
 	return s.seenBy(ctx, v, func(resource string) ([]*entry, error) { return s.roll.named(resource, name) }, resources)
 }
@@ -53,7 +53,8 @@ func (s *Server) seenBy(ctx context.Context, v *visitor, read func(resource stri
 	return all, stale, nil
 }
 
-// merged are the entries of both in the order of their names, in which each of them is.
+// merged returns the entries of both lists in the order of their names. Each list must be in this
+// order.
 func merged(a, b []*entry) []*entry {
 	switch { // most fleets have one kind of members
 	case len(a) == 0:
@@ -73,15 +74,15 @@ func merged(a, b []*entry) []*entry {
 }
 
 const (
-	// notShown begins what is said of objects that may not be read.
+	// notShown is the prefix of a message about objects that may not be read.
 	notShown = "Not shown: "
-	// outOfDate begins what is said of objects that cannot be read at the moment.
+	// outOfDate is the prefix of a message about objects that cannot be read at the moment.
 	outOfDate = "This may not be what is so now: "
 )
 
-// staleness says what a problem of the roll means for a page. Only who reads with the account
-// is told what the API server answered to it: to others the answer gives away names and
-// addresses. The log has it.
+// staleness returns the message of a page about a read problem. Only a user of the same account
+// sees the answer of the API server: it would reveal names and addresses to others. The log has
+// it.
 func (s *Server) staleness(problem error) string {
 	var told *accountError
 	foreign, forbidden := errors.As(problem, &told) && s.shared, apierrors.IsForbidden(problem)
@@ -96,30 +97,30 @@ func (s *Server) staleness(problem error) string {
 	return outOfDate + problem.Error()
 }
 
-// fleetResources are what the view of the fleet is made of, the members first.
+// fleetResources are the resources of the fleet view, the members first.
 var fleetResources = []string{clusters, memberClusters, requests, bundles, clusterPlacements, placements}
 
 // shown is the view of the fleet.
 type shown struct {
 	query
 	Groups []*group
-	// Workspaces are what can be chosen.
+	// Workspaces are the choices for the visitor.
 	Workspaces []string
 	Summary    summary
-	// all are the members that the visitor sees, matching those that match, in whatever state, and
-	// tiles those that are shown.
+	// all holds the members that the visitor may see. matching holds the matching ones, in any
+	// state, and tiles the members shown.
 	all, matching, tiles []*entry
-	// others are what else somebody has to see to: requests, Bundles and placements.
+	// others holds further objects that need attention: requests, Bundles and placements.
 	others []*entry
 	stale  []string
-	// summary is the text of it, as the browser has it.
+	// summary is its text in the browser.
 	summary string
 }
 
-// GroupNames are the groups that there can be.
+// GroupNames returns the possible groups.
 func (*shown) GroupNames() []string { return groupNames }
 
-// tileID is the ID of a tile in the page.
+// tileID returns the ID of a tile in the page.
 func tileID(e *entry) string { return "m:" + e.name }
 
 // group is some tiles with a heading.
@@ -131,11 +132,11 @@ type group struct {
 // tile is one member.
 type tile struct {
 	*entry
-	// Label is as much of the name as there is room for, and as the heading does not say.
+	// Label is the name, without the heading's part, if there is room for it.
 	Label string
 }
 
-// tile is that of a member which is one of so many.
+// tile returns the tile of a member among the given number of members.
 func (q *query) tile(e *entry, of int) tile {
 	switch {
 	case of > namedUpTo:
@@ -146,7 +147,7 @@ func (q *query) tile(e *entry, of int) tile {
 	return tile{e, e.name}
 }
 
-// summary is what is shown beside the tiles.
+// summary is the data beside the tiles.
 type summary struct {
 	Total    int
 	States   []count
@@ -154,7 +155,7 @@ type summary struct {
 	Recent   []tile
 }
 
-// trouble is what several objects have, some of which are named.
+// trouble is a problem of several objects; some of them are named.
 type trouble struct {
 	*view.Trouble
 	Shown []link
@@ -164,13 +165,13 @@ type trouble struct {
 // link leads to the page of an object.
 type link struct{ Name, Path string }
 
-// ID is that of the tile in the page.
+// ID returns the ID of the tile in the page.
 func (t tile) ID() string { return tileID(t.entry) }
 
-// Since is when a condition of the member changed last.
+// Since returns the time of the last change of a member's condition.
 func (t tile) Since() time.Time { return t.since }
 
-// look is what a visitor sees of the fleet.
+// look returns the fleet as a visitor may see it.
 func (s *Server) look(ctx context.Context, v *visitor, q query) (*shown, error) {
 	f := &shown{query: q}
 	var err error
@@ -179,7 +180,7 @@ func (s *Server) look(ctx context.Context, v *visitor, q query) (*shown, error) 
 	}
 	f.matching = q.matching(f.all)
 	f.tiles = q.inState(f.matching)
-	if q.Name+q.Selector+q.State != "" { // which say what members are meant
+	if q.Name+q.Selector+q.State != "" { // a search limits the page to members
 		return f, nil
 	}
 	all, stale, err := s.entries(ctx, v, fleetResources[2:]...)
@@ -195,12 +196,12 @@ func (s *Server) look(ctx context.Context, v *visitor, q query) (*shown, error) 
 	return f, nil
 }
 
-// digest is another one if anything else is to be shown, other than how long ago something was.
+// digest changes if any other data must be shown, except for ages.
 func (f *shown) digest() string {
 	return digestOf(append(slices.Clip(f.matching), f.others...), f.stale)
 }
 
-// render adds what only the whole page has.
+// render adds the data for the whole page only.
 func (f *shown) render(now time.Time) {
 	f.Summary = f.summarize(now)
 	f.Workspaces = workspacesOf(f.all)
@@ -215,8 +216,8 @@ func (f *shown) render(now time.Time) {
 	f.Groups = slices.SortedFunc(maps.Values(groups), func(a, b *group) int { return strings.Compare(a.Name, b.Name) })
 }
 
-// summarize counts the members that match, in each state, and says what is wrong with them, what
-// else somebody has to see to, and what changed.
+// summarize counts the matching members in each state. It adds their problems, other objects that
+// need attention, and the recent changes.
 func (f *shown) summarize(now time.Time) (s summary) {
 	troubles, paths := view.Troubles{}, map[string]string{}
 	for _, e := range f.matching {

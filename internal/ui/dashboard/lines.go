@@ -6,21 +6,21 @@ import (
 	"slices"
 )
 
-// mostLines is how many lines of a table are shown: a page has a bounded size, however
-// many objects there are.
+// mostLines limits the lines of a table: a page has a bounded size, regardless of the number of
+// objects.
 const mostLines = 200
 
-// listing is what views of tables have in common.
+// listing is the common part of table views.
 type listing struct {
 	query
-	// Workspaces are what can be chosen.
+	// Workspaces are the choices for the visitor.
 	Workspaces []string
-	// matching are the objects that are searched for, in whatever state.
+	// matching holds the objects that match the search, in any state.
 	matching []*entry
 	stale    []string
 }
 
-// list looks up what a view of tables shows of some resources.
+// list reads the data of a table view for some resources.
 func (s *Server) list(r *http.Request, v *visitor, resources ...string) (*listing, error) {
 	q, err := queryOf(r.URL.Path, r.URL.Query())
 	if err != nil {
@@ -33,25 +33,25 @@ func (s *Server) list(r *http.Request, v *visitor, resources ...string) (*listin
 	return &listing{query: q, Workspaces: workspacesOf(all), matching: q.matching(all), stale: stale}, nil
 }
 
-// live is where the changes of the view are sent.
+// live returns the address for changes of the view.
 func (l *listing) live(r *http.Request) string { return liveOf(r, digestOf(l.matching, l.stale)) }
 
-// lines are those of a table.
+// lines holds the lines of a table.
 type lines struct {
 	States []count
-	// More is how many match besides those that are shown.
+	// More is the number of matching objects that are not shown.
 	More  int
 	shown []*entry
 }
 
-// lines are those of the entries that match, in an order, of which as many are shown as fit.
+// lines returns the lines of the matching entries, in an order, as many as fit.
 func (l *listing) lines(matching []*entry, order func(a, b *entry) int) lines {
 	shown, more := atMost(mostLines, slices.SortedStableFunc(slices.Values(l.inState(matching)), order))
 	return lines{l.counts(matching), more, shown}
 }
 
-// byUrgency is the order of what somebody has to see to, what only has to be waited
-// for, and what is well.
+// byUrgency orders entries that need attention first, then passing problems, then healthy
+// entries.
 func byUrgency(a, b *entry) int { return cmp.Compare(urgency(a), urgency(b)) }
 
 func urgency(e *entry) int {

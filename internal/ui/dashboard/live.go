@@ -19,41 +19,42 @@ import (
 )
 
 const (
-	// gathered is how long changes are gathered until they are sent.
+	// gathered is the delay for collecting changes before they are sent.
 	gathered = 250 * time.Millisecond
-	// pinged is how often a stream looks again although nothing changed: for rights that have ended,
-	// and browsers that have gone.
+	// pinged is the interval of a stream's checks without changes: rights may have ended, and
+	// browsers may have gone.
 	pinged = 15 * time.Second
-	// sentWithin is how long a browser may take to take what it is sent.
+	// sentWithin limits the time of a browser for receiving data.
 	sentWithin = 10 * time.Second
-	// mostStreams is how many pages can be sent changes at once, mostStreamsEach those of one visitor.
+	// mostStreams limits the pages with live changes, mostStreamsEach the pages of one visitor.
 	mostStreams     = 1000
 	mostStreamsEach = 100
-	// outdated is after how long a page is loaded again that shows more than is watched.
+	// outdated is the time after which a page reloads if it shows more than is watched.
 	outdated = time.Minute
-	// mostTiles is how many tiles are sent one by one; of more changes the page is loaded again.
+	// mostTiles limits the tiles sent one by one; after more changes the page reloads.
 	mostTiles = 300
 )
 
-// liveOf is where the changes of a page are sent that shows what has a digest.
+// liveOf returns the address for changes of a page with a digest.
 func liveOf(r *http.Request, digest string) string {
 	return "/live?" + url.Values{"page": {r.URL.RequestURI()}, "have": {digest}}.Encode()
 }
 
-// follow is where the changes of the page of one object are sent, and why the page may not be what
-// is so now. A page calls it before it reads the object, so that no change is between the two.
+// follow returns the address for changes of an object's page, and the reasons why the page may be
+// out of date. A page calls it before it reads the object, so that no change is lost between the
+// two.
 func (s *Server) follow(r *http.Request, v *visitor, resources ...string) (live string, stale []string, err error) {
 	all, stale, err := s.entriesNamed(r.Context(), v, strings.TrimPrefix(r.PathValue("namespace")+"/"+r.PathValue("name"), "/"), resources...)
 	return liveOf(r, digestOfAll(all, stale)), stale, err
 }
 
-// digestOf is another one if a line of a table would say something else of some entries, or of why
-// they may not be what is so now.
+// digestOf changes when a table row of an entry changes, or a reason why the entries may be out
+// of date.
 func digestOf(entries []*entry, stale []string) string {
 	return digest(entries, stale, func(e *entry) any { return e.shown })
 }
 
-// digestOfAll is another one if anything has changed of some entries.
+// digestOfAll changes when any data of an entry changes.
 func digestOfAll(entries []*entry, stale []string) string {
 	return digest(entries, stale, func(e *entry) any { return e.resourceVersion })
 }
@@ -67,26 +68,26 @@ func digest(entries []*entry, stale []string, of func(*entry) any) string {
 	return strconv.FormatUint(sum.Sum64(), 16)
 }
 
-// change is what a browser is sent.
+// change is an event for a browser.
 type change struct {
 	event string
 	data  any
 }
 
-// reload has a browser load what it shows again.
+// reload makes a browser reload its page.
 var reload = &change{event: "reload", data: ""}
 
-// looker looks at what a page shows.
+// looker checks the data of a page.
 type looker struct {
-	// resources, of which the page shows what the visitor sees and has searched for, or one object
-	// if there is a name.
+	// resources are the resources on the page, limited to the visitor's rights and search, or to
+	// one object if there is a name.
 	resources []string
 	name      string
-	// look says what has changed since it was called before; nil if nothing has.
+	// look returns the change since its last call; nil without one.
 	look func(ctx context.Context) (*change, error)
 }
 
-// lookerOf is that of a page.
+// lookerOf returns the looker of a page.
 func (s *Server) lookerOf(to *url.URL, have string, v *visitor) (*looker, error) {
 	words := strings.Split(strings.Trim(to.Path, "/"), "/")
 	switch words[0] {
@@ -113,7 +114,7 @@ func (s *Server) lookerOf(to *url.URL, have string, v *visitor) (*looker, error)
 	return nil, &inputError{fmt.Errorf("the page %s has no changes", to.Path)}
 }
 
-// lookAt looks at the one object of a name.
+// lookAt checks the one object with a name.
 func (s *Server) lookAt(have string, v *visitor, name string, resources ...string) *looker {
 	return &looker{resources, name, reloading(have, func(ctx context.Context) (string, error) {
 		all, stale, err := s.entriesNamed(ctx, v, name, resources...)
@@ -121,7 +122,7 @@ func (s *Server) lookAt(have string, v *visitor, name string, resources ...strin
 	})}
 }
 
-// lookAtLines looks at what of some resources a visitor sees and has searched for.
+// lookAtLines checks the entries of some resources that a visitor may see and searches for.
 func (s *Server) lookAtLines(q query, have string, v *visitor, resources ...string) *looker {
 	return &looker{resources, "", reloading(have, func(ctx context.Context) (string, error) {
 		all, stale, err := s.entries(ctx, v, resources...)
@@ -129,9 +130,8 @@ func (s *Server) lookAtLines(q query, have string, v *visitor, resources ...stri
 	})}
 }
 
-// reloading has a page loaded again when its digest is another one. After a while it is
-// although nothing has changed: it says how long ago things were, and shows objects that the
-// roll does not have.
+// reloading reloads a page when its digest changes. After a while it also reloads the page
+// without a change, because ages grow, and the page may show objects that are not watched.
 func reloading(have string, digest func(context.Context) (string, error)) func(context.Context) (*change, error) {
 	began := time.Now()
 	return func(ctx context.Context) (*change, error) {
@@ -144,7 +144,7 @@ func reloading(have string, digest func(context.Context) (string, error)) func(c
 	}
 }
 
-// tileChanges are sent for changes of tiles.
+// tileChanges is the event data for changes of tiles.
 type tileChanges struct {
 	Put     []tileChange `json:"put"`
 	Gone    []string     `json:"gone"`
@@ -157,7 +157,7 @@ type tileChange struct {
 	HTML  string `json:"html"`
 }
 
-// lookAtTiles looks at the members that match a query, and at what else is wrong in the fleet.
+// lookAtTiles checks the members that match a query, and the other problems in the fleet.
 func (s *Server) lookAtTiles(q query, have string, v *visitor) *looker {
 	var before *shown
 	return &looker{resources: fleetResources, look: func(ctx context.Context) (*change, error) {
@@ -180,8 +180,8 @@ func (s *Server) lookAtTiles(q query, have string, v *visitor) *looker {
 	}}
 }
 
-// changes are those of the tiles, and of what is beside them, since the fleet was so;
-// nil if there are none.
+// changes returns the changes of the tiles, and of the data beside them, since an earlier view;
+// nil without any.
 func (f *shown) changes(before *shown) (*change, error) {
 	changes, was, now := tileChanges{Put: []tileChange{}, Gone: []string{}}, before.tiles, f.tiles
 	put := func(e *entry) error {
@@ -220,7 +220,7 @@ func (f *shown) changes(before *shown) (*change, error) {
 	return &change{"tiles", changes}, nil
 }
 
-// live sends a browser what changes of a page (server-sent events; HTML Living Standard, 9.2).
+// live sends a browser the changes of a page (server-sent events; HTML Living Standard, 9.2).
 func (s *Server) live(w http.ResponseWriter, r *http.Request, v *visitor) error {
 	to, err := url.Parse(r.URL.Query().Get("page"))
 	if err != nil {
@@ -249,7 +249,7 @@ func (s *Server) live(w http.ResponseWriter, r *http.Request, v *visitor) error 
 	for {
 		c, err := page.look(r.Context())
 		if failed && err == nil {
-			c = reload // which takes the problem off the page
+			c = reload // the reload removes the problem from the page
 		}
 		if failed = err != nil; failed {
 			text = event("problem", err.Error())
@@ -257,7 +257,7 @@ func (s *Server) live(w http.ResponseWriter, r *http.Request, v *visitor) error 
 			text = event(c.event, c.data)
 		}
 		if text != "" && send(text) != nil {
-			return nil // the browser has gone, and comes again if it wants to
+			return nil // the browser has gone, and may reconnect
 		}
 		text = ""
 		select {
@@ -271,9 +271,9 @@ func (s *Server) live(w http.ResponseWriter, r *http.Request, v *visitor) error 
 			}
 		case <-ping.C:
 			if _, err := s.door.visitor(r); err != nil {
-				return nil // who comes again is sent to the door
+				return nil // a reconnect is refused
 			}
-			text = nothing // a browser that has gone is noticed
+			text = nothing // detects a browser that has gone
 		}
 	}
 }
@@ -281,7 +281,7 @@ func (s *Server) live(w http.ResponseWriter, r *http.Request, v *visitor) error 
 // nothing is a comment of a stream.
 const nothing = ": nothing\n\n"
 
-// event is an event of a stream.
+// event returns the text of an event in a stream.
 func event(name string, data any) string {
 	text, err := json.Marshal(data)
 	if err != nil {

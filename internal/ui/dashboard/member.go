@@ -24,14 +24,15 @@ import (
 	"github.com/muster-fleet/muster/internal/ui/view"
 )
 
-// mostMoments is how many moments of a member's life are shown.
+// mostMoments limits the moments in a member's timeline.
 const mostMoments = 50
 
 // shownMember is the view of one member.
 type shownMember struct {
 	Title, Name, State string
 	UID                types.UID
-	// Decisions are those that the visitor may make, Decidable what they go by.
+	// Decisions holds the decisions allowed to the visitor. Decidable is the state they depend
+	// on.
 	Decisions []memberDecision
 	Decidable string
 	Labels    map[string]string
@@ -40,27 +41,27 @@ type shownMember struct {
 	Life      []moment
 	Usage     []usage
 	Tree      *view.Node
-	// Unseen is what could not be looked at, and why.
+	// Unseen holds the unreadable data, with the reasons.
 	Unseen []string
 }
 
 // fact is a column of the table of members.
 type fact struct{ Name, Value string }
 
-// moment is something that happened to a member.
+// moment is an event in the life of a member.
 type moment struct {
 	At         time.Time
 	What, Text string
 	Bad        bool
 }
 
-// usage is how much of a resource is requested on the member's nodes.
+// usage is the requested amount of a resource on the member's nodes.
 type usage struct {
 	Name, Used, Of string
 	Share          float64
 }
 
-// member is the view of one member, which is read as the visitor.
+// member is the view of one member, read as the visitor.
 func (s *Server) member(w http.ResponseWriter, r *http.Request, v *visitor) error {
 	live, stale, err := s.follow(r, v, clusters, memberClusters)
 	if err != nil {
@@ -104,7 +105,7 @@ func (m *shownMember) note(errs ...error) {
 	}
 }
 
-// momentsOf are when a record was made, and when its conditions became what they are.
+// momentsOf returns the creation of a membership object, and the last changes of its conditions.
 func momentsOf(record client.Object) []moment {
 	life := []moment{{At: record.GetCreationTimestamp().Time, What: "Made", Text: "The record was made."}}
 	if at := record.GetDeletionTimestamp(); at != nil {
@@ -125,7 +126,7 @@ func momentsOf(record client.Object) []moment {
 	return life
 }
 
-// isBad says whether what a condition of an object says is not as it should be.
+// isBad reports whether a condition of an object shows a problem.
 func isBad(o client.Object, condition string) bool {
 	return slices.ContainsFunc(explain.Of(o), func(f explain.Finding) bool { return f.Condition == condition && !f.Aside })
 }
@@ -137,8 +138,8 @@ func said(reason, message string) string {
 	return reason + ": " + message
 }
 
-// readEvents adds the events about a record, with which those without a namespace are in
-// the namespace default.
+// readEvents adds the Events about a membership object. Events about cluster-scoped objects are
+// in the namespace default.
 func (m *shownMember) readEvents(ctx context.Context, v *visitor, record client.Object) {
 	namespace := cmp.Or(record.GetNamespace(), corev1.NamespaceDefault)
 	m.note(view.Each(ctx, v, &corev1.EventList{}, func(o client.Object) {
@@ -151,20 +152,20 @@ func (m *shownMember) readEvents(ctx context.Context, v *visitor, record client.
 	}, client.InNamespace(namespace), client.MatchingFields{"involvedObject.uid": string(record.GetUID())}))
 }
 
-// readAudit adds what the hub wrote about a member, which few may read: in the workspace of a
-// Cluster, and in its own namespace about a MemberCluster.
+// readAudit adds the hub's audit entries about a member. Few users may read them. Entries about a
+// Cluster are in its workspace, and entries about a MemberCluster in the hub's own namespace.
 func (m *shownMember) readAudit(ctx context.Context, v *visitor, record client.Object) {
 	namespace, kind := cmp.Or(record.GetNamespace(), naming.SystemNamespace), strings.TrimSuffix(m.Title, " "+m.Name)
 	m.note(view.Each(ctx, v, &musterv1alpha1.AuditEntryList{}, func(o client.Object) {
 		e := o.(*musterv1alpha1.AuditEntry)
 		if of := e.Spec.Object; of.Kind != kind || of.UID != "" && of.UID != record.GetUID() {
-			return // of another one, or of one that had the name before
+			return // about another object, or an earlier one of the name
 		}
 		m.Life = append(m.Life, moment{At: e.Spec.Time.Time, What: string(e.Spec.Reason), Text: e.Spec.Message})
 	}, client.InNamespace(namespace), client.MatchingFields{"spec.object.name": record.GetName()}))
 }
 
-// readUsage reads from the report what the member's nodes have.
+// readUsage reads the resources of the member's nodes from the report.
 func (m *shownMember) readUsage(ctx context.Context, v *visitor, record client.Object) {
 	var report clusterv1beta1.InternalMemberCluster
 	if err := v.Get(ctx, client.ObjectKey{Namespace: membership.Namespace(record), Name: record.GetName()}, &report); err != nil {
@@ -192,8 +193,8 @@ func (m *shownMember) readUsage(ctx context.Context, v *visitor, record client.O
 	}
 }
 
-// readable is a quantity of memory in GiB, or in MiB if it is less than one, and any other as it
-// is.
+// readable returns a quantity of memory in GiB, or in MiB below one GiB. It returns other
+// quantities unchanged.
 func readable(q resource.Quantity) string {
 	if q.Format != resource.BinarySI {
 		return q.String()

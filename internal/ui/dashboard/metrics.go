@@ -47,8 +47,8 @@ func (s *Server) Collect(all chan<- prometheus.Metric) {
 	all <- prometheus.MustNewConstMetric(seenLately, prometheus.GaugeValue, float64(s.door.remembered()))
 }
 
-// metrics answers /metrics with those of the dashboard and of its process. They tell nothing of the
-// fleet, and nobody's name.
+// metrics serves /metrics with the metrics of the dashboard and of its process. They reveal
+// nothing about the fleet, and no names.
 func (s *Server) metrics() http.Handler {
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(s, pagesAnswered, pageSeconds, collectors.NewGoCollector(),
@@ -58,8 +58,8 @@ func (s *Server) metrics() http.Handler {
 	return mux
 }
 
-// serveMetrics serves them at an address of their own, which no Ingress leads to, until the context
-// ends. It listens before it returns, so that a port in use is an error of the start.
+// serveMetrics serves the metrics at a separate address, out of reach for an Ingress, until the
+// context ends. It listens before it returns, so that a port in use is an error of the start.
 func (s *Server) serveMetrics(ctx context.Context, address string) error {
 	if address == off || address == "" {
 		return nil
@@ -78,7 +78,7 @@ func (s *Server) serveMetrics(ctx context.Context, address string) error {
 	return nil
 }
 
-// counted counts what is answered.
+// counted counts the answers.
 func counted(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		begun, answer := time.Now(), &statusWriter{ResponseWriter: w, status: http.StatusOK}
@@ -94,8 +94,8 @@ func counted(next http.Handler) http.Handler {
 	})
 }
 
-// viewOf is the view that a pattern of the pages belongs to: one of a few, whatever is asked for;
-// empty for what is no view.
+// viewOf returns the view of a page's pattern, one of a few for any request. It returns empty for
+// other patterns.
 func viewOf(pattern string) string {
 	_, path, _ := strings.Cut(pattern, " ")
 	switch first, _, _ := strings.Cut(strings.TrimPrefix(path, "/"), "/"); first {
@@ -104,7 +104,7 @@ func viewOf(pattern string) string {
 	case "{$}":
 		return "fleet"
 	case "":
-		return "none" // what there is not, or what another site sent
+		return "none" // a missing page, or a request from another site
 	default:
 		return first
 	}

@@ -23,20 +23,21 @@ var assets embed.FS
 //go:embed templates/*.html
 var pages embed.FS
 
-// takenWithin is how long a browser may take to take a page, which is kept for it meanwhile.
+// takenWithin limits the time of a browser for receiving a page. The page stays in memory
+// meanwhile.
 const takenWithin = 30 * time.Second
 
-// page is what all pages have.
+// page is the common data of all pages.
 type page struct {
 	Title string
-	// View is the one of the four that it belongs to.
+	// View is the page's view, one of four.
 	View    string
 	Visitor string
-	// SignOut says that the visitor has signed in, and may sign out.
+	// SignOut reports whether the visitor has signed in, and may sign out.
 	SignOut bool
-	// Stale is why what is shown may not be what is so now.
+	// Stale holds the reasons why the page may be out of date.
 	Stale []string
-	// Live is where changes of it are sent; empty if it has none.
+	// Live is the address for changes of the page; empty if it has none.
 	Live string
 	Body any
 }
@@ -60,7 +61,7 @@ var templates = func() map[string]*template.Template {
 	return all
 }()
 
-// memberPath is the page of a member.
+// memberPath returns the page of a member.
 func memberPath(name string) string {
 	namespace, bare, qualified := strings.Cut(name, "/")
 	if !qualified {
@@ -77,7 +78,7 @@ func (s *Server) show(w http.ResponseWriter, r *http.Request, v *visitor, name s
 	return nil
 }
 
-// problem says what went wrong.
+// problem shows an error.
 func (s *Server) problem(w http.ResponseWriter, r *http.Request, v *visitor, status int, err error) {
 	p := page{Title: http.StatusText(status), Body: err.Error()}
 	if v != nil {
@@ -86,7 +87,7 @@ func (s *Server) problem(w http.ResponseWriter, r *http.Request, v *visitor, sta
 	render(w, r, status, "problem", p)
 }
 
-// compressed wraps a handler whose answers are compressed if the browser accepts that.
+// compressed wraps a handler and compresses its answers if the browser accepts that.
 var compressed = func() func(http.Handler) http.HandlerFunc {
 	wrap, err := gzhttp.NewWrapper(gzhttp.CompressionLevel(gzip.BestSpeed))
 	if err != nil {
@@ -95,7 +96,7 @@ var compressed = func() func(http.Handler) http.HandlerFunc {
 	return wrap
 }()
 
-// render sends a page, compressed if the browser takes that.
+// render sends a page, compressed if the browser accepts that.
 func render(w http.ResponseWriter, r *http.Request, status int, name string, p page) {
 	var text bytes.Buffer
 	if err := templates[name].Execute(&text, p); err != nil {
@@ -103,7 +104,7 @@ func render(w http.ResponseWriter, r *http.Request, status int, name string, p p
 		http.Error(w, "This page cannot be shown.", http.StatusInternalServerError)
 		return
 	}
-	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(takenWithin)) // there is none for a recorder of tests
+	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(takenWithin)) // a recorder of tests has none
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")
 	compressed(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.WriteHeader(status)

@@ -7,10 +7,10 @@ import (
 	"strings"
 )
 
-// proxies are the networks whose header X-Forwarded-For is believed.
+// proxies are the networks whose header X-Forwarded-For is trusted.
 type proxies []netip.Prefix
 
-// proxiesOf are those of a list such as 10.0.0.0/8,192.168.1.7.
+// proxiesOf returns the proxies of a list such as 10.0.0.0/8,192.168.1.7.
 func proxiesOf(list string) (all proxies, err error) {
 	for text := range strings.SplitSeq(list, ",") {
 		if text = strings.TrimSpace(text); text == "" {
@@ -37,9 +37,9 @@ func (p proxies) trusts(address netip.Addr) bool {
 	return false
 }
 
-// addressOf is the address that a request is from: the last one before the proxies that are
-// trusted. Each proxy adds to X-Forwarded-For whom it was asked by, so what stands before an
-// address that is not trusted may be made up.
+// addressOf returns the address of a request: the last one before the trusted proxies. Each proxy
+// adds its client to X-Forwarded-For. Entries before an untrusted address may therefore be
+// forged.
 func (p proxies) addressOf(r *http.Request) netip.Addr {
 	from := addressIn(r.RemoteAddr)
 	said := strings.Split(strings.Join(r.Header.Values("X-Forwarded-For"), ","), ",")
@@ -53,7 +53,7 @@ func (p proxies) addressOf(r *http.Request) netip.Addr {
 	return from
 }
 
-// addressIn is an address with a port or without; invalid if it is none.
+// addressIn returns an address with a port or without; invalid for other texts.
 func addressIn(text string) netip.Addr {
 	address, err := netip.ParseAddr(text)
 	if with, errPort := netip.ParseAddrPort(text); errPort == nil {

@@ -12,7 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 )
 
-// The paths of the views that can be searched.
+// The paths of the views with a search.
 const (
 	fleetPath        = "/"
 	deliveriesPath   = "/deliveries"
@@ -29,10 +29,10 @@ const (
 
 var groupNames = []string{byWorkspace, byState, byVersion, byLabel}
 
-// query is which objects a view shows, and members in which groups. Its fields are the flags of
-// muster get, as far as that has them.
+// query selects the objects of a view, and groups the members. Its fields are the flags of muster
+// get, as far as that command has them.
 type query struct {
-	// Path is that of the view.
+	// Path is the path of the view.
 	Path                             string
 	Namespace, Name, Selector, State string
 	Group, Label                     string
@@ -54,13 +54,13 @@ func queryOf(path string, values url.Values) (query, error) {
 	return q, nil
 }
 
-// matches says whether an object is shown, whatever its state is.
+// matches reports whether an object is shown, regardless of its state.
 func (q *query) matches(e *entry) bool {
 	return (q.Namespace == "" || e.namespace == q.Namespace) && q.isNamed(e) && q.selector.Matches(&e.labels)
 }
 
-// isNamed says whether a name has the text that is searched for. Requests have names of no meaning,
-// so they are found by those of their clusters, too.
+// isNamed reports whether a name contains the search text. Requests have generated names, so the
+// names of their clusters count, too.
 func (q *query) isNamed(e *entry) bool {
 	if strings.Contains(e.name, q.Name) {
 		return true
@@ -68,10 +68,10 @@ func (q *query) isNamed(e *entry) bool {
 	return e.asked != nil && (strings.Contains(e.asked.cluster, q.Name) || strings.Contains(e.asked.clientID, q.Name))
 }
 
-// Searched says that not all objects are meant.
+// Searched reports whether the query limits the objects.
 func (q query) Searched() bool { return q.Namespace+q.Name+q.Selector+q.State != "" }
 
-// matching are those of some entries that match.
+// matching returns the entries that match.
 func (q *query) matching(all []*entry) (matching []*entry) {
 	for _, e := range all {
 		if q.matches(e) {
@@ -81,7 +81,7 @@ func (q *query) matching(all []*entry) (matching []*entry) {
 	return matching
 }
 
-// inState are those of some entries that are in the state of the query, or all if it has none.
+// inState returns the entries in the state of the query, or all if it has none.
 func (q *query) inState(matching []*entry) (in []*entry) {
 	if q.State == "" {
 		return matching
@@ -94,7 +94,7 @@ func (q *query) inState(matching []*entry) (in []*entry) {
 	return in
 }
 
-// group is in which group a member is.
+// group returns the group of a member.
 func (q *query) group(e *entry) string {
 	switch q.Group {
 	case byState:
@@ -107,7 +107,7 @@ func (q *query) group(e *entry) string {
 	return cmp.Or(e.namespace, "MemberClusters")
 }
 
-// Link is the path of the view of a query.
+// Link returns the path of the view of a query.
 func (q query) Link() template.URL {
 	values := url.Values{}
 	for key, value := range map[string]string{
@@ -126,7 +126,7 @@ func (q query) Link() template.URL {
 	return template.URL(q.Path + "?" + values.Encode()) //nolint:gosec // it is encoded
 }
 
-// count is how many objects are in a state, and where only those are shown.
+// count is the number of objects in a state, with a link to only these.
 type count struct {
 	State  string
 	Count  int
@@ -134,7 +134,7 @@ type count struct {
 	Chosen bool
 }
 
-// counts are those of some entries.
+// counts returns the counts of some entries.
 func (q query) counts(matching []*entry) (counts []count) {
 	states := map[string]int{}
 	for _, e := range matching {
@@ -143,14 +143,14 @@ func (q query) counts(matching []*entry) (counts []count) {
 	for _, state := range slices.Sorted(maps.Keys(states)) {
 		only := q
 		if only.State = state; q.State == state {
-			only.State = "" // once more shows all again
+			only.State = "" // a second click shows all again
 		}
 		counts = append(counts, count{state, states[state], only.Link(), q.State == state})
 	}
 	return counts
 }
 
-// workspacesOf are the workspaces of some entries.
+// workspacesOf returns the workspaces of some entries.
 func workspacesOf(all []*entry) []string {
 	workspaces := map[string]bool{}
 	for _, e := range all {

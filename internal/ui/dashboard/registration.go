@@ -14,21 +14,21 @@ import (
 	"github.com/muster-fleet/muster/internal/ui/view"
 )
 
-// registering is the view of who may be let in, and who asks for that.
+// registering is the view of tokens and registration requests.
 type registering struct {
 	*listing
 	RequestLines, TokenLines lines
 	Requests                 []request
 	Tokens                   []token
-	// Issues are the workspaces in which the visitor may make tokens, as far as something is
-	// in them that he sees.
+	// Issues are the workspaces where the visitor may create tokens, as far as the visitor sees
+	// an object in them.
 	Issues []string
 }
 
 // request is a request to register.
 type request struct {
 	*entry
-	// Decides says that the visitor may decide about it.
+	// Decides reports whether the visitor may decide about it.
 	Decides bool
 }
 
@@ -40,15 +40,15 @@ func (r request) Since() time.Time  { return r.since }
 func (r request) Reason() string    { return r.asked.reason }
 func (r request) TokenName() string { return r.labels.Get(fleet.LabelRegistrationToken) }
 
-// Again says that a decision of before has to be taken back first.
+// Again reports whether an earlier decision must be undone first.
 func (r request) Again() bool { return r.asked.decided }
 
-// waitsForSomebody says that a request waits for a decision.
+// waitsForSomebody reports whether a request waits for a decision.
 func waitsForSomebody(e *entry) bool { return e.state == string(fleet.RegistrationPending) }
 
-// byDecision is the order of requests: those that wait for somebody, of which the one that waits
-// longest is the first, so that none moves when another one comes; then the newest of those that
-// were not granted, and of those that were, of which there are as many as Clusters.
+// byDecision is the order of requests. Waiting requests come first, the oldest of them at the
+// top, so that none moves when another one arrives. The newest denied requests follow, then the
+// granted ones; there are as many as Clusters.
 func byDecision(a, b *entry) int {
 	rank := func(e *entry) int {
 		switch e.state {
@@ -72,10 +72,10 @@ type token struct {
 	columns []string
 }
 
-// State is also that of a token which has expired since it was read.
+// State covers tokens that expired after they were read.
 func (t token) State() string { return t.Column("STATE") }
 
-// Why says why it is of no use, as State does of one that has expired since; empty if it is of use.
+// Why returns the reason why a token is unusable, up to date like State; empty if it is usable.
 func (t token) Why() string {
 	if why := t.Column("WHY"); why != view.Nothing {
 		return why
@@ -85,7 +85,7 @@ func (t token) Why() string {
 
 func (t token) Column(name string) string { return t.columns[slices.Index(view.TokenColumns, name)] }
 
-// Left is which part of its life a token has before it; -1 if it has no end.
+// Left returns the remaining part of a token's life; -1 if it has no end.
 func (t token) Left() float64 {
 	ends, made := t.object.(*fleet.ClusterRegistrationToken).Status.Expires, t.object.GetCreationTimestamp()
 	if ends == nil || !ends.After(made.Time) {
@@ -94,7 +94,7 @@ func (t token) Left() float64 {
 	return max(0, time.Until(ends.Time).Seconds()/ends.Sub(made.Time).Seconds())
 }
 
-// registration is the view of tokens and requests. What waits for somebody is first.
+// registration is the view of tokens and requests. Objects that need a decision come first.
 func (s *Server) registration(w http.ResponseWriter, r *http.Request, v *visitor) error {
 	all, err := s.list(r, v, tokens, requests)
 	if err != nil {
@@ -121,7 +121,7 @@ func (s *Server) registration(w http.ResponseWriter, r *http.Request, v *visitor
 	return s.show(w, r, v, "registration", page{Title: "Registration", View: "registration", Stale: all.stale, Live: all.live(r), Body: shown})
 }
 
-// partitioned are those of all for which something holds, and the others.
+// partitioned returns the elements that meet a condition, and the others.
 func partitioned[T any](all []T, holds func(T) bool) (with, without []T) {
 	for _, e := range all {
 		if holds(e) {
@@ -133,8 +133,8 @@ func partitioned[T any](all []T, holds func(T) bool) (with, without []T) {
 	return with, without
 }
 
-// issuesIn are the workspaces with Clusters or tokens that a visitor sees, in which
-// he may make tokens.
+// issuesIn returns the workspaces where a visitor may create tokens, among workspaces with
+// visible Clusters or tokens.
 func (s *Server) issuesIn(ctx context.Context, v *visitor) (workspaces []string, err error) {
 	all, _, err := s.entries(ctx, v, clusters, tokens)
 	if err != nil {

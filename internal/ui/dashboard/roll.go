@@ -24,7 +24,7 @@ import (
 	"github.com/muster-fleet/muster/internal/ui/view"
 )
 
-// A resource is a kind of objects that the roll has, by the name that it has for the API server.
+// The resources in the cache of the fleet, by their names in the API server.
 const (
 	clusters          = "clusters"
 	memberClusters    = "memberclusters"
@@ -37,7 +37,7 @@ const (
 	runs              = "stagedupdateruns"
 )
 
-// kind is how a resource is listed and watched.
+// kind is the data for listing and watching a resource.
 type kind struct {
 	group      string
 	list       client.ObjectList
@@ -57,20 +57,20 @@ var kinds = map[string]kind{
 	runs:              {placement.GroupVersion.Group, &placement.StagedUpdateRunList{}, &placement.StagedUpdateRun{}, true},
 }
 
-// roll is the fleet as it is now.
+// roll is the current state of the fleet.
 type roll struct {
 	mu      sync.Mutex
 	entries map[string]map[string]*entry // by resource and name
-	sorted  map[string][]*entry          // the same in order; made when it is asked for
-	failure map[string]error             // why a resource is not kept; nil if it is
+	sorted  map[string][]*entry          // the same in order; created on demand
+	failure map[string]error             // why a resource is not up to date; nil if it is
 	listed  map[string]bool
 	readers map[*reader]bool
 }
 
-// reader waits for what changes of some resources.
+// reader waits for changes of some resources.
 type reader struct {
 	resources []string
-	// name is of the one object that it shows all of; of others it shows what a line of a table does.
+	// name is the name of the one object that it shows in full; of others it shows table rows.
 	// Empty if there is none.
 	name string
 	// changed is signalled.
@@ -84,7 +84,7 @@ func newRoll() *roll {
 	}
 }
 
-// keep keeps the objects of all kinds, of one namespace or of all, until the context ends.
+// keep watches the objects of all kinds, in one namespace or in all, until the context ends.
 func (r *roll) keep(ctx context.Context, c client.WithWatch, namespace string) {
 	log := logr.FromContextOrDiscard(ctx)
 	var all sync.WaitGroup
@@ -129,7 +129,7 @@ func (r *roll) drop(resource, name string) {
 	r.wake(resource, name, true)
 }
 
-// replace has the roll have these objects of a resource and no others, all at once.
+// replace sets the objects of a resource, all at once.
 func (r *roll) replace(resource string, all []client.Object) {
 	made := make(map[string]*entry, len(all))
 	for _, o := range all {
@@ -142,8 +142,8 @@ func (r *roll) replace(resource string, all []client.Object) {
 	r.wake(resource, "", true)
 }
 
-// fail takes the outcome of an attempt to watch a resource, and reports whether it
-// begins or ends a failure.
+// fail takes the outcome of an attempt to watch a resource, and reports whether it begins or ends
+// a failure.
 func (r *roll) fail(resource string, err error) (changed bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -155,8 +155,8 @@ func (r *roll) fail(resource string, err error) (changed bool) {
 	return changed
 }
 
-// wake signals those who wait for a change of an object, or of all if the name is empty; shown says
-// that a line of a table says something else of it. The caller has the lock.
+// wake signals the readers that wait for a change of an object, or of all if the name is empty.
+// shown reports whether the object's table row changes. The caller has the lock.
 func (r *roll) wake(resource, name string, shown bool) {
 	delete(r.sorted, resource)
 	for waits := range r.readers {
@@ -166,7 +166,7 @@ func (r *roll) wake(resource, name string, shown bool) {
 	}
 }
 
-// read signals what changes of some resources, or of the object of a name, until it is ended.
+// read signals changes of some resources, or of the object with a name, until it is ended.
 func (r *roll) read(name string, resources ...string) (waits *reader, end func()) {
 	waits = &reader{resources, name, make(chan struct{}, 1)}
 	r.mu.Lock()
@@ -179,8 +179,8 @@ func (r *roll) read(name string, resources ...string) (waits *reader, end func()
 	}
 }
 
-// of returns the entries of a resource in the order of their names, and why they are
-// not what is so now.
+// of returns the entries of a resource in the order of their names, and the reason why they are
+// out of date.
 func (r *roll) of(resource string) ([]*entry, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -190,7 +190,7 @@ func (r *roll) of(resource string) ([]*entry, error) {
 	return r.sorted[resource], r.problem(resource)
 }
 
-// named returns the entry of a name, if there is one, as of does.
+// named returns the entry with a name, if there is one, as of does.
 func (r *roll) named(resource, name string) ([]*entry, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -200,7 +200,8 @@ func (r *roll) named(resource, name string) ([]*entry, error) {
 	return nil, r.problem(resource)
 }
 
-// problem is why the entries of a resource are not what is so now; the caller has the lock.
+// problem returns the reason why the entries of a resource are out of date; the caller has the
+// lock.
 func (r *roll) problem(resource string) error {
 	switch err := r.failure[resource]; {
 	case err != nil && kube.NotServed(err):
@@ -213,7 +214,7 @@ func (r *roll) problem(resource string) error {
 	return nil
 }
 
-// accountError is what the API server answered to the account that reads the fleet.
+// accountError is the API server's answer to the account that reads the fleet.
 type accountError struct {
 	resource string
 	error
@@ -223,9 +224,9 @@ func (e *accountError) Error() string { return e.resource + ": " + e.error.Error
 
 func (e *accountError) Unwrap() error { return e.error }
 
-// unanswered returns a resource that the API server has not answered for yet, if there is one: it
-// has neither listed the objects, nor said that it does not serve them, nor that they may not be
-// listed. listed is how many it has listed.
+// unanswered returns a resource without any answer of the API server so far, if there is one. A
+// list, an unserved kind and a forbidden list are answers. listed is the number of listed
+// resources.
 func (r *roll) unanswered() (resource string, listed int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -239,15 +240,14 @@ func (r *roll) unanswered() (resource string, listed int) {
 	return resource, listed
 }
 
-// store is where a reflector puts the objects of a resource.
+// store receives the objects of a resource from a reflector.
 type store struct {
 	*roll
 	resource string
 }
 
-// Transformer implements cache.TransformingStore. A reflector calls it for what a
-// watch-list brings, and neither for a list nor for the events of a watch: these are
-// slimmed where the store takes them.
+// Transformer implements cache.TransformingStore. A reflector calls it for the objects of a
+// watch-list, but neither for a list nor for the events of a watch. The store slims these itself.
 func (store) Transformer() cache.TransformFunc {
 	return func(o any) (any, error) {
 		if whole, ok := o.(client.Object); ok {
@@ -285,7 +285,7 @@ func (s store) Replace(list []any, _ string) error {
 // Resync implements cache.ReflectorStore.
 func (store) Resync() error { return nil }
 
-// objects are those of a kind in a namespace, or in all.
+// objects are the objects of a kind in a namespace, or in all.
 type objects struct {
 	client.WithWatch
 	kind      client.ObjectList

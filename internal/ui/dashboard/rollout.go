@@ -14,42 +14,42 @@ import (
 )
 
 const (
-	// mostNamed is how many members of a step are named, mostBlockers with how many of those that
-	// others wait for it is said why.
+	// mostNamed limits the members named in a step. mostBlockers limits the blocking members with
+	// a reason.
 	mostNamed    = 20
 	mostBlockers = 3
 )
 
-// rollout is how far a placement is with bringing its resources to the members that it picked,
-// as its status says.
+// rollout is the progress of a placement on its picked members, according to its status.
 type rollout struct {
-	// Verdict says who waits for whom, Rule how many may change at a time.
+	// Verdict describes the waiting members and their reasons. Rule describes the limits of a
+	// change.
 	Verdict, Rule string
 	Steps         []step
 }
 
-// step is how far some members are.
+// step is a stage of progress with its members.
 type step struct {
 	Name string
-	// Count of All members are so far; some of them are named.
+	// Count of All members are in this step; some of them are named.
 	Count, All int
 	Members    []link
 	More       int
 }
 
-// progress is how far one member is.
+// progress is the progress of one member.
 type progress int
 
 // A member goes from the first to the last.
 const (
 	waits     progress = iota // its turn has not come
-	beingSent                 // it is sent the newest resources, or something stands in the way
+	beingSent                 // it is sent the newest resources, or is blocked
 	sent                      // it has them, and they are not available yet
 	done
 )
 
-// stepNames and comparedNames say how far members are, if resources are applied there and if
-// they are only compared.
+// stepNames and comparedNames describe the progress of members: for applied resources, and for
+// resources that are only compared.
 var (
 	stepNames = []string{
 		waits: "wait for their turn", beingSent: "are next, or cannot be sent the newest",
@@ -61,7 +61,7 @@ var (
 	}
 )
 
-// progressOf is how far a member is, and the condition that says what is missing.
+// progressOf returns the progress of a member, and its first unmet condition.
 func progressOf(conditions []metav1.Condition, onlyCompares bool) (progress, metav1.Condition) {
 	last := []string{placement.ConditionApplied, placement.ConditionAvailable}
 	if onlyCompares {
@@ -80,15 +80,15 @@ func progressOf(conditions []metav1.Condition, onlyCompares bool) (progress, met
 	return done, metav1.Condition{}
 }
 
-// rolloutOf is the rollout of a placement; nil while it has picked nobody. The status names at most
-// some hundreds of the members, those that need attention first.
+// rolloutOf returns the rollout of a placement; nil before it has picked a member. The status
+// names at most some hundreds of the members, with members that need attention first.
 func rolloutOf(kind string, strategy *placement.RolloutStrategy, status *placement.PlacementStatus) *rollout {
 	onlyCompares := strategy.ApplyStrategy != nil && strategy.ApplyStrategy.Type == placement.ApplyReportDiff
 	members, missing := map[progress][]string{}, map[string]metav1.Condition{}
 	listed := 0
 	for _, m := range status.PlacementStatuses {
 		if !meta.IsStatusConditionTrue(m.Conditions, placement.ConditionScheduled) {
-			continue // it is named to say why it is not picked
+			continue // it is listed with the reason why it is not picked
 		}
 		listed++
 		at, c := progressOf(m.Conditions, onlyCompares)
@@ -104,7 +104,7 @@ func rolloutOf(kind string, strategy *placement.RolloutStrategy, status *placeme
 	for _, at := range []progress{done, sent, beingSent, waits} {
 		one := step{Name: stepNames[at], Count: len(members[at]), All: all}
 		if at == done {
-			one.Count += all - listed // those that are not named are well
+			one.Count += all - listed // unnamed members are well
 		}
 		if onlyCompares {
 			one.Name = comparedNames[at]
@@ -128,8 +128,8 @@ func rolloutOf(kind string, strategy *placement.RolloutStrategy, status *placeme
 	return r
 }
 
-// verdictOf says who waits for whom. Besides the members that are listed it goes by the condition
-// of the placement itself, which knows of those that have yet to lose it.
+// verdictOf describes the waiting members and their reasons. Besides the listed members it uses
+// the condition of the placement itself, because that covers members that have yet to lose it.
 func verdictOf(members map[progress][]string, missing map[string]metav1.Condition, all int, strategy *placement.RolloutStrategy,
 	started *metav1.Condition) string {
 	waiting, blocking := members[waits], slices.Concat(members[sent], members[beingSent])
@@ -154,7 +154,7 @@ func verdictOf(members map[progress][]string, missing map[string]metav1.Conditio
 	return text
 }
 
-// amount says what some members do.
+// amount returns a number of members with a verb.
 func amount(n int, one, many string) string {
 	if n == 1 {
 		return "1 member " + one
@@ -162,7 +162,7 @@ func amount(n int, one, many string) string {
 	return fmt.Sprintf("%d members %s", n, many)
 }
 
-// named are some of the members, each with what is missing there.
+// named returns some of the members, each with its unmet condition.
 func named(names []string, missing map[string]metav1.Condition) string {
 	shown, more := atMost(mostBlockers, names)
 	var texts []string
@@ -176,7 +176,7 @@ func named(names []string, missing map[string]metav1.Condition) string {
 	return text
 }
 
-// ruleOf says how many members may change at a time.
+// ruleOf describes the number of members that may change at a time.
 func ruleOf(strategy *placement.RolloutStrategy) string {
 	most, surge := "25%", "25%"
 	if c := strategy.RollingUpdate; c != nil {
@@ -194,7 +194,7 @@ func ruleOf(strategy *placement.RolloutStrategy) string {
 		"hold the resources meanwhile.", most, surge)
 }
 
-// numbered is the number of the resources of a member.
+// numbered returns the number of a member's resources.
 func numbered(has, newest string) string {
 	if has != "" && has == newest {
 		return has + ", the newest"
@@ -202,7 +202,7 @@ func numbered(has, newest string) string {
 	return has
 }
 
-// unavailablePeriod is the one of a strategy, in seconds.
+// unavailablePeriod returns the period of a strategy, in seconds.
 func unavailablePeriod(strategy *placement.RolloutStrategy) int32 {
 	if c := strategy.RollingUpdate; c != nil && c.UnavailablePeriodSeconds != nil {
 		return *c.UnavailablePeriodSeconds

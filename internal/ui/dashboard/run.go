@@ -15,13 +15,13 @@ import (
 	"github.com/muster-fleet/muster/internal/ui/view"
 )
 
-// Approval requests, which the roll does not have.
+// Approval requests, outside the cache of the fleet.
 const (
 	clusterApprovals = "clusterapprovalrequests"
 	approvals        = "approvalrequests"
 )
 
-// groupOf is the API group of a resource.
+// groupOf returns the API group of a resource.
 func groupOf(resource string) string {
 	if resource == clusterApprovals || resource == approvals {
 		return placement.GroupVersion.Group
@@ -29,13 +29,13 @@ func groupOf(resource string) string {
 	return kinds[resource].group
 }
 
-// shownRun is what a page shows of a staged update run.
+// shownRun is the page data of a staged update run.
 type shownRun struct {
-	// Placement is the placement that the run rolls out, Version which of its versions.
+	// Placement is the placement rolled out by the run. Version is the version of it.
 	Placement link
 	Version   string
 	Stages    []view.Stage
-	// Approval is what the run waits for; nil if it waits for no approval.
+	// Approval is the approval that the run waits for; nil without one.
 	Approval *stageApproval
 }
 
@@ -46,7 +46,7 @@ type stageApproval struct {
 	UID   types.UID
 	Stage string
 	Value string
-	// Refused is why the visitor may not approve; empty if they may.
+	// Refused is the reason why the visitor may not approve; empty if they may.
 	Refused string
 }
 
@@ -74,7 +74,7 @@ func (d *shownDelivery) ofRun(ctx context.Context, v *visitor, resource string, 
 	return err
 }
 
-// mayNotApprove says why a visitor may not approve stages; empty if they may.
+// mayNotApprove returns the reason why a visitor may not approve stages; empty if they may.
 func mayNotApprove(ctx context.Context, v *visitor, namespace string) (string, error) {
 	resource := clusterApprovals
 	if namespace != "" {
@@ -88,7 +88,7 @@ func mayNotApprove(ctx context.Context, v *visitor, namespace string) (string, e
 	return fmt.Sprintf("You may not approve it: that takes the rights to get %s and to patch %s/status.", resource, resource), nil
 }
 
-// approveStage approves the stage that the visitor has seen, if the run still waits for that.
+// approveStage approves the stage seen by the visitor, if the run still waits for it.
 func (s *Server) approveStage(w http.ResponseWriter, r *http.Request, v *visitor, resource string) error {
 	if r.PostFormValue("decision") != "approve" {
 		return &inputError{errors.New("the decision about a staged update run is approve")}

@@ -13,7 +13,7 @@ import (
 	placement "github.com/muster-fleet/muster/api/placement/v1beta1"
 )
 
-// scheme has the kinds that the views show and what is asked about visitors.
+// scheme has the kinds in the views, and the reviews of visitors.
 var scheme = newScheme()
 
 func newScheme() *runtime.Scheme {

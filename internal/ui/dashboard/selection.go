@@ -11,29 +11,28 @@ import (
 	placement "github.com/muster-fleet/muster/api/placement/v1beta1"
 )
 
-// mostSelections is how many targets of a Bundle, or members that a placement names, are shown.
+// mostSelections limits the targets of a Bundle, or named members of a placement, on a page.
 const mostSelections = 100
 
-// selection is one of the ways in which a Bundle or a placement selects members: those that meet
-// all of its criteria.
+// selection is one way of a Bundle or a placement to select members: all of its criteria must
+// match.
 type selection struct {
-	// Name is what it is called; empty if it has no name.
+	// Name is its name; may be empty.
 	Name     string
 	Criteria []criterion
-	// KeptOff says that what is delivered is kept off those that it selects.
+	// KeptOff reports whether the selected members are excluded from the delivery.
 	KeptOff bool
 }
 
-// criterion is what a member has to be or to have. Link is the view of those for whom it holds;
-// empty if there is no such view.
+// criterion is a condition on a member. Link is the view of the members that meet it; empty if
+// there is no such view.
 type criterion struct {
 	Text string
 	Link template.URL
 }
 
-// labelled is the criterion of a selector over labels, in a workspace or, if that is empty, in
-// the fleet. Its view is one in which the selector can be changed, and whom it selects is
-// shown as it is typed.
+// labelled returns the criterion of a label selector, in a workspace, or in the fleet if that is
+// empty. Visitors can change the selector in its view and see the selected members as they type.
 func labelled(selector *metav1.LabelSelector, namespace string) criterion {
 	parsed, err := metav1.LabelSelectorAsSelector(selector)
 	if err != nil {
@@ -46,12 +45,12 @@ func labelled(selector *metav1.LabelSelector, namespace string) criterion {
 	return criterion{q.Selector, q.Link()}
 }
 
-// member is the criterion of a name.
+// member returns the criterion of a name.
 func member(name string) criterion {
 	return criterion{name, template.URL(memberPath(name))} //nolint:gosec // it is escaped
 }
 
-// criteriaOf are those that a target and a restriction of targets have in common.
+// criteriaOf returns the common criteria of a target and a restriction of targets.
 func criteriaOf(namespace, cluster string, selector *metav1.LabelSelector, group string, groups *metav1.LabelSelector) (all []criterion) {
 	if cluster != "" {
 		all = append(all, member(namespace+"/"+cluster))
@@ -71,8 +70,8 @@ func criteriaOf(namespace, cluster string, selector *metav1.LabelSelector, group
 	return all
 }
 
-// targetsOf are the selections of a Bundle, of which the first that selects a Cluster counts, and
-// those of which one has to select it besides.
+// targetsOf returns the selections of a Bundle, and its restrictions. The first selection that
+// matches a Cluster counts, and one of the restrictions must match it, too.
 func targetsOf(b *fleet.Bundle) (targets, restrictions []selection) {
 	for _, t := range b.Spec.Targets {
 		targets = append(targets,
@@ -85,7 +84,7 @@ func targetsOf(b *fleet.Bundle) (targets, restrictions []selection) {
 	return targets, restrictions
 }
 
-// picksOf are the selections of a placement, of which one has to select a member.
+// picksOf returns the selections of a placement. One of them must match a member.
 func picksOf(policy *placement.PlacementPolicy) (picks []selection) {
 	if policy == nil {
 		policy = &placement.PlacementPolicy{}
@@ -108,7 +107,7 @@ func criteriaOfTerm(term placement.ClusterSelectorTerm) (all []criterion) {
 	if term.LabelSelector != nil || term.PropertySelector == nil {
 		selector := term.LabelSelector
 		if selector == nil {
-			selector = &metav1.LabelSelector{} // a term without anything is met by all
+			selector = &metav1.LabelSelector{} // an empty term is met by all
 		}
 		all = append(all, labelled(selector, ""))
 	}

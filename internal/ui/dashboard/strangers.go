@@ -10,19 +10,19 @@ import (
 )
 
 const (
-	// strangersEach and strangersAll are how many tokens that are new the API server is asked about in
-	// a second, of one address and of all; five times as many at once. Behind a proxy that is not
-	// trusted all have its address, and a quarter has to do for them.
+	// strangersEach and strangersAll limit the reviews of new tokens at the API server per
+	// second: for one address, and for all. Bursts may be five times as large. Behind an
+	// untrusted proxy all visitors share its address, and so a quarter of the total.
 	strangersEach = 5
 	strangersAll  = 20
 	atOnce        = 5
-	// mostAddresses is of how many addresses it is known how often they have asked; further ones
-	// share what one may.
+	// mostAddresses limits the addresses with a limit of their own. Further addresses share the
+	// limit of one.
 	mostAddresses = 1000
 )
 
-// strangers bounds how often the API server is asked about tokens that nobody knows yet, so that
-// nobody can make the dashboard flood it, and no address can use up what others need to sign in.
+// strangers limits the reviews of unknown tokens at the API server. Visitors cannot make the
+// dashboard flood it, and no address can use up the reviews that others need to sign in.
 type strangers struct {
 	all, further flowcontrol.RateLimiter
 
@@ -30,7 +30,7 @@ type strangers struct {
 	addresses map[netip.Prefix]*addressLimit
 }
 
-// addressLimit is that of an address.
+// addressLimit is the limit of an address.
 type addressLimit struct {
 	flowcontrol.RateLimiter
 	used time.Time
@@ -44,13 +44,13 @@ func tokenBucket(rate int) flowcontrol.RateLimiter {
 	return flowcontrol.NewTokenBucketRateLimiter(float32(rate), rate*atOnce)
 }
 
-// accept says whether the API server may be asked about a token that came from an address.
+// accept reports whether a token from an address may be reviewed at the API server.
 func (s *strangers) accept(address netip.Addr, now time.Time) bool {
 	return s.of(networkOf(address), now).TryAccept() && s.all.TryAccept()
 }
 
-// of is the limit of an address. One that was not used for a while is as good as new, and forgotten
-// when room is needed.
+// of returns the limit of an address. After a while without use a limit is as good as new, and is
+// dropped when room is needed.
 func (s *strangers) of(address netip.Prefix, now time.Time) flowcontrol.RateLimiter {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -69,13 +69,13 @@ func (s *strangers) of(address netip.Prefix, now time.Time) flowcontrol.RateLimi
 	return limit
 }
 
-// networkOf is an address as a network; of IPv6 the network of 64 bits, of which one host can
-// have all addresses.
+// networkOf returns an address as a network. For IPv6 it is the network of 64 bits, because one
+// host can have all of its addresses.
 func networkOf(address netip.Addr) netip.Prefix {
 	bits := 64
 	if address.Is4() {
 		bits = 32
 	}
-	network, _ := address.Prefix(bits) // as many bits as such an address has; none of what is no address
+	network, _ := address.Prefix(bits) // all bits of the address; none for an invalid address
 	return network
 }

@@ -22,12 +22,12 @@ import (
 // shownToken is the view of one token.
 type shownToken struct {
 	Name, State, Why string
-	// Line registers a cluster; empty while there is none, or if the visitor may not see
-	// it, which Unseen says.
+	// Line registers a cluster. It is empty before it exists, or if the visitor may not see it;
+	// Unseen has the reason.
 	Line, Unseen string
 }
 
-// createToken makes a token, as the visitor.
+// createToken creates a token, as the visitor.
 func (s *Server) createToken(w http.ResponseWriter, r *http.Request, v *visitor) error {
 	made, err := tokenOf(func(name string) string { return strings.TrimSpace(r.PostFormValue(name)) })
 	if err != nil {
@@ -40,9 +40,9 @@ func (s *Server) createToken(w http.ResponseWriter, r *http.Request, v *visitor)
 	return nil
 }
 
-// tokenOf is the token that the fields of the form ask for. Like the flags of muster token create
-// they all may be empty, but for those that say which token it is, for how long, and for how many:
-// no end is one that somebody says.
+// tokenOf returns the token requested by the fields of the form. As with the flags of muster
+// token create, most may be empty. The name, the duration and the number of clusters are
+// required: "no end" must be explicit.
 func tokenOf(field func(name string) string) (*fleet.ClusterRegistrationToken, error) {
 	made := &fleet.ClusterRegistrationToken{ObjectMeta: metav1.ObjectMeta{Namespace: field("namespace"), Name: field("name")},
 		Spec: fleet.ClusterRegistrationTokenSpec{ClusterName: field("cluster"), ClientID: field("client-id"), Description: field("description")}}
@@ -74,7 +74,7 @@ func tokenOf(field func(name string) string) (*fleet.ClusterRegistrationToken, e
 	return made, nil
 }
 
-// token is the view of one token, which is read as the visitor.
+// token is the view of one token, read as the visitor.
 func (s *Server) token(w http.ResponseWriter, r *http.Request, v *visitor) error {
 	live, stale, err := s.follow(r, v, tokens)
 	if err != nil {

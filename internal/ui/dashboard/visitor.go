@@ -28,29 +28,27 @@ import (
 )
 
 const (
-	// believed is how long an answer about a visitor's rights is believed: somebody whose rights end
-	// sees for so long what he saw.
+	// believed is the time to trust an answer about a visitor's rights. After a loss of rights
+	// the visitor sees the same objects for this time.
 	believed = 30 * time.Second
-	// askedAtOnce is about how many workspaces the API server is asked at once, for one page of a
-	// visitor who may not list in all.
+	// askedAtOnce limits the concurrent queries about workspaces, for one page of a visitor
+	// without the right to list in all.
 	askedAtOnce = 16
-	// mostVisitors is of how many visitors the tokens and rights are remembered, forgotten after how
-	// long those of one are who does not come again.
+	// mostVisitors limits the visitors whose tokens and rights are kept. forgotten is the time
+	// after which an absent visitor is dropped.
 	mostVisitors = 1000
 	forgotten    = time.Hour
-	// anonymous is the name that an API server has for requests that say nothing of
-	// whom they are from.
+	// anonymous is the API server's name for requests without a credential.
 	anonymous = "system:anonymous"
 )
 
-// visitor is somebody who looks at the dashboard. What he sees and does is within his own rights,
-// about which the API server is asked as him.
+// visitor is a user of the dashboard. The user's own rights limit all views and actions; the API
+// server is queried with the user's credential.
 type visitor struct {
 	name string
-	// Client acts as him.
+	// Client acts as the visitor.
 	client.Client
-	// pace is how often he may ask for something, and streams is how many pages are sent
-	// changes at the moment.
+	// pace limits the visitor's requests. streams is the number of pages with live changes.
 	pace    flowcontrol.RateLimiter
 	streams atomic.Int64
 
@@ -59,8 +57,8 @@ type visitor struct {
 	renewed time.Time
 }
 
-// newVisitor is the user whose credential a config has. The error is that of the API server if
-// it does not know him.
+// newVisitor returns the user whose credential a config has. If the API server does not know the
+// user, its error is returned.
 func newVisitor(ctx context.Context, config *rest.Config, mapper meta.RESTMapper) (*visitor, error) {
 	c, err := client.New(config, client.Options{Scheme: scheme, Mapper: mapper})
 	if err != nil {
@@ -71,7 +69,7 @@ func newVisitor(ctx context.Context, config *rest.Config, mapper meta.RESTMapper
 	return v, err
 }
 
-// ask asks the API server who the visitor is.
+// ask queries the API server for the visitor's name.
 func (v *visitor) ask(ctx context.Context) (name string, err error) {
 	review := &authenticationv1.SelfSubjectReview{}
 	err = v.Create(ctx, review)
@@ -80,14 +78,14 @@ func (v *visitor) ask(ctx context.Context) (name string, err error) {
 		return review.Status.UserInfo.Username, nil
 	case apierrors.IsForbidden(err) && strings.Contains(err.Error(), strconv.Quote(anonymous)):
 		return anonymous, nil
-	case kube.NotServed(err), apierrors.IsForbidden(err): // before Kubernetes 1.28 nobody says who one is
+	case kube.NotServed(err), apierrors.IsForbidden(err): // before Kubernetes 1.28 there is no such review
 		return "you", nil
 	}
 	return "", fmt.Errorf("asking the API server who you are: %w", err)
 }
 
-// may says whether the visitor has a right to a resource, or to a part of it such as
-// bundles/status; an error if that cannot be asked.
+// may reports whether the visitor has a right to a resource, or to a part of it such as
+// bundles/status. It returns an error if the review fails.
 func (v *visitor) may(ctx context.Context, verb, resource, namespace string) (bool, error) {
 	bare, subresource, _ := strings.Cut(resource, "/")
 	of := authorizationv1.ResourceAttributes{Verb: verb, Group: groupOf(bare), Resource: bare, Subresource: subresource, Namespace: namespace}
@@ -111,8 +109,8 @@ func (v *visitor) may(ctx context.Context, verb, resource, namespace string) (bo
 	return review.Status.Allowed, nil
 }
 
-// seen are those of some entries that the visitor may list: all of them, or those of the workspaces
-// of which he may. The error says that it cannot be asked.
+// seen returns the entries that the visitor may list: all, or the entries of allowed workspaces.
+// It returns an error if a review fails.
 func (v *visitor) seen(ctx context.Context, resource string, entries []*entry) ([]*entry, error) {
 	every, err := v.may(ctx, "list", resource, "")
 	if err != nil || every {
@@ -131,8 +129,8 @@ func (v *visitor) seen(ctx context.Context, resource string, entries []*entry) (
 	return seen, nil
 }
 
-// mayIn says in which of the namespaces of some entries the visitor has a right. Of those that are
-// not known yet, some are asked about at once.
+// mayIn reports for each namespace of some entries whether the visitor has a right there. It
+// queries several unknown namespaces at once.
 func (v *visitor) mayIn(ctx context.Context, verb, resource string, entries []*entry) (map[string]bool, error) {
 	allowed := map[string]bool{}
 	for _, e := range entries {
@@ -157,10 +155,10 @@ func (v *visitor) mayIn(ctx context.Context, verb, resource string, entries []*e
 	return allowed, errors.Join(append(problems, ctx.Err())...)
 }
 
-// errTooMany says that more is asked for than can be answered.
+// errTooMany reports more requests than can be answered.
 var errTooMany = errors.New("too much is asked for at once: try again in a moment")
 
-// visitors are those of whom a token is known.
+// visitors are the visitors with a known token.
 type visitors struct {
 	config *rest.Config // with the address and the CA, and no credential
 	mapper meta.RESTMapper
@@ -171,14 +169,14 @@ type visitors struct {
 	known map[[sha256.Size]byte]*welcomed
 }
 
-// welcomed is a visitor whose token the API server accepted at some time, and which ends at
-// another; zero if it does not say.
+// welcomed is a visitor with an accepted token. at is the time of the last acceptance. ends is
+// the token's end; zero if unknown.
 type welcomed struct {
 	*visitor
 	at, ends time.Time
 }
 
-// isForgotten says whether the token has ended, or the visitor has not come for long.
+// isForgotten reports whether the token has ended, or the visitor has been absent for long.
 func (w *welcomed) isForgotten(now time.Time) bool {
 	return now.Sub(w.at) > forgotten || w.hasEnded(now)
 }
@@ -192,8 +190,8 @@ func newVisitors(config *rest.Config, mapper meta.RESTMapper) *visitors {
 	}
 }
 
-// by is the visitor who comes from an address with a token, about which the API server is
-// asked now and then.
+// by returns the visitor with a token from an address. The API server reviews the token from time
+// to time.
 func (all *visitors) by(ctx context.Context, address netip.Addr, token string) (*visitor, error) {
 	if !isToken(token) {
 		return nil, errNobody
@@ -221,7 +219,7 @@ func (all *visitors) by(ctx context.Context, address netip.Addr, token string) (
 	return have.visitor, err
 }
 
-// remembered is how many tokens are known with which somebody came not long ago.
+// remembered returns the number of tokens with recent visits.
 func (all *visitors) remembered() (n int) {
 	all.mu.Lock()
 	defer all.mu.Unlock()
@@ -229,15 +227,15 @@ func (all *visitors) remembered() (n int) {
 	return len(all.known)
 }
 
-// forget forgets those whose token has ended, or who have not come for long. The
-// caller has the lock.
+// forget drops visitors whose token has ended, or who have been absent for long. The caller has
+// the lock.
 func (all *visitors) forget() {
 	now := all.clock.Now()
 	maps.DeleteFunc(all.known, func(_ [sha256.Size]byte, w *welcomed) bool { return w.isForgotten(now) })
 }
 
-// welcome asks the API server about a token that is new. Where no more can be remembered, who has
-// not come for longest is forgotten.
+// welcome queries the API server about a new token. If there is no room, it drops the visitor
+// with the longest absence.
 func (all *visitors) welcome(ctx context.Context, key [sha256.Size]byte, address netip.Addr, token string) (*visitor, error) {
 	if !all.limit.accept(address, time.Now()) {
 		return nil, errTooMany
