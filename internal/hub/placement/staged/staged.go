@@ -137,7 +137,7 @@ func Clusters(status placement.UpdateRunStatus) map[string]bool {
 	return names
 }
 
-// Initialized says whether the members of a run are divided into stages.
+// Initialized reports whether the members of a run are divided into stages.
 func Initialized(status placement.UpdateRunStatus) bool {
 	return isTrue(status.Conditions, placement.ConditionInitialized)
 }
