@@ -25,8 +25,8 @@ func metrics() (string, error) {
 	page.WriteString("# Metrics\n\n" +
 		generated + `The Pods of the hub, of the agents and of the dashboard serve these metrics in the format of Prometheus, and the
 metrics of their process and of Go. The hub also serves the metrics of controller-runtime: reconciles by controller, work queues,
-requests to the API server, and ` + "`leader_election_master_status{name=\"muster-hub\"}`, 1 in the replica that leads. [Monitor](../operations/monitoring.md) has " +
-		"the alerts.\n")
+requests to the API server, and ` + "`leader_election_master_status{name=\"muster-hub\"}`, 1 in the replica that leads. " +
+		"[Monitor](../operations/monitoring.md) has the alerts.\n")
 	for _, program := range []struct{ title, dir string }{
 		{"The hub", "internal/hub"}, {"The agent", "internal/agent"}, {"The dashboard", "internal/ui/dashboard"},
 	} {
