@@ -128,19 +128,19 @@ type HubAddress struct {
 	AgentTLSMode string `json:"agentTLSMode,omitempty"`
 }
 
-// FeatureManagedAgent means that the agent adopts its own release from a BundleDeployment with the label
-// muster/agent-version.
+// FeatureManagedAgent means: the agent adopts its own release from a BundleDeployment with the
+// label muster/agent-version.
 const FeatureManagedAgent = "ManagedAgent"
 
-// FeatureHandOver means that the agent hands an object over between Works of the same placement instead of
-// deleting it when it leaves a Work.
+// FeatureHandOver means: the agent hands an object over between Works of the same placement instead
+// of deleting it when it leaves a Work.
 const FeatureHandOver = "HandOver"
 
-// FeatureLongDigest means that the agent knows member namespaces whose names have a digest of 64 bits.
+// FeatureLongDigest means: the agent knows member namespaces whose names have a digest of 64 bits.
 const FeatureLongDigest = "LongDigest"
 
-// FeatureReconnect means that the agent of a MemberCluster keeps the token with which it rejoins by its key
-// after its credential has expired.
+// FeatureReconnect means: the agent of a MemberCluster keeps the token with which it rejoins by its
+// key after its credential has expired.
 const FeatureReconnect = "Reconnect"
 
 // InternalMemberClusterStatus is written by the agent only. Above 256 KiB the hub keeps only the
