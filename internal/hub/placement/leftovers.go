@@ -38,7 +38,7 @@ type leftover struct {
 func (l leftover) String() string { return kube.Name(l.Kind, l.Namespace, l.Name) }
 
 // listLeftovers returns the bindings and snapshots created by KubeFleet's hub for placements with
-// this name, and the resources that the hub may not list.
+// this name, and the resources that the hub cannot list: forbidden, or defined and not served.
 func (c *Controller) listLeftovers(ctx context.Context, s genericPlacement) (left []leftover, hidden []string, err error) {
 	kinds := []string{"ClusterResourceBinding", "ClusterResourceSnapshot", "ClusterSchedulingPolicySnapshot"}
 	if s.key.Namespace != "" {
@@ -62,9 +62,9 @@ func (c *Controller) listLeftovers(ctx context.Context, s genericPlacement) (lef
 		objects.SetGroupVersionKind(placement.GroupVersion.WithKind(kind + "List"))
 		err := c.Live.List(ctx, objects, client.InNamespace(s.key.Namespace), client.MatchingLabelsSelector{Selector: theirs})
 		switch {
-		case apierrors.IsForbidden(err):
+		case apierrors.IsForbidden(err), kube.NotServed(err): // neither means that there are none
 			hidden = append(hidden, resource)
-		case err != nil && !kube.NotServed(err):
+		case err != nil:
 			return nil, nil, fmt.Errorf("listing the %s of %s: %w", resource, s, err)
 		}
 		for i := range objects.Items {
@@ -105,7 +105,7 @@ func (c *Controller) removeLeftovers(ctx context.Context, s genericPlacement) (w
 		return "", nil, err
 	}
 	if len(hidden) > 0 { // unknown is not gone
-		return fmt.Sprintf("no one knows whether KubeFleet's hub has left %s of it, which the hub may not list", list(hidden)), nil, nil
+		return fmt.Sprintf("no one knows whether KubeFleet's hub has left %s of it, which the hub cannot list", list(hidden)), nil, nil
 	}
 	var mu sync.Mutex
 	var group sync.WaitGroup

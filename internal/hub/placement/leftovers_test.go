@@ -1,14 +1,25 @@
 package placement
 
 import (
+	"context"
+	"errors"
+	"strings"
 	"testing"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
 	placement "github.com/muster-fleet/muster/api/placement/v1beta1"
+	"github.com/muster-fleet/muster/internal/hub/runtime/controller"
 )
 
 func TestALeftoverOfKubeFleetsHubIsProvedToBeOfThePlacement(t *testing.T) {
@@ -47,6 +58,36 @@ func TestALeftoverOfKubeFleetsHubIsProvedToBeOfThePlacement(t *testing.T) {
 		c.change(o)
 		if got := leftOf(s, o); got != c.want {
 			t.Errorf("%s: %t", name, got)
+		}
+	}
+}
+
+// TestLeftoversThatCannotBeListedAreNotGone has a kind of KubeFleet's hub that is defined, but
+// whose objects the hub may not list, or whose version is not served.
+func TestLeftoversThatCannotBeListedAreNotGone(t *testing.T) {
+	const resource = "clusterresourcesnapshots"
+	scheme := runtime.NewScheme()
+	if err := errors.Join(placement.AddToScheme(scheme), metav1.AddMetaToScheme(scheme)); err != nil {
+		t.Fatal(err)
+	}
+	group := schema.GroupResource{Group: placement.GroupVersion.Group, Resource: resource}
+	notServed := apierrors.NewGenericServerResponse(404, "list", group, "", "404 page not found", 0, true)
+	for what, refusal := range map[string]error{"forbidden": apierrors.NewForbidden(group, "", nil), "not served": notServed} {
+		defined := interceptor.Funcs{
+			Get: func(_ context.Context, _ client.WithWatch, key client.ObjectKey, _ client.Object, _ ...client.GetOption) error {
+				if key.Name == resource+"."+placement.GroupVersion.Group {
+					return nil
+				}
+				return apierrors.NewNotFound(schema.GroupResource{}, key.Name)
+			},
+			List: func(context.Context, client.WithWatch, client.ObjectList, ...client.ListOption) error { return refusal },
+		}
+		api := fake.NewClientBuilder().WithScheme(scheme).WithInterceptorFuncs(defined).Build()
+		c := &Controller{Deps: Deps{Deps: controller.Deps{Client: api, Live: api}}, memory: newMemory(clock.RealClock{})}
+		of := ofCRP(&placement.ClusterResourcePlacement{ObjectMeta: metav1.ObjectMeta{Name: "shop", UID: "u"}})
+		waits, stays, err := c.removeLeftovers(t.Context(), of)
+		if err != nil || len(stays) > 0 || !strings.Contains(waits, resource) {
+			t.Errorf("%s: it waits for %q, %v stay, %v", what, waits, stays, err)
 		}
 	}
 }
