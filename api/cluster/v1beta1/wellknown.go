@@ -49,12 +49,11 @@ const (
 	// ConditionSupported is False while the object requires something that the hub cannot do, and
 	// names it; else it is absent.
 	ConditionSupported = "Supported"
-	// ReasonLeaving is that of the condition Joined while a member leaves.
+	// ReasonLeaving means: the member is leaving; Joined of a report.
 	ReasonLeaving = "Leaving"
-	// ReasonRegistering is that of the condition Joined of an agent that has joined and registers with
-	// another token beside that.
+	// ReasonRegistering means: a joined agent registers with another token; Joined of a report.
 	ReasonRegistering = "Registering"
-	// ReasonInternalMemberClusterLeft is that of the condition Joined of an agent that has left.
+	// ReasonInternalMemberClusterLeft means: the agent has left; Joined of a report.
 	ReasonInternalMemberClusterLeft = "InternalMemberClusterLeft"
 	// ConditionHubConfigured reports whether the agent uses the hub address of the hub's settings.
 	ConditionHubConfigured = "HubConfigured"
@@ -80,11 +79,9 @@ const (
 	// kept because its removal is not confirmed; else it is absent. It is on an agent's status and on
 	// the membership object.
 	ConditionPruned = "Pruned"
-	// ReasonRemovalBlocked is that of the condition Pruned when something on the member keeps an
-	// object of a release.
+	// ReasonRemovalBlocked means: an object of a release cannot be removed from the member; Pruned.
 	ReasonRemovalBlocked = "RemovalBlocked"
-	// ReasonRemovalUnconfirmed is that of the condition Pruned when it is not known whether the hub
-	// took the BundleDeployment away.
+	// ReasonRemovalUnconfirmed means: the hub has not confirmed a BundleDeployment as deleted; Pruned.
 	ReasonRemovalUnconfirmed = "RemovalUnconfirmed"
 	// PropertyNodeCount is the number of nodes.
 	PropertyNodeCount = "kubernetes-fleet.io/node-count"

@@ -95,8 +95,8 @@ const (
 	RegistrationGranted RegistrationState = "Granted"
 )
 
-// ReasonNotApproved is that of a request which somebody has denied: it may be approved after all as
-// long as it is there, and its agent waits for that.
+// ReasonNotApproved means: a user denied the request. Another user may still approve it while it
+// exists, and the agent waits for that.
 const ReasonNotApproved = "NotApproved"
 
 // ClusterRegistrationStatus is written by the hub only.

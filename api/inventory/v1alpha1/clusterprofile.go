@@ -74,7 +74,7 @@ type ClusterProfileStatus struct {
 
 // ClusterVersion is the version of a cluster.
 type ClusterVersion struct {
-	// Kubernetes is that of the API server, such as v1.36.3.
+	// Kubernetes is the version of the API server, such as v1.36.3.
 	// +optional
 	Kubernetes string `json:"kubernetes,omitempty"`
 }

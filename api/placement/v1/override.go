@@ -109,9 +109,9 @@ type ResourceScope string
 
 // The scopes of placements.
 const (
-	// ClusterScoped is that of a ClusterResourcePlacement, and the default.
+	// ClusterScoped means a ClusterResourcePlacement. It is the default.
 	ClusterScoped ResourceScope = "Cluster"
-	// NamespaceScoped is that of a ResourcePlacement.
+	// NamespaceScoped means a ResourcePlacement.
 	NamespaceScoped ResourceScope = "Namespaced"
 )
 

@@ -16,7 +16,7 @@ type ResourceEnvelope struct {
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
 	// Data are the manifests, each under a name of the author's choice, such as that of its file.
-	// Their metadata.namespace is that of the envelope.
+	// Their metadata.namespace equals the namespace of the envelope.
 	// +required
 	// +kubebuilder:validation:MinProperties=1
 	// +kubebuilder:validation:MaxProperties=50

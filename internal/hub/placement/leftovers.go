@@ -38,7 +38,8 @@ type leftover struct {
 func (l leftover) String() string { return kube.Name(l.Kind, l.Namespace, l.Name) }
 
 // listLeftovers returns the bindings and snapshots created by KubeFleet's hub for placements with
-// this name, and the resources that the hub cannot list: forbidden, or defined and not served.
+// this name. hidden names the resources that the hub cannot list: forbidden, or defined and not
+// served.
 func (c *Controller) listLeftovers(ctx context.Context, s genericPlacement) (left []leftover, hidden []string, err error) {
 	kinds := []string{"ClusterResourceBinding", "ClusterResourceSnapshot", "ClusterSchedulingPolicySnapshot"}
 	if s.key.Namespace != "" {

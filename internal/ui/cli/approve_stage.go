@@ -18,12 +18,8 @@ func (c *changer) approveStage(ctx context.Context, hub client.Client, run view.
 	if name == "" {
 		return fmt.Errorf("%s waits for no approval, it is %s%s", c.title(run.Object), view.State(run.Object), because(run.Object))
 	}
-	var o client.Object = &placement.ClusterApprovalRequest{}
-	if run.GetNamespace() != "" {
-		o = &placement.ApprovalRequest{}
-	}
-	err := hub.Get(ctx, client.ObjectKey{Namespace: run.GetNamespace(), Name: name}, o)
-	if err != nil {
+	o := run.Request(name)
+	if err := hub.Get(ctx, client.ObjectKeyFromObject(o), o); err != nil {
 		return fmt.Errorf("reading the approval request for stage %s of %s: %w", stage, c.title(run.Object), err)
 	}
 	request, _ := view.ApprovalOf(o)

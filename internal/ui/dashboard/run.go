@@ -107,11 +107,8 @@ func (s *Server) approveStage(w http.ResponseWriter, r *http.Request, v *visitor
 	case name != r.PostFormValue("reason"):
 		return &inputError{fmt.Errorf("%s waits for another approval than you have seen: look at it, and decide again", view.Title(o))}
 	}
-	var of client.Object = &placement.ClusterApprovalRequest{}
-	if o.GetNamespace() != "" {
-		of = &placement.ApprovalRequest{}
-	}
-	if err := v.Get(r.Context(), client.ObjectKey{Namespace: o.GetNamespace(), Name: name}, of); err != nil {
+	of := run.Request(name)
+	if err := v.Get(r.Context(), client.ObjectKeyFromObject(of), of); err != nil {
 		return err
 	}
 	if !metav1.IsControlledBy(of, o) {

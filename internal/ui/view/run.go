@@ -60,10 +60,19 @@ func (r Run) Awaited() (stage, request string) {
 	return "", ""
 }
 
-// Stage is how far a stage of a run is.
+// Request returns an empty approval request of the run with a name, to be read.
+func (r Run) Request(name string) client.Object {
+	meta := metav1.ObjectMeta{Namespace: r.GetNamespace(), Name: name}
+	if meta.Namespace == "" {
+		return &placement.ClusterApprovalRequest{ObjectMeta: meta}
+	}
+	return &placement.ApprovalRequest{ObjectMeta: meta}
+}
+
+// Stage is the progress of a stage of a run.
 type Stage struct {
 	Name string
-	// Updated of All members are.
+	// Updated counts the updated members of the stage, All counts all of them.
 	Updated, All int
 	// State is the reason of the stage without its prefix; StateNew if the stage has not begun.
 	State, Message string
@@ -71,8 +80,8 @@ type Stage struct {
 	Request string
 }
 
-// Stages are those of a run in their order, and the one in which members lose the
-// placement if there are any.
+// Stages returns the stages of a run in their order, and last the stage in which members lose the
+// placement, if there are such members.
 func (r Run) Stages() (all []Stage) {
 	stages := r.Status.StagesStatus
 	if last := r.Status.DeletionStageStatus; last != nil && len(last.Clusters) > 0 {
@@ -99,7 +108,7 @@ func (r Run) Stages() (all []Stage) {
 	return all
 }
 
-// state says how far a run is.
+// state returns the state of a run in one word.
 func (r Run) state() string {
 	conditions := r.Status.Conditions
 	initialized := meta.FindStatusCondition(conditions, placement.ConditionInitialized)
@@ -166,7 +175,7 @@ func (a Approval) Approved() bool {
 	return c != nil && c.Status == metav1.ConditionTrue && c.ObservedGeneration == a.GetGeneration()
 }
 
-// Approve has the request be approved; the caller writes its status.
+// Approve sets the condition Approved; the caller writes the status.
 func (a Approval) Approve(by string) {
 	meta.SetStatusCondition(a.Conditions,
 		metav1.Condition{Type: placement.ConditionApproved, Status: metav1.ConditionTrue, Reason: placement.ConditionApproved,
@@ -185,8 +194,7 @@ func approvalRow(a Approval, now time.Time) []string {
 		Since(a.GetCreationTimestamp().Time, now)}
 }
 
-// titleOfRun is how users name a run or an approval request with its kind; empty if an object is
-// neither.
+// titleOfRun returns kind and name of a run or an approval request; empty for other objects.
 func titleOfRun(o client.Object) string {
 	if r, is := RunOf(o); is {
 		return r.Kind + " " + NameOf(o)
