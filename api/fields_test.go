@@ -18,6 +18,11 @@ import (
 // report, kubefleet §1.5), and all of a ClusterProfile. What can be a number or a text has no type.
 // Fields of core types (tolerations, affinity, resources) are listed by their first level only.
 var upstream = map[string]string{
+	"fleet.cattle.io_policies.yaml": `
+		requireServiceAccount:boolean allowedServiceAccounts:array allowNamespaceCreation:boolean allowedDownstreamResources:array
+		gitRepo.defaultServiceAccount:string gitRepo.defaultClientSecretName:string gitRepo.allowedClientSecretNames:array
+		gitRepo.allowedRepoPatterns:array helmOp.defaultServiceAccount:string helmOp.defaultHelmSecretName:string
+		helmOp.allowedHelmSecretNames:array helmOp.allowedHelmRepoPatterns:array helmOp.allowedChartPatterns:array`,
 	"fleet.cattle.io_clusterregistrationtokens.yaml": `
 		spec.ttl:string status.expires:string status.secretName:string`,
 	"fleet.cattle.io_clusterregistrations.yaml": `

@@ -214,6 +214,11 @@ func TestATokenThatWasUsedDoesNotComeBackByTheHubAndAnotherOneIsGiven(t *testing
 	} {
 		t.Run(name, func(t *testing.T) {
 			out := row.command.mustRender(t)
+			for _, said := range []string{"creates no Secret fleet-agent-bootstrap", "--reset-then-reuse-values --values values.yaml"} {
+				if strings.Contains(out.notes, said) != (row.token == "") {
+					t.Errorf("the notes have %q, or have it not:\n%s", said, out.notes)
+				}
+			}
 			if row.token == "" {
 				for _, object := range out.objects {
 					if object.GetName() == "fleet-agent-bootstrap" {
@@ -296,7 +301,7 @@ func TestAgentThatDoesNotDeliverGetsNoRightToAndIsTold(t *testing.T) {
 func TestRetiredValuesAreNamedAndIgnored(t *testing.T) {
 	out := agent(valuesOfToken(t), "apiServerURL=https://hub", "kubectl.tag=x", "image.os=linux", "agent.replicas=2",
 		"leaderElection.leaseDuration=1s").mustRender(t)
-	want := "were ignored: agent, image.os, kubectl, leaderElection"
+	want := "ignores them: agent, image.os, kubectl, leaderElection"
 	if !strings.Contains(out.notes, want) {
 		t.Errorf("notes do not say %q:\n%s", want, out.notes)
 	}

@@ -32,7 +32,7 @@ func TestWithoutAnAgentOfItsOwnTheHubHasNoInstaller(t *testing.T) {
 }
 
 func TestAHubThatOnlyRBACConfinesSaysSo(t *testing.T) {
-	const warning = "nothing but RBAC confines the hub's account"
+	const warning = "Only RBAC confines the hub's account"
 	for version, old := range map[string]bool{"v1.29.9": true, "v1.30.0-eks": false, "v1.36.0": false} {
 		command := hub("")
 		command.kube = version
@@ -57,5 +57,42 @@ func TestThePolicyOfTheHubKnowsTheNamespaceOfAnswers(t *testing.T) {
 				t.Errorf("in %s the policy does not name %s", system, want)
 			}
 		}
+	}
+}
+
+// TestNoRoleOfTheChartsWritesPolicies looks at the roles of the hub's chart: a tenant who writes a
+// Policy can widen another one.
+func TestNoRoleOfTheChartsWritesPolicies(t *testing.T) {
+	seen := false
+	for _, object := range hub("", "dashboard.enabled=true").mustRender(t).objects {
+		if kind := object.GetKind(); kind != "ClusterRole" && kind != "Role" {
+			continue
+		}
+		for key := range object.GetLabels() {
+			if strings.Contains(key, "aggregate-to-") {
+				t.Errorf("%s %s adds to a role of users, by %s", object.GetKind(), object.GetName(), key)
+			}
+		}
+		rules, _, err := unstructured.NestedSlice(object.Object, "rules")
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, rule := range rules {
+			fields := rule.(map[string]any)
+			contains := func(field string, values ...string) bool {
+				list, _ := fields[field].([]any)
+				return slices.ContainsFunc(list, func(value any) bool { return slices.Contains(values, value.(string)) })
+			}
+			if !contains("apiGroups", "fleet.cattle.io", "*") || !contains("resources", "policies", "*") {
+				continue
+			}
+			seen = true
+			if contains("verbs", "create", "update", "patch", "delete", "deletecollection", "*") {
+				t.Errorf("%s %s writes Policies: %v", object.GetKind(), object.GetName(), fields)
+			}
+		}
+	}
+	if !seen {
+		t.Error("not even the hub reads Policies")
 	}
 }

@@ -106,7 +106,7 @@ func TestWhatPlacementsMaySelectIsReadOnlyAndUpToTheAdmin(t *testing.T) {
 
 func TestHubWithoutURLInstallsAndSaysWhatThatMeans(t *testing.T) {
 	out := hub("").mustRender(t)
-	if want := "apiServerURL is not set, so values.yaml will not hold it"; !strings.Contains(out.notes, want) {
+	if want := "apiServerURL is not set, so values.yaml does not contain it"; !strings.Contains(out.notes, want) {
 		t.Errorf("notes do not say %q:\n%s", want, out.notes)
 	}
 }
@@ -149,7 +149,7 @@ metrics: {enabled: true}
 leaderElection: {leaseDuration: 30s, retryPeriod: 10s, renewDeadline: 25s}
 controller: {reconciler: {workers: {bundle: "50"}}}
 `).mustRender(t)
-	want := "were ignored: controller.reconciler, gitops, helmops, imagescan, metrics, migrations, shards"
+	want := "ignores them: controller.reconciler, gitops, helmops, imagescan, metrics, migrations, shards"
 	if !strings.Contains(out.notes, want) {
 		t.Errorf("notes do not say %q:\n%s", want, out.notes)
 	}

@@ -96,7 +96,7 @@ func TestCommandOfTheHowToInstallsTheMemberAgent(t *testing.T) {
 		t.Errorf("environment (-want +got):\n%s", diff)
 	}
 	for _, sentence := range []string{
-		"were ignored: enableV1Alpha1APIs, enableV1Beta1APIs, refreshtoken", "is an image of KubeFleet", "the key ca.crt of that Secret",
+		"ignores them: enableV1Alpha1APIs, enableV1Beta1APIs, refreshtoken", "is an image of KubeFleet", "the key ca.crt of that Secret",
 		"kubectl get membercluster web",
 	} {
 		if !strings.Contains(out.notes, sentence) {
@@ -226,7 +226,7 @@ func TestChartMayBringTheCAOfItsHub(t *testing.T) {
 	if got["HUB_CERTIFICATE_AUTHORITY_FALLBACK"] != want || got["HUB_CERTIFICATE_AUTHORITY"] != nil {
 		t.Errorf("environment %v", got)
 	}
-	if !strings.Contains(out.notes, "if it has none, by hub-ca.crt of this chart") {
+	if !strings.Contains(out.notes, "Without the key, it uses hub-ca.crt of this chart") {
 		t.Errorf("notes:\n%s", out.notes)
 	}
 	command.file[1] = "abc"
@@ -279,7 +279,7 @@ enableNamespaceCollectionInPropertyProvider: false
 	if got := environment(out.container(t, "member-agent"))["MEMBER_CLUSTER_NAME"]; got != "42" {
 		t.Errorf("the name is %v", got)
 	}
-	want := "were ignored: azure, config.CABundle, config.azureCloudConfig, config.identityCert, config.identityKey, " +
+	want := "ignores them: azure, config.CABundle, config.azureCloudConfig, config.identityCert, config.identityKey, " +
 		"enableNamespaceCollectionInPropertyProvider, enablePprof, hubPprofPort, pprofPort, priorityQueue, refreshtoken, replicaCount"
 	if !strings.Contains(out.notes, want) {
 		t.Errorf("notes do not say %q:\n%s", want, out.notes)
@@ -292,7 +292,7 @@ func TestAMemberThatWasRevokedIsToldItsNamespace(t *testing.T) {
 	if got := environment(out.container(t, "member-agent"))["MEMBER_NAMESPACE"]; got != namespace {
 		t.Errorf("the namespace is %v", got)
 	}
-	if strings.Contains(out.notes, "were ignored") {
+	if strings.Contains(out.notes, "ignores them") {
 		t.Errorf("notes say %s", out.notes)
 	}
 }

@@ -70,7 +70,7 @@ func TestAValueThatIsTakenAwayIsNamedOrNotMissed(t *testing.T) {
 func TestAnAgentThatTheHubLooksAfterIsUpgradedWithWhateverValuesItHas(t *testing.T) {
 	joined := agent(valuesOfToken(t), "apiServerURL=https://hub", "fleetAgents.delivery=false")
 	joined.set = append(joined.set, "internal.joinedWith="+digestOfToken(t))
-	if notes := joined.mustRender(t).notes; !strings.Contains(notes, "were ignored: fleetAgents") {
+	if notes := joined.mustRender(t).notes; !strings.Contains(notes, "ignores them: fleetAgents") {
 		t.Errorf("notes do not name it:\n%s", notes)
 	}
 }

@@ -53,7 +53,7 @@ echo "$(kubectl -n viewers create token admin) $(kubectl -n viewers create token
 		err = fmt.Errorf("an admin does not see my-cluster: %s", seen)
 	}
 	unseen, refused := e.forwarded(ctx, e.hub, namespace, deployment, "8082", "/", stranger)
-	if refused == nil && (strings.Contains(unseen, "my-cluster") || !strings.Contains(unseen, "There are no members")) {
+	if refused == nil && (strings.Contains(unseen, "my-cluster") || !strings.Contains(unseen, "No clusters to show.")) {
 		refused = fmt.Errorf("somebody without rights sees %s", unseen)
 	}
 	metrics, unmeasured := e.forwarded(ctx, e.hub, namespace, deployment, "8080", "/metrics", "")

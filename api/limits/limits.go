@@ -1,14 +1,13 @@
-// Package limits says how much tenants and members may write into one field: fields of the API
-// are of these types, which are plain strings and maps to Go, and whose maxima are in the
-// schemas of the CRDs.
+// Package limits defines types that bound how much tenants and members may write into one field. To
+// Go they are plain strings and maps. The schemas of the CRDs hold the maxima.
 //
-// Its invariant: a maximum is well above what an agent or a command line of Rancher Fleet,
-// KubeFleet or Muster writes, and is never lowered. It is a number of characters: one that is not
+// Its invariant: a maximum is never lowered. It is well above the largest value of an agent or a
+// command line of Rancher Fleet, KubeFleet or Muster. Maxima count characters; a character outside
 // ASCII takes up to four bytes.
 package limits
 
-// Name is a name, a kind, an API version, a label's value: at most 253 characters, as the name of
-// a Kubernetes object.
+// Name is a name, a kind, an API version or a label's value: at most 253 characters, like the name
+// of a Kubernetes object.
 //
 // +kubebuilder:validation:MaxLength=253
 type Name = string
@@ -18,8 +17,8 @@ type Name = string
 // +kubebuilder:validation:MaxLength=2048
 type Line = string
 
-// Message is what a person reads: at most 32768 characters, as the message of a
-// condition of Kubernetes.
+// Message is a text for people: at most 32768 characters, like the message of a Kubernetes
+// condition.
 //
 // +kubebuilder:validation:MaxLength=32768
 type Message = string
@@ -34,8 +33,8 @@ type Value = string
 // +kubebuilder:validation:MaxLength=3145728
 type Document = string
 
-// Labels are labels or annotations: at most 128 of them, with keys of at most 317 characters, which
-// is a DNS name, a slash and a name.
+// Labels are labels or annotations: at most 128. A key has at most 317 characters: a DNS name, a
+// slash and a name.
 //
 // +kubebuilder:validation:MaxProperties=128
 // +kubebuilder:validation:XValidation:rule="self.all(key, size(key) <= 317)",message="a key has more than 317 characters"

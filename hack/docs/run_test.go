@@ -165,7 +165,7 @@ var secret = regexp.MustCompile(`eyJ[\w-]+\.[\w-]+\.[\w-]+`)
 
 func (r *reader) run(t *testing.T, script string) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 15*time.Minute) // it ends only a command that hangs
 	defer cancel()
 	command := exec.CommandContext(ctx, "bash", "-euo", "pipefail", "-c", script)
 	command.Dir, command.Env, command.WaitDelay = r.dir, r.env, time.Second

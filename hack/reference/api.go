@@ -16,8 +16,8 @@ import (
 type group struct{ name, page, what string }
 
 var groups = []group{
-	{"fleet.cattle.io", "api-fleet.md", "The first door: workspaces, Bundles, and what Rancher Fleet knows besides."},
-	{"cluster.kubernetes-fleet.io", "api-cluster.md", "The second door, and the report that agents of both write."},
+	{"fleet.cattle.io", "api-fleet.md", "Clusters and their workspaces, Bundles, and the other kinds of Rancher Fleet."},
+	{"cluster.kubernetes-fleet.io", "api-cluster.md", "MemberClusters, and the report that all agents write."},
 	{"placement.kubernetes-fleet.io", "api-placement.md", "Placements, and what the hub and the agents write for them."},
 	{"multicluster.x-k8s.io", "api-inventory.md", "The inventory, for tools that know nothing of fleets."},
 	{"muster-fleet.github.io", "api-muster.md", "What is Muster's alone."},
@@ -30,8 +30,8 @@ func (g group) write() (string, error) {
 		return "", fmt.Errorf("finding definitions of %s: %d, %w", g.name, len(files), err)
 	}
 	var page strings.Builder
-	fmt.Fprintf(&page, "# Kinds of %s\n\n%s%s\n\nA field with `[]` is a list, one with `{}` a map; what is in those of Kubernetes' own "+
-		"types, such as an affinity, is in its documentation. *Required* holds where the object around is there.\n", g.name, generated, g.what)
+	fmt.Fprintf(&page, "# Kinds of %s\n\n%s%s\n\nA field with `[]` is a list, one with `{}` a map; for Kubernetes' own "+
+		"types, such as an affinity, see its documentation. *Required* holds where the object around is there.\n", g.name, generated, g.what)
 	for _, file := range files {
 		data, err := os.ReadFile(file)
 		if err != nil {

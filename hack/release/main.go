@@ -18,7 +18,7 @@ func main() {
 	flag.StringVar(&r.source, "source", ".", "directory of the module")
 	flag.StringVar(&r.out, "out", "dist", "directory that everything goes to")
 	flag.StringVar(&r.described, "version", "", "version of all that is made, as git describes it")
-	flag.StringVar(&r.url, "url", "", "where the charts will be served, if not beside the index")
+	flag.StringVar(&r.url, "url", "", "where the charts are served, if not beside the index")
 	flag.StringVar(&r.key, "key", "", "file of a private key (PEM, PKCS #8, ECDSA) that signs the images and the checksums")
 	onlyImages := flag.Bool("images", false, "only build the images, in the directory images of -out")
 	flag.Parse()

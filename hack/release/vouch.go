@@ -128,7 +128,7 @@ func (r *release) sign(text []byte) error {
 // privateKey reads the key for signatures; it is nil if there is none.
 func (r *release) privateKey() (*ecdsa.PrivateKey, error) {
 	if r.key == "" {
-		fmt.Fprintln(os.Stderr, "release: nothing is signed; -key says with which key")
+		fmt.Fprintln(os.Stderr, "release: nothing is signed; -key names the key")
 		return nil, nil
 	}
 	read, err := os.ReadFile(r.key)

@@ -36,25 +36,25 @@ func TestPlan(t *testing.T) {
 	}{
 		"without differences the commit chooses a third": {diff{revision: "a"}, options{race: raceAuto, parallel: 1}, []string{
 			"-race internal/kube", "-race -short internal/agent internal/hub/members/cluster",
-			"-timeout=40m -race internal/hub/test", "-timeout=40m internal/agent", "-timeout=40m internal/hub/members/cluster",
+			"-timeout=55m -race internal/hub/test", "-timeout=55m internal/agent", "-timeout=55m internal/hub/members/cluster",
 		}},
 		"a package that differs is among them": {diff{revision: "a", files: []string{"internal/agent/agent.go"}},
 			options{race: raceAuto, parallel: 1}, []string{
 				"-race internal/kube", "-race -short internal/hub/members/cluster",
-				"-timeout=40m -race internal/hub/test", "-timeout=40m -race internal/agent", "-timeout=40m internal/hub/members/cluster",
+				"-timeout=55m -race internal/hub/test", "-timeout=55m -race internal/agent", "-timeout=55m internal/hub/members/cluster",
 			}},
 		"a package above one that differs is among them": {diff{revision: "h", files: []string{"internal/hub/members/cluster/leave.go"}},
 			options{race: raceAuto, parallel: 1}, []string{
 				"-race internal/kube", "-race -short internal/agent",
-				"-timeout=40m -race internal/hub/test", "-timeout=40m internal/agent", "-timeout=40m -race internal/hub/members/cluster",
+				"-timeout=55m -race internal/hub/test", "-timeout=55m internal/agent", "-timeout=55m -race internal/hub/members/cluster",
 			}},
 		"all of them": {diff{}, options{race: raceAll, parallel: 1}, []string{
-			"-race internal/kube", "-timeout=40m -race internal/hub/test", "-timeout=40m -race internal/agent",
-			"-timeout=40m -race internal/hub/members/cluster",
+			"-race internal/kube", "-timeout=55m -race internal/hub/test", "-timeout=55m -race internal/agent",
+			"-timeout=55m -race internal/hub/members/cluster",
 		}},
 		"none of them": {diff{files: []string{"internal/agent/agent.go"}}, options{race: raceNone, parallel: 1}, []string{
 			"-race internal/kube", "-race -short internal/hub/test internal/agent internal/hub/members/cluster",
-			"-timeout=40m internal/hub/test", "-timeout=40m internal/agent", "-timeout=40m internal/hub/members/cluster",
+			"-timeout=55m internal/hub/test", "-timeout=55m internal/agent", "-timeout=55m internal/hub/members/cluster",
 		}},
 		"only what differs": {
 			diff{
@@ -63,12 +63,12 @@ func TestPlan(t *testing.T) {
 			},
 			options{race: raceAuto, changed: true, parallel: 1}, []string{
 				"-race internal/kube", "-race -short internal/agent internal/hub/members/cluster",
-				"-timeout=40m -race -run=^(TestA|TestB)$ internal/agent",
+				"-timeout=55m -race -run=^(TestA|TestB)$ internal/agent",
 			},
 		},
 		"without a C compiler": {diff{}, options{race: raceAll, parallel: 1, noDetector: true}, []string{
 			"internal/kube", "-short internal/hub/test internal/agent internal/hub/members/cluster",
-			"-timeout=40m internal/hub/test", "-timeout=40m internal/agent", "-timeout=40m internal/hub/members/cluster",
+			"-timeout=55m internal/hub/test", "-timeout=55m internal/agent", "-timeout=55m internal/hub/members/cluster",
 		}},
 		"nothing differs": {diff{}, options{race: raceAuto, changed: true, parallel: 1}, nil},
 	} {
@@ -177,8 +177,8 @@ func TestOnlyTheRaceDetectorTakesWhatTheProgramsAreNotCompiledWith(t *testing.T)
 		flags             []string
 		args, environment string
 	}{
-		"without it": {[]string{"-timeout=40m"}, "test -json -ldflags=-s -vet=off -trimpath -timeout=40m a b", "CGO_ENABLED=0"},
-		"with it":    {[]string{"-timeout=40m", "-race"}, "test -json -ldflags=-s -vet=off -timeout=40m -race a b", ""},
+		"without it": {[]string{"-timeout=55m"}, "test -json -ldflags=-s -vet=off -trimpath -timeout=55m a b", "CGO_ENABLED=0"},
+		"with it":    {[]string{"-timeout=55m", "-race"}, "test -json -ldflags=-s -vet=off -timeout=55m -race a b", ""},
 	} {
 		args, environment := job{flags: row.flags, packages: []string{"a", "b"}}.command()
 		if got := strings.Join(args, " "); got != row.args || strings.Join(environment, " ") != row.environment {

@@ -87,7 +87,7 @@ func (a *Agent) tryAt(ctx context.Context, o observation, c hubclient.Credential
 func (a *Agent) register(ctx context.Context, o observation) outcome {
 	key, err := a.member.AgentKey(ctx)
 	if apierrors.IsForbidden(err) { // the chart of an earlier version
-		a.log.Info("the agent registers without a key, so that the hub does not know it again: give it the right to the Secret by helm upgrade",
+		a.log.Info("the agent registers without a key, and the hub cannot recognize it later: grant it the right to the Secret with helm upgrade",
 			"secret", a.member.Namespace+"/"+naming.AgentKeySecret)
 	} else if err != nil {
 		return outcome{result: unreachable, message: err.Error()}

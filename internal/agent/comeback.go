@@ -35,12 +35,12 @@ func (a *Agent) comeBack(ctx context.Context, o observation, in State) outcome {
 	before.Server, before.CA, before.Mode = reader.Credential.Server, reader.Credential.CA, reader.Credential.Mode
 	switch {
 	case issued == nil || len(issued.Sealed) == 0 || issued.AccountUID != before.Account():
-		return not("the hub has issued no credential to it yet; the agent asks again")
+		return not("the hub has issued no credential to it yet; the agent retries")
 	case before.Sequence < issued.After:
 		return not(fmt.Sprintf("it has credential %d, and credential %d was in use after that: the cluster was copied, or restored from a backup",
 			before.Sequence, issued.After))
 	case issued.Sequence <= before.Sequence:
-		return not(fmt.Sprintf("the hub has issued no credential after %d yet; the agent asks again", before.Sequence))
+		return not(fmt.Sprintf("the hub has issued no credential after %d yet; the agent retries", before.Sequence))
 	}
 	next, err := a.mode.open(key, issued, before)
 	if err != nil {

@@ -70,7 +70,7 @@ func TestAnAgentOfAMemberClusterWhoseCredentialHasRunOutComesBackByItsKey(t *tes
 	agent = member.start(member.membership(hub))
 	agent.untilState(Waiting,
 		"refuses the credential that it issued to member returning: it expired at 1970-01-01T00:10:01Z; put a token of the identity",
-		"by its key this cluster cannot come back: the hub has issued no credential after 1 yet; the agent asks again")
+		"by its key this cluster cannot come back: the hub has issued no credential after 1 yet; the agent retries")
 	hub.issue(agent, uid, 2, valid())
 	agent.untilJoined()
 	hub.untilUsed(agent, uid, 2)

@@ -208,7 +208,7 @@ func (o observed) badConfig() string {
 // decideJoined covers an agent with a working credential. A registration token changes nothing
 // until it has bought another credential.
 func decideJoined(o observed, now time.Time) decision {
-	d := decision{State: Joined, Do: work, Reason: "the hub accepts the credential of " + o.record + "; sending the first beat"}
+	d := decision{State: Joined, Do: work, Reason: "the hub accepts the credential of " + o.record + "; sending the first heartbeat"}
 	token := o.namespace + "/" + naming.AgentBootstrapSecret
 	tried := o.join.version == o.joinVersion() && o.join.result != ""
 	switch {
@@ -247,8 +247,8 @@ func decideCredential(o observed, now time.Time) (decision, bool) {
 	tried := o.trial.version == o.credential.version && o.trial.result != ""
 	switch {
 	case o.displaced:
-		return decision{State: Waiting, Reason: fmt.Sprintf("an agent of Rancher Fleet has registered this cluster as %s meanwhile: "+
-			"this one waits to be replaced by it, and goes on with its credential if it is started again", o.record)}, true
+		return decision{State: Waiting, Reason: fmt.Sprintf("an agent of Rancher Fleet has registered this cluster as %s meanwhile: this "+
+			"agent waits for its replacement, and uses the other agent's credential after a restart", o.record)}, true
 	case o.credential.version == "" || o.credential.problem != "":
 		return decision{}, false
 	case !tried && o.joining != "" && o.joining == o.joinVersion():

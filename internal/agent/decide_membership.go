@@ -24,7 +24,7 @@ func decideMembership(o observed, now time.Time) decision {
 	switch same := o.trial.version == o.credential.version; {
 	case o.trial.result == accepted && (same || !usable || o.exchanged):
 		// The agent does not drop a working token for an unusable one.
-		return decision{State: Joined, Do: work, Reason: "the hub accepts the token of " + o.record + "; sending the first beat"}
+		return decision{State: Joined, Do: work, Reason: "the hub accepts the token of " + o.record + "; sending the first heartbeat"}
 	case !o.synced && o.failure != "":
 		return decision{State: Starting, Reason: fmt.Sprintf("reading secret %s of this cluster: %s", o.source, o.failure)}
 	case !o.synced:

@@ -16,7 +16,7 @@ func TestDecideMember(t *testing.T) {
 			source: "default/token", record: "member web", synced: true, credential: object{version: version, problem: problem}, trial: trial,
 		}
 	}
-	joined := decision{State: Joined, Do: work, Reason: "the hub accepts the token of member web; sending the first beat"}
+	joined := decision{State: Joined, Do: work, Reason: "the hub accepts the token of member web; sending the first heartbeat"}
 	trying := decision{State: Trying, Do: try, Reason: "trying the token in secret default/token for member web"}
 	for name, row := range map[string]struct {
 		observed observed
@@ -122,7 +122,7 @@ func TestMembershipIsCheckedAtTheStart(t *testing.T) {
 		"a namespace of before": {with(func(m *Membership) { m.Namespace = "fleet-member-web-1a2b3c4d5e6f" }), ""},
 		"a namespace of another": {with(func(m *Membership) { m.Namespace = "kube-system" }),
 			"config.memberNamespace (MEMBER_NAMESPACE, --member-namespace) is \"kube-system\""},
-		"a Secret without name": {with(func(m *Membership) { m.SecretName = "" }), "has to be NAMESPACE/NAME"},
+		"a Secret without name": {with(func(m *Membership) { m.SecretName = "" }), "must be NAMESPACE/NAME"},
 	} {
 		checked, err := row.given.Validate()
 		if (err == nil) != (row.want == "") || err != nil && !strings.Contains(err.Error(), row.want) {

@@ -36,12 +36,12 @@ func TestDecide(t *testing.T) {
 		},
 		"an accepted credential is put to work, whatever the inputs have become": {
 			with(func(o *observed) { o.trial.result, o.config.problem = accepted, "garbage" }),
-			decision{State: Joined, Do: work, Reason: "the hub accepts the credential of clusters/c; sending the first beat"},
+			decision{State: Joined, Do: work, Reason: "the hub accepts the credential of clusters/c; sending the first heartbeat"},
 		},
 		"an agent that another one of the cluster has displaced takes nothing of it": {
 			with(func(o *observed) { credential(o); bootstrap(o); o.displaced = true }),
-			decision{State: Waiting, Reason: "an agent of Rancher Fleet has registered this cluster as clusters/c meanwhile: " +
-				"this one waits to be replaced by it, and goes on with its credential if it is started again"},
+			decision{State: Waiting, Reason: "an agent of Rancher Fleet has registered this cluster as clusters/c meanwhile: this agent " +
+				"waits for its replacement, and uses the other agent's credential after a restart"},
 		},
 		"a registration token of another chart is left to the agent of that": {
 			with(func(o *observed) { o.foreign = true }),

@@ -166,7 +166,7 @@ func TestOnlyWhatTheHubIssuedToThisMemberTakesThePlaceOfTheUsersToken(t *testing
 	hub.issue(agent, hub.identityUID(), 1, hub.own())
 	agent.until("a token of another account is not used", func() error {
 		return containsAll(agent.lines(), "the credential that the hub has issued is not used",
-			"and not of an account that the hub makes for members")
+			", not to a member's account of the hub")
 	})
 
 	// A Secret of the user's stays as it is.

@@ -29,9 +29,9 @@ func (a *Agent) leaveFormer(ctx context.Context, from *hubclient.Session, last *
 	last = last.DeepCopy()
 	last.Spec.State = clusterv1beta1.ClusterStateLeave
 	s := newSession(environment, from, last)
-	whatBecame := "what was delivered to it was removed"
+	whatBecame := "its deliveries were removed"
 	if s.keepsAll() {
-		whatBecame = "what was delivered to it stays there"
+		whatBecame = "its deliveries stay"
 		s.formerLeft = make(chan struct{}) // never closed: there is nothing to deliver or to remove
 	} else {
 		a.formerLeft = left
@@ -46,7 +46,7 @@ func (a *Agent) leaveFormer(ctx context.Context, from *hubclient.Session, last *
 		}
 		s.log.Info("leaving the membership before", "leavePolicy", s.leavePolicy())
 		if problem := s.leave(logr.NewContext(ctx, s.log)); problem != "" {
-			s.log.Info("the hub was not told that this cluster left it: delete the record there", "reason", problem)
+			s.log.Info("the hub does not know that this cluster has left: delete the Cluster or MemberCluster there", "reason", problem)
 			return
 		}
 		s.log.Info("left the membership before")

@@ -91,11 +91,11 @@ func (m *mode) open(key *credential.AgentKey, issued *clusterv1beta1.IssuedCrede
 	}
 	next := before
 	if next.Token, next.Sequence = tokens.Token, issued.Sequence; next.Account() != issued.AccountUID {
-		return before, errors.New("it is that of another account")
+		return before, errors.New("it belongs to another account")
 	}
 	if claims := credential.ClaimsOf(next.Token); m.exchanges &&
 		(claims.Namespace != next.MemberNamespace || claims.Account != naming.MemberServiceAccount) {
-		return before, fmt.Errorf("it is that of %s, and not of an account that the hub makes for members", claims.Subject)
+		return before, fmt.Errorf("it belongs to %s, not to a member's account of the hub", claims.Subject)
 	}
 	// The hub issues no reconnect token to the agent of a MemberCluster while it is away. The previous
 	// token remains valid.

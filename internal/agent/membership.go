@@ -65,8 +65,8 @@ func (m Membership) Validate() (Membership, error) {
 	}
 	m.Namespace = cmp.Or(m.Namespace, naming.MemberClusterNamespace(m.Name))
 	if !strings.HasPrefix(m.Namespace, naming.MemberClusterNamespace("")) || len(validation.IsDNS1123Label(m.Namespace)) > 0 {
-		return m, fmt.Errorf("config.memberNamespace (MEMBER_NAMESPACE, --member-namespace) is %q: the condition Joined of the MemberCluster "+
-			"says what to set; leave it empty if that says nothing", m.Namespace)
+		return m, fmt.Errorf("config.memberNamespace (MEMBER_NAMESPACE, --member-namespace) is %q: set the namespace in the condition "+
+			"Joined of the MemberCluster, or leave it empty if the condition names none", m.Namespace)
 	}
 	ca, err := credential.ParseCA(m.CA)
 	if err != nil {
@@ -80,7 +80,7 @@ func (m Membership) Validate() (Membership, error) {
 	}
 	m.FallbackCA = string(ca)
 	if m.SecretNamespace == "" || m.SecretName == "" {
-		return m, errors.New("--hub-token-secret (HUB_TOKEN_SECRET) has to be NAMESPACE/NAME of the Secret with the hub's token")
+		return m, errors.New("--hub-token-secret (HUB_TOKEN_SECRET) must be NAMESPACE/NAME of the Secret with the hub's token")
 	}
 	return m, nil
 }
@@ -199,7 +199,7 @@ func (m *membership) explainRefusal(session *hubclient.Session, r hubclient.Resu
 	case session.Credential.Sequence > 0:
 		return m.explainIssued(session, r, err)
 	case r == hubclient.Unauthorized && who == "":
-		return refused, fmt.Sprintf("the hub at %s refuses the token in secret %s, which is not that of a service account: copy it again from "+
+		return refused, fmt.Sprintf("the hub at %s refuses the token in secret %s, which belongs to no service account: copy it again from "+
 			"the hub: kubectl get secret %s-hub-cluster-access-token -n fleet-system -o jsonpath='{.data.token}' | base64 -d",
 			session.Server(), m.credentialRef(), m.Name)
 	case r == hubclient.Unauthorized && !claims.Expires.IsZero() && session.Now().After(claims.Expires):
@@ -212,8 +212,8 @@ func (m *membership) explainRefusal(session *hubclient.Session, r hubclient.Resu
 		who = "the one of the token in secret " + m.credentialRef()
 	}
 	return absent, fmt.Sprintf("the hub knows no member %s for this identity yet: apply a MemberCluster named %s whose identity is %s, "+
-		"or put the token of the account that it names into secret %s; if the member was revoked, its condition Joined says which "+
-		"config.memberNamespace to set (%s)",
+		"or store the token of the account in its spec.identity in secret %s; if the member was revoked, set config.memberNamespace from "+
+		"its condition Joined (%s)",
 		m.Name, m.Name, who, m.credentialRef(), session.Explain(err))
 }
 

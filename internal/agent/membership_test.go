@@ -147,7 +147,7 @@ func TestMemberWaitsForEverythingSayingSoAndJoins(t *testing.T) {
 	member.give("")
 	agent.untilState(BadInput, "its key token is missing or empty")
 	member.give("garbage")
-	agent.untilState(Waiting, "refuses the token in secret "+member.namespace+"/hub-token, which is not that of a service account")
+	agent.untilState(Waiting, "refuses the token in secret "+member.namespace+"/hub-token, which belongs to no service account")
 	token := hub.own()
 	member.give(token)
 	agent.untilState(Trying, "knows no member patient for this identity yet",
@@ -172,7 +172,7 @@ func TestRotatedTokenIsUsedAtOnceAndARefusedOneIsNamed(t *testing.T) {
 	revoked := hub.token(hub.workspace, other, time.Hour)
 	member.give(revoked)
 	agent.untilState(Trying, "whose identity is system:serviceaccount:"+hub.workspace+":"+other,
-		"or put the token of the account that it names into secret "+member.namespace+"/hub-token")
+		"or store the token of the account in its spec.identity in secret "+member.namespace+"/hub-token")
 	check(t, hub.kube.CoreV1().ServiceAccounts(hub.workspace).Delete(t.Context(), other, metav1.DeleteOptions{}))
 	agent.untilState(Waiting, "refuses the token in secret "+member.namespace+"/hub-token, of system:serviceaccount:"+hub.workspace+":"+other)
 	member.give(hub.own())
@@ -272,7 +272,7 @@ func TestSecondAgentOfAMemberWaitsAndTakesOver(t *testing.T) {
 	first.untilJoined()
 	holder := *hub.lease().HolderIdentity
 	second := elsewhere.start(elsewhere.membership(hub), func(o *Options) { o.clusterID = "another-cluster" })
-	second.untilState(Standby, "another agent (holder "+holder+") beats for this member; this one waits")
+	second.untilState(Standby, "another agent (holder "+holder+") sends heartbeats for this member, and this agent waits")
 	if _, _, ready := second.Status(); ready {
 		t.Error("the second agent is ready")
 	}
@@ -307,7 +307,7 @@ func TestNewPodOfAMembersAgentBeatsWhileTheOldOneRuns(t *testing.T) {
 		t.Errorf("the successor waited %s", took)
 	}
 	hub.patchReport(`{"spec":{"heartbeatPeriodSeconds":1}}`)
-	old.untilState(Standby, "beats for this member; this one waits")
+	old.untilState(Standby, "sends heartbeats for this member, and this agent waits")
 	hub.reported(successor, "True", "InternalMemberClusterJoined")
 	old.stop()
 	hub.beatsAgain(successor)

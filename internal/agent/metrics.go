@@ -9,19 +9,20 @@ import (
 
 var (
 	joinedGauge = prometheus.NewGauge(prometheus.GaugeOpts{
-		Name: "muster_agent_joined", Help: "1 if the hub accepts this agent's beats, 0 if it has not or refuses its credential.",
+		Name: "muster_agent_joined", Help: "1 if the hub accepts this agent's heartbeats, else 0.",
 	})
 	heartbeats = prometheus.NewCounterVec(prometheus.CounterOpts{
-		Name: "muster_agent_heartbeats_total", Help: "Beats sent to the hub, by result: accepted or failed.",
+		Name: "muster_agent_heartbeats_total", Help: "Heartbeats sent to the hub, by result: accepted or failed.",
 	}, []string{"result"})
 	credentialExpiry = prometheus.NewGauge(prometheus.GaugeOpts{
-		Name: "muster_agent_credential_expiry_timestamp_seconds", Help: "When the agent's token expires; 0 if it has none or it never does.",
+		Name: "muster_agent_credential_expiry_timestamp_seconds",
+		Help: "Expiry of the agent's token as a Unix time; 0 without a token or an expiry.",
 	})
 	worksGauge = prometheus.NewGaugeVec(prometheus.GaugeOpts{
 		Name: "muster_agent_works", Help: "Works of this member, by state: Pending, Failing, Applied, Available or Compared.",
 	}, []string{"state"})
 	manifests = prometheus.NewCounterVec(prometheus.CounterOpts{
-		Name: "muster_agent_manifests_total", Help: "Manifests of Works, by what was done about them: applied, failed, compared or removed.",
+		Name: "muster_agent_manifests_total", Help: "Manifests of Works, by action: applied, failed, compared or removed.",
 	}, []string{"result"})
 )
 

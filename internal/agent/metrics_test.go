@@ -14,7 +14,7 @@ func TestWorksAreShownAsTheyStandAndManifestsAddUp(t *testing.T) {
 	countWorks(protocol.Tally{Works: map[string]int{"Pending": 2}, Manifests: map[string]int{"applied": 3, "failed": 1}})
 	countWorks(protocol.Tally{Works: map[string]int{"Available": 1, "Failing": 1}, Manifests: map[string]int{"applied": 2}})
 	want := `
-# HELP muster_agent_manifests_total Manifests of Works, by what was done about them: applied, failed, compared or removed.
+# HELP muster_agent_manifests_total Manifests of Works, by action: applied, failed, compared or removed.
 # TYPE muster_agent_manifests_total counter
 muster_agent_manifests_total{result="applied"} 5
 muster_agent_manifests_total{result="failed"} 1

@@ -44,13 +44,13 @@ func decideMove(used address, asked *clusterv1beta1.HubAddress,
 	if asked.APIServerURL != "" {
 		server, err := credential.ParseServer(asked.APIServerURL)
 		if err != nil {
-			return used, fmt.Errorf("the hub asks for apiServerURL %q: %w", asked.APIServerURL, err)
+			return used, fmt.Errorf("the hub sets apiServerURL %q: %w", asked.APIServerURL, err)
 		}
 		to.server = server
 	}
 	ca, err := credential.ParseCA(asked.APIServerCA)
 	if err != nil {
-		return used, fmt.Errorf("the hub asks for an apiServerCA that is unusable: %w", err)
+		return used, fmt.Errorf("the hub sets an unusable apiServerCA: %w", err)
 	}
 	if len(ca) > 0 {
 		to.ca = ca
@@ -58,7 +58,7 @@ func decideMove(used address, asked *clusterv1beta1.HubAddress,
 	wanted := used.mode
 	if asked.AgentTLSMode != "" {
 		if wanted, err = hubclient.ParseTLSMode(asked.AgentTLSMode); err != nil {
-			return used, fmt.Errorf("the hub asks for another mode: %w", err)
+			return used, fmt.Errorf("the hub sets another mode: %w", err)
 		}
 	}
 	to.mode = tlsMode(wanted, to.ca)

@@ -62,7 +62,7 @@ func TestDecideMove(t *testing.T) {
 		},
 		{
 			"a CA that is none is not trusted", used, &clusterv1beta1.HubAddress{APIServerCA: "hello"}, registered, used,
-			"apiServerCA that is unusable",
+			"unusable apiServerCA",
 		},
 	} {
 		got, err := decideMove(c.used, c.asked, c.mode)

@@ -24,7 +24,7 @@ func TestATokenOfAnotherWorkspaceMovesTheClusterThereAndTheOldRecordSaysSo(t *te
 	member.bootstrap(values)
 	stored := to.joinedAt(agent, member)
 	from.reported(agent, metav1.ConditionFalse, "InternalMemberClusterLeft", "registered as "+to.workspace+"/my-cluster at "+to.config.Host,
-		"stays there")
+		"its deliveries stay")
 	to.beatsAgain(agent)
 	member.untilForgotten(agent)
 	from.requested(1)
@@ -194,7 +194,7 @@ func TestATokenWaitsForTheConfigMapThatComesWithIt(t *testing.T) {
 	member.untilForgotten(agent)
 	member.configure(`{"clientID":"alone"}`)
 	agent.until("it says that this does not count", func() error {
-		return containsAll(agent.lines(), "the clientID was changed, which counts only when this cluster registers")
+		return containsAll(agent.lines(), "the clientID has changed, with an effect at the next registration only")
 	})
 	to.requested(1)
 }

@@ -92,6 +92,6 @@ func (r *restorer) restore(ctx context.Context) error {
 		return err
 	}
 	r.stored, r.missing = false, time.Time{}
-	r.log.Info("credential restored, because somebody deleted it", "secret", r.mode.credentialRef())
+	r.log.Info("credential restored after its deletion", "secret", r.mode.credentialRef())
 	return nil
 }

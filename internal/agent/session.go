@@ -115,7 +115,7 @@ func (s *session) identify(ctx context.Context) error {
 		if s.clusterID, err = s.member.ID(ctx); err == nil {
 			return nil
 		}
-		s.status.set(Joined, "not beating yet: "+err.Error())
+		s.status.set(Joined, "no heartbeat yet: "+err.Error())
 		if err := retry.Wait(ctx, s.clock, backoff.Step()); err != nil {
 			return err
 		}
@@ -130,7 +130,7 @@ func (s *session) readKey(ctx context.Context) (*credential.AgentKey, error) {
 		if err == nil || withoutKey(err) {
 			return key, nil
 		}
-		s.status.set(Joined, "not beating yet: "+err.Error())
+		s.status.set(Joined, "no heartbeat yet: "+err.Error())
 		if err := retry.Wait(ctx, s.clock, backoff.Step()); err != nil {
 			return nil, err
 		}
@@ -170,8 +170,8 @@ func (s *session) joinedMessage() string {
 }
 
 func (s *session) leftMessage() string {
-	return fmt.Sprintf("this cluster has left the fleet, as the hub at %s asked %s to; "+
-		"waiting for the hub to remove its traces, or to ask it to join again", s.hub.Server(), s.hub.Credential.Record())
+	return fmt.Sprintf("this cluster has left the fleet: the hub at %s requested the leave of %s; "+
+		"waiting for the hub to delete its namespace, or to request another join", s.hub.Server(), s.hub.Credential.Record())
 }
 
 func (s *session) reporter() *report.Reporter {
@@ -283,7 +283,7 @@ func (s *session) handleReport(current *clusterv1beta1.InternalMemberCluster) {
 	s.status.setWarning(current.Spec.Warning)
 	if s.left && current.Spec.State != clusterv1beta1.ClusterStateLeave {
 		s.left = false
-		s.status.set(Joined, "the hub asks this cluster to join again; sending the first beat")
+		s.status.set(Joined, "the hub lets this cluster join again; sending the first heartbeat")
 	}
 	kubeclient.Notify(s.reportChanged)
 	kubeclient.Notify(s.periodChanged)

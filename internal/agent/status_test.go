@@ -17,7 +17,7 @@ func TestAnAgentIsReadyWithAnAcceptedBeatOfTheStateThatItIsIn(t *testing.T) {
 		ready  bool
 	}{
 		{func() { s.set(Joining, "request clusters/r is Pending") }, Joining, "request clusters/r is Pending", false},
-		{func() { s.set(Joined, "sending the first beat") }, Joined, "sending the first beat", false},
+		{func() { s.set(Joined, "sending the first heartbeat") }, Joined, "sending the first heartbeat", false},
 		{func() { s.setBeaten("joined as clusters/c") }, Joined, "joined as clusters/c", true},
 		{func() { s.set(Waiting, "refused") }, Waiting, "refused", false},
 		{func() { s.setBeaten("a late beat") }, Waiting, "refused", false},
@@ -34,7 +34,7 @@ func TestTheLogSaysWhatToDoAboutAState(t *testing.T) {
 	s := status{log: funcr.New(func(_, line string) { lines = append(lines, line) }, funcr.Options{})}
 	s.set(BadInput, "secret fleet-agent-bootstrap: it has no token")
 	s.set(Joining, "request clusters/r is Pending")
-	if len(lines) != 2 || !strings.Contains(lines[0], `"remedy"="Correct what the sentence names.`) || strings.Contains(lines[1], "remedy") {
+	if len(lines) != 2 || !strings.Contains(lines[0], `"remedy"="Correct the object in the message.`) || strings.Contains(lines[1], "remedy") {
 		t.Errorf("logged: %q", lines)
 	}
 }

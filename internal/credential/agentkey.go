@@ -91,7 +91,7 @@ func VerifyClaim(public, signature []byte, c Claim) error {
 		return fmt.Errorf("spec.agentKey has %d bytes, want an Ed25519 public key of %d", len(public), ed25519.PublicKeySize)
 	}
 	if !ed25519.Verify(public, c.text(), signature) {
-		return errors.New("spec.signature is not that of this request by spec.agentKey")
+		return errors.New("spec.signature is not a signature of this request with spec.agentKey")
 	}
 	return nil
 }

@@ -105,6 +105,7 @@ func DeploymentID(contentName string, options fleet.BundleDeploymentOptions) (st
 
 // FormerDeploymentID returns the deployment ID by the rules of earlier versions of the hub.
 func FormerDeploymentID(contentName string, options fleet.BundleDeploymentOptions) (string, error) {
+	options.NamespaceCreationForbiddenBy = "" // the reason of createNamespace deploys nothing
 	encoded, err := line(options)
 	if err != nil {
 		return "", fmt.Errorf("encoding the options: %w", err)

@@ -12,9 +12,13 @@ import (
 	"github.com/muster-fleet/muster/internal/naming"
 )
 
-// underWay are the reasons of earlier Muster agents for Deployed=False during a deployment that has
-// not failed.
-var underWay = []string{"Deploying", "Moving", "Removing", "Confirming", "Kept"}
+// waiting are the reasons of Muster's and Rancher Fleet's agents for a deployment that waits for
+// another Bundle. Waiting is from earlier Muster agents.
+var waiting = []string{string(fleet.StateWaitingForDependency), "Waiting"}
+
+// underWay are the reasons for Deployed=False of a deployment that has not failed. Earlier Muster
+// agents report them.
+var underWay = append([]string{"Deploying", "Moving", "Removing", "Confirming", "Kept"}, waiting...)
 
 // StateOf returns the state of a deployment on its cluster, from its agent's report about the
 // deployment ID in the spec. It ignores `status.display`, because another agent may have written
@@ -24,6 +28,8 @@ func StateOf(d *fleet.BundleDeployment) fleet.BundleState {
 	switch {
 	case Failed(d):
 		return fleet.StateErrApplied
+	case !current && Waits(d):
+		return fleet.StateWaitingForDependency
 	case !current:
 		return fleet.StateWaitApplied
 	case isFalse(d, fleet.ConditionInstalled):
@@ -42,6 +48,13 @@ func Failed(d *fleet.BundleDeployment) bool {
 	failed := isFalse(d, fleet.ConditionDeployed) ||
 		d.Status.AppliedDeploymentID != d.Spec.DeploymentID && isFalse(d, fleet.ConditionInstalled)
 	return failed && !OfEarlier(d)
+}
+
+// Waits reports whether the agent reports that the deployment waits for another Bundle.
+func Waits(d *fleet.BundleDeployment) bool {
+	return slices.ContainsFunc(d.Status.Conditions, func(c fleet.Condition) bool {
+		return c.Status != corev1.ConditionTrue && slices.Contains(waiting, c.Reason)
+	})
 }
 
 func isFalse(d *fleet.BundleDeployment, kind string) bool {

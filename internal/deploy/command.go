@@ -54,8 +54,9 @@ func NewCommand() *cobra.Command {
 		Short: "Deploy on this cluster what a Muster hub placed on it",
 		Long: protocol.Program + ` makes the Helm releases of a cluster what the BundleDeployments on the hub say, and applies its Works.
 
-muster-agent starts it when there is something to deploy and tells it over its standard input, line by line, for which hub and with which
-credential. It ends when its standard input does, and when nothing is left to deploy or to watch.`,
+muster-agent starts it when there is something to deploy. It gets the hub and the
+credential over its standard input, line by line. It ends when its standard input does, and when
+nothing is left to deploy or to watch.`,
 		Args:          cobra.NoArgs,
 		Version:       version.Version,
 		SilenceUsage:  true,
@@ -72,7 +73,7 @@ credential. It ends when its standard input does, and when nothing is left to de
 		"namespace of the agent on whose behalf releases are made (default: env NAMESPACE)")
 	set.StringVar(&f.lease.name, "lease", naming.AgentLease, "name of the Lease in that namespace that the one deployer holds which deploys")
 	set.StringVar(&f.lease.holder, "holder", "",
-		"who holds it; one that is started again in the place of another has the same (default: nobody else)")
+		"who holds it; a deployer that is started again in the place of another has the same (default: a new holder)")
 	set.DurationVar(&f.lease.duration, "lease-duration", leaseDuration,
 		"how long a deployer that died without a word keeps others from deploying")
 	set.DurationVar(&f.renderTimeout, "render-timeout", bundle.RenderTimeout, "how long a chart may take to be rendered")
@@ -94,7 +95,7 @@ func Main() int {
 
 func (f flags) run(ctx context.Context) error {
 	if f.namespace == "" {
-		return errors.New("--namespace or env NAMESPACE is required: the namespace in which the agent runs")
+		return errors.New("--namespace or env NAMESPACE is required: the namespace of the agent")
 	}
 	process.SaveMemory()
 	memory, err := confine(os.Getenv("MEMORY_LIMIT"))
@@ -134,7 +135,7 @@ func (f flags) run(ctx context.Context) error {
 		d.attempts, d.renderer = &bundle.Attempts{Reply: d.reply}, render.New(memory, f.renderTimeout)
 		return serve(logr.NewContext(ctx, log), d, first, orders)
 	case err := <-ended:
-		return errors.Join(errors.New("standard input ended before an agent said for whom to deploy"), err)
+		return errors.Join(errors.New("standard input ended before the order of an agent"), err)
 	case <-ctx.Done():
 		return nil
 	}

@@ -20,8 +20,8 @@ var ErrExists = errors.New("the BundleDeployment is there")
 
 // errUnproven means that a BundleDeployment is missing without a proof of its deletion: the hub may
 // have been restored.
-var errUnproven = errors.New("the hub has no record that it deleted the BundleDeployment, and no longer keeps the versions of that time, " +
-	"so that it may have been restored from a backup: create the Bundle again; to remove the release, delete the Bundle after that")
+var errUnproven = errors.New("the hub has no trace of the deletion of the BundleDeployment, and no longer keeps the versions of " +
+	"that time, so it may have been restored from a backup: create the Bundle again; to remove the release, delete the Bundle after that")
 
 // Delivered is the BundleDeployment of a release.
 type Delivered struct {

@@ -129,7 +129,7 @@ func (m *Member) stays(ctx context.Context, report types.UID) (*clusterv1beta1.I
 	case err != nil:
 		return nil, err
 	case found.UID != report:
-		return nil, fmt.Errorf("the member namespace %s was made anew", m.Namespace)
+		return nil, fmt.Errorf("the member namespace %s was replaced", m.Namespace)
 	case found.DeletionTimestamp != nil, found.Spec.State == clusterv1beta1.ClusterStateLeave:
 		return nil, fmt.Errorf("the member leaves the fleet")
 	}

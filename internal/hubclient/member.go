@@ -93,7 +93,7 @@ func (m *Member) Beat(ctx context.Context, holder string, now time.Time, since L
 	}
 	patch, err := json.Marshal(beat)
 	if err != nil {
-		return Lease{}, fmt.Errorf("encoding the beat: %w", err)
+		return Lease{}, fmt.Errorf("encoding the heartbeat: %w", err)
 	}
 	lease, err := m.leases.Patch(ctx, naming.HeartbeatLease, types.MergePatchType, patch, metav1.PatchOptions{FieldManager: fieldManager})
 	if err != nil {

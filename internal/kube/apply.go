@@ -7,6 +7,7 @@ package kube
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"strings"
 
@@ -153,6 +154,23 @@ func PatchStatus(ctx context.Context, c client.Client, before, after client.Obje
 		return &StatusError{after, fmt.Errorf("writing the status of %s: %w", Describe(c.Scheme(), after), err)}
 	}
 	return nil
+}
+
+// Annotate sets annotations of an object; nil removes one. It fails with a conflict if the object
+// of that name has another UID.
+func Annotate(ctx context.Context, c client.Client, o client.Object, values map[string]any, options ...client.PatchOption) error {
+	return PatchMetadata(ctx, c, o, "annotations", values, options...)
+}
+
+// PatchMetadata sets annotations or labels of an object; nil removes one. It fails with a conflict
+// if the object of that name has another UID.
+func PatchMetadata(ctx context.Context, c client.Client, o client.Object, field string, values map[string]any,
+	options ...client.PatchOption) error {
+	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"uid": o.GetUID(), field: values}})
+	if err != nil {
+		return fmt.Errorf("encoding %s of %s: %w", field, Describe(c.Scheme(), o), err)
+	}
+	return c.Patch(ctx, o, client.RawPatch(types.MergePatchType, patch), options...)
 }
 
 // StatusError is the error of a failed write of a status.

@@ -18,7 +18,7 @@ import (
 type taken struct{ object, why string }
 
 func (t *taken) Error() string {
-	return fmt.Sprintf("%s exists and is not the hub's: %s; delete it if nobody needs it", t.object, t.why)
+	return fmt.Sprintf("%s exists and is not the hub's: %s; delete it if you do not need it", t.object, t.why)
 }
 
 // IsTaken reports whether an error means that an object of the name has another owner.
@@ -59,7 +59,7 @@ func foreign(have, desired client.Object) string {
 	case have.GetUID():
 		return ""
 	default:
-		return "it was made anew"
+		return "it was replaced"
 	}
 	for _, owner := range desired.GetOwnerReferences() {
 		if slices.ContainsFunc(have.GetOwnerReferences(), func(is metav1.OwnerReference) bool { return is.UID == owner.UID }) {

@@ -38,3 +38,38 @@ func JoinNames(first []string, all int) string {
 	}
 	return text
 }
+
+// Named is a text about a named object, such as a member.
+type Named struct{ Name, Text string }
+
+// Group is a text and the names of all its objects.
+type Group struct {
+	Text  string
+	Names []string
+}
+
+// GroupTexts collects the objects with equal texts. The text with most objects is first; equal ones
+// keep their order.
+func GroupTexts(objects []Named) (groups []Group) {
+	index := map[string]int{}
+	for _, one := range objects {
+		i, known := index[one.Text]
+		if !known {
+			i = len(groups)
+			index[one.Text], groups = i, append(groups, Group{Text: one.Text})
+		}
+		groups[i].Names = append(groups[i].Names, one.Name)
+	}
+	slices.SortStableFunc(groups, func(a, b Group) int { return len(b.Names) - len(a.Names) })
+	return groups
+}
+
+// String formats the group with the first few names: a, b, c and 3 more: text.
+func (g Group) String() string {
+	const named = 3
+	text := JoinNames(g.Names[:min(len(g.Names), named)], len(g.Names))
+	if g.Text != "" {
+		text += ": " + g.Text
+	}
+	return text
+}

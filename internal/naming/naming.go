@@ -68,7 +68,11 @@ const (
 	keyHashInput = 100
 )
 
-var endsInAlphanumeric = regexp.MustCompile(`[a-z0-9]$`)
+var (
+	endsInAlphanumeric = regexp.MustCompile(`[a-z0-9]$`)
+	isLabel            = regexp.MustCompile(`^[a-z0-9]([-a-z0-9]*[a-z0-9])?$`)
+	notInLabel         = regexp.MustCompile(`[^a-z0-9]+`)
+)
 
 // SafeConcat joins parts with dashes. It replaces the end of a result above 63 characters by a hash
 // of the whole.
@@ -82,6 +86,17 @@ func SafeConcat(parts ...string) string {
 		return head + "-" + digest[:5]
 	}
 	return strings.TrimRight(full[:56], "-") + "-" + digest[:6]
+}
+
+// CleanCluster returns the name of the Cluster for a cluster of another system. It is the name
+// there if a Cluster can have it, else a similar one with a hash.
+func CleanCluster(name string) string {
+	if len(name) <= maxName && isLabel.MatchString(name) {
+		return name
+	}
+	clean := strings.Trim(notInLabel.ReplaceAllString(strings.ToLower(name), "-"), "-")
+	clean = strings.TrimRight(clean[:min(len(clean), maxName-len("-01234"))], "-")
+	return strings.TrimLeft(clean+"-"+Digest([]byte(name))[:5], "-")
 }
 
 // Digest returns the SHA-256 digest of data in hexadecimal digits.

@@ -1,5 +1,5 @@
-// Package policy has no code, only tests: they hold the rules of this repository
-// that no linter knows.
+// Package policy contains only tests. They enforce the rules of this repository, as far as no
+// linter does.
 //
-// Its invariant: a rule that is written down in CONTRIBUTING.md fails a test when it is broken.
+// Its invariant: a broken rule of CONTRIBUTING.md fails a test.
 package policy

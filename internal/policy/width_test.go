@@ -4,11 +4,6 @@ import (
 	"fmt"
 	"go/scanner"
 	"go/token"
-	"maps"
-	"os"
-	"path/filepath"
-	"slices"
-	"strconv"
 	"strings"
 	"testing"
 	"unicode/utf8"
@@ -40,20 +35,7 @@ func TestLinesAreNarrow(t *testing.T) {
 			found[name], first[name] = len(wide), fmt.Sprintf("%s:%d", name, wide[0])
 		}
 	}
-	if os.Getenv("MUSTER_WIDE") == "write" {
-		writeWide(t, found)
-	}
-	listed := readWide(t)
-	for name, count := range found {
-		if count > listed[name] {
-			t.Errorf("%s: %d lines are too wide, not %d: wrap them", first[name], count, listed[name])
-		}
-	}
-	for name, count := range listed {
-		if found[name] < count {
-			t.Errorf("%s has %d wide lines, not %d: run MUSTER_WIDE=write go test ./internal/policy", name, found[name], count)
-		}
-	}
+	list{wideFiles, "lines are too wide", "wrap them"}.check(t, found, first)
 }
 
 // wideCode returns the numbers of the lines of a Go file that are too wide.
@@ -119,29 +101,4 @@ func wideProse(data string, limit int) (wide []int) {
 		before = text
 	}
 	return wide
-}
-
-func readWide(t *testing.T) map[string]int {
-	t.Helper()
-	listed := map[string]int{}
-	for line := range strings.Lines(string(read(t, wideFiles))) {
-		name, number, _ := strings.Cut(strings.TrimSpace(line), " ")
-		count, err := strconv.Atoi(number)
-		if err != nil {
-			t.Fatalf("%s: %v", wideFiles, err)
-		}
-		listed[name] = count
-	}
-	return listed
-}
-
-func writeWide(t *testing.T, found map[string]int) {
-	t.Helper()
-	var text strings.Builder
-	for _, name := range slices.Sorted(maps.Keys(found)) {
-		fmt.Fprintf(&text, "%s %d\n", name, found[name])
-	}
-	if err := os.WriteFile(filepath.Join(root, wideFiles), []byte(text.String()), 0o644); err != nil {
-		t.Fatal(err)
-	}
 }

@@ -61,10 +61,10 @@ func Done(deployment *appsv1.Deployment) bool {
 // If the newest Pod runs, CauseOf returns that Pod and no cause.
 func CauseOf(deployment *appsv1.Deployment, pods []corev1.Pod) (*Cause, *corev1.Pod) {
 	if deployment == nil {
-		return cause(Gone, "its Deployment is gone: somebody has removed it"), nil
+		return cause(Gone, "its Deployment was deleted"), nil
 	}
 	if replicas := deployment.Spec.Replicas; replicas != nil && *replicas == 0 {
-		return cause(SwitchedOff, "its Deployment is scaled to 0 replicas: somebody has switched it off"), nil
+		return cause(SwitchedOff, "its Deployment is scaled to 0 replicas"), nil
 	}
 	// A Pod of the previous version may run on while the cluster refuses its replacement.
 	for _, condition := range deployment.Status.Conditions {
@@ -133,7 +133,7 @@ func causeOfContainer(pod *corev1.Pod, status *corev1.ContainerStatus) *Cause {
 	}
 	said := strings.TrimSpace(ended.Message)
 	if said == "" {
-		said = fmt.Sprintf("kubectl -n %s logs %s --previous says why", pod.Namespace, pod.Name)
+		said = fmt.Sprintf("kubectl -n %s logs %s --previous shows the cause", pod.Namespace, pod.Name)
 	}
 	return cause(Crashing, "its Pod %s ended %s, the last time with exit code %d (%s): %s",
 		pod.Name, times(status.RestartCount), ended.ExitCode, ended.Reason, kube.Clip(said, maxQuoted))

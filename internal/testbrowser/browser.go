@@ -1,5 +1,5 @@
-// Package testbrowser looks at pages in a Chromium without a window, in which nothing may go
-// wrong that it tells of.
+// Package testbrowser opens pages in a headless Chromium. An error in the browser's console fails
+// the test.
 package testbrowser
 
 import (
@@ -18,19 +18,19 @@ import (
 	"github.com/muster-fleet/muster/internal/testkube"
 )
 
-// step is how long a browser may take for one step.
+// step limits the time of one step.
 const step = 30 * time.Second
 
 // Browser is one window.
 type Browser struct {
 	testing.TB
-	// Context is that of chromedp.
+	// Context is the context for chromedp.
 	Context context.Context
-	// MayFail says that a server may answer that something does not exist.
+	// MayFail permits answers of the server with an error status.
 	MayFail bool
 }
 
-// Program is the path of the browser on this machine; empty if there is none.
+// Program returns the path of the browser on this machine; empty if there is none.
 func Program() string {
 	for _, name := range []string{"chromium", "chromium-browser", "google-chrome", "google-chrome-stable"} {
 		if path, err := exec.LookPath(name); err == nil {
@@ -58,7 +58,7 @@ func New(t testing.TB) *Browser {
 	return b
 }
 
-// heed fails the test for what the browser complains about.
+// heed fails the test on errors of the browser.
 func (b *Browser) heed() {
 	var mu sync.Mutex
 	var said []string
@@ -85,7 +85,7 @@ func (b *Browser) heed() {
 	})
 }
 
-// Do takes some steps.
+// Do runs steps.
 func (b *Browser) Do(steps ...chromedp.Action[chromedp.Void]) {
 	b.Helper()
 	ctx, end := context.WithTimeout(b.Context, step)
@@ -96,7 +96,7 @@ func (b *Browser) Do(steps ...chromedp.Action[chromedp.Void]) {
 	}
 }
 
-// JS is the value of an expression in the page.
+// JS returns the value of an expression in the page.
 func (b *Browser) JS(expression string) string {
 	b.Helper()
 	value, err := b.eval(expression)
@@ -112,7 +112,7 @@ func (b *Browser) eval(expression string) (string, error) {
 	return chromedp.Run(ctx, chromedp.Evaluate[string]("String("+expression+")"))
 }
 
-// Becomes waits until an expression has a value.
+// Becomes waits for a value of an expression.
 func (b *Browser) Becomes(what, expression, want string) {
 	b.Helper()
 	testkube.Eventually(b.TB, what, func() error {

@@ -138,8 +138,8 @@ const FeatureHandOver = "HandOver"
 // FeatureLongDigest means: the agent knows member namespaces whose names have a digest of 64 bits.
 const FeatureLongDigest = "LongDigest"
 
-// FeatureReconnect means: the agent of a MemberCluster keeps the token with which it rejoins by its
-// key after its credential has expired.
+// FeatureReconnect means: the agent of a MemberCluster keeps its token. With the token and its key
+// it rejoins after its credential has expired.
 const FeatureReconnect = "Reconnect"
 
 // InternalMemberClusterStatus is written by the agent only. Above 256 KiB the hub keeps only the

@@ -20,6 +20,9 @@ const (
 	// member leaves: Delete or Orphan. The default is Delete for a MemberCluster and Orphan for a
 	// Cluster.
 	AnnotationLeavePolicy = "muster/leave-policy"
+	// TaintUntilTrue is the value of a taint that the hub removes once the condition of the
+	// MemberCluster whose type is the taint's key is True. A Muster addition.
+	TaintUntilTrue = "UntilTrue"
 	// AnnotationRevoked on a MemberCluster or a Cluster removes all access of its member at once, and
 	// admits no agent while the annotation stands. Every value counts except "false". Users who may
 	// edit the object set it; no member may. A Muster addition.

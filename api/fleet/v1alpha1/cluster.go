@@ -110,6 +110,13 @@ type ClusterSpec struct {
 	// +nullable
 	// +kubebuilder:validation:MaxItems=256
 	AgentPullSecrets *[]corev1.LocalObjectReference `json:"agentPullSecrets,omitempty"`
+	// InitGates hold back all deliveries to a new cluster until it is set up. They open one after the
+	// other. The Bundle of the next gate is delivered, and everything else once the last gate is open.
+	// They stay open then. A registration token can set them. None by default. A Muster addition.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=16
+	InitGates []InitGate `json:"initGates,omitempty"`
 }
 
 // AgentSchedulingCustomization sets the scheduling of the agent downstream.
@@ -147,7 +154,7 @@ type PodDisruptionBudgetSpec struct {
 // ClusterStatus is written by the hub, except agent, which upstream agents patch themselves.
 type ClusterStatus struct {
 	// Conditions: Ready, Processed, LabelsAccepted, DeliveryApproved, Supported, Pruned,
-	// HubConfigured, Imported, AgentUpToDate, Reconciled, Cloned.
+	// HubConfigured, Imported, AgentUpToDate, Reconciled, Cloned, Initialized.
 	// +optional
 	Conditions []Condition `json:"conditions,omitempty"`
 	// Namespace is the member namespace on the hub.
@@ -246,6 +253,26 @@ type ClusterStatus struct {
 	// ActiveSchedule is true if such a Schedule is active now.
 	// +optional
 	ActiveSchedule bool `json:"activeSchedule,omitempty"`
+	// Window tells how long scheduled and activeSchedule are so; null if no Schedule selects the
+	// cluster. A Muster addition.
+	// +optional
+	Window *ClusterWindow `json:"window,omitempty"`
+	// Initialization is the state of spec.initGates; null if the Cluster never had any. A Muster
+	// addition.
+	// +optional
+	Initialization *ClusterInitialization `json:"initialization,omitempty"`
+}
+
+// ClusterWindow is the current state of a Cluster's windows, open or closed.
+type ClusterWindow struct {
+	// Since is the time when the hub opened or closed the window.
+	// +optional
+	Since metav1.Time `json:"since,omitempty"`
+	// Opens is the start of the next window while it is closed; null while it is open, or if no
+	// window follows.
+	// +optional
+	// +nullable
+	Opens *metav1.Time `json:"opens,omitempty"`
 }
 
 // ImportStatus is the hub's note of the last import. From it the hub decides about another one.

@@ -58,8 +58,9 @@ type ClusterRegistrationSpec struct {
 	// +kubebuilder:validation:MaxLength=64
 	AgentKey []byte `json:"agentKey,omitempty"`
 	// HubCAs lists the SHA-256 digests, in hexadecimal form, of the only CA certificates that the
-	// agent accepts for the hub. It lists those of its settings with agentTLSMode strict, else none.
-	// The hub denies a request with other CAs only, because it is for another hub. A Muster addition.
+	// agent accepts for the hub. With agentTLSMode strict it lists the CAs of the agent's settings,
+	// else none. The hub denies a request with other CAs only, because it is for another hub. A Muster
+	// addition.
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=8
@@ -111,7 +112,7 @@ type ClusterRegistrationStatus struct {
 	// withdraws an unread answer. A Muster addition.
 	// +optional
 	GrantedAt *metav1.Time `json:"grantedAt,omitempty"`
-	// FirstSeenVersion is the metadata.resourceVersion at which the hub first saw the request.
+	// FirstSeenVersion is the metadata.resourceVersion of the request when the hub first saw it.
 	// Creation times have a resolution of a second. Of two requests of one second, the greater version
 	// is the newer. A Muster addition.
 	// +optional
@@ -136,8 +137,8 @@ type ClusterRegistrationStatus struct {
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=17
 	DroppedLabels []string `json:"droppedLabels,omitempty"`
-	// ApprovedReason is the reason for which the request was Pending at its approval; empty without
-	// approval. A Muster addition.
+	// ApprovedReason is the reason of the state Pending before the approval; empty without approval. A
+	// Muster addition.
 	// +optional
 	ApprovedReason string `json:"approvedReason,omitempty"`
 	// ApprovedGeneration is the metadata.generation of the request at its approval; zero without

@@ -34,7 +34,8 @@ type ClusterRegistrationToken struct {
 // +kubebuilder:validation:XValidation:rule="(has(self.approval) && self.approval == 'CEL') == (has(self.approvalExpression) && size(self.approvalExpression) > 0)",message="approval CEL and approvalExpression go together: set both or neither"
 type ClusterRegistrationTokenSpec struct {
 	// TTL is the validity of the token from its creation, as a Go duration string such as `240h`. The
-	// units are ns, us, µs, ms, s, m and h. With null or a value <= 0 the token never expires.
+	// units are `ns`, `us`, `µs`, `ms`, `s`, `m` and `h`. With null or a value <= 0 the token never
+	// expires.
 	// +optional
 	// +nullable
 	// +kubebuilder:validation:Type=string
@@ -97,6 +98,12 @@ type ClusterRegistrationTokenSpec struct {
 	// +optional
 	// +kubebuilder:validation:MaxLength=1024
 	ApprovalExpression string `json:"approvalExpression,omitempty"`
+	// InitGates are the spec.initGates of each Cluster that a registration with this token creates. A
+	// Cluster that exists keeps its own. None by default. A Muster addition.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=16
+	InitGates []InitGate `json:"initGates,omitempty"`
 }
 
 // TokenApproval is the way of granting the requests with a token.
@@ -120,9 +127,9 @@ func (s ClusterRegistrationTokenSpec) Limited() bool {
 
 // ClusterRegistrationTokenStatus is the hub's answer.
 type ClusterRegistrationTokenStatus struct {
-	// Expires is the time from which the token no longer registers clusters; absent if it never
-	// expires. If the hub's API server grants shorter credentials, it is the time when the values.yaml
-	// in the Secret stops working. The hub renews that until the token expires.
+	// Expires is the time when the token stops registering clusters; absent if it never expires. If
+	// the hub's API server grants shorter credentials, it is the time when the values.yaml in the
+	// Secret stops working. The hub renews that until the token expires.
 	// +optional
 	Expires *metav1.Time `json:"expires,omitempty"`
 	// SecretName is the Secret with the values.yaml, always named like the token; empty until it

@@ -89,6 +89,11 @@ type BundleDeploymentOptions struct {
 	// +optional
 	// +nullable
 	AllowedTargetNamespaceSelector *metav1.LabelSelector `json:"allowedTargetNamespaceSelector,omitempty"`
+	// NamespaceCreationForbiddenBy names the Policies that forbid the deployment to create namespaces.
+	// The hub sets it, together with createNamespace.
+	// +optional
+	// +nullable
+	NamespaceCreationForbiddenBy limits.Line `json:"namespaceCreationForbiddenBy,omitempty"`
 }
 
 // YAMLOptions is for Bundles of plain YAML.
@@ -189,6 +194,13 @@ type HelmOptions struct {
 	// an error. The agent downloads none.
 	// +optional
 	DisableDependencyUpdate bool `json:"disableDependencyUpdate,omitempty"`
+	// CRDs says what a deployment does with the definitions in the chart's directory `crds/`. `Create`
+	// creates missing ones and leaves existing ones as they are. `CreateReplace` also replaces
+	// existing ones of the release. `Skip` leaves all of them to others. Default `Create`. A Muster
+	// addition: agents of Rancher Fleet ignore it.
+	// +optional
+	// +kubebuilder:validation:Enum=Create;CreateReplace;Skip
+	CRDs string `json:"crds,omitempty"`
 }
 
 // ValuesFrom names one source of values downstream; one of its fields is set.

@@ -22,12 +22,24 @@ const (
 	// StateOutOfSync is a deployment without the newest content, although the rollout does not hold it
 	// back.
 	StateOutOfSync BundleState = "OutOfSync"
-	// StatePending is a deployment held back by the rollout.
+	// StatePending is a deployment held back by the rollout, a pause or a Schedule.
 	StatePending BundleState = "Pending"
 	// StateNotReady is an applied deployment with unready resources.
 	StateNotReady BundleState = "NotReady"
+	// StateWaitingForDependency is a deployment that waits for another Bundle, as in Rancher Fleet
+	// 0.17.
+	StateWaitingForDependency BundleState = "WaitingForDependency"
 	// StateReady is a deployment without a problem.
 	StateReady BundleState = "Ready"
+)
+
+// The waiting states that Rancher Fleet does not have. Only conditions and counts have them. The
+// fields with bundle states have Pending instead, which clients of Rancher Fleet know.
+const (
+	// StateOutsideWindow is a deployment that waits for a window of a Schedule.
+	StateOutsideWindow BundleState = "OutsideWindow"
+	// StatePaused is a deployment that waits for the end of a pause.
+	StatePaused BundleState = "Paused"
 )
 
 // BundleSummary counts BundleDeployments by state.
@@ -50,9 +62,19 @@ type BundleSummary struct {
 	// Ready deployments have no problem.
 	// +optional
 	Ready int `json:"ready"`
-	// Pending deployments are held back by the rollout.
+	// Pending deployments are held back by the rollout, a pause or a Schedule.
 	// +optional
 	Pending int `json:"pending,omitempty"`
+	// WaitingForDependency deployments wait for another Bundle.
+	// +optional
+	WaitingForDependency int `json:"waitingForDependency,omitempty"`
+	// OutsideWindow deployments wait for a window of a Schedule; pending counts them, too. A Muster
+	// addition.
+	// +optional
+	OutsideWindow int `json:"outsideWindow,omitempty"`
+	// Paused deployments wait for the end of a pause; pending counts them, too. A Muster addition.
+	// +optional
+	Paused int `json:"paused,omitempty"`
 	// DesiredReady is the number of all deployments.
 	// +optional
 	DesiredReady int `json:"desiredReady"`

@@ -77,65 +77,6 @@ type HelmOpList struct {
 	Items           []HelmOp `json:"items"`
 }
 
-// Policy restricts Bundles in Rancher Fleet. Muster does nothing with it.
-//
-// +kubebuilder:object:root=true
-// +kubebuilder:subresource:status
-// +kubebuilder:resource:path=policies
-// +kubebuilder:pruning:PreserveUnknownFields
-// +kubebuilder:printcolumn:name="Status",type=string,JSONPath=`.status.conditions[?(@.type=="Supported")].message`
-type Policy struct {
-	metav1.TypeMeta `json:",inline"`
-	// +optional
-	metav1.ObjectMeta `json:"metadata,omitempty"`
-
-	// Status keeps every field that upstream writes.
-	// +optional
-	// +kubebuilder:pruning:PreserveUnknownFields
-	Status UnsupportedStatus `json:"status,omitempty"`
-}
-
-// PolicyList is a list of Policies.
-//
-// +kubebuilder:object:root=true
-type PolicyList struct {
-	metav1.TypeMeta `json:",inline"`
-	// +optional
-	metav1.ListMeta `json:"metadata,omitempty"`
-	Items           []Policy `json:"items"`
-}
-
-// Schedule restricts, in Rancher Fleet, the times of deployments to Clusters. Muster does nothing
-// with it.
-//
-// +kubebuilder:object:root=true
-// +kubebuilder:subresource:status
-// +kubebuilder:resource:path=schedules
-// +kubebuilder:pruning:PreserveUnknownFields
-// +kubebuilder:printcolumn:name="Schedule",type=string,JSONPath=`.spec.schedule`
-// +kubebuilder:printcolumn:name="Duration",type=string,JSONPath=`.spec.duration`
-// +kubebuilder:printcolumn:name="Status",type=string,JSONPath=`.status.conditions[?(@.type=="Supported")].message`
-type Schedule struct {
-	metav1.TypeMeta `json:",inline"`
-	// +optional
-	metav1.ObjectMeta `json:"metadata,omitempty"`
-
-	// Status keeps every field that upstream writes.
-	// +optional
-	// +kubebuilder:pruning:PreserveUnknownFields
-	Status UnsupportedStatus `json:"status,omitempty"`
-}
-
-// ScheduleList is a list of Schedules.
-//
-// +kubebuilder:object:root=true
-type ScheduleList struct {
-	metav1.TypeMeta `json:",inline"`
-	// +optional
-	metav1.ListMeta `json:"metadata,omitempty"`
-	Items           []Schedule `json:"items"`
-}
-
 // ImageScan searches, in Rancher Fleet, for new tags of an image. Muster does nothing with it.
 //
 // +kubebuilder:object:root=true

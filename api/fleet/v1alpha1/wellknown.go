@@ -37,6 +37,9 @@ const (
 	// between them. A workspace stands for all of its Clusters, workspace/cluster for one. A Muster
 	// addition.
 	AnnotationKubeconfigFor = "muster/kubeconfig-for"
+	// LabelKubeconfigReferenceableFrom on a kubeconfig Secret names a workspace whose Clusters may use
+	// it. Rancher Fleet reads it from 0.17 on.
+	LabelKubeconfigReferenceableFrom = "fleet.cattle.io/kubeconfig-referenceable-from"
 	// LabelAgent marks the Bundle and the BundleDeployment of the Cluster's own agent, with the
 	// agent's version. A Muster addition.
 	LabelAgent = "muster/agent-version"
@@ -146,6 +149,16 @@ const (
 	AllMatches = "AllMatches"
 )
 
+// Values of helm.crds, for the definitions in the directory crds/ of a chart.
+const (
+	// CRDsCreate creates missing definitions, and leaves existing ones as they are; it is the default.
+	CRDsCreate = "Create"
+	// CRDsCreateReplace also replaces existing definitions of the release.
+	CRDsCreateReplace = "CreateReplace"
+	// CRDsSkip leaves all definitions to others.
+	CRDsSkip = "Skip"
+)
+
 // Types of conditions.
 const (
 	// ConditionReady is the condition in the Status columns.
@@ -168,12 +181,18 @@ const (
 	ConditionDeployed = "Deployed"
 	// ConditionMonitored on a BundleDeployment reports whether the resources are watched.
 	ConditionMonitored = "Monitored"
+	// ConditionCRDsCurrent on a BundleDeployment is False if definitions on the member differ from
+	// crds/ of the chart, and names them. Else it is absent. A Muster addition.
+	ConditionCRDsCurrent = "CRDsCurrent"
 	// ConditionImported on a Cluster reports whether the hub has installed the agent by
 	// spec.kubeConfigSecret, and the cause if that agent does not join.
 	ConditionImported = "Imported"
 	// ConditionAgentUpToDate on a Cluster reports whether its agent has the desired version and
 	// settings, with the cause if not. A Muster addition.
 	ConditionAgentUpToDate = "AgentUpToDate"
+	// ConditionReconciled on a Cluster reports whether the hub has processed the settings of its
+	// agent, as with Rancher Fleet's hub. AgentUpToDate reports whether the agent has them.
+	ConditionReconciled = "Reconciled"
 	// ConditionLabelsAccepted on a Cluster is False if requested labels were dropped, and lists them
 	// with the causes. It is True if its token has stamped labels and none was dropped; else absent. A
 	// Muster addition.
@@ -182,6 +201,9 @@ const (
 	// credential was used after a newer one (CredentialSuperseded), or one agent waits while another
 	// sends heartbeats (AgentWaiting). It is absent without a sign of that. A Muster addition.
 	ConditionCloned = "Cloned"
+	// ConditionInitialized on a Cluster is False while its spec.initGates hold back deliveries, and
+	// True after that. A Cluster that never had gates has none.
+	ConditionInitialized = "Initialized"
 	// ConditionDeliveryApproved on a Cluster is False while the Cluster waits for the approval that
 	// its workspace requires; the message has the command. It is True after the approval, and absent
 	// if none is required. A Muster addition.

@@ -5,7 +5,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// ClusterProfile describes one cluster to whoever wants to use it.
+// ClusterProfile describes one cluster to its users.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
@@ -31,7 +31,7 @@ type ClusterProfileSpec struct {
 	// DisplayName is a name for people.
 	// +optional
 	DisplayName string `json:"displayName,omitempty"`
-	// ClusterManager is who manages the cluster and maintains this object.
+	// ClusterManager names the manager of the cluster. The manager maintains this object.
 	// +required
 	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="clusterManager is immutable"
 	ClusterManager ClusterManager `json:"clusterManager"`
@@ -39,7 +39,7 @@ type ClusterProfileSpec struct {
 
 // ClusterManager names a cluster manager.
 type ClusterManager struct {
-	// Name of the manager, the same for all profiles that it maintains.
+	// Name of the manager, the same in all profiles of the manager.
 	// +required
 	Name string `json:"name"`
 }
@@ -59,13 +59,13 @@ type ClusterProfileStatus struct {
 	// +listType=map
 	// +listMapKey=name
 	Properties []Property `json:"properties,omitempty"`
-	// AccessProviders say how the cluster is reached. Muster does not write them.
+	// AccessProviders list the ways to reach the cluster. Muster does not write them.
 	// +optional
 	// +listType=map
 	// +listMapKey=name
 	AccessProviders []AccessProvider `json:"accessProviders,omitempty"`
-	// CredentialProviders is the name that accessProviders had before; those win where both have
-	// an entry of one name.
+	// CredentialProviders is the former name of accessProviders. If both have an entry of one name,
+	// the entry in accessProviders wins.
 	// +optional
 	// +listType=map
 	// +listMapKey=name
@@ -79,7 +79,7 @@ type ClusterVersion struct {
 	Kubernetes string `json:"kubernetes,omitempty"`
 }
 
-// Property is something that is known of a cluster and seldom changes.
+// Property is a fact about a cluster that seldom changes.
 type Property struct {
 	// Name of the property.
 	// +required
@@ -91,17 +91,17 @@ type Property struct {
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=1024
 	Value string `json:"value"`
-	// LastObservedTime is when the value was first seen on the cluster, by its clock.
+	// LastObservedTime is when the value was first seen on the cluster, by the clock of the cluster.
 	// +optional
 	LastObservedTime *metav1.Time `json:"lastObservedTime,omitempty"`
 }
 
-// AccessProvider is one way to reach the cluster.
+// AccessProvider is a way to reach the cluster.
 type AccessProvider struct {
 	// Name of the provider.
 	// +required
 	Name string `json:"name"`
-	// Cluster is a cluster entry as a kubeconfig has it.
+	// Cluster is a cluster entry in the form of a kubeconfig.
 	// +optional
 	// +kubebuilder:validation:Schemaless
 	// +kubebuilder:validation:Type=object

@@ -7,32 +7,32 @@ import (
 	"github.com/muster-fleet/muster/api/limits"
 )
 
-// AuditReason says what kind of fact an AuditEntry is about.
+// AuditReason is the kind of fact in an AuditEntry.
 //
 // +kubebuilder:validation:Enum=Granted;Displaced;Approved;Denied;Revoked;RenewalGap
 type AuditReason string
 
 // The values of AuditReason.
 const (
-	// AuditGranted: a request was granted, so that its agent has the identity of the Cluster; or the
-	// identity of a MemberCluster was given its rights.
+	// AuditGranted: the hub granted a request and its agent has the identity of the Cluster; or the
+	// identity of a MemberCluster got its rights.
 	AuditGranted AuditReason = "Granted"
-	// AuditDisplaced: another agent, with another key or none, took the place of the one that had the
-	// identity; or a MemberCluster was given another identity.
+	// AuditDisplaced: another agent, with another key or none, replaced the agent with the identity;
+	// or a MemberCluster got another identity.
 	AuditDisplaced AuditReason = "Displaced"
-	// AuditApproved: somebody approved a request.
+	// AuditApproved: a user approved a request.
 	AuditApproved AuditReason = "Approved"
-	// AuditDenied: somebody denied a request. What the hub refuses by itself has no entry.
+	// AuditDenied: a user denied a request. A denial by the hub itself has no entry.
 	AuditDenied AuditReason = "Denied"
-	// AuditRevoked: somebody took an identity away.
+	// AuditRevoked: a user revoked an identity.
 	AuditRevoked AuditReason = "Revoked"
-	// AuditRenewalGap: an agent whose credential had run out came back by its key.
+	// AuditRenewalGap: an agent with an expired credential rejoined by its key.
 	AuditRenewalGap AuditReason = "RenewalGap"
 )
 
-// AuditEntry is one fact about who was let into the fleet, or put out of it. The hub writes it
-// once, and deletes it by age and number; nobody changes it. Entries about Clusters are in their
-// workspace, those about MemberClusters in the hub's system namespace.
+// AuditEntry is one fact about access to the fleet: given, refused or ended. The hub writes an
+// entry once, never changes it, and deletes it by age and number. Entries about Clusters are in
+// their workspace, entries about MemberClusters in the hub's system namespace.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:resource:path=auditentries,scope=Namespaced,categories=muster
@@ -56,7 +56,7 @@ type AuditEntry struct {
 	Spec AuditEntrySpec `json:"spec"`
 }
 
-// AuditEntrySpec is written by the hub, once. What the hub does not know is left out.
+// AuditEntrySpec is written by the hub, once. The hub leaves out unknown fields.
 type AuditEntrySpec struct {
 	// Time is when the hub acted or decided, by its clock.
 	// +required
@@ -64,48 +64,49 @@ type AuditEntrySpec struct {
 	// Reason is the kind of the fact.
 	// +required
 	Reason AuditReason `json:"reason"`
-	// Object is the record that the fact is about. A Cluster that does not exist yet has no UID.
+	// Object is the Cluster or MemberCluster of the fact. A Cluster that does not exist yet has no
+	// UID.
 	// +required
 	Object AuditObject `json:"object"`
-	// Identity is the spec.identity of a MemberCluster that the fact is about: its kind, its namespace
-	// if it has one, and its name.
+	// Identity is the spec.identity of the MemberCluster: its kind, its namespace if it has one, and
+	// its name.
 	// +optional
 	Identity limits.Line `json:"identity,omitempty"`
-	// Request is the ClusterRegistration by which the fact came about.
+	// Request is the ClusterRegistration that led to the fact.
 	// +optional
 	Request *AuditObject `json:"request,omitempty"`
-	// Who is the user who asked or decided, as the API server attributed the request, the approval,
-	// the revocation or the identity to him; empty if it did not, which the message says.
+	// Who is the user who requested or decided. The API server attributed the request, the approval,
+	// the revocation or the identity to this user. Empty without such an attribution; the message then
+	// gives the cause.
 	// +optional
 	Who limits.Line `json:"who,omitempty"`
 	// Token is the name of the ClusterRegistrationToken of the request.
 	// +optional
 	Token limits.Name `json:"token,omitempty"`
-	// ClientID is the one of the request.
+	// ClientID is the client ID of the request.
 	// +optional
 	// +kubebuilder:validation:MaxLength=4096
 	ClientID string `json:"clientID,omitempty"`
 	// Key is the fingerprint of the agent's key; empty for agents without one.
 	// +optional
 	Key limits.Name `json:"key,omitempty"`
-	// Address is the network address that the agent asked from; empty if nothing has
-	// told it to the hub.
+	// Address is the network address of the requesting agent; empty if unknown to the hub.
 	// +optional
 	Address limits.Line `json:"address,omitempty"`
-	// Displaced is the identity that ended; only of what ends one.
+	// Displaced is the identity that ended; empty if none ended.
 	// +optional
 	Displaced *DisplacedIdentity `json:"displaced,omitempty"`
-	// Message says it in one sentence.
+	// Message states the fact in one sentence.
 	// +required
 	Message limits.Line `json:"message"`
 }
 
-// AuditObject names an object, which may be gone.
+// AuditObject names an object. The object may be gone.
 type AuditObject struct {
 	// Kind of the object.
 	// +required
 	Kind limits.Name `json:"kind"`
-	// Namespace of the object; empty for one that has none.
+	// Namespace of the object; empty for a cluster-scoped object.
 	// +optional
 	Namespace limits.Name `json:"namespace,omitempty"`
 	// Name of the object.
@@ -116,19 +117,19 @@ type AuditObject struct {
 	UID types.UID `json:"uid,omitempty"`
 }
 
-// DisplacedIdentity is what an agent had until it was displaced.
+// DisplacedIdentity is the former identity of a displaced agent.
 type DisplacedIdentity struct {
-	// Identity is the spec.identity that a MemberCluster had: its kind, its namespace if it
-	// has one, and its name.
+	// Identity is the former spec.identity of a MemberCluster: its kind, its namespace if it has one,
+	// and its name.
 	// +optional
 	Identity limits.Line `json:"identity,omitempty"`
-	// AccountUID is the UID of the ServiceAccount, with which all of its credentials ended.
+	// AccountUID is the UID of the deleted ServiceAccount. All of its credentials ended with it.
 	// +optional
 	AccountUID types.UID `json:"accountUID,omitempty"`
-	// Request is the name of the ClusterRegistration that the account was made for.
+	// Request is the name of the account's ClusterRegistration.
 	// +optional
 	Request limits.Name `json:"request,omitempty"`
-	// RequestUID is its UID.
+	// RequestUID is the UID of the request.
 	// +optional
 	RequestUID types.UID `json:"requestUID,omitempty"`
 	// Key is the fingerprint that was pinned to the Cluster; empty for agents without a key.

@@ -1,8 +1,8 @@
-// Package v1alpha1 holds the muster-fleet.github.io API: the kinds that neither Rancher
-// Fleet nor KubeFleet has.
+// Package v1alpha1 holds the muster-fleet.github.io API: kinds without a counterpart in Rancher
+// Fleet and KubeFleet.
 //
-// Its invariant: nothing of the other groups needs these kinds. A hub cluster that does not serve
-// them loses what they say, and nothing else.
+// Its invariant: the other API groups do not need these kinds. A hub cluster that does not serve
+// them loses only their content.
 //
 // +kubebuilder:object:generate=true
 // +groupName=muster-fleet.github.io

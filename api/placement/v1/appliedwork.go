@@ -7,8 +7,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// AppliedWork is on the member, cluster-scoped, with the name of the Work that it stands for. It
-// owns what was applied of it, so that all of that goes when it goes. It is the agent's alone.
+// AppliedWork is cluster-scoped, lives on the member, and has the name of its Work. It owns the
+// applied objects: they are deleted with it. Only the agent writes it.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
@@ -25,29 +25,29 @@ type AppliedWork struct {
 	Status AppliedWorkStatus `json:"status,omitempty"`
 }
 
-// AppliedWorkSpec says which Work an AppliedWork stands for.
+// AppliedWorkSpec names the Work of an AppliedWork.
 type AppliedWorkSpec struct {
 	// WorkName is the name of the Work.
 	// +required
 	WorkName string `json:"workName"`
-	// WorkNamespace is the member namespace on the hub that the Work is in.
+	// WorkNamespace is the Work's member namespace on the hub.
 	// +required
 	WorkNamespace string `json:"workNamespace"`
 }
 
-// AppliedWorkStatus says what was applied.
+// AppliedWorkStatus lists the applied objects.
 //
 // +kubebuilder:pruning:PreserveUnknownFields
 type AppliedWorkStatus struct {
-	// AppliedResources are the objects that were applied and are still the Work's.
+	// AppliedResources are the applied objects that the Work still owns.
 	// +optional
 	AppliedResources []AppliedResource `json:"appliedResources,omitempty"`
 }
 
-// AppliedResource is one object that was applied.
+// AppliedResource is one applied object.
 type AppliedResource struct {
 	WorkResourceIdentifier `json:",inline"`
-	// UID of the object, which tells it from another of the same name.
+	// UID of the object. It distinguishes the object from another of the same name.
 	// +optional
 	UID types.UID `json:"uid,omitempty"`
 }

@@ -9,8 +9,8 @@ import (
 	"github.com/muster-fleet/muster/api/limits"
 )
 
-// ClusterResourceOverride changes what placements bring to some members: cluster-scoped resources,
-// and everything in the Namespaces that it selects.
+// ClusterResourceOverride changes resources of placements on some members: cluster-scoped
+// resources, and all resources in the Namespaces that it selects.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:resource:path=clusterresourceoverrides,scope=Cluster,categories={fleet,fleet-placement}
@@ -40,20 +40,19 @@ type ClusterResourceOverrideSpec struct {
 	// Placement that the override is for; default: every placement that brings what is selected.
 	// +optional
 	Placement *PlacementRef `json:"placement,omitempty"`
-	// ClusterResourceSelectors of which each selects one cluster-scoped resource by its name; a
-	// Namespace is selected with everything in it.
+	// ClusterResourceSelectors select cluster-scoped resources by name. A Namespace is selected with
+	// all resources in it.
 	// +required
 	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=20
 	ClusterResourceSelectors []ResourceSelector `json:"clusterResourceSelectors"`
-	// Policy says what is changed, and for which members.
+	// Policy defines the changes and their members.
 	// +required
 	Policy *OverridePolicy `json:"policy"`
 }
 
-// ResourceOverride changes what placements bring to some members, of the resources of its own
-// namespace. Where a ClusterResourceOverride changes the same field it goes first, so that the
-// ResourceOverride wins.
+// ResourceOverride changes resources of placements on some members: resources of its own namespace.
+// A ClusterResourceOverride applies first, so on the same field the ResourceOverride wins.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:resource:path=resourceoverrides,categories={fleet,fleet-placement}
@@ -81,12 +80,12 @@ type ResourceOverrideSpec struct {
 	// Placement that the override is for; default: every placement that brings what is selected.
 	// +optional
 	Placement *PlacementRef `json:"placement,omitempty"`
-	// ResourceSelectors of which each selects one resource of this namespace by its name.
+	// ResourceSelectors select resources of this namespace by name.
 	// +required
 	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=20
 	ResourceSelectors []ResourceSelector `json:"resourceSelectors"`
-	// Policy says what is changed, and for which members.
+	// Policy defines the changes and their members.
 	// +required
 	Policy *OverridePolicy `json:"policy"`
 }
@@ -96,7 +95,7 @@ type PlacementRef struct {
 	// Name of the placement.
 	// +required
 	Name limits.Name `json:"name"`
-	// Scope is Cluster for a ClusterResourcePlacement, Namespaced for a ResourcePlacement in the
+	// Scope is Cluster for a ClusterResourcePlacement, or Namespaced for a ResourcePlacement in the
 	// namespace of the override.
 	// +optional
 	// +kubebuilder:default=Cluster
@@ -104,7 +103,7 @@ type PlacementRef struct {
 	Scope ResourceScope `json:"scope,omitempty"`
 }
 
-// ResourceScope says which kind of placement is meant.
+// ResourceScope is the kind of a placement.
 type ResourceScope string
 
 // The scopes of placements.
@@ -115,16 +114,16 @@ const (
 	NamespaceScoped ResourceScope = "Namespaced"
 )
 
-// OverridePolicy says what is changed, and for which members.
+// OverridePolicy defines the changes and their members.
 type OverridePolicy struct {
-	// OverrideRules in the order in which they are applied.
+	// OverrideRules apply in their order.
 	// +required
 	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=20
 	OverrideRules []OverrideRule `json:"overrideRules"`
 }
 
-// OverrideType says how a rule changes resources.
+// OverrideType is the way a rule changes resources.
 //
 // +kubebuilder:validation:Enum=JSONPatch;Delete
 type OverrideType string
@@ -133,7 +132,7 @@ type OverrideType string
 const (
 	// OverrideJSONPatch applies jsonPatchOverrides.
 	OverrideJSONPatch OverrideType = "JSONPatch"
-	// OverrideDelete leaves the resources out on the members that the rule selects.
+	// OverrideDelete leaves out the resources on the selected members.
 	OverrideDelete OverrideType = "Delete"
 )
 
@@ -141,15 +140,15 @@ const (
 //
 // +kubebuilder:validation:XValidation:rule="!has(self.overrideType) || self.overrideType != 'Delete' || !has(self.jsonPatchOverrides)",message="jsonPatchOverrides are for overrideType JSONPatch only"
 type OverrideRule struct {
-	// ClusterSelector selects the members by labels of their records. No terms select all of
-	// them, no selector none.
+	// ClusterSelector selects the members by labels of their Clusters or MemberClusters. A selector
+	// without terms selects all members; no selector selects none.
 	// +optional
 	ClusterSelector *ClusterSelector `json:"clusterSelector,omitempty"`
 	// OverrideType is JSONPatch or Delete.
 	// +optional
 	// +kubebuilder:default=JSONPatch
 	OverrideType OverrideType `json:"overrideType,omitempty"`
-	// JSONPatchOverrides in the order in which they are applied.
+	// JSONPatchOverrides apply in their order.
 	// +optional
 	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=20
@@ -162,14 +161,14 @@ type JSONPatchOverride struct {
 	// +required
 	// +kubebuilder:validation:Enum=add;remove;replace
 	Operator string `json:"op"`
-	// Path of the field as a JSON pointer. Of metadata only labels and annotations can be changed;
-	// kind, apiVersion and status cannot.
+	// Path of the field as a JSON pointer. In metadata only labels and annotations can be changed.
+	// kind, apiVersion and status cannot be changed.
 	// +required
 	// +kubebuilder:validation:MaxLength=1024
 	Path string `json:"path"`
-	// Value of the field; none for remove. In its texts ${MEMBER-CLUSTER-NAME} stands for the name
-	// of the member and ${MEMBER-CLUSTER-LABEL-KEY-<key>} for the value of a label of its record,
-	// which must be there.
+	// Value of the field; none for remove. In its texts ${MEMBER-CLUSTER-NAME} stands for the name of
+	// the member. ${MEMBER-CLUSTER-LABEL-KEY-<key>} stands for the value of a label of its Cluster or
+	// MemberCluster. The label must exist.
 	// +optional
 	// +kubebuilder:validation:Schemaless
 	// +kubebuilder:pruning:PreserveUnknownFields

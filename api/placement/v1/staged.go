@@ -8,7 +8,7 @@ import (
 	"github.com/muster-fleet/muster/api/limits"
 )
 
-// ClusterStagedUpdateRun rolls one version of what a ClusterResourcePlacement selects out to its
+// ClusterStagedUpdateRun rolls out one version of a ClusterResourcePlacement's resources to its
 // members, stage by stage. The placement's strategy has the type External.
 //
 // +kubebuilder:object:root=true
@@ -43,8 +43,8 @@ type ClusterStagedUpdateRunList struct {
 	Items           []ClusterStagedUpdateRun `json:"items"`
 }
 
-// StagedUpdateRun rolls one version of what a ResourcePlacement selects out to its members, stage
-// by stage. The placement's strategy has the type External.
+// StagedUpdateRun rolls out one version of a ResourcePlacement's resources to its members, stage by
+// stage. The placement's strategy has the type External.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
@@ -78,7 +78,7 @@ type StagedUpdateRunList struct {
 	Items           []StagedUpdateRun `json:"items"`
 }
 
-// UpdateRunSpec is written by users, who change nothing of it later but the state.
+// UpdateRunSpec is written by users. Only the state may change later.
 //
 // +kubebuilder:validation:XValidation:rule="self.placementName == oldSelf.placementName",message="placementName is immutable: create another run"
 // +kubebuilder:validation:XValidation:rule="has(self.resourceSnapshotIndex) == has(oldSelf.resourceSnapshotIndex) && (!has(self.resourceSnapshotIndex) || self.resourceSnapshotIndex == oldSelf.resourceSnapshotIndex)",message="resourceSnapshotIndex is immutable: create another run"
@@ -90,15 +90,15 @@ type UpdateRunSpec struct {
 	// +kubebuilder:validation:MaxLength=255
 	// +kubebuilder:validation:MinLength=1
 	PlacementName string `json:"placementName"`
-	// ResourceSnapshotIndex is the version of what the placement selects, one of its
-	// status.resourceIndexes. Default: the latest when the run is initialized.
+	// ResourceSnapshotIndex is the version to roll out, one of the placement's status.resourceIndexes.
+	// Default: the latest at the initialization of the run.
 	// +optional
 	ResourceSnapshotIndex limits.Name `json:"resourceSnapshotIndex,omitempty"`
-	// StagedUpdateStrategyName is the strategy that has the stages.
+	// StagedUpdateStrategyName names the strategy with the stages.
 	// +required
 	StagedUpdateStrategyName limits.Name `json:"stagedRolloutStrategyName"`
-	// State is Initialize, which only divides the members into stages, Run, or Stop, with which no
-	// further member is updated before it is Run again.
+	// State is Initialize, Run or Stop. Initialize only divides the members into stages. After Stop no
+	// further member is updated until the state is Run again.
 	// +optional
 	// +kubebuilder:default=Initialize
 	// +kubebuilder:validation:Enum=Initialize;Run;Stop
@@ -111,18 +111,17 @@ type UpdateRunStatus struct {
 	// +optional
 	// +kubebuilder:validation:MaxLength=63
 	PolicySnapshotIndexUsed string `json:"policySnapshotIndexUsed,omitempty"`
-	// PolicyObservedClusterCount is how many members the placement picked when the run was
-	// initialized.
+	// PolicyObservedClusterCount is the number of picked members at the initialization of the run.
 	// +optional
 	PolicyObservedClusterCount int `json:"policyObservedClusterCount,omitempty"`
-	// ResourceSnapshotIndexUsed is the version that the run rolls out.
+	// ResourceSnapshotIndexUsed is the version of the run.
 	// +optional
 	// +kubebuilder:validation:MaxLength=63
 	ResourceSnapshotIndexUsed string `json:"resourceSnapshotIndexUsed,omitempty"`
-	// ApplyStrategy is how the placement was to be applied when the run was initialized.
+	// ApplyStrategy is the placement's apply strategy at the initialization of the run.
 	// +optional
 	ApplyStrategy *ApplyStrategy `json:"appliedStrategy,omitempty"`
-	// StagedUpdateStrategySnapshot is the strategy as it was when the run was initialized.
+	// StagedUpdateStrategySnapshot is the strategy at the initialization of the run.
 	// +optional
 	StagedUpdateStrategySnapshot *UpdateStrategySpec `json:"stagedUpdateStrategySnapshot,omitempty"`
 	// StagesStatus has the stages in their order.
@@ -132,17 +131,16 @@ type UpdateRunStatus struct {
 	// DeletionStageStatus has the members that lose the placement after the last stage.
 	// +optional
 	DeletionStageStatus *StageUpdatingStatus `json:"deletionStageStatus,omitempty"`
-	// PlacementUID is the UID of the placement for which the run was initialized. The run does not
-	// go on with another placement of the same name. A Muster addition.
+	// PlacementUID is the UID of the placement at the initialization of the run. The run does not
+	// continue with another placement of the same name. A Muster addition.
 	// +optional
 	// +kubebuilder:validation:MaxLength=63
 	PlacementUID string `json:"placementUID,omitempty"`
-	// Begun is when the run first updated members, or waited to; the run that has begun last
-	// decides which version members get. A Muster addition.
+	// Begun is the time when the run first updated members, or waited to. The run with the latest time
+	// decides the version for the members. A Muster addition.
 	// +optional
 	Begun *metav1.MicroTime `json:"begun,omitempty"`
-	// Message says what the run waits for, or why it failed; empty if it succeeded. A Muster
-	// addition.
+	// Message states the cause of a wait or a failure; empty after success. A Muster addition.
 	// +optional
 	// +kubebuilder:validation:MaxLength=32768
 	Message string `json:"message,omitempty"`
@@ -154,21 +152,21 @@ type UpdateRunStatus struct {
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 }
 
-// StageUpdatingStatus says how far a stage is.
+// StageUpdatingStatus is the progress of a stage.
 type StageUpdatingStatus struct {
 	// StageName is the name of the stage.
 	// +required
 	// +kubebuilder:validation:MaxLength=253
 	StageName string `json:"stageName"`
-	// Clusters are the members of the stage, in the order in which they are updated.
+	// Clusters are the members of the stage, in the order of their updates.
 	// +optional
 	// +kubebuilder:validation:MaxItems=1000
 	Clusters []ClusterUpdatingStatus `json:"clusters,omitempty"`
-	// AfterStageTaskStatus has the tasks that have to end before the next stage begins.
+	// AfterStageTaskStatus has the tasks that must end before the next stage begins.
 	// +optional
 	// +kubebuilder:validation:MaxItems=2
 	AfterStageTaskStatus []StageTaskStatus `json:"afterStageTaskStatus,omitempty"`
-	// BeforeStageTaskStatus has the tasks that have to end before the stage begins.
+	// BeforeStageTaskStatus has the tasks that must end before the stage begins.
 	// +optional
 	// +kubebuilder:validation:MaxItems=1
 	BeforeStageTaskStatus []StageTaskStatus `json:"beforeStageTaskStatus,omitempty"`
@@ -186,7 +184,7 @@ type StageUpdatingStatus struct {
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 }
 
-// ClusterUpdatingStatus says how far a member is.
+// ClusterUpdatingStatus is the progress of a member.
 type ClusterUpdatingStatus struct {
 	// ClusterName is the name of a MemberCluster, or <workspace>/<name> of a Cluster.
 	// +required
@@ -200,7 +198,7 @@ type ClusterUpdatingStatus struct {
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 }
 
-// StageTaskStatus says whether a task of a stage has ended.
+// StageTaskStatus is the progress of a task.
 type StageTaskStatus struct {
 	// Type is TimedWait or Approval.
 	// +required

@@ -70,37 +70,37 @@ type StageConfig struct {
 	// +kubebuilder:validation:MaxLength=63
 	// +kubebuilder:validation:Pattern=`^[a-z0-9]+$`
 	Name string `json:"name"`
-	// LabelSelector of the members of the stage: an empty one selects all that the placement picks,
-	// none selects no member. Each member is in one stage.
+	// LabelSelector of the members of the stage. An empty selector selects all members of the
+	// placement; no selector selects none. Each member is in one stage.
 	// +optional
 	LabelSelector *metav1.LabelSelector `json:"labelSelector,omitempty"`
-	// SortingLabelKey is the label whose value, a whole number, orders the members of the stage,
-	// the lowest first; default: their names.
+	// SortingLabelKey is a label with a whole number as its value. Members are updated in this order,
+	// the lowest first. Default: by name.
 	// +optional
 	SortingLabelKey *limits.Name `json:"sortingLabelKey,omitempty"`
-	// MaxConcurrency is how many members of the stage, or which part of them, rounded down and at
-	// least one, are updated at once. Default 1.
+	// MaxConcurrency is the maximum number or percentage of members of the stage updated at once.
+	// Percentages are rounded down, to at least one. Default 1.
 	// +optional
 	// +kubebuilder:default=1
 	// +kubebuilder:validation:XIntOrString
 	MaxConcurrency *intstr.IntOrString `json:"maxConcurrency,omitempty"`
-	// AfterStageTasks have to end before the next stage begins.
+	// AfterStageTasks must end before the next stage begins.
 	// +optional
 	// +kubebuilder:validation:MaxItems=2
 	AfterStageTasks []StageTask `json:"afterStageTasks,omitempty"`
-	// BeforeStageTasks have to end before the stage begins.
+	// BeforeStageTasks must end before the stage begins.
 	// +optional
 	// +kubebuilder:validation:MaxItems=1
 	BeforeStageTasks []StageTask `json:"beforeStageTasks,omitempty"`
 }
 
-// StageTask is what a stage waits for.
+// StageTask is a wait or an approval.
 type StageTask struct {
 	// Type is TimedWait or Approval.
 	// +required
 	// +kubebuilder:validation:Enum=TimedWait;Approval
 	Type string `json:"type"`
-	// WaitTime of a TimedWait, such as 1h, from when the last member of the stage was updated.
+	// WaitTime of a TimedWait, such as 1h. It starts after the update of the stage's last member.
 	// +optional
 	// +kubebuilder:validation:Type=string
 	// +kubebuilder:validation:MinLength=1

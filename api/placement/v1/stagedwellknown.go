@@ -15,7 +15,7 @@ const (
 	TaskApproval  = "Approval"
 )
 
-// DeletionStage is the name of the stage in which members lose the placement.
+// DeletionStage is the name of the stage that removes the placement from members.
 const DeletionStage = "kubernetes-fleet.io/deleteStage"
 
 // Labels of approval requests.
@@ -23,7 +23,7 @@ const (
 	// LabelTargetUpdateRun is the run, LabelTargetStage the stage.
 	LabelTargetUpdateRun = "kubernetes-fleet.io/targetupdaterun"
 	LabelTargetStage     = "kubernetes-fleet.io/targetUpdatingStage"
-	// LabelTaskType says whether the approval is asked for beforeStage or afterStage.
+	// LabelTaskType is beforeStage or afterStage.
 	LabelTaskType = "kubernetes-fleet.io/taskType"
 	// LabelLatestApproval, "true", is on every approval request.
 	LabelLatestApproval = "kubernetes-fleet.io/isLatestUpdateRunApproval"
@@ -31,20 +31,21 @@ const (
 
 // Condition types and reasons of runs, stages, members in stages, tasks and approval requests.
 const (
-	// ConditionInitialized says whether the members are divided into stages. False is final, unless
+	// ConditionInitialized reports whether the members are divided into stages. False is final, unless
 	// the placement or the strategy is missing.
 	ConditionInitialized = "Initialized"
-	// ConditionProgressing says whether members are being updated, ConditionSucceeded whether all
+	// ConditionProgressing reports whether members are being updated, ConditionSucceeded whether all
 	// are.
 	ConditionProgressing = "Progressing"
 	ConditionSucceeded   = "Succeeded"
-	// ConditionStarted says that a member is being updated.
+	// ConditionStarted means: the update of a member has started.
 	ConditionStarted = "Started"
-	// ConditionApprovalCreated and the others are of tasks.
+	// ConditionApprovalCreated and the others are conditions of tasks.
 	ConditionApprovalCreated  = "ApprovalRequestCreated"
 	ConditionApprovalApproved = "ApprovalRequestApproved"
 	ConditionWaitTimeElapsed  = "WaitTimeElapsed"
-	// ConditionApproved on an approval request is the user's, ConditionApprovalAccepted the hub's.
+	// ConditionApproved on an approval request is set by the user, ConditionApprovalAccepted by the
+	// hub.
 	ConditionApproved         = "Approved"
 	ConditionApprovalAccepted = "ApprovalAccepted"
 

@@ -7,7 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 )
 
-// RolloutStrategyType is how a change reaches the members.
+// RolloutStrategyType is the way a change reaches the members.
 //
 // +kubebuilder:validation:Enum=RollingUpdate;External
 type RolloutStrategyType string
@@ -16,28 +16,28 @@ type RolloutStrategyType string
 const (
 	// RolloutRollingUpdate changes a few members at a time.
 	RolloutRollingUpdate RolloutStrategyType = "RollingUpdate"
-	// RolloutExternal has staged update runs bring changes to members; without one they keep what they
-	// have.
+	// RolloutExternal leaves changes to staged update runs. Without a run the members keep their
+	// version.
 	RolloutExternal RolloutStrategyType = "External"
 )
 
-// RolloutStrategy is how what changes is brought to the members.
+// RolloutStrategy defines the rollout of changes to the members.
 type RolloutStrategy struct {
 	// Type is RollingUpdate or External.
 	// +optional
 	// +kubebuilder:default=RollingUpdate
 	Type RolloutStrategyType `json:"type,omitempty"`
-	// RollingUpdate bounds how much changes at a time.
+	// RollingUpdate limits simultaneous changes.
 	// +optional
 	RollingUpdate *RollingUpdateConfig `json:"rollingUpdate,omitempty"`
-	// ApplyStrategy is how the members' agents apply.
+	// ApplyStrategy is for the members' agents.
 	// +optional
 	ApplyStrategy *ApplyStrategy `json:"applyStrategy,omitempty"`
-	// DeleteStrategy is what becomes of what was placed when the placement goes, or a member
-	// is no longer picked.
+	// DeleteStrategy defines the removal of placed resources after the placement is deleted, or a
+	// member is no longer picked.
 	// +optional
 	DeleteStrategy *DeleteStrategy `json:"deleteStrategy,omitempty"`
-	// ReportBackStrategy is accepted; Muster does not copy status back, and says so unless
+	// ReportBackStrategy is accepted. Muster does not copy status back; the status reports that unless
 	// the type is Disabled.
 	// +optional
 	// +kubebuilder:validation:Schemaless
@@ -46,106 +46,106 @@ type RolloutStrategy struct {
 	ReportBackStrategy *runtime.RawExtension `json:"reportBackStrategy,omitempty"`
 }
 
-// RollingUpdateConfig bounds how much changes at a time.
+// RollingUpdateConfig limits simultaneous changes.
 type RollingUpdateConfig struct {
-	// MaxUnavailable is how many of the picked members, or what part of them, may be without
-	// available resources because of a change. Parts are rounded up. Zero counts as one, because a
-	// change is made in place.
+	// MaxUnavailable is the maximum number or percentage of picked members that a change may leave
+	// without available resources. Percentages are rounded up. Zero counts as one, because changes are
+	// made in place.
 	// +optional
 	// +kubebuilder:default="25%"
 	// +kubebuilder:validation:XIntOrString
 	// +kubebuilder:validation:Pattern=`^((100|[0-9]{1,2})%|[0-9]+)$`
 	MaxUnavailable *intstr.IntOrString `json:"maxUnavailable,omitempty"`
-	// MaxSurge is how many members more than asked for, or what part of them, may hold resources while
-	// members replace each other. Parts are rounded up.
+	// MaxSurge is the number or percentage of additional members that may hold resources while members
+	// replace each other. Percentages are rounded up.
 	// +optional
 	// +kubebuilder:default="25%"
 	// +kubebuilder:validation:XIntOrString
 	// +kubebuilder:validation:Pattern=`^((100|[0-9]{1,2})%|[0-9]+)$`
 	MaxSurge *intstr.IntOrString `json:"maxSurge,omitempty"`
-	// UnavailablePeriodSeconds is how long after being applied resources count as available whose
-	// availability cannot be observed.
+	// UnavailablePeriodSeconds is the wait, in seconds, after applying resources without observable
+	// availability. After it they count as available.
 	// +optional
 	// +kubebuilder:default=60
 	// +kubebuilder:validation:Minimum=0
 	UnavailablePeriodSeconds *int32 `json:"unavailablePeriodSeconds,omitempty"`
 }
 
-// ApplyStrategyType is how an object is applied.
+// ApplyStrategyType is the way an object is applied.
 //
 // +kubebuilder:validation:Enum=ClientSideApply;ServerSideApply;ReportDiff
 type ApplyStrategyType string
 
 // The ways of applying.
 const (
-	// ApplyClientSide is a three-way merge with what was applied last.
+	// ApplyClientSide is a three-way merge with the last applied manifest.
 	ApplyClientSide ApplyStrategyType = "ClientSideApply"
 	// ApplyServerSide leaves the merge to the member's API server.
 	ApplyServerSide ApplyStrategyType = "ServerSideApply"
-	// ApplyReportDiff applies nothing and reports what differs.
+	// ApplyReportDiff applies nothing and reports differences.
 	ApplyReportDiff ApplyStrategyType = "ReportDiff"
 )
 
-// WhenToApply says what becomes of changes that somebody else makes on the member.
+// WhenToApply is the treatment of other changes on the member.
 //
 // +kubebuilder:validation:Enum=Always;IfNotDrifted
 type WhenToApply string
 
-// When an object is applied again.
+// The values of WhenToApply.
 const (
-	// ApplyAlways sets the object right.
+	// ApplyAlways applies the object again.
 	ApplyAlways WhenToApply = "Always"
-	// ApplyIfNotDrifted leaves an object alone that somebody else changed, and reports it.
+	// ApplyIfNotDrifted leaves a changed object alone, and reports it.
 	ApplyIfNotDrifted WhenToApply = "IfNotDrifted"
 )
 
-// WhenToTakeOver says what becomes of an object that was there before.
+// WhenToTakeOver is the treatment of an object that already exists.
 //
 // +kubebuilder:validation:Enum=Always;IfNoDiff;Never
 type WhenToTakeOver string
 
-// When an object that was there before is taken over.
+// The values of WhenToTakeOver.
 const (
-	// TakeOverAlways takes it over.
+	// TakeOverAlways takes over the object.
 	TakeOverAlways WhenToTakeOver = "Always"
-	// TakeOverIfNoDiff takes it over if it is as the manifest says.
+	// TakeOverIfNoDiff takes over the object if it equals the manifest.
 	TakeOverIfNoDiff WhenToTakeOver = "IfNoDiff"
-	// TakeOverNever reports it as failed.
+	// TakeOverNever reports a failure.
 	TakeOverNever WhenToTakeOver = "Never"
 )
 
-// ComparisonOption says what counts as a difference.
+// ComparisonOption defines differences.
 //
 // +kubebuilder:validation:Enum=PartialComparison;FullComparison
 type ComparisonOption string
 
-// What counts as a difference.
+// The values of ComparisonOption.
 const (
-	// ComparePartially looks at the fields of the manifest only.
+	// ComparePartially compares only the fields of the manifest.
 	ComparePartially ComparisonOption = "PartialComparison"
-	// CompareFully counts fields that only the object on the member has, too.
+	// CompareFully also counts fields that exist only in the object on the member.
 	CompareFully ComparisonOption = "FullComparison"
 )
 
-// ApplyStrategy is how a member's agent applies.
+// ApplyStrategy defines the application of objects by a member's agent.
 type ApplyStrategy struct {
 	// Type: default ServerSideApply by Muster's agent, ClientSideApply by KubeFleet's.
 	// +optional
 	Type ApplyStrategyType `json:"type,omitempty"`
-	// ComparisonOption is what counts as a difference for whenToApply and whenToTakeOver, and what
-	// ReportDiff reports.
+	// ComparisonOption defines differences for whenToApply, for whenToTakeOver, and for the reports of
+	// ReportDiff.
 	// +optional
 	// +kubebuilder:default=PartialComparison
 	ComparisonOption ComparisonOption `json:"comparisonOption,omitempty"`
-	// WhenToApply is what becomes of changes that somebody else makes on the member.
+	// WhenToApply is the treatment of changes that others make on the member.
 	// +optional
 	// +kubebuilder:default=Always
 	WhenToApply WhenToApply `json:"whenToApply,omitempty"`
-	// WhenToTakeOver is what becomes of an object that was there before.
+	// WhenToTakeOver is the treatment of an object that already exists on the member.
 	// +optional
 	// +kubebuilder:default=Always
 	WhenToTakeOver WhenToTakeOver `json:"whenToTakeOver,omitempty"`
-	// AllowCoOwnership lets an object have owners besides the placement's. Default: false.
+	// AllowCoOwnership permits owners of an object besides the placement. Default: false.
 	// +optional
 	AllowCoOwnership bool `json:"allowCoOwnership,omitempty"`
 	// ServerSideApplyConfig is for ServerSideApply only.
@@ -155,25 +155,25 @@ type ApplyStrategy struct {
 
 // ServerSideApplyConfig is for ServerSideApply only.
 type ServerSideApplyConfig struct {
-	// Force takes fields from other managers. Default: false, and such a conflict is reported.
+	// Force takes over fields from other managers. Default: false; conflicts are then reported.
 	// +optional
 	ForceConflicts bool `json:"force,omitempty"`
 }
 
-// PropagationPolicy is what becomes of what was placed.
+// PropagationPolicy is the treatment of placed resources at the removal.
 //
 // +kubebuilder:validation:Enum=Delete;Abandon
 type PropagationPolicy string
 
-// What becomes of what was placed.
+// The values of PropagationPolicy.
 const (
-	// PropagationDelete removes it.
+	// PropagationDelete removes the resources.
 	PropagationDelete PropagationPolicy = "Delete"
-	// PropagationAbandon leaves it on the member.
+	// PropagationAbandon leaves the resources on the member.
 	PropagationAbandon PropagationPolicy = "Abandon"
 )
 
-// DeleteStrategy is what becomes of what was placed when the placement goes.
+// DeleteStrategy defines the removal of placed resources.
 type DeleteStrategy struct {
 	// PropagationPolicy is Delete or Abandon.
 	// +optional

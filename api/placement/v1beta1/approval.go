@@ -6,9 +6,9 @@ import (
 	"github.com/muster-fleet/muster/api/limits"
 )
 
-// ClusterApprovalRequest is made by the hub for a ClusterStagedUpdateRun that waits for an
-// approval. To approve, set the condition Approved in its status to True, with its
-// metadata.generation as observedGeneration.
+// ClusterApprovalRequest requests an approval for a ClusterStagedUpdateRun. The hub creates it. To
+// approve, set the condition Approved in its status to True, with its metadata.generation as
+// observedGeneration.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
@@ -41,9 +41,8 @@ type ClusterApprovalRequestList struct {
 	Items           []ClusterApprovalRequest `json:"items"`
 }
 
-// ApprovalRequest is made by the hub for a StagedUpdateRun that waits for an approval. To approve,
-// set the condition Approved in its status to True, with its metadata.generation as
-// observedGeneration.
+// ApprovalRequest requests an approval for a StagedUpdateRun. The hub creates it. To approve, set
+// the condition Approved in its status to True, with its metadata.generation as observedGeneration.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
@@ -76,7 +75,7 @@ type ApprovalRequestList struct {
 	Items           []ApprovalRequest `json:"items"`
 }
 
-// ApprovalRequestSpec says what would be approved.
+// ApprovalRequestSpec names the run and the stage.
 type ApprovalRequestSpec struct {
 	// TargetUpdateRun is the name of the run.
 	// +required
@@ -86,7 +85,7 @@ type ApprovalRequestSpec struct {
 	TargetStage limits.Name `json:"targetStage"`
 }
 
-// ApprovalRequestStatus is written by the user who approves, and by the hub.
+// ApprovalRequestStatus is written by the approving user and by the hub.
 type ApprovalRequestStatus struct {
 	// Conditions: Approved, by the user, and ApprovalAccepted, by the hub.
 	// +optional

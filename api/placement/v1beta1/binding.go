@@ -6,10 +6,9 @@ import (
 	"github.com/muster-fleet/muster/api/limits"
 )
 
-// ClusterResourceBinding shows that a ClusterResourcePlacement has picked a member, and how
-// far what is placed there has come. It is written by the hub only, for people and programs
-// that list bindings, such as kubectl fleet draincluster: the hub decides nothing by it. A
-// Work says who was picked.
+// ClusterResourceBinding shows one picked member of a ClusterResourcePlacement, and the progress
+// there. Only the hub writes it, for users and programs that list bindings, such as kubectl fleet
+// draincluster. The hub decides nothing by it: the Works are the decision.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
@@ -73,22 +72,21 @@ type ResourceBindingList struct {
 	Items           []ResourceBinding `json:"items"`
 }
 
-// BindingState is how far a binding has come.
+// BindingState is the progress of a binding.
 //
 // +kubebuilder:validation:MaxLength=64
 type BindingState string
 
 const (
-	// BindingScheduled says that the member is picked and has nothing yet.
+	// BindingScheduled means: the member is picked and has nothing yet.
 	BindingScheduled BindingState = "Scheduled"
-	// BindingBound says that the member has Works of the placement.
+	// BindingBound means: the member has Works of the placement.
 	BindingBound BindingState = "Bound"
-	// BindingUnscheduled says that the member loses what it has.
+	// BindingUnscheduled means: the member loses its Works.
 	BindingUnscheduled BindingState = "Unscheduled"
 )
 
-// ResourceBindingSpec says which member is meant. Fields that KubeFleet's hub writes and that are
-// not listed are kept.
+// ResourceBindingSpec names the member. Unlisted fields of KubeFleet's hub are kept.
 //
 // +kubebuilder:pruning:PreserveUnknownFields
 type ResourceBindingSpec struct {
@@ -98,19 +96,19 @@ type ResourceBindingSpec struct {
 	// TargetCluster is the name of a MemberCluster, or <workspace>/<name> of a Cluster.
 	// +required
 	TargetCluster limits.Line `json:"targetCluster"`
-	// ResourceSnapshotName names the revision of the resources that the member has, or gets next:
-	// <placement>-<resource index>-snapshot. There need not be an object of that name.
+	// ResourceSnapshotName names the member's current or next revision of the resources:
+	// <placement>-<resource index>-snapshot. An object of this name need not exist.
 	// +optional
 	ResourceSnapshotName limits.Line `json:"resourceSnapshotName,omitempty"`
 }
 
-// ResourceBindingStatus is how far what is placed on the member has come. Fields that KubeFleet's
-// hub writes and that are not listed are kept.
+// ResourceBindingStatus is the progress of the placement on the member. Unlisted fields of
+// KubeFleet's hub are kept.
 //
 // +kubebuilder:pruning:PreserveUnknownFields
 type ResourceBindingStatus struct {
-	// Conditions has what the status of the placement says of this member: RolloutStarted, Overridden
-	// and WorkSynchronized, then Applied and Available, or DiffReported.
+	// Conditions are the placement's conditions of this member: RolloutStarted, Overridden and
+	// WorkSynchronized, then Applied and Available, or DiffReported.
 	// +optional
 	// +listType=map
 	// +listMapKey=type

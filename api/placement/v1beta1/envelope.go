@@ -4,8 +4,8 @@ package v1beta1
 
 import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-// ResourceEnvelope wraps manifests of its own namespace, so that the hub cluster does not act on
-// them: a placement that selects it places what is in it, instead of it.
+// ResourceEnvelope wraps manifests of its own namespace. The hub cluster does not act on wrapped
+// manifests. A placement that selects an envelope places the manifests, not the envelope.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:storageversion
@@ -15,8 +15,8 @@ type ResourceEnvelope struct {
 	// +optional
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
-	// Data are the manifests, each under a name of the author's choice, such as that of its file.
-	// Their metadata.namespace equals the namespace of the envelope.
+	// Data are the manifests, each under any name, such as its file name. Their metadata.namespace
+	// equals the namespace of the envelope.
 	// +required
 	// +kubebuilder:validation:MinProperties=1
 	// +kubebuilder:validation:MaxProperties=50
@@ -33,8 +33,9 @@ type ResourceEnvelopeList struct {
 	Items           []ResourceEnvelope `json:"items"`
 }
 
-// ClusterResourceEnvelope wraps manifests of cluster-scoped objects, so that the hub cluster does
-// not act on them: a ClusterResourcePlacement that selects it places what is in it, instead of it.
+// ClusterResourceEnvelope wraps manifests of cluster-scoped objects. The hub cluster does not act
+// on wrapped manifests. A ClusterResourcePlacement that selects an envelope places the manifests,
+// not the envelope.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:storageversion
@@ -44,8 +45,8 @@ type ClusterResourceEnvelope struct {
 	// +optional
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
-	// Data are the manifests, each under a name of the author's choice, such as that of its file. They
-	// have no metadata.namespace.
+	// Data are the manifests, each under any name, such as its file name. They have no
+	// metadata.namespace.
 	// +required
 	// +kubebuilder:validation:MinProperties=1
 	// +kubebuilder:validation:MaxProperties=50

@@ -7,8 +7,8 @@ import (
 
 // These kinds are served in this version only, as KubeFleet does.
 
-// ClusterResourcePlacementEviction takes what a ClusterResourcePlacement has placed off one member,
-// once. Nothing keeps the placement from picking the member again: taint it first.
+// ClusterResourcePlacementEviction removes a ClusterResourcePlacement from one member, once. The
+// placement may pick the member again; to prevent that, taint the member first.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
@@ -38,7 +38,7 @@ type ClusterResourcePlacementEvictionList struct {
 	Items           []ClusterResourcePlacementEviction `json:"items"`
 }
 
-// PlacementEvictionSpec is written by users and never changed.
+// PlacementEvictionSpec is written by users and is immutable.
 type PlacementEvictionSpec struct {
 	// PlacementName is the name of the ClusterResourcePlacement.
 	// +required
@@ -52,16 +52,16 @@ type PlacementEvictionSpec struct {
 
 // PlacementEvictionStatus is written by the hub only.
 type PlacementEvictionStatus struct {
-	// Conditions: Valid says whether there is something to evict, Executed whether that was done.
-	// Neither changes once it is there.
+	// Conditions: Valid reports whether the member can be evicted, Executed whether it was evicted.
+	// Once set, neither changes.
 	// +optional
 	// +listType=map
 	// +listMapKey=type
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 }
 
-// ClusterResourcePlacementDisruptionBudget bounds how many members evictions may make unavailable
-// to the ClusterResourcePlacement of its name.
+// ClusterResourcePlacementDisruptionBudget limits evictions from the ClusterResourcePlacement of
+// the same name: it bounds the members without available resources.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:storageversion
@@ -86,17 +86,17 @@ type ClusterResourcePlacementDisruptionBudgetList struct {
 	Items           []ClusterResourcePlacementDisruptionBudget `json:"items"`
 }
 
-// PlacementDisruptionBudgetSpec is written by users. Percentages are of the numberOfClusters of a
-// PickN, rounded up; for PickAll only a number in minAvailable has a meaning.
+// PlacementDisruptionBudgetSpec is written by users. Percentages refer to the numberOfClusters of
+// PickN, rounded up. With PickAll only a number in minAvailable has an effect.
 //
 // +kubebuilder:validation:XValidation:rule="!(has(self.maxUnavailable) && has(self.minAvailable))",message="maxUnavailable and minAvailable exclude each other"
 type PlacementDisruptionBudgetSpec struct {
-	// MaxUnavailable is how many members, or which part of them, may be unavailable after an eviction.
+	// MaxUnavailable is the maximum number or percentage of unavailable members after an eviction.
 	// +optional
 	// +kubebuilder:validation:XIntOrString
 	// +kubebuilder:validation:XValidation:rule="type(self) == string ? self.matches('^(100|[0-9]{1,2})%$') : self >= 0",message="must be a number that is not negative or a percentage up to 100%"
 	MaxUnavailable *intstr.IntOrString `json:"maxUnavailable,omitempty"`
-	// MinAvailable is how many members, or which part of them, must be available after an eviction.
+	// MinAvailable is the minimum number or percentage of available members after an eviction.
 	// +optional
 	// +kubebuilder:validation:XIntOrString
 	// +kubebuilder:validation:XValidation:rule="type(self) == string ? self.matches('^(100|[0-9]{1,2})%$') : self >= 0",message="must be a number that is not negative or a percentage up to 100%"
@@ -105,9 +105,9 @@ type PlacementDisruptionBudgetSpec struct {
 
 // Condition types and reasons of evictions.
 const (
-	// ConditionEvictionValid says whether there is something to evict.
+	// ConditionEvictionValid reports whether the member can be evicted.
 	ConditionEvictionValid = "Valid"
-	// ConditionEvictionExecuted says whether the eviction was executed.
+	// ConditionEvictionExecuted reports whether the eviction was executed.
 	ConditionEvictionExecuted = "Executed"
 
 	// ReasonEvictionValid and the others are the reasons of these conditions.

@@ -6,8 +6,8 @@ import (
 	"github.com/muster-fleet/muster/api/limits"
 )
 
-// ClusterResourcePlacement places resources of the hub on members: cluster-scoped ones, and
-// namespaces with what is in them.
+// ClusterResourcePlacement places resources of the hub on members: cluster-scoped resources, and
+// Namespaces with the resources in them.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
@@ -44,8 +44,8 @@ type ClusterResourcePlacementList struct {
 	Items           []ClusterResourcePlacement `json:"items"`
 }
 
-// ResourcePlacement places resources of its own namespace on the hub in the namespace of the same
-// name on members, which must be there.
+// ResourcePlacement places resources of its own namespace on members, in the namespace of the same
+// name. This namespace must exist on the members.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
@@ -86,58 +86,45 @@ type ResourcePlacementList struct {
 //
 // +kubebuilder:validation:XValidation:rule="!has(oldSelf.policy) || has(self.policy)",message="policy cannot be removed once it is set"
 type PlacementSpec struct {
-	// ResourceSelectors of which each adds the resources that it selects.
+	// ResourceSelectors select the resources. Each selector adds its resources.
 	// +required
 	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=100
 	ResourceSelectors []ResourceSelector `json:"resourceSelectors"`
-	// Policy says which members are picked; default: all.
+	// Policy picks the members. Default: all.
 	// +optional
 	Policy *PlacementPolicy `json:"policy,omitempty"`
-	// Strategy says how what changes is brought to the members.
+	// Strategy defines the rollout of changes to the members.
 	// +optional
 	Strategy RolloutStrategy `json:"strategy,omitempty"`
-	// RevisionHistoryLimit is how many versions of what is selected are kept for staged update runs,
-	// if the strategy's type is External; else none is kept.
+	// RevisionHistoryLimit is the number of kept versions of the selected resources for staged update
+	// runs. Only the strategy type External keeps versions.
 	// +optional
 	// +kubebuilder:default=10
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=1000
 	RevisionHistoryLimit *int32 `json:"revisionHistoryLimit,omitempty"`
-	// StatusReportingScope says where the status is shown: on the placement, or also in a
-	// ClusterResourcePlacementStatus in the one Namespace that a ClusterResourcePlacement selects.
-	// Default: ClusterScopeOnly.
+	// StatusReportingScope is the place of the status. ClusterScopeOnly shows it on the placement.
+	// NamespaceAccessible adds a ClusterResourcePlacementStatus in the one Namespace selected by a
+	// ClusterResourcePlacement. Default: ClusterScopeOnly.
 	// +optional
 	// +kubebuilder:default=ClusterScopeOnly
 	StatusReportingScope StatusReportingScope `json:"statusReportingScope,omitempty"`
 }
 
-// StatusReportingScope says where the status of a placement is shown.
-//
-// +kubebuilder:validation:Enum=ClusterScopeOnly;NamespaceAccessible
-type StatusReportingScope string
-
-// Where the status of a placement is shown.
-const (
-	// ClusterScopeOnly shows it on the placement only.
-	ClusterScopeOnly StatusReportingScope = "ClusterScopeOnly"
-	// NamespaceAccessible shows a copy in the Namespace that the placement selects, too.
-	NamespaceAccessible StatusReportingScope = "NamespaceAccessible"
-)
-
-// SelectionScope is what selecting a Namespace brings.
+// SelectionScope is the extent of the selection of a Namespace.
 //
 // +kubebuilder:validation:Enum=NamespaceOnly;NamespaceWithResources;NamespaceWithResourceSelectors
 type SelectionScope string
 
-// What selecting a Namespace brings.
+// The values of SelectionScope.
 const (
-	// NamespaceWithResources brings everything in it.
+	// NamespaceWithResources selects all resources in it.
 	NamespaceWithResources SelectionScope = "NamespaceWithResources"
-	// NamespaceOnly brings the Namespace alone.
+	// NamespaceOnly selects only the Namespace.
 	NamespaceOnly SelectionScope = "NamespaceOnly"
-	// NamespaceWithResourceSelectors brings the Namespace, and of what is in it what the
-	// other selectors select.
+	// NamespaceWithResourceSelectors selects the Namespace, and those resources in it that the other
+	// selectors select.
 	NamespaceWithResourceSelectors SelectionScope = "NamespaceWithResourceSelectors"
 )
 
@@ -157,14 +144,14 @@ type ResourceSelector struct {
 	// +required
 	// +kubebuilder:validation:MaxLength=63
 	Kind string `json:"kind"`
-	// Name of the one resource.
+	// Name of the single resource.
 	// +optional
 	// +kubebuilder:validation:MaxLength=253
 	Name string `json:"name,omitempty"`
 	// LabelSelector of the resources.
 	// +optional
 	LabelSelector *metav1.LabelSelector `json:"labelSelector,omitempty"`
-	// SelectionScope is what selecting a Namespace brings.
+	// SelectionScope is the extent of the selection of a Namespace.
 	// +optional
 	// +kubebuilder:default=NamespaceWithResources
 	SelectionScope SelectionScope `json:"selectionScope,omitempty"`
@@ -172,60 +159,62 @@ type ResourceSelector struct {
 
 // PlacementStatus is written by the hub only.
 type PlacementStatus struct {
-	// SelectedResources are what is placed, at most a thousand of them.
+	// SelectedResources are the placed resources, at most a thousand.
 	// +optional
 	SelectedResources []ResourceIdentifier `json:"selectedResources,omitempty"`
-	// ObservedResourceIndex counts up whenever what is selected changes. If the strategy's type is
-	// External, it is the version that all picked members have, and empty if they have several.
+	// ObservedResourceIndex increases when the selected resources change. With the strategy type
+	// External, it is the version of all picked members, and empty if they have several versions.
 	// +optional
 	ObservedResourceIndex string `json:"observedResourceIndex,omitempty"`
-	// PlacementStatuses has an entry per picked member, of too many those that need attention first,
-	// and one per member that the policy asks for and that could not be picked, at most a hundred.
+	// PlacementStatuses has an entry per picked member. If there are too many, members that need
+	// attention keep theirs. It also has an entry per member that the policy requests and the hub
+	// could not pick, at most a hundred.
 	// +optional
 	PlacementStatuses []PerClusterStatus `json:"placementStatuses,omitempty"`
 	// Conditions: Scheduled, RolloutStarted, Overridden, WorkSynchronized, Applied and Available, or
-	// DiffReported instead of the last two, each behind ClusterResourcePlacement or ResourcePlacement,
-	// as is ResourceSelected while selectors cannot be meant; and Supported, which is False, while the
-	// spec has fields without an effect.
+	// DiffReported instead of the last two. Each has the prefix ClusterResourcePlacement or
+	// ResourcePlacement. ResourceSelected, with the same prefix, is present while selectors are
+	// invalid. Supported is False while the spec has fields without an effect.
 	// +optional
 	// +listType=map
 	// +listMapKey=type
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
-	// Obstacles say of some members why they are not picked, or why they would not be picked
-	// now. A Muster addition.
+	// Obstacles give the reasons why members are not picked, or would not be picked now. A Muster
+	// addition.
 	// +optional
 	Obstacles []Obstacle `json:"obstacles,omitempty"`
-	// Members is on how many of the picked members everything is available, such as
-	// 2/3. A Muster addition.
+	// Members is the number of fully available members out of the picked ones, such as 2/3. A Muster
+	// addition.
 	// +optional
 	Members string `json:"members,omitempty"`
-	// Message says what most needs attention; empty if everything is available
-	// everywhere. A Muster addition.
+	// Message names the most urgent problem; empty if everything is available everywhere. A Muster
+	// addition.
 	// +optional
 	Message string `json:"message,omitempty"`
-	// ResourceIndexes are the versions of what is selected that are kept for staged update runs, the
+	// ResourceIndexes are the kept versions of the selected resources for staged update runs, the
 	// latest last. A Muster addition.
 	// +optional
 	// +kubebuilder:validation:MaxItems=2000
 	ResourceIndexes []string `json:"resourceIndexes,omitempty"`
-	// ResourceHash identifies what is selected. A Muster addition.
+	// ResourceHash identifies the selected resources. A Muster addition.
 	// +optional
 	ResourceHash string `json:"resourceHash,omitempty"`
-	// PolicyHash identifies the required terms that all picked members were picked by. A Muster
+	// PolicyHash identifies the required terms of the policy for all picked members. A Muster
 	// addition.
 	// +optional
 	PolicyHash string `json:"policyHash,omitempty"`
 }
 
-// Obstacle says why a member is not picked, or would not be picked now. A Muster addition.
+// Obstacle is the reason why a member is not picked, or would not be picked now. A Muster addition.
 type Obstacle struct {
 	// ClusterName is the name of a MemberCluster, or <workspace>/<name> of a Cluster.
 	// +required
 	ClusterName string `json:"clusterName"`
-	// Reason in one word, such as TaintNotTolerated. Kept: the member was picked before and stays so.
+	// Reason in one word, such as TaintNotTolerated. Kept means: the member was picked before and
+	// stays picked.
 	// +required
 	Reason string `json:"reason"`
-	// Message says the same in a sentence.
+	// Message explains the reason in a sentence.
 	// +optional
 	Message string `json:"message,omitempty"`
 }
@@ -247,12 +236,12 @@ type ResourceIdentifier struct {
 	// Namespace of the resource, empty if its kind has none.
 	// +optional
 	Namespace string `json:"namespace,omitempty"`
-	// Envelope that the resource is wrapped in; none if it was selected itself.
+	// Envelope of the resource; none if a selector selects the resource itself.
 	// +optional
 	Envelope *EnvelopeIdentifier `json:"envelope,omitempty"`
 }
 
-// EnvelopeIdentifier names the envelope that a resource is wrapped in.
+// EnvelopeIdentifier names the envelope of a resource.
 type EnvelopeIdentifier struct {
 	// Name of the envelope.
 	// +required
@@ -261,40 +250,40 @@ type EnvelopeIdentifier struct {
 	// +optional
 	Namespace string `json:"namespace,omitempty"`
 	// Type is the kind of the envelope. ConfigMap is accepted because older releases of KubeFleet
-	// wrote it; Muster never does.
+	// wrote it. Muster never writes it.
 	// +optional
 	// +kubebuilder:default=ConfigMap
 	// +kubebuilder:validation:Enum=ConfigMap;ClusterResourceEnvelope;ResourceEnvelope
 	Type string `json:"type,omitempty"`
 }
 
-// PerClusterStatus says how a placement is on one member, or why it is not on one that
-// the policy asks for.
+// PerClusterStatus is the state of a placement on one member, or the reason why the hub could not
+// pick a member for the policy.
 type PerClusterStatus struct {
-	// ClusterName is the name of a MemberCluster, or <workspace>/<name> of a Cluster; empty if the
-	// policy asks for more members than there are.
+	// ClusterName is the name of a MemberCluster, or <workspace>/<name> of a Cluster. It is empty if
+	// the policy requests more members than there are.
 	// +optional
 	ClusterName string `json:"clusterName,omitempty"`
-	// ObservedResourceIndex is which selection of resources the member was asked for, or waits for.
+	// ObservedResourceIndex is the version of the resources sent to the member, or next to be sent.
 	// +optional
 	ObservedResourceIndex string `json:"observedResourceIndex,omitempty"`
-	// ApplicableResourceOverrides are the ResourceOverrides that change what the member gets, each
-	// with a number that counts its changes from 0; of both kinds at most a thousand of all members.
+	// ApplicableResourceOverrides are the ResourceOverrides for the member, each with a number that
+	// counts its changes from 0. Both kinds together have at most a thousand entries over all members.
 	// +optional
 	ApplicableResourceOverrides []NamespacedName `json:"applicableResourceOverrides,omitempty"`
-	// ApplicableClusterResourceOverrides are the ClusterResourceOverrides that change what the member
-	// gets, named likewise.
+	// ApplicableClusterResourceOverrides are the ClusterResourceOverrides for the member, named
+	// likewise.
 	// +optional
 	ApplicableClusterResourceOverrides []string `json:"applicableClusterResourceOverrides,omitempty"`
-	// FailedPlacements are the resources that are not applied or not available there, at most ten.
+	// FailedPlacements are the resources not applied or not available on the member, at most ten.
 	// +optional
 	FailedPlacements []FailedPlacement `json:"failedPlacements,omitempty"`
-	// DriftedPlacements are the resources that were changed there since they were applied, at most
-	// ten, and a hundred of all members.
+	// DriftedPlacements are the resources changed on the member since they were applied: at most ten,
+	// and a hundred over all members.
 	// +optional
 	DriftedPlacements []DriftedPlacement `json:"driftedPlacements,omitempty"`
-	// DiffedPlacements are the resources that differ there and are not applied for that reason, at
-	// most ten, and a hundred of all members.
+	// DiffedPlacements are the resources not applied because they differ on the member: at most ten,
+	// and a hundred over all members.
 	// +optional
 	DiffedPlacements []DiffedPlacement `json:"diffedPlacements,omitempty"`
 	// Conditions: Scheduled, RolloutStarted, Overridden, WorkSynchronized, Applied and Available;
@@ -305,15 +294,15 @@ type PerClusterStatus struct {
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 }
 
-// FailedPlacement is a resource that is not applied or not available on a member, and why.
+// FailedPlacement is a resource that is not applied or not available on a member, with the cause.
 type FailedPlacement struct {
 	ResourceIdentifier `json:",inline"`
-	// Condition is what the member's agent says.
+	// Condition is the report of the member's agent.
 	// +required
 	Condition metav1.Condition `json:"condition"`
 }
 
-// DriftedPlacement is a resource that was changed on a member since it was applied.
+// DriftedPlacement is a resource changed on a member since it was applied.
 type DriftedPlacement struct {
 	ResourceIdentifier `json:",inline"`
 	// ObservationTime is when the member's agent first saw it as it is described here.
@@ -331,14 +320,14 @@ type DriftedPlacement struct {
 	ObservedDrifts []PatchDetail `json:"observedDrifts,omitempty"`
 }
 
-// DiffedPlacement is a resource that differs on a member, and is not applied for that reason.
+// DiffedPlacement is a resource not applied because it differs on a member.
 type DiffedPlacement struct {
 	ResourceIdentifier `json:",inline"`
 	// ObservationTime is when the member's agent first saw it as it is described here.
 	// +optional
 	ObservationTime metav1.Time `json:"observationTime,omitempty"`
-	// TargetClusterObservedGeneration is the metadata.generation of the object on the member;
-	// null if there is none.
+	// TargetClusterObservedGeneration is the metadata.generation of the object on the member; null if
+	// the object does not exist.
 	// +optional
 	TargetClusterObservedGeneration *int64 `json:"targetClusterObservedGeneration,omitempty"`
 	// FirstDiffedObservedTime is when the agent first saw any difference.

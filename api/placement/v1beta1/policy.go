@@ -6,22 +6,22 @@ import (
 	"github.com/muster-fleet/muster/api/limits"
 )
 
-// PlacementType is how members are picked.
+// PlacementType is the way members are picked.
 //
 // +kubebuilder:validation:Enum=PickAll;PickN;PickFixed
 type PlacementType string
 
 // The ways of picking members.
 const (
-	// PickAll picks every member that qualifies.
+	// PickAll picks every eligible member.
 	PickAll PlacementType = "PickAll"
-	// PickN picks a number of those that qualify, the best first.
+	// PickN picks a number of the eligible members, the best first.
 	PickN PlacementType = "PickN"
-	// PickFixed picks the members that are named.
+	// PickFixed picks the named members.
 	PickFixed PlacementType = "PickFixed"
 )
 
-// PlacementPolicy says which members are picked.
+// PlacementPolicy picks members.
 //
 // +kubebuilder:validation:XValidation:rule="self.placementType == oldSelf.placementType",message="placementType cannot be changed; create another placement"
 // +kubebuilder:validation:XValidation:rule="self.placementType == 'PickFixed' || !has(self.clusterNames)",message="clusterNames is for PickFixed only"
@@ -34,24 +34,24 @@ type PlacementPolicy struct {
 	// +optional
 	// +kubebuilder:default=PickAll
 	PlacementType PlacementType `json:"placementType,omitempty"`
-	// ClusterNames are the members that PickFixed picks: the names of MemberClusters, and
-	// <workspace>/<name> of Clusters. None is nobody.
+	// ClusterNames are the members for PickFixed: the names of MemberClusters, and <workspace>/<name>
+	// of Clusters. An empty list picks no member.
 	// +optional
 	// +kubebuilder:validation:MaxItems=100
 	// +kubebuilder:validation:items:MaxLength=253
 	ClusterNames []string `json:"clusterNames,omitempty"`
-	// NumberOfClusters is how many PickN picks.
+	// NumberOfClusters is the number of members for PickN.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	NumberOfClusters *int32 `json:"numberOfClusters,omitempty"`
 	// Affinity is what a member must have, and should.
 	// +optional
 	Affinity *Affinity `json:"affinity,omitempty"`
-	// TopologySpreadConstraints spread what PickN picks over the values of labels.
+	// TopologySpreadConstraints spread the members of PickN over the values of labels.
 	// +optional
 	// +kubebuilder:validation:MaxItems=100
 	TopologySpreadConstraints []TopologySpreadConstraint `json:"topologySpreadConstraints,omitempty"`
-	// Tolerations let members be picked in spite of their taints.
+	// Tolerations permit picking members despite their taints.
 	// +optional
 	// +kubebuilder:validation:MaxItems=100
 	Tolerations []Toleration `json:"tolerations,omitempty"`
@@ -59,18 +59,18 @@ type PlacementPolicy struct {
 
 // Affinity is what a member must have, and should.
 type Affinity struct {
-	// ClusterAffinity is about the member itself.
+	// ClusterAffinity has terms about the member itself.
 	// +optional
 	ClusterAffinity *ClusterAffinity `json:"clusterAffinity,omitempty"`
 }
 
-// ClusterAffinity is about the member itself.
+// ClusterAffinity has terms about the member itself.
 type ClusterAffinity struct {
-	// Required is what a member must have to be picked. A member that was picked stays so when
-	// it no longer has it.
+	// Required terms must hold for a member to be picked. A picked member stays picked if they no
+	// longer hold.
 	// +optional
 	Required *ClusterSelector `json:"requiredDuringSchedulingIgnoredDuringExecution,omitempty"`
-	// Preferred is what PickN ranks members by.
+	// Preferred terms rank the members for PickN.
 	// +optional
 	// +kubebuilder:validation:MaxItems=10
 	Preferred []PreferredClusterSelector `json:"preferredDuringSchedulingIgnoredDuringExecution,omitempty"`
@@ -78,18 +78,18 @@ type ClusterAffinity struct {
 
 // ClusterSelector selects members.
 type ClusterSelector struct {
-	// ClusterSelectorTerms of which one must hold.
+	// ClusterSelectorTerms: at least one must hold.
 	// +required
 	// +kubebuilder:validation:MaxItems=10
 	ClusterSelectorTerms []ClusterSelectorTerm `json:"clusterSelectorTerms"`
 }
 
-// ClusterSelectorTerm holds if all that it says holds.
+// ClusterSelectorTerm holds if all its parts hold.
 type ClusterSelectorTerm struct {
-	// LabelSelector over the labels of the record.
+	// LabelSelector selects by labels of the Cluster or MemberCluster.
 	// +optional
 	LabelSelector *metav1.LabelSelector `json:"labelSelector,omitempty"`
-	// PropertySelector over what the member reports.
+	// PropertySelector selects by the reported properties of the member.
 	// +optional
 	PropertySelector *PropertySelector `json:"propertySelector,omitempty"`
 	// PropertySorter is for preferences only.
@@ -99,7 +99,7 @@ type ClusterSelectorTerm struct {
 
 // PropertySelector holds if all its expressions hold.
 type PropertySelector struct {
-	// MatchExpressions that must all hold.
+	// MatchExpressions must all hold.
 	// +required
 	// +kubebuilder:validation:MaxItems=100
 	MatchExpressions []PropertySelectorRequirement `json:"matchExpressions"`
@@ -122,73 +122,74 @@ const (
 
 // PropertySelectorRequirement compares one property of a member.
 type PropertySelectorRequirement struct {
-	// Name of the property: one that members report, such as kubernetes-fleet.io/node-count, or
+	// Name of the property: a reported property, such as kubernetes-fleet.io/node-count, or
 	// resources.kubernetes-fleet.io/{total,allocatable,available}-<resource>.
 	// +required
 	Name limits.Name `json:"name"`
 	// Operator is Gt, Ge, Eq, Ne, Lt or Le.
 	// +required
 	Operator PropertySelectorOperator `json:"operator"`
-	// Values is the one quantity to compare with.
+	// Values has one entry: the quantity to compare with.
 	// +required
 	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=1
 	Values []limits.Name `json:"values"`
 }
 
-// PropertySortOrder says which end is best.
+// PropertySortOrder is the order of sorting.
 //
 // +kubebuilder:validation:Enum=Ascending;Descending
 type PropertySortOrder string
 
-// The orders of sorting.
+// The values of PropertySortOrder.
 const (
-	// Ascending: the least is best.
+	// Ascending ranks the smallest value first.
 	Ascending PropertySortOrder = "Ascending"
-	// Descending: the most is best.
+	// Descending ranks the largest value first.
 	Descending PropertySortOrder = "Descending"
 )
 
-// PropertySorter ranks members by a property: the best gets the whole weight, the worst none, the
-// others a part in proportion.
+// PropertySorter ranks members by a property. The best member gets the whole weight, the worst
+// none, the others a proportional part.
 type PropertySorter struct {
 	// Name of the property.
 	// +required
 	Name limits.Name `json:"name"`
-	// SortOrder is Ascending, the least is best, or Descending, the most is best.
+	// SortOrder is Ascending (the smallest value is best) or Descending (the largest value is best).
 	// +required
 	SortOrder PropertySortOrder `json:"sortOrder"`
 }
 
-// PreferredClusterSelector adds its weight to the rank of the members that it holds for.
+// PreferredClusterSelector adds its weight to the rank of the members that it selects.
 type PreferredClusterSelector struct {
 	// Weight, from -100 to 100.
 	// +required
 	// +kubebuilder:validation:Minimum=-100
 	// +kubebuilder:validation:Maximum=100
 	Weight int32 `json:"weight"`
-	// Preference is what is preferred.
+	// Preference is the preferred term.
 	// +required
 	// +kubebuilder:validation:XValidation:rule="!has(self.propertySelector)",message="propertySelector is for required terms; prefer with propertySorter"
 	Preference ClusterSelectorTerm `json:"preference"`
 }
 
-// UnsatisfiableConstraintAction says what becomes of a member that would break a spread.
+// UnsatisfiableConstraintAction is the treatment of a member that would violate a spread.
 //
 // +kubebuilder:validation:Enum=DoNotSchedule;ScheduleAnyway
 type UnsatisfiableConstraintAction string
 
-// What becomes of a member that would break a spread.
+// The values of UnsatisfiableConstraintAction.
 const (
-	// DoNotSchedule does not pick it.
+	// DoNotSchedule does not pick the member.
 	DoNotSchedule UnsatisfiableConstraintAction = "DoNotSchedule"
-	// ScheduleAnyway picks it after others.
+	// ScheduleAnyway picks the member after others.
 	ScheduleAnyway UnsatisfiableConstraintAction = "ScheduleAnyway"
 )
 
-// TopologySpreadConstraint spreads what is picked over the values of a label.
+// TopologySpreadConstraint spreads the picked members over the values of a label.
 type TopologySpreadConstraint struct {
-	// MaxSkew is by how much the numbers of picked members of any two values may differ. Default 1.
+	// MaxSkew is the maximum difference between the numbers of picked members of any two values.
+	// Default 1.
 	// +optional
 	// +kubebuilder:default=1
 	// +kubebuilder:validation:Minimum=1
@@ -204,12 +205,12 @@ type TopologySpreadConstraint struct {
 	WhenUnsatisfiable UnsatisfiableConstraintAction `json:"whenUnsatisfiable,omitempty"`
 }
 
-// TolerationOperator says how a toleration looks at a taint's value.
+// TolerationOperator compares a toleration with the value of a taint.
 //
 // +kubebuilder:validation:Enum=Equal;Exists
 type TolerationOperator string
 
-// How a toleration looks at a taint's value.
+// The values of TolerationOperator.
 const (
 	// TolerationEqual tolerates the one value.
 	TolerationEqual TolerationOperator = "Equal"
@@ -217,7 +218,7 @@ const (
 	TolerationExists TolerationOperator = "Exists"
 )
 
-// Toleration lets members be picked in spite of a taint.
+// Toleration permits picking members despite a taint.
 //
 // +kubebuilder:validation:XValidation:rule="has(self.key) && size(self.key) > 0 || self.operator == 'Exists'",message="a toleration without a key tolerates every taint: its operator must be Exists"
 // +kubebuilder:validation:XValidation:rule="self.operator != 'Exists' || !has(self.value) || size(self.value) == 0",message="the operator Exists takes no value"

@@ -2,10 +2,10 @@ package v1beta1
 
 import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-// ClusterResourcePlacementStatus is a copy of the status of the ClusterResourcePlacement of its
-// name, in the Namespace that the placement selects, for those who may read that namespace and no
-// ClusterResourcePlacements. It is there if the placement has statusReportingScope
-// NamespaceAccessible, and it is written by the hub only.
+// ClusterResourcePlacementStatus is a copy of the status of the ClusterResourcePlacement of the
+// same name, in the Namespace that the placement selects. It serves users who may read this
+// namespace but no ClusterResourcePlacements. It exists while statusReportingScope of the placement
+// is NamespaceAccessible. Only the hub writes it.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:storageversion
@@ -17,11 +17,10 @@ type ClusterResourcePlacementStatus struct {
 	// +optional
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
-	// SourceStatus is the status of the ClusterResourcePlacement, without the condition that says
-	// whether this copy was written.
+	// SourceStatus is the status of the ClusterResourcePlacement, without the condition StatusSynced.
 	// +required
 	SourceStatus PlacementStatus `json:"sourceStatus"`
-	// LastUpdatedTime is when the hub wrote this copy.
+	// LastUpdatedTime is the time of the hub's last write of this copy.
 	// +required
 	LastUpdatedTime metav1.Time `json:"lastUpdatedTime"`
 }
@@ -35,3 +34,16 @@ type ClusterResourcePlacementStatusList struct {
 	metav1.ListMeta `json:"metadata,omitempty"`
 	Items           []ClusterResourcePlacementStatus `json:"items"`
 }
+
+// StatusReportingScope is the place of a placement's status.
+//
+// +kubebuilder:validation:Enum=ClusterScopeOnly;NamespaceAccessible
+type StatusReportingScope string
+
+// The values of StatusReportingScope.
+const (
+	// ClusterScopeOnly shows it on the placement only.
+	ClusterScopeOnly StatusReportingScope = "ClusterScopeOnly"
+	// NamespaceAccessible also shows a copy in the Namespace that the placement selects.
+	NamespaceAccessible StatusReportingScope = "NamespaceAccessible"
+)

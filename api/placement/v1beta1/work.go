@@ -7,9 +7,9 @@ import (
 	"github.com/muster-fleet/muster/api/limits"
 )
 
-// Work is what a member has to apply, in its member namespace on the hub. Its spec, labels and
-// annotations are the hub's, its status and one finalizer those of the member's agent. Fields that
-// an unmodified KubeFleet member agent writes and that are not listed are kept.
+// Work lists manifests for a member, in its member namespace on the hub. The hub writes its spec,
+// labels and annotations, the member's agent its status and one finalizer. Unlisted fields of an
+// unmodified KubeFleet member agent are kept.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
@@ -33,21 +33,21 @@ type Work struct {
 //
 // +kubebuilder:pruning:PreserveUnknownFields
 type WorkSpec struct {
-	// Workload is what to apply.
+	// Workload has the manifests to apply.
 	// +optional
 	Workload WorkloadTemplate `json:"workload,omitempty"`
-	// ApplyStrategy is how to apply it; default: as the member's agent does by default.
+	// ApplyStrategy for the manifests. Default: the default of the member's agent.
 	// +optional
 	ApplyStrategy *ApplyStrategy `json:"applyStrategy,omitempty"`
-	// DeleteStrategy is what becomes of it when the Work goes; default: it is removed. A Muster
-	// addition: other agents always remove it.
+	// DeleteStrategy defines the removal after the Work is deleted. Default: the objects are removed.
+	// A Muster addition: other agents always remove them.
 	// +optional
 	DeleteStrategy *DeleteStrategy `json:"deleteStrategy,omitempty"`
 }
 
-// WorkloadTemplate is what to apply.
+// WorkloadTemplate has the manifests to apply.
 type WorkloadTemplate struct {
-	// Manifests in the order in which they are applied.
+	// Manifests apply in their order.
 	// +optional
 	Manifests []Manifest `json:"manifests,omitempty"`
 }
@@ -60,14 +60,14 @@ type Manifest struct {
 	runtime.RawExtension `json:",inline"`
 }
 
-// WorkStatus is written by the member's agent only. Its maxima are well above what agents write,
-// and do not keep it small: it has an entry for every manifest, with messages and differences as
-// long as what the API server of the member says. What etcd stores, 1.5 MiB, does.
+// WorkStatus is written by the member's agent only. Its maxima are well above the writes of agents.
+// They do not keep it small: each manifest has an entry, with messages and differences of any
+// length from the member's API server. The limit of etcd, 1.5 MiB, bounds the whole object.
 //
 // +kubebuilder:pruning:PreserveUnknownFields
 type WorkStatus struct {
-	// Conditions: Applied and Available of all manifests together, or DiffReported if
-	// they are only compared.
+	// Conditions: Applied and Available of all manifests together, or DiffReported if they are only
+	// compared.
 	// +optional
 	// +listType=map
 	// +listMapKey=type
@@ -79,11 +79,11 @@ type WorkStatus struct {
 	ManifestConditions []ManifestCondition `json:"manifestConditions,omitempty"`
 }
 
-// ManifestCondition says how one manifest is.
+// ManifestCondition is the state of one manifest.
 //
 // +kubebuilder:pruning:PreserveUnknownFields
 type ManifestCondition struct {
-	// Identifier says which manifest.
+	// Identifier names the manifest.
 	// +optional
 	Identifier WorkResourceIdentifier `json:"identifier,omitempty"`
 	// Conditions: Applied and Available of this manifest, or DiffReported if it is only compared.
@@ -92,24 +92,23 @@ type ManifestCondition struct {
 	// +listMapKey=type
 	// +kubebuilder:validation:MaxItems=32
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
-	// DriftDetails is in what the object on the member has departed from the manifest
-	// since it was applied.
+	// DriftDetails are the changes of the object on the member since it was applied.
 	// +optional
 	DriftDetails *DriftDetails `json:"driftDetails,omitempty"`
-	// DiffDetails is in what an object that was not applied differs from the manifest.
+	// DiffDetails are the differences between the manifest and an object that was not applied.
 	// +optional
 	DiffDetails *DiffDetails `json:"diffDetails,omitempty"`
 }
 
-// DriftDetails is in what an object has departed from its manifest since it was applied.
+// DriftDetails are the changes of an object since it was applied.
 //
 // +kubebuilder:pruning:PreserveUnknownFields
 type DriftDetails struct {
 	// ObservationTime is when the agent first saw it as it is described here.
 	// +optional
 	ObservationTime metav1.Time `json:"observationTime,omitempty"`
-	// ObservedInMemberClusterGeneration is the metadata.generation that the object then had on the
-	// member; 0 if its kind has none.
+	// ObservedInMemberClusterGeneration is the object's metadata.generation on the member at that
+	// time; 0 if its kind has none.
 	// +optional
 	ObservedInMemberClusterGeneration int64 `json:"observedInMemberClusterGeneration"`
 	// FirstDriftedObservedTime is when the agent first saw any difference.
@@ -121,15 +120,15 @@ type DriftDetails struct {
 	ObservedDrifts []PatchDetail `json:"observedDrifts,omitempty"`
 }
 
-// DiffDetails is in what an object that was not applied differs from its manifest.
+// DiffDetails are the differences between a manifest and an object that was not applied.
 //
 // +kubebuilder:pruning:PreserveUnknownFields
 type DiffDetails struct {
 	// ObservationTime is when the agent first saw it as it is described here.
 	// +optional
 	ObservationTime metav1.Time `json:"observationTime,omitempty"`
-	// ObservedInMemberClusterGeneration is the metadata.generation that the object then had on the
-	// member; null if there is none.
+	// ObservedInMemberClusterGeneration is the object's metadata.generation on the member at that
+	// time; null if the object does not exist.
 	// +optional
 	ObservedInMemberClusterGeneration *int64 `json:"observedInMemberClusterGeneration,omitempty"`
 	// FirstDiffedObservedTime is when the agent first saw any difference.
@@ -145,13 +144,15 @@ type DiffDetails struct {
 //
 // +kubebuilder:pruning:PreserveUnknownFields
 type PatchDetail struct {
-	// Path of the field as a JSON pointer, / if the object is not there at all.
+	// Path of the field as a JSON pointer; / if the object does not exist.
 	// +optional
 	Path limits.Line `json:"path,omitempty"`
-	// ValueInHub is what the manifest says; empty if it says nothing. Of a Secret it is not shown.
+	// ValueInHub is the value in the manifest; empty if the field is absent. Values of a Secret are
+	// hidden.
 	// +optional
 	ValueInHub limits.Document `json:"valueInHub,omitempty"`
-	// ValueInMember is what the object says; empty if it says nothing. Of a Secret it is not shown.
+	// ValueInMember is the value in the object; empty if the field is absent. Values of a Secret are
+	// hidden.
 	// +optional
 	ValueInMember limits.Document `json:"valueInMember,omitempty"`
 }
@@ -170,7 +171,7 @@ type WorkResourceIdentifier struct {
 	// Kind of the object.
 	// +optional
 	Kind limits.Name `json:"kind,omitempty"`
-	// Resource is the plural by which the API serves it; empty if the member does not serve the kind.
+	// Resource is the plural name in the API; empty if the member does not serve the kind.
 	// +optional
 	Resource limits.Name `json:"resource,omitempty"`
 	// Namespace of the object, empty if its kind has none.

@@ -54,7 +54,7 @@ limits:
 {{- end }}
 {{- end }}
 
-{{/* The claims of the token as JSON; {} if it is not a JWT. */}}
+{{/* The content of the token as JSON; {} if it is not a JWT. */}}
 {{- define "fleet-agent.claims" -}}
 {{- $parts := splitList "." (.Values.token | default "" | toString | trim) -}}
 {{- $claims := dict -}}

@@ -13,8 +13,8 @@ internal.managedReleaseName internal.joinedWith internal.generation
 agent debugLevel kubectl leaderElection image.os
 {{- end }}
 
-{{/* Which keys of the values are no values of the chart, and which are only upstream's: (list .Values KNOWN UPSTREAM), the latter two lists of keys. What lies
-below a key is looked at if the lists have keys below it. */}}
+{{/* The keys in the values that the chart does not know, and the keys that only the upstream chart has: (list .Values KNOWN UPSTREAM). KNOWN and
+UPSTREAM are lists of keys. A map below a key is checked if the lists have keys below it. */}}
 {{- define "fleet-agent.strange" -}}
 {{- $known := concat (index . 1) (index . 2) -}}
 {{- $paths := list -}}
@@ -31,7 +31,7 @@ below a key is looked at if the lists have keys below it. */}}
 {{- dict "unknown" $unknown "ignored" $ignored | toJson -}}
 {{- end }}
 
-{{/* The key of a list that is most like another one, by the pairs of letters that both have; empty if none is: (list KEY KEYS). */}}
+{{/* The key of a list with the most pairs of letters in common with another key: (list KEY KEYS). It is empty if no key is similar. */}}
 {{- define "fleet-agent.nearest" -}}
 {{- $key := first . | lower -}}
 {{- $best := 600 }}{{ $nearest := "" -}}

@@ -26,7 +26,7 @@ app.kubernetes.io/part-of: muster
 {{- end }}
 {{- end }}
 
-{{/* A setting of config; what stands for a setting in somebody's documentation is none. */}}
+{{/* A setting of config. A placeholder from documentation is no setting. */}}
 {{- define "member-agent.setting" -}}
 {{- $text := index . 0 | default "" | toString | trim -}}
 {{- if not (regexMatch "^(<.*>|YOUR-.*|\\$\\{?[A-Z_]+\\}?)$" $text) }}{{ $text }}{{ end -}}

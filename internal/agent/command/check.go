@@ -33,8 +33,8 @@ func newCheck() *cobra.Command {
 	var kubeconfig, namespace, selector string
 	command := &cobra.Command{
 		Use:   "check",
-		Short: "Say whether the agents of a namespace have joined",
-		Long: `check asks each agent in a namespace, by the address of its Pod, where it stands, and prints the
+		Short: "Check whether the agents of a namespace have joined",
+		Long: `check requests the state of each agent in a namespace, by the address of its Pod, and prints the
 answers. It fails unless there is an agent and all have joined. It is what helm test runs for the
 charts fleet-agent and member-agent, and needs the right to list Pods in the namespace.`,
 		Example: `  # In a Pod of the namespace.

@@ -33,7 +33,7 @@ const (
 	flagMetrics = "--metrics-bind-address"
 )
 
-var errNamespace = errors.New("--namespace or env NAMESPACE is required: the namespace in which the agent runs")
+var errNamespace = errors.New("--namespace or env NAMESPACE is required: the namespace of the agent")
 
 // flags are the flags of the command.
 type flags struct {
@@ -101,7 +101,7 @@ and keeps its credential in the Secret ` + naming.AgentSecret + `.`,
 		"CA of the hub if neither that nor the Secret has one (default: env HUB_CERTIFICATE_AUTHORITY_FALLBACK)")
 	set.StringVar(&f.tokenSecret, "hub-token-secret", cmp.Or(os.Getenv("HUB_TOKEN_SECRET"), "default/hub-kubeconfig-secret"),
 		"NAMESPACE/NAME of the Secret with the hub's token (default: env HUB_TOKEN_SECRET)")
-	set.BoolVar(&f.member.Insecure, "tls-insecure", false, "do not verify the hub's certificate; anybody in between can then read the token")
+	set.BoolVar(&f.member.Insecure, "tls-insecure", false, "do not verify the hub's certificate; an attacker can then read the token")
 	set.BoolVar(&f.delivery, "delivery", os.Getenv("DELIVERY") != "false",
 		"deploy what the hub places on the cluster, by the program "+protocol.Program+" beside this one (default: env DELIVERY, else true)")
 	set.BoolVar(&f.debug, "debug", false, "log more")

@@ -24,9 +24,9 @@ func TestReadinessMeansJoinedAndSaysWhyNot(t *testing.T) {
 		{agent.Joining, "request clusters/r is Pending", false, 503, ""},
 		{
 			agent.BadInput, "secret fleet-agent-bootstrap: it has no token", false, 503,
-			"What to do: Correct what the sentence names. The agent notices at once.\n",
+			"What to do: Correct the object in the message. The agent notices the change at once.\n",
 		},
-		{agent.Joined, "sending the first beat", false, 503, ""},
+		{agent.Joined, "sending the first heartbeat", false, 503, ""},
 		{agent.Joined, "joined as clusters/c", true, 200, ""},
 	} {
 		server := httptest.NewServer(health(func() (agent.State, string, bool) { return step.state, step.reason, step.joined }))
@@ -110,7 +110,7 @@ func TestCommandSaysWhatIsMissing(t *testing.T) {
 	t.Setenv("KUBECONFIG", "")
 	t.Setenv("KUBERNETES_SERVICE_HOST", "")
 	for args, want := range map[string]string{
-		"":                              "--namespace or env NAMESPACE is required: the namespace in which the agent runs",
+		"":                              "--namespace or env NAMESPACE is required: the namespace of the agent",
 		"--namespace x":                 "--kubeconfig or env KUBECONFIG is required outside of a Pod",
 		"--namespace x --kubeconfig /n": "reading kubeconfig /n",
 	} {

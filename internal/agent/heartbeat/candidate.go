@@ -36,10 +36,11 @@ type HeldError struct {
 // Error names the holder and the state of the wait.
 func (e *HeldError) Error() string {
 	if e.Alive {
-		return fmt.Sprintf("another agent (holder %s) beats for this member; this one waits: stop one of the two, or give each cluster a name "+
-			"of its own", e.Holder)
+		return fmt.Sprintf("another agent (holder %s) sends heartbeats for this member, and this agent waits: stop one of the two, or set "+
+			"a different name for each cluster", e.Holder)
 	}
-	return fmt.Sprintf("another agent (holder %s) was the last to beat for this member; this one takes over if it stays silent", e.Holder)
+	return fmt.Sprintf("another agent (holder %s) sent the last heartbeat of this member; this agent takes over if no other heartbeat "+
+		"follows", e.Holder)
 }
 
 // Holder returns the name of an agent in the Lease. It begins with the cluster and the Pod. It ends

@@ -106,7 +106,7 @@ func (j *Joiner) ask(ctx context.Context, hub *hubclient.Hub, clientID string) (
 		return nil, err
 	}
 	if dropped := w.dropped; len(dropped) > 0 {
-		logr.FromContextOrDiscard(ctx).Info("the hub dropped labels that this agent asked for", "request", w.name(), "dropped", dropped)
+		logr.FromContextOrDiscard(ctx).Info("the hub dropped labels of the registration request", "request", w.name(), "dropped", dropped)
 	}
 	answer, err := key.Open(string(request.UID), sealed)
 	if err != nil {

@@ -145,8 +145,8 @@ func TestHubsAnswerIsRead(t *testing.T) {
 		},
 		"denied is final": {
 			status: fleet.ClusterRegistrationStatus{State: fleet.RegistrationDenied, Reason: "EmptyClientID", Message: "clientID is empty"},
-			done:   true, denied: "the hub denied request clusters/r (EmptyClientID): clientID is empty; " +
-				"this agent asks again when secret ns/fleet-agent-bootstrap or configmap ns/fleet-agent changes",
+			done:   true, denied: "the hub denied request clusters/r (EmptyClientID): clientID is empty; this agent sends another request " +
+				"when secret ns/fleet-agent-bootstrap or configmap ns/fleet-agent changes",
 		},
 		"granted has the answer": {
 			status: fleet.ClusterRegistrationStatus{State: fleet.RegistrationGranted, Granted: true, Answer: []byte("sealed")},

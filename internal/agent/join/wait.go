@@ -173,8 +173,8 @@ func (w *waiter) answer(status fleet.ClusterRegistrationStatus) (sealed []byte, 
 	switch {
 	case status.State == fleet.RegistrationDenied:
 		refusal := &Refusal{Message: fmt.Sprintf("the hub denied request %s (%s): %s; "+
-			"this agent asks again when secret %s or configmap %s changes",
-			w.name(), status.Reason, cmp.Or(status.Message, "the hub says no more"), w.secret(), w.Member.Namespace+"/"+naming.AgentConfigMap),
+			"this agent sends another request when secret %s or configmap %s changes",
+			w.name(), status.Reason, cmp.Or(status.Message, "the hub gives no reason"), w.secret(), w.Member.Namespace+"/"+naming.AgentConfigMap),
 			Final: true}
 		if status.Reason != fleet.ReasonNotApproved {
 			return nil, true, refusal
@@ -192,7 +192,7 @@ func (w *waiter) answer(status fleet.ClusterRegistrationStatus) (sealed []byte, 
 		w.Progress(fmt.Sprintf("request %s waits for the hub", w.name()))
 	default:
 		w.Progress(fmt.Sprintf("request %s is %s (%s): %s", w.name(), status.State, status.Reason,
-			cmp.Or(status.Message, "the hub says no more")))
+			cmp.Or(status.Message, "the hub gives no reason")))
 	}
 	return nil, false, nil
 }

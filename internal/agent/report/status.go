@@ -176,7 +176,7 @@ func conditions(f facts, farewell string, before []metav1.Condition, at metav1.T
 	}
 	if f.left {
 		joined.Status, joined.Reason = metav1.ConditionFalse, reasons.InternalMemberClusterLeft
-		joined.Message = cmp.Or(farewell, "the agent has left, as the hub asked; nothing more is placed on this cluster")
+		joined.Message = cmp.Or(farewell, "the agent has left, as requested by the hub; the hub places nothing more on this cluster")
 	} else if f.leaving != "" {
 		joined.Reason, joined.Message = clusterv1beta1.ReasonLeaving, f.leaving
 	} else if f.note != "" {

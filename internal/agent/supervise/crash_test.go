@@ -179,7 +179,7 @@ func TestLastWordsSayWhyButQuoteNoLibrary(t *testing.T) {
 		"fatal error: runtime: out of memory\n":                       "it ran out of memory",
 		"x\nfatal error: stack overflow\n":                            "stack overflow",
 		"panic: runtime error: index out of range [1]\n\ngoroutine 1": "runtime error: index out of range [1]",
-		"panic: the password is s3cret\n":                             "it panicked, and the agent's log says why",
+		"panic: the password is s3cret\n":                             "it panicked; read the agent's log",
 		"all is well\n":                                               "",
 	} {
 		words := &crashReader{to: io.Discard}

@@ -94,7 +94,7 @@ func (s *Supervisor) crashed(err error, watchdog *watchdog, stderr string) error
 	}
 	if status.ExitCode() == protocol.ExitLeaseLost {
 		return &crash{
-			explained: true, cause: fmt.Errorf("%s lost the Lease by which one deployer at a time deploys on this cluster, and is started again",
+			explained: true, cause: fmt.Errorf("%s lost its Lease, which allows one deployer at a time, and starts again",
 				protocol.Program),
 		}
 	}
@@ -104,7 +104,7 @@ func (s *Supervisor) crashed(err error, watchdog *watchdog, stderr string) error
 		s.Log.Info("deployer ended on a BundleDeployment, which is delayed", "deployment", culprit, "reason", cause)
 	}
 	return &crash{explained: len(inFlight) > 0, cause: fmt.Errorf(
-		"what deploys on this cluster, %s, ended unexpectedly (%s) and is started again; the agent's log says why", protocol.Program, cause)}
+		"the deployer %s of this cluster ended unexpectedly (%s) and starts again; read the agent's log", protocol.Program, cause)}
 }
 
 // sendOrders sends the order, and again after each renewal of the credential, until the program

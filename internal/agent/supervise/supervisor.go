@@ -220,7 +220,7 @@ func (s *Supervisor) handleReply(ctx context.Context, reply protocol.Reply) {
 func (s *Supervisor) left(ctx context.Context) bool {
 	left, err := s.Left(ctx)
 	if err != nil {
-		s.Log.Info("looking for releases failing", "reason", err.Error())
+		s.Log.Info("listing releases failing", "reason", err.Error())
 		// An agent without the right to list releases cannot deploy any. But a leaving member must not
 		// count as empty then.
 		return s.emptying() || !apierrors.IsForbidden(err)

@@ -161,7 +161,7 @@ func (l *crashReader) read(line string) {
 	case ok && strings.HasPrefix(panicked, "runtime error: "):
 		why = panicked
 	case ok:
-		why = "it panicked, and the agent's log says why"
+		why = "it panicked; read the agent's log"
 	default:
 		return
 	}

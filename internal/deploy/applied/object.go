@@ -15,8 +15,8 @@ import (
 // therefore means unchanged fields.
 func FieldDigest(object *unstructured.Unstructured, manager string) uint64 {
 	for _, entry := range object.GetManagedFields() {
-		if entry.Manager == manager && entry.Operation == metav1.ManagedFieldsOperationApply && entry.Subresource == "" && entry.FieldsV1 != nil {
-			return digest(entry.FieldsV1.GetRawBytes())
+		if isOf(entry, manager) {
+			return digest(withTexts(object, entry.FieldsV1.GetRawBytes()))
 		}
 	}
 	return 0

@@ -137,7 +137,7 @@ func (d *Deployer) confirm(ctx context.Context, name string, of *delivery) bool 
 	if errors.Is(err, hubclient.ErrExists) {
 		return false // the watch delivers it
 	}
-	message := fmt.Sprintf("release %s stays, because the hub does not say whether its BundleDeployment was deleted: %s",
+	message := fmt.Sprintf("release %s stays, because the hub does not report whether its BundleDeployment was deleted: %s",
 		of.release, d.whyUnconfirmed(err))
 	d.Log.Info("removal unconfirmed", "deployment", name, "reason", message, "retry", of.absence.askAt)
 	d.setProblem(name, reasons.RemovalUnconfirmed, message)
@@ -170,7 +170,7 @@ func (d *Deployer) keepRestored(ctx context.Context, name string, of *delivery) 
 		d.mu.Unlock()
 	}
 	d.setProblem(name, reasons.HubRestored,
-		fmt.Sprintf("release %s stays, because the hub was restored from an earlier state than the one in which it was delivered, "+
+		fmt.Sprintf("release %s stays, because the hub was restored from a backup that is older than the release, "+
 			"and does not know it: create its Bundle again; to remove the release, delete the Bundle after that", of.release))
 	return nil
 }

@@ -238,7 +238,7 @@ func TestNoReleaseGoesBecauseTheHubForgotItsHistory(t *testing.T) {
 	run = r.start()
 	member.untilGone(r.configMap("deleted"))
 	for _, name := range []string{"new", "unmarked"} {
-		r.says(run, "removal unconfirmed", "/"+name+":1 stays", "no record that it deleted the BundleDeployment")
+		r.says(run, "removal unconfirmed", "/"+name+":1 stays", "no trace of the deletion of the BundleDeployment")
 	}
 	r.blocked(run, reasons.RemovalUnconfirmed, "create the Bundle again; to remove the release, delete the Bundle after that")
 	if after := r.uids("new", "unmarked"); fmt.Sprint(after) != fmt.Sprint(before) {
@@ -297,7 +297,7 @@ func TestAReleaseIsNotTakenBackToAnOlderBundleDeploymentThatTheHubNoLongerHas(t 
 		told *fleet.BundleDeployment
 		said string
 	}{
-		{before, "the hub has generation 2 of its BundleDeployment, and told this agent of generation 1"},
+		{before, "the hub has generation 2 of its BundleDeployment, and sent generation 1 to this agent"},
 		{now, ""},
 		// A hub that was restored has nothing newer than what it tells.
 		{func() *fleet.BundleDeployment { is := now.DeepCopy(); is.ResourceVersion = "1"; return is }(), ""},

@@ -95,6 +95,9 @@ func (d *Deployer) deploy(ctx context.Context, name string, of *delivery, s obse
 		return err
 	}
 	request.Before, request.Leaving = around(of, request.ID(), s.adopts)
+	if of.release != nil && of.release.SyncGeneration == s.syncGeneration { // else the user has everything deployed again
+		request.Jobs = of.release.Jobs
+	}
 	request.Rendered = func() { of.attempt.waits(operationTimeout(request, hooks)) }
 	doing := fmt.Sprintf("release %s/%s is being installed or upgraded: Helm waits for its hooks or objects", s.namespace, s.name)
 	reported := d.reportLong(ctx, name, of, s, decision{State: Deploying, Reason: doing})
@@ -106,8 +109,14 @@ func (d *Deployer) deploy(ctx context.Context, name string, of *delivery, s obse
 		if ended := (*render.Ended)(nil); errors.As(err, &ended) {
 			return withReason(reasons.DeployerCrashed, ended)
 		}
+		if terminating := (*release.TerminatingNamespace)(nil); errors.As(err, &terminating) {
+			return withReason(reasons.NamespaceTerminating, terminating)
+		}
 		if release.IsForeign(err) {
 			return withReason(reasons.ReleaseConflict, fmt.Errorf("%w: give the release of Bundle %s another name by helm.releaseName", err, name))
+		}
+		if refused := (*release.CRDConflict)(nil); errors.As(err, &refused) {
+			return withReason(reasons.CRDConflict, refused)
 		}
 		return withReason(reasons.DeployFailed, d.explainConflict(name, request.ID(), err))
 	}
@@ -134,7 +143,7 @@ func (d *Deployer) confirmNewest(ctx context.Context, of *delivery, is *fleet.Bu
 		return fmt.Errorf("release %s stays as it is until the hub confirms an older BundleDeployment: %w", of.release, err)
 	}
 	if now.UID != is.UID || now.Generation != is.Generation {
-		return fmt.Errorf("release %s stays as it is: the hub has generation %d of its BundleDeployment, and told this agent of generation %d",
+		return fmt.Errorf("release %s stays as it is: the hub has generation %d of its BundleDeployment, and sent generation %d to this agent",
 			of.release, now.Generation, is.Generation)
 	}
 	return nil
@@ -153,12 +162,15 @@ func (d *Deployer) rereadHistory(ctx context.Context, name string, of *delivery)
 
 // explainConflict names the Bundle or release that owns a conflicting object.
 func (d *Deployer) explainConflict(name string, deployed release.ID, err error) error {
+	if labels := (*release.NamespaceConflict)(nil); errors.As(err, &labels) {
+		return withReason(reasons.ObjectConflict, labels)
+	}
 	conflict, ok := release.ConflictIn(err, deployed)
 	if !ok {
 		return err
 	}
 	object := kube.Name(conflict.Kind, conflict.Namespace, conflict.Name)
-	owner := "is there already and belongs to no release"
+	owner := "already exists and belongs to no release"
 	if conflict.Release != (release.ID{}) {
 		owner = fmt.Sprintf("belongs to release %s", conflict.Release)
 		d.mu.Lock()

@@ -103,7 +103,7 @@ func TestMemberNamespaceThatIsDeletedTakesNothingDownstreamWithIt(t *testing.T) 
 		_ = r.kube.Update(t.Context(), r.report)
 	})
 	r.check(r.kube.Delete(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: r.member}}))
-	r.says(run, "stays, because the hub does not say whether its BundleDeployment was deleted")
+	r.says(run, "stays, because the hub does not report whether its BundleDeployment was deleted")
 	r.stays("the member namespace is being deleted")
 }
 

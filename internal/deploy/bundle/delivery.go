@@ -48,6 +48,8 @@ type delivery struct {
 	state   State
 	uid     types.UID
 	written *fleet.BundleDeploymentStatus
+	// crds is the comparison of the chart's definitions. Its fields noted and stale need the lock.
+	crds crds
 	// unwatched is the time since which the objects cannot be observed.
 	unwatched time.Time
 	// agentIdle is the generation with a reported healthy release of the agent itself; 0 if there is
@@ -80,12 +82,31 @@ func (d *Deployer) noteCompared(ctx context.Context, of *delivery) {
 	}
 	of.notedAt = now
 	if err := d.Cluster.NoteCompared(ctx, *of.release, note); err != nil {
-		d.Log.Info("noting what was compared failing", "release", of.release.String(), "reason", err.Error())
+		d.Log.Info("recording the comparison failing", "release", of.release.String(), "reason", err.Error())
 		return
 	}
 	of.set.SetNote(note)
 	noted := *of.release
 	noted.Compared = note
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	of.release = &noted
+}
+
+// noteJobs notes the runs of the Jobs of a release, so that none runs again with the same
+// content.
+func (d *Deployer) noteJobs(ctx context.Context, of *delivery) {
+	note, more := of.set.Runs()
+	if !more {
+		return
+	}
+	if err := d.Cluster.NoteJobs(ctx, *of.release, note); err != nil {
+		d.Log.Info("noting which Jobs have run failing", "release", of.release.String(), "reason", err.Error())
+		return
+	}
+	of.set.SetRuns(note)
+	noted := *of.release
+	noted.Jobs = note
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	of.release = &noted

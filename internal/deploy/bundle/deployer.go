@@ -26,6 +26,7 @@ import (
 	"github.com/muster-fleet/muster/internal/deploy/render"
 	"github.com/muster-fleet/muster/internal/fleet/reasons"
 	"github.com/muster-fleet/muster/internal/hubclient"
+	"github.com/muster-fleet/muster/internal/kube"
 	"github.com/muster-fleet/muster/internal/kubeclient"
 	"github.com/muster-fleet/muster/internal/retry"
 )
@@ -280,7 +281,7 @@ func (d *Deployer) reconcile(ctx context.Context, name string, of *delivery) {
 		return
 	}
 	if err != nil {
-		d.fail(name, of, s, err)
+		d.fail(ctx, name, of, s, err)
 		return
 	}
 	switch decision.State {
@@ -295,8 +296,8 @@ func (d *Deployer) reconcile(ctx context.Context, name string, of *delivery) {
 		if d.report(ctx, name, of, s, decision) && decision.State == Watching && s.agentIsWell() {
 			d.setAgentIdle(of, s.generation)
 		}
-		if !decision.Wake.IsZero() {
-			d.queue.AddAfter(name, decision.Wake.Sub(d.Clock.Now()))
+		if wake := kube.Earlier(decision.Wake, s.objects.LookAgain); !wake.IsZero() {
+			d.queue.AddAfter(name, wake.Sub(d.Clock.Now()))
 		}
 	}
 }
@@ -328,13 +329,16 @@ func (d *Deployer) logState(name string, of *delivery, s observation, decision d
 
 // fail stores the error of an attempt and enqueues the deployment. The next reconciliation reports
 // the error.
-func (d *Deployer) fail(name string, of *delivery, s observation, err error) {
+func (d *Deployer) fail(ctx context.Context, name string, of *delivery, s observation, err error) {
 	if of.failure.of != s.generation || errors.Is(err, release.ErrHookRuns) { // the attempt itself has waited
 		of.backoff = retry.Failed()
 	}
 	d.wakeups.failed(name, release.ID{Namespace: s.namespace, Name: s.name}, err)
 	reason, message := d.explain(err)
 	of.failure = failure{of: s.generation, reason: reason, message: message, retryAt: d.Clock.Now().Add(of.backoff.Step())}
+	if terminating := (*release.TerminatingNamespace)(nil); errors.As(err, &terminating) {
+		d.awaitNamespace(ctx, name, terminating.Name, of.failure.retryAt)
+	}
 	d.Log.Info("deployment failing", "deployment", name, "reason", message, "retry", of.failure.retryAt)
 	d.queue.Add(name)
 }

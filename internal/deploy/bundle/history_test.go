@@ -196,9 +196,9 @@ func TestAHistoryIsNotMovedIntoTheReleaseOfSomebodyElse(t *testing.T) {
 	r.theirs("", "web", r.target).deploy(labelled("", "users", keys("a")))
 	before := r.lastOf("web")
 	run = r.start()
-	r.says(run, "moving the history of a release to its namespace failing", "somebody who installed it with Helm")
+	r.says(run, "moving the history of a release to its namespace failing", "a user who installed it with Helm")
 	r.place("web", fleet.BundleDeploymentOptions{}, configMap("web", "two"))
-	r.until("web", fleet.StateErrApplied, "release web in namespace "+r.target+" belongs to somebody who installed it with Helm",
+	r.until("web", fleet.StateErrApplied, "release web in namespace "+r.target+" belongs to a user who installed it with Helm",
 		"helm.releaseName")
 	if after := r.lastOf("web"); after.Version != before.Version || r.uid(r.target, "users") == "" || r.listed(r.agent)["web"] != 1 {
 		t.Errorf("the user's release is at revision %d, helm list shows %v in the agent's namespace", after.Version, r.listed(r.agent))

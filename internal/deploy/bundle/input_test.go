@@ -203,7 +203,7 @@ spec:
 		t.Errorf("the other one took %s: as long as the hook that never ends", took)
 	}
 	r.until("hook", fleet.StateWaitApplied, "Helm waits for its hooks")
-	r.until("after", fleet.StateErrApplied, "waiting for Bundle base, which is not deployed to this cluster")
+	r.until("after", fleet.StateWaitingForDependency, "waiting for Bundle base, which is not deployed to this cluster")
 	r.place("base", fleet.BundleDeploymentOptions{}, configMap("base", "one"))
 	r.until("after", fleet.StateReady)
 	r.until("hook", fleet.StateErrApplied, "never")
@@ -237,7 +237,7 @@ func TestNamespaceThatIsGoingIsWaitedFor(t *testing.T) {
 	r.create(held)
 	r.check(r.kube.Delete(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: r.target}}))
 	r.place("web", fleet.BundleDeploymentOptions{}, configMap("web", "one"))
-	r.until("web", fleet.StateErrApplied, "namespace "+r.target+" is being deleted")
+	r.until("web", fleet.StateWaitApplied, "namespace "+r.target+" is being deleted")
 	r.edit("held", `{"metadata":{"finalizers":null}}`)
 	r.until("web", fleet.StateReady)
 }

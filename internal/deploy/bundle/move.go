@@ -22,7 +22,7 @@ func (d *Deployer) move(ctx context.Context, name string, of *delivery, s observ
 		return withReason(reasons.MoveFailed, d.removeRelease(ctx, name, of, before))
 	}
 	if err := d.deploy(ctx, name, of, s); err != nil {
-		return fmt.Errorf("release %s goes on running, and is removed only when release %s/%s is deployed: %w",
+		return fmt.Errorf("release %s keeps running until release %s/%s is deployed, and is removed then: %w",
 			before.ID(), s.namespace, s.name, err)
 	}
 	return nil

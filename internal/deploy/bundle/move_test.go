@@ -30,7 +30,11 @@ import (
 // runsOn waits until a Bundle says that it cannot be moved, and checks that what ran is untouched.
 func (r *rig) runsOn(name string, before types.UID, why string) {
 	r.t.Helper()
-	found := r.until(name, fleet.StateErrApplied, "release "+r.target+"/"+name+" goes on running", why)
+	state := fleet.StateErrApplied
+	if strings.Contains(why, "is being deleted") { // which is waited for
+		state = fleet.StateWaitApplied
+	}
+	found := r.until(name, state, "release "+r.target+"/"+name+" keeps running", why)
 	if after := r.uid(r.target, name); after != before || !strings.HasPrefix(found.Status.Release, r.target+"/"+name+":") {
 		r.t.Errorf("%s was %q and is %q, of release %s", name, before, after, found.Status.Release)
 	}
@@ -87,7 +91,7 @@ func TestAMoveThatCannotBeMadeLeavesWhatRuns(t *testing.T) {
 		},
 		"taken": {
 			fleet.BundleDeploymentOptions{DefaultNamespace: other}, nil, []fleet.BundleResource{configMap("kube-root-ca.crt", "one")},
-			"is there already and belongs to no release",
+			"already exists and belongs to no release",
 		},
 		"another-name": {
 			*withName("other-name", r.target), nil, []fleet.BundleResource{configMap("another-name", "one"), invalid},
@@ -218,7 +222,7 @@ func TestAMoveReplacesWhatItCannotChangeUnlessItHoldsData(t *testing.T) {
 	before, kept := deployment(), r.uid(r.target, "web")
 	set := selected("StatefulSet", "set", ", serviceName: set, persistentVolumeClaimRetentionPolicy: {whenDeleted: Delete}")
 	r.place("web", releaseName("two", r.target), append(slices.Clone(all), selected("Deployment", "more", ", strategy: {type: Wrong}"))...)
-	r.until("web", fleet.StateErrApplied, "release "+r.target+"/one goes on running", "Deployment "+r.target+"/more would be refused")
+	r.until("web", fleet.StateErrApplied, "release "+r.target+"/one keeps running", "Deployment "+r.target+"/more would be refused")
 	if is := deployment(); is.UID != before.UID {
 		t.Errorf("it was %s, and is %s before all else can be deployed", before.UID, is.UID)
 	}
@@ -229,7 +233,7 @@ func TestAMoveReplacesWhatItCannotChangeUnlessItHoldsData(t *testing.T) {
 	}
 	r.deploy("web", releaseName("two", r.target), append(slices.Clone(all), set)...)
 	r.place("web", releaseName("three", r.target), append(slices.Clone(all), set)...)
-	r.until("web", fleet.StateErrApplied, "release "+r.target+"/two goes on running", "its claims would go with it")
+	r.until("web", fleet.StateErrApplied, "release "+r.target+"/two keeps running", "its claims would go with it")
 	if is := deployment(); is.Spec.Selector.MatchLabels["release"] != "two" {
 		t.Errorf("it selects %v", is.Spec.Selector)
 	}
@@ -318,13 +322,13 @@ func TestAMoveThatFailsHalfwayIsTakenBack(t *testing.T) {
 	second := releaseName("two", r.target)
 	second.Helm.TimeoutSeconds = 2
 	r.place("web", second, configMap("web", "two"), file("claim.yaml", claim), pod)
-	r.until("web", fleet.StateErrApplied, "release "+r.target+"/one goes on running")
+	r.until("web", fleet.StateErrApplied, "release "+r.target+"/one keeps running")
 	if all := r.listed(r.target); all["one"] == 0 || all["two"] == 0 {
 		t.Errorf("helm list shows %v", all)
 	}
 	run.stop()
 	run = r.start()
-	r.until("web", fleet.StateErrApplied, "release "+r.target+"/one goes on running")
+	r.until("web", fleet.StateErrApplied, "release "+r.target+"/one keeps running")
 	r.place("web", first, configMap("web", "one"), file("claim.yaml", claim))
 	r.eventually("only the first release is there", func() error {
 		if all := r.listed(r.target); len(all) != 1 || all["one"] == 0 {

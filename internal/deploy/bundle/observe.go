@@ -27,6 +27,8 @@ type observation struct {
 	// observed.
 	objects   drift.Observation
 	unwatched string
+	// crds are the definitions that are not as in crds/ of the chart.
+	crds release.CRDDifference
 	// contested is set if drift comes back after each correction.
 	contested bool
 }
@@ -133,6 +135,11 @@ func wantedRelease(deployment *fleet.BundleDeployment) release.ID {
 
 // observeObjects adds the state of the objects of the release.
 func (s *observation) observeObjects(ctx context.Context, d *Deployer, of *delivery) {
+	var err error
+	if s.crds, err = d.observeCRDs(ctx, of); err != nil {
+		s.unwatched = err.Error()
+		return
+	}
 	if err := d.watchObjects(ctx, s.deployment.Name, of); err != nil {
 		s.unwatched = err.Error()
 		if isNotServed(err) {
@@ -140,7 +147,7 @@ func (s *observation) observeObjects(ctx context.Context, d *Deployer, of *deliv
 		}
 		return
 	}
-	objects, err := d.detector.Observe(ctx, of.set, s.deployment.Spec.Options)
+	objects, err := d.detector.Observe(ctx, of.set, s.deployment.Spec.Options, d.Clock.Now())
 	switch {
 	case err != nil:
 		s.unwatched = err.Error()
@@ -149,6 +156,7 @@ func (s *observation) observeObjects(ctx context.Context, d *Deployer, of *deliv
 	default:
 		s.objects, s.modified = objects, objects.Correctable
 		d.noteCompared(ctx, of)
+		d.noteJobs(ctx, of)
 	}
 	if s.objects.Changed == 0 || !isAgent(s.deployment) {
 		return
@@ -199,7 +207,7 @@ func heldBecause(spec fleet.BundleDeploymentSpec) string {
 	case spec.Paused:
 		return "it is paused"
 	case spec.OffSchedule:
-		return "it is outside of its schedule"
+		return "it is outside of the windows of its Schedules"
 	case spec.WaitingForValues:
 		return "the hub has not written its values yet"
 	case spec.DeploymentID == "":
@@ -240,7 +248,7 @@ func waitingFor(deployment *fleet.BundleDeployment, all []*fleet.BundleDeploymen
 		for _, other := range matched {
 			if state := contents.StateOf(other); !slices.Contains(accepted, state) {
 				missing = append(missing,
-					fmt.Sprintf("waiting for Bundle %s, which is %s on this cluster and has to be %v", bundleOf(other), state, accepted))
+					fmt.Sprintf("waiting for Bundle %s, which is %s on this cluster and must be %v", bundleOf(other), state, accepted))
 			}
 		}
 	}
@@ -262,7 +270,8 @@ func matching(deployment *fleet.BundleDeployment, ref fleet.BundleRef, all []*fl
 		if other.Name == deployment.Name || other.Labels[fleet.LabelBundleNamespace] != deployment.Labels[fleet.LabelBundleNamespace] {
 			continue
 		}
-		if ref.Name != "" && bundleOf(other) == ref.Name || ref.Selector != nil && selector.Matches(labels.Set(other.Labels)) {
+		named := ref.Name != "" && (ref.Name == bundleOf(other) || ref.Name == other.Name) // the label of a long name is cut
+		if named || ref.Selector != nil && selector.Matches(labels.Set(other.Labels)) {
 			matched = append(matched, other)
 		}
 	}
@@ -272,7 +281,7 @@ func matching(deployment *fleet.BundleDeployment, ref fleet.BundleRef, all []*fl
 	case ref.Name != "":
 		return nil, fmt.Sprintf("waiting for Bundle %s, which is not deployed to this cluster", ref.Name)
 	default:
-		return nil, fmt.Sprintf("waiting for Bundles with labels %s, of which none is deployed to this cluster", selector)
+		return nil, fmt.Sprintf("waiting for Bundles with labels %s: none is deployed to this cluster", selector)
 	}
 }
 

@@ -138,7 +138,7 @@ func TestABundleNamedLikeAReleaseThatAUserInstalledIsRefused(t *testing.T) {
 	before := r.uid(r.agent, "fleet")
 	run := r.start()
 	r.place("fleet", fleet.BundleDeploymentOptions{DefaultNamespace: r.agent}, configMap("mine", "one"))
-	r.until("fleet", fleet.StateErrApplied, "release fleet in namespace "+r.agent+" belongs to somebody who installed it with Helm",
+	r.until("fleet", fleet.StateErrApplied, "release fleet in namespace "+r.agent+" belongs to a user who installed it with Helm",
 		"helm.releaseName")
 	ends := run.ends.Load()
 	r.check(r.kube.Delete(t.Context(), r.get("fleet")))
@@ -198,7 +198,7 @@ func TestAReleaseThatSomebodyElseTookOverIsNotMoved(t *testing.T) {
 	before := r.uid(r.target, "users")
 	r.start()
 	r.place("web", fleet.BundleDeploymentOptions{}, configMap("web", "two"))
-	r.until("web", fleet.StateErrApplied, "somebody who installed it with Helm")
+	r.until("web", fleet.StateErrApplied, "a user who installed it with Helm")
 	// In another namespace it is another release.
 	other := r.namespace("other-")
 	r.deploy("web", fleet.BundleDeploymentOptions{TargetNamespace: other}, configMap("web", "two"))

@@ -177,7 +177,7 @@ func TestTheEndOfARenderingEndsNothingElse(t *testing.T) {
 		r.place(name, fleet.BundleDeploymentOptions{}, file("Chart.yaml", "apiVersion: v2\nname: bad\nversion: 1.0.0\n"),
 			file("templates/bad.yaml", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: bad}\ndata:\n  key: "+template+"\n"))
 	}
-	r.until("much", fleet.StateErrApplied, "it ran out of memory, of which it has 128 MiB", "give the agent more memory")
+	r.until("much", fleet.StateErrApplied, "it ran out of memory, with a limit of 128 MiB", "give the agent more memory")
 	r.until("endless", fleet.StateErrApplied, "it was not done with that after 5s")
 	r.deploy("other", fleet.BundleDeploymentOptions{}, configMap("other", "one"))
 	if again := r.underWay(); again != uid {

@@ -58,7 +58,7 @@ spec:
 	// What is new is refused.
 	r.place(name, options, manifest("rancher/fleet-agent:v2")...)
 	r.until(name, fleet.StateErrApplied, "Deployment "+r.agent+"/fleet-agent belongs to release "+r.agent+"/fleet-agent",
-		"by which this agent runs")
+		"of this agent: no Bundle gets it")
 	whole()
 
 	// When the Bundle goes, so does the history of the release, and nothing else.

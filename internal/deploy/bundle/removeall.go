@@ -64,7 +64,7 @@ func (d *Deployer) unreadable(ctx context.Context) error {
 	}
 	for _, secret := range found.Unreadable {
 		if secret.Member == d.Member {
-			return fmt.Errorf("what was delivered to this cluster is not all removed: %w", secret.Why)
+			return fmt.Errorf("not all deliveries to this cluster are removed: %w", secret.Why)
 		}
 	}
 	return nil

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -15,21 +16,55 @@ import (
 	"github.com/muster-fleet/muster/internal/kube"
 )
 
-func TestUnmetDependenciesAreAnErrorThatNamesThemAll(t *testing.T) {
+func TestUnmetDependenciesAreAWaitThatNamesThemAll(t *testing.T) {
 	r := newRig(t)
 	r.start()
 	r.placeWith("after", func(spec *fleet.BundleDeploymentSpec) {
 		spec.DependsOn = []fleet.BundleRef{{Name: "base"}, {Name: "more"}}
 	},
 		fleet.BundleDeploymentOptions{}, configMap("after", "one"))
-	found := r.until("after", fleet.StateErrApplied, "Bundle base", "Bundle more")
+	found := r.until("after", fleet.StateWaitingForDependency, "Bundle base", "Bundle more")
 	deployed := kube.FindCondition(found.Status.Conditions, fleet.ConditionDeployed)
-	if deployed == nil || deployed.Status != corev1.ConditionFalse {
+	if deployed == nil || deployed.Status != corev1.ConditionUnknown {
 		t.Errorf("the conditions are %+v", found.Status.Conditions)
 	}
 	r.place("base", fleet.BundleDeploymentOptions{}, configMap("base", "one"))
 	r.place("more", fleet.BundleDeploymentOptions{}, configMap("more", "one"))
 	r.until("after", fleet.StateReady)
+}
+
+func TestOutsideOfItsWindowNothingChangesExceptForARemoval(t *testing.T) {
+	r := newRig(t)
+	r.start()
+	correct := fleet.BundleDeploymentOptions{CorrectDrift: &fleet.CorrectDrift{Enabled: true}}
+	r.place("web", correct, configMap("web", "one"))
+	before := r.until("web", fleet.StateReady)
+	off := func(spec *fleet.BundleDeploymentSpec) { spec.OffSchedule = true }
+	r.placeWith("web", off, correct, configMap("web", "two"))
+	r.eventually("it says why", func() error {
+		if c := kube.FindCondition(r.get("web").Status.Conditions, fleet.ConditionMonitored); c == nil || c.Reason != "OutsideWindow" {
+			return fmt.Errorf("the condition is %+v", c)
+		}
+		return nil
+	})
+	r.deploy("other", fleet.BundleDeploymentOptions{}, configMap("other", "one")) // the agent had the time
+	applied := r.get("web").Status.AppliedDeploymentID
+	if data, err := r.data("web"); err != nil || data != "one" || applied != before.Status.AppliedDeploymentID {
+		t.Errorf("it was changed outside of its window: %s, %v", data, err)
+	}
+	r.placeWith("web", func(spec *fleet.BundleDeploymentSpec) { spec.OffSchedule = false }, correct, configMap("web", "two"))
+	r.until("web", fleet.StateReady)
+	if data, err := r.data("web"); err != nil || data != "two" {
+		t.Errorf("its window opened, and it is %s, %v", data, err)
+	}
+	closed := r.placeWith("web", off, correct, configMap("web", "two"))
+	r.check(r.kube.Delete(t.Context(), closed))
+	r.eventually("the release is gone", func() error {
+		if _, err := r.data("web"); !apierrors.IsNotFound(err) {
+			return fmt.Errorf("its ConfigMap is still there: %w", err)
+		}
+		return nil
+	})
 }
 
 func TestWhatIsShownOfADeploymentIsLeftToTheHub(t *testing.T) {

@@ -60,7 +60,7 @@ func TestAHookThatBecomesAnOrdinaryObjectOfItsReleaseIsTakenOver(t *testing.T) {
 	r.untilData("settings", "b")
 	r.until("web", fleet.StateReady)
 	if is := r.uid(r.target, "settings"); is != uid {
-		t.Error("it was made anew")
+		t.Error("it was replaced")
 	}
 	// It is compared and goes as what it is now.
 	r.edit("settings", `{"data":{"key":"by hand"}}`)

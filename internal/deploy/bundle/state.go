@@ -164,7 +164,7 @@ func decide(o observed, now time.Time) decision {
 	case resting:
 		return decision{State: Failed, Reason: o.failure.message, Wake: o.failure.retryAt}
 	case o.found && o.misplaced() && !(o.adopts && o.release.Namespace == o.namespace):
-		return decision{State: Moving, Reason: fmt.Sprintf("the release has to be %s/%s", o.namespace, o.name)}
+		return decision{State: Moving, Reason: fmt.Sprintf("the release must be %s/%s", o.namespace, o.name)}
 	default:
 		return decision{State: Deploying, Reason: "installing or upgrading release " + o.namespace + "/" + o.name}
 	}

@@ -3,6 +3,7 @@ package bundle
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -29,21 +30,23 @@ func statusOf(d decision, s observation, now time.Time) fleet.BundleDeploymentSt
 		status.Conditions = kube.RemoveCondition(kube.RemoveCondition(status.Conditions, fleet.ConditionDeployed), fleet.ConditionInstalled)
 	}
 	status.Conditions = supported(status.Conditions, d, s.failure, now)
+	status.Conditions = crdsCurrent(status.Conditions, d, s, now)
 	installed := kube.Condition(fleet.ConditionInstalled, s.found, reasons.Installed, "")
-	if !s.found {
-		status.Release = ""
-	} else if s.others == 0 || status.Release == "" { // a moved release is named once the old one is gone
-		status.Release = s.release.String()
-	}
+	status.Release = releaseOf(s, status.Release)
 	state, message := fleet.StateReady, ""
 	switch d.State {
 	case Watching, Correcting:
 		status.AppliedDeploymentID, status.SyncGeneration = s.deploymentID, &s.syncGeneration
 		set(kube.Condition(fleet.ConditionDeployed, true, reasons.Deployed, ""))
 		state, message = watched(&status, s, set)
-	case Failed, Unsupported, Waiting:
+	case Failed, Unsupported:
 		reason := failedBecause(d, s.failure)
 		state, message = fleet.StateErrApplied, d.Reason
+		if reason == reasons.NamespaceTerminating { // it is waited for, which is no failure
+			state, installed = fleet.StateWaitApplied, waits(installed, s.found, reason, message)
+			set(unknown(fleet.ConditionDeployed, reason, message))
+			break
+		}
 		// The deployed revision stays deployed if an object of the next one belongs to another owner.
 		keeps := s.found && reason == reasons.ObjectConflict && kube.FindCondition(status.Conditions, fleet.ConditionDeployed) != nil
 		switch {
@@ -56,32 +59,51 @@ func statusOf(d decision, s observation, now time.Time) fleet.BundleDeploymentSt
 			installed = kube.Condition(fleet.ConditionInstalled, false, reason, message)
 		}
 	case Held:
-		set(kube.Condition(fleet.ConditionMonitored, false, string(Held), d.Reason))
-	case Gone, Kept, Confirming, Removing, Moving, Deploying:
+		set(kube.Condition(fleet.ConditionMonitored, false, heldReason(s.deployment.Spec), d.Reason))
+		installed = waits(installed, s.found, heldReason(s.deployment.Spec), d.Reason)
+	case Gone, Kept, Confirming, Removing, Moving, Deploying, Waiting:
 		state, message = fleet.StateWaitApplied, d.Reason
-		status.Ready = status.Ready && !s.superseded // a move was undone, back to the applied deployment ID
-		set(unknown(fleet.ConditionDeployed, string(d.State), message))
-		if !s.found {
-			installed = unknown(fleet.ConditionInstalled, string(d.State), message)
+		reason := string(d.State)
+		if d.State == Waiting {
+			state, reason = fleet.StateWaitingForDependency, string(fleet.StateWaitingForDependency)
 		}
+		status.Ready = status.Ready && !s.superseded // a move was undone, back to the applied deployment ID
+		set(unknown(fleet.ConditionDeployed, reason, message))
+		installed = waits(installed, s.found, reason, message)
 	}
 	set(installed)
 	switch {
 	case d.State == Held && kube.FindCondition(status.Conditions, fleet.ConditionReady) != nil:
 	case d.State == Held:
-		set(kube.Condition(fleet.ConditionReady, false, string(fleet.StateWaitApplied), d.Reason))
+		set(kube.Condition(fleet.ConditionReady, false, heldReason(s.deployment.Spec), d.Reason))
 	default:
 		set(kube.Condition(fleet.ConditionReady, state == fleet.StateReady, readyReason(state), message))
 	}
 	return status
 }
 
+// releaseOf returns the text for a release. A moved release is named once the old one is gone.
+func releaseOf(s observation, before string) string {
+	switch {
+	case !s.found:
+		return ""
+	case s.others == 0 || before == "":
+		return s.release.String()
+	}
+	return before
+}
+
+// waits returns the condition Installed of a release that waits: Unknown unless it is installed.
+func waits(installed fleet.Condition, found bool, reason, message string) fleet.Condition {
+	if found {
+		return installed
+	}
+	return unknown(fleet.ConditionInstalled, reason, message)
+}
+
 // failedBecause returns the reason of a condition that is False after a failure.
 func failedBecause(d decision, last failure) string {
-	switch {
-	case d.State == Waiting:
-		return string(Waiting)
-	case d.State == Failed && last.reason != "":
+	if d.State == Failed && last.reason != "" {
 		return last.reason
 	}
 	return reasons.Error
@@ -90,10 +112,21 @@ func failedBecause(d decision, last failure) string {
 // readyReason returns the reason of the condition Ready: the reason of Rancher Fleet's agents for a
 // failure.
 func readyReason(state fleet.BundleState) string {
-	if state == fleet.StateReady || state == fleet.StateWaitApplied {
+	if state == fleet.StateReady || state == fleet.StateWaitApplied || state == fleet.StateWaitingForDependency {
 		return string(state)
 	}
 	return reasons.Error
+}
+
+// heldReason returns the reason of a condition of a deployment that the hub holds back.
+func heldReason(spec fleet.BundleDeploymentSpec) string {
+	switch {
+	case spec.Paused:
+		return string(fleet.StatePaused)
+	case spec.OffSchedule:
+		return string(fleet.StateOutsideWindow)
+	}
+	return string(fleet.StateWaitApplied)
 }
 
 func unknown(kind, reason, message string) fleet.Condition {
@@ -128,12 +161,29 @@ func watched(status *fleet.BundleDeploymentStatus, s observation, set func(fleet
 	status.Ready, status.NonModified = o.Counts.NotReady == 0 && o.Counts.Missing == 0, len(o.Modified) == 0
 	switch {
 	case !status.NonModified:
-		return fleet.StateModified, modifiedMessage(o.Modified, s)
+		return fleet.StateModified, strings.Join(append([]string{modifiedMessage(o.Modified, s)}, o.Unmatched...), "; ")
 	case !status.Ready:
 		return fleet.StateNotReady, nonReadyMessage(o.NonReady, o.Counts.NotReady)
 	default:
-		return fleet.StateReady, ""
+		words := slices.Concat(o.Suspended[:min(len(o.Suspended), maxNamed)], o.Unmatched)
+		words = words[:min(len(words), maxNamed)]
+		if message := s.crds.Message(crdSetting(s.deployment.Spec.Options)); message != "" {
+			words = append(words, message)
+		}
+		return fleet.StateReady, strings.Join(words, "; ")
 	}
+}
+
+// crdsCurrent sets the condition CRDsCurrent only if definitions differ.
+func crdsCurrent(conditions []fleet.Condition, d decision, s observation, now time.Time) []fleet.Condition {
+	message := s.crds.Message(crdSetting(s.deployment.Spec.Options))
+	switch {
+	case d.State != Watching && d.State != Correcting:
+		return conditions
+	case message == "":
+		return kube.RemoveCondition(conditions, fleet.ConditionCRDsCurrent)
+	}
+	return kube.SetCondition(conditions, now, kube.Condition(fleet.ConditionCRDsCurrent, false, reasons.CRDsDiffer, message))
 }
 
 // modifiedMessage describes the changes as Rancher Fleet's agents do.
@@ -144,7 +194,8 @@ func modifiedMessage(modified []fleet.ModifiedStatus, s observation) string {
 	}
 	message := kube.JoinTexts(words, s.objects.Changed)
 	if s.correct && s.contested {
-		message += "; somebody keeps changing it, so that it is set back less and less often: take what others decide out of the Bundle"
+		message += "; another client keeps changing it, and the agent corrects it less and less often: remove the fields of other clients " +
+			"from the Bundle"
 	}
 	if s.failure.message != "" {
 		message += "; " + s.failure.message

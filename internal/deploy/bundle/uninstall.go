@@ -128,7 +128,7 @@ func remaining(name string, s release.Summary, left release.Left) string {
 	if len(left.Blocked) == 0 {
 		return what + " being deleted"
 	}
-	return fmt.Sprintf("%s left; %s: mend that, or delete what is left by hand; it is tried again",
+	return fmt.Sprintf("%s left; %s: repair that, or delete the remaining objects by hand; the agent retries",
 		what, kube.JoinTexts(left.Blocked[:1], len(left.Blocked)))
 }
 

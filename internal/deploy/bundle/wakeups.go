@@ -48,15 +48,15 @@ func (a *wakeups) init() {
 }
 
 // failed sets the event that a failed deployment waits for.
-func (a *wakeups) failed(name string, of release.ID, err error) {
+func (a *wakeups) failed(name string, id release.ID, err error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	delete(a.release, name)
 	delete(a.kind, name)
 	switch {
 	case release.IsForeign(err):
-		a.release[name] = of
-	case isNotServed(err):
+		a.release[name] = id
+	case isNotServed(err), release.IsUnknownField(err):
 		a.kind[name] = true
 	}
 }
@@ -188,9 +188,7 @@ func (d *Deployer) followCluster(ctx context.Context) {
 	var watching sync.WaitGroup
 	crds := schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}
 	watching.Go(func() {
-		d.followMetadata(ctx, crds, "", cache.ResourceEventHandlerFuncs{
-			AddFunc: func(any) { d.crdChanged() }, UpdateFunc: func(_, _ any) { d.crdChanged() },
-		})
+		d.followMetadata(ctx, crds, "", d.definitionEvents())
 	})
 	watching.Go(func() {
 		secrets := corev1.SchemeGroupVersion.WithResource("secrets")

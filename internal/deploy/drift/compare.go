@@ -13,6 +13,7 @@ import (
 	"k8s.io/client-go/dynamic"
 
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
+	"github.com/muster-fleet/muster/internal/delivery/manifest"
 	"github.com/muster-fleet/muster/internal/deploy/applied"
 	"github.com/muster-fleet/muster/internal/deploy/release"
 )
@@ -32,13 +33,16 @@ func (d *Detector) client(s release.Summary, key Key) (dynamic.ResourceInterface
 // comparison compares one object with its manifest, except for the fields left out by the patches
 // of the Bundle.
 type comparison struct {
+	// member reads with the agent's own account.
+	member  dynamic.Interface
 	release release.Summary
 	key     Key
 	objects dynamic.ResourceInterface
 	desired *unstructured.Unstructured
 	patches []fleet.ComparePatch
 	// agents is the release that the agent runs by.
-	agents release.Summary
+	agents  release.Summary
+	scaling scaling
 }
 
 // compare compares the manifest of an object with the object.
@@ -48,10 +52,13 @@ func (d *Detector) compare(ctx context.Context, s *Set, key Key, desired *unstru
 	if err != nil {
 		return result{}, err
 	}
-	c := comparison{s.release, key, objects, desired, patchesFor(key, diff), d.cluster.Own()}
+	c := comparison{
+		member: d.cluster.Dynamic, release: s.release, key: key, objects: objects, desired: desired, patches: patchesFor(key, diff),
+		agents: d.cluster.Own(),
+	}
 	found, err := objects.Get(ctx, key.Name, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
-		if mayBeMissing(c.patches) || applied.Passes(desired) { // the Job has run and passed
+		if _, over := s.jobs.over(key); over || mayBeMissing(c.patches) {
 			return result{}, nil
 		}
 		missing := modifiedStatus(key)
@@ -75,21 +82,21 @@ func modifiedStatus(key Key) *fleet.ModifiedStatus {
 // run compares an object, and repeats this if others wrote it meanwhile. A result is kept until the
 // field digest changes, so a difference counts only for the object that was read before the dry
 // run.
-func (c comparison) run(ctx context.Context, found *unstructured.Unstructured) (result, error) {
+func (c *comparison) run(ctx context.Context, found *unstructured.Unstructured) (result, error) {
 	for range maxComparisons {
 		modified, err := c.once(ctx, found)
 		if err != nil {
 			return result{}, fmt.Errorf("comparing %s: %w", c.key, err)
 		}
 		if modified == nil {
-			return result{summary: summarize(found)}, nil
+			return result{summary: summarize(found), scaling: c.scaling}, nil
 		}
 		now, err := c.objects.Get(ctx, c.key.Name, metav1.GetOptions{})
 		if err != nil {
 			return result{}, fmt.Errorf("reading %s again: %w", c.key, err)
 		}
 		if now.GetResourceVersion() == found.GetResourceVersion() {
-			return result{summarize(found), modified, modified.Exist && release.Belongs(c.agents, found)}, nil
+			return result{summarize(found), modified, modified.Exist && release.Belongs(c.agents, found), c.scaling}, nil
 		}
 		found = now
 	}
@@ -98,18 +105,23 @@ func (c comparison) run(ctx context.Context, found *unstructured.Unstructured) (
 
 // once compares an object with the result of a dry run of its deployment; nil if that changes
 // nothing. Defaults and additions of others are no difference.
-func (c comparison) once(ctx context.Context, found *unstructured.Unstructured) (*fleet.ModifiedStatus, error) {
-	would, err := release.Apply(ctx, c.objects, c.desired, metav1.DryRunAll)
+func (c *comparison) once(ctx context.Context, found *unstructured.Unstructured) (*fleet.ModifiedStatus, error) {
+	desired, scaling, err := yielding(ctx, c.member, c.desired, found)
+	if err != nil {
+		return nil, err
+	}
+	c.scaling = scaling
+	would, err := release.Apply(ctx, c.objects, desired, metav1.DryRunAll)
 	if apierrors.IsInvalid(err) && len(c.patches) > 0 {
 		// The immutable field may be left out by the patches.
-		would, err = release.Apply(ctx, c.objects, keepLeftOut(c.desired, found, c.patches), metav1.DryRunAll)
+		would, err = release.Apply(ctx, c.objects, keepLeftOut(desired, found, c.patches), metav1.DryRunAll)
 	}
 	immutable := apierrors.IsInvalid(err) || apierrors.IsConflict(err)
 	switch {
 	case immutable:
 		// The manifest cannot be applied, so an immutable field was changed. The manifest itself shows
 		// the field.
-		would, err = overlaid(found, c.desired)
+		would, err = overlaid(found, desired)
 	case apierrors.IsBadRequest(err), apierrors.IsMethodNotSupported(err):
 		// A webhook without dry run, or a kind without patch: the difference is unknown.
 		return nil, nil
@@ -132,6 +144,8 @@ func (c comparison) once(ctx context.Context, found *unstructured.Unstructured) 
 // difference returns the merge patch from the object to its wanted state; empty if there is none.
 func difference(is, would *unstructured.Unstructured, patches []fleet.ComparePatch) (string, error) {
 	left, right := applied.Content(is), applied.Content(would)
+	manifest.Uncompared(is.GroupVersionKind().GroupKind(), left)
+	manifest.Uncompared(is.GroupVersionKind().GroupKind(), right)
 	for _, patch := range patches {
 		left, right = neutralize(left, patch), neutralize(right, patch)
 	}

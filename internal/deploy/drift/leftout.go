@@ -2,6 +2,7 @@ package drift
 
 import (
 	"encoding/json"
+	"fmt"
 	"slices"
 	"strconv"
 	"strings"
@@ -10,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
+	"github.com/muster-fleet/muster/internal/delivery"
 )
 
 // opIgnore is the operation of a ComparePatch for a missing object. An existing object is compared
@@ -28,13 +30,31 @@ func patchesFor(key Key, diff *fleet.DiffOptions) []fleet.ComparePatch {
 	}
 	var matching []fleet.ComparePatch
 	for _, patch := range diff.ComparePatches {
-		fits := func(wanted, is string) bool { return wanted == "" || wanted == is }
-		if fits(patch.Kind, key.Kind.Kind) && fits(patch.APIVersion, key.Kind.GroupVersion().String()) &&
-			fits(patch.Namespace, key.Namespace) && fits(patch.Name, key.Name) {
+		if isFor(patch, key) {
 			matching = append(matching, patch)
 		}
 	}
 	return matching
+}
+
+func isFor(patch fleet.ComparePatch, key Key) bool {
+	fits := func(wanted, is string) bool { return wanted == "" || wanted == is }
+	return fits(patch.Kind, key.Kind.Kind) && fits(patch.APIVersion, key.Kind.GroupVersion().String()) &&
+		fits(patch.Namespace, key.Namespace) && delivery.MatchesName(patch, key.Name)
+}
+
+// unmatched describes the patches that are for no object of a release.
+func unmatched(keys []Key, diff *fleet.DiffOptions) (sentences []string) {
+	if diff == nil {
+		return nil
+	}
+	for i, patch := range diff.ComparePatches {
+		if !slices.ContainsFunc(keys, func(key Key) bool { return isFor(patch, key) }) && len(sentences) < maxNamed {
+			sentences = append(sentences, fmt.Sprintf("diff.comparePatches[%d] matches no object: its kind is %q, its apiVersion %q, "+
+				"its namespace %q and its name %q", i, patch.Kind, patch.APIVersion, patch.Namespace, patch.Name))
+		}
+	}
+	return sentences
 }
 
 // neutralize removes the fields that the user wants left out. It skips an operation that does not

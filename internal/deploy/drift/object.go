@@ -6,15 +6,18 @@
 package drift
 
 import (
+	"cmp"
 	"context"
 	"encoding/binary"
 	"hash/fnv"
+	"sync"
 	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/muster-fleet/muster/internal/delivery/manifest"
 	"github.com/muster-fleet/muster/internal/deploy/applied"
 	"github.com/muster-fleet/muster/internal/deploy/readiness"
 	"github.com/muster-fleet/muster/internal/deploy/release"
@@ -49,6 +52,10 @@ func (k Key) Object() applied.Query {
 type Detector struct {
 	cluster *release.Cluster
 	watcher applied.Watcher[summary]
+
+	mu sync.Mutex
+	// ends are the ended Jobs that no observation has noted so far.
+	ends map[applied.Query]summary
 }
 
 // New makes a detector without objects. It calls changed with each changed object, and listed with
@@ -57,6 +64,7 @@ func New(cluster *release.Cluster, changed func(object applied.Query), listed fu
 	d := &Detector{cluster: cluster}
 	d.watcher.Objects, d.watcher.Label, d.watcher.Summarize, d.watcher.Listed = cluster.Dynamic, release.LabelSet, summarize, listed
 	d.watcher.Changed = func(object applied.Query, before, after *summary) {
+		d.keepEnd(object, cmp.Or(after, before))
 		if before == nil || after == nil || !before.same(*after) {
 			changed(object)
 		}
@@ -84,6 +92,10 @@ type summary struct {
 	// fields is the field digest, content the digest of everything except the status.
 	fields, content uint64
 	readiness       readiness.Result
+	// ended is the end of a Job; empty before that.
+	ended string
+	// replicas is the number in the spec, or manifest.NoReplicas.
+	replicas int64
 }
 
 func (s summary) same(other summary) bool {
@@ -95,6 +107,8 @@ func summarize(object *unstructured.Unstructured) summary {
 	return summary{
 		uid: object.GetUID(), created: object.GetCreationTimestamp().Time,
 		fields: fieldDigest(object), content: applied.ContentDigest(object), readiness: readiness.Of(object),
+		ended:    applied.EndOf(object),
+		replicas: manifest.Replicas(object),
 	}
 }
 

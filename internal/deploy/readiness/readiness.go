@@ -2,7 +2,8 @@
 // rolled out, a Job has ended.
 //
 // Its invariant: the result depends only on the object. The rules and messages come from kstatus.
-// In addition, a kind without reported status is Untracked and not Ready.
+// In addition, a kind without reported status is Untracked and not Ready. A running Job is
+// Progressing, and a Job or CronJob that its manifest suspends is Ready.
 package readiness
 
 import (
@@ -30,7 +31,8 @@ const (
 	Untracked State = "Untracked"
 )
 
-// Result is the state of an object, with a sentence unless it is ready.
+// Result is the state of an object, with a sentence unless it is ready. A suspended object is ready
+// with a sentence.
 type Result struct {
 	State   State
 	Message string
@@ -41,6 +43,9 @@ func (r Result) OK() bool { return r.State == Ready || r.State == Untracked }
 
 // Of computes the readiness of an object.
 func Of(object *unstructured.Unstructured) Result {
+	if result, is := ofBatch(object); is {
+		return result
+	}
 	computed, err := status.Compute(object)
 	switch {
 	case err != nil:

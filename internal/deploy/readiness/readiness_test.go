@@ -44,6 +44,31 @@ func TestReadinessFollowsTheObject(t *testing.T) {
 			Result{Progressing, "waits for paint"}},
 		"a custom resource that is ready": {
 			`{apiVersion: example.com/v1, kind: Widget, status: {conditions: [{type: Ready, status: "True"}]}}`, Result{State: Ready}},
+		"a Job that runs": {
+			`{apiVersion: batch/v1, kind: Job, status: {startTime: "2026-01-01T00:00:00Z", active: 1}}`,
+			Result{Progressing, "the Job is running: active 1, failed 0"}},
+		"a Job that has begun": {
+			`{apiVersion: batch/v1, kind: Job, status: {startTime: "2026-01-01T00:00:00Z"}}`, Result{Progressing, "the Job is running"}},
+		"a Job that has not begun": {`{apiVersion: batch/v1, kind: Job}`, Result{Progressing, "the Job is not started"}},
+		"a Job that has ended": {
+			`{apiVersion: batch/v1, kind: Job, status: {conditions: [{type: Complete, status: "True"}]}}`, Result{State: Ready}},
+		"a Job that has failed": {
+			`{apiVersion: batch/v1, kind: Job, status: {conditions: [{type: FailureTarget, status: "True"},
+			  {type: Failed, status: "True", reason: BackoffLimitExceeded, message: Job has reached the specified backoff limit}]}}`,
+			Result{Failed, "the Job failed: BackoffLimitExceeded: Job has reached the specified backoff limit"}},
+		"a Job that its manifest suspends": {
+			`{apiVersion: batch/v1, kind: Job, metadata: {managedFields: [{manager: a, operation: Apply, fieldsType: FieldsV1,
+			  fieldsV1: {"f:spec": {"f:suspend": {}}}}]}, spec: {suspend: true}, status: {conditions: [{type: Suspended, status: "True"}]}}`,
+			Result{Ready, "suspended by its manifest"}},
+		"a Job that Helm replaced, and its manifest suspends": {
+			`{apiVersion: batch/v1, kind: Job, spec: {suspend: true}}`, Result{Ready, "suspended by its manifest"}},
+		"a Job that a queue suspends": {
+			`{apiVersion: batch/v1, kind: Job, metadata: {managedFields: [{manager: a, operation: Apply, fieldsType: FieldsV1,
+			  fieldsV1: {"f:spec": {"f:template": {}}}}]}, spec: {suspend: true}}`,
+			Result{Progressing, "the Job is suspended, though its manifest does not say so"}},
+		"a CronJob that its manifest suspends": {
+			`{apiVersion: batch/v1, kind: CronJob, spec: {suspend: true}}`, Result{Ready, "suspended by its manifest"}},
+		"a CronJob": {`{apiVersion: batch/v1, kind: CronJob, spec: {suspend: false}}`, Result{State: Ready}},
 		"an object that is being deleted": {
 			`{apiVersion: v1, kind: ConfigMap, metadata: {deletionTimestamp: "2026-01-01T00:00:00Z"}}`,
 			Result{Terminating, "Resource scheduled for deletion"}},

@@ -55,6 +55,8 @@ type Request struct {
 	// Rendered is called after rendering, before Deploy waits for the API server. It may be called
 	// again.
 	Rendered func()
+	// Jobs is the note of the runs of Jobs so far. A Job with the same content does not run again.
+	Jobs string
 	// Options of the BundleDeployment.
 	Options fleet.BundleDeploymentOptions
 	// DeploymentID, UID and Version come from the BundleDeployment, Commit from its origin, Member is
@@ -111,12 +113,15 @@ func (r Request) annotate(agentNamespace, account string) {
 		annotationDeploymentID:    r.DeploymentID,
 		annotationSyncGeneration:  strconv.FormatInt(r.Options.ForceSyncGeneration, 10),
 		annotationCommit:          r.Commit,
-		annotationMovedFrom:       r.leaves(),
+		annotationMovedFrom:       r.leaves(), annotationJobs: r.Jobs,
 	} {
 		r.Chart.Metadata.Annotations[key] = value
 	}
 	if len(r.Leaving) == 0 {
 		delete(r.Chart.Metadata.Annotations, annotationMovedFrom)
+	}
+	if r.Jobs == "" {
+		delete(r.Chart.Metadata.Annotations, annotationJobs)
 	}
 }
 
@@ -150,9 +155,14 @@ func (c *Cluster) Deploy(ctx context.Context, r Request) (Summary, error) {
 	if err := c.takeFields(ctx, acting, was.last, r); err != nil {
 		return Summary{}, err
 	}
+	crds, err := c.bringCRDs(ctx, acting, r, was.namesOf(r.ID()))
+	if err != nil {
+		return Summary{}, err
+	}
+	crds.annotate()
 	hooks := &hookClient{
 		Client: configuration.KubeClient.(*kube.Client), ctx: ctx, acting: acting, release: r.ID(), earlier: was.resume(r),
-		runs: map[hookKey]hookRun{},
+		runs: map[hookKey]hookRun{}, jobs: newJobRuns(r),
 	}
 	configuration.Releases.Driver = &progressDriver{configuration.Releases.Driver, func(store func()) {
 		hooks.store = store
@@ -164,25 +174,26 @@ func (c *Cluster) Deploy(ctx context.Context, r Request) (Summary, error) {
 	configuration.CustomTemplateFuncs = render.Stubs(templates.render)
 	after := &renderer{ctx: ctx, cluster: c, acting: acting, request: r}
 	configuration.KubeClient = &upgradeClient{hookClient: hooks, releases: was.namesOf(r.ID()), after: after}
-	var made *helm.Release
-	if was.fresh {
-		made, err = install(ctx, configuration, r, after)
-	} else {
-		made, err = upgrade(ctx, configuration, r, after)
-	}
+	made, err := was.carryOut()(ctx, configuration, r, after)
 	if err != nil {
-		return Summary{}, tooLarge(r, cmp.Or(templates.err, err))
+		return Summary{}, tooLarge(r, crds.explain(cmp.Or(templates.err, err)))
 	}
-	is := Summary{
-		Name: made.Name, Namespace: made.Namespace, Version: made.Version, DeployedAt: made.Info.LastDeployed,
-		History: r.Namespace, Deployed: true, Bundle: r.Bundle, Workspace: r.Workspace, DeploymentID: r.DeploymentID,
-		SyncGeneration: r.Options.ForceSyncGeneration, KeepResources: r.Options.KeepResources, DeleteNamespace: r.Options.DeleteNamespace,
-		ServiceAccount: as, Member: r.Member, HubUID: r.UID, HubVersion: r.Version, Agent: r.Agent, Leaves: r.leaves(),
-	}
+	is := r.summary(made, as, crds.note())
 	if was.failed > 0 && !r.Agent {
 		c.sweepFailed(ctx, is, made.Manifest)
 	}
 	return is, nil
+}
+
+// summary returns the summary of a deployed release.
+func (r Request) summary(made *helm.Release, account, crds string) Summary {
+	return Summary{
+		Name: made.Name, Namespace: made.Namespace, Version: made.Version, DeployedAt: made.Info.LastDeployed,
+		History: r.Namespace, Deployed: true, Bundle: r.Bundle, Workspace: r.Workspace, DeploymentID: r.DeploymentID,
+		SyncGeneration: r.Options.ForceSyncGeneration, KeepResources: r.Options.KeepResources, DeleteNamespace: r.Options.DeleteNamespace,
+		ServiceAccount: account, Member: r.Member, HubUID: r.UID, HubVersion: r.Version, Agent: r.Agent, Leaves: r.leaves(),
+		Jobs: made.Chart.Metadata.Annotations[annotationJobs], CRDs: crds,
+	}
 }
 
 // reserveFor reserves the release of a request, and checks that it is missing or belongs to the
@@ -271,6 +282,14 @@ func (c *Cluster) besideNoHub(ctx context.Context, account string) error {
 		c.AgentNamespace, account, c.AgentNamespace, account, labelMayDeploy)
 }
 
+// carryOut returns Helm's operation for a deployment.
+func (p past) carryOut() func(context.Context, *action.Configuration, Request, *renderer) (*helm.Release, error) {
+	if p.fresh {
+		return install
+	}
+	return upgrade
+}
+
 func install(ctx context.Context, configuration *action.Configuration, r Request, after *renderer) (*helm.Release, error) {
 	h := r.helm()
 	in := action.NewInstall(configuration)
@@ -284,8 +303,7 @@ func install(ctx context.Context, configuration *action.Configuration, r Request
 	}
 	in.EnableDNS, in.SkipSchemaValidation, in.DisableOpenAPIValidation = !h.DisableDNS, h.SkipSchemaValidation, true
 	in.PostRenderer, in.PostRenderStrategy = after, action.PostRenderStrategyCombined
-	// The renderer checks them first.
-	in.SkipCRDs = r.Options.TargetNamespace != ""
+	in.SkipCRDs = true // bringCRDs has brought them
 	in.Labels = r.labels()
 	made, err := in.RunWithContext(ctx, r.Chart, r.Values)
 	if err != nil {

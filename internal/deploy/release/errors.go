@@ -44,7 +44,7 @@ func tooLarge(r Request, err error) error {
 	if !strings.Contains(err.Error(), "sh.helm.release.v1.") || !strings.Contains(err.Error(), "Too long: may not be more than") {
 		return err
 	}
-	return fmt.Errorf("release %s/%s does not fit into a Secret, in which Helm keeps it and Kubernetes allows 1 MiB: make it two Bundles, "+
+	return fmt.Errorf("release %s/%s does not fit into a Secret. Helm keeps it there, and Kubernetes allows 1 MiB: make it two Bundles, "+
 		"the second with dependsOn",
 		r.Namespace, r.Release)
 }

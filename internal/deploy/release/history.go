@@ -2,6 +2,7 @@ package release
 
 import (
 	"bytes"
+	"cmp"
 	"compress/gzip"
 	"context"
 	"encoding/base64"
@@ -17,6 +18,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/muster-fleet/muster/internal/delivery/manifest"
 )
 
 // Annotations of the chart of a release; the ones of fleet.cattle.io are upstream's.
@@ -32,6 +35,11 @@ const (
 	annotationDeleteNamespace = "muster/delete-namespace"
 	// annotationMovedFrom names the releases that this one replaces, until they are removed.
 	annotationMovedFrom = "muster/moved-from"
+	// annotationJobs is the note of the runs of Jobs before the deployment of the revision.
+	annotationJobs = "muster/jobs"
+	// annotationCRDs is the note of the definitions in crds/ of the chart, for a comparison with the
+	// member.
+	annotationCRDs = "muster/crds"
 )
 
 const (
@@ -80,6 +88,10 @@ type Summary struct {
 	HubRestored        bool
 	// Compared is the note of unmodified objects; empty if there is none.
 	Compared string
+	// Jobs is the note of the runs of its Jobs; empty if there is none.
+	Jobs string
+	// CRDs is the note of the definitions in crds/ of its chart; empty if there is none.
+	CRDs string
 	// Agent is set for the agent's own release.
 	Agent bool
 	// Leaves names the releases that it replaces, separated by spaces.
@@ -121,7 +133,9 @@ type stored struct {
 	// is its namespace; copied is set for a copy of another Secret.
 	member, hubUID, hubVersion, history string
 	// compared is the note beside the release.
-	compared                     string
+	compared string
+	// jobs is the note of the runs beside the release.
+	jobs                         string
 	hubRestored, renamed, copied bool
 }
 
@@ -161,6 +175,8 @@ func (c *Cluster) summarize(s stored) (Summary, bool) {
 		HubVersion:      s.hubVersion,
 		HubRestored:     s.hubRestored,
 		Compared:        s.compared,
+		Jobs:            cmp.Or(s.jobs, annotations[annotationJobs]),
+		CRDs:            annotations[annotationCRDs],
 		Agent:           adopted,
 		Leaves:          annotations[annotationMovedFrom],
 	}, true
@@ -172,15 +188,18 @@ func (c *Cluster) Objects(ctx context.Context, s Summary) ([]*unstructured.Unstr
 	if err != nil {
 		return nil, fmt.Errorf("reading the history of release %s: %w", s, err)
 	}
-	var manifest struct {
+	var revision struct {
 		Manifest string `json:"manifest"`
 	}
-	if err := decode(secret, &manifest); err != nil {
+	if err := decode(secret, &revision); err != nil {
 		return nil, err
 	}
-	objects, err := parse([]byte(manifest.Manifest))
+	objects, err := parse([]byte(revision.Manifest))
 	if err != nil {
 		return nil, fmt.Errorf("reading the manifest of release %s: %w", s, err)
+	}
+	for _, object := range objects {
+		manifest.Normalize(object) // an earlier version stored it as the author wrote it
 	}
 	return objects, nil
 }

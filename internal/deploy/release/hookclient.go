@@ -34,6 +34,8 @@ type hookClient struct {
 	// hook has ended since the last call of store.
 	store    func()
 	unstored bool
+	// jobs are the Jobs of the release that are no hooks.
+	jobs *jobRuns
 }
 
 type hookKey struct{ kind, namespace, name string }

@@ -26,6 +26,9 @@ const (
 // revision, because it has digests of objects, including Secrets.
 const keyCompared = "muster-compared"
 
+// keyJobs is the key of the note of the runs of Jobs.
+const keyJobs = "muster-jobs"
+
 // labels returns the labels that mark a revision as the member's. The agent's own release has none,
 // because it stays regardless of the member.
 func (r Request) labels() map[string]string {
@@ -65,6 +68,12 @@ func (c *Cluster) MarkHubRestored(ctx context.Context, s Summary) error {
 // its next write of the revision.
 func (c *Cluster) NoteCompared(ctx context.Context, s Summary, note string) error {
 	return c.patchHistory(ctx, s, map[string]any{"data": map[string][]byte{keyCompared: []byte(note)}})
+}
+
+// NoteJobs stores the note of the runs of Jobs beside a revision. The next revision takes it
+// over.
+func (c *Cluster) NoteJobs(ctx context.Context, s Summary, note string) error {
+	return c.patchHistory(ctx, s, map[string]any{"data": map[string][]byte{keyJobs: []byte(note)}})
 }
 
 func (c *Cluster) label(ctx context.Context, s Summary, labels map[string]any) error {

@@ -2,15 +2,14 @@ package release
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"maps"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
-	"k8s.io/apimachinery/pkg/types"
 	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
 )
 
@@ -22,9 +21,18 @@ const annotationMadeFor = "muster/made-for-bundle"
 // Rancher Fleet.
 const labelName = "name"
 
-// prepareNamespace creates the namespace of a release, with the labels and annotations of the
-// options. A namespace from the chart becomes an object of the release, because it holds the
-// history. The agent reads the namespace, because a confined account may not.
+// TerminatingNamespace is the error for a release whose namespace is being deleted.
+type TerminatingNamespace struct{ Name string }
+
+func (t *TerminatingNamespace) Error() string {
+	return fmt.Sprintf("namespace %s is being deleted, so nothing can be deployed to it: waiting until it is gone; its conditions say what "+
+		"holds it: kubectl get namespace %s -o yaml", t.Name, t.Name)
+}
+
+// prepareNamespace creates the namespace of a release without the labels and annotations of the
+// options, which labelNamespace applies. A namespace from the chart becomes an object of the
+// release, because it holds the history. The agent reads the namespace, because a confined account
+// may not.
 func (c *Cluster) prepareNamespace(ctx context.Context, acting *Cluster, r Request, brought bool) error {
 	namespaces := acting.Kube.CoreV1().Namespaces()
 	found, err := c.Kube.CoreV1().Namespaces().Get(ctx, r.Namespace, metav1.GetOptions{})
@@ -35,55 +43,65 @@ func (c *Cluster) prepareNamespace(ctx context.Context, acting *Cluster, r Reque
 		}
 	}
 	switch {
+	case apierrors.IsNotFound(err) && r.Options.NamespaceCreationForbiddenBy != "":
+		return r.forbidsNamespace(r.Namespace)
 	case apierrors.IsNotFound(err) && brought:
-		found, err = create(ctx, namespaces, r, map[string]string{managedBy: helmItself}, marked(r.Options.NamespaceAnnotations, r.ID()))
+		found, err = create(ctx, namespaces, r, map[string]string{managedBy: helmItself}, marked(nil, r.ID()))
 	case apierrors.IsNotFound(err) && r.Options.CreateNamespace != nil && !*r.Options.CreateNamespace:
 		return fmt.Errorf("namespace %s does not exist, and spec.options.createNamespace is false: create it, or let the deployment do so",
 			r.Namespace)
 	case apierrors.IsNotFound(err):
 		found, err = create(ctx, namespaces, r, map[string]string{labelName: r.Namespace},
-			with(r.Options.NamespaceAnnotations, annotationMadeFor, madeFor(r.Owner())))
+			map[string]string{annotationMadeFor: madeFor(r.Owner())})
 	case err != nil:
 		err = fmt.Errorf("reading namespace %s: %w", r.Namespace, err)
+	}
+	if apierrors.IsAlreadyExists(err) { // another client created it meanwhile
+		found, err = c.Kube.CoreV1().Namespaces().Get(ctx, r.Namespace, metav1.GetOptions{})
 	}
 	if err != nil {
 		return err
 	}
 	if found.DeletionTimestamp != nil {
-		return fmt.Errorf("namespace %s is being deleted, so nothing can be deployed to it: waiting until it is gone; its conditions say what "+
-			"holds it: kubectl get namespace %s -o yaml", r.Namespace, r.Namespace)
+		return &TerminatingNamespace{Name: r.Namespace}
 	}
-	if err := allowed(r.Options.AllowedTargetNamespaceSelector, found); err != nil {
-		return err
-	}
-	if within(r.Options.NamespaceLabels, found.Labels) && within(r.Options.NamespaceAnnotations, found.Annotations) {
+	return allowed(r.Options.AllowedTargetNamespaceSelector, found)
+}
+
+// forbidsNamespace returns the error for a namespace that a Policy does not let the release create.
+func (r Request) forbidsNamespace(name string) error {
+	return fmt.Errorf("namespace %s does not exist, and a deployment may not create it by Policy %s of namespace %s on the hub: create it on "+
+		"this cluster, or have a Policy set allowNamespaceCreation", name, r.Options.NamespaceCreationForbiddenBy, r.Workspace)
+}
+
+// refuseNamespaces refuses Namespaces among objects that do not exist, if a Policy forbids their
+// creation.
+func (c *Cluster) refuseNamespaces(ctx context.Context, r Request, objects []*unstructured.Unstructured) error {
+	if r.Options.NamespaceCreationForbiddenBy == "" {
 		return nil
 	}
-	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{
-		"labels": r.Options.NamespaceLabels, "annotations": r.Options.NamespaceAnnotations,
-	}})
-	if err != nil {
-		return fmt.Errorf("encoding the labels of namespace %s: %w", r.Namespace, err)
-	}
-	if _, err := namespaces.Patch(ctx, r.Namespace, types.MergePatchType, patch, metav1.PatchOptions{FieldManager: FieldManager}); err != nil {
-		return fmt.Errorf("labelling namespace %s: %w", r.Namespace, err)
+	for _, object := range objects {
+		if object.GroupVersionKind() != namespaceKind {
+			continue
+		}
+		_, err := c.Kube.CoreV1().Namespaces().Get(ctx, object.GetName(), metav1.GetOptions{})
+		if apierrors.IsNotFound(err) {
+			return r.forbidsNamespace(object.GetName())
+		} else if err != nil {
+			return fmt.Errorf("reading namespace %s: %w", object.GetName(), err)
+		}
 	}
 	return nil
 }
 
 // create creates the namespace of a release.
 func create(ctx context.Context, namespaces typedcorev1.NamespaceInterface, r Request,
-	more, annotations map[string]string) (*corev1.Namespace, error) {
-	labels := maps.Clone(more)
-	if labels == nil {
-		labels = map[string]string{}
-	}
-	maps.Copy(labels, r.Options.NamespaceLabels)
+	labels, annotations map[string]string) (*corev1.Namespace, error) {
 	made, err := namespaces.Create(ctx, &corev1.Namespace{
 		ObjectMeta: metav1.ObjectMeta{Name: r.Namespace, Labels: labels, Annotations: annotations},
 	},
 		metav1.CreateOptions{FieldManager: FieldManager})
-	if err != nil && !apierrors.IsAlreadyExists(err) {
+	if err != nil {
 		return nil, fmt.Errorf("creating namespace %s: %w", r.Namespace, err)
 	}
 	return made, nil

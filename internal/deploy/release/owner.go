@@ -90,7 +90,7 @@ func (c *Cluster) checkOwner(ctx context.Context, id ID, histories string, o Own
 		return &Foreign{Release: id, Owner: owner}
 	}
 	if newest.Namespace != id.Namespace {
-		return &Foreign{Release: id, Owner: fmt.Sprintf("Bundle %s, but is that of namespace %s", o.Bundle, newest.Namespace)}
+		return &Foreign{Release: id, Owner: fmt.Sprintf("Bundle %s, but of namespace %s", o.Bundle, newest.Namespace)}
 	}
 	for _, one := range history {
 		// Helm uses the last deployed revision if the newest was not carried out, and deletes its dropped
@@ -110,7 +110,7 @@ func (c *Cluster) ownerOf(s stored, o Owner) string {
 	bundle, namespace, workspace := annotations[annotationBundle], annotations[annotationAgentNamespace], annotations[annotationWorkspace]
 	switch {
 	case bundle == "":
-		return "somebody who installed it with Helm"
+		return "a user who installed it with Helm"
 	case namespace != c.AgentNamespace:
 		return fmt.Sprintf("Bundle %s, delivered by the agent in namespace %s", bundle, namespace)
 	case bundle != o.Bundle, workspace != "" && o.Workspace != "" && workspace != o.Workspace:
@@ -147,7 +147,7 @@ func read(secret *corev1.Secret) (stored, error) {
 	s.member, s.hubVersion = secret.Labels[naming.LabelMember], secret.Labels[labelHubVersion]
 	s.hubUID = secret.Labels[labelHubUID]
 	s.hubRestored, s.renamed = secret.Labels[labelHubRestored] != "", secret.Labels[labelRenamed] != ""
-	s.compared = string(secret.Data[keyCompared])
+	s.compared, s.jobs = string(secret.Data[keyCompared]), string(secret.Data[keyJobs])
 	s.history, s.copied = secret.Namespace, secret.Annotations[annotationCopyOf] != ""
 	return s, nil
 }

@@ -38,7 +38,7 @@ func (c *Cluster) removeNamespace(ctx context.Context, s Summary) (stays string,
 	case found.DeletionTimestamp != nil:
 		return "", nil
 	case found.Annotations[annotationMadeFor] != madeFor(s.Owner()):
-		return fmt.Sprintf("namespace %s stays: it was not made for this release; delete it by hand if nobody needs it", s.Namespace), nil
+		return fmt.Sprintf("namespace %s stays: it was not made for this release; delete it by hand if you do not need it", s.Namespace), nil
 	}
 	holds, err := c.otherObjects(ctx, s)
 	if err != nil {
@@ -87,11 +87,11 @@ func (h contents) verdict(s Summary, waited time.Duration) (stays string, err er
 	slices.Sort(h.unasked)
 	unknown := strings.Join(h.unasked[:min(len(h.unasked), 3)], "; ")
 	if waited < patience {
-		return "", fmt.Errorf("namespace %s of release %s may hold objects of others, because a part of the API cannot be asked: %s: mend that, "+
-			"or delete the APIService; if it lasts for %s, the namespace stays", s.Namespace, s, unknown, patience)
+		return "", fmt.Errorf("namespace %s of release %s may hold objects of others, because a part of the API does not answer: %s: "+
+			"repair it, or delete the APIService; if that lasts for %s, the namespace stays", s.Namespace, s, unknown, patience)
 	}
-	return fmt.Sprintf("namespace %s stays: it may hold objects of others, because for %s a part of the API could not be asked: %s; delete "+
-		"it by hand if nobody needs it",
+	return fmt.Sprintf("namespace %s stays: it may hold objects of others, because for %s a part of the API did not answer: %s; delete "+
+		"it by hand if you do not need it",
 		s.Namespace, patience, unknown), nil
 }
 
@@ -235,6 +235,10 @@ const (
 
 // isProtected reports whether no Bundle may delete a namespace.
 func (c *Cluster) isProtected(namespace string) bool {
-	return slices.Contains([]string{metav1.NamespaceDefault, metav1.NamespaceSystem, metav1.NamespacePublic, corev1.NamespaceNodeLease,
-		c.AgentNamespace}, namespace)
+	return namespace == metav1.NamespaceDefault || c.isSystem(namespace)
+}
+
+// isSystem reports whether a namespace belongs to Kubernetes or to the agent.
+func (c *Cluster) isSystem(namespace string) bool {
+	return slices.Contains([]string{metav1.NamespaceSystem, metav1.NamespacePublic, corev1.NamespaceNodeLease, c.AgentNamespace}, namespace)
 }

@@ -49,6 +49,11 @@ func (c *Cluster) Remove(ctx context.Context, s Summary, o Owner) (Left, error) 
 	if left.Namespace, err = c.removeNamespace(ctx, s); err != nil {
 		return left, err
 	}
+	labels, err := c.unlabelNamespace(ctx, s)
+	if err != nil {
+		return left, err
+	}
+	left.Namespace = cmp.Or(left.Namespace, labels)
 	return left, c.forget(s)
 }
 

@@ -52,8 +52,11 @@ func (r *renderer) Run(rendered *bytes.Buffer) (*bytes.Buffer, error) {
 	if err != nil {
 		return nil, fmt.Errorf("reading what the chart rendered to: %w", err)
 	}
+	if err := normalize(objects); err != nil {
+		return nil, err
+	}
 	objects = lastOfEach(objects, r.request.Namespace)
-	if err := r.confineCRDs(); err != nil {
+	if err := r.cluster.refuseNamespaces(r.ctx, r.request, objects); err != nil {
 		return nil, err
 	}
 	// The history of the release holds the rendered manifests. Its sources would double it, and a
@@ -85,6 +88,9 @@ func (r *renderer) Run(rendered *bytes.Buffer) (*bytes.Buffer, error) {
 		return nil, err
 	}
 	if err := r.prove(objects); err != nil {
+		return nil, err
+	}
+	if err := r.cluster.labelNamespace(r.ctx, r.acting, r.request); err != nil {
 		return nil, err
 	}
 	return encode(objects)
@@ -132,25 +138,6 @@ func (r *renderer) mark(objects []*unstructured.Unstructured) (crds []*unstructu
 		}
 	}
 	return crds, brought
-}
-
-// confineCRDs refuses the directories crds/ of the chart and of enabled subcharts if the Bundle is
-// confined to a namespace.
-func (r *renderer) confineCRDs() error {
-	crds := r.request.Chart.CRDObjects()
-	if r.request.Options.TargetNamespace == "" || len(crds) == 0 {
-		return nil
-	}
-	objects, err := parse(crds[0].File.Data)
-	if err != nil {
-		return fmt.Errorf("reading %s of the chart: %w", crds[0].Filename, err)
-	}
-	name := "a CustomResourceDefinition"
-	if len(objects) > 0 {
-		name = objects[0].GetKind() + " " + objects[0].GetName()
-	}
-	return fmt.Errorf("%s is cluster-scoped, but spec.options.namespace confines the Bundle to namespace %s: take %s out of the chart, "+
-		"or use defaultNamespace instead", name, r.request.Options.TargetNamespace, crds[0].Filename)
 }
 
 // force sets the namespace of a confined Bundle.

@@ -58,6 +58,6 @@ func (r *renderer) spare(ctx context.Context, object *unstructured.Unstructured)
 	case !Belongs(own, found):
 		return nil
 	}
-	return fmt.Errorf("%s belongs to release %s, by which this agent runs: no Bundle gets it; delete the Bundle, or take the object out of it",
+	return fmt.Errorf("%s belongs to release %s of this agent: no Bundle gets it; delete the Bundle, or take the object out of it",
 		name, own.ID())
 }

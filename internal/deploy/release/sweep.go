@@ -35,8 +35,8 @@ type Left struct {
 	Count int
 	// Blocked names the objects that need a user's action, with the reason.
 	Blocked []string
-	// Namespace is the reason to keep a namespace that was to be deleted with the release; empty
-	// otherwise.
+	// Namespace is the reason to keep a namespace that was to be deleted with the release, or the
+	// labels and annotations of one; empty otherwise.
 	Namespace string
 }
 

@@ -29,7 +29,16 @@ type upgradeClient struct {
 // Update implements kube.Interface.
 func (u *upgradeClient) Update(originals, targets kube.ResourceList, options ...kube.ClientUpdateOption) (*kube.Result, error) {
 	u.storeRuns()
+	targets, err := u.jobs.withoutEnded(u.ctx, u.acting, targets)
+	if err != nil {
+		return nil, err
+	}
+	defer u.jobs.note(targets)
+	originals = u.jobs.without(originals)
 	replaced := targets.Filter(func(info *resource.Info) bool { return u.after.replacementOf(info) != nil })
+	if err := u.yield(originals, targets.Difference(replaced)); err != nil {
+		return nil, err
+	}
 	result, err := u.Client.Update(originals.Intersect(targets).Difference(replaced), targets.Difference(replaced), options...)
 	if err != nil {
 		return result, err
@@ -50,6 +59,19 @@ func (u *upgradeClient) Update(originals, targets kube.ResourceList, options ...
 	return result, errors.Join(failures...)
 }
 
+// Create implements kube.Interface.
+func (u *upgradeClient) Create(resources kube.ResourceList, options ...kube.ClientCreateOption) (*kube.Result, error) {
+	fresh, err := u.jobs.withoutEnded(u.ctx, u.acting, resources)
+	if err != nil {
+		return nil, err
+	}
+	if len(fresh) == 0 && len(resources) > 0 {
+		return &kube.Result{Created: resources}, nil
+	}
+	defer u.jobs.note(fresh)
+	return u.hookClient.Create(fresh, options...)
+}
+
 // replace replaces objects in handover that cannot be changed, after everything else has succeeded.
 func (u *upgradeClient) replace(replaced kube.ResourceList, result *kube.Result, options ...kube.ClientUpdateOption) error {
 	for _, info := range replaced {
@@ -67,7 +89,7 @@ func (u *upgradeClient) replace(replaced kube.ResourceList, result *kube.Result,
 
 // drop deletes an object of one of the releases, unless it has another owner by now or its own
 // annotation keeps it.
-func drop(ctx context.Context, acting *Cluster, of []ID, info *resource.Info, cause removal.Cause) (deleted bool, err error) {
+func drop(ctx context.Context, acting *Cluster, releases []ID, info *resource.Info, cause removal.Cause) (deleted bool, err error) {
 	found, err := clientOf(acting, info).Get(ctx, info.Name, metav1.GetOptions{})
 	switch {
 	case apierrors.IsNotFound(err):
@@ -75,7 +97,7 @@ func drop(ctx context.Context, acting *Cluster, of []ID, info *resource.Info, ca
 	case err != nil:
 		return false, fmt.Errorf("looking whose %s is before it is deleted: %w", info.ObjectName(), err)
 	case applied.Keeps(found) ||
-		!slices.ContainsFunc(of, func(id ID) bool { return Belongs(Summary{Name: id.Name, Namespace: id.Namespace}, found) }):
+		!slices.ContainsFunc(releases, func(id ID) bool { return Belongs(Summary{Name: id.Name, Namespace: id.Namespace}, found) }):
 		return false, nil
 	}
 	err = removal.Delete(ctx, removal.Of(clientOf(acting, info)), found, cause)

@@ -215,7 +215,7 @@ func (r *Renderer) run(ctx context.Context, asked request, lookUp Lookup) (*mess
 	case errors.Is(err, errTooMuch):
 		return nil, &Ended{fmt.Sprintf("the chart makes more than %d MiB", maxOutput/mebibyte)}
 	case outOfMemory(said.String()):
-		return nil, &Ended{fmt.Sprintf("it ran out of memory, of which it has %d MiB", r.Memory/mebibyte)}
+		return nil, &Ended{fmt.Sprintf("it ran out of memory, with a limit of %d MiB", r.Memory/mebibyte)}
 	}
 	return nil, &Ended{fmt.Sprintf("%v (%v): %.300s", exit, err, said)}
 }

@@ -22,13 +22,15 @@ type strategy struct {
 	coOwned      bool
 	ifNotDrifted bool
 	takeOver     placement.WhenToTakeOver
+	// merges is set if several entries of one key count as one, as in an apply on the client.
+	merges bool
 }
 
 // strategyOf reads the strategy of a Work. A three-way merge on the client has the same effect as a
 // forced apply on the server. Only an explicit ServerSideApply can be without force.
 func strategyOf(given *placement.ApplyStrategy) strategy {
 	if given == nil {
-		return strategy{force: true, takeOver: placement.TakeOverAlways}
+		return strategy{force: true, takeOver: placement.TakeOverAlways, merges: true}
 	}
 	return strategy{
 		reports:      given.Type == placement.ApplyReportDiff,
@@ -37,6 +39,7 @@ func strategyOf(given *placement.ApplyStrategy) strategy {
 		coOwned:      given.AllowCoOwnership,
 		ifNotDrifted: given.WhenToApply == placement.ApplyIfNotDrifted,
 		takeOver:     given.WhenToTakeOver,
+		merges:       given.Type != placement.ApplyServerSide,
 	}
 }
 
@@ -119,7 +122,7 @@ func admit(m manifest, s strategy, self owner, is *summary, from map[types.UID]g
 		return refuse(reasons.AppliedByAnotherWork,
 			"Work %s has applied it already: take it out of one of the two, or set applyStrategy.allowCoOwnership", first.Name)
 	case contested && is.hash != m.hash:
-		return refuse(reasons.AppliedByAnotherWork, "Work %s has applied it already, and with other content: both have to say the same of it",
+		return refuse(reasons.AppliedByAnotherWork, "Work %s has applied it already, and with other content: both must have the same content",
 			first.Name)
 	case !own && other != "" && !s.coOwned:
 		return refuse(reasons.OwnedByOthers, "it is owned by %s: set applyStrategy.allowCoOwnership to apply it nevertheless", other)
@@ -141,10 +144,10 @@ func admit(m manifest, s strategy, self owner, is *summary, from map[types.UID]g
 
 func deletion(is *summary) outcome {
 	result := outcome{
-		reason: reasons.BeingDeleted, message: "it is being deleted on the member and will be made anew when it is gone", waits: true,
+		reason: reasons.BeingDeleted, message: "it is being deleted on the member and the agent creates it again when it is gone", waits: true,
 	}
 	if len(is.finalizers) > 0 {
-		result.message = fmt.Sprintf("it is being deleted on the member and waits for finalizer %s: it will be made anew when it is gone",
+		result.message = fmt.Sprintf("it is being deleted on the member and waits for finalizer %s: the agent creates it again when it is gone",
 			is.finalizers[0])
 	}
 	return result

@@ -14,9 +14,6 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/sets"
-	"k8s.io/client-go/dynamic"
-	"k8s.io/client-go/util/csaupgrade"
 
 	placement "github.com/muster-fleet/muster/api/placement/v1beta1"
 	"github.com/muster-fleet/muster/internal/deploy/applied"
@@ -31,10 +28,10 @@ type pass struct {
 	manifests []manifest
 	attempts  map[key]attempt
 	changed   map[key]bool
-	// runs are the known runs of Jobs with a TTL, by namespace and name; ended are the runs that this
-	// agent saw end.
-	runs  map[string]run
-	ended map[key]run
+	// runs are the known runs of Jobs, by namespace and name; ended are the runs that this agent saw
+	// end.
+	runs  map[string]applied.Run
+	ended map[key]applied.Run
 	// manifestStatus is the status of each manifest, by ordinal.
 	manifestStatus []manifestStatus
 	// left are objects no longer in the Work and not deleted yet.
@@ -47,6 +44,8 @@ type pass struct {
 type manifestStatus struct {
 	outcome outcome
 	summary summary
+	// causes are the reasons why an object is not ready, beside its own status.
+	causes []string
 }
 
 // apply applies the manifests of a Work to the member.
@@ -156,7 +155,7 @@ func (c *Controller) reconcileManifest(ctx context.Context, p *pass, m manifest,
 		if err != nil {
 			return err
 		}
-		if result.ran == "" {
+		if result.ran.Ended == "" {
 			c.counts.count(map[bool]string{true: countFailed, false: countApplied}[result.failed()])
 		}
 		tries, own := e.tries, s.Sight == applied.Present && e.owns(s)
@@ -224,8 +223,8 @@ func (c *Controller) applyManifest(ctx context.Context, p *pass, m manifest, sel
 		result, err := outcomeOf(m, err, "")
 		return result, summary{}, err
 	default:
-		if ended, err := c.ran(ctx, p, m); err != nil || ended != "" {
-			return outcome{reason: reasons.ManifestApplied, ran: ended}, summary{}, err
+		if ran, err := c.ran(ctx, p, m); err != nil || ran.Ended != "" {
+			return outcome{reason: reasons.ManifestApplied, ran: ran}, summary{}, err
 		}
 	}
 	if is != nil && is.isOrphanOf(self.name) {
@@ -233,7 +232,7 @@ func (c *Controller) applyManifest(ctx context.Context, p *pass, m manifest, sel
 			return outcome{}, summary{}, err
 		}
 	}
-	result, after, err := c.applyTo(ctx, target{of, m, p.strategy.full}, admit(m, p.strategy, self, is, from), self, object)
+	result, after, err := c.applyTo(ctx, p.target(c, m, self), admit(m, p.strategy, self, is, from), self, object)
 	if err != nil {
 		return outcome{}, summary{}, err
 	}
@@ -241,14 +240,6 @@ func (c *Controller) applyManifest(ctx context.Context, p *pass, m manifest, sel
 		return result, *is, nil
 	}
 	return result, after, nil
-}
-
-// target is the object to apply a manifest to, or to compare it with.
-type target struct {
-	of dynamic.ResourceInterface
-	manifest
-	// full is set if fields missing from the manifest count as differences too.
-	full bool
 }
 
 // applyTo applies an admitted manifest to an existing object; nil if there is none.
@@ -263,6 +254,9 @@ func (c *Controller) applyTo(ctx context.Context, t target, may admission, self 
 	}
 	wanted := marked(t.manifest, self, may)
 	if is != nil {
+		if err := c.yield(ctx, &t, wanted, is); err != nil {
+			return answer(err)
+		}
 		refusal, err := t.forbids(ctx, may, is, wanted)
 		if err != nil {
 			return answer(err)
@@ -294,18 +288,9 @@ func (c *Controller) applyTo(ctx context.Context, t target, may admission, self 
 		}
 		result = differs(reasons.ManifestApplied, "", appliedWork, extras)
 	}
-	return result, summarize(appliedWork), nil
-}
-
-// upgradeFields takes over fields that KubeFleet's agent applied by a merge on the client. Fields
-// removed from a manifest can then be removed from the object.
-func (c *Controller) upgradeFields(ctx context.Context, of dynamic.ResourceInterface, is *unstructured.Unstructured) error {
-	patch, err := csaupgrade.UpgradeManagedFieldsPatch(is, sets.New(fieldOwner), fieldOwner)
-	if err != nil || patch == nil {
-		return err
-	}
-	_, err = of.Patch(ctx, is.GetName(), types.JSONPatchType, patch, metav1.PatchOptions{FieldManager: fieldOwner})
-	return err
+	after := summarize(appliedWork)
+	after.scaler = t.scaler
+	return result, after, nil
 }
 
 // marked returns the manifest with the owner, label and annotations of its Work.

@@ -90,7 +90,9 @@ func (c *Controller) act(ctx context.Context, work *placement.Work, appliedWork 
 		err = c.abandon(ctx, appliedWork)
 	case Applying:
 		if err = c.addFinalizer(ctx, work); err == nil {
-			p, err = c.apply(ctx, work, appliedWork)
+			if p, err = c.apply(ctx, work, appliedWork); err == nil {
+				c.follow(ctx, p)
+			}
 		}
 	case Foreign, Clearing, Misdirected:
 	}

@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	placement "github.com/muster-fleet/muster/api/placement/v1beta1"
+	delivered "github.com/muster-fleet/muster/internal/delivery/manifest"
 	"github.com/muster-fleet/muster/internal/deploy/applied"
 	"github.com/muster-fleet/muster/internal/kube"
 )
@@ -33,8 +34,6 @@ var ignored = [][]string{
 	{"metadata", "annotations", annotationTakenOver},
 	// A generateName has no effect on an existing name.
 	{"metadata", "generateName"},
-	// Kubernetes' own controllers set these.
-	{"metadata", "finalizers"}, {"metadata", "annotations", "deployment.kubernetes.io/revision"},
 }
 
 // differences returns the differences between an object and the result of applying its manifest. It
@@ -58,6 +57,7 @@ func differences(is, wanted *unstructured.Unstructured) (found []placement.Patch
 // withoutIgnored returns the content of an object without the ignored fields.
 func withoutIgnored(object *unstructured.Unstructured) map[string]any {
 	content := applied.Content(object, ignored...)
+	delivered.Uncompared(object.GroupVersionKind().GroupKind(), content)
 	for _, field := range []string{"annotations", "labels"} {
 		if values, _, err := unstructured.NestedMap(content, "metadata", field); err == nil && len(values) == 0 {
 			unstructured.RemoveNestedField(content, "metadata", field)

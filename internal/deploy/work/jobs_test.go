@@ -15,27 +15,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	placement "github.com/muster-fleet/muster/api/placement/v1beta1"
+	"github.com/muster-fleet/muster/internal/deploy/applied"
 )
-
-func TestWhetherAJobHasHadItsRun(t *testing.T) {
-	for name, test := range map[string]struct {
-		run  run
-		seen types.UID
-		want string
-	}{
-		"nothing is known":                         {run{}, "", ""},
-		"it has ended":                             {run{"h", "1", "Complete"}, "1", "Complete"},
-		"it has failed, before this agent began":   {run{"h", "1", "Failed"}, "", "Failed"},
-		"other content has ended":                  {run{"x", "1", "Complete"}, "1", ""},
-		"this agent saw that it had not ended":     {run{"h", "1", ""}, "1", ""},
-		"it went before this agent began":          {run{"h", "1", ""}, "", endedUnseen},
-		"it went, and this agent knew another one": {run{"h", "1", ""}, "0", endedUnseen},
-	} {
-		if ended, is := test.run.over("h", test.seen); ended != test.want || is != (ended != "") {
-			t.Errorf("%s: %q, %v", name, ended, is)
-		}
-	}
-}
 
 // migrates is a Job that Kubernetes deletes when it has ended. Nobody runs Pods here.
 func migrates(command string) string {
@@ -136,5 +117,23 @@ func TestAJobThatEndsAndPassesRunsOncePerContent(t *testing.T) {
 	r.halt()
 	r.pass() // while no agent looks on
 	r.start()
-	r.stands(work, "c", endedUnseen, 4)
+	r.stands(work, "c", applied.JobUnseen, 4)
+}
+
+// TestAJobWithoutATTLThatHasEndedIsNotMadeAgain deletes Jobs as a user does who tidies up.
+func TestAJobWithoutATTLThatHasEndedIsNotMadeAgain(t *testing.T) {
+	r := newRig(t)
+	manifest := strings.Replace(migrates("a"), "ttlSecondsAfterFinished: 60, ", "", 1)
+	work := r.place("work", nil, manifest)
+	first := r.untilJob("")
+	r.applied(work)
+	r.until(work, placement.ConditionAvailable, placement.ReasonSomeUnavailable)
+	r.end(batchv1.JobComplete)
+	r.until(work, placement.ConditionAvailable, placement.ReasonAllAvailable)
+	r.place("work", nil, manifest, configMap("beside", "a: '1'"))
+	r.untilData("beside", "a", "1")
+	r.applied(work)
+	if job := r.job(); job.UID != "" {
+		t.Fatalf("the Job %s runs again, as %s", first.UID, job.UID)
+	}
 }

@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	placement "github.com/muster-fleet/muster/api/placement/v1beta1"
+	delivered "github.com/muster-fleet/muster/internal/delivery/manifest"
 	"github.com/muster-fleet/muster/internal/naming"
 )
 
@@ -28,6 +29,8 @@ type manifest struct {
 	resource schema.GroupVersionResource
 	hash     string
 	raw      []byte
+	// merges is set if several entries of one key count as one, as in an apply on the client.
+	merges bool
 	// problem is the reason if this manifest can never be applied.
 	problem string
 }
@@ -35,9 +38,9 @@ type manifest struct {
 // manifestsOf reads the manifests of a Work.
 func manifestsOf(work *placement.Work) []manifest {
 	manifests := make([]manifest, 0, len(work.Spec.Workload.Manifests))
-	first := map[key]int{}
+	first, merges := map[key]int{}, strategyOf(work.Spec.ApplyStrategy).merges
 	for i, given := range work.Spec.Workload.Manifests {
-		m := read(i, given.Raw)
+		m := read(i, given.Raw, merges)
 		if twin, twice := first[m.key]; m.problem == "" && twice {
 			m.problem = fmt.Sprintf("it is the same object as manifest %d: leave one of them out", twin)
 		} else if m.problem == "" {
@@ -48,8 +51,8 @@ func manifestsOf(work *placement.Work) []manifest {
 	return manifests
 }
 
-func read(ordinal int, raw []byte) manifest {
-	m := manifest{ordinal: ordinal, raw: raw}
+func read(ordinal int, raw []byte, merges bool) manifest {
+	m := manifest{ordinal: ordinal, raw: raw, merges: merges}
 	object := &unstructured.Unstructured{}
 	if err := json.Unmarshal(raw, &object.Object); err != nil {
 		// The error would quote the manifest, and it may be a Secret.
@@ -58,11 +61,17 @@ func read(ordinal int, raw []byte) manifest {
 	}
 	m.gvk = object.GroupVersionKind()
 	m.key = key{m.gvk.GroupKind(), types.NamespacedName{Namespace: object.GetNamespace(), Name: object.GetName()}}
+	if merges {
+		delivered.MergeDuplicates(object)
+	}
+	mistake := delivered.Check(object)
 	switch {
 	case m.gvk.Kind == "" || m.gvk.Version == "":
 		m.problem = "it has no apiVersion or no kind"
 	case strings.HasSuffix(m.gvk.Kind, "List") && object.IsList():
 		m.problem = fmt.Sprintf("it is a %s: every object needs a manifest of its own", m.gvk.Kind)
+	case mistake != "":
+		m.problem = mistake
 	case m.key.Name == "":
 		m.problem = "it has no metadata.name"
 	}
@@ -87,6 +96,10 @@ func (m manifest) object() *unstructured.Unstructured {
 	} {
 		unstructured.RemoveNestedField(object.Object, "metadata", field)
 	}
+	if m.merges {
+		delivered.MergeDuplicates(object)
+	}
+	delivered.Normalize(object)
 	return object
 }
 

@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	placement "github.com/muster-fleet/muster/api/placement/v1beta1"
+	delivered "github.com/muster-fleet/muster/internal/delivery/manifest"
 	"github.com/muster-fleet/muster/internal/deploy/applied"
 	"github.com/muster-fleet/muster/internal/deploy/readiness"
 	"github.com/muster-fleet/muster/internal/kube"
@@ -47,12 +48,15 @@ type summary struct {
 	hash, work string
 	// fieldDigest changes with each applied field, contentDigest with any field except the status.
 	fieldDigest, contentDigest uint64
+	// replicas is the number in the spec, scaler the bounds of the autoscaler when the manifest was
+	// applied; nil if it was not looked up.
+	replicas int64
+	scaler   *delivered.Bounds
 	// rival is the last manager of the object besides this agent.
 	rival     string
 	readiness readiness.Result
-	// passes is set if the object is a Job that Kubernetes deletes after its end; ended is that end.
-	passes bool
-	ended  string
+	// ended is the end of a Job; empty before that.
+	ended string
 	// stays is set if the object stays on the member without its Work.
 	stays stay
 }
@@ -64,10 +68,9 @@ func summarize(object *unstructured.Unstructured) summary {
 		finalizers: applied.Finalizers(object), owners: object.GetOwnerReferences(), readiness: readiness.Of(object),
 		hash: object.GetAnnotations()[annotationHash], work: object.GetLabels()[labelWork],
 		fieldDigest: applied.FieldDigest(object, fieldOwner), contentDigest: applied.ContentDigest(object),
+		replicas: delivered.Replicas(object),
 	}
-	if r.passes = applied.Passes(object); r.passes {
-		r.ended = applied.EndOf(object)
-	}
+	r.ended = applied.EndOf(object)
 	r.stays = stayOf(object)
 	var newest metav1.Time
 	for _, attempt := range object.GetManagedFields() {

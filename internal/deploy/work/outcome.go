@@ -23,8 +23,8 @@ type outcome struct {
 	message string
 	// waits is set if the manifest waits for a watched Namespace or CustomResourceDefinition.
 	waits bool
-	// ran is the end of a Job that no longer exists; empty if the object exists.
-	ran string
+	// ran is the ended run of a Job that no longer exists; empty if the object exists.
+	ran applied.Run
 	// differences are the differences from the manifest after a comparison; generation is the compared
 	// generation of the object.
 	differences []placement.PatchDetail
@@ -80,7 +80,7 @@ func outcomeOf(m manifest, err error, conflict string) (outcome, error) {
 	case apierrors.IsConflict(err) && len(causes) > 0:
 		return failedWith(conflict, "%s", fieldOwners(causes, conflict)), nil
 	case apierrors.IsConflict(err):
-		return outcome{}, fmt.Errorf("applying %s, which somebody else has just changed: %w", m, err)
+		return outcome{}, fmt.Errorf("applying %s, which another client has just changed: %w", m, err)
 	case apierrors.IsNotFound(err) && status.Details != nil && status.Details.Kind == "namespaces":
 		return waitsFor(reasons.NamespaceMissing, "the member has no namespace %s: place that, too, or create it", m.key.Namespace), nil
 	case apierrors.IsNotFound(err), apierrors.IsMethodNotSupported(err):
@@ -92,7 +92,7 @@ func outcomeOf(m manifest, err error, conflict string) (outcome, error) {
 	case apierrors.IsForbidden(err):
 		return failedWith(reasons.Forbidden, "%s%s", answerOf(m, status), missingRight(status)), nil
 	case apierrors.IsInvalid(err) && immutable(causes):
-		return failedWith(reasons.ImmutableField, "%s: undo the change, or delete the object on the member to have it made anew",
+		return failedWith(reasons.ImmutableField, "%s: undo the change, or delete the object on the member, and the agent creates it again",
 			answerOf(m, status)), nil
 	}
 	return failedWith(reasons.Rejected, "%s", answerOf(m, status)), nil

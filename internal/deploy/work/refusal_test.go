@@ -201,7 +201,7 @@ func TestObjectsThatKubeFleetAppliedAreTakenUp(t *testing.T) {
 		return nil
 	})
 	if one := r.mustConfigMap("one"); one.UID != made.UID {
-		t.Error("it was made anew")
+		t.Error("it was replaced")
 	}
 }
 

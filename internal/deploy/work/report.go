@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	placement "github.com/muster-fleet/muster/api/placement/v1beta1"
+	delivered "github.com/muster-fleet/muster/internal/delivery/manifest"
 	"github.com/muster-fleet/muster/internal/fleet/reasons"
 )
 
@@ -25,7 +26,7 @@ func (c *Controller) compareAll(ctx context.Context, p *pass) error {
 		s.summary, s.Sight = c.observe(p, m, e, now)
 		do, at := dueComparison(m, e, s)
 		if do == apply {
-			result, as, err := c.compareManifest(ctx, m, p.strategy.full)
+			result, as, err := c.compareManifest(ctx, p, m)
 			if err != nil {
 				return err
 			}
@@ -46,11 +47,11 @@ func (c *Controller) compareAll(ctx context.Context, p *pass) error {
 }
 
 // compareManifest compares one manifest with its object.
-func (c *Controller) compareManifest(ctx context.Context, m manifest, full bool) (outcome, summary, error) {
+func (c *Controller) compareManifest(ctx context.Context, p *pass, m manifest) (outcome, summary, error) {
 	if m.resource.Resource == "" {
 		return notServed(m), summary{}, nil
 	}
-	t := target{c.objects.Resource(m.resource).Namespace(m.key.Namespace), m, full}
+	t := p.target(c, m, owner{})
 	is, err := t.of.Get(ctx, m.key.Name, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
 		missing := placement.PatchDetail{Path: wholeObject, ValueInHub: "(the whole object)"}
@@ -58,7 +59,10 @@ func (c *Controller) compareManifest(ctx context.Context, m manifest, full bool)
 	}
 	var found []placement.PatchDetail
 	if err == nil {
-		found, err = t.compare(ctx, is, m.object())
+		wanted := m.object()
+		if err = c.yield(ctx, &t, wanted, is); err == nil {
+			found, err = t.compare(ctx, is, wanted)
+		}
 	}
 	switch {
 	case err != nil:
@@ -122,6 +126,7 @@ func (t target) dryRun(ctx context.Context, wanted *unstructured.Unstructured) (
 func (t target) extras(ctx context.Context, is, wanted *unstructured.Unstructured) ([]placement.PatchDetail, error) {
 	bare := wanted.DeepCopy()
 	bare.SetResourceVersion(is.GetResourceVersion())
+	delivered.Fill(bare, is, t.scaler)
 	replaced, err := t.of.Update(ctx, bare, metav1.UpdateOptions{FieldManager: fieldOwner, DryRun: []string{metav1.DryRunAll}})
 	if apierrors.IsInvalid(err) || apierrors.IsMethodNotSupported(err) || apierrors.IsBadRequest(err) {
 		return nil, nil

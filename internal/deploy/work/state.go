@@ -123,7 +123,7 @@ func due(m manifest, e attempt, s observation) (task, time.Time) {
 			return skip, at
 		}
 		return apply, time.Time{}
-	case e.outcome.ran != "" && s.Sight == applied.Absent:
+	case e.outcome.ran.Ended != "" && s.Sight == applied.Absent:
 		return skip, time.Time{}
 	case s.Sight == applied.Unsure, s.Sight == applied.Present && e.intact(s):
 		if e.contested(s.now) {
@@ -141,7 +141,8 @@ func due(m manifest, e attempt, s observation) (task, time.Time) {
 
 // intact reports whether the object is as applied.
 func (e attempt) intact(s observation) bool {
-	return e.owns(s) && (!s.full || s.contentDigest == e.as.contentDigest)
+	scaled := e.as.scaler == nil || e.as.scaler.Hold(s.replicas)
+	return e.owns(s) && scaled && (!s.full || s.contentDigest == e.as.contentDigest)
 }
 
 // owns reports whether all applied fields are unchanged.

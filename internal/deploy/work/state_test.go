@@ -242,17 +242,18 @@ func TestStrategyIsReadAsUpstreamMeansIt(t *testing.T) {
 		given *placement.ApplyStrategy
 		want  strategy
 	}{
-		"none": {nil, strategy{force: true, takeOver: placement.TakeOverAlways}},
+		"none": {nil, strategy{force: true, takeOver: placement.TakeOverAlways, merges: true}},
 		"defaults of KubeFleet": {&placement.ApplyStrategy{Type: placement.ApplyClientSide,
-			WhenToApply: "Always", WhenToTakeOver: "Always", ComparisonOption: "PartialComparison"}, strategy{force: true, takeOver: "Always"}},
+			WhenToApply: "Always", WhenToTakeOver: "Always", ComparisonOption: "PartialComparison"},
+			strategy{force: true, takeOver: "Always", merges: true}},
 		"server-side": {&placement.ApplyStrategy{Type: placement.ApplyServerSide}, strategy{}},
 		"server-side by force": {&placement.ApplyStrategy{Type: placement.ApplyServerSide,
 			ServerSideApplyConfig: &placement.ServerSideApplyConfig{ForceConflicts: true}}, strategy{force: true}},
-		"only a report": {&placement.ApplyStrategy{Type: placement.ApplyReportDiff}, strategy{force: true, reports: true}},
+		"only a report": {&placement.ApplyStrategy{Type: placement.ApplyReportDiff}, strategy{force: true, reports: true, merges: true}},
 		"full comparison": {&placement.ApplyStrategy{ComparisonOption: placement.CompareFully,
-			WhenToApply: placement.ApplyIfNotDrifted}, strategy{force: true, ifNotDrifted: true, full: true}},
+			WhenToApply: placement.ApplyIfNotDrifted}, strategy{force: true, ifNotDrifted: true, full: true, merges: true}},
 		"full comparison of what is set right": {&placement.ApplyStrategy{ComparisonOption: placement.CompareFully},
-			strategy{force: true, full: true}},
+			strategy{force: true, full: true, merges: true}},
 	} {
 		if got := strategyOf(test.given); got != test.want {
 			t.Errorf("%s: %+v, want %+v", name, got, test.want)

@@ -1,6 +1,7 @@
 package work
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -112,9 +113,9 @@ func (s manifestStatus) applied() conditionValue {
 	if s.outcome.failed() {
 		return conditionValue{metav1.ConditionFalse, s.outcome.reason, s.outcome.message}
 	}
-	if s.outcome.ran != "" {
+	if ended := s.outcome.ran.Ended; ended != "" {
 		return conditionValue{metav1.ConditionTrue, reasons.ManifestApplied,
-			"the Job has run (" + s.outcome.ran + ") and is gone, as its ttlSecondsAfterFinished says; other content is run again"}
+			"the Job has run (" + ended + ") and is gone; other content runs again"}
 	}
 	if found := s.outcome.differences; len(found) > 0 {
 		return conditionValue{metav1.ConditionTrue, reasons.ManifestApplied,
@@ -135,18 +136,18 @@ func (s manifestStatus) available() conditionValue {
 	switch {
 	case s.outcome.failed():
 		return conditionValue{metav1.ConditionFalse, reasons.ManifestNotApplied, "it is not applied"}
-	case s.outcome.ran == applied.JobFailed:
-		return conditionValue{metav1.ConditionFalse, reasons.ManifestFailed, "the Job failed, and is gone; change it to have it run again"}
-	case s.outcome.ran != "":
+	case s.outcome.ran.Ended == applied.JobFailed:
+		return conditionValue{metav1.ConditionFalse, reasons.ManifestFailed, s.outcome.ran.Failure()}
+	case s.outcome.ran.Ended != "":
 		return conditionValue{metav1.ConditionTrue, reasons.ManifestAvailable, "the Job has run"}
 	case is.State == readiness.Failed, is.State == readiness.Unknown:
-		return conditionValue{metav1.ConditionFalse, reasons.ManifestFailed, is.Message}
+		return conditionValue{metav1.ConditionFalse, reasons.ManifestFailed, s.unready()}
 	case is.State == readiness.Progressing, is.State == readiness.Terminating:
-		return conditionValue{metav1.ConditionFalse, reasons.ManifestNotAvailableYet, is.Message}
+		return conditionValue{metav1.ConditionFalse, reasons.ManifestNotAvailableYet, s.unready()}
 	case is.State == readiness.Untracked:
 		return conditionValue{metav1.ConditionTrue, reasons.ManifestNotTrackable, is.Message}
 	}
-	return conditionValue{metav1.ConditionTrue, reasons.ManifestAvailable, "it works"}
+	return conditionValue{metav1.ConditionTrue, reasons.ManifestAvailable, cmp.Or(is.Message, "it works")}
 }
 
 // applied summarizes the condition Applied of all manifests.
@@ -158,7 +159,7 @@ func (p *pass) applied() conditionValue {
 			fmt.Sprintf("%d of %d not applied: %s", failed, len(p.manifests), text)}
 	case len(p.left) > 0:
 		return conditionValue{metav1.ConditionTrue, placement.ReasonAllApplied,
-			"what is no longer in the Work is not gone yet: " + applied.Join(p.left)}
+			"objects removed from the Work are not deleted yet: " + applied.Join(p.left)}
 	}
 	return conditionValue{metav1.ConditionTrue, placement.ReasonAllApplied,
 		fmt.Sprintf("%d of %d applied", len(p.manifests), len(p.manifests))}
@@ -190,7 +191,7 @@ func (p *pass) available() conditionValue {
 	for _, m := range p.manifests {
 		if v := p.manifestStatus[m.ordinal].available(); v.reason == reasons.ManifestNotTrackable {
 			return conditionValue{metav1.ConditionTrue, placement.ReasonNotTrackable,
-				fmt.Sprintf("all are applied, and nothing says whether %s works: %s", m.key, v.message)}
+				fmt.Sprintf("all are applied, and the availability of %s cannot be checked: %s", m.key, v.message)}
 		}
 	}
 	return conditionValue{metav1.ConditionTrue, placement.ReasonAllAvailable,

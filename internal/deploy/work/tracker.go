@@ -8,6 +8,9 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	placement "github.com/muster-fleet/muster/api/placement/v1beta1"
+	delivered "github.com/muster-fleet/muster/internal/delivery/manifest"
+	"github.com/muster-fleet/muster/internal/deploy/applied"
+	"github.com/muster-fleet/muster/internal/deploy/cause"
 )
 
 // attempt is the last attempt to apply or compare a manifest.
@@ -44,7 +47,9 @@ type trackedWork struct {
 	attempts   map[key]attempt
 	changed    map[key]bool
 	// ended are the Jobs that this agent saw end.
-	ended map[key]run
+	ended map[key]applied.Run
+	// looks is of the only pass over the Work at a time.
+	looks cause.Looks
 }
 
 // enqueueBy sets the function to enqueue a Work.
@@ -68,13 +73,15 @@ func (t *tracker) enqueue(works []string) {
 
 // open returns the manifests of a Work, the last attempts, the objects changed since the last pass,
 // and the ended Jobs.
-func (t *tracker) open(work *placement.Work) (manifests []manifest, attempts map[key]attempt, changed map[key]bool, ended map[key]run) {
+func (t *tracker) open(work *placement.Work) (
+	manifests []manifest, attempts map[key]attempt, changed map[key]bool, ended map[key]applied.Run,
+) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	p := t.works[work.Name]
 	if p == nil || p.uid != work.UID {
 		t.drop(work.Name)
-		p = &trackedWork{uid: work.UID, generation: -1, attempts: map[key]attempt{}, changed: map[key]bool{}, ended: map[key]run{}}
+		p = &trackedWork{uid: work.UID, generation: -1, attempts: map[key]attempt{}, changed: map[key]bool{}, ended: map[key]applied.Run{}}
 		if t.works == nil {
 			t.works, t.worksOf = map[string]*trackedWork{}, map[key]map[string]bool{}
 		}
@@ -83,8 +90,12 @@ func (t *tracker) open(work *placement.Work) (manifests []manifest, attempts map
 	if p.generation != work.Generation {
 		t.unwant(work.Name, p)
 		p.generation, p.manifests = work.Generation, manifestsOf(work)
-		for k := range p.attempts {
+		for k, e := range p.attempts {
 			p.changed[k] = true // the strategy may have changed
+			if e.as.scaler != nil {
+				e.as.scaler = &delivered.Bounds{Max: delivered.NoReplicas} // the autoscaler may have changed
+				p.attempts[k] = e
+			}
 		}
 		for _, m := range p.manifests {
 			if t.worksOf[m.key] == nil {
@@ -95,6 +106,16 @@ func (t *tracker) open(work *placement.Work) (manifests []manifest, attempts map
 	}
 	changed, p.changed = p.changed, map[key]bool{}
 	return p.manifests, maps.Clone(p.attempts), changed, maps.Clone(p.ended)
+}
+
+// looksOf returns the looks at the objects of a Work.
+func (t *tracker) looksOf(work string) *cause.Looks {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if p := t.works[work]; p != nil {
+		return &p.looks
+	}
+	return &cause.Looks{}
 }
 
 // keep stores the attempts of a pass.
@@ -161,7 +182,7 @@ func (t *tracker) changed(before, after *summary) {
 		if p := t.works[name]; p != nil {
 			p.changed[of.key] = true
 			if of.ended != "" {
-				p.ended[of.key] = run{Hash: of.hash, UID: of.uid, Ended: of.ended}
+				p.ended[of.key] = applied.Run{Hash: of.hash, UID: of.uid}.End(of.ended, of.readiness.Message)
 			}
 		}
 	}

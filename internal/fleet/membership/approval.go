@@ -7,6 +7,12 @@ import (
 	"github.com/muster-fleet/muster/internal/kube"
 )
 
+// The values of annotation fleet.AnnotationApproved, on a registration request or a Cluster.
+const (
+	Approved = "true"
+	Denied   = "false"
+)
+
 // AwaitsApproval reports whether a Cluster waits for approval, so that the hub delivers nothing but
 // its own agent. The controller of Clusters decides that. It shows the decision no later than the
 // namespace, and without a namespace there are no deliveries.

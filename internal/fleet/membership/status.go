@@ -14,7 +14,7 @@ import (
 )
 
 const (
-	healthyMessage = "the agent beats and its API server is well"
+	healthyMessage = "the agent sends heartbeats and its API server is healthy"
 	joinedMessage  = "the cluster has joined the fleet"
 )
 

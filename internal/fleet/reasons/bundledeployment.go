@@ -9,6 +9,12 @@ const (
 	// ChartVersionRefused: the version of the chart is not valid; Deployed of a
 	// BundleDeployment.
 	ChartVersionRefused = "ChartVersionRefused"
+	// CRDConflict: a definition in crds/ of the chart belongs to another owner, or would lose a
+	// stored version; Deployed of a BundleDeployment.
+	CRDConflict = "CRDConflict"
+	// CRDsDiffer: definitions on the member are not as in crds/ of the chart; CRDsCurrent of a
+	// BundleDeployment.
+	CRDsDiffer = "CRDsDiffer"
 	// ContentRefused: what the hub sent cannot be decoded; Deployed of a BundleDeployment.
 	ContentRefused = "ContentRefused"
 	// ContentUnreadable: the Content cannot be read on the hub; Deployed of a BundleDeployment.

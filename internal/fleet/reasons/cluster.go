@@ -10,6 +10,8 @@ const (
 	// ApprovalRequired: the Cluster or the ClusterRegistration needs an approval;
 	// DeliveryApproved of a Cluster, a ClusterRegistration, and an obstacle of a placement.
 	ApprovalRequired = "ApprovalRequired"
+	// Initialized: all init gates of the Cluster have opened; Initialized of a Cluster.
+	Initialized = "Initialized"
 	// LabelsDropped: the agent requested labels that it may not set; LabelsAccepted of a Cluster, and
 	// an Event.
 	LabelsDropped = "LabelsDropped"
@@ -27,6 +29,9 @@ const (
 	// NotFromClusterAPI: a Cluster has the name of a cluster of Cluster API and uses another
 	// kubeconfig; an Event of a Cluster.
 	NotFromClusterAPI = "NotFromClusterAPI"
+	// NotInitialized: the init gates of the Cluster hold back deliveries; Initialized of a
+	// Cluster, and an obstacle of a placement.
+	NotInitialized = "NotInitialized"
 	// WaitCheckIn: no agent has registered as the Cluster and sent a heartbeat yet; Ready of a
 	// Cluster.
 	WaitCheckIn = "WaitCheckIn"

@@ -13,9 +13,12 @@ const (
 	// AgentLeft: the agent has left the fleet; Ready of a Cluster, and an obstacle of a
 	// placement.
 	AgentLeft = "AgentLeft"
-	// AgentLost: the agent has missed its heartbeats; Ready of a Cluster, Healthy of a
-	// MemberCluster, and an obstacle of a placement.
+	// AgentLost: the agent has missed its heartbeats; Ready of a Cluster, Healthy of a MemberCluster,
+	// an obstacle of a placement. Ready of a Bundle, if its other Clusters are ready.
 	AgentLost = "AgentLost"
+	// InvalidName: no namespace can have the name that the hub derives from the name of the Cluster.
+	// Ready of a Cluster, and a request for it.
+	InvalidName = "InvalidName"
 	// AgentTooOld: the agent does not know its member namespace and deploys nothing, or does not
 	// report its route to the hub. Ready of a Cluster, HubConfigured of a member.
 	AgentTooOld = "AgentTooOld"
@@ -58,8 +61,8 @@ const (
 	// NamespaceTaken: the member namespace exists and belongs to another owner; conditions of a
 	// Cluster or MemberCluster, and a ClusterRegistration.
 	NamespaceTaken = "NamespaceTaken"
-	// NamespaceTerminating: the member namespace is being deleted; conditions of a Cluster or
-	// MemberCluster, and a ClusterRegistration.
+	// NamespaceTerminating: the member namespace, or the namespace of a release, is being deleted;
+	// conditions of a Cluster or MemberCluster, a ClusterRegistration, and a BundleDeployment.
 	NamespaceTerminating = "NamespaceTerminating"
 	// NotVerified: the agent's own settings turn the verification of the hub off; HubConfigured
 	// of a Cluster or MemberCluster.

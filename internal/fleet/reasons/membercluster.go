@@ -41,4 +41,7 @@ const (
 	// SwitchedOff: the exchange of the credential, or the management of the agent's version, is
 	// turned off; CredentialExchanged of a MemberCluster, AgentUpToDate of a Cluster.
 	SwitchedOff = "SwitchedOff"
+	// TaintRemoved: the hub removed a taint, because the condition that it waited for is True; an
+	// Event of a MemberCluster.
+	TaintRemoved = "TaintRemoved"
 )

@@ -80,6 +80,9 @@ const (
 	// OverrideNotPermitted: the author of an override may not do on the hub what the override
 	// does on members; Overridden of a placement.
 	OverrideNotPermitted = "OverrideNotPermitted"
+	// PlacementNotFound: an override names a placement that does not exist; an Event of the
+	// override.
+	PlacementNotFound = "PlacementNotFound"
 	// RemovalUnfounded: something that was selected is missing without a cause, and a user must
 	// confirm its removal; ResourceSelected of a placement.
 	RemovalUnfounded = "RemovalUnfounded"

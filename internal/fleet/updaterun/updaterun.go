@@ -1,4 +1,5 @@
-// Package updaterun reads the status of staged update runs, for the hub and the user interfaces.
+// Package updaterun reads the status of staged update runs, and reads and approves the requests to
+// approve their stages, for the hub and the user interfaces.
 package updaterun
 
 import (

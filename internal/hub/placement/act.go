@@ -168,8 +168,8 @@ func (c *Controller) checkNamespace(ctx context.Context, t target) error {
 			return err
 		}
 	}
-	return fmt.Errorf("namespace %s is not there, is going or was not made for %s: nothing is written into it until that is mended; the "+
-		"conditions of the member say how", member.Namespace, t.name)
+	return fmt.Errorf("namespace %s is missing, is being deleted or was not created for %s: the hub writes nothing to it; for the "+
+		"remedy, read the conditions of the member", member.Namespace, t.name)
 }
 
 // labelWorks sets the labels of their recipient on Works.
@@ -188,9 +188,9 @@ func (c *Controller) labelWorks(ctx context.Context, t target, works []*placemen
 func (c *Controller) releaseRetained(ctx context.Context, works []*placement.Work) error {
 	for _, work := range works {
 		if err := c.removeAgentFinalizer(ctx, work); err != nil {
-			return fmt.Errorf("taking the finalizer off Work %s/%s, which somebody deleted, to write it again: %w", work.Namespace, work.Name, err)
+			return fmt.Errorf("taking the finalizer off Work %s/%s, which was deleted, to write it again: %w", work.Namespace, work.Name, err)
 		}
-		ctrl.LoggerFrom(ctx).Info("A Work that somebody deleted is written again", "work", work.Name, "namespace", work.Namespace)
+		ctrl.LoggerFrom(ctx).Info("A deleted Work is written again", "work", work.Name, "namespace", work.Namespace)
 	}
 	return nil
 }

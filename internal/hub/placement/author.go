@@ -24,7 +24,7 @@ import (
 // these limits.
 const minReview, maxReview = 10 * time.Second, time.Hour
 
-const placedStays = "; what is placed stays as it is"
+const placedStays = "; placed objects stay as they are"
 
 // readsAsAuthor reports whether the rights of the author limit the selection of a placement,
 // besides the hub's rights.
@@ -54,8 +54,8 @@ func (c *Controller) selectResources(ctx context.Context, s genericPlacement, o 
 			return nil
 		case !known:
 			o.rightsProblem = condition{metav1.ConditionFalse, reasons.AuthorUnknown,
-				fmt.Sprintf("nobody knows who wrote the placement: whoever may read what it selects makes himself its author "+
-					"by kubectl annotate%s, with his user name as it is in kubectl auth whoami%s", annotateCommand(s), placedStays)}
+				fmt.Sprintf("the author of the placement is unknown: a user with the right to read the selected objects becomes its author by "+
+					"kubectl annotate%s, with the user name from kubectl auth whoami%s", annotateCommand(s), placedStays)}
 			return nil
 		}
 		mayRead = func(q selection.Query) (bool, error) {
@@ -128,7 +128,7 @@ func (o observed) withheld() condition {
 		rights = append(rights, rightOf(q).String())
 	}
 	unread := condition{metav1.ConditionFalse, reasons.AuthorMayNotRead, fmt.Sprintf(
-		"left out, because %s, who last changed the spec, may not read it: %s; grant that, or let somebody change the spec who may",
+		"left out, because %s, who last changed the spec, may not read it: %s; grant that right, or let a user with that right change the spec",
 		o.author, list(rights))}
 	if objects != (condition{}) {
 		unread.message += "; " + objects.message

@@ -134,7 +134,7 @@ func (c *Controller) deleteAllWorks(ctx context.Context, s genericPlacement, cur
 		if m := byNamespace[namespace]; m != nil {
 			t.name = m.Name
 			if unreachable(m) {
-				message = fmt.Sprintf("; %s: %s; it is waited for until it is back, or its record is deleted", t.name, m.Obstacle.Message)
+				message = fmt.Sprintf("; %s: %s; the hub waits until it is back or deleted", t.name, m.Obstacle.Message)
 			}
 		}
 		for _, work := range w.works {

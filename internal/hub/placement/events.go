@@ -3,6 +3,7 @@ package placement
 import (
 	"context"
 
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -13,6 +14,8 @@ import (
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
 	placement "github.com/muster-fleet/muster/api/placement/v1beta1"
 	"github.com/muster-fleet/muster/internal/fleet/membership"
+	"github.com/muster-fleet/muster/internal/fleet/reasons"
+	"github.com/muster-fleet/muster/internal/hub/members/liveness"
 	"github.com/muster-fleet/muster/internal/hub/placement/override"
 	"github.com/muster-fleet/muster/internal/hub/placement/scheduling"
 	"github.com/muster-fleet/muster/internal/hub/runtime/controller"
@@ -27,6 +30,9 @@ func indexKey(parent func(metav1.Object) (types.NamespacedName, bool)) client.In
 		return nil
 	}
 }
+
+// unknown is the observation of a member when only conditions are compared.
+var unknown liveness.Observation
 
 // enqueueSoon reconciles a placement once for all events of a short time.
 func (c *Controller) enqueueSoon(q controller.Queue, key types.NamespacedName) {
@@ -93,7 +99,7 @@ func (c *Controller) onMemberCluster(_ context.Context, before, after *clusterv1
 		return
 	}
 	// Both have the same state of liveness here, so that only their conditions are compared.
-	c.enqueueAffected(q, ofMemberCluster(before, ""), ofMemberCluster(after, ""))
+	c.enqueueAffected(q, ofMemberCluster(before, unknown), ofMemberCluster(after, unknown))
 }
 
 func (c *Controller) onCluster(ctx context.Context, before, after *fleet.Cluster, q controller.Queue) {
@@ -117,7 +123,7 @@ func (c *Controller) onCluster(ctx context.Context, before, after *fleet.Cluster
 		c.enqueueAll(q)
 		return
 	}
-	c.enqueueAffected(q, ofCluster(workspace, before, report, ""), ofCluster(workspace, after, report, ""))
+	c.enqueueAffected(q, ofCluster(workspace, before, report, unknown), ofCluster(workspace, after, report, unknown))
 }
 
 // onReport follows the resource usage and properties reported by a Cluster's agent. A
@@ -138,7 +144,7 @@ func (c *Controller) onReport(ctx context.Context, before, after *clusterv1beta1
 	if err := c.Client.Get(ctx, key, &cluster); err != nil {
 		return // the Cluster has left
 	}
-	c.enqueueAffected(q, ofCluster(workspace, &cluster, before, ""), ofCluster(workspace, &cluster, after, ""))
+	c.enqueueAffected(q, ofCluster(workspace, &cluster, before, unknown), ofCluster(workspace, &cluster, after, unknown))
 }
 
 // optedIn returns a workspace whose Clusters may be picked by placements, or nil. After the first
@@ -159,16 +165,34 @@ func (c *Controller) onOverride(ctx context.Context, before, after client.Object
 		if object == nil {
 			continue
 		}
+		if object == after && after.GetDeletionTimestamp() == nil {
+			c.warnUnplaced(ctx, after)
+		}
 		o := ofOverride(object)
 		for key := range c.memory.keys(nil) {
 			if !o.For(key) {
 				continue
 			}
 			// An unreadable placement is gone, or is reconciled once it exists.
-			if s, err := c.get(ctx, key); err == nil && mayChange(o, s.status) {
+			if s, err := c.get(ctx, key); err == nil && (o.Names() || mayChange(o, s.status)) {
 				c.enqueueSoon(q, key)
 			}
 		}
+	}
+}
+
+// warnUnplaced sends an Event if the placement of an override does not exist. No placement can show
+// it.
+func (c *Controller) warnUnplaced(ctx context.Context, object client.Object) {
+	keys := ofOverride(object).Placements()
+	for _, key := range keys {
+		if _, err := c.get(ctx, key); !apierrors.IsNotFound(err) {
+			return
+		}
+	}
+	if len(keys) > 0 {
+		c.Recorder.Eventf(object, nil, corev1.EventTypeWarning, reasons.PlacementNotFound, "Override",
+			"it has no effect: spec.placement names %s, which does not exist; correct the name, or create the placement", keys[0].Name)
 	}
 }
 

@@ -222,7 +222,7 @@ func (c *Controller) leftoverObjects(ctx context.Context, s genericPlacement) (s
 	counts := map[string]int{}
 	for _, resource := range hidden {
 		counts[resource] = 0
-		found = append(found, "no one knows how many "+resource+", which the hub cannot list")
+		found = append(found, "an unknown number of "+resource+", which the hub cannot list")
 	}
 	for _, l := range left {
 		counts[l.resource]++

@@ -106,7 +106,7 @@ func (c *Controller) removeLeftovers(ctx context.Context, s genericPlacement) (w
 		return "", nil, err
 	}
 	if len(hidden) > 0 { // unknown is not gone
-		return fmt.Sprintf("no one knows whether KubeFleet's hub has left %s of it, which the hub cannot list", list(hidden)), nil, nil
+		return fmt.Sprintf("the hub cannot list %s, and cannot check whether KubeFleet's hub has left any of it", list(hidden)), nil, nil
 	}
 	var mu sync.Mutex
 	var group sync.WaitGroup

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -40,7 +41,7 @@ func unreachable(m *scheduling.Member) bool {
 }
 
 // ofMemberCluster returns the member of a MemberCluster. The conditions show its health.
-func ofMemberCluster(mc *clusterv1beta1.MemberCluster, state liveness.State) *scheduling.Member {
+func ofMemberCluster(mc *clusterv1beta1.MemberCluster, seen liveness.Observation) *scheduling.Member {
 	m := &scheduling.Member{
 		Name: mc.Name, Namespace: membernamespace.OfMemberCluster(mc).Namespace, Epoch: membership.Epoch(mc),
 		Labels: mc.Labels, Taints: mc.Spec.Taints,
@@ -56,14 +57,24 @@ func ofMemberCluster(mc *clusterv1beta1.MemberCluster, state liveness.State) *sc
 		m.Obstacle = scheduling.Obstacle{Reason: reasons.Leaving, Message: "the member is leaving the fleet"}
 	case status.Joined.Status != metav1.ConditionTrue:
 		m.Obstacle = scheduling.Obstacle{Reason: reasons.NotJoined, Message: "the member has not joined: no member agent has answered"}
-	case state == liveness.Lost:
+	case seen.State == liveness.Lost:
 		m.Obstacle = scheduling.Obstacle{Reason: reasons.AgentLost, Message: "the member is lost: its agent sends no heartbeats"}
 	case status.Healthy.Status == "":
 		m.Obstacle = scheduling.Obstacle{Reason: reasons.Unhealthy, Message: "nothing is known of the member's health yet"}
 	case !status.Ready:
 		m.Obstacle = scheduling.Obstacle{Reason: status.Reason, Message: "the member is not healthy: " + status.Message}
 	}
+	if agent := clusterv1beta1.FindAgent(mc.Status.AgentStatus, clusterv1beta1.MemberAgent); agent != nil && m.Lost() {
+		m.LastBeat = later(seen.LastBeat, agent.LastReceivedHeartbeat.Time)
+	}
 	return m
+}
+
+func later(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a.Truncate(time.Second)
+	}
+	return b
 }
 
 // admittedNamespaces returns the namespaces whose ResourcePlacements a member admits, by the
@@ -86,7 +97,7 @@ func admittedNamespaces(list string, objects ...metav1.Object) (namespaces []str
 // ofCluster returns the member of a Cluster in a workspace; report is nil if its agent does not
 // write one.
 func ofCluster(
-	workspace metav1.Object, cluster *fleet.Cluster, report *clusterv1beta1.InternalMemberCluster, state liveness.State,
+	workspace metav1.Object, cluster *fleet.Cluster, report *clusterv1beta1.InternalMemberCluster, seen liveness.Observation,
 ) *scheduling.Member {
 	m := &scheduling.Member{
 		Name: cluster.Namespace + "/" + cluster.Name, Namespace: membership.DeliveryNamespace(cluster),
@@ -103,14 +114,18 @@ func ofCluster(
 		m.Obstacle = scheduling.Obstacle{Reason: reasons.Revoked, Message: "the Cluster is revoked"}
 	case m.Leaving:
 		m.Obstacle = scheduling.Obstacle{Reason: reasons.Leaving, Message: "the Cluster is being deleted"}
-	case state == liveness.Lost:
+	case seen.State == liveness.Lost:
 		m.Obstacle = scheduling.Obstacle{Reason: reasons.AgentLost, Message: "the Cluster is lost: its agent sends no heartbeats"}
 	case status.Agent == membership.AgentUnknown || cluster.Status.Namespace == "" || cluster.Status.Agent.LastSeen.IsZero():
 		m.Obstacle = scheduling.Obstacle{Reason: reasons.NotJoined, Message: "no agent of the Cluster has registered"}
 	case membership.AwaitsApproval(cluster):
 		m.Obstacle = scheduling.Obstacle{
 			Reason:  reasons.ApprovalRequired,
-			Message: "nobody has approved that something is delivered to the Cluster; its condition DeliveryApproved says how",
+			Message: "the Cluster waits for an approval of deliveries; for the command, read its condition DeliveryApproved",
+		}
+	case membership.Initializing(cluster):
+		m.Obstacle = scheduling.Obstacle{
+			Reason: reasons.NotInitialized, Message: "the Cluster is not initialized yet: its condition Initialized says what it waits for",
 		}
 	case report == nil:
 		m.Obstacle = scheduling.Obstacle{
@@ -118,6 +133,9 @@ func ofCluster(
 		}
 	case status.Agent != membership.AgentOnline: // unready Bundles do not matter
 		m.Obstacle = scheduling.Obstacle{Reason: status.Reason, Message: "the Cluster is not ready: " + status.Message}
+	}
+	if m.Lost() {
+		m.LastBeat = later(seen.LastBeat, cluster.Status.Agent.LastSeen.Time)
 	}
 	return m
 }
@@ -132,13 +150,11 @@ func (c *Controller) members(ctx context.Context) ([]*scheduling.Member, error) 
 	members := make([]*scheduling.Member, 0, len(memberClusters.Items))
 	for i := range memberClusters.Items {
 		mc := &memberClusters.Items[i]
-		state := c.Liveness.Observe(membernamespace.OfMemberCluster(mc).Namespace).State
-		members = append(members, ofMemberCluster(mc, state))
+		members = append(members, ofMemberCluster(mc, c.Liveness.Observe(membernamespace.OfMemberCluster(mc).Namespace)))
 	}
 	workspaces, synced, failure := c.selector.Watches.Objects(optedIn)
 	if !synced { // after the watch has listed them, all placements are reconciled
-		return nil, fmt.Errorf("listing the workspaces whose Clusters are members for placements, of which nobody is picked or dropped "+
-			"meanwhile: %w",
+		return nil, fmt.Errorf("listing the workspaces with members for placements; meanwhile the hub picks and drops none of them: %w",
 			cmp.Or(failure, errNotListed))
 	}
 	if len(workspaces) == 0 {
@@ -158,7 +174,7 @@ func (c *Controller) members(ctx context.Context) ([]*scheduling.Member, error) 
 			} else if err != nil {
 				return nil, fmt.Errorf("reading InternalMemberCluster %s: %w", key, err)
 			}
-			members = append(members, ofCluster(workspace, cluster, report, c.Liveness.Observe(key.Namespace).State))
+			members = append(members, ofCluster(workspace, cluster, report, c.Liveness.Observe(key.Namespace)))
 		}
 	}
 	return members, nil

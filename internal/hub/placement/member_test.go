@@ -45,7 +45,7 @@ func TestWhatKeepsAClusterFromBeingPicked(t *testing.T) {
 			cluster.Status.Namespace, cluster.Status.Agent.LastSeen = "cluster-clusters-a", metav1.NewTime(time.Unix(1e9, 0))
 			cluster.Status.Conditions = []fleet.Condition{kube.Condition(fleet.ConditionReady, true, "Ready", "")}
 			c.change(cluster)
-			if got := ofCluster(&metav1.ObjectMeta{}, cluster, c.report, c.state).Obstacle.Reason; got != c.want {
+			if got := ofCluster(&metav1.ObjectMeta{}, cluster, c.report, liveness.Observation{State: c.state}).Obstacle.Reason; got != c.want {
 				t.Errorf("got %q, want %q", got, c.want)
 			}
 		})

@@ -9,8 +9,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	placement "github.com/muster-fleet/muster/api/placement/v1beta1"
+	"github.com/muster-fleet/muster/internal/fleet/membership"
 	"github.com/muster-fleet/muster/internal/fleet/reasons"
 	"github.com/muster-fleet/muster/internal/hub/placement/scheduling"
+	"github.com/muster-fleet/muster/internal/kube"
 )
 
 // The conditions of a picked member, in the order of their progress: for applied resources, and
@@ -102,14 +104,15 @@ func (o observed) memberStatus(picked scheduling.Decision, d decision, failure e
 	case failure != nil:
 		synced = condition{metav1.ConditionFalse, reasons.SyncWorkFailed, failure.Error()}
 	case waits && current != nil && current.deleting:
-		started = condition{metav1.ConditionFalse, reasons.RolloutNotStartedYet, "what was placed before is being removed first"}
+		started = condition{metav1.ConditionFalse, reasons.RolloutNotStartedYet, "earlier placed objects are being removed first"}
 	case waits && d.plan.held:
-		started = condition{metav1.ConditionFalse, reasons.RolloutNotStartedYet, "keeps what it has: no staged update run has reached it"}
+		started = condition{metav1.ConditionFalse, reasons.RolloutNotStartedYet, "no staged update run has reached it; placed objects " +
+			"stay as they are"}
 	case waits:
 		started = condition{metav1.ConditionFalse, reasons.RolloutNotStartedYet, fmt.Sprintf(
 			"waits for its turn: at most %d of %d members may be unavailable", d.plan.maxUnavailable, d.plan.wanted)}
 	case !upToDate && !picked.Member.Admits(o.key.Namespace):
-		synced = condition{metav1.ConditionFalse, reasons.SyncWorkFailed, "what it has stays as it is: " + picked.Message}
+		synced = condition{metav1.ConditionFalse, reasons.SyncWorkFailed, "placed objects stay as they are: " + picked.Message}
 	case !upToDate && d.problem == (condition{}):
 		synced = condition{metav1.ConditionUnknown, reasons.WorkSynchronizedUnknown, "being written"}
 	case current == nil:
@@ -126,6 +129,9 @@ func (o observed) memberStatus(picked scheduling.Decision, d decision, failure e
 		placement.ConditionApplied:          applied,
 		placement.ConditionAvailable:        reported.available,
 		placement.ConditionDiffReported:     diffReported,
+	}
+	if picked.Member.Lost() {
+		m.lastReported(all)
 	}
 	for _, stage := range m.stages {
 		if m.conditions[stage] = all[stage]; all[stage].status != metav1.ConditionTrue {
@@ -157,6 +163,34 @@ func (m memberStatus) explain(c condition) condition {
 	return c
 }
 
+// lastReports are the words for the stages that a lost member has reported as complete, and whether
+// they may have changed since.
+var lastReports = map[string]struct {
+	word    string
+	changes bool
+	reason  string
+}{
+	placement.ConditionApplied:      {word: "applied"},
+	placement.ConditionAvailable:    {"available", true, reasons.ResourceAvailableUnknown},
+	placement.ConditionDiffReported: {"compared", true, reasons.DiffReportingPending},
+}
+
+// lastReported marks the reports of a lost member as its last ones. What may have changed since is
+// Unknown.
+func (m memberStatus) lastReported(conditions map[string]condition) {
+	for stage, last := range lastReports {
+		c := conditions[stage]
+		switch {
+		case c == (condition{}) || c.status == metav1.ConditionUnknown:
+			continue
+		case c.status == metav1.ConditionTrue && last.changes:
+			c.status, c.reason = metav1.ConditionUnknown, last.reason
+		}
+		c.message = membership.AsOf("member lost", m.Member.LastBeat, cmp.Or(c.message, last.word))
+		conditions[stage] = c
+	}
+}
+
 // summarize returns the condition of all picked members together.
 func summarize(stage string, members []memberStatus) condition {
 	members = slices.DeleteFunc(slices.Clone(members), func(m memberStatus) bool { return m.conditions[stage] == (condition{}) })
@@ -166,11 +200,15 @@ func summarize(stage string, members []memberStatus) condition {
 	sum := members[0].conditions[stage].ofPlacement()
 	var messages []string
 	for _, status := range []metav1.ConditionStatus{metav1.ConditionFalse, metav1.ConditionUnknown} {
+		var failing []kube.Named
 		for _, m := range members {
 			if c := m.conditions[stage]; c.status == status {
-				messages = append(messages, fmt.Sprintf("%s: %s", m.Name, clip(c.message)))
+				failing = append(failing, kube.Named{Name: m.Name, Text: clip(c.message)})
 				sum = sum.worst(c.ofPlacement())
 			}
+		}
+		for _, group := range kube.GroupTexts(failing) {
+			messages = append(messages, group.String())
 		}
 	}
 	if len(messages) > 0 {
@@ -181,7 +219,7 @@ func summarize(stage string, members []memberStatus) condition {
 		if c.reason == reasons.NotAllWorkAreAvailabilityTrackable || c.reason == reasons.OverriddenSucceeded {
 			sum = c.ofPlacement()
 		}
-		if stage == placement.ConditionDiffReported && c.message != "" {
+		if (stage == placement.ConditionDiffReported || m.Member.Lost()) && c.message != "" {
 			messages = append(messages, fmt.Sprintf("%s: %s", m.Name, c.message))
 		}
 	}
@@ -206,7 +244,7 @@ func summarizeRollout(d decision, members []memberStatus) condition {
 	sum := summarize(placement.ConditionRolloutStarted, members)
 	losing := slices.DeleteFunc(slices.Clone(d.plan.waiting), func(t target) bool { return t.wanted })
 	if len(losing) > 0 {
-		message := "%s will lose it when others are available: at most %d of %d members may be unavailable"
+		message := "%s loses it when others are available: at most %d of %d members may be unavailable"
 		message = fmt.Sprintf(message, listNames(losing), d.plan.maxUnavailable, d.plan.wanted)
 		sum = condition{metav1.ConditionFalse, reasons.RolloutNotStartedYet, message}
 	}

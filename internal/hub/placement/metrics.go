@@ -24,7 +24,7 @@ const (
 )
 
 var placementsMetric = prometheus.NewDesc(
-	"muster_hub_placements", "Placements by how they stand on the members that they pick.", []string{"kind", "state"}, nil)
+	"muster_hub_placements", "Placements by their state on the picked members.", []string{"kind", "state"}, nil)
 
 // metrics are the controller's own metrics.
 type metrics struct {
@@ -36,12 +36,12 @@ func newMetrics() metrics {
 	return metrics{
 		decisions: prometheus.NewHistogram(prometheus.HistogramOpts{
 			Name:    "muster_hub_placement_decision_duration_seconds",
-			Help:    "How long it takes to pick members for one placement and to plan what to write.",
+			Help:    "Time to pick the members of a placement and to plan the writes, in seconds.",
 			Buckets: prometheus.ExponentialBuckets(0.0001, 4, 8),
 		}),
 		members: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "muster_hub_placement_members_total",
-			Help: "Members to which a placement was written, from which it was removed, or where that failed.",
+			Help: "Writes of placements to members, by result: written, removed or failed.",
 		}, []string{"result"}),
 	}
 }

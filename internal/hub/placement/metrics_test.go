@@ -52,7 +52,7 @@ func TestPlacementsAreCountedByHowTheyStand(t *testing.T) {
 		crp("fine", "Scheduled=True", "Applied=True", "Available=True"), crp("compared", "Scheduled=True", "DiffReported=True"),
 		&placement.ResourcePlacement{ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: "new"}}).Build()}})
 	want := `
-# HELP muster_hub_placements Placements by how they stand on the members that they pick.
+# HELP muster_hub_placements Placements by their state on the picked members.
 # TYPE muster_hub_placements gauge
 muster_hub_placements{kind="ClusterResourcePlacement",state="Available"} 2
 muster_hub_placements{kind="ClusterResourcePlacement",state="Failing"} 2
@@ -71,7 +71,7 @@ muster_hub_placements{kind="ResourcePlacement",state="Unscheduled"} 0
 	c.countResults(rolloutPlan{write: []target{{namespace: "a"}, {namespace: "b"}}, remove: []target{{namespace: "c"}}},
 		failures{"b": errors.New("no")})
 	if err := testutil.CollectAndCompare(c, strings.NewReader(`
-# HELP muster_hub_placement_members_total Members to which a placement was written, from which it was removed, or where that failed.
+# HELP muster_hub_placement_members_total Writes of placements to members, by result: written, removed or failed.
 # TYPE muster_hub_placement_members_total counter
 muster_hub_placement_members_total{result="failed"} 1
 muster_hub_placement_members_total{result="removed"} 1

@@ -24,7 +24,7 @@ func (o observed) obstacles(d decision) (all []placement.Obstacle) {
 	for _, n := range o.notPicked(d) {
 		message := n.Message
 		if o.hasWorks(n) {
-			message += "; what it has of the placement is being removed"
+			message += "; the objects of the placement are being removed from it"
 		}
 		add(n, message)
 	}
@@ -53,7 +53,7 @@ func (o observed) missing(d decision) (all []scheduling.Decision) {
 	}
 	slices.SortFunc(all, func(a, b scheduling.Decision) int { return strings.Compare(a.Name, b.Name) })
 	for len(all) < short {
-		all = append(all, scheduling.Decision{Message: "there are fewer members than the policy asks for"})
+		all = append(all, scheduling.Decision{Message: "there are fewer members than the policy requires"})
 	}
 	return all
 }

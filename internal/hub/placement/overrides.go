@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -14,6 +15,7 @@ import (
 	"github.com/muster-fleet/muster/internal/fleet/reasons"
 	"github.com/muster-fleet/muster/internal/hub/placement/override"
 	"github.com/muster-fleet/muster/internal/hub/placement/scheduling"
+	"github.com/muster-fleet/muster/internal/kube"
 )
 
 // maxOverridden limits the total bytes of the overridden copies for members: each copy is created
@@ -50,6 +52,7 @@ func (c *Controller) overrides(ctx context.Context, o *observed) (override.Set, 
 	for i := range namespaced.Items {
 		all = append(all, override.OfNamespace(&namespaced.Items[i]))
 	}
+	o.unmatched = override.Unmatched(all, o.key, o.resources.Objects)
 	return c.reviewOverrides(ctx, override.Choose(all, o.key, o.resources.Objects), o)
 }
 
@@ -151,6 +154,22 @@ func (d decision) desiredFor(namespace string) desiredWorks {
 	}
 	return d.desired
 }
+
+// idleOverrides names the overrides that name the placement and match no resource, or no picked
+// member.
+func (o observed) idleOverrides(d decision) string {
+	var members []override.Member
+	for _, one := range d.result.Decisions {
+		if one.Member != nil && one.Picked {
+			members = append(members, override.Member{Name: one.Name, Labels: one.Member.Labels})
+		}
+	}
+	all := slices.Concat(o.unmatched, o.overrides.Unselected(members))
+	return kube.JoinTexts(all[:min(len(all), maxIdle)], len(all))
+}
+
+// maxIdle is the maximum number of such overrides in a message.
+const maxIdle = 3
 
 // overriddenCondition returns the condition for the overrides of a member.
 func (d decision) overriddenCondition(namespace string) condition {

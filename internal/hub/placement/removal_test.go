@@ -62,7 +62,7 @@ func TestAMessageNamesWhatWouldBeRemovedAndStaysBounded(t *testing.T) {
 		"many":                            {30, "c%02d", same, "; to have ConfigMap shop/c00, ConfigMap shop/c01, "},
 		"of many the first ten":           {30, "c%02d", same, ", ConfigMap shop/c09 and 20 more removed from members all the same"},
 		"with long names":                 {30, strings.Repeat("n", 250) + "%02d", same, " and 20 more removed"},
-		"of an author with a long name":   {1, "c%d", withheld, "aaa...; what is placed stays as it is; to have ConfigMap shop/c0 removed"},
+		"of an author with a long name":   {1, "c%d", withheld, "aaa...; placed objects stay as they are; to have ConfigMap shop/c0 removed"},
 		"an object that is back is there": {0, "", func(o *observed) { o.selected.Objects = []*unstructured.Unstructured{{}} }, ""},
 	} {
 		got := asking(t, row.missing, row.name, row.change)

@@ -171,7 +171,7 @@ func (o observed) stagedMembers(d decision, targets []target) map[string]staged.
 		case t.blocked && d.overriddenCondition(t.namespace).message != "":
 			m.Trouble = d.overriddenCondition(t.namespace).message
 		case t.blocked:
-			m.Trouble = "what it has stays as it is: " + decision.Message
+			m.Trouble = "placed objects stay as they are: " + decision.Message
 		case m.Current:
 			m.Trouble = reported.failure()
 		}

@@ -160,28 +160,12 @@ func (c *Controller) strategyOf(ctx context.Context, r genericRun) (*placement.U
 	return spec, nil
 }
 
-// genericRequest is an approval request of either kind.
-type genericRequest struct {
-	client.Object
-	spec   *placement.ApprovalRequestSpec
-	status *placement.ApprovalRequestStatus
-}
-
-func newRequest(namespace string) genericRequest {
-	if namespace == "" {
-		r := &placement.ClusterApprovalRequest{}
-		return genericRequest{r, &r.Spec, &r.Status}
-	}
-	r := &placement.ApprovalRequest{}
-	return genericRequest{r, &r.Spec, &r.Status}
-}
-
 // requestsOf returns the approval requests with the names used by a run.
 func (c *Controller) requestsOf(ctx context.Context, r genericRun) (map[string]staged.Request, error) {
 	requests := map[string]staged.Request{}
 	for _, name := range staged.Requests(r.GetName(), *r.status) {
-		request := newRequest(r.GetNamespace())
-		err := c.Client.Get(ctx, types.NamespacedName{Namespace: r.GetNamespace(), Name: name}, request.Object)
+		request := updaterun.NewApprovalRequest(r.GetNamespace(), name)
+		err := c.Client.Get(ctx, client.ObjectKeyFromObject(request), request.Object)
 		if apierrors.IsNotFound(err) {
 			continue
 		} else if err != nil {
@@ -194,18 +178,15 @@ func (c *Controller) requestsOf(ctx context.Context, r genericRun) (map[string]s
 
 // ofRequest returns the value of an approval request to a run. A request counts for nothing
 // unless the run owns it by UID and the request names the run.
-func ofRequest(r genericRun, request genericRequest) staged.Request {
-	approved := meta.FindStatusCondition(request.status.Conditions, placement.ConditionApproved)
-	isNamed := staged.RequestName(r.GetName(), "before", request.spec.TargetStage) == request.GetName() ||
-		staged.RequestName(r.GetName(), "after", request.spec.TargetStage) == request.GetName()
-	names := isNamed && request.spec.TargetUpdateRun == r.GetName()
-	isApproved := approved != nil && approved.Status == metav1.ConditionTrue
-	isCurrent := approved != nil && approved.ObservedGeneration == request.GetGeneration()
+func ofRequest(r genericRun, request updaterun.ApprovalRequest) staged.Request {
+	isNamed := staged.RequestName(r.GetName(), "before", request.Spec.TargetStage) == request.GetName() ||
+		staged.RequestName(r.GetName(), "after", request.Spec.TargetStage) == request.GetName()
+	names := isNamed && request.Spec.TargetUpdateRun == r.GetName()
 	return staged.Request{
 		Owned:    names && metav1.IsControlledBy(request, r) && request.GetDeletionTimestamp() == nil,
-		Approved: isApproved && isCurrent,
-		Outdated: isApproved && !isCurrent,
-		Accepted: meta.IsStatusConditionTrue(request.status.Conditions, placement.ConditionApprovalAccepted),
+		Approved: request.Approved(),
+		Outdated: request.Outdated(),
+		Accepted: meta.IsStatusConditionTrue(request.Status.Conditions, placement.ConditionApprovalAccepted),
 	}
 }
 
@@ -220,22 +201,19 @@ func (c *Controller) onRun(_ context.Context, before, after client.Object, q con
 
 // onRequest reconciles the placement of the run that owns an approval request.
 func (c *Controller) onRequest(ctx context.Context, before, after client.Object, q controller.Queue) {
-	request := after
+	object := after
 	if after == nil {
-		request = before
+		object = before
 	}
-	name := ""
-	switch r := request.(type) {
-	case *placement.ClusterApprovalRequest:
-		name = r.Spec.TargetUpdateRun
-	case *placement.ApprovalRequest:
-		name = r.Spec.TargetUpdateRun
+	request, is := updaterun.ApprovalRequestOf(object)
+	if !is {
+		return
 	}
 	var run client.Object = &placement.ClusterStagedUpdateRun{}
 	if request.GetNamespace() != "" {
 		run = &placement.StagedUpdateRun{}
 	}
-	if err := c.Client.Get(ctx, types.NamespacedName{Namespace: request.GetNamespace(), Name: name}, run); err != nil {
+	if err := c.Client.Get(ctx, types.NamespacedName{Namespace: request.GetNamespace(), Name: request.Spec.TargetUpdateRun}, run); err != nil {
 		return // no run waits for it
 	}
 	c.onRun(ctx, nil, run, q)

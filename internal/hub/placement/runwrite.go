@@ -9,12 +9,12 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
 	placement "github.com/muster-fleet/muster/api/placement/v1beta1"
+	"github.com/muster-fleet/muster/internal/fleet/updaterun"
 	"github.com/muster-fleet/muster/internal/hub/placement/staged"
 	"github.com/muster-fleet/muster/internal/kube"
 	"github.com/muster-fleet/muster/internal/naming"
@@ -79,9 +79,7 @@ func (c *Controller) writeRun(ctx context.Context, key client.ObjectKey, before 
 // createRequest creates an approval request. If an object of that name exists, the cache shows it
 // soon.
 func (c *Controller) createRequest(ctx context.Context, r genericRun, approval staged.Approval) error {
-	request := newRequest(r.GetNamespace())
-	request.SetNamespace(r.GetNamespace())
-	request.SetName(approval.Name)
+	request := updaterun.NewApprovalRequest(r.GetNamespace(), approval.Name)
 	request.SetLabels(map[string]string{
 		fleet.LabelManaged: "true", placement.LabelLatestApproval: "true", placement.LabelTaskType: approval.Task,
 		placement.LabelTargetUpdateRun: naming.SafeConcat(r.GetName()), placement.LabelTargetStage: approval.Stage,
@@ -89,7 +87,7 @@ func (c *Controller) createRequest(ctx context.Context, r genericRun, approval s
 	request.SetOwnerReferences([]metav1.OwnerReference{{
 		APIVersion: placement.GroupVersion.String(), Kind: r.kind, Name: r.GetName(), UID: r.GetUID(), Controller: new(true),
 	}})
-	*request.spec = placement.ApprovalRequestSpec{TargetUpdateRun: r.GetName(), TargetStage: approval.Stage}
+	*request.Spec = placement.ApprovalRequestSpec{TargetUpdateRun: r.GetName(), TargetStage: approval.Stage}
 	if err := c.Client.Create(ctx, request.Object, kube.FieldOwner); err != nil && !apierrors.IsAlreadyExists(err) {
 		return fmt.Errorf("creating the approval request %s: %w", approval.Name, err)
 	}
@@ -98,11 +96,11 @@ func (c *Controller) createRequest(ctx context.Context, r genericRun, approval s
 
 // acceptRequest notes on an approval request that its approval counts.
 func (c *Controller) acceptRequest(ctx context.Context, r genericRun, name string) error {
-	request := newRequest(r.GetNamespace())
-	err := c.Client.Get(ctx, types.NamespacedName{Namespace: r.GetNamespace(), Name: name}, request.Object)
+	request := updaterun.NewApprovalRequest(r.GetNamespace(), name)
+	err := c.Client.Get(ctx, client.ObjectKeyFromObject(request), request.Object)
 	if err == nil {
 		before := request.DeepCopyObject().(client.Object)
-		meta.SetStatusCondition(&request.status.Conditions, metav1.Condition{
+		meta.SetStatusCondition(&request.Status.Conditions, metav1.Condition{
 			Type: placement.ConditionApprovalAccepted, Status: metav1.ConditionTrue, Reason: placement.ReasonRequestAccepted,
 			Message: "the run goes on", ObservedGeneration: request.GetGeneration(), LastTransitionTime: metav1.NewTime(c.Clock.Now()),
 		})

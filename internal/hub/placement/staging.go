@@ -122,7 +122,7 @@ func (c *Controller) reviewVersion(ctx context.Context, s genericPlacement, o *o
 			return err
 		case !allowed:
 			o.staging.targetProblem = fmt.Sprintf("version %s has %s, and %s, who last changed the spec, may not %s: "+
-				"grant that, or let somebody change the spec who may", o.staging.target, nameOf(id), by.Name, right)
+				"grant that, or let a user change the spec who may", o.staging.target, nameOf(id), by.Name, right)
 			return nil
 		}
 	}

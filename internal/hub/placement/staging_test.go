@@ -313,7 +313,7 @@ func TestTheIndexCountsOnWhenTheStrategyChanges(t *testing.T) {
 
 func TestAnApprovalCountsOnlyForTheRunThatOwnsIt(t *testing.T) {
 	r := run("web", now)
-	request := func(change func(*placement.ClusterApprovalRequest)) genericRequest {
+	request := func(change func(*placement.ClusterApprovalRequest)) updaterun.ApprovalRequest {
 		o := &placement.ClusterApprovalRequest{ObjectMeta: metav1.ObjectMeta{Name: "web-after-canary", Generation: 1,
 			OwnerReferences: []metav1.OwnerReference{
 				{APIVersion: placement.GroupVersion.String(), Kind: "ClusterStagedUpdateRun", Name: "web", UID: r.GetUID(), Controller: new(true)},
@@ -321,7 +321,8 @@ func TestAnApprovalCountsOnlyForTheRunThatOwnsIt(t *testing.T) {
 		o.Spec = placement.ApprovalRequestSpec{TargetUpdateRun: "web", TargetStage: "canary"}
 		o.Status.Conditions = []metav1.Condition{{Type: "Approved", Status: "True", ObservedGeneration: 1}}
 		change(o)
-		return genericRequest{o, &o.Spec, &o.Status}
+		got, _ := updaterun.ApprovalRequestOf(o)
+		return got
 	}
 	for _, c := range []struct {
 		name   string

@@ -53,6 +53,8 @@ type observed struct {
 	// missing without a known cause for its removal.
 	unfounded condition
 	overrides override.Set
+	// unmatched describes the overrides that name the placement and select no object of it.
+	unmatched []string
 	// reviewed: the rights of a user limit the changes of an override or the objects of an
 	// envelope. overridesHeld: a counting override cannot be applied because of the rights of its
 	// author. ignored holds the reasons of overrides that do not count.

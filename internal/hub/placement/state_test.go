@@ -80,6 +80,9 @@ func obstacle(member int, reason string) func(*observed) {
 	}
 }
 
+// silentSince gives the first member its last heartbeat.
+func silentSince(o *observed) { o.members[0].LastBeat = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC) }
+
 func requiring(label string) func(*observed) {
 	return func(o *observed) {
 		name, value, _ := strings.Cut(label, "=")
@@ -219,7 +222,7 @@ func TestDescribe(t *testing.T) {
 		conditions string // those that are not true
 	}{
 		{"all well", world(t, on(t, "a", "b")), "2/2", "", ""},
-		{"just written", world(t), "0/2", "a: being written; b: being written", "WorkSynchronized Unknown"},
+		{"just written", world(t), "0/2", "a, b: being written", "WorkSynchronized Unknown"},
 		{"one fails", world(t, on(t, "a", "b"), failing), "1/2", "a: ConfigMap n/c: conflict", "Applied False"},
 		{"one of two waits for its turn", world(t, on(t, "a", "b"), func(o *observed) { o.selected.Objects[0] = configMap("settings", 11) }),
 			"0/2",
@@ -247,7 +250,7 @@ func TestDescribe(t *testing.T) {
 		},
 		{
 			"nothing selected, and not written yet", world(t, func(o *observed) { o.selected.Objects = nil }),
-			"0/2", "a: being written; b: being written", "WorkSynchronized Unknown",
+			"0/2", "a, b: being written", "WorkSynchronized Unknown",
 		},
 		{"not applied, and a field that is not done", world(t, on(t, "a", "b"), failing, reportingBack), "1/2", "a: ConfigMap n/c: conflict",
 			"Supported False, Applied False"},
@@ -263,10 +266,10 @@ func TestDescribe(t *testing.T) {
 			o.members[1].Labels, o.before.PolicyHash = nil, "others"
 			o.members = append(o.members, &scheduling.Member{Name: "c", Namespace: "ns-c", Labels: map[string]string{"env": "prod"}})
 			o.reported["ns-a"] = worksStatus{applied: condition{"Unknown", reasons.ApplyPending, "waits"}}
-		}), "0/2", "b will lose it when others are available: at most 1 of 2 members may be unavailable; a: waits; c: being written",
+		}), "0/2", "b loses it when others are available: at most 1 of 2 members may be unavailable; a: waits; c: being written",
 			"RolloutStarted False"},
 		{"one whose workspace has withdrawn", world(t, on(t, "a", "b"), func(o *observed) { o.members = nil }), "0/0",
-			"there is no member to pick; kept as it is, because no workspace that opts in has a record of it any more: member namespace ns-a; " +
+			"there is no member to pick; objects stay, because no workspace for placements has these members any more: member namespace ns-a; " +
 				"member namespace ns-b", ""},
 		{"only compared, and nothing differs", world(t, reporting, on(t, "a", "b"), func(o *observed) {
 			for _, name := range []string{"ns-a", "ns-b"} {
@@ -288,6 +291,16 @@ func TestDescribe(t *testing.T) {
 		{"a field that asks for what is so", world(t, on(t, "a", "b"), func(o *observed) {
 			o.spec.Strategy.ReportBackStrategy = &runtime.RawExtension{Raw: []byte(`{"type":"Disabled"}`)}
 		}), "2/2", "", ""},
+		{"a lost member has reported long ago that it is available", world(t, on(t, "a", "b"), obstacle(0, reasons.AgentLost), silentSince),
+			"1/2", "a: member lost, as of 2026-01-02T03:04:05Z: available", "Available Unknown"},
+		{"a lost member has reported long ago that it failed", world(t, on(t, "a", "b"), failing, obstacle(0, reasons.AgentLost), silentSince),
+			"1/2", "a: member lost, as of 2026-01-02T03:04:05Z: ConfigMap n/c: conflict", "Applied False"},
+		{"only compared, and one is lost since", world(t, reporting, on(t, "a", "b"), obstacle(0, reasons.AgentLost), silentSince,
+			func(o *observed) {
+				for _, name := range []string{"ns-a", "ns-b"} {
+					o.reported[name] = worksStatus{diffReported: condition{"True", reasons.AllWorkHaveDiffReported, ""}}
+				}
+			}), "1/2", "a: member lost, as of 2026-01-02T03:04:05Z: compared", "DiffReported Unknown"},
 		{"runs roll it out, and all have it", world(t, on(t, "a", "b"), byRuns(t)), "2/2", "", ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -351,8 +364,7 @@ func TestNothingIsSaidOfTheStagesAfterTheFirstThatIsNotReached(t *testing.T) {
 			"Scheduled=True RolloutStarted=True Overridden=True WorkSynchronized=False", "a: no right"},
 		{"others wait for one that fails", world(t, third, on(t, "a", "b", "c"), applied("False", reasons.NotAllWorkHaveBeenApplied, "conflict"),
 			changed), nil, "Scheduled=True RolloutStarted=False", "Scheduled=True RolloutStarted=True Overridden=True WorkSynchronized=Unknown",
-			"b: waits for its turn: at most 1 of 3 members may be unavailable; c: waits for its turn: at most 1 of 3 members may be unavailable; " +
-				"a: being written"},
+			"b, c: waits for its turn: at most 1 of 3 members may be unavailable; a: being written"},
 		{"compared", world(t, reporting, on(t, "a", "b"), func(o *observed) {
 			o.reported["ns-a"] = worksStatus{diffReported: condition{"False", reasons.NotAllWorkHaveDiffReported, "no right"}}
 			o.reported["ns-b"] = worksStatus{diffReported: condition{"True", reasons.AllWorkHaveDiffReported, ""}}

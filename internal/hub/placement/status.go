@@ -137,6 +137,9 @@ func (o observed) setConditions(after *placement.PlacementStatus, d decision, me
 		if ignored := o.ignoredOverrides(); reached && stage == placement.ConditionOverridden && ignored != (condition{}) {
 			c, after.Message = ignored, cmp.Or(after.Message, ignored.message) // the later stages continue without the override
 		}
+		if reached && stage == placement.ConditionOverridden {
+			c.message = cmp.Or(c.message, o.idleOverrides(d))
+		}
 		if set(o.kind+stage, c); after.Message == "" && (!reached || stage == placement.ConditionDiffReported) {
 			after.Message = c.message
 		}
@@ -265,7 +268,7 @@ func (o observed) scheduled(d decision) condition {
 	case picked == 0 && o.policy.NamesNobody(): // as in KubeFleet's API nothing is decided yet
 		c = condition{metav1.ConditionUnknown, reasons.SchedulePending, "spec.policy names no member"}
 	case picked == 0 && o.policy.PicksNobody():
-		c.message = "spec.policy asks for no member"
+		c.message = "spec.policy requires no member"
 	case picked == 0 && len(obstacles) > 0:
 		c.message = "no member qualifies: " + list(obstacles)
 	case picked == 0:
@@ -281,7 +284,7 @@ func (o observed) scheduled(d decision) condition {
 			"placement.resources of the chart fleet", list(unread))
 	}
 	if withdrawn := o.withdrawn(d); len(withdrawn) > 0 {
-		c.message += "; kept as it is, because no workspace that opts in has a record of it any more: " + list(withdrawn)
+		c.message += "; objects stay, because no workspace for placements has these members any more: " + list(withdrawn)
 	}
 	return c
 }

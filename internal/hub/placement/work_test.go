@@ -448,7 +448,7 @@ func TestTheWorksOfAMemberAreRolledUp(t *testing.T) {
 			condition{"True", reasons.AllWorkHaveBeenApplied, ""}, condition{"False", reasons.NotAllWorkAreAvailable, "crashes"}, false, 0,
 		},
 		{"what cannot be tracked settles", []*placement.Work{work(applied, untracked)}, condition{"True", reasons.AllWorkHaveBeenApplied, ""},
-			condition{"True", reasons.NotAllWorkAreAvailabilityTrackable, "of some resources nobody can tell whether they work"}, false,
+			condition{"True", reasons.NotAllWorkAreAvailabilityTrackable, "the availability of some resources cannot be checked"}, false,
 			time.Minute},
 	} {
 		h := &currentWorks{works: c.works}

@@ -67,14 +67,14 @@ func (w *currentWorks) status(appliedSince func(*placement.Work) time.Time, peri
 		}
 		s.available = s.available.worst(conditionOf(work, placement.ConditionAvailable, reasons.NotAllWorkAreAvailable,
 			reasons.ResourceAvailableUnknown,
-			"waiting for the member's agent to say whether it works"))
+			"waiting for the member's agent to report its availability"))
 		if available := currentCondition(work, placement.ConditionAvailable); available == nil ||
 			available.Reason != placement.ReasonNotTrackable {
 			continue
 		}
 		if s.available.status == metav1.ConditionTrue {
 			s.available = condition{metav1.ConditionTrue, reasons.NotAllWorkAreAvailabilityTrackable,
-				"of some resources nobody can tell whether they work"}
+				"the availability of some resources cannot be checked"}
 		}
 		if at := appliedSince(work).Add(period); at.After(now) {
 			s.ready = false

@@ -27,7 +27,7 @@ const checkTimeout = 20 * time.Second
 func newCheck(configure func() (*rest.Config, error), namespace *string) *cobra.Command {
 	return &cobra.Command{
 		Use:   "check",
-		Short: "Say whether a hub leads and the kinds of the fleet are served",
+		Short: "Check whether a hub leads and the kinds of the fleet are served",
 		Long: `check reports whether the hub cluster serves the kinds of the fleet, and waits until the leading hub renews its Lease.
 It fails if a kind is missing or no hub leads. helm test runs it for the chart fleet. It needs the right to watch the Lease
 ` + naming.HubLease + ` in the hub's namespace.`,

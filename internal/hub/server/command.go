@@ -92,5 +92,5 @@ func (o *Options) addFlags(to *cobra.Command) {
 	set.StringVar(&o.MetricsAddress, "metrics-bind-address", ":8080", "address of /metrics; 0 switches it off")
 	set.StringVar(&o.ProbeAddress, "health-probe-bind-address", ":8081", "address of /healthz and /readyz; 0 switches them off")
 	set.StringVar(&o.StateDir, "state-dir", "",
-		"directory in which a hub notes what may kill it, for the one that is started after it in the same Pod (default: none)")
+		"directory for notes of what may kill the hub; the next hub in the same Pod reads them (default: none)")
 }

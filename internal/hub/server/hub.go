@@ -33,8 +33,6 @@ import (
 	placement "github.com/muster-fleet/muster/api/placement/v1beta1"
 	"github.com/muster-fleet/muster/internal/credential"
 	"github.com/muster-fleet/muster/internal/hub/bundles/agentbundle"
-	"github.com/muster-fleet/muster/internal/hub/bundles/bundle"
-	"github.com/muster-fleet/muster/internal/hub/bundles/clustergroup"
 	"github.com/muster-fleet/muster/internal/hub/bundles/contentaccess"
 	"github.com/muster-fleet/muster/internal/hub/credentials/longlived"
 	"github.com/muster-fleet/muster/internal/hub/credentials/rejoin"
@@ -200,14 +198,8 @@ func setUp(ctx context.Context, mgr manager.Manager, options Options, server *se
 		func() error { return membercluster.New(deps, moves, entries).Register(ctx, mgr) },
 		func() error { return stray.New(deps).Register(mgr) },
 		func() error { return addPlacement(ctx, mgr, deps, policies) },
-		func() error {
-			d := bundle.Deps{Deps: deps, IsAgents: agents.Wrote, AgentChart: agents.Content, StateDir: options.StateDir}
-			return bundle.New(d).Register(ctx, mgr)
-		},
-		func() error { return readers.Register(mgr) },
-		func() error { return agents.Register(mgr) },
-		func() error { return clustergroup.New(deps).Register(mgr) },
-		func() error { return unsupported.Register(mgr, deps.Clock) },
+		func() error { return addBundles(ctx, mgr, deps, agents, options.StateDir) },
+		func() error { return errors.Join(readers.Register(mgr), unsupported.Register(mgr, deps.Clock)) },
 		func() error { return addInventory(ctx, mgr, deps) },
 		func() error { return selfimport.New(selfimport.Deps{Deps: deps, Hub: mgr.GetConfig()}).Register(mgr) },
 		func() error { return clusterapi.New(deps).Register(ctx, mgr) },

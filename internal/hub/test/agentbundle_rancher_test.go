@@ -88,3 +88,46 @@ func TestTheBundleOfRancherFleetsAgentGoesOnlyWhileMustersAgentActs(t *testing.T
 	f.actsFor(name, "legacy")
 	stays()
 }
+
+// TestAHubThatDiesAfterTheBundleOfRancherFleetsAgentIsDeletedGoesOn stops the hub between the
+// Bundle and its BundleDeployment, once with the hub's finalizer and once without.
+func TestAHubThatDiesAfterTheBundleOfRancherFleetsAgentIsDeletedGoesOn(t *testing.T) {
+	f := newAlone(t, "")
+	ctx := context.Background()
+	d := f.downstream()
+	_, token := f.token("new-token", "")
+	d.install(d.theirs(), d.values(token, "their-bundle"))
+	name := naming.Cluster("their-bundle")
+	theirs := d.startTheirs()
+	f.check(theirs.beat(time.Now()))
+	cluster := f.actsFor(name, "legacy")
+	f.change(&cluster, func() { metav1.SetMetaDataLabel(&cluster.ObjectMeta, fleet.LabelNonManagedAgent, "true") })
+	f.says(name, "NotManaged")
+	d.upgrade(d.ours(), nil)
+	d.start()
+	f.actsFor(name, "native")
+	placement := naming.MemberNamespace(f.workspace, name)
+	for _, free := range []bool{false, true} {
+		bundle := f.rancherAgentBundle(name)
+		f.hub.Kill()
+		f.check(f.Delete(ctx, bundle.DeepCopy()))
+		if free {
+			f.check(merge(f.Client, bundle.DeepCopy(), `{"metadata":{"finalizers":null}}`))
+			f.check(gone(f.get(&fleet.Bundle{}, f.workspace, bundle.Name)))
+		}
+		var deployment fleet.BundleDeployment
+		if f.check(f.get(&deployment, placement, bundle.Name)); deployment.DeletionTimestamp != nil {
+			t.Fatal("its BundleDeployment goes without a hub")
+		}
+		f.hub.Start()
+		f.eventually("both are gone", func() error {
+			return errors.Join(gone(f.get(&fleet.Bundle{}, f.workspace, bundle.Name)),
+				gone(f.get(&fleet.BundleDeployment{}, placement, bundle.Name)))
+		})
+		f.actsFor(name, "native")
+	}
+	managed := f.clusterRecord(name)
+	f.change(managed, func() { delete(managed.Labels, fleet.LabelNonManagedAgent) })
+	f.says(name, "SharedCredential")
+	f.untilReady(name, "Ready")
+}

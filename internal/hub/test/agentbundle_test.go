@@ -85,6 +85,10 @@ func (f fixture) says(name, reason string, parts ...string) {
 		if said == nil || said.Reason != reason || (said.Status == corev1.ConditionTrue) != (reason == "UpToDate") {
 			return fmt.Errorf("it is %+v", said)
 		}
+		if taken := kube.FindCondition(cluster.Status.Conditions, fleet.ConditionReconciled); taken == nil ||
+			(taken.Status == corev1.ConditionTrue) != (reason != "NameTaken") {
+			return fmt.Errorf("the settings of its agent are %+v", taken)
+		}
 		for _, part := range parts {
 			if !strings.Contains(said.Message, part) {
 				return fmt.Errorf("it says %q, not %q", said.Message, part)

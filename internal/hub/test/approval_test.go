@@ -81,7 +81,7 @@ func TestNothingIsDeliveredToAMemberBeforeSomebodyApprovesIt(t *testing.T) {
 		"}]\npolicy: {placementType: PickFixed, clusterNames: [$TEST/" + name + "]}")
 	f.bundle("later", "defaultNamespace: default"+configMap+everywhere)
 	first.deployment("later", func(fleet.BundleDeployment) error { return nil })
-	f.untilSays(crp, "Scheduled", metav1.ConditionFalse, "nobody has approved")
+	f.untilSays(crp, "Scheduled", metav1.ConditionFalse, "waits for an approval of deliveries")
 	f.nothingDelivered(namespace)
 
 	record := f.clusterRecord(name)

@@ -160,7 +160,7 @@ func TestNobodyRevokesInAnothersNameWhereNobodyIsWrittenDown(t *testing.T) {
 	for name, who := range map[string]string{unknown.Name: "", known.Name: user} {
 		f.untilRevoked(name)
 		if found := f.revocations(name); len(found) != 1 || found[0].Who != who ||
-			strings.Contains(found[0].Message, "not known") != (who == "") {
+			strings.Contains(found[0].Message, "is unknown") != (who == "") {
 			t.Errorf("the audit says %+v, want %q", found, who)
 		}
 	}

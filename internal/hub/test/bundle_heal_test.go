@@ -2,6 +2,7 @@ package hub_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"testing"
@@ -114,6 +115,36 @@ targets: [{clusterSelector: {}}]
 		}}
 	})
 	p.valuesOf("app", map[string]any{"a": 1.0})
+}
+
+// TestValuesOutliveADeploymentThatSomebodyDeletes shows why the Secret with the values has no
+// owner: Kubernetes would delete the Secret, and the agent would wait for another.
+func TestValuesOutliveADeploymentThatSomebodyDeletes(t *testing.T) {
+	f := newFixture(t)
+	p := f.place("a", nil)
+	bundle := f.bundle("app", configMap+`
+helm: {values: {a: 1}}
+targets: [{clusterSelector: {}}]
+`)
+	before := p.deployment("app", settled)
+	var secret, after corev1.Secret
+	f.check(f.get(&secret, p.namespace, "app"))
+	f.check(f.Delete(context.Background(), before.DeepCopy()))
+	f.eventually("the deployment is written again", func() error {
+		var now fleet.BundleDeployment
+		if err := f.get(&now, p.namespace, "app"); err != nil || now.UID != before.UID && now.Spec.ValuesHash == before.Spec.ValuesHash {
+			return err
+		}
+		return errors.New("it is the former one")
+	})
+	if f.check(f.get(&after, p.namespace, "app")); after.UID != secret.UID || len(after.OwnerReferences) > 0 {
+		t.Errorf("the values were in Secret %s, and are in %s of %v", secret.UID, after.UID, after.OwnerReferences)
+	}
+	p.valuesOf("app", map[string]any{"a": 1.0})
+	f.check(f.Delete(context.Background(), bundle))
+	f.eventually("both go with the Bundle", func() error {
+		return errors.Join(gone(f.get(&after, p.namespace, "app")), gone(f.get(&fleet.BundleDeployment{}, p.namespace, "app")))
+	})
 }
 
 func TestAMemberMayReadContentsFromItsFirstBundleOn(t *testing.T) {

@@ -55,7 +55,7 @@ func (f fixture) untilRivals(cluster string) {
 			return fmt.Errorf("it says %+v", said)
 		}
 		holder, waiter := f.rivals(cluster)
-		for _, text := range []string{fmt.Sprintf("%q beats", holder), fmt.Sprintf("%q waits", waiter),
+		for _, text := range []string{fmt.Sprintf("%q sends heartbeats", holder), fmt.Sprintf("%q waits", waiter),
 			"annotate cluster.fleet.cattle.io " + cluster + " muster/revoked=true"} {
 			if !strings.Contains(said.Message, text) {
 				return fmt.Errorf("it does not say %s: %s", text, said.Message)

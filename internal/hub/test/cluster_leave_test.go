@@ -246,7 +246,7 @@ func TestARancherFleetAgentCannotBeAskedToRemoveAnything(t *testing.T) {
 		client.RawPatch("application/merge-patch+json", []byte(`{"metadata":{"annotations":{"muster/leave-policy":"Delete"}}}`))))
 	f.check(f.Delete(context.Background(), cluster))
 	f.eventually("it goes at once", func() error { return gone(f.get(&fleet.Cluster{}, f.workspace, name)) })
-	f.leftBehind(cluster, a.answer["deploymentNamespace"], "is a Rancher Fleet agent, which cannot be asked to remove what was delivered",
+	f.leftBehind(cluster, a.answer["deploymentNamespace"], "is Rancher Fleet's, which cannot remove its deliveries",
 		"BundleDeployment app")
 }
 

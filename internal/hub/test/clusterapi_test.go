@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
+	"github.com/muster-fleet/muster/internal/naming"
 )
 
 // capiSecret makes a Secret as Cluster API does, owned by a cluster of that kind.
@@ -101,4 +102,25 @@ func TestAClusterOfClusterAPIThatALabelKeepsOutIsNotCreatedAgain(t *testing.T) {
 	}
 	f.check(merge(f, secret, `{"metadata":{"labels":{"muster/cluster-api":null}}}`))
 	f.eventually("without the label it is registered again", exists("web"))
+}
+
+func TestClusterOfClusterAPIWhoseNameNoMemberCanHaveGetsAnother(t *testing.T) {
+	f := newFixture(t)
+	f.capiSecret("prod.eu-kubeconfig", "prod.eu")
+	f.optIn()
+	f.eventually("the Cluster exists", func() error {
+		var got fleet.Cluster
+		return f.get(&got, f.workspace, naming.CleanCluster("prod.eu"))
+	})
+	err := f.Create(context.Background(), &fleet.Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: f.workspace, Name: "edge-1.22"}})
+	if err == nil || !strings.Contains(err.Error(), "may have at most 63 lower case letters, digits and dashes and no dots") ||
+		!strings.Contains(err.Error(), "use edge-1-22") {
+		t.Errorf("a Cluster with a dot in its name: %v", err)
+	}
+	for name, refused := range map[string]bool{strings.Repeat("a", 63): false, strings.Repeat("a", 64): true} {
+		err := f.Create(context.Background(), &fleet.Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: f.workspace, Name: name}})
+		if (err != nil) != refused {
+			t.Errorf("a Cluster of %d letters: %v", len(name), err)
+		}
+	}
 }

@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
+	muster "github.com/muster-fleet/muster/api/muster/v1alpha1"
 	"github.com/muster-fleet/muster/internal/credential"
 	"github.com/muster-fleet/muster/internal/hub/members/membernamespace"
 	"github.com/muster-fleet/muster/internal/naming"
@@ -180,7 +181,12 @@ func TestATokenForAClusterDisplacesItsAgent(t *testing.T) {
 	f.join(values, map[string]any{"clientID": "web"})
 	cluster := f.untilReady(naming.Cluster("web"), "Ready")
 	bound := f.stampingToken("for-web", fleet.ClusterRegistrationTokenSpec{ClusterName: cluster.Name})
-	f.granted(bound, "web", nil)
+	r := f.granted(bound, "web", nil)
+	displaced := f.auditedAs(&r, muster.AuditDisplaced)
+	if displaced.Token != "for-web" || displaced.Object.UID != cluster.UID || displaced.Displaced == nil ||
+		displaced.Who == "" || displaced.Who != r.Annotations[fleet.AnnotationRequester] {
+		t.Errorf("the audit has %+v", displaced)
+	}
 }
 
 // TestARequestForAnotherHubRegistersNothing plays somebody between an agent and another hub, who

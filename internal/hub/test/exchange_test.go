@@ -189,7 +189,7 @@ func TestAnAgentOfKubeFleetIsIssuedNothing(t *testing.T) {
 		m.until("Healthy", metav1.ConditionTrue, "MemberClusterHealthy")
 	}
 	said := m.until("CredentialExchanged", metav1.ConditionFalse, "AgentHasNoKey").Message
-	if !strings.Contains(said, "goes on with the token of ServiceAccount fleet-system/"+m.name) {
+	if !strings.Contains(said, "keeps the token of ServiceAccount fleet-system/"+m.name) {
 		t.Errorf("it says %q", said)
 	}
 	mc := m.record()

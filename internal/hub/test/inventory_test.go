@@ -156,7 +156,7 @@ func TestProfileOfAnotherManagerIsNeverTouched(t *testing.T) {
 		f.check(f.List(context.Background(), &list, client.InNamespace(metav1.NamespaceDefault)))
 		for _, e := range list.Items {
 			if e.Reason == "ClusterProfileTaken" && e.Regarding.Name == name &&
-				strings.Contains(e.Note, `is that of cluster manager "somebody": delete it`) {
+				strings.Contains(e.Note, `belongs to cluster manager "somebody": delete it`) {
 				return nil
 			}
 		}

@@ -89,12 +89,12 @@ func TestAMemberThatLeavesWithKubeFleetsAgentIsEmptiedFirst(t *testing.T) {
 			t.Fatalf("it is asked to %s before it is empty", state)
 		}
 	}
-	says("what it applied of 2 Works", first.Name, second.Name)
+	says("the objects of 2 Works", first.Name, second.Name)
 	k.removes(deleted(first))
-	says("what it applied of 1 Works (" + second.Name + ")")
+	says("the objects of 1 Works (" + second.Name + ")")
 	f.restartHub()
 	f.check(k.answer(metav1.ConditionTrue, "")) // it beats
-	says("what it applied of 1 Works (" + second.Name + ")")
+	says("the objects of 1 Works (" + second.Name + ")")
 	k.removes(deleted(second))
 	k.untilAskedToLeave()
 	for namespace, name := range map[string]string{shop: "settings", "default": "by-hand"} {
@@ -119,7 +119,7 @@ func TestAMemberWhoseAgentRemovesNothingLeavesWhenTheWaitIsOver(t *testing.T) {
 	k.untilGone()
 	var left corev1.ConfigMap
 	f.check(f.get(&left, naming.SystemNamespace, "left-"+k.name))
-	if !strings.Contains(left.Data["message"], "did not remove in time what it has applied") || left.Data["placed"] != "Work "+work.Name {
+	if !strings.Contains(left.Data["message"], "did not remove its deliveries in time") || left.Data["placed"] != "Work "+work.Name {
 		t.Errorf("what is left is %v", left.Data)
 	}
 	f.eventually("a warning says so", func() error {

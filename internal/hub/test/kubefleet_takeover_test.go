@@ -112,12 +112,14 @@ func (h theirs) work(m *registered, crp, name string, objects ...client.Object) 
 }
 
 // kind installs the definition of a kind that only KubeFleet's hub serves.
-func (h theirs) kind(kind, plural string) {
+func (h theirs) kind(kind, plural string) { h.scopedKind(apiextensionsv1.ClusterScoped, kind, plural) }
+
+func (h theirs) scopedKind(scope apiextensionsv1.ResourceScope, kind, plural string) {
 	h.t.Helper()
 	preserve := true
 	definition := &apiextensionsv1.CustomResourceDefinition{ObjectMeta: metav1.ObjectMeta{Name: plural + ".placement.kubernetes-fleet.io"}}
 	definition.Spec = apiextensionsv1.CustomResourceDefinitionSpec{
-		Group: "placement.kubernetes-fleet.io", Scope: apiextensionsv1.ClusterScoped,
+		Group: "placement.kubernetes-fleet.io", Scope: scope,
 		Names: apiextensionsv1.CustomResourceDefinitionNames{
 			Kind: kind, ListKind: kind + "List", Plural: plural, Singular: strings.ToLower(kind),
 		},
@@ -200,7 +202,7 @@ func TestAHubThatTakesOverKubeFleetsKeepsMembersWorksAndDecisions(t *testing.T) 
 		m.until("ReadyToJoin", metav1.ConditionTrue, "MemberClusterReadyToJoin")
 		m.until("Joined", metav1.ConditionTrue, "MemberClusterJoined")
 		if c := m.until("LeftoversRemoved", metav1.ConditionFalse, "KubeFleetFinalizers"); !strings.Contains(c.Message,
-			"finalizer kubernetes-fleet.io/cluster-profile-cleanup is of KubeFleet's hub") {
+			"finalizer kubernetes-fleet.io/cluster-profile-cleanup belongs to KubeFleet's hub") {
 			t.Errorf("it says %q", c.Message)
 		}
 		m.eventually("its agent beats with the token that it has", func() error { return m.answer(metav1.ConditionTrue, "") })
@@ -289,7 +291,8 @@ func (h theirs) departs(crp *placement.ClusterResourcePlacement, work *placement
 	m.eventually("the record says which finalizer keeps it", func() error {
 		mc := m.record()
 		c := meta.FindStatusCondition(mc.Status.Conditions, "Joined")
-		if c == nil || !strings.Contains(c.Message, "it has left; finalizer kubernetes-fleet.io/cluster-profile-cleanup is of KubeFleet's hub") {
+		said := "it has left; finalizer kubernetes-fleet.io/cluster-profile-cleanup belongs to KubeFleet's hub"
+		if c == nil || !strings.Contains(c.Message, said) {
 			return fmt.Errorf("it says %+v", c)
 		}
 		mc.Finalizers = slices.DeleteFunc(mc.Finalizers, func(name string) bool { return strings.Contains(name, "cluster-profile") })

@@ -58,7 +58,7 @@ func (f fixture) kubefleet(prefix string) *kubefleet {
 // receives returns the next Work from the agent's watch for which the function returns true.
 func (k *kubefleet) receives(what string, is func(*placement.Work) bool) *placement.Work {
 	k.t.Helper()
-	deadline := time.After(time.Minute)
+	deadline := time.After(5 * time.Minute)
 	for {
 		select {
 		case e := <-k.events.ResultChan():

@@ -23,20 +23,20 @@ import (
 // longTail ends the names of Clusters whose member namespaces have 20 bits of a digest. The name of
 // such a namespace is cut within the last word, whatever the name of the workspace is: at a dash it
 // would have 24 bits.
-const longTail = "production-primaryclusteroftheshopinthedatacentreoffrankfurt"
+const longTail = "production-primaryclusteroftheshopinthedata"
 
 // colliding returns a name that begins with a given one, for a Cluster with a given member
-// namespace, whose name has 20 bits of a digest. Of a name that is long enough, only the end of
-// what is digested changes.
+// namespace, whose name has 20 bits of a digest.
 func colliding(t *testing.T, workspace, begin, namespace string) string {
 	t.Helper()
 	head, digest := namespace[:len(namespace)-5], namespace[len(namespace)-5:]
-	begin += strings.Repeat("0", max(0, 100-len(workspace+"::"+begin))) // more is not read for the inner digest
-	full, end := []byte("cluster-"+workspace+"-"+begin), "-"+naming.KeyHash(workspace+"::"+begin)
+	full, key := []byte("cluster-"+workspace+"-"+begin), []byte(workspace+"::"+begin)
 	if !strings.HasPrefix(string(full), strings.TrimSuffix(head, "-")) {
 		t.Fatalf("no namespace of %s/%s begins with %s", workspace, begin, head)
 	}
 	for i := range int64(1 << 24) { // of which one in a million fits
+		inner := sha256.Sum256(strconv.AppendInt(key, i, 10))
+		end := hex.AppendEncode([]byte("-"), inner[:6])
 		sum := sha256.Sum256(append(strconv.AppendInt(full, i, 10), end...))
 		if hex.EncodeToString(sum[:3])[:5] != digest {
 			continue

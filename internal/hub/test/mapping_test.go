@@ -155,7 +155,7 @@ func TestAMappingOpensNoNamespaceThatDoesNotConsent(t *testing.T) {
 	f.change(o, func() { o.Annotations[fleet.AnnotationBundlesFrom] = "others, " + f.workspace + "x" })
 	f.untilMapping("m", "ConsentMissing", victim.workspace)
 	f.untilBundle(b.Name, "Processed", corev1.ConditionFalse,
-		victim.workspace+", which does not consent: what is deployed there stays as it is")
+		victim.workspace+", which does not consent: the deployments there stay as they are")
 	f.configure(`{"bundleNamespaceMappings":"open"}`)
 	f.untilMapping("m", "Open")
 	f.observedOn(b, 3)
@@ -187,7 +187,7 @@ func TestMissingSettingsTakeNothingAway(t *testing.T) {
 	f.check(f.Delete(context.Background(), f.configured()))
 	f.observedOn(b, 1) // the settings before are in force
 	f.restartHub()
-	f.untilBundle("app", "Processed", corev1.ConditionFalse, "does not consent: what is deployed there stays as it is")
+	f.untilBundle("app", "Processed", corev1.ConditionFalse, "does not consent: the deployments there stay as they are")
 	f.observedOn(b, 0)
 	if after := elsewhere.deployment("app", there).UID; after != before {
 		t.Errorf("the deployment %s is another one now: %s", before, after)

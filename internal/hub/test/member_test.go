@@ -109,9 +109,9 @@ func TestAnUpgradeOfTheAgentOrOfKubernetesIsAnEvent(t *testing.T) {
 		return nil
 	})
 	m.start()
-	f.eventually("an event tells of the agent's", func() error { return f.event("AgentVersionChanged", cluster.Name, "now, after v0.0.1") })
+	f.eventually("an event tells of the agent's", func() error { return f.event("AgentVersionChanged", cluster.Name, ", before v0.0.1") })
 	f.eventually("an event tells of Kubernetes'", func() error {
-		return f.event("KubernetesVersionChanged", cluster.Name, "now, after v1.30.0")
+		return f.event("KubernetesVersionChanged", cluster.Name, ", before v1.30.0")
 	})
 }
 

@@ -186,7 +186,7 @@ func TestAnUpgradeOfKubernetesOfAMemberClusterIsAnEvent(t *testing.T) {
 		})
 	}
 	f.workspace = metav1.NamespaceDefault // where Events about what has no namespace are
-	f.eventually("an event tells of it", func() error { return f.event("KubernetesVersionChanged", m.name, "now, after v1.30.0") })
+	f.eventually("an event tells of it", func() error { return f.event("KubernetesVersionChanged", m.name, ", before v1.30.0") })
 }
 
 func TestLabellingThroughTheOtherVersionKeepsEveryField(t *testing.T) {

@@ -195,7 +195,7 @@ func TestNothingIsPlacedIntoANamespaceThatIsNotTheMembers(t *testing.T) {
 	f.eventually("the placement names the namespace", func() error {
 		f.check(f.get(crp, "", crp.Name))
 		if text := fmt.Sprint(crp.Status); !strings.Contains(text,
-			"namespace "+m.namespaceName()+" is not there, is going or was not made for "+m.name) {
+			"namespace "+m.namespaceName()+" is missing, is being deleted or was not created for "+m.name) {
 			return fmt.Errorf("it says %s", text)
 		}
 		return nil
@@ -248,7 +248,8 @@ func TestNobodyOfKubernetesItselfIsAMember(t *testing.T) {
 			if err == nil {
 				f.check(f.Delete(context.Background(), mc))
 			}
-			if !apierrors.IsInvalid(err) || !strings.Contains(err.Error(), identity.Kind+" "+identity.Name+", by which Kubernetes means many") {
+			if !apierrors.IsInvalid(err) || !strings.Contains(err.Error(), identity.Kind+" "+identity.Name+", a name of Kubernetes itself or "+
+				"of many users") {
 				return fmt.Errorf("creating it: %v", err)
 			}
 			return nil
@@ -330,7 +331,7 @@ func TestNobodyElsesAccountIsAMembersIdentity(t *testing.T) {
 	}{
 		"group": {
 			rbacv1.Subject{Kind: "Group", Name: "admins"}, "IdentityInvalid",
-			"Group admins, in which there may be many: name a ServiceAccount or a User",
+			"Group admins, which can have many members: name a ServiceAccount or a User",
 		},
 		"hub": {
 			rbacv1.Subject{Kind: "ServiceAccount", Namespace: naming.SystemNamespace, Name: naming.HubServiceAccount},

@@ -186,7 +186,7 @@ func TestWhatAnAuthorMayNotReadAnyMoreStaysUntilSomebodyConfirms(t *testing.T) {
 		f.check(f.Update(context.Background(), n.may))
 		f.restartHub() // else it is asked again after a minute
 		f.untilRP(rp, "ResourceSelected", metav1.ConditionFalse, "list configmaps in namespace "+shop)
-		f.untilRP(rp, "ResourceSelected", metav1.ConditionFalse, "what is placed stays as it is")
+		f.untilRP(rp, "ResourceSelected", metav1.ConditionFalse, "placed objects stay as they are")
 		n.touched(m.namespaceName(), func(followed bool, objects []string) error {
 			if followed || !slices.Equal(objects, []string{"ConfigMap settings"}) {
 				return fmt.Errorf("it holds %v, follows: %t", objects, followed)
@@ -258,7 +258,7 @@ func TestAResourcePlacementReachesNoClusterThatDoesNotAdmitItsNamespace(t *testi
 		f.check(f.Get(context.Background(), client.ObjectKeyFromObject(rp), rp))
 		synced := meta.FindStatusCondition(rp.Status.Conditions, "ResourcePlacementWorkSynchronized")
 		if followed || !slices.Equal(objects, []string{"ConfigMap settings"}) || synced == nil ||
-			!strings.Contains(synced.Message, "what it has stays as it is") {
+			!strings.Contains(synced.Message, "placed objects stay as they are") {
 			return fmt.Errorf("it holds %v, follows: %t; %+v", objects, followed, synced)
 		}
 		return nil
@@ -320,7 +320,7 @@ func TestWithoutThePolicyNobodyIsBelievedToBeAnAuthor(t *testing.T) {
 		}
 		return nil
 	})
-	f.untilRP(rp, "ResourceSelected", metav1.ConditionFalse, "nobody knows who wrote the placement")
+	f.untilRP(rp, "ResourceSelected", metav1.ConditionFalse, "the author of the placement is unknown")
 	n.touched(m.namespaceName(), kept)
 	f.refused("he makes himself somebody else", n.as.Patch(context.Background(), rp,
 		client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"annotations":{"muster/author":"system:admin"}}}`))))

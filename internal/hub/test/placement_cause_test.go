@@ -99,7 +99,7 @@ func TestWhatTheHubCannotReadStaysOnMembers(t *testing.T) {
 		f.untilSays(crp, "ResourceSelected", metav1.ConditionFalse, "Widget "+shop+"/data: ")
 		// which is an event of the placement
 		f.check(f.Create(context.Background(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: shop, Name: how}}))
-		f.untilSays(crp, "Scheduled", metav1.ConditionFalse, "what is placed stays as it is")
+		f.untilSays(crp, "Scheduled", metav1.ConditionFalse, "placed objects stay as they are")
 		if after := f.works(crp)[0]; after.UID != before.UID || after.Generation != before.Generation {
 			t.Errorf("%s changed the Work: %v", how, slices.Sorted(maps.Keys(manifests(t, after))))
 		}
@@ -262,7 +262,7 @@ func TestAGroupThatBecomesInvalidTakesNothingAway(t *testing.T) {
 			MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "env", Operator: "in", Values: []string{"prod"}}},
 		}
 	})
-	f.untilBundle("app", "Processed", corev1.ConditionFalse, "nobody knows which Clusters are in ClusterGroup "+f.workspace+"/prod",
+	f.untilBundle("app", "Processed", corev1.ConditionFalse, "the Clusters of ClusterGroup "+f.workspace+"/prod",
 		"what is deployed stays as it is")
 	if after := p.deployment("app", there); after.UID != before.UID {
 		t.Errorf("the deployment %s is another one now: %s", before.UID, after.UID)

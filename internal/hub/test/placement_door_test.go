@@ -162,7 +162,7 @@ func TestAClusterIsPickedByItsLabelsAndKeepsWhatItHasWhenItsWorkspaceWithdraws(t
 	f.check(on.get(settings, shop, "settings"))
 
 	opt(false)
-	f.untilSays(crp, "Scheduled", metav1.ConditionTrue, "kept as it is, because no workspace that opts in has a record of it any more: "+
+	f.untilSays(crp, "Scheduled", metav1.ConditionTrue, "objects stay, because no workspace for placements has these members any more: "+
 		"member namespace "+naming.MemberNamespace(f.workspace, cluster))
 	f.check(f.Create(context.Background(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: shop, Name: "later"}}))
 	f.eventually("the placement counts the change", func() error {

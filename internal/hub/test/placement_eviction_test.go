@@ -117,7 +117,7 @@ func TestWhatANativeAgentKeepsIsEvictedAllTheSame(t *testing.T) {
 	if _, executed := f.evict(crp.Name, m); executed == nil || executed.Status != metav1.ConditionTrue {
 		t.Fatalf("it is not executed: %+v", executed)
 	}
-	f.untilSays(crp, "RolloutStarted", metav1.ConditionFalse, "what was placed before is being removed first")
+	f.untilSays(crp, "RolloutStarted", metav1.ConditionFalse, "earlier placed objects are being removed first")
 	if w := f.works(crp)[0]; w.UID != old || len(w.Finalizers) != 1 {
 		t.Fatalf("the hub took the finalizer off, so that nothing is removed: %+v", w.ObjectMeta)
 	}

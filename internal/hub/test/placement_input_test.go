@@ -141,7 +141,7 @@ func TestAPlacementThatCannotBeSaysWhy(t *testing.T) {
 		},
 		{
 			"a workspace", "resourceSelectors: [{group: '', version: v1, kind: Namespace, name: $TEST}]", "Scheduled",
-			"the namespace is a workspace of the fleet",
+			"the namespace is a workspace or the fleet's own",
 		},
 		{
 			"a kind that there is not", "resourceSelectors: [{group: example.com, version: v1, kind: Widget}]", "Scheduled",

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	eventsv1 "k8s.io/api/events/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -144,7 +145,7 @@ policy:
 	m1.label("region=asia")
 	f.untilSetting(crp, map[*registered]string{m1: m1.name + " in asia"}, "data", "a")
 	m1.label("region=")
-	f.untilSays(crp, "Overridden", metav1.ConditionFalse, "asks for label region, which member "+m1.name+" does not have")
+	f.untilSays(crp, "Overridden", metav1.ConditionFalse, "uses label region, which member "+m1.name+" does not have")
 	f.untilSetting(crp, map[*registered]string{m1: m1.name + " in asia"}, "data", "a")
 
 	f.check(f.Delete(context.Background(), ro))
@@ -237,6 +238,37 @@ func TestOverridesThatCannotBeMeantAreRefused(t *testing.T) {
 		o.SetGenerateName("refused-")
 		if err := f.Create(context.Background(), o); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %q", spec, err, want)
+		}
+	}
+}
+
+func TestAnOverrideThatNamesNoPlacementSaysSo(t *testing.T) {
+	f := newFixture(t)
+	shop := f.shop()
+	const spec = `
+placement: {name: $NAME}
+resourceSelectors: [{group: "", version: v1, kind: ConfigMap, name: settings}]
+policy: {overrideRules: [{overrideType: Delete}]}
+`
+	crp := f.crp(strings.ReplaceAll(prodOnly, "$SHOP", shop))
+	f.override(shop, "right", strings.ReplaceAll(spec, "$NAME", crp.Name))
+	wrong := f.override(shop, "wrong", strings.ReplaceAll(spec, "$NAME", "no-such"))
+	f.eventually("an Event of the override says so", func() error {
+		var list eventsv1.EventList
+		f.check(f.List(context.Background(), &list, client.InNamespace(shop)))
+		for _, e := range list.Items {
+			says := strings.Contains(e.Note, "names no-such, which does not exist")
+			if e.Reason == "PlacementNotFound" && e.Regarding.UID == wrong.GetUID() && says {
+				return nil
+			}
+		}
+		return fmt.Errorf("%d other events", len(list.Items))
+	})
+	var list eventsv1.EventList
+	f.check(f.List(context.Background(), &list, client.InNamespace(shop)))
+	for _, e := range list.Items {
+		if e.Regarding.Name == "right" {
+			t.Errorf("the other override gets %s: %s", e.Reason, e.Note)
 		}
 	}
 }

@@ -146,7 +146,7 @@ func TestAnOverrideWhoseAuthorLosesTheRightTakesNothingAway(t *testing.T) {
 	f.check(f.Update(context.Background(), n.may))
 	f.restartHub() // an answer is good for a minute
 	f.untilOverridden(crp, metav1.ConditionFalse, "OverrideNotPermitted", "may not update configmaps settings in namespace "+shop)
-	f.untilOverridden(crp, metav1.ConditionFalse, "OverrideNotPermitted", "what is placed stays as it is")
+	f.untilOverridden(crp, metav1.ConditionFalse, "OverrideNotPermitted", "placed objects stay as they are")
 	before := f.works(crp)[0]
 	f.check(f.Create(context.Background(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: shop, Name: "more"}}))
 	late := f.joined("loses-late", "env=prod")
@@ -266,7 +266,7 @@ func TestAnOverrideWithoutAnAuthorChangesNothing(t *testing.T) {
 	f.patch(
 		ro, `{"metadata":{"annotations":null},"spec":{"policy":{"overrideRules":[{"clusterSelector":{"clusterSelectorTerms":[]},"overrideType":"Delete"}]}}}`,
 	)
-	f.untilOverridden(crp, metav1.ConditionFalse, "AuthorUnknown", "what is placed stays as it is")
+	f.untilOverridden(crp, metav1.ConditionFalse, "AuthorUnknown", "placed objects stay as they are")
 	if got := f.setting(crp, m, "data", "a"); got != "2" {
 		t.Errorf("without an author the member has %q", got)
 	}

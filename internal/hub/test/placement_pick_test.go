@@ -50,7 +50,7 @@ func TestPickNGoesUpAndDownByNameAndToZero(t *testing.T) {
 	f.untilOn(crp, members[:2]...)
 	scale(0)
 	f.untilOn(crp)
-	f.untilSays(crp, "Scheduled", metav1.ConditionTrue, "spec.policy asks for no member")
+	f.untilSays(crp, "Scheduled", metav1.ConditionTrue, "spec.policy requires no member")
 	for _, s := range crp.Status.Conditions {
 		if s.Type != "ClusterResourcePlacementScheduled" {
 			t.Errorf("there is nobody for whom %s could be %s", s.Type, s.Status)

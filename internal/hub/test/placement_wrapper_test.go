@@ -82,7 +82,7 @@ func TestATenantsEnvelopeHoldsOnlyWhatTheTenantMayWriteOnTheHub(t *testing.T) {
 		return nil
 	})
 	n.patch(e, `{"data":{"quota":{"spec":{"hard":{"pods":"1000"}}}}}`)
-	f.untilWithheld(crp, "EnvelopeNotPermitted", "what is placed stays as it is")
+	f.untilWithheld(crp, "EnvelopeNotPermitted", "placed objects stay as they are")
 	if got := manifests(t, f.works(crp)[0]); greedy(got) != 3 || f.podsOf(crp, "small") != "2" {
 		t.Errorf("after the tenant's change the member has %v", got)
 	}
@@ -108,7 +108,7 @@ func TestAnEnvelopeWhoseAuthorLosesTheRightTakesNothingAway(t *testing.T) {
 	f.restartHub() // an answer is good for a minute
 	f.untilWithheld(crp, "EnvelopeNotPermitted",
 		"ConfigMap "+shop+"/fine is left out: ResourceEnvelope "+shop+"/own: "+n.name+", who last changed it, may not create configmaps")
-	f.untilWithheld(crp, "EnvelopeNotPermitted", "what is placed stays as it is")
+	f.untilWithheld(crp, "EnvelopeNotPermitted", "placed objects stay as they are")
 	if works := f.works(crp); len(works) != 1 || works[0].Generation != before.Generation {
 		t.Errorf("the Works are changed: %+v", works)
 	}
@@ -147,7 +147,7 @@ func TestAnEnvelopeWithoutAnAuthorIsNotPlaced(t *testing.T) {
 	})
 	before := f.works(crp)[0]
 	f.patch(e, `{"metadata":{"annotations":null},"data":{"fine":{"data":{"a":"2"}}}}`)
-	f.untilWithheld(crp, "AuthorUnknown", "what is placed stays as it is")
+	f.untilWithheld(crp, "AuthorUnknown", "placed objects stay as they are")
 	if works := f.works(crp); len(works) != 1 || works[0].Generation != before.Generation {
 		t.Errorf("the Works are changed: %+v", works)
 	}

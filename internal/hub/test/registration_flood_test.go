@@ -74,12 +74,12 @@ func TestAFloodOfRequestsIsBoundedAndKeepsNobodyElseFromJoining(t *testing.T) {
 		t.Errorf("%d Clusters were made, want 4 for the flood and one for the good agent", n)
 	}
 	f.eventually("the token says that requests are deleted", func() error {
-		return f.event("TooManyRequests", "flooding", "deleted unanswered")
+		return f.event("TooManyRequests", "flooding", "without an answer")
 	})
 	for _, r := range left {
 		if said := r.Status.Message; r.Status.Reason == "TooManyNewClusters" &&
 			!strings.Contains(said, "4 new Clusters of ClusterRegistrationToken "+f.workspace+"/flooding have not sent a heartbeat yet") ||
-			r.Status.Reason == "TooManyRequests" && !strings.Contains(said, "its agent asks again") {
+			r.Status.Reason == "TooManyRequests" && !strings.Contains(said, "its agent sends another") {
 			t.Errorf("request %s says %q", r.Name, said)
 		}
 	}

@@ -62,7 +62,7 @@ func (t *trap) wait(kill func()) {
 	t.t.Helper()
 	select {
 	case <-t.reached:
-	case <-time.After(2 * time.Minute):
+	case <-time.After(5 * time.Minute):
 		t.t.Fatal("it never comes so far")
 	}
 	kill()

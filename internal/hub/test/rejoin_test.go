@@ -64,7 +64,7 @@ func TestAClusterMovesToAnotherWorkspaceAndBackByATokenOfIt(t *testing.T) {
 	first := f.untilReady(name, "Ready")
 	f.give(m.fixture, m.agentNamespace, elsewhere)
 	g.untilReady(name, "Ready")
-	f.saysReady(name, "AgentLeft", "registered as "+g.workspace+"/"+name, "what was delivered to it stays there", "delete this Cluster")
+	f.saysReady(name, "AgentLeft", "registered as "+g.workspace+"/"+name, "its deliveries stay", "delete this Cluster")
 
 	_, again := f.token("another-token", "")
 	f.give(m.fixture, m.agentNamespace, again)
@@ -176,7 +176,7 @@ func TestATokenThatExpiredLeavesTheClusterWhereItIsAndTheHubSaysWhy(t *testing.T
 
 func TestAClusterThatMovesKeepsWhatWasDeliveredUnlessItsRecordSaysDelete(t *testing.T) {
 	t.Parallel()
-	for policy, says := range map[string]string{"Orphan": "stays there", "Delete": "was removed"} {
+	for policy, says := range map[string]string{"Orphan": "its deliveries stay", "Delete": "its deliveries were removed"} {
 		t.Run(policy, func(t *testing.T) {
 			f := newFixture(t)
 			g := f.neighbour()

@@ -169,7 +169,7 @@ func TestAnAgentWhoseCredentialHasRunOutComesBackByItsKey(t *testing.T) {
 		}
 		return nil
 	})
-	f.eventually("the agent is back", func() error {
+	f.eventually("the agent sends heartbeats again", func() error {
 		if state, reason, joined := m.agent.Status(); !joined {
 			return fmt.Errorf("%s: %s", state, reason)
 		}

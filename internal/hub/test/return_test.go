@@ -105,7 +105,7 @@ func TestSecondAgentOfAMemberWaitsAndTakesOverFromOneThatStops(t *testing.T) {
 	first.untilState(agent.Joined, "")
 	r.until("Healthy", metav1.ConditionTrue, "MemberClusterHealthy")
 	second := r.serve(elsewhere)
-	second.untilState(agent.Standby, "beats for this member; this one waits")
+	second.untilState(agent.Standby, "sends heartbeats for this member, and this agent waits")
 	if _, reason, joined := second.agent.Status(); joined {
 		t.Errorf("the second agent is ready: %s", reason)
 	}

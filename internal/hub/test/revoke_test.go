@@ -107,7 +107,7 @@ func (f fixture) untilRevoked(name string) {
 	f.t.Helper()
 	cluster := f.untilReady(name, "Revoked")
 	said := kube.FindCondition(cluster.Status.Conditions, fleet.ConditionReady).Message
-	for _, text := range []string{"what is deployed on the cluster stays",
+	for _, text := range []string{"deliveries on the cluster stay",
 		"kubectl -n " + f.workspace + " annotate cluster.fleet.cattle.io " + name + " muster/revoked-"} {
 		if !strings.Contains(said, text) {
 			f.t.Errorf("it does not say %q: %s", text, said)
@@ -134,7 +134,7 @@ func TestARevokedMemberSeesNothingMore(t *testing.T) {
 
 	f.check(revoke(f.Client, f.clusterRecord(name), `"true"`))
 	f.untilRevoked(name)
-	f.eventually("an event says so", func() error { return f.event("Revoked", name, "no agent has access") })
+	f.eventually("an event says so", func() error { return f.event("Revoked", name, "its agent has no access") })
 	as := f.as(bearer)
 	f.refused("it lists", as.List(ctx, &fleet.BundleDeploymentList{}, client.InNamespace(before)))
 	f.refused("it reads the values", as.Get(ctx, types.NamespacedName{Namespace: before, Name: "app"}, &corev1.Secret{}))

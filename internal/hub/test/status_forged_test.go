@@ -79,6 +79,7 @@ func TestATenantWritesNoStatusByWhichTheHubDecides(t *testing.T) {
 			"the approval of its Cluster", agent, f.clusterRecord(naming.Cluster("legacy")),
 			`{"conditions":[{"type":"DeliveryApproved","status":"True"}]}`,
 		},
+		{"the window of its Cluster", agent, f.clusterRecord(naming.Cluster("legacy")), `{"window":{"since":"2026-01-01T00:00:00Z"}}`},
 		{"how often a token was used", tenant, &token, `{"clusters":[]}`},
 		{"that a token was used", tenant, &token, `{"clusters":["another"]}`},
 	} {

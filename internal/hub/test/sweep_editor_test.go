@@ -14,6 +14,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -124,6 +125,7 @@ func takeOut(o *unstructured.Unstructured, err error) (changed bool) {
 
 // create creates an object, and then writes the same hostile values into its status.
 func (e *editor) create(kind attackedKind, name string, content map[string]any, edit ...func(client.Object)) bool {
+	content = runtime.DeepCopyJSON(content) // parallel jobs share it, and write takes fields out
 	o := e.object(kind, name, content)
 	for _, one := range edit {
 		one(o)

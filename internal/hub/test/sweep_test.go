@@ -7,7 +7,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -135,7 +134,7 @@ func (e *editor) endsAccess(members []*attackedMember) {
 	for _, m := range members {
 		e.check(revoke(e.Client, e.clusterRecord(m.name), `"true"`))
 	}
-	testkube.Within(e.t, time.Minute, "revoked members have no access", func() error {
+	testkube.Eventually(e.t, "revoked members have no access", func() error {
 		var kept []string
 		for _, m := range members {
 			in := client.InNamespace(m.answer.DeploymentNamespace)

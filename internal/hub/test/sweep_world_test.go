@@ -124,7 +124,7 @@ func (f fixture) untilAtRest(kinds map[schema.GroupVersionKind]metav1.APIResourc
 	const quiet = 3 * time.Second
 	var before map[string]string
 	var since time.Time
-	testkube.Within(f.t, 90*time.Second, "the hub is at rest", func() error {
+	testkube.Eventually(f.t, "the hub is at rest", func() error {
 		var now map[string]string
 		outside, now = split(f.objects(kinds), workspaces...)
 		if before == nil || !maps.Equal(before, now) {

@@ -46,7 +46,7 @@ func TestAnExpressionApprovesRequests(t *testing.T) {
 	f.untilState(&r, fleet.RegistrationGranted, "Granted")
 	r = f.mustAsk(values, labelled("edge-2", "prod"))
 	f.untilState(&r, fleet.RegistrationPending, "ApprovalRequired")
-	for _, says := range []string{f.workspace + "/rule asks for approval", rule + " is false for this request",
+	for _, says := range []string{f.workspace + "/rule requires approval", rule + " is false for this request",
 		r.Name + " muster/approved=true"} {
 		if !strings.Contains(r.Status.Message, says) {
 			t.Errorf("%q is missing in %q", says, r.Status.Message)

@@ -23,10 +23,8 @@ var unsupportedObjects = []struct {
 		"targets": []any{map[string]any{"clusterName": "a"}}}}, "fleet apply"},
 	{"HelmOp", map[string]any{"spec": map[string]any{"helm": map[string]any{"repo": "https://charts.example.com", "chart": "web"}}},
 		"helm.chart"},
-	{"Policy", map[string]any{"spec": map[string]any{"any": "thing"}}, "RBAC"},
-	{"Schedule", map[string]any{"spec": map[string]any{"schedule": "0 0 * * * *", "duration": "1h"}}, "spec.paused"},
 	{"ImageScan", map[string]any{"spec": map[string]any{"image": "registry.example.com/web"}}, "registries"},
-	{"GitRepoRestriction", map[string]any{"defaultServiceAccount": "team", "allowedServiceAccounts": []any{"team"}}, "RBAC"},
+	{"GitRepoRestriction", map[string]any{"defaultServiceAccount": "team", "allowedServiceAccounts": []any{"team"}}, "a Policy restricts"},
 }
 
 func TestTheKindsThatTheCLIListsAreServedAndSayWhatDoesTheirJob(t *testing.T) {

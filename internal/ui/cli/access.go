@@ -85,7 +85,7 @@ func (h *access) client() (c client.WithWatch, server string, err error) {
 	config.QPS = -1 // the API server limits requests by priority and fairness
 	mapper, err := h.ToRESTMapper()
 	if err != nil {
-		return nil, "", fmt.Errorf("asking %s at %s for its kinds: %w", h.role, config.Host, err)
+		return nil, "", fmt.Errorf("reading the kinds of %s at %s: %w", h.role, config.Host, err)
 	}
 	c, err = client.NewWithWatch(config, client.Options{Scheme: h.scheme, Mapper: mapper})
 	if err != nil {

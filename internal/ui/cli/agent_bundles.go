@@ -99,10 +99,10 @@ func (c *checked) managesAgain(ctx context.Context, record *fleet.Cluster) error
 }
 
 func (c *checked) setManaged(ctx context.Context, record *fleet.Cluster, label, by any) error {
-	if err := patchMetadata(ctx, c, record, "annotations", map[string]any{annotationNotManagedBy: by}); err != nil {
+	if err := kube.Annotate(ctx, c, record, map[string]any{annotationNotManagedBy: by}); err != nil {
 		return fmt.Errorf("annotating Cluster %s: %w", view.NameOf(record), err)
 	}
-	if err := patchMetadata(ctx, c, record, "labels", map[string]any{fleet.LabelNonManagedAgent: label}); err != nil {
+	if err := kube.PatchMetadata(ctx, c, record, "labels", map[string]any{fleet.LabelNonManagedAgent: label}); err != nil {
 		return fmt.Errorf("labelling Cluster %s: %w", view.NameOf(record), err)
 	}
 	return nil

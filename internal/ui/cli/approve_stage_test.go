@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"testing"
-	"time"
 
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -23,7 +22,7 @@ func (r rig) joined(name string, labels map[string]string) {
 	ctx := context.Background()
 	r.check(r.Create(ctx, &clusterv1beta1.MemberCluster{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: labels},
 		Spec: clusterv1beta1.MemberClusterSpec{Identity: rbacv1.Subject{Kind: "User", APIGroup: rbacv1.GroupName, Name: name}}}))
-	testkube.Within(r.t, time.Minute, name+" has joined", func() error {
+	testkube.Eventually(r.t, name+" has joined", func() error {
 		report := &clusterv1beta1.InternalMemberCluster{}
 		if err := r.Get(ctx, client.ObjectKey{Namespace: "fleet-member-" + name, Name: name}, report); err != nil {
 			return err
@@ -70,7 +69,7 @@ policy: {placementType: PickFixed, clusterNames: [staged]}`), &crp.Spec))
 	for _, o := range []client.Object{crp, strategy, run} {
 		r.check(r.Create(ctx, o))
 	}
-	testkube.Within(r.t, time.Minute, "the run waits for an approval", func() error {
+	testkube.Eventually(r.t, "the run waits for an approval", func() error {
 		r.check(r.Get(ctx, client.ObjectKeyFromObject(run), run))
 		if view.State(run) != view.StateAwaitsApproval {
 			return fmt.Errorf("it is %s: %s", view.State(run), run.Status.Message)
@@ -95,14 +94,14 @@ func TestAStageOfARunIsApproved(t *testing.T) {
 		Resources: []string{"clusterstagedupdateruns", "stagedupdateruns", "clusterapprovalrequests"}, Verbs: []string{"get", "list"},
 	}}}))
 	viewer := of(t, r.Cluster, r.Account(t, "stage-viewer", "stage-viewer"))
-	testkube.Within(t, time.Minute, "the viewer sees", func() error { _, _, err := viewer.run("get", "runs", "shop-v2"); return err })
+	testkube.Eventually(t, "the viewer sees", func() error { _, _, err := viewer.run("get", "runs", "shop-v2"); return err })
 	viewer.refused("approve runs shop-v2", "approving stage canary of run shop-v2", "forbidden")
 	viewer.refused("approve shop-v2-before-canary", "approving stage canary of run shop-v2", "forbidden")
 	admin.says("get approvals shop-v2-before-canary", " Pending ")
 
 	admin.says("approve shop-v2", "Stage canary of run shop-v2 is approved.")
 	admin.says("get approvals", " Approved ")
-	admin.refused("approve runs shop-v2", "ClusterStagedUpdateRun shop-v2 waits for no approval, it is ")
-	admin.says("approve approvals shop-v2-before-canary", "ClusterApprovalRequest shop-v2-before-canary is approved already.")
+	admin.refused("approve runs shop-v2", "ClusterStagedUpdateRun shop-v2 does not wait for an approval, its state is ")
+	admin.says("approve approvals shop-v2-before-canary", "ClusterApprovalRequest shop-v2-before-canary is already approved.")
 	admin.refused("deny runs shop-v2", "muster deny does not support runs")
 }

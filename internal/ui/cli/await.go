@@ -98,7 +98,7 @@ func (c *checked) awaitDeployment(ctx context.Context, p *progress, namespace, n
 	case wait.Interrupted(err) && last != nil:
 		return fmt.Errorf("%s is not ready: %w"+canBeRepeated, what, last)
 	case wait.Interrupted(err):
-		return fmt.Errorf("%s is not ready yet: kubectl -n %s logs deployment/%s says why"+canBeRepeated, what, namespace, name)
+		return fmt.Errorf("%s is not ready yet; read its log: kubectl -n %s logs deployment/%s"+canBeRepeated, what, namespace, name)
 	}
 	return err
 }

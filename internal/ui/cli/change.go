@@ -2,18 +2,17 @@ package cli
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"time"
 
 	"github.com/spf13/cobra"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/muster-fleet/muster/internal/fleet/decision"
 	"github.com/muster-fleet/muster/internal/kube"
 	"github.com/muster-fleet/muster/internal/ui/view"
 )
@@ -48,27 +47,20 @@ func (c *changer) command(command *cobra.Command, do func(ctx context.Context, h
 	return command
 }
 
-// annotate sets annotations of an object; nil removes one.
-func (c *changer) annotate(ctx context.Context, hub client.Client, o client.Object, annotations map[string]any) error {
-	return c.patch(ctx, hub, o, "annotations", annotations)
-}
-
-// patch sets annotations or labels of the object, checked by its UID; nil removes one.
-func (c *changer) patch(ctx context.Context, hub client.Client, o client.Object, field string, values map[string]any) error {
-	if err := patchMetadata(ctx, hub, o, field, values); err != nil {
+// decide writes a decision about the object.
+func (c *changer) decide(ctx context.Context, hub client.Client, o client.Object, d decision.Decision) error {
+	if err := d.Write(ctx, hub, o); err != nil {
 		return fmt.Errorf("changing %s: %w", c.title(o), err)
 	}
 	return nil
 }
 
-// patchMetadata sets values of a metadata field of the object, checked by its UID; nil removes
-// one.
-func patchMetadata(ctx context.Context, c client.Client, o client.Object, field string, values map[string]any) error {
-	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"uid": o.GetUID(), field: values}})
-	if err != nil {
-		return err
+// patch sets annotations or labels of the object, checked by its UID; nil removes one.
+func (c *changer) patch(ctx context.Context, hub client.Client, o client.Object, field string, values map[string]any) error {
+	if err := kube.PatchMetadata(ctx, hub, o, field, values); err != nil {
+		return fmt.Errorf("changing %s: %w", c.title(o), err)
 	}
-	return c.Patch(ctx, o, client.RawPatch(types.MergePatchType, patch))
+	return nil
 }
 
 // isDone reports whether the object has reached the goal. The error reports an unreachable

@@ -274,7 +274,7 @@ func (c *checked) may(what string, rights ...right) check {
 				},
 			}}
 			if err := c.Create(ctx, review); err != nil {
-				return "", notAsked{fmt.Errorf("whether you may %s cannot be asked: %w", r, err)}
+				return "", notAsked{fmt.Errorf("checking whether you may %s: %w", r, err)}
 			}
 			if !review.Status.Allowed {
 				missing = append(missing, r.String())

@@ -63,7 +63,7 @@ func heldValue(o client.Object) string {
 func (c *changer) confirm(ctx context.Context, hub client.Client, o client.Object, yes bool) error {
 	message, value := view.HeldRemoval(o)
 	if value == "" {
-		return c.line("%s waits for no confirmation.", c.title(o))
+		return c.line("%s.", view.NoConfirmationDue(o))
 	}
 	c.progress.paragraph(0, "%s waits for a confirmation: %s", c.title(o), view.Why(false, message))
 	if !yes {
@@ -84,7 +84,7 @@ func (c *changer) confirmValue(ctx context.Context, hub client.Client, o client.
 		return fmt.Errorf("reading %s: %w", c.title(o), err)
 	}
 	if o.GetUID() != uid || heldValue(o) != value {
-		return fmt.Errorf("%s has changed and nothing is confirmed: run the command again to see the present change", c.title(o))
+		return fmt.Errorf("%s has changed, and the change is not confirmed: run the command again to see the new change", c.title(o))
 	}
 	before := o.DeepCopyObject().(client.Object)
 	annotations := metav1.ObjectMeta{Annotations: o.GetAnnotations()}
@@ -92,7 +92,7 @@ func (c *changer) confirmValue(ctx context.Context, hub client.Client, o client.
 	o.SetAnnotations(annotations.Annotations)
 	err := hub.Patch(ctx, o, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
 	if apierrors.IsConflict(err) {
-		return fmt.Errorf("%s has changed and nothing is confirmed: run the command again: %w", c.title(o), err)
+		return fmt.Errorf("%s has changed, and the change is not confirmed: run the command again: %w", c.title(o), err)
 	}
 	if err != nil {
 		return fmt.Errorf("confirming the held change of %s: %w", c.title(o), err)
@@ -116,10 +116,10 @@ func (c *changer) ask(ctx context.Context, title, instead string) error {
 	}()
 	select {
 	case <-ctx.Done():
-		return errors.New("interrupted; nothing is confirmed")
+		return errors.New("interrupted; change not confirmed")
 	case said := <-answer:
 		if said != "yes" {
-			return errors.New("nothing is confirmed, and everything stays as it is")
+			return errors.New("change not confirmed; nothing has changed")
 		}
 		return nil
 	}

@@ -17,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
+	"k8s.io/client-go/util/retry"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
@@ -69,12 +70,12 @@ func TestOnlyWhatWasShownIsConfirmed(t *testing.T) {
 			asks: shown, after: func(b *fleet.Bundle) { askFor(b, "") },
 			says: "Bundle team-a/web waits for a confirmation: 6 of 6 Clusters would lose it: c0; ",
 		},
-		"nothing waits": {asks: "", says: "Bundle team-a/web waits for no confirmation.\n"},
+		"nothing waits": {asks: "", says: "Bundle team-a/web does not wait for a confirmation.\n"},
 		"the hub waits for something else by now": {asks: shown, after: func(b *fleet.Bundle) { askFor(b, other) },
 			fails: "Bundle team-a/web is not confirmed after 1s"},
 		"it changes between the look and the patch": {asks: shown, before: func(ctx context.Context, c client.Client) error {
 			return update(ctx, c, func(b *fleet.Bundle) { askFor(b, other) })
-		}, fails: "Bundle team-a/web has changed and nothing is confirmed: run the command again"},
+		}, fails: "Bundle team-a/web has changed, and the change is not confirmed: run the command again"},
 		"the user may not patch it": {asks: shown, before: func(context.Context, client.Client) error {
 			return apierrors.NewForbidden(schema.GroupResource{Resource: "bundles"}, "web", nil)
 		}, fails: "confirming the held change of Bundle team-a/web: bundles \"web\" is forbidden"},
@@ -134,7 +135,8 @@ func TestAStaleValueConfirmsNothing(t *testing.T) {
 		hub := fake.NewClientBuilder().WithScheme(scheme).WithObjects(is).Build()
 		change := &changer{access: newAccess()}
 		err := change.confirmValue(t.Context(), hub, heldBundle("0cebe578"), "0cebe578")
-		if err == nil || !strings.Contains(err.Error(), "Bundle team-a/web has changed and nothing is confirmed: run the command again to see") {
+		if err == nil || !strings.Contains(err.Error(), "Bundle team-a/web has changed, and the change is not confirmed: run the command "+
+			"again to see") {
 			t.Errorf("%s: %v", name, err)
 		}
 		after := &fleet.Bundle{}
@@ -177,7 +179,7 @@ func TestWhoMayNotPatchABundleConfirmsNothing(t *testing.T) {
 	admin.refused("confirm bundles team-a/held",
 		"Bundle team-a/held waits for a confirmation, and the input is not a terminal: use --yes to confirm the change above")
 	admin.refused("confirm clusters team-a/web", "muster confirm does not support clusters: use one of bundles, placements")
-	admin.says("confirm bundles team-a/other", "Bundle team-a/other waits for no confirmation.\n")
+	admin.says("confirm bundles team-a/other", "Bundle team-a/other does not wait for a confirmation.\n")
 	check(c.Get(ctx, client.ObjectKeyFromObject(held), held))
 	if len(held.Annotations) > 0 {
 		t.Fatalf("it is confirmed: %v", held.Annotations)
@@ -268,9 +270,11 @@ func TestTheHubRemovesWhatIsConfirmed(t *testing.T) {
 		})
 	}
 	until("the Bundle is on all", func() bool { return on() == 6 && web.Status.Summary.DesiredReady == 6 })
-	r.check(r.Get(ctx, client.ObjectKeyFromObject(group), group))
-	group.Spec.Selector.MatchLabels = map[string]string{"env": "production"}
-	r.check(r.Update(ctx, group))
+	r.check(retry.RetryOnConflict(retry.DefaultBackoff, func() error { // the hub counts its Clusters
+		r.check(r.Get(ctx, client.ObjectKeyFromObject(group), group))
+		group.Spec.Selector.MatchLabels = map[string]string{"env": "production"}
+		return r.Update(ctx, group)
+	}))
 	until("the removal is held back", func() bool { return heldValue(web) != "" })
 	if on() != 6 {
 		t.Fatalf("the Bundle is on %d Clusters before the removal is confirmed", on())
@@ -284,5 +288,5 @@ func TestTheHubRemovesWhatIsConfirmed(t *testing.T) {
 	}
 	r.check(r.Delete(ctx, &admissionv1.ValidatingAdmissionPolicyBinding{ObjectMeta: metav1.ObjectMeta{Name: refuses.Name}}))
 	until("the rest is removed without another confirmation", func() bool { return on() == 0 && heldValue(web) == "" })
-	admin.says("confirm confirming/web --yes", "Bundle confirming/web waits for no confirmation.\n")
+	admin.says("confirm confirming/web --yes", "Bundle confirming/web does not wait for a confirmation.\n")
 }

@@ -12,8 +12,10 @@ import (
 
 	clusterv1beta1 "github.com/muster-fleet/muster/api/cluster/v1beta1"
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
+	"github.com/muster-fleet/muster/internal/fleet/decision"
 	"github.com/muster-fleet/muster/internal/fleet/membership"
 	"github.com/muster-fleet/muster/internal/fleet/reasons"
+	"github.com/muster-fleet/muster/internal/fleet/updaterun"
 	"github.com/muster-fleet/muster/internal/kube"
 	"github.com/muster-fleet/muster/internal/ui/view"
 )
@@ -30,15 +32,14 @@ func newApprove(streams genericiooptions.IOStreams, h *access) *cobra.Command {
 	}
 	return c.command(&cobra.Command{
 		Use:   "approve [requests|clusters|runs|approvals] NAME",
-		Short: "Approve a request to register, a Cluster, or a stage of a staged update run",
-		Long: `approve lets a request to register go on that waits for somebody, and has Bundles and placements
-delivered to a Cluster of a workspace that approves its members. It takes the verb approve on
-clusterregistrations, or on clusters.
+		Short: "Approve a registration request, a Cluster, or a stage of a staged update run",
+		Long: `Approve a pending registration request, or the deliveries to a Cluster in a workspace with
+approval of members. You need the verb approve on clusterregistrations or clusters.
 
-Of a staged update run it approves the stage that the run waits for, by the status of its approval
-request. That takes the right to patch clusterapprovalrequests/status, or approvalrequests/status
-in the namespace of the run.`,
-		Example: `  # Who waits?
+For a staged update run, the command approves the waiting stage, in the status of its
+approval request. You need the right to patch clusterapprovalrequests/status, or
+approvalrequests/status in the namespace of the run.`,
+		Example: `  # List what waits for an approval
   muster get requests
   muster get runs
 
@@ -50,7 +51,7 @@ in the namespace of the run.`,
 		if run, is := view.RunOf(o); is {
 			return c.approveStage(ctx, hub, run)
 		}
-		if request, is := view.ApprovalOf(o); is {
+		if request, is := updaterun.ApprovalRequestOf(o); is {
 			return c.approveRequest(ctx, hub, request)
 		}
 		if r, ok := o.(*fleet.ClusterRegistration); ok {
@@ -58,7 +59,7 @@ in the namespace of the run.`,
 				return err
 			}
 		}
-		if err := c.annotate(ctx, hub, o, map[string]any{fleet.AnnotationApproved: "true"}); err != nil {
+		if err := c.decide(ctx, hub, o, decision.Approve); err != nil {
 			return err
 		}
 		return c.follow(ctx, hub, o, "approved", func(o client.Object, gone bool) (bool, error) {
@@ -78,10 +79,10 @@ in the namespace of the run.`,
 // denial.
 func (c *changer) untilItAsks(ctx context.Context, hub client.Client, r *fleet.ClusterRegistration) (bool, error) {
 	if r.Status.Granted {
-		return false, c.line("%s is granted already.", c.title(r))
+		return false, c.line("%s is already granted.", c.title(r))
 	}
-	if _, said := r.Annotations[fleet.AnnotationApproved]; said {
-		if err := c.annotate(ctx, hub, r, map[string]any{fleet.AnnotationApproved: nil}); err != nil {
+	if decision.Decided(r) {
+		if err := c.decide(ctx, hub, r, decision.Reconsider); err != nil {
 			return false, err
 		}
 	}
@@ -89,8 +90,8 @@ func (c *changer) untilItAsks(ctx context.Context, hub client.Client, r *fleet.C
 		return r.Status.State == fleet.RegistrationPending && r.Status.Reason != reasons.ApprovedTooEarly
 	}
 	if c.timeout <= 0 && !asks() {
-		return false, fmt.Errorf("%s does not ask for approval at the moment, it is %s, and an approval of before does not count: give it a "+
-			"--timeout", c.title(r), view.State(r))
+		return false, fmt.Errorf("%s does not wait for an approval, its state is %s, and an earlier approval "+
+			"does not count: set --timeout to wait for it", c.title(r), view.State(r))
 	}
 	err := c.follow(ctx, hub, r, "waiting for approval", func(_ client.Object, gone bool) (bool, error) {
 		return asks() || r.Status.Granted, c.isOver(r, gone)
@@ -105,7 +106,7 @@ func (c *changer) isOver(r *fleet.ClusterRegistration, gone bool) error {
 		return fmt.Errorf("%s is gone", c.title(r))
 	case r.Status.Reason == fleet.ReasonNotApproved: // an earlier denial
 	case state == fleet.RegistrationDenied, state == fleet.RegistrationConflict:
-		return fmt.Errorf("%s cannot be granted, it is %s: %s", c.title(r), state, r.Status.Message)
+		return fmt.Errorf("%s cannot be granted, its state is %s: %s", c.title(r), state, r.Status.Message)
 	}
 	return nil
 }
@@ -123,13 +124,13 @@ approval of members. The Cluster keeps its present deliveries and its access: us
 		if r, ok := o.(*fleet.ClusterRegistration); ok && r.Status.Granted {
 			return fmt.Errorf("%s is already granted: run muster revoke %s/%s to revoke its access", c.title(o), r.Namespace, r.Status.ClusterName)
 		}
-		if err := c.annotate(ctx, hub, o, map[string]any{fleet.AnnotationApproved: "false"}); err != nil {
+		if err := c.decide(ctx, hub, o, decision.Deny); err != nil {
 			return err
 		}
 		return c.follow(ctx, hub, o, "denied", func(o client.Object, gone bool) (bool, error) {
 			r, ok := o.(*fleet.ClusterRegistration)
 			if ok && r.Status.Granted && !gone {
-				return false, fmt.Errorf("%s was granted before: run muster revoke %s/%s to revoke its access",
+				return false, fmt.Errorf("%s was already granted: run muster revoke %s/%s to revoke its access",
 					c.title(o), r.Namespace, r.Status.ClusterName)
 			}
 			return gone || !ok || r.Status.State == fleet.RegistrationDenied, nil
@@ -154,12 +155,11 @@ token, a MemberCluster with a token of its identity.`,
   # Allow the member to join again
   muster revoke clusters/web --undo`,
 	}, func(ctx context.Context, hub client.Client, o client.Object) error {
-		var value any = "true"
-		what := "revoked"
+		d, what := decision.Revoke, "revoked"
 		if undo {
-			value, what = nil, "restored"
+			d, what = decision.Readmit, "restored"
 		}
-		if err := c.annotate(ctx, hub, o, map[string]any{clusterv1beta1.AnnotationRevoked: value}); err != nil {
+		if err := c.decide(ctx, hub, o, d); err != nil {
 			return err
 		}
 		return c.follow(ctx, hub, o, what, func(o client.Object, gone bool) (bool, error) {

@@ -27,6 +27,7 @@ import (
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
 	placement "github.com/muster-fleet/muster/api/placement/v1beta1"
 	"github.com/muster-fleet/muster/internal/fleet/bootstrap"
+	"github.com/muster-fleet/muster/internal/fleet/decision"
 	"github.com/muster-fleet/muster/internal/kube"
 	"github.com/muster-fleet/muster/internal/naming"
 	"github.com/muster-fleet/muster/internal/testkube"
@@ -99,9 +100,9 @@ func TestWhoIsInIsDecided(t *testing.T) {
 	asked := r.request("web")
 	admin.says("approve "+asked, " Pending: ", " Granted\n")
 	denied := r.request("stranger")
-	admin.says("deny requests team/"+denied, " Denied: somebody who may approve requests has denied this one\n")
+	admin.says("deny requests team/"+denied, " Denied: an approver has denied this request\n")
 	admin.says("approve "+denied, " Pending: ", " Granted\n")
-	admin.says("approve "+denied, "ClusterRegistration team/"+denied+" is granted already.\n")
+	admin.says("approve "+denied, "ClusterRegistration team/"+denied+" is already granted.\n")
 	admin.refused("deny "+asked,
 		"ClusterRegistration team/"+asked+" is already granted: run muster revoke team/"+naming.Cluster("web")+" to revoke its access")
 	admin.refused("approve edge", "there is no edge among the clusters, requests")
@@ -115,7 +116,7 @@ func TestWhoIsInIsDecided(t *testing.T) {
 	admin.refused("label "+web+" env", "env is not a label: use KEY=VALUE to set one, or KEY- to remove one")
 	admin.refused("label "+web+" env=a/b", "changing Cluster team/"+web, "a valid label must")
 	admin.says("revoke "+web, " Revoked: revoked by annotation muster/revoked")
-	admin.says("explain "+web, "Cluster team/"+web+" is Revoked.\n", "Somebody has revoked the member")
+	admin.says("explain "+web, "Cluster team/"+web+" is Revoked.\n", "The member is revoked")
 	admin.says("revoke --undo clusters team/"+web, " Revoked: ", " Awaited: ")
 	admin.refused("leave team/"+web+" --delete --orphan", "none of the others can be")
 	admin.says("leave team/"+web+" --orphan", "Cluster team/"+web+" is leaving.\n", " gone\n")
@@ -276,8 +277,9 @@ func TestATokenComesWithTheLineThatRegisters(t *testing.T) {
 	admin.refused("token create web", "there is no namespace clusters on "+r.Config.Host)
 	admin.refused("token create web -n team -o yaml", "--output yaml: it is command, helm, values or token")
 	admin.refused("token create bad -n team --label fleet.cattle.io/x=y", "ClusterRegistrationToken team/bad cannot be used (InvalidLabels)")
-	admin.refused("token create Web -n team", "making ClusterRegistrationToken team/Web", "lowercase")
-	of(t, r.Cluster, r.Account(t, "nobody", "")).refused("token create mine -n team", "making ClusterRegistrationToken team/mine", "forbidden")
+	admin.refused("token create Web -n team", "creating ClusterRegistrationToken team/Web", "lowercase")
+	nobody := of(t, r.Cluster, r.Account(t, "nobody", ""))
+	nobody.refused("token create mine -n team", "creating ClusterRegistrationToken team/mine", "forbidden")
 }
 
 func TestWordsForAShellAreQuoted(t *testing.T) {
@@ -308,7 +310,7 @@ func TestAnObjectThatIsAnotherOneOfItsNameIsLeftAlone(t *testing.T) {
 	change := &changer{access: newAccess()}
 	for name, do := range map[string]func() error{
 		"annotate": func() error {
-			return change.annotate(ctx, c, found.DeepCopy(), map[string]any{clusterv1beta1.AnnotationRevoked: "true"})
+			return change.decide(ctx, c, found.DeepCopy(), decision.Revoke)
 		},
 		"remove": func() error { return change.remove(ctx, c, found.DeepCopy(), "") },
 		"follow": func() error {

@@ -145,7 +145,7 @@ func (c *checked) mayInstallAgent() []check {
 		right{"escalate", "rbac.authorization.k8s.io", "clusterroles", ""})}
 }
 
-// agentRuns checks whether agents of either kind are running, and for which hub.
+// agentRuns checks that agents of either kind are running, and names their hub.
 func (c *checked) agentRuns() []check {
 	return []check{{"agent", false, func(ctx context.Context) (string, error) {
 		var run, wrong []string

@@ -32,12 +32,10 @@ func newExplain(streams genericiooptions.IOStreams, h *access) *cobra.Command {
 	e := &explainer{IOStreams: streams, access: h}
 	command := &cobra.Command{
 		Use:   "explain [[" + strings.Join(kindNames(), "|") + "] NAME]",
-		Short: "Say what is wrong, and what to do about it",
-		Long: `explain says of a member, a request, a token, a Bundle, a placement or a staged update run what is
-wrong: the likeliest cause first, what the object itself says, what that means, and the commands
-that help. It looks at what belongs to the object, too, such as the deployments on a Cluster, and
-at the agent where it runs if --member-context says where. Without a name it says what keeps the
-members of the fleet from being ready, each cause once. It changes nothing.
+		Short: "Explain problems and their remedies",
+		Long: `Explain the problems of a member, a registration request, a registration token, a Bundle,
+a placement or a staged update run. Each problem has a cause, its meaning, and the commands
+of its remedy. The likeliest cause comes first.
 
 The explanation covers related objects too, such as the deployments on a Cluster. With
 --member-context it also covers the agent on the member. Without a name, explain lists
@@ -54,10 +52,10 @@ The exit status is 0 whether or not there are problems.`,
   # Explain a pending or denied registration request
   muster explain requests clusters/request-x7k2p
 
-  # What does this staged update run wait for?
+  # Explain a waiting staged update run
   muster explain runs shop-v2
 
-  # Also why its agent does not run, or what that says.
+  # Also check the agent on the member
   muster explain web --member-context edge-1
 
   # Print the findings as JSON
@@ -148,7 +146,7 @@ func (e *explainer) print(subject client.Object, findings []explain.Finding, uns
 	wrong := slices.ContainsFunc(findings, func(f explain.Finding) bool { return !f.Aside })
 	p.line("%s is %s.", e.title(subject), view.State(subject))
 	if !wrong {
-		p.line("Nothing is wrong with it.")
+		p.line("%s", view.NoProblems)
 	}
 	shown := findings[:min(shownFindings, len(findings))]
 	for _, f := range shown {

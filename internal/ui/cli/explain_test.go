@@ -86,8 +86,8 @@ func TestExplainSaysWhatIsWrongAndWhatToDo(t *testing.T) {
 	cluster := sickFleet(t)
 	admin := of(t, cluster, cluster.Account(t, "cli-admin", "cluster-admin"))
 	admin.says("explain team-a/web", "Cluster team-a/web is Awaited.\n\nWaitCheckIn: no agent has come\n  No agent has registered as this "+
-		"Cluster yet.\n  What to do: Install",
-		"on the hub:    kubectl -n team-a get clusterregistrations", "on the member: kubectl -n cattle-fleet-system get pods",
+		"Cluster yet.\n  What to do: Register the cluster with muster join,",
+		"on the hub:    muster get requests -n team-a", "on the member: kubectl -n cattle-fleet-system get pods",
 		"TokenExpired, of ClusterRegistration team-a/request-1, for ", ": it has expired\n")
 	admin.says("explain clusters web -n team-b", "Cluster team-b/web is NotReady.\n", "ErrApplied: ErrApplied(1) [Bundle shop]\n",
 		"ReleaseConflict, of BundleDeployment "+naming.MemberNamespace("team-b", "web")+"/shop: release shop is of^[[2J Helm\n", "helm list -A",
@@ -95,11 +95,11 @@ func TestExplainSaysWhatIsWrongAndWhatToDo(t *testing.T) {
 	admin.says("explain bundles team-b/shop", "Bundle team-b/shop is ",
 		"ReleaseConflict, of BundleDeployment "+naming.MemberNamespace("team-b", "web")+"/shop")
 	admin.says("explain request-1", "ClusterRegistration team-a/request-1 is Denied.\n", "TokenExpired, for ")
-	admin.says("explain edge", "MemberCluster edge is New.\n", "NotObserved\n", "no hub runs or none leads")
+	admin.says("explain edge", "MemberCluster edge is New.\n", "NotObserved\n", "no hub is running, or none is the leader")
 	admin.says("explain", "3 of 3 members have problems.\n", "ErrApplied, 1 Cluster: team-b/web\n  team-b/web: ErrApplied(1) [Bundle shop]\n",
 		"NotObserved, 1 MemberCluster: edge\n", "WaitCheckIn, 1 Cluster: team-a/web\n")
 	admin.says("explain -n team-a", "1 of 1 members have problems.\n")
-	admin.says("explain -n default", "There are no members.\n")
+	admin.says("explain -n default", "No members found.\n")
 
 	out, _, err := admin.run("explain", "team-b/web", "-o", "json")
 	var findings []explain.Finding

@@ -49,9 +49,9 @@ func (e *explainer) printFleet(count int, troubles []*view.Trouble, unseen []err
 	p := newProse(e.Out)
 	switch {
 	case count == 0:
-		p.line("There are no members.")
+		p.line("%s", view.NoneFound("members"))
 	case sick == 0:
-		p.line("All %d members are healthy.", count)
+		p.line("%s", view.Healthy(count))
 	default:
 		p.line("%d of %d members have problems.", sick, count)
 	}

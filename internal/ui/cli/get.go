@@ -125,7 +125,7 @@ func (g *get) output(k kind) (func(found) error, error) {
 	if *g.format.OutputFormat == "" || g.wide() {
 		return func(f found) error {
 			if len(f.objects) == 0 {
-				_, err := fmt.Fprintf(g.ErrOut, "There are no %s%s.\n", k.name, g.where())
+				_, err := fmt.Fprintln(g.ErrOut, view.NoneFound(k.name+g.where()))
 				return err
 			}
 			t := newTable(g.Out, k, g.wide())

@@ -202,7 +202,7 @@ func TestGetShowsMembersOfBothKinds(t *testing.T) {
 	}
 	for _, args := range []string{"get tokens", "get requests", "get bundles", "get placements"} {
 		if out, said, err := admin.run(strings.Fields(args)...); err != nil || out != "" ||
-			said != "There are no "+strings.Fields(args)[1]+".\n" {
+			said != "No "+strings.Fields(args)[1]+" found.\n" {
 			t.Errorf("muster %s: %q, %q, %v", args, out, said, err)
 		}
 	}

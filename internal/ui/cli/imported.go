@@ -24,10 +24,10 @@ import (
 // installed without a release.
 const importedVersion = "0.0.0-imported"
 
-// There are two ways to the agent of a member of Rancher Fleet: by a chart, or by the hub, which
-// applies the objects with the kubeconfig of the member. An imported agent has no release, so that
-// Helm refuses to install another one over its objects, and has nothing to go back to. Where the
-// marks of Rancher Fleet prove whose the objects are, they become revision 1.
+// Rancher Fleet installs an agent in two ways: by a chart, or by the hub with the kubeconfig of the
+// member. An imported agent has no release. Helm refuses to install another one over its objects,
+// and has no revision to roll back to. If the marks of Rancher Fleet prove that it owns the
+// objects, they become revision 1.
 
 // importedObjects names what Rancher Fleet's hub applies for its agent, except for namespaces,
 // Secrets and the account default, which no release may delete.
@@ -51,8 +51,8 @@ func importedObjects() (objects []*unstructured.Unstructured) {
 	return objects
 }
 
-// ofRancherAgent reports whether Rancher Fleet applied an object for its agent: its hub, which
-// imported the member, or its agent, which got the Bundle of itself.
+// ofRancherAgent reports whether Rancher Fleet applied an object for its agent. Its hub applies
+// objects of imported members, and its agent applies the Bundle of itself.
 func ofRancherAgent(o client.Object) bool {
 	return strings.HasPrefix(strings.TrimPrefix(kube.ObjectSetOf(o).ID, "default-"), rancherAgentPrefix)
 }
@@ -64,8 +64,8 @@ func (c *checked) imported(ctx context.Context) ([]*unstructured.Unstructured, e
 	return found, err
 }
 
-// importedAmong returns which of the objects are on the cluster and Rancher Fleet's, and the
-// commands that mark others as those of a release.
+// importedAmong returns Rancher Fleet's objects on the cluster, and the commands to mark the others
+// as objects of a release.
 func (c *checked) importedAmong(ctx context.Context, objects []*unstructured.Unstructured,
 	r chartRelease) (found []*unstructured.Unstructured, commands []string, err error) {
 	seen := map[string]bool{}
@@ -74,7 +74,7 @@ func (c *checked) importedAmong(ctx context.Context, objects []*unstructured.Uns
 		if meta.IsNoMatchError(err) {
 			continue // a kind that the chart defines
 		} else if err != nil {
-			return nil, nil, fmt.Errorf("asking %s for kind %s: %w", c.role, o.GetKind(), err)
+			return nil, nil, fmt.Errorf("looking up kind %s on %s: %w", o.GetKind(), c.role, err)
 		}
 		key := client.ObjectKey{Name: o.GetName()}
 		if mapping.Scope.Name() == meta.RESTScopeNameNamespace {
@@ -90,7 +90,10 @@ func (c *checked) importedAmong(ctx context.Context, objects []*unstructured.Uns
 		has := &unstructured.Unstructured{}
 		has.SetGroupVersionKind(o.GroupVersionKind())
 		switch err := c.Get(ctx, key, has); {
-		case apierrors.IsNotFound(err), apierrors.IsForbidden(err): // then Helm says what is in the way
+		case apierrors.IsNotFound(err): // also if the chart defines the kind
+		case apierrors.IsForbidden(err):
+			return nil, nil, fmt.Errorf("%s may have %s %s of another agent, and you may not read it there: get the right to read it, "+
+				"and run the command again: %w", c.role, o.GetKind(), key.Name, err)
 		case err != nil:
 			return nil, nil, fmt.Errorf("reading %s %s on %s: %w", o.GetKind(), key.Name, c.role, err)
 		case isOfRelease(has, r): // Muster's deployer puts the marks of the other one on the agent's own objects, too
@@ -103,8 +106,8 @@ func (c *checked) importedAmong(ctx context.Context, objects []*unstructured.Uns
 	return found, commands, nil
 }
 
-// agentFits returns what there is of an imported agent, and an error that names all objects that
-// are in the way of an agent without a release and that no mark proves to be Rancher Fleet's.
+// agentFits returns the objects of an imported agent. Its error names all objects in the way of an
+// agent without a release. Rancher Fleet's marks are missing on these.
 func (c *checked) agentFits(ctx context.Context, values map[string]any) ([]*unstructured.Unstructured, error) {
 	h, err := c.helm(agentRelease) // after it has rendered a chart Helm writes nothing any more
 	if err != nil {
@@ -134,26 +137,16 @@ func (c *checked) agentFits(ctx context.Context, values map[string]any) ([]*unst
 	return found, err
 }
 
-// mayReplace refuses, before anything is written, what agentFits would refuse when
-// the token is there.
-func (c *checked) mayReplace(ctx context.Context, server string) error {
-	_, err := c.agentFits(ctx, map[string]any{
-		"apiServerURL": server, "token": "none yet", "tokenName": "none-yet", "clusterNamespace": "none-yet",
-	})
-	return err
-}
-
 func inTheWay(role string, commands []string, err error) error {
 	if err != nil {
 		return err
 	}
-	return fmt.Errorf("objects on %s have names of the agent's, and nothing proves that they are Rancher Fleet's; nothing is changed there. "+
-		"Delete what you do not need, or mark it as the release's, to have it overwritten:\n%s", role, strings.Join(commands, "\n"))
+	return fmt.Errorf("objects on %s have the names of the agent's objects, and no mark of Rancher Fleet; nothing is changed. "+
+		"Delete objects that you do not need, or let the release overwrite them:\n%s", role, strings.Join(commands, "\n"))
 }
 
-// asRevision is a revision that holds the objects of an imported agent as they are. Helm has each
-// of them patched from there, deletes those that Muster's chart does not have, and brings them back
-// when the release is rolled back.
+// asRevision returns a revision with the current objects of an imported agent. On an upgrade Helm
+// patches them, and deletes objects without a place in Muster's chart. A rollback restores them.
 func (h *helmOn) asRevision(objects []*unstructured.Unstructured) (*helm.Release, error) {
 	var manifest strings.Builder
 	for _, o := range objects {

@@ -1,6 +1,8 @@
 package cli
 
 import (
+	"context"
+	"errors"
 	"maps"
 	"strings"
 	"testing"
@@ -10,8 +12,12 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 	"sigs.k8s.io/yaml"
 
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
@@ -77,8 +83,9 @@ func TestAnImportedMemberOfAHubOfRancherFleetMovesAndGoesBack(t *testing.T) {
 		"migrate --from rancher-fleet --context cli-imports --back cli-imported"
 	// A ConfigMap of somebody else has the name of the agent's.
 	d.check(d.Create(ctx, config))
-	for _, line := range []string{there + " --dry-run", there} {
-		admin.refused(line, "nothing proves that they are Rancher Fleet's; nothing is changed there",
+	const moveTo = "move --context cli-imported --hub-context cli-imports -n never"
+	for _, line := range []string{there + " --dry-run", there, moveTo} {
+		admin.refused(line, "and no mark of Rancher Fleet; nothing is changed",
 			"label configmaps fleet-agent --overwrite app.kubernetes.io/managed-by=Helm")
 	}
 	tokens := &fleet.ClusterRegistrationTokenList{}
@@ -86,9 +93,12 @@ func TestAnImportedMemberOfAHubOfRancherFleetMovesAndGoesBack(t *testing.T) {
 		d.data(keptCredential) != nil || d.isReleased() {
 		t.Errorf("something was written: %d tokens (%v), release %t", len(tokens.Items), err, d.isReleased())
 	}
+	if err := h.Get(ctx, client.ObjectKey{Name: "never"}, &corev1.Namespace{}); !apierrors.IsNotFound(err) {
+		t.Errorf("the workspace of a move that is refused: %v", err)
+	}
 	inSet(config, "fleet-agent-bootstrap", "", "", "")
 	d.check(d.Update(ctx, config))
-	admin.runs(there+" --dry-run", "is Cluster fleet-default/c-1 of the hub at "+old.Config.Host+", and moves to this one",
+	admin.runs(there+" --dry-run", "is Cluster fleet-default/c-1 of the hub at "+old.Config.Host+", and moves to this hub",
 		"Muster's chart would replace")
 	if d.isReleased() {
 		t.Error("--dry-run has made a release")
@@ -129,4 +139,45 @@ func TestAnImportedMemberOfAHubOfRancherFleetMovesAndGoesBack(t *testing.T) {
 func (d their) isReleased() bool {
 	_, err := d.helm("fleet-agent", naming.SystemNamespace).Releases.Last("fleet-agent")
 	return err == nil
+}
+
+// TestAnObjectThatCannotBeReadIsNotAbsent tells the three answers of a cluster apart.
+func TestAnObjectThatCannotBeReadIsNotAbsent(t *testing.T) {
+	t.Parallel()
+	role := rbacv1.Resource("clusterroles")
+	const name = naming.SystemNamespace + "-fleet-agent-role"
+	theirs := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: name}}
+	inSet(theirs, "fleet-agent-bootstrap", "", "", "")
+	for what, row := range map[string]struct {
+		has   []client.Object
+		fails error
+		found int
+		says  string
+	}{
+		"nothing is there":                 {},
+		"the agent of Rancher Fleet's hub": {has: []client.Object{theirs}, found: 1},
+		"the user may not read it": {
+			has: []client.Object{theirs}, fails: apierrors.NewForbidden(role, name, nil), says: "you may not read it",
+		},
+		"the API server fails":               {fails: apierrors.NewInternalError(errors.New("no leader")), says: "no leader"},
+		"the API server answers with a wait": {fails: apierrors.NewTooManyRequests("slow down", 1), says: "slow down"},
+	} {
+		h, scheme, mapper := newAccess(), runtime.NewScheme(), meta.NewDefaultRESTMapper(nil)
+		if err := rbacv1.AddToScheme(scheme); err != nil {
+			t.Fatal(err)
+		}
+		mapper.Add(rbacv1.SchemeGroupVersion.WithKind("ClusterRole"), meta.RESTScopeRoot)
+		c := &checked{access: h, Client: fake.NewClientBuilder().WithScheme(scheme).WithRESTMapper(mapper).WithObjects(row.has...).
+			WithInterceptorFuncs(interceptor.Funcs{Get: func(ctx context.Context, under client.WithWatch, key client.ObjectKey, o client.Object,
+				options ...client.GetOption) error {
+				if row.fails != nil {
+					return row.fails
+				}
+				return under.Get(ctx, key, o, options...)
+			}}).Build()}
+		found, err := c.imported(t.Context())
+		if len(found) != row.found || (err == nil) != (row.says == "") || err != nil && !strings.Contains(err.Error(), row.says) {
+			t.Errorf("%s: %d objects, %v", what, len(found), err)
+		}
+	}
 }

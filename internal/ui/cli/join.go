@@ -16,6 +16,7 @@ import (
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/muster-fleet/muster/internal/kube"
 	"github.com/muster-fleet/muster/internal/naming"
 	"github.com/muster-fleet/muster/internal/ui/explain"
 	"github.com/muster-fleet/muster/internal/ui/view"
@@ -44,7 +45,7 @@ type joiner struct {
 	leavesHub, inPlace bool
 
 	progress progress
-	// joined is the time at which the hub first reported the member as joined.
+	// joined is the time of the hub's first report that the member has joined.
 	joined time.Time
 }
 
@@ -148,7 +149,9 @@ func (j *joiner) validate() error {
 	case j.timeout <= 0:
 		return errors.New("--timeout must be more than 0")
 	case j.member:
-		return problemOf(j.memberName())
+		return problemOf("MemberCluster", j.memberName(), naming.MaxMemberClusterName)
+	case j.name != "":
+		return problemOf("Cluster", j.name, validation.DNS1123LabelMaxLength)
 	}
 	return nil
 }
@@ -156,16 +159,16 @@ func (j *joiner) validate() error {
 // memberName returns the name of the MemberCluster.
 func (j *joiner) memberName() string { return cmp.Or(j.name, j.contextName()) }
 
-// problemOf returns an error if the name is not valid for a MemberCluster.
-func problemOf(name string) error {
+// problemOf returns an error if the name is not valid for a kind of member.
+func problemOf(kind, name string, most int) error {
 	problems := validation.IsDNS1123Label(name)
-	if len(name) > naming.MaxMemberClusterName {
-		problems = []string{fmt.Sprintf("it has more than %d characters", naming.MaxMemberClusterName)}
+	if len(name) > most {
+		problems = []string{fmt.Sprintf("it has more than %d characters", most)}
 	}
 	if len(problems) == 0 {
 		return nil
 	}
-	return fmt.Errorf("%s is not a valid name of a MemberCluster, use another --name: %s", name, problems[0])
+	return fmt.Errorf("%s is not a valid name of a %s, use another --name: %s", name, kind, problems[0])
 }
 
 func (j *joiner) run(ctx context.Context) error {
@@ -245,8 +248,8 @@ func (j *joiner) show(ctx context.Context, hub *checked, o client.Object) error 
 		}
 	}
 	if len(wanting) > 0 {
-		if err := patchMetadata(ctx, hub, o, "labels", wanting); err != nil {
-			return fmt.Errorf("%s has joined; labelling it: %w", j.title(o), err)
+		if err := kube.PatchMetadata(ctx, hub, o, "labels", wanting); err != nil {
+			return fmt.Errorf("setting the labels of %s, which has joined: %w", j.title(o), err)
 		}
 		j.progress.step("%s has the labels %s", j.title(o), strings.Join(slices.Sorted(maps.Keys(wanting)), ", "))
 	}
@@ -269,7 +272,7 @@ func (j *joiner) failed(ctx context.Context, unseen error, cluster *checked, age
 		j.progress.finding(f, true)
 	}
 	if says := cluster.agentSays(ctx, agent); says != "" {
-		j.progress.line("The agent says: %s", says)
+		j.progress.line("Status of the agent: %s", says)
 	}
 	why := ""
 	if unseen != nil {

@@ -36,6 +36,9 @@ var clusterAgent = types.NamespacedName{Namespace: naming.SystemNamespace, Name:
 // joinCluster registers a cluster as a Cluster, with a token for this cluster only.
 func (j *joiner) joinCluster(ctx context.Context, cluster, hub *checked) error {
 	workspace := j.workspace()
+	if err := j.mayBegin(ctx, cluster, hub); err != nil {
+		return err
+	}
 	if err := j.ensureNamespace(ctx, hub, workspace); err != nil {
 		return err
 	}
@@ -50,7 +53,7 @@ func (j *joiner) joinCluster(ctx context.Context, cluster, hub *checked) error {
 		},
 	}
 	if err := hub.Create(ctx, token); err != nil {
-		return fmt.Errorf("making a registration token in workspace %s: %w", workspace, err)
+		return fmt.Errorf("creating a registration token in workspace %s: %w", workspace, err)
 	}
 	awaited := false // the agent may still register with the token
 	defer func() {
@@ -60,7 +63,7 @@ func (j *joiner) joinCluster(ctx context.Context, cluster, hub *checked) error {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), answersWithin)
 		defer cancel()
 		if err := kube.DeleteByUID(ctx, hub, token); err != nil {
-			fmt.Fprintf(j.ErrOut, "The token stays until it expires in an hour: %s\n", err)
+			fmt.Fprintf(j.ErrOut, "Warning: deleting the registration token: %s; it expires in an hour\n", err)
 		}
 	}()
 	secret, err := j.issued(ctx, hub, token)
@@ -82,18 +85,31 @@ func (j *joiner) joinCluster(ctx context.Context, cluster, hub *checked) error {
 	return err
 }
 
+// ensureNamespace creates a namespace unless it exists. A user without the right to read it may
+// have the right to create it. If both are refused, the namespace may exist, so the join goes on,
+// and the next write decides.
 func (j *joiner) ensureNamespace(ctx context.Context, c *checked, name string) error {
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}
 	err := c.Get(ctx, client.ObjectKeyFromObject(namespace), namespace)
-	if apierrors.IsNotFound(err) {
-		if err = c.Create(ctx, namespace); err == nil {
-			j.progress.step("namespace %s is made on %s", name, c.role)
-		}
+	missing := apierrors.IsNotFound(err)
+	if missing || apierrors.IsForbidden(err) {
+		err = c.Create(ctx, namespace)
+	} else {
+		return err
 	}
-	if apierrors.IsForbidden(err) || apierrors.IsAlreadyExists(err) { // the user may lack the permission to read it
-		return nil
+	switch {
+	case err == nil:
+		j.progress.step("namespace %s is created on %s", name, c.role)
+	case apierrors.IsAlreadyExists(err):
+	case apierrors.IsForbidden(err) && missing:
+		return fmt.Errorf("namespace %s does not exist on %s, and you may not create it: have an administrator run kubectl create "+
+			"namespace %s: %w", name, c.role, name, err)
+	case apierrors.IsForbidden(err):
+		j.progress.step("you may neither read nor create namespace %s on %s, so it must exist", name, c.role)
+	default:
+		return fmt.Errorf("creating namespace %s on %s: %w", name, c.role, err)
 	}
-	return err
+	return j.progress.err
 }
 
 // predefined reads the client ID of an existing Cluster with the name of --name.
@@ -148,36 +164,6 @@ func (j *joiner) address(values map[string]any) (map[string]any, error) {
 	return j.over(values)
 }
 
-// mayTake refuses a member of another hub or workspace, except for a move. The hub is nil
-// without access to it.
-func (j *joiner) mayTake(ctx context.Context, cluster, hub *checked, address any) error {
-	is, err := cluster.installedFor(ctx)
-	switch {
-	case err != nil:
-		return fmt.Errorf("whether %s is a member already cannot be seen: %w", cluster.role, err)
-	case j.moved != "" && is.server == "":
-		return fmt.Errorf("%s is not a Cluster of any hub, so it cannot move as %s: check muster get on its hub", cluster.role, j.moved)
-	case j.moved != "" && j.moved != is.record.Name && j.moved != is.record.String():
-		return fmt.Errorf("%s is Cluster %s of the hub at %s, not %s: it has moved already, or the --context is wrong",
-			cluster.role, is.record, is.server, j.moved)
-	case j.moves:
-		if is.server != "" && (is.server != address || is.record.Namespace != j.workspace()) {
-			j.former = fmt.Sprintf("It was Cluster %s of the hub at %s", is.record, is.server)
-			j.leavesHub = is.server != address
-		}
-		return nil
-	case is.server != "" && is.server != address:
-		return fmt.Errorf("%s is a member of the hub at %s, as Cluster %s: muster move takes it here; or if that is this hub, use --hub-url %s",
-			cluster.role, is.server, is.record, is.server)
-	case hub == nil || is.record.Namespace == "" || is.record.Namespace == j.workspace():
-		return nil
-	}
-	if err := hub.Get(ctx, is.record, &fleet.Cluster{}); apierrors.IsNotFound(err) && !kube.NotServed(err) {
-		return nil // the agent has left
-	}
-	return fmt.Errorf("%s is a member already, as Cluster %s: muster move takes it to workspace %s", cluster.role, is.record, j.workspace())
-}
-
 func (j *joiner) installAgent(ctx context.Context, cluster *checked, r chartRelease, values map[string]any) error {
 	helm, err := j.helm(r)
 	if err != nil {
@@ -218,7 +204,7 @@ func (j *joiner) reinstallAgent(ctx context.Context, cluster *checked, values ma
 	if err != nil || has["token"] == values["token"] {
 		return err
 	}
-	j.progress.step("another program has changed the release meanwhile")
+	j.progress.step("another program has changed the release; retrying")
 	if err := j.installAgent(ctx, cluster, agentRelease, values); err != nil {
 		return final{err}
 	}
@@ -250,12 +236,12 @@ func (j *joiner) followCluster(ctx context.Context, cluster, hub *checked, token
 			j.progress.hindrance("the agent", cause)
 			return false, nil
 		case request.Name == "":
-			j.progress.step("the agent runs, and has not asked yet: %s", view.Or(cluster.agentSays(ctx, clusterAgent)))
+			j.progress.step("the agent is running, and has sent no registration request yet: %s", view.Or(cluster.agentSays(ctx, clusterAgent)))
 			return false, nil
 		case !request.Status.Granted:
-			j.progress.step("the request to register is %s%s", view.State(request), because(request))
+			j.progress.step("the registration request is %s%s", view.State(request), because(request))
 			if request.Status.State == fleet.RegistrationDenied && request.Status.Reason != reasons.Superseded {
-				return false, final{errors.New("the hub denies the request to register")}
+				return false, final{errors.New("the hub denies the registration request; for the reason, run muster get requests on the hub")}
 			}
 			return false, nil
 		}
@@ -340,6 +326,6 @@ func (j *joiner) joinByToken(ctx context.Context, cluster *checked) error {
 	if err := cluster.awaitDeployment(ctx, &j.progress, clusterAgent.Namespace, clusterAgent.Name, "the agent"); err != nil {
 		return err
 	}
-	j.progress.line("The cluster has joined: muster get on the hub shows it.")
+	j.progress.line("The cluster has joined. To list the members, run muster get on the hub.")
 	return j.progress.err
 }

@@ -64,6 +64,9 @@ func (j *joiner) joinMember(ctx context.Context, cluster, hub *checked) error {
 	if err != nil {
 		return err
 	}
+	if _, err := cluster.ownToken(ctx); err != nil {
+		return err
+	}
 	if err := j.ensureNamespace(ctx, hub, naming.MemberSystemNamespace); err != nil {
 		return err
 	}
@@ -147,7 +150,7 @@ func (j *joiner) mayTakeMember(ctx context.Context, cluster, hub *checked, value
 	never, err := cluster.neverJoined(ctx, cmp.Or(namespace, memberAgent.Namespace))
 	switch {
 	case err != nil:
-		return release, fmt.Errorf("whether %s has joined another hub cannot be seen: %w", cluster.role, err)
+		return release, fmt.Errorf("checking whether %s has joined another hub: %w", cluster.role, err)
 	case never: // an earlier run may have had a wrong address
 		return release, nil
 	case server != "" && server != set(values, "hubURL"):
@@ -217,6 +220,23 @@ func (j *joiner) ensureAccount(ctx context.Context, hub *checked, account *corev
 	return nil
 }
 
+// ownToken returns the Secret with the token for the chart, or nil. It refuses a Secret of another
+// owner.
+func (c *checked) ownToken(ctx context.Context) (*metav1.PartialObjectMetadata, error) {
+	has := kube.CoreMetadata("Secret")
+	switch err := c.Get(ctx, memberToken, has); {
+	case apierrors.IsNotFound(err):
+		return nil, nil
+	case err != nil:
+		return nil, fmt.Errorf("reading Secret %s on %s: %w", memberToken, c.role, err)
+	case has.Labels[labelMadeBy] != madeByUs:
+		//nolint:staticcheck // a kind
+		return nil, fmt.Errorf("Secret %s on %s has another owner, with the token of a hub: delete it to join with another token",
+			memberToken, c.role)
+	}
+	return has, nil
+}
+
 // ensureToken writes the token to the Secret for the chart. It leaves a Secret of another owner
 // alone.
 func (j *joiner) ensureToken(ctx context.Context, cluster *checked, token string) error {
@@ -224,17 +244,13 @@ func (j *joiner) ensureToken(ctx context.Context, cluster *checked, token string
 		ObjectMeta: metav1.ObjectMeta{Namespace: memberToken.Namespace, Name: memberToken.Name, Labels: map[string]string{labelMadeBy: madeByUs}},
 		Type:       corev1.SecretTypeOpaque, StringData: map[string]string{"token": token},
 	}
-	err := cluster.Create(ctx, secret)
-	if apierrors.IsAlreadyExists(err) {
-		has := &corev1.Secret{}
-		if err := cluster.Get(ctx, memberToken, has); err != nil {
-			return err
-		}
-		if has.Labels[labelMadeBy] != madeByUs {
-			//nolint:staticcheck // a kind
-			return fmt.Errorf("Secret %s on %s has another owner, with the token of a hub: delete it to join with another token",
-				memberToken, cluster.role)
-		}
+	has, err := cluster.ownToken(ctx)
+	switch {
+	case err != nil:
+		return err
+	case has == nil:
+		err = cluster.Create(ctx, secret)
+	default:
 		secret.UID, secret.ResourceVersion = has.UID, has.ResourceVersion
 		err = cluster.Update(ctx, secret)
 	}

@@ -10,6 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
@@ -135,6 +136,19 @@ func TestAMemberJoinsAgainAndIsTakenFromNobody(t *testing.T) {
 	// A new MemberCluster was never revoked.
 	admin.runs("leave branch --orphan", " gone")
 	admin.runs(join+"branch", "MemberCluster branch is created", "branch MemberCluster ")
+
+	// The cluster has the token of another hub.
+	foreign := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: memberToken.Namespace, Name: memberToken.Name}}
+	elsewhere := branch.Client(t)
+	admin.runs("leave branch --orphan", " gone")
+	unmark := client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"labels":{"app.kubernetes.io/managed-by":null}}}`))
+	if err := elsewhere.Patch(t.Context(), foreign, unmark); err != nil {
+		t.Fatal(err)
+	}
+	admin.refused(join+"branch", "Secret default/hub-kubeconfig-secret on cluster cli-bough has another owner")
+	if err := c.Get(t.Context(), client.ObjectKey{Name: "branch"}, &clusterv1beta1.MemberCluster{}); !apierrors.IsNotFound(err) {
+		t.Errorf("a MemberCluster is made for a cluster that is refused: %v", err)
+	}
 
 	token, _, err := admin.run("token", "create", "itself", "-n", "default", "--output", "token")
 	if err != nil {

@@ -170,7 +170,7 @@ func TestAClusterThatDoesNotJoinIsExplained(t *testing.T) {
 		"fleetAgent")
 	admin.joinsInVain("join --context cli-slow --hub-context cli-vain -n slow --hub-url https://127.0.0.1:1 --set "+
 		"image.repository=muster-agent",
-		"the agent runs, and has not asked yet: ", "The agent says: ", "127.0.0.1:1: connect: connection refused")
+		"the agent is running, and has sent no registration request yet: ", "Status of the agent: ", "127.0.0.1:1: connect: connection refused")
 	for _, after := range []time.Duration{100 * time.Millisecond, 700 * time.Millisecond, 1500 * time.Millisecond, 3 * time.Second} {
 		stopped, interrupt := context.WithCancel(t.Context())
 		time.AfterFunc(after, interrupt)
@@ -184,7 +184,7 @@ func TestAClusterThatDoesNotJoinIsExplained(t *testing.T) {
 	admin.runs("join --context cli-slow --hub-context cli-vain -n slow --set image.repository=muster-agent", " online ")
 	name := strings.Fields(admin.lines("get", "clusters", "-n", "slow")[1])[0]
 	admin.untilReady(name)
-	admin.runs("explain "+name+" --member-context cli-slow", "Nothing is wrong with it.", "On cluster cli-slow:\nok answers Kubernetes v",
+	admin.runs("explain "+name+" --member-context cli-slow", "No problems found.", "On cluster cli-slow:\nok answers Kubernetes v",
 		"ok agent Deployment cattle-fleet-system/fleet-agent runs muster-agent:0.1.0, as Cluster "+name)
 	agents := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: clusterAgent.Namespace, Name: clusterAgent.Name}}
 	scale := func(replicas string) {

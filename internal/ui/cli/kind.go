@@ -23,10 +23,10 @@ type kind struct {
 	columns, wide []string
 }
 
-// kindApprovals are what staged update runs ask for; the run says whether it waits for one.
+// kindApprovals are the approval requests of staged update runs.
 const kindApprovals = "approvals"
 
-// kinds are what can be shown; the first one if the user does not say what.
+// kinds lists the tables. The first one is the default.
 var kinds = []kind{
 	{
 		name: "members", aliases: []string{"member"}, columns: view.MemberColumns, wide: view.MemberWide,

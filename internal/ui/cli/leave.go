@@ -85,7 +85,7 @@ func leavesBy(o client.Object) string {
 func (c *changer) remove(ctx context.Context, hub client.Client, o client.Object, policy string) error {
 	uid := o.GetUID()
 	if policy != "" {
-		if err := c.annotate(ctx, hub, o, map[string]any{clusterv1beta1.AnnotationLeavePolicy: policy}); err != nil {
+		if err := c.patch(ctx, hub, o, "annotations", map[string]any{clusterv1beta1.AnnotationLeavePolicy: policy}); err != nil {
 			return err
 		}
 	}

@@ -115,7 +115,7 @@ func (m *migrator) run(ctx context.Context, members []string) error {
 	for i, name := range members {
 		if err := m.migrateMember(ctx, hub, name); err != nil {
 			if after := len(members) - i - 1; after > 0 {
-				err = fmt.Errorf("%w; %d more members were not looked at", err, after)
+				err = fmt.Errorf("%w; %d more members were not checked", err, after)
 			}
 			return err
 		}
@@ -314,7 +314,7 @@ func (c *checked) leftOf(ctx context.Context, namespace string) (left []string, 
 		case err == nil:
 			left = append(left, o.resource+"/"+o.name)
 		case !apierrors.IsNotFound(err):
-			return nil, fmt.Errorf("listing what Muster's agent leaves on %s: %w", c.role, err)
+			return nil, fmt.Errorf("listing the objects of Muster's agent on %s: %w", c.role, err)
 		}
 	}
 	return left, nil

@@ -59,7 +59,7 @@ func (m *migrator) rancherAgent(ctx context.Context, cluster, hub *checked) (*mi
 	}
 	is, err := cluster.installedFor(ctx)
 	if err != nil {
-		return nil, fmt.Errorf("which member %s is cannot be seen: %w", cluster.role, err)
+		return nil, fmt.Errorf("identifying the member on %s: %w", cluster.role, err)
 	}
 	if is.server == "" {
 		return nil, fmt.Errorf("%s is no member yet: the agent has no credential in Secret %s; helm --kube-context %s -n %s uninstall %s, and "+
@@ -93,7 +93,7 @@ func (m *migrator) rancherAgent(ctx context.Context, cluster, hub *checked) (*mi
 			record}
 	}
 	if agent.imported {
-		return nil, &elsewhere{fmt.Errorf("%s has the agent that a hub of Rancher Fleet installed, without a release", m.title(record)), is,
+		return nil, &elsewhere{fmt.Errorf("%s has an agent from a hub of Rancher Fleet, without a release", m.title(record)), is,
 			record}
 	}
 	agent.account = user
@@ -183,7 +183,7 @@ func (a *migratedAgent) find(ctx context.Context, cluster *checked, of chartRele
 		}
 	}
 	if len(a.revisions) == 0 {
-		return fmt.Errorf("%s has no release %s in namespace %s, so there is nothing to change over: muster join makes it a member",
+		return fmt.Errorf("%s has no release %s in namespace %s, so there is no agent to migrate; to register the cluster: muster join",
 			cluster.role, of.chart, of.namespace)
 	}
 	return nil
@@ -206,7 +206,7 @@ func (c *checked) memberRelease(ctx context.Context) (chartRelease, error) {
 	revisions := &metav1.PartialObjectMetadataList{}
 	revisions.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("SecretList"))
 	if err := c.List(ctx, revisions, client.MatchingLabels{"owner": "helm", "name": memberAgent.Name}); err != nil {
-		return chartRelease{}, fmt.Errorf("looking for the release %s on %s: %w", memberAgent.Name, c.role, err)
+		return chartRelease{}, fmt.Errorf("finding the release %s on %s: %w", memberAgent.Name, c.role, err)
 	}
 	var namespaces []string
 	for _, r := range revisions.Items {
@@ -233,8 +233,8 @@ func (c *checked) keepAppliedWorks(ctx context.Context) error {
 	} else if err != nil {
 		return fmt.Errorf("reading the definition of AppliedWorks on %s: %w", c.role, err)
 	}
-	if err := patchMetadata(ctx, c, definition, "annotations", map[string]any{"helm.sh/resource-policy": "keep"}); err != nil {
-		return fmt.Errorf("having Helm keep the definition of AppliedWorks on %s: %w", c.role, err)
+	if err := kube.Annotate(ctx, c, definition, map[string]any{"helm.sh/resource-policy": "keep"}); err != nil {
+		return fmt.Errorf("protecting the definition of AppliedWorks on %s from Helm: %w", c.role, err)
 	}
 	return nil
 }
@@ -254,7 +254,7 @@ func (c *checked) userOf(ctx context.Context, token string) (string, error) {
 	if apierrors.IsUnauthorized(err) {
 		return "", nil
 	} else if err != nil {
-		return "", fmt.Errorf("asking %s for the user of the agent's credential: %w", c.role, err)
+		return "", fmt.Errorf("getting the user of the agent's credential from %s: %w", c.role, err)
 	}
 	return review.Status.UserInfo.Username, nil
 }

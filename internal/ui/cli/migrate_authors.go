@@ -52,7 +52,7 @@ func (m *migrator) authorsOf(ctx context.Context, hub *checked) error {
 	if err != nil {
 		return err
 	}
-	const what = "%d placements, overrides and envelopes have no author, as KubeFleet records none"
+	const what = "%d placements, overrides and envelopes have no author, as KubeFleet stores none"
 	if m.dryRun {
 		m.progress.line(what+". You, %s, would become their author: they go on with your rights until a user changes them. --authors=false "+
 			"leaves them as they are.", len(without), user.Username)
@@ -63,7 +63,7 @@ func (m *migrator) authorsOf(ctx context.Context, hub *checked) error {
 		annotations[author.AnnotationGroups] = groups
 	}
 	for i, o := range without {
-		switch err := patchMetadata(ctx, hub, o, "annotations", annotations); {
+		switch err := kube.Annotate(ctx, hub, o, annotations); {
 		case apierrors.IsForbidden(err):
 			m.progress.step(what+", and you may not annotate them, such as %s: what they place stays as it is until a user becomes their author "+
 				"(%s)", len(without)-i, hub.title(o), err)
@@ -72,7 +72,7 @@ func (m *migrator) authorsOf(ctx context.Context, hub *checked) error {
 			return fmt.Errorf("making %s the author of %s: %w"+canBeRepeated, user.Username, hub.title(o), err)
 		}
 	}
-	m.progress.step("You, %s, are now the author of %d placements, overrides and envelopes, as KubeFleet records none: they go on with your "+
+	m.progress.step("You, %s, are now the author of %d placements, overrides and envelopes, as KubeFleet stores none: they go on with your "+
 		"rights until a user changes them", user.Username, len(without))
 	return m.progress.err
 }

@@ -136,7 +136,7 @@ func TestAHubIsNotStoppedWhileClustersAreItsMembers(t *testing.T) {
 		"one has never joined": {[]client.Object{cluster("clusters", "web", false)}, ""},
 		"two have joined": {
 			[]client.Object{cluster("fleet-local", localCluster, true), cluster("clusters", "web", true), cluster("clusters", "db", true)},
-			"of which 2 have joined this one (clusters/db, clusters/web)",
+			"and 2 have joined this hub (clusters/db, clusters/web)",
 		},
 	} {
 		hub := &checked{access: h, Client: fake.NewClientBuilder().WithScheme(h.scheme).WithObjects(row.has...).Build()}

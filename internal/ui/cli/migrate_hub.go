@@ -63,7 +63,7 @@ func (m *migrator) migrateHub(ctx context.Context, hub *checked) error {
 	m.progress.step("KubeFleet's hub agent %s is scaled to %d, with %d MemberClusters",
 		kubeFleetHub, ptr.Deref(theirs.Spec.Replicas, 1), members)
 	for _, webhook := range webhooks {
-		m.progress.step("%s leads to it", hub.title(webhook))
+		m.progress.step("%s calls this hub agent", hub.title(webhook))
 	}
 	install := &initializer{
 		IOStreams: m.IOStreams, access: m.access, chartValues: m.chartValues, timeout: m.timeout, dryRun: m.dryRun, takesOver: true,
@@ -88,7 +88,7 @@ func (m *migrator) migrateHub(ctx context.Context, hub *checked) error {
 		m.progress.step("%s is deleted", hub.title(webhook))
 	}
 	if err := install.run(ctx); err != nil {
-		return fmt.Errorf("%w; --back has KubeFleet's hub run again", err)
+		return fmt.Errorf("%w; to run KubeFleet's hub again, use --back", err)
 	}
 	if err := m.authorsOf(ctx, hub); err != nil {
 		return err
@@ -218,15 +218,15 @@ func (c *checked) nobodyIsLeft(ctx context.Context) error {
 		return nil
 	}
 	slices.Sort(clusters)
-	return fmt.Errorf("KubeFleet's hub knows no Clusters, of which %d have joined this one (%s): take these to another hub first by muster "+
-		"move, or let them go by muster leave", len(clusters), some(clusters))
+	return fmt.Errorf("KubeFleet's hub does not support Clusters, and %d have joined this hub (%s): first move them to another hub "+
+		"with muster move, or remove them with muster leave", len(clusters), some(clusters))
 }
 
 // stop scales a Deployment to 0 and waits until its Pods are gone.
 func (m *migrator) stop(ctx context.Context, hub *checked, d *appsv1.Deployment) error {
 	if replicas := ptr.Deref(d.Spec.Replicas, 1); replicas > 0 {
-		if err := patchMetadata(ctx, hub, d, "annotations", map[string]any{replicasBefore: strconv.Itoa(int(replicas))}); err != nil {
-			return fmt.Errorf("noting the replicas of %s/%s: %w", d.Namespace, d.Name, err)
+		if err := kube.Annotate(ctx, hub, d, map[string]any{replicasBefore: strconv.Itoa(int(replicas))}); err != nil {
+			return fmt.Errorf("saving the replicas of %s/%s: %w", d.Namespace, d.Name, err)
 		}
 	}
 	if err := scale(ctx, hub, d, "0"); err != nil {
@@ -269,7 +269,7 @@ func (c *checked) kubeFleetWebhooks(ctx context.Context) (found []client.Object,
 	validating, mutating := &admissionv1.ValidatingWebhookConfigurationList{}, &admissionv1.MutatingWebhookConfigurationList{}
 	for _, list := range []client.ObjectList{validating, mutating} {
 		if err := c.List(ctx, list); err != nil {
-			return nil, fmt.Errorf("looking for the webhooks of KubeFleet: %w", err)
+			return nil, fmt.Errorf("finding the webhooks of KubeFleet: %w", err)
 		}
 	}
 	add := func(o client.Object, webhooks int, leads func(i int) admissionv1.WebhookClientConfig) {

@@ -66,9 +66,9 @@ func TestAHubAndItsMembersMigrateFromKubeFleetAndBack(t *testing.T) {
 	h.replicas(kubeFleetHub, 1)
 	override, envelope, eves := h.withAuthors()
 
-	admin.runs("migrate --from kubefleet --dry-run", "2 placements, overrides and envelopes have no author, as KubeFleet records none. You, ",
+	admin.runs("migrate --from kubefleet --dry-run", "2 placements, overrides and envelopes have no author, as KubeFleet stores none. You, ",
 		"would become their author", "KubeFleet's hub agent fleet-system/hub-agent is scaled to 1, with 1 MemberClusters",
-		"ValidatingWebhookConfiguration "+theirs.Name+" leads to it", "would install chart fleet ")
+		"ValidatingWebhookConfiguration "+theirs.Name+" calls this hub agent", "would install chart fleet ")
 	h.check(h.Create(ctx, &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "installs"}, Rules: []rbacv1.PolicyRule{
 		{APIGroups: []string{"*"}, Resources: []string{"*"}, Verbs: []string{"get", "list", "watch", "create"}},
 		{APIGroups: []string{"rbac.authorization.k8s.io"}, Resources: []string{"*"}, Verbs: []string{"escalate", "bind"}},

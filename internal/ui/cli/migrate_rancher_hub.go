@@ -15,6 +15,7 @@ import (
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
 	"github.com/muster-fleet/muster/internal/fleet/agentroles"
 	"github.com/muster-fleet/muster/internal/fleet/membership"
+	"github.com/muster-fleet/muster/internal/kube"
 	"github.com/muster-fleet/muster/internal/naming"
 	"github.com/muster-fleet/muster/internal/ui/view"
 )
@@ -47,7 +48,10 @@ func (m *migrator) migrateRancherHub(ctx context.Context, hub *checked) error {
 	}
 	m.progress.step("Rancher Fleet's hub is release %s", strings.Join(theirs, " and "))
 	for _, role := range roles.Theirs {
-		m.progress.step("ClusterRole %s is Rancher Fleet's, and is taken over", role.GetName())
+		m.progress.step("ClusterRole %s of Rancher Fleet is taken over", role.GetName())
+	}
+	if err := m.sayInvalidNames(ctx, hub); err != nil {
+		return err
 	}
 	install := &initializer{
 		IOStreams: m.IOStreams, access: m.access, chartValues: m.chartValues, timeout: m.timeout, dryRun: m.dryRun,
@@ -69,7 +73,7 @@ func (m *migrator) migrateRancherHub(ctx context.Context, hub *checked) error {
 		return err
 	}
 	if err := install.run(ctx); err != nil {
-		return fmt.Errorf("%w; --back has Rancher Fleet's hub run again", err)
+		return fmt.Errorf("%w; to run Rancher Fleet's hub again, use --back", err)
 	}
 	m.progress.line("The members stay registered, with Rancher Fleet's agents. muster migrate --from rancher-fleet MEMBER-CONTEXT changes " +
 		"these over.")
@@ -98,7 +102,7 @@ func (m *migrator) theirReleases() (names []string, err error) {
 func (c *checked) deploymentsOf(ctx context.Context, of chartRelease) ([]*appsv1.Deployment, error) {
 	var list appsv1.DeploymentList
 	if err := c.List(ctx, &list, client.InNamespace(of.namespace)); err != nil {
-		return nil, fmt.Errorf("looking for the Deployments of release %s/%s: %w", of.namespace, of.chart, err)
+		return nil, fmt.Errorf("finding the Deployments of release %s/%s: %w", of.namespace, of.chart, err)
 	}
 	var found []*appsv1.Deployment
 	for i := range list.Items {
@@ -137,8 +141,8 @@ func (c *checked) keepDefinitions(ctx context.Context) error {
 		if !strings.HasSuffix(definition.Name, "."+fleet.GroupVersion.Group) {
 			continue
 		}
-		if err := patchMetadata(ctx, c, definition, "annotations", map[string]any{"helm.sh/resource-policy": "keep"}); err != nil {
-			return fmt.Errorf("having Helm keep CustomResourceDefinition %s on %s: %w", definition.Name, c.role, err)
+		if err := kube.Annotate(ctx, c, definition, map[string]any{"helm.sh/resource-policy": "keep"}); err != nil {
+			return fmt.Errorf("protecting CustomResourceDefinition %s on %s from Helm: %w", definition.Name, c.role, err)
 		}
 	}
 	return nil
@@ -160,7 +164,7 @@ func (m *migrator) rancherHubBack(ctx context.Context, hub *checked) error {
 			return err
 		}
 		if len(there) == 0 {
-			return fmt.Errorf("%s has no release %s in namespace %s, so there is nothing to go back to", hub.role, r.chart, r.namespace)
+			return fmt.Errorf("%s has no release %s in namespace %s, so there is no earlier hub to restore", hub.role, r.chart, r.namespace)
 		}
 		change, err := m.plan(&migratedAgent{helm: helm, revisions: there})
 		if err != nil {

@@ -131,7 +131,7 @@ func TestAHubOfRancherFleetMigratesInItsPlaceAndBack(t *testing.T) {
 		h.check(h.Update(ctx, role))
 	}
 	admin.runs("migrate --from rancher-fleet --dry-run", "Rancher Fleet's hub is release cattle-fleet-system/fleet-crd and "+
-		"cattle-fleet-system/fleet", "ClusterRole fleet-content is Rancher Fleet's, and is taken over",
+		"cattle-fleet-system/fleet", "ClusterRole fleet-content of Rancher Fleet is taken over",
 		"Deployment cattle-fleet-system/gitjob would be scaled to 0.", "would upgrade revision 1, of 0.16.1, to chart fleet 0.1.0")
 	h.replicas(musterHub, 1)
 	admin.runs("migrate --from rancher-fleet", "Deployment cattle-fleet-system/fleet-controller is stopped",

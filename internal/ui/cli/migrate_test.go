@@ -178,7 +178,7 @@ func TestAClusterMigratesFromRancherFleetAndBackInOneLineEach(t *testing.T) {
 	admin.refused("migrate --from rancher-fleet", "say which members change over, by their contexts")
 	admin.refused("migrate --from rancher-fleet cli-their", "the kubeconfig has no context cli-their; did you mean cli-theirs?")
 	admin.refused("migrate --from rancher-fleet cli-theirs",
-		"cluster cli-theirs has no release fleet-agent in namespace cattle-fleet-system, so there is nothing to change over")
+		"cluster cli-theirs has no release fleet-agent in namespace cattle-fleet-system, so there is no agent to migrate")
 
 	h.namespaces("ranch")
 	values, err := wire.Token(ctx, h, "ranch", "t")

@@ -37,7 +37,7 @@ func (m *migrator) moveBack(ctx context.Context, cluster, hub *checked, kept *co
 	}
 	change, err := m.plan(agent)
 	if err != nil {
-		return fmt.Errorf("%w, and give this command again, which restores the credential", err)
+		return fmt.Errorf("%w; then run this command again to restore the credential", err)
 	}
 	now, err := cluster.agentSecret(ctx)
 	if err != nil {
@@ -50,7 +50,7 @@ func (m *migrator) moveBack(ctx context.Context, cluster, hub *checked, kept *co
 			kept.Namespace, kept.Name, cluster.role, agentRelease.chart)
 	}
 	m.progress.step("%s: it %s", cluster.role, change.says)
-	m.progress.step("it goes back to the hub at %s, as Cluster %s", old.server, old.cluster)
+	m.progress.step("the cluster returns to the hub at %s, as Cluster %s", old.server, old.cluster)
 	if err := m.stillAccepted(ctx, now, kept); err != nil {
 		return err
 	}
@@ -108,7 +108,7 @@ func (m *migrator) stillAccepted(ctx context.Context, now, kept *corev1.Secret) 
 	}
 	credential := readRancherCredential(used)
 	if credential == nil {
-		return errors.New("the credential of the agent has changed in this moment" + canBeRepeated)
+		return errors.New("the credential of the agent has just changed" + canBeRepeated)
 	}
 	c, err := client.New(credential.config(), client.Options{Scheme: m.scheme})
 	if err == nil {
@@ -120,7 +120,7 @@ func (m *migrator) stillAccepted(ctx context.Context, now, kept *corev1.Secret) 
 			"Fleet's chart and the values of a new token of that hub",
 			credential.server, err, agentRelease.chart)
 	case err != nil:
-		m.progress.step("whether the hub at %s still accepts the agent cannot be seen from here: %s", credential.server, err)
+		m.progress.step("cannot check whether the hub at %s still accepts the agent: %s", credential.server, err)
 	}
 	return m.progress.err
 }
@@ -140,7 +140,7 @@ func (c *checked) noteMovedTo(ctx context.Context, hub *checked, now, kept *core
 	} else if err != nil {
 		return fmt.Errorf("reading Cluster %s: %w", became, err)
 	}
-	if err := patchMetadata(ctx, c, kept, "annotations", map[string]any{annotationMovedTo: became.String()}); err != nil {
+	if err := kube.Annotate(ctx, c, kept, map[string]any{annotationMovedTo: became.String()}); err != nil {
 		return fmt.Errorf("writing annotation %s of Secret %s/%s on %s: %w", annotationMovedTo, kept.Namespace, kept.Name, c.role, err)
 	}
 	return nil

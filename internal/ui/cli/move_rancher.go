@@ -44,7 +44,7 @@ func (m *migrator) moveHere(ctx context.Context, cluster, hub *checked, id strin
 		moves: true, timeout: m.timeout,
 		progress: m.progress}
 	if from.inPlace != nil {
-		m.progress.step("%s, and registers anew as that", from.error)
+		m.progress.step("%s; its agent registers again under this name", from.error)
 		j.name, j.inPlace, of.Namespace = from.inPlace.Name, true, &from.inPlace.Namespace
 	} else {
 		moves, err := cluster.movesHere(ctx, hub.server, from.is)
@@ -54,10 +54,10 @@ func (m *migrator) moveHere(ctx context.Context, cluster, hub *checked, id strin
 		if !moves {
 			return from.error
 		}
-		m.progress.step("%s is Cluster %s of the hub at %s, and moves to this one with what was delivered to it",
+		m.progress.step("%s is Cluster %s of the hub at %s, and moves to this hub with its deliveries",
 			cluster.role, from.is.record, from.is.server)
 	}
-	if err := cluster.mayReplace(ctx, hub.server); err != nil {
+	if err := j.mayReplace(ctx, cluster, hub); err != nil {
 		return err
 	}
 	if m.dryRun {
@@ -142,9 +142,9 @@ func (c *checked) hasTheirs(ctx context.Context, helm *helmOn) (bool, error) {
 	return len(imported) > 0, err
 }
 
-// beforeMove prepares the release of the agent. Where muster move finds the chart of Rancher
-// Fleet, whose hub is another one, it keeps the credential for the way back, and Muster's chart
-// replaces the other.
+// beforeMove prepares the release of the agent. If the release has Rancher Fleet's chart, for
+// another hub, muster move keeps the credential for the way back. Muster's chart then replaces
+// Rancher Fleet's.
 func (j *joiner) beforeMove(ctx context.Context, cluster *checked, helm *helmOn, imported bool) error {
 	if !j.leavesHub && !j.inPlace {
 		return nil
@@ -168,7 +168,7 @@ func (j *joiner) beforeMove(ctx context.Context, cluster *checked, helm *helmOn,
 // sayFormer prints the state of the member's earlier Cluster.
 func (j *joiner) sayFormer(ctx context.Context, cluster *checked) error {
 	if j.former != "" {
-		j.progress.line("%s; it shows soon that the agent has left: muster leave removes it.", j.former)
+		j.progress.line("%s. That hub soon reports that the agent has left. To remove the Cluster there: muster leave", j.former)
 	}
 	if j.former != "" || !j.moves || j.inPlace {
 		return j.progress.err

@@ -114,7 +114,7 @@ func TestAMemberOfAHubOfRancherFleetMovesInOneLineAndBack(t *testing.T) {
 		"migrate --from rancher-fleet --context cli-mover --back cli-moved"
 	admin.refused("join --context cli-moved --hub-context cli-mover", "muster move takes it here")
 	admin.runs(back, "is Cluster fleet-default/c-1 of the hub at "+old.Config.Host+" already, with Rancher Fleet's agent")
-	admin.runs(there+" --dry-run", "is Cluster fleet-default/c-1 of the hub at "+old.Config.Host+", and moves to this one",
+	admin.runs(there+" --dry-run", "is Cluster fleet-default/c-1 of the hub at "+old.Config.Host+", and moves to this hub",
 		"Muster's chart would replace the release fleet-agent")
 	if last := d.last(); last.Version != 1 || d.data(keptCredential) != nil {
 		t.Fatalf("--dry-run has changed something: revision %d", last.Version)

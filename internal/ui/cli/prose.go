@@ -106,7 +106,7 @@ func (p *progress) hindrance(what string, cause *rollout.Cause) {
 	}
 }
 
-// finding prints a finding, with the name of its object if the user asked for another one.
+// finding prints a finding, with the name of its object if named.
 func (p *prose) finding(f explain.Finding, named bool) {
 	p.line("")
 	var words []string

@@ -6,17 +6,12 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/muster-fleet/muster/internal/redaction"
 )
 
 // redacted replaces a removed value.
-const redacted = "REDACTED"
-
-// secretText matches secrets in any text: tokens of ServiceAccounts, credentials in URLs and
-// headers, private keys.
-var secretText = regexp.MustCompile(`(?s)eyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]+(?:\.[A-Za-z0-9_-]+)?` +
-	`|-----BEGIN [A-Z ]*PRIVATE KEY-----.*?(?:-----END [A-Z ]*PRIVATE KEY-----|$)` +
-	`|(?i:bearer|basic) +[A-Za-z0-9+/=._~-]{8,}` +
-	`|://[^/\s@"\\]+@`)
+const redacted = redaction.Mark
 
 // drifted matches the changes of an object in a drift message.
 var drifted = regexp.MustCompile(`(?s) modified \{.*`)
@@ -31,20 +26,10 @@ var quoted = regexp.MustCompile(`((?:Invalid|Unsupported|Duplicate) value: |Not 
 	`|(execution error at \([^()\n]*\): )[^\n]*` +
 	`|()'[^'\n]*'( (?:does not match pattern|is not valid))`)
 
-// inQuery matches secret parameters of a URL.
-var inQuery = regexp.MustCompile(`(?i)((?:[?&]|\\u0026)[\w.-]*(?:token|secret|password|signature|sig|key|credential)=)[^&\s"'\\]+`)
-
 // scrub removes secrets, changes of drifted objects, and quoted values from a text.
 func scrub(text string) string {
 	text = drifted.ReplaceAllString(text, " modified "+redacted)
-	text = quoted.ReplaceAllString(text, "${1}${2}${3}${4}${5}"+redacted+"${6}")
-	text = inQuery.ReplaceAllString(text, "${1}"+redacted)
-	return secretText.ReplaceAllStringFunc(text, func(found string) string {
-		if found[0] == ':' {
-			return "://" + redacted + "@"
-		}
-		return redacted
-	})
+	return redaction.Text(quoted.ReplaceAllString(text, "${1}${2}${3}${4}${5}"+redacted+"${6}"))
 }
 
 // hidden lists the fields with possible secrets of users or agents, by kind or for all kinds.
@@ -56,9 +41,9 @@ var hidden = map[string][][]string{
 	"InternalMemberCluster": {{"spec", "credential", "sealed"}},
 }
 
-// maybeSecret reports whether a field may hold a secret. Such fields are the data of Secrets,
-// files and values of Bundles, chart options of HelmOps, values of overrides and differences on
-// members, and environment, arguments and command of containers.
+// maybeSecret reports whether a field may hold a secret: the data of a Secret, files and values of
+// Bundles, or chart options of HelmOps. Values of overrides, differences on members, and the
+// environment, arguments and command of containers, and addresses in Policies, count, too.
 func maybeSecret(kind string, in map[string]any, key string) bool {
 	switch key {
 	case "data", "binaryData":
@@ -70,6 +55,8 @@ func maybeSecret(kind string, in map[string]any, key string) bool {
 		_, driver := in["driver"]
 		return driver
 	case "helmOpOptions", "helmChartOptions", "reportBackStrategy":
+		return true
+	case "allowedRepoPatterns", "allowedHelmRepoPatterns", "allowedChartPatterns": // addresses
 		return true
 	case "cluster": // access to the cluster of a ClusterProfile
 		return kind == "ClusterProfile"

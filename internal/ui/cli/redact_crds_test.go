@@ -32,6 +32,9 @@ var harmless = map[string]string{
 	"what something is called": `name namespace kind apiVersion apiGroup group version resource uid type key clusterName targetCluster clusterNames[] clusters[] clusterGroup placementName
 		releaseName repo chart dir serviceAccount namespaces[] defaultNamespace workName workNamespace account accountUID agentNamespace clientID clusterID displayName containerName
 		nonReadyClusters[] nonReadyNodeNames[] readyNodeNames[] sample sampleNode targetStage stageName approvalRequestName placementUID stagedRolloutStrategyName parentStageRollout volumeName secretName kubeConfigSecret
+		namespaceCreationForbiddenBy defaultServiceAccount allowedServiceAccounts[] allowedTargetNamespaces[]
+		defaultClientSecretName allowedClientSecretNames[] defaultHelmSecretName allowedHelmSecretNames[]
+		initGates[].bundle initGates[].condition
 		kubeConfigSecretNamespace ociReference privateRepoURL agentPrivateRepoURL apiServerURL requestUID topologyKey sortingLabelKey applicableClusterResourceOverrides[]
 		AuditEntry.spec.address AuditEntry.spec.identity AuditEntry.spec.displaced.identity AuditEntry.spec.displaced.request AuditEntry.spec.token AuditEntry.spec.who
 		BundleDeployment.status.release Cluster.spec.agentResources.claims[].request divisor`,
@@ -39,10 +42,13 @@ var harmless = map[string]string{
 		allowedLabelKeys[] droppedLabels[] operator effect tolerations[].value agentTolerations[].value taints[].value acceptedStates[] conditions[].KEY approvalExpression`,
 	"where in an object something is": `path fieldPath jsonPointers[] op`,
 	"how far something has come":      `status state bundleState deployed readyBundles readyClusters readyNodes members monitored approvedReason ClusterRegistrationToken.status.used`,
-	"when something is, or was":       `createdAt lastTransitionTime lastUpdateTime waitTime ttl garbageCollectionInterval`,
+	"when something is, or was": `createdAt lastTransitionTime lastUpdateTime waitTime ttl garbageCollectionInterval
+		Schedule.spec.schedule
+		Schedule.spec.duration Schedule.spec.location`,
 	"how much there is": `allocatable.KEY available.KEY capacity.KEY limits.KEY requests.KEY maxUnavailable maxUnavailablePartitions minAvailable maxSurge maxConcurrency autoPartitionSize
 		properties.KEY.value`,
-	"how something is to be done": `targetCustomizationMode agentTLSMode preemptionPolicy features[] Bundle.spec.resources[].encoding`,
+	"how something is to be done": `targetCustomizationMode helm.crds agentTLSMode preemptionPolicy features[]
+		Bundle.spec.resources[].encoding`,
 	"which version it is": `kubernetes kubernetesVersion agentVersion firstSeenVersion observedResourceIndex resourceSnapshotIndex resourceSnapshotName resourceSnapshotIndexUsed policySnapshotIndexUsed resourceIndexes[] deploymentID appliedDeploymentID stagedDeploymentID contentsId
 		secretVersion`,
 	"a digest":                        `agentAffinityHash agentEnvVarsHash agentResourcesHash agentSchedulingCustomizationHash agentTolerationsHash apiServerCAHash policyHash resourceHash secretHash settingsHash valuesHash sha256sum resourcesSha256Sum`,

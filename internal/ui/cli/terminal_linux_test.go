@@ -86,7 +86,7 @@ func TestARemovalIsConfirmedByYesOnly(t *testing.T) {
 	interrupted, cancel := context.WithCancel(t.Context())
 	cancel()
 	change := &changer{IOStreams: genericiooptions.IOStreams{In: terminal, ErrOut: io.Discard}}
-	if err := change.ask(interrupted, "Bundle team/web", ""); err == nil || err.Error() != "interrupted; nothing is confirmed" {
+	if err := change.ask(interrupted, "Bundle team/web", ""); err == nil || err.Error() != "interrupted; change not confirmed" {
 		t.Errorf("interrupted: %v", err)
 	}
 }

@@ -162,7 +162,7 @@ func (i *issuer) ensure(ctx context.Context, hub client.Client, server string, t
 	case apierrors.IsNotFound(err):
 		return fmt.Errorf("there is no namespace %s on %s: kubectl create namespace %s", token.Namespace, server, token.Namespace)
 	case err != nil:
-		return fmt.Errorf("making %s: %w", i.title(token), err)
+		return fmt.Errorf("creating %s: %w", i.title(token), err)
 	}
 	return nil
 }

@@ -61,7 +61,7 @@ func TestGetGoesOnToShowWhatChanges(t *testing.T) {
 			}
 		case err := <-ended:
 			t.Fatalf("it ends: %v", err)
-		case <-time.After(time.Minute):
+		case <-time.After(5 * time.Minute):
 			t.Fatalf("it does not show %s", want)
 		}
 	}

@@ -83,7 +83,7 @@ func TestThePageOfAMemberFollowsIt(t *testing.T) {
 	b.Becomes("it is live", liveness, "live")
 	text := b.JS(`document.getElementById("view").textContent`)
 	for _, want := range []string{
-		"Cluster single/web", "Lost", "env=prod", "no heartbeat since noon", "What to do:", "Its life", "2026-11-24 10:00:00Z", "Namespace ",
+		"Cluster single/web", "Lost", "env=prod", "no heartbeat since noon", "What to do:", "Timeline", "2026-11-24 10:00:00Z", "Namespace ",
 		"it got this identity",
 	} {
 		if !strings.Contains(text, want) {
@@ -95,7 +95,7 @@ func TestThePageOfAMemberFollowsIt(t *testing.T) {
 	}
 	r.says(web, "", "")
 	b.Becomes("it is well again", `document.querySelector("h1 .state").textContent`, "Ready")
-	b.Becomes("nothing is wrong", `document.querySelector("#why + p")?.textContent`, "Nothing is wrong with it.")
+	b.Becomes("nothing is wrong", `document.querySelector("#why + p")?.textContent`, "No problems found.")
 }
 
 func TestThePageOfAMemberClusterTellsItsLife(t *testing.T) {
@@ -221,7 +221,7 @@ func TestAPageSaysSoWhenItIsNotLive(t *testing.T) {
 	b.Do(chromedp.Navigate(b.JS("location.origin") + "/?namespace=cut-off"))
 	b.Becomes("it is live", liveness, "live")
 	link.Become(testkube.Quality{Cut: true})
-	b.Becomes("what could not be read", `document.querySelector("#view .stale")?.textContent.startsWith("This may not be what is so now: ")`,
+	b.Becomes("what could not be read", `document.querySelector("#view .stale")?.textContent.startsWith("This page may be out of date: ")`,
 		"true")
 	b.Becomes("what was read is still there", tilesShown, "cut-off/web s-ready")
 	r.says(web, "NotReady", "ErrApplied(1)")
@@ -239,10 +239,12 @@ func TestAPageThatCannotBeLoadedKeepsWhatItShows(t *testing.T) {
 	b.Do(chromedp.Navigate(b.JS("location.origin") + "/?namespace=away"))
 	b.Becomes("it is live", liveness, "live")
 	b.JS(
-		`window.asked = window.fetch, window.fetch = async () => new Response("<div id=view>nobody answers</div>", { status: 502 }), reload()`,
+		`window.asked = window.fetch,
+		window.fetch = async () => new Response("<div id=view>the server does not answer</div>", { status: 502 }),
+		reload()`,
 	)
 	b.Becomes("why it may be outdated", `document.querySelector("#view .stale")?.textContent`,
-		"This may not be what is so now: nobody answers")
+		"This page may be out of date: the server does not answer")
 	b.Becomes("what was there", tilesShown, "away/web s-ready")
 	b.Becomes("it is not live", liveness, "not live")
 	b.JS(`window.fetch = window.asked`)

@@ -21,12 +21,13 @@ func NewCommand(configure func() (*rest.Config, error)) *cobra.Command {
 	command := &cobra.Command{
 		Use:   "dashboard",
 		Short: "Serve pages that show the fleet",
-		Long: `dashboard serves pages that show the fleet to whoever shows a token that the API server of the hub
-accepts: in the header Authorization, which a proxy that signs users in sets, or on the page to
-sign in. Each sees and does what he may do with kubectl. Its own account lists and watches what is
-shown, and changes nothing.
+		Long: `Serve pages that show the fleet. A visitor needs a token that the hub's API server accepts: in the
+header Authorization, set by a proxy that signs users in, or on the sign-in page.
 
-It speaks HTTP: put it behind something that speaks HTTPS, or use kubectl port-forward.`,
+Visitors see and change what they can see and change with kubectl. The account of the dashboard
+lists and watches the fleet, and changes nothing.
+
+The dashboard serves HTTP. Put an HTTPS proxy in front of it, or use kubectl port-forward.`,
 		Example: `  muster-hub dashboard --kubeconfig dashboard.kubeconfig --bind-address 127.0.0.1:8082`,
 		Args:    cobra.NoArgs,
 		RunE: func(command *cobra.Command, _ []string) error {
@@ -54,11 +55,11 @@ It speaks HTTP: put it behind something that speaks HTTPS, or use kubectl port-f
 		},
 	}
 	set := command.Flags()
-	set.StringVar(&address, "bind-address", ":8082", "where the pages, /healthz and /readyz are served")
-	set.StringVar(&metricsAddress, "metrics-bind-address", off, "address of /metrics, such as :8080; 0 switches it off")
-	set.StringVar(&namespace, "only-namespace", "", "show what is in this workspace only; all if not said")
+	set.StringVar(&address, "bind-address", ":8082", "address of the pages, /healthz and /readyz")
+	set.StringVar(&metricsAddress, "metrics-bind-address", off, "address of /metrics, for example :8080; 0 switches it off")
+	set.StringVar(&namespace, "only-namespace", "", "show only this workspace; default: all")
 	set.StringVar(&trusted, "trusted-proxies", "",
-		"networks of proxies whose header X-Forwarded-For is believed, such as 10.0.0.0/8,fd00::/8; none if not said")
+		"networks of proxies whose header X-Forwarded-For is trusted, for example 10.0.0.0/8,fd00::/8; default: none")
 	set.BoolVar(&debug, "debug", false, "log more")
 	return command
 }

@@ -3,13 +3,13 @@ package dashboard
 import (
 	"context"
 	"errors"
-	"fmt"
 	"net/http"
 
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
+	"github.com/muster-fleet/muster/internal/kube"
 	"github.com/muster-fleet/muster/internal/ui/view"
 )
 
@@ -52,7 +52,7 @@ func (s *Server) confirm(w http.ResponseWriter, r *http.Request, v *visitor) err
 		return s.approveStage(w, r, v, resource)
 	}
 	if r.PostFormValue("decision") != "confirm" {
-		return &inputError{errors.New("the decision about what is delivered is confirm")}
+		return &inputError{errors.New("the decision about a delivery is confirm")}
 	}
 	o, err := readDelivery(r, v, resource)
 	if err != nil {
@@ -60,9 +60,12 @@ func (s *Server) confirm(w http.ResponseWriter, r *http.Request, v *visitor) err
 	}
 	_, value := view.HeldRemoval(o)
 	if value == "" {
-		return &inputError{fmt.Errorf("%s waits for no confirmation", view.Title(o))}
+		return &inputError{errors.New(view.NoConfirmationDue(o))}
 	}
-	if err := annotate(r.Context(), v, o, r.PostFormValue, value, fleet.AnnotationConfirmRemoval, value); err != nil {
+	if err := unchanged(o, r.PostFormValue, value); err != nil {
+		return err
+	}
+	if err := kube.Annotate(r.Context(), v, o, map[string]any{fleet.AnnotationConfirmRemoval: value}); err != nil {
 		return err
 	}
 	http.Redirect(w, r, deliveryPath(resource, o), http.StatusSeeOther)

@@ -88,7 +88,7 @@ func newServer(ctx context.Context, options *Options) (*Server, error) {
 	}
 	mapper, err := apiutil.NewDynamicRESTMapper(options.Config, calls)
 	if err != nil {
-		return nil, fmt.Errorf("asking the hub at %s for its kinds: %w", options.Config.Host, err)
+		return nil, fmt.Errorf("reading the kinds of the hub at %s: %w", options.Config.Host, err)
 	}
 	reader, err := client.NewWithWatch(options.Config, client.Options{Scheme: scheme, Mapper: mapper, HTTPClient: calls})
 	if err != nil {
@@ -166,7 +166,7 @@ func (s *Server) ready(w http.ResponseWriter, _ *http.Request) {
 	case resource != "":
 		http.Error(w, resource+" have not been read yet", http.StatusServiceUnavailable)
 	case listed == 0:
-		http.Error(w, "no kind can be listed: is the chart fleet-crd installed, and does the account of the dashboard have its rights?",
+		http.Error(w, "no kind can be listed: check that the chart fleet-crd is installed and that the dashboard's account has its rights",
 			http.StatusServiceUnavailable)
 	default:
 		fmt.Fprintln(w, "ok")

@@ -3,10 +3,10 @@ package dashboard
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -14,8 +14,7 @@ import (
 
 	clusterv1beta1 "github.com/muster-fleet/muster/api/cluster/v1beta1"
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
-	"github.com/muster-fleet/muster/internal/fleet/membership"
-	"github.com/muster-fleet/muster/internal/kube"
+	"github.com/muster-fleet/muster/internal/fleet/decision"
 	"github.com/muster-fleet/muster/internal/ui/view"
 )
 
@@ -29,26 +28,37 @@ func (s *Server) mayDecide(ctx context.Context, v *visitor, resource, namespace 
 	return v.may(ctx, "patch", resource, namespace)
 }
 
-// annotate sets an annotation of an object as the visitor, or removes it if the value is nil. The
-// object must still be the one seen by the visitor, in the same state.
-func annotate(ctx context.Context, v *visitor, o client.Object, form func(string) string, said, annotation string, value any) error {
+// unchanged returns an error unless the object is still the one seen by the visitor, in the same
+// state.
+func unchanged(o client.Object, form func(string) string, state string) error {
 	if o.GetUID() != types.UID(form("uid")) {
-		return &inputError{fmt.Errorf("%s is another one than you have seen: look at it, and decide again", view.Title(o))}
+		return &inputError{replaced(o)}
 	}
-	if form("reason") != said {
-		return &inputError{fmt.Errorf("%s has changed since you have seen it, it is %s (%s): look at it, and decide again",
+	if form("reason") != state {
+		return &inputError{fmt.Errorf("%s has changed since the page showed it, its state is %s (%s): check it, and decide again",
 			view.Title(o), view.State(o), view.Because(o))}
 	}
-	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"uid": o.GetUID(), "annotations": map[string]any{annotation: value}}})
-	if err != nil {
-		return err
+	return nil
+}
+
+// replaced returns the error for an object created after the visitor's page.
+func replaced(o client.Object) error {
+	return fmt.Errorf("%s was replaced since the page showed it: check it, and decide again", view.Title(o))
+}
+
+// find returns the decision of a name among others.
+func find(all []decision.Decision, name string) (decision.Decision, bool) {
+	for _, d := range all {
+		if d.Name == name {
+			return d, true
+		}
 	}
-	return v.Patch(ctx, o, client.RawPatch(types.MergePatchType, patch))
+	return decision.Decision{}, false
 }
 
 // decide approves or denies a request.
 func (s *Server) decide(w http.ResponseWriter, r *http.Request, v *visitor) error {
-	value, known := map[string]any{"approve": "true", "deny": "false", "reconsider": nil}[r.PostFormValue("decision")]
+	d, known := find([]decision.Decision{decision.Approve, decision.Deny, decision.Reconsider}, r.PostFormValue("decision"))
 	if !known {
 		return &inputError{errors.New("the decision about a request is approve, deny or reconsider")}
 	}
@@ -56,62 +66,46 @@ func (s *Server) decide(w http.ResponseWriter, r *http.Request, v *visitor) erro
 	if err := v.Get(r.Context(), client.ObjectKey{Namespace: r.PathValue("namespace"), Name: r.PathValue("name")}, o); err != nil {
 		return err
 	}
-	if err := annotate(r.Context(), v, o, r.PostFormValue, o.Status.Reason, fleet.AnnotationApproved, value); err != nil {
+	if err := unchanged(o, r.PostFormValue, o.Status.Reason); err != nil {
+		return err
+	}
+	if err := d.Write(r.Context(), v, o); err != nil {
 		return err
 	}
 	http.Redirect(w, r, local(cmp.Or(r.PostFormValue("to"), registrationPath)), http.StatusSeeOther)
 	return nil
 }
 
-// memberDecision is a decision about a member in one step.
-type memberDecision struct {
-	Value, Text string
+// offer is a decision about a member that a page offers.
+type offer struct {
+	decision.Decision
+	Text string
 	// Effect is the consequence of a decision that no other decision undoes.
-	Effect     string
-	annotation string
-	value      any
+	Effect string
 }
 
-var (
-	approveMember = memberDecision{"approve", "Approve what is delivered to it", "", fleet.AnnotationApproved, "true"}
-	denyMember    = memberDecision{"deny", "Deliver nothing new to it", "", fleet.AnnotationApproved, "false"}
-	revokeMember  = memberDecision{
-		"revoke", "Revoke it", "All its access ends at once, whoever has its credential. Its record stays, and so does what is on its cluster. " +
-			"It comes back with another token only.", clusterv1beta1.AnnotationRevoked, "true",
-	}
-	readmitMember  = memberDecision{"readmit", "Let it in again", "", clusterv1beta1.AnnotationRevoked, nil}
-	allOfAMember   = []memberDecision{approveMember, denyMember, revokeMember, readmitMember}
-	approvesMember = map[string]bool{approveMember.Value: true, denyMember.Value: true}
-)
-
-// decisionsOf returns the decisions that would change a member's current state.
-func decisionsOf(record client.Object) (all []memberDecision) {
-	if record.GetDeletionTimestamp() != nil {
-		return nil
-	}
-	if cluster, ok := record.(*fleet.Cluster); ok && kube.FindCondition(cluster.Status.Conditions, fleet.ConditionDeliveryApproved) != nil {
-		if membership.AwaitsApproval(cluster) {
-			all = append(all, approveMember)
-		}
-		if record.GetAnnotations()[fleet.AnnotationApproved] != denyMember.value {
-			all = append(all, denyMember)
-		}
-	}
-	if membership.Revoked(record) {
-		return append(all, readmitMember)
-	}
-	return append(all, revokeMember)
+// offers holds the decisions about members.
+var offers = []offer{
+	{decision.Approve, "Approve deliveries", ""},
+	{decision.Deny, "Deny new deliveries", ""},
+	{decision.Revoke, "Revoke access", "The member loses access to the hub at once. Its entry on the hub and its workloads stay. " +
+		"To come back, it needs a new token."},
+	{decision.Readmit, "Restore access", ""},
 }
 
 // allowedDecisions returns the decisions about a member that the visitor may make.
-func (s *Server) allowedDecisions(ctx context.Context, v *visitor, record client.Object) (allowed []memberDecision, err error) {
+func (s *Server) allowedDecisions(ctx context.Context, v *visitor, record client.Object) (allowed []offer, err error) {
 	resource := memberClusters
 	if record.GetNamespace() != "" {
 		resource = clusters
 	}
-	for _, d := range decisionsOf(record) {
+	possible := decision.OfMember(record)
+	for _, o := range offers {
+		if !slices.Contains(possible, o.Decision) {
+			continue
+		}
 		var may bool
-		if approvesMember[d.Value] {
+		if o.NeedsApprover() {
 			may, err = s.mayDecide(ctx, v, resource, record.GetNamespace())
 		} else {
 			may, err = v.may(ctx, "patch", resource, record.GetNamespace())
@@ -120,7 +114,7 @@ func (s *Server) allowedDecisions(ctx context.Context, v *visitor, record client
 			return nil, err
 		}
 		if may {
-			allowed = append(allowed, d)
+			allowed = append(allowed, o)
 		}
 	}
 	return allowed, nil
@@ -130,8 +124,8 @@ func (s *Server) allowedDecisions(ctx context.Context, v *visitor, record client
 // outdated page must decide again.
 func decidable(record client.Object) string {
 	var values []string
-	for _, d := range decisionsOf(record) {
-		values = append(values, d.Value)
+	for _, d := range decision.OfMember(record) {
+		values = append(values, d.Name)
 	}
 	return strings.Join(values, " ")
 }
@@ -142,17 +136,18 @@ func (s *Server) decideMember(w http.ResponseWriter, r *http.Request, v *visitor
 	if err != nil {
 		return err
 	}
-	for _, d := range allOfAMember {
-		if d.Value != r.PostFormValue("decision") {
-			continue
-		}
-		if err := annotate(r.Context(), v, record, r.PostFormValue, decidable(record), d.annotation, d.value); err != nil {
-			return err
-		}
-		http.Redirect(w, r, memberPath(view.NameOf(record)), http.StatusSeeOther)
-		return nil
+	d, known := find([]decision.Decision{decision.Approve, decision.Deny, decision.Revoke, decision.Readmit}, r.PostFormValue("decision"))
+	if !known {
+		return &inputError{errors.New("the decision about a member is approve, deny, revoke or readmit")}
 	}
-	return &inputError{errors.New("the decision about a member is approve, deny, revoke or readmit")}
+	if err := unchanged(record, r.PostFormValue, decidable(record)); err != nil {
+		return err
+	}
+	if err := d.Write(r.Context(), v, record); err != nil {
+		return err
+	}
+	http.Redirect(w, r, memberPath(view.NameOf(record)), http.StatusSeeOther)
+	return nil
 }
 
 // readMember reads a request's membership object, as the visitor.

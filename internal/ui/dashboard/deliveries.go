@@ -25,14 +25,15 @@ func (d delivery) Kind() string { return strings.TrimSuffix(view.Title(d.object)
 
 func (d delivery) Since() time.Time { return d.object.GetCreationTimestamp().Time }
 
-// delivering is the view of Bundles and placements.
+// delivering is the view of Bundles, placements and staged update runs.
 type delivering struct {
 	*listing
 	lines
 	Deliveries []delivery
 }
 
-// deliveries is the view of Bundles and placements. Deliveries that need attention come first.
+// deliveries is the view of Bundles, placements and staged update runs. Deliveries that need
+// attention come first.
 func (s *Server) deliveries(w http.ResponseWriter, r *http.Request, v *visitor) error {
 	all, err := s.list(r, v, bundles, clusterPlacements, placements, clusterRuns, runs)
 	if err != nil {

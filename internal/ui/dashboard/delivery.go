@@ -19,7 +19,7 @@ import (
 // mostTargets limits the members shown for a delivery.
 const mostTargets = 200
 
-// shownDelivery is the view of a Bundle or a placement.
+// shownDelivery is the view of a Bundle, a placement or a staged update run.
 type shownDelivery struct {
 	Title, State string
 	Findings     []explain.Finding
@@ -37,6 +37,9 @@ type shownDelivery struct {
 	Unseen         []string
 	// Run is set only for a staged update run, which has no selection of its own.
 	Run *shownRun
+	// Runs are the newest staged update runs of a placement; MoreRuns is the number of older ones.
+	Runs     []delivery
+	MoreRuns int
 	// Held is the removal that the visitor may confirm; nil if there is none.
 	Held *heldRemoval
 }
@@ -53,12 +56,12 @@ type target struct {
 	Name, State, Text string
 	// Path is the page of the member; empty if the name is ambiguous.
 	Path string
-	// Resources is the number of the requested resources, and whether they are the newest; set
-	// only for a placement.
+	// Resources is the index of the snapshot that the member has, and whether it is the latest;
+	// set only for a placement.
 	Resources string
 }
 
-// delivery is the view of one Bundle or placement, read as the visitor.
+// delivery is the view of one Bundle, placement or staged update run, read as the visitor.
 func (s *Server) delivery(w http.ResponseWriter, r *http.Request, v *visitor) error {
 	resource, err := deliveredKind(r)
 	if err != nil {
@@ -93,21 +96,28 @@ func (s *Server) delivery(w http.ResponseWriter, r *http.Request, v *visitor) er
 			return err
 		}
 	}
+	if resource == clusterPlacements || resource == placements {
+		late, err := s.addRuns(r.Context(), v, shown, o)
+		if err != nil {
+			return err
+		}
+		stale = append(stale, late...)
+	}
 	shown.Targets, shown.More = atMost(mostTargets, shown.Targets)
 	shown.Selections, shown.MoreSelections = atMost(mostSelections, shown.Selections)
 	return s.show(w, r, v, "delivery", page{Title: view.NameOf(o), View: "deliveries", Stale: stale, Live: live, Body: shown})
 }
 
-// deliveredKind returns the kind in a request, a Bundle or a placement.
+// deliveredKind returns the kind in a request: a Bundle, a placement or a staged update run.
 func deliveredKind(r *http.Request) (resource string, err error) {
 	resource = r.PathValue("resource")
 	if !slices.Contains([]string{bundles, clusterPlacements, placements, clusterRuns, runs}, resource) {
-		return "", &inputError{fmt.Errorf("%s are nothing that is delivered", resource)}
+		return "", &inputError{fmt.Errorf("%s is not a kind of delivery: use bundles, placements or staged update runs", resource)}
 	}
 	return resource, nil
 }
 
-// readDelivery reads the Bundle or the placement of a request, as the visitor.
+// readDelivery reads the delivery of a request, as the visitor.
 func readDelivery(r *http.Request, v *visitor, resource string) (client.Object, error) {
 	o := kinds[resource].example.DeepCopyObject().(client.Object)
 	return o, v.Get(r.Context(), client.ObjectKey{Namespace: r.PathValue("namespace"), Name: r.PathValue("name")}, o)
@@ -125,18 +135,18 @@ func (d *shownDelivery) ofBundle(b *fleet.Bundle) {
 	status, unfinished := &b.Status, 0
 	for _, p := range status.PartitionStatus {
 		one := partition{
-			Name: p.Name, Ready: p.Count - p.Unavailable, All: p.Count, Mode: fmt.Sprintf("at most %d may be unavailable", p.MaxUnavailable),
+			Name: p.Name, Ready: p.Count - p.Unavailable, All: p.Count, Mode: fmt.Sprintf("at most %d unavailable", p.MaxUnavailable),
 		}
-		behind := p.Summary.OutOfSync + p.Summary.Pending + p.Summary.WaitApplied
+		behind := p.Summary.OutOfSync + p.Summary.Pending + p.Summary.WaitApplied + p.Summary.WaitingForDependency
 		switch {
 		case unfinished > status.MaxUnavailablePartitions:
-			one.Verdict = "waits for those before"
+			one.Verdict = "waiting for earlier partitions"
 		case p.Unavailable > p.MaxUnavailable:
-			one.Verdict = fmt.Sprintf("%d are unavailable, which is too many", p.Unavailable)
+			one.Verdict = fmt.Sprintf("blocked: %d unavailable, over the limit", p.Unavailable)
 		case behind > 0:
-			one.Verdict = fmt.Sprintf("goes on: %d of %d are not up to date yet", behind, p.Count)
+			one.Verdict = fmt.Sprintf("in progress: %d of %d not up to date", behind, p.Count)
 		default:
-			one.Verdict = "is finished"
+			one.Verdict = "finished"
 		}
 		if behind > 0 || p.Unavailable > p.MaxUnavailable {
 			unfinished++
@@ -157,7 +167,7 @@ func (d *shownDelivery) ofPlacement(o client.Object, spec *placement.PlacementSp
 	}
 	kind, _, _ := strings.Cut(view.Title(o), " ")
 	if d.Rollout = rolloutOf(kind, &spec.Strategy, status); d.Rollout != nil && o.GetDeletionTimestamp() != nil {
-		d.Rollout.Verdict = "It is being deleted, and nothing is rolled out any more."
+		d.Rollout.Verdict = "The placement is being deleted. Its rollout has stopped."
 	}
 	for _, member := range status.PlacementStatuses {
 		if meta.IsStatusConditionFalse(member.Conditions, placement.ConditionScheduled) {

@@ -85,7 +85,7 @@ func (d *ownersDoor) visitor(r *http.Request) (*visitor, error) {
 }
 
 func (d *ownersDoor) refuse(w http.ResponseWriter, _ *http.Request) {
-	http.Error(w, "Open the address that muster dashboard has printed: it has the key to this page.", http.StatusUnauthorized)
+	http.Error(w, "This page needs a key. Open the address that muster dashboard printed in the terminal.", http.StatusUnauthorized)
 }
 
 func (d *ownersDoor) register(mux *http.ServeMux) {
@@ -153,18 +153,18 @@ func (d *tokenDoor) register(mux *http.ServeMux) {
 		token, to := strings.TrimSpace(r.PostFormValue("token")), local(r.PostFormValue("to"))
 		if len(token) > mostInCookie {
 			render(w, r, http.StatusBadRequest, "sign-in", page{Title: "Sign in", Body: signIn{To: to, Refused: fmt.Sprintf(
-				"This token has %d characters, and browsers keep no more than some %d: have a proxy that signs users in send it in the header "+
-					"Authorization, or use another one.", len(token), mostInCookie)}})
+				"This token has %d characters, and browsers keep at most %d. Use a shorter token, or a proxy that sends the token in the "+
+					"header Authorization.", len(token), mostInCookie)}})
 			return
 		}
 		if _, err := d.by(r.Context(), d.trusted.addressOf(r), token); err != nil {
-			status, said := http.StatusUnauthorized, "The API server of the hub does not accept this token: it is another cluster's, or has expired."
+			status, said := http.StatusUnauthorized, "The hub's API server rejects this token. It has expired, or belongs to another cluster."
 			switch {
 			case errors.Is(err, errTooMany):
 				status, said = http.StatusTooManyRequests, err.Error()
 			case !errors.Is(err, errNobody) && !apierrors.IsUnauthorized(err): // the token may be valid; unknown visitors see no addresses
-				status, said = http.StatusBadGateway, "The API server of the hub cannot be asked about this token at the moment: try again."
-				d.log.Info("asking about a token failed", "error", err.Error())
+				status, said = http.StatusBadGateway, "The hub's API server cannot check this token at the moment. Try again."
+				d.log.Info("checking a token failed", "error", err.Error())
 			}
 			render(w, r, status, "sign-in", page{Title: "Sign in", Body: signIn{To: to, Refused: said}})
 			return

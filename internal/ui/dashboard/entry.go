@@ -15,6 +15,7 @@ import (
 	clusterv1beta1 "github.com/muster-fleet/muster/api/cluster/v1beta1"
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
 	placement "github.com/muster-fleet/muster/api/placement/v1beta1"
+	"github.com/muster-fleet/muster/internal/fleet/decision"
 	"github.com/muster-fleet/muster/internal/ui/explain"
 	"github.com/muster-fleet/muster/internal/ui/view"
 )
@@ -38,6 +39,8 @@ type entry struct {
 	shown uint64
 	// members is the number of updated members of a staged update run, and of all.
 	members string
+	// placement is the name of the placement of a staged update run, with the namespace.
+	placement string
 	// asked is the data of requests only.
 	asked *asked
 	// object is the whole object, without data used by no view. It is nil for members and
@@ -96,8 +99,7 @@ func askedOf(r *fleet.ClusterRegistration) *asked {
 	a := &asked{cluster: r.Status.ClusterName, clientID: r.Spec.ClientID}
 	if r.Status.State != fleet.RegistrationGranted {
 		a.uid, a.reason = r.UID, r.Status.Reason
-		_, said := r.Annotations[fleet.AnnotationApproved]
-		a.decided = said && !r.Status.Granted
+		a.decided = decision.Decided(r) && !r.Status.Granted
 	}
 	return a
 }
@@ -145,6 +147,7 @@ func entryOf(resource string, o client.Object) *entry {
 	e.shown = shownOf(e, o)
 	if run, is := view.RunOf(o); is { // only the page of the run shows more about its members
 		e.members = strings.Clone(view.Column(o, membersColumn, time.Now()))
+		e.placement = client.ObjectKey{Namespace: e.namespace, Name: run.Spec.PlacementName}.String()
 		*run.Status = placement.UpdateRunStatus{}
 	}
 	return e

@@ -77,20 +77,20 @@ const (
 	// notShown is the prefix of a message about objects that may not be read.
 	notShown = "Not shown: "
 	// outOfDate is the prefix of a message about objects that cannot be read at the moment.
-	outOfDate = "This may not be what is so now: "
+	outOfDate = "This page may be out of date: "
 )
 
 // staleness returns the message of a page about a read problem. Only a user of the same account
 // sees the answer of the API server: it would reveal names and addresses to others. The log has
 // it.
 func (s *Server) staleness(problem error) string {
-	var told *accountError
-	foreign, forbidden := errors.As(problem, &told) && s.shared, apierrors.IsForbidden(problem)
+	var failed *accountError
+	foreign, forbidden := errors.As(problem, &failed) && s.shared, apierrors.IsForbidden(problem)
 	switch {
 	case foreign && forbidden:
-		return notShown + "the account of the dashboard may not list " + told.resource + "; its log says more"
+		return notShown + "the account of the dashboard may not list " + failed.resource + "; the log of the dashboard has the details"
 	case foreign:
-		return outOfDate + "the dashboard cannot read " + told.resource + " at the moment; its log says more"
+		return outOfDate + "the dashboard cannot read " + failed.resource + " at the moment; its log has the details"
 	case forbidden:
 		return notShown + problem.Error()
 	}

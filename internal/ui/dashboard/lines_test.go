@@ -116,11 +116,11 @@ func TestATableHasABoundedNumberOfLinesAndCountsAll(t *testing.T) {
 		return recorder.Body.String()
 	}
 	for path, want := range map[string][]string{
-		registrationPath:                     {"9999 Granted", "1 Pending", "fleet/r-07777", "and 9800 more: search for them", `value="approve"`},
+		registrationPath:                     {"9999 Granted", "1 Pending", "fleet/r-07777", "and 9800 more: search by name", `value="approve"`},
 		registrationPath + "?name=edge-0999": {"10 Granted", "fleet/r-09990"},
-		deliveriesPath:                       {"9999 Ready", "1 NotReady", "fleet/b-08888", "and 9800 more: search for them"},
+		deliveriesPath:                       {"9999 Ready", "1 NotReady", "fleet/b-08888", "and 9800 more: search by name"},
 		deliveriesPath + "?name=b-0999":      {"10 Ready", "fleet/b-09990"},
-		deliveriesPath + "?name=nothing":     {"No Bundle or placement matches"},
+		deliveriesPath + "?name=nothing":     {"No delivery matches"},
 	} {
 		text := page(path)
 		for _, words := range want {

@@ -111,7 +111,7 @@ func (s *Server) lookerOf(to *url.URL, have string, v *visitor) (*looker, error)
 		q, err := queryOf(registrationPath, to.Query())
 		return s.lookAtLines(q, have, v, tokens, requests), err
 	}
-	return nil, &inputError{fmt.Errorf("the page %s has no changes", to.Path)}
+	return nil, &inputError{fmt.Errorf("the page %s has no live updates", to.Path)}
 }
 
 // lookAt checks the one object with a name.
@@ -232,7 +232,7 @@ func (s *Server) live(w http.ResponseWriter, r *http.Request, v *visitor) error 
 	}
 	defer s.streams.Add(-1)
 	defer v.streams.Add(-1)
-	if all, his := s.streams.Add(1), v.streams.Add(1); all > mostStreams || his > mostStreamsEach {
+	if all, own := s.streams.Add(1), v.streams.Add(1); all > mostStreams || own > mostStreamsEach {
 		return errTooMany
 	}
 	w.Header().Set("Content-Type", "text/event-stream")

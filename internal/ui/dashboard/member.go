@@ -33,7 +33,7 @@ type shownMember struct {
 	UID                types.UID
 	// Decisions holds the decisions allowed to the visitor. Decidable is the state they depend
 	// on.
-	Decisions []memberDecision
+	Decisions []offer
 	Decidable string
 	Labels    map[string]string
 	Facts     []fact
@@ -107,9 +107,9 @@ func (m *shownMember) note(errs ...error) {
 
 // momentsOf returns the creation of a membership object, and the last changes of its conditions.
 func momentsOf(record client.Object) []moment {
-	life := []moment{{At: record.GetCreationTimestamp().Time, What: "Made", Text: "The record was made."}}
+	life := []moment{{At: record.GetCreationTimestamp().Time, What: "Created", Text: "The member was created on the hub."}}
 	if at := record.GetDeletionTimestamp(); at != nil {
-		life = append(life, moment{At: at.Time, What: "Leaving", Text: "The record is being deleted."})
+		life = append(life, moment{At: at.Time, What: "Leaving", Text: "The member is being removed from the fleet."})
 	}
 	switch o := record.(type) {
 	case *fleet.Cluster:
@@ -170,25 +170,26 @@ func (m *shownMember) readUsage(ctx context.Context, v *visitor, record client.O
 	var report clusterv1beta1.InternalMemberCluster
 	if err := v.Get(ctx, client.ObjectKey{Namespace: membership.Namespace(record), Name: record.GetName()}, &report); err != nil {
 		if client.IgnoreNotFound(err) != nil {
-			m.note(fmt.Errorf("the nodes: %w", err))
+			m.note(fmt.Errorf("nodes and resources: %w", err))
 		}
 		return
 	}
 	if nodes := report.Status.Nodes; nodes != nil && nodes.Total > 0 {
 		m.Usage = append(m.Usage, usage{
-			"nodes ready", strconv.Itoa(int(nodes.Ready)), strconv.Itoa(int(nodes.Total)), float64(nodes.Ready) / float64(nodes.Total),
+			"Nodes ready", strconv.Itoa(int(nodes.Ready)), strconv.Itoa(int(nodes.Total)), float64(nodes.Ready) / float64(nodes.Total),
 		})
 	}
-	has := report.Status.ResourceUsage
+	reported := report.Status.ResourceUsage
+	names := map[corev1.ResourceName]string{corev1.ResourceCPU: "CPU", corev1.ResourceMemory: "Memory"}
 	for _, name := range []corev1.ResourceName{corev1.ResourceCPU, corev1.ResourceMemory} {
-		all, free := has.Allocatable[name], has.Available[name]
+		all, free := reported.Allocatable[name], reported.Available[name]
 		if all.IsZero() {
 			continue
 		}
 		used := all.DeepCopy()
 		used.Sub(free)
 		m.Usage = append(m.Usage, usage{
-			string(name) + " requested", readable(used), readable(all), used.AsApproximateFloat64() / all.AsApproximateFloat64(),
+			names[name] + " requested", readable(used), readable(all), used.AsApproximateFloat64() / all.AsApproximateFloat64(),
 		})
 	}
 }

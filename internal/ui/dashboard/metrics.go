@@ -24,15 +24,15 @@ const off = "0"
 var (
 	pagesAnswered = prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "muster_dashboard_pages_total",
-		Help: "Requests of browsers that were answered, by view and status of HTTP; of live those streams that have ended.",
+		Help: "Requests answered, by view and HTTP status. The view live counts streams when they end.",
 	}, []string{"view", "status"})
 	pageSeconds = prometheus.NewHistogramVec(prometheus.HistogramOpts{
-		Name: "muster_dashboard_page_duration_seconds", Help: "How long it took to answer a browser, by view, without live.",
+		Name: "muster_dashboard_page_duration_seconds", Help: "Time to answer a request in seconds, by view, without the view live.",
 		Buckets: []float64{.01, .03, .1, .3, 1, 3, 10},
 	}, []string{"view"})
-	openStreams = prometheus.NewDesc("muster_dashboard_streams", "Pages that are sent changes at the moment.", []string{}, nil)
+	openStreams = prometheus.NewDesc("muster_dashboard_streams", "Open pages with live updates.", []string{}, nil)
 	seenLately  = prometheus.NewDesc("muster_dashboard_visitors",
-		"Tokens that are remembered: those with which somebody came in the last hour.", []string{}, nil)
+		"Tokens of visitors in the last hour.", []string{}, nil)
 )
 
 // Describe implements prometheus.Collector.
@@ -66,7 +66,7 @@ func (s *Server) serveMetrics(ctx context.Context, address string) error {
 	}
 	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", process.BindAddress(address))
 	if err != nil {
-		return fmt.Errorf("serving metrics: %w; choose another address with --metrics-bind-address, or switch them off with 0", err)
+		return fmt.Errorf("serving metrics: %w; choose another address with --metrics-bind-address, or switch metrics off with 0", err)
 	}
 	serving := &http.Server{Handler: s.metrics(), ReadHeaderTimeout: 5 * time.Second}
 	context.AfterFunc(ctx, func() { _ = serving.Close() }) // the process ends

@@ -30,7 +30,7 @@ const takenWithin = 30 * time.Second
 // page is the common data of all pages.
 type page struct {
 	Title string
-	// View is the page's view, one of four.
+	// View is the page's view: fleet, deliveries or registration.
 	View    string
 	Visitor string
 	// SignOut reports whether the visitor has signed in, and may sign out.
@@ -53,6 +53,9 @@ var templates = func() map[string]*template.Template {
 		"version": func() string { return version.Version },
 		"member":  memberPath,
 		"lower":   strings.ToLower,
+
+		"healthy":    view.Healthy,
+		"noProblems": func() string { return view.NoProblems },
 	}
 	for _, name := range []string{"fleet", "member", "deliveries", "delivery", "registration", "token", "sign-in", "problem"} {
 		all[name] = template.Must(template.New("layout.html").Funcs(functions).ParseFS(pages,
@@ -101,7 +104,7 @@ func render(w http.ResponseWriter, r *http.Request, status int, name string, p p
 	var text bytes.Buffer
 	if err := templates[name].Execute(&text, p); err != nil {
 		logr.FromContextOrDiscard(r.Context()).Error(err, "rendering a page failed", "page", name)
-		http.Error(w, "This page cannot be shown.", http.StatusInternalServerError)
+		http.Error(w, "The dashboard cannot show this page. Its log has the details.", http.StatusInternalServerError)
 		return
 	}
 	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(takenWithin)) // a recorder of tests has none

@@ -21,7 +21,7 @@ func proxiesOf(list string) (all proxies, err error) {
 			network, err = address.Prefix(address.BitLen())
 		}
 		if err != nil || network != network.Masked() {
-			return nil, fmt.Errorf("%q is no network of proxies: it is one such as 10.0.0.0/8", text)
+			return nil, fmt.Errorf("invalid network of proxies %q: write for example 10.0.0.0/8", text)
 		}
 		all = append(all, network)
 	}

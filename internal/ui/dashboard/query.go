@@ -45,10 +45,11 @@ func queryOf(path string, values url.Values) (query, error) {
 		Group: cmp.Or(values.Get("group"), byWorkspace), Label: strings.TrimSpace(values.Get("label"))}
 	var err error
 	if q.selector, err = labels.Parse(q.Selector); err != nil {
-		return q, &inputError{fmt.Errorf("the selector %q: %w; it is one as in kubectl, such as env=prod,region!=eu", q.Selector, err)}
+		return q, &inputError{fmt.Errorf("invalid label selector %q: %w; write it as for kubectl, for example env=prod,region!=eu",
+			q.Selector, err)}
 	}
 	if !slices.Contains(groupNames, q.Group) {
-		return q, &inputError{fmt.Errorf("members cannot be grouped by %q: it is %s, %s, %s or %s",
+		return q, &inputError{fmt.Errorf("cannot group members by %q: use %s, %s, %s or %s",
 			q.Group, byWorkspace, byState, byVersion, byLabel)}
 	}
 	return q, nil

@@ -4,13 +4,16 @@ import (
 	"context"
 	"net/http"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -55,32 +58,32 @@ func TestAVisitorSeesTheWorkspacesThatKubectlWouldShowHim(t *testing.T) {
 		hides       []string
 	}{
 		{"/", tenant, 200, []string{"mine/near"}, []string{"far", "others"}},
-		{"/?name=far", tenant, 200, []string{"There are no members that match"}, []string{"others"}},
+		{"/?name=far", tenant, 200, []string{"No member matches"}, []string{"others"}},
 		{"/", admin, 200, []string{"mine/near", "others/far"}, nil},
 		{"/members/mine/near", tenant, 200, []string{"Cluster mine/near", "you may not see it"}, nil},
 		{"/members/others/far", tenant, 403, []string{"cannot get resource"}, []string{"v1.36.3"}},
 		{"/members/mine/nowhere", tenant, 404, []string{"not found"}, nil},
-		{"/registration", tenant, 200, []string{"There are no tokens"}, []string{"hidden-token"}},
+		{"/registration", tenant, 200, []string{"No tokens to show"}, []string{"hidden-token"}},
 		{"/registration", admin, 200, []string{"hidden-token"}, nil},
-		{"/deliveries", tenant, 200, []string{"Nothing is delivered"}, nil},
-		{"/?selector=%3D%3D", admin, 400, []string{"it is one as in kubectl"}, nil},
-		{"/deliveries?selector=%3D%3D", admin, 400, []string{"it is one as in kubectl"}, nil},
-		{"/registration?selector=%3D%3D", admin, 400, []string{"it is one as in kubectl"}, nil},
+		{"/deliveries", tenant, 200, []string{"No deliveries to show"}, nil},
+		{"/?selector=%3D%3D", admin, 400, []string{"write it as for kubectl"}, nil},
+		{"/deliveries?selector=%3D%3D", admin, 400, []string{"write it as for kubectl"}, nil},
+		{"/registration?selector=%3D%3D", admin, 400, []string{"write it as for kubectl"}, nil},
 		{"/live?page=/deliveries?selector=%253D%253D", admin, 400, nil, nil},
-		{"/deliveries?name=shop", tenant, 200, []string{"No Bundle or placement matches"}, []string{"others"}},
+		{"/deliveries?name=shop", tenant, 200, []string{"No delivery matches"}, []string{"others"}},
 		{"/deliveries?name=shop", admin, 200, []string{"others/shop"}, nil},
-		{"/?group=colour", admin, 400, []string{"cannot be grouped by"}, nil},
+		{"/?group=colour", admin, 400, []string{"cannot group members by"}, nil},
 		{"/deliveries/bundles/others/shop", tenant, 403, []string{"cannot get resource"}, []string{"canary"}},
 		{
 			"/deliveries/bundles/others/shop", admin, 200,
-			[]string{"Bundle others/shop", "canary", "2 are unavailable, which is too many", "waits for those before"}, nil,
+			[]string{"Bundle others/shop", "canary", "blocked: 2 unavailable, over the limit", "waiting for earlier partitions"}, nil,
 		},
 		{"/deliveries/resourceplacements/others/cart", tenant, 403, []string{"cannot get resource"}, []string{"first"}},
 		{
 			"/deliveries/resourceplacements/others/cart", admin, 200,
-			[]string{"1 member waits for its turn, until enough of the others are available: first (no replicas).", `<a href="/members/near">`}, nil,
+			[]string{"1 member waits for its turn until enough other members are available: first (no replicas).", `<a href="/members/near">`}, nil,
 		},
-		{"/deliveries/secrets/others/shop", admin, 400, []string{"nothing that is delivered"}, nil},
+		{"/deliveries/secrets/others/shop", admin, 400, []string{"not a kind of delivery"}, nil},
 		{"/nothing", admin, 404, nil, nil},
 		{"/live?page=/deliveries/secrets/others/shop", admin, 400, nil, nil},
 		{"/live?page=/nothing", admin, 400, nil, nil},
@@ -145,7 +148,7 @@ func TestATokenIsNotBlamedForAnAPIServerThatIsAway(t *testing.T) {
 	address := r.shared()
 	link.Become(testkube.Quality{Cut: true})
 	got := r.ask(http.MethodPost, address+"/sign-in", "", url.Values{"token": {admin}, "to": {"/"}}.Encode())
-	if got.status != http.StatusBadGateway || !strings.Contains(got.text, "cannot be asked about this token at the moment") ||
+	if got.status != http.StatusBadGateway || !strings.Contains(got.text, "cannot check this token at the moment") ||
 		strings.Contains(got.text, "127.0.0.1") || got.header.Get("Set-Cookie") != "" || strings.Contains(got.text, admin) {
 		t.Errorf("it says %d %s", got.status, got.text)
 	}
@@ -156,12 +159,12 @@ func TestSigningIn(t *testing.T) {
 	address, admin := r.shared(), r.Account(t, "dashboard-admin", "cluster-admin")
 	form := func(token, to string) string { return url.Values{"token": {token}, "to": {to}}.Encode() }
 	if got := r.ask(http.MethodPost, address+"/sign-in", "", form("rubbish", "/")); got.status != http.StatusUnauthorized ||
-		!strings.Contains(got.text, "does not accept this token") ||
+		!strings.Contains(got.text, "rejects this token") ||
 		got.header.Get("Set-Cookie") != "" || strings.Contains(got.text, "rubbish") {
 		t.Errorf("with rubbish: %d %s", got.status, got.text)
 	}
 	if got := r.ask(http.MethodPost, address+"/sign-in", "", form(strings.Repeat("x", 5000), "/")); got.status != http.StatusBadRequest ||
-		!strings.Contains(got.text, "browsers keep no more than") {
+		!strings.Contains(got.text, "browsers keep at most") {
 		t.Errorf("with a token that no browser keeps: %d %s", got.status, got.text)
 	}
 	for to, want := range map[string]string{
@@ -265,7 +268,7 @@ func TestATokenIsMadeByWhoMayAndShownToWhoMay(t *testing.T) {
 	address, reader, issuer := r.shared(), r.tenant("token-reader", workspace, all("get", "list")),
 		r.tenant("token-issuer", workspace, all("get", "list", "create"))
 	for token, offered := range map[string]bool{reader: false, issuer: true} {
-		if got := r.ask(http.MethodGet, address+"/registration", token, ""); strings.Contains(got.text, "Make a token") != offered {
+		if got := r.ask(http.MethodGet, address+"/registration", token, ""); strings.Contains(got.text, "Create a token") != offered {
 			t.Errorf("to make a token is offered: %t", !offered)
 		}
 	}
@@ -324,5 +327,44 @@ func TestTheChartsRightsSufficeAndArePassedOnToNobody(t *testing.T) {
 	if got := r.ask(http.MethodGet, address+"/", r.Account(t, "dashboard-admin", "cluster-admin"),
 		""); !strings.Contains(got.text, "charted/web") {
 		t.Errorf("an admin: %d\n%s", got.status, got.text)
+	}
+}
+
+// TestTheDashboardsAccountOnlyListsTheFleet has the dashboard's own account try what a thief of its
+// token would.
+func TestTheDashboardsAccountOnlyListsTheFleet(t *testing.T) {
+	r := newRig(t)
+	workspace := r.workspace("unlisted")
+	run, request := r.staged(workspace, "shop-v2")
+	r.workspace(naming.SystemNamespace)
+	r.InstallTemplate(t, "fleet/templates/dashboard-rbac.yaml")
+	config := rest.CopyConfig(r.Config)
+	config.Impersonate.UserName = "system:serviceaccount:" + naming.SystemNamespace + ":fleet-dashboard"
+	account, err := client.New(config, client.Options{Scheme: scheme})
+	r.check(err)
+	ctx := t.Context()
+	all := &placement.StagedUpdateRunList{}
+	testkube.Eventually(t, "the account has its rights", func() error { return account.List(ctx, all) })
+	if !slices.ContainsFunc(all.Items, func(o placement.StagedUpdateRun) bool { return o.UID == run.UID }) {
+		t.Errorf("the run is not listed: %d others", len(all.Items))
+	}
+	merge := client.RawPatch(types.MergePatchType, []byte(`{"spec":{"state":"Stop"},"status":null}`))
+	another := &placement.StagedUpdateRun{ObjectMeta: metav1.ObjectMeta{Namespace: workspace, Name: "x"}}
+	deny := map[string]error{
+		"read one run":             account.Get(ctx, client.ObjectKeyFromObject(run), &placement.StagedUpdateRun{}),
+		"stop a run":               account.Patch(ctx, run.DeepCopy(), merge),
+		"write the status of one":  account.Status().Patch(ctx, run.DeepCopy(), merge),
+		"delete a run":             account.Delete(ctx, run.DeepCopy()),
+		"create a run":             account.Create(ctx, another),
+		"list approval requests":   account.List(ctx, &placement.ApprovalRequestList{}),
+		"approve a stage":          account.Status().Patch(ctx, request.DeepCopy(), merge),
+		"list strategies":          account.List(ctx, &placement.StagedUpdateStrategyList{}),
+		"list what members got":    account.List(ctx, &placement.WorkList{}),
+		"list the fleet's Secrets": account.List(ctx, &corev1.SecretList{}),
+	}
+	for what, err := range deny {
+		if !apierrors.IsForbidden(err) {
+			t.Errorf("the account may %s: %v", what, err)
+		}
 	}
 }

@@ -62,6 +62,7 @@ type roll struct {
 	mu      sync.Mutex
 	entries map[string]map[string]*entry // by resource and name
 	sorted  map[string][]*entry          // the same in order; created on demand
+	runs    map[runsOf]map[string]*entry // staged update runs by placement and name
 	failure map[string]error             // why a resource is not up to date; nil if it is
 	listed  map[string]bool
 	readers map[*reader]bool
@@ -80,7 +81,7 @@ type reader struct {
 func newRoll() *roll {
 	return &roll{
 		entries: map[string]map[string]*entry{}, sorted: map[string][]*entry{}, failure: map[string]error{}, listed: map[string]bool{},
-		readers: map[*reader]bool{},
+		readers: map[*reader]bool{}, runs: map[runsOf]map[string]*entry{},
 	}
 }
 
@@ -119,12 +120,14 @@ func (r *roll) put(resource string, o client.Object) {
 		r.entries[resource] = map[string]*entry{}
 	}
 	r.entries[resource][made.name] = made
+	r.indexRun(resource, before, made)
 	r.wake(resource, made.name, before == nil || before.shown != made.shown)
 }
 
 func (r *roll) drop(resource, name string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	r.indexRun(resource, r.entries[resource][name], nil)
 	delete(r.entries[resource], name)
 	r.wake(resource, name, true)
 }
@@ -138,6 +141,12 @@ func (r *roll) replace(resource string, all []client.Object) {
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	for _, e := range r.entries[resource] {
+		r.indexRun(resource, e, nil)
+	}
+	for _, e := range made {
+		r.indexRun(resource, nil, e)
+	}
 	r.entries[resource], r.listed[resource] = made, true
 	r.wake(resource, "", true)
 }
@@ -205,7 +214,7 @@ func (r *roll) named(resource, name string) ([]*entry, error) {
 func (r *roll) problem(resource string) error {
 	switch err := r.failure[resource]; {
 	case err != nil && kube.NotServed(err):
-		return fmt.Errorf("the hub serves no %s: the chart fleet-crd is not installed there, or is an older one", resource)
+		return fmt.Errorf("the hub does not serve %s: install or upgrade the chart fleet-crd", resource)
 	case err != nil:
 		return &accountError{resource, err}
 	case !r.listed[resource]:

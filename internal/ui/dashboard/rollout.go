@@ -52,12 +52,12 @@ const (
 // resources that are only compared.
 var (
 	stepNames = []string{
-		waits: "wait for their turn", beingSent: "are next, or cannot be sent the newest",
-		sent: "were sent the newest, which is not available yet", done: "have the newest, and it is available",
+		waits: "Waiting for their turn", beingSent: "Next, or blocked",
+		sent: "Sent, not available yet", done: "Up to date and available",
 	}
 	comparedNames = []string{
-		waits: stepNames[waits], beingSent: stepNames[beingSent], sent: "were sent the newest, which has not been compared yet",
-		done: "have been compared with the newest",
+		waits: stepNames[waits], beingSent: stepNames[beingSent], sent: "Sent, not compared yet",
+		done: "Compared",
 	}
 )
 
@@ -120,10 +120,10 @@ func rolloutOf(kind string, strategy *placement.RolloutStrategy, status *placeme
 	r.Verdict = verdictOf(members, missing, all, strategy, meta.FindStatusCondition(status.Conditions, kind+placement.ConditionRolloutStarted))
 	if c := meta.FindStatusCondition(status.Conditions, kind+placement.ConditionScheduled); c != nil && c.Status == metav1.ConditionFalse {
 		if c.Reason != reasons.SchedulingPolicyUnfulfilled {
-			r.Verdict = "The hub has stopped it: " + c.Message
+			r.Verdict = "The hub has stopped the rollout: " + c.Message
 			return r
 		}
-		r.Verdict += " Not as many members could be picked as are asked for: " + c.Message
+		r.Verdict += " Fewer members match than the placement requires: " + c.Message
 	}
 	return r
 }
@@ -137,18 +137,18 @@ func verdictOf(members map[progress][]string, missing map[string]metav1.Conditio
 		(started.Status == metav1.ConditionFalse || started.Status == metav1.ConditionUnknown && len(blocking) == 0)
 	switch {
 	case len(waiting) == 0 && unfinished:
-		return "It is not finished: " + started.Message
+		return "In progress: " + started.Message
 	case len(waiting) == 0 && len(blocking) == 0:
-		return fmt.Sprintf("It is finished: %s.", amount(all, "has the newest resources", "have the newest resources"))
+		return fmt.Sprintf("Finished: %s.", amount(all, "is up to date", "are up to date"))
 	case len(waiting) == 0:
-		return fmt.Sprintf("No member waits for another; it is not finished on %s.", named(blocking, missing))
+		return fmt.Sprintf("In progress: no member waits for its turn, and some are not finished: %s.", named(blocking, missing))
 	case len(blocking) > 0:
-		return fmt.Sprintf("%s, until enough of the others are available: %s.",
+		return fmt.Sprintf("%s until enough other members are available: %s.",
 			amount(len(waiting), "waits for its turn", "wait for their turn"), named(blocking, missing))
 	}
 	text := fmt.Sprintf("%s: %s.", amount(len(waiting), "waits", "wait"), named(waiting, missing))
 	if len(members[done]) > 0 {
-		text += fmt.Sprintf(" Where nobody can tell whether resources work, they count as available %d seconds after they were applied.",
+		text += fmt.Sprintf(" Resources without a health check count as available %d seconds after Muster applies them.",
 			unavailablePeriod(strategy))
 	}
 	return text
@@ -167,7 +167,7 @@ func named(names []string, missing map[string]metav1.Condition) string {
 	shown, more := atMost(mostBlockers, names)
 	var texts []string
 	for _, name := range shown {
-		texts = append(texts, fmt.Sprintf("%s (%s)", name, cmp.Or(strings.TrimSpace(missing[name].Message), "the hub has said nothing yet")))
+		texts = append(texts, fmt.Sprintf("%s (%s)", name, cmp.Or(strings.TrimSpace(missing[name].Message), "no report from the hub yet")))
 	}
 	text := strings.Join(texts, ", ")
 	if more > 0 {
@@ -188,18 +188,18 @@ func ruleOf(strategy *placement.RolloutStrategy) string {
 		}
 	}
 	if strategy.Type == placement.RolloutExternal {
-		return "The strategy is External: members get a change by a staged update run only."
+		return "The strategy is External: only a staged update run changes members."
 	}
-	return fmt.Sprintf("A change makes at most %s of the members unavailable at a time, and at least one; at most %s more than asked for "+
-		"hold the resources meanwhile.", most, surge)
+	return fmt.Sprintf("At most %s of the members (at least 1) may be unavailable at a time. During a change, up to %s more members than "+
+		"required may have the resources.", most, surge)
 }
 
-// numbered returns the number of a member's resources.
-func numbered(has, newest string) string {
-	if has != "" && has == newest {
-		return has + ", the newest"
+// numbered returns the index of a member's snapshot, marked if it is the latest.
+func numbered(index, latest string) string {
+	if index != "" && index == latest {
+		return index + " (latest)"
 	}
-	return has
+	return index
 }
 
 // unavailablePeriod returns the period of a strategy, in seconds.

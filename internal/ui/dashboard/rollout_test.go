@@ -52,61 +52,61 @@ func TestWhoWaitsForWhomInARollout(t *testing.T) {
 			[]placement.PerClusterStatus{at("a", placement.ConditionScheduled, "has not the labels", no)}, "", "", "", "", "",
 		},
 		"all have it": {
-			[]placement.PerClusterStatus{well("a"), well("b")}, "2/2", "", "", "It is finished: 2 members have the newest resources.",
-			"have the newest, and it is available 2/2: a b",
+			[]placement.PerClusterStatus{well("a"), well("b")}, "2/2", "", "", "Finished: 2 members are up to date.",
+			"Up to date and available 2/2: a b",
 		},
 		"the status names but some": {
-			[]placement.PerClusterStatus{well("a")}, "700/700", "", "", "It is finished: 700 members have the newest resources.",
-			"have the newest, and it is available 700/700: a +699",
+			[]placement.PerClusterStatus{well("a")}, "700/700", "", "", "Finished: 700 members are up to date.",
+			"Up to date and available 700/700: a +699",
 		},
 		"one is not available": {
 			[]placement.PerClusterStatus{well("a"), fails}, "1/2", "", "",
-			"No member waits for another; it is not finished on fleet/b (Deployment shop: 0 of 1 replicas).",
-			"have the newest, and it is available 1/2: a; were sent the newest, which is not available yet 1/2: fleet/b",
+			"In progress: no member waits for its turn, and some are not finished: fleet/b (Deployment shop: 0 of 1 replicas).",
+			"Up to date and available 1/2: a; Sent, not available yet 1/2: fleet/b",
 		},
 		"two wait for it": {
 			[]placement.PerClusterStatus{turn("a"), fails, turn("c")}, "0/3", "a: waits for its turn", "",
-			"2 members wait for their turn, until enough of the others are available: fleet/b (Deployment shop: 0 of 1 replicas).",
-			"have the newest, and it is available 0/3:; were sent the newest, which is not available yet 1/3: fleet/b; wait for their turn 2/3: a c",
+			"2 members wait for their turn until enough other members are available: fleet/b (Deployment shop: 0 of 1 replicas).",
+			"Up to date and available 0/3:; Sent, not available yet 1/3: fleet/b; Waiting for their turn 2/3: a c",
 		},
 		"one cannot be sent it": {
 			[]placement.PerClusterStatus{at("a", placement.ConditionOverridden, "override x: no such path", no)}, "0/1", "", "",
-			"No member waits for another; it is not finished on a (override x: no such path).",
-			"have the newest, and it is available 0/1:; are next, or cannot be sent the newest 1/1: a",
+			"In progress: no member waits for its turn, and some are not finished: a (override x: no such path).",
+			"Up to date and available 0/1:; Next, or blocked 1/1: a",
 		},
 		"one is written to": {
 			[]placement.PerClusterStatus{turn("a"), at("b", placement.ConditionWorkSynchronized, "being written", unknown)}, "0/2", "", "",
-			"1 member waits for its turn, until enough of the others are available: b (being written).",
-			"have the newest, and it is available 0/2:; are next, or cannot be sent the newest 1/2: b; wait for their turn 1/2: a",
+			"1 member waits for its turn until enough other members are available: b (being written).",
+			"Up to date and available 0/2:; Next, or blocked 1/2: b; Waiting for their turn 1/2: a",
 		},
 		"nothing is said of one": {
 			[]placement.PerClusterStatus{at("a", placement.ConditionApplied, "", unknown)}, "0/1", "", "",
-			"No member waits for another; it is not finished on a (the hub has said nothing yet).",
-			"have the newest, and it is available 0/1:; were sent the newest, which is not available yet 1/1: a",
+			"In progress: no member waits for its turn, and some are not finished: a (no report from the hub yet).",
+			"Up to date and available 0/1:; Sent, not available yet 1/1: a",
 		},
 		"nobody can tell if it works": {
 			[]placement.PerClusterStatus{well("a"), turn("b")}, "1/2", "", "",
-			"1 member waits: b (waits for its turn: at most 1 of 3 members may be unavailable). Where nobody can tell whether resources work, " +
-				"they count as available 5 seconds after they were applied.", "have the newest, and it is available 1/2: a; wait for their turn 1/2: b",
+			"1 member waits: b (waits for its turn: at most 1 of 3 members may be unavailable). Resources without a health check " +
+				"count as available 5 seconds after Muster applies them.", "Up to date and available 1/2: a; Waiting for their turn 1/2: b",
 		},
 		"one has yet to lose it": {
-			[]placement.PerClusterStatus{well("a")}, "1/1", "old will lose it when others are available", "",
-			"It is not finished: old will lose it when others are available", "have the newest, and it is available 1/1: a",
+			[]placement.PerClusterStatus{well("a")}, "1/1", "old loses it when others are available", "",
+			"In progress: old loses it when others are available", "Up to date and available 1/1: a",
 		},
 		"the author may not read what is selected": {
-			[]placement.PerClusterStatus{well("a")}, "1/1", "", "AuthorMayNot", "The hub has stopped it: that is why",
-			"have the newest, and it is available 1/1: a",
+			[]placement.PerClusterStatus{well("a")}, "1/1", "", "AuthorMayNot", "The hub has stopped the rollout: that is why",
+			"Up to date and available 1/1: a",
 		},
 		"there are too few members": {
 			[]placement.PerClusterStatus{well("a")}, "1/1", "", reasons.SchedulingPolicyUnfulfilled,
-			"It is finished: 1 member has the newest resources. Not as many members could be picked as are asked for: that is why",
-			"have the newest, and it is available 1/1: a",
+			"Finished: 1 member is up to date. Fewer members match than the placement requires: that is why",
+			"Up to date and available 1/1: a",
 		},
 		"more fail than there is room": {
 			[]placement.PerClusterStatus{turn("a"), at("b", placement.ConditionApplied, "no", no), at("c", placement.ConditionApplied, "no", no),
 				at("d", placement.ConditionApplied, "no", no), at("e", placement.ConditionApplied, "no", no)}, "0/5", "", "",
-			"1 member waits for its turn, until enough of the others are available: b (no), c (no), d (no) and 1 more.",
-			"have the newest, and it is available 0/5:; were sent the newest, which is not available yet 4/5: b c d e; wait for their turn 1/5: a",
+			"1 member waits for its turn until enough other members are available: b (no), c (no), d (no) and 1 more.",
+			"Up to date and available 0/5:; Sent, not available yet 4/5: b c d e; Waiting for their turn 1/5: a",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -167,7 +167,7 @@ func TestWhatARealHubSaysOfARolloutIsUnderstood(t *testing.T) {
 			for _, s := range r.Steps {
 				count, all = count+s.Count, s.All
 			}
-			if count != all || strings.HasPrefix(r.Verdict, "It is finished") && o.Status.Message != "" {
+			if count != all || strings.HasPrefix(r.Verdict, "Finished") && o.Status.Message != "" {
 				t.Errorf("%s %s: %d of %d members are in a step: %s", kind, reason, count, all, r.Verdict)
 			}
 			if reason == "RolloutNotStartedYet" && !strings.Contains(r.Verdict, " wait") {
@@ -181,13 +181,13 @@ func TestWhatARealHubSaysOfARolloutIsUnderstood(t *testing.T) {
 }
 
 func TestTheRuleOfARolloutIsThatOfItsStrategy(t *testing.T) {
-	const rest = "unavailable at a time, and at least one; at most 25% more than asked for hold the resources meanwhile."
+	const rest = "(at least 1) may be unavailable at a time. During a change, up to 25% more members than required may have the resources."
 	for want, strategy := range map[string]placement.RolloutStrategy{
-		"A change makes at most 25% of the members " + rest: {},
-		"A change makes at most 2 of the members " + rest: {
+		"At most 25% of the members " + rest: {},
+		"At most 2 of the members " + rest: {
 			RollingUpdate: &placement.RollingUpdateConfig{MaxUnavailable: ptr.To(intstr.FromInt32(2))},
 		},
-		"The strategy is External: members get a change by a staged update run only.": {Type: placement.RolloutExternal},
+		"The strategy is External: only a staged update run changes members.": {Type: placement.RolloutExternal},
 	} {
 		if got := ruleOf(&strategy); got != want {
 			t.Errorf("it is %s", got)
@@ -199,8 +199,8 @@ func TestTheRuleOfARolloutIsThatOfItsStrategy(t *testing.T) {
 	})
 	strategy := &placement.RolloutStrategy{ApplyStrategy: &placement.ApplyStrategy{Type: placement.ApplyReportDiff}}
 	if got := rolloutOf("ResourcePlacement", strategy,
-		&placement.PlacementStatus{PlacementStatuses: []placement.PerClusterStatus{compared}}); got.Steps[0].Name != "have been compared with "+
-		"the newest" || got.Steps[0].Count != 1 {
+		&placement.PlacementStatus{PlacementStatuses: []placement.PerClusterStatus{compared}}); got.Steps[0].Name != "Compared" ||
+		got.Steps[0].Count != 1 {
 		t.Errorf("what is only compared: %v", got)
 	}
 }

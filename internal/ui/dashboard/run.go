@@ -7,11 +7,11 @@ import (
 	"fmt"
 	"net/http"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	placement "github.com/muster-fleet/muster/api/placement/v1beta1"
+	"github.com/muster-fleet/muster/internal/fleet/updaterun"
 	"github.com/muster-fleet/muster/internal/ui/view"
 )
 
@@ -62,7 +62,7 @@ func (d *shownDelivery) ofRun(ctx context.Context, v *visitor, resource string, 
 	d.Run = &shownRun{Placement: to, Version: run.Status.ResourceSnapshotIndexUsed, Stages: run.Stages()}
 	for i, stage := range d.Run.Stages {
 		if stage.Name == placement.DeletionStage {
-			d.Run.Stages[i].Name = "removal from members that are not picked any more"
+			d.Run.Stages[i].Name = "removal from members no longer picked"
 		}
 	}
 	stage, request := run.Awaited()
@@ -85,7 +85,7 @@ func mayNotApprove(ctx context.Context, v *visitor, namespace string) (string, e
 	if err := cmp.Or(err, problem); err != nil || reads && writes {
 		return "", err
 	}
-	return fmt.Sprintf("You may not approve it: that takes the rights to get %s and to patch %s/status.", resource, resource), nil
+	return fmt.Sprintf("You cannot approve this stage. You need the rights to get %s and to patch %s/status.", resource, resource), nil
 }
 
 // approveStage approves the stage seen by the visitor, if the run still waits for it.
@@ -101,24 +101,21 @@ func (s *Server) approveStage(w http.ResponseWriter, r *http.Request, v *visitor
 	_, name := run.Awaited()
 	switch {
 	case o.GetUID() != types.UID(r.PostFormValue("uid")):
-		return &inputError{fmt.Errorf("%s is another one than you have seen: look at it, and decide again", view.Title(o))}
+		return &inputError{replaced(o)}
 	case name == "":
-		return &inputError{fmt.Errorf("%s waits for no approval, it is %s", view.Title(o), view.State(o))}
+		return &inputError{errors.New(view.NoApprovalDue(o))}
 	case name != r.PostFormValue("reason"):
-		return &inputError{fmt.Errorf("%s waits for another approval than you have seen: look at it, and decide again", view.Title(o))}
+		return &inputError{fmt.Errorf("%s waits for another approval than the page showed: check it, and decide again", view.Title(o))}
 	}
-	of := run.Request(name)
-	if err := v.Get(r.Context(), client.ObjectKeyFromObject(of), of); err != nil {
+	request := updaterun.NewApprovalRequest(run.GetNamespace(), name)
+	if err := v.Get(r.Context(), client.ObjectKeyFromObject(request), request.Object); err != nil {
 		return err
 	}
-	if !metav1.IsControlledBy(of, o) {
-		return &inputError{fmt.Errorf("%s is not of %s and counts for nothing: delete it, and the hub makes another",
-			view.Title(of), view.Title(o))}
+	if err := request.CheckOwner(run.Kind, run.Object); err != nil {
+		return &inputError{err}
 	}
-	if request, _ := view.ApprovalOf(of); !request.Approved() {
-		lock := client.MergeFromWithOptions(of.DeepCopyObject().(client.Object), client.MergeFromWithOptimisticLock{})
-		request.Approve("approved on the dashboard")
-		if err := v.Status().Patch(r.Context(), of, lock); err != nil {
+	if !request.Approved() {
+		if err := request.Approve(r.Context(), v, "approved on the dashboard"); err != nil {
 			return err
 		}
 	}

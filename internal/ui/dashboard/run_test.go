@@ -2,6 +2,7 @@ package dashboard
 
 import (
 	"context"
+	"fmt"
 	"net/http"
 	"net/url"
 	"strconv"
@@ -14,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	placement "github.com/muster-fleet/muster/api/placement/v1beta1"
+	"github.com/muster-fleet/muster/internal/testkube"
 )
 
 // staged is a run that waits for an approval after its first stage, with the request for it.
@@ -69,11 +71,12 @@ func TestAStageOfARunIsApprovedByWhoMay(t *testing.T) {
 	reader := r.tenant("stage-reader", workspace, reads...)
 	approver := r.tenant("stage-approver", workspace, append(reads, rule(approvals+"/status", "patch"))...)
 	path := address + "/deliveries/stagedupdateruns/staging/shop-v2"
-	const refusal = "You may not approve it: that takes the rights to get approvalrequests and to patch approvalrequests/status."
+	const refusal = "You cannot approve this stage. You need the rights to get approvalrequests and to patch approvalrequests/status."
 	for token, refused := range map[string]bool{reader: true, approver: false} {
 		page := r.ask(http.MethodGet, path, token, "").text
 		for _, part := range []string{
-			"Approve stage canary</button>", "AwaitsApproval", "</progress> 1/1", "</progress> 0/2", "version 7 of", "muster approve runs shop-v2",
+			"Approve stage canary</button>", "AwaitsApproval", "</progress> 1/1", "</progress> 0/2", "version 7 of",
+			"muster approve runs staging/shop-v2",
 		} {
 			if !strings.Contains(page, part) {
 				t.Errorf("the page has no %q:\n%s", part, page)
@@ -128,7 +131,52 @@ func TestAStageOfARunIsApprovedByWhoMay(t *testing.T) {
 		t.Errorf("an approval is offered of nothing:\n%s", page)
 	}
 	if got := r.ask(http.MethodPost, path, approver, form("approve", is, request.Name)); got.status != http.StatusBadRequest ||
-		!strings.Contains(got.text, "waits for no approval, it is Waiting") {
+		!strings.Contains(got.text, "does not wait for an approval, its state is Waiting") {
 		t.Errorf("a run that waits for nothing: %d %s", got.status, got.text)
 	}
+}
+
+// TestAPlacementLinksToItsRuns shows the runs of a placement to a visitor who may list them.
+func TestAPlacementLinksToItsRuns(t *testing.T) {
+	r := newRig(t)
+	workspace := r.workspace("run-links")
+	r.staged(workspace, "shop-v2")
+	other, _ := r.staged(workspace, "other-v1")
+	of := &placement.ResourcePlacement{ObjectMeta: metav1.ObjectMeta{Namespace: workspace, Name: "shop"}, Spec: placement.PlacementSpec{
+		ResourceSelectors: []placement.ResourceSelector{{Version: "v1", Kind: "ConfigMap", Name: "shop"}},
+	}}
+	r.check(r.Create(t.Context(), of))
+	t.Cleanup(func() { r.check(client.IgnoreNotFound(r.Delete(context.Background(), of))) })
+	rule := func(resource string, verbs ...string) rbacv1.PolicyRule {
+		return rbacv1.PolicyRule{APIGroups: []string{placement.GroupVersion.Group}, Resources: []string{resource}, Verbs: verbs}
+	}
+	address := r.shared()
+	path := address + "/deliveries/resourceplacements/run-links/shop"
+	const link = `href="/deliveries/stagedupdateruns/run-links/`
+	reads := []rbacv1.PolicyRule{rule(placements, "get", "list")}
+	blind := r.tenant("without-runs", workspace, reads...)
+	if page := r.ask(http.MethodGet, path, blind, ""); page.status != http.StatusOK || strings.Contains(page.text, link) {
+		t.Errorf("without the right to list runs: %d\n%s", page.status, page.text)
+	}
+	reader := r.tenant("with-runs", workspace, append(reads, rule(runs, "get", "list"))...)
+	for _, name := range []string{"shop-v2", "other-v1"} {
+		r.untilText(path, reader, link+name+`"`, true)
+	}
+	r.check(r.Delete(t.Context(), other))
+	r.untilText(path, reader, link+"other-v1", false)
+	if page := r.ask(http.MethodGet, path, reader, ""); !strings.Contains(page.text, link+`shop-v2"`) ||
+		!strings.Contains(page.text, "AwaitsApproval") {
+		t.Errorf("the other run:\n%s", page.text)
+	}
+}
+
+// untilText waits until a page contains a text, or until it does not.
+func (r rig) untilText(path, token, text string, has bool) {
+	r.t.Helper()
+	testkube.Eventually(r.t, "the page follows", func() error {
+		if page := r.ask(http.MethodGet, path, token, ""); strings.Contains(page.text, text) != has {
+			return fmt.Errorf("it has %q: %t\n%s", text, !has, page.text)
+		}
+		return nil
+	})
 }

@@ -36,7 +36,7 @@ type criterion struct {
 func labelled(selector *metav1.LabelSelector, namespace string) criterion {
 	parsed, err := metav1.LabelSelectorAsSelector(selector)
 	if err != nil {
-		return criterion{Text: fmt.Sprintf("a selector that cannot be read: %v", err)}
+		return criterion{Text: fmt.Sprintf("an invalid label selector: %v", err)}
 	}
 	q := query{Path: fleetPath, Namespace: namespace, Selector: parsed.String(), Group: byWorkspace}
 	if parsed.Empty() {
@@ -65,7 +65,7 @@ func criteriaOf(namespace, cluster string, selector *metav1.LabelSelector, group
 		all = append(all, criterion{Text: "in a ClusterGroup with " + labelled(groups, "").Text})
 	}
 	if len(all) == 0 {
-		all = []criterion{{Text: "nothing: it has no criteria"}}
+		all = []criterion{{Text: "no member: the target has no criteria"}}
 	}
 	return all
 }

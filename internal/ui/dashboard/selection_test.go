@@ -34,8 +34,8 @@ func TestWhomABundleSelects(t *testing.T) {
 			{"in the ClusterGroup shops", ""}}, false},
 		{"", []criterion{{"in a ClusterGroup with env=prod", ""}}, false},
 		{"", []criterion{{"any labels", "/?namespace=fleet"}}, false},
-		{"", []criterion{{`a selector that cannot be read: "Near" is not a valid label selector operator`, ""}}, false},
-		{"", []criterion{{"nothing: it has no criteria", ""}}, false},
+		{"", []criterion{{`an invalid label selector: "Near" is not a valid label selector operator`, ""}}, false},
+		{"", []criterion{{"no member: the target has no criteria", ""}}, false},
 	}, targets); diff != "" {
 		t.Error(diff)
 	}

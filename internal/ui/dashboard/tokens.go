@@ -47,25 +47,25 @@ func tokenOf(field func(name string) string) (*fleet.ClusterRegistrationToken, e
 	made := &fleet.ClusterRegistrationToken{ObjectMeta: metav1.ObjectMeta{Namespace: field("namespace"), Name: field("name")},
 		Spec: fleet.ClusterRegistrationTokenSpec{ClusterName: field("cluster"), ClientID: field("client-id"), Description: field("description")}}
 	if made.Namespace == "" || made.Name == "" {
-		return nil, errors.New("a token has a workspace and a name")
+		return nil, errors.New("a token needs a workspace and a name")
 	}
 	ttl, err := time.ParseDuration(field("ttl"))
 	if err != nil || ttl < 0 {
-		return nil, fmt.Errorf("%q is no time for which a token can be used, such as 24h, or 0 for without end", field("ttl"))
+		return nil, fmt.Errorf("invalid duration %q: write for example 24h, or 0 for no limit", field("ttl"))
 	}
 	if ttl > 0 {
 		made.Spec.TTL = &metav1.Duration{Duration: ttl}
 	}
 	most, err := strconv.ParseInt(field("max"), 10, 32)
 	if err != nil || most < 0 {
-		return nil, fmt.Errorf("%q is no number of clusters, such as 1, or 0 for any number", field("max"))
+		return nil, fmt.Errorf("invalid number of clusters %q: write for example 1, or 0 for no limit", field("max"))
 	}
 	if most > 0 {
 		made.Spec.MaxRegistrations = new(int32(most))
 	}
 	if text := field("labels"); text != "" {
 		if made.Spec.Labels, err = labels.ConvertSelectorToLabelsMap(text); err != nil {
-			return nil, fmt.Errorf("the labels %q: %w; they are some such as env=prod,region=eu", text, err)
+			return nil, fmt.Errorf("invalid labels %q: %w; write for example env=prod,region=eu", text, err)
 		}
 	}
 	if field("approve") != "" {
@@ -94,7 +94,8 @@ func (s *Server) token(w http.ResponseWriter, r *http.Request, v *visitor) error
 			values := bootstrap.ReadBootstrap(secret)
 			shown.Line = view.JoinCommand(values.Token, values.APIServerURL, []byte(values.APIServerCA), "")
 			if values.APIServerURL == "" {
-				shown.Unseen = "The hub does not know its own address: add --hub-url with it, or set the value apiServerURL of the chart fleet."
+				shown.Unseen = "The hub does not know its own address. Add --hub-url URL to the command, or set the value " +
+					"apiServerURL of the chart fleet."
 			}
 		}
 	}

@@ -81,7 +81,7 @@ func (v *visitor) ask(ctx context.Context) (name string, err error) {
 	case kube.NotServed(err), apierrors.IsForbidden(err): // before Kubernetes 1.28 there is no such review
 		return "you", nil
 	}
-	return "", fmt.Errorf("asking the API server who you are: %w", err)
+	return "", fmt.Errorf("getting your user name from the API server: %w", err)
 }
 
 // may reports whether the visitor has a right to a resource, or to a part of it such as
@@ -101,7 +101,7 @@ func (v *visitor) may(ctx context.Context, verb, resource, namespace string) (bo
 	}
 	review := &authorizationv1.SelfSubjectAccessReview{Spec: authorizationv1.SelfSubjectAccessReviewSpec{ResourceAttributes: &of}}
 	if err := v.Create(ctx, review); err != nil {
-		return false, fmt.Errorf("asking the API server whether you may %s %s: %w", verb, resource, err)
+		return false, fmt.Errorf("checking whether you may %s %s: %w", verb, resource, err)
 	}
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -156,7 +156,7 @@ func (v *visitor) mayIn(ctx context.Context, verb, resource string, entries []*e
 }
 
 // errTooMany reports more requests than can be answered.
-var errTooMany = errors.New("too much is asked for at once: try again in a moment")
+var errTooMany = errors.New("too many requests: try again in a few seconds")
 
 // visitors are the visitors with a known token.
 type visitors struct {

@@ -13,47 +13,49 @@ var ofAgents = []string{kindAgent}
 var stateCauses = []cause{
 	{
 		kinds: ofAgents, reasons: []string{"BadInput"},
-		means:  "A Secret, or the ConfigMap, that the agent was given cannot be used.",
-		remedy: "Correct what the sentence names. The agent notices at once.",
+		means:  "The agent cannot use a Secret or the ConfigMap of its configuration.",
+		remedy: "Correct the object in the message. The agent notices the change at once.",
 	},
 	{
 		kinds: ofAgents, reasons: []string{"Waiting"},
 		means: "The agent has no token that the hub accepts.",
-		remedy: "Give it a new one: the values of a ClusterRegistrationToken, or the token of the MemberCluster's identity. The sentence names " +
-			"the Secret.",
-		onHub: []string{"muster token create NAME"},
+		remedy: "Put a new token into the Secret in the message: the values of a ClusterRegistrationToken, or the token of " +
+			"the MemberCluster's identity.",
+		onHub: []string{"muster token create TOKEN"},
 	},
 	{
 		kinds: ofAgents, reasons: []string{"Denied"},
-		means:  "The hub has denied the request to register.",
-		remedy: "The sentence has the reason and the message of the request: explain that.",
-		onHub:  []string{"kubectl get clusterregistrations -A"},
+		means:  "The hub has denied the registration request.",
+		remedy: "The message quotes the request with its reason. Explain the request on the hub.",
+		onHub:  []string{"muster get requests"},
 	},
 	{
 		kinds: ofAgents, reasons: []string{"Retrying"},
-		means:  "The hub could not be asked to register the cluster, or did not take the request. The agent asks again by itself.",
-		remedy: "See to what the sentence names: the address, the certificate, a proxy, or the token.",
+		means:  "The agent cannot send its registration request, or the hub does not accept it. The agent retries by itself.",
+		remedy: "Check the address, the certificate, the proxy or the token in the message.",
 	},
 	{
 		kinds: ofAgents, reasons: []string{reasons.Unreachable},
-		means:  "The hub cannot be asked about the credential that the agent has. The agent keeps everything and asks again by itself.",
-		remedy: "See that the address in the sentence can be reached from the cluster, and that the hub's API server runs.",
+		means:  "The agent cannot check its credential with the hub. It keeps everything, and retries by itself.",
+		remedy: "Check that the cluster can reach the address in the message, and that the hub's API server is running.",
 	},
 	{
 		kinds: ofAgents, reasons: []string{"Left"},
-		means:  "The hub asked the cluster to leave the fleet, and it has.",
-		remedy: "Uninstall the agent; or give it a new registration token to join again.",
+		means:  "The cluster has left the fleet, as the hub requested.",
+		remedy: "Uninstall the agent. To join again, give it a new registration token.",
 	},
 	{
 		kinds: ofAgents, reasons: []string{"Standby"},
-		means:  "Another agent sends the heartbeats of this member.",
-		remedy: "Nothing while an agent is replaced by a new version. Else two clusters have one credential: register one of them anew.",
-		aside:  true,
+		means: "Another agent sends the heartbeats of this member.",
+		remedy: "No action needed while a new version replaces the agent. Otherwise two clusters share one credential: " +
+			"register one of them again.",
+		aside: true,
 	},
 	{
 		kinds: ofAgents, reasons: []string{"Starting", "Trying", "Joining"},
-		means:  "The agent reads what it was given, tries its credential, or has asked the hub for one.",
-		remedy: "Nothing, unless it lasts: then the sentence says what it waits for. If that is a request, explain the request.", aside: true,
-		onHub: []string{"kubectl get clusterregistrations -A"},
+		means: "The agent is reading its configuration, checking its credential, or waiting for a new one.",
+		remedy: "If this lasts, the message says what the agent waits for. If it waits for a registration request, explain " +
+			"the request on the hub.", aside: true,
+		onHub: []string{"muster get requests"},
 	},
 }

@@ -8,7 +8,8 @@ type cause struct {
 	// means explains the situation, and remedy gives the next steps, in sentences.
 	means, remedy string
 	// onHub and onMember are commands at the hub and at the member. In them and in the remedy,
-	// NAMESPACE and NAME stand for the object's.
+	// NAMESPACE and NAME stand for the object's. OBJECT is NAMESPACE/NAME, or NAME without a
+	// namespace. TOKEN and SECRET are names of the user's choice.
 	onHub, onMember []string
 	// aside: nothing is wrong, but a user may want to know.
 	aside bool
@@ -41,11 +42,15 @@ var (
 // Commands that several causes share. The agents of Clusters and of MemberClusters have charts of
 // their own. The agents of Rancher Fleet and KubeFleet run under the same names.
 const (
-	agentPods  = "kubectl -n cattle-fleet-system get pods -l app=fleet-agent"
-	agentLog   = "kubectl -n cattle-fleet-system logs -l app=fleet-agent --tail=50"
-	memberPods = "kubectl -n fleet-system get pods -l app.kubernetes.io/name=member-agent"
-	memberLog  = "kubectl -n fleet-system logs -l app.kubernetes.io/name=member-agent --tail=50"
-	hubLog     = "kubectl -n cattle-fleet-system logs -l app=fleet-controller --tail=50"
-	newToken   = "kubectl -n NAMESPACE get clusterregistrationtokens"
-	getRequest = "kubectl -n NAMESPACE get clusterregistration NAME -o yaml"
+	agentPods        = "kubectl -n cattle-fleet-system get pods -l app=fleet-agent"
+	agentLog         = "kubectl -n cattle-fleet-system logs -l app=fleet-agent --tail=50"
+	memberPods       = "kubectl -n fleet-system get pods -l app.kubernetes.io/name=member-agent"
+	memberLog        = "kubectl -n fleet-system logs -l app.kubernetes.io/name=member-agent --tail=50"
+	hubLog           = "kubectl -n cattle-fleet-system logs -l app=fleet-controller --tail=50"
+	getTokens        = "muster get tokens -n NAMESPACE"
+	newToken         = "muster token create TOKEN -n NAMESPACE"
+	getRequests      = "muster get requests -n NAMESPACE"
+	approveRequest   = "muster approve requests NAMESPACE/NAME"
+	confirmPlacement = "muster confirm placements OBJECT"
+	getRequest       = "kubectl -n NAMESPACE get clusterregistration NAME -o yaml"
 )

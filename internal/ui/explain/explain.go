@@ -70,12 +70,12 @@ func Of(objects ...client.Object) []Finding {
 		}
 	}
 	slices.SortStableFunc(findings, func(a, b Finding) int { return cmp.Compare(a.rank, b.rank) })
-	said := map[string]bool{}
+	printed := map[string]bool{}
 	// one object may report the same in two conditions, such as a Cluster that cannot be imported
 	return slices.DeleteFunc(findings, func(f Finding) bool {
 		sentence := f.Object() + ": " + cmp.Or(f.Message, f.Reason)
-		again := said[sentence]
-		said[sentence] = true
+		again := printed[sentence]
+		printed[sentence] = true
 		return again
 	})
 }
@@ -99,7 +99,8 @@ func find(p Problem) Finding {
 	if c.aside {
 		rank += len(causes) + 1
 	}
-	words := strings.NewReplacer("NAMESPACE", p.Namespace, "NAME", p.Name)
+	c = c.refined(p)
+	words := strings.NewReplacer("NAMESPACE", p.Namespace, "NAME", p.Name, "OBJECT", objectName(p.Namespace, p.Name))
 	return Finding{
 		Problem: p, Means: c.means, Remedy: words.Replace(c.remedy), OnHub: replaced(words, c.onHub), OnMember: replaced(words, c.onMember),
 		Aside: c.aside, Passing: c.passing, rank: rank,

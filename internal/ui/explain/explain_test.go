@@ -81,6 +81,16 @@ func TestTheFirstCauseIsThatOfTheOthers(t *testing.T) {
 			},
 			clusterWith(fleet.Condition{Type: "Ready", Status: "False", Reason: "Revoked"})},
 			[]string{"Cluster clusters/web Revoked", "BundleDeployment clusters/web ReleaseConflict"}},
+		"a release that is deployed, and not ready": {[]client.Object{&fleet.BundleDeployment{ObjectMeta: named,
+			Status: fleet.BundleDeploymentStatus{Conditions: []fleet.Condition{
+				{Type: "Deployed", Status: "True", Reason: "Deployed"}, {Type: "Ready", Status: "False", Reason: "Error", Message: "m"},
+			}}}},
+			[]string{"BundleDeployment clusters/web NotReady"}},
+		"a release that is deployed, and changed": {[]client.Object{&fleet.BundleDeployment{ObjectMeta: named,
+			Status: fleet.BundleDeploymentStatus{ModifiedStatus: []fleet.ModifiedStatus{{Name: "web"}}, Conditions: []fleet.Condition{
+				{Type: "Deployed", Status: "True", Reason: "Deployed"}, {Type: "Ready", Status: "False", Reason: "Error", Message: "m"},
+			}}}},
+			[]string{"BundleDeployment clusters/web Modified"}},
 		"a granted request": {[]client.Object{request(fleet.RegistrationGranted, "Granted")}, nil},
 		"a request that the other hub granted": {
 			[]client.Object{&fleet.ClusterRegistration{ObjectMeta: named, Status: fleet.ClusterRegistrationStatus{Granted: true}}}, nil,
@@ -142,11 +152,11 @@ func TestAFindingHasWhatHelps(t *testing.T) {
 		Kind: "Cluster", Namespace: "clusters", Name: "web", Condition: "Ready", Reason: "WaitCheckIn", Message: "waiting", Since: since,
 	}
 	if got.Problem != want || got.Means == "" || got.Remedy == "" ||
-		!slices.Contains(got.OnHub, "kubectl -n clusters get clusterregistrations") || len(got.OnMember) == 0 {
+		!slices.Contains(got.OnHub, "muster get requests -n clusters") || len(got.OnMember) == 0 {
 		t.Errorf("found: %+v", got)
 	}
 	for _, text := range append(slices.Concat(got.OnHub, got.OnMember), got.Remedy) {
-		if strings.Contains(text, "NAME") {
+		if strings.Contains(text, "NAME") || strings.Contains(text, "OBJECT") {
 			t.Errorf("nobody can use %q", text)
 		}
 	}

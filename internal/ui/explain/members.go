@@ -6,101 +6,117 @@ import (
 	"github.com/muster-fleet/muster/internal/fleet/reasons"
 )
 
-// What is so with an agent that is lost, of either kind, and what to do.
+// Meaning and remedy for a lost agent of either kind.
 const (
-	lostMeans  = "The agent has sent no heartbeat for three periods: it does not run, or its cluster is down, or it does not reach the hub."
-	lostRemedy = "Look on the cluster whether the agent runs, and what it says. What is delivered goes on there; nothing is removed."
+	lostMeans  = "The agent has missed three heartbeats: it is not running, its cluster is down, or it cannot reach the hub."
+	lostRemedy = "Check that the agent is running on the member, and read its log. Workloads already delivered keep running; " +
+		"nothing is removed."
 )
 
-// recordCauses explains why a member is missing or has no access.
-var recordCauses = []cause{
+// memberCauses explains why a member is missing or has no access.
+var memberCauses = []cause{
 	{
 		kinds:   slices.Concat([]string{kindCluster, kindMemberCluster, kindToken, kindRequest, kindBundle}, ofPlacements, ofRuns),
 		reasons: []string{reasonNew},
-		means:   "No hub has looked at the object yet.",
-		remedy:  "If that lasts longer than a moment, no hub runs or none leads: see its Pods and what it logs.",
+		means:   "No hub has reconciled the object yet.",
+		remedy:  "If this lasts longer than a minute, no hub is running, or none is the leader. Check its Pods and its log.",
 		onHub:   []string{"kubectl -n cattle-fleet-system get pods -l app=fleet-controller", hubLog},
 	},
 	{
 		kinds: append([]string{kindCluster, kindMemberCluster, kindBundle}, ofPlacements...), reasons: []string{reasons.DefinitionDeleted},
-		means:  "The CustomResourceDefinition of this kind is being deleted. Nothing is removed from any member, and nothing new is done.",
-		remedy: "Save the objects of the kind, take their finalizers off, install the chart fleet-crd again and create them anew.",
-		onHub:  []string{"helm -n cattle-fleet-system upgrade --install fleet-crd fleet/fleet-crd --reset-then-reuse-values"},
+		means: "The CustomResourceDefinition of this kind is being deleted. Muster removes nothing from members, and " +
+			"delivers nothing new.",
+		remedy: "Save the objects of the kind, remove their finalizers, install the chart fleet-crd again, and recreate the " +
+			"objects.",
+		onHub: []string{"helm -n cattle-fleet-system upgrade --install fleet-crd fleet/fleet-crd --reset-then-reuse-values"},
 	},
 	{
 		kinds: ofMembers, reasons: []string{reasons.Revoked},
-		means:  "Somebody has revoked the member: no agent of it has access, and nothing is delivered. What is on the member stays there.",
-		remedy: "To let it in again take the annotation off, as the message says, and give the member a new registration token.",
+		means: "The member is revoked: its agent has no access, and nothing is delivered. Workloads already delivered stay " +
+			"on the member.",
+		remedy: "Restore access, then register the cluster again with a new token: muster join.",
+		onHub:  []string{"muster revoke OBJECT --undo"},
 	},
 	{
 		kinds: ofMembers, reasons: []string{reasons.Revoking},
-		means:  "The member is revoked, and something that gives its agent access is left on the hub.",
-		remedy: "Delete what the message names: the hub deletes what it made itself. The hub looks again within half a minute.",
+		means: "The member is revoked, but an object on the hub still gives its agent access.",
+		remedy: "Delete the object in the message: the hub deletes only its own objects. The hub checks again within 30 " +
+			"seconds.",
 	},
 	{
 		kinds: []string{kindCluster}, reasons: []string{reasons.ManagedElsewhere},
-		means:  "A label says that another manager has this Cluster. This hub delivers nothing to it and does not watch its agent.",
-		remedy: "To have this hub manage the Cluster again, take the label off. To end the access of its agent, revoke the Cluster.",
-		onHub:  []string{"kubectl -n NAMESPACE label cluster.fleet.cattle.io NAME fleet.cattle.io/cluster-management-"},
+		means: "A label assigns this Cluster to another manager. This hub delivers nothing to it, and does not monitor its " +
+			"agent.",
+		remedy: "To manage the Cluster with this hub again, remove the label. To end the access of its agent, revoke the " +
+			"Cluster.",
+		onHub: []string{"kubectl -n NAMESPACE label cluster.fleet.cattle.io NAME fleet.cattle.io/cluster-management-",
+			"muster revoke clusters NAMESPACE/NAME"},
 	},
 	{
 		kinds: append([]string{kindRequest}, ofMembers...), reasons: []string{reasons.NamespaceTaken},
-		means:  "The namespace that the hub would make for this member exists and belongs to somebody else.",
-		remedy: "Delete that namespace if nobody needs it, or register the cluster under another name.",
+		means:  "The hub needs a namespace for this member. A namespace of that name exists, and belongs to another owner.",
+		remedy: "Delete that namespace if it is unused, or register the cluster under another name.",
 	},
 	{
 		kinds: append([]string{kindRequest}, ofMembers...), reasons: []string{reasons.NamespaceTerminating},
-		means:  "The namespace of the member is being deleted. The hub makes it anew when it is gone.",
-		remedy: "If it does not go, an object in it has a finalizer that nobody removes: the conditions of the namespace name it.",
-		onHub:  []string{"kubectl get namespaces --field-selector status.phase=Terminating"},
+		means: "The namespace of the member is being deleted. The hub recreates it afterwards.",
+		remedy: "If the deletion does not end, an object in the namespace has a finalizer. The conditions of the namespace " +
+			"name it.",
+		onHub: []string{"kubectl get namespaces --field-selector status.phase=Terminating"},
 	},
 	{
 		kinds: ofMembers, reasons: []string{reasons.Leaving},
-		means: "The record is deleted, and the member is leaving: its agent removes what was delivered, if the record asks for that.",
-		remedy: "The message says what is left. If the agent cannot do it any more, as its cluster is gone, the hub goes on without it after a " +
-			"while.",
+		means:  "The member is leaving the fleet. Its agent removes the deliveries if the leave policy is Delete.",
+		remedy: "Read in the message what is left. If the cluster is gone, the hub finishes without the agent after a while.",
 	},
 	{
 		kinds: ofMemberClusters, reasons: []string{reasons.IdentityInvalid},
-		means:  "spec.identity names nobody who may be the agent of a member.",
-		remedy: "Name a ServiceAccount of the namespace fleet-system, or a user, that nothing else acts as.",
+		means:  "The agent of a member cannot use the account in spec.identity.",
+		remedy: "Name a ServiceAccount of the namespace fleet-system, or a user, that serves no other purpose.",
 		onHub:  []string{"kubectl edit membercluster NAME"},
 	},
 	{
 		kinds: ofMemberClusters, reasons: []string{reasons.IdentityInUse},
-		means:  "Another member has this identity already, and two agents must not act as one.",
-		remedy: "Give this member a ServiceAccount of its own, and name that in spec.identity.",
+		means:  "Another member uses the same identity. Each agent needs its own identity.",
+		remedy: "Create a ServiceAccount for this member, and name it in spec.identity.",
 		onHub:  []string{"kubectl create serviceaccount NAME-agent -n fleet-system", "kubectl edit membercluster NAME"},
 	},
 	{
 		kinds: ofMemberClusters, reasons: []string{reasons.IdentityMissing},
-		means:  "The ServiceAccount that spec.identity names does not exist.",
-		remedy: "Create it, as the message says, and give its token to the chart member-agent.",
+		means:  "The ServiceAccount in spec.identity does not exist.",
+		remedy: "Create it as the message says, and give its token to the chart member-agent.",
 	},
 	{
 		kinds: ofClusters, reasons: []string{reasons.IdentityMissing},
-		means:  "Somebody has deleted the account of the agent, and its credential with it.",
-		remedy: "Register the cluster again: give its agent the values of a new registration token.",
+		means:  "A user has deleted the account of the agent, and with it the agent's credential.",
+		remedy: "Create a token, and register the cluster again.",
 		onHub:  []string{newToken},
 	},
 	{
 		kinds: ofClusters, reasons: []string{reasons.WaitCheckIn},
 		means: "No agent has registered as this Cluster yet.",
-		remedy: "Install the chart fleet-agent on the cluster with the values of a registration token. If that was done, its request is among " +
-			"those of the workspace, or the agent says why it cannot ask.",
-		onHub: []string{"kubectl -n NAMESPACE get clusterregistrations"}, onMember: []string{agentPods, agentLog},
+		remedy: "Register the cluster with muster join, or install the chart fleet-agent with the values of a registration " +
+			"token. If the agent is installed, check for a waiting request, and read the agent's log.",
+		onHub: []string{getRequests}, onMember: []string{agentPods, agentLog},
 	},
 	{
 		kinds: ofMemberClusters, reasons: []string{reasons.MemberClusterJoinStateUnknown, reasons.AgentUnseen},
-		means: "The agent of the member has not come yet.",
-		remedy: "Install the chart member-agent on the cluster, with the name of this MemberCluster and the token of its identity. If that " +
-			"was done, the agent says why it cannot join.",
+		means: "The agent of the member has not connected yet.",
+		remedy: "Run muster join --member, or install the chart member-agent with the name of this MemberCluster and the " +
+			"token of its identity. If the agent is installed, read its log.",
 		onMember: []string{"helm status member-agent", memberPods, memberLog},
 	},
 	{
 		kinds: ofMembers, reasons: []string{reasons.AgentLeft, reasons.MemberClusterLeft},
-		means:  "The agent has left: its cluster was registered elsewhere, or it did as it was asked.",
-		remedy: "Delete the record if the cluster is not to be back; else give it a registration token of this workspace.",
+		means: "The agent has left: its cluster is registered elsewhere, or the hub requested it.",
+		remedy: "To remove the member, run muster leave OBJECT. To bring it back, register the cluster again with a token of " +
+			"this workspace.",
+	},
+	{
+		kinds: []string{kindCluster, kindRequest}, reasons: []string{reasons.InvalidName},
+		means:  "The name of the Cluster has dots. The namespace of a member carries its name, and no namespace has dots in its name.",
+		remedy: "Create the Cluster under the name that the message proposes, with the same spec, and delete this one.",
+		onHub:  []string{"kubectl -n NAMESPACE get clusters.fleet.cattle.io"},
 	},
 	{
 		kinds: ofClusters, reasons: []string{reasons.AgentLost},
@@ -112,52 +128,52 @@ var recordCauses = []cause{
 	},
 	{
 		kinds: ofMembers, reasons: []string{reasons.AgentUnhealthy, reasons.InternalMemberClusterUnhealthy},
-		means:    "The agent is alive, and the API server of its cluster is not well.",
-		remedy:   "See to the control plane of that cluster; the message is what it answers.",
+		means:    "The agent sends heartbeats, but the API server of its cluster is unhealthy.",
+		remedy:   "Repair the control plane of the cluster. The message quotes its answer.",
 		onMember: []string{"kubectl get --raw '/readyz?verbose'"},
 	},
 	{
 		kinds: ofMembers, reasons: []string{reasons.CredentialSuperseded},
-		means: "An older credential of the agent was used after a newer one: two agents have the credential of this member, such as a clone of " +
-			"the cluster or one that was restored from a backup.",
-		remedy: "Find out which is the member and register the other anew. Then accept, as the message says, the one that goes on; no " +
-			"credential is renewed before.",
+		means: "The agent used an old credential after a newer one. Two agents share the credential of this member, for " +
+			"example after a clone or a restore from a backup.",
+		remedy: "Find out which cluster is the member, and register the other one again. Then accept the remaining agent as " +
+			"the message says. Until then the hub renews no credential.",
 	},
 	{
 		kinds: ofClusters, reasons: []string{reasons.AgentWaiting},
-		means:  "A second agent with the credential of this Cluster waits for the first to fall silent.",
-		remedy: "Stop one of the two, or register it as a Cluster of its own, with a client ID of its own.",
+		means:  "A second agent with the credential of this Cluster waits for the first one to stop.",
+		remedy: "Stop one of the two agents, or register its cluster as a separate Cluster with its own client ID.",
 	},
 	{
 		kinds: ofMembers, reasons: []string{reasons.RemovalBlocked},
-		means: "Something whose Bundle or placement is gone cannot be removed from the member.",
-		remedy: "The message names the object and what keeps it: give the account the right, take off the finalizer, or delete the object by " +
-			"hand.",
+		means: "A Bundle or placement is gone, and the agent cannot remove its objects from the member.",
+		remedy: "Read in the message which object remains, and why. Grant the missing right, remove the finalizer, or delete " +
+			"the object yourself.",
 	},
 	{
 		kinds: ofMembers, reasons: []string{reasons.RemovalUnconfirmed},
-		means: "A release is kept, because it is not known whether the hub has taken its BundleDeployment away.",
-		remedy: "The message says what is missing. Nothing is removed before. If the hub has no record of the deletion, create the Bundle " +
-			"again; to remove the release, delete the Bundle after that.",
+		means: "The agent keeps a release: it does not know whether the hub deleted its BundleDeployment.",
+		remedy: "Read in the message what is missing. Until then the agent removes nothing. If the hub has no trace of the " +
+			"deletion, create the Bundle again. To remove the release, delete the Bundle after that.",
 	},
 	{
 		kinds: ofMembers, reasons: []string{reasons.HubRestored},
-		means:  "The hub was restored from a backup that does not know a release of this member, which stays.",
-		remedy: "Create its Bundle again; to remove the release, delete the Bundle after that.",
+		means:  "The hub was restored from a backup without a release of this member. The release stays.",
+		remedy: "Create its Bundle again. To remove the release, delete the Bundle after that.",
 	},
 	{
 		kinds: ofMemberClusters, reasons: []string{reasons.KubeFleetFinalizers},
-		means:  "The hub of KubeFleet has left finalizers on the record, which keep it when it is deleted.",
-		remedy: "If that hub is gone for good take them off, as the message says.",
+		means:  "KubeFleet's hub left finalizers on the MemberCluster. They block its deletion.",
+		remedy: "If that hub is gone for good, remove the finalizers as the message says.",
 	},
 	{
 		kinds: ofMembers, reasons: []string{reasons.LeavePolicyInvalid},
-		means:  "The record asks for something that the hub cannot do.",
-		remedy: "Correct the field that the message names.",
+		means:  "The member has a setting that the hub does not support.",
+		remedy: "Correct the field in the message.",
 	},
 	{
 		kinds: ofMembers, reasons: []string{reasons.ReportTooLarge},
-		means:  "The report of the agent is larger than the hub keeps. The health in it counts, and the rest is left out.",
-		remedy: "Let the agent report less: namespaces and properties are what grows.",
+		means:  "The report of the agent is too large for the hub. The hub uses the health in it, and drops the rest.",
+		remedy: "Let the agent report fewer namespaces and properties.",
 	},
 }

@@ -11,29 +11,31 @@ var sections = []struct {
 	title  string
 	causes []cause
 }{
-	{"Members", recordCauses},
-	{"Clusters that the hub registers", importCauses},
-	{"Requests to register", requestCauses},
+	{"Members", memberCauses},
+	{"Clusters registered by kubeconfig", importCauses},
+	{"Registration requests", requestCauses},
 	{"Registration tokens", tokenCauses},
 	{"Agents", agentCauses},
 	{"Bundles", deliveryCauses},
 	{"Placements", placementCauses},
 	{"Staged update runs", runCauses},
-	{"What an agent says of itself", stateCauses},
+	{"Agent states", stateCauses},
 }
 
 // WritePage writes docs/troubleshooting.md: all causes, by subject.
 func WritePage(w io.Writer) error {
 	var page strings.Builder
 	page.WriteString(`<!-- Written by make generate from internal/ui/explain. Do not edit. -->
-# What is wrong, and what to do
+# Troubleshooting
 
     muster explain                 the whole fleet, each cause once
     muster explain clusters/web    one member, request, token, Bundle or placement
 
-reports this about the objects of the fleet. This page lists all causes, in the order of the checks: an early one often
-causes the later ones. Conditions, and the states of requests, have a reason: ` +
-		"`kubectl get -o yaml`" + ` shows it, with a message that names the object. NAMESPACE and NAME stand for those of the object.
+prints the causes below for the objects of the fleet. They are in the order of the checks: an early cause often leads to
+the later ones. Each condition, and each state of a request, has a reason and a message. ` + "`kubectl get -o yaml`" + ` shows both.
+
+In the commands, NAMESPACE and NAME are the namespace and the name of the object. OBJECT is NAMESPACE/NAME, or NAME for
+an object without a namespace. TOKEN and SECRET are names of your choice.
 `)
 	for _, s := range sections {
 		fmt.Fprintf(&page, "\n## %s\n", s.title)
@@ -41,13 +43,14 @@ causes the later ones. Conditions, and the states of requests, have a reason: ` 
 			c.write(&page)
 		}
 	}
+	writeWorkloads(&page)
 	_, err := io.WriteString(w, page.String())
 	return err
 }
 
 func (c cause) write(page *strings.Builder) {
 	fmt.Fprintf(page, "\n### %s\n\n%s %s\n", strings.Join(c.reasons, ", "), c.means, c.remedy)
-	fmt.Fprintf(page, "\nSaid by: %s.\n", strings.Join(c.kinds, ", "))
+	fmt.Fprintf(page, "\nReported by: %s.\n", strings.Join(c.kinds, ", "))
 	for _, side := range []struct {
 		where    string
 		commands []string

@@ -2,6 +2,7 @@ package explain
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -13,6 +14,9 @@ import (
 	clusterv1beta1 "github.com/muster-fleet/muster/api/cluster/v1beta1"
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
 	placement "github.com/muster-fleet/muster/api/placement/v1beta1"
+	"github.com/muster-fleet/muster/internal/fleet/membership"
+	"github.com/muster-fleet/muster/internal/fleet/reasons"
+	"github.com/muster-fleet/muster/internal/kube"
 )
 
 // Kinds of objects that explain knows.
@@ -30,7 +34,7 @@ const (
 	kindRun              = "StagedUpdateRun"
 )
 
-// reasonNew is that of an object that no hub has looked at.
+// reasonNew is the reason of an object before any hub has reconciled it.
 const reasonNew = "NotObserved"
 
 // problemsOf returns the problems that an object reports. It panics for an unknown kind, which is a
@@ -42,9 +46,9 @@ func problemsOf(o client.Object) []Problem {
 	case *fleet.ClusterRegistrationToken:
 		return fromFleet(problemOf(o, kindToken), o.Status.Conditions)
 	case *fleet.Bundle:
-		return fromFleet(problemOf(o, kindBundle), o.Status.Conditions)
+		return fromBundle(problemOf(o, kindBundle), &o.Status)
 	case *fleet.BundleDeployment:
-		return fromFleet(problemOf(o, kindBundleDeployment), o.Status.Conditions)
+		return fromDeployment(problemOf(o, kindBundleDeployment), &o.Status)
 	case *fleet.ClusterRegistration:
 		return fromRequest(problemOf(o, kindRequest), o)
 	case *clusterv1beta1.MemberCluster:
@@ -60,7 +64,7 @@ func problemsOf(o client.Object) []Problem {
 	case *placement.StagedUpdateRun:
 		return fromRun(problemOf(o, kindRun), o.Status.Conditions)
 	}
-	panic("nobody explains this kind of object")
+	panic("no explanation for this kind of object")
 }
 
 // problemOf returns the start of an object's problem.
@@ -82,21 +86,67 @@ func isBad(kind, status string) bool {
 	return status != string(corev1.ConditionTrue)
 }
 
-func fromFleet(of Problem, conditions []fleet.Condition) []Problem {
+func fromFleet(problem Problem, conditions []fleet.Condition) []Problem {
 	if len(conditions) == 0 {
-		return []Problem{of.says("", reasonNew, "", time.Time{})}
+		return []Problem{problem.says("", reasonNew, "", time.Time{})}
 	}
 	var problems []Problem
 	for _, c := range conditions {
 		since, _ := time.Parse(time.RFC3339, c.LastTransitionTime) // zero if an agent has written another value
 		switch {
-		case isBad(c.Type, string(c.Status)), isAside(of.Kind, c.Reason) && c.Type != fleet.ConditionCloned:
-			problems = append(problems, of.says(c.Type, c.Reason, c.Message, since))
+		case isBad(c.Type, string(c.Status)), isAside(problem.Kind, c.Reason) && c.Type != fleet.ConditionCloned:
+			problems = append(problems, problem.says(c.Type, c.Reason, c.Message, since))
 		case c.Type == fleet.ConditionReady && c.Message != "": // ready, with a restriction
-			problems = append(problems, of.says(c.Type, "", c.Message, since))
+			problems = append(problems, problem.says(c.Type, "", c.Message, since))
 		}
 	}
 	return problems
+}
+
+// fromDeployment names the state of a deployed release. All agents report the reason Error for each
+// state that is not ready.
+func fromDeployment(problem Problem, status *fleet.BundleDeploymentStatus) []Problem {
+	problems := fromFleet(problem, status.Conditions)
+	if differ := kube.FindCondition(status.Conditions, fleet.ConditionCRDsCurrent); differ != nil {
+		// Ready repeats the message for users who see only that.
+		problems = slices.DeleteFunc(problems, func(p Problem) bool {
+			return p.Condition == fleet.ConditionReady && p.Reason == "" && p.Message == differ.Message
+		})
+	}
+	if deployed := kube.FindCondition(status.Conditions, fleet.ConditionDeployed); deployed == nil || deployed.Status != corev1.ConditionTrue {
+		return problems
+	}
+	for i := range problems {
+		if p := &problems[i]; p.Condition == fleet.ConditionReady && p.Reason == reasons.Error {
+			p.Reason = string(fleet.StateNotReady)
+			if len(status.ModifiedStatus) > 0 {
+				p.Reason = string(fleet.StateModified)
+			}
+		}
+	}
+	return problems
+}
+
+// fromBundle adds the Clusters that are lost, if others are not ready for other reasons.
+func fromBundle(of Problem, status *fleet.BundleStatus) []Problem {
+	problems := fromFleet(of, status.Conditions)
+	if ready := kube.FindCondition(status.Conditions, fleet.ConditionReady); ready == nil || ready.Reason == reasons.AgentLost {
+		return problems
+	}
+	for _, r := range status.Summary.NonReadyResources {
+		if membership.IsAsOf(r.Message) {
+			problems = append(problems, of.says(fleet.ConditionReady, reasons.AgentLost, "Cluster "+r.Name+": "+r.Message, time.Time{}))
+		}
+	}
+	return problems
+}
+
+// lost replaces the reason of a problem that is only the last report of a lost member.
+func (p Problem) lost() Problem {
+	if membership.IsAsOf(p.Message) {
+		p.Reason = reasons.AgentLost
+	}
+	return p
 }
 
 func fromConditions(of Problem, conditions []metav1.Condition) []Problem {
@@ -138,14 +188,52 @@ func fromPlacement(of Problem, status *placement.PlacementStatus) []Problem {
 	problems := fromConditions(of, status.Conditions)
 	for i := range problems {
 		problems[i].Condition = strings.TrimPrefix(problems[i].Condition, of.Kind)
+		problems[i] = problems[i].lost()
 	}
+	problems = append(problems, fromFailures(of, status.PlacementStatuses)...)
 	for _, member := range status.PlacementStatuses {
-		if meta.IsStatusConditionFalse(member.Conditions, placement.ConditionScheduled) { // its obstacle explains more
-			continue
+		if len(member.FailedPlacements) == 0 && !isUnscheduled(member) {
+			problems = append(problems, fromMember(of, member)...)
 		}
-		problems = append(problems, fromMember(of, member)...)
 	}
 	return append(problems, fromObstacles(of, status)...)
+}
+
+// isUnscheduled reports whether a member is not picked; its obstacle explains more.
+func isUnscheduled(member placement.PerClusterStatus) bool {
+	return meta.IsStatusConditionFalse(member.Conditions, placement.ConditionScheduled)
+}
+
+// fromFailures returns one problem for each failure of a resource, with all members that report it
+// in the same words.
+func fromFailures(of Problem, members []placement.PerClusterStatus) []Problem {
+	type failure struct{ object, condition, reason, message string }
+	index, names := map[failure]int{}, [][]string{}
+	var problems []Problem
+	var first []failure
+	for _, member := range members {
+		if isUnscheduled(member) {
+			continue
+		}
+		for _, failed := range member.FailedPlacements {
+			c := failed.Condition
+			key := failure{failed.Kind + " " + objectName(failed.Namespace, failed.Name), c.Type, c.Reason, c.Message}
+			i, known := index[key]
+			if !known {
+				i, index[key] = len(problems), len(problems)
+				problems, names, first = append(problems, of.says(c.Type, c.Reason, "", c.LastTransitionTime.Time)), append(names, nil),
+					append(first, key)
+			}
+			names[i] = append(names[i], member.ClusterName)
+			if since := c.LastTransitionTime.Time; since.Before(problems[i].Since) {
+				problems[i].Since = since
+			}
+		}
+	}
+	for i, key := range first {
+		problems[i].Message = key.object + " on " + kube.Group{Text: key.message, Names: names[i]}.String()
+	}
+	return problems
 }
 
 // fromObstacles returns the causes why members are not picked, if the placement requires more
@@ -165,29 +253,23 @@ func fromObstacles(of Problem, status *placement.PlacementStatus) (problems []Pr
 	return problems
 }
 
-// fromMember returns the problems of a member in a placement's status, by failed resource if the
-// status names any.
+// fromMember returns the problems of a member without failed resources in a placement's status.
 func fromMember(of Problem, member placement.PerClusterStatus) []Problem {
+	if len(member.Conditions) == 0 {
+		return nil
+	}
 	var problems []Problem
-	for _, failed := range member.FailedPlacements {
-		c := failed.Condition
-		message := fmt.Sprintf("%s %s on %s: %s", failed.Kind, objectName(failed.Namespace, failed.Name), member.ClusterName, c.Message)
-		problems = append(problems, of.says(c.Type, c.Reason, message, c.LastTransitionTime.Time))
-	}
-	if len(problems) > 0 || len(member.Conditions) == 0 {
-		return problems
-	}
 	for _, p := range fromConditions(of, member.Conditions) {
 		if member.ClusterName != "" {
 			p.Message = "on " + member.ClusterName + ": " + p.Message
 		}
-		problems = append(problems, p)
+		problems = append(problems, p.lost())
 	}
 	return problems
 }
 
-// fromRun takes what a staged update run waits for, or why it has failed. Nothing is wrong with a
-// run that has succeeded.
+// fromRun returns the problems of a staged update run: a wait or a failure. A successful run has
+// none.
 func fromRun(of Problem, conditions []metav1.Condition) []Problem {
 	if meta.IsStatusConditionTrue(conditions, placement.ConditionSucceeded) {
 		return nil
@@ -195,7 +277,7 @@ func fromRun(of Problem, conditions []metav1.Condition) []Problem {
 	return fromConditions(of, conditions)
 }
 
-// fromWork takes what a Work says of itself, and of each of its objects that has trouble.
+// fromWork returns the problems in the conditions of a Work and of its objects.
 func fromWork(of Problem, status *placement.WorkStatus) []Problem {
 	problems := fromConditions(of, status.Conditions)
 	for _, manifest := range status.ManifestConditions {

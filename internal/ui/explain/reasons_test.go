@@ -31,7 +31,7 @@ var well = strings.Fields(`
 	StageUpdatingSucceeded StageUpdatingSkippedNoClusters ClusterUpdatingStarted ClusterUpdatingFailed ClusterUpdatingSucceeded
 	StageTaskApprovalRequestCreated StageTaskApprovalRequestApproved AfterStageTaskWaitTimeElapsed ApprovalRequestApprovalAccepted
 	InternalMemberClusterHealthy InternalMemberClusterJoined InternalMemberClusterLeft Joined Registering Succeeded
-	AgentHealthy ClusterJoined Deployed Exchanged Granted Imported InUse Installed LabelsStamped ManifestApplied
+	AgentHealthy ClusterJoined Deployed Exchanged Granted Imported InUse Initialized Installed LabelsStamped ManifestApplied
 	ManifestAvailable MemberClusterHealthy MemberClusterJoined MemberClusterReadyToJoin NamespaceReady NoDifference NoOverrideSpecified Open OverriddenSucceeded
 	ClustersNotReady Counted InvalidSelector KindNotImplemented
 	Processed Ready RolloutStarted Scheduled SchedulingPolicyFulfilled StatusSyncSucceeded Supported UpToDate Watched WorkSynchronized`)
@@ -39,7 +39,7 @@ var well = strings.Fields(`
 // ofEvents are reasons that only Events have; explain reads no Events.
 var ofEvents = strings.Fields(`
 	AccountMissing AgentOnline ClusterSetMissing ConfigInvalid ConfigMissing ForcedLeave KubernetesVersionChanged NeverJoined NotFromClusterAPI
-	StatusNotWritten`)
+	PlacementNotFound StatusNotWritten TaintRemoved`)
 
 // ofKubeFleet are reasons that agents of KubeFleet write, and the hub shows as they are.
 var ofKubeFleet = []string{"ManifestApplyFailed", "FoundDrifts"}

@@ -2,36 +2,41 @@ package explain
 
 // Why reasons are not recorded.
 const (
-	notYet     = "no test with a hub on localkube comes to it yet"
-	notWell    = "a cluster or an API server would have to be unwell, or old, in a way that localkube is not"
-	anEvent    = "an event says it, and no condition: explain reads no events"
-	inReport   = "the report of the agent says it; the record of the member has a reason of its own"
-	isTrue     = "the condition that says it is True; the recordings were made before explain looked at those"
-	notMissed  = "explain shows a member that is not picked only if the placement misses one, and no test with a hub waits for that"
-	byObstacle = "explain shows the reason in status.obstacles instead"
-	aRace      = "it lasts a moment, or takes a failure between two calls"
-	noObject   = "an agent says it of itself, and no object has it; the tests of internal/agent come to each state"
-	playedPods = "it takes a Pod that fails on a node, and localkube has none; internal/rollout tests what is said of such Pods"
+	notYet         = "no test with a hub on localkube comes to it yet"
+	notWell        = "a cluster or an API server would have to be unwell, or old, in a way that localkube is not"
+	anEvent        = "an event says it, and no condition: explain reads no events"
+	inReport       = "the report of the agent says it; the record of the member has a reason of its own"
+	isTrue         = "the condition that says it is True; the recordings were made before explain looked at those"
+	notMissed      = "explain shows a member that is not picked only if the placement misses one, and no test with a hub waits for that"
+	byObstacle     = "explain shows the reason in status.obstacles instead"
+	aRace          = "it lasts a moment, or takes a failure between two calls"
+	noObject       = "an agent says it of itself, and no object has it; the tests of internal/agent come to each state"
+	ofOthers       = "agents of Rancher Fleet say it of what they could not deploy; ours have reasons of their own"
+	afterRecording = "it was added after the recordings, and has a test with a hub of its own"
+	playedPods     = "it takes a Pod that fails on a node, and localkube has none; internal/rollout tests what is said of such Pods"
 )
 
 // unrecorded are reasons that no recording shows, by the first kind of their cause,
 // with why that is so.
 var unrecorded = []struct{ kind, reasons, why string }{
 	{kindCluster, "MemberClusterLeft RemovalUnconfirmed HubRestored", notYet},
+	{kindCluster, "NotInitialized", afterRecording},
 	{kindCluster, "InternalMemberClusterUnhealthy", inReport},
-	{kindCluster, "PullSecretMissing", notYet},
+	{kindCluster, "PullSecretMissing InvalidName", notYet},
 	{kindCluster, "WaitingForToken Queued", aRace},
 	{kindCluster, "AgentWrongArchitecture AgentNotStarted AgentRefused AgentOutOfMemory AgentCrashing", playedPods},
-	{kindCluster, "AgentRemoved NameTaken NotVerified Paused OutOfSync", notYet},
+	{kindCluster, "AgentRemoved NameTaken NotVerified OutOfSync", notYet},
 	{kindCluster, "PropertiesSkipped ClusterProfileTaken", anEvent},
 	{kindMemberCluster, "SwitchedOff NotVerified", notYet},
 	{kindRequest, "ClusterLeaving", aRace},
 	{kindRequest, "RequesterUnknown PolicyUnchecked", notWell},
 	{kindToken, "LifeShortened", notWell},
-	{kindBundle, "ConsentMissing", notYet},
+	{kindBundle, "ConsentMissing PolicyViolation TargetOutranked", notYet},
 	{kindBundleDeployment, "ContentUnreadable CorrectionFailed", aRace},
-	{kindBundleDeployment, "MoveFailed Unwatched", notYet},
+	{kindBundleDeployment, "Error", ofOthers},
+	{kindBundleDeployment, "MoveFailed Unwatched NamespaceTerminating CRDConflict CRDsDiffer", notYet},
 	{kindClusterPlacement, "InvalidPolicy AppliedWorkOfAnotherHub ManifestFailed", notYet},
+	{kindClusterPlacement, "NotInitialized", afterRecording},
 	{kindClusterPlacement, "Outranked NotNamed Unhealthy", notMissed},
 	{kindClusterPlacement, "AgentCannotPlace NamespaceNotFound AgentLeft", notMissed},
 	{kindClusterPlacement, "ResourceAvailableUnknown RolloutStartedUnknown OverriddenPending", aRace},

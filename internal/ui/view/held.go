@@ -21,7 +21,7 @@ var asked = regexp.MustCompile(` ` + regexp.QuoteMeta(fleet.AnnotationConfirmRem
 
 // HeldRemoval returns the message about a removal that a Bundle or a placement waits for a user to
 // confirm. value is the confirming value of the annotation muster/confirm-removal. Both are empty
-// if the object waits for no confirmation.
+// if the object does not wait for a confirmation.
 func HeldRemoval(o client.Object) (message, value string) {
 	if o.GetDeletionTimestamp() != nil {
 		return "", ""

@@ -22,6 +22,8 @@ import (
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
 	placement "github.com/muster-fleet/muster/api/placement/v1beta1"
 	"github.com/muster-fleet/muster/internal/fleet/membership"
+	"github.com/muster-fleet/muster/internal/fleet/reasons"
+	"github.com/muster-fleet/muster/internal/fleet/updaterun"
 	"github.com/muster-fleet/muster/internal/kube"
 )
 
@@ -35,6 +37,11 @@ const (
 	StateLeaving  = "Leaving"
 	StateDeleting = "Deleting"
 	StateNew      = "New" // the hub has not reconciled it yet
+
+	// StateWaitingForApproval is a Bundle with a change that a user has to confirm.
+	StateWaitingForApproval = "WaitingForApproval"
+	// StateWaitingForRun is a placement that only a staged update run changes.
+	StateWaitingForRun = "WaitingForRun"
 )
 
 // The columns of the tables, in the order of Row. MemberWide lists the columns of members shown
@@ -110,7 +117,7 @@ func Row(o client.Object, now time.Time) []string {
 	if r, is := RunOf(o); is {
 		return runRow(r, now)
 	}
-	if a, is := ApprovalOf(o); is {
+	if a, is := updaterun.ApprovalRequestOf(o); is {
 		return approvalRow(a, now)
 	}
 	panic(fmt.Sprintf("no table shows a %T", o)) // a mistake of the caller
@@ -215,10 +222,22 @@ func requestRow(request *fleet.ClusterRegistration, now time.Time) []string {
 
 func bundleRow(bundle *fleet.Bundle, now time.Time) []string {
 	state, message := stateOf(bundle, kube.FindCondition(bundle.Status.Conditions, fleet.ConditionReady))
-	if state == StateNotReady && bundle.Status.Display.State != "" {
-		state = bundle.Status.Display.State
+	if state == StateNotReady {
+		state = bundleState(bundle)
 	}
 	return []string{NameOf(bundle), state, Or(bundle.Status.Display.ReadyClusters), Since(bundle.CreationTimestamp.Time, now), message}
+}
+
+// bundleState returns the state of a Bundle that is not ready. For waiting states the condition
+// has more than Rancher Fleet's field: it names whom the Bundle waits for.
+func bundleState(bundle *fleet.Bundle) string {
+	switch reason := kube.ReasonOf(bundle.Status.Conditions, fleet.ConditionReady); reason {
+	case reasons.TakeoverHeld, reasons.RemovalHeld:
+		return StateWaitingForApproval
+	case string(fleet.StateOutsideWindow), string(fleet.StatePaused):
+		return reason
+	}
+	return cmp.Or(bundle.Status.Display.State, StateNotReady)
 }
 
 func placementRow(o client.Object, kind string, status *placement.PlacementStatus, now time.Time) []string {
@@ -233,6 +252,11 @@ func placementRow(o client.Object, kind string, status *placement.PlacementStatu
 			state = "Not" + condition
 			break
 		}
+	}
+	// No member changes before its staged update run, whatever the member lacks.
+	started := meta.FindStatusCondition(status.Conditions, kind+placement.ConditionRolloutStarted)
+	if started != nil && started.Status == metav1.ConditionUnknown && started.Reason == reasons.RolloutControlledByExternalController {
+		state = StateWaitingForRun
 	}
 	if o.GetDeletionTimestamp() != nil {
 		state = StateDeleting

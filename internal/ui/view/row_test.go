@@ -88,6 +88,23 @@ func TestRows(t *testing.T) {
 			},
 		},
 			[]string{"clusters/web", "WaitApplied", "1/3", "60m", "WaitApplied(2)"}},
+		"a Bundle outside of a window": {&fleet.Bundle{
+			ObjectMeta: meta("clusters"), Status: fleet.BundleStatus{
+				Conditions: ready("False", "OutsideWindow", "Pending(1)"), Display: fleet.BundleDisplay{ReadyClusters: "0/1", State: "Pending"},
+			},
+		},
+			[]string{"clusters/web", "OutsideWindow", "0/1", "60m", "Pending(1)"}},
+		"a Bundle with a removal to confirm": {&fleet.Bundle{
+			ObjectMeta: meta("clusters"), Status: fleet.BundleStatus{
+				Conditions: ready("False", "RemovalHeld", "confirm it"), Display: fleet.BundleDisplay{ReadyClusters: "1/1", State: "Pending"},
+			},
+		},
+			[]string{"clusters/web", "WaitingForApproval", "1/1", "60m", "confirm it"}},
+		"a placement that waits for a run": {&placement.ClusterResourcePlacement{ObjectMeta: meta(""),
+			Status: placement.PlacementStatus{Members: "0/1", Message: "no run has reached a",
+				Conditions: conditions("ClusterResourcePlacementScheduled", "True", "", "", "ClusterResourcePlacementRolloutStarted", "Unknown",
+					"RolloutControlledByExternalController", "")}},
+			[]string{"web", "ClusterResourcePlacement", "WaitingForRun", "0/1", "60m", "no run has reached a"}},
 		"a placement that is applied": {&placement.ClusterResourcePlacement{ObjectMeta: meta(""),
 			Status: placement.PlacementStatus{Members: "2/3", Message: "1 member is waited for",
 				Conditions: conditions("ClusterResourcePlacementScheduled", "True", "", "", "ClusterResourcePlacementApplied", "True", "", "",

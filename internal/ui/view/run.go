@@ -60,15 +60,6 @@ func (r Run) Awaited() (stage, request string) {
 	return "", ""
 }
 
-// Request returns an empty approval request of the run with a name, to be read.
-func (r Run) Request(name string) client.Object {
-	meta := metav1.ObjectMeta{Namespace: r.GetNamespace(), Name: name}
-	if meta.Namespace == "" {
-		return &placement.ClusterApprovalRequest{ObjectMeta: meta}
-	}
-	return &placement.ApprovalRequest{ObjectMeta: meta}
-}
-
 // Stage is the progress of a stage of a run.
 type Stage struct {
 	Name string
@@ -80,8 +71,8 @@ type Stage struct {
 	Request string
 }
 
-// Stages returns the stages of a run in their order, and last the stage in which members lose the
-// placement, if there are such members.
+// Stages returns the stages of a run in their order. The last one is the removal of the placement
+// from members, if there are such members.
 func (r Run) Stages() (all []Stage) {
 	stages := r.Status.StagesStatus
 	if last := r.Status.DeletionStageStatus; last != nil && len(last.Clusters) > 0 {
@@ -150,39 +141,7 @@ func runRow(r Run, now time.Time) []string {
 		Since(r.GetCreationTimestamp().Time, now), Why(well, r.Status.Message)}
 }
 
-// Approval is an approval request of either kind.
-type Approval struct {
-	client.Object
-	Kind       string
-	Spec       *placement.ApprovalRequestSpec
-	Conditions *[]metav1.Condition
-}
-
-// ApprovalOf returns an object as an approval request, if it is one.
-func ApprovalOf(o client.Object) (Approval, bool) {
-	switch o := o.(type) {
-	case *placement.ClusterApprovalRequest:
-		return Approval{o, "ClusterApprovalRequest", &o.Spec, &o.Status.Conditions}, true
-	case *placement.ApprovalRequest:
-		return Approval{o, "ApprovalRequest", &o.Spec, &o.Status.Conditions}, true
-	}
-	return Approval{}, false
-}
-
-// Approved reports whether a user has approved the request as it is.
-func (a Approval) Approved() bool {
-	c := meta.FindStatusCondition(*a.Conditions, placement.ConditionApproved)
-	return c != nil && c.Status == metav1.ConditionTrue && c.ObservedGeneration == a.GetGeneration()
-}
-
-// Approve sets the condition Approved; the caller writes the status.
-func (a Approval) Approve(by string) {
-	meta.SetStatusCondition(a.Conditions,
-		metav1.Condition{Type: placement.ConditionApproved, Status: metav1.ConditionTrue, Reason: placement.ConditionApproved,
-			Message: by, ObservedGeneration: a.GetGeneration()})
-}
-
-func approvalRow(a Approval, now time.Time) []string {
+func approvalRow(a updaterun.ApprovalRequest, now time.Time) []string {
 	state := StatePending
 	switch {
 	case a.GetDeletionTimestamp() != nil:
@@ -199,7 +158,7 @@ func titleOfRun(o client.Object) string {
 	if r, is := RunOf(o); is {
 		return r.Kind + " " + NameOf(o)
 	}
-	if a, is := ApprovalOf(o); is {
+	if a, is := updaterun.ApprovalRequestOf(o); is {
 		return a.Kind + " " + NameOf(o)
 	}
 	return ""

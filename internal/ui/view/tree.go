@@ -124,7 +124,7 @@ func Absent(err error) string {
 	case apierrors.IsForbidden(err):
 		return "you may not see it"
 	}
-	return "cannot be asked for: " + err.Error()
+	return "cannot be read: " + err.Error()
 }
 
 // addEach adds the objects of a kind with their problems.

@@ -19,7 +19,7 @@ func (c *Controller) act(ctx context.Context, o observed, d decision) error {
 		return c.write(ctx, o)
 	case NotManaged, SwitchedOff, ForeignAgent, SharedCredential, CannotBeManaged:
 		return c.remove(ctx, o)
-	case UpToDate, Updating, WaitingForTurn, RolloutStopped, DidNotComeBack, Offline, NotJoined, Paused, NameTaken:
+	case UpToDate, Updating, WaitingForTurn, RolloutStopped, DidNotComeBack, Offline, NotJoined, Paused, OutsideWindow, NameTaken:
 	}
 	return nil
 }

@@ -72,7 +72,14 @@ func (c *Controller) observe(ctx context.Context, cluster *fleet.Cluster) (obser
 	state := c.Liveness.Observe(membernamespace.OfCluster(cluster).Namespace).State
 	o.online, o.lost = state == liveness.Online, state == liveness.Lost
 	o.ready = membership.ClusterStatus(&cluster.Status, nil).Ready
-	return o, c.observeUpdate(ctx, &o)
+	o.outside = membership.OutsideWindow(&cluster.Status) != ""
+	if err := c.observeUpdate(ctx, &o); err != nil {
+		return o, err
+	}
+	if window := cluster.Status.Window; window != nil && window.Since.After(o.sentAt) {
+		o.sentAt = window.Since.Time // the agent could not take it earlier
+	}
+	return o, nil
 }
 
 // unmanaged returns the reason why the hub leaves the agent of a Cluster alone. Without a reason
@@ -131,7 +138,8 @@ func (c *Controller) observeUpdate(ctx context.Context, o *observed) error {
 		o.confirmed = true
 	case fleet.StateErrApplied:
 		o.failure = rollup.Message(deployment)
-	case fleet.StateWaitApplied, fleet.StateOutOfSync, fleet.StatePending, fleet.StateNotReady: // not yet
+	case fleet.StateWaitApplied, fleet.StateOutOfSync, fleet.StatePending, fleet.StateNotReady,
+		fleet.StateWaitingForDependency, fleet.StateOutsideWindow, fleet.StatePaused: // not yet
 	}
 	return nil
 }
@@ -177,7 +185,7 @@ func (c *Controller) Wrote(ctx context.Context, bundle *fleet.Bundle) (bool, err
 func Delivered(ctx context.Context, reader client.Reader, cluster *fleet.Cluster) (digest string, managed bool, err error) {
 	said := State(kube.ReasonOf(cluster.Status.Conditions, fleet.ConditionAgentUpToDate))
 	switch said {
-	case "", UpToDate, Updating, WaitingForTurn, RolloutStopped, DidNotComeBack, Offline:
+	case "", UpToDate, Updating, WaitingForTurn, RolloutStopped, DidNotComeBack, Offline, OutsideWindow:
 	default:
 		return "", false, nil
 	}

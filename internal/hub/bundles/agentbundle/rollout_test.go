@@ -37,6 +37,7 @@ func failing(a *agent)  { a.confirmed, a.failure = false, "no such image" }
 func offline(a *agent)  { a.online, a.lost = false, true }
 func starting(a *agent) { a.online = false }
 func notReady(a *agent) { a.ready = false }
+func outside(a *agent)  { a.outside = true }
 
 // of are n agents with names that come after all others.
 func of(n int, m agent) map[string]agent {
@@ -103,6 +104,12 @@ func TestWhoIsAdmitted(t *testing.T) {
 		{"nor of a Cluster that joins with a version that others have confirmed", and(of(50, at(old, fresh)), map[string]agent{
 			"a": at(fresh, fresh), "b": at(fresh, fresh, failing), "c": at(version{}, fresh),
 		}), map[string]decision{"c": {state: send}}, 1},
+		{"outside of its window an agent waits, and nobody for it", and(of(2, at(old, fresh)), map[string]agent{"a": at(old, fresh, outside)}),
+			map[string]decision{"a": {state: OutsideWindow}, "z000": {state: send}}, 1},
+		{"one whose window closed during its update has not failed", and(of(2, at(old, fresh)), map[string]agent{
+			"a": at(fresh, fresh, inFlight(confirmTimeout), outside),
+		}), map[string]decision{"a": {state: OutsideWindow}, "z000": {state: send}}, 1},
+		{"one that is up to date does not care", of(1, at(fresh, fresh, outside)), map[string]decision{"z000": {state: UpToDate}}, 0},
 		{"an agent that is offline waits for its return, and nobody for it",
 			and(of(2, at(old, fresh)), map[string]agent{"a": at(old, fresh, offline)}),
 			map[string]decision{"a": {state: Offline}, "z000": {state: send}}, 1},

@@ -29,6 +29,8 @@ const (
 	RolloutStopped State = "RolloutStopped"
 	DidNotComeBack State = "DidNotComeBack"
 	Offline        State = "Offline"
+	// OutsideWindow: the Schedules of the Cluster hold the desired version back.
+	OutsideWindow State = "OutsideWindow"
 	// send: the hub writes the desired version to the Bundle now.
 	send State = "Send"
 )
@@ -72,6 +74,8 @@ func (v version) String() string {
 type agent struct {
 	// unmanaged is the reason why the hub leaves the agent alone; empty if it manages the agent.
 	unmanaged State
+	// outside is true while the Schedules of the Cluster let nothing change.
+	outside bool
 	// online reports whether the agent sends heartbeats, lost whether they stopped. A hub that
 	// has just started knows neither. ready is the condition of the Cluster.
 	online, lost, ready bool
@@ -96,8 +100,11 @@ func (a agent) sending(now time.Time) agent {
 	return a
 }
 
-// inFlight reports whether a version was sent but not confirmed by the agent.
-func (a agent) inFlight() bool { return a.unmanaged == "" && a.sent != version{} && !a.confirmed }
+// inFlight reports whether a version was sent but not confirmed by the agent. Outside of a window
+// an agent takes no version.
+func (a agent) inFlight() bool {
+	return a.unmanaged == "" && !a.outside && a.sent != version{} && !a.confirmed
+}
 
 // failed reports whether an update failed. An update that is no longer desired cannot fail,
 // because a newer version follows it. The exception is a lost agent.
@@ -124,6 +131,8 @@ func (a agent) decide(now time.Time) decision {
 		return decision{state: a.unmanaged}
 	case a.sent == a.desired && a.confirmed:
 		return decision{state: UpToDate}
+	case a.outside:
+		return decision{state: OutsideWindow}
 	case a.sent == a.desired && a.failed(now):
 		return decision{state: DidNotComeBack}
 	case a.sent == a.desired:

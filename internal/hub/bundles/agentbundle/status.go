@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
+	"github.com/muster-fleet/muster/internal/fleet/membership"
 	"github.com/muster-fleet/muster/internal/kube"
 	"github.com/muster-fleet/muster/internal/naming"
 )
@@ -33,22 +34,34 @@ func describe(o observed, d decision, failed []types.NamespacedName, failure str
 			message = fmt.Sprintf("another version of the agent is tried on Cluster %s first", d.behind)
 		}
 	case RolloutStopped:
-		message = fmt.Sprintf("the agent keeps its version, because that of Cluster %s did not come back with the new one (%s): correct the "+
+		message = fmt.Sprintf("the agent keeps its version, because the agent of Cluster %s did not come back with the new version (%s): "+
+			"correct the "+
 			"settings or the image, or label that Cluster %s=true to go on without it%s",
 			d.behind, cmp.Or(failure, "its agent did not become ready"),
 			fleet.LabelNonManagedAgent,
 			alsoFailed(failed, d.behind))
 	case DidNotComeBack:
-		message = fmt.Sprintf("the agent was told to replace itself at %s and is not back: %s; look at Bundle %s, and at the pods of Deployment "+
-			"fleet-agent on the cluster",
+		message = fmt.Sprintf("the agent got the order to replace itself at %s and is not back: %s; check Bundle %s, and the Pods of "+
+			"Deployment fleet-agent on the cluster",
 			o.sentAt.UTC().Format(time.RFC3339), cmp.Or(o.failure, fmt.Sprintf("it was not ready after %s", confirmTimeout)),
 			naming.AgentBundle(o.cluster.Name))
+	case OutsideWindow:
+		message = "the agent keeps its version " + membership.OutsideWindow(&o.cluster.Status)
 	case NameTaken:
-		message = fmt.Sprintf("Bundle %s was not made by the hub and stands where that of the agent should be: delete it",
+		message = fmt.Sprintf("Bundle %s has the name of the agent's Bundle, and the hub did not create it: delete it",
 			naming.AgentBundle(o.cluster.Name))
 	default: // the message is set above
 	}
 	return kube.Condition(fleet.ConditionAgentUpToDate, reason == UpToDate, string(reason), message), true
+}
+
+// reconciled returns the condition Reconciled beside AgentUpToDate. The hub writes both at once, so
+// that Reconciled costs no write of its own.
+func reconciled(agent fleet.Condition) fleet.Condition {
+	if State(agent.Reason) == NameTaken {
+		return kube.Condition(fleet.ConditionReconciled, false, agent.Reason, agent.Message)
+	}
+	return kube.Condition(fleet.ConditionReconciled, true, "", "")
 }
 
 // alsoFailed names the other Clusters with a failed agent, without the first, up to a limit.
@@ -74,14 +87,14 @@ func alsoFailed(failed []types.NamespacedName, first types.NamespacedName) strin
 var messages = map[State]string{
 	Updating:       "the agent replaces itself by what the hub's settings and the Cluster say",
 	WaitingForTurn: "the agents are updated some at a time, and others have their turn",
-	Offline:        "the agent is not what the hub's settings and the Cluster say, and is told when it is back",
+	Offline:        "the agent does not match the hub's settings and the Cluster, and gets the update when it is back",
 	NotManaged:     "the label " + fleet.LabelNonManagedAgent + " leaves the agent to you: upgrade it with helm",
 	SwitchedOff:    "manageAgent is false in the hub's settings: upgrade the agent with helm",
 	ForeignAgent: "the agent is not Muster's and is left alone; to change over run on that cluster: helm -n cattle-fleet-system upgrade " +
 		"--install fleet-agent fleet/fleet-agent with the values of a registration token",
-	SharedCredential: "the agent goes on with the credential of the Rancher Fleet agent before it, which may take over again at any time, " +
-		"and is left alone: upgrade it with helm; with the values of a new registration token it gets a credential of its own, and the hub " +
-		"looks after it",
+	SharedCredential: "the agent uses the credential of the earlier Rancher Fleet agent, which may take over again at any time, and " +
+		"the hub does not manage it: upgrade it with helm; with the values of a new registration token it gets its own credential, and " +
+		"the hub manages it",
 	CannotBeManaged: "the agent does not deploy (fleetAgent.delivery=false), or is of a version that cannot replace itself: upgrade it with " +
 		"helm",
 	Paused: "the Cluster is paused: nothing is deployed there, not the agent either",
@@ -123,8 +136,11 @@ func (c *Controller) report(ctx context.Context, o observed, d decision) error {
 	after := o.cluster.DeepCopy()
 	if known {
 		after.Status.Conditions = kube.SetCondition(after.Status.Conditions, c.Clock.Now(), condition)
+		after.Status.Conditions = kube.SetCondition(after.Status.Conditions, c.Clock.Now(), reconciled(condition))
 	} else {
-		after.Status.Conditions = kube.RemoveCondition(after.Status.Conditions, fleet.ConditionAgentUpToDate)
+		for _, unknown := range []string{fleet.ConditionAgentUpToDate, fleet.ConditionReconciled} {
+			after.Status.Conditions = kube.RemoveCondition(after.Status.Conditions, unknown)
+		}
 	}
 	if err := kube.PatchStatus(ctx, c.Client, o.cluster, after); err != nil {
 		return client.IgnoreNotFound(err)

@@ -117,7 +117,7 @@ func TestAllWhoFailedAreNamedUpToANumber(t *testing.T) {
 	}
 	o := observed{cluster: &fleet.Cluster{}}
 	c, _ := describe(o, decision{state: RolloutStopped, behind: failed[0], failed: 16}, failed, "")
-	for _, says := range []string{"that of Cluster clusters/c00 did not come back", "clusters/c01, ", "clusters/c09 and 20 more"} {
+	for _, says := range []string{"the agent of Cluster clusters/c00 did not come back", "clusters/c01, ", "clusters/c09 and 20 more"} {
 		if !strings.Contains(c.Message, says) {
 			t.Errorf("%q is missing in %q", says, c.Message)
 		}

@@ -103,6 +103,7 @@ func (c *Controller) write(ctx context.Context, bundle *fleet.Bundle, t *target,
 	if err != nil {
 		return err
 	}
+	t.completion.Apply(&options)
 	d := t.desired.DeepCopy()
 	secret := withOptions(d, options)
 	if !released && t.deployment == nil {
@@ -185,6 +186,7 @@ func (c *Controller) patch(ctx context.Context, before, d *fleet.BundleDeploymen
 	} else {
 		operations = append(operations,
 			operation{"add", "/spec/paused", d.Spec.Paused},
+			operation{"add", "/spec/offSchedule", d.Spec.OffSchedule},
 			operation{"add", "/spec/dependsOn", d.Spec.DependsOn},
 			operation{"add", "/spec/stagedOptions", d.Spec.StagedOptions},
 			operation{"add", "/spec/stagedDeploymentID", d.Spec.StagedDeploymentID},

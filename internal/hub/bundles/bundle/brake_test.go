@@ -133,7 +133,7 @@ func TestTheBrakeNamesWhoWouldLoseTheBundle(t *testing.T) {
 		got := row.o.brake()
 		conditions := []fleet.Condition{processed(row.o, nil)}
 		message, value := view.HeldRemoval(&fleet.Bundle{Status: fleet.BundleStatus{Conditions: conditions}})
-		if is := ready(row.o, fleet.BundleSummary{}); (is.Reason == reasons.RemovalHeld) != (got != "") {
+		if is := ready(row.o, nil, fleet.BundleSummary{}); (is.Reason == reasons.RemovalHeld) != (got != "") {
 			t.Errorf("%s: Ready is %+v", name, is)
 		}
 		if message != got || !strings.HasSuffix(got, value) || (value == "") != (got == "") {

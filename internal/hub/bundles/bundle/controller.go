@@ -90,6 +90,8 @@ type Controller struct {
 	// foreign is a cache of the metadata of objects not created by the hub: namespaces, and
 	// Secrets with the values of Bundles.
 	foreign cache.Cache
+	// restricted holds the namespaces that had Policies when the hub looked last.
+	restricted sync.Map
 	// computed by the key of the Bundle; one reconcile at a time uses an entry.
 	computed sync.Map
 }
@@ -117,6 +119,7 @@ func (c *Controller) Register(ctx context.Context, mgr ctrl.Manager) error {
 			return slices.Collect(maps.Keys(contentNames(o.(*fleet.BundleDeployment))))
 		}},
 		{&fleet.Bundle{}, indexName, func(o client.Object) []string { return []string{o.GetName()} }},
+		{&fleet.Bundle{}, indexDependsOn, dependencyKeys},
 		{&fleet.Bundle{}, indexCluster, func(o client.Object) []string { return []string{clusterOf(o)} }},
 	} {
 		if err := mgr.GetFieldIndexer().IndexField(ctx, index.object, index.name, index.of); err != nil {
@@ -139,10 +142,13 @@ func (c *Controller) Register(ctx context.Context, mgr ctrl.Manager) error {
 	}
 	return ctrl.NewControllerManagedBy(mgr).Named("bundle").
 		For(&fleet.Bundle{}).
+		Watches(&fleet.Bundle{}, controller.SkipInitial(controller.On(c.onDependency))).
 		Watches(&fleet.BundleDeployment{}, controller.On(c.onDeployment)).
 		Watches(&fleet.Cluster{}, controller.SkipInitial(controller.On(c.onCluster))).
 		Watches(&fleet.ClusterGroup{}, controller.SkipInitial(handler.EnqueueRequestsFromMapFunc(c.ofGroup)),
 			builder.WithPredicates(predicate.Or(predicate.GenerationChangedPredicate{}, predicate.LabelChangedPredicate{}))). // not its counts
+		Watches(&fleet.Policy{}, controller.SkipInitial(handler.EnqueueRequestsFromMapFunc(c.ofPolicy)),
+			builder.WithPredicates(predicate.GenerationChangedPredicate{})).
 		Watches(&fleet.BundleNamespaceMapping{}, controller.SkipInitial(handler.EnqueueRequestsFromMapFunc(c.ofMapping)),
 			builder.WithPredicates(predicate.GenerationChangedPredicate{})).
 		WatchesRawSource(source.Channel(c.Config.Subscribe(), handler.EnqueueRequestsFromMapFunc(c.onSettings))).
@@ -194,6 +200,9 @@ func (c *Controller) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 		return ctrl.Result{}, c.patchFinalizer(ctx, &bundle, controllerutil.AddFinalizer)
 	}
 	seen, err := c.observe(ctx, &bundle)
+	if err == nil {
+		seen.endless, err = c.findEndless(ctx, &bundle)
+	}
 	if errors.Is(err, errStale) || apierrors.IsNotFound(err) && !kube.NotServed(err) {
 		return ctrl.Result{}, nil // the cache shows it with the next event
 	}

@@ -15,6 +15,7 @@ import (
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
 	"github.com/muster-fleet/muster/internal/delivery"
 	"github.com/muster-fleet/muster/internal/fleet/membership"
+	"github.com/muster-fleet/muster/internal/hub/bundles/policy"
 	"github.com/muster-fleet/muster/internal/naming"
 )
 
@@ -53,6 +54,7 @@ func desiredDeployment(bundle *fleet.Bundle, cluster *fleet.Cluster, deploymentI
 	delete(d.Labels, fleet.LabelCreatedByDisplayName)
 	maps.Copy(d.Labels, delivery.EpochLabels(membership.Epoch(cluster)))
 	d.Spec.Paused = bundle.Spec.Paused || cluster.Spec.Paused
+	d.Spec.OffSchedule = membership.OutsideWindow(&cluster.Status) != ""
 	d.Spec.DependsOn = bundle.Spec.DependsOn
 	d.Spec.DeploymentID, d.Spec.StagedDeploymentID = deploymentID, deploymentID
 	return d
@@ -106,6 +108,8 @@ type computed struct {
 	confirmed confirmed
 	// reported is the time of the last status write.
 	reported time.Time
+	// completion is what the Policies of the namespace add to the options.
+	completion policy.Completion
 }
 
 // begin drops the state computed for earlier versions of the Bundle.
@@ -196,13 +200,18 @@ func (m *computed) settle(t *target, bundle *fleet.Bundle, d *fleet.BundleDeploy
 	if before, runs := m.formerOutcome(d, bundle, t.cluster, t.matched); runs {
 		o, t.rules = before, formerRules
 	}
-	t.hasValues, t.digest, t.problem = o.hasValues, o.digest, o.problem
+	t.hasValues, t.digest, t.problem, t.completion = o.hasValues, o.digest, o.problem, m.completion
 	t.desired, t.deployment = desiredDeployment(bundle, t.cluster, o.id), d
+	t.uninitialized = membership.HeldByInitGate(t.cluster, bundle)
 }
 
 func (m *computed) compute(by rules, bundle *fleet.Bundle, cluster *fleet.Cluster, matched []int) outcome {
 	o := outcome{generation: cluster.Generation, labels: cluster.Labels, annotations: cluster.Annotations, matched: matched}
 	options, err := optionsFor(by, bundle, matched, cluster)
+	m.completion.Apply(&options)
+	if err == nil {
+		err = delivery.CheckComparePatches(options.Diff)
+	}
 	if err == nil && !m.packed.chart {
 		err = delivery.CheckChartVersion(options.Helm)
 	}

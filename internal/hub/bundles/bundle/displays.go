@@ -21,25 +21,37 @@ const firstReport = 2 * time.Second
 // updateDisplays writes `status.display` of deployments after their agents report another state.
 // The agents own the rest of the status. It returns the wait for agents without a first report.
 func (c *Controller) updateDisplays(ctx context.Context, o observed) (wait time.Duration, err error) {
-	var changed []*fleet.BundleDeployment
+	var changed []rollup.Entry
 	for _, t := range o.targets {
-		if t.deployment == nil || t.pending > 0 || t.deployment.DeletionTimestamp != nil ||
-			rollup.Display(t.deployment) == t.deployment.Status.Display {
+		if t.deployment == nil || t.pending > 0 || t.deployment.DeletionTimestamp != nil {
+			continue
+		}
+		shown := t.shown()
+		if shown.Shown() == t.deployment.Status.Display {
 			continue
 		}
 		if age := c.Clock.Since(t.deployment.CreationTimestamp.Time); len(t.deployment.Status.Conditions) == 0 && age < firstReport {
 			wait = firstReport - max(age, 0)
 			continue
 		}
-		changed = append(changed, t.deployment)
+		changed = append(changed, shown)
 	}
 	return wait, forEach(ctx, len(changed), writers, func(i int) error { return c.patchDisplay(ctx, changed[i]) })
 }
 
+// shown returns what the deployment itself shows: the last report of its agent.
+func (t target) shown() rollup.Entry {
+	e := rollup.Entry{State: rollup.StateOf(t.deployment), Message: rollup.Message(t.deployment), Deployment: t.deployment}
+	if gone := gone(t.cluster); gone != "" {
+		return e.AsOf(gone, t.cluster.Status.Agent.LastSeen.Time)
+	}
+	return e
+}
+
 // patchDisplay writes `status.display` of a deployment, independent of concurrent writes by its
 // agent.
-func (c *Controller) patchDisplay(ctx context.Context, d *fleet.BundleDeployment) error {
-	display := rollup.Display(d)
+func (c *Controller) patchDisplay(ctx context.Context, e rollup.Entry) error {
+	d, display := e.Deployment, e.Shown()
 	text, err := json.Marshal(map[string]any{
 		"metadata": map[string]any{"uid": d.UID},
 		"status": map[string]any{

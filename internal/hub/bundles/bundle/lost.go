@@ -101,7 +101,7 @@ func (c *Controller) replace(ctx context.Context, o observed, d *fleet.BundleDep
 		return unlessLeaving(err)
 	}
 	c.deploymentWrites.Expect(client.ObjectKeyFromObject(held), held)
-	ctrl.LoggerFrom(ctx).Info("Created a BundleDeployment again, which somebody has deleted", "memberNamespace", d.Namespace,
+	ctrl.LoggerFrom(ctx).Info("Recreated a deleted BundleDeployment", "memberNamespace", d.Namespace,
 		"name", d.Name, "uid", d.UID)
 	return nil
 }
@@ -121,6 +121,7 @@ func heldBack(d *fleet.BundleDeployment) *fleet.BundleDeployment {
 	held := &fleet.BundleDeployment{}
 	held.Namespace, held.Name, held.Labels = d.Namespace, d.Name, d.Labels
 	held.Spec.Options.Helm = &fleet.HelmOptions{}
-	held.Spec.StagedDeploymentID, held.Spec.Paused, held.Spec.ValuesHash = d.Spec.StagedDeploymentID, d.Spec.Paused, d.Spec.ValuesHash
+	held.Spec.StagedDeploymentID, held.Spec.ValuesHash = d.Spec.StagedDeploymentID, d.Spec.ValuesHash
+	held.Spec.Paused, held.Spec.OffSchedule = d.Spec.Paused, d.Spec.OffSchedule
 	return held
 }

@@ -164,8 +164,8 @@ func (o *observed) findLeftover(to reach, present map[string]*fleet.Cluster, unt
 		names := slices.Sorted(maps.Keys(kept))
 		closed := kube.JoinNames(names[:min(len(names), maxProblems)], len(names))
 		o.mappingProblem = errors.Join(to.problem,
-			fmt.Errorf("a BundleNamespaceMapping selects %s, which does not consent: what is deployed there "+
-				"stays as it is, and gets nothing new; the condition Ready of the mapping says how to consent; whoever wants it removed there deletes "+
-				"the BundleDeployments", closed))
+			fmt.Errorf("a BundleNamespaceMapping selects %s, which does not consent: the deployments there stay "+
+				"as they are, without updates; the condition Ready of the mapping has the command to consent; to remove them, delete the "+
+				"BundleDeployments", closed))
 	}
 }

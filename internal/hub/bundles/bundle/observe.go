@@ -16,7 +16,7 @@ import (
 
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
 	"github.com/muster-fleet/muster/internal/fleet/membership"
-	"github.com/muster-fleet/muster/internal/hub/members/membernamespace"
+	"github.com/muster-fleet/muster/internal/hub/bundles/selection"
 	"github.com/muster-fleet/muster/internal/hub/runtime/removal"
 	"github.com/muster-fleet/muster/internal/kube"
 )
@@ -39,8 +39,12 @@ func (c *Controller) observe(ctx context.Context, bundle *fleet.Bundle) (observe
 	}
 	bundle = known.withValues(bundle)
 	o.bundle, o.content, o.confirmed = bundle, known.packed, known.confirmed
+	violation, err := c.checkPolicies(ctx, bundle, known)
+	if err != nil {
+		return o, err
+	}
 	m, err := newMatcher(bundle)
-	if o.problem = errors.Join(err, known.packed.problem, known.valuesProblem, forged); o.problem != nil {
+	if o.problem = errors.Join(err, known.packed.problem, known.valuesProblem, forged, violation); o.problem != nil {
 		return o, c.observeUnmatched(ctx, &o)
 	}
 	deployments, err := c.deployments(ctx, client.ObjectKeyFromObject(bundle))
@@ -58,30 +62,42 @@ func (c *Controller) observe(ctx context.Context, bundle *fleet.Bundle) (observe
 	if o.problem = m.unknownGroups(groups); o.problem != nil {
 		return o, c.observeUnmatched(ctx, &o)
 	}
-	all, seen, present := selecting(groups), map[types.UID]bool{}, map[string]*fleet.Cluster{}
+	all, seen, present := selection.Groups(groups), map[types.UID]bool{}, map[string]*fleet.Cluster{}
 	for _, cluster := range clusters {
 		namespace := membership.DeliveryNamespace(cluster)
 		present[namespace] = cluster
 		if withheld(bundle, cluster, deployments) {
 			continue
 		}
-		in := groupsOf(cluster, all)
+		in := selection.GroupsOf(cluster, all)
 		matched := m.match(cluster, in)
 		if matched == nil {
+			o.near.add(m, cluster)
 			continue
 		}
+		o.findOutranked(m, matched, cluster, in)
 		seen[cluster.UID] = true
 		t := target{cluster: cluster, matched: matched, partition: m.partition(cluster, in)}
-		known.settle(&t, bundle, deployments[namespace])
-		delete(deployments, namespace)
-		if err := c.complete(ctx, &t); err != nil {
+		if err := c.addTarget(ctx, &o, known, t, deployments); err != nil {
 			return o, err
 		}
-		o.targets = append(o.targets, t)
 	}
 	maps.DeleteFunc(known.outcomes, func(uid types.UID, _ outcome) bool { return !seen[uid] })
 	o.findLeftover(to, present, deployments)
 	return o, c.stillLeftover(ctx, &o, m, present)
+}
+
+// addTarget adds a target, and removes its deployment from the map of the others.
+func (c *Controller) addTarget(ctx context.Context, o *observed, known *computed, t target,
+	deployments map[string]*fleet.BundleDeployment) error {
+	namespace := membership.DeliveryNamespace(t.cluster)
+	known.settle(&t, o.bundle, deployments[namespace])
+	delete(deployments, namespace)
+	if err := c.complete(ctx, &t); err != nil {
+		return err
+	}
+	o.targets = append(o.targets, t)
+	return nil
 }
 
 // stillLeftover keeps the leftover deployments whose Cluster does not match in the API server
@@ -111,7 +127,7 @@ func (c *Controller) stillLeftover(ctx context.Context, o *observed, m matcher, 
 		if client.IgnoreNotFound(err) != nil {
 			return fmt.Errorf("reading Cluster %s/%s: %w", cluster.Namespace, cluster.Name, err)
 		}
-		if err == nil && m.match(&live, groupsOf(&live, selecting(in))) == nil {
+		if err == nil && m.match(&live, selection.GroupsOf(&live, selection.Groups(in))) == nil {
 			confirmed = append(confirmed, one)
 		}
 	}
@@ -309,29 +325,4 @@ func (c *Controller) candidates(ctx context.Context, bundle *fleet.Bundle, works
 
 func compareClusters(a, b *fleet.Cluster) int {
 	return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
-}
-
-// withheld reports whether a Cluster gets nothing of a Bundle. It removes from the map the
-// deployments that are not deleted one by one:
-//
-//   - How a Cluster leaves decides whether its deployments stay installed.
-//   - The deployments of a Cluster that is or was revoked go with the namespace and stay
-//     installed.
-//   - A Cluster without approval keeps its deployments.
-func withheld(bundle *fleet.Bundle, cluster *fleet.Cluster, deployments map[string]*fleet.BundleDeployment) bool {
-	for _, former := range membernamespace.Disused(cluster) {
-		delete(deployments, former.Namespace)
-	}
-	if deliverable(cluster) && (bundle.Labels[fleet.LabelAgent] != "" || !membership.AwaitsApproval(cluster)) {
-		return false
-	}
-	delete(deployments, membernamespace.OfCluster(cluster).Namespace)
-	return true
-}
-
-// deliverable reports whether a Cluster has a member namespace, is neither leaving nor revoked,
-// and is managed by this hub.
-func deliverable(cluster *fleet.Cluster) bool {
-	return cluster.Status.Namespace != "" && cluster.DeletionTimestamp == nil && !membership.Revoked(cluster) &&
-		cluster.Labels[fleet.LabelClusterManagement] == ""
 }

@@ -171,8 +171,8 @@ func limit(w *partition, strategy *fleet.RolloutStrategy, asked *fleet.Partition
 	w.maxUnavailable = resolve(value, defaultMaxUnavailable, len(w.members))
 }
 
-// resolve returns a number or a percentage of the total, rounded down and at least one. A
-// malformed value counts as the default: newMatcher has refused it.
+// resolve returns a limit: a number, at least zero, or a percentage of the total, rounded down and
+// at least one. A malformed value counts as the default: newMatcher has refused it.
 func resolve(value *intstr.IntOrString, fallback intstr.IntOrString, total int) int {
 	if value == nil {
 		value = &fallback

@@ -9,12 +9,15 @@ import (
 
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
 	"github.com/muster-fleet/muster/internal/fleet/membership"
+	"github.com/muster-fleet/muster/internal/hub/bundles/policy"
 	"github.com/muster-fleet/muster/internal/hub/bundles/rollup"
 	"github.com/muster-fleet/muster/internal/hub/bundles/templates"
 	"github.com/muster-fleet/muster/internal/hub/runtime/removal"
 )
 
 // The life of the deployment of a Bundle on a Cluster, with the states of the Bundle's summary:
+//
+// Paused, OutsideWindow and WaitingForDependency are waits before WaitApplied.
 //
 //	              released              agent deploys              all ready
 //	 Pending ───────────────► WaitApplied ───────────► NotReady ◄───────────► Ready
@@ -32,6 +35,8 @@ type target struct {
 	matched []int
 	// rules for merging the options.
 	rules rules
+	// completion is what the Policies of the namespace add to the options.
+	completion policy.Completion
 	// partition is the rollout partition of the Cluster.
 	partition int
 	// desired is the deployment after its release, without its options.
@@ -40,6 +45,8 @@ type target struct {
 	hasValues bool
 	// problem is the reason why the Bundle is invalid for this Cluster.
 	problem error
+	// uninitialized is the reason why init gates of the Cluster hold the Bundle back; "" if none do.
+	uninitialized string
 	// deployment is the cached deployment, or the written one while it is missing in the cache;
 	// nil if there is none.
 	deployment *fleet.BundleDeployment
@@ -65,8 +72,15 @@ type observed struct {
 	// mappingProblem is the reason why possible BundleNamespaceMappings of the Bundle open
 	// nothing. Other namespaces are not affected.
 	mappingProblem error
+	// endless is the reason why the Bundle waits for another one without end; nil if there is none.
+	endless *endless
 	// targets are sorted by workspace and name.
 	targets []target
+	// near holds Clusters that a target almost matches. outranked are the first sentences on
+	// Clusters that a later target forbids in vain, outrankedCount their number.
+	near           near
+	outranked      []string
+	outrankedCount int
 	brakeSetting
 	// leftover holds the deployments on Clusters outside the Bundle's targets.
 	leftover []leftover
@@ -108,7 +122,9 @@ func (t target) available() bool {
 }
 
 // blocked reports whether another cause than the rollout stops changes of the deployment.
-func (t target) blocked() bool { return t.problem != nil || t.desired.Spec.Paused }
+func (t target) blocked() bool {
+	return t.problem != nil || t.desired.Spec.Paused || t.desired.Spec.OffSchedule || t.uninitialized != ""
+}
 
 // decide plans the rollout.
 func decide(o observed) plan {
@@ -133,6 +149,7 @@ func (t target) needsWrite(released bool) bool {
 	have, desired := t.deployment, t.desired
 	return released || t.valuesLost && t.current() || t.edited() ||
 		have.Spec.StagedDeploymentID != desired.Spec.StagedDeploymentID || have.Spec.Paused != desired.Spec.Paused ||
+		have.Spec.OffSchedule != desired.Spec.OffSchedule ||
 		!equality.Semantic.DeepEqual(have.Spec.DependsOn, desired.Spec.DependsOn) || !equality.Semantic.DeepEqual(have.Labels, desired.Labels)
 }
 
@@ -152,14 +169,28 @@ func (t target) entry(workspace string, released bool) rollup.Entry {
 	case released:
 		e.State, e.Message = fleet.StateWaitApplied, "the agent has not reported it yet"
 	case !t.current() && t.desired.Spec.Paused:
-		e.State, e.Message = fleet.StatePending, pausedBy(t.cluster)
+		e.State, e.Message = fleet.StatePaused, pausedBy(t.cluster)
+	case !t.current() && t.desired.Spec.OffSchedule:
+		e.State, e.Message = fleet.StateOutsideWindow, membership.OutsideWindow(&t.cluster.Status)
+	case !t.current() && t.uninitialized != "":
+		e.State, e.Message = fleet.StateWaitingForDependency, t.uninitialized
 	case !t.current():
 		e.State, e.Message = fleet.StatePending, "held back by the rollout"
 	default:
 		e.State, e.Message = rollup.StateOf(t.deployment), rollup.Message(t.deployment)
+		switch e.State {
+		case fleet.StatePaused:
+			e.Message = pausedBy(t.cluster)
+		case fleet.StateOutsideWindow:
+			e.Message = membership.OutsideWindow(&t.cluster.Status)
+		default: // the agent's message
+		}
 	}
-	if lost := lostMessage(t.cluster); lost != "" && e.State == fleet.StateWaitApplied {
-		e.Message = lost
+	switch gone := gone(t.cluster); {
+	case e.State == fleet.StateWaitApplied && lostMessage(t.cluster) != "":
+		e.Message, e.Gone = lostMessage(t.cluster), gone != ""
+	case gone != "" && t.failure == nil && t.problem == nil && t.deployment != nil:
+		e = e.AsOf(gone, t.cluster.Status.Agent.LastSeen.Time)
 	}
 	return e
 }

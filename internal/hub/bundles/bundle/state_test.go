@@ -3,6 +3,7 @@ package bundle
 import (
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -43,16 +44,32 @@ func TestEntry(t *testing.T) {
 		{"not even made, because others go first", func(t *target) { t.deployment = nil }, false, fleet.StatePending, "held back by the rollout"},
 		{
 			"paused with its Cluster", func(t *target) { outdated(t); t.desired.Spec.Paused, t.cluster.Spec.Paused = true, true }, false,
-			fleet.StatePending, "the Cluster is paused",
+			fleet.StatePaused, "the Cluster is paused",
 		},
 		{
 			"paused with its Bundle", func(t *target) { outdated(t); t.desired.Spec.Paused = true }, false,
-			fleet.StatePending, "the Bundle is paused",
+			fleet.StatePaused, "the Bundle is paused",
 		},
+		{"outside of the windows of its Cluster", func(t *target) {
+			outdated(t)
+			opens := metav1.NewTime(now)
+			t.desired.Spec.OffSchedule, t.cluster.Status.Scheduled = true, true
+			t.cluster.Status.Window = &fleet.ClusterWindow{Opens: &opens}
+		}, false, fleet.StateOutsideWindow, "outside of the windows of its Schedules until 2026-01-02T03:04:05Z"},
 		{"updated, and its agent is lost", func(t *target) {
 			outdated(t)
 			t.cluster.Status.Conditions = []fleet.Condition{kube.Condition(fleet.ConditionReady, false, "AgentLost", "agent lost")}
 		}, true, fleet.StateWaitApplied, "agent lost"},
+		{"in place, and its agent is lost since", func(t *target) {
+			t.cluster.Status.Agent.LastSeen = metav1.NewTime(now)
+			t.cluster.Status.Conditions = []fleet.Condition{kube.Condition(fleet.ConditionReady, false, "AgentLost", "agent lost")}
+		}, false, fleet.StateNotReady, "agent lost, as of 2026-01-02T03:04:05Z: Ready"},
+		{"changed there, and its agent is lost since", func(t *target) {
+			t.deployment.Status.NonModified = false
+			t.deployment.Status.ModifiedStatus = []fleet.ModifiedStatus{{Kind: "A", Name: "a"}}
+			t.cluster.Status.Agent.LastSeen = metav1.NewTime(now)
+			t.cluster.Status.Conditions = []fleet.Condition{kube.Condition(fleet.ConditionReady, false, "AgentLost", "agent lost")}
+		}, false, fleet.StateModified, "agent lost, as of 2026-01-02T03:04:05Z: A a was changed"},
 		{"written, but the cache does not show it", func(t *target) {
 			outdated(t)
 			t.pending, t.deployment.Spec.DeploymentID = time.Second, "s-a:2"
@@ -61,7 +78,9 @@ func TestEntry(t *testing.T) {
 		{"a write that failed", func(t *target) { t.failure = errors.New("forbidden") }, true, fleet.StateOutOfSync, "forbidden"},
 	} {
 		tt := targetAt("c1", c.change)
-		want := rollup.Entry{Name: "c1", State: c.state, Message: c.message, Deployment: tt.deployment}
+		want := rollup.Entry{
+			Name: "c1", State: c.state, Message: c.message, Deployment: tt.deployment, Gone: strings.HasPrefix(c.message, "agent lost"),
+		}
 		if diff := cmp.Diff(want, tt.entry("clusters", c.released)); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", c.name, diff)
 		}
@@ -82,6 +101,7 @@ func TestOnlyWhatChangedIsWritten(t *testing.T) {
 		{"it is released", func(*target) {}, true, true},
 		{"it waits, and is staged", func(t *target) { t.desired.Spec.StagedDeploymentID = "s-a:2" }, false, true},
 		{"it is paused", func(t *target) { t.desired.Spec.Paused = true }, false, true},
+		{"its window closes", func(t *target) { t.desired.Spec.OffSchedule = true }, false, true},
 		{"it depends on another", func(t *target) { t.desired.Spec.DependsOn = []fleet.BundleRef{{Name: "first"}} }, false, true},
 		{"the Bundle got a label", func(t *target) { t.desired.Labels["team"] = "x" }, false, true},
 		{"its values were deleted", func(t *target) { t.valuesLost = true }, false, true},

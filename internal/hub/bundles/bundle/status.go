@@ -78,6 +78,9 @@ func describe(o observed, p plan, created int, now time.Time) fleet.BundleStatus
 		if held && t.changes() {
 			entries[i].Message = "this hub would deploy another version than the one before it, and waits for a user to confirm that"
 		}
+		if o.endless != nil && entries[i].State == fleet.StateWaitingForDependency {
+			entries[i].State, entries[i].Message = fleet.StateErrApplied, o.endless.message
+		}
 		if t.problem != nil || t.failure != nil {
 			invalid = append(invalid, entries[i])
 		}
@@ -94,7 +97,7 @@ func describe(o observed, p plan, created int, now time.Time) fleet.BundleStatus
 	after.PartitionStatus = describePartitions(p, entries)
 
 	for _, condition := range []fleet.Condition{
-		ready(o, after.Summary), processed(o, invalid), supported(o.bundle),
+		ready(o, entries, after.Summary), processed(o, invalid), supported(o.bundle),
 	} {
 		after.Conditions = kube.SetCondition(after.Conditions, now, condition)
 	}
@@ -139,18 +142,24 @@ func (o observed) waits() string {
 	return ""
 }
 
-func ready(o observed, summary fleet.BundleSummary) fleet.Condition {
+func ready(o observed, entries []rollup.Entry, summary fleet.BundleSummary) fleet.Condition {
 	switch reason := o.waits(); {
 	case o.problem != nil:
-		return kube.Condition(fleet.ConditionReady, false, reasons.Error, o.problem.Error())
+		return kube.Condition(fleet.ConditionReady, false, o.problemReason(reasons.Error), o.problem.Error())
 	case reason != "":
 		return kube.Condition(fleet.ConditionReady, false, reason, "it waits for a user to confirm what the condition Processed says")
 	case len(o.targets) == 0 && len(o.bundle.Spec.Targets) == 0:
 		return kube.Condition(fleet.ConditionReady, true, reasons.NoTarget, "it has no targets and is deployed nowhere")
 	case len(o.targets) == 0:
-		return kube.Condition(fleet.ConditionReady, true, reasons.NoTarget, "its targets match no Cluster")
+		message := "its targets match no Cluster"
+		if almost := o.near.String(); almost != "" {
+			message += "; near: " + almost
+		}
+		return kube.Condition(fleet.ConditionReady, true, reasons.NoTarget, message)
+	case summary.Ready < summary.DesiredReady && rollup.AllGone(entries):
+		return kube.Condition(fleet.ConditionReady, false, reasons.AgentLost, rollup.ExplainAll("Cluster", entries))
 	case summary.Ready < summary.DesiredReady:
-		return kube.Condition(fleet.ConditionReady, false, string(rollup.Worst(summary)), rollup.Explain("Cluster", summary))
+		return kube.Condition(fleet.ConditionReady, false, rollup.Reason(summary), rollup.ExplainAll("Cluster", entries))
 	}
 	return kube.Condition(fleet.ConditionReady, true, reasons.Ready, "")
 }
@@ -158,17 +167,23 @@ func ready(o observed, summary fleet.BundleSummary) fleet.Condition {
 func processed(o observed, invalid []rollup.Entry) fleet.Condition {
 	switch {
 	case o.problem != nil:
-		return kube.Condition(fleet.ConditionProcessed, false, reasons.Invalid, o.problem.Error()+"; what is deployed stays as it is")
+		message := o.problem.Error() + "; what is deployed stays as it is"
+		return kube.Condition(fleet.ConditionProcessed, false, o.problemReason(reasons.Invalid), message)
 	case o.takeover() != "":
 		return kube.Condition(fleet.ConditionProcessed, false, reasons.TakeoverHeld, o.takeover())
 	case o.brake() != "":
 		return kube.Condition(fleet.ConditionProcessed, false, reasons.RemovalHeld, o.brake())
+	case o.endless != nil:
+		return kube.Condition(fleet.ConditionProcessed, false, o.endless.reason, o.endless.message)
 	case o.mappingProblem != nil:
 		return kube.Condition(fleet.ConditionProcessed, false, reasons.InvalidMapping,
 			o.mappingProblem.Error()+"; targets that do not depend on it go on")
 	case len(invalid) > 0:
 		return kube.Condition(fleet.ConditionProcessed, false, reasons.InvalidForSomeClusters,
-			rollup.Explain("Cluster", rollup.Summarize(invalid)))
+			rollup.ExplainAll("Cluster", invalid))
+	}
+	if o.outrankedCount > 0 {
+		return kube.Condition(fleet.ConditionProcessed, true, reasons.TargetOutranked, kube.JoinTexts(o.outranked, o.outrankedCount))
 	}
 	return kube.Condition(fleet.ConditionProcessed, true, reasons.Processed, "")
 }

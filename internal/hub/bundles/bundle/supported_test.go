@@ -63,6 +63,7 @@ var effect = map[string]string{
 	"helm.disableDNS":              "TestAChartLooksUpNoNamesIfItMayNot",
 	"helm.skipSchemaValidation":    "TestChartGetsItsValuesFromEverywhere",
 	"helm.disableDependencyUpdate": "TestFilesBecomeTheChartThatTheyMean",
+	"helm.crds":                    "TestAnUpgradeBringsNewFieldsOfTheDefinitionsOfItsChart",
 	"serviceAccount":               "TestBundleOfAnAccountDoesNothingThatTheAccountMayNot",
 	"createNamespace":              "TestBadInputIsNamed",
 	"forceSyncGeneration":          "TestAnotherSyncGenerationDeploysAgain",
@@ -80,6 +81,7 @@ var effect = map[string]string{
 	"overwrites":                   named,
 
 	"allowedTargetNamespaceSelector": "TestBadInputIsNamed",
+	"namespaceCreationForbiddenBy":   "TestAPolicyForbidsADeploymentToCreateNamespaces",
 }
 
 // leaves sets the fields below a value one by one and reports the path of each.

@@ -6,96 +6,41 @@ import (
 	"slices"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/labels"
 
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
+	"github.com/muster-fleet/muster/internal/hub/bundles/selection"
 	"github.com/muster-fleet/muster/internal/kube"
 )
-
-// criteria are the ways to select Clusters in targets, restrictions and partitions.
-type criteria struct {
-	clusterName          string
-	clusterSelector      labels.Selector // nil if not set
-	clusterGroup         string
-	clusterGroupSelector labels.Selector // nil if not set
-}
-
-func newCriteria(clusterName string, clusterSelector *metav1.LabelSelector, clusterGroup string,
-	clusterGroupSelector *metav1.LabelSelector) (criteria, error) {
-	c := criteria{clusterName: clusterName, clusterGroup: clusterGroup}
-	var err error
-	if c.clusterSelector, err = optionalSelector(clusterSelector); err != nil {
-		return c, fmt.Errorf("clusterSelector: %w", err)
-	}
-	if c.clusterGroupSelector, err = optionalSelector(clusterGroupSelector); err != nil {
-		return c, fmt.Errorf("clusterGroupSelector: %w", err)
-	}
-	return c, nil
-}
-
-func optionalSelector(selector *metav1.LabelSelector) (labels.Selector, error) {
-	if selector == nil {
-		return nil, nil
-	}
-	return metav1.LabelSelectorAsSelector(selector)
-}
-
-// usesGroups reports whether ClusterGroups matter.
-func (c criteria) usesGroups() bool { return c.clusterGroup != "" || c.clusterGroupSelector != nil }
-
-// matches reports whether a Cluster in these groups meets all criteria in use. Without any it
-// matches nothing.
-func (c criteria) matches(cluster *fleet.Cluster, groups []*fleet.ClusterGroup) bool {
-	if c.clusterName == "" && c.clusterSelector == nil && !c.usesGroups() {
-		return false
-	}
-	if c.clusterName != "" && c.clusterName != cluster.Name && c.clusterName != cluster.Labels[fleet.LabelClusterDisplayName] {
-		return false
-	}
-	if c.clusterSelector != nil && !c.clusterSelector.Matches(labels.Set(cluster.Labels)) {
-		return false
-	}
-	if !c.usesGroups() {
-		return true
-	}
-	return slices.ContainsFunc(groups, c.means)
-}
-
-// means reports whether criteria with ClusterGroups apply to the Clusters of a group.
-func (c criteria) means(group *fleet.ClusterGroup) bool {
-	named := c.clusterGroup == "" || c.clusterGroup == group.Name
-	return named && (c.clusterGroupSelector == nil || c.clusterGroupSelector.Matches(labels.Set(group.Labels)))
-}
 
 // matcher selects the Clusters of a Bundle. It is created once per Bundle and used for all
 // Clusters.
 type matcher struct {
 	bundle       *fleet.Bundle
-	targets      []criteria
-	restrictions []criteria
-	partitions   []criteria
+	targets      []selection.Criteria
+	restrictions []selection.Criteria
+	partitions   []selection.Criteria
 }
 
 func newMatcher(bundle *fleet.Bundle) (matcher, error) {
 	m := matcher{bundle: bundle}
 	var problems []error
-	add := func(to *[]criteria, path string, c criteria, err error) {
+	add := func(to *[]selection.Criteria, path string, c selection.Criteria, err error) {
 		if err != nil {
 			problems = append(problems, fmt.Errorf("%s.%s", path, kube.Clip(err.Error(), maxQuoted)))
 		}
 		*to = append(*to, c)
 	}
 	for i, t := range bundle.Spec.Targets {
-		c, err := newCriteria(t.ClusterName, t.ClusterSelector, t.ClusterGroup, t.ClusterGroupSelector)
+		c, err := selection.New(t.ClusterName, t.ClusterSelector, t.ClusterGroup, t.ClusterGroupSelector)
 		add(&m.targets, fmt.Sprintf("targets[%d]", i), c, err)
 	}
 	for i, t := range bundle.Spec.TargetRestrictions {
-		c, err := newCriteria(t.ClusterName, t.ClusterSelector, t.ClusterGroup, t.ClusterGroupSelector)
+		c, err := selection.New(t.ClusterName, t.ClusterSelector, t.ClusterGroup, t.ClusterGroupSelector)
 		add(&m.restrictions, fmt.Sprintf("targetRestrictions[%d]", i), c, err)
 	}
 	if strategy := bundle.Spec.RolloutStrategy; strategy != nil {
 		for i, p := range strategy.Partitions {
-			c, err := newCriteria(p.ClusterName, p.ClusterSelector, p.ClusterGroup, p.ClusterGroupSelector)
+			c, err := selection.New(p.ClusterName, p.ClusterSelector, p.ClusterGroup, p.ClusterGroupSelector)
 			add(&m.partitions, fmt.Sprintf("rolloutStrategy.partitions[%d]", i), c, err)
 		}
 	}
@@ -115,9 +60,9 @@ func newMatcher(bundle *fleet.Bundle) (matcher, error) {
 
 // usesGroups reports whether ClusterGroups matter to the Bundle.
 func (m matcher) usesGroups() bool {
-	for _, list := range [][]criteria{m.targets, m.restrictions, m.partitions} {
+	for _, list := range [][]selection.Criteria{m.targets, m.restrictions, m.partitions} {
 		for _, c := range list {
-			if c.usesGroups() {
+			if c.UsesGroups() {
 				return true
 			}
 		}
@@ -134,8 +79,8 @@ func (m matcher) unknownGroups(groups []fleet.ClusterGroup) error {
 			continue
 		}
 		for _, c := range slices.Concat(m.targets, m.restrictions, m.partitions) {
-			if c.usesGroups() && c.means(&groups[i]) {
-				problems = append(problems, fmt.Errorf("nobody knows which Clusters are in ClusterGroup %s/%s: spec.selector: %s",
+			if c.UsesGroups() && c.Means(&groups[i]) {
+				problems = append(problems, fmt.Errorf("the Clusters of ClusterGroup %s/%s are unknown: spec.selector: %s",
 					groups[i].Namespace, groups[i].Name, kube.Clip(err.Error(), maxQuoted)))
 				break
 			}
@@ -152,14 +97,14 @@ func (m matcher) match(cluster *fleet.Cluster, groups []*fleet.ClusterGroup) []i
 	}
 	allowed := len(m.restrictions) == 0
 	for _, r := range m.restrictions {
-		allowed = allowed || r.matches(cluster, groups)
+		allowed = allowed || r.Matches(cluster, groups)
 	}
 	if !allowed {
 		return nil
 	}
 	var matched []int
 	for i, t := range m.targets {
-		if !t.matches(cluster, groups) {
+		if !t.Matches(cluster, groups) {
 			continue
 		}
 		if m.bundle.Spec.Targets[i].DoNotDeploy {
@@ -177,36 +122,9 @@ func (m matcher) match(cluster *fleet.Cluster, groups []*fleet.ClusterGroup) []i
 // partition come last.
 func (m matcher) partition(cluster *fleet.Cluster, groups []*fleet.ClusterGroup) int {
 	for i, p := range m.partitions {
-		if p.matches(cluster, groups) {
+		if p.Matches(cluster, groups) {
 			return i
 		}
 	}
 	return len(m.partitions)
-}
-
-// selectingGroup is a ClusterGroup with its selector.
-type selectingGroup struct {
-	*fleet.ClusterGroup
-	selector labels.Selector
-}
-
-// selecting parses the selectors of ClusterGroups, once for all Clusters. Groups with an invalid
-// selector select nothing.
-func selecting(groups []fleet.ClusterGroup) (all []selectingGroup) {
-	for i := range groups {
-		if selector, err := metav1.LabelSelectorAsSelector(groups[i].Spec.Selector); err == nil {
-			all = append(all, selectingGroup{&groups[i], selector})
-		}
-	}
-	return all
-}
-
-// groupsOf returns the ClusterGroups of a Cluster in its workspace.
-func groupsOf(cluster *fleet.Cluster, groups []selectingGroup) (in []*fleet.ClusterGroup) {
-	for _, group := range groups {
-		if group.Namespace == cluster.Namespace && group.selector.Matches(labels.Set(cluster.Labels)) {
-			in = append(in, group.ClusterGroup)
-		}
-	}
-	return in
 }

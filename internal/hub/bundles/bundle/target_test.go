@@ -10,6 +10,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
+	"github.com/muster-fleet/muster/internal/hub/bundles/selection"
 )
 
 func bundleOfSpec(t *testing.T, spec string) *fleet.Bundle {
@@ -61,7 +62,7 @@ func TestMatch(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := fmt.Sprint(m.match(cluster, groupsOf(cluster, selecting(groups)))); got != c.want {
+		if got := fmt.Sprint(m.match(cluster, selection.GroupsOf(cluster, selection.Groups(groups)))); got != c.want {
 			t.Errorf("%s: got %s, want %s", c.name, got, c.want)
 		}
 	}
@@ -119,7 +120,7 @@ func TestOnlyAClusterThatIsThereLosesWhatNoTargetIsFor(t *testing.T) {
 		"no mapping selects its workspace": {"other", reach{workspaces: []string{"own"}}, nil, true, ""},
 		"its workspace does not consent": {
 			"other", reach{workspaces: []string{"own"}, closed: map[string]bool{"other": true}}, nil, false,
-			"other, which does not consent: what is deployed there stays",
+			"other, which does not consent: the deployments there stay",
 		},
 		"a mapping is invalid": {
 			"other", reach{workspaces: []string{"own"}, problem: invalid}, nil, false, "a mapping is invalid",

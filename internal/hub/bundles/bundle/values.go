@@ -27,13 +27,18 @@ const (
 	formerRules rules = true
 )
 
-// render fills in the labels and templates of the Helm values in a Cluster's options, and moves
-// templateValues into them.
-func render(by rules, options *fleet.BundleDeploymentOptions, cluster *fleet.Cluster) error {
+// render fills in the options of a Cluster: the labels and templates of the Helm values, and of the
+// labels and annotations of the namespace. It moves templateValues into the values.
+func render(version rules, options *fleet.BundleDeploymentOptions, cluster *fleet.Cluster) error {
+	if version == presentRules {
+		if err := renderNamespace(options, cluster); err != nil {
+			return err
+		}
+	}
 	if options.Helm == nil {
 		return nil
 	}
-	if by == presentRules {
+	if version == presentRules {
 		if err := fillLabels(options.Helm, cluster.Labels); err != nil {
 			return err
 		}
@@ -56,7 +61,7 @@ func render(by rules, options *fleet.BundleDeploymentOptions, cluster *fleet.Clu
 		return err
 	}
 	if err := templates.With(func(filler *templates.Filler) error {
-		return fillAll(by, filler, values, options.Helm.TemplateValues, data)
+		return fillAll(version, filler, values, options.Helm.TemplateValues, data)
 	}); err != nil {
 		return err
 	}
@@ -69,13 +74,13 @@ func render(by rules, options *fleet.BundleDeploymentOptions, cluster *fleet.Clu
 }
 
 // fillAll fills the templates in values, and adds the values that are templates as a whole.
-func fillAll(by rules, filler *templates.Filler, values map[string]any, whole map[string]string, data map[string]any) error {
+func fillAll(version rules, filler *templates.Filler, values map[string]any, whole map[string]string, data map[string]any) error {
 	fill := func(path, text string) (any, error) {
 		filled, err := filler.Fill(text, data)
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", path, err)
 		}
-		if by == formerRules || filled == text {
+		if version == formerRules || filled == text {
 			return filled, nil
 		}
 		return typed(text, filled), nil
@@ -96,7 +101,7 @@ func fillAll(by rules, filler *templates.Filler, values map[string]any, whole ma
 		if err := yaml.Unmarshal([]byte(text), &value); err != nil {
 			return fmt.Errorf("%s: the result is not YAML: %w", path, err)
 		}
-		if by == presentRules {
+		if version == presentRules {
 			values[key] = value
 			continue
 		}

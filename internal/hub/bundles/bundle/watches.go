@@ -5,6 +5,7 @@ import (
 	"maps"
 	"time"
 
+	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -15,6 +16,7 @@ import (
 	"github.com/muster-fleet/muster/internal/fleet/membership"
 	"github.com/muster-fleet/muster/internal/fleet/reasons"
 	"github.com/muster-fleet/muster/internal/hub/bundles/rollup"
+	"github.com/muster-fleet/muster/internal/hub/bundles/selection"
 	"github.com/muster-fleet/muster/internal/hub/runtime/controller"
 	"github.com/muster-fleet/muster/internal/kube"
 )
@@ -118,7 +120,15 @@ func (c *Controller) onCluster(ctx context.Context, before, after *fleet.Cluster
 func relevant(before, after *fleet.Cluster) bool {
 	return before.Generation != after.Generation || membership.DeliveryNamespace(before) != membership.DeliveryNamespace(after) ||
 		!maps.Equal(before.Labels, after.Labels) || !maps.Equal(before.Annotations, after.Annotations) ||
-		lostMessage(before) != lostMessage(after) || membership.AwaitsApproval(before) != membership.AwaitsApproval(after)
+		membership.OutsideWindow(&before.Status) != membership.OutsideWindow(&after.Status) ||
+		gone(before) != gone(after) || lostMessage(before) != lostMessage(after) ||
+		membership.AwaitsApproval(before) != membership.AwaitsApproval(after) ||
+		!equality.Semantic.DeepEqual(before.Status.Initialization, after.Status.Initialization)
+}
+
+// gone returns the reason why the agent of a Cluster sends no further reports, or "".
+func gone(cluster *fleet.Cluster) string {
+	return membership.ClusterStatus(&cluster.Status, nil).Agent.Gone()
 }
 
 // ofCluster returns requests for the Bundles that select a Cluster, or have a deployment there.
@@ -129,7 +139,7 @@ func (c *Controller) ofCluster(ctx context.Context, cluster *fleet.Cluster) []re
 	c.list(ctx, &own, client.InNamespace(cluster.Namespace), client.MatchingFields{indexCluster: string(cluster.UID)})
 	var groups fleet.ClusterGroupList
 	c.list(ctx, &groups, client.InNamespace(cluster.Namespace))
-	requests, in := requestsFor(own.Items), groupsOf(cluster, selecting(groups.Items))
+	requests, in := requestsFor(own.Items), selection.GroupsOf(cluster, selection.Groups(groups.Items))
 	for _, bundle := range c.bundlesFor(ctx, cluster.Namespace) {
 		m, err := newMatcher(&bundle)
 		if key := client.ObjectKeyFromObject(&bundle); (err == nil && m.match(cluster, in) != nil) || c.deployedOn(ctx, cluster, key) {

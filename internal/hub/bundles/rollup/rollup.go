@@ -9,12 +9,10 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
-	"strings"
-
-	"k8s.io/apimachinery/pkg/api/equality"
+	"time"
 
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
-	"github.com/muster-fleet/muster/internal/delivery"
+	"github.com/muster-fleet/muster/internal/fleet/membership"
 	"github.com/muster-fleet/muster/internal/kube"
 )
 
@@ -32,99 +30,7 @@ const (
 // severity lists the bundle states, the worst first.
 var severity = []fleet.BundleState{
 	fleet.StateErrApplied, fleet.StateWaitApplied, fleet.StateModified, fleet.StateOutOfSync, fleet.StatePending,
-	fleet.StateNotReady, fleet.StateReady,
-}
-
-// StateOf returns the state of a deployment. It combines the agent's report with the rollout,
-// which may hold back a newer deployment ID.
-func StateOf(d *fleet.BundleDeployment) fleet.BundleState {
-	state := delivery.StateOf(d)
-	if d.Spec.StagedDeploymentID != d.Spec.DeploymentID && (state == fleet.StateNotReady || state == fleet.StateReady) {
-		return fleet.StatePending
-	}
-	return state
-}
-
-// Available reports whether the deployment ID in the spec is in place and ready.
-func Available(d *fleet.BundleDeployment) bool {
-	state := delivery.StateOf(d)
-	return state == fleet.StateReady || state == fleet.StateModified && d.Status.Ready
-}
-
-// Display returns the columns of a deployment. They are bounded, because a member writes the
-// messages.
-func Display(d *fleet.BundleDeployment) fleet.BundleDeploymentDisplay {
-	display := delivery.Display(d, StateOf(d))
-	display.Deployed, display.Monitored = short(display.Deployed), short(display.Monitored)
-	return display
-}
-
-// OnlyShown reports whether only the hub's display of a deployment changed, and is now correct.
-func OnlyShown(before, after *fleet.BundleDeployment) bool {
-	if before.Status.Display == after.Status.Display || after.Status.Display != Display(after) {
-		return false
-	}
-	was, is := *before, *after
-	was.ResourceVersion, was.Status.Display = is.ResourceVersion, is.Status.Display
-	return equality.Semantic.DeepEqual(was, is)
-}
-
-// Message returns the reason why a deployment is not ready.
-func Message(d *fleet.BundleDeployment) string {
-	switch StateOf(d) {
-	case fleet.StateErrApplied, fleet.StateWaitApplied:
-		c := delivery.Complaint(d)
-		switch {
-		case c != nil && delivery.OfEarlier(d):
-			return short("the agent has reported nothing new yet; before that it said: " + c.Message)
-		case c != nil:
-			return cmp.Or(short(c.Message), "its agent gives no reason")
-		case d.Spec.Paused:
-			return "paused"
-		}
-		return "the agent has not reported it yet"
-	case fleet.StateModified:
-		return short(modified(d.Status.ModifiedStatus))
-	case fleet.StatePending:
-		return "held back by the rollout"
-	case fleet.StateNotReady:
-		if c := delivery.Complaint(d); c != nil && len(d.Status.NonReadyStatus) == 0 {
-			return cmp.Or(short(c.Message), "its agent gives no reason")
-		}
-		return short(notReady(d.Status.NonReadyStatus))
-	case fleet.StateOutOfSync, fleet.StateReady: // the state is enough
-	}
-	return ""
-}
-
-func modified(list []fleet.ModifiedStatus) string {
-	var words []string
-	for _, m := range list[:min(len(list), maxObjects)] {
-		what := "was changed"
-		switch {
-		case m.Create:
-			what = "is missing"
-		case m.Delete:
-			what = "should not be there"
-		case m.Exist:
-			what = "belongs to something else"
-		}
-		words = append(words, kube.Name(m.Kind, m.Namespace, m.Name)+" "+what)
-	}
-	return kube.JoinTexts(words, len(list))
-}
-
-func notReady(list []fleet.NonReadyStatus) string {
-	var words []string
-	for _, n := range list[:min(len(list), maxObjects)] {
-		why := strings.Join(n.Summary.Message, ", ")
-		words = append(words, kube.Name(n.Kind, n.Namespace, n.Name)+": "+cmp.Or(why, n.Summary.State, "not ready"))
-	}
-	return kube.JoinTexts(words, len(list))
-}
-
-func short(text string) string {
-	return kube.Clip(strings.Join(strings.Fields(text), " "), maxMessage)
+	fleet.StateNotReady, fleet.StateWaitingForDependency, fleet.StateReady,
 }
 
 // Entry is one deployment in a summary.
@@ -136,6 +42,51 @@ type Entry struct {
 	Message string
 	// Deployment is optional; its lists are shown.
 	Deployment *fleet.BundleDeployment
+	// Gone: the entry repeats the last report of an agent that sends no further ones.
+	Gone bool
+}
+
+// AsOf returns the entry of an agent that sends no further reports since a heartbeat; gone is the
+// reason. Its last report does not count as Ready. States that the hub knows by itself stay.
+func (e Entry) AsOf(gone string, seen time.Time) Entry {
+	switch e.State {
+	case fleet.StateReady:
+		e.State, e.Message = fleet.StateNotReady, membership.AsOf(gone, seen, string(fleet.StateReady))
+	case fleet.StateNotReady, fleet.StateModified, fleet.StateErrApplied, fleet.StateWaitApplied, fleet.StateWaitingForDependency:
+		e.Message = membership.AsOf(gone, seen, cmp.Or(e.Message, string(e.State)))
+	case fleet.StatePending, fleet.StateOutOfSync, fleet.StatePaused, fleet.StateOutsideWindow:
+		return e
+	}
+	e.Gone = true
+	return e
+}
+
+// Shown returns the columns of the entry's deployment.
+func (e Entry) Shown() fleet.BundleDeploymentDisplay {
+	display := Display(e.Deployment)
+	if e.Gone {
+		display.State, display.Monitored = string(Wire(e.State)), short("Unknown: "+e.Message)
+	}
+	return display
+}
+
+// AllGone reports whether every entry that is not ready repeats a last report, and there is one.
+func AllGone(entries []Entry) bool {
+	some := false
+	for _, e := range entries {
+		if e.State != fleet.StateReady && !e.Gone {
+			return false
+		}
+		some = some || e.Gone
+	}
+	return some
+}
+
+// Unconfirmed counts the resources of a last report, none of them as ready.
+func Unconfirmed(counts fleet.ResourceCounts) fleet.ResourceCounts {
+	counts.Unknown += counts.Ready
+	counts.Ready = 0
+	return counts
 }
 
 // Summarize counts entries by state and names the worst of those that are not ready.
@@ -143,17 +94,22 @@ func Summarize(entries []Entry) fleet.BundleSummary {
 	var summary fleet.BundleSummary
 	var bad []Entry
 	for _, e := range entries {
-		*count(&summary, e.State)++
+		*count(&summary, Wire(e.State))++
+		switch e.State {
+		case fleet.StatePaused:
+			summary.Paused++
+		case fleet.StateOutsideWindow:
+			summary.OutsideWindow++
+		default: // no part of another count
+		}
 		summary.DesiredReady++
 		if e.State != fleet.StateReady {
 			bad = append(bad, e)
 		}
 	}
-	slices.SortStableFunc(bad, func(a, b Entry) int {
-		return cmp.Or(cmp.Compare(rank(a.State), rank(b.State)), cmp.Compare(a.Name, b.Name))
-	})
-	for _, e := range bad[:min(len(bad), maxNamed)] {
-		named := fleet.NonReadyResource{Name: e.Name, State: e.State, Message: short(e.Message)}
+	sortBySeverity(bad)
+	for _, e := range diverse(bad) {
+		named := fleet.NonReadyResource{Name: e.Name, State: Wire(e.State), Message: short(e.Message)}
 		if d := e.Deployment; d != nil {
 			for _, m := range d.Status.ModifiedStatus[:min(len(d.Status.ModifiedStatus), maxObjects)] {
 				m.Patch = "" // it may hold the data of a Secret
@@ -164,6 +120,12 @@ func Summarize(entries []Entry) fleet.BundleSummary {
 		summary.NonReadyResources = append(summary.NonReadyResources, named)
 	}
 	return summary
+}
+
+func sortBySeverity(entries []Entry) {
+	slices.SortStableFunc(entries, func(a, b Entry) int {
+		return cmp.Or(cmp.Compare(rank(Wire(a.State)), rank(Wire(b.State))), cmp.Compare(a.Name, b.Name))
+	})
 }
 
 // Clipped returns the first few objects that are not ready, each with its first few messages.
@@ -188,6 +150,8 @@ func Add(to *fleet.BundleSummary, other fleet.BundleSummary) {
 		*count(to, state) += *count(&other, state)
 	}
 	to.DesiredReady += other.DesiredReady
+	to.Paused += other.Paused
+	to.OutsideWindow += other.OutsideWindow
 	room := maxNamed - len(to.NonReadyResources)
 	to.NonReadyResources = append(to.NonReadyResources, other.NonReadyResources[:min(len(other.NonReadyResources), room)]...)
 }
@@ -214,43 +178,27 @@ func Worst(summary fleet.BundleSummary) fleet.BundleState {
 	return fleet.StateReady
 }
 
+// Reason returns the worst state for a condition. It tells the waiting states apart that count as
+// Pending.
+func Reason(summary fleet.BundleSummary) string {
+	worst := Worst(summary)
+	switch {
+	case worst != fleet.StatePending || summary.Pending > summary.Paused+summary.OutsideWindow:
+		return string(worst)
+	case summary.OutsideWindow > 0:
+		return string(fleet.StateOutsideWindow)
+	}
+	return string(fleet.StatePaused)
+}
+
 // Ready returns the text `ready/desired`.
 func Ready(summary fleet.BundleSummary) string {
 	return fmt.Sprintf("%d/%d", summary.Ready, summary.DesiredReady)
 }
 
-// Explain returns one line about everything that is not ready: each state with its count and its
-// named entries. The kind precedes each name.
-func Explain(kind string, summary fleet.BundleSummary) string {
-	var parts []string
-	for _, state := range severity {
-		n := *count(&summary, state)
-		if n == 0 || state == fleet.StateReady {
-			continue
-		}
-		part := fmt.Sprintf("%s(%d)", state, n)
-		var named []string
-		for _, r := range summary.NonReadyResources {
-			if r.State != state {
-				continue
-			}
-			name := kind + " " + r.Name
-			if r.Message != "" {
-				name += ": " + r.Message
-			}
-			named = append(named, name)
-		}
-		if len(named) > 0 {
-			part += " [" + strings.Join(named, "; ") + "]"
-		}
-		parts = append(parts, part)
-	}
-	return strings.Join(parts, ", ")
-}
-
 func rank(state fleet.BundleState) int { return slices.Index(severity, state) }
 
-// count returns the counter of a state.
+// count returns the counter of a state of Rancher Fleet.
 func count(s *fleet.BundleSummary, state fleet.BundleState) *int {
 	switch state {
 	case fleet.StateErrApplied:
@@ -261,8 +209,10 @@ func count(s *fleet.BundleSummary, state fleet.BundleState) *int {
 		return &s.Modified
 	case fleet.StateOutOfSync:
 		return &s.OutOfSync
-	case fleet.StatePending:
+	case fleet.StatePending, fleet.StatePaused, fleet.StateOutsideWindow:
 		return &s.Pending
+	case fleet.StateWaitingForDependency:
+		return &s.WaitingForDependency
 	case fleet.StateNotReady:
 		return &s.NotReady
 	case fleet.StateReady:

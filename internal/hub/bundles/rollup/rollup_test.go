@@ -77,7 +77,42 @@ func TestStateAndMessageOfADeployment(t *testing.T) {
 			d.Status.Conditions[0].Message = "no such repository"
 		}, fleet.StateErrApplied, "no such repository", false},
 		{"paused before it was carried out", func(d *fleet.BundleDeployment) { d.Status, d.Spec.Paused = fleet.BundleDeploymentStatus{}, true },
-			fleet.StateWaitApplied, "paused", false},
+			fleet.StatePaused, "paused", false},
+		{"a Schedule closed before it was carried out", func(d *fleet.BundleDeployment) {
+			d.Status, d.Spec.OffSchedule = fleet.BundleDeploymentStatus{}, true
+		}, fleet.StateOutsideWindow, "outside of the windows of its Schedules", false},
+		{"a Schedule holds a newer one back", func(d *fleet.BundleDeployment) {
+			d.Spec.StagedDeploymentID, d.Spec.OffSchedule = "s-a:2", true
+		}, fleet.StateOutsideWindow, "outside of the windows of its Schedules", true},
+		{"a Schedule is closed and holds nothing back", func(d *fleet.BundleDeployment) { d.Spec.OffSchedule = true },
+			fleet.StateReady, "", true},
+		{"it failed before a Schedule closed", func(d *fleet.BundleDeployment) {
+			d.Status.AppliedDeploymentID, d.Spec.OffSchedule = "", true
+			d.Status.Conditions[0] = fleet.Condition{Type: fleet.ConditionDeployed, Status: corev1.ConditionFalse, Message: "no such chart"}
+		}, fleet.StateErrApplied, "no such chart", false},
+		{"it waits for another Bundle", func(d *fleet.BundleDeployment) {
+			d.Status.AppliedDeploymentID = ""
+			d.Status.Conditions[0] = fleet.Condition{
+				Type: fleet.ConditionDeployed, Status: corev1.ConditionUnknown, Reason: "WaitingForDependency", Message: "waiting for Bundle base",
+			}
+		}, fleet.StateWaitingForDependency, "waiting for Bundle base", false},
+		{"an agent of Rancher Fleet 0.17 reports that as False", func(d *fleet.BundleDeployment) {
+			d.Status.AppliedDeploymentID = ""
+			d.Status.Conditions[0] = fleet.Condition{
+				Type: fleet.ConditionDeployed, Status: corev1.ConditionFalse, Reason: "WaitingForDependency", Message: "waiting for base",
+			}
+		}, fleet.StateWaitingForDependency, "waiting for base", false},
+		{"an earlier agent of ours has another reason for it", func(d *fleet.BundleDeployment) {
+			d.Status.AppliedDeploymentID = ""
+			d.Status.Conditions[0] = fleet.Condition{
+				Type: fleet.ConditionDeployed, Status: corev1.ConditionFalse, Reason: "Waiting", Message: "waiting for Bundle base",
+			}
+		}, fleet.StateWaitingForDependency, "waiting for Bundle base", false},
+		{"it waited before, and is in place", func(d *fleet.BundleDeployment) {
+			d.Status.Conditions[0] = fleet.Condition{
+				Type: fleet.ConditionDeployed, Status: corev1.ConditionUnknown, Reason: "WaitingForDependency", Message: "waiting for Bundle base",
+			}
+		}, fleet.StateReady, "", true},
 		{"it could not be carried out", func(d *fleet.BundleDeployment) {
 			d.Status.AppliedDeploymentID = ""
 			d.Status.Conditions[0] = fleet.Condition{Type: fleet.ConditionDeployed, Status: corev1.ConditionFalse, Message: "no such\n  chart"}
@@ -138,7 +173,8 @@ func TestSummarize(t *testing.T) {
 	if diff := cmp.Diff(want, got.NonReadyResources[0]); diff != "" {
 		t.Errorf("the worst comes first, without what is in objects (-want +got):\n%s", diff)
 	}
-	if text := Explain("Cluster", got); !strings.HasPrefix(text, "ErrApplied(1) [Cluster z: e], NotReady(12) [Cluster n: m; ") {
+	text := Explain("Cluster", got)
+	if !strings.HasPrefix(text, "ErrApplied(1) [Cluster z: e], NotReady(12) [Clusters n, n, n and 6 more: m") {
 		t.Errorf("explained as %q", text)
 	}
 	if Worst(got) != fleet.StateErrApplied || Worst(fleet.BundleSummary{}) != fleet.StateReady || Ready(got) != "1/14" {

@@ -136,7 +136,7 @@ func (i *Issuer) limit(ctx context.Context, granted time.Duration) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	if i.limited.IsZero() {
-		ctrl.LoggerFrom(ctx).Info("The API server grants tokens no life that lasts: kube-controller-manager issues those that nobody renews",
+		ctrl.LoggerFrom(ctx).Info("The API server grants no long-lived tokens: kube-controller-manager issues the tokens without renewal",
 			"granted", granted)
 	}
 	i.limited = i.Clock.Now()

@@ -201,12 +201,12 @@ func (s State) Cloned() string {
 		return ""
 	}
 	kind, record, remedy := "Cluster", fmt.Sprintf("-n %s annotate cluster %s", s.Workspace, s.Name),
-		"revoke it and register the right one anew"
+		"revoke it and register the right cluster again"
 	if s.Workspace == "" {
 		kind, record, remedy = "MemberCluster", "annotate membercluster "+s.Name, "revoke it and give the right one another token"
 	}
 	return fmt.Sprintf("an agent has used credential %d of this %s, which credential %d had replaced: the cluster was copied, or restored "+
-		"from a backup, and no credential is renewed; if the agent that beats now is to keep the %s: kubectl %s %s=%d --overwrite; if not, %s",
+		"from a backup, and no credential is renewed; to let the present agent keep the %s: kubectl %s %s=%d --overwrite; if not, %s",
 		*said.Superseded, kind, said.Sequence, kind, record, fleet.AnnotationAcceptCredential, *said.Superseded, remedy)
 }
 

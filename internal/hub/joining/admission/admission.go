@@ -37,8 +37,8 @@ const PlacementAuthor = "muster-placement-author"
 
 // validating lists the validating policies of the chart; their bindings have the same names.
 var validating = []string{
-	"muster-audit", "muster-bindings", "muster-cluster-status", "muster-hub", "muster-hub-leases", "muster-member-author",
-	"muster-member-epoch", "muster-member-identity", "muster-member-metadata",
+	"muster-audit", "muster-bindings", "muster-cluster-name", "muster-cluster-status", "muster-hub", "muster-hub-leases",
+	"muster-hub-snapshots", "muster-member-author", "muster-member-epoch", "muster-member-identity", "muster-member-metadata",
 	"muster-member-namespaces", PlacementAuthor, "muster-registration-approval", "muster-registration-status", RegistrationToken,
 	"muster-revocation-author",
 	"muster-run-status",
@@ -179,8 +179,8 @@ func (c *Checker) Authors(ctx context.Context) (problem string, err error) {
 	before := c.problem
 	c.problem, c.until = "", now.Add(effectLife)
 	if !effective {
-		c.problem = fmt.Sprintf("the admission policy %s has no effect, so that nobody knows who wrote a placement, an override or an envelope: "+
-			"bring it back with helm upgrade of the chart fleet (Kubernetes 1.30 or newer)", PlacementAuthor)
+		c.problem = fmt.Sprintf("the admission policy %s has no effect, and the authors of placements, overrides and envelopes are "+
+			"unknown: restore it with helm upgrade of the chart fleet (Kubernetes 1.30 or newer)", PlacementAuthor)
 		c.until = now.Add(absenceLife)
 	}
 	switch {

@@ -64,8 +64,8 @@ func (c *Checker) Requests(ctx context.Context) Attribution {
 			RegistrationToken, kube.Clip(err.Error(), maxError))
 	case !effective:
 		after.Reason = reasons.PolicyMissing
-		after.Problem = fmt.Sprintf("the admission policy %s has no effect, so that nobody knows who makes a request to register: "+
-			"bring it back with helm upgrade of the chart fleet (Kubernetes 1.30 or newer)", RegistrationToken)
+		after.Problem = fmt.Sprintf("the admission policy %s has no effect, and the creators of registration requests are unknown: "+
+			"restore it with helm upgrade of the chart fleet (Kubernetes 1.30 or newer)", RegistrationToken)
 	}
 	if after.Problem == "" {
 		c.absence = 0

@@ -9,6 +9,7 @@ package clusterapi
 import (
 	"context"
 	"fmt"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -28,6 +29,7 @@ import (
 	"github.com/muster-fleet/muster/internal/fleet/reasons"
 	"github.com/muster-fleet/muster/internal/hub/runtime/controller"
 	"github.com/muster-fleet/muster/internal/kube"
+	"github.com/muster-fleet/muster/internal/naming"
 )
 
 // Keys of Cluster API's contract.
@@ -82,8 +84,8 @@ func (c *Controller) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	if err := c.cache.Get(ctx, request.NamespacedName, secret); err != nil {
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
-	name := secret.Labels[LabelClusterName]
-	if name == "" || secret.Name != name+secretSuffix || secret.DeletionTimestamp != nil {
+	theirs := clusterOf(secret)
+	if theirs == "" || secret.DeletionTimestamp != nil {
 		return ctrl.Result{}, nil // another Secret of the same cluster, such as its CA
 	}
 	if secret.Labels[fleet.LabelClusterAPI] == "false" {
@@ -92,19 +94,43 @@ func (c *Controller) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	if err := c.cache.Get(ctx, types.NamespacedName{Name: secret.Namespace}, kube.CoreMetadata("Namespace")); err != nil {
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
+	name := naming.CleanCluster(theirs)
 	var existing fleet.Cluster
-	err := c.Client.Get(ctx, types.NamespacedName{Namespace: secret.Namespace, Name: name}, &existing)
-	if err == nil {
-		c.explain(&existing, secret.Name)
-		return ctrl.Result{}, nil
-	} else if !apierrors.IsNotFound(err) {
-		return ctrl.Result{}, fmt.Errorf("reading Cluster %s/%s: %w", secret.Namespace, name, err)
+	for _, candidate := range []string{name, theirs} { // earlier versions used the second
+		err := c.Client.Get(ctx, types.NamespacedName{Namespace: secret.Namespace, Name: candidate}, &existing)
+		if err == nil {
+			c.explain(&existing, secret.Name)
+			return ctrl.Result{}, nil
+		} else if !apierrors.IsNotFound(err) {
+			return ctrl.Result{}, fmt.Errorf("reading Cluster %s/%s: %w", secret.Namespace, candidate, err)
+		}
 	}
-	if err := c.Client.Create(ctx, desired(secret, name), kube.FieldOwner); err != nil && !apierrors.IsAlreadyExists(err) {
+	if err := c.Client.Create(ctx, desired(secret, theirs, name), kube.FieldOwner); err != nil && !apierrors.IsAlreadyExists(err) {
 		return ctrl.Result{}, fmt.Errorf("creating Cluster %s/%s: %w", secret.Namespace, name, err)
 	}
 	ctrl.LoggerFrom(ctx).Info("Cluster registered from Cluster API", "cluster", name, "secret", secret.Name)
 	return ctrl.Result{}, nil
+}
+
+// clusterOf returns the name of the cluster that a kubeconfig Secret is for, or "". The label holds
+// another text if the name is no value for a label; then the owner has the name.
+func clusterOf(secret *metav1.PartialObjectMetadata) string {
+	name, found := strings.CutSuffix(secret.Name, secretSuffix)
+	if !found || secret.Labels[LabelClusterName] != name && ownerOf(secret, name) == nil {
+		return ""
+	}
+	return name
+}
+
+// ownerOf returns the owner of a Secret if it is a cluster of Cluster API with this name.
+func ownerOf(secret *metav1.PartialObjectMetadata, name string) *metav1.OwnerReference {
+	for i, owner := range secret.OwnerReferences {
+		version, err := schema.ParseGroupVersion(owner.APIVersion)
+		if err == nil && version.Group == group && owner.Kind == "Cluster" && owner.Name == name {
+			return &secret.OwnerReferences[i]
+		}
+	}
+	return nil
 }
 
 // explain emits an Event about an existing Cluster that blocks the registration.
@@ -116,18 +142,17 @@ func (c *Controller) explain(existing *fleet.Cluster, secret string) {
 	}
 }
 
-// desired returns the Cluster for a kubeconfig. Its owner is the cluster of Cluster API that owns
-// the Secret, if any.
-func desired(secret *metav1.PartialObjectMetadata, name string) *fleet.Cluster {
+// desired returns the Cluster, called name, for a kubeconfig. Its owner is the cluster of Cluster
+// API that owns the Secret, if any.
+func desired(secret *metav1.PartialObjectMetadata, theirs, name string) *fleet.Cluster {
 	cluster := &fleet.Cluster{
-		ObjectMeta: metav1.ObjectMeta{Namespace: secret.Namespace, Name: name, Labels: map[string]string{LabelClusterName: name}},
-		Spec:       fleet.ClusterSpec{KubeConfigSecret: secret.Name},
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: secret.Namespace, Name: name, Labels: map[string]string{LabelClusterName: secret.Labels[LabelClusterName]},
+		},
+		Spec: fleet.ClusterSpec{KubeConfigSecret: secret.Name},
 	}
-	for _, owner := range secret.OwnerReferences {
-		version, err := schema.ParseGroupVersion(owner.APIVersion)
-		if err == nil && version.Group == group && owner.Kind == "Cluster" && owner.Name == name {
-			cluster.OwnerReferences = []metav1.OwnerReference{{APIVersion: owner.APIVersion, Kind: owner.Kind, Name: owner.Name, UID: owner.UID}}
-		}
+	if owner := ownerOf(secret, theirs); owner != nil {
+		cluster.OwnerReferences = []metav1.OwnerReference{{APIVersion: owner.APIVersion, Kind: owner.Kind, Name: owner.Name, UID: owner.UID}}
 	}
 	return cluster
 }

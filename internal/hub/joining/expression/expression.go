@@ -39,8 +39,8 @@ type Request struct {
 	Native bool
 }
 
-// The largest values for the cost estimate of an expression. An evaluation that costs more, because
-// a Cluster has more labels, ends with an error.
+// largest holds the sizes for the cost estimate of an expression. An evaluation with a greater
+// cost, because a Cluster has more labels, ends with an error.
 var largest = map[string]uint64{
 	"labels": 256, "labels/@keys": 317, "labels/@values": 63, "clientID": 4096, "key": 32, "requester": 512,
 }

@@ -48,7 +48,7 @@ func TestDiagnosisNamesWhatKeepsTheAgentFromJoining(t *testing.T) {
 		reason     string
 		says       []string
 	}{
-		"the Deployment is gone": {nil, nil, reasons.AgentRemoved, []string{"gone", "redeployAgentGeneration"}},
+		"the Deployment is gone": {nil, nil, reasons.AgentRemoved, []string{"was deleted", "redeployAgentGeneration"}},
 		"the Deployment is at zero": {
 			deployment(func(d *appsv1.Deployment) { d.Spec.Replicas = &none }), nil, reasons.AgentRemoved, []string{"0 replicas"},
 		},

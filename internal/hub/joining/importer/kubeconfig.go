@@ -1,6 +1,7 @@
 package importer
 
 import (
+	"crypto/tls"
 	"crypto/x509"
 	"encoding/pem"
 	"fmt"
@@ -65,9 +66,10 @@ func parse(secret string, data []byte, now time.Time) (kubeconfig, *problem) {
 		return kubeconfig{}, badInput(reasons.InvalidKubeconfig, "context %q of Secret %s names user %q, which the kubeconfig does not have",
 			name, secret, chosen.AuthInfo)
 	}
+	user.Token = strings.TrimSpace(user.Token) // many write it with the line break of a file
 	for _, check := range []*problem{
 		checkCode(secret, chosen.AuthInfo, user), checkFiles(secret, cluster, user), checkServer(secret, cluster),
-		checkCredential(secret, chosen.AuthInfo, user, now),
+		checkCredential(secret, chosen.AuthInfo, user, now), checkCertificates(secret, chosen, cluster, user),
 	} {
 		if check != nil {
 			return kubeconfig{}, check
@@ -125,8 +127,8 @@ func checkFiles(secret string, cluster *clientcmdapi.Cluster, user *clientcmdapi
 		{"tokenFile", user.TokenFile, "token"},
 	} {
 		if entry.path != "" {
-			return badInput(reasons.KubeconfigReadsFiles, "the kubeconfig of Secret %s has an entry %s, which would read a file of the hub: use %s",
-				secret, entry.name, entry.instead)
+			return badInput(reasons.KubeconfigReadsFiles, "the kubeconfig of Secret %s has an entry %s, which would read a file of "+
+				"the hub: use %s, as \"kubectl config view --raw --minify --flatten\" prints it", secret, entry.name, entry.instead)
 		}
 	}
 	return nil
@@ -140,8 +142,8 @@ func checkServer(secret string, cluster *clientcmdapi.Cluster) *problem {
 			"the server in the kubeconfig of Secret %s is no address of an API server: want https://host[:port][/path]", secret)
 	case cluster.ProxyURL != "":
 		return badInput(reasons.InvalidKubeconfig,
-			"the kubeconfig of Secret %s has an entry proxy-url, by which the hub would call whatever it names: take it out; "+
-				"the value proxy of the chart fleet is for all imports", secret)
+			"the kubeconfig of Secret %s has an entry proxy-url, which would redirect the hub's requests: remove it; the value proxy of the "+
+				"chart fleet is for all imports", secret)
 	case server.Scheme != "https":
 		return badInput(reasons.InsecureEndpoint, "the server in the kubeconfig of Secret %s is %s: the hub sends credentials over https only",
 			secret, server.Scheme+"://"+server.Host)
@@ -155,6 +157,9 @@ func checkCredential(secret, name string, user *clientcmdapi.AuthInfo, now time.
 			what, name, secret, end.UTC().Format(time.RFC3339))
 	}
 	switch {
+	case user.Token != "" && user.Username != "":
+		return badInput(reasons.InvalidKubeconfig, "user %q in the kubeconfig of Secret %s has both a token and a password: "+
+			"take the password out", name, secret)
 	case len(user.ClientCertificateData) > 0:
 		block, _ := pem.Decode(user.ClientCertificateData)
 		if block == nil {
@@ -169,12 +174,42 @@ func checkCredential(secret, name string, user *clientcmdapi.AuthInfo, now time.
 			return expired("client certificate", certificate.NotAfter)
 		}
 	case user.Token != "":
+		if strings.ContainsFunc(user.Token, func(r rune) bool { return r <= ' ' || r > '~' }) {
+			return badInput(reasons.InvalidKubeconfig, "the token of user %q in the kubeconfig of Secret %s has a space, a line break or another "+
+				"character that no token has", name, secret)
+		}
 		if claims, err := credential.ReadClaims(user.Token); err == nil && !claims.Expires.IsZero() && now.After(claims.Expires) {
 			return expired("token", claims.Expires)
 		}
-	case user.Username == "":
+	case user.Username != "":
+		return badInput(reasons.CredentialMissing, "user %q in the kubeconfig of Secret %s has a password, which no API server takes since "+
+			"Kubernetes 1.19: use a token or a client certificate", name, secret)
+	default:
 		return badInput(reasons.CredentialMissing, "user %q in the kubeconfig of Secret %s has neither a token nor a client certificate",
 			name, secret)
+	}
+	return nil
+}
+
+// checkCertificates refuses certificates and keys that client-go cannot use, with the entry that is
+// wrong.
+func checkCertificates(secret string, chosen *clientcmdapi.Context, cluster *clientcmdapi.Cluster, user *clientcmdapi.AuthInfo) *problem {
+	ca := cluster.CertificateAuthorityData
+	switch {
+	case len(ca) > 0 && cluster.InsecureSkipTLSVerify:
+		return badInput(reasons.InvalidKubeconfig, "cluster %q in the kubeconfig of Secret %s has both certificate-authority-data and "+
+			"insecure-skip-tls-verify: take insecure-skip-tls-verify out", chosen.Cluster, secret)
+	case len(ca) > 0 && !x509.NewCertPool().AppendCertsFromPEM(ca):
+		return badInput(reasons.InvalidKubeconfig, "certificate-authority-data of cluster %q in the kubeconfig of Secret %s has no certificate "+
+			"in PEM", chosen.Cluster, secret)
+	case len(user.ClientCertificateData) > 0 && len(user.ClientKeyData) == 0:
+		return badInput(reasons.InvalidKubeconfig, "user %q in the kubeconfig of Secret %s has client-certificate-data and no client-key-data",
+			chosen.AuthInfo, secret)
+	case len(user.ClientCertificateData) > 0:
+		if _, err := tls.X509KeyPair(user.ClientCertificateData, user.ClientKeyData); err != nil {
+			return badInput(reasons.InvalidKubeconfig, "client-key-data of user %q in the kubeconfig of Secret %s is not the key of "+
+				"client-certificate-data", chosen.AuthInfo, secret)
+		}
 	}
 	return nil
 }

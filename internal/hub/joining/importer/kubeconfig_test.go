@@ -52,6 +52,7 @@ func TestParse(t *testing.T) {
 		encode := base64.RawURLEncoding.EncodeToString
 		return encode([]byte(`{}`)) + "." + encode([]byte(claims)) + "." + encode([]byte("s3cret"))
 	}
+	ca := clientCertificate(t, now.Add(time.Hour))
 	second := "contexts:\n- {name: other, context: {cluster: cluster, user: user}}"
 	for _, c := range []struct {
 		name, from, to string
@@ -129,6 +130,36 @@ func TestParse(t *testing.T) {
 		{
 			name: "a token that has ended", from: "token: something", to: "token: " + jwt(`{"sub":"system:serviceaccount:a:b","exp":1767322000}`),
 			reason: reasons.CredentialExpired, says: "token",
+		},
+		{name: "a token with the line break of its file", from: "token: something", to: `token: "something\n"`},
+		{
+			name: "a token with a line break within", from: "token: something", to: `token: "s3cret\ns3cret"`, reason: reasons.InvalidKubeconfig,
+			says: "line break",
+		},
+		{
+			name: "a password", from: "token: something", to: "username: me, password: s3cret", reason: reasons.CredentialMissing,
+			says: "has a password",
+		},
+		{
+			name: "a password beside a token", from: "token: something", to: "token: something, username: me, password: s3cret",
+			reason: reasons.InvalidKubeconfig, says: "take the password out",
+		},
+		{
+			name: "a CA that is not looked at", from: "server:", to: "insecure-skip-tls-verify: true, certificate-authority-data: " + ca +
+				", server:", reason: reasons.InvalidKubeconfig, says: "take insecure-skip-tls-verify out",
+		},
+		{
+			name: "a CA that is none", from: "server:", to: "certificate-authority-data: czNjcmV0, server:", reason: reasons.InvalidKubeconfig,
+			says: "certificate-authority-data of cluster",
+		},
+		{name: "a CA", from: "server:", to: "certificate-authority-data: " + ca + ", server:"},
+		{
+			name: "a certificate without its key", from: "token: something", to: "client-certificate-data: " + ca, reason: reasons.InvalidKubeconfig,
+			says: "no client-key-data",
+		},
+		{
+			name: "a certificate with another key", from: "token: something", to: "client-certificate-data: " + ca + ", client-key-data: czNjcmV0",
+			reason: reasons.InvalidKubeconfig, says: "client-key-data of user",
 		},
 		{name: "a token that has not", from: "token: something", to: "token: " + jwt(`{"sub":"system:serviceaccount:a:b","exp":1867322000}`)},
 	} {

@@ -109,11 +109,12 @@ func checkSecretKey(cluster *fleet.Cluster, key types.NamespacedName) *problem {
 }
 
 // consents reports whether a Cluster may use a kubeconfig Secret. It may use one of its own
-// namespace, the place of Cluster API's and the hub's, or one whose annotation lists the Cluster.
-// Neither the Secret's name nor an owner reference of the Cluster proves anything, because the
-// Cluster's owner writes both.
+// namespace, the place of Cluster API's and the hub's. It may use another one whose annotation or
+// label names its workspace. Neither the Secret's name nor an owner reference of the Cluster proves
+// anything, because the Cluster's owner writes both.
 func consents(secret *corev1.Secret, cluster *fleet.Cluster) bool {
-	if secret.Namespace == cluster.Namespace {
+	if secret.Namespace == cluster.Namespace ||
+		secret.Labels[fleet.LabelKubeconfigReferenceableFrom] == cluster.Namespace {
 		return true
 	}
 	for listed := range strings.SplitSeq(secret.Annotations[fleet.AnnotationKubeconfigFor], ",") {

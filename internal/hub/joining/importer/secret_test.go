@@ -20,18 +20,24 @@ func TestWhoMayUseAKubeconfigSecret(t *testing.T) {
 			{APIVersion: "cluster.x-k8s.io/v1beta1", Kind: "Cluster", Name: "web", UID: "2"},
 		}}}
 	for _, c := range []struct {
-		name, namespace, lists string
-		want                   bool
+		name, namespace, lists, label string
+		want                          bool
 	}{
-		{"its own namespace", "clusters", "", true},
-		{"another, which says nothing", "fleet-default", "", false},
-		{"one that lists the workspace", "fleet-default", "other, clusters", true},
-		{"one that lists the Cluster", "fleet-default", "clusters/web", true},
-		{"one that lists another Cluster", "fleet-default", "clusters/db,other/web", false},
-		{"one that lists everybody, for whom there is no word", "fleet-default", "*", false},
+		{"its own namespace", "clusters", "", "", true},
+		{"another, which says nothing", "fleet-default", "", "", false},
+		{"one that lists the workspace", "fleet-default", "other, clusters", "", true},
+		{"one that lists the Cluster", "fleet-default", "clusters/web", "", true},
+		{"one that lists another Cluster", "fleet-default", "clusters/db,other/web", "", false},
+		{"one that lists everybody, for whom there is no word", "fleet-default", "*", "", false},
+		{"one whose label names the workspace", "fleet-default", "", "clusters", true},
+		{"one whose label names another workspace", "fleet-default", "", "other", false},
+		{"one whose label names everybody", "fleet-default", "", "*", false},
 	} {
 		secret := &corev1.Secret{
 			ObjectMeta: metav1.ObjectMeta{Namespace: c.namespace, Name: "web-kubeconfig", OwnerReferences: cluster.OwnerReferences},
+		}
+		if c.label != "" {
+			secret.Labels = map[string]string{fleet.LabelKubeconfigReferenceableFrom: c.label}
 		}
 		if c.lists != "" {
 			secret.Annotations = map[string]string{fleet.AnnotationKubeconfigFor: c.lists}

@@ -30,14 +30,14 @@ func (c *Controller) observeAttribution(ctx context.Context, r *fleet.ClusterReg
 		o.attribution = attribution{policy.Reason, policy.Problem, policy.Until}
 	case r.CreationTimestamp.Time.Before(policy.Since):
 		o.attribution = attribution{reason: reasons.OlderThanPolicy, problem: fmt.Sprintf(
-			"the request is older than the admission policy %s, so that nobody knows who made it: delete it, and its agent asks again",
+			"the request is older than the admission policy %s, and its creator is unknown: delete it, and its agent sends another",
 			admission.RegistrationToken)}
 	case r.Annotations[fleet.AnnotationRequester] != "":
 		o.requester = r.Annotations[fleet.AnnotationRequester]
 	case o.tokenName == "":
 		o.attribution = attribution{reason: reasons.RequesterUnknown,
-			problem: "the request does not say who made it, and the hub cluster serves no MutatingAdmissionPolicies, " +
-				"which would: set tokenName in the values of the agent's chart, if the agent is Muster's"}
+			problem: "the creator of the request is unknown, because the hub cluster serves no MutatingAdmissionPolicies: set tokenName in " +
+				"the values of the agent's chart, if the agent is Muster's"}
 	}
 	if o.attribution.problem != "" && !o.limitedTokens {
 		o.limitedTokens, err = c.limitedTokens(ctx, r.Namespace)

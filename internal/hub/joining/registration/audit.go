@@ -96,8 +96,8 @@ func (c *Controller) auditDisplacement(ctx context.Context, r *fleet.ClusterRegi
 		AccountUID: account.UID, Request: before, RequestUID: membernamespace.IssuedForUID(&account),
 		Key: o.match.Annotations[fleet.AnnotationAgentKey],
 	}
-	fact.Spec.Message = fmt.Sprintf("the agent (%s) of ClusterRegistration %s takes Cluster %s/%s over from that of ClusterRegistration %s, "+
-		"whose credentials end",
+	fact.Spec.Message = fmt.Sprintf("the agent (%s) of ClusterRegistration %s takes Cluster %s/%s over from the agent of "+
+		"ClusterRegistration %s, whose credentials end",
 		kindOf(o), r.Name, r.Namespace, o.match.Name, before)
 	c.Audit.Attribute(ctx, &fact, policyRequester, requester(r), "asked")
 	return c.Audit.Write(ctx, fact)

@@ -3,6 +3,7 @@ package registration
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -40,6 +41,9 @@ func (c *Controller) createCluster(ctx context.Context, r *fleet.ClusterRegistra
 		},
 		Spec: fleet.ClusterSpec{ClientID: r.Spec.ClientID},
 	}
+	if token := o.registrationToken; token != nil {
+		cluster.Spec.InitGates = slices.Clone(token.Spec.InitGates)
+	}
 	if err := c.Client.Create(ctx, cluster, kube.FieldOwner); apierrors.IsAlreadyExists(err) {
 		return nil // the cache shows it in a moment
 	} else if err != nil {
@@ -48,7 +52,7 @@ func (c *Controller) createCluster(ctx context.Context, r *fleet.ClusterRegistra
 	}
 	if len(o.dropped) > 0 {
 		c.Recorder.Eventf(cluster, r, corev1.EventTypeWarning, reasons.LabelsDropped, "Register",
-			"the agent asked for labels that it may not set: %s", strings.Join(o.dropped, "; "))
+			"the agent requested labels that it may not set: %s", strings.Join(o.dropped, "; "))
 	}
 	return nil
 }

@@ -30,7 +30,7 @@ func (c *Controller) hubCAProblem(r *fleet.ClusterRegistration, cluster *fleet.C
 		return ""
 	}
 	return fmt.Sprintf("the agent knows its hub by the CA certificate %s (SHA-256), and this hub's is %s: the request was made for another "+
-		"hub, or the agent has an old CA, or that of a proxy. Give the agent the values.yaml of a token of this hub, or add its CA to "+
+		"hub, or the agent has an old CA, or the CA of a proxy. Give the agent the values.yaml of a token of this hub, or add its CA to "+
 		"apiServerCA of the chart fleet, or set agentTLSMode: system-store in the values of the agent's chart",
 		kube.Clip(named[0], shownDigest), kube.Clip(told[0], shownDigest))
 }

@@ -72,7 +72,7 @@ func (l labelRule) refuses(key, value string) string {
 	case l.ignored:
 		return "this hub takes no labels from agents (ignoreClusterRegistrationLabels)"
 	case membernamespace.ReservedLabel(key) || strings.HasPrefix(key, fleet.LabelPrefixStamped):
-		return "has a reserved prefix, under which only admins set labels"
+		return "has a reserved prefix: only administrators set such labels"
 	case l.stamped[key] != "":
 		return fmt.Sprintf("is stamped by ClusterRegistrationToken %s, so that no request may bring it", l.stamped[key])
 	case !allows(l.allowed, key):

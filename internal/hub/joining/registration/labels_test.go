@@ -25,7 +25,7 @@ func TestAcceptLabels(t *testing.T) {
 			accepted: map[string]string{"env": "dev", fleet.LabelCreatedByAgentPod: "pod"},
 			dropped:  []string{"fleet.cattle.io/cluster: has", "kubernetes-fleet.io/a: has", "management.cattle.io/y: has", "muster/c: has"}},
 		{name: "none under the prefix of tokens and admins", asked: map[string]string{fleet.LabelPrefixStamped + "env": "prod"},
-			dropped: []string{"stamped.muster/env: has a reserved prefix, under which only admins set labels"}},
+			dropped: []string{"stamped.muster/env: has a reserved prefix: only administrators set such labels"}},
 		{name: "none that some token of the workspace stamps", asked: map[string]string{"env": "prod"}, rule: labelRule{
 			stamped: map[string]string{"env": "w/dev"},
 		},

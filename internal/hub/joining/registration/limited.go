@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
+	"github.com/muster-fleet/muster/internal/fleet/membership"
 	"github.com/muster-fleet/muster/internal/fleet/reasons"
 	"github.com/muster-fleet/muster/internal/kube"
 )
@@ -94,7 +95,8 @@ func (o observed) unapproved() (decision, bool) {
 	case asked:
 		return pending(reason, fmt.Sprintf("annotation %s is neither true nor false: %s=true --overwrite", fleet.AnnotationApproved, command))
 	}
-	return pending(reasons.ApprovedTooEarly, fmt.Sprintf("%s, and annotation %s was there before the hub asked for that: %s- and then %s=true",
+	return pending(reasons.ApprovedTooEarly, fmt.Sprintf("%s, and annotation %s was set before the hub waited for an approval: %s- and "+
+		"then %s=true",
 		why, fleet.AnnotationApproved, command, command))
 }
 
@@ -102,8 +104,11 @@ func (o observed) unapproved() (decision, bool) {
 // the hub's request for it. The status only stores that request. The annotation requires the verb
 // approve, and names the approver.
 func (o observed) isApproved(reason string) bool {
-	return o.approved == "true" && (covers(o.approvedFor, reason) || covers(o.reason, reason))
+	return o.approved == membership.Approved && (covers(o.approvedFor, reason) || covers(o.reason, reason))
 }
+
+// isDenied reports whether a user has denied the request.
+func (o observed) isDenied() bool { return o.approved == membership.Denied }
 
 // covers reports whether an approval for one reason is also enough for another.
 func covers(approved, reason string) bool {
@@ -129,12 +134,12 @@ func (o observed) approvalNeeded() (reason, why string) {
 	}
 	switch {
 	case o.attribution.problem != "" && o.limitedTokens:
-		return reasons.NotAttributed, fmt.Sprintf("workspace %s has tokens that do not register just any cluster, and with which token this "+
-			"request was made is not known: %s; or approve it", o.workspace, o.attribution.problem)
+		return reasons.NotAttributed, fmt.Sprintf("workspace %s has tokens that do not register just any cluster, and the token of this "+
+			"request is not known: %s; or approve it", o.workspace, o.attribution.problem)
 	case o.limits.approval == fleet.ApprovalManual:
-		return reasons.ApprovalRequired, fmt.Sprintf("ClusterRegistrationToken %s/%s asks for approval", o.workspace, o.tokenName)
+		return reasons.ApprovalRequired, fmt.Sprintf("ClusterRegistrationToken %s/%s requires approval", o.workspace, o.tokenName)
 	case o.limits.approval == fleet.ApprovalCEL && !o.expressionTrue:
-		return reasons.ApprovalRequired, fmt.Sprintf("ClusterRegistrationToken %s/%s asks for approval, because its spec.approvalExpression %s",
+		return reasons.ApprovalRequired, fmt.Sprintf("ClusterRegistrationToken %s/%s requires approval, because its spec.approvalExpression %s",
 			o.workspace, o.tokenName, o.expressionSays)
 	}
 	return "", ""

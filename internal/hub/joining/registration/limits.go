@@ -84,7 +84,7 @@ func limit(d decision, o observed, have others, most settings.Registration, now 
 		return decision{action: remove, message: why}
 	}
 	return decision{state: fleet.RegistrationWaiting, reason: reasons.TooManyRequests, wake: end,
-		message: fmt.Sprintf("%s; this one (%s) is deleted in a minute, and its agent asks again", why, d.reason)}
+		message: fmt.Sprintf("%s; this one (%s) is deleted in a minute, and its agent sends another", why, d.reason)}
 }
 
 // partOf returns the number of places of a shared account for one cluster; zero for no limit.
@@ -125,7 +125,7 @@ func (c *Controller) enforceLimits(r *fleet.ClusterRegistration, o observed, d d
 func (c *Controller) warnUnread(o observation, d decision) {
 	if o.registrationToken != nil && d.message != "" {
 		c.Recorder.Eventf(o.registrationToken, nil, corev1.EventTypeWarning, reasons.TooManyRequests,
-			"Register", "requests are deleted unanswered: too many wait or were refused")
+			"Register", "the hub deletes requests without an answer: too many wait or were refused")
 	}
 }
 

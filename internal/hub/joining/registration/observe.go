@@ -16,6 +16,7 @@ import (
 	"github.com/muster-fleet/muster/internal/credential"
 	"github.com/muster-fleet/muster/internal/fleet/membership"
 	"github.com/muster-fleet/muster/internal/hub/credentials/rejoin"
+	"github.com/muster-fleet/muster/internal/hub/joining/token"
 	"github.com/muster-fleet/muster/internal/hub/members/membernamespace"
 	"github.com/muster-fleet/muster/internal/hub/runtime/settings"
 	"github.com/muster-fleet/muster/internal/kube"
@@ -124,16 +125,23 @@ func (c *Controller) observeToken(ctx context.Context, r *fleet.ClusterRegistrat
 	if o.limits = limitsOf(&token); o.limits.cluster != "" {
 		o.newName = o.limits.cluster
 	}
-	ttl := ptr.Deref(token.Spec.TTL, metav1.Duration{}).Duration
-	switch {
-	case ttl > 0 && !c.Clock.Now().Before(token.CreationTimestamp.Add(ttl)):
-		o.token = tokenExpired
-	case c.Config.Current().Unknown:
-		o.tokenProblem = settings.MissingProblem(c.SystemNamespace)
-	case ttl <= 0 && c.Config.Current().RegistrationTokenTTLRequired:
-		o.tokenProblem = "this hub does not accept tokens without an end: set spec.ttl, for example 240h"
-	}
+	c.observeExpiry(&token, o)
 	return nil
+}
+
+// observeExpiry checks whether a registration token has expired, or the hub refuses its life.
+func (c *Controller) observeExpiry(registered *fleet.ClusterRegistrationToken, o *observation) {
+	current := c.Config.Current()
+	ttl := ptr.Deref(registered.Spec.TTL, metav1.Duration{}).Duration
+	expires, problem := token.Expiry(registered.CreationTimestamp.Time, ttl, current.RegistrationTokenTTLRequired)
+	switch {
+	case !expires.IsZero() && !c.Clock.Now().Before(expires):
+		o.token = tokenExpired
+	case current.Unknown:
+		o.tokenProblem = settings.MissingProblem(c.SystemNamespace)
+	default:
+		o.tokenProblem = problem
+	}
 }
 
 // observeUnnamed checks a request with an unknown token. Its account may belong to a deleted token.

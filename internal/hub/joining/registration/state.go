@@ -8,7 +8,6 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 
-	clusterv1beta1 "github.com/muster-fleet/muster/api/cluster/v1beta1"
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
 	"github.com/muster-fleet/muster/internal/fleet/reasons"
 	"github.com/muster-fleet/muster/internal/hub/members/membernamespace"
@@ -245,8 +244,8 @@ func refusal(o observed) (decision, bool) {
 		return decision{state: fleet.RegistrationDenied, reason: o.reason, cluster: o.cluster, message: o.message}, true
 	case o.newer != "":
 		return denied(reasons.Superseded, fmt.Sprintf("ClusterRegistration %s/%s of the same client ID is newer", o.workspace, o.newer)), true
-	case o.approved == "false": // regardless of the agent that had the Cluster
-		return denied(fleet.ReasonNotApproved, "somebody who may approve requests has denied this one"), true
+	case o.isDenied(): // regardless of the agent that had the Cluster
+		return denied(fleet.ReasonNotApproved, "an approver has denied this request"), true
 	case o.clientID == "":
 		return denied(reasons.ClientIDMissing, "spec.clientID is empty: set clientID in the values of the agent's chart, or leave it to the "+
 			"agent, which then uses the UID of its kube-system namespace"), true
@@ -287,6 +286,9 @@ func evaluateMatch(c clusterView) decision {
 	switch {
 	case c.deleting:
 		return waiting(reasons.ClusterLeaving, "the Cluster with this client ID is being deleted; registration goes on when it is gone")
+	case c.namespace == membernamespace.NamespaceAbsent && membernamespace.NameProblem(c.name, c.memberNamespace) != "":
+		return decision{state: fleet.RegistrationConflict, reason: reasons.InvalidName, cluster: c.name,
+			message: membernamespace.NameProblem(c.name, c.memberNamespace) + ", with the same spec.clientID"}
 	case c.namespace == membernamespace.NamespaceTaken && c.taken != "":
 		return waiting(reasons.NamespaceTaken, c.taken)
 	case c.namespace == membernamespace.NamespaceTaken:
@@ -326,18 +328,6 @@ func failed(d decision, created time.Time, err error, now time.Time) decision {
 	message := kube.Clip(err.Error(), maxFailure)
 	return decision{state: fleet.RegistrationWaiting, reason: reasons.Failed, cluster: d.cluster, message: message + "; the hub tries again",
 		quiet: now.Before(created.Add(quietTrouble))}
-}
-
-// revoked denies a request for a revoked Cluster.
-func revoked(workspace, cluster string) decision {
-	return decision{state: fleet.RegistrationDenied, reason: reasons.Revoked, cluster: cluster, message: fmt.Sprintf(
-		"Cluster %s/%s is revoked by its annotation %s: if that is to end, kubectl -n %s annotate cluster.fleet.cattle.io %s %s- and then let "+
-			"the cluster ask again, which takes a new request",
-		workspace, cluster, clusterv1beta1.AnnotationRevoked, workspace, cluster, clusterv1beta1.AnnotationRevoked)}
-}
-
-func denied(reason, message string) decision {
-	return decision{state: fleet.RegistrationDenied, reason: reason, message: message}
 }
 
 func names(clusters []clusterView) []string {

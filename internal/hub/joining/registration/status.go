@@ -59,7 +59,8 @@ func (c *Controller) report(ctx context.Context, r *fleet.ClusterRegistration, o
 	case fleet.RegistrationDenied, fleet.RegistrationConflict, fleet.RegistrationPending:
 		c.Recorder.Eventf(r, nil, corev1.EventTypeWarning, d.reason, "Register", "%s: %s", d.state, d.message)
 		if d.reason == reasons.HolderAlive || d.reason == reasons.HolderLost {
-			c.Recorder.Eventf(o.match, r, corev1.EventTypeWarning, d.reason, "Register", "ClusterRegistration %s wants to be this Cluster: %s",
+			c.Recorder.Eventf(o.match, r, corev1.EventTypeWarning, d.reason, "Register", "ClusterRegistration %s requests to become this "+
+				"Cluster: %s",
 				r.Name, d.message)
 		}
 	case fleet.RegistrationWaiting, fleet.RegistrationGranted: // nothing to warn about

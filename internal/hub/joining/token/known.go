@@ -27,7 +27,7 @@ type known struct {
 	secret, role, binding string
 	// foreign: the Secret is not the hub's.
 	foreign bool
-	// claims are the claims of the credential in the Secret. values is the rest of its content as the
+	// claims holds the data of the credential in the Secret. values is the rest of its content as the
 	// hub renders it; "" if the content differs.
 	claims credential.Claims
 	values string

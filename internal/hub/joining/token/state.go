@@ -7,7 +7,7 @@ import (
 	"github.com/muster-fleet/muster/internal/fleet/reasons"
 )
 
-// The states of a token:
+// state is the state of a token:
 //
 //	          ttl over          a day later
 //	Active ───────────► Expired ──────────► (deleted)
@@ -69,20 +69,28 @@ type decision struct {
 	wake time.Time
 }
 
-func (o observed) expires() time.Time {
-	if o.ttl <= 0 {
-		return time.Time{}
+// Expiry returns the time when a token of this life expires, zero if it never does. The problem
+// tells why a hub that requires an expiry refuses the token; empty if it accepts the token.
+func Expiry(created time.Time, ttl time.Duration, required bool) (expires time.Time, problem string) {
+	switch {
+	case ttl > 0:
+		return created.Add(ttl), ""
+	case required:
+		return time.Time{}, "this hub does not accept tokens without an end: set spec.ttl, for example 240h"
 	}
-	return o.created.Add(o.ttl)
+	return time.Time{}, ""
+}
+
+func (o observed) expires() time.Time {
+	expires, _ := Expiry(o.created, o.ttl, o.ttlRequired)
+	return expires
 }
 
 func decide(o observed, now time.Time) decision {
-	expires := o.expires()
+	expires, problem := Expiry(o.created, o.ttl, o.ttlRequired)
 	switch {
-	case o.ttl <= 0 && o.ttlRequired:
-		return decision{
-			state: refused, reason: reasons.TTLRequired, message: "this hub does not accept tokens without an end: set spec.ttl, for example 240h",
-		}
+	case problem != "":
+		return decision{state: refused, reason: reasons.TTLRequired, message: problem}
 	case o.ttl > 0 && !now.Before(expires.Add(expiredRetention)):
 		return decision{state: removed}
 	case o.ttl > 0 && !now.Before(expires):

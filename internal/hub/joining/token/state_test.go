@@ -73,3 +73,23 @@ func TestDecide(t *testing.T) {
 		})
 	}
 }
+
+func TestWhenATokenExpires(t *testing.T) {
+	made := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	for name, c := range map[string]struct {
+		ttl      time.Duration
+		required bool
+		expires  time.Time
+		refused  bool
+	}{
+		"a token with a life":                              {ttl: time.Hour, expires: made.Add(time.Hour)},
+		"a token with a life on a hub that requires one":   {ttl: time.Hour, required: true, expires: made.Add(time.Hour)},
+		"a token without a life":                           {},
+		"a token with a negative life":                     {ttl: -time.Hour},
+		"a token without a life on a hub that requires it": {required: true, refused: true},
+	} {
+		if expires, problem := Expiry(made, c.ttl, c.required); !expires.Equal(c.expires) || (problem != "") != c.refused {
+			t.Errorf("%s: %s, %q", name, expires, problem)
+		}
+	}
+}

@@ -79,7 +79,7 @@ func (w *Writer) Attribute(ctx context.Context, fact *Fact, policy, user, did st
 		fact.Spec.Who = user
 		return
 	}
-	fact.Spec.Message += fmt.Sprintf("; who %s is not known, because the API server has not attributed that to anybody", did)
+	fact.Spec.Message += fmt.Sprintf("; the user who %s is unknown, because the API server attributed the change to no user", did)
 }
 
 // Write creates the entry of a fact unless it exists. An error means that the API server accepts no

@@ -40,13 +40,20 @@ func (r *reconciliation) Observe(ctx context.Context, member lifecycle.Observed)
 	if err := r.observeApproval(ctx); err != nil {
 		return err
 	}
-	if o.Foreign {
-		return nil
+	if !o.Foreign {
+		err = r.observeAgent(ctx)
 	}
+	o.sumUp()
+	return err
+}
+
+// observeAgent reads the agent's account, heartbeats and credential.
+func (r *reconciliation) observeAgent(ctx context.Context) (err error) {
+	o := &r.o
 	if o.account, err = r.readAccount(ctx, o.Member); err != nil {
 		return err
 	}
-	if o.agent = acting(o.account, status.Agent, r.Liveness.Observe(o.Namespace).Source); o.agent == "" {
+	if o.agent = acting(o.account, r.cluster.Status.Agent, r.Liveness.Observe(o.Namespace).Source); o.agent == "" {
 		since, _ := r.missing.LoadOrStore(o.Namespace, r.Clock.Now())
 		if o.missing = since.(time.Time); o.Deleted.IsZero() {
 			o.Report = nil // else it may be the answer of an agent without access since
@@ -165,7 +172,7 @@ func (r *reconciliation) Report(ctx context.Context, departure lifecycle.Departu
 // of the status.
 func (c *Controller) announce(ctx context.Context, cluster *fleet.Cluster, before []fleet.Condition) {
 	for kind, action := range map[string]string{
-		fleet.ConditionSupported: "Judge", fleet.ConditionCloned: "Judge", clusterv1beta1.ConditionPruned: "Prune",
+		fleet.ConditionSupported: "Assess", fleet.ConditionCloned: "Assess", clusterv1beta1.ConditionPruned: "Prune",
 	} {
 		if problem := kube.FindCondition(cluster.Status.Conditions, kind); problem != nil && problem.Reason != kube.ReasonOf(before, kind) {
 			c.Recorder.Eventf(cluster, nil, corev1.EventTypeWarning, problem.Reason, action, "%s", problem.Message)
@@ -185,12 +192,12 @@ func (c *Controller) announce(ctx context.Context, cluster *fleet.Cluster, befor
 	case to == reasons.AgentLost && c.Liveness.ManyLost(): // the tracker has logged it once
 	case to == reasons.AgentLost || to == reasons.IdentityMissing || to == reasons.NamespaceTaken ||
 		to == reasons.Revoked || to == reasons.Revoking || to == reasons.AgentTooOld:
-		c.Recorder.Eventf(cluster, nil, corev1.EventTypeWarning, to, "Judge", "%s", ready.Message)
+		c.Recorder.Eventf(cluster, nil, corev1.EventTypeWarning, to, "Assess", "%s", ready.Message)
 	case to == reasons.AgentLeft:
-		c.Recorder.Eventf(cluster, nil, corev1.EventTypeNormal, to, "Judge", "%s", ready.Message)
+		c.Recorder.Eventf(cluster, nil, corev1.EventTypeNormal, to, "Assess", "%s", ready.Message)
 	case to == reasons.Leaving:
 		c.Recorder.Eventf(cluster, nil, corev1.EventTypeNormal, to, "Leave", "%s", ready.Message)
 	case from == reasons.AgentLost:
-		c.Recorder.Eventf(cluster, nil, corev1.EventTypeNormal, reasons.AgentOnline, "Judge", "the agent is back")
+		c.Recorder.Eventf(cluster, nil, corev1.EventTypeNormal, reasons.AgentOnline, "Assess", "the agent sends heartbeats again")
 	}
 }

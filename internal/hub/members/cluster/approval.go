@@ -14,6 +14,7 @@ import (
 
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
 	placement "github.com/muster-fleet/muster/api/placement/v1beta1"
+	"github.com/muster-fleet/muster/internal/fleet/membership"
 	"github.com/muster-fleet/muster/internal/fleet/reasons"
 	"github.com/muster-fleet/muster/internal/hub/runtime/controller"
 	"github.com/muster-fleet/muster/internal/kube"
@@ -39,7 +40,7 @@ func decideApproval(required bool, annotation string, delivered bool) approval {
 	switch {
 	case !required:
 		return approvalUnneeded
-	case annotation == "true":
+	case annotation == membership.Approved:
 		return approvalGiven
 	case annotation == "" && delivered:
 		return approvalInherited
@@ -92,16 +93,17 @@ func (r *reconciliation) inheritApproval(ctx context.Context) error {
 		return nil
 	}
 	before := r.cluster.DeepCopy()
-	metav1.SetMetaDataAnnotation(&r.cluster.ObjectMeta, fleet.AnnotationApproved, "true")
+	metav1.SetMetaDataAnnotation(&r.cluster.ObjectMeta, fleet.AnnotationApproved, membership.Approved)
 	if err := kube.Patch(ctx, r.Client, before, r.cluster); err != nil {
-		return fmt.Errorf("approving Cluster %s/%s, to which something is delivered: %w", r.cluster.Namespace, r.cluster.Name, err)
+		return fmt.Errorf("approving Cluster %s/%s, which has deliveries: %w", r.cluster.Namespace, r.cluster.Name, err)
 	}
 	return nil
 }
 
 // awaitsApproval returns the message of a Cluster without approval.
 func (o observed) awaitsApproval() string {
-	return fmt.Sprintf("nothing is delivered before somebody approves this Cluster, as label %s of workspace %s asks: kubectl -n %s annotate "+
+	return fmt.Sprintf("this Cluster waits for approval, as label %s of workspace %s requires, and gets no deliveries before; to "+
+		"approve it: kubectl -n %s annotate "+
 		"--overwrite cluster.fleet.cattle.io %s %s=true",
 		fleet.LabelApproveMembers, o.Workspace, o.Workspace, o.Name, fleet.AnnotationApproved)
 }

@@ -11,6 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
+	"github.com/muster-fleet/muster/internal/fleet/membership"
 	"github.com/muster-fleet/muster/internal/hub/bundles/rollup"
 	"github.com/muster-fleet/muster/internal/hub/members/membernamespace"
 	"github.com/muster-fleet/muster/internal/hub/runtime/controller"
@@ -20,29 +21,58 @@ import (
 // them to the Cluster.
 const coalesce = time.Second
 
-// rollUp counts the BundleDeployments in the member namespace.
+// rollUp reads the BundleDeployments in the member namespace.
 func (c *Controller) rollUp(ctx context.Context, o *observed) error {
 	var list fleet.BundleDeploymentList
 	if err := c.Client.List(ctx, &list, client.InNamespace(o.Namespace), client.UnsafeDisableDeepCopy); err != nil {
 		return fmt.Errorf("listing the BundleDeployments of %s: %w", o.Namespace, err)
 	}
-	entries := make([]rollup.Entry, 0, len(list.Items))
-	o.repositories, o.helmOps = sources{}, sources{}
+	o.deployments = list.Items
 	for i := range list.Items {
-		d := &list.Items[i]
-		o.delivered = o.delivered || d.Labels[fleet.LabelAgent] == ""
+		o.delivered = o.delivered || list.Items[i].Labels[fleet.LabelAgent] == ""
+	}
+	return nil
+}
+
+// sumUp counts the BundleDeployments. Reports of an agent that is gone do not count as ready.
+func (o *observed) sumUp() {
+	entries := make([]rollup.Entry, 0, len(o.deployments))
+	o.repositories, o.helmOps = sources{}, sources{}
+	gone := o.gone()
+	for i := range o.deployments {
+		d := &o.deployments[i]
 		entry := rollup.Entry{Name: d.Name, State: rollup.StateOf(d), Message: rollup.Message(d), Deployment: d}
-		from := d.Labels[fleet.LabelBundleNamespace]
+		counts, from := d.Status.ResourceCounts, d.Labels[fleet.LabelBundleNamespace]
 		if from != "" && from != o.Workspace {
 			entry.Name = from + "/" + d.Name
+		}
+		if entry.State == fleet.StateOutsideWindow {
+			entry.Message = cmp.Or(membership.OutsideWindow(&o.before), entry.Message)
+		}
+		if gone != "" {
+			entry, counts = entry.AsOf(gone, lastSeen(*o)), rollup.Unconfirmed(counts)
 		}
 		entries = append(entries, entry)
 		o.repositories.add(from, d.Labels[fleet.LabelRepoName], entry.State)
 		o.helmOps.add(from, d.Labels[fleet.LabelHelmOpName], entry.State)
-		rollup.AddCounts(&o.resources, d.Status.ResourceCounts)
+		rollup.AddCounts(&o.resources, counts)
 	}
 	o.bundles = rollup.Summarize(entries)
-	return nil
+}
+
+// gone returns the reason why the agent sends no further reports, or "".
+func (o observed) gone() string {
+	switch {
+	case o.Foreign || !o.Seen():
+		return ""
+	case o.agent == "":
+		return membership.AgentRevoked.Gone()
+	case o.left() != "":
+		return membership.AgentLeft.Gone()
+	case o.Lost():
+		return membership.AgentLost.Gone()
+	}
+	return ""
 }
 
 // sources are the GitRepos or HelmOps that Bundles come from, and whether all their Bundles are

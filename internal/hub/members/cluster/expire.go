@@ -67,12 +67,12 @@ func (c *Controller) expire(ctx context.Context, cluster *fleet.Cluster, o obser
 	if apierrors.IsConflict(err) || apierrors.IsNotFound(err) {
 		return time.Time{}, nil // the event of the other write reconciles this Cluster again
 	} else if err != nil {
-		return time.Time{}, fmt.Errorf("deleting Cluster %s/%s, which has never beaten: %w", live.Namespace, live.Name, err)
+		return time.Time{}, fmt.Errorf("deleting Cluster %s/%s, which has sent no heartbeat: %w", live.Namespace, live.Name, err)
 	}
-	ctrl.LoggerFrom(ctx).Info("Cluster deleted, because it was made for a registration request and no agent has ever sent a heartbeat",
+	ctrl.LoggerFrom(ctx).Info("Cluster of a registration request deleted: its agent has sent no heartbeat",
 		"created", live.CreationTimestamp.UTC(), "lifetime", life)
 	c.Recorder.Eventf(&live, nil, corev1.EventTypeNormal, reasons.NeverJoined, "Delete",
-		"made for a registration request, and no agent has sent a heartbeat in %s (registration.newClusterLifetime)", life)
+		"created for a registration request, and its agent has sent no heartbeat in %s (registration.newClusterLifetime)", life)
 	return time.Time{}, nil
 }
 

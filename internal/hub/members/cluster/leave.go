@@ -22,7 +22,7 @@ func leaver(o observed, timeout time.Duration) lifecycle.Leaver {
 	case o.agent == "":
 		l.CannotAnswer = "has lost its identity"
 	case o.agent == membership.Legacy:
-		l.CannotAnswer = "is a Rancher Fleet agent, which cannot be asked to remove what was delivered"
+		l.CannotAnswer = "is Rancher Fleet's, which cannot remove its deliveries"
 	case o.Lost():
 		l.Problem = o.lostSince()
 	}

@@ -17,8 +17,8 @@ func (c *Controller) observeRival(o *observed) {
 	if said := kube.FindCondition(o.before.Conditions, fleet.ConditionCloned); said != nil && said.Reason == reasons.AgentWaiting {
 		recorded = said.Message
 	}
-	remedy := fmt.Sprintf("stop the one that does not belong here and delete its Secrets %s and %s; if you do not know which that is, or who "+
-		"has it, revoke this Cluster, which ends both, and register the right one anew: kubectl -n %s annotate cluster.fleet.cattle.io %s "+
+	remedy := fmt.Sprintf("stop the one that does not belong here and delete its Secrets %s and %s; if you do not know which agent "+
+		"that is, revoke this Cluster, which ends both, and register the right cluster again: kubectl -n %s annotate cluster.fleet.cattle.io %s "+
 		"%s=true",
 		naming.AgentSecret, naming.AgentKeySecret, o.Workspace, o.Name, clusterv1beta1.AnnotationRevoked)
 	o.rival = o.Rival(recorded, remedy, c.renewer.Began(), c.Clock.Now())

@@ -44,6 +44,8 @@ type observed struct {
 	managed bool
 	// labels holds the labels requested by the agent and the labels stamped by its token.
 	labels membernamespace.LabelRecord
+	// deployments are the BundleDeployments in the member namespace, from the cache.
+	deployments []fleet.BundleDeployment
 	// bundles is the summary of the Bundles on the Cluster, and resources counts their resources.
 	bundles   fleet.BundleSummary
 	resources fleet.ResourceCounts
@@ -112,8 +114,8 @@ func readiness(o observed) result {
 		return result{reason: reasons.Revoking, message: membership.Revoking(o.AccessLeft)}
 	case o.Revoked:
 		return result{reason: reasons.Revoked,
-			message: fmt.Sprintf("revoked by annotation %s: no agent has access or may register, and nothing is delivered; "+
-				"what is deployed on the cluster stays there. To take that back: kubectl -n %s annotate cluster.fleet.cattle.io %s %s- %s",
+			message: fmt.Sprintf("revoked by annotation %s: its agent has no access and cannot register, and the hub delivers nothing; "+
+				"deliveries on the cluster stay. To restore the access: kubectl -n %s annotate cluster.fleet.cattle.io %s %s- %s",
 				clusterv1beta1.AnnotationRevoked, o.Workspace, o.Name, clusterv1beta1.AnnotationRevoked, o.afterRevocation())}
 	case o.elsewhere != "":
 		return managedElsewhere(o)
@@ -138,7 +140,7 @@ func readiness(o observed) result {
 	case o.agent == membership.Native && o.Unnamed(o.Report):
 		return result{reason: reasons.AgentTooOld, message: o.tooOld()}
 	case o.bundles.Ready < o.bundles.DesiredReady:
-		return result{reason: string(rollup.Worst(o.bundles)), message: and(rollup.Explain("Bundle", o.bundles), o.importProblem())}
+		return result{reason: rollup.Reason(o.bundles), message: and(rollup.Explain("Bundle", o.bundles), o.importProblem())}
 	}
 	if problem := o.importProblem(); problem != "" {
 		return result{ready: true, reason: reasons.Ready, message: "the agent is well, but cannot be installed again: " + problem}
@@ -180,8 +182,8 @@ func (o observed) left() string {
 // tooOld returns the message about an agent that does not know the name of its member namespace.
 // Its Bundle cannot update it either.
 func (o observed) tooOld() string {
-	return fmt.Sprintf("the agent, of version %s, does not know namespaces with a name like %s, and deploys nothing of what is delivered "+
-		"there: upgrade it with helm; or revoke this Cluster once more and register the agent again, and its namespace has a name that the "+
+	return fmt.Sprintf("the agent, of version %s, does not support a namespace with the name %s, and deploys nothing from there: "+
+		"upgrade it with helm; or revoke this Cluster once more and register the agent again, and its namespace has a name that the "+
 		"agent knows",
 		kube.Clip(o.Report.Status.AgentVersion, maxShown), o.Namespace)
 }

@@ -93,8 +93,8 @@ func TestReadiness(t *testing.T) {
 		{"a member that beats is ready and says nothing", member(), result{ready: true, reason: reasons.Ready}},
 		{"an agent that takes what is for it for another member's says how to go on, and not what is not deployed",
 			member(unnamed, func(o *observed) { o.bundles = troubled }),
-			result{reason: reasons.AgentTooOld, message: "the agent, of version v1, does not know namespaces with a name like " +
-				"cluster-clusters-web-" + webDigest + ", and deploys nothing of what is delivered there: " +
+			result{reason: reasons.AgentTooOld, message: "the agent, of version v1, does not support a namespace with the name " +
+				"cluster-clusters-web-" + webDigest + ", and deploys nothing from there: " +
 				"upgrade it with helm; or revoke this Cluster once more and register the agent again, and its namespace has a name that the agent " +
 				"knows"}},
 		{"one that is lost may have been upgraded", member(unnamed, func(o *observed) { o.Liveness.State = liveness.Lost }), result{
@@ -107,14 +107,16 @@ func TestReadiness(t *testing.T) {
 		{"a Cluster that is revoked says what that means and how to take it back", member(func(o *observed) {
 			o.Name, o.Revoked, o.agent = "web", true, ""
 		}),
-			result{reason: reasons.Revoked, message: "revoked by annotation muster/revoked: no agent has access or may register, and nothing is " +
-				"delivered; what is deployed on the cluster stays there. To take that back: kubectl -n clusters annotate cluster.fleet.cattle.io web " +
+			result{reason: reasons.Revoked, message: "revoked by annotation muster/revoked: its agent has no access and cannot register, and " +
+				"the hub delivers nothing; deliveries on the cluster stay. To restore the access: kubectl -n clusters annotate " +
+				"cluster.fleet.cattle.io web " +
 				"muster/revoked- and give the cluster a new registration token"}},
 		{"one that is imported is installed again then", member(managed("Imported", ""), func(o *observed) {
 			o.Name, o.Revoked, o.agent = "web", true, ""
 		}),
-			result{reason: reasons.Revoked, message: "revoked by annotation muster/revoked: no agent has access or may register, and nothing is " +
-				"delivered; what is deployed on the cluster stays there. To take that back: kubectl -n clusters annotate cluster.fleet.cattle.io web " +
+			result{reason: reasons.Revoked, message: "revoked by annotation muster/revoked: its agent has no access and cannot register, and " +
+				"the hub delivers nothing; deliveries on the cluster stay. To restore the access: kubectl -n clusters annotate " +
+				"cluster.fleet.cattle.io web " +
 				"muster/revoked- (the hub then installs the agent again)"}},
 		{"a Cluster without an agent waits", member(neverSeen, func(o *observed) { o.agent = "" }),
 			result{reason: reasons.WaitCheckIn, message: "waiting for an agent to register and send its first heartbeat"}},
@@ -159,7 +161,7 @@ func TestReadiness(t *testing.T) {
 				message: "namespace ns exists and was not made for this Cluster: delete it, or delete the Cluster and create it under another name",
 			}},
 		{"a namespace that is going is waited for", member(func(o *observed) { o.NamespaceState = membernamespace.NamespaceTerminating }),
-			result{reason: reasons.NamespaceTerminating, message: "namespace ns is being deleted; it is made anew when it is gone"}},
+			result{reason: reasons.NamespaceTerminating, message: "namespace ns is being deleted; the hub creates it again when it is gone"}},
 		{"a Cluster that the hub imports says so", member(neverSeen, managed("", "")), result{
 			reason: reasons.WaitCheckIn, message: "the hub is installing the agent",
 		}},
@@ -340,7 +342,7 @@ func TestDepart(t *testing.T) {
 		{"one that never came is not", member(leaving, neverSeen), lifecycle.RemoveNamespace, ""},
 		{
 			"a Rancher Fleet agent cannot be asked", member(leaving, func(o *observed) { o.agent, o.Report = membership.Legacy, nil }),
-			lifecycle.RemoveNamespace, "is a Rancher Fleet agent, which cannot be asked to remove what was delivered",
+			lifecycle.RemoveNamespace, "is Rancher Fleet's, which cannot remove its deliveries",
 		},
 		{
 			"nor can one whose identity is gone", member(leaving, func(o *observed) { o.agent = "" }), lifecycle.RemoveNamespace,

@@ -100,7 +100,7 @@ func describeLabels(after *fleet.ClusterStatus, labels membernamespace.LabelReco
 	switch {
 	case len(labels.Dropped) > 0:
 		said = kube.Condition(fleet.ConditionLabelsAccepted, false, reasons.LabelsDropped,
-			kube.Clip("the agent asked for labels that the Cluster did not get: "+strings.Join(labels.Dropped, "; "), maxLabelsText))
+			kube.Clip("the Cluster did not get these labels of its registration request: "+strings.Join(labels.Dropped, "; "), maxLabelsText))
 	case len(labels.Stamped) > 0:
 		said = kube.Condition(fleet.ConditionLabelsAccepted, true, reasons.LabelsStamped,
 			kube.Clip(fmt.Sprintf("ClusterRegistrationToken %s has stamped %s", labels.Token, k8slabels.Set(labels.Stamped)), maxLabelsText))

@@ -22,8 +22,8 @@ import (
 	"github.com/muster-fleet/muster/internal/naming"
 )
 
-// observe returns what the profile of a record depends on, in each namespace in which it is to be;
-// once, without a namespace, if the inventory is off.
+// observe returns the inputs of a membership object's profile, for each namespace of the inventory.
+// Without an inventory it returns them once, without a namespace.
 func (c *Controller) observe(ctx context.Context, key types.NamespacedName) ([]observed, error) {
 	o := observed{key: key}
 	read := c.observeCluster
@@ -167,7 +167,7 @@ func (c *Controller) update(ctx context.Context, current, profile *inventory.Clu
 	return nil
 }
 
-// otherwise says what else helps against a profile of another manager.
+// otherwise returns the alternative remedy for a profile of another manager.
 func (o observed) otherwise(settings settings.Config) string {
 	if o.namespace != settings.InventoryNamespace {
 		return "set inventory.alsoInFleetSystem of the hub to false"
@@ -175,8 +175,8 @@ func (o observed) otherwise(settings settings.Config) string {
 	return "set inventory.namespace of the hub to a namespace without it"
 }
 
-// memory is what the hub remembers of a record in a namespace while it runs. Only the
-// record's reconcile uses it.
+// memory holds the hub's knowledge of a membership object in a namespace while the hub runs. Only
+// the reconcile of this object uses it.
 type memory struct {
 	// statusWritten is the time of the last write of the profile's status.
 	statusWritten time.Time
@@ -184,7 +184,7 @@ type memory struct {
 	warnings map[string]string
 }
 
-// place is a record, and the namespace of a profile of it.
+// place names a membership object, and the namespace of one of its profiles.
 type place struct {
 	record    types.NamespacedName
 	namespace string
@@ -205,7 +205,7 @@ func (c *Controller) warn(o observed, next decision) {
 	}
 	problems := map[string]string{reasons.ClusterProfileTaken: "", reasons.PropertiesSkipped: ""}
 	if next.action == refuse {
-		problems[reasons.ClusterProfileTaken] = fmt.Sprintf("ClusterProfile %s/%s is that of cluster manager %q: delete it, or %s",
+		problems[reasons.ClusterProfileTaken] = fmt.Sprintf("ClusterProfile %s/%s belongs to cluster manager %q: delete it, or %s",
 			o.current.Namespace, o.current.Name, o.current.Spec.ClusterManager.Name, o.otherwise(c.Config.Current()))
 	}
 	if len(next.skipped) > 0 {
@@ -216,7 +216,7 @@ func (c *Controller) warn(o observed, next decision) {
 	m := c.memory(o)
 	for reason, problem := range problems {
 		if problem != "" && problem != m.warnings[reason] {
-			c.Recorder.Eventf(o.record.object, nil, corev1.EventTypeWarning, reason, "ShowInInventory", "%s", problem)
+			c.Recorder.Eventf(o.record.object, nil, corev1.EventTypeWarning, reason, "Publish", "%s", problem)
 		}
 		m.warnings[reason] = problem
 	}

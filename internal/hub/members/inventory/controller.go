@@ -55,7 +55,7 @@ type Controller struct {
 	controller.Deps
 	namespaces *namespaces
 	expected   kube.Expectations
-	// memories has the memory of each record in each namespace.
+	// memories has the memory of each membership object in each namespace.
 	memories sync.Map
 }
 
@@ -153,7 +153,7 @@ func ofProfile(_ context.Context, o client.Object) []reconcile.Request {
 	return []reconcile.Request{{NamespacedName: key}}
 }
 
-// ofNamespace maps a namespace of the inventory to all records.
+// ofNamespace maps a namespace of the inventory to all membership objects.
 func (c *Controller) ofNamespace(ctx context.Context, o client.Object) []reconcile.Request {
 	if !slices.Contains(c.Config.Current().InventoryNamespaces(), o.GetName()) {
 		return nil

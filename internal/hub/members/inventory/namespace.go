@@ -77,8 +77,8 @@ func (n *namespaces) ensure(ctx context.Context, name string) error {
 	}
 	delete(labels, fleet.LabelManaged)
 	if !hasLabels(have, labels) {
-		n.Recorder.Eventf(have, nil, corev1.EventTypeWarning, reasons.ClusterSetMissing, "ShowInInventory",
-			"the ClusterProfiles of the fleet are here, and the labels that say of which ClusterSet are not: kubectl label namespace %s %s=%s %s=%s",
+		n.Recorder.Eventf(have, nil, corev1.EventTypeWarning, reasons.ClusterSetMissing, "Publish",
+			"this namespace has the ClusterProfiles of the fleet, and lacks the labels of their ClusterSet: kubectl label namespace %s %s=%s %s=%s",
 			name, inventory.LabelClusterSet, set, inventory.LabelClusterSetOfKEP, set)
 	}
 	return nil

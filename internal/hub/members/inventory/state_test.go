@@ -15,7 +15,7 @@ import (
 
 var now = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 
-const healthyMessage = "the agent beats and its API server is well"
+const healthyMessage = "the agent sends heartbeats and its API server is healthy"
 
 func condition(status metav1.ConditionStatus, reason, message string) metav1.Condition {
 	return metav1.Condition{Status: status, Reason: reason, Message: message}

@@ -56,7 +56,7 @@ func (a Address) Condition() metav1.Condition {
 	used := a.InUse()
 	if used == nil {
 		return no(reasons.AgentTooOld, fmt.Sprintf(
-			"the agent, version %s, does not say how it reaches the hub and cannot be moved: upgrade it", a.Report.Status.AgentVersion))
+			"the agent, version %s, does not report its address of the hub and cannot move: upgrade it", a.Report.Status.AgentVersion))
 	}
 	url, ca := cmp.Or(a.Desired.APIServerURL, used.APIServerURL), used.APIServerCAHash
 	if a.Desired.APIServerCA != "" {
@@ -76,7 +76,7 @@ func (a Address) Condition() metav1.Condition {
 	case !a.Asked():
 		return no(reasons.Moving, fmt.Sprintf("the agent uses %s; its turn to move to %s is to come", current, wanted))
 	}
-	return no(reasons.Moving, fmt.Sprintf("the agent uses %s and was asked to move to %s, agentTLSMode %s",
+	return no(reasons.Moving, fmt.Sprintf("the agent uses %s and got the order to move to %s, agentTLSMode %s",
 		current, wanted, a.Desired.AgentTLSMode))
 }
 

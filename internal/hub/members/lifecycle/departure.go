@@ -80,7 +80,7 @@ func (l Leaver) Depart(now time.Time) Departure {
 	case l.Report == nil:
 		return Departure{Step: RemoveNamespace, Unanswered: "has no report any more to answer in"}
 	case !now.Before(deadline) && l.Emptying != "":
-		return Departure{Step: RemoveNamespace, Unanswered: "did not remove in time what it has applied"}
+		return Departure{Step: RemoveNamespace, Unanswered: "did not remove its deliveries in time"}
 	case !now.Before(deadline):
 		return Departure{Step: RemoveNamespace, Unanswered: "did not answer"}
 	}
@@ -115,6 +115,6 @@ func leavePolicy(record client.Object, otherwise clusterv1beta1.LeavePolicy) (po
 		return policy, ""
 	}
 	return clusterv1beta1.LeaveOrphan,
-		fmt.Sprintf("annotation %s is %q: want Delete or Orphan; until then what is placed on the member stays when it leaves",
+		fmt.Sprintf("annotation %s is %q: want Delete or Orphan; until then the deliveries stay on the member when it leaves",
 			clusterv1beta1.AnnotationLeavePolicy, asked)
 }

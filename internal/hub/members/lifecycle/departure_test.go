@@ -82,7 +82,7 @@ func TestDepart(t *testing.T) {
 			soon, waits("2 Works left"),
 		},
 		{"not longer than for an answer", leaver(func(l *Leaver) { l.Emptying = "2 Works left" }), late,
-			Departure{Step: RemoveNamespace, Unanswered: "did not remove in time what it has applied"}},
+			Departure{Step: RemoveNamespace, Unanswered: "did not remove its deliveries in time"}},
 		{
 			"nor if the agent has left", leaver(says("False", "Left", ""), func(l *Leaver) { l.Emptying = "2 Works left" }), soon,
 			Departure{Step: RemoveNamespace},

@@ -103,7 +103,7 @@ func (c *Controller) writeLeftovers(ctx context.Context, member membernamespace.
 		// Clusters of several workspaces may share a name.
 		record, name = "Cluster "+member.Workspace+"/"+member.Name, "left-"+member.Namespace
 	}
-	message := fmt.Sprintf("The agent of %s %s; its access was revoked. Whatever runs on the cluster goes on running there.",
+	message := fmt.Sprintf("The agent of %s %s; its access was revoked. Workloads on the cluster keep running.",
 		record, unanswered)
 	leftovers := &corev1.ConfigMap{
 		ObjectMeta: metav1.ObjectMeta{Namespace: c.SystemNamespace, Name: name, Labels: map[string]string{fleet.LabelManaged: "true"}},

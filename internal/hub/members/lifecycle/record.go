@@ -178,14 +178,18 @@ func (o Observed) LastSeen() time.Time {
 // texts.
 func (o Observed) NamespaceProblem() (reason, message string) {
 	switch o.NamespaceState {
+	case membernamespace.NamespaceAbsent:
+		if problem := membernamespace.NameProblem(o.Name, o.Namespace); problem != "" {
+			return reasons.InvalidName, problem + "; delete this one"
+		}
 	case membernamespace.NamespaceTaken:
 		if o.NamespaceTaken != "" {
 			return reasons.NamespaceTaken, o.NamespaceTaken
 		}
 		return reasons.NamespaceTaken, o.Taken(nil)
 	case membernamespace.NamespaceTerminating:
-		return reasons.NamespaceTerminating, fmt.Sprintf("namespace %s is being deleted; it is made anew when it is gone", o.Namespace)
-	case membernamespace.NamespaceAbsent, membernamespace.NamespaceOurs, membernamespace.NamespaceInherited:
+		return reasons.NamespaceTerminating, fmt.Sprintf("namespace %s is being deleted; the hub creates it again when it is gone", o.Namespace)
+	case membernamespace.NamespaceOurs, membernamespace.NamespaceInherited:
 	}
 	return "", ""
 }
@@ -234,6 +238,9 @@ func (c *Controller) observe(ctx context.Context, record client.Object) (Observe
 func (c *Controller) PrepareNamespace(ctx context.Context, o *Observed) (err error) {
 	switch o.NamespaceState {
 	case membernamespace.NamespaceAbsent:
+		if membernamespace.NameProblem(o.Name, o.Namespace) != "" {
+			return nil // no retry helps; the status says so
+		}
 		o.NamespaceState, err = o.CreateNamespace(ctx, c.Client, c.Live)
 	case membernamespace.NamespaceTerminating:
 		err = o.Release(ctx, c.Client, c.Live)

@@ -9,6 +9,6 @@ import (
 // version does not count.
 func (c *Controller) AnnounceVersion(record client.Object, reason, of, was, is string) {
 	if was != "" && is != "" && was != is {
-		c.Recorder.Eventf(record, nil, corev1.EventTypeNormal, reason, "Judge", "%s is of version %s now, after %s", of, is, was)
+		c.Recorder.Eventf(record, nil, corev1.EventTypeNormal, reason, "Assess", "%s has version %s, before %s", of, is, was)
 	}
 }

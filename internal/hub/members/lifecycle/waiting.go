@@ -25,7 +25,7 @@ func (o Observed) Rival(recorded, remedy string, began, now time.Time) Rival {
 		return Rival{}
 	}
 	return Rival{Until: waiting.Ends(budget),
-		Message: fmt.Sprintf("two agents have the credential of this member: %q beats, and %q waits to take its place "+
-			"(each named by the beginning of the UID of the Namespace kube-system of its cluster, its Pod and its process): %s",
+		Message: fmt.Sprintf("two agents have the credential of this member: %q sends heartbeats, and %q waits to replace it (each name "+
+			"begins with the UID of its Namespace kube-system, and has its Pod and its process): %s",
 			waiting.Holder, waiting.Waiter, remedy)}
 }

@@ -27,7 +27,7 @@ func TestTwoAgentsAreShownWhileOneOfThemWaits(t *testing.T) {
 		{"a pod that is being replaced waits for two periods", waits(60*time.Second, 80*time.Second), "", 80 * time.Second, "", 0},
 		{
 			"another agent has waited for three", waits(60*time.Second, 90*time.Second), "", 90 * time.Second,
-			`"aaaaaaaa_pod" beats, and "bbbbbbbb_pod" waits`, 120 * time.Second,
+			`"aaaaaaaa_pod" sends heartbeats, and "bbbbbbbb_pod" waits`, 120 * time.Second,
 		},
 		{"it goes on", waits(60*time.Second, 5*time.Minute), "two agents", 5 * time.Minute, "do this", 5*time.Minute + budget},
 		{"it has stopped", nil, "two agents", 6 * time.Minute, "", 0},

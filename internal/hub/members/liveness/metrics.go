@@ -7,13 +7,13 @@ import (
 )
 
 var (
-	membersMetric = prometheus.NewDesc("muster_hub_members", "Members by what the hub knows of their agents.", []string{"state"}, nil)
-	ageMetric     = prometheus.NewDesc("muster_hub_oldest_beat_age_seconds", "Age of the oldest last beat of a member that is online.", nil,
-		nil)
+	membersMetric = prometheus.NewDesc("muster_hub_members", "Members by the state of their agents.", []string{"state"}, nil)
+	ageMetric     = prometheus.NewDesc("muster_hub_oldest_beat_age_seconds",
+		"Age of the oldest latest heartbeat of the online members, in seconds.", nil, nil)
 	skewMetric = prometheus.NewDesc("muster_hub_largest_clock_skew_seconds",
-		"By how much the clock of a member that is online differs most from the hub's.", nil, nil)
+		"Largest clock difference between an online member and the hub, in seconds.", nil, nil)
 	changesMetric = prometheus.NewDesc("muster_hub_member_transitions_total",
-		"How often members came online or were lost since the hub started.", []string{"to"}, nil)
+		"Members that came online or became Lost since the hub started.", []string{"to"}, nil)
 )
 
 // Describe implements prometheus.Collector.

@@ -320,7 +320,7 @@ func (t *Tracker) expire() []string {
 		if len(lost) == maxLostAtOnce {
 			t.resume = now.Add(lostPause)
 			if now.Sub(t.limited) > time.Minute {
-				t.log.Info("Many members are silent at once; is the hub's own network in trouble? They are declared lost one after another",
+				t.log.Info("Many members miss heartbeats at once: check the network of the hub. They become Lost one after another",
 					"members", len(t.members), "atMostPerSecond", maxLostAtOnce)
 			}
 			t.limited = now

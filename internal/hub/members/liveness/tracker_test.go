@@ -231,19 +231,19 @@ func TestMetrics(t *testing.T) {
 	tracker.Track("b", period, true)
 	step(4 * time.Second)
 	want := `
-# HELP muster_hub_largest_clock_skew_seconds By how much the clock of a member that is online differs most from the hub's.
+# HELP muster_hub_largest_clock_skew_seconds Largest clock difference between an online member and the hub, in seconds.
 # TYPE muster_hub_largest_clock_skew_seconds gauge
 muster_hub_largest_clock_skew_seconds 3600
-# HELP muster_hub_member_transitions_total How often members came online or were lost since the hub started.
+# HELP muster_hub_member_transitions_total Members that came online or became Lost since the hub started.
 # TYPE muster_hub_member_transitions_total counter
 muster_hub_member_transitions_total{to="Lost"} 0
 muster_hub_member_transitions_total{to="Online"} 1
-# HELP muster_hub_members Members by what the hub knows of their agents.
+# HELP muster_hub_members Members by the state of their agents.
 # TYPE muster_hub_members gauge
 muster_hub_members{state="Lost"} 1
 muster_hub_members{state="Online"} 1
 muster_hub_members{state="Unknown"} 0
-# HELP muster_hub_oldest_beat_age_seconds Age of the oldest last beat of a member that is online.
+# HELP muster_hub_oldest_beat_age_seconds Age of the oldest latest heartbeat of the online members, in seconds.
 # TYPE muster_hub_oldest_beat_age_seconds gauge
 muster_hub_oldest_beat_age_seconds 4
 `

@@ -203,6 +203,6 @@ func (c *Controller) announce(ctx context.Context, mc *clusterv1beta1.MemberClus
 	}
 	logged := to.Reason == reasons.AgentLost && c.Liveness.ManyLost() // the tracker has logged that once
 	if to.Status != metav1.ConditionUnknown && !logged {
-		c.Recorder.Eventf(mc, nil, kind, to.Reason, "Judge", "%s", to.Message)
+		c.Recorder.Eventf(mc, nil, kind, to.Reason, "Assess", "%s", to.Message)
 	}
 }

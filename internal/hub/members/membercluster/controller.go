@@ -1,9 +1,10 @@
 // Package membercluster reconciles MemberClusters: it prepares their member namespaces, keeps the
 // rights there correct, writes their status and lets them leave.
 //
-// The package writes the finalizer, one label, the annotation of the agent's key and the whole
-// status of a MemberCluster. It also writes the spec of its report; the agent owns the status of
-// the report. The package deletes the Works of a leaving member with KubeFleet's agent.
+// The package writes the finalizer, one label, the annotation of the agent's key and the status of
+// a MemberCluster. It removes taints whose condition is True. It also writes the spec of the
+// report; the agent owns the status of the report. The package deletes the Works of a leaving
+// member with KubeFleet's agent.
 //
 // Its invariant: only the identity, and the account exchanged for it, have access, and they have
 // none when the MemberCluster goes.
@@ -123,6 +124,9 @@ func (c *Controller) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	}
 	record, err := c.dropUnknown(ctx, &mc)
 	if err != nil {
+		return ctrl.Result{}, err
+	}
+	if removed, err := c.removeTaints(ctx, record); removed || err != nil {
 		return ctrl.Result{}, err
 	}
 	labels := map[string]string{clusterv1beta1.LabelMemberName: mc.Name}

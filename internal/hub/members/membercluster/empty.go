@@ -46,7 +46,7 @@ func (o observed) emptying() string {
 		names = append(names, work.Name)
 	}
 	slices.Sort(names)
-	return fmt.Sprintf("waiting for the member agent to remove what it applied of %d Works (%s)",
+	return fmt.Sprintf("waiting for the member agent to remove the objects of %d Works (%s)",
 		len(names), kube.JoinNames(names[:min(namedWorks, len(names))], len(names)))
 }
 

@@ -52,7 +52,7 @@ func TestAMemberThatIsEmptiedNamesTheWorks(t *testing.T) {
 	for _, name := range []string{"d-work", "b-work", "a-work", "c-work"} {
 		o.works = append(o.works, &placement.Work{ObjectMeta: metav1.ObjectMeta{Name: name}})
 	}
-	const want = "leaving: waiting for the member agent to remove what it applied of 4 Works (a-work, b-work, c-work and 1 more), " +
+	const want = "leaving: waiting for the member agent to remove the objects of 4 Works (a-work, b-work, c-work and 1 more), " +
 		"at most until 2026-01-02T03:18:05Z (14m0s)"
 	if got := joinedCondition(o, leaver(o, 15*time.Minute).Depart(now)); got.message != want || got.reason != reasons.Leaving {
 		t.Errorf("it says %+v, want %q", got, want)

@@ -140,15 +140,15 @@ func exchangeCondition(o observed) result {
 	case o.Revoked, o.Report == nil, !o.Seen(), !o.Deleted.IsZero(), !o.admitted():
 		return result{}
 	case key == "":
-		return not(reasons.AgentHasNoKey, fmt.Sprintf("the agent has no key to which the hub could issue a credential, as KubeFleet's has none: "+
-			"it goes on with the token of %s", identity))
+		return not(reasons.AgentHasNoKey, fmt.Sprintf("the agent has no key for a credential of the hub, like KubeFleet's agent: it keeps "+
+			"the token of %s", identity))
 	case o.keyPinned && pinned == "":
 		return not(reasons.SwitchedOff,
-			fmt.Sprintf("annotation %s of this MemberCluster is empty: the agent goes on with the token of %s", fleet.AnnotationAgentKey, identity))
+			fmt.Sprintf("annotation %s of this MemberCluster is empty: the agent keeps the token of %s", fleet.AnnotationAgentKey, identity))
 	case key != pinned && o.keyPinned:
-		return not(reasons.AnotherKey, fmt.Sprintf("an agent with key %s asks, and the key of this member is %s: that agent goes on with the "+
-			"token of %s and gets no credential of the hub's; if it is the right one: kubectl annotate membercluster %s %s=%s --overwrite, which "+
-			"ends the credential of the other one; if not, revoke the member and give it another identity",
+		return not(reasons.AnotherKey, fmt.Sprintf("an agent with key %s requests a credential, and the key of this member is %s: that "+
+			"agent keeps the token of %s and gets no credential of the hub; if it is the right agent: kubectl annotate membercluster %s "+
+			"%s=%s --overwrite, which ends the credential of the other agent; if not, revoke the member and set another identity",
 			key[:renewal.KeyShown], pinned[:min(len(pinned), renewal.KeyShown)], identity, o.Name, fleet.AnnotationAgentKey, key))
 	case used != nil && used.Sequence > 0 && used.Expires != nil:
 		return result{metav1.ConditionTrue, reasons.Exchanged,

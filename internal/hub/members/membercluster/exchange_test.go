@@ -60,7 +60,7 @@ func TestWhatARecordSaysOfTheExchange(t *testing.T) {
 		"one that uses the static token":           {nil, reasons.Exchanging, "uses the token of ServiceAccount fleet-system/a until"},
 		"a token of the account that nobody knows": {[]func(*observed){uses(0)}, reasons.Exchanging, ""},
 		"KubeFleet's agent": {
-			[]func(*observed){withoutKey}, reasons.AgentHasNoKey, "goes on with the token of ServiceAccount fleet-system/a",
+			[]func(*observed){withoutKey}, reasons.AgentHasNoKey, "keeps the token of ServiceAccount fleet-system/a",
 		},
 		"a key that is none": {
 			[]func(*observed){func(o *observed) { o.Report.Status.AgentKey = []byte("short") }}, reasons.AgentHasNoKey, "",

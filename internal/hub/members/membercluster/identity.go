@@ -62,7 +62,7 @@ func identityProblem(s rbacv1.Subject, systemNamespace string) string {
 	case s.Name == "":
 		return "spec.identity.name is empty"
 	case s.Kind == rbacv1.ServiceAccountKind && s.Namespace == "":
-		return fmt.Sprintf("spec.identity.namespace is empty: say in which namespace ServiceAccount %s is, for example fleet-system", s.Name)
+		return fmt.Sprintf("spec.identity.namespace is empty: set the namespace of ServiceAccount %s, for example fleet-system", s.Name)
 	case s.Kind == rbacv1.ServiceAccountKind && s.APIGroup != "":
 		return fmt.Sprintf("spec.identity.apiGroup is %q: it is empty for a ServiceAccount", s.APIGroup)
 	case isAccount && (len(validation.IsDNS1123Label(account.Namespace)) > 0 || len(validation.IsDNS1123Subdomain(account.Name)) > 0):
@@ -71,9 +71,9 @@ func identityProblem(s rbacv1.Subject, systemNamespace string) string {
 		return fmt.Sprintf("spec.identity is %s %s, an account of Kubernetes or of the hub itself in namespace %s: %s",
 			s.Kind, s.Name, account.Namespace, instead)
 	case !isAccount && strings.HasPrefix(s.Name, builtIn):
-		return fmt.Sprintf("spec.identity is %s %s, by which Kubernetes means many or one of its own: %s", s.Kind, s.Name, instead)
+		return fmt.Sprintf("spec.identity is %s %s, a name of Kubernetes itself or of many users: %s", s.Kind, s.Name, instead)
 	case s.Kind == rbacv1.GroupKind:
-		return fmt.Sprintf("spec.identity is Group %s, in which there may be many: %s", s.Name, instead)
+		return fmt.Sprintf("spec.identity is Group %s, which can have many members: %s", s.Name, instead)
 	}
 	return ""
 }

@@ -3,6 +3,7 @@ package membercluster
 import (
 	"context"
 	"slices"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -45,11 +46,23 @@ func rollUpConditions(after *clusterv1beta1.MemberClusterStatus, report []metav1
 	}
 }
 
-// known returns the conditions with a type of the hub's or an agent's. A hub of an earlier version
-// copied every reported type.
+// maxOwn is the number of conditions that users may add to a MemberCluster.
+const maxOwn = 16
+
+// known returns the conditions with a type of the hub's or an agent's. It also returns the first
+// maxOwn with a domain in their type, which users write. A hub of an earlier version copied every
+// reported type.
 func known(conditions []metav1.Condition) []metav1.Condition {
+	own := 0
 	return slices.DeleteFunc(slices.Clone(conditions), func(c metav1.Condition) bool {
-		return !slices.Contains(hubTypes, c.Type) && !slices.Contains(reportedTypes, c.Type) || len(c.Message) > maxMessage+len("...")
+		if len(c.Message) > maxMessage+len("...") {
+			return true
+		}
+		if strings.Contains(c.Type, "/") {
+			own++
+			return own > maxOwn
+		}
+		return !slices.Contains(hubTypes, c.Type) && !slices.Contains(reportedTypes, c.Type)
 	})
 }
 
@@ -66,6 +79,7 @@ func (c *Controller) dropUnknown(ctx context.Context, mc *clusterv1beta1.MemberC
 	if err := c.WriteStatus(ctx, mc, after); err != nil {
 		return nil, err
 	}
-	ctrl.LoggerFrom(ctx).Info("Removed conditions that neither the hub nor an agent writes", "conditions", len(mc.Status.Conditions)-len(kept))
+	ctrl.LoggerFrom(ctx).Info("Removed conditions that neither the hub nor an agent writes, and that have no domain in their type",
+		"conditions", len(mc.Status.Conditions)-len(kept))
 	return after, nil
 }

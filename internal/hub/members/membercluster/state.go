@@ -69,7 +69,8 @@ func leftovers(mc *clusterv1beta1.MemberCluster) string {
 	if len(left) == 0 {
 		return ""
 	}
-	return fmt.Sprintf("finalizer %s is of KubeFleet's hub, and keeps the record when it is deleted: if that hub is gone for good, kubectl "+
+	return fmt.Sprintf("finalizer %s belongs to KubeFleet's hub, and blocks the deletion of the MemberCluster: if that hub is gone for "+
+		"good, kubectl "+
 		"delete clusterprofile %s -n %s --ignore-not-found; %s",
 		strings.Join(left, ", "), mc.Name, naming.MemberSystemNamespace, membernamespace.TakeOffFinalizers("membercluster", mc))
 }
@@ -136,7 +137,7 @@ func healthyCondition(o observed) result {
 	case healthy != nil && healthy.Status == metav1.ConditionFalse:
 		return result{metav1.ConditionFalse, reasons.AgentUnhealthy, healthy.Message}
 	}
-	return result{metav1.ConditionTrue, reasons.MemberClusterHealthy, "the member agent beats and its API server is well"}
+	return result{metav1.ConditionTrue, reasons.MemberClusterHealthy, "the member agent sends heartbeats and its API server is healthy"}
 }
 
 // revoked returns the content of a revoked member's conditions.
@@ -145,9 +146,9 @@ func (o observed) revoked() result {
 		return result{metav1.ConditionFalse, reasons.Revoking, membership.Revoking(o.AccessLeft)}
 	}
 	return result{metav1.ConditionFalse, reasons.Revoked,
-		fmt.Sprintf("revoked by annotation %s: the identity has no access and nothing is placed; "+
-			"what is on the cluster stays there. To take that back: kubectl annotate membercluster %s %s- and then set config.memberNamespace of "+
-			"the chart member-agent as the condition Joined says", clusterv1beta1.AnnotationRevoked, o.Name, clusterv1beta1.AnnotationRevoked)}
+		fmt.Sprintf("revoked by annotation %s: the identity has no access, and the hub places nothing; deliveries on the cluster stay. To "+
+			"restore the access: kubectl annotate membercluster %s %s- and then set config.memberNamespace of the chart member-agent to the "+
+			"namespace in the condition Joined", clusterv1beta1.AnnotationRevoked, o.Name, clusterv1beta1.AnnotationRevoked)}
 }
 
 func beatOf(agents []clusterv1beta1.AgentStatus) time.Time {

@@ -90,7 +90,7 @@ func TestConditions(t *testing.T) {
 			"a revoked member says how to take that back", readyToJoin, joined(revoked), result{status: no, reason: reasons.Revoked},
 			"kubectl annotate membercluster m muster/revoked-",
 		},
-		{"and has not joined", joinedState, joined(revoked), result{status: no, reason: reasons.Revoked}, "what is on the cluster stays there"},
+		{"and has not joined", joinedState, joined(revoked), result{status: no, reason: reasons.Revoked}, "deliveries on the cluster stay"},
 		{"and nobody knows its health", healthy, joined(revoked), result{status: unknown, reason: reasons.Revoked}, ""},
 		{
 			"after that the agent has to be told the namespace", joinedState,
@@ -105,7 +105,7 @@ func TestConditions(t *testing.T) {
 		{
 			"a namespace that is going is waited for", readyToJoin,
 			joined(func(o *observed) { o.NamespaceState = membernamespace.NamespaceTerminating }),
-			result{status: no, reason: reasons.NamespaceTerminating}, "made anew",
+			result{status: no, reason: reasons.NamespaceTerminating}, "creates it again",
 		},
 		{
 			"an identity of an unknown kind is named", readyToJoin, joined(func(o *observed) { o.identity.Kind = "Nonsense" }),

@@ -73,12 +73,18 @@ func (m Member) ReadAccount(ctx context.Context, reader client.Reader) (*metav1.
 
 // HandOver writes which kind of agent acts with the account of a Rancher Fleet agent.
 func HandOver(ctx context.Context, c client.Client, account client.Object, to membership.AgentKind) error {
-	patch := fmt.Sprintf(`{"metadata":{"uid":%q,"annotations":{%q:%q}}}`, account.GetUID(), membership.AnnotationActing, to)
-	object := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: account.GetNamespace(), Name: account.GetName()}}
-	if err := c.Patch(ctx, object, client.RawPatch(types.MergePatchType, []byte(patch)), kube.FieldOwner); err != nil {
-		return fmt.Errorf("recording the agent that acts with ServiceAccount %s/%s: %w", object.Namespace, object.Name, err)
+	if err := annotateAccount(ctx, c, account, membership.AnnotationActing, string(to)); err != nil {
+		return fmt.Errorf("recording the agent that acts with ServiceAccount %s/%s: %w", account.GetNamespace(), account.GetName(), err)
 	}
 	return nil
+}
+
+// annotateAccount sets an annotation of a ServiceAccount. It leaves the given object as it is.
+func annotateAccount(ctx context.Context, c client.Client, account client.Object, key, value string) error {
+	object := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{
+		Namespace: account.GetNamespace(), Name: account.GetName(), UID: account.GetUID(),
+	}}
+	return kube.Annotate(ctx, c, object, map[string]any{key: value}, kube.FieldOwner)
 }
 
 // Establish makes the identity the only one of the member and returns its account, still without a

@@ -7,7 +7,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
@@ -124,10 +123,8 @@ func (e Exchange) Unpinned(account client.Object) bool {
 // PinIdentity writes the UID of the identity to an account created by an earlier version of the
 // hub.
 func (e Exchange) PinIdentity(ctx context.Context, c client.Client, account client.Object) error {
-	patch := fmt.Sprintf(`{"metadata":{"uid":%q,"annotations":{%q:%q}}}`, account.GetUID(), annotationIdentityUID, e.IdentityUID)
-	object := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: account.GetNamespace(), Name: account.GetName()}}
-	if err := c.Patch(ctx, object, client.RawPatch(types.MergePatchType, []byte(patch)), kube.FieldOwner); err != nil {
-		return fmt.Errorf("pinning the identity to ServiceAccount %s/%s: %w", object.Namespace, object.Name, err)
+	if err := annotateAccount(ctx, c, account, annotationIdentityUID, string(e.IdentityUID)); err != nil {
+		return fmt.Errorf("pinning the identity to ServiceAccount %s/%s: %w", account.GetNamespace(), account.GetName(), err)
 	}
 	return nil
 }

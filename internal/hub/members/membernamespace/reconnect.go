@@ -21,7 +21,7 @@ func (m Member) ReadReconnectAccount(ctx context.Context, reader client.Reader) 
 	account := kube.CoreMetadata("ServiceAccount")
 	err := reader.Get(ctx, types.NamespacedName{Namespace: m.Namespace, Name: naming.MemberReconnectAccount}, account)
 	if client.IgnoreNotFound(err) != nil {
-		return nil, fmt.Errorf("reading the account with which the member of %s comes back: %w", m.Namespace, err)
+		return nil, fmt.Errorf("reading the account for the return of the member of %s: %w", m.Namespace, err)
 	}
 	return account, nil
 }

@@ -55,7 +55,7 @@ func (m Member) ReadCredential(ctx context.Context, reader client.Reader) (*clus
 		record = &mc
 	}
 	if err := reader.Get(ctx, types.NamespacedName{Namespace: m.Workspace, Name: m.Name}, record); client.IgnoreNotFound(err) != nil {
-		return nil, fmt.Errorf("reading the record of %s: %w", m.Namespace, err)
+		return nil, fmt.Errorf("reading the membership object of %s: %w", m.Namespace, err)
 	}
 	if m.Workspace == "" {
 		return mc.Status.Credential, nil

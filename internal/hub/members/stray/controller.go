@@ -9,6 +9,7 @@ package stray
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"time"
 
@@ -29,6 +30,7 @@ import (
 	"github.com/muster-fleet/muster/internal/hub/runtime/controller"
 	"github.com/muster-fleet/muster/internal/hub/runtime/removal"
 	"github.com/muster-fleet/muster/internal/kube"
+	"github.com/muster-fleet/muster/internal/naming"
 )
 
 // pause separates the first failed read of a membership object from the second one.
@@ -74,7 +76,7 @@ func (c *Controller) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 		return ctrl.Result{}, err
 	}
 	member, ok := membernamespace.StrayOf(namespace)
-	if !ok {
+	if !ok || c.isHubs(request.Name) {
 		return ctrl.Result{}, nil
 	}
 	has, again, err := c.hasRecord(ctx, member)
@@ -93,6 +95,12 @@ func (c *Controller) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 		return ctrl.Result{RequeueAfter: left}, nil
 	}
 	return ctrl.Result{}, c.end(ctx, member, namespace.UID)
+}
+
+// isHubs reports whether a namespace holds objects of the whole fleet. It has the same label as
+// member namespaces, and a user may mark it for a member by mistake.
+func (c *Controller) isHubs(name string) bool {
+	return name == naming.RegistrationNamespace(c.SystemNamespace) || slices.Contains(c.Config.Current().InventoryNamespaces(), name)
 }
 
 // hasRecord reports whether the membership object exists. It queries the API server only if the

@@ -73,16 +73,31 @@ func (o Override) SameAuthor(other Override) bool {
 func (o Override) version() string { return fmt.Sprintf("%s-%d", o.Name, max(o.generation-1, 0)) }
 
 // For reports whether the override applies to a placement. An override without a placement
-// applies to all.
+// applies to all. A ResourceOverride also applies to the ResourcePlacement of that name in its
+// namespace: scope has a default, so Cluster may not be the author's choice.
 func (o Override) For(of types.NamespacedName) bool {
 	switch {
 	case o.placement == nil:
 		return true
-	case o.placement.Scope == placement.NamespaceScoped:
-		return of == types.NamespacedName{Namespace: o.Namespace, Name: o.placement.Name}
-	default:
-		return of == types.NamespacedName{Name: o.placement.Name}
+	case of.Name != o.placement.Name:
+		return false
+	case of.Namespace == "":
+		return o.Namespace == "" || o.placement.Scope != placement.NamespaceScoped
 	}
+	return of.Namespace == o.Namespace
+}
+
+// Placements returns the placements that the override may name; none if it applies to all.
+func (o Override) Placements() (keys []types.NamespacedName) {
+	if o.placement == nil {
+		return nil
+	}
+	for _, namespace := range slices.Compact([]string{"", o.Namespace}) {
+		if key := (types.NamespacedName{Namespace: namespace, Name: o.placement.Name}); o.For(key) {
+			keys = append(keys, key)
+		}
+	}
+	return keys
 }
 
 // Selects reports whether the override selects a resource.

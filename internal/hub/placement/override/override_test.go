@@ -77,8 +77,8 @@ func TestWhatAMemberGets(t *testing.T) {
 			[]string{role}, []string{strings.Replace(role, "name: reader", "name: reader, labels: {cluster: m1, r-eu: 'xeu${OTHER}'}", 1)}, ""},
 		{"a label that the member does not have",
 			one(cluster(t, "o", onRole+patches(inProd, `{op: add, path: /metadata/labels, value: {c: "${MEMBER-CLUSTER-LABEL-KEY-zone}"}}`))),
-			[]string{role}, nil, "ClusterResourceOverride o: policy.overrideRules[0]: ${MEMBER-CLUSTER-LABEL-KEY-zone} asks for label zone, which " +
-				"member m1 does not have"},
+			[]string{role}, nil, "ClusterResourceOverride o: policy.overrideRules[0]: ${MEMBER-CLUSTER-LABEL-KEY-zone} uses label zone, " +
+				"which member m1 does not have"},
 		{"several operations in their order",
 			one(cluster(t, "o", onRole+patches(everywhere, `{op: remove, path: /rules/0/verbs/2}, {op: remove, path: /rules/0/verbs/1}`))),
 			[]string{role}, []string{strings.Replace(role, "[get, list, watch]", "[get]", 1)}, ""},

@@ -62,7 +62,7 @@ func substitute(given []operation, m Member) (operations []operation, problem st
 			}
 			value, has := m.Labels[key]
 			if !has && problem == "" {
-				problem = fmt.Sprintf("%s asks for label %s, which member %s does not have", found, key, m.Name)
+				problem = fmt.Sprintf("%s uses label %s, which member %s does not have", found, key, m.Name)
 			}
 			return value
 		})

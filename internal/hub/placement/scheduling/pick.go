@@ -137,7 +137,7 @@ func (p *Policy) pickN(decisions map[string]*Decision, keep, candidates []*Membe
 	for _, m := range keep[min(p.number, len(keep)):] {
 		d := decisions[m.Name]
 		d.Picked, d.Reason, d.Message = false, reasons.Outranked,
-			fmt.Sprintf("only %d are asked for, and others rank higher than its %d", p.number, d.Score)
+			fmt.Sprintf("the policy requires %d members, and others have a higher score than its %d", p.number, d.Score)
 	}
 	keep = keep[:min(p.number, len(keep))]
 	slices.SortFunc(candidates, best)
@@ -157,8 +157,8 @@ func (p *Policy) pickN(decisions map[string]*Decision, keep, candidates []*Membe
 			continue
 		}
 		d.Reason, d.Message = reasons.Outranked,
-			fmt.Sprintf("it qualifies with score %d, but only %d are asked for, which hold the placement already or "+
-				"rank higher", d.Score, p.number)
+			fmt.Sprintf("it qualifies with score %d, but the policy requires %d members, and others already have the placement or a higher "+
+				"score", d.Score, p.number)
 		if violated := spread.violates(m, floors); picked < p.number {
 			d.Reason, d.Message = reasons.TopologySpreadNotSatisfied, violated
 		}

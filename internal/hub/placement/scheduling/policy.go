@@ -105,8 +105,8 @@ func (p *Policy) filter(m *Member) Obstacle {
 	}
 	if !m.Admits(p.namespace) {
 		return Obstacle{reasons.NamespaceNotAdmitted,
-			fmt.Sprintf("it takes no ResourcePlacement of namespace %s: who owns it says so with the annotation %s=%[1]s "+
-				"on its record, or on its workspace", p.namespace, AnnotationFrom)}
+			fmt.Sprintf("it takes no ResourcePlacement of namespace %s: to allow it, set the annotation %s=%[1]s on the member, or on its "+
+				"workspace", p.namespace, AnnotationFrom)}
 	}
 	if m.Obstacle != (Obstacle{}) {
 		return m.Obstacle

@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	placement "github.com/muster-fleet/muster/api/placement/v1beta1"
+	"github.com/muster-fleet/muster/internal/delivery/manifest"
 	"github.com/muster-fleet/muster/internal/fleet/reasons"
 	"github.com/muster-fleet/muster/internal/kube"
 )
@@ -147,10 +148,8 @@ func parseManifest(value any) (wrapped *unstructured.Unstructured, problem strin
 		return wrapped, "it is no object"
 	}
 	wrapped.Object = runtime.DeepCopyJSON(fields)
-	for _, field := range []string{"labels", "annotations"} {
-		if _, _, err := unstructured.NestedStringMap(wrapped.Object, "metadata", field); err != nil {
-			return wrapped, "its metadata." + field + " are not texts"
-		}
+	if problem := manifest.CheckTexts(wrapped); problem != "" {
+		return wrapped, problem
 	}
 	kind := wrapped.GroupVersionKind()
 	switch {
@@ -188,11 +187,11 @@ func (s *Selector) misplaced(wrapped, envelope *unstructured.Unstructured) (stri
 	case namespace == "":
 		return "it has a metadata.namespace, and a ClusterResourceEnvelope is for cluster-scoped objects", nil
 	case wrapped.GetNamespace() == "":
-		return fmt.Sprintf("it has no metadata.namespace: it must be that of the envelope, %s; cluster-scoped objects need a "+
+		return fmt.Sprintf("it has no metadata.namespace: set it to the envelope's namespace %s; cluster-scoped objects need a "+
 			"ClusterResourceEnvelope",
 			namespace), nil
 	default:
-		return fmt.Sprintf("its metadata.namespace is not that of the envelope, %s", namespace), nil
+		return fmt.Sprintf("its metadata.namespace is not the envelope's namespace %s", namespace), nil
 	}
 	if kind.Group == "" && kind.Kind == "Namespace" {
 		return reservedNamespace(wrapped.GetName(), wrapped.GetLabels(), false), nil

@@ -40,14 +40,15 @@ func TestWhatIsWrappedIsPlacedInsteadOfItsEnvelopeOrRefused(t *testing.T) {
 		{"no name", inApp, "{apiVersion: v1, kind: ConfigMap, metadata: {generateName: c-, namespace: app}}", "no metadata.name"},
 		{
 			"labels that are no texts", inApp, "{apiVersion: v1, kind: ConfigMap, metadata: {name: c, namespace: app, labels: {a: 1}}}",
-			"metadata.labels are not texts",
+			"metadata.labels.a is a number, and Kubernetes takes only a text: put the value in quotes",
 		},
 		{"a list", inApp, "{apiVersion: v1, kind: List, metadata: {name: c, namespace: app}, items: []}", "it is a list"},
-		{"no namespace", inApp, "{apiVersion: v1, kind: ConfigMap, metadata: {name: c}}", "it must be that of the envelope, app"},
-		{"another namespace", inApp, "{apiVersion: v1, kind: ConfigMap, metadata: {name: c, namespace: other}}", "not that of the envelope, app"},
+		{"no namespace", inApp, "{apiVersion: v1, kind: ConfigMap, metadata: {name: c}}", "set it to the envelope's namespace app"},
+		{"another namespace", inApp, "{apiVersion: v1, kind: ConfigMap, metadata: {name: c, namespace: other}}", "not the envelope's " +
+			"namespace app"},
 		{
 			"another namespace, of a kind that the hub does not serve", inApp,
-			"{apiVersion: x.com/v1, kind: Widget, metadata: {name: c, namespace: other}}", "not that of the envelope, app",
+			"{apiVersion: x.com/v1, kind: Widget, metadata: {name: c, namespace: other}}", "not the envelope's namespace app",
 		},
 		{
 			"a cluster-scoped object in a ResourceEnvelope", inApp, "{apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRole, metadata: " +

@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
+	"github.com/muster-fleet/muster/internal/delivery/manifest"
 )
 
 var (
@@ -85,7 +86,7 @@ func (r *resolver) derivedFrom(o *unstructured.Unstructured) bool {
 	case claimKind:
 		// A PersistentVolumeClaim of a deleted StatefulSet must not be placed either, because
 		// members have data in their own. trim has kept the managers of such an object.
-		return len(o.GetManagedFields()) > 0 || r.fromAny(statefulSets, o, func(set *unstructured.Unstructured) bool {
+		return slices.ContainsFunc(o.GetManagedFields(), ofController) || r.fromAny(statefulSets, o, func(set *unstructured.Unstructured) bool {
 			return claims(set, o.GetName())
 		})
 	}
@@ -108,15 +109,34 @@ func (r *resolver) fromAny(resource schema.GroupVersionResource, o *unstructured
 	return slices.ContainsFunc(objects, from)
 }
 
-// trim removes the managed fields from an object kept in memory. For a PersistentVolumeClaim it
-// keeps the names of the controllers that created it. The creator sets the access modes; the
-// controller that binds the volume does not.
+func ofController(entry metav1.ManagedFieldsEntry) bool {
+	return slices.Contains(controllerManagers, entry.Manager)
+}
+
+// trimmedBy is the manager in the only entry of an object that lost what its cluster assigned. A
+// relist hands such an object out again.
+const trimmedBy = "muster-trimmed"
+
+func isTrimmed(o *unstructured.Unstructured) bool {
+	return slices.ContainsFunc(o.GetManagedFields(), func(entry metav1.ManagedFieldsEntry) bool { return entry.Manager == trimmedBy })
+}
+
+// trim removes the managed fields from an object kept in memory. Before, it removes what they show
+// as assigned by the cluster. For a PersistentVolumeClaim it keeps the names of the controllers
+// that created it. The creator sets the access modes; the controller that binds the volume does
+// not.
 func trim(obj any) *unstructured.Unstructured {
 	o := obj.(*unstructured.Unstructured)
 	var makers []metav1.ManagedFieldsEntry
+	if manifest.HasAssigned(o.GroupVersionKind().GroupKind()) {
+		if !isTrimmed(o) {
+			manifest.DropAssigned(o)
+		}
+		makers = append(makers, metav1.ManagedFieldsEntry{Manager: trimmedBy})
+	}
 	for _, entry := range o.GetManagedFields() {
 		made := entry.FieldsV1 == nil || strings.Contains(entry.FieldsV1.String(), `"f:accessModes"`) // no fields: it was trimmed already
-		if made && o.GroupVersionKind().GroupKind() == claimKind && slices.Contains(controllerManagers, entry.Manager) {
+		if made && o.GroupVersionKind().GroupKind() == claimKind && ofController(entry) {
 			makers = append(makers, metav1.ManagedFieldsEntry{Manager: entry.Manager, Operation: entry.Operation, APIVersion: entry.APIVersion})
 		}
 	}

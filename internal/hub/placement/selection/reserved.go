@@ -66,7 +66,7 @@ func reservedNamespace(name string, labels map[string]string, workspace bool) st
 	case labels[fleet.LabelManaged] == "true":
 		return "the namespace is the fleet's own"
 	case workspace:
-		return "the namespace is a workspace of the fleet or one of its own, with tokens and records in it"
+		return "the namespace is a workspace or the fleet's own, with tokens and Clusters in it"
 	}
 	return ""
 }

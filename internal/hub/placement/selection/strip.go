@@ -5,6 +5,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/muster-fleet/muster/internal/delivery/manifest"
 )
 
 // strip returns an object in its author's form, without fields added by the hub's servers and
@@ -13,6 +15,10 @@ import (
 func strip(original *unstructured.Unstructured) *unstructured.Unstructured {
 	o := original.DeepCopy()
 	drop := func(fields ...string) { unstructured.RemoveNestedField(o.Object, fields...) }
+	if !isTrimmed(o) {
+		manifest.DropAssigned(o)
+	}
+	manifest.LeaveOut(o)
 	stripServer(o)
 	drop("metadata", "finalizers")
 	stripAnnotations(o)
@@ -24,11 +30,7 @@ func strip(original *unstructured.Unstructured) *unstructured.Unstructured {
 	}
 	switch o.GetKind() {
 	case "Service":
-		stripService(o, drop)
-	case "PersistentVolumeClaim":
-		drop("spec", "volumeName")
-	case "PersistentVolume":
-		drop("spec", "claimRef")
+		stripFamilies(o, drop)
 	case "ServiceAccount":
 		drop("secrets")
 	}
@@ -73,30 +75,12 @@ func stripLabels(o *unstructured.Unstructured, keys ...string) {
 	}
 }
 
-// stripService removes the addresses and ports allocated by the hub. A headless Service stays
-// headless.
-func stripService(o *unstructured.Unstructured, drop func(...string)) {
-	if ip, _, err := unstructured.NestedString(o.Object, "spec", "clusterIP"); err != nil || ip != corev1.ClusterIPNone {
-		drop("spec", "clusterIP")
-		drop("spec", "clusterIPs")
-	}
+// stripFamilies removes the address family that the hub chose for a Service of one.
+func stripFamilies(o *unstructured.Unstructured, drop func(...string)) {
 	if policy, _, err := unstructured.NestedString(o.Object, "spec", "ipFamilyPolicy"); err == nil &&
 		policy == string(corev1.IPFamilyPolicySingleStack) {
 		drop("spec", "ipFamilies")
 		drop("spec", "ipFamilyPolicy")
-	}
-	drop("spec", "healthCheckNodePort")
-	ports, _, err := unstructured.NestedSlice(o.Object, "spec", "ports")
-	if err != nil {
-		return
-	}
-	for _, port := range ports {
-		if fields, ok := port.(map[string]any); ok {
-			delete(fields, "nodePort")
-		}
-	}
-	if len(ports) > 0 {
-		_ = unstructured.SetNestedSlice(o.Object, ports, "spec", "ports") // NestedSlice has read it
 	}
 }
 

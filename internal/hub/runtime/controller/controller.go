@@ -122,17 +122,21 @@ const (
 	// afterConflict is the usual time until a cache shows the write of another client. It doubles with
 	// each further conflict.
 	afterConflict = 200 * time.Millisecond
-	// quietConflicts in a row are no failure. RetryConflicts returns the next one, so that an endless
-	// conflict is logged.
+	// quietConflicts in a row are no failure. RetryConflicts logs the next ones.
 	quietConflicts = 5
+	// conflictCap is the longest pause between retries after conflicts. The cache of a restored API
+	// server stays behind until it is listed again.
+	conflictCap = time.Minute
 )
 
 // RetryConflicts returns a reconciler that does not treat a conflict as a failure. Another client
-// wrote the object after the cache showed it, so the request is requeued. If the API server refuses
+// wrote the object after the cache showed it, so the request is requeued, later with each further
+// conflict. A returned error would start the pauses of the controller's queue, with the shortest
+// one. If the API server refuses
 // a status, RetryConflicts emits an Event on the object. Otherwise only the log would show that the
 // status is out of date.
 func RetryConflicts(recorder events.EventRecorder, r reconcile.Reconciler) reconcile.Reconciler {
-	conflicts := workqueue.NewTypedItemExponentialFailureRateLimiter[ctrl.Request](afterConflict, afterConflict<<quietConflicts)
+	conflicts := workqueue.NewTypedItemExponentialFailureRateLimiter[ctrl.Request](afterConflict, conflictCap)
 	return reconcile.Func(func(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
 		result, err := r.Reconcile(ctx, request)
 		if !apierrors.IsConflict(err) {
@@ -144,9 +148,10 @@ func RetryConflicts(recorder events.EventRecorder, r reconcile.Reconciler) recon
 			}
 			return result, err
 		}
-		if conflicts.NumRequeues(request) >= quietConflicts {
-			return ctrl.Result{}, err
+		pause := conflicts.When(request)
+		if conflicts.NumRequeues(request) > quietConflicts {
+			ctrl.LoggerFrom(ctx).Error(err, "Conflicts do not end", "retryAfter", pause)
 		}
-		return ctrl.Result{RequeueAfter: conflicts.When(request)}, nil
+		return ctrl.Result{RequeueAfter: pause}, nil
 	})
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"testing"
 
+	"github.com/go-logr/logr/funcr"
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -90,22 +91,27 @@ func TestAConflictIsReconciledAgainAndOtherErrorsAreReturned(t *testing.T) {
 	}
 }
 
-func TestConflictsThatDoNotEndAreReturned(t *testing.T) {
+// TestConflictsThatDoNotEndAreRetriedLessAndLessOften is what a controller meets after its API
+// server was restored, until its cache is listed again.
+func TestConflictsThatDoNotEndAreRetriedLessAndLessOften(t *testing.T) {
 	conflict := apierrors.NewConflict(schema.GroupResource{Resource: "configmaps"}, "a", errors.New("written by somebody else"))
 	answer := error(conflict)
+	logged := 0
+	ctx := ctrl.LoggerInto(t.Context(), funcr.New(func(string, string) { logged++ }, funcr.Options{}))
 	r := RetryConflicts(nil, reconcile.Func(func(context.Context, ctrl.Request) (ctrl.Result, error) { return ctrl.Result{}, answer }))
-	for i := range quietConflicts {
-		if result, err := r.Reconcile(t.Context(), ctrl.Request{}); err != nil || result.RequeueAfter != afterConflict<<i {
-			t.Errorf("conflict %d: again after %s: %v", i+1, result.RequeueAfter, err)
+	for i := range 20 {
+		result, err := r.Reconcile(ctx, ctrl.Request{})
+		if want := min(afterConflict<<i, conflictCap); err != nil || result.RequeueAfter != want {
+			t.Errorf("conflict %d: again after %s, want %s: %v", i+1, result.RequeueAfter, want, err)
+		}
+		if want := max(0, i+1-quietConflicts); logged != want {
+			t.Errorf("conflict %d: %d are logged, want %d", i+1, logged, want)
 		}
 	}
-	if _, err := r.Reconcile(t.Context(), ctrl.Request{}); !apierrors.IsConflict(err) {
-		t.Errorf("one more: %v, want the conflict", err)
-	}
 	answer = nil
-	_, _ = r.Reconcile(t.Context(), ctrl.Request{})
+	_, _ = r.Reconcile(ctx, ctrl.Request{})
 	answer = conflict
-	if result, err := r.Reconcile(t.Context(), ctrl.Request{}); err != nil || result.RequeueAfter != afterConflict {
+	if result, err := r.Reconcile(ctx, ctrl.Request{}); err != nil || result.RequeueAfter != afterConflict {
 		t.Errorf("after a reconcile without one: again after %s: %v", result.RequeueAfter, err)
 	}
 }

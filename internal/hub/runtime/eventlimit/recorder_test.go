@@ -30,12 +30,12 @@ func TestEventsAboutOneObjectAreBoundedAndCostNoOtherObjectAny(t *testing.T) {
 	}
 	flap := func() {
 		for i := range 1000 {
-			recorder.Eventf(object(string(rune('a'+i%26))), nil, corev1.EventTypeNormal, "Flap", "Judge", "%d", i)
+			recorder.Eventf(object(string(rune('a'+i%26))), nil, corev1.EventTypeNormal, "Flap", "Assess", "%d", i)
 		}
 	}
 	flap()
 	expect(Burst, "the burst")
-	recorder.Eventf(another, nil, corev1.EventTypeNormal, "Flap", "Judge", "once")
+	recorder.Eventf(another, nil, corev1.EventTypeNormal, "Flap", "Assess", "once")
 	expect(1, "another object")
 	clock.SetTime(clock.Now().Add(time.Hour))
 	flap()
@@ -45,7 +45,7 @@ func TestEventsAboutOneObjectAreBoundedAndCostNoOtherObjectAny(t *testing.T) {
 func TestANoteIsNotLongerThanAnAPIServerTakes(t *testing.T) {
 	fake := events.NewFakeRecorder(1)
 	New(fake, clocktesting.NewFakePassiveClock(time.Now())).Eventf(&corev1.ConfigMap{}, nil, corev1.EventTypeNormal,
-		"Long", "Judge", "%s 100%%", strings.Repeat("x", 2000))
+		"Long", "Assess", "%s 100%%", strings.Repeat("x", 2000))
 	note := strings.TrimPrefix(<-fake.Events, corev1.EventTypeNormal+" Long ")
 	if len(note) != maxNote || !strings.HasSuffix(note, "...") {
 		t.Errorf("it has %d bytes: %s", len(note), note)
@@ -58,7 +58,7 @@ func TestNoOtherReasonUsesUpTheEventsOfALostMember(t *testing.T) {
 	cluster := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "a", UID: "1"}}
 	for _, reason := range []string{"HolderAlive", "AgentLost", "Revoked", "IdentityMissing"} {
 		for range 100 {
-			recorder.Eventf(cluster, nil, corev1.EventTypeWarning, reason, "Judge", "again")
+			recorder.Eventf(cluster, nil, corev1.EventTypeWarning, reason, "Assess", "again")
 		}
 		if got := len(fake.Events); got != Burst {
 			t.Errorf("%d Events with the reason %s, want %d", got, reason, Burst)
@@ -67,7 +67,7 @@ func TestNoOtherReasonUsesUpTheEventsOfALostMember(t *testing.T) {
 			<-fake.Events
 		}
 	}
-	recorder.Eventf(cluster, nil, corev1.EventTypeNormal, "Ready", "Judge", "once more")
+	recorder.Eventf(cluster, nil, corev1.EventTypeNormal, "Ready", "Assess", "once more")
 	if len(fake.Events) != 0 {
 		t.Errorf("each reason has an allowance of its own")
 	}

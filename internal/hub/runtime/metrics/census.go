@@ -21,10 +21,10 @@ import (
 
 var (
 	requestsMetric = prometheus.NewDesc("muster_hub_requests",
-		"ClusterRegistrations by their state; Pending ones wait for somebody who approves or denies them.", []string{"state"}, nil)
-	bundlesMetric = prometheus.NewDesc("muster_hub_bundles", "Bundles by the worst state that they have on a Cluster.", []string{"state"},
+		"ClusterRegistrations by state. Pending requests wait for an approval or a denial.", []string{"state"}, nil)
+	bundlesMetric = prometheus.NewDesc("muster_hub_bundles", "Bundles by their worst state on a Cluster.", []string{"state"},
 		nil)
-	heldMetric = prometheus.NewDesc("muster_hub_removals_held", "Bundles and placements that wait for a user to confirm a removal.",
+	heldMetric = prometheus.NewDesc("muster_hub_removals_held", "Bundles and placements waiting for the confirmation of a removal.",
 		[]string{"kind"}, nil)
 )
 
@@ -45,7 +45,8 @@ func (c Census) Collect(into chan<- prometheus.Metric) {
 		string(fleet.RegistrationConflict), string(fleet.RegistrationDenied), string(fleet.RegistrationGranted))
 	c.count(into, bundlesMetric, &fleet.BundleList{}, view.StateNew, string(fleet.StateErrApplied), string(fleet.StateWaitApplied),
 		string(fleet.StateModified),
-		string(fleet.StateOutOfSync), string(fleet.StatePending), string(fleet.StateNotReady), string(fleet.StateReady))
+		string(fleet.StateOutOfSync), string(fleet.StatePending), string(fleet.StateNotReady), string(fleet.StateWaitingForDependency),
+		string(fleet.StateOutsideWindow), string(fleet.StatePaused), view.StateWaitingForApproval, string(fleet.StateReady))
 	c.countHeld(into, "Bundle", &fleet.BundleList{})
 	c.countHeld(into, "ClusterResourcePlacement", &placement.ClusterResourcePlacementList{})
 	c.countHeld(into, "ResourcePlacement", &placement.ResourcePlacementList{})

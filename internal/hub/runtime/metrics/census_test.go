@@ -12,6 +12,7 @@ import (
 
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
 	placement "github.com/muster-fleet/muster/api/placement/v1beta1"
+	"github.com/muster-fleet/muster/internal/fleet/reasons"
 )
 
 func TestWhatWaitsAndWhatFailsIsCounted(t *testing.T) {
@@ -46,25 +47,30 @@ func TestWhatWaitsAndWhatFailsIsCounted(t *testing.T) {
 	c := Census{fake.NewClientBuilder().WithScheme(scheme).WithObjects(request("a", fleet.RegistrationPending),
 		request("b", fleet.RegistrationPending),
 		request("c", fleet.RegistrationGranted), request("d", ""), bundle("failing", fleet.StateErrApplied), bundle("fine", fleet.StateReady),
+		bundle("paused", fleet.StatePaused), bundle("after", fleet.StateWaitingForDependency), bundle("asked", reasons.RemovalHeld),
 		&fleet.Bundle{ObjectMeta: metav1.ObjectMeta{Namespace: "clusters", Name: "new"}}, held, place("held", ask), place("held-too", ask),
 		place("limited", "left out")).Build()}
 	want := `
-# HELP muster_hub_bundles Bundles by the worst state that they have on a Cluster.
+# HELP muster_hub_bundles Bundles by their worst state on a Cluster.
 # TYPE muster_hub_bundles gauge
 muster_hub_bundles{state="ErrApplied"} 1
 muster_hub_bundles{state="Modified"} 0
 muster_hub_bundles{state="New"} 2
 muster_hub_bundles{state="NotReady"} 0
 muster_hub_bundles{state="OutOfSync"} 0
+muster_hub_bundles{state="OutsideWindow"} 0
+muster_hub_bundles{state="Paused"} 1
 muster_hub_bundles{state="Pending"} 0
 muster_hub_bundles{state="Ready"} 1
 muster_hub_bundles{state="WaitApplied"} 0
-# HELP muster_hub_removals_held Bundles and placements that wait for a user to confirm a removal.
+muster_hub_bundles{state="WaitingForApproval"} 1
+muster_hub_bundles{state="WaitingForDependency"} 1
+# HELP muster_hub_removals_held Bundles and placements waiting for the confirmation of a removal.
 # TYPE muster_hub_removals_held gauge
 muster_hub_removals_held{kind="Bundle"} 1
 muster_hub_removals_held{kind="ClusterResourcePlacement"} 0
 muster_hub_removals_held{kind="ResourcePlacement"} 2
-# HELP muster_hub_requests ClusterRegistrations by their state; Pending ones wait for somebody who approves or denies them.
+# HELP muster_hub_requests ClusterRegistrations by state. Pending requests wait for an approval or a denial.
 # TYPE muster_hub_requests gauge
 muster_hub_requests{state="Conflict"} 0
 muster_hub_requests{state="Denied"} 0

@@ -21,11 +21,6 @@ import (
 	"github.com/muster-fleet/muster/internal/kube"
 )
 
-const (
-	rbacInstead = "it restricts nothing: RBAC on the hub says who may write Bundles, and ServiceAccount fleet-default in the agent's " +
-		"namespace what they may do on a cluster"
-)
-
 // kind is a kind without effect on the hub.
 type kind struct {
 	object client.Object
@@ -43,12 +38,10 @@ func kinds() []kind {
 				"apply them to the hub"),
 		ofFleet(func(o *fleet.HelmOp) *fleet.UnsupportedStatus { return &o.Status },
 			"Muster deploys charts by Bundles: write one with helm.repo, helm.chart and helm.version and the same targets"),
-		ofFleet(func(o *fleet.Policy) *fleet.UnsupportedStatus { return &o.Status }, rbacInstead),
-		ofFleet(func(o *fleet.Schedule) *fleet.UnsupportedStatus { return &o.Status },
-			"it holds nothing back: set spec.paused of Clusters or Bundles, from a CronJob if it has to be at certain times"),
 		ofFleet(func(o *fleet.ImageScan) *fleet.UnsupportedStatus { return &o.Status },
-			"Muster scans no registries: have a tool such as Renovate write new tags into the repository from which the Bundles are made"),
-		ofFleet(func(o *fleet.GitRepoRestriction) *fleet.UnsupportedStatus { return &o.Status }, rbacInstead),
+			"Muster scans no registries: have a tool such as Renovate write new tags into the repository of the Bundles"),
+		ofFleet(func(o *fleet.GitRepoRestriction) *fleet.UnsupportedStatus { return &o.Status },
+			"it restricts nothing, because Muster reads no Git repositories: a Policy restricts the Bundles of its namespace"),
 	}
 }
 

@@ -1,43 +1,46 @@
 "use strict";
 
-// What is shown is kept as it is on the hub: the server sends what changed of this page, or that it is to be loaded again.
+// The page follows the hub: the server sends changed tiles, or a request to reload.
 
 let source;
 let loading;
-let waiting; // a timer until the view is loaded again
-let loaded = 0; // when it was loaded last
-let pointed = false; // somebody has moved the pointer on this page: it does not lie where it pressed a button on the page before
+let waiting; // the timer of the next load
+let loaded = 0; // the time of the last load
+let pointed = false; // the pointer has moved on this page, and is not left over from a click on the previous page
 
-const pause = 2000; // between two loads of a view that changes all the time
-const retry = 5000; // after a load that failed
+const pause = 2000; // between two loads of a view
+const retry = 5000; // after a failed load
 
+// say shows in the header whether the page is live.
 function say(live) {
-  const at = document.getElementById("liveness");
-  if (!at) return;
-  at.textContent = live ? "live" : "not live";
-  at.classList.toggle("not", !live);
+  const status = document.getElementById("liveness");
+  if (!status) return;
+  status.textContent = live ? "live" : "not live";
+  status.classList.toggle("not", !live);
 }
 
-// warn says why what is shown may not be what is so now, until it is loaded again.
+// warn shows a reason why the page may be out of date, until the next load.
 function warn(text) {
   say(false);
   const view = document.getElementById("view");
-  const at = view.querySelector(".stale") ?? view.insertBefore(document.createElement("p"), view.firstChild);
-  at.className = "stale";
-  at.setAttribute("role", "alert");
-  at.textContent = "This may not be what is so now: " + text;
+  const warning = view.querySelector(".stale") ?? view.insertBefore(document.createElement("p"), view.firstChild);
+  warning.className = "stale";
+  warning.setAttribute("role", "alert");
+  warning.textContent = "This page may be out of date: " + text;
 }
 
-// listen follows what is shown. A page that nobody looks at does not: browsers have few connections for one host.
+// listen opens the stream of changes. A hidden page has none: browsers limit the connections to a host.
+// A page without changes, such as an error, shows no status.
 function listen() {
   if (source) source.close();
   source = undefined;
   const to = document.getElementById("view").dataset.live;
-  if (!to || document.hidden) return say(false);
+  if (!to) return document.getElementById("liveness")?.replaceChildren();
+  if (document.hidden) return say(false);
   const mine = (source = new EventSource(to));
   let opened = false;
   mine.onopen = () => {
-    if (opened) return reload(); // the page has changed since the server was told what it shows
+    if (opened) return reload(); // the page has changed since its address was made
     opened = true;
     say(!document.querySelector("#view .stale"));
   };
@@ -55,7 +58,7 @@ document.addEventListener("visibilitychange", () => {
   else if (!source) reload();
 });
 
-// reload loads what is shown again: soon, unless that was done a moment ago, or somebody is about to press a button that decides something.
+// reload loads the view again, not more often than every pause, and not while the user is about to press the button of a decision.
 function reload(after = Math.max(0, loaded + pause - Date.now())) {
   clearTimeout(waiting);
   waiting = setTimeout(() => {
@@ -71,7 +74,7 @@ document.addEventListener("pointermove", (event) => {
   if (event.movementX !== 0 || event.movementY !== 0) pointed = true;
 });
 
-// load shows a page in the place of this one, but for the forms above it, in which somebody may be writing.
+// load replaces the view, but not the forms above it: the user may be typing there.
 async function load(url) {
   clearTimeout(waiting);
   if (loading) loading.abort();
@@ -84,7 +87,7 @@ async function load(url) {
     }
     const page = new DOMParser().parseFromString(await answer.text(), "text/html");
     const view = page.getElementById("view");
-    if (!view) throw new Error("the dashboard does not answer as it should");
+    if (!view) throw new Error("the dashboard sent an unexpected answer");
     if (answer.status === 429 || answer.status >= 500) throw new Error(view.textContent.trim());
     const open = [...document.querySelectorAll("#view details[open]")].map((d) => d.querySelector("strong").textContent);
     for (const d of view.querySelectorAll("details")) d.open = open.includes(d.querySelector("strong").textContent);
@@ -101,21 +104,21 @@ async function load(url) {
   }
 }
 
-// places are where the keyboard may be in a view.
+// places returns the elements of a view that can have the focus.
 function places(view) {
   return [...view.querySelectorAll("a, button, summary, [tabindex]")];
 }
 
-// change puts tiles in their places, in the order of their names, and takes away those of members that are not shown any more.
+// change adds and replaces tiles, in the order of their names, and removes the tiles of members that have gone.
 function change(changes) {
   for (const name of changes.gone) document.getElementById(name)?.remove();
   for (const put of changes.put) {
     const group = [...document.querySelectorAll(".group")].find((g) => g.dataset.group === put.group);
     if (!group) return reload();
     document.getElementById(put.id)?.remove();
-    const made = document.createElement("template");
-    made.innerHTML = put.html;
-    const tile = made.content.firstElementChild;
+    const template = document.createElement("template");
+    template.innerHTML = put.html;
+    const tile = template.content.firstElementChild;
     tile.classList.add("new");
     const tiles = group.querySelector(".tiles");
     tiles.insertBefore(tile, [...tiles.children].find((t) => t.id > put.id) ?? null);
@@ -127,7 +130,7 @@ function change(changes) {
   for (const d of summary.querySelectorAll("details")) d.open = open.includes(d.querySelector("strong").textContent);
 }
 
-// What is searched for is shown as it is typed.
+// The view follows the search as the user types.
 const search = document.getElementById("search");
 if (search) {
   let typed;
@@ -158,9 +161,9 @@ document.addEventListener("click", async (event) => {
     event.target.textContent = "Copied";
     return;
   }
-  text.closest("details").open = true; // without HTTPS there is no clipboard for pages
+  text.closest("details").open = true; // without HTTPS pages have no clipboard
   getSelection().selectAllChildren(text);
-  event.target.textContent = "It is selected: copy it";
+  event.target.textContent = "Selected: copy it with the keyboard";
 });
 
 listen();

@@ -1,0 +1,82 @@
+package cause
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/dynamic"
+
+	"github.com/muster-fleet/muster/internal/kube"
+	"github.com/muster-fleet/muster/internal/retry"
+)
+
+const (
+	// maxFollowed is the maximum number of objects with a look in one release or Work.
+	maxFollowed = 10
+	// soonest is the least time between two looks at one object.
+	soonest = time.Second
+)
+
+// Looks keeps the causes of the objects of a release or Work between two looks, for one goroutine
+// at a time. The zero value is ready to use.
+//
+// A Pod that fails does not change its workload, so no event reports it. The object is looked at
+// again when its own status changes, and at growing intervals while it is not ready: 2 s to 5 min.
+type Looks struct{ known map[types.UID]remembered }
+
+// remembered is the last look at an object.
+type remembered struct {
+	status string
+	causes []string
+	at     time.Time
+	// due is the time of the next look.
+	due   time.Time
+	pause wait.Backoff
+}
+
+// Round is one pass over the objects of a release or Work.
+type Round struct {
+	looks *Looks
+	now   time.Time
+	kept  map[types.UID]remembered
+}
+
+// Begin starts a pass.
+func (l *Looks) Begin(now time.Time) *Round {
+	return &Round{looks: l, now: now, kept: map[types.UID]remembered{}}
+}
+
+// Of returns the causes of an object that is not ready; status is the message of its own status,
+// which the causes do not repeat.
+func (r *Round) Of(ctx context.Context, member dynamic.Interface, object Object, status string) []string {
+	last, found := r.looks.known[object.UID]
+	switch {
+	case object.UID == "" || len(r.kept) >= maxFollowed:
+		return nil
+	case !found:
+		last = remembered{pause: retry.Failed(), due: r.now}
+	case last.status != status:
+		last.due = kube.Earlier(last.due, last.at.Add(soonest))
+	}
+	last.status = status
+	if !r.now.Before(last.due) {
+		last.causes = slices.DeleteFunc(Find(ctx, member, object), func(text string) bool { return strings.Contains(status, text) })
+		last.at, last.due = r.now, r.now.Add(last.pause.Step())
+	}
+	r.kept[object.UID] = last
+	return last.causes
+}
+
+// End forgets the objects that this pass did not ask for, and returns the time of the next look;
+// zero if there is none.
+func (r *Round) End() (next time.Time) {
+	r.looks.known = r.kept
+	for _, is := range r.kept {
+		next = kube.Earlier(next, is.due)
+	}
+	return next
+}

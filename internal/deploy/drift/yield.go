@@ -1,0 +1,70 @@
+package drift
+
+import (
+	"context"
+	"fmt"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/client-go/dynamic"
+
+	"github.com/muster-fleet/muster/internal/delivery/manifest"
+	"github.com/muster-fleet/muster/internal/deploy/applied"
+	"github.com/muster-fleet/muster/internal/deploy/release"
+)
+
+// scaling tells which numbers of replicas of an object are no change.
+type scaling struct {
+	// scaler has the bounds of the autoscaler of the object; nil if it was not looked up.
+	scaler *manifest.Bounds
+	// free is set if the manifest names no number.
+	free bool
+}
+
+// outdated reports whether an object must be compared again. A user who changes a field by hand
+// then owns it, and the field digest does not show further changes of that field. An autoscaler
+// owns the number of replicas.
+func (r result) outdated(is summary) bool {
+	rescaled := r.replicas != is.replicas && !r.scaling.free && !r.scaling.scaler.Hold(is.replicas)
+	return r.fields != is.fields || rescaled || r.modified != nil && r.content != is.content
+}
+
+// yielding returns a manifest that leaves to others what they own of the object.
+func yielding(ctx context.Context, member dynamic.Interface, desired, found *unstructured.Unstructured) (*unstructured.Unstructured,
+	scaling, error) {
+	is := scaling{free: manifest.Replicas(desired) == manifest.NoReplicas}
+	if manifest.Rescaled(desired, found) {
+		scalers, err := applied.Scalers(ctx, member, found.GetNamespace())
+		if err != nil {
+			return nil, is, err
+		}
+		is.scaler = manifest.BoundsOf(scalers, desired)
+	}
+	left := desired.DeepCopy()
+	manifest.Yield(left, found, release.FieldManager, is.scaler)
+	return left, is, nil
+}
+
+// revert sets one object back. With force, it replaces an object with an immutable field.
+func (d *Detector) revert(ctx context.Context, s *Set, key Key, objects dynamic.ResourceInterface, desired *unstructured.Unstructured,
+	force bool) error {
+	left, whole := desired, desired
+	found, err := objects.Get(ctx, key.Name, metav1.GetOptions{})
+	switch {
+	case apierrors.IsNotFound(err):
+	case err != nil:
+		return fmt.Errorf("reading %s: %w", key, err)
+	default:
+		var is scaling
+		if left, is, err = yielding(ctx, d.cluster.Dynamic, desired, found); err != nil {
+			return err
+		}
+		whole = desired.DeepCopy()
+		manifest.Fill(whole, found, is.scaler)
+	}
+	if _, err = release.Apply(ctx, objects, left); err != nil && force {
+		err = replace(ctx, s.release, objects, whole, err)
+	}
+	return err
+}

@@ -1,0 +1,135 @@
+package bundle
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/labels"
+
+	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
+	"github.com/muster-fleet/muster/internal/kube"
+)
+
+// maxNear is the maximum number of Clusters that a message names.
+const maxNear = 3
+
+// near collects the Clusters that a target almost matches. Those that differ only in case come
+// first: they are most likely meant.
+type near struct{ byCase, byKey []string }
+
+// add adds a Cluster without a matching target.
+func (n *near) add(m matcher, cluster *fleet.Cluster) {
+	if len(n.byCase) >= maxNear {
+		return
+	}
+	for i := range m.targets {
+		differs, onlyCase := m.difference(i, cluster)
+		switch sentence := fmt.Sprintf("Cluster %s/%s has %s", cluster.Namespace, cluster.Name, differs); {
+		case differs == "":
+		case onlyCase:
+			n.byCase = append(n.byCase, sentence)
+			return
+		case len(n.byKey) < maxNear:
+			n.byKey = append(n.byKey, sentence)
+			return
+		}
+	}
+}
+
+// String names the near Clusters.
+func (n *near) String() string {
+	all := slices.Concat(n.byCase, n.byKey)
+	return kube.Clip(strings.Join(all[:min(len(all), maxNear)], "; "), maxQuoted)
+}
+
+// difference returns the only difference between a target and a Cluster: a name in another case, or
+// one label. It is empty if there are more differences, or none that helps.
+func (m matcher) difference(i int, cluster *fleet.Cluster) (differs string, onlyCase bool) {
+	t := &m.bundle.Spec.Targets[i]
+	if t.DoNotDeploy || m.targets[i].UsesGroups() || t.ClusterSelector != nil && len(t.ClusterSelector.MatchExpressions) > 0 {
+		return "", false
+	}
+	named := t.ClusterName == "" || t.ClusterName == cluster.Name || t.ClusterName == cluster.Labels[fleet.LabelClusterDisplayName]
+	if !named {
+		if !strings.EqualFold(t.ClusterName, cluster.Name) ||
+			t.ClusterSelector != nil && !labels.SelectorFromSet(t.ClusterSelector.MatchLabels).Matches(labels.Set(cluster.Labels)) {
+			return "", false
+		}
+		return fmt.Sprintf("that name, and targets[%d] names %s", i, t.ClusterName), true
+	}
+	if t.ClusterSelector == nil {
+		return "", false
+	}
+	return labelDifference(i, t.ClusterSelector.MatchLabels, cluster.Labels)
+}
+
+// labelDifference returns the only label of a target that a Cluster lacks.
+func labelDifference(i int, wanted, has map[string]string) (differs string, onlyCase bool) {
+	missing := ""
+	for _, key := range slices.Sorted(maps.Keys(wanted)) {
+		if value, there := has[key]; there && value == wanted[key] {
+			continue
+		}
+		if missing != "" {
+			return "", false
+		}
+		missing = key
+	}
+	if missing == "" {
+		return "", false
+	}
+	target := fmt.Sprintf(", and targets[%d] selects %s=%s", i, missing, wanted[missing])
+	if value, there := has[missing]; there {
+		return "label " + missing + "=" + value + target, strings.EqualFold(value, wanted[missing])
+	}
+	for _, key := range slices.Sorted(maps.Keys(has)) {
+		if strings.EqualFold(key, missing) {
+			return "label " + key + "=" + has[key] + target, strings.EqualFold(has[key], wanted[missing])
+		}
+	}
+	if len(wanted) == 1 { // every Cluster without the label would be near
+		return "", false
+	}
+	return "no label " + missing + target, false
+}
+
+// forbiddenLater returns the index of a target with doNotDeploy that selects a Cluster. It has no
+// effect, because another target comes first. The index is -1 if there is none.
+func (m matcher) forbiddenLater(matched []int, cluster *fleet.Cluster, groups []*fleet.ClusterGroup) int {
+	if len(matched) == 0 || m.bundle.Spec.TargetCustomizationMode == fleet.AllMatches {
+		return -1
+	}
+	for i := matched[0] + 1; i < len(m.targets); i++ {
+		if m.bundle.Spec.Targets[i].DoNotDeploy && m.targets[i].Matches(cluster, groups) {
+			return i
+		}
+	}
+	return -1
+}
+
+// findOutranked adds a Cluster that a later target forbids in vain.
+func (o *observed) findOutranked(m matcher, matched []int, cluster *fleet.Cluster, groups []*fleet.ClusterGroup) {
+	later := m.forbiddenLater(matched, cluster, groups)
+	if later < 0 {
+		return
+	}
+	if o.outrankedCount++; o.outrankedCount <= maxNear {
+		o.outranked = append(o.outranked, m.outranked(matched[0], later, cluster))
+	}
+}
+
+// outranked describes a Cluster that gets the Bundle although a later target forbids it.
+func (m matcher) outranked(first, later int, cluster *fleet.Cluster) string {
+	return fmt.Sprintf("Cluster %s/%s gets the Bundle by %s, although %s has doNotDeploy: the first matching target decides; "+
+		"put the target with doNotDeploy first, or set targetCustomizationMode: AllMatches",
+		cluster.Namespace, cluster.Name, m.nameOf(first), m.nameOf(later))
+}
+
+func (m matcher) nameOf(i int) string {
+	if name := m.bundle.Spec.Targets[i].Name; name != "" {
+		return fmt.Sprintf("targets[%d] (%s)", i, name)
+	}
+	return fmt.Sprintf("targets[%d]", i)
+}

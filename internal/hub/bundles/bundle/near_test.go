@@ -1,0 +1,71 @@
+package bundle
+
+import (
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
+)
+
+func TestATargetThatMatchesNoClusterNamesNearOnes(t *testing.T) {
+	clusters := []*fleet.Cluster{
+		{ObjectMeta: metav1.ObjectMeta{Namespace: "ws", Name: "edge-1", Labels: map[string]string{"env": "dev", "Region": "eu", "tier": "a"}}},
+		{ObjectMeta: metav1.ObjectMeta{Namespace: "ws", Name: "edge-2", Labels: map[string]string{"env": "Prod"}}},
+	}
+	for name, row := range map[string]struct{ spec, want string }{
+		"a name in another case": {`targets: [{clusterName: Edge-1}]`, "Cluster ws/edge-1 has that name, and targets[0] names Edge-1"},
+		"another name":           {`targets: [{clusterName: edge-9}]`, ""},
+		"a value in another case comes first": {
+			`targets: [{clusterSelector: {matchLabels: {env: prod}}}]`,
+			"Cluster ws/edge-2 has label env=Prod, and targets[0] selects env=prod; " +
+				"Cluster ws/edge-1 has label env=dev, and targets[0] selects env=prod",
+		},
+		"a key in another case": {
+			`targets: [{clusterSelector: {matchLabels: {region: eu}}}]`,
+			"Cluster ws/edge-1 has label Region=eu, and targets[0] selects region=eu",
+		},
+		"a label that no Cluster has": {`targets: [{clusterSelector: {matchLabels: {zone: x}}}]`, ""},
+		"one of two labels is missing": {
+			`targets: [{clusterSelector: {matchLabels: {env: dev, zone: x}}}]`,
+			"Cluster ws/edge-1 has no label zone, and targets[0] selects zone=x",
+		},
+		"two labels differ":     {`targets: [{clusterSelector: {matchLabels: {env: x, zone: x}}}]`, ""},
+		"a target that says no": {`targets: [{clusterName: Edge-1, doNotDeploy: true}]`, ""},
+	} {
+		m, err := newMatcher(bundleOfSpec(t, row.spec))
+		if err != nil {
+			t.Fatal(err)
+		}
+		var n near
+		for _, cluster := range clusters {
+			n.add(m, cluster)
+		}
+		if got := n.String(); got != row.want {
+			t.Errorf("%s: got %q, want %q", name, got, row.want)
+		}
+	}
+}
+
+func TestATargetThatForbidsInVainIsFound(t *testing.T) {
+	cluster := &fleet.Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: "ws", Name: "c1", Labels: map[string]string{"keep-out": "true"}}}
+	const never = `{name: never, clusterSelector: {matchLabels: {keep-out: "true"}}, doNotDeploy: true}`
+	for name, row := range map[string]struct {
+		spec string
+		want int
+	}{
+		"behind a target that deploys": {`targets: [{name: all, clusterSelector: {}}, ` + never + `]`, 1},
+		"before it":                    {`targets: [` + never + `, {clusterSelector: {}}]`, -1},
+		"all targets count":            {`{targetCustomizationMode: AllMatches, targets: [{clusterSelector: {}}, ` + never + `]}`, -1},
+		"for another Cluster":          {`targets: [{clusterSelector: {}}, {clusterName: c2, doNotDeploy: true}]`, -1},
+	} {
+		m, err := newMatcher(bundleOfSpec(t, row.spec))
+		if err != nil {
+			t.Fatal(err)
+		}
+		matched := m.match(cluster, nil)
+		if got := m.forbiddenLater(matched, cluster, nil); got != row.want {
+			t.Errorf("%s: got %d, want %d", name, got, row.want)
+		}
+	}
+}

@@ -1,0 +1,22 @@
+package registration
+
+import (
+	"fmt"
+
+	clusterv1beta1 "github.com/muster-fleet/muster/api/cluster/v1beta1"
+	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
+	"github.com/muster-fleet/muster/internal/fleet/reasons"
+)
+
+// revoked denies a request for a revoked Cluster.
+func revoked(workspace, cluster string) decision {
+	return decision{state: fleet.RegistrationDenied, reason: reasons.Revoked, cluster: cluster, message: fmt.Sprintf(
+		"Cluster %s/%s is revoked by its annotation %s: to restore its access, kubectl -n %s annotate cluster.fleet.cattle.io %s %s- and "+
+			"then let "+
+			"the cluster ask again, which takes a new request",
+		workspace, cluster, clusterv1beta1.AnnotationRevoked, workspace, cluster, clusterv1beta1.AnnotationRevoked)}
+}
+
+func denied(reason, message string) decision {
+	return decision{state: fleet.RegistrationDenied, reason: reason, message: message}
+}

@@ -1,0 +1,23 @@
+package server
+
+import (
+	"context"
+	"errors"
+
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+
+	"github.com/muster-fleet/muster/internal/hub/bundles/agentbundle"
+	"github.com/muster-fleet/muster/internal/hub/bundles/bundle"
+	"github.com/muster-fleet/muster/internal/hub/bundles/clustergroup"
+	"github.com/muster-fleet/muster/internal/hub/bundles/initgate"
+	"github.com/muster-fleet/muster/internal/hub/bundles/policy"
+	"github.com/muster-fleet/muster/internal/hub/bundles/schedule"
+	"github.com/muster-fleet/muster/internal/hub/runtime/controller"
+)
+
+// addBundles adds the controllers of Bundles, and of what lets them wait or forbids them.
+func addBundles(ctx context.Context, mgr manager.Manager, deps controller.Deps, agents *agentbundle.Controller, stateDir string) error {
+	d := bundle.Deps{Deps: deps, IsAgents: agents.Wrote, AgentChart: agents.Content, StateDir: stateDir}
+	return errors.Join(bundle.New(d).Register(ctx, mgr), agents.Register(mgr), clustergroup.New(deps).Register(mgr),
+		schedule.New(deps).Register(mgr), initgate.New(deps).Register(mgr), policy.New(deps).Register(mgr))
+}

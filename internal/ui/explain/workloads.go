@@ -1,0 +1,121 @@
+package explain
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
+	"github.com/muster-fleet/muster/internal/fleet/reasons"
+)
+
+// workloadCause explains words of Kubernetes in the message about an object that is not ready.
+type workloadCause struct {
+	words         []string
+	means, remedy string
+	onMember      []string
+}
+
+const (
+	memberEvents = "kubectl get events -A --sort-by .lastTimestamp"
+	memberPodLog = "kubectl -n <namespace> logs <pod> --previous"
+)
+
+// notReady are the reasons of objects that are applied and not ready.
+var notReady = []string{string(fleet.StateNotReady), reasons.ManifestNotAvailableYet, reasons.ManifestFailed}
+
+// workloadCauses are in the order of the search: the more exact words come first.
+var workloadCauses = []workloadCause{
+	{
+		words: []string{
+			"ImagePullBackOff", "ErrImagePull", "ErrImageNeverPull", "InvalidImageName", "ImageInspectError", "RegistryUnavailable",
+			"SignatureValidationFailed",
+		},
+		means: "A node of the member cannot get the image of a container.",
+		remedy: "Correct the name or the tag of the image. A private registry needs an imagePullSecret in the Pod or its " +
+			"service account. If the member cannot reach the registry, use a mirror.",
+		onMember: []string{memberEvents},
+	},
+	{
+		words: []string{"CreateContainerConfigError", "CreateContainerError", "RunContainerError"},
+		means: "A node of the member cannot create a container.",
+		remedy: "The message names the reason. Often the container uses a Secret, a ConfigMap or a key that does not exist: " +
+			"deliver it with the workload.",
+		onMember: []string{memberEvents},
+	},
+	{
+		words:    []string{"OOMKilled"},
+		means:    "A container went over its memory limit and was ended.",
+		remedy:   "Raise the memory limit of the container, or make the application use less.",
+		onMember: []string{memberPodLog},
+	},
+	{
+		words: []string{"exceeded quota"},
+		means: "A ResourceQuota of the namespace on the member refuses the Pods.",
+		remedy: "Raise the quota, or request less. Pods without requests and limits are refused if the quota counts " +
+			"them.",
+		onMember: []string{"kubectl get resourcequotas -A"},
+	},
+	{
+		words: []string{"FailedCreate", "Error creating: "},
+		means: "The API server of the member refuses to create the Pods.",
+		remedy: "The message quotes the refusal: an admission webhook, Pod Security, a quota, or a missing service account. " +
+			"Correct the Pod template, or the policy of the member.",
+		onMember: []string{memberEvents},
+	},
+	{
+		words: []string{"PersistentVolumeClaim ", "PVC is not Bound"},
+		means: "A PersistentVolumeClaim is not bound, so its Pods do not start.",
+		remedy: "Check its storage class on the member, and the provisioner. With WaitForFirstConsumer it is bound after a node " +
+			"takes the first Pod.",
+		onMember: []string{"kubectl get persistentvolumeclaims,storageclasses -A"},
+	},
+	{
+		words:    []string{"Unschedulable", "SchedulingGated"},
+		means:    "No node of the member takes a Pod.",
+		remedy:   "The message names the missing resource, taint or label. Add a node, or change the requests or rules of the Pod.",
+		onMember: []string{"kubectl describe nodes"},
+	},
+	{
+		words:    []string{"CrashLoopBackOff", "exit code "},
+		means:    "A container starts and ends with an error.",
+		remedy:   "The message has the exit code, and the last line of the termination message if there is one. Read the log.",
+		onMember: []string{memberPodLog},
+	},
+	{
+		words: []string{"may not be read: "},
+		means: "An object is not ready. The account that deploys it may not read the Pods, so the cause is unknown.",
+		remedy: "Give the account the right to get and list Pods, ReplicaSets, PersistentVolumeClaims and Events in the " +
+			"namespace.",
+		onMember: []string{"kubectl get pods -A --field-selector status.phase!=Running", memberEvents},
+	},
+}
+
+// refined returns the cause for the words of Kubernetes in the message about an object that is not
+// ready.
+func (c cause) refined(p Problem) cause {
+	if !slices.Contains(notReady, p.Reason) {
+		return c
+	}
+	for _, w := range workloadCauses {
+		if slices.ContainsFunc(w.words, func(word string) bool { return strings.Contains(p.Message, word) }) {
+			c.means, c.remedy, c.onHub, c.onMember = w.means, w.remedy, nil, w.onMember
+			return c
+		}
+	}
+	return c
+}
+
+// writeWorkloads writes the causes by words of Kubernetes.
+func writeWorkloads(page *strings.Builder) {
+	page.WriteString("\n## Objects that are not ready\n\n" +
+		"The message of NotReady, ManifestNotAvailableYet and ManifestFailed has the cause in the words of Kubernetes.\n")
+	for _, w := range workloadCauses {
+		var words []string
+		for _, word := range w.words {
+			words = append(words, strings.TrimRight(word, ": "))
+		}
+		fmt.Fprintf(page, "\n### %s\n\n%s %s\n\nOn the member:\n\n    %s\n", strings.Join(words, ", "), w.means, w.remedy,
+			strings.Join(w.onMember, "\n    "))
+	}
+}
