@@ -18,6 +18,9 @@ import (
 // shown is the number of slowest tests in a report.
 const shown = 10
 
+// explained is the number of failed tests with their first and last line of output in a report.
+const explained = 20
+
 // parts are the parts of processor time, in the order of a report, with the processes of each.
 var parts = []struct {
 	name      string
@@ -101,7 +104,23 @@ func (r *runner) report(out io.Writer, total, took time.Duration) {
 	for _, one := range tests {
 		count[one.outcome]++
 	}
+	printFailed(out, tests)
 	fmt.Fprintf(out, "%d passed, %d failed, %d skipped\n", count["pass"], count["fail"], count["skip"])
+}
+
+// printFailed names the failed tests at the end of the run, because a log may be kept only in part.
+func printFailed(out io.Writer, tests []result) {
+	failed := slices.DeleteFunc(slices.Clone(tests), func(one result) bool { return one.outcome != "fail" })
+	slices.SortFunc(failed, func(a, b result) int { return cmp.Compare(a.name, b.name) })
+	for i, one := range failed {
+		fmt.Fprintf(out, "failed: %s\n", one.name)
+		if i >= explained {
+			continue
+		}
+		for line := range strings.Lines(one.said) {
+			fmt.Fprintf(out, "    %.200s\n", strings.TrimSpace(line))
+		}
+	}
 }
 
 func printTop(out io.Writer, all []result) {

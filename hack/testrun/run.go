@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -43,6 +44,8 @@ type runner struct {
 type result struct {
 	name, outcome string
 	seconds       float64
+	// said are the first and the last line of a failed test that name a line of code.
+	said string
 }
 
 // event is a line of go test -json; see go doc test2json.
@@ -157,16 +160,34 @@ func (r *runner) end(e event, test, subtest string, said map[string]*strings.Bui
 	switch {
 	case subtest != "" || said[key] == nil:
 	case test != "":
+		one := result{name: strings.TrimPrefix(e.Package, module+"/") + " " + test, outcome: e.Action}
 		if e.Action == "fail" {
 			r.print(said[key].String())
+			one.said = firstAndLast(said[key].String())
 		}
 		delete(said, key)
 		r.mu.Lock()
-		r.results = append(r.results, result{strings.TrimPrefix(e.Package, module+"/") + " " + test, e.Action, e.Elapsed - r.waited[key]})
+		one.seconds = e.Elapsed - r.waited[key]
+		r.results = append(r.results, one)
 		r.mu.Unlock()
 	default:
 		r.endPackage(e, said)
 	}
+}
+
+// codeLine is a line of a test's output that names a line of code, as testing.T prints it.
+var codeLine = regexp.MustCompile(`(?m)^ +(\w+\.go:\d+: .+)$`)
+
+// firstAndLast returns the first and the last line of an output that name a line of code.
+func firstAndLast(output string) string {
+	all := codeLine.FindAllStringSubmatch(output, -1)
+	switch len(all) {
+	case 0:
+		return ""
+	case 1:
+		return all[0][1]
+	}
+	return all[0][1] + "\n" + all[len(all)-1][1]
 }
 
 // endPackage prints the closing lines of a package, and the output of tests that did not end.

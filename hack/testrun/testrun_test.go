@@ -136,11 +136,24 @@ func TestWhatFailedTestsSaidIsPrinted(t *testing.T) {
 	if difference := cmp.Diff(want, out.String()); difference != "" {
 		t.Error(difference)
 	}
-	if results := []result{{"p TestA", "pass", 2}, {"p TestB", "fail", 0.25}}; !slices.Equal(r.results, results) {
+	if results := []result{{name: "p TestA", outcome: "pass", seconds: 2}, {name: "p TestB", outcome: "fail", seconds: 0.25}}; !slices.Equal(r.results, results) {
 		t.Errorf("the results are %v, want %v", r.results, results)
 	}
 	if !r.failed() {
 		t.Error("a test failed, and the run did not")
+	}
+}
+
+func TestAFailureIsSaidInItsFirstAndLastLine(t *testing.T) {
+	for output, want := range map[string]string{
+		"":                         "",
+		"=== RUN   TestA\npanic\n": "",
+		"=== RUN   TestA\n    a_test.go:1: broken\n        more\n":   "a_test.go:1: broken",
+		"    a_test.go:1: one\n    a.go:2: two\n    b.go:3: three\n": "a_test.go:1: one\nb.go:3: three",
+	} {
+		if got := firstAndLast(output); got != want {
+			t.Errorf("of %q it says %q, want %q", output, got, want)
+		}
 	}
 }
 
@@ -152,8 +165,9 @@ func TestReport(t *testing.T) {
 	}
 	var out bytes.Buffer
 	r := &runner{used: map[string]float64{}, ended: []result{{name: "internal/hub/test", seconds: 50}}, results: []result{
-		{"internal/hub/test TestA", "skip", 0}, {"internal/hub/test TestA", "pass", 7}, {"internal/hub/test TestB", "skip", 0},
-		{"internal/kube TestC", "fail", 1},
+		{name: "internal/hub/test TestA", outcome: "skip"}, {name: "internal/hub/test TestA", outcome: "pass", seconds: 7},
+		{name: "internal/hub/test TestB", outcome: "skip"},
+		{name: "internal/kube TestC", outcome: "fail", seconds: 1, said: "a_test.go:1: broken\nb_test.go:2: left"},
 	}}
 	if err := addUsage(r.used, usage); err != nil {
 		t.Fatal(err)
@@ -161,7 +175,7 @@ func TestReport(t *testing.T) {
 	r.report(&out, time.Minute, 40*time.Second)
 	for _, want := range []string{
 		"     7.0  internal/hub/test TestA\n", "    50.0  internal/hub/test\n", "       4  etcd\n", "      30  tests\n", "       3  agents\n",
-		"      24  compilers and the rest\n      60  in all, within 40 seconds\n", "\n1 passed, 1 failed, 1 skipped\n",
+		"      24  compilers and the rest\n      60  in all, within 40 seconds\n", "\nfailed: internal/kube TestC\n    a_test.go:1: broken\n    b_test.go:2: left\n1 passed, 1 failed, 1 skipped\n",
 	} {
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("the report has no %q:\n%s", want, &out)
