@@ -26,10 +26,12 @@ func Turn(t testing.TB, name string, flags ...string) Cluster {
 	if testing.Short() {
 		t.Skip("it needs a control plane")
 	}
-	e, began := entryOf(name), time.Now()
-	e.waiting.Add(1)
-	e.turn.Lock()
-	e.waiting.Add(-1)
+	began := time.Now()
+	e := entryOf(name)
+	for e.await(); e != entryOf(name); e.await() { // the one before has discarded it
+		e.turn.Unlock()
+		e = entryOf(name)
+	}
 	Waited(t, began)
 	t.Cleanup(func() {
 		if e.err == nil && e.waiting.Load() == 0 {
@@ -41,8 +43,16 @@ func Turn(t testing.TB, name string, flags ...string) Cluster {
 	if e.halted {
 		e.halted = false
 		if err := e.resume(); err != nil {
+			Discard(name)
 			t.Fatalf("starting control plane %s again: %v", name, err)
 		}
 	}
 	return Start(t, name, flags...)
+}
+
+// await waits for the turn.
+func (e *entry) await() {
+	e.waiting.Add(1)
+	e.turn.Lock()
+	e.waiting.Add(-1)
 }

@@ -182,8 +182,8 @@ func newAlone(t *testing.T, settings string, flags ...string) fixture {
 	return newProcess(t, testkube.Start(t, name), settings, append([]string{"--leader-elect=false"}, flags...)...)
 }
 
-// discardCrowded ends a control plane on which so much was left that each further hub would have
-// more work with that than with its own test.
+// discardCrowded ends a control plane that does not answer. It also ends one on which so much was
+// left that each further hub would have more work with that than with its own test.
 func discardCrowded(t *testing.T, name string) {
 	t.Helper()
 	const many = 100
@@ -191,6 +191,7 @@ func discardCrowded(t *testing.T, name string) {
 	for _, list := range []client.ObjectList{&fleet.ClusterList{}, &fleet.ClusterRegistrationList{}, &clusterv1beta1.MemberClusterList{}} {
 		if err := cluster.Client(t).List(context.Background(), list, client.Limit(1)); err != nil {
 			t.Errorf("looking at what the test left: %v", err)
+			testkube.Discard(name)
 			return
 		}
 		if left := list.GetRemainingItemCount(); left != nil && *left > many {

@@ -14,7 +14,9 @@ import (
 
 const (
 	readyInterval = 50 * time.Millisecond
-	readyTimeout  = 120 * time.Second
+	// readyTimeout ends the wait for a part that hangs. A start takes seconds on a quiet machine, and
+	// minutes beside many busy processes.
+	readyTimeout = 10 * time.Minute
 )
 
 // readiness checks the progress of a cluster.
