@@ -37,6 +37,7 @@ var ran = map[string]series{
 	"trust":    {[]string{"hub", "cluster1", "cluster2", "thief"}, []string{"docs/trust.md"}},
 }
 
+// The tests run one after the other, because each has up to five control planes with Pods.
 func TestMain(m *testing.M) { os.Exit(testkube.Main(m)) }
 
 func TestEveryPageIsRunOrSaysWhyNot(t *testing.T) {
@@ -66,14 +67,12 @@ func TestTheCommandsOfThePagesWork(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it needs control planes")
 	}
-	t.Parallel()
 	s, err := load(checkout)
 	if err != nil {
 		t.Fatal(err)
 	}
 	for name, one := range ran {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel()
 			r := newReader(t, name, one.clusters...)
 			for _, source := range one.pages {
 				if !t.Run(strings.TrimSuffix(strings.TrimPrefix(source, "docs/"), ".md"), func(t *testing.T) { r.read(t, s.pages[source]) }) {
@@ -165,7 +164,7 @@ var secret = regexp.MustCompile(`eyJ[\w-]+\.[\w-]+\.[\w-]+`)
 
 func (r *reader) run(t *testing.T, script string) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 15*time.Minute) // it ends only a command that hangs
+	ctx, cancel := context.WithTimeout(t.Context(), 40*time.Minute) // it ends only a command that hangs
 	defer cancel()
 	command := exec.CommandContext(ctx, "bash", "-euo", "pipefail", "-c", script)
 	command.Dir, command.Env, command.WaitDelay = r.dir, r.env, time.Second

@@ -8,6 +8,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 
@@ -71,7 +72,7 @@ func foreign(have, desired client.Object) string {
 	}
 	for _, owner := range desired.GetOwnerReferences() {
 		if !slices.ContainsFunc(have.GetOwnerReferences(), func(is metav1.OwnerReference) bool {
-			return is.Kind == owner.Kind && is.Name == owner.Name
+			return is.Name == owner.Name && IsOwner(is, kindOf(owner))
 		}) {
 			return fmt.Sprintf("%s %s does not own it", owner.Kind, owner.Name)
 		}
@@ -89,5 +90,23 @@ func foreign(have, desired client.Object) string {
 // over.
 func isOfEarlierOwner(have, desired client.Object) bool {
 	is, wanted := metav1.GetControllerOf(have), metav1.GetControllerOf(desired)
-	return is != nil && wanted != nil && is.Kind == wanted.Kind && is.Name == wanted.Name && is.UID != wanted.UID
+	return is != nil && wanted != nil && is.Name == wanted.Name && IsOwner(*is, kindOf(*wanted)) && is.UID != wanted.UID
+}
+
+// IsOwner reports whether an owner reference is to an object of a kind, in any version of its group.
+func IsOwner(reference metav1.OwnerReference, kind schema.GroupKind) bool {
+	return kindOf(reference) == kind
+}
+
+func kindOf(reference metav1.OwnerReference) schema.GroupKind {
+	return schema.FromAPIVersionAndKind(reference.APIVersion, reference.Kind).GroupKind()
+}
+
+// ControllerOf returns the controlling owner of an object if it is of a kind, in any version of its
+// group, else nil.
+func ControllerOf(o metav1.Object, kind schema.GroupKind) *metav1.OwnerReference {
+	if owner := metav1.GetControllerOf(o); owner != nil && IsOwner(*owner, kind) {
+		return owner
+	}
+	return nil
 }

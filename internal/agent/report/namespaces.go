@@ -8,6 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	placement "github.com/muster-fleet/muster/api/placement/v1beta1"
+	"github.com/muster-fleet/muster/internal/kube"
 	"github.com/muster-fleet/muster/internal/kubeclient"
 )
 
@@ -92,7 +93,7 @@ func (n *namespaces) drop(object *corev1.Namespace) {
 // workOf names the Work that owns a namespace: an AppliedWork has the name of its Work.
 func workOf(o metav1.Object) string {
 	for _, owner := range o.GetOwnerReferences() {
-		if owner.Kind == "AppliedWork" && owner.APIVersion == placement.GroupVersion.String() {
+		if kube.IsOwner(owner, placement.GroupVersion.WithKind("AppliedWork").GroupKind()) {
 			return owner.Name
 		}
 	}

@@ -2,7 +2,6 @@ package work
 
 import (
 	"slices"
-	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -82,8 +81,7 @@ func summarize(object *unstructured.Unstructured) summary {
 }
 
 func isAppliedWork(owner metav1.OwnerReference) bool {
-	group, _, _ := strings.Cut(owner.APIVersion, "/")
-	return owner.Kind == "AppliedWork" && group == placement.GroupVersion.Group
+	return kube.IsOwner(owner, placement.GroupVersion.WithKind("AppliedWork").GroupKind())
 }
 
 // works returns the names of the Works that own the object.

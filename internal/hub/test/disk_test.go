@@ -18,7 +18,7 @@ import (
 // longer than it takes to lose one, and etcd starts again.
 func TestAFullDiskUnderTheHubsEtcdLosesNothing(t *testing.T) {
 	t.Parallel()
-	cluster := testkube.Turn(t, "disk", "--restart-etcd")
+	cluster := turnApart(t, "disk", "--restart-etcd")
 	fill, free := testkube.SmallDisk(t, cluster.Name(), "400m")
 	s := newProcess(t, cluster, "", "--leader-elect=true").survivors()
 	fill()

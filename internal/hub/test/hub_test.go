@@ -43,7 +43,7 @@ func TestMain(m *testing.M) {
 	if err := flag.Set("test.parallel", "1000"); err != nil {
 		panic(err)
 	}
-	for _, name := range []string{"alone-1", "alone-2", "alone-3"} {
+	for _, name := range []string{"alone-1", "alone-2"} {
 		alone <- name
 	}
 	ctrl.SetLogger(logger)
@@ -94,9 +94,27 @@ type fixture struct {
 	hub *testkube.Program
 }
 
-// beside has a place for each test that runs beside others on the shared hub. A test waits most of
-// the time, so there are more of them than processors.
-var beside = make(chan struct{}, 4)
+// beside has a place for each test that runs beside others on the shared hub, and apart one for each
+// test with a turn on a further control plane. A test waits most of the time, so there are more of
+// them than processors. Too many of them would run twenty control planes at once, and none would
+// make progress. A test takes its place apart after all its other places.
+var beside, apart = make(chan struct{}, 3), make(chan struct{}, 1)
+
+// take waits for a place, and keeps it until the test ends.
+func take(t *testing.T, places chan struct{}) {
+	t.Helper()
+	began := time.Now()
+	places <- struct{}{}
+	t.Cleanup(func() { <-places })
+	testkube.Waited(t, began)
+}
+
+// turnApart waits for a place apart and for a turn on a control plane.
+func turnApart(t *testing.T, name string, flags ...string) testkube.Cluster {
+	t.Helper()
+	take(t, apart)
+	return testkube.Turn(t, name, flags...)
+}
 
 // newFixture has the test run in parallel with others on the shared hub. Such a test may neither
 // change the hub's settings nor stop the hub, and changes no object of the cluster that other tests
@@ -104,10 +122,7 @@ var beside = make(chan struct{}, 4)
 func newFixture(t *testing.T) fixture {
 	t.Helper()
 	t.Parallel()
-	began := time.Now()
-	beside <- struct{}{}
-	t.Cleanup(func() { <-beside })
-	testkube.Waited(t, began)
+	take(t, beside)
 	cluster := testkube.Start(t, "hub")
 	shared.start.Do(func() { startShared(cluster.InstallHub(t)) })
 	f := fixture{t: t}.on(cluster)
@@ -166,7 +181,7 @@ func stopShared() {
 }
 
 // alone has the names of the control planes on which no test of newAlone runs at the moment.
-var alone = make(chan string, 3)
+var alone = make(chan string, 2)
 
 // newAlone has the test run in parallel with others, on a control plane where it has a hub of its
 // own until it ends: a process with these settings, or those of HubSettings. What the test leaves
@@ -206,7 +221,7 @@ func discardCrowded(t *testing.T, name string) {
 func newUndefining(t *testing.T) fixture {
 	t.Helper()
 	t.Parallel()
-	return newProcess(t, testkube.Turn(t, "definitions"), "", "--leader-elect=false")
+	return newProcess(t, turnApart(t, "definitions"), "", "--leader-elect=false")
 }
 
 // newProcess runs a hub as a process with the rights that its chart gives it.

@@ -119,7 +119,7 @@ type downstream struct {
 
 func (f fixture) downstream() downstream {
 	f.t.Helper()
-	cluster := testkube.Turn(f.t, "migrated") // some of what the charts make has no namespace
+	cluster := turnApart(f.t, "migrated") // some of what the charts make has no namespace
 	on := fixture{Client: cluster.Client(f.t), t: f.t, cluster: cluster}
 	d := downstream{member: &member{fixture: on, agentNamespace: on.namespace("agent-")}, hub: f}
 	settings := cli.New()

@@ -58,7 +58,7 @@ func (f fixture) untilNotPicked(crp *placement.ClusterResourcePlacement, want ma
 // quarter of an hour, would be among them.
 func TestAPlacementThatMissesMembersSaysWhyEachOfTheOthersIsNotPicked(t *testing.T) {
 	t.Parallel()
-	f := newProcess(t, testkube.Turn(t, "unpicked"), "", "--leader-elect=false")
+	f := newProcess(t, turnApart(t, "unpicked"), "", "--leader-elect=false")
 	well, lost := f.joined("well"), f.joined("lost")
 	want := map[string]*registered{"AgentLost": lost}
 	change := func(m *registered, edit func(*clusterv1beta1.MemberCluster)) *registered {

@@ -21,7 +21,7 @@ import (
 func TestHelmUpgradeWithTheValuesOfAnotherTokenMovesTheCluster(t *testing.T) {
 	f := newFixture(t)
 	g := f.neighbour()
-	cluster := testkube.Turn(t, "migrated") // some of what the chart makes has no namespace
+	cluster := turnApart(t, "migrated") // some of what the chart makes has no namespace
 	on := fixture{Client: cluster.Client(t), t: t, cluster: cluster}
 	m := &member{fixture: on, agentNamespace: on.namespace("agent-")}
 	settings := cli.New()

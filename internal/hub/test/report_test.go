@@ -22,7 +22,7 @@ import (
 // for, all with long names.
 func crowded(t *testing.T) fixture {
 	t.Helper()
-	cluster := testkube.Turn(t, "crowded")
+	cluster := turnApart(t, "crowded")
 	on := fixture{Client: cluster.Client(t), t: t, cluster: cluster}
 	for i := range 210 {
 		name := fmt.Sprintf("n-%03d-%s", i, strings.Repeat("x", 57))

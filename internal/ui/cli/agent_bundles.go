@@ -6,7 +6,9 @@ import (
 	"fmt"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
@@ -19,12 +21,12 @@ import (
 // annotationNotManagedBy marks a Cluster with an unmanaged agent, set by this program.
 const annotationNotManagedBy = "muster/not-managed-by"
 
-// stopManaging makes the hub delete the Bundle of Muster's agent, and waits until it is gone
-// from the member namespace. Otherwise Rancher Fleet's agent of the same Cluster would deploy
-// the Bundle and replace itself.
+// stopManaging makes the hub delete the Bundle of Muster's agent, and waits until the Bundle and its
+// deployment are gone. Otherwise Rancher Fleet's agent of the same Cluster would deploy the Bundle
+// and replace itself.
 func (m *migrator) stopManaging(ctx context.Context, hub *checked, old *rancherCredential) error {
 	record := &fleet.Cluster{}
-	if err := hub.Get(ctx, old.cluster, record); apierrors.IsNotFound(err) {
+	if err := hub.Get(ctx, old.cluster, record); apierrors.IsNotFound(err) && !kube.NotServed(err) {
 		return nil
 	} else if err != nil {
 		return fmt.Errorf("reading Cluster %s: %w", old.cluster, err)
@@ -32,27 +34,60 @@ func (m *migrator) stopManaging(ctx context.Context, hub *checked, old *rancherC
 	if membership.Namespace(record) != old.member {
 		return nil // a Cluster of another hub has the same name
 	}
-	name := types.NamespacedName{Namespace: old.member, Name: naming.AgentBundle(record.Name)}
-	delivered := &fleet.BundleDeployment{}
-	if err := hub.Get(ctx, name, delivered); apierrors.IsNotFound(err) || err == nil && delivered.Labels[fleet.LabelAgent] == "" {
-		return nil
-	} else if err != nil {
-		return fmt.Errorf("reading BundleDeployment %s: %w", name, err)
+	left, err := hub.agentBundle(ctx, record)
+	if err != nil || len(left) == 0 {
+		return err
 	}
+	if err := m.exclude(ctx, hub, record); err != nil {
+		return err
+	}
+	return m.awaitAgentBundle(ctx, hub, record)
+}
+
+// exclude has the hub leave an agent alone, unless a user has excluded the agent already.
+func (m *migrator) exclude(ctx context.Context, hub *checked, record *fleet.Cluster) error {
 	if _, is := record.Labels[fleet.LabelNonManagedAgent]; !is {
 		if err := hub.setManaged(ctx, record, "true", madeByUs); err != nil {
 			return err
 		}
 	}
-	m.progress.step("the hub takes Bundle %s/%s of Muster's agent away", record.Namespace, name.Name)
-	unseen, err := await(ctx, &m.progress, func(ctx context.Context) (bool, error) {
-		err := hub.Get(ctx, name, delivered)
-		return apierrors.IsNotFound(err), client.IgnoreNotFound(err)
-	})
-	if err != nil {
-		return fmt.Errorf("waiting for BundleDeployment %s to go: %w"+canBeRepeated, name, cmp.Or(unseen, err))
+	m.progress.step("the hub takes Bundle %s/%s of Muster's agent away", record.Namespace, naming.AgentBundle(record.Name))
+	return m.progress.err
+}
+
+// agentBundle returns the Bundle of Muster's agent of a Cluster, and its deployment, if they exist.
+func (c *checked) agentBundle(ctx context.Context, record *fleet.Cluster) (left []client.Object, err error) {
+	for _, of := range []struct{ kind, namespace string }{
+		{"Bundle", record.Namespace}, {"BundleDeployment", membership.Namespace(record)},
+	} {
+		o := kube.Metadata(fleet.GroupVersion.WithKind(of.kind))
+		key := types.NamespacedName{Namespace: of.namespace, Name: naming.AgentBundle(record.Name)}
+		switch err := c.Get(ctx, key, o); {
+		case apierrors.IsNotFound(err) && !kube.NotServed(err):
+		case err != nil:
+			return nil, fmt.Errorf("reading %s %s: %w", of.kind, key, err)
+		case o.Labels[fleet.LabelAgent] != "":
+			left = append(left, o)
+		}
 	}
-	return nil
+	return left, nil
+}
+
+// awaitAgentBundle waits until the hub has deleted the Bundle of an agent and its deployment.
+func (m *migrator) awaitAgentBundle(ctx context.Context, hub *checked, record *fleet.Cluster) error {
+	var left []client.Object
+	unseen, err := await(ctx, &m.progress, func(ctx context.Context) (_ bool, err error) {
+		left, err = hub.agentBundle(ctx, record)
+		return len(left) == 0, err
+	})
+	switch {
+	case wait.Interrupted(err) && unseen != nil:
+		return fmt.Errorf("%w"+canBeRepeated, unseen)
+	case wait.Interrupted(err) && len(left) > 0:
+		return fmt.Errorf("%s of Muster's agent is not gone, and only a running hub deletes it: check the hub by kubectl -n %s get pods -l "+
+			"app=fleet-controller"+canBeRepeated, m.title(left[0]), naming.SystemNamespace)
+	}
+	return err
 }
 
 // rancherAgents is the ObjectSet of the agents' Bundles on Rancher Fleet's hub.
@@ -127,21 +162,41 @@ func (c *checked) eachManages(ctx context.Context) error {
 	return nil
 }
 
-// deleteAgentBundles deletes the agent Bundles of Muster's hub while the hub is running and
-// removes their finalizers. Otherwise Rancher Fleet's hub would deliver them to its own agents.
-func (m *migrator) deleteAgentBundles(ctx context.Context, hub *checked) error {
-	var bundles []*fleet.Bundle
+// excludeAgents has the running hub delete the Bundles of all agents, and waits until they are gone.
+// Otherwise Rancher Fleet's hub would deliver them to its own agents. A Bundle with only the label
+// of these Bundles belongs to a user and stays.
+func (m *migrator) excludeAgents(ctx context.Context, hub *checked) error {
+	var owned []*metav1.OwnerReference
+	var in []string
 	err := view.Each(ctx, hub, &fleet.BundleList{}, func(o client.Object) {
-		bundles = append(bundles, &fleet.Bundle{ObjectMeta: *o.(*fleet.Bundle).ObjectMeta.DeepCopy()})
+		owner := kube.ControllerOf(o, fleet.GroupVersion.WithKind("Cluster").GroupKind())
+		if owner == nil || o.GetName() != naming.AgentBundle(owner.Name) {
+			m.progress.step("Bundle %s has the label %s and no Cluster as its owner; it stays", view.NameOf(o), fleet.LabelAgent)
+			return
+		}
+		owned, in = append(owned, owner.DeepCopy()), append(in, o.GetNamespace())
 	}, client.HasLabels{fleet.LabelAgent})
 	if err != nil {
 		return fmt.Errorf("listing the Bundles of agents: %w", err)
 	}
-	for _, bundle := range bundles {
-		if err := kube.DeleteByUID(ctx, hub, bundle); err != nil {
+	var excluded []*fleet.Cluster
+	for i, owner := range owned {
+		record := &fleet.Cluster{}
+		key := types.NamespacedName{Namespace: in[i], Name: owner.Name}
+		if err := hub.Get(ctx, key, record); apierrors.IsNotFound(err) && !kube.NotServed(err) || err == nil && record.UID != owner.UID {
+			continue // the garbage collector deletes its Bundle
+		} else if err != nil {
+			return fmt.Errorf("reading Cluster %s: %w", key, err)
+		}
+		if err := m.exclude(ctx, hub, record); err != nil {
 			return err
 		}
-		m.progress.step("Bundle %s of an agent is deleted", view.NameOf(bundle))
+		excluded = append(excluded, record)
+	}
+	for _, record := range excluded {
+		if err := m.awaitAgentBundle(ctx, hub, record); err != nil {
+			return err
+		}
 	}
 	return m.progress.err
 }

@@ -27,13 +27,13 @@ import (
 
 // imports plays a hub of Rancher Fleet that applies its agent on a member, and has it deliver its
 // own Bundle then, which takes the Deployment.
-func (d their) imports(image string) (configMap *corev1.ConfigMap, deployment *appsv1.Deployment, binding *rbacv1.ClusterRoleBinding) {
+func (d their) imports(name, image string) (configMap *corev1.ConfigMap, deployment *appsv1.Deployment, binding *rbacv1.ClusterRoleBinding) {
 	d.t.Helper()
 	const role = naming.SystemNamespace + "-fleet-agent-role"
 	at := func(name string) metav1.ObjectMeta {
 		return metav1.ObjectMeta{Namespace: naming.SystemNamespace, Name: name}
 	}
-	configMap = &corev1.ConfigMap{ObjectMeta: at("fleet-agent"), Data: map[string]string{"config": `{"clientID":"c-1"}`}}
+	configMap = &corev1.ConfigMap{ObjectMeta: at("fleet-agent"), Data: map[string]string{"config": `{"clientID":"` + name + `"}`}}
 	binding = &rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: role + "-binding"}, RoleRef: rbacv1.RoleRef{
 		APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role,
 	},
@@ -50,9 +50,9 @@ func (d their) imports(image string) (configMap *corev1.ConfigMap, deployment *a
 	} {
 		inSet(o, "fleet-agent-bootstrap", "", "", "")
 		if o == deployment {
-			inSet(o, "default-fleet-agent-c-1", "", "", "")
+			inSet(o, "default-fleet-agent-"+name, "", "", "")
 			o.GetLabels()[labelMadeBy] = "Helm"
-			o.GetAnnotations()["meta.helm.sh/release-name"], o.GetAnnotations()["meta.helm.sh/release-namespace"] = "fleet-agent-c-1",
+			o.GetAnnotations()["meta.helm.sh/release-name"], o.GetAnnotations()["meta.helm.sh/release-namespace"] = "fleet-agent-"+name,
 				naming.SystemNamespace
 		}
 		d.check(d.Create(d.t.Context(), o))
@@ -71,7 +71,7 @@ func TestAnImportedMemberOfAHubOfRancherFleetMovesAndGoesBack(t *testing.T) {
 	old.InstallCRDs(t)
 	token := o.token("request-1")
 	o.accepts("request-1", true)
-	config, deployment, binding := d.imports("mirror/rancher/fleet-agent:v0.16.1")
+	config, deployment, binding := d.imports("c-1", "mirror/rancher/fleet-agent:v0.16.1")
 	d.check(d.Create(ctx, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: naming.SystemNamespace, Name: naming.AgentSecret},
 		StringData: map[string]string{
 			"kubeconfig": string(old.Kubeconfig(t, token)), "clusterNamespace": "fleet-default", "clusterName": "c-1",
@@ -133,6 +133,74 @@ func TestAnImportedMemberOfAHubOfRancherFleetMovesAndGoesBack(t *testing.T) {
 
 	d.uninstall("fleet-agent", naming.SystemNamespace) // for another turn
 	d.check(d.Delete(ctx, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: naming.SystemNamespace, Name: naming.AgentSecret}}))
+}
+
+// importedInPlace is an imported member of a hub of Rancher Fleet that Muster's hub replaces.
+type importedInPlace struct {
+	their
+	hub        testkube.Cluster
+	deployment *appsv1.Deployment
+	secret     map[string][]byte
+}
+
+// importedAs makes a cluster a member of a hub of Rancher Fleet, with heartbeats.
+func (h rancherHub) importedAs(name string, edge testkube.Cluster) importedInPlace {
+	h.t.Helper()
+	cluster := &fleet.Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name}, Spec: fleet.ClusterSpec{ClientID: name}}
+	h.check(h.Create(h.t.Context(), cluster))
+	registration := h.registers(cluster)
+	d := importedInPlace{their: their{h.t, edge, edge.Client(h.t)}, hub: h.cluster}
+	var config *corev1.ConfigMap
+	config, d.deployment, _ = d.imports(name, "mirror/rancher/fleet-agent:v0.16.1")
+	inSet(config, "fleet-agent-bootstrap", "", "", "")
+	d.check(d.Create(h.t.Context(), config))
+	d.check(d.Create(h.t.Context(), &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: naming.SystemNamespace, Name: naming.AgentSecret},
+		StringData: map[string]string{
+			"kubeconfig": string(h.cluster.Kubeconfig(h.t, registration.token)), "clusterNamespace": "default", "clusterName": name,
+			"deploymentNamespace": naming.MemberNamespace("default", name)}}))
+	d.secret = d.data(naming.AgentSecret)
+	d.plays(clusterAgent, "mirror/rancher/fleet-agent", registration.beat)
+	return d
+}
+
+// runsImage checks that the Deployment of the agent is the one of before, with an image.
+func (d importedInPlace) runsImage(part string) {
+	d.t.Helper()
+	now := &appsv1.Deployment{}
+	d.check(d.Get(d.t.Context(), clusterAgent, now))
+	if image := now.Spec.Template.Spec.Containers[0].Image; now.UID != d.deployment.UID || !strings.Contains(image, part) {
+		d.t.Errorf("Deployment %s, of before %s, runs %s", now.UID, d.deployment.UID, image)
+	}
+}
+
+// goes gives the member Muster's agent.
+func (d importedInPlace) goes(admin user) {
+	d.t.Helper()
+	admin.runs("migrate --from rancher-fleet --dry-run cli-imported",
+		"is registered by the hub of Rancher Fleet that was in the place of this one", "Muster's chart would replace the release fleet-agent")
+	if d.isReleased() {
+		d.t.Error("--dry-run has made a release")
+	}
+	admin.runs("migrate --from rancher-fleet cli-imported",
+		"the agent that Rancher Fleet's hub installed is noted as revision 1 of release fleet-agent", "\ndefault/c-2 Cluster ")
+	d.runsImage("muster-agent")
+}
+
+// returns gives the member Rancher Fleet's agent again.
+func (d importedInPlace) returns(admin user) {
+	d.t.Helper()
+	admin.runs("migrate --from rancher-fleet --back cli-imported", "is Cluster default/c-2 of the hub at "+d.hub.Config.Host+" again.")
+	d.runsImage("mirror/rancher/fleet-agent:v0.16.1")
+	if diff := cmp.Diff(d.secret, d.data(naming.AgentSecret)); diff != "" {
+		d.t.Errorf("the agent of before has not what it had (-want +got):\n%s", diff)
+	}
+}
+
+// ends leaves the control plane for another turn.
+func (d importedInPlace) ends() {
+	d.t.Helper()
+	d.uninstall("fleet-agent", naming.SystemNamespace)
+	d.check(d.Delete(d.t.Context(), &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: naming.SystemNamespace, Name: naming.AgentSecret}}))
 }
 
 // isReleased reports whether there is a release of the agent.

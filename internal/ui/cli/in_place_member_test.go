@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"fmt"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -23,10 +24,11 @@ type registered struct {
 	beat  func(context.Context) error
 }
 
-// registers creates the objects of Rancher Fleet's hub for a Cluster of namespace default and
-// its only registration.
+// registers creates the objects of Rancher Fleet's hub for a Cluster c-N of namespace default and
+// its only registration, request-N.
 func (h rancherHub) registers(cluster *fleet.Cluster) registered {
 	h.t.Helper()
+	name := "request-" + strings.TrimPrefix(cluster.Name, "c-")
 	ctx, namespace := h.t.Context(), naming.MemberNamespace("default", cluster.Name)
 	const gvk = "fleet.cattle.io/v1alpha1, Kind=ClusterRegistration"
 	ofRequest := func(o client.Object, name, namespace string) client.Object {
@@ -34,17 +36,17 @@ func (h rancherHub) registers(cluster *fleet.Cluster) registered {
 		o.SetNamespace(namespace)
 		o.SetLabels(map[string]string{fleet.LabelManaged: "true"})
 		o.SetAnnotations(map[string]string{
-			"fleet.cattle.io/cluster": cluster.Name, "fleet.cattle.io/cluster-registration": "request-1",
+			"fleet.cattle.io/cluster": cluster.Name, "fleet.cattle.io/cluster-registration": name,
 			"fleet.cattle.io/cluster-registration-namespace": "default",
 		})
-		inSet(o, "cluster-registration", gvk, "request-1", "default")
+		inSet(o, "cluster-registration", gvk, name, "default")
 		h.check(h.Create(ctx, o))
 		return o
 	}
 	h.check(h.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace,
 		Labels:      map[string]string{fleet.LabelManaged: "true"},
 		Annotations: map[string]string{"fleet.cattle.io/cluster": cluster.Name, "fleet.cattle.io/cluster-namespace": "default"}}}))
-	request := &fleet.ClusterRegistration{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "request-1",
+	request := &fleet.ClusterRegistration{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name,
 		OwnerReferences: []metav1.OwnerReference{
 			{APIVersion: "fleet.cattle.io/v1alpha1", Kind: "Cluster", Name: cluster.Name, UID: cluster.UID}}}, Spec: fleet.ClusterRegistrationSpec{
 		ClientID: cluster.Spec.ClientID, ClientRandom: "random",
@@ -54,21 +56,21 @@ func (h rancherHub) registers(cluster *fleet.Cluster) registered {
 	h.check(h.Status().Update(ctx, request))
 	cluster.Status.Namespace = namespace
 	h.check(h.Status().Update(ctx, cluster))
-	account := ofRequest(&corev1.ServiceAccount{}, "request-1-uid", namespace)
+	account := ofRequest(&corev1.ServiceAccount{}, name+"-uid", namespace)
 	secret := &corev1.Secret{Type: corev1.SecretTypeServiceAccountToken,
-		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "request-1-uid-token",
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name + "-uid-token",
 			Annotations:     map[string]string{corev1.ServiceAccountNameKey: account.GetName()},
 			OwnerReferences: []metav1.OwnerReference{{APIVersion: "v1", Kind: "ServiceAccount", Name: account.GetName(), UID: account.GetUID()}}}}
 	h.check(h.Create(ctx, secret))
 	subjects := []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: namespace, Name: account.GetName()}}
 	ofRequest(&rbacv1.Role{Rules: []rbacv1.PolicyRule{{APIGroups: []string{"fleet.cattle.io"}, Resources: []string{"clusters/status"},
-		ResourceNames: []string{cluster.Name}, Verbs: []string{"patch"}}}}, "request-1", "default")
-	ofRequest(&rbacv1.RoleBinding{RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: "request-1"}, Subjects: subjects},
-		"request-1", "default")
+		ResourceNames: []string{cluster.Name}, Verbs: []string{"patch"}}}}, name, "default")
+	ofRequest(&rbacv1.RoleBinding{RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: name}, Subjects: subjects},
+		name, "default")
 	ofRequest(&rbacv1.RoleBinding{RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "fleet-bundle-deployment"},
-		Subjects: subjects}, "request-1", namespace)
+		Subjects: subjects}, name, namespace)
 	ofRequest(&rbacv1.ClusterRoleBinding{RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "fleet-content"},
-		Subjects: subjects}, "request-1-content", "")
+		Subjects: subjects}, name+"-content", "")
 	testkube.Eventually(h.t, "the account has a token", func() error {
 		if err := h.Get(ctx, client.ObjectKeyFromObject(secret), secret); err != nil || len(secret.Data["token"]) > 0 {
 			return err

@@ -227,3 +227,12 @@ func (d their) replicas(name types.NamespacedName, want int32) {
 		d.t.Errorf("%s is scaled to %d instead of %d", name, *deployment.Spec.Replicas, want)
 	}
 }
+
+// scale changes the number of replicas of a Deployment.
+func (d their) scale(name types.NamespacedName, to int32) {
+	d.t.Helper()
+	deployment := &appsv1.Deployment{}
+	d.check(d.Get(d.t.Context(), name, deployment))
+	deployment.Spec.Replicas = &to
+	d.check(d.Update(d.t.Context(), deployment))
+}

@@ -176,7 +176,7 @@ func (m *migrator) rancherHubBack(ctx context.Context, hub *checked) error {
 	if m.dryRun {
 		return m.progress.err
 	}
-	if err := m.deleteAgentBundles(ctx, hub); err != nil {
+	if err := m.excludeAgents(ctx, hub); err != nil {
 		return err
 	}
 	if revisions[hubCharts()[1].chart] > 0 {

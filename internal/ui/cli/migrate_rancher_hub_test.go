@@ -2,6 +2,7 @@ package cli
 
 import (
 	"crypto/sha1" //nolint:gosec // as Rancher Fleet does
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -13,6 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	"github.com/muster-fleet/muster/api/crds"
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
@@ -75,7 +77,8 @@ func TestAHubOfRancherFleetMigratesInItsPlaceAndBack(t *testing.T) {
 	t.Parallel()
 	hub, edge := withPods(t, "cli-place", append([]string{"mirror/rancher/fleet=/bin/sleep"}, theirImages...)...),
 		withPods(t, "cli-placed", theirImages...)
-	admin, h, ctx := contexts(t, hub, edge), rancherHub{their{t, hub, hub.Client(t)}}, t.Context()
+	imported := withPods(t, "cli-imported", theirImages...)
+	admin, h, ctx := contexts(t, hub, edge, imported), rancherHub{their{t, hub, hub.Client(t)}}, t.Context()
 	admin.refused("migrate --from rancher-fleet", "the hub has no hub of Rancher Fleet", "say which members change over, by their contexts")
 	h.installBy(false, rancherCRDs(t), naming.SystemNamespace, nil)
 	h.installBy(false, map[string]string{"Chart.yaml": "apiVersion: v2\nname: fleet\nversion: 0.16.1\n",
@@ -120,6 +123,7 @@ func TestAHubOfRancherFleetMigratesInItsPlaceAndBack(t *testing.T) {
 	inSet(theirBundle, "fleet-manage-agent", "/v1, Kind=Namespace", "default", "")
 	h.check(h.Create(ctx, theirBundle))
 	d.plays(clusterAgent, "mirror/rancher/fleet-agent", registration.beat)
+	second := h.importedAs("c-2", imported)
 
 	for _, args := range []string{"migrate --from rancher-fleet --dry-run", "migrate --from rancher-fleet"} {
 		admin.refused(args, "neither Muster nor Rancher Fleet created them; nothing is changed",
@@ -160,7 +164,8 @@ func TestAHubOfRancherFleetMigratesInItsPlaceAndBack(t *testing.T) {
 	admin.runs("migrate --from rancher-fleet cli-placed", "Bundle default/fleet-agent-c-1 of Rancher Fleet's agent is paused",
 		"\ndefault/c-1 Cluster ", "Rancher Fleet has left 6 objects of the agent", "delete clusterrolebinding request-1-content",
 		"delete serviceaccount request-1-uid", "delete secret fleet-agent-before-move")
-	admin.refused("migrate --from rancher-fleet --back", "have Muster's agent, which Rancher Fleet's hub does not know (default/c-1)")
+	second.goes(admin)
+	admin.refused("migrate --from rancher-fleet --back", "have Muster's agent, which Rancher Fleet's hub does not know (default/c-1, default/c-2)")
 	bundle := types.NamespacedName{Namespace: "default", Name: "fleet-agent-c-1"}
 	testkube.Eventually(t, "the hub manages Muster's agent", func() error {
 		of := &fleet.Bundle{}
@@ -176,18 +181,34 @@ func TestAHubOfRancherFleetMigratesInItsPlaceAndBack(t *testing.T) {
 	admin.runs("migrate --from rancher-fleet --back cli-placed", "the hub takes Bundle default/fleet-agent-c-1 of Muster's agent away",
 		"is Cluster default/c-1 of the hub at "+hub.Config.Host+" again.")
 	d.hasTheirAccount(clusterAgent)
+	second.returns(admin)
 	testkube.Eventually(t, "Rancher Fleet's agent beats", func() error {
 		_, _, err := admin.run("migrate", "--from", "rancher-fleet", "--back", "--dry-run")
 		return err
 	})
 
-	agents := &fleet.Bundle{
-		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "fleet-agent-c-2", Labels: map[string]string{fleet.LabelAgent: "a.b"}},
+	// The hub deletes the Bundle that it wrote for an agent. A tenant's with the same label stays.
+	third := &fleet.Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "c-3"}}
+	h.check(h.Create(ctx, third))
+	agents, tenants := &fleet.Bundle{}, &fleet.Bundle{}
+	for bundle, name := range map[*fleet.Bundle]string{agents: "fleet-agent-c-3", tenants: "fleet-agent-c-4"} {
+		bundle.Namespace, bundle.Name, bundle.Labels = "default", name, map[string]string{fleet.LabelAgent: "a.b"}
 	}
-	h.check(h.Create(ctx, agents))
+	h.check(controllerutil.SetControllerReference(third, agents, h.Scheme()))
+	h.check(errors.Join(h.Create(ctx, agents), h.Create(ctx, tenants)))
 	admin.runs("migrate --from rancher-fleet --back --dry-run", "which becomes again what it was with revision 1")
-	admin.runs("migrate --from rancher-fleet --back", "Bundle default/fleet-agent-c-2 of an agent is deleted",
+	h.check(h.Get(ctx, client.ObjectKeyFromObject(agents), agents))
+	h.scale(musterHub, 0)
+	admin.refused("migrate --from rancher-fleet --back --timeout 3s", "Bundle default/fleet-agent-c-3 of Muster's agent is not gone, "+
+		"and only a running hub deletes it")
+	h.scale(musterHub, 1)
+	admin.runs("migrate --from rancher-fleet --back", "the hub takes Bundle default/fleet-agent-c-3 of Muster's agent away",
+		"Bundle default/fleet-agent-c-4 has the label muster/agent-version and no Cluster as its owner; it stays",
 		"Deployment cattle-fleet-system/fleet-controller is stopped", "Rancher Fleet's hub runs")
+	if err := h.Get(ctx, client.ObjectKeyFromObject(agents), agents); !apierrors.IsNotFound(err) {
+		t.Errorf("reading the Bundle of an agent: %v", err)
+	}
+	h.check(h.Get(ctx, client.ObjectKeyFromObject(tenants), tenants))
 	theirs := &appsv1.Deployment{}
 	h.check(h.Get(ctx, gitjob, theirs))
 	h.check(h.Get(ctx, musterHub, theirs))
@@ -195,8 +216,11 @@ func TestAHubOfRancherFleetMigratesInItsPlaceAndBack(t *testing.T) {
 		t.Errorf("the hub runs %s", image)
 	}
 	h.check(h.Get(ctx, client.ObjectKeyFromObject(cluster), cluster))
-	if _, left := cluster.Labels[fleet.LabelNonManagedAgent]; left {
-		t.Error("Rancher Fleet's hub would not manage its agent")
+	h.check(h.Get(ctx, client.ObjectKeyFromObject(third), third))
+	for _, one := range []*fleet.Cluster{cluster, third} {
+		if _, left := one.Labels[fleet.LabelNonManagedAgent]; left {
+			t.Errorf("Rancher Fleet's hub would not manage the agent of %s", one.Name)
+		}
 	}
 	if err := h.Get(ctx, bundle, &fleet.Bundle{}); !apierrors.IsNotFound(err) {
 		t.Errorf("the Bundle of Muster's agent, which Rancher Fleet's would deploy: %v", err)
@@ -205,4 +229,5 @@ func TestAHubOfRancherFleetMigratesInItsPlaceAndBack(t *testing.T) {
 		t.Error("what was there is made anew on the way back")
 	}
 	admin.runs("migrate --from rancher-fleet --back", "already", "Rancher Fleet's hub runs")
+	second.ends()
 }

@@ -2,8 +2,8 @@ package cli
 
 import (
 	"context"
+	"fmt"
 	"maps"
-	"strings"
 	"testing"
 	"time"
 
@@ -45,18 +45,31 @@ func (h rancherHub) token(name string) string {
 	return string(secret.Data["token"])
 }
 
-// accepts grants or removes the rights of Rancher Fleet's agent.
+// accepts grants or removes the rights of Rancher Fleet's agent, and waits until the API server
+// does so.
 func (h rancherHub) accepts(name string, does bool) {
 	h.t.Helper()
 	binding := &rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: name}, RoleRef: rbacv1.RoleRef{
 		APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "cluster-admin",
 	},
 		Subjects: []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: "default", Name: name}}}
-	if !does {
+	if does {
+		h.check(client.IgnoreAlreadyExists(h.Create(h.t.Context(), binding)))
+	} else {
 		h.check(client.IgnoreNotFound(h.Delete(h.t.Context(), binding)))
-		return
 	}
-	h.check(client.IgnoreAlreadyExists(h.Create(h.t.Context(), binding)))
+	agent, err := h.as(h.token(name))
+	h.check(err)
+	testkube.Eventually(h.t, fmt.Sprintf("the hub accepts %s: %t", name, does), func() error {
+		err := agent.List(h.t.Context(), &corev1.NamespaceList{})
+		if does {
+			return err
+		}
+		if !apierrors.IsForbidden(err) {
+			return fmt.Errorf("it answers %v", err)
+		}
+		return nil
+	})
 }
 
 // data reads a Secret in the namespace of the agent; nil if there is none.
@@ -144,21 +157,15 @@ func TestAMemberOfAHubOfRancherFleetMovesInOneLineAndBack(t *testing.T) {
 	ours := d.data(naming.AgentSecret)
 
 	o.accepts("request-1", false)
-	testkube.Eventually(t, "the hub before refuses the credential", func() error {
-		_, _, err := admin.run(strings.Fields(back)...)
-		if err == nil || !strings.Contains(err.Error(), "does not accept the credential of Rancher Fleet's agent any more") {
-			return err
-		}
-		return nil
-	})
+	admin.refused(back, "does not accept the credential of Rancher Fleet's agent any more")
 	if diff := cmp.Diff(string(ours["token"]), string(d.data(naming.AgentSecret)["token"])); diff != "" {
 		t.Errorf("a refusal has changed the credential")
 	}
 	o.accepts("request-1", true)
 	admin.runs(back+" --dry-run", "Secret cattle-fleet-system/fleet-agent would get the credential of Secret fleet-agent-before-move back.")
 
-	held := d.last() // another program changes the release, so the way back fails halfway
-	held.Info.Status, held.Info.LastDeployed = common.StatusPendingUpgrade, time.Now()
+	held := d.last()                                                                                  // another program changes the release, so the way back fails halfway
+	held.Info.Status, held.Info.LastDeployed = common.StatusPendingUpgrade, time.Now().Add(time.Hour) // an old operation is abandoned
 	d.check(d.helm("fleet-agent", naming.SystemNamespace).Releases.Update(held))
 	admin.refused(back, "release fleet-agent in namespace cattle-fleet-system has been in use by another program")
 	held.Info.Status = common.StatusDeployed

@@ -160,7 +160,7 @@ func (c *Controller) deployment(ctx context.Context, namespace, name string) (*f
 // BundleDeployment in the member namespace, or make it the agent's desired version.
 func (c *Controller) Wrote(ctx context.Context, bundle *fleet.Bundle) (bool, error) {
 	label := bundle.Labels[fleet.LabelAgent]
-	owner := metav1.GetControllerOf(bundle)
+	owner := kube.ControllerOf(bundle, fleet.GroupVersion.WithKind("Cluster").GroupKind())
 	if owner == nil || bundle.Name != naming.AgentBundle(owner.Name) {
 		return false, nil
 	}

@@ -125,8 +125,7 @@ func clusterOf(secret *metav1.PartialObjectMetadata) string {
 // ownerOf returns the owner of a Secret if it is a cluster of Cluster API with this name.
 func ownerOf(secret *metav1.PartialObjectMetadata, name string) *metav1.OwnerReference {
 	for i, owner := range secret.OwnerReferences {
-		version, err := schema.ParseGroupVersion(owner.APIVersion)
-		if err == nil && version.Group == group && owner.Kind == "Cluster" && owner.Name == name {
+		if owner.Name == name && kube.IsOwner(owner, schema.GroupKind{Group: group, Kind: "Cluster"}) {
 			return &secret.OwnerReferences[i]
 		}
 	}

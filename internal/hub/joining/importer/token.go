@@ -37,8 +37,8 @@ func (c *Controller) token(ctx context.Context, cluster *fleet.Cluster) (*bootst
 	if err != nil {
 		return nil, err
 	}
-	switch owner := metav1.GetControllerOf(&token); {
-	case owner == nil || owner.Kind != "Cluster" || owner.Name != cluster.Name:
+	switch owner := kube.ControllerOf(&token, fleet.GroupVersion.WithKind("Cluster").GroupKind()); {
+	case owner == nil || owner.Name != cluster.Name:
 		return nil, badInput(reasons.TokenRefused, "ClusterRegistrationToken %s exists and was not made for this Cluster: delete it", key)
 	case token.DeletionTimestamp != nil:
 		return nil, nil

@@ -155,8 +155,8 @@ func answers(o client.Object, request types.NamespacedName) bool {
 	if said, ok := o.GetAnnotations()[annotationRequest]; ok {
 		return said == request.String()
 	}
-	owner := metav1.GetControllerOf(o)
-	return owner != nil && owner.Kind == "ClusterRegistration" && owner.Name == request.Name && o.GetNamespace() == request.Namespace
+	owner := kube.ControllerOf(o, fleet.GroupVersion.WithKind("ClusterRegistration").GroupKind())
+	return owner != nil && owner.Name == request.Name && o.GetNamespace() == request.Namespace
 }
 
 // deleteOrphans deletes the answer to a request that is gone, and the right to read it. A hub that

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -39,7 +38,7 @@ type tokenLimits struct {
 func limitsOf(token *fleet.ClusterRegistrationToken) tokenLimits {
 	l := tokenLimits{cluster: token.Spec.ClusterName, clientID: token.Spec.ClientID, most: int(ptr.Deref(token.Spec.MaxRegistrations, 0)),
 		used: token.Status.Clusters, approval: token.Spec.Approval}
-	if owner := metav1.GetControllerOf(token); owner != nil && owner.Kind == "Cluster" {
+	if owner := kube.ControllerOf(token, fleet.GroupVersion.WithKind("Cluster").GroupKind()); owner != nil {
 		l.cluster, l.mustExist = owner.Name, true
 	}
 	return l

@@ -18,7 +18,6 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
@@ -132,7 +131,7 @@ func (c *Controller) reconcile(ctx context.Context, o observed) (time.Duration, 
 
 // ofReport maps a report to its membership object.
 func ofReport(ctx context.Context, o client.Object) []reconcile.Request {
-	if owner := metav1.GetControllerOf(o); owner != nil && owner.Kind == "MemberCluster" {
+	if owner := kube.ControllerOf(o, clusterv1beta1.GroupVersion.WithKind("MemberCluster").GroupKind()); owner != nil {
 		return []reconcile.Request{{NamespacedName: types.NamespacedName{Name: owner.Name}}}
 	}
 	return membernamespace.ToCluster(ctx, o)

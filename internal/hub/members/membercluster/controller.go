@@ -161,7 +161,7 @@ func (c *Controller) ofNamespace(ctx context.Context, o client.Object) []reconci
 	}
 	namespace := kube.CoreMetadata("Namespace")
 	if err := c.Client.Get(ctx, types.NamespacedName{Name: o.GetName()}, namespace); err == nil {
-		if owner := metav1.GetControllerOf(namespace); owner != nil && owner.Kind == "MemberCluster" {
+		if owner := kube.ControllerOf(namespace, clusterv1beta1.GroupVersion.WithKind("MemberCluster").GroupKind()); owner != nil {
 			name = owner.Name // after a revocation the namespace's name has a suffix
 		}
 	}

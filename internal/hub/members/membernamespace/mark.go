@@ -5,7 +5,6 @@ import (
 	"fmt"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -64,12 +63,13 @@ func StrayOf(namespace client.Object) (Stray, bool) {
 		m.Workspace, m.Name = key.Namespace, key.Name
 		return Stray{m, fleet.GroupVersion.WithKind("Cluster")}, true
 	}
-	owner := metav1.GetControllerOf(namespace)
-	if owner == nil || owner.Kind != "MemberCluster" {
+	kind := clusterv1beta1.GroupVersion.WithKind("MemberCluster")
+	owner := kube.ControllerOf(namespace, kind.GroupKind())
+	if owner == nil {
 		return Stray{}, false
 	}
 	m.Name, m.UID = owner.Name, owner.UID
-	return Stray{m, clusterv1beta1.GroupVersion.WithKind("MemberCluster")}, true
+	return Stray{m, kind}, true
 }
 
 // HasRecord reports whether the reader has the membership object of the namespace.

@@ -162,8 +162,8 @@ func (m Member) predecessor(namespace client.Object) bool {
 		uid := namespace.GetAnnotations()[membership.AnnotationRecordUID]
 		return key == types.NamespacedName{Namespace: m.Workspace, Name: m.Name} && uid != "" && types.UID(uid) != m.UID
 	}
-	owner := metav1.GetControllerOf(namespace)
-	return m.Workspace == "" && owner != nil && owner.Kind == "MemberCluster" && owner.Name == m.Name && owner.UID != m.UID
+	owner := kube.ControllerOf(namespace, clusterv1beta1.GroupVersion.WithKind("MemberCluster").GroupKind())
+	return m.Workspace == "" && owner != nil && owner.Name == m.Name && owner.UID != m.UID
 }
 
 // MadeFor reports whether a namespace was created for exactly this membership object. The UID in an
