@@ -20,7 +20,6 @@ import (
 
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
 	"github.com/muster-fleet/muster/internal/naming"
-	"github.com/muster-fleet/muster/internal/testkube"
 )
 
 // rancherChart has the objects of Rancher Fleet's chart fleet-agent by their names: all of them

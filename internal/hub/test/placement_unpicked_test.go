@@ -13,7 +13,6 @@ import (
 
 	clusterv1beta1 "github.com/muster-fleet/muster/api/cluster/v1beta1"
 	placement "github.com/muster-fleet/muster/api/placement/v1beta1"
-	"github.com/muster-fleet/muster/internal/testkube"
 )
 
 // unhealthy plays an agent that says so of its cluster.

@@ -12,7 +12,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/muster-fleet/muster/internal/naming"
-	"github.com/muster-fleet/muster/internal/testkube"
 )
 
 // TestHelmUpgradeWithTheValuesOfAnotherTokenMovesTheCluster: Helm waits to see the Secret that it
