@@ -1,4 +1,3 @@
-# Every step of CI is a target of this file.
 SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
@@ -7,8 +6,7 @@ MAKEFLAGS += --no-print-directory
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
 LDFLAGS := -s -w -X github.com/muster-fleet/muster/internal/version.Version=$(VERSION)
 TOOL := go tool -modfile=$(CURDIR)/go.tools.mod
-# The linter compiles like the programs and most tests, so that each package is compiled once.
-LINTED := CGO_ENABLED=0 GOFLAGS="$(GOFLAGS) -trimpath" $(TOOL)
+LINTED := CGO_ENABLED=0 GOFLAGS="$(GOFLAGS) -trimpath" $(TOOL) # compiles like the tests, so that each package is compiled once
 GENERATED := api docs/troubleshooting.md docs/reference charts/fleet-crd charts/fleet-agent/templates/appliedworks.yaml charts/member-agent/templates/appliedworks.yaml
 export LOCALKUBE_BIN := $(CURDIR)/bin/localkube
 # The version control stamp needs a git that trusts the directory; -X above says the version.
@@ -84,7 +82,7 @@ lint: ## check format and style of all modules
 	@test -z "$$(gofmt -l $$(git ls-files '*.go'))" || { echo "not formatted; run gofmt -w on:"; gofmt -l $$(git ls-files '*.go'); exit 1; }
 	@for script in $$(git ls-files '*.sh' .ci/run); do bash -n $$script; done
 	@$(LINTED) golangci-lint run ./...
-	@for module in localkube hack/images; do (cd $$module && $(LINTED) golangci-lint run --config $(CURDIR)/.golangci.yml ./...); done
+	@for at in localkube hack/images; do (cd $$at && $(LINTED) golangci-lint run --config $(CURDIR)/.golangci.yml ./...); done
 
 generate: ## regenerate deep copies, CRDs, the v1 API, docs/troubleshooting.md, docs/reference
 	@hack/generate.sh

@@ -136,7 +136,8 @@ func TestWhatFailedTestsSaidIsPrinted(t *testing.T) {
 	if difference := cmp.Diff(want, out.String()); difference != "" {
 		t.Error(difference)
 	}
-	if results := []result{{name: "p TestA", outcome: "pass", seconds: 2}, {name: "p TestB", outcome: "fail", seconds: 0.25}}; !slices.Equal(r.results, results) {
+	results := []result{{name: "p TestA", outcome: "pass", seconds: 2}, {name: "p TestB", outcome: "fail", seconds: 0.25}}
+	if !slices.Equal(r.results, results) {
 		t.Errorf("the results are %v, want %v", r.results, results)
 	}
 	if !r.failed() {
@@ -175,7 +176,8 @@ func TestReport(t *testing.T) {
 	r.report(&out, time.Minute, 40*time.Second)
 	for _, want := range []string{
 		"     7.0  internal/hub/test TestA\n", "    50.0  internal/hub/test\n", "       4  etcd\n", "      30  tests\n", "       3  agents\n",
-		"      24  compilers and the rest\n      60  in all, within 40 seconds\n", "\nfailed: internal/kube TestC\n    a_test.go:1: broken\n    b_test.go:2: left\n1 passed, 1 failed, 1 skipped\n",
+		"      24  compilers and the rest\n      60  in all, within 40 seconds\n",
+		"\nfailed: internal/kube TestC\n    a_test.go:1: broken\n    b_test.go:2: left\n1 passed, 1 failed, 1 skipped\n",
 	} {
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("the report has no %q:\n%s", want, &out)

@@ -93,7 +93,8 @@ func isOfEarlierOwner(have, desired client.Object) bool {
 	return is != nil && wanted != nil && is.Name == wanted.Name && IsOwner(*is, kindOf(*wanted)) && is.UID != wanted.UID
 }
 
-// IsOwner reports whether an owner reference is to an object of a kind, in any version of its group.
+// IsOwner reports whether an owner reference is to an object of a kind, in any version of its
+// group.
 func IsOwner(reference metav1.OwnerReference, kind schema.GroupKind) bool {
 	return kindOf(reference) == kind
 }

@@ -94,7 +94,7 @@ type fixture struct {
 	hub *testkube.Program
 }
 
-// beside has a place for each test that runs beside others on the shared hub, and apart one for each
+// beside has a place for each test that runs beside others on the shared hub, apart one for each
 // test with a turn on a further control plane. A test waits most of the time, so there are more of
 // them than processors. Too many of them would run twenty control planes at once, and none would
 // make progress. A test takes its place apart after all its other places.

@@ -11,6 +11,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
@@ -214,4 +215,27 @@ func TestPoliciesThatWentWithTheirKindAreUnknown(t *testing.T) {
 	f.cluster.InstallCRDs(t)
 	p.deployment("app", there)
 	p.deployment("later", there)
+}
+
+// TestPoliciesThatGoWhileNoHubRunsAreUnknown has a Policy elsewhere keep the definition, which is
+// being deleted and serves the rest.
+func TestPoliciesThatGoWhileNoHubRunsAreUnknown(t *testing.T) {
+	f := newUndefining(t)
+	p := f.place("a", nil)
+	f.policy("team", "spec: {requireServiceAccount: true}")
+	held := f.neighbour().policy("held", "metadata: {finalizers: [example.com/held]}\nspec: {requireServiceAccount: true}")
+	f.hub.Kill()
+	const name = "policies.fleet.cattle.io"
+	definition := f.undefine(name)
+	f.eventually("the Policy is gone", func() error { return gone(f.get(&fleet.Policy{}, f.workspace, "team")) })
+	f.hub.Start()
+	f.bundle("app", configMap+everywhere)
+	f.violates("app", "is gone or being deleted, so the Policies of the namespace are unknown")
+	if err := p.get(&fleet.BundleDeployment{}, p.namespace, "app"); !apierrors.IsNotFound(err) {
+		t.Errorf("it is delivered: %v", err)
+	}
+	f.check(f.Patch(context.Background(), held, client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`))))
+	f.eventually("the definition is gone", func() error { return gone(f.get(definition, "", name)) })
+	f.cluster.InstallCRDs(t)
+	p.deployment("app", there)
 }

@@ -21,8 +21,8 @@ import (
 // annotationNotManagedBy marks a Cluster with an unmanaged agent, set by this program.
 const annotationNotManagedBy = "muster/not-managed-by"
 
-// stopManaging makes the hub delete the Bundle of Muster's agent, and waits until the Bundle and its
-// deployment are gone. Otherwise Rancher Fleet's agent of the same Cluster would deploy the Bundle
+// stopManaging makes the hub delete the Bundle of Muster's agent, and waits until the Bundle and
+// its deployment are gone. Otherwise Rancher Fleet's agent of the same Cluster would deploy the Bundle
 // and replace itself.
 func (m *migrator) stopManaging(ctx context.Context, hub *checked, old *rancherCredential) error {
 	record := &fleet.Cluster{}
@@ -84,8 +84,8 @@ func (m *migrator) awaitAgentBundle(ctx context.Context, hub *checked, record *f
 	case wait.Interrupted(err) && unseen != nil:
 		return fmt.Errorf("%w"+canBeRepeated, unseen)
 	case wait.Interrupted(err) && len(left) > 0:
-		return fmt.Errorf("%s of Muster's agent is not gone, and only a running hub deletes it: check the hub by kubectl -n %s get pods -l "+
-			"app=fleet-controller"+canBeRepeated, m.title(left[0]), naming.SystemNamespace)
+		return fmt.Errorf("%s of Muster's agent is not gone, and only a running hub deletes it: check the hub by kubectl -n %s get pods "+
+			"-l app=fleet-controller"+canBeRepeated, m.title(left[0]), naming.SystemNamespace)
 	}
 	return err
 }
@@ -162,8 +162,8 @@ func (c *checked) eachManages(ctx context.Context) error {
 	return nil
 }
 
-// excludeAgents has the running hub delete the Bundles of all agents, and waits until they are gone.
-// Otherwise Rancher Fleet's hub would deliver them to its own agents. A Bundle with only the label
+// excludeAgents has the running hub delete the Bundles of all agents, and waits until they are
+// gone. Otherwise Rancher Fleet's hub would deliver them to its own agents. A Bundle with only the label
 // of these Bundles belongs to a user and stays.
 func (m *migrator) excludeAgents(ctx context.Context, hub *checked) error {
 	var owned []*metav1.OwnerReference

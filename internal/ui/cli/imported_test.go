@@ -27,7 +27,8 @@ import (
 
 // imports plays a hub of Rancher Fleet that applies its agent on a member, and has it deliver its
 // own Bundle then, which takes the Deployment.
-func (d their) imports(name, image string) (configMap *corev1.ConfigMap, deployment *appsv1.Deployment, binding *rbacv1.ClusterRoleBinding) {
+func (d their) imports(name, image string) (configMap *corev1.ConfigMap, deployment *appsv1.Deployment,
+	binding *rbacv1.ClusterRoleBinding) {
 	d.t.Helper()
 	const role = naming.SystemNamespace + "-fleet-agent-role"
 	at := func(name string) metav1.ObjectMeta {
@@ -154,10 +155,12 @@ func (h rancherHub) importedAs(name string, edge testkube.Cluster) importedInPla
 	config, d.deployment, _ = d.imports(name, "mirror/rancher/fleet-agent:v0.16.1")
 	inSet(config, "fleet-agent-bootstrap", "", "", "")
 	d.check(d.Create(h.t.Context(), config))
-	d.check(d.Create(h.t.Context(), &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: naming.SystemNamespace, Name: naming.AgentSecret},
+	d.check(d.Create(h.t.Context(), &corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{Namespace: naming.SystemNamespace, Name: naming.AgentSecret},
 		StringData: map[string]string{
 			"kubeconfig": string(h.cluster.Kubeconfig(h.t, registration.token)), "clusterNamespace": "default", "clusterName": name,
-			"deploymentNamespace": naming.MemberNamespace("default", name)}}))
+			"deploymentNamespace": naming.MemberNamespace("default", name)},
+	}))
 	d.secret = d.data(naming.AgentSecret)
 	d.plays(clusterAgent, "mirror/rancher/fleet-agent", registration.beat)
 	return d
@@ -177,7 +180,8 @@ func (d importedInPlace) runsImage(part string) {
 func (d importedInPlace) goes(admin user) {
 	d.t.Helper()
 	admin.runs("migrate --from rancher-fleet --dry-run cli-imported",
-		"is registered by the hub of Rancher Fleet that was in the place of this one", "Muster's chart would replace the release fleet-agent")
+		"is registered by the hub of Rancher Fleet that was in the place of this one",
+		"Muster's chart would replace the release fleet-agent")
 	if d.isReleased() {
 		d.t.Error("--dry-run has made a release")
 	}
@@ -200,7 +204,8 @@ func (d importedInPlace) returns(admin user) {
 func (d importedInPlace) ends() {
 	d.t.Helper()
 	d.uninstall("fleet-agent", naming.SystemNamespace)
-	d.check(d.Delete(d.t.Context(), &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: naming.SystemNamespace, Name: naming.AgentSecret}}))
+	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: naming.SystemNamespace, Name: naming.AgentSecret}}
+	d.check(d.Delete(d.t.Context(), secret))
 }
 
 // isReleased reports whether there is a release of the agent.

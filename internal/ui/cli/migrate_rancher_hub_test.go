@@ -160,12 +160,14 @@ func TestAHubOfRancherFleetMigratesInItsPlaceAndBack(t *testing.T) {
 	}
 	admin.refused("migrate --from rancher-fleet", "the hub has no hub of Rancher Fleet", "say which members change over, by their contexts")
 	admin.runs("migrate --from rancher-fleet --dry-run cli-placed",
-		"is registered by the hub of Rancher Fleet that was in the place of this one", "Muster's chart would replace the release fleet-agent")
+		"is registered by the hub of Rancher Fleet that was in the place of this one",
+		"Muster's chart would replace the release fleet-agent")
 	admin.runs("migrate --from rancher-fleet cli-placed", "Bundle default/fleet-agent-c-1 of Rancher Fleet's agent is paused",
 		"\ndefault/c-1 Cluster ", "Rancher Fleet has left 6 objects of the agent", "delete clusterrolebinding request-1-content",
 		"delete serviceaccount request-1-uid", "delete secret fleet-agent-before-move")
 	second.goes(admin)
-	admin.refused("migrate --from rancher-fleet --back", "have Muster's agent, which Rancher Fleet's hub does not know (default/c-1, default/c-2)")
+	admin.refused("migrate --from rancher-fleet --back",
+		"have Muster's agent, which Rancher Fleet's hub does not know (default/c-1, default/c-2)")
 	bundle := types.NamespacedName{Namespace: "default", Name: "fleet-agent-c-1"}
 	testkube.Eventually(t, "the hub manages Muster's agent", func() error {
 		of := &fleet.Bundle{}

@@ -136,11 +136,11 @@ func (h *helmOn) checkOwn(last *helm.Release, chart *chartv2.Chart) error {
 	if last == nil {
 		return nil
 	}
-	has, brought := last.Chart.Metadata.Version, chart.Metadata.Version
+	installed, brought := last.Chart.Metadata.Version, chart.Metadata.Version
 	if isOurs(last, chart) {
-		if version.Known() && older(brought, has) {
+		if version.Known() && older(brought, installed) {
 			return fmt.Errorf("release %s in namespace %s is of version %s, and this muster brings %s: use muster of that version or a newer one",
-				h.chart, h.namespace, has, brought)
+				h.chart, h.namespace, installed, brought)
 		}
 		return nil
 	}

@@ -15,6 +15,7 @@ import (
 	"maps"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -90,8 +91,10 @@ type Controller struct {
 	// foreign is a cache of the metadata of objects not created by the hub: namespaces, and
 	// Secrets with the values of Bundles.
 	foreign cache.Cache
-	// restricted holds the namespaces that had Policies when the hub looked last.
-	restricted sync.Map
+	// restricted holds the namespaces that had Policies when the hub looked last. It is complete
+	// once the hub has seen the definition of Policies in place.
+	restricted     sync.Map
+	policiesServed atomic.Bool
 	// computed by the key of the Bundle; one reconcile at a time uses an entry.
 	computed sync.Map
 }

@@ -42,11 +42,13 @@ func (c *Controller) checkPolicies(ctx context.Context, bundle *fleet.Bundle, st
 	return rules.CheckBundle(&bundle.Spec), nil
 }
 
-// policiesGone returns a problem if the Policies of a Bundle have gone with the definition of their
-// kind. Such Policies are unknown, and the Bundle stays as it is.
+// policiesGone returns a problem if the Policies of a Bundle may have gone with the definition of
+// their kind, also before the start of the hub. Such Policies are unknown, and the Bundle stays as
+// it is.
 func (c *Controller) policiesGone(ctx context.Context, bundle *fleet.Bundle) (problem, err error) {
 	_, had := c.restricted.Load(bundle.Namespace)
-	if !had && kube.ReasonOf(bundle.Status.Conditions, fleet.ConditionProcessed) != reasons.PolicyViolation {
+	had = had || kube.ReasonOf(bundle.Status.Conditions, fleet.ConditionProcessed) == reasons.PolicyViolation
+	if !had && c.policiesServed.Load() {
 		return nil, nil
 	}
 	definition, err := c.Kinds.Deleted(ctx, &fleet.Policy{})
@@ -54,7 +56,11 @@ func (c *Controller) policiesGone(ctx context.Context, bundle *fleet.Bundle) (pr
 		return nil, err
 	}
 	if definition == "" {
-		return nil, c.confirmNoPolicies(ctx, bundle.Namespace)
+		if had {
+			return nil, c.confirmNoPolicies(ctx, bundle.Namespace)
+		}
+		c.policiesServed.Store(true)
+		return nil, nil
 	}
 	return &policy.Violation{
 		Field: "the CustomResourceDefinition " + definition, Rule: "is gone or being deleted, so the Policies of the namespace are unknown",
