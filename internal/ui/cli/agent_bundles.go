@@ -22,8 +22,8 @@ import (
 const annotationNotManagedBy = "muster/not-managed-by"
 
 // stopManaging makes the hub delete the Bundle of Muster's agent, and waits until the Bundle and
-// its deployment are gone. Otherwise Rancher Fleet's agent of the same Cluster would deploy the Bundle
-// and replace itself.
+// its deployment are gone. Otherwise Rancher Fleet's agent of the same Cluster would deploy the
+// Bundle and replace itself.
 func (m *migrator) stopManaging(ctx context.Context, hub *checked, old *rancherCredential) error {
 	record := &fleet.Cluster{}
 	if err := hub.Get(ctx, old.cluster, record); apierrors.IsNotFound(err) && !kube.NotServed(err) {
@@ -163,8 +163,8 @@ func (c *checked) eachManages(ctx context.Context) error {
 }
 
 // excludeAgents has the running hub delete the Bundles of all agents, and waits until they are
-// gone. Otherwise Rancher Fleet's hub would deliver them to its own agents. A Bundle with only the label
-// of these Bundles belongs to a user and stays.
+// gone. Otherwise Rancher Fleet's hub would deliver them to its own agents. A Bundle with only the
+// label of these Bundles belongs to a user and stays.
 func (m *migrator) excludeAgents(ctx context.Context, hub *checked) error {
 	var owned []*metav1.OwnerReference
 	var in []string

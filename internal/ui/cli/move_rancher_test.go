@@ -164,7 +164,8 @@ func TestAMemberOfAHubOfRancherFleetMovesInOneLineAndBack(t *testing.T) {
 	o.accepts("request-1", true)
 	admin.runs(back+" --dry-run", "Secret cattle-fleet-system/fleet-agent would get the credential of Secret fleet-agent-before-move back.")
 
-	// Another program changes the release, so the way back fails halfway. An old operation is abandoned.
+	// Another program changes the release, so the way back fails halfway. An old operation would be
+	// abandoned.
 	held := d.last()
 	held.Info.Status, held.Info.LastDeployed = common.StatusPendingUpgrade, time.Now().Add(time.Hour)
 	d.check(d.helm("fleet-agent", naming.SystemNamespace).Releases.Update(held))

@@ -230,7 +230,7 @@ func (h *helmOn) apply(ctx context.Context, given map[string]any) (*helm.Release
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), abandoned)
 	defer cancel()
-	var made any
+	var revision any
 	if deployed {
 		upgrade := action.NewUpgrade(h.Configuration)
 		upgrade.Namespace, upgrade.ResetThenReuseValues, upgrade.WaitStrategy, upgrade.MaxHistory = h.namespace, true, kube.HookOnlyStrategy, 10
@@ -239,7 +239,7 @@ func (h *helmOn) apply(ctx context.Context, given map[string]any) (*helm.Release
 			return nil, err
 		}
 		upgrade.ResetThenReuseValues = !upgrade.ResetValues
-		made, err = upgrade.RunWithContext(ctx, h.chart, chart, given)
+		revision, err = upgrade.RunWithContext(ctx, h.chart, chart, given)
 	} else {
 		if last != nil && isOurs(last, chart) { // Helm installs a release without a deployed revision anew, without its values
 			given = loader.MergeMaps(last.Config, given)
@@ -248,7 +248,7 @@ func (h *helmOn) apply(ctx context.Context, given map[string]any) (*helm.Release
 		install.ReleaseName, install.Namespace, install.CreateNamespace, install.Replace, install.WaitStrategy = h.chart, h.namespace, true,
 			last != nil, kube.HookOnlyStrategy
 		install.TakeOwnership, install.ForceConflicts = h.takesOver, h.takesOver
-		made, err = install.RunWithContext(ctx, chart, given)
+		revision, err = install.RunWithContext(ctx, chart, given)
 	}
 	if err != nil {
 		said := fmt.Errorf("installing the chart %s: %s", h.chart, charts.Sentence(err))
@@ -257,7 +257,7 @@ func (h *helmOn) apply(ctx context.Context, given map[string]any) (*helm.Release
 		}
 		return nil, said
 	}
-	return made.(*helm.Release), nil
+	return revision.(*helm.Release), nil
 }
 
 // cleaned returns the values of an upgrade, and true if they lost another chart's image.

@@ -43,8 +43,8 @@ func (c *Controller) checkPolicies(ctx context.Context, bundle *fleet.Bundle, st
 }
 
 // policiesGone returns a problem if the Policies of a Bundle may have gone with the definition of
-// their kind, also before the start of the hub. Such Policies are unknown, and the Bundle stays as
-// it is.
+// their kind. They may have gone before the start of the hub. Such Policies are unknown, and the
+// Bundle stays as it is.
 func (c *Controller) policiesGone(ctx context.Context, bundle *fleet.Bundle) (problem, err error) {
 	_, had := c.restricted.Load(bundle.Namespace)
 	had = had || kube.ReasonOf(bundle.Status.Conditions, fleet.ConditionProcessed) == reasons.PolicyViolation
