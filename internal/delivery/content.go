@@ -113,6 +113,12 @@ func FormerDeploymentID(contentName string, options fleet.BundleDeploymentOption
 	return contentName + ":" + naming.Digest(encoded), nil
 }
 
+// WithCopies returns a deployment ID that also identifies the content of the copies in
+// downstreamResources, by its digest.
+func WithCopies(deploymentID, digest string) string {
+	return ContentName(deploymentID) + ":" + naming.Digest([]byte(deploymentID+" "+digest))
+}
+
 // ContentName returns the name of the Content in a deployment ID.
 func ContentName(deploymentID string) string {
 	name, _, _ := strings.Cut(deploymentID, ":")

@@ -40,6 +40,11 @@ func (m *Member) Secret(ctx context.Context, name string) (*corev1.Secret, error
 	return read[corev1.Secret, corev1.SecretList](ctx, m, corev1.SchemeGroupVersion.WithResource("secrets"), m.Namespace, name)
 }
 
+// ConfigMap reads a ConfigMap of the member namespace.
+func (m *Member) ConfigMap(ctx context.Context, name string) (*corev1.ConfigMap, error) {
+	return read[corev1.ConfigMap, corev1.ConfigMapList](ctx, m, corev1.SchemeGroupVersion.WithResource("configmaps"), m.Namespace, name)
+}
+
 func read[T, L any, O interface {
 	*T
 	kubeclient.Object

@@ -23,6 +23,13 @@ func Waited(t testing.TB, since time.Time) {
 // fiftieth of a processor. The next turn finds all the data of the last one.
 func Turn(t testing.TB, name string, flags ...string) Cluster {
 	t.Helper()
+	return TurnAmong(t, make(chan struct{}, 1), name, flags...)
+}
+
+// TurnAmong is Turn for a test that then also waits for one of several places, which limit the
+// control planes with a turn at the same time.
+func TurnAmong(t testing.TB, places chan struct{}, name string, flags ...string) Cluster {
+	t.Helper()
 	if testing.Short() {
 		t.Skip("it needs a control plane")
 	}
@@ -32,8 +39,10 @@ func Turn(t testing.TB, name string, flags ...string) Cluster {
 		e.turn.Unlock()
 		e = entryOf(name)
 	}
+	places <- struct{}{}
 	Waited(t, began)
 	t.Cleanup(func() {
+		defer func() { <-places }()
 		if e.err == nil && e.waiting.Load() == 0 {
 			e.halt()
 			e.halted = true

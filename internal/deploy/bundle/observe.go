@@ -224,8 +224,6 @@ func unsupportedIn(spec fleet.BundleDeploymentSpec) string {
 		return "spec.ociContents" + notImplemented + "let the hub store the resources as a Content"
 	case spec.HelmChartOptions != nil:
 		return "spec.helmChartOptions" + notImplemented + "put the files of the chart into a Bundle"
-	case len(spec.Options.DownstreamResources) > 0:
-		return "spec.options.downstreamResources" + notImplemented + "put the Secrets and ConfigMaps into the Bundle, or make them downstream"
 	case len(spec.Options.Overwrites) > 0:
 		return "spec.options.overwrites" + notImplemented + "use helm.takeOwnership"
 	}

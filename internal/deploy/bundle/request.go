@@ -49,6 +49,10 @@ func (d *Deployer) request(ctx context.Context, s observation) (release.Request,
 	if err != nil {
 		return release.Request{}, 0, withReason(reasons.ValuesInvalid, err)
 	}
+	copies, err := d.copies(ctx, spec.Options)
+	if err != nil {
+		return release.Request{}, 0, withReason(reasons.DownstreamResourceUnreadable, err)
+	}
 	input := render.Input{
 		Files: files, Archive: archive, Options: spec.Options, Name: naming.Release(s.deployment.Name), Content: content, Own: own, From: from,
 	}
@@ -59,7 +63,7 @@ func (d *Deployer) request(ctx context.Context, s observation) (release.Request,
 	return release.Request{
 		Bundle: s.deployment.Name, Workspace: s.deployment.Labels[fleet.LabelBundleNamespace], Release: s.name, Namespace: s.namespace,
 		Chart: loaded.Chart, Options: spec.Options,
-		Values: loaded.Values,
+		Values: loaded.Values, Copies: copies,
 		Render: func(ctx context.Context, with render.Templates, lookUp render.Lookup) (map[string]string, error) {
 			return d.Renderer.Render(ctx, input, with, lookUp)
 		},

@@ -37,6 +37,10 @@ func statusOf(d decision, s observation, now time.Time) fleet.BundleDeploymentSt
 	switch d.State {
 	case Watching, Correcting:
 		status.AppliedDeploymentID, status.SyncGeneration = s.deploymentID, &s.syncGeneration
+		status.DownstreamResourcesGeneration = nil
+		if copied := s.deployment.Spec.DownstreamResourcesGeneration; copied != 0 {
+			status.DownstreamResourcesGeneration = &copied
+		}
 		set(kube.Condition(fleet.ConditionDeployed, true, reasons.Deployed, ""))
 		state, message = watched(&status, s, set)
 	case Failed, Unsupported:
@@ -246,7 +250,7 @@ func patchOf(status fleet.BundleDeploymentStatus) ([]byte, error) {
 	}
 	for _, field := range []string{
 		"release", "ready", "nonModified", "nonReadyStatus", "modifiedStatus", "incompleteState", "resources", "syncGeneration",
-		"appliedDeploymentID",
+		"appliedDeploymentID", "downstreamResourcesGeneration",
 	} {
 		if _, there := fields[field]; !there {
 			fields[field] = nil

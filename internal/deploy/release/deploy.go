@@ -14,6 +14,7 @@ import (
 	helm "helm.sh/helm/v4/pkg/release/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
 	"github.com/muster-fleet/muster/internal/deploy/render"
@@ -50,6 +51,9 @@ type Request struct {
 	Chart  *chart.Chart
 	Values map[string]any
 	Render func(context.Context, render.Templates, render.Lookup) (map[string]string, error)
+	// Copies are further objects of the release, from downstreamResources. An object of the chart with
+	// the same name takes their place.
+	Copies []*unstructured.Unstructured
 	// Agent is set for the agent's own release. A user may have installed it.
 	Agent bool
 	// Rendered is called after rendering, before Deploy waits for the API server. It may be called

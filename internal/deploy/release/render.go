@@ -52,6 +52,9 @@ func (r *renderer) Run(rendered *bytes.Buffer) (*bytes.Buffer, error) {
 	if err != nil {
 		return nil, fmt.Errorf("reading what the chart rendered to: %w", err)
 	}
+	for i, copied := range r.request.Copies {
+		objects = slices.Insert(objects, i, copied.DeepCopy())
+	}
 	if err := normalize(objects); err != nil {
 		return nil, err
 	}

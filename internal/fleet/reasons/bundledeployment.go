@@ -28,6 +28,9 @@ const (
 	// DeployerCrashed: the process that renders the Bundle ended, because a template takes too
 	// much memory or never ends; Deployed of a BundleDeployment.
 	DeployerCrashed = "DeployerCrashed"
+	// DownstreamResourceUnreadable: an object in downstreamResources cannot be read on the hub;
+	// Deployed of a BundleDeployment.
+	DownstreamResourceUnreadable = "DownstreamResourceUnreadable"
 	// FieldNotImplemented: the deployer does not implement a field that the BundleDeployment
 	// uses; Supported of a BundleDeployment.
 	FieldNotImplemented = "FieldNotImplemented"

@@ -109,11 +109,10 @@ func take(t *testing.T, places chan struct{}) {
 	testkube.Waited(t, began)
 }
 
-// turnApart waits for a place apart and for a turn on a control plane.
+// turnApart waits for a turn on a control plane and a place apart.
 func turnApart(t *testing.T, name string, flags ...string) testkube.Cluster {
 	t.Helper()
-	take(t, apart)
-	return testkube.Turn(t, name, flags...)
+	return testkube.TurnAmong(t, apart, name, flags...)
 }
 
 // newFixture has the test run in parallel with others on the shared hub. Such a test may neither

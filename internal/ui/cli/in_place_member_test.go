@@ -28,7 +28,7 @@ type registered struct {
 // its only registration, request-N.
 func (h rancherHub) registers(cluster *fleet.Cluster) registered {
 	h.t.Helper()
-	name := "request-" + strings.TrimPrefix(cluster.Name, "c-")
+	of := "request-" + strings.TrimPrefix(cluster.Name, "c-")
 	ctx, namespace := h.t.Context(), naming.MemberNamespace("default", cluster.Name)
 	const gvk = "fleet.cattle.io/v1alpha1, Kind=ClusterRegistration"
 	ofRequest := func(o client.Object, name, namespace string) client.Object {
@@ -36,17 +36,17 @@ func (h rancherHub) registers(cluster *fleet.Cluster) registered {
 		o.SetNamespace(namespace)
 		o.SetLabels(map[string]string{fleet.LabelManaged: "true"})
 		o.SetAnnotations(map[string]string{
-			"fleet.cattle.io/cluster": cluster.Name, "fleet.cattle.io/cluster-registration": name,
+			"fleet.cattle.io/cluster": cluster.Name, "fleet.cattle.io/cluster-registration": of,
 			"fleet.cattle.io/cluster-registration-namespace": "default",
 		})
-		inSet(o, "cluster-registration", gvk, name, "default")
+		inSet(o, "cluster-registration", gvk, of, "default")
 		h.check(h.Create(ctx, o))
 		return o
 	}
 	h.check(h.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace,
 		Labels:      map[string]string{fleet.LabelManaged: "true"},
 		Annotations: map[string]string{"fleet.cattle.io/cluster": cluster.Name, "fleet.cattle.io/cluster-namespace": "default"}}}))
-	request := &fleet.ClusterRegistration{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name,
+	request := &fleet.ClusterRegistration{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: of,
 		OwnerReferences: []metav1.OwnerReference{
 			{APIVersion: "fleet.cattle.io/v1alpha1", Kind: "Cluster", Name: cluster.Name, UID: cluster.UID}}}, Spec: fleet.ClusterRegistrationSpec{
 		ClientID: cluster.Spec.ClientID, ClientRandom: "random",
@@ -56,21 +56,21 @@ func (h rancherHub) registers(cluster *fleet.Cluster) registered {
 	h.check(h.Status().Update(ctx, request))
 	cluster.Status.Namespace = namespace
 	h.check(h.Status().Update(ctx, cluster))
-	account := ofRequest(&corev1.ServiceAccount{}, name+"-uid", namespace)
+	account := ofRequest(&corev1.ServiceAccount{}, of+"-uid", namespace)
 	secret := &corev1.Secret{Type: corev1.SecretTypeServiceAccountToken,
-		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name + "-uid-token",
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: of + "-uid-token",
 			Annotations:     map[string]string{corev1.ServiceAccountNameKey: account.GetName()},
 			OwnerReferences: []metav1.OwnerReference{{APIVersion: "v1", Kind: "ServiceAccount", Name: account.GetName(), UID: account.GetUID()}}}}
 	h.check(h.Create(ctx, secret))
 	subjects := []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: namespace, Name: account.GetName()}}
 	ofRequest(&rbacv1.Role{Rules: []rbacv1.PolicyRule{{APIGroups: []string{"fleet.cattle.io"}, Resources: []string{"clusters/status"},
-		ResourceNames: []string{cluster.Name}, Verbs: []string{"patch"}}}}, name, "default")
-	ofRequest(&rbacv1.RoleBinding{RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: name}, Subjects: subjects},
-		name, "default")
+		ResourceNames: []string{cluster.Name}, Verbs: []string{"patch"}}}}, of, "default")
+	ofRequest(&rbacv1.RoleBinding{RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: of}, Subjects: subjects},
+		of, "default")
 	ofRequest(&rbacv1.RoleBinding{RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "fleet-bundle-deployment"},
-		Subjects: subjects}, name, namespace)
+		Subjects: subjects}, of, namespace)
 	ofRequest(&rbacv1.ClusterRoleBinding{RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "fleet-content"},
-		Subjects: subjects}, name+"-content", "")
+		Subjects: subjects}, of+"-content", "")
 	testkube.Eventually(h.t, "the account has a token", func() error {
 		if err := h.Get(ctx, client.ObjectKeyFromObject(secret), secret); err != nil || len(secret.Data["token"]) > 0 {
 			return err

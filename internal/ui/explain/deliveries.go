@@ -121,6 +121,13 @@ var deliveryCauses = []cause{
 		onHub: []string{hubLog},
 	},
 	{
+		kinds: []string{kindBundleDeployment}, reasons: []string{reasons.DownstreamResourceUnreadable},
+		means: "The agent cannot read a Secret or ConfigMap in downstreamResources from its member namespace on the hub.",
+		remedy: "The hub writes a missing copy again. If the message stays, check that the object exists in the namespace of the " +
+			"Bundle, and read the condition Processed of the Bundle.",
+		onHub: []string{"kubectl -n NAMESPACE get secrets,configmaps -l muster/copied-from", hubLog},
+	},
+	{
 		kinds: []string{kindBundleDeployment}, reasons: []string{
 			reasons.ChartVersionRefused, reasons.ChartUnreadable, reasons.ResourcesInvalid, reasons.ValuesInvalid,
 		},

@@ -34,7 +34,7 @@ var unrecorded = []struct{ kind, reasons, why string }{
 	{kindBundle, "ConsentMissing PolicyViolation TargetOutranked", notYet},
 	{kindBundleDeployment, "ContentUnreadable CorrectionFailed", aRace},
 	{kindBundleDeployment, "Error", ofOthers},
-	{kindBundleDeployment, "MoveFailed Unwatched NamespaceTerminating CRDConflict CRDsDiffer", notYet},
+	{kindBundleDeployment, "MoveFailed Unwatched NamespaceTerminating CRDConflict CRDsDiffer DownstreamResourceUnreadable", notYet},
 	{kindClusterPlacement, "InvalidPolicy AppliedWorkOfAnotherHub ManifestFailed", notYet},
 	{kindClusterPlacement, "NotInitialized", afterRecording},
 	{kindClusterPlacement, "Outranked NotNamed Unhealthy", notMissed},

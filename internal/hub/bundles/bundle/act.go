@@ -62,11 +62,14 @@ func (c *Controller) act(ctx context.Context, o observed, p plan) (created int, 
 			return 0, false, err
 		}
 	}
+	if stale, err := c.fetchCopies(ctx, &o, changed); stale || err != nil {
+		return 0, stale, err
+	}
 	write := func(indexes []int, atOnce int) error {
 		return forEach(ctx, len(indexes), atOnce, func(n int) error {
 			i := indexes[n]
 			t := &o.targets[i]
-			t.failure = c.write(ctx, o.bundle, t, p.release[i] || t.edited() || t.valuesLost && t.current())
+			t.failure = c.write(ctx, o, t, p.release[i] || t.edited() || t.valuesLost && t.current())
 			return t.failure
 		})
 	}
@@ -90,8 +93,10 @@ func forEach(ctx context.Context, n, atOnce int, do func(int) error) error {
 }
 
 // write makes one deployment match the desired one. If the rollout holds it back, write changes
-// only the fields outside the rollout.
-func (c *Controller) write(ctx context.Context, bundle *fleet.Bundle, t *target, released bool) error {
+// only the fields outside the rollout. A new deployment with copies is held back once, because it
+// owns them.
+func (c *Controller) write(ctx context.Context, o observed, t *target, released bool) error {
+	released = released && (t.deployment != nil || len(t.copies) == 0)
 	state, namespace, err := membernamespace.OfCluster(t.cluster).ObserveNamespace(ctx, c.Client)
 	if err != nil {
 		return err
@@ -99,7 +104,7 @@ func (c *Controller) write(ctx context.Context, bundle *fleet.Bundle, t *target,
 	if state != membernamespace.NamespaceOurs {
 		return nil // its controller reports it and may create it again, which requeues the Bundle
 	}
-	options, err := optionsFor(t.rules, bundle, t.matched, t.cluster)
+	options, err := optionsFor(t.rules, o.bundle, t.matched, t.cluster)
 	if err != nil {
 		return err
 	}
@@ -127,7 +132,15 @@ func (c *Controller) write(ctx context.Context, bundle *fleet.Bundle, t *target,
 		}
 	} else {
 		d.UID = t.deployment.UID
-		err = c.patch(ctx, t.deployment, d, released)
+		if released {
+			err = c.writeCopies(ctx, o, d, t.copies)
+		}
+		if err == nil {
+			err = c.patch(ctx, t.deployment, d, released)
+		}
+		if err == nil && released && t.deployment.Spec.DownstreamResourcesGeneration != 0 {
+			err = c.dropCopies(ctx, d, t.copies)
+		}
 	}
 	if err != nil {
 		return unlessLeaving(fmt.Errorf("writing BundleDeployment %s/%s: %w", d.Namespace, d.Name, err))

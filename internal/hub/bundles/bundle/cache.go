@@ -55,7 +55,7 @@ const cachedDigest = "digest of options"
 // leaves out the fields that are compared separately.
 func digestOf(spec fleet.BundleDeploymentSpec) (string, error) {
 	spec.StagedOptions, spec.StagedDeploymentID, spec.DeploymentID = fleet.BundleDeploymentOptions{}, "", ""
-	spec.Paused, spec.OffSchedule, spec.DependsOn = false, false, nil
+	spec.Paused, spec.OffSchedule, spec.DependsOn, spec.DownstreamResourcesGeneration = false, false, nil, 0
 	text, err := json.Marshal(spec)
 	if err != nil {
 		return "", fmt.Errorf("encoding a deployment: %w", err)

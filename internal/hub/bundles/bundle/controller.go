@@ -59,6 +59,7 @@ const (
 	indexName = "name"
 	// indexCluster indexes Bundles by the UID of their only Cluster, or by anyCluster.
 	indexCluster = "cluster"
+	indexSource  = "source"
 	anyCluster   = "any"
 )
 
@@ -91,6 +92,7 @@ type Controller struct {
 	// foreign is a cache of the metadata of objects not created by the hub: namespaces, and
 	// Secrets with the values of Bundles.
 	foreign cache.Cache
+	sources *sourceWatch
 	// restricted holds the namespaces that had Policies when the hub looked last. It is complete
 	// once the hub has seen the definition of Policies in place.
 	restricted     sync.Map
@@ -123,6 +125,7 @@ func (c *Controller) Register(ctx context.Context, mgr ctrl.Manager) error {
 		}},
 		{&fleet.Bundle{}, indexName, func(o client.Object) []string { return []string{o.GetName()} }},
 		{&fleet.Bundle{}, indexDependsOn, dependencyKeys},
+		{&fleet.Bundle{}, indexSource, sourceKeys},
 		{&fleet.Bundle{}, indexCluster, func(o client.Object) []string { return []string{clusterOf(o)} }},
 	} {
 		if err := mgr.GetFieldIndexer().IndexField(ctx, index.object, index.name, index.of); err != nil {
@@ -137,6 +140,9 @@ func (c *Controller) Register(ctx context.Context, mgr ctrl.Manager) error {
 		return err
 	}
 	if c.foreign, err = newForeignCache(ctx, mgr); err != nil {
+		return err
+	}
+	if c.sources, err = newSourceWatch(mgr, c.Client); err != nil {
 		return err
 	}
 	shown := &mappings{Client: c.Client, clock: c.Clock, config: c.Config, namespaces: c.foreign}
@@ -160,6 +166,7 @@ func (c *Controller) Register(ctx context.Context, mgr ctrl.Manager) error {
 		WatchesMetadata(&corev1.Secret{}, controller.On(c.onSecret)).
 		WatchesRawSource(source.Kind(c.foreign, client.Object(kube.CoreMetadata("Secret")), &handler.EnqueueRequestForObject{})).
 		WatchesMetadata(&fleet.Content{}, controller.On(c.onContent)).
+		WatchesRawSource(source.Channel(c.sources.events, &handler.EnqueueRequestForObject{})).
 		WatchesRawSource(c.Kinds.Again(c.Client, &fleet.BundleList{})).
 		WithOptions(controller.Workers(workers)).
 		Complete(controller.RetryConflicts(c.Recorder, c))

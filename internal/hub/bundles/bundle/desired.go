@@ -110,12 +110,14 @@ type computed struct {
 	reported time.Time
 	// completion is what the Policies of the namespace add to the options.
 	completion policy.Completion
+	// sources are the objects in downstreamResources; nil before they are read.
+	sources map[fleet.DownstreamResource]original
 }
 
 // begin drops the state computed for earlier versions of the Bundle.
 func (m *computed) begin(bundle *fleet.Bundle, p packed) {
 	m.uid, m.generation, m.packed = bundle.UID, bundle.Generation, p
-	m.outcomes, m.values, m.valuesProblem, m.confirmed = map[types.UID]outcome{}, nil, nil, confirmed{}
+	m.outcomes, m.values, m.valuesProblem, m.confirmed, m.sources = map[types.UID]outcome{}, nil, nil, confirmed{}, nil
 }
 
 // isOf reports whether the state was computed for the Bundle's current version.
@@ -132,7 +134,10 @@ type outcome struct {
 	// digest is the digest of the options in the form sent to the agent.
 	digest    string
 	hasValues bool
-	problem   error
+	// copies are the objects to copy to the member namespace, generation a number for their content.
+	copies             []fleet.DownstreamResource
+	generationOfCopies int64
+	problem            error
 	// former is the outcome by the former rules; nil until formerOutcome computes it.
 	former *outcome
 }
@@ -202,6 +207,7 @@ func (m *computed) settle(t *target, bundle *fleet.Bundle, d *fleet.BundleDeploy
 	}
 	t.hasValues, t.digest, t.problem, t.completion = o.hasValues, o.digest, o.problem, m.completion
 	t.desired, t.deployment = desiredDeployment(bundle, t.cluster, o.id), d
+	t.copies, t.desired.Spec.DownstreamResourcesGeneration = o.copies, o.generationOfCopies
 	t.uninitialized = membership.HeldByInitGate(t.cluster, bundle)
 }
 
@@ -222,6 +228,11 @@ func (m *computed) compute(by rules, bundle *fleet.Bundle, cluster *fleet.Cluste
 	if err == nil {
 		o.hasValues = hasValues(options)
 		o.id, err = identify(m.packed.name, options)
+	}
+	if err == nil && len(options.DownstreamResources) > 0 {
+		var digest string
+		digest, err = m.digestOfSources(options.DownstreamResources)
+		o.id, o.copies, o.generationOfCopies = delivery.WithCopies(o.id, digest), options.DownstreamResources, copiesGeneration(digest)
 	}
 	if err == nil {
 		o.digest, err = digestOfOptions(options)

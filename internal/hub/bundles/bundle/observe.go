@@ -43,6 +43,9 @@ func (c *Controller) observe(ctx context.Context, bundle *fleet.Bundle) (observe
 	if err != nil {
 		return o, err
 	}
+	if err := c.loadSources(ctx, bundle, known); err != nil {
+		return o, err
+	}
 	m, err := newMatcher(bundle)
 	if o.problem = errors.Join(err, known.packed.problem, known.valuesProblem, forged, violation); o.problem != nil {
 		return o, c.observeUnmatched(ctx, &o)
@@ -167,6 +170,10 @@ func (c *Controller) complete(ctx context.Context, t *target) error {
 	var written client.Object
 	if written, t.pending = c.deploymentWrites.Pending(key, cached...); written != nil {
 		t.deployment = written.(*fleet.BundleDeployment)
+	}
+	if len(t.copies) > 0 && refusesCopies(t.deployment) && t.pending == 0 && t.problem == nil {
+		_, t.valuesLost = c.editedSecrets.LoadAndDelete(key)
+		return nil
 	}
 	if t.hasValues && t.deployment != nil && t.pending == 0 && t.problem == nil {
 		err := c.Client.Get(ctx, key, kube.CoreMetadata("Secret"))

@@ -33,6 +33,11 @@ func refusesValues(d *fleet.BundleDeployment) bool {
 	return deployed != nil && deployed.Status == corev1.ConditionFalse && deployed.Reason == reasons.ValuesInvalid
 }
 
+// refusesCopies reports whether the agent cannot deploy for want of a copy in downstreamResources.
+func refusesCopies(d *fleet.BundleDeployment) bool {
+	return d != nil && kube.ReasonOf(d.Status.Conditions, fleet.ConditionDeployed) == reasons.DownstreamResourceUnreadable
+}
+
 // staged returns the Secret of a deployment held back by the rollout. It has the agent's current
 // values, and the values of the staged options from fresh, if any. It is nil if there is nothing
 // to write.

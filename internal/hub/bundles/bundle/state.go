@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/equality"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
 	"github.com/muster-fleet/muster/internal/fleet/membership"
@@ -41,8 +42,10 @@ type target struct {
 	partition int
 	// desired is the deployment after its release, without its options.
 	desired *fleet.BundleDeployment
-	// hasValues reports whether its options have values. They are in a separate Secret.
+	// hasValues reports whether its options have values. They are in a separate Secret. copies are
+	// the objects to copy to the member namespace.
 	hasValues bool
+	copies    []fleet.DownstreamResource
 	// problem is the reason why the Bundle is invalid for this Cluster.
 	problem error
 	// uninitialized is the reason why init gates of the Cluster hold the Bundle back; "" if none do.
@@ -56,7 +59,7 @@ type target struct {
 	// digest is the digest of the desired options. answered is the digest of the options in the
 	// server's answer to a write.
 	digest, answered string
-	// valuesLost reports whether the Secret with its values is gone, or has others.
+	// valuesLost reports whether the Secret with its values is gone, or has others, or a copy is gone.
 	valuesLost bool
 	// failure is the error of a failed write.
 	failure error
@@ -86,6 +89,8 @@ type observed struct {
 	leftover []leftover
 	// confirmed is a removal confirmed by a user but not finished.
 	confirmed confirmed
+	// copies are the objects in downstreamResources, read for the targets to write.
+	copies map[fleet.DownstreamResource]client.Object
 }
 
 // leftover is a deployment to delete.

@@ -215,7 +215,6 @@ func unsupported(bundle *fleet.Bundle) (refused, ignored []string) {
 	note(bundle.Spec.ContentsID != "" && bundle.Labels[fleet.LabelAgent] == "", &ignored, "contentsId")
 	note(bundle.Spec.HelmOpOptions != nil, &ignored, "helmOpOptions")
 	options := func(prefix string, o fleet.BundleDeploymentOptions) {
-		note(len(o.DownstreamResources) > 0, &refused, prefix+"downstreamResources")
 		note(len(o.Overwrites) > 0, &refused, prefix+"overwrites")
 	}
 	options("", bundle.Spec.BundleDeploymentOptions)

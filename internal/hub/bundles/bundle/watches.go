@@ -51,7 +51,7 @@ func (c *Controller) list(ctx context.Context, list client.ObjectList, options .
 // onDeployment enqueues the Bundle of a BundleDeployment. A deleted deployment may have blocked
 // another Bundle of its name.
 func (c *Controller) onDeployment(ctx context.Context, before, after *fleet.BundleDeployment, q controller.Queue) {
-	if refusesValues(after) && !refusesValues(before) {
+	if refusesValues(after) && !refusesValues(before) || refusesCopies(after) && !refusesCopies(before) {
 		c.editedSecrets.Store(client.ObjectKeyFromObject(after), "refused") // they may have been edited while no hub ran
 	}
 	switch {

@@ -18,17 +18,27 @@ import (
 // NewCache returns a cache of objects outside the manager's cache; what names them in errors. Every
 // replica fills the cache, so that a new leader need not list the objects first.
 func NewCache(ctx context.Context, mgr ctrl.Manager, what string, byObject map[client.Object]cache.ByObject) (cache.Cache, error) {
+	made, err := NewLazyCache(mgr, what, byObject)
+	for object := range byObject {
+		if err == nil {
+			err = Fill(ctx, made, object)
+		}
+	}
+	if err != nil {
+		return nil, fmt.Errorf("making a cache of %s: %w", what, err)
+	}
+	return made, nil
+}
+
+// NewLazyCache returns a cache like that of NewCache, but each kind stays empty until somebody asks
+// for its informer.
+func NewLazyCache(mgr ctrl.Manager, what string, byObject map[client.Object]cache.ByObject) (cache.Cache, error) {
 	made, err := cache.New(mgr.GetConfig(), cache.Options{
 		NewInformer: newInformer,
 		HTTPClient:  mgr.GetHTTPClient(), Scheme: mgr.GetScheme(), Mapper: mgr.GetRESTMapper(),
 		DefaultTransform: cache.TransformStripManagedFields(),
 		ByObject:         byObject,
 	})
-	for object := range byObject {
-		if err == nil {
-			err = Fill(ctx, made, object)
-		}
-	}
 	if err != nil {
 		return nil, fmt.Errorf("making a cache of %s: %w", what, err)
 	}

@@ -1,0 +1,54 @@
+package bundle
+
+import (
+	"context"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
+)
+
+// copies returns the objects in downstreamResources for the release, from their copies in the
+// member namespace. They have no namespace, so that the release puts them into its own.
+func (d *Deployer) copies(ctx context.Context, options fleet.BundleDeploymentOptions) ([]*unstructured.Unstructured, error) {
+	var copies []*unstructured.Unstructured
+	for _, resource := range options.DownstreamResources {
+		copied, err := d.copied(ctx, resource)
+		if err != nil {
+			return nil, fmt.Errorf("reading %s %s of downstreamResources on the hub: %s", resource.Kind, resource.Name, d.Hub.Explain(err))
+		}
+		encoded, err := runtime.DefaultUnstructuredConverter.ToUnstructured(copied)
+		if err != nil {
+			return nil, fmt.Errorf("encoding %s %s of downstreamResources: %w", resource.Kind, resource.Name, err)
+		}
+		object := &unstructured.Unstructured{Object: encoded}
+		unstructured.RemoveNestedField(object.Object, "metadata", "creationTimestamp")
+		copies = append(copies, object)
+	}
+	return copies, nil
+}
+
+func (d *Deployer) copied(ctx context.Context, resource fleet.DownstreamResource) (runtime.Object, error) {
+	metadata := metav1.ObjectMeta{Name: resource.Name}
+	switch resource.Kind {
+	case "Secret":
+		secret, err := d.Hub.Secret(ctx, resource.Name)
+		if err != nil {
+			return nil, err
+		}
+		return &corev1.Secret{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Secret"}, ObjectMeta: metadata, Type: secret.Type,
+			Data: secret.Data}, nil
+	case "ConfigMap":
+		configMap, err := d.Hub.ConfigMap(ctx, resource.Name)
+		if err != nil {
+			return nil, err
+		}
+		return &corev1.ConfigMap{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "ConfigMap"}, ObjectMeta: metadata, Data: configMap.Data,
+			BinaryData: configMap.BinaryData}, nil
+	}
+	return nil, fmt.Errorf("the kind %q is neither Secret nor ConfigMap", resource.Kind)
+}
