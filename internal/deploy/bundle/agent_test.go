@@ -277,3 +277,23 @@ func TestTheAgentsOwnReleaseNeedsNoWatching(t *testing.T) {
 	r.until("fleet-agent-web", fleet.StateReady)
 	r.nothingLeftToDo(run, 0)
 }
+
+// TestAnAgentWithoutAReleaseKeepsItsSettings has an agent of rendered manifests, as GitOps applies
+// them. Another clientID would make it another Cluster.
+func TestAnAgentWithoutAReleaseKeepsItsSettings(t *testing.T) {
+	r := newRig(t)
+	r.check(r.kube.Create(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: r.agent, Name: "fleet-agent"},
+		Data: map[string]string{"config": `{"clientID":"web-1","labels":{"env":"prod"},"agentTLSMode":"strict"}`}}))
+	r.start()
+	r.placeAgent(settings.Agent{}, nil)
+	var configMap corev1.ConfigMap
+	r.check(r.kube.Get(t.Context(), client.ObjectKey{Namespace: r.agent, Name: "fleet-agent"}, &configMap))
+	var config struct {
+		ClientID, AgentTLSMode string
+		Labels                 map[string]string
+	}
+	r.check(json.Unmarshal([]byte(configMap.Data["config"]), &config))
+	if config.ClientID != "web-1" || config.Labels["env"] != "prod" || config.AgentTLSMode != "strict" {
+		t.Errorf("the agent is configured as %s", configMap.Data["config"])
+	}
+}

@@ -19,6 +19,7 @@ import (
 	helm "helm.sh/helm/v4/pkg/release/v1"
 	"helm.sh/helm/v4/pkg/storage/driver"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
 
@@ -56,9 +57,10 @@ func (c *Cluster) Overtaken(ctx context.Context, s Summary) (bool, error) {
 
 // adopt merges the values of a request over the user's values in the agent's own release. The user
 // installed it and may have upgraded it since. Values merged by the hub before are not the user's.
+// An agent without a release keeps the settings in its ConfigMap, above all the ID of its cluster.
 //
 // adopt refuses a release of another chart with the same name, such as Rancher Fleet's.
-func adopt(configuration *action.Configuration, r Request) (Request, error) {
+func (c *Cluster) adopt(ctx context.Context, configuration *action.Configuration, r Request) (Request, error) {
 	history, err := revisions(configuration, r.Release)
 	if err != nil {
 		return r, err
@@ -81,6 +83,11 @@ func adopt(configuration *action.Configuration, r Request) (Request, error) {
 	if err != nil {
 		return r, fmt.Errorf("reading what was set in release %s: %w", r.Release, err)
 	}
+	if len(history) == 0 {
+		if own, err = c.configured(ctx, r.Namespace); err != nil {
+			return r, err
+		}
+	}
 	values, err := json.Marshal(own)
 	if err != nil {
 		return r, fmt.Errorf("encoding what was set in release %s: %w", r.Release, err)
@@ -88,6 +95,30 @@ func adopt(configuration *action.Configuration, r Request) (Request, error) {
 	r.Values = loader.MergeMaps(loader.MergeMaps(own, r.Values), map[string]any{"internal": map[string]any{"joinedWith": digestOfToken(own)}})
 	r.Chart.Metadata.Annotations[annotationOwnValues] = string(values)
 	return r, nil
+}
+
+// configured returns the settings in the agent's ConfigMap as values of its chart.
+func (c *Cluster) configured(ctx context.Context, namespace string) (map[string]any, error) {
+	values := map[string]any{}
+	configMap, err := c.Kube.CoreV1().ConfigMaps(namespace).Get(ctx, naming.AgentConfigMap, metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		return values, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("reading the settings of the agent: %w", err)
+	}
+	var settings map[string]any
+	if text := strings.TrimSpace(configMap.Data["config"]); text != "" {
+		if err := json.Unmarshal([]byte(text), &settings); err != nil {
+			return nil, fmt.Errorf("reading the settings of the agent in ConfigMap %s/%s: key config is no JSON object", namespace, configMap.Name)
+		}
+	}
+	for _, key := range []string{"clientID", "labels", "agentTLSMode", "garbageCollectionInterval"} {
+		if value, set := settings[key]; set {
+			values[key] = value
+		}
+	}
+	return values, nil
 }
 
 // busy returns an error while a user's Helm command works on the release. That command may be

@@ -147,7 +147,7 @@ func (c *Cluster) Deploy(ctx context.Context, r Request) (Summary, error) {
 	r.annotate(c.AgentNamespace, as)
 	configuration := c.configuration(acting, r.Namespace, r.Namespace, r.maxHistory())
 	if r.Agent {
-		if r, err = adopt(configuration, r); err != nil {
+		if r, err = c.adopt(ctx, configuration, r); err != nil {
 			return Summary{}, err
 		}
 	}

@@ -62,6 +62,10 @@ func (c *Controller) act(ctx context.Context, o observed, p plan) (created int, 
 			return 0, false, err
 		}
 	}
+	known := c.computedFor(client.ObjectKeyFromObject(o.bundle))
+	if len(o.leftover) == 0 && !slices.ContainsFunc(o.targets, func(t target) bool { return t.deployment != nil }) {
+		known.first = o.bundle.UID
+	}
 	if stale, err := c.fetchCopies(ctx, &o, changed); stale || err != nil {
 		return 0, stale, err
 	}
@@ -74,7 +78,6 @@ func (c *Controller) act(ctx context.Context, o observed, p plan) (created int, 
 		})
 	}
 	err = errors.Join(write(fresh, min(maxNewOf(o.bundle), writers)), write(changed, writers))
-	known := c.computedFor(client.ObjectKeyFromObject(o.bundle))
 	known.confirmed = o.confirms()
 	if o.brake() == "" && o.takeover() == "" {
 		err = errors.Join(err, c.deleteLeftover(ctx, o.leftover))

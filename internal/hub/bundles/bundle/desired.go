@@ -108,6 +108,8 @@ type computed struct {
 	confirmed confirmed
 	// reported is the time of the last status write.
 	reported time.Time
+	// first is the UID of the Bundle whose first deployment this hub made.
+	first types.UID
 	// completion is what the Policies of the namespace add to the options.
 	completion policy.Completion
 	// sources are the objects in downstreamResources; nil before they are read.

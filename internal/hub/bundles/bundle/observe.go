@@ -38,7 +38,7 @@ func (c *Controller) observe(ctx context.Context, bundle *fleet.Bundle) (observe
 		return o, err
 	}
 	bundle = known.withValues(bundle)
-	o.bundle, o.content, o.confirmed = bundle, known.packed, known.confirmed
+	o.bundle, o.content, o.confirmed, o.ours = bundle, known.packed, known.confirmed, known.first == bundle.UID
 	violation, err := c.checkPolicies(ctx, bundle, known)
 	if err != nil {
 		return o, err

@@ -89,6 +89,8 @@ type observed struct {
 	leftover []leftover
 	// confirmed is a removal confirmed by a user but not finished.
 	confirmed confirmed
+	// ours reports whether this hub made the first deployment of the Bundle.
+	ours bool
 	// copies are the objects in downstreamResources, read for the targets to write.
 	copies map[fleet.DownstreamResource]client.Object
 }

@@ -14,10 +14,10 @@ import (
 // takeover returns the changes and removals that this hub would make to a Bundle delivered by
 // another hub with other rules. It returns "" if nothing needs a confirmation. Until a user
 // confirms the take-over, or changes the Bundle, everything stays. This applies only the first
-// time that this hub sees the Bundle.
+// time that this hub sees the Bundle, and not if it has made the first deployment itself.
 func (o observed) takeover() string {
 	before := kube.FindCondition(o.bundle.Status.Conditions, fleet.ConditionProcessed)
-	if before != nil && (before.Reason != reasons.TakeoverHeld || o.bundle.Status.ObservedGeneration != o.bundle.Generation) || !o.valid() ||
+	if o.ours || before != nil && (before.Reason != reasons.TakeoverHeld || o.bundle.Status.ObservedGeneration != o.bundle.Generation) || !o.valid() ||
 		o.bundle.Labels[fleet.LabelAgent] != "" { // agents are replaced in their own rollout
 		return ""
 	}

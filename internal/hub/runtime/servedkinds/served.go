@@ -10,6 +10,7 @@ package servedkinds
 import (
 	"context"
 	"fmt"
+	"strings"
 	"sync"
 	"time"
 
@@ -71,11 +72,28 @@ func (k *Kinds) Register(ctx context.Context, mgr ctrl.Manager) error {
 	if err != nil {
 		return fmt.Errorf("watching CustomResourceDefinitions: %w", err)
 	}
-	_, err = definitions.AddEventHandler(toolscache.ResourceEventHandlerFuncs{
-		AddFunc:    func(any) { k.signal() },
+	_, err = definitions.AddEventHandler(toolscache.ResourceEventHandlerDetailedFuncs{
+		AddFunc: func(o any, atStart bool) {
+			k.signal()
+			if !atStart {
+				k.created(o)
+			}
+		},
 		UpdateFunc: func(any, any) { k.signal() },
 	})
 	return err
+}
+
+// created handles a new definition. Its kind may have been missing for so short a time that no
+// informer noticed.
+func (k *Kinds) created(definition any) {
+	o, ok := definition.(client.Object)
+	if !ok {
+		return
+	}
+	if _, group, _ := strings.Cut(o.GetName(), "."); k.scheme.IsGroupRegistered(group) {
+		k.notify(o)
+	}
 }
 
 // signal wakes the informers waiting for a kind.
@@ -92,7 +110,8 @@ func (k *Kinds) nextChange() <-chan struct{} {
 	return k.changed
 }
 
-// Subscribe returns a channel that yields an event when the API server serves a missing kind again.
+// Subscribe returns a channel that yields an event when the API server serves a missing kind again,
+// or has a new definition of a kind.
 // Subscribe before the manager starts.
 func (k *Kinds) Subscribe() <-chan event.GenericEvent {
 	subscriber := make(chan event.GenericEvent, 1)
@@ -170,9 +189,13 @@ func (k *Kinds) found(kind schema.GroupVersionKind) {
 		return
 	}
 	k.log.Info("The hub cluster serves a kind again", "kind", kind.String())
+	k.notify(kube.Metadata(kind))
+}
+
+func (k *Kinds) notify(o client.Object) {
 	for _, subscriber := range k.subscribers {
 		select {
-		case subscriber <- event.GenericEvent{Object: kube.Metadata(kind)}:
+		case subscriber <- event.GenericEvent{Object: o}:
 		default: // an event is pending already
 		}
 	}
