@@ -285,7 +285,7 @@ func TestAnAgentWithoutAReleaseKeepsItsSettings(t *testing.T) {
 	r.check(r.kube.Create(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: r.agent, Name: "fleet-agent"},
 		Data: map[string]string{"config": `{"clientID":"web-1","labels":{"env":"prod"},"agentTLSMode":"strict"}`}}))
 	r.start()
-	r.placeAgent(settings.Agent{}, nil)
+	r.placeAgent(settings.Agent{}, map[string]any{"internal": map[string]any{"systemNamespace": r.agent}})
 	var configMap corev1.ConfigMap
 	r.check(r.kube.Get(t.Context(), client.ObjectKey{Namespace: r.agent, Name: "fleet-agent"}, &configMap))
 	var config struct {
