@@ -66,11 +66,13 @@ func isOf(selector *ast.SelectorExpr, name string) bool {
 func TestTheHubTakesNothingFromAMemberWithoutACause(t *testing.T) {
 	others := map[string]string{ // what they delete is not what a member has
 		// a Secret with values, with its BundleDeployment or because there are none any more
-		"internal/hub/bundles/bundle/act.go":      "Delete",
-		"internal/hub/bundles/bundle/content.go":  "DeleteByUID", // a Content that nothing refers to
-		"internal/hub/placement/statuscopy.go":    "Delete",      // the copy of a status
-		"internal/hub/placement/bindingwrites.go": "DeleteByUID", // a binding, which only shows what a Work says
-		"internal/hub/placement/versions.go":      "DeleteByUID", // a version of what is selected, on the hub
+		"internal/hub/bundles/bundle/act.go":     "Delete",
+		"internal/hub/bundles/bundle/content.go": "DeleteByUID", // a Content that nothing refers to
+		// a copy in a member namespace; the release on the member changes with its deployment
+		"internal/hub/bundles/bundle/downstream.go": "DeleteByUID",
+		"internal/hub/placement/statuscopy.go":      "Delete",      // the copy of a status
+		"internal/hub/placement/bindingwrites.go":   "DeleteByUID", // a binding, which only shows what a Work says
+		"internal/hub/placement/versions.go":        "DeleteByUID", // a version of what is selected, on the hub
 		// a binding or snapshot of KubeFleet's hub, when all members have lost the placement
 		"internal/hub/placement/leftovers.go": "DeleteByUID",
 	}

@@ -82,12 +82,15 @@ func TestDownstreamResourcesComeWithTheirRelease(t *testing.T) {
 	}
 }
 
-// TestACopyIsWithinTheRightsOfItsAccount has an object of somebody else with the name of a copy, and
-// an account without the right to write Secrets.
+// TestACopyIsWithinTheRightsOfItsAccount has an object of somebody else with the name of a copy,
+// and an account without the right to write Secrets.
 func TestACopyIsWithinTheRightsOfItsAccount(t *testing.T) {
 	r := newRig(t)
-	r.create(&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: r.member, Name: "pull"}, StringData: map[string]string{"value": "hub's"}})
-	theirs := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: r.target, Name: "pull"}, StringData: map[string]string{"value": "theirs"}}
+	pull := func(namespace, value string) *corev1.Secret {
+		return &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "pull"}, StringData: map[string]string{"value": value}}
+	}
+	r.create(pull(r.member, "hub's"))
+	theirs := pull(r.target, "theirs")
 	r.create(theirs)
 	r.start()
 	r.copied(fleet.BundleDeploymentOptions{}, "1")

@@ -37,10 +37,7 @@ func statusOf(d decision, s observation, now time.Time) fleet.BundleDeploymentSt
 	switch d.State {
 	case Watching, Correcting:
 		status.AppliedDeploymentID, status.SyncGeneration = s.deploymentID, &s.syncGeneration
-		status.DownstreamResourcesGeneration = nil
-		if copied := s.deployment.Spec.DownstreamResourcesGeneration; copied != 0 {
-			status.DownstreamResourcesGeneration = &copied
-		}
+		status.DownstreamResourcesGeneration = optional(s.deployment.Spec.DownstreamResourcesGeneration)
 		set(kube.Condition(fleet.ConditionDeployed, true, reasons.Deployed, ""))
 		state, message = watched(&status, s, set)
 	case Failed, Unsupported:
@@ -84,6 +81,14 @@ func statusOf(d decision, s observation, now time.Time) fleet.BundleDeploymentSt
 		set(kube.Condition(fleet.ConditionReady, state == fleet.StateReady, readyReason(state), message))
 	}
 	return status
+}
+
+// optional returns a number for an optional field; nil for 0.
+func optional(number int64) *int64 {
+	if number == 0 {
+		return nil
+	}
+	return &number
 }
 
 // releaseOf returns the text for a release. A moved release is named once the old one is gone.

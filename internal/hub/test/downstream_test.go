@@ -112,7 +112,8 @@ func TestACopyTakesThePlaceOfNothing(t *testing.T) {
 	f := newFixture(t)
 	p := f.place("a", nil)
 	f.secret("pull", "tenant's")
-	theirs := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: p.namespace, Name: "pull", Labels: map[string]string{fleet.LabelManaged: "true"}},
+	labels := map[string]string{fleet.LabelManaged: "true"}
+	theirs := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: p.namespace, Name: "pull", Labels: labels},
 		StringData: map[string]string{"value": "hub's"}}
 	f.check(f.Create(context.Background(), theirs))
 	f.bundle("app", namingPull)
@@ -167,7 +168,8 @@ func TestWhoNamesASecretMustBeAllowedToReadIt(t *testing.T) {
 		},
 	}
 	for what, attempt := range attempts {
-		if err := attempt(author); !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), "you may not get Secrets in this namespace") {
+		err := attempt(author)
+		if !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), "you may not get Secrets in this namespace") {
 			t.Errorf("an author without rights %s: %v", what, err)
 		}
 	}
@@ -178,7 +180,8 @@ func TestWhoNamesASecretMustBeAllowedToReadIt(t *testing.T) {
 		f.eventually("an author who may read Secrets "+what, func() error { return client.IgnoreAlreadyExists(attempt(author)) })
 	}
 	f.eventually("the member reads its copy", func() error {
-		return legacy.Get(context.Background(), client.ObjectKey{Namespace: legacy.answer["deploymentNamespace"], Name: "pull"}, &corev1.Secret{})
+		own := client.ObjectKey{Namespace: legacy.answer["deploymentNamespace"], Name: "pull"}
+		return legacy.Get(context.Background(), own, &corev1.Secret{})
 	})
 	other.untilCopied("pull", "one", "app", "targeted", "plain")
 	err := legacy.Get(context.Background(), client.ObjectKey{Namespace: other.namespace, Name: "pull"}, &corev1.Secret{})

@@ -157,7 +157,13 @@ func TestTheHubsAccountWritesNoSecretOfSomebodyElse(t *testing.T) {
 	p.create("a Secret to bind tokens to in kube-system", &corev1.Secret{
 		ObjectMeta: p.meta("kube-system", "power"), Type: fleet.SecretTypeLastingToken,
 	})
+	for _, namespace := range []string{"kube-system", naming.MemberSystemNamespace, p.bystander} {
+		copied := &corev1.ConfigMap{ObjectMeta: p.meta(namespace, "power")}
+		copied.Labels = map[string]string{"muster/copied-from": "clusters"}
+		p.create("a ConfigMap in "+namespace, copied)
+	}
 	app := types.NamespacedName{Namespace: p.bystander, Name: "app"}
+	p.check(p.Create(context.Background(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: app.Namespace, Name: app.Name}}))
 	for what, change := range map[string]string{
 		"the label of the hub's own": `{"metadata":{"labels":{"fleet.cattle.io/managed":"true"}}}`, "other data": `{"data":{"a":"Yg=="}}`,
 	} {
@@ -167,7 +173,7 @@ func TestTheHubsAccountWritesNoSecretOfSomebodyElse(t *testing.T) {
 		})
 	}
 	for _, object := range []client.Object{
-		&corev1.Secret{}, &corev1.ServiceAccount{}, &rbacv1.Role{}, &rbacv1.RoleBinding{}, &coordinationv1.Lease{},
+		&corev1.Secret{}, &corev1.ConfigMap{}, &corev1.ServiceAccount{}, &rbacv1.Role{}, &rbacv1.RoleBinding{}, &coordinationv1.Lease{},
 	} {
 		object.SetNamespace(app.Namespace)
 		object.SetName(app.Name)

@@ -62,9 +62,9 @@ func (c *Controller) act(ctx context.Context, o observed, p plan) (created int, 
 			return 0, false, err
 		}
 	}
-	known := c.computedFor(client.ObjectKeyFromObject(o.bundle))
+	state := c.computedFor(client.ObjectKeyFromObject(o.bundle))
 	if len(o.leftover) == 0 && !slices.ContainsFunc(o.targets, func(t target) bool { return t.deployment != nil }) {
-		known.first = o.bundle.UID
+		state.first = o.bundle.UID
 	}
 	if stale, err := c.fetchCopies(ctx, &o, changed); stale || err != nil {
 		return 0, stale, err
@@ -78,12 +78,12 @@ func (c *Controller) act(ctx context.Context, o observed, p plan) (created int, 
 		})
 	}
 	err = errors.Join(write(fresh, min(maxNewOf(o.bundle), writers)), write(changed, writers))
-	known.confirmed = o.confirms()
+	state.confirmed = o.confirms()
 	if o.brake() == "" && o.takeover() == "" {
 		err = errors.Join(err, c.deleteLeftover(ctx, o.leftover))
 	}
 	for _, i := range slices.Concat(fresh, changed) {
-		known.recordAnswer(o.targets[i])
+		state.recordAnswer(o.targets[i])
 	}
 	return len(fresh), more, err
 }

@@ -160,6 +160,10 @@ func TestWhatAnotherHubHasDeliveredIsChangedOnlyByAnEditOrAConfirmation(t *testi
 		}}
 		return o
 	}
+	ofThisHub := func(o observed) observed {
+		o.ours = true
+		return o
+	}
 	ofAgent := func(o observed) observed {
 		o.bundle.Labels = map[string]string{fleet.LabelAgent: "true"}
 		return o
@@ -178,6 +182,7 @@ func TestWhatAnotherHubHasDeliveredIsChangedOnlyByAnEditOrAConfirmation(t *testi
 		"edited since":                  {taken(reasons.TakeoverHeld, "theirs", 1, 0), ""},
 		"processed before":              {taken(reasons.Processed, "theirs", 2, 1), ""},
 		"of an agent":                   {ofAgent(taken("", "theirs", 2, 0)), ""},
+		"first deployed by this hub":    {ofThisHub(taken("", "theirs", 2, 0)), ""},
 	} {
 		got := row.o.takeover()
 		if !strings.Contains(got, row.want) || (got == "") != (row.want == "") {

@@ -25,7 +25,8 @@ const (
 	kindSecret, kindConfigMap = "Secret", "ConfigMap"
 	// maxCopied limits the objects in downstreamResources of one deployment.
 	maxCopied = 16
-	// labelCopiedFrom on a Secret or ConfigMap in a member namespace names the namespace of its source.
+	// labelCopiedFrom on a Secret or ConfigMap in a member namespace names the namespace of its
+	// source.
 	labelCopiedFrom = "muster/copied-from"
 )
 
@@ -64,7 +65,7 @@ func copiedBy(bundle *fleet.Bundle) []fleet.DownstreamResource {
 
 // loadSources reads the objects in the downstreamResources of a Bundle after a change. A change
 // makes the outcomes outdated.
-func (c *Controller) loadSources(ctx context.Context, bundle *fleet.Bundle, known *computed) error {
+func (c *Controller) loadSources(ctx context.Context, bundle *fleet.Bundle, state *computed) error {
 	named := copiedBy(bundle)
 	if len(named) == 0 {
 		return nil
@@ -72,7 +73,7 @@ func (c *Controller) loadSources(ctx context.Context, bundle *fleet.Bundle, know
 	if err := c.sources.watch(ctx); err != nil {
 		return err
 	}
-	if changed := c.sources.take(client.ObjectKeyFromObject(bundle)); known.sources != nil && !changed {
+	if changed := c.sources.take(client.ObjectKeyFromObject(bundle)); state.sources != nil && !changed {
 		return nil
 	}
 	sources := map[fleet.DownstreamResource]original{}
@@ -84,8 +85,8 @@ func (c *Controller) loadSources(ctx context.Context, bundle *fleet.Bundle, know
 		}
 		sources[resource] = read
 	}
-	known.sources = sources
-	clear(known.outcomes)
+	state.sources = sources
+	clear(state.outcomes)
 	return nil
 }
 
@@ -105,7 +106,9 @@ func (c *Controller) readSource(ctx context.Context, namespace string, resource 
 	}
 	named := kube.Name(resource.Kind, key.Namespace, key.Name)
 	if apierrors.IsNotFound(err) {
-		return nil, original{problem: fmt.Errorf("%s in downstreamResources does not exist: create it, or remove it from the list", named)}, nil
+		return nil, original{
+			problem: fmt.Errorf("%s in downstreamResources does not exist: create it, or remove it from the list", named),
+		}, nil
 	}
 	if err != nil {
 		return nil, original{}, fmt.Errorf("reading %s in downstreamResources: %w", named, err)
@@ -125,7 +128,8 @@ func (c *Controller) readSource(ctx context.Context, namespace string, resource 
 // digestOfSources returns the digest of the objects that a deployment copies.
 func (m *computed) digestOfSources(resources []fleet.DownstreamResource) (string, error) {
 	if len(resources) > maxCopied {
-		return naming.Digest(nil), fmt.Errorf("downstreamResources names %d objects for one Cluster: name at most %d", len(resources), maxCopied)
+		return naming.Digest(nil), fmt.Errorf("downstreamResources names %d objects for one Cluster: name at most %d",
+			len(resources), maxCopied)
 	}
 	var text strings.Builder
 	var problems []error
@@ -151,7 +155,8 @@ func copiesGeneration(digest string) int64 {
 // fetchCopies reads the objects for the copies of the targets to write, and reports whether one has
 // changed since the plan.
 func (c *Controller) fetchCopies(ctx context.Context, o *observed, indexes []int) (stale bool, err error) {
-	known := c.computedFor(client.ObjectKeyFromObject(o.bundle))
+	key := client.ObjectKeyFromObject(o.bundle)
+	sources := c.computedFor(key).sources
 	o.copies = map[fleet.DownstreamResource]client.Object{}
 	for _, i := range indexes {
 		for _, resource := range o.targets[i].copies {
@@ -162,8 +167,8 @@ func (c *Controller) fetchCopies(ctx context.Context, o *observed, indexes []int
 			if err != nil {
 				return false, err
 			}
-			if copied == nil || is.digest != known.sources[resource].digest {
-				c.sources.note(client.ObjectKeyFromObject(o.bundle))
+			if copied == nil || is.digest != sources[resource].digest {
+				c.sources.note(key)
 				return true, nil
 			}
 			o.copies[resource] = copied
@@ -204,7 +209,8 @@ func (c *Controller) writeCopy(ctx context.Context, desired client.Object) error
 			desired.GetName(), from)
 	}
 	owners := have.GetOwnerReferences()
-	if owner := desired.GetOwnerReferences()[0]; !slices.ContainsFunc(owners, func(is metav1.OwnerReference) bool { return is.UID == owner.UID }) {
+	owner := desired.GetOwnerReferences()[0]
+	if !slices.ContainsFunc(owners, func(is metav1.OwnerReference) bool { return is.UID == owner.UID }) {
 		owners = append(owners, owner)
 	}
 	desired.SetOwnerReferences(owners)

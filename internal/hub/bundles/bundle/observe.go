@@ -34,16 +34,13 @@ func (c *Controller) observe(ctx context.Context, bundle *fleet.Bundle) (observe
 	if err != nil {
 		return o, err
 	}
-	if err := c.loadValues(ctx, bundle, known); err != nil {
+	if err := errors.Join(c.loadValues(ctx, bundle, known), c.loadSources(ctx, bundle, known)); err != nil {
 		return o, err
 	}
 	bundle = known.withValues(bundle)
 	o.bundle, o.content, o.confirmed, o.ours = bundle, known.packed, known.confirmed, known.first == bundle.UID
 	violation, err := c.checkPolicies(ctx, bundle, known)
 	if err != nil {
-		return o, err
-	}
-	if err := c.loadSources(ctx, bundle, known); err != nil {
 		return o, err
 	}
 	m, err := newMatcher(bundle)

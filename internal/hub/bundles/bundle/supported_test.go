@@ -77,7 +77,7 @@ var effect = map[string]string{
 	"namespaceLabels":              "TestANamespaceIsMadeAsAskedFor",
 	"namespaceAnnotations":         "TestANamespaceIsMadeAsAskedFor",
 	"deleteCRDResources":           "TestKindsStayUnlessTheyAreToGoWithTheirBundle",
-	"downstreamResources":          named,
+	"downstreamResources":          "TestDownstreamResourcesComeWithTheirRelease",
 	"overwrites":                   named,
 
 	"allowedTargetNamespaceSelector": "TestBadInputIsNamed",

@@ -17,7 +17,8 @@ import (
 // time that this hub sees the Bundle, and not if it has made the first deployment itself.
 func (o observed) takeover() string {
 	before := kube.FindCondition(o.bundle.Status.Conditions, fleet.ConditionProcessed)
-	if o.ours || before != nil && (before.Reason != reasons.TakeoverHeld || o.bundle.Status.ObservedGeneration != o.bundle.Generation) || !o.valid() ||
+	processed := before != nil && (before.Reason != reasons.TakeoverHeld || o.bundle.Status.ObservedGeneration != o.bundle.Generation)
+	if o.ours || processed || !o.valid() ||
 		o.bundle.Labels[fleet.LabelAgent] != "" { // agents are replaced in their own rollout
 		return ""
 	}
