@@ -26,8 +26,8 @@ func Turn(t testing.TB, name string, flags ...string) Cluster {
 	return TurnAmong(t, make(chan struct{}, 1), name, flags...)
 }
 
-// TurnAmong is Turn for a test that then also waits for one of several places. They limit the control
-// planes with a turn at the same time.
+// TurnAmong is Turn for a test that then also waits for one of several places. They limit the
+// control planes with a turn at the same time.
 func TurnAmong(t testing.TB, places chan struct{}, name string, flags ...string) Cluster {
 	t.Helper()
 	if testing.Short() {

@@ -30,8 +30,8 @@ func NewCache(ctx context.Context, mgr ctrl.Manager, what string, byObject map[c
 	return made, nil
 }
 
-// NewLazyCache returns a cache like NewCache, but each kind stays empty until a controller needs its
-// informer.
+// NewLazyCache returns a cache like NewCache, but each kind stays empty until a controller needs
+// its informer.
 func NewLazyCache(mgr ctrl.Manager, what string, byObject map[client.Object]cache.ByObject) (cache.Cache, error) {
 	made, err := cache.New(mgr.GetConfig(), cache.Options{
 		NewInformer: newInformer,
