@@ -120,11 +120,16 @@ type HelmOptions struct {
 	// +optional
 	// +nullable
 	Chart limits.Line `json:"chart,omitempty"`
-	// Repo is the URL of the chart repository, for a chart outside the Bundle; the agent fetches it
-	// without credentials.
+	// Repo is the URL of the chart repository, for a chart outside the Bundle.
 	// +optional
 	// +nullable
 	Repo limits.Line `json:"repo,omitempty"`
+	// SecretName names a Secret in the Bundle's namespace with credentials for the repository or
+	// registry of the chart: `username` and `password`, `token`, `.dockerconfigjson`, and `cacerts` or
+	// `ca.crt`. The hub copies it to the members. A Muster addition: agents of Rancher Fleet ignore it.
+	// +optional
+	// +nullable
+	SecretName limits.Name `json:"secretName,omitempty"`
 	// ReleaseName of the release; default derived from the BundleDeployment's name. The agent refuses
 	// a name in use by another Bundle or by a Helm installation in the same namespace, and
 	// `fleet-agent` in the agent's namespace. After a change, the agent installs the release under the

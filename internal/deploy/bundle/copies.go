@@ -10,6 +10,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
+	"github.com/muster-fleet/muster/internal/deploy/chart"
+	"github.com/muster-fleet/muster/internal/fleet/reasons"
 )
 
 // copies returns the objects in downstreamResources for the release, from their copies in the
@@ -51,4 +53,22 @@ func (d *Deployer) copied(ctx context.Context, resource fleet.DownstreamResource
 			BinaryData: configMap.BinaryData}, nil
 	}
 	return nil, fmt.Errorf("the kind %q is neither Secret nor ConfigMap", resource.Kind)
+}
+
+// fetch fetches a chart from its repository or registry, with the credentials in the Secret that
+// the options name.
+func (d *Deployer) fetch(ctx context.Context, options fleet.HelmOptions) (*chart.Archive, error) {
+	var credentials *chart.Credentials
+	if options.SecretName != "" {
+		secret, err := d.Hub.Secret(ctx, options.SecretName)
+		if err != nil {
+			return nil, withReason(reasons.DownstreamResourceUnreadable,
+				fmt.Errorf("reading Secret %s of helm.secretName on the hub: %s", options.SecretName, d.Hub.Explain(err)))
+		}
+		if credentials, err = chart.ParseCredentials(secret.Data); err != nil {
+			return nil, withReason(reasons.ChartUnreadable, fmt.Errorf("reading Secret %s of helm.secretName: %w", options.SecretName, err))
+		}
+	}
+	archive, err := d.charts.Fetch(ctx, options, credentials)
+	return archive, withReason(reasons.ChartUnreadable, err)
 }

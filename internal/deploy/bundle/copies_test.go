@@ -1,9 +1,17 @@
 package bundle
 
 import (
+	"encoding/pem"
 	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"strings"
 	"testing"
 
+	"helm.sh/helm/v4/pkg/chart/common"
+	chartv2 "helm.sh/helm/v4/pkg/chart/v2"
+	chartutil "helm.sh/helm/v4/pkg/chart/v2/util"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -116,4 +124,46 @@ func TestACopyIsWithinTheRightsOfItsAccount(t *testing.T) {
 	if !apierrors.IsNotFound(err) {
 		t.Errorf("reading the copy of an account without the right: %v", err)
 	}
+}
+
+// TestAChartWithALoginComesFromItsRepository has a repository with an authority of its own.
+func TestAChartWithALoginComesFromItsRepository(t *testing.T) {
+	r := newRig(t)
+	archive, err := os.ReadFile(packaged(t))
+	r.check(err)
+	repository := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, request *http.Request) {
+		if user, password, _ := request.BasicAuth(); user != "web" || password != "s3cret" {
+			w.WriteHeader(http.StatusUnauthorized)
+			return
+		}
+		_, _ = w.Write(archive) // the deployer sees it
+	}))
+	t.Cleanup(repository.Close)
+	run := r.start()
+	options := fleet.BundleDeploymentOptions{Helm: &fleet.HelmOptions{Chart: repository.URL + "/web-1.0.0.tgz", SecretName: "login"}}
+	r.place("web", options)
+	r.until("web", fleet.StateErrApplied, "reading Secret login of helm.secretName on the hub")
+	authority := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: repository.Certificate().Raw})
+	login := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: r.member, Name: "login"},
+		Data: map[string][]byte{"username": []byte("web"), "password": []byte("wr0ng"), "cacerts": authority}}
+	r.create(login)
+	r.until("web", fleet.StateErrApplied, "answers 401")
+	r.change(login, func() { login.Data["password"] = []byte("s3cret") })
+	r.until("web", fleet.StateReady)
+	if lines := run.lines(); strings.Contains(lines, "s3cret") || strings.Contains(lines, "wr0ng") {
+		t.Errorf("a password is in the log:\n%s", lines)
+	}
+}
+
+// packaged returns the path of the archive of a chart.
+func packaged(t *testing.T) string {
+	t.Helper()
+	path, err := chartutil.Save(&chartv2.Chart{
+		Metadata:  &chartv2.Metadata{APIVersion: chartv2.APIVersionV2, Name: "web", Version: "1.0.0"},
+		Templates: []*common.File{{Name: "templates/a.yaml", Data: []byte("{apiVersion: v1, kind: ConfigMap, metadata: {name: web}}")}},
+	}, t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return path
 }

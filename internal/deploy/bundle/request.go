@@ -37,8 +37,8 @@ func (d *Deployer) request(ctx context.Context, s observation) (release.Request,
 		if err := contents.CheckChartVersion(spec.Options.Helm); err != nil {
 			return release.Request{}, 0, withReason(reasons.ChartVersionRefused, err)
 		}
-		if archive, err = d.charts.Fetch(ctx, *spec.Options.Helm); err != nil {
-			return release.Request{}, 0, withReason(reasons.ChartUnreadable, err)
+		if archive, err = d.fetch(ctx, *spec.Options.Helm); err != nil {
+			return release.Request{}, 0, err
 		}
 	}
 	from, err := d.Cluster.ValuesFrom(ctx, spec.Options, s.namespace)

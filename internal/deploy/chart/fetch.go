@@ -15,6 +15,7 @@ import (
 	"helm.sh/helm/v4/pkg/chart/v2/loader"
 	"helm.sh/helm/v4/pkg/registry"
 	"helm.sh/helm/v4/pkg/repo/v1"
+	"oras.land/oras-go/v2/registry/remote/auth"
 	"sigs.k8s.io/yaml"
 
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
@@ -32,10 +33,13 @@ const (
 	scheme = registry.OCIScheme + "://"
 )
 
-// Fetcher fetches charts from outside their Bundle, without credentials. A https URL may only
-// redirect to https, unless a digest identifies the chart: over plain http, an attacker on the
-// network could replace it.
-type Fetcher struct{ client *http.Client }
+// Fetcher fetches charts from outside their Bundle. A https URL may only redirect to https, unless
+// a digest identifies the chart: over plain http, an attacker on the network could replace it.
+type Fetcher struct {
+	client *http.Client
+	// credential returns the credential for a registry; nil without Credentials.
+	credential auth.CredentialFunc
+}
 
 // NewFetcher returns a Fetcher with a client; nil means a client with the proxy settings of the
 // environment.
@@ -74,11 +78,17 @@ type Archive struct {
 }
 
 // Fetch fetches the archive of the chart in the options. An empty version or a range selects the
-// newest match.
-func (f *Fetcher) Fetch(ctx context.Context, options fleet.HelmOptions) (*Archive, error) {
+// newest match. The credentials may be nil.
+func (f *Fetcher) Fetch(ctx context.Context, options fleet.HelmOptions, credentials *Credentials) (*Archive, error) {
 	var packed []byte
 	var err error
 	from := strings.TrimSpace(options.Repo + " " + options.Chart + " " + options.Version)
+	if credentials != nil {
+		if f, err = f.with(credentials, options); err != nil {
+			return nil, fmt.Errorf("fetching chart %s: %w", from, err)
+		}
+		defer f.client.CloseIdleConnections()
+	}
 	switch {
 	case strings.HasPrefix(options.Chart, scheme):
 		packed, err = f.pull(options.Chart, options.Version)
@@ -174,7 +184,11 @@ func (f *Fetcher) find(ctx context.Context, options fleet.HelmOptions) ([]byte, 
 
 // pull fetches a chart from a registry. The registry client verifies its digest.
 func (f *Fetcher) pull(chart, version string) ([]byte, error) {
-	client, err := registry.NewClient(registry.ClientOptHTTPClient(f.client))
+	settings := []registry.ClientOption{registry.ClientOptHTTPClient(f.client)}
+	if f.credential != nil {
+		settings = append(settings, registry.ClientOptAuthorizer(auth.Client{Client: f.client, Credential: f.credential}))
+	}
+	client, err := registry.NewClient(settings...)
 	if err != nil {
 		return nil, fmt.Errorf("preparing the client of registries: %w", err)
 	}

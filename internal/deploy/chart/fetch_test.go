@@ -218,7 +218,7 @@ func TestAChartComesFromARegistry(t *testing.T) {
 
 // fetch gets and loads a chart.
 func fetch(ctx context.Context, fetcher *Fetcher, options fleet.HelmOptions) (*helm.Chart, error) {
-	archive, err := fetcher.Fetch(ctx, options)
+	archive, err := fetcher.Fetch(ctx, options, nil)
 	if err != nil {
 		return nil, err
 	}

@@ -31,7 +31,8 @@ func (p place) untilCopied(name, value string, bundles ...string) {
 	owners := map[string]bool{}
 	for _, bundle := range bundles {
 		owners[string(p.deployment(bundle, func(d fleet.BundleDeployment) error {
-			if err := there(d); err != nil || len(d.Spec.Options.DownstreamResources) == 0 || d.Spec.DownstreamResourcesGeneration == 0 {
+			named := len(d.Spec.Options.DownstreamResources) > 0 || d.Spec.Options.Helm.SecretName == name
+			if err := there(d); err != nil || !named || d.Spec.DownstreamResourcesGeneration == 0 {
 				return fmt.Errorf("%v, %+v", err, d.Spec)
 			}
 			return nil
@@ -83,7 +84,7 @@ func TestDownstreamResourcesAreCopiedToMembers(t *testing.T) {
 	before = a.deployment("app", there).Spec.DeploymentID
 	f.check(f.Delete(context.Background(), pull))
 	f.untilBundle("app", fleet.ConditionProcessed, corev1.ConditionFalse,
-		"Secret "+f.workspace+"/pull in downstreamResources does not exist: create it")
+		"Secret "+f.workspace+"/pull, which the Bundle names, does not exist: create it")
 	a.untilCopied("pull", "two", "app", "web")
 	if now := a.deployment("app", there).Spec.DeploymentID; now != before {
 		t.Error("the deployment has changed for want of a Secret")
@@ -163,6 +164,11 @@ func TestWhoNamesASecretMustBeAllowedToReadIt(t *testing.T) {
 			b.Spec.Targets[0].DownstreamResources = named
 			return by.Create(context.Background(), b)
 		},
+		"names a login for a chart": func(by client.Client) error {
+			b := bundle("charted")
+			b.Spec.Helm = &fleet.HelmOptions{Repo: "https://charts.example.com", Chart: "web", Version: "1.0.0", SecretName: "pull"}
+			return by.Create(context.Background(), b)
+		},
 		"changes a Bundle": func(by client.Client) error {
 			return merge(by, plain.DeepCopy(), `{"spec":{"downstreamResources":[{"kind":"Secret","name":"pull"}]}}`)
 		},
@@ -183,7 +189,8 @@ func TestWhoNamesASecretMustBeAllowedToReadIt(t *testing.T) {
 		own := client.ObjectKey{Namespace: legacy.answer["deploymentNamespace"], Name: "pull"}
 		return legacy.Get(context.Background(), own, &corev1.Secret{})
 	})
-	other.untilCopied("pull", "one", "app", "targeted", "plain")
+	other.deployment("charted", there)
+	other.untilCopied("pull", "one", "app", "targeted", "plain", "charted")
 	err := legacy.Get(context.Background(), client.ObjectKey{Namespace: other.namespace, Name: "pull"}, &corev1.Secret{})
 	if !apierrors.IsForbidden(err) {
 		t.Errorf("a member reads the copy of another: %v", err)

@@ -231,10 +231,10 @@ func (m *computed) compute(by rules, bundle *fleet.Bundle, cluster *fleet.Cluste
 		o.hasValues = hasValues(options)
 		o.id, err = identify(m.packed.name, options)
 	}
-	if err == nil && len(options.DownstreamResources) > 0 {
+	if copies := copiedFor(options); err == nil && len(copies) > 0 {
 		var digest string
-		digest, err = m.digestOfSources(options.DownstreamResources)
-		o.id, o.copies, o.generationOfCopies = delivery.WithCopies(o.id, digest), options.DownstreamResources, copiesGeneration(digest)
+		digest, err = m.digestOfSources(copies)
+		o.id, o.copies, o.generationOfCopies = delivery.WithCopies(o.id, digest), copies, copiesGeneration(digest)
 	}
 	if err == nil {
 		o.digest, err = digestOfOptions(options)

@@ -51,16 +51,29 @@ func sourceKeys(o client.Object) (keys []string) {
 
 func sourceKey(kind, namespace, name string) string { return kind + "/" + namespace + "/" + name }
 
-// copiedBy returns the objects in the downstreamResources of a Bundle and of its targets.
+// copiedBy returns the objects that a Bundle and its targets have copied.
 func copiedBy(bundle *fleet.Bundle) []fleet.DownstreamResource {
-	all := slices.Clone(bundle.Spec.DownstreamResources)
+	all := copiedFor(bundle.Spec.BundleDeploymentOptions)
 	for i := range bundle.Spec.Targets {
-		all = append(all, bundle.Spec.Targets[i].DownstreamResources...)
+		all = append(all, copiedFor(bundle.Spec.Targets[i].BundleDeploymentOptions)...)
 	}
 	slices.SortFunc(all, func(a, b fleet.DownstreamResource) int {
 		return strings.Compare(a.Kind+"/"+a.Name, b.Kind+"/"+b.Name)
 	})
 	return slices.Compact(all)
+}
+
+// copiedFor returns the objects that options have copied: downstreamResources, and the Secret with
+// the credentials for a chart.
+func copiedFor(options fleet.BundleDeploymentOptions) []fleet.DownstreamResource {
+	all := slices.Clone(options.DownstreamResources)
+	if options.Helm != nil && options.Helm.SecretName != "" {
+		secret := fleet.DownstreamResource{Kind: kindSecret, Name: options.Helm.SecretName}
+		if !slices.Contains(all, secret) {
+			all = append(all, secret)
+		}
+	}
+	return all
 }
 
 // loadSources reads the objects in the downstreamResources of a Bundle after a change. A change
@@ -107,15 +120,15 @@ func (c *Controller) readSource(ctx context.Context, namespace string, resource 
 	named := kube.Name(resource.Kind, key.Namespace, key.Name)
 	if apierrors.IsNotFound(err) {
 		return nil, original{
-			problem: fmt.Errorf("%s in downstreamResources does not exist: create it, or remove it from the list", named),
+			problem: fmt.Errorf("%s, which the Bundle names, does not exist: create it, or remove its name from the Bundle", named),
 		}, nil
 	}
 	if err != nil {
-		return nil, original{}, fmt.Errorf("reading %s in downstreamResources: %w", named, err)
+		return nil, original{}, fmt.Errorf("reading %s for members: %w", named, err)
 	}
 	if slices.ContainsFunc(reservedTypes, func(prefix string) bool { return strings.HasPrefix(string(secret.Type), prefix) }) {
-		return nil, original{problem: fmt.Errorf("%s in downstreamResources has the type %s, and the hub copies no credentials of "+
-			"accounts, releases or its own: name another Secret", named, secret.Type)}, nil
+		return nil, original{problem: fmt.Errorf("%s, which the Bundle names, has the type %s, and the hub copies no credentials "+
+			"of accounts, releases or its own: name another Secret", named, secret.Type)}, nil
 	}
 	var copied client.Object = &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: key.Name}, Type: secret.Type, Data: secret.Data}
 	if resource.Kind == kindConfigMap {
@@ -128,7 +141,7 @@ func (c *Controller) readSource(ctx context.Context, namespace string, resource 
 // digestOfSources returns the digest of the objects that a deployment copies.
 func (m *computed) digestOfSources(resources []fleet.DownstreamResource) (string, error) {
 	if len(resources) > maxCopied {
-		return naming.Digest(nil), fmt.Errorf("downstreamResources names %d objects for one Cluster: name at most %d",
+		return naming.Digest(nil), fmt.Errorf("downstreamResources and helm.secretName name %d objects for one Cluster: name at most %d",
 			len(resources), maxCopied)
 	}
 	var text strings.Builder

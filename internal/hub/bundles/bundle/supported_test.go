@@ -63,6 +63,7 @@ var effect = map[string]string{
 	"helm.disableDNS":              "TestAChartLooksUpNoNamesIfItMayNot",
 	"helm.skipSchemaValidation":    "TestChartGetsItsValuesFromEverywhere",
 	"helm.disableDependencyUpdate": "TestFilesBecomeTheChartThatTheyMean",
+	"helm.secretName":              "TestAChartWithALoginComesFromItsRepository",
 	"helm.crds":                    "TestAnUpgradeBringsNewFieldsOfTheDefinitionsOfItsChart",
 	"serviceAccount":               "TestBundleOfAnAccountDoesNothingThatTheAccountMayNot",
 	"createNamespace":              "TestBadInputIsNamed",

@@ -56,7 +56,23 @@ func (r Rules) check(path string, base, over fleet.BundleDeploymentOptions) erro
 	if overridden {
 		resources = over.DownstreamResources
 	}
-	return r.checkDownstream(pathOf("downstreamResources", overridden), resources)
+	if err := r.checkDownstream(pathOf("downstreamResources", overridden), resources); err != nil {
+		return err
+	}
+	own, common := secretName(over), secretName(base)
+	if name := cmp.Or(own, common); name != "" {
+		secret := []fleet.DownstreamResource{{Kind: "Secret", Name: name}}
+		return r.checkDownstream(pathOf("helm.secretName", own != ""), secret)
+	}
+	return nil
+}
+
+// secretName returns the name of the Secret with the credentials for a chart.
+func secretName(options fleet.BundleDeploymentOptions) string {
+	if options.Helm == nil {
+		return ""
+	}
+	return options.Helm.SecretName
 }
 
 // checkAccount checks an account. An object without one gets the default.
