@@ -125,8 +125,9 @@ type HelmOptions struct {
 	// +nullable
 	Repo limits.Line `json:"repo,omitempty"`
 	// SecretName names a Secret in the Bundle's namespace with credentials for the repository or
-	// registry of the chart: `username` and `password`, `token`, `.dockerconfigjson`, and `cacerts` or
-	// `ca.crt`. The hub copies it to the members. A Muster addition: agents of Rancher Fleet ignore it.
+	// registry of the chart. Its keys are `username` and `password`, `token`, `.dockerconfigjson`,
+	// `cacerts` or `ca.crt`. The hub copies it to the members. A Muster addition: agents of Rancher
+	// Fleet ignore it.
 	// +optional
 	// +nullable
 	SecretName limits.Name `json:"secretName,omitempty"`

@@ -18,7 +18,7 @@ import (
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
 )
 
-// The keys of a Secret with credentials, besides those of Kubernetes.
+// Further keys of a Secret with credentials. Kubernetes defines the others.
 const (
 	keyToken   = "token"
 	keyCACerts = "cacerts" // as in Rancher Fleet
@@ -34,8 +34,9 @@ type Credentials struct {
 	authorities []byte
 }
 
-// ParseCredentials reads the data of a Secret: username and password, or token, for any host, or
-// .dockerconfigjson with hosts; and cacerts or ca.crt, the certificates of authorities to trust.
+// ParseCredentials reads the data of a Secret. For any host it has username and password, or token.
+// For some hosts it has .dockerconfigjson. cacerts or ca.crt hold certificates of authorities to
+// trust. Its errors quote no values.
 func ParseCredentials(data map[string][]byte) (*Credentials, error) {
 	c := &Credentials{hosts: map[string]auth.Credential{}}
 	text := func(key string) string { return strings.TrimSpace(string(data[key])) }
