@@ -35,7 +35,7 @@ func scenarios() []scenario {
 		{"a member whose network is cut is lost, and ready again when it is restored", false, networkCut},
 		{weekWithout, false, weekWithoutNetwork},
 		{"a hub whose ConfigMap is deleted keeps its settings and says so, and one that starts without changes nothing", false, settingsDeleted},
-		{"a member that is revoked while somebody with all that it has tries to stay is out, and the others are undisturbed", false,
+		{"a member that is revoked is out, although a thief with its credentials tries to stay, and the others are undisturbed", false,
 			revokedFightingBack},
 		{"a hub whose machine was switched off finds its members again", false, hubSwitchedOff},
 		{"a member that was switched off comes back as the same", false, memberSwitchedOff},
