@@ -116,6 +116,7 @@ func (c *Controller) write(ctx context.Context, o observed, t *target, released 
 	secret := withOptions(d, options)
 	if !released && t.deployment == nil {
 		d.Spec.DeploymentID, d.Spec.Options, d.Spec.CorrectDrift = "", fleet.BundleDeploymentOptions{Helm: &fleet.HelmOptions{}}, nil
+		d.Spec.DownstreamResourcesGeneration = 0
 	}
 	if !released && t.deployment != nil {
 		if secret, err = c.staged(ctx, t.deployment, d, secret); err != nil {
@@ -141,7 +142,7 @@ func (c *Controller) write(ctx context.Context, o observed, t *target, released 
 		if err == nil {
 			err = c.patch(ctx, t.deployment, d, released)
 		}
-		if err == nil && released && t.deployment.Spec.DownstreamResourcesGeneration != 0 {
+		if err == nil && released && otherCopies(t.deployment.Spec.DownstreamResourcesGeneration, d.Spec.DownstreamResourcesGeneration) {
 			err = c.dropCopies(ctx, d, t.copies)
 		}
 	}

@@ -234,7 +234,7 @@ func (m *computed) compute(by rules, bundle *fleet.Bundle, cluster *fleet.Cluste
 	if copies := copiedFor(options); err == nil && len(copies) > 0 {
 		var digest string
 		digest, err = m.digestOfSources(copies)
-		o.id, o.copies, o.generationOfCopies = delivery.WithCopies(o.id, digest), copies, copiesGeneration(digest)
+		o.id, o.copies, o.generationOfCopies = delivery.WithCopies(o.id, digest), copies, copiesGeneration(copies, digest)
 	}
 	if err == nil {
 		o.digest, err = digestOfOptions(options)

@@ -154,15 +154,24 @@ func (m *computed) digestOfSources(resources []fleet.DownstreamResource) (string
 	return naming.Digest([]byte(text.String())), errors.Join(problems...)
 }
 
-// copiesGeneration returns the field downstreamResourcesGeneration for a digest: a number that JSON
-// keeps exactly.
-func copiesGeneration(digest string) int64 {
-	const bits = 52
-	number, err := strconv.ParseInt(digest[:bits/4], 16, 64)
+// contentDigits of the hexadecimal digits of downstreamResourcesGeneration come from the content of
+// the copies, namesDigits from their names. JSON keeps 13 digits exactly.
+const namesDigits, contentDigits = 6, 7
+
+// copiesGeneration returns the field downstreamResourcesGeneration for copies and the digest of
+// their content.
+func copiesGeneration(copies []fleet.DownstreamResource, digest string) int64 {
+	names := naming.Digest(fmt.Append(nil, copies))
+	number, err := strconv.ParseInt(names[:namesDigits]+digest[:contentDigits], 16, 64)
 	if err != nil {
 		panic(err) // a digest is hexadecimal
 	}
 	return max(number, 1)
+}
+
+// otherCopies reports whether two values of downstreamResourcesGeneration are for other names.
+func otherCopies(before, after int64) bool {
+	return before != 0 && before>>(4*contentDigits) != after>>(4*contentDigits)
 }
 
 // fetchCopies reads the objects for the copies of the targets to write, and reports whether one has
