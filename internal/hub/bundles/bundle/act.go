@@ -136,15 +136,7 @@ func (c *Controller) write(ctx context.Context, o observed, t *target, released 
 		}
 	} else {
 		d.UID = t.deployment.UID
-		if released {
-			err = c.writeCopies(ctx, o, d, t.copies)
-		}
-		if err == nil {
-			err = c.patch(ctx, t.deployment, d, released)
-		}
-		if err == nil && released && otherCopies(t.deployment.Spec.DownstreamResourcesGeneration, d.Spec.DownstreamResourcesGeneration) {
-			err = c.dropCopies(ctx, d, t.copies)
-		}
+		err = c.change(ctx, o, t, d, released)
 	}
 	if err != nil {
 		return unlessLeaving(fmt.Errorf("writing BundleDeployment %s/%s: %w", d.Namespace, d.Name, err))
@@ -158,6 +150,24 @@ func (c *Controller) write(ctx context.Context, o observed, t *target, released 
 	c.deploymentWrites.Expect(client.ObjectKeyFromObject(d), d)
 	if secret == nil && t.deployment != nil && t.deployment.Spec.ValuesHash != "" && released {
 		return unlessLeaving(c.deleteValues(ctx, d))
+	}
+	return nil
+}
+
+// change writes an existing deployment and its copies. It removes the copies that the deployment no
+// longer names.
+func (c *Controller) change(ctx context.Context, o observed, t *target, d *fleet.BundleDeployment, released bool) error {
+	if !released {
+		return c.patch(ctx, t.deployment, d, false)
+	}
+	if err := c.writeCopies(ctx, o, d, t.copies); err != nil {
+		return err
+	}
+	if err := c.patch(ctx, t.deployment, d, true); err != nil {
+		return err
+	}
+	if otherCopies(t.deployment.Spec.DownstreamResourcesGeneration, d.Spec.DownstreamResourcesGeneration) {
+		return c.dropCopies(ctx, d, t.copies)
 	}
 	return nil
 }

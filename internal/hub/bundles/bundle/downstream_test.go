@@ -7,7 +7,7 @@ import (
 	"github.com/muster-fleet/muster/internal/naming"
 )
 
-// TestOnlyOtherNamesOfCopiesAreLookedFor spares the lists of copies when their content alone changes.
+// TestOnlyOtherNamesOfCopiesAreLookedFor spares lists of copies when only their content changes.
 func TestOnlyOtherNamesOfCopiesAreLookedFor(t *testing.T) {
 	one := []fleet.DownstreamResource{{Kind: kindSecret, Name: "a"}}
 	other := []fleet.DownstreamResource{{Kind: kindConfigMap, Name: "a"}}
