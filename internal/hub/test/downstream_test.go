@@ -2,6 +2,7 @@ package hub_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -77,9 +78,12 @@ func TestDownstreamResourcesAreCopiedToMembers(t *testing.T) {
 	before := a.deployment("app", there).Spec.DeploymentID
 	f.change(pull, func() { pull.StringData = map[string]string{"value": "two"} })
 	a.untilCopied("pull", "two", "app", "web")
-	if now := a.deployment("app", there).Spec.DeploymentID; now == before {
-		t.Error("a changed Secret is no new deployment")
-	}
+	a.deployment("app", func(d fleet.BundleDeployment) error {
+		if d.Spec.DeploymentID == before {
+			return errors.New("a changed Secret is no new deployment")
+		}
+		return there(d)
+	})
 
 	before = a.deployment("app", there).Spec.DeploymentID
 	f.check(f.Delete(context.Background(), pull))
