@@ -46,7 +46,7 @@ var nativeOwn = []string{
 	"get works.placement.kubernetes-fleet.io", "list works.placement.kubernetes-fleet.io", "watch works.placement.kubernetes-fleet.io",
 	"patch works.placement.kubernetes-fleet.io",
 	"patch works/status.placement.kubernetes-fleet.io",
-	"get serviceaccounts agent", "get secrets", "get namespaces",
+	"get serviceaccounts agent", "get secrets", "get configmaps", "get namespaces",
 	"get bundledeployments.fleet.cattle.io", "list bundledeployments.fleet.cattle.io", "watch bundledeployments.fleet.cattle.io",
 	"patch bundledeployments/status.fleet.cattle.io",
 }
