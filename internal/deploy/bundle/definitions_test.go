@@ -104,13 +104,13 @@ func TestADefinitionOfAChartThatIsLeftIsNamed(t *testing.T) {
 		t.Errorf("the definition has annotations %v", first.GetAnnotations())
 	}
 	crd := "CustomResourceDefinition things." + r.group()
-	r.place("web", fleet.BundleDeploymentOptions{}, r.chartWith(next, "v1", "a: y")...)
+	r.place("web", fleet.BundleDeploymentOptions{}, r.chartWith(next, "v1", "a: w")...)
 	r.until("web", fleet.StateReady, "not as in crds/", crd, "helm.crds is Create")
 	r.differs("web", crd, "set it to CreateReplace")
 	if is := r.theDefinition(); is.GetGeneration() != first.GetGeneration() {
 		t.Error("the definition was changed")
 	}
-	r.place("web", fleet.BundleDeploymentOptions{}, r.chartWith(next, "v1", "a: y, b: z")...)
+	r.place("web", fleet.BundleDeploymentOptions{}, r.chartWith(next, "v1", "a: w, b: z")...)
 	r.until("web", fleet.StateErrApplied, crd, "helm.crds is Create", "CreateReplace")
 
 	// An administrator brings the definition up to date.
@@ -179,7 +179,7 @@ func TestADefinitionOfAnotherOwnerIsNotReplaced(t *testing.T) {
 	r.until("web", fleet.StateErrApplied, "things."+r.group(), "belongs to release "+r.target+"/first", adopt)
 	// Without a mark, but written by a user.
 	r.patchAs("kubectl-edit", first, `{"metadata":{"annotations":{"meta.helm.sh/release-name":null}},"spec":{"names":{"shortNames":["th"]}}}`)
-	r.place("web", takes, r.chartWith(next, "v1", "a: y")...)
+	r.place("web", takes, r.chartWith(next, "v1", "a: w")...)
 	r.until("web", fleet.StateErrApplied, "things."+r.group(), "belongs to field manager kubectl-edit")
 	if r.uid(r.target, "web") != "" {
 		t.Error("half of the Bundle was deployed")
