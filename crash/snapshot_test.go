@@ -259,8 +259,8 @@ var counters = []string{
 // late are fields that are counted or reported only every ten seconds, so that an undisturbed run
 // may have ended before: of registration tokens how often they were used, and of members which
 // namespaces they have, which here are those of all runs, besides, and by how much their clocks
-// seem to be off, which on one machine is how long a heartbeat took. The note of compared objects in
-// a release is written at most once a minute by one deployer, and at once by the next.
+// seem to be off, which on one machine is how long a heartbeat took. A deployer writes the note of
+// compared objects in a release at most once a minute, and the next one at once.
 var late = []string{"used", "registrations", "lastUsed", "namespaces", "clockSkewSeconds", "muster-compared"}
 
 // object is how an object is but for times and counters. Of a Secret the keys are told, because the

@@ -122,6 +122,7 @@ func TestTheExamplesOfTheHelpWork(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it needs control planes")
 	}
+	t.Parallel()
 	script, err := os.ReadFile(examples)
 	if err != nil {
 		t.Fatal(err)

@@ -37,7 +37,6 @@ var ran = map[string]series{
 	"trust":    {[]string{"hub", "cluster1", "cluster2", "thief"}, []string{"docs/trust.md"}},
 }
 
-// The tests run one after the other, because each has up to five control planes with Pods.
 func TestMain(m *testing.M) { os.Exit(testkube.Main(m)) }
 
 func TestEveryPageIsRunOrSaysWhyNot(t *testing.T) {
@@ -67,12 +66,14 @@ func TestTheCommandsOfThePagesWork(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it needs control planes")
 	}
+	t.Parallel()
 	s, err := load(checkout)
 	if err != nil {
 		t.Fatal(err)
 	}
 	for name, one := range ran {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			r := newReader(t, name, one.clusters...)
 			for _, source := range one.pages {
 				if !t.Run(strings.TrimSuffix(strings.TrimPrefix(source, "docs/"), ".md"), func(t *testing.T) { r.read(t, s.pages[source]) }) {
