@@ -90,8 +90,8 @@ func TestDownstreamResourcesComeWithTheirRelease(t *testing.T) {
 	}
 }
 
-// TestACopyIsWithinTheRightsOfItsAccount has an object of somebody else with the name of a copy,
-// and an account without the right to write Secrets.
+// TestACopyIsWithinTheRightsOfItsAccount: a foreign Secret has the name of a copy, and then the
+// account of the deployment may not write Secrets.
 func TestACopyIsWithinTheRightsOfItsAccount(t *testing.T) {
 	r := newRig(t)
 	pull := func(namespace, value string) *corev1.Secret {

@@ -12,6 +12,7 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
@@ -111,8 +112,7 @@ func TestDownstreamResourcesAreCopiedToMembers(t *testing.T) {
 	}
 }
 
-// TestACopyTakesThePlaceOfNothing has objects of somebody else, and of the hub itself, under the
-// name of a copy.
+// TestACopyTakesThePlaceOfNothing: a Secret in the member namespace has the name of a copy.
 func TestACopyTakesThePlaceOfNothing(t *testing.T) {
 	f := newFixture(t)
 	p := f.place("a", nil)
@@ -157,6 +157,12 @@ func TestWhoNamesASecretMustBeAllowedToReadIt(t *testing.T) {
 	plain := bundle("plain")
 	f.eventually("the author may write Bundles", func() error { return author.Create(context.Background(), plain) })
 	named := []fleet.DownstreamResource{{Kind: "Secret", Name: "pull"}}
+	nulls := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"helm": nil, "downstreamResources": nil,
+		"targets": []any{map[string]any{"clusterSelector": map[string]any{}, "helm": nil, "downstreamResources": nil}}}}}
+	nulls.SetGroupVersionKind(fleet.GroupVersion.WithKind("Bundle"))
+	nulls.SetNamespace(f.workspace)
+	nulls.SetName("nulls")
+	f.check(author.Create(context.Background(), nulls)) // as clients of Rancher Fleet do
 	attempts := map[string]func(client.Client) error{
 		"creates a Bundle": func(by client.Client) error {
 			b := bundle("app")
