@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -38,6 +39,20 @@ func interruptible(ctx context.Context, err error) error {
 
 // canBeRepeated ends the message of a timeout.
 const canBeRepeated = "; completed steps stay, and you can run the command again"
+
+// within runs a step with a time limit. An error of the exceeded limit names it.
+func within(ctx context.Context, limit time.Duration, step func(context.Context) error) error {
+	ctx, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	err := step(ctx)
+	if !errors.Is(err, context.DeadlineExceeded) {
+		return err
+	}
+	if err = fmt.Errorf("timed out after %s: %w", limit, err); !strings.HasSuffix(err.Error(), canBeRepeated) {
+		err = fmt.Errorf("%w"+canBeRepeated, err)
+	}
+	return err
+}
 
 // final wraps an error without hope of recovery.
 type final struct{ error }

@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"net/url"
 	"strings"
@@ -171,6 +172,32 @@ func TestWhatAnAgentLoggedLastIsSaidWithWhatToDo(t *testing.T) {
 	} {
 		if says := saidIn([]byte(log)); says != want {
 			t.Errorf("%s\nis said as %q", log, says)
+		}
+	}
+}
+
+func TestAStepThatTakesTooLongSaysHowLong(t *testing.T) {
+	t.Parallel()
+	other := errors.New("another cause")
+	for name, row := range map[string]struct {
+		is   func(ctx context.Context) error
+		want string
+	}{
+		"a read is interrupted": {
+			func(ctx context.Context) error { <-ctx.Done(); return fmt.Errorf("listing: %w", ctx.Err()) },
+			"timed out after 1ms: listing: context deadline exceeded" + canBeRepeated,
+		},
+		"a wait is over": {
+			func(ctx context.Context) error {
+				<-ctx.Done()
+				return fmt.Errorf("waiting: %w"+canBeRepeated, ctx.Err())
+			},
+			"timed out after 1ms: waiting: context deadline exceeded" + canBeRepeated,
+		},
+		"another error": {func(context.Context) error { return other }, other.Error()},
+	} {
+		if err := within(t.Context(), time.Millisecond, row.is); err == nil || err.Error() != row.want {
+			t.Errorf("%s: it says %v, not %q", name, err, row.want)
 		}
 	}
 }

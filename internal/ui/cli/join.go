@@ -202,17 +202,12 @@ func (j *joiner) run(ctx context.Context) error {
 		return err
 	}
 	j.id = cmp.Or(j.id, id)
-	ctx, cancel := context.WithTimeout(ctx, j.timeout)
-	defer cancel()
-	if j.member {
-		err = j.joinMember(ctx, cluster, hub)
-	} else {
-		err = j.joinCluster(ctx, cluster, hub)
-	}
-	if errors.Is(err, context.DeadlineExceeded) {
-		err = fmt.Errorf("timed out after %s: %w; you can run the command again", j.timeout, err)
-	}
-	return err
+	return within(ctx, j.timeout, func(ctx context.Context) error {
+		if j.member {
+			return j.joinMember(ctx, cluster, hub)
+		}
+		return j.joinCluster(ctx, cluster, hub)
+	})
 }
 
 // itself is the error for a hub as its own member.

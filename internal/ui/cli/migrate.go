@@ -108,12 +108,13 @@ func (m *migrator) run(ctx context.Context, members []string) error {
 	}
 	switch {
 	case len(members) == 0 && m.from == fromRancherFleet:
-		return m.migrateRancherHub(ctx, hub)
+		return within(ctx, m.timeout, func(ctx context.Context) error { return m.migrateRancherHub(ctx, hub) })
 	case len(members) == 0:
-		return m.migrateHub(ctx, hub)
+		return within(ctx, m.timeout, func(ctx context.Context) error { return m.migrateHub(ctx, hub) })
 	}
 	for i, name := range members {
-		if err := m.migrateMember(ctx, hub, name); err != nil {
+		err := within(ctx, m.timeout, func(ctx context.Context) error { return m.migrateMember(ctx, hub, name) })
+		if err != nil {
 			if after := len(members) - i - 1; after > 0 {
 				err = fmt.Errorf("%w; %d more members were not checked", err, after)
 			}
@@ -142,8 +143,6 @@ func (m *migrator) migrateMember(ctx context.Context, hub *checked, name string)
 			return err
 		}
 	}
-	ctx, cancel := context.WithTimeout(ctx, m.timeout)
-	defer cancel()
 	if m.leavesForRancher() {
 		if done, err := m.movedBack(ctx, cluster, hub); done || err != nil {
 			return err

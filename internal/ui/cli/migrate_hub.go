@@ -40,8 +40,6 @@ var (
 // migrateHub replaces a KubeFleet hub by Muster's, or rolls back. The two never run together:
 // both would write the same Works.
 func (m *migrator) migrateHub(ctx context.Context, hub *checked) error {
-	ctx, cancel := context.WithTimeout(ctx, m.timeout)
-	defer cancel()
 	theirs := &appsv1.Deployment{}
 	if err := hub.Get(ctx, kubeFleetHub, theirs); apierrors.IsNotFound(err) {
 		return fmt.Errorf("there is no Deployment %s on %s, the hub agent of KubeFleet: muster init installs a hub where there is none",

@@ -23,8 +23,6 @@ import (
 // migrateRancherHub replaces a Rancher Fleet hub by Muster's in place, or rolls back. The two
 // never run together.
 func (m *migrator) migrateRancherHub(ctx context.Context, hub *checked) error {
-	ctx, cancel := context.WithTimeout(ctx, m.timeout)
-	defer cancel()
 	theirs, err := m.theirReleases()
 	if err != nil {
 		return err

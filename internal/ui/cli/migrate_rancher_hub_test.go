@@ -201,7 +201,7 @@ func TestAHubOfRancherFleetMigratesInItsPlaceAndBack(t *testing.T) {
 	admin.runs("migrate --from rancher-fleet --back --dry-run", "which becomes again what it was with revision 1")
 	h.check(h.Get(ctx, client.ObjectKeyFromObject(agents), agents))
 	h.scale(musterHub, 0)
-	admin.refused("migrate --from rancher-fleet --back --timeout 3s", "Bundle default/fleet-agent-c-3 of Muster's agent is not gone, "+
+	admin.refused("migrate --from rancher-fleet --back --timeout 30s", "Bundle default/fleet-agent-c-3 of Muster's agent is not gone, "+
 		"and only a running hub deletes it")
 	h.scale(musterHub, 1)
 	admin.runs("migrate --from rancher-fleet --back", "the hub takes Bundle default/fleet-agent-c-3 of Muster's agent away",
