@@ -27,6 +27,8 @@ const (
 	// TargetOutranked: a target with doNotDeploy stands behind the first matching target of a Cluster,
 	// and has no effect; Processed of a Bundle.
 	TargetOutranked = "TargetOutranked"
+	// TargetUnmatched: some targets match Clusters, and others match none; Processed of a Bundle.
+	TargetUnmatched = "TargetUnmatched"
 	// NoTarget: the Bundle has no targets, or they match no Cluster; Ready of a Bundle.
 	NoTarget = "NoTarget"
 	// Open: the mapping opens the namespaces that it selects; Ready of a BundleNamespaceMapping.

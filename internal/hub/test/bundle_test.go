@@ -499,6 +499,20 @@ targets: [{clusterSelector: {}}]
 	})
 }
 
+func TestATargetWithoutAClusterIsNamedBesideOneThatHasOne(t *testing.T) {
+	f := newFixture(t)
+	one, two := f.place("one", nil), f.place("two", nil)
+	b := f.bundle("app", configMap+"\ntargets: [{clusterName: one}, {name: second, clusterName: Two}]\n")
+	f.untilBundle("app", "Processed", corev1.ConditionTrue,
+		"no Cluster for targets[1] (second); near: Cluster "+f.workspace+"/two has that name, and targets[1] names Two")
+	one.deployment("app", there)
+	f.change(b, func() { b.Spec.Targets[1].ClusterName = "two" })
+	two.deployment("app", there)
+	if c := kube.FindCondition(f.untilBundle("app", "Processed", corev1.ConditionTrue).Status.Conditions, "Processed"); c.Message != "" {
+		t.Errorf("all targets have Clusters, and it says %s: %s", c.Reason, c.Message)
+	}
+}
+
 func TestAMappingLetsBundlesIntoOtherWorkspacesAndNamesMayCollide(t *testing.T) {
 	f := newFixture(t)
 	other := f

@@ -86,20 +86,38 @@ func (d their) install(files map[string]string, namespace string, values map[str
 	d.installBy(true, files, namespace, values)
 }
 
-// installBy installs a chart by server-side apply, or not, as Helm 3 does.
-func (d their) installBy(serverSideApply bool, files map[string]string, namespace string, values map[string]any) {
-	d.t.Helper()
+func chartOf(t *testing.T, files map[string]string) *chartv2.Chart {
+	t.Helper()
 	var buffered []*archive.BufferedFile
 	for name, text := range files {
 		buffered = append(buffered, &archive.BufferedFile{Name: name, Data: []byte(text)})
 	}
 	chart, err := loader.LoadFiles(buffered)
-	d.check(err)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return chart
+}
+
+// installBy installs a chart by server-side apply, or not, as Helm 3 does.
+func (d their) installBy(serverSideApply bool, files map[string]string, namespace string, values map[string]any) {
+	d.t.Helper()
+	chart := chartOf(d.t, files)
 	install := action.NewInstall(d.helm(chart.Name(), namespace))
 	install.ReleaseName, install.Namespace, install.CreateNamespace, install.WaitStrategy = chart.Name(), namespace, true,
 		helmkube.HookOnlyStrategy
 	install.ServerSideApply = serverSideApply
-	_, err = install.Run(chart, values)
+	_, err := install.Run(chart, values)
+	d.check(err)
+}
+
+// upgrade upgrades a release by another chart, as helm upgrade --reset-then-reuse-values does.
+func (d their) upgrade(files map[string]string, namespace string) {
+	d.t.Helper()
+	chart := chartOf(d.t, files)
+	upgrade := action.NewUpgrade(d.helm(chart.Name(), namespace))
+	upgrade.Namespace, upgrade.ResetThenReuseValues, upgrade.WaitStrategy = namespace, true, helmkube.HookOnlyStrategy
+	_, err := upgrade.Run(chart.Name(), chart, nil)
 	d.check(err)
 }
 
@@ -269,6 +287,13 @@ func TestAClusterMigratesFromRancherFleetAndBackInOneLineEach(t *testing.T) {
 		return fmt.Errorf("it may go back: %w %s", err, out)
 	})
 	admin.runs("leave ranch/"+record.Name+" --delete", " gone")
+
+	d.upgrade(rancherChart, naming.SystemNamespace)
+	theirs := &appsv1.Deployment{}
+	d.check(d.Get(ctx, clusterAgent, theirs))
+	if image := theirs.Spec.Template.Spec.Containers[0].Image; image != "rancher/fleet-agent:v0.16.1" {
+		t.Errorf("after an upgrade by their chart with --reset-then-reuse-values, the agent runs %s", image)
+	}
 }
 
 func TestTheImageOfOneChartIsNotLeftToTheOther(t *testing.T) {

@@ -195,6 +195,14 @@ var deliveryCauses = []cause{
 		passing: true,
 	},
 	{
+		kinds: []string{kindBundle}, reasons: []string{reasons.TargetUnmatched},
+		means: "Some targets of the Bundle match Clusters, and others match none.",
+		remedy: "Compare the targets in the message with the names and labels of the Clusters in the workspace. No action " +
+			"needed if these Clusters are still to come.",
+		onHub:   []string{"kubectl -n NAMESPACE get clusters.fleet.cattle.io --show-labels"},
+		passing: true,
+	},
+	{
 		kinds: ofBundles, reasons: []string{reasons.NoTarget},
 		means:  "The Bundle matches no Cluster, and is not deployed.",
 		remedy: "Compare its targets with the labels of the Clusters in its workspace.",

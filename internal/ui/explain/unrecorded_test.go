@@ -31,7 +31,7 @@ var unrecorded = []struct{ kind, reasons, why string }{
 	{kindRequest, "ClusterLeaving", aRace},
 	{kindRequest, "RequesterUnknown PolicyUnchecked", notWell},
 	{kindToken, "LifeShortened", notWell},
-	{kindBundle, "ConsentMissing PolicyViolation TargetOutranked", notYet},
+	{kindBundle, "ConsentMissing PolicyViolation TargetOutranked TargetUnmatched", notYet},
 	{kindBundleDeployment, "ContentUnreadable CorrectionFailed", aRace},
 	{kindBundleDeployment, "Error", ofOthers},
 	{kindBundleDeployment, "MoveFailed Unwatched NamespaceTerminating CRDConflict CRDsDiffer DownstreamResourceUnreadable", notYet},

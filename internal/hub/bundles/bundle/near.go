@@ -15,40 +15,75 @@ import (
 // maxNear is the maximum number of Clusters that a message names.
 const maxNear = 3
 
+// unmatched collects the targets that match no Cluster, each with the Clusters that it almost
+// matches.
+type unmatched struct {
+	matcher matcher
+	targets []*near
+}
+
 // near collects the Clusters that a target almost matches. Those that differ only in case come
 // first: they are most likely meant.
-type near struct{ byCase, byKey []string }
+type near struct {
+	target        int
+	byCase, byKey []string
+}
 
-// add adds a Cluster without a matching target.
-func (n *near) add(m matcher, cluster *fleet.Cluster) {
-	if len(n.byCase) >= maxNear {
-		return
-	}
+func (m matcher) unmatched() unmatched {
+	u := unmatched{matcher: m}
 	for i := range m.targets {
-		differs, onlyCase := m.difference(i, cluster)
-		switch sentence := fmt.Sprintf("Cluster %s/%s has %s", cluster.Namespace, cluster.Name, differs); {
-		case differs == "":
-		case onlyCase:
-			n.byCase = append(n.byCase, sentence)
-			return
-		case len(n.byKey) < maxNear:
-			n.byKey = append(n.byKey, sentence)
-			return
+		u.targets = append(u.targets, &near{target: i})
+	}
+	return u
+}
+
+// remove removes the targets that match a Cluster. The others may be near to it.
+func (u *unmatched) remove(cluster *fleet.Cluster, groups []*fleet.ClusterGroup) {
+	u.targets = slices.DeleteFunc(u.targets, func(n *near) bool { return u.matcher.targets[n.target].Matches(cluster, groups) })
+	for _, n := range u.targets {
+		if len(n.byCase) < maxNear {
+			n.add(u.matcher, cluster)
 		}
 	}
 }
 
-// String names the near Clusters.
-func (n *near) String() string {
-	all := slices.Concat(n.byCase, n.byKey)
-	return kube.Clip(strings.Join(all[:min(len(all), maxNear)], "; "), maxQuoted)
+func (n *near) add(m matcher, cluster *fleet.Cluster) {
+	switch differs, onlyCase := m.difference(n.target, cluster); {
+	case differs == "":
+	case onlyCase:
+		n.byCase = append(n.byCase, fmt.Sprintf("Cluster %s/%s has %s", cluster.Namespace, cluster.Name, differs))
+	case len(n.byKey) < maxNear:
+		n.byKey = append(n.byKey, fmt.Sprintf("Cluster %s/%s has %s", cluster.Namespace, cluster.Name, differs))
+	}
+}
+
+// String names the targets.
+func (u *unmatched) String() string {
+	var names []string
+	for _, n := range u.targets[:min(len(u.targets), maxNear)] {
+		names = append(names, u.matcher.nameOf(n.target))
+	}
+	return kube.JoinNames(names, len(u.targets))
+}
+
+// near names the near Clusters, with a separator before them; empty if there are none.
+func (u *unmatched) near() string {
+	var byCase, byKey []string
+	for _, n := range u.targets {
+		byCase, byKey = append(byCase, n.byCase...), append(byKey, n.byKey...)
+	}
+	all := slices.Concat(byCase, byKey)
+	if len(all) == 0 {
+		return ""
+	}
+	return "; near: " + kube.Clip(strings.Join(all[:min(len(all), maxNear)], "; "), maxQuoted)
 }
 
 // difference returns the only difference between a target and a Cluster: a name in another case, or
 // one label. It is empty if there are more differences, or none that helps.
 func (m matcher) difference(i int, cluster *fleet.Cluster) (differs string, onlyCase bool) {
 	t := &m.bundle.Spec.Targets[i]
-	if t.DoNotDeploy || m.targets[i].UsesGroups() || t.ClusterSelector != nil && len(t.ClusterSelector.MatchExpressions) > 0 {
+	if m.targets[i].UsesGroups() || t.ClusterSelector != nil && len(t.ClusterSelector.MatchExpressions) > 0 {
 		return "", false
 	}
 	named := t.ClusterName == "" || t.ClusterName == cluster.Name || t.ClusterName == cluster.Labels[fleet.LabelClusterDisplayName]

@@ -1,6 +1,7 @@
 package bundle
 
 import (
+	"strings"
 	"testing"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -31,17 +32,23 @@ func TestATargetThatMatchesNoClusterNamesNearOnes(t *testing.T) {
 			"Cluster ws/edge-1 has no label zone, and targets[0] selects zone=x",
 		},
 		"two labels differ":     {`targets: [{clusterSelector: {matchLabels: {env: x, zone: x}}}]`, ""},
-		"a target that says no": {`targets: [{clusterName: Edge-1, doNotDeploy: true}]`, ""},
+		"a target that forbids": {
+			`targets: [{clusterName: Edge-1, doNotDeploy: true}]`, "Cluster ws/edge-1 has that name, and targets[0] names Edge-1",
+		},
+		"another target matches that Cluster": {
+			`targets: [{clusterName: edge-1}, {clusterName: Edge-1}]`, "Cluster ws/edge-1 has that name, and targets[1] names Edge-1",
+		},
+		"a matching target is near to another Cluster": {`targets: [{clusterSelector: {matchLabels: {env: dev}}}]`, ""},
 	} {
 		m, err := newMatcher(bundleOfSpec(t, row.spec))
 		if err != nil {
 			t.Fatal(err)
 		}
-		var n near
+		u := m.unmatched()
 		for _, cluster := range clusters {
-			n.add(m, cluster)
+			u.remove(cluster, nil)
 		}
-		if got := n.String(); got != row.want {
+		if got := strings.TrimPrefix(u.near(), "; near: "); got != row.want {
 			t.Errorf("%s: got %q, want %q", name, got, row.want)
 		}
 	}

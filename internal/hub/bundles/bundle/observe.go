@@ -62,17 +62,18 @@ func (c *Controller) observe(ctx context.Context, bundle *fleet.Bundle) (observe
 	if o.problem = m.unknownGroups(groups); o.problem != nil {
 		return o, c.observeUnmatched(ctx, &o)
 	}
+	o.unmatched = m.unmatched()
 	all, seen, present := selection.Groups(groups), map[types.UID]bool{}, map[string]*fleet.Cluster{}
 	for _, cluster := range clusters {
 		namespace := membership.DeliveryNamespace(cluster)
 		present[namespace] = cluster
+		in := selection.GroupsOf(cluster, all)
+		o.unmatched.remove(cluster, in)
 		if withheld(bundle, cluster, deployments) {
 			continue
 		}
-		in := selection.GroupsOf(cluster, all)
 		matched := m.match(cluster, in)
 		if matched == nil {
-			o.near.add(m, cluster)
 			continue
 		}
 		o.findOutranked(m, matched, cluster, in)

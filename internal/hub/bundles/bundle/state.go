@@ -79,9 +79,9 @@ type observed struct {
 	endless *endless
 	// targets are sorted by workspace and name.
 	targets []target
-	// near holds Clusters that a target almost matches. outranked are the first sentences on
-	// Clusters that a later target forbids in vain, outrankedCount their number.
-	near           near
+	// unmatched holds the targets that match no Cluster. outranked are the first sentences on Clusters
+	// that a later target forbids in vain, outrankedCount their number.
+	unmatched      unmatched
 	outranked      []string
 	outrankedCount int
 	brakeSetting

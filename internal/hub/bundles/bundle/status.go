@@ -151,11 +151,7 @@ func ready(o observed, entries []rollup.Entry, summary fleet.BundleSummary) flee
 	case len(o.targets) == 0 && len(o.bundle.Spec.Targets) == 0:
 		return kube.Condition(fleet.ConditionReady, true, reasons.NoTarget, "it has no targets and is deployed nowhere")
 	case len(o.targets) == 0:
-		message := "its targets match no Cluster"
-		if almost := o.near.String(); almost != "" {
-			message += "; near: " + almost
-		}
-		return kube.Condition(fleet.ConditionReady, true, reasons.NoTarget, message)
+		return kube.Condition(fleet.ConditionReady, true, reasons.NoTarget, "its targets match no Cluster"+o.unmatched.near())
 	case summary.Ready < summary.DesiredReady && rollup.AllGone(entries):
 		return kube.Condition(fleet.ConditionReady, false, reasons.AgentLost, rollup.ExplainAll("Cluster", entries))
 	case summary.Ready < summary.DesiredReady:
@@ -182,8 +178,12 @@ func processed(o observed, invalid []rollup.Entry) fleet.Condition {
 		return kube.Condition(fleet.ConditionProcessed, false, reasons.InvalidForSomeClusters,
 			rollup.ExplainAll("Cluster", invalid))
 	}
-	if o.outrankedCount > 0 {
+	switch {
+	case o.outrankedCount > 0:
 		return kube.Condition(fleet.ConditionProcessed, true, reasons.TargetOutranked, kube.JoinTexts(o.outranked, o.outrankedCount))
+	case len(o.unmatched.targets) > 0 && len(o.targets) > 0: // Ready says it of a Bundle without any Cluster
+		return kube.Condition(fleet.ConditionProcessed, true, reasons.TargetUnmatched,
+			"no Cluster for "+o.unmatched.String()+o.unmatched.near())
 	}
 	return kube.Condition(fleet.ConditionProcessed, true, reasons.Processed, "")
 }
