@@ -100,12 +100,8 @@ func TestTheHubTakesNothingFromAMemberWithoutACause(t *testing.T) {
 // delete what was delivered; the others delete what is named here.
 func TestTheAgentDeletesOnlyWithACause(t *testing.T) {
 	others := map[string]string{
-		"internal/agent/local/local.go": "the bootstrap Secret, of a version that was read, after the agent has joined",
-		"internal/deploy/release/hookclient.go": "a hook of a release, which makes way for the next one of its name, or goes when it has " +
-			"ended as its chart says",
-		"internal/deploy/release/remove.go": "the history of a release, of which nothing is left or which is kept",
-		"internal/deploy/release/uninstallclient.go": "a hook of a release whose BundleDeployment the hub has confirmed to be deleted, which " +
-			"makes way for the next one of its name",
+		"internal/agent/local/local.go":      "the bootstrap Secret, of a version that was read, after the agent has joined",
+		"internal/deploy/release/remove.go":  "the history of a release, of which nothing is left or which is kept",
 		"internal/deploy/work/remove.go":     "an AppliedWork, by UID, when nothing that it owns has to go",
 		"internal/deploy/removal/removal.go": "it is the one way",
 	}

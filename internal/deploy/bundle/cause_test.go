@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -87,6 +88,34 @@ func TestAFailedJobSaysWhyItsPodFailed(t *testing.T) {
 			ExitCode: 2, Reason: "Error", Message: "relation users exists",
 		}}})
 	r.until("job", fleet.StateNotReady, "the Job failed: BackoffLimitExceeded", "; container c: Error, exit code 2: relation users exists")
+}
+
+func TestAHookThatFailedSaysWhyItsPodFailed(t *testing.T) {
+	r := newRig(t)
+	r.hookWait = time.Second
+	run := r.start()
+	failing := migrates("backoffLimit: 0, ", "migrate")
+	failing.Content = strings.Replace(failing.Content, "name: migrate}", `name: migrate, annotations: {helm.sh/hook: pre-install}}`, 1)
+	r.place("job", fleet.BundleDeploymentOptions{}, failing, configMap("web", "one"))
+	job := map[string]string{"batch.kubernetes.io/job-name": "migrate"}
+	failed := corev1.ContainerStatus{State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{
+		ExitCode: 2, Reason: "Error", Message: "relation users exists",
+	}}}
+	testkube.PlayKubelet(t, r.kube, r.target, job, corev1.PodFailed, failed)
+	r.until("job", fleet.StateErrApplied, "; Job "+r.target+"/migrate: BackoffLimitExceeded",
+		"; container c: Error, exit code 2: relation users exists")
+
+	r.deploy("web", fleet.BundleDeploymentOptions{}, configMap("drained", "one"), jobHook("drain", "pre-delete", ""))
+	r.check(r.kube.Delete(t.Context(), r.get("web")))
+	r.begins("drain")
+	testkube.PlayKubelet(t, r.kube, r.target, map[string]string{"batch.kubernetes.io/job-name": "drain"}, corev1.PodPending,
+		corev1.ContainerStatus{State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{
+			Reason: "ErrImagePull", Message: "no such image",
+		}}})
+	r.blocked(run, "RemovalBlocked", "Job "+r.target+"/drain of release "+r.target+"/web:1 is waited for",
+		"; container a: ErrImagePull: no such image")
+	r.completeJob("drain")
+	r.untilRemoved(run, "web")
 }
 
 func TestAClaimThatIsNotBoundSaysWhy(t *testing.T) {

@@ -166,7 +166,7 @@ func (c *Cluster) Deploy(ctx context.Context, r Request) (Summary, error) {
 	crds.annotate()
 	hooks := &hookClient{
 		Client: configuration.KubeClient.(*kube.Client), ctx: ctx, acting: acting, release: r.ID(), earlier: was.resume(r),
-		runs: map[hookKey]hookRun{}, jobs: newJobRuns(r),
+		owner: r.hookOwner(was), runs: map[hookKey]hookRun{}, jobs: newJobRuns(r),
 	}
 	configuration.Releases.Driver = &progressDriver{configuration.Releases.Driver, func(store func()) {
 		hooks.store = store
@@ -187,6 +187,16 @@ func (c *Cluster) Deploy(ctx context.Context, r Request) (Summary, error) {
 		c.sweepFailed(ctx, is, made.Manifest)
 	}
 	return is, nil
+}
+
+// hookOwner returns the owner of the hooks of a deployment. A user, or the hub, may have created the
+// objects of the agent's own chart.
+func (r Request) hookOwner(was past) hookOwner {
+	o := hookOwner{release: r.ID(), releases: was.namesOf(r.ID()), unmarked: was.unmarked, takes: r.Agent || r.helm().TakeOwnership}
+	for _, s := range r.Leaving {
+		o.releases = append(o.releases, s.ID())
+	}
+	return o
 }
 
 // summary returns the summary of a deployed release.

@@ -82,7 +82,7 @@ func (r *renderer) proveOne(ctx context.Context, object *unstructured.Unstructur
 	case isHook(object) && object.GetAnnotations()[helm.HookAnnotation] == string(helm.HookTest):
 		return nil
 	case found != nil && !r.mayTake(found):
-		return r.conflict(mapping, object, found)
+		return conflict(r.request.ID(), mapping, found)
 	}
 	if err := r.try(ctx, mapping, object, found); err != nil {
 		return fmt.Errorf("%s would be refused: %w", named(s, object), err)
@@ -159,22 +159,4 @@ func (r *renderer) keepHook(object, found *unstructured.Unstructured) {
 	if outlives(object) && (r.isOwn(found) || r.isLeft(found)) {
 		put(object.GetAnnotations(), helm.HookDeleteAnnotation, neverDeleted, object.SetAnnotations)
 	}
-}
-
-// conflict returns Helm's error for an object that does not belong to the release.
-func (r *renderer) conflict(mapping *meta.RESTMapping, object, found *unstructured.Unstructured) error {
-	namespace := ""
-	if mapping.Scope.Name() == meta.RESTScopeNameNamespace {
-		namespace = cmp.Or(object.GetNamespace(), r.request.Namespace)
-	}
-	is, why := found.GetAnnotations(), ""
-	for _, mark := range []struct{ key, value string }{{helmReleaseName, r.request.Release}, {helmReleaseNamespace, r.request.Namespace}} {
-		if value, there := is[mark.key]; !there {
-			why += fmt.Sprintf("; missing key %q: must be set to %q", mark.key, mark.value)
-		} else if value != mark.value {
-			why += fmt.Sprintf("; key %q must equal %q: current value is %q", mark.key, mark.value, value)
-		}
-	}
-	return fmt.Errorf("%s %q in namespace %q exists and cannot be imported into the current release: invalid ownership metadata%s",
-		object.GetKind(), object.GetName(), namespace, why)
 }

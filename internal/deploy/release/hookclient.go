@@ -26,6 +26,7 @@ type hookClient struct {
 	ctx     context.Context //nolint:containedctx // Helm's interface has none
 	acting  *Cluster
 	release ID
+	owner   hookOwner
 	// earlier are the hooks from the interrupted attempts, the newest attempt first.
 	earlier []*helm.Hook
 	// runs are the hooks of this attempt.
@@ -79,8 +80,8 @@ func (p past) resume(r Request) (hooks []*helm.Hook) {
 	return hooks
 }
 
-// Delete implements kube.Interface.
-func (h *hookClient) Delete(resources kube.ResourceList, policy metav1.DeletionPropagation) (*kube.Result, []error) {
+// Delete implements kube.Interface. Helm deletes only hooks with it.
+func (h *hookClient) Delete(resources kube.ResourceList, _ metav1.DeletionPropagation) (*kube.Result, []error) {
 	fresh, err := h.without(resources, runGoesOn, runIsOver)
 	if err != nil {
 		return nil, []error{err}
@@ -90,7 +91,7 @@ func (h *hookClient) Delete(resources kube.ResourceList, policy metav1.DeletionP
 	}
 	// A hook that Helm deletes after its success leaves no trace, so its end is stored first.
 	h.storeRuns()
-	return h.Client.Delete(fresh, policy)
+	return h.owner.delete(h.ctx, h.acting, fresh)
 }
 
 // Create implements kube.Interface.
@@ -135,7 +136,9 @@ func (w *hookWaiter) WaitForDelete(resources kube.ResourceList, timeout time.Dur
 func (w *hookWaiter) WatchUntilReady(resources kube.ResourceList, timeout time.Duration) error {
 	awaited, err := w.of.without(resources, runIsOver)
 	if err == nil && (len(awaited) > 0 || len(resources) == 0) {
-		err = w.Waiter.WatchUntilReady(awaited, timeout)
+		if err = w.Waiter.WatchUntilReady(awaited, timeout); err != nil {
+			err = w.of.acting.explainHooks(w.of.ctx, awaited, err)
+		}
 	}
 	for _, info := range resources {
 		w.of.runs[keyOf(info)] = runEnded

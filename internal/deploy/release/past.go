@@ -22,6 +22,8 @@ type past struct {
 	former string
 	// cutOff are the newest revisions if a deployer ended during their deployment, the newest first.
 	cutOff []*helm.Release
+	// unmarked are hooks whose objects have no marks of the release.
+	unmarked []*helm.Hook
 }
 
 // revision returns the revision number for the templates. After interrupted attempts it is the
@@ -56,7 +58,7 @@ func recoverHistory(configuration *action.Configuration, name string) (past, err
 	if err != nil || len(history) == 0 {
 		return past{fresh: true}, err
 	}
-	p := past{fresh: uninstalled(history)}
+	p := past{fresh: uninstalled(history), unmarked: ranUnmarked(history)}
 	for _, revision := range history {
 		if name := revision.Labels[labelRenamed]; name != "" {
 			p.former = name

@@ -95,13 +95,18 @@ func (c *Cluster) uninstall(ctx context.Context, s Summary) error {
 		return err
 	}
 	client := &uninstallClient{Client: configuration.KubeClient.(*kube.Client), ctx: ctx, cluster: c, acting: acting, release: s.ID()}
+	client.owner = hookOwner{release: s.ID(), unmarked: ranUnmarked(history), takes: s.Agent}
 	client.hooks.again = history[len(history)-1].Info.Status == common.StatusUninstalling
 	configuration.KubeClient = client
 	un := action.NewUninstall(configuration)
 	un.Timeout, un.WaitStrategy, un.KeepHistory = cmp.Or(c.HookWait, defaultTimeout), kube.HookOnlyStrategy, true
 	if _, err := un.Run(s.Name); err != nil && client.hooks.runs != "" {
-		return fmt.Errorf("%w: %s of release %s is waited for; if it cannot end, delete it, and it is started again",
+		waits := fmt.Errorf("%w: %s of release %s is waited for; if it cannot end, delete it, and it is started again",
 			ErrHookRuns, client.hooks.runs, s)
+		if client.hooks.cause != "" {
+			waits = fmt.Errorf("%w; %s", waits, client.hooks.cause)
+		}
+		return waits
 	} else if err != nil {
 		// Helm's own error does not name the failed objects.
 		return fmt.Errorf("uninstalling release %s: %w", s, errors.Join(append(client.failures, err)...))

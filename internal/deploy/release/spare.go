@@ -17,8 +17,8 @@ import (
 func (c *Cluster) Own() Summary { return Summary{Name: agentRelease, Namespace: c.AgentNamespace} }
 
 // spareAgent returns an error if another release would get an object of the agent's own release. The
-// hub of Rancher Fleet delivers its agent under the same names, with takeOwnership. Helm would also
-// delete an object before it creates a hook of that name.
+// hub of Rancher Fleet delivers its agent under the same names, with takeOwnership. A hook would be
+// refused only when it runs.
 func (r *renderer) spareAgent(objects []*unstructured.Unstructured) error {
 	if r.request.Agent {
 		return nil

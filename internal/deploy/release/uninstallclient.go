@@ -25,6 +25,7 @@ type uninstallClient struct {
 	release         ID
 	failures        []error
 	hooks           uninstallHooks
+	owner           hookOwner
 }
 
 // Build implements kube.Interface. It validates only objects to be created, and their kind must be
@@ -72,14 +73,14 @@ func (r *uninstallClient) existing(reader io.Reader) (kube.ResourceList, error) 
 
 // Delete implements kube.Interface. An object with a keep annotation stays, whether a user or its
 // chart has set it. A hook is deleted regardless, to make way for the next one of its name.
-func (r *uninstallClient) Delete(resources kube.ResourceList, policy metav1.DeletionPropagation) (*kube.Result, []error) {
+func (r *uninstallClient) Delete(resources kube.ResourceList, _ metav1.DeletionPropagation) (*kube.Result, []error) {
 	result, failures := &kube.Result{}, []error(nil)
 	hooks, err := r.hooksToDelete(resources.Filter(ofHook))
 	if err != nil {
 		failures = append(failures, err)
 	}
 	if len(hooks) > 0 {
-		result, failures = r.Client.Delete(hooks, policy)
+		result, failures = r.owner.delete(r.ctx, r.acting, hooks)
 	}
 	for _, info := range resources {
 		if ofHook(info) {

@@ -28,8 +28,9 @@ type uninstallHooks struct {
 	again bool
 	// begun are the hooks begun in this attempt.
 	begun map[string]bool
-	// runs names the hook that outlasted this attempt; empty if there is none.
-	runs string
+	// runs names the hook that outlasted this attempt, and cause why it has not ended; empty if there
+	// is none.
+	runs, cause string
 }
 
 // hooksToDelete returns the hooks that Helm may delete. It keeps running hooks, and hooks from an
@@ -88,10 +89,10 @@ func (w *uninstallWaiter) WatchUntilReady(resources kube.ResourceList, timeout t
 	}
 	for _, info := range resources {
 		if found, lookErr := clientOf(w.of.acting, info).Get(w.of.ctx, info.Name, metav1.GetOptions{}); lookErr == nil && !hasEnded(found) {
-			w.of.hooks.runs = objectName(info)
+			w.of.hooks.runs, w.of.hooks.cause = objectName(info), w.of.acting.hookCause(w.of.ctx, info)
 		}
 	}
-	return err
+	return w.of.acting.explainHooks(w.of.ctx, resources, err)
 }
 
 func objectName(info *resource.Info) string {

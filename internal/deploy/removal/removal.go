@@ -2,7 +2,7 @@
 // the UID of the inspected object.
 //
 // Its invariant: a cause is a fact that the caller has verified, and an object that replaced the
-// inspected one is not deleted. Helm itself deletes the hooks of a deployed or removed release.
+// inspected one is not deleted.
 package removal
 
 import (
@@ -29,6 +29,9 @@ const (
 	// Replaced means: a field of the object cannot be changed. The object holds no data, may be
 	// created again, and is.
 	Replaced Cause = "Replaced"
+	// HookRan means: the object is an earlier run of a hook of a release. It makes way for the next run,
+	// or has ended, and its delete policy deletes it.
+	HookRan Cause = "HookRan"
 	// Copied means: the object is a revision of a release, copied to the proper place of the history.
 	Copied Cause = "Copied"
 )

@@ -251,13 +251,17 @@ func (h *helmOn) apply(ctx context.Context, given map[string]any) (*helm.Release
 		revision, err = install.RunWithContext(ctx, chart, given)
 	}
 	if err != nil {
-		said := fmt.Errorf("installing the chart %s: %s", h.chart, charts.Sentence(err))
-		if errors.Is(err, driver.ErrReleaseExists) || strings.Contains(err.Error(), pending) { // another program began at the same time
-			return nil, busyError{said}
-		}
-		return nil, said
+		return nil, busyOr(err, fmt.Errorf("installing the chart %s: %s", h.chart, charts.Sentence(err)))
 	}
 	return revision.(*helm.Release), nil
+}
+
+// busyOr returns the message as a busyError if another program changed the release at the same time.
+func busyOr(err, message error) error {
+	if errors.Is(err, driver.ErrReleaseExists) || strings.Contains(err.Error(), pending) {
+		return busyError{message}
+	}
+	return message
 }
 
 // cleaned returns the values of an upgrade, and true if they lost another chart's image.
@@ -289,7 +293,7 @@ func (h *helmOn) rollBack(ctx context.Context, to int) error {
 		}
 		back.Version, back.WaitStrategy, back.Timeout = to, kube.HookOnlyStrategy, abandoned
 		if err := back.Run(h.chart); err != nil {
-			return fmt.Errorf("rolling release %s in namespace %s back to revision %d: %w", h.chart, h.namespace, to, err)
+			return busyOr(err, fmt.Errorf("rolling release %s in namespace %s back to revision %d: %w", h.chart, h.namespace, to, err))
 		}
 		return nil
 	})

@@ -31,7 +31,7 @@ func TestATargetThatMatchesNoClusterNamesNearOnes(t *testing.T) {
 			`targets: [{clusterSelector: {matchLabels: {env: dev, zone: x}}}]`,
 			"Cluster ws/edge-1 has no label zone, and targets[0] selects zone=x",
 		},
-		"two labels differ":     {`targets: [{clusterSelector: {matchLabels: {env: x, zone: x}}}]`, ""},
+		"two labels differ": {`targets: [{clusterSelector: {matchLabels: {env: x, zone: x}}}]`, ""},
 		"a target that forbids": {
 			`targets: [{clusterName: Edge-1, doNotDeploy: true}]`, "Cluster ws/edge-1 has that name, and targets[0] names Edge-1",
 		},

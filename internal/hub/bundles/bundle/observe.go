@@ -65,8 +65,7 @@ func (c *Controller) observe(ctx context.Context, bundle *fleet.Bundle) (observe
 	o.unmatched = m.unmatched()
 	all, seen, present := selection.Groups(groups), map[types.UID]bool{}, map[string]*fleet.Cluster{}
 	for _, cluster := range clusters {
-		namespace := membership.DeliveryNamespace(cluster)
-		present[namespace] = cluster
+		present[membership.DeliveryNamespace(cluster)] = cluster
 		in := selection.GroupsOf(cluster, all)
 		o.unmatched.remove(cluster, in)
 		if withheld(bundle, cluster, deployments) {

@@ -3,6 +3,7 @@ package registration
 import (
 	"context"
 	"fmt"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -22,58 +23,6 @@ import (
 // annotationRequest on the objects of a legacy answer names the request. The request is in another
 // namespace and cannot own them.
 const annotationRequest = "muster/registration"
-
-// roleName returns the name of the Role and the RoleBinding that let an agent read its request.
-// They do not use the request's name, because the agent chooses it, and a foreign Role may have the
-// same name.
-func roleName(r *fleet.ClusterRegistration) string {
-	return naming.SafeConcat("registration", string(r.UID))
-}
-
-// readRight lets one account read its request.
-func readRight(r *fleet.ClusterRegistration, tokenAccount string) []client.Object {
-	meta := metav1.ObjectMeta{
-		Name: roleName(r), Namespace: r.Namespace,
-		Labels:          map[string]string{fleet.LabelManaged: "true"},
-		OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(r, fleet.GroupVersion.WithKind("ClusterRegistration"))},
-	}
-	return []client.Object{
-		&rbacv1.Role{ObjectMeta: meta, Rules: []rbacv1.PolicyRule{{
-			APIGroups: []string{fleet.GroupVersion.Group}, Resources: []string{"clusterregistrations"},
-			ResourceNames: []string{r.Name}, Verbs: []string{"get", "list", "watch"},
-		}}},
-		&rbacv1.RoleBinding{
-			ObjectMeta: meta,
-			RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: roleName(r)},
-			Subjects:   []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: r.Namespace, Name: tokenAccount}},
-		},
-	}
-}
-
-// makeReadable lets a native agent watch its request before any other step, so that the agent need
-// not poll.
-func (c *Controller) makeReadable(ctx context.Context, r *fleet.ClusterRegistration, o observation) error {
-	if !o.native || o.tokenAccount == "" {
-		return nil
-	}
-	missing, err := kube.Missing(ctx, c.Client, kube.MetadataOf(c.Client.Scheme()), readRight(r, o.tokenAccount)...)
-	if err != nil {
-		return err
-	}
-	key := client.ObjectKeyFromObject(r)
-	if len(missing) == 0 {
-		c.tracker.readable.Delete(key)
-		return nil
-	}
-	if written, _ := c.tracker.readable.Load(key); written == r.UID {
-		return nil
-	}
-	if err := kube.Ensure(ctx, c.Client, missing...); err != nil {
-		return err
-	}
-	c.tracker.readable.Store(key, r.UID)
-	return nil
-}
 
 // legacyAnswer returns the answer that upstream agents poll for: the right to read a Secret, and
 // the Secret.
@@ -112,25 +61,25 @@ func (c *Controller) legacyAnswer(r *fleet.ClusterRegistration, tokenAccount str
 	}
 }
 
-// withdrawAnswer deletes the objects that only handed over the credential: the answer, then the
-// right to read it.
-func (c *Controller) withdrawAnswer(ctx context.Context, r *fleet.ClusterRegistration) error {
+// withdrawAnswer deletes what only handed over the credential: the answer, then the right to read
+// it. It returns the time until the right is removed.
+func (c *Controller) withdrawAnswer(ctx context.Context, r *fleet.ClusterRegistration) (time.Duration, error) {
 	if len(r.Status.Answer) > 0 {
 		after := r.DeepCopy()
 		after.Status.Answer = nil
 		if err := kube.PatchStatus(ctx, c.Client, r, after); err != nil {
-			return client.IgnoreNotFound(err)
+			return 0, client.IgnoreNotFound(err)
 		}
 		c.expected.Expect(client.ObjectKeyFromObject(after), after)
 	}
 	if len(r.Spec.AnswerKey) == 0 {
-		return c.deleteAnswer(ctx, client.ObjectKeyFromObject(r), c.legacyAnswer(r, "", credential.Answer{})...)
+		return 0, c.deleteAnswer(ctx, client.ObjectKeyFromObject(r), c.legacyAnswer(r, "", credential.Answer{})...)
 	}
-	return c.deleteAnswer(ctx, client.ObjectKeyFromObject(r), readRight(r, "")...)
+	return c.endReading(ctx, r)
 }
 
 // deleteAnswer deletes the given objects if they are the answer to a request, or the right to read
-// it. The cache holds them all.
+// it, and no foreign objects. The cache holds them all.
 func (c *Controller) deleteAnswer(ctx context.Context, request types.NamespacedName, objects ...client.Object) error {
 	for _, object := range objects {
 		have := kube.MetadataOf(c.Client.Scheme())(object)
@@ -138,7 +87,7 @@ func (c *Controller) deleteAnswer(ctx context.Context, request types.NamespacedN
 		if client.IgnoreNotFound(err) != nil {
 			return fmt.Errorf("reading %s: %w", kube.Describe(c.Client.Scheme(), object), err)
 		}
-		if err != nil || !answers(have, request) {
+		if err != nil || have.GetAnnotations()[annotationRequest] != request.String() {
 			continue
 		}
 		object.SetUID(have.GetUID())
@@ -147,16 +96,6 @@ func (c *Controller) deleteAnswer(ctx context.Context, request types.NamespacedN
 		}
 	}
 	return nil
-}
-
-// answers reports whether an object with the name of an answer is the answer to the request, and no
-// foreign object.
-func answers(o client.Object, request types.NamespacedName) bool {
-	if said, ok := o.GetAnnotations()[annotationRequest]; ok {
-		return said == request.String()
-	}
-	owner := kube.ControllerOf(o, fleet.GroupVersion.WithKind("ClusterRegistration").GroupKind())
-	return owner != nil && owner.Name == request.Name && o.GetNamespace() == request.Namespace
 }
 
 // deleteOrphans deletes the answer to a request that is gone, and the right to read it. A hub that

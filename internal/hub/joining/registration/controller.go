@@ -76,6 +76,7 @@ type Controller struct {
 	// expected prevents a second grant of a request.
 	expected kube.Expectations
 	tracker  *tracker
+	readers  *readers
 	// uses holds a lock per token, taken while a request takes one of its maxRegistrations.
 	uses keymutex.KeyMutex
 	// awaitsSettings: requests wait until the hub has read its settings.
@@ -84,7 +85,8 @@ type Controller struct {
 
 // New returns the controller.
 func New(deps Deps) *Controller {
-	return &Controller{Deps: deps, expected: kube.Expectations{Clock: deps.Clock}, tracker: newTracker(), uses: keymutex.NewHashed(workers)}
+	return &Controller{Deps: deps, expected: kube.Expectations{Clock: deps.Clock}, tracker: newTracker(), readers: newReaders(),
+		uses: keymutex.NewHashed(workers)}
 }
 
 // Register adds the controller to the manager.
@@ -140,7 +142,11 @@ func (c *Controller) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	if err := c.Client.Get(ctx, request.NamespacedName, &r); apierrors.IsNotFound(err) {
 		c.expected.Forget(request.NamespacedName)
 		c.tracker.forgetRequest(request.NamespacedName)
-		return ctrl.Result{}, c.deleteOrphans(ctx, request.NamespacedName)
+		if err := c.deleteOrphans(ctx, request.NamespacedName); err != nil {
+			return ctrl.Result{}, err
+		}
+		wait, err := c.endReadingOf(ctx, request.NamespacedName)
+		return ctrl.Result{RequeueAfter: wait}, err
 	} else if err != nil {
 		return ctrl.Result{}, err
 	}
@@ -154,7 +160,6 @@ func (c *Controller) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 		return ctrl.Result{RequeueAfter: wait}, nil // the cache enqueues it earlier
 	}
 	if r.Status.Granted {
-		c.tracker.readable.Delete(request.NamespacedName)
 		return c.reconcileGranted(ctx, &r)
 	}
 	o, err := c.observe(ctx, &r)
@@ -235,7 +240,7 @@ func (c *Controller) act(ctx context.Context, r *fleet.ClusterRegistration, o ob
 
 // remove deletes the answer to a finished request, and then the request.
 func (c *Controller) remove(ctx context.Context, r *fleet.ClusterRegistration) error {
-	if err := c.withdrawAnswer(ctx, r); err != nil {
+	if _, err := c.withdrawAnswer(ctx, r); err != nil { // its event removes the right
 		return err
 	}
 	err := c.Client.Delete(ctx, r, client.Preconditions{UID: &r.UID})

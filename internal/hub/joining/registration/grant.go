@@ -231,7 +231,8 @@ func (c *Controller) reconcileGranted(ctx context.Context, r *fleet.ClusterRegis
 	if !c.tracker.proved(key) && !begun && left > 0 {
 		return ctrl.Result{RequeueAfter: left}, nil
 	}
-	return ctrl.Result{}, c.withdrawAnswer(ctx, r)
+	wait, err := c.withdrawAnswer(ctx, r)
+	return ctrl.Result{RequeueAfter: wait}, err
 }
 
 // lastSeen returns the newest heartbeat of a Cluster: the one seen by the hub, or for legacy agents
@@ -254,7 +255,7 @@ func answerLeft(r *fleet.ClusterRegistration, now time.Time) time.Duration {
 // revokeGranted withdraws the answer to a granted request for a revoked Cluster, and denies the
 // request.
 func (c *Controller) revokeGranted(ctx context.Context, r *fleet.ClusterRegistration) error {
-	if err := c.withdrawAnswer(ctx, r); err != nil {
+	if _, err := c.withdrawAnswer(ctx, r); err != nil { // the denial is readable again
 		return err
 	}
 	return c.report(ctx, r, observation{}, revoked(r.Namespace, r.Status.ClusterName), nil)

@@ -138,11 +138,6 @@ func TestTracker(t *testing.T) {
 	c.forgetRequest(key("b"))
 	c.forgetRequest(key("c"))
 	c.release(key("2"))
-	c.readable.Store(key("denied"), types.UID("denied"))
-	c.forgetRequest(key("denied"))
-	if _, kept := c.readable.Load(key("denied")); kept {
-		t.Error("the reading rights of a request that is gone are remembered")
-	}
 	if len(c.requests.of)+len(c.requests.members)+len(c.waiting.of)+len(c.waiting.members)+len(c.newClusters.of)+
 		len(c.newClusters.members) > 0 {
 		t.Errorf("something is left: %v, %v, %v", c.requests, c.waiting, c.newClusters)

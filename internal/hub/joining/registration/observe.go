@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"strings"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/resourceversion"
@@ -87,46 +86,57 @@ func (c *Controller) observe(ctx context.Context, r *fleet.ClusterRegistration) 
 	return o, nil
 }
 
-// observeToken finds the token by its name in the request, else by the account that the request
-// names.
+// observeToken observes the token of a request.
 func (c *Controller) observeToken(ctx context.Context, r *fleet.ClusterRegistration, o *observation) error {
-	o.token = tokenUnnamed
-	var token fleet.ClusterRegistrationToken
-	if name := r.Labels[fleet.LabelRegistrationToken]; name != "" {
-		o.tokenName = name
-		err := c.Client.Get(ctx, types.NamespacedName{Namespace: r.Namespace, Name: name}, &token)
-		if apierrors.IsNotFound(err) {
-			o.token = tokenMissing
-			return nil
-		} else if err != nil {
-			return err
-		}
-		if r.CreationTimestamp.Before(&token.CreationTimestamp) { // created with an earlier token of that name
-			o.token = tokenMissing
-			return nil
-		}
-	} else {
-		if o.reconnecting = rejoin.IsAccount(r.Annotations[fleet.AnnotationRequester], r.Namespace); o.reconnecting {
-			o.tokenAccount = accountOf(r)
-			return nil
-		}
-		var list fleet.ClusterRegistrationTokenList
-		if err := c.Client.List(ctx, &list, client.InNamespace(r.Namespace), client.MatchingFields{indexTokenOwner: accountOf(r)}); err != nil {
-			return err
-		}
-		if len(list.Items) == 0 {
-			return c.observeUnnamed(ctx, r, o)
-		}
-		token = list.Items[0]
-		o.tokenName = token.Name
+	o.token, o.tokenName = tokenUnnamed, r.Labels[fleet.LabelRegistrationToken]
+	if o.reconnecting = reconnects(r); o.reconnecting {
+		o.tokenAccount = accountOf(r)
+		return nil
 	}
-	o.registrationToken = &token
+	token, err := c.findToken(ctx, r)
+	switch {
+	case err != nil:
+		return err
+	case token == nil && o.tokenName == "":
+		return c.observeUnnamed(ctx, r, o)
+	case token == nil:
+		o.token = tokenMissing
+		return nil
+	}
+	o.tokenName, o.registrationToken = token.Name, token
 	o.token, o.tokenAccount = tokenValid, naming.TokenServiceAccount(token.Name, string(token.UID))
-	if o.limits = limitsOf(&token); o.limits.cluster != "" {
+	if o.limits = limitsOf(token); o.limits.cluster != "" {
 		o.newName = o.limits.cluster
 	}
-	c.observeExpiry(&token, o)
+	c.observeExpiry(token, o)
 	return nil
+}
+
+// reconnects reports whether an agent sent a request with a reconnect token.
+func reconnects(r *fleet.ClusterRegistration) bool {
+	return r.Labels[fleet.LabelRegistrationToken] == "" && rejoin.IsAccount(r.Annotations[fleet.AnnotationRequester], r.Namespace)
+}
+
+// findToken finds the token by its name in the request, else by the account that the request names.
+// It returns nil if there is none.
+func (c *Controller) findToken(ctx context.Context, r *fleet.ClusterRegistration) (*fleet.ClusterRegistrationToken, error) {
+	name := r.Labels[fleet.LabelRegistrationToken]
+	if name == "" {
+		var list fleet.ClusterRegistrationTokenList
+		err := c.Client.List(ctx, &list, client.InNamespace(r.Namespace), client.MatchingFields{indexTokenOwner: accountOf(r)})
+		if err != nil || len(list.Items) == 0 {
+			return nil, err
+		}
+		return &list.Items[0], nil
+	}
+	var token fleet.ClusterRegistrationToken
+	if err := c.Client.Get(ctx, types.NamespacedName{Namespace: r.Namespace, Name: name}, &token); err != nil {
+		return nil, client.IgnoreNotFound(err)
+	}
+	if r.CreationTimestamp.Before(&token.CreationTimestamp) { // created with an earlier token of that name
+		return nil, nil
+	}
+	return &token, nil
 }
 
 // observeExpiry checks whether a registration token has expired, or the hub refuses its life.

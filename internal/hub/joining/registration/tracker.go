@@ -102,9 +102,6 @@ type tracker struct {
 	// identities holds this hub's knowledge of the identity of each Cluster. After a restart the next
 	// heartbeat, or answerLife, counts.
 	identities map[types.NamespacedName]identity
-	// readable holds the UIDs of requests with a written right to read, by name, until the cache shows
-	// the right.
-	readable sync.Map
 	// granting holds the Clusters under a grant.
 	granting sync.Map
 	// firstSeen holds the resourceVersions of the requests' first appearance, by UID, until their
@@ -207,7 +204,6 @@ func (t *tracker) forgetRequest(key types.NamespacedName) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.uncount(key)
-	t.readable.Delete(key)
 }
 
 // others counts the requests besides this one, and returns the place of this one.

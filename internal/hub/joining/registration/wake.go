@@ -117,10 +117,14 @@ func (c *Controller) onMember(ctx context.Context, before, after client.Object, 
 }
 
 // onRight enqueues the request of a Role or RoleBinding for reading an answer. A hub that died
-// before it wrote the answer may have left no other reference to a deleted request.
-func (c *Controller) onRight(_ context.Context, before, after client.Object, q controller.Queue) {
-	if before == nil {
+// before it wrote the answer may have left no other reference to a deleted request. If the right
+// of an account is gone, its requests need it again.
+func (c *Controller) onRight(ctx context.Context, before, after client.Object, q controller.Queue) {
+	switch {
+	case before == nil:
 		wakeRequestOf(after, q)
+	case after == nil && c.readers.forget(client.ObjectKeyFromObject(before)):
+		c.wake(ctx, q, false, client.InNamespace(before.GetNamespace()))
 	}
 }
 

@@ -1,0 +1,314 @@
+package registration
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
+	"github.com/muster-fleet/muster/internal/hub/runtime/controller"
+	"github.com/muster-fleet/muster/internal/kube"
+	"github.com/muster-fleet/muster/internal/naming"
+)
+
+// endedFor is the time that a right may outlast its end, so that one write removes many.
+const endedFor = 5 * time.Second
+
+// reader is the right of one account to read its requests: a Role with their names, and its
+// RoleBinding. This process is their only writer.
+//
+// All requests that wait for the right at the same time share a write. For each write of a Role the
+// API server looks up all rights of the hub, which costs more than the write itself.
+type reader struct {
+	deps    controller.Deps
+	account *metav1.PartialObjectMetadata
+
+	// writing is held during a read or a write of the Role.
+	writing sync.Mutex
+	// role is the Role as last read or written; nil if it must be read first. It has no UID if there
+	// is none. bound is set if its RoleBinding exists.
+	role  *rbacv1.Role
+	bound bool
+
+	mu sync.Mutex
+	// readable are the requests in the Role; nil before the first read. waiting are those that the
+	// next write adds, and ended those that it removes.
+	readable, waiting, ended sets.Set[string]
+	// endedAt is the time of the first entry in ended.
+	endedAt time.Time
+}
+
+// readers holds the readers by the names of their Roles.
+type readers struct {
+	mu sync.Mutex
+	of map[types.NamespacedName]*reader
+	// ofRequest holds the readers of requests that may be readable.
+	ofRequest map[types.NamespacedName]*reader
+}
+
+func newReaders() *readers {
+	return &readers{of: map[types.NamespacedName]*reader{}, ofRequest: map[types.NamespacedName]*reader{}}
+}
+
+// roleOf names the Role and the RoleBinding of an account.
+func roleOf(account types.NamespacedName) types.NamespacedName {
+	return types.NamespacedName{Namespace: account.Namespace, Name: naming.SafeConcat("registration", account.Name)}
+}
+
+// makeReadable lets a native agent watch its request before any other step, so that the agent need
+// not poll.
+func (c *Controller) makeReadable(ctx context.Context, r *fleet.ClusterRegistration, o observation) error {
+	if !o.native || o.tokenAccount == "" {
+		return nil
+	}
+	reader, err := c.reader(ctx, types.NamespacedName{Namespace: r.Namespace, Name: o.tokenAccount})
+	if err != nil || reader == nil {
+		return err
+	}
+	c.readers.note(client.ObjectKeyFromObject(r), reader)
+	return reader.add(ctx, r.Name)
+}
+
+// endReading ends the right to read a request, and returns the time until it is removed. A hub that
+// was killed may have left the right.
+func (c *Controller) endReading(ctx context.Context, r *fleet.ClusterRegistration) (time.Duration, error) {
+	account := accountOf(r)
+	if !reconnects(r) {
+		token, err := c.findToken(ctx, r)
+		if err != nil || token == nil {
+			return 0, err
+		}
+		account = naming.TokenServiceAccount(token.Name, string(token.UID))
+	}
+	reader, err := c.reader(ctx, types.NamespacedName{Namespace: r.Namespace, Name: account})
+	if err != nil || reader == nil {
+		return 0, err
+	}
+	c.readers.note(client.ObjectKeyFromObject(r), reader)
+	return c.endReadingOf(ctx, client.ObjectKeyFromObject(r))
+}
+
+// endReadingOf ends the right to read a request that may be gone.
+func (c *Controller) endReadingOf(ctx context.Context, request types.NamespacedName) (time.Duration, error) {
+	c.readers.mu.Lock()
+	reader := c.readers.ofRequest[request]
+	c.readers.mu.Unlock()
+	if reader == nil {
+		return 0, nil
+	}
+	wait, err := reader.end(ctx, request.Name)
+	if wait == 0 && err == nil {
+		c.readers.note(request, nil)
+	}
+	return wait, err
+}
+
+// reader returns the reader of an account; nil if there is no such account.
+func (c *Controller) reader(ctx context.Context, account types.NamespacedName) (*reader, error) {
+	c.readers.mu.Lock()
+	found := c.readers.of[roleOf(account)]
+	c.readers.mu.Unlock()
+	if found != nil {
+		return found, nil
+	}
+	have := kube.CoreMetadata("ServiceAccount")
+	err := c.Client.Get(ctx, account, have)
+	if apierrors.IsNotFound(err) { // the cache may lag behind
+		err = c.Live.Get(ctx, account, have)
+	}
+	if apierrors.IsNotFound(err) {
+		return nil, nil
+	} else if err != nil {
+		return nil, fmt.Errorf("reading ServiceAccount %s: %w", account, err)
+	}
+	c.readers.mu.Lock()
+	defer c.readers.mu.Unlock()
+	if c.readers.of[roleOf(account)] == nil {
+		c.readers.of[roleOf(account)] = &reader{deps: c.Deps.Deps, account: have, waiting: sets.New[string](), ended: sets.New[string]()}
+	}
+	return c.readers.of[roleOf(account)], nil
+}
+
+// note stores the reader of a request; nil removes it.
+func (r *readers) note(request types.NamespacedName, of *reader) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if of == nil {
+		delete(r.ofRequest, request)
+		return
+	}
+	r.ofRequest[request] = of
+}
+
+// forget drops the reader with a Role or RoleBinding of this name, and reports whether there was
+// one. The next request reads both again.
+func (r *readers) forget(role types.NamespacedName) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	_, found := r.of[role]
+	delete(r.of, role)
+	return found
+}
+
+// add makes a request readable.
+func (r *reader) add(ctx context.Context, request string) error {
+	if !r.enlist(request) {
+		return nil
+	}
+	r.writing.Lock()
+	defer r.writing.Unlock()
+	if err := r.load(ctx); err != nil {
+		return err
+	}
+	if !r.enlist(request) { // another request has written it
+		return nil
+	}
+	return r.write(ctx)
+}
+
+// enlist queues a request for the next write, unless it is readable.
+func (r *reader) enlist(request string) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.ended.Delete(request)
+	if r.readable.Has(request) {
+		return false
+	}
+	r.waiting.Insert(request)
+	return true
+}
+
+// end removes a request with all others that have ended. It returns the time left if that is too
+// early.
+func (r *reader) end(ctx context.Context, request string) (time.Duration, error) {
+	r.writing.Lock()
+	defer r.writing.Unlock()
+	if err := r.load(ctx); err != nil {
+		return 0, err
+	}
+	wait, readable := r.delist(request)
+	if !readable || wait > 0 {
+		return wait, nil
+	}
+	return 0, r.write(ctx)
+}
+
+// delist queues a readable request for removal, and returns the time until then.
+func (r *reader) delist(request string) (wait time.Duration, readable bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.waiting.Delete(request); !r.readable.Has(request) {
+		return 0, false
+	}
+	if r.ended.Len() == 0 {
+		r.endedAt = r.deps.Clock.Now()
+	}
+	r.ended.Insert(request)
+	return endedFor - r.deps.Clock.Since(r.endedAt), true
+}
+
+// load reads the Role, unless this process knows it. It drops the names of requests that are gone.
+func (r *reader) load(ctx context.Context) error {
+	if r.role != nil {
+		return nil
+	}
+	role, binding := r.objects(nil)
+	found, err := r.read(ctx, &rbacv1.Role{}, role)
+	if err != nil {
+		return err
+	}
+	bound, err := r.read(ctx, &rbacv1.RoleBinding{}, binding)
+	if err != nil {
+		return err
+	}
+	readable := sets.New[string]()
+	for _, rule := range found.(*rbacv1.Role).Rules {
+		for _, name := range rule.ResourceNames {
+			err := r.deps.Client.Get(ctx, types.NamespacedName{Namespace: role.Namespace, Name: name}, &fleet.ClusterRegistration{})
+			if client.IgnoreNotFound(err) != nil {
+				return err
+			} else if err == nil {
+				readable.Insert(name)
+			}
+		}
+	}
+	r.role, r.bound = found.(*rbacv1.Role), bound.GetUID() != ""
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.readable = readable
+	return nil
+}
+
+// read reads an object of the reader. The result has no UID if the object is missing or has
+// another owner: the write replaces or reports that object.
+func (r *reader) read(ctx context.Context, found, desired client.Object) (client.Object, error) {
+	key := client.ObjectKeyFromObject(desired)
+	if err := r.deps.Live.Get(ctx, key, found); client.IgnoreNotFound(err) != nil {
+		return nil, fmt.Errorf("reading %s: %w", kube.Describe(r.deps.Client.Scheme(), desired), err)
+	}
+	if found.GetLabels()[fleet.LabelManaged] != "true" || !metav1.IsControlledBy(found, r.account) {
+		found.SetUID("")
+	}
+	return found, nil
+}
+
+// write writes the Role.
+func (r *reader) write(ctx context.Context) error {
+	r.mu.Lock()
+	r.readable = r.readable.Difference(r.ended)
+	r.ended = sets.New[string]()
+	names := r.readable.Union(r.waiting)
+	r.mu.Unlock()
+	role, binding := r.objects(sets.List(names))
+	var err error
+	switch {
+	case r.role.UID != "" && r.bound:
+		role.UID, role.ResourceVersion = r.role.UID, r.role.ResourceVersion
+		if err = r.deps.Client.Update(ctx, role, kube.FieldOwner); err != nil {
+			err = fmt.Errorf("writing Role %s/%s: %w", role.Namespace, role.Name, err)
+		}
+	case names.Len() > 0:
+		err = kube.Ensure(ctx, r.deps.Client, role, binding)
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if err != nil {
+		r.role, r.readable = nil, nil
+		return err
+	}
+	r.role, r.bound, r.readable = role, role.UID != "", names
+	r.waiting = r.waiting.Difference(names)
+	return nil
+}
+
+// objects returns the Role with these requests, and its RoleBinding. Without a request the Role has
+// no rule: a rule without names would be for all requests.
+func (r *reader) objects(requests []string) (*rbacv1.Role, *rbacv1.RoleBinding) {
+	name := roleOf(client.ObjectKeyFromObject(r.account))
+	meta := metav1.ObjectMeta{
+		Name: name.Name, Namespace: name.Namespace, Labels: map[string]string{fleet.LabelManaged: "true"},
+		OwnerReferences: []metav1.OwnerReference{{
+			APIVersion: "v1", Kind: "ServiceAccount", Name: r.account.Name, UID: r.account.UID, Controller: new(true), BlockOwnerDeletion: new(true),
+		}},
+	}
+	role := &rbacv1.Role{ObjectMeta: meta}
+	if len(requests) > 0 {
+		role.Rules = []rbacv1.PolicyRule{{
+			APIGroups: []string{fleet.GroupVersion.Group}, Resources: []string{"clusterregistrations"}, ResourceNames: requests,
+			Verbs: []string{"get", "list", "watch"},
+		}}
+	}
+	return role, &rbacv1.RoleBinding{
+		ObjectMeta: meta,
+		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: name.Name},
+		Subjects:   []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: r.account.Namespace, Name: r.account.Name}},
+	}
+}

@@ -1,0 +1,221 @@
+package registration
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	clocktesting "k8s.io/utils/clock/testing"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
+	"github.com/muster-fleet/muster/internal/hub/runtime/controller"
+	"github.com/muster-fleet/muster/internal/kube"
+)
+
+// readerRig has a reader for requests of the workspace ws.
+type readerRig struct {
+	*testing.T
+	*reader
+	clock  *clocktesting.FakeClock
+	writes atomic.Int32
+	// fails is the error of the next write.
+	fails error
+}
+
+func newReaderRig(t *testing.T, requests ...string) *readerRig {
+	t.Helper()
+	rig := &readerRig{T: t, clock: clocktesting.NewFakeClock(time.Now())}
+	scheme := runtime.NewScheme()
+	rig.check(errors.Join(fleet.AddToScheme(scheme), clientgoscheme.AddToScheme(scheme)))
+	count := func() error {
+		rig.writes.Add(1)
+		time.Sleep(time.Millisecond) // so that others wait meanwhile
+		err := rig.fails
+		rig.fails = nil
+		return err
+	}
+	builder := fake.NewClientBuilder().WithScheme(scheme).WithInterceptorFuncs(interceptor.Funcs{
+		Create: func(ctx context.Context, c client.WithWatch, o client.Object, options ...client.CreateOption) error {
+			if _, is := o.(*rbacv1.Role); is {
+				if err := count(); err != nil {
+					return err
+				}
+			}
+			o.SetUID(types.UID(o.GetName())) // the fake client sets none
+			return c.Create(ctx, o, options...)
+		},
+		Update: func(ctx context.Context, c client.WithWatch, o client.Object, options ...client.UpdateOption) error {
+			if err := count(); err != nil {
+				return err
+			}
+			return c.Update(ctx, o, options...)
+		},
+	})
+	for _, name := range requests {
+		builder = builder.WithObjects(&fleet.ClusterRegistration{ObjectMeta: metav1.ObjectMeta{Namespace: "ws", Name: name}})
+	}
+	c := builder.Build()
+	account := kube.CoreMetadata("ServiceAccount")
+	account.Namespace, account.Name, account.UID = "ws", "token", "1"
+	rig.reader = &reader{deps: controller.Deps{Client: c, Live: c, Clock: rig.clock}, account: account, waiting: sets.New[string](),
+		ended: sets.New[string]()}
+	return rig
+}
+
+// again returns a rig of another process.
+func (r *readerRig) again() *readerRig {
+	next := &readerRig{T: r.T, clock: r.clock}
+	next.reader = &reader{deps: r.deps, account: r.account, waiting: sets.New[string](), ended: sets.New[string]()}
+	return next
+}
+
+func (r *readerRig) check(err error) {
+	r.Helper()
+	if err != nil {
+		r.Fatal(err)
+	}
+}
+
+// ends ends the right to read a request, at once.
+func (r *readerRig) ends(request string) {
+	r.Helper()
+	for {
+		wait, err := r.end(r.Context(), request)
+		if r.check(err); wait == 0 {
+			return
+		}
+		r.clock.Step(wait)
+	}
+}
+
+// names returns the names in the Role. A rule without names would be for all requests.
+func (r *readerRig) names() []string {
+	r.Helper()
+	role, binding := r.objects(nil)
+	r.check(r.deps.Live.Get(r.Context(), client.ObjectKeyFromObject(role), role))
+	r.check(r.deps.Live.Get(r.Context(), client.ObjectKeyFromObject(binding), binding))
+	var names []string
+	for _, rule := range role.Rules {
+		if len(rule.ResourceNames) == 0 {
+			r.Error("a rule is for all requests")
+		}
+		names = append(names, rule.ResourceNames...)
+	}
+	return names
+}
+
+func (r *readerRig) has(want ...string) {
+	r.Helper()
+	if diff := cmp.Diff(want, r.names()); diff != "" {
+		r.Errorf("the readable requests (-want +got):\n%s", diff)
+	}
+}
+
+func TestAnAccountReadsItsOpenRequests(t *testing.T) {
+	r := newReaderRig(t)
+	r.ends("never") // nothing is written for a request that was not readable
+	if writes := r.writes.Load(); writes != 0 {
+		t.Errorf("it writes %d times", writes)
+	}
+	for _, name := range []string{"b", "a", "a"} {
+		r.check(r.add(t.Context(), name))
+	}
+	r.has("a", "b")
+	if writes := r.writes.Load(); writes != 2 {
+		t.Errorf("it writes %d times", writes)
+	}
+	if wait, err := r.end(t.Context(), "a"); err != nil || wait != endedFor {
+		t.Errorf("the right ends within %s: %v", wait, err)
+	}
+	r.has("a", "b")
+	r.check(r.add(t.Context(), "c")) // it removes what has ended
+	r.has("b", "c")
+	r.check(r.add(t.Context(), "a"))
+	if _, err := r.end(t.Context(), "a"); err != nil {
+		t.Error(err)
+	}
+	r.check(r.add(t.Context(), "a")) // again, before it was removed
+	r.ends("b")
+	r.has("a", "c")
+	r.ends("a")
+	r.ends("c")
+	r.has()
+	r.check(r.add(t.Context(), "d"))
+	r.has("d")
+}
+
+func TestRequestsThatWaitForTheirRightShareAWrite(t *testing.T) {
+	r := newReaderRig(t)
+	var all sync.WaitGroup
+	var want []string
+	for i := range 100 {
+		name := fmt.Sprintf("request-%03d", i)
+		want = append(want, name)
+		all.Go(func() {
+			if err := r.add(t.Context(), name); err != nil {
+				t.Error(err)
+			}
+			if !slices.Contains(r.names(), name) {
+				t.Errorf("%s is not readable after its write", name)
+			}
+		})
+	}
+	all.Wait()
+	r.has(want...)
+	if writes := r.writes.Load(); writes > 50 {
+		t.Errorf("100 requests take %d writes", writes)
+	}
+	before := r.writes.Load()
+	for _, name := range want {
+		if _, err := r.end(t.Context(), name); err != nil {
+			t.Error(err)
+		}
+	}
+	r.ends(want[0])
+	r.has()
+	if writes := r.writes.Load() - before; writes != 1 {
+		t.Errorf("their removal takes %d writes", writes)
+	}
+}
+
+func TestAnotherHubGoesOnWithTheRequestsThatExist(t *testing.T) {
+	r := newReaderRig(t, "open", "ended")
+	for _, name := range []string{"open", "ended", "gone"} {
+		r.check(r.add(t.Context(), name))
+	}
+	next := r.again()
+	next.ends("ended")
+	next.has("open")
+}
+
+func TestAFailedWriteOfTheRightIsRepeated(t *testing.T) {
+	r := newReaderRig(t, "a", "b")
+	r.fails = errors.New("the API server is away")
+	if err := r.add(t.Context(), "a"); err == nil {
+		t.Error("the failure is not said")
+	}
+	r.check(r.add(t.Context(), "a"))
+	r.check(r.add(t.Context(), "b"))
+	other := r.again() // changes the Role meanwhile
+	other.ends("b")
+	if err := r.add(t.Context(), "c"); err == nil {
+		t.Error("it overwrites a Role that another client has changed")
+	}
+	r.check(r.add(t.Context(), "c"))
+	r.has("a", "c")
+}
