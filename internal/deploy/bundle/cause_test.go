@@ -102,8 +102,7 @@ func TestAHookThatFailedSaysWhyItsPodFailed(t *testing.T) {
 		ExitCode: 2, Reason: "Error", Message: "relation users exists",
 	}}}
 	testkube.PlayKubelet(t, r.kube, r.target, job, corev1.PodFailed, failed)
-	r.until("job", fleet.StateErrApplied, "; Job "+r.target+"/migrate: BackoffLimitExceeded",
-		"; container c: Error, exit code 2: relation users exists")
+	r.until("job", fleet.StateErrApplied, "; Job "+r.target+"/migrate: container c: Error, exit code 2: relation users exists")
 
 	r.deploy("web", fleet.BundleDeploymentOptions{}, configMap("drained", "one"), jobHook("drain", "pre-delete", ""))
 	r.check(r.kube.Delete(t.Context(), r.get("web")))

@@ -301,10 +301,10 @@ func (r *reader) objects(requests []string) (*rbacv1.Role, *rbacv1.RoleBinding) 
 	}
 	role := &rbacv1.Role{ObjectMeta: meta}
 	if len(requests) > 0 {
-		role.Rules = []rbacv1.PolicyRule{{
+		role.Rules = append(role.Rules, rbacv1.PolicyRule{
 			APIGroups: []string{fleet.GroupVersion.Group}, Resources: []string{"clusterregistrations"}, ResourceNames: requests,
 			Verbs: []string{"get", "list", "watch"},
-		}}
+		})
 	}
 	return role, &rbacv1.RoleBinding{
 		ObjectMeta: meta,
