@@ -128,6 +128,9 @@ func (c *Controller) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	if err != nil {
 		return ctrl.Result{}, err
 	}
+	if wait := c.Joins.Delay(cluster.CreationTimestamp.Time, now); o.bundle == nil && wait > 0 {
+		return ctrl.Result{RequeueAfter: wait}, nil // an agent that was just installed is up to date
+	}
 	cached := []client.Object{&cluster}
 	if o.bundle != nil {
 		cached = append(cached, o.bundle)

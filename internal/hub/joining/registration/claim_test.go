@@ -66,7 +66,7 @@ func TestKeysAreComparedBeforeSignaturesAreVerified(t *testing.T) {
 }
 
 func TestASignatureIsVerifiedOnceAndAgainWhenTheRequestChanges(t *testing.T) {
-	hub := newTracker()
+	hub := newTracker(nil)
 	r := &numbered(1, randomKey)[0]
 	r.Generation = 1
 	hub.signatures.Store(r.UID, verification{generation: 1})
@@ -82,7 +82,7 @@ func TestASignatureIsVerifiedOnceAndAgainWhenTheRequestChanges(t *testing.T) {
 // TestWhatIsOneTooManyIsDeletedBeforeItsSignatureIsVerified floods the hub with signed requests for
 // a Cluster that has an agent.
 func TestWhatIsOneTooManyIsDeletedBeforeItsSignatureIsVerified(t *testing.T) {
-	c := &Controller{tracker: newTracker(), Deps: Deps{Deps: controller.Deps{Config: settings.New(nil, nil, "system")}}}
+	c := &Controller{tracker: newTracker(nil), Deps: Deps{Deps: controller.Deps{Config: settings.New(nil, nil, "system")}}}
 	flood := numbered(1001, randomKey)
 	for i := range flood[:1000] {
 		flood[i].Status.State, flood[i].Status.Reason = fleet.RegistrationPending, reasons.HolderAlive
@@ -107,7 +107,7 @@ func TestOnlyWhatARequestWaitsForWakesIt(t *testing.T) {
 		func(o client.Object) []string {
 			return []string{o.(*fleet.ClusterRegistration).Spec.ClientID}
 		}).Build()
-	c := &Controller{Deps: Deps{Deps: controller.Deps{Client: cl}}, tracker: newTracker()}
+	c := &Controller{Deps: Deps{Deps: controller.Deps{Client: cl}}, tracker: newTracker(nil)}
 	for _, change := range []struct {
 		name  string
 		of    func(*fleet.Cluster)
@@ -135,7 +135,7 @@ func TestOnlyWhatARequestWaitsForWakesIt(t *testing.T) {
 
 // BenchmarkRequestsOfOneClient decides which of 10,000 requests of one client ID are superseded.
 func BenchmarkRequestsOfOneClient(b *testing.B) {
-	hub, flood := newTracker(), numbered(10000, randomKey)
+	hub, flood := newTracker(nil), numbered(10000, randomKey)
 	b.ReportAllocs()
 	for i := 0; b.Loop(); i++ {
 		superseding(&flood[i%len(flood)], flood, newer, hub.verified)

@@ -85,7 +85,7 @@ type Controller struct {
 
 // New returns the controller.
 func New(deps Deps) *Controller {
-	return &Controller{Deps: deps, expected: kube.Expectations{Clock: deps.Clock}, tracker: newTracker(), readers: newReaders(),
+	return &Controller{Deps: deps, expected: kube.Expectations{Clock: deps.Clock}, tracker: newTracker(deps.Joins), readers: newReaders(),
 		uses: keymutex.NewHashed(workers)}
 }
 

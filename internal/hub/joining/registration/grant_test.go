@@ -40,7 +40,7 @@ func accountOfRequest(cluster *fleet.Cluster, uid types.UID) *corev1.ServiceAcco
 func TestARequestThatWaitsGetsNothingByTheMomentInWhichAnIdentityIsReplaced(t *testing.T) {
 	cluster := &fleet.Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: "clusters", Name: "web"}}
 	live := fake.NewClientBuilder().WithScheme(clientgoscheme.Scheme).Build()
-	c := &Controller{Deps: Deps{Deps: controller.Deps{Live: live}}, tracker: newTracker()}
+	c := &Controller{Deps: Deps{Deps: controller.Deps{Live: live}}, tracker: newTracker(nil)}
 	seen := func(h holder) observation {
 		return observation{match: cluster, observed: observed{matches: []clusterView{{holder: h}}}}
 	}

@@ -91,7 +91,7 @@ func TestLimit(t *testing.T) {
 }
 
 func TestTracker(t *testing.T) {
-	c := newTracker()
+	c := newTracker(nil)
 	request := func(uid, token string, state fleet.RegistrationState, reason string) *fleet.ClusterRegistration {
 		return &fleet.ClusterRegistration{
 			ObjectMeta: metav1.ObjectMeta{

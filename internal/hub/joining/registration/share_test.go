@@ -49,7 +49,7 @@ func TestARequestThatIsSignedWithTheKeyOfItsClusterIsFree(t *testing.T) {
 // workspace share until it may not any more.
 func TestOneMemberThatIsRefusedKeepsNoOtherOut(t *testing.T) {
 	most := settings.Registration{MaxWaitingPerToken: 100, MaxWaitingPerWorkspace: 1000}
-	hub := newTracker()
+	hub := newTracker(nil)
 	for i := range 300 {
 		hub.trackRequest(returning(fmt.Sprintf("flood-%d", i), "flooder", refused))
 	}
@@ -83,7 +83,7 @@ func TestOneMemberThatIsRefusedKeepsNoOtherOut(t *testing.T) {
 
 func TestTheShareOfAMemberGrowsNotWithTheShareOfAnother(t *testing.T) {
 	most := settings.Registration{MaxWaitingPerToken: 100, MaxWaitingPerWorkspace: 1000}
-	hub := newTracker()
+	hub := newTracker(nil)
 	for i := range 25 {
 		hub.trackRequest(returning(fmt.Sprintf("flood-%d", i), "flooder", refused))
 	}

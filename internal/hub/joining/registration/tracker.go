@@ -9,6 +9,7 @@ import (
 
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
 	"github.com/muster-fleet/muster/internal/fleet/reasons"
+	"github.com/muster-fleet/muster/internal/hub/runtime/controller"
 )
 
 // cost is the category of a request in the limits.
@@ -91,7 +92,8 @@ func (g groups[T, G]) remove(thing T) (group G, found bool) {
 // Clusters by events, so that the hub need not list them. Each entry goes with its request or
 // Cluster.
 type tracker struct {
-	mu sync.Mutex
+	joins *controller.Joins
+	mu    sync.Mutex
 	// requests holds the requests that are not free. waiting holds the waiting ones by workspace.
 	// clients holds the waiting ones of shared accounts by cluster.
 	requests groups[types.NamespacedName, place]
@@ -111,8 +113,8 @@ type tracker struct {
 	signatures sync.Map
 }
 
-func newTracker() *tracker {
-	return &tracker{requests: newGroups[types.NamespacedName, place](), waiting: newGroups[types.NamespacedName, string](),
+func newTracker(joins *controller.Joins) *tracker {
+	return &tracker{joins: joins, requests: newGroups[types.NamespacedName, place](), waiting: newGroups[types.NamespacedName, string](),
 		clients: newGroups[types.NamespacedName, share](), newClusters: newGroups[types.NamespacedName, origin](),
 		identities: map[types.NamespacedName]identity{}}
 }
@@ -254,6 +256,7 @@ func (t *tracker) reserve(cluster types.NamespacedName, from origin, most int) b
 		return false
 	}
 	t.newClusters.put(cluster, from)
+	t.joins.Set(len(t.newClusters.of))
 	return true
 }
 
@@ -272,6 +275,7 @@ func (t *tracker) trackCluster(cluster *fleet.Cluster, gone bool) (origin, bool)
 func (t *tracker) release(cluster types.NamespacedName) (origin, bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	defer func() { t.joins.Set(len(t.newClusters.of)) }()
 	return t.newClusters.remove(cluster)
 }
 

@@ -29,7 +29,7 @@ func TestWhatWasProvedOfAClusterIsNotProvedOfOneThatWasMadeAnew(t *testing.T) {
 	scheme := controllerScheme(t)
 	cl := fake.NewClientBuilder().WithScheme(scheme).WithIndex(&fleet.ClusterRegistration{}, indexClientID,
 		func(client.Object) []string { return nil }).Build()
-	c := &Controller{Deps: Deps{Deps: controller.Deps{Client: cl}}, tracker: newTracker()}
+	c := &Controller{Deps: Deps{Deps: controller.Deps{Client: cl}}, tracker: newTracker(nil)}
 	seen := func(uid types.UID, at time.Time) *fleet.Cluster {
 		return &fleet.Cluster{
 			ObjectMeta: metav1.ObjectMeta{Namespace: "clusters", Name: "web", UID: uid}, Status: fleet.ClusterStatus{

@@ -120,7 +120,13 @@ func (c *Controller) reconcile(ctx context.Context, o observed) (time.Duration, 
 			return wait, nil // the cache wakes it earlier
 		}
 	}
-	next := decide(o, c.Clock.Now())
+	now := c.Clock.Now()
+	if o.current == nil && o.record != nil {
+		if wait := c.Joins.Delay(o.record.object.GetCreationTimestamp().Time, now); wait > 0 {
+			return wait, nil
+		}
+	}
+	next := decide(o, now)
 	wake, err := c.act(ctx, o, next)
 	if err != nil {
 		return 0, err

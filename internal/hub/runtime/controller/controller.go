@@ -46,6 +46,8 @@ type Deps struct {
 	// the hub owns the namespace.
 	GrantContents func(ctx context.Context, namespace string, uid types.UID) error
 	Kinds         *servedkinds.Kinds
+	// Joins delays the work that follows a join while many members join.
+	Joins *Joins
 	// SystemNamespace is the hub's own namespace.
 	SystemNamespace string
 }
