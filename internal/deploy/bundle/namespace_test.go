@@ -176,7 +176,8 @@ func TestAPolicyForbidsADeploymentToCreateNamespaces(t *testing.T) {
 	r.create(r.namespaceAt(absent))
 	r.place("into", into, configMap("into", "b")) // a change, so that nothing waits for the next attempt
 	r.until("into", fleet.StateReady)
-	if found := r.namespaceAt(absent); r.kube.Get(t.Context(), client.ObjectKeyFromObject(found), found) != nil || found.DeletionTimestamp != nil {
-		t.Errorf("the hook of another Bundle has replaced the namespace: %+v", found.ObjectMeta)
+	found := r.namespaceAt(absent)
+	if err := r.kube.Get(t.Context(), client.ObjectKeyFromObject(found), found); err != nil || found.DeletionTimestamp != nil {
+		t.Errorf("the hook of another Bundle has replaced the namespace: %v, %+v", err, found.ObjectMeta)
 	}
 }

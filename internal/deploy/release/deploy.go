@@ -189,8 +189,8 @@ func (c *Cluster) Deploy(ctx context.Context, r Request) (Summary, error) {
 	return is, nil
 }
 
-// hookOwner returns the owner of the hooks of a deployment. A user, or the hub, may have created the
-// objects of the agent's own chart.
+// hookOwner returns the owner of the hooks of a deployment. A user, or the hub, may have created
+// the objects of the agent's own chart.
 func (r Request) hookOwner(was past) hookOwner {
 	o := hookOwner{release: r.ID(), releases: was.namesOf(r.ID()), unmarked: was.unmarked, takes: r.Agent || r.helm().TakeOwnership}
 	for _, s := range r.Leaving {

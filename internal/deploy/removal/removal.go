@@ -29,8 +29,8 @@ const (
 	// Replaced means: a field of the object cannot be changed. The object holds no data, may be
 	// created again, and is.
 	Replaced Cause = "Replaced"
-	// HookRan means: the object is an earlier run of a hook of a release. It makes way for the next run,
-	// or has ended, and its delete policy deletes it.
+	// HookRan means: the object is an earlier run of a hook of a release. It makes way for the next
+	// run, or has ended, and its delete policy deletes it.
 	HookRan Cause = "HookRan"
 	// Copied means: the object is a revision of a release, copied to the proper place of the history.
 	Copied Cause = "Copied"

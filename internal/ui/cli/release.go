@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"log/slog"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
@@ -21,17 +20,10 @@ import (
 	helm "helm.sh/helm/v4/pkg/release/v1"
 	"helm.sh/helm/v4/pkg/storage/driver"
 	semver "k8s.io/apimachinery/pkg/util/version"
-	"k8s.io/apimachinery/pkg/util/wait"
 
 	"github.com/muster-fleet/muster/charts"
 	"github.com/muster-fleet/muster/internal/version"
 )
-
-// pending is Helm's message for a release in use. Helm does not export the error.
-const pending = "another operation (install/upgrade/rollback) is in progress"
-
-// busyFor bounds the wait for another program's Helm operation. Most take seconds.
-const busyFor = 20 * time.Second
 
 // abandoned is the age of an operation with a killed program. Most take seconds.
 const abandoned = 5 * time.Minute
@@ -88,9 +80,6 @@ func (h *helmOn) history() ([]*helm.Release, error) {
 	slices.SortFunc(revisions, func(a, b *helm.Release) int { return a.Version - b.Version })
 	return revisions, nil
 }
-
-// busyError reports a change by another program, for example by the agent's deployer.
-type busyError struct{ error }
 
 // settle ends abandoned operations, and returns the newest revision, and if any was deployed.
 func (h *helmOn) settle() (last *helm.Release, deployed bool, err error) {
@@ -201,20 +190,6 @@ func (h *helmOn) deploy(ctx context.Context, given map[string]any) (made *helm.R
 	return made, err
 }
 
-// whenFree runs a change of a release, with retries while another program is changing it. A
-// completed change is a success even after a timeout or an interrupt; no other change begins then.
-func whenFree(ctx context.Context, change func(context.Context) error) error {
-	err := ctx.Err()
-	if err != nil {
-		return err
-	}
-	_ = wait.PollUntilContextTimeout(ctx, lookEvery, busyFor, true, func(ctx context.Context) (bool, error) {
-		err = change(ctx)
-		return !errors.As(err, &busyError{}), nil
-	})
-	return err
-}
-
 // apply is one attempt of deploy. It ignores interrupts: half a change blocks the next one.
 func (h *helmOn) apply(ctx context.Context, given map[string]any) (*helm.Release, error) {
 	chart, err := h.load()
@@ -254,14 +229,6 @@ func (h *helmOn) apply(ctx context.Context, given map[string]any) (*helm.Release
 		return nil, busyOr(err, fmt.Errorf("installing the chart %s: %s", h.chart, charts.Sentence(err)))
 	}
 	return revision.(*helm.Release), nil
-}
-
-// busyOr returns the message as a busyError if another program changed the release at the same time.
-func busyOr(err, message error) error {
-	if errors.Is(err, driver.ErrReleaseExists) || strings.Contains(err.Error(), pending) {
-		return busyError{message}
-	}
-	return message
 }
 
 // cleaned returns the values of an upgrade, and true if they lost another chart's image.

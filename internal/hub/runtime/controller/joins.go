@@ -9,7 +9,7 @@ import (
 const (
 	// manyJoins is the number of joining members that delays other work for new members.
 	manyJoins = 8
-	// joinsFirst bounds this delay, from the creation of a member's record.
+	// joinsFirst bounds this delay, from the creation of the Cluster or MemberCluster.
 	joinsFirst = time.Minute
 	// lookAgain is the mean time until work that was delayed looks again.
 	lookAgain = 2 * time.Second
@@ -25,8 +25,8 @@ func (j *Joins) Set(number int) {
 	}
 }
 
-// Delay returns the time that the work after a join has to wait, for a member whose record was
-// created at a time. It is 0 if few members join, and after a minute.
+// Delay returns the time that the work after a join has to wait, by the creation of the Cluster or
+// MemberCluster. It is 0 if few members join, and after a minute.
 func (j *Joins) Delay(created, now time.Time) time.Duration {
 	left := created.Add(joinsFirst).Sub(now)
 	if j == nil || j.waiting.Load() < manyJoins || left <= 0 || left > joinsFirst {
