@@ -65,6 +65,7 @@ func TestTheRightToReadAnAnswerIsRemovedByTheHubAfterOneThatWasKilled(t *testing
 		APIGroups: []string{fleet.GroupVersion.Group}, Resources: []string{"clusterregistrations"}, ResourceNames: []string{request.Name},
 		Verbs: []string{"get", "list", "watch"},
 	}}
+	role.Annotations["muster/readable-requests"] = "1"
 	f.check(f.Update(ctx, role))
 	f.hub.Start()
 	f.eventually("the rest is removed", withdrawn)

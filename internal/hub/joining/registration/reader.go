@@ -3,6 +3,7 @@ package registration
 import (
 	"context"
 	"fmt"
+	"strconv"
 	"sync"
 	"time"
 
@@ -19,8 +20,12 @@ import (
 	"github.com/muster-fleet/muster/internal/naming"
 )
 
-// endedFor is the time that a right may outlast its end, so that one write removes many.
-const endedFor = 5 * time.Second
+const (
+	// endedFor is the time that a right may outlast its end, so that one write removes many.
+	endedFor = 5 * time.Second
+	// annotationReadable is the number of requests in a Role. The cache holds only its metadata.
+	annotationReadable = "muster/readable-requests"
+)
 
 // reader is the right of one account to read its requests: a Role with their names, and its
 // RoleBinding. This process is their only writer.
@@ -88,12 +93,32 @@ func (c *Controller) endReading(ctx context.Context, r *fleet.ClusterRegistratio
 		}
 		account = naming.TokenServiceAccount(token.Name, string(token.UID))
 	}
-	reader, err := c.reader(ctx, types.NamespacedName{Namespace: r.Namespace, Name: account})
+	key := types.NamespacedName{Namespace: r.Namespace, Name: account}
+	if readable, err := c.mayRead(ctx, key); err != nil || !readable {
+		return 0, err
+	}
+	reader, err := c.reader(ctx, key)
 	if err != nil || reader == nil {
 		return 0, err
 	}
 	c.readers.note(client.ObjectKeyFromObject(r), reader)
 	return c.endReadingOf(ctx, client.ObjectKeyFromObject(r))
+}
+
+// mayRead reports whether an account may read any request. A hub that starts reads the Roles of
+// these accounts only.
+func (c *Controller) mayRead(ctx context.Context, account types.NamespacedName) (bool, error) {
+	c.readers.mu.Lock()
+	known := c.readers.of[roleOf(account)] != nil
+	c.readers.mu.Unlock()
+	if known {
+		return true, nil
+	}
+	role := kube.Metadata(rbacv1.SchemeGroupVersion.WithKind("Role"))
+	if err := c.Client.Get(ctx, roleOf(account), role); err != nil {
+		return false, client.IgnoreNotFound(err)
+	}
+	return role.Annotations[annotationReadable] != "0", nil
 }
 
 // endReadingOf ends the right to read a request that may be gone.
@@ -299,7 +324,8 @@ func (r *reader) objects(requests []string) (*rbacv1.Role, *rbacv1.RoleBinding) 
 			APIVersion: "v1", Kind: "ServiceAccount", Name: r.account.Name, UID: r.account.UID, Controller: new(true), BlockOwnerDeletion: new(true),
 		}},
 	}
-	role := &rbacv1.Role{ObjectMeta: meta}
+	role := &rbacv1.Role{ObjectMeta: *meta.DeepCopy()}
+	role.Annotations = map[string]string{annotationReadable: strconv.Itoa(len(requests))}
 	if len(requests) > 0 {
 		role.Rules = append(role.Rules, rbacv1.PolicyRule{
 			APIGroups: []string{fleet.GroupVersion.Group}, Resources: []string{"clusterregistrations"}, ResourceNames: requests,

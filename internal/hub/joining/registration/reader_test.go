@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -218,4 +219,44 @@ func TestAFailedWriteOfTheRightIsRepeated(t *testing.T) {
 	}
 	r.check(r.add(t.Context(), "c"))
 	r.has("a", "c")
+}
+
+// TestAHubThatStartsReadsOnlyTheRolesWithRequests has granted requests of two tokens, of which one
+// can still be read.
+func TestAHubThatStartsReadsOnlyTheRolesWithRequests(t *testing.T) {
+	reads := 0
+	rig := newReaderRig(t)
+	role, binding := rig.objects([]string{"left"})
+	role.UID, binding.UID = "role", "binding"
+	account := rig.account.DeepCopy()
+	scheme := rig.deps.Client.Scheme()
+	other := role.DeepCopy()
+	other.Name, other.Annotations = "registration-reconnect-2", map[string]string{annotationReadable: "0"}
+	request := func(name, requester string) *fleet.ClusterRegistration {
+		return &fleet.ClusterRegistration{
+			ObjectMeta: metav1.ObjectMeta{Namespace: "ws", Name: name, Annotations: map[string]string{
+				fleet.AnnotationRequester: "system:serviceaccount:ws:" + requester,
+			}},
+			Spec: fleet.ClusterRegistrationSpec{AnswerKey: []byte("key")},
+		}
+	}
+	left, over := request("left", "reconnect-1"), request("over", "reconnect-2")
+	role.Name, binding.Name, account.Name = "registration-reconnect-1", "registration-reconnect-1", "reconnect-1"
+	live := interceptor.Funcs{Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, o client.Object,
+		options ...client.GetOption) error {
+		if _, is := o.(*rbacv1.Role); is {
+			reads++
+		}
+		return c.Get(ctx, key, o, options...)
+	}}
+	cl := fake.NewClientBuilder().WithScheme(scheme).WithObjects(role, binding, other, left, over, &corev1.ServiceAccount{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "ws", Name: "reconnect-1", UID: account.UID},
+	}, &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: "ws", Name: "reconnect-2", UID: "2"}}).WithInterceptorFuncs(live).Build()
+	c := &Controller{Deps: Deps{Deps: controller.Deps{Client: cl, Live: cl, Clock: rig.clock}}, readers: newReaders()}
+	for _, r := range []*fleet.ClusterRegistration{over, left} {
+		wait, err := c.withdrawAnswer(t.Context(), r)
+		if readable := r == left; err != nil || wait > 0 != readable || reads > 0 != readable {
+			t.Errorf("request %s: it waits %s after %d reads: %v", r.Name, wait, reads, err)
+		}
+	}
 }
