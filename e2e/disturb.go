@@ -257,7 +257,7 @@ func (e *env) fleetIsWell(ctx context.Context) error {
 		}
 		for _, beat := range strings.Fields(before) {
 			if strings.Contains(now+"\n", beat+"\n") {
-				return fmt.Errorf("this one did not beat: %s", beat)
+				return fmt.Errorf("the agent sent no heartbeat: %s", beat)
 			}
 		}
 		lost, err := e.sh(ctx, e.hub, states)

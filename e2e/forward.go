@@ -54,7 +54,7 @@ echo "$(kubectl -n viewers create token admin) $(kubectl -n viewers create token
 	}
 	unseen, refused := e.forwarded(ctx, e.hub, namespace, deployment, "8082", "/", stranger)
 	if refused == nil && (strings.Contains(unseen, "my-cluster") || !strings.Contains(unseen, "No clusters to show.")) {
-		refused = fmt.Errorf("somebody without rights sees %s", unseen)
+		refused = fmt.Errorf("a visitor without rights sees %s", unseen)
 	}
 	metrics, unmeasured := e.forwarded(ctx, e.hub, namespace, deployment, "8080", "/metrics", "")
 	if unmeasured == nil && !strings.Contains(metrics, "muster_dashboard_page_duration_seconds") {

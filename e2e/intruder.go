@@ -242,7 +242,7 @@ func refused(what string, err error) error {
 	case apierrors.IsUnauthorized(err), apierrors.IsForbidden(err):
 		return nil
 	case err == nil:
-		return fmt.Errorf("somebody with a credential of the revoked member %s", what)
+		return fmt.Errorf("the credential of the revoked member %s", what)
 	}
-	return fmt.Errorf("somebody with a credential of the revoked member %s: %w", what, err)
+	return fmt.Errorf("trying whether the credential of the revoked member %s: %w", what, err)
 }

@@ -214,7 +214,7 @@ kubectl -n cattle-fleet-system wait --for=delete pod -l app=fleet-controller --t
 		"helm -n cattle-fleet-system install --values values.yaml "+limited+" fleet-agent fleet/fleet-agent"); err != nil {
 		return "", err
 	}
-	err = eventually(ctx, "it has asked to be registered", func() error {
+	err = eventually(ctx, "it has sent a registration request", func() error {
 		after, err := e.sh(ctx, e.hub, requests)
 		if err == nil && after == before {
 			err = errors.New("there is no new request")

@@ -38,10 +38,10 @@ func (r *run) idle() {
 	r.costs(from, to, len(r.members))
 	beats := to.accepted - from.accepted
 	r.result.add("idle: beats accepted", beats, "beats")
-	r.result.add("idle: beats that failed", to.failed-from.failed, "beats")
-	r.result.add("idle: hub writes per beat", (to.written-from.written)/max(beats, 1), "writes")
-	r.result.add("idle: hub reads per beat", (to.read-from.read)/max(beats, 1), "reads")
-	r.result.add("idle: oldest beat, of the period", oldest/r.period().Seconds(), "periods")
+	r.result.add("idle: failed heartbeats", to.failed-from.failed, "heartbeats")
+	r.result.add("idle: hub writes per heartbeat", (to.written-from.written)/max(beats, 1), "writes")
+	r.result.add("idle: hub reads per heartbeat", (to.read-from.read)/max(beats, 1), "reads")
+	r.result.add("idle: oldest heartbeat, of the period", oldest/r.period().Seconds(), "periods")
 	r.result.add("idle: members falsely lost", to.hub.sum("muster_hub_member_transitions_total",
 		`to="Lost"`)-from.hub.sum("muster_hub_member_transitions_total", `to="Lost"`), "members")
 	r.result.add("idle: members that are lost", float64(to.hub.members("Lost")), "members")
@@ -94,17 +94,17 @@ func (r *run) silence() {
 			return err == nil && s.members("Lost") >= count
 		}
 	}
-	r.eventually("the first silent member is lost", lost(1))
-	r.result.add("silence: first of the silent members lost", time.Since(begun).Seconds()/r.period().Seconds(), "periods")
-	r.eventually("all silent members are lost", lost(len(some)))
-	r.result.add("silence: all of the silent members lost", time.Since(begun).Seconds(), "s")
+	r.eventually("the first member without a heartbeat is lost", lost(1))
+	r.result.add("silence: first member lost", time.Since(begun).Seconds()/r.period().Seconds(), "periods")
+	r.eventually("all members without a heartbeat are lost", lost(len(some)))
+	r.result.add("silence: all members lost", time.Since(begun).Seconds(), "s")
 	if _, s, err := r.leader(); err == nil {
 		r.result.add("silence: others falsely lost", float64(s.members("Lost")-len(some)), "members")
 	}
 	for _, m := range some {
 		r.check(m.start())
 	}
-	took := r.eventually("all silent members are back", func() bool {
+	took := r.eventually("all lost members are back", func() bool {
 		_, s, err := r.leader()
 		return err == nil && s.members("Lost") == 0
 	})
@@ -251,7 +251,7 @@ func (r *run) leave() {
 	for _, m := range leaving {
 		r.check(r.Delete(r.ctx, r.recordOf(m)))
 	}
-	took := r.eventually("the records are gone", func() bool {
+	took := r.eventually("the Clusters and MemberClusters are gone", func() bool {
 		return !slices.ContainsFunc(leaving, func(m member) bool {
 			return r.Get(r.ctx, client.ObjectKeyFromObject(r.recordOf(m)), r.recordOf(m)) == nil
 		})

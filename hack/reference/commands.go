@@ -22,8 +22,8 @@ func commands() (string, error) {
 	root := cli.NewCommand("muster", genericiooptions.IOStreams{In: strings.NewReader(""), Out: io.Discard, ErrOut: io.Discard})
 	root.InitDefaultCompletionCmd()
 	var page strings.Builder
-	fmt.Fprintf(&page, "# Commands of muster\n\n%s<!-- page not run: hack/docs/testdata/examples.sh runs the examples, in an order in which "+
-		"they work -->\n\n%s\n", generated, root.Long)
+	fmt.Fprintf(&page, "# Commands of muster\n\n%s<!-- page not run: hack/docs/testdata/examples.sh runs the examples -->\n\n%s\n",
+		generated, root.Long)
 	describe(&page, root)
 	fmt.Fprintf(&page, "\n## Flags of all commands\n\n```text\n%s```\n", root.PersistentFlags().FlagUsages())
 	return page.String(), nil

@@ -251,7 +251,7 @@ func TestAHubThatStartsReadsOnlyTheRolesWithRequests(t *testing.T) {
 	}}
 	cl := fake.NewClientBuilder().WithScheme(scheme).WithObjects(role, binding, other, left, over, &corev1.ServiceAccount{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "ws", Name: "reconnect-1", UID: account.UID},
-	}, &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: "ws", Name: "reconnect-2", UID: "2"}}).WithInterceptorFuncs(live).Build()
+	}).WithInterceptorFuncs(live).Build()
 	c := &Controller{Deps: Deps{Deps: controller.Deps{Client: cl, Live: cl, Clock: rig.clock}}, readers: newReaders()}
 	for _, r := range []*fleet.ClusterRegistration{over, left} {
 		wait, err := c.withdrawAnswer(t.Context(), r)
