@@ -80,7 +80,8 @@ func (p past) resume(r Request) (hooks []*helm.Hook) {
 	return hooks
 }
 
-// Delete implements kube.Interface. Helm deletes only hooks with it.
+// Delete implements kube.Interface. Helm deletes hooks with it, and the objects of an installation
+// that it rolls back.
 func (h *hookClient) Delete(resources kube.ResourceList, _ metav1.DeletionPropagation) (*kube.Result, []error) {
 	fresh, err := h.without(resources, runGoesOn, runIsOver)
 	if err != nil {

@@ -19,7 +19,8 @@ import (
 )
 
 // hookOwner deletes the objects of hooks, to make way for the next ones of their names or by their
-// delete policies. Helm would delete any object of the name.
+// delete policies, and the objects of an installation that is rolled back. Helm would delete any
+// object with the name of a hook.
 type hookOwner struct {
 	release ID
 	// releases are further releases whose marks an object may have.
@@ -46,12 +47,12 @@ func ranUnmarked(history []*helm.Release) (hooks []*helm.Hook) {
 	return hooks
 }
 
-// delete deletes the objects of hooks that belong to the release. It returns Helm's error of a
-// conflict for others.
-func (o hookOwner) delete(ctx context.Context, acting *Cluster, hooks kube.ResourceList) (*kube.Result, []error) {
+// delete deletes the objects that belong to the release. It returns Helm's error of a conflict for
+// others.
+func (o hookOwner) delete(ctx context.Context, acting *Cluster, resources kube.ResourceList) (*kube.Result, []error) {
 	result := &kube.Result{}
 	var failures []error
-	for _, info := range hooks {
+	for _, info := range resources {
 		if info.Name == "" { // the API server has chosen the name
 			continue
 		}
@@ -67,11 +68,15 @@ func (o hookOwner) delete(ctx context.Context, acting *Cluster, hooks kube.Resou
 			failures = append(failures, conflict(o.release, info.Mapping, found))
 			continue
 		}
-		switch err := removal.Delete(ctx, removal.Of(objects), found, removal.HookRan); {
+		cause := removal.LeftRelease
+		if ofHook(info) {
+			cause = removal.HookRan
+		}
+		switch err := removal.Delete(ctx, removal.Of(objects), found, cause); {
 		case err == nil:
 			result.Deleted = append(result.Deleted, info)
 		case !apierrors.IsNotFound(err):
-			failures = append(failures, fmt.Errorf("deleting hook %s: %w", info.ObjectName(), err))
+			failures = append(failures, fmt.Errorf("deleting %s: %w", info.ObjectName(), err))
 		}
 	}
 	return result, failures
