@@ -18,8 +18,8 @@ import (
 	"github.com/muster-fleet/muster/internal/deploy/removal"
 )
 
-// hookOwner deletes the objects of hooks, to make way for the next ones of their names or by their
-// delete policies, and the objects of an installation that is rolled back. Helm would delete any
+// hookOwner deletes the objects of hooks, to make way for their next runs or by their delete
+// policies. It also deletes the objects of an installation that is rolled back. Helm would delete any
 // object with the name of a hook.
 type hookOwner struct {
 	release ID

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"testing"
@@ -154,6 +155,12 @@ func TestAMemberOfAHubOfRancherFleetMovesInOneLineAndBack(t *testing.T) {
 		}
 	}
 	stays("there")
+	testkube.Eventually(t, "the agent has registered with the token of the repetition", func() error {
+		if d.data(naming.AgentBootstrapSecret) != nil {
+			return errors.New("the token is there")
+		}
+		return nil
+	})
 	ours := d.data(naming.AgentSecret)
 
 	o.accepts("request-1", false)
