@@ -158,7 +158,7 @@ func managerOptions(restConfig *rest.Config, options Options, kinds *servedkinds
 func setUp(ctx context.Context, mgr manager.Manager, options Options, server *servertime.Clock, kinds *servedkinds.Kinds) error {
 	namespace := options.Namespace
 	deps := controller.Deps{Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Clock: server, Kinds: kinds, SystemNamespace: namespace,
-		Joins: &controller.Joins{}}
+		Joins: controller.NewJoins()}
 	deps.Recorder = eventlimit.New(mgr.GetEventRecorder("muster-hub"), options.Clock)
 	deps.Config = settings.New(deps.Client, deps.Recorder, namespace)
 	if err := deps.Config.Load(ctx, deps.Live); err != nil {

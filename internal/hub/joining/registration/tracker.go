@@ -256,7 +256,6 @@ func (t *tracker) reserve(cluster types.NamespacedName, from origin, most int) b
 		return false
 	}
 	t.newClusters.put(cluster, from)
-	t.joins.Set(len(t.newClusters.of))
 	return true
 }
 
@@ -267,6 +266,7 @@ func (t *tracker) trackCluster(cluster *fleet.Cluster, gone bool) (origin, bool)
 	if !made || gone || cluster.DeletionTimestamp != nil || !cluster.Status.Agent.LastSeen.IsZero() {
 		return t.release(client.ObjectKeyFromObject(cluster))
 	}
+	t.joins.Begin(client.ObjectKeyFromObject(cluster), cluster.CreationTimestamp.Time)
 	t.reserve(client.ObjectKeyFromObject(cluster), origin{workspace: cluster.Namespace, token: token}, 0)
 	return origin{}, false
 }
@@ -275,7 +275,7 @@ func (t *tracker) trackCluster(cluster *fleet.Cluster, gone bool) (origin, bool)
 func (t *tracker) release(cluster types.NamespacedName) (origin, bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	defer func() { t.joins.Set(len(t.newClusters.of)) }()
+	t.joins.End(cluster)
 	return t.newClusters.remove(cluster)
 }
 
