@@ -96,7 +96,8 @@ func TestAHookThatFailedSaysWhyItsPodFailed(t *testing.T) {
 	run := r.start()
 	failing := migrates("backoffLimit: 0, ", "migrate")
 	failing.Content = strings.Replace(failing.Content, "name: migrate}", `name: migrate, annotations: {helm.sh/hook: pre-install}}`, 1)
-	r.place("job", fleet.BundleDeploymentOptions{}, failing, configMap("web", "one"))
+	soon := fleet.BundleDeploymentOptions{Helm: &fleet.HelmOptions{TimeoutSeconds: 5}} // the next attempt waits for a Pod that does not run
+	r.place("job", soon, failing, configMap("web", "one"))
 	job := map[string]string{"batch.kubernetes.io/job-name": "migrate"}
 	failed := corev1.ContainerStatus{State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{
 		ExitCode: 2, Reason: "Error", Message: "relation users exists",
@@ -112,7 +113,7 @@ func TestAHookThatFailedSaysWhyItsPodFailed(t *testing.T) {
 			Reason: "ErrImagePull", Message: "no such image",
 		}}})
 	r.blocked(run, "RemovalBlocked", "Job "+r.target+"/drain of release "+r.target+"/web:1 is waited for",
-		"; container a: ErrImagePull: no such image")
+		"; container a: ErrImagePull: image \"nowhere.example.com/a\": no such image")
 	r.completeJob("drain")
 	r.untilRemoved(run, "web")
 }

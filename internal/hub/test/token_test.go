@@ -99,7 +99,7 @@ func TestMalformedTTLIsRefusedWithASentence(t *testing.T) {
 
 func TestExpiredTokenSaysSoAndRegistersNobodyWhileItsClustersLiveOn(t *testing.T) {
 	f := newFixture(t)
-	token, values := f.token("short", "20s")
+	token, values := f.token("short", "60s")
 	key := answerKey(t)
 	r := f.mustAsk(values, fleet.ClusterRegistrationSpec{ClientID: "in-time", AnswerKey: key.Public()})
 	f.untilState(&r, fleet.RegistrationGranted, "Granted")
