@@ -19,8 +19,8 @@ import (
 )
 
 // hookOwner deletes the objects of hooks, to make way for their next runs or by their delete
-// policies. It also deletes the objects of an installation that is rolled back. Helm would delete any
-// object with the name of a hook.
+// policies. It also deletes the objects of an installation that is rolled back. Helm would delete
+// any object with the name of a hook.
 type hookOwner struct {
 	release ID
 	// releases are further releases whose marks an object may have.
