@@ -86,23 +86,23 @@ const shared = "deploy"
 
 var preparing sync.Mutex
 
-// prepare installs once on a control plane what members and agents need.
+// prepare installs on a control plane what members and agents need. A test that removes the agent's
+// chart takes its role along.
 func prepare(t *testing.T, name string) testkube.Cluster {
 	t.Helper()
 	preparing.Lock()
 	defer preparing.Unlock()
 	cluster := testkube.Start(t, name)
-	if prepared[name] {
-		return cluster
+	if !prepared[name] {
+		prepared[name] = true
+		cluster.InstallCRDs(t)
 	}
-	prepared[name] = true
-	cluster.InstallCRDs(t)
 	roles, err := agentroles.ClusterRoles()
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, role := range append(roles, chartRole(t)) {
-		if err := cluster.Client(t).Create(t.Context(), role); err != nil {
+		if err := cluster.Client(t).Create(t.Context(), role); err != nil && !apierrors.IsAlreadyExists(err) {
 			t.Fatal(err)
 		}
 	}
