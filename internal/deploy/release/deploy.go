@@ -165,7 +165,7 @@ func (c *Cluster) Deploy(ctx context.Context, r Request) (Summary, error) {
 	}
 	crds.annotate()
 	hooks := &hookClient{
-		Client: configuration.KubeClient.(*kube.Client), ctx: ctx, acting: acting, release: r.ID(), earlier: was.resume(r),
+		Client: configuration.KubeClient.(*kube.Client), ctx: ctx, acting: acting, earlier: was.resume(r),
 		owner: r.hookOwner(was), runs: map[hookKey]hookRun{}, jobs: newJobRuns(r),
 	}
 	configuration.Releases.Driver = &progressDriver{configuration.Releases.Driver, func(store func()) {

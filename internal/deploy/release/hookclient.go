@@ -23,10 +23,9 @@ import (
 // of a hook and starts it again, so a migration of a database would run twice.
 type hookClient struct {
 	*kube.Client
-	ctx     context.Context //nolint:containedctx // Helm's interface has none
-	acting  *Cluster
-	release ID
-	owner   hookOwner
+	ctx    context.Context //nolint:containedctx // Helm's interface has none
+	acting *Cluster
+	owner  hookOwner
 	// earlier are the hooks from the interrupted attempts, the newest attempt first.
 	earlier []*helm.Hook
 	// runs are the hooks of this attempt.
@@ -206,7 +205,7 @@ func (h *hookClient) earlierRun(info *resource.Info) (hookRun, error) {
 		return runFresh, nil
 	case err != nil:
 		return runFresh, fmt.Errorf("looking whether hook %s of an attempt that was cut off runs still: %w", info.ObjectName(), err)
-	case !Belongs(Summary{Name: h.release.Name, Namespace: h.release.Namespace}, found) || found.GetDeletionTimestamp() != nil,
+	case !belongsToAny([]ID{h.owner.release}, found) || found.GetDeletionTimestamp() != nil,
 		readiness.Of(found).State == readiness.Failed:
 		return runFresh, nil
 	}

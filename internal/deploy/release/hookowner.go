@@ -23,7 +23,7 @@ import (
 // any object with the name of a hook.
 type hookOwner struct {
 	release ID
-	// releases are further releases whose marks an object may have.
+	// releases are the releases whose marks an object may have, with this one.
 	releases []ID
 	// unmarked are the hooks that ran in revisions of Helm or another agent. Their objects have no
 	// marks.
@@ -82,17 +82,16 @@ func (o hookOwner) delete(ctx context.Context, acting *Cluster, resources kube.R
 	return result, failures
 }
 
-// owns reports whether an object with the name of a hook is an earlier run of the hook.
+// owns reports whether an object may be deleted: it belongs to one of the releases, or is an earlier
+// run of a hook without marks, or takes allows it.
 func (o hookOwner) owns(info *resource.Info, found *unstructured.Unstructured) bool {
 	if o.takes && !applied.HoldsData(info.Mapping.GroupVersionKind.GroupKind()) {
 		return true
 	}
 	if NameOf(found) == "" {
-		return slices.ContainsFunc(o.unmarked, func(hook *helm.Hook) bool { return o.isOf(hook, info) })
+		return isHook(found) && slices.ContainsFunc(o.unmarked, func(hook *helm.Hook) bool { return o.isOf(hook, info) })
 	}
-	return slices.ContainsFunc(append(o.releases, o.release), func(id ID) bool {
-		return Belongs(Summary{Name: id.Name, Namespace: id.Namespace}, found)
-	})
+	return belongsToAny(o.releases, found)
 }
 
 // isOf reports whether a hook of an earlier revision has the kind and the name of a hook.

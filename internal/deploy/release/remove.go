@@ -95,7 +95,7 @@ func (c *Cluster) uninstall(ctx context.Context, s Summary) error {
 		return err
 	}
 	client := &uninstallClient{Client: configuration.KubeClient.(*kube.Client), ctx: ctx, cluster: c, acting: acting, release: s.ID()}
-	client.owner = hookOwner{release: s.ID(), unmarked: ranUnmarked(history), takes: s.Agent}
+	client.owner = hookOwner{release: s.ID(), releases: []ID{s.ID()}, unmarked: ranUnmarked(history)}
 	client.hooks.again = history[len(history)-1].Info.Status == common.StatusUninstalling
 	configuration.KubeClient = client
 	un := action.NewUninstall(configuration)

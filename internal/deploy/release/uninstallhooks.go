@@ -92,6 +92,9 @@ func (w *uninstallWaiter) WatchUntilReady(resources kube.ResourceList, timeout t
 			w.of.hooks.runs, w.of.hooks.cause = objectName(info), w.of.acting.hookCause(w.of.ctx, info)
 		}
 	}
+	if w.of.hooks.runs != "" { // the caller names the cause
+		return err
+	}
 	return w.of.acting.explainHooks(w.of.ctx, resources, err)
 }
 

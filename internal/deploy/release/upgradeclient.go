@@ -9,6 +9,7 @@ import (
 	"helm.sh/helm/v4/pkg/kube"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/cli-runtime/pkg/resource"
 	"k8s.io/client-go/dynamic"
 
@@ -96,8 +97,7 @@ func drop(ctx context.Context, acting *Cluster, releases []ID, info *resource.In
 		return false, nil
 	case err != nil:
 		return false, fmt.Errorf("looking whose %s is before it is deleted: %w", info.ObjectName(), err)
-	case applied.Keeps(found) ||
-		!slices.ContainsFunc(releases, func(id ID) bool { return Belongs(Summary{Name: id.Name, Namespace: id.Namespace}, found) }):
+	case applied.Keeps(found) || !belongsToAny(releases, found):
 		return false, nil
 	}
 	err = removal.Delete(ctx, removal.Of(clientOf(acting, info)), found, cause)
@@ -105,6 +105,10 @@ func drop(ctx context.Context, acting *Cluster, releases []ID, info *resource.In
 		return false, fmt.Errorf("deleting %s: %w", info.ObjectName(), err)
 	}
 	return true, nil
+}
+
+func belongsToAny(releases []ID, found *unstructured.Unstructured) bool {
+	return slices.ContainsFunc(releases, func(id ID) bool { return Belongs(Summary{Name: id.Name, Namespace: id.Namespace}, found) })
 }
 
 func clientOf(c *Cluster, info *resource.Info) dynamic.ResourceInterface {

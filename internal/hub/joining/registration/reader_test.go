@@ -221,8 +221,8 @@ func TestAFailedWriteOfTheRightIsRepeated(t *testing.T) {
 	r.has("a", "c")
 }
 
-// TestAHubThatStartsReadsOnlyTheRolesWithRequests has granted requests of two tokens, of which one
-// can still be read.
+// TestAHubThatStartsReadsOnlyTheRolesWithRequests starts with a granted request of each of two
+// accounts. The Role of only one account still names its request.
 func TestAHubThatStartsReadsOnlyTheRolesWithRequests(t *testing.T) {
 	reads := 0
 	rig := newReaderRig(t)

@@ -21,10 +21,8 @@ const (
 // Joins lets first heartbeats go ahead of the work that follows a join, while many members join.
 type Joins struct {
 	mu sync.Mutex
-	// began holds the members without a heartbeat, with the time of their creation; order holds them
-	// in the order of Begin.
+	// began holds the members without a heartbeat, with the time of their creation.
 	began map[types.NamespacedName]time.Time
-	order []types.NamespacedName
 }
 
 // NewJoins returns a Joins without members.
@@ -37,10 +35,6 @@ func (j *Joins) Begin(member types.NamespacedName, created time.Time) {
 	}
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	j.prune(created)
-	if _, known := j.began[member]; !known {
-		j.order = append(j.order, member)
-	}
 	j.began[member] = created
 }
 
@@ -58,29 +52,23 @@ func (j *Joins) End(member types.NamespacedName) {
 // MemberCluster. It is 0 if few members join, and after a minute.
 func (j *Joins) Delay(created, now time.Time) time.Duration {
 	left := created.Add(joinsFirst).Sub(now)
-	if j == nil || left <= 0 || left > joinsFirst || j.count(now) < manyJoins {
+	if j == nil || left <= 0 || left > joinsFirst || !j.many(now) {
 		return 0
 	}
 	return min(left, lookAgain/2+rand.N(lookAgain))
 }
 
-// count returns the number of members that began to join within the last minute.
-func (j *Joins) count(now time.Time) int {
+// many reports whether many members began to join within the last minute. It drops earlier ones.
+func (j *Joins) many(now time.Time) bool {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	j.prune(now)
-	return len(j.began)
-}
-
-// prune drops the members that have joined, or began more than a minute ago, up to the first other
-// one.
-func (j *Joins) prune(now time.Time) {
-	for len(j.order) > 0 {
-		first := j.order[0]
-		if began, joins := j.began[first]; joins && now.Sub(began) < joinsFirst {
-			break
+	joining := 0
+	for member, began := range j.began {
+		if now.Sub(began) >= joinsFirst {
+			delete(j.began, member)
+		} else if joining++; joining >= manyJoins {
+			return true
 		}
-		delete(j.began, first)
-		j.order = j.order[1:]
 	}
+	return false
 }
