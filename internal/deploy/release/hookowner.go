@@ -82,8 +82,8 @@ func (o hookOwner) delete(ctx context.Context, acting *Cluster, resources kube.R
 	return result, failures
 }
 
-// owns reports whether an object may be deleted: it belongs to one of the releases, or is an earlier
-// run of a hook without marks, or takes allows it.
+// owns reports whether an object may be deleted. It belongs to one of the releases, or is an
+// earlier run of a hook without marks. Otherwise takes must allow it.
 func (o hookOwner) owns(info *resource.Info, found *unstructured.Unstructured) bool {
 	if o.takes && !applied.HoldsData(info.Mapping.GroupVersionKind.GroupKind()) {
 		return true
