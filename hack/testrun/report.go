@@ -18,7 +18,7 @@ import (
 // shown is the number of slowest tests in a report.
 const shown = 10
 
-// explained is the number of failed tests with their first and last line of output in a report.
+// explained is the number of failed tests with an excerpt of their output in a report.
 const explained = 20
 
 // parts are the parts of processor time, in the order of a report, with the processes of each.

@@ -44,7 +44,7 @@ type runner struct {
 type result struct {
 	name, outcome string
 	seconds       float64
-	// said are the first and the last line of a failed test that name a line of code.
+	// said is an excerpt of a failed test's output.
 	said string
 }
 
@@ -163,7 +163,7 @@ func (r *runner) end(e event, test, subtest string, said map[string]*strings.Bui
 		one := result{name: strings.TrimPrefix(e.Package, module+"/") + " " + test, outcome: e.Action}
 		if e.Action == "fail" {
 			r.print(said[key].String())
-			one.said = firstAndLast(said[key].String())
+			one.said = excerpt(said[key].String())
 		}
 		delete(said, key)
 		r.mu.Lock()
@@ -175,19 +175,25 @@ func (r *runner) end(e event, test, subtest string, said map[string]*strings.Bui
 	}
 }
 
+// excerptLines bounds the excerpt of a failed test's output.
+const excerptLines = 8
+
 // codeLine is a line of a test's output that names a line of code, as testing.T prints it.
 var codeLine = regexp.MustCompile(`(?m)^ +(\w+\.go:\d+: .+)$`)
 
-// firstAndLast returns the first and the last line of an output that name a line of code.
-func firstAndLast(output string) string {
-	all := codeLine.FindAllStringSubmatch(output, -1)
-	switch len(all) {
-	case 0:
-		return ""
-	case 1:
-		return all[0][1]
+// excerpt returns those lines of a failed test's output that name a line of code: the first and the
+// last few. The lines before the output of a program are no failure.
+func excerpt(output string) string {
+	var all []string
+	for _, line := range codeLine.FindAllStringSubmatch(output, -1) {
+		if !strings.HasSuffix(line[1], " printed:") {
+			all = append(all, line[1])
+		}
 	}
-	return all[0][1] + "\n" + all[len(all)-1][1]
+	if len(all) > excerptLines {
+		all = slices.Delete(all, 1, len(all)-excerptLines+1)
+	}
+	return strings.Join(all, "\n")
 }
 
 // endPackage prints the closing lines of a package, and the output of tests that did not end.

@@ -145,14 +145,16 @@ func TestWhatFailedTestsSaidIsPrinted(t *testing.T) {
 	}
 }
 
-func TestAFailureIsSaidInItsFirstAndLastLine(t *testing.T) {
+func TestAFailureIsReportedWithAnExcerpt(t *testing.T) {
 	for output, want := range map[string]string{
 		"":                         "",
 		"=== RUN   TestA\npanic\n": "",
-		"=== RUN   TestA\n    a_test.go:1: broken\n        more\n":   "a_test.go:1: broken",
-		"    a_test.go:1: one\n    a.go:2: two\n    b.go:3: three\n": "a_test.go:1: one\nb.go:3: three",
+		"=== RUN   TestA\n    a_test.go:1: broken\n        more\n":                   "a_test.go:1: broken",
+		"    a_test.go:1: one\n    a.go:2: two\n    b.go:3: three\n":                 "a_test.go:1: one\na.go:2: two\nb.go:3: three",
+		"    a_test.go:1: broken\n    program.go:9: hub printed:\n        more\n":    "a_test.go:1: broken",
+		"    a.go:0: a\n" + strings.Repeat("    a.go:1: b\n", 9) + "    a.go:2: c\n": "a.go:0: a\n" + strings.Repeat("a.go:1: b\n", 6) + "a.go:2: c",
 	} {
-		if got := firstAndLast(output); got != want {
+		if got := excerpt(output); got != want {
 			t.Errorf("of %q it says %q, want %q", output, got, want)
 		}
 	}

@@ -185,7 +185,7 @@ func TestAnEditorOfOneWorkspaceHarmsNoOther(t *testing.T) {
 		other.workspace + "/" + naming.Cluster("other"), other.clusterID, "other", "other-token", beside.name, naming.SystemNamespace}
 	join, all := f.sweeping(names...), attacked.sweeping(names...)
 	former := f.former(beside.name, f.workspace, attacked.workspace, other.workspace)
-	before := f.untilAtRest(kinds, workspaces...).without(former)
+	before := f.untilAtRest(kinds, former, workspaces...)
 	t.Logf("%d objects are outside, %d keys, %d kinds", len(before), len(all.keys), len(all.kinds))
 
 	members := join.members(values)
@@ -201,13 +201,13 @@ func TestAnEditorOfOneWorkspaceHarmsNoOther(t *testing.T) {
 			t.Logf("%d objects of kind %s", stored, kind.Kind)
 		}
 	}
-	f.untilAtRest(kinds, workspaces...)
+	f.untilAtRest(kinds, former, workspaces...)
 	granted := join.grantedOf(members)
 	if len(granted) < len(members)/2 {
 		t.Errorf("%d of %d members were granted", len(granted), len(members))
 	}
 	join.spoil(granted)
-	after := f.untilAtRest(kinds, workspaces...).without(former)
+	after := f.untilAtRest(kinds, former, workspaces...)
 	for _, difference := range before.differences(after, workspaces...) {
 		t.Error(difference)
 	}

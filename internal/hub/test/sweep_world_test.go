@@ -60,9 +60,9 @@ func (f fixture) objects(kinds map[schema.GroupVersionKind]metav1.APIResource) [
 	return all
 }
 
-// split returns the objects outside of some workspaces and of their member namespaces, and the
-// versions of those within.
-func split(all []unstructured.Unstructured, workspaces ...string) (outside world, within map[string]string) {
+// split returns the objects outside of some workspaces and of their member namespaces, without
+// those with one of the ignored names in their own, and the versions of all that is not ignored.
+func split(all []unstructured.Unstructured, ignored []string, workspaces ...string) (outside world, versions map[string]string) {
 	attacked := map[string]bool{}
 	for _, name := range workspaces {
 		attacked[name] = true
@@ -72,18 +72,22 @@ func split(all []unstructured.Unstructured, workspaces ...string) (outside world
 			attacked[o.GetName()] = true
 		}
 	}
-	outside, within = world{}, map[string]string{}
+	outside, versions = world{}, map[string]string{}
 	for _, o := range all {
 		key := o.GetKind() + " " + client.ObjectKeyFromObject(&o).String()
-		if attacked[o.GetNamespace()] || o.GetKind() == "Namespace" && attacked[o.GetName()] {
-			within[key] = o.GetResourceVersion()
+		inside := attacked[o.GetNamespace()] || o.GetKind() == "Namespace" && attacked[o.GetName()]
+		if !inside && slices.ContainsFunc(ignored, func(name string) bool { return strings.Contains(key, name) }) {
+			continue
+		}
+		versions[key] = o.GetResourceVersion()
+		if inside {
 			continue
 		}
 		o.SetManagedFields(nil)
 		o.SetResourceVersion("")
 		outside[key] = o.Object
 	}
-	return outside, within
+	return outside, versions
 }
 
 // former are names that the records of earlier tests have in their objects, and those of
@@ -108,25 +112,16 @@ func (f fixture) former(member string, workspaces ...string) (names []string) {
 	return names
 }
 
-// without returns a world without the objects that have one of some names in their own.
-func (w world) without(names []string) world {
-	rest := maps.Clone(w)
-	maps.DeleteFunc(rest, func(key string, _ map[string]any) bool {
-		return slices.ContainsFunc(names, func(name string) bool { return strings.Contains(key, name) })
-	})
-	return rest
-}
-
-// untilAtRest waits until nothing has changed in the fleet for some time, and returns what is
-// outside of the workspaces.
-func (f fixture) untilAtRest(kinds map[schema.GroupVersionKind]metav1.APIResource, workspaces ...string) (outside world) {
+// untilAtRest waits until nothing has changed for some time, other than what has an ignored name,
+// and returns what is outside of the workspaces.
+func (f fixture) untilAtRest(kinds map[schema.GroupVersionKind]metav1.APIResource, ignored []string, workspaces ...string) (outside world) {
 	f.t.Helper()
 	const quiet = 3 * time.Second
 	var before map[string]string
 	var since time.Time
 	testkube.Eventually(f.t, "the hub is at rest", func() error {
 		var now map[string]string
-		outside, now = split(f.objects(kinds), workspaces...)
+		outside, now = split(f.objects(kinds), ignored, workspaces...)
 		if before == nil || !maps.Equal(before, now) {
 			var moved []string
 			for key, version := range now {

@@ -23,7 +23,6 @@ import (
 	"github.com/muster-fleet/muster/internal/fleet/reasons"
 	"github.com/muster-fleet/muster/internal/hub/bundles/agentchart"
 	"github.com/muster-fleet/muster/internal/hub/runtime/settings"
-	"github.com/muster-fleet/muster/internal/kube"
 	"github.com/muster-fleet/muster/internal/testkube"
 )
 
@@ -194,15 +193,7 @@ func TestAClusterThatDoesNotJoinIsExplained(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	testkube.Eventually(t, "the hub has brought the agent up to date, which would switch it on again", func() error {
-		var clusters fleet.ClusterList
-		err := hub.Client(t).List(t.Context(), &clusters, client.InNamespace("slow"))
-		if err == nil && len(clusters.Items) == 1 &&
-			kube.ReasonOf(clusters.Items[0].Status.Conditions, fleet.ConditionAgentUpToDate) == "UpToDate" {
-			return nil
-		}
-		return fmt.Errorf("not so: %v, %+v", err, clusters.Items)
-	})
+	agentIsUpToDate(t, hub.Client(t), "slow") // a later update would switch it on again
 	scale("0")
 	admin.runs("explain "+name+" --member-context cli-slow",
 		"WRONG agent the agent cattle-fleet-system/fleet-agent does not run: its Deployment is scaled to 0 replicas")

@@ -18,6 +18,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
+	"github.com/muster-fleet/muster/internal/kube"
 	"github.com/muster-fleet/muster/internal/naming"
 	"github.com/muster-fleet/muster/internal/testkube"
 )
@@ -88,6 +90,20 @@ func (d their) last() *helm.Release {
 	last, err := d.helm("fleet-agent", naming.SystemNamespace).Releases.Last("fleet-agent")
 	d.check(err)
 	return last.(*helm.Release)
+}
+
+// agentIsUpToDate waits until the agent of the only Cluster in a workspace is up to date.
+func agentIsUpToDate(t *testing.T, hub client.Client, workspace string) {
+	t.Helper()
+	testkube.Eventually(t, "the agent is up to date", func() error {
+		var clusters fleet.ClusterList
+		err := hub.List(t.Context(), &clusters, client.InNamespace(workspace))
+		if err == nil && len(clusters.Items) == 1 &&
+			kube.ReasonOf(clusters.Items[0].Status.Conditions, fleet.ConditionAgentUpToDate) == "UpToDate" {
+			return nil
+		}
+		return fmt.Errorf("not so: %v, %+v", err, clusters.Items)
+	})
 }
 
 // TestAMemberOfAHubOfRancherFleetMovesInOneLineAndBack uses three control planes, two with
@@ -171,13 +187,16 @@ func TestAMemberOfAHubOfRancherFleetMovesInOneLineAndBack(t *testing.T) {
 	o.accepts("request-1", true)
 	admin.runs(back+" --dry-run", "Secret cattle-fleet-system/fleet-agent would get the credential of Secret fleet-agent-before-move back.")
 
-	// Another program changes the release, so the way back fails halfway. An old operation would be
-	// abandoned.
+	// Another program changes the release, so the way back fails halfway. The deployer would resume an
+	// operation with its own mark, and an old operation would be abandoned.
+	agentIsUpToDate(t, hub.Client(t), "clusters")
 	held := d.last()
+	mark := held.Chart.Metadata.Annotations
+	held.Chart.Metadata.Annotations = nil
 	held.Info.Status, held.Info.LastDeployed = common.StatusPendingUpgrade, time.Now().Add(time.Hour)
 	d.check(d.helm("fleet-agent", naming.SystemNamespace).Releases.Update(held))
 	admin.refused(back, "release fleet-agent in namespace cattle-fleet-system has been in use by another program")
-	held.Info.Status = common.StatusDeployed
+	held.Info.Status, held.Chart.Metadata.Annotations = common.StatusDeployed, mark
 	d.check(d.helm("fleet-agent", naming.SystemNamespace).Releases.Update(held))
 	admin.runs(back, "cluster cli-moved is Cluster fleet-default/c-1 of the hub at "+old.Config.Host+" again.",
 		"stays on this hub and becomes Lost. To remove it: muster leave clusters/cluster-")
