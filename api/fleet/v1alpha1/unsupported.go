@@ -17,35 +17,6 @@ type UnsupportedStatus struct {
 	Conditions []Condition `json:"conditions,omitempty"`
 }
 
-// GitRepo is a repository that Rancher Fleet creates Bundles from. Muster does nothing with it.
-//
-// +kubebuilder:object:root=true
-// +kubebuilder:subresource:status
-// +kubebuilder:resource:path=gitrepos,categories=fleet
-// +kubebuilder:pruning:PreserveUnknownFields
-// +kubebuilder:printcolumn:name="Repo",type=string,JSONPath=`.spec.repo`
-// +kubebuilder:printcolumn:name="Status",type=string,JSONPath=`.status.conditions[?(@.type=="Supported")].message`
-type GitRepo struct {
-	metav1.TypeMeta `json:",inline"`
-	// +optional
-	metav1.ObjectMeta `json:"metadata,omitempty"`
-
-	// Status keeps every field that upstream writes.
-	// +optional
-	// +kubebuilder:pruning:PreserveUnknownFields
-	Status UnsupportedStatus `json:"status,omitempty"`
-}
-
-// GitRepoList is a list of GitRepos.
-//
-// +kubebuilder:object:root=true
-type GitRepoList struct {
-	metav1.TypeMeta `json:",inline"`
-	// +optional
-	metav1.ListMeta `json:"metadata,omitempty"`
-	Items           []GitRepo `json:"items"`
-}
-
 // HelmOp is a Helm chart that Rancher Fleet deploys without a repository. Muster does nothing with
 // it.
 //
@@ -104,34 +75,4 @@ type ImageScanList struct {
 	// +optional
 	metav1.ListMeta `json:"metadata,omitempty"`
 	Items           []ImageScan `json:"items"`
-}
-
-// GitRepoRestriction restricts GitRepos in Rancher Fleet. Muster does nothing with it.
-//
-// +kubebuilder:object:root=true
-// +kubebuilder:subresource:status
-// +kubebuilder:resource:path=gitreporestrictions
-// +kubebuilder:pruning:PreserveUnknownFields
-// +kubebuilder:printcolumn:name="Default-ServiceAccount",type=string,JSONPath=`.defaultServiceAccount`
-// +kubebuilder:printcolumn:name="Allowed-ServiceAccounts",type=string,JSONPath=`.allowedServiceAccounts`
-// +kubebuilder:printcolumn:name="Status",type=string,JSONPath=`.status.conditions[?(@.type=="Supported")].message`
-type GitRepoRestriction struct {
-	metav1.TypeMeta `json:",inline"`
-	// +optional
-	metav1.ObjectMeta `json:"metadata,omitempty"`
-
-	// Status keeps every field that upstream writes.
-	// +optional
-	// +kubebuilder:pruning:PreserveUnknownFields
-	Status UnsupportedStatus `json:"status,omitempty"`
-}
-
-// GitRepoRestrictionList is a list of GitRepoRestrictions.
-//
-// +kubebuilder:object:root=true
-type GitRepoRestrictionList struct {
-	metav1.TypeMeta `json:",inline"`
-	// +optional
-	metav1.ListMeta `json:"metadata,omitempty"`
-	Items           []GitRepoRestriction `json:"items"`
 }

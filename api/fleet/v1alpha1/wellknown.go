@@ -93,6 +93,8 @@ const (
 	LabelBundleNamespace = "fleet.cattle.io/bundle-namespace"
 	// LabelContentName on a BundleDeployment is its Content.
 	LabelContentName = "fleet.cattle.io/content-name"
+	// DefaultGitSecret is the Secret of a GitRepo without clientSecretName, if it exists.
+	DefaultGitSecret = "gitcredential"
 	// LabelRepoName on a Bundle and its BundleDeployments is their GitRepo.
 	LabelRepoName = "fleet.cattle.io/repo-name"
 	// LabelHelmOpName on a Bundle and its BundleDeployments is the HelmOp that it came from.

@@ -24,6 +24,7 @@ import (
 	clusterv1beta1 "github.com/muster-fleet/muster/api/cluster/v1beta1"
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
 	placement "github.com/muster-fleet/muster/api/placement/v1beta1"
+	"github.com/muster-fleet/muster/internal/nearest"
 )
 
 // defaultWorkspace is the workspace of new Clusters without --namespace.
@@ -118,7 +119,7 @@ func (h *access) explainConfig(err error) error {
 	if len(names) == 0 {
 		return errors.New("the kubeconfig has no contexts: set another --kubeconfig, or the variable KUBECONFIG")
 	}
-	return fmt.Errorf("the kubeconfig has no context %s%s; it has %s", *h.Context, suggestion(*h.Context, names), strings.Join(names, ", "))
+	return fmt.Errorf("the kubeconfig has no context %s%s; it has %s", *h.Context, nearest.Question(*h.Context, names), strings.Join(names, ", "))
 }
 
 // gvkOf returns the kind of an object.

@@ -3,7 +3,6 @@ package cli
 import (
 	"context"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -92,39 +91,4 @@ func (h *access) contexts(*cobra.Command, []string, string) ([]string, cobra.She
 		names = append(names, name)
 	}
 	return names, cobra.ShellCompDirectiveNoFileComp
-}
-
-// suggestion returns a question for the most similar name, or "".
-func suggestion(name string, names []string) string {
-	best, least := "", max(2, len(name)/3)+1
-	for _, other := range names {
-		bare := other[strings.LastIndex(other, "/")+1:]
-		if distance := min(editDistance(name, other), editDistance(name, bare)); distance < least {
-			best, least = other, distance
-		}
-	}
-	if best == "" {
-		return ""
-	}
-	return "; did you mean " + best + "?"
-}
-
-// editDistance returns the Levenshtein distance of two words.
-func editDistance(a, b string) int {
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := range len(a) {
-		diagonal := row[0]
-		row[0] = i + 1
-		for j := range len(b) {
-			replaced := diagonal
-			if a[i] != b[j] {
-				replaced++
-			}
-			diagonal, row[j+1] = row[j+1], min(replaced, row[j]+1, row[j+1]+1)
-		}
-	}
-	return row[len(b)]
 }

@@ -18,6 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 
+	"github.com/muster-fleet/muster/internal/nearest"
 	"github.com/muster-fleet/muster/internal/ui/view"
 )
 
@@ -206,7 +207,7 @@ func (g *get) find(ctx context.Context, k kind, names []string) (found, error) {
 	f.lists, f.refused = listed, refused
 	for _, name := range names {
 		if !meant[name] {
-			refused = append(refused, fmt.Errorf("there is no %s%s among the %s%s", name, g.where(), k.name, suggestion(name, every)))
+			refused = append(refused, fmt.Errorf("there is no %s%s among the %s%s", name, g.where(), k.name, nearest.Question(name, every)))
 			return found{}, errors.Join(refused...)
 		}
 	}

@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/muster-fleet/muster/internal/kube"
+	"github.com/muster-fleet/muster/internal/nearest"
 	"github.com/muster-fleet/muster/internal/ui/view"
 )
 
@@ -152,7 +153,7 @@ func (h *access) unknown(ctx context.Context, looked lookedFor, namespace, name,
 	if k, isKind := kindOf(name); isKind {
 		return fmt.Errorf("%s are a kind of objects: name one, as in %s %s NAME", k.name, looked.command, k.name)
 	}
-	return fmt.Errorf("there is no %s among the %s%s%s", name, strings.Join(namesOf(looked.among), ", "), missing, suggestion(name, every))
+	return fmt.Errorf("there is no %s among the %s%s%s", name, strings.Join(namesOf(looked.among), ", "), missing, nearest.Question(name, every))
 }
 
 // choices returns a command for each object.

@@ -1,0 +1,54 @@
+package scan
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
+)
+
+func TestADirectoryIsReadWithoutLeavingIt(t *testing.T) {
+	top := t.TempDir()
+	write := func(name, text string) {
+		t.Helper()
+		file := filepath.Join(top, name)
+		if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write("secret.yaml", configMap)
+	write("repo/a.yaml", configMap)
+	write("repo/web/b.yaml", configMap)
+	write("repo/.git/config.yaml", configMap)
+	link := func(to, name string) {
+		t.Helper()
+		if err := os.Symlink(to, filepath.Join(top, "repo", name)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	link("a.yaml", "c.yaml")
+	link("web", "again")
+	repository := filepath.Join(top, "repo")
+	tree, err := Directory(repository)
+	if err != nil {
+		t.Fatal(err)
+	}
+	bundles, err := Bundles(t.Context(), repo(fleet.GitRepoSpec{}), tree, nil)
+	if diff := cmp.Diff(map[string]string{"repo": "a.yaml c.yaml web/b.yaml"}, shape(bundles)); err != nil || diff != "" {
+		t.Errorf("%v\n%s", err, diff)
+	}
+	link("../secret.yaml", "d.yaml")
+	if _, err := Directory(repository); err == nil || !strings.Contains(err.Error(), "d.yaml") {
+		t.Errorf("a link out of the directory: %v", err)
+	}
+	if _, err := Directory(filepath.Join(top, "none")); err == nil {
+		t.Error("a directory that does not exist was read")
+	}
+}

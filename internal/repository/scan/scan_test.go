@@ -1,0 +1,233 @@
+package scan
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
+)
+
+const configMap = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n"
+
+// tree is a repository in memory. A file without content has a ConfigMap.
+func tree(files map[string]string) Tree {
+	return Tree{Paths: slices.Sorted(maps.Keys(files)), Read: func(path string) ([]byte, error) {
+		text, found := files[path]
+		if !found {
+			return nil, fmt.Errorf("%s was read, which does not exist", path)
+		}
+		if text == "" {
+			text = configMap
+		}
+		return []byte(text), nil
+	}}
+}
+
+func repo(spec fleet.GitRepoSpec) *fleet.GitRepo {
+	return &fleet.GitRepo{ObjectMeta: metav1.ObjectMeta{Namespace: "clusters", Name: "repo", Labels: map[string]string{"team": "a"}}, Spec: spec}
+}
+
+// shape is the names of Bundles with the names of their files.
+func shape(bundles []*fleet.Bundle) map[string]string {
+	all := map[string]string{}
+	for _, b := range bundles {
+		var names []string
+		for _, r := range b.Spec.Resources {
+			names = append(names, r.Name)
+		}
+		all[b.Name] = strings.Join(names, " ")
+	}
+	return all
+}
+
+func TestDirectoriesBecomeBundles(t *testing.T) {
+	for name, row := range map[string]struct {
+		files map[string]string
+		spec  fleet.GitRepoSpec
+		want  map[string]string
+	}{
+		"the root": {map[string]string{"a.yaml": "", "b/c.yml": "", "b/README.md": "text", ".git/config.yaml": ""}, fleet.GitRepoSpec{},
+			map[string]string{"repo": "a.yaml b/README.md b/c.yml"}},
+		"a directory with a fleet.yaml leaves its parent": {
+			map[string]string{"a.yaml": "", "b/fleet.yaml": "{}", "b/c.yaml": "", "b/d/e.yaml": "", "b/f/fleet.yml": "{}", "b/f/g.yaml": ""},
+			fleet.GitRepoSpec{}, map[string]string{"repo": "a.yaml", "repo-b": "c.yaml d/e.yaml", "repo-b-f": "g.yaml"}},
+		"a base without YAML of its own is no Bundle": {map[string]string{"README.md": "x", "b/fleet.yaml": "{}", "b/c.yaml": ""}, fleet.GitRepoSpec{},
+			map[string]string{"repo-b": "c.yaml"}},
+		"paths are patterns, and one that matches nothing gives nothing": {
+			map[string]string{"apps/web/a.yaml": "", "apps/db/b.yaml": "", "other/c.yaml": "", "apps/d.yaml": ""},
+			fleet.GitRepoSpec{Paths: []string{"apps/*", "/other/", "none"}},
+			map[string]string{"repo-apps-web": "a.yaml", "repo-apps-db": "b.yaml", "repo-other": "c.yaml"}},
+		"a directory within another path is a Bundle of its own too": {map[string]string{"a/b/c.yaml": "", "a/d.yaml": ""},
+			fleet.GitRepoSpec{Paths: []string{"a", "a/b"}}, map[string]string{"repo-a": "b/c.yaml d.yaml", "repo-a-b": "c.yaml"}},
+		"names with capitals, and a name in the fleet.yaml": {
+			map[string]string{"Web_1/a.yaml": "", "b/fleet.yaml": "name: chosen", "b/c.yaml": ""}, fleet.GitRepoSpec{Paths: []string{"Web_1", "b"}},
+			map[string]string{"repo-web-1-b5b8a99e": "a.yaml", "chosen": "c.yaml"}},
+		"ignored files": {
+			map[string]string{".fleetignore": "# a comment\n*.md\n/top.yaml\nb/skip\n\\#x.yaml\n", "a.yaml": "", "top.yaml": "", "#x.yaml": "",
+				"b/top.yaml": "", "b/skip/c.yaml": "", "b/README.md": "x", "c/.fleetignore": "d/*\n", "c/d/e.yaml": "", "c/f.yaml": ""},
+			fleet.GitRepoSpec{}, map[string]string{"repo": "a.yaml b/top.yaml c/f.yaml"}},
+		"values files are no resources": {
+			map[string]string{"fleet.yaml": "helm: {valuesFiles: [values.yaml, prod/v.yaml]}", "values.yaml": "a: 1", "prod/v.yaml": "b: 2",
+				"Chart.yaml": "name: a", "templates/a.yaml": ""}, fleet.GitRepoSpec{}, map[string]string{"repo": "Chart.yaml templates/a.yaml"}},
+		"spec.bundles": {
+			map[string]string{"web/fleet.yaml": "{}", "web/a.yaml": "", "web/b/fleet.yaml": "{}", "web/b/c.yaml": "", "web/prod.yaml": "namespace: prod"},
+			fleet.GitRepoSpec{Bundles: []fleet.BundlePath{{Base: "web"}, {Base: "web", Options: "prod.yaml"}}},
+			map[string]string{"repo-web": "a.yaml b/c.yaml b/fleet.yaml prod.yaml", "repo-web-prod-yaml-4373b5c9": "a.yaml b/c.yaml b/fleet.yaml fleet.yaml"}},
+		"a chart of the repository outside of the directory": {
+			map[string]string{"web/fleet.yaml": "helm: {chart: ../chart}", "chart/Chart.yaml": "name: a", "chart/templates/a.yaml": ""},
+			fleet.GitRepoSpec{Paths: []string{"web"}}, map[string]string{
+				"repo-web": ".chart/X/Chart.yaml .chart/X/templates/a.yaml"}},
+	} {
+		bundles, err := Bundles(t.Context(), repo(row.spec), tree(row.files), nil)
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+			continue
+		}
+		got := shape(bundles)
+		for key, files := range got {
+			for _, b := range bundles {
+				if b.Spec.Helm != nil && strings.HasPrefix(b.Spec.Helm.Chart, chartDir) {
+					files = strings.ReplaceAll(files, b.Spec.Helm.Chart, chartDir+"/X")
+				}
+			}
+			got[key] = files
+		}
+		if diff := cmp.Diff(row.want, got); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", name, diff)
+		}
+	}
+}
+
+func TestTheSpecOfABundle(t *testing.T) {
+	r := repo(fleet.GitRepoSpec{
+		Targets: []fleet.GitTarget{{Name: "all", ClusterSelector: &metav1.LabelSelector{}}}, TargetNamespace: "forced", ServiceAccount: "deployer",
+		KeepResources: true, ForceSyncGeneration: 3, CorrectDrift: &fleet.CorrectDrift{Enabled: true},
+	})
+	r.Status.Commit = "abc"
+	bundles, err := Bundles(t.Context(), r, tree(map[string]string{
+		"fleet.yaml": `
+labels: {app: web}
+namespace: own
+helm: {values: {a: {b: 1, c: 2}, list: [1]}, valuesFiles: [v.yaml]}
+targetCustomizations:
+- {name: prod, clusterSelector: {matchLabels: {env: prod}}, namespace: prod, helm: {values: {a: 5}, valuesFiles: [v.yaml]}}
+`, "v.yaml": "a: {b: 9}\nlist: [2, 3]\n", "a.yaml": "", "logo.png": "\x89PNG"}), nil)
+	if err != nil || len(bundles) != 1 {
+		t.Fatalf("%v, %v", bundles, err)
+	}
+	b := bundles[0]
+	if diff := cmp.Diff(map[string]string{"team": "a", "app": "web", fleet.LabelRepoName: "repo", fleet.LabelCommit: "abc"}, b.Labels); diff != "" {
+		t.Error(diff)
+	}
+	spec := b.Spec
+	if spec.TargetNamespace != "forced" || spec.ServiceAccount != "deployer" || !spec.KeepResources || spec.ForceSyncGeneration != 3 ||
+		!spec.CorrectDrift.Enabled || string(spec.Helm.Values.Raw) != `{"a":{"b":9,"c":2},"list":[2,3]}` {
+		t.Errorf("%+v, values %s", spec.BundleDeploymentOptions, spec.Helm.Values.Raw)
+	}
+	if len(spec.Targets) != 2 || spec.Targets[0].Name != "prod" || spec.Targets[0].TargetNamespace != "forced" || spec.Targets[1].Name != "all" ||
+		string(spec.Targets[0].Helm.Values.Raw) != `{"a":{"b":9},"list":[2,3]}` || spec.Targets[1].TargetNamespace != "" {
+		t.Errorf("%+v", spec.Targets)
+	}
+	if len(spec.TargetRestrictions) != 1 || spec.TargetRestrictions[0].Name != "all" {
+		t.Errorf("%+v", spec.TargetRestrictions)
+	}
+	if len(spec.Resources) != 2 || spec.Resources[1].Encoding != fleet.EncodingGzip || spec.Resources[0].Content != configMap {
+		t.Errorf("%+v", spec.Resources)
+	}
+}
+
+func TestABundleWithoutTargetsGoesToTheDefaultGroup(t *testing.T) {
+	bundles, err := Bundles(t.Context(), repo(fleet.GitRepoSpec{}), tree(map[string]string{"a.yaml": ""}), nil)
+	if err != nil || bundles[0].Spec.Targets[0].ClusterGroup != "default" || bundles[0].Spec.TargetRestrictions[0].ClusterGroup != "default" {
+		t.Errorf("%+v, %v", bundles, err)
+	}
+	bundles, err = Bundles(t.Context(), repo(fleet.GitRepoSpec{Targets: []fleet.GitTarget{{ClusterName: "a"}}}), tree(map[string]string{
+		"fleet.yaml": "overrideTargets: [{clusterGroup: edge}]", "a.yaml": ""}), nil)
+	if err != nil || len(bundles[0].Spec.Targets) != 1 || bundles[0].Spec.Targets[0].ClusterGroup != "edge" ||
+		bundles[0].Spec.TargetRestrictions[0].ClusterGroup != "edge" {
+		t.Errorf("%+v, %v", bundles, err)
+	}
+}
+
+func TestManyFilesAreCompressed(t *testing.T) {
+	files := map[string]string{"a.yaml": "", "b.txt": strings.Repeat("x", maxPlain)}
+	bundles, err := Bundles(t.Context(), repo(fleet.GitRepoSpec{}), tree(files), nil)
+	if err != nil || bundles[0].Spec.Resources[0].Encoding != fleet.EncodingGzip || bundles[0].Spec.Resources[1].Encoding != fleet.EncodingGzip {
+		t.Errorf("%v", err)
+	}
+	files["c.txt"] = strings.Repeat("x", maxFiles)
+	if _, err := Bundles(t.Context(), repo(fleet.GitRepoSpec{}), tree(files), nil); err == nil || !strings.Contains(err.Error(), "make it several Bundles") {
+		t.Errorf("%v", err)
+	}
+}
+
+func TestChartsFromElsewhereAreFetched(t *testing.T) {
+	files := map[string]string{"fleet.yaml": "helm: {repo: https://charts.example.com, chart: web, version: ~1.2, releaseName: web}"}
+	var asked fleet.HelmOptions
+	charts := func(_ context.Context, options *fleet.HelmOptions) (map[string][]byte, error) {
+		asked = *options
+		return map[string][]byte{"Chart.yaml": []byte("name: web"), "templates/a.yaml": []byte(configMap)}, nil
+	}
+	bundles, err := Bundles(t.Context(), repo(fleet.GitRepoSpec{}), tree(files), charts)
+	if err != nil || len(bundles) != 1 {
+		t.Fatalf("%v, %v", bundles, err)
+	}
+	helm := bundles[0].Spec.Helm
+	if asked.Version != "~1.2" || !strings.HasPrefix(helm.Chart, ".chart/") || helm.Repo != "" || helm.Version != "" || helm.ReleaseName != "web" ||
+		bundles[0].Spec.Resources[0].Name != helm.Chart+"/Chart.yaml" {
+		t.Errorf("%+v, %+v", asked, bundles[0].Spec)
+	}
+	bundles, err = Bundles(t.Context(), repo(fleet.GitRepoSpec{}), tree(files), nil)
+	if err != nil || bundles[0].Spec.Helm.Repo != "https://charts.example.com" || len(bundles[0].Spec.Resources) != 0 {
+		t.Errorf("without a fetcher: %+v, %v", bundles, err)
+	}
+	failing := func(context.Context, *fleet.HelmOptions) (map[string][]byte, error) {
+		return nil, errors.New("no such chart")
+	}
+	if _, err = Bundles(t.Context(), repo(fleet.GitRepoSpec{}), tree(files), failing); err == nil || err.Error() != "fleet.yaml: no such chart" {
+		t.Errorf("%v", err)
+	}
+}
+
+func TestABrokenDirectoryCostsOnlyItsOwnBundle(t *testing.T) {
+	for name, row := range map[string]struct {
+		files map[string]string
+		spec  fleet.GitRepoSpec
+		want  string
+		left  int
+	}{
+		"a key": {map[string]string{"a/fleet.yaml": "nam: x", "b/fleet.yaml": "{}", "b/c.yaml": ""}, fleet.GitRepoSpec{},
+			"a/fleet.yaml:1: unknown key nam; did you mean name?", 1},
+		"a name": {map[string]string{"fleet.yaml": "name: A B", "b.yaml": ""}, fleet.GitRepoSpec{}, "fleet.yaml: name: A B is no name of a Bundle", 0},
+		"two Bundles of one name": {map[string]string{"a/fleet.yaml": "name: x", "b/fleet.yaml": "name: x"}, fleet.GitRepoSpec{},
+			"a and b both make a Bundle x: name one of them in its fleet.yaml", 1},
+		"values that do not exist": {map[string]string{"fleet.yaml": "helm: {valuesFiles: [v.yaml]}", "b.yaml": ""}, fleet.GitRepoSpec{},
+			"fleet.yaml: helm.valuesFiles[0]: the repository has no file v.yaml", 0},
+		"values outside": {map[string]string{"a/fleet.yaml": "helm: {valuesFiles: [../../v.yaml]}"}, fleet.GitRepoSpec{},
+			"a/fleet.yaml: helm.valuesFiles[0]: ../../v.yaml lies outside of the repository", 0},
+		"values that are a list": {map[string]string{"fleet.yaml": "helm: {valuesFiles: [v.yaml]}", "v.yaml": "- a"}, fleet.GitRepoSpec{},
+			"v.yaml: its values are no map of YAML", 0},
+		"a chart that does not exist": {map[string]string{"a/fleet.yaml": "helm: {chart: chart}"}, fleet.GitRepoSpec{},
+			"a/fleet.yaml: helm.chart: the repository has no a/chart/Chart.yaml", 0},
+		"nothing":              {map[string]string{"README.md": "x"}, fleet.GitRepoSpec{}, "no resource found: no file ends with .yaml or .yml in .", 0},
+		"nothing in its paths": {map[string]string{"a.yaml": ""}, fleet.GitRepoSpec{Paths: []string{"b", "c*"}}, "no resource found: no file ends with .yaml or .yml in b, c*", 0},
+		"a pattern":            {map[string]string{"a.yaml": ""}, fleet.GitRepoSpec{Paths: []string{"[", "."}}, "spec.paths: [ is no valid pattern", 1},
+		"a base":               {map[string]string{"a.yaml": ""}, fleet.GitRepoSpec{Bundles: []fleet.BundlePath{{Base: "b"}}}, "spec.bundles[0]: the repository has no directory b", 0},
+		"options": {map[string]string{"a.yaml": ""}, fleet.GitRepoSpec{Bundles: []fleet.BundlePath{{Base: ".", Options: "b.yaml"}}},
+			"spec.bundles[0]: the repository has no file b.yaml", 0},
+		"an ignored pattern": {map[string]string{".fleetignore": "a\n[\n", "a.yaml": ""}, fleet.GitRepoSpec{}, ".fleetignore:2: [ is no valid pattern", 0},
+	} {
+		bundles, err := Bundles(t.Context(), repo(row.spec), tree(row.files), nil)
+		if err == nil || !strings.Contains(err.Error(), row.want) || len(bundles) != row.left {
+			t.Errorf("%s: %v, %d Bundles", name, err, len(bundles))
+		}
+	}
+}

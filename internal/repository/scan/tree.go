@@ -1,0 +1,85 @@
+package scan
+
+import (
+	"fmt"
+	"path"
+	"slices"
+	"strings"
+
+	"github.com/muster-fleet/muster/internal/repository/fleetyaml"
+)
+
+// Tree is the files of a directory or a commit.
+type Tree struct {
+	// Paths are the slash-separated paths of the files, sorted.
+	Paths []string
+	// Read returns a file. It never leaves the tree.
+	Read func(path string) ([]byte, error)
+}
+
+// directories returns the directories with files, at any depth; "." is the root.
+func (t Tree) directories() map[string]bool {
+	found := map[string]bool{".": true}
+	for _, name := range t.Paths {
+		for dir := path.Dir(name); !found[dir]; dir = path.Dir(dir) {
+			found[dir] = true
+		}
+	}
+	return found
+}
+
+// below returns the files in a directory and its subdirectories.
+func (t Tree) below(dir string) []string {
+	if dir == "." {
+		return t.Paths
+	}
+	begin, _ := slices.BinarySearch(t.Paths, dir+"/")
+	end, _ := slices.BinarySearch(t.Paths, dir+"0") // the character after the slash
+	return t.Paths[begin:end]
+}
+
+func (t Tree) has(name string) bool {
+	_, found := slices.BinarySearch(t.Paths, name)
+	return found
+}
+
+// options returns the path of a directory's fleet.yaml, or "".
+func (t Tree) options(dir string) string {
+	for _, name := range fleetyaml.Names {
+		if file := path.Join(dir, name); t.has(file) {
+			return file
+		}
+	}
+	return ""
+}
+
+// isYAML reports whether a file makes its directory a Bundle.
+func isYAML(name string) bool {
+	return strings.HasSuffix(name, ".yaml") || strings.HasSuffix(name, ".yml")
+}
+
+// within returns the path of a file as a fleet.yaml names it, from its directory.
+func within(dir, name string) (string, error) {
+	joined := path.Join(dir, name)
+	if path.IsAbs(name) || joined == ".." || strings.HasPrefix(joined, "../") {
+		return "", fmt.Errorf("%s lies outside of the repository", name)
+	}
+	return joined, nil
+}
+
+// relative returns the path of a file from a directory above it.
+func relative(dir, name string) string {
+	if dir == "." {
+		return name
+	}
+	return strings.TrimPrefix(name, dir+"/")
+}
+
+// LinkTarget returns the path of the file that a link in the tree leads to.
+func LinkTarget(link, target string) (string, error) {
+	joined, err := within(path.Dir(link), target)
+	if err != nil {
+		return "", fmt.Errorf("the link %s: %w", link, err)
+	}
+	return joined, nil
+}
