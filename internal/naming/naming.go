@@ -42,6 +42,9 @@ const (
 	HubConfigMap = "fleet-controller"
 	// HubLease is the Lease of the leading hub, in its system namespace.
 	HubLease = "muster-hub"
+	// GitOpsAccount is the account of the program that reads Git repositories, in the hub's system
+	// namespace, and the Role for the Secrets of a workspace.
+	GitOpsAccount = "fleet-gitops"
 	// HubServiceAccount is the account of the hub, in its system namespace.
 	HubServiceAccount = "fleet-controller"
 	// MemberServiceAccount is the identity of a member, in its member namespace.

@@ -108,7 +108,7 @@ func (c Cluster) installHub(t testing.TB) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, path := range append(policies, "fleet/templates/flowcontrol.yaml", "fleet/templates/rbac.yaml") {
+	for _, path := range append(policies, "fleet/templates/flowcontrol.yaml", "fleet/templates/rbac.yaml", "fleet/templates/gitops-rbac.yaml") {
 		c.InstallTemplate(t, path)
 	}
 	awaitAuthors(context.Background(), t, c.Client(t))

@@ -8,14 +8,14 @@ bootstrap.namespace bootstrap.agentNamespace bootstrap.localAgentDisabled bootst
 bootstrap.branch bootstrap.paths bundleNamespaceMappings bundleNamespaceMappingsToLocal importLoopback placement placement.enabled
 placement.authorRights placement.resources placement.extraResources image image.repository image.tag image.imagePullPolicy agentImage
 agentImage.repository agentImage.tag agentImage.imagePullPolicy global proxy noProxy leaderElection leaderElection.leaseDuration
-leaderElection.renewDeadline leaderElection.retryPeriod controller controller.replicas controller.registrationTokenTTL resources
+leaderElection.renewDeadline leaderElection.retryPeriod gitops gitops.enabled gitops.replicas gitops.resources controller controller.replicas controller.registrationTokenTTL resources
 networkPolicy networkPolicy.enabled networkPolicy.metricsFrom nodeSelector tolerations affinity priorityClassName monitoring
 monitoring.podMonitor monitoring.rules monitoring.board dashboard dashboard.enabled dashboard.replicas dashboard.resources dashboard.from dashboard.trustedProxies extraEnv extraLabels extraAnnotations debug disableSecurityContext
 {{- end }}
 
 {{/* Values of upstream's chart that mean nothing to this one. They are accepted, so that a file of values can be taken along, and the notes name them. */}}
 {{- define "fleet.upstreamValues" -}}
-agent clusterEnqueueDelay cpuPprof debugLevel gitops helmops imagescan metrics
+agent clusterEnqueueDelay cpuPprof debugLevel gitops.syncPeriod helmops imagescan metrics
 migrations propagateDebugSettingsToAgents proxyCACert shards gitjob insecureSkipHostKeyChecks controller.reconciler image.os
 agentImage.os
 {{- end }}

@@ -36,6 +36,7 @@ import (
 	"github.com/muster-fleet/muster/internal/hub/bundles/contentaccess"
 	"github.com/muster-fleet/muster/internal/hub/credentials/longlived"
 	"github.com/muster-fleet/muster/internal/hub/credentials/rejoin"
+	"github.com/muster-fleet/muster/internal/hub/gitops/secretaccess"
 	"github.com/muster-fleet/muster/internal/hub/joining/admission"
 	"github.com/muster-fleet/muster/internal/hub/joining/clusterapi"
 	"github.com/muster-fleet/muster/internal/hub/joining/expression"
@@ -76,6 +77,8 @@ type Options struct {
 	// StateDir is a directory for notes about risky steps, read by the next hub in the same Pod; empty
 	// if there is none.
 	StateDir string
+	// WithoutGitOps tells that no program reads repositories.
+	WithoutGitOps bool
 	// Clock is the machine's clock; the real one if nil.
 	Clock clock.Clock
 }
@@ -200,7 +203,10 @@ func setUp(ctx context.Context, mgr manager.Manager, options Options, server *se
 		func() error { return stray.New(deps).Register(mgr) },
 		func() error { return addPlacement(ctx, mgr, deps, policies) },
 		func() error { return addBundles(ctx, mgr, deps, agents, options.StateDir) },
-		func() error { return errors.Join(readers.Register(mgr), unsupported.Register(mgr, deps.Clock)) },
+		func() error {
+			return errors.Join(readers.Register(mgr), unsupported.Register(mgr, deps.Clock, options.WithoutGitOps))
+		},
+		func() error { return addGitOps(mgr, deps, options) },
 		func() error { return addInventory(ctx, mgr, deps) },
 		func() error { return selfimport.New(selfimport.Deps{Deps: deps, Hub: mgr.GetConfig()}).Register(mgr) },
 		func() error { return clusterapi.New(deps).Register(ctx, mgr) },
@@ -247,6 +253,14 @@ func addAudit(ctx context.Context, mgr manager.Manager, deps controller.Deps, po
 		return nil, err
 	}
 	return &audit.Writer{Client: deps.Client, Clock: deps.Clock, Config: deps.Config, Policies: policies}, audit.New(deps).Register(mgr)
+}
+
+// addGitOps adds the rights of the program that reads repositories, if it runs.
+func addGitOps(mgr manager.Manager, deps controller.Deps, options Options) error {
+	if options.WithoutGitOps {
+		return nil
+	}
+	return secretaccess.New(deps).Register(mgr)
 }
 
 // addInventory adds the inventory if the API server serves its kind.

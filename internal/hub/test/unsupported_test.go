@@ -19,12 +19,9 @@ var unsupportedObjects = []struct {
 	fields  map[string]any
 	instead string
 }{
-	{"GitRepo", map[string]any{"spec": map[string]any{"repo": "https://git.example.com/a",
-		"targets": []any{map[string]any{"clusterName": "a"}}}}, "fleet apply"},
 	{"HelmOp", map[string]any{"spec": map[string]any{"helm": map[string]any{"repo": "https://charts.example.com", "chart": "web"}}},
 		"helm.chart"},
 	{"ImageScan", map[string]any{"spec": map[string]any{"image": "registry.example.com/web"}}, "registries"},
-	{"GitRepoRestriction", map[string]any{"defaultServiceAccount": "team", "allowedServiceAccounts": []any{"team"}}, "a Policy restricts"},
 }
 
 func TestTheKindsThatTheCLIListsAreServedAndSayWhatDoesTheirJob(t *testing.T) {

@@ -3,7 +3,6 @@ package policy
 import (
 	"context"
 	"fmt"
-	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -93,18 +92,11 @@ func invalid(rules *fleet.PolicyRules) (problems []string) {
 
 // supported names the rules without an effect yet.
 func supported(p *fleet.Policy) fleet.Condition {
-	var fields []string
 	for _, rules := range rulesOf(p) {
-		if rules.GitRepo != nil {
-			fields = appendNew(fields, "gitRepo")
-		}
 		if rules.HelmOp != nil {
-			fields = appendNew(fields, "helmOp")
+			return kube.Condition(fleet.ConditionSupported, false, reasons.UnsupportedFields,
+				"helmOp restricts nothing yet: Muster reads no HelmOps, and its other rules apply to Bundles and GitRepos")
 		}
 	}
-	if len(fields) == 0 {
-		return kube.Condition(fleet.ConditionSupported, true, reasons.Supported, "")
-	}
-	return kube.Condition(fleet.ConditionSupported, false, reasons.UnsupportedFields, strings.Join(fields, " and ")+
-		" restrict nothing yet: Muster reads no GitRepos and no HelmOps, and its other rules apply to Bundles")
+	return kube.Condition(fleet.ConditionSupported, true, reasons.Supported, "")
 }

@@ -134,9 +134,16 @@ func refused(by []string, field, value, remedy string) *Violation {
 // named returns the Policies for a message: Policy a, or Policies a, b.
 func named(policies []string) string {
 	if len(policies) == 1 {
-		return "Policy " + policies[0]
+		return kindAndName(policies[0])
 	}
 	return "the Policies " + kube.JoinNames(policies[:min(maxNamed, len(policies))], len(policies))
+}
+
+func kindAndName(policy string) string {
+	if strings.HasPrefix(policy, restrictionPrefix) {
+		return policy
+	}
+	return "Policy " + policy
 }
 
 func quoted(value string) string { return fmt.Sprintf("%q", kube.Clip(value, maxQuoted)) }

@@ -30,19 +30,20 @@ type kind struct {
 	setUnsupported func(o client.Object, message string, now time.Time)
 }
 
-// kinds returns the kinds that the command line of Rancher Fleet lists.
-func kinds() []kind {
-	return []kind{
-		ofFleet(func(o *fleet.GitRepo) *fleet.UnsupportedStatus { return &o.Status },
-			"Muster reads no Git repositories: run `fleet apply` in the repository's pipeline, which writes its Bundles, or have a GitOps tool "+
-				"apply them to the hub"),
-		ofFleet(func(o *fleet.HelmOp) *fleet.UnsupportedStatus { return &o.Status },
+// kinds returns the kinds that the command line of Rancher Fleet lists. GitRepos are among them if no
+// program reads repositories.
+func kinds(withoutGitOps bool) []kind {
+	all := []kind{
+		ofFleet(func(o *fleet.HelmOp) *[]fleet.Condition { return &o.Status.Conditions },
 			"Muster deploys charts by Bundles: write one with helm.repo, helm.chart and helm.version and the same targets"),
-		ofFleet(func(o *fleet.ImageScan) *fleet.UnsupportedStatus { return &o.Status },
+		ofFleet(func(o *fleet.ImageScan) *[]fleet.Condition { return &o.Status.Conditions },
 			"Muster scans no registries: have a tool such as Renovate write new tags into the repository of the Bundles"),
-		ofFleet(func(o *fleet.GitRepoRestriction) *fleet.UnsupportedStatus { return &o.Status },
-			"it restricts nothing, because Muster reads no Git repositories: a Policy restricts the Bundles of its namespace"),
 	}
+	if withoutGitOps {
+		all = append(all, ofFleet(func(o *fleet.GitRepo) *[]fleet.Condition { return &o.Status.Conditions },
+			"the value gitops.enabled of the chart fleet is false, so Muster reads no Git repositories: set it to true"))
+	}
+	return all
 }
 
 // pointer is a client.Object that is a pointer to a T.
@@ -51,16 +52,16 @@ type pointer[T any] interface {
 	client.Object
 }
 
-func ofFleet[T any, P pointer[T]](status func(P) *fleet.UnsupportedStatus, instead string) kind {
+func ofFleet[T any, P pointer[T]](conditions func(P) *[]fleet.Condition, instead string) kind {
 	return kind{P(new(T)), instead, func(o client.Object, message string, now time.Time) {
-		s := status(o.(P))
-		s.Conditions = kube.SetCondition(s.Conditions, now, kube.Condition(fleet.ConditionSupported, false, reasons.KindNotImplemented, message))
+		all := conditions(o.(P))
+		*all = kube.SetCondition(*all, now, kube.Condition(fleet.ConditionSupported, false, reasons.KindNotImplemented, message))
 	}}
 }
 
 // Register adds a controller for each kind to the manager.
-func Register(mgr ctrl.Manager, clock clock.PassiveClock) error {
-	for _, k := range kinds() {
+func Register(mgr ctrl.Manager, clock clock.PassiveClock, withoutGitOps bool) error {
+	for _, k := range kinds(withoutGitOps) {
 		_, name, _ := strings.Cut(fmt.Sprintf("%T", k.object), ".")
 		c := &controller{Client: mgr.GetClient(), clock: clock, kind: k}
 		if err := ctrl.NewControllerManagedBy(mgr).Named("unsupported-" + strings.ToLower(name)).For(k.object).Complete(c); err != nil {

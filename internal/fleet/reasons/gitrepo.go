@@ -1,0 +1,28 @@
+package reasons
+
+// Reasons of the conditions of a GitRepo.
+const (
+	// GitRepoInvalid: the spec of a GitRepo cannot be read; Accepted and Ready.
+	GitRepoInvalid = "GitRepoInvalid"
+	// GitCredentialsUnusable: the Secret with the credentials of a GitRepo is missing, or not usable;
+	// Accepted and Ready.
+	GitCredentialsUnusable = "GitCredentialsUnusable"
+	// RepositoryUnreachable: the hub cannot read the newest commit of a repository; GitPolling and
+	// Ready. The Bundles stay as they are.
+	RepositoryUnreachable = "RepositoryUnreachable"
+	// CommitUnreadable: a commit cannot become Bundles, or only some of its directories can; Ready.
+	// No Bundle is deleted.
+	CommitUnreadable = "CommitUnreadable"
+	// BundleNameTaken: a Bundle with the name of a GitRepo's is not of this GitRepo; Ready.
+	BundleNameTaken = "BundleNameTaken"
+	// BundlesNotReady: the Bundles of a GitRepo are at its newest commit, and not all deployments are
+	// ready; Ready.
+	BundlesNotReady = "BundlesNotReady"
+	// Polled: the hub has read the newest commit; GitPolling is True.
+	Polled = "Polled"
+	// PollingDisabled: the hub looks at the repository only after a change of the GitRepo; GitPolling
+	// is True.
+	PollingDisabled = "PollingDisabled"
+	// GitRepoAccepted: the GitRepo breaks no rule; Accepted is True.
+	GitRepoAccepted = "Accepted"
+)

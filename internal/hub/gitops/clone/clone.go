@@ -1,0 +1,325 @@
+// Package clone reads branches, tags and commits of Git repositories.
+//
+// Its invariant: it runs no program and checks no files out. Protocols, addresses, bytes and time
+// are limited, because whoever writes a GitRepo chooses the server. No error contains a credential.
+package clone
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/url"
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/go-git/go-billy/v5/osfs"
+	"github.com/go-git/go-git/v5"
+	"github.com/go-git/go-git/v5/config"
+	"github.com/go-git/go-git/v5/plumbing"
+	"github.com/go-git/go-git/v5/plumbing/cache"
+	"github.com/go-git/go-git/v5/plumbing/filemode"
+	"github.com/go-git/go-git/v5/plumbing/object"
+	"github.com/go-git/go-git/v5/plumbing/transport"
+	"github.com/go-git/go-git/v5/storage/filesystem"
+	"github.com/go-git/go-git/v5/storage/memory"
+
+	"github.com/muster-fleet/muster/internal/repository/scan"
+)
+
+const (
+	// maxPack bounds the bytes that a server sends for one commit.
+	maxPack = 256 << 20
+	// objectCache bounds the memory for unpacked objects of one repository.
+	objectCache = 16 << 20
+)
+
+// isCommit matches the ID of a commit.
+var isCommit = regexp.MustCompile(`^[0-9a-f]{40}$`)
+
+// Repository is a repository with what is read from it.
+type Repository struct {
+	URL *url.URL
+	// Branch is followed if Revision, a commit or a tag, is empty.
+	Branch, Revision string
+	// Credentials are nil for a public repository.
+	Credentials *Credentials
+	CABundle    []byte
+	// Insecure accepts any certificate.
+	Insecure bool
+	Dialer   Dialer
+	// Directory holds the objects while a commit is read.
+	Directory string
+}
+
+// options are what the library needs to reach a repository.
+type options struct {
+	url  string
+	auth transport.AuthMethod
+}
+
+func (r *Repository) options(ctx context.Context) (options, error) {
+	address := r.URL
+	if address.Scheme == "ssh" {
+		pinned, err := r.Dialer.pinned(ctx, address)
+		if err != nil {
+			return options{}, err
+		}
+		address = pinned
+	}
+	auth, err := r.Credentials.method(r.URL)
+	return options{url: address.String(), auth: auth}, err
+}
+
+// Head returns the newest commit, by one request.
+func (r *Repository) Head(ctx context.Context) (string, error) {
+	if isCommit.MatchString(r.Revision) {
+		return r.Revision, nil
+	}
+	o, err := r.options(ctx)
+	if err != nil {
+		return "", r.explain(err)
+	}
+	remote := git.NewRemote(memory.NewStorage(), &config.RemoteConfig{Name: "origin", URLs: []string{o.url}})
+	refs, err := remote.ListContext(ctx, &git.ListOptions{
+		Auth: o.auth, CABundle: r.CABundle, InsecureSkipTLS: r.Insecure, PeelingOption: git.AppendPeeled,
+	})
+	if err != nil {
+		return "", r.explain(err)
+	}
+	found := map[plumbing.ReferenceName]string{}
+	for _, ref := range refs {
+		found[ref.Name()] = ref.Hash().String()
+	}
+	for _, name := range r.names() {
+		if commit, ok := found[name]; ok {
+			return commit, nil
+		}
+	}
+	return "", r.missing()
+}
+
+// names returns the references of the branch or tag. That of an annotated tag names its commit with
+// a suffix.
+func (r *Repository) names() []plumbing.ReferenceName {
+	if r.Revision != "" {
+		tag := plumbing.NewTagReferenceName(r.Revision)
+		return []plumbing.ReferenceName{tag + "^{}", tag}
+	}
+	return []plumbing.ReferenceName{plumbing.NewBranchReferenceName(r.Branch)}
+}
+
+func (r *Repository) missing() error {
+	if r.Revision != "" {
+		return fmt.Errorf("the repository has no tag %s, and spec.revision is no commit of 40 digits", r.Revision)
+	}
+	return fmt.Errorf("the repository has no branch %s: set spec.branch", r.Branch)
+}
+
+// Read calls a function with the files of a commit. Their content is available until the function
+// returns.
+func (r *Repository) Read(ctx context.Context, commit string, do func(scan.Tree) error) error {
+	o, err := r.options(ctx)
+	if err != nil {
+		return r.explain(err)
+	}
+	directory, err := os.MkdirTemp(r.Directory, "clone-")
+	if err != nil {
+		return fmt.Errorf("making a directory for the objects of the repository: %w", err)
+	}
+	defer os.RemoveAll(directory)
+	storage := &bounded{filesystem.NewStorage(osfs.New(directory), cache.NewObjectLRU(objectCache)), maxPack}
+	repository, err := git.Init(storage, nil)
+	if err != nil {
+		return fmt.Errorf("preparing a clone: %w", err)
+	}
+	remote, err := repository.CreateRemote(&config.RemoteConfig{Name: "origin", URLs: []string{o.url}})
+	if err != nil {
+		return fmt.Errorf("preparing a clone: %w", err)
+	}
+	fetch := &git.FetchOptions{
+		Auth: o.auth, CABundle: r.CABundle, InsecureSkipTLS: r.Insecure, Depth: 1, Tags: git.NoTags,
+		RefSpecs: []config.RefSpec{config.RefSpec("+" + r.source() + ":refs/heads/read")},
+	}
+	err = remote.FetchContext(ctx, fetch)
+	if isCommit.MatchString(r.Revision) && err != nil && ctx.Err() == nil && !errors.Is(err, errPack) {
+		// The server gives only branches and tags.
+		fetch.Depth, fetch.RefSpecs = 0, []config.RefSpec{"+refs/heads/*:refs/remotes/origin/*"}
+		err = remote.FetchContext(ctx, fetch)
+	}
+	if err != nil {
+		return r.explain(err)
+	}
+	read, err := repository.CommitObject(plumbing.NewHash(commit))
+	if errors.Is(err, plumbing.ErrObjectNotFound) {
+		return fmt.Errorf("the repository has no commit %s any more", commit)
+	} else if err != nil {
+		return fmt.Errorf("reading commit %s: %w", commit, err)
+	}
+	tree, err := files(ctx, read)
+	if err != nil {
+		return fmt.Errorf("reading commit %s: %w", commit, err)
+	}
+	return do(tree)
+}
+
+// source is the reference or commit to fetch.
+func (r *Repository) source() string {
+	switch {
+	case isCommit.MatchString(r.Revision):
+		return r.Revision
+	case r.Revision != "":
+		return plumbing.NewTagReferenceName(r.Revision).String()
+	}
+	return plumbing.NewBranchReferenceName(r.Branch).String()
+}
+
+// files returns the files of a commit. Submodules have none, and links are followed within the
+// commit.
+func files(ctx context.Context, commit *object.Commit) (scan.Tree, error) {
+	root, err := commit.Tree()
+	if err != nil {
+		return scan.Tree{}, err
+	}
+	blobs, links := map[string]plumbing.Hash{}, map[string]plumbing.Hash{}
+	walker := object.NewTreeWalker(root, true, nil)
+	defer walker.Close()
+	for {
+		name, entry, err := walker.Next()
+		switch {
+		case errors.Is(err, io.EOF):
+			return follow(ctx, repositoryOf{root, blobs}, links)
+		case err != nil:
+			return scan.Tree{}, err
+		case ctx.Err() != nil:
+			return scan.Tree{}, ctx.Err()
+		}
+		switch entry.Mode {
+		case filemode.Regular, filemode.Executable, filemode.Deprecated:
+			blobs[name] = entry.Hash
+		case filemode.Symlink:
+			links[name] = entry.Hash
+		}
+		if len(blobs)+len(links) > scan.MaxPaths {
+			return scan.Tree{}, scan.TooMany()
+		}
+	}
+}
+
+// repositoryOf reads the blobs of a tree.
+type repositoryOf struct {
+	tree  *object.Tree
+	blobs map[string]plumbing.Hash
+}
+
+func (r repositoryOf) read(name string, hash plumbing.Hash) ([]byte, error) {
+	file, err := r.tree.TreeEntryFile(&object.TreeEntry{Name: name, Mode: filemode.Regular, Hash: hash})
+	if err != nil {
+		return nil, fmt.Errorf("reading %s: %w", name, err)
+	}
+	if file.Size > scan.MaxFile {
+		return nil, scan.TooLarge(name, file.Size)
+	}
+	reader, err := file.Reader()
+	if err != nil {
+		return nil, fmt.Errorf("reading %s: %w", name, err)
+	}
+	defer reader.Close()
+	data, err := io.ReadAll(io.LimitReader(reader, scan.MaxFile))
+	if err != nil {
+		return nil, fmt.Errorf("reading %s: %w", name, err)
+	}
+	return data, nil
+}
+
+// follow adds links to files of the commit.
+func follow(ctx context.Context, r repositoryOf, links map[string]plumbing.Hash) (scan.Tree, error) {
+	targets := map[string]plumbing.Hash{}
+	for name, hash := range links {
+		if ctx.Err() != nil {
+			return scan.Tree{}, ctx.Err()
+		}
+		text, err := r.read(name, hash)
+		if err != nil {
+			return scan.Tree{}, err
+		}
+		target, err := scan.LinkTarget(name, string(text))
+		if err != nil {
+			return scan.Tree{}, err
+		}
+		if hash, found := r.blobs[target]; found {
+			targets[name] = hash
+		}
+	}
+	tree := scan.Tree{}
+	for name, hash := range targets {
+		r.blobs[name] = hash
+	}
+	for name := range r.blobs {
+		tree.Paths = append(tree.Paths, name)
+	}
+	slices.Sort(tree.Paths)
+	tree.Read = func(name string) ([]byte, error) {
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
+		return r.read(name, r.blobs[name])
+	}
+	return tree, nil
+}
+
+// errPack is the error for a repository with too many bytes.
+var errPack = fmt.Errorf("the commit has more than %d MiB compressed: divide the repository", maxPack>>20)
+
+// bounded is a storage that accepts a limited number of bytes.
+type bounded struct {
+	*filesystem.Storage
+	left int64
+}
+
+// PackfileWriter writes what the server sends.
+func (b *bounded) PackfileWriter() (io.WriteCloser, error) {
+	writer, err := b.Storage.PackfileWriter()
+	return &counting{writer, b}, err
+}
+
+type counting struct {
+	io.WriteCloser
+	of *bounded
+}
+
+func (c *counting) Write(p []byte) (int, error) {
+	if c.of.left -= int64(len(p)); c.of.left < 0 {
+		return 0, errPack
+	}
+	return c.WriteCloser.Write(p)
+}
+
+// explain names the remedy of an error, without the address that the library puts into some.
+func (r *Repository) explain(err error) error {
+	host := r.URL.Hostname()
+	switch {
+	case errors.Is(err, transport.ErrAuthenticationRequired):
+		return fmt.Errorf("%s has no such repository, or it is private: name a Secret with credentials in spec.clientSecretName", host)
+	case errors.Is(err, transport.ErrAuthorizationFailed):
+		return fmt.Errorf("%s refuses the credentials of the Secret, or they have no access to the repository", host)
+	case errors.Is(err, transport.ErrRepositoryNotFound):
+		return fmt.Errorf("%s has no repository %s, or the credentials have no access to it", host, strings.TrimPrefix(r.URL.Path, "/"))
+	case errors.Is(err, transport.ErrEmptyRemoteRepository):
+		return errors.New("the repository is empty")
+	case errors.As(err, new(git.NoMatchingRefSpecError)):
+		return r.missing()
+	}
+	return fmt.Errorf("%s: %w", host, withoutURL(err))
+}
+
+// withoutURL removes the address from errors of net/http.
+func withoutURL(err error) error {
+	var failed *url.Error
+	if errors.As(err, &failed) {
+		return failed.Err
+	}
+	return err
+}

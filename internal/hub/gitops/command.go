@@ -1,0 +1,140 @@
+// Package gitops is the program mode that reads Git repositories. It runs apart from the hub, so
+// that a hostile repository cannot hurt registration.
+package gitops
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"os"
+
+	"github.com/go-logr/logr"
+	"github.com/spf13/cobra"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/selection"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
+	"k8s.io/utils/clock"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/healthz"
+	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
+
+	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
+	"github.com/muster-fleet/muster/internal/hub/gitops/clone"
+	"github.com/muster-fleet/muster/internal/hub/gitops/gitrepo"
+	"github.com/muster-fleet/muster/internal/hub/runtime/eventlimit"
+	"github.com/muster-fleet/muster/internal/logging"
+	"github.com/muster-fleet/muster/internal/process"
+	"github.com/muster-fleet/muster/internal/version"
+)
+
+// lease is the Lease of the replica that works.
+const lease = "muster-gitops"
+
+// Options holds the settings of the program.
+type Options struct {
+	// Namespace is the hub's system namespace.
+	Namespace   string
+	LeaderElect bool
+	// MetricsAddress and ProbeAddress are the addresses of metrics and probes; "0" turns each off.
+	MetricsAddress, ProbeAddress string
+	// Directory holds the objects of a commit while it is read.
+	Directory string
+	// AllowLoopback permits repositories on loopback addresses.
+	AllowLoopback bool
+}
+
+// NewCommand returns the command muster-hub gitops; configure reaches the hub cluster, and namespace
+// is its system namespace.
+func NewCommand(configure func() (*rest.Config, error), namespace *string) *cobra.Command {
+	var options Options
+	var debug bool
+	command := &cobra.Command{
+		Use:   "gitops",
+		Short: "Keep the Bundles of GitRepos at the newest commits",
+		Long: `Keep the Bundles of GitRepos at the newest commits of their repositories. The program reads
+repositories by https, http and ssh. It runs no program and checks no files out.
+
+Its account reads GitRepos, Policies and the Secrets that GitRepos name, and writes Bundles.`,
+		Example: `  muster-hub gitops --kubeconfig gitops.kubeconfig --namespace cattle-fleet-system`,
+		Args:    cobra.NoArgs,
+		RunE: func(command *cobra.Command, _ []string) error {
+			if options.Namespace = *namespace; options.Namespace == "" {
+				return errors.New("--namespace or env NAMESPACE is required: the hub's system namespace")
+			}
+			process.SaveMemory()
+			log := logging.New(debug)
+			ctrl.SetLogger(logging.Libraries(log))
+			config, err := configure()
+			if err != nil {
+				return err
+			}
+			log.Info("gitops started", "version", version.Version, "hub", config.Host)
+			return Run(logr.NewContext(command.Context(), log), config, options)
+		},
+	}
+	set := command.Flags()
+	set.BoolVar(&options.LeaderElect, "leader-elect", true, "let one of several replicas work, by a Lease in the system namespace")
+	set.StringVar(&options.MetricsAddress, "metrics-bind-address", ":8080", "address of /metrics; 0 switches it off")
+	set.StringVar(&options.ProbeAddress, "health-probe-bind-address", ":8081", "address of /healthz and /readyz; 0 switches them off")
+	set.StringVar(&options.Directory, "directory", os.TempDir(), "directory for the objects of a commit while it is read")
+	set.BoolVar(&options.AllowLoopback, "allow-loopback", false, "read repositories on loopback addresses, which lead to this program's own machine")
+	set.BoolVar(&debug, "debug", false, "log more")
+	return command
+}
+
+// Run keeps the Bundles of GitRepos until the context ends.
+func Run(ctx context.Context, config *rest.Config, options Options) error {
+	scheme := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, fleet.AddToScheme} {
+		if err := add(scheme); err != nil {
+			return err
+		}
+	}
+	fromRepos, err := labels.NewRequirement(fleet.LabelRepoName, selection.Exists, nil)
+	if err != nil {
+		return err
+	}
+	mgr, err := ctrl.NewManager(config, ctrl.Options{
+		Scheme: scheme,
+		Cache: cache.Options{ByObject: map[client.Object]cache.ByObject{
+			&fleet.Bundle{}: {Label: labels.NewSelector().Add(*fromRepos), Transform: gitrepo.Slim},
+			&corev1.ConfigMap{}: {Namespaces: map[string]cache.Config{options.Namespace: {
+				FieldSelector: fields.OneTermEqualSelector("metadata.name", gitrepo.KnownHosts)}}},
+		}, DefaultTransform: cache.TransformStripManagedFields()},
+		Metrics:                 metricsserver.Options{BindAddress: process.BindAddress(options.MetricsAddress)},
+		HealthProbeBindAddress:  process.BindAddress(options.ProbeAddress),
+		LeaderElection:          options.LeaderElect,
+		LeaderElectionID:        lease,
+		LeaderElectionNamespace: options.Namespace, LeaderElectionReleaseOnCancel: true,
+	})
+	if err != nil {
+		return fmt.Errorf("connecting to the hub cluster at %s: %w", config.Host, err)
+	}
+	dialer := clone.Dialer{AllowLoopback: options.AllowLoopback}
+	dialer.Install()
+	real := clock.RealClock{}
+	repos := gitrepo.New(gitrepo.Deps{Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Clock: real,
+		Recorder: eventlimit.New(mgr.GetEventRecorder("muster-gitops"), real), Dialer: dialer, Directory: options.Directory,
+		SystemNamespace: options.Namespace})
+	if err := errors.Join(repos.Register(mgr), mgr.AddHealthzCheck("ping", healthz.Ping), mgr.AddReadyzCheck("caches", synced(mgr))); err != nil {
+		return err
+	}
+	return mgr.Start(ctx)
+}
+
+// synced reports whether the caches are filled.
+func synced(mgr ctrl.Manager) healthz.Checker {
+	return func(request *http.Request) error {
+		if !mgr.GetCache().WaitForCacheSync(request.Context()) {
+			return errors.New("the caches are not filled yet")
+		}
+		return nil
+	}
+}

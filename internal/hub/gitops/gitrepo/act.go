@@ -1,0 +1,192 @@
+package gitrepo
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	ctrl "sigs.k8s.io/controller-runtime"
+
+	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
+	"github.com/muster-fleet/muster/internal/fleet/reasons"
+	"github.com/muster-fleet/muster/internal/kube"
+	"github.com/muster-fleet/muster/internal/repository/scan"
+)
+
+const (
+	defaultInterval = 15 * time.Second
+	// maxBackoff bounds the time between two looks at a repository that cannot be read.
+	maxBackoff = 10 * time.Minute
+	// conditionReconciling is True while a commit is read.
+	conditionReconciling = "Reconciling"
+	stateUpdating        = "GitUpdating"
+)
+
+// act looks at the repository, and brings the Bundles to its newest commit.
+func (r *reconciliation) act(ctx context.Context) error {
+	if r.problem != nil {
+		return nil
+	}
+	if due(r.seen, r.repo, r.Clock.Now()) {
+		r.look(ctx)
+	}
+	if r.seen.failure != "" {
+		r.fail(conditionPolling, reasons.RepositoryUnreachable, "%s; %s", r.seen.failure, kept(r.repo))
+		return nil
+	}
+	read := fmt.Sprintf("%s %d", r.seen.head, r.repo.Generation)
+	switch {
+	case r.seen.head == "" || !outdated(r.repo, r.bundles, r.seen.head):
+		return nil
+	case r.seen.unread == read && r.Clock.Now().Before(r.seen.again):
+		r.problem = r.seen.problem
+		return nil
+	}
+	if err := r.announce(ctx); err != nil {
+		return err
+	}
+	if err := r.read(ctx); err != nil {
+		return err
+	}
+	r.remember(read)
+	return nil
+}
+
+// remember notes the problem of a commit, so that it is not read again at once.
+func (r *reconciliation) remember(read string) {
+	s := r.seen
+	if r.problem == nil || s.unread != read {
+		s.attempts = 0
+	}
+	s.unread, s.problem = read, r.problem
+	if r.problem != nil {
+		s.again = r.Clock.Now().Add(min(maxBackoff, defaultInterval<<min(s.attempts, 10)))
+		s.attempts++
+	}
+}
+
+// due reports whether it is time to look at a repository.
+func due(s *seen, repo *fleet.GitRepo, now time.Time) bool {
+	if s.generation != repo.Generation || s.head == "" && s.failure == "" {
+		return true
+	}
+	if repo.Spec.DisablePolling && s.failure == "" {
+		return false
+	}
+	return !now.Before(s.next)
+}
+
+// outdated reports whether the Bundles are not those of a commit.
+func outdated(repo *fleet.GitRepo, bundles []fleet.Bundle, head string) bool {
+	if repo.Status.Commit != head || repo.Status.ObservedGeneration != repo.Generation {
+		return true
+	}
+	for i := range bundles {
+		if !unchanged(&bundles[i]) {
+			return true
+		}
+	}
+	return len(bundles) != repo.Status.Bundles
+}
+
+// look reads the newest commit. After failures, the next look is later and later.
+func (r *reconciliation) look(ctx context.Context) {
+	interval := defaultInterval
+	if own := r.repo.Spec.PollingInterval; own != nil && own.Duration > 0 {
+		interval = own.Duration
+	}
+	ctx, cancel := context.WithTimeout(ctx, lookTimeout)
+	defer cancel()
+	head, err := r.source.Head(ctx)
+	s := r.seen
+	if s.generation != r.repo.Generation {
+		s.failures = 0
+	}
+	s.generation = r.repo.Generation
+	if err == nil {
+		s.head, s.failure, s.failures = head, "", 0
+	} else {
+		if errors.Is(err, context.DeadlineExceeded) {
+			err = fmt.Errorf("%s did not answer within %s", r.source.URL.Hostname(), lookTimeout)
+		}
+		s.failure = err.Error()
+		interval = max(interval, min(maxBackoff, interval<<min(s.failures, 10)))
+		s.failures++
+	}
+	spread := 1 + kube.Jitter(r.repo.UID)/10
+	s.next = r.Clock.Now().Add(time.Duration(float64(interval) * spread))
+}
+
+// announce shows that a commit is being read.
+func (r *reconciliation) announce(ctx context.Context) error {
+	after := r.before.DeepCopy()
+	after.Status.PollingCommit, after.Status.Display.State = r.seen.head, stateUpdating
+	after.Status.Conditions = kube.SetCondition(after.Status.Conditions, r.Clock.Now(),
+		kube.Condition(conditionReconciling, true, "", "reading commit "+r.seen.head))
+	if err := kube.PatchStatus(ctx, r.Client, r.before, after); err != nil {
+		return err
+	}
+	r.before = after
+	return nil
+}
+
+// read makes the Bundles of the newest commit.
+func (r *reconciliation) read(ctx context.Context) error {
+	select {
+	case r.reading <- struct{}{}:
+		defer func() { <-r.reading }()
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	limited, cancel := context.WithTimeout(ctx, readTimeout)
+	defer cancel()
+	began := r.Clock.Now()
+	wanted := r.repo.DeepCopy()
+	wanted.Status.Commit = r.seen.head
+	var bundles []*fleet.Bundle
+	var broken error
+	err := r.source.Read(limited, r.seen.head, func(tree scan.Tree) error {
+		bundles, broken = scan.Bundles(limited, wanted, tree, r.Charts)
+		return nil
+	})
+	switch {
+	case ctx.Err() != nil:
+		return ctx.Err()
+	case limited.Err() != nil:
+		r.fail(readyCondition, reasons.CommitUnreadable, "commit %s could not be read within %s; %s", r.seen.head, readTimeout, kept(r.repo))
+		return nil
+	case err != nil:
+		r.fail(readyCondition, reasons.CommitUnreadable, "%s; %s", err, kept(r.repo))
+		return nil
+	case broken != nil:
+		r.fail(readyCondition, reasons.CommitUnreadable, "commit %s: %s; no Bundle is deleted before that is corrected", r.seen.head, broken)
+	}
+	if err := r.write(ctx, r.allowed(bundles)); err != nil {
+		return err
+	}
+	ctrl.LoggerFrom(ctx).Info("Commit read", "commit", r.seen.head, "bundles", len(bundles), "took", r.Clock.Since(began).Round(time.Millisecond))
+	return nil
+}
+
+// allowed returns the Bundles that break no rule of the GitRepoRestrictions.
+func (r *reconciliation) allowed(bundles []*fleet.Bundle) (allowed []*fleet.Bundle) {
+	completion := r.restrictions.Completion()
+	for _, bundle := range bundles {
+		if err := r.restrictions.CheckBundle(&bundle.Spec); err != nil {
+			r.fail(readyCondition, reasons.PolicyViolation, "Bundle %s: %s", bundle.Name, err)
+			continue
+		}
+		completion.Apply(&bundle.Spec.BundleDeploymentOptions)
+		allowed = append(allowed, bundle)
+	}
+	return allowed
+}
+
+// kept says what stays on the Clusters while a repository cannot be read.
+func kept(repo *fleet.GitRepo) string {
+	if repo.Status.Commit == "" {
+		return "no commit is deployed yet"
+	}
+	return "what is deployed stays at commit " + repo.Status.Commit
+}

@@ -1,0 +1,171 @@
+// Package gitrepo keeps the Bundles of GitRepos at the newest commits of their repositories.
+//
+// It writes Bundles with a GitRepo as their controller, and the status of GitRepos. Its invariants:
+// status.commit is a commit only after all its Bundles are written. Bundles are deleted only after
+// the Bundles of a whole commit are written, and only those of the GitRepo, by UID. A repository
+// that cannot be read changes nothing.
+package gitrepo
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/events"
+	"k8s.io/utils/clock"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
+	"github.com/muster-fleet/muster/internal/hub/bundles/policy"
+	"github.com/muster-fleet/muster/internal/hub/gitops/clone"
+	"github.com/muster-fleet/muster/internal/repository/scan"
+)
+
+const (
+	// looks is the number of repositories that are looked at or read at once; reads the number of
+	// commits that are read at once.
+	looks, reads = 20, 4
+	// lookTimeout and readTimeout bound the time for one repository.
+	lookTimeout, readTimeout = 30 * time.Second, 5 * time.Minute
+)
+
+// Deps are what the controller needs.
+type Deps struct {
+	client.Client
+	// Live reads Secrets, and Bundles before they are written.
+	Live     client.Reader
+	Clock    clock.PassiveClock
+	Recorder events.EventRecorder
+	Dialer   clone.Dialer
+	// Directory holds the objects of commits while they are read.
+	Directory string
+	// SystemNamespace has the ConfigMap with the known hosts.
+	SystemNamespace string
+	// Charts fetches charts from elsewhere.
+	Charts scan.Charts
+}
+
+// Controller reconciles GitRepos.
+type Controller struct {
+	Deps
+	// reading limits the commits that are read at once.
+	reading chan struct{}
+	// polled holds what was seen of each repository, by the UID of its GitRepo.
+	polled sync.Map
+}
+
+// New returns the controller.
+func New(deps Deps) *Controller {
+	return &Controller{Deps: deps, reading: make(chan struct{}, reads)}
+}
+
+// Register adds the controller to a manager.
+func (c *Controller) Register(mgr ctrl.Manager) error {
+	return ctrl.NewControllerManagedBy(mgr).Named("gitrepo").
+		For(&fleet.GitRepo{}).
+		Owns(&fleet.Bundle{}).
+		Watches(&fleet.Policy{}, handler.EnqueueRequestsFromMapFunc(c.ofNamespace)).
+		Watches(&fleet.GitRepoRestriction{}, handler.EnqueueRequestsFromMapFunc(c.ofNamespace)).
+		WithOptions(controller.Options{MaxConcurrentReconciles: looks}).
+		Complete(c)
+}
+
+// ofNamespace returns the GitRepos in the namespace of an object.
+func (c *Controller) ofNamespace(ctx context.Context, o client.Object) (requests []reconcile.Request) {
+	var list fleet.GitRepoList
+	if err := c.List(ctx, &list, client.InNamespace(o.GetNamespace())); err != nil {
+		ctrl.LoggerFrom(ctx).Error(err, "Listing GitRepos", "namespace", o.GetNamespace())
+		return nil
+	}
+	for i := range list.Items {
+		requests = append(requests, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(&list.Items[i])})
+	}
+	return requests
+}
+
+// Reconcile looks at a repository if it is time to, reads a new commit, and writes the status.
+func (c *Controller) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
+	repo := &fleet.GitRepo{}
+	if err := c.Get(ctx, request.NamespacedName, repo); err != nil {
+		return reconcile.Result{}, client.IgnoreNotFound(err)
+	}
+	r := &reconciliation{Controller: c, repo: repo, before: repo.DeepCopy()}
+	if !repo.DeletionTimestamp.IsZero() {
+		c.polled.Delete(repo.UID) // the garbage collector deletes the Bundles
+		return reconcile.Result{}, r.leave(ctx)
+	}
+	if err := r.observe(ctx); err != nil {
+		return reconcile.Result{}, err
+	}
+	if err := r.act(ctx); err != nil {
+		return reconcile.Result{}, err
+	}
+	return r.report(ctx)
+}
+
+// reconciliation is one turn for a GitRepo.
+type reconciliation struct {
+	*Controller
+	repo, before *fleet.GitRepo
+	bundles      []fleet.Bundle
+	// restrictions are the rules of the GitRepoRestrictions. They hold for the Bundles too, which the
+	// hub itself checks only by Policies.
+	restrictions policy.Rules
+	source       *clone.Repository
+	seen         *seen
+	problem      *problem
+}
+
+// seen is what was seen of a repository.
+// One turn at a time uses it.
+type seen struct {
+	generation int64
+	head       string
+	next       time.Time
+	failures   int
+	failure    string
+	// unread is the commit and generation that could not become Bundles, with the problem, the number
+	// of attempts, and the time of the next.
+	unread   string
+	problem  *problem
+	attempts int
+	again    time.Time
+}
+
+// problem is why a GitRepo is not ready.
+type problem struct {
+	condition, reason, message string
+	// again is the time until the next turn, if it is not the usual one.
+	again time.Duration
+}
+
+func (r *reconciliation) fail(condition, reason, format string, args ...any) {
+	if r.problem == nil {
+		r.problem = &problem{condition: condition, reason: reason, message: fmt.Sprintf(format, args...)}
+	}
+}
+
+func (c *Controller) seenOf(uid types.UID) *seen {
+	value, _ := c.polled.LoadOrStore(uid, &seen{})
+	return value.(*seen)
+}
+
+// knownHosts returns the known hosts of the system namespace; nil if there are none.
+func (c *Controller) knownHosts(ctx context.Context) ([]byte, error) {
+	configMap := &corev1.ConfigMap{}
+	err := c.Get(ctx, types.NamespacedName{Namespace: c.SystemNamespace, Name: KnownHosts}, configMap)
+	if client.IgnoreNotFound(err) != nil {
+		return nil, fmt.Errorf("reading ConfigMap %s/%s: %w", c.SystemNamespace, KnownHosts, err)
+	}
+	return []byte(configMap.Data[clone.KnownHosts]), nil
+}
+
+// KnownHosts is the ConfigMap of the system namespace with the keys of the servers for all GitRepos.
+const KnownHosts = "known-hosts"

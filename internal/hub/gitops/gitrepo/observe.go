@@ -1,0 +1,116 @@
+package gitrepo
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
+	"github.com/muster-fleet/muster/internal/fleet/reasons"
+	"github.com/muster-fleet/muster/internal/hub/bundles/policy"
+	"github.com/muster-fleet/muster/internal/hub/gitops/clone"
+	"github.com/muster-fleet/muster/internal/kube"
+)
+
+const (
+	defaultBranch     = "master" // Rancher Fleet's
+	conditionAccepted = "Accepted"
+	conditionPolling  = "GitPolling"
+)
+
+// observe reads the Bundles of the GitRepo, and what its repository is read with. The Policies of
+// the namespace come before all else.
+func (r *reconciliation) observe(ctx context.Context) error {
+	r.seen = r.seenOf(r.repo.UID)
+	var list fleet.BundleList
+	if err := r.List(ctx, &list, client.InNamespace(r.repo.Namespace), client.MatchingLabels{fleet.LabelRepoName: r.repo.Name}); err != nil {
+		return fmt.Errorf("listing the Bundles: %w", err)
+	}
+	for _, bundle := range list.Items {
+		if isOf(&bundle, r.repo) {
+			r.bundles = append(r.bundles, bundle)
+		}
+	}
+	if err := r.restrict(ctx); err != nil || r.problem != nil {
+		return err
+	}
+	address, err := clone.ParseURL(r.repo.Spec.Repo)
+	if err != nil {
+		r.fail(conditionAccepted, reasons.GitRepoInvalid, "%s", err)
+		return nil
+	}
+	for field, value := range map[string]string{
+		"helmSecretName": r.repo.Spec.HelmSecretName, "helmSecretNameForPaths": r.repo.Spec.HelmSecretNameForPaths,
+		"ociRegistrySecret": r.repo.Spec.OCIRegistrySecret,
+	} {
+		if value != "" {
+			r.fail(conditionAccepted, reasons.GitRepoInvalid, "spec.%s has no effect in Muster yet: remove it", field)
+			return nil
+		}
+	}
+	r.source = &clone.Repository{URL: address, Branch: cmp.Or(r.repo.Spec.Branch, defaultBranch), Revision: r.repo.Spec.Revision,
+		CABundle: r.repo.Spec.CABundle, Insecure: r.repo.Spec.InsecureSkipTLSVerify, Dialer: r.Dialer, Directory: r.Directory}
+	return r.authenticate(ctx)
+}
+
+// restrict applies the Policies and GitRepoRestrictions of the namespace. Their defaults count as if
+// the GitRepo had them.
+func (r *reconciliation) restrict(ctx context.Context) error {
+	var policies fleet.PolicyList
+	if err := r.List(ctx, &policies, client.InNamespace(r.repo.Namespace)); err != nil {
+		return fmt.Errorf("listing the Policies: %w", err)
+	}
+	var restrictions fleet.GitRepoRestrictionList
+	if err := r.List(ctx, &restrictions, client.InNamespace(r.repo.Namespace)); err != nil {
+		return fmt.Errorf("listing the GitRepoRestrictions: %w", err)
+	}
+	spec := &r.repo.Spec
+	r.restrictions = policy.UniteRestrictions(restrictions.Items)
+	allowed := policy.GitRepo{Repo: spec.Repo, ServiceAccount: spec.ServiceAccount, ClientSecretName: spec.ClientSecretName,
+		TargetNamespace: spec.TargetNamespace}
+	for _, rules := range []policy.Rules{policy.Unite(policies.Items), r.restrictions} {
+		var err error
+		if allowed, err = rules.CheckGitRepo(allowed); err != nil {
+			r.fail(conditionAccepted, reasons.PolicyViolation, "%s", err)
+			return nil
+		}
+	}
+	r.repo = r.repo.DeepCopy()
+	r.repo.Spec.ServiceAccount, r.repo.Spec.ClientSecretName = allowed.ServiceAccount, allowed.ClientSecretName
+	return nil
+}
+
+// authenticate reads the credentials. A Secret of the default name need not exist.
+func (r *reconciliation) authenticate(ctx context.Context) error {
+	key := types.NamespacedName{Namespace: r.repo.Namespace, Name: cmp.Or(r.repo.Spec.ClientSecretName, fleet.DefaultGitSecret)}
+	secret := &corev1.Secret{}
+	err := r.Live.Get(ctx, key, secret)
+	switch {
+	case apierrors.IsNotFound(err) && !kube.NotServed(err) && r.repo.Spec.ClientSecretName == "":
+		return nil
+	case apierrors.IsNotFound(err) && !kube.NotServed(err):
+		r.fail(conditionAccepted, reasons.GitCredentialsUnusable, "spec.clientSecretName names Secret %s, which does not exist: create it, of "+
+			"type %s or %s", key, corev1.SecretTypeBasicAuth, corev1.SecretTypeSSHAuth)
+		return nil
+	case apierrors.IsForbidden(err):
+		r.fail(conditionAccepted, reasons.GitCredentialsUnusable, "the hub has no right to read Secret %s yet: the hub grants it when it "+
+			"sees the GitRepo", key)
+		r.problem.again = grantAgain
+		return nil
+	case err != nil:
+		return fmt.Errorf("reading Secret %s: %w", key, err)
+	}
+	known, err := r.knownHosts(ctx)
+	if err != nil {
+		return err
+	}
+	if r.source.Credentials, err = clone.ParseCredentials(secret, known); err != nil {
+		r.fail(conditionAccepted, reasons.GitCredentialsUnusable, "%s", err)
+	}
+	return nil
+}

@@ -1,0 +1,151 @@
+package gitrepo
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
+	"github.com/muster-fleet/muster/internal/fleet/reasons"
+	"github.com/muster-fleet/muster/internal/hub/bundles/rollup"
+	"github.com/muster-fleet/muster/internal/kube"
+)
+
+const (
+	readyCondition = fleet.ConditionReady
+	// maxNamed bounds the Bundles in a message.
+	maxNamed = 10
+)
+
+// describe computes the status of a GitRepo.
+func describe(before fleet.GitRepoStatus, repo *fleet.GitRepo, bundles []fleet.Bundle, s *seen, p *problem, now time.Time) fleet.GitRepoStatus {
+	after := *before.DeepCopy()
+	after.Commit, after.Bundles = repo.Status.Commit, repo.Status.Bundles
+	after.ObservedGeneration, after.UpdateGeneration = repo.Status.ObservedGeneration, repo.Status.UpdateGeneration
+	if s.head != "" && after.PollingCommit != s.head {
+		after.PollingCommit = s.head
+	}
+	if after.PollingCommit != before.PollingCommit {
+		after.LastPollingTime = &metav1.Time{Time: now.Truncate(time.Second)}
+	}
+	after.Summary = fleet.BundleSummary{}
+	for i := range bundles {
+		rollup.Add(&after.Summary, bundles[i].Status.Summary)
+	}
+	accepted := kube.Condition(conditionAccepted, true, reasons.GitRepoAccepted, "")
+	polling := kube.Condition(conditionPolling, true, reasons.Polled, "")
+	if repo.Spec.DisablePolling {
+		polling.Reason = reasons.PollingDisabled
+	}
+	ready := readiness(bundles, after)
+	if p != nil {
+		ready = kube.Condition(readyCondition, false, p.reason, p.message)
+		switch p.condition {
+		case conditionAccepted:
+			accepted = kube.Condition(conditionAccepted, false, p.reason, p.message)
+		case conditionPolling:
+			polling = kube.Condition(conditionPolling, false, p.reason, p.message)
+		}
+	}
+	conditions := kube.RemoveCondition(after.Conditions, fleet.ConditionSupported) // of a hub without GitRepos
+	conditions = kube.RemoveCondition(conditions, conditionReconciling)
+	for _, condition := range []fleet.Condition{ready, accepted, polling} {
+		conditions = kube.SetCondition(conditions, now, condition)
+	}
+	after.Conditions = conditions
+	after.Display = fleet.GitRepoDisplay{ReadyBundleDeployments: rollup.Ready(after.Summary), State: string(rollup.Worst(after.Summary)), Error: p != nil}
+	if ready.Status != corev1.ConditionTrue {
+		after.Display.Message = ready.Message
+	}
+	return after
+}
+
+// readiness tells what a GitRepo without a problem waits for.
+func readiness(bundles []fleet.Bundle, status fleet.GitRepoStatus) fleet.Condition {
+	if status.Commit == "" {
+		return kube.Condition(readyCondition, false, reasons.BundlesNotReady, "no commit has been read yet")
+	}
+	var waiting []string
+	for i := range bundles {
+		b := &bundles[i]
+		ready := kube.FindCondition(b.Status.Conditions, fleet.ConditionReady)
+		switch {
+		case b.Status.ObservedGeneration != b.Generation || ready == nil:
+			waiting = append(waiting, b.Name+": the hub has not read it yet")
+		case ready.Status != corev1.ConditionTrue:
+			waiting = append(waiting, b.Name+": "+ready.Message)
+		}
+	}
+	if missing := status.Bundles - len(bundles); missing > 0 {
+		waiting = append(waiting, fmt.Sprintf("%d Bundles have just been written", missing))
+	}
+	if len(waiting) == 0 {
+		return kube.Condition(readyCondition, true, reasons.Ready, "")
+	}
+	text := strings.Join(waiting[:min(maxNamed, len(waiting))], "; ")
+	if more := len(waiting) - maxNamed; more > 0 {
+		text += fmt.Sprintf("; and %d more Bundles", more)
+	}
+	return kube.Condition(readyCondition, false, reasons.BundlesNotReady, text)
+}
+
+// report writes the status, and returns when to look again.
+func (r *reconciliation) report(ctx context.Context) (reconcile.Result, error) {
+	now := r.Clock.Now()
+	after := r.before.DeepCopy()
+	after.Status = describe(r.before.Status, r.repo, r.bundles, r.seen, r.problem, now)
+	if err := kube.PatchStatus(ctx, r.Client, r.before, after); err != nil {
+		return reconcile.Result{}, err
+	}
+	r.tell(ctx, after)
+	if r.problem != nil && r.problem.condition == conditionAccepted {
+		return reconcile.Result{RequeueAfter: cmp.Or(r.problem.again, acceptAgain)}, nil
+	}
+	if r.repo.Spec.DisablePolling && r.seen.failure == "" && r.problem == nil {
+		return reconcile.Result{}, nil
+	}
+	next := r.seen.next
+	if r.problem != nil && r.seen.problem == r.problem {
+		next = kube.Earlier(next, r.seen.again)
+	}
+	return kube.At(next, now), nil
+}
+
+// leave names the finalizers of a GitRepo that is being deleted. Muster sets and removes none.
+func (r *reconciliation) leave(ctx context.Context) error {
+	if len(r.repo.Finalizers) == 0 {
+		return nil
+	}
+	after := r.before.DeepCopy()
+	after.Status.Conditions = kube.SetCondition(after.Status.Conditions, r.Clock.Now(), kube.Condition(readyCondition, false, reasons.Leaving,
+		fmt.Sprintf("it is deleted once its finalizers are gone, which Muster does not take off (%s): if the hub that set them is gone, remove "+
+			"them from metadata.finalizers", strings.Join(r.repo.Finalizers, ", "))))
+	return client.IgnoreNotFound(kube.PatchStatus(ctx, r.Client, r.before, after))
+}
+
+// acceptAgain is the time until the next look at a Secret, which is not watched; grantAgain is the
+// time until the next attempt to read one before the hub has granted the right.
+const acceptAgain, grantAgain = 15 * time.Second, time.Second
+
+// tell logs a transition and emits an Event, after the status was written.
+func (r *reconciliation) tell(ctx context.Context, after *fleet.GitRepo) {
+	if r.before.Status.Commit != after.Status.Commit {
+		r.Recorder.Eventf(after, nil, corev1.EventTypeNormal, "GotNewCommit", "Read", "the Bundles are those of commit %s", after.Status.Commit)
+	}
+	from, to := kube.ReasonOf(r.before.Status.Conditions, readyCondition), kube.FindCondition(after.Status.Conditions, readyCondition)
+	if from == to.Reason {
+		return
+	}
+	ctrl.LoggerFrom(ctx).Info("GitRepo changed state", "from", from, "to", to.Reason, "message", to.Message)
+	if r.problem != nil {
+		r.Recorder.Eventf(after, nil, corev1.EventTypeWarning, to.Reason, "Read", "%s", to.Message)
+	}
+}

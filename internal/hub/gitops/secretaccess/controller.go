@@ -1,0 +1,86 @@
+// Package secretaccess lets the program that reads repositories read the Secrets that GitRepos name.
+//
+// It writes a Role and a RoleBinding in each workspace with GitRepos. Its invariant: the Role names
+// each Secret, and only Secrets that an allowed GitRepo of the workspace names.
+package secretaccess
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
+	"github.com/muster-fleet/muster/internal/hub/bundles/policy"
+	"github.com/muster-fleet/muster/internal/hub/runtime/controller"
+	"github.com/muster-fleet/muster/internal/kube"
+	"github.com/muster-fleet/muster/internal/naming"
+)
+
+// Controller writes the Roles.
+type Controller struct{ controller.Deps }
+
+// New returns the controller.
+func New(deps controller.Deps) *Controller { return &Controller{deps} }
+
+// Register adds the controller to the manager. Its requests are for namespaces.
+func (c *Controller) Register(mgr ctrl.Manager) error {
+	namespace := handler.EnqueueRequestsFromMapFunc(func(_ context.Context, o client.Object) []reconcile.Request {
+		return []reconcile.Request{{NamespacedName: types.NamespacedName{Name: o.GetNamespace()}}}
+	})
+	return ctrl.NewControllerManagedBy(mgr).Named("gitops-secrets").
+		Watches(&fleet.GitRepo{}, namespace).
+		Watches(&fleet.Policy{}, namespace).
+		Complete(controller.RetryConflicts(c.Recorder, c))
+}
+
+// Reconcile writes or deletes the Role of a workspace.
+func (c *Controller) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
+	var repos fleet.GitRepoList
+	var policies fleet.PolicyList
+	in := client.InNamespace(request.Name)
+	if err := c.Client.List(ctx, &repos, in); err != nil {
+		return reconcile.Result{}, fmt.Errorf("listing the GitRepos of %s: %w", request.Name, err)
+	}
+	if err := c.Client.List(ctx, &policies, in); err != nil {
+		return reconcile.Result{}, fmt.Errorf("listing the Policies of %s: %w", request.Name, err)
+	}
+	role, binding := c.objects(request.Name, named(repos.Items, policy.Unite(policies.Items)))
+	if len(role.Rules) == 0 {
+		return reconcile.Result{}, kube.Delete(ctx, c.Client, binding, role)
+	}
+	return reconcile.Result{}, kube.Ensure(ctx, c.Client, role, binding)
+}
+
+// named returns the Secrets that GitRepos name, or that they get by default, sorted.
+func named(repos []fleet.GitRepo, rules policy.Rules) []string {
+	names := map[string]bool{}
+	for i := range repos {
+		spec := repos[i].Spec
+		allowed, err := rules.CheckGitRepo(policy.GitRepo{Repo: spec.Repo, ServiceAccount: spec.ServiceAccount,
+			ClientSecretName: spec.ClientSecretName, TargetNamespace: spec.TargetNamespace})
+		if err != nil || !repos[i].DeletionTimestamp.IsZero() {
+			continue
+		}
+		names[cmp.Or(allowed.ClientSecretName, fleet.DefaultGitSecret)] = true
+	}
+	return slices.Sorted(maps.Keys(names))
+}
+
+func (c *Controller) objects(workspace string, secrets []string) (*rbacv1.Role, *rbacv1.RoleBinding) {
+	meta := metav1.ObjectMeta{Namespace: workspace, Name: naming.GitOpsAccount, Labels: map[string]string{fleet.LabelManaged: "true"}}
+	role := &rbacv1.Role{ObjectMeta: meta}
+	if len(secrets) > 0 {
+		role.Rules = []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"secrets"}, ResourceNames: secrets, Verbs: []string{"get"}}}
+	}
+	return role, kube.RoleBinding(meta, "Role", naming.GitOpsAccount, kube.AccountSubject(c.SystemNamespace, naming.GitOpsAccount))
+}
