@@ -141,7 +141,7 @@ func TestMistakesOfAHubFailWithASentence(t *testing.T) {
 func TestUpstreamValuesOfTheHubAreAccepted(t *testing.T) {
 	out := hub(`
 shards: [{id: a}]
-gitops: {enabled: true}
+gitops: {enabled: true, syncPeriod: 1h}
 helmops: {enabled: true}
 imagescan: {enabled: false}
 migrations: {clusterRegistrationCleanup: true}
@@ -149,7 +149,7 @@ metrics: {enabled: true}
 leaderElection: {leaseDuration: 30s, retryPeriod: 10s, renewDeadline: 25s}
 controller: {reconciler: {workers: {bundle: "50"}}}
 `).mustRender(t)
-	want := "ignores them: controller.reconciler, gitops, helmops, imagescan, metrics, migrations, shards"
+	want := "ignores them: controller.reconciler, gitops.syncPeriod, helmops, imagescan, metrics, migrations, shards"
 	if !strings.Contains(out.notes, want) {
 		t.Errorf("notes do not say %q:\n%s", want, out.notes)
 	}

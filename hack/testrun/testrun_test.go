@@ -41,12 +41,15 @@ func TestPlan(t *testing.T) {
 		"a package that differs is among them": {diff{revision: "a", files: []string{"internal/agent/agent.go"}},
 			options{race: raceAuto, parallel: 1}, []string{
 				"-race internal/kube", "-race -short internal/hub/members/cluster",
-				"-timeout=55m -race internal/hub/test", "-timeout=55m -race internal/agent", "-timeout=55m internal/hub/members/cluster",
+				"-timeout=55m -race internal/hub/test", "-timeout=55m -race internal/agent",
+				"-timeout=55m internal/hub/members/cluster",
 			}},
-		"a package above one that differs is among them": {diff{revision: "h", files: []string{"internal/hub/members/cluster/leave.go"}},
+		"a package above one that differs is among them": {diff{revision: "h",
+			files: []string{"internal/hub/members/cluster/leave.go"}},
 			options{race: raceAuto, parallel: 1}, []string{
 				"-race internal/kube", "-race -short internal/agent",
-				"-timeout=55m -race internal/hub/test", "-timeout=55m internal/agent", "-timeout=55m -race internal/hub/members/cluster",
+				"-timeout=55m -race internal/hub/test", "-timeout=55m internal/agent",
+				"-timeout=55m -race internal/hub/members/cluster",
 			}},
 		"all of them": {diff{}, options{race: raceAll, parallel: 1}, []string{
 			"-race internal/kube", "-timeout=55m -race internal/hub/test", "-timeout=55m -race internal/agent",
@@ -149,10 +152,11 @@ func TestAFailureIsReportedWithAnExcerpt(t *testing.T) {
 	for output, want := range map[string]string{
 		"":                         "",
 		"=== RUN   TestA\npanic\n": "",
-		"=== RUN   TestA\n    a_test.go:1: broken\n        more\n":                   "a_test.go:1: broken",
-		"    a_test.go:1: one\n    a.go:2: two\n    b.go:3: three\n":                 "a_test.go:1: one\na.go:2: two\nb.go:3: three",
-		"    a_test.go:1: broken\n    program.go:9: hub printed:\n        more\n":    "a_test.go:1: broken",
-		"    a.go:0: a\n" + strings.Repeat("    a.go:1: b\n", 9) + "    a.go:2: c\n": "a.go:0: a\n" + strings.Repeat("a.go:1: b\n", 6) + "a.go:2: c",
+		"=== RUN   TestA\n    a_test.go:1: broken\n        more\n":                "a_test.go:1: broken",
+		"    a_test.go:1: one\n    a.go:2: two\n    b.go:3: three\n":              "a_test.go:1: one\na.go:2: two\nb.go:3: three",
+		"    a_test.go:1: broken\n    program.go:9: hub printed:\n        more\n": "a_test.go:1: broken",
+		"    a.go:0: a\n" + strings.Repeat("    a.go:1: b\n",
+			9) + "    a.go:2: c\n": "a.go:0: a\n" + strings.Repeat("a.go:1: b\n", 6) + "a.go:2: c",
 	} {
 		if got := excerpt(output); got != want {
 			t.Errorf("of %q it says %q, want %q", output, got, want)
@@ -177,7 +181,8 @@ func TestReport(t *testing.T) {
 	}
 	r.report(&out, time.Minute, 40*time.Second)
 	for _, want := range []string{
-		"     7.0  internal/hub/test TestA\n", "    50.0  internal/hub/test\n", "       4  etcd\n", "      30  tests\n", "       3  agents\n",
+		"     7.0  internal/hub/test TestA\n", "    50.0  internal/hub/test\n", "       4  etcd\n", "      30  tests\n",
+		"       3  agents\n",
 		"      24  compilers and the rest\n      60  in all, within 40 seconds\n",
 		"\nfailed: internal/kube TestC\n    a_test.go:1: broken\n    b_test.go:2: left\n1 passed, 1 failed, 1 skipped\n",
 	} {

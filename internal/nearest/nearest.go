@@ -1,12 +1,12 @@
-// Package nearest finds the name that a misspelled one probably stands for.
+// Package nearest finds the correct name for a misspelled one.
 //
 // Its invariant: it is pure.
 package nearest
 
 import "strings"
 
-// Of returns the most similar of some names, or "" if none is similar. A name may have a prefix
-// that ends with a slash, as in kind/name.
+// Of returns the most similar of some names, or "" if none is similar. A name may have a prefix, as
+// in kind/name.
 func Of(name string, names []string) string {
 	best, least := "", max(2, len(name)/3)+1
 	for _, other := range names {
@@ -18,7 +18,7 @@ func Of(name string, names []string) string {
 	return best
 }
 
-// Question asks for the most similar name, after a semicolon; "" if none is similar.
+// Question returns a question with the most similar name, after a semicolon; "" if none is similar.
 func Question(name string, names []string) string {
 	if best := Of(name, names); best != "" {
 		return "; did you mean " + best + "?"

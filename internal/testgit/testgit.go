@@ -173,7 +173,7 @@ func (r *Repository) serve(conn net.Conn, config *ssh.ServerConfig) {
 	if err != nil {
 		return
 	}
-	defer server.Close()
+	defer func() { _ = server.Close() }()
 	go ssh.DiscardRequests(requests)
 	for offered := range channels {
 		channel, requests, err := offered.Accept()
@@ -191,7 +191,7 @@ func (r *Repository) serve(conn net.Conn, config *ssh.ServerConfig) {
 }
 
 func (r *Repository) uploadPack(channel ssh.Channel) {
-	defer channel.Close()
+	defer func() { _ = channel.Close() }()
 	command := exec.CommandContext(context.Background(), "git", "upload-pack", filepath.Join(r.Root, r.Name))
 	command.Stdin, command.Stdout, command.Stderr = channel, channel, io.Discard
 	status := struct{ Status uint32 }{}

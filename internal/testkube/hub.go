@@ -108,7 +108,10 @@ func (c Cluster) installHub(t testing.TB) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, path := range append(policies, "fleet/templates/flowcontrol.yaml", "fleet/templates/rbac.yaml", "fleet/templates/gitops-rbac.yaml") {
+	for _, name := range []string{"flowcontrol", "rbac", "gitops-rbac"} {
+		policies = append(policies, "fleet/templates/"+name+".yaml")
+	}
+	for _, path := range policies {
 		c.InstallTemplate(t, path)
 	}
 	awaitAuthors(context.Background(), t, c.Client(t))

@@ -6,8 +6,8 @@ import (
 	"github.com/muster-fleet/muster/api/limits"
 )
 
-// GitRepo is a Git repository. The hub makes a Bundle of each directory with a fleet.yaml or with
-// YAML below the paths of the GitRepo, and keeps the Bundles at the newest commit.
+// GitRepo is a Git repository. The hub makes Bundles of its directories, and keeps the Bundles at
+// the newest commit.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
@@ -60,8 +60,9 @@ type GitRepoSpec struct {
 	// +nullable
 	// +kubebuilder:validation:MaxItems=4096
 	Targets []GitTarget `json:"targets,omitempty"`
-	// ClientSecretName names a Secret of the workspace with the credentials for the repository, of type
-	// kubernetes.io/basic-auth or kubernetes.io/ssh-auth. Default `gitcredential` if it exists.
+	// ClientSecretName names a Secret of the workspace with the credentials for the repository. Its
+	// type is kubernetes.io/basic-auth or kubernetes.io/ssh-auth. Default `gitcredential` if it
+	// exists.
 	// +optional
 	// +nullable
 	ClientSecretName limits.Name `json:"clientSecretName,omitempty"`
@@ -77,8 +78,7 @@ type GitRepoSpec struct {
 	// +optional
 	// +nullable
 	HelmRepoURLRegex limits.Line `json:"helmRepoURLRegex,omitempty"`
-	// CABundle is the PEM of the authorities that may sign the certificate of the repository's server,
-	// beside those of the system.
+	// CABundle is the PEM of further authorities for the certificate of the repository's server.
 	// +optional
 	// +nullable
 	CABundle []byte `json:"caBundle,omitempty"`
@@ -99,6 +99,10 @@ type GitRepoSpec struct {
 	// PollingInterval is the time between two looks at the repository. Default 15 s.
 	// +optional
 	// +nullable
+	// +kubebuilder:validation:Type=string
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=32
+	// +kubebuilder:validation:XValidation:rule="self == '0' || (self.matches('^[-+]?([0-9]+([.][0-9]*)?(ns|us|µs|ms|s|m|h))+$') && duration(self) <= duration('2562047h'))",message="pollingInterval must be 0 or a Go duration such as 60s or 10m, at most 2562047h; the units are ns, us, µs, ms, s, m and h, there is none for days"
 	PollingInterval *metav1.Duration `json:"pollingInterval,omitempty"`
 	// DisablePolling looks at the repository only after a change of this spec.
 	// +optional
@@ -127,6 +131,10 @@ type GitRepoSpec struct {
 	// ImageScanInterval is kept for Rancher Fleet.
 	// +optional
 	// +nullable
+	// +kubebuilder:validation:Type=string
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=32
+	// +kubebuilder:validation:XValidation:rule="self == '0' || (self.matches('^[-+]?([0-9]+([.][0-9]*)?(ns|us|µs|ms|s|m|h))+$') && duration(self) <= duration('2562047h'))",message="imageScanInterval must be 0 or a Go duration such as 60s or 10m, at most 2562047h; the units are ns, us, µs, ms, s, m and h, there is none for days"
 	ImageScanInterval *metav1.Duration `json:"imageScanInterval,omitempty"`
 	// ImageScanCommit is kept for Rancher Fleet.
 	// +optional

@@ -66,6 +66,16 @@ EOF
 muster explain bundles clusters/web
 muster confirm bundles clusters/web
 muster confirm bundles clusters/web --yes
+mkdir -p repository/apps/web
+cd repository
+printf 'apiVersion: v1\nkind: ConfigMap\nmetadata: {name: greeting}\n' > apps/web/greeting.yaml
+printf 'targets: [{clusterSelector: {matchLabels: {env: none}}}]\n' > targets.yaml
+muster bundle .
+muster bundle . --name web --targets-file targets.yaml | kubectl apply -f -
+muster bundle . --name web --targets-file targets.yaml | kubectl diff -f -
+kubectl -n clusters delete bundles.fleet.cattle.io web
+muster bundle . --path 'apps/*' -o name
+cd ..
 muster support-bundle --context edge-1 --file edge-1.tar.gz
 muster support-bundle --context hub
 muster support-bundle --file - | tar tz

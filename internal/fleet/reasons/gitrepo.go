@@ -23,6 +23,8 @@ const (
 	// PollingDisabled: the hub looks at the repository only after a change of the GitRepo; GitPolling
 	// is True.
 	PollingDisabled = "PollingDisabled"
-	// GitRepoAccepted: the GitRepo breaks no rule; Accepted is True.
-	GitRepoAccepted = "Accepted"
+	// Accepted: the GitRepo breaks no rule; Accepted is True.
+	Accepted = "Accepted"
+	// GotNewCommit: the Bundles of a GitRepo are at a new commit; an Event of the GitRepo.
+	GotNewCommit = "GotNewCommit"
 )

@@ -50,8 +50,8 @@ type Options struct {
 	AllowLoopback bool
 }
 
-// NewCommand returns the command muster-hub gitops; configure reaches the hub cluster, and namespace
-// is its system namespace.
+// NewCommand returns the command muster-hub gitops; configure reaches the hub cluster, namespace is
+// its system namespace.
 func NewCommand(configure func() (*rest.Config, error), namespace *string) *cobra.Command {
 	var options Options
 	var debug bool
@@ -84,7 +84,8 @@ Its account reads GitRepos, Policies and the Secrets that GitRepos name, and wri
 	set.StringVar(&options.MetricsAddress, "metrics-bind-address", ":8080", "address of /metrics; 0 switches it off")
 	set.StringVar(&options.ProbeAddress, "health-probe-bind-address", ":8081", "address of /healthz and /readyz; 0 switches them off")
 	set.StringVar(&options.Directory, "directory", os.TempDir(), "directory for the objects of a commit while it is read")
-	set.BoolVar(&options.AllowLoopback, "allow-loopback", false, "read repositories on loopback addresses, which lead to this program's own machine")
+	set.BoolVar(&options.AllowLoopback, "allow-loopback", false,
+		"read repositories on loopback addresses, which lead to this program's own machine")
 	set.BoolVar(&debug, "debug", false, "log more")
 	return command
 }
@@ -123,7 +124,8 @@ func Run(ctx context.Context, config *rest.Config, options Options) error {
 	repos := gitrepo.New(gitrepo.Deps{Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Clock: real,
 		Recorder: eventlimit.New(mgr.GetEventRecorder("muster-gitops"), real), Dialer: dialer, Directory: options.Directory,
 		SystemNamespace: options.Namespace})
-	if err := errors.Join(repos.Register(mgr), mgr.AddHealthzCheck("ping", healthz.Ping), mgr.AddReadyzCheck("caches", synced(mgr))); err != nil {
+	err = errors.Join(repos.Register(mgr), mgr.AddHealthzCheck("ping", healthz.Ping), mgr.AddReadyzCheck("caches", synced(mgr)))
+	if err != nil {
 		return err
 	}
 	return mgr.Start(ctx)

@@ -12,6 +12,7 @@ import (
 	"github.com/muster-fleet/muster/internal/hub/bundles/initgate"
 	"github.com/muster-fleet/muster/internal/hub/bundles/policy"
 	"github.com/muster-fleet/muster/internal/hub/bundles/schedule"
+	"github.com/muster-fleet/muster/internal/hub/gitops/secretaccess"
 	"github.com/muster-fleet/muster/internal/hub/runtime/controller"
 )
 
@@ -20,4 +21,12 @@ func addBundles(ctx context.Context, mgr manager.Manager, deps controller.Deps, 
 	d := bundle.Deps{Deps: deps, IsAgents: agents.Wrote, AgentChart: agents.Content, StateDir: stateDir}
 	return errors.Join(bundle.New(d).Register(ctx, mgr), agents.Register(mgr), clustergroup.New(deps).Register(mgr),
 		schedule.New(deps).Register(mgr), initgate.New(deps).Register(mgr), policy.New(deps).Register(mgr))
+}
+
+// addGitOps adds the rights of the program that reads repositories, if it runs.
+func addGitOps(mgr manager.Manager, deps controller.Deps, options Options) error {
+	if options.WithoutGitOps {
+		return nil
+	}
+	return secretaccess.New(deps).Register(mgr)
 }

@@ -69,7 +69,8 @@ every Cluster whether its agent is alive. The charts fleet-crd and fleet install
 			return Run(logr.NewContext(command.Context(), log), config, options)
 		},
 	}
-	command.AddCommand(newCheck(configure, &options.Namespace), dashboard.NewCommand(configure), gitops.NewCommand(configure, &options.Namespace))
+	command.AddCommand(newCheck(configure, &options.Namespace), dashboard.NewCommand(configure),
+		gitops.NewCommand(configure, &options.Namespace))
 	command.CompletionOptions.DisableDefaultCmd = true
 	common := command.PersistentFlags()
 	common.StringVar(&kubeconfig, "kubeconfig", "", "kubeconfig of the hub cluster (default: env KUBECONFIG, else the Pod's service account)")
@@ -92,7 +93,8 @@ func (o *Options) addFlags(to *cobra.Command) {
 		"how often a leader renews its Lease, and the others look at it")
 	set.StringVar(&o.MetricsAddress, "metrics-bind-address", ":8080", "address of /metrics; 0 switches it off")
 	set.StringVar(&o.ProbeAddress, "health-probe-bind-address", ":8081", "address of /healthz and /readyz; 0 switches them off")
-	set.BoolVar(&o.WithoutGitOps, "without-gitops", false, "show on GitRepos that muster-hub gitops does not run, and give it no right on Secrets")
+	set.BoolVar(&o.WithoutGitOps, "without-gitops", false,
+		"show on GitRepos that muster-hub gitops does not run, and give it no right on Secrets")
 	set.StringVar(&o.StateDir, "state-dir", "",
 		"directory for notes of what may kill the hub; the next hub in the same Pod reads them (default: none)")
 }

@@ -36,7 +36,6 @@ import (
 	"github.com/muster-fleet/muster/internal/hub/bundles/contentaccess"
 	"github.com/muster-fleet/muster/internal/hub/credentials/longlived"
 	"github.com/muster-fleet/muster/internal/hub/credentials/rejoin"
-	"github.com/muster-fleet/muster/internal/hub/gitops/secretaccess"
 	"github.com/muster-fleet/muster/internal/hub/joining/admission"
 	"github.com/muster-fleet/muster/internal/hub/joining/clusterapi"
 	"github.com/muster-fleet/muster/internal/hub/joining/expression"
@@ -253,14 +252,6 @@ func addAudit(ctx context.Context, mgr manager.Manager, deps controller.Deps, po
 		return nil, err
 	}
 	return &audit.Writer{Client: deps.Client, Clock: deps.Clock, Config: deps.Config, Policies: policies}, audit.New(deps).Register(mgr)
-}
-
-// addGitOps adds the rights of the program that reads repositories, if it runs.
-func addGitOps(mgr manager.Manager, deps controller.Deps, options Options) error {
-	if options.WithoutGitOps {
-		return nil
-	}
-	return secretaccess.New(deps).Register(mgr)
 }
 
 // addInventory adds the inventory if the API server serves its kind.

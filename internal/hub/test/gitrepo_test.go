@@ -72,7 +72,8 @@ func (f fixture) gitRepoSays(name, condition, reason string, parts ...string) *f
 	f.eventually(fmt.Sprintf("%s of %s is %s", condition, name, reason), func() error {
 		f.check(f.get(repo, f.workspace, name))
 		is := kube.FindCondition(repo.Status.Conditions, condition)
-		if is == nil || is.Reason != reason || slices.ContainsFunc(parts, func(part string) bool { return !strings.Contains(is.Message, part) }) {
+		if is == nil || is.Reason != reason || slices.ContainsFunc(parts,
+			func(part string) bool { return !strings.Contains(is.Message, part) }) {
 			return fmt.Errorf("the status is %+v", repo.Status)
 		}
 		return nil
@@ -114,7 +115,8 @@ func TestAGitRepoFollowsItsBranch(t *testing.T) {
 	f := withGitOps(t)
 	p := f.place("c1", nil)
 	source := testgit.New(t, "shop.git")
-	source.Write(map[string]string{"web/fleet.yaml": "defaultNamespace: shop\n", "web/a.yaml": gitConfigMap("one"), "db/fleet.yaml": "{}", "db/b.yaml": gitConfigMap("two")})
+	source.Write(map[string]string{"web/fleet.yaml": "defaultNamespace: shop\n", "web/a.yaml": gitConfigMap("one"),
+		"db/fleet.yaml": "{}", "db/b.yaml": gitConfigMap("two")})
 	first := source.Push("main")
 	_, address, ca := source.Web("", "")
 	f.gitRepo("shop", address, ca)
@@ -132,7 +134,8 @@ func TestAGitRepoFollowsItsBranch(t *testing.T) {
 	// A broken file deletes nothing and does not hinder the other directory.
 	source.Write(map[string]string{"db/b.yaml": "", "db/fleet.yaml": "", "web/fleet.yaml": "defaultNamespaces: shop\n"})
 	source.Push("main")
-	broken := f.gitRepoSays("shop", "Ready", "CommitUnreadable", "web/fleet.yaml:1: unknown key defaultNamespaces; did you mean defaultNamespace?")
+	broken := f.gitRepoSays("shop", "Ready", "CommitUnreadable",
+		"web/fleet.yaml:1: unknown key defaultNamespaces; did you mean defaultNamespace?")
 	if all := f.bundlesOf("shop"); broken.Status.Commit != first || len(all) != 2 {
 		t.Errorf("commit %s, %d Bundles", broken.Status.Commit, len(all))
 	}
@@ -143,7 +146,8 @@ func TestAGitRepoFollowsItsBranch(t *testing.T) {
 	f.atCommit("shop", third)
 	f.eventually("Bundle shop-db is gone", func() error { return gone(f.get(&fleet.Bundle{}, f.workspace, "shop-db")) })
 	p.missing("shop-db")
-	if now := f.bundlesOf("shop")["shop-web"]; now.UID != web.UID || now.Spec.DefaultNamespace != "store" || now.Labels[fleet.LabelCommit] != third {
+	if now := f.bundlesOf("shop")["shop-web"]; now.UID != web.UID || now.Spec.DefaultNamespace != "store" ||
+		now.Labels[fleet.LabelCommit] != third {
 		t.Errorf("%+v", now)
 	}
 
@@ -242,14 +246,16 @@ func TestPoliciesAndRestrictionsConfineGitRepos(t *testing.T) {
 	f := withGitOps(t)
 	ctx := context.Background()
 	source := testgit.New(t, "shop.git")
-	source.Write(map[string]string{"a/fleet.yaml": "serviceAccount: admin\n", "a/b.yaml": gitConfigMap("one"), "c/d.yaml": gitConfigMap("two")})
+	source.Write(map[string]string{"a/fleet.yaml": "serviceAccount: admin\n", "a/b.yaml": gitConfigMap("one"),
+		"c/d.yaml": gitConfigMap("two")})
 	source.Push("main")
 	_, address, ca := source.Web("", "")
 	restriction := &fleet.GitRepoRestriction{ObjectMeta: metav1.ObjectMeta{Namespace: f.workspace, Name: "tenant"},
 		AllowedServiceAccounts: []string{"tenant"}, AllowedRepoPatterns: []string{"^https://127"}}
 	f.check(f.Create(ctx, restriction))
 	f.gitRepo("shop", address, ca)
-	f.gitRepoSays("shop", "Ready", "PolicyViolation", "Bundle shop-a: ", `"admin", which GitRepoRestriction tenant of its namespace does not allow`)
+	f.gitRepoSays("shop", "Ready", "PolicyViolation", "Bundle shop-a: ",
+		`"admin", which GitRepoRestriction tenant of its namespace does not allow`)
 	if all := f.bundlesOf("shop"); len(all) != 1 || all["shop"].Name == "" {
 		t.Errorf("%d Bundles: %v", len(all), all)
 	}
@@ -274,7 +280,8 @@ func TestAGitRepoTakesOverItsOwnBundlesAndNoOthers(t *testing.T) {
 	former := f.bundle("shop-b", configMap+"targets: [{clusterName: none}]\n")
 	f.change(former, func() { former.Labels = map[string]string{fleet.LabelRepoName: "shop", "kept": "yes"} })
 	source := testgit.New(t, "shop.git")
-	source.Write(map[string]string{"a/fleet.yaml": "{}", "a/c.yaml": gitConfigMap("one"), "b/fleet.yaml": "labels: {app: b}", "b/d.yaml": gitConfigMap("two")})
+	source.Write(map[string]string{"a/fleet.yaml": "{}", "a/c.yaml": gitConfigMap("one"), "b/fleet.yaml": "labels: {app: b}",
+		"b/d.yaml": gitConfigMap("two")})
 	source.Push("main")
 	_, address, ca := source.Web("", "")
 	f.gitRepo("shop", address, ca)

@@ -34,13 +34,11 @@ func (c *checker) check(field string, value *yaml.Node, want reflect.Type) {
 	for want.Kind() == reflect.Pointer {
 		want = want.Elem()
 	}
-	switch value.Kind {
-	case yaml.DocumentNode:
-		c.check(field, value.Content[0], want)
-		return
-	case yaml.AliasNode:
-		c.check(field, value.Alias, want)
-		return
+	if value.Kind == yaml.DocumentNode {
+		value = value.Content[0]
+	}
+	if value.Kind == yaml.AliasNode {
+		value = value.Alias
 	}
 	if value.Tag == "!!null" {
 		return
@@ -88,11 +86,9 @@ func (c *checker) kind(field string, value *yaml.Node, want yaml.Kind, words str
 }
 
 func kindOf(value *yaml.Node) string {
-	switch value.Kind {
-	case yaml.MappingNode:
-		return "a map"
-	case yaml.SequenceNode:
-		return "a list"
+	collections := map[yaml.Kind]string{yaml.MappingNode: "a map", yaml.SequenceNode: "a list"}
+	if name := collections[value.Kind]; name != "" {
+		return name
 	}
 	switch value.Tag {
 	case "!!int", "!!float":
@@ -117,14 +113,14 @@ func (c *checker) fields(field string, value *yaml.Node, fields map[string]refle
 			continue
 		}
 		path := join(field, key.Value)
-		want, known := fields[key.Value]
-		remedy, is := refused[path]
+		want, found := fields[key.Value]
+		remedy := refused[path]
 		switch {
 		case seen[key.Value]:
 			c.fail(key, "the key %s occurs twice", path)
-		case !known:
+		case !found:
 			c.fail(key, "unknown key %s%s", path, nearest.Question(key.Value, keysOf(fields)))
-		case is:
+		case remedy != "":
 			c.fail(key, "a fleet.yaml has no key %s: %s", path, remedy)
 		default:
 			c.check(path, entry, want)
@@ -151,13 +147,11 @@ func mergedInto(value *yaml.Node) (maps []*yaml.Node) {
 	if value.Kind == yaml.AliasNode {
 		value = value.Alias
 	}
-	switch value.Kind {
-	case yaml.MappingNode:
+	if value.Kind == yaml.MappingNode {
 		return []*yaml.Node{value}
-	case yaml.SequenceNode:
-		for _, entry := range value.Content {
-			maps = append(maps, mergedInto(entry)...)
-		}
+	}
+	for _, entry := range value.Content {
+		maps = append(maps, mergedInto(entry)...)
 	}
 	return maps
 }
@@ -166,9 +160,10 @@ func mergedInto(value *yaml.Node) (maps []*yaml.Node) {
 var booleans = []string{"y", "n", "yes", "no", "on", "off"}
 
 func (c *checker) scalar(field string, value *yaml.Node, want reflect.Type) {
-	plain := value.Kind == yaml.ScalarNode && value.Style&(yaml.SingleQuotedStyle|yaml.DoubleQuotedStyle|yaml.LiteralStyle|yaml.FoldedStyle) == 0
+	const quoted = yaml.SingleQuotedStyle | yaml.DoubleQuotedStyle | yaml.LiteralStyle | yaml.FoldedStyle
+	plain := value.Kind == yaml.ScalarNode && value.Style&quoted == 0
 	boolean := value.Tag == "!!bool" || plain && slices.Contains(booleans, strings.ToLower(value.Value))
-	switch want.Kind() {
+	switch want.Kind() { //nolint:exhaustive // the schema has no other kinds
 	case reflect.Interface:
 	case reflect.Bool:
 		if !boolean {
@@ -195,11 +190,11 @@ func join(field, key string) string {
 	return field + "." + key
 }
 
-// fieldsOf returns the types of a struct's fields by their keys, with those of embedded structs.
-func fieldsOf(of reflect.Type) map[string]reflect.Type {
+// fieldsOf returns the types of a struct's fields by their keys, also of embedded structs.
+func fieldsOf(kind reflect.Type) map[string]reflect.Type {
 	fields := map[string]reflect.Type{}
-	for i := range of.NumField() {
-		field := of.Field(i)
+	for i := range kind.NumField() {
+		field := kind.Field(i)
 		key, options, _ := strings.Cut(field.Tag.Get("json"), ",")
 		if field.Anonymous && (key == "" || options == "inline") {
 			for name, inner := range fieldsOf(field.Type) {

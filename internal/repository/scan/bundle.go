@@ -70,7 +70,7 @@ func read(ctx context.Context, repo *fleet.GitRepo, tree Tree, s source, charts 
 	return bundle, nil
 }
 
-// labels returns the labels of a Bundle: those of the GitRepo, those of the fleet.yaml, and the
+// labels returns the labels of a Bundle: the labels of the GitRepo and of the fleet.yaml, and its
 // origin.
 func labels(repo *fleet.GitRepo, file *fleetyaml.File) map[string]string {
 	all := maps.Clone(repo.Labels)
@@ -153,9 +153,10 @@ func content(tree Tree, s source, values map[string]bool) (map[string][]byte, er
 	return contents, nil
 }
 
-// addChart adds a chart from outside of the directory. A chart of the repository is a directory; for
-// one from elsewhere the options get its place in the Bundle.
-func addChart(ctx context.Context, tree Tree, s source, helm *fleet.HelmOptions, contents map[string][]byte, charts Charts) error {
+// addChart adds a chart from outside of the directory, and names its place in the Bundle in the
+// options.
+func addChart(ctx context.Context, tree Tree, s source, helm *fleet.HelmOptions, contents map[string][]byte,
+	charts Charts) error {
 	if helm == nil || helm.Chart == "" && helm.Repo == "" {
 		return nil
 	}

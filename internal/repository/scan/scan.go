@@ -86,7 +86,7 @@ func find(repo *fleet.GitRepo, tree Tree) ([]source, error) {
 	if len(repo.Spec.Bundles) > 0 {
 		return driven(repo.Spec.Bundles, tree)
 	}
-	all := tree.directories()
+	directories := tree.directories()
 	bases, errs := map[string]bool{}, []error(nil)
 	for _, pattern := range paths(repo) {
 		clean := path.Clean(strings.TrimPrefix(pattern, "/"))
@@ -94,19 +94,19 @@ func find(repo *fleet.GitRepo, tree Tree) ([]source, error) {
 			errs = append(errs, fmt.Errorf("spec.paths: %s is no valid pattern: %w", pattern, err))
 			continue
 		}
-		for dir := range all {
+		for dir := range directories {
 			if matched, _ := path.Match(clean, dir); matched {
 				bases[dir] = true
 			}
 		}
 	}
 	own := map[string]bool{} // the directories with a fleet.yaml
-	for dir := range all {
+	for dir := range directories {
 		own[dir] = tree.options(dir) != ""
 	}
 	chosen := map[string]bool{}
 	for base := range bases {
-		for dir := range all {
+		for dir := range directories {
 			if own[dir] && (dir == base || base == "." || strings.HasPrefix(dir, base+"/")) {
 				chosen[dir] = true
 			}
@@ -143,7 +143,7 @@ func ownFiles(tree Tree, base string, own map[string]bool) (files []string) {
 // driven returns the Bundles that spec.bundles lists.
 func driven(listed []fleet.BundlePath, tree Tree) (sources []source, err error) {
 	var errs []error
-	all := tree.directories()
+	directories := tree.directories()
 	for i, entry := range listed {
 		base := path.Clean(strings.TrimPrefix(entry.Base, "/"))
 		s := source{dir: base, options: tree.options(base), files: tree.below(base)}
@@ -153,7 +153,7 @@ func driven(listed []fleet.BundlePath, tree Tree) (sources []source, err error) 
 		switch {
 		case entry.Base == "":
 			errs = append(errs, fmt.Errorf("spec.bundles[%d] has no base", i))
-		case !all[base]:
+		case !directories[base]:
 			errs = append(errs, fmt.Errorf("spec.bundles[%d]: the repository has no directory %s with files", i, entry.Base))
 		case entry.Options != "" && !tree.has(s.options):
 			errs = append(errs, fmt.Errorf("spec.bundles[%d]: the repository has no file %s, which is relative to base", i, s.options))

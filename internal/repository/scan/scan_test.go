@@ -17,10 +17,16 @@ import (
 
 const configMap = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n"
 
+// files are texts by path, or by the name of a Bundle.
+type (
+	files = map[string]string
+	spec  = fleet.GitRepoSpec
+)
+
 // tree is a repository in memory. A file without content has a ConfigMap.
-func tree(files map[string]string) Tree {
-	return Tree{Paths: slices.Sorted(maps.Keys(files)), Read: func(path string) ([]byte, error) {
-		text, found := files[path]
+func tree(content files) Tree {
+	return Tree{Paths: slices.Sorted(maps.Keys(content)), Read: func(path string) ([]byte, error) {
+		text, found := content[path]
 		if !found {
 			return nil, fmt.Errorf("%s was read, which does not exist", path)
 		}
@@ -32,7 +38,7 @@ func tree(files map[string]string) Tree {
 }
 
 func repo(spec fleet.GitRepoSpec) *fleet.GitRepo {
-	return &fleet.GitRepo{ObjectMeta: metav1.ObjectMeta{Namespace: "clusters", Name: "repo", Labels: map[string]string{"team": "a"}}, Spec: spec}
+	return &fleet.GitRepo{ObjectMeta: metav1.ObjectMeta{Namespace: "clusters", Name: "repo", Labels: files{"team": "a"}}, Spec: spec}
 }
 
 // shape is the names of Bundles with the names of their files.
@@ -51,39 +57,41 @@ func shape(bundles []*fleet.Bundle) map[string]string {
 func TestDirectoriesBecomeBundles(t *testing.T) {
 	for name, row := range map[string]struct {
 		files map[string]string
-		spec  fleet.GitRepoSpec
+		spec  spec
 		want  map[string]string
 	}{
-		"the root": {map[string]string{"a.yaml": "", "b/c.yml": "", "b/README.md": "text", ".git/config.yaml": ""}, fleet.GitRepoSpec{},
-			map[string]string{"repo": "a.yaml b/README.md b/c.yml"}},
+		"the root": {files{"a.yaml": "", "b/c.yml": "", "b/README.md": "text", ".git/config.yaml": ""}, spec{},
+			files{"repo": "a.yaml b/README.md b/c.yml"}},
 		"a directory with a fleet.yaml leaves its parent": {
-			map[string]string{"a.yaml": "", "b/fleet.yaml": "{}", "b/c.yaml": "", "b/d/e.yaml": "", "b/f/fleet.yml": "{}", "b/f/g.yaml": ""},
-			fleet.GitRepoSpec{}, map[string]string{"repo": "a.yaml", "repo-b": "c.yaml d/e.yaml", "repo-b-f": "g.yaml"}},
-		"a base without YAML of its own is no Bundle": {map[string]string{"README.md": "x", "b/fleet.yaml": "{}", "b/c.yaml": ""}, fleet.GitRepoSpec{},
-			map[string]string{"repo-b": "c.yaml"}},
+			files{"a.yaml": "", "b/fleet.yaml": "{}", "b/c.yaml": "", "b/d/e.yaml": "", "b/f/fleet.yml": "{}", "b/f/g.yaml": ""},
+			spec{}, files{"repo": "a.yaml", "repo-b": "c.yaml d/e.yaml", "repo-b-f": "g.yaml"}},
+		"a base without YAML of its own is no Bundle": {files{"README.md": "x", "b/fleet.yaml": "{}", "b/c.yaml": ""}, spec{},
+			files{"repo-b": "c.yaml"}},
 		"paths are patterns, and one that matches nothing gives nothing": {
-			map[string]string{"apps/web/a.yaml": "", "apps/db/b.yaml": "", "other/c.yaml": "", "apps/d.yaml": ""},
-			fleet.GitRepoSpec{Paths: []string{"apps/*", "/other/", "none"}},
-			map[string]string{"repo-apps-web": "a.yaml", "repo-apps-db": "b.yaml", "repo-other": "c.yaml"}},
-		"a directory within another path is a Bundle of its own too": {map[string]string{"a/b/c.yaml": "", "a/d.yaml": ""},
-			fleet.GitRepoSpec{Paths: []string{"a", "a/b"}}, map[string]string{"repo-a": "b/c.yaml d.yaml", "repo-a-b": "c.yaml"}},
+			files{"apps/web/a.yaml": "", "apps/db/b.yaml": "", "other/c.yaml": "", "apps/d.yaml": ""},
+			spec{Paths: []string{"apps/*", "/other/", "none"}},
+			files{"repo-apps-web": "a.yaml", "repo-apps-db": "b.yaml", "repo-other": "c.yaml"}},
+		"a directory within another path is a Bundle of its own too": {files{"a/b/c.yaml": "", "a/d.yaml": ""},
+			spec{Paths: []string{"a", "a/b"}}, files{"repo-a": "b/c.yaml d.yaml", "repo-a-b": "c.yaml"}},
 		"names with capitals, and a name in the fleet.yaml": {
-			map[string]string{"Web_1/a.yaml": "", "b/fleet.yaml": "name: chosen", "b/c.yaml": ""}, fleet.GitRepoSpec{Paths: []string{"Web_1", "b"}},
-			map[string]string{"repo-web-1-b5b8a99e": "a.yaml", "chosen": "c.yaml"}},
+			files{"Web_1/a.yaml": "", "b/fleet.yaml": "name: chosen", "b/c.yaml": ""}, spec{Paths: []string{"Web_1", "b"}},
+			files{"repo-web-1-b5b8a99e": "a.yaml", "chosen": "c.yaml"}},
 		"ignored files": {
-			map[string]string{".fleetignore": "# a comment\n*.md\n/top.yaml\nb/skip\n\\#x.yaml\n", "a.yaml": "", "top.yaml": "", "#x.yaml": "",
+			files{".fleetignore": "# a comment\n*.md\n/top.yaml\nb/skip\n\\#x.yaml\n", "a.yaml": "", "top.yaml": "", "#x.yaml": "",
 				"b/top.yaml": "", "b/skip/c.yaml": "", "b/README.md": "x", "c/.fleetignore": "d/*\n", "c/d/e.yaml": "", "c/f.yaml": ""},
-			fleet.GitRepoSpec{}, map[string]string{"repo": "a.yaml b/top.yaml c/f.yaml"}},
+			spec{}, files{"repo": "a.yaml b/top.yaml c/f.yaml"}},
 		"values files are no resources": {
-			map[string]string{"fleet.yaml": "helm: {valuesFiles: [values.yaml, prod/v.yaml]}", "values.yaml": "a: 1", "prod/v.yaml": "b: 2",
-				"Chart.yaml": "name: a", "templates/a.yaml": ""}, fleet.GitRepoSpec{}, map[string]string{"repo": "Chart.yaml templates/a.yaml"}},
+			files{"fleet.yaml": "helm: {valuesFiles: [values.yaml, prod/v.yaml]}", "values.yaml": "a: 1", "prod/v.yaml": "b: 2",
+				"Chart.yaml": "name: a", "templates/a.yaml": ""}, spec{}, files{"repo": "Chart.yaml templates/a.yaml"}},
 		"spec.bundles": {
-			map[string]string{"web/fleet.yaml": "{}", "web/a.yaml": "", "web/b/fleet.yaml": "{}", "web/b/c.yaml": "", "web/prod.yaml": "namespace: prod"},
-			fleet.GitRepoSpec{Bundles: []fleet.BundlePath{{Base: "web"}, {Base: "web", Options: "prod.yaml"}}},
-			map[string]string{"repo-web": "a.yaml b/c.yaml b/fleet.yaml prod.yaml", "repo-web-prod-yaml-4373b5c9": "a.yaml b/c.yaml b/fleet.yaml fleet.yaml"}},
+			files{"web/fleet.yaml": "{}", "web/a.yaml": "", "web/b/fleet.yaml": "{}", "web/b/c.yaml": "",
+				"web/prod.yaml": "namespace: prod"},
+			spec{Bundles: []fleet.BundlePath{{Base: "web"}, {Base: "web", Options: "prod.yaml"}}},
+			files{"repo-web": "a.yaml b/c.yaml b/fleet.yaml prod.yaml",
+				"repo-web-prod-yaml-4373b5c9": "a.yaml b/c.yaml b/fleet.yaml fleet.yaml"}},
 		"a chart of the repository outside of the directory": {
-			map[string]string{"web/fleet.yaml": "helm: {chart: ../chart}", "chart/Chart.yaml": "name: a", "chart/templates/a.yaml": ""},
-			fleet.GitRepoSpec{Paths: []string{"web"}}, map[string]string{
+			files{"web/fleet.yaml": "helm: {chart: ../chart}", "chart/Chart.yaml": "name: a", "chart/templates/a.yaml": ""},
+			spec{Paths: []string{"web"}}, files{
 				"repo-web": ".chart/X/Chart.yaml .chart/X/templates/a.yaml"}},
 	} {
 		bundles, err := Bundles(t.Context(), repo(row.spec), tree(row.files), nil)
@@ -92,13 +100,13 @@ func TestDirectoriesBecomeBundles(t *testing.T) {
 			continue
 		}
 		got := shape(bundles)
-		for key, files := range got {
+		for key, names := range got {
 			for _, b := range bundles {
 				if b.Spec.Helm != nil && strings.HasPrefix(b.Spec.Helm.Chart, chartDir) {
-					files = strings.ReplaceAll(files, b.Spec.Helm.Chart, chartDir+"/X")
+					names = strings.ReplaceAll(names, b.Spec.Helm.Chart, chartDir+"/X")
 				}
 			}
-			got[key] = files
+			got[key] = names
 		}
 		if diff := cmp.Diff(row.want, got); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", name, diff)
@@ -107,12 +115,13 @@ func TestDirectoriesBecomeBundles(t *testing.T) {
 }
 
 func TestTheSpecOfABundle(t *testing.T) {
-	r := repo(fleet.GitRepoSpec{
-		Targets: []fleet.GitTarget{{Name: "all", ClusterSelector: &metav1.LabelSelector{}}}, TargetNamespace: "forced", ServiceAccount: "deployer",
-		KeepResources: true, ForceSyncGeneration: 3, CorrectDrift: &fleet.CorrectDrift{Enabled: true},
+	r := repo(spec{
+		Targets: []fleet.GitTarget{{Name: "all", ClusterSelector: &metav1.LabelSelector{}}}, TargetNamespace: "forced",
+		ServiceAccount: "deployer",
+		KeepResources:  true, ForceSyncGeneration: 3, CorrectDrift: &fleet.CorrectDrift{Enabled: true},
 	})
 	r.Status.Commit = "abc"
-	bundles, err := Bundles(t.Context(), r, tree(map[string]string{
+	bundles, err := Bundles(t.Context(), r, tree(files{
 		"fleet.yaml": `
 labels: {app: web}
 namespace: own
@@ -124,7 +133,7 @@ targetCustomizations:
 		t.Fatalf("%v, %v", bundles, err)
 	}
 	b := bundles[0]
-	if diff := cmp.Diff(map[string]string{"team": "a", "app": "web", fleet.LabelRepoName: "repo", fleet.LabelCommit: "abc"}, b.Labels); diff != "" {
+	if diff := cmp.Diff(files{"team": "a", "app": "web", fleet.LabelRepoName: "repo", fleet.LabelCommit: "abc"}, b.Labels); diff != "" {
 		t.Error(diff)
 	}
 	spec := b.Spec
@@ -132,7 +141,8 @@ targetCustomizations:
 		!spec.CorrectDrift.Enabled || string(spec.Helm.Values.Raw) != `{"a":{"b":9,"c":2},"list":[2,3]}` {
 		t.Errorf("%+v, values %s", spec.BundleDeploymentOptions, spec.Helm.Values.Raw)
 	}
-	if len(spec.Targets) != 2 || spec.Targets[0].Name != "prod" || spec.Targets[0].TargetNamespace != "forced" || spec.Targets[1].Name != "all" ||
+	if len(spec.Targets) != 2 || spec.Targets[0].Name != "prod" || spec.Targets[0].TargetNamespace != "forced" ||
+		spec.Targets[1].Name != "all" ||
 		string(spec.Targets[0].Helm.Values.Raw) != `{"a":{"b":9},"list":[2,3]}` || spec.Targets[1].TargetNamespace != "" {
 		t.Errorf("%+v", spec.Targets)
 	}
@@ -145,11 +155,12 @@ targetCustomizations:
 }
 
 func TestABundleWithoutTargetsGoesToTheDefaultGroup(t *testing.T) {
-	bundles, err := Bundles(t.Context(), repo(fleet.GitRepoSpec{}), tree(map[string]string{"a.yaml": ""}), nil)
-	if err != nil || bundles[0].Spec.Targets[0].ClusterGroup != "default" || bundles[0].Spec.TargetRestrictions[0].ClusterGroup != "default" {
+	bundles, err := Bundles(t.Context(), repo(spec{}), tree(files{"a.yaml": ""}), nil)
+	if err != nil || bundles[0].Spec.Targets[0].ClusterGroup != "default" ||
+		bundles[0].Spec.TargetRestrictions[0].ClusterGroup != "default" {
 		t.Errorf("%+v, %v", bundles, err)
 	}
-	bundles, err = Bundles(t.Context(), repo(fleet.GitRepoSpec{Targets: []fleet.GitTarget{{ClusterName: "a"}}}), tree(map[string]string{
+	bundles, err = Bundles(t.Context(), repo(spec{Targets: []fleet.GitTarget{{ClusterName: "a"}}}), tree(files{
 		"fleet.yaml": "overrideTargets: [{clusterGroup: edge}]", "a.yaml": ""}), nil)
 	if err != nil || len(bundles[0].Spec.Targets) != 1 || bundles[0].Spec.Targets[0].ClusterGroup != "edge" ||
 		bundles[0].Spec.TargetRestrictions[0].ClusterGroup != "edge" {
@@ -158,41 +169,44 @@ func TestABundleWithoutTargetsGoesToTheDefaultGroup(t *testing.T) {
 }
 
 func TestManyFilesAreCompressed(t *testing.T) {
-	files := map[string]string{"a.yaml": "", "b.txt": strings.Repeat("x", maxPlain)}
-	bundles, err := Bundles(t.Context(), repo(fleet.GitRepoSpec{}), tree(files), nil)
-	if err != nil || bundles[0].Spec.Resources[0].Encoding != fleet.EncodingGzip || bundles[0].Spec.Resources[1].Encoding != fleet.EncodingGzip {
+	content := files{"a.yaml": "", "b.txt": strings.Repeat("x", maxPlain)}
+	bundles, err := Bundles(t.Context(), repo(spec{}), tree(content), nil)
+	if err != nil || bundles[0].Spec.Resources[0].Encoding != fleet.EncodingGzip ||
+		bundles[0].Spec.Resources[1].Encoding != fleet.EncodingGzip {
 		t.Errorf("%v", err)
 	}
-	files["c.txt"] = strings.Repeat("x", maxFiles)
-	if _, err := Bundles(t.Context(), repo(fleet.GitRepoSpec{}), tree(files), nil); err == nil || !strings.Contains(err.Error(), "make it several Bundles") {
+	content["c.txt"] = strings.Repeat("x", maxFiles)
+	if _, err := Bundles(t.Context(), repo(spec{}), tree(content), nil); err == nil || !strings.Contains(err.Error(),
+		"make it several Bundles") {
 		t.Errorf("%v", err)
 	}
 }
 
 func TestChartsFromElsewhereAreFetched(t *testing.T) {
-	files := map[string]string{"fleet.yaml": "helm: {repo: https://charts.example.com, chart: web, version: ~1.2, releaseName: web}"}
+	content := files{"fleet.yaml": "helm: {repo: https://charts.example.com, chart: web, version: ~1.2, releaseName: web}"}
 	var asked fleet.HelmOptions
 	charts := func(_ context.Context, options *fleet.HelmOptions) (map[string][]byte, error) {
 		asked = *options
 		return map[string][]byte{"Chart.yaml": []byte("name: web"), "templates/a.yaml": []byte(configMap)}, nil
 	}
-	bundles, err := Bundles(t.Context(), repo(fleet.GitRepoSpec{}), tree(files), charts)
+	bundles, err := Bundles(t.Context(), repo(spec{}), tree(content), charts)
 	if err != nil || len(bundles) != 1 {
 		t.Fatalf("%v, %v", bundles, err)
 	}
 	helm := bundles[0].Spec.Helm
-	if asked.Version != "~1.2" || !strings.HasPrefix(helm.Chart, ".chart/") || helm.Repo != "" || helm.Version != "" || helm.ReleaseName != "web" ||
+	if asked.Version != "~1.2" || !strings.HasPrefix(helm.Chart, ".chart/") || helm.Repo != "" || helm.Version != "" ||
+		helm.ReleaseName != "web" ||
 		bundles[0].Spec.Resources[0].Name != helm.Chart+"/Chart.yaml" {
 		t.Errorf("%+v, %+v", asked, bundles[0].Spec)
 	}
-	bundles, err = Bundles(t.Context(), repo(fleet.GitRepoSpec{}), tree(files), nil)
+	bundles, err = Bundles(t.Context(), repo(spec{}), tree(content), nil)
 	if err != nil || bundles[0].Spec.Helm.Repo != "https://charts.example.com" || len(bundles[0].Spec.Resources) != 0 {
 		t.Errorf("without a fetcher: %+v, %v", bundles, err)
 	}
 	failing := func(context.Context, *fleet.HelmOptions) (map[string][]byte, error) {
 		return nil, errors.New("no such chart")
 	}
-	if _, err = Bundles(t.Context(), repo(fleet.GitRepoSpec{}), tree(files), failing); err == nil || err.Error() != "fleet.yaml: no such chart" {
+	if _, err = Bundles(t.Context(), repo(spec{}), tree(content), failing); err == nil || err.Error() != "fleet.yaml: no such chart" {
 		t.Errorf("%v", err)
 	}
 }
@@ -200,30 +214,32 @@ func TestChartsFromElsewhereAreFetched(t *testing.T) {
 func TestABrokenDirectoryCostsOnlyItsOwnBundle(t *testing.T) {
 	for name, row := range map[string]struct {
 		files map[string]string
-		spec  fleet.GitRepoSpec
+		spec  spec
 		want  string
 		left  int
 	}{
-		"a key": {map[string]string{"a/fleet.yaml": "nam: x", "b/fleet.yaml": "{}", "b/c.yaml": ""}, fleet.GitRepoSpec{},
+		"a key": {files{"a/fleet.yaml": "nam: x", "b/fleet.yaml": "{}", "b/c.yaml": ""}, spec{},
 			"a/fleet.yaml:1: unknown key nam; did you mean name?", 1},
-		"a name": {map[string]string{"fleet.yaml": "name: A B", "b.yaml": ""}, fleet.GitRepoSpec{}, "fleet.yaml: name: A B is no name of a Bundle", 0},
-		"two Bundles of one name": {map[string]string{"a/fleet.yaml": "name: x", "b/fleet.yaml": "name: x"}, fleet.GitRepoSpec{},
+		"a name": {files{"fleet.yaml": "name: A B", "b.yaml": ""}, spec{}, "fleet.yaml: name: A B is no name of a Bundle", 0},
+		"two Bundles of one name": {files{"a/fleet.yaml": "name: x", "b/fleet.yaml": "name: x"}, spec{},
 			"a and b both make a Bundle x: name one of them in its fleet.yaml", 1},
-		"values that do not exist": {map[string]string{"fleet.yaml": "helm: {valuesFiles: [v.yaml]}", "b.yaml": ""}, fleet.GitRepoSpec{},
+		"values that do not exist": {files{"fleet.yaml": "helm: {valuesFiles: [v.yaml]}", "b.yaml": ""}, spec{},
 			"fleet.yaml: helm.valuesFiles[0]: the repository has no file v.yaml", 0},
-		"values outside": {map[string]string{"a/fleet.yaml": "helm: {valuesFiles: [../../v.yaml]}"}, fleet.GitRepoSpec{},
+		"values outside": {files{"a/fleet.yaml": "helm: {valuesFiles: [../../v.yaml]}"}, spec{},
 			"a/fleet.yaml: helm.valuesFiles[0]: ../../v.yaml lies outside of the repository", 0},
-		"values that are a list": {map[string]string{"fleet.yaml": "helm: {valuesFiles: [v.yaml]}", "v.yaml": "- a"}, fleet.GitRepoSpec{},
+		"values that are a list": {files{"fleet.yaml": "helm: {valuesFiles: [v.yaml]}", "v.yaml": "- a"}, spec{},
 			"v.yaml: its values are no map of YAML", 0},
-		"a chart that does not exist": {map[string]string{"a/fleet.yaml": "helm: {chart: chart}"}, fleet.GitRepoSpec{},
+		"a chart that does not exist": {files{"a/fleet.yaml": "helm: {chart: chart}"}, spec{},
 			"a/fleet.yaml: helm.chart: the repository has no a/chart/Chart.yaml", 0},
-		"nothing":              {map[string]string{"README.md": "x"}, fleet.GitRepoSpec{}, "no resource found: no file ends with .yaml or .yml in .", 0},
-		"nothing in its paths": {map[string]string{"a.yaml": ""}, fleet.GitRepoSpec{Paths: []string{"b", "c*"}}, "no resource found: no file ends with .yaml or .yml in b, c*", 0},
-		"a pattern":            {map[string]string{"a.yaml": ""}, fleet.GitRepoSpec{Paths: []string{"[", "."}}, "spec.paths: [ is no valid pattern", 1},
-		"a base":               {map[string]string{"a.yaml": ""}, fleet.GitRepoSpec{Bundles: []fleet.BundlePath{{Base: "b"}}}, "spec.bundles[0]: the repository has no directory b", 0},
-		"options": {map[string]string{"a.yaml": ""}, fleet.GitRepoSpec{Bundles: []fleet.BundlePath{{Base: ".", Options: "b.yaml"}}},
+		"nothing": {files{"README.md": "x"}, spec{}, "no resource found: no file ends with .yaml or .yml in .", 0},
+		"nothing in its paths": {files{"a.yaml": ""}, spec{Paths: []string{"b", "c*"}},
+			"no resource found: no file ends with .yaml or .yml in b, c*", 0},
+		"a pattern": {files{"a.yaml": ""}, spec{Paths: []string{"[", "."}}, "spec.paths: [ is no valid pattern", 1},
+		"a base": {files{"a.yaml": ""}, spec{Bundles: []fleet.BundlePath{{Base: "b"}}},
+			"spec.bundles[0]: the repository has no directory b", 0},
+		"options": {files{"a.yaml": ""}, spec{Bundles: []fleet.BundlePath{{Base: ".", Options: "b.yaml"}}},
 			"spec.bundles[0]: the repository has no file b.yaml", 0},
-		"an ignored pattern": {map[string]string{".fleetignore": "a\n[\n", "a.yaml": ""}, fleet.GitRepoSpec{}, ".fleetignore:2: [ is no valid pattern", 0},
+		"an ignored pattern": {files{".fleetignore": "a\n[\n", "a.yaml": ""}, spec{}, ".fleetignore:2: [ is no valid pattern", 0},
 	} {
 		bundles, err := Bundles(t.Context(), repo(row.spec), tree(row.files), nil)
 		if err == nil || !strings.Contains(err.Error(), row.want) || len(bundles) != row.left {

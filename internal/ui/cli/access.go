@@ -119,7 +119,8 @@ func (h *access) explainConfig(err error) error {
 	if len(names) == 0 {
 		return errors.New("the kubeconfig has no contexts: set another --kubeconfig, or the variable KUBECONFIG")
 	}
-	return fmt.Errorf("the kubeconfig has no context %s%s; it has %s", *h.Context, nearest.Question(*h.Context, names), strings.Join(names, ", "))
+	return fmt.Errorf("the kubeconfig has no context %s%s; it has %s", *h.Context, nearest.Question(*h.Context, names),
+		strings.Join(names, ", "))
 }
 
 // gvkOf returns the kind of an object.

@@ -58,9 +58,11 @@ A chart of a chart repository stays there: a GitRepo puts its files into the Bun
 		},
 	}
 	b.print.AddFlags(command)
-	command.Flags().StringVar(&b.name, "name", "", "Name of the GitRepo, with which the names of the Bundles begin (default: the directory's)")
-	command.Flags().StringVar(&b.targetsFile, "targets-file", "", "YAML file with the targets of the GitRepo (default: the ClusterGroup default)")
-	command.Flags().StringArrayVar(&b.paths, "path", nil, "Path or pattern, as in spec.paths of the GitRepo; can be repeated (default: the root)")
+	command.Flags().StringVar(&b.name, "name", "", "Name of the GitRepo, the first part of the Bundles' names (default: the directory's)")
+	command.Flags().StringVar(&b.targetsFile, "targets-file", "",
+		"YAML file with the targets of the GitRepo (default: the ClusterGroup default)")
+	command.Flags().StringArrayVar(&b.paths, "path", nil,
+		"Path or pattern, as in spec.paths of the GitRepo; can be repeated (default: the root)")
 	return command
 }
 

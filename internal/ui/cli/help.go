@@ -24,8 +24,7 @@ func groups() []group {
 	return []group{
 		{"install", "Install:", []constructor{newInit, newMigrate}},
 		{"join", "Join:", []constructor{newJoin, newMove, newToken}},
-		{"look", "Look:", []constructor{newGet, newExplain, newTree, newDashboard, newDoctor, newSupport}},
-		{"deliver", "Deliver:", []constructor{newBundle}},
+		{"look", "Look:", []constructor{newGet, newExplain, newTree, newBundle, newDashboard, newDoctor, newSupport}},
 		{"decide", "Decide:", []constructor{newApprove, newDeny, newRevoke, newConfirm, newLabel}},
 		{"leave", "Leave:", []constructor{newLeave}},
 		{groupHelp, "Help:", []constructor{newOptions}},

@@ -56,6 +56,11 @@ var kinds = []kind{
 		namespaced: []client.ObjectList{&fleet.BundleList{}},
 	},
 	{
+		name: "repos", aliases: []string{"repo", "gitrepos", "gitrepo"},
+		columns:    view.GitRepoColumns,
+		namespaced: []client.ObjectList{&fleet.GitRepoList{}},
+	},
+	{
 		name: "placements", aliases: []string{
 			"placement", "clusterresourceplacements", "clusterresourceplacement", "crp", "resourceplacements", "resourceplacement", "rp",
 		},

@@ -153,7 +153,8 @@ func (h *access) unknown(ctx context.Context, looked lookedFor, namespace, name,
 	if k, isKind := kindOf(name); isKind {
 		return fmt.Errorf("%s are a kind of objects: name one, as in %s %s NAME", k.name, looked.command, k.name)
 	}
-	return fmt.Errorf("there is no %s among the %s%s%s", name, strings.Join(namesOf(looked.among), ", "), missing, nearest.Question(name, every))
+	return fmt.Errorf("there is no %s among the %s%s%s", name, strings.Join(namesOf(looked.among), ", "), missing,
+		nearest.Question(name, every))
 }
 
 // choices returns a command for each object.

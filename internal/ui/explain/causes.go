@@ -33,6 +33,7 @@ var (
 	ofRequests       = []string{kindRequest}
 	ofTokens         = []string{kindToken}
 	ofBundles        = []string{kindBundle}
+	ofGitRepos       = []string{kindGitRepo}
 	ofDeliveries     = []string{kindCluster, kindBundle, kindBundleDeployment}
 	ofPlacements     = []string{kindClusterPlacement, kindPlacement}
 	ofRuns           = []string{kindClusterRun, kindRun}

@@ -17,6 +17,7 @@ var sections = []struct {
 	{"Registration tokens", tokenCauses},
 	{"Agents", agentCauses},
 	{"Bundles", deliveryCauses},
+	{"GitRepos", repositoryCauses},
 	{"Placements", placementCauses},
 	{"Staged update runs", runCauses},
 	{"Agent states", stateCauses},

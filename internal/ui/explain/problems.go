@@ -27,6 +27,7 @@ const (
 	kindToken            = "ClusterRegistrationToken"
 	kindBundle           = "Bundle"
 	kindBundleDeployment = "BundleDeployment"
+	kindGitRepo          = "GitRepo"
 	kindClusterPlacement = "ClusterResourcePlacement"
 	kindPlacement        = "ResourcePlacement"
 	kindWork             = "Work"
@@ -47,6 +48,8 @@ func problemsOf(o client.Object) []Problem {
 		return fromFleet(problemOf(o, kindToken), o.Status.Conditions)
 	case *fleet.Bundle:
 		return fromBundle(problemOf(o, kindBundle), &o.Status)
+	case *fleet.GitRepo:
+		return fromFleet(problemOf(o, kindGitRepo), o.Status.Conditions)
 	case *fleet.BundleDeployment:
 		return fromDeployment(problemOf(o, kindBundleDeployment), &o.Status)
 	case *fleet.ClusterRegistration:

@@ -33,12 +33,13 @@ var well = strings.Fields(`
 	InternalMemberClusterHealthy InternalMemberClusterJoined InternalMemberClusterLeft Joined Registering Succeeded
 	AgentHealthy ClusterJoined Deployed Exchanged Granted Imported InUse Initialized Installed LabelsStamped ManifestApplied
 	ManifestAvailable MemberClusterHealthy MemberClusterJoined MemberClusterReadyToJoin NamespaceReady NoDifference NoOverrideSpecified Open OverriddenSucceeded
-	ClustersNotReady Counted InvalidSelector KindNotImplemented
+	ClustersNotReady Counted InvalidSelector Accepted Polled PollingDisabled
 	Processed Ready RolloutStarted Scheduled SchedulingPolicyFulfilled StatusSyncSucceeded Supported UpToDate Watched WorkSynchronized`)
 
 // ofEvents are reasons that only Events have; explain reads no Events.
 var ofEvents = strings.Fields(`
-	AccountMissing AgentOnline ClusterSetMissing ConfigInvalid ConfigMissing ForcedLeave KubernetesVersionChanged NeverJoined NotFromClusterAPI
+	AccountMissing AgentOnline ClusterSetMissing ConfigInvalid ConfigMissing ForcedLeave GotNewCommit
+	KubernetesVersionChanged NeverJoined NotFromClusterAPI
 	PlacementNotFound StatusNotWritten TaintRemoved`)
 
 // ofKubeFleet are reasons that agents of KubeFleet write, and the hub shows as they are.
@@ -47,6 +48,7 @@ var ofKubeFleet = []string{"ManifestApplyFailed", "FoundDrifts"}
 // namesakes are constants without a type that have the value of a reason and are something else.
 var namesakes = map[string]string{
 	"JobFailed":          "a condition of a Job",
+	"conditionAccepted":  "the type of a condition",
 	"conditionProcessed": "the type of a condition",
 	"metricRemoving":     "a label of a metric",
 	"stateWaitCheckIn":   "status.display.state of a Cluster",

@@ -32,6 +32,8 @@ var unrecorded = []struct{ kind, reasons, why string }{
 	{kindRequest, "RequesterUnknown PolicyUnchecked", notWell},
 	{kindToken, "LifeShortened", notWell},
 	{kindBundle, "ConsentMissing PolicyViolation TargetOutranked TargetUnmatched", notYet},
+	{kindGitRepo, "KindNotImplemented GitRepoInvalid PolicyViolation GitCredentialsUnusable RepositoryUnreachable CommitUnreadable " +
+		"BundleNameTaken BundlesNotReady Leaving", afterRecording},
 	{kindBundleDeployment, "ContentUnreadable CorrectionFailed", aRace},
 	{kindBundleDeployment, "Error", ofOthers},
 	{kindBundleDeployment, "MoveFailed Unwatched NamespaceTerminating CRDConflict CRDsDiffer DownstreamResourceUnreadable", notYet},

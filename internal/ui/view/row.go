@@ -52,6 +52,7 @@ var (
 	TokenColumns     = []string{"NAME", columnState, "EXPIRES", "REGISTRATIONS", "LAST-USED", "AGE", columnWhy}
 	RequestColumns   = []string{"NAME", columnState, "CLUSTER", "CLIENT-ID", "AGE", columnWhy}
 	BundleColumns    = []string{"NAME", columnState, "READY", "AGE", columnWhy}
+	GitRepoColumns   = []string{"NAME", columnState, "COMMIT", "BUNDLES", "READY", "AGE", columnWhy}
 	PlacementColumns = []string{"NAME", "KIND", columnState, "MEMBERS", "AGE", columnWhy}
 	RunColumns       = []string{"NAME", "KIND", columnState, "PLACEMENT", "STAGE", "MEMBERS", "AGE", columnWhy}
 	ApprovalColumns  = []string{"NAME", "KIND", columnState, "RUN", "STAGE", "AGE"}
@@ -74,6 +75,8 @@ func Columns(o client.Object) []string {
 		return RequestColumns
 	case *fleet.Bundle:
 		return BundleColumns
+	case *fleet.GitRepo:
+		return GitRepoColumns
 	case *placement.ClusterStagedUpdateRun, *placement.StagedUpdateRun:
 		return RunColumns
 	case *placement.ClusterApprovalRequest, *placement.ApprovalRequest:
@@ -109,6 +112,8 @@ func Row(o client.Object, now time.Time) []string {
 		return requestRow(o, now)
 	case *fleet.Bundle:
 		return bundleRow(o, now)
+	case *fleet.GitRepo:
+		return gitRepoRow(o, now)
 	case *placement.ClusterResourcePlacement:
 		return placementRow(o, "ClusterResourcePlacement", &o.Status, now)
 	case *placement.ResourcePlacement:
@@ -286,14 +291,6 @@ func stateOf(o client.Object, ready *fleet.Condition) (state, message string) {
 	return state, Why(false, ready.Message)
 }
 
-// NameOf returns the users' name of an object: with its namespace if it has one.
-func NameOf(o client.Object) string {
-	if o.GetNamespace() == "" {
-		return o.GetName()
-	}
-	return o.GetNamespace() + "/" + o.GetName()
-}
-
 // Why returns a message in one line, or Nothing for a healthy object.
 func Why(well bool, message string) string {
 	if well {
@@ -305,25 +302,6 @@ func Why(well bool, message string) string {
 // Or returns a text, or Nothing for an empty one.
 func Or(text string) string {
 	return cmp.Or(text, Nothing)
-}
-
-// Title returns the users' name of an object with its kind.
-func Title(o client.Object) string {
-	switch o.(type) {
-	case *fleet.Cluster:
-		return "Cluster " + NameOf(o)
-	case *clusterv1beta1.MemberCluster:
-		return "MemberCluster " + NameOf(o)
-	case *fleet.ClusterRegistrationToken:
-		return "ClusterRegistrationToken " + NameOf(o)
-	case *fleet.ClusterRegistration:
-		return "ClusterRegistration " + NameOf(o)
-	case *fleet.Bundle:
-		return "Bundle " + NameOf(o)
-	case *placement.ClusterResourcePlacement:
-		return "ClusterResourcePlacement " + NameOf(o)
-	}
-	return cmp.Or(titleOfRun(o), "ResourcePlacement "+NameOf(o))
 }
 
 // Since returns the time since an event.

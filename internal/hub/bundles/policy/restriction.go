@@ -23,15 +23,17 @@ func asPolicy(r *fleet.GitRepoRestriction) fleet.Policy {
 	p.DefaultServiceAccount, p.AllowedServiceAccounts = r.DefaultServiceAccount, listed(r.AllowedServiceAccounts)
 	p.AllowedTargetNamespaces = listed(r.AllowedTargetNamespaces)
 	p.AllowedTargetNamespaceSelector = r.AllowedTargetNamespaceSelector
-	p.GitRepo = &fleet.GitRepoRules{DefaultClientSecretName: r.DefaultClientSecretName, AllowedClientSecretNames: listed(r.AllowedClientSecretNames)}
+	p.GitRepo = &fleet.GitRepoRules{
+		DefaultClientSecretName: r.DefaultClientSecretName, AllowedClientSecretNames: listed(r.AllowedClientSecretNames),
+	}
 	for _, pattern := range r.AllowedRepoPatterns {
 		p.GitRepo.AllowedRepoPatterns = append(p.GitRepo.AllowedRepoPatterns, unanchored(pattern))
 	}
 	return p
 }
 
-// listed returns nil for an empty list, which allows every value in a GitRepoRestriction and none in
-// a Policy.
+// listed returns nil for an empty list. An empty list allows every value in a GitRepoRestriction,
+// and none in a Policy.
 func listed(values []string) []string {
 	if len(values) == 0 {
 		return nil

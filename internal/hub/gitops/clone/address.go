@@ -27,8 +27,8 @@ var errLocal = errors.New("its address is loopback, link-local, multicast or uns
 // scpLike matches user@host:path.
 var scpLike = regexp.MustCompile(`^(?:([^@/]+)@)?([^:/]+):([^/:].*|/[^/].*)$`)
 
-// ParseURL returns the URL of a repository, which may be written as user@host:path. Only http, https
-// and ssh are allowed.
+// ParseURL returns the URL of a repository, also for the form user@host:path. Only http, https and
+// ssh are allowed.
 func ParseURL(repo string) (*url.URL, error) {
 	if repo == "" {
 		return nil, errors.New("spec.repo is empty: set it to the address of the repository")

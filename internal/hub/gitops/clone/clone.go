@@ -1,7 +1,7 @@
 // Package clone reads branches, tags and commits of Git repositories.
 //
 // Its invariant: it runs no program and checks no files out. Protocols, addresses, bytes and time
-// are limited, because whoever writes a GitRepo chooses the server. No error contains a credential.
+// are limited, because the author of a GitRepo chooses the server. No error contains a credential.
 package clone
 
 import (
@@ -101,8 +101,8 @@ func (r *Repository) Head(ctx context.Context) (string, error) {
 	return "", r.missing()
 }
 
-// names returns the references of the branch or tag. That of an annotated tag names its commit with
-// a suffix.
+// names returns the references of the branch or tag. For an annotated tag, the reference with the
+// suffix names the commit.
 func (r *Repository) names() []plumbing.ReferenceName {
 	if r.Revision != "" {
 		tag := plumbing.NewTagReferenceName(r.Revision)
@@ -129,7 +129,7 @@ func (r *Repository) Read(ctx context.Context, commit string, do func(scan.Tree)
 	if err != nil {
 		return fmt.Errorf("making a directory for the objects of the repository: %w", err)
 	}
-	defer os.RemoveAll(directory)
+	defer func() { _ = os.RemoveAll(directory) }()
 	storage := &bounded{filesystem.NewStorage(osfs.New(directory), cache.NewObjectLRU(objectCache)), maxPack}
 	repository, err := git.Init(storage, nil)
 	if err != nil {
@@ -201,6 +201,7 @@ func files(ctx context.Context, commit *object.Commit) (scan.Tree, error) {
 			blobs[name] = entry.Hash
 		case filemode.Symlink:
 			links[name] = entry.Hash
+		case filemode.Empty, filemode.Dir, filemode.Submodule: // no files
 		}
 		if len(blobs)+len(links) > scan.MaxPaths {
 			return scan.Tree{}, scan.TooMany()
@@ -226,7 +227,7 @@ func (r repositoryOf) read(name string, hash plumbing.Hash) ([]byte, error) {
 	if err != nil {
 		return nil, fmt.Errorf("reading %s: %w", name, err)
 	}
-	defer reader.Close()
+	defer func() { _ = reader.Close() }()
 	data, err := io.ReadAll(io.LimitReader(reader, scan.MaxFile))
 	if err != nil {
 		return nil, fmt.Errorf("reading %s: %w", name, err)

@@ -66,7 +66,8 @@ func TestABranchATagAndACommitAreRead(t *testing.T) {
 	_, address, ca := source.Web("", "")
 	_, private, privateCA := source.Web("me", "secret")
 	ssh, key, known := source.SSH()
-	old, now := map[string]string{"a.yaml": "1", "dir/b.yaml": "2", "dir/c.yaml": "1"}, map[string]string{"a.yaml": "3", "dir/b.yaml": "2", "dir/c.yaml": "3"}
+	old, now := map[string]string{"a.yaml": "1", "dir/b.yaml": "2", "dir/c.yaml": "1"}, map[string]string{"a.yaml": "3",
+		"dir/b.yaml": "2", "dir/c.yaml": "3"}
 	for name, row := range map[string]struct {
 		address, branch, revision string
 		credentials               *Credentials
@@ -116,14 +117,17 @@ func TestAFailureNamesItsRemedyAndNoCredential(t *testing.T) {
 		"no tag":            {address, "main", "v9", good, "the repository has no tag v9"},
 		"no repository":     {strings.Replace(address, "web.git", "db.git", 1), "main", "", good, "has no repository db.git"},
 		"no commit":         {address, "main", strings.Repeat("0123456789", 4), good, "no commit 0123456789"},
-		"a key for https":   {address, "main", "", &Credentials{Secret: "git", PrivateKey: key}, "secret git holds a key for ssh, and spec.repo begins with https"},
-		"clear text":        {"http" + strings.TrimPrefix(address, "https"), "main", "", good, "would travel in clear text: use https"},
-		"no server":         {"https://127.0.0.1:1/web.git", "main", "", nil, "connection refused"},
-		"no key":            {ssh, "main", "", nil, "a repository by ssh needs a key"},
-		"an unknown host":   {ssh, "main", "", &Credentials{PrivateKey: key}, "the known hosts have no key of localhost:"},
-		"another key of it": {ssh, "main", "", &Credentials{PrivateKey: key, KnownHosts: otherHost(known)}, "is not among its known hosts"},
-		"a key it refuses":  {ssh, "main", "", &Credentials{PrivateKey: otherKey, KnownHosts: known}, "unable to authenticate"},
-		"no PEM":            {ssh, "main", "", &Credentials{Secret: "git", PrivateKey: []byte("x"), KnownHosts: known}, "is no PEM of a private key"},
+		"a key for https": {address, "main", "", &Credentials{Secret: "git", PrivateKey: key},
+			"secret git holds a key for ssh, and spec.repo begins with https"},
+		"clear text":      {"http" + strings.TrimPrefix(address, "https"), "main", "", good, "would travel in clear text: use https"},
+		"no server":       {"https://127.0.0.1:1/web.git", "main", "", nil, "connection refused"},
+		"no key":          {ssh, "main", "", nil, "a repository by ssh needs a key"},
+		"an unknown host": {ssh, "main", "", &Credentials{PrivateKey: key}, "the known hosts have no key of localhost:"},
+		"another key of it": {ssh, "main", "", &Credentials{PrivateKey: key, KnownHosts: otherHost(known)},
+			"is not among the known hosts"},
+		"a key it refuses": {ssh, "main", "", &Credentials{PrivateKey: otherKey, KnownHosts: known}, "unable to authenticate"},
+		"no PEM": {ssh, "main", "", &Credentials{Secret: "git", PrivateKey: []byte("x"), KnownHosts: known},
+			"is no PEM of a private key"},
 	} {
 		r := open(t, row.address, row.branch)
 		r.Revision, r.Credentials, r.CABundle = row.revision, row.credentials, ca
@@ -150,7 +154,8 @@ func TestALinkOutOfTheRepositoryIsRefused(t *testing.T) {
 	_, address, ca := source.Web("", "")
 	r := open(t, address, "main")
 	r.CABundle = ca
-	if _, _, err := contents(t, r); err == nil || !strings.Contains(err.Error(), "the link a.yaml: ../../etc/passwd lies outside of the repository") {
+	if _, _, err := contents(t, r); err == nil || !strings.Contains(err.Error(),
+		"the link a.yaml: ../../etc/passwd lies outside of the repository") {
 		t.Errorf("%v", err)
 	}
 }
@@ -173,8 +178,10 @@ func (discard) Close() error                { return nil }
 
 func TestAddressesOfTheHubAreRefused(t *testing.T) {
 	for address, want := range map[string][2]bool{ // without loopback, with it
-		"127.0.0.1": {false, true}, "::1": {false, true}, "169.254.169.254": {false, false}, "fe80::1": {false, false}, "0.0.0.0": {false, false},
-		"224.0.0.1": {false, false}, "10.0.0.1": {true, true}, "::ffff:127.0.0.1": {false, true}, "::ffff:169.254.169.254": {false, false},
+		"127.0.0.1": {false, true}, "::1": {false, true}, "169.254.169.254": {false, false}, "fe80::1": {false, false},
+		"0.0.0.0":   {false, false},
+		"224.0.0.1": {false, false}, "10.0.0.1": {true, true}, "::ffff:127.0.0.1": {false, true},
+		"::ffff:169.254.169.254": {false, false},
 	} {
 		ip := netip.MustParseAddr(address)
 		if got := [2]bool{Dialer{}.check(ip) == nil, Dialer{AllowLoopback: true}.check(ip) == nil}; got != want {
@@ -217,7 +224,8 @@ func TestOnlySecretsForGitAreSent(t *testing.T) {
 		return s
 	}
 	for want, s := range map[string]*corev1.Secret{
-		"secret git is of type Opaque":             secret(corev1.SecretTypeOpaque, map[string]string{"username": "a", "password": "b"}),
+		"secret git is of type Opaque": secret(corev1.SecretTypeOpaque, map[string]string{"username": "a",
+			"password": "b"}),
 		"secret git has no password":               secret(corev1.SecretTypeBasicAuth, map[string]string{"username": "a"}),
 		"secret git has no ssh-privatekey":         secret(corev1.SecretTypeSSHAuth, nil),
 		"is of type kubernetes.io/service-account": secret(corev1.SecretTypeServiceAccountToken, map[string]string{"token": "a"}),

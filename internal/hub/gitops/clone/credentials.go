@@ -27,8 +27,8 @@ type Credentials struct {
 	PrivateKey, KnownHosts []byte
 }
 
-// ParseCredentials reads a Secret of the type kubernetes.io/basic-auth or kubernetes.io/ssh-auth. No
-// other Secret is sent to a server that the author of a GitRepo chooses.
+// ParseCredentials reads a Secret of type kubernetes.io/basic-auth or kubernetes.io/ssh-auth. The
+// author of a GitRepo chooses the server, and gets no other Secret sent there.
 func ParseCredentials(secret *corev1.Secret, knownHosts []byte) (*Credentials, error) {
 	c := &Credentials{Secret: secret.Name, KnownHosts: knownHosts}
 	switch secret.Type {
@@ -64,7 +64,7 @@ func (c *Credentials) method(address *url.URL) (transport.AuthMethod, error) {
 	case c.Password == "":
 		return nil, fmt.Errorf("secret %s holds a key for ssh, and spec.repo begins with %s", c.Secret, address.Scheme)
 	case address.Scheme == "http":
-		return nil, errors.New("spec.repo begins with http, by which credentials would travel in clear text: use https")
+		return nil, errors.New("spec.repo begins with http, and credentials would travel in clear text: use https")
 	}
 	user := c.Username
 	if user == "" {
@@ -92,13 +92,14 @@ func (c *Credentials) byKey(address *url.URL) (transport.AuthMethod, error) {
 				return nil
 			}
 		}
-		return fmt.Errorf("%s has the key %s, which is not among its known hosts: somebody may stand between, or the server has another key",
+		return fmt.Errorf("%s has the key %s, which is not among the known hosts: the server is another one, or has a new key. Compare "+
+			"the key with its owner's before you add it",
 			address.Host, ssh.FingerprintSHA256(key))
 	}
 	return hostKeys{keys, algorithms(accepted)}, nil
 }
 
-// hostKeys asks the server for a key of a known kind.
+// hostKeys requests a key of a known kind from the server.
 type hostKeys struct {
 	*gitssh.PublicKeys
 	algorithms []string

@@ -77,7 +77,7 @@ func due(s *seen, repo *fleet.GitRepo, now time.Time) bool {
 	return !now.Before(s.next)
 }
 
-// outdated reports whether the Bundles are not those of a commit.
+// outdated reports whether the Bundles must be made from a commit.
 func outdated(repo *fleet.GitRepo, bundles []fleet.Bundle, head string) bool {
 	if repo.Status.Commit != head || repo.Status.ObservedGeneration != repo.Generation {
 		return true
@@ -165,7 +165,8 @@ func (r *reconciliation) read(ctx context.Context) error {
 	if err := r.write(ctx, r.allowed(bundles)); err != nil {
 		return err
 	}
-	ctrl.LoggerFrom(ctx).Info("Commit read", "commit", r.seen.head, "bundles", len(bundles), "took", r.Clock.Since(began).Round(time.Millisecond))
+	ctrl.LoggerFrom(ctx).Info("Commit read", "commit", r.seen.head, "bundles", len(bundles),
+		"took", r.Clock.Since(began).Round(time.Millisecond))
 	return nil
 }
 

@@ -25,8 +25,8 @@ const fieldOwner = client.FieldOwner("muster-gitops")
 const (
 	// annotationWritten on a Bundle is what its GitRepo wrote, as JSON.
 	annotationWritten = "muster/written-by-gitrepo"
-	// annotationDigest is the digest of the spec of a Bundle in the cache, which does not hold the
-	// spec. The API server never has it.
+	// annotationDigest is the digest of the spec of a Bundle, only in the cache. The cache lacks the
+	// spec itself.
 	annotationDigest = "muster/cached-spec-digest"
 )
 
@@ -45,8 +45,8 @@ func writtenTo(bundle *fleet.Bundle) (w written) {
 
 // Slim is the transform of the cache for Bundles: it replaces the spec by its digest.
 func Slim(o any) (any, error) {
-	bundle, is := o.(*fleet.Bundle)
-	if !is {
+	bundle, isBundle := o.(*fleet.Bundle)
+	if !isBundle {
 		return o, nil
 	}
 	digest, err := digestOf(&bundle.Spec)
@@ -88,8 +88,8 @@ func isOf(bundle *fleet.Bundle, repo *fleet.GitRepo) bool {
 	return owner != nil && owner.UID == repo.UID
 }
 
-// write creates and changes the Bundles of a commit. If there is no problem it then deletes the
-// other Bundles of the GitRepo.
+// write creates and changes the Bundles of a commit. Without a problem it then deletes the other
+// Bundles of the GitRepo.
 func (r *reconciliation) write(ctx context.Context, bundles []*fleet.Bundle) error {
 	names := map[string]bool{}
 	for _, bundle := range bundles {
@@ -118,8 +118,8 @@ func (r *reconciliation) write(ctx context.Context, bundles []*fleet.Bundle) err
 	return nil
 }
 
-// writeOne creates or changes a Bundle. A Bundle of the same name that is not of this GitRepo is a
-// problem, and stays as it is.
+// writeOne creates or changes a Bundle. Another owner's Bundle of the same name is a problem, and
+// stays unchanged.
 func (r *reconciliation) writeOne(ctx context.Context, wanted *fleet.Bundle) error {
 	digest, err := digestOf(&wanted.Spec)
 	if err != nil {
@@ -161,8 +161,7 @@ func (r *reconciliation) writeOne(ctx context.Context, wanted *fleet.Bundle) err
 	return r.refusal(wanted, r.Update(ctx, after, fieldOwner))
 }
 
-// refusal turns the answer of the API server that a Bundle cannot be so into a problem of the
-// GitRepo.
+// refusal turns the refusal of a Bundle by the API server into a problem of the GitRepo.
 func (r *reconciliation) refusal(bundle *fleet.Bundle, err error) error {
 	var status apierrors.APIStatus
 	if apierrors.IsInvalid(err) || apierrors.IsRequestEntityTooLargeError(err) || apierrors.IsForbidden(err) ||
@@ -173,8 +172,8 @@ func (r *reconciliation) refusal(bundle *fleet.Bundle, err error) error {
 	return err
 }
 
-// mayWrite reports whether a Bundle is of the GitRepo: it is its controller, or it is of a GitRepo
-// with this name by label and has no controller, as Rancher Fleet leaves its Bundles.
+// mayWrite reports whether the GitRepo may write a Bundle. The GitRepo is its controller, or the
+// Bundle has no controller and the label of the GitRepo, like the Bundles of Rancher Fleet.
 func mayWrite(present *fleet.Bundle, repo *fleet.GitRepo) bool {
 	if isOf(present, repo) {
 		return true

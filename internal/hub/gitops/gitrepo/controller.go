@@ -1,9 +1,8 @@
 // Package gitrepo keeps the Bundles of GitRepos at the newest commits of their repositories.
 //
 // It writes Bundles with a GitRepo as their controller, and the status of GitRepos. Its invariants:
-// status.commit is a commit only after all its Bundles are written. Bundles are deleted only after
-// the Bundles of a whole commit are written, and only those of the GitRepo, by UID. A repository
-// that cannot be read changes nothing.
+// status.commit is a commit only after all its Bundles are written. Only then are other Bundles of
+// the GitRepo deleted, by UID. A failure to read a repository changes nothing.
 package gitrepo
 
 import (
@@ -29,8 +28,8 @@ import (
 )
 
 const (
-	// looks is the number of repositories that are looked at or read at once; reads the number of
-	// commits that are read at once.
+	// looks is the maximum number of repositories at work at once, reads the maximum number of commits
+	// read at once.
 	looks, reads = 20, 4
 	// lookTimeout and readTimeout bound the time for one repository.
 	lookTimeout, readTimeout = 30 * time.Second, 5 * time.Minute
@@ -55,9 +54,9 @@ type Deps struct {
 // Controller reconciles GitRepos.
 type Controller struct {
 	Deps
-	// reading limits the commits that are read at once.
+	// reading limits the commits read at once.
 	reading chan struct{}
-	// polled holds what was seen of each repository, by the UID of its GitRepo.
+	// polled holds the state of each repository, by the UID of its GitRepo.
 	polled sync.Map
 }
 
@@ -115,15 +114,15 @@ type reconciliation struct {
 	*Controller
 	repo, before *fleet.GitRepo
 	bundles      []fleet.Bundle
-	// restrictions are the rules of the GitRepoRestrictions. They hold for the Bundles too, which the
-	// hub itself checks only by Policies.
+	// restrictions are the rules of the GitRepoRestrictions. They hold for the Bundles too; the hub
+	// itself checks these only by Policies.
 	restrictions policy.Rules
 	source       *clone.Repository
 	seen         *seen
 	problem      *problem
 }
 
-// seen is what was seen of a repository.
+// seen is the state of a repository.
 // One turn at a time uses it.
 type seen struct {
 	generation int64
@@ -139,7 +138,7 @@ type seen struct {
 	again    time.Time
 }
 
-// problem is why a GitRepo is not ready.
+// problem is the reason why a GitRepo is not ready.
 type problem struct {
 	condition, reason, message string
 	// again is the time until the next turn, if it is not the usual one.
@@ -167,5 +166,5 @@ func (c *Controller) knownHosts(ctx context.Context) ([]byte, error) {
 	return []byte(configMap.Data[clone.KnownHosts]), nil
 }
 
-// KnownHosts is the ConfigMap of the system namespace with the keys of the servers for all GitRepos.
+// KnownHosts is the ConfigMap of the system namespace with the keys of servers, for all GitRepos.
 const KnownHosts = "known-hosts"

@@ -23,8 +23,8 @@ const (
 	conditionPolling  = "GitPolling"
 )
 
-// observe reads the Bundles of the GitRepo, and what its repository is read with. The Policies of
-// the namespace come before all else.
+// observe reads the Bundles of the GitRepo, the rules of its namespace, and the credentials. The
+// rules come before all else.
 func (r *reconciliation) observe(ctx context.Context) error {
 	r.seen = r.seenOf(r.repo.UID)
 	var list fleet.BundleList
@@ -58,8 +58,8 @@ func (r *reconciliation) observe(ctx context.Context) error {
 	return r.authenticate(ctx)
 }
 
-// restrict applies the Policies and GitRepoRestrictions of the namespace. Their defaults count as if
-// the GitRepo had them.
+// restrict applies the Policies and GitRepoRestrictions of the namespace. Their defaults fill the
+// fields that the GitRepo leaves empty.
 func (r *reconciliation) restrict(ctx context.Context) error {
 	var policies fleet.PolicyList
 	if err := r.List(ctx, &policies, client.InNamespace(r.repo.Namespace)); err != nil {

@@ -26,7 +26,8 @@ const (
 )
 
 // describe computes the status of a GitRepo.
-func describe(before fleet.GitRepoStatus, repo *fleet.GitRepo, bundles []fleet.Bundle, s *seen, p *problem, now time.Time) fleet.GitRepoStatus {
+func describe(before fleet.GitRepoStatus, repo *fleet.GitRepo, bundles []fleet.Bundle, s *seen, p *problem,
+	now time.Time) fleet.GitRepoStatus {
 	after := *before.DeepCopy()
 	after.Commit, after.Bundles = repo.Status.Commit, repo.Status.Bundles
 	after.ObservedGeneration, after.UpdateGeneration = repo.Status.ObservedGeneration, repo.Status.UpdateGeneration
@@ -40,7 +41,7 @@ func describe(before fleet.GitRepoStatus, repo *fleet.GitRepo, bundles []fleet.B
 	for i := range bundles {
 		rollup.Add(&after.Summary, bundles[i].Status.Summary)
 	}
-	accepted := kube.Condition(conditionAccepted, true, reasons.GitRepoAccepted, "")
+	accepted := kube.Condition(conditionAccepted, true, reasons.Accepted, "")
 	polling := kube.Condition(conditionPolling, true, reasons.Polled, "")
 	if repo.Spec.DisablePolling {
 		polling.Reason = reasons.PollingDisabled
@@ -61,14 +62,16 @@ func describe(before fleet.GitRepoStatus, repo *fleet.GitRepo, bundles []fleet.B
 		conditions = kube.SetCondition(conditions, now, condition)
 	}
 	after.Conditions = conditions
-	after.Display = fleet.GitRepoDisplay{ReadyBundleDeployments: rollup.Ready(after.Summary), State: string(rollup.Worst(after.Summary)), Error: p != nil}
+	after.Display = fleet.GitRepoDisplay{
+		ReadyBundleDeployments: rollup.Ready(after.Summary), State: string(rollup.Worst(after.Summary)), Error: p != nil,
+	}
 	if ready.Status != corev1.ConditionTrue {
 		after.Display.Message = ready.Message
 	}
 	return after
 }
 
-// readiness tells what a GitRepo without a problem waits for.
+// readiness returns the condition Ready of a GitRepo without a problem.
 func readiness(bundles []fleet.Bundle, status fleet.GitRepoStatus) fleet.Condition {
 	if status.Commit == "" {
 		return kube.Condition(readyCondition, false, reasons.BundlesNotReady, "no commit has been read yet")
@@ -131,14 +134,14 @@ func (r *reconciliation) leave(ctx context.Context) error {
 	return client.IgnoreNotFound(kube.PatchStatus(ctx, r.Client, r.before, after))
 }
 
-// acceptAgain is the time until the next look at a Secret, which is not watched; grantAgain is the
-// time until the next attempt to read one before the hub has granted the right.
+// acceptAgain is the time until the next look at a Secret, because Secrets are not watched.
+// grantAgain is the same time until the hub has granted the right to read the Secret.
 const acceptAgain, grantAgain = 15 * time.Second, time.Second
 
 // tell logs a transition and emits an Event, after the status was written.
 func (r *reconciliation) tell(ctx context.Context, after *fleet.GitRepo) {
 	if r.before.Status.Commit != after.Status.Commit {
-		r.Recorder.Eventf(after, nil, corev1.EventTypeNormal, "GotNewCommit", "Read", "the Bundles are those of commit %s", after.Status.Commit)
+		r.Recorder.Eventf(after, nil, corev1.EventTypeNormal, reasons.GotNewCommit, "Read", "the Bundles are at commit %s", after.Status.Commit)
 	}
 	from, to := kube.ReasonOf(r.before.Status.Conditions, readyCondition), kube.FindCondition(after.Status.Conditions, readyCondition)
 	if from == to.Reason {

@@ -1,7 +1,7 @@
-// Package secretaccess lets the program that reads repositories read the Secrets that GitRepos name.
+// Package secretaccess grants muster-hub gitops the right to read the credentials of GitRepos.
 //
 // It writes a Role and a RoleBinding in each workspace with GitRepos. Its invariant: the Role names
-// each Secret, and only Secrets that an allowed GitRepo of the workspace names.
+// each Secret, and an allowed GitRepo of the workspace names each of them too.
 package secretaccess
 
 import (
@@ -47,11 +47,11 @@ func (c *Controller) Register(mgr ctrl.Manager) error {
 func (c *Controller) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 	var repos fleet.GitRepoList
 	var policies fleet.PolicyList
-	in := client.InNamespace(request.Name)
-	if err := c.Client.List(ctx, &repos, in); err != nil {
+	workspace := client.InNamespace(request.Name)
+	if err := c.Client.List(ctx, &repos, workspace); err != nil {
 		return reconcile.Result{}, fmt.Errorf("listing the GitRepos of %s: %w", request.Name, err)
 	}
-	if err := c.Client.List(ctx, &policies, in); err != nil {
+	if err := c.Client.List(ctx, &policies, workspace); err != nil {
 		return reconcile.Result{}, fmt.Errorf("listing the Policies of %s: %w", request.Name, err)
 	}
 	role, binding := c.objects(request.Name, named(repos.Items, policy.Unite(policies.Items)))
@@ -61,7 +61,7 @@ func (c *Controller) Reconcile(ctx context.Context, request reconcile.Request) (
 	return reconcile.Result{}, kube.Ensure(ctx, c.Client, role, binding)
 }
 
-// named returns the Secrets that GitRepos name, or that they get by default, sorted.
+// named returns the Secrets of allowed GitRepos, also the default one, sorted.
 func named(repos []fleet.GitRepo, rules policy.Rules) []string {
 	names := map[string]bool{}
 	for i := range repos {
@@ -80,7 +80,9 @@ func (c *Controller) objects(workspace string, secrets []string) (*rbacv1.Role, 
 	meta := metav1.ObjectMeta{Namespace: workspace, Name: naming.GitOpsAccount, Labels: map[string]string{fleet.LabelManaged: "true"}}
 	role := &rbacv1.Role{ObjectMeta: meta}
 	if len(secrets) > 0 {
-		role.Rules = []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"secrets"}, ResourceNames: secrets, Verbs: []string{"get"}}}
+		role.Rules = []rbacv1.PolicyRule{{
+			APIGroups: []string{""}, Resources: []string{"secrets"}, ResourceNames: secrets, Verbs: []string{"get"},
+		}}
 	}
 	return role, kube.RoleBinding(meta, "Role", naming.GitOpsAccount, kube.AccountSubject(c.SystemNamespace, naming.GitOpsAccount))
 }

@@ -19,7 +19,8 @@ func TestOnlySecretsOfAllowedGitReposAreNamed(t *testing.T) {
 	leaving.DeletionTimestamp.Time = leaving.DeletionTimestamp.AddDate(2000, 0, 0)
 	p := fleet.Policy{}
 	p.GitRepo = &fleet.GitRepoRules{AllowedRepoPatterns: []string{"https://good/.*"}, AllowedClientSecretNames: []string{"a", "c"}}
-	repos := []fleet.GitRepo{repo("https://good/a", "a"), repo("https://good/a", ""), repo("https://good/a", "b"), repo("https://bad/a", "c"), leaving}
+	repos := []fleet.GitRepo{repo("https://good/a", "a"), repo("https://good/a", ""), repo("https://good/a", "b"),
+		repo("https://bad/a", "c"), leaving}
 	if got := named(repos, policy.Unite([]fleet.Policy{p})); !slices.Equal(got, []string{"a", "gitcredential"}) {
 		t.Errorf("%v", got)
 	}

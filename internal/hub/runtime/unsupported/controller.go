@@ -30,20 +30,20 @@ type kind struct {
 	setUnsupported func(o client.Object, message string, now time.Time)
 }
 
-// kinds returns the kinds that the command line of Rancher Fleet lists. GitRepos are among them if no
+// kinds returns the kinds from the command line of Rancher Fleet. GitRepos are among them if no
 // program reads repositories.
 func kinds(withoutGitOps bool) []kind {
-	all := []kind{
+	kept := []kind{
 		ofFleet(func(o *fleet.HelmOp) *[]fleet.Condition { return &o.Status.Conditions },
 			"Muster deploys charts by Bundles: write one with helm.repo, helm.chart and helm.version and the same targets"),
 		ofFleet(func(o *fleet.ImageScan) *[]fleet.Condition { return &o.Status.Conditions },
 			"Muster scans no registries: have a tool such as Renovate write new tags into the repository of the Bundles"),
 	}
 	if withoutGitOps {
-		all = append(all, ofFleet(func(o *fleet.GitRepo) *[]fleet.Condition { return &o.Status.Conditions },
+		kept = append(kept, ofFleet(func(o *fleet.GitRepo) *[]fleet.Condition { return &o.Status.Conditions },
 			"the value gitops.enabled of the chart fleet is false, so Muster reads no Git repositories: set it to true"))
 	}
-	return all
+	return kept
 }
 
 // pointer is a client.Object that is a pointer to a T.

@@ -1,0 +1,65 @@
+package explain
+
+import "github.com/muster-fleet/muster/internal/fleet/reasons"
+
+// repositoryCauses explains problems of GitRepos.
+var repositoryCauses = []cause{
+	{
+		kinds: ofGitRepos, reasons: []string{reasons.KindNotImplemented},
+		means:  "No program reads Git repositories, because the value gitops.enabled of the chart fleet is false.",
+		remedy: "Set the value to true.",
+		onHub:  []string{"helm -n cattle-fleet-system upgrade --reuse-values --set gitops.enabled=true fleet fleet/fleet"},
+	},
+	{
+		kinds: ofGitRepos, reasons: []string{reasons.GitRepoInvalid},
+		means:  "The spec of the GitRepo is not valid. What is deployed stays as it is.",
+		remedy: "Correct the field in the message.",
+		onHub:  []string{"kubectl -n NAMESPACE edit gitrepo NAME"},
+	},
+	{
+		kinds: ofGitRepos, reasons: []string{reasons.PolicyViolation},
+		means: "The GitRepo, or a fleet.yaml of its repository, has a value that the Policies or GitRepoRestrictions of the " +
+			"namespace do not allow. What is deployed stays as it is.",
+		remedy: "Change the value in the message, or let an administrator change a Policy.",
+		onHub:  []string{"kubectl -n NAMESPACE get policies.fleet.cattle.io,gitreporestrictions -o yaml"},
+	},
+	{
+		kinds: ofGitRepos, reasons: []string{reasons.GitCredentialsUnusable},
+		means:  "The hub cannot use the Secret with the credentials for the repository.",
+		remedy: "Create the Secret with the type in the message. The hub looks again after 15 seconds.",
+		onHub: []string{"kubectl -n NAMESPACE create secret generic SECRET --type=kubernetes.io/basic-auth " +
+			"--from-literal=username=USER --from-literal=password=TOKEN"},
+	},
+	{
+		kinds: ofGitRepos, reasons: []string{reasons.RepositoryUnreachable},
+		means: "The hub cannot read the repository: its server does not answer, refuses the credentials, or has no such branch. " +
+			"What is deployed stays as it is. The hub tries again at growing intervals, at most 10 minutes.",
+		remedy: "Correct the address, the branch or the credentials by the message.",
+		onHub:  []string{"kubectl -n cattle-fleet-system logs deployment/fleet-gitops"},
+	},
+	{
+		kinds: ofGitRepos, reasons: []string{reasons.CommitUnreadable},
+		means: "A file of the commit is not valid, so some Bundles stay at an earlier commit. No Bundle is deleted before that " +
+			"is corrected.",
+		remedy:   "Correct the file in the message and push. To check a directory before you push, print its Bundles.",
+		onMember: []string{"muster bundle ."},
+	},
+	{
+		kinds: ofGitRepos, reasons: []string{reasons.BundleNameTaken},
+		means:  "A Bundle with the name of a directory exists and has another owner. The hub leaves it alone.",
+		remedy: "Delete that Bundle, or write another name into the fleet.yaml of the directory.",
+		onHub:  []string{"kubectl -n NAMESPACE get bundles.fleet.cattle.io -L fleet.cattle.io/repo-name"},
+	},
+	{
+		kinds: ofGitRepos, reasons: []string{reasons.BundlesNotReady}, passing: true,
+		means:  "The Bundles are at the commit, and not all of their deployments are ready.",
+		remedy: "Wait, or look at the Bundles in the message.",
+		onHub:  []string{"muster get bundles -n NAMESPACE"},
+	},
+	{
+		kinds: ofGitRepos, reasons: []string{reasons.Leaving},
+		means:  "The GitRepo is being deleted, and has a finalizer of another program.",
+		remedy: "If that program is gone, remove the finalizers.",
+		onHub:  []string{"kubectl -n NAMESPACE edit gitrepo NAME"},
+	},
+}
