@@ -103,6 +103,9 @@ func (c *Controller) Reconcile(ctx context.Context, request reconcile.Request) (
 	if err := r.observe(ctx); err != nil {
 		return reconcile.Result{}, err
 	}
+	if r.problem != nil && r.problem.again > 0 && c.Clock.Since(repo.CreationTimestamp.Time) < grantedWithin {
+		return reconcile.Result{RequeueAfter: r.problem.again}, nil
+	}
 	if err := r.act(ctx); err != nil {
 		return reconcile.Result{}, err
 	}

@@ -135,8 +135,9 @@ func (r *reconciliation) leave(ctx context.Context) error {
 }
 
 // acceptAgain is the time until the next look at a Secret, because Secrets are not watched.
-// grantAgain is the same time until the hub has granted the right to read the Secret.
-const acceptAgain, grantAgain = 15 * time.Second, time.Second
+// grantAgain is the same time until the hub has granted the right to read the Secret. Within
+// grantedWithin of its creation, a GitRepo does not report a missing right.
+const acceptAgain, grantAgain, grantedWithin = 15 * time.Second, 500 * time.Millisecond, 10 * time.Second
 
 // tell logs a transition and emits an Event, after the status was written.
 func (r *reconciliation) tell(ctx context.Context, after *fleet.GitRepo) {
