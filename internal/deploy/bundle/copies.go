@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
+	"github.com/muster-fleet/muster/internal/chartfetch"
 	"github.com/muster-fleet/muster/internal/deploy/chart"
 	"github.com/muster-fleet/muster/internal/fleet/reasons"
 )
@@ -58,17 +59,20 @@ func (d *Deployer) copied(ctx context.Context, resource fleet.DownstreamResource
 // fetch fetches a chart from its repository or registry, with the credentials in the Secret that
 // the options name.
 func (d *Deployer) fetch(ctx context.Context, options fleet.HelmOptions) (*chart.Archive, error) {
-	var credentials *chart.Credentials
+	var credentials *chartfetch.Credentials
 	if options.SecretName != "" {
 		secret, err := d.Hub.Secret(ctx, options.SecretName)
 		if err != nil {
 			return nil, withReason(reasons.DownstreamResourceUnreadable,
 				fmt.Errorf("reading Secret %s of helm.secretName on the hub: %s", options.SecretName, d.Hub.Explain(err)))
 		}
-		if credentials, err = chart.ParseCredentials(secret.Data); err != nil {
+		if credentials, err = chartfetch.ParseCredentials(secret.Data); err != nil {
 			return nil, withReason(reasons.ChartUnreadable, fmt.Errorf("reading Secret %s of helm.secretName: %w", options.SecretName, err))
 		}
 	}
 	archive, err := d.charts.Fetch(ctx, options, credentials)
-	return archive, withReason(reasons.ChartUnreadable, err)
+	if err != nil {
+		return nil, withReason(reasons.ChartUnreadable, err)
+	}
+	return &chart.Archive{Archive: *archive, Incomplete: options.DisableDependencyUpdate}, nil
 }

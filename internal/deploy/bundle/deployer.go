@@ -18,9 +18,9 @@ import (
 	"k8s.io/client-go/util/workqueue"
 	"k8s.io/utils/clock"
 
+	"github.com/muster-fleet/muster/internal/chartfetch"
 	"github.com/muster-fleet/muster/internal/delivery/protocol"
 	"github.com/muster-fleet/muster/internal/deploy/applied"
-	"github.com/muster-fleet/muster/internal/deploy/chart"
 	"github.com/muster-fleet/muster/internal/deploy/drift"
 	"github.com/muster-fleet/muster/internal/deploy/release"
 	"github.com/muster-fleet/muster/internal/deploy/render"
@@ -74,7 +74,7 @@ type Deployer struct {
 	queue    workqueue.TypedDelayingInterface[string]
 	store    *store
 	detector *drift.Detector
-	charts   *chart.Fetcher
+	charts   *chartfetch.Fetcher
 
 	mu         sync.Mutex
 	deliveries map[string]*delivery
@@ -91,7 +91,7 @@ func (d *Deployer) Run(ctx context.Context) error {
 	d.queue = workqueue.NewTypedDelayingQueueWithConfig(workqueue.TypedDelayingQueueConfig[string]{Clock: d.Clock})
 	d.deliveries, d.owners, d.waiting = map[string]*delivery{}, map[applied.Query]map[string]bool{}, map[string]bool{}
 	d.store = newStore(d.queue.Add, d.reported)
-	d.detector, d.charts = drift.New(d.Cluster, d.changed, d.listed), chart.NewFetcher(nil)
+	d.detector, d.charts = drift.New(d.Cluster, d.changed, d.listed), chartfetch.NewFetcher(nil)
 	d.wakeups.init()
 	if err := d.adopt(ctx); err != nil {
 		return err

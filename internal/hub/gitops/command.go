@@ -26,6 +26,7 @@ import (
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
+	"github.com/muster-fleet/muster/internal/chartfetch"
 	"github.com/muster-fleet/muster/internal/hub/gitops/clone"
 	"github.com/muster-fleet/muster/internal/hub/gitops/gitrepo"
 	"github.com/muster-fleet/muster/internal/hub/runtime/eventlimit"
@@ -123,7 +124,7 @@ func Run(ctx context.Context, config *rest.Config, options Options) error {
 	real := clock.RealClock{}
 	repos := gitrepo.New(gitrepo.Deps{Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Clock: real,
 		Recorder: eventlimit.New(mgr.GetEventRecorder("muster-gitops"), real), Dialer: dialer, Directory: options.Directory,
-		SystemNamespace: options.Namespace})
+		SystemNamespace: options.Namespace, Charts: gitrepo.Charts(chartfetch.NewFetcher(&http.Client{Transport: dialer.Transport()}))})
 	err = errors.Join(repos.Register(mgr), mgr.AddHealthzCheck("ping", healthz.Ping), mgr.AddReadyzCheck("caches", synced(mgr)))
 	if err != nil {
 		return err

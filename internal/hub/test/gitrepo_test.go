@@ -307,3 +307,24 @@ func TestAGitRepoTakesOverItsOwnBundlesAndNoOthers(t *testing.T) {
 		return nil
 	})
 }
+
+func TestAGitRepoThatIsDeletedNamesTheFinalizersOfOthers(t *testing.T) {
+	f := withGitOps(t)
+	ctx := context.Background()
+	repo := f.gitRepo("shop", "https://127.0.0.1:1/shop", nil)
+	f.change(repo, func() { repo.Finalizers = []string{"fleet.cattle.io/gitrepo-finalizer"} })
+	f.check(f.Delete(ctx, repo))
+	f.gitRepoSays("shop", "Ready", "Leaving", "(fleet.cattle.io/gitrepo-finalizer)")
+	f.change(repo, func() { repo.Finalizers = nil })
+	f.eventually("it is gone", func() error { return gone(f.get(&fleet.GitRepo{}, f.workspace, "shop")) })
+}
+
+// TestAHubWithoutTheProgramSaysSo also finds that no right on Secrets is given.
+func TestAHubWithoutTheProgramSaysSo(t *testing.T) {
+	f := newAlone(t, "", "--without-gitops")
+	f.gitRepo("shop", "https://git.example.com/shop", nil)
+	f.gitRepoSays("shop", fleet.ConditionSupported, "KindNotImplemented", "gitops.enabled of the chart fleet is false")
+	if err := gone(f.get(&rbacv1.Role{}, f.workspace, naming.GitOpsAccount)); err != nil {
+		t.Errorf("a Role was made: %v", err)
+	}
+}

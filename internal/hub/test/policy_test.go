@@ -160,8 +160,8 @@ func TestAPolicySaysWhatOfItHasNoEffect(t *testing.T) {
 	works := f.policy("works", "spec: {requireServiceAccount: true}")
 	says(works, fleet.ConditionSupported, corev1.ConditionTrue, "")
 	says(works, fleet.ConditionReady, corev1.ConditionTrue, "")
-	later := f.policy("later", `spec: {gitRepo: {allowedRepoPatterns: ["("]}}`)
-	says(later, fleet.ConditionSupported, corev1.ConditionFalse, "gitRepo restrict nothing yet")
+	later := f.policy("later", `spec: {gitRepo: {allowedRepoPatterns: ["("]}, helmOp: {defaultServiceAccount: a}}`)
+	says(later, fleet.ConditionSupported, corev1.ConditionFalse, "helmOp restricts nothing yet")
 	says(later, fleet.ConditionReady, corev1.ConditionFalse, "gitRepo.allowedRepoPatterns[0]: ")
 }
 

@@ -83,26 +83,26 @@ func TestTheKindsThatTheCLIListsAreServedAndSayWhatDoesTheirJob(t *testing.T) {
 
 func TestWhatIsSaidOfAnUnsupportedKindIsSaidOnceAndLeavesTheRest(t *testing.T) {
 	f := newFixture(t)
-	repo := &fleet.GitRepo{ObjectMeta: metav1.ObjectMeta{Namespace: f.workspace, Name: "theirs"}}
-	f.check(f.Create(context.Background(), repo))
-	said := func(o *fleet.GitRepo) error {
+	op := &fleet.HelmOp{ObjectMeta: metav1.ObjectMeta{Namespace: f.workspace, Name: "theirs"}}
+	f.check(f.Create(context.Background(), op))
+	said := func(o *fleet.HelmOp) error {
 		f.check(f.get(o, f.workspace, o.Name))
 		if len(o.Status.Conditions) == 0 || o.Status.Conditions[len(o.Status.Conditions)-1].Type != fleet.ConditionSupported {
 			return fmt.Errorf("its conditions are %+v", o.Status.Conditions)
 		}
 		return nil
 	}
-	f.eventually("it says so", func() error { return said(repo) })
-	f.check(f.Status().Patch(context.Background(), repo,
+	f.eventually("it says so", func() error { return said(op) })
+	f.check(f.Status().Patch(context.Background(), op,
 		client.RawPatch("application/merge-patch+json", []byte(`{"status":{"commit":"abc"}}`))))
-	f.check(f.Patch(context.Background(), repo, client.RawPatch("application/merge-patch+json", []byte(`{"metadata":{"labels":{"a":"b"}}}`))))
-	version := repo.ResourceVersion
+	f.check(f.Patch(context.Background(), op, client.RawPatch("application/merge-patch+json", []byte(`{"metadata":{"labels":{"a":"b"}}}`))))
+	version := op.ResourceVersion
 	// Another one shows that the hub has seen the changes.
-	other := &fleet.GitRepo{ObjectMeta: metav1.ObjectMeta{Namespace: f.workspace, Name: "other"}}
+	other := &fleet.HelmOp{ObjectMeta: metav1.ObjectMeta{Namespace: f.workspace, Name: "other"}}
 	f.check(f.Create(context.Background(), other))
 	f.eventually("the other says so", func() error { return said(other) })
 	raw := &unstructured.Unstructured{}
-	raw.SetGroupVersionKind(fleet.GroupVersion.WithKind("GitRepo"))
+	raw.SetGroupVersionKind(fleet.GroupVersion.WithKind("HelmOp"))
 	f.check(f.get(raw, f.workspace, "theirs"))
 	if commit, _, _ := unstructured.NestedString(raw.Object, "status", "commit"); raw.GetResourceVersion() != version || commit != "abc" {
 		t.Errorf("it was written again: %v", raw.Object)

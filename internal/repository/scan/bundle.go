@@ -179,14 +179,18 @@ func addChart(ctx context.Context, tree Tree, s source, helm *fleet.HelmOptions,
 		return fmt.Errorf("%s: helm.chart: the repository has no %s: name a directory with a chart, or give helm.repo", s.options,
 			path.Join(s.dir, helm.Chart, "Chart.yaml"))
 	}
-	if charts == nil {
+	if charts == nil || helm.SecretName != "" { // the members have the Secret
 		return nil
 	}
-	files, err := charts(ctx, helm)
+	chart, err := charts(ctx, helm)
 	if err != nil {
 		return fmt.Errorf("%s: %w", s.options, err)
 	}
-	for name, data := range files {
+	if chart.Files == nil {
+		helm.Version = chart.Version
+		return nil
+	}
+	for name, data := range chart.Files {
 		contents[path.Join(place, name)] = data
 	}
 	helm.Chart, helm.Repo, helm.Version = place, "", ""

@@ -16,8 +16,17 @@ import (
 	"github.com/muster-fleet/muster/internal/naming"
 )
 
-// Charts fetches a chart from elsewhere. It returns the files of the chart by their paths in it.
-type Charts func(ctx context.Context, options *fleet.HelmOptions) (map[string][]byte, error)
+// Charts fetches a chart from elsewhere.
+type Charts func(ctx context.Context, options *fleet.HelmOptions) (*Chart, error)
+
+// Chart is a chart from elsewhere.
+type Chart struct {
+	// Version is the chosen version.
+	Version string
+	// Files are its files by their paths in it; nil if it is too large for a Bundle. Then each member
+	// fetches this version.
+	Files map[string][]byte
+}
 
 // source is a directory that becomes a Bundle.
 type source struct {

@@ -185,9 +185,9 @@ func TestManyFilesAreCompressed(t *testing.T) {
 func TestChartsFromElsewhereAreFetched(t *testing.T) {
 	content := files{"fleet.yaml": "helm: {repo: https://charts.example.com, chart: web, version: ~1.2, releaseName: web}"}
 	var asked fleet.HelmOptions
-	charts := func(_ context.Context, options *fleet.HelmOptions) (map[string][]byte, error) {
+	charts := func(_ context.Context, options *fleet.HelmOptions) (*Chart, error) {
 		asked = *options
-		return map[string][]byte{"Chart.yaml": []byte("name: web"), "templates/a.yaml": []byte(configMap)}, nil
+		return &Chart{"1.2.3", map[string][]byte{"Chart.yaml": []byte("name: web"), "templates/a.yaml": []byte(configMap)}}, nil
 	}
 	bundles, err := Bundles(t.Context(), repo(spec{}), tree(content), charts)
 	if err != nil || len(bundles) != 1 {
@@ -203,9 +203,12 @@ func TestChartsFromElsewhereAreFetched(t *testing.T) {
 	if err != nil || bundles[0].Spec.Helm.Repo != "https://charts.example.com" || len(bundles[0].Spec.Resources) != 0 {
 		t.Errorf("without a fetcher: %+v, %v", bundles, err)
 	}
-	failing := func(context.Context, *fleet.HelmOptions) (map[string][]byte, error) {
-		return nil, errors.New("no such chart")
+	large := func(context.Context, *fleet.HelmOptions) (*Chart, error) { return &Chart{Version: "1.2.3"}, nil }
+	bundles, err = Bundles(t.Context(), repo(spec{}), tree(content), large)
+	if err != nil || bundles[0].Spec.Helm.Version != "1.2.3" || bundles[0].Spec.Helm.Chart != "web" || len(bundles[0].Spec.Resources) != 0 {
+		t.Errorf("a large chart: %+v, %v", bundles, err)
 	}
+	failing := func(context.Context, *fleet.HelmOptions) (*Chart, error) { return nil, errors.New("no such chart") }
 	if _, err = Bundles(t.Context(), repo(spec{}), tree(content), failing); err == nil || err.Error() != "fleet.yaml: no such chart" {
 		t.Errorf("%v", err)
 	}

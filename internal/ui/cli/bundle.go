@@ -39,7 +39,7 @@ func newBundle(streams genericiooptions.IOStreams, h *access) *cobra.Command {
 A directory with a fleet.yaml becomes a Bundle. So does each path with YAML that has no
 fleet.yaml. An error names the file and the line.
 
-A chart of a chart repository stays there: a GitRepo puts its files into the Bundle.`,
+A chart of a chart repository stays there. A GitRepo puts its files into the Bundle.`,
 		Example: `  # Show what a repository becomes, before you push
   muster bundle .
 

@@ -56,7 +56,9 @@ func maybeSecret(kind string, in map[string]any, key string) bool {
 		return driver
 	case "helmOpOptions", "helmChartOptions", "reportBackStrategy":
 		return true
-	case "allowedRepoPatterns", "allowedHelmRepoPatterns", "allowedChartPatterns": // addresses
+	case "allowedRepoPatterns", "allowedHelmRepoPatterns", "allowedChartPatterns", "helmRepoURLRegex": // addresses
+		return true
+	case "imageScanCommit": // names of people
 		return true
 	case "cluster": // access to the cluster of a ClusterProfile
 		return kind == "ClusterProfile"

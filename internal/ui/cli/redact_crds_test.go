@@ -35,24 +35,27 @@ var harmless = map[string]string{
 		namespaceCreationForbiddenBy defaultServiceAccount allowedServiceAccounts[] allowedTargetNamespaces[]
 		defaultClientSecretName allowedClientSecretNames[] defaultHelmSecretName allowedHelmSecretNames[]
 		initGates[].bundle initGates[].condition
+		GitRepo.spec.branch GitRepo.spec.revision GitRepo.spec.paths[] GitRepo.spec.bundles[].base GitRepo.spec.bundles[].options
+		clientSecretName helmSecretName helmSecretNameForPaths ociRegistrySecret webhookSecret targetNamespace
 		kubeConfigSecretNamespace ociReference privateRepoURL agentPrivateRepoURL apiServerURL requestUID topologyKey sortingLabelKey applicableClusterResourceOverrides[]
 		AuditEntry.spec.address AuditEntry.spec.identity AuditEntry.spec.displaced.identity AuditEntry.spec.displaced.request AuditEntry.spec.token AuditEntry.spec.who
 		BundleDeployment.status.release Cluster.spec.agentResources.claims[].request divisor`,
 	"labels, and what selects by them": `labels.KEY matchLabels.KEY namespaceLabels.KEY clusterLabels.KEY matchExpressions[].values[] matchFields[].values[] matchLabelKeys[] mismatchLabelKeys[]
 		allowedLabelKeys[] droppedLabels[] operator effect tolerations[].value agentTolerations[].value taints[].value acceptedStates[] conditions[].KEY approvalExpression`,
 	"where in an object something is": `path fieldPath jsonPointers[] op`,
-	"how far something has come":      `status state bundleState deployed readyBundles readyClusters readyNodes members monitored approvedReason ClusterRegistrationToken.status.used`,
+	"how far something has come":      `status state bundleState deployed readyBundles readyClusters readyBundleDeployments readyNodes members monitored approvedReason ClusterRegistrationToken.status.used`,
 	"when something is, or was": `createdAt lastTransitionTime lastUpdateTime waitTime ttl garbageCollectionInterval
+		pollingInterval imageScanInterval
 		Schedule.spec.schedule
 		Schedule.spec.duration Schedule.spec.location`,
 	"how much there is": `allocatable.KEY available.KEY capacity.KEY limits.KEY requests.KEY maxUnavailable maxUnavailablePartitions minAvailable maxSurge maxConcurrency autoPartitionSize
 		properties.KEY.value`,
 	"how something is to be done": `targetCustomizationMode helm.crds agentTLSMode preemptionPolicy features[]
 		Bundle.spec.resources[].encoding`,
-	"which version it is": `kubernetes kubernetesVersion agentVersion firstSeenVersion observedResourceIndex resourceSnapshotIndex resourceSnapshotName resourceSnapshotIndexUsed policySnapshotIndexUsed resourceIndexes[] deploymentID appliedDeploymentID stagedDeploymentID contentsId
+	"which version it is": `commit pollingCommit kubernetes kubernetesVersion agentVersion firstSeenVersion observedResourceIndex resourceSnapshotIndex resourceSnapshotName resourceSnapshotIndexUsed policySnapshotIndexUsed resourceIndexes[] deploymentID appliedDeploymentID stagedDeploymentID contentsId
 		secretVersion`,
 	"a digest":                        `agentAffinityHash agentEnvVarsHash agentResourcesHash agentSchedulingCustomizationHash agentTolerationsHash apiServerCAHash policyHash resourceHash secretHash settingsHash valuesHash sha256sum resourcesSha256Sum`,
-	"public keys, and what is signed": `agentKey answerKey signature apiServerCA hubCAs[]`,
+	"public keys, and what is signed": `agentKey answerKey signature apiServerCA hubCAs[] caBundle`,
 	"the Work that brought each namespace of a member": `status.namespaces.KEY`,
 }
 

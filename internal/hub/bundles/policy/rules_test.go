@@ -274,8 +274,8 @@ func downstream(h HelmOp) HelmOp {
 func TestWhatAPolicySaysOfItself(t *testing.T) {
 	for name, c := range map[string]struct{ policy, ready, supported string }{
 		"all is well": {"spec: {requireServiceAccount: true}", "", ""},
-		"a pattern":   {`spec: {gitRepo: {allowedRepoPatterns: ["("]}}`, "gitRepo.allowedRepoPatterns[0]: ", "gitRepo restrict nothing"},
-		"charts":      {`helmOp: {allowedChartPatterns: ["a", "["]}`, "helmOp.allowedChartPatterns[1]: ", "helmOp restrict nothing"},
+		"a pattern":   {`spec: {gitRepo: {allowedRepoPatterns: ["("]}}`, "gitRepo.allowedRepoPatterns[0]: ", ""},
+		"charts":      {`helmOp: {allowedChartPatterns: ["a", "["]}`, "helmOp.allowedChartPatterns[1]: ", "helmOp restricts nothing"},
 		"a selector": {
 			"spec: {allowedTargetNamespaceSelector: {matchExpressions: [{key: a, operator: Near}]}}", "allowedTargetNamespaceSelector: ", "",
 		},

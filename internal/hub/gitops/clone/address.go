@@ -63,14 +63,18 @@ type Dialer struct{ AllowLoopback bool }
 // Install makes Git use the dialer for http and https, and no other protocol but ssh. It holds for
 // the whole process.
 func (d Dialer) Install() {
-	transport := http.DefaultTransport.(*http.Transport).Clone()
-	dialer := &net.Dialer{Timeout: dialTimeout, Control: d.control}
-	transport.DialContext = dialer.DialContext
-	web := githttp.NewClient(&http.Client{Transport: transport})
+	web := githttp.NewClient(&http.Client{Transport: d.Transport()})
 	client.InstallProtocol("http", web)
 	client.InstallProtocol("https", web)
 	client.InstallProtocol("file", nil)
 	client.InstallProtocol("git", nil)
+}
+
+// Transport returns a transport that connects by the dialer.
+func (d Dialer) Transport() *http.Transport {
+	transport := http.DefaultTransport.(*http.Transport).Clone()
+	transport.DialContext = (&net.Dialer{Timeout: dialTimeout, Control: d.control}).DialContext
+	return transport
 }
 
 func (d Dialer) control(_, address string, _ syscall.RawConn) error {

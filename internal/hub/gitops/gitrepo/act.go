@@ -1,6 +1,7 @@
 package gitrepo
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -16,6 +17,7 @@ import (
 
 const (
 	defaultInterval = 15 * time.Second
+	minInterval     = time.Second
 	// maxBackoff bounds the time between two looks at a repository that cannot be read.
 	maxBackoff = 10 * time.Minute
 	// conditionReconciling is True while a commit is read.
@@ -28,8 +30,15 @@ func (r *reconciliation) act(ctx context.Context) error {
 	if r.problem != nil {
 		return nil
 	}
-	if due(r.seen, r.repo, r.Clock.Now()) {
-		r.look(ctx)
+	looks := due(r.seen, r.repo, r.Clock.Now())
+	if looks {
+		if err := r.look(ctx); err != nil {
+			return err
+		}
+	}
+	if r.seen.refused != nil {
+		r.problem = r.seen.refused
+		return nil
 	}
 	if r.seen.failure != "" {
 		r.fail(conditionPolling, reasons.RepositoryUnreachable, "%s; %s", r.seen.failure, kept(r.repo))
@@ -45,6 +54,11 @@ func (r *reconciliation) act(ctx context.Context) error {
 	}
 	if err := r.announce(ctx); err != nil {
 		return err
+	}
+	if !looks {
+		if err := r.authenticate(ctx); err != nil || r.problem != nil {
+			return err
+		}
 	}
 	if err := r.read(ctx); err != nil {
 		return err
@@ -68,10 +82,11 @@ func (r *reconciliation) remember(read string) {
 
 // due reports whether it is time to look at a repository.
 func due(s *seen, repo *fleet.GitRepo, now time.Time) bool {
-	if s.generation != repo.Generation || s.head == "" && s.failure == "" {
+	failed := s.failure != "" || s.refused != nil
+	if s.generation != repo.Generation || s.head == "" && !failed {
 		return true
 	}
-	if repo.Spec.DisablePolling && s.failure == "" {
+	if repo.Spec.DisablePolling && !failed {
 		return false
 	}
 	return !now.Before(s.next)
@@ -91,15 +106,21 @@ func outdated(repo *fleet.GitRepo, bundles []fleet.Bundle, head string) bool {
 }
 
 // look reads the newest commit. After failures, the next look is later and later.
-func (r *reconciliation) look(ctx context.Context) {
-	interval := defaultInterval
+func (r *reconciliation) look(ctx context.Context) error {
+	s, interval := r.seen, defaultInterval
 	if own := r.repo.Spec.PollingInterval; own != nil && own.Duration > 0 {
-		interval = own.Duration
+		interval = max(own.Duration, minInterval)
+	}
+	if err := r.authenticate(ctx); err != nil {
+		return err
+	}
+	if s.refused = r.problem; r.problem != nil {
+		s.generation, s.next = r.repo.Generation, r.Clock.Now().Add(cmp.Or(r.problem.again, acceptAgain))
+		return nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, lookTimeout)
 	defer cancel()
 	head, err := r.source.Head(ctx)
-	s := r.seen
 	if s.generation != r.repo.Generation {
 		s.failures = 0
 	}
@@ -116,6 +137,7 @@ func (r *reconciliation) look(ctx context.Context) {
 	}
 	spread := 1 + kube.Jitter(r.repo.UID)/10
 	s.next = r.Clock.Now().Add(time.Duration(float64(interval) * spread))
+	return nil
 }
 
 // announce shows that a commit is being read.

@@ -22,6 +22,9 @@ import (
 // fieldOwner is the field manager of the Bundles of GitRepos.
 const fieldOwner = client.FieldOwner("muster-gitops")
 
+// maxObject is the largest Bundle, as JSON. etcd stores 1.5 MiB, with the fields' managers.
+const maxObject = 1450 << 10
+
 const (
 	// annotationWritten on a Bundle is what its GitRepo wrote, as JSON.
 	annotationWritten = "muster/written-by-gitrepo"
@@ -121,6 +124,11 @@ func (r *reconciliation) write(ctx context.Context, bundles []*fleet.Bundle) err
 // writeOne creates or changes a Bundle. Another owner's Bundle of the same name is a problem, and
 // stays unchanged.
 func (r *reconciliation) writeOne(ctx context.Context, wanted *fleet.Bundle) error {
+	if text, err := json.Marshal(wanted); err == nil && len(text) > maxObject {
+		r.fail(readyCondition, reasons.CommitUnreadable, "Bundle %s has %d KiB, and the API server stores %d KiB: make it two directories with "+
+			"a fleet.yaml each, or exclude files in a .fleetignore", wanted.Name, len(text)>>10, maxObject>>10)
+		return nil
+	}
 	digest, err := digestOf(&wanted.Spec)
 	if err != nil {
 		return err

@@ -103,11 +103,11 @@ func (c *Controller) Reconcile(ctx context.Context, request reconcile.Request) (
 	if err := r.observe(ctx); err != nil {
 		return reconcile.Result{}, err
 	}
-	if r.problem != nil && r.problem.again > 0 && c.Clock.Since(repo.CreationTimestamp.Time) < grantedWithin {
-		return reconcile.Result{RequeueAfter: r.problem.again}, nil
-	}
 	if err := r.act(ctx); err != nil {
 		return reconcile.Result{}, err
+	}
+	if r.problem != nil && r.problem.again > 0 && c.Clock.Since(repo.CreationTimestamp.Time) < grantedWithin {
+		return reconcile.Result{RequeueAfter: r.problem.again}, nil
 	}
 	return r.report(ctx)
 }
@@ -133,6 +133,8 @@ type seen struct {
 	next       time.Time
 	failures   int
 	failure    string
+	// refused is the problem with the credentials; nil if there is none.
+	refused *problem
 	// unread is the commit and generation that could not become Bundles, with the problem, the number
 	// of attempts, and the time of the next.
 	unread   string

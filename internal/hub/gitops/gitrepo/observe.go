@@ -23,8 +23,8 @@ const (
 	conditionPolling  = "GitPolling"
 )
 
-// observe reads the Bundles of the GitRepo, the rules of its namespace, and the credentials. The
-// rules come before all else.
+// observe reads the Bundles of the GitRepo and the rules of its namespace. The rules come before all
+// else.
 func (r *reconciliation) observe(ctx context.Context) error {
 	r.seen = r.seenOf(r.repo.UID)
 	var list fleet.BundleList
@@ -55,7 +55,7 @@ func (r *reconciliation) observe(ctx context.Context) error {
 	}
 	r.source = &clone.Repository{URL: address, Branch: cmp.Or(r.repo.Spec.Branch, defaultBranch), Revision: r.repo.Spec.Revision,
 		CABundle: r.repo.Spec.CABundle, Insecure: r.repo.Spec.InsecureSkipTLSVerify, Dialer: r.Dialer, Directory: r.Directory}
-	return r.authenticate(ctx)
+	return nil
 }
 
 // restrict applies the Policies and GitRepoRestrictions of the namespace. Their defaults fill the
@@ -85,7 +85,8 @@ func (r *reconciliation) restrict(ctx context.Context) error {
 	return nil
 }
 
-// authenticate reads the credentials. A Secret of the default name need not exist.
+// authenticate reads the credentials before a request to the repository. A Secret of the default
+// name need not exist.
 func (r *reconciliation) authenticate(ctx context.Context) error {
 	key := types.NamespacedName{Namespace: r.repo.Namespace, Name: cmp.Or(r.repo.Spec.ClientSecretName, fleet.DefaultGitSecret)}
 	secret := &corev1.Secret{}

@@ -1,7 +1,10 @@
-package chart
+// Package chartfetch fetches Helm charts from repositories and registries.
+//
+// Its invariant: it verifies the digest of an archive, if the index or the registry has one.
+// Credentials go to one host, by https only. Sizes and times are limited.
+package chartfetch
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 	"io"
@@ -10,9 +13,6 @@ import (
 	"strings"
 	"time"
 
-	"helm.sh/helm/v4/pkg/chart/loader/archive"
-	helm "helm.sh/helm/v4/pkg/chart/v2"
-	"helm.sh/helm/v4/pkg/chart/v2/loader"
 	"helm.sh/helm/v4/pkg/registry"
 	"helm.sh/helm/v4/pkg/repo/v1"
 	"oras.land/oras-go/v2/registry/remote/auth"
@@ -27,8 +27,6 @@ const (
 	maxAnswer = 24 << 20
 	// fetchTimeout bounds each request.
 	fetchTimeout = time.Minute
-	// annotationDigest is the annotation of a fetched chart for its digest.
-	annotationDigest = "muster/chart-digest"
 
 	scheme = registry.OCIScheme + "://"
 )
@@ -55,26 +53,16 @@ func NewFetcher(client *http.Client) *Fetcher {
 	return &Fetcher{client: &bounded}
 }
 
-// Elsewhere reports whether the options select a chart outside the files.
-func Elsewhere(files Files, options fleet.BundleDeploymentOptions) bool {
-	if options.Helm == nil {
-		return false
-	}
-	_, found := chartDir(files, options.Helm.Chart)
-	return !found && (options.Helm.Repo != "" || isURL(options.Helm.Chart))
-}
-
-func isURL(chart string) bool {
+// IsURL reports whether a chart is given by its address, and not by its name or directory.
+func IsURL(chart string) bool {
 	return strings.HasPrefix(chart, scheme) || strings.HasPrefix(chart, "https://") || strings.HasPrefix(chart, "http://")
 }
 
-// Archive is a fetched chart before loading.
+// Archive is a fetched chart, packed.
 type Archive struct {
 	Data []byte
 	// From is the source of the archive.
 	From string
-	// Incomplete is set if the chart is deployed without its missing dependencies.
-	Incomplete bool
 }
 
 // Fetch fetches the archive of the chart in the options. An empty version or a range selects the
@@ -94,7 +82,7 @@ func (f *Fetcher) Fetch(ctx context.Context, options fleet.HelmOptions, credenti
 		packed, err = f.pull(options.Chart, options.Version)
 	case strings.HasPrefix(options.Repo, scheme):
 		packed, err = f.pull(strings.TrimSuffix(options.Repo, "/")+"/"+options.Chart, options.Version)
-	case isURL(options.Chart):
+	case IsURL(options.Chart):
 		packed, err = f.get(ctx, options.Chart)
 	default:
 		packed, err = f.find(ctx, options)
@@ -102,40 +90,7 @@ func (f *Fetcher) Fetch(ctx context.Context, options fleet.HelmOptions, credenti
 	if err != nil {
 		return nil, fmt.Errorf("fetching chart %s: %w", from, err)
 	}
-	return &Archive{Data: packed, From: from, Incomplete: options.DisableDependencyUpdate}, nil
-}
-
-// Load loads the chart and notes the digest of the archive in it. A nil archive has no chart.
-func (a *Archive) Load() (*helm.Chart, error) {
-	if a == nil {
-		return nil, nil
-	}
-	made, err := loadArchive(a.Data)
-	if err != nil {
-		return nil, fmt.Errorf("loading chart %s: %w", a.From, err)
-	}
-	made.Raw = nil // see load
-	if made.Metadata.Annotations == nil {
-		made.Metadata.Annotations = map[string]string{}
-	}
-	made.Metadata.Annotations[annotationDigest] = "sha256:" + naming.Digest(a.Data)
-	return made, complete(made, a.Incomplete)
-}
-
-// loadArchive loads a chart within the limits for the files of a Bundle.
-func loadArchive(packed []byte) (*helm.Chart, error) {
-	buffered, err := archive.LoadArchiveFiles(bytes.NewReader(packed))
-	if err != nil {
-		return nil, err
-	}
-	files := Files{}
-	for _, file := range buffered {
-		files[file.Name] = file.Data
-	}
-	if err := checkCosts(files, true); err != nil {
-		return nil, err
-	}
-	return loader.LoadFiles(buffered)
+	return &Archive{Data: packed, From: from}, nil
 }
 
 // find looks a chart up in the index of its repository.

@@ -1,4 +1,4 @@
-package chart
+package chartfetch
 
 import (
 	"encoding/base64"

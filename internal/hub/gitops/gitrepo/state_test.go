@@ -1,0 +1,209 @@
+package gitrepo
+
+import (
+	"archive/tar"
+	"bytes"
+	"compress/gzip"
+	"fmt"
+	"math/rand/v2"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
+	"github.com/muster-fleet/muster/internal/chartfetch"
+	"github.com/muster-fleet/muster/internal/fleet/reasons"
+	"github.com/muster-fleet/muster/internal/kube"
+)
+
+var now = time.Date(2026, 11, 28, 12, 0, 0, 0, time.UTC)
+
+func TestWhenARepositoryIsLookedAt(t *testing.T) {
+	polled := fleet.GitRepoSpec{}
+	never := fleet.GitRepoSpec{DisablePolling: true}
+	for name, row := range map[string]struct {
+		seen seen
+		spec fleet.GitRepoSpec
+		want bool
+	}{
+		"a new one":                         {seen{}, polled, true},
+		"a new one without polling":         {seen{}, never, true},
+		"before its time":                   {seen{generation: 2, head: "a", next: now.Add(1)}, polled, false},
+		"at its time":                       {seen{generation: 2, head: "a", next: now}, polled, true},
+		"its spec has changed":              {seen{generation: 1, head: "a", next: now.Add(1)}, polled, true},
+		"without polling":                   {seen{generation: 2, head: "a", next: now}, never, false},
+		"without polling, its spec changed": {seen{generation: 1, head: "a", next: now.Add(1)}, never, true},
+		"without polling, after a failure":  {seen{generation: 2, head: "a", failure: "x", next: now}, never, true},
+		"soon after a failure":              {seen{generation: 2, failure: "x", next: now.Add(1)}, polled, false},
+	} {
+		repo := &fleet.GitRepo{ObjectMeta: metav1.ObjectMeta{Generation: 2}, Spec: row.spec}
+		if got := due(&row.seen, repo, now); got != row.want {
+			t.Errorf("%s: %t", name, got)
+		}
+	}
+}
+
+// cached is a Bundle as the cache holds it.
+func cached(t *testing.T, spec fleet.BundleSpec, digest string) fleet.Bundle {
+	t.Helper()
+	bundle := &fleet.Bundle{Spec: spec}
+	if digest == "" {
+		var err error
+		if digest, err = digestOf(&spec); err != nil {
+			t.Fatal(err)
+		}
+	}
+	bundle.Annotations = map[string]string{annotationWritten: fmt.Sprintf(`{"spec":%q}`, digest)}
+	slim, err := Slim(bundle)
+	if err != nil || len(slim.(*fleet.Bundle).Spec.Resources) > 0 {
+		t.Fatalf("%+v, %v", slim, err)
+	}
+	return *slim.(*fleet.Bundle)
+}
+
+func TestWhenBundlesAreMadeAgain(t *testing.T) {
+	spec := fleet.BundleSpec{Resources: []fleet.BundleResource{{Name: "a.yaml", Content: "x"}}}
+	spec.Helm = &fleet.HelmOptions{Values: &runtime.RawExtension{Raw: []byte(`{"b": 1.0, "a": [1e3, "x"]}`)}}
+	good, changed := cached(t, spec, ""), cached(t, spec, "other")
+	status := fleet.GitRepoStatus{Commit: "a", ObservedGeneration: 2, Bundles: 1}
+	with := func(edit func(*fleet.GitRepoStatus)) fleet.GitRepoStatus {
+		s := *status.DeepCopy()
+		edit(&s)
+		return s
+	}
+	for name, row := range map[string]struct {
+		status  fleet.GitRepoStatus
+		bundles []fleet.Bundle
+		want    bool
+	}{
+		"they are as written":    {status, []fleet.Bundle{good}, false},
+		"one was changed":        {status, []fleet.Bundle{changed}, true},
+		"one is missing":         {status, nil, true},
+		"there is a new commit":  {with(func(s *fleet.GitRepoStatus) { s.Commit = "b" }), []fleet.Bundle{good}, true},
+		"there is a new spec":    {with(func(s *fleet.GitRepoStatus) { s.ObservedGeneration = 1 }), []fleet.Bundle{good}, true},
+		"no commit was read yet": {fleet.GitRepoStatus{}, nil, true},
+	} {
+		repo := &fleet.GitRepo{ObjectMeta: metav1.ObjectMeta{Generation: 2}, Status: row.status}
+		if got := outdated(repo, row.bundles, "a"); got != row.want {
+			t.Errorf("%s: %t", name, got)
+		}
+	}
+}
+
+func TestTheDigestOfASpecIsTheSameAfterItIsStored(t *testing.T) {
+	var one, other fleet.BundleSpec
+	one.Helm = &fleet.HelmOptions{Values: &runtime.RawExtension{Raw: []byte(`{"b": 1.0, "a": 1e3}`)}}
+	other.Helm = &fleet.HelmOptions{Values: &runtime.RawExtension{Raw: []byte(`{"a":1000,"b":1}`)}}
+	a, err := digestOf(&one)
+	b, otherErr := digestOf(&other)
+	if err != nil || otherErr != nil || a != b {
+		t.Errorf("%s, %s, %v, %v", a, b, err, otherErr)
+	}
+}
+
+func TestTheStatusOfAGitRepo(t *testing.T) {
+	ready := func(name string, ok bool, observed int64) fleet.Bundle {
+		b := fleet.Bundle{ObjectMeta: metav1.ObjectMeta{Name: name, Generation: 1}}
+		b.Status.ObservedGeneration, b.Status.Summary = observed, fleet.BundleSummary{DesiredReady: 1}
+		b.Status.Conditions = []fleet.Condition{kube.Condition(fleet.ConditionReady, ok, "", "NotReady(1) [c1]")}
+		return b
+	}
+	repo := &fleet.GitRepo{Status: fleet.GitRepoStatus{Commit: "a", Bundles: 2}}
+	var many []fleet.Bundle
+	for i := range 12 {
+		many = append(many, ready(fmt.Sprintf("b%02d", i), false, 1))
+	}
+	for name, row := range map[string]struct {
+		repo                     *fleet.GitRepo
+		bundles                  []fleet.Bundle
+		problem                  *problem
+		condition, reason, parts string
+	}{
+		"all is ready": {repo, []fleet.Bundle{ready("x", true, 1), ready("y", true, 1)}, nil, "Ready", reasons.Ready, ""},
+		"one is not": {repo, []fleet.Bundle{ready("x", true, 1), ready("y", false, 1)}, nil, "Ready",
+			reasons.BundlesNotReady, "y: NotReady(1) [c1]"},
+		"one was not read": {repo, []fleet.Bundle{ready("x", true, 0), ready("y", true, 1)}, nil, "Ready",
+			reasons.BundlesNotReady, "x: the hub has not read it yet"},
+		"some are not there": {repo, []fleet.Bundle{ready("x", true, 1)}, nil, "Ready", reasons.BundlesNotReady,
+			"1 Bundles have just been written"},
+		"many are not":     {repo, many, nil, "Ready", reasons.BundlesNotReady, "b09: NotReady(1) [c1]; and 2 more Bundles"},
+		"nothing was read": {&fleet.GitRepo{}, nil, nil, "Ready", reasons.BundlesNotReady, "no commit has been read yet"},
+		"a refused field": {repo, nil, &problem{condition: conditionAccepted, reason: reasons.GitRepoInvalid,
+			message: "m"}, conditionAccepted, reasons.GitRepoInvalid, "m"},
+		"it cannot be reached": {repo, nil, &problem{condition: conditionPolling, reason: reasons.RepositoryUnreachable,
+			message: "m"}, conditionPolling, reasons.RepositoryUnreachable, "m"},
+	} {
+		before := fleet.GitRepoStatus{Conditions: []fleet.Condition{kube.Condition(fleet.ConditionSupported, false, "", "")}}
+		after := describe(before, row.repo, row.bundles, &seen{head: "b"}, row.problem, now)
+		got := kube.FindCondition(after.Conditions, row.condition)
+		if got == nil || got.Reason != row.reason || !strings.Contains(got.Message, row.parts) {
+			t.Errorf("%s: %+v", name, after.Conditions)
+		}
+		if isReady := kube.FindCondition(after.Conditions,
+			readyCondition); (isReady.Status == corev1.ConditionTrue) != (row.reason == reasons.Ready) ||
+			kube.FindCondition(after.Conditions, fleet.ConditionSupported) != nil || after.PollingCommit != "b" ||
+			after.LastPollingTime == nil {
+			t.Errorf("%s: %+v", name, after)
+		}
+	}
+}
+
+func TestALargeChartStaysInItsRepository(t *testing.T) {
+	small, large := chartOf(t, 10), chartOf(t, maxEmbedded)
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		switch r.URL.Path {
+		case "/index.yaml":
+			_, _ = w.Write([]byte("entries:\n  small: [{name: small, version: 1.2.0, urls: [small.tgz]}, {name: small, version: 2.0.0, urls: [none]}]\n" +
+				"  large: [{name: large, version: 1.2.0, urls: [large.tgz]}]\n"))
+		case "/small.tgz":
+			_, _ = w.Write(small)
+		case "/large.tgz":
+			_, _ = w.Write(large)
+		}
+	}))
+	t.Cleanup(server.Close)
+	fetch := Charts(chartfetch.NewFetcher(server.Client()))
+	for name, embedded := range map[string]bool{"small": true, "large": false} {
+		chart, err := fetch(t.Context(), &fleet.HelmOptions{Repo: server.URL, Chart: name, Version: "^1"})
+		if err != nil || chart.Version != "1.2.0" || (chart.Files["Chart.yaml"] != nil) != embedded {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if _, err := fetch(t.Context(), &fleet.HelmOptions{Repo: server.URL, Chart: "none"}); err == nil {
+		t.Error("a chart that does not exist was fetched")
+	}
+}
+
+// chartOf is a chart with random bytes.
+func chartOf(t *testing.T, size int) []byte {
+	t.Helper()
+	noise := make([]byte, size)
+	for i := range noise {
+		noise[i] = byte(rand.IntN(256)) //nolint:gosec // only noise
+	}
+	var buffer bytes.Buffer
+	zipped := gzip.NewWriter(&buffer)
+	files := tar.NewWriter(zipped)
+	for name, data := range map[string][]byte{"web/Chart.yaml": []byte("apiVersion: v2\nname: web\nversion: 1.2.0\n"),
+		"web/noise": noise} {
+		if err := files.WriteHeader(&tar.Header{Name: name, Mode: 0o644, Size: int64(len(data))}); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := files.Write(data); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := files.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := zipped.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return buffer.Bytes()
+}
