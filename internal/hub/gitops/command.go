@@ -124,7 +124,7 @@ func Run(ctx context.Context, config *rest.Config, options Options) error {
 	real := clock.RealClock{}
 	repos := gitrepo.New(gitrepo.Deps{Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Clock: real,
 		Recorder: eventlimit.New(mgr.GetEventRecorder("muster-gitops"), real), Dialer: dialer, Directory: options.Directory,
-		SystemNamespace: options.Namespace, Charts: gitrepo.Charts(chartfetch.NewFetcher(&http.Client{Transport: dialer.Transport()}))})
+		SystemNamespace: options.Namespace, Charts: chartfetch.NewFetcher(&http.Client{Transport: dialer.Transport()})})
 	err = errors.Join(repos.Register(mgr), mgr.AddHealthzCheck("ping", healthz.Ping), mgr.AddReadyzCheck("caches", synced(mgr)))
 	if err != nil {
 		return err

@@ -33,6 +33,7 @@ const (
 	returningOne  = "native agent of a MemberCluster with the token to come back with"
 	tokenHolder   = "registration token"
 	importHolder  = "token of an import"
+	repoReader    = "program that reads repositories"
 	nobody        = "account without rights"
 	stranger      = "nobody who has logged in"
 )
@@ -96,6 +97,21 @@ var allowed = map[string]struct{ everywhere, own, workspace []string }{
 	}},
 	importHolder: {
 		workspace: []string{"create clusterregistrations.fleet.cattle.io", "register clusterregistrationtokens.fleet.cattle.io $TOKEN"},
+	},
+	repoReader: {
+		everywhere: []string{
+			"get gitrepos.fleet.cattle.io", "list gitrepos.fleet.cattle.io", "watch gitrepos.fleet.cattle.io",
+			"get gitreporestrictions.fleet.cattle.io", "list gitreporestrictions.fleet.cattle.io", "watch gitreporestrictions.fleet.cattle.io",
+			"get policies.fleet.cattle.io", "list policies.fleet.cattle.io", "watch policies.fleet.cattle.io",
+			"patch gitrepos/status.fleet.cattle.io", "get bundles.fleet.cattle.io", "list bundles.fleet.cattle.io", "watch bundles.fleet.cattle.io",
+			"create bundles.fleet.cattle.io", "update bundles.fleet.cattle.io", "delete bundles.fleet.cattle.io",
+			"create events.events.k8s.io", "patch events.events.k8s.io",
+		},
+		own: []string{
+			"create leases.coordination.k8s.io", "get leases.coordination.k8s.io muster-gitops", "update leases.coordination.k8s.io muster-gitops",
+			"create events", "patch events", "get configmaps known-hosts", "list configmaps known-hosts", "watch configmaps known-hosts",
+		},
+		workspace: []string{"get secrets gitcredential"},
 	},
 	nobody: {}, stranger: {},
 }
@@ -196,6 +212,8 @@ func (f fixture) everybody() ([]identity, []string) {
 	x := f.exchanging("exchanged")
 	who = append(who, account(exchangedOne, x.namespaceName(), naming.MemberServiceAccount, x.namespaceName()))
 	who = append(who, account(returningOne, x.namespaceName(), naming.MemberReconnectAccount, x.namespaceName(), x.name, "$REPORT"))
+	f.gitRepo("read", "https://127.0.0.1:1/read", nil)
+	who = append(who, account(repoReader, naming.SystemNamespace, naming.GitOpsAccount, naming.SystemNamespace))
 	who = append(who, account(keylessMember, ofKeyless, naming.MemberServiceAccount, ofKeyless),
 		account(unknownMember, naming.MemberSystemNamespace, unknown.name, unknown.namespaceName()),
 		second, account(nobody, bystander, "default", ""),

@@ -61,6 +61,12 @@ func (r Rules) CheckGitRepo(g GitRepo) (GitRepo, error) {
 	return g, nil
 }
 
+// CheckHelmSecret returns the rule broken by the Secret of a GitRepo for charts. The allowed Secrets
+// are those for Git.
+func (r Rules) CheckHelmSecret(name string) error {
+	return checkSecret("spec.helmSecretName", name, r.gitRepo.secret, r.gitRepo.secrets)
+}
+
 // HelmOp has the restricted fields of a HelmOp. Options are the options of its Bundle.
 type HelmOp struct {
 	HelmSecretName string

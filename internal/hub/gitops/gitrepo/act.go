@@ -169,7 +169,7 @@ func (r *reconciliation) read(ctx context.Context) error {
 	var bundles []*fleet.Bundle
 	var broken error
 	err := r.source.Read(limited, r.seen.head, func(tree scan.Tree) error {
-		bundles, broken = scan.Bundles(limited, wanted, tree, r.Charts)
+		bundles, broken = scan.Bundles(limited, wanted, tree, r.fetchChart)
 		return nil
 	})
 	switch {

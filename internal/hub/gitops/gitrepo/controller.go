@@ -22,9 +22,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
+	"github.com/muster-fleet/muster/internal/chartfetch"
 	"github.com/muster-fleet/muster/internal/hub/bundles/policy"
 	"github.com/muster-fleet/muster/internal/hub/gitops/clone"
-	"github.com/muster-fleet/muster/internal/repository/scan"
 )
 
 const (
@@ -48,7 +48,7 @@ type Deps struct {
 	// SystemNamespace has the ConfigMap with the known hosts.
 	SystemNamespace string
 	// Charts fetches charts from elsewhere.
-	Charts scan.Charts
+	Charts *chartfetch.Fetcher
 }
 
 // Controller reconciles GitRepos.

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"regexp"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -44,9 +45,12 @@ func (r *reconciliation) observe(ctx context.Context) error {
 		r.fail(conditionAccepted, reasons.GitRepoInvalid, "%s", err)
 		return nil
 	}
+	if _, err := regexp.Compile(r.repo.Spec.HelmRepoURLRegex); err != nil {
+		r.fail(conditionAccepted, reasons.GitRepoInvalid, "spec.helmRepoURLRegex is no valid regular expression: %s", err)
+		return nil
+	}
 	for field, value := range map[string]string{
-		"helmSecretName": r.repo.Spec.HelmSecretName, "helmSecretNameForPaths": r.repo.Spec.HelmSecretNameForPaths,
-		"ociRegistrySecret": r.repo.Spec.OCIRegistrySecret,
+		"helmSecretNameForPaths": r.repo.Spec.HelmSecretNameForPaths, "ociRegistrySecret": r.repo.Spec.OCIRegistrySecret,
 	} {
 		if value != "" {
 			r.fail(conditionAccepted, reasons.GitRepoInvalid, "spec.%s has no effect in Muster yet: remove it", field)
@@ -76,6 +80,10 @@ func (r *reconciliation) restrict(ctx context.Context) error {
 	for _, rules := range []policy.Rules{policy.Unite(policies.Items), r.restrictions} {
 		var err error
 		if allowed, err = rules.CheckGitRepo(allowed); err != nil {
+			r.fail(conditionAccepted, reasons.PolicyViolation, "%s", err)
+			return nil
+		}
+		if err := rules.CheckHelmSecret(spec.HelmSecretName); err != nil {
 			r.fail(conditionAccepted, reasons.PolicyViolation, "%s", err)
 			return nil
 		}

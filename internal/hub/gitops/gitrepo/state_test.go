@@ -168,14 +168,14 @@ func TestALargeChartStaysInItsRepository(t *testing.T) {
 		}
 	}))
 	t.Cleanup(server.Close)
-	fetch := Charts(chartfetch.NewFetcher(server.Client()))
+	fetcher := chartfetch.NewFetcher(server.Client())
 	for name, embedded := range map[string]bool{"small": true, "large": false} {
-		chart, err := fetch(t.Context(), &fleet.HelmOptions{Repo: server.URL, Chart: name, Version: "^1"})
+		chart, err := fetchChart(t.Context(), fetcher, &fleet.HelmOptions{Repo: server.URL, Chart: name, Version: "^1"}, nil)
 		if err != nil || chart.Version != "1.2.0" || (chart.Files["Chart.yaml"] != nil) != embedded {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	if _, err := fetch(t.Context(), &fleet.HelmOptions{Repo: server.URL, Chart: "none"}); err == nil {
+	if _, err := fetchChart(t.Context(), fetcher, &fleet.HelmOptions{Repo: server.URL, Chart: "none"}, nil); err == nil {
 		t.Error("a chart that does not exist was fetched")
 	}
 }
@@ -206,4 +206,18 @@ func chartOf(t *testing.T, size int) []byte {
 		t.Fatal(err)
 	}
 	return buffer.Bytes()
+}
+
+func TestWhereCredentialsForChartsGo(t *testing.T) {
+	for pattern, want := range map[string]bool{
+		"": false, "https://charts": true, "charts": false, "https://charts.example.com$": true, "https://other|https://charts": true, "(": false,
+	} {
+		spec := fleet.GitRepoSpec{HelmSecretName: "charts", HelmRepoURLRegex: pattern}
+		if got := sendTo(spec, "https://charts.example.com"); got != want {
+			t.Errorf("%q: %t", pattern, got)
+		}
+	}
+	if sendTo(fleet.GitRepoSpec{HelmRepoURLRegex: ".*"}, "https://charts.example.com") {
+		t.Error("credentials without a Secret")
+	}
 }

@@ -72,6 +72,9 @@ func named(repos []fleet.GitRepo, rules policy.Rules) []string {
 			continue
 		}
 		names[cmp.Or(allowed.ClientSecretName, fleet.DefaultGitSecret)] = true
+		if spec.HelmSecretName != "" && rules.CheckHelmSecret(spec.HelmSecretName) == nil {
+			names[spec.HelmSecretName] = true
+		}
 	}
 	return slices.Sorted(maps.Keys(names))
 }
