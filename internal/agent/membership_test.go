@@ -253,7 +253,7 @@ func TestMemberLeavesAndJoinsAgain(t *testing.T) {
 }
 
 func TestReportMadeAnewAfterLeavingIsAJoin(t *testing.T) {
-	hub, _, agent := newJoinedMember(t, "returning")
+	hub, _, agent := newJoinedMember(t, "made-anew")
 	hub.ask(clusterv1beta1.ClusterStateLeave)
 	hub.reported(agent, "False", "InternalMemberClusterLeft")
 	check(t, hub.reports().Delete(t.Context(), hub.name, metav1.DeleteOptions{}))

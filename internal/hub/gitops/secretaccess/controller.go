@@ -13,6 +13,8 @@ import (
 
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -38,17 +40,26 @@ func (c *Controller) Register(mgr ctrl.Manager) error {
 		return []reconcile.Request{{NamespacedName: types.NamespacedName{Name: o.GetNamespace()}}}
 	})
 	return ctrl.NewControllerManagedBy(mgr).Named("gitops-secrets").
-		Watches(&fleet.GitRepo{}, namespace).
+		Watches(gitRepos(), namespace).
 		Watches(&fleet.Policy{}, namespace).
 		Complete(controller.RetryConflicts(c.Recorder, c))
 }
 
+// gitRepos are GitRepos as maps. An object stored by an earlier definition may not fit the type, and
+// must not keep the hub from starting.
+func gitRepos() *unstructured.Unstructured {
+	repo := &unstructured.Unstructured{}
+	repo.SetGroupVersionKind(fleet.GroupVersion.WithKind("GitRepo"))
+	return repo
+}
+
 // Reconcile writes or deletes the Role of a workspace.
 func (c *Controller) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
-	var repos fleet.GitRepoList
+	repos := &unstructured.UnstructuredList{}
+	repos.SetGroupVersionKind(fleet.GroupVersion.WithKind("GitRepoList"))
 	var policies fleet.PolicyList
 	workspace := client.InNamespace(request.Name)
-	if err := c.Client.List(ctx, &repos, workspace); err != nil {
+	if err := c.Client.List(ctx, repos, workspace); err != nil {
 		return reconcile.Result{}, fmt.Errorf("listing the GitRepos of %s: %w", request.Name, err)
 	}
 	if err := c.Client.List(ctx, &policies, workspace); err != nil {
@@ -62,13 +73,17 @@ func (c *Controller) Reconcile(ctx context.Context, request reconcile.Request) (
 }
 
 // named returns the Secrets of allowed GitRepos, also the default one, sorted.
-func named(repos []fleet.GitRepo, rules policy.Rules) []string {
+func named(repos []unstructured.Unstructured, rules policy.Rules) []string {
 	names := map[string]bool{}
 	for i := range repos {
-		spec := repos[i].Spec
+		var spec fleet.GitRepoSpec
+		fields, _, _ := unstructured.NestedMap(repos[i].Object, "spec")
+		if runtime.DefaultUnstructuredConverter.FromUnstructured(fields, &spec) != nil {
+			continue // no program can read it
+		}
 		allowed, err := rules.CheckGitRepo(policy.GitRepo{Repo: spec.Repo, ServiceAccount: spec.ServiceAccount,
 			ClientSecretName: spec.ClientSecretName, TargetNamespace: spec.TargetNamespace})
-		if err != nil || !repos[i].DeletionTimestamp.IsZero() {
+		if err != nil || repos[i].GetDeletionTimestamp() != nil {
 			continue
 		}
 		names[cmp.Or(allowed.ClientSecretName, fleet.DefaultGitSecret)] = true

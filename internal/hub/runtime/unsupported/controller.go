@@ -11,6 +11,8 @@ import (
 	"strings"
 	"time"
 
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -40,7 +42,7 @@ func kinds(withoutGitOps bool) []kind {
 			"Muster scans no registries: have a tool such as Renovate write new tags into the repository of the Bundles"),
 	}
 	if withoutGitOps {
-		kept = append(kept, ofFleet(func(o *fleet.GitRepo) *[]fleet.Condition { return &o.Status.Conditions },
+		kept = append(kept, ofAnyForm("GitRepo",
 			"the value gitops.enabled of the chart fleet is false, so Muster reads no Git repositories: set it to true"))
 	}
 	return kept
@@ -59,10 +61,36 @@ func ofFleet[T any, P pointer[T]](conditions func(P) *[]fleet.Condition, instead
 	}}
 }
 
+// ofAnyForm returns a kind whose objects are maps. Objects stored by an earlier definition may not fit
+// the type.
+func ofAnyForm(name, instead string) kind {
+	object := &unstructured.Unstructured{}
+	object.SetGroupVersionKind(fleet.GroupVersion.WithKind(name))
+	return kind{object, instead, func(o client.Object, message string, now time.Time) {
+		fields := o.(*unstructured.Unstructured).Object
+		status := struct {
+			Status fleet.UnsupportedStatus `json:"status"`
+		}{}
+		_ = runtime.DefaultUnstructuredConverter.FromUnstructured(fields, &status) // other conditions are replaced
+		conditions := kube.SetCondition(status.Status.Conditions, now,
+			kube.Condition(fleet.ConditionSupported, false, reasons.KindNotImplemented, message))
+		listed := make([]any, 0, len(conditions))
+		for i := range conditions {
+			if one, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&conditions[i]); err == nil {
+				listed = append(listed, one)
+			}
+		}
+		_ = unstructured.SetNestedSlice(fields, listed, "status", "conditions") // a status that is no map stays
+	}}
+}
+
 // Register adds a controller for each kind to the manager.
 func Register(mgr ctrl.Manager, clock clock.PassiveClock, withoutGitOps bool) error {
 	for _, k := range kinds(withoutGitOps) {
 		_, name, _ := strings.Cut(fmt.Sprintf("%T", k.object), ".")
+		if kind := k.object.GetObjectKind().GroupVersionKind().Kind; kind != "" {
+			name = kind
+		}
 		c := &controller{Client: mgr.GetClient(), clock: clock, kind: k}
 		if err := ctrl.NewControllerManagedBy(mgr).Named("unsupported-" + strings.ToLower(name)).For(k.object).Complete(c); err != nil {
 			return err
