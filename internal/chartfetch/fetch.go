@@ -114,25 +114,25 @@ func (f *Fetcher) find(ctx context.Context, options fleet.HelmOptions) ([]byte, 
 	if len(version.URLs) == 0 {
 		return nil, fmt.Errorf("the index of the repository names no address for version %s", version.Version)
 	}
-	at, err := repo.ResolveReferenceURL(options.Repo, version.URLs[0])
+	address, err := repo.ResolveReferenceURL(options.Repo, version.URLs[0])
 	if err != nil {
 		return nil, fmt.Errorf("reading the address in the index of the repository: %w", err)
 	}
-	if strings.HasPrefix(at, scheme) {
-		return f.pull(at, version.Version)
+	if strings.HasPrefix(address, scheme) {
+		return f.pull(address, version.Version)
 	}
 	promised := strings.TrimPrefix(version.Digest, "sha256:")
-	if promised == "" && plain(at) && !plain(options.Repo) {
+	if promised == "" && plain(address) && !plain(options.Repo) {
 		return nil, fmt.Errorf("the index of the repository leads from https to %s and has no digest for it: give the index one, or serve the "+
-			"archive by https", at)
+			"archive by https", address)
 	}
-	archive, err := f.get(ctx, at)
+	archive, err := f.get(ctx, address)
 	if err != nil {
 		return nil, err
 	}
 	if promised != "" && promised != naming.Digest(archive) {
 		return nil, fmt.Errorf("the archive at %s is not the one that the index of the repository promises: its hash is %s, not %s",
-			at, naming.Digest(archive), promised)
+			address, naming.Digest(archive), promised)
 	}
 	return archive, nil
 }

@@ -61,8 +61,8 @@ func (r Rules) CheckGitRepo(g GitRepo) (GitRepo, error) {
 	return g, nil
 }
 
-// CheckHelmSecret returns the rule broken by the Secret of a GitRepo for charts. The allowed Secrets
-// are those for Git.
+// CheckHelmSecret returns the rule broken by the Secret of a GitRepo for charts. The same Secrets
+// are allowed as for Git.
 func (r Rules) CheckHelmSecret(name string) error {
 	return checkSecret("spec.helmSecretName", name, r.gitRepo.secret, r.gitRepo.secrets)
 }

@@ -24,8 +24,7 @@ const (
 	conditionPolling  = "GitPolling"
 )
 
-// observe reads the Bundles of the GitRepo and the rules of its namespace. The rules come before all
-// else.
+// observe reads the Bundles of the GitRepo, and first of all the rules of its namespace.
 func (r *reconciliation) observe(ctx context.Context) error {
 	r.seen = r.seenOf(r.repo.UID)
 	var list fleet.BundleList

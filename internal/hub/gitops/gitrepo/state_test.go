@@ -159,7 +159,8 @@ func TestALargeChartStaysInItsRepository(t *testing.T) {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch r.URL.Path {
 		case "/index.yaml":
-			_, _ = w.Write([]byte("entries:\n  small: [{name: small, version: 1.2.0, urls: [small.tgz]}, {name: small, version: 2.0.0, urls: [none]}]\n" +
+			_, _ = w.Write([]byte("entries:\n  small: [{name: small, version: 1.2.0, urls: [small.tgz]}, " +
+				"{name: small, version: 2.0.0, urls: [none]}]\n" +
 				"  large: [{name: large, version: 1.2.0, urls: [large.tgz]}]\n"))
 		case "/small.tgz":
 			_, _ = w.Write(small)

@@ -45,7 +45,7 @@ func (c *Controller) Register(mgr ctrl.Manager) error {
 		Complete(controller.RetryConflicts(c.Recorder, c))
 }
 
-// gitRepos are GitRepos as maps. An object stored by an earlier definition may not fit the type, and
+// gitRepos are GitRepos as maps. An object stored by an earlier definition may not fit the type. It
 // must not keep the hub from starting.
 func gitRepos() *unstructured.Unstructured {
 	repo := &unstructured.Unstructured{}

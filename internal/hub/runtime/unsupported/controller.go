@@ -61,8 +61,8 @@ func ofFleet[T any, P pointer[T]](conditions func(P) *[]fleet.Condition, instead
 	}}
 }
 
-// ofAnyForm returns a kind whose objects are maps. Objects stored by an earlier definition may not fit
-// the type.
+// ofAnyForm returns a kind whose objects are maps. Objects stored by an earlier definition may not
+// fit the type.
 func ofAnyForm(name, instead string) kind {
 	object := &unstructured.Unstructured{}
 	object.SetGroupVersionKind(fleet.GroupVersion.WithKind(name))
