@@ -13,6 +13,7 @@ import (
 
 	gocmp "github.com/google/go-cmp/cmp"
 	authorizationv1 "k8s.io/api/authorization/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/rest"
@@ -213,6 +214,9 @@ func (f fixture) everybody() ([]identity, []string) {
 	who = append(who, account(exchangedOne, x.namespaceName(), naming.MemberServiceAccount, x.namespaceName()))
 	who = append(who, account(returningOne, x.namespaceName(), naming.MemberReconnectAccount, x.namespaceName(), x.name, "$REPORT"))
 	f.gitRepo("read", "https://127.0.0.1:1/read", nil)
+	f.eventually("the right on its Secret is there", func() error {
+		return f.get(&rbacv1.RoleBinding{}, f.workspace, naming.GitOpsAccount)
+	})
 	who = append(who, account(repoReader, naming.SystemNamespace, naming.GitOpsAccount, naming.SystemNamespace))
 	who = append(who, account(keylessMember, ofKeyless, naming.MemberServiceAccount, ofKeyless),
 		account(unknownMember, naming.MemberSystemNamespace, unknown.name, unknown.namespaceName()),
