@@ -15,6 +15,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
 	"github.com/muster-fleet/muster/internal/chartfetch"
@@ -211,7 +212,8 @@ func chartOf(t *testing.T, size int) []byte {
 
 func TestWhereCredentialsForChartsGo(t *testing.T) {
 	for pattern, want := range map[string]bool{
-		"": false, "https://charts": true, "charts": false, "https://charts.example.com$": true, "https://other|https://charts": true, "(": false,
+		"": false, "https://charts": true, "charts": false, "https://charts.example.com$": true,
+		"https://other|https://charts": true, "(": false,
 	} {
 		spec := fleet.GitRepoSpec{HelmSecretName: "charts", HelmRepoURLRegex: pattern}
 		if got := sendTo(spec, "https://charts.example.com"); got != want {
@@ -220,5 +222,37 @@ func TestWhereCredentialsForChartsGo(t *testing.T) {
 	}
 	if sendTo(fleet.GitRepoSpec{HelmRepoURLRegex: ".*"}, "https://charts.example.com") {
 		t.Error("credentials without a Secret")
+	}
+}
+
+func TestTheSecretForChartsIsOfTwoTypesAndThreeKeys(t *testing.T) {
+	secret := func(kind corev1.SecretType, keys ...string) *corev1.Secret {
+		s := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "clusters", Name: "charts"}, Type: kind, Data: map[string][]byte{}}
+		for _, key := range keys {
+			s.Data[key] = []byte("x")
+		}
+		return s
+	}
+	for name, row := range map[string]struct {
+		secret *corev1.Secret
+		want   string
+	}{
+		"an Opaque one":    {secret(corev1.SecretTypeOpaque, "username", "password"), ""},
+		"a basic-auth one": {secret(corev1.SecretTypeBasicAuth, "username", "password"), ""},
+		"the token of an agent": {secret(corev1.SecretTypeServiceAccountToken, "username", "password", "token"),
+			"is of type kubernetes.io/service-account-token"},
+		"only a token": {secret(corev1.SecretTypeOpaque, "token"), "has neither username and password, nor cacerts"},
+		"none":         {nil, "not found"},
+	} {
+		built := fake.NewClientBuilder()
+		if row.secret != nil {
+			built = built.WithObjects(row.secret)
+		}
+		repo := &fleet.GitRepo{ObjectMeta: metav1.ObjectMeta{Namespace: "clusters"}, Spec: fleet.GitRepoSpec{HelmSecretName: "charts"}}
+		r := &reconciliation{Controller: New(Deps{Live: built.Build()}), repo: repo}
+		credentials, err := r.chartCredentials(t.Context())
+		if (credentials != nil) != (row.want == "") || row.want != "" && (err == nil || !strings.Contains(err.Error(), row.want)) {
+			t.Errorf("%s: %v", name, err)
+		}
 	}
 }
