@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"net/http"
 	"os"
+	"path/filepath"
 
 	"github.com/go-logr/logr"
 	"github.com/spf13/cobra"
@@ -45,7 +46,8 @@ type Options struct {
 	LeaderElect bool
 	// MetricsAddress and ProbeAddress are the addresses of metrics and probes; "0" turns each off.
 	MetricsAddress, ProbeAddress string
-	// Directory holds the objects of a commit while it is read.
+	// Directory holds the objects of a commit while it is read. The program empties its directory
+	// commits there at its start. Empty for the directory for temporary files.
 	Directory string
 	// AllowLoopback permits repositories on loopback addresses.
 	AllowLoopback bool
@@ -84,7 +86,8 @@ Its account reads GitRepos, Policies and the Secrets that GitRepos name, and wri
 	set.BoolVar(&options.LeaderElect, "leader-elect", true, "let one of several replicas work, by a Lease in the system namespace")
 	set.StringVar(&options.MetricsAddress, "metrics-bind-address", ":8080", "address of /metrics; 0 switches it off")
 	set.StringVar(&options.ProbeAddress, "health-probe-bind-address", ":8081", "address of /healthz and /readyz; 0 switches them off")
-	set.StringVar(&options.Directory, "directory", os.TempDir(), "directory for the objects of a commit while it is read")
+	set.StringVar(&options.Directory, "directory", "",
+		"directory of this program alone, for the objects of a commit while it is read (default: the one for temporary files)")
 	set.BoolVar(&options.AllowLoopback, "allow-loopback", false,
 		"read repositories on loopback addresses, which lead to this program's own machine")
 	set.BoolVar(&debug, "debug", false, "log more")
@@ -93,6 +96,10 @@ Its account reads GitRepos, Policies and the Secrets that GitRepos name, and wri
 
 // Run keeps the Bundles of GitRepos until the context ends.
 func Run(ctx context.Context, config *rest.Config, options Options) error {
+	directory, err := emptied(options.Directory)
+	if err != nil {
+		return err
+	}
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, fleet.AddToScheme} {
 		if err := add(scheme); err != nil {
@@ -123,13 +130,25 @@ func Run(ctx context.Context, config *rest.Config, options Options) error {
 	dialer.Install()
 	real := clock.RealClock{}
 	repos := gitrepo.New(gitrepo.Deps{Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Clock: real,
-		Recorder: eventlimit.New(mgr.GetEventRecorder("muster-gitops"), real), Dialer: dialer, Directory: options.Directory,
+		Recorder: eventlimit.New(mgr.GetEventRecorder("muster-gitops"), real), Dialer: dialer, Directory: directory,
 		SystemNamespace: options.Namespace, Charts: chartfetch.NewFetcher(&http.Client{Transport: dialer.Transport()})})
 	err = errors.Join(repos.Register(mgr), mgr.AddHealthzCheck("ping", healthz.Ping), mgr.AddReadyzCheck("caches", synced(mgr)))
 	if err != nil {
 		return err
 	}
 	return mgr.Start(ctx)
+}
+
+// emptied returns the directory for commits, without what a killed process left there.
+func emptied(directory string) (string, error) {
+	if directory == "" {
+		return "", nil
+	}
+	commits := filepath.Join(directory, "commits")
+	if err := errors.Join(os.RemoveAll(commits), os.MkdirAll(commits, 0o700)); err != nil {
+		return "", fmt.Errorf("emptying the directory for commits: %w", err)
+	}
+	return commits, nil
 }
 
 // synced reports whether the caches are filled.
