@@ -20,6 +20,8 @@ const (
 	minInterval     = time.Second
 	// maxBackoff bounds the time between two looks at a repository that cannot be read.
 	maxBackoff = 10 * time.Minute
+	// cacheLag is the time allowed to the cache to show what was written.
+	cacheLag = 5 * time.Second
 	// conditionReconciling is True while a commit is read.
 	conditionReconciling = "Reconciling"
 	stateUpdating        = "GitUpdating"
@@ -48,8 +50,8 @@ func (r *reconciliation) act(ctx context.Context) error {
 	switch {
 	case r.seen.head == "" || !outdated(r.repo, r.bundles, r.seen.head):
 		return nil
-	case r.seen.unread == read && r.Clock.Now().Before(r.seen.again):
-		r.problem = r.seen.problem
+	case r.seen.tried == read && r.Clock.Now().Before(r.seen.again):
+		r.problem, r.again = r.seen.problem, r.seen.again
 		return nil
 	}
 	if err := r.announce(ctx); err != nil {
@@ -67,17 +69,20 @@ func (r *reconciliation) act(ctx context.Context) error {
 	return nil
 }
 
-// remember notes the problem of a commit, so that it is not read again at once.
+// remember notes the attempt to read a commit, so that the commit is not read again at once: not
+// while its problem lasts, and not before the cache shows what was written.
 func (r *reconciliation) remember(read string) {
 	s := r.seen
-	if r.problem == nil || s.unread != read {
+	if r.problem == nil || s.tried != read {
 		s.attempts = 0
 	}
-	s.unread, s.problem = read, r.problem
+	wait := cacheLag
 	if r.problem != nil {
-		s.again = r.Clock.Now().Add(min(maxBackoff, defaultInterval<<min(s.attempts, 10)))
+		wait = min(maxBackoff, defaultInterval<<min(s.attempts, 10))
 		s.attempts++
 	}
+	s.tried, s.problem, s.again = read, r.problem, r.Clock.Now().Add(wait)
+	r.again = s.again
 }
 
 // due reports whether it is time to look at a repository.

@@ -123,10 +123,11 @@ type reconciliation struct {
 	source       *clone.Repository
 	seen         *seen
 	problem      *problem
+	// again is the time of the next attempt to read the commit; zero if there is none.
+	again time.Time
 }
 
-// seen is the state of a repository.
-// One turn at a time uses it.
+// seen is the state of a repository. One turn at a time uses it.
 type seen struct {
 	generation int64
 	head       string
@@ -135,9 +136,9 @@ type seen struct {
 	failure    string
 	// refused is the problem with the credentials; nil if there is none.
 	refused *problem
-	// unread is the commit and generation that could not become Bundles, with the problem, the number
-	// of attempts, and the time of the next.
-	unread   string
+	// tried is the commit and generation read last, with the problem, the number of failed attempts,
+	// and the time of the next attempt.
+	tried    string
 	problem  *problem
 	attempts int
 	again    time.Time
@@ -156,8 +157,12 @@ func (r *reconciliation) fail(condition, reason, format string, args ...any) {
 	}
 }
 
-func (c *Controller) seenOf(uid types.UID) *seen {
-	value, _ := c.polled.LoadOrStore(uid, &seen{})
+func (c *Controller) seenOf(repo *fleet.GitRepo) *seen {
+	first := &seen{}
+	if repo.Spec.DisablePolling && repo.Status.Commit != "" { // a new process is no reason to look
+		first.head, first.generation = repo.Status.Commit, repo.Status.ObservedGeneration
+	}
+	value, _ := c.polled.LoadOrStore(repo.UID, first)
 	return value.(*seen)
 }
 

@@ -26,7 +26,7 @@ const (
 
 // observe reads the Bundles of the GitRepo, and first of all the rules of its namespace.
 func (r *reconciliation) observe(ctx context.Context) error {
-	r.seen = r.seenOf(r.repo.UID)
+	r.seen = r.seenOf(r.repo)
 	var list fleet.BundleList
 	if err := r.List(ctx, &list, client.InNamespace(r.repo.Namespace), client.MatchingLabels{fleet.LabelRepoName: r.repo.Name}); err != nil {
 		return fmt.Errorf("listing the Bundles: %w", err)

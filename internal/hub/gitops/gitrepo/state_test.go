@@ -15,6 +15,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	testclock "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
@@ -254,5 +255,38 @@ func TestTheSecretForChartsIsOfTwoTypesAndThreeKeys(t *testing.T) {
 		if (credentials != nil) != (row.want == "") || row.want != "" && (err == nil || !strings.Contains(err.Error(), row.want)) {
 			t.Errorf("%s: %v", name, err)
 		}
+	}
+}
+
+func TestACommitIsNotReadAgainAtOnce(t *testing.T) {
+	r := &reconciliation{Controller: New(Deps{Clock: testclock.NewFakePassiveClock(now)}), seen: &seen{}}
+	wait := func(read string, p *problem) time.Duration {
+		r.problem = p
+		r.remember(read)
+		return r.again.Sub(now)
+	}
+	p := &problem{}
+	for i, want := range []time.Duration{defaultInterval, 2 * defaultInterval, 4 * defaultInterval} {
+		if got := wait("a 1", p); got != want {
+			t.Errorf("failure %d: %s", i, got)
+		}
+	}
+	if got := wait("b 1", p); got != defaultInterval {
+		t.Errorf("another commit: %s", got)
+	}
+	if got := wait("b 1", nil); got != cacheLag {
+		t.Errorf("a success: %s", got)
+	}
+}
+
+func TestANewProcessDoesNotLookWithoutPolling(t *testing.T) {
+	repo := &fleet.GitRepo{ObjectMeta: metav1.ObjectMeta{UID: "a", Generation: 2}, Spec: fleet.GitRepoSpec{DisablePolling: true},
+		Status: fleet.GitRepoStatus{Commit: "a", ObservedGeneration: 2}}
+	if s := New(Deps{}).seenOf(repo); s.head != "a" || due(s, repo, now) {
+		t.Errorf("%+v", s)
+	}
+	repo.Generation = 3
+	if s := New(Deps{}).seenOf(repo); !due(s, repo, now) {
+		t.Errorf("after a change: %+v", s)
 	}
 }

@@ -112,12 +112,12 @@ func (r *reconciliation) report(ctx context.Context) (reconcile.Result, error) {
 	if r.problem != nil && r.problem.condition == conditionAccepted {
 		return reconcile.Result{RequeueAfter: cmp.Or(r.problem.again, acceptAgain)}, nil
 	}
-	if r.repo.Spec.DisablePolling && r.seen.failure == "" && r.problem == nil {
-		return reconcile.Result{}, nil
-	}
 	next := r.seen.next
-	if r.problem != nil && r.seen.problem == r.problem {
-		next = kube.Earlier(next, r.seen.again)
+	if r.repo.Spec.DisablePolling && r.seen.failure == "" {
+		next = time.Time{}
+	}
+	if next = kube.Earlier(next, r.again); next.IsZero() {
+		return reconcile.Result{}, nil
 	}
 	return kube.At(next, now), nil
 }
