@@ -69,8 +69,8 @@ func (r *reconciliation) act(ctx context.Context) error {
 	return nil
 }
 
-// remember notes the attempt to read a commit, so that the commit is not read again at once: not
-// while its problem lasts, and not before the cache shows what was written.
+// remember notes the attempt to read a commit. After a failure, the next attempt comes later and
+// later. After a success, the cache gets time to show the Bundles.
 func (r *reconciliation) remember(read string) {
 	s := r.seen
 	if r.problem == nil || s.tried != read {
