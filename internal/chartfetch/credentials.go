@@ -32,6 +32,18 @@ type Credentials struct {
 	hosts      map[string]auth.Credential
 	// authorities are certificates in PEM.
 	authorities []byte
+	// insecure accepts any certificate.
+	insecure bool
+}
+
+// AcceptingAnyCertificate returns credentials, which may be nil, without a check of certificates.
+func AcceptingAnyCertificate(c *Credentials) *Credentials {
+	if c == nil {
+		return &Credentials{insecure: true}
+	}
+	insecure := *c
+	insecure.insecure = true
+	return &insecure
 }
 
 // ParseCredentials reads the data of a Secret. For any host it has username and password, or token.
@@ -102,6 +114,18 @@ func (c *Credentials) at(host string) auth.Credential {
 	return auth.EmptyCredential
 }
 
+// as returns a Fetcher with credentials, which may be nil, and the function that ends it.
+func (f *Fetcher) as(c *Credentials, options fleet.HelmOptions) (*Fetcher, func(), error) {
+	if c == nil {
+		return f, func() {}, nil
+	}
+	f, err := f.with(c, options)
+	if err != nil {
+		return nil, nil, err
+	}
+	return f, f.client.CloseIdleConnections, nil
+}
+
 // with returns a Fetcher that authenticates at the host of a chart's address.
 func (f *Fetcher) with(c *Credentials, options fleet.HelmOptions) (*Fetcher, error) {
 	address := options.Repo
@@ -117,8 +141,8 @@ func (f *Fetcher) with(c *Credentials, options fleet.HelmOptions) (*Fetcher, err
 		return nil, errors.New("credentials go over https only: use an https or oci address")
 	}
 	client, below := *f.client, f.client.Transport.(bounding).RoundTripper
-	if transport, plain := below.(*http.Transport); plain && len(c.authorities) > 0 {
-		if below, err = trusting(transport, c.authorities); err != nil {
+	if transport, plain := below.(*http.Transport); plain && (c.insecure || len(c.authorities) > 0) {
+		if below, err = trusting(transport, c.authorities, c.insecure); err != nil {
 			return nil, err
 		}
 	}
@@ -135,12 +159,13 @@ func (f *Fetcher) with(c *Credentials, options fleet.HelmOptions) (*Fetcher, err
 	return of, nil
 }
 
-// trusting returns a transport that also trusts further authorities.
-func trusting(transport *http.Transport, authorities []byte) (*http.Transport, error) {
+// trusting returns a transport that also trusts further authorities, or any certificate.
+func trusting(transport *http.Transport, authorities []byte, insecure bool) (*http.Transport, error) {
 	transport = transport.Clone()
 	if transport.TLSClientConfig == nil {
 		transport.TLSClientConfig = &tls.Config{MinVersion: tls.VersionTLS12}
 	}
+	transport.TLSClientConfig.InsecureSkipVerify = insecure
 	roots := transport.TLSClientConfig.RootCAs
 	if roots == nil {
 		var err error

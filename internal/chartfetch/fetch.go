@@ -68,33 +68,79 @@ type Archive struct {
 // Fetch fetches the archive of the chart in the options. An empty version or a range selects the
 // newest match. The credentials may be nil.
 func (f *Fetcher) Fetch(ctx context.Context, options fleet.HelmOptions, credentials *Credentials) (*Archive, error) {
-	var packed []byte
-	var err error
 	from := strings.TrimSpace(options.Repo + " " + options.Chart + " " + options.Version)
-	if credentials != nil {
-		if f, err = f.with(credentials, options); err != nil {
-			return nil, fmt.Errorf("fetching chart %s: %w", from, err)
-		}
-		defer f.client.CloseIdleConnections()
-	}
-	switch {
-	case strings.HasPrefix(options.Chart, scheme):
-		packed, err = f.pull(options.Chart, options.Version)
-	case strings.HasPrefix(options.Repo, scheme):
-		packed, err = f.pull(strings.TrimSuffix(options.Repo, "/")+"/"+options.Chart, options.Version)
-	case IsURL(options.Chart):
-		packed, err = f.get(ctx, options.Chart)
-	default:
-		packed, err = f.find(ctx, options)
-	}
+	packed, err := f.fetch(ctx, options, credentials)
 	if err != nil {
 		return nil, fmt.Errorf("fetching chart %s: %w", from, err)
 	}
 	return &Archive{Data: packed, From: from}, nil
 }
 
+func (f *Fetcher) fetch(ctx context.Context, options fleet.HelmOptions, credentials *Credentials) ([]byte, error) {
+	f, done, err := f.as(credentials, options)
+	if err != nil {
+		return nil, err
+	}
+	defer done()
+	switch reference := ociReference(options); {
+	case reference != "":
+		return f.pull(reference, options.Version)
+	case IsURL(options.Chart):
+		return f.get(ctx, options.Chart)
+	}
+	version, err := f.find(ctx, options)
+	if err != nil {
+		return nil, err
+	}
+	return f.fetchVersion(ctx, options, version)
+}
+
+// Version returns the version of a chart that Fetch selects, without its archive; empty if the
+// address itself identifies the archive. The credentials may be nil.
+func (f *Fetcher) Version(ctx context.Context, options fleet.HelmOptions, credentials *Credentials) (string, error) {
+	f, done, err := f.as(credentials, options)
+	if err != nil {
+		return "", err
+	}
+	defer done()
+	switch reference := ociReference(options); {
+	case reference != "" && tagged(reference), reference == "" && IsURL(options.Chart):
+		return "", nil
+	case reference != "":
+		client, err := f.registry()
+		if err != nil {
+			return "", err
+		}
+		return selectTag(client, reference, options.Version)
+	}
+	version, err := f.find(ctx, options)
+	if err != nil {
+		return "", err
+	}
+	return version.Version, nil
+}
+
+// ociReference returns the name of a chart in a registry, without the scheme; empty for a chart
+// elsewhere.
+func ociReference(options fleet.HelmOptions) string {
+	switch {
+	case strings.HasPrefix(options.Chart, scheme):
+		return strings.TrimPrefix(options.Chart, scheme)
+	case strings.HasPrefix(options.Repo, scheme) && options.Chart == "":
+		return strings.TrimSuffix(strings.TrimPrefix(options.Repo, scheme), "/")
+	case strings.HasPrefix(options.Repo, scheme):
+		return strings.TrimSuffix(strings.TrimPrefix(options.Repo, scheme), "/") + "/" + options.Chart
+	}
+	return ""
+}
+
+// tagged reports whether a reference has a tag or a digest.
+func tagged(reference string) bool {
+	return strings.ContainsAny(reference[strings.LastIndex(reference, "/")+1:], ":@")
+}
+
 // find looks a chart up in the index of its repository.
-func (f *Fetcher) find(ctx context.Context, options fleet.HelmOptions) ([]byte, error) {
+func (f *Fetcher) find(ctx context.Context, options fleet.HelmOptions) (*repo.ChartVersion, error) {
 	text, err := f.get(ctx, strings.TrimSuffix(options.Repo, "/")+"/index.yaml")
 	if err != nil {
 		return nil, err
@@ -111,6 +157,11 @@ func (f *Fetcher) find(ctx context.Context, options fleet.HelmOptions) ([]byte, 
 	if err != nil {
 		return nil, fmt.Errorf("looking it up in the index of the repository: %w", err)
 	}
+	return version, nil
+}
+
+// fetchVersion fetches a version of the index.
+func (f *Fetcher) fetchVersion(ctx context.Context, options fleet.HelmOptions, version *repo.ChartVersion) ([]byte, error) {
 	if len(version.URLs) == 0 {
 		return nil, fmt.Errorf("the index of the repository names no address for version %s", version.Version)
 	}
@@ -119,7 +170,7 @@ func (f *Fetcher) find(ctx context.Context, options fleet.HelmOptions) ([]byte, 
 		return nil, fmt.Errorf("reading the address in the index of the repository: %w", err)
 	}
 	if strings.HasPrefix(address, scheme) {
-		return f.pull(address, version.Version)
+		return f.pull(strings.TrimPrefix(address, scheme), version.Version)
 	}
 	promised := strings.TrimPrefix(version.Digest, "sha256:")
 	if promised == "" && plain(address) && !plain(options.Repo) {
@@ -137,8 +188,8 @@ func (f *Fetcher) find(ctx context.Context, options fleet.HelmOptions) ([]byte, 
 	return archive, nil
 }
 
-// pull fetches a chart from a registry. The registry client verifies its digest.
-func (f *Fetcher) pull(chart, version string) ([]byte, error) {
+// registry returns a client of registries.
+func (f *Fetcher) registry() (*registry.Client, error) {
 	settings := []registry.ClientOption{registry.ClientOptHTTPClient(f.client)}
 	if f.credential != nil {
 		settings = append(settings, registry.ClientOptAuthorizer(auth.Client{Client: f.client, Credential: f.credential}))
@@ -147,15 +198,32 @@ func (f *Fetcher) pull(chart, version string) ([]byte, error) {
 	if err != nil {
 		return nil, fmt.Errorf("preparing the client of registries: %w", err)
 	}
-	reference := strings.TrimPrefix(chart, scheme)
-	if name := reference[strings.LastIndex(reference, "/")+1:]; !strings.ContainsAny(name, ":@") {
-		tags, err := client.Tags(reference)
+	return client, nil
+}
+
+// selectTag returns the tag of a chart for a version or a range.
+func selectTag(client *registry.Client, reference, version string) (string, error) {
+	tags, err := client.Tags(reference)
+	if err != nil {
+		return "", fmt.Errorf("listing its versions: %w", err)
+	}
+	tag, err := registry.GetTagMatchingVersionOrConstraint(tags, version)
+	if err != nil {
+		return "", fmt.Errorf("looking for its version: %w", err)
+	}
+	return tag, nil
+}
+
+// pull fetches a chart from a registry. The registry client verifies its digest.
+func (f *Fetcher) pull(reference, version string) ([]byte, error) {
+	client, err := f.registry()
+	if err != nil {
+		return nil, err
+	}
+	if !tagged(reference) {
+		tag, err := selectTag(client, reference, version)
 		if err != nil {
-			return nil, fmt.Errorf("listing its versions: %w", err)
-		}
-		tag, err := registry.GetTagMatchingVersionOrConstraint(tags, version)
-		if err != nil {
-			return nil, fmt.Errorf("looking for its version: %w", err)
+			return nil, err
 		}
 		reference += ":" + strings.ReplaceAll(tag, "+", "_")
 	}

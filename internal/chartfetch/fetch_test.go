@@ -206,6 +206,7 @@ func TestAChartComesFromARegistry(t *testing.T) {
 		{Chart: "oci://" + host + "/charts/web", Version: "^1"},
 		{Chart: "oci://" + host + "/charts/web:1.2.0"},
 		{Repo: "oci://" + host + "/charts", Chart: "web"},
+		{Repo: "oci://" + host + "/charts/web", Version: "1.x"},
 	} {
 		if made, err := fetch(context.Background(), fetcher, options); err != nil || made.Metadata.Version != "1.2.0" {
 			t.Errorf("%+v: got %+v (%v)", options, made, err)
@@ -233,5 +234,36 @@ func TestTheFilesOfAnArchive(t *testing.T) {
 	}
 	if _, _, err := (&Archive{Data: []byte("x"), From: "there"}).Files(); err == nil || !strings.Contains(err.Error(), "chart there") {
 		t.Errorf("%v", err)
+	}
+}
+
+func TestTheVersionOfAChartWithoutItsArchive(t *testing.T) {
+	server, registry := repository(t), oci(t, packed(t, "1.2.0"))
+	web := strings.Replace(registry.URL, "https://", "oci://", 1) + "/charts/web"
+	for name, row := range map[string]struct {
+		fetcher *Fetcher
+		options fleet.HelmOptions
+		want    string
+	}{
+		"the newest":            {NewFetcher(nil), fleet.HelmOptions{Repo: server.URL + "/charts", Chart: "web"}, "1.2.0"},
+		"of a range":            {NewFetcher(nil), fleet.HelmOptions{Repo: server.URL + "/charts", Chart: "web", Version: "<1.2"}, "1.0.0"},
+		"without an address":    {NewFetcher(nil), fleet.HelmOptions{Repo: server.URL + "/charts", Chart: "nowhere"}, "1.0.0"},
+		"none":                  {NewFetcher(nil), fleet.HelmOptions{Repo: server.URL + "/charts", Chart: "web", Version: "^9"}, ""},
+		"of a registry":         {NewFetcher(registry.Client()), fleet.HelmOptions{Repo: web, Version: "^1"}, "1.2.0"},
+		"none of a registry":    {NewFetcher(registry.Client()), fleet.HelmOptions{Repo: web, Version: "^9"}, ""},
+		"an untrusted registry": {NewFetcher(nil), fleet.HelmOptions{Repo: web}, ""},
+	} {
+		got, err := row.fetcher.Version(t.Context(), row.options, nil)
+		if got != row.want || (err == nil) != (row.want != "") {
+			t.Errorf("%s: %q, %v", name, got, err)
+		}
+	}
+	archive := fleet.HelmOptions{Chart: server.URL + "/charts/web-1.0.0.tgz"}
+	if got, err := NewFetcher(nil).Version(t.Context(), archive, nil); got != "" || err != nil {
+		t.Errorf("an archive: %q, %v", got, err)
+	}
+	stranger := NewFetcher(&http.Client{Transport: &http.Transport{}})
+	if got, err := stranger.Version(t.Context(), fleet.HelmOptions{Repo: web}, AcceptingAnyCertificate(nil)); got != "1.2.0" || err != nil {
+		t.Errorf("any certificate: %q, %v", got, err)
 	}
 }

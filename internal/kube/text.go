@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
 // Clip shortens a text, for example from a member, to a number of bytes, and marks the cut.
@@ -72,4 +74,10 @@ func (g Group) String() string {
 		text += ": " + g.Text
 	}
 	return text
+}
+
+// HeldByFinalizers says why an object that is being deleted remains.
+func HeldByFinalizers(o metav1.Object) string {
+	return fmt.Sprintf("it is deleted once its finalizers are gone, which Muster does not take off (%s): if the hub that set them is gone, "+
+		"remove them from metadata.finalizers", strings.Join(o.GetFinalizers(), ", "))
 }

@@ -226,11 +226,11 @@ type GitRepoStatus struct {
 	Summary BundleSummary `json:"summary,omitempty"`
 	// Display holds the columns of `kubectl get`.
 	// +optional
-	Display GitRepoDisplay `json:"display,omitempty"`
+	Display SourceDisplay `json:"display,omitempty"`
 }
 
-// GitRepoDisplay holds the columns of `kubectl get gitrepos`.
-type GitRepoDisplay struct {
+// SourceDisplay holds the columns of `kubectl get` for GitRepos and HelmOps.
+type SourceDisplay struct {
 	// ReadyBundleDeployments is `ready/desired`.
 	// +optional
 	// +nullable

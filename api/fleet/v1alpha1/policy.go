@@ -76,7 +76,7 @@ type PolicyRules struct {
 	// +optional
 	// +nullable
 	GitRepo *GitRepoRules `json:"gitRepo,omitempty"`
-	// HelmOp has rules for HelmOps. The hub does not read HelmOps yet.
+	// HelmOp has rules for HelmOps.
 	// +optional
 	// +nullable
 	HelmOp *HelmOpRules `json:"helmOp,omitempty"`

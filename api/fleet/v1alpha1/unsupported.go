@@ -17,37 +17,6 @@ type UnsupportedStatus struct {
 	Conditions []Condition `json:"conditions,omitempty"`
 }
 
-// HelmOp is a Helm chart that Rancher Fleet deploys without a repository. Muster does nothing with
-// it.
-//
-// +kubebuilder:object:root=true
-// +kubebuilder:subresource:status
-// +kubebuilder:resource:path=helmops,categories=fleet
-// +kubebuilder:pruning:PreserveUnknownFields
-// +kubebuilder:printcolumn:name="Repo",type=string,JSONPath=`.spec.helm.repo`
-// +kubebuilder:printcolumn:name="Chart",type=string,JSONPath=`.spec.helm.chart`
-// +kubebuilder:printcolumn:name="Status",type=string,JSONPath=`.status.conditions[?(@.type=="Supported")].message`
-type HelmOp struct {
-	metav1.TypeMeta `json:",inline"`
-	// +optional
-	metav1.ObjectMeta `json:"metadata,omitempty"`
-
-	// Status keeps every field that upstream writes.
-	// +optional
-	// +kubebuilder:pruning:PreserveUnknownFields
-	Status UnsupportedStatus `json:"status,omitempty"`
-}
-
-// HelmOpList is a list of HelmOps.
-//
-// +kubebuilder:object:root=true
-type HelmOpList struct {
-	metav1.TypeMeta `json:",inline"`
-	// +optional
-	metav1.ListMeta `json:"metadata,omitempty"`
-	Items           []HelmOp `json:"items"`
-}
-
 // ImageScan searches, in Rancher Fleet, for new tags of an image. Muster does nothing with it.
 //
 // +kubebuilder:object:root=true

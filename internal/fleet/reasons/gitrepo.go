@@ -1,6 +1,6 @@
 package reasons
 
-// Reasons of the conditions of a GitRepo.
+// Reasons of the conditions of GitRepos and HelmOps.
 const (
 	// GitRepoInvalid: the spec of a GitRepo cannot be read; Accepted and Ready.
 	GitRepoInvalid = "GitRepoInvalid"
@@ -18,13 +18,23 @@ const (
 	// BundlesNotReady: the Bundles of a GitRepo are at its newest commit, and not all deployments are
 	// ready; Ready.
 	BundlesNotReady = "BundlesNotReady"
-	// Polled: the hub has read the newest commit; GitPolling is True.
+	// Polled: the hub has read the newest commit or version; GitPolling, or Polled of a HelmOp, is
+	// True.
 	Polled = "Polled"
-	// PollingDisabled: the hub looks at the repository only after a change of the GitRepo; GitPolling
-	// is True.
+	// PollingDisabled: the hub looks only after a change of the object; GitPolling, or Polled of a
+	// HelmOp, is True.
 	PollingDisabled = "PollingDisabled"
-	// Accepted: the GitRepo breaks no rule; Accepted is True.
+	// Accepted: the object breaks no rule; Accepted is True.
 	Accepted = "Accepted"
+	// HelmOpInvalid: the spec of a HelmOp cannot be read; Accepted and Ready.
+	HelmOpInvalid = "HelmOpInvalid"
+	// ChartCredentialsUnusable: the Secret with the credentials for a chart is missing, or not usable;
+	// Accepted and Ready.
+	ChartCredentialsUnusable = "ChartCredentialsUnusable"
+	// BundleRefused: the API server refuses the Bundle of a HelmOp; Ready.
+	BundleRefused = "BundleRefused"
+	// GotNewVersion: the Bundle of a HelmOp is at a new version of its chart; an Event of the HelmOp.
+	GotNewVersion = "GotNewVersion"
 	// GotNewCommit: the Bundles of a GitRepo are at a new commit; an Event of the GitRepo.
 	GotNewCommit = "GotNewCommit"
 )

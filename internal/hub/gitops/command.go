@@ -1,5 +1,5 @@
-// Package gitops is the program mode that reads Git repositories. It runs apart from the hub, so
-// that a hostile repository cannot hurt registration.
+// Package gitops is the program mode that reads Git and chart repositories. It runs apart from the
+// hub, so that a hostile repository cannot hurt registration.
 package gitops
 
 import (
@@ -30,6 +30,8 @@ import (
 	"github.com/muster-fleet/muster/internal/chartfetch"
 	"github.com/muster-fleet/muster/internal/hub/gitops/clone"
 	"github.com/muster-fleet/muster/internal/hub/gitops/gitrepo"
+	"github.com/muster-fleet/muster/internal/hub/gitops/helmop"
+	"github.com/muster-fleet/muster/internal/hub/gitops/ownbundle"
 	"github.com/muster-fleet/muster/internal/hub/runtime/eventlimit"
 	"github.com/muster-fleet/muster/internal/logging"
 	"github.com/muster-fleet/muster/internal/process"
@@ -60,11 +62,12 @@ func NewCommand(configure func() (*rest.Config, error), namespace *string) *cobr
 	var debug bool
 	command := &cobra.Command{
 		Use:   "gitops",
-		Short: "Keep the Bundles of GitRepos at the newest commits",
-		Long: `Keep the Bundles of GitRepos at the newest commits of their repositories. The program reads
-repositories by https, http and ssh. It runs no program and checks no files out.
+		Short: "Keep the Bundles of GitRepos and HelmOps at the newest commits and versions",
+		Long: `Keep the Bundles of GitRepos at the newest commits of their repositories, and the Bundles of
+HelmOps at the newest versions of their charts. The program reads repositories by https, http and
+ssh. It runs no program and checks no files out.
 
-Its account reads GitRepos, Policies and the Secrets that GitRepos name, and writes Bundles.`,
+Its account reads GitRepos, HelmOps, Policies and the objects that these name, and writes Bundles.`,
 		Example: `  muster-hub gitops --kubeconfig gitops.kubeconfig --namespace cattle-fleet-system`,
 		Args:    cobra.NoArgs,
 		RunE: func(command *cobra.Command, _ []string) error {
@@ -106,14 +109,14 @@ func Run(ctx context.Context, config *rest.Config, options Options) error {
 			return err
 		}
 	}
-	fromRepos, err := labels.NewRequirement(fleet.LabelRepoName, selection.Exists, nil)
+	ofUsers, err := labels.NewRequirement(fleet.LabelAgent, selection.DoesNotExist, nil)
 	if err != nil {
 		return err
 	}
 	mgr, err := ctrl.NewManager(config, ctrl.Options{
 		Scheme: scheme,
 		Cache: cache.Options{ByObject: map[client.Object]cache.ByObject{
-			&fleet.Bundle{}: {Label: labels.NewSelector().Add(*fromRepos), Transform: gitrepo.Slim},
+			&fleet.Bundle{}: {Label: labels.NewSelector().Add(*ofUsers), Transform: ownbundle.Slim},
 			&corev1.ConfigMap{}: {Namespaces: map[string]cache.Config{options.Namespace: {
 				FieldSelector: fields.OneTermEqualSelector("metadata.name", gitrepo.KnownHosts)}}},
 		}, DefaultTransform: cache.TransformStripManagedFields()},
@@ -129,10 +132,13 @@ func Run(ctx context.Context, config *rest.Config, options Options) error {
 	dialer := clone.Dialer{AllowLoopback: options.AllowLoopback}
 	dialer.Install()
 	real := clock.RealClock{}
-	repos := gitrepo.New(gitrepo.Deps{Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Clock: real,
-		Recorder: eventlimit.New(mgr.GetEventRecorder("muster-gitops"), real), Dialer: dialer, Directory: directory,
-		SystemNamespace: options.Namespace, Charts: chartfetch.NewFetcher(&http.Client{Transport: dialer.Transport()})})
-	err = errors.Join(repos.Register(mgr), mgr.AddHealthzCheck("ping", healthz.Ping), mgr.AddReadyzCheck("caches", synced(mgr)))
+	recorder := eventlimit.New(mgr.GetEventRecorder("muster-gitops"), real)
+	charts := chartfetch.NewFetcher(&http.Client{Transport: dialer.Transport()})
+	repos := gitrepo.New(gitrepo.Deps{Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Clock: real, Recorder: recorder, Dialer: dialer,
+		Directory: directory, SystemNamespace: options.Namespace, Charts: charts})
+	ops := helmop.New(helmop.Deps{Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Clock: real, Recorder: recorder, Charts: charts})
+	err = errors.Join(repos.Register(mgr), ops.Register(mgr),
+		mgr.AddHealthzCheck("ping", healthz.Ping), mgr.AddReadyzCheck("caches", synced(mgr)))
 	if err != nil {
 		return err
 	}

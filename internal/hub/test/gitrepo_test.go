@@ -324,6 +324,8 @@ func TestAHubWithoutTheProgramSaysSo(t *testing.T) {
 	f := newAlone(t, "", "--without-gitops")
 	f.gitRepo("shop", "https://git.example.com/shop", nil)
 	f.gitRepoSays("shop", fleet.ConditionSupported, "KindNotImplemented", "gitops.enabled of the chart fleet is false")
+	f.helmOp("web", fleet.HelmOptions{Repo: "https://charts.example.com", Chart: "web"})
+	f.helmOpSays("web", fleet.ConditionSupported, "KindNotImplemented", "gitops.enabled of the chart fleet is false")
 	if err := gone(f.get(&rbacv1.Role{}, f.workspace, naming.GitOpsAccount)); err != nil {
 		t.Errorf("a Role was made: %v", err)
 	}

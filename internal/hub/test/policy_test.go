@@ -161,7 +161,7 @@ func TestAPolicySaysWhatOfItHasNoEffect(t *testing.T) {
 	says(works, fleet.ConditionSupported, corev1.ConditionTrue, "")
 	says(works, fleet.ConditionReady, corev1.ConditionTrue, "")
 	later := f.policy("later", `spec: {gitRepo: {allowedRepoPatterns: ["("]}, helmOp: {defaultServiceAccount: a}}`)
-	says(later, fleet.ConditionSupported, corev1.ConditionFalse, "helmOp restricts nothing yet")
+	says(later, fleet.ConditionSupported, corev1.ConditionTrue, "")
 	says(later, fleet.ConditionReady, corev1.ConditionFalse, "gitRepo.allowedRepoPatterns[0]: ")
 }
 

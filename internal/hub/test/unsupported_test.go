@@ -19,8 +19,6 @@ var unsupportedObjects = []struct {
 	fields  map[string]any
 	instead string
 }{
-	{"HelmOp", map[string]any{"spec": map[string]any{"helm": map[string]any{"repo": "https://charts.example.com", "chart": "web"}}},
-		"helm.chart"},
 	{"ImageScan", map[string]any{"spec": map[string]any{"image": "registry.example.com/web"}}, "registries"},
 }
 
@@ -83,26 +81,26 @@ func TestTheKindsThatTheCLIListsAreServedAndSayWhatDoesTheirJob(t *testing.T) {
 
 func TestWhatIsSaidOfAnUnsupportedKindIsSaidOnceAndLeavesTheRest(t *testing.T) {
 	f := newFixture(t)
-	op := &fleet.HelmOp{ObjectMeta: metav1.ObjectMeta{Namespace: f.workspace, Name: "theirs"}}
-	f.check(f.Create(context.Background(), op))
-	said := func(o *fleet.HelmOp) error {
+	scan := &fleet.ImageScan{ObjectMeta: metav1.ObjectMeta{Namespace: f.workspace, Name: "theirs"}}
+	f.check(f.Create(context.Background(), scan))
+	said := func(o *fleet.ImageScan) error {
 		f.check(f.get(o, f.workspace, o.Name))
 		if len(o.Status.Conditions) == 0 || o.Status.Conditions[len(o.Status.Conditions)-1].Type != fleet.ConditionSupported {
 			return fmt.Errorf("its conditions are %+v", o.Status.Conditions)
 		}
 		return nil
 	}
-	f.eventually("it says so", func() error { return said(op) })
-	f.check(f.Status().Patch(context.Background(), op,
+	f.eventually("it says so", func() error { return said(scan) })
+	f.check(f.Status().Patch(context.Background(), scan,
 		client.RawPatch("application/merge-patch+json", []byte(`{"status":{"commit":"abc"}}`))))
-	f.check(f.Patch(context.Background(), op, client.RawPatch("application/merge-patch+json", []byte(`{"metadata":{"labels":{"a":"b"}}}`))))
-	version := op.ResourceVersion
+	f.check(f.Patch(context.Background(), scan, client.RawPatch("application/merge-patch+json", []byte(`{"metadata":{"labels":{"a":"b"}}}`))))
+	version := scan.ResourceVersion
 	// Another one shows that the hub has seen the changes.
-	other := &fleet.HelmOp{ObjectMeta: metav1.ObjectMeta{Namespace: f.workspace, Name: "other"}}
+	other := &fleet.ImageScan{ObjectMeta: metav1.ObjectMeta{Namespace: f.workspace, Name: "other"}}
 	f.check(f.Create(context.Background(), other))
 	f.eventually("the other says so", func() error { return said(other) })
 	raw := &unstructured.Unstructured{}
-	raw.SetGroupVersionKind(fleet.GroupVersion.WithKind("HelmOp"))
+	raw.SetGroupVersionKind(fleet.GroupVersion.WithKind("ImageScan"))
 	f.check(f.get(raw, f.workspace, "theirs"))
 	if commit, _, _ := unstructured.NestedString(raw.Object, "status", "commit"); raw.GetResourceVersion() != version || commit != "abc" {
 		t.Errorf("it was written again: %v", raw.Object)

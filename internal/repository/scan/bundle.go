@@ -160,7 +160,7 @@ func addChart(ctx context.Context, tree Tree, s source, helm *fleet.HelmOptions,
 	if helm == nil || helm.Chart == "" && helm.Repo == "" {
 		return nil
 	}
-	place := path.Join(chartDir, naming.Digest([]byte(helm.Chart+":"+helm.Repo+":"+helm.Version)))
+	place := placeOf(helm)
 	if dir, err := within(s.dir, helm.Chart); helm.Repo == "" && err == nil && tree.has(path.Join(dir, "Chart.yaml")) {
 		if dir == s.dir || s.dir == "." || strings.HasPrefix(dir, s.dir+"/") {
 			return nil
@@ -186,15 +186,34 @@ func addChart(ctx context.Context, tree Tree, s source, helm *fleet.HelmOptions,
 	if err != nil {
 		return fmt.Errorf("%s: %w", s.options, err)
 	}
+	embed(helm, chart, contents)
+	return nil
+}
+
+// placeOf returns the directory of a chart from elsewhere in its Bundle.
+func placeOf(helm *fleet.HelmOptions) string {
+	return path.Join(chartDir, naming.Digest([]byte(helm.Chart+":"+helm.Repo+":"+helm.Version)))
+}
+
+// embed adds the files of a fetched chart. If there are none, the options name its version.
+func embed(helm *fleet.HelmOptions, chart *Chart, contents map[string][]byte) {
 	if chart.Files == nil {
 		helm.Version = chart.Version
-		return nil
+		return
 	}
+	place := placeOf(helm)
 	for name, data := range chart.Files {
 		contents[path.Join(place, name)] = data
 	}
 	helm.Chart, helm.Repo, helm.Version = place, "", ""
-	return nil
+}
+
+// PutChart makes a fetched chart the content of a Bundle, as for the chart of a fleet.yaml.
+func PutChart(spec *fleet.BundleSpec, chart *Chart) (err error) {
+	contents := map[string][]byte{}
+	embed(spec.Helm, chart, contents)
+	spec.Resources, err = encode(contents)
+	return err
 }
 
 // encode returns the resources, sorted by name.

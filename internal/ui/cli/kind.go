@@ -61,6 +61,11 @@ var kinds = []kind{
 		namespaced: []client.ObjectList{&fleet.GitRepoList{}},
 	},
 	{
+		name: "helmops", aliases: []string{"helmop"},
+		columns:    view.HelmOpColumns,
+		namespaced: []client.ObjectList{&fleet.HelmOpList{}},
+	},
+	{
 		name: "placements", aliases: []string{
 			"placement", "clusterresourceplacements", "clusterresourceplacement", "crp", "resourceplacements", "resourceplacement", "rp",
 		},

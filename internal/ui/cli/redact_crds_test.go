@@ -51,7 +51,7 @@ var harmless = map[string]string{
 	"how much there is": `allocatable.KEY available.KEY capacity.KEY limits.KEY requests.KEY maxUnavailable maxUnavailablePartitions minAvailable maxSurge maxConcurrency autoPartitionSize
 		properties.KEY.value`,
 	"how something is to be done": `targetCustomizationMode helm.crds agentTLSMode preemptionPolicy features[]
-		Bundle.spec.resources[].encoding`,
+		Bundle.spec.resources[].encoding HelmOp.spec.resources[].encoding`,
 	"which version it is": `commit pollingCommit kubernetes kubernetesVersion agentVersion firstSeenVersion observedResourceIndex resourceSnapshotIndex resourceSnapshotName resourceSnapshotIndexUsed policySnapshotIndexUsed resourceIndexes[] deploymentID appliedDeploymentID stagedDeploymentID contentsId
 		secretVersion`,
 	"a digest":                        `agentAffinityHash agentEnvVarsHash agentResourcesHash agentSchedulingCustomizationHash agentTolerationsHash apiServerCAHash policyHash resourceHash secretHash settingsHash valuesHash sha256sum resourcesSha256Sum`,

@@ -34,6 +34,8 @@ var (
 	ofTokens         = []string{kindToken}
 	ofBundles        = []string{kindBundle}
 	ofGitRepos       = []string{kindGitRepo}
+	ofHelmOps        = []string{kindHelmOp}
+	ofSources        = []string{kindGitRepo, kindHelmOp}
 	ofDeliveries     = []string{kindCluster, kindBundle, kindBundleDeployment}
 	ofPlacements     = []string{kindClusterPlacement, kindPlacement}
 	ofRuns           = []string{kindClusterRun, kindRun}

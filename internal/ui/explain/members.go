@@ -16,7 +16,7 @@ const (
 // memberCauses explains why a member is missing or has no access.
 var memberCauses = []cause{
 	{
-		kinds:   slices.Concat([]string{kindCluster, kindMemberCluster, kindToken, kindRequest, kindBundle, kindGitRepo}, ofPlacements, ofRuns),
+		kinds:   slices.Concat(ofMembers, ofTokens, ofRequests, ofBundles, ofSources, ofPlacements, ofRuns),
 		reasons: []string{reasonNew},
 		means:   "No hub has reconciled the object yet.",
 		remedy:  "If this lasts longer than a minute, no hub is running, or none is the leader. Check its Pods and its log.",

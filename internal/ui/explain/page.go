@@ -17,7 +17,7 @@ var sections = []struct {
 	{"Registration tokens", tokenCauses},
 	{"Agents", agentCauses},
 	{"Bundles", deliveryCauses},
-	{"GitRepos", repositoryCauses},
+	{"GitRepos and HelmOps", repositoryCauses},
 	{"Placements", placementCauses},
 	{"Staged update runs", runCauses},
 	{"Agent states", stateCauses},

@@ -28,6 +28,7 @@ const (
 	kindBundle           = "Bundle"
 	kindBundleDeployment = "BundleDeployment"
 	kindGitRepo          = "GitRepo"
+	kindHelmOp           = "HelmOp"
 	kindClusterPlacement = "ClusterResourcePlacement"
 	kindPlacement        = "ResourcePlacement"
 	kindWork             = "Work"
@@ -50,6 +51,8 @@ func problemsOf(o client.Object) []Problem {
 		return fromBundle(problemOf(o, kindBundle), &o.Status)
 	case *fleet.GitRepo:
 		return fromFleet(problemOf(o, kindGitRepo), o.Status.Conditions)
+	case *fleet.HelmOp:
+		return fromFleet(problemOf(o, kindHelmOp), o.Status.Conditions)
 	case *fleet.BundleDeployment:
 		return fromDeployment(problemOf(o, kindBundleDeployment), &o.Status)
 	case *fleet.ClusterRegistration:

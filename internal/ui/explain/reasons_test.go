@@ -38,7 +38,7 @@ var well = strings.Fields(`
 
 // ofEvents are reasons that only Events have; explain reads no Events.
 var ofEvents = strings.Fields(`
-	AccountMissing AgentOnline ClusterSetMissing ConfigInvalid ConfigMissing ForcedLeave GotNewCommit
+	AccountMissing AgentOnline ClusterSetMissing ConfigInvalid ConfigMissing ForcedLeave GotNewCommit GotNewVersion
 	KubernetesVersionChanged NeverJoined NotFromClusterAPI
 	PlacementNotFound StatusNotWritten TaintRemoved`)
 
@@ -49,6 +49,7 @@ var ofKubeFleet = []string{"ManifestApplyFailed", "FoundDrifts"}
 var namesakes = map[string]string{
 	"JobFailed":          "a condition of a Job",
 	"conditionAccepted":  "the type of a condition",
+	"conditionPolled":    "the type of a condition",
 	"conditionProcessed": "the type of a condition",
 	"metricRemoving":     "a label of a metric",
 	"stateWaitCheckIn":   "status.display.state of a Cluster",

@@ -2,11 +2,11 @@ package explain
 
 import "github.com/muster-fleet/muster/internal/fleet/reasons"
 
-// repositoryCauses explains problems of GitRepos.
+// repositoryCauses explains problems of GitRepos and HelmOps.
 var repositoryCauses = []cause{
 	{
-		kinds: ofGitRepos, reasons: []string{reasons.KindNotImplemented},
-		means:  "No program reads Git repositories, because the value gitops.enabled of the chart fleet is false.",
+		kinds: ofSources, reasons: []string{reasons.KindNotImplemented},
+		means:  "No program reads repositories, because the value gitops.enabled of the chart fleet is false.",
 		remedy: "Set the value to true.",
 		onHub:  []string{"helm -n cattle-fleet-system upgrade --reuse-values --set gitops.enabled=true fleet fleet/fleet"},
 	},
@@ -15,6 +15,44 @@ var repositoryCauses = []cause{
 		means:  "The spec of the GitRepo is not valid. What is deployed stays as it is.",
 		remedy: "Correct the field in the message.",
 		onHub:  []string{"kubectl -n NAMESPACE edit gitrepo NAME"},
+	},
+	{
+		kinds: ofHelmOps, reasons: []string{reasons.HelmOpInvalid},
+		means:  "The spec of the HelmOp is not valid. What is deployed stays as it is.",
+		remedy: "Correct the field in the message.",
+		onHub:  []string{"kubectl -n NAMESPACE edit helmop NAME"},
+	},
+	{
+		kinds: ofHelmOps, reasons: []string{reasons.PolicyViolation},
+		means:  "The HelmOp has a value that the Policies of the namespace do not allow. What is deployed stays as it is.",
+		remedy: "Change the value in the message, or let an administrator change a Policy.",
+		onHub:  []string{"kubectl -n NAMESPACE get policies.fleet.cattle.io -o yaml"},
+	},
+	{
+		kinds: ofHelmOps, reasons: []string{reasons.ChartCredentialsUnusable},
+		means:  "The hub cannot use the Secret with the credentials for the chart.",
+		remedy: "Create the Secret in the message. The hub looks again after 15 seconds.",
+		onHub: []string{"kubectl -n NAMESPACE create secret generic SECRET --from-literal=username=USER " +
+			"--from-literal=password=TOKEN"},
+	},
+	{
+		kinds: ofHelmOps, reasons: []string{reasons.ChartUnreadable},
+		means: "The hub cannot read the chart: its server does not answer, refuses the credentials, or has no such version. " +
+			"What is deployed stays as it is. The hub tries again at growing intervals, at most 10 minutes.",
+		remedy: "Correct helm.repo, helm.chart, helm.version or the credentials by the message.",
+		onHub:  []string{"kubectl -n cattle-fleet-system logs deployment/fleet-gitops"},
+	},
+	{
+		kinds: ofHelmOps, reasons: []string{reasons.BundleRefused},
+		means:  "The API server refuses the Bundle of the HelmOp. What is deployed stays as it is.",
+		remedy: "Correct the HelmOp by the message.",
+		onHub:  []string{"kubectl -n NAMESPACE edit helmop NAME"},
+	},
+	{
+		kinds: ofHelmOps, reasons: []string{reasons.BundleNameTaken},
+		means:  "A Bundle with the name of the HelmOp exists and has another owner. The hub leaves it alone.",
+		remedy: "Delete that Bundle, or create the HelmOp under another name.",
+		onHub:  []string{"kubectl -n NAMESPACE get bundle NAME -o yaml"},
 	},
 	{
 		kinds: ofGitRepos, reasons: []string{reasons.PolicyViolation},
@@ -51,15 +89,15 @@ var repositoryCauses = []cause{
 		onHub:  []string{"kubectl -n NAMESPACE get bundles.fleet.cattle.io -L fleet.cattle.io/repo-name"},
 	},
 	{
-		kinds: ofGitRepos, reasons: []string{reasons.BundlesNotReady}, passing: true,
-		means:  "The Bundles are at the commit, and not all of their deployments are ready.",
+		kinds: ofSources, reasons: []string{reasons.BundlesNotReady}, passing: true,
+		means:  "The Bundles are at the commit or version, and not all of their deployments are ready.",
 		remedy: "Wait, or look at the Bundles in the message.",
 		onHub:  []string{"muster get bundles -n NAMESPACE"},
 	},
 	{
-		kinds: ofGitRepos, reasons: []string{reasons.Leaving},
-		means:  "The GitRepo is being deleted, and has a finalizer of another program.",
+		kinds: ofSources, reasons: []string{reasons.Leaving},
+		means:  "The object is being deleted, and has a finalizer of another program.",
 		remedy: "If that program is gone, remove the finalizers.",
-		onHub:  []string{"kubectl -n NAMESPACE edit gitrepo NAME"},
+		onHub:  []string{"kubectl -n NAMESPACE edit gitrepos,helmops"},
 	},
 }

@@ -34,6 +34,7 @@ var unrecorded = []struct{ kind, reasons, why string }{
 	{kindBundle, "ConsentMissing PolicyViolation TargetOutranked TargetUnmatched", notYet},
 	{kindGitRepo, "KindNotImplemented GitRepoInvalid PolicyViolation GitCredentialsUnusable RepositoryUnreachable CommitUnreadable " +
 		"BundleNameTaken BundlesNotReady Leaving", afterRecording},
+	{kindHelmOp, "HelmOpInvalid PolicyViolation ChartCredentialsUnusable ChartUnreadable BundleRefused BundleNameTaken", afterRecording},
 	{kindBundleDeployment, "ContentUnreadable CorrectionFailed", aRace},
 	{kindBundleDeployment, "Error", ofOthers},
 	{kindBundleDeployment, "MoveFailed Unwatched NamespaceTerminating CRDConflict CRDsDiffer DownstreamResourceUnreadable", notYet},

@@ -53,6 +53,7 @@ var (
 	RequestColumns   = []string{"NAME", columnState, "CLUSTER", "CLIENT-ID", "AGE", columnWhy}
 	BundleColumns    = []string{"NAME", columnState, "READY", "AGE", columnWhy}
 	GitRepoColumns   = []string{"NAME", columnState, "COMMIT", "BUNDLES", "READY", "AGE", columnWhy}
+	HelmOpColumns    = []string{"NAME", columnState, "CHART", "VERSION", "READY", "AGE", columnWhy}
 	PlacementColumns = []string{"NAME", "KIND", columnState, "MEMBERS", "AGE", columnWhy}
 	RunColumns       = []string{"NAME", "KIND", columnState, "PLACEMENT", "STAGE", "MEMBERS", "AGE", columnWhy}
 	ApprovalColumns  = []string{"NAME", "KIND", columnState, "RUN", "STAGE", "AGE"}
@@ -77,6 +78,8 @@ func Columns(o client.Object) []string {
 		return BundleColumns
 	case *fleet.GitRepo:
 		return GitRepoColumns
+	case *fleet.HelmOp:
+		return HelmOpColumns
 	case *placement.ClusterStagedUpdateRun, *placement.StagedUpdateRun:
 		return RunColumns
 	case *placement.ClusterApprovalRequest, *placement.ApprovalRequest:
@@ -114,6 +117,8 @@ func Row(o client.Object, now time.Time) []string {
 		return bundleRow(o, now)
 	case *fleet.GitRepo:
 		return gitRepoRow(o, now)
+	case *fleet.HelmOp:
+		return helmOpRow(o, now)
 	case *placement.ClusterResourcePlacement:
 		return placementRow(o, "ClusterResourcePlacement", &o.Status, now)
 	case *placement.ResourcePlacement:

@@ -33,6 +33,8 @@ func Title(o client.Object) string {
 		return "Bundle " + NameOf(o)
 	case *fleet.GitRepo:
 		return "GitRepo " + NameOf(o)
+	case *fleet.HelmOp:
+		return "HelmOp " + NameOf(o)
 	case *placement.ClusterResourcePlacement:
 		return "ClusterResourcePlacement " + NameOf(o)
 	}

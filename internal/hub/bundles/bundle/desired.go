@@ -231,7 +231,7 @@ func (m *computed) compute(by rules, bundle *fleet.Bundle, cluster *fleet.Cluste
 		o.hasValues = hasValues(options)
 		o.id, err = identify(m.packed.name, options)
 	}
-	if copies := copiedFor(options); err == nil && len(copies) > 0 {
+	if copies := delivery.CopiedFor(options); err == nil && len(copies) > 0 {
 		var digest string
 		digest, err = m.digestOfSources(copies)
 		o.id, o.copies, o.generationOfCopies = delivery.WithCopies(o.id, digest), copies, copiesGeneration(copies, digest)

@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
+	"github.com/muster-fleet/muster/internal/delivery"
 	"github.com/muster-fleet/muster/internal/kube"
 	"github.com/muster-fleet/muster/internal/naming"
 )
@@ -43,7 +44,7 @@ type original struct {
 
 // sourceKeys indexes Bundles by the objects in their downstreamResources.
 func sourceKeys(o client.Object) (keys []string) {
-	for _, resource := range copiedBy(o.(*fleet.Bundle)) {
+	for _, resource := range delivery.CopiedBy(&o.(*fleet.Bundle).Spec) {
 		keys = append(keys, sourceKey(resource.Kind, o.GetNamespace(), resource.Name))
 	}
 	return keys
@@ -51,35 +52,10 @@ func sourceKeys(o client.Object) (keys []string) {
 
 func sourceKey(kind, namespace, name string) string { return kind + "/" + namespace + "/" + name }
 
-// copiedBy returns the objects that a Bundle and its targets have copied.
-func copiedBy(bundle *fleet.Bundle) []fleet.DownstreamResource {
-	all := copiedFor(bundle.Spec.BundleDeploymentOptions)
-	for i := range bundle.Spec.Targets {
-		all = append(all, copiedFor(bundle.Spec.Targets[i].BundleDeploymentOptions)...)
-	}
-	slices.SortFunc(all, func(a, b fleet.DownstreamResource) int {
-		return strings.Compare(a.Kind+"/"+a.Name, b.Kind+"/"+b.Name)
-	})
-	return slices.Compact(all)
-}
-
-// copiedFor returns the objects that options have copied: downstreamResources, and the Secret with
-// the credentials for a chart.
-func copiedFor(options fleet.BundleDeploymentOptions) []fleet.DownstreamResource {
-	all := slices.Clone(options.DownstreamResources)
-	if options.Helm != nil && options.Helm.SecretName != "" {
-		secret := fleet.DownstreamResource{Kind: kindSecret, Name: options.Helm.SecretName}
-		if !slices.Contains(all, secret) {
-			all = append(all, secret)
-		}
-	}
-	return all
-}
-
 // loadSources reads the objects in the downstreamResources of a Bundle after a change. A change
 // makes the outcomes outdated.
 func (c *Controller) loadSources(ctx context.Context, bundle *fleet.Bundle, state *computed) error {
-	named := copiedBy(bundle)
+	named := delivery.CopiedBy(&bundle.Spec)
 	if len(named) == 0 {
 		return nil
 	}

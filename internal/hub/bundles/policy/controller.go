@@ -38,7 +38,7 @@ func (c *Controller) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
 	after := before.DeepCopy()
-	for _, condition := range []fleet.Condition{ready(&before), supported(&before)} {
+	for _, condition := range []fleet.Condition{ready(&before), kube.Condition(fleet.ConditionSupported, true, reasons.Supported, "")} {
 		after.Status.Conditions = kube.SetCondition(after.Status.Conditions, c.Clock.Now(), condition)
 	}
 	return ctrl.Result{}, client.IgnoreNotFound(kube.PatchStatus(ctx, c.Client, &before, after))
@@ -88,15 +88,4 @@ func invalid(rules *fleet.PolicyRules) (problems []string) {
 		check("helmOp.allowedChartPatterns", h.AllowedChartPatterns)
 	}
 	return problems
-}
-
-// supported names the rules without an effect yet.
-func supported(p *fleet.Policy) fleet.Condition {
-	for _, rules := range rulesOf(p) {
-		if rules.HelmOp != nil {
-			return kube.Condition(fleet.ConditionSupported, false, reasons.UnsupportedFields,
-				"helmOp restricts nothing yet: Muster reads no HelmOps, and its other rules apply to Bundles and GitRepos")
-		}
-	}
-	return kube.Condition(fleet.ConditionSupported, true, reasons.Supported, "")
 }

@@ -272,14 +272,14 @@ func downstream(h HelmOp) HelmOp {
 }
 
 func TestWhatAPolicySaysOfItself(t *testing.T) {
-	for name, c := range map[string]struct{ policy, ready, supported string }{
-		"all is well": {"spec: {requireServiceAccount: true}", "", ""},
-		"a pattern":   {`spec: {gitRepo: {allowedRepoPatterns: ["("]}}`, "gitRepo.allowedRepoPatterns[0]: ", ""},
-		"charts":      {`helmOp: {allowedChartPatterns: ["a", "["]}`, "helmOp.allowedChartPatterns[1]: ", "helmOp restricts nothing"},
+	for name, c := range map[string]struct{ policy, ready string }{
+		"all is well": {"spec: {requireServiceAccount: true}", ""},
+		"a pattern":   {`spec: {gitRepo: {allowedRepoPatterns: ["("]}}`, "gitRepo.allowedRepoPatterns[0]: "},
+		"charts":      {`helmOp: {allowedChartPatterns: ["a", "["]}`, "helmOp.allowedChartPatterns[1]: "},
 		"a selector": {
-			"spec: {allowedTargetNamespaceSelector: {matchExpressions: [{key: a, operator: Near}]}}", "allowedTargetNamespaceSelector: ", "",
+			"spec: {allowedTargetNamespaceSelector: {matchExpressions: [{key: a, operator: Near}]}}", "allowedTargetNamespaceSelector: ",
 		},
-		"a list without bite": {"spec: {allowedServiceAccounts: [a]}", "set requireServiceAccount or defaultServiceAccount", ""},
+		"a list without bite": {"spec: {allowedServiceAccounts: [a]}", "set requireServiceAccount or defaultServiceAccount"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var p fleet.Policy
@@ -287,9 +287,28 @@ func TestWhatAPolicySaysOfItself(t *testing.T) {
 			if is := ready(&p); !strings.Contains(is.Message, c.ready) || (c.ready == "") != (is.Message == "") {
 				t.Errorf("Ready is %+v", is)
 			}
-			if is := supported(&p); !strings.Contains(is.Message, c.supported) || (is.Status == "True") != (c.supported == "") {
-				t.Errorf("Supported is %+v", is)
-			}
 		})
+	}
+}
+
+func TestACommitHasOnlyCopiedWhatAPolicyNames(t *testing.T) {
+	named := "allowedDownstreamResources: [{kind: Secret, name: pull}, {kind: ConfigMap}]"
+	for name, row := range map[string]struct{ policy, bundle, refused string }{
+		"nothing":         {"", "{}", ""},
+		"a Secret":        {"", "downstreamResources: [{kind: Secret, name: pull}]", "Secret \"pull\""},
+		"a named Secret":  {named, "downstreamResources: [{kind: Secret, name: pull}]", ""},
+		"a login":         {"", "helm: {secretName: pull}", "Secret \"pull\""},
+		"a named login":   {named, "helm: {secretName: pull}", ""},
+		"in a target":     {named, "targets: [{downstreamResources: [{kind: Secret, name: other}]}]", "Secret \"other\""},
+		"of a whole kind": {named, "downstreamResources: [{kind: ConfigMap, name: any}]", "ConfigMap \"any\""},
+	} {
+		var p fleet.Policy
+		parse(t, row.policy, &p)
+		var spec fleet.BundleSpec
+		parse(t, row.bundle, &spec)
+		err := Unite([]fleet.Policy{p}).CheckCommit(&spec)
+		if (err == nil) != (row.refused == "") || err != nil && !strings.Contains(err.Error(), row.refused+", and a commit gives no right") {
+			t.Errorf("%s: %v", name, err)
+		}
 	}
 }

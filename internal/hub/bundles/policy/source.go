@@ -3,8 +3,12 @@ package policy
 import (
 	"cmp"
 	"fmt"
+	"slices"
+	"strings"
 
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
+	"github.com/muster-fleet/muster/internal/delivery"
+	"github.com/muster-fleet/muster/internal/kube"
 )
 
 // gitRepoRules are the united rules for GitRepos.
@@ -65,6 +69,29 @@ func (r Rules) CheckGitRepo(g GitRepo) (GitRepo, error) {
 // are allowed as for Git.
 func (r Rules) CheckHelmSecret(name string) error {
 	return checkSecret("spec.helmSecretName", name, r.gitRepo.secret, r.gitRepo.secrets)
+}
+
+// NamedDownstream returns the objects that Policies allow by name in downstreamResources.
+func (r Rules) NamedDownstream() (all []fleet.DownstreamResource) {
+	for _, value := range r.downstream.values {
+		if kind, name, _ := strings.Cut(value, " "); name != anyName {
+			all = append(all, fleet.DownstreamResource{Kind: kind, Name: name})
+		}
+	}
+	return all
+}
+
+// CheckCommit returns the object that the Bundle of a GitRepo may not have copied to members. The
+// author of a commit has no rights here, so a Policy must allow each object by name.
+func (r Rules) CheckCommit(spec *fleet.BundleSpec) error {
+	allowed := r.NamedDownstream()
+	for _, one := range delivery.CopiedBy(spec) {
+		if !slices.Contains(allowed, one) {
+			return fmt.Errorf("downstreamResources or helm.secretName names %s %s, and a commit gives no right to read it: have a Policy of the "+
+				"namespace allow it by name in allowedDownstreamResources", kube.Clip(one.Kind, maxQuoted), quoted(one.Name))
+		}
+	}
+	return nil
 }
 
 // HelmOp has the restricted fields of a HelmOp. Options are the options of its Bundle.

@@ -11,6 +11,7 @@ import (
 
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
 	"github.com/muster-fleet/muster/internal/fleet/reasons"
+	"github.com/muster-fleet/muster/internal/hub/gitops/ownbundle"
 	"github.com/muster-fleet/muster/internal/kube"
 	"github.com/muster-fleet/muster/internal/repository/scan"
 )
@@ -103,7 +104,7 @@ func outdated(repo *fleet.GitRepo, bundles []fleet.Bundle, head string) bool {
 		return true
 	}
 	for i := range bundles {
-		if !unchanged(&bundles[i]) {
+		if !ownbundle.Unchanged(&bundles[i]) {
 			return true
 		}
 	}
@@ -197,11 +198,16 @@ func (r *reconciliation) read(ctx context.Context) error {
 	return nil
 }
 
-// allowed returns the Bundles that break no rule of the GitRepoRestrictions.
+// allowed returns the Bundles without a violation of the GitRepoRestrictions. They have only
+// objects copied that a Policy names.
 func (r *reconciliation) allowed(bundles []*fleet.Bundle) (allowed []*fleet.Bundle) {
 	completion := r.restrictions.Completion()
 	for _, bundle := range bundles {
-		if err := r.restrictions.CheckBundle(&bundle.Spec); err != nil {
+		err := r.restrictions.CheckBundle(&bundle.Spec)
+		if err == nil {
+			err = r.policies.CheckCommit(&bundle.Spec)
+		}
+		if err != nil {
 			r.fail(readyCondition, reasons.PolicyViolation, "Bundle %s: %s", bundle.Name, err)
 			continue
 		}

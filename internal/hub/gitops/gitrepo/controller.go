@@ -23,8 +23,10 @@ import (
 
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
 	"github.com/muster-fleet/muster/internal/chartfetch"
+	"github.com/muster-fleet/muster/internal/fleet/reasons"
 	"github.com/muster-fleet/muster/internal/hub/bundles/policy"
 	"github.com/muster-fleet/muster/internal/hub/gitops/clone"
+	"github.com/muster-fleet/muster/internal/hub/runtime/anyform"
 )
 
 const (
@@ -51,6 +53,9 @@ type Deps struct {
 	Charts *chartfetch.Fetcher
 }
 
+// kind is the kind of GitRepos.
+const kind = "GitRepo"
+
 // Controller reconciles GitRepos.
 type Controller struct {
 	Deps
@@ -68,7 +73,7 @@ func New(deps Deps) *Controller {
 // Register adds the controller to a manager.
 func (c *Controller) Register(mgr ctrl.Manager) error {
 	return ctrl.NewControllerManagedBy(mgr).Named("gitrepo").
-		For(&fleet.GitRepo{}).
+		For(anyform.Object(kind)).
 		Owns(&fleet.Bundle{}).
 		Watches(&fleet.Policy{}, handler.EnqueueRequestsFromMapFunc(c.ofNamespace)).
 		Watches(&fleet.GitRepoRestriction{}, handler.EnqueueRequestsFromMapFunc(c.ofNamespace)).
@@ -78,8 +83,8 @@ func (c *Controller) Register(mgr ctrl.Manager) error {
 
 // ofNamespace returns the GitRepos in the namespace of an object.
 func (c *Controller) ofNamespace(ctx context.Context, o client.Object) (requests []reconcile.Request) {
-	var list fleet.GitRepoList
-	if err := c.List(ctx, &list, client.InNamespace(o.GetNamespace())); err != nil {
+	list := anyform.List(kind)
+	if err := c.List(ctx, list, client.InNamespace(o.GetNamespace())); err != nil {
 		ctrl.LoggerFrom(ctx).Error(err, "Listing GitRepos", "namespace", o.GetNamespace())
 		return nil
 	}
@@ -91,9 +96,12 @@ func (c *Controller) ofNamespace(ctx context.Context, o client.Object) (requests
 
 // Reconcile looks at a repository if it is time to, reads a new commit, and writes the status.
 func (c *Controller) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
-	repo := &fleet.GitRepo{}
-	if err := c.Get(ctx, request.NamespacedName, repo); err != nil {
+	stored, repo := anyform.Object(kind), &fleet.GitRepo{}
+	if err := c.Get(ctx, request.NamespacedName, stored); err != nil {
 		return reconcile.Result{}, client.IgnoreNotFound(err)
+	}
+	if err := anyform.Decode(stored, repo); err != nil {
+		return reconcile.Result{}, anyform.Refuse(ctx, c.Client, stored, c.Clock.Now(), reasons.GitRepoInvalid, err)
 	}
 	r := &reconciliation{Controller: c, repo: repo, before: repo.DeepCopy()}
 	if !repo.DeletionTimestamp.IsZero() {
@@ -120,6 +128,7 @@ type reconciliation struct {
 	// restrictions are the rules of the GitRepoRestrictions. They hold for the Bundles too; the hub
 	// itself checks these only by Policies.
 	restrictions policy.Rules
+	policies     policy.Rules
 	source       *clone.Repository
 	seen         *seen
 	problem      *problem

@@ -31,8 +31,9 @@ func (r *reconciliation) observe(ctx context.Context) error {
 	if err := r.List(ctx, &list, client.InNamespace(r.repo.Namespace), client.MatchingLabels{fleet.LabelRepoName: r.repo.Name}); err != nil {
 		return fmt.Errorf("listing the Bundles: %w", err)
 	}
+	owner := ownerOf(r.repo)
 	for _, bundle := range list.Items {
-		if isOf(&bundle, r.repo) {
+		if owner.Is(&bundle) {
 			r.bundles = append(r.bundles, bundle)
 		}
 	}
@@ -73,10 +74,10 @@ func (r *reconciliation) restrict(ctx context.Context) error {
 		return fmt.Errorf("listing the GitRepoRestrictions: %w", err)
 	}
 	spec := &r.repo.Spec
-	r.restrictions = policy.UniteRestrictions(restrictions.Items)
+	r.policies, r.restrictions = policy.Unite(policies.Items), policy.UniteRestrictions(restrictions.Items)
 	allowed := policy.GitRepo{Repo: spec.Repo, ServiceAccount: spec.ServiceAccount, ClientSecretName: spec.ClientSecretName,
 		TargetNamespace: spec.TargetNamespace}
-	for _, rules := range []policy.Rules{policy.Unite(policies.Items), r.restrictions} {
+	for _, rules := range []policy.Rules{r.policies, r.restrictions} {
 		var err error
 		if allowed, err = rules.CheckGitRepo(allowed); err != nil {
 			r.fail(conditionAccepted, reasons.PolicyViolation, "%s", err)

@@ -1,25 +1,16 @@
 package gitrepo
 
 import (
-	"archive/tar"
-	"bytes"
-	"compress/gzip"
 	"fmt"
-	"math/rand/v2"
-	"net/http"
-	"net/http/httptest"
 	"strings"
 	"testing"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	testclock "k8s.io/utils/clock/testing"
-	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
-	"github.com/muster-fleet/muster/internal/chartfetch"
 	"github.com/muster-fleet/muster/internal/fleet/reasons"
 	"github.com/muster-fleet/muster/internal/kube"
 )
@@ -51,28 +42,12 @@ func TestWhenARepositoryIsLookedAt(t *testing.T) {
 	}
 }
 
-// cached is a Bundle as the cache holds it.
-func cached(t *testing.T, spec fleet.BundleSpec, digest string) fleet.Bundle {
-	t.Helper()
-	bundle := &fleet.Bundle{Spec: spec}
-	if digest == "" {
-		var err error
-		if digest, err = digestOf(&spec); err != nil {
-			t.Fatal(err)
-		}
-	}
-	bundle.Annotations = map[string]string{annotationWritten: fmt.Sprintf(`{"spec":%q}`, digest)}
-	slim, err := Slim(bundle)
-	if err != nil || len(slim.(*fleet.Bundle).Spec.Resources) > 0 {
-		t.Fatalf("%+v, %v", slim, err)
-	}
-	return *slim.(*fleet.Bundle)
-}
-
 func TestWhenBundlesAreMadeAgain(t *testing.T) {
-	spec := fleet.BundleSpec{Resources: []fleet.BundleResource{{Name: "a.yaml", Content: "x"}}}
-	spec.Helm = &fleet.HelmOptions{Values: &runtime.RawExtension{Raw: []byte(`{"b": 1.0, "a": [1e3, "x"]}`)}}
-	good, changed := cached(t, spec, ""), cached(t, spec, "other")
+	cached := func(digest string) fleet.Bundle {
+		return fleet.Bundle{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{
+			"muster/written-by-gitops": `{"spec":"a"}`, "muster/cached-spec-digest": digest}}}
+	}
+	good, changed := cached("a"), cached("b")
 	status := fleet.GitRepoStatus{Commit: "a", ObservedGeneration: 2, Bundles: 1}
 	with := func(edit func(*fleet.GitRepoStatus)) fleet.GitRepoStatus {
 		s := *status.DeepCopy()
@@ -95,17 +70,6 @@ func TestWhenBundlesAreMadeAgain(t *testing.T) {
 		if got := outdated(repo, row.bundles, "a"); got != row.want {
 			t.Errorf("%s: %t", name, got)
 		}
-	}
-}
-
-func TestTheDigestOfASpecIsTheSameAfterItIsStored(t *testing.T) {
-	var one, other fleet.BundleSpec
-	one.Helm = &fleet.HelmOptions{Values: &runtime.RawExtension{Raw: []byte(`{"b": 1.0, "a": 1e3}`)}}
-	other.Helm = &fleet.HelmOptions{Values: &runtime.RawExtension{Raw: []byte(`{"a":1000,"b":1}`)}}
-	a, err := digestOf(&one)
-	b, otherErr := digestOf(&other)
-	if err != nil || otherErr != nil || a != b {
-		t.Errorf("%s, %s, %v, %v", a, b, err, otherErr)
 	}
 }
 
@@ -156,61 +120,6 @@ func TestTheStatusOfAGitRepo(t *testing.T) {
 	}
 }
 
-func TestALargeChartStaysInItsRepository(t *testing.T) {
-	small, large := chartOf(t, 10), chartOf(t, maxEmbedded)
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		switch r.URL.Path {
-		case "/index.yaml":
-			_, _ = w.Write([]byte("entries:\n  small: [{name: small, version: 1.2.0, urls: [small.tgz]}, " +
-				"{name: small, version: 2.0.0, urls: [none]}]\n" +
-				"  large: [{name: large, version: 1.2.0, urls: [large.tgz]}]\n"))
-		case "/small.tgz":
-			_, _ = w.Write(small)
-		case "/large.tgz":
-			_, _ = w.Write(large)
-		}
-	}))
-	t.Cleanup(server.Close)
-	fetcher := chartfetch.NewFetcher(server.Client())
-	for name, embedded := range map[string]bool{"small": true, "large": false} {
-		chart, err := fetchChart(t.Context(), fetcher, &fleet.HelmOptions{Repo: server.URL, Chart: name, Version: "^1"}, nil)
-		if err != nil || chart.Version != "1.2.0" || (chart.Files["Chart.yaml"] != nil) != embedded {
-			t.Errorf("%s: %v", name, err)
-		}
-	}
-	if _, err := fetchChart(t.Context(), fetcher, &fleet.HelmOptions{Repo: server.URL, Chart: "none"}, nil); err == nil {
-		t.Error("a chart that does not exist was fetched")
-	}
-}
-
-// chartOf is a chart with random bytes.
-func chartOf(t *testing.T, size int) []byte {
-	t.Helper()
-	noise := make([]byte, size)
-	for i := range noise {
-		noise[i] = byte(rand.IntN(256)) //nolint:gosec // only noise
-	}
-	var buffer bytes.Buffer
-	zipped := gzip.NewWriter(&buffer)
-	files := tar.NewWriter(zipped)
-	for name, data := range map[string][]byte{"web/Chart.yaml": []byte("apiVersion: v2\nname: web\nversion: 1.2.0\n"),
-		"web/noise": noise} {
-		if err := files.WriteHeader(&tar.Header{Name: name, Mode: 0o644, Size: int64(len(data))}); err != nil {
-			t.Fatal(err)
-		}
-		if _, err := files.Write(data); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if err := files.Close(); err != nil {
-		t.Fatal(err)
-	}
-	if err := zipped.Close(); err != nil {
-		t.Fatal(err)
-	}
-	return buffer.Bytes()
-}
-
 func TestWhereCredentialsForChartsGo(t *testing.T) {
 	for pattern, want := range map[string]bool{
 		"": false, "https://charts": true, "charts": false, "https://charts.example.com$": true,
@@ -223,38 +132,6 @@ func TestWhereCredentialsForChartsGo(t *testing.T) {
 	}
 	if sendTo(fleet.GitRepoSpec{HelmRepoURLRegex: ".*"}, "https://charts.example.com") {
 		t.Error("credentials without a Secret")
-	}
-}
-
-func TestTheSecretForChartsIsOfTwoTypesAndThreeKeys(t *testing.T) {
-	secret := func(kind corev1.SecretType, keys ...string) *corev1.Secret {
-		s := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "clusters", Name: "charts"}, Type: kind, Data: map[string][]byte{}}
-		for _, key := range keys {
-			s.Data[key] = []byte("x")
-		}
-		return s
-	}
-	for name, row := range map[string]struct {
-		secret *corev1.Secret
-		want   string
-	}{
-		"an Opaque one":    {secret(corev1.SecretTypeOpaque, "username", "password"), ""},
-		"a basic-auth one": {secret(corev1.SecretTypeBasicAuth, "username", "password"), ""},
-		"the token of an agent": {secret(corev1.SecretTypeServiceAccountToken, "username", "password", "token"),
-			"is of type kubernetes.io/service-account-token"},
-		"only a token": {secret(corev1.SecretTypeOpaque, "token"), "has neither username and password, nor cacerts"},
-		"none":         {nil, "not found"},
-	} {
-		built := fake.NewClientBuilder()
-		if row.secret != nil {
-			built = built.WithObjects(row.secret)
-		}
-		repo := &fleet.GitRepo{ObjectMeta: metav1.ObjectMeta{Namespace: "clusters"}, Spec: fleet.GitRepoSpec{HelmSecretName: "charts"}}
-		r := &reconciliation{Controller: New(Deps{Live: built.Build()}), repo: repo}
-		credentials, err := r.chartCredentials(t.Context())
-		if (credentials != nil) != (row.want == "") || row.want != "" && (err == nil || !strings.Contains(err.Error(), row.want)) {
-			t.Errorf("%s: %v", name, err)
-		}
 	}
 }
 

@@ -16,6 +16,7 @@ import (
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
 	"github.com/muster-fleet/muster/internal/fleet/reasons"
 	"github.com/muster-fleet/muster/internal/hub/bundles/rollup"
+	"github.com/muster-fleet/muster/internal/hub/gitops/ownbundle"
 	"github.com/muster-fleet/muster/internal/kube"
 )
 
@@ -62,7 +63,7 @@ func describe(before fleet.GitRepoStatus, repo *fleet.GitRepo, bundles []fleet.B
 		conditions = kube.SetCondition(conditions, now, condition)
 	}
 	after.Conditions = conditions
-	after.Display = fleet.GitRepoDisplay{
+	after.Display = fleet.SourceDisplay{
 		ReadyBundleDeployments: rollup.Ready(after.Summary), State: string(rollup.Worst(after.Summary)), Error: p != nil,
 	}
 	if ready.Status != corev1.ConditionTrue {
@@ -76,17 +77,7 @@ func readiness(bundles []fleet.Bundle, status fleet.GitRepoStatus) fleet.Conditi
 	if status.Commit == "" {
 		return kube.Condition(readyCondition, false, reasons.BundlesNotReady, "no commit has been read yet")
 	}
-	var waiting []string
-	for i := range bundles {
-		b := &bundles[i]
-		ready := kube.FindCondition(b.Status.Conditions, fleet.ConditionReady)
-		switch {
-		case b.Status.ObservedGeneration != b.Generation || ready == nil:
-			waiting = append(waiting, b.Name+": the hub has not read it yet")
-		case ready.Status != corev1.ConditionTrue:
-			waiting = append(waiting, b.Name+": "+ready.Message)
-		}
-	}
+	waiting := ownbundle.Waiting(bundles)
 	if missing := status.Bundles - len(bundles); missing > 0 {
 		waiting = append(waiting, fmt.Sprintf("%d Bundles have just been written", missing))
 	}
@@ -128,9 +119,8 @@ func (r *reconciliation) leave(ctx context.Context) error {
 		return nil
 	}
 	after := r.before.DeepCopy()
-	after.Status.Conditions = kube.SetCondition(after.Status.Conditions, r.Clock.Now(), kube.Condition(readyCondition, false, reasons.Leaving,
-		fmt.Sprintf("it is deleted once its finalizers are gone, which Muster does not take off (%s): if the hub that set them is gone, remove "+
-			"them from metadata.finalizers", strings.Join(r.repo.Finalizers, ", "))))
+	after.Status.Conditions = kube.SetCondition(after.Status.Conditions, r.Clock.Now(),
+		kube.Condition(readyCondition, false, reasons.Leaving, kube.HeldByFinalizers(r.repo)))
 	return client.IgnoreNotFound(kube.PatchStatus(ctx, r.Client, r.before, after))
 }
 

@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -20,6 +19,7 @@ import (
 
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
 	"github.com/muster-fleet/muster/internal/fleet/reasons"
+	"github.com/muster-fleet/muster/internal/hub/runtime/anyform"
 	"github.com/muster-fleet/muster/internal/kube"
 )
 
@@ -28,22 +28,22 @@ type kind struct {
 	object client.Object
 	// instead names the replacement for the kind.
 	instead string
-	// setUnsupported sets the condition Supported of an object to False.
-	setUnsupported func(o client.Object, message string, now time.Time)
+	// set sets a condition of an object.
+	set func(o client.Object, condition fleet.Condition, now time.Time)
 }
 
-// kinds returns the kinds from the command line of Rancher Fleet. GitRepos are among them if no
-// program reads repositories.
+// kinds returns the kinds from the command line of Rancher Fleet. GitRepos and HelmOps are among
+// them if no program reads repositories.
 func kinds(withoutGitOps bool) []kind {
 	kept := []kind{
-		ofFleet(func(o *fleet.HelmOp) *[]fleet.Condition { return &o.Status.Conditions },
-			"Muster deploys charts by Bundles: write one with helm.repo, helm.chart and helm.version and the same targets"),
 		ofFleet(func(o *fleet.ImageScan) *[]fleet.Condition { return &o.Status.Conditions },
 			"Muster scans no registries: have a tool such as Renovate write new tags into the repository of the Bundles"),
 	}
 	if withoutGitOps {
-		kept = append(kept, ofAnyForm("GitRepo",
-			"the value gitops.enabled of the chart fleet is false, so Muster reads no Git repositories: set it to true"))
+		for _, name := range []string{"GitRepo", "HelmOp"} {
+			kept = append(kept, ofAnyForm(name,
+				"the value gitops.enabled of the chart fleet is false, so Muster reads no repositories: set it to true"))
+		}
 	}
 	return kept
 }
@@ -55,32 +55,16 @@ type pointer[T any] interface {
 }
 
 func ofFleet[T any, P pointer[T]](conditions func(P) *[]fleet.Condition, instead string) kind {
-	return kind{P(new(T)), instead, func(o client.Object, message string, now time.Time) {
+	return kind{P(new(T)), instead, func(o client.Object, condition fleet.Condition, now time.Time) {
 		all := conditions(o.(P))
-		*all = kube.SetCondition(*all, now, kube.Condition(fleet.ConditionSupported, false, reasons.KindNotImplemented, message))
+		*all = kube.SetCondition(*all, now, condition)
 	}}
 }
 
-// ofAnyForm returns a kind whose objects are maps. Objects stored by an earlier definition may not
-// fit the type.
+// ofAnyForm returns a kind whose objects are maps.
 func ofAnyForm(name, instead string) kind {
-	object := &unstructured.Unstructured{}
-	object.SetGroupVersionKind(fleet.GroupVersion.WithKind(name))
-	return kind{object, instead, func(o client.Object, message string, now time.Time) {
-		fields := o.(*unstructured.Unstructured).Object
-		status := struct {
-			Status fleet.UnsupportedStatus `json:"status"`
-		}{}
-		_ = runtime.DefaultUnstructuredConverter.FromUnstructured(fields, &status) // other conditions are replaced
-		conditions := kube.SetCondition(status.Status.Conditions, now,
-			kube.Condition(fleet.ConditionSupported, false, reasons.KindNotImplemented, message))
-		listed := make([]any, 0, len(conditions))
-		for i := range conditions {
-			if one, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&conditions[i]); err == nil {
-				listed = append(listed, one)
-			}
-		}
-		_ = unstructured.SetNestedSlice(fields, listed, "status", "conditions") // a status that is no map stays
+	return kind{anyform.Object(name), instead, func(o client.Object, condition fleet.Condition, now time.Time) {
+		anyform.SetCondition(o.(*unstructured.Unstructured), now, condition)
 	}}
 }
 
@@ -114,11 +98,9 @@ func (c *controller) Reconcile(ctx context.Context, request reconcile.Request) (
 	}
 	message := c.kind.instead
 	if before.GetDeletionTimestamp() != nil && len(before.GetFinalizers()) > 0 {
-		message = fmt.Sprintf("it is deleted once its finalizers are gone, which Muster does not take off (%s): if the hub that set them is "+
-			"gone, remove them from metadata.finalizers",
-			strings.Join(before.GetFinalizers(), ", "))
+		message = kube.HeldByFinalizers(before)
 	}
 	after := before.DeepCopyObject().(client.Object)
-	c.kind.setUnsupported(after, message, c.clock.Now())
+	c.kind.set(after, kube.Condition(fleet.ConditionSupported, false, reasons.KindNotImplemented, message), c.clock.Now())
 	return reconcile.Result{}, client.IgnoreNotFound(kube.PatchStatus(ctx, c.Client, before, after))
 }

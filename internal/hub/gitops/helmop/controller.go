@@ -1,0 +1,158 @@
+// Package helmop keeps the Bundles of HelmOps at the chosen versions of their charts.
+//
+// It writes one Bundle with a HelmOp as its controller, and the status of HelmOps. Its invariants:
+// all members get the same version. A failure to read a chart changes nothing.
+package helmop
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	"k8s.io/client-go/tools/events"
+	"k8s.io/utils/clock"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
+	"github.com/muster-fleet/muster/internal/chartfetch"
+	"github.com/muster-fleet/muster/internal/fleet/reasons"
+	"github.com/muster-fleet/muster/internal/hub/runtime/anyform"
+)
+
+const (
+	// looks is the maximum number of HelmOps at work at once, fetches the maximum number of charts in
+	// memory.
+	looks, fetches = 20, 4
+	// lookTimeout and fetchTimeout bound the time for one chart.
+	lookTimeout, fetchTimeout = 30 * time.Second, 2 * time.Minute
+	// retryInterval is the first time between two attempts after a failure, maxBackoff the longest.
+	retryInterval, maxBackoff = 15 * time.Second, 10 * time.Minute
+	minInterval               = time.Second
+	// cacheLag is the time allowed to the cache to show what was written.
+	cacheLag = 5 * time.Second
+	// grantAgain is the time until the next look at a Secret that the hub has not yet granted the
+	// right to. Within grantedWithin of its creation, a HelmOp does not report a missing right.
+	grantAgain, grantedWithin = 500 * time.Millisecond, 10 * time.Second
+)
+
+// Deps are what the controller needs.
+type Deps struct {
+	client.Client
+	// Live reads Secrets, and Bundles before they are written.
+	Live     client.Reader
+	Clock    clock.PassiveClock
+	Recorder events.EventRecorder
+	Charts   *chartfetch.Fetcher
+}
+
+// kind is the kind of HelmOps.
+const kind = "HelmOp"
+
+// Controller reconciles HelmOps.
+type Controller struct {
+	Deps
+	// fetching limits the charts fetched at once.
+	fetching chan struct{}
+	// looked holds the state of each chart, by the UID of its HelmOp.
+	looked sync.Map
+}
+
+// New returns the controller.
+func New(deps Deps) *Controller {
+	return &Controller{Deps: deps, fetching: make(chan struct{}, fetches)}
+}
+
+// Register adds the controller to a manager.
+func (c *Controller) Register(mgr ctrl.Manager) error {
+	return ctrl.NewControllerManagedBy(mgr).Named("helmop").
+		For(anyform.Object(kind)).
+		Owns(&fleet.Bundle{}).
+		Watches(&fleet.Policy{}, handler.EnqueueRequestsFromMapFunc(c.ofNamespace)).
+		WithOptions(controller.Options{MaxConcurrentReconciles: looks}).
+		Complete(c)
+}
+
+// ofNamespace returns the HelmOps in the namespace of an object.
+func (c *Controller) ofNamespace(ctx context.Context, o client.Object) (requests []reconcile.Request) {
+	list := anyform.List(kind)
+	if err := c.List(ctx, list, client.InNamespace(o.GetNamespace())); err != nil {
+		ctrl.LoggerFrom(ctx).Error(err, "Listing HelmOps", "namespace", o.GetNamespace())
+		return nil
+	}
+	for i := range list.Items {
+		requests = append(requests, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(&list.Items[i])})
+	}
+	return requests
+}
+
+// Reconcile looks for a version if it is time to, writes the Bundle, and writes the status.
+func (c *Controller) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
+	stored, op := anyform.Object(kind), &fleet.HelmOp{}
+	if err := c.Get(ctx, request.NamespacedName, stored); err != nil {
+		return reconcile.Result{}, client.IgnoreNotFound(err)
+	}
+	if err := anyform.Decode(stored, op); err != nil {
+		return reconcile.Result{}, anyform.Refuse(ctx, c.Client, stored, c.Clock.Now(), reasons.HelmOpInvalid, err)
+	}
+	r := &reconciliation{Controller: c, op: op, before: op.DeepCopy()}
+	if !op.DeletionTimestamp.IsZero() {
+		c.looked.Delete(op.UID) // the garbage collector deletes the Bundle
+		return reconcile.Result{}, r.leave(ctx)
+	}
+	if err := r.observe(ctx); err != nil {
+		return reconcile.Result{}, err
+	}
+	if err := r.act(ctx); err != nil {
+		return reconcile.Result{}, err
+	}
+	if r.problem != nil && r.problem.again > 0 && c.Clock.Since(op.CreationTimestamp.Time) < grantedWithin {
+		return reconcile.Result{RequeueAfter: r.problem.again}, nil
+	}
+	return r.report(ctx)
+}
+
+// reconciliation is one turn for a HelmOp.
+type reconciliation struct {
+	*Controller
+	op, before *fleet.HelmOp
+	// bundle is the Bundle of the HelmOp; nil if there is none.
+	bundle  *fleet.Bundle
+	seen    *seen
+	problem *problem
+	// again is the time of the next turn; zero if there is none.
+	again time.Time
+}
+
+// seen is the state of a chart. One turn at a time uses it.
+type seen struct {
+	// generation is the generation of the spec at the last attempt.
+	generation int64
+	// problem is the failure of that attempt, nil after a success. failures counts them.
+	problem  *problem
+	failures int
+	// next is the time of the next look, and wrote the time when the Bundle was last written.
+	next, wrote time.Time
+}
+
+// problem is the reason why a HelmOp is not ready.
+type problem struct {
+	condition, reason, message string
+	// again is the time until the next turn, if it is not the usual one.
+	again time.Duration
+}
+
+func (r *reconciliation) fail(condition, reason, format string, args ...any) {
+	if r.problem == nil {
+		r.problem = &problem{condition: condition, reason: reason, message: fmt.Sprintf(format, args...)}
+	}
+}
+
+func (c *Controller) seenOf(op *fleet.HelmOp) *seen {
+	value, _ := c.looked.LoadOrStore(op.UID, &seen{generation: op.Status.ObservedGeneration})
+	return value.(*seen)
+}
