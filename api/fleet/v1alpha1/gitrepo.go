@@ -96,7 +96,8 @@ type GitRepoSpec struct {
 	// Paused writes the Bundles paused.
 	// +optional
 	Paused bool `json:"paused,omitempty"`
-	// PollingInterval is the time between two looks at the repository. Default 15 s.
+	// PollingInterval is the time between two looks at the repository. Default 15 s, and one hour as
+	// long as webhooks announce the newest commit.
 	// +optional
 	// +nullable
 	// +kubebuilder:validation:Type=string
@@ -124,7 +125,10 @@ type GitRepoSpec struct {
 	// +optional
 	// +nullable
 	OCIRegistrySecret limits.Name `json:"ociRegistrySecret,omitempty"`
-	// WebhookSecret names a Secret with what the forge and Muster share.
+	// WebhookSecret names a Secret of the workspace with the secret of the webhook. Its key is
+	// `github`, `gitlab`, `gitea`, `gogs`, `bitbucket` or `bitbucket-server`. For Azure DevOps the
+	// keys are `azure-username` and `azure-password`. Default the Secret `gitjob-webhook` of the hub's
+	// namespace.
 	// +optional
 	// +nullable
 	WebhookSecret limits.Name `json:"webhookSecret,omitempty"`
@@ -208,6 +212,14 @@ type GitRepoStatus struct {
 	// +optional
 	// +nullable
 	PollingCommit string `json:"pollingCommit,omitempty"`
+	// WebhookCommit is the commit that the last webhook announced.
+	// +optional
+	// +nullable
+	WebhookCommit string `json:"webhookCommit,omitempty"`
+	// LastWebhookTime is the time of the last webhook.
+	// +optional
+	// +nullable
+	LastWebhookTime *metav1.Time `json:"lastWebhookTime,omitempty"`
 	// LastPollingTime (`lastPollingTriggered`) is the time of the last look that changed this status.
 	// +optional
 	// +nullable

@@ -93,6 +93,8 @@ const (
 	LabelBundleNamespace = "fleet.cattle.io/bundle-namespace"
 	// LabelContentName on a BundleDeployment is its Content.
 	LabelContentName = "fleet.cattle.io/content-name"
+	// DefaultBranch is the branch of a GitRepo without branch and revision.
+	DefaultBranch = "master"
 	// DefaultGitSecret is the Secret of a GitRepo without clientSecretName, if it exists.
 	DefaultGitSecret = "gitcredential"
 	// LabelRepoName on a Bundle and its BundleDeployments is their GitRepo.

@@ -1770,6 +1770,10 @@ func (in *GitRepoStatus) DeepCopyInto(out *GitRepoStatus) {
 		*out = make([]Condition, len(*in))
 		copy(*out, *in)
 	}
+	if in.LastWebhookTime != nil {
+		in, out := &in.LastWebhookTime, &out.LastWebhookTime
+		*out = (*in).DeepCopy()
+	}
 	if in.LastPollingTime != nil {
 		in, out := &in.LastPollingTime, &out.LastPollingTime
 		*out = (*in).DeepCopy()

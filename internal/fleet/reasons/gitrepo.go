@@ -33,6 +33,9 @@ const (
 	ChartCredentialsUnusable = "ChartCredentialsUnusable"
 	// BundleRefused: the API server refuses the Bundle of a HelmOp; Ready.
 	BundleRefused = "BundleRefused"
+	// WebhookCommitNotVisible: the repository does not show a commit that a webhook has announced; an
+	// Event of the GitRepo.
+	WebhookCommitNotVisible = "WebhookCommitNotVisible"
 	// GotNewVersion: the Bundle of a HelmOp is at a new version of its chart; an Event of the HelmOp.
 	GotNewVersion = "GotNewVersion"
 	// GotNewCommit: the Bundles of a GitRepo are at a new commit; an Event of the GitRepo.

@@ -32,6 +32,7 @@ import (
 	"github.com/muster-fleet/muster/internal/hub/gitops/gitrepo"
 	"github.com/muster-fleet/muster/internal/hub/gitops/helmop"
 	"github.com/muster-fleet/muster/internal/hub/gitops/ownbundle"
+	"github.com/muster-fleet/muster/internal/hub/gitops/webhook"
 	"github.com/muster-fleet/muster/internal/hub/runtime/eventlimit"
 	"github.com/muster-fleet/muster/internal/logging"
 	"github.com/muster-fleet/muster/internal/process"
@@ -51,6 +52,8 @@ type Options struct {
 	// Directory holds the objects of a commit while it is read. The program empties its directory
 	// commits there at its start. Empty for the directory for temporary files.
 	Directory string
+	// WebhookAddress is the address of the webhook for pushes; "0" turns it off.
+	WebhookAddress string
 	// AllowLoopback permits repositories on loopback addresses.
 	AllowLoopback bool
 }
@@ -89,6 +92,7 @@ Its account reads GitRepos, HelmOps, Policies and the objects that these name, a
 	set.BoolVar(&options.LeaderElect, "leader-elect", true, "let one of several replicas work, by a Lease in the system namespace")
 	set.StringVar(&options.MetricsAddress, "metrics-bind-address", ":8080", "address of /metrics; 0 switches it off")
 	set.StringVar(&options.ProbeAddress, "health-probe-bind-address", ":8081", "address of /healthz and /readyz; 0 switches them off")
+	set.StringVar(&options.WebhookAddress, "webhook-bind-address", "0", "address for the webhooks of Git servers; 0 switches it off")
 	set.StringVar(&options.Directory, "directory", "",
 		"directory of this program alone, for the objects of a commit while it is read (default: the one for temporary files)")
 	set.BoolVar(&options.AllowLoopback, "allow-loopback", false,
@@ -120,6 +124,7 @@ func Run(ctx context.Context, config *rest.Config, options Options) error {
 			&corev1.ConfigMap{}: {Namespaces: map[string]cache.Config{options.Namespace: {
 				FieldSelector: fields.OneTermEqualSelector("metadata.name", gitrepo.KnownHosts)}}},
 		}, DefaultTransform: cache.TransformStripManagedFields()},
+		Client:                  client.Options{Cache: &client.CacheOptions{Unstructured: true}}, // see package anyform
 		Metrics:                 metricsserver.Options{BindAddress: process.BindAddress(options.MetricsAddress)},
 		HealthProbeBindAddress:  process.BindAddress(options.ProbeAddress),
 		LeaderElection:          options.LeaderElect,
@@ -142,7 +147,24 @@ func Run(ctx context.Context, config *rest.Config, options Options) error {
 	if err != nil {
 		return err
 	}
+	if err := serveWebhook(ctx, mgr, options, real); err != nil {
+		return err
+	}
 	return mgr.Start(ctx)
+}
+
+// serveWebhook adds the server of the webhook to the manager.
+func serveWebhook(ctx context.Context, mgr ctrl.Manager, options Options, real clock.PassiveClock) error {
+	address := process.BindAddress(options.WebhookAddress)
+	if address == "" || address == "0" {
+		return nil
+	}
+	if err := webhook.Index(ctx, mgr.GetFieldIndexer()); err != nil {
+		return fmt.Errorf("indexing GitRepos by repository: %w", err)
+	}
+	handler := webhook.New(webhook.Handler{Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Clock: real,
+		Log: mgr.GetLogger().WithName("webhook"), SystemNamespace: options.Namespace})
+	return mgr.Add(handler.Server(address))
 }
 
 // emptied returns the directory for commits, without what a killed process left there.

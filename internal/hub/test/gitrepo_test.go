@@ -3,6 +3,8 @@ package hub_test
 import (
 	"context"
 	"fmt"
+	"net"
+	"net/http"
 	"slices"
 	"strings"
 	"sync"
@@ -24,8 +26,12 @@ import (
 	"github.com/muster-fleet/muster/internal/testgit"
 )
 
-// gitOps starts the program that reads repositories, once, with the rights of its account.
-var gitOps sync.Once
+// gitOps starts the program that reads repositories, once, with the rights of its account. It takes
+// webhooks at an address.
+var (
+	gitOps         sync.Once
+	webhookAddress string
+)
 
 // gitOpsConfig acts as the account of the program that reads repositories.
 func (f fixture) gitOpsConfig() *rest.Config {
@@ -39,11 +45,15 @@ func withGitOps(t *testing.T) fixture {
 	t.Helper()
 	f := newFixture(t)
 	gitOps.Do(func() {
+		free, err := net.Listen("tcp", "127.0.0.1:0")
+		f.check(err)
+		webhookAddress = free.Addr().String()
+		f.check(free.Close())
 		ctx := logr.NewContext(context.Background(), logger)
 		config := f.gitOpsConfig()
 		go func() {
 			if err := gitops.Run(ctx, config, gitops.Options{Namespace: naming.SystemNamespace, MetricsAddress: "0", ProbeAddress: "0",
-				AllowLoopback: true}); err != nil {
+				WebhookAddress: webhookAddress, AllowLoopback: true}); err != nil {
 				panic(fmt.Sprintf("the program that reads repositories ended: %v ", err))
 			}
 		}()
@@ -317,6 +327,50 @@ func TestAGitRepoThatIsDeletedNamesTheFinalizersOfOthers(t *testing.T) {
 	f.gitRepoSays("shop", "Ready", "Leaving", "(fleet.cattle.io/gitrepo-finalizer)")
 	f.change(repo, func() { repo.Finalizers = nil })
 	f.eventually("it is gone", func() error { return gone(f.get(&fleet.GitRepo{}, f.workspace, "shop")) })
+}
+
+// TestAPushIsDeliveredAtOnce has GitRepos without polling, and a forge with a webhook.
+func TestAPushIsDeliveredAtOnce(t *testing.T) {
+	f := withGitOps(t)
+	source := testgit.New(t, "shop.git")
+	source.Write(map[string]string{"a.yaml": gitConfigMap("one")})
+	first := source.Push("main")
+	_, address, ca := source.Web("", "")
+	f.check(f.Create(context.Background(), &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: f.workspace, Name: "hook"},
+		StringData: map[string]string{"gitlab": "hunter2"}}))
+	f.gitRepo("shop", address, ca, func(spec *fleet.GitRepoSpec) { spec.DisablePolling, spec.WebhookSecret = true, "hook" })
+	f.gitRepo("other", address, ca, func(spec *fleet.GitRepoSpec) { spec.DisablePolling = true })
+	f.atCommit("shop", first)
+	f.atCommit("other", first)
+	source.Write(map[string]string{"a.yaml": gitConfigMap("two")})
+	second := source.Push("main")
+	push := func(token string) (status int) {
+		body := fmt.Sprintf(`{"ref": "refs/heads/main", "checkout_sha": %q, "project": {"git_http_url": %q}}`, second, address)
+		request, err := http.NewRequest(http.MethodPost, "http://"+webhookAddress, strings.NewReader(body))
+		f.check(err)
+		request.Header.Set("Content-Type", "application/json")
+		request.Header.Set("X-Gitlab-Event", "Push Hook")
+		request.Header.Set("X-Gitlab-Token", token)
+		answer, err := http.DefaultClient.Do(request)
+		f.check(err)
+		f.check(answer.Body.Close())
+		return answer.StatusCode
+	}
+	if status := push("guessed"); status != http.StatusUnauthorized {
+		t.Errorf("a push with another secret: %d", status)
+	}
+	if repo := f.atCommit("shop", first); repo.Status.WebhookCommit != "" {
+		t.Errorf("it was announced: %+v", repo.Status)
+	}
+	if status := push("hunter2"); status != http.StatusOK {
+		t.Errorf("a push: %d", status)
+	}
+	if repo := f.atCommit("shop", second); repo.Status.WebhookCommit != second || repo.Status.LastWebhookTime == nil {
+		t.Errorf("%+v", repo.Status)
+	}
+	if repo := f.atCommit("other", first); repo.Status.WebhookCommit != "" {
+		t.Errorf("the other was announced: %+v", repo.Status)
+	}
 }
 
 // TestAHubWithoutTheProgramSaysSo also finds that no right on Secrets is given.

@@ -113,6 +113,7 @@ var allowed = map[string]struct{ everywhere, own, workspace []string }{
 		own: []string{
 			"create leases.coordination.k8s.io", "get leases.coordination.k8s.io muster-gitops", "update leases.coordination.k8s.io muster-gitops",
 			"create events", "patch events", "get configmaps known-hosts", "list configmaps known-hosts", "watch configmaps known-hosts",
+			"get secrets gitjob-webhook",
 		},
 		workspace: []string{"get secrets gitcredential"},
 	},

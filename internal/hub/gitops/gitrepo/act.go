@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	ctrl "sigs.k8s.io/controller-runtime"
 
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
@@ -26,6 +27,12 @@ const (
 	// conditionReconciling is True while a commit is read.
 	conditionReconciling = "Reconciling"
 	stateUpdating        = "GitUpdating"
+	// webhookInterval is the default time between two looks while webhooks announce the commits, as in
+	// Rancher Fleet.
+	webhookInterval = time.Hour
+	// visibleWithin is the time that a server gets to show an announced commit, and visibleAgain the
+	// time between two looks for it.
+	visibleWithin, visibleAgain = 30 * time.Second, 2 * time.Second
 )
 
 // act looks at the repository, and brings the Bundles to its newest commit.
@@ -33,11 +40,15 @@ func (r *reconciliation) act(ctx context.Context) error {
 	if r.problem != nil {
 		return nil
 	}
-	looks := due(r.seen, r.repo, r.Clock.Now())
+	announced := r.announced()
+	looks := announced || due(r.seen, r.repo, r.Clock.Now())
 	if looks {
 		if err := r.look(ctx); err != nil {
 			return err
 		}
+	}
+	if announced {
+		r.awaitCommit(ctx)
 	}
 	if r.seen.refused != nil {
 		r.problem = r.seen.refused
@@ -113,10 +124,7 @@ func outdated(repo *fleet.GitRepo, bundles []fleet.Bundle, head string) bool {
 
 // look reads the newest commit. After failures, the next look is later and later.
 func (r *reconciliation) look(ctx context.Context) error {
-	s, interval := r.seen, defaultInterval
-	if own := r.repo.Spec.PollingInterval; own != nil && own.Duration > 0 {
-		interval = max(own.Duration, minInterval)
-	}
+	s := r.seen
 	if err := r.authenticate(ctx); err != nil {
 		return err
 	}
@@ -131,6 +139,7 @@ func (r *reconciliation) look(ctx context.Context) error {
 		s.failures = 0
 	}
 	s.generation = r.repo.Generation
+	interval := r.interval(head)
 	if err == nil {
 		s.head, s.failure, s.failures = head, "", 0
 	} else {
@@ -144,6 +153,40 @@ func (r *reconciliation) look(ctx context.Context) error {
 	spread := 1 + kube.Jitter(r.repo.UID)/10
 	s.next = r.Clock.Now().Add(time.Duration(float64(interval) * spread))
 	return nil
+}
+
+// interval is the time until the next look.
+func (r *reconciliation) interval(head string) time.Duration {
+	own := r.repo.Spec.PollingInterval
+	switch {
+	case own != nil && own.Duration > 0:
+		return max(own.Duration, minInterval)
+	case head != "" && r.repo.Status.WebhookCommit == head:
+		return webhookInterval
+	}
+	return defaultInterval
+}
+
+// announced reports whether a webhook has announced a commit that was not looked for in vain yet.
+func (r *reconciliation) announced() bool {
+	commit, at := r.repo.Status.WebhookCommit, r.repo.Status.LastWebhookTime
+	return commit != "" && commit != r.seen.head && commit != r.seen.awaited && at != nil && r.Clock.Since(at.Time) < visibleWithin
+}
+
+// awaitCommit looks again soon if the server does not show the announced commit yet.
+func (r *reconciliation) awaitCommit(ctx context.Context) {
+	commit, until := r.repo.Status.WebhookCommit, r.repo.Status.LastWebhookTime.Add(visibleWithin)
+	next := r.Clock.Now().Add(visibleAgain)
+	switch {
+	case r.seen.head == commit || r.seen.refused != nil:
+	case next.Before(until):
+		r.again = next
+	default:
+		r.seen.awaited = commit
+		r.Recorder.Eventf(r.repo, nil, corev1.EventTypeWarning, reasons.WebhookCommitNotVisible, "Read",
+			"a webhook announced commit %s, and the repository does not show it", commit)
+		ctrl.LoggerFrom(ctx).Info("Announced commit not visible", "commit", commit)
+	}
 }
 
 // announce shows that a commit is being read.

@@ -27,6 +27,7 @@ import (
 	"github.com/muster-fleet/muster/internal/hub/bundles/policy"
 	"github.com/muster-fleet/muster/internal/hub/gitops/clone"
 	"github.com/muster-fleet/muster/internal/hub/runtime/anyform"
+	hubcontroller "github.com/muster-fleet/muster/internal/hub/runtime/controller"
 )
 
 const (
@@ -78,7 +79,7 @@ func (c *Controller) Register(mgr ctrl.Manager) error {
 		Watches(&fleet.Policy{}, handler.EnqueueRequestsFromMapFunc(c.ofNamespace)).
 		Watches(&fleet.GitRepoRestriction{}, handler.EnqueueRequestsFromMapFunc(c.ofNamespace)).
 		WithOptions(controller.Options{MaxConcurrentReconciles: looks}).
-		Complete(c)
+		Complete(hubcontroller.RetryConflicts(c.Recorder, c))
 }
 
 // ofNamespace returns the GitRepos in the namespace of an object.
@@ -143,6 +144,8 @@ type seen struct {
 	next       time.Time
 	failures   int
 	failure    string
+	// awaited is an announced commit that the server has not shown in time.
+	awaited string
 	// refused is the problem with the credentials; nil if there is none.
 	refused *problem
 	// tried is the commit and generation read last, with the problem, the number of failed attempts,

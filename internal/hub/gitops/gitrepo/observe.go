@@ -19,7 +19,6 @@ import (
 )
 
 const (
-	defaultBranch     = "master" // Rancher Fleet's
 	conditionAccepted = "Accepted"
 	conditionPolling  = "GitPolling"
 )
@@ -57,7 +56,7 @@ func (r *reconciliation) observe(ctx context.Context) error {
 			return nil
 		}
 	}
-	r.source = &clone.Repository{URL: address, Branch: cmp.Or(r.repo.Spec.Branch, defaultBranch), Revision: r.repo.Spec.Revision,
+	r.source = &clone.Repository{URL: address, Branch: cmp.Or(r.repo.Spec.Branch, fleet.DefaultBranch), Revision: r.repo.Spec.Revision,
 		CABundle: r.repo.Spec.CABundle, Insecure: r.repo.Spec.InsecureSkipTLSVerify, Dialer: r.Dialer, Directory: r.Directory}
 	return nil
 }

@@ -22,6 +22,7 @@ import (
 	"github.com/muster-fleet/muster/internal/chartfetch"
 	"github.com/muster-fleet/muster/internal/fleet/reasons"
 	"github.com/muster-fleet/muster/internal/hub/runtime/anyform"
+	hubcontroller "github.com/muster-fleet/muster/internal/hub/runtime/controller"
 )
 
 const (
@@ -74,7 +75,7 @@ func (c *Controller) Register(mgr ctrl.Manager) error {
 		Owns(&fleet.Bundle{}).
 		Watches(&fleet.Policy{}, handler.EnqueueRequestsFromMapFunc(c.ofNamespace)).
 		WithOptions(controller.Options{MaxConcurrentReconciles: looks}).
-		Complete(c)
+		Complete(hubcontroller.RetryConflicts(c.Recorder, c))
 }
 
 // ofNamespace returns the HelmOps in the namespace of an object.

@@ -28,13 +28,18 @@ import (
 )
 
 // Controller writes the Roles.
-type Controller struct{ controller.Deps }
+type Controller struct {
+	controller.Deps
+	// cached reads from the cache. The client of the manager reads maps from the API server.
+	cached client.Reader
+}
 
 // New returns the controller.
-func New(deps controller.Deps) *Controller { return &Controller{deps} }
+func New(deps controller.Deps) *Controller { return &Controller{Deps: deps} }
 
 // Register adds the controller to the manager. Its requests are for namespaces.
 func (c *Controller) Register(mgr ctrl.Manager) error {
+	c.cached = mgr.GetCache()
 	namespace := handler.EnqueueRequestsFromMapFunc(func(_ context.Context, o client.Object) []reconcile.Request {
 		return []reconcile.Request{{NamespacedName: types.NamespacedName{Name: o.GetNamespace()}}}
 	})
@@ -55,7 +60,7 @@ func (c *Controller) Reconcile(ctx context.Context, request reconcile.Request) (
 	granted := newGrants(policy.Unite(policies.Items))
 	for kind, add := range map[string]func(*unstructured.Unstructured){"GitRepo": granted.addGitRepo, "HelmOp": granted.addHelmOp} {
 		list := anyform.List(kind)
-		if err := c.Client.List(ctx, list, workspace); err != nil {
+		if err := c.cached.List(ctx, list, workspace); err != nil {
 			return reconcile.Result{}, fmt.Errorf("listing the %ss of %s: %w", kind, request.Name, err)
 		}
 		for i := range list.Items {

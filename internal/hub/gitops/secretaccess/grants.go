@@ -24,8 +24,9 @@ func newGrants(policies policy.Rules) *grants {
 	return &grants{policies, map[string]bool{}, map[string]bool{}}
 }
 
-// addGitRepo adds the Secrets of an allowed GitRepo, also the default one. It adds the objects for
-// members from Policies, too. An object of another form has none: no program can read it.
+// addGitRepo adds the Secrets of an allowed GitRepo, also the default one and the webhook's. It
+// adds the objects for members from Policies, too. An object of another form has none: no program
+// can read it.
 func (g *grants) addGitRepo(o *unstructured.Unstructured) {
 	var repo fleet.GitRepo
 	if anyform.Decode(o, &repo) != nil {
@@ -40,6 +41,9 @@ func (g *grants) addGitRepo(o *unstructured.Unstructured) {
 	g.secrets[cmp.Or(allowed.ClientSecretName, fleet.DefaultGitSecret)] = true
 	if spec.HelmSecretName != "" && g.policies.CheckHelmSecret(spec.HelmSecretName) == nil {
 		g.secrets[spec.HelmSecretName] = true
+	}
+	if spec.WebhookSecret != "" {
+		g.secrets[spec.WebhookSecret] = true
 	}
 	g.addCopied(g.policies.NamedDownstream())
 }

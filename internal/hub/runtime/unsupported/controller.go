@@ -75,7 +75,7 @@ func Register(mgr ctrl.Manager, clock clock.PassiveClock, withoutGitOps bool) er
 		if kind := k.object.GetObjectKind().GroupVersionKind().Kind; kind != "" {
 			name = kind
 		}
-		c := &controller{Client: mgr.GetClient(), clock: clock, kind: k}
+		c := &controller{Client: mgr.GetClient(), cached: mgr.GetCache(), clock: clock, kind: k}
 		if err := ctrl.NewControllerManagedBy(mgr).Named("unsupported-" + strings.ToLower(name)).For(k.object).Complete(c); err != nil {
 			return err
 		}
@@ -85,15 +85,17 @@ func Register(mgr ctrl.Manager, clock clock.PassiveClock, withoutGitOps bool) er
 
 type controller struct {
 	client.Client
-	clock clock.PassiveClock
-	kind  kind
+	// cached reads from the cache. The client of the manager reads maps from the API server.
+	cached client.Reader
+	clock  clock.PassiveClock
+	kind   kind
 }
 
 // Reconcile sets the condition of an object. On a terminating object the condition names the
 // finalizers, because Muster removes none of them.
 func (c *controller) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 	before := c.kind.object.DeepCopyObject().(client.Object)
-	if err := c.Get(ctx, request.NamespacedName, before); err != nil {
+	if err := c.cached.Get(ctx, request.NamespacedName, before); err != nil {
 		return reconcile.Result{}, client.IgnoreNotFound(err)
 	}
 	message := c.kind.instead
