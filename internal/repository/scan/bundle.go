@@ -59,8 +59,14 @@ func read(ctx context.Context, repo *fleet.GitRepo, tree Tree, s source, charts 
 	if err != nil {
 		return nil, err
 	}
-	if err := addChart(ctx, tree, s, bundle.Spec.Helm, contents, charts); err != nil {
+	root, dir, err := addChart(ctx, tree, s, bundle.Spec.Helm, contents, charts)
+	if err != nil {
 		return nil, err
+	}
+	if helm := bundle.Spec.Helm; dir != "" && (helm == nil || !helm.DisableDependencyUpdate) {
+		if err := (vendor{tree, charts, contents}).add(ctx, root, dir, 0); err != nil {
+			return nil, err
+		}
 	}
 	if bundle.Spec.Resources, err = encode(contents); err != nil {
 		return nil, fmt.Errorf("%s: %w", s, err)
@@ -154,40 +160,47 @@ func content(tree Tree, s source, values map[string]bool) (map[string][]byte, er
 }
 
 // addChart adds a chart from outside of the directory, and names its place in the Bundle in the
-// options.
+// options. It returns the places of a chart of the repository, in the Bundle and in the repository;
+// without such a chart the latter is empty.
 func addChart(ctx context.Context, tree Tree, s source, helm *fleet.HelmOptions, contents map[string][]byte,
-	charts Charts) error {
+	charts Charts) (root, from string, err error) {
 	if helm == nil || helm.Chart == "" && helm.Repo == "" {
-		return nil
+		if _, found := contents["Chart.yaml"]; found {
+			return ".", s.dir, nil
+		}
+		return "", "", nil
 	}
 	place := placeOf(helm)
 	if dir, err := within(s.dir, helm.Chart); helm.Repo == "" && err == nil && tree.has(path.Join(dir, "Chart.yaml")) {
-		if dir == s.dir || s.dir == "." || strings.HasPrefix(dir, s.dir+"/") {
-			return nil
+		if dir == s.dir {
+			return ".", dir, nil
+		}
+		if s.dir == "." || strings.HasPrefix(dir, s.dir+"/") {
+			return relative(s.dir, dir), dir, nil
 		}
 		for _, name := range tree.below(dir) {
 			data, err := tree.Read(name)
 			if err != nil {
-				return err
+				return "", "", err
 			}
 			contents[path.Join(place, relative(dir, name))] = data
 		}
 		helm.Chart = place
-		return nil
+		return place, dir, nil
 	}
 	if helm.Repo == "" && !strings.Contains(helm.Chart, "://") {
-		return fmt.Errorf("%s: helm.chart: the repository has no %s: name a directory with a chart, or give helm.repo", s.options,
+		return "", "", fmt.Errorf("%s: helm.chart: the repository has no %s: name a directory with a chart, or give helm.repo", s.options,
 			path.Join(s.dir, helm.Chart, "Chart.yaml"))
 	}
 	if charts == nil || helm.SecretName != "" { // the members have the Secret
-		return nil
+		return "", "", nil
 	}
 	chart, err := charts(ctx, helm)
 	if err != nil {
-		return fmt.Errorf("%s: %w", s.options, err)
+		return "", "", fmt.Errorf("%s: %w", s.options, err)
 	}
 	embed(helm, chart, contents)
-	return nil
+	return "", "", nil
 }
 
 // placeOf returns the directory of a chart from elsewhere in its Bundle.

@@ -250,3 +250,76 @@ func TestABrokenDirectoryCostsOnlyItsOwnBundle(t *testing.T) {
 		}
 	}
 }
+
+func TestTheDependenciesOfAChartAreAdded(t *testing.T) {
+	const chart = "apiVersion: v2\nname: web\nversion: 1.0.0\n"
+	fetched := func(_ context.Context, options *fleet.HelmOptions) (*Chart, error) {
+		if options.Repo == "https://away" {
+			return nil, errors.New("it is away")
+		}
+		version := options.Repo + " " + options.Chart + " " + options.Version
+		if options.Repo == "https://large" {
+			return &Chart{Version: "2.0.0"}, nil
+		}
+		return &Chart{Version: version, Files: map[string][]byte{"Chart.yaml": []byte(version)}}, nil
+	}
+	on := func(name, version, repository string) string {
+		return chart + fmt.Sprintf("dependencies: [{name: %s, version: %q, repository: %q}]\n", name, version, repository)
+	}
+	for name, row := range map[string]struct {
+		files   files
+		want    string
+		content string
+		wrong   string
+	}{
+		"of a repository": {files{"web/Chart.yaml": on("db", "^1", "https://charts")}, "Chart.yaml charts/db/Chart.yaml", "https://charts db ^1", ""},
+		"of a registry":   {files{"web/Chart.yaml": on("db", "1.x", "oci://charts")}, "Chart.yaml charts/db/Chart.yaml", "oci://charts db 1.x", ""},
+		"locked": {files{"web/Chart.yaml": on("db", "^1", "https://charts"),
+			"web/Chart.lock": "dependencies: [{name: db, version: 1.2.3, repository: 'https://charts'}]"},
+			"Chart.lock Chart.yaml charts/db/Chart.yaml", "https://charts db 1.2.3", ""},
+		"of the first version of charts": {files{"web/Chart.yaml": chart,
+			"web/requirements.yaml": "dependencies: [{name: db, version: ^1, repository: 'https://charts'}]"},
+			"Chart.yaml charts/db/Chart.yaml requirements.yaml", "https://charts db ^1", ""},
+		"there as files": {files{"web/Chart.yaml": on("db", "^1", "https://away"), "web/charts/db/Chart.yaml": "there"},
+			"Chart.yaml charts/db/Chart.yaml", "there", ""},
+		"there as an archive": {files{"web/Chart.yaml": on("db", "^1", "https://away"), "web/charts/db-1.2.0.tgz": "packed"},
+			"Chart.yaml charts/db-1.2.0.tgz", "", ""},
+		"switched off": {files{"web/Chart.yaml": on("db", "^1", "https://away"), "web/fleet.yaml": "helm: {disableDependencyUpdate: true}"},
+			"Chart.yaml", "", ""},
+		"of a chart elsewhere in the repository": {files{"web/fleet.yaml": "helm: {chart: ../charts/web}",
+			"charts/web/Chart.yaml": on("db", "^1", "https://charts")},
+			"PLACE/Chart.yaml PLACE/charts/db/Chart.yaml", "https://charts db ^1", ""},
+		"of the repository itself, with one of its own": {files{"web/Chart.yaml": on("db", "*", "file://../charts/db"),
+			"charts/db/Chart.yaml": on("lib", "^2", "https://charts"), "charts/db/templates/a.yaml": "text"},
+			"Chart.yaml charts/db/Chart.yaml charts/db/charts/lib/Chart.yaml charts/db/templates/a.yaml", "https://charts lib ^2", ""},
+		"away":      {files{"web/Chart.yaml": on("db", "^1", "https://away")}, "", "", "web/Chart.yaml: dependency db: it is away"},
+		"large":     {files{"web/Chart.yaml": on("db", "^1", "https://large")}, "", "", "version 2.0.0 is too large for a Bundle"},
+		"outside":   {files{"web/Chart.yaml": on("db", "^1", "file://../../etc")}, "", "", "../../etc lies outside of the repository"},
+		"missing":   {files{"web/Chart.yaml": on("db", "^1", "file://../db")}, "", "", "the repository has no db/Chart.yaml"},
+		"of itself": {files{"web/Chart.yaml": on("web", "^1", "file://../web")}, "", "", "one below the other"},
+		"by a name": {files{"web/Chart.yaml": on("db", "^1", "@stable")}, "", "", "repository @stable is a name of a local Helm configuration"},
+		"no name":   {files{"web/Chart.yaml": on("../../db", "^1", "https://charts")}, "", "", `dependency "../../db" is no name of a chart`},
+	} {
+		bundles, err := Bundles(t.Context(), repo(spec{Paths: []string{"web"}}), tree(row.files), fetched)
+		if row.wrong != "" {
+			if err == nil || !strings.Contains(err.Error(), row.wrong) {
+				t.Errorf("%s: %v", name, err)
+			}
+			continue
+		}
+		if err != nil || len(bundles) != 1 {
+			t.Errorf("%s: %d Bundles, %v", name, len(bundles), err)
+			continue
+		}
+		want := row.want
+		if helm := bundles[0].Spec.Helm; helm != nil {
+			want = strings.ReplaceAll(want, "PLACE", helm.Chart)
+		}
+		if got := shape(bundles)["repo-web"]; got != want {
+			t.Errorf("%s: %s", name, got)
+		}
+		if !strings.Contains(fmt.Sprint(bundles[0].Spec.Resources), row.content) {
+			t.Errorf("%s: %v", name, bundles[0].Spec.Resources)
+		}
+	}
+}

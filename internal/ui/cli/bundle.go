@@ -39,7 +39,8 @@ func newBundle(streams genericiooptions.IOStreams, h *access) *cobra.Command {
 A directory with a fleet.yaml becomes a Bundle. So does each path with YAML that has no
 fleet.yaml. An error names the file and the line.
 
-A chart of a chart repository stays there. A GitRepo puts its files into the Bundle.`,
+Charts of a chart repository stay there, also those that a chart depends on. A GitRepo puts their
+files into the Bundle.`,
 		Example: `  # Show what a repository becomes, before you push
   muster bundle .
 

@@ -11,6 +11,7 @@ import (
 	"io"
 	"net/url"
 	"os"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -130,29 +131,17 @@ func (r *Repository) Read(ctx context.Context, commit string, do func(scan.Tree)
 		return fmt.Errorf("making a directory for the objects of the repository: %w", err)
 	}
 	defer func() { _ = os.RemoveAll(directory) }()
-	storage := &bounded{filesystem.NewStorage(osfs.New(directory), cache.NewObjectLRU(objectCache)), maxPack}
-	repository, err := git.Init(storage, nil)
+	repository, err := r.clone(ctx, o, filepath.Join(directory, "tip"), 1)
 	if err != nil {
-		return fmt.Errorf("preparing a clone: %w", err)
-	}
-	remote, err := repository.CreateRemote(&config.RemoteConfig{Name: "origin", URLs: []string{o.url}})
-	if err != nil {
-		return fmt.Errorf("preparing a clone: %w", err)
-	}
-	fetch := &git.FetchOptions{
-		Auth: o.auth, CABundle: r.CABundle, InsecureSkipTLS: r.Insecure, Depth: 1, Tags: git.NoTags,
-		RefSpecs: []config.RefSpec{config.RefSpec("+" + r.source() + ":refs/heads/read")},
-	}
-	err = remote.FetchContext(ctx, fetch)
-	if isCommit.MatchString(r.Revision) && err != nil && ctx.Err() == nil && !errors.Is(err, errPack) {
-		// The server gives only branches and tags.
-		fetch.Depth, fetch.RefSpecs = 0, []config.RefSpec{"+refs/heads/*:refs/remotes/origin/*"}
-		err = remote.FetchContext(ctx, fetch)
-	}
-	if err != nil {
-		return r.explain(err)
+		return err
 	}
 	read, err := repository.CommitObject(plumbing.NewHash(commit))
+	if errors.Is(err, plumbing.ErrObjectNotFound) { // the branch has moved on
+		if repository, err = r.clone(ctx, o, filepath.Join(directory, "history"), 0); err != nil {
+			return err
+		}
+		read, err = repository.CommitObject(plumbing.NewHash(commit))
+	}
 	if errors.Is(err, plumbing.ErrObjectNotFound) {
 		return fmt.Errorf("the repository has no commit %s any more", commit)
 	} else if err != nil {
@@ -163,6 +152,33 @@ func (r *Repository) Read(ctx context.Context, commit string, do func(scan.Tree)
 		return fmt.Errorf("reading commit %s: %w", commit, err)
 	}
 	return do(tree)
+}
+
+// clone fetches a number of commits into a directory, without a checkout; 0 fetches all.
+func (r *Repository) clone(ctx context.Context, o options, directory string, depth int) (*git.Repository, error) {
+	storage := &bounded{filesystem.NewStorage(osfs.New(directory), cache.NewObjectLRU(objectCache)), maxPack}
+	repository, err := git.Init(storage, nil)
+	if err != nil {
+		return nil, fmt.Errorf("preparing a clone: %w", err)
+	}
+	remote, err := repository.CreateRemote(&config.RemoteConfig{Name: "origin", URLs: []string{o.url}})
+	if err != nil {
+		return nil, fmt.Errorf("preparing a clone: %w", err)
+	}
+	fetch := &git.FetchOptions{
+		Auth: o.auth, CABundle: r.CABundle, InsecureSkipTLS: r.Insecure, Depth: depth, Tags: git.NoTags,
+		RefSpecs: []config.RefSpec{config.RefSpec("+" + r.source() + ":refs/heads/read")},
+	}
+	err = remote.FetchContext(ctx, fetch)
+	if isCommit.MatchString(r.Revision) && err != nil && ctx.Err() == nil && !errors.Is(err, errPack) {
+		// The server gives only branches and tags.
+		fetch.Depth, fetch.RefSpecs = 0, []config.RefSpec{"+refs/heads/*:refs/remotes/origin/*"}
+		err = remote.FetchContext(ctx, fetch)
+	}
+	if err != nil {
+		return nil, r.explain(err)
+	}
+	return repository, nil
 }
 
 // source is the reference or commit to fetch.

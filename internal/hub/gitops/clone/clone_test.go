@@ -235,3 +235,26 @@ func TestOnlySecretsForGitAreSent(t *testing.T) {
 		}
 	}
 }
+
+func TestACommitIsReadAfterItsBranchHasMovedOn(t *testing.T) {
+	source := testgit.New(t, "web.git")
+	source.Write(map[string]string{"a.yaml": "1"})
+	first := source.Push("main")
+	source.Write(map[string]string{"a.yaml": "2"})
+	source.Push("main")
+	_, address, ca := source.Web("", "")
+	r := open(t, address, "main")
+	r.CABundle = ca
+	var text []byte
+	err := r.Read(t.Context(), first, func(tree scan.Tree) (err error) {
+		text, err = tree.Read("a.yaml")
+		return err
+	})
+	if err != nil || string(text) != "1" {
+		t.Errorf("%q, %v", text, err)
+	}
+	err = r.Read(t.Context(), strings.Repeat("1", 40), func(scan.Tree) error { return nil })
+	if err == nil || !strings.Contains(err.Error(), "has no commit 1111") {
+		t.Errorf("a commit that does not exist: %v", err)
+	}
+}
