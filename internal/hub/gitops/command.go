@@ -140,7 +140,7 @@ func Run(ctx context.Context, config *rest.Config, options Options) error {
 	recorder := eventlimit.New(mgr.GetEventRecorder("muster-gitops"), real)
 	charts := chartfetch.NewFetcher(&http.Client{Transport: dialer.Transport()})
 	repos := gitrepo.New(gitrepo.Deps{Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Clock: real, Recorder: recorder, Dialer: dialer,
-		Directory: directory, SystemNamespace: options.Namespace, Charts: charts})
+		Apps: clone.NewApps(dialer.Transport(), real), Directory: directory, SystemNamespace: options.Namespace, Charts: charts})
 	ops := helmop.New(helmop.Deps{Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Clock: real, Recorder: recorder, Charts: charts})
 	err = errors.Join(repos.Register(mgr), ops.Register(mgr),
 		mgr.AddHealthzCheck("ping", healthz.Ping), mgr.AddReadyzCheck("caches", synced(mgr)))

@@ -25,10 +25,13 @@ type Credentials struct {
 	Username, Password string
 	// PrivateKey is a PEM for ssh; KnownHosts are the accepted keys of servers.
 	PrivateKey, KnownHosts []byte
+	// App is a GitHub App; see Apps.Login.
+	App *App
 }
 
-// ParseCredentials reads a Secret of type kubernetes.io/basic-auth or kubernetes.io/ssh-auth. The
-// author of a GitRepo chooses the server, and gets no other Secret sent there.
+// ParseCredentials reads a Secret of type kubernetes.io/basic-auth or kubernetes.io/ssh-auth, or
+// one with a GitHub App. The author of a GitRepo chooses the server, and gets no other Secret sent
+// there.
 func ParseCredentials(secret *corev1.Secret, knownHosts []byte) (*Credentials, error) {
 	c := &Credentials{Secret: secret.Name, KnownHosts: knownHosts}
 	switch secret.Type {
@@ -46,8 +49,13 @@ func ParseCredentials(secret *corev1.Secret, knownHosts []byte) (*Credentials, e
 			return nil, fmt.Errorf("secret %s has no %s", secret.Name, corev1.SSHAuthPrivateKey)
 		}
 	default:
-		return nil, fmt.Errorf("secret %s is of type %s: credentials for Git are of type %s or %s", secret.Name, secret.Type,
-			corev1.SecretTypeBasicAuth, corev1.SecretTypeSSHAuth)
+		app, err := parseApp(secret)
+		if err == nil && app == nil {
+			err = fmt.Errorf("secret %s is of type %s: credentials for Git are of type %s or %s, or have the key %s of a GitHub App", secret.Name,
+				secret.Type, corev1.SecretTypeBasicAuth, corev1.SecretTypeSSHAuth, keyApp)
+		}
+		c.App = app
+		return c, err
 	}
 	return c, nil
 }

@@ -46,6 +46,8 @@ type Deps struct {
 	Clock    clock.PassiveClock
 	Recorder events.EventRecorder
 	Dialer   clone.Dialer
+	// Apps issues tokens of GitHub Apps.
+	Apps *clone.Apps
 	// Directory holds the objects of commits while they are read.
 	Directory string
 	// SystemNamespace has the ConfigMap with the known hosts.

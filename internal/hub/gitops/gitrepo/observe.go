@@ -117,8 +117,13 @@ func (r *reconciliation) authenticate(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if r.source.Credentials, err = clone.ParseCredentials(secret, known); err != nil {
+	credentials, err := clone.ParseCredentials(secret, known)
+	if err == nil {
+		credentials, err = r.Apps.Login(ctx, credentials, r.source.URL)
+	}
+	if err != nil {
 		r.fail(conditionAccepted, reasons.GitCredentialsUnusable, "%s", err)
 	}
+	r.source.Credentials = credentials
 	return nil
 }
