@@ -3,6 +3,7 @@ package dashboard
 import (
 	"cmp"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -10,7 +11,11 @@ import (
 	"github.com/muster-fleet/muster/internal/ui/view"
 )
 
-// delivery is a Bundle, a placement or a staged update run.
+// deliveredResources are the resources of deliveries: Bundles, the GitRepos and HelmOps that make
+// Bundles, placements and staged update runs.
+var deliveredResources = []string{bundles, gitRepos, helmOps, clusterPlacements, placements, clusterRuns, runs}
+
+// delivery is an object of these resources.
 type delivery struct {
 	*entry
 	// Ready and All count the members with the delivery; both 0 if unknown.
@@ -25,25 +30,24 @@ func (d delivery) Kind() string { return strings.TrimSuffix(view.Title(d.object)
 
 func (d delivery) Since() time.Time { return d.object.GetCreationTimestamp().Time }
 
-// delivering is the view of Bundles, placements and staged update runs.
+// delivering is the view of deliveries.
 type delivering struct {
 	*listing
 	lines
 	Deliveries []delivery
 }
 
-// deliveries is the view of Bundles, placements and staged update runs. Deliveries that need
-// attention come first.
+// deliveries is the view of deliveries. Those that need attention come first.
 func (s *Server) deliveries(w http.ResponseWriter, r *http.Request, v *visitor) error {
-	all, err := s.list(r, v, bundles, clusterPlacements, placements, clusterRuns, runs)
+	all, err := s.list(r, v, deliveredResources...)
 	if err != nil {
 		return err
 	}
 	shown := delivering{listing: all, lines: all.lines(all.matching, byUrgency)}
 	for _, e := range shown.shown {
 		column := membersColumn
-		if e.resource == bundles {
-			column = "READY"
+		if slices.Contains([]string{bundles, gitRepos, helmOps}, e.resource) {
+			column = readyColumn
 		}
 		d := delivery{entry: e}
 		d.Ready, d.All = share(cmp.Or(e.members, view.Column(e.object, column, time.Now())))

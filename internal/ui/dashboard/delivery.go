@@ -19,7 +19,7 @@ import (
 // mostTargets limits the members shown for a delivery.
 const mostTargets = 200
 
-// shownDelivery is the view of a Bundle, a placement or a staged update run.
+// shownDelivery is the view of a delivery.
 type shownDelivery struct {
 	Title, State string
 	Findings     []explain.Finding
@@ -40,6 +40,11 @@ type shownDelivery struct {
 	// Runs are the newest staged update runs of a placement; MoreRuns is the number of older ones.
 	Runs     []delivery
 	MoreRuns int
+	// Source has the facts about a GitRepo or HelmOp, and Bundles its Bundles; MoreBundles is the
+	// number of further ones.
+	Source      []sourceFact
+	Bundles     []delivery
+	MoreBundles int
 	// Held is the removal that the visitor may confirm; nil if there is none.
 	Held *heldRemoval
 }
@@ -61,7 +66,7 @@ type target struct {
 	Resources string
 }
 
-// delivery is the view of one Bundle, placement or staged update run, read as the visitor.
+// delivery is the view of one delivery, read as the visitor.
 func (s *Server) delivery(w http.ResponseWriter, r *http.Request, v *visitor) error {
 	resource, err := deliveredKind(r)
 	if err != nil {
@@ -86,6 +91,10 @@ func (s *Server) delivery(w http.ResponseWriter, r *http.Request, v *visitor) er
 	switch o := o.(type) {
 	case *fleet.Bundle:
 		shown.ofBundle(o)
+	case *fleet.GitRepo:
+		shown.ofGitRepo(o, related)
+	case *fleet.HelmOp:
+		shown.ofHelmOp(o, related)
 	case *placement.ClusterResourcePlacement:
 		shown.ofPlacement(o, &o.Spec, &o.Status)
 	case *placement.ResourcePlacement:
@@ -108,11 +117,11 @@ func (s *Server) delivery(w http.ResponseWriter, r *http.Request, v *visitor) er
 	return s.show(w, r, v, "delivery", page{Title: view.NameOf(o), View: "deliveries", Stale: stale, Live: live, Body: shown})
 }
 
-// deliveredKind returns the kind in a request: a Bundle, a placement or a staged update run.
+// deliveredKind returns the resource in a request for a delivery.
 func deliveredKind(r *http.Request) (resource string, err error) {
 	resource = r.PathValue("resource")
-	if !slices.Contains([]string{bundles, clusterPlacements, placements, clusterRuns, runs}, resource) {
-		return "", &inputError{fmt.Errorf("%s is not a kind of delivery: use bundles, placements or staged update runs", resource)}
+	if !slices.Contains(deliveredResources, resource) {
+		return "", &inputError{fmt.Errorf("%s is not a kind of delivery: use one of %s", resource, strings.Join(deliveredResources, ", "))}
 	}
 	return resource, nil
 }

@@ -98,7 +98,7 @@ func (s *Server) staleness(problem error) string {
 }
 
 // fleetResources are the resources of the fleet view, the members first.
-var fleetResources = []string{clusters, memberClusters, requests, bundles, clusterPlacements, placements}
+var fleetResources = []string{clusters, memberClusters, requests, bundles, gitRepos, helmOps, clusterPlacements, placements}
 
 // shown is the view of the fleet.
 type shown struct {
@@ -110,7 +110,8 @@ type shown struct {
 	// all holds the members that the visitor may see. matching holds the matching ones, in any
 	// state, and tiles the members shown.
 	all, matching, tiles []*entry
-	// others holds further objects that need attention: requests, Bundles and placements.
+	// others holds further objects that need attention: requests, Bundles, their sources, and
+	// placements.
 	others []*entry
 	stale  []string
 	// summary is its text in the browser.

@@ -106,7 +106,7 @@ func (s *Server) lookerOf(to *url.URL, have string, v *visitor) (*looker, error)
 			return s.lookAt(have, v, strings.Join(words[2:], "/"), words[1]), nil
 		}
 		q, err := queryOf(deliveriesPath, to.Query())
-		return s.lookAtLines(q, have, v, bundles, clusterPlacements, placements, clusterRuns, runs), err
+		return s.lookAtLines(q, have, v, deliveredResources...), err
 	case "registration":
 		q, err := queryOf(registrationPath, to.Query())
 		return s.lookAtLines(q, have, v, tokens, requests), err

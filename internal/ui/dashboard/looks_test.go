@@ -59,6 +59,8 @@ func looking(r rig) map[string]string {
 			NonReadyResources: []fleet.NonReadyResource{{Name: workspace + "/edge-00", State: "ErrApplied", Message: strings.Repeat("no ", 50)}},
 		}}
 	r.check(r.Status().Update(r.t.Context(), shop))
+	create(&fleet.GitRepo{ObjectMeta: metav1.ObjectMeta{Namespace: workspace, Name: "shop"},
+		Spec: fleet.GitRepoSpec{Repo: "https://git.example.com/" + strings.Repeat("a-long-name-", 20)}})
 	r.asking(workspace)
 	placed := &placement.ClusterResourcePlacement{
 		ObjectMeta: metav1.ObjectMeta{Name: "shop"}, Spec: placement.PlacementSpec{
@@ -76,6 +78,7 @@ func looking(r rig) map[string]string {
 	return map[string]string{"fleet": "/", "states": "/?group=state", "member": "/members/" + workspace + "/" + long,
 		"membercluster": "/members/east",
 		"deliveries":    "/deliveries", "delivery": "/deliveries/bundles/" + workspace + "/shop",
+		"gitrepo":   "/deliveries/gitrepos/" + workspace + "/shop",
 		"placement": "/deliveries/clusterresourceplacements/shop", "token": "/tokens/" + workspace + "/token", "registration": "/registration",
 		"problem": "/members/nobody"}
 }

@@ -31,6 +31,8 @@ const (
 	tokens            = "clusterregistrationtokens"
 	requests          = "clusterregistrations"
 	bundles           = "bundles"
+	gitRepos          = "gitrepos"
+	helmOps           = "helmops"
 	clusterPlacements = "clusterresourceplacements"
 	placements        = "resourceplacements"
 	clusterRuns       = "clusterstagedupdateruns"
@@ -51,6 +53,8 @@ var kinds = map[string]kind{
 	tokens:            {fleet.GroupVersion.Group, &fleet.ClusterRegistrationTokenList{}, &fleet.ClusterRegistrationToken{}, true},
 	requests:          {fleet.GroupVersion.Group, &fleet.ClusterRegistrationList{}, &fleet.ClusterRegistration{}, true},
 	bundles:           {fleet.GroupVersion.Group, &fleet.BundleList{}, &fleet.Bundle{}, true},
+	gitRepos:          {fleet.GroupVersion.Group, &fleet.GitRepoList{}, &fleet.GitRepo{}, true},
+	helmOps:           {fleet.GroupVersion.Group, &fleet.HelmOpList{}, &fleet.HelmOp{}, true},
 	clusterPlacements: {placement.GroupVersion.Group, &placement.ClusterResourcePlacementList{}, &placement.ClusterResourcePlacement{}, false},
 	placements:        {placement.GroupVersion.Group, &placement.ResourcePlacementList{}, &placement.ResourcePlacement{}, true},
 	clusterRuns:       {placement.GroupVersion.Group, &placement.ClusterStagedUpdateRunList{}, &placement.ClusterStagedUpdateRun{}, false},

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	clusterv1beta1 "github.com/muster-fleet/muster/api/cluster/v1beta1"
@@ -73,7 +74,22 @@ func (g *gathering) relate(subject client.Object) {
 		}
 	case *fleet.Bundle:
 		g.deploymentsOf(o)
+	case *fleet.GitRepo:
+		g.bundlesOf(o, fleet.LabelRepoName)
+	case *fleet.HelmOp:
+		g.bundlesOf(o, fleet.LabelHelmOpName)
 	}
+}
+
+// bundlesOf gathers the Bundles of a GitRepo or a HelmOp, without their content.
+func (g *gathering) bundlesOf(owner client.Object, label string) {
+	g.note(Each(g.ctx, g, &fleet.BundleList{}, func(o client.Object) {
+		bundle := o.(*fleet.Bundle)
+		if controller := metav1.GetControllerOf(bundle); controller != nil && controller.UID == owner.GetUID() {
+			bundle.Spec = fleet.BundleSpec{}
+			g.objects = append(g.objects, bundle)
+		}
+	}, client.InNamespace(owner.GetNamespace()), client.MatchingLabels{label: owner.GetName()}))
 }
 
 // each gathers the objects of a kind.

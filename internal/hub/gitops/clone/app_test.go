@@ -80,7 +80,8 @@ func TestARepositoryIsReadWithAGitHubApp(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := apps.Login(t.Context(), stranger, r.URL); err == nil || !strings.Contains(err.Error(), "issues no token for the App: it answers 401") {
+	_, err = apps.Login(t.Context(), stranger, r.URL)
+	if err == nil || !strings.Contains(err.Error(), "issues no token for the App: it answers 401") {
 		t.Errorf("with another key: %v", err)
 	}
 	for _, elsewhere := range []string{"https://forge.example.com/shop", "http://127.0.0.1/shop", "ssh://127.0.0.1/shop"} {
