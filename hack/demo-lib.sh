@@ -67,6 +67,20 @@ start_cluster() {
   set +m
 }
 
+# serve_repositories serves the repositories of the demo in a process group of its own, and sets REPOSITORIES to the address.
+serve_repositories() {
+  (cd "$ROOT" && go build -trimpath -o "$DEMO/gitserver" ./hack/gitserver)
+  set -m
+  "$DEMO/gitserver" repositories repositories.address >"$DEMO/log/gitserver.log" 2>&1 </dev/null &
+  STARTED+=($!)
+  set +m
+  while [[ ! -s repositories.address ]]; do
+    kill -0 "${STARTED[-1]}" 2>/dev/null || { cat "$DEMO/log/gitserver.log" >&2; die "the Git server of the demo ended at its start"; }
+    sleep 0.1
+  done
+  REPOSITORIES=$(cat repositories.address)
+}
+
 wait_for_clusters() {
   local i name
   for i in "${!CLUSTERS[@]}"; do
@@ -113,7 +127,7 @@ diagnose() {
       echo "--- $name"
       on "$name" kubectl -n cattle-fleet-system get pods
       on "$name" kubectl -n cattle-fleet-system get events --sort-by=.lastTimestamp | tail -n 8
-      on "$name" kubectl -n cattle-fleet-system logs --prefix --tail=20 -l 'app in (fleet-agent,fleet-controller)'
+      on "$name" kubectl -n cattle-fleet-system logs --prefix --tail=20 -l 'app in (fleet-agent,fleet-controller,fleet-gitops)'
     done
   } >&2 2>&1 || true
 }

@@ -10,7 +10,7 @@ CLUSTERS=(hub cluster1 cluster2 cluster3)
 source hack/demo-lib.sh
 
 install_hub() {
-  fleet muster init --context hub --set importLoopback=true
+  fleet muster init --context hub --set importLoopback=true --set gitops.allowLoopback=true
 }
 
 create_token() {
@@ -110,10 +110,51 @@ END
   on cluster1 kubectl -n greeting get configmap greeting -o 'jsonpath={.data.hello}{"\n"}'
 }
 
+# deliver_repository serves a repository with one directory, and follows it with a GitRepo.
+deliver_repository() {
+  local git=(git -C work -c user.name=demo -c user.email=demo@example.com)
+  git init --quiet --bare --initial-branch=main repositories/shop.git
+  git init --quiet --initial-branch=main work
+  mkdir work/web
+  cat >work/web/fleet.yaml <<'END'
+defaultNamespace: shop
+END
+  cat >work/web/web.yaml <<'END'
+apiVersion: v1
+kind: ConfigMap
+metadata:
+  name: web
+data:
+  from: a commit
+END
+  "${git[@]}" add --all
+  "${git[@]}" commit --quiet --message "Add the shop"
+  "${git[@]}" push --quiet "$DEMO/repositories/shop.git" HEAD:main
+  serve_repositories
+  cat >gitrepo.yaml <<END
+kind: GitRepo
+apiVersion: fleet.cattle.io/v1alpha1
+metadata:
+  name: shop
+  namespace: clusters
+spec:
+  repo: $REPOSITORIES/shop.git
+  branch: main
+  targets:
+    - clusterSelector: {}
+END
+  run kubectl apply -f gitrepo.yaml
+  kubectl -n clusters wait gitrepos.fleet.cattle.io shop --for=condition=Ready --timeout=120s >/dev/null
+  run kubectl -n clusters get gitrepos.fleet.cattle.io
+  printf "$ %s\n" "kubectl --context cluster1 -n shop get configmap web -o jsonpath={.data.from}"
+  on cluster1 kubectl -n shop get configmap web -o 'jsonpath={.data.from}{"\n"}'
+}
+
 show_fleet() {
   kubectl wait -A clusters.fleet.cattle.io --all --for=jsonpath='{.status.display.readyNodes}'=1/1 --timeout=60s >/dev/null
   kubectl wait -A clusters.fleet.cattle.io --all --for=jsonpath='{.status.agent.lastSeen}' --timeout=60s >/dev/null
-  kubectl wait -A clusters.fleet.cattle.io --all --for=jsonpath='{.status.display.readyBundles}'=2/2 --timeout=60s >/dev/null
+  kubectl -n clusters wait clusters.fleet.cattle.io --all --for=jsonpath='{.status.display.readyBundles}'=3/3 --timeout=60s >/dev/null
+  kubectl -n fleet-local wait clusters.fleet.cattle.io --all --for=jsonpath='{.status.display.readyBundles}'=2/2 --timeout=60s >/dev/null
   run kubectl get clusters.fleet.cattle.io -A
 }
 
@@ -129,6 +170,7 @@ Then kubectl, helm and muster speak to the hub; the other contexts are cluster1,
     muster get
     muster explain
     muster dashboard --context hub
+    muster get repos
     kubectl -n clusters get clusters.fleet.cattle.io --show-labels
     kubectl -n clusters get clusterregistrations,clusterregistrationtokens
     kubectl --context cluster1 -n cattle-fleet-system logs -l app=fleet-agent
@@ -175,6 +217,8 @@ step "Letting the hub register cluster3, by its kubeconfig"
 import_cluster
 step "Delivering a Bundle to all clusters of both workspaces"
 deliver_bundle
+step "Delivering a commit of a Git repository to the clusters of a workspace"
+deliver_repository
 step "The fleet"
 show_fleet
 

@@ -8,7 +8,7 @@ bootstrap.namespace bootstrap.agentNamespace bootstrap.localAgentDisabled bootst
 bootstrap.branch bootstrap.paths bundleNamespaceMappings bundleNamespaceMappingsToLocal importLoopback placement placement.enabled
 placement.authorRights placement.resources placement.extraResources image image.repository image.tag image.imagePullPolicy agentImage
 agentImage.repository agentImage.tag agentImage.imagePullPolicy global proxy noProxy leaderElection leaderElection.leaseDuration
-leaderElection.renewDeadline leaderElection.retryPeriod gitops gitops.enabled gitops.replicas gitops.webhook gitops.webhook.enabled gitops.resources controller controller.replicas controller.registrationTokenTTL resources
+leaderElection.renewDeadline leaderElection.retryPeriod gitops gitops.enabled gitops.replicas gitops.webhook gitops.webhook.enabled gitops.allowLoopback gitops.resources controller controller.replicas controller.registrationTokenTTL resources
 networkPolicy networkPolicy.enabled networkPolicy.metricsFrom nodeSelector tolerations affinity priorityClassName monitoring
 monitoring.podMonitor monitoring.rules monitoring.board dashboard dashboard.enabled dashboard.replicas dashboard.resources dashboard.from dashboard.trustedProxies extraEnv extraLabels extraAnnotations debug disableSecurityContext
 {{- end }}

@@ -55,7 +55,7 @@ func (v vendor) add(ctx context.Context, root, dir string, depth int) error {
 }
 
 // dependencies reads the dependencies from the first file that has some.
-func (v vendor) dependencies(root string, names ...string) (name string, all []dependency, err error) {
+func (v vendor) dependencies(root string, names ...string) (name string, found []dependency, err error) {
 	for _, name := range names {
 		var file struct{ Dependencies []dependency }
 		if err := yaml.Unmarshal(v.contents[path.Join(root, name)], &file); err != nil {
