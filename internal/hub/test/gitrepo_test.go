@@ -2,6 +2,7 @@ package hub_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net"
 	"net/http"
@@ -24,6 +25,7 @@ import (
 	"github.com/muster-fleet/muster/internal/kube"
 	"github.com/muster-fleet/muster/internal/naming"
 	"github.com/muster-fleet/muster/internal/testgit"
+	"github.com/muster-fleet/muster/internal/testkube"
 )
 
 // gitOps starts the program that reads repositories, once, with the rights of its account. It takes
@@ -45,10 +47,7 @@ func withGitOps(t *testing.T) fixture {
 	t.Helper()
 	f := newFixture(t)
 	gitOps.Do(func() {
-		free, err := net.Listen("tcp", "127.0.0.1:0")
-		f.check(err)
-		webhookAddress = free.Addr().String()
-		f.check(free.Close())
+		webhookAddress = freeAddress(f)
 		ctx := logr.NewContext(context.Background(), logger)
 		config := f.gitOpsConfig()
 		go func() {
@@ -344,27 +343,13 @@ func TestAPushIsDeliveredAtOnce(t *testing.T) {
 	f.atCommit("other", first)
 	source.Write(map[string]string{"a.yaml": gitConfigMap("two")})
 	second := source.Push("main")
-	push := func(token string) (status int) {
-		body := fmt.Sprintf(`{"ref": "refs/heads/main", "checkout_sha": %q, "project": {"git_http_url": %q}}`, second, address)
-		request, err := http.NewRequest(http.MethodPost, "http://"+webhookAddress, strings.NewReader(body))
-		f.check(err)
-		request.Header.Set("Content-Type", "application/json")
-		request.Header.Set("X-Gitlab-Event", "Push Hook")
-		request.Header.Set("X-Gitlab-Token", token)
-		answer, err := http.DefaultClient.Do(request)
-		f.check(err)
-		f.check(answer.Body.Close())
-		return answer.StatusCode
-	}
-	if status := push("guessed"); status != http.StatusUnauthorized {
-		t.Errorf("a push with another secret: %d", status)
+	if err := pushTo(webhookAddress, "guessed", second, address); err == nil || err.Error() != "401 Unauthorized" {
+		t.Errorf("a push with another secret: %v", err)
 	}
 	if repo := f.atCommit("shop", first); repo.Status.WebhookCommit != "" {
 		t.Errorf("it was announced: %+v", repo.Status)
 	}
-	if status := push("hunter2"); status != http.StatusOK {
-		t.Errorf("a push: %d", status)
-	}
+	f.check(pushTo(webhookAddress, "hunter2", second, address))
 	if repo := f.atCommit("shop", second); repo.Status.WebhookCommit != second || repo.Status.LastWebhookTime == nil {
 		t.Errorf("%+v", repo.Status)
 	}
@@ -383,4 +368,67 @@ func TestAHubWithoutTheProgramSaysSo(t *testing.T) {
 	if err := gone(f.get(&rbacv1.Role{}, f.workspace, naming.GitOpsAccount)); err != nil {
 		t.Errorf("a Role was made: %v", err)
 	}
+}
+
+// TestAReaderThatIsKilledLosesNoCommit runs two replicas of the program, and kills the one at work
+// when a commit has been announced to the other.
+func TestAReaderThatIsKilledLosesNoCommit(t *testing.T) {
+	f := newAlone(t, "")
+	source := testgit.New(t, "shop.git")
+	source.Write(map[string]string{"a/fleet.yaml": "{}", "a/a.yaml": gitConfigMap("one"), "b/fleet.yaml": "{}",
+		"b/b.yaml": gitConfigMap("one")})
+	first := source.Push("main")
+	_, address, ca := source.Web("", "")
+	f.check(f.Create(context.Background(), &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: f.workspace, Name: "hook"},
+		StringData: map[string]string{"gitlab": "hunter2"}}))
+	f.gitRepo("shop", address, ca, func(spec *fleet.GitRepoSpec) { spec.DisablePolling, spec.WebhookSecret = true, "hook" })
+	start := func(webhook string) *testkube.Program {
+		return testkube.Run(t, "muster-hub", "gitops", "--kubeconfig", f.kubeconfigOf(f.gitOpsConfig().Impersonate.UserName), "--namespace",
+			naming.SystemNamespace, "--metrics-bind-address", "0", "--health-probe-bind-address", "0", "--allow-loopback",
+			"--webhook-bind-address", webhook, "--directory", t.TempDir())
+	}
+	worker := start("0")
+	f.atCommit("shop", first)
+	standby := freeAddress(f)
+	start(standby)
+	source.Write(map[string]string{"a/a.yaml": gitConfigMap("two"), "b/b.yaml": "", "b/fleet.yaml": ""})
+	second := source.Push("main")
+	f.eventually("the other takes the push", func() error { return pushTo(standby, "hunter2", second, address) })
+	worker.Kill()
+	f.atCommit("shop", second)
+	if all := f.bundlesOf("shop"); len(all) != 1 || !strings.Contains(fmt.Sprint(all["shop-a"].Spec.Resources), "two") {
+		t.Errorf("%d Bundles: %v", len(all), all)
+	}
+}
+
+// freeAddress returns an address that nobody listens at.
+func freeAddress(f fixture) string {
+	f.t.Helper()
+	free, err := net.Listen("tcp", "127.0.0.1:0")
+	f.check(err)
+	f.check(free.Close())
+	return free.Addr().String()
+}
+
+// pushTo sends a push like GitLab's.
+func pushTo(webhook, token, commit, repository string) error {
+	body := fmt.Sprintf(`{"ref": "refs/heads/main", "checkout_sha": %q, "project": {"git_http_url": %q}}`, commit, repository)
+	request, err := http.NewRequest(http.MethodPost, "http://"+webhook, strings.NewReader(body))
+	if err != nil {
+		return err
+	}
+	request.Header.Set("Content-Type", "application/json")
+	request.Header.Set("X-Gitlab-Event", "Push Hook")
+	request.Header.Set("X-Gitlab-Token", token)
+	answer, err := http.DefaultClient.Do(request)
+	if err != nil {
+		return err
+	}
+	if err := answer.Body.Close(); err != nil {
+		return err
+	}
+	if answer.StatusCode != http.StatusOK {
+		return errors.New(answer.Status)
+	}
+	return nil
 }

@@ -229,16 +229,22 @@ func newProcess(t *testing.T, cluster testkube.Cluster, settings string, flags .
 	rights := cluster.InstallHub(t)
 	f := fixture{t: t}.on(cluster)
 	f.configure(cmp.Or(settings, testkube.HubSettings))
-	kubeconfig, err := clientcmd.LoadFromFile(filepath.Join(cluster.Dir, "kubeconfig"))
-	f.check(err)
-	for _, user := range kubeconfig.AuthInfos {
-		user.Impersonate = rights.Impersonate.UserName
-	}
-	path := filepath.Join(t.TempDir(), "kubeconfig")
-	f.check(clientcmd.WriteToFile(*kubeconfig, path))
-	f.hub = testkube.Run(t, "muster-hub", append([]string{"--kubeconfig", path, "--namespace", naming.SystemNamespace,
-		"--metrics-bind-address", "0", "--health-probe-bind-address", "0"}, flags...)...)
+	f.hub = testkube.Run(t, "muster-hub", append([]string{"--kubeconfig", f.kubeconfigOf(rights.Impersonate.UserName),
+		"--namespace", naming.SystemNamespace, "--metrics-bind-address", "0", "--health-probe-bind-address", "0"}, flags...)...)
 	return f
+}
+
+// kubeconfigOf writes a kubeconfig that acts as a user, and returns its path.
+func (f fixture) kubeconfigOf(user string) string {
+	f.t.Helper()
+	kubeconfig, err := clientcmd.LoadFromFile(filepath.Join(f.cluster.Dir, "kubeconfig"))
+	f.check(err)
+	for _, info := range kubeconfig.AuthInfos {
+		info.Impersonate = user
+	}
+	path := filepath.Join(f.t.TempDir(), "kubeconfig")
+	f.check(clientcmd.WriteToFile(*kubeconfig, path))
+	return path
 }
 
 func (f fixture) restartHub() {

@@ -274,7 +274,7 @@ func TestTheDependenciesOfAChartAreAdded(t *testing.T) {
 	}{
 		"of a repository": {files{"web/Chart.yaml": on("db", "^1", "https://charts")}, "Chart.yaml charts/db/Chart.yaml",
 			"https://charts db ^1", ""},
-		"of a registry":   {files{"web/Chart.yaml": on("db", "1.x", "oci://charts")}, "Chart.yaml charts/db/Chart.yaml",
+		"of a registry": {files{"web/Chart.yaml": on("db", "1.x", "oci://charts")}, "Chart.yaml charts/db/Chart.yaml",
 			"oci://charts db 1.x", ""},
 		"locked": {files{"web/Chart.yaml": on("db", "^1", "https://charts"),
 			"web/Chart.lock": "dependencies: [{name: db, version: 1.2.3, repository: 'https://charts'}]"},

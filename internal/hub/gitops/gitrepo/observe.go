@@ -113,11 +113,11 @@ func (r *reconciliation) authenticate(ctx context.Context) error {
 	case err != nil:
 		return fmt.Errorf("reading Secret %s: %w", key, err)
 	}
-	known, err := r.knownHosts(ctx)
+	hosts, err := r.knownHosts(ctx)
 	if err != nil {
 		return err
 	}
-	credentials, err := clone.ParseCredentials(secret, known)
+	credentials, err := clone.ParseCredentials(secret, hosts)
 	if err == nil {
 		credentials, err = r.Apps.Login(ctx, credentials, r.source.URL)
 	}
