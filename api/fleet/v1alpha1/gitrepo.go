@@ -70,11 +70,12 @@ type GitRepoSpec struct {
 	// +optional
 	// +nullable
 	HelmSecretName limits.Name `json:"helmSecretName,omitempty"`
-	// HelmSecretNameForPaths names a Secret of the workspace with credentials for charts by path.
+	// HelmSecretNameForPaths names a Secret of the workspace with credentials for charts by path,
+	// under the key `secrets-path.yaml`. It replaces helmSecretName.
 	// +optional
 	// +nullable
 	HelmSecretNameForPaths limits.Name `json:"helmSecretNameForPaths,omitempty"`
-	// HelmRepoURLRegex selects the addresses that get the credentials of helmSecretName. Default none.
+	// HelmRepoURLRegex selects the addresses that get the credentials for charts. Default none.
 	// +optional
 	// +nullable
 	HelmRepoURLRegex limits.Line `json:"helmRepoURLRegex,omitempty"`

@@ -64,7 +64,7 @@ func read(ctx context.Context, repo *fleet.GitRepo, tree Tree, s source, charts 
 		return nil, err
 	}
 	if helm := bundle.Spec.Helm; dir != "" && (helm == nil || !helm.DisableDependencyUpdate) {
-		if err := (vendor{tree, charts, contents}).add(ctx, root, dir, 0); err != nil {
+		if err := (vendor{tree, charts, s.dir, contents}).add(ctx, root, dir, 0); err != nil {
 			return nil, err
 		}
 	}
@@ -195,7 +195,7 @@ func addChart(ctx context.Context, tree Tree, s source, helm *fleet.HelmOptions,
 	if charts == nil || helm.SecretName != "" { // the members have the Secret
 		return "", "", nil
 	}
-	chart, err := charts(ctx, helm)
+	chart, err := charts(ctx, s.dir, helm)
 	if err != nil {
 		return "", "", fmt.Errorf("%s: %w", s.options, err)
 	}

@@ -21,8 +21,10 @@ type dependency struct{ Name, Version, Repository string }
 // vendor adds the dependencies of charts of the repository to a Bundle, as helm dependency build
 // does.
 type vendor struct {
-	tree     Tree
-	charts   Charts
+	tree   Tree
+	charts Charts
+	// bundle is the directory of the Bundle, and contents its files.
+	bundle   string
 	contents map[string][]byte
 }
 
@@ -107,7 +109,7 @@ func (v vendor) addOne(ctx context.Context, root, dir string, one dependency, de
 	if v.charts == nil {
 		return nil
 	}
-	chart, err := v.charts(ctx, &fleet.HelmOptions{Repo: one.Repository, Chart: one.Name, Version: one.Version})
+	chart, err := v.charts(ctx, v.bundle, &fleet.HelmOptions{Repo: one.Repository, Chart: one.Name, Version: one.Version})
 	if err != nil {
 		return err
 	}

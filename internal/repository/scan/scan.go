@@ -16,8 +16,8 @@ import (
 	"github.com/muster-fleet/muster/internal/naming"
 )
 
-// Charts fetches a chart from elsewhere.
-type Charts func(ctx context.Context, options *fleet.HelmOptions) (*Chart, error)
+// Charts fetches a chart from elsewhere, for the Bundle of a directory.
+type Charts func(ctx context.Context, directory string, options *fleet.HelmOptions) (*Chart, error)
 
 // Chart is a chart from elsewhere.
 type Chart struct {

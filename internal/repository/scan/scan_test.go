@@ -185,7 +185,7 @@ func TestManyFilesAreCompressed(t *testing.T) {
 func TestChartsFromElsewhereAreFetched(t *testing.T) {
 	content := files{"fleet.yaml": "helm: {repo: https://charts.example.com, chart: web, version: ~1.2, releaseName: web}"}
 	var asked fleet.HelmOptions
-	charts := func(_ context.Context, options *fleet.HelmOptions) (*Chart, error) {
+	charts := func(_ context.Context, _ string, options *fleet.HelmOptions) (*Chart, error) {
 		asked = *options
 		return &Chart{"1.2.3", map[string][]byte{"Chart.yaml": []byte("name: web"), "templates/a.yaml": []byte(configMap)}}, nil
 	}
@@ -203,12 +203,12 @@ func TestChartsFromElsewhereAreFetched(t *testing.T) {
 	if err != nil || bundles[0].Spec.Helm.Repo != "https://charts.example.com" || len(bundles[0].Spec.Resources) != 0 {
 		t.Errorf("without a fetcher: %+v, %v", bundles, err)
 	}
-	large := func(context.Context, *fleet.HelmOptions) (*Chart, error) { return &Chart{Version: "1.2.3"}, nil }
+	large := func(context.Context, string, *fleet.HelmOptions) (*Chart, error) { return &Chart{Version: "1.2.3"}, nil }
 	bundles, err = Bundles(t.Context(), repo(spec{}), tree(content), large)
 	if err != nil || bundles[0].Spec.Helm.Version != "1.2.3" || bundles[0].Spec.Helm.Chart != "web" || len(bundles[0].Spec.Resources) != 0 {
 		t.Errorf("a large chart: %+v, %v", bundles, err)
 	}
-	failing := func(context.Context, *fleet.HelmOptions) (*Chart, error) { return nil, errors.New("no such chart") }
+	failing := func(context.Context, string, *fleet.HelmOptions) (*Chart, error) { return nil, errors.New("no such chart") }
 	if _, err = Bundles(t.Context(), repo(spec{}), tree(content), failing); err == nil || err.Error() != "fleet.yaml: no such chart" {
 		t.Errorf("%v", err)
 	}
@@ -253,7 +253,7 @@ func TestABrokenDirectoryCostsOnlyItsOwnBundle(t *testing.T) {
 
 func TestTheDependenciesOfAChartAreAdded(t *testing.T) {
 	const chart = "apiVersion: v2\nname: web\nversion: 1.0.0\n"
-	fetched := func(_ context.Context, options *fleet.HelmOptions) (*Chart, error) {
+	fetched := func(_ context.Context, _ string, options *fleet.HelmOptions) (*Chart, error) {
 		if options.Repo == "https://away" {
 			return nil, errors.New("it is away")
 		}
@@ -322,6 +322,23 @@ func TestTheDependenciesOfAChartAreAdded(t *testing.T) {
 		}
 		if !strings.Contains(fmt.Sprint(bundles[0].Spec.Resources), row.content) {
 			t.Errorf("%s: %v", name, bundles[0].Spec.Resources)
+		}
+	}
+}
+
+// BenchmarkMonorepo makes the Bundles of 200 directories with ten files each.
+func BenchmarkMonorepo(b *testing.B) {
+	content := files{}
+	for i := range 200 {
+		content[fmt.Sprintf("apps/%d/fleet.yaml", i)] = "defaultNamespace: app\nhelm: {values: {a: 1}}\n"
+		for n := range 10 {
+			content[fmt.Sprintf("apps/%d/%d.yaml", i, n)] = strings.Repeat(configMap, 20)
+		}
+	}
+	all := tree(content)
+	for b.Loop() {
+		if bundles, err := Bundles(b.Context(), repo(spec{}), all, nil); err != nil || len(bundles) != 200 {
+			b.Fatalf("%d Bundles, %v", len(bundles), err)
 		}
 	}
 }

@@ -65,10 +65,10 @@ func (r Rules) CheckGitRepo(g GitRepo) (GitRepo, error) {
 	return g, nil
 }
 
-// CheckHelmSecret returns the rule broken by the Secret of a GitRepo for charts. The same Secrets
-// are allowed as for Git.
-func (r Rules) CheckHelmSecret(name string) error {
-	return checkSecret("spec.helmSecretName", name, r.gitRepo.secret, r.gitRepo.secrets)
+// CheckHelmSecret returns the rule broken by a Secret of a GitRepo for charts, in a field. The same
+// Secrets are allowed as for Git.
+func (r Rules) CheckHelmSecret(field, name string) error {
+	return checkSecret(field, name, r.gitRepo.secret, r.gitRepo.secrets)
 }
 
 // NamedDownstream returns the objects that Policies allow by name in downstreamResources.

@@ -47,9 +47,9 @@ func Fetch(ctx context.Context, fetcher *chartfetch.Fetcher, options *fleet.Helm
 
 // Credentials reads the Secret in spec.helmSecretName.
 func Credentials(ctx context.Context, reader client.Reader, key types.NamespacedName) (*chartfetch.Credentials, error) {
-	secret := &corev1.Secret{}
-	if err := reader.Get(ctx, key, secret); err != nil {
-		return nil, fmt.Errorf("reading Secret %s of spec.helmSecretName: %w", key, err)
+	secret, err := read(ctx, reader, key, "spec.helmSecretName")
+	if err != nil {
+		return nil, err
 	}
 	if secret.Type != corev1.SecretTypeOpaque && secret.Type != corev1.SecretTypeBasicAuth {
 		return nil, fmt.Errorf("secret %s of spec.helmSecretName is of type %s: credentials for charts are of type %s or %s", key, secret.Type,
@@ -66,4 +66,12 @@ func Credentials(ctx context.Context, reader client.Reader, key types.Namespaced
 		return nil, fmt.Errorf("secret %s of spec.helmSecretName has neither username and password, nor cacerts", key)
 	}
 	return credentials, nil
+}
+
+func read(ctx context.Context, reader client.Reader, key types.NamespacedName, field string) (*corev1.Secret, error) {
+	secret := &corev1.Secret{}
+	if err := reader.Get(ctx, key, secret); err != nil {
+		return nil, fmt.Errorf("reading Secret %s of %s: %w", key, field, err)
+	}
+	return secret, nil
 }

@@ -48,13 +48,9 @@ func (r *reconciliation) observe(ctx context.Context) error {
 		r.fail(conditionAccepted, reasons.GitRepoInvalid, "spec.helmRepoURLRegex is no valid regular expression: %s", err)
 		return nil
 	}
-	for field, value := range map[string]string{
-		"helmSecretNameForPaths": r.repo.Spec.HelmSecretNameForPaths, "ociRegistrySecret": r.repo.Spec.OCIRegistrySecret,
-	} {
-		if value != "" {
-			r.fail(conditionAccepted, reasons.GitRepoInvalid, "spec.%s has no effect in Muster yet: remove it", field)
-			return nil
-		}
+	if r.repo.Spec.OCIRegistrySecret != "" {
+		r.fail(conditionAccepted, reasons.GitRepoInvalid, "spec.ociRegistrySecret has no effect in Muster yet: remove it")
+		return nil
 	}
 	r.source = &clone.Repository{URL: address, Branch: cmp.Or(r.repo.Spec.Branch, fleet.DefaultBranch), Revision: r.repo.Spec.Revision,
 		CABundle: r.repo.Spec.CABundle, Insecure: r.repo.Spec.InsecureSkipTLSVerify, Dialer: r.Dialer, Directory: r.Directory}
@@ -82,14 +78,21 @@ func (r *reconciliation) restrict(ctx context.Context) error {
 			r.fail(conditionAccepted, reasons.PolicyViolation, "%s", err)
 			return nil
 		}
-		if err := rules.CheckHelmSecret(spec.HelmSecretName); err != nil {
-			r.fail(conditionAccepted, reasons.PolicyViolation, "%s", err)
-			return nil
+		for field, name := range helmSecrets(spec) {
+			if err := rules.CheckHelmSecret("spec."+field, name); err != nil {
+				r.fail(conditionAccepted, reasons.PolicyViolation, "%s", err)
+				return nil
+			}
 		}
 	}
 	r.repo = r.repo.DeepCopy()
 	r.repo.Spec.ServiceAccount, r.repo.Spec.ClientSecretName = allowed.ServiceAccount, allowed.ClientSecretName
 	return nil
+}
+
+// helmSecrets returns the Secrets for charts by their fields.
+func helmSecrets(spec *fleet.GitRepoSpec) map[string]string {
+	return map[string]string{"helmSecretName": spec.HelmSecretName, "helmSecretNameForPaths": spec.HelmSecretNameForPaths}
 }
 
 // authenticate reads the credentials before a request to the repository. A Secret of the default

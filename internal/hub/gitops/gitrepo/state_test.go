@@ -130,9 +130,6 @@ func TestWhereCredentialsForChartsGo(t *testing.T) {
 			t.Errorf("%q: %t", pattern, got)
 		}
 	}
-	if sendTo(fleet.GitRepoSpec{HelmRepoURLRegex: ".*"}, "https://charts.example.com") {
-		t.Error("credentials without a Secret")
-	}
 }
 
 func TestACommitIsNotReadAgainAtOnce(t *testing.T) {

@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -26,6 +27,9 @@ const fieldOwner = client.FieldOwner("muster-gitops")
 
 // maxObject is the largest Bundle, as JSON. etcd stores 1.5 MiB, with the fields' managers.
 const maxObject = 1450 << 10
+
+// reserved is the prefix of labels with a meaning for the hub. One of them marks an agent's Bundle.
+const reserved = "muster/"
 
 // Owner is the object that controls Bundles.
 type Owner struct {
@@ -66,6 +70,11 @@ func (w Writer) Write(ctx context.Context, owner Owner, wanted *fleet.Bundle) (*
 	if text, err := json.Marshal(wanted); err == nil && len(text) > maxObject {
 		return refused(owner.Reason, "Bundle %s has %d KiB, and the API server stores %d KiB: %s", wanted.Name, len(text)>>10, maxObject>>10,
 			owner.Shrink), nil
+	}
+	for key := range wanted.Labels {
+		if strings.HasPrefix(key, reserved) {
+			return refused(owner.Reason, "Bundle %s has the label %s, and such labels are Muster's own: remove it", wanted.Name, key), nil
+		}
 	}
 	digest, err := digestOf(&wanted.Spec)
 	if err != nil {

@@ -39,8 +39,10 @@ func (g *grants) addGitRepo(o *unstructured.Unstructured) {
 		return
 	}
 	g.secrets[cmp.Or(allowed.ClientSecretName, fleet.DefaultGitSecret)] = true
-	if spec.HelmSecretName != "" && g.policies.CheckHelmSecret(spec.HelmSecretName) == nil {
-		g.secrets[spec.HelmSecretName] = true
+	for _, name := range []string{spec.HelmSecretName, spec.HelmSecretNameForPaths} {
+		if name != "" && g.policies.CheckHelmSecret("", name) == nil {
+			g.secrets[name] = true
+		}
 	}
 	if spec.WebhookSecret != "" {
 		g.secrets[spec.WebhookSecret] = true
