@@ -203,12 +203,16 @@ func TestChartsFromElsewhereAreFetched(t *testing.T) {
 	if err != nil || bundles[0].Spec.Helm.Repo != "https://charts.example.com" || len(bundles[0].Spec.Resources) != 0 {
 		t.Errorf("without a fetcher: %+v, %v", bundles, err)
 	}
-	large := func(context.Context, string, *fleet.HelmOptions) (*Chart, error) { return &Chart{Version: "1.2.3"}, nil }
+	large := func(context.Context, string, *fleet.HelmOptions) (*Chart, error) {
+		return &Chart{Version: "1.2.3"}, nil
+	}
 	bundles, err = Bundles(t.Context(), repo(spec{}), tree(content), large)
 	if err != nil || bundles[0].Spec.Helm.Version != "1.2.3" || bundles[0].Spec.Helm.Chart != "web" || len(bundles[0].Spec.Resources) != 0 {
 		t.Errorf("a large chart: %+v, %v", bundles, err)
 	}
-	failing := func(context.Context, string, *fleet.HelmOptions) (*Chart, error) { return nil, errors.New("no such chart") }
+	failing := func(context.Context, string, *fleet.HelmOptions) (*Chart, error) {
+		return nil, errors.New("no such chart")
+	}
 	if _, err = Bundles(t.Context(), repo(spec{}), tree(content), failing); err == nil || err.Error() != "fleet.yaml: no such chart" {
 		t.Errorf("%v", err)
 	}
