@@ -113,7 +113,7 @@ func TestExplainSaysWhatIsWrongAndWhatToDo(t *testing.T) {
 	admin.refused("explain web",
 		"web is the name of 2 objects; choose one:\n  muster explain clusters team-a/web\n  muster explain clusters team-b/web")
 	admin.refused("explain wep",
-		"there is no wep among the members, tokens, requests, bundles, repos, placements, runs; did you mean team-a/web?")
+		"there is no wep among the members, tokens, requests, bundles, repos, helmops, placements, runs; did you mean team-a/web?")
 	admin.refused("explain tokens wep", "there is no wep among the tokens")
 	admin.refused("explain nodes wep", "nodes is not a kind of objects: use one of members, ")
 	admin.refused("explain clusters", "clusters are a kind of objects: name one, as in muster explain clusters NAME")

@@ -210,7 +210,7 @@ func TestGetShowsMembersOfBothKinds(t *testing.T) {
 	admin.refused("get members wep", "there is no wep among the members; did you mean team-a/web?")
 	admin.refused("get clusters edge -n team-a", "there is no edge in namespace team-a among the clusters")
 	admin.refused("get nodes",
-		"nodes is not a kind of objects: use one of members, clusters, memberclusters, tokens, requests, bundles, repos, placements")
+		"nodes is not a kind of objects: use one of members, clusters, memberclusters, tokens, requests, bundles, repos, helmops, placements")
 	admin.refused("get -l ==", "--selector ==")
 	admin.refused("get -o html", "html")
 	admin.refused("get --context elsewhere", "elsewhere")

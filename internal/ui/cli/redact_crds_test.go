@@ -52,7 +52,7 @@ var harmless = map[string]string{
 		properties.KEY.value`,
 	"how something is to be done": `targetCustomizationMode helm.crds agentTLSMode preemptionPolicy features[]
 		Bundle.spec.resources[].encoding HelmOp.spec.resources[].encoding`,
-	"which version it is": `commit pollingCommit kubernetes kubernetesVersion agentVersion firstSeenVersion observedResourceIndex resourceSnapshotIndex resourceSnapshotName resourceSnapshotIndexUsed policySnapshotIndexUsed resourceIndexes[] deploymentID appliedDeploymentID stagedDeploymentID contentsId
+	"which version it is": `commit pollingCommit webhookCommit kubernetes kubernetesVersion agentVersion firstSeenVersion observedResourceIndex resourceSnapshotIndex resourceSnapshotName resourceSnapshotIndexUsed policySnapshotIndexUsed resourceIndexes[] deploymentID appliedDeploymentID stagedDeploymentID contentsId
 		secretVersion`,
 	"a digest":                        `agentAffinityHash agentEnvVarsHash agentResourcesHash agentSchedulingCustomizationHash agentTolerationsHash apiServerCAHash policyHash resourceHash secretHash settingsHash valuesHash sha256sum resourcesSha256Sum`,
 	"public keys, and what is signed": `agentKey answerKey signature apiServerCA hubCAs[] caBundle`,
