@@ -107,6 +107,8 @@ func Run(ctx context.Context, config *rest.Config, options Options) error {
 	if err != nil {
 		return err
 	}
+	config = rest.CopyConfig(config)
+	config.QPS = -1 // the API server's own priority and fairness decides
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, fleet.AddToScheme} {
 		if err := add(scheme); err != nil {
