@@ -121,7 +121,7 @@ func (r *testRig) polls(reader *exec.Cmd) {
 		r.atCommit(name(i), commit)
 	}
 	r.b.ReportMetric(time.Since(begun).Seconds(), "500-read-s")
-	time.Sleep(15 * time.Second) // each look reads a Secret, so the API server is never quiet
+	time.Sleep(15 * time.Second) // the looks read Secrets, so the API server is never quiet
 	mark, before := r.audit(), r.readerTime(reader)
 	time.Sleep(watched)
 	writes, kinds := mark.writes(r.b)

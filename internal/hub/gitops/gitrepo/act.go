@@ -30,6 +30,8 @@ const (
 	// webhookInterval is the default time between two looks while webhooks announce the commits, as in
 	// Rancher Fleet.
 	webhookInterval = time.Hour
+	// credentialAge is how long a Secret counts after it was read.
+	credentialAge = time.Minute
 	// visibleWithin is the time that a server gets to show an announced commit, and visibleAgain the
 	// time between two looks for it.
 	visibleWithin, visibleAgain = 30 * time.Second, 2 * time.Second
@@ -125,8 +127,13 @@ func outdated(repo *fleet.GitRepo, bundles []fleet.Bundle, head string) bool {
 // look reads the newest commit. After failures, the next look is later and later.
 func (r *reconciliation) look(ctx context.Context) error {
 	s := r.seen
-	if err := r.authenticate(ctx); err != nil {
-		return err
+	if s.keeps(r.repo, r.Clock.Now()) {
+		r.source.Credentials = s.credentials
+	} else {
+		if err := r.authenticate(ctx); err != nil {
+			return err
+		}
+		s.credentials, s.authenticated = r.source.Credentials, r.Clock.Now()
 	}
 	if s.refused = r.problem; r.problem != nil {
 		s.generation, s.next = r.repo.Generation, r.Clock.Now().Add(cmp.Or(r.problem.again, acceptAgain))
@@ -153,6 +160,13 @@ func (r *reconciliation) look(ctx context.Context) error {
 	spread := 1 + kube.Jitter(r.repo.UID)/10
 	s.next = r.Clock.Now().Add(time.Duration(float64(interval) * spread))
 	return nil
+}
+
+// keeps reports whether the credentials of the last look still count. They do for a minute, as long
+// as they work: a read of the Secret at each look would be most of what an idle GitRepo costs.
+func (s *seen) keeps(repo *fleet.GitRepo, now time.Time) bool {
+	return s.generation == repo.Generation && s.head != "" && s.failure == "" && s.refused == nil &&
+		now.Sub(s.authenticated) < credentialAge
 }
 
 // interval is the time until the next look.

@@ -146,6 +146,9 @@ type seen struct {
 	next       time.Time
 	failures   int
 	failure    string
+	// credentials are the ones of the last look, read at a time.
+	credentials   *clone.Credentials
+	authenticated time.Time
 	// awaited is an announced commit that the server has not shown in time.
 	awaited string
 	// refused is the problem with the credentials; nil if there is none.

@@ -164,3 +164,28 @@ func TestANewProcessDoesNotLookWithoutPolling(t *testing.T) {
 		t.Errorf("after a change: %+v", s)
 	}
 }
+
+func TestHowLongCredentialsAreKept(t *testing.T) {
+	repo := &fleet.GitRepo{ObjectMeta: metav1.ObjectMeta{Generation: 2}}
+	fresh := seen{generation: 2, head: "a", authenticated: now.Add(-credentialAge + 1)}
+	with := func(edit func(*seen)) seen {
+		s := fresh
+		edit(&s)
+		return s
+	}
+	for name, row := range map[string]struct {
+		seen seen
+		want bool
+	}{
+		"read just now":          {fresh, true},
+		"read a minute ago":      {with(func(s *seen) { s.authenticated = now.Add(-credentialAge) }), false},
+		"the spec has changed":   {with(func(s *seen) { s.generation = 1 }), false},
+		"the last look failed":   {with(func(s *seen) { s.failure = "x" }), false},
+		"the Secret was refused": {with(func(s *seen) { s.refused = &problem{} }), false},
+		"a new process":          {seen{}, false},
+	} {
+		if got := row.seen.keeps(repo, now); got != row.want {
+			t.Errorf("%s: %t", name, got)
+		}
+	}
+}
