@@ -163,7 +163,7 @@ func (r *reconciliation) look(ctx context.Context) error {
 }
 
 // keeps reports whether the credentials of the last look still count. They do for a minute, as long
-// as they work: a read of the Secret at each look would be most of what an idle GitRepo costs.
+// as they work. Otherwise the looks of an idle GitRepo would read a Secret each.
 func (s *seen) keeps(repo *fleet.GitRepo, now time.Time) bool {
 	return s.generation == repo.Generation && s.head != "" && s.failure == "" && s.refused == nil &&
 		now.Sub(s.authenticated) < credentialAge
