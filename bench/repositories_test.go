@@ -4,12 +4,9 @@ import (
 	"context"
 	"crypto/rand"
 	"fmt"
-	"net"
-	"net/http"
 	"os/exec"
 	"path/filepath"
 	"slices"
-	"strings"
 	"testing"
 	"time"
 
@@ -27,7 +24,7 @@ import (
 // webhook → 100 BundleDeployments; 500 GitRepos that find nothing new → no write.
 func BenchmarkRepositories(b *testing.B) {
 	r := newRig(b)
-	webhook := r.freeAddress()
+	webhook := testgit.FreeAddress(b)
 	reader := r.process("muster-hub", "gitops", "--kubeconfig", filepath.Join(r.cluster.Dir, "kubeconfig"), "--namespace",
 		naming.SystemNamespace, "--metrics-bind-address", "0", "--health-probe-bind-address", "0", "--leader-elect=false",
 		"--allow-loopback", "--webhook-bind-address", webhook, "--directory", b.TempDir())
@@ -96,7 +93,7 @@ func (r *testRig) pushes(webhook string) {
 	for i := range rounds {
 		commit := push(i + 1)
 		begun := time.Now()
-		r.check(announce(webhook, commit, address))
+		r.check(testgit.Announce(webhook, "secret", commit, address))
 		r.deployed(commit, clusters)
 		took = append(took, time.Since(begun))
 		r.settle()
@@ -167,35 +164,4 @@ func (r *testRig) deployed(commit string, count int) {
 		}
 		time.Sleep(10 * time.Millisecond)
 	}
-}
-
-func (r *testRig) freeAddress() string {
-	r.b.Helper()
-	free, err := net.Listen("tcp", "127.0.0.1:0")
-	r.check(err)
-	r.check(free.Close())
-	return free.Addr().String()
-}
-
-// announce sends a push like GitLab's.
-func announce(webhook, commit, repository string) error {
-	body := fmt.Sprintf(`{"ref": "refs/heads/main", "checkout_sha": %q, "project": {"git_http_url": %q}}`, commit, repository)
-	request, err := http.NewRequest(http.MethodPost, "http://"+webhook, strings.NewReader(body))
-	if err != nil {
-		return err
-	}
-	request.Header.Set("Content-Type", "application/json")
-	request.Header.Set("X-Gitlab-Event", "Push Hook")
-	request.Header.Set("X-Gitlab-Token", "secret")
-	answer, err := http.DefaultClient.Do(request)
-	if err != nil {
-		return err
-	}
-	if err := answer.Body.Close(); err != nil {
-		return err
-	}
-	if answer.StatusCode != http.StatusOK {
-		return fmt.Errorf("the webhook answers %s", answer.Status)
-	}
-	return nil
 }

@@ -104,7 +104,7 @@ func (f *Fetcher) Version(ctx context.Context, options fleet.HelmOptions, creden
 	}
 	defer done()
 	switch reference := ociReference(options); {
-	case reference != "" && tagged(reference), reference == "" && IsURL(options.Chart):
+	case IsFixed(options):
 		return "", nil
 	case reference != "":
 		client, err := f.registry()
@@ -118,6 +118,14 @@ func (f *Fetcher) Version(ctx context.Context, options fleet.HelmOptions, creden
 		return "", err
 	}
 	return version.Version, nil
+}
+
+// IsFixed reports whether the address of a chart itself identifies the archive.
+func IsFixed(options fleet.HelmOptions) bool {
+	if reference := ociReference(options); reference != "" {
+		return tagged(reference)
+	}
+	return IsURL(options.Chart)
 }
 
 // ociReference returns the name of a chart in a registry, without the scheme; empty for a chart

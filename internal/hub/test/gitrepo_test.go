@@ -2,10 +2,7 @@ package hub_test
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"net"
-	"net/http"
 	"slices"
 	"strings"
 	"sync"
@@ -47,7 +44,7 @@ func withGitOps(t *testing.T) fixture {
 	t.Helper()
 	f := newFixture(t)
 	gitOps.Do(func() {
-		webhookAddress = freeAddress(f)
+		webhookAddress = testgit.FreeAddress(f.t)
 		ctx := logr.NewContext(context.Background(), logger)
 		config := f.gitOpsConfig()
 		go func() {
@@ -343,13 +340,13 @@ func TestAPushIsDeliveredAtOnce(t *testing.T) {
 	f.atCommit("other", first)
 	source.Write(map[string]string{"a.yaml": gitConfigMap("two")})
 	second := source.Push("main")
-	if err := pushTo(webhookAddress, "guessed", second, address); err == nil || err.Error() != "401 Unauthorized" {
+	if err := testgit.Announce(webhookAddress, "guessed", second, address); err == nil || err.Error() != "401 Unauthorized" {
 		t.Errorf("a push with another secret: %v", err)
 	}
 	if repo := f.atCommit("shop", first); repo.Status.WebhookCommit != "" {
 		t.Errorf("it was announced: %+v", repo.Status)
 	}
-	f.check(pushTo(webhookAddress, "hunter2", second, address))
+	f.check(testgit.Announce(webhookAddress, "hunter2", second, address))
 	if repo := f.atCommit("shop", second); repo.Status.WebhookCommit != second || repo.Status.LastWebhookTime == nil {
 		t.Errorf("%+v", repo.Status)
 	}
@@ -389,46 +386,14 @@ func TestAReaderThatIsKilledLosesNoCommit(t *testing.T) {
 	}
 	worker := start("0")
 	f.atCommit("shop", first)
-	standby := freeAddress(f)
+	standby := testgit.FreeAddress(f.t)
 	start(standby)
 	source.Write(map[string]string{"a/a.yaml": gitConfigMap("two"), "b/b.yaml": "", "b/fleet.yaml": ""})
 	second := source.Push("main")
-	f.eventually("the other takes the push", func() error { return pushTo(standby, "hunter2", second, address) })
+	f.eventually("the other takes the push", func() error { return testgit.Announce(standby, "hunter2", second, address) })
 	worker.Kill()
 	f.atCommit("shop", second)
 	if all := f.bundlesOf("shop"); len(all) != 1 || !strings.Contains(fmt.Sprint(all["shop-a"].Spec.Resources), "two") {
 		t.Errorf("%d Bundles: %v", len(all), all)
 	}
-}
-
-// freeAddress returns an address that nobody listens at.
-func freeAddress(f fixture) string {
-	f.t.Helper()
-	free, err := net.Listen("tcp", "127.0.0.1:0")
-	f.check(err)
-	f.check(free.Close())
-	return free.Addr().String()
-}
-
-// pushTo sends a push like GitLab's.
-func pushTo(webhook, token, commit, repository string) error {
-	body := fmt.Sprintf(`{"ref": "refs/heads/main", "checkout_sha": %q, "project": {"git_http_url": %q}}`, commit, repository)
-	request, err := http.NewRequest(http.MethodPost, "http://"+webhook, strings.NewReader(body))
-	if err != nil {
-		return err
-	}
-	request.Header.Set("Content-Type", "application/json")
-	request.Header.Set("X-Gitlab-Event", "Push Hook")
-	request.Header.Set("X-Gitlab-Token", token)
-	answer, err := http.DefaultClient.Do(request)
-	if err != nil {
-		return err
-	}
-	if err := answer.Body.Close(); err != nil {
-		return err
-	}
-	if answer.StatusCode != http.StatusOK {
-		return errors.New(answer.Status)
-	}
-	return nil
 }

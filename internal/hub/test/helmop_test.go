@@ -32,7 +32,7 @@ type chartServer struct {
 	versions []string
 }
 
-// newChartServer serves charts by https, with a certificate that nobody trusts.
+// newChartServer serves charts by https, with a self-signed certificate.
 func newChartServer(t *testing.T, versions ...string) *chartServer {
 	t.Helper()
 	s := &chartServer{versions: versions}

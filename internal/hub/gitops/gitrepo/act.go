@@ -182,9 +182,10 @@ func (r *reconciliation) interval(head string) time.Duration {
 }
 
 // announced reports whether a webhook has announced a commit that was not looked for in vain yet.
+// The time does not count: a replica may take over much later.
 func (r *reconciliation) announced() bool {
-	commit, at := r.repo.Status.WebhookCommit, r.repo.Status.LastWebhookTime
-	return commit != "" && commit != r.seen.head && commit != r.seen.awaited && at != nil && r.Clock.Since(at.Time) < visibleWithin
+	commit := r.repo.Status.WebhookCommit
+	return commit != "" && commit != r.seen.head && commit != r.seen.awaited && r.repo.Status.LastWebhookTime != nil
 }
 
 // awaitCommit looks again soon if the server does not show the announced commit yet.
@@ -195,6 +196,8 @@ func (r *reconciliation) awaitCommit(ctx context.Context) {
 	case r.seen.head == commit || r.seen.refused != nil:
 	case next.Before(until):
 		r.again = next
+	case r.Clock.Now().After(until.Add(visibleWithin)): // an old announcement, before this process
+		r.seen.awaited = commit
 	default:
 		r.seen.awaited = commit
 		r.Recorder.Eventf(r.repo, nil, corev1.EventTypeWarning, reasons.WebhookCommitNotVisible, "Read",

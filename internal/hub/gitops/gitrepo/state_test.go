@@ -189,3 +189,26 @@ func TestHowLongCredentialsAreKept(t *testing.T) {
 		}
 	}
 }
+
+func TestWhichAnnouncedCommitsAreLookedFor(t *testing.T) {
+	for name, row := range map[string]struct {
+		commit string
+		seen   seen
+		want   bool
+	}{
+		"none":                       {"", seen{head: "a"}, false},
+		"a new one":                  {"b", seen{head: "a"}, true},
+		"the newest one":             {"a", seen{head: "a"}, false},
+		"one looked for in vain":     {"b", seen{head: "a", awaited: "b"}, false},
+		"by a new process, long ago": {"b", seen{}, true},
+	} {
+		repo := &fleet.GitRepo{Status: fleet.GitRepoStatus{WebhookCommit: row.commit, LastWebhookTime: &metav1.Time{Time: now.Add(-time.Hour)}}}
+		r := &reconciliation{Controller: New(Deps{Clock: testclock.NewFakePassiveClock(now)}), repo: repo, seen: &row.seen}
+		if got := r.announced(); got != row.want {
+			t.Errorf("%s: %t", name, got)
+		}
+		if r.awaitCommit(t.Context()); row.want && (row.seen.awaited != row.commit || !r.again.IsZero()) {
+			t.Errorf("%s: it is awaited again: %+v", name, row.seen)
+		}
+	}
+}

@@ -10,7 +10,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	ctrl "sigs.k8s.io/controller-runtime"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
@@ -111,17 +110,6 @@ func (r *reconciliation) report(ctx context.Context) (reconcile.Result, error) {
 		return reconcile.Result{}, nil
 	}
 	return kube.At(next, now), nil
-}
-
-// leave names the finalizers of a GitRepo that is being deleted. Muster sets and removes none.
-func (r *reconciliation) leave(ctx context.Context) error {
-	if len(r.repo.Finalizers) == 0 {
-		return nil
-	}
-	after := r.before.DeepCopy()
-	after.Status.Conditions = kube.SetCondition(after.Status.Conditions, r.Clock.Now(),
-		kube.Condition(readyCondition, false, reasons.Leaving, kube.HeldByFinalizers(r.repo)))
-	return client.IgnoreNotFound(kube.PatchStatus(ctx, r.Client, r.before, after))
 }
 
 // acceptAgain is the time until the next look at a Secret, because Secrets are not watched.

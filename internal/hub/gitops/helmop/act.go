@@ -110,7 +110,7 @@ func (r *reconciliation) remember(err error) {
 // interval is the time between two looks for a newer version; zero if the hub does not look.
 func (r *reconciliation) interval() time.Duration {
 	own := r.op.Spec.PollingInterval
-	if own == nil || own.Duration <= 0 || !isRange(r.op.Spec.Helm) {
+	if own == nil || own.Duration <= 0 || r.op.Spec.Helm == nil || !isRange(r.op.Spec.Helm) {
 		return 0
 	}
 	return max(own.Duration, minInterval)
@@ -204,10 +204,7 @@ func (r *reconciliation) credentials(ctx context.Context) (credentials *chartfet
 
 // isRange reports whether more than one version of a chart can be meant.
 func isRange(helm *fleet.HelmOptions) bool {
-	if helm.Repo == "" && chartfetch.IsURL(helm.Chart) {
-		return false
-	}
-	return helm.Version == "" || delivery.CheckChartVersion(helm) != nil
+	return !chartfetch.IsFixed(*helm) && (helm.Version == "" || delivery.CheckChartVersion(helm) != nil)
 }
 
 // explained names the time limit of a request.

@@ -35,6 +35,12 @@ func check(spec *fleet.HelmOpSpec) error {
 	case helm.Repo != "" && !inRegistry && helm.Chart == "":
 		return errors.New("spec.helm.chart is empty: set it to the name of the chart in helm.repo")
 	}
+	for i := range spec.Targets {
+		if own := spec.Targets[i].Helm; own != nil && (own.Repo != "" || own.Chart != "" || own.Version != "") {
+			return fmt.Errorf("spec.targets[%d].helm names a chart, and all Clusters of a HelmOp get the chart of spec.helm: remove it there, or "+
+				"create another HelmOp", i)
+		}
+	}
 	for field, set := range map[string]bool{
 		"resources": len(spec.Resources) > 0, "contentsId": spec.ContentsID != "", "valuesHash": spec.ValuesHash != "",
 	} {

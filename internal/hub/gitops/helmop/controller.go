@@ -15,7 +15,6 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
-	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
@@ -70,25 +69,13 @@ func New(deps Deps) *Controller {
 
 // Register adds the controller to a manager.
 func (c *Controller) Register(mgr ctrl.Manager) error {
+	sameNamespace := anyform.InNamespace(c.Client, kind)
 	return ctrl.NewControllerManagedBy(mgr).Named("helmop").
 		For(anyform.Object(kind)).
 		Owns(&fleet.Bundle{}).
-		Watches(&fleet.Policy{}, handler.EnqueueRequestsFromMapFunc(c.ofNamespace)).
+		Watches(&fleet.Policy{}, sameNamespace).
 		WithOptions(controller.Options{MaxConcurrentReconciles: looks}).
 		Complete(hubcontroller.RetryConflicts(c.Recorder, c))
-}
-
-// ofNamespace returns the HelmOps in the namespace of an object.
-func (c *Controller) ofNamespace(ctx context.Context, o client.Object) (requests []reconcile.Request) {
-	list := anyform.List(kind)
-	if err := c.List(ctx, list, client.InNamespace(o.GetNamespace())); err != nil {
-		ctrl.LoggerFrom(ctx).Error(err, "Listing HelmOps", "namespace", o.GetNamespace())
-		return nil
-	}
-	for i := range list.Items {
-		requests = append(requests, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(&list.Items[i])})
-	}
-	return requests
 }
 
 // Reconcile looks for a version if it is time to, writes the Bundle, and writes the status.
@@ -103,7 +90,7 @@ func (c *Controller) Reconcile(ctx context.Context, request reconcile.Request) (
 	r := &reconciliation{Controller: c, op: op, before: op.DeepCopy()}
 	if !op.DeletionTimestamp.IsZero() {
 		c.looked.Delete(op.UID) // the garbage collector deletes the Bundle
-		return reconcile.Result{}, r.leave(ctx)
+		return reconcile.Result{}, anyform.Leave(ctx, c.Client, stored, c.Clock.Now())
 	}
 	if err := r.observe(ctx); err != nil {
 		return reconcile.Result{}, err

@@ -8,7 +8,11 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/tools/events"
 	testclock "k8s.io/utils/clock/testing"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
 	"github.com/muster-fleet/muster/internal/fleet/reasons"
@@ -51,6 +55,10 @@ func TestTheFormsOfAChart(t *testing.T) {
 		"a repository by file": {specOf(fleet.HelmOptions{Repo: "file:///etc", Chart: "web"}), `spec.helm.repo "file:///etc" is no https`},
 		"resources": {with(good, func(s *fleet.HelmOpSpec) { s.Resources = []fleet.BundleResource{{Name: "a"}} }),
 			"spec.resources is set, and a HelmOp deploys only its chart"},
+		"another chart in a target": {with(good, func(s *fleet.HelmOpSpec) {
+			s.Targets = []fleet.BundleTarget{{}, {BundleDeploymentOptions: fleet.BundleDeploymentOptions{
+				Helm: &fleet.HelmOptions{Repo: "https://elsewhere"}}}}
+		}), "spec.targets[1].helm names a chart"},
 		"values elsewhere": {with(good, func(s *fleet.HelmOpSpec) { s.ValuesHash = "a" }), "spec.valuesHash is set"},
 	} {
 		err := check(&row.spec)
@@ -68,8 +76,13 @@ func TestWhichVersionsAreRanges(t *testing.T) {
 			t.Errorf("%q: %t", version, got)
 		}
 	}
-	if isRange(&fleet.HelmOptions{Chart: "https://charts/web.tgz"}) {
-		t.Error("an archive has versions")
+	for _, fixed := range []fleet.HelmOptions{{Chart: "https://charts/web.tgz"}, {Repo: "oci://registry:5000/web:1.2.0"}} {
+		if isRange(&fixed) {
+			t.Errorf("%+v has versions", fixed)
+		}
+	}
+	if !isRange(&fleet.HelmOptions{Repo: "oci://registry:5000/web"}) {
+		t.Error("a chart of a registry has one version")
 	}
 }
 
@@ -165,6 +178,31 @@ func TestTheStatusOfAHelmOp(t *testing.T) {
 		}
 		if row.bundle != nil && after.Display.ReadyBundleDeployments != "1/2" {
 			t.Errorf("%s: %+v", name, after.Display)
+		}
+	}
+}
+
+func TestARefusedHelmOpWaitsForAnEvent(t *testing.T) {
+	op := &fleet.HelmOp{ObjectMeta: metav1.ObjectMeta{Namespace: "clusters", Name: "web"}}
+	op.Spec.PollingInterval = &metav1.Duration{Duration: time.Second}
+	scheme := runtime.NewScheme()
+	if err := fleet.AddToScheme(scheme); err != nil {
+		t.Fatal(err)
+	}
+	stored := fake.NewClientBuilder().WithScheme(scheme).WithObjects(op).WithStatusSubresource(op).Build()
+	if err := stored.Get(t.Context(), client.ObjectKeyFromObject(op), op); err != nil {
+		t.Fatal(err)
+	}
+	for name, before := range map[string]*seen{"a new one": {}, "after a failure": {problem: &problem{}, next: now.Add(-time.Hour)}} {
+		c := New(Deps{Client: stored, Clock: testclock.NewFakePassiveClock(now), Recorder: events.NewFakeRecorder(10)})
+		r := &reconciliation{Controller: c, op: op, before: op.DeepCopy(), seen: before}
+		r.fail(conditionAccepted, reasons.HelmOpInvalid, "%s", check(&op.Spec))
+		result, err := r.report(t.Context())
+		if err != nil || !result.IsZero() {
+			t.Errorf("%s: %+v, %v", name, result, err)
+		}
+		if err := stored.Get(t.Context(), client.ObjectKeyFromObject(op), op); err != nil {
+			t.Fatal(err)
 		}
 	}
 }

@@ -7,7 +7,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	ctrl "sigs.k8s.io/controller-runtime"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
@@ -77,6 +76,9 @@ func (r *reconciliation) report(ctx context.Context) (reconcile.Result, error) {
 		return reconcile.Result{}, err
 	}
 	r.tell(ctx, after)
+	if r.problem != r.seen.problem { // the spec or a Policy refuses it, and a change of these is an event
+		return reconcile.Result{}, nil
+	}
 	next := r.again
 	if r.seen.problem != nil || r.interval() > 0 {
 		next = kube.Earlier(next, r.seen.next)
@@ -85,17 +87,6 @@ func (r *reconciliation) report(ctx context.Context) (reconcile.Result, error) {
 		return reconcile.Result{}, nil
 	}
 	return kube.At(next, now), nil
-}
-
-// leave names the finalizers of a HelmOp that is being deleted. Muster sets and removes none.
-func (r *reconciliation) leave(ctx context.Context) error {
-	if len(r.op.Finalizers) == 0 {
-		return nil
-	}
-	after := r.before.DeepCopy()
-	after.Status.Conditions = kube.SetCondition(after.Status.Conditions, r.Clock.Now(),
-		kube.Condition(readyCondition, false, reasons.Leaving, kube.HeldByFinalizers(r.op)))
-	return client.IgnoreNotFound(kube.PatchStatus(ctx, r.Client, r.before, after))
 }
 
 // tell logs a transition and emits an Event, after the status was written.

@@ -11,9 +11,13 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
+	"github.com/muster-fleet/muster/internal/fleet/reasons"
 	"github.com/muster-fleet/muster/internal/kube"
 )
 
@@ -38,6 +42,31 @@ func Decode(object *unstructured.Unstructured, into any) error {
 			"create it again", kube.Clip(err.Error(), 200))
 	}
 	return nil
+}
+
+// InNamespace enqueues the objects of a kind in the namespace of another object.
+func InNamespace(c client.Reader, kind string) handler.EventHandler {
+	return handler.EnqueueRequestsFromMapFunc(func(ctx context.Context, o client.Object) (requests []reconcile.Request) {
+		list := List(kind)
+		if err := c.List(ctx, list, client.InNamespace(o.GetNamespace())); err != nil {
+			ctrl.LoggerFrom(ctx).Error(err, "Listing objects", "kind", kind, "namespace", o.GetNamespace())
+			return nil
+		}
+		for i := range list.Items {
+			requests = append(requests, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(&list.Items[i])})
+		}
+		return requests
+	})
+}
+
+// Leave names the finalizers of an object that is being deleted. Muster sets and removes none.
+func Leave(ctx context.Context, c client.Client, object *unstructured.Unstructured, now time.Time) error {
+	if len(object.GetFinalizers()) == 0 {
+		return nil
+	}
+	after := object.DeepCopy()
+	SetCondition(after, now, kube.Condition(fleet.ConditionReady, false, reasons.Leaving, kube.HeldByFinalizers(object)))
+	return client.IgnoreNotFound(kube.PatchStatus(ctx, c, object, after))
 }
 
 // Refuse reports a misfit in the conditions Ready and Accepted of the object.
