@@ -129,12 +129,15 @@ func busy(history []*helm.Release, now time.Time) error {
 	}
 	last := history[len(history)-1]
 	status := last.Info.Status
+	began := last.Info.LastDeployed
 	ours := status != common.StatusPendingRollback && last.Chart.Metadata.Annotations[annotationBundle] != ""
-	if ours || !status.IsPending() || now.Sub(last.Info.LastDeployed) > longOperation {
+	if status == common.StatusUninstalling { // the deployer never uninstalls its agent
+		began, ours = last.Info.Deleted, false
+	}
+	if ours || !status.IsPending() && status != common.StatusUninstalling || now.Sub(began) > longOperation {
 		return nil
 	}
-	return fmt.Errorf("release %s is %s: %w, at most until %s", last.Name, status, ErrBusy,
-		last.Info.LastDeployed.Add(longOperation).UTC().Format(time.RFC3339))
+	return fmt.Errorf("release %s is %s: %w, at most until %s", last.Name, status, ErrBusy, began.Add(longOperation).UTC().Format(time.RFC3339))
 }
 
 // digestOfToken returns the digest of the agent's registration token, as its chart expects.
@@ -246,12 +249,14 @@ func (c *Cluster) Disown(s Summary, o Owner) error {
 	return nil
 }
 
-// asHelm returns the cluster with the field manager of Helm's command.
-func (c *Cluster) asHelm() (*Cluster, error) {
+// asHelm returns the cluster with the field manager of Helm's command, for the agent's own release
+// as long as it is installed.
+func (c *Cluster) asHelm(release *installed) (*Cluster, error) {
 	as := *c
+	as.installed = release
 	as.accounts = newAccounts() // the accounts of c have its field manager
 	as.config = rest.CopyConfig(c.config)
-	as.config.Wrap(func(next http.RoundTripper) http.RoundTripper { return asHelmManager{next} })
+	as.config.Wrap(func(next http.RoundTripper) http.RoundTripper { return asHelmManager{whileInstalled{next, release}} })
 	client, err := rest.HTTPClientFor(as.config)
 	if err != nil {
 		return nil, fmt.Errorf("preparing to write as Helm's command does: %w", err)

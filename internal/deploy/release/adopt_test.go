@@ -74,8 +74,14 @@ func TestTheUsersHelmIsWaitedForAndWhatWasCutOffIsNot(t *testing.T) {
 		{"one that must have been cut off", made(1, "pending-upgrade", nil, ""), time.Hour, false},
 		{"an upgrade of ours that was cut off", made(1, "pending-upgrade", nil, "{}"), time.Minute, false},
 		{"a rollback, which copies what is ours", made(1, "pending-rollback", nil, "{}"), time.Minute, true},
+		{"an uninstallation that goes on", made(1, "uninstalling", nil, ""), time.Minute, true},
+		{"one of a revision of ours", made(1, "uninstalling", nil, "{}"), time.Minute, true},
+		{"one that must have been cut off", made(1, "uninstalling", nil, ""), time.Hour, false},
 	} {
-		row.last.Info.LastDeployed = now.Add(-row.age)
+		row.last.Info.LastDeployed, row.last.Info.Deleted = now.Add(-row.age), now.Add(-row.age)
+		if row.last.Info.Status == "uninstalling" {
+			row.last.Info.LastDeployed = now.Add(-24 * time.Hour)
+		}
 		if err := busy([]*helm.Release{row.last}, now); (err != nil) != row.busy {
 			t.Errorf("%s: %v", row.name, err)
 		}

@@ -10,6 +10,7 @@ import (
 	"log/slog"
 	"net/http"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"helm.sh/helm/v4/pkg/action"
@@ -17,6 +18,7 @@ import (
 	"helm.sh/helm/v4/pkg/storage"
 	"helm.sh/helm/v4/pkg/storage/driver"
 	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/discovery/cached/memory"
 	"k8s.io/client-go/dynamic"
@@ -58,6 +60,10 @@ type Cluster struct {
 	kinds *expiringDiscovery
 	// accounts are the clusters from As.
 	accounts *accounts
+	// installed is set on the cluster from asHelm.
+	installed *installed
+	// agent is the UID of the agent's Deployment, once seen. This process ends with it.
+	agent *atomic.Pointer[types.UID]
 }
 
 // accounts are the clusters with the rights of one account each, by name. Each has clients for all
@@ -74,7 +80,8 @@ func NewCluster(config *rest.Config, agentNamespace string) (*Cluster, error) {
 	if err != nil {
 		return nil, fmt.Errorf("preparing the connection to %s: %w", config.Host, err)
 	}
-	c := &Cluster{AgentNamespace: agentNamespace, config: config, names: &names{reserved: map[ID]string{}}, accounts: newAccounts()}
+	c := &Cluster{AgentNamespace: agentNamespace, config: config, names: &names{reserved: map[ID]string{}}, accounts: newAccounts(),
+		agent: &atomic.Pointer[types.UID]{}}
 	if err := c.clients(client); err != nil {
 		return nil, err
 	}

@@ -51,7 +51,7 @@ func TestClientsOfAnAccountAreMadeOnceAndActAsIt(t *testing.T) {
 	if diff := cmp.Diff(want, users); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
-	helm, err := c.asHelm()
+	helm, err := c.asHelm(nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -168,11 +168,12 @@ func (c *Cluster) Deploy(ctx context.Context, r Request) (Summary, error) {
 		Client: configuration.KubeClient.(*kube.Client), ctx: ctx, acting: acting, earlier: was.resume(r),
 		owner: r.hookOwner(was), runs: map[hookKey]hookRun{}, jobs: newJobRuns(r),
 	}
-	configuration.Releases.Driver = &progressDriver{configuration.Releases.Driver, func(store func()) {
+	configuration.Releases.Driver = &progressDriver{configuration.Releases.Driver, func(store func()) error {
 		hooks.store = store
 		if r.Rendered != nil {
 			r.Rendered()
 		}
+		return acting.stillInstalled(ctx)
 	}}
 	templates := &templates{ctx: ctx, configuration: configuration, acting: acting, request: r, past: was}
 	configuration.CustomTemplateFuncs = render.Stubs(templates.render)
@@ -180,6 +181,7 @@ func (c *Cluster) Deploy(ctx context.Context, r Request) (Summary, error) {
 	configuration.KubeClient = &upgradeClient{hookClient: hooks, releases: was.namesOf(r.ID()), after: after}
 	made, err := was.carryOut()(ctx, configuration, r, after)
 	if err != nil {
+		acting.withdraw(ctx, configuration, was)
 		return Summary{}, tooLarge(r, crds.explain(cmp.Or(templates.err, err)))
 	}
 	is := r.summary(made, as, crds.note())
@@ -245,7 +247,11 @@ func (c *Cluster) moveBefore(ctx context.Context, acting *Cluster, r Request) er
 func (c *Cluster) acting(ctx context.Context, r Request) (string, *Cluster, error) {
 	if r.Agent {
 		// No account that confines Bundles may do this.
-		acting, err := c.asHelm()
+		own, err := c.observeInstalled(ctx, r.ID())
+		if err != nil {
+			return "", nil, err
+		}
+		acting, err := c.asHelm(own)
 		return "", acting, err
 	}
 	as, err := c.actsAs(ctx, r.Options)

@@ -6,14 +6,17 @@ import (
 )
 
 // progressDriver calls stored just before Helm stores a revision: the templates are rendered by
-// then.
+// then. Helm stores nothing after an error.
 type progressDriver struct {
 	driver.Driver
-	stored func(store func())
+	stored func(store func()) error
 }
 
 // Create implements driver.Driver.
 func (a *progressDriver) Create(key string, made release.Releaser) error {
-	a.stored(func() { _ = a.Update(key, made) }) // as Helm does: the next step reports an unreachable API server
+	// As Helm does: the next step reports an unreachable API server.
+	if err := a.stored(func() { _ = a.Update(key, made) }); err != nil {
+		return err
+	}
 	return a.Driver.Create(key, made)
 }

@@ -27,8 +27,16 @@ type upgradeClient struct {
 	after *renderer
 }
 
-// Update implements kube.Interface.
+// Update implements kube.Interface. Its result is never nil: Helm reads it after an error, too.
 func (u *upgradeClient) Update(originals, targets kube.ResourceList, options ...kube.ClientUpdateOption) (*kube.Result, error) {
+	result, err := u.update(originals, targets, options...)
+	if result == nil {
+		result = &kube.Result{}
+	}
+	return result, err
+}
+
+func (u *upgradeClient) update(originals, targets kube.ResourceList, options ...kube.ClientUpdateOption) (*kube.Result, error) {
 	u.storeRuns()
 	targets, err := u.jobs.withoutEnded(u.ctx, u.acting, targets)
 	if err != nil {

@@ -1,0 +1,153 @@
+package release
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"strconv"
+
+	"helm.sh/helm/v4/pkg/action"
+	"helm.sh/helm/v4/pkg/release/common"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+var (
+	secretResource     = schema.GroupVersionResource{Version: "v1", Resource: "secrets"}
+	deploymentResource = schema.GroupVersionResource{Group: "apps", Version: "v1", Resource: "deployments"}
+)
+
+// installed is the state of the agent's own release when its deployment begins. A user may
+// uninstall the release meanwhile. The deployment must then create nothing again.
+type installed struct {
+	cluster *Cluster
+	release ID
+	// newest is the newest revision; 0 if the release has no history.
+	newest int
+	// deployment is the UID of the agent's Deployment; empty if the agent runs without one.
+	deployment types.UID
+}
+
+// observeInstalled reads the state at the beginning. A Deployment that was deleted since this
+// process started is an error that wraps ErrBusy.
+func (c *Cluster) observeInstalled(ctx context.Context, release ID) (*installed, error) {
+	i := &installed{cluster: c, release: release}
+	revisions, err := i.revisions(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for version, status := range revisions {
+		if status != common.StatusUninstalled {
+			i.newest = max(i.newest, version)
+		}
+	}
+	found, err := i.agent(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if found != nil {
+		c.agent.CompareAndSwap(nil, &found.UID)
+	}
+	if first := c.agent.Load(); first != nil {
+		i.deployment = *first
+		return i, i.stays(found)
+	}
+	return i, nil
+}
+
+// check returns an error that wraps ErrBusy if the release is uninstalled since the beginning.
+func (i *installed) check(ctx context.Context) error {
+	if i.newest > 0 {
+		revisions, err := i.revisions(ctx)
+		if err != nil {
+			return err
+		}
+		if _, exists := revisions[i.newest]; !exists {
+			return fmt.Errorf("revision %d of release %s is gone: %w", i.newest, i.release, ErrBusy)
+		}
+		for version, status := range revisions { // Helm's command marks the newest, even one of the deployer
+			if version >= i.newest && (status == common.StatusUninstalling || status == common.StatusUninstalled) {
+				return fmt.Errorf("revision %d of release %s is %s: %w", version, i.release, status, ErrBusy)
+			}
+		}
+	}
+	if i.deployment == "" {
+		return nil
+	}
+	found, err := i.agent(ctx)
+	if err != nil {
+		return err
+	}
+	return i.stays(found)
+}
+
+// revisions returns the states of the revisions, by number.
+func (i *installed) revisions(ctx context.Context) (map[int]common.Status, error) {
+	list, err := i.cluster.Metadata.Resource(secretResource).Namespace(i.release.Namespace).
+		List(ctx, metav1.ListOptions{LabelSelector: ofRelease(i.release.Name)})
+	if err != nil {
+		return nil, fmt.Errorf("reading the history of release %s: %w", i.release, err)
+	}
+	states := map[int]common.Status{}
+	for _, secret := range list.Items {
+		if version, err := strconv.Atoi(secret.Labels["version"]); err == nil {
+			states[version] = common.Status(secret.Labels["status"])
+		}
+	}
+	return states, nil
+}
+
+// agent returns the agent's Deployment, or nil.
+func (i *installed) agent(ctx context.Context) (*metav1.PartialObjectMetadata, error) {
+	found, err := i.cluster.Metadata.Resource(deploymentResource).Namespace(i.release.Namespace).Get(ctx, agentRelease, metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("reading Deployment %s/%s: %w", i.release.Namespace, agentRelease, err)
+	}
+	return found, nil
+}
+
+func (i *installed) stays(found *metav1.PartialObjectMetadata) error {
+	if found == nil || found.UID != i.deployment || !found.DeletionTimestamp.IsZero() {
+		return fmt.Errorf("Deployment %s/%s is deleted: %w", i.release.Namespace, agentRelease, ErrBusy)
+	}
+	return nil
+}
+
+// stillInstalled returns an error if this cluster deploys the agent's own release, and a user has
+// begun to uninstall it.
+func (c *Cluster) stillInstalled(ctx context.Context) error {
+	if c.installed == nil {
+		return nil
+	}
+	return c.installed.check(ctx)
+}
+
+// withdraw deletes the revision of a failed deployment if a user has uninstalled the agent
+// meanwhile. Helm refuses to install a release with a revision.
+func (c *Cluster) withdraw(ctx context.Context, configuration *action.Configuration, was past) {
+	if err := c.stillInstalled(ctx); errors.Is(err, ErrBusy) {
+		_, _ = configuration.Releases.Delete(c.installed.release.Name, was.newest+1) // the error of the deployment is returned
+	}
+}
+
+// whileInstalled checks the agent's own release before each write that may create an object.
+type whileInstalled struct {
+	next      http.RoundTripper
+	installed *installed
+}
+
+func (w whileInstalled) RoundTrip(request *http.Request) (*http.Response, error) {
+	switch request.Method {
+	case http.MethodPost, http.MethodPut, http.MethodPatch:
+		if err := w.installed.check(request.Context()); err != nil {
+			return nil, err
+		}
+	}
+	return w.next.RoundTrip(request)
+}
