@@ -137,7 +137,8 @@ func busy(history []*helm.Release, now time.Time) error {
 	if ours || !status.IsPending() && status != common.StatusUninstalling || now.Sub(began) > longOperation {
 		return nil
 	}
-	return fmt.Errorf("release %s is %s: %w, at most until %s", last.Name, status, ErrBusy, began.Add(longOperation).UTC().Format(time.RFC3339))
+	return fmt.Errorf("release %s is %s: %w, at most until %s", last.Name, status, ErrBusy,
+		began.Add(longOperation).UTC().Format(time.RFC3339))
 }
 
 // digestOfToken returns the digest of the agent's registration token, as its chart expects.

@@ -114,7 +114,7 @@ func (i *installed) agent(ctx context.Context) (*metav1.PartialObjectMetadata, e
 
 func (i *installed) stays(found *metav1.PartialObjectMetadata) error {
 	if found == nil || found.UID != i.deployment || !found.DeletionTimestamp.IsZero() {
-		return fmt.Errorf("Deployment %s/%s is deleted: %w", i.release.Namespace, agentRelease, ErrBusy)
+		return fmt.Errorf("the Deployment %s/%s is deleted: %w", i.release.Namespace, agentRelease, ErrBusy)
 	}
 	return nil
 }
