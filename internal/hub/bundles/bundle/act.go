@@ -66,8 +66,9 @@ func (c *Controller) act(ctx context.Context, o observed, p plan) (created int, 
 	if len(o.leftover) == 0 && !slices.ContainsFunc(o.targets, func(t target) bool { return t.deployment != nil }) {
 		state.first = o.bundle.UID
 	}
-	if stale, err := c.fetchCopies(ctx, &o, changed); stale || err != nil {
-		return 0, stale, err
+	changed, stale, unread := c.fetchCopies(ctx, &o, changed)
+	if stale {
+		return 0, true, nil
 	}
 	write := func(indexes []int, atOnce int) error {
 		return forEach(ctx, len(indexes), atOnce, func(n int) error {
@@ -77,7 +78,7 @@ func (c *Controller) act(ctx context.Context, o observed, p plan) (created int, 
 			return t.failure
 		})
 	}
-	err = errors.Join(write(fresh, min(maxNewOf(o.bundle), writers)), write(changed, writers))
+	err = errors.Join(unread, write(fresh, min(maxNewOf(o.bundle), writers)), write(changed, writers))
 	state.confirmed = o.confirms()
 	if o.brake() == "" && o.takeover() == "" {
 		err = errors.Join(err, c.deleteLeftover(ctx, o.leftover))

@@ -223,7 +223,7 @@ func (c *Controller) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	created, more, actErr := c.act(ctx, seen, planned)
 	wait, err := c.report(ctx, seen, planned, created)
 	displayIn, displayErr := c.updateDisplays(ctx, seen)
-	if err := errors.Join(actErr, err, displayErr); err != nil {
+	if err := errors.Join(actErr, err, displayErr, c.computedFor(request.NamespacedName).unread); err != nil {
 		return ctrl.Result{}, err
 	}
 	if more {

@@ -114,12 +114,14 @@ type computed struct {
 	completion policy.Completion
 	// sources are the objects in downstreamResources; nil before they are read.
 	sources map[fleet.DownstreamResource]original
+	// unread is the error of the sources that could not be read last.
+	unread error
 }
 
 // begin drops the state computed for earlier versions of the Bundle.
 func (m *computed) begin(bundle *fleet.Bundle, p packed) {
 	m.uid, m.generation, m.packed = bundle.UID, bundle.Generation, p
-	m.outcomes, m.values, m.valuesProblem, m.confirmed, m.sources = map[types.UID]outcome{}, nil, nil, confirmed{}, nil
+	m.outcomes, m.values, m.valuesProblem, m.confirmed, m.sources, m.unread = map[types.UID]outcome{}, nil, nil, confirmed{}, nil, nil
 }
 
 // isOf reports whether the state was computed for the Bundle's current version.

@@ -65,14 +65,21 @@ func (c *Controller) loadSources(ctx context.Context, bundle *fleet.Bundle, stat
 	if changed := c.sources.take(client.ObjectKeyFromObject(bundle)); state.sources != nil && !changed {
 		return nil
 	}
-	sources := map[fleet.DownstreamResource]original{}
+	sources, before := map[fleet.DownstreamResource]original{}, state.sources
+	state.unread = nil
 	for _, resource := range named {
 		_, read, err := c.readSource(ctx, bundle.Namespace, resource)
 		if err != nil {
-			c.sources.note(client.ObjectKeyFromObject(bundle))
-			return err
+			// The copies of one object wait, nothing else does. One that was read before is as it was.
+			state.unread = errors.Join(state.unread, err)
+			if read = before[resource]; read.digest == "" {
+				read = original{problem: err}
+			}
 		}
 		sources[resource] = read
+	}
+	if state.unread != nil {
+		c.sources.note(client.ObjectKeyFromObject(bundle))
 	}
 	state.sources = sources
 	clear(state.outcomes)
@@ -150,29 +157,34 @@ func otherCopies(before, after int64) bool {
 	return before != 0 && before>>(4*contentDigits) != after>>(4*contentDigits)
 }
 
-// fetchCopies reads the objects for the copies of the targets to write, and reports whether one has
-// changed since the plan.
-func (c *Controller) fetchCopies(ctx context.Context, o *observed, indexes []int) (stale bool, err error) {
+// fetchCopies reads the objects for the copies of the targets to write, and returns the targets
+// whose objects were read. It reports whether an object has changed since the plan.
+func (c *Controller) fetchCopies(ctx context.Context, o *observed, indexes []int) (read []int, stale bool, err error) {
 	key := client.ObjectKeyFromObject(o.bundle)
 	sources := c.computedFor(key).sources
 	o.copies = map[fleet.DownstreamResource]client.Object{}
+	failures := map[fleet.DownstreamResource]error{}
 	for _, i := range indexes {
-		for _, resource := range o.targets[i].copies {
-			if o.copies[resource] != nil {
-				continue
+		t := &o.targets[i]
+		for _, resource := range t.copies {
+			if o.copies[resource] == nil && failures[resource] == nil {
+				copied, is, err := c.readSource(ctx, o.bundle.Namespace, resource)
+				if err == nil && (copied == nil || is.digest != sources[resource].digest) {
+					c.sources.note(key)
+					return nil, true, nil
+				}
+				o.copies[resource], failures[resource] = copied, err
 			}
-			copied, is, err := c.readSource(ctx, o.bundle.Namespace, resource)
-			if err != nil {
-				return false, err
-			}
-			if copied == nil || is.digest != sources[resource].digest {
-				c.sources.note(key)
-				return true, nil
-			}
-			o.copies[resource] = copied
+			t.failure = errors.Join(t.failure, failures[resource])
+		}
+		if t.failure == nil {
+			read = append(read, i)
 		}
 	}
-	return false, nil
+	for _, failure := range failures {
+		err = errors.Join(err, failure)
+	}
+	return read, false, err
 }
 
 // writeCopies writes the copies of a deployment to its member namespace.
