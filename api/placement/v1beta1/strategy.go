@@ -149,6 +149,42 @@ type ApplyStrategy struct {
 	// ServerSideApplyConfig is for ServerSideApply only.
 	// +optional
 	ServerSideApplyConfig *ServerSideApplyConfig `json:"serverSideApplyConfig,omitempty"`
+	// IgnoreDifferences are fields that the placement leaves to others on the member. It creates objects
+	// with the values of the manifest, and neither corrects nor reports these fields later. Agents of
+	// earlier versions and KubeFleet's agent apply the fields as before.
+	// +optional
+	// +kubebuilder:validation:MaxItems=32
+	// +listType=atomic
+	IgnoreDifferences []IgnoredFields `json:"ignoreDifferences,omitempty"`
+}
+
+// IgnoredFields are fields of some placed objects.
+type IgnoredFields struct {
+	// Group is the API group of the objects; empty for the core group.
+	// +optional
+	Group string `json:"group,omitempty"`
+	// Kind of the objects.
+	// +kubebuilder:validation:MinLength=1
+	Kind string `json:"kind"`
+	// Namespace of the objects; empty for all.
+	// +optional
+	Namespace string `json:"namespace,omitempty"`
+	// Name of the object; empty for all of the kind.
+	// +optional
+	Name string `json:"name,omitempty"`
+	// JSONPointers lead to the fields (RFC 6901), such as /spec/replicas. A number counts in the list of
+	// the manifest, and its entry needs a name.
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=32
+	// +kubebuilder:validation:items:MaxLength=512
+	// +kubebuilder:validation:items:Pattern=`^/[^/]`
+	// +listType=atomic
+	JSONPointers []string `json:"jsonPointers"`
+}
+
+// Selects reports whether the fields are those of an object.
+func (i IgnoredFields) Selects(group, kind, namespace, name string) bool {
+	return i.Group == group && i.Kind == kind && (i.Namespace == "" || i.Namespace == namespace) && (i.Name == "" || i.Name == name)
 }
 
 // ServerSideApplyConfig is for ServerSideApply only.

@@ -164,7 +164,7 @@ func TestWhatOthersOwnIsLeftToThem(t *testing.T) {
 		},
 	} {
 		wanted := object(t, c.wanted)
-		Yield(wanted, object(t, c.found), "me", c.scaler)
+		Yield(wanted, object(t, c.found), "me", c.scaler, Ignored{})
 		if diff := cmp.Diff(object(t, c.want), wanted); diff != "" {
 			t.Errorf("%s: %s", c.name, diff)
 		}

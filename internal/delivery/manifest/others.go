@@ -165,25 +165,33 @@ func Uncompared(kind schema.GroupKind, content map[string]any) {
 	}
 }
 
-// Yield changes a manifest to keep the fields of others. It leaves a field out if another manager
-// owns it, so a later write of the manager cannot be lost. It takes over a value without another
-// owner, because server-side apply would remove it.
-func Yield(wanted, found *unstructured.Unstructured, manager string, scaler *Bounds) {
-	for _, p := range yielded(wanted, found, scaler) {
+// Yield changes a manifest to keep the fields of others and the ignored ones. It leaves a field out
+// if another manager owns it, so a later write of the manager cannot be lost. It takes over a value
+// without another owner, because server-side apply would remove it, and reports that it did: the
+// value may have changed meanwhile.
+func Yield(wanted, found *unstructured.Unstructured, manager string, scaler *Bounds, ignored Ignored) (taken bool) {
+	for _, p := range append(yielded(wanted, found, scaler), ignored.paths...) {
 		value, there := p.get(found.Object)
 		if there && !p.ownedByOthers(found, manager) {
 			p.set(wanted.Object, value)
+			taken = true
 		} else {
 			p.remove(wanted.Object)
 		}
 	}
+	return taken
 }
 
 // Fill writes into a manifest the values of others, for a replacement of the whole object.
-func Fill(wanted, found *unstructured.Unstructured, scaler *Bounds) {
+func Fill(wanted, found *unstructured.Unstructured, scaler *Bounds, ignored Ignored) {
 	for _, p := range yielded(wanted, found, scaler) {
 		if value, there := p.get(found.Object); there {
 			p.set(wanted.Object, value)
+		}
+	}
+	for _, p := range ignored.paths {
+		if value, there := p.get(found.Object); there {
+			p.put(wanted.Object, value)
 		}
 	}
 }

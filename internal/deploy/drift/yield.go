@@ -8,6 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/util/retry"
 
 	"github.com/muster-fleet/muster/internal/delivery/manifest"
 	"github.com/muster-fleet/muster/internal/deploy/applied"
@@ -20,6 +21,8 @@ type scaling struct {
 	scaler *manifest.Bounds
 	// free is set if the manifest names no number.
 	free bool
+	// taken is set if the manifest has values of the member now, which may change.
+	taken bool
 }
 
 // outdated reports whether an object must be compared again. A user who changes a field by hand
@@ -42,28 +45,36 @@ func yielding(ctx context.Context, member dynamic.Interface, desired, found *uns
 		is.scaler = manifest.BoundsOf(scalers, desired)
 	}
 	left := desired.DeepCopy()
-	manifest.Yield(left, found, release.FieldManager, is.scaler)
+	is.taken = manifest.Yield(left, found, release.FieldManager, is.scaler, manifest.Ignored{})
 	return left, is, nil
 }
 
 // revert sets one object back. With force, it replaces an object with an immutable field.
 func (d *Detector) revert(ctx context.Context, s *Set, key Key, objects dynamic.ResourceInterface, desired *unstructured.Unstructured,
 	force bool) error {
-	left, whole := desired, desired
-	found, err := objects.Get(ctx, key.Name, metav1.GetOptions{})
-	switch {
-	case apierrors.IsNotFound(err):
-	case err != nil:
-		return fmt.Errorf("reading %s: %w", key, err)
-	default:
-		var is scaling
-		if left, is, err = yielding(ctx, d.cluster.Dynamic, desired, found); err != nil {
-			return err
+	whole := desired
+	err := retry.RetryOnConflict(retry.DefaultRetry, func() error {
+		left := desired
+		found, err := objects.Get(ctx, key.Name, metav1.GetOptions{})
+		switch {
+		case apierrors.IsNotFound(err):
+		case err != nil:
+			return fmt.Errorf("reading %s: %w", key, err)
+		default:
+			var is scaling
+			if left, is, err = yielding(ctx, d.cluster.Dynamic, desired, found); err != nil {
+				return err
+			}
+			if is.taken {
+				left.SetResourceVersion(found.GetResourceVersion())
+			}
+			whole = desired.DeepCopy()
+			manifest.Fill(whole, found, is.scaler, manifest.Ignored{})
 		}
-		whole = desired.DeepCopy()
-		manifest.Fill(whole, found, is.scaler)
-	}
-	if _, err = release.Apply(ctx, objects, left); err != nil && force {
+		_, err = release.Apply(ctx, objects, left)
+		return err
+	})
+	if err != nil && force {
 		err = replace(ctx, s.release, objects, whole, err)
 	}
 	return err

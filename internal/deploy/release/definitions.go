@@ -207,7 +207,7 @@ func (b *bringer) write(ctx context.Context, one *brought) error {
 		put(desired.GetAnnotations(), kube.ResourcePolicyAnno, kube.KeepPolicy, desired.SetAnnotations)
 	}
 	if one.found != nil {
-		manifest.Yield(desired, one.found, FieldManager, nil)
+		manifest.Yield(desired, one.found, FieldManager, nil, manifest.Ignored{})
 		desired.SetUID(one.found.GetUID())
 		desired.SetResourceVersion(one.found.GetResourceVersion())
 	}

@@ -43,7 +43,7 @@ func (u *upgradeClient) yield(originals, targets kube.ResourceList) error {
 			return err
 		}
 		left := wanted.DeepCopy()
-		manifest.Yield(left, found, FieldManager, scaler)
+		manifest.Yield(left, found, FieldManager, scaler, manifest.Ignored{})
 		info.Object = left
 	}
 	return nil

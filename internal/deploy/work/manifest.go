@@ -31,6 +31,8 @@ type manifest struct {
 	raw      []byte
 	// merges is set if several entries of one key count as one, as in an apply on the client.
 	merges bool
+	// ignored are the fields left to others.
+	ignored delivered.Ignored
 	// problem is the reason if this manifest can never be applied.
 	problem string
 }
@@ -41,6 +43,9 @@ func manifestsOf(work *placement.Work) []manifest {
 	first, merges := map[key]int{}, strategyOf(work.Spec.ApplyStrategy).merges
 	for i, given := range work.Spec.Workload.Manifests {
 		m := read(i, given.Raw, merges)
+		if strategy := work.Spec.ApplyStrategy; strategy != nil {
+			m.ignore(strategy.IgnoreDifferences)
+		}
 		if twin, twice := first[m.key]; m.problem == "" && twice {
 			m.problem = fmt.Sprintf("it is the same object as manifest %d: leave one of them out", twin)
 		} else if m.problem == "" {
@@ -81,6 +86,25 @@ func read(ordinal int, raw []byte, merges bool) manifest {
 	}
 	m.hash = naming.Digest(canonical)
 	return m
+}
+
+// ignore sets the ignored fields. They are part of the hash: a field that is no longer ignored is
+// applied.
+func (m *manifest) ignore(rules []placement.IgnoredFields) {
+	var pointers []string
+	for _, rule := range rules {
+		if rule.Selects(m.gvk.Group, m.gvk.Kind, m.key.Namespace, m.key.Name) {
+			pointers = append(pointers, rule.JSONPointers...)
+		}
+	}
+	if m.problem != "" || len(pointers) == 0 {
+		return
+	}
+	var err error
+	if m.ignored, err = delivered.Ignore(m.object(), pointers); err != nil {
+		m.problem = err.Error()
+	}
+	m.hash = naming.Digest([]byte(m.hash + " " + strings.Join(pointers, " ")))
 }
 
 // object returns the manifest to apply, without fields from the cluster of its origin.

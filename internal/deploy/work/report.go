@@ -126,7 +126,7 @@ func (t target) dryRun(ctx context.Context, wanted *unstructured.Unstructured) (
 func (t target) extras(ctx context.Context, is, wanted *unstructured.Unstructured) ([]placement.PatchDetail, error) {
 	bare := wanted.DeepCopy()
 	bare.SetResourceVersion(is.GetResourceVersion())
-	delivered.Fill(bare, is, t.scaler)
+	delivered.Fill(bare, is, t.scaler, t.ignored)
 	replaced, err := t.of.Update(ctx, bare, metav1.UpdateOptions{FieldManager: fieldOwner, DryRun: []string{metav1.DryRunAll}})
 	if apierrors.IsInvalid(err) || apierrors.IsMethodNotSupported(err) || apierrors.IsBadRequest(err) {
 		return nil, nil

@@ -42,7 +42,9 @@ func (c *Controller) yield(ctx context.Context, t *target, wanted, is *unstructu
 		}
 		t.scaler = delivered.BoundsOf(t.scalers(live), wanted)
 	}
-	delivered.Yield(wanted, is, fieldOwner, t.scaler)
+	if delivered.Yield(wanted, is, fieldOwner, t.scaler, t.ignored) {
+		wanted.SetResourceVersion(is.GetResourceVersion())
+	}
 	return nil
 }
 

@@ -140,6 +140,9 @@ func (o observed) setConditions(after *placement.PlacementStatus, d decision, me
 		if reached && stage == placement.ConditionOverridden {
 			c.message = cmp.Or(c.message, o.idleOverrides(d))
 		}
+		if reached && stage == placement.ConditionApplied {
+			c.message = cmp.Or(c.message, o.idleRules())
+		}
 		if set(o.kind+stage, c); after.Message == "" && (!reached || stage == placement.ConditionDiffReported) {
 			after.Message = c.message
 		}
