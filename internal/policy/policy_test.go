@@ -100,10 +100,11 @@ func TestTheHubTakesNothingFromAMemberWithoutACause(t *testing.T) {
 // delete what was delivered; the others delete what is named here.
 func TestTheAgentDeletesOnlyWithACause(t *testing.T) {
 	others := map[string]string{
-		"internal/agent/local/local.go":      "the bootstrap Secret, of a version that was read, after the agent has joined",
-		"internal/deploy/release/remove.go":  "the history of a release, of which nothing is left or which is kept",
-		"internal/deploy/work/remove.go":     "an AppliedWork, by UID, when nothing that it owns has to go",
-		"internal/deploy/removal/removal.go": "it is the one way",
+		"internal/agent/local/local.go":        "the bootstrap Secret, of a version that was read, after the agent has joined",
+		"internal/deploy/release/remove.go":    "the history of a release, of which nothing is left or which is kept",
+		"internal/deploy/release/installed.go": "the revision of a failed upgrade of the agent, when a user has uninstalled the agent",
+		"internal/deploy/work/remove.go":       "an AppliedWork, by UID, when nothing that it owns has to go",
+		"internal/deploy/removal/removal.go":   "it is the one way",
 	}
 	found := map[string]bool{}
 	for _, f := range goFiles(t) {

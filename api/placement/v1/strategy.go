@@ -151,9 +151,9 @@ type ApplyStrategy struct {
 	// ServerSideApplyConfig is for ServerSideApply only.
 	// +optional
 	ServerSideApplyConfig *ServerSideApplyConfig `json:"serverSideApplyConfig,omitempty"`
-	// IgnoreDifferences are fields that the placement leaves to others on the member. It creates objects
-	// with the values of the manifest, and neither corrects nor reports these fields later. Agents of
-	// earlier versions and KubeFleet's agent apply the fields as before.
+	// IgnoreDifferences are fields that the placement leaves to others on the member. It creates
+	// objects with the values of the manifest, and neither corrects nor reports these fields later.
+	// Agents of earlier versions and KubeFleet's agent apply the fields as before.
 	// +optional
 	// +kubebuilder:validation:MaxItems=32
 	// +listType=atomic
@@ -164,18 +164,22 @@ type ApplyStrategy struct {
 type IgnoredFields struct {
 	// Group is the API group of the objects; empty for the core group.
 	// +optional
+	// +kubebuilder:validation:MaxLength=253
 	Group string `json:"group,omitempty"`
 	// Kind of the objects.
 	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=63
 	Kind string `json:"kind"`
 	// Namespace of the objects; empty for all.
 	// +optional
+	// +kubebuilder:validation:MaxLength=63
 	Namespace string `json:"namespace,omitempty"`
 	// Name of the object; empty for all of the kind.
 	// +optional
+	// +kubebuilder:validation:MaxLength=253
 	Name string `json:"name,omitempty"`
-	// JSONPointers lead to the fields (RFC 6901), such as /spec/replicas. A number counts in the list of
-	// the manifest, and its entry needs a name.
+	// JSONPointers lead to the fields (RFC 6901), such as /spec/replicas. A number counts in the list
+	// of the manifest, and its entry needs a name.
 	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=32
 	// +kubebuilder:validation:items:MaxLength=512

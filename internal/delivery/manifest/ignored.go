@@ -17,8 +17,8 @@ type Ignored struct{ paths []path }
 // objects.
 var reservedKeys = []string{"kubernetes-fleet.io/", "muster/"}
 
-// Ignore returns the fields at JSON pointers (RFC 6901). A pointer into a list counts in the list of
-// the manifest, and the entry needs a name, because the member may have others before it.
+// Ignore returns the fields at JSON pointers (RFC 6901). A number counts in the list of the
+// manifest. Its entry needs a name, because the list of the member may have more entries.
 func Ignore(wanted *unstructured.Unstructured, pointers []string) (Ignored, error) {
 	var i Ignored
 	for _, pointer := range pointers {
@@ -37,31 +37,40 @@ func follow(object map[string]any, pointer string) (path, error) {
 		return nil, fmt.Errorf("it is no JSON pointer to a field, such as /spec/replicas")
 	}
 	var p path
-	var at any = object
+	var value any = object
 	for token := range strings.SplitSeq(tokens, "/") {
 		token = strings.NewReplacer("~1", "/", "~0", "~").Replace(token)
-		switch in := at.(type) {
+		switch parent := value.(type) {
 		case []any:
-			n, err := strconv.Atoi(token)
-			if err != nil || n < 0 || n >= len(in) {
-				return nil, fmt.Errorf("the list of the manifest has %d entries, and none with number %s", len(in), token)
+			fields, name, err := entryAt(parent, token)
+			if err != nil {
+				return nil, err
 			}
-			fields, _ := in[n].(map[string]any)
-			name, named := fields["name"].(string)
-			if !named {
-				return nil, fmt.Errorf("entry %d of the list has no name: name the whole list", n)
-			}
-			p, at = append(p, entry{"name": name}), fields
+			p, value = append(p, entry{"name": name}), fields
 		case map[string]any:
-			p, at = append(p, token), in[token]
+			p, value = append(p, token), parent[token]
 		default:
-			p, at = append(p, token), nil // the manifest leaves the field out
+			p, value = append(p, token), nil // the manifest leaves the field out
 		}
 	}
 	if _, isEntry := p[len(p)-1].(entry); isEntry {
 		return nil, fmt.Errorf("it is an entry of a list: name a field of the entry, or the whole list")
 	}
 	return p, p.check()
+}
+
+// entryAt returns the entry of a list with a number, and its name.
+func entryAt(list []any, number string) (fields map[string]any, name string, err error) {
+	n, err := strconv.Atoi(number)
+	if err != nil || n < 0 || n >= len(list) {
+		return nil, "", fmt.Errorf("the list of the manifest has %d entries, and none with number %s", len(list), number)
+	}
+	fields, _ = list[n].(map[string]any)
+	name, named := fields["name"].(string)
+	if !named {
+		return nil, "", fmt.Errorf("entry %d of the list has no name: name the whole list", n)
+	}
+	return fields, name, nil
 }
 
 // check returns an error for the fields that identify an object.
@@ -80,19 +89,15 @@ func (p path) check() error {
 }
 
 // put sets the field, with its parents.
-func (p path) put(in map[string]any, value any) {
+func (p path) put(object map[string]any, value any) {
 	for i, step := range p[:len(p)-1] {
-		if _, there := p[:i+1].get(in); there {
+		if _, exists := p[:i+1].get(object); exists {
 			continue
 		}
-		name, isField := step.(string)
-		if !isField {
+		if _, isField := step.(string); !isField {
 			return
 		}
-		p[:i+1].set(in, map[string]any{})
-		if parent, _ := p[:i+1].parent(in); parent[name] == nil {
-			return
-		}
+		p[:i+1].set(object, map[string]any{})
 	}
-	p.set(in, value)
+	p.set(object, value)
 }

@@ -8,7 +8,6 @@ import (
 	"strconv"
 	"time"
 
-	"helm.sh/helm/v4/pkg/action"
 	chart "helm.sh/helm/v4/pkg/chart/v2"
 	"helm.sh/helm/v4/pkg/kube"
 	helm "helm.sh/helm/v4/pkg/release/v1"
@@ -181,7 +180,7 @@ func (c *Cluster) Deploy(ctx context.Context, r Request) (Summary, error) {
 	configuration.KubeClient = &upgradeClient{hookClient: hooks, releases: was.namesOf(r.ID()), after: after}
 	made, err := was.carryOut()(ctx, configuration, r, after)
 	if err != nil {
-		acting.withdraw(ctx, configuration, was)
+		acting.withdraw(ctx, configuration, r, was)
 		return Summary{}, tooLarge(r, crds.explain(cmp.Or(templates.err, err)))
 	}
 	is := r.summary(made, as, crds.note())
@@ -300,54 +299,6 @@ func (c *Cluster) besideNoHub(ctx context.Context, account string) error {
 	return fmt.Errorf("service account %s/%s, which spec.options.serviceAccount names, is not for Bundles: the hub's own accounts are in "+
 		"this namespace; if it is meant for Bundles, kubectl -n %s label serviceaccount %s %s=true",
 		c.AgentNamespace, account, c.AgentNamespace, account, labelMayDeploy)
-}
-
-// carryOut returns Helm's operation for a deployment.
-func (p past) carryOut() func(context.Context, *action.Configuration, Request, *renderer) (*helm.Release, error) {
-	if p.fresh {
-		return install
-	}
-	return upgrade
-}
-
-func install(ctx context.Context, configuration *action.Configuration, r Request, after *renderer) (*helm.Release, error) {
-	h := r.helm()
-	in := action.NewInstall(configuration)
-	in.ReleaseName, in.Namespace, in.Timeout = r.Release, r.Namespace, r.Timeout()
-	// A history without a deployed revision comes from failed first attempts.
-	in.Replace = true
-	in.ForceConflicts, in.TakeOwnership = true, r.takesOver()
-	in.RollbackOnFailure, in.WaitStrategy, in.WaitForJobs = h.Atomic, r.waits(), h.WaitForJobs
-	if h.Atomic { // rolling an installation back would uninstall it, with everything from before its history was lost
-		after.adopts = func() { in.RollbackOnFailure = false }
-	}
-	in.EnableDNS, in.SkipSchemaValidation, in.DisableOpenAPIValidation = !h.DisableDNS, h.SkipSchemaValidation, true
-	in.PostRenderer, in.PostRenderStrategy = after, action.PostRenderStrategyCombined
-	in.SkipCRDs = true // bringCRDs has brought them
-	in.Labels = r.labels()
-	made, err := in.RunWithContext(ctx, r.Chart, r.Values)
-	if err != nil {
-		return nil, err
-	}
-	return made.(*helm.Release), nil
-}
-
-func upgrade(ctx context.Context, configuration *action.Configuration, r Request, after *renderer) (*helm.Release, error) {
-	h := r.helm()
-	up := action.NewUpgrade(configuration)
-	up.Namespace, up.Timeout, up.MaxHistory, up.ResetValues = r.Namespace, r.Timeout(), configuration.Releases.MaxHistory, true
-	// A new deployment reverts manual changes. Replacing excludes server-side apply.
-	up.ServerSideApply, up.ForceConflicts, up.ForceReplace = strconv.FormatBool(!h.Force), !h.Force, h.Force
-	up.TakeOwnership = r.takesOver()
-	up.RollbackOnFailure, up.WaitStrategy, up.WaitForJobs = h.Atomic, r.waits(), h.WaitForJobs
-	up.EnableDNS, up.SkipSchemaValidation, up.DisableOpenAPIValidation = !h.DisableDNS, h.SkipSchemaValidation, true
-	up.PostRenderer, up.PostRenderStrategy = after, action.PostRenderStrategyCombined
-	up.Labels = r.upgradeLabels()
-	made, err := up.RunWithContext(ctx, r.Release, r.Chart, r.Values)
-	if err != nil {
-		return nil, err
-	}
-	return made.(*helm.Release), nil
 }
 
 // Namespace returns the namespace for the release of a BundleDeployment.

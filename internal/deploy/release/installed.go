@@ -9,6 +9,7 @@ import (
 
 	"helm.sh/helm/v4/pkg/action"
 	"helm.sh/helm/v4/pkg/release/common"
+	helm "helm.sh/helm/v4/pkg/release/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -130,9 +131,14 @@ func (c *Cluster) stillInstalled(ctx context.Context) error {
 
 // withdraw deletes the revision of a failed deployment if a user has uninstalled the agent
 // meanwhile. Helm refuses to install a release with a revision.
-func (c *Cluster) withdraw(ctx context.Context, configuration *action.Configuration, was past) {
-	if err := c.stillInstalled(ctx); errors.Is(err, ErrBusy) {
-		_, _ = configuration.Releases.Delete(c.installed.release.Name, was.newest+1) // the error of the deployment is returned
+func (c *Cluster) withdraw(ctx context.Context, configuration *action.Configuration, r Request, was past) {
+	if err := c.stillInstalled(ctx); !errors.Is(err, ErrBusy) {
+		return
+	}
+	stored, err := configuration.Releases.Get(r.Release, was.newest+1)
+	revision, ok := stored.(*helm.Release)
+	if err == nil && ok && revision.Chart.Metadata.Annotations[annotationDeploymentID] == r.DeploymentID {
+		_, _ = configuration.Releases.Delete(r.Release, revision.Version) // the error of the deployment is returned
 	}
 }
 

@@ -26,11 +26,13 @@ func ignoring(strategy placement.ApplyStrategy, pointers ...string) func(*placem
 // corrected without a delay.
 func TestIgnoredFieldsAreLeftToOthers(t *testing.T) {
 	for name, strategy := range map[string]placement.ApplyStrategy{
-		"by default":               {},
-		"unless it has drifted":    {Type: placement.ApplyServerSide, WhenToApply: placement.ApplyIfNotDrifted},
-		"with a full comparison":   {WhenToApply: placement.ApplyIfNotDrifted, ComparisonOption: placement.CompareFully},
-		"with a three-way merge":   {Type: placement.ApplyClientSide},
-		"with force on the server": {Type: placement.ApplyServerSide, ServerSideApplyConfig: &placement.ServerSideApplyConfig{ForceConflicts: true}},
+		"by default":             {},
+		"unless it has drifted":  {Type: placement.ApplyServerSide, WhenToApply: placement.ApplyIfNotDrifted},
+		"with a full comparison": {WhenToApply: placement.ApplyIfNotDrifted, ComparisonOption: placement.CompareFully},
+		"with a three-way merge": {Type: placement.ApplyClientSide},
+		"with force on the server": {
+			Type: placement.ApplyServerSide, ServerSideApplyConfig: &placement.ServerSideApplyConfig{ForceConflicts: true},
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := newRig(t)

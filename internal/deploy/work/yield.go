@@ -34,16 +34,16 @@ func (p *pass) target(c *Controller, m manifest, self owner) target {
 }
 
 // yield leaves to others what they own of the object, see delivered.Rows.
-func (c *Controller) yield(ctx context.Context, t *target, wanted, is *unstructured.Unstructured) error {
-	if delivered.Rescaled(wanted, is) {
+func (c *Controller) yield(ctx context.Context, t *target, wanted, found *unstructured.Unstructured) error {
+	if delivered.Rescaled(wanted, found) {
 		live, err := applied.Scalers(ctx, c.objects, t.key.Namespace)
 		if err != nil {
 			return err
 		}
 		t.scaler = delivered.BoundsOf(t.scalers(live), wanted)
 	}
-	if delivered.Yield(wanted, is, fieldOwner, t.scaler, t.ignored) {
-		wanted.SetResourceVersion(is.GetResourceVersion())
+	if delivered.Yield(wanted, found, fieldOwner, t.scaler, t.ignored) {
+		wanted.SetResourceVersion(found.GetResourceVersion())
 	}
 	return nil
 }

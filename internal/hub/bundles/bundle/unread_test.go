@@ -64,7 +64,8 @@ func TestASecretThatCannotBeReadHoldsBackOnlyItsCopies(t *testing.T) {
 		t.Errorf("the Secret that was read before is %+v, the error %v", state.sources[ill], state.unread)
 	}
 	o := &observed{bundle: b, targets: []target{
-		{copies: []fleet.DownstreamResource{well}}, {copies: []fleet.DownstreamResource{well, ill}}, {copies: []fleet.DownstreamResource{ill}}, {},
+		{copies: []fleet.DownstreamResource{well}}, {copies: []fleet.DownstreamResource{well, ill}},
+		{copies: []fleet.DownstreamResource{ill}}, {},
 	}}
 	read, stale, err := c.fetchCopies(t.Context(), o, []int{0, 1, 2, 3})
 	if stale || !errors.Is(err, damaged) || len(read) != 2 || read[0] != 0 || read[1] != 3 {
