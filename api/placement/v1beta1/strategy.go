@@ -186,7 +186,7 @@ type IgnoredFields struct {
 	JSONPointers []string `json:"jsonPointers"`
 }
 
-// Selects reports whether the fields are those of an object.
+// Selects reports whether the rule is for an object.
 func (i IgnoredFields) Selects(group, kind, namespace, name string) bool {
 	return i.Group == group && i.Kind == kind && (i.Namespace == "" || i.Namespace == namespace) && (i.Name == "" || i.Name == name)
 }

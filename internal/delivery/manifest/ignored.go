@@ -13,8 +13,8 @@ import (
 // manifest when the object is created, and are theirs from then on.
 type Ignored struct{ paths []path }
 
-// reservedKeys are prefixes of the labels and annotations by which Muster and KubeFleet find their
-// objects.
+// reservedKeys are prefixes of labels and annotations. Muster and KubeFleet find their objects by
+// them.
 var reservedKeys = []string{"kubernetes-fleet.io/", "muster/"}
 
 // Ignore returns the fields at JSON pointers (RFC 6901). A number counts in the list of the
