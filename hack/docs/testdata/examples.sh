@@ -42,7 +42,20 @@ wait $joining
 muster approve clusters clusters/web
 muster label clusters/web env=prod region=eu
 muster get
+muster get --sort-by version
+muster get --sort-by .metadata.creationTimestamp
 muster get clusters --namespace clusters --selector env=prod --output wide
+muster use hub
+muster version
+muster version --client
+muster events
+muster events clusters/web --warnings
+muster wait clusters/web --for ready --timeout 10m
+muster logs clusters/web --member-context edge-1
+muster logs clusters/web --member-context edge-1 --follow &
+following=$!
+sleep 3
+kill $following
 muster get clusters --namespace clusters --watch &
 watching=$!
 sleep 3
@@ -51,10 +64,14 @@ muster dashboard --context hub &
 showing=$!
 muster dashboard --namespace clusters --port 8800 --no-browser &
 showing="$showing $!"
+muster open clusters/web &
+showing="$showing $!"
 sleep 3
 kill $showing
 muster explain
-delete_token
+muster token list --namespace clusters
+muster token show clusters/web --output helm
+muster token revoke clusters/web --yes
 muster explain clusters/web
 muster explain web
 muster explain web --output json
@@ -64,6 +81,7 @@ kubectl create -f - <<EOF
 {apiVersion: fleet.cattle.io/v1alpha1, kind: Bundle, metadata: {namespace: clusters, name: web}}
 EOF
 muster explain bundles clusters/web
+muster get bundles --output name | xargs -n 1 muster explain
 muster confirm bundles clusters/web
 muster confirm bundles clusters/web --yes
 mkdir -p repository/apps/web
@@ -85,7 +103,7 @@ muster revoke clusters/web --undo
 helm --kube-context edge-1 -n cattle-fleet-system uninstall --wait fleet-agent
 kubectl --context edge-1 delete namespace cattle-fleet-system
 muster join --context edge-1 --hub-context hub --member --name edge-1
-muster get members clusters/web edge-1 --output json
+muster get clusters/web edge-1 --output json
 kubectl create -f - <<EOF
 apiVersion: placement.kubernetes-fleet.io/v1beta1
 kind: ClusterResourcePlacement
@@ -115,6 +133,7 @@ muster label edge-1 region-
 muster leave edge-1 --delete
 helm --kube-context edge-1 -n default uninstall --wait member-agent
 muster leave clusters/web --orphan
+muster wait clusters/web --for gone
 
 kubectl label namespace clusters muster/approve-members-
 muster join --context edge-1 --hub-context hub --namespace clusters --name edge-1 --labels env=prod,region=eu

@@ -36,6 +36,8 @@ type access struct {
 	scheme *runtime.Scheme
 	// role names the cluster in messages: the hub, or a cluster.
 	role string
+	// color is the flag --color.
+	color string
 }
 
 // newAccess returns access to the hub.

@@ -51,7 +51,7 @@ func within(ctx context.Context, limit time.Duration, step func(context.Context)
 	if err = fmt.Errorf("timed out after %s: %w", limit, err); !strings.HasSuffix(err.Error(), canBeRepeated) {
 		err = fmt.Errorf("%w"+canBeRepeated, err)
 	}
-	return err
+	return timedOut{err}
 }
 
 // final wraps an error without hope of recovery.

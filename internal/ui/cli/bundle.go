@@ -49,7 +49,7 @@ files into the Bundle.`,
 
   # Only the names of the Bundles of some directories
   muster bundle . --path 'apps/*' -o name`,
-		Args: cobra.ExactArgs(1),
+		Args: takes(1, 1, "a directory"),
 		RunE: func(command *cobra.Command, args []string) error {
 			repo, err := b.repo(args[0])
 			if err != nil {

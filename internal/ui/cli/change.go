@@ -32,7 +32,7 @@ type changer struct {
 
 // command returns the cobra command of a changer for one object.
 func (c *changer) command(command *cobra.Command, do func(ctx context.Context, hub client.Client, o client.Object) error) *cobra.Command {
-	command.Args = cobra.RangeArgs(1, 2)
+	command.Args = takes(1, 2, "a name")
 	command.RunE = func(command *cobra.Command, args []string) error {
 		c.progress = newProgress(c.Out)
 		o, hub, err := c.subject(command.Context(), c.looked, args)
@@ -98,10 +98,10 @@ func (c *changer) follow(ctx context.Context, hub client.Client, o client.Object
 	case ctx.Err() != nil:
 		return errors.New("interrupted; the hub continues, and you can run the command again")
 	case wait.Interrupted(err) && unseen != nil:
-		return fmt.Errorf("reading the progress of %s timed out after %s, and the hub continues: %w", c.title(o), c.timeout, unseen)
+		return timedOut{fmt.Errorf("reading the progress of %s timed out after %s, and the hub continues: %w", c.title(o), c.timeout, unseen)}
 	case wait.Interrupted(err):
-		return fmt.Errorf("%s is not %s after %s; run muster explain %s %s to see why. The hub continues meanwhile",
-			c.title(o), what, c.timeout, c.kindOfObject(o), view.NameOf(o))
+		return timedOut{fmt.Errorf("%s is not %s after %s; run muster explain %s %s to see why. The hub continues meanwhile",
+			c.title(o), what, c.timeout, c.kindOfObject(o), view.NameOf(o))}
 	case err != nil:
 		return err
 	}

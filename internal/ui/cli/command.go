@@ -31,11 +31,8 @@ func NewCommand(name string, streams genericiooptions.IOStreams) *cobra.Command 
 		Use:   "muster",
 		Short: "Manage a fleet of Kubernetes clusters",
 		Long: `muster installs the hub of a fleet, registers clusters as members, shows their health,
-and removes them. It uses the current kubeconfig context and the rights of its user.
-
-Exit status: 0 on success, 1 on failure, 2 if "muster get" shows only a part because you
-may not list the rest.`,
-		Args:         cobra.NoArgs,
+and removes them. It uses the current kubeconfig context and the rights of its user.`,
+		Args:         takesCommand,
 		Version:      version.Version,
 		SilenceUsage: true,
 		RunE: func(command *cobra.Command, _ []string) error {
@@ -49,8 +46,13 @@ may not list the rest.`,
 	command.SetErr(streams.ErrOut)
 	hub.AddFlags(command.PersistentFlags())
 	command.PersistentFlags().Lookup("namespace").Usage = `Workspace, a namespace on the hub (default: all; "clusters" for join and tokens)`
+	hub.addColor(command)
+	command.PersistentPreRunE = func(*cobra.Command, []string) error { return hub.checkColor() }
 	complete(command, "context", hub.contexts)
 	complete(command, "namespace", hub.namespaces)
+	command.SetFlagErrorFunc(func(failed *cobra.Command, err error) error {
+		return usageError{fmt.Errorf("%w; see %s --help", err, failed.CommandPath())}
+	})
 	addCommands(command, streams, hub)
 	return command
 }

@@ -103,10 +103,28 @@ func (c *changer) confirmValue(ctx context.Context, hub client.Client, o client.
 // ask prints a question on the terminal, and returns an error unless the user agrees. Without a
 // terminal, the error has the flag to use instead.
 func (c *changer) ask(ctx context.Context, title, instead string) error {
-	if file, ok := c.In.(*os.File); !ok || !term.IsTerminal(int(file.Fd())) {
+	return c.askFor(ctx, "Apply this change on the members?", title, instead)
+}
+
+// askOnTerminal is askFor on a terminal, and does nothing without one: a script has decided already.
+func (c *changer) askOnTerminal(ctx context.Context, question, title string) error {
+	if !c.onTerminal() {
+		return nil
+	}
+	return c.askFor(ctx, question, title, "")
+}
+
+func (c *changer) onTerminal() bool {
+	file, ok := c.In.(*os.File)
+	return ok && term.IsTerminal(int(file.Fd()))
+}
+
+// askFor is ask with another question.
+func (c *changer) askFor(ctx context.Context, question, title, instead string) error {
+	if !c.onTerminal() {
 		return fmt.Errorf("%s waits for a confirmation, and the input is not a terminal: %s", title, instead)
 	}
-	if _, err := fmt.Fprint(c.ErrOut, "Apply this change on the members? Type yes to confirm: "); err != nil {
+	if _, err := fmt.Fprint(c.ErrOut, question+" Type yes to confirm: "); err != nil {
 		return err
 	}
 	answer := make(chan string, 1)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/url"
 	"os"
 	"os/exec"
 	"runtime"
@@ -16,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/muster-fleet/muster/internal/ui/dashboard"
+	"github.com/muster-fleet/muster/internal/ui/view"
 )
 
 // showing is the command muster dashboard.
@@ -29,20 +31,26 @@ type showing struct {
 func newDashboard(streams genericiooptions.IOStreams, h *access) *cobra.Command {
 	d := &showing{IOStreams: streams, access: h}
 	command := &cobra.Command{
-		Use:   "dashboard",
-		Short: "Show the fleet in a browser",
+		Use:     "dashboard [[clusters|memberclusters] NAME]",
+		Aliases: []string{"open"},
+		Short:   "Show the fleet in a browser",
 		Long: `Serve the dashboard on the loopback address of this machine, until Ctrl-C. Its pages show
-the members, their problems, the deliveries, and the registration requests.
+the members, their problems, the deliveries, and the registration requests. With the name
+of a member, the browser opens at its page; "muster open" is the same command.
 
 The dashboard acts with the rights of the kubeconfig's user, through the API server of the
 hub. It exposes nothing on the hub, and nothing has to run there. Keep the printed address
 to yourself: anyone with the address acts as that user.`,
 		Example: `  muster dashboard --context hub
 
+  # Open the page of a member
+  muster open clusters/web
+
   # Show one workspace, on a fixed port
   muster dashboard --namespace clusters --port 8800 --no-browser`,
-		Args: cobra.NoArgs,
-		RunE: func(command *cobra.Command, _ []string) error { return d.run(command.Context()) },
+		Args:              takes(0, 2, "at most the name of a member"),
+		ValidArgsFunction: h.completeNames(lookedFor{"muster dashboard", kindsNamed("members")}),
+		RunE:              func(command *cobra.Command, args []string) error { return d.run(command.Context(), args) },
 	}
 	command.Flags().IntVar(&d.port, "port", 0, "Port on the loopback address; a free port if 0")
 	command.Flags().BoolVar(&d.silent, "no-browser", false, "Only print the address")
@@ -50,13 +58,21 @@ to yourself: anyone with the address acts as that user.`,
 	return h.acceptAllNamespaces(command)
 }
 
-func (d *showing) run(ctx context.Context) error {
+func (d *showing) run(ctx context.Context, args []string) error {
 	hub, server, err := d.client()
 	if err != nil {
 		return err
 	}
 	if err := d.seesMembers(ctx, hub, server); err != nil { // otherwise the pages retry forever
 		return err
+	}
+	page := ""
+	if len(args) > 0 {
+		member, _, err := d.subject(ctx, lookedFor{"muster dashboard", kindsNamed("members")}, args)
+		if err != nil {
+			return err
+		}
+		page = "&to=" + url.QueryEscape("/members/"+view.NameOf(member))
 	}
 	config, err := d.ToRESTConfig()
 	if err != nil {
@@ -71,9 +87,9 @@ func (d *showing) run(ctx context.Context) error {
 		return fmt.Errorf("serving the dashboard: %w; choose another port with --port", err)
 	}
 	address := "http://" + listener.Addr().String()
-	fmt.Fprintf(d.Out, "The fleet of %s is at %s\nPress Ctrl-C to stop.\n", server, address+pages.Entrance())
+	fmt.Fprintf(d.Out, "The fleet of %s is at %s\nPress Ctrl-C to stop.\n", server, address+pages.Entrance()+page)
 	if file, ok := d.Out.(*os.File); ok && !d.silent && term.IsTerminal(int(file.Fd())) {
-		open(address + pages.Ticket())
+		open(address + pages.Ticket() + page)
 	}
 	return pages.Serve(ctx, listener)
 }

@@ -140,7 +140,7 @@ approval of members. The Cluster keeps its present deliveries and its access: us
 
 func newRevoke(streams genericiooptions.IOStreams, h *access) *cobra.Command {
 	c := &changer{IOStreams: streams, access: h, looked: lookedFor{"muster revoke", kindsNamed("members")}, timeout: time.Minute}
-	undo := false
+	var undo, yes, dryRun bool
 	command := c.command(&cobra.Command{
 		Use:   "revoke [clusters|memberclusters] NAME",
 		Short: "Revoke or restore a member's access",
@@ -148,7 +148,9 @@ func newRevoke(streams genericiooptions.IOStreams, h *access) *cobra.Command {
 MemberCluster stays on the hub, and the workloads stay on the cluster.
 
 With --undo the member may join again: a Cluster with the values of a new registration
-token, a MemberCluster with a token of its identity.`,
+token, a MemberCluster with a token of its identity.
+
+On a terminal the command waits for your answer; --yes revokes at once.`,
 		Example: `  # Revoke the access of a member
   muster revoke clusters/web
 
@@ -159,6 +161,15 @@ token, a MemberCluster with a token of its identity.`,
 		if undo {
 			d, what = decision.Readmit, "restored"
 		}
+		switch {
+		case dryRun:
+			return c.line("%s would be %s.", c.title(o), what)
+		case !undo && !yes && !saysRevoked(o):
+			question := c.title(o) + " loses its access at once, and needs a new token to come back. Its workloads stay."
+			if err := c.askOnTerminal(ctx, question, c.title(o)); err != nil {
+				return err
+			}
+		}
 		if err := c.decide(ctx, hub, o, d); err != nil {
 			return err
 		}
@@ -167,6 +178,8 @@ token, a MemberCluster with a token of its identity.`,
 		})
 	})
 	command.Flags().BoolVar(&undo, "undo", false, "Restore the access of a revoked member")
+	command.Flags().BoolVar(&yes, "yes", false, "Revoke without a question")
+	command.Flags().BoolVar(&dryRun, "dry-run", false, "Only print the change")
 	return command
 }
 

@@ -263,15 +263,34 @@ func TestATokenComesWithTheLineThatRegisters(t *testing.T) {
 		spec.ClusterName != "web" || spec.Approval != "" {
 		t.Errorf("the token is %+v", spec)
 	}
-	admin.says("token create any -n team --ttl 0 --max 0 --hub-url https://hub.example.com", "muster join --token ey")
+	prints := func(args, fact string, want ...string) {
+		t.Helper()
+		out, said, err := admin.run(strings.Fields(args)...)
+		if err != nil || !strings.Contains(said, fact) {
+			t.Errorf("muster %s: %v, %s", args, err, said)
+		}
+		for _, part := range want {
+			if !strings.Contains(out, part) {
+				t.Errorf("muster %s prints, without %q:\n%s", args, part, out)
+			}
+		}
+	}
+	prints("token create any -n team --ttl 0 --max 0 --hub-url https://hub.example.com",
+		"ClusterRegistrationToken team/any registers any number of clusters, without expiry. Run this on the cluster", "muster join --token ey")
 	endless := &fleet.ClusterRegistrationToken{}
 	r.check(r.Get(context.Background(), client.ObjectKey{Namespace: "team", Name: "any"}, endless))
 	if endless.Spec.TTL != nil || endless.Spec.MaxRegistrations != nil {
 		t.Errorf("the token without end is %+v", endless.Spec)
 	}
-	admin.says(create+" -o values --hub-url https://hub.example.com", "\napiServerURL: https://hub.example.com\n", "\ntoken: ey",
-		"\ntokenName: web\n")
-	admin.says(create+" -o token", "ey")
+	prints(create+" -o values --hub-url https://hub.example.com", "team/web registers 1 cluster, until ",
+		"\napiServerURL: https://hub.example.com\n", "\ntoken: ey", "\ntokenName: web\n")
+	prints(create+" -o token", "registers 1 cluster", "ey")
+	prints("token show team/web -o helm --hub-url https://hub.example.com", "registers 1 cluster", again)
+	admin.shows("token list any web -n team -o name", "token/team/any", "token/team/web")
+	admin.refused("token show nothing -n team", "there is no nothing among the tokens")
+	admin.refused("token revoke any -n team", "use --yes to delete the token")
+	admin.says("token revoke any -n team --yes", "gone")
+	admin.refused("token show any -n team", "there is no any among the tokens")
 	admin.refused("token create web -n team --ttl 1h", "ClusterRegistrationToken team/web exists with other settings than these flags")
 	admin.refused("token create web -n nowhere", "there is no namespace nowhere on "+r.Config.Host+": kubectl create namespace nowhere")
 	admin.refused("token create web", "there is no namespace clusters on "+r.Config.Host)

@@ -49,7 +49,7 @@ The exit status is 1 if a check found a problem.`,
 
   # Check the hub alone
   muster doctor --hub-context hub`,
-		Args: cobra.NoArgs,
+		Args: takesNone,
 		RunE: func(command *cobra.Command, _ []string) error { return d.run(command.Context()) },
 	}
 	command.Flags().StringVar(&d.hubContext, "hub-context", "", "Context of the hub")
@@ -85,7 +85,7 @@ func (d *doctor) run(ctx context.Context) error {
 		}
 	}
 	if wrong > 0 {
-		return fmt.Errorf("%d of these checks failed", wrong)
+		return fmt.Errorf("%w: %d of these checks failed", errNotWell, wrong)
 	}
 	return nil
 }

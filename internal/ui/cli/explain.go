@@ -26,13 +26,18 @@ type explainer struct {
 	format string
 	// member is the context of the member, to check its agent there.
 	member string
+	// full adds all findings, the tree and the events.
+	full bool
+	// judges is set to report problems by the exit code.
+	judges bool
 }
 
 func newExplain(streams genericiooptions.IOStreams, h *access) *cobra.Command {
 	e := &explainer{IOStreams: streams, access: h}
 	command := &cobra.Command{
-		Use:   "explain [[" + strings.Join(kindNames(), "|") + "] NAME]",
-		Short: "Explain problems and their remedies",
+		Use:     "explain [[" + strings.Join(kindNames(), "|") + "] NAME]",
+		Aliases: []string{"describe"},
+		Short:   "Explain problems and their remedies",
 		Long: `Explain the problems of a member, a registration request, a registration token, a Bundle,
 a placement or a staged update run. Each problem has a cause, its meaning, and the commands
 of its remedy. The likeliest cause comes first.
@@ -41,7 +46,10 @@ The explanation covers related objects too, such as the deployments on a Cluster
 --member-context it also covers the agent on the member. Without a name, explain lists
 the problems of all members, grouped by cause. The command changes nothing.
 
-The exit status is 0 whether or not there are problems.`,
+With --full, the explanation has all findings, the objects of a member as a tree, and the
+events. "muster describe NAME" is "muster explain NAME --full".
+
+With --exit-code, the exit code is 3 if there are problems.`,
 		Example: `  # Explain the problems of the fleet
   muster explain
 
@@ -60,7 +68,7 @@ The exit status is 0 whether or not there are problems.`,
 
   # Print the findings as JSON
   muster explain web --output json`,
-		Args: cobra.MaximumNArgs(2),
+		Args: takes(0, 2, "at most a kind and a name"),
 		ValidArgsFunction: func(command *cobra.Command, args []string, so string) ([]string, cobra.ShellCompDirective) {
 			among := explained()
 			if len(args) == 0 {
@@ -68,10 +76,15 @@ The exit status is 0 whether or not there are problems.`,
 			}
 			return h.completeNames(lookedFor{"muster explain", among})(command, args, so)
 		},
-		RunE: func(command *cobra.Command, args []string) error { return e.run(command.Context(), args) },
+		RunE: func(command *cobra.Command, args []string) error {
+			e.full = e.full || command.CalledAs() == "describe" && len(args) > 0
+			return e.run(command.Context(), args)
+		},
 	}
 	command.Flags().StringVarP(&e.format, "output", "o", "", "Output format: json for a list of findings; text by default")
 	command.Flags().StringVar(&e.member, "member-context", "", "Context of the member, to check its agent there")
+	command.Flags().BoolVar(&e.full, "full", false, "Add all findings, the objects of a member, and the events")
+	command.Flags().BoolVar(&e.judges, "exit-code", false, "End with exit code 3 if there are problems")
 	complete(command, "output", cobra.FixedCompletions([]string{"json"}, cobra.ShellCompDirectiveNoFileComp))
 	complete(command, "member-context", h.contexts)
 	return h.acceptAllNamespaces(command)
@@ -81,11 +94,15 @@ func (e *explainer) run(ctx context.Context, args []string) error {
 	if e.format != "" && e.format != "json" {
 		return fmt.Errorf("--output %s: use json, or leave the flag out", e.format)
 	}
+	if e.full && (e.format != "" || len(args) == 0) {
+		return usageError{errors.New("--full needs one object, and text output")}
+	}
 	if e.member != "" && (e.format != "" || len(args) == 0) {
 		return errors.New("--member-context needs one member, and text output")
 	}
 	if len(args) == 0 {
-		return e.fleet(ctx)
+		problems, err := e.fleet(ctx)
+		return e.verdict(problems, err)
 	}
 	subject, c, err := e.subject(ctx, lookedFor{"muster explain", explained()}, args)
 	if err != nil {
@@ -93,13 +110,38 @@ func (e *explainer) run(ctx context.Context, args []string) error {
 	}
 	related, unseen := view.Related(ctx, c, subject)
 	findings := explain.Of(append([]client.Object{subject}, related...)...)
+	problems := slices.ContainsFunc(findings, func(f explain.Finding) bool { return !f.Aside })
 	if e.format == "json" {
-		return e.printJSON(findings, unseen)
+		return e.verdict(problems, e.printJSON(findings, unseen))
 	}
-	if err := e.print(subject, findings, unseen); err != nil || e.member == "" {
-		return err
+	err = e.print(subject, findings, unseen)
+	if err == nil && e.full {
+		err = e.printRest(ctx, c, subject)
 	}
-	return e.onMember(ctx)
+	if err != nil || e.member == "" {
+		return e.verdict(problems, err)
+	}
+	return e.verdict(problems, e.onMember(ctx))
+}
+
+// verdict returns the error of a command. With --exit-code, problems are an error.
+func (e *explainer) verdict(problems bool, err error) error {
+	if err == nil && e.judges && problems {
+		return errNotWell
+	}
+	return err
+}
+
+// printRest prints the objects of a member as a tree, and the events of any object.
+func (e *explainer) printRest(ctx context.Context, c client.Client, subject client.Object) error {
+	if slices.Contains(namesOf(lookedFor{among: kinds[:1]}.kinds()), e.kindOfObject(subject)) {
+		fmt.Fprintln(e.Out)
+		if err := (&tree{e.IOStreams, e.access}).print(view.Tree(ctx, c, subject)); err != nil {
+			return err
+		}
+	}
+	fmt.Fprintln(e.Out)
+	return (&happenings{IOStreams: e.IOStreams, access: e.access}).of(ctx, c, subject)
 }
 
 // onMember prints the checks of the member's cluster and agent.
@@ -148,7 +190,10 @@ func (e *explainer) print(subject client.Object, findings []explain.Finding, uns
 	if !wrong {
 		p.line("%s", view.NoProblems)
 	}
-	shown := findings[:min(shownFindings, len(findings))]
+	shown := findings
+	if !e.full {
+		shown = findings[:min(shownFindings, len(findings))]
+	}
 	for _, f := range shown {
 		p.finding(f, f.Object() != e.title(subject))
 	}

@@ -14,11 +14,12 @@ import (
 // shownMembers bounds the named members of a cause.
 const shownMembers = 5
 
-// fleet prints the problems of all members, each cause once, the most frequent first.
-func (e *explainer) fleet(ctx context.Context) error {
+// fleet prints the problems of all members, each cause once, the most frequent first. It reports
+// whether there are any.
+func (e *explainer) fleet(ctx context.Context) (problems bool, err error) {
 	c, server, err := e.client()
 	if err != nil {
-		return err
+		return false, err
 	}
 	count := 0
 	troubles := view.Troubles{}
@@ -33,12 +34,12 @@ func (e *explainer) fleet(ctx context.Context) error {
 		troubles.Add(view.NameOf(o), findings[0])
 	}, client.InNamespace(*e.Namespace))
 	if err != nil {
-		return err
+		return false, err
 	}
 	if e.format == "json" {
-		return e.printJSON(all, refused)
+		return len(all) > 0, e.printJSON(all, refused)
 	}
-	return e.printFleet(count, troubles.Sorted(), refused)
+	return len(all) > 0, e.printFleet(count, troubles.Sorted(), refused)
 }
 
 func (e *explainer) printFleet(count int, troubles []*view.Trouble, unseen []error) error {

@@ -19,6 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 
 	"github.com/muster-fleet/muster/internal/nearest"
+	"github.com/muster-fleet/muster/internal/ui/explain"
 	"github.com/muster-fleet/muster/internal/ui/view"
 )
 
@@ -32,6 +33,11 @@ type get struct {
 	format   *genericclioptions.PrintFlags
 	selector string
 	live     bool
+	// noHeader leaves the header out. order is the flag --sort-by.
+	noHeader bool
+	order    string
+	// judges is set to report members with problems by the exit code.
+	judges bool
 }
 
 func newGet(streams genericiooptions.IOStreams, h *access) *cobra.Command {
@@ -44,10 +50,11 @@ func newGet(streams genericiooptions.IOStreams, h *access) *cobra.Command {
 the cause of each problem. Members are Clusters and MemberClusters, in one table.
 
 An object of a workspace has the name WORKSPACE/NAME. The list covers all workspaces
-unless --namespace selects one.
+unless --namespace selects one. A name without a kind is looked for in all kinds. Any
+command accepts the names of --output name, such as cluster/clusters/web.
 
-The exit status is 2 if the list is not complete because you may not list the rest.
-For example, a tenant of one workspace may not list MemberClusters.`,
+The exit code is 5 if the list is not complete because you may not list the rest. For
+example, a tenant of one workspace may not list MemberClusters.`,
 		Example: `  # List all members
   muster get
 
@@ -61,7 +68,14 @@ For example, a tenant of one workspace may not list MemberClusters.`,
   muster get requests
 
   # Print two members as JSON
-  muster get members clusters/web edge-1 --output json`,
+  muster get clusters/web edge-1 --output json
+
+  # Explain all Bundles
+  muster get bundles --output name | xargs -n 1 muster explain
+
+  # Sort by a column, or by a field
+  muster get --sort-by version
+  muster get --sort-by .metadata.creationTimestamp`,
 		ValidArgsFunction: g.complete,
 		RunE: func(command *cobra.Command, args []string) error {
 			return g.run(command.Context(), args)
@@ -70,10 +84,14 @@ For example, a tenant of one workspace may not list MemberClusters.`,
 	command.Flags().StringVarP(&g.selector, "selector", "l", "", "List only objects with these labels, such as env=prod,region!=eu")
 	command.Flags().BoolVarP(&g.live, "watch", "w", false,
 		"Watch for changes until Ctrl-C: redraw the table on a terminal, else print a line for each change")
+	command.Flags().BoolVar(&g.noHeader, "no-headers", false, "Print the table without its header")
+	command.Flags().StringVar(&g.order, "sort-by", "", "Sort by a column, such as version, or by a JSONPath expression")
+	command.Flags().BoolVar(&g.judges, "exit-code", false, "End with exit code 3 if an object has a problem")
 	g.format.AddFlags(command)
-	command.Flags().Lookup("output").Usage = "Output format: wide, " + strings.Join(g.format.AllowedFormats(), ", ")
-	complete(command, "output",
-		cobra.FixedCompletions(append([]string{formatWide}, g.format.AllowedFormats()...), cobra.ShellCompDirectiveNoFileComp))
+	formats := append([]string{formatWide, formatColumns}, g.format.AllowedFormats()...)
+	command.Flags().Lookup("output").Usage = "Output format: " + strings.Join(formats, ", ")
+	complete(command, "output", cobra.FixedCompletions(formats, cobra.ShellCompDirectiveNoFileComp))
+	complete(command, "sort-by", cobra.FixedCompletions(sortableColumns(), cobra.ShellCompDirectiveNoFileComp))
 	return h.acceptAllNamespaces(command)
 }
 
@@ -82,17 +100,14 @@ func kindNames() []string { return namesOf(kinds) }
 func (g *get) run(ctx context.Context, args []string) error {
 	shown := kinds[0]
 	if len(args) > 0 {
-		var known bool
-		if shown, known = kindOf(args[0]); !known {
-			return fmt.Errorf("%s is not a kind of objects: use one of %s", args[0], strings.Join(kindNames(), ", "))
+		if k, known := kindOf(args[0]); known {
+			shown, args = k, args[1:]
+		} else {
+			return g.byName(ctx, args)
 		}
-		args = args[1:]
 	}
 	if g.live {
-		if format := *g.format.OutputFormat; format != "" && !g.wide() {
-			return fmt.Errorf("--watch prints a table: use --output wide, not %s", format)
-		}
-		return g.watch(ctx, shown, args)
+		return g.watchTable(ctx, shown, args)
 	}
 	output, err := g.output(shown)
 	if err != nil {
@@ -105,10 +120,35 @@ func (g *get) run(ctx context.Context, args []string) error {
 	if err := output(found); err != nil {
 		return err
 	}
-	return partly(found.refused)
+	return errors.Join(partly(found.refused), g.verdict(found.objects))
+}
+
+func (g *get) watchTable(ctx context.Context, k kind, names []string) error {
+	switch format := *g.format.OutputFormat; {
+	case format != "" && !g.wide():
+		return usageError{fmt.Errorf("--watch prints a table: use --output wide, not %s", format)}
+	case g.judges:
+		return usageError{errors.New("--exit-code needs an end, and --watch has none: use muster wait")}
+	}
+	return g.watch(ctx, k, names)
+}
+
+// verdict returns an error if problems count and an object has one.
+func (g *get) verdict(objects []client.Object) error {
+	if g.judges && slices.ContainsFunc(objects, hasProblem) {
+		return errNotWell
+	}
+	return nil
+}
+
+// hasProblem reports whether an object needs attention.
+func hasProblem(o client.Object) bool {
+	return slices.ContainsFunc(explain.Of(o), func(f explain.Finding) bool { return !f.Aside })
 }
 
 func (g *get) wide() bool { return *g.format.OutputFormat == formatWide }
+
+func (g *get) printsTable() bool { return *g.format.OutputFormat == "" || g.wide() }
 
 // found holds the objects to show.
 type found struct {
@@ -123,38 +163,53 @@ type found struct {
 
 // output returns the printer for the chosen format.
 func (g *get) output(k kind) (func(found) error, error) {
-	if *g.format.OutputFormat == "" || g.wide() {
+	sorted, err := g.sorter(k)
+	if err != nil {
+		return nil, err
+	}
+	if g.printsTable() {
 		return func(f found) error {
 			if len(f.objects) == 0 {
 				_, err := fmt.Fprintln(g.ErrOut, view.NoneFound(k.name+g.where()))
 				return err
 			}
-			t := newTable(g.Out, k, g.wide())
-			t.printHeader()
+			sorted(f.objects)
+			t := newTable(g.Out, k, g.wide(), g.styleOf(g.Out))
+			if !g.noHeader {
+				t.printHeader()
+			}
 			for _, o := range f.objects {
 				t.print(view.Row(o, time.Now()))
 			}
 			return t.flush()
 		}, nil
 	}
+	if columns, custom := strings.CutPrefix(*g.format.OutputFormat, formatColumns+"="); custom {
+		printer, err := newColumns(columns, g.noHeader)
+		return func(f found) error {
+			sorted(f.objects)
+			return printer.print(g.Out, f.objects)
+		}, err
+	}
 	printer, err := g.format.ToPrinter()
 	if err != nil {
 		return nil, err
 	}
-	return func(f found) error { return g.print(printer, f) }, nil
+	return func(f found) error {
+		sorted(f.objects)
+		return g.print(printer, f)
+	}, nil
 }
 
 func (g *get) print(printer printers.ResourcePrinter, f found) error {
-	if f.one {
-		return printer.PrintObj(f.objects[0], g.Out)
-	}
-	if *g.format.OutputFormat == "name" { // the name printer does not support lists
+	if *g.format.OutputFormat == "name" {
 		for _, o := range f.objects {
-			if err := printer.PrintObj(o, g.Out); err != nil {
-				return err
-			}
+			fmt.Fprintln(g.Out, g.qualifiedName(o))
 		}
 		return nil
+	}
+	if f.one {
+		return printer.PrintObj(f.objects[0], g.Out)
 	}
 	list := &metav1.List{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "List"}, Items: []runtime.RawExtension{}}
 	for _, o := range f.objects {
@@ -231,7 +286,8 @@ func (g *get) options() ([]client.ListOption, error) {
 // calledBy returns the argument with the name of an object, or "".
 func calledBy(o client.Object, names []string) string {
 	for _, name := range names {
-		if name == o.GetName() || name == view.NameOf(o) {
+		_, rest, ofKind := cutKind(name)
+		if name == o.GetName() || name == view.NameOf(o) || ofKind && (rest == o.GetName() || rest == view.NameOf(o)) {
 			return name
 		}
 	}

@@ -158,7 +158,7 @@ func TestMusterAloneSaysWhichCommandsOneNeedsFirst(t *testing.T) {
 	for name, want := range map[string]string{"muster": "muster init --context HUB ", "kubectl muster": "kubectl muster init --context HUB "} {
 		var out bytes.Buffer
 		command := NewCommand(name, genericiooptions.IOStreams{In: strings.NewReader(""), Out: &out, ErrOut: &out})
-		command.SetArgs(nil)
+		command.SetArgs([]string{})
 		if err := command.Execute(); err != nil || !strings.HasPrefix(out.String(), want) || strings.Count(out.String(), "\n") != 7 {
 			t.Errorf("%s: %v\n%s", name, err, &out)
 		}
@@ -189,7 +189,17 @@ func TestGetShowsMembersOfBothKinds(t *testing.T) {
 	admin.shows("get -l env=prod", membersHeader, webA)
 	admin.shows("get members edge -o wide", "NAME KIND STATE NODES BUNDLES VERSION LAST-SEEN AGENT EXPIRES WHY",
 		"edge MemberCluster New - - - - - - -")
-	admin.shows("get -o name", "membercluster.cluster.kubernetes-fleet.io/edge", "cluster.fleet.cattle.io/web", "cluster.fleet.cattle.io/web")
+	admin.shows("get -o name", "membercluster/edge", "cluster/team-a/web", "cluster/team-b/web")
+	admin.shows("get edge team-a/web", membersHeader, edge, webA)
+	admin.shows("get membercluster/edge cluster/team-b/web --no-headers", edge, webB)
+	admin.shows("get cluster.fleet.cattle.io/team-b/web members/edge -o name", "cluster/team-b/web", "membercluster/edge")
+	admin.shows("get clusters cluster/team-b/web", membersHeader, webB)
+	admin.shows("get --sort-by kind", membersHeader, webA, webB, edge)
+	admin.shows("get --sort-by {.metadata.namespace} --no-headers", edge, webA, webB)
+	admin.shows("get -o custom-columns=N:.metadata.name,E:.metadata.labels.env", "N E", "edge <none>", "web prod", "web <none>")
+	admin.refused("get web", "web is the name of 2 objects; choose one:", "muster get clusters team-b/web")
+	admin.refused("get --sort-by size", "members have the columns name, kind, state")
+	admin.refused("get -o custom-columns=N", `"N" is no column, such as NAME:.metadata.name`)
 	admin.shows("get clusters team-a/web -o jsonpath={.metadata.labels.env}", "prod")
 
 	out, _, err := admin.run("get", "-o", "json")
@@ -210,7 +220,7 @@ func TestGetShowsMembersOfBothKinds(t *testing.T) {
 	admin.refused("get members wep", "there is no wep among the members; did you mean team-a/web?")
 	admin.refused("get clusters edge -n team-a", "there is no edge in namespace team-a among the clusters")
 	admin.refused("get nodes",
-		"nodes is not a kind of objects: use one of members, clusters, memberclusters, tokens, requests, bundles, repos, helmops, placements")
+		"there is no nodes among the members, tokens, requests, bundles, repos, helmops, placements, runs")
 	admin.refused("get -l ==", "--selector ==")
 	admin.refused("get -o html", "html")
 	admin.refused("get --context elsewhere", "elsewhere")
@@ -255,7 +265,8 @@ func TestGetShowsWhatAUserMaySeeAndNamesWhatNot(t *testing.T) {
 	}
 	for args, want := range map[string]int{
 		"get clusters": 0, "get clusters -A": 0, "get -n team-a": 0, "get mc": exitFailed, "get nothing": exitFailed,
-		"get clusters -A -n team-a": exitFailed,
+		"get clusters -A -n team-a": exitUsage, "get --nothing": exitUsage, "tree": exitUsage, "gte": exitUsage,
+		"get clusters --exit-code": exitNotWell, "get clusters -w -o json": exitUsage,
 	} {
 		if _, said, err := clusters.run(strings.Fields(args)...); ExitCode(err) != want {
 			t.Errorf("muster %s ends with %d, want %d: %s", args, ExitCode(err), want, said)

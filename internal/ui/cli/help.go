@@ -22,12 +22,14 @@ const groupHelp = "help"
 func groups() []group {
 	type constructor = func(genericiooptions.IOStreams, *access) *cobra.Command
 	return []group{
-		{"install", "Install:", []constructor{newInit, newMigrate}},
+		{"install", "Install:", []constructor{newInit, newMigrate, newUse}},
 		{"join", "Join:", []constructor{newJoin, newMove, newToken}},
-		{"look", "Look:", []constructor{newGet, newExplain, newTree, newBundle, newDashboard, newDoctor, newSupport}},
+		{"look", "Look:", []constructor{
+			newGet, newExplain, newTree, newEvents, newLogs, newWait, newBundle, newDashboard, newDoctor, newSupport,
+		}},
 		{"decide", "Decide:", []constructor{newApprove, newDeny, newRevoke, newConfirm, newLabel}},
 		{"leave", "Leave:", []constructor{newLeave}},
-		{groupHelp, "Help:", []constructor{newOptions}},
+		{groupHelp, "Help:", []constructor{newOptions, newVersion}},
 	}
 }
 
@@ -65,17 +67,25 @@ func addCommands(root *cobra.Command, streams genericiooptions.IOStreams, hub *a
 			root.AddCommand(command)
 		}
 	}
-	root.SetHelpCommandGroupID(groupHelp)
+	root.SetHelpCommand(&cobra.Command{Use: "no-help", Hidden: true}) // --help does the same
 	root.SetCompletionCommandGroupID(groupHelp)
 	root.SetUsageTemplate(usage)
 }
 
 func newOptions(genericiooptions.IOStreams, *access) *cobra.Command {
 	return &cobra.Command{
-		Use:               "options",
-		Short:             "List the flags of all commands",
-		Long:              "List the flags of all commands. Most are flags of kubectl with the same meaning.",
-		Args:              cobra.NoArgs,
+		Use:   "options",
+		Short: "List the flags of all commands, and the exit codes",
+		Long: `List the flags of all commands. Most are flags of kubectl with the same meaning.
+
+Exit codes of all commands:
+  0  success
+  1  the command failed
+  2  the command line has a mistake
+  3  the fleet has problems: "muster doctor", and commands with --exit-code
+  4  the goal was not reached within --timeout; the hub continues
+  5  the list is not complete, because you may not list the rest`,
+		Args:              takesNone,
 		ValidArgsFunction: cobra.NoFileCompletions,
 		RunE: func(command *cobra.Command, _ []string) error {
 			flags := command.Root().PersistentFlags().FlagUsages()
@@ -90,7 +100,7 @@ func (h *access) acceptAllNamespaces(command *cobra.Command) *cobra.Command {
 	all := command.Flags().BoolP("all-namespaces", "A", false, "Look in all workspaces, which is the default; not with --namespace")
 	command.PreRunE = func(*cobra.Command, []string) error {
 		if *all && *h.Namespace != "" {
-			return errors.New("--all-namespaces and --namespace exclude each other: use one of the two")
+			return usageError{errors.New("--all-namespaces and --namespace exclude each other: use one of the two")}
 		}
 		return nil
 	}

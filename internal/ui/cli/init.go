@@ -53,7 +53,7 @@ Members reach the hub by the address and the CA in the kubeconfig. To use others
 
   # Write the manifests for GitOps
   muster init --context hub --print > hub.yaml`,
-		Args: cobra.NoArgs,
+		Args: takesNone,
 		RunE: func(command *cobra.Command, _ []string) error {
 			return interruptible(command.Context(), i.run(command.Context()))
 		},

@@ -73,7 +73,7 @@ line from "muster token create", with --token and --hub-url.`,
 
   # Join with a registration token, without access to the hub
   muster join --context edge-1 --token TOKEN --hub-url https://hub.example.com:6443 --hub-ca BASE64`,
-		Args: cobra.NoArgs,
+		Args: takesNone,
 		RunE: func(command *cobra.Command, _ []string) error {
 			return interruptible(command.Context(), j.run(command.Context()))
 		},
@@ -109,7 +109,7 @@ of the agent. The old credential stays on the cluster. To go back, use
 
   # Move to another hub, also from a Rancher Fleet hub
   muster move --context edge-1 --hub-context new-hub`,
-		Args:              cobra.MaximumNArgs(1),
+		Args:              takes(0, 1, "at most one name"),
 		ValidArgsFunction: cobra.NoFileCompletions, // a third hub may have the name
 		RunE: func(command *cobra.Command, args []string) error {
 			j.moved = strings.Join(args, "")
@@ -249,7 +249,7 @@ func (j *joiner) show(ctx context.Context, hub *checked, o client.Object) error 
 		j.progress.step("%s has the labels %s", j.title(o), strings.Join(slices.Sorted(maps.Keys(wanting)), ", "))
 	}
 	k, _ := kindOf(j.kindOfObject(o))
-	t := newTable(j.Out, k, false)
+	t := newTable(j.Out, k, false, j.styleOf(j.Out))
 	t.printHeader()
 	t.print(view.Row(o, time.Now()))
 	return errors.Join(j.progress.err, t.flush())

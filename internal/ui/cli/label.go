@@ -28,7 +28,7 @@ A registration token can stamp labels. Registration with the token sets them aga
 
   # Remove a label
   muster label edge-1 region-`,
-		Args: cobra.MinimumNArgs(2),
+		Args: takes(2, 0, "the name of a member and a label"),
 		ValidArgsFunction: func(command *cobra.Command, args []string, so string) ([]string, cobra.ShellCompDirective) {
 			return h.completeNames(looked)(command, args, so)
 		},

@@ -1,11 +1,13 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -24,7 +26,7 @@ import (
 
 func newLeave(streams genericiooptions.IOStreams, h *access) *cobra.Command {
 	c := &changer{IOStreams: streams, access: h, looked: lookedFor{"muster leave", kindsNamed("members")}, timeout: 5 * time.Minute}
-	var empty, orphan bool
+	var empty, orphan, yes, dryRun bool
 	command := c.command(&cobra.Command{
 		Use:   "leave [clusters|memberclusters] NAME",
 		Short: "Remove a member from the fleet and wait until it is gone",
@@ -33,7 +35,8 @@ the agent first removes all deliveries from the cluster; with --orphan they stay
 
 Without either flag, the annotation muster/leave-policy of the member decides. Without the
 annotation, a Cluster keeps its deliveries, and a MemberCluster loses them. If the cluster
-loses deliveries, the command lists them and waits for your answer.
+loses deliveries, the command lists them and waits for your answer. On a terminal it always
+does, unless --yes is set.
 
 The agent stays on the cluster until you uninstall its chart.`,
 		Example: `  # Keep the deliveries on the cluster
@@ -48,11 +51,12 @@ The agent stays on the cluster until you uninstall its chart.`,
 		} else if orphan {
 			policy = string(clusterv1beta1.LeaveOrphan)
 		}
+		if dryRun {
+			return c.describeLeave(ctx, hub, o, cmp.Or(policy, leavesBy(o)))
+		}
 		if o.GetDeletionTimestamp() == nil {
-			if policy == "" && leavesBy(o) == string(clusterv1beta1.LeaveDelete) {
-				if err := c.askBeforeEmptying(ctx, hub, o); err != nil {
-					return err
-				}
+			if err := c.askBeforeLeave(ctx, hub, o, policy, yes); err != nil {
+				return err
 			}
 			if err := c.remove(ctx, hub, o, policy); err != nil {
 				return err
@@ -65,8 +69,43 @@ The agent stays on the cluster until you uninstall its chart.`,
 	})
 	command.Flags().BoolVar(&empty, "delete", false, "Remove all deliveries from the cluster")
 	command.Flags().BoolVar(&orphan, "orphan", false, "Keep all deliveries on the cluster")
+	command.Flags().BoolVar(&yes, "yes", false, "Leave without a question")
+	command.Flags().BoolVar(&dryRun, "dry-run", false, "Only print the deliveries, and whether they stay")
 	command.MarkFlagsMutuallyExclusive("delete", "orphan")
 	return command
+}
+
+// describeLeave prints what the departure of a member would change.
+func (c *changer) describeLeave(ctx context.Context, hub client.Client, o client.Object, policy string) error {
+	held, err := delivered(ctx, hub, memberNamespaceOf(o))
+	if err != nil {
+		return err
+	}
+	fate := "stay on the cluster"
+	if policy == string(clusterv1beta1.LeaveDelete) {
+		fate = "are removed from the cluster"
+	}
+	if len(held) == 0 {
+		return c.line("%s would leave. It has no deliveries.", c.title(o))
+	}
+	return c.line("%s would leave. Its deliveries %s: %s", c.title(o), fate, strings.Join(held, ", "))
+}
+
+// askBeforeLeave prints a question before a member loses deliveries. On a terminal it does so before
+// each departure.
+func (c *changer) askBeforeLeave(ctx context.Context, hub client.Client, o client.Object, policy string, yes bool) error {
+	switch {
+	case yes:
+		return nil
+	case policy == "" && leavesBy(o) == string(clusterv1beta1.LeaveDelete):
+		return c.askBeforeEmptying(ctx, hub, o)
+	case !c.onTerminal():
+		return nil
+	}
+	if err := c.describeLeave(ctx, hub, o, cmp.Or(policy, leavesBy(o))); err != nil {
+		c.progress.paragraph(0, "Reading the deliveries of %s failed: %s", c.title(o), err)
+	}
+	return c.askOnTerminal(ctx, "Remove this member from the fleet?", c.title(o))
 }
 
 // leavesBy returns the leave policy of a member, or the default of its kind.

@@ -3,6 +3,7 @@ package cli
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -57,8 +58,52 @@ func (h *access) subject(ctx context.Context, looked lookedFor, args []string) (
 	if err != nil {
 		return nil, nil, err
 	}
-	o, err := h.lookUp(ctx, c, server, looked, args[0])
+	o, err := h.lookUpQualified(ctx, c, server, looked, args[0])
 	return o, c, err
+}
+
+// lookUpQualified finds the object of a name that may begin with its kind, as in
+// cluster/clusters/web. A workspace with the name of a kind comes first.
+func (h *access) lookUpQualified(ctx context.Context, c client.Client, server string, looked lookedFor, name string) (
+	client.Object, error) {
+	kindName, rest, ofKind := cutKind(name)
+	if ofKind && strings.Contains(rest, "/") {
+		k, err := looked.named(kindName)
+		if err != nil {
+			return nil, err
+		}
+		return h.lookUp(ctx, c, server, lookedFor{looked.command, []kind{k}}, rest)
+	}
+	o, err := h.lookUp(ctx, c, server, looked, name)
+	if err == nil || !ofKind {
+		return o, err
+	}
+	k, unsupported := looked.named(kindName)
+	if unsupported != nil {
+		return nil, err
+	}
+	if o, failed := h.lookUp(ctx, c, server, lookedFor{looked.command, []kind{k}}, rest); failed == nil {
+		return o, nil
+	}
+	return nil, err
+}
+
+// cutKind cuts the kind off a name, in the form of muster or of kubectl: member/web,
+// cluster.fleet.cattle.io/web.
+func cutKind(name string) (kindName, rest string, ofKind bool) {
+	first, rest, qualified := strings.Cut(name, "/")
+	kindName, _, _ = strings.Cut(first, ".")
+	_, known := kindOf(kindName)
+	return kindName, rest, qualified && known
+}
+
+// qualifiedName returns the name of an object with its kind. All commands accept it.
+func (h *access) qualifiedName(o client.Object) string {
+	of := h.kindOfObject(o)
+	if k, known := kindOf(of); known {
+		of = k.aliases[0]
+	}
+	return of + "/" + view.NameOf(o)
 }
 
 // completeNames completes names of the command's kinds.
@@ -153,9 +198,16 @@ func (h *access) unknown(ctx context.Context, looked lookedFor, namespace, name,
 	if k, isKind := kindOf(name); isKind {
 		return fmt.Errorf("%s are a kind of objects: name one, as in %s %s NAME", k.name, looked.command, k.name)
 	}
-	return fmt.Errorf("there is no %s among the %s%s%s", name, strings.Join(namesOf(looked.among), ", "), missing,
-		nearest.Question(name, every))
+	return missingError{fmt.Errorf("there is no %s among the %s%s%s", name, strings.Join(namesOf(looked.among), ", "), missing,
+		nearest.Question(name, every))}
 }
+
+// missingError is the error of an object that does not exist.
+type missingError struct{ error }
+
+func (m missingError) Unwrap() error { return m.error }
+
+func isMissing(err error) bool { return errors.As(err, &missingError{}) }
 
 // choices returns a command for each object.
 func (h *access) choices(command string, objects []client.Object) []string {

@@ -65,7 +65,7 @@ the archive lists the objects you may not read.`,
 		Example: `  muster support-bundle --context hub
   muster support-bundle --context edge-1 --file edge-1.tar.gz
   muster support-bundle --file - | tar tz`,
-		Args: cobra.NoArgs,
+		Args: takesNone,
 		RunE: func(command *cobra.Command, _ []string) error { return s.run(command.Context()) },
 	}
 	command.Flags().StringVar(&s.file, "file", "", "File to write, or - for standard output (default muster-support-CONTEXT-TIME.tar.gz)")
@@ -264,7 +264,7 @@ func (g *gatherer) logs(ctx context.Context, namespace string) error {
 func (g *gatherer) explained(ctx context.Context) error {
 	var out bytes.Buffer
 	e := &explainer{IOStreams: genericiooptions.IOStreams{Out: &out, ErrOut: &out}, access: g.access}
-	if err := e.fleet(ctx); err != nil {
+	if _, err := e.fleet(ctx); err != nil {
 		g.note("what is wrong with the fleet", err)
 		return nil
 	}

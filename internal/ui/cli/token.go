@@ -32,6 +32,9 @@ import (
 // issuedWithin bounds the wait for the values of a new token.
 const issuedWithin = 30 * time.Second
 
+// tokenFormats are the output formats of muster token create and show.
+var tokenFormats = []string{formatCommand, formatHelm, formatValues, formatToken}
+
 // The output formats of muster token create.
 const (
 	formatCommand = "command"
@@ -56,11 +59,11 @@ type issuer struct {
 func newToken(streams genericiooptions.IOStreams, h *access) *cobra.Command {
 	command := &cobra.Command{
 		Use:   "token",
-		Short: "Create registration tokens",
-		Args:  cobra.NoArgs,
+		Short: "Create, show and revoke registration tokens",
+		Args:  takesCommand,
 		RunE:  func(command *cobra.Command, _ []string) error { return command.Help() },
 	}
-	command.AddCommand(newTokenCreate(streams, h))
+	command.AddCommand(newTokenCreate(streams, h), newTokenList(streams, h), newTokenShow(streams, h), newTokenRevoke(streams, h))
 	return command
 }
 
@@ -86,7 +89,7 @@ prints the command again.`,
 
   # Write the values of the chart fleet-agent, for GitOps
   muster token create web --output values > values.yaml`,
-		Args:              cobra.ExactArgs(1),
+		Args:              takes(1, 1, "a name for the token"),
 		ValidArgsFunction: cobra.NoFileCompletions,
 		RunE:              func(command *cobra.Command, args []string) error { return i.run(command.Context(), args[0]) },
 	}
@@ -98,11 +101,26 @@ prints the command again.`,
 	flags.StringVar(&i.cluster, "cluster", "", "Name of the only Cluster to accept")
 	flags.StringVar(&i.id, "client-id", "", "The only client ID to accept")
 	flags.StringVar(&i.about, "description", "", "Purpose of the token")
-	flags.StringVar(&i.hubURL, "hub-url", "", "Address of the hub's API server for clusters (default: from the hub)")
-	flags.StringVarP(&i.format, "output", "o", formatCommand, "Output format: command for muster, helm, values for the chart, or token")
-	complete(command, "output",
-		cobra.FixedCompletions([]string{formatCommand, formatHelm, formatValues, formatToken}, cobra.ShellCompDirectiveNoFileComp))
+	i.formatFlags(command)
 	return command
+}
+
+func (i *issuer) formatFlags(command *cobra.Command) {
+	command.Flags().StringVar(&i.hubURL, "hub-url", "", "Address of the hub's API server for clusters (default: from the hub)")
+	command.Flags().StringVarP(&i.format, "output", "o", formatCommand,
+		"Output format: command for muster, helm, values for the chart, or token")
+	complete(command, "output", cobra.FixedCompletions(tokenFormats, cobra.ShellCompDirectiveNoFileComp))
+}
+
+// checkFormat returns an error for an unknown format, and for an address that the format has not.
+func (i *issuer) checkFormat() error {
+	switch {
+	case !slices.Contains(tokenFormats, i.format):
+		return usageError{fmt.Errorf("--output %s: it is %s, %s, %s or %s", i.format, formatCommand, formatHelm, formatValues, formatToken)}
+	case i.format == formatToken && i.hubURL != "":
+		return usageError{fmt.Errorf("--hub-url does not apply to --output %s: it has no address", formatToken)}
+	}
+	return nil
 }
 
 func (i *issuer) spec() fleet.ClusterRegistrationTokenSpec {
@@ -120,13 +138,11 @@ func (i *issuer) spec() fleet.ClusterRegistrationTokenSpec {
 }
 
 func (i *issuer) run(ctx context.Context, name string) error {
-	switch {
-	case !slices.Contains([]string{formatCommand, formatHelm, formatValues, formatToken}, i.format):
-		return fmt.Errorf("--output %s: it is %s, %s, %s or %s", i.format, formatCommand, formatHelm, formatValues, formatToken)
-	case i.format == formatToken && i.hubURL != "":
-		return fmt.Errorf("--hub-url does not apply to --output %s: it has no address", formatToken)
-	case i.ttl < 0 || i.most < 0:
-		return errors.New("--ttl and --max must not be negative; use 0 for no expiry, and for any number")
+	if err := i.checkFormat(); err != nil {
+		return err
+	}
+	if i.ttl < 0 || i.most < 0 {
+		return usageError{errors.New("--ttl and --max must not be negative; use 0 for no expiry, and for any number")}
 	}
 	hub, server, err := i.client()
 	if err != nil {
@@ -136,11 +152,26 @@ func (i *issuer) run(ctx context.Context, name string) error {
 	if err := i.ensure(ctx, hub, server, token); err != nil {
 		return err
 	}
+	return i.printIssued(ctx, hub, token)
+}
+
+// printIssued prints the command of a token, once the hub has issued it. The facts of the token go
+// to standard error.
+func (i *issuer) printIssued(ctx context.Context, hub client.Client, token *fleet.ClusterRegistrationToken) error {
 	secret, err := i.issued(ctx, hub, token)
 	if err != nil {
 		return err
 	}
-	return i.print(secret, server)
+	config, err := i.ToRESTConfig()
+	if err != nil {
+		return i.explainConfig(err)
+	}
+	p := &prose{out: i.ErrOut}
+	p.line("%s", i.facts(token))
+	if p.err != nil {
+		return p.err
+	}
+	return i.print(secret, config.Host)
 }
 
 // ensure creates a token, or checks the existing one.

@@ -27,7 +27,7 @@ namespace, the identity of the agent, the report and the heartbeat, and the deli
 The tree also names missing objects, and those you may not read.`,
 		Example: `  muster tree clusters/web
   muster tree edge-1`,
-		Args: cobra.RangeArgs(1, 2),
+		Args: takes(1, 2, "the name of a member"),
 		RunE: func(command *cobra.Command, args []string) error {
 			o, c, err := h.subject(command.Context(), looked, args)
 			if err != nil {

@@ -120,7 +120,7 @@ func (g *get) follow(ctx context.Context, hub client.WithWatch, list client.Obje
 
 // append prints a line for each object and each change.
 func (g *get) append(ctx context.Context, k kind, names []string, changes <-chan change) error {
-	t := newTable(g.Out, k, g.wide())
+	t := newTable(g.Out, k, g.wide(), g.styleOf(g.Out))
 	t.printHeader()
 	if err := t.flush(); err != nil {
 		return err
@@ -152,6 +152,7 @@ func (g *get) append(ctx context.Context, k kind, names []string, changes <-chan
 // screen is the content of a terminal.
 type screen struct {
 	kind
+	style
 	wide    bool
 	names   []string
 	objects map[string]client.Object
@@ -162,7 +163,7 @@ type screen struct {
 
 // redraw draws the table at each change and interval.
 func (g *get) redraw(ctx context.Context, k kind, names []string, changes <-chan change, terminal *os.File) error {
-	v := &screen{kind: k, wide: g.wide(), names: names, objects: map[string]client.Object{}}
+	v := &screen{kind: k, style: g.styleOf(terminal), wide: g.wide(), names: names, objects: map[string]client.Object{}}
 	pace := time.NewTicker(redrawn)
 	defer pace.Stop()
 	for {
@@ -198,7 +199,9 @@ func (v *screen) take(c change, now time.Time) {
 // draw returns the output to replace the last table on a terminal of the given size.
 func (v *screen) draw(width, height int, now time.Time) string {
 	var text bytes.Buffer
-	t := newTable(&text, v.kind, v.wide)
+	look := v.style
+	look.width = width
+	t := newTable(&text, v.kind, v.wide, look)
 	t.printHeader()
 	for _, key := range slices.Sorted(maps.Keys(v.objects)) {
 		t.print(view.Row(v.objects[key], now))
@@ -206,16 +209,12 @@ func (v *screen) draw(width, height int, now time.Time) string {
 	_ = t.flush() // a buffer does not fail
 	lines := strings.Split(strings.TrimSuffix(text.String(), "\n"), "\n")
 	if v.problem != nil && now.Sub(v.since) < problemLasts {
-		lines = append([]string{fmt.Sprintf("Not live for %s: ", view.Since(v.since, now)) + v.problem.Error()}, lines...)
+		problem := fmt.Sprintf("Not live for %s: ", view.Since(v.since, now)) + v.problem.Error()
+		lines = append([]string{look.cut(problem)}, lines...)
 	}
 	if hidden := len(lines) - (height - 2); hidden > 0 && height > 4 {
 		lines = append(lines[:len(lines)-hidden], fmt.Sprintf("and %d more", hidden))
 	}
 	const home, clearLine, clearBelow = "\033[H", "\033[K", "\033[J"
-	for i, line := range lines {
-		if letters := []rune(line); len(letters) > width {
-			lines[i] = string(letters[:width])
-		}
-	}
 	return home + strings.Join(lines, clearLine+"\n") + clearLine + "\n" + clearBelow
 }

@@ -87,7 +87,7 @@ func TestWhatAMemberWritesCommandsNoTerminal(t *testing.T) {
 		Conditions: []fleet.Condition{{Type: "Ready", Status: "False", Reason: "AgentLost", Message: "gone\x1b]0;title\x07 \x1b[1A"}},
 	}}
 	var text strings.Builder
-	table := newTable(&text, members, true)
+	table := newTable(&text, members, true, style{})
 	table.print(view.Row(record, time.Now()))
 	if err := table.flush(); err != nil || strings.ContainsAny(text.String(), "\x1b") || !strings.Contains(text.String(), "gone") {
 		t.Errorf("it prints %q, %v", text.String(), err)
@@ -103,7 +103,7 @@ func TestWhatATenantWritesForgesNoLine(t *testing.T) {
 	for what, id := range map[string]string{"long": asked.Spec.ClientID, "blank": "\t \n\u200b"} {
 		asked.Spec.ClientID = id
 		var text strings.Builder
-		table := newTable(&text, requests, true)
+		table := newTable(&text, requests, true, style{})
 		table.printHeader()
 		table.print(view.Row(asked, time.Now()))
 		if err := table.flush(); err != nil {

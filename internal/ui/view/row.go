@@ -38,6 +38,9 @@ const (
 	StateDeleting = "Deleting"
 	StateNew      = "New" // the hub has not reconciled it yet
 
+	// StateUsedUp is a token that registers no further Cluster.
+	StateUsedUp = "UsedUp"
+
 	// StateWaitingForApproval is a Bundle with a change that a user has to confirm.
 	StateWaitingForApproval = "WaitingForApproval"
 	// StateWaitingForRun is a placement that only a staged update run changes.
@@ -205,10 +208,15 @@ func memberState(record client.Object, status membership.Status) string {
 	return string(status.Agent)
 }
 
+// usedUp is the reason why a token registers no further Cluster.
+const usedUp = "registers no further Cluster; those registered with it may come back"
+
 func tokenRow(token *fleet.ClusterRegistrationToken, now time.Time) []string {
 	state, message := stateOf(token, kube.FindCondition(token.Status.Conditions, fleet.ConditionReady))
 	if expires := token.Status.Expires; expires != nil && !expires.After(now) {
 		state = "Expired"
+	} else if most := token.Spec.MaxRegistrations; most != nil && token.Status.Registrations >= *most && state == StateReady {
+		state, message = StateUsedUp, usedUp
 	}
 	var used time.Time
 	if token.Status.LastUsed != nil {

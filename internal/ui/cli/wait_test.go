@@ -1,0 +1,122 @@
+package cli
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
+	"github.com/muster-fleet/muster/internal/fleet/reasons"
+)
+
+func TestWaitEndsWhenAMemberIsAsWanted(t *testing.T) {
+	r := newRig(t)
+	admin := of(t, r.Cluster, r.Account(t, "cli-admin", "cluster-admin"))
+	ends := func(args string, code int, want string) {
+		t.Helper()
+		out, said, err := admin.run(strings.Fields(args)...)
+		if ExitCode(err) != code || !strings.Contains(out+said, want) {
+			t.Errorf("muster %s ends with %d, %v: %s%s", args, ExitCode(err), err, out, said)
+		}
+	}
+	ends("wait nobody -n team --timeout 5s", exitTimedOut, "there is no nobody among the members")
+	ends("wait nobody -n team --for gone", 0, "nobody does not exist")
+
+	late := &fleet.Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "late"}}
+	r.check(r.Create(context.Background(), late))
+	ends("wait late -n team --timeout 1s", exitTimedOut, "Cluster team/late is not ready after")
+	ends("wait late -n team --for gone --timeout 1s", exitTimedOut, "is not gone after")
+	gone := make(chan error, 1)
+	go func() {
+		time.Sleep(time.Second)
+		gone <- r.Delete(context.Background(), late)
+	}()
+	ends("wait cluster/team/late --for gone --timeout 1m", 0, "gone")
+	r.check(<-gone)
+}
+
+func TestAMemberThatHasJoinedMayNotBeReady(t *testing.T) {
+	ready := func(status corev1.ConditionStatus, reason string) *fleet.Cluster {
+		return &fleet.Cluster{Status: fleet.ClusterStatus{
+			Agent:      fleet.AgentStatus{LastSeen: metav1.Now()},
+			Conditions: []fleet.Condition{{Type: fleet.ConditionReady, Status: status, Reason: reason}},
+		}}
+	}
+	for name, row := range map[string]struct {
+		member        *fleet.Cluster
+		ready, joined bool
+	}{
+		"new":       {&fleet.Cluster{}, false, false},
+		"ready":     {ready(corev1.ConditionTrue, ""), true, true},
+		"not ready": {ready(corev1.ConditionFalse, "NotReady"), false, true},
+		"lost":      {ready(corev1.ConditionFalse, reasons.AgentLost), false, false},
+		"revoked":   {ready(corev1.ConditionFalse, reasons.Revoked), false, false},
+	} {
+		for goal, want := range map[string]bool{goalReady: row.ready, goalJoined: row.joined, goalGone: false} {
+			w := &waiter{goal: goal}
+			if got := w.reached(row.member); got != want {
+				t.Errorf("%s is %s: %t", name, goal, got)
+			}
+		}
+	}
+}
+
+func TestEventsAreListedByTimeAndObject(t *testing.T) {
+	r := newRig(t)
+	admin := of(t, r.Cluster, r.Account(t, "cli-admin", "cluster-admin"))
+	web := &fleet.Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "eventful"}}
+	r.check(r.Create(context.Background(), web))
+	event := func(name, kind, reason, message string) {
+		r.check(r.Create(context.Background(), &corev1.Event{
+			ObjectMeta:     metav1.ObjectMeta{Namespace: "team", Name: name},
+			InvolvedObject: corev1.ObjectReference{Kind: "Cluster", Namespace: "team", Name: web.Name, UID: web.UID},
+			Type:           kind, Reason: reason, Message: message, LastTimestamp: metav1.Now(),
+		}))
+	}
+	event("one", corev1.EventTypeNormal, "Joined", "the agent\nhas \x1b[31mjoined")
+	event("two", corev1.EventTypeWarning, "Lost", "no heartbeat")
+	out, said, err := admin.run("events", "eventful", "-n", "team")
+	joined, lost := strings.Index(out, "the agent has"), strings.Index(out, "no heartbeat")
+	if err != nil || joined < 0 || lost < joined || strings.Contains(out, "\x1b") {
+		t.Errorf("%v\n%s\n%q", err, said, out)
+	}
+	out, said, err = admin.run("events", "-n", "team", "--warnings", "--limit", "1")
+	if err != nil || strings.Contains(out, "Joined") || !strings.Contains(out, "Cluster team/eventful") {
+		t.Errorf("%v\n%s\n%s", err, said, out)
+	}
+	if out, said, err := admin.run("describe", "eventful", "-n", "team"); err != nil || !strings.Contains(out, "no heartbeat") ||
+		!strings.Contains(out, "Cluster team/eventful is New") {
+		t.Errorf("%v\n%s\n%s", err, said, out)
+	}
+	nobody := of(t, r.Cluster, r.Account(t, "nobody", ""))
+	nobody.refused("events", "events is forbidden", "use --namespace for one workspace")
+}
+
+func TestVersionNamesWhatItCannotRead(t *testing.T) {
+	r := newRig(t)
+	admin := of(t, r.Cluster, r.Account(t, "cli-admin", "cluster-admin"))
+	aged := &fleet.Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "aged"}}
+	r.check(r.Create(context.Background(), aged))
+	before := aged.DeepCopy()
+	aged.Status.Agent.Version = "v0.0.9"
+	r.check(r.Status().Patch(context.Background(), aged, client.MergeFrom(before)))
+	admin.says("version -n team", "muster  ", "agents  0.0.9, on 1 Cluster", "The version of the hub is unknown")
+	admin.says("version -n team -o json", `"0.0.9": 1`, `"problems": [`)
+	admin.says("version --client", "muster  ")
+	nobody := of(t, r.Cluster, r.Account(t, "nobody", ""))
+	nobody.says("version", "The versions of the agents are unknown")
+}
+
+func TestVersionsAreComparedByTheirMinorVersion(t *testing.T) {
+	v := &versions{Client: "1.2.0", Hub: "1.3.1", Agents: map[string]int{"1.3.0": 3, "1.2.9": 1}}
+	v.compare()
+	if text := strings.Join(v.Problems, "\n"); len(v.Problems) != 2 || !strings.Contains(text, "The hub is newer than muster") ||
+		!strings.Contains(text, "Agents of version 1.2.9 differ") {
+		t.Error(text)
+	}
+}
