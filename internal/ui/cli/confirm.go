@@ -106,7 +106,7 @@ func (c *changer) ask(ctx context.Context, title, instead string) error {
 	return c.askFor(ctx, "Apply this change on the members?", title, instead)
 }
 
-// askOnTerminal is askFor on a terminal, and does nothing without one: a script has decided already.
+// askOnTerminal is askFor on a terminal. Without one it does nothing: a script has decided already.
 func (c *changer) askOnTerminal(ctx context.Context, question, title string) error {
 	if !c.onTerminal() {
 		return nil

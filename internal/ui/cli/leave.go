@@ -91,8 +91,8 @@ func (c *changer) describeLeave(ctx context.Context, hub client.Client, o client
 	return c.line("%s would leave. Its deliveries %s: %s", c.title(o), fate, strings.Join(held, ", "))
 }
 
-// askBeforeLeave prints a question before a member loses deliveries. On a terminal it does so before
-// each departure.
+// askBeforeLeave prints a question before a member loses deliveries. On a terminal it does so
+// before each departure.
 func (c *changer) askBeforeLeave(ctx context.Context, hub client.Client, o client.Object, policy string, yes bool) error {
 	switch {
 	case yes:
