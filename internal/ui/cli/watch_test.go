@@ -147,7 +147,7 @@ func TestATerminalShowsWhatFits(t *testing.T) {
 	const a, b, c = "a MemberCluster New - - - - -", "b MemberCluster New - - - - -", "c MemberCluster New - - - - -"
 	shows("three", 200, 24, membersHeader, a, b, c)
 	shows("a low one", 200, 5, membersHeader, a, b, "and 1 more")
-	shows("a narrow one", 6, 24, "NAME", "a", "b", "c")
+	shows("a narrow one", 6, 24, "NAME …", "a …", "b …", "c …")
 	v.take(change{object: record("b"), gone: true}, now)
 	shows("one is gone", 200, 24, membersHeader, a, c)
 	v.take(change{err: errors.New("connection refused")}, now)

@@ -11,10 +11,9 @@ import (
 // revoked denies a request for a revoked Cluster.
 func revoked(workspace, cluster string) decision {
 	return decision{state: fleet.RegistrationDenied, reason: reasons.Revoked, cluster: cluster, message: fmt.Sprintf(
-		"Cluster %s/%s is revoked by its annotation %s: to restore its access, kubectl -n %s annotate cluster.fleet.cattle.io %s %s- and "+
-			"then let "+
-			"the cluster ask again, which takes a new request",
-		workspace, cluster, clusterv1beta1.AnnotationRevoked, workspace, cluster, clusterv1beta1.AnnotationRevoked)}
+		"Cluster %s/%s is revoked by its annotation %s: to restore its access, muster revoke %s/%s --undo, or kubectl -n %s annotate "+
+			"cluster.fleet.cattle.io %s %s-. Then let the cluster send a new request",
+		workspace, cluster, clusterv1beta1.AnnotationRevoked, workspace, cluster, workspace, cluster, clusterv1beta1.AnnotationRevoked)}
 }
 
 func denied(reason, message string) decision {

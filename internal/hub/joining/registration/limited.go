@@ -90,7 +90,8 @@ func (o observed) unapproved() (decision, bool) {
 	case o.isApproved(reason):
 		return decision{}, false
 	case o.approved == "":
-		return pending(reason, fmt.Sprintf("%s: %s=true (or =false to deny it)", why, command))
+		return pending(reason, fmt.Sprintf("%s: muster approve requests %s/%s, or %s=true (or =false to deny it)", why, o.workspace, o.name,
+			command))
 	case asked:
 		return pending(reason, fmt.Sprintf("annotation %s is neither true nor false: %s=true --overwrite", fleet.AnnotationApproved, command))
 	}

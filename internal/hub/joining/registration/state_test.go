@@ -159,7 +159,7 @@ func TestDecide(t *testing.T) {
 			o.limits.approval, o.expressionSays = fleet.ApprovalCEL, "native is false for this request"
 		}),
 			want: decision{state: pending, reason: "ApprovalRequired", wake: start.Add(approvalLife)},
-			says: "its spec.approvalExpression native is false for this request: kubectl -n clusters annotate"},
+			says: "its spec.approvalExpression native is false for this request: muster approve requests clusters/"},
 		{name: "and goes on by itself if it is true", seen: asked(matching(ready), func(o *observed) {
 			o.limits.approval, o.expressionTrue = fleet.ApprovalCEL, true
 		}),
@@ -172,7 +172,7 @@ func TestDecide(t *testing.T) {
 				o.attribution, o.limitedTokens = attribution{reason: "PolicyMissing", problem: "the policy has no effect",
 					recheck: start.Add(time.Minute)}, true
 			}), want: decision{state: pending, reason: "NotAttributed", wake: start.Add(time.Minute)},
-			says: "the policy has no effect; or approve it: kubectl"},
+			says: "the policy has no effect; or approve it: muster approve requests"},
 		{name: "and goes on when somebody approves it", seen: asked(matching(ready), func(o *observed) {
 			o.attribution, o.limitedTokens, o.reason, o.approved = attribution{reason: "PolicyMissing", problem: "the policy has no effect"},
 				true, "NotAttributed", "true"

@@ -103,7 +103,6 @@ func (r *reconciliation) inheritApproval(ctx context.Context) error {
 // awaitsApproval returns the message of a Cluster without approval.
 func (o observed) awaitsApproval() string {
 	return fmt.Sprintf("this Cluster waits for approval, as label %s of workspace %s requires, and gets no deliveries before; to "+
-		"approve it: kubectl -n %s annotate "+
-		"--overwrite cluster.fleet.cattle.io %s %s=true",
-		fleet.LabelApproveMembers, o.Workspace, o.Workspace, o.Name, fleet.AnnotationApproved)
+		"approve it: muster approve clusters %s/%s, or kubectl -n %s annotate --overwrite cluster.fleet.cattle.io %s %s=true",
+		fleet.LabelApproveMembers, o.Workspace, o.Workspace, o.Name, o.Workspace, o.Name, fleet.AnnotationApproved)
 }

@@ -115,8 +115,10 @@ func readiness(o observed) result {
 	case o.Revoked:
 		return result{reason: reasons.Revoked,
 			message: fmt.Sprintf("revoked by annotation %s: its agent has no access and cannot register, and the hub delivers nothing; "+
-				"deliveries on the cluster stay. To restore the access: kubectl -n %s annotate cluster.fleet.cattle.io %s %s- %s",
-				clusterv1beta1.AnnotationRevoked, o.Workspace, o.Name, clusterv1beta1.AnnotationRevoked, o.afterRevocation())}
+				"deliveries on the cluster stay. To restore the access: muster revoke %s/%s --undo, or kubectl -n %s annotate "+
+				"cluster.fleet.cattle.io %s %s- %s",
+				clusterv1beta1.AnnotationRevoked, o.Workspace, o.Name, o.Workspace, o.Name, clusterv1beta1.AnnotationRevoked,
+				o.afterRevocation())}
 	case o.elsewhere != "":
 		return managedElsewhere(o)
 	case reason != "":

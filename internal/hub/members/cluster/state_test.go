@@ -108,14 +108,16 @@ func TestReadiness(t *testing.T) {
 			o.Name, o.Revoked, o.agent = "web", true, ""
 		}),
 			result{reason: reasons.Revoked, message: "revoked by annotation muster/revoked: its agent has no access and cannot register, and " +
-				"the hub delivers nothing; deliveries on the cluster stay. To restore the access: kubectl -n clusters annotate " +
+				"the hub delivers nothing; deliveries on the cluster stay. To restore the access: " +
+				"muster revoke clusters/web --undo, or kubectl -n clusters annotate " +
 				"cluster.fleet.cattle.io web " +
 				"muster/revoked- and give the cluster a new registration token"}},
 		{"one that is imported is installed again then", member(managed("Imported", ""), func(o *observed) {
 			o.Name, o.Revoked, o.agent = "web", true, ""
 		}),
 			result{reason: reasons.Revoked, message: "revoked by annotation muster/revoked: its agent has no access and cannot register, and " +
-				"the hub delivers nothing; deliveries on the cluster stay. To restore the access: kubectl -n clusters annotate " +
+				"the hub delivers nothing; deliveries on the cluster stay. To restore the access: " +
+				"muster revoke clusters/web --undo, or kubectl -n clusters annotate " +
 				"cluster.fleet.cattle.io web " +
 				"muster/revoked- (the hub then installs the agent again)"}},
 		{"a Cluster without an agent waits", member(neverSeen, func(o *observed) { o.agent = "" }),

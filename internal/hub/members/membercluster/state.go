@@ -147,8 +147,9 @@ func (o observed) revoked() result {
 	}
 	return result{metav1.ConditionFalse, reasons.Revoked,
 		fmt.Sprintf("revoked by annotation %s: the identity has no access, and the hub places nothing; deliveries on the cluster stay. To "+
-			"restore the access: kubectl annotate membercluster %s %s- and then set config.memberNamespace of the chart member-agent to the "+
-			"namespace in the condition Joined", clusterv1beta1.AnnotationRevoked, o.Name, clusterv1beta1.AnnotationRevoked)}
+			"restore the access: muster revoke %s --undo, or kubectl annotate membercluster %s %s- and then set config.memberNamespace of "+
+			"the chart member-agent to the namespace in the condition Joined",
+			clusterv1beta1.AnnotationRevoked, o.Name, o.Name, clusterv1beta1.AnnotationRevoked)}
 }
 
 func beatOf(agents []clusterv1beta1.AgentStatus) time.Time {
