@@ -56,8 +56,8 @@ func TestAMessageNamesWhatWouldBeRemovedAndStaysBounded(t *testing.T) {
 		want    string
 	}{
 		"one": {
-			1, "c%d", same, "; to have ConfigMap shop/c0 removed from members all the same, kubectl annotate --overwrite clusterresourceplacement " +
-				"web ",
+			1, "c%d", same, "; to have ConfigMap shop/c0 removed from members all the same, muster confirm placements web, or " +
+				"kubectl annotate --overwrite clusterresourceplacement web ",
 		},
 		"many":                            {30, "c%02d", same, "; to have ConfigMap shop/c00, ConfigMap shop/c01, "},
 		"of many the first ten":           {30, "c%02d", same, ", ConfigMap shop/c09 and 20 more removed from members all the same"},

@@ -46,9 +46,7 @@ var (
 // joinMember registers a cluster as a MemberCluster, with its own account on the hub.
 func (j *joiner) joinMember(ctx context.Context, cluster, hub *checked) error {
 	j.name = j.memberName()
-	account := &corev1.ServiceAccount{
-		ObjectMeta: metav1.ObjectMeta{Namespace: naming.MemberSystemNamespace, Name: j.name + "-hub-cluster-access"},
-	}
+	account := accountOfMember(j.name)
 	account.Labels = map[string]string{labelMadeBy: madeByUs}
 	record := &clusterv1beta1.MemberCluster{ObjectMeta: metav1.ObjectMeta{Name: j.name, Labels: j.labels}}
 	record.Spec.Identity = rbacv1.Subject{Kind: rbacv1.ServiceAccountKind, Namespace: account.Namespace, Name: account.Name}
@@ -89,6 +87,11 @@ func (j *joiner) joinMember(ctx context.Context, cluster, hub *checked) error {
 		return err
 	}
 	return j.followMember(ctx, cluster, hub)
+}
+
+// accountOfMember returns the account that join makes for a MemberCluster.
+func accountOfMember(name string) *corev1.ServiceAccount {
+	return &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: naming.MemberSystemNamespace, Name: name + "-hub-cluster-access"}}
 }
 
 // makeMember creates the MemberCluster. Right after muster init, the API server may not serve

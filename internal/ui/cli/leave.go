@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
@@ -38,7 +40,8 @@ annotation, a Cluster keeps its deliveries, and a MemberCluster loses them. If t
 loses deliveries, the command lists them and waits for your answer. On a terminal it always
 does, unless --yes is set.
 
-The agent stays on the cluster until you uninstall its chart.`,
+The agent stays on the cluster until you uninstall its chart. The account that "muster join
+--member" made on the hub goes with the member.`,
 		Example: `  # Keep the deliveries on the cluster
   muster leave clusters/web --orphan
 
@@ -65,7 +68,11 @@ The agent stays on the cluster until you uninstall its chart.`,
 			return fmt.Errorf("%s is already leaving with its earlier policy: run the command without --delete and --orphan to see the progress",
 				c.title(o))
 		}
-		return c.follow(ctx, hub, o, "gone", func(_ client.Object, gone bool) (bool, error) { return gone, nil })
+		err := c.follow(ctx, hub, o, "gone", func(_ client.Object, gone bool) (bool, error) { return gone, nil })
+		if member, isMemberCluster := o.(*clusterv1beta1.MemberCluster); err == nil && isMemberCluster && c.timeout > 0 {
+			return c.removeAccount(ctx, hub, member)
+		}
+		return err
 	})
 	command.Flags().BoolVar(&empty, "delete", false, "Remove all deliveries from the cluster")
 	command.Flags().BoolVar(&orphan, "orphan", false, "Keep all deliveries on the cluster")
@@ -73,6 +80,42 @@ The agent stays on the cluster until you uninstall its chart.`,
 	command.Flags().BoolVar(&dryRun, "dry-run", false, "Only print the deliveries, and whether they stay")
 	command.MarkFlagsMutuallyExclusive("delete", "orphan")
 	return command
+}
+
+// removeAccount deletes the account that muster join made for a MemberCluster, unless another member
+// has it. An account of somebody else stays.
+func (c *changer) removeAccount(ctx context.Context, hub client.Client, member *clusterv1beta1.MemberCluster) error {
+	identity := member.Spec.Identity
+	account := accountOfMember(member.Name)
+	if identity.Kind != rbacv1.ServiceAccountKind || identity.Namespace != account.Namespace || identity.Name != account.Name {
+		return nil
+	}
+	stays := func(why error) error {
+		return c.line("ServiceAccount %s/%s stays on the hub: %s", account.Namespace, account.Name, why)
+	}
+	if err := hub.Get(ctx, client.ObjectKeyFromObject(account), account); apierrors.IsNotFound(err) {
+		return nil
+	} else if err != nil {
+		return stays(err)
+	}
+	if account.Labels[labelMadeBy] != madeByUs {
+		return nil
+	}
+	shared := false
+	err := view.Each(ctx, hub, &clusterv1beta1.MemberClusterList{}, func(o client.Object) {
+		shared = shared || o.(*clusterv1beta1.MemberCluster).Spec.Identity == identity
+	})
+	if err != nil {
+		return stays(err)
+	}
+	if shared {
+		return stays(errors.New("another MemberCluster has it as its identity"))
+	}
+	uid := account.UID
+	if err := hub.Delete(ctx, account, client.Preconditions{UID: &uid}); client.IgnoreNotFound(err) != nil {
+		return stays(err)
+	}
+	return c.line("ServiceAccount %s/%s is deleted.", account.Namespace, account.Name)
 }
 
 // describeLeave prints what the departure of a member would change.
