@@ -82,8 +82,8 @@ The agent stays on the cluster until you uninstall its chart. The account that "
 	return command
 }
 
-// removeAccount deletes the account that muster join made for a MemberCluster, unless another member
-// has it. An account of somebody else stays.
+// removeAccount deletes the account that muster join made for a MemberCluster, unless another
+// member has it. An account of another origin stays.
 func (c *changer) removeAccount(ctx context.Context, hub client.Client, member *clusterv1beta1.MemberCluster) error {
 	identity := member.Spec.Identity
 	account := accountOfMember(member.Name)

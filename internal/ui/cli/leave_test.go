@@ -72,8 +72,10 @@ func TestLeaveDeletesOnlyTheAccountThatJoinMade(t *testing.T) {
 		says    string
 	}{
 		"the account of join":          {member("edge", own), []client.Object{account(madeByUs)}, true, "is deleted"},
-		"an account of somebody else":  {member("edge", own), []client.Object{account("argocd")}, false, ""},
-		"the account of two members":   {member("edge", own), []client.Object{account(madeByUs), member("b", own)}, false, "another MemberCluster"},
+		"an account of another origin": {member("edge", own), []client.Object{account("argocd")}, false, ""},
+		"the account of two members": {
+			member("edge", own), []client.Object{account(madeByUs), member("b", own)}, false, "another MemberCluster",
+		},
 		"a member of another identity": {member("edge", "robot"), []client.Object{account(madeByUs)}, false, ""},
 	} {
 		hub := fake.NewClientBuilder().WithScheme(scheme).WithObjects(row.objects...).Build()
