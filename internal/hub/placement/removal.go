@@ -65,7 +65,8 @@ func (c *Controller) requireCauses(ctx context.Context, s genericPlacement, o *o
 		reason, message = withheld.reason, withheld.message
 	}
 	how := fmt.Sprintf("%s; to have %s removed from members all the same, muster confirm placements %s, or "+
-		"kubectl annotate --overwrite%s %s=%s", placedStays, namesOf(lost), strings.TrimPrefix(s.key.String(), "/"), objectOf(s), placement.AnnotationConfirmRemoval,
+		"kubectl annotate --overwrite%s %s=%s",
+		placedStays, namesOf(lost), strings.TrimPrefix(s.key.String(), "/"), objectOf(s), placement.AnnotationConfirmRemoval,
 		o.confirmation(lost))
 	o.unfounded = condition{metav1.ConditionFalse, reason, kube.Clip(message, kube.MaxMessage-len(how)-len("...")) + how}
 }
