@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -13,9 +14,10 @@ import (
 
 // byName shows the objects of some names, of any kind, in a table for each kind.
 func (g *get) byName(ctx context.Context, names []string) error {
-	if _, err := g.output(kinds[0]); err != nil {
-		return err
+	if g.selector != "" {
+		return usageError{errors.New("--selector and names exclude each other: use one of the two, or name a kind first")}
 	}
+	among := append(explained(), kindsNamed(kindApprovals)...)
 	hub, server, err := g.client()
 	if err != nil {
 		return err
@@ -24,7 +26,7 @@ func (g *get) byName(ctx context.Context, names []string) error {
 	byTable := map[string][]client.Object{}
 	var objects []client.Object
 	for _, name := range names {
-		o, err := g.lookUpQualified(ctx, hub, server, lookedFor{"muster get", explained()}, name)
+		o, err := g.lookUpQualified(ctx, hub, server, lookedFor{"muster get", among}, name)
 		if err != nil {
 			return err
 		}

@@ -198,6 +198,7 @@ func TestGetShowsMembersOfBothKinds(t *testing.T) {
 	admin.shows("get --sort-by {.metadata.namespace} --no-headers", edge, webA, webB)
 	admin.shows("get -o custom-columns=N:.metadata.name,E:.metadata.labels.env", "N E", "edge <none>", "web prod", "web <none>")
 	admin.refused("get web", "web is the name of 2 objects; choose one:", "muster get clusters team-b/web")
+	admin.refused("get edge -l env=prod", "--selector and names exclude each other")
 	admin.refused("get --sort-by size", "members have the columns name, kind, state")
 	admin.refused("get -o custom-columns=N", `"N" is no column, such as NAME:.metadata.name`)
 	admin.shows("get clusters team-a/web -o jsonpath={.metadata.labels.env}", "prod")

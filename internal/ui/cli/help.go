@@ -35,7 +35,7 @@ func groups() []group {
 
 // usage prints the commands in groups, and leaves the flags of kubectl to muster options.
 const usage = `{{if .HasAvailableSubCommands}}{{$commands := .Commands}}{{range $group := .Groups}}{{.Title}}
-{{- range $commands}}{{if and (eq .GroupID $group.ID) (or .IsAvailableCommand (eq .Name "help"))}}
+{{- range $commands}}{{if and (eq .GroupID $group.ID) .IsAvailableCommand}}
   {{rpad .Name .NamePadding}} {{.Short}}{{end}}{{end}}
 
 {{end}}{{if not .Groups}}Commands:
@@ -67,7 +67,10 @@ func addCommands(root *cobra.Command, streams genericiooptions.IOStreams, hub *a
 			root.AddCommand(command)
 		}
 	}
-	root.SetHelpCommand(&cobra.Command{Use: "no-help", Hidden: true}) // --help does the same
+	root.InitDefaultHelpCmd()
+	if help, _, err := root.Find([]string{"help"}); err == nil {
+		help.Hidden = true // for lack of room on the page: --help does the same
+	}
 	root.SetCompletionCommandGroupID(groupHelp)
 	root.SetUsageTemplate(usage)
 }

@@ -50,6 +50,12 @@ func TestHelpFitsOnOneScreenInGroups(t *testing.T) {
 	}
 }
 
+func TestHelpOfACommandIsShownBothWays(t *testing.T) {
+	if printed(t, "help", "get") != printed(t, "get", "--help") {
+		t.Error("muster help get does not show the help of muster get")
+	}
+}
+
 func TestOptionsListsTheFlagsThatHelpHides(t *testing.T) {
 	listed := printed(t, "options")
 	root := NewCommand("muster", genericiooptions.IOStreams{Out: io.Discard})
