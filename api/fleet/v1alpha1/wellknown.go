@@ -49,6 +49,9 @@ const (
 	// hub wrote another deployment ID. While the status still has that error, it belongs to the
 	// previous deployment. A Muster addition.
 	AnnotationEarlierError = "muster/earlier-error"
+	// AnnotationCordoned on a Cluster or MemberCluster, with the value true, keeps new deliveries from
+	// it. Present ones stay and are updated. A Muster addition.
+	AnnotationCordoned = "muster/cordoned"
 	// AnnotationRequester on a ClusterRegistration is the user that the agent acts as.
 	AnnotationRequester = "muster/requester"
 	// AnnotationApprovedBy on a ClusterRegistration is the user who last set AnnotationApproved,

@@ -41,6 +41,8 @@ wait $joining
 
 muster approve clusters clusters/web
 muster label clusters/web env=prod region=eu
+muster cordon clusters/web
+muster cordon clusters/web --undo
 muster get
 muster get --sort-by version
 muster get --sort-by .metadata.creationTimestamp

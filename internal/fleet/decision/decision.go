@@ -36,6 +36,10 @@ var (
 	Revoke = Decision{"revoke", clusterv1beta1.AnnotationRevoked, "true"}
 	// Readmit lets a revoked member join again.
 	Readmit = Decision{"readmit", clusterv1beta1.AnnotationRevoked, nil}
+	// Cordon keeps new deliveries from a member.
+	Cordon = Decision{"cordon", fleet.AnnotationCordoned, "true"}
+	// Uncordon lets a cordoned member get new deliveries again.
+	Uncordon = Decision{"uncordon", fleet.AnnotationCordoned, nil}
 )
 
 // Write writes the decision to an object.

@@ -7,6 +7,8 @@ const (
 	AffinityNotMatched = "AffinityNotMatched"
 	// AgentCannotPlace: the agent of the Cluster is Rancher Fleet's, which does not apply Works.
 	AgentCannotPlace = "AgentCannotPlace"
+	// Cordoned: an administrator keeps new deliveries from the member.
+	Cordoned = "Cordoned"
 	// Kept: the placement keeps a member that it would not pick now.
 	Kept = "Kept"
 	// NamespaceNotAdmitted: the member takes no ResourcePlacement of that namespace.

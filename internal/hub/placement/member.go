@@ -59,6 +59,8 @@ func ofMemberCluster(mc *clusterv1beta1.MemberCluster, seen liveness.Observation
 		m.Obstacle = scheduling.Obstacle{Reason: reasons.NotJoined, Message: "the member has not joined: no member agent has answered"}
 	case seen.State == liveness.Lost:
 		m.Obstacle = scheduling.Obstacle{Reason: reasons.AgentLost, Message: "the member is lost: its agent sends no heartbeats"}
+	case membership.Cordoned(mc):
+		m.Obstacle = cordoned(mc.Name)
 	case status.Healthy.Status == "":
 		m.Obstacle = scheduling.Obstacle{Reason: reasons.Unhealthy, Message: "nothing is known of the member's health yet"}
 	case !status.Ready:
@@ -68,6 +70,13 @@ func ofMemberCluster(mc *clusterv1beta1.MemberCluster, seen liveness.Observation
 		m.LastBeat = later(seen.LastBeat, agent.LastReceivedHeartbeat.Time)
 	}
 	return m
+}
+
+// cordoned is the obstacle of a cordoned member.
+func cordoned(name string) scheduling.Obstacle {
+	return scheduling.Obstacle{
+		Reason: reasons.Cordoned, Message: "the member is cordoned and gets no new deliveries: muster cordon " + name + " --undo",
+	}
 }
 
 func later(a, b time.Time) time.Time {
@@ -118,6 +127,8 @@ func ofCluster(
 		m.Obstacle = scheduling.Obstacle{Reason: reasons.AgentLost, Message: "the Cluster is lost: its agent sends no heartbeats"}
 	case status.Agent == membership.AgentUnknown || cluster.Status.Namespace == "" || cluster.Status.Agent.LastSeen.IsZero():
 		m.Obstacle = scheduling.Obstacle{Reason: reasons.NotJoined, Message: "no agent of the Cluster has registered"}
+	case membership.Cordoned(cluster):
+		m.Obstacle = cordoned(m.Name)
 	case membership.AwaitsApproval(cluster):
 		m.Obstacle = scheduling.Obstacle{
 			Reason:  reasons.ApprovalRequired,

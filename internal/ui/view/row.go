@@ -142,7 +142,8 @@ func clusterRow(record *fleet.Cluster, now time.Time) []string {
 	return []string{
 		NameOf(record), "Cluster", memberState(record, status), Or(record.Status.Display.ReadyNodes), Or(record.Status.Display.ReadyBundles),
 		Or(agent.KubernetesVersion),
-		lastSeen(record, status, agent.LastSeen.Time, now), Or(agent.Version), Until(Expires(record), now), Why(status.Ready, status.Message),
+		lastSeen(record, status, agent.LastSeen.Time, now), Or(agent.Version), Until(Expires(record), now),
+		whyOfMember(record, status.Ready, status.Message),
 	}
 }
 
@@ -165,8 +166,20 @@ func memberClusterRow(record *clusterv1beta1.MemberCluster, now time.Time) []str
 	return []string{
 		NameOf(record), "MemberCluster", memberState(record, status), property("kubernetes-fleet.io/node-count"), Nothing,
 		property("k8s.io/k8s-version"),
-		lastSeen(record, status, seen, now), Nothing, Until(Expires(record), now), Why(status.Ready, message),
+		lastSeen(record, status, seen, now), Nothing, Until(Expires(record), now), whyOfMember(record, status.Ready, message),
 	}
+}
+
+// whyOfMember is Why for a member, which may be cordoned besides.
+func whyOfMember(record client.Object, ready bool, message string) string {
+	why := Why(ready, message)
+	switch {
+	case !membership.Cordoned(record):
+		return why
+	case why == Nothing:
+		return "cordoned: no new deliveries"
+	}
+	return "cordoned; " + why
 }
 
 // Expires returns the expiry of the credential of a member's agent, from the membership object.

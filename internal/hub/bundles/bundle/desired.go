@@ -1,6 +1,7 @@
 package bundle
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -212,7 +213,8 @@ func (m *computed) settle(t *target, bundle *fleet.Bundle, d *fleet.BundleDeploy
 	t.hasValues, t.digest, t.problem, t.completion = o.hasValues, o.digest, o.problem, m.completion
 	t.desired, t.deployment = desiredDeployment(bundle, t.cluster, o.id), d
 	t.copies, t.desired.Spec.DownstreamResourcesGeneration = o.copies, o.generationOfCopies
-	t.uninitialized = membership.HeldByInitGate(t.cluster, bundle)
+	delivered := d != nil && d.Spec.DeploymentID != ""
+	t.heldBack = cmp.Or(membership.HeldByInitGate(t.cluster, bundle), membership.HeldByCordon(t.cluster, bundle, delivered))
 }
 
 func (m *computed) compute(by rules, bundle *fleet.Bundle, cluster *fleet.Cluster, matched []int) outcome {

@@ -48,8 +48,9 @@ type target struct {
 	copies    []fleet.DownstreamResource
 	// problem is the reason why the Bundle is invalid for this Cluster.
 	problem error
-	// uninitialized is the reason why init gates of the Cluster hold the Bundle back; "" if none do.
-	uninitialized string
+	// heldBack is the reason why the Cluster does not take the Bundle yet: an init gate, or a cordon;
+	// "" without one.
+	heldBack string
 	// deployment is the cached deployment, or the written one while it is missing in the cache;
 	// nil if there is none.
 	deployment *fleet.BundleDeployment
@@ -130,7 +131,7 @@ func (t target) available() bool {
 
 // blocked reports whether another cause than the rollout stops changes of the deployment.
 func (t target) blocked() bool {
-	return t.problem != nil || t.desired.Spec.Paused || t.desired.Spec.OffSchedule || t.uninitialized != ""
+	return t.problem != nil || t.desired.Spec.Paused || t.desired.Spec.OffSchedule || t.heldBack != ""
 }
 
 // decide plans the rollout.
@@ -179,8 +180,8 @@ func (t target) entry(workspace string, released bool) rollup.Entry {
 		e.State, e.Message = fleet.StatePaused, pausedBy(t.cluster)
 	case !t.current() && t.desired.Spec.OffSchedule:
 		e.State, e.Message = fleet.StateOutsideWindow, membership.OutsideWindow(&t.cluster.Status)
-	case !t.current() && t.uninitialized != "":
-		e.State, e.Message = fleet.StateWaitingForDependency, t.uninitialized
+	case !t.current() && t.heldBack != "":
+		e.State, e.Message = fleet.StateWaitingForDependency, t.heldBack
 	case !t.current():
 		e.State, e.Message = fleet.StatePending, "held back by the rollout"
 	default:

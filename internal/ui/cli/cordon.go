@@ -1,0 +1,52 @@
+package cli
+
+import (
+	"context"
+
+	"github.com/spf13/cobra"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/muster-fleet/muster/internal/fleet/decision"
+)
+
+func newCordon(streams genericiooptions.IOStreams, h *access) *cobra.Command {
+	c := &changer{IOStreams: streams, access: h, looked: lookedFor{"muster cordon", kindsNamed("members")}}
+	undo := false
+	command := &cobra.Command{
+		Use:   "cordon [clusters|memberclusters] NAME",
+		Short: "Keep new deliveries from a member",
+		Long: `Keep new deliveries from a member: no Bundle that it does not have yet is deployed on it, and
+no placement picks it. Its present deliveries stay, and are updated. You need the verb cordon
+on clusters or memberclusters.`,
+		Example: `  # Keep new deliveries from a member
+  muster cordon clusters/web
+
+  # Let the member get new deliveries again
+  muster cordon clusters/web --undo`,
+		Args:              takes(1, 2, "the name of a member"),
+		ValidArgsFunction: h.completeNames(c.looked),
+		RunE: func(command *cobra.Command, args []string) error {
+			member, hub, err := h.subject(command.Context(), c.looked, args)
+			if err != nil {
+				return err
+			}
+			return c.cordon(command.Context(), hub, member, undo)
+		},
+	}
+	command.Flags().BoolVar(&undo, "undo", false, "Let the member get new deliveries again")
+	return h.acceptAllNamespaces(command)
+}
+
+func (c *changer) cordon(ctx context.Context, hub client.Client, member client.Object, undo bool) error {
+	if undo {
+		if err := c.decide(ctx, hub, member, decision.Uncordon); err != nil {
+			return err
+		}
+		return c.line("%s gets new deliveries again.", c.title(member))
+	}
+	if err := c.decide(ctx, hub, member, decision.Cordon); err != nil {
+		return err
+	}
+	return c.line("%s is cordoned. It keeps its deliveries, and gets no new ones.", c.title(member))
+}
