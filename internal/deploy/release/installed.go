@@ -26,8 +26,10 @@ var (
 type installed struct {
 	cluster *Cluster
 	release ID
-	// newest is the newest revision; 0 if the release has no history.
+	// newest is the newest revision; 0 if the release has no history. ended is set if a user has
+	// uninstalled that revision before, and kept the history.
 	newest int
+	ended  bool
 	// deployment is the UID of the agent's Deployment; empty if the agent runs without one.
 	deployment types.UID
 }
@@ -40,11 +42,10 @@ func (c *Cluster) observeInstalled(ctx context.Context, release ID) (*installed,
 	if err != nil {
 		return nil, err
 	}
-	for version, status := range revisions {
-		if status != common.StatusUninstalled {
-			i.newest = max(i.newest, version)
-		}
+	for version := range revisions {
+		i.newest = max(i.newest, version)
 	}
+	i.ended = revisions[i.newest] == common.StatusUninstalled
 	found, err := i.agent(ctx)
 	if err != nil {
 		return nil, err
@@ -66,13 +67,8 @@ func (i *installed) check(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		if _, exists := revisions[i.newest]; !exists {
-			return fmt.Errorf("revision %d of release %s is gone: %w", i.newest, i.release, ErrBusy)
-		}
-		for version, status := range revisions { // Helm's command marks the newest, even one of the deployer
-			if version >= i.newest && (status == common.StatusUninstalling || status == common.StatusUninstalled) {
-				return fmt.Errorf("revision %d of release %s is %s: %w", version, i.release, status, ErrBusy)
-			}
+		if err := i.removed(revisions); err != nil {
+			return err
 		}
 	}
 	if i.deployment == "" {
@@ -83,6 +79,21 @@ func (i *installed) check(ctx context.Context) error {
 		return err
 	}
 	return i.stays(found)
+}
+
+// removed returns an error if a user has begun to uninstall the release. Helm's command marks the
+// newest revision, even one of the deployer.
+func (i *installed) removed(revisions map[int]common.Status) error {
+	if _, exists := revisions[i.newest]; !exists {
+		return fmt.Errorf("revision %d of release %s is gone: %w", i.newest, i.release, ErrBusy)
+	}
+	for version, status := range revisions {
+		ends := status == common.StatusUninstalling || status == common.StatusUninstalled
+		if ends && (version > i.newest || version == i.newest && !i.ended) {
+			return fmt.Errorf("revision %d of release %s is %s: %w", version, i.release, status, ErrBusy)
+		}
+	}
+	return nil
 }
 
 // revisions returns the states of the revisions, by number.

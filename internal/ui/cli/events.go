@@ -18,8 +18,8 @@ import (
 	"github.com/muster-fleet/muster/internal/ui/view"
 )
 
-// happenings is the command muster events.
-type happenings struct {
+// eventLister is the command muster events.
+type eventLister struct {
 	genericiooptions.IOStreams
 	*access
 	most     int
@@ -27,7 +27,7 @@ type happenings struct {
 }
 
 func newEvents(streams genericiooptions.IOStreams, h *access) *cobra.Command {
-	e := &happenings{IOStreams: streams, access: h}
+	e := &eventLister{IOStreams: streams, access: h}
 	looked := lookedFor{"muster events", explained()}
 	command := &cobra.Command{
 		Use:   "events [[" + strings.Join(kindNames(), "|") + "] NAME]",
@@ -58,7 +58,7 @@ list the events of one object. An API server keeps events for an hour by default
 }
 
 // of prints the events of an object.
-func (e *happenings) of(ctx context.Context, c client.Client, o client.Object) error {
+func (e *eventLister) of(ctx context.Context, c client.Client, o client.Object) error {
 	namespace := cmp.Or(o.GetNamespace(), corev1.NamespaceDefault)
 	events, err := e.list(ctx, c, client.InNamespace(namespace), client.MatchingFields{"involvedObject.uid": string(o.GetUID())})
 	if err != nil {
@@ -68,7 +68,7 @@ func (e *happenings) of(ctx context.Context, c client.Client, o client.Object) e
 }
 
 // ofFleet prints the events of all objects with a table.
-func (e *happenings) ofFleet(ctx context.Context) error {
+func (e *eventLister) ofFleet(ctx context.Context) error {
 	c, server, err := e.client()
 	if err != nil {
 		return err
@@ -99,7 +99,7 @@ func (h *access) eventKinds() (names []string) {
 	return names
 }
 
-func (e *happenings) list(ctx context.Context, c client.Client, options ...client.ListOption) (events []*corev1.Event, err error) {
+func (e *eventLister) list(ctx context.Context, c client.Client, options ...client.ListOption) (events []*corev1.Event, err error) {
 	err = view.Each(ctx, c, &corev1.EventList{}, func(o client.Object) {
 		if event := o.(*corev1.Event); !e.warnings || event.Type == corev1.EventTypeWarning {
 			events = append(events, event)
@@ -109,7 +109,7 @@ func (e *happenings) list(ctx context.Context, c client.Client, options ...clien
 }
 
 // print prints the newest events, in order of time.
-func (e *happenings) print(events []*corev1.Event) error {
+func (e *eventLister) print(events []*corev1.Event) error {
 	if len(events) == 0 {
 		_, err := fmt.Fprintln(e.ErrOut, "No events found. An API server keeps events for an hour by default.")
 		return err

@@ -141,7 +141,7 @@ func (e *explainer) printRest(ctx context.Context, c client.Client, subject clie
 		}
 	}
 	fmt.Fprintln(e.Out)
-	return (&happenings{IOStreams: e.IOStreams, access: e.access}).of(ctx, c, subject)
+	return (&eventLister{IOStreams: e.IOStreams, access: e.access}).of(ctx, c, subject)
 }
 
 // onMember prints the checks of the member's cluster and agent.
