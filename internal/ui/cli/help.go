@@ -53,8 +53,8 @@ Examples:
 Flags:
 {{.LocalNonPersistentFlags.FlagUsages | trimTrailingWhitespaces}}{{end}}
 
-{{if .HasAvailableSubCommands}}Use "{{.CommandPath}} COMMAND --help" for more about a command, and {{else}}Use {{end -}}
-"{{.Root.CommandPath}} options" for the flags of all commands.
+{{if .HasAvailableSubCommands}}Use "{{.CommandPath}} COMMAND --help" for more. {{end -}}
+Use "{{.Root.CommandPath}} options" for the flags of all commands.
 `
 
 // addCommands adds all commands in groups.

@@ -48,6 +48,7 @@ var kinds = []kind{
 	{
 		name: "requests", aliases: []string{"request", "clusterregistrations", "clusterregistration"},
 		columns:    view.RequestColumns,
+		wide:       view.RequestWide,
 		namespaced: []client.ObjectList{&fleet.ClusterRegistrationList{}},
 	},
 	{

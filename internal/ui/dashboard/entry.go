@@ -87,9 +87,9 @@ func (s labelSet) Get(key string) string {
 
 // asked is the data that the views show for requests only.
 type asked struct {
-	cluster, clientID string
-	// uid and reason belong to a request that is not granted; a user may decide about it. decided
-	// reports whether a user has.
+	cluster, clientID, labels string
+	// labels, uid and reason belong to a request that is not granted; a user may decide about it.
+	// decided reports whether a user has.
 	uid     types.UID
 	reason  string
 	decided bool
@@ -98,7 +98,7 @@ type asked struct {
 func askedOf(r *fleet.ClusterRegistration) *asked {
 	a := &asked{cluster: r.Status.ClusterName, clientID: r.Spec.ClientID}
 	if r.Status.State != fleet.RegistrationGranted {
-		a.uid, a.reason = r.UID, r.Status.Reason
+		a.uid, a.reason, a.labels = r.UID, r.Status.Reason, view.RequestedLabels(r)
 		a.decided = decision.Decided(r) && !r.Status.Granted
 	}
 	return a

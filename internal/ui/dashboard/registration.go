@@ -36,6 +36,7 @@ func (r request) Path() string      { return "/requests/" + r.name }
 func (r request) UID() types.UID    { return r.asked.uid }
 func (r request) Cluster() string   { return r.asked.cluster }
 func (r request) ClientID() string  { return r.asked.clientID }
+func (r request) Labels() string    { return r.asked.labels }
 func (r request) Since() time.Time  { return r.since }
 func (r request) Reason() string    { return r.asked.reason }
 func (r request) TokenName() string { return r.labels.Get(fleet.LabelRegistrationToken) }

@@ -15,6 +15,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/util/duration"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -53,7 +54,8 @@ var (
 	MemberColumns    = []string{"NAME", "KIND", columnState, "NODES", "BUNDLES", "VERSION", "LAST-SEEN", "AGENT", "EXPIRES", columnWhy}
 	MemberWide       = []string{"AGENT", "EXPIRES"}
 	TokenColumns     = []string{"NAME", columnState, "EXPIRES", "REGISTRATIONS", "LAST-USED", "AGE", columnWhy}
-	RequestColumns   = []string{"NAME", columnState, "CLUSTER", "CLIENT-ID", "AGE", columnWhy}
+	RequestColumns   = []string{"NAME", columnState, "CLUSTER", "CLIENT-ID", "TOKEN", "LABELS", "AGE", columnWhy}
+	RequestWide      = []string{"TOKEN", "LABELS"}
 	BundleColumns    = []string{"NAME", columnState, "READY", "AGE", columnWhy}
 	GitRepoColumns   = []string{"NAME", columnState, "COMMIT", "BUNDLES", "READY", "AGE", columnWhy}
 	HelmOpColumns    = []string{"NAME", columnState, "CHART", "VERSION", "READY", "AGE", columnWhy}
@@ -247,8 +249,16 @@ func requestRow(request *fleet.ClusterRegistration, now time.Time) []string {
 		state = StateNew
 	}
 	return []string{NameOf(request), state, Or(request.Status.ClusterName), Or(request.Spec.ClientID),
-		Since(request.CreationTimestamp.Time, now),
+		Or(request.Labels[fleet.LabelRegistrationToken]), Or(RequestedLabels(request)), Since(request.CreationTimestamp.Time, now),
 		Why(request.Status.State == fleet.RegistrationGranted, request.Status.Message)}
+}
+
+// RequestedLabels returns the labels in a request, in order. The hub may drop some.
+func RequestedLabels(request *fleet.ClusterRegistration) string {
+	if len(request.Spec.ClusterLabels) == 0 {
+		return ""
+	}
+	return labels.FormatLabels(request.Spec.ClusterLabels)
 }
 
 func bundleRow(bundle *fleet.Bundle, now time.Time) []string {
