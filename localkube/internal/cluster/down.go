@@ -104,6 +104,7 @@ func (d Dir) remove() error {
 			return fmt.Errorf("deleting cluster %s: %w", d.Name, err)
 		}
 	}
+	d.release()
 	if err := os.RemoveAll(d.Path); err != nil {
 		return fmt.Errorf("deleting cluster %s: %w", d.Name, err)
 	}

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"math/big"
 	"net"
+	"os"
+	"path/filepath"
 	"strconv"
 )
 
@@ -45,11 +47,44 @@ func lastingPort() (int, error) {
 			return 0, fmt.Errorf("choosing a port: %w", err)
 		}
 		port := firstLastingPort + int(n.Int64())
-		if checkPortFree(port) == nil {
+		if !reserved(port) && checkPortFree(port) == nil {
 			return port, nil
 		}
 	}
 	return 0, errors.New("choosing a port: none is free between 16000 and 31999; name one with --port")
+}
+
+// reservation returns the file that names the cluster with a port. Clusters of this user in other
+// roots find it there while the cluster is down.
+func reservation(port int) string {
+	return filepath.Join(os.TempDir(), fmt.Sprintf("localkube-ports-%d", os.Getuid()), strconv.Itoa(port))
+}
+
+// reserve notes the port of a cluster. Without the note, another cluster could take the port while
+// this one is down, which is no reason not to start it.
+func (d Dir) reserve(port int) {
+	file := reservation(port)
+	if err := os.MkdirAll(filepath.Dir(file), 0o700); err == nil {
+		_ = os.WriteFile(file, []byte(d.Path), 0o600)
+	}
+}
+
+// release removes the note of a cluster that is being deleted.
+func (d Dir) release() {
+	if s, err := d.load(); err == nil && reserved(s.Port) {
+		_ = os.Remove(reservation(s.Port))
+	}
+}
+
+// reserved reports whether a cluster has a port, also one that is down. The note of a deleted cluster
+// does not count.
+func reserved(port int) bool {
+	path, err := os.ReadFile(reservation(port))
+	if err != nil {
+		return false
+	}
+	s, err := Dir{Path: string(path)}.load()
+	return err == nil && s.Port == port
 }
 
 // advertiseAddress returns the address behind the kubernetes Service. Kubernetes refuses a loopback

@@ -192,6 +192,7 @@ func (d Dir) create(port int, node Node) (state, error) {
 	if s.Port, err = freePort(port); err != nil {
 		return state{}, err
 	}
+	d.reserve(s.Port)
 	s.PodNetwork = d.unusedPodNetwork()
 	return s, d.save(s)
 }
