@@ -112,14 +112,17 @@ func (d their) installBy(serverSideApply bool, files map[string]string, namespac
 }
 
 // upgrade upgrades a release by another chart, as helm upgrade --reset-then-reuse-values
-// --force-conflicts does.
+// --force-conflicts does. Helm accepts that flag only after a server-side apply.
 func (d their) upgrade(files map[string]string, namespace string) {
 	d.t.Helper()
 	chart := chartOf(d.t, files)
-	upgrade := action.NewUpgrade(d.helm(chart.Name(), namespace))
+	configuration := d.helm(chart.Name(), namespace)
+	last, err := configuration.Releases.Last(chart.Name())
+	d.check(err)
+	upgrade := action.NewUpgrade(configuration)
 	upgrade.Namespace, upgrade.ResetThenReuseValues, upgrade.WaitStrategy = namespace, true, helmkube.HookOnlyStrategy
-	upgrade.ForceConflicts = true
-	_, err := upgrade.Run(chart.Name(), chart, nil)
+	upgrade.ForceConflicts = appliedByServer(last.(*helm.Release))
+	_, err = upgrade.Run(chart.Name(), chart, nil)
 	d.check(err)
 }
 
