@@ -76,8 +76,8 @@ func (d Dir) release() {
 	}
 }
 
-// reserved reports whether a cluster has a port, also one that is down. The note of a deleted cluster
-// does not count.
+// reserved reports whether a cluster has a port, also one that is down. The note of a deleted
+// cluster does not count.
 func reserved(port int) bool {
 	path, err := os.ReadFile(reservation(port))
 	if err != nil {
