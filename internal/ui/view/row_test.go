@@ -79,9 +79,18 @@ func TestRows(t *testing.T) {
 			ObjectMeta: meta("clusters"), Status: fleet.ClusterRegistrationTokenStatus{Conditions: ready("True", "", ""), Expires: later(0)},
 		},
 			[]string{"clusters/web", "Expired", "0s ago", "-", "-", "60m", "-"}},
-		"a request that waits": {&fleet.ClusterRegistration{ObjectMeta: meta("clusters"), Spec: fleet.ClusterRegistrationSpec{ClientID: "edge"},
+		"a request that waits": {&fleet.ClusterRegistration{ObjectMeta: meta("clusters"), Spec: fleet.ClusterRegistrationSpec{
+			ClientID: "edge", ClusterLabels: map[string]string{"region": "eu", "env": "prod"},
+		},
 			Status: fleet.ClusterRegistrationStatus{State: "Pending", ClusterName: "edge", Message: "approve it"}},
-			[]string{"clusters/web", "Pending", "edge", "edge", "60m", "approve it"}},
+			[]string{"clusters/web", "Pending", "edge", "edge", "-", "env=prod,region=eu", "60m", "approve it"}},
+		"a token that is used up": {&fleet.ClusterRegistrationToken{ObjectMeta: meta("clusters"),
+			Spec: fleet.ClusterRegistrationTokenSpec{MaxRegistrations: new(int32(1))},
+			Status: fleet.ClusterRegistrationTokenStatus{
+				Conditions: ready("True", "", ""), Registrations: 1, Used: "1/1",
+			}},
+			[]string{"clusters/web", "UsedUp", "-", "1/1", "-", "60m",
+				"registers no further Cluster; those registered with it may come back"}},
 		"a Bundle that waits": {&fleet.Bundle{
 			ObjectMeta: meta("clusters"), Status: fleet.BundleStatus{
 				Conditions: ready("False", "", "WaitApplied(2)"), Display: fleet.BundleDisplay{ReadyClusters: "1/3", State: "WaitApplied"},
@@ -118,6 +127,19 @@ func TestRows(t *testing.T) {
 	} {
 		if diff := cmp.Diff(test.want, Row(test.object, now)); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", what, diff)
+		}
+	}
+}
+
+func TestACordonedMemberSaysSo(t *testing.T) {
+	member := &fleet.Cluster{}
+	if got := whyOfMember(member, true, ""); got != Nothing {
+		t.Errorf("a member that is well: %q", got)
+	}
+	member.Annotations = map[string]string{fleet.AnnotationCordoned: "true"}
+	for message, want := range map[string]string{"": "cordoned: no new deliveries", "no heartbeat": "cordoned; no heartbeat"} {
+		if got := whyOfMember(member, message == "", message); got != want {
+			t.Errorf("%q, want %q", got, want)
 		}
 	}
 }
