@@ -172,7 +172,7 @@ func (c *Cluster) Deploy(ctx context.Context, r Request) (Summary, error) {
 		if r.Rendered != nil {
 			r.Rendered()
 		}
-		return acting.stillInstalled(ctx)
+		return acting.installed.check(ctx)
 	}}
 	templates := &templates{ctx: ctx, configuration: configuration, acting: acting, request: r, past: was}
 	configuration.CustomTemplateFuncs = render.Stubs(templates.render)

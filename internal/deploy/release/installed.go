@@ -60,8 +60,12 @@ func (c *Cluster) observeInstalled(ctx context.Context, release ID) (*installed,
 	return i, nil
 }
 
-// check returns an error that wraps ErrBusy if the release is uninstalled since the beginning.
+// check returns an error that wraps ErrBusy if the release is uninstalled since the beginning. It
+// checks nothing for the release of a Bundle: i is nil.
 func (i *installed) check(ctx context.Context) error {
+	if i == nil {
+		return nil
+	}
 	if i.newest > 0 {
 		revisions, err := i.revisions(ctx)
 		if err != nil {
@@ -131,19 +135,10 @@ func (i *installed) stays(found *metav1.PartialObjectMetadata) error {
 	return nil
 }
 
-// stillInstalled returns an error if this cluster deploys the agent's own release, and a user has
-// begun to uninstall it.
-func (c *Cluster) stillInstalled(ctx context.Context) error {
-	if c.installed == nil {
-		return nil
-	}
-	return c.installed.check(ctx)
-}
-
 // withdraw deletes the revision of a failed deployment if a user has uninstalled the agent
 // meanwhile. Helm refuses to install a release with a revision.
 func (c *Cluster) withdraw(ctx context.Context, configuration *action.Configuration, r Request, was past) {
-	if err := c.stillInstalled(ctx); !errors.Is(err, ErrBusy) {
+	if err := c.installed.check(ctx); !errors.Is(err, ErrBusy) {
 		return
 	}
 	stored, err := configuration.Releases.Get(r.Release, was.newest+1)
@@ -163,6 +158,9 @@ func (w whileInstalled) RoundTrip(request *http.Request) (*http.Response, error)
 	switch request.Method {
 	case http.MethodPost, http.MethodPut, http.MethodPatch:
 		if err := w.installed.check(request.Context()); err != nil {
+			if request.Body != nil {
+				_ = request.Body.Close() // as http.RoundTripper requires
+			}
 			return nil, err
 		}
 	}

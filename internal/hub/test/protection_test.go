@@ -2,6 +2,7 @@ package hub_test
 
 import (
 	"context"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -82,6 +83,25 @@ func TestWhatIsProtectedIsNotDeleted(t *testing.T) {
 		}
 		f.check(f.Delete(ctx, o))
 	}
+
+	workspace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "doomed-" + f.workspace}}
+	f.check(f.Create(ctx, workspace))
+	inside := &fleet.Cluster{ObjectMeta: metav1.ObjectMeta{
+		Namespace: workspace.Name, Name: "inside", Annotations: map[string]string{protected: "true"},
+	}}
+	f.check(f.Create(ctx, inside))
+	f.check(f.Delete(ctx, workspace))
+	f.eventually("the namespace names the protected member", func() error {
+		f.check(f.Get(ctx, client.ObjectKeyFromObject(workspace), workspace))
+		for _, c := range workspace.Status.Conditions {
+			if c.Type == corev1.NamespaceDeletionContentFailure && strings.Contains(c.Message, "inside is protected") {
+				return nil
+			}
+		}
+		return fmt.Errorf("its conditions are %+v", workspace.Status.Conditions)
+	})
+	f.check(mark(f, inside, "annotations", "null"))
+	f.eventually("the namespace is gone", func() error { return gone(f.Get(ctx, client.ObjectKeyFromObject(workspace), workspace)) })
 
 	made := &fleet.Cluster{ObjectMeta: metav1.ObjectMeta{
 		Namespace: f.workspace, Name: "mine", Annotations: map[string]string{protected: "true"},

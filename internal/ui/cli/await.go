@@ -46,12 +46,20 @@ func within(ctx context.Context, limit time.Duration, step func(context.Context)
 	defer cancel()
 	err := step(ctx)
 	if !errors.Is(err, context.DeadlineExceeded) {
-		return err
+		return inTime(ctx, err)
 	}
 	if err = fmt.Errorf("timed out after %s: %w", limit, err); !strings.HasSuffix(err.Error(), canBeRepeated) {
 		err = fmt.Errorf("%w"+canBeRepeated, err)
 	}
 	return timedOut{err}
+}
+
+// inTime returns the error of a step, as a timeout if the time limit of the context is exceeded.
+func inTime(ctx context.Context, err error) error {
+	if err != nil && errors.Is(ctx.Err(), context.DeadlineExceeded) {
+		return timedOut{err}
+	}
+	return err
 }
 
 // final wraps an error without hope of recovery.

@@ -194,10 +194,15 @@ func TestAStepThatTakesTooLongSaysHowLong(t *testing.T) {
 			},
 			"timed out after 1ms: waiting: context deadline exceeded" + canBeRepeated,
 		},
-		"another error": {func(context.Context) error { return other }, other.Error()},
+		"the cause of the delay": {func(ctx context.Context) error { <-ctx.Done(); return other }, other.Error()},
+		"another error":          {func(context.Context) error { return other }, other.Error()},
 	} {
-		if err := within(t.Context(), time.Millisecond, row.is); err == nil || err.Error() != row.want {
-			t.Errorf("%s: it says %v, not %q", name, err, row.want)
+		limit, code := time.Millisecond, exitTimedOut
+		if name == "another error" {
+			limit, code = time.Hour, exitFailed
+		}
+		if err := within(t.Context(), limit, row.is); err == nil || err.Error() != row.want || ExitCode(err) != code {
+			t.Errorf("%s: it says %v and ends with %d, not %q and %d", name, err, ExitCode(err), row.want, code)
 		}
 	}
 }

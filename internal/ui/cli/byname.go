@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -31,7 +30,7 @@ func (g *get) byName(ctx context.Context, names []string) error {
 			return err
 		}
 		k, _ := kindOf(g.kindOfObject(o))
-		if slices.Contains(namesOf(lookedFor{among: kinds[:1]}.kinds()), k.name) {
+		if isMembers(k.name) {
 			k = kinds[0] // both kinds of members have one table
 		}
 		if byTable[k.name] == nil {

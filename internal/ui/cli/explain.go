@@ -28,8 +28,8 @@ type explainer struct {
 	member string
 	// full adds all findings, the tree and the events.
 	full bool
-	// judges is set to report problems by the exit code.
-	judges bool
+	// exitCode is set to report problems by the exit code.
+	exitCode bool
 }
 
 func newExplain(streams genericiooptions.IOStreams, h *access) *cobra.Command {
@@ -84,7 +84,7 @@ With --exit-code, the exit code is 3 if there are problems.`,
 	command.Flags().StringVarP(&e.format, "output", "o", "", "Output format: json for a list of findings; text by default")
 	command.Flags().StringVar(&e.member, "member-context", "", "Context of the member, to check its agent there")
 	command.Flags().BoolVar(&e.full, "full", false, "Add all findings, the objects of a member, and the events")
-	command.Flags().BoolVar(&e.judges, "exit-code", false, "End with exit code 3 if there are problems")
+	command.Flags().BoolVar(&e.exitCode, "exit-code", false, "End with exit code 3 if there are problems")
 	complete(command, "output", cobra.FixedCompletions([]string{"json"}, cobra.ShellCompDirectiveNoFileComp))
 	complete(command, "member-context", h.contexts)
 	return h.acceptAllNamespaces(command)
@@ -126,7 +126,7 @@ func (e *explainer) run(ctx context.Context, args []string) error {
 
 // verdict returns the error of a command. With --exit-code, problems are an error.
 func (e *explainer) verdict(problems bool, err error) error {
-	if err == nil && e.judges && problems {
+	if err == nil && e.exitCode && problems {
 		return errNotWell
 	}
 	return err
@@ -134,7 +134,7 @@ func (e *explainer) verdict(problems bool, err error) error {
 
 // printRest prints the objects of a member as a tree, and the events of any object.
 func (e *explainer) printRest(ctx context.Context, c client.Client, subject client.Object) error {
-	if slices.Contains(namesOf(lookedFor{among: kinds[:1]}.kinds()), e.kindOfObject(subject)) {
+	if isMembers(e.kindOfObject(subject)) {
 		fmt.Fprintln(e.Out)
 		if err := (&tree{e.IOStreams, e.access}).print(view.Tree(ctx, c, subject)); err != nil {
 			return err

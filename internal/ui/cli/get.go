@@ -36,8 +36,8 @@ type get struct {
 	// noHeader leaves the header out. order is the flag --sort-by.
 	noHeader bool
 	order    string
-	// judges is set to report members with problems by the exit code.
-	judges bool
+	// exitCode is set to report members with problems by the exit code.
+	exitCode bool
 }
 
 func newGet(streams genericiooptions.IOStreams, h *access) *cobra.Command {
@@ -86,7 +86,7 @@ example, a tenant of one workspace may not list MemberClusters.`,
 		"Watch for changes until Ctrl-C: redraw the table on a terminal, else print a line for each change")
 	command.Flags().BoolVar(&g.noHeader, "no-headers", false, "Print the table without its header")
 	command.Flags().StringVar(&g.order, "sort-by", "", "Sort by a column, such as version, or by a JSONPath expression")
-	command.Flags().BoolVar(&g.judges, "exit-code", false, "End with exit code 3 if an object has a problem")
+	command.Flags().BoolVar(&g.exitCode, "exit-code", false, "End with exit code 3 if an object has a problem")
 	g.format.AddFlags(command)
 	formats := append([]string{formatWide, formatColumns}, g.format.AllowedFormats()...)
 	command.Flags().Lookup("output").Usage = "Output format: " + strings.Join(formats, ", ")
@@ -127,7 +127,7 @@ func (g *get) watchTable(ctx context.Context, k kind, names []string) error {
 	switch format := *g.format.OutputFormat; {
 	case format != "" && !g.wide():
 		return usageError{fmt.Errorf("--watch prints a table: use --output wide, not %s", format)}
-	case g.judges:
+	case g.exitCode:
 		return usageError{errors.New("--exit-code needs an end, and --watch has none: use muster wait")}
 	}
 	return g.watch(ctx, k, names)
@@ -135,7 +135,7 @@ func (g *get) watchTable(ctx context.Context, k kind, names []string) error {
 
 // verdict returns an error if problems count and an object has one.
 func (g *get) verdict(objects []client.Object) error {
-	if g.judges && slices.ContainsFunc(objects, hasProblem) {
+	if g.exitCode && slices.ContainsFunc(objects, hasProblem) {
 		return errNotWell
 	}
 	return nil

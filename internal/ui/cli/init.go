@@ -94,7 +94,7 @@ func (i *initializer) run(ctx context.Context) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, i.timeout)
 	defer cancel()
-	if err := cluster.awaitHub(ctx, &p); err != nil {
+	if err := inTime(ctx, cluster.awaitHub(ctx, &p)); err != nil {
 		return err
 	}
 	p.line("The hub is running. To register a cluster: muster join --context CLUSTER --hub-context %s", i.contextName())

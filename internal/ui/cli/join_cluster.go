@@ -323,7 +323,8 @@ func (j *joiner) joinByToken(ctx context.Context, cluster *checked) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, j.timeout)
 	defer cancel()
-	if err := cluster.awaitDeployment(ctx, &j.progress, clusterAgent.Namespace, clusterAgent.Name, "the agent"); err != nil {
+	err = cluster.awaitDeployment(ctx, &j.progress, clusterAgent.Namespace, clusterAgent.Name, "the agent")
+	if err = inTime(ctx, err); err != nil {
 		return err
 	}
 	j.progress.line("The cluster has joined. To list the members, run muster get on the hub.")

@@ -100,6 +100,11 @@ func (k kind) lists(namespace string) []client.ObjectList {
 	return append(slices.Clone(k.namespaced), k.global...)
 }
 
+// isMembers reports whether a table has members: both kinds, or one of the two.
+func isMembers(table string) bool {
+	return slices.Contains(namesOf(lookedFor{among: kinds[:1]}.kinds()), table)
+}
+
 // kindOf returns the table for an argument.
 func kindOf(said string) (kind, bool) {
 	said = strings.ToLower(said)

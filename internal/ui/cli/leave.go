@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -131,7 +130,8 @@ func (c *changer) describeLeave(ctx context.Context, hub client.Client, o client
 	if len(held) == 0 {
 		return c.line("%s would leave. It has no deliveries.", c.title(o))
 	}
-	return c.line("%s would leave. Its deliveries %s: %s", c.title(o), fate, strings.Join(held, ", "))
+	return c.line("%s would leave. Its deliveries %s: %s", c.title(o), fate,
+		kube.JoinNames(held[:min(namedLosses, len(held))], len(held)))
 }
 
 // askBeforeLeave prints a question before a member loses deliveries. On a terminal it does so

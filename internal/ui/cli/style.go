@@ -62,7 +62,7 @@ func (h *access) styleOf(out io.Writer) style {
 	return s
 }
 
-// A painted cell begins with the rune of its mood and ends with unpaint. All runes are of the
+// A painted cell begins with the rune of its severity and ends with unpaint. All runes are of the
 // private use area, and no cell of an object has one. Each is one column wide while the table is
 // aligned.
 const (
@@ -70,24 +70,24 @@ const (
 	unpaint     = '\uE00F'
 )
 
-var moods = map[view.Mood]struct {
+var looks = map[view.Severity]struct {
 	paint  rune
 	symbol string
 	color  *color.Color
 }{
-	view.Waits: {'\uE001', "◐ ", color.New(color.FgYellow)},
-	view.Well:  {'\uE002', "● ", color.New(color.FgGreen)},
-	view.Ill:   {'\uE003', "✖ ", color.New(color.FgRed, color.Bold)},
+	view.SeverityWaiting: {'\uE001', "◐ ", color.New(color.FgYellow)},
+	view.SeverityOK:      {'\uE002', "● ", color.New(color.FgGreen)},
+	view.SeverityProblem: {'\uE003', "✖ ", color.New(color.FgRed, color.Bold)},
 }
 
 // stateCell returns the cell of a state.
 func (s style) stateCell(state string) string {
-	mood := moods[view.MoodOf(state)]
+	look := looks[view.SeverityOf(state)]
 	if s.marked {
-		state = mood.symbol + state
+		state = look.symbol + state
 	}
 	if s.colored {
-		state = string(mood.paint) + state + string(unpaint)
+		state = string(look.paint) + state + string(unpaint)
 	}
 	return state
 }
@@ -108,10 +108,10 @@ func (s style) paint(line string) string {
 	line = s.cut(strings.TrimRight(line, " "))
 	return paintedCell.ReplaceAllStringFunc(line, func(painted string) string {
 		text := strings.TrimRight(painted, string(unpaint))
-		for _, mood := range moods {
-			if rest, is := strings.CutPrefix(text, string(mood.paint)); is {
-				mood.color.EnableColor()
-				return mood.color.Sprint(rest)
+		for _, look := range looks {
+			if rest, is := strings.CutPrefix(text, string(look.paint)); is {
+				look.color.EnableColor()
+				return look.color.Sprint(rest)
 			}
 		}
 		return strings.TrimLeft(text, string(paintHeader))

@@ -72,14 +72,16 @@ func TestAnExactFitIsNotCut(t *testing.T) {
 	}
 }
 
-func TestEachStateHasAMood(t *testing.T) {
-	for state, want := range map[string]view.Mood{
-		"Ready": view.Well, "Available": view.Well, "Granted": view.Well, "Lost": view.Ill, "NotReady": view.Ill, "ErrApplied": view.Ill,
-		"NotAvailable": view.Ill, "Revoked": view.Ill, "Pending": view.Waits, "WaitingForApproval": view.Waits, "New": view.Waits,
-		"UsedUp": view.Waits, "Leaving": view.Waits, "OutsideWindow": view.Waits,
+func TestEachStateHasASeverity(t *testing.T) {
+	for want, states := range map[view.Severity][]string{
+		view.SeverityOK:      {"Ready", "Available", "Granted", "Approved"},
+		view.SeverityProblem: {"Lost", "NotReady", "ErrApplied", "NotAvailable", "Revoked"},
+		view.SeverityWaiting: {"Pending", "WaitingForApproval", "New", "UsedUp", "Leaving", "OutsideWindow"},
 	} {
-		if got := view.MoodOf(state); got != want {
-			t.Errorf("%s: %d, want %d", state, got, want)
+		for _, state := range states {
+			if got := view.SeverityOf(state); got != want {
+				t.Errorf("%s: %d, want %d", state, got, want)
+			}
 		}
 	}
 }

@@ -66,7 +66,11 @@ func (c *Controller) act(ctx context.Context, o observed, p plan) (created int, 
 	if len(o.leftover) == 0 && !slices.ContainsFunc(o.targets, func(t target) bool { return t.deployment != nil }) {
 		state.first = o.bundle.UID
 	}
-	changed, stale, unread := c.fetchCopies(ctx, &o, changed)
+	releases := func(i int) bool {
+		t := o.targets[i]
+		return p.release[i] || t.edited() || t.valuesLost && t.current()
+	}
+	changed, stale, unread := c.fetchCopies(ctx, &o, changed, releases)
 	if stale {
 		return 0, true, nil
 	}
@@ -74,7 +78,7 @@ func (c *Controller) act(ctx context.Context, o observed, p plan) (created int, 
 		return forEach(ctx, len(indexes), atOnce, func(n int) error {
 			i := indexes[n]
 			t := &o.targets[i]
-			t.failure = c.write(ctx, o, t, p.release[i] || t.edited() || t.valuesLost && t.current())
+			t.failure = c.write(ctx, o, t, releases(i))
 			return t.failure
 		})
 	}

@@ -157,16 +157,22 @@ func otherCopies(before, after int64) bool {
 	return before != 0 && before>>(4*contentDigits) != after>>(4*contentDigits)
 }
 
-// fetchCopies reads the objects for the copies of the targets to write, and returns the targets
-// whose objects were read. It reports whether an object has changed since the plan.
-func (c *Controller) fetchCopies(ctx context.Context, o *observed, indexes []int) (read []int, stale bool, err error) {
+// fetchCopies reads the objects for the copies of the targets to release. It returns the targets
+// without those whose objects cannot be read, and reports whether an object has changed since the
+// plan.
+func (c *Controller) fetchCopies(ctx context.Context, o *observed, indexes []int, releases func(int) bool) (
+	read []int, stale bool, err error) {
 	key := client.ObjectKeyFromObject(o.bundle)
 	sources := c.computedFor(key).sources
 	o.copies = map[fleet.DownstreamResource]client.Object{}
 	failures := map[fleet.DownstreamResource]error{}
 	for _, i := range indexes {
 		t := &o.targets[i]
-		for _, resource := range t.copies {
+		copies := t.copies
+		if !releases(i) {
+			copies = nil // a pause needs no copies
+		}
+		for _, resource := range copies {
 			if o.copies[resource] == nil && failures[resource] == nil {
 				copied, is, err := c.readSource(ctx, o.bundle.Namespace, resource)
 				if err == nil && (copied == nil || is.digest != sources[resource].digest) {

@@ -3,6 +3,7 @@ package bundle
 import (
 	"context"
 	"errors"
+	"slices"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -15,8 +16,8 @@ import (
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
 )
 
-// TestASecretThatCannotBeReadHoldsBackOnlyItsCopies reads two Secrets, one of which the API server
-// cannot decrypt.
+// TestASecretThatCannotBeReadHoldsBackOnlyItsCopies reads two Secrets. The API server cannot
+// decrypt one of them.
 func TestASecretThatCannotBeReadHoldsBackOnlyItsCopies(t *testing.T) {
 	secret := func(name string) *corev1.Secret {
 		return &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "ws", Name: name}, Data: map[string][]byte{"a": []byte(name)}}
@@ -65,13 +66,14 @@ func TestASecretThatCannotBeReadHoldsBackOnlyItsCopies(t *testing.T) {
 	}
 	o := &observed{bundle: b, targets: []target{
 		{copies: []fleet.DownstreamResource{well}}, {copies: []fleet.DownstreamResource{well, ill}},
-		{copies: []fleet.DownstreamResource{ill}}, {},
+		{copies: []fleet.DownstreamResource{ill}}, {}, {copies: []fleet.DownstreamResource{ill}},
 	}}
-	read, stale, err := c.fetchCopies(t.Context(), o, []int{0, 1, 2, 3})
-	if stale || !errors.Is(err, damaged) || len(read) != 2 || read[0] != 0 || read[1] != 3 {
+	released := func(i int) bool { return i < 4 } // the last one is only paused
+	read, stale, err := c.fetchCopies(t.Context(), o, []int{0, 1, 2, 3, 4}, released)
+	if stale || !errors.Is(err, damaged) || !slices.Equal(read, []int{0, 3, 4}) {
 		t.Errorf("written are the targets %v, %v, %v", read, stale, err)
 	}
-	for i, want := range []bool{false, true, true, false} {
+	for i, want := range []bool{false, true, true, false, false} {
 		if (o.targets[i].failure != nil) != want {
 			t.Errorf("target %d has the error %v", i, o.targets[i].failure)
 		}
