@@ -25,7 +25,7 @@ import (
 )
 
 const (
-	tilesShown = `[...document.querySelectorAll(".tiles a")].map(t => t.id.slice(2) + " " + t.className.replace(" new", "")).join(", ")`
+	tilesShown = `[...document.querySelectorAll(".tiles a")].map(t => t.id.slice(2) + " " + t.className.split(" ")[1]).join(", ")`
 	liveness   = `document.getElementById("liveness").textContent`
 )
 
@@ -36,7 +36,7 @@ func TestThePageOfTheFleetFollowsIt(t *testing.T) {
 	r.cluster(workspace, "lab", "AgentLost", "no heartbeat since noon", map[string]string{"env": "lab"})
 	b := testbrowser.New(t)
 	b.Do(chromedp.Navigate(r.owned()), chromedp.WaitVisible("#view"))
-	b.Do(chromedp.Navigate(b.JS("location.origin") + "/?namespace=lively"))
+	b.Do(chromedp.Navigate(b.JS("location.origin") + "/?view=wall&namespace=lively"))
 	b.Becomes("the tiles", tilesShown, "lively/lab s-lost, lively/web s-ready")
 	b.Becomes("it is live", liveness, "live")
 	if heading := b.JS(`document.querySelector("h1").textContent`); heading != "2 members" {
@@ -118,8 +118,9 @@ func TestThePageOfAMemberClusterTellsItsLife(t *testing.T) {
 	}
 	b := testbrowser.New(t)
 	b.Do(chromedp.Navigate(r.owned()), chromedp.WaitVisible("#view"))
+	b.Do(chromedp.Navigate(b.JS("location.origin")+"/?view=wall"), chromedp.WaitVisible("#view"))
 	b.Becomes("its tile, although other things of the page are called so",
-		`document.querySelector('.tiles a[href="/members/view"]').textContent`, "view")
+		`document.querySelector('.tiles a[href="/members/view"]').getAttribute("aria-label")`, "view New")
 	r.check(r.Delete(t.Context(), member))
 	b.Becomes("its tile goes", `document.querySelector('.tiles a[href="/members/view"]') === null && document.querySelector("h1") !== null`,
 		"true")
@@ -162,7 +163,7 @@ func TestWhatAMemberWritesIsShownAndNotRun(t *testing.T) {
 	b := testbrowser.New(t)
 	b.Do(chromedp.Navigate(r.owned()), chromedp.WaitVisible("#view"))
 	origin := b.JS("location.origin")
-	for _, path := range []string{"/?namespace=hostile", "/members/hostile/bad"} {
+	for _, path := range []string{"/?namespace=hostile", "/?view=wall&namespace=hostile", "/members/hostile/bad"} {
 		b.Do(chromedp.Navigate(origin+path), chromedp.WaitVisible("h1"))
 		b.Becomes("it is live", liveness, "live")
 		r.says(bad, "AgentLost", attack+attack) // what is put into the page later
@@ -218,7 +219,7 @@ func TestAPageSaysSoWhenItIsNotLive(t *testing.T) {
 	r.Config.Host = link.URL
 	b := testbrowser.New(t)
 	b.Do(chromedp.Navigate(r.owned()), chromedp.WaitVisible("#view"))
-	b.Do(chromedp.Navigate(b.JS("location.origin") + "/?namespace=cut-off"))
+	b.Do(chromedp.Navigate(b.JS("location.origin") + "/?view=wall&namespace=cut-off"))
 	b.Becomes("it is live", liveness, "live")
 	link.Become(testkube.Quality{Cut: true})
 	b.Becomes("what could not be read", `document.querySelector("#view .stale")?.textContent.startsWith("This page may be out of date: ")`,
@@ -236,7 +237,7 @@ func TestAPageThatCannotBeLoadedKeepsWhatItShows(t *testing.T) {
 	r.cluster(workspace, "web", "", "", nil)
 	b := testbrowser.New(t)
 	b.Do(chromedp.Navigate(r.owned()), chromedp.WaitVisible("#view"))
-	b.Do(chromedp.Navigate(b.JS("location.origin") + "/?namespace=away"))
+	b.Do(chromedp.Navigate(b.JS("location.origin") + "/?view=wall&namespace=away"))
 	b.Becomes("it is live", liveness, "live")
 	b.JS(
 		`window.asked = window.fetch,

@@ -142,6 +142,8 @@ func (s *Server) Handler() http.Handler {
 		"POST /tokens":                                   s.createToken,
 		"GET /tokens/{namespace}/{name}":                 s.token,
 		"GET /live":                                      s.live,
+		"GET /components":                                s.components,
+		"GET /":                                          s.missing,
 	} {
 		mux.HandleFunc(pattern, s.forVisitors(show))
 	}

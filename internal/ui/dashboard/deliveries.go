@@ -53,7 +53,8 @@ func (s *Server) deliveries(w http.ResponseWriter, r *http.Request, v *visitor) 
 		d.Ready, d.All = share(cmp.Or(e.members, view.Column(e.object, column, time.Now())))
 		shown.Deliveries = append(shown.Deliveries, d)
 	}
-	return s.show(w, r, v, "deliveries", page{Title: "Deliveries", View: "deliveries", Stale: all.stale, Live: all.live(r), Body: shown})
+	p := page{Title: "Deliveries", View: "deliveries", Stale: all.stale, Live: all.live(r), Body: shown}
+	return s.show(w, r, v, "deliveries", p.invalidated(all.invalid))
 }
 
 // share reads a part and a whole, such as 2/3; zeroes for other texts.

@@ -114,7 +114,10 @@ func (s *Server) delivery(w http.ResponseWriter, r *http.Request, v *visitor) er
 	}
 	shown.Targets, shown.More = atMost(mostTargets, shown.Targets)
 	shown.Selections, shown.MoreSelections = atMost(mostSelections, shown.Selections)
-	return s.show(w, r, v, "delivery", page{Title: view.NameOf(o), View: "deliveries", Stale: stale, Live: live, Body: shown})
+	return s.show(w, r, v, "delivery", page{
+		Title: view.NameOf(o), View: "deliveries", Stale: stale, Live: live, Body: shown,
+		Crumbs: crumbs("Deliveries", deliveriesPath, view.NameOf(o)),
+	})
 }
 
 // deliveredKind returns the resource in a request for a delivery.

@@ -84,8 +84,10 @@ func (d *ownersDoor) visitor(r *http.Request) (*visitor, error) {
 	return nil, errNobody
 }
 
-func (d *ownersDoor) refuse(w http.ResponseWriter, _ *http.Request) {
-	http.Error(w, "This page needs a key. Open the address that muster dashboard printed in the terminal.", http.StatusUnauthorized)
+func (d *ownersDoor) refuse(w http.ResponseWriter, r *http.Request) {
+	render(w, r, http.StatusUnauthorized, "problem", page{Title: "Key required", Body: shownProblem{
+		Text: "This page needs a key. Open the address that muster dashboard printed in the terminal, or run the command again.",
+	}})
 }
 
 func (d *ownersDoor) register(mux *http.ServeMux) {
@@ -139,7 +141,9 @@ func (d *tokenDoor) visitor(r *http.Request) (*visitor, error) {
 
 func (d *tokenDoor) refuse(w http.ResponseWriter, r *http.Request) {
 	if r.Method != http.MethodGet || r.URL.Path == "/live" {
-		http.Error(w, "Sign in first.", http.StatusUnauthorized)
+		render(w, r, http.StatusUnauthorized, "problem", page{Title: "Sign in first", Body: shownProblem{
+			Text: "Your session has ended, and nothing was changed. Sign in, and send the form again.", Next: &link{"Sign in", "/sign-in"},
+		}})
 		return
 	}
 	http.Redirect(w, r, "/sign-in?to="+url.QueryEscape(r.URL.RequestURI()), http.StatusSeeOther)

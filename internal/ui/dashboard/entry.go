@@ -29,8 +29,9 @@ type entry struct {
 	resourceVersion string
 	labels          labelSet
 	state, why      string
-	// version of Kubernetes, for members only.
+	// version of Kubernetes and facts are set for members only.
 	version string
+	facts   *facts
 	// finding is the first problem; nil without one.
 	finding *explain.Finding
 	// since is the time of the last change of a condition, or else of the creation.
@@ -77,6 +78,15 @@ func (s labelSet) Lookup(key string) (value string, has bool) {
 func (s labelSet) Has(key string) bool {
 	_, has := s.Lookup(key)
 	return has
+}
+
+// String returns the labels as a selector.
+func (s labelSet) String() string {
+	texts := make([]string, len(s))
+	for i, l := range s {
+		texts[i] = l.key + "=" + l.value
+	}
+	return strings.Join(texts, ",")
 }
 
 // Get implements labels.Labels.
@@ -140,7 +150,7 @@ func entryOf(resource string, o client.Object) *entry {
 	case is:
 		e.asked = askedOf(request)
 	case resource == clusters, resource == memberClusters:
-		e.version = strings.Clone(view.Column(o, "VERSION", time.Now()))
+		e.facts, e.version = factsOf(o, e.labels), strings.Clone(view.Column(o, "VERSION", time.Now()))
 	default:
 		e.object = o
 	}

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"html/template"
 	"maps"
 	"net/http"
 	"slices"
@@ -16,14 +17,12 @@ import (
 )
 
 const (
-	// namedUpTo is the largest number of tiles with names of their members.
-	namedUpTo = 300
 	// recently is the greatest age of a recent change.
 	recently = time.Hour
 	// mostRecent limits the changes shown.
 	mostRecent = 10
 	// shownNames limits the names of members with the same trouble.
-	shownNames = 5
+	shownNames = 3
 )
 
 // entries returns the entries of some resources that a visitor may see, in the order of their
@@ -103,10 +102,12 @@ var fleetResources = []string{clusters, memberClusters, requests, bundles, gitRe
 // shown is the view of the fleet.
 type shown struct {
 	query
+	// Filters are the choices for the visitor.
+	Filters []filter
+	Summary summary
+	// Table is the display as a table, Groups are the display as a wall.
+	Table  *tabled
 	Groups []*group
-	// Workspaces are the choices for the visitor.
-	Workspaces []string
-	Summary    summary
 	// all holds the members that the visitor may see. matching holds the matching ones, in any
 	// state, and tiles the members shown.
 	all, matching, tiles []*entry
@@ -121,6 +122,16 @@ type shown struct {
 // GroupNames returns the possible groups.
 func (*shown) GroupNames() []string { return groupNames }
 
+// Shown returns the number of members on the page and its further pages.
+func (f *shown) Shown() int { return len(f.tiles) }
+
+// As returns the path of the same members in another display.
+func (f *shown) As(display string) template.URL {
+	to := f.query
+	to.View, to.Page = display, 1
+	return to.Link()
+}
+
 // tileID returns the ID of a tile in the page.
 func tileID(e *entry) string { return "m:" + e.name }
 
@@ -131,27 +142,13 @@ type group struct {
 }
 
 // tile is one member.
-type tile struct {
-	*entry
-	// Label is the name, without the heading's part, if there is room for it.
-	Label string
-}
-
-// tile returns the tile of a member among the given number of members.
-func (q *query) tile(e *entry, of int) tile {
-	switch {
-	case of > namedUpTo:
-		return tile{e, ""}
-	case q.Group == byWorkspace:
-		return tile{e, e.bare}
-	}
-	return tile{e, e.name}
-}
+type tile struct{ *entry }
 
 // summary is the data beside the tiles.
 type summary struct {
 	Total    int
 	States   []count
+	Bar      []segment
 	Troubles []trouble
 	Recent   []tile
 }
@@ -181,7 +178,7 @@ func (s *Server) look(ctx context.Context, v *visitor, q query) (*shown, error) 
 	}
 	f.matching = q.matching(f.all)
 	f.tiles = q.inState(f.matching)
-	if q.Name+q.Selector+q.State != "" { // a search limits the page to members
+	if q.limitsMembers() { // a search limits the page to members
 		return f, nil
 	}
 	all, stale, err := s.entries(ctx, v, fleetResources[2:]...)
@@ -205,14 +202,19 @@ func (f *shown) digest() string {
 // render adds the data for the whole page only.
 func (f *shown) render(now time.Time) {
 	f.Summary = f.summarize(now)
-	f.Workspaces = workspacesOf(f.all)
+	f.Filters = f.filtersOf(f.all)
+	if f.View == asTable {
+		table := f.table(f.tiles)
+		f.Table = &table
+		return
+	}
 	groups := map[string]*group{}
 	for _, e := range f.tiles {
 		name := f.group(e)
 		if groups[name] == nil {
 			groups[name] = &group{Name: name}
 		}
-		groups[name].Tiles = append(groups[name].Tiles, f.tile(e, len(f.tiles)))
+		groups[name].Tiles = append(groups[name].Tiles, tile{e})
 	}
 	f.Groups = slices.SortedFunc(maps.Values(groups), func(a, b *group) int { return strings.Compare(a.Name, b.Name) })
 }
@@ -226,7 +228,7 @@ func (f *shown) summarize(now time.Time) (s summary) {
 			troubles.Add(e.name, *e.finding)
 		}
 		if now.Sub(e.since) < recently {
-			s.Recent = append(s.Recent, tile{e, e.name})
+			s.Recent = append(s.Recent, tile{e})
 		}
 	}
 	for _, e := range f.others {
@@ -246,19 +248,18 @@ func (f *shown) summarize(now time.Time) (s summary) {
 		s.Troubles = append(s.Troubles, one)
 	}
 	s.States = f.counts(f.matching)
+	s.Bar = barOf(s.States)
 	return s
 }
 
 // fleet is the view of all members.
 func (s *Server) fleet(w http.ResponseWriter, r *http.Request, v *visitor) error {
-	q, err := queryOf(fleetPath, r.URL.Query())
-	if err != nil {
-		return err
-	}
+	q, invalid := queryOf(fleetPath, r.URL.Query())
 	f, err := s.look(r.Context(), v, q)
 	if err != nil {
 		return err
 	}
 	f.render(time.Now())
-	return s.show(w, r, v, "fleet", page{Title: "Fleet", View: "fleet", Stale: f.stale, Live: liveOf(r, f.digest()), Body: f})
+	p := page{Title: "Fleet", View: "fleet", Stale: f.stale, Live: liveOf(r, f.digest()), Body: f}
+	return s.show(w, r, v, "fleet", p.invalidated(invalid))
 }

@@ -18,19 +18,18 @@ type listing struct {
 	// matching holds the objects that match the search, in any state.
 	matching []*entry
 	stale    []string
+	// invalid is the error of an invalid query; nil if it is valid.
+	invalid error
 }
 
 // list reads the data of a table view for some resources.
 func (s *Server) list(r *http.Request, v *visitor, resources ...string) (*listing, error) {
-	q, err := queryOf(r.URL.Path, r.URL.Query())
-	if err != nil {
-		return nil, err
-	}
+	q, invalid := queryOf(r.URL.Path, r.URL.Query())
 	all, stale, err := s.entries(r.Context(), v, resources...)
 	if err != nil {
 		return nil, err
 	}
-	return &listing{query: q, Workspaces: workspacesOf(all), matching: q.matching(all), stale: stale}, nil
+	return &listing{query: q, Workspaces: workspacesOf(all), matching: q.matching(all), stale: stale, invalid: invalid}, nil
 }
 
 // live returns the address for changes of the view.

@@ -93,7 +93,10 @@ func (s *Server) lookerOf(to *url.URL, have string, v *visitor) (*looker, error)
 	switch words[0] {
 	case "":
 		q, err := queryOf(fleetPath, to.Query())
-		return s.lookAtTiles(q, have, v), err
+		if q.View == asWall {
+			return s.lookAtTiles(q, have, v), err
+		}
+		return s.lookAtTable(q, have, v), err
 	case "members":
 		return s.lookAt(have, v, strings.Join(words[1:], "/"), clusters, memberClusters), nil
 	case "tokens":
@@ -144,6 +147,17 @@ func reloading(have string, digest func(context.Context) (string, error)) func(c
 	}
 }
 
+// lookAtTable checks the members that match a query, and the other problems in the fleet.
+func (s *Server) lookAtTable(q query, have string, v *visitor) *looker {
+	return &looker{fleetResources, "", reloading(have, func(ctx context.Context) (string, error) {
+		f, err := s.look(ctx, v, q)
+		if err != nil {
+			return "", err
+		}
+		return f.digest(), nil
+	})}
+}
+
 // tileChanges is the event data for changes of tiles.
 type tileChanges struct {
 	Put     []tileChange `json:"put"`
@@ -185,7 +199,7 @@ func (s *Server) lookAtTiles(q query, have string, v *visitor) *looker {
 func (f *shown) changes(before *shown) (*change, error) {
 	changes, was, now := tileChanges{Put: []tileChange{}, Gone: []string{}}, before.tiles, f.tiles
 	put := func(e *entry) error {
-		html, err := part("fleet", "tile", f.tile(e, len(now)))
+		html, err := part("fleet", "tile", tile{e})
 		changes.Put = append(changes.Put, tileChange{tileID(e), f.group(e), html})
 		return err
 	}
@@ -210,7 +224,7 @@ func (f *shown) changes(before *shown) (*change, error) {
 		return nil, err
 	}
 	count := len(changes.Put) + len(changes.Gone)
-	if count > mostTiles || (len(now) <= namedUpTo) != (len(was) <= namedUpTo) {
+	if count > mostTiles {
 		return reload, nil
 	}
 	if count == 0 && f.summary == before.summary {

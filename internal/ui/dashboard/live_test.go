@@ -26,8 +26,8 @@ import (
 	"github.com/muster-fleet/muster/internal/testbrowser"
 )
 
-// remembered is a dashboard that has read what there is, and a visitor who may see all members,
-// without an API server.
+// remembered is a dashboard that has read what there is, and a visitor who may see and change all
+// members, without an API server.
 func remembered() (*Server, *visitor) {
 	s := &Server{roll: newRoll()}
 	all := &visitor{
@@ -36,7 +36,9 @@ func remembered() (*Server, *visitor) {
 	}
 	for resource := range kinds {
 		s.roll.replace(resource, nil)
-		all.allow("list", resource)
+		for _, verb := range []string{"list", "create", "patch", "approve", "cordon"} {
+			all.allow(verb, resource)
+		}
 	}
 	return s, all
 }
@@ -66,12 +68,13 @@ func TestTenThousandMembersInTheBrowser(t *testing.T) {
 	t.Cleanup(server.Close)
 	b := testbrowser.New(t) // ends before the server does
 	b.Do(chromedp.Navigate(server.URL+s.Entrance()), chromedp.WaitVisible("#view"))
+	b.Do(chromedp.Navigate(server.URL+"/?view=wall"), chromedp.WaitVisible("#view"))
 	const tiles = `document.querySelectorAll(".tiles a").length`
 	b.Becomes("all are shown", tiles, "10000")
 	b.Becomes("it is live", liveness, "live")
 	b.JS("window.same = document.getElementById('view')")
 	put(4321, corev1.ConditionFalse, "2")
-	b.Becomes("one that is lost", `document.getElementById("m:workspace-1/edge-04321").className`, "s-lost new")
+	b.Becomes("one that is lost", `document.getElementById("m:workspace-1/edge-04321").className`, "shape s-lost t-critical new")
 	s.roll.drop(clusters, "workspace-1/edge-04321")
 	b.Becomes("one less", tiles, "9999")
 	if b.JS("window.same === document.getElementById('view')") != "true" {

@@ -75,7 +75,8 @@ func looking(r rig) map[string]string {
 			dated(at(workspace+"/edge-00", placement.ConditionAvailable, strings.Repeat("no ", 50), metav1.ConditionFalse)),
 			dated(at("east", "", "", ""))}}
 	r.check(r.Status().Update(r.t.Context(), placed))
-	return map[string]string{"fleet": "/", "states": "/?group=state", "member": "/members/" + workspace + "/" + long,
+	return map[string]string{"fleet": "/", "wall": "/?view=wall&group=state", "components": "/components",
+		"member": "/members/" + workspace + "/" + long,
 		"membercluster": "/members/east",
 		"deliveries":    "/deliveries", "delivery": "/deliveries/bundles/" + workspace + "/shop",
 		"gitrepo":   "/deliveries/gitrepos/" + workspace + "/shop",
@@ -145,7 +146,7 @@ func TestNoPageBreaks(t *testing.T) {
 	b.Do(chromedp.Navigate(r.owned()), chromedp.WaitVisible("#view"))
 	origin, pictures := b.JS("location.origin"), os.Getenv("MUSTER_SCREENSHOTS")
 	for name, path := range pages {
-		for _, width := range []int64{360, 1280} {
+		for _, width := range []int64{360, 1280, 1440, 2560} {
 			in := map[string]string{}
 			for _, scheme := range []string{"light", "dark"} {
 				looksAt(b, origin+path, scheme, width)

@@ -94,7 +94,9 @@ func (s *Server) member(w http.ResponseWriter, r *http.Request, v *visitor) erro
 	slices.SortStableFunc(m.Life, func(a, b moment) int { return b.At.Compare(a.At) })
 	m.Life = m.Life[:min(mostMoments, len(m.Life))]
 	m.readUsage(r.Context(), v, record)
-	return s.show(w, r, v, "member", page{Title: m.Name, View: "fleet", Stale: stale, Live: live, Body: m})
+	return s.show(w, r, v, "member", page{
+		Title: m.Name, View: "fleet", Stale: stale, Live: live, Crumbs: crumbs("Fleet", fleetPath, m.Name), Body: m,
+	})
 }
 
 func (m *shownMember) note(errs ...error) {

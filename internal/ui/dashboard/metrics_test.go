@@ -80,10 +80,10 @@ func TestTheDashboardCountsPagesAndStreamsAndTellsStrangersNothingOfThem(t *test
 		}
 		return nil
 	})
-	for _, known := range []bool{true, false} {
+	for known, want := range map[bool]int{true: http.StatusNotFound, false: http.StatusUnauthorized} {
 		response := get(server.URL+"/metrics", known)
 		response.Body.Close()
-		if response.StatusCode != http.StatusNotFound {
+		if response.StatusCode != want {
 			t.Errorf("where the pages are, metrics are answered by %d", response.StatusCode)
 		}
 	}

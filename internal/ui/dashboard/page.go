@@ -2,6 +2,7 @@ package dashboard
 
 import (
 	"bytes"
+	"cmp"
 	"compress/gzip"
 	"embed"
 	"html/template"
@@ -13,6 +14,7 @@ import (
 	"github.com/go-logr/logr"
 	"github.com/klauspost/compress/gzhttp"
 
+	"github.com/muster-fleet/muster/internal/kube"
 	"github.com/muster-fleet/muster/internal/ui/view"
 	"github.com/muster-fleet/muster/internal/version"
 )
@@ -27,6 +29,9 @@ var pages embed.FS
 // meanwhile.
 const takenWithin = 30 * time.Second
 
+// briefly limits the characters of a reason in a table; the page of its object has all.
+const briefly = 240
+
 // page is the common data of all pages.
 type page struct {
 	Title string
@@ -39,8 +44,23 @@ type page struct {
 	Stale []string
 	// Live is the address for changes of the page; empty if it has none.
 	Live string
-	Body any
+	// Crumbs lead back to the lists that have the object of the page.
+	Crumbs []link
+	// Status is the HTTP status; zero for 200.
+	Status int
+	Body   any
 }
+
+// invalidated returns the page for an invalid query: the form with its values, and no live updates.
+func (p page) invalidated(err error) page {
+	if err != nil {
+		p.Status, p.Live = http.StatusBadRequest, ""
+	}
+	return p
+}
+
+// crumbs returns the way from a list to the object of a page.
+func crumbs(list, path, name string) []link { return []link{{list, path}, {Name: name}} }
 
 // signIn is the page to sign in.
 type signIn struct{ To, Refused string }
@@ -48,21 +68,41 @@ type signIn struct{ To, Refused string }
 var templates = func() map[string]*template.Template {
 	all := map[string]*template.Template{}
 	functions := template.FuncMap{
-		"since":   func(t time.Time) string { return view.Since(t, time.Now()) },
-		"time":    func(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05Z") },
+		"ago":     ago,
+		"at":      func(t time.Time) template.HTML { return timeTag(t, exactly(t)) },
+		"now":     func() template.HTML { return timeTag(time.Now(), exactly(time.Now())) },
 		"version": func() string { return version.Version },
 		"member":  memberPath,
-		"lower":   strings.ToLower,
+		"brief":   func(text string) string { return kube.Clip(text, briefly) },
+		"class":   classOf,
 
 		"healthy":    view.Healthy,
 		"noProblems": func() string { return view.NoProblems },
 	}
-	for _, name := range []string{"fleet", "member", "deliveries", "delivery", "registration", "token", "sign-in", "problem"} {
+	for _, name := range []string{
+		"fleet", "member", "deliveries", "delivery", "registration", "token", "sign-in", "problem", "components",
+	} {
 		all[name] = template.Must(template.New("layout.html").Funcs(functions).ParseFS(pages,
 			"templates/layout.html", "templates/shared.html", "templates/"+name+".html"))
 	}
 	return all
 }()
+
+// ago returns the age of a time, with the exact time on hover.
+func ago(t time.Time) template.HTML {
+	if t.IsZero() {
+		return view.Nothing
+	}
+	return timeTag(t, view.Since(t, time.Now()))
+}
+
+func exactly(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05Z") }
+
+// timeTag returns the element for a time. The text must be free of markup.
+func timeTag(t time.Time, text string) template.HTML {
+	//nolint:gosec // both texts have only digits, letters and signs of times
+	return template.HTML(`<time datetime="` + t.UTC().Format(time.RFC3339) + `" title="` + exactly(t) + `">` + text + `</time>`)
+}
 
 // memberPath returns the page of a member.
 func memberPath(name string) string {
@@ -77,17 +117,8 @@ func memberPath(name string) string {
 func (s *Server) show(w http.ResponseWriter, r *http.Request, v *visitor, name string, p page) error {
 	p.Visitor = v.name
 	_, p.SignOut = s.door.(*tokenDoor)
-	render(w, r, http.StatusOK, name, p)
+	render(w, r, cmp.Or(p.Status, http.StatusOK), name, p)
 	return nil
-}
-
-// problem shows an error.
-func (s *Server) problem(w http.ResponseWriter, r *http.Request, v *visitor, status int, err error) {
-	p := page{Title: http.StatusText(status), Body: err.Error()}
-	if v != nil {
-		p.Visitor = v.name
-	}
-	render(w, r, status, "problem", p)
 }
 
 // compressed wraps a handler and compresses its answers if the browser accepts that.

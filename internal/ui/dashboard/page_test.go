@@ -14,7 +14,7 @@ import (
 // TestPagesAreCompressedIfTheBrowserTakesThat compares what a browser gets for each
 // Accept-Encoding.
 func TestPagesAreCompressedIfTheBrowserTakesThat(t *testing.T) {
-	long := page{Title: "Not Found", Body: strings.Repeat("nothing is here ", 500)}
+	long := page{Title: "Not Found", Body: shownProblem{Text: strings.Repeat("nothing is here ", 500)}}
 	answer := func(accept string) *httptest.ResponseRecorder {
 		request := httptest.NewRequest(http.MethodGet, "/", nil)
 		if accept != "" {

@@ -4,9 +4,9 @@ import (
 	"cmp"
 	"fmt"
 	"html/template"
-	"maps"
 	"net/url"
 	"slices"
+	"strconv"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/labels"
@@ -19,7 +19,13 @@ const (
 	registrationPath = "/registration"
 )
 
-// Groups of tiles.
+// Displays of the members: a table, or a wall with a square for each.
+const (
+	asTable = "table"
+	asWall  = "wall"
+)
+
+// Groups of squares on the wall.
 const (
 	byWorkspace = "workspace"
 	byState     = "state"
@@ -29,35 +35,77 @@ const (
 
 var groupNames = []string{byWorkspace, byState, byVersion, byLabel}
 
-// query selects the objects of a view, and groups the members. Its fields are the flags of muster
-// get, as far as that command has them.
+// query selects the objects of a view, and arranges the members. Its fields are the flags of
+// muster get, as far as that command has them.
 type query struct {
 	// Path is the path of the view.
 	Path                             string
 	Namespace, Name, Selector, State string
-	Group, Label                     string
-	selector                         labels.Selector
+	// Version, Kind and Provider select members.
+	Version, Kind, Provider string
+	// View is the display of the members, Group and Label arrange the wall.
+	View, Group, Label string
+	// Sort is a column of the table, with a leading minus for the reverse order. Columns are the
+	// columns shown; empty for the usual ones. Page counts from 1.
+	Sort    string
+	Columns []string
+	Page    int
+	// Problem is the reason why the query is not valid; empty if it is.
+	Problem  string
+	selector labels.Selector
 }
 
+// queryOf returns the query of an address. An invalid query comes with an error. It selects
+// nothing, and has the values of the address for the form.
 func queryOf(path string, values url.Values) (query, error) {
 	q := query{Path: path, Namespace: values.Get("namespace"), Name: strings.TrimSpace(values.Get("name")),
 		Selector: strings.TrimSpace(values.Get("selector")), State: values.Get("state"),
+		Version: values.Get("version"), Kind: values.Get("kind"), Provider: values.Get("provider"),
+		View: cmp.Or(values.Get("view"), asTable), Sort: values.Get("sort"), Columns: values["column"],
 		Group: cmp.Or(values.Get("group"), byWorkspace), Label: strings.TrimSpace(values.Get("label"))}
-	var err error
+	problem := q.parse(values)
+	if problem == nil {
+		return q, nil
+	}
+	q.Problem, q.selector = problem.Error(), labels.Nothing()
+	q.View, q.Group, q.Sort, q.Columns, q.Page = asTable, byWorkspace, "", nil, 1
+	return q, &inputError{problem}
+}
+
+// parse checks the values.
+func (q *query) parse(values url.Values) (err error) {
 	if q.selector, err = labels.Parse(q.Selector); err != nil {
-		return q, &inputError{fmt.Errorf("invalid label selector %q: %w; write it as for kubectl, for example env=prod,region!=eu",
-			q.Selector, err)}
+		return fmt.Errorf("invalid label selector %q: %w; write it as for kubectl, for example env=prod,region!=eu",
+			q.Selector, err)
+	}
+	if q.Page, err = strconv.Atoi(cmp.Or(values.Get("page"), "1")); err != nil || q.Page < 1 {
+		return fmt.Errorf("invalid page %q: pages count from 1", values.Get("page"))
 	}
 	if !slices.Contains(groupNames, q.Group) {
-		return q, &inputError{fmt.Errorf("cannot group members by %q: use %s, %s, %s or %s",
-			q.Group, byWorkspace, byState, byVersion, byLabel)}
+		return fmt.Errorf("cannot group members by %q: use %s, %s, %s or %s",
+			q.Group, byWorkspace, byState, byVersion, byLabel)
 	}
-	return q, nil
+	if q.View != asTable && q.View != asWall {
+		return fmt.Errorf("cannot show members as %q: use %s or %s", q.View, asTable, asWall)
+	}
+	for _, name := range append(slices.Clip(q.Columns), cmp.Or(strings.TrimPrefix(q.Sort, "-"), columnName)) {
+		if columnOf(name) == nil {
+			return fmt.Errorf("the table of members has no column %q", name)
+		}
+	}
+	return nil
 }
 
 // matches reports whether an object is shown, regardless of its state.
 func (q *query) matches(e *entry) bool {
-	return (q.Namespace == "" || e.namespace == q.Namespace) && q.isNamed(e) && q.selector.Matches(&e.labels)
+	return (q.Namespace == "" || e.namespace == q.Namespace) && q.isNamed(e) && q.selector.Matches(&e.labels) &&
+		(q.Version == "" || q.Version == e.version) &&
+		(q.Kind+q.Provider == "" || e.facts != nil && q.suits(e.facts))
+}
+
+// suits reports whether a member has the kind and the provider.
+func (q *query) suits(f *facts) bool {
+	return (q.Kind == "" || q.Kind == f.kind) && (q.Provider == "" || q.Provider == f.provider)
 }
 
 // isNamed reports whether a name contains the search text. Requests have generated names, so the
@@ -70,7 +118,12 @@ func (q *query) isNamed(e *entry) bool {
 }
 
 // Searched reports whether the query limits the objects.
-func (q query) Searched() bool { return q.Namespace+q.Name+q.Selector+q.State != "" }
+func (q query) Searched() bool { return q.Namespace != "" || q.limitsMembers() }
+
+// limitsMembers reports whether the query selects some members of a workspace.
+func (q query) limitsMembers() bool {
+	return q.Name+q.Selector+q.State+q.Version+q.Kind+q.Provider != ""
+}
 
 // matching returns the entries that match.
 func (q *query) matching(all []*entry) (matching []*entry) {
@@ -112,52 +165,19 @@ func (q *query) group(e *entry) string {
 func (q query) Link() template.URL {
 	values := url.Values{}
 	for key, value := range map[string]string{
-		"namespace": q.Namespace, "name": q.Name, "selector": q.Selector, "state": q.State, "label": q.Label,
+		"namespace": q.Namespace, "name": q.Name, "selector": q.Selector, "state": q.State, "version": q.Version, "kind": q.Kind,
+		"provider": q.Provider, "view": q.View, "group": q.Group, "label": q.Label, "sort": q.Sort, "page": strconv.Itoa(q.Page),
 	} {
-		if value != "" {
+		usual := map[string]string{"view": asTable, "group": byWorkspace, "page": "1", "sort": columnName}[key]
+		if value != "" && value != usual && (key != "page" || q.Page > 1) {
 			values.Set(key, value)
 		}
 	}
-	if q.Group != byWorkspace {
-		values.Set("group", q.Group)
+	if len(q.Columns) > 0 {
+		values["column"] = q.Columns
 	}
 	if len(values) == 0 {
 		return template.URL(q.Path) //nolint:gosec // it is one of the constants
 	}
 	return template.URL(q.Path + "?" + values.Encode()) //nolint:gosec // it is encoded
-}
-
-// count is the number of objects in a state, with a link to only these.
-type count struct {
-	State  string
-	Count  int
-	Link   template.URL
-	Chosen bool
-}
-
-// counts returns the counts of some entries.
-func (q query) counts(matching []*entry) (counts []count) {
-	states := map[string]int{}
-	for _, e := range matching {
-		states[e.state]++
-	}
-	for _, state := range slices.Sorted(maps.Keys(states)) {
-		only := q
-		if only.State = state; q.State == state {
-			only.State = "" // a second click shows all again
-		}
-		counts = append(counts, count{state, states[state], only.Link(), q.State == state})
-	}
-	return counts
-}
-
-// workspacesOf returns the workspaces of some entries.
-func workspacesOf(all []*entry) []string {
-	workspaces := map[string]bool{}
-	for _, e := range all {
-		if e.namespace != "" {
-			workspaces[e.namespace] = true
-		}
-	}
-	return slices.Sorted(maps.Keys(workspaces))
 }

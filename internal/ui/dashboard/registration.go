@@ -119,7 +119,8 @@ func (s *Server) registration(w http.ResponseWriter, r *http.Request, v *visitor
 	if shown.Issues, err = s.issuesIn(r.Context(), v); err != nil {
 		return err
 	}
-	return s.show(w, r, v, "registration", page{Title: "Registration", View: "registration", Stale: all.stale, Live: all.live(r), Body: shown})
+	p := page{Title: "Registration", View: "registration", Stale: all.stale, Live: all.live(r), Body: shown}
+	return s.show(w, r, v, "registration", p.invalidated(all.invalid))
 }
 
 // partitioned returns the elements that meet a condition, and the others.

@@ -239,7 +239,7 @@ func TestWhoMayNotApproveCannot(t *testing.T) {
 			"decision=approve&reason=HolderAlive&uid="+string(request.UID)),
 		"400 another decision":       r.ask(http.MethodPost, path, approver, "decision=perhaps&uid="+string(request.UID)),
 		"404 a request that is gone": r.ask(http.MethodPost, path+"x", approver, approve),
-		"405 a link":                 r.ask(http.MethodGet, path+"?"+approve, approver, ""),
+		"404 a link":                 r.ask(http.MethodGet, path+"?"+approve, approver, ""),
 	} {
 		if want, _, _ := strings.Cut(what, " "); want != strconv.Itoa(got.status) {
 			t.Errorf("%s: %d", what, got.status)

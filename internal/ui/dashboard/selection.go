@@ -38,7 +38,7 @@ func labelled(selector *metav1.LabelSelector, namespace string) criterion {
 	if err != nil {
 		return criterion{Text: fmt.Sprintf("an invalid label selector: %v", err)}
 	}
-	q := query{Path: fleetPath, Namespace: namespace, Selector: parsed.String(), Group: byWorkspace}
+	q := query{Path: fleetPath, Namespace: namespace, Selector: parsed.String()}
 	if parsed.Empty() {
 		return criterion{"any labels", q.Link()}
 	}

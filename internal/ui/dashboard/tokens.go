@@ -99,5 +99,8 @@ func (s *Server) token(w http.ResponseWriter, r *http.Request, v *visitor) error
 			}
 		}
 	}
-	return s.show(w, r, v, "token", page{Title: shown.Name, View: "registration", Stale: stale, Live: live, Body: shown})
+	return s.show(w, r, v, "token", page{
+		Title: shown.Name, View: "registration", Stale: stale, Live: live, Body: shown,
+		Crumbs: crumbs("Registration", registrationPath, shown.Name),
+	})
 }

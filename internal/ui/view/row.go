@@ -143,7 +143,7 @@ func clusterRow(record *fleet.Cluster, now time.Time) []string {
 	return []string{
 		NameOf(record), "Cluster", memberState(record, status), Or(record.Status.Display.ReadyNodes), Or(record.Status.Display.ReadyBundles),
 		Or(agent.KubernetesVersion),
-		lastSeen(record, status, agent.LastSeen.Time, now), Or(agent.Version), Until(Expires(record), now),
+		lastSeen(record, status, LastSeen(record), now), Or(agent.Version), Until(Expires(record), now),
 		whyOfMember(record, status.Ready, status.Message),
 	}
 }
@@ -157,17 +157,11 @@ func memberClusterRow(record *clusterv1beta1.MemberCluster, now time.Time) []str
 			message = c.Message
 		}
 	}
-	var seen time.Time
-	for _, agent := range record.Status.AgentStatus {
-		if agent.LastReceivedHeartbeat.After(seen) {
-			seen = agent.LastReceivedHeartbeat.Time
-		}
-	}
 	property := func(name string) string { return Or(record.Status.Properties[name].Value) }
 	return []string{
 		NameOf(record), "MemberCluster", memberState(record, status), property("kubernetes-fleet.io/node-count"), Nothing,
 		property("k8s.io/k8s-version"),
-		lastSeen(record, status, seen, now), Nothing, Until(Expires(record), now), whyOfMember(record, status.Ready, message),
+		lastSeen(record, status, LastSeen(record), now), Nothing, Until(Expires(record), now), whyOfMember(record, status.Ready, message),
 	}
 }
 

@@ -89,12 +89,15 @@ async function load(url) {
     const view = page.getElementById("view");
     if (!view) throw new Error("the dashboard sent an unexpected answer");
     if (answer.status === 429 || answer.status >= 500) throw new Error(view.textContent.trim());
-    const open = [...document.querySelectorAll("#view details[open]")].map((d) => d.querySelector("strong").textContent);
-    for (const d of view.querySelectorAll("details")) d.open = open.includes(d.querySelector("strong").textContent);
+    const open = [...document.querySelectorAll("#view details[open]")].map(nameOf);
+    const chosen = [...document.querySelectorAll("#view input[name=member]:checked")].map((c) => c.value);
+    for (const c of view.querySelectorAll("input[name=member]")) c.checked = chosen.includes(c.value);
+    for (const d of view.querySelectorAll("details")) d.open = open.includes(nameOf(d));
     const old = document.getElementById("view");
     const focused = places(old).indexOf(document.activeElement);
     old.replaceWith(document.adoptNode(view));
     if (focused >= 0) places(view)[focused]?.focus();
+    document.dispatchEvent(new Event("view"));
     loaded = Date.now();
     listen();
   } catch (err) {
@@ -104,9 +107,14 @@ async function load(url) {
   }
 }
 
+// nameOf returns the name of a disclosure, which stays the same when its page loads again.
+function nameOf(details) {
+  return (details.querySelector("strong") ?? details.querySelector("summary")).textContent;
+}
+
 // places returns the elements of a view that can have the focus.
 function places(view) {
-  return [...view.querySelectorAll("a, button, summary, [tabindex]")];
+  return [...view.querySelectorAll("a, button, input, summary, [tabindex]")];
 }
 
 // change adds and replaces tiles, in the order of their names, and removes the tiles of members that have gone.
@@ -125,9 +133,9 @@ function change(changes) {
   }
   for (const group of document.querySelectorAll(".group")) if (!group.querySelector(".tiles a")) group.remove();
   const summary = document.getElementById("summary");
-  const open = [...summary.querySelectorAll("details[open] strong")].map((s) => s.textContent);
+  const open = [...summary.querySelectorAll("details[open]")].map(nameOf);
   summary.innerHTML = changes.summary;
-  for (const d of summary.querySelectorAll("details")) d.open = open.includes(d.querySelector("strong").textContent);
+  for (const d of summary.querySelectorAll("details")) d.open = open.includes(nameOf(d));
 }
 
 // The view follows the search as the user types.
@@ -145,25 +153,5 @@ if (search) {
     typed = setTimeout(show, 200);
   });
 }
-
-document.addEventListener("keydown", (event) => {
-  if (event.key !== "/" || event.target.matches("input, select, textarea")) return;
-  event.preventDefault();
-  document.querySelector("#search input")?.focus();
-});
-
-document.addEventListener("click", async (event) => {
-  const from = event.target.dataset?.copy;
-  if (!from) return;
-  const text = document.getElementById(from);
-  if (navigator.clipboard) {
-    await navigator.clipboard.writeText(text.textContent);
-    event.target.textContent = "Copied";
-    return;
-  }
-  text.closest("details").open = true; // without HTTPS pages have no clipboard
-  getSelection().selectAllChildren(text);
-  event.target.textContent = "Selected: copy it with the keyboard";
-});
 
 listen();
