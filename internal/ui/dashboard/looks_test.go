@@ -76,7 +76,7 @@ func looking(r rig) map[string]string {
 			dated(at("east", "", "", ""))}}
 	r.check(r.Status().Update(r.t.Context(), placed))
 	return map[string]string{"fleet": "/", "wall": "/?view=wall&group=state", "components": "/components",
-		"member": "/members/" + workspace + "/" + long,
+		"member":        "/members/" + workspace + "/" + long,
 		"membercluster": "/members/east",
 		"deliveries":    "/deliveries", "delivery": "/deliveries/bundles/" + workspace + "/shop",
 		"gitrepo":   "/deliveries/gitrepos/" + workspace + "/shop",
