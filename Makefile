@@ -50,9 +50,9 @@ test: bin/localkube bin/kubectl bin/helm ## run all tests against real clusters,
 	@bin/localkube check || echo "the tests of nodes with containers will be skipped"
 	for module in localkube hack/images; do (cd $$module && go test ./...); done
 
-soak: bin/localkube bin/kubectl bin/helm ## what needs hours: all tests with the race detector, and every crash point
+soak: bin/localkube bin/kubectl bin/helm ## what needs hours: all tests with the race detector, random bytes, and every crash point
 	@go run ./hack/testrun -race=all
-	go test ./internal/hub/test -run TestNothingGoes -v -timeout 1h -args -faults 20m && go test ./crash -run TestPoints -v -timeout 24h -args -all
+	bash hack/fuzz.sh 10m && go test ./internal/hub/test -run TestNothingGoes -v -timeout 1h -args -faults 20m && go test ./crash -run TestPoints -v -timeout 24h -args -all
 
 # Flags of the end-to-end test, such as E2E='-run bundle -keep' or E2E='-table results.md'.
 e2e: bin/localkube ## the charts on real nodes, a hub and two members, and what can happen to them; as root
