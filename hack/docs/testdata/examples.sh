@@ -62,6 +62,14 @@ muster get clusters --namespace clusters --watch &
 watching=$!
 sleep 3
 kill $watching
+muster watch &
+watching=$!
+sleep 3
+kill $watching
+muster watch clusters --namespace clusters --selector env=prod &
+watching=$!
+sleep 3
+kill $watching
 muster dashboard --context hub &
 showing=$!
 muster dashboard --namespace clusters --port 8800 --no-browser &

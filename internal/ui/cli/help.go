@@ -25,7 +25,7 @@ func groups() []group {
 		{"install", "Install:", []constructor{newInit, newMigrate, newUse}},
 		{"join", "Join:", []constructor{newJoin, newMove, newToken}},
 		{"look", "Look:", []constructor{
-			newGet, newExplain, newTree, newEvents, newLogs, newWait, newBundle, newDashboard, newDoctor, newSupport,
+			newGet, newWatch, newExplain, newTree, newEvents, newLogs, newWait, newBundle, newDashboard, newDoctor, newSupport,
 		}},
 		{"decide", "Decide:", []constructor{newApprove, newDeny, newRevoke, newCordon, newConfirm, newLabel}},
 		{"leave", "Leave:", []constructor{newLeave}},
@@ -42,8 +42,8 @@ const usage = `{{if .HasAvailableSubCommands}}{{$commands := .Commands}}{{range 
 {{- range $commands}}{{if .IsAvailableCommand}}
   {{rpad .Name .NamePadding}} {{.Short}}{{end}}{{end}}
 
-{{end}}{{end}}Usage:
-  {{if .HasParent}}{{.UseLine}}{{else}}{{.CommandPath}} COMMAND [flags]{{end}}
+{{end}}{{end}}Usage:{{if .HasParent}}
+  {{.UseLine}}{{else}} {{.CommandPath}} COMMAND [flags]{{end}}
 {{- if .HasExample}}
 
 Examples:

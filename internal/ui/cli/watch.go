@@ -41,23 +41,9 @@ type change struct {
 // watch shows the table and its changes until the context ends: redrawn on a terminal, else
 // with a line for each change.
 func (g *get) watch(ctx context.Context, k kind, names []string) error {
-	now, err := g.find(ctx, k, names) // it returns the error; a watch would retry forever
+	changes, err := g.changes(ctx, k, names)
 	if err != nil {
 		return err
-	}
-	hub, _, err := g.client()
-	if err != nil {
-		return err
-	}
-	options, err := g.options()
-	if err != nil {
-		return err
-	}
-	changes := make(chan change)
-	for _, list := range now.lists {
-		if err := g.follow(ctx, hub, list, options, changes); err != nil {
-			return err
-		}
 	}
 	if out, ok := g.Out.(*os.File); ok && term.IsTerminal(int(out.Fd())) {
 		restore, can := drawsOn(out)
@@ -67,6 +53,30 @@ func (g *get) watch(ctx context.Context, k kind, names []string) error {
 		}
 	}
 	return g.append(ctx, k, names, changes)
+}
+
+// changes returns the objects of a kind and their changes until the context ends. Without the right
+// to list them, it returns the error.
+func (g *get) changes(ctx context.Context, k kind, names []string) (<-chan change, error) {
+	now, err := g.find(ctx, k, names) // a watch would retry forever
+	if err != nil {
+		return nil, err
+	}
+	hub, _, err := g.client()
+	if err != nil {
+		return nil, err
+	}
+	options, err := g.options()
+	if err != nil {
+		return nil, err
+	}
+	changes := make(chan change)
+	for _, list := range now.lists {
+		if err := g.follow(ctx, hub, list, options, changes); err != nil {
+			return nil, err
+		}
+	}
+	return changes, nil
 }
 
 // follow sends each object of a kind and each change until the context ends.
@@ -184,13 +194,16 @@ func (g *get) redraw(ctx context.Context, k kind, names []string, changes <-chan
 	}
 }
 
+// keyOf identifies an object of any kind.
+func keyOf(o client.Object) string { return fmt.Sprintf("%s %T", view.NameOf(o), o) }
+
 // take applies a change. A change also proves that the watch works.
 func (v *screen) take(c change, now time.Time) {
 	v.problem, v.since = c.err, now
 	if c.err != nil || len(v.names) > 0 && calledBy(c.object, v.names) == "" {
 		return
 	}
-	key := fmt.Sprintf("%s %T", view.NameOf(c.object), c.object)
+	key := keyOf(c.object)
 	if delete(v.objects, key); !c.gone {
 		v.objects[key] = c.object
 	}

@@ -66,6 +66,7 @@ func TestGetGoesOnToShowWhatChanges(t *testing.T) {
 		}
 	}
 	shows(membersHeader)
+	watchOnATerminal(t, admin)
 	late := &fleet.Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: "watched", Name: "late"}}
 	change(cluster.Client(t).Create(ctx, late))
 	shows("watched/late Cluster New - - - - -")
@@ -75,6 +76,46 @@ func TestGetGoesOnToShowWhatChanges(t *testing.T) {
 	change(cluster.Client(t).Delete(ctx, late))
 	shows("watched/late Cluster Gone - - - online -")
 	end()
+	if err := <-ended; err != nil {
+		t.Errorf("it ends with %v", err)
+	}
+}
+
+// watchOnATerminal opens muster watch on a terminal, explains a Cluster, and leaves.
+func watchOnATerminal(t *testing.T, admin user) {
+	t.Helper()
+	shown, terminal := newTerminal(t, 120)
+	ended := make(chan error, 1)
+	go func() {
+		command := NewCommand("muster", genericiooptions.IOStreams{In: terminal, Out: terminal, ErrOut: io.Discard})
+		command.SetArgs([]string{"watch", "team-a/web", "--kubeconfig", admin.kubeconfig, "--cache-dir", admin.cacheDir})
+		ended <- command.ExecuteContext(t.Context())
+	}()
+	screen := make(chan string, 100)
+	go func() {
+		for buffer := make([]byte, 64<<10); ; {
+			n, err := shown.Read(buffer)
+			if err != nil {
+				return
+			}
+			screen <- string(buffer[:n])
+		}
+	}()
+	for _, step := range []struct{ shows, press string }{{"team-a/web", "\r"}, {"Cluster team-a/web is", "qq"}} {
+		for seen := ""; !strings.Contains(seen, step.shows); {
+			select {
+			case part := <-screen:
+				seen += part
+			case err := <-ended:
+				t.Fatalf("it ends before it shows %q: %v", step.shows, err)
+			case <-time.After(5 * time.Minute):
+				t.Fatalf("it shows %q, and not %q", seen, step.shows)
+			}
+		}
+		if _, err := shown.WriteString(step.press); err != nil {
+			t.Fatal(err)
+		}
+	}
 	if err := <-ended; err != nil {
 		t.Errorf("it ends with %v", err)
 	}
