@@ -216,11 +216,11 @@ func discardCrowded(t *testing.T, name string) {
 }
 
 // newUndefining is newAlone on the control plane of those tests that delete definitions, with all
-// objects of these kinds.
+// objects of these kinds. It has an audit log.
 func newUndefining(t *testing.T) fixture {
 	t.Helper()
 	t.Parallel()
-	return newProcess(t, turnApart(t, "definitions"), "", "--leader-elect=false")
+	return newProcess(t, turnApart(t, "definitions", "--audit"), "", "--leader-elect=false")
 }
 
 // newProcess runs a hub as a process with the rights that its chart gives it.
