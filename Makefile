@@ -7,12 +7,12 @@ VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
 LDFLAGS := -s -w -X github.com/muster-fleet/muster/internal/version.Version=$(VERSION)
 TOOL := go tool -modfile=$(CURDIR)/go.tools.mod
 LINTED := CGO_ENABLED=0 GOFLAGS="$(GOFLAGS) -trimpath" $(TOOL) # compiles like the tests, so that each package is compiled once
-GENERATED := api docs/troubleshooting.md docs/reference charts/fleet-crd charts/fleet-agent/templates/appliedworks.yaml charts/member-agent/templates/appliedworks.yaml
+GENERATED := api docs/promises.md docs/troubleshooting.md docs/reference charts/fleet-crd charts/fleet-agent/templates/appliedworks.yaml charts/member-agent/templates/appliedworks.yaml
 export LOCALKUBE_BIN := $(CURDIR)/bin/localkube
 # The version control stamp needs a git that trusts the directory; -X above says the version.
 export GOFLAGS ?= -buildvcs=false
 
-.PHONY: help demo build programs check test soak e2e images release bench fleet docs lint generate verify vuln ci clean
+.PHONY: help demo build programs check test soak proof e2e images release bench fleet docs lint generate verify vuln ci clean
 help: ## show this
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## /{printf "  make %-10s %s\n", $$1, $$2}' Makefile
 
@@ -51,8 +51,9 @@ test: bin/localkube bin/kubectl bin/helm ## run all tests against real clusters,
 	for module in localkube hack/images; do (cd $$module && go test ./...); done
 
 soak: bin/localkube bin/kubectl bin/helm ## what needs hours: all tests with the race detector, random bytes, and every crash point
-	@go run ./hack/testrun -race=all
-	bash hack/fuzz.sh 10m && go test ./internal/hub/test -run TestNothingGoes -v -timeout 1h -args -faults 20m && go test ./crash -run TestPoints -v -timeout 24h -args -all
+	@hack/soak.sh
+proof: bin/localkube bin/kubectl bin/helm ## run the tests of docs/promises.md, and write it with their results: less than an hour
+	@go run ./hack/promises -run
 
 # Flags of the end-to-end test, such as E2E='-run bundle -keep' or E2E='-table results.md'.
 e2e: bin/localkube ## the charts on real nodes, a hub and two members, and what can happen to them; as root
@@ -81,8 +82,7 @@ docs: ## the documentation as a site in site/, which opens from the folder
 lint: ## check format and style of all modules
 	@test -z "$$(gofmt -l $$(git ls-files '*.go'))" || { echo "not formatted; run gofmt -w on:"; gofmt -l $$(git ls-files '*.go'); exit 1; }
 	@for script in $$(git ls-files '*.sh' .ci/run); do bash -n $$script; done
-	@$(LINTED) golangci-lint run ./...
-	@for at in localkube hack/images; do (cd $$at && $(LINTED) golangci-lint run --config $(CURDIR)/.golangci.yml ./...); done
+	@for at in . localkube hack/images; do (cd $$at && $(LINTED) golangci-lint run --config $(CURDIR)/.golangci.yml ./...); done
 
 generate: ## regenerate deep copies, CRDs, the v1 API, docs/troubleshooting.md, docs/reference
 	@hack/generate.sh

@@ -54,5 +54,6 @@ for chart in member-agent fleet-agent; do
 done
 rm charts/fleet-crd/templates/*_appliedworks.yaml
 
+go run ./hack/promises
 go run ./hack/troubleshooting >docs/troubleshooting.md
 go run ./hack/reference

@@ -1,0 +1,74 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"math"
+	"os"
+	"os/exec"
+	"slices"
+	"strings"
+	"time"
+)
+
+const (
+	passed  = "passed"
+	skipped = "skipped"
+	failed  = "failed"
+)
+
+// outcomes are the outcomes by the actions of go test.
+var outcomes = map[string]string{"pass": passed, "skip": skipped, "fail": failed}
+
+// run runs the tests of all promises, package by package, and stores their results.
+func (b *book) run(ctx context.Context) error {
+	commit, err := exec.CommandContext(ctx, "git", "describe", "--always", "--dirty").Output()
+	if err != nil {
+		return fmt.Errorf("reading the commit: %w", err)
+	}
+	byPackage := map[string][]string{}
+	for _, area := range b.areas {
+		for _, p := range area.Promises {
+			for _, test := range p.Tests {
+				byPackage[b.packages[test]] = append(byPackage[b.packages[test]], test)
+			}
+		}
+	}
+	var errs []error
+	for _, pkg := range slices.Sorted(maps.Keys(byPackage)) {
+		tests := byPackage[pkg]
+		fmt.Printf("%s: %s\n", pkg, strings.Join(tests, ", "))
+		errs = append(errs, b.runPackage(ctx, pkg, tests, strings.TrimSpace(string(commit))))
+	}
+	return errors.Join(errs...)
+}
+
+func (b *book) runPackage(ctx context.Context, pkg string, tests []string, commit string) error {
+	//nolint:gosec // the arguments are names in this repository
+	command := exec.CommandContext(ctx, "go", "test", "-json", "-count=1", "-timeout=40m", "-run", "^("+strings.Join(tests, "|")+")$", pkg)
+	command.Stderr = os.Stderr
+	output, runErr := command.Output()
+	var errs []error
+	for line := range strings.Lines(string(output)) {
+		var event struct {
+			Action, Test string
+			Elapsed      float64
+		}
+		if json.Unmarshal([]byte(line), &event) != nil || !slices.Contains(tests, event.Test) || outcomes[event.Action] == "" {
+			continue
+		}
+		r := result{time.Now().UTC().Format(time.DateOnly), commit, math.Round(event.Elapsed*10) / 10, outcomes[event.Action]}
+		b.results[event.Test] = r
+		fmt.Printf("  %s %s in %.1f s\n", event.Test, r.Outcome, r.Seconds)
+		if r.Outcome == failed {
+			errs = append(errs, fmt.Errorf("%s failed: go test -run '^%s$' %s shows why", event.Test, event.Test, pkg))
+		}
+	}
+	if runErr != nil && len(errs) == 0 {
+		errs = append(errs, fmt.Errorf("running the tests of %s: %w", pkg, runErr))
+	}
+	return errors.Join(errs...)
+}
