@@ -31,8 +31,8 @@ func commands() (string, error) {
 
 func describe(page *strings.Builder, command *cobra.Command) {
 	for _, child := range command.Commands() {
-		if child.Hidden || child.Name() == "help" {
-			continue
+		if child.Hidden && child.Example == "" || child.Name() == "help" {
+			continue // a hidden command with an example lacks only room on the page of muster --help
 		}
 		said := child.Long
 		if said == "" {

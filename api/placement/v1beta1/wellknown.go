@@ -27,6 +27,9 @@ const (
 	// AnnotationEvicted on a Work is the UID of the eviction that removes it. The hub writes the Work
 	// again only after its deletion. A Muster addition.
 	AnnotationEvicted = "muster/evicted-by"
+	// AnnotationDrain on a ClusterResourcePlacementEviction, "true", means: the hub evicts a cordoned
+	// member, and only if another member takes the placement at once. A Muster addition.
+	AnnotationDrain = "muster/drain"
 	// AnnotationRemoved on a Work, "true", means: the hub deletes the Work, and its agent removes at
 	// once the applied objects. If another client deletes a Work of the hub, the agent first waits for
 	// the hub to write it again. A Muster addition.

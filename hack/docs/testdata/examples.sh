@@ -43,6 +43,10 @@ muster approve clusters clusters/web
 muster label clusters/web env=prod region=eu
 muster cordon clusters/web
 muster cordon clusters/web --undo
+muster drain clusters/web --dry-run
+muster drain clusters/web
+muster drain clusters/web --undo
+muster uncordon clusters/web
 muster get
 muster get --sort-by version
 muster get --sort-by .metadata.creationTimestamp

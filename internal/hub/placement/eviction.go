@@ -1,10 +1,8 @@
 package placement
 
 import (
-	"cmp"
 	"context"
 	"fmt"
-	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -12,11 +10,11 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/intstr"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	placement "github.com/muster-fleet/muster/api/placement/v1beta1"
+	"github.com/muster-fleet/muster/internal/hub/placement/scheduling"
 	"github.com/muster-fleet/muster/internal/hub/runtime/controller"
 	"github.com/muster-fleet/muster/internal/hub/runtime/removal"
 	"github.com/muster-fleet/muster/internal/kube"
@@ -94,6 +92,10 @@ type observedEviction struct {
 	available             bool
 	totalAvailable, total int
 	budget                *placement.PlacementDisruptionBudgetSpec
+	// drains: the eviction moves the placement, from a cordoned member to another one. stays is the
+	// reason why it cannot.
+	drains bool
+	stays  string
 }
 
 // observe gathers the input of a decision. It returns the longest wait until the cache shows
@@ -121,6 +123,36 @@ func (e evictor) observe(ctx context.Context,
 	if err != nil {
 		return o, 0, err
 	}
+	if o.drains = eviction.Annotations[placement.AnnotationDrain] == "true"; o.drains {
+		o.stays = e.stays(s.spec, members, current, eviction.Spec.ClusterName)
+	}
+	settled, unsettled := o.count(e.memory, eviction, members, current, e.Clock.Now())
+	if o.budget, err = e.budget(ctx, key); err != nil {
+		return o, 0, err
+	}
+	if !settled.IsZero() && (o.budget != nil || o.drains) && (unsettled || o.blocked() != "") {
+		// until then the protected members are unknown: the hub may just have started
+		return o, max(settled.Sub(e.Clock.Now()), time.Second), nil
+	}
+	return o, 0, nil
+}
+
+// budget returns the disruption budget of a placement; nil if there is none.
+func (e evictor) budget(ctx context.Context, of types.NamespacedName) (*placement.PlacementDisruptionBudgetSpec, error) {
+	var budget placement.ClusterResourcePlacementDisruptionBudget
+	switch err := e.Client.Get(ctx, of, &budget); {
+	case apierrors.IsNotFound(err):
+		return nil, e.checkDefinition(ctx, &budget)
+	case err != nil:
+		return nil, fmt.Errorf("reading ClusterResourcePlacementDisruptionBudget %s: %w", of.Name, err)
+	}
+	return &budget.Spec, nil
+}
+
+// count counts the members with the placement. It returns when a report becomes certain, zero if
+// all are; unsettled: the report of the evicted member is not certain yet.
+func (o *observedEviction) count(memory *memory, eviction *placement.ClusterResourcePlacementEviction, members []*scheduling.Member,
+	current map[string]*currentWorks, now time.Time) (settled time.Time, unsettled bool) {
 	isUnreachable, namespace := map[string]bool{}, ""
 	for _, m := range members {
 		isUnreachable[m.Namespace] = unreachable(m)
@@ -128,10 +160,9 @@ func (e evictor) observe(ctx context.Context,
 			namespace = m.Namespace
 		}
 	}
-	now, settled, unsettled := e.Clock.Now(), time.Time{}, false
 	for of, w := range current {
-		evicted := e.memory.evicted(w)
-		reported := w.status(e.memory.appliedSince, unavailablePeriod(s.spec), now)
+		evicted := memory.evicted(w)
+		reported := w.status(memory.appliedSince, unavailablePeriod(o.placement), now)
 		available := !isUnreachable[of] && !evicted && reported.ready
 		if !isUnreachable[of] && !evicted && reported.works && !reported.ready {
 			settled, unsettled = kube.Earlier(settled, reported.readyAt), unsettled || of == namespace
@@ -144,18 +175,7 @@ func (e evictor) observe(ctx context.Context,
 			o.available, o.worksDeleting, o.works = available, w.deleting || evicted, notAfter(eviction, w.works)
 		}
 	}
-	var budget placement.ClusterResourcePlacementDisruptionBudget
-	switch err := e.Client.Get(ctx, key, &budget); {
-	case apierrors.IsNotFound(err):
-		return o, 0, e.checkDefinition(ctx, &budget)
-	case err != nil:
-		return o, 0, fmt.Errorf("reading ClusterResourcePlacementDisruptionBudget %s: %w", key.Name, err)
-	}
-	o.budget = &budget.Spec
-	if !settled.IsZero() && (unsettled || o.blocked() != "") {
-		return o, max(settled.Sub(now), time.Second), nil // until then the protected members are unknown: the hub may just have started
-	}
-	return o, 0, nil
+	return settled, unsettled
 }
 
 // checkDefinition returns an error if a missing object may be gone because the definition of its
@@ -213,84 +233,4 @@ func (e evictor) setCondition(ctx context.Context, eviction *placement.ClusterRe
 		e.Recorder.Eventf(eviction, nil, corev1.EventTypeNormal, c.reason, "Evict", "%s", c.message)
 	}
 	return nil
-}
-
-// decideEviction is pure: it has neither client nor clock. Both conditions are final, and the
-// second counts only if the first is True.
-func decideEviction(o observedEviction) (valid, executed condition) {
-	if why := o.invalid(); why != "" {
-		return condition{metav1.ConditionFalse, placement.ReasonEvictionInvalid, why}, condition{}
-	}
-	valid = condition{metav1.ConditionTrue, placement.ReasonEvictionValid, "the eviction is valid"}
-	begun := slices.ContainsFunc(o.works, func(w *placement.Work) bool { return w.Annotations[placement.AnnotationEvicted] == string(o.uid) })
-	if begun || o.wasValid && len(o.works) == 0 {
-		return valid, condition{metav1.ConditionTrue, placement.ReasonEvictionExecuted,
-			"the resources of the placement are being removed from the member"}
-	}
-	if why := o.blocked(); why != "" {
-		return valid, condition{metav1.ConditionFalse, placement.ReasonEvictionNotExecuted, why}
-	}
-	message := "the resources of the placement are being removed from the member; no ClusterResourcePlacementDisruptionBudget bounds that"
-	if o.budget != nil {
-		message = fmt.Sprintf("the resources of the placement are being removed from the member; before, %d of %d were available",
-			o.totalAvailable, o.total)
-	}
-	return valid, condition{metav1.ConditionTrue, placement.ReasonEvictionExecuted, message}
-}
-
-// invalid returns the reason why there is nothing to evict; "" if there is.
-func (o observedEviction) invalid() string {
-	of := "ClusterResourcePlacement " + o.spec.PlacementName
-	switch {
-	case o.placement == nil:
-		return fmt.Sprintf("there is no %s; create another eviction when there is", of)
-	case o.placementDeleting:
-		return of + " is being deleted, and its resources are being removed from all members"
-	case placementType(o.placement) == placement.PickFixed:
-		return fmt.Sprintf("%s picks members by their names (PickFixed): take %s out of its spec.policy.clusterNames", of, o.spec.ClusterName)
-	case len(o.works) == 0 && !o.picked && !o.wasValid:
-		return fmt.Sprintf("%s has not picked member %s", of, o.spec.ClusterName)
-	}
-	return ""
-}
-
-// blocked returns the reason why a valid eviction must not be executed; "" if it may be.
-func (o observedEviction) blocked() string {
-	if len(o.works) == 0 || o.worksDeleting {
-		return fmt.Sprintf("the placement has nothing on member %s yet, or is being removed from it", o.spec.ClusterName)
-	}
-	if o.budget == nil || o.budget.MaxUnavailable == nil && o.budget.MinAvailable == nil {
-		return ""
-	}
-	all := placementType(o.placement) != placement.PickN
-	if all && (o.budget.MaxUnavailable != nil || o.budget.MinAvailable.Type == intstr.String) {
-		return fmt.Sprintf("ClusterResourcePlacementDisruptionBudget %s is misconfigured: for a PickAll it can have only minAvailable, as a "+
-			"number",
-			o.spec.PlacementName)
-	}
-	if !o.available {
-		return "" // its eviction makes nothing unavailable
-	}
-	desired := o.total
-	if !all && o.placement.Policy.NumberOfClusters != nil {
-		desired = int(*o.placement.Policy.NumberOfClusters)
-	}
-	bound, err := intstr.GetScaledValueFromIntOrPercent(cmp.Or(o.budget.MaxUnavailable, o.budget.MinAvailable), desired, true)
-	least := bound
-	if o.budget.MaxUnavailable != nil {
-		least = desired - bound
-	}
-	if err == nil && o.totalAvailable-1 >= least {
-		return ""
-	}
-	return fmt.Sprintf("ClusterResourcePlacementDisruptionBudget %s does not allow it: availablePlacements: %d, totalPlacements: %d",
-		o.spec.PlacementName, o.totalAvailable, o.total)
-}
-
-// placementType returns the placement type of a placement.
-func placementType(spec *placement.PlacementSpec) placement.PlacementType {
-	if spec.Policy == nil {
-		return placement.PickAll
-	}
-	return cmp.Or(spec.Policy.PlacementType, placement.PickAll)
 }

@@ -1,14 +1,17 @@
 package placement
 
 import (
+	"maps"
 	"strings"
 	"testing"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/utils/clock"
 	"k8s.io/utils/ptr"
 
 	placement "github.com/muster-fleet/muster/api/placement/v1beta1"
+	"github.com/muster-fleet/muster/internal/hub/placement/scheduling"
 )
 
 func TestDecideEviction(t *testing.T) {
@@ -29,6 +32,7 @@ func TestDecideEviction(t *testing.T) {
 	have := func(available, total int) func(*observedEviction) {
 		return func(e *observedEviction) { e.totalAvailable, e.total = available, total }
 	}
+	drains := func(e *observedEviction) { e.drains = true }
 	for _, c := range []struct {
 		name            string
 		change          []func(*observedEviction)
@@ -99,6 +103,17 @@ func TestDecideEviction(t *testing.T) {
 			"True", "False", "does not allow it",
 		},
 		{"nothing may be disrupted", []func(*observedEviction){pick(placement.PickN, 2), most(number(0))}, "True", "False", "does not allow it"},
+		{"a drain that no other member takes over", []func(*observedEviction){func(e *observedEviction) {
+			e.drains, e.stays = true, "no other member qualifies"
+		}}, "False", "", "stays: no other member qualifies"},
+		{"a drain without a budget waits as a rollout does", []func(*observedEviction){pick(placement.PickN, 3), have(2, 3), drains},
+			"True", "False", "2 of 3 members are available"},
+		{"a drain without a budget", []func(*observedEviction){pick(placement.PickN, 3), have(3, 3), drains}, "True", "True", ""},
+		{"a drain within a wider budget", []func(*observedEviction){pick(placement.PickN, 3), most(number(2)), have(2, 3), drains},
+			"True", "True", ""},
+		{"a drain of what works nowhere", []func(*observedEviction){pick(placement.PickN, 3), have(0, 3), drains, func(e *observedEviction) {
+			e.available = false
+		}}, "True", "True", ""},
 		{"a budget that says nothing", []func(*observedEviction){most(nil)}, "True", "True", ""},
 	} {
 		o := observedEviction{
@@ -138,5 +153,48 @@ func TestAnEvictedWorkIsNotRetained(t *testing.T) {
 	work.Annotations[placement.AnnotationEvicted] = "u"
 	if len(h.retained(key, desired)) != 0 {
 		t.Error("a Work that was evicted is retained")
+	}
+}
+
+func TestADrainMovesOnlyToAMemberThatIsLeftOver(t *testing.T) {
+	number := int32(2)
+	spec := &placement.PlacementSpec{Policy: &placement.PlacementPolicy{PlacementType: placement.PickN, NumberOfClusters: &number}}
+	member := func(name string) *scheduling.Member { return &scheduling.Member{Name: name, Namespace: "of-" + name} }
+	out := func(name string) *scheduling.Member {
+		m := member(name)
+		m.Cordoned, m.Obstacle = true, cordoned(name)
+		return m
+	}
+	works := func(deleting bool, names ...string) map[string]*currentWorks {
+		all := map[string]*currentWorks{}
+		for _, name := range names {
+			all["of-"+name] = &currentWorks{deleting: deleting}
+		}
+		return all
+	}
+	one, run := works(false, "b"), *spec
+	maps.Copy(one, works(true, "a"))
+	run.Strategy.Type = placement.RolloutExternal
+	for name, c := range map[string]struct {
+		spec    *placement.PlacementSpec
+		members []*scheduling.Member
+		current map[string]*currentWorks
+		says    string
+	}{
+		"another member takes it":               {spec, []*scheduling.Member{out("b"), member("c"), member("d")}, works(false, "b"), ""},
+		"the only other member takes another's": {spec, []*scheduling.Member{out("a"), out("b"), member("c")}, one, "no other member qualifies"},
+		"two other members take both":           {spec, []*scheduling.Member{out("a"), out("b"), member("c"), member("d")}, one, ""},
+		"the other member is out, too":          {spec, []*scheduling.Member{out("b"), out("c")}, works(false, "b"), "no other member qualifies"},
+		"the member is not cordoned any more":   {spec, []*scheduling.Member{member("b"), member("c")}, works(false, "b"), "b is not cordoned"},
+		"it picks all members": {
+			&placement.PlacementSpec{}, []*scheduling.Member{out("b"), member("c")}, works(false, "b"), "(PickAll)",
+		},
+		"runs roll it out":   {&run, []*scheduling.Member{out("b"), member("c")}, works(false, "b"), "staged update runs"},
+		"there is no member": {spec, nil, nil, "there is no member b"},
+	} {
+		e := evictor{Controller: &Controller{memory: newMemory(clock.RealClock{})}}
+		if got := e.stays(c.spec, c.members, c.current, "b"); (got == "") != (c.says == "") || !strings.Contains(got, c.says) {
+			t.Errorf("%s: %q, want %q", name, got, c.says)
+		}
 	}
 }

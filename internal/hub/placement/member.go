@@ -44,7 +44,7 @@ func unreachable(m *scheduling.Member) bool {
 func ofMemberCluster(mc *clusterv1beta1.MemberCluster, seen liveness.Observation) *scheduling.Member {
 	m := &scheduling.Member{
 		Name: mc.Name, Namespace: membernamespace.OfMemberCluster(mc).Namespace, Epoch: membership.Epoch(mc),
-		Labels: mc.Labels, Taints: mc.Spec.Taints,
+		Labels: mc.Labels, Taints: mc.Spec.Taints, Cordoned: membership.Cordoned(mc),
 		Properties: mc.Status.Properties, Usage: mc.Status.ResourceUsage, Leaving: mc.DeletionTimestamp != nil || membership.Revoked(mc),
 		AdmittedNamespaces: admittedNamespaces(scheduling.AnyNamespace, mc),
 		Namespaces:         mc.Status.Namespaces,
@@ -59,7 +59,7 @@ func ofMemberCluster(mc *clusterv1beta1.MemberCluster, seen liveness.Observation
 		m.Obstacle = scheduling.Obstacle{Reason: reasons.NotJoined, Message: "the member has not joined: no member agent has answered"}
 	case seen.State == liveness.Lost:
 		m.Obstacle = scheduling.Obstacle{Reason: reasons.AgentLost, Message: "the member is lost: its agent sends no heartbeats"}
-	case membership.Cordoned(mc):
+	case m.Cordoned:
 		m.Obstacle = cordoned(mc.Name)
 	case status.Healthy.Status == "":
 		m.Obstacle = scheduling.Obstacle{Reason: reasons.Unhealthy, Message: "nothing is known of the member's health yet"}
@@ -110,7 +110,7 @@ func ofCluster(
 ) *scheduling.Member {
 	m := &scheduling.Member{
 		Name: cluster.Namespace + "/" + cluster.Name, Namespace: membership.DeliveryNamespace(cluster),
-		Epoch: membership.Epoch(cluster), Labels: cluster.Labels,
+		Epoch: membership.Epoch(cluster), Labels: cluster.Labels, Cordoned: membership.Cordoned(cluster),
 		Leaving:            cluster.DeletionTimestamp != nil || membership.Revoked(cluster),
 		AdmittedNamespaces: admittedNamespaces("", cluster, workspace),
 	}
@@ -127,7 +127,7 @@ func ofCluster(
 		m.Obstacle = scheduling.Obstacle{Reason: reasons.AgentLost, Message: "the Cluster is lost: its agent sends no heartbeats"}
 	case status.Agent == membership.AgentUnknown || cluster.Status.Namespace == "" || cluster.Status.Agent.LastSeen.IsZero():
 		m.Obstacle = scheduling.Obstacle{Reason: reasons.NotJoined, Message: "no agent of the Cluster has registered"}
-	case membership.Cordoned(cluster):
+	case m.Cordoned:
 		m.Obstacle = cordoned(m.Name)
 	case membership.AwaitsApproval(cluster):
 		m.Obstacle = scheduling.Obstacle{

@@ -15,10 +15,10 @@ func newCordon(streams genericiooptions.IOStreams, h *access) *cobra.Command {
 	undo := false
 	command := &cobra.Command{
 		Use:   "cordon [clusters|memberclusters] NAME",
-		Short: "Keep new deliveries from a member",
+		Short: "Keep new deliveries from a member; see also muster drain",
 		Long: `Keep new deliveries from a member: no Bundle that it does not have yet is deployed on it, and
 no placement picks it. Its present deliveries stay, and are updated. You need the verb cordon
-on clusters or memberclusters.`,
+on clusters or memberclusters. "muster drain" also moves placements to other members.`,
 		Example: `  # Keep new deliveries from a member
   muster cordon clusters/web
 

@@ -34,6 +34,8 @@ type Member struct {
 	// Leaving: the membership object is being deleted or revoked, and the agent decides about
 	// applied objects.
 	Leaving bool
+	// Cordoned: an administrator keeps new deliveries from the member.
+	Cordoned bool
 	// Obstacle is the reason why the member gets nothing new; zero without one.
 	Obstacle Obstacle
 	// LastBeat is the last known heartbeat of a lost member.

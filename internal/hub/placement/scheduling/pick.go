@@ -3,6 +3,7 @@ package scheduling
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -97,6 +98,14 @@ func (p *Policy) Pick(members []*Member, bound map[string]bool, policyChanged bo
 	}
 	slices.SortFunc(result.Decisions, func(a, b Decision) int { return cmp.Compare(a.Name, b.Name) })
 	return result
+}
+
+// Replaces reports whether as many members would have the placement if one of them lost it: another
+// member takes its place.
+func (p *Policy) Replaces(members []*Member, bound map[string]bool, lost *Member) bool {
+	others, rest := maps.Clone(bound), slices.DeleteFunc(slices.Clone(members), func(m *Member) bool { return m == lost })
+	delete(others, lost.Namespace)
+	return len(p.Pick(rest, others, false).Picked()) >= len(p.Pick(members, bound, false).Picked())
 }
 
 // missing adds a decision for each missing member named by the policy.
