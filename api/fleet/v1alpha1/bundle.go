@@ -126,9 +126,32 @@ type BundleTarget struct {
 	// +optional
 	// +nullable
 	ClusterGroupSelector *metav1.LabelSelector `json:"clusterGroupSelector,omitempty"`
+	// Tolerations let the Bundle onto matching Clusters despite their taints (annotation muster/taints).
+	// A Muster addition.
+	// +optional
+	// +kubebuilder:validation:MaxItems=100
+	Tolerations []Toleration `json:"tolerations,omitempty"`
 	// DoNotDeploy excludes the matching Clusters from the Bundle.
 	// +optional
 	DoNotDeploy bool `json:"doNotDeploy,omitempty"`
+}
+
+// Toleration lets a Bundle onto Clusters despite a taint. A Muster addition.
+type Toleration struct {
+	// Key of the taint; empty for every key, with the operator Exists.
+	// +optional
+	Key limits.Name `json:"key,omitempty"`
+	// Operator is Equal, the default, for one value, or Exists for all values.
+	// +optional
+	// +kubebuilder:validation:Enum=Equal;Exists
+	Operator limits.Name `json:"operator,omitempty"`
+	// Value of the taint, for Equal.
+	// +optional
+	Value limits.Name `json:"value,omitempty"`
+	// Effect of the taint; empty for every effect.
+	// +optional
+	// +kubebuilder:validation:Enum=NoSchedule
+	Effect limits.Name `json:"effect,omitempty"`
 }
 
 // BundleTargetRestriction selects Clusters that may be targets.

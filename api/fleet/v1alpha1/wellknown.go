@@ -52,6 +52,14 @@ const (
 	// AnnotationCordoned on a Cluster or MemberCluster, with the value true, keeps new deliveries from
 	// it. Present ones stay and are updated. A Muster addition.
 	AnnotationCordoned = "muster/cordoned"
+	// AnnotationPaused on a Cluster, MemberCluster or placement, with the value true, holds back all
+	// changes: what is there stays, and nothing new arrives. For a Cluster it is the same as
+	// spec.paused. A Muster addition.
+	AnnotationPaused = "muster/paused"
+	// AnnotationTaints on a Cluster or MemberCluster lists taints as kubectl does, with commas between
+	// them: "dedicated=gpu:NoSchedule,old:NoSchedule". What does not tolerate all of them gets nothing
+	// new there. The taints of a MemberCluster's spec count besides. A Muster addition.
+	AnnotationTaints = "muster/taints"
 	// AnnotationRequester on a ClusterRegistration is the user that the agent acts as.
 	AnnotationRequester = "muster/requester"
 	// AnnotationApprovedBy on a ClusterRegistration is the user who last set AnnotationApproved,

@@ -47,6 +47,8 @@ muster drain clusters/web --dry-run
 muster drain clusters/web
 muster drain clusters/web --undo
 muster uncordon clusters/web
+muster taint clusters/web dedicated=gpu:NoSchedule
+muster taint clusters/web dedicated-
 muster get
 muster get --sort-by version
 muster get --sort-by .metadata.creationTimestamp

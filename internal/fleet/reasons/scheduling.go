@@ -23,6 +23,8 @@ const (
 	NotNamed = "NotNamed"
 	// Outranked: the policy wants fewer members, and others rank higher.
 	Outranked = "Outranked"
+	// Paused: a user has paused the member or the placement, and nothing changes.
+	Paused = "Paused"
 	// Scheduled: the placement picks the member.
 	Scheduled = "Scheduled"
 	// TaintNotTolerated: the member has a taint that the placement does not tolerate.

@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	placement "github.com/muster-fleet/muster/api/placement/v1beta1"
+	"github.com/muster-fleet/muster/internal/fleet/membership"
 	"github.com/muster-fleet/muster/internal/hub/placement/scheduling"
 	"github.com/muster-fleet/muster/internal/hub/runtime/controller"
 	"github.com/muster-fleet/muster/internal/hub/runtime/removal"
@@ -95,6 +96,8 @@ type observedEviction struct {
 	// drains: the eviction moves the placement, from a cordoned member to another one. stays is the
 	// reason why it cannot.
 	drains bool
+	// paused: a user has paused the placement or the member.
+	paused bool
 	stays  string
 }
 
@@ -115,6 +118,7 @@ func (e evictor) observe(ctx context.Context,
 		return o, wait, nil
 	}
 	o.placement, o.placementDeleting, o.picked = s.spec, s.GetDeletionTimestamp() != nil, scheduledMembers(s.status)[eviction.Spec.ClusterName]
+	o.paused = membership.Paused(s)
 	current, wait, err := e.currentWorks(ctx, key)
 	if err != nil || wait > 0 {
 		return o, wait, err
@@ -157,7 +161,7 @@ func (o *observedEviction) count(memory *memory, eviction *placement.ClusterReso
 	for _, m := range members {
 		isUnreachable[m.Namespace] = unreachable(m)
 		if m.Name == eviction.Spec.ClusterName {
-			namespace = m.Namespace
+			namespace, o.paused = m.Namespace, o.paused || m.Paused
 		}
 	}
 	for of, w := range current {

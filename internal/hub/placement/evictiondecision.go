@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 
 	placement "github.com/muster-fleet/muster/api/placement/v1beta1"
+	"github.com/muster-fleet/muster/internal/fleet/membership"
 	"github.com/muster-fleet/muster/internal/hub/placement/scheduling"
 )
 
@@ -43,6 +44,8 @@ func (o observedEviction) invalid() string {
 		return fmt.Sprintf("there is no %s; create another eviction when there is", of)
 	case o.placementDeleting:
 		return of + " is being deleted, and its resources are being removed from all members"
+	case o.paused && !o.wasValid:
+		return fmt.Sprintf("%s or member %s is paused, and nothing changes: %s", of, o.spec.ClusterName, membership.Unpause(""))
 	case placementType(o.placement) == placement.PickFixed:
 		return fmt.Sprintf("%s picks members by their names (PickFixed): take %s out of its spec.policy.clusterNames", of, o.spec.ClusterName)
 	case len(o.works) == 0 && !o.picked && !o.wasValid:

@@ -44,7 +44,7 @@ func unreachable(m *scheduling.Member) bool {
 func ofMemberCluster(mc *clusterv1beta1.MemberCluster, seen liveness.Observation) *scheduling.Member {
 	m := &scheduling.Member{
 		Name: mc.Name, Namespace: membernamespace.OfMemberCluster(mc).Namespace, Epoch: membership.Epoch(mc),
-		Labels: mc.Labels, Taints: mc.Spec.Taints, Cordoned: membership.Cordoned(mc),
+		Labels: mc.Labels, Taints: membership.Taints(mc), Cordoned: membership.Cordoned(mc), Paused: membership.Paused(mc),
 		Properties: mc.Status.Properties, Usage: mc.Status.ResourceUsage, Leaving: mc.DeletionTimestamp != nil || membership.Revoked(mc),
 		AdmittedNamespaces: admittedNamespaces(scheduling.AnyNamespace, mc),
 		Namespaces:         mc.Status.Namespaces,
@@ -61,6 +61,8 @@ func ofMemberCluster(mc *clusterv1beta1.MemberCluster, seen liveness.Observation
 		m.Obstacle = scheduling.Obstacle{Reason: reasons.AgentLost, Message: "the member is lost: its agent sends no heartbeats"}
 	case m.Cordoned:
 		m.Obstacle = cordoned(mc.Name)
+	case m.Paused:
+		m.Obstacle = paused("MemberCluster")
 	case status.Healthy.Status == "":
 		m.Obstacle = scheduling.Obstacle{Reason: reasons.Unhealthy, Message: "nothing is known of the member's health yet"}
 	case !status.Ready:
@@ -77,6 +79,11 @@ func cordoned(name string) scheduling.Obstacle {
 	return scheduling.Obstacle{
 		Reason: reasons.Cordoned, Message: "the member is cordoned and gets no new deliveries: muster cordon " + name + " --undo",
 	}
+}
+
+// paused is the obstacle of a paused member.
+func paused(kind string) scheduling.Obstacle {
+	return scheduling.Obstacle{Reason: reasons.Paused, Message: "the " + kind + " is paused, and gets nothing new: " + membership.Unpause(kind)}
 }
 
 func later(a, b time.Time) time.Time {
@@ -110,7 +117,8 @@ func ofCluster(
 ) *scheduling.Member {
 	m := &scheduling.Member{
 		Name: cluster.Namespace + "/" + cluster.Name, Namespace: membership.DeliveryNamespace(cluster),
-		Epoch: membership.Epoch(cluster), Labels: cluster.Labels, Cordoned: membership.Cordoned(cluster),
+		Epoch: membership.Epoch(cluster), Labels: cluster.Labels, Taints: membership.Taints(cluster),
+		Cordoned: membership.Cordoned(cluster), Paused: membership.Paused(cluster),
 		Leaving:            cluster.DeletionTimestamp != nil || membership.Revoked(cluster),
 		AdmittedNamespaces: admittedNamespaces("", cluster, workspace),
 	}
@@ -129,6 +137,8 @@ func ofCluster(
 		m.Obstacle = scheduling.Obstacle{Reason: reasons.NotJoined, Message: "no agent of the Cluster has registered"}
 	case m.Cordoned:
 		m.Obstacle = cordoned(m.Name)
+	case m.Paused:
+		m.Obstacle = paused("Cluster")
 	case membership.AwaitsApproval(cluster):
 		m.Obstacle = scheduling.Obstacle{
 			Reason:  reasons.ApprovalRequired,

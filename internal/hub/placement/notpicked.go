@@ -23,7 +23,9 @@ func (o observed) obstacles(d decision) (all []placement.Obstacle) {
 	}
 	for _, n := range o.notPicked(d) {
 		message := n.Message
-		if o.hasWorks(n) {
+		if o.hasWorks(n) && n.Member.Paused {
+			message += "; the member is paused and keeps the objects of the placement"
+		} else if o.hasWorks(n) {
 			message += "; the objects of the placement are being removed from it"
 		}
 		add(n, message)

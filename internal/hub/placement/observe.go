@@ -5,6 +5,7 @@ import (
 	"time"
 
 	placement "github.com/muster-fleet/muster/api/placement/v1beta1"
+	"github.com/muster-fleet/muster/internal/fleet/membership"
 	"github.com/muster-fleet/muster/internal/hub/placement/scheduling"
 	"github.com/muster-fleet/muster/internal/hub/placement/staged"
 )
@@ -17,7 +18,7 @@ func (c *Controller) observe(ctx context.Context, s genericPlacement, current ma
 	runs []observedRun) (observed, error) {
 	o := observed{
 		key: s.key, uid: s.GetUID(), kind: s.kind, generation: s.GetGeneration(), spec: s.spec, before: *s.status,
-		current: current, reported: map[string]worksStatus{}, runs: runs, now: c.Clock.Now(),
+		current: current, reported: map[string]worksStatus{}, runs: runs, now: c.Clock.Now(), paused: membership.Paused(s),
 	}
 	for i, r := range runs {
 		runs[i].foreign = staged.Initialized(*r.status) && r.status.PlacementUID != string(s.GetUID())

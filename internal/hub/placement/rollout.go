@@ -28,6 +28,8 @@ type target struct {
 	unreachable bool
 	// blocked: nothing may be written to the member.
 	blocked bool
+	// paused: nothing changes on the member, neither by a write nor by a removal.
+	paused bool
 	// deleting: the Works are being deleted, and nothing can be written before they are gone.
 	deleting bool
 }
@@ -106,7 +108,7 @@ func planRollout(targets []target, config *placement.RollingUpdateConfig) rollou
 		if t.wanted || !t.exists || t.deleting {
 			continue
 		}
-		if disrupt(t) {
+		if !t.paused && disrupt(t) {
 			p.remove = append(p.remove, t)
 			existing--
 		} else {
@@ -116,7 +118,7 @@ func planRollout(targets []target, config *placement.RollingUpdateConfig) rollou
 	for _, t := range targets {
 		switch {
 		case !t.wanted || t.blocked || t.exists && t.upToDate && !t.deleting:
-		case t.deleting || t.exists && t.unreachable:
+		case t.deleting || t.paused || t.exists && t.unreachable:
 			p.waiting = append(p.waiting, t)
 		case !t.exists && existing < p.wanted+maxSurge:
 			p.write = append(p.write, t)

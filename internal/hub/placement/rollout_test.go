@@ -19,6 +19,7 @@ func targets(text string) []target {
 		for _, flag := range strings.Split(flags, ",") {
 			*map[string]*bool{
 				"wanted": &t.wanted, "exists": &t.exists, "current": &t.upToDate, "works": &t.works, "available": &t.available, "idle": &t.unreachable, "going": &t.deleting,
+				"paused": &t.paused,
 			}[flag] = true
 		}
 		t.works = t.works || t.available
@@ -84,6 +85,8 @@ func TestPlanRollout(t *testing.T) {
 		{"with nobody wanted all go", nil, "a:exists,available b:exists,available", "", "a b", ""},
 		{"who is not available goes at once", nil, "a:exists b:" + done, "", "a", ""},
 		{"what is going is waited for", nil, "a:wanted,exists,going", "", "", "a"},
+		{"a paused member keeps what it has", nil, "a:wanted,exists,available,paused b:exists,available,paused", "", "", "b a"},
+		{"and others go on", nil, "a:wanted,exists,current,available,paused b:" + old, "b", "", ""},
 		{"and is not deleted twice", nil, "a:exists,going", "", "", ""},
 	} {
 		p := planRollout(targets(c.targets), c.config)

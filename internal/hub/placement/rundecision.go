@@ -76,10 +76,10 @@ func planStages(targets []target, turns map[string]staged.Turn) rolloutPlan {
 		}
 		switch turn := turns[t.name]; {
 		case !t.wanted && (!t.exists || t.deleting):
-		case !t.wanted && turn == staged.Remove:
+		case !t.wanted && turn == staged.Remove && !t.paused:
 			p.remove = append(p.remove, t)
 		case t.wanted && (t.blocked || t.exists && t.upToDate && !t.deleting):
-		case t.wanted && !t.deleting && !(t.exists && t.unreachable) && (turn == staged.Update || turn == staged.Repair && t.incomplete):
+		case t.wanted && !t.deleting && !t.paused && !(t.exists && t.unreachable) && (turn == staged.Update || turn == staged.Repair && t.incomplete):
 			p.write = append(p.write, t)
 		default:
 			p.waiting = append(p.waiting, t)
@@ -168,6 +168,8 @@ func (o observed) stagedMembers(d decision, targets []target) map[string]staged.
 		switch {
 		case t.unreachable:
 			m.Trouble = decision.Member.Obstacle.Message
+		case t.paused:
+			m.Trouble = "the member is paused; placed objects stay as they are"
 		case t.blocked && d.overriddenCondition(t.namespace).message != "":
 			m.Trouble = d.overriddenCondition(t.namespace).message
 		case t.blocked:

@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	placement "github.com/muster-fleet/muster/api/placement/v1beta1"
+	"github.com/muster-fleet/muster/internal/fleet/membership"
 	"github.com/muster-fleet/muster/internal/fleet/reasons"
 	"github.com/muster-fleet/muster/internal/hub/placement/override"
 	"github.com/muster-fleet/muster/internal/hub/placement/scheduling"
@@ -32,6 +33,8 @@ type observed struct {
 	spec       *placement.PlacementSpec
 	before     placement.PlacementStatus
 	policy     *scheduling.Policy
+	// paused: a user has paused the placement.
+	paused bool
 	// policyProblem is the error in the policy.
 	policyProblem string
 	members       []*scheduling.Member
@@ -109,12 +112,15 @@ func decide(o observed) decision {
 		return d
 	case problem != condition{}:
 		d.problem = problem
+	case o.paused:
+		d.problem = condition{metav1.ConditionFalse, reasons.Paused,
+			"the placement is paused, and nothing changes: " + membership.Unpause(o.kind)}
 	case o.takeoverProblem != "":
 		d.problem = condition{metav1.ConditionFalse, reasons.KubeFleetLeftovers, o.takeoverProblem}
 	}
 	terms, bound := hashTerms(o.spec.Policy), o.bound()
 	d.result = o.policy.Pick(o.members, bound, o.before.PolicyHash != "" && o.before.PolicyHash != terms)
-	if o.selectionProblem() != (condition{}) {
+	if o.paused || o.selectionProblem() != (condition{}) {
 		d.result = d.result.Only(bound)
 	}
 	d.overridden = o.override(d.result, d.desired)
@@ -148,7 +154,7 @@ func decide(o observed) decision {
 // be written again.
 func (d *decision) recreate(o observed, targets []target, mayWrite func(target) bool) {
 	for _, t := range targets {
-		if mayWrite(t) && len(o.current[t.namespace].retained(o.key, d.desiredFor(t.namespace))) > 0 {
+		if mayWrite(t) && !t.paused && len(o.current[t.namespace].retained(o.key, d.desiredFor(t.namespace))) > 0 {
 			d.plan.recreate = append(d.plan.recreate, t)
 		}
 	}
@@ -202,7 +208,7 @@ func (o observed) targets(next decision) (targets []target, dropping bool) {
 		}
 		t := target{
 			name: d.Name, namespace: d.Member.Namespace, epoch: d.Member.Epoch, wanted: d.Picked, exists: current != nil, incomplete: current == nil,
-			unreachable: unreachable(d.Member),
+			unreachable: unreachable(d.Member), paused: d.Member.Paused,
 		}
 		t.blocked = next.overriddenCondition(t.namespace).status == metav1.ConditionFalse || !d.Member.Admits(o.key.Namespace)
 		if current != nil {

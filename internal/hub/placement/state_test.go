@@ -187,6 +187,8 @@ func TestDecide(t *testing.T) {
 			one := int32(1)
 			o.spec.Policy = &placement.PlacementPolicy{PlacementType: placement.PickN, NumberOfClusters: &one}
 		}), "", "", "0"},
+		{"a paused placement changes nothing", world(t, on(t, "a"), more, func(o *observed) { o.paused = true }), "", "", "1"},
+		{"a paused member keeps what it has", world(t, on(t, "a", "b"), more, func(o *observed) { o.members[0].Paused = true }), "b", "", "1"},
 		{"a leaving member is left to its agent", world(t, on(t, "a", "b"), more, obstacle(0, reasons.Leaving)), "b", "", "1"},
 	} {
 		d := decide(c.seen)

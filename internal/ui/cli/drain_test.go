@@ -106,7 +106,7 @@ func TestDrainMovesWhatCanMoveAndNamesTheRest(t *testing.T) {
 			says: []string{"interrupted; MemberCluster edge stays cordoned", "Evictions that the hub has begun continue"},
 		},
 		"starts only": {decide: blocks, evictions: 2, cordoned: true},
-		"only looks": {dryRun: true, says: append([]string{"edge would be cordoned", "moves would move to free."}, stays...)},
+		"only looks":  {dryRun: true, says: append([]string{"edge would be cordoned", "moves would move to free."}, stays...)},
 	} {
 		t.Run(name, func(t *testing.T) {
 			member, objects := drained(kinds)

@@ -98,7 +98,7 @@ var deliveryCauses = []cause{
 	{
 		kinds: ofDeliveries, reasons: []string{"Paused"},
 		means:  "A user has paused a Bundle or a Cluster. A change waits, or a new version of the agent. This is no error.",
-		remedy: "To deploy it, set spec.paused to false.",
+		remedy: "To deploy it, set spec.paused to false, and remove the annotation muster/paused from the Cluster.",
 		onHub:  []string{"kubectl get bundles.fleet.cattle.io,clusters.fleet.cattle.io -A"}, aside: true,
 	},
 	{

@@ -77,6 +77,12 @@ var placementCauses = []cause{
 		remedy: "Run muster explain for that member.",
 	},
 	{
+		kinds: ofPlacements, reasons: []string{reasons.Paused},
+		means:  "A user has paused the placement or a member. What is there stays, and nothing new arrives. This is no error.",
+		remedy: "Remove the annotation muster/paused from the placement or the member. For a Cluster, also set spec.paused to false.",
+		aside:  true,
+	},
+	{
 		kinds: ofPlacements, reasons: []string{
 			reasons.RolloutNotStartedYet, reasons.RolloutStartedUnknown, reasons.OverriddenPending, reasons.WorkSynchronizedUnknown,
 			reasons.ApplyPending, reasons.ResourceAvailableUnknown, reasons.DiffReportingPending,

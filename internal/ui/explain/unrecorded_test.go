@@ -39,7 +39,7 @@ var unrecorded = []struct{ kind, reasons, why string }{
 	{kindBundleDeployment, "Error", ofOthers},
 	{kindBundleDeployment, "MoveFailed Unwatched NamespaceTerminating CRDConflict CRDsDiffer DownstreamResourceUnreadable", notYet},
 	{kindClusterPlacement, "InvalidPolicy AppliedWorkOfAnotherHub ManifestFailed", notYet},
-	{kindClusterPlacement, "NotInitialized Cordoned", afterRecording},
+	{kindClusterPlacement, "NotInitialized Cordoned Paused", afterRecording},
 	{kindClusterPlacement, "Outranked NotNamed Unhealthy", notMissed},
 	{kindClusterPlacement, "AgentCannotPlace NamespaceNotFound AgentLeft", notMissed},
 	{kindClusterPlacement, "ResourceAvailableUnknown RolloutStartedUnknown OverriddenPending", aRace},

@@ -165,16 +165,22 @@ func memberClusterRow(record *clusterv1beta1.MemberCluster, now time.Time) []str
 	}
 }
 
-// whyOfMember is Why for a member, which may be cordoned besides.
+// whyOfMember is Why for a member, which a user may have paused, cordoned or tainted besides.
 func whyOfMember(record client.Object, ready bool, message string) string {
-	why := Why(ready, message)
-	switch {
-	case !membership.Cordoned(record):
-		return why
-	case why == Nothing:
-		return "cordoned: no new deliveries"
+	var all []string
+	if membership.Paused(record) {
+		all = append(all, "paused: nothing changes")
 	}
-	return "cordoned; " + why
+	if membership.Cordoned(record) {
+		all = append(all, "cordoned: no new deliveries")
+	}
+	for _, taint := range membership.Taints(record) {
+		all = append(all, "tainted: "+membership.TaintText(taint))
+	}
+	if why := Why(ready, message); why != Nothing {
+		all = append(all, why)
+	}
+	return Or(strings.Join(all, "; "))
 }
 
 // Expires returns the expiry of the credential of a member's agent, from the membership object.
@@ -253,6 +259,10 @@ func placementRow(o client.Object, kind string, status *placement.PlacementStatu
 	started := meta.FindStatusCondition(status.Conditions, kind+placement.ConditionRolloutStarted)
 	if started != nil && started.Status == metav1.ConditionUnknown && started.Reason == reasons.RolloutControlledByExternalController {
 		state = StateWaitingForRun
+	}
+	if scheduled := meta.FindStatusCondition(status.Conditions, kind+placement.ConditionScheduled); scheduled != nil &&
+		scheduled.Reason == reasons.Paused {
+		state = string(fleet.StatePaused)
 	}
 	if o.GetDeletionTimestamp() != nil {
 		state = StateDeleting

@@ -137,9 +137,16 @@ func TestACordonedMemberSaysSo(t *testing.T) {
 		t.Errorf("a member that is well: %q", got)
 	}
 	member.Annotations = map[string]string{fleet.AnnotationCordoned: "true"}
-	for message, want := range map[string]string{"": "cordoned: no new deliveries", "no heartbeat": "cordoned; no heartbeat"} {
+	for message, want := range map[string]string{"": "cordoned: no new deliveries", "no heartbeat": "cordoned: no new deliveries; no heartbeat"} {
 		if got := whyOfMember(member, message == "", message); got != want {
 			t.Errorf("%q, want %q", got, want)
+		}
+	}
+	mc := &clusterv1beta1.MemberCluster{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{fleet.AnnotationPaused: "true"}}}
+	member = &fleet.Cluster{Spec: fleet.ClusterSpec{Paused: true}}
+	for _, o := range []client.Object{mc, member} {
+		if got := whyOfMember(o, true, ""); got != "paused: nothing changes" {
+			t.Errorf("a paused %T: %q", o, got)
 		}
 	}
 }

@@ -54,7 +54,7 @@ func desiredDeployment(bundle *fleet.Bundle, cluster *fleet.Cluster, deploymentI
 	delete(d.Labels, clusterv1beta1.AnnotationMemberEpoch) // the author's
 	delete(d.Labels, fleet.LabelCreatedByDisplayName)
 	maps.Copy(d.Labels, delivery.EpochLabels(membership.Epoch(cluster)))
-	d.Spec.Paused = bundle.Spec.Paused || cluster.Spec.Paused
+	d.Spec.Paused = bundle.Spec.Paused || membership.Paused(cluster)
 	d.Spec.OffSchedule = membership.OutsideWindow(&cluster.Status) != ""
 	d.Spec.DependsOn = bundle.Spec.DependsOn
 	d.Spec.DeploymentID, d.Spec.StagedDeploymentID = deploymentID, deploymentID
@@ -214,7 +214,8 @@ func (m *computed) settle(t *target, bundle *fleet.Bundle, d *fleet.BundleDeploy
 	t.desired, t.deployment = desiredDeployment(bundle, t.cluster, o.id), d
 	t.copies, t.desired.Spec.DownstreamResourcesGeneration = o.copies, o.generationOfCopies
 	delivered := d != nil && d.Spec.DeploymentID != ""
-	t.heldBack = cmp.Or(membership.HeldByInitGate(t.cluster, bundle), membership.HeldByCordon(t.cluster, bundle, delivered))
+	t.heldBack = cmp.Or(membership.HeldByInitGate(t.cluster, bundle), membership.HeldByCordon(t.cluster, bundle, delivered),
+		membership.HeldByTaint(t.cluster, bundle, t.matched, delivered))
 }
 
 func (m *computed) compute(by rules, bundle *fleet.Bundle, cluster *fleet.Cluster, matched []int) outcome {

@@ -48,7 +48,7 @@ type target struct {
 	copies    []fleet.DownstreamResource
 	// problem is the reason why the Bundle is invalid for this Cluster.
 	problem error
-	// heldBack is the reason why the Cluster does not take the Bundle yet: an init gate, or a cordon;
+	// heldBack is the reason why the Cluster does not take the Bundle yet: an init gate, a cordon, or a taint;
 	// "" without one.
 	heldBack string
 	// deployment is the cached deployment, or the written one while it is missing in the cache;
@@ -204,7 +204,7 @@ func (t target) entry(workspace string, released bool) rollup.Entry {
 }
 
 func pausedBy(cluster *fleet.Cluster) string {
-	if cluster.Spec.Paused {
+	if membership.Paused(cluster) {
 		return "the Cluster is paused"
 	}
 	return "the Bundle is paused"

@@ -11,6 +11,7 @@ import (
 	"slices"
 
 	placement "github.com/muster-fleet/muster/api/placement/v1beta1"
+	"github.com/muster-fleet/muster/internal/fleet/membership"
 	"github.com/muster-fleet/muster/internal/fleet/reasons"
 )
 
@@ -122,10 +123,9 @@ func (p *Policy) filter(m *Member) Obstacle {
 		return Obstacle{reasons.AffinityNotMatched, why}
 	}
 	for _, taint := range m.Taints {
-		if !slices.ContainsFunc(p.tolerations, func(t placement.Toleration) bool { return tolerates(t, taint.Key, taint.Value, taint.Effect) }) {
+		if !slices.ContainsFunc(p.tolerations, func(t placement.Toleration) bool { return membership.Tolerates(t, taint) }) {
 			return Obstacle{reasons.TaintNotTolerated,
-				fmt.Sprintf("it has the taint %s=%s:%s, which spec.policy.tolerations does not tolerate", taint.Key, taint.Value,
-					taint.Effect)}
+				fmt.Sprintf("it has the taint %s, which spec.policy.tolerations does not tolerate", membership.TaintText(taint))}
 		}
 	}
 	for _, c := range p.spread {
@@ -158,7 +158,7 @@ func (p *Policy) filterBound(m *Member, policyChanged bool) Obstacle {
 // AffectedBy reports whether a change of a member can change the picks of the policy, or its
 // reason for the member.
 func (p *Policy) AffectedBy(before, after *Member) bool {
-	if before.Leaving != after.Leaving || p.filter(before) != p.filter(after) || misses(p.required, before) != misses(p.required, after) {
+	if before.Leaving != after.Leaving || before.Paused != after.Paused || p.filter(before) != p.filter(after) || misses(p.required, before) != misses(p.required, after) {
 		return true
 	}
 	return p.kind == placement.PickN &&

@@ -155,11 +155,3 @@ func compare(have, want string) (int, error) {
 	}
 	return order, nil
 }
-
-// tolerates reports whether a toleration covers a taint.
-func tolerates(t placement.Toleration, key, value, effect string) bool {
-	if t.Effect != "" && t.Effect != effect || t.Key != "" && t.Key != key {
-		return false
-	}
-	return t.Operator == placement.TolerationExists || t.Value == value
-}

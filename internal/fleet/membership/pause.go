@@ -1,0 +1,21 @@
+package membership
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
+)
+
+// Paused reports whether nothing may change on a Cluster or MemberCluster, or by a placement.
+func Paused(o metav1.Object) bool {
+	cluster, isCluster := o.(*fleet.Cluster)
+	return o.GetAnnotations()[fleet.AnnotationPaused] == "true" || isCluster && cluster.Spec.Paused
+}
+
+// Unpause returns the remedy for a paused object of a kind.
+func Unpause(kind string) string {
+	if kind == "Cluster" {
+		return "set spec.paused to false, and remove the annotation " + fleet.AnnotationPaused
+	}
+	return "remove the annotation " + fleet.AnnotationPaused
+}
