@@ -60,6 +60,12 @@ const (
 	// them: "dedicated=gpu:NoSchedule,old:NoSchedule". What does not tolerate all of them gets nothing
 	// new there. The taints of a MemberCluster's spec count besides. A Muster addition.
 	AnnotationTaints = "muster/taints"
+	// LabelHasMembers, "true", on the Namespace of a workspace with Clusters keeps it from being
+	// deleted by accident. The hub writes it. A Muster addition.
+	LabelHasMembers = "muster/has-members"
+	// AnnotationDeleteWithMembers, "true", on the Namespace of a workspace lets users delete it with
+	// its Clusters. A Muster addition.
+	AnnotationDeleteWithMembers = "muster/delete-with-members"
 	// AnnotationRequester on a ClusterRegistration is the user that the agent acts as.
 	AnnotationRequester = "muster/requester"
 	// AnnotationApprovedBy on a ClusterRegistration is the user who last set AnnotationApproved,

@@ -224,6 +224,8 @@ func TestTheHubsAccountMakesNobodysNamespaceAMembers(t *testing.T) {
 	for _, name := range []string{"kube-system", naming.SystemNamespace, p.bystander} {
 		namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}
 		p.denied("to label namespace "+name, func() error { return p.hub.Patch(context.Background(), namespace.DeepCopy(), label) })
+		both := client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"labels":{"muster/has-members":"true","team":"other"}}}`))
+		p.denied("to label namespace "+name+" besides", func() error { return p.hub.Patch(context.Background(), namespace.DeepCopy(), both) })
 		p.denied("to delete namespace "+name, func() error { return p.hub.Delete(context.Background(), namespace, client.DryRunAll) })
 	}
 }

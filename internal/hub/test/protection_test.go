@@ -90,6 +90,14 @@ func TestWhatIsProtectedIsNotDeleted(t *testing.T) {
 		Namespace: workspace.Name, Name: "inside", Annotations: map[string]string{protected: "true"},
 	}}
 	f.check(f.Create(ctx, inside))
+	f.eventually("a workspace with a member is not deleted by accident", func() error {
+		err := f.Delete(ctx, workspace.DeepCopy(), client.DryRunAll)
+		if !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), workspace.Name+" muster/delete-with-members=true") {
+			return fmt.Errorf("deleting it: %v", err)
+		}
+		return nil
+	})
+	f.patch(workspace, `{"metadata":{"annotations":{"muster/delete-with-members":"true"}}}`)
 	f.check(f.Delete(ctx, workspace))
 	f.eventually("the namespace names the protected member", func() error {
 		f.check(f.Get(ctx, client.ObjectKeyFromObject(workspace), workspace))

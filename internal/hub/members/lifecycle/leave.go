@@ -115,6 +115,9 @@ func (c *Controller) writeLeftovers(ctx context.Context, member membernamespace.
 func (c *Controller) removeFinalizer(ctx context.Context, record client.Object) error {
 	c.Liveness.Forget(membernamespace.Of(record).Namespace)
 	c.moves.Forget(client.ObjectKeyFromObject(record).String())
+	if err := c.unmarkWorkspace(ctx, record); err != nil {
+		return err
+	}
 	before := kube.Whole(record)
 	controllerutil.RemoveFinalizer(record, c.finalizer)
 	err := kube.Patch(ctx, c.Client, before, record)

@@ -1,7 +1,7 @@
 // Package lifecycle holds the common steps of the controllers of Cluster and MemberCluster. These
 // observe a member, prepare its namespace, move it to another address of the hub, and let it leave.
 //
-// Lifecycle writes the finalizer of a membership object and, through package membernamespace, the
+// Lifecycle writes the finalizer of a membership object, a label of its workspace, and, through package membernamespace, the
 // objects in the member namespace. The controller of each kind writes the status. Its invariant: a
 // membership object goes only after the access of its agent has ended.
 package lifecycle
@@ -9,6 +9,7 @@ package lifecycle
 import (
 	"context"
 	"fmt"
+	"sync"
 	"time"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
@@ -38,6 +39,8 @@ type Controller struct {
 	expected    kube.Expectations
 	// Audit writes entries about admissions and revocations.
 	Audit *audit.Writer
+	// marked holds the workspaces with the label of a workspace with members.
+	marked sync.Map
 }
 
 // New returns the embedded controller of one kind. Both kinds share the limiter. Each has its own
@@ -81,6 +84,9 @@ func (c *Controller) ReconcileRecord(ctx context.Context, record client.Object, 
 	}
 	if !deleted {
 		if err := c.addFinalizer(ctx, record, labels); err != nil {
+			return ctrl.Result{}, err
+		}
+		if err := c.markWorkspace(ctx, record); err != nil {
 			return ctrl.Result{}, err
 		}
 	}
