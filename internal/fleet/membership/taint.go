@@ -14,9 +14,9 @@ import (
 // NoSchedule is the effect of all taints: present deliveries stay.
 const NoSchedule = "NoSchedule"
 
-// Taints returns the taints of a Cluster or MemberCluster: those of its annotation, after those of a
-// MemberCluster's spec. A malformed one counts with its whole text as the key: nothing tolerates it
-// by mistake.
+// Taints returns the taints of a Cluster or MemberCluster: first in the spec of a MemberCluster,
+// then in the annotation. A malformed one counts with its whole text as the key: nothing tolerates
+// it by mistake.
 func Taints(member metav1.Object) []clusterv1beta1.Taint {
 	var taints []clusterv1beta1.Taint
 	if mc, ok := member.(*clusterv1beta1.MemberCluster); ok {
@@ -60,8 +60,8 @@ func Tolerates(t placement.Toleration, taint clusterv1beta1.Taint) bool {
 	return t.Operator == placement.TolerationExists || t.Value == taint.Value
 }
 
-// HeldByTaint returns the reason why a tainted Cluster does not get a Bundle, "" if it does: one of
-// the matching targets tolerates each taint, the Bundle is there already, or it is the agent's.
+// HeldByTaint returns the reason why a tainted Cluster does not get a Bundle, "" if it does. A Bundle
+// gets there if its matching targets tolerate each taint, if it is there already, or for the agent.
 func HeldByTaint(cluster *fleet.Cluster, bundle *fleet.Bundle, matched []int, delivered bool) string {
 	taints := Taints(cluster)
 	if len(taints) == 0 || delivered || bundle.Labels[fleet.LabelAgent] != "" {

@@ -59,12 +59,12 @@ func (o observedEviction) invalid() string {
 // stays returns the reason why a drain leaves a placement on a member; "" if another member takes
 // it.
 func (e evictor) stays(spec *placement.PlacementSpec, members []*scheduling.Member, current map[string]*currentWorks, name string) string {
-	at := slices.IndexFunc(members, func(m *scheduling.Member) bool { return m.Name == name })
+	index := slices.IndexFunc(members, func(m *scheduling.Member) bool { return m.Name == name })
 	policy, err := scheduling.Compile(spec.Policy, "")
 	switch {
-	case at < 0:
+	case index < 0:
 		return fmt.Sprintf("there is no member %s that placements may pick", name)
-	case !members[at].Cordoned:
+	case !members[index].Cordoned:
 		return fmt.Sprintf("member %s is not cordoned", name)
 	case placementType(spec) != placement.PickN:
 		return "it picks all members (PickAll), so no other member takes its place"
@@ -77,13 +77,12 @@ func (e evictor) stays(spec *placement.PlacementSpec, members []*scheduling.Memb
 	for namespace, w := range current {
 		bound[namespace] = !w.deleting && !e.memory.evicted(w)
 	}
-	if !policy.Replaces(members, bound, members[at]) {
+	if !policy.Replaces(members, bound, members[index]) {
 		return "no other member qualifies now; status.obstacles of the placement says why"
 	}
 	return ""
 }
 
-// placementType returns
 // blocked returns the reason why a valid eviction must not be executed; "" if it may be.
 func (o observedEviction) blocked() string {
 	if len(o.works) == 0 || o.worksDeleting {
@@ -117,7 +116,7 @@ func (o observedEviction) blocked() string {
 		o.spec.PlacementName, o.totalAvailable, o.total)
 }
 
-// blockedByStrategy returns the reason why a drain waits, without a budget: it makes no more members
+// blockedByStrategy returns the reason why a drain without a budget waits: it makes no more members
 // unavailable than a rollout does.
 func (o observedEviction) blockedByStrategy() string {
 	if !o.drains || !o.available {
@@ -131,7 +130,8 @@ func (o observedEviction) blockedByStrategy() string {
 	if o.totalAvailable-1 >= desired-maxUnavailable {
 		return ""
 	}
-	return fmt.Sprintf("maxUnavailable of the placement's strategy does not allow it: %d of %d members are available", o.totalAvailable, desired)
+	return fmt.Sprintf("maxUnavailable of the placement's strategy does not allow it: %d of %d members are available",
+		o.totalAvailable, desired)
 }
 
 // placementType returns the placement type of a placement.

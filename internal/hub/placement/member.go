@@ -83,7 +83,9 @@ func cordoned(name string) scheduling.Obstacle {
 
 // paused is the obstacle of a paused member.
 func paused(kind string) scheduling.Obstacle {
-	return scheduling.Obstacle{Reason: reasons.Paused, Message: "the " + kind + " is paused, and gets nothing new: " + membership.Unpause(kind)}
+	return scheduling.Obstacle{
+		Reason: reasons.Paused, Message: "the " + kind + " is paused, and gets nothing new: " + membership.Unpause(kind),
+	}
 }
 
 func later(a, b time.Time) time.Time {

@@ -79,7 +79,8 @@ func planStages(targets []target, turns map[string]staged.Turn) rolloutPlan {
 		case !t.wanted && turn == staged.Remove && !t.paused:
 			p.remove = append(p.remove, t)
 		case t.wanted && (t.blocked || t.exists && t.upToDate && !t.deleting):
-		case t.wanted && !t.deleting && !t.paused && !(t.exists && t.unreachable) && (turn == staged.Update || turn == staged.Repair && t.incomplete):
+		case t.wanted && !t.deleting && !t.paused && !(t.exists && t.unreachable) &&
+			(turn == staged.Update || turn == staged.Repair && t.incomplete):
 			p.write = append(p.write, t)
 		default:
 			p.waiting = append(p.waiting, t)

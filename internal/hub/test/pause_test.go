@@ -26,7 +26,10 @@ func TestWhatIsPausedKeepsWhatItHasAndGetsNothingNew(t *testing.T) {
 	shop := f.shop()
 	crp := f.crp(`
 resourceSelectors: [{group: "", version: v1, kind: Namespace, name: ` + shop + `}]
-policy: {affinity: {clusterAffinity: {requiredDuringSchedulingIgnoredDuringExecution: {clusterSelectorTerms: [{labelSelector: {matchLabels: {test: $TEST}}}]}}}}`)
+policy:
+  affinity:
+    clusterAffinity:
+      requiredDuringSchedulingIgnoredDuringExecution: {clusterSelectorTerms: [{labelSelector: {matchLabels: {test: $TEST}}}]}`)
 	f.untilOn(crp, m, other)
 	f.check(f.Get(context.Background(), client.ObjectKeyFromObject(crp), crp))
 	m.apply(crp.Name+"-work", "")
@@ -63,8 +66,10 @@ policy: {affinity: {clusterAffinity: {requiredDuringSchedulingIgnoredDuringExecu
 	if got := index(m); got != first {
 		t.Errorf("a paused member gets version %s", got)
 	}
+	other.apply(crp.Name+"-work", "") // of two members, one may be unavailable at a time
 	f.pause(&record, "null")
 	has(m, second)
+	m.apply(crp.Name+"-work", "")
 
 	f.pause(crp, `"true"`)
 	f.untilSays(crp, "Scheduled", metav1.ConditionFalse, "the placement is paused, and nothing changes: remove the annotation muster/paused")

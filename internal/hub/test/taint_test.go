@@ -69,7 +69,8 @@ func TestATenantMovesNoTaintOfAnAdministrator(t *testing.T) {
 	made.Annotations = map[string]string{fleet.AnnotationTaints: "own:NoSchedule"}
 	refused("a tenant creates a tainted Cluster", tenant.Create(context.Background(), made))
 	for value, says := range map[string]string{
-		`"dedicated=gpu:NoExecute"`: "the effect NoExecute is not supported", `"dedicated"`: "write KEY=VALUE:NoSchedule", `"a b:NoSchedule"`: "write KEY=VALUE",
+		`"dedicated=gpu:NoExecute"`: "the effect NoExecute is not supported", `"dedicated"`: "write KEY=VALUE:NoSchedule",
+		`"a b:NoSchedule"`: "write KEY=VALUE",
 	} {
 		if err := taint(f, record, value); !apierrors.IsInvalid(err) || !strings.Contains(err.Error(), says) {
 			t.Errorf("the taint %s: %v", value, err)

@@ -112,13 +112,13 @@ func (d *drain) survey(ctx context.Context) (moves []*moving, stays []held, err 
 	if err != nil {
 		return nil, nil, err
 	}
-	for _, of := range placements {
-		if of.Namespace != "" {
-			stays = append(stays, held{kube.Name("ResourcePlacement", of.Namespace, of.Name), "evictions concern only ClusterResourcePlacements"})
+	for _, key := range placements {
+		if key.Namespace != "" {
+			stays = append(stays, held{kube.Name("ResourcePlacement", key.Namespace, key.Name), "evictions concern only ClusterResourcePlacements"})
 			continue
 		}
-		what, crp := "ClusterResourcePlacement "+of.Name, &placement.ClusterResourcePlacement{}
-		if err := d.hub.Get(ctx, of, crp); apierrors.IsNotFound(err) {
+		what, crp := "ClusterResourcePlacement "+key.Name, &placement.ClusterResourcePlacement{}
+		if err := d.hub.Get(ctx, key, crp); apierrors.IsNotFound(err) {
 			stays = append(stays, held{what, "it is gone, and the hub removes its objects"})
 			continue
 		} else if err != nil {
@@ -127,7 +127,7 @@ func (d *drain) survey(ctx context.Context) (moves []*moving, stays []held, err 
 		if why := d.whyFixed(crp); why != "" {
 			stays = append(stays, held{what, why})
 		} else {
-			moves = append(moves, &moving{name: of.Name})
+			moves = append(moves, &moving{name: key.Name})
 		}
 	}
 	if bundles > 0 {

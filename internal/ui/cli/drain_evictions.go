@@ -41,10 +41,8 @@ func (d *drain) move(ctx context.Context, moves []*moving) error {
 		}
 		if d.failing = err; isFinal(err) {
 			return false, err
-		} else if err != nil {
-			return false, nil
 		}
-		return !slices.ContainsFunc(moves, func(m *moving) bool { return !m.moved && m.stays == "" }), nil
+		return err == nil && !slices.ContainsFunc(moves, func(m *moving) bool { return !m.moved && m.stays == "" }), nil
 	})
 	again := fmt.Sprintf("%s stays cordoned, and what left it does not come back. Evictions that the hub has begun continue. "+
 		"To go on: muster drain %[2]s; to end it: muster uncordon %[2]s", d.title(d.member), view.NameOf(d.member))

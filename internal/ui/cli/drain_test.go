@@ -41,7 +41,9 @@ func answering(t *testing.T, objects []client.Object, decide func(hub client.Cli
 	evictions := &[]string{}
 	hub := fake.NewClientBuilder().WithScheme(newAccess().scheme).WithObjects(objects...).
 		WithStatusSubresource(&placement.ClusterResourcePlacementEviction{}, &placement.ClusterResourcePlacement{}).
-		WithInterceptorFuncs(interceptor.Funcs{Create: func(ctx context.Context, c client.WithWatch, o client.Object, options ...client.CreateOption) error {
+		WithInterceptorFuncs(interceptor.Funcs{Create: func(
+			ctx context.Context, c client.WithWatch, o client.Object, options ...client.CreateOption,
+		) error {
 			if err := c.Create(ctx, o, options...); err != nil {
 				return err
 			}
@@ -64,7 +66,8 @@ func TestDrainMovesWhatCanMoveAndNamesTheRest(t *testing.T) {
 		"moves": pickN, "alone": pickN, "everywhere": nil, "named": {PlacementType: placement.PickFixed, ClusterNames: []string{"edge"}},
 	}
 	stays := []string{
-		"everywhere: it picks all members (PickAll)", "named: it picks members by name (PickFixed): take edge out", "ResourcePlacement shop/own: evictions concern",
+		"everywhere: it picks all members (PickAll)", "named: it picks members by name (PickFixed): take edge out",
+		"ResourcePlacement shop/own: evictions concern",
 	}
 	decides := func(hub client.Client, e *placement.ClusterResourcePlacementEviction) {
 		if e.Spec.PlacementName == "alone" {

@@ -39,12 +39,12 @@ clusters or memberclusters.`,
 		Args:              takes(2, 0, "the name of a member and a taint"),
 		ValidArgsFunction: h.completeNames(looked),
 		RunE: func(command *cobra.Command, args []string) error {
-			subject, said := tainted(args)
+			subject, changes := tainted(args)
 			o, hub, err := h.subject(command.Context(), looked, subject)
 			if err != nil {
 				return err
 			}
-			return c.taint(command.Context(), hub, o, said)
+			return c.taint(command.Context(), hub, o, changes)
 		},
 	})
 }
@@ -58,8 +58,8 @@ func tainted(args []string) (subject, taints []string) {
 }
 
 // taint writes the taints, unless another user changes the member meanwhile.
-func (c *changer) taint(ctx context.Context, hub client.Client, o client.Object, said []string) error {
-	texts, err := taintedBy(o.GetAnnotations()[fleet.AnnotationTaints], said)
+func (c *changer) taint(ctx context.Context, hub client.Client, o client.Object, changes []string) error {
+	texts, err := taintedBy(o.GetAnnotations()[fleet.AnnotationTaints], changes)
 	if err != nil {
 		return usageError{err}
 	}
@@ -85,14 +85,14 @@ func (c *changer) taint(ctx context.Context, hub client.Client, o client.Object,
 
 // taintedBy returns the taints of an annotation after some changes. A taint replaces another one of
 // its key.
-func taintedBy(annotation string, said []string) (texts []string, err error) {
+func taintedBy(annotation string, changes []string) (texts []string, err error) {
 	taints := membership.Taints(&fleet.Cluster{ObjectMeta: metav1.ObjectMeta{
 		Annotations: map[string]string{fleet.AnnotationTaints: annotation},
 	}})
-	if len(said) == 0 {
+	if len(changes) == 0 {
 		return nil, fmt.Errorf("no taint given: use KEY=VALUE:%s to set one, or KEY- to remove one", membership.NoSchedule)
 	}
-	for _, text := range said {
+	for _, text := range changes {
 		key, removes := strings.CutSuffix(text, "-")
 		taint := membership.ParseTaint(text)
 		if !removes && membership.TaintText(taint) != text {

@@ -167,20 +167,20 @@ func memberClusterRow(record *clusterv1beta1.MemberCluster, now time.Time) []str
 
 // whyOfMember is Why for a member, which a user may have paused, cordoned or tainted besides.
 func whyOfMember(record client.Object, ready bool, message string) string {
-	var all []string
+	var causes []string
 	if membership.Paused(record) {
-		all = append(all, "paused: nothing changes")
+		causes = append(causes, "paused: nothing changes")
 	}
 	if membership.Cordoned(record) {
-		all = append(all, "cordoned: no new deliveries")
+		causes = append(causes, "cordoned: no new deliveries")
 	}
 	for _, taint := range membership.Taints(record) {
-		all = append(all, "tainted: "+membership.TaintText(taint))
+		causes = append(causes, "tainted: "+membership.TaintText(taint))
 	}
 	if why := Why(ready, message); why != Nothing {
-		all = append(all, why)
+		causes = append(causes, why)
 	}
-	return Or(strings.Join(all, "; "))
+	return Or(strings.Join(causes, "; "))
 }
 
 // Expires returns the expiry of the credential of a member's agent, from the membership object.

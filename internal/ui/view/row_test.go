@@ -137,7 +137,9 @@ func TestACordonedMemberSaysSo(t *testing.T) {
 		t.Errorf("a member that is well: %q", got)
 	}
 	member.Annotations = map[string]string{fleet.AnnotationCordoned: "true"}
-	for message, want := range map[string]string{"": "cordoned: no new deliveries", "no heartbeat": "cordoned: no new deliveries; no heartbeat"} {
+	for message, want := range map[string]string{
+		"": "cordoned: no new deliveries", "no heartbeat": "cordoned: no new deliveries; no heartbeat",
+	} {
 		if got := whyOfMember(member, message == "", message); got != want {
 			t.Errorf("%q, want %q", got, want)
 		}

@@ -48,8 +48,8 @@ type target struct {
 	copies    []fleet.DownstreamResource
 	// problem is the reason why the Bundle is invalid for this Cluster.
 	problem error
-	// heldBack is the reason why the Cluster does not take the Bundle yet: an init gate, a cordon, or a taint;
-	// "" without one.
+	// heldBack is the reason why the Cluster does not take the Bundle yet: an init gate, a cordon, or
+	// a taint; "" without one.
 	heldBack string
 	// deployment is the cached deployment, or the written one while it is missing in the cache;
 	// nil if there is none.

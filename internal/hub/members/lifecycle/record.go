@@ -1,9 +1,9 @@
 // Package lifecycle holds the common steps of the controllers of Cluster and MemberCluster. These
 // observe a member, prepare its namespace, move it to another address of the hub, and let it leave.
 //
-// Lifecycle writes the finalizer of a membership object, a label of its workspace, and, through package membernamespace, the
-// objects in the member namespace. The controller of each kind writes the status. Its invariant: a
-// membership object goes only after the access of its agent has ended.
+// Lifecycle writes the finalizer of a membership object, a label of its workspace, and, through
+// package membernamespace, the objects in the member namespace. The controller of each kind writes
+// the status. Its invariant: a membership object goes only after the access of its agent has ended.
 package lifecycle
 
 import (
