@@ -60,8 +60,9 @@ func Tolerates(t placement.Toleration, taint clusterv1beta1.Taint) bool {
 	return t.Operator == placement.TolerationExists || t.Value == taint.Value
 }
 
-// HeldByTaint returns the reason why a tainted Cluster does not get a Bundle, "" if it does. A Bundle
-// gets there if its matching targets tolerate each taint, if it is there already, or for the agent.
+// HeldByTaint returns the reason why a tainted Cluster does not get a Bundle, "" if it does. A
+// Bundle gets there if its matching targets tolerate each taint, if it is there already, or for the
+// agent.
 func HeldByTaint(cluster *fleet.Cluster, bundle *fleet.Bundle, matched []int, delivered bool) string {
 	taints := Taints(cluster)
 	if len(taints) == 0 || delivered || bundle.Labels[fleet.LabelAgent] != "" {
