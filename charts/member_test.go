@@ -92,6 +92,7 @@ func TestCommandOfTheHowToInstallsTheMemberAgent(t *testing.T) {
 	}
 	if diff := cmp.Diff(map[string]any{
 		"HUB_SERVER_URL": "https://hub.example.com:6443", "MEMBER_CLUSTER_NAME": "web", "HUB_TOKEN_SECRET": "default/hub-kubeconfig-secret",
+		"HELM_RELEASE": "default/member-agent", "DEPLOYMENT": "member-agent",
 	}, environment(container)); diff != "" {
 		t.Errorf("environment (-want +got):\n%s", diff)
 	}
@@ -363,6 +364,18 @@ func TestOnlyAnAgentOfKubeFleetGoesBeforeItsSuccessorHasJoined(t *testing.T) {
 		update, _, _ := unstructured.NestedMap(rendered.Object, "spec", "strategy", "rollingUpdate")
 		if diff := cmp.Diff(map[string]any{"maxUnavailable": row.unavailable, "maxSurge": row.surge}, update); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", name, diff)
+		}
+	}
+}
+
+func TestTheChartOfAMemberAgentRefusesUpgradesByTheHub(t *testing.T) {
+	for _, c := range []struct {
+		set  []string
+		want any
+	}{{nil, nil}, {[]string{"upgradedByHub=false"}, "false"}, {[]string{"upgradedByHub=null"}, nil}} {
+		container := member(c.set...).mustRender(t).container(t, "member-agent")
+		if got := environment(container)["UPGRADED_BY_HUB"]; got != c.want {
+			t.Errorf("%v: UPGRADED_BY_HUB is %v, want %v", c.set, got, c.want)
 		}
 	}
 }

@@ -171,6 +171,12 @@ helm -n default upgrade --wait --timeout 90s --reset-then-reuse-values --set ima
 		"muster-agent:"+e.tag+" 1"); err != nil {
 		return err
 	}
+	// From this version on, the hub upgrades the agent of the MemberCluster, too.
+	if err := e.expect(ctx, e.hub,
+		`kubectl get membercluster member-1 -o 'jsonpath={.status.conditions[?(@.type=="AgentUpToDate")].reason}'`,
+		"UpToDate"); err != nil {
+		return err
+	}
 	return e.fleetIsWell(ctx)
 }
 

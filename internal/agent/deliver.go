@@ -27,7 +27,7 @@ type Delivery struct {
 // deliver runs the deployer while the hub delivers objects to the member, until ctx ends.
 func (s *session) deliver(ctx context.Context) {
 	var all []*supervise.Placed
-	for _, kind := range s.mode.kinds {
+	for _, kind := range s.kinds() {
 		placed := supervise.NewPlaced(kind, s.placed)
 		if placed.Report = s.reportNotRunning(kind); kind == protocol.Works {
 			placed.First = s.deliveryDue
@@ -59,7 +59,19 @@ func (s *session) features() []string {
 	if _, err := os.Stat(s.delivery.Path); err != nil && s.delivery.Simulation == nil || s.delivery.Off {
 		return s.mode.always
 	}
-	return slices.Concat(s.mode.always, s.mode.features)
+	features := slices.Concat(s.mode.always, s.mode.features)
+	if s.upgradable {
+		features = append(features, clusterv1beta1.FeatureManagedAgent)
+	}
+	return features
+}
+
+// kinds returns the kinds that the hub delivers to this member.
+func (s *session) kinds() []protocol.Kind {
+	if s.upgradable {
+		return append(slices.Clone(s.mode.kinds), protocol.Agent)
+	}
+	return s.mode.kinds
 }
 
 // watchPlaced watches the objects of a kind while the deployer does not. It logs a failure once.
@@ -130,6 +142,8 @@ func (s *session) needed(placed *supervise.Placed, leave clusterv1beta1.LeavePol
 	switch {
 	case placed.Kind == protocol.Bundles && leave == clusterv1beta1.LeaveDelete:
 		return true // removal needs nothing from the hub
+	case placed.Kind == protocol.Agent && leave != "":
+		return false
 	case placed.Kind == protocol.Works && leave != clusterv1beta1.LeaveDelete && !placed.Begun() && !s.hasApplied.Load():
 		return false
 	}

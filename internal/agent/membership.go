@@ -41,6 +41,10 @@ type Membership struct {
 	SecretNamespace, SecretName string
 	// Insecure skips the verification of the hub.
 	Insecure bool
+	// Release is the Helm release of the agent, NAMESPACE/NAME; empty if the chart names none.
+	Release string
+	// UpgradedByUser is set if the chart refuses upgrades by the hub.
+	UpgradedByUser bool
 }
 
 // Validate returns the membership in the agent's form, or an error that names the setting to
@@ -104,13 +108,27 @@ func newMembership(given Membership, member *local.Cluster, changed chan struct{
 		secret: kubeclient.NewMirror[*corev1.Secret](changed), adopted: kubeclient.NewMirror[*corev1.ConfigMap](changed),
 		issued: kubeclient.NewMirror[*corev1.Secret](changed),
 	}
+	always := []string{clusterv1beta1.FeatureReconnect}
+	if m.UpgradedByUser {
+		always = append(always, clusterv1beta1.FeatureUpgradedByUser)
+	}
 	return &mode{
 		credentialSource: m, credentialStore: m, hubPolicy: m,
 		kinds: []protocol.Kind{protocol.Works}, deliverySetting: "delivery=false", // a MemberCluster has no Bundles
 		features:  []string{clusterv1beta1.FeatureHandOver},
-		always:    []string{clusterv1beta1.FeatureReconnect},
-		exchanges: true, runnables: m.runnables, credentialChanged: notification(),
+		always:    always,
+		exchanges: true, upgradable: m.upgradable, runnables: m.runnables, credentialChanged: notification(),
 	}
+}
+
+// upgradable reports whether the hub can upgrade the agent. The settings of the agent must be in
+// the history of a Helm release, without a file that the user put into the chart.
+func (m *membership) upgradable(ctx context.Context) (bool, error) {
+	namespace, name, named := strings.Cut(m.Release, "/")
+	if !named || m.UpgradedByUser || m.FallbackCA != "" {
+		return false, nil
+	}
+	return m.member.HasRelease(ctx, namespace, name)
 }
 
 // runnables returns the task that keeps the issued credential stored.

@@ -22,6 +22,9 @@ type mode struct {
 	features []string
 	// always are the features of an agent without delivery too.
 	always []string
+	// upgradable reports whether the hub can upgrade the agent by a BundleDeployment of its own; nil
+	// if the features include this ability.
+	upgradable func(context.Context) (bool, error)
 	// exchanges is set if the agent starts with a user's token and the hub exchanges it for a
 	// credential of another account.
 	exchanges bool

@@ -21,6 +21,7 @@ import (
 
 var resources = map[protocol.Kind]schema.GroupVersionResource{
 	protocol.Bundles: hubclient.BundleDeployments, protocol.Works: hubclient.Works,
+	protocol.Agent: hubclient.BundleDeployments,
 }
 
 // reportNotRunning returns a function that writes the reason to the objects of a kind, in the

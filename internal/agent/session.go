@@ -60,6 +60,8 @@ type session struct {
 	address clusterv1beta1.HubInUse
 	// issued adopts the credentials from the hub; nil for an agent without a key.
 	issued *issuedCredentials
+	// upgradable: the hub can upgrade the agent of this MemberCluster.
+	upgradable bool
 }
 
 func newSession(in environment, hub *hubclient.Session, last *clusterv1beta1.InternalMemberCluster) *session {
@@ -87,6 +89,7 @@ func (s *session) run(ctx context.Context, formerLeft <-chan struct{}) outcome {
 		s.issued = &issuedCredentials{session: s, key: key, changed: notification()}
 		s.issued.observe(s.report)
 	}
+	s.observeUpgradable(ctx)
 	if s.left {
 		s.status.set(Left, s.leftMessage())
 	}
@@ -121,6 +124,18 @@ func (s *session) identify(ctx context.Context) error {
 		}
 	}
 	return nil
+}
+
+// observeUpgradable checks whether the hub can upgrade the agent of a MemberCluster. Without
+// delivery the agent has no right to check it, and needs none.
+func (s *session) observeUpgradable(ctx context.Context) {
+	if s.mode.upgradable == nil || s.delivery.Off {
+		return
+	}
+	var err error
+	if s.upgradable, err = s.mode.upgradable(ctx); err != nil {
+		s.log.Info("the hub cannot upgrade this agent: reading its Helm release failing", "reason", err.Error())
+	}
 }
 
 // readKey reads the key of the agent; nil if the agent has none, and waiting does not help.

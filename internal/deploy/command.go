@@ -17,6 +17,7 @@ import (
 	"os"
 	"os/signal"
 	"reflect"
+	"strings"
 	"syscall"
 	"time"
 
@@ -41,9 +42,11 @@ import (
 
 type flags struct {
 	kubeconfig, namespace string
-	debug                 bool
-	lease                 lease
-	renderTimeout         time.Duration
+	// release and deployment name the release and the Deployment of a MemberCluster's agent.
+	release, deployment string
+	debug               bool
+	lease               lease
+	renderTimeout       time.Duration
 }
 
 // NewCommand returns the command muster-deployer.
@@ -71,6 +74,8 @@ nothing is left to deploy or to watch.`,
 	set.StringVar(&f.kubeconfig, "kubeconfig", "", "kubeconfig of the cluster (default: env KUBECONFIG, else the Pod's service account)")
 	set.StringVar(&f.namespace, "namespace", os.Getenv("NAMESPACE"),
 		"namespace of the agent on whose behalf releases are made (default: env NAMESPACE)")
+	set.StringVar(&f.release, "agent-release", "", "NAMESPACE/NAME of the agent's own release of chart "+naming.MemberAgentChart)
+	set.StringVar(&f.deployment, "agent-deployment", naming.MemberAgentChart, "name of the agent's Deployment, with --agent-release")
 	set.StringVar(&f.lease.name, "lease", naming.AgentLease, "name of the Lease in that namespace that the one deployer holds which deploys")
 	set.StringVar(&f.lease.holder, "holder", "",
 		"who holds it; a deployer that is started again in the place of another has the same (default: a new holder)")
@@ -112,6 +117,12 @@ func (f flags) run(ctx context.Context) error {
 	cluster, err := release.NewCluster(config, f.namespace)
 	if err != nil {
 		return err
+	}
+	if f.release != "" {
+		namespace, name, _ := strings.Cut(f.release, "/")
+		cluster.Agent = release.Agent{
+			ID: release.ID{Namespace: namespace, Name: name}, Chart: naming.MemberAgentChart, Deployment: f.deployment,
+		}
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()

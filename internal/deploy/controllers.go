@@ -94,9 +94,10 @@ func (d *controllers) runController(ctx context.Context, kind protocol.Kind) {
 func (d *controllers) runOnce(ctx context.Context, kind protocol.Kind) error {
 	setIdle := func(idle bool) { d.setIdle(kind, idle) }
 	seen := func(e protocol.Event) { d.reply(protocol.Reply{Kind: kind, Event: &e}) }
-	if kind == protocol.Bundles {
+	if kind != protocol.Works {
 		of := &bundle.Deployer{
-			Cluster: d.cluster, Hub: d.hub, Member: d.member, Log: d.log, Clock: clock.RealClock{}, Idle: setIdle,
+			Cluster: d.cluster, Hub: d.hub, Member: d.member, OnlyAgent: kind == protocol.Agent,
+			Log: d.log, Clock: clock.RealClock{}, Idle: setIdle,
 			Attempts: d.attempts, Renderer: d.renderer,
 			AgentIdle: func(generations map[string]int64) { d.reply(protocol.Reply{Kind: kind, Idle: generations}) },
 			Blocked:   func(blocked protocol.Blocked) { d.reply(protocol.Reply{Blocked: &blocked}) }, Seen: seen,
@@ -156,10 +157,14 @@ func (d *controllers) deploy(ctx context.Context, of *bundle.Deployer) error {
 			return err
 		}
 	}
-	if err := of.RemoveAll(ctx, func(left applied.Remaining) { d.reportRemaining(protocol.Bundles, left) }); err != nil {
-		return err
+	kind := protocol.Agent // it stays, and leaves by itself
+	if !of.OnlyAgent {
+		kind = protocol.Bundles
+		if err := of.RemoveAll(ctx, func(left applied.Remaining) { d.reportRemaining(kind, left) }); err != nil {
+			return err
+		}
 	}
-	d.setRemoved(protocol.Bundles)
+	d.setRemoved(kind)
 	<-ctx.Done()
 	return nil
 }
@@ -248,5 +253,7 @@ func (d *controllers) finish() {
 
 // known drops unknown kinds, because the agent may be newer.
 func known(kinds []protocol.Kind) []protocol.Kind {
-	return slices.DeleteFunc(slices.Clone(kinds), func(k protocol.Kind) bool { return k != protocol.Bundles && k != protocol.Works })
+	return slices.DeleteFunc(slices.Clone(kinds), func(k protocol.Kind) bool {
+		return !slices.Contains([]protocol.Kind{protocol.Bundles, protocol.Works, protocol.Agent}, k)
+	})
 }

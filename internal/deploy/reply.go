@@ -45,7 +45,7 @@ func (d *controllers) leaseFailing(err error) {
 	if !apierrors.IsForbidden(err) {
 		return
 	}
-	for _, kind := range []protocol.Kind{protocol.Bundles, protocol.Works} {
+	for _, kind := range []protocol.Kind{protocol.Bundles, protocol.Works, protocol.Agent} {
 		d.reply(protocol.Reply{Kind: kind, Failing: err.Error()})
 	}
 }

@@ -221,6 +221,10 @@ func ServiceAccountToken(account string) string { return account + "-token" }
 // LastingToken returns the empty Secret that the tokens of an account without renewal are bound to.
 func LastingToken(account string) string { return account + "-lasting" }
 
+// MemberAgentChart is the name of the chart of a MemberCluster's agent, and of the BundleDeployment
+// of that agent.
+const MemberAgentChart = "member-agent"
+
 // AgentBundlePrefix is the prefix of the names of agents' Bundles.
 const AgentBundlePrefix = "fleet-agent"
 

@@ -116,6 +116,9 @@ type MemberClusterStatus struct {
 	// of more than 30 s. No decision depends on it. A Muster addition.
 	// +optional
 	ClockSkewSeconds *int64 `json:"clockSkewSeconds,omitempty"`
+	// AgentVersion is the version of Muster's agent; empty for KubeFleet's. A Muster addition.
+	// +optional
+	AgentVersion string `json:"agentVersion,omitempty"`
 	// Credential is the status of the hub's credential that the agent got in exchange for the token of
 	// spec.identity; absent if it uses none. A Muster addition.
 	// +optional

@@ -10,6 +10,8 @@ const (
 	LabelMemberName = "kubernetes-fleet.io/member-name"
 	// FinalizerMemberCluster on a MemberCluster lets the hub complete the member's leave first.
 	FinalizerMemberCluster = "kubernetes-fleet.io/membercluster-finalizer"
+	// FeatureUpgradedByUser in a report means: the chart of the agent refuses upgrades by the hub.
+	FeatureUpgradedByUser = "UpgradedByUser"
 	// ConditionReadyToJoin reports whether everything is prepared for the member's agent.
 	ConditionReadyToJoin = "ReadyToJoin"
 	// ConditionJoined reports whether the member's agent has joined; on a MemberCluster and on an
@@ -65,6 +67,9 @@ const (
 	// ConditionLeftoversRemoved is False, and names the leftovers, while KubeFleet's hub has left
 	// something on a membership object or of a placement. Otherwise it is absent. A Muster addition.
 	ConditionLeftoversRemoved = "LeftoversRemoved"
+	// ConditionAgentUpToDate on a MemberCluster reports whether its agent has the version and the
+	// settings of the hub, with the cause if not. A Muster addition.
+	ConditionAgentUpToDate = "AgentUpToDate"
 	// ConditionCredentialExchanged on a MemberCluster reports whether its agent uses a credential
 	// issued to the agent's key, in exchange for the token of spec.identity. If not, it gives the
 	// cause; absent before the agent's first report. A Muster addition.

@@ -1,7 +1,7 @@
 {{/* The values of the chart, as values.schema.json has them. */}}
 {{- define "member-agent.values" -}}
 config config.hubURL config.memberClusterName config.memberNamespace config.hubCA config.provider secret secret.name secret.namespace
-namespace delivery tlsClientInsecure useCAAuth image image.repository image.tag image.pullPolicy imagePullSecrets logVerbosity resources
+namespace delivery upgradedByHub tlsClientInsecure useCAAuth image image.repository image.tag image.pullPolicy imagePullSecrets logVerbosity resources
 nodeSelector tolerations affinity priorityClassName proxy noProxy extraEnv podLabels podAnnotations serviceAccount
 serviceAccount.annotations global
 {{- end }}

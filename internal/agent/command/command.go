@@ -16,6 +16,7 @@ import (
 	"syscall"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 	"k8s.io/apimachinery/pkg/util/uuid"
 
 	"github.com/muster-fleet/muster/internal/agent"
@@ -42,6 +43,7 @@ type flags struct {
 
 	member      agent.Membership
 	tokenSecret string
+	deployment  string
 }
 
 // NewCommand returns the command muster-agent.
@@ -89,6 +91,15 @@ and keeps its credential in the Secret ` + naming.AgentSecret + `.`,
 		"namespace with the Secret "+naming.AgentBootstrapSecret+" (default: env NAMESPACE)")
 	set.StringVar(&f.health, flagHealth[2:], ":8081", "address of /healthz and /readyz; 0 switches them off")
 	set.StringVar(&f.metrics, flagMetrics[2:], ":8080", "address of /metrics; 0 switches it off")
+	f.addMembership(set)
+	set.BoolVar(&f.delivery, "delivery", os.Getenv("DELIVERY") != "false",
+		"deploy what the hub places on the cluster, by the program "+protocol.Program+" beside this one (default: env DELIVERY, else true)")
+	set.BoolVar(&f.debug, "debug", false, "log more")
+	return command
+}
+
+// addMembership adds the flags of the agent of a MemberCluster.
+func (f *flags) addMembership(set *pflag.FlagSet) {
 	set.StringVar(&f.member.Server, "hub-server-url", os.Getenv("HUB_SERVER_URL"),
 		"URL of the hub whose MemberCluster this is (default: env HUB_SERVER_URL)")
 	set.StringVar(&f.member.Name, "member-cluster-name", os.Getenv("MEMBER_CLUSTER_NAME"),
@@ -101,11 +112,13 @@ and keeps its credential in the Secret ` + naming.AgentSecret + `.`,
 		"CA of the hub if neither that nor the Secret has one (default: env HUB_CERTIFICATE_AUTHORITY_FALLBACK)")
 	set.StringVar(&f.tokenSecret, "hub-token-secret", cmp.Or(os.Getenv("HUB_TOKEN_SECRET"), "default/hub-kubeconfig-secret"),
 		"NAMESPACE/NAME of the Secret with the hub's token (default: env HUB_TOKEN_SECRET)")
+	set.StringVar(&f.member.Release, "release", os.Getenv("HELM_RELEASE"),
+		"NAMESPACE/NAME of the Helm release of the agent of a MemberCluster, so that the hub can upgrade it (default: env HELM_RELEASE)")
+	set.StringVar(&f.deployment, "deployment", cmp.Or(os.Getenv("DEPLOYMENT"), naming.MemberAgentChart),
+		"name of the Deployment of the agent of a MemberCluster (default: env DEPLOYMENT)")
+	set.BoolVar(&f.member.UpgradedByUser, "upgraded-by-user", os.Getenv("UPGRADED_BY_HUB") == "false",
+		"refuse upgrades by the hub (default: whether env UPGRADED_BY_HUB is false)")
 	set.BoolVar(&f.member.Insecure, "tls-insecure", false, "do not verify the hub's certificate; an attacker can then read the token")
-	set.BoolVar(&f.delivery, "delivery", os.Getenv("DELIVERY") != "false",
-		"deploy what the hub places on the cluster, by the program "+protocol.Program+" beside this one (default: env DELIVERY, else true)")
-	set.BoolVar(&f.debug, "debug", false, "log more")
-	return command
 }
 
 // Main runs the command and returns the exit code.
@@ -175,6 +188,9 @@ func (f flags) deliveryOptions(hostname string, member bool) (agent.Delivery, er
 	arguments := []string{"--namespace=" + f.namespace, "--lease=" + lease, "--holder=" + holder}
 	if f.kubeconfig != "" {
 		arguments = append(arguments, "--kubeconfig="+f.kubeconfig)
+	}
+	if member && f.member.Release != "" {
+		arguments = append(arguments, "--agent-release="+f.member.Release, "--agent-deployment="+f.deployment)
 	}
 	if f.debug {
 		arguments = append(arguments, "--debug")

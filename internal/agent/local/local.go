@@ -135,10 +135,19 @@ func (c *Cluster) HasUnownedReleases(ctx context.Context) (bool, error) {
 	return c.hasReleases(ctx, "owner=helm,!"+naming.LabelMember+",name!="+agentRelease)
 }
 
+// HasRelease reports whether a Helm release has a history.
+func (c *Cluster) HasRelease(ctx context.Context, namespace, name string) (bool, error) {
+	return c.hasReleasesIn(ctx, namespace, "owner=helm,name="+name)
+}
+
 func (c *Cluster) hasReleases(ctx context.Context, selector string) (bool, error) {
+	return c.hasReleasesIn(ctx, metav1.NamespaceAll, selector)
+}
+
+func (c *Cluster) hasReleasesIn(ctx context.Context, namespace, selector string) (bool, error) {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
-	secrets, err := c.SecretsIn(metav1.NamespaceAll).List(ctx, metav1.ListOptions{LabelSelector: selector, Limit: 1})
+	secrets, err := c.SecretsIn(namespace).List(ctx, metav1.ListOptions{LabelSelector: selector, Limit: 1})
 	if err != nil {
 		return false, fmt.Errorf("listing the releases that were delivered: %w", err)
 	}

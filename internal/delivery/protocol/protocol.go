@@ -49,6 +49,8 @@ type Kind string
 const (
 	Bundles Kind = "BundleDeployments"
 	Works   Kind = "Works"
+	// Agent is the BundleDeployment of the agent itself, the only one of a MemberCluster.
+	Agent Kind = "AgentDeployments"
 )
 
 // Reply is a line of the program's standard output.

@@ -153,7 +153,7 @@ func (d *Deployer) confirmNewest(ctx context.Context, of *delivery, is *fleet.Bu
 func (d *Deployer) rereadHistory(ctx context.Context, name string, of *delivery) {
 	among := of.all()
 	if deployment := d.store.get(name); deployment != nil {
-		among = append(among, wantedRelease(deployment))
+		among = append(among, d.wantedRelease(deployment))
 	}
 	if found, err := d.Cluster.FindReleases(ctx, name, among...); err == nil { // else the releases in memory count until the next attempt
 		d.setReleases(name, of, found)

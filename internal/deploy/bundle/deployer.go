@@ -55,6 +55,8 @@ type Deployer struct {
 	Member string
 	Log    logr.Logger
 	Clock  clock.WithTicker
+	// OnlyAgent limits the deployer to the agent's own release: a MemberCluster gets no other one.
+	OnlyAgent bool
 	// Idle receives true if no BundleDeployment is wanted and no release is left. A healthy release of
 	// the agent itself does not count: AgentIdle receives the generation of its BundleDeployment
 	// first.
@@ -148,6 +150,9 @@ func (d *Deployer) adopt(ctx context.Context) error {
 	for backoff := retry.Unreachable(); ; {
 		found, err := d.Cluster.List(ctx)
 		if err == nil {
+			if d.OnlyAgent {
+				found = ofAgent(found)
+			}
 			if d.moveHistories(ctx, found) {
 				continue
 			}

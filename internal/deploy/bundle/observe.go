@@ -15,7 +15,6 @@ import (
 	contents "github.com/muster-fleet/muster/internal/delivery"
 	"github.com/muster-fleet/muster/internal/deploy/drift"
 	"github.com/muster-fleet/muster/internal/deploy/release"
-	"github.com/muster-fleet/muster/internal/naming"
 )
 
 // observation is the input of decide, with further input for act and report.
@@ -51,7 +50,10 @@ func (d *Deployer) observe(ctx context.Context, name string, of *delivery) obser
 		if of.uid != deployment.UID {
 			of.uid, of.written = deployment.UID, nil
 		}
-		s.fill(deployment)
+		s.fill(deployment, d.wantedRelease(deployment))
+		if d.OnlyAgent && !isAgent(deployment) {
+			s.unsupported = "a MemberCluster gets only its own agent by a BundleDeployment: delete it, and use a placement"
+		}
 		if other := contents.OtherRecipient(deployment.Labels, d.Hub.Namespace, d.Hub.Name); other != "" {
 			s.unsupported = fmt.Sprintf("it is labelled for %s, and nothing of it is deployed on this member: delete it, or take the labels off",
 				other)
@@ -105,7 +107,7 @@ func (of *delivery) inherited() bool {
 }
 
 // fill adds the fields of the BundleDeployment.
-func (s *observation) fill(deployment *fleet.BundleDeployment) {
+func (s *observation) fill(deployment *fleet.BundleDeployment, wanted release.ID) {
 	spec := deployment.Spec
 	s.wanted = deployment.DeletionTimestamp == nil
 	s.generation = deployment.Generation
@@ -115,22 +117,11 @@ func (s *observation) fill(deployment *fleet.BundleDeployment) {
 		s.appliedSync = *generation
 	}
 	s.held, s.unsupported = heldBecause(spec), unsupportedIn(spec)
-	wanted := wantedRelease(deployment)
 	s.name, s.namespace = wanted.Name, wanted.Namespace
 	s.adopts = spec.Options.Helm == nil || spec.Options.Helm.ReleaseName == "" || spec.Options.Helm.TakeOwnership
 	if correct := correction(spec); correct != nil {
 		s.correct = correct.Enabled
 	}
-}
-
-// wantedRelease returns the release that a BundleDeployment specifies.
-func wantedRelease(deployment *fleet.BundleDeployment) release.ID {
-	options := deployment.Spec.Options
-	id := release.ID{Namespace: release.Namespace(options), Name: naming.Release(deployment.Name)}
-	if options.Helm != nil && options.Helm.ReleaseName != "" {
-		id.Name = options.Helm.ReleaseName
-	}
-	return id
 }
 
 // observeObjects adds the state of the objects of the release.
@@ -181,18 +172,6 @@ func (d *Deployer) addFormer(ctx context.Context, of *delivery, set *drift.Set, 
 		return err
 	}
 	return d.detector.AddFormer(ctx, set, former)
-}
-
-// isAgent reports whether a BundleDeployment deploys the agent itself.
-func isAgent(deployment *fleet.BundleDeployment) bool {
-	return deployment != nil && deployment.Labels[fleet.LabelAgent] != ""
-}
-
-// agentIsWell reports whether this is the agent's own release and healthy. Such a release needs no
-// deployer.
-func (s observation) agentIsWell() bool {
-	return isAgent(s.deployment) && s.unwatched == "" && s.objects.Changed == 0 && s.objects.Counts.NotReady == 0 &&
-		s.objects.Counts.Missing == 0
 }
 
 func correction(spec fleet.BundleDeploymentSpec) *fleet.CorrectDrift {

@@ -56,6 +56,8 @@ type rig struct {
 	server string
 	ca     []byte
 	pauses Pauses
+	// onlyAgent has the next deployer be that of a MemberCluster.
+	onlyAgent bool
 	// suspects are those of the next deployer.
 	suspects []protocol.Suspect
 	// hookWait is how long an uninstall waits for a hook at a time.
@@ -239,7 +241,7 @@ func (r *rig) startOn(cluster *release.Cluster) *running {
 	run := &running{ended: make(chan struct{}), log: &strings.Builder{}}
 	d := &Deployer{
 		Cluster: cluster, Hub: r.hub(), Member: string(r.report.UID), Log: run.logger(), Clock: clock.RealClock{}, Pauses: &r.pauses,
-		AgentIdle: func(map[string]int64) {},
+		AgentIdle: func(map[string]int64) {}, OnlyAgent: r.onlyAgent,
 	}
 	d.Renderer = render.New(render.LeastMemory, RenderTimeout)
 	d.Attempts = &Attempts{Reply: func(protocol.Reply) {}}

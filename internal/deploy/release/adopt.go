@@ -69,7 +69,7 @@ func (c *Cluster) adopt(ctx context.Context, configuration *action.Configuration
 		newest := history[len(history)-1].Chart.Metadata
 		switch {
 		case newest.Annotations[annotationBundle] == r.Bundle:
-		case newest.Name != agentRelease:
+		case newest.Name != c.Agent.Chart:
 			return r, fmt.Errorf("release %s is not the agent's, but of chart %s: uninstall it, or give it another name", r.Release, newest.Name)
 		case newest.Home != r.Chart.Metadata.Home:
 			return r, fmt.Errorf("release %s is of another chart %s by now, version %s: the agent of that one takes over, and its release is left "+
@@ -79,22 +79,40 @@ func (c *Cluster) adopt(ctx context.Context, configuration *action.Configuration
 	if err := busy(history, time.Now()); err != nil {
 		return r, err
 	}
-	own, err := ownValues(history)
+	own, managed, err := c.settings(ctx, r, history)
 	if err != nil {
-		return r, fmt.Errorf("reading what was set in release %s: %w", r.Release, err)
-	}
-	if len(history) == 0 {
-		if own, err = c.configured(ctx, r.Namespace); err != nil {
-			return r, err
-		}
+		return r, err
 	}
 	values, err := json.Marshal(own)
 	if err != nil {
 		return r, fmt.Errorf("encoding what was set in release %s: %w", r.Release, err)
 	}
-	r.Values = loader.MergeMaps(loader.MergeMaps(own, r.Values), map[string]any{"internal": map[string]any{"joinedWith": digestOfToken(own)}})
+	r.Values = loader.MergeMaps(loader.MergeMaps(own, r.Values), managed)
 	r.Chart.Metadata.Annotations[annotationOwnValues] = string(values)
 	return r, nil
+}
+
+// settings returns the user's values of the agent's own release, and the values that let the chart
+// know that the hub manages the agent. Only the release of a Cluster's agent may have no history.
+func (c *Cluster) settings(ctx context.Context, r Request, history []*helm.Release) (own, managed map[string]any, err error) {
+	if own, err = ownValues(history); err != nil {
+		return nil, nil, fmt.Errorf("reading what was set in release %s: %w", r.Release, err)
+	}
+	switch chart := r.Chart.Metadata.Name; {
+	case c.Agent.Chart == agentRelease && len(history) == 0:
+		if own, err = c.configured(ctx, r.Namespace); err != nil {
+			return nil, nil, err
+		}
+	case c.Agent.Chart == agentRelease:
+	case chart != c.Agent.Chart:
+		return nil, nil, fmt.Errorf("the hub sent chart %s, and the chart of this agent is %s: nothing is changed", chart, c.Agent.Chart)
+	case len(history) == 0:
+		return nil, nil, fmt.Errorf("release %s has no history, which alone has the settings of this agent: install it with Helm",
+			r.Release)
+	default:
+		return own, nil, nil
+	}
+	return own, map[string]any{"internal": map[string]any{"joinedWith": digestOfToken(own)}}, nil
 }
 
 // configured returns the settings in the agent's ConfigMap as values of its chart.

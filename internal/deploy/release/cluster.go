@@ -47,6 +47,8 @@ type Cluster struct {
 	Dynamic  dynamic.Interface
 	Metadata metadata.Interface
 	Mapper   meta.ResettableRESTMapper
+	// Agent is the own release of the agent; by default the release fleet-agent in its namespace.
+	Agent Agent
 	// HookWait bounds one wait for a hook during an uninstall; defaults to five minutes. The hook
 	// continues, and the next attempt waits for it again.
 	HookWait time.Duration
@@ -80,7 +82,9 @@ func NewCluster(config *rest.Config, agentNamespace string) (*Cluster, error) {
 	if err != nil {
 		return nil, fmt.Errorf("preparing the connection to %s: %w", config.Host, err)
 	}
-	c := &Cluster{AgentNamespace: agentNamespace, config: config, names: &names{reserved: map[ID]string{}}, accounts: newAccounts(),
+	own := Agent{ID: ID{agentNamespace, agentRelease}, Chart: agentRelease, Deployment: agentRelease}
+	c := &Cluster{AgentNamespace: agentNamespace, Agent: own, config: config,
+		names: &names{reserved: map[ID]string{}}, accounts: newAccounts(),
 		agent: &atomic.Pointer[types.UID]{}}
 	if err := c.clients(client); err != nil {
 		return nil, err

@@ -215,7 +215,7 @@ func (r Request) summary(made *helm.Release, account, crds string) Summary {
 // Bundle. adopt checks the owner of the agent's own release, because the user owns it too.
 func (c *Cluster) reserveFor(ctx context.Context, r Request) (free func(), err error) {
 	id := r.ID()
-	if id == (ID{c.AgentNamespace, agentRelease}) {
+	if id == c.Agent.ID {
 		if r.Agent {
 			return c.names.take(id, r.Bundle)
 		}

@@ -118,19 +118,20 @@ func (i *installed) revisions(ctx context.Context) (map[int]common.Status, error
 
 // agent returns the agent's Deployment, or nil.
 func (i *installed) agent(ctx context.Context) (*metav1.PartialObjectMetadata, error) {
-	found, err := i.cluster.Metadata.Resource(deploymentResource).Namespace(i.release.Namespace).Get(ctx, agentRelease, metav1.GetOptions{})
+	namespace, name := i.cluster.AgentNamespace, i.cluster.Agent.Deployment
+	found, err := i.cluster.Metadata.Resource(deploymentResource).Namespace(namespace).Get(ctx, name, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
 		return nil, nil
 	}
 	if err != nil {
-		return nil, fmt.Errorf("reading Deployment %s/%s: %w", i.release.Namespace, agentRelease, err)
+		return nil, fmt.Errorf("reading Deployment %s/%s: %w", namespace, name, err)
 	}
 	return found, nil
 }
 
 func (i *installed) stays(found *metav1.PartialObjectMetadata) error {
 	if found == nil || found.UID != i.deployment || !found.DeletionTimestamp.IsZero() {
-		return fmt.Errorf("the Deployment %s/%s is deleted: %w", i.release.Namespace, agentRelease, ErrBusy)
+		return fmt.Errorf("the Deployment %s/%s is deleted: %w", i.cluster.AgentNamespace, i.cluster.Agent.Deployment, ErrBusy)
 	}
 	return nil
 }

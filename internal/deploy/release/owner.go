@@ -15,11 +15,20 @@ import (
 )
 
 const (
-	// agentRelease is the name of the agent's own release, and of its chart.
+	// agentRelease is the name of the own release of a Cluster's agent, of its chart and of its
+	// Deployment.
 	agentRelease = "fleet-agent"
-	// agentAccount is the agent's own ServiceAccount.
+	// agentAccount is the ServiceAccount of a Cluster's agent.
 	agentAccount = "fleet-agent"
 )
+
+// Agent is the own release of an agent.
+type Agent struct {
+	ID
+	// Chart is the name of its chart, Deployment the name of its Deployment in the namespace of the
+	// agent.
+	Chart, Deployment string
+}
 
 // Owner is the Bundle that owns a release.
 type Owner struct {

@@ -37,6 +37,9 @@ const (
 	// removes nothing from members. Ready of a Bundle, and conditions and Events of members and
 	// placements.
 	DefinitionDeleted = "DefinitionDeleted"
+	// AgentVersionChanged: the agent has another version than before; an Event of a Cluster or
+	// MemberCluster.
+	AgentVersionChanged = "AgentVersionChanged"
 	// ForcedLeave: the member did not answer in time, and the hub ended the membership without
 	// it; an Event of a Cluster or MemberCluster.
 	ForcedLeave = "ForcedLeave"

@@ -19,7 +19,8 @@ import (
 // addBundles adds the controllers of Bundles, and of what lets them wait or forbids them.
 func addBundles(ctx context.Context, mgr manager.Manager, deps controller.Deps, agents *agentbundle.Controller, stateDir string) error {
 	d := bundle.Deps{Deps: deps, IsAgents: agents.Wrote, AgentChart: agents.Content, StateDir: stateDir}
-	return errors.Join(bundle.New(d).Register(ctx, mgr), agents.Register(mgr), clustergroup.New(deps).Register(mgr),
+	return errors.Join(bundle.New(d).Register(ctx, mgr),
+		agents.Register(mgr), agentbundle.NewMembers(deps).Register(mgr), clustergroup.New(deps).Register(mgr),
 		schedule.New(deps).Register(mgr), initgate.New(deps).Register(mgr), policy.New(deps).Register(mgr))
 }
 

@@ -35,7 +35,7 @@ type exchanging struct {
 
 // exchanging registers a member and starts its agent, which has exchanged the token when this
 // returns.
-func (f fixture) exchanging(prefix string) *exchanging {
+func (f fixture) exchanging(prefix string, change ...func(*exchanging)) *exchanging {
 	f.t.Helper()
 	r := f.register(prefix, every(10)) // an agent notices with its next beat that it is refused
 	r.until("ReadyToJoin", metav1.ConditionTrue, "MemberClusterReadyToJoin")
@@ -62,6 +62,9 @@ func (f fixture) exchanging(prefix string) *exchanging {
 		SecretNamespace: x.agentNamespace, SecretName: tokenSecret,
 	}
 	x.options = []func(*agent.Options){func(o *agent.Options) { given := x.given; o.Membership = &given }}
+	for _, set := range change {
+		set(x)
+	}
 	x.start()
 	x.until("CredentialExchanged", metav1.ConditionTrue, "Exchanged")
 	return x

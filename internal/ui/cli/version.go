@@ -13,8 +13,8 @@ import (
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
 	"github.com/muster-fleet/muster/internal/naming"
+	"github.com/muster-fleet/muster/internal/ui/view"
 	"github.com/muster-fleet/muster/internal/version"
 )
 
@@ -28,7 +28,7 @@ type versions struct {
 	// Client and Hub are semantic versions. Hub is empty if it could not be read.
 	Client string `json:"client"`
 	Hub    string `json:"hub,omitempty"`
-	// Agents are the numbers of Clusters by the version of their agent.
+	// Agents are the numbers of members by the version of Muster's agent.
 	Agents map[string]int `json:"agents,omitempty"`
 	// Problems are unread versions and differences of minor versions.
 	Problems []string `json:"problems,omitempty"`
@@ -39,7 +39,7 @@ func newVersion(streams genericiooptions.IOStreams, h *access) *cobra.Command {
 	command := &cobra.Command{
 		Use:   "version",
 		Short: "Show the versions of muster, the hub and the agents",
-		Long: `Show the versions of muster, of the hub, and of the agents of Clusters with their number.
+		Long: `Show the versions of muster, of the hub, and of the agents of members with their number.
 A warning names differences of more than a patch.`,
 		Example: `  muster version
 
@@ -77,7 +77,7 @@ func (v *versions) run(ctx context.Context) error {
 		p.line("hub     %s", v.Hub)
 	}
 	for _, of := range slices.Sorted(maps.Keys(v.Agents)) {
-		p.line("agents  %s, on %d %s", of, v.Agents[of], plural("Cluster", v.Agents[of]))
+		p.line("agents  %s, on %d %s", of, v.Agents[of], plural("member", v.Agents[of]))
 	}
 	for _, problem := range v.Problems {
 		p.paragraph(2, "  %s", problem)
@@ -102,8 +102,8 @@ func (v *versions) readHub(ctx context.Context) {
 		v.Hub = tagOf(imageOfDeployment(deployment))
 	}
 	v.Agents = map[string]int{}
-	_, refused, err := v.eachOfKind(ctx, c, server, kindsNamed("clusters")[0], func(o client.Object) {
-		if of := o.(*fleet.Cluster).Status.Agent.Version; of != "" {
+	_, refused, err := v.eachOfKind(ctx, c, server, kindsNamed("members")[0], func(o client.Object) {
+		if of := view.AgentVersion(o); of != "" {
 			v.Agents[version.Semantic(of)]++
 		}
 	}, client.InNamespace(*v.Namespace))

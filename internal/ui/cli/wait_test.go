@@ -7,9 +7,11 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	clusterv1beta1 "github.com/muster-fleet/muster/api/cluster/v1beta1"
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
 	"github.com/muster-fleet/muster/internal/fleet/reasons"
 )
@@ -105,9 +107,17 @@ func TestVersionNamesWhatItCannotRead(t *testing.T) {
 	before := aged.DeepCopy()
 	aged.Status.Agent.Version = "v0.0.9"
 	r.check(r.Status().Patch(context.Background(), aged, client.MergeFrom(before)))
-	admin.says("version -n team", "muster  ", "agents  0.0.9, on 1 Cluster", "The version of the hub is unknown")
+	admin.says("version -n team", "muster  ", "agents  0.0.9, on 1 member", "The version of the hub is unknown")
 	admin.says("version -n team -o json", `"0.0.9": 1`, `"problems": [`)
 	admin.says("version --client", "muster  ")
+	member := &clusterv1beta1.MemberCluster{ObjectMeta: metav1.ObjectMeta{Name: "aged-member"}, Spec: clusterv1beta1.MemberClusterSpec{
+		Identity: rbacv1.Subject{Kind: rbacv1.UserKind, APIGroup: rbacv1.GroupName, Name: "aged"},
+	}}
+	r.check(r.Create(context.Background(), member))
+	unversioned := member.DeepCopy()
+	member.Status.AgentVersion = "v0.0.8"
+	r.check(r.Status().Patch(context.Background(), member, client.MergeFrom(unversioned)))
+	admin.says("version -o json", `"0.0.8": 1`)
 	nobody := of(t, r.Cluster, r.Account(t, "nobody", ""))
 	nobody.says("version", "The versions of the agents are unknown")
 }

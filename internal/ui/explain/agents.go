@@ -127,6 +127,21 @@ var agentCauses = []cause{
 		onMember: []string{agentPods, "kubectl -n cattle-fleet-system describe deployment fleet-agent"},
 	},
 	{
+		kinds: ofMemberClusters, reasons: []string{"DidNotComeBack"},
+		means: "The new version of the agent is not ready after an update. The earlier agent continues. If a tenth of the agents " +
+			"fail, the hub stops the update of the others.",
+		remedy: "Check the new Pod on the cluster, and correct the hub's settings, the values of the agent's release, or the image. " +
+			"To continue without this MemberCluster, set its label fleet.cattle.io/non-managed-agent=true.",
+		onHub:    []string{"kubectl -n fleet-member-NAME describe bundledeployment member-agent"},
+		onMember: []string{memberPods, "helm history member-agent"},
+	},
+	{
+		kinds: ofMemberClusters, reasons: []string{"RolloutStopped"},
+		means: "The hub has stopped this update: at least a tenth of the agents are not ready with the new version. This agent keeps " +
+			"its version.",
+		remedy: "Run muster explain for the MemberClusters in the message.",
+	},
+	{
 		kinds: ofClusters, reasons: []string{"RolloutStopped"},
 		means: "The hub has stopped this update: at least a tenth of the agents, in several workspaces if there are several, " +
 			"are not ready with the new version. This agent keeps its version.",
@@ -136,6 +151,11 @@ var agentCauses = []cause{
 		kinds: ofClusters, reasons: []string{reasons.NameTaken},
 		means:  "Another user's Bundle has the name of the agent's Bundle.",
 		remedy: "Delete the Bundle in the message.",
+	},
+	{
+		kinds: ofMemberClusters, reasons: []string{reasons.NameTaken},
+		means:  "The member namespace has a BundleDeployment that the hub did not create. The hub sends the agent no version.",
+		remedy: "Delete the BundleDeployment in the message.",
 	},
 	{
 		kinds: ofClusters, reasons: []string{reasons.AddressUnreachable, reasons.NotVerified},
@@ -182,7 +202,7 @@ var agentCauses = []cause{
 		remedy: "No action needed.", aside: true,
 	},
 	{
-		kinds: ofClusters, reasons: []string{"Offline"},
+		kinds: ofMembers, reasons: []string{"Offline"},
 		means:  "The agent gets a new version when it is back online.",
 		remedy: "Bring the agent back. No other action is needed.", aside: true,
 	},
@@ -192,9 +212,16 @@ var agentCauses = []cause{
 		remedy: "If this is not intended, follow the message.", aside: true,
 	},
 	{
+		kinds: ofMemberClusters, reasons: []string{"NotManaged", "ForeignAgent", "CannotBeManaged", "UpgradesRefused", "NoCredential"},
+		means:  "The hub does not upgrade this agent.",
+		remedy: "If this is not intended, follow the message.", aside: true,
+		onMember: []string{"helm upgrade --reset-then-reuse-values --wait member-agent fleet/member-agent"},
+	},
+	{
 		kinds: ofMemberClusters, reasons: []string{reasons.AgentHasNoKey, reasons.SwitchedOff},
-		means:  "The agent keeps the token of its identity. The hub cannot renew that token.",
-		remedy: "Use Muster's own agent: it has a key, and the hub issues and renews its credential.", aside: true,
+		means: "Either the agent keeps the token of its identity, and the hub cannot renew that token. Or the hub upgrades no " +
+			"agents, because manageAgent is false. The message says which.",
+		remedy: "For a credential that the hub renews, use Muster's own agent. Upgrade agents with Helm if the hub does not.", aside: true,
 	},
 	{
 		kinds: ofMembers, reasons: []string{clusterv1beta1.ReasonNamespacesDegraded, reasons.PropertiesSkipped},

@@ -38,7 +38,8 @@ var well = strings.Fields(`
 
 // ofEvents are reasons that only Events have; explain reads no Events.
 var ofEvents = strings.Fields(`
-	AccountMissing AgentOnline ClusterSetMissing ConfigInvalid ConfigMissing ForcedLeave GotNewCommit GotNewVersion WebhookCommitNotVisible
+	AccountMissing AgentOnline AgentVersionChanged ClusterSetMissing
+	ConfigInvalid ConfigMissing ForcedLeave GotNewCommit GotNewVersion WebhookCommitNotVisible
 	KubernetesVersionChanged NeverJoined NotFromClusterAPI
 	PlacementNotFound StatusNotWritten TaintRemoved`)
 

@@ -28,6 +28,7 @@ var unrecorded = []struct{ kind, reasons, why string }{
 	{kindCluster, "AgentRemoved NameTaken NotVerified OutOfSync", notYet},
 	{kindCluster, "PropertiesSkipped ClusterProfileTaken", anEvent},
 	{kindMemberCluster, "SwitchedOff NotVerified", notYet},
+	{kindMemberCluster, "RolloutStopped NameTaken ForeignAgent NoCredential", afterRecording},
 	{kindRequest, "ClusterLeaving", aRace},
 	{kindRequest, "RequesterUnknown PolicyUnchecked", notWell},
 	{kindToken, "LifeShortened", notWell},

@@ -143,7 +143,7 @@ func clusterRow(record *fleet.Cluster, now time.Time) []string {
 	return []string{
 		NameOf(record), "Cluster", memberState(record, status), Or(record.Status.Display.ReadyNodes), Or(record.Status.Display.ReadyBundles),
 		Or(agent.KubernetesVersion),
-		lastSeen(record, status, LastSeen(record), now), Or(agent.Version), Until(Expires(record), now),
+		lastSeen(record, status, LastSeen(record), now), Or(AgentVersion(record)), Until(Expires(record), now),
 		whyOfMember(record, status.Ready, status.Message),
 	}
 }
@@ -161,7 +161,8 @@ func memberClusterRow(record *clusterv1beta1.MemberCluster, now time.Time) []str
 	return []string{
 		NameOf(record), "MemberCluster", memberState(record, status), property("kubernetes-fleet.io/node-count"), Nothing,
 		property("k8s.io/k8s-version"),
-		lastSeen(record, status, LastSeen(record), now), Nothing, Until(Expires(record), now), whyOfMember(record, status.Ready, message),
+		lastSeen(record, status, LastSeen(record), now), Or(AgentVersion(record)), Until(Expires(record), now),
+		whyOfMember(record, status.Ready, message),
 	}
 }
 
@@ -181,6 +182,14 @@ func whyOfMember(record client.Object, ready bool, message string) string {
 		causes = append(causes, why)
 	}
 	return Or(strings.Join(causes, "; "))
+}
+
+// AgentVersion returns the version of a member's agent, from the membership object.
+func AgentVersion(record client.Object) string {
+	if cluster, is := record.(*fleet.Cluster); is {
+		return cluster.Status.Agent.Version
+	}
+	return record.(*clusterv1beta1.MemberCluster).Status.AgentVersion
 }
 
 // Expires returns the expiry of the credential of a member's agent, from the membership object.

@@ -17,7 +17,7 @@ func (c *Controller) act(ctx context.Context, o observed, d decision) error {
 	switch d.state {
 	case send:
 		return c.write(ctx, o)
-	case NotManaged, SwitchedOff, ForeignAgent, SharedCredential, CannotBeManaged:
+	case NotManaged, SwitchedOff, ForeignAgent, SharedCredential, CannotBeManaged, UpgradesRefused, NoCredential:
 		return c.remove(ctx, o)
 	case UpToDate, Updating, WaitingForTurn, RolloutStopped, DidNotComeBack, Offline, NotJoined, Paused, OutsideWindow, NameTaken:
 	}

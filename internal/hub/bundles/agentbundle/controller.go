@@ -1,9 +1,11 @@
-// Package agentbundle keeps the agents of Clusters up to date. Each Cluster has a Bundle with the
-// agent's chart. The agent replaces itself through this Bundle when the settings of the hub or
-// the Cluster change. Updates stay within a budget and continue only as long as they succeed.
+// Package agentbundle keeps the agents of members up to date. Each Cluster has a Bundle with the
+// agent's chart, and each MemberCluster a BundleDeployment. The agent replaces itself through it
+// when the settings of the hub or the Cluster change. Updates stay within a budget and continue
+// only as long as they succeed.
 //
-// It writes the Bundles fleet-agent-<cluster> except their status and finalizer, and the
-// condition AgentUpToDate of Clusters. Its invariants:
+// It writes the Bundles fleet-agent-<cluster> except their status and finalizer, the
+// BundleDeployments member-agent of MemberClusters with their Content, and the condition
+// AgentUpToDate. Its invariants:
 //
 //   - No new version is sent once a tenth of the agents that have tried it failed, in more than
 //     one
@@ -33,6 +35,7 @@ import (
 
 	clusterv1beta1 "github.com/muster-fleet/muster/api/cluster/v1beta1"
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
+	"github.com/muster-fleet/muster/internal/hub/bundles/agentchart"
 	"github.com/muster-fleet/muster/internal/hub/members/membernamespace"
 	"github.com/muster-fleet/muster/internal/hub/runtime/controller"
 	"github.com/muster-fleet/muster/internal/kube"
@@ -63,9 +66,8 @@ type Controller struct {
 // New returns a controller.
 func New(deps controller.Deps) *Controller {
 	return &Controller{
-		Deps: deps, chart: chart{packed: lru.New(charts)}, rollout: newRollout(), expected: kube.Expectations{
-			Clock: deps.Clock, Timeout: cacheLag,
-		},
+		Deps: deps, chart: chart{resources: agentchart.Resources, packed: lru.New(charts)}, rollout: newRollout(),
+		expected: kube.Expectations{Clock: deps.Clock, Timeout: cacheLag},
 	}
 }
 

@@ -61,8 +61,11 @@ func versionOf(bundle *fleet.Bundle) (version, error) {
 	return version{naming.Digest([]byte(bundle.Spec.ContentsID))[:digits], own}, err
 }
 
-// chart is the chart of the agent, packed for the settings of the hub.
+// chart is the chart of an agent, packed for the settings of the hub.
 type chart struct {
+	// resources returns the files of the chart.
+	resources func(settings.Agent) ([]fleet.BundleResource, error)
+
 	mu       sync.Mutex
 	settings settings.Agent
 	// content is packed for these settings; nil before the first pack.
@@ -77,7 +80,7 @@ func (c *chart) pack(settings settings.Agent) (*fleet.Content, error) {
 	if c.content != nil && reflect.DeepEqual(c.settings, settings) {
 		return c.content, nil
 	}
-	resources, err := agentchart.Resources(settings)
+	resources, err := c.resources(settings)
 	if err != nil {
 		return nil, err
 	}

@@ -133,15 +133,21 @@ func (c *Controller) observeUpdate(ctx context.Context, o *observed) error {
 	if err != nil || deployment.Labels[fleet.LabelAgent] != label {
 		return err
 	}
+	o.confirmed, o.failure = outcomeOf(deployment)
+	return nil
+}
+
+// outcomeOf reports whether the agent is ready with what its deployment holds, or its failure.
+func outcomeOf(deployment *fleet.BundleDeployment) (confirmed bool, failure string) {
 	switch rollup.StateOf(deployment) {
 	case fleet.StateReady, fleet.StateModified:
-		o.confirmed = true
+		return true, ""
 	case fleet.StateErrApplied:
-		o.failure = rollup.Message(deployment)
+		return false, rollup.Message(deployment)
 	case fleet.StateWaitApplied, fleet.StateOutOfSync, fleet.StatePending, fleet.StateNotReady,
 		fleet.StateWaitingForDependency, fleet.StateOutsideWindow, fleet.StatePaused: // not yet
 	}
-	return nil
+	return false, ""
 }
 
 // deployment returns the BundleDeployment of an agent, or an empty one.

@@ -6,7 +6,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// The life of a Cluster's agent, shown by the condition AgentUpToDate and its reason:
+// The life of a member's agent, shown by the condition AgentUpToDate and its reason:
 //
 //	              the desired version changes
 //	UpToDate ─────────────────────────────────► WaitingForTurn ◄──► RolloutStopped (by a failed update)
@@ -54,6 +54,11 @@ const (
 	Paused State = "Paused"
 	// NameTaken: a user's Bundle has the name.
 	NameTaken State = "NameTaken"
+	// UpgradesRefused: the chart of a MemberCluster's agent refuses upgrades by the hub.
+	UpgradesRefused State = "UpgradesRefused"
+	// NoCredential: the agent of a MemberCluster keeps the token of its identity, which may not read
+	// the chart.
+	NoCredential State = "NoCredential"
 )
 
 // confirmTimeout limits the time of an update in flight; after it the update has failed.

@@ -9,6 +9,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/events"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -34,12 +35,7 @@ func describe(o observed, d decision, failed []types.NamespacedName, failure str
 			message = fmt.Sprintf("another version of the agent is tried on Cluster %s first", d.behind)
 		}
 	case RolloutStopped:
-		message = fmt.Sprintf("the agent keeps its version, because the agent of Cluster %s did not come back with the new version (%s): "+
-			"correct the "+
-			"settings or the image, or label that Cluster %s=true to go on without it%s",
-			d.behind, cmp.Or(failure, "its agent did not become ready"),
-			fleet.LabelNonManagedAgent,
-			alsoFailed(failed, d.behind))
+		message = stoppedMessage("Cluster", d.behind, failed, failure)
 	case DidNotComeBack:
 		message = fmt.Sprintf("the agent got the order to replace itself at %s and is not back: %s; check Bundle %s, and the Pods of "+
 			"Deployment fleet-agent on the cluster",
@@ -55,6 +51,17 @@ func describe(o observed, d decision, failed []types.NamespacedName, failure str
 	return kube.Condition(fleet.ConditionAgentUpToDate, reason == UpToDate, string(reason), message), true
 }
 
+// stoppedMessage names the first agent whose failure stopped the rollout, and the others.
+func stoppedMessage(kind string, behind types.NamespacedName, failed []types.NamespacedName, failure string) string {
+	return fmt.Sprintf("the agent keeps its version, because the agent of %s %s did not come back with the new version (%s): correct the "+
+		"settings or the image, or label that %s %s=true to go on without it%s",
+		kind, nameOf(behind), cmp.Or(failure, "its agent did not become ready"), kind, fleet.LabelNonManagedAgent,
+		alsoFailed(failed, behind))
+}
+
+// nameOf returns the name of a Cluster with its workspace, or only the name of a MemberCluster.
+func nameOf(member types.NamespacedName) string { return strings.TrimPrefix(member.String(), "/") }
+
 // reconciled returns the condition Reconciled beside AgentUpToDate. The hub writes both at once, so
 // that Reconciled costs no write of its own.
 func reconciled(agent fleet.Condition) fleet.Condition {
@@ -64,12 +71,12 @@ func reconciled(agent fleet.Condition) fleet.Condition {
 	return kube.Condition(fleet.ConditionReconciled, true, "", "")
 }
 
-// alsoFailed names the other Clusters with a failed agent, without the first, up to a limit.
+// alsoFailed names the other members with a failed agent, without the first, up to a limit.
 func alsoFailed(failed []types.NamespacedName, first types.NamespacedName) string {
 	var names []string
 	for _, key := range failed {
 		if key != first {
-			names = append(names, key.String())
+			names = append(names, nameOf(key))
 		}
 	}
 	if len(names) == 0 {
@@ -110,7 +117,12 @@ func (o observed) reportIn(state State, now time.Time) time.Duration {
 	if kube.FindCondition(o.cluster.Status.Conditions, fleet.ConditionAgentUpToDate) != nil {
 		return 0
 	}
-	age := now.Sub(o.identified)
+	return adopting(state, o.identified, now)
+}
+
+// adopting returns the delay before the first report of an agent whose identity is new.
+func adopting(state State, identified, now time.Time) time.Duration {
+	age := now.Sub(identified)
 	switch state {
 	case send, Updating, WaitingForTurn:
 		if age >= 0 { // else the hub's clock is behind the API server's
@@ -148,23 +160,22 @@ func (c *Controller) report(ctx context.Context, o observed, d decision) error {
 	if after.ResourceVersion != o.cluster.ResourceVersion {
 		c.expected.Expect(client.ObjectKeyFromObject(after), after)
 	}
-	c.announce(ctx, o.cluster, from, condition)
+	announce(ctx, c.Recorder, o.cluster, from, condition.Reason, condition.Message)
 	return nil
 }
 
 // announce logs a transition and emits an Event, after the status was written.
-func (c *Controller) announce(ctx context.Context, cluster *fleet.Cluster, from string, after fleet.Condition) {
-	if from == after.Reason {
+func announce(ctx context.Context, recorder events.EventRecorder, member client.Object, from, to, message string) {
+	if from == to {
 		return
 	}
-	ctrl.LoggerFrom(ctx).Info("Agent changed state", "from", from, "to", after.Reason, "message", after.Message)
-	switch State(after.Reason) {
+	ctrl.LoggerFrom(ctx).Info("Agent changed state", "from", from, "to", to, "message", message)
+	switch State(to) {
 	case DidNotComeBack, NameTaken:
-		c.Recorder.Eventf(cluster, nil, corev1.EventTypeWarning, after.Reason, "Manage", "%s", after.Message)
+		recorder.Eventf(member, nil, corev1.EventTypeWarning, to, "Manage", "%s", message)
 	case UpToDate:
 		if from != "" {
-			c.Recorder.Eventf(cluster, nil, corev1.EventTypeNormal, after.Reason,
-				"Manage", "the agent is what the hub's settings and the Cluster say")
+			recorder.Eventf(member, nil, corev1.EventTypeNormal, to, "Manage", "the agent is as the hub says")
 		}
 	default: // an intermediate state, or nothing to warn of
 	}

@@ -26,18 +26,28 @@ const (
 // common to all agents of a hub become defaults of the chart's values. All agents therefore share
 // one Content, and a user's own values take precedence.
 func Resources(agent settings.Agent) ([]fleet.BundleResource, error) {
+	return resourcesOf(release, agent, setDefaults)
+}
+
+// MemberResources returns the chart of the agents of MemberClusters for their BundleDeployments, in
+// the same form.
+func MemberResources(agent settings.Agent) ([]fleet.BundleResource, error) {
+	return resourcesOf(naming.MemberAgentChart, agent, setMemberDefaults)
+}
+
+func resourcesOf(chart string, agent settings.Agent, setDefaults func(map[string]any, settings.Agent)) ([]fleet.BundleResource, error) {
 	var resources []fleet.BundleResource
-	err := fs.WalkDir(charts.FS, release, func(name string, entry fs.DirEntry, err error) error {
+	err := fs.WalkDir(charts.FS, chart, func(name string, entry fs.DirEntry, err error) error {
 		if err != nil || entry.IsDir() {
 			return err
 		}
-		inside := strings.TrimPrefix(name, release+"/")
+		inside := strings.TrimPrefix(name, chart+"/")
 		if inside == definition || path.Base(inside) == ".helmignore" {
 			return nil // the definition exists before the agent, and belongs to its installer
 		}
 		data, err := fs.ReadFile(charts.FS, name)
 		if err == nil && inside == valuesFile {
-			data, err = withDefaults(data, agent)
+			data, err = withDefaults(data, func(values map[string]any) { setDefaults(values, agent) })
 		}
 		if err != nil {
 			return err
@@ -54,12 +64,18 @@ func Resources(agent settings.Agent) ([]fleet.BundleResource, error) {
 	return resources, nil
 }
 
-// withDefaults puts the settings of the hub into the values of the chart.
-func withDefaults(text []byte, agent settings.Agent) ([]byte, error) {
+// withDefaults edits the values of a chart.
+func withDefaults(text []byte, edit func(map[string]any)) ([]byte, error) {
 	values := map[string]any{}
 	if err := yaml.Unmarshal(text, &values); err != nil {
 		return nil, err
 	}
+	edit(values)
+	return yaml.Marshal(values)
+}
+
+// setDefaults puts the settings of the hub into the values of the chart of Clusters' agents.
+func setDefaults(values map[string]any, agent settings.Agent) {
 	registry := strings.TrimSuffix(agent.Registry, "/")
 	if agent.Image != "" {
 		of := splitImage(strings.TrimPrefix(agent.Image, registry+"/"))
@@ -74,7 +90,25 @@ func withDefaults(text []byte, agent settings.Agent) ([]byte, error) {
 	}
 	set(values, registry, "global", "cattle", "systemDefaultRegistry")
 	set(values, agent.PullSecrets, "global", "imagePullSecrets")
-	return yaml.Marshal(values)
+}
+
+// setMemberDefaults puts the settings of the hub into the values of the chart of MemberClusters'
+// agents, which has no value for the registry.
+func setMemberDefaults(values map[string]any, agent settings.Agent) {
+	if agent.Image != "" {
+		of := splitImage(agent.Image)
+		if registry := strings.TrimSuffix(agent.Registry, "/"); registry != "" {
+			of.Repository = registry + "/" + strings.TrimPrefix(of.Repository, registry+"/")
+		}
+		set(values, of.Repository, "image", "repository")
+		set(values, of.Tag, "image", "tag")
+	}
+	if agent.ImagePullPolicy != "" {
+		set(values, agent.ImagePullPolicy, "image", "pullPolicy")
+	}
+	if len(agent.PullSecrets) > 0 {
+		set(values, agent.PullSecrets, "imagePullSecrets")
+	}
 }
 
 // Overrides returns the values of one agent that take precedence over the user's values: the

@@ -161,7 +161,7 @@ func (r *reconciliation) Report(ctx context.Context, departure lifecycle.Departu
 		return err
 	}
 	r.announce(ctx, after, r.o.before.Conditions)
-	r.AnnounceVersion(after, "AgentVersionChanged", "the agent", r.o.before.Agent.Version, after.Status.Agent.Version)
+	r.AnnounceVersion(after, reasons.AgentVersionChanged, "the agent", r.o.before.Agent.Version, after.Status.Agent.Version)
 	r.AnnounceVersion(after, reasons.KubernetesVersionChanged, "Kubernetes", r.o.before.Agent.KubernetesVersion,
 		after.Status.Agent.KubernetesVersion)
 	r.AnnounceMove(ctx, after, r.o.Observed, kube.ReasonOf(r.o.before.Conditions, fleet.ConditionHubConfigured))

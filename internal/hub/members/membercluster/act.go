@@ -166,6 +166,7 @@ func (r *reconciliation) Report(ctx context.Context, departure lifecycle.Departu
 		return cmp.Or(meta.FindStatusCondition(r.o.before.Conditions, kind), &metav1.Condition{})
 	}
 	r.AnnounceMove(ctx, after, r.o.Observed, before(clusterv1beta1.ConditionHubConfigured).Reason)
+	r.AnnounceVersion(after, reasons.AgentVersionChanged, "the agent", r.o.before.AgentVersion, after.Status.AgentVersion)
 	r.AnnounceVersion(after, reasons.KubernetesVersionChanged, "Kubernetes", r.o.before.Properties[propertyVersion].Value,
 		after.Status.Properties[propertyVersion].Value)
 	for _, kind := range announced {

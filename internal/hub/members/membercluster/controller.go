@@ -21,7 +21,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
@@ -155,15 +154,5 @@ func (c *Controller) onReport(ctx context.Context, e event.UpdateEvent, q contro
 
 // ofNamespace maps the name of a member namespace to the MemberCluster.
 func (c *Controller) ofNamespace(ctx context.Context, o client.Object) []reconcile.Request {
-	name, ok := membernamespace.MemberClusterOf(o.GetName())
-	if !ok {
-		return nil
-	}
-	namespace := kube.CoreMetadata("Namespace")
-	if err := c.Client.Get(ctx, types.NamespacedName{Name: o.GetName()}, namespace); err == nil {
-		if owner := kube.ControllerOf(namespace, clusterv1beta1.GroupVersion.WithKind("MemberCluster").GroupKind()); owner != nil {
-			name = owner.Name // after a revocation the namespace's name has a suffix
-		}
-	}
-	return []reconcile.Request{{NamespacedName: types.NamespacedName{Name: name}}}
+	return membernamespace.MemberClusterOfNamespace(ctx, c.Client, o.GetName())
 }

@@ -35,7 +35,7 @@ func describe(o observed, generation int64, departure lifecycle.Departure, now t
 		meta.RemoveStatusCondition(&after.Conditions, clusterv1beta1.ConditionLeftoversRemoved)
 	}
 	if o.Revoked {
-		after.AgentStatus = nil // the next agent is a new one
+		after.AgentStatus, after.AgentVersion = nil, "" // the next agent is a new one
 	}
 	describeCredential(&after, o, set)
 	if o.Report != nil {
@@ -69,7 +69,7 @@ func rollUp(after *clusterv1beta1.MemberClusterStatus, o observed, generation in
 	if !equality.Semantic.DeepEqual(usage, after.ResourceUsage) {
 		after.ResourceUsage = report.ResourceUsage
 	}
-	after.Namespaces = report.Namespaces
+	after.Namespaces, after.AgentVersion = report.Namespaces, report.AgentVersion
 	shown := o.RecordedBeat
 	transition := !equality.Semantic.DeepEqual(after.Conditions, o.before.Conditions)
 	for i := range report.AgentStatus {

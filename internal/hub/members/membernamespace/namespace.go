@@ -103,6 +103,22 @@ func ClusterOfNamespace(ctx context.Context, reader client.Reader, name string) 
 	return ToCluster(ctx, namespace)
 }
 
+// MemberClusterOfNamespace returns the request for the MemberCluster of a member namespace with the
+// given name. After a revocation that name has a suffix, and only the owner tells.
+func MemberClusterOfNamespace(ctx context.Context, reader client.Reader, namespaceName string) []reconcile.Request {
+	name, ok := MemberClusterOf(namespaceName)
+	if !ok {
+		return nil
+	}
+	namespace := kube.CoreMetadata("Namespace")
+	if err := reader.Get(ctx, types.NamespacedName{Name: namespaceName}, namespace); err == nil {
+		if owner := kube.ControllerOf(namespace, clusterv1beta1.GroupVersion.WithKind("MemberCluster").GroupKind()); owner != nil {
+			name = owner.Name
+		}
+	}
+	return []reconcile.Request{{NamespacedName: types.NamespacedName{Name: name}}}
+}
+
 // meta returns the metadata of an object that belongs to a member.
 func (m Member) meta(namespace, name string) metav1.ObjectMeta {
 	meta := metav1.ObjectMeta{Name: name, Namespace: namespace, Labels: map[string]string{fleet.LabelManaged: "true"}}

@@ -1,0 +1,42 @@
+package bundle
+
+import (
+	"maps"
+
+	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
+	"github.com/muster-fleet/muster/internal/deploy/release"
+	"github.com/muster-fleet/muster/internal/naming"
+)
+
+// ofAgent keeps only the agent's own release.
+func ofAgent(found release.Found) release.Found {
+	maps.DeleteFunc(found.Releases, func(_ string, releases []release.Summary) bool { return !releases[0].Agent })
+	found.Unreadable = nil
+	return found
+}
+
+// wantedRelease returns the release that a BundleDeployment specifies. For the agent of a
+// MemberCluster this is always the agent's own: the hub does not know its name.
+func (d *Deployer) wantedRelease(deployment *fleet.BundleDeployment) release.ID {
+	if d.OnlyAgent {
+		return d.Cluster.Agent.ID
+	}
+	options := deployment.Spec.Options
+	id := release.ID{Namespace: release.Namespace(options), Name: naming.Release(deployment.Name)}
+	if options.Helm != nil && options.Helm.ReleaseName != "" {
+		id.Name = options.Helm.ReleaseName
+	}
+	return id
+}
+
+// isAgent reports whether a BundleDeployment deploys the agent itself.
+func isAgent(deployment *fleet.BundleDeployment) bool {
+	return deployment != nil && deployment.Labels[fleet.LabelAgent] != ""
+}
+
+// agentIsWell reports whether this is the agent's own release and healthy. Such a release needs no
+// deployer.
+func (s observation) agentIsWell() bool {
+	return isAgent(s.deployment) && s.unwatched == "" && s.objects.Changed == 0 && s.objects.Counts.NotReady == 0 &&
+		s.objects.Counts.Missing == 0
+}
