@@ -22,6 +22,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/muster-fleet/muster/api/crds"
+	"github.com/muster-fleet/muster/internal/redaction"
 )
 
 // planted is a secret that must not reach a support bundle.
@@ -208,7 +209,7 @@ func isOf(path string, ends string) bool {
 func TestOfNoKindOfObjectMoreIsHandedOnThanIsStated(t *testing.T) {
 	for kind, object := range collected(t) {
 		o, found := &unstructured.Unstructured{Object: object}, map[string]bool{}
-		redact(o)
+		redaction.Object(o)
 		left(o.Object, "", found)
 		for _, path := range slices.Sorted(maps.Keys(found)) {
 			path = kind + path

@@ -13,6 +13,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
+
+	"github.com/muster-fleet/muster/internal/redaction"
 )
 
 func TestValuesThatMessagesQuoteAreLeftOut(t *testing.T) {
@@ -33,19 +35,19 @@ func TestValuesThatMessagesQuoteAreLeftOut(t *testing.T) {
 		`Bundle shop/web: 3 of 4 Pods are ready`:                                        `Bundle shop/web: 3 of 4 Pods are ready`,
 		`namespaces "web" not found`:                                                    `namespaces "web" not found`,
 	} {
-		if got := scrub(message); got != want {
+		if got := redaction.Scrub(message); got != want {
 			t.Errorf("%s becomes %s, want %s", message, got, want)
 		}
 		logged, err := json.Marshal(map[string]string{"error": message, "level": "info"})
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := scrub(string(logged)); strings.Contains(got, planted) {
+		if got := redaction.Scrub(string(logged)); strings.Contains(got, planted) {
 			t.Errorf("the line of a log becomes %s", got)
 		}
 	}
-	if range0 != nil && strings.Contains(scrub(range0.Error()), planted) {
-		t.Errorf("a template: %s", scrub(range0.Error()))
+	if range0 != nil && strings.Contains(redaction.Scrub(range0.Error()), planted) {
+		t.Errorf("a template: %s", redaction.Scrub(range0.Error()))
 	}
 }
 
@@ -91,11 +93,12 @@ func TestWhatAnAPIServerSaysOfInvalidObjectsGivesAwayNoValues(t *testing.T) {
 			if strings.Contains(err.Error(), planted) {
 				asked++
 			}
-			if said := scrub(err.Error()); strings.Contains(said, planted) {
+			if said := redaction.Scrub(err.Error()); strings.Contains(said, planted) {
 				t.Errorf("%s, %s: %s", name, way, said)
 			}
-			if logged, err := json.Marshal(map[string]string{"error": err.Error()}); err != nil || strings.Contains(scrub(string(logged)), planted) {
-				t.Errorf("%s, %s, in a log: %s", name, way, scrub(string(logged)))
+			logged, err := json.Marshal(map[string]string{"error": err.Error()})
+			if err != nil || strings.Contains(redaction.Scrub(string(logged)), planted) {
+				t.Errorf("%s, %s, in a log: %s", name, way, redaction.Scrub(string(logged)))
 			}
 		}
 	}

@@ -27,6 +27,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/muster-fleet/muster/internal/naming"
+	"github.com/muster-fleet/muster/internal/redaction"
 	"github.com/muster-fleet/muster/internal/ui/view"
 	"github.com/muster-fleet/muster/internal/version"
 )
@@ -197,7 +198,7 @@ func (g *gatherer) objects(ctx context.Context, kind schema.GroupVersionKind, op
 		var text []byte
 		if err == nil {
 			object.SetGroupVersionKind(kind)
-			redact(object)
+			redaction.Object(object)
 			text, err = yaml.Marshal(object)
 		}
 		if err == nil {
@@ -251,7 +252,7 @@ func (g *gatherer) logs(ctx context.Context, namespace string) error {
 				if previous {
 					name = container.Name + ".previous.log"
 				}
-				if err := g.write(path.Join("logs", namespace, fileName(pod.Name), fileName(name)), []byte(scrub(string(text)))); err != nil {
+				if err := g.write(path.Join("logs", namespace, fileName(pod.Name), fileName(name)), []byte(redaction.Scrub(string(text)))); err != nil {
 					return err
 				}
 			}
@@ -268,13 +269,13 @@ func (g *gatherer) explained(ctx context.Context) error {
 		g.note("what is wrong with the fleet", err)
 		return nil
 	}
-	return g.write("explain.txt", []byte(scrub(out.String())))
+	return g.write("explain.txt", []byte(redaction.Scrub(out.String())))
 }
 
 // note keeps a failed read for errors.txt.
 func (g *gatherer) note(what string, err error) {
 	if err != nil {
-		g.unread = append(g.unread, scrub(what+": "+err.Error()))
+		g.unread = append(g.unread, redaction.Scrub(what+": "+err.Error()))
 	}
 }
 

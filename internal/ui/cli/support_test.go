@@ -23,6 +23,7 @@ import (
 	"github.com/muster-fleet/muster/api/limits"
 	placement "github.com/muster-fleet/muster/api/placement/v1beta1"
 	"github.com/muster-fleet/muster/internal/naming"
+	"github.com/muster-fleet/muster/internal/redaction"
 )
 
 // unpacked returns the files of an archive by name.
@@ -62,7 +63,7 @@ func TestWhatDiffersOnMembersIsNotShown(t *testing.T) {
 			"type": "Ready", "message": `configmap.v1 shop/web modified {"data":{"password":"` + planted + `"}}; secret.v1 shop/a missing`,
 		}},
 	}}}
-	redact(o)
+	redaction.Object(o)
 	text, err := json.Marshal(o)
 	if err != nil || strings.Contains(string(text), planted) {
 		t.Errorf("it has a secret (%v): %s", err, text)

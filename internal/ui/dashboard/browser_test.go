@@ -81,18 +81,23 @@ func TestThePageOfAMemberFollowsIt(t *testing.T) {
 	b.Do(chromedp.Navigate(r.owned()), chromedp.WaitVisible("#view"))
 	b.Do(chromedp.Navigate(b.JS("location.origin")+"/members/single/web"), chromedp.WaitVisible("h1"))
 	b.Becomes("it is live", liveness, "live")
-	text := b.JS(`document.getElementById("view").textContent`)
-	for _, want := range []string{
-		"Cluster single/web", "Lost", "env=prod", "no heartbeat since noon", "What to do:", "Timeline", "2026-11-24 10:00:00Z", "Namespace ",
-		"it got this identity",
+	for part, texts := range map[string][]string{
+		"overview": {"Cluster single/web", "Lost", "env=prod", "no heartbeat since noon", "What to do:", "Timeline", "has sent nothing since"},
+		"timeline": {"2026-11-24 10:00:00Z", "it got this identity"}, "deliveries": {"Nothing is delivered", "Namespace "},
+		"access": {"Revoke access"}, "yaml": {"kubectl -n single get clusters.fleet.cattle.io web -o yaml", "kind: Cluster"},
 	} {
-		if !strings.Contains(text, want) {
-			t.Errorf("the page does not say %q:\n%s", want, text)
+		b.Do(chromedp.Navigate(b.JS("location.origin")+"/members/single/web?tab="+part), chromedp.WaitVisible("h1"))
+		text := b.JS(`document.getElementById("view").textContent`)
+		for _, want := range texts {
+			if !strings.Contains(text, want) {
+				t.Errorf("the part %s does not say %q:\n%s", part, want, text)
+			}
+		}
+		if strings.Contains(text, "what had the name before") {
+			t.Error("the life of another is shown as its own")
 		}
 	}
-	if strings.Contains(text, "what had the name before") {
-		t.Error("the life of another is shown as its own")
-	}
+	b.Do(chromedp.Navigate(b.JS("location.origin")+"/members/single/web"), chromedp.WaitVisible("h1"))
 	r.says(web, "", "")
 	b.Becomes("it is well again", `document.querySelector("h1 .state").textContent`, "Ready")
 	b.Becomes("nothing is wrong", `document.querySelector("#why + p")?.textContent`, "No problems found.")
@@ -126,7 +131,7 @@ func TestThePageOfAMemberClusterTellsItsLife(t *testing.T) {
 		"true")
 	member.ResourceVersion, member.UID = "", ""
 	r.check(r.Create(t.Context(), member))
-	b.Do(chromedp.Navigate(b.JS("location.origin")+"/members/view"), chromedp.WaitVisible(".life"))
+	b.Do(chromedp.Navigate(b.JS("location.origin")+"/members/view?tab=timeline"), chromedp.WaitVisible(".life"))
 	if life := b.JS(`document.querySelector(".life").textContent`); !strings.Contains(life, "edge was given its rights") ||
 		strings.Contains(life, "a Cluster of its name") {
 		t.Errorf("its life is %s", life)
@@ -183,15 +188,14 @@ func TestMakingATokenInTheBrowser(t *testing.T) {
 	r.cluster(workspace, "web", "", "", nil)
 	b := testbrowser.New(t)
 	b.Do(chromedp.Navigate(r.owned()), chromedp.WaitVisible("#view"))
-	b.Do(chromedp.Navigate(b.JS("location.origin")+"/registration"), chromedp.Click("details.make summary"),
-		chromedp.WaitVisible(".make [name=name]"))
-	b.JS(`document.querySelector(".make [name=namespace]").value = "issuing"`)
+	b.Do(chromedp.Navigate(b.JS("location.origin")+"/tokens/new"), chromedp.WaitVisible(".fields [name=name]"))
+	b.JS(`document.querySelector(".fields [name=namespace]").value = "issuing"`)
 	for name, text := range map[string]string{
 		"name": "paste", "labels": "env=prod,stamped.muster/team=web", "cluster": "shop", "client-id": "shop-1", "description": "for the shop",
 	} {
-		b.Do(chromedp.SendKeys(".make [name="+name+"]", text))
+		b.Do(chromedp.SendKeys(".fields [name="+name+"]", text))
 	}
-	b.Do(chromedp.Click(".make button"), chromedp.WaitVisible("h1 .state"))
+	b.Do(chromedp.Click(".fields button"), chromedp.WaitVisible("h1 .state"))
 	token := &fleet.ClusterRegistrationToken{}
 	r.check(r.Get(t.Context(), client.ObjectKey{Namespace: workspace, Name: "paste"}, token))
 	want := fleet.ClusterRegistrationTokenSpec{TTL: &metav1.Duration{Duration: 24 * time.Hour}, MaxRegistrations: ptr.To[int32](1),

@@ -139,9 +139,13 @@ func (s *Server) Handler() http.Handler {
 		"POST /deliveries/{resource}/{name}":             s.confirm,
 		"POST /deliveries/{resource}/{namespace}/{name}": s.confirm,
 		"POST /requests/{namespace}/{name}":              s.decide,
+		"GET /requests/{namespace}/{name}":               s.request,
+		"GET /tokens/new":                                s.newToken,
 		"POST /tokens":                                   s.createToken,
 		"GET /tokens/{namespace}/{name}":                 s.token,
 		"GET /live":                                      s.live,
+		"GET /bulk":                                      s.confirmBulk,
+		"POST /bulk":                                     s.changeBulk,
 		"GET /components":                                s.components,
 		"GET /":                                          s.missing,
 	} {

@@ -82,19 +82,22 @@ type offer struct {
 	Text string
 	// Effect is the consequence of a decision that no other decision undoes.
 	Effect string
+	// Refused is the reason why the visitor may not decide; empty if they may.
+	Refused string
 }
 
 // offers holds the decisions about members.
 var offers = []offer{
-	{decision.Approve, "Approve deliveries", ""},
-	{decision.Deny, "Deny new deliveries", ""},
+	{decision.Approve, "Approve deliveries", "", ""},
+	{decision.Deny, "Deny new deliveries", "", ""},
 	{decision.Revoke, "Revoke access", "The member loses access to the hub at once. Its entry on the hub and its workloads stay. " +
-		"To come back, it needs a new token."},
-	{decision.Readmit, "Restore access", ""},
+		"To come back, it needs a new token.", ""},
+	{decision.Readmit, "Restore access", "", ""},
 }
 
-// allowedDecisions returns the decisions about a member that the visitor may make.
-func (s *Server) allowedDecisions(ctx context.Context, v *visitor, record client.Object) (allowed []offer, err error) {
+// decisionsAbout returns the possible decisions about a member, with the reason for each that the
+// visitor may not make.
+func (s *Server) decisionsAbout(ctx context.Context, v *visitor, record client.Object) (decisions []offer, err error) {
 	resource := memberClusters
 	if record.GetNamespace() != "" {
 		resource = clusters
@@ -104,20 +107,31 @@ func (s *Server) allowedDecisions(ctx context.Context, v *visitor, record client
 		if !slices.Contains(possible, o.Decision) {
 			continue
 		}
-		var may bool
+		var permitted bool
+		verbs := "patch"
 		if o.NeedsApprover() {
-			may, err = s.mayDecide(ctx, v, resource, record.GetNamespace())
+			verbs = "patch and approve"
+			permitted, err = s.mayDecide(ctx, v, resource, record.GetNamespace())
 		} else {
-			may, err = v.may(ctx, "patch", resource, record.GetNamespace())
+			permitted, err = v.may(ctx, "patch", resource, record.GetNamespace())
 		}
 		if err != nil {
 			return nil, err
 		}
-		if may {
-			allowed = append(allowed, o)
+		if !permitted {
+			o.Refused = fmt.Sprintf("You need the right to %s %s.", verbs, resource)
 		}
+		decisions = append(decisions, o)
 	}
-	return allowed, nil
+	return decisions, nil
+}
+
+// With returns the data of the button of a decision.
+func (m *shownMember) With(o offer) any {
+	return struct {
+		Body  *shownMember
+		Offer offer
+	}{m, o}
 }
 
 // decidable returns the state that a decision about a member depends on: a visitor with an

@@ -28,6 +28,8 @@ type shownDelivery struct {
 	Targets      []target
 	// More is the number of further members with details.
 	More int
+	// Causes are the problems of all members, the most frequent first.
+	Causes []sharedCause
 	// Selections are the selected members; PickN picks Number of them. A member must also match
 	// one of Restrictions, if any.
 	Selections, Restrictions []selection
@@ -59,8 +61,10 @@ type partition struct {
 // target is a member of a delivery, with the reason why it is not ready there.
 type target struct {
 	Name, State, Text string
-	// Path is the page of the member; empty if the name is ambiguous.
+	// Path is the page of the member.
 	Path string
+	// Diffs are the objects with drift on the member.
+	Diffs []branch
 	// Resources is the index of the snapshot that the member has, and whether it is the latest;
 	// set only for a placement.
 	Resources string
@@ -112,6 +116,7 @@ func (s *Server) delivery(w http.ResponseWriter, r *http.Request, v *visitor) er
 		}
 		stale = append(stale, late...)
 	}
+	shown.Causes = causesOf(shown.Targets)
 	shown.Targets, shown.More = atMost(mostTargets, shown.Targets)
 	shown.Selections, shown.MoreSelections = atMost(mostSelections, shown.Selections)
 	return s.show(w, r, v, "delivery", page{
@@ -166,7 +171,9 @@ func (d *shownDelivery) ofBundle(b *fleet.Bundle) {
 		d.Partitions = append(d.Partitions, one)
 	}
 	for _, not := range status.Summary.NonReadyResources {
-		d.Targets = append(d.Targets, target{Name: not.Name, State: string(not.State), Text: not.Message})
+		d.Targets = append(d.Targets, target{
+			Name: not.Name, State: string(not.State), Text: not.Message, Path: bundleMember(b, not.Name), Diffs: driftsOf(not.ModifiedStatus),
+		})
 	}
 }
 

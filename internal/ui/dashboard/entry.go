@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"hash/fnv"
 	"maps"
-	"net/url"
 	"slices"
 	"strings"
 	"time"
@@ -15,7 +14,6 @@ import (
 	clusterv1beta1 "github.com/muster-fleet/muster/api/cluster/v1beta1"
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
 	placement "github.com/muster-fleet/muster/api/placement/v1beta1"
-	"github.com/muster-fleet/muster/internal/fleet/decision"
 	"github.com/muster-fleet/muster/internal/ui/explain"
 	"github.com/muster-fleet/muster/internal/ui/view"
 )
@@ -103,13 +101,15 @@ type asked struct {
 	uid     types.UID
 	reason  string
 	decided bool
+	// superseded reports whether a newer request has replaced it.
+	superseded bool
 }
 
 func askedOf(r *fleet.ClusterRegistration) *asked {
 	a := &asked{cluster: r.Status.ClusterName, clientID: r.Spec.ClientID}
 	if r.Status.State != fleet.RegistrationGranted {
 		a.uid, a.reason, a.labels = r.UID, r.Status.Reason, view.RequestedLabels(r)
-		a.decided = decision.Decided(r) && !r.Status.Granted
+		a.decided, a.superseded = undoable(r), isSuperseded(r)
 	}
 	return a
 }
@@ -134,7 +134,7 @@ func (e *entry) path() string {
 	case tokens:
 		return "/tokens/" + e.name
 	case requests:
-		return registrationPath + "?" + url.Values{"name": {e.name}}.Encode()
+		return "/requests/" + e.name
 	}
 	return deliveriesPath + "/" + e.resource + "/" + e.name
 }

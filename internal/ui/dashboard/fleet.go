@@ -108,6 +108,10 @@ type shown struct {
 	// Table is the display as a table, Groups are the display as a wall.
 	Table  *tabled
 	Groups []*group
+	// Unlisted are the resources that the visitor may list nowhere.
+	Unlisted []string
+	// Offers are the actions on members of the table.
+	Offers []bulkOffer
 	// all holds the members that the visitor may see. matching holds the matching ones, in any
 	// state, and tiles the members shown.
 	all, matching, tiles []*entry
@@ -260,6 +264,14 @@ func (s *Server) fleet(w http.ResponseWriter, r *http.Request, v *visitor) error
 		return err
 	}
 	f.render(time.Now())
+	if f.Unlisted, err = s.unlisted(r.Context(), v, clusters, memberClusters); err != nil {
+		return err
+	}
+	if f.Table != nil {
+		if f.Offers, err = bulkOffers(r.Context(), v, f.Table.members()); err != nil {
+			return err
+		}
+	}
 	p := page{Title: "Fleet", View: "fleet", Stale: f.stale, Live: liveOf(r, f.digest()), Body: f}
 	return s.show(w, r, v, "fleet", p.invalidated(invalid))
 }

@@ -18,9 +18,14 @@ type listing struct {
 	// matching holds the objects that match the search, in any state.
 	matching []*entry
 	stale    []string
+	// Unlisted are the resources that the visitor may list nowhere.
+	Unlisted []string
 	// invalid is the error of an invalid query; nil if it is valid.
 	invalid error
 }
+
+// Hides reports whether the visitor may list a resource nowhere.
+func (l *listing) Hides(resource string) bool { return slices.Contains(l.Unlisted, resource) }
 
 // list reads the data of a table view for some resources.
 func (s *Server) list(r *http.Request, v *visitor, resources ...string) (*listing, error) {
@@ -29,7 +34,10 @@ func (s *Server) list(r *http.Request, v *visitor, resources ...string) (*listin
 	if err != nil {
 		return nil, err
 	}
-	return &listing{query: q, Workspaces: workspacesOf(all), matching: q.matching(all), stale: stale, invalid: invalid}, nil
+	unlisted, err := s.unlisted(r.Context(), v, resources...)
+	return &listing{
+		query: q, Workspaces: workspacesOf(all), matching: q.matching(all), stale: stale, Unlisted: unlisted, invalid: invalid,
+	}, err
 }
 
 // live returns the address for changes of the view.

@@ -100,7 +100,15 @@ func (s *Server) lookerOf(to *url.URL, have string, v *visitor) (*looker, error)
 	case "members":
 		return s.lookAt(have, v, strings.Join(words[1:], "/"), clusters, memberClusters), nil
 	case "tokens":
-		return s.lookAt(have, v, strings.Join(words[1:], "/"), tokens), nil
+		if len(words) < 3 {
+			break
+		}
+		return &looker{[]string{tokens, requests}, "", reloading(have, func(ctx context.Context) (string, error) {
+			digest, _, _, err := s.lookAtToken(ctx, v, words[1], words[2])
+			return digest, err
+		})}, nil
+	case "requests":
+		return s.lookAt(have, v, strings.Join(words[1:], "/"), requests), nil
 	case "deliveries":
 		if len(words) > 2 {
 			if _, known := kinds[words[1]]; !known {

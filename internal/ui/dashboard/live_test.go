@@ -291,7 +291,7 @@ func TestWhatFirstNamesAlsoWhatIsNoMember(t *testing.T) {
 		return names
 	}
 	if diff := gocmp.Diff([]string{"Bundle fleet/broken /deliveries/bundles/fleet/broken",
-		"ClusterRegistration fleet/r0 /registration?name=fleet%2Fr0"}, of("")); diff != "" {
+		"ClusterRegistration fleet/r0 /requests/fleet/r0"}, of("")); diff != "" {
 		t.Error(diff)
 	}
 	for _, query := range []string{"namespace=other", "name=web", "selector=env%3Dprod", "state=Lost"} {

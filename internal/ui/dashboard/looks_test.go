@@ -56,12 +56,16 @@ func looking(r rig) map[string]string {
 			{Name: "canary", Count: 2, Unavailable: 2}, {Name: "others", Count: 3},
 		},
 		Summary: fleet.BundleSummary{
-			NonReadyResources: []fleet.NonReadyResource{{Name: workspace + "/edge-00", State: "ErrApplied", Message: strings.Repeat("no ", 50)}},
+			NonReadyResources: []fleet.NonReadyResource{{Name: workspace + "/edge-00", State: "ErrApplied", Message: strings.Repeat("no ", 50)}, {
+				Name: workspace + "/edge-01", State: "Modified", ModifiedStatus: []fleet.ModifiedStatus{{
+					Kind: "Deployment", Namespace: "shop", Name: "web", Patch: `{"spec":{"replicas":3,"paused":null}}`,
+				}},
+			}},
 		}}
 	r.check(r.Status().Update(r.t.Context(), shop))
 	create(&fleet.GitRepo{ObjectMeta: metav1.ObjectMeta{Namespace: workspace, Name: "shop"},
 		Spec: fleet.GitRepoSpec{Repo: "https://git.example.com/" + strings.Repeat("a-long-name-", 20)}})
-	r.asking(workspace)
+	request := r.asking(workspace)
 	placed := &placement.ClusterResourcePlacement{
 		ObjectMeta: metav1.ObjectMeta{Name: "shop"}, Spec: placement.PlacementSpec{
 			ResourceSelectors: []placement.ResourceSelector{{Version: "v1", Kind: "Namespace", Name: workspace}},
@@ -77,8 +81,11 @@ func looking(r rig) map[string]string {
 	r.check(r.Status().Update(r.t.Context(), placed))
 	return map[string]string{"fleet": "/", "wall": "/?view=wall&group=state", "components": "/components",
 		"member":        "/members/" + workspace + "/" + long,
-		"membercluster": "/members/east",
-		"deliveries":    "/deliveries", "delivery": "/deliveries/bundles/" + workspace + "/shop",
+		"membercluster": "/members/east", "yaml": "/members/east?tab=yaml", "timeline": "/members/east?tab=timeline",
+		"member-deliveries": "/members/east?tab=deliveries", "access": "/members/" + workspace + "/" + long + "?tab=access",
+		"request": "/requests/" + workspace + "/" + request.Name, "token-form": "/tokens/new",
+		"bulk":       "/bulk?action=cordon&member=east&member=" + workspace + "/edge-00&member=" + workspace + "/none",
+		"deliveries": "/deliveries", "delivery": "/deliveries/bundles/" + workspace + "/shop",
 		"gitrepo":   "/deliveries/gitrepos/" + workspace + "/shop",
 		"placement": "/deliveries/clusterresourceplacements/shop", "token": "/tokens/" + workspace + "/token", "registration": "/registration",
 		"problem": "/members/nobody"}
@@ -146,9 +153,13 @@ func TestNoPageBreaks(t *testing.T) {
 	b.Do(chromedp.Navigate(r.owned()), chromedp.WaitVisible("#view"))
 	origin, pictures := b.JS("location.origin"), os.Getenv("MUSTER_SCREENSHOTS")
 	for name, path := range pages {
-		for _, width := range []int64{360, 1280, 1440, 2560} {
+		for _, width := range []int64{360, 1280, 2560} {
 			in := map[string]string{}
-			for _, scheme := range []string{"light", "dark"} {
+			schemes := []string{"light", "dark"}
+			if width > 1280 {
+				schemes = schemes[:1] // colors change nothing there that they do not change before
+			}
+			for _, scheme := range schemes {
 				looksAt(b, origin+path, scheme, width)
 				if wide := b.JS("document.documentElement.scrollWidth"); wide != fmt.Sprint(width) {
 					t.Errorf("%s in a window of %d is %s wide; too wide are %s", path, width, wide, b.JS(tooWide))
@@ -165,14 +176,14 @@ func TestNoPageBreaks(t *testing.T) {
 				in[scheme] = b.JS(places)
 			}
 			// An age may have got another digit in between; what a colour does it does each time.
-			for again := 0; again < 3 && in["light"] != in["dark"]; again++ {
+			for again := 0; again < 3 && len(in) > 1 && in["light"] != in["dark"]; again++ {
 				for scheme := range in {
 					looksAt(b, origin+path, scheme, width)
 					b.JS(unfolded)
 					in[scheme] = b.JS(places)
 				}
 			}
-			if in["light"] != in["dark"] {
+			if len(in) > 1 && in["light"] != in["dark"] {
 				t.Errorf("%s in a window of %d is another one in dark colours:\n%s\n%s", path, width, in["light"], in["dark"])
 			}
 		}

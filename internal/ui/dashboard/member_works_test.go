@@ -68,15 +68,24 @@ func TestThePageOfAMemberReadsItsWorksOnce(t *testing.T) {
 	s, all := remembered()
 	counting := &countingWorks{Client: r.Client}
 	all.Client = counting
-	asked, answered := httptest.NewRequest(http.MethodGet, "/members/works-once", nil), httptest.NewRecorder()
-	asked.SetPathValue("name", mc.Name)
-	r.check(s.member(answered, asked, all))
-	if counting.read != most {
-		t.Errorf("it reads %d Works, of which there are %d", counting.read, most)
+	page := func(tab string) string {
+		counting.read = 0
+		asked, answered := httptest.NewRequest(http.MethodGet, "/members/works-once?tab="+tab, nil), httptest.NewRecorder()
+		asked.SetPathValue("name", mc.Name)
+		r.check(s.member(answered, asked, all))
+		if counting.read != most {
+			t.Errorf("the part %s reads %d Works, of which there are %d", tab, counting.read, most)
+		}
+		return answered.Body.String()
 	}
-	page := answered.Body.String()
-	why, tree, _ := strings.Cut(page, `id="tree"`)
-	if !strings.Contains(why, "a quota is full") || strings.Count(tree, "Work work-") != most || !strings.Contains(tree, "a quota is full") {
-		t.Errorf("it shows\n%s", page)
+	if why := page("overview"); !strings.Contains(why, "a quota is full") {
+		t.Errorf("it shows\n%s", why)
+	}
+	deliveries, tree, _ := strings.Cut(page("deliveries"), `id="tree"`)
+	if strings.Count(tree, "Work work-") != most || !strings.Contains(tree, "a quota is full") {
+		t.Errorf("the objects on the hub are\n%s", tree)
+	}
+	if first := strings.Index(deliveries, "a quota is full"); first < 0 || first > strings.Index(deliveries, "work-01") {
+		t.Errorf("the delivery with a problem is not the first:\n%s", deliveries)
 	}
 }

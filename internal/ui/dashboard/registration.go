@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
+	"github.com/muster-fleet/muster/internal/fleet/reasons"
 	"github.com/muster-fleet/muster/internal/ui/view"
 )
 
@@ -28,8 +29,10 @@ type registering struct {
 // request is a request to register.
 type request struct {
 	*entry
-	// Decides reports whether the visitor may decide about it.
+	// Decides reports whether a user can decide about it. Refused is the reason why the visitor may
+	// not; empty if they may.
 	Decides bool
+	Refused string
 }
 
 func (r request) Path() string      { return "/requests/" + r.name }
@@ -40,6 +43,20 @@ func (r request) Labels() string    { return r.asked.labels }
 func (r request) Since() time.Time  { return r.since }
 func (r request) Reason() string    { return r.asked.reason }
 func (r request) TokenName() string { return r.labels.Get(fleet.LabelRegistrationToken) }
+
+// State names requests that a newer one has replaced.
+func (r request) State() string {
+	if r.asked.superseded {
+		return stateSuperseded
+	}
+	return r.state
+}
+
+// stateSuperseded is the state of a denied request that a newer one has replaced.
+const stateSuperseded = reasons.Superseded
+
+// isSuperseded reports whether a newer request has replaced a request.
+func isSuperseded(r *fleet.ClusterRegistration) bool { return r.Status.Reason == reasons.Superseded }
 
 // Again reports whether an earlier decision must be undone first.
 func (r request) Again() bool { return r.asked.decided }
@@ -107,8 +124,13 @@ func (s *Server) registration(w http.ResponseWriter, r *http.Request, v *visitor
 	for _, e := range shown.RequestLines.shown {
 		one := request{entry: e}
 		if waitsForSomebody(e) || one.Again() {
-			if one.Decides, err = s.mayDecide(r.Context(), v, requests, e.namespace); err != nil {
+			one.Decides = true
+			permitted, err := s.mayDecide(r.Context(), v, requests, e.namespace)
+			if err != nil {
 				return err
+			}
+			if !permitted {
+				one.Refused = "You need the right to patch and approve " + requests + "."
 			}
 		}
 		shown.Requests = append(shown.Requests, one)

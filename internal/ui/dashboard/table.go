@@ -7,7 +7,6 @@ import (
 	"strings"
 	"time"
 
-	"k8s.io/apimachinery/pkg/util/version"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/muster-fleet/muster/internal/ui/view"
@@ -98,18 +97,28 @@ func columnOf(name string) *column {
 
 // compareVersions compares texts, the numbers in versions by their value.
 func compareVersions(a, b string) int {
-	left, errLeft := version.ParseGeneric(a)
-	right, errRight := version.ParseGeneric(b)
-	if errLeft != nil || errRight != nil {
-		return strings.Compare(a, b)
+	for a != "" && b != "" {
+		left, right := digits(a), digits(b)
+		if left > 0 && right > 0 {
+			// without leading zeroes, the longer number is the greater one
+			x, y := strings.TrimLeft(a[:left], "0"), strings.TrimLeft(b[:right], "0")
+			if c := cmp.Or(cmp.Compare(len(x), len(y)), strings.Compare(x, y)); c != 0 {
+				return c
+			}
+			a, b = a[left:], b[right:]
+			continue
+		}
+		if a[0] != b[0] {
+			return cmp.Compare(a[0], b[0])
+		}
+		a, b = a[1:], b[1:]
 	}
-	switch {
-	case left.LessThan(right):
-		return -1
-	case right.LessThan(left):
-		return 1
-	}
-	return strings.Compare(a, b)
+	return cmp.Compare(len(a), len(b))
+}
+
+// digits returns the number of digits that a text begins with.
+func digits(text string) int {
+	return len(text) - len(strings.TrimLeft(text, "0123456789"))
 }
 
 // heading is the head of a column. Link sorts by it; Order is its order now: ascending, descending
@@ -143,6 +152,14 @@ type tabled struct {
 	First, Last    int
 	Total          int
 	Previous, Next template.URL
+}
+
+// members returns the members on the page.
+func (t *tabled) members() (members []*entry) {
+	for _, r := range t.Rows {
+		members = append(members, r.entry)
+	}
+	return members
 }
 
 // choosable is a column that a visitor may show.

@@ -1,6 +1,7 @@
 package dashboard
 
 import (
+	gocmp "cmp"
 	"fmt"
 	"net/url"
 	"strings"
@@ -146,5 +147,16 @@ func TestAnActiveFilterHasALinkWithoutIt(t *testing.T) {
 	want := []chip{{"name: web", "/?sort=age&state=Lost"}, {"state: Lost", "/?name=web&sort=age"}}
 	if diff := cmp.Diff(want, queryFrom(t, "name=web&state=Lost&sort=age&page=3").Chips()); diff != "" {
 		t.Error(diff)
+	}
+}
+
+func TestVersionsAreComparedByTheirNumbers(t *testing.T) {
+	ordered := []string{"", "edge-2", "edge-10", "edge-10a", "v1.9.1", "v1.10.0-rc.1", "v1.10.1", "v2"}
+	for i, a := range ordered {
+		for k, b := range ordered {
+			if got := compareVersions(a, b); got != gocmp.Compare(i, k) {
+				t.Errorf("%q to %q: %d", a, b, got)
+			}
+		}
 	}
 }

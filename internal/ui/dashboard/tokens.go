@@ -1,12 +1,13 @@
 package dashboard
 
 import (
+	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"net/http"
-	"net/url"
+	"slices"
 	"strconv"
-	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -21,23 +22,17 @@ import (
 
 // shownToken is the view of one token.
 type shownToken struct {
-	Name, State, Why string
+	Name, State, Why       string
+	Workspace, Description string
+	Facts                  []fact
+	// Requests are the requests with the token, the newest first, as far as the visitor may list
+	// them. MayList reports whether they may.
+	Requests []request
+	More     int
+	MayList  bool
 	// Line registers a cluster. It is empty before it exists, or if the visitor may not see it;
 	// Unseen has the reason.
 	Line, Unseen string
-}
-
-// createToken creates a token, as the visitor.
-func (s *Server) createToken(w http.ResponseWriter, r *http.Request, v *visitor) error {
-	made, err := tokenOf(func(name string) string { return strings.TrimSpace(r.PostFormValue(name)) })
-	if err != nil {
-		return &inputError{err}
-	}
-	if err := v.Create(r.Context(), made); err != nil {
-		return err
-	}
-	http.Redirect(w, r, "/tokens/"+url.PathEscape(made.Namespace)+"/"+url.PathEscape(made.Name), http.StatusSeeOther)
-	return nil
 }
 
 // tokenOf returns the token requested by the fields of the form. As with the flags of muster
@@ -76,16 +71,26 @@ func tokenOf(field func(name string) string) (*fleet.ClusterRegistrationToken, e
 
 // token is the view of one token, read as the visitor.
 func (s *Server) token(w http.ResponseWriter, r *http.Request, v *visitor) error {
-	live, stale, err := s.follow(r, v, tokens)
+	digest, stale, used, err := s.lookAtToken(r.Context(), v, r.PathValue("namespace"), r.PathValue("name"))
 	if err != nil {
 		return err
 	}
+	live := liveOf(r, digest)
 	key := client.ObjectKey{Namespace: r.PathValue("namespace"), Name: r.PathValue("name")}
 	o := &fleet.ClusterRegistrationToken{}
 	if err := v.Get(r.Context(), key, o); err != nil {
 		return err
 	}
-	shown := shownToken{Name: view.NameOf(o), State: view.State(o), Why: view.Because(o)}
+	shown := shownToken{Name: view.NameOf(o), State: view.State(o), Why: view.Because(o), Workspace: o.Namespace,
+		Description: o.Spec.Description, Facts: tokenFacts(o)}
+	for _, e := range used {
+		shown.Requests = append(shown.Requests, request{entry: e})
+	}
+	slices.SortStableFunc(shown.Requests, func(a, b request) int { return b.since.Compare(a.since) })
+	shown.Requests, shown.More = atMost(mostRequests, shown.Requests)
+	if shown.MayList, err = v.may(r.Context(), "list", requests, o.Namespace); err != nil {
+		return err
+	}
 	if o.Status.SecretName != "" {
 		secret := &corev1.Secret{}
 		if err := v.Get(r.Context(), client.ObjectKey{Namespace: o.Namespace, Name: o.Status.SecretName}, secret); err != nil {
@@ -103,4 +108,39 @@ func (s *Server) token(w http.ResponseWriter, r *http.Request, v *visitor) error
 		Title: shown.Name, View: "registration", Stale: stale, Live: live, Body: shown,
 		Crumbs: crumbs("Registration", registrationPath, shown.Name),
 	})
+}
+
+// lookAtToken returns the requests with a token that the visitor may list. digest changes with
+// them, and with the token.
+func (s *Server) lookAtToken(ctx context.Context, v *visitor, namespace, name string) (
+	digest string, stale []string, used []*entry, err error) {
+	token, stale, err := s.entriesNamed(ctx, v, namespace+"/"+name, tokens)
+	if err != nil {
+		return "", nil, nil, err
+	}
+	listed, _, err := s.entries(ctx, v, requests)
+	if err != nil {
+		return "", nil, nil, err
+	}
+	for _, e := range listed {
+		if e.namespace == namespace && e.labels.Get(fleet.LabelRegistrationToken) == name {
+			used = append(used, e)
+		}
+	}
+	return digestOfAll(append(token, used...), stale), stale, used, nil
+}
+
+// tokenFacts returns the limits of a token.
+func tokenFacts(o *fleet.ClusterRegistrationToken) []fact {
+	facts := []fact{{"Expires", view.Until(o.Status.Expires, time.Now())}, {"Registrations", view.Column(o, "REGISTRATIONS", time.Now())},
+		{"Last used", view.Column(o, "LAST-USED", time.Now())}, {"Approval", cmp.Or(string(o.Spec.Approval), "Automatic")}}
+	if len(o.Spec.Labels) > 0 {
+		facts = append(facts, fact{"Labels for the clusters", labels.FormatLabels(o.Spec.Labels)})
+	}
+	for _, limit := range []fact{{"Only for the Cluster", o.Spec.ClusterName}, {"Only for the client ID", o.Spec.ClientID}} {
+		if limit.Value != "" {
+			facts = append(facts, limit)
+		}
+	}
+	return facts
 }

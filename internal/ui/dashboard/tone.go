@@ -23,7 +23,7 @@ var tones = []string{toneOK, toneWaits, toneIdle, toneWarn, toneBad, toneCritica
 var (
 	criticalStates = []string{"Lost", "Revoked", "Denied", "Expired", "Left", "Failed"}
 	badStates      = []string{"Unhealthy", "Conflict", "Stuck", "Stopped"}
-	warnStates     = []string{"Pending", "WaitApplied", view.StateWaitingForApproval}
+	warnStates     = []string{"Pending", "WaitApplied", view.StateWaitingForApproval, stateMissing, stateExtra, "InProgress"}
 	waitingStates  = []string{"Awaited", view.StateNew, "Absent", "Waiting", view.StateWaitingForRun}
 )
 

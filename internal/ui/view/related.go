@@ -24,7 +24,7 @@ type gathering struct {
 	ctx     context.Context
 	objects []client.Object
 	unseen  []error
-	// listed holds the lists already read, by kind and namespace, for Related and Tree together.
+	// listed holds the lists already read, by kind and namespace.
 	listed map[string]listed
 }
 
@@ -32,14 +32,6 @@ type gathering struct {
 type listed struct {
 	objects []client.Object
 	err     error
-}
-
-// Member returns the results of Related and Tree for a member, and lists its deliveries once for
-// both.
-func Member(ctx context.Context, c client.Client, record client.Object) (objects []client.Object, unseen []error, tree *Node) {
-	g := &gathering{Client: c, ctx: ctx, listed: map[string]listed{}}
-	g.relate(record)
-	return g.objects, g.unseen, g.tree(record)
 }
 
 // Related returns the objects related to an object, and the errors of failed reads. It reads only

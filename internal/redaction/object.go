@@ -1,4 +1,4 @@
-package cli
+package redaction
 
 import (
 	"regexp"
@@ -6,12 +6,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-
-	"github.com/muster-fleet/muster/internal/redaction"
 )
-
-// redacted replaces a removed value.
-const redacted = redaction.Mark
 
 // drifted matches the changes of an object in a drift message.
 var drifted = regexp.MustCompile(`(?s) modified \{.*`)
@@ -26,10 +21,10 @@ var quoted = regexp.MustCompile(`((?:Invalid|Unsupported|Duplicate) value: |Not 
 	`|(execution error at \([^()\n]*\): )[^\n]*` +
 	`|()'[^'\n]*'( (?:does not match pattern|is not valid))`)
 
-// scrub removes secrets, changes of drifted objects, and quoted values from a text.
-func scrub(text string) string {
-	text = drifted.ReplaceAllString(text, " modified "+redacted)
-	return redaction.Text(quoted.ReplaceAllString(text, "${1}${2}${3}${4}${5}"+redacted+"${6}"))
+// Scrub removes secrets, changes of drifted objects, and quoted values from a text.
+func Scrub(text string) string {
+	text = drifted.ReplaceAllString(text, " modified "+Mark)
+	return Text(quoted.ReplaceAllString(text, "${1}${2}${3}${4}${5}"+Mark+"${6}"))
 }
 
 // hidden lists the fields with possible secrets of users or agents, by kind or for all kinds.
@@ -44,7 +39,7 @@ var hidden = map[string][][]string{
 // maybeSecret reports whether a field may hold a secret: the data of a Secret, files and values of
 // Bundles, or chart options of HelmOps. Values of overrides, differences on members, and the
 // environment, arguments and command of containers, and addresses in Policies, count, too.
-func maybeSecret(kind string, in map[string]any, key string) bool {
+func maybeSecret(kind string, fields map[string]any, key string) bool {
 	switch key {
 	case "data", "binaryData":
 		return kind != "ConfigMap"
@@ -52,7 +47,7 @@ func maybeSecret(kind string, in map[string]any, key string) bool {
 		"gmsaCredentialSpec":
 		return true
 	case "options": // of a volume
-		_, driver := in["driver"]
+		_, driver := fields["driver"]
 		return driver
 	case "helmOpOptions", "helmChartOptions", "reportBackStrategy":
 		return true
@@ -63,18 +58,18 @@ func maybeSecret(kind string, in map[string]any, key string) bool {
 	case "cluster": // access to the cluster of a ClusterProfile
 		return kind == "ClusterProfile"
 	case "values", "valuesFiles", "templateValues":
-		_, selects := in["operator"]
+		_, selects := fields["operator"]
 		return !selects
 	case "value":
-		_, variable := in["name"]
-		_, patch := in["op"]
+		_, variable := fields["name"]
+		_, patch := fields["op"]
 		return variable || patch
 	}
 	return false
 }
 
-// redact removes possible secrets from an object.
-func redact(o *unstructured.Unstructured) {
+// Object removes possible secrets from an object.
+func Object(o *unstructured.Unstructured) {
 	for _, path := range append(hidden[""], hidden[o.GetKind()]...) {
 		unstructured.RemoveNestedField(o.Object, path...)
 	}
@@ -84,16 +79,16 @@ func redact(o *unstructured.Unstructured) {
 func redactIn(value any, kind string) any {
 	switch value := value.(type) {
 	case string:
-		return scrub(value)
+		return Scrub(value)
 	case []any:
 		for i := range value {
 			value[i] = redactIn(value[i], kind)
 		}
 	case map[string]any:
 		for key, below := range value {
-			switch all, isMap := below.(map[string]any); {
+			switch fields, isMap := below.(map[string]any); {
 			case isMap && strings.HasSuffix(strings.ToLower(key), "annotations"):
-				value[key] = ofAnnotations(all)
+				value[key] = ofAnnotations(fields)
 			case maybeSecret(kind, value, key):
 				value[key] = namesOnly(below)
 			default:
@@ -111,27 +106,27 @@ var theirAnnotations = regexp.MustCompile(
 )
 
 // ofAnnotations removes the texts of users, and whole objects.
-func ofAnnotations(all map[string]any) map[string]any {
-	for key, value := range all {
-		switch text, is := value.(string); {
-		case !is, !theirAnnotations.MatchString(key), key == corev1.LastAppliedConfigAnnotation,
+func ofAnnotations(annotations map[string]any) map[string]any {
+	for key, value := range annotations {
+		switch text, isText := value.(string); {
+		case !isText, !theirAnnotations.MatchString(key), key == corev1.LastAppliedConfigAnnotation,
 			strings.HasPrefix(key, "objectset.rio.cattle.io/"):
-			all[key] = redacted
+			annotations[key] = Mark
 		default:
-			all[key] = scrub(text)
+			annotations[key] = Scrub(text)
 		}
 	}
-	return all
+	return annotations
 }
 
 // namesOnly keeps the keys and removes the values.
 func namesOnly(value any) any {
 	below, ok := value.(map[string]any)
 	if !ok {
-		return redacted
+		return Mark
 	}
 	for key := range below {
-		below[key] = redacted
+		below[key] = Mark
 	}
 	return below
 }

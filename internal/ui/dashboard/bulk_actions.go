@@ -1,0 +1,195 @@
+package dashboard
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/muster-fleet/muster/internal/fleet/decision"
+	"github.com/muster-fleet/muster/internal/fleet/membership"
+	"github.com/muster-fleet/muster/internal/kube"
+)
+
+// action is a change of several members at once.
+type action struct {
+	Name, Text, Effect string
+	// verb is the right that the change takes besides patch; empty for none.
+	verb string
+	// decision is the change, except for labels.
+	decision *decision.Decision
+}
+
+// actionLabel is the action that sets and removes labels.
+const actionLabel = "label"
+
+// actions are the changes of several members, in the order of their buttons.
+var actions = []action{
+	{actionLabel, "Label", "Bundles and placements with a matching selector follow at once.", "", nil},
+	{"cordon", "Cordon", "The members keep their deliveries, and get no new ones.", "cordon", &decision.Cordon},
+	{"uncordon", "Uncordon", "The members get new deliveries again.", "cordon", &decision.Uncordon},
+	{"approve", "Approve deliveries", "The members get the deliveries that select them.", "approve", &decision.Approve},
+	{"revoke", "Revoke access", "The members lose access to the hub at once. Their entries on the hub and their workloads stay. " +
+		"To come back, each needs a new token.", "", &decision.Revoke},
+}
+
+// Dangerous reports whether no other action undoes the change.
+func (a action) Dangerous() bool { return a.Name == "revoke" }
+
+// TakesLabels reports whether the visitor must give labels.
+func (a action) TakesLabels() bool { return a.Name == actionLabel }
+
+// actionNamed returns an action by its name.
+func actionNamed(name string) (action, error) {
+	var names []string
+	for _, a := range actions {
+		if a.Name == name {
+			return a, nil
+		}
+		names = append(names, a.Name)
+	}
+	return action{}, &inputError{fmt.Errorf("the dashboard has no action %q for members: use %s", name, strings.Join(names, ", "))}
+}
+
+// verbs are the rights that the action takes.
+func (a action) verbs() []string {
+	if a.verb == "" {
+		return []string{"patch"}
+	}
+	return []string{"patch", a.verb}
+}
+
+// missing returns the sentence about missing rights.
+func (a action) missing(resource string) string {
+	return fmt.Sprintf("You need the right to %s %s.", strings.Join(a.verbs(), " and "), resource)
+}
+
+// change is the effect of an action on one member: the lines that go and the lines that come. It
+// returns an error if the action changes nothing. present is the state that the change depends on.
+func (a action) change(member client.Object, labels map[string]any) (gone, added []string, present string, err error) {
+	if member.GetDeletionTimestamp() != nil {
+		return nil, nil, "", errors.New("it is leaving the fleet")
+	}
+	switch a.Name {
+	case actionLabel:
+		return labelChange(member.GetLabels(), labels)
+	case "cordon", "uncordon":
+		if membership.Cordoned(member) == (a.Name == "cordon") {
+			return nil, nil, "", fmt.Errorf("it is %sed already", a.Name)
+		}
+		return nil, []string{a.Name}, fmt.Sprint(membership.Cordoned(member)), nil
+	}
+	if !slices.Contains(decision.OfMember(member), *a.decision) {
+		return nil, nil, "", errors.New(map[string]string{
+			"approve": "it does not wait for an approval", "revoke": "it is revoked already",
+		}[a.Name])
+	}
+	return nil, []string{a.Name}, decidable(member), nil
+}
+
+// labelChange compares the labels of a member with the labels to set; nil removes one.
+func labelChange(labels map[string]string, set map[string]any) (gone, added []string, present string, err error) {
+	for _, key := range slices.Sorted(maps.Keys(set)) {
+		value, exists := labels[key]
+		if exists && set[key] != any(value) {
+			gone = append(gone, key+"="+value)
+		}
+		if set[key] != nil && (!exists || set[key] != any(value)) {
+			added = append(added, fmt.Sprintf("%s=%v", key, set[key]))
+		}
+	}
+	if len(gone)+len(added) == 0 {
+		return nil, nil, "", errors.New("it has these labels already")
+	}
+	return gone, added, strings.Join(gone, ","), nil
+}
+
+// labelsTo returns the labels of a text such as env=prod,region-. A minus removes a label.
+func labelsTo(text string) (map[string]any, error) {
+	labels := map[string]any{}
+	for one := range strings.FieldsFuncSeq(text, func(r rune) bool { return r == ',' || r == ' ' }) {
+		key, value, set := strings.Cut(one, "=")
+		bare, removed := strings.CutSuffix(one, "-")
+		switch {
+		case set && key != "":
+			labels[key] = value
+		case removed && bare != "":
+			labels[bare] = nil
+		default:
+			return nil, &inputError{fmt.Errorf("%s is not a label: write KEY=VALUE to set one, or KEY- to remove one", one)}
+		}
+	}
+	return labels, nil
+}
+
+// write applies the action to a member, as the visitor.
+func (a action) write(ctx context.Context, v *visitor, member client.Object, labels map[string]any) error {
+	if a.TakesLabels() {
+		return kube.PatchMetadata(ctx, v, member, "labels", labels)
+	}
+	return a.decision.Write(ctx, v, member)
+}
+
+// bulkOffer is the button of an action. Refused is the reason why the visitor may not use it;
+// empty if they may, for at least one member shown.
+type bulkOffer struct {
+	action
+	Refused string
+}
+
+// bulkOffers returns the buttons for some members.
+func bulkOffers(ctx context.Context, v *visitor, members []*entry) (offers []bulkOffer, err error) {
+	for _, a := range actions {
+		one := bulkOffer{a, a.missing(clusters)}
+		for _, resource := range []string{clusters, memberClusters} {
+			of := slices.DeleteFunc(slices.Clone(members), func(e *entry) bool { return e.resource != resource })
+			permitted, err := a.permittedIn(ctx, v, resource, of)
+			if err != nil {
+				return nil, err
+			}
+			if len(of) > 0 && slices.Contains(slices.Collect(maps.Values(permitted)), true) {
+				one.Refused = ""
+			}
+		}
+		offers = append(offers, one)
+	}
+	return offers, nil
+}
+
+// Refusals returns the reasons why buttons of the page are disabled, each once.
+func (f *shown) Refusals() (reasons []string) {
+	for _, o := range f.Offers {
+		if reason := o.Text + ": " + o.Refused; o.Refused != "" {
+			reasons = append(reasons, reason)
+		}
+	}
+	return reasons
+}
+
+// permittedIn returns the namespaces of some entries where a visitor has all rights for the
+// action. The empty namespace stands for cluster-scoped members.
+func (a action) permittedIn(ctx context.Context, v *visitor, resource string, members []*entry) (map[string]bool, error) {
+	permitted := map[string]bool{}
+	for _, e := range members {
+		permitted[e.namespace] = true
+	}
+	for _, verb := range a.verbs() {
+		allowed, err := v.mayIn(ctx, verb, resource, members)
+		if err != nil {
+			return nil, err
+		}
+		if permitted[""] {
+			if allowed[""], err = v.may(ctx, verb, resource, ""); err != nil {
+				return nil, err
+			}
+		}
+		for namespace := range permitted {
+			permitted[namespace] = permitted[namespace] && allowed[namespace]
+		}
+	}
+	return permitted, nil
+}
