@@ -19,8 +19,8 @@ var importCauses = []cause{
 			reasons.SecretMissing, reasons.KubeconfigMissing, reasons.SecretNamespaceNotAllowed, reasons.ConsentMissing,
 		},
 		means: "The hub has no kubeconfig for this Cluster that it may use.",
-		remedy: "Put a kubeconfig under the key value into the Secret in spec.kubeConfigSecret. Create the Secret in the " +
-			"workspace of the Cluster.",
+		remedy: "Store the kubeconfig in the Secret that spec.kubeConfigSecret names, under the key \"value\". Create the Secret " +
+			"in the workspace of the Cluster. KUBECONFIG is the path of your file.",
 		onHub: []string{"kubectl -n NAMESPACE get cluster.fleet.cattle.io NAME -o jsonpath='{.spec.kubeConfigSecret}'",
 			"kubectl -n NAMESPACE create secret generic SECRET --from-file=value=KUBECONFIG"},
 	},
@@ -119,8 +119,8 @@ var hubSettings = []string{"helm -n cattle-fleet-system get values fleet"}
 var agentCauses = []cause{
 	{
 		kinds: ofClusters, reasons: []string{"DidNotComeBack"},
-		means: "The new version of the agent is not ready after an update. If a tenth of the agents fail, in several " +
-			"workspaces, the hub stops the update of the others.",
+		means: "An update of the agent failed: its new version is not ready. The hub stops the update of the others when a " +
+			"tenth of the agents fail, in at least two workspaces if there are several.",
 		remedy: "Check the new Pod on the cluster, and correct the settings or the image. To continue without this Cluster, " +
 			"set its label fleet.cattle.io/non-managed-agent=true.",
 		onHub:    []string{"kubectl -n NAMESPACE get bundles -l muster/agent-version"},
@@ -143,7 +143,7 @@ var agentCauses = []cause{
 	},
 	{
 		kinds: ofClusters, reasons: []string{"RolloutStopped"},
-		means: "The hub has stopped this update: at least a tenth of the agents, in several workspaces if there are several, " +
+		means: "The hub has stopped this update: at least a tenth of the agents, in at least two workspaces if there are several, " +
 			"are not ready with the new version. This agent keeps its version.",
 		remedy: "Run muster explain for the Clusters in the message.",
 	},

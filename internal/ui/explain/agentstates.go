@@ -21,7 +21,7 @@ var stateCauses = []cause{
 		means: "The agent has no token that the hub accepts.",
 		remedy: "Put a new token into the Secret in the message: the values of a ClusterRegistrationToken, or the token of " +
 			"the MemberCluster's identity.",
-		onHub: []string{"muster token create TOKEN"},
+		onHub: []string{newToken},
 	},
 	{
 		kinds: ofAgents, reasons: []string{"Denied"},

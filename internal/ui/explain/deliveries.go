@@ -45,8 +45,8 @@ var deliveryCauses = []cause{
 	},
 	{
 		kinds: ofBundles, reasons: []string{reasons.ConsentMissing},
-		means:  "The Bundle uses an object of another namespace, and the owner of that namespace does not allow it.",
-		remedy: "Let the owner set the label in the message.",
+		means:  "A BundleNamespaceMapping selects a namespace that does not consent to its Bundles.",
+		remedy: "Let the owner of the namespace set the annotation in the message.",
 	},
 	{
 		kinds: []string{kindBundleDeployment}, reasons: []string{reasons.DeployerCrashed},
@@ -62,8 +62,8 @@ var deliveryCauses = []cause{
 	},
 	{
 		kinds: []string{kindBundleDeployment}, reasons: []string{reasons.CRDConflict},
-		means: "A definition in crds/ of the chart is to be replaced, and belongs to another owner on the member. Or its new version " +
-			"makes stored objects unreadable. Muster replaces no definition of the chart and deploys nothing.",
+		means: "The chart would replace a CustomResourceDefinition that another owner has on the member, or would make stored " +
+			"objects unreadable. Muster replaces no definition of the chart and deploys nothing.",
 		remedy:   "Follow the message. To leave the definition as it is, set helm.crds to Create.",
 		onMember: []string{"kubectl get customresourcedefinitions"},
 	},
@@ -104,7 +104,7 @@ var deliveryCauses = []cause{
 	{
 		kinds: ofBundles, reasons: []string{reasons.DependencyCircle},
 		means:  "Bundles depend on each other in a circle. None of them can be the first to deploy a change.",
-		remedy: "Remove one of the Bundles in the message from spec.dependsOn of the Bundle before it.",
+		remedy: "For a circle a → b → a in the message, remove b from spec.dependsOn of a.",
 		onHub:  []string{"kubectl -n NAMESPACE edit bundles.fleet.cattle.io NAME"},
 	},
 	{
@@ -175,7 +175,7 @@ var deliveryCauses = []cause{
 		remedy: "To have Muster restore them, set correctDrift.enabled. Otherwise change the Bundle.",
 	},
 	{
-		kinds: ofDeliveries, reasons: []string{"WaitApplied", "OutOfSync", "Pending"},
+		kinds: ofDeliveries, reasons: []string{"WaitApplied", "Pending"},
 		means: "A Bundle is rolling out: some members have not deployed it yet, or wait for others.",
 		remedy: "No action needed, unless the number of unready members reaches rolloutStrategy.maxUnavailable. Then check " +
 			"these members.",

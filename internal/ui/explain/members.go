@@ -19,7 +19,7 @@ var memberCauses = []cause{
 		kinds:   slices.Concat(ofMembers, ofTokens, ofRequests, ofBundles, ofSources, ofPlacements, ofRuns),
 		reasons: []string{reasonNew},
 		means:   "No hub has reconciled the object yet.",
-		remedy:  "If this lasts longer than a minute, no hub is running, or none is the leader. Check its Pods and its log.",
+		remedy:  "If this lasts longer than a minute, no Pod of the hub runs, or none leads. Check the Pods and their log.",
 		onHub:   []string{"kubectl -n cattle-fleet-system get pods -l app=fleet-controller", hubLog},
 	},
 	{
@@ -152,7 +152,7 @@ var memberCauses = []cause{
 	},
 	{
 		kinds: ofMembers, reasons: []string{reasons.RemovalUnconfirmed},
-		means: "The agent keeps a release: it does not know whether the hub deleted its BundleDeployment.",
+		means: "The agent keeps a Helm release, because the hub does not confirm the deletion of its BundleDeployment.",
 		remedy: "Read in the message what is missing. Until then the agent removes nothing. If the hub has no trace of the " +
 			"deletion, create the Bundle again. To remove the release, delete the Bundle after that.",
 	},

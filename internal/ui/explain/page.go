@@ -29,14 +29,17 @@ func WritePage(w io.Writer) error {
 	page.WriteString(`<!-- Written by make generate from internal/ui/explain. Do not edit. -->
 # Troubleshooting
 
+` + "`muster explain`" + ` prints the causes below for the objects of the fleet:
+
     muster explain                 the whole fleet, each cause once
     muster explain clusters/web    one member, request, token, Bundle or placement
 
-prints the causes below for the objects of the fleet. They are in the order of the checks: an early cause often leads to
-the later ones. Each condition, and each state of a request, has a reason and a message. ` + "`kubectl get -o yaml`" + ` shows both.
+The page lists the causes in the order of the checks of ` + "`muster explain`" + `: an early cause often leads to the later
+ones. Each condition, and each state of a request, has a reason and a message. ` + "`kubectl get -o yaml`" + ` shows both.
 
 In the commands, NAMESPACE and NAME are the namespace and the name of the object. OBJECT is NAMESPACE/NAME, or NAME for
 an object without a namespace. TOKEN and SECRET are names of your choice.
+Replace ` + "`<namespace>` and `<pod>`" + ` by the Pod of the message.
 `)
 	for _, s := range sections {
 		fmt.Fprintf(&page, "\n## %s\n", s.title)

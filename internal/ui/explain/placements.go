@@ -122,9 +122,9 @@ var placementCauses = []cause{
 	{
 		kinds: ofWorks, reasons: []string{reasons.DeployerNotRunning},
 		means: "The delivery process of the member is not running. Nothing is applied there.",
-		remedy: "Read the cause in the message, or in the agent's log. The agent of a Cluster is the Deployment fleet-agent " +
-			"in cattle-fleet-system.",
-		onMember: []string{memberLog},
+		remedy: "Read the cause in the message, or in the agent's log. The first command is for a Cluster, the second for a " +
+			"MemberCluster.",
+		onMember: []string{agentLog, memberLog},
 	},
 	{
 		kinds: ofWorks, reasons: []string{reasons.KindNotServed, reasons.NamespaceMissing},
@@ -150,7 +150,8 @@ var placementCauses = []cause{
 	{
 		kinds: ofWorks, reasons: []string{reasons.Drifted, reasons.DifferencesFound, "FoundDrifts"},
 		means:  "A user or a program has changed a placed object on the member. The placement does not restore it.",
-		remedy: "To have Muster restore it, set whenToTakeOver or comparisonOption. Otherwise change the placed object.",
+		remedy: "To restore it, set whenToApply to Always, and a type other than ReportDiff, in spec.strategy.applyStrategy. " +
+			"Otherwise change the placed object on the hub.",
 	},
 	{
 		kinds: ofWorks, reasons: []string{reasons.BeingDeleted, reasons.AppliedWorkBeingDeleted, reasons.Removing},
@@ -186,9 +187,14 @@ var placementCauses = []cause{
 	},
 	{
 		kinds: ofWorks, reasons: []string{
-			placement.ReasonNotTrackable, reasons.ManifestNotTrackable, reasons.NotAllWorkAreAvailabilityTrackable, reasons.Kept,
+			placement.ReasonNotTrackable, reasons.ManifestNotTrackable, reasons.NotAllWorkAreAvailabilityTrackable,
 		},
 		means:  "The object is applied. Muster cannot check the health of its kind.",
+		remedy: "No action needed.", aside: true,
+	},
+	{
+		kinds: ofPlacements, reasons: []string{reasons.Kept},
+		means:  "The placement keeps its resources on a member that its policy no longer picks.",
 		remedy: "No action needed.", aside: true,
 	},
 }

@@ -106,8 +106,8 @@ var requestCauses = []cause{
 		kinds: ofRequests, reasons: []string{reasons.Replayed},
 		means: "The key of the Cluster has already signed this request, or a later one. The request is a copy, or the clock " +
 			"of the cluster was set back.",
-		remedy: "Check its creator. If it is the agent, remove the annotation in the message from the Cluster, and restart " +
-			"the agent.",
+		remedy: "Check its creator. If the agent created the request, remove the annotation in the message from the Cluster, " +
+			"and restart the agent.",
 		onHub: []string{getRequest},
 	},
 	{

@@ -8,9 +8,7 @@
 // AgentUpToDate. Its invariants:
 //
 //   - No new version is sent once a tenth of the agents that have tried it failed, in more than
-//     one
-//
-// workspace.
+//     one workspace.
 //   - A failure that concerns one agent, or one workspace, stops no other.
 //   - Nothing is written without a change.
 //   - Agents of other projects, and agents with the opt-out label, are sent nothing.

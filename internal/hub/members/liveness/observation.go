@@ -6,17 +6,18 @@ import "time"
 // membership object.
 const skewWorthAWrite = 30
 
-// skew returns the lead of the member's clock over the API server's clock. The hub sees a heartbeat
-// after its sending, so the larger of the last two values is nearer the truth. A single late
-// heartbeat, after a gap in the hub's own connection, changes nothing.
+// skew returns the lead of the member's clock over the API server's clock. The
+// delay of a heartbeat makes its value too small, so skew returns the larger of the last two. A
+// single late heartbeat, after a gap in the hub's own connection, changes nothing.
 func (m *member) skew() time.Duration { return max(m.skews[0], m.skews[1]) }
 
 // Observation is the hub's knowledge of a member's agent, with all times by the API server's clock.
-// Before the first heartbeat in this process, State is Unknown or Lost and the rest is zero.
+// Before the first heartbeat in this process, State is Unknown or Lost, and LastBeat, OnlineSince,
+// Source and ClockSkew are zero.
 type Observation struct {
 	State State
-	// LastBeat is the time of the last heartbeat, OnlineSince the time of the first one since the
-	// member is online; zero if it is not.
+	// LastBeat is the time of the last heartbeat. OnlineSince is the time of the first heartbeat
+	// since the member came online.
 	LastBeat, OnlineSince time.Time
 	// Source is the kind of object that carries the agent's heartbeats.
 	Source Source
