@@ -182,6 +182,12 @@ var deliveryCauses = []cause{
 		onHub: []string{"kubectl get bundledeployments -A"}, passing: true,
 	},
 	{
+		kinds: ofDeliveries, reasons: []string{"OutOfSync"},
+		means:  "The hub cannot write the BundleDeployment.",
+		remedy: "Read the cause in the message. The hub retries.",
+		onHub:  []string{"kubectl get bundledeployments -A"}, passing: true,
+	},
+	{
 		kinds: []string{kindBundleDeployment}, reasons: []string{reasons.Unwatched, reasons.DeployerNotRunning},
 		means:    "The agent does not watch the deployed objects. It notices no changes to them.",
 		remedy:   "The delivery process of the member is not running. Read the agent's log.",

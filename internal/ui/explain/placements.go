@@ -149,7 +149,7 @@ var placementCauses = []cause{
 	},
 	{
 		kinds: ofWorks, reasons: []string{reasons.Drifted, reasons.DifferencesFound, "FoundDrifts"},
-		means:  "A user or a program has changed a placed object on the member. The placement does not restore it.",
+		means: "A user or a program has changed a placed object on the member. The placement does not restore it.",
 		remedy: "To restore it, set whenToApply to Always, and a type other than ReportDiff, in spec.strategy.applyStrategy. " +
 			"Otherwise change the placed object on the hub.",
 	},
