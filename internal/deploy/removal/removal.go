@@ -1,5 +1,6 @@
-// Package removal is the only way for an agent to delete delivered objects: with a cause, and by
-// the UID of the inspected object.
+// Package removal deletes delivered objects on a member; agents have no other way. Every deletion
+// needs a Cause, and the UID of the inspected object. The mark of a release is the labels and
+// annotations with its name.
 //
 // Its invariant: a cause is a fact that the caller has verified, and an object that replaced the
 // inspected one is not deleted.
@@ -17,8 +18,8 @@ import (
 type Cause string
 
 const (
-	// WorkGone means: an AppliedWork owns the object, and no other Work of the placement has it. The
-	// hub has confirmed that the Work is deleted or no longer has the object, or the member leaves.
+	// WorkGone means: an AppliedWork owns the object. Either the member leaves, or the hub has
+	// confirmed that no Work of the placement contains the object.
 	WorkGone Cause = "WorkGone"
 	// ReleaseGone means: the object has the mark of a release. The hub has confirmed that the
 	// BundleDeployment is deleted, or the release has moved, or the member leaves.
@@ -26,11 +27,11 @@ const (
 	// LeftRelease means: the object has the mark of a release, but the deployed
 	// revision no longer has it.
 	LeftRelease Cause = "LeftRelease"
-	// Replaced means: a field of the object cannot be changed. The object holds no data, may be
-	// created again, and is.
+	// Replaced means: a changed field is immutable. The agent deletes and recreates the object, which
+	// holds no data.
 	Replaced Cause = "Replaced"
-	// HookRan means: the object is an earlier run of a hook of a release. It makes way for the next
-	// run, or has ended, and its delete policy deletes it.
+	// HookRan means: a hook object remains from an earlier run. The next run, or its Helm delete
+	// policy, requires its deletion.
 	HookRan Cause = "HookRan"
 	// Copied means: the object is a revision of a release, copied to the proper place of the history.
 	Copied Cause = "Copied"
@@ -39,16 +40,15 @@ const (
 // Deleter deletes objects of one kind by their names.
 type Deleter func(ctx context.Context, name string, options metav1.DeleteOptions) error
 
-// Of returns a Deleter with a dynamic client.
+// Of returns a Deleter that uses a dynamic client.
 func Of(objects dynamic.ResourceInterface) Deleter {
 	return func(ctx context.Context, name string, options metav1.DeleteOptions) error {
 		return objects.Delete(ctx, name, options)
 	}
 }
 
-// Delete deletes the inspected object with its dependents. Another object of its name is a
-// Conflict, and so is a later version of an object to be replaced. The error comes from the API
-// server.
+// Delete deletes the inspected object with its dependents. It returns a Conflict error of the API
+// server if the object has another UID or, for Replaced, another resource version.
 func Delete(ctx context.Context, deletes Deleter, found metav1.Object, cause Cause) error {
 	uid, version, propagation := found.GetUID(), found.GetResourceVersion(), metav1.DeletePropagationBackground
 	if uid == "" || cause == "" {

@@ -10,8 +10,8 @@ import (
 )
 
 // Explain returns one line about everything that is not ready in a summary: each state with its
-// count and its named entries. The kind precedes the names, and entries with an equal message
-// share it.
+// count and its named entries. Entries with the same message appear together, after their kind:
+// NotReady(2) [Clusters a, b: text].
 func Explain(kind string, summary fleet.BundleSummary) string {
 	named := make([]Entry, len(summary.NonReadyResources))
 	for i, r := range summary.NonReadyResources {

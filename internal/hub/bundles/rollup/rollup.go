@@ -1,5 +1,5 @@
-// Package rollup sums up the states of BundleDeployments: the counts and texts in the status of
-// Bundles, Clusters and ClusterGroups. It writes nothing.
+// Package rollup computes the counts and texts in the status of Bundles, Clusters and
+// ClusterGroups from their BundleDeployments. It writes nothing.
 //
 // Its invariant: text written by members is bounded before it is shown, and the contents of their
 // objects are never shown.
@@ -27,7 +27,7 @@ const (
 	maxState = 64
 )
 
-// severity lists the bundle states, the worst first.
+// severity lists the bundle states, the worst first, in Rancher Fleet's order.
 var severity = []fleet.BundleState{
 	fleet.StateErrApplied, fleet.StateWaitApplied, fleet.StateModified, fleet.StateOutOfSync, fleet.StatePending,
 	fleet.StateNotReady, fleet.StateWaitingForDependency, fleet.StateReady,
@@ -40,14 +40,14 @@ type Entry struct {
 	Name    string
 	State   fleet.BundleState
 	Message string
-	// Deployment is optional; its lists are shown.
+	// Deployment is optional. Summarize copies its modified and unready objects.
 	Deployment *fleet.BundleDeployment
 	// Gone: the entry repeats the last report of an agent that sends no further ones.
 	Gone bool
 }
 
-// AsOf returns the entry of an agent that sends no further reports since a heartbeat; gone is the
-// reason. Its last report does not count as Ready. States that the hub knows by itself stay.
+// AsOf marks an entry as the last report of an agent that stopped. gone is the reason, seen is its
+// last heartbeat. The last report does not count as Ready. States that the hub knows by itself stay.
 func (e Entry) AsOf(gone string, seen time.Time) Entry {
 	switch e.State {
 	case fleet.StateReady:
@@ -70,7 +70,7 @@ func (e Entry) Shown() fleet.BundleDeploymentDisplay {
 	return display
 }
 
-// AllGone reports whether every entry that is not ready repeats a last report, and there is one.
+// AllGone reports whether at least one entry repeats a last report, and all unready entries do.
 func AllGone(entries []Entry) bool {
 	some := false
 	for _, e := range entries {
@@ -82,7 +82,7 @@ func AllGone(entries []Entry) bool {
 	return some
 }
 
-// Unconfirmed counts the resources of a last report, none of them as ready.
+// Unconfirmed moves the ready resources of a last report to Unknown.
 func Unconfirmed(counts fleet.ResourceCounts) fleet.ResourceCounts {
 	counts.Unknown += counts.Ready
 	counts.Ready = 0
@@ -178,8 +178,8 @@ func Worst(summary fleet.BundleSummary) fleet.BundleState {
 	return fleet.StateReady
 }
 
-// Reason returns the worst state for a condition. It tells the waiting states apart that count as
-// Pending.
+// Reason returns the worst state for a condition. It distinguishes Paused and OutsideWindow,
+// although both count as Pending.
 func Reason(summary fleet.BundleSummary) string {
 	worst := Worst(summary)
 	switch {

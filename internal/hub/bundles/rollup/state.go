@@ -12,7 +12,7 @@ import (
 )
 
 // StateOf returns the state of a deployment. It combines the agent's report with the hub's reasons
-// to hold a newer deployment ID back: a pause, a Schedule, the rollout.
+// to delay a new version: a pause, a Schedule, the rollout.
 func StateOf(d *fleet.BundleDeployment) fleet.BundleState {
 	state, held := delivery.StateOf(d), d.Spec.StagedDeploymentID != d.Spec.DeploymentID
 	switch state {
@@ -35,8 +35,7 @@ func StateOf(d *fleet.BundleDeployment) fleet.BundleState {
 	return state
 }
 
-// Wire returns the bundle state for fields of Rancher Fleet. Its clients do not know all waiting
-// states.
+// Wire maps a state to one that clients of Rancher Fleet know. They do not know all waiting states.
 func Wire(state fleet.BundleState) fleet.BundleState {
 	if state == fleet.StatePaused || state == fleet.StateOutsideWindow {
 		return fleet.StatePending
@@ -44,7 +43,7 @@ func Wire(state fleet.BundleState) fleet.BundleState {
 	return state
 }
 
-// Available reports whether the deployment ID in the spec is in place and ready.
+// Available reports whether the version in the spec is deployed and ready.
 func Available(d *fleet.BundleDeployment) bool {
 	state := delivery.StateOf(d)
 	return state == fleet.StateReady || state == fleet.StateModified && d.Status.Ready
@@ -58,7 +57,7 @@ func Display(d *fleet.BundleDeployment) fleet.BundleDeploymentDisplay {
 	return display
 }
 
-// OnlyShown reports whether only the hub's display of a deployment changed, and is now correct.
+// OnlyShown reports whether an update changed only status.display, to the value of Display.
 func OnlyShown(before, after *fleet.BundleDeployment) bool {
 	if before.Status.Display == after.Status.Display || after.Status.Display != Display(after) {
 		return false

@@ -58,7 +58,8 @@ type counted struct {
 // Lease with the hub's label in a namespace of their own.
 func (t *Tracker) Confine(isMember func(namespace string) bool) { t.counted.isMember = isMember }
 
-// counts reports whether a Lease in a namespace belongs to a member, and counts the member once.
+// counts reports whether a Lease in a namespace belongs to a member, and adds the member to the
+// number of Leases once.
 func (t *Tracker) counts(namespace string) bool {
 	if t.counted.isMember != nil && !t.counted.isMember(namespace) {
 		return false
@@ -69,8 +70,8 @@ func (t *Tracker) counts(namespace string) bool {
 	return true
 }
 
-// leaseChanged notes a heartbeat if the agent renewed the Lease, and the mark of an agent that
-// waits for the holder.
+// leaseChanged notes a heartbeat if the agent renewed the Lease. It also notes the annotation of an
+// agent that waits for the holder.
 func (t *Tracker) leaseChanged(was, is *coordinationv1.Lease) {
 	if is.Spec.RenewTime != nil && !is.Spec.RenewTime.Equal(was.Spec.RenewTime) {
 		t.Beat(is.Namespace, InLease, is.Spec.RenewTime.Time)
@@ -82,8 +83,8 @@ func (t *Tracker) leaseChanged(was, is *coordinationv1.Lease) {
 	}
 }
 
-// leaseGone forgets a leaving member, even after a last heartbeat. A member that stays gets another
-// Lease, and its controller tracks it anew.
+// leaseGone drops the member of a deleted Lease. If the member still exists, its controller creates
+// another Lease and tracks it again.
 func (t *Tracker) leaseGone(o any) {
 	if last, ok := o.(toolscache.DeletedFinalStateUnknown); ok {
 		o = last.Obj

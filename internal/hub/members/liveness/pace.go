@@ -2,8 +2,7 @@ package liveness
 
 import "time"
 
-// Refresh returns the maximum age of the heartbeat shown in a membership object while the member is
-// online.
+// Refresh returns the interval of updates of the last heartbeat in the status of an online member.
 func (t *Tracker) Refresh() time.Duration { return RefreshOf(int(t.leases.Load())) }
 
 // RefreshOf returns the refresh interval for a number of members: half a second each, at least five

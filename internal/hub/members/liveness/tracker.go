@@ -1,10 +1,11 @@
 // Package liveness tracks the heartbeats of members; no other package decides that a member is
 // Lost.
 //
-// Liveness writes nothing. The controllers of membership objects call Observe and subscribe through
-// Subscribe. Its invariants: only the steady clock of the hub's machine counts, never a time
-// written by a member. This process itself waits for three periods without a heartbeat before a
-// member is Lost. Each member has one deadline in one queue, and nothing polls.
+// The package writes nothing. The controllers of Clusters and MemberClusters call Observe, and
+// receive changes from Subscribe. The budget of a member is three heartbeat periods. Its
+// invariants: the tracker measures time by the monotonic clock of the hub's machine, never by a
+// time that a member wrote. This process itself waits for the budget before a member is Lost. Each
+// member has one deadline in one queue, and nothing polls.
 package liveness
 
 import (
@@ -44,8 +45,8 @@ const (
 	Lost State = "Lost"
 )
 
-// Source is the kind of object that carries heartbeats. It distinguishes Muster's agents from
-// Rancher Fleet's.
+// Source is the kind of object that carries heartbeats. It distinguishes Muster's agents
+// (Lease) from agents of other projects (status).
 type Source string
 
 // The sources.
@@ -56,8 +57,8 @@ const (
 	InStatus Source = "Status"
 )
 
-// overlap is the time after a heartbeat in a status during which a renewed Lease does not mean
-// another agent. The Pod replaced by an upgrade renews the Lease until it ends.
+// overlap is how long Lease renewals are ignored after a heartbeat in a status. A replaced Pod may
+// still renew the Lease.
 const overlap = time.Minute
 
 // missedPeriods is the number of heartbeats in a row that may be missing.
@@ -67,7 +68,7 @@ const missedPeriods = 3
 const defaultPeriod = time.Minute
 
 // Bounds of the rate of newly Lost members. If many members stop sending heartbeats in the same
-// second, more likely the hub's network is broken than theirs. A member that sends a heartbeat
+// second, the cause is probably the network of the hub. A member that sends a heartbeat
 // meanwhile never becomes Lost.
 const (
 	maxLostAtOnce = 100
@@ -92,8 +93,8 @@ type Tracker struct {
 	following toolscache.ResourceEventHandlerRegistration
 	members   map[string]*member
 	queue     deadlines
-	// limited is the last time when more members were due than may become Lost at once. resume is the
-	// time when the next of them may.
+	// limited is the last time when the rate limit applied. resume is the earliest time when the
+	// tracker marks further members as Lost.
 	limited, resume time.Time
 	transitions     map[State]int
 }
@@ -102,7 +103,7 @@ type Tracker struct {
 // this process, its times are zero and source is empty.
 type member struct {
 	namespace string
-	// record is the UID of its membership object; empty before the first reconcile of that object.
+	// record is the UID of its Cluster or MemberCluster; empty before the first reconcile of that object.
 	record   types.UID
 	period   time.Duration
 	state    State
@@ -116,7 +117,7 @@ type member struct {
 	// heartbeats.
 	skews    [2]time.Duration
 	deadline time.Time
-	index    int // in the queue; -1 while Lost
+	index    int // position in the queue; -1 if not queued
 	// waiting is the agent that waits for the active one; nil for nearly all members.
 	waiting *Waiting
 }
@@ -160,7 +161,7 @@ func (t *Tracker) SetRecord(namespace string, record types.UID) {
 }
 
 // Track tracks a joined member with the given heartbeat period. A member new to this process starts
-// as Lost if its membership object shows Lost, else as Unknown with its whole budget ahead.
+// as Lost if its membership object shows Lost, otherwise as Unknown with a full budget.
 func (t *Tracker) Track(namespace string, period time.Duration, recordedLost bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -236,12 +237,12 @@ func (t *Tracker) forget(m *member) {
 	delete(t.members, m.namespace)
 }
 
-// periodTolerance divides a period: a member's current period may be off by that part without a
-// write.
+// periodTolerance: a member keeps its period while it differs from the computed one by at most
+// 1/periodTolerance.
 const periodTolerance = 4
 
-// Period returns the heartbeat period for a member with the given current one, or for a joining
-// member, with zero. The period follows the number of Leases. It stays while that number changes
+// Period returns the heartbeat period of a member. current is its present period, or zero for a
+// joining member. The period follows the number of Leases. It stays while that number changes
 // little or is not known yet.
 func (t *Tracker) Period(current time.Duration) time.Duration {
 	period := PeriodOf(int(t.leases.Load()))

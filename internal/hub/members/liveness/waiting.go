@@ -6,23 +6,21 @@ import "time"
 // sends heartbeats. Waiter and Holder are the names that the two agents give themselves.
 type Waiting struct {
 	Waiter, Holder string
-	// Since and Last are the times of the first and the last mark of a waiting agent. No two marks are
-	// more than a budget apart.
+	// Since and Last are the times of the first and the last annotation of a waiting agent on the
+	// Lease. No two are more than a budget apart.
 	Since, Last time.Time
 }
 
-// Lasts reports whether agents have waited longer than a Pod under replacement does, given the
-// budget of the member.
+// Lasts reports whether the wait is at least one budget long, and so is not a rolling update.
 func (w Waiting) Lasts(budget time.Duration) bool { return w.Last.Sub(w.Since) >= budget }
 
-// Ends returns the time when the wait counts as over, unless the hub sees another mark before.
+// Ends returns the time when the wait counts as over, unless the hub sees another annotation before.
 func (w Waiting) Ends(budget time.Duration) time.Time { return w.Last.Add(budget) }
 
 // budget returns the longest time without a heartbeat for a member that is not Lost.
 func (m *member) budget() time.Duration { return missedPeriods * m.period }
 
-// Waits notes that the hub has just seen the mark of an agent that waits for the holder of the
-// Lease.
+// Waits records that an agent set the annotation of a waiting agent on the Lease of another agent.
 func (t *Tracker) Waits(namespace, waiter, holder string) {
 	t.mu.Lock()
 	m, known := t.members[namespace]
