@@ -18,8 +18,9 @@ import (
 type Cause string
 
 const (
-	// WorkGone means: an AppliedWork owns the object. Either the member leaves, or the hub has
-	// confirmed that no Work of the placement contains the object.
+	// WorkGone means: an AppliedWork owns the object, and no other Work of the placement has it.
+	// Either the member leaves, or the hub has confirmed that the Work is deleted or no longer has
+	// the object.
 	WorkGone Cause = "WorkGone"
 	// ReleaseGone means: the object has the mark of a release. The hub has confirmed that the
 	// BundleDeployment is deleted, or the release has moved, or the member leaves.

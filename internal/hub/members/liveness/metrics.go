@@ -9,7 +9,7 @@ import (
 var (
 	membersMetric = prometheus.NewDesc("muster_hub_members", "Members by the state of their agents.", []string{"state"}, nil)
 	ageMetric     = prometheus.NewDesc("muster_hub_oldest_beat_age_seconds",
-		"Age of the oldest latest heartbeat of the online members, in seconds.", nil, nil)
+		"Largest time since the last heartbeat of an online member, in seconds.", nil, nil)
 	skewMetric = prometheus.NewDesc("muster_hub_largest_clock_skew_seconds",
 		"Largest clock difference between an online member and the hub, in seconds.", nil, nil)
 	changesMetric = prometheus.NewDesc("muster_hub_member_transitions_total",
