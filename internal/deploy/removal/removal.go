@@ -19,8 +19,8 @@ type Cause string
 
 const (
 	// WorkGone means: an AppliedWork owns the object, and no other Work of the placement has it.
-	// Either the member leaves, or the hub has confirmed that the Work is deleted or no longer has
-	// the object.
+	// Either the member leaves, or the hub has confirmed: the Work is deleted, or no longer has the
+	// object.
 	WorkGone Cause = "WorkGone"
 	// ReleaseGone means: the object has the mark of a release. The hub has confirmed that the
 	// BundleDeployment is deleted, or the release has moved, or the member leaves.
@@ -28,8 +28,8 @@ const (
 	// LeftRelease means: the object has the mark of a release, but the deployed
 	// revision no longer has it.
 	LeftRelease Cause = "LeftRelease"
-	// Replaced means: a changed field is immutable. The agent deletes and recreates the object, which
-	// holds no data.
+	// Replaced means: a changed field is immutable. The agent deletes and recreates the object. The
+	// object holds no data.
 	Replaced Cause = "Replaced"
 	// HookRan means: a hook object remains from an earlier run. The next run, or its Helm delete
 	// policy, requires its deletion.

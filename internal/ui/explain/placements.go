@@ -122,9 +122,9 @@ var placementCauses = []cause{
 	{
 		kinds: ofWorks, reasons: []string{reasons.DeployerNotRunning},
 		means: "The delivery process of the member is not running. Nothing is applied there.",
-		remedy: "Read the cause in the message, or in the agent's log. The first command is for a Cluster, the second for a " +
-			"MemberCluster.",
-		onMember: []string{agentLog, memberLog},
+		remedy: "Read the cause in the message, or in the agent's log. The command is for a MemberCluster. For a Cluster, " +
+			"run: " + agentLog,
+		onMember: []string{memberLog},
 	},
 	{
 		kinds: ofWorks, reasons: []string{reasons.KindNotServed, reasons.NamespaceMissing},

@@ -47,7 +47,7 @@ type Entry struct {
 }
 
 // AsOf marks an entry as the last report of an agent that stopped. gone is the reason, seen is its
-// last heartbeat. The last report does not count as Ready. States that the hub knows by itself stay.
+// last heartbeat. The last report does not count as Ready. States that the hub itself knows stay.
 func (e Entry) AsOf(gone string, seen time.Time) Entry {
 	switch e.State {
 	case fleet.StateReady:

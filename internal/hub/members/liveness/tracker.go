@@ -2,10 +2,9 @@
 // Lost.
 //
 // The package writes nothing. The controllers of Clusters and MemberClusters call Observe, and
-// receive changes from Subscribe. The budget of a member is three heartbeat periods. Its
-// invariants: the tracker measures time by the monotonic clock of the hub's machine, never by a
-// time that a member wrote. This process itself waits for the budget before a member is Lost. Each
-// member has one deadline in one queue, and nothing polls.
+// receive changes from Subscribe. The budget of a member is three heartbeat periods. The
+// invariants: only the monotonic clock of the hub's machine counts, never a time in an object. This
+// process waits for the budget before a member is Lost. Each has one deadline; nothing polls.
 package liveness
 
 import (
@@ -103,7 +102,7 @@ type Tracker struct {
 // this process, its times are zero and source is empty.
 type member struct {
 	namespace string
-	// record is the UID of its Cluster or MemberCluster; empty before the first reconcile of that object.
+	// record is the UID of its Cluster or MemberCluster; empty before the first reconcile.
 	record   types.UID
 	period   time.Duration
 	state    State

@@ -243,7 +243,7 @@ muster_hub_member_transitions_total{to="Online"} 1
 muster_hub_members{state="Lost"} 1
 muster_hub_members{state="Online"} 1
 muster_hub_members{state="Unknown"} 0
-# HELP muster_hub_oldest_beat_age_seconds Age of the oldest latest heartbeat of the online members, in seconds.
+# HELP muster_hub_oldest_beat_age_seconds Largest time since the last heartbeat of an online member, in seconds.
 # TYPE muster_hub_oldest_beat_age_seconds gauge
 muster_hub_oldest_beat_age_seconds 4
 `

@@ -11,16 +11,16 @@ type Waiting struct {
 	Since, Last time.Time
 }
 
-// Lasts reports whether the wait is at least one budget long, and so is not a rolling update.
+// Lasts reports whether the wait is at least one budget long; a rolling update is shorter.
 func (w Waiting) Lasts(budget time.Duration) bool { return w.Last.Sub(w.Since) >= budget }
 
-// Ends returns the time when the wait counts as over, unless the hub sees another annotation before.
+// Ends returns the end of the wait, unless the hub sees another annotation before.
 func (w Waiting) Ends(budget time.Duration) time.Time { return w.Last.Add(budget) }
 
 // budget returns the longest time without a heartbeat for a member that is not Lost.
 func (m *member) budget() time.Duration { return missedPeriods * m.period }
 
-// Waits records that an agent set the annotation of a waiting agent on the Lease of another agent.
+// Waits notes that an agent set the annotation of a waiting agent on the Lease of another agent.
 func (t *Tracker) Waits(namespace, waiter, holder string) {
 	t.mu.Lock()
 	m, known := t.members[namespace]
