@@ -123,7 +123,7 @@ var placementCauses = []cause{
 		kinds: ofWorks, reasons: []string{reasons.DeployerNotRunning},
 		means: "The delivery process of the member is not running. Nothing is applied there.",
 		remedy: "Read the cause in the message, or in the agent's log. The command is for a MemberCluster. For a Cluster, " +
-			"run: " + agentLog,
+			"read the log of the Pods with the label app=fleet-agent in cattle-fleet-system.",
 		onMember: []string{memberLog},
 	},
 	{
