@@ -38,6 +38,7 @@ func TestHubConfigHasTheKeysOfTheWireFormat(t *testing.T) {
 		"bundleNamespaceMappings":         "consent",
 		"bundleNamespaceMappingsToLocal":  false,
 		"importLoopback":                  false,
+		"facts":                           map[string]any{"labels": []any{}},
 		"placement":                       map[string]any{"authorRights": "enforce"},
 		"garbageCollectionInterval":       "15m",
 		"ignoreClusterRegistrationLabels": false,

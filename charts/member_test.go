@@ -76,6 +76,8 @@ func TestCommandOfTheHowToInstallsTheMemberAgent(t *testing.T) {
 		"RoleBinding fleet-system/member-agent-hub-credential",
 		"Role fleet-system/member-agent-hub-address",
 		"RoleBinding fleet-system/member-agent-hub-address",
+		"Role fleet-system/member-agent-facts",
+		"RoleBinding fleet-system/member-agent-facts",
 		"ClusterRole /member-agent-role",
 		"ClusterRoleBinding /member-agent-role-binding",
 		"ServiceAccount fleet-system/member-agent-test",
@@ -93,6 +95,7 @@ func TestCommandOfTheHowToInstallsTheMemberAgent(t *testing.T) {
 	if diff := cmp.Diff(map[string]any{
 		"HUB_SERVER_URL": "https://hub.example.com:6443", "MEMBER_CLUSTER_NAME": "web", "HUB_TOKEN_SECRET": "default/hub-kubeconfig-secret",
 		"HELM_RELEASE": "default/member-agent", "DEPLOYMENT": "member-agent",
+		"FACTS_CONFIG_MAP": "muster-facts",
 	}, environment(container)); diff != "" {
 		t.Errorf("environment (-want +got):\n%s", diff)
 	}

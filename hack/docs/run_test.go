@@ -26,6 +26,7 @@ type series struct {
 var ran = map[string]series{
 	"pages": {[]string{"hub", "edge-1", "edge-2"}, []string{
 		"docs/quick-start.md", "docs/how-to/register-with-a-token.md", "docs/how-to/limit-a-token.md", "docs/how-to/see-the-fleet.md",
+		"docs/how-to/facts.md",
 		"docs/how-to/dashboard.md", "docs/how-to/bundles.md",
 		"docs/how-to/inventory.md", "docs/operations/upgrade.md", "docs/operations/backup.md", "docs/operations/monitoring.md",
 		"docs/operations/diagnose.md", "docs/operations/hub-move.md",

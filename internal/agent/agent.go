@@ -46,6 +46,8 @@ type Options struct {
 	Delivery Delivery
 	// Membership is set for the agent of a MemberCluster; an agent without it registers.
 	Membership *Membership
+	// FactsConfigMap names the ConfigMap with custom facts; empty if there is none.
+	FactsConfigMap string
 	// Log gets one line per change of state.
 	Log logr.Logger
 	// Clock defaults to the real clock.
@@ -110,6 +112,7 @@ func New(o Options) (*Agent, error) {
 	if err != nil {
 		return nil, err
 	}
+	member.FactsConfigMap = o.FactsConfigMap
 	changed := make(chan struct{}, 1)
 	a := &Agent{changed: changed, environment: environment{
 		member: member, hostname: o.Hostname, clusterID: o.clusterID, delivery: o.Delivery, log: o.Log, clock: o.Clock,

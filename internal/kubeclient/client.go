@@ -44,6 +44,10 @@ func newScheme() *runtime.Scheme {
 		&fleet.BundleDeployment{}, &fleet.BundleDeploymentList{}, &fleet.Content{}, &fleet.ContentList{})
 	s.AddKnownTypes(clusterv1beta1.GroupVersion, &clusterv1beta1.InternalMemberCluster{}, &clusterv1beta1.InternalMemberClusterList{})
 	s.AddKnownTypes(placement.GroupVersion, &placement.AppliedWork{}, &placement.AppliedWorkList{})
+	for _, version := range ClusterPropertyVersions {
+		s.AddKnownTypes(version, &ClusterProperty{}, &ClusterPropertyList{})
+		metav1.AddToGroupVersion(s, version)
+	}
 	for _, version := range []schema.GroupVersion{
 		corev1.SchemeGroupVersion, coordinationv1.SchemeGroupVersion, authenticationv1.SchemeGroupVersion,
 		fleet.GroupVersion, clusterv1beta1.GroupVersion, placement.GroupVersion, {Version: "v1"},

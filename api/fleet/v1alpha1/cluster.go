@@ -5,6 +5,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 
+	clusterv1beta1 "github.com/muster-fleet/muster/api/cluster/v1beta1"
 	"github.com/muster-fleet/muster/api/limits"
 )
 
@@ -178,6 +179,12 @@ type ClusterStatus struct {
 	// DesiredReadyHelmOps counts the HelmOps targeting the cluster.
 	// +optional
 	DesiredReadyHelmOps int `json:"desiredReadyHelmOps"`
+	// Properties are the facts of the member by name, as a MemberCluster has them, such as
+	// muster/region. Only agents of Muster report them. A Muster addition.
+	// +optional
+	// +kubebuilder:validation:MaxProperties=128
+	// +kubebuilder:validation:XValidation:rule="self.all(key, size(key) <= 253)",message="a key has more than 253 characters"
+	Properties map[string]clusterv1beta1.PropertyValue `json:"properties,omitempty"`
 	// AgentEnvVarsHash is the hash of the spec field last applied downstream.
 	// +optional
 	AgentEnvVarsHash string `json:"agentEnvVarsHash,omitempty"`

@@ -66,6 +66,12 @@ const (
 	// AnnotationDeleteWithMembers, "true", on the Namespace of a workspace lets users delete it with
 	// its Clusters. A Muster addition.
 	AnnotationDeleteWithMembers = "muster/delete-with-members"
+	// AnnotationLabelsFromFacts on a Cluster or MemberCluster lists the facts of the member that
+	// become labels, with commas between them. It replaces the hub's own list. A Muster addition.
+	AnnotationLabelsFromFacts = "muster/labels-from-facts"
+	// AnnotationFactLabels on a Cluster or MemberCluster holds, as JSON, the labels that the hub made
+	// from facts. The hub removes them when they are not wanted any more. A Muster addition.
+	AnnotationFactLabels = "muster/fact-labels"
 	// AnnotationRequester on a ClusterRegistration is the user that the agent acts as.
 	AnnotationRequester = "muster/requester"
 	// AnnotationApprovedBy on a ClusterRegistration is the user who last set AnnotationApproved,

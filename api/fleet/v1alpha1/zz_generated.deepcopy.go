@@ -5,6 +5,7 @@
 package v1alpha1
 
 import (
+	"github.com/muster-fleet/muster/api/cluster/v1beta1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -1270,6 +1271,13 @@ func (in *ClusterStatus) DeepCopyInto(out *ClusterStatus) {
 	}
 	in.Summary.DeepCopyInto(&out.Summary)
 	out.ResourceCounts = in.ResourceCounts
+	if in.Properties != nil {
+		in, out := &in.Properties, &out.Properties
+		*out = make(map[string]v1beta1.PropertyValue, len(*in))
+		for key, val := range *in {
+			(*out)[key] = *val.DeepCopy()
+		}
+	}
 	if in.AgentDeployedGeneration != nil {
 		in, out := &in.AgentDeployedGeneration, &out.AgentDeployedGeneration
 		*out = new(int64)

@@ -2,7 +2,7 @@
 {{- define "member-agent.values" -}}
 config config.hubURL config.memberClusterName config.memberNamespace config.hubCA config.provider secret secret.name secret.namespace
 namespace delivery upgradedByHub tlsClientInsecure useCAAuth image image.repository image.tag image.pullPolicy imagePullSecrets logVerbosity resources
-nodeSelector tolerations affinity priorityClassName proxy noProxy extraEnv podLabels podAnnotations serviceAccount
+nodeSelector tolerations affinity priorityClassName proxy noProxy facts facts.configMap extraEnv podLabels podAnnotations serviceAccount
 serviceAccount.annotations global
 {{- end }}
 

@@ -44,6 +44,7 @@ type flags struct {
 	member      agent.Membership
 	tokenSecret string
 	deployment  string
+	facts       string
 }
 
 // NewCommand returns the command muster-agent.
@@ -94,6 +95,8 @@ and keeps its credential in the Secret ` + naming.AgentSecret + `.`,
 	f.addMembership(set)
 	set.BoolVar(&f.delivery, "delivery", os.Getenv("DELIVERY") != "false",
 		"deploy what the hub places on the cluster, by the program "+protocol.Program+" beside this one (default: env DELIVERY, else true)")
+	set.StringVar(&f.facts, "facts-config-map", os.Getenv("FACTS_CONFIG_MAP"),
+		"name of a ConfigMap with custom facts in the namespace of the agent (default: env FACTS_CONFIG_MAP, else none)")
 	set.BoolVar(&f.debug, "debug", false, "log more")
 	return command
 }
@@ -157,6 +160,7 @@ func (f flags) run(ctx context.Context) error {
 	}
 	running, err := agent.New(agent.Options{
 		Member: member, Namespace: f.namespace, Hostname: hostname, Delivery: delivery, Membership: membership, Log: log,
+		FactsConfigMap: f.facts,
 	})
 	if err != nil {
 		return err

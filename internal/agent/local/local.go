@@ -49,10 +49,13 @@ type Cluster struct {
 	Namespace  string
 	Secrets    *Secrets
 	ConfigMaps *ConfigMaps
+	// FactsConfigMap is the name of the ConfigMap with custom facts; empty if there is none.
+	FactsConfigMap string
 
 	nodes      *kubeclient.Resource[*corev1.Node, *corev1.NodeList]
 	pods       *kubeclient.Resource[*corev1.Pod, *corev1.PodList]
 	namespaces *kubeclient.Resource[*corev1.Namespace, *corev1.NamespaceList]
+	properties []*clusterProperties
 	applied    *kubeclient.Resource[*placement.AppliedWork, *placement.AppliedWorkList]
 	raw        rest.Interface
 	id         atomic.Pointer[string]
@@ -74,6 +77,14 @@ func New(config *rest.Config, namespace string) (*Cluster, error) {
 	if c.applied, err = kubeclient.Of[placement.AppliedWork, placement.AppliedWorkList](connection,
 		placement.GroupVersion.WithResource("appliedworks"), ""); err != nil {
 		return nil, err
+	}
+	for _, version := range kubeclient.ClusterPropertyVersions {
+		properties, err := kubeclient.Of[kubeclient.ClusterProperty, kubeclient.ClusterPropertyList](connection,
+			version.WithResource("clusterproperties"), "")
+		if err != nil {
+			return nil, err
+		}
+		c.properties = append(c.properties, properties)
 	}
 	c.Secrets = c.SecretsIn(namespace)
 	c.ConfigMaps = kubeclient.By[corev1.ConfigMap, corev1.ConfigMapList](c.raw, "configmaps", namespace)

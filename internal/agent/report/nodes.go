@@ -16,10 +16,11 @@ import (
 type node struct {
 	ready                 bool
 	capacity, allocatable corev1.ResourceList
+	traits                traits
 }
 
 func (n node) equal(other node) bool {
-	return n.ready == other.ready && equality.Semantic.DeepEqual(n.capacity, other.capacity) &&
+	return n.ready == other.ready && n.traits == other.traits && equality.Semantic.DeepEqual(n.capacity, other.capacity) &&
 		equality.Semantic.DeepEqual(n.allocatable, other.allocatable)
 }
 
@@ -41,6 +42,13 @@ func newNodes(changed chan struct{}) *nodes {
 func stripNode(o *corev1.Node) *corev1.Node {
 	stripped := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: o.Name, UID: o.UID, ResourceVersion: o.ResourceVersion}}
 	stripped.Status.Capacity, stripped.Status.Allocatable = o.Status.Capacity, o.Status.Allocatable
+	stripped.Spec.ProviderID = o.Spec.ProviderID
+	stripped.Status.NodeInfo.Architecture, stripped.Status.NodeInfo.OSImage = o.Status.NodeInfo.Architecture, o.Status.NodeInfo.OSImage
+	for _, key := range readLabels {
+		if value, labelled := o.Labels[key]; labelled {
+			metav1.SetMetaDataLabel(&stripped.ObjectMeta, key, value)
+		}
+	}
 	for _, c := range o.Status.Conditions {
 		if c.Type == corev1.NodeReady {
 			stripped.Status.Conditions = []corev1.NodeCondition{{Type: c.Type, Status: c.Status}}
@@ -54,7 +62,9 @@ func (n *nodes) put(object *corev1.Node) bool {
 	ready := slices.ContainsFunc(object.Status.Conditions, func(c corev1.NodeCondition) bool {
 		return c.Type == corev1.NodeReady && c.Status == corev1.ConditionTrue
 	})
-	fresh := node{ready: ready, capacity: object.Status.Capacity, allocatable: object.Status.Allocatable}
+	fresh := node{
+		ready: ready, capacity: object.Status.Capacity, allocatable: object.Status.Allocatable, traits: traitsOf(object),
+	}
 	old, known := n.byName[object.Name]
 	if known && old.equal(fresh) {
 		return false
@@ -82,6 +92,8 @@ type summary struct {
 	capacity, allocatable corev1.ResourceList
 	// available is nil until the pods have been listed once.
 	available corev1.ResourceList
+	// facts of the nodes by name.
+	facts map[string]string
 }
 
 func summarize(byName map[string]node) summary {
@@ -105,6 +117,7 @@ func summarize(byName map[string]node) summary {
 	if firstReady != "" {
 		s.nodes.Sample = firstReady
 	}
+	s.facts = factsOf(byName, s.capacity)
 	return s
 }
 

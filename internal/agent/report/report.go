@@ -46,6 +46,10 @@ type Member interface {
 	FollowPods(ctx context.Context, store cache.ReflectorStore, outcome func(error))
 	// FollowNamespaces keeps store equal to the namespaces.
 	FollowNamespaces(ctx context.Context, store cache.ReflectorStore, outcome func(error))
+	// FollowClusterProperties keeps store equal to the ClusterProperties.
+	FollowClusterProperties(ctx context.Context, store cache.ReflectorStore, outcome func(error))
+	// FollowFacts keeps store equal to the ConfigMap with custom facts.
+	FollowFacts(ctx context.Context, store cache.ReflectorStore, outcome func(error))
 }
 
 // Session is the part of a report about the agent itself.
@@ -96,6 +100,7 @@ type Reporter struct {
 	nodes      *nodes
 	pods       *pods
 	namespaces *namespaces
+	custom     *custom
 	// report is the hub's copy as last observed, facts the content to report, written the content of
 	// the last write.
 	report         *clusterv1beta1.InternalMemberCluster
@@ -117,16 +122,25 @@ type Reporter struct {
 func (r *Reporter) Run(ctx context.Context) {
 	r.changed, r.doubted, r.backoff = make(chan struct{}, 1), make(chan struct{}, 1), retry.Unreachable()
 	r.nodes, r.pods, r.namespaces = newNodes(r.changed), newPods(r.changed), newNamespaces(r.changed)
+	r.custom = newCustom(r.changed)
 	ctx, cancel := context.WithCancel(ctx)
 	var watching sync.WaitGroup
 	watching.Go(func() { r.Member.FollowNodes(ctx, r.nodes, r.failures(ctx, "nodes")) })
 	watching.Go(func() { r.Member.FollowPods(ctx, r.pods, r.failures(ctx, "pods")) })
+	both := func(first, second func(error)) func(error) {
+		return func(err error) {
+			first(err)
+			second(err)
+		}
+	}
 	watching.Go(func() {
-		log := r.failures(ctx, "namespaces")
-		r.Member.FollowNamespaces(ctx, r.namespaces, func(err error) {
-			log(err)
-			r.namespaces.watched(err)
-		})
+		r.Member.FollowNamespaces(ctx, r.namespaces, both(r.failures(ctx, "namespaces"), r.namespaces.watched))
+	})
+	watching.Go(func() {
+		r.Member.FollowClusterProperties(ctx, r.custom.properties, both(r.failures(ctx, "clusterproperties"), r.custom.propertiesWatched))
+	})
+	watching.Go(func() {
+		r.Member.FollowFacts(ctx, r.custom.configMap, both(r.failures(ctx, "the ConfigMap of facts"), r.custom.configMapWatched))
 	})
 	defer func() {
 		cancel()
@@ -173,7 +187,7 @@ func (r *Reporter) observe() {
 	f := &r.facts
 	f.summary = r.nodes.summary()
 	f.summary.available = r.pods.available(f.summary.allocatable)
-	f.namespaces = r.namespaces.collection()
+	f.namespaces, f.custom = r.namespaces.collection(), r.custom.facts()
 	f.hub, f.note, f.unpruned, f.credential = session.Hub, session.Note, session.Unpruned, session.Credential
 	f.left, f.leaving = false, ""
 	if r.report != nil && r.report.Spec.State == clusterv1beta1.ClusterStateLeave {

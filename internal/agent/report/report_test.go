@@ -50,6 +50,7 @@ func TestSummary(t *testing.T) {
 				nodes:       clusterv1beta1.NodeSummary{Total: 2, Sample: "a"},
 				capacity:    corev1.ResourceList{"cpu": resource.MustParse("3"), "example.com/gpu": resource.MustParse("4")},
 				allocatable: list("900m"),
+				facts:       map[string]string{"muster/extended-resources": "example.com/gpu=4"},
 			},
 		},
 	} {
@@ -204,6 +205,8 @@ type fakeMember struct {
 	// asked counts the questions for the health, and broken are failures of the watch of nodes.
 	asked  atomic.Int32
 	broken chan error
+	// properties and configMaps are the sources of custom facts.
+	properties, configMaps []any
 }
 
 func (m *fakeMember) Ready(context.Context) error {
@@ -247,6 +250,16 @@ func replace(ctx context.Context, store cache.ReflectorStore, lists <-chan []any
 
 func (m *fakeMember) FollowNamespaces(ctx context.Context, store cache.ReflectorStore, _ func(error)) {
 	_ = store.Replace(nil, "") // the store never fails
+	<-ctx.Done()
+}
+
+func (m *fakeMember) FollowClusterProperties(ctx context.Context, store cache.ReflectorStore, _ func(error)) {
+	_ = store.Replace(m.properties, "") // the store never fails
+	<-ctx.Done()
+}
+
+func (m *fakeMember) FollowFacts(ctx context.Context, store cache.ReflectorStore, _ func(error)) {
+	_ = store.Replace(m.configMaps, "") // the store never fails
 	<-ctx.Done()
 }
 

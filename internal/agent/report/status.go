@@ -3,6 +3,7 @@ package report
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"strconv"
 	"strings"
 	"time"
@@ -12,15 +13,13 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	clusterv1beta1 "github.com/muster-fleet/muster/api/cluster/v1beta1"
+	fleetfacts "github.com/muster-fleet/muster/internal/fleet/facts"
 	"github.com/muster-fleet/muster/internal/fleet/reasons"
 	"github.com/muster-fleet/muster/internal/kube"
 )
 
 // Names that readers of a report know.
 const (
-	propertyNodeCount = "kubernetes-fleet.io/node-count"
-	propertyVersion   = "k8s.io/k8s-version"
-
 	conditionJoined  = "Joined"
 	conditionHealthy = "Healthy"
 	// conditionPruned exists, with status False, while an object that was deleted on the hub cannot be
@@ -35,6 +34,8 @@ const maxNote = 1024
 type facts struct {
 	summary    summary
 	namespaces collection
+	// custom are the facts that users of the member report.
+	custom     customFacts
 	version    string
 	unhealthy  string
 	generation int64
@@ -53,7 +54,7 @@ type facts struct {
 
 // complete reports whether all lists for a report are present.
 func (f facts) complete() bool {
-	return f.summary.listed && f.summary.available != nil && f.namespaces.answered
+	return f.summary.listed && f.summary.available != nil && f.namespaces.answered && f.custom.answered
 }
 
 // Unpruned is the reason why objects that were deleted on the hub are still on the member; empty if
@@ -77,6 +78,7 @@ func (f facts) since(other facts) change {
 // equal compares all facts except the generation and the available amounts.
 func (f facts) equal(other facts) bool {
 	return f.summary.nodes == other.summary.nodes && f.summary.listed == other.summary.listed &&
+		maps.Equal(f.summary.facts, other.summary.facts) && maps.Equal(f.custom.values, other.custom.values) &&
 		f.version == other.version && f.unhealthy == other.unhealthy && f.left == other.left && f.leaving == other.leaving &&
 		f.note == other.note && f.hub == other.hub && equality.Semantic.DeepEqual(f.credential, other.credential) &&
 		f.unpruned == other.unpruned &&
@@ -103,12 +105,8 @@ func (f facts) urgent(other facts) bool {
 // from before.
 func (r *Reporter) status(f facts, before []metav1.Condition, now time.Time) clusterv1beta1.InternalMemberClusterStatus {
 	at := metav1.NewTime(now)
-	properties := map[string]clusterv1beta1.PropertyValue{}
-	if f.version != "" {
-		properties[propertyVersion] = clusterv1beta1.PropertyValue{Value: f.version, ObservationTime: at}
-	}
 	status := clusterv1beta1.InternalMemberClusterStatus{
-		Properties: properties,
+		Properties: properties(f, at),
 		ResourceUsage: clusterv1beta1.ResourceUsage{
 			Capacity: limited(f.summary.capacity), Allocatable: limited(f.summary.allocatable),
 			Available: limited(f.summary.available), ObservationTime: at,
@@ -130,11 +128,27 @@ func (r *Reporter) status(f facts, before []metav1.Condition, now time.Time) clu
 	if f.summary.listed {
 		status.Nodes = &clusterv1beta1.NodeSummary{}
 		*status.Nodes = f.summary.nodes
-		status.Properties[propertyNodeCount] = clusterv1beta1.PropertyValue{
-			Value: strconv.Itoa(int(f.summary.nodes.Total)), ObservationTime: at,
-		}
 	}
 	return status
+}
+
+// properties returns the facts of the member by name. The agent's own take precedence.
+func properties(f facts, observed metav1.Time) map[string]clusterv1beta1.PropertyValue {
+	values := map[string]string{}
+	maps.Copy(values, f.custom.values)
+	maps.Copy(values, f.summary.facts)
+	values[fleetfacts.KubernetesVersion] = f.version
+	values[fleetfacts.Distribution] = distributionOf(f.version, f.summary.facts[fleetfacts.Distribution])
+	if f.summary.listed {
+		values[fleetfacts.NodeCount] = strconv.Itoa(int(f.summary.nodes.Total))
+	}
+	reported := map[string]clusterv1beta1.PropertyValue{}
+	for name, value := range values {
+		if value != "" {
+			reported[name] = clusterv1beta1.PropertyValue{Value: value, ObservationTime: observed}
+		}
+	}
+	return reported
 }
 
 // collected returns the condition that all namespaces are in the report, or not.

@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
+	"k8s.io/cli-runtime/pkg/printers"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/muster-fleet/muster/internal/ui/explain"
@@ -46,8 +47,8 @@ The explanation covers related objects too, such as the deployments on a Cluster
 --member-context it also covers the agent on the member. Without a name, explain lists
 the problems of all members, grouped by cause. The command changes nothing.
 
-With --full, the explanation has all findings, the objects of a member as a tree, and the
-events. "muster describe NAME" is "muster explain NAME --full".
+With --full, the explanation has all findings, the objects of a member as a tree, its
+facts, and the events. "muster describe NAME" is "muster explain NAME --full".
 
 With --exit-code, the exit code is 3 if there are problems.`,
 		Example: `  # Explain the problems of the fleet
@@ -83,7 +84,7 @@ With --exit-code, the exit code is 3 if there are problems.`,
 	}
 	command.Flags().StringVarP(&e.format, "output", "o", "", "Output format: json for a list of findings; text by default")
 	command.Flags().StringVar(&e.member, "member-context", "", "Context of the member, to check its agent there")
-	command.Flags().BoolVar(&e.full, "full", false, "Add all findings, the objects of a member, and the events")
+	command.Flags().BoolVar(&e.full, "full", false, "Add all findings, the objects and facts of a member, and the events")
 	command.Flags().BoolVar(&e.exitCode, "exit-code", false, "End with exit code 3 if there are problems")
 	complete(command, "output", cobra.FixedCompletions([]string{"json"}, cobra.ShellCompDirectiveNoFileComp))
 	complete(command, "member-context", h.contexts)
@@ -139,9 +140,31 @@ func (e *explainer) printRest(ctx context.Context, c client.Client, subject clie
 		if err := (&tree{e.IOStreams, e.access}).print(view.Tree(ctx, c, subject)); err != nil {
 			return err
 		}
+		if err := e.printFacts(subject); err != nil {
+			return err
+		}
 	}
 	fmt.Fprintln(e.Out)
 	return (&eventLister{IOStreams: e.IOStreams, access: e.access}).of(ctx, c, subject)
+}
+
+// printFacts prints the facts that the agent of a member reports.
+func (e *explainer) printFacts(member client.Object) error {
+	facts := view.Facts(member)
+	if len(facts) == 0 {
+		return nil
+	}
+	fmt.Fprintln(e.Out)
+	lines := printers.GetNewTabWriter(e.Out)
+	if err := printers.WriteEscaped(lines, "FACT\tVALUE\n"); err != nil {
+		return err
+	}
+	for _, fact := range facts {
+		if err := printers.WriteEscaped(lines, cell(fact.Name, maxBetween)+"\t"+cell(fact.Value, maxCell)+"\n"); err != nil {
+			return err
+		}
+	}
+	return lines.Flush()
 }
 
 // onMember prints the checks of the member's cluster and agent.

@@ -21,6 +21,7 @@ import (
 	clusterv1beta1 "github.com/muster-fleet/muster/api/cluster/v1beta1"
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
 	placement "github.com/muster-fleet/muster/api/placement/v1beta1"
+	"github.com/muster-fleet/muster/internal/fleet/facts"
 	"github.com/muster-fleet/muster/internal/fleet/membership"
 	"github.com/muster-fleet/muster/internal/fleet/reasons"
 	"github.com/muster-fleet/muster/internal/fleet/updaterun"
@@ -50,8 +51,11 @@ const (
 // The columns of the tables, in the order of Row. MemberWide lists the columns of members shown
 // only on request.
 var (
-	MemberColumns    = []string{"NAME", "KIND", columnState, "NODES", "BUNDLES", "VERSION", "LAST-SEEN", "AGENT", "EXPIRES", columnWhy}
-	MemberWide       = []string{"AGENT", "EXPIRES"}
+	MemberColumns = []string{
+		"NAME", "KIND", columnState, "NODES", "BUNDLES", "VERSION", "LAST-SEEN", "AGENT", "EXPIRES",
+		"PROVIDER", "REGION", "DISTRIBUTION", columnWhy,
+	}
+	MemberWide       = []string{"AGENT", "EXPIRES", "PROVIDER", "REGION", "DISTRIBUTION"}
 	TokenColumns     = []string{"NAME", columnState, "EXPIRES", "REGISTRATIONS", "LAST-USED", "AGE", columnWhy}
 	RequestColumns   = []string{"NAME", columnState, "CLUSTER", "CLIENT-ID", "TOKEN", "LABELS", "AGE", columnWhy}
 	RequestWide      = []string{"TOKEN", "LABELS"}
@@ -144,6 +148,7 @@ func clusterRow(record *fleet.Cluster, now time.Time) []string {
 		NameOf(record), "Cluster", memberState(record, status), Or(record.Status.Display.ReadyNodes), Or(record.Status.Display.ReadyBundles),
 		Or(agent.KubernetesVersion),
 		lastSeen(record, status, LastSeen(record), now), Or(AgentVersion(record)), Until(Expires(record), now),
+		property(record, facts.Provider), property(record, facts.Region), property(record, facts.Distribution),
 		whyOfMember(record, status.Ready, status.Message),
 	}
 }
@@ -157,11 +162,11 @@ func memberClusterRow(record *clusterv1beta1.MemberCluster, now time.Time) []str
 			message = c.Message
 		}
 	}
-	property := func(name string) string { return Or(record.Status.Properties[name].Value) }
 	return []string{
-		NameOf(record), "MemberCluster", memberState(record, status), property("kubernetes-fleet.io/node-count"), Nothing,
-		property("k8s.io/k8s-version"),
+		NameOf(record), "MemberCluster", memberState(record, status), property(record, facts.NodeCount), Nothing,
+		property(record, facts.KubernetesVersion),
 		lastSeen(record, status, LastSeen(record), now), Or(AgentVersion(record)), Until(Expires(record), now),
+		property(record, facts.Provider), property(record, facts.Region), property(record, facts.Distribution),
 		whyOfMember(record, status.Ready, message),
 	}
 }

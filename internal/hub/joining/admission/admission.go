@@ -38,8 +38,8 @@ const PlacementAuthor = "muster-placement-author"
 // validating lists the validating policies of the chart; their bindings have the same names.
 var validating = []string{
 	"muster-audit", "muster-bindings", "muster-cluster-name", "muster-cluster-status", "muster-downstream-resources",
-	"muster-hub", "muster-hub-leases", "muster-hub-snapshots", "muster-member-author", "muster-member-epoch",
-	"muster-member-identity", "muster-member-metadata", "muster-member-namespaces", PlacementAuthor,
+	"muster-hub", "muster-hub-leases", "muster-hub-snapshots", "muster-member-annotations", "muster-member-author",
+	"muster-member-epoch", "muster-member-identity", "muster-member-metadata", "muster-member-namespaces", PlacementAuthor,
 	"muster-protection", "muster-registration-approval", "muster-registration-status", RegistrationToken,
 	"muster-revocation-author",
 	"muster-run-status",

@@ -97,6 +97,9 @@ func (r *reconciliation) Stay(ctx context.Context) (ctrl.Result, error) {
 	if left := r.o.unsettled(r.Clock.Now()); left > 0 {
 		return ctrl.Result{RequeueAfter: left}, nil
 	}
+	if err := r.LabelFacts(ctx, r.cluster, r.o.Report); err != nil {
+		return ctrl.Result{}, err
+	}
 	if err := r.Report(ctx, lifecycle.Departure{}); err != nil {
 		return ctrl.Result{}, err
 	}

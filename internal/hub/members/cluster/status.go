@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	k8slabels "k8s.io/apimachinery/pkg/labels"
 
+	clusterv1beta1 "github.com/muster-fleet/muster/api/cluster/v1beta1"
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
 	"github.com/muster-fleet/muster/internal/fleet/membership"
 	"github.com/muster-fleet/muster/internal/fleet/reasons"
@@ -71,9 +72,8 @@ func describe(o observed, departure lifecycle.Departure, now time.Time) fleet.Cl
 		if used := o.Address().InUse(); used != nil {
 			after.APIServerURL, after.APIServerCAHash, after.AgentTLSMode = used.APIServerURL, used.APIServerCAHash, used.AgentTLSMode
 		}
-		if o.Report != nil && o.Report.Status.Nodes != nil {
-			after.Display.ReadyNodes = fmt.Sprintf("%d/%d", o.Report.Status.Nodes.Ready, o.Report.Status.Nodes.Total)
-			after.Display.SampleNode = o.Report.Status.Nodes.Sample
+		if o.Report != nil {
+			describeFacts(&after, &o.Report.Status)
 		}
 	}
 	if o.agent == membership.Legacy {
@@ -142,9 +142,20 @@ func describeAgent(o observed) fleet.AgentStatus {
 	return agent
 }
 
+// describeFacts shows the reported facts and nodes. A report without an agent is new and empty.
+func describeFacts(after *fleet.ClusterStatus, report *clusterv1beta1.InternalMemberClusterStatus) {
+	if len(report.AgentStatus) > 0 {
+		after.Properties = lifecycle.RollUpProperties(report.Properties, after.Properties)
+	}
+	if report.Nodes != nil {
+		after.Display.ReadyNodes, after.Display.SampleNode = fmt.Sprintf("%d/%d", report.Nodes.Ready, report.Nodes.Total), report.Nodes.Sample
+	}
+}
+
 // describeLegacyNodes shows the nodes that upstream agents up to 0.9 report.
 func describeLegacyNodes(after *fleet.ClusterStatus) {
 	agent := after.Agent
+	after.Properties = nil
 	after.Display.ReadyNodes, after.Display.SampleNode = "", "" // an earlier native agent may have reported more
 	if total := agent.ReadyNodes + agent.NonReadyNodes; total > 0 {
 		after.Display.ReadyNodes = fmt.Sprintf("%d/%d", agent.ReadyNodes, total)

@@ -13,6 +13,7 @@ import (
 	clusterv1beta1 "github.com/muster-fleet/muster/api/cluster/v1beta1"
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
 	inventory "github.com/muster-fleet/muster/api/inventory/v1alpha1"
+	"github.com/muster-fleet/muster/internal/fleet/facts"
 	"github.com/muster-fleet/muster/internal/hub/members/membernamespace"
 	"github.com/muster-fleet/muster/internal/naming"
 )
@@ -20,10 +21,6 @@ import (
 // annotationLabels lists the labels copied from the membership object to the profile. The hub later
 // removes copied labels that the membership object has lost.
 const annotationLabels = "muster/record-labels"
-
-// propertyVersion is the name of the property with the version of Kubernetes in reports of
-// KubeFleet member agents.
-const propertyVersion = "k8s.io/k8s-version"
 
 // usagePrefix starts the names of properties that change all the time; profiles omit these.
 const usagePrefix = "resources.kubernetes-fleet.io/"
@@ -74,7 +71,7 @@ func (o observed) version() string {
 		if version := o.report.Status.KubernetesVersion; version != "" {
 			return version
 		}
-		if version := o.report.Status.Properties[propertyVersion].Value; version != "" {
+		if version := o.report.Status.Properties[facts.KubernetesVersion].Value; version != "" {
 			return version
 		}
 	}

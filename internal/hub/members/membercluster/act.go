@@ -13,6 +13,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 
 	clusterv1beta1 "github.com/muster-fleet/muster/api/cluster/v1beta1"
+	"github.com/muster-fleet/muster/internal/fleet/facts"
 	"github.com/muster-fleet/muster/internal/fleet/membership"
 	"github.com/muster-fleet/muster/internal/fleet/reasons"
 	"github.com/muster-fleet/muster/internal/hub/members/lifecycle"
@@ -97,6 +98,9 @@ func (r *reconciliation) Stay(ctx context.Context) (ctrl.Result, error) {
 		err = r.prepare(ctx)
 	}
 	if err == nil {
+		err = r.LabelFacts(ctx, r.mc, o.Report)
+	}
+	if err == nil {
 		err = r.Report(ctx, lifecycle.Departure{})
 	}
 	if err = errors.Join(err, o.credential.Failure); err != nil { // the retry of a failed renewal does not delay the status
@@ -167,8 +171,8 @@ func (r *reconciliation) Report(ctx context.Context, departure lifecycle.Departu
 	}
 	r.AnnounceMove(ctx, after, r.o.Observed, before(clusterv1beta1.ConditionHubConfigured).Reason)
 	r.AnnounceVersion(after, reasons.AgentVersionChanged, "the agent", r.o.before.AgentVersion, after.Status.AgentVersion)
-	r.AnnounceVersion(after, reasons.KubernetesVersionChanged, "Kubernetes", r.o.before.Properties[propertyVersion].Value,
-		after.Status.Properties[propertyVersion].Value)
+	r.AnnounceVersion(after, reasons.KubernetesVersionChanged, "Kubernetes", r.o.before.Properties[facts.KubernetesVersion].Value,
+		after.Status.Properties[facts.KubernetesVersion].Value)
 	for _, kind := range announced {
 		if to := meta.FindStatusCondition(after.Status.Conditions, kind); to != nil {
 			r.announce(ctx, after, before(kind), to)
@@ -176,10 +180,6 @@ func (r *reconciliation) Report(ctx context.Context, departure lifecycle.Departu
 	}
 	return nil
 }
-
-// propertyVersion is the property with the member's version of Kubernetes, as in the reports of
-// KubeFleet's agents.
-const propertyVersion = "k8s.io/k8s-version"
 
 // announced lists the conditions whose transitions cause a line in the log and an Event.
 var announced = []string{

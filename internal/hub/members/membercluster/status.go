@@ -58,12 +58,7 @@ func describe(o observed, generation int64, departure lifecycle.Departure, now t
 func rollUp(after *clusterv1beta1.MemberClusterStatus, o observed, generation int64, now time.Time) {
 	report := o.Report.Status.DeepCopy()
 	rollUpConditions(after, report.Conditions, generation)
-	for name, value := range report.Properties {
-		if old, known := after.Properties[name]; known && old.Value == value.Value {
-			report.Properties[name] = old
-		}
-	}
-	after.Properties = report.Properties
+	after.Properties = lifecycle.RollUpProperties(report.Properties, after.Properties)
 	usage := report.ResourceUsage
 	usage.ObservationTime = after.ResourceUsage.ObservationTime
 	if !equality.Semantic.DeepEqual(usage, after.ResourceUsage) {

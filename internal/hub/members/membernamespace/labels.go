@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
+	"github.com/muster-fleet/muster/internal/fleet/facts"
 	"github.com/muster-fleet/muster/internal/kube"
 )
 
@@ -24,7 +25,7 @@ var (
 // and no consumer of the inventory sees it.
 func ReservedLabel(key string) bool {
 	domain, _, _ := strings.Cut(key, "/")
-	return slices.ContainsFunc(reservedPrefixes, func(prefix string) bool { return strings.HasPrefix(key, prefix) }) ||
+	return facts.IsLabel(key) || slices.ContainsFunc(reservedPrefixes, func(prefix string) bool { return strings.HasPrefix(key, prefix) }) ||
 		slices.ContainsFunc(reservedDomains, func(reserved string) bool { return strings.HasSuffix(domain, reserved) })
 }
 

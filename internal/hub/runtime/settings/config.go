@@ -18,6 +18,7 @@ import (
 
 	clusterv1beta1 "github.com/muster-fleet/muster/api/cluster/v1beta1"
 	"github.com/muster-fleet/muster/internal/credential"
+	"github.com/muster-fleet/muster/internal/fleet/facts"
 	"github.com/muster-fleet/muster/internal/naming"
 )
 
@@ -56,6 +57,8 @@ type Config struct {
 	InventoryInFleetSystem bool
 	// InventoryClusterSet is the ClusterSet that all members belong to.
 	InventoryClusterSet string
+	// LabelsFromFacts lists the facts of members that become labels of Clusters and MemberClusters.
+	LabelsFromFacts []string
 	// PlacementAuthorRights selects the placements that the hub reads with the rights of their
 	// authors.
 	PlacementAuthorRights string
@@ -137,6 +140,9 @@ type wire struct {
 	ManageAgent  *bool            `json:"manageAgent"`
 	wireAgent    `json:",inline"`
 	Inventory    inventory `json:"inventory"`
+	Facts        struct {
+		Labels []string `json:"labels"`
+	} `json:"facts"`
 	// BundleNamespaceMappings is consent or open.
 	BundleNamespaceMappings        string `json:"bundleNamespaceMappings"`
 	BundleNamespaceMappingsToLocal bool   `json:"bundleNamespaceMappingsToLocal"`
@@ -244,7 +250,7 @@ func Parse(text string) (Config, error) {
 	return parsed, nil
 }
 
-// parseBounds reads the limits for authors, requests, removals and the audit.
+// parseBounds reads the limits for authors, requests, removals, labels and the audit.
 func (in wire) parseBounds(into *Config) (err error) {
 	if into.PlacementAuthorRights, err = parseAuthorRights(in.Placement.AuthorRights); err != nil {
 		return err
@@ -255,6 +261,10 @@ func (in wire) parseBounds(into *Config) (err error) {
 	if into.RemovalShare, err = in.RemovalBrake.parse(into.RemovalShare); err != nil {
 		return err
 	}
+	if problem := facts.Problem(in.Facts.Labels); problem != "" {
+		return errors.New("facts.labels: " + problem)
+	}
+	into.LabelsFromFacts = in.Facts.Labels
 	into.Audit, err = in.Audit.parse(into.Audit)
 	return err
 }

@@ -78,6 +78,10 @@ func TestParse(t *testing.T) {
 		{
 			name: "a TLS mode that is none is refused", text: `{"agentTLSMode":"lax"}`, problem: "agentTLSMode \"lax\": want strict or system-store",
 		},
+		{
+			name: "a fact that does not exist is refused", text: `{"facts":{"labels":["region","k8s.io"]}}`,
+			problem: "facts.labels: no fact of a member has the name k8s.io",
+		},
 		{name: "an inventory elsewhere", want: elsewhere, text: `{"inventory":{"namespace":"kueue-system","clusterSet":"prod"}}`},
 		{name: "an inventory in fleet-system, too", want: also, text: `{"inventory":{"alsoInFleetSystem":true}}`},
 		{name: "no inventory", want: off, text: `{"inventory":{"namespace":""}}`},
