@@ -41,6 +41,8 @@ wait $joining
 
 muster approve clusters clusters/web
 muster label clusters/web env=prod region=eu
+muster rename clusters/web "Web shop" --description "Frankfurt, rack 7; call the shop team first"
+muster rename clusters/web ""
 muster cordon clusters/web
 muster cordon clusters/web --undo
 muster drain clusters/web --dry-run

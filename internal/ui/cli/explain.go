@@ -210,6 +210,12 @@ func (e *explainer) print(subject client.Object, findings []explain.Finding, uns
 	p := newProse(e.Out)
 	wrong := slices.ContainsFunc(findings, func(f explain.Finding) bool { return !f.Aside })
 	p.line("%s is %s.", e.title(subject), view.State(subject))
+	if name := view.DisplayName(subject); name != "" {
+		p.line("Display name: %s", name)
+	}
+	if description := view.Description(subject); description != "" {
+		p.line("Description: %s", description)
+	}
 	if !wrong {
 		p.line("%s", view.NoProblems)
 	}

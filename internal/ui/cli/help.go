@@ -27,7 +27,9 @@ func groups() []group {
 		{"look", "Look:", []constructor{
 			newGet, newWatch, newExplain, newTree, newEvents, newLogs, newWait, newBundle, newDashboard, newDoctor, newSupport,
 		}},
-		{"decide", "Decide:", []constructor{newApprove, newDeny, newRevoke, newCordon, newDrain, newUncordon, newTaint, newConfirm, newLabel}},
+		{"decide", "Decide:", []constructor{
+			newApprove, newDeny, newRevoke, newCordon, newDrain, newUncordon, newTaint, newConfirm, newLabel, newRename,
+		}},
 		{"leave", "Leave:", []constructor{newLeave}},
 		{groupHelp, "Help:", []constructor{newOptions, newVersion}},
 	}

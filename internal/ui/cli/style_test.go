@@ -23,9 +23,9 @@ func draw(t *testing.T, s style, rows ...[]string) []string {
 }
 
 var (
-	wellRow = []string{"clusters/web", "Cluster", "Ready", "3/3", "5/5", "v1.36.3", "online", "v0.1.0", "6d", "-", "-", "-", "-"}
+	wellRow = []string{"clusters/web", "Cluster", "Ready", "3/3", "5/5", "v1.36.3", "online", "v0.1.0", "6d", "-", "-", "-", "-", "-"}
 	illRow  = []string{"clusters/" + strings.Repeat("long", 6), "Cluster", "Lost", "1/1", "5/5", "v1.36.3", "5m", "v0.1.0", "6d",
-		"-", "-", "-", "no heartbeat " + strings.Repeat("for a long time ", 9)}
+		"-", "-", "-", "-", "no heartbeat " + strings.Repeat("for a long time ", 9)}
 )
 
 func TestStatesAreColouredAndAligned(t *testing.T) {

@@ -23,6 +23,7 @@ import (
 type entry struct {
 	namespace, bare string
 	name            string // with the namespace
+	displayName     string
 	resource        string
 	resourceVersion string
 	labels          labelSet
@@ -141,6 +142,7 @@ func (e *entry) path() string {
 
 func entryOf(resource string, o client.Object) *entry {
 	e := &entry{namespace: o.GetNamespace(), bare: o.GetName(), name: view.NameOf(o), resource: resource,
+		displayName: strings.Clone(view.DisplayName(o)),
 		resourceVersion: o.GetResourceVersion(), labels: labelSetOf(o.GetLabels()),
 		state: view.State(o), why: view.Because(o), since: changedAt(o)}
 	if findings := explain.Of(o); len(findings) > 0 && !findings[0].Aside {

@@ -37,6 +37,9 @@ func factsOf(o client.Object, labels labelSet) *facts {
 	for _, label := range slices.Backward(providerLabels) {
 		f.provider = cmp.Or(labels.Get(label), f.provider)
 	}
+	if reported := text("PROVIDER"); f.provider == "" && reported != view.Nothing {
+		f.provider = reported
+	}
 	return f
 }
 

@@ -53,9 +53,9 @@ const (
 var (
 	MemberColumns = []string{
 		"NAME", "KIND", columnState, "NODES", "BUNDLES", "VERSION", "LAST-SEEN", "AGENT", "EXPIRES",
-		"PROVIDER", "REGION", "DISTRIBUTION", columnWhy,
+		"DISPLAY-NAME", "PROVIDER", "REGION", "DISTRIBUTION", columnWhy,
 	}
-	MemberWide       = []string{"AGENT", "EXPIRES", "PROVIDER", "REGION", "DISTRIBUTION"}
+	MemberWide       = []string{"AGENT", "EXPIRES", "DISPLAY-NAME", "PROVIDER", "REGION", "DISTRIBUTION"}
 	TokenColumns     = []string{"NAME", columnState, "EXPIRES", "REGISTRATIONS", "LAST-USED", "AGE", columnWhy}
 	RequestColumns   = []string{"NAME", columnState, "CLUSTER", "CLIENT-ID", "TOKEN", "LABELS", "AGE", columnWhy}
 	RequestWide      = []string{"TOKEN", "LABELS"}
@@ -148,7 +148,7 @@ func clusterRow(record *fleet.Cluster, now time.Time) []string {
 		NameOf(record), "Cluster", memberState(record, status), Or(record.Status.Display.ReadyNodes), Or(record.Status.Display.ReadyBundles),
 		Or(agent.KubernetesVersion),
 		lastSeen(record, status, LastSeen(record), now), Or(AgentVersion(record)), Until(Expires(record), now),
-		property(record, facts.Provider), property(record, facts.Region), property(record, facts.Distribution),
+		Or(DisplayName(record)), property(record, facts.Provider), property(record, facts.Region), property(record, facts.Distribution),
 		whyOfMember(record, status.Ready, status.Message),
 	}
 }
@@ -166,7 +166,7 @@ func memberClusterRow(record *clusterv1beta1.MemberCluster, now time.Time) []str
 		NameOf(record), "MemberCluster", memberState(record, status), property(record, facts.NodeCount), Nothing,
 		property(record, facts.KubernetesVersion),
 		lastSeen(record, status, LastSeen(record), now), Or(AgentVersion(record)), Until(Expires(record), now),
-		property(record, facts.Provider), property(record, facts.Region), property(record, facts.Distribution),
+		Or(DisplayName(record)), property(record, facts.Provider), property(record, facts.Region), property(record, facts.Distribution),
 		whyOfMember(record, status.Ready, message),
 	}
 }

@@ -32,34 +32,38 @@ func TestRows(t *testing.T) {
 		}
 		return all
 	}
+	named := meta("clusters")
+	named.Annotations = map[string]string{fleet.AnnotationDisplayName: " Web\x1b[31m\nshop "}
 	for what, test := range map[string]struct {
 		object client.Object
 		want   []string
 	}{
+		"a name for people has one line, and no control characters": {&fleet.Cluster{ObjectMeta: named},
+			[]string{"clusters/web", "Cluster", "New", "-", "-", "-", "-", "-", "-", "Web [31m shop", "-", "-", "-", "-"}},
 		"a Cluster that the hub has not seen": {&fleet.Cluster{ObjectMeta: meta("clusters")},
-			[]string{"clusters/web", "Cluster", "New", "-", "-", "-", "-", "-", "-", "-", "-", "-", "-"}},
+			[]string{"clusters/web", "Cluster", "New", "-", "-", "-", "-", "-", "-", "-", "-", "-", "-", "-"}},
 		"a Cluster that is well": {&fleet.Cluster{ObjectMeta: meta("clusters"), Status: fleet.ClusterStatus{
 			Conditions: ready("True", "", "all is well"), Display: fleet.ClusterDisplay{ReadyNodes: "3/3", ReadyBundles: "2/2"},
 			Agent:      fleet.AgentStatus{LastSeen: ago(12 * time.Second), KubernetesVersion: "v1.36.2", Version: "v0.3.0"},
 			Credential: &fleet.CredentialStatus{Expires: later(100 * time.Hour)},
-		}}, []string{"clusters/web", "Cluster", "Ready", "3/3", "2/2", "v1.36.2", "online", "v0.3.0", "in 4d4h", "-", "-", "-", "-"}},
+		}}, []string{"clusters/web", "Cluster", "Ready", "3/3", "2/2", "v1.36.2", "online", "v0.3.0", "in 4d4h", "-", "-", "-", "-", "-"}},
 		"a Cluster whose Bundle is not ready": {&fleet.Cluster{ObjectMeta: meta("clusters"), Status: fleet.ClusterStatus{
 			Conditions: ready("False", "NotReady", "ErrApplied(1)\n[Bundle app]"), Agent: fleet.AgentStatus{LastSeen: ago(time.Minute)},
-		}}, []string{"clusters/web", "Cluster", "NotReady", "-", "-", "-", "online", "-", "-", "-", "-", "-", "ErrApplied(1) [Bundle app]"}},
+		}}, []string{"clusters/web", "Cluster", "NotReady", "-", "-", "-", "online", "-", "-", "-", "-", "-", "-", "ErrApplied(1) [Bundle app]"}},
 		"a Cluster that is lost, and whose credential has run out": {&fleet.Cluster{ObjectMeta: meta("clusters"), Status: fleet.ClusterStatus{
 			Conditions: ready("False", "AgentLost", "no heartbeat"), Agent: fleet.AgentStatus{LastSeen: ago(48 * time.Hour)},
 			Credential: &fleet.CredentialStatus{Expires: later(-time.Hour)},
-		}}, []string{"clusters/web", "Cluster", "Lost", "-", "-", "-", "2d", "-", "60m ago", "-", "-", "-", "no heartbeat"}},
+		}}, []string{"clusters/web", "Cluster", "Lost", "-", "-", "-", "2d", "-", "60m ago", "-", "-", "-", "-", "no heartbeat"}},
 		"a Cluster without an agent": {&fleet.Cluster{
 			ObjectMeta: meta("clusters"), Status: fleet.ClusterStatus{Conditions: ready("False", "WaitCheckIn", "no agent yet")},
 		},
-			[]string{"clusters/web", "Cluster", "Awaited", "-", "-", "-", "-", "-", "-", "-", "-", "-", "no agent yet"}},
+			[]string{"clusters/web", "Cluster", "Awaited", "-", "-", "-", "-", "-", "-", "-", "-", "-", "-", "no agent yet"}},
 		"a Cluster that leaves": {&fleet.Cluster{
 			ObjectMeta: leaving, Status: fleet.ClusterStatus{
 				Conditions: ready("False", "Leaving", "3 objects are left"), Agent: fleet.AgentStatus{LastSeen: ago(2 * time.Hour)},
 			},
 		},
-			[]string{"clusters/web", "Cluster", "Leaving", "-", "-", "-", "120m", "-", "-", "-", "-", "-", "3 objects are left"}},
+			[]string{"clusters/web", "Cluster", "Leaving", "-", "-", "-", "120m", "-", "-", "-", "-", "-", "-", "3 objects are left"}},
 		"a MemberCluster that is well": {&clusterv1beta1.MemberCluster{ObjectMeta: meta(""), Status: clusterv1beta1.MemberClusterStatus{
 			Conditions: conditions("ReadyToJoin", "True", "", "", "Joined", "True", "", "", "Healthy", "True", "", ""),
 			Properties: map[string]clusterv1beta1.PropertyValue{
@@ -67,12 +71,12 @@ func TestRows(t *testing.T) {
 				"muster/provider": {Value: "aws"}, "muster/region": {Value: "eu-1"}, "muster/distribution": {Value: "eks"},
 			},
 			AgentStatus: []clusterv1beta1.AgentStatus{{LastReceivedHeartbeat: ago(time.Hour)}, {LastReceivedHeartbeat: ago(5 * time.Second)}},
-		}}, []string{"web", "MemberCluster", "Ready", "3", "-", "v1.36.2", "online", "-", "-", "aws", "eu-1", "eks", "-"}},
+		}}, []string{"web", "MemberCluster", "Ready", "3", "-", "v1.36.2", "online", "-", "-", "-", "aws", "eu-1", "eks", "-"}},
 		"a MemberCluster whose identity is nobody's": {&clusterv1beta1.MemberCluster{ObjectMeta: meta(""),
 			Status: clusterv1beta1.MemberClusterStatus{
 				Conditions: conditions("ReadyToJoin", "False", "x", "the identity is refused", "Joined", "Unknown", "", "", "Healthy", "Unknown", "",
 					"nothing known"),
-			}}, []string{"web", "MemberCluster", "Awaited", "-", "-", "-", "-", "-", "-", "-", "-", "-", "the identity is refused"}},
+			}}, []string{"web", "MemberCluster", "Awaited", "-", "-", "-", "-", "-", "-", "-", "-", "-", "-", "the identity is refused"}},
 		"a token": {&fleet.ClusterRegistrationToken{ObjectMeta: meta("clusters"), Status: fleet.ClusterRegistrationTokenStatus{
 			Conditions: ready("True", "", ""), Expires: later(23 * time.Hour), Used: "1/3", LastUsed: new(ago(time.Minute)),
 		}}, []string{"clusters/web", "Ready", "in 23h", "1/3", "60s", "60m", "-"}},
