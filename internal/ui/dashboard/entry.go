@@ -142,7 +142,7 @@ func (e *entry) path() string {
 
 func entryOf(resource string, o client.Object) *entry {
 	e := &entry{namespace: o.GetNamespace(), bare: o.GetName(), name: view.NameOf(o), resource: resource,
-		displayName: strings.Clone(view.DisplayName(o)),
+		displayName:     strings.Clone(view.DisplayName(o)),
 		resourceVersion: o.GetResourceVersion(), labels: labelSetOf(o.GetLabels()),
 		state: view.State(o), why: view.Because(o), since: changedAt(o)}
 	if findings := explain.Of(o); len(findings) > 0 && !findings[0].Aside {
