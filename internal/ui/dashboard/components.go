@@ -4,6 +4,7 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/muster-fleet/muster/internal/fleet/reasons"
 	"github.com/muster-fleet/muster/internal/ui/explain"
 )
 
@@ -22,7 +23,9 @@ func (s *Server) components(w http.ResponseWriter, r *http.Request, v *visitor) 
 		Themes:  []string{"light", "dark"},
 		States:  []string{"Ready", "NotReady", "Unhealthy", "Lost", "Awaited", "Leaving"},
 		Counts:  summary{States: counts, Bar: barOf(counts)},
-		Finding: explain.Finding{Problem: explain.Problem{Reason: "AgentLost", Message: "no heartbeat"}, OnHub: []string{"muster explain NAME"}},
+		Finding: explain.Finding{
+			Problem: explain.Problem{Reason: reasons.AgentLost, Message: "no heartbeat"}, OnHub: []string{"muster explain NAME"},
+		},
 		At:      time.Now(),
 	}})
 }
