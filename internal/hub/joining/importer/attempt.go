@@ -39,8 +39,8 @@ func (c *Controller) attempt(ctx context.Context, cluster *fleet.Cluster, o obse
 		return outcome{}, err
 	}
 	out := outcome{url: from.url, ca: from.ca}
-	if from.insecure {
-		out.note = "the certificate of " + from.server +
+	if from.Insecure {
+		out.note = "the certificate of " + from.Server +
 			" is not verified, because the kubeconfig sets insecure-skip-tls-verify: an attacker in between can read the registration token"
 	}
 	if why == needSecret && from.hash == o.last.SecretHash {
@@ -67,7 +67,7 @@ func (c *Controller) attempt(ctx context.Context, cluster *fleet.Cluster, o obse
 	}
 	// The pull secrets follow the namespace, which comes first.
 	objects = append(objects[:1:1], append(pull, objects[1:]...)...)
-	d, err := c.connect(from.kubeconfig)
+	d, err := c.connect(from.Kubeconfig)
 	if err != nil {
 		return outcome{}, badInput(reasons.InvalidKubeconfig, "Secret %s: %s", from.key, err)
 	}

@@ -5,7 +5,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/fields"
-	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -13,6 +12,7 @@ import (
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
 	"github.com/muster-fleet/muster/internal/fleet/membership"
 	"github.com/muster-fleet/muster/internal/hub/runtime/controller"
+	"github.com/muster-fleet/muster/internal/hub/runtime/kubeconfig"
 	"github.com/muster-fleet/muster/internal/kube"
 )
 
@@ -41,7 +41,7 @@ func secretKeys(cluster *fleet.Cluster) []string {
 	if cluster.Spec.KubeConfigSecret == "" {
 		return nil
 	}
-	return []string{types.NamespacedName{Namespace: secretNamespace(cluster), Name: cluster.Spec.KubeConfigSecret}.String()}
+	return []string{kubeconfig.SecretOf(cluster).String()}
 }
 
 // clusterIDs indexes a Cluster by the UID of the cluster's namespace kube-system. An import has

@@ -45,7 +45,7 @@ func (c *Controller) findCause(ctx context.Context, cluster *fleet.Cluster, last
 	} else if err != nil {
 		return nil, err
 	}
-	d, err := c.connect(from.kubeconfig)
+	d, err := c.connect(from.Kubeconfig)
 	if err != nil {
 		return unknown(badInput(reasons.InvalidKubeconfig, "Secret %s: %s", from.key, err)), nil
 	}

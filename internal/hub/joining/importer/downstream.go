@@ -20,6 +20,7 @@ import (
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/muster-fleet/muster/internal/hub/runtime/kubeconfig"
 	"github.com/muster-fleet/muster/internal/kube"
 )
 
@@ -53,23 +54,23 @@ type downstream struct {
 
 // connect prepares the calls. It does not use client-go's own transports, because client-go caches
 // them with the credentials in them.
-func (c *Controller) connect(k kubeconfig) (*downstream, error) {
-	if err := checkLiteral(k.server); err != nil {
+func (c *Controller) connect(k kubeconfig.Kubeconfig) (*downstream, error) {
+	if err := kubeconfig.CheckLiteral(k.Server); err != nil {
 		return nil, err
 	}
-	tls, err := rest.TLSConfigFor(k.config)
+	tls, err := rest.TLSConfigFor(k.Config)
 	if err != nil {
 		return nil, errors.New("the certificates or the key in the kubeconfig cannot be read")
 	}
 	transport := &http.Transport{
 		Proxy:               http.ProxyFromEnvironment,
-		DialContext:         (&net.Dialer{Timeout: dialTimeout, Control: c.control(k.server)}).DialContext,
+		DialContext:         (&net.Dialer{Timeout: dialTimeout, Control: c.control(k.Server)}).DialContext,
 		TLSClientConfig:     tls,
 		TLSHandshakeTimeout: dialTimeout,
 		IdleConnTimeout:     dialTimeout, // a call that timed out releases its connection after close
 		ForceAttemptHTTP2:   true,
 	}
-	wrapped, err := rest.HTTPWrappersForConfig(k.config, bounded{transport, c.Clock, c.Clock.Now().Add(attemptTime)})
+	wrapped, err := rest.HTTPWrappersForConfig(k.Config, bounded{transport, c.Clock, c.Clock.Now().Add(attemptTime)})
 	if err != nil {
 		return nil, errors.New("the credential in the kubeconfig cannot be used")
 	}
@@ -77,13 +78,13 @@ func (c *Controller) connect(k kubeconfig) (*downstream, error) {
 		Transport: wrapped, Timeout: callTimeout,
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }, // the credential stays with its server
 	}
-	bare := rest.Config{Host: k.config.Host, APIPath: k.config.APIPath, QPS: -1}
+	bare := rest.Config{Host: k.Config.Host, APIPath: k.Config.APIPath, QPS: -1}
 	made, err := client.New(&bare, client.Options{HTTPClient: calls, Scheme: c.Client.Scheme(), Mapper: kinds})
 	if err != nil {
 		transport.CloseIdleConnections()
 		return nil, errors.New("the server in the kubeconfig cannot be used")
 	}
-	return &downstream{Client: made, server: strings.TrimSuffix(k.server, "/"), http: calls, close: transport.CloseIdleConnections}, nil
+	return &downstream{Client: made, server: strings.TrimSuffix(k.Server, "/"), http: calls, close: transport.CloseIdleConnections}, nil
 }
 
 // bounded truncates long answers, and starts no call after until.

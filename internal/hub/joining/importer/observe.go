@@ -6,12 +6,12 @@ import (
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/types"
 
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
 	"github.com/muster-fleet/muster/internal/fleet/membership"
 	"github.com/muster-fleet/muster/internal/hub/bundles/agentbundle"
 	"github.com/muster-fleet/muster/internal/hub/bundles/agentchart"
+	"github.com/muster-fleet/muster/internal/hub/runtime/kubeconfig"
 	"github.com/muster-fleet/muster/internal/kube"
 	"github.com/muster-fleet/muster/internal/naming"
 )
@@ -29,7 +29,7 @@ func (c *Controller) observe(ctx context.Context, record *fleet.Cluster) (observ
 	}
 	o.elsewhere = o.last != nil && o.last.Namespace != values.Namespace()
 	secret := kube.CoreMetadata("Secret")
-	key := types.NamespacedName{Namespace: secretNamespace(record), Name: record.Spec.KubeConfigSecret}
+	key := kubeconfig.SecretOf(record)
 	if err := c.Secrets.Get(ctx, key, secret); err != nil && !apierrors.IsNotFound(err) {
 		return observed{}, fmt.Errorf("looking up Secret %s: %w", key, err)
 	}

@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/muster-fleet/muster/internal/fleet/reasons"
+	"github.com/muster-fleet/muster/internal/hub/runtime/kubeconfig"
 	"github.com/muster-fleet/muster/internal/kube"
 )
 
@@ -41,6 +42,9 @@ func (p *problem) Error() string { return p.reason + ": " + p.message }
 func badInput(reason, format string, args ...any) *problem {
 	return &problem{reason: reason, message: fmt.Sprintf(format, args...), input: true}
 }
+
+// refused returns the problem of a kubeconfig or its Secret.
+func refused(p *kubeconfig.Problem) *problem { return badInput(p.Reason, "%s", p.Message) }
 
 // setback returns a problem that the hub retries.
 func setback(reason, format string, args ...any) *problem {
@@ -74,7 +78,7 @@ func (d *downstream) explain(doing string, err error) *problem {
 			"the certificate of %s is not valid for that name: correct the server, or set tls-server-name, in the kubeconfig", d.server)
 	case errors.As(err, &invalid):
 		return setback(reasons.InvalidCertificate, "the certificate of %s is not valid: it may have expired", d.server)
-	case errors.Is(err, errLocal), errors.Is(err, errLoopback):
+	case errors.Is(err, kubeconfig.ErrLocal), errors.Is(err, kubeconfig.ErrLoopback):
 		return setback(reasons.AddressRefused, "%s is not called: %s", d.server, kube.Clip(plain(err), maxMessage))
 	case refusesCertificate(err), apierrors.IsUnauthorized(err):
 		return setback(reasons.Unauthorized, "%s does not accept the credential of the kubeconfig: give the Secret a new one", d.server)

@@ -24,6 +24,7 @@ import (
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
 	"github.com/muster-fleet/muster/internal/fleet/reasons"
 	"github.com/muster-fleet/muster/internal/hub/runtime/controller"
+	"github.com/muster-fleet/muster/internal/hub/runtime/kubeconfig"
 	"github.com/muster-fleet/muster/internal/hub/runtime/settings"
 	"github.com/muster-fleet/muster/internal/naming"
 )
@@ -106,7 +107,7 @@ func TestExplain(t *testing.T) {
 		},
 		{"one that hangs up", call(io.ErrUnexpectedEOF), reasons.Unreachable, "https://example.com ends the connection (asking)"},
 		{
-			"an address of the hub's machine", call(&net.OpError{Op: "dial", Err: errLoopback}), reasons.AddressRefused,
+			"an address of the hub's machine", call(&net.OpError{Op: "dial", Err: kubeconfig.ErrLoopback}), reasons.AddressRefused,
 			"importLoopback of the chart fleet",
 		},
 		{"a long story", apierrors.NewBadRequest(strings.Repeat("x", 5000)), reasons.Refused, "xxx..."},

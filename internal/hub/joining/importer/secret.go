@@ -6,23 +6,28 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
-	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/validation"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	clusterv1beta1 "github.com/muster-fleet/muster/api/cluster/v1beta1"
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
 	"github.com/muster-fleet/muster/internal/credential"
 	"github.com/muster-fleet/muster/internal/fleet/reasons"
+	"github.com/muster-fleet/muster/internal/hub/runtime/kubeconfig"
+)
+
+// Keys of a kubeconfig Secret with the address of the hub.
+const (
+	keyServerURL = "apiServerURL"
+	keyServerCA  = "apiServerCA"
 )
 
 // origin is the content of a kubeconfig Secret, kept for one attempt only.
 type origin struct {
-	kubeconfig
+	kubeconfig.Kubeconfig
 	key     types.NamespacedName
 	version string
 	hash    string
@@ -33,14 +38,14 @@ type origin struct {
 
 // read reads and checks the kubeconfig Secret.
 func (c *Controller) read(ctx context.Context, cluster *fleet.Cluster) (origin, error) {
-	s := origin{key: types.NamespacedName{Namespace: secretNamespace(cluster), Name: cluster.Spec.KubeConfigSecret}}
-	if p := checkSecretKey(cluster, s.key); p != nil {
-		return s, p
+	s := origin{key: kubeconfig.SecretOf(cluster)}
+	if p := kubeconfig.CheckSecret(cluster, s.key); p != nil {
+		return s, refused(p)
 	}
 	var secret corev1.Secret
 	if err := c.Live.Get(ctx, s.key, &secret); client.IgnoreNotFound(err) != nil {
 		return s, fmt.Errorf("reading Secret %s: %w", s.key, err)
-	} else if err != nil || !consents(&secret, cluster) {
+	} else if err != nil || !kubeconfig.Consents(&secret, cluster) {
 		return s, secretMissing(cluster, s.key)
 	}
 	settings := c.Config.Current()
@@ -67,63 +72,16 @@ func (c *Controller) read(ctx context.Context, cluster *fleet.Cluster) (origin, 
 			cluster.Namespace, cluster.Name, keyServerURL, s.key)
 	}
 	sum := sha256.New()
-	for _, key := range []string{keyKubeconfig, keyServerURL, keyServerCA} {
+	for _, key := range []string{kubeconfig.Key, keyServerURL, keyServerCA} {
 		fmt.Fprintf(sum, "%d:", len(secret.Data[key]))
 		sum.Write(secret.Data[key])
 	}
 	s.hash = hex.EncodeToString(sum.Sum(nil))
-	var p *problem
-	if s.kubeconfig, p = parse(s.key.String(), secret.Data[keyKubeconfig], c.Clock.Now()); p != nil {
-		return s, p
+	var p *kubeconfig.Problem
+	if s.Kubeconfig, p = kubeconfig.Parse(s.key.String(), secret.Data[kubeconfig.Key], c.Clock.Now()); p != nil {
+		return s, refused(p)
 	}
 	return s, nil
-}
-
-// secretNamespaces may hold kubeconfigs besides the Cluster's own namespace, as upstream.
-var secretNamespaces = []string{
-	"fleet-local", "fleet-default", "cattle-fleet-system", "fleet-system", "cattle-fleet-clusters-system", "fleet-clusters-system",
-}
-
-// secretNamespace returns the namespace of the kubeconfig Secret.
-func secretNamespace(cluster *fleet.Cluster) string {
-	if namespace := cluster.Spec.KubeConfigSecretNamespace; namespace != "" {
-		return namespace
-	}
-	return cluster.Namespace
-}
-
-// checkSecretKey refuses impossible names of a kubeconfig Secret, before a message suggests a
-// command with them.
-func checkSecretKey(cluster *fleet.Cluster, key types.NamespacedName) *problem {
-	own := key.Namespace == cluster.Namespace
-	if !own && !slices.Contains(secretNamespaces, key.Namespace) && !strings.HasPrefix(key.Namespace, "cluster-") {
-		return badInput(reasons.SecretNamespaceNotAllowed, "kubeConfigSecretNamespace %q is not an allowed Fleet namespace", key.Namespace)
-	}
-	if problems := validation.IsDNS1123Label(key.Namespace); len(problems) > 0 {
-		return badInput(reasons.SecretNamespaceNotAllowed, "kubeConfigSecretNamespace %q is no name of a namespace", key.Namespace)
-	}
-	if problems := validation.IsDNS1123Subdomain(key.Name); len(problems) > 0 {
-		return badInput(reasons.SecretMissing, "kubeConfigSecret %q is no name of a Secret", key.Name)
-	}
-	return nil
-}
-
-// consents reports whether a Cluster may use a kubeconfig Secret. It may use one of its own
-// namespace, the place of Cluster API's and the hub's. It may use another one whose annotation or
-// label names its workspace. Neither the Secret's name nor an owner reference of the Cluster proves
-// anything, because the Cluster's owner writes both.
-func consents(secret *corev1.Secret, cluster *fleet.Cluster) bool {
-	if secret.Namespace == cluster.Namespace ||
-		secret.Labels[fleet.LabelKubeconfigReferenceableFrom] == cluster.Namespace {
-		return true
-	}
-	for listed := range strings.SplitSeq(secret.Annotations[fleet.AnnotationKubeconfigFor], ",") {
-		switch strings.TrimSpace(listed) {
-		case cluster.Namespace, cluster.Namespace + "/" + cluster.Name:
-			return true
-		}
-	}
-	return false
 }
 
 // secretMissing returns the problem of a Secret that does not exist or does not consent. The
@@ -131,7 +89,7 @@ func consents(secret *corev1.Secret, cluster *fleet.Cluster) bool {
 // not be allowed to list that namespace.
 func secretMissing(cluster *fleet.Cluster, key types.NamespacedName) *problem {
 	if key.Namespace == cluster.Namespace {
-		return badInput(reasons.SecretMissing, "Secret %s does not exist: create it with a kubeconfig under the key %s", key, keyKubeconfig)
+		return badInput(reasons.SecretMissing, "Secret %s does not exist: create it with a kubeconfig under the key %s", key, kubeconfig.Key)
 	}
 	command := fmt.Sprintf("kubectl -n %s annotate secret %s %s=%s", key.Namespace, key.Name, fleet.AnnotationKubeconfigFor, cluster.Namespace)
 	return badInput(reasons.ConsentMissing,

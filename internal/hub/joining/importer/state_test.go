@@ -15,6 +15,8 @@ import (
 )
 
 // imported is a Cluster that was imported an hour ago and whose agent is well.
+var now = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+
 func imported(change ...func(*observed)) observed {
 	generation := int64(3)
 	o := observed{

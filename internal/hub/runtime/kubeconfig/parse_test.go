@@ -1,4 +1,4 @@
-package importer
+package kubeconfig
 
 import (
 	"crypto/ecdsa"
@@ -13,7 +13,6 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
 	"github.com/muster-fleet/muster/internal/fleet/reasons"
@@ -164,24 +163,24 @@ func TestParse(t *testing.T) {
 		{name: "a token that has not", from: "token: something", to: "token: " + jwt(`{"sub":"system:serviceaccount:a:b","exp":1867322000}`)},
 	} {
 		text := strings.Replace(good, c.from, c.to, 1)
-		got, p := parse("clusters/secret", []byte(text), now)
+		got, p := Parse("clusters/secret", []byte(text), now)
 		switch {
 		case p == nil && c.reason != "":
 			t.Errorf("%s: accepted", c.name)
-		case p == nil && got.config.Host != "https://example.com:6443":
-			t.Errorf("%s: leads to %s", c.name, got.config.Host)
-		case p != nil && (p.reason != c.reason || !strings.Contains(p.message, c.says) ||
-			!strings.Contains(p.message, "clusters/secret") || !p.input):
+		case p == nil && got.Config.Host != "https://example.com:6443":
+			t.Errorf("%s: leads to %s", c.name, got.Config.Host)
+		case p != nil && (p.Reason != c.reason || !strings.Contains(p.Message, c.says) ||
+			!strings.Contains(p.Message, "clusters/secret")):
 			t.Errorf("%s: got %+v, want %s with %q", c.name, p, c.reason, c.says)
-		case p != nil && strings.Contains(p.message, "s3cret"):
-			t.Errorf("%s: the message quotes the kubeconfig: %s", c.name, p.message)
+		case p != nil && strings.Contains(p.Message, "s3cret"):
+			t.Errorf("%s: the message quotes the kubeconfig: %s", c.name, p.Message)
 		}
 	}
 }
 
 func TestACertificateThatIsNotVerifiedIsReported(t *testing.T) {
 	text := strings.Replace(good, "server:", "insecure-skip-tls-verify: true, server:", 1)
-	if got, p := parse("clusters/secret", []byte(text), now); p != nil || !got.insecure {
+	if got, p := Parse("clusters/secret", []byte(text), now); p != nil || !got.Insecure {
 		t.Errorf("got %+v and %v", got, p)
 	}
 }
@@ -192,9 +191,9 @@ func TestNamespacesThatMayHoldAKubeconfig(t *testing.T) {
 		"kube-system": false, "default": false, "clusters2": false,
 	} {
 		cluster := &fleet.Cluster{
-			ObjectMeta: metav1.ObjectMeta{Namespace: "clusters"}, Spec: fleet.ClusterSpec{KubeConfigSecretNamespace: namespace},
+			ObjectMeta: metav1.ObjectMeta{Namespace: "clusters"}, Spec: fleet.ClusterSpec{KubeConfigSecret: "a", KubeConfigSecretNamespace: namespace},
 		}
-		if p := checkSecretKey(cluster, types.NamespacedName{Namespace: secretNamespace(cluster), Name: "a"}); (p == nil) != want {
+		if p := CheckSecret(cluster, SecretOf(cluster)); (p == nil) != want {
 			t.Errorf("%q: got %v, want %t", namespace, p, want)
 		}
 	}

@@ -1,4 +1,4 @@
-package importer
+package kubeconfig
 
 import (
 	"crypto/tls"
@@ -19,28 +19,24 @@ import (
 	"github.com/muster-fleet/muster/internal/fleet/reasons"
 )
 
-// Keys of a kubeconfig Secret.
-const (
-	keyKubeconfig = "value"
-	keyServerURL  = "apiServerURL"
-	keyServerCA   = "apiServerCA"
-)
+// Key is the key of the kubeconfig in a Secret.
+const Key = "value"
 
-// kubeconfig is the parsed content of a Secret.
-type kubeconfig struct {
-	config *rest.Config
-	server string
-	// insecure turns the verification of the server's certificate off.
-	insecure bool
+// Kubeconfig is the parsed content of a Secret.
+type Kubeconfig struct {
+	Config *rest.Config
+	Server string
+	// Insecure turns the verification of the server's certificate off.
+	Insecure bool
 }
 
 var lineOfError = regexp.MustCompile(`line \d+`)
 
-// parse reads the kubeconfig of a Secret. It refuses entries that would run code or read files of
+// Parse reads the kubeconfig of a Secret. It refuses entries that would run code or read files of
 // the hub, or cannot work.
-func parse(secret string, data []byte, now time.Time) (kubeconfig, *problem) {
+func Parse(secret string, data []byte, now time.Time) (Kubeconfig, *Problem) {
 	if len(data) == 0 {
-		return kubeconfig{}, badInput(reasons.KubeconfigMissing, "Secret %s has no kubeconfig: put one under the key %s", secret, keyKubeconfig)
+		return Kubeconfig{}, badInput(reasons.KubeconfigMissing, "Secret %s has no kubeconfig: put one under the key %s", secret, Key)
 	}
 	// The decoder's error would quote the kubeconfig.
 	parsed, err := clientcmd.Load(data)
@@ -49,41 +45,41 @@ func parse(secret string, data []byte, now time.Time) (kubeconfig, *problem) {
 		if line := lineOfError.FindString(err.Error()); line != "" {
 			where = " (" + line + ")"
 		}
-		return kubeconfig{}, badInput(reasons.InvalidKubeconfig, "the key %s of Secret %s is not a kubeconfig in YAML or JSON%s",
-			keyKubeconfig, secret, where)
+		return Kubeconfig{}, badInput(reasons.InvalidKubeconfig, "the key %s of Secret %s is not a kubeconfig in YAML or JSON%s",
+			Key, secret, where)
 	}
 	name, p := chooseContext(secret, parsed)
 	if p != nil {
-		return kubeconfig{}, p
+		return Kubeconfig{}, p
 	}
 	chosen := parsed.Contexts[name]
 	cluster, user := parsed.Clusters[chosen.Cluster], parsed.AuthInfos[chosen.AuthInfo]
 	switch {
 	case cluster == nil:
-		return kubeconfig{}, badInput(reasons.InvalidKubeconfig, "context %q of Secret %s names cluster %q, which the kubeconfig does not have",
+		return Kubeconfig{}, badInput(reasons.InvalidKubeconfig, "context %q of Secret %s names cluster %q, which the kubeconfig does not have",
 			name, secret, chosen.Cluster)
 	case user == nil:
-		return kubeconfig{}, badInput(reasons.InvalidKubeconfig, "context %q of Secret %s names user %q, which the kubeconfig does not have",
+		return Kubeconfig{}, badInput(reasons.InvalidKubeconfig, "context %q of Secret %s names user %q, which the kubeconfig does not have",
 			name, secret, chosen.AuthInfo)
 	}
 	user.Token = strings.TrimSpace(user.Token) // many write it with the line break of a file
-	for _, check := range []*problem{
+	for _, check := range []*Problem{
 		checkCode(secret, chosen.AuthInfo, user), checkFiles(secret, cluster, user), checkServer(secret, cluster),
 		checkCredential(secret, chosen.AuthInfo, user, now), checkCertificates(secret, chosen, cluster, user),
 	} {
 		if check != nil {
-			return kubeconfig{}, check
+			return Kubeconfig{}, check
 		}
 	}
 	config, err := clientcmd.NewNonInteractiveClientConfig(*parsed, name, &clientcmd.ConfigOverrides{}, nil).ClientConfig()
 	if err != nil {
-		return kubeconfig{}, badInput(reasons.InvalidKubeconfig, "the kubeconfig of Secret %s contradicts itself", secret)
+		return Kubeconfig{}, badInput(reasons.InvalidKubeconfig, "the kubeconfig of Secret %s contradicts itself", secret)
 	}
-	return kubeconfig{config: config, server: cluster.Server, insecure: cluster.InsecureSkipTLSVerify}, nil
+	return Kubeconfig{Config: config, Server: cluster.Server, Insecure: cluster.InsecureSkipTLSVerify}, nil
 }
 
 // chooseContext returns the current context, or the only one.
-func chooseContext(secret string, parsed *clientcmdapi.Config) (string, *problem) {
+func chooseContext(secret string, parsed *clientcmdapi.Config) (string, *Problem) {
 	names := make([]string, 0, len(parsed.Contexts))
 	for name := range parsed.Contexts {
 		names = append(names, fmt.Sprintf("%q", name))
@@ -107,7 +103,7 @@ func chooseContext(secret string, parsed *clientcmdapi.Config) (string, *problem
 	return "", nil
 }
 
-func checkCode(secret, name string, user *clientcmdapi.AuthInfo) *problem {
+func checkCode(secret, name string, user *clientcmdapi.AuthInfo) *Problem {
 	if user.Exec == nil && user.AuthProvider == nil {
 		return nil
 	}
@@ -119,7 +115,7 @@ func checkCode(secret, name string, user *clientcmdapi.AuthInfo) *problem {
 		"hub: use a token or a client certificate", name, secret, kind)
 }
 
-func checkFiles(secret string, cluster *clientcmdapi.Cluster, user *clientcmdapi.AuthInfo) *problem {
+func checkFiles(secret string, cluster *clientcmdapi.Cluster, user *clientcmdapi.AuthInfo) *Problem {
 	for _, entry := range []struct{ name, path, instead string }{
 		{"certificate-authority", cluster.CertificateAuthority, "certificate-authority-data"},
 		{"client-certificate", user.ClientCertificate, "client-certificate-data"},
@@ -134,7 +130,7 @@ func checkFiles(secret string, cluster *clientcmdapi.Cluster, user *clientcmdapi
 	return nil
 }
 
-func checkServer(secret string, cluster *clientcmdapi.Cluster) *problem {
+func checkServer(secret string, cluster *clientcmdapi.Cluster) *Problem {
 	server, err := url.Parse(cluster.Server)
 	switch {
 	case err != nil || server.Host == "" || server.User != nil || server.RawQuery != "" || server.ForceQuery || server.Fragment != "":
@@ -151,8 +147,8 @@ func checkServer(secret string, cluster *clientcmdapi.Cluster) *problem {
 	return nil
 }
 
-func checkCredential(secret, name string, user *clientcmdapi.AuthInfo, now time.Time) *problem {
-	expired := func(what string, end time.Time) *problem {
+func checkCredential(secret, name string, user *clientcmdapi.AuthInfo, now time.Time) *Problem {
+	expired := func(what string, end time.Time) *Problem {
 		return badInput(reasons.CredentialExpired, "the %s of user %q in the kubeconfig of Secret %s expired at %s: give the Secret a new one",
 			what, name, secret, end.UTC().Format(time.RFC3339))
 	}
@@ -193,7 +189,7 @@ func checkCredential(secret, name string, user *clientcmdapi.AuthInfo, now time.
 
 // checkCertificates refuses certificates and keys that client-go cannot use, with the entry that is
 // wrong.
-func checkCertificates(secret string, chosen *clientcmdapi.Context, cluster *clientcmdapi.Cluster, user *clientcmdapi.AuthInfo) *problem {
+func checkCertificates(secret string, chosen *clientcmdapi.Context, cluster *clientcmdapi.Cluster, user *clientcmdapi.AuthInfo) *Problem {
 	ca := cluster.CertificateAuthorityData
 	switch {
 	case len(ca) > 0 && cluster.InsecureSkipTLSVerify:
