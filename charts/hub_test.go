@@ -24,17 +24,19 @@ func hub(values string, set ...string) helm {
 
 func TestHubConfigHasTheKeysOfTheWireFormat(t *testing.T) {
 	want := map[string]any{
-		"apiServerURL":                    "https://hub:6443",
-		"apiServerCA":                     base64.StdEncoding.EncodeToString([]byte(ca)),
-		"agentTLSMode":                    "strict",
-		"agentCheckinInterval":            "15m",
-		"agentTokenLifetime":              "168h",
-		"forceDeleteWaitTime":             "15m",
-		"manageAgent":                     true,
-		"registrationTokenTTL":            map[string]any{"required": false},
-		"audit":                           map[string]any{"maxAge": "2160h", "maxEntries": 1000.0},
-		"removalBrake":                    map[string]any{"share": 20.0},
-		"inventory":                       map[string]any{"namespace": "fleet-inventory", "alsoInFleetSystem": false, "clusterSet": "default"},
+		"apiServerURL":         "https://hub:6443",
+		"apiServerCA":          base64.StdEncoding.EncodeToString([]byte(ca)),
+		"agentTLSMode":         "strict",
+		"agentCheckinInterval": "15m",
+		"agentTokenLifetime":   "168h",
+		"forceDeleteWaitTime":  "15m",
+		"manageAgent":          true,
+		"registrationTokenTTL": map[string]any{"required": false},
+		"audit":                map[string]any{"maxAge": "2160h", "maxEntries": 1000.0},
+		"removalBrake":         map[string]any{"share": 20.0},
+		"inventory":            map[string]any{"namespace": "fleet-inventory", "alsoInFleetSystem": false, "clusterSet": "default"},
+		"access": map[string]any{"workspaces": []any{}, "argocdNamespace": "", "argocdProject": "", "fluxNamespace": "",
+			"inventoryNamespace": ""},
 		"bundleNamespaceMappings":         "consent",
 		"bundleNamespaceMappingsToLocal":  false,
 		"importLoopback":                  false,
@@ -117,10 +119,12 @@ func TestMistakesOfAHubFailWithASentence(t *testing.T) {
 		set  []string
 		want string
 	}{
-		"URL without scheme": {[]string{"apiServerURL=hub"}, `apiServerURL is "hub", which is no address of an API server`},
-		"CA that is neither": {[]string{"apiServerCA=abc"}, "apiServerCA is neither PEM"},
-		"unknown TLS mode":   {[]string{"agentTLSMode=none"}, `agentTLSMode is "none": set it to strict`},
-		"unknown mappings":   {[]string{"bundleNamespaceMappings=closed"}, `bundleNamespaceMappings is "closed": set it to consent`},
+		"URL without scheme":     {[]string{"apiServerURL=hub"}, `apiServerURL is "hub", which is no address of an API server`},
+		"CA that is neither":     {[]string{"apiServerCA=abc"}, "apiServerCA is neither PEM"},
+		"kubeconfigs by the hub": {[]string{"access.argocdNamespace=cattle-fleet-system"}, "access/argocdNamespace"},
+		"kubeconfigs in kube-":   {[]string{"access.fluxNamespace=kube-system"}, "access/fluxNamespace"},
+		"unknown TLS mode":       {[]string{"agentTLSMode=none"}, `agentTLSMode is "none": set it to strict`},
+		"unknown mappings":       {[]string{"bundleNamespaceMappings=closed"}, `bundleNamespaceMappings is "closed": set it to consent`},
 		"strict without a CA": {
 			[]string{"agentTLSMode=strict", "apiServerURL=https://hub"}, "agentTLSMode is strict, so apiServerCA is required",
 		},
@@ -136,6 +140,16 @@ func TestMistakesOfAHubFailWithASentence(t *testing.T) {
 				t.Errorf("got  %v\nwant %s", err, test.want)
 			}
 		})
+	}
+}
+
+func TestKubeconfigsForToolsAreNotWrittenBesideTheHub(t *testing.T) {
+	for _, namespace := range []string{"muster-system", "muster-clusters-system"} {
+		install := helm{chart: "fleet", namespace: "muster-system", release: "fleet", set: []string{"access.fluxNamespace=" + namespace}}
+		want := "access.fluxNamespace is " + namespace + ", a namespace of the hub itself"
+		if _, err := install.render(t); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("got  %v\nwant %s", err, want)
+		}
 	}
 }
 

@@ -33,7 +33,7 @@ var ran = map[string]series{
 		"docs/how-to/credentials.md", "docs/how-to/move-a-cluster.md", "docs/how-to/decide-who-is-in.md",
 		"docs/how-to/take-out-of-service.md", "docs/revocation.md",
 		"docs/how-to/member-clusters.md", "docs/how-to/placements.md",
-		"docs/how-to/register-by-kubeconfig.md", "docs/how-to/remove-an-agent.md", "docs/how-to/install-the-hub.md",
+		"docs/how-to/register-by-kubeconfig.md", "docs/how-to/other-tools.md", "docs/how-to/remove-an-agent.md", "docs/how-to/install-the-hub.md",
 	}},
 	"tutorial": {[]string{"hub", "cluster1", "cluster2", "cluster3"}, []string{"docs/tutorial.md"}},
 	"trust":    {[]string{"hub", "cluster1", "cluster2", "thief"}, []string{"docs/trust.md"}},

@@ -187,7 +187,19 @@ func ClusterProfile(workspace, name string) string {
 	if workspace == "" {
 		return name
 	}
-	full := workspace + "." + name
+	return fit(workspace + "." + name)
+}
+
+// AccessSecret returns the name of the Secret that a tool uses for a Cluster or MemberCluster.
+func AccessSecret(tool, workspace, name string) string {
+	if workspace == "" {
+		return fit(tool + "-" + name)
+	}
+	return fit(tool + "-" + workspace + "." + name)
+}
+
+// fit replaces the end of a name that is too long with a hash of the whole.
+func fit(full string) string {
 	if len(full) <= maxObjectName {
 		return full
 	}

@@ -149,7 +149,8 @@ func (c Cluster) InstallTemplate(t testing.TB, path string) {
 	}
 	lines := slices.DeleteFunc(strings.Split(string(text), "\n"), func(line string) bool { return strings.HasPrefix(line, "{{") })
 	values := strings.NewReplacer("{{ .Release.Namespace }}", naming.SystemNamespace,
-		`{{ include "fleet.registrationNamespace" . }}`, naming.RegistrationNamespace(naming.SystemNamespace), "{{ $mutating }}", "v1")
+		`{{ include "fleet.registrationNamespace" . }}`, naming.RegistrationNamespace(naming.SystemNamespace), "{{ $mutating }}", "v1",
+		`{{ include "fleet.toolNamespaces" . }}`, "['argocd', 'flux-system', 'profile-readers']")
 	applyAll(context.Background(), t, c.Client(t), values.Replace(strings.Join(lines, "\n")))
 }
 

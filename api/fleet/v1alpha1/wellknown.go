@@ -40,6 +40,19 @@ const (
 	// LabelKubeconfigReferenceableFrom on a kubeconfig Secret names a workspace whose Clusters may use
 	// it. Rancher Fleet reads it from 0.17 on.
 	LabelKubeconfigReferenceableFrom = "fleet.cattle.io/kubeconfig-referenceable-from"
+	// AnnotationAccessFor on a kubeconfig Secret lists the tools that may have a copy of it, with
+	// commas between them: argocd, flux, inventory. A Muster addition.
+	AnnotationAccessFor = "muster/access-for"
+	// AnnotationAccessSecret on a Cluster or MemberCluster names the kubeconfig Secret for these
+	// tools. It is in the workspace of the Cluster, or for a MemberCluster in the hub's own namespace.
+	// The default is the kubeConfigSecret of the Cluster. A Muster addition.
+	AnnotationAccessSecret = "muster/access-secret"
+	// LabelAccess on a Secret of the hub names the tool that it is for. AnnotationAccessOf names the
+	// Cluster or MemberCluster, as namespace/name. Muster additions.
+	LabelAccess        = "muster/access"
+	AnnotationAccessOf = "muster/access-of"
+	// LabelWorkspace on such a Secret names the workspace of the Cluster. A Muster addition.
+	LabelWorkspace = "muster/workspace"
 	// LabelAgent marks the Bundle and the BundleDeployment of the Cluster's own agent, with the
 	// agent's version. A Muster addition.
 	LabelAgent = "muster/agent-version"

@@ -59,7 +59,8 @@ type ClusterProfileStatus struct {
 	// +listType=map
 	// +listMapKey=name
 	Properties []Property `json:"properties,omitempty"`
-	// AccessProviders list the ways to reach the cluster. Muster does not write them.
+	// AccessProviders list the ways to reach the cluster. If its settings say so, Muster writes the
+	// entry kubeconfig-secretreader.
 	// +optional
 	// +listType=map
 	// +listMapKey=name

@@ -40,6 +40,15 @@ app.kubernetes.io/part-of: muster
 {{ $parts._0 }}-clusters-system{{ $parts._1 }}
 {{- end }}
 
+{{/* The namespaces of the value access, as a list in CEL. */}}
+{{- define "fleet.toolNamespaces" -}}
+{{- $namespaces := list -}}
+{{- range $key := list "argocdNamespace" "fluxNamespace" "inventoryNamespace" -}}
+{{- with index ($.Values.access | default dict) $key }}{{ $namespaces = append $namespaces (printf "'%s'" .) }}{{ end -}}
+{{- end -}}
+[{{ join ", " (uniq $namespaces) }}]
+{{- end }}
+
 {{/* Whether the cluster has ValidatingAdmissionPolicies. Rendering without a cluster, as "helm template" does, knows only its version. */}}
 {{- define "fleet.admissionPolicies" -}}
 {{- if or (.Capabilities.APIVersions.Has "admissionregistration.k8s.io/v1/ValidatingAdmissionPolicy") (semverCompare ">=1.30.0-0" .Capabilities.KubeVersion.Version) }}yes{{ end -}}

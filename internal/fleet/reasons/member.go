@@ -4,6 +4,18 @@ import clusterv1beta1 "github.com/muster-fleet/muster/api/cluster/v1beta1"
 
 // Reasons that Clusters and MemberClusters share.
 const (
+	// AccessEnded: another tool no longer has a kubeconfig of the member from the hub; an Event of a
+	// Cluster or MemberCluster.
+	AccessEnded = "AccessEnded"
+	// AccessGiven: another tool has a kubeconfig of the member; an Event of a Cluster or
+	// MemberCluster.
+	AccessGiven = "AccessGiven"
+	// AccessSecretTaken: a Secret or access provider of another owner has the name of the hub's; an
+	// Event of a Cluster or MemberCluster.
+	AccessSecretTaken = "AccessSecretTaken"
+	// AccessWithheld: the hub does not give another tool the kubeconfig of the member, although its
+	// owner consents; an Event of a Cluster or MemberCluster.
+	AccessWithheld = "AccessWithheld"
 	// AddressUnreachable: the agent tried another address of the hub, failed, and uses the one
 	// before; HubConfigured of a Cluster or MemberCluster.
 	AddressUnreachable = "AddressUnreachable"

@@ -197,7 +197,7 @@ func setUp(ctx context.Context, mgr manager.Manager, options Options, server *se
 			}).Register(ctx, mgr)
 		},
 		func() error { return cluster.New(deps, moves, address, again.Token, entries).Register(ctx, mgr) },
-		func() error { return addImporter(ctx, mgr, deps) },
+		func() error { return addKubeconfigs(ctx, mgr, deps) },
 		func() error { return membercluster.New(deps, moves, entries).Register(ctx, mgr) },
 		func() error { return stray.New(deps).Register(mgr) },
 		func() error { return addPlacement(ctx, mgr, deps, policies) },
@@ -260,16 +260,6 @@ func addInventory(ctx context.Context, mgr manager.Manager, deps controller.Deps
 		return err
 	}
 	return inventory.New(deps).Register(ctx, mgr)
-}
-
-// addImporter adds manager-initiated registration, with a cache of its own for Secrets of other
-// owners.
-func addImporter(ctx context.Context, mgr manager.Manager, deps controller.Deps) error {
-	secrets, err := importer.NewSecretCache(ctx, mgr)
-	if err != nil {
-		return err
-	}
-	return importer.New(importer.Deps{Deps: deps, Secrets: secrets, Hub: mgr.GetConfig()}).Register(ctx, mgr)
 }
 
 // requireCRDs returns an error with the remedy if the API server does not serve a kind of the

@@ -157,6 +157,11 @@ func TestTheHubsAccountWritesNoSecretOfSomebodyElse(t *testing.T) {
 	p.create("a Secret to bind tokens to in kube-system", &corev1.Secret{
 		ObjectMeta: p.meta("kube-system", "power"), Type: fleet.SecretTypeLastingToken,
 	})
+	shared := &corev1.Secret{ObjectMeta: p.meta(p.bystander, "power"), Type: corev1.SecretTypeOpaque}
+	shared.Labels[fleet.LabelAccess], shared.Annotations = "argocd", map[string]string{fleet.AnnotationAccessOf: "clusters/web"}
+	p.create("a Secret for Argo CD elsewhere", shared)
+	p.check(client.IgnoreAlreadyExists(p.Create(context.Background(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "argocd"}})))
+	p.create("a Secret in the namespace of Argo CD that is for no member", &corev1.Secret{ObjectMeta: p.meta("argocd", "power")})
 	for _, namespace := range []string{"kube-system", naming.MemberSystemNamespace, p.bystander} {
 		copied := &corev1.ConfigMap{ObjectMeta: p.meta(namespace, "power")}
 		copied.Labels = map[string]string{"muster/copied-from": "clusters"}

@@ -233,4 +233,14 @@ var agentCauses = []cause{
 		means:  "Another user's ClusterProfile has the name of this member's ClusterProfile.",
 		remedy: "Delete that ClusterProfile. The hub then creates its own.", aside: true,
 	},
+	{
+		kinds: ofMembers, reasons: []string{reasons.AccessWithheld, reasons.AccessSecretTaken},
+		means:  "The hub does not give another tool the kubeconfig of this member, although its owner consents.",
+		remedy: "Follow the message. The page how-to/other-tools.md lists the conditions.", aside: true,
+	},
+	{
+		kinds: ofMembers, reasons: []string{reasons.AccessGiven, reasons.AccessEnded},
+		means:  "The hub gave another tool the kubeconfig of this member, or took it back.",
+		remedy: "If this is not intended, change the annotation muster/access-for of the kubeconfig Secret.", aside: true,
+	},
 }

@@ -26,7 +26,7 @@ var unrecorded = []struct{ kind, reasons, why string }{
 	{kindCluster, "WaitingForToken Queued", aRace},
 	{kindCluster, "AgentWrongArchitecture AgentNotStarted AgentRefused AgentOutOfMemory AgentCrashing", playedPods},
 	{kindCluster, "AgentRemoved NameTaken NotVerified OutOfSync", notYet},
-	{kindCluster, "PropertiesSkipped ClusterProfileTaken", anEvent},
+	{kindCluster, "PropertiesSkipped ClusterProfileTaken AccessWithheld AccessSecretTaken AccessGiven AccessEnded", anEvent},
 	{kindMemberCluster, "SwitchedOff NotVerified", notYet},
 	{kindMemberCluster, "RolloutStopped NameTaken ForeignAgent NoCredential", afterRecording},
 	{kindRequest, "ClusterLeaving", aRace},

@@ -55,7 +55,7 @@ type downstream struct {
 // connect prepares the calls. It does not use client-go's own transports, because client-go caches
 // them with the credentials in them.
 func (c *Controller) connect(k kubeconfig.Kubeconfig) (*downstream, error) {
-	if err := kubeconfig.CheckLiteral(k.Server); err != nil {
+	if err := kubeconfig.CheckLiteral(k.Server, true); err != nil {
 		return nil, err
 	}
 	tls, err := rest.TLSConfigFor(k.Config)

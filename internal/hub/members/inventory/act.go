@@ -47,7 +47,7 @@ func (c *Controller) perNamespace(o observed, profiles []inventory.ClusterProfil
 	for i := range profiles {
 		if profile := &profiles[i]; slices.Contains(namespaces, profile.Namespace) {
 			current[profile.Namespace] = profile
-		} else if ours(profile) {
+		} else if Ours(profile) {
 			o.strays = append(o.strays, profile)
 		}
 	}

@@ -77,7 +77,7 @@ func (c *Controller) Register(ctx context.Context, mgr ctrl.Manager) error {
 		Watches(&clusterv1beta1.MemberCluster{}, &handler.EnqueueRequestForObject{}).
 		Watches(&clusterv1beta1.InternalMemberCluster{}, handler.EnqueueRequestsFromMapFunc(ofReport),
 			builder.WithPredicates(predicate.Funcs{UpdateFunc: membernamespace.MoreThanBeats})).
-		Watches(&inventory.ClusterProfile{}, handler.EnqueueRequestsFromMapFunc(ofProfile)).
+		Watches(&inventory.ClusterProfile{}, handler.EnqueueRequestsFromMapFunc(OfProfile)).
 		WatchesMetadata(&corev1.Namespace{}, handler.EnqueueRequestsFromMapFunc(c.ofNamespace), createdOrDeleted).
 		WatchesRawSource(source.Channel(c.Config.Subscribe(), handler.EnqueueRequestsFromMapFunc(c.all))).
 		WatchesRawSource(c.Kinds.Again(c.Client, &fleet.ClusterList{}, &clusterv1beta1.MemberClusterList{})).
@@ -143,10 +143,10 @@ func ofReport(ctx context.Context, o client.Object) []reconcile.Request {
 	return membernamespace.ToCluster(ctx, o)
 }
 
-// ofProfile maps a profile to its membership object. A profile of another manager maps to the
+// OfProfile maps a profile to its membership object. A profile of another manager maps to the
 // membership object that needs the same name. At its start the hub maps all profiles, and removes
 // profiles of members deleted while no hub ran.
-func ofProfile(_ context.Context, o client.Object) []reconcile.Request {
+func OfProfile(_ context.Context, o client.Object) []reconcile.Request {
 	key, ok := membership.RecordOf(o)
 	if !ok || naming.ClusterProfile(key.Namespace, key.Name) != o.GetName() {
 		workspace, name, ofCluster := strings.Cut(o.GetName(), ".")
@@ -174,7 +174,7 @@ func (c *Controller) all(ctx context.Context, o client.Object) []reconcile.Reque
 // Lean drops everything but name and manager from profiles of other managers; readers of the cache
 // need no more.
 func Lean(profile *inventory.ClusterProfile) {
-	if !ours(profile) {
+	if !Ours(profile) {
 		profile.Labels, profile.Annotations, profile.Status = nil, nil, inventory.ClusterProfileStatus{}
 	}
 }

@@ -18,8 +18,8 @@ import (
 	"github.com/muster-fleet/muster/internal/naming"
 )
 
-// annotationLabels lists the labels copied from the membership object to the profile. The hub later
-// removes copied labels that the membership object has lost.
+// annotationLabels lists the labels copied from the membership object. The hub later removes copied
+// labels that the membership object has lost.
 const annotationLabels = "muster/record-labels"
 
 // usagePrefix starts the names of properties that change all the time; profiles omit these.
@@ -81,26 +81,7 @@ func (o observed) version() string {
 // label sets the labels for consumers' selectors, the labels of the membership object, and the
 // references back to it. Labels of other writers stay.
 func label(profile *metav1.ObjectMeta, o observed) {
-	if profile.Labels == nil {
-		profile.Labels = map[string]string{}
-	}
-	if profile.Annotations == nil {
-		profile.Annotations = map[string]string{}
-	}
-	copied := map[string]string{}
-	for key, value := range o.record.object.GetLabels() {
-		if !reserved(key) {
-			copied[key] = value
-		}
-	}
-	for _, key := range strings.Split(profile.Annotations[annotationLabels], ",") {
-		delete(profile.Labels, key)
-	}
-	maps.Copy(profile.Labels, copied)
-	profile.Annotations[annotationLabels] = strings.Join(slices.Sorted(maps.Keys(copied)), ",")
-	if len(copied) == 0 {
-		delete(profile.Annotations, annotationLabels)
-	}
+	CopyLabels(profile, o.record.object.GetLabels(), reserved)
 	profile.Labels[inventory.LabelClusterManager] = manager
 	profile.Labels[fleet.LabelManaged] = "true"
 	if o.key.Namespace == "" {
@@ -109,6 +90,31 @@ func label(profile *metav1.ObjectMeta, o observed) {
 	}
 	profile.Annotations[fleet.AnnotationClusterNamespace] = o.key.Namespace
 	profile.Annotations[fleet.LabelCluster] = o.key.Name
+}
+
+// CopyLabels copies the labels of a membership object that are not reserved, and removes earlier
+// copies of labels that it has lost. Labels of other writers stay.
+func CopyLabels(to *metav1.ObjectMeta, from map[string]string, reserved func(key string) bool) {
+	if to.Labels == nil {
+		to.Labels = map[string]string{}
+	}
+	if to.Annotations == nil {
+		to.Annotations = map[string]string{}
+	}
+	copied := map[string]string{}
+	for key, value := range from {
+		if !reserved(key) {
+			copied[key] = value
+		}
+	}
+	for _, key := range strings.Split(to.Annotations[annotationLabels], ",") {
+		delete(to.Labels, key)
+	}
+	maps.Copy(to.Labels, copied)
+	to.Annotations[annotationLabels] = strings.Join(slices.Sorted(maps.Keys(copied)), ",")
+	if len(copied) == 0 {
+		delete(to.Annotations, annotationLabels)
+	}
 }
 
 // reserved reports whether fleets or the inventory itself act on a label.

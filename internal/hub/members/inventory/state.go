@@ -72,15 +72,15 @@ type decision struct {
 	wake time.Duration
 }
 
-// ours reports whether a profile is the hub's. Unlike a label, spec.clusterManager is immutable.
-func ours(profile *inventory.ClusterProfile) bool {
+// Ours reports whether a profile is the hub's. Unlike a label, spec.clusterManager is immutable.
+func Ours(profile *inventory.ClusterProfile) bool {
 	return profile.Spec.ClusterManager.Name == manager
 }
 
 // decide is total and depends only on its arguments.
 func decide(o observed, now time.Time) decision {
 	switch {
-	case o.current != nil && !ours(o.current):
+	case o.current != nil && !Ours(o.current):
 		if o.record == nil {
 			return decision{action: idle}
 		}

@@ -6,16 +6,16 @@ import (
 	"net/url"
 )
 
-// ErrLocal and ErrLoopback refuse addresses that lead to the machine or the network of the hub, and
-// to no cluster.
+// ErrLocal and ErrLoopback refuse addresses of the hub's own machine or network.
 var (
 	ErrLocal    = errors.New("its address is link-local, multicast or unspecified, where no cluster is")
 	ErrLoopback = errors.New("its address is a loopback one, which leads to what runs beside the hub; the value importLoopback of the chart " +
 		"fleet allows that")
 )
 
-// CheckLiteral refuses a server given by a forbidden address, even if a proxy would dial it.
-func CheckLiteral(server string) error {
+// CheckLiteral refuses a server given by a forbidden address, even if a proxy would dial it. With
+// loopback it accepts loopback addresses.
+func CheckLiteral(server string, loopback bool) error {
 	parsed, err := url.Parse(server)
 	if err != nil {
 		return nil //nolint:nilerr // no address
@@ -24,7 +24,7 @@ func CheckLiteral(server string) error {
 	if err != nil {
 		return nil //nolint:nilerr // a name
 	}
-	return CheckAddress(address, true)
+	return CheckAddress(address, loopback)
 }
 
 // CheckAddress returns an error if the hub must not dial an address; nil if it may.

@@ -32,8 +32,8 @@ type Kubeconfig struct {
 
 var lineOfError = regexp.MustCompile(`line \d+`)
 
-// Parse reads the kubeconfig of a Secret. It refuses entries that would run code or read files of
-// the hub, or cannot work.
+// Parse reads the kubeconfig of a Secret. It refuses entries with programs or files of the hub, and
+// entries without effect.
 func Parse(secret string, data []byte, now time.Time) (Kubeconfig, *Problem) {
 	if len(data) == 0 {
 		return Kubeconfig{}, badInput(reasons.KubeconfigMissing, "Secret %s has no kubeconfig: put one under the key %s", secret, Key)

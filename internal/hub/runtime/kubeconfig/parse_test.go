@@ -191,7 +191,8 @@ func TestNamespacesThatMayHoldAKubeconfig(t *testing.T) {
 		"kube-system": false, "default": false, "clusters2": false,
 	} {
 		cluster := &fleet.Cluster{
-			ObjectMeta: metav1.ObjectMeta{Namespace: "clusters"}, Spec: fleet.ClusterSpec{KubeConfigSecret: "a", KubeConfigSecretNamespace: namespace},
+			ObjectMeta: metav1.ObjectMeta{Namespace: "clusters"},
+			Spec:       fleet.ClusterSpec{KubeConfigSecret: "a", KubeConfigSecretNamespace: namespace},
 		}
 		if p := CheckSecret(cluster, SecretOf(cluster)); (p == nil) != want {
 			t.Errorf("%q: got %v, want %t", namespace, p, want)

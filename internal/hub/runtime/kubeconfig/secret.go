@@ -1,8 +1,8 @@
-// Package kubeconfig reads the kubeconfigs that users give the hub, and says which Cluster may use
-// which Secret.
+// Package kubeconfig reads kubeconfigs of users, and decides about the right of a Cluster to use a
+// Secret.
 //
-// It writes nothing. Its invariants: a kubeconfig of another namespace needs its owner's consent,
-// none makes the hub run code, read files or call another server, and no message quotes one.
+// It writes nothing. Its invariants: a kubeconfig of another namespace needs its owner's consent.
+// No kubeconfig makes the hub run code, read files or call another server. No message quotes one.
 package kubeconfig
 
 import (

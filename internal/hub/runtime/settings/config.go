@@ -59,6 +59,8 @@ type Config struct {
 	InventoryClusterSet string
 	// LabelsFromFacts lists the facts of members that become labels of Clusters and MemberClusters.
 	LabelsFromFacts []string
+	// Access holds the places of the kubeconfigs for other tools.
+	Access Access
 	// PlacementAuthorRights selects the placements that the hub reads with the rights of their
 	// authors.
 	PlacementAuthorRights string
@@ -143,6 +145,7 @@ type wire struct {
 	Facts        struct {
 		Labels []string `json:"labels"`
 	} `json:"facts"`
+	Access wireAccess `json:"access"`
 	// BundleNamespaceMappings is consent or open.
 	BundleNamespaceMappings        string `json:"bundleNamespaceMappings"`
 	BundleNamespaceMappingsToLocal bool   `json:"bundleNamespaceMappingsToLocal"`
@@ -250,7 +253,7 @@ func Parse(text string) (Config, error) {
 	return parsed, nil
 }
 
-// parseBounds reads the limits for authors, requests, removals, labels and the audit.
+// parseBounds reads the limits for authors, requests, removals, labels, other tools and the audit.
 func (in wire) parseBounds(into *Config) (err error) {
 	if into.PlacementAuthorRights, err = parseAuthorRights(in.Placement.AuthorRights); err != nil {
 		return err
@@ -265,6 +268,9 @@ func (in wire) parseBounds(into *Config) (err error) {
 		return errors.New("facts.labels: " + problem)
 	}
 	into.LabelsFromFacts = in.Facts.Labels
+	if into.Access, err = in.Access.parse(); err != nil {
+		return err
+	}
 	into.Audit, err = in.Audit.parse(into.Audit)
 	return err
 }

@@ -141,6 +141,24 @@ func TestParse(t *testing.T) {
 			name: "a number below zero is refused", text: `{"registration":{"maxQueuedPerToken":-1}}`,
 			problem: "registration.maxQueuedPerToken -1: want 0",
 		},
+		{
+			name: "kubeconfigs go to no namespace of Kubernetes", text: `{"access":{"fluxNamespace":"kube-system"}}`,
+			problem: `access.fluxNamespace "kube-system": want the namespace of the tool`,
+		},
+		{
+			name: "nor of the fleet", text: `{"access":{"argocdNamespace":"cattle-fleet-clusters-system"}}`,
+			problem: `access.argocdNamespace "cattle-fleet-clusters-system": want the namespace of the tool`,
+		},
+		{
+			name: "nor of a member", text: `{"access":{"inventoryNamespace":"cluster-web"}}`,
+			problem: `access.inventoryNamespace "cluster-web": want the namespace of the tool`,
+		},
+		{
+			name: "a workspace has a name", text: `{"access":{"workspaces":["a*"]}}`, problem: `access.workspaces "a*"`,
+		},
+		{
+			name: "an Argo CD project has a name", text: `{"access":{"argocdProject":"a b"}}`, problem: `access.argocdProject "a b"`,
+		},
 		{name: "garbage is refused", text: "{{", problem: "reading key config"},
 		{name: "a URL without https is refused", text: `{"apiServerURL":"hub.example"}`, problem: "want https://host or https://host:port"},
 		{
