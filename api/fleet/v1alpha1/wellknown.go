@@ -85,8 +85,8 @@ const (
 	// AnnotationFactLabels on a Cluster or MemberCluster holds, as JSON, the labels that the hub made
 	// from facts. The hub removes them when they are not wanted any more. A Muster addition.
 	AnnotationFactLabels = "muster/fact-labels"
-	// AnnotationDisplayName on a Cluster or MemberCluster is a name for people, of up to 63 characters.
-	// The name of the object never changes. A Muster addition.
+	// AnnotationDisplayName on a Cluster or MemberCluster is a name for people, of up to 63
+	// characters. The name of the object never changes. A Muster addition.
 	AnnotationDisplayName = "muster/display-name"
 	// AnnotationDescription on a Cluster or MemberCluster describes it in up to 1024 characters. A
 	// Muster addition.

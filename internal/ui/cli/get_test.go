@@ -187,7 +187,8 @@ func TestGetShowsMembersOfBothKinds(t *testing.T) {
 	admin.shows("get mc", membersHeader, edge)
 	admin.shows("get -n team-a", membersHeader, webA)
 	admin.shows("get -l env=prod", membersHeader, webA)
-	admin.shows("get members edge -o wide", "NAME KIND STATE NODES BUNDLES VERSION LAST-SEEN AGENT EXPIRES DISPLAY-NAME PROVIDER REGION DISTRIBUTION WHY",
+	admin.shows("get members edge -o wide",
+		"NAME KIND STATE NODES BUNDLES VERSION LAST-SEEN AGENT EXPIRES DISPLAY-NAME PROVIDER REGION DISTRIBUTION WHY",
 		"edge MemberCluster New - - - - - - - - - - -")
 	admin.shows("get -o name", "membercluster/edge", "cluster/team-a/web", "cluster/team-b/web")
 	admin.shows("get edge team-a/web", membersHeader, edge, webA)
