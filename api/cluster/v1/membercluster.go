@@ -94,7 +94,7 @@ type MemberClusterStatus struct {
 	// +optional
 	// +listType=map
 	// +listMapKey=type
-	// +kubebuilder:validation:MaxItems=16
+	// +kubebuilder:validation:MaxItems=40
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 	// Properties of the member by name, such as kubernetes-fleet.io/node-count.
 	// +optional
