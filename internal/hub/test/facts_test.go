@@ -79,7 +79,7 @@ func TestFactsBecomeLabelsWhenAskedFor(t *testing.T) {
 		"a Cluster":       &fleet.Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: f.workspace, Name: naming.Cluster("facts")}},
 		"a MemberCluster": &clusterv1beta1.MemberCluster{ObjectMeta: metav1.ObjectMeta{Name: r.name}},
 	} {
-		t.Run(what, func(t *testing.T) { f.showsFacts(record) })
+		t.Run(what, func(*testing.T) { f.showsFacts(record) })
 	}
 }
 
