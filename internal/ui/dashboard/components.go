@@ -20,12 +20,12 @@ type specimen struct {
 func (s *Server) components(w http.ResponseWriter, r *http.Request, v *visitor) error {
 	counts := []count{{State: "Ready", Count: 96}, {State: "NotReady", Count: 3}, {State: "Lost", Count: 1}}
 	return s.show(w, r, v, "components", page{Title: "Components", Body: specimen{
-		Themes:  []string{"light", "dark"},
-		States:  []string{"Ready", "NotReady", "Unhealthy", "Lost", "Awaited", "Leaving"},
-		Counts:  summary{States: counts, Bar: barOf(counts)},
+		Themes: []string{"light", "dark"},
+		States: []string{"Ready", "NotReady", "Unhealthy", "Lost", "Awaited", "Leaving"},
+		Counts: summary{States: counts, Bar: barOf(counts)},
 		Finding: explain.Finding{
 			Problem: explain.Problem{Reason: reasons.AgentLost, Message: "no heartbeat"}, OnHub: []string{"muster explain NAME"},
 		},
-		At:      time.Now(),
+		At: time.Now(),
 	}})
 }
