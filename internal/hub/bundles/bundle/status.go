@@ -34,6 +34,9 @@ func (c *Controller) report(ctx context.Context, o observed, p plan, created int
 	if soonest := known.reported.Add(reportEvery); now.Before(soonest) {
 		return soonest.Sub(now), nil
 	}
+	if first := o.firstStatusIn(now); first > 0 {
+		return sooner(wait, first), nil
+	}
 	if err := kube.PatchStatus(ctx, c.Client, o.bundle, after); err != nil {
 		return 0, err
 	}
@@ -41,6 +44,20 @@ func (c *Controller) report(ctx context.Context, o observed, p plan, created int
 	c.bundleWrites.Expect(client.ObjectKeyFromObject(after), after)
 	c.recordTransition(ctx, o.bundle.Status, after)
 	return wait, nil
+}
+
+// firstStatusIn returns the wait of an agent's new Bundle for the first report of the agent. One
+// write then shows both, for each member that joins. Problems are shown at once.
+func (o observed) firstStatusIn(now time.Time) time.Duration {
+	if clusterOf(o.bundle) == anyCluster || len(o.bundle.Status.Conditions) > 0 || !o.valid() {
+		return 0
+	}
+	for _, t := range o.targets {
+		if t.problem == nil && t.failure == nil && (t.deployment == nil || len(t.deployment.Status.Conditions) == 0) {
+			return max(0, min(o.bundle.CreationTimestamp.Add(firstReport).Sub(now), firstReport))
+		}
+	}
+	return 0
 }
 
 // pendingFor returns the longest wait for written deployments to reach the cache.
