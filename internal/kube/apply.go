@@ -53,6 +53,19 @@ func Ensure(ctx context.Context, c client.Client, objects ...client.Object) erro
 	return nil
 }
 
+// EnsureOver is Ensure for an object whose current state was just read: no UID if there is none. It
+// writes once, and returns a conflict if the object was replaced since.
+func EnsureOver(ctx context.Context, c client.Client, have, desired client.Object) error {
+	if have.GetUID() == "" || foreign(have, desired) != "" || isOfEarlierOwner(have, desired) {
+		return Ensure(ctx, c, desired)
+	}
+	desired.SetUID(have.GetUID())
+	if err := apply(ctx, c, desired, desired); err != nil {
+		return fmt.Errorf("writing %s: %w", Describe(c.Scheme(), desired), err)
+	}
+	return nil
+}
+
 // Missing returns the objects that do not exist. It reads each in the given form, because a cache
 // may hold only the metadata of a kind, or only whole objects.
 func Missing(ctx context.Context, reader client.Reader, form func(client.Object) client.Object,

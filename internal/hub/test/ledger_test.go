@@ -29,7 +29,7 @@ var update = flag.Bool("update", false, "write smaller numbers into the tables o
 const (
 	// ledgerJoins is the number of joins of each way into the fleet. The first is not measured,
 	// because it also creates what the members of a workspace share.
-	ledgerJoins = 3
+	ledgerJoins = 4
 	// calm is the time without a request of a member, after which its join is over.
 	calm = 2 * time.Second
 )
@@ -44,7 +44,7 @@ type joinOnLedger struct {
 // compares the requests in the audit log with the tables of hack/ledger. With -update it writes
 // smaller numbers there.
 //
-// It takes longer than a minute: twelve joins, each with some seconds without requests after it.
+// It takes longer than a minute: sixteen joins, each with some seconds without requests after it.
 func TestTheRequestsOfAJoinOnlyBecomeFewer(t *testing.T) {
 	f := newUndefining(t)
 	for _, way := range []struct {

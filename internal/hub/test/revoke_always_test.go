@@ -121,7 +121,7 @@ func (f fixture) createdBeforeThePolicy(cluster *fleet.Cluster) {
 	ctx := context.Background()
 	cluster.Labels = map[string]string{fleet.LabelClusterManagement: "nobody"}
 	f.check(f.asHub().Create(ctx, cluster))
-	state, err := membernamespace.OfCluster(cluster).CreateNamespace(ctx, f.asHub(), f.Client)
+	state, _, err := membernamespace.OfCluster(cluster).CreateNamespace(ctx, f.asHub(), f.Client)
 	f.check(err)
 	if state != membernamespace.NamespaceOurs {
 		f.t.Fatalf("its namespace is %s", state)

@@ -82,8 +82,10 @@ func (c *Controller) ReconcileRecord(ctx context.Context, record client.Object, 
 	if lag > 0 || deleted && !controllerutil.ContainsFinalizer(record, c.finalizer) {
 		return ctrl.Result{RequeueAfter: lag}, nil
 	}
+	written := false
 	if !deleted {
-		if err := c.addFinalizer(ctx, record, labels); err != nil {
+		var err error
+		if written, err = c.addFinalizer(ctx, record, labels); err != nil {
 			return ctrl.Result{}, err
 		}
 		if err := c.markWorkspace(ctx, record); err != nil {
@@ -98,7 +100,7 @@ func (c *Controller) ReconcileRecord(ctx context.Context, record client.Object, 
 		return ctrl.Result{}, err
 	}
 	o, err := c.observe(ctx, record)
-	o.AccessLeft = left
+	o.AccessLeft, o.Proven = left, written
 	if err == nil {
 		err = r.Observe(ctx, o)
 	}
@@ -129,6 +131,8 @@ type Observed struct {
 	// its UID at the time of the read.
 	NamespaceState membernamespace.NamespaceState
 	NamespaceUID   types.UID
+	// NamespaceNew: this reconcile has created the member namespace, so nothing is in it.
+	NamespaceNew bool
 	// NamespaceTaken gives the cause why the hub cannot use a namespace of another owner; "" if
 	// unknown.
 	NamespaceTaken string
@@ -247,7 +251,7 @@ func (c *Controller) PrepareNamespace(ctx context.Context, o *Observed) (err err
 		if membernamespace.NameProblem(o.Name, o.Namespace) != "" {
 			return nil // no retry helps; the status says so
 		}
-		o.NamespaceState, err = o.CreateNamespace(ctx, c.Client, c.Live)
+		o.NamespaceState, o.NamespaceNew, err = o.CreateNamespace(ctx, c.Client, c.Live)
 	case membernamespace.NamespaceTerminating:
 		err = o.Release(ctx, c.Client, c.Live)
 	case membernamespace.NamespaceOurs, membernamespace.NamespaceInherited, membernamespace.NamespaceTaken:
@@ -276,8 +280,9 @@ func (c *Controller) Restore(ctx context.Context, objects ...client.Object) erro
 	return kube.Ensure(ctx, c.Client, missing...)
 }
 
-// addFinalizer adds the finalizer and the labels missing from a membership object.
-func (c *Controller) addFinalizer(ctx context.Context, record client.Object, labels map[string]string) error {
+// addFinalizer adds the finalizer and the labels missing from a membership object. It reports
+// whether it wrote them: then the API server has confirmed the object.
+func (c *Controller) addFinalizer(ctx context.Context, record client.Object, labels map[string]string) (written bool, err error) {
 	before := kube.Whole(record)
 	changed := controllerutil.AddFinalizer(record, c.finalizer)
 	have := record.GetLabels()
@@ -292,12 +297,12 @@ func (c *Controller) addFinalizer(ctx context.Context, record client.Object, lab
 	}
 	record.SetLabels(have)
 	if !changed {
-		return nil
+		return false, nil
 	}
 	if err := kube.Patch(ctx, c.Client, before, record); err != nil {
-		return fmt.Errorf("adding the finalizer to %s: %w", kube.Describe(c.Client.Scheme(), record), err)
+		return false, fmt.Errorf("adding the finalizer to %s: %w", kube.Describe(c.Client.Scheme(), record), err)
 	}
-	return nil
+	return true, nil
 }
 
 // WriteStatus writes the differences in the status of a membership object.

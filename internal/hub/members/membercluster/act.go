@@ -113,6 +113,8 @@ func (r *reconciliation) Stay(ctx context.Context) (ctrl.Result, error) {
 // events can change anything.
 func (o observed) wait(now time.Time) time.Duration {
 	switch {
+	case o.rightsLag > 0:
+		return o.rightsLag
 	case o.WaitToMove > 0:
 		return o.WaitToMove
 	case readyToJoinCondition(o).reason != reasons.MemberClusterReadyToJoin:
@@ -134,28 +136,28 @@ func (r *reconciliation) prepare(ctx context.Context) error {
 	asked := membernamespace.Join(period(r.mc), r.AddressToAsk(&o.Observed))
 	asked.Credential, asked.Warning = r.renewer.Issue(ctx, &o.credential), o.credential.Warning()
 	o.credential.Failure = errors.Join(failure, o.credential.Failure)
-	if err := r.ask(ctx, *o, asked); err != nil {
+	if err := r.ask(ctx, o, asked); err != nil {
 		return err
 	}
 	return r.endExchange(ctx)
 }
 
 // ask corrects the agent's objects in the member namespace, and writes the spec of the report.
-func (c *Controller) ask(ctx context.Context, o observed, asked clusterv1beta1.InternalMemberClusterSpec) error {
-	differ, err := c.differingRights(ctx, o)
+func (c *Controller) ask(ctx context.Context, o *observed, asked clusterv1beta1.InternalMemberClusterSpec) error {
+	if err := c.correctRights(ctx, o); err != nil {
+		return err
+	}
+	if o.NamespaceNew {
+		return kube.Ensure(ctx, c.Client, o.NewReport(asked), o.NewLease())
+	}
+	var err error
+	if o.Report == nil {
+		err = kube.Ensure(ctx, c.Client, o.NewReport(asked))
+	} else {
+		err = membernamespace.Ask(ctx, c.Client, o.Report, asked)
+	}
 	if err != nil {
 		return err
-	}
-	if o.Report == nil {
-		differ = append(differ, o.NewReport(asked))
-	}
-	if err := kube.Ensure(ctx, c.Client, differ...); err != nil {
-		return err
-	}
-	if o.Report != nil {
-		if err := membernamespace.Ask(ctx, c.Client, o.Report, asked); err != nil {
-			return err
-		}
 	}
 	return c.Restore(ctx, o.NewLease())
 }

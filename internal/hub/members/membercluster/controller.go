@@ -58,8 +58,9 @@ type Controller struct {
 	// renewer issues and renews the credentials that Muster's agents get in exchange for the token of
 	// the identity.
 	renewer *renewal.Renewer
-	// verified holds the rights of members, by member namespace.
+	// verified holds the rights of members, by member namespace; written the last writes of them.
 	verified sync.Map
+	written  kube.Expectations
 	// accounts caches the ServiceAccounts that the hub did not create.
 	accounts cache.Cache
 	// reconnectRights holds the versions of the Role and the RoleBinding of the account for rejoining,
@@ -71,7 +72,10 @@ type Controller struct {
 
 // New returns a controller. It writes grants of rights to the audit.
 func New(deps controller.Deps, moves *lifecycle.MoveLimiter, entries *audit.Writer) *Controller {
-	c := &Controller{Controller: lifecycle.New(deps, moves, entries, clusterv1beta1.FinalizerMemberCluster, clusterv1beta1.LeaveDelete)}
+	c := &Controller{
+		Controller: lifecycle.New(deps, moves, entries, clusterv1beta1.FinalizerMemberCluster, clusterv1beta1.LeaveDelete),
+		written:    kube.Expectations{Clock: deps.Clock, Timeout: rightsLag},
+	}
 	c.renewer = renewal.New(deps, c.reconnectToken)
 	return c
 }

@@ -77,7 +77,7 @@ func (r *reconciliation) observeWorks(ctx context.Context) (err error) {
 
 // deleteWorks deletes the Works of the member. The agent keeps its rights and continues.
 func (r *reconciliation) deleteWorks(ctx context.Context) error {
-	if err := r.ask(ctx, r.o, r.o.Report.Spec); err != nil {
+	if err := r.ask(ctx, &r.o, r.o.Report.Spec); err != nil {
 		return err
 	}
 	confirmed, err := r.IsToBeEmptied(ctx, r.mc)

@@ -6,6 +6,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	clusterv1beta1 "github.com/muster-fleet/muster/api/cluster/v1beta1"
@@ -27,6 +28,7 @@ func (r *reconciliation) Leaver(timeout time.Duration) lifecycle.Leaver { return
 func (r *reconciliation) Forget(namespace string) {
 	r.renewer.Forget(namespace)
 	r.verified.Delete(namespace)
+	r.written.Forget(types.NamespacedName{Name: namespace})
 	r.reconnectRights.Delete(namespace)
 }
 
@@ -39,7 +41,7 @@ func (r *reconciliation) AskToLeave(ctx context.Context) error {
 	if r.o.Report != nil {
 		asked.Credential = r.o.Report.Spec.Credential
 	}
-	return r.ask(ctx, r.o, asked)
+	return r.ask(ctx, &r.o, asked)
 }
 
 func (r *reconciliation) Kept(reason, message string) client.Object {

@@ -118,7 +118,7 @@ func (c *Controller) restoreReconnect(ctx context.Context, o observed) error {
 		return nil
 	}
 	role, binding, _ := o.Reconnect(o.exchange())
-	seen, err := c.cachedRights(ctx, role, binding)
+	seen, _, err := c.cachedRights(ctx, role, binding)
 	if err != nil {
 		return err
 	}

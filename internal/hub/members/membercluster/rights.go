@@ -4,10 +4,12 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"time"
 
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
@@ -15,70 +17,107 @@ import (
 	"github.com/muster-fleet/muster/internal/kube"
 )
 
-// verified holds the versions of a member's Role and RoleBinding at the last read that found them
-// correct. The hub does not read them again while both stay unchanged.
+// rightsLag bounds the wait for the cache to show rights that this process wrote. A deletion before
+// that is healed after the wait.
+const rightsLag = 2 * time.Second
+
+// verified holds the versions of a member's Role and RoleBinding at the last read or write that left
+// them correct. The hub does not read them again while both stay unchanged.
 type verified struct {
 	wanted        string
 	role, binding string
 }
 
-// differingRights returns the Role and the RoleBinding of the member if they are wrong. Without a
-// usable identity, it deletes the RoleBinding.
-func (c *Controller) differingRights(ctx context.Context, o observed) (differ []client.Object, err error) {
-	rights := membernamespace.Rights{Member: o.Member, Native: o.native(), Exchanged: o.accountFits()}
+// rights are the Role and the RoleBinding of a member.
+type rights struct {
+	role    *rbacv1.Role
+	binding *rbacv1.RoleBinding
+}
+
+// correctRights writes the Role and the RoleBinding of the member if they are wrong. Without a
+// usable identity, it deletes the RoleBinding. It reads them only if the cache does not show what
+// this process left, and waits for its own writes to appear there.
+func (c *Controller) correctRights(ctx context.Context, o *observed) error {
+	given := membernamespace.Rights{Member: o.Member, Native: o.native(), Exchanged: o.accountFits()}
 	if o.usable() {
-		rights.Identity = &o.identity
+		given.Identity = &o.identity
 	}
-	role, err := rights.Role()
+	role, err := given.Role()
 	if err != nil {
-		return nil, err
+		return err
 	}
-	binding := rights.Binding()
-	before, _ := c.verified.Load(o.Namespace)
-	seen, err := c.cachedRights(ctx, role, binding)
-	if err != nil || before == seen && rights.Identity != nil {
-		return nil, err
+	wanted, key := rights{role, given.Binding()}, types.NamespacedName{Name: o.Namespace}
+	seen, shown, err := c.cachedRights(ctx, role, wanted.binding)
+	if err != nil {
+		return err
+	}
+	if before, _ := c.verified.Load(o.Namespace); given.Identity != nil && o.Deleted.IsZero() {
+		if known, is := before.(verified); is && known.wanted == seen.wanted {
+			if o.rightsLag = c.written.Await(key, shown...); o.rightsLag > 0 || known == seen {
+				return nil
+			}
+		}
 	}
 	c.verified.Delete(o.Namespace)
-	var haveRole rbacv1.Role
-	if err := c.Live.Get(ctx, client.ObjectKeyFromObject(role), &haveRole); client.IgnoreNotFound(err) != nil {
-		return nil, err
-	} else if !equality.Semantic.DeepEqual(haveRole.Rules, role.Rules) || !labelled(&haveRole) {
-		differ = append(differ, role)
+	have, err := c.haveRights(ctx, *o, wanted)
+	if err != nil {
+		return err
 	}
-	if rights.Identity == nil {
-		return differ, kube.Delete(ctx, c.Client, binding)
+	if !equality.Semantic.DeepEqual(have.role.Rules, role.Rules) || !labelled(have.role) {
+		if err := kube.EnsureOver(ctx, c.Client, have.role, role); err != nil {
+			return err
+		}
+		have.role = role
+		c.written.Expect(key, role)
 	}
-	var haveBinding rbacv1.RoleBinding
-	if err := c.Live.Get(ctx, client.ObjectKeyFromObject(binding), &haveBinding); client.IgnoreNotFound(err) != nil {
-		return nil, err
-	} else if haveBinding.UID == "" || !equality.Semantic.DeepEqual(haveBinding.Subjects, binding.Subjects) || !labelled(&haveBinding) {
-		differ = append(differ, binding)
-		return differ, c.auditRights(ctx, o, &haveBinding)
+	if given.Identity == nil {
+		return kube.Delete(ctx, c.Client, wanted.binding)
 	}
-	if len(differ) == 0 {
-		c.verified.Store(o.Namespace, verified{seen.wanted, haveRole.ResourceVersion, haveBinding.ResourceVersion})
+	if have.binding.UID == "" || !equality.Semantic.DeepEqual(have.binding.Subjects, wanted.binding.Subjects) || !labelled(have.binding) {
+		if err := c.auditRights(ctx, *o, have.binding); err != nil {
+			return err
+		}
+		if err := kube.EnsureOver(ctx, c.Client, have.binding, wanted.binding); err != nil {
+			return err
+		}
+		have.binding = wanted.binding
+		c.written.Expect(key, wanted.binding)
 	}
-	return differ, nil
+	c.verified.Store(o.Namespace, verified{seen.wanted, have.role.ResourceVersion, have.binding.ResourceVersion})
+	return nil
+}
+
+// haveRights reads the Role and the RoleBinding of the member. In a new namespace there are none.
+func (c *Controller) haveRights(ctx context.Context, o observed, wanted rights) (rights, error) {
+	have := rights{&rbacv1.Role{}, &rbacv1.RoleBinding{}}
+	if o.NamespaceNew {
+		return have, nil
+	}
+	if err := c.Live.Get(ctx, client.ObjectKeyFromObject(wanted.role), have.role); client.IgnoreNotFound(err) != nil {
+		return have, err
+	}
+	err := c.Live.Get(ctx, client.ObjectKeyFromObject(wanted.binding), have.binding)
+	return have, client.IgnoreNotFound(err)
 }
 
 // cachedRights returns the versions of a member's Role and RoleBinding in the cache, which holds
-// only their metadata.
-func (c *Controller) cachedRights(ctx context.Context, role *rbacv1.Role, binding *rbacv1.RoleBinding) (verified, error) {
+// only their metadata, and the ones that it shows.
+func (c *Controller) cachedRights(ctx context.Context, role *rbacv1.Role, binding *rbacv1.RoleBinding) (verified, []client.Object, error) {
 	wanted, err := json.Marshal([]any{role.Rules, binding.Subjects})
 	if err != nil {
-		return verified{}, fmt.Errorf("comparing rights: %w", err)
+		return verified{}, nil, fmt.Errorf("comparing rights: %w", err)
 	}
 	var versions [2]string
+	var shown []client.Object
 	for i, object := range []client.Object{role, binding} {
 		have := kube.MetadataOf(c.Client.Scheme())(object)
 		if err := c.Client.Get(ctx, client.ObjectKeyFromObject(object), have); err == nil {
-			versions[i] = have.GetResourceVersion()
+			versions[i], shown = have.GetResourceVersion(), append(shown, have)
 		} else if !apierrors.IsNotFound(err) {
-			return verified{}, err
+			return verified{}, nil, err
 		}
 	}
-	return verified{string(wanted), versions[0], versions[1]}, nil
+	return verified{string(wanted), versions[0], versions[1]}, shown, nil
 }
 
 // labelled reports whether the cache can hold an object; objects created by KubeFleet's hub lack

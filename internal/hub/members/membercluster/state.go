@@ -48,6 +48,8 @@ type observed struct {
 	// for the identity's token.
 	credential renewal.State
 	before     clusterv1beta1.MemberClusterStatus
+	// rightsLag is the time until the next look at the rights that the cache does not show yet.
+	rightsLag time.Duration
 	// works lists the Works that the agent must remove before the request to leave. worksDefinition is
 	// their definition if it is gone, so that the Works are unknown.
 	works           []*placement.Work

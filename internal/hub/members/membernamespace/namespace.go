@@ -36,6 +36,8 @@ type Member struct {
 	Name, Workspace string
 	// UID of the membership object.
 	UID types.UID
+	// Proven: the API server has just confirmed the membership object with this UID.
+	Proven bool
 	// prepared and since allow the hub to take over a namespace of an earlier version; see inherits.
 	prepared bool
 	since    metav1.Time
@@ -201,29 +203,29 @@ func (m Member) MadeFor(namespace client.Object) bool {
 		(marked || m.inherits(namespace))
 }
 
-// CreateNamespace creates the member namespace and returns its state. It adopts an existing
-// namespace only if KubeFleet's hub created it for exactly this membership object. The membership
-// object must exist on the API server. After a restore from a snapshot the cache may for a while
-// show an object that is gone. An agent registering as that member would get an identity that
-// nothing shows.
-func (m Member) CreateNamespace(ctx context.Context, c client.Client, live client.Reader) (NamespaceState, error) {
+// CreateNamespace creates the member namespace. It returns its state, and whether it is new and so
+// empty. It adopts an existing namespace only if KubeFleet's hub created it for exactly this
+// membership object. The membership object must exist on the API server. After a restore from a
+// snapshot the cache may for a while show an object that is gone. An agent registering as that
+// member would get an identity that nothing shows.
+func (m Member) CreateNamespace(ctx context.Context, c client.Client, live client.Reader) (state NamespaceState, empty bool, err error) {
 	if err := m.proveRecord(ctx, live); err != nil {
-		return "", err
+		return "", false, err
 	}
 	meta := m.meta("", m.Namespace)
 	metav1.SetMetaDataAnnotation(&meta, membership.AnnotationRecordUID, string(m.UID))
-	err := c.Create(ctx, &corev1.Namespace{ObjectMeta: meta}, kube.FieldOwner)
+	err = c.Create(ctx, &corev1.Namespace{ObjectMeta: meta}, kube.FieldOwner)
 	if apierrors.IsAlreadyExists(err) {
 		state, namespace, err := m.ObserveNamespace(ctx, live)
 		if err != nil || state != NamespaceInherited {
-			return state, err
+			return state, false, err
 		}
-		return NamespaceOurs, m.adopt(ctx, c, namespace)
+		return NamespaceOurs, false, m.adopt(ctx, c, namespace)
 	}
 	if err != nil {
-		return "", fmt.Errorf("creating namespace %s: %w", m.Namespace, err)
+		return "", false, fmt.Errorf("creating namespace %s: %w", m.Namespace, err)
 	}
-	return NamespaceOurs, nil
+	return NamespaceOurs, true, nil
 }
 
 // Taken returns a message about a namespace that is not the member's, with the cause and the
@@ -252,6 +254,9 @@ func (m Member) Taken(namespace client.Object) string {
 
 // proveRecord returns an error if the membership object is gone.
 func (m Member) proveRecord(ctx context.Context, live client.Reader) error {
+	if m.Proven {
+		return nil
+	}
 	kind := fleet.GroupVersion.WithKind("Cluster")
 	if m.Workspace == "" {
 		kind = clusterv1beta1.GroupVersion.WithKind("MemberCluster")

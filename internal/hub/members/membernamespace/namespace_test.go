@@ -47,7 +47,7 @@ func TestNoNamespaceIsCreatedForARecordThatOnlyTheCacheShows(t *testing.T) {
 					server.WithObjects(c.there)
 				}
 				api, m := server.Build(), Of(record("1"))
-				state, err := m.CreateNamespace(t.Context(), api, api)
+				state, _, err := m.CreateNamespace(t.Context(), api, api)
 				if created := err == nil && state == NamespaceOurs; created != c.created {
 					t.Errorf("state %q, error %v", state, err)
 				}
