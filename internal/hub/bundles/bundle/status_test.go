@@ -23,7 +23,7 @@ func TestTheFirstStatusOfAnAgentsBundleWaitsForItsFirstReport(t *testing.T) {
 	}
 	silent, reported := &fleet.BundleDeployment{}, &fleet.BundleDeployment{}
 	reported.Status.Conditions = []fleet.Condition{{Type: fleet.ConditionDeployed}}
-	conditions := []fleet.Condition{{Type: fleet.ConditionReady}}
+	shown := change(func(b *fleet.Bundle) { b.Status.Conditions = reported.Status.Conditions })
 	for name, row := range map[string]struct {
 		observed observed
 		want     time.Duration
@@ -35,7 +35,7 @@ func TestTheFirstStatusOfAnAgentsBundleWaitsForItsFirstReport(t *testing.T) {
 		"a problem of the target":   {observed{bundle: agents, targets: []target{{problem: errors.New("bad")}}}, 0},
 		"a failed write":            {observed{bundle: agents, targets: []target{{failure: errors.New("bad")}}}, 0},
 		"a problem of the Bundle":   {observed{bundle: agents, problem: errors.New("bad"), targets: []target{{}}}, 0},
-		"it has a status":           {observed{bundle: change(func(b *fleet.Bundle) { b.Status.Conditions = conditions }), targets: []target{{}}}, 0},
+		"it has a status":           {observed{bundle: shown, targets: []target{{}}}, 0},
 		"a Bundle of a user":        {observed{bundle: change(func(b *fleet.Bundle) { b.Labels = nil }), targets: []target{{}}}, 0},
 		"created a while ago":       {observed{bundle: created(change, now.Add(-firstReport)), targets: []target{{}}}, 0},
 		"the hub's clock is behind": {observed{bundle: created(change, now.Add(time.Hour)), targets: []target{{}}}, firstReport},

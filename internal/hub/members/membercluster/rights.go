@@ -21,8 +21,8 @@ import (
 // that is healed after the wait.
 const rightsLag = 2 * time.Second
 
-// verified holds the versions of a member's Role and RoleBinding at the last read or write that left
-// them correct. The hub does not read them again while both stay unchanged.
+// verified holds the versions of a member's correct Role and RoleBinding at the last read or write.
+// The hub does not read them again while both stay unchanged.
 type verified struct {
 	wanted        string
 	role, binding string
