@@ -1,4 +1,4 @@
-package importer
+package kubeconfig
 
 import (
 	"net/url"
@@ -17,16 +17,16 @@ func FuzzParse(f *testing.F) {
 		"users: [{name: a, user: {tokenFile: /var/run/secrets/token, as: admin, as-groups: ['system:masters']}}]\n"))
 	f.Add([]byte(`{"clusters":[{"name":"a","cluster":null}],"contexts":[{"name":"a"}],"users":null}`))
 	f.Fuzz(func(t *testing.T, text []byte) {
-		k, problem := parse("kubeconfig", text, time.Unix(1_800_000_000, 0))
+		k, problem := Parse("kubeconfig", text, time.Unix(1_800_000_000, 0))
 		if problem != nil {
 			return
 		}
-		c := k.config
+		c := k.Config
 		if c.ExecProvider != nil || c.AuthProvider != nil || c.BearerTokenFile != "" || c.CAFile != "" || c.CertFile != "" || c.KeyFile != "" {
 			t.Errorf("a kubeconfig is accepted that runs a program or reads a file: %s", text)
 		}
-		if server, err := url.Parse(k.server); err != nil || server.Host == "" || server.User != nil {
-			t.Errorf("the server %q is accepted", k.server)
+		if server, err := url.Parse(k.Server); err != nil || server.Host == "" || server.User != nil {
+			t.Errorf("the server %q is accepted", k.Server)
 		}
 	})
 }
