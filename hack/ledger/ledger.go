@@ -10,6 +10,7 @@ import (
 	"cmp"
 	"fmt"
 	"maps"
+	"net/http"
 	"slices"
 	"strconv"
 	"strings"
@@ -98,11 +99,12 @@ func Of(measured map[Line]int) Table {
 // writes are the verbs that change something.
 var writes = []string{"create", "update", "patch", "delete", "deletecollection"}
 
-// Sum returns the bounds of the writes and of the other requests of a user, each as a sum.
+// Sum returns the bounds of the writes and of the other requests of a user, each as a sum, without
+// those that are retried.
 func (t Table) Sum(who string) (written, read int) {
 	for line, entry := range t {
 		switch {
-		case line.Who != who:
+		case line.Who != who, line.Code == http.StatusConflict, line.Code == http.StatusForbidden:
 		case slices.Contains(writes, line.Verb):
 			written += entry.Count
 		default:
