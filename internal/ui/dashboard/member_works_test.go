@@ -44,7 +44,7 @@ func TestThePageOfAMemberReadsItsWorksOnce(t *testing.T) {
 		{Type: clusterv1beta1.ConditionHealthy, Status: metav1.ConditionTrue, Reason: "Healthy", LastTransitionTime: now}}
 	r.check(r.Status().Update(t.Context(), mc))
 	member := membernamespace.OfMemberCluster(mc)
-	_, err := member.CreateNamespace(t.Context(), r.Client, r.Client)
+	_, _, err := member.CreateNamespace(t.Context(), r.Client, r.Client)
 	r.check(err)
 	namespace := member.Namespace
 	const most = 25 // more than a page
