@@ -13,6 +13,7 @@ import (
 	tea "charm.land/bubbletea/v2"
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
+	"k8s.io/cli-runtime/pkg/genericclioptions"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -29,7 +30,7 @@ type changes []change
 
 // newWatch returns muster watch, the table of muster get as a page in the terminal.
 func newWatch(streams genericiooptions.IOStreams, h *access) *cobra.Command {
-	g := &get{IOStreams: streams, access: h}
+	g := &get{IOStreams: streams, access: h, format: genericclioptions.NewPrintFlags("").WithTypeSetter(h.scheme)}
 	command := newGet(streams, h)
 	command.Use = "watch [" + strings.Join(kindNames(), "|") + "] [NAME...]"
 	command.Aliases = []string{"top"}
