@@ -160,6 +160,11 @@ helm -n cattle-fleet-system upgrade --wait --timeout 90s --reset-then-reuse-valu
 		"UpToDate"); err != nil {
 		return err
 	}
+	// The hub leaves the agent of an earlier version to the user.
+	if err := e.expect(ctx, e.hub, `kubectl get membercluster member-1 `+
+		`-o 'jsonpath={.status.conditions[?(@.type=="AgentUpToDate")].reason}' | sed s/CannotBeManaged/UpToDate/`, "UpToDate"); err != nil {
+		return err
+	}
 	if _, err := e.sh(ctx, e.one, `
 helm -n cattle-fleet-system upgrade --wait --timeout 90s --reset-then-reuse-values --set image.tag="`+e.tag+`" fleet-agent fleet/fleet-agent
 helm -n default upgrade --wait --timeout 90s --reset-then-reuse-values --set image.tag="`+e.tag+
