@@ -115,6 +115,7 @@ func diffReport(got clusterv1beta1.InternalMemberClusterStatus, node, namespace 
 	want := clusterv1beta1.InternalMemberClusterStatus{
 		Properties: map[string]clusterv1beta1.PropertyValue{
 			"kubernetes-fleet.io/node-count": {Value: "1"}, "k8s.io/k8s-version": {Value: version},
+			"muster/extended-resources": {Value: "example.com/gpu=2"},
 		},
 		ResourceUsage: clusterv1beta1.ResourceUsage{
 			Capacity:    corev1.ResourceList{"cpu": resource.MustParse("4"), "example.com/gpu": resource.MustParse("2")},

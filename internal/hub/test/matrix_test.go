@@ -62,6 +62,8 @@ var secondOwn = []string{
 	"get works.placement.kubernetes-fleet.io", "list works.placement.kubernetes-fleet.io", "watch works.placement.kubernetes-fleet.io",
 	"patch works.placement.kubernetes-fleet.io",
 	"patch works/status.placement.kubernetes-fleet.io",
+	"get bundledeployments.fleet.cattle.io", "list bundledeployments.fleet.cattle.io", "watch bundledeployments.fleet.cattle.io",
+	"patch bundledeployments/status.fleet.cattle.io",
 }
 
 // allowed is all that each kind of identity may do: in every namespace and on objects without one,
