@@ -19,7 +19,7 @@ const rowsOnPage = 100
 type facts struct {
 	kind, nodes, bundles, agent, provider string
 	created, seen, expires                time.Time
-	// online reports whether the hub counts the member as online, whatever the age of its heartbeat.
+	// online reports whether the hub counts the member as online.
 	online bool
 }
 

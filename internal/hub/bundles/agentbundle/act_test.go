@@ -32,7 +32,7 @@ func TestTheBundleOfRancherFleetsAgentGoesOnceMustersActs(t *testing.T) {
 		"a user's Bundle, and the hub leaves the agent of another": {false, ForeignAgent, false},
 	} {
 		bundle := &fleet.Bundle{ObjectMeta: metav1.ObjectMeta{Namespace: "ws", Name: naming.AgentBundle("c-1"), UID: "2"}}
-		c := &Controller{Deps: controller.Deps{Client: fake.NewClientBuilder().WithScheme(scheme).WithObjects(bundle).Build()}}
+		c := &Controller{&waves{Deps: controller.Deps{Client: fake.NewClientBuilder().WithScheme(scheme).WithObjects(bundle).Build()}}}
 		o := observed{cluster: cluster, bundle: bundle.DeepCopy(), ranchers: row.ranchers}
 		o.unmanaged = row.state
 		if err := c.act(t.Context(), o, decision{state: row.state}); err != nil {

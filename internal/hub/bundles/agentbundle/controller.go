@@ -18,13 +18,11 @@ import (
 	"context"
 	"fmt"
 	"strings"
-	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/utils/lru"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
@@ -36,7 +34,6 @@ import (
 	"github.com/muster-fleet/muster/internal/hub/bundles/agentchart"
 	"github.com/muster-fleet/muster/internal/hub/members/membernamespace"
 	"github.com/muster-fleet/muster/internal/hub/runtime/controller"
-	"github.com/muster-fleet/muster/internal/kube"
 	"github.com/muster-fleet/muster/internal/naming"
 )
 
@@ -49,24 +46,11 @@ const (
 )
 
 // Controller reconciles the agents of Clusters.
-type Controller struct {
-	controller.Deps
-	chart    chart
-	rollout  *rollout
-	expected kube.Expectations
-	// load guards loaded. loaded is true once the rollout knows all agents.
-	load   sync.Mutex
-	loaded bool
-	// queue is the controller's own queue, set before the first request is reconciled.
-	queue controller.Queue
-}
+type Controller struct{ *waves }
 
 // New returns a controller.
 func New(deps controller.Deps) *Controller {
-	return &Controller{
-		Deps: deps, chart: chart{resources: agentchart.Resources, packed: lru.New(charts)}, rollout: newRollout(),
-		expected: kube.Expectations{Clock: deps.Clock, Timeout: cacheLag},
-	}
+	return &Controller{newWaves(deps, agentchart.Resources)}
 }
 
 // Register adds the controller to the manager.
@@ -111,58 +95,29 @@ func (c *Controller) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	if c.Config.Current().Unknown {
 		return ctrl.Result{}, nil // a change of the settings wakes the Cluster
 	}
-	if err := c.start(ctx); err != nil {
+	if err := c.start(ctx, c.observeAll); err != nil {
 		return ctrl.Result{}, err
 	}
 	var cluster fleet.Cluster
 	if err := c.Client.Get(ctx, request.NamespacedName, &cluster); client.IgnoreNotFound(err) != nil {
 		return ctrl.Result{}, err
 	}
-	now := c.Clock.Now()
 	if cluster.UID == "" || !ours(&cluster) {
-		c.expected.Forget(request.NamespacedName)
-		c.enqueue(c.rollout.drop(request.NamespacedName, now)) // other agents may have waited for this one
+		c.forget(request.NamespacedName)
 		return ctrl.Result{}, nil
 	}
 	o, err := c.observe(ctx, &cluster)
 	if err != nil {
 		return ctrl.Result{}, err
 	}
-	if wait := c.Joins.Delay(cluster.CreationTimestamp.Time, now); o.bundle == nil && wait > 0 {
-		return ctrl.Result{RequeueAfter: wait}, nil // an agent that was just installed is up to date
-	}
-	cached := []client.Object{&cluster}
-	if o.bundle != nil {
-		cached = append(cached, o.bundle)
-	}
-	if wait := c.expected.Await(request.NamespacedName, cached...); wait > 0 {
-		return ctrl.Result{RequeueAfter: wait}, nil // the cache wakes it earlier
-	}
-	decided, others := c.rollout.update(request.NamespacedName, o.agent, now)
-	c.enqueue(others)
-	if err := c.act(ctx, o, decided); err != nil {
-		return ctrl.Result{}, err
-	}
-	if wait := o.reportIn(decided.state, now); wait > 0 {
-		return ctrl.Result{RequeueAfter: wait}, nil
-	}
-	if err := c.report(ctx, o, decided); err != nil || decided.wake.IsZero() {
-		return ctrl.Result{}, err
-	}
-	return kube.At(decided.wake, now), nil
+	return advance(ctx, c.waves, o, c.act, c.report)
 }
 
-// start observes all agents before the first is admitted, because each admission depends on the
-// number in flight.
-func (c *Controller) start(ctx context.Context) error {
-	c.load.Lock()
-	defer c.load.Unlock()
-	if c.loaded {
-		return nil
-	}
+// observeAll observes the agents of all Clusters.
+func (c *Controller) observeAll(ctx context.Context) (map[types.NamespacedName]agent, error) {
 	var list fleet.ClusterList
 	if err := c.Client.List(ctx, &list); err != nil {
-		return fmt.Errorf("listing Clusters: %w", err)
+		return nil, fmt.Errorf("listing Clusters: %w", err)
 	}
 	agents := make(map[types.NamespacedName]agent, len(list.Items))
 	for i := range list.Items {
@@ -172,24 +127,16 @@ func (c *Controller) start(ctx context.Context) error {
 		}
 		o, err := c.observe(ctx, cluster)
 		if err != nil {
-			return err
+			return nil, err
 		}
 		agents[client.ObjectKeyFromObject(cluster)] = o.agent
 	}
-	c.rollout.fill(agents, c.Clock.Now())
-	c.loaded = true
-	return nil
+	return agents, nil
 }
 
 // ours reports whether the hub manages a Cluster and the Cluster is not leaving.
 func ours(cluster *fleet.Cluster) bool {
 	return cluster.DeletionTimestamp == nil && cluster.Labels[fleet.LabelClusterManagement] == ""
-}
-
-func (c *Controller) enqueue(keys []types.NamespacedName) {
-	for _, key := range keys {
-		c.queue.Add(reconcile.Request{NamespacedName: key})
-	}
 }
 
 // ofDeployment returns the request for the Cluster of an agent's BundleDeployment.

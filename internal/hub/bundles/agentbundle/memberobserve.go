@@ -34,6 +34,15 @@ type observedMember struct {
 	content                       *fleet.Content
 }
 
+func (o observedMember) inRollout() agent { return o.agent }
+
+func (o observedMember) cached() (member, sent client.Object) {
+	if o.deployment == nil {
+		return o.mc, nil
+	}
+	return o.mc, o.deployment
+}
+
 func (c *MemberController) observe(ctx context.Context, mc *clusterv1beta1.MemberCluster) (observedMember, error) {
 	o := observedMember{mc: mc, Member: membernamespace.OfMemberCluster(mc)}
 	key := types.NamespacedName{Namespace: o.Namespace, Name: naming.MemberAgentChart}

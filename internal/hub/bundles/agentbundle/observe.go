@@ -35,6 +35,15 @@ type observed struct {
 	ranchers bool
 }
 
+func (o observed) inRollout() agent { return o.agent }
+
+func (o observed) cached() (member, sent client.Object) {
+	if o.bundle == nil {
+		return o.cluster, nil
+	}
+	return o.cluster, o.bundle
+}
+
 // rancherAgents is the object set of Rancher Fleet's hub for the agent Bundles of a workspace.
 const rancherAgents = "fleet-manage-agent"
 

@@ -39,8 +39,8 @@ type Controller struct {
 	expected    kube.Expectations
 	// Audit writes entries about admissions and revocations.
 	Audit *audit.Writer
-	// marked holds the workspaces with the label of a workspace with members.
-	marked sync.Map
+	// workspaces holds a workspace for each namespace with Clusters.
+	workspaces sync.Map
 }
 
 // New returns the embedded controller of one kind. Both kinds share the limiter. Each has its own

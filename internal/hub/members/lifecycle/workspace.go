@@ -3,6 +3,8 @@ package lifecycle
 import (
 	"context"
 	"fmt"
+	"slices"
+	"sync"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
@@ -12,38 +14,78 @@ import (
 	"github.com/muster-fleet/muster/internal/kube"
 )
 
+// workspace is the state of the label of one workspace.
+type workspace struct {
+	// mu orders the Clusters that come and leave at the same time.
+	mu       sync.Mutex
+	labelled bool
+	// present holds the Clusters that this process has seen and that do not leave.
+	present map[types.NamespacedName]bool
+}
+
+func (c *Controller) workspaceOf(record client.Object) *workspace {
+	w, _ := c.workspaces.LoadOrStore(record.GetNamespace(), &workspace{present: map[types.NamespacedName]bool{}})
+	return w.(*workspace)
+}
+
 // markWorkspace labels the workspace of a Cluster, so that an admission policy keeps it from being
 // deleted by accident. The label goes before the finalizer of the last Cluster, so a workspace
 // keeps the label no longer than its members.
 func (c *Controller) markWorkspace(ctx context.Context, record client.Object) error {
-	workspace := record.GetNamespace()
-	if _, marked := c.marked.Load(workspace); workspace == "" || marked {
+	if record.GetNamespace() == "" {
 		return nil
 	}
-	if err := c.labelWorkspace(ctx, workspace, "true"); err != nil {
-		return err
+	w := c.workspaceOf(record)
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.present[client.ObjectKeyFromObject(record)] = true
+	if w.labelled {
+		return nil
 	}
-	c.marked.Store(workspace, true)
-	return nil
+	err := c.labelWorkspace(ctx, record.GetNamespace(), "true")
+	w.labelled = err == nil
+	return err
 }
 
-// unmarkWorkspace removes the label with the last Cluster that does not leave.
+// unmarkWorkspace removes the label with the last Cluster that does not leave. It lists the
+// Clusters only if this process knows of no other, as soon after its start.
 func (c *Controller) unmarkWorkspace(ctx context.Context, leaving client.Object) error {
-	workspace := leaving.GetNamespace()
-	if workspace == "" {
+	if leaving.GetNamespace() == "" {
 		return nil
 	}
+	w := c.workspaceOf(leaving)
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	delete(w.present, client.ObjectKeyFromObject(leaving))
+	if others, err := c.othersIn(ctx, w); err != nil || others {
+		return err
+	}
 	var clusters fleet.ClusterList
-	if err := c.Client.List(ctx, &clusters, client.InNamespace(workspace), client.UnsafeDisableDeepCopy); err != nil {
-		return fmt.Errorf("listing the Clusters of workspace %s: %w", workspace, err)
+	if err := c.Client.List(ctx, &clusters, client.InNamespace(leaving.GetNamespace()), client.UnsafeDisableDeepCopy); err != nil {
+		return fmt.Errorf("listing the Clusters of workspace %s: %w", leaving.GetNamespace(), err)
 	}
-	for i := range clusters.Items {
-		if clusters.Items[i].DeletionTimestamp == nil {
-			return nil
+	if slices.ContainsFunc(clusters.Items, func(cluster fleet.Cluster) bool { return cluster.DeletionTimestamp == nil }) {
+		return nil
+	}
+	w.labelled = false
+	return c.labelWorkspace(ctx, leaving.GetNamespace(), nil)
+}
+
+// othersIn reports whether the workspace has a known Cluster that does not leave. It drops those
+// that are gone, for example because a user has removed the finalizer.
+func (c *Controller) othersIn(ctx context.Context, w *workspace) (bool, error) {
+	for key := range w.present {
+		var cluster fleet.Cluster
+		err := c.Client.Get(ctx, key, &cluster)
+		if client.IgnoreNotFound(err) != nil {
+			return false, fmt.Errorf("reading Cluster %s: %w", key, err)
 		}
+		if err == nil && cluster.DeletionTimestamp == nil {
+			return true, nil
+		}
+		delete(w.present, key)
 	}
-	c.marked.Delete(workspace)
-	return c.labelWorkspace(ctx, workspace, nil)
+	return false, nil
 }
 
 // labelWorkspace sets or removes the label. A namespace that the hub may not change stays without:
