@@ -8,7 +8,7 @@ import (
 	"github.com/muster-fleet/muster/internal/naming"
 )
 
-// FuzzUnpack reads a Content that somebody else may have written under its name.
+// FuzzUnpack reads a Content. Another writer may have taken its name.
 func FuzzUnpack(f *testing.F) {
 	packed, err := Pack([]fleet.BundleResource{{Name: "a.yaml", Content: "kind: ConfigMap"}})
 	if err != nil {

@@ -137,8 +137,7 @@ func (d *drain) survey(ctx context.Context) (moves []*moving, stays []held, err 
 	return moves, stays, nil
 }
 
-// whyFixed returns the reason why a placement stays on its members whatever the others are; "" if
-// it may move.
+// whyFixed returns the reason why a placement never moves to another member; "" if it may move.
 func (d *drain) whyFixed(crp *placement.ClusterResourcePlacement) string {
 	kind := placement.PickAll
 	if crp.Spec.Policy != nil {

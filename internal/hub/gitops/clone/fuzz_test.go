@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// FuzzParseURL reads the address of a repository. Whatever it accepts has a host, a scheme of the
+// FuzzParseURL reads the address of a repository. An accepted address has a host, a scheme of the
 // list and no password.
 func FuzzParseURL(f *testing.F) {
 	for _, seed := range []string{

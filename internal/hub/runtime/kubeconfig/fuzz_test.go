@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// FuzzParse reads kubeconfigs of tenants. Whatever it accepts runs no program, reads no file of the
-// hub, and leads to the server of the kubeconfig.
+// FuzzParse reads kubeconfigs of tenants. An accepted kubeconfig runs no program, reads no
+// file of the hub, and leads to its own server.
 func FuzzParse(f *testing.F) {
 	const head = "apiVersion: v1\nkind: Config\ncurrent-context: a\ncontexts: [{name: a, context: {cluster: a, user: a}}]\n"
 	f.Add([]byte(head + "clusters: [{name: a, cluster: {server: 'https://edge:6443'}}]\nusers: [{name: a, user: {token: t}}]\n"))
