@@ -42,7 +42,8 @@ func newWaves(deps controller.Deps, resources func(settings.Agent) ([]fleet.Bund
 type observation interface {
 	// inRollout returns the state of the agent that decides its turn.
 	inRollout() agent
-	// cached returns the membership object, and the object with the version if the hub has sent one.
+	// cached returns the membership object, and the object with the sent version; nil if there is
+	// none.
 	cached() (member, sent client.Object)
 	// reportIn returns the time to wait before the first report.
 	reportIn(state State, now time.Time) time.Duration
