@@ -49,8 +49,8 @@ type observation interface {
 	reportIn(state State, now time.Time) time.Duration
 }
 
-// start observes all agents once, before the first is admitted: each admission depends on the number in
-// flight.
+// start observes all agents once, before the first is admitted: each admission depends on the
+// number in flight.
 func (w *waves) start(ctx context.Context, observeAll func(context.Context) (map[types.NamespacedName]agent, error)) error {
 	w.load.Lock()
 	defer w.load.Unlock()
