@@ -20,10 +20,6 @@ import (
 	"github.com/muster-fleet/muster/internal/kube"
 )
 
-// settle bounds the wait of a native agent's first heartbeat for the first report: one write shows
-// both.
-const settle = 2 * time.Second
-
 // replacing is the longest absence of an identity that the status does not show. A registration
 // deletes an identity before it creates another one.
 const replacing = time.Second
@@ -77,10 +73,10 @@ func (o observed) unsettled(now time.Time) time.Duration {
 		return max(0, o.missing.Add(replacing).Sub(now))
 	}
 	reported := o.Report != nil && o.Report.Status.AgentVersion != ""
-	if o.agent != membership.Native || reported || !o.RecordedBeat.IsZero() || o.Liveness.OnlineSince.IsZero() {
+	if o.agent != membership.Native || reported {
 		return 0
 	}
-	return max(0, o.Liveness.OnlineSince.Add(settle).Sub(now))
+	return o.Settling(now)
 }
 
 // wait returns the delay until a reconcile without an event; zero if only events can change

@@ -298,17 +298,17 @@ func TestLastSeenIsWrittenOnTransitionsAndSeldomBetween(t *testing.T) {
 func TestAFirstBeatWaitsAMomentForItsReportAndAMissingIdentityForAnother(t *testing.T) {
 	first := func(o *observed) {
 		neverSeen(o)
-		o.Liveness.LastBeat, o.Liveness.OnlineSince, o.Liveness.State, o.Report.Status = now.Add(-settle/2), now.Add(-settle/2), liveness.Online,
+		o.Liveness.LastBeat, o.Liveness.OnlineSince, o.Liveness.State, o.Report.Status = now.Add(-lifecycle.Settle/2), now.Add(-lifecycle.Settle/2), liveness.Online,
 			clusterv1beta1.InternalMemberClusterStatus{}
 	}
 	for name, c := range map[string]struct {
 		seen observed
 		want time.Duration
 	}{
-		"the first":    {member(first), settle / 2},
-		"not for ever": {member(first, func(o *observed) { o.Liveness.OnlineSince = now.Add(-settle) }), 0},
+		"the first":    {member(first), lifecycle.Settle / 2},
+		"not for ever": {member(first, func(o *observed) { o.Liveness.OnlineSince = now.Add(-lifecycle.Settle) }), 0},
 		"not for as long as one hurries": {member(first,
-			func(o *observed) { o.Liveness.LastBeat, o.Liveness.OnlineSince = now, now.Add(-settle) }), 0},
+			func(o *observed) { o.Liveness.LastBeat, o.Liveness.OnlineSince = now, now.Add(-lifecycle.Settle) }), 0},
 		"not if the report is there": {member(neverSeen, func(o *observed) { o.Liveness.LastBeat = now }), 0},
 		"no later one": {member(first,
 			func(o *observed) { o.before.Agent.LastSeen = metav1.NewTime(now.Add(-time.Hour)) }), 0},

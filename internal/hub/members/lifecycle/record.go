@@ -184,6 +184,18 @@ func (o Observed) LastSeen() time.Time {
 	return o.Liveness.LastBeat
 }
 
+// Settle bounds the wait of a native agent's first heartbeat for what follows at once, so that one
+// write of the status shows all of it.
+const Settle = 2 * time.Second
+
+// Settling returns the remaining wait of a first heartbeat; zero if the status shows one already.
+func (o Observed) Settling(now time.Time) time.Duration {
+	if !o.RecordedBeat.IsZero() || o.Liveness.OnlineSince.IsZero() {
+		return 0
+	}
+	return max(0, o.Liveness.OnlineSince.Add(Settle).Sub(now))
+}
+
 // NamespaceProblem returns the reason and the message of an unusable member namespace, or two empty
 // texts.
 func (o Observed) NamespaceProblem() (reason, message string) {

@@ -100,13 +100,28 @@ func (r *reconciliation) Stay(ctx context.Context) (ctrl.Result, error) {
 	if err == nil {
 		err = r.LabelFacts(ctx, r.mc, o.Report)
 	}
-	if err == nil {
+	unsettled := o.unsettled(r.Clock.Now())
+	if err == nil && unsettled == 0 {
 		err = r.Report(ctx, lifecycle.Departure{})
 	}
 	if err = errors.Join(err, o.credential.Failure); err != nil { // the retry of a failed renewal does not delay the status
 		return ctrl.Result{}, err
 	}
+	if unsettled > 0 {
+		return ctrl.Result{RequeueAfter: unsettled}, nil
+	}
 	return ctrl.Result{RequeueAfter: o.credential.Wait(o.wait(r.Clock.Now()), r.Clock.Now())}, nil
+}
+
+// unsettled returns the remaining wait of the status after a first heartbeat: for the first report,
+// and for the first credential of an agent that has a key.
+func (o observed) unsettled(now time.Time) time.Duration {
+	reported := o.Report != nil && o.Report.Status.AgentVersion != ""
+	if !o.native() || readyToJoinCondition(o).reason != reasons.MemberClusterReadyToJoin ||
+		reported && exchangeCondition(o).reason != reasons.Exchanging {
+		return 0
+	}
+	return o.Settling(now)
 }
 
 // wait returns the delay until the next reconcile without an event, credentials aside; zero if only

@@ -139,6 +139,8 @@ func exchangeCondition(o observed) result {
 	switch used := o.credential.Used(); {
 	case o.Revoked, o.Report == nil, !o.Seen(), !o.Deleted.IsZero(), !o.admitted():
 		return result{}
+	case key == "" && clusterv1beta1.FindAgent(o.Report.Status.AgentStatus, clusterv1beta1.MemberAgent) == nil:
+		return result{} // it has not reported yet
 	case key == "":
 		return not(reasons.AgentHasNoKey, fmt.Sprintf("the agent has no key for a credential of the hub, like KubeFleet's agent: it keeps "+
 			"the token of %s", identity))

@@ -47,6 +47,40 @@ func uses(sequence int64) func(*observed) {
 
 func withoutKey(o *observed) { o.Report.Status.AgentKey = nil }
 
+func unreported(o *observed) {
+	o.Report.Status.AgentStatus, o.Report.Status.AgentVersion = nil, ""
+}
+
+func TestAFirstBeatWaitsAMomentForItsReportAndItsCredential(t *testing.T) {
+	first := func(o *observed) {
+		o.before.AgentStatus, o.RecordedBeat = nil, time.Time{}
+		o.Liveness.LastBeat, o.Liveness.OnlineSince, o.Liveness.Source = now, now.Add(-lifecycle.Settle/4), liveness.InLease
+	}
+	const left = lifecycle.Settle * 3 / 4
+	for name, c := range map[string]struct {
+		change []func(*observed)
+		want   time.Duration
+	}{
+		"no report yet":     {[]func(*observed){first, withoutKey, unreported}, left},
+		"no credential yet": {[]func(*observed){first}, left},
+		"not for ever":      {[]func(*observed){first, func(o *observed) { o.Liveness.OnlineSince = now.Add(-lifecycle.Settle) }}, 0},
+		"a credential":      {[]func(*observed){first, uses(1)}, 0},
+		"no key":            {[]func(*observed){first, withoutKey}, 0},
+		"no exchange":       {[]func(*observed){first, func(o *observed) { o.credential.Key = "" }}, 0},
+		"a later heartbeat": {[]func(*observed){first, func(o *observed) { o.RecordedBeat = now.Add(-time.Hour) }}, 0},
+		"KubeFleet's agent": {[]func(*observed){first, withoutKey, func(o *observed) {
+			o.Report.Status.AgentVersion, o.Liveness.Source = "", liveness.InStatus
+		}}, 0},
+		"an identity that is not usable": {[]func(*observed){first, func(o *observed) { o.accountMissing = true }}, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := keyed(t, c.change...).unsettled(now); got != c.want {
+				t.Errorf("got %s, want %s", got, c.want)
+			}
+		})
+	}
+}
+
 func TestWhatARecordSaysOfTheExchange(t *testing.T) {
 	for name, c := range map[string]struct {
 		change []func(*observed)
@@ -62,6 +96,7 @@ func TestWhatARecordSaysOfTheExchange(t *testing.T) {
 		"KubeFleet's agent": {
 			[]func(*observed){withoutKey}, reasons.AgentHasNoKey, "keeps the token of ServiceAccount fleet-system/a",
 		},
+		"an agent that has not reported yet": {[]func(*observed){withoutKey, unreported}, "", ""},
 		"a key that is none": {
 			[]func(*observed){func(o *observed) { o.Report.Status.AgentKey = []byte("short") }}, reasons.AgentHasNoKey, "",
 		},
