@@ -10,6 +10,7 @@ import (
 	"github.com/muster-fleet/muster/internal/agent/supervise"
 	"github.com/muster-fleet/muster/internal/delivery/protocol"
 	"github.com/muster-fleet/muster/internal/kubeclient"
+	"github.com/muster-fleet/muster/internal/logging"
 )
 
 // Delivery selects the program for delivery.
@@ -74,17 +75,17 @@ func (s *session) kinds() []protocol.Kind {
 	return s.mode.kinds
 }
 
-// watchPlaced watches the objects of a kind while the deployer does not. It logs a failure once.
+// watchPlaced watches the objects of a kind while the deployer does not.
 func (s *session) watchPlaced(ctx context.Context, placed *supervise.Placed) {
-	failing := false
+	var outage logging.Outage
 	outcome := func(err error) {
-		if err != nil && !failing {
-			s.log.Info("watching "+string(placed.Kind)+" failing", "reason", s.hub.Explain(err))
+		if err == nil {
+			if outage.End() {
+				kubeclient.Notify(s.deliveryDue) // the program may see them now, too
+			}
+		} else if reason := s.hub.Explain(err); outage.IsNews(reason) {
+			s.log.Info("watching "+string(placed.Kind)+" failing", "reason", reason)
 		}
-		if failing && err == nil {
-			kubeclient.Notify(s.deliveryDue) // the program may see them now, too
-		}
-		failing = err != nil
 		placed.Followed(err)
 	}
 	placed.Watch(ctx, func(ctx context.Context) { s.hub.FollowPlaced(ctx, resources[placed.Kind], placed, outcome) })

@@ -18,6 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/utils/clock"
 
+	"github.com/muster-fleet/muster/internal/logging"
 	"github.com/muster-fleet/muster/internal/retry"
 )
 
@@ -39,7 +40,8 @@ type Heartbeat struct {
 // Run sends a heartbeat at once and then in every period.
 func (h *Heartbeat) Run(ctx context.Context) {
 	log := logr.FromContextOrDiscard(ctx)
-	accepted, backoff := true, retry.Unreachable()
+	backoff := retry.Unreachable()
+	var outage logging.Outage
 	for {
 		period := h.Period()
 		if period == 0 {
@@ -56,13 +58,12 @@ func (h *Heartbeat) Run(ctx context.Context) {
 		}
 		h.Result(err)
 		var held *HeldError
-		if failing := err != nil && !errors.As(err, &held); accepted == failing {
-			accepted = !failing
-			if accepted {
+		if err == nil || errors.As(err, &held) {
+			if outage.End() {
 				log.Info("heartbeat accepted again")
-			} else {
-				log.Info("heartbeat failing", "reason", h.Explain(err))
 			}
+		} else if reason := h.Explain(err); outage.IsNews(reason) {
+			log.Info("heartbeat failing", "reason", reason)
 		}
 		if err == nil {
 			backoff = retry.Unreachable()

@@ -3,6 +3,7 @@ package heartbeat
 import (
 	"context"
 	"errors"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -94,6 +95,24 @@ func TestFailedBeatIsRepeatedWithinThePeriodAndLoggedOnce(t *testing.T) {
 		}
 		if len(log) != 2 {
 			t.Errorf("want one line for the failure and one for its end: %v", log)
+		}
+	})
+}
+
+func TestTheLogNamesALaterCauseOfAFailedBeat(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		causes := []string{"broken connection", "no answer", "broken connection", "no answer"}
+		l := lease{fail: func() error {
+			if len(causes) == 0 {
+				return nil
+			}
+			cause := causes[0]
+			causes = causes[1:]
+			return errors.New(cause)
+		}}
+		log := strings.Join(run(t, &l, time.Minute, nil, 50*time.Second), "\n")
+		if strings.Count(log, "broken connection") != 1 || strings.Count(log, "no answer") != 1 || strings.Count(log, "accepted again") != 1 {
+			t.Errorf("want one line for each cause and one for the end:\n%s", log)
 		}
 	})
 }

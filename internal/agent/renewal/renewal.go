@@ -16,6 +16,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/muster-fleet/muster/internal/credential"
+	"github.com/muster-fleet/muster/internal/logging"
 	"github.com/muster-fleet/muster/internal/retry"
 )
 
@@ -48,15 +49,15 @@ func (r *Renewer) Run(ctx context.Context) {
 		if retry.Until(ctx, r.Clock, r.Now, due) != nil {
 			return
 		}
-		for backoff, failing := retry.Refused(), false; r.Token() == current; {
+		var outage logging.Outage
+		for backoff := retry.Refused(); r.Token() == current; {
 			fresh, err := r.renew(ctx, claims.Life())
 			if err == nil {
 				log.Info("credential renewed", "expires", credential.ClaimsOf(fresh).Expires)
 				break
 			}
-			if !failing && ctx.Err() == nil {
-				failing = true
-				log.Info("credential renewal failing", "reason", r.Explain(err), "expires", claims.Expires)
+			if reason := r.Explain(err); ctx.Err() == nil && outage.IsNews(reason) {
+				log.Info("credential renewal failing", "reason", reason, "expires", claims.Expires)
 			}
 			// A token with a life of minutes must not expire during a wait.
 			if retry.Wait(ctx, r.Clock, min(backoff.Step(), claims.Life()/20)) != nil {

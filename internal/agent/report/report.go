@@ -23,6 +23,7 @@ import (
 
 	clusterv1beta1 "github.com/muster-fleet/muster/api/cluster/v1beta1"
 	"github.com/muster-fleet/muster/internal/kubeclient"
+	"github.com/muster-fleet/muster/internal/logging"
 	"github.com/muster-fleet/muster/internal/retry"
 )
 
@@ -113,7 +114,7 @@ type Reporter struct {
 	// watch of the member began to fail.
 	healthAt time.Time
 	doubted  chan struct{}
-	failing  bool
+	outage   logging.Outage
 	retryAt  time.Time
 	backoff  wait.Backoff
 }
@@ -257,17 +258,16 @@ func (r *Reporter) write(ctx context.Context, now time.Time) {
 	if ctx.Err() != nil {
 		return
 	}
-	if failed := err != nil; failed != r.failing {
-		r.failing = failed
-		if failed {
-			logr.FromContextOrDiscard(ctx).Info("report failing", "reason", r.Explain(err))
-		} else {
-			logr.FromContextOrDiscard(ctx).Info("report accepted again")
-		}
-	}
+	log := logr.FromContextOrDiscard(ctx)
 	if err != nil {
+		if reason := r.Explain(err); r.outage.IsNews(reason) {
+			log.Info("report failing", "reason", reason)
+		}
 		r.retryAt = now.Add(r.backoff.Step())
 		return
+	}
+	if r.outage.End() {
+		log.Info("report accepted again")
 	}
 	r.retryAt, r.backoff = time.Time{}, retry.Unreachable()
 	if r.facts.left && !r.written.left {
@@ -279,16 +279,15 @@ func (r *Reporter) write(ctx context.Context, now time.Time) {
 	}
 }
 
-// failures logs the first failure of a watch, and triggers a health check.
+// failures logs each cause of a failing watch once. Each triggers a health check.
 func (r *Reporter) failures(ctx context.Context, what string) func(error) {
-	failing := false
+	var outage logging.Outage
 	return func(err error) {
-		if failed := err != nil; failed != failing {
-			failing = failed
-			if failed {
-				logr.FromContextOrDiscard(ctx).Info("watching "+what+" failing", "reason", err.Error())
-				kubeclient.Notify(r.doubted)
-			}
+		if err == nil {
+			outage.End()
+		} else if outage.IsNews(err.Error()) {
+			logr.FromContextOrDiscard(ctx).Info("watching "+what+" failing", "reason", err.Error())
+			kubeclient.Notify(r.doubted)
 		}
 	}
 }

@@ -177,9 +177,13 @@ func (d *Deployer) keepRestored(ctx context.Context, name string, of *delivery) 
 
 // watchEnded handles the result of an attempt to watch BundleDeployments.
 func (d *Deployer) watchEnded(err error) {
-	resumed, failed := d.store.watchResult(err, d.Clock.Now())
-	if failed {
-		d.Log.Info("watching BundleDeployments failing", "reason", d.Hub.Explain(err))
+	cause := ""
+	if err != nil {
+		cause = d.Hub.Explain(err)
+	}
+	resumed, news := d.store.watchResult(cause, d.Clock.Now())
+	if news {
+		d.Log.Info("watching BundleDeployments failing", "reason", cause)
 	}
 	if resumed {
 		d.recheckMissing()

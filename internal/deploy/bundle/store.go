@@ -10,6 +10,7 @@ import (
 
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
 	"github.com/muster-fleet/muster/internal/deploy/applied"
+	"github.com/muster-fleet/muster/internal/logging"
 )
 
 // store holds the BundleDeployments from the watch.
@@ -28,6 +29,7 @@ type store struct {
 	// watch.
 	interrupted  bool
 	watchedSince time.Time
+	outage       logging.Outage
 	// deleted are the BundleDeployments with a watched deletion since the last interruption, lost the
 	// ones unknown to a restored hub.
 	deleted, lost map[string]bool
@@ -49,16 +51,17 @@ func newStore(changed, reported func(string)) *store {
 		deleted: map[string]bool{}, lost: map[string]bool{}}
 }
 
-// watchResult handles the result of an attempt to watch. It reports whether a watch is established
-// again, or is the first to fail.
-func (s *store) watchResult(err error, now time.Time) (resumed, failed bool) {
+// watchResult handles the result of an attempt to watch, with the cause if it failed. It reports
+// whether a watch is established again, or failed for a cause that the log does not name yet.
+func (s *store) watchResult(cause string, now time.Time) (resumed, news bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if err != nil {
-		failed, s.interrupted = !s.interrupted, true
+	if cause != "" {
+		s.interrupted = true
 		clear(s.deleted)
-		return false, failed
+		return false, s.outage.IsNews(cause)
 	}
+	s.outage.End()
 	resumed, s.interrupted = s.interrupted || s.watchedSince.IsZero(), false
 	if resumed {
 		s.watchedSince = now

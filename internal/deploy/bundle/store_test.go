@@ -42,17 +42,17 @@ func TestTheStoreKeepsTheSameOfABundleDeploymentHoweverItComes(t *testing.T) {
 	}
 }
 
-func TestOnlyTheFirstOfTheAttemptsToWatchThatFailIsLogged(t *testing.T) {
-	s, away := &store{deleted: map[string]bool{}}, errors.New("the hub is away")
+func TestOnlyTheFirstAttemptToWatchThatFailsForACauseIsLogged(t *testing.T) {
+	s := &store{deleted: map[string]bool{}}
 	for i, step := range []struct {
-		err             error
-		resumed, failed bool
+		cause         string
+		resumed, news bool
 	}{
-		{away, false, true}, {away, false, false}, {nil, true, false}, {nil, false, false},
-		{away, false, true}, {away, false, false}, {nil, true, false},
+		{"away", false, true}, {"away", false, false}, {"", true, false}, {"", false, false},
+		{"away", false, true}, {"away", false, false}, {"broken", false, true}, {"away", false, false}, {"", true, false},
 	} {
-		if resumed, failed := s.watchResult(step.err, time.Unix(int64(i+1), 0)); resumed != step.resumed || failed != step.failed {
-			t.Errorf("attempt %d: resumed %t, failed %t", i, resumed, failed)
+		if resumed, news := s.watchResult(step.cause, time.Unix(int64(i+1), 0)); resumed != step.resumed || news != step.news {
+			t.Errorf("attempt %d: resumed %t, news %t", i, resumed, news)
 		}
 	}
 }

@@ -298,8 +298,9 @@ func TestLastSeenIsWrittenOnTransitionsAndSeldomBetween(t *testing.T) {
 func TestAFirstBeatWaitsAMomentForItsReportAndAMissingIdentityForAnother(t *testing.T) {
 	first := func(o *observed) {
 		neverSeen(o)
-		o.Liveness.LastBeat, o.Liveness.OnlineSince, o.Liveness.State, o.Report.Status = now.Add(-lifecycle.Settle/2), now.Add(-lifecycle.Settle/2), liveness.Online,
-			clusterv1beta1.InternalMemberClusterStatus{}
+		since := now.Add(-lifecycle.Settle / 2)
+		o.Liveness.LastBeat, o.Liveness.OnlineSince, o.Liveness.State = since, since, liveness.Online
+		o.Report.Status = clusterv1beta1.InternalMemberClusterStatus{}
 	}
 	for name, c := range map[string]struct {
 		seen observed

@@ -184,8 +184,8 @@ func (o Observed) LastSeen() time.Time {
 	return o.Liveness.LastBeat
 }
 
-// Settle bounds the wait of a native agent's first heartbeat for what follows at once, so that one
-// write of the status shows all of it.
+// Settle bounds the wait of the status after a native agent's first heartbeat. One write then also
+// shows what follows at once.
 const Settle = 2 * time.Second
 
 // Settling returns the remaining wait of a first heartbeat; zero if the status shows one already.

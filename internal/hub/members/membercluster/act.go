@@ -113,8 +113,8 @@ func (r *reconciliation) Stay(ctx context.Context) (ctrl.Result, error) {
 	return ctrl.Result{RequeueAfter: o.credential.Wait(o.wait(r.Clock.Now()), r.Clock.Now())}, nil
 }
 
-// unsettled returns the remaining wait of the status after a first heartbeat: for the first report,
-// and for the first credential of an agent that has a key.
+// unsettled returns the remaining wait of the status after a first heartbeat. It waits for the
+// first report, and for the first credential of an agent with a key.
 func (o observed) unsettled(now time.Time) time.Duration {
 	reported := o.Report != nil && o.Report.Status.AgentVersion != ""
 	if !o.native() || readyToJoinCondition(o).reason != reasons.MemberClusterReadyToJoin ||
