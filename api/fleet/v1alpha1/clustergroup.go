@@ -53,6 +53,14 @@ type ClusterGroupStatus struct {
 	// ResourceCounts rolls up the deployed resources.
 	// +optional
 	ResourceCounts ResourceCounts `json:"resourceCounts,omitempty"`
+	// ReadyGitRepos is the number of GitRepos that are ready on all selected Clusters that they
+	// target. A Muster addition.
+	// +optional
+	ReadyGitRepos int `json:"readyGitRepos,omitempty"`
+	// DesiredReadyGitRepos is the number of GitRepos that target a selected Cluster. A Muster
+	// addition.
+	// +optional
+	DesiredReadyGitRepos int `json:"desiredReadyGitRepos,omitempty"`
 }
 
 // ClusterGroupDisplay holds the columns of `kubectl get clustergroups`.

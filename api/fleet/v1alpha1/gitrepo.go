@@ -240,6 +240,8 @@ type GitRepoStatus struct {
 	// Display holds the columns of `kubectl get`.
 	// +optional
 	Display SourceDisplay `json:"display,omitempty"`
+	// SourceResources is about what the Bundles have deployed.
+	SourceResources `json:",inline"`
 }
 
 // SourceDisplay holds the columns of `kubectl get` for GitRepos and HelmOps.

@@ -78,6 +78,8 @@ type HelmOpStatus struct {
 	// Display holds the columns of `kubectl get`.
 	// +optional
 	Display SourceDisplay `json:"display,omitempty"`
+	// SourceResources is about what the Bundle has deployed.
+	SourceResources `json:",inline"`
 }
 
 // HelmOpList is a list of HelmOps.

@@ -33,6 +33,7 @@ import (
 	"github.com/muster-fleet/muster/internal/hub/gitops/helmop"
 	"github.com/muster-fleet/muster/internal/hub/gitops/ownbundle"
 	"github.com/muster-fleet/muster/internal/hub/gitops/webhook"
+	"github.com/muster-fleet/muster/internal/hub/runtime/anyform"
 	"github.com/muster-fleet/muster/internal/hub/runtime/eventlimit"
 	"github.com/muster-fleet/muster/internal/logging"
 	"github.com/muster-fleet/muster/internal/process"
@@ -122,7 +123,9 @@ func Run(ctx context.Context, config *rest.Config, options Options) error {
 	mgr, err := ctrl.NewManager(config, ctrl.Options{
 		Scheme: scheme,
 		Cache: cache.Options{ByObject: map[client.Object]cache.ByObject{
-			&fleet.Bundle{}: {Label: labels.NewSelector().Add(*ofUsers), Transform: ownbundle.Slim},
+			&fleet.Bundle{}:           {Label: labels.NewSelector().Add(*ofUsers), Transform: ownbundle.Slim},
+			anyform.Object("GitRepo"): {Transform: anyform.Slim},
+			anyform.Object("HelmOp"):  {Transform: anyform.Slim},
 			&corev1.ConfigMap{}: {Namespaces: map[string]cache.Config{options.Namespace: {
 				FieldSelector: fields.OneTermEqualSelector("metadata.name", gitrepo.KnownHosts)}}},
 		}, DefaultTransform: cache.TransformStripManagedFields()},

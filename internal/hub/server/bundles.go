@@ -12,6 +12,7 @@ import (
 	"github.com/muster-fleet/muster/internal/hub/bundles/initgate"
 	"github.com/muster-fleet/muster/internal/hub/bundles/policy"
 	"github.com/muster-fleet/muster/internal/hub/bundles/schedule"
+	"github.com/muster-fleet/muster/internal/hub/bundles/sourcestatus"
 	"github.com/muster-fleet/muster/internal/hub/gitops/secretaccess"
 	"github.com/muster-fleet/muster/internal/hub/runtime/controller"
 )
@@ -24,10 +25,11 @@ func addBundles(ctx context.Context, mgr manager.Manager, deps controller.Deps, 
 		schedule.New(deps).Register(mgr), initgate.New(deps).Register(mgr), policy.New(deps).Register(mgr))
 }
 
-// addGitOps adds the rights of the program that reads repositories, if it runs.
-func addGitOps(mgr manager.Manager, deps controller.Deps, options Options) error {
+// addGitOps adds the rights of the program that reads repositories, if it runs, and the resources
+// in the status of GitRepos and HelmOps.
+func addGitOps(ctx context.Context, mgr manager.Manager, deps controller.Deps, options Options) error {
 	if options.WithoutGitOps {
 		return nil
 	}
-	return secretaccess.New(deps).Register(mgr)
+	return errors.Join(secretaccess.New(deps).Register(mgr), sourcestatus.Register(ctx, mgr, deps))
 }

@@ -21,6 +21,7 @@ import (
 	"github.com/muster-fleet/muster/internal/hub/members/inventory"
 	"github.com/muster-fleet/muster/internal/hub/members/membernamespace"
 	placer "github.com/muster-fleet/muster/internal/hub/placement"
+	"github.com/muster-fleet/muster/internal/hub/runtime/anyform"
 	"github.com/muster-fleet/muster/internal/hub/runtime/servedkinds"
 	"github.com/muster-fleet/muster/internal/kube"
 	"github.com/muster-fleet/muster/internal/naming"
@@ -36,6 +37,8 @@ func cacheOptions(namespace string, kinds *servedkinds.Kinds) cache.Options {
 			&fleet.ClusterRegistration{}:            {Transform: withoutAnswer},
 			&fleet.Bundle{}:                         {Transform: withoutResources},
 			&fleet.BundleDeployment{}:               {Transform: bundle.WithoutOptions},
+			anyform.Object("GitRepo"):               {Transform: anyform.Slim},
+			anyform.Object("HelmOp"):                {Transform: anyform.Slim},
 			&placement.Work{}:                       {Transform: placer.Slim},
 			&clusterv1beta1.InternalMemberCluster{}: {Transform: bounded},
 			&corev1.Namespace{}:                     managed,

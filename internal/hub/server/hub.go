@@ -205,7 +205,7 @@ func setUp(ctx context.Context, mgr manager.Manager, options Options, server *se
 		func() error {
 			return errors.Join(readers.Register(mgr), unsupported.Register(mgr, deps.Clock, options.WithoutGitOps))
 		},
-		func() error { return addGitOps(mgr, deps, options) },
+		func() error { return addGitOps(ctx, mgr, deps, options) },
 		func() error { return addInventory(ctx, mgr, deps) },
 		func() error { return selfimport.New(selfimport.Deps{Deps: deps, Hub: mgr.GetConfig()}).Register(mgr) },
 		func() error { return clusterapi.New(deps).Register(ctx, mgr) },

@@ -32,6 +32,8 @@ const planted = "pl4nted"
 var harmless = map[string]string{
 	"what something is called": `name namespace kind apiVersion apiGroup group version resource uid type key clusterName targetCluster clusterNames[] clusters[] clusterGroup placementName
 		releaseName repo chart dir serviceAccount namespaces[] defaultNamespace workName workNamespace account accountUID agentNamespace clientID clusterID displayName containerName
+		perClusterState.ready[] perClusterState.waitApplied[] perClusterState.pending[] perClusterState.errApplied[] perClusterState.notReady[]
+		perClusterState.missing[] perClusterState.unknown[] perClusterState.orphaned[] perClusterState.modified[] resources[].id
 		nonReadyClusters[] nonReadyNodeNames[] readyNodeNames[] sample sampleNode targetStage stageName approvalRequestName placementUID stagedRolloutStrategyName parentStageRollout volumeName secretName kubeConfigSecret
 		namespaceCreationForbiddenBy defaultServiceAccount allowedServiceAccounts[] allowedTargetNamespaces[]
 		defaultClientSecretName allowedClientSecretNames[] defaultHelmSecretName allowedHelmSecretNames[]
@@ -44,7 +46,7 @@ var harmless = map[string]string{
 	"labels, and what selects by them": `labels.KEY matchLabels.KEY namespaceLabels.KEY clusterLabels.KEY matchExpressions[].values[] matchFields[].values[] matchLabelKeys[] mismatchLabelKeys[]
 		allowedLabelKeys[] droppedLabels[] operator effect tolerations[].value agentTolerations[].value taints[].value acceptedStates[] conditions[].KEY approvalExpression`,
 	"where in an object something is": `path fieldPath jsonPointers[] op`,
-	"how far something has come":      `status state bundleState deployed readyBundles readyClusters readyBundleDeployments readyNodes members monitored approvedReason ClusterRegistrationToken.status.used`,
+	"how far something has come":      `status state bundleState deployed readyBundles readyClusters readyBundleDeployments readyNodes members monitored approvedReason ClusterRegistrationToken.status.used resourceErrors[]`,
 	"when something is, or was": `createdAt lastTransitionTime lastUpdateTime waitTime ttl garbageCollectionInterval
 		pollingInterval imageScanInterval
 		Schedule.spec.schedule

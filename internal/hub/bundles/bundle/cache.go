@@ -63,6 +63,12 @@ func digestOf(spec fleet.BundleDeploymentSpec) (string, error) {
 	return naming.Digest(text)[:32], nil
 }
 
+// fromSource reports whether a deployment comes from a GitRepo or HelmOp, whose status lists its
+// resources.
+func fromSource(d *fleet.BundleDeployment) bool {
+	return d.Labels[fleet.LabelRepoName] != "" || d.Labels[fleet.LabelHelmOpName] != ""
+}
+
 // WithoutOptions drops fields without influence on decisions from the cache: options, except for
 // their digest, and long lists of objects. A cache may transform an object twice.
 func WithoutOptions(o any) (any, error) {
@@ -76,7 +82,11 @@ func WithoutOptions(o any) (any, error) {
 		}
 		d.Spec.Options, d.Spec.StagedOptions = fleet.BundleDeploymentOptions{}, fleet.BundleDeploymentOptions{}
 		d.Spec.CorrectDrift, d.Spec.HelmChartOptions = nil, nil
-		d.Status.Resources = nil
+		if fromSource(d) {
+			d.Status.Resources = rollup.Shared(d.Status.Resources)
+		} else {
+			d.Status.Resources = nil
+		}
 		d.Status.ModifiedStatus = append([]fleet.ModifiedStatus(nil), d.Status.ModifiedStatus[:min(len(d.Status.ModifiedStatus), maxListed)]...)
 		for i := range d.Status.ModifiedStatus {
 			d.Status.ModifiedStatus[i].Patch = ""

@@ -282,7 +282,7 @@ func (c *Controller) loadChart(ctx context.Context, bundle *fleet.Bundle, known 
 // deployments returns the deployments of a Bundle by their namespace.
 func (c *Controller) deployments(ctx context.Context, bundle types.NamespacedName) (map[string]*fleet.BundleDeployment, error) {
 	var list fleet.BundleDeploymentList
-	if err := c.Client.List(ctx, &list, client.MatchingFields{indexBundle: bundle.String()}, client.UnsafeDisableDeepCopy); err != nil {
+	if err := ListDeployments(ctx, c.Client, bundle, &list); err != nil {
 		return nil, fmt.Errorf("listing the BundleDeployments: %w", err)
 	}
 	found := make(map[string]*fleet.BundleDeployment, len(list.Items))

@@ -27,6 +27,12 @@ func bundleOf(o client.Object) types.NamespacedName {
 	return types.NamespacedName{Namespace: o.GetLabels()[fleet.LabelBundleNamespace], Name: o.GetName()}
 }
 
+// ListDeployments fills a list with the BundleDeployments of a Bundle, from the cache. Callers
+// must not change them.
+func ListDeployments(ctx context.Context, c client.Reader, bundle types.NamespacedName, list *fleet.BundleDeploymentList) error {
+	return c.List(ctx, list, client.MatchingFields{indexBundle: bundle.String()}, client.UnsafeDisableDeepCopy)
+}
+
 func enqueueBundleOf(q controller.Queue, o client.Object) { enqueueBundleAfter(q, o, 0) }
 
 func enqueueBundleAfter(q controller.Queue, o client.Object, wait time.Duration) {

@@ -2,6 +2,7 @@
 //
 // Only this package writes the status of ClusterGroups. Its invariant: a group of thousands costs
 // one List from the cache and at most one write a second, however many of its Clusters change.
+// A Cluster with GitRepos costs a List of its own namespace.
 package clustergroup
 
 import (
@@ -57,7 +58,9 @@ func (c *Controller) Register(mgr ctrl.Manager) error {
 // relevant reports whether a change affects the counts or the selector of a group.
 func relevant(before, after *fleet.Cluster) bool {
 	return !maps.Equal(before.Labels, after.Labels) || readiness(before) != readiness(after) ||
-		!equality.Semantic.DeepEqual(before.Status.Summary, after.Status.Summary) || before.Status.ResourceCounts != after.Status.ResourceCounts
+		!equality.Semantic.DeepEqual(before.Status.Summary, after.Status.Summary) ||
+		before.Status.ResourceCounts != after.Status.ResourceCounts || before.Status.ReadyGitRepos != after.Status.ReadyGitRepos ||
+		before.Status.DesiredReadyGitRepos != after.Status.DesiredReadyGitRepos
 }
 
 // onCluster reconciles, after a short delay, the groups that select a Cluster before or after a
@@ -96,12 +99,17 @@ func (c *Controller) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 			return ctrl.Result{}, fmt.Errorf("listing the Clusters: %w", err)
 		}
 	}
+	repos, err := c.gitRepos(ctx, clusters.Items)
+	if err != nil {
+		return ctrl.Result{}, err
+	}
 	after := group.DeepCopy()
 	after.Status = describe(group.Status, clusters.Items, invalid, c.Clock.Now())
+	after.Status.ReadyGitRepos, after.Status.DesiredReadyGitRepos = repos.ready(), len(repos)
 	return ctrl.Result{}, kube.PatchStatus(ctx, c.Client, &group, after)
 }
 
-// describe computes the status. No other function sets fields of it.
+// describe computes the status, except for the counts of GitRepos.
 func describe(before fleet.ClusterGroupStatus, clusters []fleet.Cluster, invalid error, now time.Time) fleet.ClusterGroupStatus {
 	after := fleet.ClusterGroupStatus{ClusterCount: len(clusters), Conditions: slices.Clone(before.Conditions)}
 	slices.SortFunc(clusters, func(a, b fleet.Cluster) int { return strings.Compare(a.Name, b.Name) })

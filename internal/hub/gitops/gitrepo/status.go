@@ -93,9 +93,8 @@ func readiness(bundles []fleet.Bundle, status fleet.GitRepoStatus) fleet.Conditi
 // report writes the status, and returns when to look again.
 func (r *reconciliation) report(ctx context.Context) (reconcile.Result, error) {
 	now := r.Clock.Now()
-	after := r.before.DeepCopy()
-	after.Status = describe(r.before.Status, r.repo, r.bundles, r.seen, r.problem, now)
-	if err := kube.PatchStatus(ctx, r.Client, r.before, after); err != nil {
+	after, err := r.writeStatus(ctx, now)
+	if err != nil {
 		return reconcile.Result{}, err
 	}
 	r.tell(ctx, after)
@@ -110,6 +109,20 @@ func (r *reconciliation) report(ctx context.Context) (reconcile.Result, error) {
 		return reconcile.Result{}, nil
 	}
 	return kube.At(next, now), nil
+}
+
+// writeStatus writes the status, and returns the GitRepo.
+func (r *reconciliation) writeStatus(ctx context.Context, now time.Time) (*fleet.GitRepo, error) {
+	commit := r.before.Status.Commit
+	return ownbundle.WriteStatus(ctx, ownbundle.Writer{Client: r.Client, Live: r.Live}, kind, r.before,
+		func(before *fleet.GitRepo) *fleet.GitRepo {
+			if before.Status.Commit != commit { // of another process that took over
+				return nil
+			}
+			after := before.DeepCopy()
+			after.Status = describe(before.Status, r.repo, r.bundles, r.seen, r.problem, now)
+			return after
+		})
 }
 
 // acceptAgain is the time until the next look at a Secret, because Secrets are not watched.

@@ -70,9 +70,14 @@ func readiness(bundle *fleet.Bundle) fleet.Condition {
 
 // report writes the status, and returns when to look again.
 func (r *reconciliation) report(ctx context.Context) (reconcile.Result, error) {
-	now, after := r.Clock.Now(), r.before.DeepCopy()
-	after.Status = describe(r.before.Status, r.op, r.bundle, r.interval() > 0, r.problem, now)
-	if err := kube.PatchStatus(ctx, r.Client, r.before, after); err != nil {
+	now := r.Clock.Now()
+	after, err := ownbundle.WriteStatus(ctx, ownbundle.Writer{Client: r.Client, Live: r.Live}, kind, r.before,
+		func(before *fleet.HelmOp) *fleet.HelmOp {
+			after := before.DeepCopy()
+			after.Status = describe(before.Status, r.op, r.bundle, r.interval() > 0, r.problem, now)
+			return after
+		})
+	if err != nil {
 		return reconcile.Result{}, err
 	}
 	r.tell(ctx, after)
