@@ -9,6 +9,10 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
+// MaxEmbedded is the largest packed chart that becomes a part of its Bundle. The files of a Bundle
+// may have 1.1 MiB, compressed.
+const MaxEmbedded = 900 << 10
+
 // Files returns the files of the chart by their paths in it, and its version.
 func (a *Archive) Files() (files map[string][]byte, version string, err error) {
 	unpacked, err := archive.LoadArchiveFiles(bytes.NewReader(a.Data))

@@ -108,7 +108,7 @@ printf 'apiVersion: v1\nkind: ConfigMap\nmetadata: {name: greeting}\n' > apps/we
 printf 'targets: [{clusterSelector: {matchLabels: {env: none}}}]\n' > targets.yaml
 muster bundle .
 muster bundle . --name web --targets-file targets.yaml | kubectl apply -f -
-muster bundle . --name web --targets-file targets.yaml | kubectl diff -f -
+muster bundle . --name web --targets-file targets.yaml --diff
 kubectl -n clusters delete bundles.fleet.cattle.io web
 muster bundle . --path 'apps/*' -o name
 cd ..

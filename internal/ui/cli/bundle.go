@@ -27,6 +27,7 @@ type bundler struct {
 	print             *genericclioptions.PrintFlags
 	name, targetsFile string
 	paths             []string
+	compares          bool
 }
 
 func newBundle(streams genericiooptions.IOStreams, h *access) *cobra.Command {
@@ -34,23 +35,31 @@ func newBundle(streams genericiooptions.IOStreams, h *access) *cobra.Command {
 	command := &cobra.Command{
 		Use:   "bundle DIRECTORY",
 		Short: "Print the Bundles that a GitRepo makes of a directory",
-		Long: `Print the Bundles that a GitRepo with this content makes. The command contacts no cluster.
+		Long: `Print the Bundles that a GitRepo with this content makes. Without --diff,
+the command contacts no cluster.
 
 A directory with a fleet.yaml becomes a Bundle. So does each path with YAML that has no
 fleet.yaml. An error names the file and the line.
 
 Charts of a chart repository stay there, also those that a chart depends on. A GitRepo puts their
-files into the Bundle.`,
+files into the Bundle.
+
+With --diff, the command compares the Bundles with those on the hub, and fetches charts, without
+credentials. The GitRepo of this name on the hub sets the options that no flag sets. The exit code
+is 1 if there are differences, and greater than 1 after an error.`,
 		Example: `  # Show what a repository becomes, before you push
   muster bundle .
 
   # Compare it with the Bundles on the hub
-  muster bundle . --name web --targets-file targets.yaml | kubectl diff -f -
+  muster bundle . --name web --targets-file targets.yaml --diff
 
   # Only the names of the Bundles of some directories
   muster bundle . --path 'apps/*' -o name`,
 		Args: takes(1, 1, "a directory"),
 		RunE: func(command *cobra.Command, args []string) error {
+			if b.compares {
+				return b.diff(command.Context(), args[0])
+			}
 			repo, err := b.repo(args[0])
 			if err != nil {
 				return err
@@ -62,6 +71,7 @@ files into the Bundle.`,
 	command.Flags().StringVar(&b.name, "name", "", "Name of the GitRepo, the first part of the Bundles' names (default: the directory's)")
 	command.Flags().StringVar(&b.targetsFile, "targets-file", "",
 		"YAML file with the targets of the GitRepo (default: the ClusterGroup default)")
+	command.Flags().BoolVar(&b.compares, "diff", false, "Compare the Bundles with those on the hub")
 	command.Flags().StringArrayVar(&b.paths, "path", nil,
 		"Path or pattern, as in spec.paths of the GitRepo; can be repeated (default: the root)")
 	return command

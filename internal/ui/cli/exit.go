@@ -9,7 +9,7 @@ import (
 // The exit codes of muster, as in docs/reference/commands.md.
 const (
 	exitFailed = 1
-	// exitUsage reports a mistake in the command line.
+	// exitUsage reports a mistake in the command line, and a failed comparison.
 	exitUsage = 2
 	// exitNotWell reports problems of the fleet, or a failed check.
 	exitNotWell = 3
@@ -37,7 +37,7 @@ func ExitCode(err error) int {
 		return 0
 	case errors.Is(err, errPartly):
 		return exitPartly
-	case errors.As(err, &usageError{}):
+	case errors.As(err, &usageError{}), errors.As(err, &diffFailed{}):
 		return exitUsage
 	case errors.As(err, &timedOut{}):
 		return exitTimedOut

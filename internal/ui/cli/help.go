@@ -86,7 +86,7 @@ func newOptions(genericiooptions.IOStreams, *access) *cobra.Command {
 Exit codes of all commands:
   0  success
   1  the command failed
-  2  the command line has a mistake
+  2  the command line has a mistake, or "muster bundle --diff" failed
   3  the fleet has problems: "muster doctor", and commands with --exit-code
   4  the goal was not reached within --timeout; the hub continues
   5  the list is not complete, because you may not list the rest`,

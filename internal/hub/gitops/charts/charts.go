@@ -16,10 +16,6 @@ import (
 	"github.com/muster-fleet/muster/internal/repository/scan"
 )
 
-// maxEmbedded is the largest packed chart that becomes a part of its Bundle. The files of a Bundle
-// may have 1.1 MiB, compressed.
-const maxEmbedded = 900 << 10
-
 // keys are the keys with credentials for charts, as in Rancher Fleet.
 var keys = []string{corev1.BasicAuthUsernameKey, corev1.BasicAuthPasswordKey, "cacerts"}
 
@@ -35,7 +31,7 @@ func Fetch(ctx context.Context, fetcher *chartfetch.Fetcher, options *fleet.Helm
 	if err != nil {
 		return nil, err
 	}
-	if len(fetched.Data) > maxEmbedded {
+	if len(fetched.Data) > chartfetch.MaxEmbedded {
 		if credentials != nil {
 			return nil, fmt.Errorf("chart %s has %d KiB, too many for a Bundle, and members have no credentials for it: name them in "+
 				"helm.secretName", fetched.From, len(fetched.Data)>>10)

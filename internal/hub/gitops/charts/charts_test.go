@@ -20,7 +20,7 @@ import (
 )
 
 func TestALargeChartStaysInItsRepository(t *testing.T) {
-	small, large := chartOf(t, 10), chartOf(t, maxEmbedded)
+	small, large := chartOf(t, 10), chartOf(t, chartfetch.MaxEmbedded)
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch r.URL.Path {
 		case "/index.yaml":
