@@ -73,16 +73,20 @@ func check(t *testing.T, err error) {
 	}
 }
 
+// makeNamespace creates a namespace that stays as long as the control plane. Kubernetes needs two
+// requests for each kind to delete a namespace, which are more than those of most tests. Only its
+// Secrets go with the test, because agents look for releases in all namespaces.
 func makeNamespace(t *testing.T, kube kubernetes.Interface, prefix string) string {
 	t.Helper()
-	made, err := kube.CoreV1().Namespaces().Create(t.Context(), &corev1.Namespace{
+	namespace, err := kube.CoreV1().Namespaces().Create(t.Context(), &corev1.Namespace{
 		ObjectMeta: metav1.ObjectMeta{GenerateName: prefix},
 	}, metav1.CreateOptions{})
 	check(t, err)
 	t.Cleanup(func() {
-		_ = kube.CoreV1().Namespaces().Delete(context.Background(), made.Name, metav1.DeleteOptions{}) // the cluster goes with the test
+		secrets := kube.CoreV1().Secrets(namespace.Name)
+		check(t, secrets.DeleteCollection(context.Background(), metav1.DeleteOptions{}, metav1.ListOptions{}))
 	})
-	return made.Name
+	return namespace.Name
 }
 
 // allow makes an account and binds a role to it.
@@ -217,8 +221,6 @@ func (h *testHub) makeMember(grant func()) {
 		metav1.CreateOptions{})
 	if !apierrors.IsAlreadyExists(err) {
 		check(h.t, err)
-		// the cluster goes with the test
-		h.t.Cleanup(func() { _ = h.kube.CoreV1().Namespaces().Delete(ctx, h.namespace, metav1.DeleteOptions{}) })
 	}
 	grant()
 	_, err = h.kube.CoordinationV1().Leases(h.namespace).Create(ctx,

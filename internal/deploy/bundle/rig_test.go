@@ -176,12 +176,17 @@ func (r *rig) create(object client.Object) {
 	r.check(r.kube.Create(r.t.Context(), object))
 }
 
+// namespace creates a namespace that stays as long as the control plane. Kubernetes needs two
+// requests for each kind to delete a namespace, which are more than those of most tests. Only its
+// Secrets go with the test, because deployers list the releases of all namespaces.
 func (r *rig) namespace(prefix string) string {
 	r.t.Helper()
-	made := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: prefix}}
-	r.create(made)
-	r.t.Cleanup(func() { _ = r.kube.Delete(context.Background(), made) }) // the cluster goes with the test
-	return made.Name
+	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: prefix}}
+	r.create(namespace)
+	r.t.Cleanup(func() {
+		_ = r.kube.DeleteAllOf(context.Background(), &corev1.Secret{}, client.InNamespace(namespace.Name))
+	})
+	return namespace.Name
 }
 
 func (r *rig) eventually(what string, check func() error) {

@@ -114,10 +114,7 @@ func newRigOn(t *testing.T, name string) *rig {
 	r.hub.BearerToken = bearer
 	r.member = r.deliverer(cluster.Config)
 	r.start()
-	t.Cleanup(func() {
-		r.halt()
-		_ = r.Delete(context.Background(), namespace) // the cluster goes with the tests
-	})
+	t.Cleanup(r.halt) // the namespace goes with the control plane, because to delete it costs more than the test
 	return r
 }
 
