@@ -117,7 +117,7 @@ func newPlan(packages []pkg, differs diff, o options) (plan, error) {
 		if raced && !o.changed {
 			p.raced = append(p.raced, at.dir())
 			j.flags = append(j.flags, race...)
-		} else {
+		} else if o.changed || !o.noDetector { // else the same tests run again, without anything to detect
 			short = append(short, at.path)
 		}
 		tests := differs.tests[at.dir()]

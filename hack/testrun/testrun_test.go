@@ -70,9 +70,14 @@ func TestPlan(t *testing.T) {
 			},
 		},
 		"without a C compiler": {diff{}, options{race: raceAll, parallel: 1, noDetector: true}, []string{
-			"internal/kube", "-short internal/hub/test internal/agent internal/hub/members/cluster",
-			"-timeout=55m internal/hub/test", "-timeout=55m internal/agent", "-timeout=55m internal/hub/members/cluster",
+			"internal/kube", "-timeout=55m internal/hub/test", "-timeout=55m internal/agent", "-timeout=55m internal/hub/members/cluster",
 		}},
+		"what differs, without a C compiler": {
+			diff{files: []string{"internal/agent/a_test.go"}, tests: map[string][]string{"internal/agent": {"TestA"}}},
+			options{race: raceAuto, changed: true, parallel: 1, noDetector: true}, []string{
+				"-short internal/agent", "-timeout=55m -run=^(TestA)$ internal/agent",
+			},
+		},
 		"nothing differs": {diff{}, options{race: raceAuto, changed: true, parallel: 1}, nil},
 	} {
 		p, err := newPlan(packages, row.differs, row.o)
