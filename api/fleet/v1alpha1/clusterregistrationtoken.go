@@ -152,13 +152,32 @@ type ClusterRegistrationTokenStatus struct {
 	// +listType=set
 	// +kubebuilder:validation:MaxItems=1000
 	Clusters []string `json:"clusters,omitempty"`
+	// Rotation is the last rotation of the token's credential; absent if there was none. A Muster
+	// addition.
+	// +optional
+	Rotation *TokenRotation `json:"rotation,omitempty"`
 	// Conditions has Ready, which reports whether the values Secret exists and the token can be used.
 	// It also has TTLGranted, which is False if the hub's API server grants shorter credentials than
-	// spec.ttl, and else absent. A Muster addition.
+	// spec.ttl, and else absent. Rotated reports the rotation requested last, if any. A Muster
+	// addition.
 	// +optional
 	// +listType=map
 	// +listMapKey=type
 	Conditions []Condition `json:"conditions,omitempty"`
+}
+
+// TokenRotation is a replacement of the credential of a token. A Muster addition.
+type TokenRotation struct {
+	// Requested is the value of the annotation muster/rotate at the time of the replacement.
+	// +kubebuilder:validation:MaxLength=256
+	Requested string `json:"requested"`
+	// Generation counts the replacements.
+	Generation int64 `json:"generation"`
+	// Time is the time of the replacement.
+	Time metav1.Time `json:"time"`
+	// PreviousEnds is the time when the replaced credential ends; absent if it has ended.
+	// +optional
+	PreviousEnds *metav1.Time `json:"previousEnds,omitempty"`
 }
 
 // ClusterRegistrationTokenList is a list of ClusterRegistrationTokens.

@@ -91,6 +91,12 @@ const (
 	// AnnotationDescription on a Cluster or MemberCluster describes it in up to 1024 characters. A
 	// Muster addition.
 	AnnotationDescription = "muster/description"
+	// AnnotationRotate on a ClusterRegistrationToken replaces its credential whenever the value
+	// changes; the time of the change is a good value. A Muster addition.
+	AnnotationRotate = "muster/rotate"
+	// AnnotationRotateOverlap on a ClusterRegistrationToken is how long the replaced credential stays
+	// valid, such as 2h; by default 24h, and at most 720h. A Muster addition.
+	AnnotationRotateOverlap = "muster/rotate-overlap"
 	// AnnotationRequester on a ClusterRegistration is the user that the agent acts as.
 	AnnotationRequester = "muster/requester"
 	// AnnotationApprovedBy on a ClusterRegistration is the user who last set AnnotationApproved,
@@ -212,6 +218,9 @@ const (
 	// ConditionTTLGranted on a ClusterRegistrationToken is False if the API server grants shorter
 	// credentials than spec.ttl; else it is absent.
 	ConditionTTLGranted = "TTLGranted"
+	// ConditionRotated on a ClusterRegistrationToken reports whether the requested rotation of its
+	// credential is done; absent if none was ever requested.
+	ConditionRotated = "Rotated"
 	// ConditionAttributed on a ClusterRegistration is False if the hub does not know the requester;
 	// else it is absent.
 	ConditionAttributed = "Attributed"

@@ -89,6 +89,8 @@ kill $showing
 muster explain
 muster token list --namespace clusters
 muster token show clusters/web --output helm
+muster token rotate clusters/web
+muster token rotate clusters/web --overlap 0
 muster token revoke clusters/web --yes
 muster explain clusters/web
 muster explain web

@@ -10,6 +10,12 @@ const (
 	// LifeShortened: the API server grants credentials of a shorter life than the token specifies;
 	// TTLGranted of a ClusterRegistrationToken.
 	LifeShortened = "LifeShortened"
+	// InvalidRotation: an annotation about the rotation of the credential is not valid; Rotated of a
+	// ClusterRegistrationToken.
+	InvalidRotation = "InvalidRotation"
+	// RotationDone: the credential was replaced as requested; Rotated of a ClusterRegistrationToken,
+	// and the Event about it.
+	RotationDone = "RotationDone"
 	// SecretNameTaken: a Secret of the token's name exists that was not made for the token;
 	// Ready of a ClusterRegistrationToken.
 	SecretNameTaken = "SecretNameTaken"

@@ -288,6 +288,8 @@ func TestATokenComesWithTheLineThatRegisters(t *testing.T) {
 	prints("token show team/web -o helm --hub-url https://hub.example.com", "registers 1 cluster", again)
 	admin.shows("token list any web -n team -o name", "token/team/any", "token/team/web")
 	admin.refused("token show nothing -n team", "there is no nothing among the tokens")
+	prints("token rotate any -n team --overlap 1h --hub-url https://hub.example.com", "credential 2 was issued at ", "muster join --token ey")
+	admin.refused("token rotate any -n team --overlap 721h", "set a duration from 0s to 720h")
 	admin.refused("token revoke any -n team", "use --yes to delete the token")
 	admin.says("token revoke any -n team --yes", "gone")
 	admin.refused("token show any -n team", "there is no any among the tokens")

@@ -59,11 +59,12 @@ type issuer struct {
 func newToken(streams genericiooptions.IOStreams, h *access) *cobra.Command {
 	command := &cobra.Command{
 		Use:   "token",
-		Short: "Create, show and revoke registration tokens",
+		Short: "Create, show, rotate and revoke registration tokens",
 		Args:  takesCommand,
 		RunE:  func(command *cobra.Command, _ []string) error { return command.Help() },
 	}
-	command.AddCommand(newTokenCreate(streams, h), newTokenList(streams, h), newTokenShow(streams, h), newTokenRevoke(streams, h))
+	command.AddCommand(newTokenCreate(streams, h), newTokenList(streams, h), newTokenShow(streams, h), newTokenRotate(streams, h),
+		newTokenRevoke(streams, h))
 	return command
 }
 

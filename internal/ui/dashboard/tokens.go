@@ -17,6 +17,7 @@ import (
 
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
 	"github.com/muster-fleet/muster/internal/fleet/bootstrap"
+	"github.com/muster-fleet/muster/internal/kube"
 	"github.com/muster-fleet/muster/internal/ui/view"
 )
 
@@ -134,6 +135,9 @@ func (s *Server) lookAtToken(ctx context.Context, v *visitor, namespace, name st
 func tokenFacts(o *fleet.ClusterRegistrationToken) []fact {
 	facts := []fact{{"Expires", view.Until(o.Status.Expires, time.Now())}, {"Registrations", view.Column(o, "REGISTRATIONS", time.Now())},
 		{"Last used", view.Column(o, "LAST-USED", time.Now())}, {"Approval", cmp.Or(string(o.Spec.Approval), "Automatic")}}
+	if rotated := kube.FindCondition(o.Status.Conditions, fleet.ConditionRotated); rotated != nil {
+		facts = append(facts, fact{"Credential", rotated.Message})
+	}
 	if len(o.Spec.Labels) > 0 {
 		facts = append(facts, fact{"Labels for the clusters", labels.FormatLabels(o.Spec.Labels)})
 	}

@@ -33,7 +33,7 @@ var well = strings.Fields(`
 	InternalMemberClusterHealthy InternalMemberClusterJoined InternalMemberClusterLeft Joined Registering Succeeded
 	AgentHealthy ClusterJoined Deployed Exchanged Granted Imported InUse Initialized Installed LabelsStamped ManifestApplied
 	ManifestAvailable MemberClusterHealthy MemberClusterJoined MemberClusterReadyToJoin NamespaceReady NoDifference NoOverrideSpecified Open OverriddenSucceeded
-	ClustersNotReady Counted InvalidSelector Accepted Polled PollingDisabled
+	RotationDone ClustersNotReady Counted InvalidSelector Accepted Polled PollingDisabled
 	Processed Ready RolloutStarted Scheduled SchedulingPolicyFulfilled StatusSyncSucceeded Supported UpToDate Watched WorkSynchronized`)
 
 // ofEvents are reasons that only Events have; explain reads no Events.

@@ -171,6 +171,12 @@ var tokenCauses = []cause{
 		onHub:  []string{"kubectl -n NAMESPACE edit clusterregistrationtoken NAME"},
 	},
 	{
+		kinds: ofTokens, reasons: []string{reasons.InvalidRotation},
+		means:  "The credential of the token is not replaced, because an annotation is not valid.",
+		remedy: "Correct the annotation in the message.",
+		onHub:  []string{"kubectl -n NAMESPACE annotate clusterregistrationtoken NAME muster/rotate-overlap=24h --overwrite"}, aside: true,
+	},
+	{
 		kinds: ofTokens, reasons: []string{reasons.SettingsMissing},
 		means:  "The settings of the hub are missing.",
 		remedy: "Restore their ConfigMap with the chart fleet.",

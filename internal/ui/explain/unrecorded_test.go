@@ -31,7 +31,7 @@ var unrecorded = []struct{ kind, reasons, why string }{
 	{kindMemberCluster, "RolloutStopped NameTaken ForeignAgent NoCredential", afterRecording},
 	{kindRequest, "ClusterLeaving", aRace},
 	{kindRequest, "RequesterUnknown PolicyUnchecked", notWell},
-	{kindToken, "LifeShortened", notWell},
+	{kindToken, "LifeShortened InvalidRotation", notWell},
 	{kindBundle, "ConsentMissing PolicyViolation TargetOutranked TargetUnmatched", notYet},
 	{kindGitRepo, "KindNotImplemented GitRepoInvalid PolicyViolation GitCredentialsUnusable RepositoryUnreachable CommitUnreadable " +
 		"BundleNameTaken BundlesNotReady Leaving", afterRecording},

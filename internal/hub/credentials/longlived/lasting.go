@@ -8,6 +8,7 @@
 package longlived
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"math"
@@ -49,18 +50,22 @@ func New(deps controller.Deps) *Issuer { return &Issuer{Deps: deps} }
 
 // Secrets returns the two possible Secrets of a lasting token; one of them exists. The token is
 // bound to the first, an empty one. kube-controller-manager fills the second. Both share the given
-// metadata except the name.
+// metadata. Their names begin with the given name; by default it is the account.
 func Secrets(account string, meta metav1.ObjectMeta) (bound, filled *corev1.Secret) {
+	base := cmp.Or(meta.Name, account)
 	bound = &corev1.Secret{ObjectMeta: *meta.DeepCopy(), Type: fleet.SecretTypeLastingToken}
-	bound.Name = naming.LastingToken(account)
+	bound.Name = naming.LastingToken(base)
 	filled = &corev1.Secret{ObjectMeta: *meta.DeepCopy(), Type: corev1.SecretTypeServiceAccountToken}
-	filled.Name = naming.ServiceAccountToken(account)
+	filled.Name = naming.ServiceAccountToken(base)
 	metav1.SetMetaDataAnnotation(&filled.ObjectMeta, corev1.ServiceAccountNameKey, account)
 	return bound, filled
 }
 
-// Token returns a lasting token of an account. The token is "" until kube-controller-manager has
-// filled the returned Secret.
+// Lasts reports whether a token needs no renewal.
+func Lasts(claims credential.Claims) bool { return claims.Expires.IsZero() || claims.Life() >= enough }
+
+// Token returns a lasting token of an account, with metadata for Secrets. The token is "" until
+// kube-controller-manager has filled the returned Secret.
 func (i *Issuer) Token(ctx context.Context, account *corev1.ServiceAccount,
 	meta metav1.ObjectMeta) (token string, awaited *corev1.Secret, err error) {
 	bound, filled := Secrets(account.Name, meta)
@@ -119,7 +124,7 @@ func (i *Issuer) request(ctx context.Context, account *corev1.ServiceAccount, bo
 	if claims.AccountUID != string(account.UID) {
 		return "", fmt.Errorf("requesting a token for ServiceAccount %s/%s: the account was replaced meanwhile", account.Namespace, account.Name)
 	}
-	if claims.Expires.IsZero() || claims.Life() >= enough {
+	if Lasts(claims) {
 		return token, nil
 	}
 	i.limit(ctx, claims.Life())

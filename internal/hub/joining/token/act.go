@@ -14,7 +14,6 @@ import (
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
 	"github.com/muster-fleet/muster/internal/credential"
 	"github.com/muster-fleet/muster/internal/fleet/reasons"
-	"github.com/muster-fleet/muster/internal/hub/credentials/longlived"
 	"github.com/muster-fleet/muster/internal/hub/members/membernamespace"
 	"github.com/muster-fleet/muster/internal/hub/runtime/settings"
 	"github.com/muster-fleet/muster/internal/kube"
@@ -36,7 +35,7 @@ func (c *Controller) observe(ctx context.Context, token *fleet.ClusterRegistrati
 	current := c.Config.Current()
 	o = observation{settings: current, known: c.knownOf(token), observed: observed{
 		created: token.CreationTimestamp.Time, ttlRequired: current.RegistrationTokenTTLRequired,
-		labelProblem: membernamespace.StampProblem(token.Spec),
+		labelProblem: membernamespace.StampProblem(token.Spec), rotation: rotationOf(token),
 	}}
 	if err := c.expressions.Keep(token); err != nil {
 		o.approvalProblem = "spec.approvalExpression: " + err.Error()
@@ -101,7 +100,7 @@ func (c *Controller) observeSecret(ctx context.Context, token *fleet.ClusterRegi
 	// A credential of another kind than the TTL requires is replaced, for example after an edit of the
 	// TTL.
 	if k.foreign || o.account == nil || k.claims.Subject == "" || k.claims.AccountUID != string(o.account.UID) ||
-		k.claims.Lasting() != (o.ttl <= 0) {
+		!fits(k.claims, o.expires()) || !o.rotation.covers(k.claims, o.account.Name) {
 		return nil
 	}
 	if ended, err := c.ended(ctx, k.claims); err != nil || ended {
@@ -134,11 +133,11 @@ func (c *Controller) provide(ctx context.Context, token *fleet.ClusterRegistrati
 	}
 	bearer := o.token
 	if d.issue {
-		if err := c.endLasting(ctx, token, account, o); err != nil {
+		if err := c.endLonger(ctx, token, o); err != nil {
 			return false, err
 		}
 		var err error
-		if bearer, err = c.issue(ctx, token, account, o.expires()); err != nil || bearer == "" {
+		if bearer, err = c.issue(ctx, token, account, o); err != nil || bearer == "" {
 			return err == nil, err
 		}
 		claims := credential.ClaimsOf(bearer)
@@ -158,27 +157,34 @@ func (c *Controller) provide(ctx context.Context, token *fleet.ClusterRegistrati
 	return false, nil
 }
 
-// issue returns a credential of the account that expires at the given time. With a zero time the
+// issue returns a credential of the account that expires with the token. Without an expiry the
 // credential lasts. It is then "" until Kubernetes has issued it, and the event triggers another
 // reconcile.
 func (c *Controller) issue(ctx context.Context, token *fleet.ClusterRegistrationToken, account *corev1.ServiceAccount,
-	expires time.Time) (string, error) {
-	if !expires.IsZero() {
-		return kube.RequestToken(ctx, c.Client.SubResource("token"), account, expires.Sub(c.Clock.Now()))
+	o *observation) (string, error) {
+	expires, generation := o.expires(), o.rotation.generation()
+	life := expires.Sub(c.Clock.Now())
+	switch bound, _ := credentialSecrets(token, generation); {
+	case expires.IsZero():
+		bearer, _, err := c.lasting.Token(ctx, account, meta(token, credentialName(account.Name, generation)))
+		return bearer, err
+	case generation == 0 && metav1.GetControllerOf(token) != nil: // the token of an import is not handed out
+		return kube.RequestToken(ctx, c.Client.SubResource("token"), account, life)
+	default:
+		if err := kube.Ensure(ctx, c.Client, bound); err != nil {
+			return "", err
+		}
+		return kube.RequestBoundToken(ctx, c.Client.SubResource("token"), account, bound, life)
 	}
-	bearer, _, err := c.lasting.Token(ctx, account, meta(token, ""))
-	return bearer, err
 }
 
-// endLasting deletes the Secrets of a lasting credential after the token has got a TTL. Otherwise
-// the credential would stay valid until a running hub deletes the account.
-func (c *Controller) endLasting(ctx context.Context, token *fleet.ClusterRegistrationToken,
-	account *corev1.ServiceAccount, o *observation) error {
-	if o.expires().IsZero() || o.known.claims.Subject == "" || !o.known.claims.Lasting() {
+// endLonger deletes the Secrets of credentials that outlive the token, after the token has got a
+// TTL or a shorter one. Otherwise they would stay valid until a running hub deletes the account.
+func (c *Controller) endLonger(ctx context.Context, token *fleet.ClusterRegistrationToken, o *observation) error {
+	if o.expires().IsZero() || o.known.claims.Subject == "" || fits(o.known.claims, o.expires()) {
 		return nil
 	}
-	bound, filled := longlived.Secrets(account.Name, meta(token, ""))
-	return kube.Delete(ctx, c.Client, bound, filled)
+	return kube.Delete(ctx, c.Client, o.rotation.secretsInUse(token)...)
 }
 
 // withdraw deletes the account, and with it every issued credential.
@@ -186,8 +192,7 @@ func (c *Controller) withdraw(ctx context.Context, token *fleet.ClusterRegistrat
 	role, binding := desiredAccess(token)
 	objects := []client.Object{}
 	if o.account != nil {
-		bound, filled := longlived.Secrets(o.account.Name, meta(token, ""))
-		objects = append(objects, o.account, role, binding, bound, filled)
+		objects = append(append(objects, o.account, role, binding), o.rotation.secretsInUse(token)...)
 	}
 	if o.secret != nil && !o.foreignSecret {
 		objects = append(objects, &corev1.Secret{ObjectMeta: *o.secret})
@@ -239,8 +244,18 @@ func (c *Controller) report(ctx context.Context, token *fleet.ClusterRegistratio
 	} else {
 		after.Status.Conditions = kube.RemoveCondition(after.Status.Conditions, fleet.ConditionTTLGranted)
 	}
+	after.Status.Rotation = o.rotation.status(now)
+	if rotated := o.rotation.condition(after.Status.Rotation, d); rotated.Reason != "" {
+		after.Status.Conditions = kube.SetCondition(after.Status.Conditions, now, rotated)
+	} else {
+		after.Status.Conditions = kube.RemoveCondition(after.Status.Conditions, fleet.ConditionRotated)
+	}
 	if err := kube.PatchStatus(ctx, c.Client, token, after); err != nil {
 		return err
+	}
+	if o.rotation.done {
+		c.Recorder.Eventf(after, nil, corev1.EventTypeNormal, reasons.RotationDone, "Rotate", "%s",
+			kube.FindCondition(after.Status.Conditions, fleet.ConditionRotated).Message)
 	}
 	c.expected.Expect(client.ObjectKeyFromObject(after), after)
 	return nil

@@ -111,13 +111,19 @@ func (c *Controller) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	case expired, refused:
 		err = c.withdraw(ctx, &token, o)
 	case active:
-		var pending bool
-		pending, err = c.provide(ctx, &token, &o, decided)
+		previous, pending := o.known.claims, false
+		if err = c.endPrevious(ctx, &token, &o.rotation, now); err == nil {
+			pending, err = c.provide(ctx, &token, &o, decided)
+		}
+		if err == nil && !pending {
+			o.rotation.finish(previous, o.expires(), now)
+		}
 		if pending {
 			decided.reason, decided.message = reasons.Preparing, "waiting for Kubernetes to fill in the account's token: that does the token "+
 				"controller of the hub cluster's kube-controller-manager; if it does not come, see that it runs and what it logs"
 		}
 	case held:
+		err = c.endPrevious(ctx, &token, &o.rotation, now)
 	}
 	if apierrors.IsConflict(err) {
 		return ctrl.Result{}, err

@@ -4,7 +4,9 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/muster-fleet/muster/internal/credential"
 	"github.com/muster-fleet/muster/internal/fleet/reasons"
+	"github.com/muster-fleet/muster/internal/hub/credentials/longlived"
 )
 
 // state is the state of a token:
@@ -57,6 +59,7 @@ type observed struct {
 	// credentialIssued and credentialExpires bound the life of that token; zero if Kubernetes stores
 	// it in a Secret.
 	credentialIssued, credentialExpires time.Time
+	rotation                            rotation
 }
 
 // decision is the next step and the status.
@@ -124,15 +127,36 @@ func decide(o observed, now time.Time) decision {
 		}
 	}
 	d := decision{state: active, reason: reasons.Ready, wake: expires}
+	if ends := o.rotation.last.PreviousEnds; ends != nil && ends.After(now) {
+		d.wake = sooner(d.wake, ends.Time)
+	}
 	renew := renewAt(o)
 	if !o.credentialValid || (!renew.IsZero() && !now.Before(renew)) {
 		d.issue = true
 		return d
 	}
-	if !renew.IsZero() && renew.Before(expires) {
-		d.wake = renew
+	if !renew.IsZero() {
+		d.wake = sooner(d.wake, renew)
 	}
 	return d
+}
+
+// fits reports whether a credential ends with a token that expires at the given time. Without an
+// expiry it must last. Kubernetes issues no credential of less than ten minutes.
+func fits(claims credential.Claims, expires time.Time) bool {
+	const shortest, slack = 10 * time.Minute, time.Minute
+	if expires.IsZero() {
+		return longlived.Lasts(claims)
+	}
+	return !claims.Expires.IsZero() && !claims.Expires.After(expires.Add(shortest+slack))
+}
+
+// sooner returns the earlier of two times; zero is never.
+func sooner(a, b time.Time) time.Time {
+	if a.IsZero() || b.Before(a) {
+		return b
+	}
+	return a
 }
 
 // renewAt returns the time to replace a credential shorter than the token's life: two thirds of its
