@@ -60,6 +60,10 @@ muster version
 muster version --client
 muster events
 muster events clusters/web --warnings
+muster events --watch &
+watching=$!
+sleep 3
+kill $watching
 muster wait clusters/web --for ready --timeout 10m
 muster logs clusters/web --member-context edge-1
 muster logs clusters/web --member-context edge-1 --follow &

@@ -24,6 +24,7 @@ type eventLister struct {
 	*access
 	most     int
 	warnings bool
+	live     bool
 }
 
 func newEvents(streams genericiooptions.IOStreams, h *access) *cobra.Command {
@@ -38,7 +39,10 @@ list the events of one object. An API server keeps events for an hour by default
   muster events
 
   # List the warnings of one member
-  muster events clusters/web --warnings`,
+  muster events clusters/web --warnings
+
+  # Print new events as they come
+  muster events --watch`,
 		Args:              takes(0, 2, "at most a kind and a name"),
 		ValidArgsFunction: h.completeNames(lookedFor{"muster events", kinds[:1]}),
 		RunE: func(command *cobra.Command, args []string) error {
@@ -54,6 +58,7 @@ list the events of one object. An API server keeps events for an hour by default
 	}
 	command.Flags().IntVar(&e.most, "limit", 100, "Number of events to print; 0 for all")
 	command.Flags().BoolVar(&e.warnings, "warnings", false, "List only warnings")
+	command.Flags().BoolVarP(&e.live, "watch", "w", false, "Then print each new event until interrupted")
 	return h.acceptAllNamespaces(command)
 }
 
@@ -64,7 +69,11 @@ func (e *eventLister) of(ctx context.Context, c client.Client, o client.Object) 
 	if err != nil {
 		return fmt.Errorf("listing the events of %s: %w", e.title(o), err)
 	}
-	return e.print(events)
+	if err := e.print(events); err != nil || !e.live {
+		return err
+	}
+	return e.follow(ctx, events, func(event *corev1.Event) bool { return event.InvolvedObject.UID == o.GetUID() },
+		client.InNamespace(namespace), client.MatchingFields{"involvedObject.uid": string(o.GetUID())})
 }
 
 // ofFleet prints the events of all objects with a table.
@@ -84,7 +93,12 @@ func (e *eventLister) ofFleet(ctx context.Context) error {
 		}
 		found = append(found, events...)
 	}
-	return e.print(found)
+	if err := e.print(found); err != nil || !e.live {
+		return err
+	}
+	shown := e.eventKinds()
+	return e.follow(ctx, found, func(event *corev1.Event) bool { return slices.Contains(shown, event.InvolvedObject.Kind) },
+		client.InNamespace(*e.Namespace))
 }
 
 // eventKinds returns the kinds of all tables.
@@ -125,13 +139,19 @@ func (e *eventLister) print(events []*corev1.Event) error {
 		return err
 	}
 	for _, event := range events {
-		name := strings.TrimPrefix(event.InvolvedObject.Namespace+"/"+event.InvolvedObject.Name, "/")
-		if err := write(view.Since(timeOf(event), time.Now()), cell(event.Type, maxBetween), cell(event.Reason, maxBetween),
-			cell(event.InvolvedObject.Kind+" "+name, maxCell), cell(event.Message, maxCell)); err != nil {
+		if err := write(append([]string{view.Since(timeOf(event), time.Now())}, cellsOf(event)...)...); err != nil {
 			return err
 		}
 	}
 	return lines.Flush()
+}
+
+// cellsOf returns the columns of an event after its time.
+func cellsOf(event *corev1.Event) []string {
+	name := strings.TrimPrefix(event.InvolvedObject.Namespace+"/"+event.InvolvedObject.Name, "/")
+	return []string{
+		cell(event.Type, maxBetween), cell(event.Reason, maxBetween), cell(event.InvolvedObject.Kind+" "+name, maxCell), cell(event.Message, maxCell),
+	}
 }
 
 // timeOf returns the last time of an event, in the fields of either API of events.

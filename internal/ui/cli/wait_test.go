@@ -1,7 +1,9 @@
 package cli
 
 import (
+	"bufio"
 	"context"
+	"io"
 	"strings"
 	"testing"
 	"time"
@@ -9,6 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	clusterv1beta1 "github.com/muster-fleet/muster/api/cluster/v1beta1"
@@ -94,6 +97,29 @@ func TestEventsAreListedByTimeAndObject(t *testing.T) {
 	if out, said, err := admin.run("describe", "eventful", "-n", "team"); err != nil || !strings.Contains(out, "no heartbeat") ||
 		!strings.Contains(out, "Cluster team/eventful is ") {
 		t.Errorf("%v\n%s\n%s", err, said, out)
+	}
+	ctx, end := context.WithCancel(t.Context())
+	defer end()
+	reader, writer := io.Pipe()
+	ended := make(chan error, 1)
+	go func() {
+		command := NewCommand("muster", genericiooptions.IOStreams{In: strings.NewReader(""), Out: writer, ErrOut: io.Discard})
+		command.SetArgs([]string{"events", "-n", "team", "--warnings", "-w", "--kubeconfig", admin.kubeconfig, "--cache-dir", admin.cacheDir})
+		ended <- command.ExecuteContext(ctx)
+		_ = writer.Close() // a pipe of this test
+	}()
+	lines := bufio.NewScanner(reader)
+	for _, want := range []string{"LAST-SEEN", "no heartbeat", "Warning  LostAgain"} {
+		if !lines.Scan() || !strings.Contains(lines.Text(), want) {
+			t.Fatalf("it prints %q, without %q", lines.Text(), want)
+		}
+		if want == "no heartbeat" {
+			event("three", corev1.EventTypeNormal, "JoinedAgain", "it has joined")
+			event("four", corev1.EventTypeWarning, "LostAgain", "no heartbeat again")
+		}
+	}
+	if end(); <-ended != nil {
+		t.Error("it ends with an error")
 	}
 	nobody := of(t, r.Cluster, r.Account(t, "nobody", ""))
 	nobody.refused("events", "events is forbidden", "use --namespace for one workspace")

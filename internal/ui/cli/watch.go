@@ -72,20 +72,20 @@ func (g *get) changes(ctx context.Context, k kind, names []string) (<-chan chang
 	}
 	changes := make(chan change)
 	for _, list := range now.lists {
-		if err := g.follow(ctx, hub, list, options, changes); err != nil {
+		if err := g.followAll(ctx, hub, list, options, changes); err != nil {
 			return nil, err
 		}
 	}
 	return changes, nil
 }
 
-// follow sends each object of a kind and each change until the context ends.
-func (g *get) follow(ctx context.Context, hub client.WithWatch, list client.ObjectList, options []client.ListOption,
+// followAll sends each object of a kind and each change until the context ends.
+func (h *access) followAll(ctx context.Context, hub client.WithWatch, list client.ObjectList, options []client.ListOption,
 	changes chan<- change) error {
 	with := func(raw metav1.ListOptions) []client.ListOption {
 		return append(slices.Clone(options), &client.ListOptions{Raw: &raw})
 	}
-	empty, err := g.emptyOf(list)
+	empty, err := h.emptyOf(list)
 	if err != nil {
 		return err
 	}
