@@ -150,7 +150,8 @@ func (e *eventLister) print(events []*corev1.Event) error {
 func cellsOf(event *corev1.Event) []string {
 	name := strings.TrimPrefix(event.InvolvedObject.Namespace+"/"+event.InvolvedObject.Name, "/")
 	return []string{
-		cell(event.Type, maxBetween), cell(event.Reason, maxBetween), cell(event.InvolvedObject.Kind+" "+name, maxCell), cell(event.Message, maxCell),
+		cell(event.Type, maxBetween), cell(event.Reason, maxBetween), cell(event.InvolvedObject.Kind+" "+name, maxCell),
+		cell(event.Message, maxCell),
 	}
 }
 
