@@ -79,6 +79,21 @@ func (r *Repository) Link(to, name string) {
 	}
 }
 
+// Submodule adds a submodule at some commit.
+func (r *Repository) Submodule(name string) {
+	r.t.Helper()
+	if err := os.MkdirAll(filepath.Join(r.work, name), 0o700); err != nil {
+		r.t.Fatal(err)
+	}
+	r.git("update-index", "--add", "--cacheinfo", "160000,"+strings.Repeat("1", 40)+","+name)
+}
+
+// Take replaces a branch by the last commit of another repository.
+func (r *Repository) Take(other *Repository, branch string) {
+	r.t.Helper()
+	other.git("push", "--quiet", "--force", filepath.Join(r.Root, r.Name), "HEAD:refs/heads/"+branch)
+}
+
 // Push commits the work tree, pushes the branch, and returns the commit.
 func (r *Repository) Push(branch string) string {
 	r.t.Helper()

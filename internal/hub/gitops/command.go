@@ -50,8 +50,9 @@ type Options struct {
 	LeaderElect bool
 	// MetricsAddress and ProbeAddress are the addresses of metrics and probes; "0" turns each off.
 	MetricsAddress, ProbeAddress string
-	// Directory holds the objects of a commit while it is read. The program empties its directory
-	// commits there at its start. Empty for the directory for temporary files.
+	// Directory holds the objects of commits, also between two commits of a repository. The program
+	// empties its directory commits there at its start. Without it, objects are in the directory for
+	// temporary files while a commit is read.
 	Directory string
 	// WebhookAddress is the address of the webhook for pushes; "0" turns it off.
 	WebhookAddress string
@@ -95,7 +96,7 @@ Its account reads GitRepos, HelmOps, Policies and the objects that these name, a
 	set.StringVar(&options.ProbeAddress, "health-probe-bind-address", ":8081", "address of /healthz and /readyz; 0 switches them off")
 	set.StringVar(&options.WebhookAddress, "webhook-bind-address", "0", "address for the webhooks of Git servers; 0 switches it off")
 	set.StringVar(&options.Directory, "directory", "",
-		"directory of this program alone, for the objects of a commit while it is read (default: the one for temporary files)")
+		"directory of this program alone, for the objects of commits (default: the one for temporary files, which keeps nothing)")
 	set.BoolVar(&options.AllowLoopback, "allow-loopback", false,
 		"read repositories on loopback addresses, which lead to this program's own machine")
 	set.BoolVar(&debug, "debug", false, "log more")
@@ -145,7 +146,8 @@ func Run(ctx context.Context, config *rest.Config, options Options) error {
 	recorder := eventlimit.New(mgr.GetEventRecorder("muster-gitops"), real)
 	charts := chartfetch.NewFetcher(&http.Client{Transport: dialer.Transport()})
 	repos := gitrepo.New(gitrepo.Deps{Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Clock: real, Recorder: recorder, Dialer: dialer,
-		Apps: clone.NewApps(dialer.Transport(), real), Directory: directory, SystemNamespace: options.Namespace, Charts: charts})
+		Apps: clone.NewApps(dialer.Transport(), real), Directory: directory, Cache: cacheIn(directory),
+		SystemNamespace: options.Namespace, Charts: charts})
 	ops := helmop.New(helmop.Deps{Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Clock: real, Recorder: recorder, Charts: charts})
 	err = errors.Join(repos.Register(mgr), ops.Register(mgr),
 		mgr.AddHealthzCheck("ping", healthz.Ping), mgr.AddReadyzCheck("caches", synced(mgr)))
@@ -170,6 +172,15 @@ func serveWebhook(ctx context.Context, mgr ctrl.Manager, options Options, real c
 	handler := webhook.New(webhook.Handler{Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Clock: real,
 		Log: mgr.GetLogger().WithName("webhook"), SystemNamespace: options.Namespace})
 	return mgr.Add(handler.Server(address))
+}
+
+// cacheIn returns a cache of commits in the program's own directory, which has a limit; nil without
+// such a directory.
+func cacheIn(directory string) *clone.Cache {
+	if directory == "" {
+		return nil
+	}
+	return &clone.Cache{Directory: directory}
 }
 
 // emptied returns the directory for commits, without what a killed process left there.

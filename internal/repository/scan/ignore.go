@@ -23,7 +23,7 @@ func visible(t Tree) (Tree, error) {
 		if path.Base(name) != ignoreFile {
 			continue
 		}
-		text, err := t.Read(name)
+		text, err := t.readWhole(name)
 		if err != nil {
 			return Tree{}, err
 		}
@@ -33,7 +33,7 @@ func visible(t Tree) (Tree, error) {
 		}
 		rules = append(rules, ignored{path.Dir(name), patterns})
 	}
-	shown := Tree{Read: t.Read}
+	shown := Tree{Read: t.readWhole, Submodules: t.Submodules}
 	for _, name := range t.Paths {
 		if path.Base(name) != ignoreFile && !hidden(name, rules) {
 			shown.Paths = append(shown.Paths, name)

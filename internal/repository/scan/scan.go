@@ -108,6 +108,10 @@ func find(repo *fleet.GitRepo, tree Tree) ([]source, error) {
 				bases[dir] = true
 			}
 		}
+		if tree.Submodules[clean] {
+			_, err := tree.Read(clean)
+			errs = append(errs, fmt.Errorf("spec.paths: %w", err))
+		}
 	}
 	own := map[string]bool{} // the directories with a fleet.yaml
 	for dir := range directories {
@@ -162,6 +166,9 @@ func driven(listed []fleet.BundlePath, tree Tree) (sources []source, err error) 
 		switch {
 		case entry.Base == "":
 			errs = append(errs, fmt.Errorf("spec.bundles[%d] has no base", i))
+		case tree.Submodules[base]:
+			_, err := tree.Read(base)
+			errs = append(errs, fmt.Errorf("spec.bundles[%d]: %w", i, err))
 		case !directories[base]:
 			errs = append(errs, fmt.Errorf("spec.bundles[%d]: the repository has no directory %s with files", i, entry.Base))
 		case entry.Options != "" && !tree.has(s.options):

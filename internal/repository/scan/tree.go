@@ -1,6 +1,7 @@
 package scan
 
 import (
+	"bytes"
 	"fmt"
 	"path"
 	"slices"
@@ -11,8 +12,10 @@ import (
 
 // Tree is the files of a directory or a commit.
 type Tree struct {
-	// Paths are the slash-separated paths of the files, sorted.
+	// Paths are the slash-separated paths of the files and submodules, sorted.
 	Paths []string
+	// Submodules are the paths without files of their own. Read returns an error for them.
+	Submodules map[string]bool
 	// Read returns a file. It never leaves the tree.
 	Read func(path string) ([]byte, error)
 }
@@ -51,6 +54,23 @@ func (t Tree) options(dir string) string {
 		}
 	}
 	return ""
+}
+
+// pointer begins the file that Git LFS keeps in place of a large one.
+const pointer = "version https://git-lfs.github.com/spec/"
+
+// readWhole returns a file, or an error if its content is elsewhere.
+func (t Tree) readWhole(name string) ([]byte, error) {
+	if t.Submodules[name] {
+		return nil, fmt.Errorf("%s is a submodule, and submodules are not read: put its files into the repository, or exclude it in a %s", name,
+			ignoreFile)
+	}
+	data, err := t.Read(name)
+	if err == nil && bytes.HasPrefix(data, []byte(pointer)) {
+		return nil, fmt.Errorf("%s is a pointer of Git LFS, and the file itself is not read: store it in the repository, or exclude it in a %s",
+			name, ignoreFile)
+	}
+	return data, err
 }
 
 // isYAML reports whether a file makes its directory a Bundle.

@@ -9,9 +9,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net/url"
-	"os"
-	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -53,6 +52,10 @@ type Repository struct {
 	Dialer   Dialer
 	// Directory holds the objects while a commit is read.
 	Directory string
+	// Cache keeps the objects for an owner, the UID of a GitRepo. Without a cache, each commit is
+	// fetched whole.
+	Cache *Cache
+	Owner string
 }
 
 // options are what the library needs to reach a repository.
@@ -119,52 +122,17 @@ func (r *Repository) missing() error {
 	return fmt.Errorf("the repository has no branch %s: set spec.branch", r.Branch)
 }
 
-// Read calls a function with the files of a commit. Their content is available until the function
-// returns.
-func (r *Repository) Read(ctx context.Context, commit string, do func(scan.Tree) error) error {
-	o, err := r.options(ctx)
-	if err != nil {
-		return r.explain(err)
-	}
-	directory, err := os.MkdirTemp(r.Directory, "clone-")
-	if err != nil {
-		return fmt.Errorf("making a directory for the objects of the repository: %w", err)
-	}
-	defer func() { _ = os.RemoveAll(directory) }()
-	repository, err := r.clone(ctx, o, filepath.Join(directory, "tip"), 1)
-	if err != nil {
-		return err
-	}
-	read, err := repository.CommitObject(plumbing.NewHash(commit))
-	if errors.Is(err, plumbing.ErrObjectNotFound) { // the branch has moved on
-		if repository, err = r.clone(ctx, o, filepath.Join(directory, "history"), 0); err != nil {
-			return err
-		}
-		read, err = repository.CommitObject(plumbing.NewHash(commit))
-	}
-	if errors.Is(err, plumbing.ErrObjectNotFound) {
-		return fmt.Errorf("the repository has no commit %s any more", commit)
-	} else if err != nil {
-		return fmt.Errorf("reading commit %s: %w", commit, err)
-	}
-	tree, err := files(ctx, read)
-	if err != nil {
-		return fmt.Errorf("reading commit %s: %w", commit, err)
-	}
-	return do(tree)
-}
-
 // clone fetches a number of commits into a directory, without a checkout; 0 fetches all.
 func (r *Repository) clone(ctx context.Context, o options, directory string, depth int) (*git.Repository, error) {
 	storage := &bounded{filesystem.NewStorage(osfs.New(directory), cache.NewObjectLRU(objectCache)), maxPack}
 	repository, err := git.Init(storage, nil)
+	if errors.Is(err, git.ErrRepositoryAlreadyExists) {
+		repository, err = git.Open(storage, nil)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("preparing a clone: %w", err)
 	}
-	remote, err := repository.CreateRemote(&config.RemoteConfig{Name: "origin", URLs: []string{o.url}})
-	if err != nil {
-		return nil, fmt.Errorf("preparing a clone: %w", err)
-	}
+	remote := git.NewRemote(storage, &config.RemoteConfig{Name: "origin", URLs: []string{o.url}})
 	fetch := &git.FetchOptions{
 		Auth: o.auth, CABundle: r.CABundle, InsecureSkipTLS: r.Insecure, Depth: depth, Tags: git.NoTags,
 		RefSpecs: []config.RefSpec{config.RefSpec("+" + r.source() + ":refs/heads/read")},
@@ -175,7 +143,7 @@ func (r *Repository) clone(ctx context.Context, o options, directory string, dep
 		fetch.Depth, fetch.RefSpecs = 0, []config.RefSpec{"+refs/heads/*:refs/remotes/origin/*"}
 		err = remote.FetchContext(ctx, fetch)
 	}
-	if err != nil {
+	if err != nil && !errors.Is(err, git.NoErrAlreadyUpToDate) {
 		return nil, r.explain(err)
 	}
 	return repository, nil
@@ -192,21 +160,21 @@ func (r *Repository) source() string {
 	return plumbing.NewBranchReferenceName(r.Branch).String()
 }
 
-// files returns the files of a commit. Submodules have none, and links are followed within the
-// commit.
+// files returns the files of a commit, and its submodules without their files. Links are followed
+// within the commit.
 func files(ctx context.Context, commit *object.Commit) (scan.Tree, error) {
 	root, err := commit.Tree()
 	if err != nil {
 		return scan.Tree{}, err
 	}
-	blobs, links := map[string]plumbing.Hash{}, map[string]plumbing.Hash{}
+	blobs, links, submodules := map[string]plumbing.Hash{}, map[string]plumbing.Hash{}, map[string]bool{}
 	walker := object.NewTreeWalker(root, true, nil)
 	defer walker.Close()
 	for {
 		name, entry, err := walker.Next()
 		switch {
 		case errors.Is(err, io.EOF):
-			return follow(ctx, repositoryOf{root, blobs}, links)
+			return follow(ctx, repositoryOf{root, blobs}, links, submodules)
 		case err != nil:
 			return scan.Tree{}, err
 		case ctx.Err() != nil:
@@ -217,9 +185,11 @@ func files(ctx context.Context, commit *object.Commit) (scan.Tree, error) {
 			blobs[name] = entry.Hash
 		case filemode.Symlink:
 			links[name] = entry.Hash
-		case filemode.Empty, filemode.Dir, filemode.Submodule: // no files
+		case filemode.Submodule:
+			submodules[name] = true
+		case filemode.Empty, filemode.Dir: // no files
 		}
-		if len(blobs)+len(links) > scan.MaxPaths {
+		if len(blobs)+len(links)+len(submodules) > scan.MaxPaths {
 			return scan.Tree{}, scan.TooMany()
 		}
 	}
@@ -251,8 +221,8 @@ func (r repositoryOf) read(name string, hash plumbing.Hash) ([]byte, error) {
 	return data, nil
 }
 
-// follow adds links to files of the commit.
-func follow(ctx context.Context, r repositoryOf, links map[string]plumbing.Hash) (scan.Tree, error) {
+// follow adds links to files of the commit, and the submodules.
+func follow(ctx context.Context, r repositoryOf, links map[string]plumbing.Hash, submodules map[string]bool) (scan.Tree, error) {
 	targets := map[string]plumbing.Hash{}
 	for name, hash := range links {
 		if ctx.Err() != nil {
@@ -270,13 +240,11 @@ func follow(ctx context.Context, r repositoryOf, links map[string]plumbing.Hash)
 			targets[name] = hash
 		}
 	}
-	tree := scan.Tree{}
-	for name, hash := range targets {
-		r.blobs[name] = hash
-	}
+	tree := scan.Tree{Submodules: submodules, Paths: slices.AppendSeq(slices.Collect(maps.Keys(submodules)), maps.Keys(targets))}
 	for name := range r.blobs {
 		tree.Paths = append(tree.Paths, name)
 	}
+	maps.Copy(r.blobs, targets)
 	slices.Sort(tree.Paths)
 	tree.Read = func(name string) ([]byte, error) {
 		if err := ctx.Err(); err != nil {

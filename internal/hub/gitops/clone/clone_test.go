@@ -12,6 +12,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
 	"github.com/muster-fleet/muster/internal/repository/scan"
 	"github.com/muster-fleet/muster/internal/testgit"
 )
@@ -256,5 +257,40 @@ func TestACommitIsReadAfterItsBranchHasMovedOn(t *testing.T) {
 	err = r.Read(t.Context(), strings.Repeat("1", 40), func(scan.Tree) error { return nil })
 	if err == nil || !strings.Contains(err.Error(), "has no commit 1111") {
 		t.Errorf("a commit that does not exist: %v", err)
+	}
+}
+
+func TestSubmodulesAndPointersOfLFSAreNamed(t *testing.T) {
+	source := testgit.New(t, "web.git")
+	source.Write(map[string]string{"a/a.yaml": "kind: ConfigMap\n", "b/b.yaml": "kind: ConfigMap\n",
+		"b/large.bin": "version https://git-lfs.github.com/spec/v1\noid sha256:0123\nsize 12345\n", "c/c.yaml": "kind: ConfigMap\n"})
+	source.Submodule("c/lib")
+	commit := source.Push("main")
+	_, address, ca := source.Web("", "")
+	r := open(t, address, "main")
+	r.CABundle = ca
+	read := func(paths ...string) (bundles int, err error) {
+		t.Helper()
+		repo := &fleet.GitRepo{ObjectMeta: metav1.ObjectMeta{Namespace: "clusters", Name: "web"}, Spec: fleet.GitRepoSpec{Paths: paths}}
+		err = r.Read(t.Context(), commit, func(tree scan.Tree) error {
+			made, err := scan.Bundles(t.Context(), repo, tree, nil)
+			bundles = len(made)
+			return err
+		})
+		return bundles, err
+	}
+	for path, want := range map[string]string{
+		"b":     "b/large.bin is a pointer of Git LFS, and the file itself is not read: store it in the repository, or exclude it",
+		"c":     "c/lib is a submodule, and submodules are not read: put its files into the repository, or exclude it in a .fleetig",
+		"c/lib": "spec.paths: c/lib is a submodule",
+	} {
+		if bundles, err := read("a", path); err == nil || !strings.Contains(err.Error(), want) || bundles != 1 {
+			t.Errorf("%s: %d Bundles, %v", path, bundles, err)
+		}
+	}
+	source.Write(map[string]string{"b/.fleetignore": "*.bin\n", "c/.fleetignore": "lib\n"})
+	commit = source.Push("main")
+	if bundles, err := read("a", "b", "c"); err != nil || bundles != 3 {
+		t.Errorf("%d Bundles, %v", bundles, err)
 	}
 }

@@ -47,8 +47,10 @@ type Deps struct {
 	Dialer   clone.Dialer
 	// Apps issues tokens of GitHub Apps.
 	Apps *clone.Apps
-	// Directory holds the objects of commits while they are read.
+	// Directory holds the objects of commits while they are read, and Cache between two commits. No
+	// cache is needed.
 	Directory string
+	Cache     *clone.Cache
 	// SystemNamespace has the ConfigMap with the known hosts.
 	SystemNamespace string
 	// Charts fetches charts from elsewhere.
@@ -96,6 +98,9 @@ func (c *Controller) Reconcile(ctx context.Context, request reconcile.Request) (
 	r := &reconciliation{Controller: c, repo: repo, before: repo.DeepCopy()}
 	if !repo.DeletionTimestamp.IsZero() {
 		c.polled.Delete(repo.UID) // the garbage collector deletes the Bundles
+		if c.Cache != nil {
+			c.Cache.Drop(string(repo.UID))
+		}
 		return reconcile.Result{}, anyform.Leave(ctx, c.Client, stored, c.Clock.Now())
 	}
 	if err := r.observe(ctx); err != nil {

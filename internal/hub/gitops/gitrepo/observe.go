@@ -53,7 +53,8 @@ func (r *reconciliation) observe(ctx context.Context) error {
 		return nil
 	}
 	r.source = &clone.Repository{URL: address, Branch: cmp.Or(r.repo.Spec.Branch, fleet.DefaultBranch), Revision: r.repo.Spec.Revision,
-		CABundle: r.repo.Spec.CABundle, Insecure: r.repo.Spec.InsecureSkipTLSVerify, Dialer: r.Dialer, Directory: r.Directory}
+		CABundle: r.repo.Spec.CABundle, Insecure: r.repo.Spec.InsecureSkipTLSVerify, Dialer: r.Dialer, Directory: r.Directory,
+		Cache: r.Cache, Owner: string(r.repo.UID)}
 	return nil
 }
 
