@@ -22,7 +22,6 @@ import (
 	"github.com/muster-fleet/muster/internal/kube"
 	"github.com/muster-fleet/muster/internal/naming"
 	"github.com/muster-fleet/muster/internal/testgit"
-	"github.com/muster-fleet/muster/internal/testkube"
 )
 
 // gitOps starts the program that reads repositories, once, with the rights of its account. It takes
@@ -365,38 +364,4 @@ func TestAHubWithoutTheProgramSaysSo(t *testing.T) {
 	if err := gone(f.get(&rbacv1.Role{}, f.workspace, naming.GitOpsAccount)); err != nil {
 		t.Errorf("a Role was made: %v", err)
 	}
-}
-
-// TestAReaderThatIsKilledLosesNoCommit runs two replicas of the program, and kills the one at work
-// when a commit has been announced to the other.
-func TestAReaderThatIsKilledLosesNoCommit(t *testing.T) {
-	f := newAlone(t, "")
-	source := testgit.New(t, "shop.git")
-	source.Write(map[string]string{"a/fleet.yaml": "{}", "a/a.yaml": gitConfigMap("one"), "b/fleet.yaml": "{}",
-		"b/b.yaml": gitConfigMap("one")})
-	first := source.Push("main")
-	_, address, ca := source.Web("", "")
-	f.check(f.Create(context.Background(), &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: f.workspace, Name: "hook"},
-		StringData: map[string]string{"gitlab": "hunter2"}}))
-	f.gitRepo("shop", address, ca, func(spec *fleet.GitRepoSpec) { spec.DisablePolling, spec.WebhookSecret = true, "hook" })
-	start := func(webhook string) *testkube.Program {
-		return testkube.Run(t, "muster-hub", "gitops", "--kubeconfig", f.kubeconfigOf(f.gitOpsConfig().Impersonate.UserName), "--namespace",
-			naming.SystemNamespace, "--metrics-bind-address", "0", "--health-probe-bind-address", "0", "--allow-loopback",
-			"--webhook-bind-address", webhook, "--directory", t.TempDir())
-	}
-	worker := start("0")
-	f.atCommit("shop", first)
-	standby := testgit.FreeAddress(f.t)
-	start(standby)
-	source.Write(map[string]string{"a/a.yaml": gitConfigMap("two"), "b/b.yaml": "", "b/fleet.yaml": ""})
-	second := source.Push("main")
-	f.eventually("the other takes the push", func() error { return testgit.Announce(standby, "hunter2", second, address) })
-	worker.Kill()
-	f.atCommit("shop", second)
-	f.eventually("only the Bundle of the new commit is left", func() error { // the hub deletes the other one
-		if left := f.bundlesOf("shop"); len(left) != 1 || !strings.Contains(fmt.Sprint(left["shop-a"].Spec.Resources), "two") {
-			return fmt.Errorf("%d Bundles: %v", len(left), left)
-		}
-		return nil
-	})
 }
