@@ -10,6 +10,7 @@ import (
 	"crypto/rand"
 	"encoding/pem"
 	"errors"
+	"fmt"
 	"io"
 	"net"
 	"net/http"
@@ -86,6 +87,23 @@ func (r *Repository) Submodule(name string) {
 		r.t.Fatal(err)
 	}
 	r.git("update-index", "--add", "--cacheinfo", "160000,"+strings.Repeat("1", 40)+","+name)
+}
+
+// PushMany pushes a branch with files of one content, without writing them to the work tree.
+func (r *Repository) PushMany(branch string, files []string, text string) string {
+	r.t.Helper()
+	var commands strings.Builder
+	fmt.Fprintf(&commands, "blob\nmark :1\ndata %d\n%s\ncommit refs/heads/%s\n", len(text), text, branch)
+	commands.WriteString("committer test <test@example.com> 1767225600 +0000\ndata 4\nmany\n")
+	for _, name := range files {
+		commands.WriteString("M 644 :1 " + name + "\n")
+	}
+	command := exec.Command("git", "-C", filepath.Join(r.Root, r.Name), "fast-import", "--quiet", "--force")
+	command.Stdin = strings.NewReader(commands.String())
+	if out, err := command.CombinedOutput(); err != nil {
+		r.t.Fatalf("git fast-import: %v\n%s", err, out)
+	}
+	return r.git("ls-remote", "origin", "refs/heads/"+branch)[:40]
 }
 
 // Take replaces a branch by the last commit of another repository.

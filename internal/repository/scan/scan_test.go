@@ -76,6 +76,9 @@ func TestDirectoriesBecomeBundles(t *testing.T) {
 		"names with capitals, and a name in the fleet.yaml": {
 			files{"Web_1/a.yaml": "", "b/fleet.yaml": "name: chosen", "b/c.yaml": ""}, spec{Paths: []string{"Web_1", "b"}},
 			files{"repo-web-1-b5b8a99e": "a.yaml", "chosen": "c.yaml"}},
+		"names that differ in case": {
+			files{"Web/a.yaml": "", "web/A.yaml": "", "web/a.yaml": ""}, spec{Paths: []string{"Web", "web"}},
+			files{"repo-web-4388f66f": "a.yaml", "repo-web": "A.yaml a.yaml"}},
 		"ignored files": {
 			files{".fleetignore": "# a comment\n*.md\n/top.yaml\nb/skip\n\\#x.yaml\n", "a.yaml": "", "top.yaml": "", "#x.yaml": "",
 				"b/top.yaml": "", "b/skip/c.yaml": "", "b/README.md": "x", "c/.fleetignore": "d/*\n", "c/d/e.yaml": "", "c/f.yaml": ""},

@@ -15,15 +15,12 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/go-git/go-billy/v5/osfs"
 	"github.com/go-git/go-git/v5"
 	"github.com/go-git/go-git/v5/config"
 	"github.com/go-git/go-git/v5/plumbing"
-	"github.com/go-git/go-git/v5/plumbing/cache"
 	"github.com/go-git/go-git/v5/plumbing/filemode"
 	"github.com/go-git/go-git/v5/plumbing/object"
 	"github.com/go-git/go-git/v5/plumbing/transport"
-	"github.com/go-git/go-git/v5/storage/filesystem"
 	"github.com/go-git/go-git/v5/storage/memory"
 
 	"github.com/muster-fleet/muster/internal/repository/scan"
@@ -124,7 +121,7 @@ func (r *Repository) missing() error {
 
 // clone fetches a number of commits into a directory, without a checkout; 0 fetches all.
 func (r *Repository) clone(ctx context.Context, o options, directory string, depth int) (*git.Repository, error) {
-	storage := &bounded{filesystem.NewStorage(osfs.New(directory), cache.NewObjectLRU(objectCache)), maxPack}
+	storage := storageIn(directory)
 	repository, err := git.Init(storage, nil)
 	if errors.Is(err, git.ErrRepositoryAlreadyExists) {
 		repository, err = git.Open(storage, nil)
@@ -203,11 +200,11 @@ type repositoryOf struct {
 
 func (r repositoryOf) read(name string, hash plumbing.Hash) ([]byte, error) {
 	file, err := r.tree.TreeEntryFile(&object.TreeEntry{Name: name, Mode: filemode.Regular, Hash: hash})
-	if err != nil {
+	var large tooLarge
+	if errors.As(err, &large) {
+		return nil, scan.TooLarge(name, int64(large))
+	} else if err != nil {
 		return nil, fmt.Errorf("reading %s: %w", name, err)
-	}
-	if file.Size > scan.MaxFile {
-		return nil, scan.TooLarge(name, file.Size)
 	}
 	reader, err := file.Reader()
 	if err != nil {
@@ -253,33 +250,6 @@ func follow(ctx context.Context, r repositoryOf, links map[string]plumbing.Hash,
 		return r.read(name, r.blobs[name])
 	}
 	return tree, nil
-}
-
-// errPack is the error for a repository with too many bytes.
-var errPack = fmt.Errorf("the commit has more than %d MiB compressed: divide the repository", maxPack>>20)
-
-// bounded is a storage that accepts a limited number of bytes.
-type bounded struct {
-	*filesystem.Storage
-	left int64
-}
-
-// PackfileWriter writes what the server sends.
-func (b *bounded) PackfileWriter() (io.WriteCloser, error) {
-	writer, err := b.Storage.PackfileWriter()
-	return &counting{writer, b}, err
-}
-
-type counting struct {
-	io.WriteCloser
-	of *bounded
-}
-
-func (c *counting) Write(p []byte) (int, error) {
-	if c.of.left -= int64(len(p)); c.of.left < 0 {
-		return 0, errPack
-	}
-	return c.WriteCloser.Write(p)
 }
 
 // explain names the remedy of an error, without the address that the library puts into some.

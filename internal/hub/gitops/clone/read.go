@@ -8,13 +8,10 @@ import (
 	"os"
 	"path/filepath"
 
-	"github.com/go-git/go-billy/v5/osfs"
 	"github.com/go-git/go-git/v5"
 	"github.com/go-git/go-git/v5/plumbing"
-	"github.com/go-git/go-git/v5/plumbing/cache"
 	"github.com/go-git/go-git/v5/plumbing/filemode"
 	"github.com/go-git/go-git/v5/plumbing/object"
-	"github.com/go-git/go-git/v5/storage/filesystem"
 
 	"github.com/muster-fleet/muster/internal/repository/scan"
 )
@@ -92,8 +89,7 @@ func (r *Repository) commit(ctx context.Context, o options, directory, commit st
 // nil without kept objects, and if they are not whole. The server takes the kept commit for a
 // whole history, so it may leave out a file of an older commit.
 func (r *Repository) completed(ctx context.Context, o options, directory, commit string) *object.Commit {
-	storage := filesystem.NewStorage(osfs.New(directory), cache.NewObjectLRU(objectCache))
-	kept, err := git.Open(storage, nil)
+	kept, err := git.Open(storageIn(directory), nil)
 	if err != nil {
 		return nil
 	}
