@@ -236,7 +236,7 @@ func (c *Controller) patch(ctx context.Context, before, d *fleet.BundleDeploymen
 // exists.
 func (c *Controller) writeValues(ctx context.Context, secret *corev1.Secret, has bool) error {
 	key := client.ObjectKeyFromObject(secret)
-	edit, edited := c.editedSecrets.Load(key) // a later edit stays noted
+	edit, edited := c.editedSecrets.Get(key) // a later edit stays noted
 	update := func() error { return c.Client.Update(ctx, secret, kube.FieldOwner) }
 	create := func() error { return c.Client.Create(ctx, secret, kube.FieldOwner) }
 	var err error
@@ -252,7 +252,7 @@ func (c *Controller) writeValues(ctx context.Context, secret *corev1.Secret, has
 	}
 	c.secretWrites.Expect(key, secret)
 	if edited {
-		c.editedSecrets.CompareAndDelete(key, edit)
+		kube.ForgetIf(&c.editedSecrets, key, edit)
 	}
 	return nil
 }

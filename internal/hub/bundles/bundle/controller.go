@@ -14,7 +14,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -85,7 +84,7 @@ type Controller struct {
 	// editedSecrets maps Secrets with values to their resource version: Secrets written by
 	// another client, or refused by an agent. They stay until the hub finds the values right or
 	// writes them.
-	editedSecrets sync.Map
+	editedSecrets kube.Memory[types.NamespacedName, string]
 	contents      contents
 	lost          lost
 	journal       *journal
@@ -95,10 +94,10 @@ type Controller struct {
 	sources *sourceWatch
 	// restricted holds the namespaces that had Policies when the hub looked last. It is complete
 	// once the hub has seen the definition of Policies in place.
-	restricted     sync.Map
+	restricted     kube.Memory[string, bool]
 	policiesServed atomic.Bool
 	// computed by the key of the Bundle; one reconcile at a time uses an entry.
-	computed sync.Map
+	computed kube.Memory[types.NamespacedName, *computed]
 }
 
 // New returns a controller.
@@ -186,8 +185,7 @@ func clusterOf(bundle client.Object) string {
 
 // computedFor returns the computed state of a Bundle.
 func (c *Controller) computedFor(key types.NamespacedName) *computed {
-	value, _ := c.computed.LoadOrStore(key, &computed{})
-	return value.(*computed)
+	return c.computed.Of(key, &computed{})
 }
 
 // Reconcile plans the deployments of a Bundle, writes the changes, and reports their states.

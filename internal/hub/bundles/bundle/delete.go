@@ -88,7 +88,7 @@ func (c *Controller) cleanUp(ctx context.Context, key types.NamespacedName) erro
 }
 
 func (c *Controller) forget(key types.NamespacedName) {
-	c.computed.Delete(key)
+	c.computed.Forget(key)
 	c.bundleWrites.Forget(key)
 	c.contents.setDesired(key, "")
 	c.lost.take(key)

@@ -169,7 +169,7 @@ func (c *Controller) complete(ctx context.Context, t *target) error {
 		t.deployment = written.(*fleet.BundleDeployment)
 	}
 	if len(t.copies) > 0 && refusesCopies(t.deployment) && t.pending == 0 && t.problem == nil {
-		_, t.valuesLost = c.editedSecrets.LoadAndDelete(key)
+		_, t.valuesLost = c.editedSecrets.Take(key)
 		return nil
 	}
 	if t.hasValues && t.deployment != nil && t.pending == 0 && t.problem == nil {
@@ -178,9 +178,9 @@ func (c *Controller) complete(ctx context.Context, t *target) error {
 			return fmt.Errorf("reading Secret %s: %w", key, err)
 		}
 		t.valuesLost = apierrors.IsNotFound(err)
-		if edit, edited := c.editedSecrets.Load(key); err == nil && edited {
+		if edit, edited := c.editedSecrets.Get(key); err == nil && edited {
 			if t.valuesLost, err = c.valuesDiffer(ctx, t.deployment); err == nil && !t.valuesLost {
-				c.editedSecrets.CompareAndDelete(key, edit)
+				kube.ForgetIf(&c.editedSecrets, key, edit)
 			}
 			return err
 		}

@@ -16,7 +16,7 @@ import (
 
 // ofPolicy returns requests for the Bundles that a Policy restricts.
 func (c *Controller) ofPolicy(ctx context.Context, o client.Object) []reconcile.Request {
-	c.restricted.Store(o.GetNamespace(), true)
+	c.restricted.Set(o.GetNamespace(), true)
 	var list fleet.BundleList
 	c.list(ctx, &list, client.InNamespace(o.GetNamespace()), client.MatchingFields{indexCluster: anyCluster})
 	return requestsFor(list.Items)
@@ -33,7 +33,7 @@ func (c *Controller) checkPolicies(ctx context.Context, bundle *fleet.Bundle, st
 		return nil, fmt.Errorf("listing the Policies of %s: %w", bundle.Namespace, err)
 	}
 	if len(list.Items) > 0 {
-		c.restricted.Store(bundle.Namespace, true)
+		c.restricted.Set(bundle.Namespace, true)
 	} else if problem, err := c.policiesGone(ctx, bundle); problem != nil || err != nil {
 		return problem, err
 	}
@@ -46,7 +46,7 @@ func (c *Controller) checkPolicies(ctx context.Context, bundle *fleet.Bundle, st
 // their kind. They may have gone before the start of the hub. Such Policies are unknown, and the
 // Bundle stays as it is.
 func (c *Controller) policiesGone(ctx context.Context, bundle *fleet.Bundle) (problem, err error) {
-	_, had := c.restricted.Load(bundle.Namespace)
+	had, _ := c.restricted.Get(bundle.Namespace)
 	had = had || kube.ReasonOf(bundle.Status.Conditions, fleet.ConditionProcessed) == reasons.PolicyViolation
 	if !had && c.policiesServed.Load() {
 		return nil, nil
@@ -78,7 +78,7 @@ func (c *Controller) confirmNoPolicies(ctx context.Context, namespace string) er
 	if len(live.Items) > 0 {
 		return errStale
 	}
-	c.restricted.Delete(namespace)
+	c.restricted.Forget(namespace)
 	return nil
 }
 

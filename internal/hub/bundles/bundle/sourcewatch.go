@@ -25,7 +25,7 @@ type sourceWatch struct {
 	// events receives the Bundles with a changed object.
 	events chan event.GenericEvent
 	// changed holds these Bundles until they are read.
-	changed sync.Map
+	changed kube.Memory[types.NamespacedName, bool]
 
 	mu      sync.Mutex
 	watched bool
@@ -84,10 +84,10 @@ func (w *sourceWatch) notify(kind string, object any) {
 }
 
 // note makes the next reconcile of a Bundle read its objects again.
-func (w *sourceWatch) note(bundle types.NamespacedName) { w.changed.Store(bundle, true) }
+func (w *sourceWatch) note(bundle types.NamespacedName) { w.changed.Set(bundle, true) }
 
 // take reports whether an object of a Bundle has changed since the last call.
 func (w *sourceWatch) take(bundle types.NamespacedName) bool {
-	_, changed := w.changed.LoadAndDelete(bundle)
+	changed, _ := w.changed.Take(bundle)
 	return changed
 }

@@ -58,7 +58,7 @@ func (c *Controller) list(ctx context.Context, list client.ObjectList, options .
 // another Bundle of its name.
 func (c *Controller) onDeployment(ctx context.Context, before, after *fleet.BundleDeployment, q controller.Queue) {
 	if refusesValues(after) && !refusesValues(before) || refusesCopies(after) && !refusesCopies(before) {
-		c.editedSecrets.Store(client.ObjectKeyFromObject(after), "refused") // they may have been edited while no hub ran
+		c.editedSecrets.Set(client.ObjectKeyFromObject(after), "refused") // they may have been edited while no hub ran
 	}
 	switch {
 	case after == nil:
@@ -84,14 +84,14 @@ func (c *Controller) onSecret(_ context.Context, before, after client.Object, q 
 	case after == nil:
 		key := client.ObjectKeyFromObject(before)
 		c.secretWrites.Forget(key)
-		c.editedSecrets.Delete(key)
+		c.editedSecrets.Forget(key)
 		enqueueBundleOf(q, before)
 	case before != nil && before.GetResourceVersion() != after.GetResourceVersion():
 		key := client.ObjectKeyFromObject(after)
 		if written, _ := c.secretWrites.Pending(key); written != nil && written.GetResourceVersion() == after.GetResourceVersion() {
 			return
 		}
-		c.editedSecrets.Store(key, after.GetResourceVersion())
+		c.editedSecrets.Set(key, after.GetResourceVersion())
 		enqueueBundleOf(q, after)
 	}
 }

@@ -44,7 +44,7 @@ const (
 type Issuer struct {
 	controller.Deps
 	// workspaces by name.
-	workspaces sync.Map
+	workspaces kube.Memory[string, *workspace]
 	// sweeping guards swept, the time of the last removal of unused workspaces.
 	sweeping sync.Mutex
 	swept    time.Time
@@ -80,8 +80,7 @@ func IsName(account string) bool { return strings.HasPrefix(account, prefix) }
 func (i *Issuer) Token(ctx context.Context, name string) string {
 	now := i.Clock.Now()
 	i.sweep(now)
-	entry, _ := i.workspaces.LoadOrStore(name, &workspace{})
-	w := entry.(*workspace)
+	w := i.workspaces.Of(name, &workspace{})
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if now.Before(w.failed.Add(retryAfter)) {
@@ -111,14 +110,12 @@ func (i *Issuer) sweep(now time.Time) {
 		return
 	}
 	i.swept = now
-	i.workspaces.Range(func(name, entry any) bool {
-		if w := entry.(*workspace); w.mu.TryLock() { // else it is in use
-			if !now.Before(w.issued.Add(sharedFor)) && !now.Before(w.failed.Add(retryAfter)) {
-				i.workspaces.Delete(name)
-			}
-			w.mu.Unlock()
+	i.workspaces.ForgetWhere(func(_ string, w *workspace) bool {
+		if !w.mu.TryLock() {
+			return false // it is in use
 		}
-		return true
+		defer w.mu.Unlock()
+		return !now.Before(w.issued.Add(sharedFor)) && !now.Before(w.failed.Add(retryAfter))
 	})
 }
 

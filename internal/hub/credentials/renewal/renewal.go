@@ -42,7 +42,7 @@ type Renewer struct {
 	// Began returns the time when this hub began to reconcile.
 	Began func() time.Time
 	// superseded holds, by namespace, the time since when a report names a superseded credential.
-	superseded sync.Map
+	superseded kube.Memory[string, time.Time]
 }
 
 // Reconnect returns a token that lets the agent of a member rejoin after its credential has
@@ -62,8 +62,7 @@ func (r *Renewer) Observe(ctx context.Context, s *State) error {
 		r.Forget(s.Namespace)
 		return nil
 	}
-	since, _ := r.superseded.LoadOrStore(s.Namespace, now)
-	if until := since.(time.Time).Add(supersededFor); now.Before(until) {
+	if until := r.superseded.Of(s.Namespace, now).Add(supersededFor); now.Before(until) {
 		s.settleAt = until
 		return nil
 	}
@@ -96,7 +95,7 @@ func (r *Renewer) live(ctx context.Context, s State) (State, error) {
 }
 
 // Forget drops the data about a member that leaves or is revoked.
-func (r *Renewer) Forget(namespace string) { r.superseded.Delete(namespace) }
+func (r *Renewer) Forget(namespace string) { r.superseded.Forget(namespace) }
 
 // Issue returns the credential for the report: a new one if that is due, else the current one. Once
 // the membership object shows that the agent uses the credential, Issue leaves out the sealed

@@ -8,7 +8,6 @@ package gitrepo
 import (
 	"context"
 	"fmt"
-	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -27,6 +26,7 @@ import (
 	"github.com/muster-fleet/muster/internal/hub/gitops/clone"
 	"github.com/muster-fleet/muster/internal/hub/runtime/anyform"
 	hubcontroller "github.com/muster-fleet/muster/internal/hub/runtime/controller"
+	"github.com/muster-fleet/muster/internal/kube"
 )
 
 const (
@@ -66,7 +66,7 @@ type Controller struct {
 	// reading limits the commits read at once.
 	reading chan struct{}
 	// polled holds the state of each repository, by the UID of its GitRepo.
-	polled sync.Map
+	polled kube.Memory[types.UID, *seen]
 }
 
 // New returns the controller.
@@ -97,7 +97,7 @@ func (c *Controller) Reconcile(ctx context.Context, request reconcile.Request) (
 	}
 	r := &reconciliation{Controller: c, repo: repo, before: repo.DeepCopy()}
 	if !repo.DeletionTimestamp.IsZero() {
-		c.polled.Delete(repo.UID) // the garbage collector deletes the Bundles
+		c.polled.Forget(repo.UID) // the garbage collector deletes the Bundles
 		if c.Cache != nil {
 			c.Cache.Drop(string(repo.UID))
 		}
@@ -171,8 +171,7 @@ func (c *Controller) seenOf(repo *fleet.GitRepo) *seen {
 	if repo.Spec.DisablePolling && repo.Status.Commit != "" { // a new process is no reason to look
 		first.head, first.generation = repo.Status.Commit, repo.Status.ObservedGeneration
 	}
-	value, _ := c.polled.LoadOrStore(repo.UID, first)
-	return value.(*seen)
+	return c.polled.Of(repo.UID, first)
 }
 
 // knownHosts returns the known hosts of the system namespace; nil if there are none.

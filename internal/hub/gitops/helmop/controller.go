@@ -7,9 +7,9 @@ package helmop
 import (
 	"context"
 	"fmt"
-	"sync"
 	"time"
 
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -22,6 +22,7 @@ import (
 	"github.com/muster-fleet/muster/internal/fleet/reasons"
 	"github.com/muster-fleet/muster/internal/hub/runtime/anyform"
 	hubcontroller "github.com/muster-fleet/muster/internal/hub/runtime/controller"
+	"github.com/muster-fleet/muster/internal/kube"
 )
 
 const (
@@ -59,7 +60,7 @@ type Controller struct {
 	// fetching limits the charts fetched at once.
 	fetching chan struct{}
 	// looked holds the state of each chart, by the UID of its HelmOp.
-	looked sync.Map
+	looked kube.Memory[types.UID, *seen]
 }
 
 // New returns the controller.
@@ -89,7 +90,7 @@ func (c *Controller) Reconcile(ctx context.Context, request reconcile.Request) (
 	}
 	r := &reconciliation{Controller: c, op: op, before: op.DeepCopy()}
 	if !op.DeletionTimestamp.IsZero() {
-		c.looked.Delete(op.UID) // the garbage collector deletes the Bundle
+		c.looked.Forget(op.UID) // the garbage collector deletes the Bundle
 		return reconcile.Result{}, anyform.Leave(ctx, c.Client, stored, c.Clock.Now())
 	}
 	if err := r.observe(ctx); err != nil {
@@ -141,6 +142,5 @@ func (r *reconciliation) fail(condition, reason, format string, args ...any) {
 }
 
 func (c *Controller) seenOf(op *fleet.HelmOp) *seen {
-	value, _ := c.looked.LoadOrStore(op.UID, &seen{generation: op.Status.ObservedGeneration})
-	return value.(*seen)
+	return c.looked.Of(op.UID, &seen{generation: op.Status.ObservedGeneration})
 }

@@ -47,11 +47,11 @@ func verifyClaim(r *fleet.ClusterRegistration) error {
 
 // verified verifies the signature of a request unless an earlier call has done so.
 func (t *tracker) verified(r *fleet.ClusterRegistration) error {
-	if known, ok := t.signatures.Load(r.UID); ok && known.(verification).generation == r.Generation {
-		return known.(verification).err
+	if known, found := t.signatures.Get(r.UID); found && known.generation == r.Generation {
+		return known.err
 	}
 	err := verifyClaim(r)
-	t.signatures.Store(r.UID, verification{r.Generation, err})
+	t.signatures.Set(r.UID, verification{r.Generation, err})
 	return err
 }
 

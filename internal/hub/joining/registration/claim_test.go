@@ -69,7 +69,7 @@ func TestASignatureIsVerifiedOnceAndAgainWhenTheRequestChanges(t *testing.T) {
 	hub := newTracker(nil)
 	r := &numbered(1, randomKey)[0]
 	r.Generation = 1
-	hub.signatures.Store(r.UID, verification{generation: 1})
+	hub.signatures.Set(r.UID, verification{generation: 1})
 	if err := hub.verified(r); err != nil {
 		t.Errorf("it is verified again: %v", err)
 	}
@@ -93,7 +93,7 @@ func TestWhatIsOneTooManyIsDeletedBeforeItsSignatureIsVerified(t *testing.T) {
 	if err != nil || d.action != remove {
 		t.Errorf("it is %+v: %v", d, err)
 	}
-	if _, verified := c.tracker.signatures.Load(flood[1000].UID); verified {
+	if _, verified := c.tracker.signatures.Get(flood[1000].UID); verified {
 		t.Error("its signature was verified")
 	}
 }

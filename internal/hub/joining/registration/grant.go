@@ -126,10 +126,10 @@ func (c *Controller) grant(ctx context.Context, r *fleet.ClusterRegistration, o 
 // request gets nothing, and the hub does not pin its key.
 func (c *Controller) beginGrant(ctx context.Context, r *fleet.ClusterRegistration, o observation) (done func(), err error) {
 	key := client.ObjectKeyFromObject(o.match)
-	if _, busy := c.tracker.granting.LoadOrStore(key, true); busy {
+	if !c.tracker.granting.Add(key, true) {
 		return nil, fmt.Errorf("the identity of Cluster %s is being issued to another request", key)
 	}
-	done = func() { c.tracker.granting.Delete(key) }
+	done = func() { c.tracker.granting.Forget(key) }
 	if o.matches[0].holder != noHolder {
 		return done, nil
 	}

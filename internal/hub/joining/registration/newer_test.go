@@ -78,9 +78,9 @@ func TestTheHubRemembersWhichRequestItSawFirst(t *testing.T) {
 	reported := request("a", "11")
 	reported.Status.FirstSeenVersion = "9"
 	hub.onRequest(t.Context(), request("a", "9"), reported, nil)
-	hub.tracker.firstSeen.Range(func(uid, _ any) bool {
+	hub.tracker.firstSeen.ForgetWhere(func(uid types.UID, _ string) bool {
 		t.Errorf("request %v, which is gone or reported, is remembered", uid)
-		return true
+		return false
 	})
 }
 

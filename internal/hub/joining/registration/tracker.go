@@ -10,6 +10,7 @@ import (
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
 	"github.com/muster-fleet/muster/internal/fleet/reasons"
 	"github.com/muster-fleet/muster/internal/hub/runtime/controller"
+	"github.com/muster-fleet/muster/internal/kube"
 )
 
 // cost is the category of a request in the limits.
@@ -105,12 +106,12 @@ type tracker struct {
 	// heartbeat, or answerLife, counts.
 	identities map[types.NamespacedName]identity
 	// granting holds the Clusters under a grant.
-	granting sync.Map
+	granting kube.Memory[types.NamespacedName, bool]
 	// firstSeen holds the resourceVersions of the requests' first appearance, by UID, until their
 	// status has it.
-	firstSeen sync.Map
+	firstSeen kube.Memory[types.UID, string]
 	// signatures holds the result of the verification of each signed request, by UID.
-	signatures sync.Map
+	signatures kube.Memory[types.UID, verification]
 }
 
 func newTracker(joins *controller.Joins) *tracker {
@@ -192,13 +193,12 @@ func (t *tracker) uncount(key types.NamespacedName) {
 func (t *tracker) firstSeenAt(r *fleet.ClusterRegistration) string {
 	switch {
 	case r.Status.FirstSeenVersion != "":
-		t.firstSeen.Delete(r.UID)
+		t.firstSeen.Forget(r.UID)
 		return r.Status.FirstSeenVersion
 	case r.Status.State != "" || r.Status.Granted:
 		return ""
 	}
-	version, _ := t.firstSeen.LoadOrStore(r.UID, r.ResourceVersion)
-	return version.(string)
+	return t.firstSeen.Of(r.UID, r.ResourceVersion)
 }
 
 // forgetRequest drops a deleted request.

@@ -22,8 +22,8 @@ import (
 func (c *Controller) onRequest(_ context.Context, before, after *fleet.ClusterRegistration, _ controller.Queue) {
 	if after == nil {
 		c.tracker.forgetRequest(client.ObjectKeyFromObject(before))
-		c.tracker.firstSeen.Delete(before.UID)
-		c.tracker.signatures.Delete(before.UID)
+		c.tracker.firstSeen.Forget(before.UID)
+		c.tracker.signatures.Forget(before.UID)
 		return
 	}
 	c.tracker.trackRequest(after)

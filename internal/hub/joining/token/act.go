@@ -197,7 +197,7 @@ func (c *Controller) withdraw(ctx context.Context, token *fleet.ClusterRegistrat
 	if o.secret != nil && !o.foreignSecret {
 		objects = append(objects, &corev1.Secret{ObjectMeta: *o.secret})
 	}
-	c.known.Delete(client.ObjectKeyFromObject(token))
+	c.known.Forget(client.ObjectKeyFromObject(token))
 	return kube.Delete(ctx, c.Client, objects...)
 }
 

@@ -10,7 +10,6 @@ package token
 import (
 	"context"
 	"errors"
-	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -49,7 +48,7 @@ type Controller struct {
 	expressions *expression.Cache
 	lasting     *longlived.Issuer
 	// known holds a known per token, by key.
-	known sync.Map
+	known kube.Memory[types.NamespacedName, *known]
 }
 
 // New returns a controller. It fills the cache of expressions.
@@ -88,7 +87,7 @@ func (c *Controller) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	if err := c.Client.Get(ctx, request.NamespacedName, &token); apierrors.IsNotFound(err) {
 		c.expected.Forget(request.NamespacedName)
 		c.expressions.Forget(request.NamespacedName)
-		c.known.Delete(request.NamespacedName)
+		c.known.Forget(request.NamespacedName)
 		return ctrl.Result{}, nil
 	} else if err != nil {
 		return ctrl.Result{}, err

@@ -36,11 +36,11 @@ type known struct {
 // knownOf returns the known of a token. Two reconciles of one token never overlap.
 func (c *Controller) knownOf(token *fleet.ClusterRegistrationToken) *known {
 	key := client.ObjectKeyFromObject(token)
-	if entry, ok := c.known.Load(key); ok && entry.(*known).token == token.UID {
-		return entry.(*known)
+	if k, found := c.known.Get(key); found && k.token == token.UID {
+		return k
 	}
 	fresh := &known{token: token.UID}
-	c.known.Store(key, fresh)
+	c.known.Set(key, fresh)
 	return fresh
 }
 

@@ -154,13 +154,14 @@ func (c *Controller) remove(ctx context.Context, o observed, secrets []client.Ob
 
 // report emits one Event on the membership object for each new problem.
 func (c *Controller) report(o observed, next decision) {
-	type subject struct{ member, tool string }
 	key := subject{o.key.String(), o.tool.name}
 	if next.message == "" {
-		c.reported.Delete(key)
+		c.reported.Forget(key)
 		return
 	}
-	if before, _ := c.reported.Swap(key, next.message); before != next.message {
+	before, _ := c.reported.Get(key)
+	c.reported.Set(key, next.message)
+	if before != next.message {
 		c.Recorder.Eventf(o.record, nil, corev1.EventTypeWarning, next.reason, "Share", "%s", next.message)
 	}
 }

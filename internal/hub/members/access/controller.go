@@ -15,7 +15,6 @@ import (
 	"context"
 	"errors"
 	"strings"
-	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -60,13 +59,16 @@ type Deps struct {
 	Profiles bool
 }
 
+// subject is a member, and a tool that has its kubeconfig.
+type subject struct{ member, tool string }
+
 // Controller reconciles membership objects. A request with a namespace names a Cluster, one without
 // a MemberCluster.
 type Controller struct {
 	Deps
 	waiting waiting
 	// reported has the last problem of each member and tool.
-	reported sync.Map
+	reported kube.Memory[subject, string]
 }
 
 // New returns the controller.

@@ -54,13 +54,12 @@ func (r *reconciliation) observeAgent(ctx context.Context) (err error) {
 		return err
 	}
 	if o.agent = acting(o.account, r.cluster.Status.Agent, r.Liveness.Observe(o.Namespace).Source); o.agent == "" {
-		since, _ := r.missing.LoadOrStore(o.Namespace, r.Clock.Now())
-		if o.missing = since.(time.Time); o.Deleted.IsZero() {
+		if o.missing = r.missing.Of(o.Namespace, r.Clock.Now()); o.Deleted.IsZero() {
 			o.Report = nil // else it may be the answer of an agent without access since
 		}
 		return nil
 	}
-	r.missing.Delete(o.Namespace)
+	r.missing.Forget(o.Namespace)
 	period := r.Config.Current().AgentCheckinInterval
 	switch {
 	case o.Report == nil:

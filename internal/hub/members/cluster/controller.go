@@ -11,13 +11,13 @@ package cluster
 
 import (
 	"context"
-	"sync"
 	"time"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -51,9 +51,9 @@ type Controller struct {
 	// workspaces caches the workspaces with member approval.
 	workspaces cache.Cache
 	// missing holds the time since when a member namespace has no identity, by namespace.
-	missing sync.Map
+	missing kube.Memory[string, time.Time]
 	// editedRights holds the Clusters with a right written since the last comparison.
-	editedRights sync.Map
+	editedRights kube.Memory[types.NamespacedName, bool]
 	// renewer renews the credentials of agents with a key.
 	renewer *renewal.Renewer
 }
@@ -97,7 +97,7 @@ func (c *Controller) Register(ctx context.Context, mgr ctrl.Manager) error {
 func (c *Controller) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
 	var cluster fleet.Cluster
 	if err := c.Client.Get(ctx, request.NamespacedName, &cluster); apierrors.IsNotFound(err) {
-		c.editedRights.Delete(request.NamespacedName)
+		c.editedRights.Forget(request.NamespacedName)
 		return ctrl.Result{}, nil
 	} else if err != nil {
 		return ctrl.Result{}, err

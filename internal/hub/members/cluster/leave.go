@@ -33,7 +33,7 @@ func (r *reconciliation) Leaver(timeout time.Duration) lifecycle.Leaver { return
 
 // Forget drops the times since when the identity is missing or an older credential is in use.
 func (c *Controller) Forget(namespace string) {
-	c.missing.Delete(namespace)
+	c.missing.Forget(namespace)
 	c.renewer.Forget(namespace)
 }
 

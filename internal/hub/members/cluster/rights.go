@@ -27,7 +27,7 @@ func (c *Controller) onRights(_ context.Context, before, after client.Object, q 
 		return
 	}
 	if after != nil {
-		c.editedRights.Store(key, true)
+		c.editedRights.Set(key, true)
 	}
 	q.Add(reconcile.Request{NamespacedName: key})
 }
@@ -35,7 +35,7 @@ func (c *Controller) onRights(_ context.Context, before, after client.Object, q 
 // restoreEdited resets the edited rights of a member. Without a mark it reads nothing.
 func (c *Controller) restoreEdited(ctx context.Context, member membernamespace.Member, rights []client.Object) error {
 	key := types.NamespacedName{Namespace: member.Workspace, Name: member.Name}
-	if _, edited := c.editedRights.LoadAndDelete(key); !edited {
+	if _, edited := c.editedRights.Take(key); !edited {
 		return nil
 	}
 	for _, right := range rights {
@@ -44,7 +44,7 @@ func (c *Controller) restoreEdited(ctx context.Context, member membernamespace.M
 			err = kube.Ensure(ctx, c.Client, right)
 		}
 		if err != nil {
-			c.editedRights.Store(key, true)
+			c.editedRights.Set(key, true)
 			return fmt.Errorf("restoring what a member may do: %w", err)
 		}
 	}

@@ -193,14 +193,13 @@ type place struct {
 func (o observed) place() place { return place{o.key, o.namespace} }
 
 func (c *Controller) memory(o observed) *memory {
-	m, _ := c.memories.LoadOrStore(o.place(), &memory{warnings: map[string]string{}})
-	return m.(*memory)
+	return c.memories.Of(o.place(), &memory{warnings: map[string]string{}})
 }
 
 // warn emits one event on the membership object per problem that its profile cannot show.
 func (c *Controller) warn(o observed, next decision) {
 	if o.record == nil {
-		c.memories.Delete(o.place())
+		c.memories.Forget(o.place())
 		return
 	}
 	problems := map[string]string{reasons.ClusterProfileTaken: "", reasons.PropertiesSkipped: ""}

@@ -14,7 +14,6 @@ import (
 	"errors"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -55,7 +54,7 @@ type Controller struct {
 	namespaces *namespaces
 	expected   kube.Expectations
 	// memories has the memory of each membership object in each namespace.
-	memories sync.Map
+	memories kube.Memory[place, *memory]
 }
 
 // New returns the controller.

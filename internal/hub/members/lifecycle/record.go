@@ -9,7 +9,6 @@ package lifecycle
 import (
 	"context"
 	"fmt"
-	"sync"
 	"time"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
@@ -40,7 +39,7 @@ type Controller struct {
 	// Audit writes entries about admissions and revocations.
 	Audit *audit.Writer
 	// workspaces holds a workspace for each namespace with Clusters.
-	workspaces sync.Map
+	workspaces kube.Memory[string, *workspace]
 }
 
 // New returns the embedded controller of one kind. Both kinds share the limiter. Each has its own

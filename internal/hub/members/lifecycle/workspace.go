@@ -24,8 +24,7 @@ type workspace struct {
 }
 
 func (c *Controller) workspaceOf(record client.Object) *workspace {
-	w, _ := c.workspaces.LoadOrStore(record.GetNamespace(), &workspace{present: map[types.NamespacedName]bool{}})
-	return w.(*workspace)
+	return c.workspaces.Of(record.GetNamespace(), &workspace{present: map[types.NamespacedName]bool{}})
 }
 
 // markWorkspace labels the workspace of a Cluster, so that an admission policy keeps it from being

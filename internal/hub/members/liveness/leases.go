@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"strings"
-	"sync"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
 	toolscache "k8s.io/client-go/tools/cache"
@@ -49,7 +48,7 @@ func WatchLeases(ctx context.Context, leases cache.Cache, tracker *Tracker) (fun
 
 // counted holds the namespaces whose Lease counts as a member.
 type counted struct {
-	namespaces sync.Map
+	namespaces kube.Memory[string, bool]
 	// isMember reports whether the Lease of a namespace may count; nil if every Lease may.
 	isMember func(namespace string) bool
 }
@@ -64,7 +63,7 @@ func (t *Tracker) counts(namespace string) bool {
 	if t.counted.isMember != nil && !t.counted.isMember(namespace) {
 		return false
 	}
-	if _, known := t.counted.namespaces.LoadOrStore(namespace, struct{}{}); !known {
+	if t.counted.namespaces.Add(namespace, true) {
 		t.leases.Add(1)
 	}
 	return true
@@ -90,7 +89,7 @@ func (t *Tracker) leaseGone(o any) {
 		o = last.Obj
 	}
 	namespace := o.(*coordinationv1.Lease).Namespace
-	if _, known := t.counted.namespaces.LoadAndDelete(namespace); known {
+	if _, known := t.counted.namespaces.Take(namespace); known {
 		t.leases.Add(-1)
 	}
 	t.Forget(namespace)

@@ -27,9 +27,9 @@ func (r *reconciliation) Leaver(timeout time.Duration) lifecycle.Leaver { return
 // Forget drops the controller's data about a member namespace.
 func (r *reconciliation) Forget(namespace string) {
 	r.renewer.Forget(namespace)
-	r.verified.Delete(namespace)
+	r.verified.Forget(namespace)
 	r.written.Forget(types.NamespacedName{Name: namespace})
-	r.reconnectRights.Delete(namespace)
+	r.reconnectRights.Forget(namespace)
 }
 
 func (r *reconciliation) AskToLeave(ctx context.Context) error {

@@ -114,7 +114,7 @@ func (c *Controller) issueReconnect(ctx context.Context, s *renewal.State) (stri
 // first saw them.
 func (c *Controller) restoreReconnect(ctx context.Context, o observed) error {
 	if !o.reconnectFits() {
-		c.reconnectRights.Delete(o.Namespace)
+		c.reconnectRights.Forget(o.Namespace)
 		return nil
 	}
 	role, binding, _ := o.Reconnect(o.exchange())
@@ -122,12 +122,12 @@ func (c *Controller) restoreReconnect(ctx context.Context, o observed) error {
 	if err != nil {
 		return err
 	}
-	if before, _ := c.reconnectRights.LoadOrStore(o.Namespace, seen); before == seen && seen.role != "" && seen.binding != "" {
+	if c.reconnectRights.Of(o.Namespace, seen) == seen && seen.role != "" && seen.binding != "" {
 		return nil
 	}
 	if err := kube.Ensure(ctx, c.Client, role, binding); err != nil {
 		return err
 	}
-	c.reconnectRights.Store(o.Namespace, verified{seen.wanted, role.ResourceVersion, binding.ResourceVersion})
+	c.reconnectRights.Set(o.Namespace, verified{seen.wanted, role.ResourceVersion, binding.ResourceVersion})
 	return nil
 }

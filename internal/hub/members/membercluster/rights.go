@@ -51,14 +51,12 @@ func (c *Controller) correctRights(ctx context.Context, o *observed) error {
 	if err != nil {
 		return err
 	}
-	if before, _ := c.verified.Load(o.Namespace); given.Identity != nil && o.Deleted.IsZero() {
-		if known, is := before.(verified); is && known.wanted == seen.wanted {
-			if o.rightsLag = c.written.Await(key, shown...); o.rightsLag > 0 || known == seen {
-				return nil
-			}
+	if known, _ := c.verified.Take(o.Namespace); given.Identity != nil && o.Deleted.IsZero() && known.wanted == seen.wanted {
+		if o.rightsLag = c.written.Await(key, shown...); o.rightsLag > 0 || known == seen {
+			c.verified.Set(o.Namespace, known)
+			return nil
 		}
 	}
-	c.verified.Delete(o.Namespace)
 	have, err := c.haveRights(ctx, *o, wanted)
 	if err != nil {
 		return err
@@ -83,7 +81,7 @@ func (c *Controller) correctRights(ctx context.Context, o *observed) error {
 		have.binding = wanted.binding
 		c.written.Expect(key, wanted.binding)
 	}
-	c.verified.Store(o.Namespace, verified{seen.wanted, have.role.ResourceVersion, have.binding.ResourceVersion})
+	c.verified.Set(o.Namespace, verified{seen.wanted, have.role.ResourceVersion, have.binding.ResourceVersion})
 	return nil
 }
 

@@ -10,7 +10,6 @@ package stray
 import (
 	"context"
 	"slices"
-	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -40,7 +39,7 @@ const pause = 30 * time.Second
 type Controller struct {
 	controller.Deps
 	// missed holds the namespaces with one failed read of their membership object, by name.
-	missed sync.Map
+	missed kube.Memory[string, sighting]
 }
 
 // sighting is the time when the membership object of a namespace with a UID was first missing.
@@ -70,7 +69,7 @@ func (c *Controller) Register(mgr ctrl.Manager) error {
 func (c *Controller) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
 	namespace := kube.CoreMetadata("Namespace")
 	if err := c.Client.Get(ctx, request.NamespacedName, namespace); apierrors.IsNotFound(err) {
-		c.missed.Delete(request.Name)
+		c.missed.Forget(request.Name)
 		return ctrl.Result{}, nil
 	} else if err != nil {
 		return ctrl.Result{}, err
@@ -81,14 +80,13 @@ func (c *Controller) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	}
 	has, again, err := c.hasRecord(ctx, member)
 	if err != nil || has {
-		c.missed.Delete(request.Name)
+		c.missed.Forget(request.Name)
 		return ctrl.Result{RequeueAfter: again}, err
 	}
 	now := c.Clock.Now()
-	first, known := c.missed.LoadOrStore(request.Name, sighting{namespace.UID, now})
-	seen := first.(sighting)
+	seen, known := c.missed.Get(request.Name)
 	if !known || seen.namespace != namespace.UID {
-		c.missed.Store(request.Name, sighting{namespace.UID, now})
+		c.missed.Set(request.Name, sighting{namespace.UID, now})
 		return ctrl.Result{RequeueAfter: pause}, nil
 	}
 	if left := seen.at.Add(pause).Sub(now); left > 0 {
