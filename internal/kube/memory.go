@@ -80,7 +80,7 @@ func ForgetIf[K, T comparable](m *Memory[K, T], key K, value T) {
 	}
 }
 
-// ForgetWhere drops the values for which unused returns true. unused must not use the Memory.
+// ForgetWhere drops the values that unused selects. unused must not use the Memory.
 func (m *Memory[K, T]) ForgetWhere(unused func(K, T) bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -33,8 +33,11 @@ func TestWhatAMemoryKeeps(t *testing.T) {
 			m.Set("b", 2)
 			m.Forget("a")
 		}, map[string]int{"b": 2}},
-		"a key that was taken has no value":         {func(m *Memory[string, int]) { m.Set("a", 1); m.Take("a") }, map[string]int{}},
-		"a value that has changed is not forgotten": {func(m *Memory[string, int]) { m.Set("a", 2); ForgetIf(m, "a", 1) }, map[string]int{"a": 2}},
+		"a key that was taken has no value": {func(m *Memory[string, int]) { m.Set("a", 1); m.Take("a") }, map[string]int{}},
+		"a value that has changed is not forgotten": {func(m *Memory[string, int]) {
+			m.Set("a", 2)
+			ForgetIf(m, "a", 1)
+		}, map[string]int{"a": 2}},
 		"a value that has not changed is forgotten": {func(m *Memory[string, int]) { m.Set("a", 1); ForgetIf(m, "a", 1) }, map[string]int{}},
 		"only the values that are unused are dropped": {func(m *Memory[string, int]) {
 			m.Set("a", 1)

@@ -49,7 +49,7 @@ var ofKubeFleet = []string{"ManifestApplyFailed", "FoundDrifts"}
 // namesakes are constants without a type that have the value of a reason and are something else.
 var namesakes = map[string]string{
 	"JobFailed":          "a condition of a Job",
-	"conditionAccepted":  "the type of a condition",
+	"ConditionAccepted":  "the type of a condition",
 	"conditionPolled":    "the type of a condition",
 	"conditionProcessed": "the type of a condition",
 	"metricRemoving":     "a label of a metric",

@@ -39,7 +39,7 @@ const (
 
 // act looks at the repository, and brings the Bundles to its newest commit.
 func (r *reconciliation) act(ctx context.Context) error {
-	if r.problem != nil {
+	if r.Problem != nil {
 		return nil
 	}
 	announced := r.announced()
@@ -53,11 +53,11 @@ func (r *reconciliation) act(ctx context.Context) error {
 		r.awaitCommit(ctx)
 	}
 	if r.seen.refused != nil {
-		r.problem = r.seen.refused
+		r.Problem = r.seen.refused
 		return nil
 	}
 	if r.seen.failure != "" {
-		r.fail(conditionPolling, reasons.RepositoryUnreachable, "%s; %s", r.seen.failure, kept(r.repo))
+		r.Fail(conditionPolling, reasons.RepositoryUnreachable, "%s; %s", r.seen.failure, kept(r.repo))
 		return nil
 	}
 	read := fmt.Sprintf("%s %d", r.seen.head, r.repo.Generation)
@@ -65,14 +65,14 @@ func (r *reconciliation) act(ctx context.Context) error {
 	case r.seen.head == "" || !outdated(r.repo, r.bundles, r.seen.head):
 		return nil
 	case r.seen.tried == read && r.Clock.Now().Before(r.seen.again):
-		r.problem, r.again = r.seen.problem, r.seen.again
+		r.Problem, r.Again = r.seen.problem, r.seen.again
 		return nil
 	}
 	if err := r.announce(ctx); err != nil {
 		return err
 	}
 	if !looks {
-		if err := r.authenticate(ctx); err != nil || r.problem != nil {
+		if err := r.authenticate(ctx); err != nil || r.Problem != nil {
 			return err
 		}
 	}
@@ -87,16 +87,16 @@ func (r *reconciliation) act(ctx context.Context) error {
 // later. After a success, the cache gets time to show the Bundles.
 func (r *reconciliation) remember(read string) {
 	s := r.seen
-	if r.problem == nil || s.tried != read {
+	if r.Problem == nil || s.tried != read {
 		s.attempts = 0
 	}
 	wait := cacheLag
-	if r.problem != nil {
+	if r.Problem != nil {
 		wait = min(maxBackoff, defaultInterval<<min(s.attempts, 10))
 		s.attempts++
 	}
-	s.tried, s.problem, s.again = read, r.problem, r.Clock.Now().Add(wait)
-	r.again = s.again
+	s.tried, s.problem, s.again = read, r.Problem, r.Clock.Now().Add(wait)
+	r.Again = s.again
 }
 
 // due reports whether it is time to look at a repository.
@@ -135,8 +135,8 @@ func (r *reconciliation) look(ctx context.Context) error {
 		}
 		s.credentials, s.authenticated = r.source.Credentials, r.Clock.Now()
 	}
-	if s.refused = r.problem; r.problem != nil {
-		s.generation, s.next = r.repo.Generation, r.Clock.Now().Add(cmp.Or(r.problem.again, acceptAgain))
+	if s.refused = r.Problem; r.Problem != nil {
+		s.generation, s.next = r.repo.Generation, r.Clock.Now().Add(cmp.Or(r.Problem.Again, acceptAgain))
 		return nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, lookTimeout)
@@ -195,7 +195,7 @@ func (r *reconciliation) awaitCommit(ctx context.Context) {
 	switch {
 	case r.seen.head == commit || r.seen.refused != nil:
 	case next.Before(until):
-		r.again = next
+		r.Again = next
 	case r.Clock.Now().After(until.Add(visibleWithin)): // an old announcement, before this process
 		r.seen.awaited = commit
 	default:
@@ -242,13 +242,13 @@ func (r *reconciliation) read(ctx context.Context) error {
 	case ctx.Err() != nil:
 		return ctx.Err()
 	case limited.Err() != nil:
-		r.fail(readyCondition, reasons.CommitUnreadable, "commit %s could not be read within %s; %s", r.seen.head, readTimeout, kept(r.repo))
+		r.Fail(readyCondition, reasons.CommitUnreadable, "commit %s could not be read within %s; %s", r.seen.head, readTimeout, kept(r.repo))
 		return nil
 	case err != nil:
-		r.fail(readyCondition, reasons.CommitUnreadable, "%s; %s", err, kept(r.repo))
+		r.Fail(readyCondition, reasons.CommitUnreadable, "%s; %s", err, kept(r.repo))
 		return nil
 	case broken != nil:
-		r.fail(readyCondition, reasons.CommitUnreadable, "commit %s: %s; no Bundle is deleted before that is corrected", r.seen.head, broken)
+		r.Fail(readyCondition, reasons.CommitUnreadable, "commit %s: %s; no Bundle is deleted before that is corrected", r.seen.head, broken)
 	}
 	if err := r.write(ctx, r.allowed(bundles)); err != nil {
 		return err
@@ -268,7 +268,7 @@ func (r *reconciliation) allowed(bundles []*fleet.Bundle) (allowed []*fleet.Bund
 			err = r.policies.CheckCommit(&bundle.Spec)
 		}
 		if err != nil {
-			r.fail(readyCondition, reasons.PolicyViolation, "Bundle %s: %s", bundle.Name, err)
+			r.Fail(readyCondition, reasons.PolicyViolation, "Bundle %s: %s", bundle.Name, err)
 			continue
 		}
 		completion.Apply(&bundle.Spec.BundleDeploymentOptions)

@@ -27,10 +27,10 @@ func (r *reconciliation) write(ctx context.Context, bundles []*fleet.Bundle) err
 			return err
 		}
 		if refusal != nil {
-			r.fail(readyCondition, refusal.Reason, "%s", refusal.Message)
+			r.Fail(readyCondition, refusal.Reason, "%s", refusal.Message)
 		}
 	}
-	if r.problem != nil {
+	if r.Problem != nil {
 		return nil
 	}
 	kept := r.bundles[:0:0]

@@ -24,6 +24,7 @@ import (
 	"github.com/muster-fleet/muster/internal/fleet/reasons"
 	"github.com/muster-fleet/muster/internal/hub/bundles/policy"
 	"github.com/muster-fleet/muster/internal/hub/gitops/clone"
+	"github.com/muster-fleet/muster/internal/hub/gitops/ownbundle"
 	"github.com/muster-fleet/muster/internal/hub/runtime/anyform"
 	hubcontroller "github.com/muster-fleet/muster/internal/hub/runtime/controller"
 	"github.com/muster-fleet/muster/internal/kube"
@@ -88,29 +89,26 @@ func (c *Controller) Register(mgr ctrl.Manager) error {
 
 // Reconcile looks at a repository if it is time to, reads a new commit, and writes the status.
 func (c *Controller) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
-	stored, repo := anyform.Object(kind), &fleet.GitRepo{}
-	if err := c.Get(ctx, request.NamespacedName, stored); err != nil {
-		return reconcile.Result{}, client.IgnoreNotFound(err)
-	}
-	if err := anyform.Decode(stored, repo); err != nil {
-		return reconcile.Result{}, anyform.Refuse(ctx, c.Client, stored, c.Clock.Now(), reasons.GitRepoInvalid, err)
-	}
-	r := &reconciliation{Controller: c, repo: repo, before: repo.DeepCopy()}
+	repo := &fleet.GitRepo{}
+	found, err := anyform.Read(ctx, c.Client, request.NamespacedName, repo, reasons.GitRepoInvalid, c.Clock.Now())
 	if !repo.DeletionTimestamp.IsZero() {
 		c.polled.Forget(repo.UID) // the garbage collector deletes the Bundles
 		if c.Cache != nil {
 			c.Cache.Drop(string(repo.UID))
 		}
-		return reconcile.Result{}, anyform.Leave(ctx, c.Client, stored, c.Clock.Now())
 	}
+	if err != nil || !found {
+		return reconcile.Result{}, err
+	}
+	r := &reconciliation{Controller: c, repo: repo, before: repo.DeepCopy()}
 	if err := r.observe(ctx); err != nil {
 		return reconcile.Result{}, err
 	}
 	if err := r.act(ctx); err != nil {
 		return reconcile.Result{}, err
 	}
-	if r.problem != nil && r.problem.again > 0 && c.Clock.Since(repo.CreationTimestamp.Time) < grantedWithin {
-		return reconcile.Result{RequeueAfter: r.problem.again}, nil
+	if r.AwaitsGrant(c.Clock.Since(repo.CreationTimestamp.Time)) {
+		return reconcile.Result{RequeueAfter: r.Problem.Again}, nil
 	}
 	return r.report(ctx)
 }
@@ -126,9 +124,7 @@ type reconciliation struct {
 	policies     policy.Rules
 	source       *clone.Repository
 	seen         *seen
-	problem      *problem
-	// again is the time of the next attempt to read the commit; zero if there is none.
-	again time.Time
+	ownbundle.Turn
 }
 
 // seen is the state of a repository. One turn at a time uses it.
@@ -144,26 +140,13 @@ type seen struct {
 	// awaited is an announced commit that the server has not shown in time.
 	awaited string
 	// refused is the problem with the credentials; nil if there is none.
-	refused *problem
+	refused *ownbundle.Problem
 	// tried is the commit and generation read last, with the problem, the number of failed attempts,
 	// and the time of the next attempt.
 	tried    string
-	problem  *problem
+	problem  *ownbundle.Problem
 	attempts int
 	again    time.Time
-}
-
-// problem is the reason why a GitRepo is not ready.
-type problem struct {
-	condition, reason, message string
-	// again is the time until the next turn, if it is not the usual one.
-	again time.Duration
-}
-
-func (r *reconciliation) fail(condition, reason, format string, args ...any) {
-	if r.problem == nil {
-		r.problem = &problem{condition: condition, reason: reason, message: fmt.Sprintf(format, args...)}
-	}
 }
 
 func (c *Controller) seenOf(repo *fleet.GitRepo) *seen {

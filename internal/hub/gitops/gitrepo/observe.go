@@ -15,13 +15,11 @@ import (
 	"github.com/muster-fleet/muster/internal/fleet/reasons"
 	"github.com/muster-fleet/muster/internal/hub/bundles/policy"
 	"github.com/muster-fleet/muster/internal/hub/gitops/clone"
+	"github.com/muster-fleet/muster/internal/hub/gitops/ownbundle"
 	"github.com/muster-fleet/muster/internal/kube"
 )
 
-const (
-	conditionAccepted = "Accepted"
-	conditionPolling  = "GitPolling"
-)
+const conditionPolling = "GitPolling"
 
 // observe reads the Bundles of the GitRepo, and first of all the rules of its namespace.
 func (r *reconciliation) observe(ctx context.Context) error {
@@ -36,20 +34,20 @@ func (r *reconciliation) observe(ctx context.Context) error {
 			r.bundles = append(r.bundles, bundle)
 		}
 	}
-	if err := r.restrict(ctx); err != nil || r.problem != nil {
+	if err := r.restrict(ctx); err != nil || r.Problem != nil {
 		return err
 	}
 	address, err := clone.ParseURL(r.repo.Spec.Repo)
 	if err != nil {
-		r.fail(conditionAccepted, reasons.GitRepoInvalid, "%s", err)
+		r.Fail(ownbundle.ConditionAccepted, reasons.GitRepoInvalid, "%s", err)
 		return nil
 	}
 	if _, err := regexp.Compile(r.repo.Spec.HelmRepoURLRegex); err != nil {
-		r.fail(conditionAccepted, reasons.GitRepoInvalid, "spec.helmRepoURLRegex is no valid regular expression: %s", err)
+		r.Fail(ownbundle.ConditionAccepted, reasons.GitRepoInvalid, "spec.helmRepoURLRegex is no valid regular expression: %s", err)
 		return nil
 	}
 	if r.repo.Spec.OCIRegistrySecret != "" {
-		r.fail(conditionAccepted, reasons.GitRepoInvalid, "spec.ociRegistrySecret has no effect in Muster yet: remove it")
+		r.Fail(ownbundle.ConditionAccepted, reasons.GitRepoInvalid, "spec.ociRegistrySecret has no effect in Muster yet: remove it")
 		return nil
 	}
 	r.source = &clone.Repository{URL: address, Branch: cmp.Or(r.repo.Spec.Branch, fleet.DefaultBranch), Revision: r.repo.Spec.Revision,
@@ -76,12 +74,12 @@ func (r *reconciliation) restrict(ctx context.Context) error {
 	for _, rules := range []policy.Rules{r.policies, r.restrictions} {
 		var err error
 		if allowed, err = rules.CheckGitRepo(allowed); err != nil {
-			r.fail(conditionAccepted, reasons.PolicyViolation, "%s", err)
+			r.Fail(ownbundle.ConditionAccepted, reasons.PolicyViolation, "%s", err)
 			return nil
 		}
 		for field, name := range helmSecrets(spec) {
 			if err := rules.CheckHelmSecret("spec."+field, name); err != nil {
-				r.fail(conditionAccepted, reasons.PolicyViolation, "%s", err)
+				r.Fail(ownbundle.ConditionAccepted, reasons.PolicyViolation, "%s", err)
 				return nil
 			}
 		}
@@ -106,13 +104,13 @@ func (r *reconciliation) authenticate(ctx context.Context) error {
 	case apierrors.IsNotFound(err) && !kube.NotServed(err) && r.repo.Spec.ClientSecretName == "":
 		return nil
 	case apierrors.IsNotFound(err) && !kube.NotServed(err):
-		r.fail(conditionAccepted, reasons.GitCredentialsUnusable, "spec.clientSecretName names Secret %s, which does not exist: create it, of "+
-			"type %s or %s", key, corev1.SecretTypeBasicAuth, corev1.SecretTypeSSHAuth)
+		r.Fail(ownbundle.ConditionAccepted, reasons.GitCredentialsUnusable, "spec.clientSecretName names Secret %s, which does not exist: "+
+			"create it, of type %s or %s", key, corev1.SecretTypeBasicAuth, corev1.SecretTypeSSHAuth)
 		return nil
 	case apierrors.IsForbidden(err):
-		r.fail(conditionAccepted, reasons.GitCredentialsUnusable, "the hub has no right to read Secret %s yet: the hub grants it when it "+
-			"sees the GitRepo", key)
-		r.problem.again = grantAgain
+		r.Fail(ownbundle.ConditionAccepted, reasons.GitCredentialsUnusable, "the hub has no right to read Secret %s yet: the hub grants it "+
+			"when it sees the GitRepo", key)
+		r.Problem.Again = ownbundle.GrantAgain
 		return nil
 	case err != nil:
 		return fmt.Errorf("reading Secret %s: %w", key, err)
@@ -126,7 +124,7 @@ func (r *reconciliation) authenticate(ctx context.Context) error {
 		credentials, err = r.Apps.Login(ctx, credentials, r.source.URL)
 	}
 	if err != nil {
-		r.fail(conditionAccepted, reasons.GitCredentialsUnusable, "%s", err)
+		r.Fail(ownbundle.ConditionAccepted, reasons.GitCredentialsUnusable, "%s", err)
 	}
 	r.source.Credentials = credentials
 	return nil

@@ -12,6 +12,7 @@ import (
 
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
 	"github.com/muster-fleet/muster/internal/fleet/reasons"
+	"github.com/muster-fleet/muster/internal/hub/gitops/ownbundle"
 	"github.com/muster-fleet/muster/internal/kube"
 )
 
@@ -88,7 +89,7 @@ func TestTheStatusOfAGitRepo(t *testing.T) {
 	for name, row := range map[string]struct {
 		repo                     *fleet.GitRepo
 		bundles                  []fleet.Bundle
-		problem                  *problem
+		problem                  *ownbundle.Problem
 		condition, reason, parts string
 	}{
 		"all is ready": {repo, []fleet.Bundle{ready("x", true, 1), ready("y", true, 1)}, nil, "Ready", reasons.Ready, ""},
@@ -100,13 +101,13 @@ func TestTheStatusOfAGitRepo(t *testing.T) {
 			"1 Bundles have just been written"},
 		"many are not":     {repo, many, nil, "Ready", reasons.BundlesNotReady, "b09: NotReady(1) [c1]; and 2 more Bundles"},
 		"nothing was read": {&fleet.GitRepo{}, nil, nil, "Ready", reasons.BundlesNotReady, "no commit has been read yet"},
-		"a refused field": {repo, nil, &problem{condition: conditionAccepted, reason: reasons.GitRepoInvalid,
-			message: "m"}, conditionAccepted, reasons.GitRepoInvalid, "m"},
-		"it cannot be reached": {repo, nil, &problem{condition: conditionPolling, reason: reasons.RepositoryUnreachable,
-			message: "m"}, conditionPolling, reasons.RepositoryUnreachable, "m"},
+		"a refused field": {repo, nil, &ownbundle.Problem{Condition: ownbundle.ConditionAccepted, Reason: reasons.GitRepoInvalid,
+			Message: "m"}, ownbundle.ConditionAccepted, reasons.GitRepoInvalid, "m"},
+		"it cannot be reached": {repo, nil, &ownbundle.Problem{Condition: conditionPolling, Reason: reasons.RepositoryUnreachable,
+			Message: "m"}, conditionPolling, reasons.RepositoryUnreachable, "m"},
 	} {
 		before := fleet.GitRepoStatus{Conditions: []fleet.Condition{kube.Condition(fleet.ConditionSupported, false, "", "")}}
-		after := describe(before, row.repo, row.bundles, &seen{head: "b"}, row.problem, now)
+		after := describe(before, row.repo, row.bundles, &seen{head: "b"}, ownbundle.Turn{Problem: row.problem}, now)
 		got := kube.FindCondition(after.Conditions, row.condition)
 		if got == nil || got.Reason != row.reason || !strings.Contains(got.Message, row.parts) {
 			t.Errorf("%s: %+v", name, after.Conditions)
@@ -134,12 +135,12 @@ func TestWhereCredentialsForChartsGo(t *testing.T) {
 
 func TestACommitIsNotReadAgainAtOnce(t *testing.T) {
 	r := &reconciliation{Controller: New(Deps{Clock: testclock.NewFakePassiveClock(now)}), seen: &seen{}}
-	wait := func(read string, p *problem) time.Duration {
-		r.problem = p
+	wait := func(read string, p *ownbundle.Problem) time.Duration {
+		r.Problem = p
 		r.remember(read)
-		return r.again.Sub(now)
+		return r.Again.Sub(now)
 	}
-	p := &problem{}
+	p := &ownbundle.Problem{}
 	for i, want := range []time.Duration{defaultInterval, 2 * defaultInterval, 4 * defaultInterval} {
 		if got := wait("a 1", p); got != want {
 			t.Errorf("failure %d: %s", i, got)
@@ -181,7 +182,7 @@ func TestHowLongCredentialsAreKept(t *testing.T) {
 		"read a minute ago":      {with(func(s *seen) { s.authenticated = now.Add(-credentialAge) }), false},
 		"the spec has changed":   {with(func(s *seen) { s.generation = 1 }), false},
 		"the last look failed":   {with(func(s *seen) { s.failure = "x" }), false},
-		"the Secret was refused": {with(func(s *seen) { s.refused = &problem{} }), false},
+		"the Secret was refused": {with(func(s *seen) { s.refused = &ownbundle.Problem{} }), false},
 		"a new process":          {seen{}, false},
 	} {
 		if got := row.seen.keeps(repo, now); got != row.want {
@@ -207,7 +208,7 @@ func TestWhichAnnouncedCommitsAreLookedFor(t *testing.T) {
 		if got := r.announced(); got != row.want {
 			t.Errorf("%s: %t", name, got)
 		}
-		if r.awaitCommit(t.Context()); row.want && (row.seen.awaited != row.commit || !r.again.IsZero()) {
+		if r.awaitCommit(t.Context()); row.want && (row.seen.awaited != row.commit || !r.Again.IsZero()) {
 			t.Errorf("%s: it is awaited again: %+v", name, row.seen)
 		}
 	}

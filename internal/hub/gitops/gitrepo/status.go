@@ -9,7 +9,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
@@ -26,7 +25,7 @@ const (
 )
 
 // describe computes the status of a GitRepo.
-func describe(before fleet.GitRepoStatus, repo *fleet.GitRepo, bundles []fleet.Bundle, s *seen, p *problem,
+func describe(before fleet.GitRepoStatus, repo *fleet.GitRepo, bundles []fleet.Bundle, s *seen, turn ownbundle.Turn,
 	now time.Time) fleet.GitRepoStatus {
 	after := *before.DeepCopy()
 	after.Commit, after.Bundles = repo.Status.Commit, repo.Status.Bundles
@@ -41,33 +40,13 @@ func describe(before fleet.GitRepoStatus, repo *fleet.GitRepo, bundles []fleet.B
 	for i := range bundles {
 		rollup.Add(&after.Summary, bundles[i].Status.Summary)
 	}
-	accepted := kube.Condition(conditionAccepted, true, reasons.Accepted, "")
 	polling := kube.Condition(conditionPolling, true, reasons.Polled, "")
 	if repo.Spec.DisablePolling {
 		polling.Reason = reasons.PollingDisabled
 	}
-	ready := readiness(bundles, after)
-	if p != nil {
-		ready = kube.Condition(readyCondition, false, p.reason, p.message)
-		switch p.condition {
-		case conditionAccepted:
-			accepted = kube.Condition(conditionAccepted, false, p.reason, p.message)
-		case conditionPolling:
-			polling = kube.Condition(conditionPolling, false, p.reason, p.message)
-		}
-	}
-	conditions := kube.RemoveCondition(after.Conditions, fleet.ConditionSupported) // of a hub without GitRepos
-	conditions = kube.RemoveCondition(conditions, conditionReconciling)
-	for _, condition := range []fleet.Condition{ready, accepted, polling} {
-		conditions = kube.SetCondition(conditions, now, condition)
-	}
-	after.Conditions = conditions
-	after.Display = fleet.SourceDisplay{
-		ReadyBundleDeployments: rollup.Ready(after.Summary), State: string(rollup.Worst(after.Summary)), Error: p != nil,
-	}
-	if ready.Status != corev1.ConditionTrue {
-		after.Display.Message = ready.Message
-	}
+	conditions := turn.Conditions(after.Conditions, readiness(bundles, after), polling, now)
+	after.Conditions = kube.RemoveCondition(conditions, conditionReconciling)
+	after.Display = turn.Display(after.Summary, after.Conditions)
 	return after
 }
 
@@ -98,14 +77,14 @@ func (r *reconciliation) report(ctx context.Context) (reconcile.Result, error) {
 		return reconcile.Result{}, err
 	}
 	r.tell(ctx, after)
-	if r.problem != nil && r.problem.condition == conditionAccepted {
-		return reconcile.Result{RequeueAfter: cmp.Or(r.problem.again, acceptAgain)}, nil
+	if r.Problem != nil && r.Problem.Condition == ownbundle.ConditionAccepted {
+		return reconcile.Result{RequeueAfter: cmp.Or(r.Problem.Again, acceptAgain)}, nil
 	}
 	next := r.seen.next
 	if r.repo.Spec.DisablePolling && r.seen.failure == "" {
 		next = time.Time{}
 	}
-	if next = kube.Earlier(next, r.again); next.IsZero() {
+	if next = kube.Earlier(next, r.Again); next.IsZero() {
 		return reconcile.Result{}, nil
 	}
 	return kube.At(next, now), nil
@@ -120,27 +99,18 @@ func (r *reconciliation) writeStatus(ctx context.Context, now time.Time) (*fleet
 				return nil
 			}
 			after := before.DeepCopy()
-			after.Status = describe(before.Status, r.repo, r.bundles, r.seen, r.problem, now)
+			after.Status = describe(before.Status, r.repo, r.bundles, r.seen, r.Turn, now)
 			return after
 		})
 }
 
 // acceptAgain is the time until the next look at a Secret, because Secrets are not watched.
-// grantAgain is the same time until the hub has granted the right to read the Secret. Within
-// grantedWithin of its creation, a GitRepo does not report a missing right.
-const acceptAgain, grantAgain, grantedWithin = 15 * time.Second, 500 * time.Millisecond, 10 * time.Second
+const acceptAgain = 15 * time.Second
 
-// tell logs a transition and emits an Event, after the status was written.
+// tell emits an Event about a new commit, and announces a transition.
 func (r *reconciliation) tell(ctx context.Context, after *fleet.GitRepo) {
 	if r.before.Status.Commit != after.Status.Commit {
 		r.Recorder.Eventf(after, nil, corev1.EventTypeNormal, reasons.GotNewCommit, "Read", "the Bundles are at commit %s", after.Status.Commit)
 	}
-	from, to := kube.ReasonOf(r.before.Status.Conditions, readyCondition), kube.FindCondition(after.Status.Conditions, readyCondition)
-	if from == to.Reason {
-		return
-	}
-	ctrl.LoggerFrom(ctx).Info("GitRepo changed state", "from", from, "to", to.Reason, "message", to.Message)
-	if r.problem != nil {
-		r.Recorder.Eventf(after, nil, corev1.EventTypeWarning, to.Reason, "Read", "%s", to.Message)
-	}
+	r.Announce(ctx, r.Recorder, ownerOf(after), r.before.Status.Conditions, after.Status.Conditions)
 }

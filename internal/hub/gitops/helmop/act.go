@@ -34,7 +34,7 @@ func (r *reconciliation) observe(ctx context.Context) error {
 		r.bundle = bundle
 	}
 	if err := check(&r.op.Spec); err != nil {
-		r.fail(conditionAccepted, reasons.HelmOpInvalid, "%s", err)
+		r.Fail(ownbundle.ConditionAccepted, reasons.HelmOpInvalid, "%s", err)
 		return nil
 	}
 	var policies fleet.PolicyList
@@ -47,7 +47,7 @@ func (r *reconciliation) observe(ctx context.Context) error {
 		err = rules.CheckBundle(&r.op.Spec.BundleSpec)
 	}
 	if err != nil {
-		r.fail(conditionAccepted, reasons.PolicyViolation, "%s", err)
+		r.Fail(ownbundle.ConditionAccepted, reasons.PolicyViolation, "%s", err)
 		return nil
 	}
 	r.op.Spec.HelmSecretName, r.op.Spec.BundleDeploymentOptions = allowed.HelmSecretName, allowed.Options
@@ -63,17 +63,17 @@ func ownerOf(op *fleet.HelmOp) ownbundle.Owner {
 // act brings the Bundle to the chosen version.
 func (r *reconciliation) act(ctx context.Context) error {
 	s, now := r.seen, r.Clock.Now()
-	if r.problem != nil {
+	if r.Problem != nil {
 		return nil
 	}
 	changed, polls := s.generation != r.op.Generation, r.interval() > 0 && !now.Before(s.next)
 	wanted := r.bundle == nil || !ownbundle.Unchanged(r.bundle) || r.op.Status.ObservedGeneration != r.op.Generation
 	switch {
 	case s.problem != nil && !changed && now.Before(s.next):
-		r.problem = s.problem
+		r.Problem = s.problem
 		return nil
 	case wanted && !changed && s.problem == nil && now.Before(s.wrote.Add(cacheLag)):
-		r.again = s.wrote.Add(cacheLag)
+		r.Again = s.wrote.Add(cacheLag)
 		return nil
 	case !wanted && !changed && !polls && s.problem == nil:
 		return nil
@@ -89,14 +89,14 @@ func (r *reconciliation) act(ctx context.Context) error {
 // remember notes the attempt. After a failure, the next one comes later and later.
 func (r *reconciliation) remember(err error) {
 	s, interval := r.seen, r.interval()
-	if r.problem == nil || s.generation != r.op.Generation {
+	if r.Problem == nil || s.generation != r.op.Generation {
 		s.failures = 0
 	}
-	s.problem = r.problem
+	s.problem = r.Problem
 	switch {
-	case r.problem == nil:
-	case r.problem.condition == conditionAccepted: // a Secret, and these are not watched
-		interval = cmp.Or(r.problem.again, retryInterval)
+	case r.Problem == nil:
+	case r.Problem.Condition == ownbundle.ConditionAccepted: // a Secret, and these are not watched
+		interval = cmp.Or(r.Problem.Again, retryInterval)
 	default:
 		interval = max(interval, min(maxBackoff, retryInterval<<min(s.failures, 10)))
 		s.failures++
@@ -119,13 +119,13 @@ func (r *reconciliation) interval() time.Duration {
 // deploy writes the Bundle, if it is wanted or there is a newer version.
 func (r *reconciliation) deploy(ctx context.Context, wanted, looks bool) error {
 	credentials, err := r.credentials(ctx)
-	if err != nil || r.problem != nil {
+	if err != nil || r.Problem != nil {
 		return err
 	}
 	helm := r.op.Spec.Helm.DeepCopy()
 	if isRange(helm) {
 		if helm.Version, err = r.version(ctx, looks, credentials); err != nil {
-			r.fail(conditionPolled, reasons.ChartUnreadable, "%s; %s", explained(err, lookTimeout), kept(r.op))
+			r.Fail(conditionPolled, reasons.ChartUnreadable, "%s; %s", explained(err, lookTimeout), kept(r.op))
 			return nil
 		}
 		if !wanted && helm.Version == r.op.Status.Version {
@@ -135,13 +135,13 @@ func (r *reconciliation) deploy(ctx context.Context, wanted, looks bool) error {
 	chart := &scan.Chart{Version: helm.Version}
 	if helm.SecretName == "" { // else the members have the Secret, and fetch the chart
 		if chart, err = r.fetch(ctx, helm, credentials); err != nil {
-			r.fail(readyCondition, reasons.ChartUnreadable, "%s; %s", explained(err, fetchTimeout), kept(r.op))
+			r.Fail(readyCondition, reasons.ChartUnreadable, "%s; %s", explained(err, fetchTimeout), kept(r.op))
 			return nil
 		}
 	}
 	bundle, err := bundleOf(r.op, helm, chart)
 	if err != nil {
-		r.fail(readyCondition, reasons.ChartUnreadable, "%s", err)
+		r.Fail(readyCondition, reasons.ChartUnreadable, "%s", err)
 		return nil
 	}
 	refusal, err := ownbundle.Writer{Client: r.Client, Live: r.Live}.Write(ctx, ownerOf(r.op), bundle)
@@ -149,11 +149,11 @@ func (r *reconciliation) deploy(ctx context.Context, wanted, looks bool) error {
 		return err
 	}
 	if refusal != nil {
-		r.fail(readyCondition, refusal.Reason, "%s", refusal.Message)
+		r.Fail(readyCondition, refusal.Reason, "%s", refusal.Message)
 		return nil
 	}
 	r.seen.wrote = r.Clock.Now()
-	r.again = r.seen.wrote.Add(cacheLag)
+	r.Again = r.seen.wrote.Add(cacheLag)
 	r.op.Status.Version, r.op.Status.ObservedGeneration = cmp.Or(chart.Version, helm.Version), r.op.Generation
 	return nil
 }
@@ -189,9 +189,9 @@ func (r *reconciliation) credentials(ctx context.Context) (credentials *chartfet
 		case ctx.Err() != nil:
 			return nil, ctx.Err()
 		case err != nil:
-			r.fail(conditionAccepted, reasons.ChartCredentialsUnusable, "%s", err)
+			r.Fail(ownbundle.ConditionAccepted, reasons.ChartCredentialsUnusable, "%s", err)
 			if apierrors.IsForbidden(err) {
-				r.problem.again = grantAgain
+				r.Problem.Again = ownbundle.GrantAgain
 			}
 			return nil, nil
 		}

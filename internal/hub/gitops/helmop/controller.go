@@ -6,7 +6,6 @@ package helmop
 
 import (
 	"context"
-	"fmt"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -20,6 +19,7 @@ import (
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
 	"github.com/muster-fleet/muster/internal/chartfetch"
 	"github.com/muster-fleet/muster/internal/fleet/reasons"
+	"github.com/muster-fleet/muster/internal/hub/gitops/ownbundle"
 	"github.com/muster-fleet/muster/internal/hub/runtime/anyform"
 	hubcontroller "github.com/muster-fleet/muster/internal/hub/runtime/controller"
 	"github.com/muster-fleet/muster/internal/kube"
@@ -36,9 +36,6 @@ const (
 	minInterval               = time.Second
 	// cacheLag is the time allowed to the cache to show what was written.
 	cacheLag = 5 * time.Second
-	// grantAgain is the time until the next look at a Secret that the hub has not yet granted the
-	// right to. Within grantedWithin of its creation, a HelmOp does not report a missing right.
-	grantAgain, grantedWithin = 500 * time.Millisecond, 10 * time.Second
 )
 
 // Deps are what the controller needs.
@@ -81,26 +78,23 @@ func (c *Controller) Register(mgr ctrl.Manager) error {
 
 // Reconcile looks for a version if it is time to, writes the Bundle, and writes the status.
 func (c *Controller) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
-	stored, op := anyform.Object(kind), &fleet.HelmOp{}
-	if err := c.Get(ctx, request.NamespacedName, stored); err != nil {
-		return reconcile.Result{}, client.IgnoreNotFound(err)
-	}
-	if err := anyform.Decode(stored, op); err != nil {
-		return reconcile.Result{}, anyform.Refuse(ctx, c.Client, stored, c.Clock.Now(), reasons.HelmOpInvalid, err)
-	}
-	r := &reconciliation{Controller: c, op: op, before: op.DeepCopy()}
+	op := &fleet.HelmOp{}
+	found, err := anyform.Read(ctx, c.Client, request.NamespacedName, op, reasons.HelmOpInvalid, c.Clock.Now())
 	if !op.DeletionTimestamp.IsZero() {
 		c.looked.Forget(op.UID) // the garbage collector deletes the Bundle
-		return reconcile.Result{}, anyform.Leave(ctx, c.Client, stored, c.Clock.Now())
 	}
+	if err != nil || !found {
+		return reconcile.Result{}, err
+	}
+	r := &reconciliation{Controller: c, op: op, before: op.DeepCopy()}
 	if err := r.observe(ctx); err != nil {
 		return reconcile.Result{}, err
 	}
 	if err := r.act(ctx); err != nil {
 		return reconcile.Result{}, err
 	}
-	if r.problem != nil && r.problem.again > 0 && c.Clock.Since(op.CreationTimestamp.Time) < grantedWithin {
-		return reconcile.Result{RequeueAfter: r.problem.again}, nil
+	if r.AwaitsGrant(c.Clock.Since(op.CreationTimestamp.Time)) {
+		return reconcile.Result{RequeueAfter: r.Problem.Again}, nil
 	}
 	return r.report(ctx)
 }
@@ -110,11 +104,9 @@ type reconciliation struct {
 	*Controller
 	op, before *fleet.HelmOp
 	// bundle is the Bundle of the HelmOp; nil if there is none.
-	bundle  *fleet.Bundle
-	seen    *seen
-	problem *problem
-	// again is the time of the next turn; zero if there is none.
-	again time.Time
+	bundle *fleet.Bundle
+	seen   *seen
+	ownbundle.Turn
 }
 
 // seen is the state of a chart. One turn at a time uses it.
@@ -122,23 +114,10 @@ type seen struct {
 	// generation is the generation of the spec at the last attempt.
 	generation int64
 	// problem is the failure of that attempt, nil after a success. failures counts them.
-	problem  *problem
+	problem  *ownbundle.Problem
 	failures int
 	// next is the time of the next look, and wrote the time when the Bundle was last written.
 	next, wrote time.Time
-}
-
-// problem is the reason why a HelmOp is not ready.
-type problem struct {
-	condition, reason, message string
-	// again is the time until the next turn, if it is not the usual one.
-	again time.Duration
-}
-
-func (r *reconciliation) fail(condition, reason, format string, args ...any) {
-	if r.problem == nil {
-		r.problem = &problem{condition: condition, reason: reason, message: fmt.Sprintf(format, args...)}
-	}
 }
 
 func (c *Controller) seenOf(op *fleet.HelmOp) *seen {

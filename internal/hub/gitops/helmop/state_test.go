@@ -16,6 +16,7 @@ import (
 
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
 	"github.com/muster-fleet/muster/internal/fleet/reasons"
+	"github.com/muster-fleet/muster/internal/hub/gitops/ownbundle"
 	"github.com/muster-fleet/muster/internal/kube"
 	"github.com/muster-fleet/muster/internal/repository/scan"
 )
@@ -120,17 +121,18 @@ func TestTheTimeBetweenTwoLooks(t *testing.T) {
 		Spec: specOf(fleet.HelmOptions{Repo: "https://charts", Chart: "web", Version: "^1"})}
 	for name, row := range map[string]struct {
 		interval time.Duration
-		problem  *problem
+		problem  *ownbundle.Problem
 		want     time.Duration
 	}{
 		"no interval":                      {0, nil, 0},
 		"a short interval":                 {time.Millisecond, nil, minInterval},
-		"the fourth failure to look":       {time.Second, &problem{condition: conditionPolled}, 8 * retryInterval},
-		"the fourth time without a Secret": {time.Second, &problem{condition: conditionAccepted}, retryInterval},
-		"a failure with a long interval":   {time.Hour, &problem{condition: conditionPolled}, time.Hour},
+		"the fourth failure to look":       {time.Second, &ownbundle.Problem{Condition: conditionPolled}, 8 * retryInterval},
+		"the fourth time without a Secret": {time.Second, &ownbundle.Problem{Condition: ownbundle.ConditionAccepted}, retryInterval},
+		"a failure with a long interval":   {time.Hour, &ownbundle.Problem{Condition: conditionPolled}, time.Hour},
 	} {
 		op.Spec.PollingInterval = &metav1.Duration{Duration: row.interval}
-		r := &reconciliation{Controller: New(Deps{Clock: clock}), op: op, seen: &seen{generation: 2, failures: 3}, problem: row.problem}
+		r := &reconciliation{Controller: New(Deps{Clock: clock}), op: op, seen: &seen{generation: 2, failures: 3},
+			Turn: ownbundle.Turn{Problem: row.problem}}
 		r.remember(nil)
 		if got := r.seen.next.Sub(now); got < row.want || got > row.want+row.want/10 {
 			t.Errorf("%s: %s", name, got)
@@ -152,20 +154,20 @@ func TestTheStatusOfAHelmOp(t *testing.T) {
 	op := &fleet.HelmOp{Status: fleet.HelmOpStatus{Version: "1.2.0", ObservedGeneration: 3}}
 	for name, row := range map[string]struct {
 		bundle                   *fleet.Bundle
-		problem                  *problem
+		problem                  *ownbundle.Problem
 		condition, reason, parts string
 	}{
 		"all is ready":     {bundle(true, 1), nil, readyCondition, reasons.Ready, ""},
 		"one is not":       {bundle(false, 1), nil, readyCondition, reasons.BundlesNotReady, "web: NotReady(1) [c1]"},
 		"it was not read":  {bundle(true, 0), nil, readyCondition, reasons.BundlesNotReady, "web: the hub has not read it yet"},
 		"it was just made": {nil, nil, readyCondition, reasons.BundlesNotReady, "has just been written"},
-		"a refused field": {nil, &problem{condition: conditionAccepted, reason: reasons.HelmOpInvalid, message: "m"}, conditionAccepted,
-			reasons.HelmOpInvalid, "m"},
-		"a server is away": {bundle(true, 1), &problem{condition: conditionPolled, reason: reasons.ChartUnreadable, message: "m"},
+		"a refused field": {nil, &ownbundle.Problem{Condition: ownbundle.ConditionAccepted, Reason: reasons.HelmOpInvalid, Message: "m"},
+			ownbundle.ConditionAccepted, reasons.HelmOpInvalid, "m"},
+		"a server is away": {bundle(true, 1), &ownbundle.Problem{Condition: conditionPolled, Reason: reasons.ChartUnreadable, Message: "m"},
 			conditionPolled, reasons.ChartUnreadable, "m"},
 	} {
 		before := fleet.HelmOpStatus{Conditions: []fleet.Condition{kube.Condition(fleet.ConditionSupported, false, "", "")}}
-		after := describe(before, op, row.bundle, true, row.problem, now)
+		after := describe(before, op, row.bundle, true, ownbundle.Turn{Problem: row.problem}, now)
 		got := kube.FindCondition(after.Conditions, row.condition)
 		if got == nil || got.Reason != row.reason || !strings.Contains(got.Message, row.parts) {
 			t.Errorf("%s: %+v", name, after.Conditions)
@@ -193,10 +195,12 @@ func TestARefusedHelmOpWaitsForAnEvent(t *testing.T) {
 	if err := stored.Get(t.Context(), client.ObjectKeyFromObject(op), op); err != nil {
 		t.Fatal(err)
 	}
-	for name, before := range map[string]*seen{"a new one": {}, "after a failure": {problem: &problem{}, next: now.Add(-time.Hour)}} {
+	for name, before := range map[string]*seen{
+		"a new one": {}, "after a failure": {problem: &ownbundle.Problem{}, next: now.Add(-time.Hour)},
+	} {
 		c := New(Deps{Client: stored, Clock: testclock.NewFakePassiveClock(now), Recorder: events.NewFakeRecorder(10)})
 		r := &reconciliation{Controller: c, op: op, before: op.DeepCopy(), seen: before}
-		r.fail(conditionAccepted, reasons.HelmOpInvalid, "%s", check(&op.Spec))
+		r.Fail(ownbundle.ConditionAccepted, reasons.HelmOpInvalid, "%s", check(&op.Spec))
 		result, err := r.report(t.Context())
 		if err != nil || !result.IsZero() {
 			t.Errorf("%s: %+v, %v", name, result, err)

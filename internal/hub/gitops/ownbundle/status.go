@@ -3,12 +3,17 @@ package ownbundle
 import (
 	"context"
 	"fmt"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/client-go/tools/events"
+	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
+	"github.com/muster-fleet/muster/internal/fleet/reasons"
+	"github.com/muster-fleet/muster/internal/hub/bundles/rollup"
 	"github.com/muster-fleet/muster/internal/hub/runtime/anyform"
 	"github.com/muster-fleet/muster/internal/kube"
 )
@@ -58,4 +63,47 @@ func Waiting(bundles []fleet.Bundle) (waiting []string) {
 		}
 	}
 	return waiting
+}
+
+// Conditions returns the conditions of an owner: the given ones without the problem, and Accepted.
+// source is the condition about the look at the source.
+func (t *Turn) Conditions(before []fleet.Condition, ready, source fleet.Condition, now time.Time) []fleet.Condition {
+	accepted := kube.Condition(ConditionAccepted, true, reasons.Accepted, "")
+	if p := t.Problem; p != nil {
+		ready = kube.Condition(fleet.ConditionReady, false, p.Reason, p.Message)
+		for _, one := range []*fleet.Condition{&accepted, &source} {
+			if one.Type == p.Condition {
+				*one = kube.Condition(p.Condition, false, p.Reason, p.Message)
+			}
+		}
+	}
+	after := kube.RemoveCondition(before, fleet.ConditionSupported) // of a hub that reads no repositories
+	for _, condition := range []fleet.Condition{ready, accepted, source} {
+		after = kube.SetCondition(after, now, condition)
+	}
+	return after
+}
+
+// Display returns the columns of an owner with the given conditions.
+func (t *Turn) Display(summary fleet.BundleSummary, conditions []fleet.Condition) fleet.SourceDisplay {
+	shown := fleet.SourceDisplay{
+		ReadyBundleDeployments: rollup.Ready(summary), State: string(rollup.Worst(summary)), Error: t.Problem != nil,
+	}
+	if ready := kube.FindCondition(conditions, fleet.ConditionReady); ready.Status != corev1.ConditionTrue {
+		shown.Message = ready.Message
+	}
+	return shown
+}
+
+// Announce logs a transition of the condition Ready of an owner, and emits an Event about a
+// problem. The status is written before.
+func (t *Turn) Announce(ctx context.Context, recorder events.EventRecorder, owner Owner, before, after []fleet.Condition) {
+	from, to := kube.ReasonOf(before, fleet.ConditionReady), kube.FindCondition(after, fleet.ConditionReady)
+	if from == to.Reason {
+		return
+	}
+	ctrl.LoggerFrom(ctx).Info(owner.Kind+" changed state", "from", from, "to", to.Reason, "message", to.Message)
+	if t.Problem != nil {
+		recorder.Eventf(owner.Object, nil, corev1.EventTypeWarning, to.Reason, "Read", "%s", to.Message)
+	}
 }

@@ -7,6 +7,7 @@ package anyform
 import (
 	"context"
 	"fmt"
+	"reflect"
 	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -42,6 +43,23 @@ func Decode(object *unstructured.Unstructured, into any) error {
 			"create it again", kube.Clip(err.Error(), 200))
 	}
 	return nil
+}
+
+// Read reads an object from the cache into its type, and reports whether to reconcile it. A missing
+// object is not reconciled. A misfit gets the given reason in its status, and an object under
+// deletion the names of its finalizers.
+func Read(ctx context.Context, c client.Client, key client.ObjectKey, into client.Object, reason string, now time.Time) (bool, error) {
+	stored := Object(reflect.TypeOf(into).Elem().Name())
+	if err := c.Get(ctx, key, stored); err != nil {
+		return false, client.IgnoreNotFound(err)
+	}
+	if err := Decode(stored, into); err != nil {
+		return false, Refuse(ctx, c, stored, now, reason, err)
+	}
+	if !into.GetDeletionTimestamp().IsZero() {
+		return false, Leave(ctx, c, stored, now)
+	}
+	return true, nil
 }
 
 // InNamespace enqueues the objects of a kind in the namespace of another object.
