@@ -96,7 +96,7 @@ func (w *Watcher[S]) Use(user string, queries map[Query]bool) {
 	}
 	for query := range needed {
 		if w.stores[query] == nil {
-			w.stores[query] = &store[S]{watcher: w, query: query, summaries: map[types.NamespacedName]*S{}}
+			w.stores[query] = newStore(w, query)
 			w.start(w.stores[query])
 		}
 	}
@@ -217,6 +217,7 @@ const unserved = "unserved"
 
 // store holds the summaries of one watch.
 type store[S any] struct {
+	kubeclient.Events[*summarized[S]]
 	watcher *Watcher[S]
 	query   Query
 	stop    context.CancelFunc
@@ -228,21 +229,21 @@ type store[S any] struct {
 	failure error
 }
 
+func newStore[S any](w *Watcher[S], query Query) *store[S] {
+	s := &store[S]{watcher: w, query: query, summaries: map[types.NamespacedName]*S{}}
+	s.Events = kubeclient.Events[*summarized[S]]{
+		Read: s.reduce,
+		Put:  func(o *summarized[S]) { s.put(o, false) },
+		Drop: func(o *summarized[S]) { s.put(o, true) },
+		List: s.replace,
+	}
+	return s
+}
+
 // summarized is the kept part of an object between the decoder and the store.
 type summarized[S any] struct {
 	metav1.ObjectMeta
 	summary S
-}
-
-// Transformer implements cache.TransformingStore: each object of a list is reduced
-// while the list is read.
-func (s *store[S]) Transformer() cache.TransformFunc {
-	return func(obj any) (any, error) {
-		if object, ok := obj.(*unstructured.Unstructured); ok {
-			return s.reduce(object), nil
-		}
-		return obj, nil
-	}
 }
 
 func (s *store[S]) reduce(obj any) *summarized[S] {
@@ -259,8 +260,7 @@ func (s *store[S]) reduce(obj any) *summarized[S] {
 }
 
 // put stores the summary of an object, or removes it if the object was deleted.
-func (s *store[S]) put(obj any, deleted bool) error {
-	object := s.reduce(obj)
+func (s *store[S]) put(object *summarized[S], deleted bool) {
 	name := nameOf(object)
 	s.mu.Lock()
 	before, after := s.summaries[name], &object.summary
@@ -275,7 +275,6 @@ func (s *store[S]) put(obj any, deleted bool) error {
 	}
 	s.mu.Unlock()
 	s.changed(name, before, after)
-	return nil
 }
 
 func (s *store[S]) changed(name types.NamespacedName, before, after *S) {
@@ -289,24 +288,13 @@ func (s *store[S]) answered(err error) {
 	s.failure = err
 	s.mu.Unlock()
 	if apierrors.IsNotFound(err) {
-		_ = s.Replace(nil, unserved) // always nil
+		s.replace(nil, unserved)
 	}
 }
 
-// Add implements cache.ReflectorStore.
-func (s *store[S]) Add(obj any) error { return s.put(obj, false) }
-
-// Update implements cache.ReflectorStore.
-func (s *store[S]) Update(obj any) error { return s.put(obj, false) }
-
-// Delete implements cache.ReflectorStore.
-func (s *store[S]) Delete(obj any) error { return s.put(obj, true) }
-
-// Replace implements cache.ReflectorStore.
-func (s *store[S]) Replace(list []any, version string) error {
+func (s *store[S]) replace(list []*summarized[S], version string) {
 	fresh := make(map[types.NamespacedName]*S, len(list))
-	for _, obj := range list {
-		object := s.reduce(obj)
+	for _, object := range list {
 		fresh[nameOf(object)] = &object.summary
 	}
 	s.mu.Lock()
@@ -323,11 +311,7 @@ func (s *store[S]) Replace(list []any, version string) error {
 	if first {
 		s.watcher.Listed(s.watcher.usersOf(s.query))
 	}
-	return nil
 }
-
-// Resync implements cache.ReflectorStore.
-func (*store[S]) Resync() error { return nil }
 
 func nameOf(object metav1.Object) types.NamespacedName {
 	return types.NamespacedName{Namespace: object.GetNamespace(), Name: object.GetName()}

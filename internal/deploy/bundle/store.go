@@ -6,15 +6,15 @@ import (
 	"sync"
 	"time"
 
-	"k8s.io/client-go/tools/cache"
-
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
 	"github.com/muster-fleet/muster/internal/deploy/applied"
+	"github.com/muster-fleet/muster/internal/kubeclient"
 	"github.com/muster-fleet/muster/internal/logging"
 )
 
 // store holds the BundleDeployments from the watch.
 type store struct {
+	kubeclient.Events[*fleet.BundleDeployment]
 	// changed is called after a change of a specification, reported after a possible change of a
 	// status.
 	changed, reported func(name string)
@@ -47,8 +47,10 @@ type missing struct {
 }
 
 func newStore(changed, reported func(string)) *store {
-	return &store{changed: changed, reported: reported, synced: make(chan struct{}), byName: map[string]*fleet.BundleDeployment{},
+	s := &store{changed: changed, reported: reported, synced: make(chan struct{}), byName: map[string]*fleet.BundleDeployment{},
 		deleted: map[string]bool{}, lost: map[string]bool{}}
+	s.Events = kubeclient.Events[*fleet.BundleDeployment]{Read: reduced, Put: s.put, Drop: s.drop, List: s.replace}
+	return s
 }
 
 // watchResult handles the result of an attempt to watch, with the cause if it failed. It reports
@@ -87,19 +89,9 @@ func (s *store) all() []*fleet.BundleDeployment {
 	return slices.Collect(maps.Values(s.byName))
 }
 
-// Transformer implements cache.TransformingStore. A reflector calls it only for the objects of a
-// watch-list. Update and Replace reduce the objects of lists and events themselves.
-func (*store) Transformer() cache.TransformFunc {
-	return func(obj any) (any, error) {
-		if deployment, ok := obj.(*fleet.BundleDeployment); ok {
-			return reduced(deployment), nil
-		}
-		return obj, nil
-	}
-}
-
 // reduced drops the fields that the deployer never reads.
-func reduced(deployment *fleet.BundleDeployment) *fleet.BundleDeployment {
+func reduced(obj any) *fleet.BundleDeployment {
+	deployment := obj.(*fleet.BundleDeployment)
 	deployment.ManagedFields = nil
 	deployment.Spec.StagedOptions = fleet.BundleDeploymentOptions{}
 	return deployment
@@ -124,25 +116,14 @@ func (s *store) notify(old, fresh *fleet.BundleDeployment) {
 	s.reported(fresh.Name)
 }
 
-// Add implements cache.ReflectorStore.
-func (s *store) Add(obj any) error { return s.Update(obj) }
-
-// Update implements cache.ReflectorStore.
-func (s *store) Update(obj any) error {
-	s.put(reduced(obj.(*fleet.BundleDeployment)))
-	return nil
-}
-
-// Delete implements cache.ReflectorStore.
-func (s *store) Delete(obj any) error {
-	name := obj.(*fleet.BundleDeployment).Name
+func (s *store) drop(deployment *fleet.BundleDeployment) {
+	name := deployment.Name
 	s.mu.Lock()
 	delete(s.byName, name)
 	s.deleted[name] = true
 	s.mu.Unlock()
 	s.changed(name)
 	s.reported(name)
-	return nil
 }
 
 // UpdateResourceVersion implements cache.ResourceVersionUpdater.
@@ -152,12 +133,10 @@ func (s *store) UpdateResourceVersion(version string) {
 	s.version = version
 }
 
-// Replace implements cache.ReflectorStore. A list with an older resource version comes from a
-// restored hub.
-func (s *store) Replace(list []any, version string) error {
+// replace stores a list. One with an older resource version comes from a restored hub.
+func (s *store) replace(list []*fleet.BundleDeployment, version string) {
 	fresh := make(map[string]*fleet.BundleDeployment, len(list))
-	for _, obj := range list {
-		deployment := reduced(obj.(*fleet.BundleDeployment))
+	for _, deployment := range list {
 		fresh[deployment.Name] = deployment
 	}
 	s.mu.Lock()
@@ -183,8 +162,4 @@ func (s *store) Replace(list []any, version string) error {
 		}
 	}
 	s.once.Do(func() { close(s.synced) })
-	return nil
 }
-
-// Resync implements cache.ReflectorStore.
-func (*store) Resync() error { return nil }

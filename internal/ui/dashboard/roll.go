@@ -12,7 +12,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/watch"
-	"k8s.io/client-go/tools/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	clusterv1beta1 "github.com/muster-fleet/muster/api/cluster/v1beta1"
@@ -99,7 +98,7 @@ func (r *roll) keep(ctx context.Context, c client.WithWatch, namespace string) {
 			from.namespace = ""
 		}
 		all.Go(func() {
-			kubeclient.FollowBy(ctx, restore.ListWatch(from, func(*metav1.ListOptions) {}), k.example, store{r, resource}, func(err error) {
+			kubeclient.FollowBy(ctx, restore.ListWatch(from, func(*metav1.ListOptions) {}), k.example, r.store(resource), func(err error) {
 				switch changed := r.fail(resource, err); {
 				case changed && err != nil:
 					log.Info("reading failed", "resource", resource, "error", err.Error())
@@ -253,50 +252,15 @@ func (r *roll) unanswered() (resource string, listed int) {
 	return resource, listed
 }
 
-// store receives the objects of a resource from a reflector.
-type store struct {
-	*roll
-	resource string
-}
-
-// Transformer implements cache.TransformingStore. A reflector calls it for the objects of a
-// watch-list, but neither for a list nor for the events of a watch. The store slims these itself.
-func (store) Transformer() cache.TransformFunc {
-	return func(o any) (any, error) {
-		if whole, ok := o.(client.Object); ok {
-			return slim(whole), nil
-		}
-		return o, nil
+// store returns the store that receives the objects of a resource from a reflector.
+func (r *roll) store(resource string) kubeclient.Events[client.Object] {
+	return kubeclient.Events[client.Object]{
+		Read: func(o any) client.Object { return slim(o.(client.Object)) },
+		Put:  func(o client.Object) { r.put(resource, o) },
+		Drop: func(o client.Object) { r.drop(resource, view.NameOf(o)) },
+		List: func(all []client.Object, _ string) { r.replace(resource, all) },
 	}
 }
-
-// Add implements cache.ReflectorStore.
-func (s store) Add(o any) error { return s.Update(o) }
-
-// Update implements cache.ReflectorStore.
-func (s store) Update(o any) error {
-	s.put(s.resource, slim(o.(client.Object)))
-	return nil
-}
-
-// Delete implements cache.ReflectorStore.
-func (s store) Delete(o any) error {
-	s.drop(s.resource, view.NameOf(o.(client.Object)))
-	return nil
-}
-
-// Replace implements cache.ReflectorStore.
-func (s store) Replace(list []any, _ string) error {
-	all := make([]client.Object, len(list))
-	for i, o := range list {
-		all[i] = slim(o.(client.Object))
-	}
-	s.replace(s.resource, all)
-	return nil
-}
-
-// Resync implements cache.ReflectorStore.
-func (store) Resync() error { return nil }
 
 // objects are the objects of a kind in a namespace, or in all.
 type objects struct {

@@ -12,6 +12,7 @@ import (
 
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
 	placement "github.com/muster-fleet/muster/api/placement/v1beta1"
+	"github.com/muster-fleet/muster/internal/kubeclient"
 	"github.com/muster-fleet/muster/internal/testkube"
 )
 
@@ -35,22 +36,22 @@ func whole(version string) map[string]client.Object {
 func TestTheRollKeepsTheSameOfAnObjectHoweverItComes(t *testing.T) {
 	for resource := range whole("") {
 		want := slim(whole("1")[resource])
-		for way, comes := range map[string]func(store) error{
-			"a watch-list": func(s store) error {
+		for way, comes := range map[string]func(kubeclient.Events[client.Object]) error{
+			"a watch-list": func(s kubeclient.Events[client.Object]) error {
 				o, err := s.Transformer()(whole("1")[resource])
 				return errors.Join(err, s.Replace([]any{o}, "1"))
 			},
-			"a list":             func(s store) error { return s.Replace([]any{whole("1")[resource]}, "1") },
-			"an event that adds": func(s store) error { return s.Add(whole("1")[resource]) },
-			"an event that changes": func(s store) error {
+			"a list":             func(s kubeclient.Events[client.Object]) error { return s.Replace([]any{whole("1")[resource]}, "1") },
+			"an event that adds": func(s kubeclient.Events[client.Object]) error { return s.Add(whole("1")[resource]) },
+			"an event that changes": func(s kubeclient.Events[client.Object]) error {
 				return errors.Join(s.Replace([]any{whole("0")[resource]}, "0"), s.Update(whole("1")[resource]))
 			},
 		} {
-			s := store{newRoll(), resource}
-			if err := comes(s); err != nil {
+			r := newRoll()
+			if err := comes(r.store(resource)); err != nil {
 				t.Fatal(err)
 			}
-			all, _ := s.of(resource) // it may not have been listed
+			all, _ := r.of(resource) // it may not have been listed
 			if diff := cmp.Diff(want, all[0].object); diff != "" {
 				t.Errorf("of %s that come by %s (-want +got):\n%s", resource, way, diff)
 			}

@@ -20,6 +20,7 @@ import (
 	"k8s.io/klog/v2"
 	"k8s.io/utils/clock"
 
+	"github.com/muster-fleet/muster/internal/kubeclient"
 	"github.com/muster-fleet/muster/internal/restore"
 )
 
@@ -123,8 +124,7 @@ func (w *Watches) watch(query Query) *queryWatch {
 	return w.watches[query]
 }
 
-// queryWatch runs the watch of one query. It is the store that a reflector keeps equal to the
-// server.
+// queryWatch runs the watch of one query.
 type queryWatch struct {
 	owner  *Watches
 	cancel context.CancelFunc
@@ -150,46 +150,34 @@ func (q *queryWatch) notify() {
 	}
 }
 
-func (q *queryWatch) change(change func()) error {
+func (q *queryWatch) change(change func()) {
 	q.mu.Lock()
 	change()
 	q.mu.Unlock()
 	q.notify()
-	return nil
 }
 
 func keyOf(o *unstructured.Unstructured) types.NamespacedName {
 	return types.NamespacedName{Namespace: o.GetNamespace(), Name: o.GetName()}
 }
 
-// Add implements cache.ReflectorStore.
-func (q *queryWatch) Add(obj any) error { return q.Update(obj) }
-
-// Update implements cache.ReflectorStore.
-func (q *queryWatch) Update(obj any) error {
-	o := trim(obj)
-	return q.change(func() { q.objects[keyOf(o)] = o })
+// store returns the store that a reflector keeps equal to the server.
+func (q *queryWatch) store() kubeclient.Events[*unstructured.Unstructured] {
+	return kubeclient.Events[*unstructured.Unstructured]{
+		Read: trim,
+		Put:  func(o *unstructured.Unstructured) { q.change(func() { q.objects[keyOf(o)] = o }) },
+		Drop: func(o *unstructured.Unstructured) { q.change(func() { delete(q.objects, keyOf(o)) }) },
+		List: func(objects []*unstructured.Unstructured, _ string) {
+			q.change(func() {
+				q.synced, q.failure = true, nil
+				q.objects = make(map[types.NamespacedName]*unstructured.Unstructured, len(objects))
+				for _, o := range objects {
+					q.objects[keyOf(o)] = o
+				}
+			})
+		},
+	}
 }
-
-// Delete implements cache.ReflectorStore.
-func (q *queryWatch) Delete(obj any) error {
-	return q.change(func() { delete(q.objects, keyOf(obj.(*unstructured.Unstructured))) })
-}
-
-// Replace implements cache.ReflectorStore.
-func (q *queryWatch) Replace(list []any, _ string) error {
-	return q.change(func() {
-		q.synced, q.failure = true, nil
-		q.objects = make(map[types.NamespacedName]*unstructured.Unstructured, len(list))
-		for _, obj := range list {
-			o := trim(obj)
-			q.objects[keyOf(o)] = o
-		}
-	})
-}
-
-// Resync implements cache.ReflectorStore.
-func (q *queryWatch) Resync() error { return nil }
 
 // fail stores the server's error, and notifies users if it is new.
 func (q *queryWatch) fail(err error) {
@@ -222,7 +210,7 @@ func (q *queryWatch) run(ctx context.Context, client dynamic.Interface, query Qu
 	silent, reflectorBackoff := logr.Discard(), backoff()
 	source := cache.ToListWatcherWithWatchListSemantics(restore.Survive(restore.ListWatch(resource, restrict)), client)
 	options := cache.ReflectorOptions{Logger: &silent, Name: "placement", Backoff: &reflectorBackoff}
-	reflector := cache.NewReflectorWithOptions(source, &unstructured.Unstructured{}, q, options)
+	reflector := cache.NewReflectorWithOptions(source, &unstructured.Unstructured{}, q.store(), options)
 	delay := backoff().DelayWithReset(clock.RealClock{}, 10*time.Minute)
 	for ctx.Err() == nil {
 		if wait, renewed := q.owner.rights.refused(ctx, query); wait > 0 {
