@@ -3,9 +3,7 @@ package credential
 import (
 	"crypto/ed25519"
 	"crypto/rand"
-	"crypto/sha256"
 	"crypto/sha512"
-	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -14,6 +12,8 @@ import (
 	"time"
 
 	"filippo.io/edwards25519"
+
+	"github.com/muster-fleet/muster/internal/naming"
 )
 
 // AgentKey is the permanent private key of an agent: requests signed with the same key come from
@@ -96,11 +96,13 @@ func VerifyClaim(public, signature []byte, c Claim) error {
 	return nil
 }
 
+// fingerprintDigits is the length of a fingerprint, 128 bits.
+const fingerprintDigits = 32
+
 // Fingerprint returns the name of a public key: the first half of its SHA-256 digest in hexadecimal
 // form.
 func Fingerprint(public []byte) string {
-	sum := sha256.Sum256(public)
-	return hex.EncodeToString(sum[:sha256.Size/2])
+	return naming.Digest(public)[:fingerprintDigits]
 }
 
 // Renewal identifies one credential for a joined agent, so that its sealed form is useless for any

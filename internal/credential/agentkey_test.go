@@ -86,3 +86,10 @@ func TestATokenIsSealedToOneKeyAndOneRenewal(t *testing.T) {
 		}
 	}
 }
+
+// TestTheFingerprintOfAKeyNeverChanges has a golden vector: the hub stores fingerprints.
+func TestTheFingerprintOfAKeyNeverChanges(t *testing.T) {
+	if got := Fingerprint([]byte("public key of an agent")); got != "890130ebd262102a2891f57338584ed4" {
+		t.Errorf("got %s", got)
+	}
+}

@@ -1,15 +1,15 @@
 package credential
 
 import (
-	"crypto/sha256"
 	"crypto/x509"
 	"encoding/base64"
-	"encoding/hex"
 	"encoding/pem"
 	"errors"
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/muster-fleet/muster/internal/naming"
 )
 
 const blockCertificate = "CERTIFICATE"
@@ -66,12 +66,10 @@ func ParseCertificates(bundle []byte) ([]*x509.Certificate, error) {
 
 // CAHash returns upstream's digest of a CA bundle: SHA-224 of the bytes as JSON.
 func CAHash(bundle []byte) string {
-	encoded := "null"
-	if len(bundle) > 0 {
-		encoded = `"` + base64.StdEncoding.EncodeToString(bundle) + `"`
+	if len(bundle) == 0 {
+		bundle = nil
 	}
-	sum := sha256.Sum224([]byte(encoded))
-	return hex.EncodeToString(sum[:])
+	return naming.FieldHash(bundle)
 }
 
 // CADigests returns the SHA-256 digest of each certificate of a CA bundle in hexadecimal form, as
@@ -83,8 +81,7 @@ func CADigests(bundle []byte) []string {
 	}
 	digests := make([]string, len(certificates))
 	for i, certificate := range certificates {
-		sum := sha256.Sum256(certificate.Raw)
-		digests[i] = hex.EncodeToString(sum[:])
+		digests[i] = naming.Digest(certificate.Raw)
 	}
 	slices.Sort(digests)
 	return slices.Compact(digests)

@@ -116,7 +116,7 @@ func FormerDeploymentID(contentName string, options fleet.BundleDeploymentOption
 // WithCopies returns a deployment ID that also identifies the content of the copies in
 // downstreamResources, by its digest.
 func WithCopies(deploymentID, digest string) string {
-	return ContentName(deploymentID) + ":" + naming.Digest([]byte(deploymentID+" "+digest))
+	return ContentName(deploymentID) + ":" + naming.Digest(deploymentID+" "+digest)
 }
 
 // ContentName returns the name of the Content in a deployment ID.

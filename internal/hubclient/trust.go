@@ -1,15 +1,14 @@
 package hubclient
 
 import (
-	"crypto/sha256"
 	"crypto/tls"
 	"crypto/x509"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"strings"
 
 	"github.com/muster-fleet/muster/internal/credential"
+	"github.com/muster-fleet/muster/internal/naming"
 )
 
 // TLSMode is agentTLSMode.
@@ -53,12 +52,11 @@ func ParseTLSMode(s string) (TLSMode, error) {
 
 // describe formats a certificate so that a user can compare it with the output of openssl.
 func describe(certificate *x509.Certificate) string {
-	sum := sha256.Sum256(certificate.Raw)
 	name := certificate.Subject.String()
 	if name == "" {
 		name = "(no subject)"
 	}
-	return fmt.Sprintf("%s (SHA-256 %s...)", name, hex.EncodeToString(sum[:6]))
+	return fmt.Sprintf("%s (SHA-256 %s...)", name, naming.Digest(certificate.Raw)[:12])
 }
 
 // roots are the trusted certificates for connections to the hub.

@@ -1,10 +1,9 @@
 package kube
 
 import (
-	"crypto/sha1" //nolint:gosec // as Rancher Fleet does
-	"encoding/hex"
-
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/muster-fleet/muster/internal/naming"
 )
 
 // Rancher Fleet's hub marks the applied objects of an owner as a set. Annotations name the set and
@@ -29,9 +28,8 @@ type ObjectSet struct {
 func ObjectSetOf(o client.Object) ObjectSet {
 	says := o.GetAnnotations()
 	id := says[annotationSetID]
-	//nolint:gosec // no secret
-	sum := sha1.Sum([]byte(id + says[annotationSetOwnerKind] + says[annotationSetOwner] + says[annotationSetOwnerIn]))
-	if id == "" || o.GetLabels()[labelSetHash] != hex.EncodeToString(sum[:]) {
+	hash := naming.ObjectSetHash(id + says[annotationSetOwnerKind] + says[annotationSetOwner] + says[annotationSetOwnerIn])
+	if id == "" || o.GetLabels()[labelSetHash] != hash {
 		return ObjectSet{}
 	}
 	return ObjectSet{ID: id, Owner: says[annotationSetOwner]}

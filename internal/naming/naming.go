@@ -5,8 +5,6 @@
 package naming
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
 	"regexp"
 	"strconv"
 	"strings"
@@ -84,7 +82,7 @@ func SafeConcat(parts ...string) string {
 	if len(full) <= maxName {
 		return full
 	}
-	digest := Digest([]byte(full))
+	digest := Digest(full)
 	if head := full[:57]; endsInAlphanumeric.MatchString(head) {
 		return head + "-" + digest[:5]
 	}
@@ -99,24 +97,7 @@ func CleanCluster(name string) string {
 	}
 	clean := strings.Trim(notInLabel.ReplaceAllString(strings.ToLower(name), "-"), "-")
 	clean = strings.TrimRight(clean[:min(len(clean), maxName-len("-01234"))], "-")
-	return strings.TrimLeft(clean+"-"+Digest([]byte(name))[:5], "-")
-}
-
-// Digest returns the SHA-256 digest of data in hexadecimal digits.
-func Digest(data []byte) string {
-	sum := sha256.Sum256(data)
-	return hex.EncodeToString(sum[:])
-}
-
-// DigestOfParts returns the digest of the digests of all parts, so that different lists of parts
-// differ.
-func DigestOfParts[T ~string | ~[]byte](parts ...T) string {
-	var all []byte
-	for _, part := range parts {
-		sum := sha256.Sum256([]byte(part))
-		all = append(all, sum[:]...)
-	}
-	return Digest(all)
+	return strings.TrimLeft(clean+"-"+Digest(name)[:5], "-")
 }
 
 // KeyHash returns a 12 character digest of the first 100 characters of s.
@@ -124,7 +105,7 @@ func KeyHash(s string) string {
 	if len(s) > keyHashInput {
 		s = s[:keyHashInput]
 	}
-	return Digest([]byte(s))[:12]
+	return Digest(s)[:12]
 }
 
 // Cluster returns the name of the Cluster to create for a new client ID.
@@ -203,7 +184,7 @@ func fit(full string) string {
 	if len(full) <= maxObjectName {
 		return full
 	}
-	return strings.TrimRight(full[:maxObjectName-11], "-.") + "-" + Digest([]byte(full))[:10]
+	return strings.TrimRight(full[:maxObjectName-11], "-.") + "-" + Digest(full)[:10]
 }
 
 // CredentialSecret returns the Secret in the system registration namespace for the request of an

@@ -128,3 +128,19 @@ func TestALongDigestHas64BitsHoweverLongTheNameIs(t *testing.T) {
 		t.Errorf("two Clusters have the namespace %q", one)
 	}
 }
+
+// TestDigestsNeverChange has golden vectors: names and stored values are such digests.
+func TestDigestsNeverChange(t *testing.T) {
+	for _, c := range [][3]string{
+		{"the digest", Digest("abc"), "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"},
+		{"the digest of nothing", Digest[[]byte](nil), "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"},
+		{"the short digest", ShortDigest([]byte("abc")), "ba7816bf8f01cfea"},
+		{"the hash of a field", FieldHash("abc"), "80f0feebf0c2992eaeff10a0a5a2a607197992641193e0ea53e06224"},
+		{"the hash of an empty field", FieldHash([]byte(nil)), "a7408a8b23aff882d8b95165eb24c3a6b519468539eb2b3072f529cb"},
+		{"the hash of an object set", ObjectSetHash("abc"), "a9993e364706816aba3e25717850c26c9cd0d89d"},
+	} {
+		if c[1] != c[2] {
+			t.Errorf("%s is %s, want %s", c[0], c[1], c[2])
+		}
+	}
+}

@@ -182,7 +182,7 @@ func ParseConfig(configMap *corev1.ConfigMap) (Config, error) {
 	}
 	config := Config{Labels: raw.Labels, ClientID: raw.ClientID, Mode: mode}
 	if configMap != nil {
-		config.Digest = naming.Digest([]byte(configMap.Data[keyConfig]))
+		config.Digest = naming.Digest(configMap.Data[keyConfig])
 	}
 	return config, nil
 }

@@ -162,7 +162,7 @@ func busy(history []*helm.Release, now time.Time) error {
 // digestOfToken returns the digest of the agent's registration token, as its chart expects.
 func digestOfToken(own map[string]any) string {
 	token, _ := own["token"].(string) // empty if the hub itself installed the agent
-	return naming.Digest([]byte(strings.TrimSpace(token)))
+	return naming.Digest(strings.TrimSpace(token))
 }
 
 // revisions returns the revisions of a release, the oldest first.

@@ -207,7 +207,7 @@ func digestOfCRD(object *unstructured.Unstructured, withCertificate bool) (strin
 	if err != nil {
 		return "", fmt.Errorf("encoding CustomResourceDefinition %s: %w", object.GetName(), err)
 	}
-	return naming.Digest(text)[:16], nil
+	return naming.ShortDigest(text), nil
 }
 
 // hasCertificate reports whether the author of a definition wrote the certificate of its

@@ -64,7 +64,7 @@ func JobHash(manifest *unstructured.Unstructured) string {
 	if err != nil {
 		return "" // impossible: it was read as JSON
 	}
-	return naming.Digest(text)[:16]
+	return naming.ShortDigest(text)
 }
 
 // isJob returns the manifest of a Job that is no hook.

@@ -8,6 +8,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/muster-fleet/muster/internal/naming"
 )
 
 func TestLabelsThatAnEarlierVersionPatchedAreTheBundles(t *testing.T) {
@@ -61,5 +63,16 @@ func TestManagersOfNamespacesAreShortAndDiffer(t *testing.T) {
 	}
 	if got := managerIn(`conflict with "kubectl-label" using v1`); got != "field manager kubectl-label" {
 		t.Errorf("it is named %s", got)
+	}
+}
+
+// TestMarksOnAMemberNeverChange has golden vectors: objects on members carry these names.
+func TestMarksOnAMemberNeverChange(t *testing.T) {
+	long := namespaceManager(strings.Repeat("a", 63), strings.Repeat("b", 63))
+	if want := "muster-namespace:" + strings.Repeat("a", 63) + "/" + strings.Repeat("b", 30) + "-c5a4058bb2e69bfd"; long != want {
+		t.Errorf("the field manager is %s", long)
+	}
+	if got := naming.ObjectSetHash(setOf("shop")); got != "e3666daabb05e44dea1674e0e470cfd27d7a2f44" {
+		t.Errorf("the label of the object set is %s", got)
 	}
 }

@@ -31,7 +31,7 @@ func namespaceManager(agentNamespace, bundle string) string {
 	if len(manager) <= maxManager {
 		return manager
 	}
-	digest := naming.Digest([]byte(manager))[:16]
+	digest := naming.ShortDigest(manager)
 	return manager[:maxManager-1-len(digest)] + "-" + digest
 }
 

@@ -3,8 +3,6 @@ package release
 import (
 	"bytes"
 	"context"
-	"crypto/sha1" //nolint:gosec // a label's value as upstream makes it; nothing is protected by it
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
@@ -21,6 +19,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
 	"sigs.k8s.io/yaml"
+
+	"github.com/muster-fleet/muster/internal/naming"
 )
 
 const (
@@ -124,7 +124,7 @@ func (r *renderer) anyThere(objects []*unstructured.Unstructured) (bool, error) 
 func (r *renderer) mark(objects []*unstructured.Unstructured) (crds []*unstructured.Unstructured, brought bool) {
 	set := setOf(r.request.Bundle)
 	for _, object := range objects {
-		put(object.GetLabels(), LabelSet, hash(set), object.SetLabels)
+		put(object.GetLabels(), LabelSet, naming.ObjectSetHash(set), object.SetLabels)
 		put(object.GetAnnotations(), annotationSet, set, object.SetAnnotations)
 		if isCRD(object) && !r.request.Options.DeleteCRDResources {
 			put(object.GetAnnotations(), kube.ResourcePolicyAnno, kube.KeepPolicy, object.SetAnnotations)
@@ -208,11 +208,6 @@ func put(values map[string]string, key, value string, set func(map[string]string
 
 // setOf returns the object set of a BundleDeployment, with upstream's name.
 func setOf(bundle string) string { return "default-" + bundle }
-
-func hash(set string) string {
-	sum := sha1.Sum([]byte(set)) //nolint:gosec // as above
-	return hex.EncodeToString(sum[:])
-}
 
 // parse reads a stream of YAML documents, and the items of lists.
 func parse(manifest []byte) ([]*unstructured.Unstructured, error) {

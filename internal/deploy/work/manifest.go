@@ -104,7 +104,7 @@ func (m *manifest) ignore(rules []placement.IgnoredFields) {
 	if m.ignored, err = delivered.Ignore(m.object(), pointers); err != nil {
 		m.problem = err.Error()
 	}
-	m.hash = naming.Digest([]byte(m.hash + " " + strings.Join(pointers, " ")))
+	m.hash = naming.Digest(m.hash + " " + strings.Join(pointers, " "))
 }
 
 // object returns the manifest to apply, without fields from the cluster of its origin.

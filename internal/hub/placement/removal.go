@@ -147,5 +147,5 @@ func (o observed) confirmation(lost []placement.ResourceIdentifier) string {
 	for _, was := range lost {
 		fmt.Fprintln(&names, was.Group, nameOf(was))
 	}
-	return naming.Digest([]byte(names.String()))[:8]
+	return naming.Digest(names.String())[:8]
 }

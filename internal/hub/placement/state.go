@@ -18,6 +18,7 @@ import (
 	"github.com/muster-fleet/muster/internal/hub/placement/scheduling"
 	"github.com/muster-fleet/muster/internal/hub/placement/selection"
 	"github.com/muster-fleet/muster/internal/kube"
+	"github.com/muster-fleet/muster/internal/naming"
 )
 
 // observed is the input of decide.
@@ -260,5 +261,5 @@ func hashTerms(p *placement.PlacementPolicy) string {
 	if err != nil {
 		return "" // every selector can be encoded
 	}
-	return shortHash(string(text))
+	return naming.ShortDigest(text)
 }

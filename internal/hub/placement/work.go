@@ -67,7 +67,7 @@ func digest(manifests []placement.Manifest) string {
 		}
 		fmt.Fprintf(&all, "%d:%s", len(text), text)
 	}
-	return shortHash(all.String())
+	return naming.ShortDigest(all.String())
 }
 
 func hashParts(parts []part) string {
@@ -75,10 +75,8 @@ func hashParts(parts []part) string {
 	for _, p := range parts {
 		fmt.Fprintln(&all, p.digest)
 	}
-	return shortHash(all.String())
+	return naming.ShortDigest(all.String())
 }
-
-func shortHash(text string) string { return naming.Digest([]byte(text))[:16] }
 
 // Slim transforms Works for the cache. It replaces the manifests by their digest, a JSON string,
 // so that no manifest can look the same. It notes the identities of the objects. A cache may

@@ -547,3 +547,16 @@ func TestWhatWouldMoveBetweenWorksOfKubeFleetsHubIsNamed(t *testing.T) {
 		}
 	}
 }
+
+// TestTheDigestsOfWorksNeverChange has golden vectors: members report such digests, and Works and
+// snapshots are named by them.
+func TestTheDigestsOfWorksNeverChange(t *testing.T) {
+	raw := []byte(`{"kind":"ConfigMap","apiVersion":"v1","data":{"a":"1"}}`)
+	manifests := []placement.Manifest{{RawExtension: runtime.RawExtension{Raw: raw}}}
+	if got := digest(manifests); got != "5bd7dee1dfca136f" {
+		t.Errorf("the manifests have the digest %s", got)
+	}
+	if got := hashParts([]part{{digest: "one"}, {digest: "two"}}); got != "c3f9c8c283a2b1f2" {
+		t.Errorf("the parts have the digest %s", got)
+	}
+}

@@ -205,7 +205,7 @@ func addChart(ctx context.Context, tree Tree, s source, helm *fleet.HelmOptions,
 
 // placeOf returns the directory of a chart from elsewhere in its Bundle.
 func placeOf(helm *fleet.HelmOptions) string {
-	return path.Join(chartDir, naming.Digest([]byte(helm.Chart+":"+helm.Repo+":"+helm.Version)))
+	return path.Join(chartDir, naming.Digest(helm.Chart+":"+helm.Repo+":"+helm.Version))
 }
 
 // embed adds the files of a fetched chart. If there are none, the options name its version.

@@ -58,7 +58,7 @@ func versionOf(bundle *fleet.Bundle) (version, error) {
 	spec := bundle.Spec
 	spec.ContentsID = ""
 	own, err := digestOf(spec)
-	return version{naming.Digest([]byte(bundle.Spec.ContentsID))[:digits], own}, err
+	return version{naming.Digest(bundle.Spec.ContentsID)[:digits], own}, err
 }
 
 // chart is the chart of an agent, packed for the settings of the hub.

@@ -157,5 +157,5 @@ func (c *chart) deploymentFor(m membernamespace.Member, mc *clusterv1beta1.Membe
 // versionOfDeployment returns the version in the BundleDeployment of a MemberCluster's agent.
 func versionOfDeployment(d *fleet.BundleDeployment) version {
 	id := d.Spec.DeploymentID
-	return version{naming.Digest([]byte(delivery.ContentName(id)))[:digits], naming.Digest([]byte(id))[:digits]}
+	return version{naming.Digest(delivery.ContentName(id))[:digits], naming.Digest(id)[:digits]}
 }

@@ -50,7 +50,7 @@ func (o observed) removalToken() string {
 		names = append(names, one.deployment.Namespace+" "+string(one.deployment.UID))
 	}
 	slices.Sort(names)
-	return naming.Digest([]byte(strings.Join(names, "\n")))[:8]
+	return naming.Digest(strings.Join(names, "\n"))[:8]
 }
 
 // confirmed is a removal confirmed by a user but not finished, because a deletion failed. After a

@@ -124,7 +124,7 @@ func (c *Controller) readSource(ctx context.Context, namespace string, resource 
 // digestOfSources returns the digest of the objects that a deployment copies.
 func (m *computed) digestOfSources(resources []fleet.DownstreamResource) (string, error) {
 	if len(resources) > maxCopied {
-		return naming.Digest(nil), fmt.Errorf("downstreamResources and helm.secretName name %d objects for one Cluster: name at most %d",
+		return naming.Digest(""), fmt.Errorf("downstreamResources and helm.secretName name %d objects for one Cluster: name at most %d",
 			len(resources), maxCopied)
 	}
 	var text strings.Builder
@@ -134,7 +134,7 @@ func (m *computed) digestOfSources(resources []fleet.DownstreamResource) (string
 		problems = append(problems, is.problem)
 		fmt.Fprintf(&text, "%s/%s %s\n", resource.Kind, resource.Name, is.digest)
 	}
-	return naming.Digest([]byte(text.String())), errors.Join(problems...)
+	return naming.Digest(text.String()), errors.Join(problems...)
 }
 
 // contentDigits of the hexadecimal digits of downstreamResourcesGeneration come from the content of

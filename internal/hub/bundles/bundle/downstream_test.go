@@ -11,14 +11,14 @@ import (
 func TestOnlyOtherNamesOfCopiesAreLookedFor(t *testing.T) {
 	one := []fleet.DownstreamResource{{Kind: kindSecret, Name: "a"}}
 	other := []fleet.DownstreamResource{{Kind: kindConfigMap, Name: "a"}}
-	first := copiesGeneration(one, naming.Digest([]byte("first")))
+	first := copiesGeneration(one, naming.Digest("first"))
 	for what, row := range map[string]struct {
 		before, after int64
 		differs       bool
 	}{
 		"no copies before":          {0, first, false},
-		"other content":             {first, copiesGeneration(one, naming.Digest([]byte("second"))), false},
-		"another kind":              {first, copiesGeneration(other, naming.Digest([]byte("first"))), true},
+		"other content":             {first, copiesGeneration(one, naming.Digest("second")), false},
+		"another kind":              {first, copiesGeneration(other, naming.Digest("first")), true},
 		"no copies any more":        {first, 0, true},
 		"the same, of another hub":  {first, first, false},
 		"a number of Rancher Fleet": {2, first, true},

@@ -59,7 +59,7 @@ func (o observed) takes() (changed []string, token string) {
 		return nil, ""
 	}
 	slices.Sort(all)
-	return changed, naming.Digest([]byte(strings.Join(all, "\n")))[:8]
+	return changed, naming.Digest(strings.Join(all, "\n"))[:8]
 }
 
 // changes reports whether a target would get another version than its current one.

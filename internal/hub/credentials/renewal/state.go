@@ -2,7 +2,6 @@ package renewal
 
 import (
 	"fmt"
-	"hash/fnv"
 	"strconv"
 	"time"
 
@@ -13,6 +12,7 @@ import (
 	"github.com/muster-fleet/muster/internal/credential"
 	"github.com/muster-fleet/muster/internal/fleet/membership"
 	"github.com/muster-fleet/muster/internal/hub/members/membernamespace"
+	"github.com/muster-fleet/muster/internal/kube"
 )
 
 const (
@@ -135,18 +135,11 @@ func (s State) renewalDue(asked time.Duration, began time.Time) time.Time {
 	if !s.Acting {
 		interval = s.life(asked) / awaitsPerLife
 	}
-	due := last.Add(interval - time.Duration(spread(s.Namespace)*float64(interval)/10))
+	due := last.Add(interval - time.Duration(kube.Jitter(s.Namespace)*float64(interval)/10))
 	if due.Before(began) {
-		due = began.Add(time.Duration(spread(s.Namespace) * float64(min(maxCatchUp, interval/4))))
+		due = began.Add(time.Duration(kube.Jitter(s.Namespace) * float64(min(maxCatchUp, interval/4))))
 	}
 	return due
-}
-
-// spread returns a number from 0 to 1 that differs between members.
-func spread(name string) float64 {
-	hash := fnv.New32a()
-	_, _ = hash.Write([]byte(name)) // never fails
-	return float64(hash.Sum32()) / (1 << 32)
 }
 
 // Wait returns the shorter of the given wait and the time until the next due step; a given wait of

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
@@ -192,5 +193,17 @@ func TestHashesAreUpstreams(t *testing.T) {
 	if status.AgentEnvVarsHash != "" || status.AgentAffinityHash != "" || !status.AgentHostNetwork ||
 		status.AgentPrivateRepoURL != "registry" {
 		t.Errorf("what was handed over is %+v", status)
+	}
+}
+
+// TestTheDigestsOfFieldsAreUpstreams has golden vectors: the SHA-224 digest of the JSON of a field.
+func TestTheDigestsOfFieldsAreUpstreams(t *testing.T) {
+	status := describeImported(fleet.ClusterStatus{}, fleet.ClusterSpec{
+		AgentEnvVars:     []corev1.EnvVar{{Name: "HTTPS_PROXY", Value: "http://proxy"}},
+		AgentTolerations: []corev1.Toleration{{Key: "dedicated", Operator: corev1.TolerationOpExists}},
+	}, settings.Default().Agent, outcome{}, now)
+	if status.AgentEnvVarsHash != "e1726be77f3ad3b0fc436fbcb4716db9c3cd864fd8c210ec450c7a2a" ||
+		status.AgentTolerationsHash != "790df69f7ed19fd48f675f8aee43ff2061bbf9ed37e6b106dc5f4132" || status.AgentAffinityHash != "" {
+		t.Errorf("got %q, %q and %q", status.AgentEnvVarsHash, status.AgentTolerationsHash, status.AgentAffinityHash)
 	}
 }

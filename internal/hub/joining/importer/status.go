@@ -1,9 +1,6 @@
 package importer
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
-	"encoding/json"
 	"fmt"
 	"reflect"
 	"time"
@@ -16,6 +13,7 @@ import (
 	"github.com/muster-fleet/muster/internal/fleet/reasons"
 	"github.com/muster-fleet/muster/internal/hub/runtime/settings"
 	"github.com/muster-fleet/muster/internal/kube"
+	"github.com/muster-fleet/muster/internal/naming"
 )
 
 // quietWait is the longest wait for the start of a re-import without a write of the status.
@@ -128,10 +126,5 @@ func hashOfField(field any) string {
 	if value := reflect.ValueOf(field); value.IsNil() || (value.Kind() == reflect.Slice && value.Len() == 0) {
 		return ""
 	}
-	text, err := json.Marshal(field)
-	if err != nil {
-		panic(err) // plain data: a mistake in this program
-	}
-	sum := sha256.Sum224(text)
-	return hex.EncodeToString(sum[:])
+	return naming.FieldHash(field)
 }

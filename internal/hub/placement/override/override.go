@@ -62,7 +62,7 @@ func (o Override) String() string {
 }
 
 // ID identifies the override, in any version, among the overrides of a Work.
-func (o Override) ID() string { return shortHash(o.String()) }
+func (o Override) ID() string { return naming.ShortDigest(o.String()) }
 
 // SameAuthor reports whether two versions of an override have the same author.
 func (o Override) SameAuthor(other Override) bool {
@@ -219,16 +219,14 @@ func (s Set) Resolve(m Member) Resolved {
 		fmt.Fprintln(&key, o.NamespacedName, o.hash)
 	}
 	if len(r.Cluster) > 0 {
-		r.ClusterHash = shortHash(cluster.String())
+		r.ClusterHash = naming.ShortDigest(cluster.String())
 	}
 	if len(r.Namespaced) > 0 {
-		r.NamespacedHash = shortHash(namespaced.String())
+		r.NamespacedHash = naming.ShortDigest(namespaced.String())
 	}
 	r.Key = key.String()
 	return r
 }
-
-func shortHash(text string) string { return naming.Digest([]byte(text))[:16] }
 
 // Apply returns the member's version of the objects. The given objects are not changed.
 func (r Resolved) Apply(objects []*unstructured.Unstructured) (overridden []*unstructured.Unstructured, problem string) {
@@ -270,7 +268,7 @@ func (r rule) selects(member labels.Set) bool {
 
 func compile(o Override) compiled {
 	text, err := json.Marshal([]any{o.selectors, o.policy})
-	c := compiled{Override: o, hash: shortHash(string(text))}
+	c := compiled{Override: o, hash: naming.ShortDigest(text)}
 	if err != nil || o.policy == nil {
 		c.problem = "it has no policy"
 		return c
