@@ -45,15 +45,18 @@ func TestRightsOfAClusterEditedByHandAreSetBack(t *testing.T) {
 				continue
 			}
 			found++
-			subjects := binding.DeepCopy().Subjects
-			binding.Subjects = []rbacv1.Subject{{Kind: rbacv1.GroupKind, APIGroup: rbacv1.GroupName, Name: "system:authenticated"}}
-			f.check(f.Update(context.Background(), &binding))
-			f.eventually("RoleBinding "+in+"/"+binding.Name+" is as it was", func() error {
-				if f.check(f.get(&binding, in, binding.Name)); !equality.Semantic.DeepEqual(binding.Subjects, subjects) {
-					return fmt.Errorf("its subjects are %v", binding.Subjects)
-				}
-				return nil
-			})
+			subjects, named := binding.DeepCopy().Subjects, binding.Name
+			for _, edit := range [][]rbacv1.Subject{{{Kind: rbacv1.GroupKind, APIGroup: rbacv1.GroupName, Name: "system:authenticated"}}, nil} {
+				binding.Subjects = edit
+				f.check(f.Update(context.Background(), &binding))
+				f.eventually("RoleBinding "+in+"/"+named+" is as it was", func() error {
+					binding = rbacv1.RoleBinding{}
+					if f.check(f.get(&binding, in, named)); !equality.Semantic.DeepEqual(binding.Subjects, subjects) {
+						return fmt.Errorf("its subjects are %v", binding.Subjects)
+					}
+					return nil
+				})
+			}
 		}
 		if found == 0 {
 			t.Errorf("there is no RoleBinding of the Cluster in %s", in)

@@ -5,8 +5,6 @@ import (
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
-	rbacv1 "k8s.io/api/rbac/v1"
-	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -23,8 +21,9 @@ import (
 type known struct {
 	// token is the UID of the token.
 	token types.UID
-	// secret, role and binding are the resource versions of these objects.
-	secret, role, binding string
+	// secret is the resource version of the Secret, access the state of the rights.
+	secret string
+	access kube.Verified
 	// foreign: the Secret is not the hub's.
 	foreign bool
 	// claims holds the data of the credential in the Secret. values is the rest of its content as the
@@ -95,37 +94,28 @@ func (c *Controller) readSecret(ctx context.Context, token *fleet.ClusterRegistr
 // version of the hub.
 func (c *Controller) ensureAccess(ctx context.Context, token *fleet.ClusterRegistrationToken, k *known) error {
 	role, binding := desiredAccess(token)
-	haveRole, haveBinding := &rbacv1.Role{}, &rbacv1.RoleBinding{}
-	if err := c.ensure(ctx, role, haveRole, &k.role,
-		func() bool { return equality.Semantic.DeepEqual(haveRole.Rules, role.Rules) }); err != nil {
+	seen, shown, err := kube.Shown(ctx, c.Client, []any{role.Rules, binding.Subjects}, role, binding)
+	if err != nil || seen == k.access {
 		return err
 	}
-	return c.ensure(ctx, binding, haveBinding, &k.binding, func() bool {
-		return equality.Semantic.DeepEqual(haveBinding.Subjects, binding.Subjects)
-	})
-}
-
-// ensure writes an object unless it is as desired. Either its version is the known one, or equal
-// returns true after a read.
-func (c *Controller) ensure(ctx context.Context, desired, have client.Object, version *string, equal func() bool) error {
-	cached, err := c.cached(ctx, desired)
-	if err != nil || cached != nil && cached.ResourceVersion == *version {
-		return err
-	}
-	if cached != nil || *version != "" { // else this process has never seen it
-		have.SetNamespace(desired.GetNamespace())
-		have.SetName(desired.GetName())
-		if found, err := c.read(ctx, have); err != nil {
+	isKnown := len(shown) > 0 || k.access != kube.Verified{}
+	rights := []client.Object{role, binding}
+	for i, right := range rights {
+		if isKnown { // else this process has never seen them
+			have, _, same, err := kube.ReadRight(ctx, c.Live, right)
+			if err != nil {
+				return err
+			}
+			if same {
+				rights[i] = have
+				continue
+			}
+		}
+		if err := kube.Ensure(ctx, c.Client, right); err != nil {
 			return err
-		} else if found && equal() {
-			*version = have.GetResourceVersion()
-			return nil
 		}
 	}
-	if err := kube.Ensure(ctx, c.Client, desired); err != nil {
-		return err
-	}
-	*version = desired.GetResourceVersion()
+	k.access = seen.At(rights...)
 	return nil
 }
 

@@ -5,7 +5,6 @@ import (
 	"fmt"
 
 	rbacv1 "k8s.io/api/rbac/v1"
-	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
@@ -39,8 +38,13 @@ func (c *Controller) restoreEdited(ctx context.Context, member membernamespace.M
 		return nil
 	}
 	for _, right := range rights {
-		edited, err := c.isEdited(ctx, right)
-		if err == nil && edited {
+		switch right.(type) {
+		case *rbacv1.Role, *rbacv1.RoleBinding:
+		default:
+			continue
+		}
+		_, found, same, err := kube.ReadRight(ctx, c.Live, right)
+		if err == nil && found && !same { // the deletion of one is an event of its own
 			err = kube.Ensure(ctx, c.Client, right)
 		}
 		if err != nil {
@@ -49,23 +53,4 @@ func (c *Controller) restoreEdited(ctx context.Context, member membernamespace.M
 		}
 	}
 	return nil
-}
-
-// isEdited reports whether an object grants other rights than it should. The Role of a binding is
-// immutable.
-func (c *Controller) isEdited(ctx context.Context, right client.Object) (bool, error) {
-	have := kube.Whole(right)
-	var given func(client.Object) any
-	switch right.(type) {
-	case *rbacv1.Role:
-		given = func(o client.Object) any { return o.(*rbacv1.Role).Rules }
-	case *rbacv1.RoleBinding:
-		given = func(o client.Object) any { return o.(*rbacv1.RoleBinding).Subjects }
-	default:
-		return false, nil
-	}
-	if err := c.Live.Get(ctx, client.ObjectKeyFromObject(right), have); err != nil {
-		return false, client.IgnoreNotFound(err) // its deletion is an event of its own
-	}
-	return !equality.Semantic.DeepEqual(given(have), given(right)), nil
 }

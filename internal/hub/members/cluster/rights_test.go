@@ -18,11 +18,13 @@ import (
 // reads counts what is read, which is as it should be.
 type reads struct {
 	client.Reader
-	count int
+	binding *rbacv1.RoleBinding
+	count   int
 }
 
-func (r *reads) Get(context.Context, client.ObjectKey, client.Object, ...client.GetOption) error {
+func (r *reads) Get(_ context.Context, _ client.ObjectKey, into client.Object, _ ...client.GetOption) error {
 	r.count++
+	r.binding.DeepCopyInto(into.(*rbacv1.RoleBinding))
 	return nil
 }
 
@@ -37,7 +39,7 @@ func (r *requested) Add(reconcile.Request) { r.count++ }
 func TestRightsAreReadOnlyAfterSomebodyHasWrittenThem(t *testing.T) {
 	member := membernamespace.OfCluster(&fleet.Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: "clusters", Name: "web"}})
 	binding := member.SelfRenewal()
-	live, queue := &reads{}, &requested{}
+	live, queue := &reads{binding: binding}, &requested{}
 	c := New(controller.Deps{Live: live, Clock: clocktesting.NewFakeClock(now)}, nil, nil, nil, nil)
 	version := func(version string) client.Object {
 		return &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Annotations: binding.Annotations, ResourceVersion: version}}

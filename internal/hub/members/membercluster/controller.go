@@ -58,13 +58,13 @@ type Controller struct {
 	// the identity.
 	renewer *renewal.Renewer
 	// verified holds the rights of members, by member namespace; written the last writes of them.
-	verified kube.Memory[string, verified]
+	verified kube.Memory[string, kube.Verified]
 	written  kube.Expectations
 	// accounts caches the ServiceAccounts that the hub did not create.
 	accounts cache.Cache
 	// reconnectRights holds the versions of the Role and the RoleBinding of the account for rejoining,
 	// by member namespace. They are from this process's last read or write.
-	reconnectRights kube.Memory[string, verified]
+	reconnectRights kube.Memory[string, kube.Verified]
 	// reconnectFails: the log already reports that agents cannot rejoin by their key.
 	reconnectFails atomic.Bool
 }

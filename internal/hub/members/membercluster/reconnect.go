@@ -118,16 +118,16 @@ func (c *Controller) restoreReconnect(ctx context.Context, o observed) error {
 		return nil
 	}
 	role, binding, _ := o.Reconnect(o.exchange())
-	seen, _, err := c.cachedRights(ctx, role, binding)
+	seen, shown, err := kube.Shown(ctx, c.Client, rights{role, binding}.content(), role, binding)
 	if err != nil {
 		return err
 	}
-	if c.reconnectRights.Of(o.Namespace, seen) == seen && seen.role != "" && seen.binding != "" {
+	if c.reconnectRights.Of(o.Namespace, seen) == seen && len(shown) == 2 {
 		return nil
 	}
 	if err := kube.Ensure(ctx, c.Client, role, binding); err != nil {
 		return err
 	}
-	c.reconnectRights.Set(o.Namespace, verified{seen.wanted, role.ResourceVersion, binding.ResourceVersion})
+	c.reconnectRights.Set(o.Namespace, seen.At(role, binding))
 	return nil
 }

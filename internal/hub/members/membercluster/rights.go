@@ -2,13 +2,10 @@ package membercluster
 
 import (
 	"context"
-	"encoding/json"
-	"fmt"
 	"time"
 
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -21,18 +18,14 @@ import (
 // that is healed after the wait.
 const rightsLag = 2 * time.Second
 
-// verified holds the versions of a member's correct Role and RoleBinding at the last read or write.
-// The hub does not read them again while both stay unchanged.
-type verified struct {
-	wanted        string
-	role, binding string
-}
-
 // rights are the Role and the RoleBinding of a member.
 type rights struct {
 	role    *rbacv1.Role
 	binding *rbacv1.RoleBinding
 }
+
+// content returns the content that makes rights correct.
+func (r rights) content() any { return []any{r.role.Rules, r.binding.Subjects} }
 
 // correctRights writes the Role and the RoleBinding of the member if they are wrong. Without a
 // usable identity, it deletes the RoleBinding. It reads them only if the cache does not show what
@@ -47,11 +40,11 @@ func (c *Controller) correctRights(ctx context.Context, o *observed) error {
 		return err
 	}
 	wanted, key := rights{role, given.Binding()}, types.NamespacedName{Name: o.Namespace}
-	seen, shown, err := c.cachedRights(ctx, role, wanted.binding)
+	seen, shown, err := kube.Shown(ctx, c.Client, wanted.content(), role, wanted.binding)
 	if err != nil {
 		return err
 	}
-	if known, _ := c.verified.Take(o.Namespace); given.Identity != nil && o.Deleted.IsZero() && known.wanted == seen.wanted {
+	if known, _ := c.verified.Take(o.Namespace); given.Identity != nil && o.Deleted.IsZero() && known.SameDesired(seen) {
 		if o.rightsLag = c.written.Await(key, shown...); o.rightsLag > 0 || known == seen {
 			c.verified.Set(o.Namespace, known)
 			return nil
@@ -81,7 +74,7 @@ func (c *Controller) correctRights(ctx context.Context, o *observed) error {
 		have.binding = wanted.binding
 		c.written.Expect(key, wanted.binding)
 	}
-	c.verified.Set(o.Namespace, verified{seen.wanted, have.role.ResourceVersion, have.binding.ResourceVersion})
+	c.verified.Set(o.Namespace, seen.At(have.role, have.binding))
 	return nil
 }
 
@@ -96,26 +89,6 @@ func (c *Controller) haveRights(ctx context.Context, o observed, wanted rights) 
 	}
 	err := c.Live.Get(ctx, client.ObjectKeyFromObject(wanted.binding), have.binding)
 	return have, client.IgnoreNotFound(err)
-}
-
-// cachedRights returns the versions of a member's Role and RoleBinding in the cache, which holds
-// only their metadata, and the ones that it shows.
-func (c *Controller) cachedRights(ctx context.Context, role *rbacv1.Role, binding *rbacv1.RoleBinding) (verified, []client.Object, error) {
-	wanted, err := json.Marshal([]any{role.Rules, binding.Subjects})
-	if err != nil {
-		return verified{}, nil, fmt.Errorf("comparing rights: %w", err)
-	}
-	var versions [2]string
-	var shown []client.Object
-	for i, object := range []client.Object{role, binding} {
-		have := kube.MetadataOf(c.Client.Scheme())(object)
-		if err := c.Client.Get(ctx, client.ObjectKeyFromObject(object), have); err == nil {
-			versions[i], shown = have.GetResourceVersion(), append(shown, have)
-		} else if !apierrors.IsNotFound(err) {
-			return verified{}, nil, err
-		}
-	}
-	return verified{string(wanted), versions[0], versions[1]}, shown, nil
 }
 
 // labelled reports whether the cache can hold an object; objects created by KubeFleet's hub lack
