@@ -29,11 +29,12 @@ func Scrub(text string) string {
 
 // hidden lists the fields with possible secrets of users or agents, by kind or for all kinds.
 var hidden = map[string][][]string{
-	"":                      {{"metadata", "managedFields"}},
-	"ClusterRegistration":   {{"spec", "clientRandom"}, {"status", "answer"}},
-	"Content":               {{"content"}},
-	"Work":                  {{"spec", "workload"}},
-	"InternalMemberCluster": {{"spec", "credential", "sealed"}},
+	"":                         {{"metadata", "managedFields"}},
+	"ClusterRegistration":      {{"spec", "clientRandom"}, {"status", "answer"}},
+	"ClusterRegistrationToken": {{"status", "rotation", "requested"}}, // a copy of an annotation
+	"Content":                  {{"content"}},
+	"Work":                     {{"spec", "workload"}},
+	"InternalMemberCluster":    {{"spec", "credential", "sealed"}},
 }
 
 // maybeSecret reports whether a field may hold a secret: the data of a Secret, files and values of

@@ -104,7 +104,7 @@ func TestEventsAreListedByTimeAndObject(t *testing.T) {
 	ended := make(chan error, 1)
 	go func() {
 		command := NewCommand("muster", genericiooptions.IOStreams{In: strings.NewReader(""), Out: writer, ErrOut: io.Discard})
-		command.SetArgs([]string{"events", "-n", "team", "--warnings", "-w", "--kubeconfig", admin.kubeconfig, "--cache-dir", admin.cacheDir})
+		command.SetArgs([]string{"events", "team/eventful", "--warnings", "-w", "--kubeconfig", admin.kubeconfig, "--cache-dir", admin.cacheDir})
 		ended <- command.ExecuteContext(ctx)
 		_ = writer.Close() // a pipe of this test
 	}()

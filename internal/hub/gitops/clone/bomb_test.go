@@ -27,6 +27,23 @@ func TestALargeFileThatPacksSmallIsRefused(t *testing.T) {
 	}
 }
 
+func TestAFileThatWouldFillTheMemoryIsRefusedBeforeItIsUnpacked(t *testing.T) {
+	source := testgit.New(t, "web.git")
+	source.Write(map[string]string{"a.yaml": "1", "zeros": strings.Repeat("\x00", maxObject+1)})
+	commit := source.Push("main")
+	_, address, ca := source.Web("", "")
+	r := open(t, address, "main")
+	r.CABundle = ca
+	if _, err := textOf(t, r, commit, "a.yaml"); err == nil || !strings.Contains(err.Error(), "a file of the commit has more than 128 MiB") {
+		t.Error(err)
+	}
+	source.Write(map[string]string{"zeros": "0"})
+	commit = source.Push("main")
+	if text, err := textOf(t, r, commit, "a.yaml"); err != nil || text != "1" {
+		t.Errorf("without the file: %q, %v", text, err)
+	}
+}
+
 // TestARepositoryWithTooManyFilesIsRefused: the files are one object, in a hundred directories.
 func TestARepositoryWithTooManyFilesIsRefused(t *testing.T) {
 	source := testgit.New(t, "web.git")

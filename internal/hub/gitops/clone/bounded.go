@@ -24,7 +24,10 @@ type bounded struct {
 // PackfileWriter writes what the server sends.
 func (b *bounded) PackfileWriter() (io.WriteCloser, error) {
 	writer, err := b.Storage.PackfileWriter()
-	return &counting{writer, b}, err
+	if err != nil {
+		return nil, err
+	}
+	return &counting{newChecked(writer), b}, nil
 }
 
 type counting struct {

@@ -135,7 +135,7 @@ func (r *Repository) clone(ctx context.Context, o options, directory string, dep
 		RefSpecs: []config.RefSpec{config.RefSpec("+" + r.source() + ":refs/heads/read")},
 	}
 	err = remote.FetchContext(ctx, fetch)
-	if isCommit.MatchString(r.Revision) && err != nil && ctx.Err() == nil && !errors.Is(err, errPack) {
+	if isCommit.MatchString(r.Revision) && err != nil && ctx.Err() == nil && !errors.Is(err, errPack) && !errors.Is(err, errObject) {
 		// The server gives only branches and tags.
 		fetch.Depth, fetch.RefSpecs = 0, []config.RefSpec{"+refs/heads/*:refs/remotes/origin/*"}
 		err = remote.FetchContext(ctx, fetch)
