@@ -106,19 +106,24 @@ func TestACopyIsWithinTheRightsOfItsAccount(t *testing.T) {
 	if now := r.untilSecret("pull", "theirs"); now.UID != theirs.UID {
 		t.Error("it was replaced")
 	}
-	r.check(r.kube.Delete(t.Context(), theirs))
 
 	account := metav1.ObjectMeta{Namespace: r.agent, Name: "narrow"}
 	r.create(&corev1.ServiceAccount{ObjectMeta: account})
-	rules := []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"configmaps"}, Verbs: []string{"*"}},
-		{APIGroups: []string{""}, Resources: []string{"secrets"}, Verbs: []string{"get"}}}
-	r.create(&rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Namespace: r.target, Name: "narrow"}, Rules: rules})
+	role := &rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Namespace: r.target, Name: "narrow"}, Rules: []rbacv1.PolicyRule{
+		{APIGroups: []string{""}, Resources: []string{"configmaps"}, Verbs: []string{"*"}},
+	}}
+	r.create(role)
 	r.create(&rbacv1.RoleBinding{
 		ObjectMeta: metav1.ObjectMeta{Namespace: r.target, Name: "narrow"},
 		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: "narrow"},
 		Subjects:   []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: r.agent, Name: "narrow"}},
 	})
 	r.copied(fleet.BundleDeploymentOptions{ServiceAccount: "narrow"}, "1")
+	r.until("web", fleet.StateErrApplied, `cannot get resource "secrets"`) // from here on the account acts
+	r.check(r.kube.Delete(t.Context(), theirs))
+	r.change(role, func() {
+		role.Rules = append(role.Rules, rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"secrets"}, Verbs: []string{"get"}})
+	})
 	r.until("web", fleet.StateErrApplied, `cannot patch resource "secrets"`)
 	err := r.kube.Get(t.Context(), client.ObjectKeyFromObject(theirs), theirs)
 	if !apierrors.IsNotFound(err) {
