@@ -9,7 +9,6 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"sync"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -43,7 +42,7 @@ type Controller struct {
 	// kind is GitRepo or HelmOp, label the label of their Bundles with the name.
 	kind, label string
 	// took is the duration of the last turn for each object.
-	took sync.Map
+	took kube.Memory[types.NamespacedName, time.Duration]
 }
 
 // Register adds a controller for GitRepos and one for HelmOps to the manager.
@@ -81,8 +80,8 @@ func (c *Controller) onDeployment(_ context.Context, before, after *fleet.Bundle
 		return
 	}
 	wait := coalesce
-	if took, found := c.took.Load(key); found {
-		wait = max(wait, share*took.(time.Duration))
+	if took, found := c.took.Get(key); found {
+		wait = max(wait, share*took)
 	}
 	q.AddAfter(reconcile.Request{NamespacedName: key}, wait)
 }
@@ -91,7 +90,7 @@ func (c *Controller) onDeployment(_ context.Context, before, after *fleet.Bundle
 func (c *Controller) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 	source := anyform.Object(c.kind)
 	if err := c.cached.Get(ctx, request.NamespacedName, source); err != nil || source.GetDeletionTimestamp() != nil {
-		c.took.Delete(request.NamespacedName)
+		c.took.Forget(request.NamespacedName)
 		return reconcile.Result{}, client.IgnoreNotFound(err)
 	}
 	began := time.Now()
@@ -103,7 +102,7 @@ func (c *Controller) Reconcile(ctx context.Context, request reconcile.Request) (
 	if err != nil {
 		return reconcile.Result{}, fmt.Errorf("encoding the resources of %s: %w", request, err)
 	}
-	c.took.Store(request.NamespacedName, time.Since(began))
+	c.took.Set(request.NamespacedName, time.Since(began))
 	before := anyform.CachedDigest(source)
 	if _, described := source.Object["status"]; !described || anyform.DeployedDigest(status) == before ||
 		before == "" && deployed.DesiredReadyClusters == 0 { // the first status is an event
