@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"log/slog"
@@ -193,7 +194,26 @@ func newAlone(t *testing.T, settings string, flags ...string) fixture {
 	t.Cleanup(func() { alone <- name })
 	testkube.Waited(t, began)
 	t.Cleanup(func() { discardCrowded(t, name) })
+	t.Cleanup(func() { removeLocal(t, name) })
 	return newProcess(t, testkube.Start(t, name), settings, append([]string{"--leader-elect=false"}, flags...)...)
+}
+
+// removeLocal removes the Clusters for the hub itself, after their hub has ended. The hub of the
+// next test can be one Cluster only.
+func removeLocal(t *testing.T, name string) {
+	t.Helper()
+	c, all := testkube.Start(t, name).Client(t), &fleet.ClusterList{}
+	if err := c.List(context.Background(), all, client.MatchingFields{"metadata.name": "local"}); err != nil {
+		return // discardCrowded reports it
+	}
+	for i := range all.Items {
+		local := &all.Items[i]
+		patch := client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`))
+		err := errors.Join(c.Patch(context.Background(), local, patch), client.IgnoreNotFound(c.Delete(context.Background(), local)))
+		if err != nil {
+			t.Errorf("removing Cluster %s/%s: %v", local.Namespace, local.Name, err)
+		}
+	}
 }
 
 // discardCrowded ends a control plane that does not answer. It also ends one on which so much was
