@@ -1,5 +1,7 @@
 package v1alpha1
 
+import "time"
+
 // Labels and annotations of the wire protocol.
 const (
 	// LabelManaged marks the objects that the hub created and may delete again.
@@ -209,6 +211,12 @@ const (
 	CRDsCreateReplace = "CreateReplace"
 	// CRDsSkip leaves all definitions to others.
 	CRDsSkip = "Skip"
+)
+
+// The limits of AnnotationRotateOverlap.
+const (
+	DefaultRotateOverlap = 24 * time.Hour
+	MaxRotateOverlap     = 720 * time.Hour
 )
 
 // Types of conditions.

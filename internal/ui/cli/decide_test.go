@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"os"
@@ -290,6 +291,15 @@ func TestATokenComesWithTheLineThatRegisters(t *testing.T) {
 	admin.refused("token show nothing -n team", "there is no nothing among the tokens")
 	prints("token rotate any -n team --overlap 1h --hub-url https://hub.example.com", "credential 2 was issued at ", "muster join --token ey")
 	admin.refused("token rotate any -n team --overlap 721h", "set a duration from 0s to 720h")
+	r.check(kube.Annotate(context.Background(), r.Client, endless, map[string]any{fleet.AnnotationRotateOverlap: "soon"}))
+	testkube.Eventually(t, "the token refuses the annotation", func() error {
+		r.check(r.Get(context.Background(), client.ObjectKeyFromObject(endless), endless))
+		if reason := kube.ReasonOf(endless.Status.Conditions, fleet.ConditionRotated); reason != "InvalidRotation" {
+			return fmt.Errorf("the reason is %q", reason)
+		}
+		return nil
+	})
+	prints("token rotate any -n team --overlap 0 --hub-url https://hub.example.com", "credential 3 was issued at ", "muster join --token ey")
 	admin.refused("token revoke any -n team", "use --yes to delete the token")
 	admin.says("token revoke any -n team --yes", "gone")
 	admin.refused("token show any -n team", "there is no any among the tokens")

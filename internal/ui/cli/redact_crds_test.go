@@ -46,7 +46,8 @@ var harmless = map[string]string{
 	"labels, and what selects by them": `labels.KEY matchLabels.KEY namespaceLabels.KEY clusterLabels.KEY matchExpressions[].values[] matchFields[].values[] matchLabelKeys[] mismatchLabelKeys[]
 		allowedLabelKeys[] droppedLabels[] operator effect tolerations[].value agentTolerations[].value taints[].value acceptedStates[] conditions[].KEY approvalExpression`,
 	"where in an object something is": `path fieldPath jsonPointers[] op`,
-	"how far something has come":      `status state bundleState deployed readyBundles readyClusters readyBundleDeployments readyNodes members monitored approvedReason ClusterRegistrationToken.status.used resourceErrors[]`,
+	"how far something has come": `status state bundleState deployed readyBundles readyClusters readyBundleDeployments readyNodes
+		members monitored approvedReason ClusterRegistrationToken.status.used resourceErrors[]`,
 	"when something is, or was": `createdAt lastTransitionTime lastUpdateTime waitTime ttl garbageCollectionInterval
 		pollingInterval imageScanInterval
 		Schedule.spec.schedule

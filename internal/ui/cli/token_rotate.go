@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -19,10 +20,8 @@ import (
 )
 
 func newTokenRotate(streams genericiooptions.IOStreams, h *access) *cobra.Command {
-	i := &issuer{IOStreams: streams, access: h}
-	looked := lookedFor{"muster token rotate", kindsNamed("tokens")}
-	overlap := 24 * time.Hour
-	command := &cobra.Command{
+	i, overlap := &issuer{IOStreams: streams, access: h}, fleet.DefaultRotateOverlap
+	command := i.ofToken(&cobra.Command{
 		Use:   "rotate NAME",
 		Short: "Replace the credential of a registration token",
 		Long: `Replace the credential of a registration token, and print the new command to join. The name,
@@ -35,37 +34,25 @@ In GitOps, set the annotations ` + fleet.AnnotationRotate + ` and ` + fleet.Anno
 
   # End the previous one at once, because others have seen it
   muster token rotate clusters/web --overlap 0`,
-		Args:              takes(1, 1, "the name of a token"),
-		ValidArgsFunction: h.completeNames(looked),
-		RunE: func(command *cobra.Command, args []string) error {
-			if err := i.checkFormat(); err != nil {
-				return err
-			}
-			o, hub, err := h.subject(command.Context(), looked, args)
-			if err != nil {
-				return err
-			}
-			token := o.(*fleet.ClusterRegistrationToken)
-			if err := i.rotate(command.Context(), hub, token, overlap); err != nil {
-				return err
-			}
-			i.id = token.Spec.ClientID
-			return i.printIssued(command.Context(), hub, token)
-		},
-	}
+	}, func(ctx context.Context, hub client.Client, token *fleet.ClusterRegistrationToken) error {
+		if overlap < 0 || overlap > fleet.MaxRotateOverlap {
+			return usageError{fmt.Errorf("--overlap %s: set a duration from 0s to 720h", overlap)}
+		}
+		return i.rotate(ctx, hub, token, overlap)
+	})
 	command.Flags().DurationVar(&overlap, "overlap", overlap, "Remaining life of the previous credential, up to 720h")
-	i.formatFlags(command)
-	return h.acceptAllNamespaces(command)
+	return command
 }
 
 // rotate requests a rotation, waits for it, and tells when the previous credential ends.
 func (i *issuer) rotate(ctx context.Context, hub client.Client, token *fleet.ClusterRegistrationToken, overlap time.Duration) error {
+	before := cmp.Or(kube.FindCondition(token.Status.Conditions, fleet.ConditionRotated), &fleet.Condition{}).DeepCopy()
 	requested := time.Now().UTC().Format(time.RFC3339Nano)
 	annotations := map[string]any{fleet.AnnotationRotate: requested, fleet.AnnotationRotateOverlap: overlap.String()}
 	if err := kube.PatchMetadata(ctx, hub, token, "annotations", annotations); err != nil {
 		return fmt.Errorf("changing %s: %w", i.title(token), err)
 	}
-	condition := &fleet.Condition{}
+	condition, refused := &fleet.Condition{}, error(nil)
 	err := wait.PollUntilContextTimeout(ctx, lookEvery, issuedWithin, true, func(ctx context.Context) (bool, error) {
 		if err := hub.Get(ctx, client.ObjectKeyFromObject(token), token); err != nil {
 			return false, err
@@ -73,13 +60,18 @@ func (i *issuer) rotate(ctx context.Context, hub client.Client, token *fleet.Clu
 		if condition = kube.FindCondition(token.Status.Conditions, fleet.ConditionRotated); condition == nil {
 			return false, nil
 		}
-		waits := condition.Status == corev1.ConditionFalse && condition.Reason != reasons.Preparing && condition.Reason != reasons.Failed
-		if waits {
-			return false, fmt.Errorf("%s keeps its credential (%s): %s", i.title(token), condition.Reason, condition.Message)
+		refused = nil
+		if condition.Status == corev1.ConditionFalse && condition.Reason != reasons.Preparing && condition.Reason != reasons.Failed {
+			refused = fmt.Errorf("%s keeps its credential (%s): %s", i.title(token), condition.Reason, condition.Message)
+			if *condition != *before { // else it may be about an earlier request
+				return false, refused
+			}
 		}
 		return token.Status.Rotation != nil && token.Status.Rotation.Requested == requested, nil
 	})
 	switch {
+	case wait.Interrupted(err) && refused != nil:
+		return refused
 	case wait.Interrupted(err) && !errors.Is(ctx.Err(), context.Canceled):
 		return timedOut{fmt.Errorf("%s has no new credential after %s: check that the hub is running and not older than muster, and run "+
 			"muster explain tokens %s", i.title(token), issuedWithin, view.NameOf(token))}

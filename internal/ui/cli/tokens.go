@@ -28,30 +28,39 @@ func newTokenList(streams genericiooptions.IOStreams, h *access) *cobra.Command 
 
 func newTokenShow(streams genericiooptions.IOStreams, h *access) *cobra.Command {
 	i := &issuer{IOStreams: streams, access: h}
-	looked := lookedFor{"muster token show", kindsNamed("tokens")}
-	command := &cobra.Command{
+	return i.ofToken(&cobra.Command{
 		Use:   "show NAME",
 		Short: "Print the command to join of an existing token",
 		Long: `Print the command of a token again, as "muster token create" did. Keep the command to
 yourself: anyone with the command can register a cluster.`,
-		Example:           `  muster token show clusters/web --output helm`,
-		Args:              takes(1, 1, "the name of a token"),
-		ValidArgsFunction: h.completeNames(looked),
-		RunE: func(command *cobra.Command, args []string) error {
-			if err := i.checkFormat(); err != nil {
-				return err
-			}
-			o, hub, err := h.subject(command.Context(), looked, args)
-			if err != nil {
-				return err
-			}
-			token := o.(*fleet.ClusterRegistrationToken)
-			i.id = token.Spec.ClientID
-			return i.printIssued(command.Context(), hub, token)
-		},
+		Example: `  muster token show clusters/web --output helm`,
+	}, func(context.Context, client.Client, *fleet.ClusterRegistrationToken) error { return nil })
+}
+
+// ofToken completes a command that prints the command to join of an existing token, after another
+// step.
+func (i *issuer) ofToken(command *cobra.Command, before func(context.Context, client.Client, *fleet.ClusterRegistrationToken) error,
+) *cobra.Command {
+	name, _, _ := strings.Cut(command.Use, " ")
+	looked := lookedFor{"muster token " + name, kindsNamed("tokens")}
+	command.Args, command.ValidArgsFunction = takes(1, 1, "the name of a token"), i.completeNames(looked)
+	command.RunE = func(command *cobra.Command, args []string) error {
+		if err := i.checkFormat(); err != nil {
+			return err
+		}
+		o, hub, err := i.subject(command.Context(), looked, args)
+		if err != nil {
+			return err
+		}
+		token := o.(*fleet.ClusterRegistrationToken)
+		if err := before(command.Context(), hub, token); err != nil {
+			return err
+		}
+		i.id = token.Spec.ClientID
+		return i.printIssued(command.Context(), hub, token)
 	}
 	i.formatFlags(command)
-	return h.acceptAllNamespaces(command)
+	return i.acceptAllNamespaces(command)
 }
 
 func newTokenRevoke(streams genericiooptions.IOStreams, h *access) *cobra.Command {

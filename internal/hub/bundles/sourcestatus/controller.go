@@ -132,7 +132,8 @@ func (c *Controller) count(ctx context.Context, source *unstructured.Unstructure
 	return t.result(), nil
 }
 
-// write replaces the fields of this package, whatever else changes in the status meanwhile.
+// write replaces the fields that this package owns. It leaves all other fields of the status to
+// their writers.
 func (c *Controller) write(ctx context.Context, source *unstructured.Unstructured, status map[string]any) error {
 	patch, err := anyform.DeployedPatch(source.GetUID(), status)
 	if err != nil {

@@ -34,7 +34,7 @@ func TestAFileThatWouldFillTheMemoryIsRefusedBeforeItIsUnpacked(t *testing.T) {
 	_, address, ca := source.Web("", "")
 	r := open(t, address, "main")
 	r.CABundle = ca
-	if _, err := textOf(t, r, commit, "a.yaml"); err == nil || !strings.Contains(err.Error(), "a file of the commit has more than 128 MiB") {
+	if _, err := textOf(t, r, commit, "a.yaml"); err == nil || !strings.Contains(err.Error(), "a file of the commit has more than 64 MiB") {
 		t.Error(err)
 	}
 	source.Write(map[string]string{"zeros": "0"})

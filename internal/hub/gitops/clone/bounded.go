@@ -1,6 +1,7 @@
 package clone
 
 import (
+	"context"
 	"fmt"
 	"io"
 
@@ -18,6 +19,8 @@ var errPack = fmt.Errorf("the commit has more than %d MiB compressed: divide the
 // bounded is a storage that accepts a limited number of bytes.
 type bounded struct {
 	*filesystem.Storage
+	// ctx ends a wait for the turn of large objects: go-git passes none.
+	ctx  context.Context
 	left int64
 }
 
@@ -27,7 +30,7 @@ func (b *bounded) PackfileWriter() (io.WriteCloser, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &counting{newChecked(writer), b}, nil
+	return &counting{newChecked(b.ctx, writer), b}, nil
 }
 
 type counting struct {
@@ -59,6 +62,6 @@ func (t tooLarge) Error() string {
 }
 
 // storageIn returns the storage in a directory.
-func storageIn(directory string) *bounded {
-	return &bounded{filesystem.NewStorage(osfs.New(directory), cache.NewObjectLRU(objectCache)), maxPack}
+func storageIn(ctx context.Context, directory string) *bounded {
+	return &bounded{filesystem.NewStorage(osfs.New(directory), cache.NewObjectLRU(objectCache)), ctx, maxPack}
 }

@@ -121,7 +121,7 @@ func (r *Repository) missing() error {
 
 // clone fetches a number of commits into a directory, without a checkout; 0 fetches all.
 func (r *Repository) clone(ctx context.Context, o options, directory string, depth int) (*git.Repository, error) {
-	storage := storageIn(directory)
+	storage := storageIn(ctx, directory)
 	repository, err := git.Init(storage, nil)
 	if errors.Is(err, git.ErrRepositoryAlreadyExists) {
 		repository, err = git.Open(storage, nil)

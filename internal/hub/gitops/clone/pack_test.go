@@ -3,10 +3,12 @@ package clone
 import (
 	"bytes"
 	"compress/zlib"
+	"context"
 	"errors"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/go-git/go-git/v5/plumbing"
 	"github.com/go-git/go-git/v5/plumbing/format/packfile"
@@ -46,6 +48,64 @@ func deflated(t testing.TB, data []byte) []byte {
 	return out.Bytes()
 }
 
+// upTo refuses objects of more bytes.
+func upTo(limit int64) func(int64) error {
+	return func(size int64) error {
+		if size > limit {
+			return errObject
+		}
+		return nil
+	}
+}
+
+// written is the storage behind a pack that is checked.
+type written struct{ bytes.Buffer }
+
+func (*written) Close() error { return nil }
+
+func TestOnePackAtATimeHasLargeObjects(t *testing.T) {
+	pack := packOf(t, strings.Repeat("one two three\n", largeObject/14+2))
+	first, held := &written{}, newChecked(t.Context(), &written{})
+	if _, err := held.Write(pack); err != nil {
+		t.Fatal(err)
+	}
+	ctx, end := context.WithCancel(t.Context())
+	waits, small := newChecked(ctx, &written{}), newChecked(t.Context(), first)
+	refused := make(chan error, 1)
+	go func() {
+		_, err := waits.Write(pack)
+		refused <- errors.Join(err, waits.Close())
+	}()
+	if _, err := small.Write(packOf(t, "a")); err != nil || small.Close() != nil || first.Len() == 0 {
+		t.Errorf("a pack without large objects waits: %v", err)
+	}
+	select {
+	case err := <-refused:
+		t.Errorf("the second does not wait: %v", err)
+	case <-time.After(50 * time.Millisecond):
+	}
+	end()
+	if err := <-refused; !errors.Is(err, context.Canceled) {
+		t.Errorf("the second one ends with %v", err)
+	}
+	if err := held.Close(); err != nil {
+		t.Error(err)
+	}
+	after := newChecked(t.Context(), &written{})
+	if _, err := after.Write(pack); err != nil || after.Close() != nil {
+		t.Errorf("a third one does not get the turn: %v", err)
+	}
+}
+
+func TestNothingOfARefusedObjectIsPassedOn(t *testing.T) {
+	pack, passed := packOf(t, "a", strings.Repeat("\x00", maxObject+1)), &written{}
+	c := newChecked(t.Context(), passed)
+	_, err := c.Write(pack)
+	if err = errors.Join(err, c.Close()); !errors.Is(err, errObject) || passed.Len() > 0 {
+		t.Errorf("%d bytes are passed on: %v", passed.Len(), err)
+	}
+}
+
 func TestAPackIsCheckedBeforeItIsUnpacked(t *testing.T) {
 	const limit = 1 << 20
 	long := strings.Repeat("one two three\n", limit/14)
@@ -69,7 +129,7 @@ func TestAPackIsCheckedBeforeItIsUnpacked(t *testing.T) {
 		"another file":                 {[]byte("<html>not found</html>"), errBrokenPack},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if err := checkPack(bytes.NewReader(c.pack), limit); !errors.Is(err, c.want) || (err == nil) != (c.want == nil) {
+			if err := checkPack(bytes.NewReader(c.pack), upTo(limit)); !errors.Is(err, c.want) || (err == nil) != (c.want == nil) {
 				t.Errorf("got %v, want %v", err, c.want)
 			}
 		})
@@ -83,7 +143,7 @@ func FuzzPack(f *testing.F) {
 	f.Add([]byte("PACK\x00\x00\x00\x02\xff\xff\xff\xff"))
 	f.Fuzz(func(t *testing.T, pack []byte) {
 		const limit = 1 << 10
-		if checkPack(bytes.NewReader(pack), limit) != nil {
+		if checkPack(bytes.NewReader(pack), upTo(limit)) != nil {
 			return
 		}
 		parser, err := packfile.NewParser(packfile.NewScanner(bytes.NewReader(pack)), observer{t, limit})

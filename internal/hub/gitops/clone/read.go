@@ -89,7 +89,7 @@ func (r *Repository) commit(ctx context.Context, o options, directory, commit st
 // nil without kept objects, and if they are not whole. The server takes the kept commit for a
 // whole history, so it may leave out a file of an older commit.
 func (r *Repository) completed(ctx context.Context, o options, directory, commit string) *object.Commit {
-	kept, err := git.Open(storageIn(directory), nil)
+	kept, err := git.Open(storageIn(ctx, directory), nil)
 	if err != nil {
 		return nil
 	}

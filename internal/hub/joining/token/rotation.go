@@ -18,16 +18,11 @@ import (
 
 // A rotation issues another credential of the same account. Each credential is bound to a Secret of
 // its own, and ends with it. So the credential of the previous generation stays valid until the hub
-// deletes its Secret. The requests of the token stay its own.
+// deletes its Secret. A registration request names the account, so it belongs to the token with
+// either credential.
 
-const (
-	// defaultOverlap is the remaining life of a replaced credential, unless the annotation specifies
-	// another one.
-	defaultOverlap = 24 * time.Hour
-	maxOverlap     = 720 * time.Hour
-	// maxRequested bounds the value of the annotation.
-	maxRequested = 256
-)
+// maxRequested bounds the value of the annotation.
+const maxRequested = 256
 
 // rotation holds the requested and the last rotation.
 type rotation struct {
@@ -43,7 +38,7 @@ type rotation struct {
 }
 
 func rotationOf(token *fleet.ClusterRegistrationToken) rotation {
-	r := rotation{requested: token.Annotations[fleet.AnnotationRotate], overlap: defaultOverlap}
+	r := rotation{requested: token.Annotations[fleet.AnnotationRotate], overlap: fleet.DefaultRotateOverlap}
 	if token.Status.Rotation != nil {
 		r.last = *token.Status.Rotation
 	}
@@ -57,7 +52,7 @@ func rotationOf(token *fleet.ClusterRegistrationToken) rotation {
 		return r
 	}
 	overlap, err := time.ParseDuration(text)
-	if r.overlap = overlap; err != nil || overlap < 0 || overlap > maxOverlap {
+	if r.overlap = overlap; err != nil || overlap < 0 || overlap > fleet.MaxRotateOverlap {
 		r.problem = fmt.Sprintf("annotation %s is %q: set a duration from 0s to 720h, such as 2h", fleet.AnnotationRotateOverlap,
 			kube.Clip(text, 40))
 	}
