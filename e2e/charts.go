@@ -21,12 +21,12 @@ func chartsAreTested(ctx context.Context, e *env) (string, error) {
 	} {
 		// Helm prints only logs of Pods in the namespace of the release, and the agent of a MemberCluster
 		// is in another namespace.
-		said, err := e.sh(ctx, release.on, "helm -n "+release.namespace+" test --timeout 60s "+release.flags+" "+release.name)
+		output, err := e.sh(ctx, release.on, "helm -n "+release.namespace+" test --timeout 60s "+release.flags+" "+release.name)
 		if err != nil {
 			return "", err
 		}
-		if !strings.Contains(said, release.says) {
-			return "", fmt.Errorf("helm test of %s on %s does not say %q:\n%s", release.name, release.on.name, release.says, said)
+		if !strings.Contains(output, release.says) {
+			return "", fmt.Errorf("helm test of %s on %s does not say %q:\n%s", release.name, release.on.name, release.says, output)
 		}
 		left, err := e.sh(ctx, release.on, "kubectl get pods,serviceaccounts,roles,rolebindings -A -o name | grep -e -test || true")
 		if err == nil && left != "" {

@@ -213,10 +213,10 @@ func memberSwitchedOff(ctx context.Context, e *env) (string, error) {
 
 // apiServerHangs stops an API server until the hub gives up leading, if the API server is the
 // hub's.
-func apiServerHangs(of func(*env) *cluster) func(context.Context, *env) (string, error) {
+func apiServerHangs(clusterOf func(*env) *cluster) func(context.Context, *env) (string, error) {
 	return func(ctx context.Context, e *env) (string, error) {
 		const hang = 15 * time.Second
-		server, err := e.component(of(e), "kube-apiserver")
+		server, err := e.component(clusterOf(e), "kube-apiserver")
 		if err != nil {
 			return "", err
 		}

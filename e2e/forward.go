@@ -13,7 +13,7 @@ import (
 // probesAreForwarded queries the state and the metrics of the hub and of agents like a user without
 // access to the Pods.
 func probesAreForwarded(ctx context.Context, e *env) (string, error) {
-	for _, asked := range []struct {
+	for _, target := range []struct {
 		on                          *cluster
 		namespace, deployment, says string
 	}{
@@ -21,13 +21,13 @@ func probesAreForwarded(ctx context.Context, e *env) (string, error) {
 		{e.one, "cattle-fleet-system", "fleet-agent", "Joined: "},
 		{e.one, "fleet-system", "member-agent", "Joined: "},
 	} {
-		for _, endpoint := range []struct{ port, path, says string }{{"8081", "/readyz", asked.says}, {"8080", "/metrics", "# HELP "}} {
-			said, err := e.forwarded(ctx, asked.on, asked.namespace, asked.deployment, endpoint.port, endpoint.path, "")
+		for _, endpoint := range []struct{ port, path, says string }{{"8081", "/readyz", target.says}, {"8080", "/metrics", "# HELP "}} {
+			said, err := e.forwarded(ctx, target.on, target.namespace, target.deployment, endpoint.port, endpoint.path, "")
 			if err == nil && !strings.Contains(said, endpoint.says) {
 				err = fmt.Errorf("it does not say %q: %s", endpoint.says, said)
 			}
 			if err != nil {
-				return "", fmt.Errorf("%s of %s on %s by kubectl port-forward: %w", endpoint.path, asked.deployment, asked.on.name, err)
+				return "", fmt.Errorf("%s of %s on %s by kubectl port-forward: %w", endpoint.path, target.deployment, target.on.name, err)
 			}
 		}
 	}

@@ -58,18 +58,18 @@ type registering struct {
 
 // steal reads the Secrets of the agent on cluster two, and the token of its registration.
 func (e *env) steal(ctx context.Context) (*intruder, error) {
-	in := &intruder{scheme: runtime.NewScheme(), asked: map[string]credential.AnswerKey{}, taken: map[string]bool{}}
+	thief := &intruder{scheme: runtime.NewScheme(), asked: map[string]credential.AnswerKey{}, taken: map[string]bool{}}
 	kinds := []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, fleet.AddToScheme, clusterv1beta1.AddToScheme, placement.AddToScheme}
 	for _, add := range kinds {
-		if err := add(in.scheme); err != nil {
+		if err := add(thief.scheme); err != nil {
 			return nil, err
 		}
 	}
 	var err error
-	if in.hub, err = clientcmd.BuildConfigFromFlags("", e.hub.kubeconfig); err != nil {
+	if thief.hub, err = clientcmd.BuildConfigFromFlags("", e.hub.kubeconfig); err != nil {
 		return nil, err
 	}
-	if in.admin, err = client.New(in.hub, client.Options{Scheme: in.scheme}); err != nil {
+	if thief.admin, err = client.New(thief.hub, client.Options{Scheme: thief.scheme}); err != nil {
 		return nil, err
 	}
 	stored := map[string]string{}
@@ -91,42 +91,42 @@ func (e *env) steal(ctx context.Context) (*intruder, error) {
 		}
 		stored[name] = string(text)
 	}
-	in.namespace = stored["deploymentNamespace"]
-	if in.key, err = credential.ParseAgentKey([]byte(stored["key"])); err != nil {
+	thief.namespace = stored["deploymentNamespace"]
+	if thief.key, err = credential.ParseAgentKey([]byte(stored["key"])); err != nil {
 		return nil, err
 	}
-	if in.own, err = in.as(stored["token"]); err != nil {
+	if thief.own, err = thief.as(stored["token"]); err != nil {
 		return nil, err
 	}
 	for name, token := range map[string]string{"new-token": stored["registration token"], "": stored["reconnectToken"]} {
-		as, err := in.as(token)
+		as, err := thief.as(token)
 		if err != nil {
 			return nil, err
 		}
-		in.tokens = append(in.tokens, registering{as, name, credential.ClaimsOf(token).Subject})
+		thief.tokens = append(thief.tokens, registering{as, name, credential.ClaimsOf(token).Subject})
 	}
-	return in, nil
+	return thief, nil
 }
 
-func (in *intruder) as(token string) (client.WithWatch, error) {
-	config := rest.AnonymousClientConfig(in.hub)
+func (i *intruder) as(token string) (client.WithWatch, error) {
+	config := rest.AnonymousClientConfig(i.hub)
 	config.BearerToken, config.QPS = token, -1
-	return client.NewWithWatch(config, client.Options{Scheme: in.scheme, Mapper: in.admin.RESTMapper()})
+	return client.NewWithWatch(config, client.Options{Scheme: i.scheme, Mapper: i.admin.RESTMapper()})
 }
 
 // watch keeps a watch of the BundleDeployments open, and returns once it has begun.
-func (in *intruder) watch(ctx context.Context) error {
+func (i *intruder) watch(ctx context.Context) error {
 	hour := &client.ListOptions{Raw: &metav1.ListOptions{TimeoutSeconds: new(int64(time.Hour.Seconds()))}}
-	w, err := in.own.Watch(ctx, &fleet.BundleDeploymentList{}, client.InNamespace(in.namespace), hour)
+	w, err := i.own.Watch(ctx, &fleet.BundleDeploymentList{}, client.InNamespace(i.namespace), hour)
 	if err != nil {
 		return fmt.Errorf("watching as my-cluster: %w", err)
 	}
 	go func() {
 		for event := range w.ResultChan() {
 			if o, ok := event.Object.(client.Object); ok {
-				in.mu.Lock()
-				in.seen = append(in.seen, string(event.Type)+" "+o.GetName())
-				in.mu.Unlock()
+				i.mu.Lock()
+				i.seen = append(i.seen, string(event.Type)+" "+o.GetName())
+				i.mu.Unlock()
 			}
 		}
 	}()
@@ -134,20 +134,20 @@ func (in *intruder) watch(ctx context.Context) error {
 }
 
 // sees returns an error if the watch has shown an object with a text in its name.
-func (in *intruder) sees(name string) error {
-	in.mu.Lock()
-	defer in.mu.Unlock()
-	for _, event := range in.seen {
+func (i *intruder) sees(name string) error {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	for _, event := range i.seen {
 		if strings.Contains(event, name) {
-			return fmt.Errorf("the watch of the revoked member has shown %v", in.seen)
+			return fmt.Errorf("the watch of the revoked member has shown %v", i.seen)
 		}
 	}
 	return nil
 }
 
 // tries are the permitted actions of a member's credential, by name.
-func (in *intruder) tries(as client.Client) map[string]func(context.Context) error {
-	meta := func(name string) metav1.ObjectMeta { return metav1.ObjectMeta{Namespace: in.namespace, Name: name} }
+func (i *intruder) tries(as client.Client) map[string]func(context.Context) error {
+	meta := func(name string) metav1.ObjectMeta { return metav1.ObjectMeta{Namespace: i.namespace, Name: name} }
 	report := &clusterv1beta1.InternalMemberCluster{ObjectMeta: meta("my-cluster")}
 	// A patch without a change needs the same right, and disturbs no member before the revocation.
 	nothing := func(part string) client.Patch {
@@ -155,10 +155,10 @@ func (in *intruder) tries(as client.Client) map[string]func(context.Context) err
 	}
 	return map[string]func(context.Context) error{
 		"lists BundleDeployments": func(ctx context.Context) error {
-			return as.List(ctx, &fleet.BundleDeploymentList{}, client.InNamespace(in.namespace))
+			return as.List(ctx, &fleet.BundleDeploymentList{}, client.InNamespace(i.namespace))
 		},
 		"lists Works": func(ctx context.Context) error {
-			return as.List(ctx, &placement.WorkList{}, client.InNamespace(in.namespace))
+			return as.List(ctx, &placement.WorkList{}, client.InNamespace(i.namespace))
 		},
 		"reads its report": func(ctx context.Context) error {
 			return as.Get(ctx, client.ObjectKeyFromObject(report), report.DeepCopy())
@@ -177,8 +177,8 @@ func (in *intruder) tries(as client.Client) map[string]func(context.Context) err
 }
 
 // ask sends a registration request for my-cluster, signed with its key, with each token.
-func (in *intruder) ask(ctx context.Context) {
-	for _, as := range in.tokens {
+func (i *intruder) ask(ctx context.Context) {
+	for _, as := range i.tokens {
 		answer, err := credential.NewAnswerKey()
 		if err != nil {
 			continue
@@ -190,9 +190,9 @@ func (in *intruder) ask(ctx context.Context) {
 				GenerateName: "intruder-", Namespace: "clusters", Annotations: map[string]string{fleet.AnnotationRequester: as.subject},
 			},
 			Spec: fleet.ClusterRegistrationSpec{
-				ClientID: "really-random", ClientRandom: nonce, AnswerKey: answer.Public(), AgentKey: in.key.Public(),
+				ClientID: "really-random", ClientRandom: nonce, AnswerKey: answer.Public(), AgentKey: i.key.Public(),
 				RequestedAt: new(metav1.NewMicroTime(now)),
-				Signature: in.key.Sign(credential.Claim{
+				Signature: i.key.Sign(credential.Claim{
 					Workspace: "clusters", ClientID: "really-random", Nonce: nonce, Token: as.name, AnswerKey: answer.Public(),
 				}),
 			},
@@ -201,26 +201,26 @@ func (in *intruder) ask(ctx context.Context) {
 			request.Labels = map[string]string{fleet.LabelRegistrationToken: as.name}
 		}
 		if as.Create(ctx, request) == nil {
-			in.mu.Lock()
-			in.asked[request.Name] = answer
-			in.taken[as.subject] = true
-			in.mu.Unlock()
+			i.mu.Lock()
+			i.asked[request.Name] = answer
+			i.taken[as.subject] = true
+			i.mu.Unlock()
 		}
 	}
 }
 
 // granted returns the credentials of all requests ever granted, even briefly.
-func (in *intruder) granted(ctx context.Context) (tokens []string, states map[string]int, err error) {
+func (i *intruder) granted(ctx context.Context) (tokens []string, states map[string]int, err error) {
 	var list fleet.ClusterRegistrationList
-	if err := in.admin.List(ctx, &list, client.InNamespace("clusters")); err != nil {
+	if err := i.admin.List(ctx, &list, client.InNamespace("clusters")); err != nil {
 		return nil, nil, err
 	}
 	states = map[string]int{}
-	in.mu.Lock()
-	defer in.mu.Unlock()
+	i.mu.Lock()
+	defer i.mu.Unlock()
 	for _, request := range list.Items {
-		key, asked := in.asked[request.Name]
-		if !asked {
+		key, sent := i.asked[request.Name]
+		if !sent {
 			continue
 		}
 		states[fmt.Sprintf("%s %s", request.Status.State, request.Status.Reason)]++

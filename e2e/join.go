@@ -227,9 +227,9 @@ kubectl -n cattle-fleet-system wait --for=delete pod -l app=fleet-controller --t
 	if err := e.expect(ctx, e.two, "kubectl -n cattle-fleet-system get pods -l app=fleet-agent", "0/1", "Running"); err != nil {
 		return "", err
 	}
-	said, err := e.sh(ctx, e.hub, "helm -n cattle-fleet-system test fleet --logs --timeout 40s 2>&1 || true")
-	if err == nil && !strings.Contains(said, "no hub leads") {
-		err = fmt.Errorf("helm test finds nothing wrong where no hub runs:\n%s", said)
+	output, err := e.sh(ctx, e.hub, "helm -n cattle-fleet-system test fleet --logs --timeout 40s 2>&1 || true")
+	if err == nil && !strings.Contains(output, "no hub leads") {
+		err = fmt.Errorf("helm test finds nothing wrong where no hub runs:\n%s", output)
 	}
 	if err != nil {
 		return "", err

@@ -73,7 +73,7 @@ func (e *env) removeNamespace(ctx context.Context, c *cluster, namespace string)
 func memoryHeld(ctx context.Context, e *env) (string, error) {
 	var figures []string
 	for _, c := range e.clusters {
-		said, err := e.sh(ctx, c, "kubectl get --raw /api/v1/nodes/"+c.name+"-node-0/proxy/stats/summary")
+		stats, err := e.sh(ctx, c, "kubectl get --raw /api/v1/nodes/"+c.name+"-node-0/proxy/stats/summary")
 		if err != nil {
 			return "", err
 		}
@@ -86,7 +86,7 @@ func memoryHeld(ctx context.Context, e *env) (string, error) {
 				}
 			}
 		}
-		if err := json.Unmarshal([]byte(said), &summary); err != nil {
+		if err := json.Unmarshal([]byte(stats), &summary); err != nil {
 			return "", fmt.Errorf("reading what kubelet measured: %w", err)
 		}
 		for _, pod := range summary.Pods {

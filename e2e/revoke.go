@@ -34,14 +34,14 @@ func revokedFightingBack(ctx context.Context, e *env) (string, error) {
 	if err := e.allReady(ctx); err != nil {
 		return "", err
 	}
-	in, err := e.steal(ctx)
+	thief, err := e.steal(ctx)
 	if err != nil {
 		return "", err
 	}
-	if err := in.can(ctx); err != nil {
+	if err := thief.can(ctx); err != nil {
 		return "", err
 	}
-	if err := in.watch(ctx); err != nil {
+	if err := thief.watch(ctx); err != nil {
 		return "", err
 	}
 	beside, err := e.sh(ctx, e.hub, neighbour)
@@ -56,7 +56,7 @@ func revokedFightingBack(ctx context.Context, e *env) (string, error) {
 	defer stop()
 	var attempts int
 	var fight sync.WaitGroup
-	fight.Go(func() { attempts = in.fight(fighting) })
+	fight.Go(func() { attempts = thief.fight(fighting) })
 	began := time.Now()
 	_, err = e.sh(ctx, e.hub, "kubectl -n clusters annotate cluster.fleet.cattle.io my-cluster muster/revoked=true")
 	if err == nil {
@@ -64,14 +64,14 @@ func revokedFightingBack(ctx context.Context, e *env) (string, error) {
 	}
 	figure := "revoked after " + seconds(began)
 	if err == nil {
-		err = errors.Join(in.isOut(ctx), e.isStill(ctx, e.hub, wellSince, well))
+		err = errors.Join(thief.isOut(ctx), e.isStill(ctx, e.hub, wellSince, well))
 	}
 	if err == nil {
 		err = e.deliverLater(ctx)
 	}
 	stop()
 	fight.Wait()
-	if err := errors.Join(err, in.isOut(ctx), in.sees(later), e.isStill(ctx, e.hub, neighbour, beside)); err != nil {
+	if err := errors.Join(err, thief.isOut(ctx), thief.sees(later), e.isStill(ctx, e.hub, neighbour, beside)); err != nil {
 		return "", err
 	}
 	others := *e
@@ -79,8 +79,8 @@ func revokedFightingBack(ctx context.Context, e *env) (string, error) {
 	if err := others.fleetIsWell(ctx); err != nil {
 		return "", err
 	}
-	figure += fmt.Sprintf(", %d rounds of attempts, %d requests", attempts, len(in.asked))
-	return figure, errors.Join(e.letInAgain(ctx, in), e.isStill(ctx, e.hub, neighbour, beside))
+	figure += fmt.Sprintf(", %d rounds of attempts, %d requests", attempts, len(thief.asked))
+	return figure, errors.Join(e.letInAgain(ctx, thief), e.isStill(ctx, e.hub, neighbour, beside))
 }
 
 // allReady waits until all Clusters have all their deliveries, including the Bundles of their
@@ -93,8 +93,8 @@ kubectl wait bundles.fleet.cattle.io -A --all --for=condition=Ready --timeout=60
 
 // can returns an error unless the stolen credential works. Otherwise the refusals would prove
 // nothing.
-func (in *intruder) can(ctx context.Context) error {
-	for name, try := range in.tries(in.own) {
+func (i *intruder) can(ctx context.Context) error {
+	for name, try := range i.tries(i.own) {
 		if err := try(ctx); err != nil && name != "renews its credential" { // no member may do so
 			return fmt.Errorf("before the revocation the member's own credential is refused when it %s: %w", name, err)
 		}
@@ -103,14 +103,14 @@ func (in *intruder) can(ctx context.Context) error {
 }
 
 // fight tries everything in a loop until the context ends, and returns the number of rounds.
-func (in *intruder) fight(ctx context.Context) (rounds int) {
-	tries := in.tries(in.own)
+func (i *intruder) fight(ctx context.Context) (rounds int) {
+	tries := i.tries(i.own)
 	for tick := time.NewTicker(pace); ; rounds++ {
 		for _, try := range tries {
 			_ = try(ctx) // success before the end of the revocation does not count
 		}
 		if rounds%10 == 5 { // more requests would only be superfluous
-			in.ask(ctx)
+			i.ask(ctx)
 		}
 		select {
 		case <-ctx.Done():
@@ -123,28 +123,28 @@ func (in *intruder) fight(ctx context.Context) (rounds int) {
 
 // isOut returns an error if any credential works: the member's own, or one of a request granted
 // just before the revocation. It also returns an error if a request was granted since.
-func (in *intruder) isOut(ctx context.Context) error {
-	in.ask(ctx)
+func (i *intruder) isOut(ctx context.Context) error {
+	i.ask(ctx)
 	var credentials []string
 	err := eventually(ctx, "every request is denied", func() error {
-		tokens, states, err := in.granted(ctx)
+		tokens, states, err := i.granted(ctx)
 		credentials = tokens
 		for state := range states {
 			if !strings.HasPrefix(state, string(fleet.RegistrationDenied)) {
 				err = errors.Join(err, fmt.Errorf("requests are %v", states))
 			}
 		}
-		if len(in.taken) != len(in.tokens) {
-			err = errors.Join(err, fmt.Errorf("requests were taken of %v only: the test proves nothing of the others", in.taken))
+		if len(i.taken) != len(i.tokens) {
+			err = errors.Join(err, fmt.Errorf("requests were taken of %v only: the test proves nothing of the others", i.taken))
 		}
 		return err
 	})
 	if err != nil {
 		return err
 	}
-	bearers := []client.Client{in.own}
+	bearers := []client.Client{i.own}
 	for _, token := range credentials {
-		as, err := in.as(token)
+		as, err := i.as(token)
 		if err != nil {
 			return err
 		}
@@ -152,13 +152,13 @@ func (in *intruder) isOut(ctx context.Context) error {
 	}
 	var problems []error
 	for _, as := range bearers {
-		tries := in.tries(as)
+		tries := i.tries(as)
 		for _, name := range slices.Sorted(maps.Keys(tries)) {
 			problems = append(problems, refused(name, tries[name](ctx)))
 		}
 	}
-	for _, as := range in.tokens { // a token for requests cannot read anything either
-		problems = append(problems, refused("reads its report with a token to register with", in.tries(as)["reads its report"](ctx)))
+	for _, as := range i.tokens { // a token for requests cannot read anything either
+		problems = append(problems, refused("reads its report with a token to register with", i.tries(as)["reads its report"](ctx)))
 	}
 	return errors.Join(problems...)
 }
@@ -182,7 +182,7 @@ END`)
 
 // letInAgain restores the access and gives the cluster its token again. Deliveries from the
 // meantime arrive, but the old watch does not show them.
-func (e *env) letInAgain(ctx context.Context, in *intruder) error {
+func (e *env) letInAgain(ctx context.Context, thief *intruder) error {
 	_, err := e.sh(ctx, nil, `kubectl --context hub -n clusters annotate cluster.fleet.cattle.io my-cluster muster/revoked-
 helm --kube-context two -n cattle-fleet-system upgrade --wait --timeout 90s --values values.yaml --set clientID=really-random `+limited+` \
   fleet-agent fleet/fleet-agent`)
@@ -192,29 +192,29 @@ helm --kube-context two -n cattle-fleet-system upgrade --wait --timeout 90s --va
 	if err := errors.Join(e.fleetIsWell(ctx), e.expect(ctx, e.two, "kubectl -n default get configmap -o name", later)); err != nil {
 		return err
 	}
-	if err := errors.Join(in.sees(later), in.isBarred(ctx)); err != nil {
+	if err := errors.Join(thief.sees(later), thief.isBarred(ctx)); err != nil {
 		return err
 	}
 	var cleaning error
-	for name := range in.asked {
+	for name := range thief.asked {
 		request := &fleet.ClusterRegistration{}
 		request.Namespace, request.Name = "clusters", name
-		cleaning = errors.Join(cleaning, client.IgnoreNotFound(in.admin.Delete(ctx, request)))
+		cleaning = errors.Join(cleaning, client.IgnoreNotFound(thief.admin.Delete(ctx, request)))
 	}
 	_, err = e.sh(ctx, e.hub, "kubectl -n clusters delete bundles.fleet.cattle.io "+later+" --timeout=60s")
 	return errors.Join(cleaning, err, e.fleetIsWell(ctx))
 }
 
 // isBarred returns an error if the old credential works again in the member's new namespace.
-func (in *intruder) isBarred(ctx context.Context) error {
+func (i *intruder) isBarred(ctx context.Context) error {
 	var cluster fleet.Cluster
-	if err := in.admin.Get(ctx, types.NamespacedName{Namespace: "clusters", Name: "my-cluster"}, &cluster); err != nil {
+	if err := i.admin.Get(ctx, types.NamespacedName{Namespace: "clusters", Name: "my-cluster"}, &cluster); err != nil {
 		return err
 	}
-	if cluster.Status.Namespace == in.namespace {
-		return fmt.Errorf("the member has the namespace %s again", in.namespace)
+	if cluster.Status.Namespace == i.namespace {
+		return fmt.Errorf("the member has the namespace %s again", i.namespace)
 	}
 	return errors.Join(
-		refused("lists BundleDeployments", in.own.List(ctx, &fleet.BundleDeploymentList{}, client.InNamespace(in.namespace))),
-		refused("lists BundleDeployments of now", in.own.List(ctx, &fleet.BundleDeploymentList{}, client.InNamespace(cluster.Status.Namespace))))
+		refused("lists BundleDeployments", i.own.List(ctx, &fleet.BundleDeploymentList{}, client.InNamespace(i.namespace))),
+		refused("lists BundleDeployments of now", i.own.List(ctx, &fleet.BundleDeploymentList{}, client.InNamespace(cluster.Status.Namespace))))
 }

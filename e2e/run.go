@@ -82,9 +82,9 @@ func run(ctx context.Context, o options) (err error) {
 
 // runAll runs the scenarios with names that match chosen. It reports a scenario that matches
 // leftOut, which may be nil, without running it.
-func (e *env) runAll(ctx context.Context, all []scenario, chosen, leftOut *regexp.Regexp) []result {
+func (e *env) runAll(ctx context.Context, scenarios []scenario, chosen, leftOut *regexp.Regexp) []result {
 	var results []result
-	for _, s := range all {
+	for _, s := range scenarios {
 		if !s.vital && !chosen.MatchString(s.name) {
 			continue
 		}

@@ -193,7 +193,7 @@ var updating = []string{"Ready", "WaitApplied", "NotReady"}
 func (e *env) watchMembers(ctx context.Context) func() (int, error) {
 	ctx, stop := context.WithCancel(ctx)
 	var commands []*exec.Cmd
-	var said []*strings.Builder
+	var outputs []*strings.Builder
 	for _, watch := range []string{
 		`clusters.fleet.cattle.io -o 'jsonpath=Cluster {.metadata.name} {.status.conditions[?(@.type=="Ready")].reason}{"\n"}'`,
 		`memberclusters -o 'jsonpath=MemberCluster {.metadata.name} {.status.conditions[?(@.type=="Healthy")].reason} {.status.conditions[?(@.type=="Joined")].status}{"\n"}'`,
@@ -201,7 +201,7 @@ func (e *env) watchMembers(ctx context.Context) func() (int, error) {
 		command := e.command(ctx, e.hub, "bash", "-c", "exec kubectl get -A -w "+watch)
 		out := &strings.Builder{}
 		command.Stdout, command.Stderr = out, out
-		commands, said = append(commands, command), append(said, out)
+		commands, outputs = append(commands, command), append(outputs, out)
 	}
 	var problems []error
 	for _, command := range commands {
@@ -212,7 +212,7 @@ func (e *env) watchMembers(ctx context.Context) func() (int, error) {
 		count := 0
 		for i, command := range commands {
 			_ = command.Wait() // it was killed
-			lines := strings.Split(strings.TrimSpace(said[i].String()), "\n")
+			lines := strings.Split(strings.TrimSpace(outputs[i].String()), "\n")
 			for _, line := range lines {
 				fields := strings.Fields(line)
 				well := len(fields) == 3 && fields[0] == "Cluster" && slices.Contains(updating, fields[2]) ||

@@ -145,7 +145,7 @@ func (c *churn) deleteBundle() {
 
 // compare adds the figures before and after the churn, and the number of leftover objects.
 func (r *run) compare(before, after state) {
-	for _, of := range []struct {
+	for _, figure := range []struct {
 		what, metric string
 		divided      float64
 		unit         string
@@ -155,8 +155,8 @@ func (r *run) compare(before, after state) {
 		{"memory of the hub (RSS)", "process_resident_memory_bytes", 1 << 20, "MiB"},
 		{"open files of the hub", "process_open_fds", 1, "files"},
 	} {
-		r.result.add("churn: "+of.what+", before", before.hub.sum(of.metric)/of.divided, of.unit)
-		r.result.add("churn: "+of.what+", after", after.hub.sum(of.metric)/of.divided, of.unit)
+		r.result.add("churn: "+figure.what+", before", before.hub.sum(figure.metric)/figure.divided, figure.unit)
+		r.result.add("churn: "+figure.what+", after", after.hub.sum(figure.metric)/figure.divided, figure.unit)
 	}
 	r.result.add("churn: watches of the API server, before", before.api.sum("apiserver_longrunning_requests"), "watches")
 	r.result.add("churn: watches of the API server, after", after.api.sum("apiserver_longrunning_requests"), "watches")

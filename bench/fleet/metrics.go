@@ -20,7 +20,7 @@ type samples []sample
 
 // readSamples reads the text format, as written by a Go program.
 func readSamples(from io.Reader) (samples, error) {
-	var all samples
+	var parsed samples
 	lines := bufio.NewScanner(from)
 	lines.Buffer(nil, 1<<20)
 	for lines.Scan() {
@@ -34,9 +34,9 @@ func readSamples(from io.Reader) (samples, error) {
 			return nil, fmt.Errorf("reading the metric %q: %w", line, err)
 		}
 		name, labels, _ := strings.Cut(line[:at], "{")
-		all = append(all, sample{name, labels, value})
+		parsed = append(parsed, sample{name, labels, value})
 	}
-	return all, lines.Err()
+	return parsed, lines.Err()
 }
 
 // sum adds the values of a metric with all of the texts in its labels.

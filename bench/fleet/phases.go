@@ -123,7 +123,7 @@ func (r *run) bundle() {
 		Targets:   []fleet.BundleTarget{{ClusterSelector: &metav1.LabelSelector{}}},
 	}}
 	r.check(r.Create(r.ctx, b))
-	all := float64(len(r.members))
+	members := float64(len(r.members))
 	if r.options.kind == "native" {
 		took := r.eventually("all members have deployed the Bundle", func() bool {
 			// for a failure, the status of the Bundle shows whether it came too late
@@ -140,7 +140,7 @@ func (r *run) bundle() {
 	settled := r.settled()
 	to := r.now()
 	r.result.add("bundle: settled", settled.Sub(from.at).Seconds(), "s")
-	r.result.add("bundle: members per second", all/settled.Sub(from.at).Seconds(), "members/s")
+	r.result.add("bundle: members per second", members/settled.Sub(from.at).Seconds(), "members/s")
 	r.costs(from, to, len(r.members))
 	r.check(r.Delete(r.ctx, b))
 	r.settled()
@@ -213,8 +213,8 @@ func (r *run) restart() {
 	from := r.now()
 	leader, _, err := r.leader()
 	r.check(err)
-	at := time.Now()
-	from.at = at
+	killed := time.Now()
+	from.at = killed
 	leader.kill(r.options.replicas == 1)
 	var next *hub
 	r.result.add("restart: leads", r.eventually("a hub leads", func() bool {
@@ -229,9 +229,9 @@ func (r *run) restart() {
 		return err == nil && s.sum("muster_hub_members") >= float64(len(r.members))
 	}
 	r.eventually("the hub knows all members", knows)
-	r.result.add("restart: knows all members", time.Since(at).Seconds(), "s")
+	r.result.add("restart: knows all members", time.Since(killed).Seconds(), "s")
 	settled := r.settled()
-	r.result.add("restart: settled", settled.Sub(at).Seconds(), "s")
+	r.result.add("restart: settled", settled.Sub(killed).Seconds(), "s")
 	if _, s, err := r.leader(); err == nil {
 		r.result.add("restart: members that are lost", float64(s.members("Lost")), "members")
 	}

@@ -103,9 +103,9 @@ func (r *run) setUp(name string) {
 	r.cluster = testkube.Start(r.t, name, flags...)
 	r.cluster.InstallHub(r.t)
 	r.Client = r.cluster.Client(r.t)
-	all, err := kubernetes.NewForConfig(r.cluster.Config)
+	clientset, err := kubernetes.NewForConfig(r.cluster.Config)
 	r.check(err)
-	r.admin = all.Discovery().RESTClient()
+	r.admin = clientset.Discovery().RESTClient()
 	workspace := &corev1.Namespace{
 		ObjectMeta: metav1.ObjectMeta{GenerateName: "clusters-", Labels: map[string]string{"muster/placement": "true"}},
 	}

@@ -51,7 +51,7 @@ func Usages(dir string, processes ...int) (map[string]Usage, error) {
 	if err != nil {
 		return nil, err
 	}
-	all := map[string]Usage{}
+	usages := map[string]Usage{}
 	for _, path := range lines {
 		text, err := os.ReadFile(path)
 		if err != nil {
@@ -77,9 +77,9 @@ func Usages(dir string, processes ...int) (map[string]Usage, error) {
 		if err != nil {
 			continue
 		}
-		all[name] = Usage{all[name].CPU + cpu, all[name].RSS + rss}
+		usages[name] = Usage{usages[name].CPU + cpu, usages[name].RSS + rss}
 	}
-	return all, nil
+	return usages, nil
 }
 
 func processorTime(pid int) (seconds float64, err error) {

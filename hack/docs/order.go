@@ -40,17 +40,17 @@ func orderOf(p *page) order {
 
 // around returns the page before and the page after one.
 func (o order) around(here string) (previous, next *entry) {
-	var all []entry
+	var entries []entry
 	for _, c := range o {
-		all = append(all, c.Entries...)
+		entries = append(entries, c.Entries...)
 	}
-	for i := range all {
-		if all[i].Place == here {
+	for i := range entries {
+		if entries[i].Place == here {
 			if i > 0 {
-				previous = &all[i-1]
+				previous = &entries[i-1]
 			}
-			if i+1 < len(all) {
-				next = &all[i+1]
+			if i+1 < len(entries) {
+				next = &entries[i+1]
 			}
 		}
 	}

@@ -14,15 +14,15 @@ func (s *site) index() ([]byte, error) {
 		Place string `json:"u"`
 		Text  string `json:"x"`
 	}
-	var all []found
+	var entries []found
 	for _, source := range s.sources() {
 		p := s.pages[source]
 		for _, part := range p.sections {
-			all = append(all, found{
+			entries = append(entries, found{
 				Page: p.title, Title: part.title, Place: place(source, true) + "#" + part.anchor, Text: strings.Join(strings.Fields(part.text), " "),
 			})
 		}
 	}
-	data, err := json.Marshal(all)
+	data, err := json.Marshal(entries)
 	return append(append([]byte("window.searchIndex = "), data...), ";\n"...), err
 }

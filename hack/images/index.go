@@ -21,12 +21,12 @@ type plainIndex struct {
 type children interface{ v1.ImageIndex }
 
 func plainly(index v1.ImageIndex) (v1.ImageIndex, error) {
-	of, err := index.IndexManifest()
+	manifest, err := index.IndexManifest()
 	if err != nil {
 		return nil, err
 	}
-	plain := oci.Index{Versioned: specs.Versioned{SchemaVersion: int(of.SchemaVersion)}, MediaType: string(of.MediaType)}
-	for _, m := range of.Manifests {
+	plain := oci.Index{Versioned: specs.Versioned{SchemaVersion: int(manifest.SchemaVersion)}, MediaType: string(manifest.MediaType)}
+	for _, m := range manifest.Manifests {
 		plain.Manifests = append(plain.Manifests,
 			oci.Descriptor{MediaType: string(m.MediaType), Digest: digest.Digest(m.Digest.String()), Size: m.Size,
 				Platform: &oci.Platform{Architecture: m.Platform.Architecture, OS: m.Platform.OS}})

@@ -25,9 +25,9 @@ const (
 )
 
 // rootFilesystem returns the one layer of an image.
-func rootFilesystem(dir string, programs []string, bom []byte, at time.Time) (v1.Layer, error) {
+func rootFilesystem(dir string, programs []string, bom []byte, modTime time.Time) (v1.Layer, error) {
 	var content bytes.Buffer
-	archive := &archiver{Writer: tar.NewWriter(&content), at: at}
+	archive := &archiver{Writer: tar.NewWriter(&content), at: modTime}
 	for _, name := range []string{"etc/", "etc/ssl/", "etc/ssl/certs/", "tmp/", "usr/", "usr/share/"} {
 		archive.directory(name)
 	}
@@ -96,7 +96,7 @@ func (a *archiver) Close() error {
 
 // writeArchive writes an image as the tar of an OCI image layout, for containerd, kind, k3d, podman
 // and skopeo.
-func writeArchive(path, name, tag string, index v1.ImageIndex, at time.Time) error {
+func writeArchive(path, name, tag string, index v1.ImageIndex, modTime time.Time) error {
 	dir, err := os.MkdirTemp("", "layout")
 	if err != nil {
 		return err
@@ -118,7 +118,7 @@ func writeArchive(path, name, tag string, index v1.ImageIndex, at time.Time) err
 	if err != nil {
 		return err
 	}
-	archive := &archiver{Writer: tar.NewWriter(file), at: at}
+	archive := &archiver{Writer: tar.NewWriter(file), at: modTime}
 	err = filepath.WalkDir(dir, func(name string, entry os.DirEntry, err error) error {
 		if err != nil || name == dir {
 			return err

@@ -50,7 +50,7 @@ type relationship struct {
 }
 
 // billOfMaterials lists the modules that the Go linker wrote into the programs.
-func billOfMaterials(name, version, dir string, programs []string, at time.Time) ([]byte, error) {
+func billOfMaterials(name, version, dir string, programs []string, created time.Time) ([]byte, error) {
 	versions := map[string]string{}
 	for _, program := range programs {
 		info, err := buildinfo.ReadFile(filepath.Join(dir, program))
@@ -69,7 +69,7 @@ func billOfMaterials(name, version, dir string, programs []string, at time.Time)
 	doc := document{
 		Version: "SPDX-2.3", License: "CC0-1.0", ID: "SPDXRef-DOCUMENT", Name: name,
 		Namespace: "https://github.com/muster-fleet/muster/sbom/" + name + "/" + version,
-		Creation:  creation{Created: at.UTC().Format(time.RFC3339), Creators: []string{"Tool: hack/images"}},
+		Creation:  creation{Created: created.UTC().Format(time.RFC3339), Creators: []string{"Tool: hack/images"}},
 		Packages:  []module{{ID: rootID, Name: name, Version: version, Download: "NOASSERTION"}},
 		Relationships: []relationship{
 			{From: "SPDXRef-DOCUMENT", Type: "DESCRIBES", To: rootID},

@@ -75,22 +75,22 @@ func kind(page *strings.Builder, crd apiextensionsv1.CustomResourceDefinition) {
 
 // field writes the rows of a field and its inner fields.
 func field(page *strings.Builder, path string, schema apiextensionsv1.JSONSchemaProps, required bool) {
-	said := cell(schema.Description)
+	description := cell(schema.Description)
 	if required {
-		said = "*Required.* " + said
+		description = "*Required.* " + description
 	}
 	if schema.Default != nil {
-		said += " Default: " + code(string(schema.Default.Raw)) + "."
+		description += " Default: " + code(string(schema.Default.Raw)) + "."
 	}
 	if len(schema.Enum) > 0 {
 		var values []string
 		for _, value := range schema.Enum {
 			values = append(values, code(strings.Trim(string(value.Raw), `"`)))
 		}
-		said += " One of " + strings.Join(values, ", ") + "."
+		description += " One of " + strings.Join(values, ", ") + "."
 	}
 	kind, within := typeOf(schema)
-	fmt.Fprintf(page, "| `%s` | %s | %s |\n", path, kind, strings.TrimSpace(said))
+	fmt.Fprintf(page, "| `%s` | %s | %s |\n", path, kind, strings.TrimSpace(description))
 	switch {
 	case kubernetesOwn(path):
 		return

@@ -34,16 +34,16 @@ func describe(page *strings.Builder, command *cobra.Command) {
 		if child.Hidden && child.Example == "" || child.Name() == "help" {
 			continue // a hidden command with an example lacks only room on the page of muster --help
 		}
-		said := child.Long
-		if said == "" {
-			said = child.Short
+		description := child.Long
+		if description == "" {
+			description = child.Short
 		}
 		if child.Parent().Name() == "completion" {
 			continue // the same for each shell
 		}
 		child.InitDefaultHelpFlag()
 		child.Flags().Lookup("help").Hidden = true
-		fmt.Fprintf(page, "\n## %s\n\n%s\n", child.CommandPath(), strings.TrimSpace(said))
+		fmt.Fprintf(page, "\n## %s\n\n%s\n", child.CommandPath(), strings.TrimSpace(description))
 		if child.Runnable() {
 			fmt.Fprintf(page, "\n```text\n%s\n```\n", child.UseLine())
 		}

@@ -77,8 +77,8 @@ func metricsOf(dir string) ([]metric, error) {
 // prometheus.NewGaugeVec(prometheus.GaugeOpts{...}, labels); without a name, if the call defines
 // none.
 func metricOf(call *ast.CallExpr) metric {
-	function, is := call.Fun.(*ast.SelectorExpr)
-	if of, named := identifier(function); !is || !named || of != "prometheus" || len(call.Args) == 0 {
+	function, isSelector := call.Fun.(*ast.SelectorExpr)
+	if of, named := identifier(function); !isSelector || !named || of != "prometheus" || len(call.Args) == 0 {
 		return metric{}
 	}
 	if function.Sel.Name == "NewDesc" && len(call.Args) == 4 {
@@ -88,8 +88,8 @@ func metricOf(call *ast.CallExpr) metric {
 		}
 		return m
 	}
-	options, is := call.Args[0].(*ast.CompositeLit)
-	if !is {
+	options, isLiteral := call.Args[0].(*ast.CompositeLit)
+	if !isLiteral {
 		return metric{}
 	}
 	kind, vector := strings.CutSuffix(strings.TrimPrefix(function.Sel.Name, "New"), "Vec")

@@ -70,31 +70,31 @@ func (t table) rows(prefix string, node *yaml.Node, s schema, group string) erro
 	for i := 0; i+1 < len(node.Content); i += 2 {
 		key, value := node.Content[i], node.Content[i+1]
 		path := prefix + key.Value
-		of := resolve(s.Properties[key.Value], t.defs)
-		said := comment(key.HeadComment, key.Value)
-		if said == "" && key.Line == last+1 && len(of.Enum) == 0 {
-			said = shared
+		property := resolve(s.Properties[key.Value], t.defs)
+		description := comment(key.HeadComment, key.Value)
+		if description == "" && key.Line == last+1 && len(property.Enum) == 0 {
+			description = shared
 		}
-		if said == "" && value.Kind != yaml.MappingNode {
-			said = of.Description
+		if description == "" && value.Kind != yaml.MappingNode {
+			description = property.Description
 		}
-		shared, last = said, key.Line
+		shared, last = description, key.Line
 		inner := value.Kind == yaml.MappingNode && len(value.Content) > 0
-		if said == "" && group == "" && !inner {
+		if description == "" && group == "" && !inner {
 			return fmt.Errorf("line %d: %s has no comment", key.Line, path)
 		}
-		allowed := of.Description
-		if len(of.Enum) > 0 {
-			allowed = "`" + strings.Join(of.Enum, "`, `") + "`"
+		allowed := property.Description
+		if len(property.Enum) > 0 {
+			allowed = "`" + strings.Join(property.Enum, "`, `") + "`"
 		}
-		if allowed == said {
+		if allowed == description {
 			allowed = ""
 		}
 		if inner && !concrete(path) {
-			if said != "" {
-				fmt.Fprintf(t.page, "| `%s` | | | %s |\n", path, cell(said))
+			if description != "" {
+				fmt.Fprintf(t.page, "| `%s` | | | %s |\n", path, cell(description))
 			}
-			if err := t.rows(path+".", value, of, group+said); err != nil {
+			if err := t.rows(path+".", value, property, group+description); err != nil {
 				return err
 			}
 			continue
@@ -103,7 +103,7 @@ func (t table) rows(prefix string, node *yaml.Node, s schema, group string) erro
 		if err != nil {
 			return err
 		}
-		fmt.Fprintf(t.page, "| `%s` | %s | %s | %s |\n", path, code(fallback), cell(allowed), cell(said))
+		fmt.Fprintf(t.page, "| `%s` | %s | %s | %s |\n", path, code(fallback), cell(allowed), cell(description))
 	}
 	return nil
 }

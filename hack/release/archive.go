@@ -12,7 +12,7 @@ import (
 )
 
 // pack writes files into an archive, with a single time and without an owner.
-func pack(path string, made time.Time, files map[string]string) (err error) {
+func pack(path string, modTime time.Time, files map[string]string) (err error) {
 	out, err := os.Create(path)
 	if err != nil {
 		return err
@@ -21,14 +21,14 @@ func pack(path string, made time.Time, files map[string]string) (err error) {
 	archive := tar.NewWriter(packed)
 	defer func() { err = errors.Join(err, archive.Close(), packed.Close(), out.Close()) }()
 	for _, name := range slices.Sorted(maps.Keys(files)) {
-		if err := add(archive, name, files[name], made); err != nil {
+		if err := add(archive, name, files[name], modTime); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func add(archive *tar.Writer, name, path string, made time.Time) error {
+func add(archive *tar.Writer, name, path string, modTime time.Time) error {
 	file, err := os.Open(path)
 	if err != nil {
 		return err
@@ -42,7 +42,8 @@ func add(archive *tar.Writer, name, path string, made time.Time) error {
 	if info.Mode()&0o100 != 0 {
 		mode = 0o755
 	}
-	if err := archive.WriteHeader(&tar.Header{Name: name, Mode: mode, Size: info.Size(), ModTime: made, Format: tar.FormatUSTAR}); err != nil {
+	header := &tar.Header{Name: name, Mode: mode, Size: info.Size(), ModTime: modTime, Format: tar.FormatUSTAR}
+	if err := archive.WriteHeader(header); err != nil {
 		return err
 	}
 	_, err = io.Copy(archive, file)

@@ -129,7 +129,7 @@ func imageDigest(path string) (string, error) {
 
 // writeSignature writes the tar of an OCI image layout with the signature of an image, as cosign
 // sign does.
-func writeSignature(path, name, digest string, made time.Time, key *ecdsa.PrivateKey) error {
+func writeSignature(path, name, digest string, created time.Time, key *ecdsa.PrivateKey) error {
 	var signs payload
 	signs.Critical.Identity.Reference, signs.Critical.Image.Digest, signs.Critical.Type = name, digest, "cosign container image signature"
 	text, err := json.Marshal(signs)
@@ -143,14 +143,14 @@ func writeSignature(path, name, digest string, made time.Time, key *ecdsa.Privat
 	l := layout{blobs: map[string][]byte{}}
 	layer := l.add(payloadType, text)
 	config := l.json(configType, map[string]any{
-		"architecture": "", "os": "", "created": made.Format(time.RFC3339), "config": map[string]any{}, "rootfs": map[string]any{
+		"architecture": "", "os": "", "created": created.Format(time.RFC3339), "config": map[string]any{}, "rootfs": map[string]any{
 			"type": "layers", "diff_ids": []string{layer.Digest},
 		},
 	})
 	layer.Annotations = map[string]string{signatureLabel: signed}
 	image := l.json(manifestType, manifest{SchemaVersion: 2, MediaType: manifestType, Config: &config, Layers: []descriptor{layer}})
 	image.Annotations = map[string]string{refName: signatureTag(digest)}
-	return l.write(path, image, made)
+	return l.write(path, image, created)
 }
 
 // layout is an OCI image layout in memory.
@@ -173,7 +173,7 @@ func (l *layout) json(mediaType string, content any) descriptor {
 }
 
 // write writes the layout, with its one image, as a tar.
-func (l *layout) write(path string, image descriptor, made time.Time) error {
+func (l *layout) write(path string, image descriptor, created time.Time) error {
 	index, err := json.Marshal(manifest{SchemaVersion: 2, Manifests: []descriptor{image}})
 	if err := errors.Join(l.err, err); err != nil {
 		return err
@@ -182,7 +182,7 @@ func (l *layout) write(path string, image descriptor, made time.Time) error {
 	var packed bytes.Buffer
 	archive := tar.NewWriter(&packed)
 	for _, name := range slices.Sorted(maps.Keys(l.blobs)) {
-		if err := archive.WriteHeader(&tar.Header{Name: name, Mode: 0o644, Size: int64(len(l.blobs[name])), ModTime: made,
+		if err := archive.WriteHeader(&tar.Header{Name: name, Mode: 0o644, Size: int64(len(l.blobs[name])), ModTime: created,
 			Format: tar.FormatUSTAR}); err != nil {
 			return err
 		}

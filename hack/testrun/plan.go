@@ -103,24 +103,24 @@ func newPlan(packages []pkg, differs diff, o options) (plan, error) {
 		race, o.race = nil, raceNone
 	}
 	var units, short []string
-	for _, at := range byLength(packages) {
-		touched := differs.touches(at.dir())
+	for _, candidate := range byLength(packages) {
+		touched := differs.touches(candidate.dir())
 		if o.changed && !touched {
 			continue
 		}
-		if !at.planes {
-			units = append(units, at.path)
+		if !candidate.planes {
+			units = append(units, candidate.path)
 			continue
 		}
-		raced := o.race == raceAll || o.race == raceAuto && (differs.touchesBelow(at.dir()) || chosen(differs.revision, at.path))
-		j := job{name: at.dir(), packages: []string{at.path}, flags: []string{packageLimit}}
+		raced := o.race == raceAll || o.race == raceAuto && (differs.touchesBelow(candidate.dir()) || chosen(differs.revision, candidate.path))
+		j := job{name: candidate.dir(), packages: []string{candidate.path}, flags: []string{packageLimit}}
 		if raced && !o.changed {
-			p.raced = append(p.raced, at.dir())
+			p.raced = append(p.raced, candidate.dir())
 			j.flags = append(j.flags, race...)
 		} else if o.changed || !o.noDetector { // else the same tests run again, without anything to detect
-			short = append(short, at.path)
+			short = append(short, candidate.path)
 		}
-		tests := differs.tests[at.dir()]
+		tests := differs.tests[candidate.dir()]
 		if o.changed {
 			j.flags = append(append(j.flags, race...), "-run=^("+strings.Join(tests, "|")+")$")
 		}

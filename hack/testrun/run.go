@@ -115,13 +115,13 @@ func (r *runner) run(ctx context.Context, j job) {
 // read prints the events for a user: the line that ends a package, the output of failed tests, and
 // errors of builds.
 func (r *runner) read(output io.Reader) {
-	said := map[string]*strings.Builder{}
+	outputs := map[string]*strings.Builder{}
 	lines := bufio.NewReader(output)
 	for {
 		line, err := lines.ReadString('\n')
 		var e event
 		if line != "" && json.Unmarshal([]byte(line), &e) == nil {
-			r.take(e, said)
+			r.take(e, outputs)
 		} else if line != "" {
 			r.print(line)
 		}
@@ -133,17 +133,17 @@ func (r *runner) read(output io.Reader) {
 
 // take handles one event. It keeps the output of a test until the test has ended; a subtest is part
 // of its test.
-func (r *runner) take(e event, said map[string]*strings.Builder) {
+func (r *runner) take(e event, outputs map[string]*strings.Builder) {
 	test, subtest, _ := strings.Cut(e.Test, "/")
 	key := e.Package + " " + test
 	switch e.Action {
 	case "build-output":
 		r.print(e.Output)
 	case "output":
-		if said[key] == nil {
-			said[key] = &strings.Builder{}
+		if outputs[key] == nil {
+			outputs[key] = &strings.Builder{}
 		}
-		said[key].WriteString(e.Output)
+		outputs[key].WriteString(e.Output)
 	case "attr":
 		if seconds, err := strconv.ParseFloat(e.Value, 64); err == nil && e.Key == waitedAttribute {
 			r.mu.Lock()
@@ -151,27 +151,27 @@ func (r *runner) take(e event, said map[string]*strings.Builder) {
 			r.mu.Unlock()
 		}
 	case "pass", "fail", "skip":
-		r.end(e, test, subtest, said)
+		r.end(e, test, subtest, outputs)
 	}
 }
 
-func (r *runner) end(e event, test, subtest string, said map[string]*strings.Builder) {
+func (r *runner) end(e event, test, subtest string, outputs map[string]*strings.Builder) {
 	key := e.Package + " " + test
 	switch {
-	case subtest != "" || said[key] == nil:
+	case subtest != "" || outputs[key] == nil:
 	case test != "":
 		one := result{name: strings.TrimPrefix(e.Package, module+"/") + " " + test, outcome: e.Action}
 		if e.Action == "fail" {
-			r.print(said[key].String())
-			one.said = excerpt(said[key].String())
+			r.print(outputs[key].String())
+			one.said = excerpt(outputs[key].String())
 		}
-		delete(said, key)
+		delete(outputs, key)
 		r.mu.Lock()
 		one.seconds = e.Elapsed - r.waited[key]
 		r.results = append(r.results, one)
 		r.mu.Unlock()
 	default:
-		r.endPackage(e, said)
+		r.endPackage(e, outputs)
 	}
 }
 
@@ -197,10 +197,10 @@ func excerpt(output string) string {
 }
 
 // endPackage prints the closing lines of a package, and the output of tests that did not end.
-func (r *runner) endPackage(e event, said map[string]*strings.Builder) {
-	last := said[e.Package+" "].String()
+func (r *runner) endPackage(e event, outputs map[string]*strings.Builder) {
+	last := outputs[e.Package+" "].String()
 	if e.Action == "fail" {
-		for key, unfinished := range said {
+		for key, unfinished := range outputs {
 			if path, test, _ := strings.Cut(key, " "); path == e.Package && test != "" {
 				r.print(unfinished.String())
 			}
@@ -210,7 +210,7 @@ func (r *runner) endPackage(e event, said map[string]*strings.Builder) {
 		lines := strings.Split(strings.TrimSpace(last), "\n")
 		r.print(lines[len(lines)-1] + "\n")
 	}
-	delete(said, e.Package+" ")
+	delete(outputs, e.Package+" ")
 }
 
 func (r *runner) print(text string) {

@@ -92,7 +92,7 @@ func (a *Agent) act(ctx context.Context, d decision, o observation) {
 }
 
 // begin starts a task as an activity, unless it is idle.
-func (a *Agent) begin(ctx context.Context, to **activity, do task, in State, o observation) {
+func (a *Agent) begin(ctx context.Context, to **activity, do task, state State, o observation) {
 	if do == idle {
 		return
 	}
@@ -104,7 +104,7 @@ func (a *Agent) begin(ctx context.Context, to **activity, do task, in State, o o
 		var end outcome
 		switch do {
 		case try:
-			end = a.try(ctx, o, in)
+			end = a.try(ctx, o, state)
 		case register:
 			end = a.register(ctx, o)
 		case deleteToken:

@@ -17,10 +17,10 @@ import (
 // try verifies the stored credential with the hub. If the hub refuses a credential that it had
 // issued in exchange for a user's token, the agent tries to come back with its key. After that it
 // tries the user's token.
-func (a *Agent) try(ctx context.Context, o observation, in State) outcome {
-	stored := a.tryAddresses(ctx, o, o.stored, in)
+func (a *Agent) try(ctx context.Context, o observation, state State) outcome {
+	stored := a.tryAddresses(ctx, o, o.stored, state)
 	if stored.result == refused && a.mode.exchanges && o.stored.Reconnect != "" && ctx.Err() == nil {
-		back := a.comeBack(ctx, o, in)
+		back := a.comeBack(ctx, o, state)
 		if back.result == accepted {
 			return back
 		}
@@ -29,7 +29,7 @@ func (a *Agent) try(ctx context.Context, o observation, in State) outcome {
 	if stored.result == accepted || stored.result == unreachable || o.given == nil || ctx.Err() != nil {
 		return stored
 	}
-	given := a.tryAddresses(ctx, o, *o.given, in)
+	given := a.tryAddresses(ctx, o, *o.given, state)
 	if given.result == accepted {
 		a.log.Info("back to the token of the user's", "secret", a.mode.credentialRef(), "reason", stored.message)
 	} else {
@@ -40,13 +40,13 @@ func (a *Agent) try(ctx context.Context, o observation, in State) outcome {
 
 // tryAddresses tries a credential at the address from the hub. If the hub does not answer there, it
 // tries the user's address.
-func (a *Agent) tryAddresses(ctx context.Context, o observation, c hubclient.Credential, in State) outcome {
-	stored := a.tryAt(ctx, o, c, in)
+func (a *Agent) tryAddresses(ctx context.Context, o observation, c hubclient.Credential, state State) outcome {
+	stored := a.tryAt(ctx, o, c, state)
 	if stored.result != unreachable || o.fallback == nil || ctx.Err() != nil {
 		return stored
 	}
 	c.Server, c.CA, c.Mode = o.fallback.Server, o.fallback.CA, o.fallback.Mode
-	configured := a.tryAt(ctx, o, c, in)
+	configured := a.tryAt(ctx, o, c, state)
 	if configured.result != accepted {
 		configured.message = stored.message + "; at the configured address: " + configured.message
 	}
@@ -55,20 +55,20 @@ func (a *Agent) tryAddresses(ctx context.Context, o observation, c hubclient.Cre
 
 // tryAt tries a credential at its address. Only the first try has a state of its own: it reports
 // doubts and gives the hub time to resolve them. A refused credential is tried once.
-func (a *Agent) tryAt(ctx context.Context, o observation, c hubclient.Credential, in State) outcome {
+func (a *Agent) tryAt(ctx context.Context, o observation, c hubclient.Credential, state State) outcome {
 	session, err := hubclient.NewSession(c, a.mode.trust(o, c), a.clock)
 	if err != nil {
 		return outcome{result: unreachable, message: fmt.Sprintf("secret %s: %v", a.mode.credentialRef(), err)}
 	}
 	var r hubclient.Result
-	if in == Waiting || in == Left {
+	if state == Waiting || state == Left {
 		err = session.Ask(ctx)
 		r = hubclient.Classify(err)
 	} else {
 		r, err = session.Verify(ctx, func(err error) {
-			if in == Trying {
+			if state == Trying {
 				_, sentence := a.mode.explainRefusal(session, hubclient.Classify(err), err)
-				a.status.set(in, sentence)
+				a.status.set(state, sentence)
 			}
 		})
 	}

@@ -18,7 +18,7 @@ import (
 
 // comeBack reads the credential that the hub has issued to the key of this agent meanwhile. An
 // outcome other than accepted has the reason why the agent cannot come back.
-func (a *Agent) comeBack(ctx context.Context, o observation, in State) outcome {
+func (a *Agent) comeBack(ctx context.Context, o observation, state State) outcome {
 	not := func(why string) outcome {
 		return outcome{result: refused, message: "by its key this cluster cannot come back: " + why}
 	}
@@ -46,7 +46,7 @@ func (a *Agent) comeBack(ctx context.Context, o observation, in State) outcome {
 	if err != nil {
 		return not(err.Error())
 	}
-	back := a.tryAt(ctx, o, next, in)
+	back := a.tryAt(ctx, o, next, state)
 	if back.result != accepted {
 		return back
 	}

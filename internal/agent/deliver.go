@@ -27,30 +27,30 @@ type Delivery struct {
 
 // deliver runs the deployer while the hub delivers objects to the member, until ctx ends.
 func (s *session) deliver(ctx context.Context) {
-	var all []*supervise.Placed
+	var watched []*supervise.Placed
 	for _, kind := range s.kinds() {
 		placed := supervise.NewPlaced(kind, s.placed)
 		if placed.Report = s.reportNotRunning(kind); kind == protocol.Works {
 			placed.First = s.deliveryDue
 		}
-		all = append(all, placed)
+		watched = append(watched, placed)
 	}
 	supervisor := &supervise.Supervisor{
 		Path: s.delivery.Path, Arguments: s.delivery.Arguments, Simulation: s.delivery.Simulation, Renewed: s.deliveryDue,
-		Placed: all, Changed: s.placed,
-		Order: func() protocol.Order { return s.order(all) }, Left: s.anythingLeft,
+		Placed: watched, Changed: s.placed,
+		Order: func() protocol.Order { return s.order(watched) }, Left: s.anythingLeft,
 		Leaves: s.leavePolicy, Empty: s.setRemoval, Block: s.setBlocked, Count: countWorks, Log: s.log, Clock: s.clock,
 	}
 	var running sync.WaitGroup
 	defer running.Wait()
 	running.Go(func() {
 		if s.delivery.Off {
-			s.reportDeliveryOff(ctx, all)
+			s.reportDeliveryOff(ctx, watched)
 			return
 		}
 		supervisor.Run(ctx)
 	})
-	for _, placed := range all {
+	for _, placed := range watched {
 		running.Go(func() { s.watchPlaced(ctx, placed) })
 	}
 }
@@ -108,14 +108,14 @@ func (s *session) anythingLeft(ctx context.Context) (bool, error) {
 }
 
 // reportDeliveryOff reports to all delivered objects that delivery is off.
-func (s *session) reportDeliveryOff(ctx context.Context, all []*supervise.Placed) {
+func (s *session) reportDeliveryOff(ctx context.Context, watched []*supervise.Placed) {
 	for {
 		select {
 		case <-ctx.Done():
 			return
 		case <-s.placed:
 		}
-		for _, placed := range all {
+		for _, placed := range watched {
 			if err := placed.ReportReason(ctx,
 				"nothing is deployed on this cluster, because its agent was installed with "+s.mode.deliverySetting); err != nil {
 				s.log.Info("reporting that nothing is deployed failing", "reason", err.Error())
@@ -124,12 +124,12 @@ func (s *session) reportDeliveryOff(ctx context.Context, all []*supervise.Placed
 	}
 }
 
-func (s *session) order(all []*supervise.Placed) protocol.Order {
+func (s *session) order(watched []*supervise.Placed) protocol.Order {
 	order := protocol.Order{
 		Hub: s.hub.Target(), Token: s.credential.Load().Token, Namespace: s.hub.Namespace, Name: s.hub.Name, Member: string(s.hub.Report.UID),
 		Leave: s.leavePolicy(),
 	}
-	for _, placed := range all {
+	for _, placed := range watched {
 		if s.needed(placed, order.Leave) {
 			order.Kinds = append(order.Kinds, placed.Kind)
 		}

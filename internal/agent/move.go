@@ -35,20 +35,20 @@ type address struct {
 
 // decideMove returns the address of the hub: the current one unless the hub requests another.
 // Fields that the hub leaves empty stay. The registration mode decides the TLS mode.
-func decideMove(used address, asked *clusterv1beta1.HubAddress,
+func decideMove(used address, requested *clusterv1beta1.HubAddress,
 	tlsMode func(asked hubclient.TLSMode, ca []byte) hubclient.TLSMode) (address, error) {
 	to := used
-	if asked == nil {
+	if requested == nil {
 		return to, nil
 	}
-	if asked.APIServerURL != "" {
-		server, err := credential.ParseServer(asked.APIServerURL)
+	if requested.APIServerURL != "" {
+		server, err := credential.ParseServer(requested.APIServerURL)
 		if err != nil {
-			return used, fmt.Errorf("the hub sets apiServerURL %q: %w", asked.APIServerURL, err)
+			return used, fmt.Errorf("the hub sets apiServerURL %q: %w", requested.APIServerURL, err)
 		}
 		to.server = server
 	}
-	ca, err := credential.ParseCA(asked.APIServerCA)
+	ca, err := credential.ParseCA(requested.APIServerCA)
 	if err != nil {
 		return used, fmt.Errorf("the hub sets an unusable apiServerCA: %w", err)
 	}
@@ -56,8 +56,8 @@ func decideMove(used address, asked *clusterv1beta1.HubAddress,
 		to.ca = ca
 	}
 	wanted := used.mode
-	if asked.AgentTLSMode != "" {
-		if wanted, err = hubclient.ParseTLSMode(asked.AgentTLSMode); err != nil {
+	if requested.AgentTLSMode != "" {
+		if wanted, err = hubclient.ParseTLSMode(requested.AgentTLSMode); err != nil {
 			return used, fmt.Errorf("the hub sets another mode: %w", err)
 		}
 	}

@@ -49,11 +49,11 @@ func (r *restorer) run(ctx context.Context) {
 
 // wait returns after a possible change of the credential, or at the end of restoreDelay.
 func (r *restorer) wait(ctx context.Context) {
-	at := r.missing
-	if !at.IsZero() {
-		at = at.Add(restoreDelay)
+	deadline := r.missing
+	if !deadline.IsZero() {
+		deadline = deadline.Add(restoreDelay)
 	}
-	due, stop := retry.Timer(r.clock, at)
+	due, stop := retry.Timer(r.clock, deadline)
 	defer stop()
 	select {
 	case <-ctx.Done():

@@ -141,7 +141,7 @@ func (d *controllers) runOnce(ctx context.Context, kind protocol.Kind) error {
 }
 
 // deploy runs the Deployer until everything must be removed, then removes it.
-func (d *controllers) deploy(ctx context.Context, of *bundle.Deployer) error {
+func (d *controllers) deploy(ctx context.Context, deployer *bundle.Deployer) error {
 	if !d.removesAll() {
 		running, stop := context.WithCancel(ctx)
 		go func() {
@@ -151,16 +151,16 @@ func (d *controllers) deploy(ctx context.Context, of *bundle.Deployer) error {
 				stop()
 			}
 		}()
-		err := d.runUntilRemoval(running, of)
+		err := d.runUntilRemoval(running, deployer)
 		stop()
 		if !d.removesAll() {
 			return err
 		}
 	}
 	kind := protocol.Agent // it stays, and leaves by itself
-	if !of.OnlyAgent {
+	if !deployer.OnlyAgent {
 		kind = protocol.Bundles
-		if err := of.RemoveAll(ctx, func(left applied.Remaining) { d.reportRemaining(kind, left) }); err != nil {
+		if err := deployer.RemoveAll(ctx, func(left applied.Remaining) { d.reportRemaining(kind, left) }); err != nil {
 			return err
 		}
 	}
@@ -177,11 +177,11 @@ func (d *controllers) setBundles(of *bundle.Deployer) {
 }
 
 // runUntilRemoval runs the Deployer until ctx ends, and reports a slow end of Helm.
-func (d *controllers) runUntilRemoval(ctx context.Context, of *bundle.Deployer) error {
+func (d *controllers) runUntilRemoval(ctx context.Context, deployer *bundle.Deployer) error {
 	over := make(chan struct{})
 	defer close(over)
 	context.AfterFunc(ctx, func() {
-		timer := of.Clock.NewTimer(bundle.ReportAfter)
+		timer := deployer.Clock.NewTimer(bundle.ReportAfter)
 		defer timer.Stop()
 		select {
 		case <-over:
@@ -191,7 +191,7 @@ func (d *controllers) runUntilRemoval(ctx context.Context, of *bundle.Deployer) 
 			}
 		}
 	})
-	return of.Run(ctx)
+	return deployer.Run(ctx)
 }
 
 // setIdle sets whether a controller is idle, and ends the process once all are.

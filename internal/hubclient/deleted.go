@@ -41,7 +41,7 @@ type Delivered struct {
 // The proof of the deletion is the hub's annotation on the report. Without it, the history of the
 // hub decides. A restored hub is behind the version of the BundleDeployment, or does not have the
 // BundleDeployment at that version. An expired history proves nothing.
-func (m *Member) ConfirmDeleted(ctx context.Context, report types.UID, of Delivered) (restored bool, err error) {
+func (m *Member) ConfirmDeleted(ctx context.Context, report types.UID, delivered Delivered) (restored bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	if err := m.Serves(ctx, BundleDeployments); err != nil {
@@ -51,14 +51,14 @@ func (m *Member) ConfirmDeleted(ctx context.Context, report types.UID, of Delive
 	if err != nil {
 		return false, err
 	}
-	found, err := deployments.Get(ctx, of.Name, metav1.GetOptions{})
+	found, err := deployments.Get(ctx, delivered.Name, metav1.GetOptions{})
 	switch {
 	case err == nil && found.DeletionTimestamp == nil:
 		return false, ErrExists
-	case err != nil && !isMissing(err, of.Name):
-		return false, fmt.Errorf("reading BundleDeployment %s/%s: %w", m.Namespace, of.Name, err)
+	case err != nil && !isMissing(err, delivered.Name):
+		return false, fmt.Errorf("reading BundleDeployment %s/%s: %w", m.Namespace, delivered.Name, err)
 	}
-	isDeleted := err == nil && string(found.UID) == of.UID
+	isDeleted := err == nil && string(found.UID) == delivered.UID
 	member, err := m.stays(ctx, report)
 	if err != nil {
 		return false, err
@@ -67,10 +67,10 @@ func (m *Member) ConfirmDeleted(ctx context.Context, report types.UID, of Delive
 		return false, err
 	}
 	recorded := strings.Fields(member.Annotations[clusterv1beta1.AnnotationRemoved])
-	if of.UID != "" && (isDeleted || slices.Contains(recorded, of.UID)) {
+	if delivered.UID != "" && (isDeleted || slices.Contains(recorded, delivered.UID)) {
 		return false, nil
 	}
-	return m.restored(ctx, deployments, of.Name, of.Version)
+	return m.restored(ctx, deployments, delivered.Name, delivered.Version)
 }
 
 // restored reports whether the hub's history lacks a BundleDeployment at the version it had. A

@@ -81,25 +81,25 @@ func (e *Expectations) Await(key types.NamespacedName, cached ...client.Object) 
 func (e *Expectations) Pending(key types.NamespacedName, cached ...client.Object) (last client.Object, wait time.Duration) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	of := e.writes[key]
+	pending := e.writes[key]
 	for _, object := range cached {
 		name := client.ObjectKeyFromObject(object)
-		if x, expected := of[name]; expected {
+		if x, expected := pending[name]; expected {
 			if order, err := resourceversion.CompareResourceVersion(object.GetResourceVersion(), x.object.GetResourceVersion()); err != nil ||
 				order >= 0 {
-				delete(of, name)
+				delete(pending, name)
 			}
 		}
 	}
-	for name, x := range of {
+	for name, x := range pending {
 		left := x.deadline.Sub(e.Clock.Now())
 		if left <= 0 {
-			delete(of, name)
+			delete(pending, name)
 		} else if left > wait {
 			last, wait = x.object, left
 		}
 	}
-	if len(of) == 0 {
+	if len(pending) == 0 {
 		delete(e.writes, key)
 	}
 	return last, wait

@@ -61,16 +61,16 @@ func New(t testing.TB) *Browser {
 // heed fails the test on errors of the browser.
 func (b *Browser) heed() {
 	var mu sync.Mutex
-	var said []string
+	var messages []string
 	if err := chromedp.Listen(b.Context, func(event any) {
 		mu.Lock()
 		defer mu.Unlock()
 		switch event := event.(type) {
 		case *runtime.EventExceptionThrown:
-			said = append(said, fmt.Sprintf("%+v", *event.ExceptionDetails))
+			messages = append(messages, fmt.Sprintf("%+v", *event.ExceptionDetails))
 		case *log.EventEntryAdded:
 			if event.Entry.Level == log.EntryLevelError && (!b.MayFail || event.Entry.Source != log.EntrySourceNetwork) {
-				said = append(said, event.Entry.Text+" "+event.Entry.URL)
+				messages = append(messages, event.Entry.Text+" "+event.Entry.URL)
 			}
 		}
 	}); err != nil {
@@ -79,8 +79,8 @@ func (b *Browser) heed() {
 	b.Cleanup(func() {
 		mu.Lock()
 		defer mu.Unlock()
-		if len(said) > 0 {
-			b.Errorf("the browser says:\n%s", strings.Join(said, "\n"))
+		if len(messages) > 0 {
+			b.Errorf("the browser says:\n%s", strings.Join(messages, "\n"))
 		}
 	})
 }

@@ -122,7 +122,7 @@ func RefuseWrites(t testing.TB, name string) (accept func()) {
 // callEtcd calls a gRPC method of etcd by a plain request of HTTP/2.
 func callEtcd(t testing.TB, dir, method string, message []byte) {
 	t.Helper()
-	at, err := os.ReadFile(filepath.Join(dir, "etcd-url"))
+	address, err := os.ReadFile(filepath.Join(dir, "etcd-url"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -139,7 +139,7 @@ func callEtcd(t testing.TB, dir, method string, message []byte) {
 	trusted.AppendCertsFromPEM(ca)
 	transport := &http.Transport{ForceAttemptHTTP2: true, TLSClientConfig: &tls.Config{RootCAs: trusted, Certificates: []tls.Certificate{own}}}
 	defer transport.CloseIdleConnections()
-	request, err := http.NewRequestWithContext(context.Background(), http.MethodPost, strings.TrimSpace(string(at))+"/"+method,
+	request, err := http.NewRequestWithContext(context.Background(), http.MethodPost, strings.TrimSpace(string(address))+"/"+method,
 		bytes.NewReader(message))
 	if err != nil {
 		t.Fatal(err)

@@ -109,20 +109,20 @@ func (r *recorder) keep(o client.Object, kind, reason string, first bool) error 
 	if r.firsts[key] {
 		return nil
 	}
-	known, err := readRecordings(path)
+	recordings, err := readRecordings(path)
 	if err != nil {
 		return err
 	}
-	recorded, is := known[reason]
-	wasFirst := is && isFirst(recorded, o, reason)
+	recorded, found := recordings[reason]
+	wasFirst := found && isFirst(recorded, o, reason)
 	r.firsts[key] = first || wasFirst
-	if is && (wasFirst || !first) {
+	if found && (wasFirst || !first) {
 		return nil
 	}
-	if known[reason], err = pruned(o, kind, reason); err != nil {
+	if recordings[reason], err = pruned(o, kind, reason); err != nil {
 		return err
 	}
-	text, err := yaml.Marshal(known)
+	text, err := yaml.Marshal(recordings)
 	if err != nil {
 		return err
 	}
@@ -160,9 +160,9 @@ func pruned(o client.Object, kind, reason string) (map[string]any, error) {
 	if err != nil {
 		return nil, err
 	}
-	all := map[string]any{"kind": kind, "apiVersion": apiVersionOf(o)}
+	recording := map[string]any{"kind": kind, "apiVersion": apiVersionOf(o)}
 	if metadata, ok := content["metadata"].(map[string]any); ok {
-		all["metadata"] = only(metadata, "namespace", "name", "creationTimestamp", "deletionTimestamp")
+		recording["metadata"] = only(metadata, "namespace", "name", "creationTimestamp", "deletionTimestamp")
 	}
 	if status, ok := content["status"].(map[string]any); ok {
 		kept := only(status, "conditions", "state", "reason", "message", "granted", "placementStatuses", "obstacles", "manifestConditions")
@@ -170,9 +170,9 @@ func pruned(o client.Object, kind, reason string) (map[string]any, error) {
 		if with := saying(reason, members); len(with) > 0 {
 			kept["placementStatuses"] = with
 		}
-		all["status"] = kept
+		recording["status"] = kept
 	}
-	return all, nil
+	return recording, nil
 }
 
 // saying returns the members with a condition for a reason.

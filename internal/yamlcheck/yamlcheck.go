@@ -78,24 +78,24 @@ func CheckAliases(root *yaml.Node) error {
 // expanded returns the size of a node with its aliases replaced, but not much more than
 // MaxExpanded. It measures the content of an anchor once. During the measurement the content counts
 // as too large.
-func expanded(n *yaml.Node, known map[*yaml.Node]int) int {
+func expanded(n *yaml.Node, sizes map[*yaml.Node]int) int {
 	if n.Kind == yaml.AliasNode {
 		n = n.Alias
 	}
-	if size, ok := known[n]; ok {
+	if size, ok := sizes[n]; ok {
 		return size
 	}
 	if n.Anchor != "" {
-		known[n] = MaxExpanded + 1
+		sizes[n] = MaxExpanded + 1
 	}
 	size := len(n.Value) + 1
 	for _, child := range n.Content {
-		if size += expanded(child, known); size > MaxExpanded {
+		if size += expanded(child, sizes); size > MaxExpanded {
 			break
 		}
 	}
 	if n.Anchor != "" {
-		known[n] = size
+		sizes[n] = size
 	}
 	return size
 }
@@ -104,21 +104,21 @@ func expanded(n *yaml.Node, known map[*yaml.Node]int) int {
 // their begin.
 func Documents(text []byte) iter.Seq[[]byte] {
 	return func(yield func([]byte) bool) {
-		begin, at, begun, ended := 0, 0, false, false
+		begin, offset, begun, ended := 0, 0, false, false
 		for line := range bytes.Lines(text) {
 			marks := bytes.HasPrefix(line, []byte("---"))
 			if begun && (marks || ended) {
-				if !yield(text[begin:at]) {
+				if !yield(text[begin:offset]) {
 					return
 				}
-				begin, begun = at, false
+				begin, begun = offset, false
 			}
 			ended = bytes.HasPrefix(line, []byte("..."))
 			// Comments and directives belong to the next document.
 			if rest := bytes.TrimSpace(line); marks || len(rest) > 0 && rest[0] != '#' && line[0] != '%' {
 				begun = true
 			}
-			at += len(line)
+			offset += len(line)
 		}
 		yield(text[begin:])
 	}

@@ -75,13 +75,13 @@ charts fleet-agent and member-agent, and needs the right to list Pods in the nam
 // inquire requests the status of the agents in the Pods and prints it.
 func inquire(ctx context.Context, pods []corev1.Pod, namespace string, out io.Writer) error {
 	var problems []error
-	asked := 0
+	queried := 0
 	for i := range pods {
 		pod := &pods[i]
 		if pod.DeletionTimestamp != nil || pod.Status.Phase == corev1.PodFailed || pod.Status.Phase == corev1.PodSucceeded {
 			continue // A predecessor.
 		}
-		asked++
+		queried++
 		said, err := statusOf(ctx, pod)
 		if err != nil {
 			problems = append(problems, fmt.Errorf("pod %s/%s: %w", namespace, pod.Name, err))
@@ -89,7 +89,7 @@ func inquire(ctx context.Context, pods []corev1.Pod, namespace string, out io.Wr
 		}
 		fmt.Fprintf(out, "%s: %s\n", pod.Name, said)
 	}
-	if asked == 0 {
+	if queried == 0 {
 		problems = append(problems,
 			fmt.Errorf("no agent runs in namespace %s: kubectl -n %s get deployments,replicasets,events says why", namespace, namespace))
 	}

@@ -218,13 +218,13 @@ func (c *Cluster) AgentKey(ctx context.Context) (*credential.AgentKey, error) {
 	name := c.Namespace + "/" + naming.AgentKeySecret
 	secret, err := c.Secrets.Get(ctx, naming.AgentKeySecret, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
-		made, err := credential.NewAgentKey()
+		newKey, err := credential.NewAgentKey()
 		if err != nil {
 			return nil, err
 		}
 		secret = &corev1.Secret{
 			ObjectMeta: metav1.ObjectMeta{Namespace: c.Namespace, Name: naming.AgentKeySecret},
-			Type:       corev1.SecretTypeOpaque, Data: map[string][]byte{keySeed: made.Seed()},
+			Type:       corev1.SecretTypeOpaque, Data: map[string][]byte{keySeed: newKey.Seed()},
 		}
 		if secret, err = c.Secrets.Create(ctx, secret, metav1.CreateOptions{}); apierrors.IsAlreadyExists(err) {
 			secret, err = c.Secrets.Get(ctx, naming.AgentKeySecret, metav1.GetOptions{}) // another process has created it

@@ -18,17 +18,17 @@ const (
 
 // limited leaves out resources beyond the limits of a report. Kubernetes' own resources come first,
 // the others by name.
-func limited(all corev1.ResourceList) corev1.ResourceList {
+func limited(resources corev1.ResourceList) corev1.ResourceList {
 	tooLong := func(name corev1.ResourceName) bool { return len(name) > maxResourceName }
-	if len(all) <= maxResources && !slices.ContainsFunc(slices.Collect(maps.Keys(all)), tooLong) {
-		return all
+	if len(resources) <= maxResources && !slices.ContainsFunc(slices.Collect(maps.Keys(resources)), tooLong) {
+		return resources
 	}
-	names := slices.DeleteFunc(slices.SortedFunc(maps.Keys(all), func(a, b corev1.ResourceName) int {
+	names := slices.DeleteFunc(slices.SortedFunc(maps.Keys(resources), func(a, b corev1.ResourceName) int {
 		return cmp.Or(strings.Count(string(a), "/")-strings.Count(string(b), "/"), strings.Compare(string(a), string(b)))
 	}), tooLong)
 	kept := corev1.ResourceList{}
 	for _, name := range names[:min(len(names), maxResources)] {
-		kept[name] = all[name]
+		kept[name] = resources[name]
 	}
 	return kept
 }

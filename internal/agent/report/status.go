@@ -104,15 +104,15 @@ func (f facts) urgent(other facts) bool {
 // status computes the status of the report from the facts. Conditions keep their transition times
 // from before.
 func (r *Reporter) status(f facts, before []metav1.Condition, now time.Time) clusterv1beta1.InternalMemberClusterStatus {
-	at := metav1.NewTime(now)
+	timestamp := metav1.NewTime(now)
 	status := clusterv1beta1.InternalMemberClusterStatus{
-		Properties: properties(f, at),
+		Properties: properties(f, timestamp),
 		ResourceUsage: clusterv1beta1.ResourceUsage{
 			Capacity: limited(f.summary.capacity), Allocatable: limited(f.summary.allocatable),
-			Available: limited(f.summary.available), ObservationTime: at,
+			Available: limited(f.summary.available), ObservationTime: timestamp,
 		},
 		AgentStatus: []clusterv1beta1.AgentStatus{{
-			Type: clusterv1beta1.MemberAgent, Conditions: conditions(f, r.Farewell, before, at), LastReceivedHeartbeat: at,
+			Type: clusterv1beta1.MemberAgent, Conditions: conditions(f, r.Farewell, before, timestamp), LastReceivedHeartbeat: timestamp,
 		}},
 		KubernetesVersion: f.version,
 		AgentVersion:      r.AgentVersion,
@@ -123,7 +123,7 @@ func (r *Reporter) status(f facts, before []metav1.Condition, now time.Time) clu
 		Hub:               &f.hub,
 	}
 	if f.namespaces.listed {
-		status.Namespaces, status.Conditions = f.namespaces.owners, []metav1.Condition{r.collected(f, at)}
+		status.Namespaces, status.Conditions = f.namespaces.owners, []metav1.Condition{r.collected(f, timestamp)}
 	}
 	if f.summary.listed {
 		status.Nodes = &clusterv1beta1.NodeSummary{}
@@ -152,10 +152,10 @@ func properties(f facts, observed metav1.Time) map[string]clusterv1beta1.Propert
 }
 
 // collected returns the condition that all namespaces are in the report, or not.
-func (r *Reporter) collected(f facts, at metav1.Time) metav1.Condition {
+func (r *Reporter) collected(f facts, timestamp metav1.Time) metav1.Condition {
 	c := metav1.Condition{
 		Type: clusterv1beta1.ConditionNamespacesCollected, Status: metav1.ConditionTrue, Reason: clusterv1beta1.ReasonNamespacesCollected,
-		ObservedGeneration: f.generation, LastTransitionTime: at,
+		ObservedGeneration: f.generation, LastTransitionTime: timestamp,
 	}
 	if f.namespaces.more {
 		c.Status, c.Reason = metav1.ConditionFalse, clusterv1beta1.ReasonNamespacesDegraded
@@ -176,17 +176,17 @@ func HasLeft(report *clusterv1beta1.InternalMemberCluster) bool {
 	return own != nil && meta.IsStatusConditionFalse(own.Conditions, conditionJoined)
 }
 
-func conditions(f facts, farewell string, before []metav1.Condition, at metav1.Time) []metav1.Condition {
+func conditions(f facts, farewell string, before []metav1.Condition, timestamp metav1.Time) []metav1.Condition {
 	healthy := metav1.Condition{
 		Type: conditionHealthy, Status: metav1.ConditionTrue, Reason: reasons.InternalMemberClusterHealthy,
-		Message: "the member's API server is ready", ObservedGeneration: f.generation, LastTransitionTime: at,
+		Message: "the member's API server is ready", ObservedGeneration: f.generation, LastTransitionTime: timestamp,
 	}
 	if f.unhealthy != "" {
 		healthy.Status, healthy.Reason, healthy.Message = metav1.ConditionFalse, reasons.InternalMemberClusterUnhealthy, f.unhealthy
 	}
 	joined := metav1.Condition{
 		Type: conditionJoined, Status: metav1.ConditionTrue, Reason: reasons.InternalMemberClusterJoined,
-		Message: "the agent has joined", ObservedGeneration: f.generation, LastTransitionTime: at,
+		Message: "the agent has joined", ObservedGeneration: f.generation, LastTransitionTime: timestamp,
 	}
 	if f.left {
 		joined.Status, joined.Reason = metav1.ConditionFalse, reasons.InternalMemberClusterLeft
@@ -200,7 +200,7 @@ func conditions(f facts, farewell string, before []metav1.Condition, at metav1.T
 	if f.unpruned.Reason != "" {
 		current = append(current, metav1.Condition{
 			Type: conditionPruned, Status: metav1.ConditionFalse, Reason: f.unpruned.Reason, Message: f.unpruned.Message,
-			ObservedGeneration: f.generation, LastTransitionTime: at,
+			ObservedGeneration: f.generation, LastTransitionTime: timestamp,
 		})
 	}
 	for i := range current {

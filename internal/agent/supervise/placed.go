@@ -164,7 +164,7 @@ func (p *Placed) waitListed(ctx context.Context) bool {
 // put stores an object. An update counts as a change only if the object was idle before.
 func (p *Placed) put(object *metav1.PartialObjectMetadata) bool {
 	now := seen{object.UID, object.Generation, object.ResourceVersion}
-	_, known := p.names[object.Name]
+	_, seenBefore := p.names[object.Name]
 	p.names[object.Name] = now
 	if !p.begun {
 		p.begun = true
@@ -172,7 +172,7 @@ func (p *Placed) put(object *metav1.PartialObjectMetadata) bool {
 	}
 	idle, rests := p.idle[object.Name]
 	if !rests {
-		return !known
+		return !seenBefore
 	}
 	if idle.uid == "" {
 		idle.uid = now.uid // the program saw the object before the agent did
@@ -183,7 +183,7 @@ func (p *Placed) put(object *metav1.PartialObjectMetadata) bool {
 	}
 	idle.version = now.version
 	p.idle[object.Name] = idle
-	return !known || !idle.sameSpec(now)
+	return !seenBefore || !idle.sameSpec(now)
 }
 
 func (p *Placed) drop(object *metav1.PartialObjectMetadata) {

@@ -41,10 +41,10 @@ func Replicas(o *unstructured.Unstructured) int64 {
 func BoundsOf(scalers []*unstructured.Unstructured, o *unstructured.Unstructured) *Bounds {
 	for _, scaler := range scalers {
 		target, _ := path{"spec", "scaleTargetRef"}.get(scaler.Object)
-		of, _ := target.(map[string]any)
-		version, _ := of["apiVersion"].(string)
+		reference, _ := target.(map[string]any)
+		version, _ := reference["apiVersion"].(string)
 		group, err := schema.ParseGroupVersion(version)
-		if of["kind"] != o.GetKind() || of["name"] != o.GetName() || err != nil ||
+		if reference["kind"] != o.GetKind() || reference["name"] != o.GetName() || err != nil ||
 			version != "" && group.Group != o.GroupVersionKind().Group {
 			continue
 		}

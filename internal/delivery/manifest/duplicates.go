@@ -92,8 +92,8 @@ func eachList(o *unstructured.Unstructured, visit func(path string, parent map[s
 		return
 	}
 	for _, path := range podPaths {
-		spec, there := mapAt(o.Object, path)
-		if !there {
+		spec, found := mapAt(o.Object, path)
+		if !found {
 			continue
 		}
 		for _, list := range podLists {
@@ -140,16 +140,16 @@ func joined(path, field string) string { return strings.TrimPrefix(path+"."+fiel
 
 // mapAt returns the map at a path; the object itself for an empty path.
 func mapAt(object map[string]any, path string) (map[string]any, bool) {
-	in := object
+	current := object
 	for _, field := range strings.Split(path, ".") {
 		if field == "" {
-			return in, true
+			return current, true
 		}
-		next, isMap := in[field].(map[string]any)
+		next, isMap := current[field].(map[string]any)
 		if !isMap {
 			return nil, false
 		}
-		in = next
+		current = next
 	}
-	return in, true
+	return current, true
 }

@@ -13,17 +13,17 @@ type path []any
 type entry map[string]any
 
 // get returns the value at the path.
-func (p path) get(from map[string]any) (value any, there bool) {
+func (p path) get(from map[string]any) (value any, found bool) {
 	value = from
 	for _, step := range p {
 		switch step := step.(type) {
 		case string:
 			in, _ := value.(map[string]any)
-			if value, there = in[step]; !there {
+			if value, found = in[step]; !found {
 				return nil, false
 			}
 		case entry:
-			if value, there = step.in(value); !there {
+			if value, found = step.in(value); !found {
 				return nil, false
 			}
 		}
@@ -77,9 +77,9 @@ func (p path) ownedByOthers(o *unstructured.Unstructured, manager string) bool {
 }
 
 // ownedBy reports whether one of some managers owns the field.
-func (p path) ownedBy(o *unstructured.Unstructured, is func(manager string) bool) bool {
+func (p path) ownedBy(o *unstructured.Unstructured, matches func(manager string) bool) bool {
 	for _, managed := range o.GetManagedFields() {
-		if managed.FieldsV1 == nil || !is(managed.Manager) {
+		if managed.FieldsV1 == nil || !matches(managed.Manager) {
 			continue
 		}
 		var fields map[string]any

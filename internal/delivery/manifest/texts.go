@@ -19,16 +19,16 @@ var templates = [][]string{
 
 // metadataOf calls visit with the metadata of an object and of its templates.
 func metadataOf(o *unstructured.Unstructured, visit func(path string, metadata map[string]any)) {
-	at := func(path ...string) {
+	visitBelow := func(path ...string) {
 		value, _, err := unstructured.NestedFieldNoCopy(o.Object, append(path, "metadata")...)
 		if metadata, ok := value.(map[string]any); ok && err == nil {
 			visit(strings.Join(append(path, "metadata"), "."), metadata)
 		}
 	}
-	at()
+	visitBelow()
 	if slices.Contains(templated, o.GroupVersionKind().Group) {
 		for _, path := range templates {
-			at(path...)
+			visitBelow(path...)
 		}
 	}
 }

@@ -25,8 +25,8 @@ func TextsPatch(secret *unstructured.Unstructured, manager string) ([]byte, erro
 		if err := json.Unmarshal(entry.FieldsV1.GetRawBytes(), &fields); err != nil {
 			return nil, fmt.Errorf("reading the fields that %s owns: %w", manager, err)
 		}
-		texts, there := fields[ownedTexts].(map[string]any)
-		if !there {
+		texts, found := fields[ownedTexts].(map[string]any)
+		if !found {
 			continue
 		}
 		data, _ := fields[ownedData].(map[string]any)

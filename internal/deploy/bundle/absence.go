@@ -61,28 +61,28 @@ type confirmation struct {
 
 // confirmation returns the state of the hub's confirmations. It resets them if the BundleDeployment
 // is wanted.
-func (d *Deployer) confirmation(name string, of *delivery, wanted bool) confirmation {
+func (d *Deployer) confirmation(name string, delivery *delivery, wanted bool) confirmation {
 	if wanted {
-		if of.absence != (absence{}) {
-			of.absence = absence{}
+		if delivery.absence != (absence{}) {
+			delivery.absence = absence{}
 			d.clearProblem(name)
 		}
 		return confirmation{}
 	}
 	how := d.store.missing(name)
-	now := confirmation{askAt: of.absence.askAt, restored: of.release.HubRestored || of.absence.restored || how.restored}
-	if of.absence.since.IsZero() {
-		if how.watchedSince.After(of.absence.asked) {
+	now := confirmation{askAt: delivery.absence.askAt, restored: delivery.release.HubRestored || delivery.absence.restored || how.restored}
+	if delivery.absence.since.IsZero() {
+		if how.watchedSince.After(delivery.absence.asked) {
 			now.askAt = time.Time{} // the hub may know now
 		}
 		return now
 	}
 	pauses := d.pauses()
-	if how.watched && !of.absence.doubted {
-		now.removeAt = of.absence.since.Add(pauses.Watched)
+	if how.watched && !delivery.absence.doubted {
+		now.removeAt = delivery.absence.since.Add(pauses.Watched)
 		return now
 	}
-	now.removeAt = of.absence.since.Add(pauses.Missing)
+	now.removeAt = delivery.absence.since.Add(pauses.Missing)
 	if again := how.watchedSince.Add(pauses.Missing); again.After(now.removeAt) {
 		now.removeAt = again
 	}
@@ -98,50 +98,50 @@ func (d *Deployer) pauses() Pauses {
 
 // confirm queries the hub for the deletion of a BundleDeployment, and reports whether the release
 // may be removed.
-func (d *Deployer) confirm(ctx context.Context, name string, of *delivery) bool {
+func (d *Deployer) confirm(ctx context.Context, name string, delivery *delivery) bool {
 	restored, err := d.Hub.ConfirmDeleted(ctx, types.UID(d.Member), hubclient.Delivered{
-		Name: name, UID: of.release.HubUID, Version: of.release.HubVersion,
+		Name: name, UID: delivery.release.HubUID, Version: delivery.release.HubVersion,
 	})
 	now := d.Clock.Now()
-	of.absence.asked = now
+	delivery.absence.asked = now
 	if err == nil && restored {
-		of.absence.restored = true
+		delivery.absence.restored = true
 		return false
 	}
-	if err == nil && !of.known && of.release.Member != d.Member && of.inherited() {
+	if err == nil && !delivery.known && delivery.release.Member != d.Member && delivery.inherited() {
 		var since time.Time
-		if since, err = d.Hub.Since(ctx); err == nil && of.release.DeployedAt.Before(since) {
-			d.Log.Info("release left alone", "deployment", name, "release", of.release.String(), "reason",
+		if since, err = d.Hub.Since(ctx); err == nil && delivery.release.DeployedAt.Before(since) {
+			d.Log.Info("release left alone", "deployment", name, "release", delivery.release.String(), "reason",
 				"another agent deployed it before this cluster joined with its account, and the hub has no BundleDeployment for it: create its "+
 					"Bundle, or uninstall it with Helm")
-			of.absence.predates = true
+			delivery.absence.predates = true
 			return false
 		}
 	}
 	if err == nil {
-		if of.absence.since.IsZero() {
-			of.absence.since = now
+		if delivery.absence.since.IsZero() {
+			delivery.absence.since = now
 		}
-		if of.absence.reported {
+		if delivery.absence.reported {
 			d.clearProblem(name)
 		}
-		of.absence.backoff, of.absence.reported = wait.Backoff{}, false
-		known := d.confirmation(name, of, false)
-		of.absence.askAt = known.removeAt
+		delivery.absence.backoff, delivery.absence.reported = wait.Backoff{}, false
+		known := d.confirmation(name, delivery, false)
+		delivery.absence.askAt = known.removeAt
 		return !known.restored && !now.Before(known.removeAt)
 	}
-	if of.absence.backoff == (wait.Backoff{}) {
-		of.absence.backoff = retry.Unknown()
+	if delivery.absence.backoff == (wait.Backoff{}) {
+		delivery.absence.backoff = retry.Unknown()
 	}
-	of.absence.since, of.absence.doubted, of.absence.askAt = time.Time{}, true, now.Add(of.absence.backoff.Step())
+	delivery.absence.since, delivery.absence.doubted, delivery.absence.askAt = time.Time{}, true, now.Add(delivery.absence.backoff.Step())
 	if errors.Is(err, hubclient.ErrExists) {
 		return false // the watch delivers it
 	}
 	message := fmt.Sprintf("release %s stays, because the hub does not report whether its BundleDeployment was deleted: %s",
-		of.release, d.whyUnconfirmed(err))
-	d.Log.Info("removal unconfirmed", "deployment", name, "reason", message, "retry", of.absence.askAt)
+		delivery.release, d.whyUnconfirmed(err))
+	d.Log.Info("removal unconfirmed", "deployment", name, "reason", message, "retry", delivery.absence.askAt)
 	d.setProblem(name, reasons.RemovalUnconfirmed, message)
-	of.absence.reported = true
+	delivery.absence.reported = true
 	return false
 }
 
@@ -158,20 +158,20 @@ func (d *Deployer) whyUnconfirmed(err error) string {
 
 // keepRestored labels a release that is unknown to a restored hub. The label stays, because the
 // resource versions of a restored hub grow again.
-func (d *Deployer) keepRestored(ctx context.Context, name string, of *delivery) error {
-	if !of.release.HubRestored {
-		if err := d.Cluster.MarkHubRestored(ctx, *of.release); err != nil {
+func (d *Deployer) keepRestored(ctx context.Context, name string, delivery *delivery) error {
+	if !delivery.release.HubRestored {
+		if err := d.Cluster.MarkHubRestored(ctx, *delivery.release); err != nil {
 			return err
 		}
-		kept := *of.release
+		kept := *delivery.release
 		kept.HubRestored = true
 		d.mu.Lock()
-		of.release = &kept
+		delivery.release = &kept
 		d.mu.Unlock()
 	}
 	d.setProblem(name, reasons.HubRestored,
 		fmt.Sprintf("release %s stays, because the hub was restored from a backup that is older than the release, "+
-			"and does not know it: create its Bundle again; to remove the release, delete the Bundle after that", of.release))
+			"and does not know it: create its Bundle again; to remove the release, delete the Bundle after that", delivery.release))
 	return nil
 }
 

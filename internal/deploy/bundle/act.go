@@ -33,33 +33,33 @@ func withReason(reason string, err error) error {
 }
 
 // act carries out a decision.
-func (d *Deployer) act(ctx context.Context, name string, of *delivery, s observation, decision decision) error {
+func (d *Deployer) act(ctx context.Context, name string, delivery *delivery, s observation, decision decision) error {
 	// The deployer does not cancel a running Helm operation: the next deployer would have to repair
 	// the release.
 	going := context.WithoutCancel(ctx)
 	switch decision.State {
 	case Confirming:
 		if decision.Wake.IsZero() {
-			d.confirm(going, name, of)
+			d.confirm(going, name, delivery)
 		}
 	case Kept:
-		return d.keepRestored(going, name, of)
+		return d.keepRestored(going, name, delivery)
 	case Removing:
 		// The wait for a free worker may have taken long, so the last confirmation may be old.
-		if d.confirm(going, name, of) {
-			of.attempt.waits(uninstallTimeout)
-			d.watchRemoval(ctx, name, of, *of.release)
-			return d.prune(going, name, of)
+		if d.confirm(going, name, delivery) {
+			delivery.attempt.waits(uninstallTimeout)
+			d.watchRemoval(ctx, name, delivery, *delivery.release)
+			return d.prune(going, name, delivery)
 		}
 	case Moving:
-		return d.move(going, name, of, s)
+		return d.move(going, name, delivery, s)
 	case Deploying:
-		return d.deploy(going, name, of, s)
+		return d.deploy(going, name, delivery, s)
 	case Correcting:
-		return d.correct(going, of, s)
+		return d.correct(going, delivery, s)
 	case Watching:
 		if decision.Wake.IsZero() {
-			return d.setMember(going, name, of, s.deployment)
+			return d.setMember(going, name, delivery, s.deployment)
 		}
 	case Gone, Held, Unsupported, Waiting, Failed:
 	}
@@ -68,44 +68,44 @@ func (d *Deployer) act(ctx context.Context, name string, of *delivery, s observa
 
 // setMember labels a release with this member, so that the deployer recognizes it after its
 // BundleDeployment is deleted.
-func (d *Deployer) setMember(ctx context.Context, name string, of *delivery, is *fleet.BundleDeployment) error {
-	uid, version := string(is.UID), is.ResourceVersion
-	if of.release.Member == d.Member && of.release.HubUID == uid && !of.release.HubRestored || of.release.Agent {
+func (d *Deployer) setMember(ctx context.Context, name string, delivery *delivery, deployment *fleet.BundleDeployment) error {
+	uid, version := string(deployment.UID), deployment.ResourceVersion
+	if delivery.release.Member == d.Member && delivery.release.HubUID == uid && !delivery.release.HubRestored || delivery.release.Agent {
 		return nil
 	}
-	if err := d.Cluster.SetMember(ctx, *of.release, d.owner(name, of), uid, version); err != nil {
+	if err := d.Cluster.SetMember(ctx, *delivery.release, d.owner(name, delivery), uid, version); err != nil {
 		return err
 	}
-	labelled := *of.release
+	labelled := *delivery.release
 	labelled.Member, labelled.HubUID, labelled.HubVersion, labelled.HubRestored = d.Member, uid, version, false
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	of.release = &labelled
+	delivery.release = &labelled
 	return nil
 }
 
 // deploy installs or upgrades a release, and reports a long operation.
-func (d *Deployer) deploy(ctx context.Context, name string, of *delivery, s observation) error {
-	if err := d.confirmNewest(ctx, of, s.deployment); err != nil {
+func (d *Deployer) deploy(ctx context.Context, name string, delivery *delivery, s observation) error {
+	if err := d.confirmNewest(ctx, delivery, s.deployment); err != nil {
 		return err
 	}
-	of.attempt.waits(turnTimeout)
+	delivery.attempt.waits(turnTimeout)
 	request, hooks, err := d.request(ctx, s)
 	if err != nil {
 		return err
 	}
-	request.Before, request.Leaving = around(of, request.ID(), s.adopts)
-	if of.release != nil && of.release.SyncGeneration == s.syncGeneration { // else the user has everything deployed again
-		request.Jobs = of.release.Jobs
+	request.Before, request.Leaving = around(delivery, request.ID(), s.adopts)
+	if delivery.release != nil && delivery.release.SyncGeneration == s.syncGeneration { // else the user has everything deployed again
+		request.Jobs = delivery.release.Jobs
 	}
-	request.Rendered = func() { of.attempt.waits(operationTimeout(request, hooks)) }
+	request.Rendered = func() { delivery.attempt.waits(operationTimeout(request, hooks)) }
 	doing := fmt.Sprintf("release %s/%s is being installed or upgraded: Helm waits for its hooks or objects", s.namespace, s.name)
-	reported := d.reportLong(ctx, name, of, s, decision{State: Deploying, Reason: doing})
-	made, err := d.Cluster.Deploy(ctx, request)
+	reported := d.reportLong(ctx, name, delivery, s, decision{State: Deploying, Reason: doing})
+	deployed, err := d.Cluster.Deploy(ctx, request)
 	reported()
 	if err != nil {
 		// The history has the outcome.
-		d.rereadHistory(ctx, name, of)
+		d.rereadHistory(ctx, name, delivery)
 		if ended := (*render.Ended)(nil); errors.As(err, &ended) {
 			return withReason(reasons.DeployerCrashed, ended)
 		}
@@ -120,8 +120,8 @@ func (d *Deployer) deploy(ctx context.Context, name string, of *delivery, s obse
 		}
 		return withReason(reasons.DeployFailed, d.explainConflict(name, request.ID(), err))
 	}
-	d.Log.Info("release deployed", "deployment", name, "release", made.String())
-	d.setReleases(name, of, append([]release.Summary{made}, settled(request.Leaving)...))
+	d.Log.Info("release deployed", "deployment", name, "release", deployed.String())
+	d.setReleases(name, delivery, append([]release.Summary{deployed}, settled(request.Leaving)...))
 	return nil
 }
 
@@ -130,33 +130,33 @@ func (d *Deployer) deploy(ctx context.Context, name string, of *delivery, s obse
 //
 // An API server that lags behind may send an earlier state to an agent at its start. An upgrade to
 // that state removes everything added since.
-func (d *Deployer) confirmNewest(ctx context.Context, of *delivery, is *fleet.BundleDeployment) error {
-	if of.release == nil || !applied.Older(is.ResourceVersion, of.release.HubVersion) {
+func (d *Deployer) confirmNewest(ctx context.Context, delivery *delivery, deployment *fleet.BundleDeployment) error {
+	if delivery.release == nil || !applied.Older(deployment.ResourceVersion, delivery.release.HubVersion) {
 		return nil
 	}
 	deployments, err := d.Hub.Deployments()
 	if err != nil {
 		return err
 	}
-	now, err := deployments.Get(ctx, is.Name, metav1.GetOptions{})
+	now, err := deployments.Get(ctx, deployment.Name, metav1.GetOptions{})
 	if err != nil {
-		return fmt.Errorf("release %s stays as it is until the hub confirms an older BundleDeployment: %w", of.release, err)
+		return fmt.Errorf("release %s stays as it is until the hub confirms an older BundleDeployment: %w", delivery.release, err)
 	}
-	if now.UID != is.UID || now.Generation != is.Generation {
+	if now.UID != deployment.UID || now.Generation != deployment.Generation {
 		return fmt.Errorf("release %s stays as it is: the hub has generation %d of its BundleDeployment, and sent generation %d to this agent",
-			of.release, now.Generation, is.Generation)
+			delivery.release, now.Generation, deployment.Generation)
 	}
 	return nil
 }
 
 // rereadHistory reads the releases of a deployment from their history.
-func (d *Deployer) rereadHistory(ctx context.Context, name string, of *delivery) {
-	among := of.all()
+func (d *Deployer) rereadHistory(ctx context.Context, name string, delivery *delivery) {
+	among := delivery.all()
 	if deployment := d.store.get(name); deployment != nil {
 		among = append(among, d.wantedRelease(deployment))
 	}
 	if found, err := d.Cluster.FindReleases(ctx, name, among...); err == nil { // else the releases in memory count until the next attempt
-		d.setReleases(name, of, found)
+		d.setReleases(name, delivery, found)
 	}
 }
 
@@ -199,32 +199,32 @@ func (d *Deployer) explain(err error) (reason, message string) {
 }
 
 // watchObjects reads the manifests of a release and watches its objects.
-func (d *Deployer) watchObjects(ctx context.Context, name string, of *delivery) error {
-	if of.set != nil {
+func (d *Deployer) watchObjects(ctx context.Context, name string, delivery *delivery) error {
+	if delivery.set != nil {
 		return nil
 	}
-	objects, err := d.Cluster.Objects(ctx, *of.release)
+	objects, err := d.Cluster.Objects(ctx, *delivery.release)
 	if err != nil {
 		return err
 	}
-	set, err := d.detector.NewSet(*of.release, objects)
+	set, err := d.detector.NewSet(*delivery.release, objects)
 	if err != nil {
 		return err
 	}
-	if err := d.addFormer(ctx, of, set, objects); err != nil {
+	if err := d.addFormer(ctx, delivery, set, objects); err != nil {
 		return err
 	}
-	d.watch(name, of, set)
+	d.watch(name, delivery, set)
 	return nil
 }
 
 // watch watches the objects of a release.
-func (d *Deployer) watch(name string, of *delivery, set *drift.Set) {
+func (d *Deployer) watch(name string, delivery *delivery, set *drift.Set) {
 	d.mu.Lock()
-	of.set, of.watched = set, nil
+	delivery.set, delivery.watched = set, nil
 	for _, key := range set.Keys() {
 		object := key.Object()
-		of.watched = append(of.watched, object)
+		delivery.watched = append(delivery.watched, object)
 		if d.owners[object] == nil {
 			d.owners[object] = map[string]bool{}
 		}

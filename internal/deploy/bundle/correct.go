@@ -18,32 +18,32 @@ const (
 )
 
 // countCorrection counts a correction. Each correction in a series doubles the time until the next.
-func (of *delivery) countCorrection(now time.Time) {
-	if now.Sub(of.correctAt) > calm {
-		of.corrections = 0
+func (delivery *delivery) countCorrection(now time.Time) {
+	if now.Sub(delivery.correctAt) > calm {
+		delivery.corrections = 0
 	}
-	of.corrections++
-	of.correctAt = now.Add(retry.Doubled(firstCorrection, of.corrections, lastCorrection))
+	delivery.corrections++
+	delivery.correctAt = now.Add(retry.Doubled(firstCorrection, delivery.corrections, lastCorrection))
 }
 
 // contested reports whether drift comes back after each correction.
-func (of *delivery) contested(now time.Time) bool {
-	return of.corrections > 2 && now.Before(of.correctAt.Add(calm))
+func (delivery *delivery) contested(now time.Time) bool {
+	return delivery.corrections > 2 && now.Before(delivery.correctAt.Add(calm))
 }
 
 // correct reverts drift.
-func (d *Deployer) correct(ctx context.Context, of *delivery, s observation) error {
+func (d *Deployer) correct(ctx context.Context, delivery *delivery, s observation) error {
 	spec := s.deployment.Spec
 	how := correction(spec)
-	err := d.detector.Correct(ctx, of.set, spec.Options, how.Force)
+	err := d.detector.Correct(ctx, delivery.set, spec.Options, how.Force)
 	if err == nil {
-		of.countCorrection(d.Clock.Now())
+		delivery.countCorrection(d.Clock.Now())
 		d.Log.Info("drift corrected", "deployment", s.deployment.Name, "objects", s.modified)
 		return nil
 	}
 	err = fmt.Errorf("it could not be corrected: %w", err)
-	if how.KeepFailHistory && of.failure.message == "" {
-		if recordErr := d.Cluster.RecordFailedCorrection(ctx, *of.release, spec.Options, err); recordErr != nil {
+	if how.KeepFailHistory && delivery.failure.message == "" {
+		if recordErr := d.Cluster.RecordFailedCorrection(ctx, *delivery.release, spec.Options, err); recordErr != nil {
 			err = fmt.Errorf("%w; %w", err, recordErr)
 		}
 	}

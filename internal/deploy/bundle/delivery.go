@@ -74,42 +74,42 @@ func (d *Deployer) delivery(name string) *delivery {
 
 // noteCompared notes the unmodified objects of a release, so that the next deployer can skip them.
 // Without the note the next deployer compares all objects.
-func (d *Deployer) noteCompared(ctx context.Context, of *delivery) {
-	note, more := of.set.Note()
+func (d *Deployer) noteCompared(ctx context.Context, delivery *delivery) {
+	note, more := delivery.set.Note()
 	now := d.Clock.Now()
-	if !more || now.Sub(of.notedAt) < noteEvery {
+	if !more || now.Sub(delivery.notedAt) < noteEvery {
 		return
 	}
-	of.notedAt = now
-	if err := d.Cluster.NoteCompared(ctx, *of.release, note); err != nil {
-		d.Log.Info("recording the comparison failing", "release", of.release.String(), "reason", err.Error())
+	delivery.notedAt = now
+	if err := d.Cluster.NoteCompared(ctx, *delivery.release, note); err != nil {
+		d.Log.Info("recording the comparison failing", "release", delivery.release.String(), "reason", err.Error())
 		return
 	}
-	of.set.SetNote(note)
-	noted := *of.release
+	delivery.set.SetNote(note)
+	noted := *delivery.release
 	noted.Compared = note
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	of.release = &noted
+	delivery.release = &noted
 }
 
 // noteJobs notes the runs of the Jobs of a release, so that none runs again with the same
 // content.
-func (d *Deployer) noteJobs(ctx context.Context, of *delivery) {
-	note, more := of.set.Runs()
+func (d *Deployer) noteJobs(ctx context.Context, delivery *delivery) {
+	note, more := delivery.set.Runs()
 	if !more {
 		return
 	}
-	if err := d.Cluster.NoteJobs(ctx, *of.release, note); err != nil {
-		d.Log.Info("noting which Jobs have run failing", "release", of.release.String(), "reason", err.Error())
+	if err := d.Cluster.NoteJobs(ctx, *delivery.release, note); err != nil {
+		d.Log.Info("noting which Jobs have run failing", "release", delivery.release.String(), "reason", err.Error())
 		return
 	}
-	of.set.SetRuns(note)
-	noted := *of.release
+	delivery.set.SetRuns(note)
+	noted := *delivery.release
 	noted.Jobs = note
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	of.release = &noted
+	delivery.release = &noted
 }
 
 func (d *Deployer) forget(name string) {

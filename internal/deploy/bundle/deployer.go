@@ -267,16 +267,16 @@ func (d *Deployer) reportIdle() {
 }
 
 // reconcile observes, decides, acts and reports for one deployment.
-func (d *Deployer) reconcile(ctx context.Context, name string, of *delivery) {
-	if d.store.get(name) == nil && of.release == nil {
+func (d *Deployer) reconcile(ctx context.Context, name string, delivery *delivery) {
+	if d.store.get(name) == nil && delivery.release == nil {
 		d.forget(name)
 		return
 	}
-	d.setAgentIdle(of, 0)
-	s := d.observe(ctx, name, of)
+	d.setAgentIdle(delivery, 0)
+	s := d.observe(ctx, name, delivery)
 	decision := decide(s.observed, d.Clock.Now())
-	d.logState(name, of, s, decision)
-	err := d.act(ctx, name, of, s, decision)
+	d.logState(name, delivery, s, decision)
+	err := d.act(ctx, name, delivery, s, decision)
 	if ctx.Err() != nil {
 		return
 	}
@@ -286,7 +286,7 @@ func (d *Deployer) reconcile(ctx context.Context, name string, of *delivery) {
 		return
 	}
 	if err != nil {
-		d.fail(ctx, name, of, s, err)
+		d.fail(ctx, name, delivery, s, err)
 		return
 	}
 	switch decision.State {
@@ -295,11 +295,11 @@ func (d *Deployer) reconcile(ctx context.Context, name string, of *delivery) {
 			d.queue.AddAfter(name, decision.Wake.Sub(d.Clock.Now()))
 			return
 		}
-		of.failure, of.backoff = failure{}, retry.Failed()
+		delivery.failure, delivery.backoff = failure{}, retry.Failed()
 		d.queue.Add(name)
 	case Gone, Kept, Held, Unsupported, Waiting, Failed, Watching:
-		if d.report(ctx, name, of, s, decision) && decision.State == Watching && s.agentIsWell() {
-			d.setAgentIdle(of, s.generation)
+		if d.report(ctx, name, delivery, s, decision) && decision.State == Watching && s.agentIsWell() {
+			d.setAgentIdle(delivery, s.generation)
 		}
 		if wake := kube.Earlier(decision.Wake, s.objects.LookAgain); !wake.IsZero() {
 			d.queue.AddAfter(name, wake.Sub(d.Clock.Now()))
@@ -308,14 +308,14 @@ func (d *Deployer) reconcile(ctx context.Context, name string, of *delivery) {
 }
 
 // setAgentIdle sets the generation with a healthy release of the agent itself; 0 if there is none.
-func (d *Deployer) setAgentIdle(of *delivery, generation int64) {
+func (d *Deployer) setAgentIdle(delivery *delivery, generation int64) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	of.agentIdle = generation
+	delivery.agentIdle = generation
 }
 
 // logState logs a change of state, and marks a deployment that waits for others.
-func (d *Deployer) logState(name string, of *delivery, s observation, decision decision) {
+func (d *Deployer) logState(name string, delivery *delivery, s observation, decision decision) {
 	d.mu.Lock()
 	if decision.State == Waiting {
 		d.waiting[name] = true
@@ -323,27 +323,27 @@ func (d *Deployer) logState(name string, of *delivery, s observation, decision d
 		delete(d.waiting, name)
 	}
 	d.mu.Unlock()
-	if of.state != decision.State {
-		d.Log.Info("deployment state", "deployment", name, "from", of.state, "to", decision.State, "reason", decision.Reason)
-		of.state = decision.State
+	if delivery.state != decision.State {
+		d.Log.Info("deployment state", "deployment", name, "from", delivery.state, "to", decision.State, "reason", decision.Reason)
+		delivery.state = decision.State
 	}
 	if s.unwatched == "" {
-		of.unwatched = time.Time{}
+		delivery.unwatched = time.Time{}
 	}
 }
 
 // fail stores the error of an attempt and enqueues the deployment. The next reconciliation reports
 // the error.
-func (d *Deployer) fail(ctx context.Context, name string, of *delivery, s observation, err error) {
-	if of.failure.of != s.generation || errors.Is(err, release.ErrHookRuns) { // the attempt itself has waited
-		of.backoff = retry.Failed()
+func (d *Deployer) fail(ctx context.Context, name string, delivery *delivery, s observation, err error) {
+	if delivery.failure.of != s.generation || errors.Is(err, release.ErrHookRuns) { // the attempt itself has waited
+		delivery.backoff = retry.Failed()
 	}
 	d.wakeups.failed(name, release.ID{Namespace: s.namespace, Name: s.name}, err)
 	reason, message := d.explain(err)
-	of.failure = failure{of: s.generation, reason: reason, message: message, retryAt: d.Clock.Now().Add(of.backoff.Step())}
+	delivery.failure = failure{of: s.generation, reason: reason, message: message, retryAt: d.Clock.Now().Add(delivery.backoff.Step())}
 	if terminating := (*release.TerminatingNamespace)(nil); errors.As(err, &terminating) {
-		d.awaitNamespace(ctx, name, terminating.Name, of.failure.retryAt)
+		d.awaitNamespace(ctx, name, terminating.Name, delivery.failure.retryAt)
 	}
-	d.Log.Info("deployment failing", "deployment", name, "reason", message, "retry", of.failure.retryAt)
+	d.Log.Info("deployment failing", "deployment", name, "reason", message, "retry", delivery.failure.retryAt)
 	d.queue.Add(name)
 }

@@ -13,15 +13,15 @@ import (
 
 // move deploys a release in its new place, then removes it from its old one. The old release keeps
 // running if anything fails.
-func (d *Deployer) move(ctx context.Context, name string, of *delivery, s observation) error {
-	before := *of.release
+func (d *Deployer) move(ctx context.Context, name string, delivery *delivery, s observation) error {
+	before := *delivery.release
 	switch {
 	case s.current():
-		return d.removeOther(ctx, name, of, s, of.others[0])
+		return d.removeOther(ctx, name, delivery, s, delivery.others[0])
 	case before.Agent, d.managesAgent(name, before): // no object is removed, and the two cannot coexist
-		return withReason(reasons.MoveFailed, d.removeRelease(ctx, name, of, before))
+		return withReason(reasons.MoveFailed, d.removeRelease(ctx, name, delivery, before))
 	}
-	if err := d.deploy(ctx, name, of, s); err != nil {
+	if err := d.deploy(ctx, name, delivery, s); err != nil {
 		return fmt.Errorf("release %s keeps running until release %s/%s is deployed, and is removed then: %w",
 			before.ID(), s.namespace, s.name, err)
 	}
@@ -29,31 +29,31 @@ func (d *Deployer) move(ctx context.Context, name string, of *delivery, s observ
 }
 
 // removeOther removes the release that the deployment was moved from.
-func (d *Deployer) removeOther(ctx context.Context, name string, of *delivery, s observation, other release.Summary) error {
-	of.attempt.waits(uninstallTimeout)
-	d.watchRemoval(ctx, name, of, other)
+func (d *Deployer) removeOther(ctx context.Context, name string, delivery *delivery, s observation, other release.Summary) error {
+	delivery.attempt.waits(uninstallTimeout)
+	d.watchRemoval(ctx, name, delivery, other)
 	doing := fmt.Sprintf("release %s is deployed, and release %s is being removed", s.release.ID(), other.ID())
-	reported := d.reportLong(ctx, name, of, s, decision{State: Moving, Reason: doing})
-	err := d.removeRelease(ctx, name, of, other)
+	reported := d.reportLong(ctx, name, delivery, s, decision{State: Moving, Reason: doing})
+	err := d.removeRelease(ctx, name, delivery, other)
 	reported()
 	return withReason(reasons.MoveFailed, err)
 }
 
 // around returns the other releases of a deployment. The release before continues under the new
 // name; the releases leaving are removed after the deployment.
-func around(of *delivery, to release.ID, adopts bool) (before *release.Summary, leaving []release.Summary) {
-	is := of.release
-	if is == nil || of.otherWorkspace() {
+func around(delivery *delivery, to release.ID, adopts bool) (before *release.Summary, leaving []release.Summary) {
+	current := delivery.release
+	if current == nil || delivery.otherWorkspace() {
 		return nil, nil
 	}
-	leaving = slices.DeleteFunc(slices.Clone(of.others), func(s release.Summary) bool { return s.ID() == to })
+	leaving = slices.DeleteFunc(slices.Clone(delivery.others), func(s release.Summary) bool { return s.ID() == to })
 	switch {
-	case is.ID() == to && is.History == is.Namespace:
+	case current.ID() == to && current.History == current.Namespace:
 		return nil, leaving
-	case is.ID() == to, adopts && is.Namespace == to.Namespace:
-		return is, leaving
+	case current.ID() == to, adopts && current.Namespace == to.Namespace:
+		return current, leaving
 	}
-	return nil, append(leaving, *is)
+	return nil, append(leaving, *current)
 }
 
 // settled clears the mark of leaving from releases after their successor is deployed.
@@ -66,7 +66,7 @@ func settled(leaving []release.Summary) []release.Summary {
 
 // reportLong reports a long operation, until the returned function is called. It reports a move at
 // once: readiness in the old place is not readiness in the new one.
-func (d *Deployer) reportLong(ctx context.Context, name string, of *delivery, s observation, doing decision) (end func()) {
+func (d *Deployer) reportLong(ctx context.Context, name string, delivery *delivery, s observation, doing decision) (end func()) {
 	done, reported := make(chan struct{}), make(chan *fleet.BundleDeploymentStatus, 1)
 	after := ReportAfter
 	if s.found && (s.moving() || s.superseded) {
@@ -90,69 +90,71 @@ func (d *Deployer) reportLong(ctx context.Context, name string, of *delivery, s 
 	return func() {
 		close(done)
 		if status := <-reported; status != nil {
-			of.written = status
+			delivery.written = status
 		}
 	}
 }
 
 // all returns the IDs of all releases of the deployment.
-func (of *delivery) all() (ids []release.ID) {
-	if of.release != nil {
-		ids = append(ids, of.release.ID())
+func (delivery *delivery) all() (ids []release.ID) {
+	if delivery.release != nil {
+		ids = append(ids, delivery.release.ID())
 	}
-	for _, s := range of.others {
+	for _, s := range delivery.others {
 		ids = append(ids, s.ID())
 	}
 	return ids
 }
 
 // keptIn reports whether a Secret is the newest revision of a release of the deployment.
-func (of *delivery) keptIn(namespace, name string) bool {
+func (delivery *delivery) keptIn(namespace, name string) bool {
 	is := func(s release.Summary) bool { return s.History == namespace && release.SecretName(s) == name }
-	return of.release != nil && is(*of.release) || slices.ContainsFunc(of.others, is)
+	return delivery.release != nil && is(*delivery.release) || slices.ContainsFunc(delivery.others, is)
 }
 
 // setAll sets the releases of the deployment, the current one first.
-func (of *delivery) setAll(releases []release.Summary) {
-	of.release, of.others = nil, nil
+func (delivery *delivery) setAll(releases []release.Summary) {
+	delivery.release, delivery.others = nil, nil
 	if len(releases) > 0 {
-		of.release, of.others = &releases[0], releases[1:]
+		delivery.release, delivery.others = &releases[0], releases[1:]
 	}
 }
 
 // choose makes a deployed release the current one, in the wanted place if possible.
-func (d *Deployer) choose(name string, of *delivery, wanted release.ID) {
-	if len(of.others) == 0 {
+func (d *Deployer) choose(name string, delivery *delivery, wanted release.ID) {
+	if len(delivery.others) == 0 {
 		return
 	}
-	all := append([]release.Summary{*of.release}, of.others...)
+	all := append([]release.Summary{*delivery.release}, delivery.others...)
 	best := slices.IndexFunc(all, func(s release.Summary) bool { return s.Deployed && s.ID() == wanted })
 	if best < 0 {
 		best = slices.IndexFunc(all, func(s release.Summary) bool { return s.Deployed })
 	}
 	if best > 0 {
 		all[0], all[best] = all[best], all[0]
-		d.setReleases(name, of, all)
+		d.setReleases(name, delivery, all)
 	}
 }
 
 // dropRelease forgets a removed release of a deployment.
-func (d *Deployer) dropRelease(name string, of *delivery, gone release.Summary) {
-	all := append([]release.Summary{*of.release}, of.others...)
-	d.setReleases(name, of, slices.DeleteFunc(all, func(s release.Summary) bool { return s.ID() == gone.ID() && s.History == gone.History }))
+func (d *Deployer) dropRelease(name string, delivery *delivery, gone release.Summary) {
+	all := append([]release.Summary{*delivery.release}, delivery.others...)
+	d.setReleases(name, delivery, slices.DeleteFunc(all, func(s release.Summary) bool {
+		return s.ID() == gone.ID() && s.History == gone.History
+	}))
 }
 
 // setReleases sets the releases of a deployment, and forgets the objects of the previous one.
-func (d *Deployer) setReleases(name string, of *delivery, releases []release.Summary) {
+func (d *Deployer) setReleases(name string, delivery *delivery, releases []release.Summary) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	of.removingSince = time.Time{}
-	of.setAll(releases)
-	for _, object := range of.watched {
+	delivery.removingSince = time.Time{}
+	delivery.setAll(releases)
+	for _, object := range delivery.watched {
 		delete(d.owners[object], name)
 		if len(d.owners[object]) == 0 {
 			delete(d.owners, object)
 		}
 	}
-	of.set, of.watched = nil, nil
+	delivery.set, delivery.watched = nil, nil
 }

@@ -32,23 +32,23 @@ type observation struct {
 	contested bool
 }
 
-func (d *Deployer) observe(ctx context.Context, name string, of *delivery) observation {
+func (d *Deployer) observe(ctx context.Context, name string, delivery *delivery) observation {
 	wokenUp, lost := d.wakeups.take(name)
 	if wokenUp {
-		of.failure.retryAt = time.Time{}
+		delivery.failure.retryAt = time.Time{}
 	}
 	if lost {
-		d.rereadHistory(ctx, name, of)
+		d.rereadHistory(ctx, name, delivery)
 	}
 	deployment := d.store.get(name)
-	s := observation{deployment: deployment, observed: observed{member: d.Member, failure: of.failure, correctAt: of.correctAt},
-		contested: of.contested(d.Clock.Now())}
+	s := observation{deployment: deployment, observed: observed{member: d.Member, failure: delivery.failure, correctAt: delivery.correctAt},
+		contested: delivery.contested(d.Clock.Now())}
 	if deployment != nil {
 		d.mu.Lock()
-		of.known, of.workspace = true, deployment.Labels[fleet.LabelBundleNamespace]
+		delivery.known, delivery.workspace = true, deployment.Labels[fleet.LabelBundleNamespace]
 		d.mu.Unlock()
-		if of.uid != deployment.UID {
-			of.uid, of.written = deployment.UID, nil
+		if delivery.uid != deployment.UID {
+			delivery.uid, delivery.written = deployment.UID, nil
 		}
 		s.fill(deployment, d.wantedRelease(deployment))
 		if d.OnlyAgent && !isAgent(deployment) {
@@ -60,50 +60,51 @@ func (d *Deployer) observe(ctx context.Context, name string, of *delivery) obser
 		}
 		s.waiting = waitingFor(deployment, d.store.all())
 	}
-	s.known = of.known
+	s.known = delivery.known
 	if crashed := d.Attempts.crashed(name, deployment); d.Clock.Now().Before(crashed.retryAt) {
 		s.failure, s.crashed = crashed, true
 	}
-	if of.release == nil {
+	if delivery.release == nil {
 		return s
 	}
-	if s.otherWorkspace = of.otherWorkspace(); s.otherWorkspace && deployment != nil {
+	if s.otherWorkspace = delivery.otherWorkspace(); s.otherWorkspace && deployment != nil {
 		return s // the release of a Bundle of the same name; only deploying finds a conflict
 	}
 	if s.wanted {
-		d.choose(name, of, release.ID{Namespace: s.namespace, Name: s.name})
+		d.choose(name, delivery, release.ID{Namespace: s.namespace, Name: s.name})
 	}
-	s.found, s.release, s.inherited = true, *of.release, of.inherited()
-	s.others, s.superseded = len(of.others), slices.ContainsFunc(of.others, of.release.SupersededBy)
-	s.confirmation = d.confirmation(name, of, s.wanted)
+	s.found, s.release, s.inherited = true, *delivery.release, delivery.inherited()
+	s.others, s.superseded = len(delivery.others), slices.ContainsFunc(delivery.others, delivery.release.SupersededBy)
+	s.confirmation = d.confirmation(name, delivery, s.wanted)
 	if s.wanted && !s.moving() {
 		d.mu.Lock()
-		of.removingSince = time.Time{} // it came back before its removal
+		delivery.removingSince = time.Time{} // it came back before its removal
 		d.mu.Unlock()
 	}
 	if s.wanted && s.held == "" && s.unsupported == "" && !s.crashed && s.current() && !s.moving() {
-		s.observeObjects(ctx, d, of)
+		s.observeObjects(ctx, d, delivery)
 	}
 	return s
 }
 
 // otherWorkspace reports whether the release belongs to a Bundle in another workspace than the
 // BundleDeployment.
-func (of *delivery) otherWorkspace() bool {
-	return of.workspace != "" && of.release.Workspace != "" && of.workspace != of.release.Workspace
+func (delivery *delivery) otherWorkspace() bool {
+	return delivery.workspace != "" && delivery.release.Workspace != "" && delivery.workspace != delivery.release.Workspace
 }
 
 // ours reports whether the deployer removes the release when its BundleDeployment is deleted.
-func (of *delivery) ours(member string) bool {
-	return of.release != nil && (of.known && !of.otherWorkspace() || of.release.Member == member || of.inherited())
+func (delivery *delivery) ours(member string) bool {
+	return delivery.release != nil &&
+		(delivery.known && !delivery.otherWorkspace() || delivery.release.Member == member || delivery.inherited())
 }
 
 // inherited reports whether the newest revision has neither workspace nor deployment ID, as with an
 // upstream agent. Such a release may belong to this member. A member label proves nothing here,
 // because Helm copies labels from the previous revision.
-func (of *delivery) inherited() bool {
-	s := of.release
-	return s.Workspace == "" && s.DeploymentID == "" && !s.Agent && !of.absence.predates
+func (delivery *delivery) inherited() bool {
+	s := delivery.release
+	return s.Workspace == "" && s.DeploymentID == "" && !s.Agent && !delivery.absence.predates
 }
 
 // fill adds the fields of the BundleDeployment.
@@ -125,20 +126,20 @@ func (s *observation) fill(deployment *fleet.BundleDeployment, wanted release.ID
 }
 
 // observeObjects adds the state of the objects of the release.
-func (s *observation) observeObjects(ctx context.Context, d *Deployer, of *delivery) {
+func (s *observation) observeObjects(ctx context.Context, d *Deployer, delivery *delivery) {
 	var err error
-	if s.crds, err = d.observeCRDs(ctx, of); err != nil {
+	if s.crds, err = d.observeCRDs(ctx, delivery); err != nil {
 		s.unwatched = err.Error()
 		return
 	}
-	if err := d.watchObjects(ctx, s.deployment.Name, of); err != nil {
+	if err := d.watchObjects(ctx, s.deployment.Name, delivery); err != nil {
 		s.unwatched = err.Error()
 		if isNotServed(err) {
 			d.waitForKind(s.deployment.Name)
 		}
 		return
 	}
-	objects, err := d.detector.Observe(ctx, of.set, s.deployment.Spec.Options, d.Clock.Now())
+	objects, err := d.detector.Observe(ctx, delivery.set, s.deployment.Spec.Options, d.Clock.Now())
 	switch {
 	case err != nil:
 		s.unwatched = err.Error()
@@ -146,8 +147,8 @@ func (s *observation) observeObjects(ctx context.Context, d *Deployer, of *deliv
 		s.unwatched = objects.Unsynced
 	default:
 		s.objects, s.modified = objects, objects.Correctable
-		d.noteCompared(ctx, of)
-		d.noteJobs(ctx, of)
+		d.noteCompared(ctx, delivery)
+		d.noteJobs(ctx, delivery)
 	}
 	if s.objects.Changed == 0 || !isAgent(s.deployment) {
 		return
@@ -163,11 +164,11 @@ func (s *observation) observeObjects(ctx context.Context, d *Deployer, of *deliv
 }
 
 // addFormer watches the remaining objects of earlier revisions.
-func (d *Deployer) addFormer(ctx context.Context, of *delivery, set *drift.Set, objects []*unstructured.Unstructured) error {
-	if of.release.Version < 2 {
+func (d *Deployer) addFormer(ctx context.Context, delivery *delivery, set *drift.Set, objects []*unstructured.Unstructured) error {
+	if delivery.release.Version < 2 {
 		return nil
 	}
-	former, err := d.Cluster.Former(*of.release, objects)
+	former, err := d.Cluster.Former(*delivery.release, objects)
 	if err != nil {
 		return err
 	}
@@ -211,14 +212,14 @@ func unsupportedIn(spec fleet.BundleDeploymentSpec) string {
 
 // waitingFor names the dependencies of a deployment without an accepted state; empty if there are
 // none.
-func waitingFor(deployment *fleet.BundleDeployment, all []*fleet.BundleDeployment) string {
+func waitingFor(deployment *fleet.BundleDeployment, deployments []*fleet.BundleDeployment) string {
 	var missing []string
 	for _, ref := range deployment.Spec.DependsOn {
 		accepted := ref.AcceptedStates
 		if len(accepted) == 0 {
 			accepted = []fleet.BundleState{fleet.StateReady}
 		}
-		matched, sentence := matching(deployment, ref, all)
+		matched, sentence := matching(deployment, ref, deployments)
 		if sentence != "" {
 			missing = append(missing, sentence)
 		}
@@ -233,7 +234,8 @@ func waitingFor(deployment *fleet.BundleDeployment, all []*fleet.BundleDeploymen
 }
 
 // matching finds the deployments of a reference, or explains why there is none.
-func matching(deployment *fleet.BundleDeployment, ref fleet.BundleRef, all []*fleet.BundleDeployment) ([]*fleet.BundleDeployment, string) {
+func matching(deployment *fleet.BundleDeployment, ref fleet.BundleRef,
+	deployments []*fleet.BundleDeployment) (matched []*fleet.BundleDeployment, why string) {
 	selector := labels.Nothing()
 	if ref.Selector != nil {
 		parsed, err := metav1.LabelSelectorAsSelector(ref.Selector)
@@ -242,8 +244,7 @@ func matching(deployment *fleet.BundleDeployment, ref fleet.BundleRef, all []*fl
 		}
 		selector = parsed
 	}
-	var matched []*fleet.BundleDeployment
-	for _, other := range all {
+	for _, other := range deployments {
 		if other.Name == deployment.Name || other.Labels[fleet.LabelBundleNamespace] != deployment.Labels[fleet.LabelBundleNamespace] {
 			continue
 		}

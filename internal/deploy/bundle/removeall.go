@@ -39,16 +39,16 @@ func (d *Deployer) RemoveAll(ctx context.Context, progress func(applied.Remainin
 	defer watching.Wait()
 	defer cancel()
 	watching.Go(func() { _ = d.detector.Run(ctx) }) // always nil
-	all, err := d.removals(ctx)
+	removals, err := d.removals(ctx)
 	if err != nil {
 		return err
 	}
-	progress(count(all))
+	progress(count(removals))
 	loop := applied.Removal{Clock: d.Clock, Moved: moved, Progress: progress}
 	return loop.Run(ctx, func(ctx context.Context) (applied.Remaining, bool, error) {
-		left := d.removeEach(ctx, all)
-		all = slices.DeleteFunc(all, func(r *removal) bool { return r.over })
-		if len(all) > 0 {
+		left := d.removeEach(ctx, removals)
+		removals = slices.DeleteFunc(removals, func(r *removal) bool { return r.over })
+		if len(removals) > 0 {
 			return left, false, nil
 		}
 		return left, true, d.unreadable(ctx)
@@ -76,14 +76,14 @@ func (d *Deployer) removals(ctx context.Context) ([]*removal, error) {
 	if err != nil {
 		return nil, err
 	}
-	var all []*removal
+	var removals []*removal
 	for name, releases := range found.Releases {
 		for _, summary := range releases {
 			if summary.Member != d.Member {
 				continue
 			}
 			r := &removal{name: name, release: summary}
-			all = append(all, r)
+			removals = append(removals, r)
 			if summary.KeepResources || d.managesAgent(name, summary) {
 				continue
 			}
@@ -93,7 +93,7 @@ func (d *Deployer) removals(ctx context.Context) ([]*removal, error) {
 			d.detector.Use(summary.String(), r.objects)
 		}
 	}
-	return all, nil
+	return removals, nil
 }
 
 // count returns the initial number of objects of the releases.
@@ -105,10 +105,10 @@ func count(all []*removal) (left applied.Remaining) {
 }
 
 // removeEach removes as much as possible of each release, and returns the rest.
-func (d *Deployer) removeEach(ctx context.Context, all []*removal) (left applied.Remaining) {
+func (d *Deployer) removeEach(ctx context.Context, removals []*removal) (left applied.Remaining) {
 	var mu sync.Mutex
-	workqueue.ParallelizeUntil(ctx, workers, len(all), func(i int) {
-		r := all[i]
+	workqueue.ParallelizeUntil(ctx, workers, len(removals), func(i int) {
+		r := removals[i]
 		now, err := d.removeOne(ctx, r)
 		mu.Lock()
 		defer mu.Unlock()

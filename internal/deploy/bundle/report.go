@@ -12,26 +12,26 @@ import (
 )
 
 // report writes the status if it changed, and reports whether the hub has it.
-func (d *Deployer) report(ctx context.Context, name string, of *delivery, s observation, decision decision) bool {
+func (d *Deployer) report(ctx context.Context, name string, delivery *delivery, s observation, decision decision) bool {
 	if s.deployment == nil {
 		return false
 	}
 	if s.unwatched != "" {
 		// The list of a new kind takes a moment.
-		if of.unwatched.IsZero() {
-			of.unwatched = d.Clock.Now()
+		if delivery.unwatched.IsZero() {
+			delivery.unwatched = d.Clock.Now()
 		}
-		if left := ReportAfter - d.Clock.Since(of.unwatched); left > 0 {
+		if left := ReportAfter - d.Clock.Since(delivery.unwatched); left > 0 {
 			d.queue.AddAfter(name, left)
 			return false
 		}
-		d.queue.AddAfter(name, of.watching.Step())
+		d.queue.AddAfter(name, delivery.watching.Step())
 	} else {
-		of.watching = retry.Failed()
+		delivery.watching = retry.Failed()
 	}
-	if of.written != nil {
+	if delivery.written != nil {
 		s.deployment = s.deployment.DeepCopy()
-		s.deployment.Status = *of.written
+		s.deployment.Status = *delivery.written
 	}
 	status := statusOf(decision, s, d.Clock.Now())
 	if equality.Semantic.DeepEqual(status, s.deployment.Status) {
@@ -40,9 +40,9 @@ func (d *Deployer) report(ctx context.Context, name string, of *delivery, s obse
 	err := d.patchStatus(ctx, name, status)
 	switch {
 	case err == nil:
-		of.written, of.reporting = &status, retry.Failed()
+		delivery.written, delivery.reporting = &status, retry.Failed()
 	case ctx.Err() == nil && !apierrors.IsNotFound(err):
-		d.queue.AddAfter(name, of.reporting.Step())
+		d.queue.AddAfter(name, delivery.reporting.Step())
 	}
 	return err == nil
 }

@@ -213,18 +213,18 @@ func modifiedMessage(modified []fleet.ModifiedStatus, s observation) string {
 }
 
 // change describes the change of an object.
-func change(of fleet.ModifiedStatus) string {
+func change(modified fleet.ModifiedStatus) string {
 	switch {
-	case of.Create:
+	case modified.Create:
 		return "missing"
-	case of.Delete:
+	case modified.Delete:
 		return "extra"
-	case of.Exist:
+	case modified.Exist:
 		return "not owned by us"
-	case of.Patch == "":
+	case modified.Patch == "":
 		return "modified"
 	}
-	return "modified " + of.Patch
+	return "modified " + modified.Patch
 }
 
 // resource names an object as Rancher Fleet's agents do.

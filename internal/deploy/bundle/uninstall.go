@@ -26,12 +26,12 @@ func (d *Deployer) managesAgent(name string, s release.Summary) bool {
 
 // prune removes the release of a deleted BundleDeployment. The agent reports a long removal as a
 // problem, because there is no status.
-func (d *Deployer) prune(ctx context.Context, name string, of *delivery) error {
-	err := d.removeRelease(ctx, name, of, *of.release)
+func (d *Deployer) prune(ctx context.Context, name string, delivery *delivery) error {
+	err := d.removeRelease(ctx, name, delivery, *delivery.release)
 	switch {
 	case err == nil:
 		d.clearProblem(name)
-	case !errors.Is(err, release.ErrBusy) && d.Clock.Since(of.removingSince) >= ReportAfter:
+	case !errors.Is(err, release.ErrBusy) && d.Clock.Since(delivery.removingSince) >= ReportAfter:
 		d.setProblem(name, reasons.RemovalBlocked, err.Error())
 	}
 	return err
@@ -39,35 +39,35 @@ func (d *Deployer) prune(ctx context.Context, name string, of *delivery) error {
 
 // removeRelease removes as much as possible of a release of a deployment. It returns an error as
 // long as an object is left.
-func (d *Deployer) removeRelease(ctx context.Context, name string, of *delivery, s release.Summary) error {
-	owner := d.owner(name, of)
+func (d *Deployer) removeRelease(ctx context.Context, name string, delivery *delivery, s release.Summary) error {
+	owner := d.owner(name, delivery)
 	if s.Member != d.Member && !s.Agent {
 		// The release had a BundleDeployment, so it belongs to this member, even if another agent
 		// deployed it.
 		if err := d.Cluster.SetMember(ctx, s, owner, s.HubUID, s.HubVersion); err != nil {
-			return d.ignoreForeign(name, of, s, err)
+			return d.ignoreForeign(name, delivery, s, err)
 		}
 	}
 	left, err := d.uninstall(ctx, name, s, owner)
 	if err != nil {
-		return d.ignoreForeign(name, of, s, err)
+		return d.ignoreForeign(name, delivery, s, err)
 	}
 	if left.Count > 0 {
 		return errors.New(remaining(name, s, left))
 	}
 	d.Log.Info("release removed", "deployment", name, "release", s.String(), "kept", s.KeepResources, "namespace", left.Namespace)
-	d.dropRelease(name, of, s)
+	d.dropRelease(name, delivery, s)
 	d.wakeForRelease(s.ID())
 	return nil
 }
 
 // ignoreForeign forgets a release that has another owner by now.
-func (d *Deployer) ignoreForeign(name string, of *delivery, s release.Summary, err error) error {
+func (d *Deployer) ignoreForeign(name string, delivery *delivery, s release.Summary, err error) error {
 	if !release.IsForeign(err) {
 		return err
 	}
 	d.Log.Info("release left alone", "deployment", name, "reason", err.Error())
-	d.dropRelease(name, of, s)
+	d.dropRelease(name, delivery, s)
 	return nil
 }
 
@@ -82,23 +82,23 @@ func (d *Deployer) uninstall(ctx context.Context, name string, of release.Summar
 }
 
 // owner returns the owner of the release of a deployment.
-func (d *Deployer) owner(name string, of *delivery) release.Owner {
-	workspace := of.workspace
-	if workspace == "" && of.release != nil {
-		workspace = of.release.Workspace
+func (d *Deployer) owner(name string, delivery *delivery) release.Owner {
+	workspace := delivery.workspace
+	if workspace == "" && delivery.release != nil {
+		workspace = delivery.release.Workspace
 	}
 	return release.Owner{Bundle: name, Workspace: workspace, Member: d.Member}
 }
 
 // watchRemoval sets the start of the removal of a release, and watches its objects. Objects without
 // a watch are read again after a while.
-func (d *Deployer) watchRemoval(ctx context.Context, name string, of *delivery, s release.Summary) {
+func (d *Deployer) watchRemoval(ctx context.Context, name string, delivery *delivery, s release.Summary) {
 	d.mu.Lock()
-	if of.removingSince.IsZero() {
-		of.removingSince = d.Clock.Now()
+	if delivery.removingSince.IsZero() {
+		delivery.removingSince = d.Clock.Now()
 	}
 	d.mu.Unlock()
-	if of.set != nil || s.KeepResources {
+	if delivery.set != nil || s.KeepResources {
 		return
 	}
 	set, err := servedObjects(ctx, d.Cluster, d.detector, s)
@@ -106,7 +106,7 @@ func (d *Deployer) watchRemoval(ctx context.Context, name string, of *delivery, 
 		d.Log.Info("watching the objects of a release that is removed failing", "release", s.String(), "reason", err.Error())
 		return
 	}
-	d.watch(name, of, set)
+	d.watch(name, delivery, set)
 }
 
 // servedObjects returns the objects of a release with a served kind.

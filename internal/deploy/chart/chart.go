@@ -88,18 +88,18 @@ func Build(files Files, fetched *helm.Chart, name, version string,
 	if err != nil {
 		return nil, nil, err
 	}
-	made := fetched
+	built := fetched
 	switch {
 	case fetched != nil:
 	case found:
-		made, err = load(files, dir, helmOptions.DisableDependencyUpdate)
+		built, err = load(files, dir, helmOptions.DisableDependencyUpdate)
 	default:
-		made, err = wrap(files, name, version, options)
+		built, err = wrap(files, name, version, options)
 	}
 	if err != nil {
 		return nil, nil, err
 	}
-	return made, values, nil
+	return built, values, nil
 }
 
 // checkCosts returns an error if a file would take a parser too much memory. Templates of a chart
@@ -157,15 +157,15 @@ func load(files Files, dir string, incomplete bool) (*helm.Chart, error) {
 
 // complete returns an error if a chart lacks dependencies, unless the options allow an incomplete
 // chart.
-func complete(made *helm.Chart, incomplete bool) error {
+func complete(built *helm.Chart, incomplete bool) error {
 	if incomplete {
 		return nil
 	}
-	for _, dependency := range made.Metadata.Dependencies {
-		if !slices.ContainsFunc(made.Dependencies(), func(c *helm.Chart) bool { return c.Name() == dependency.Name }) {
+	for _, dependency := range built.Metadata.Dependencies {
+		if !slices.ContainsFunc(built.Dependencies(), func(c *helm.Chart) bool { return c.Name() == dependency.Name }) {
 			return fmt.Errorf("chart %s depends on chart %s, which is not in its directory charts: run helm dependency build before the Bundle is "+
 				"made, or set helm.disableDependencyUpdate to deploy it without",
-				made.Name(), dependency.Name)
+				built.Name(), dependency.Name)
 		}
 	}
 	return nil
@@ -187,7 +187,7 @@ func wrap(files Files, name, version string, options fleet.BundleDeploymentOptio
 	if err != nil {
 		return nil, err
 	}
-	made := &helm.Chart{Metadata: &helm.Metadata{
+	wrapper := &helm.Chart{Metadata: &helm.Metadata{
 		APIVersion: helm.APIVersionV2, Name: name, Version: "v0.0.0+" + notInVersion.ReplaceAllString(version, "-"),
 	}}
 	for _, file := range slices.Sorted(maps.Keys(manifests)) {
@@ -198,9 +198,9 @@ func wrap(files Files, name, version string, options fleet.BundleDeploymentOptio
 		if !isObject {
 			continue
 		}
-		made.Templates = append(made.Templates, escaped(file, manifests[file]))
+		wrapper.Templates = append(wrapper.Templates, escaped(file, manifests[file]))
 	}
-	return made, nil
+	return wrapper, nil
 }
 
 func manifestsOf(files Files, options fleet.BundleDeploymentOptions) (Files, error) {

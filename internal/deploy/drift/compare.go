@@ -142,10 +142,10 @@ func (c *comparison) once(ctx context.Context, found *unstructured.Unstructured)
 }
 
 // difference returns the merge patch from the object to its wanted state; empty if there is none.
-func difference(is, would *unstructured.Unstructured, patches []fleet.ComparePatch) (string, error) {
-	left, right := applied.Content(is), applied.Content(would)
-	manifest.Uncompared(is.GroupVersionKind().GroupKind(), left)
-	manifest.Uncompared(is.GroupVersionKind().GroupKind(), right)
+func difference(found, would *unstructured.Unstructured, patches []fleet.ComparePatch) (string, error) {
+	left, right := applied.Content(found), applied.Content(would)
+	manifest.Uncompared(found.GroupVersionKind().GroupKind(), left)
+	manifest.Uncompared(found.GroupVersionKind().GroupKind(), right)
 	for _, patch := range patches {
 		left, right = neutralize(left, patch), neutralize(right, patch)
 	}

@@ -129,7 +129,7 @@ func (d *Detector) Observe(ctx context.Context, s *Set, options fleet.BundleDepl
 	watched := make(map[Key]summary, len(s.keys))
 	var stale []Key
 	for _, key := range s.keys {
-		is, sight := d.watcher.Get(key.query(), key.name(), "")
+		current, sight := d.watcher.Get(key.query(), key.name(), "")
 		if sight == applied.Unsure {
 			o.Unsynced = fmt.Sprintf("listing %s of %s", key.Kind.Kind, key.Kind.GroupVersion())
 			if err := d.watcher.Failure(key.query()); err != nil {
@@ -137,14 +137,14 @@ func (d *Detector) Observe(ctx context.Context, s *Set, options fleet.BundleDepl
 			}
 			return o, nil
 		}
-		if _, compared := s.results[key]; !compared && sight == applied.Present && s.isNoted(key, is) {
-			s.results[key] = result{summary: is}
+		if _, compared := s.results[key]; !compared && sight == applied.Present && s.isNoted(key, current) {
+			s.results[key] = result{summary: current}
 		}
-		if known, ok := s.results[key]; sight == applied.Absent || !ok || known.outdated(is) {
+		if known, ok := s.results[key]; sight == applied.Absent || !ok || known.outdated(current) {
 			stale = append(stale, key)
 		}
 		if sight == applied.Present {
-			watched[key] = is
+			watched[key] = current
 		}
 	}
 	s.jobs.observe(d, watched)
@@ -153,8 +153,8 @@ func (d *Detector) Observe(ctx context.Context, s *Set, options fleet.BundleDepl
 	}
 	for _, key := range s.keys {
 		found := s.results[key]
-		if is, ok := watched[key]; ok {
-			found.summary = is
+		if current, ok := watched[key]; ok {
+			found.summary = current
 		}
 		if err := d.count(ctx, s, &o, key, found, options); err != nil {
 			return o, err
@@ -184,8 +184,8 @@ func (r result) correctable(options fleet.BundleDeploymentOptions) bool {
 
 // count adds an object to an observation.
 func (d *Detector) count(ctx context.Context, s *Set, o *Observation, key Key, found result, options fleet.BundleDeploymentOptions) error {
-	is, modified, ignore := found.summary, found.modified, options.IgnoreOptions
-	if modified == nil && is.uid == "" {
+	object, modified, ignore := found.summary, found.modified, options.IgnoreOptions
+	if modified == nil && object.uid == "" {
 		o.countPassed(s, key)
 		return nil
 	}
@@ -199,23 +199,23 @@ func (d *Detector) count(ctx context.Context, s *Set, o *Observation, key Key, f
 	if len(o.Resources) < maxListed {
 		o.Resources = append(o.Resources, fleet.DeployedResource{
 			Kind: key.Kind.Kind, APIVersion: key.Kind.GroupVersion().String(), Namespace: key.Namespace, Name: key.Name,
-			CreatedAt: is.created.UTC().Format(time.RFC3339),
+			CreatedAt: object.created.UTC().Format(time.RFC3339),
 		})
 	}
-	if !is.readiness.OK() && ignore != nil && len(ignore.Conditions) > 0 {
+	if !object.readiness.OK() && ignore != nil && len(ignore.Conditions) > 0 {
 		var err error
-		if is.readiness, err = d.readinessWithout(ctx, s, key, ignore.Conditions); err != nil {
+		if object.readiness, err = d.readinessWithout(ctx, s, key, ignore.Conditions); err != nil {
 			return err
 		}
 	}
 	switch {
-	case !is.readiness.OK():
-		o.countNotReady(key, is)
+	case !object.readiness.OK():
+		o.countNotReady(key, object)
 	case modified != nil:
 		o.Counts.Modified++
 	default:
 		o.Counts.Ready++
-		o.noteSuspended(key, is.readiness)
+		o.noteSuspended(key, object.readiness)
 	}
 	return nil
 }
@@ -283,9 +283,9 @@ func (d *Detector) manifests(ctx context.Context, s *Set, keys []Key) (map[Key]*
 	if err != nil {
 		return nil, err
 	}
-	asked := make(map[Key]bool, len(keys))
+	wanted := make(map[Key]bool, len(keys))
 	for _, key := range keys {
-		asked[key] = true
+		wanted[key] = true
 	}
 	manifests := make(map[Key]*unstructured.Unstructured, len(keys))
 	for _, object := range objects {
@@ -293,7 +293,7 @@ func (d *Detector) manifests(ctx context.Context, s *Set, keys []Key) (map[Key]*
 		if err != nil {
 			return nil, err
 		}
-		if !asked[key] {
+		if !wanted[key] {
 			continue
 		}
 		object.SetNamespace(key.Namespace)
@@ -331,9 +331,9 @@ func (d *Detector) Correct(ctx context.Context, s *Set, options fleet.BundleDepl
 }
 
 // replace deletes an object that cannot be reverted, and creates it as wanted.
-func replace(ctx context.Context, of release.Summary, objects dynamic.ResourceInterface,
+func replace(ctx context.Context, owner release.Summary, objects dynamic.ResourceInterface,
 	manifest *unstructured.Unstructured, refused error) error {
-	replacement, err := release.CheckReplace(ctx, objects, of, manifest, refused)
+	replacement, err := release.CheckReplace(ctx, objects, owner, manifest, refused)
 	if err != nil {
 		return err
 	}

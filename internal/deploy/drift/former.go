@@ -56,11 +56,11 @@ func (d *Detector) isDeleting(ctx context.Context, s *Set, key Key) (bool, error
 func (d *Detector) countFormer(ctx context.Context, s *Set, o *Observation) error {
 	var still []Key
 	for _, key := range s.former {
-		there, err := d.isDeleting(ctx, s, key)
+		deleting, err := d.isDeleting(ctx, s, key)
 		if err != nil {
 			return err
 		}
-		if !there {
+		if !deleting {
 			continue
 		}
 		still = append(still, key)

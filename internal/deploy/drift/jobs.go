@@ -50,8 +50,8 @@ func (j jobs) add(key Key, manifest *unstructured.Unstructured) {
 
 // over returns the run of a missing Job, and whether it has ended.
 func (j jobs) over(key Key) (applied.Run, bool) {
-	manifest, is := j.manifests[key]
-	if !is {
+	manifest, listed := j.manifests[key]
+	if !listed {
 		return applied.Run{}, false
 	}
 	run := j.runs[key.name().String()]
@@ -67,21 +67,21 @@ func (j jobs) over(key Key) (applied.Run, bool) {
 func (j jobs) observe(d *Detector, watched map[Key]summary) {
 	for key, manifest := range j.manifests {
 		name := key.name().String()
-		is, there := watched[key]
-		if there {
-			if j.runs[name].UID != is.uid {
-				j.runs[name] = applied.Run{Hash: manifest.hash, UID: is.uid}
+		job, found := watched[key]
+		if found {
+			if j.runs[name].UID != job.uid {
+				j.runs[name] = applied.Run{Hash: manifest.hash, UID: job.uid}
 			}
-			j.seen[key] = is.uid
+			j.seen[key] = job.uid
 		} else {
-			is = d.takeEnd(key.Object())
+			job = d.takeEnd(key.Object())
 		}
 		run := j.runs[name]
-		if !there && is.ended != "" && run.UID != is.uid && manifest.passes {
-			run = applied.Run{Hash: manifest.hash, UID: is.uid} // it came, ended and went at once
+		if !found && job.ended != "" && run.UID != job.uid && manifest.passes {
+			run = applied.Run{Hash: manifest.hash, UID: job.uid} // it came, ended and went at once
 		}
-		if is.ended != "" && is.uid == run.UID {
-			j.runs[name] = run.End(is.ended, is.readiness.Message)
+		if job.ended != "" && job.uid == run.UID {
+			j.runs[name] = run.End(job.ended, job.readiness.Message)
 		}
 	}
 }

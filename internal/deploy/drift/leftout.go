@@ -136,19 +136,19 @@ var unescape = strings.NewReplacer("~1", "/", "~0", "~")
 // at returns the value at a JSON pointer.
 func at(value any, pointer string) (any, bool) {
 	for _, part := range strings.Split(strings.TrimPrefix(pointer, "/"), "/") {
-		switch in := value.(type) {
+		switch parent := value.(type) {
 		case map[string]any:
-			next, there := in[unescape.Replace(part)]
+			next, there := parent[unescape.Replace(part)]
 			if !there {
 				return nil, false
 			}
 			value = next
 		case []any:
 			i, err := strconv.Atoi(part)
-			if err != nil || i < 0 || i >= len(in) {
+			if err != nil || i < 0 || i >= len(parent) {
 				return nil, false
 			}
-			value = in[i]
+			value = parent[i]
 		default:
 			return nil, false
 		}
@@ -158,7 +158,7 @@ func at(value any, pointer string) (any, bool) {
 
 // overlaid returns an object with the fields of its manifest.
 func overlaid(found, desired *unstructured.Unstructured) (*unstructured.Unstructured, error) {
-	is, err := found.MarshalJSON()
+	original, err := found.MarshalJSON()
 	if err != nil {
 		return nil, err
 	}
@@ -166,7 +166,7 @@ func overlaid(found, desired *unstructured.Unstructured) (*unstructured.Unstruct
 	if err != nil {
 		return nil, err
 	}
-	merged, err := jsonpatch.MergePatch(is, wanted)
+	merged, err := jsonpatch.MergePatch(original, wanted)
 	if err != nil {
 		return nil, err
 	}

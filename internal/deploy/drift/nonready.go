@@ -37,16 +37,16 @@ func (d *Detector) follow(ctx context.Context, s *Set, o *Observation, now time.
 }
 
 // nonReady returns the status of an object that is not ready.
-func nonReady(key Key, is summary) fleet.NonReadyStatus {
+func nonReady(key Key, object summary) fleet.NonReadyStatus {
 	n := fleet.NonReadyStatus{
-		UID: is.uid, Kind: key.Kind.Kind, APIVersion: key.Kind.GroupVersion().String(), Namespace: key.Namespace, Name: key.Name,
+		UID: object.uid, Kind: key.Kind.Kind, APIVersion: key.Kind.GroupVersion().String(), Namespace: key.Namespace, Name: key.Name,
 		Summary: fleet.ReadinessSummary{
-			State: string(is.readiness.State), Error: is.readiness.State == readiness.Failed,
-			Transitioning: is.readiness.State == readiness.Progressing || is.readiness.State == readiness.Terminating,
+			State: string(object.readiness.State), Error: object.readiness.State == readiness.Failed,
+			Transitioning: object.readiness.State == readiness.Progressing || object.readiness.State == readiness.Terminating,
 		},
 	}
-	if is.readiness.Message != "" {
-		n.Summary.Message = []string{is.readiness.Message}
+	if object.readiness.Message != "" {
+		n.Summary.Message = []string{object.readiness.Message}
 	}
 	return n
 }

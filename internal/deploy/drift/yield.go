@@ -36,17 +36,17 @@ func (r result) outdated(is summary) bool {
 // yielding returns a manifest that leaves to others what they own of the object.
 func yielding(ctx context.Context, member dynamic.Interface, desired, found *unstructured.Unstructured) (*unstructured.Unstructured,
 	scaling, error) {
-	is := scaling{free: manifest.Replicas(desired) == manifest.NoReplicas}
+	scale := scaling{free: manifest.Replicas(desired) == manifest.NoReplicas}
 	if manifest.Rescaled(desired, found) {
 		scalers, err := applied.Scalers(ctx, member, found.GetNamespace())
 		if err != nil {
-			return nil, is, err
+			return nil, scale, err
 		}
-		is.scaler = manifest.BoundsOf(scalers, desired)
+		scale.scaler = manifest.BoundsOf(scalers, desired)
 	}
 	left := desired.DeepCopy()
-	is.taken = manifest.Yield(left, found, release.FieldManager, is.scaler, manifest.Ignored{})
-	return left, is, nil
+	scale.taken = manifest.Yield(left, found, release.FieldManager, scale.scaler, manifest.Ignored{})
+	return left, scale, nil
 }
 
 // revert sets one object back. With force, it replaces an object with an immutable field.

@@ -18,24 +18,25 @@ func (p past) carryOut() func(context.Context, *action.Configuration, Request, *
 
 func install(ctx context.Context, configuration *action.Configuration, r Request, after *renderer) (*helm.Release, error) {
 	h := r.helm()
-	in := action.NewInstall(configuration)
-	in.ReleaseName, in.Namespace, in.Timeout = r.Release, r.Namespace, r.Timeout()
+	installation := action.NewInstall(configuration)
+	installation.ReleaseName, installation.Namespace, installation.Timeout = r.Release, r.Namespace, r.Timeout()
 	// A history without a deployed revision comes from failed first attempts.
-	in.Replace = true
-	in.ForceConflicts, in.TakeOwnership = true, r.takesOver()
-	in.RollbackOnFailure, in.WaitStrategy, in.WaitForJobs = h.Atomic, r.waits(), h.WaitForJobs
+	installation.Replace = true
+	installation.ForceConflicts, installation.TakeOwnership = true, r.takesOver()
+	installation.RollbackOnFailure, installation.WaitStrategy, installation.WaitForJobs = h.Atomic, r.waits(), h.WaitForJobs
 	if h.Atomic { // rolling an installation back would uninstall it, with everything from before its history was lost
-		after.adopts = func() { in.RollbackOnFailure = false }
+		after.adopts = func() { installation.RollbackOnFailure = false }
 	}
-	in.EnableDNS, in.SkipSchemaValidation, in.DisableOpenAPIValidation = !h.DisableDNS, h.SkipSchemaValidation, true
-	in.PostRenderer, in.PostRenderStrategy = after, action.PostRenderStrategyCombined
-	in.SkipCRDs = true // bringCRDs has brought them
-	in.Labels = r.labels()
-	made, err := in.RunWithContext(ctx, r.Chart, r.Values)
+	installation.EnableDNS, installation.SkipSchemaValidation = !h.DisableDNS, h.SkipSchemaValidation
+	installation.DisableOpenAPIValidation = true
+	installation.PostRenderer, installation.PostRenderStrategy = after, action.PostRenderStrategyCombined
+	installation.SkipCRDs = true // bringCRDs has brought them
+	installation.Labels = r.labels()
+	installed, err := installation.RunWithContext(ctx, r.Chart, r.Values)
 	if err != nil {
 		return nil, err
 	}
-	return made.(*helm.Release), nil
+	return installed.(*helm.Release), nil
 }
 
 func upgrade(ctx context.Context, configuration *action.Configuration, r Request, after *renderer) (*helm.Release, error) {

@@ -36,14 +36,14 @@ func (c *Cluster) RecordFailedCorrection(ctx context.Context, s Summary, options
 	if err != nil {
 		return wrap(err)
 	}
-	is, known := entry.(*helm.Release)
-	last, knownLast := newest.(*helm.Release)
-	if !known || !knownLast {
+	current, isRelease := entry.(*helm.Release)
+	last, isLastRelease := newest.(*helm.Release)
+	if !isRelease || !isLastRelease {
 		return wrap(fmt.Errorf("it is of an unknown version: %T", entry))
 	}
-	failed, info := *is, *is.Info
+	failed, info := *current, *current.Info
 	failed.Info, failed.Version = &info, last.Version+1
-	failed.Chart = withCorrectionNote(is.Chart)
+	failed.Chart = withCorrectionNote(current.Chart)
 	failed.SetStatus(common.StatusFailed, "Correction of drift failed: "+why.Error())
 	if err := releases.Create(&failed); err != nil {
 		return wrap(err)
@@ -52,17 +52,17 @@ func (c *Cluster) RecordFailedCorrection(ctx context.Context, s Summary, options
 }
 
 // withCorrectionNote returns a chart with the annotation of a correction.
-func withCorrectionNote(of *chart.Chart) *chart.Chart {
-	metadata := *of.Metadata
+func withCorrectionNote(original *chart.Chart) *chart.Chart {
+	metadata := *original.Metadata
 	metadata.Annotations = maps.Clone(metadata.Annotations)
 	if metadata.Annotations == nil {
 		metadata.Annotations = map[string]string{}
 	}
 	metadata.Annotations[annotationCorrection] = "true"
-	made := &chart.Chart{}
-	*made = *of
-	made.Metadata = &metadata
-	return made
+	noted := &chart.Chart{}
+	*noted = *original
+	noted.Metadata = &metadata
+	return noted
 }
 
 // isCorrectionNote reports whether a revision only notes a correction and is no state of the

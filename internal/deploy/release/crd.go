@@ -25,21 +25,21 @@ const establishTimeout = time.Minute
 // waits for all their kinds at the same time. It leaves an existing definition to Helm, which
 // checks its owner.
 func (c *Cluster) establish(ctx context.Context, crds []*unstructured.Unstructured, id ID) error {
-	var made []string
+	var created []string
 	for _, crd := range crds {
 		applied, err := c.applyCRD(ctx, crd, id)
 		if err != nil {
 			return err
 		}
 		if applied {
-			made = append(made, crd.GetName())
+			created = append(created, crd.GetName())
 		}
 	}
 	ctx, cancel := context.WithTimeout(ctx, establishTimeout)
 	defer cancel()
-	failures := make([]error, len(made))
+	failures := make([]error, len(created))
 	var waiting sync.WaitGroup
-	for i, name := range made {
+	for i, name := range created {
 		waiting.Go(func() { failures[i] = c.awaitCRD(ctx, name) })
 	}
 	waiting.Wait()
@@ -84,7 +84,7 @@ func (c *Cluster) awaitCRD(ctx context.Context, name string) error {
 		return fmt.Errorf("watching CustomResourceDefinition %s: %w", name, err)
 	}
 	defer watch.Stop()
-	said := "it is not established"
+	message := "it is not established"
 	for event := range watch.ResultChan() {
 		crd, ok := event.Object.(*unstructured.Unstructured)
 		if !ok {
@@ -94,7 +94,7 @@ func (c *Cluster) awaitCRD(ctx context.Context, name string) error {
 		if is.State == readiness.Ready {
 			return nil
 		}
-		said = is.Message
+		message = is.Message
 	}
-	return fmt.Errorf("CustomResourceDefinition %s is not served after %s: %s", name, establishTimeout, said)
+	return fmt.Errorf("CustomResourceDefinition %s is not served after %s: %s", name, establishTimeout, message)
 }

@@ -44,17 +44,17 @@ func (c *Cluster) ofFailed(ctx context.Context, s Summary, manifest string) ([]*
 	if err != nil || len(former) == 0 {
 		return nil, err
 	}
-	has := map[string]bool{}
+	current := map[string]bool{}
 	for _, object := range now {
 		name, err := c.resolved(ctx, s, object)
 		if err != nil {
 			return nil, err
 		}
-		has[name] = true
+		current[name] = true
 	}
 	return slices.DeleteFunc(former, func(object *unstructured.Unstructured) bool {
 		name, err := c.resolved(ctx, s, object)
-		return err != nil || name == "" || has[name]
+		return err != nil || name == "" || current[name]
 	}), nil
 }
 

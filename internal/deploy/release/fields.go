@@ -69,7 +69,7 @@ func (c *Cluster) takeFieldsOf(ctx context.Context, acting *Cluster, object *uns
 // takenOver returns the managed fields of an object with this program as the owner of deployed
 // fields; nil if unchanged.
 func takenOver(entries []metav1.ManagedFieldsEntry) ([]metav1.ManagedFieldsEntry, error) {
-	all := map[string]any{}
+	merged := map[string]any{}
 	var rest []metav1.ManagedFieldsEntry
 	var own, other *metav1.ManagedFieldsEntry
 	for i := range entries {
@@ -92,12 +92,12 @@ func takenOver(entries []metav1.ManagedFieldsEntry) ([]metav1.ManagedFieldsEntry
 			rest = append(rest, *entry)
 			continue
 		}
-		merge(all, fields)
+		merge(merged, fields)
 	}
 	if other == nil {
 		return nil, nil
 	}
-	raw, err := json.Marshal(all)
+	raw, err := json.Marshal(merged)
 	if err != nil {
 		return nil, err
 	}

@@ -12,16 +12,16 @@ import (
 // Former returns the objects of earlier revisions that are no longer in the release, without hooks
 // and without objects with a keep policy.
 func (c *Cluster) Former(s Summary, now []*unstructured.Unstructured) ([]*unstructured.Unstructured, error) {
-	all, err := c.allObjects(s)
+	former, err := c.allObjects(s)
 	if err != nil {
 		return nil, err
 	}
-	known := map[string]bool{}
+	current := map[string]bool{}
 	for _, object := range now {
-		known[identity(object)] = true
+		current[identity(object)] = true
 	}
-	return slices.DeleteFunc(all, func(object *unstructured.Unstructured) bool {
-		return known[identity(object)] || applied.Keeps(object) || object.GetAnnotations()[helm.HookAnnotation] != ""
+	return slices.DeleteFunc(former, func(object *unstructured.Unstructured) bool {
+		return current[identity(object)] || applied.Keeps(object) || object.GetAnnotations()[helm.HookAnnotation] != ""
 	}), nil
 }
 

@@ -225,19 +225,19 @@ func (h *hookClient) earlierPhase(info *resource.Info) helm.HookPhase {
 // manifestOf reports whether a manifest is equal to the manifest of a resource.
 func manifestOf(manifest string, info *resource.Info) bool {
 	objects, err := parse([]byte(manifest))
-	is, ok := info.Object.(*unstructured.Unstructured)
+	object, ok := info.Object.(*unstructured.Unstructured)
 	if err != nil || len(objects) != 1 || !ok {
 		return false
 	}
-	was, is := objects[0], is.DeepCopy()
-	if was.GetNamespace() == "" {
-		was.SetNamespace(info.Namespace)
+	written, built := objects[0], object.DeepCopy()
+	if written.GetNamespace() == "" {
+		written.SetNamespace(info.Namespace)
 	}
-	is.SetNamespace(info.Namespace)
-	a, err := json.Marshal(was.Object)
+	built.SetNamespace(info.Namespace)
+	a, err := json.Marshal(written.Object)
 	if err != nil {
 		return false
 	}
-	b, err := json.Marshal(is.Object)
+	b, err := json.Marshal(built.Object)
 	return err == nil && bytes.Equal(a, b)
 }

@@ -81,14 +81,14 @@ func jobName(info *resource.Info) string {
 // gone. It notes the ends of the others.
 func (j *jobRuns) withoutEnded(ctx context.Context, acting *Cluster, resources kube.ResourceList) (kube.ResourceList, error) {
 	for _, info := range resources {
-		manifest, is := isJob(info)
-		if !is {
+		manifest, ok := isJob(info)
+		if !ok {
 			continue
 		}
 		hash := JobHash(manifest)
 		j.hashes[keyOf(info)] = hash
-		run, known := j.runs[jobName(info)]
-		if !known || run.Hash != hash {
+		run, noted := j.runs[jobName(info)]
+		if !noted || run.Hash != hash {
 			continue
 		}
 		found, err := clientOf(acting, info).Get(ctx, info.Name, metav1.GetOptions{})

@@ -114,8 +114,8 @@ func (h *histories) newest() map[string][]Summary {
 			found[s.Bundle] = append(found[s.Bundle], s)
 		}
 	}
-	for bundle, all := range found {
-		slices.SortFunc(all, func(a, b Summary) int {
+	for bundle, summaries := range found {
+		slices.SortFunc(summaries, func(a, b Summary) int {
 			switch {
 			case a.supersedes(b):
 				return -1
@@ -124,15 +124,15 @@ func (h *histories) newest() map[string][]Summary {
 			}
 			return 0
 		})
-		found[bundle] = linked(all)
+		found[bundle] = linked(summaries)
 	}
 	return found
 }
 
 // linked returns the first release and, transitively, the ones that it was moved from. No other
 // release of the Bundle is known to belong to the same BundleDeployment.
-func linked(all []Summary) []Summary {
-	chain, rest := all[:1:1], all[1:]
+func linked(summaries []Summary) []Summary {
+	chain, rest := summaries[:1:1], summaries[1:]
 	for i := 0; i < len(chain); i++ {
 		rest = slices.DeleteFunc(slices.Clone(rest), func(other Summary) bool {
 			is := chain[i].ID() != other.ID() && (chain[i].movedFrom(other.ID()) || other.movedFrom(chain[i].ID()))

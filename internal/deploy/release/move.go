@@ -52,11 +52,11 @@ func (c *Cluster) moveInto(ctx context.Context, s Summary, to ID, o Owner) error
 	if err != nil {
 		return err
 	}
-	there, err := c.secrets(ctx, to.Name, to.Namespace)
+	existing, err := c.secrets(ctx, to.Name, to.Namespace)
 	if err != nil {
 		return err
 	}
-	if err := c.copyTo(ctx, to, from, there); err != nil {
+	if err := c.copyTo(ctx, to, from, existing); err != nil {
 		return err
 	}
 	// The newest revision names the owner, so it is deleted last.
@@ -78,24 +78,24 @@ type revision struct {
 // secrets returns the Secrets of a history, the oldest revision first. An unreadable revision is an
 // error, because its owner is unknown.
 func (c *Cluster) secrets(ctx context.Context, name, namespace string) ([]revision, error) {
-	var all []revision
+	var history []revision
 	var unread error
 	err := c.eachSecret(ctx, namespace, ofRelease(name), func(secret *corev1.Secret) {
 		s, err := read(secret)
 		unread = cmp.Or(unread, err)
-		all = append(all, revision{secret, s})
+		history = append(history, revision{secret, s})
 	})
 	if err != nil {
 		return nil, fmt.Errorf("reading the history of release %s/%s: %w", namespace, name, err)
 	}
-	slices.SortFunc(all, func(a, b revision) int { return cmp.Compare(a.Version, b.Version) })
-	return all, unread
+	slices.SortFunc(history, func(a, b revision) int { return cmp.Compare(a.Version, b.Version) })
+	return history, unread
 }
 
 // copyTo copies the revisions without a copy. An existing history there continues with the copies.
-func (c *Cluster) copyTo(ctx context.Context, to ID, from, there []revision) error {
+func (c *Cluster) copyTo(ctx context.Context, to ID, from, existing []revision) error {
 	highest, copied := 0, map[types.UID]bool{}
-	for _, one := range there {
+	for _, one := range existing {
 		highest = one.Version
 		copied[types.UID(one.secret.Annotations[annotationCopyOf])] = true
 	}

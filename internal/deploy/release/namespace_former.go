@@ -16,7 +16,7 @@ import (
 // a namespace for this Bundle. It returns their paths, and the managed fields without them; nil if
 // there are none. Earlier versions noted no Bundle: the wanted ones are this Bundle's, and all of
 // them if the namespace was made for it.
-func formerTexts(found *corev1.Namespace, wanted map[string]string, made bool) (rest []metav1.ManagedFieldsEntry, paths []string) {
+func formerTexts(found *corev1.Namespace, wanted map[string]string, created bool) (rest []metav1.ManagedFieldsEntry, paths []string) {
 	for i := range found.ManagedFields {
 		entry := found.ManagedFields[i]
 		if entry.Manager != FieldManager || entry.Operation != metav1.ManagedFieldsOperationUpdate {
@@ -26,7 +26,7 @@ func formerTexts(found *corev1.Namespace, wanted map[string]string, made bool) (
 		fields := fieldsOf(&entry)
 		inside := textsIn(fields)
 		for path, parent := range inside {
-			if _, is := wanted[path]; !is && (!made || keptPaths[path]) {
+			if _, is := wanted[path]; !is && (!created || keptPaths[path]) {
 				continue
 			}
 			_, key, _ := strings.Cut(path, " ")

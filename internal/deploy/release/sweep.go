@@ -47,8 +47,8 @@ func (c *Cluster) allObjects(s Summary) ([]*unstructured.Unstructured, error) {
 	if err != nil {
 		return nil, err
 	}
-	var all []*unstructured.Unstructured
-	known := map[string]bool{}
+	var collected []*unstructured.Unstructured
+	collectedIDs := map[string]bool{}
 	slices.Reverse(history)
 	for _, revision := range history {
 		manifests := []string{revision.Manifest}
@@ -60,13 +60,13 @@ func (c *Cluster) allObjects(s Summary) ([]*unstructured.Unstructured, error) {
 			return nil, fmt.Errorf("reading the manifest of revision %d of release %s: %w", revision.Version, s, err)
 		}
 		for _, object := range objects {
-			if id := identity(object); object.GetName() != "" && !known[id] { // a generated name is not in the manifest
-				known[id] = true
-				all = append(all, object)
+			if id := identity(object); object.GetName() != "" && !collectedIDs[id] { // a generated name is not in the manifest
+				collectedIDs[id] = true
+				collected = append(collected, object)
 			}
 		}
 	}
-	return all, nil
+	return collected, nil
 }
 
 // deleteObjects deletes the objects that still have the release's mark, and returns the rest.
@@ -96,7 +96,7 @@ func (c *Cluster) deleteObjects(ctx context.Context, s Summary, objects []*unstr
 // its deletion.
 func (c *Cluster) deleteObject(
 	ctx context.Context, acting *Cluster, s Summary, object *unstructured.Unstructured, cause removal.Cause,
-) (there bool, why string) {
+) (exists bool, why string) {
 	if applied.Keeps(object) || outlives(object) {
 		return false, ""
 	}

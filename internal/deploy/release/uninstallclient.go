@@ -50,7 +50,7 @@ func (r *uninstallClient) existing(reader io.Reader) (kube.ResourceList, error) 
 	if err != nil {
 		return nil, fmt.Errorf("reading the manifest of the release: %w", err)
 	}
-	var there []*unstructured.Unstructured
+	var manifests []*unstructured.Unstructured
 	for _, object := range objects {
 		mapping, served, err := r.cluster.Find(r.ctx, object.GroupVersionKind())
 		if err != nil {
@@ -58,13 +58,13 @@ func (r *uninstallClient) existing(reader io.Reader) (kube.ResourceList, error) 
 		}
 		if served && !isNamespace(object, r.release.Namespace) {
 			object.SetAPIVersion(mapping.GroupVersionKind.GroupVersion().String())
-			there = append(there, object)
+			manifests = append(manifests, object)
 		}
 	}
-	if len(there) == 0 {
+	if len(manifests) == 0 {
 		return nil, nil
 	}
-	encoded, err := encode(there)
+	encoded, err := encode(manifests)
 	if err != nil {
 		return nil, err
 	}

@@ -46,24 +46,24 @@ func Main() int {
 }
 
 // serve reads one request and answers it.
-func serve(in io.Reader, out io.Writer) error {
-	from, to := json.NewDecoder(in), json.NewEncoder(out)
-	asked := request{}
-	if err := from.Decode(&asked); err != nil {
+func serve(input io.Reader, out io.Writer) error {
+	from, to := json.NewDecoder(input), json.NewEncoder(out)
+	order := request{}
+	if err := from.Decode(&order); err != nil {
 		return fmt.Errorf("reading what to render: %w", err)
 	}
-	made, values, failed := load(asked.Input)
+	loadedChart, values, failed := load(order.Input)
 	if failed != nil {
 		return to.Encode(message{Failed: failed})
 	}
-	if asked.Templates == nil {
-		loaded, err := outline(asked.Input, made, values)
+	if order.Templates == nil {
+		loaded, err := outline(order.Input, loadedChart, values)
 		if err != nil {
 			return to.Encode(message{Failed: &failure{Text: err.Error()}})
 		}
 		return to.Encode(message{Loaded: loaded})
 	}
-	files, err := render(made, *asked.Templates, func(of lookup) (answer, error) {
+	files, err := render(loadedChart, *order.Templates, func(of lookup) (answer, error) {
 		var found answer
 		if err := to.Encode(message{Lookup: &of}); err != nil {
 			return found, err
@@ -71,7 +71,7 @@ func serve(in io.Reader, out io.Writer) error {
 		return found, from.Decode(&found)
 	})
 	if err == nil {
-		files, err = kustomize(asked.Input, made.Name(), files)
+		files, err = kustomize(order.Input, loadedChart.Name(), files)
 	}
 	if err != nil {
 		return to.Encode(message{Failed: &failure{Text: err.Error()}})
@@ -96,16 +96,16 @@ func load(input Input) (*helm.Chart, map[string]any, *failure) {
 }
 
 // outline returns a chart without its templates, files and dependencies, except for definitions.
-func outline(input Input, made *helm.Chart, values map[string]any) (*Loaded, error) {
-	loaded := &Loaded{Values: values, Hooks: hooks(made)}
+func outline(input Input, full *helm.Chart, values map[string]any) (*Loaded, error) {
+	loaded := &Loaded{Values: values, Hooks: hooks(full)}
 	// ProcessDependencies sets values of dependencies in the values of the chart.
-	if err := chartutil.ProcessDependencies(made, clone(values)); err != nil {
+	if err := chartutil.ProcessDependencies(full, clone(values)); err != nil {
 		return nil, fmt.Errorf("chart dependencies processing failed: %w", err)
 	}
-	flat := &helm.Chart{Metadata: made.Metadata, Lock: made.Lock, Values: made.Values}
-	for _, definition := range made.CRDObjects() {
+	flat := &helm.Chart{Metadata: full.Metadata, Lock: full.Lock, Values: full.Values}
+	for _, definition := range full.CRDObjects() {
 		name := definition.Name
-		if below := strings.TrimPrefix(definition.Filename, made.Name()+"/"); below != name {
+		if below := strings.TrimPrefix(definition.Filename, full.Name()+"/"); below != name {
 			name = "crds/" + below
 		}
 		flat.Files = append(flat.Files, &common.File{Name: name, Data: definition.File.Data})
@@ -113,7 +113,7 @@ func outline(input Input, made *helm.Chart, values map[string]any) (*Loaded, err
 	if _, over := chart.Over(input.Files, input.Archive != nil, input.Options); over {
 		flat.Templates = []*common.File{stubOf(flat, kustomized)}
 	} else {
-		addStubs(flat, made, "")
+		addStubs(flat, full, "")
 	}
 	loaded.Chart = flat
 	return loaded, nil
@@ -133,15 +133,15 @@ func clone(values map[string]any) map[string]any {
 }
 
 // addStubs gives a flat chart a stub for each template of a chart and its dependencies.
-func addStubs(flat, of *helm.Chart, dir string) {
-	for _, one := range of.Templates {
+func addStubs(flat, source *helm.Chart, dir string) {
+	for _, one := range source.Templates {
 		name := path.Join(dir, one.Name)
-		if of.Metadata.Type == "library" || strings.HasPrefix(path.Base(name), "_") {
+		if source.Metadata.Type == "library" || strings.HasPrefix(path.Base(name), "_") {
 			continue
 		}
 		flat.Templates = append(flat.Templates, stubOf(flat, name))
 	}
-	for _, dependency := range of.Dependencies() {
+	for _, dependency := range source.Dependencies() {
 		addStubs(flat, dependency, path.Join(dir, "charts", dependency.Name()))
 	}
 }
@@ -165,11 +165,11 @@ func hooks(made *helm.Chart) int {
 }
 
 // render renders all templates as Helm does.
-func render(made *helm.Chart, with Templates, look func(lookup) (answer, error)) (map[string]string, error) {
-	if err := chartutil.ProcessDependencies(made, with.Values); err != nil {
+func render(loaded *helm.Chart, with Templates, look func(lookup) (answer, error)) (map[string]string, error) {
+	if err := chartutil.ProcessDependencies(loaded, with.Values); err != nil {
 		return nil, fmt.Errorf("chart dependencies processing failed: %w", err)
 	}
-	values, err := util.ToRenderValuesWithSchemaValidation(made, with.Values, with.Release, with.Capabilities, with.NoSchema)
+	values, err := util.ToRenderValuesWithSchemaValidation(loaded, with.Values, with.Release, with.Capabilities, with.NoSchema)
 	if err != nil {
 		return nil, err
 	}
@@ -186,5 +186,5 @@ func render(made *helm.Chart, with Templates, look func(lookup) (answer, error))
 			return object, utiljson.Unmarshal(found.Object, &object) // keeps whole numbers exact
 		},
 	}}
-	return templates.RenderWithContext(context.Background(), made, values)
+	return templates.RenderWithContext(context.Background(), loaded, values)
 }

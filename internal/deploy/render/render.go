@@ -169,7 +169,7 @@ func (r *Renderer) Render(ctx context.Context, input Input, templates Templates,
 }
 
 // run runs one process, and returns its last message.
-func (r *Renderer) run(ctx context.Context, asked request, lookUp Lookup) (*message, error) {
+func (r *Renderer) run(ctx context.Context, order request, lookUp Lookup) (*message, error) {
 	select {
 	case r.slots <- struct{}{}:
 		defer func() { <-r.slots }()
@@ -182,7 +182,7 @@ func (r *Renderer) run(ctx context.Context, asked request, lookUp Lookup) (*mess
 	}
 	command := exec.Command(path, Command, strconv.FormatUint(r.Memory, 10))
 	command.Env = []string{} // no access to a cluster
-	in, err := command.StdinPipe()
+	stdin, err := command.StdinPipe()
 	if err != nil {
 		return nil, fmt.Errorf("starting a process that renders: %w", err)
 	}
@@ -191,8 +191,8 @@ func (r *Renderer) run(ctx context.Context, asked request, lookUp Lookup) (*mess
 		return nil, fmt.Errorf("starting a process that renders: %w", err)
 	}
 	defer func() { _ = out.Close() }() // it was read
-	said := &tail{}
-	command.Stdout, command.Stderr = answers, said
+	stderr := &tail{}
+	command.Stdout, command.Stderr = answers, stderr
 	exited := process.Start(command, func() {})
 	_ = answers.Close() // the process has its own
 	if command.Process == nil {
@@ -201,9 +201,9 @@ func (r *Renderer) run(ctx context.Context, asked request, lookUp Lookup) (*mess
 	ctx, cancel := context.WithTimeout(ctx, r.Timeout)
 	defer cancel()
 	stop := context.AfterFunc(ctx, func() { _ = command.Process.Kill() }) // it may have ended by itself
-	last, err := converse(asked, in, out, lookUp)
+	last, err := converse(order, stdin, out, lookUp)
 	stop()
-	_, _ = in.Close(), command.Process.Kill() // it has nothing more to send
+	_, _ = stdin.Close(), command.Process.Kill() // it has nothing more to send
 	exit := <-exited
 	switch {
 	case err == nil && last.Failed != nil:
@@ -214,10 +214,10 @@ func (r *Renderer) run(ctx context.Context, asked request, lookUp Lookup) (*mess
 		return nil, &Ended{fmt.Sprintf("it was not done with that after %s", r.Timeout)}
 	case errors.Is(err, errTooMuch):
 		return nil, &Ended{fmt.Sprintf("the chart makes more than %d MiB", maxOutput/mebibyte)}
-	case outOfMemory(said.String()):
+	case outOfMemory(stderr.String()):
 		return nil, &Ended{fmt.Sprintf("it ran out of memory, with a limit of %d MiB", r.Memory/mebibyte)}
 	}
-	return nil, &Ended{fmt.Sprintf("%v (%v): %.300s", exit, err, said)}
+	return nil, &Ended{fmt.Sprintf("%v (%v): %.300s", exit, err, stderr)}
 }
 
 // outOfMemory reports whether the last output of a process means that it got no more memory. Go's
@@ -235,21 +235,21 @@ func outOfMemory(said string) bool {
 var errTooMuch = errors.New("too much output")
 
 // converse sends a request, answers lookups, and returns the last message.
-func converse(asked request, in io.Writer, out io.Reader, lookUp Lookup) (*message, error) {
-	to, from := json.NewEncoder(in), json.NewDecoder(&limited{out, maxOutput})
-	if err := to.Encode(asked); err != nil {
+func converse(order request, stdin io.Writer, out io.Reader, lookUp Lookup) (*message, error) {
+	to, from := json.NewEncoder(stdin), json.NewDecoder(&limited{out, maxOutput})
+	if err := to.Encode(order); err != nil {
 		return nil, err
 	}
 	for {
-		said := &message{}
-		if err := from.Decode(said); err != nil {
+		received := &message{}
+		if err := from.Decode(received); err != nil {
 			return nil, err
 		}
-		if said.Lookup == nil {
-			return said, nil
+		if received.Lookup == nil {
+			return received, nil
 		}
-		of := said.Lookup
-		object, err := lookUp(of.APIVersion, of.Kind, of.Namespace, of.Name)
+		query := received.Lookup
+		object, err := lookUp(query.APIVersion, query.Kind, query.Namespace, query.Name)
 		found := answer{}
 		if err == nil {
 			found.Object, err = json.Marshal(object)

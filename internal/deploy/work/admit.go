@@ -79,20 +79,20 @@ func (o owner) reference() metav1.OwnerReference {
 
 // admit decides whether a manifest may be applied to an existing object; nil if there is none. The
 // map from has the other AppliedWorks that own the object, and whether they hand it over.
-func admit(m manifest, s strategy, self owner, is *summary, from map[types.UID]giver) admission {
+func admit(m manifest, s strategy, self owner, existing *summary, from map[types.UID]giver) admission {
 	refuse := func(reason, format string, args ...any) admission {
 		return admission{refusal: outcome{reason: reason, message: fmt.Sprintf(format, args...)}}
 	}
-	may := admission{force: s.force, conflict: reasons.FieldConflict}
-	if is == nil {
-		return may
+	admitted := admission{force: s.force, conflict: reasons.FieldConflict}
+	if existing == nil {
+		return admitted
 	}
-	if is.deleting {
-		return admission{refusal: deletion(is)}
+	if existing.deleting {
+		return admission{refusal: deletion(existing)}
 	}
 	own, first := false, metav1.OwnerReference{}
 	var other string
-	for _, reference := range is.owners {
+	for _, reference := range existing.owners {
 		switch {
 		case !isAppliedWork(reference):
 			other = reference.Kind + " " + reference.Name
@@ -100,17 +100,17 @@ func admit(m manifest, s strategy, self owner, is *summary, from map[types.UID]g
 		case reference.Name == self.name:
 			own = true
 		case from[reference.UID] == giving:
-			own, may.uid = true, is.uid
+			own, admitted.uid = true, existing.uid
 			continue
 		default:
-			may.keep = append(may.keep, reference)
+			admitted.keep = append(admitted.keep, reference)
 		}
 		if first.Name == "" {
 			first = reference
 		}
 	}
-	own = own || is.isOrphanOf(self.name)
-	may.takesOver = is.stays == takenOver || !own && first.Name == "" && applied.HoldsData(m.key.GroupKind)
+	own = own || existing.isOrphanOf(self.name)
+	admitted.takesOver = existing.stays == takenOver || !own && first.Name == "" && applied.HoldsData(m.key.GroupKind)
 	contested := first.Name != "" && first.Name != self.name
 	switch {
 	case contested && from[first.UID] == holding && !s.coOwned:
@@ -121,7 +121,7 @@ func admit(m manifest, s strategy, self owner, is *summary, from map[types.UID]g
 	case contested && !s.coOwned:
 		return refuse(reasons.AppliedByAnotherWork,
 			"Work %s has applied it already: take it out of one of the two, or set applyStrategy.allowCoOwnership", first.Name)
-	case contested && is.hash != m.hash:
+	case contested && existing.hash != m.hash:
 		return refuse(reasons.AppliedByAnotherWork, "Work %s has applied it already, and with other content: both must have the same content",
 			first.Name)
 	case !own && other != "" && !s.coOwned:
@@ -130,16 +130,16 @@ func admit(m manifest, s strategy, self owner, is *summary, from map[types.UID]g
 		return refuse(reasons.NotTakenOver,
 			"it was there before, and applyStrategy.whenToTakeOver is Never: delete it on the member, or allow that it is taken over")
 	case !own && s.takeOver == placement.TakeOverIfNoDiff:
-		may.compare = reasons.NotTakenOver
-	case own && s.ifNotDrifted && is.hash == m.hash:
-		may.compare = reasons.Drifted
+		admitted.compare = reasons.NotTakenOver
+	case own && s.ifNotDrifted && existing.hash == m.hash:
+		admitted.compare = reasons.Drifted
 	case own && s.ifNotDrifted:
-		may.force, may.conflict = false, reasons.Drifted
+		admitted.force, admitted.conflict = false, reasons.Drifted
 		if s.full {
-			may.extras = reasons.Drifted
+			admitted.extras = reasons.Drifted
 		}
 	}
-	return may
+	return admitted
 }
 
 func deletion(is *summary) outcome {

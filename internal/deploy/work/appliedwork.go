@@ -30,13 +30,13 @@ func (c *Controller) writeAhead(ctx context.Context, p *pass, appliedWork *place
 	} else if err := c.adopt(ctx, appliedWork); err != nil {
 		return nil, err
 	}
-	known := map[key]bool{}
+	listed := map[key]bool{}
 	for _, one := range appliedWork.Status.AppliedResources {
-		known[keyOf(one.WorkResourceIdentifier)] = true
+		listed[keyOf(one.WorkResourceIdentifier)] = true
 	}
 	list := slices.Clone(appliedWork.Status.AppliedResources)
 	for _, m := range p.manifests {
-		if m.problem == "" && m.resource.Resource != "" && !known[m.key] {
+		if m.problem == "" && m.resource.Resource != "" && !listed[m.key] {
 			list = append(list, placement.AppliedResource{WorkResourceIdentifier: m.identifier()})
 		}
 	}
@@ -160,7 +160,7 @@ func (c *Controller) pruneAndList(ctx context.Context, p *pass, appliedWork *pla
 	}
 	var list []placement.AppliedResource
 	for _, m := range p.manifests {
-		was, known := before[m.key]
+		was, listed := before[m.key]
 		delete(before, m.key)
 		switch {
 		case m.problem == "" && m.resource.Resource != "":
@@ -169,7 +169,7 @@ func (c *Controller) pruneAndList(ctx context.Context, p *pass, appliedWork *pla
 				uid = was.UID
 			}
 			list = append(list, placement.AppliedResource{WorkResourceIdentifier: m.identifier(), UID: uid})
-		case known:
+		case listed:
 			list = append(list, was)
 		}
 	}

@@ -146,7 +146,7 @@ func (c *Controller) reconcileManifest(ctx context.Context, p *pass, m manifest,
 	e := p.attempts[m.key]
 	s := observation{changed: p.changed[m.key], owner: self.uid, full: p.strategy.full, now: now}
 	s.summary, s.Sight = c.observe(p, m, e, now)
-	do, at := due(m, e, s)
+	do, wake := due(m, e, s)
 	if s.rival != "" {
 		e.rival = s.rival
 	}
@@ -164,7 +164,7 @@ func (c *Controller) reconcileManifest(ctx context.Context, p *pass, m manifest,
 		}
 		p.attempts[m.key] = e
 		if s = (observation{owner: self.uid, now: now}); result.failed() {
-			at = e.retryAt()
+			wake = e.retryAt()
 		}
 	}
 	status.outcome, status.summary = e.outcome, e.as
@@ -177,7 +177,7 @@ func (c *Controller) reconcileManifest(ctx context.Context, p *pass, m manifest,
 	case do == delay, e.contested(now) && !e.outcome.failed():
 		status.outcome = contested(e.rival)
 	}
-	p.requeueAt(at)
+	p.requeueAt(wake)
 	return nil
 }
 
@@ -208,15 +208,15 @@ func (c *Controller) applyManifest(ctx context.Context, p *pass, m manifest, sel
 	if m.resource.Resource == "" {
 		return notServed(m), summary{}, nil
 	}
-	of := c.objects.Resource(m.resource).Namespace(m.key.Namespace)
-	object, err := of.Get(ctx, m.key.Name, metav1.GetOptions{})
-	var is *summary
+	objects := c.objects.Resource(m.resource).Namespace(m.key.Namespace)
+	object, err := objects.Get(ctx, m.key.Name, metav1.GetOptions{})
+	var existing *summary
 	var from map[types.UID]giver
 	switch {
 	case err == nil:
 		found := summarize(object)
-		is = &found
-		if from, err = c.givers(ctx, p.work, is); err != nil {
+		existing = &found
+		if from, err = c.givers(ctx, p.work, existing); err != nil {
 			return outcome{}, summary{}, err
 		}
 	case !apierrors.IsNotFound(err):
@@ -227,58 +227,58 @@ func (c *Controller) applyManifest(ctx context.Context, p *pass, m manifest, sel
 			return outcome{reason: reasons.ManifestApplied, ran: ran}, summary{}, err
 		}
 	}
-	if is != nil && is.isOrphanOf(self.name) {
+	if existing != nil && existing.isOrphanOf(self.name) {
 		if err := c.checkOwner(ctx, self); err != nil {
 			return outcome{}, summary{}, err
 		}
 	}
-	result, after, err := c.applyTo(ctx, p.target(c, m, self), admit(m, p.strategy, self, is, from), self, object)
+	result, after, err := c.applyTo(ctx, p.target(c, m, self), admit(m, p.strategy, self, existing, from), self, object)
 	if err != nil {
 		return outcome{}, summary{}, err
 	}
-	if result.failed() && is != nil && is.ownedBy(self.uid) {
-		return result, *is, nil
+	if result.failed() && existing != nil && existing.ownedBy(self.uid) {
+		return result, *existing, nil
 	}
 	return result, after, nil
 }
 
 // applyTo applies an admitted manifest to an existing object; nil if there is none.
-func (c *Controller) applyTo(ctx context.Context, t target, may admission, self owner,
-	is *unstructured.Unstructured) (outcome, summary, error) {
-	if may.refusal.reason != "" {
-		return may.refusal, summary{}, nil
+func (c *Controller) applyTo(ctx context.Context, t target, admitted admission, self owner,
+	existing *unstructured.Unstructured) (outcome, summary, error) {
+	if admitted.refusal.reason != "" {
+		return admitted.refusal, summary{}, nil
 	}
 	answer := func(err error) (outcome, summary, error) {
-		result, err := outcomeOf(t.manifest, err, may.conflict)
+		result, err := outcomeOf(t.manifest, err, admitted.conflict)
 		return result, summary{}, err
 	}
-	wanted := marked(t.manifest, self, may)
-	if is != nil {
-		if err := c.yield(ctx, &t, wanted, is); err != nil {
+	wanted := marked(t.manifest, self, admitted)
+	if existing != nil {
+		if err := c.yield(ctx, &t, wanted, existing); err != nil {
 			return answer(err)
 		}
-		refusal, err := t.forbids(ctx, may, is, wanted)
+		refusal, err := t.forbids(ctx, admitted, existing, wanted)
 		if err != nil {
 			return answer(err)
 		}
 		if refusal.reason != "" {
 			return refusal, summary{}, nil
 		}
-		if err := c.upgradeFields(ctx, t.of, is); err != nil {
+		if err := c.upgradeFields(ctx, t.of, existing); err != nil {
 			return answer(err)
 		}
 	}
-	appliedWork, err := t.of.Apply(ctx, t.key.Name, wanted, metav1.ApplyOptions{FieldManager: fieldOwner, Force: may.force})
+	appliedWork, err := t.of.Apply(ctx, t.key.Name, wanted, metav1.ApplyOptions{FieldManager: fieldOwner, Force: admitted.force})
 	if err != nil {
-		result, err := outcomeOf(t.manifest, err, may.conflict)
+		result, err := outcomeOf(t.manifest, err, admitted.conflict)
 		if err != nil || result.reason != reasons.Drifted {
 			return result, summary{}, err
 		}
-		found, err := t.compare(ctx, is, wanted)
+		found, err := t.compare(ctx, existing, wanted)
 		if err != nil {
 			return answer(err)
 		}
-		return differs(reasons.Drifted, result.message, is, found), summary{}, nil
+		return differs(reasons.Drifted, result.message, existing, found), summary{}, nil
 	}
 	result := outcome{reason: reasons.ManifestApplied}
 	if t.full {
@@ -294,10 +294,10 @@ func (c *Controller) applyTo(ctx context.Context, t target, may admission, self 
 }
 
 // marked returns the manifest with the owner, label and annotations of its Work.
-func marked(m manifest, self owner, may admission) *unstructured.Unstructured {
+func marked(m manifest, self owner, admitted admission) *unstructured.Unstructured {
 	object := m.object()
-	object.SetUID(may.uid)
-	object.SetOwnerReferences(append(may.keep, self.reference()))
+	object.SetUID(admitted.uid)
+	object.SetOwnerReferences(append(admitted.keep, self.reference()))
 	labels := object.GetLabels()
 	if labels == nil {
 		labels = map[string]string{}
@@ -309,7 +309,7 @@ func marked(m manifest, self owner, may admission) *unstructured.Unstructured {
 		annotations = map[string]string{}
 	}
 	annotations[annotationHash] = m.hash
-	if may.takesOver {
+	if admitted.takesOver {
 		annotations[annotationTakenOver] = strconv.FormatBool(true)
 	}
 	object.SetAnnotations(annotations)

@@ -17,27 +17,27 @@ func (o outcome) details(was placement.ManifestCondition, now metav1.Time) (*pla
 		return nil, nil
 	}
 	if o.reason == reasons.Drifted || o.reason == reasons.ManifestApplied {
-		is := placement.DriftDetails{
+		drift := placement.DriftDetails{
 			ObservationTime: now, FirstDriftedObservedTime: now, ObservedInMemberClusterGeneration: o.generation, ObservedDrifts: o.differences,
 		}
 		if old := was.DriftDetails; old != nil {
-			is.FirstDriftedObservedTime = old.FirstDriftedObservedTime
+			drift.FirstDriftedObservedTime = old.FirstDriftedObservedTime
 			if old.ObservedInMemberClusterGeneration == o.generation && slices.Equal(old.ObservedDrifts, o.differences) {
-				is.ObservationTime = old.ObservationTime
+				drift.ObservationTime = old.ObservationTime
 			}
 		}
-		return &is, nil
+		return &drift, nil
 	}
-	is := placement.DiffDetails{ObservationTime: now, FirstDiffedObservedTime: now, ObservedDiffs: o.differences}
+	diff := placement.DiffDetails{ObservationTime: now, FirstDiffedObservedTime: now, ObservedDiffs: o.differences}
 	if o.differences[0].Path != wholeObject {
-		is.ObservedInMemberClusterGeneration = ptr.To(o.generation)
+		diff.ObservedInMemberClusterGeneration = ptr.To(o.generation)
 	}
 	if old := was.DiffDetails; old != nil {
-		is.FirstDiffedObservedTime = old.FirstDiffedObservedTime
-		if ptr.Equal(old.ObservedInMemberClusterGeneration, is.ObservedInMemberClusterGeneration) &&
+		diff.FirstDiffedObservedTime = old.FirstDiffedObservedTime
+		if ptr.Equal(old.ObservedInMemberClusterGeneration, diff.ObservedInMemberClusterGeneration) &&
 			slices.Equal(old.ObservedDiffs, o.differences) {
-			is.ObservationTime = old.ObservationTime
+			diff.ObservationTime = old.ObservationTime
 		}
 	}
-	return nil, &is
+	return nil, &diff
 }

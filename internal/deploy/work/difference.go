@@ -38,9 +38,9 @@ var ignored = [][]string{
 
 // differences returns the differences between an object and the result of applying its manifest. It
 // hides the values of a Secret.
-func differences(is, wanted *unstructured.Unstructured) (found []placement.PatchDetail) {
+func differences(found, wanted *unstructured.Unstructured) (details []placement.PatchDetail) {
 	format := readable
-	if is.GetKind() == secretKind {
+	if found.GetKind() == secretKind {
 		format = func(value any) string {
 			if value == nil {
 				return ""
@@ -48,10 +48,10 @@ func differences(is, wanted *unstructured.Unstructured) (found []placement.Patch
 			return hidden
 		}
 	}
-	compare("", withoutIgnored(is), withoutIgnored(wanted), func(path string, is, wanted any) {
-		found = append(found, placement.PatchDetail{Path: path, ValueInHub: format(wanted), ValueInMember: format(is)})
+	compare("", withoutIgnored(found), withoutIgnored(wanted), func(path string, is, wanted any) {
+		details = append(details, placement.PatchDetail{Path: path, ValueInHub: format(wanted), ValueInMember: format(is)})
 	})
-	return found
+	return details
 }
 
 // withoutIgnored returns the content of an object without the ignored fields.
@@ -67,29 +67,29 @@ func withoutIgnored(object *unstructured.Unstructured) map[string]any {
 }
 
 // compare calls differs for each differing path of two values, as a JSON pointer.
-func compare(path string, is, wanted any, differs func(path string, is, wanted any)) {
-	if reflect.DeepEqual(is, wanted) {
+func compare(path string, found, wanted any, differs func(path string, found, wanted any)) {
+	if reflect.DeepEqual(found, wanted) {
 		return
 	}
-	switch is := is.(type) {
+	switch found := found.(type) {
 	case map[string]any:
 		if wanted, ok := wanted.(map[string]any); ok {
-			names := maps.Clone(is)
+			names := maps.Clone(found)
 			maps.Copy(names, wanted)
 			for _, name := range slices.Sorted(maps.Keys(names)) {
-				compare(path+"/"+strings.NewReplacer("~", "~0", "/", "~1").Replace(name), is[name], wanted[name], differs)
+				compare(path+"/"+strings.NewReplacer("~", "~0", "/", "~1").Replace(name), found[name], wanted[name], differs)
 			}
 			return
 		}
 	case []any:
-		if wanted, ok := wanted.([]any); ok && len(is) == len(wanted) {
-			for i := range is {
-				compare(fmt.Sprintf("%s/%d", path, i), is[i], wanted[i], differs)
+		if wanted, ok := wanted.([]any); ok && len(found) == len(wanted) {
+			for i := range found {
+				compare(fmt.Sprintf("%s/%d", path, i), found[i], wanted[i], differs)
 			}
 			return
 		}
 	}
-	differs(path, is, wanted)
+	differs(path, found, wanted)
 }
 
 // readable formats a value for people.

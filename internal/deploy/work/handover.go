@@ -31,13 +31,13 @@ const (
 
 // givers returns the other AppliedWorks that own an object, by UID, and whether a Work may take it
 // over.
-func (c *Controller) givers(ctx context.Context, to *placement.Work, is *summary) (map[types.UID]giver, error) {
+func (c *Controller) givers(ctx context.Context, to *placement.Work, object *summary) (map[types.UID]giver, error) {
 	found := map[types.UID]giver{}
-	for _, reference := range is.owners {
+	for _, reference := range object.owners {
 		if !isAppliedWork(reference) || reference.Name == to.Name {
 			continue
 		}
-		from, err := c.giver(ctx, to, reference, is.key)
+		from, err := c.giver(ctx, to, reference, object.key)
 		if err != nil {
 			return nil, err
 		}
@@ -46,17 +46,17 @@ func (c *Controller) givers(ctx context.Context, to *placement.Work, is *summary
 	return found, nil
 }
 
-func (c *Controller) giver(ctx context.Context, to *placement.Work, by metav1.OwnerReference, k key) (giver, error) {
+func (c *Controller) giver(ctx context.Context, to *placement.Work, reference metav1.OwnerReference, k key) (giver, error) {
 	var from placement.Work
-	err := c.hub.Get(ctx, types.NamespacedName{Namespace: c.Namespace, Name: by.Name}, &from, client.UnsafeDisableDeepCopy)
+	err := c.hub.Get(ctx, types.NamespacedName{Namespace: c.Namespace, Name: reference.Name}, &from, client.UnsafeDisableDeepCopy)
 	if apierrors.IsNotFound(err) || err == nil && !samePlacement(&from, to) {
 		return stranger, nil
 	} else if err != nil {
-		return stranger, fmt.Errorf("reading Work %s, which has applied %s: %w", by.Name, k, err)
+		return stranger, fmt.Errorf("reading Work %s, which has applied %s: %w", reference.Name, k, err)
 	}
-	appliedWork, err := c.getAppliedWork(ctx, c.member, by.Name)
+	appliedWork, err := c.getAppliedWork(ctx, c.member, reference.Name)
 	switch {
-	case err != nil || appliedWork == nil || appliedWork.UID != by.UID || !appliedFor(appliedWork, c.Namespace, c.Membership):
+	case err != nil || appliedWork == nil || appliedWork.UID != reference.UID || !appliedFor(appliedWork, c.Namespace, c.Membership):
 		return stranger, err
 	case from.DeletionTimestamp == nil && lists(&from, k):
 		return holding, nil
@@ -65,16 +65,16 @@ func (c *Controller) giver(ctx context.Context, to *placement.Work, by metav1.Ow
 }
 
 // heirs returns the other Works of a placement by the objects in their manifests.
-func (c *Controller) heirs(ctx context.Context, of *placement.Work) (map[key]string, error) {
-	siblings, err := c.siblings(ctx, of)
+func (c *Controller) heirs(ctx context.Context, work *placement.Work) (map[key]string, error) {
+	siblings, err := c.siblings(ctx, work)
 	heirs := map[key]string{}
-	for _, work := range siblings {
-		if work.DeletionTimestamp != nil {
+	for _, sibling := range siblings {
+		if sibling.DeletionTimestamp != nil {
 			continue
 		}
-		for _, m := range manifestsOf(work) {
+		for _, m := range manifestsOf(sibling) {
 			if m.problem == "" {
-				heirs[m.key] = work.Name
+				heirs[m.key] = sibling.Name
 			}
 		}
 	}
@@ -83,19 +83,19 @@ func (c *Controller) heirs(ctx context.Context, of *placement.Work) (map[key]str
 
 // siblings returns the other Works of a placement. They belong to the cache and must not be
 // changed.
-func (c *Controller) siblings(ctx context.Context, of *placement.Work) (siblings []*placement.Work, err error) {
-	if of.Labels[placement.LabelParentCRP] == "" {
+func (c *Controller) siblings(ctx context.Context, own *placement.Work) (siblings []*placement.Work, err error) {
+	if own.Labels[placement.LabelParentCRP] == "" {
 		return nil, nil
 	}
 	var works placement.WorkList
 	err = c.hub.List(ctx, &works, client.InNamespace(c.Namespace), client.UnsafeDisableDeepCopy,
-		client.MatchingLabels{placement.LabelParentCRP: of.Labels[placement.LabelParentCRP]})
+		client.MatchingLabels{placement.LabelParentCRP: own.Labels[placement.LabelParentCRP]})
 	for i := range works.Items {
-		if work := &works.Items[i]; work.Name != of.Name && samePlacement(work, of) {
+		if work := &works.Items[i]; work.Name != own.Name && samePlacement(work, own) {
 			siblings = append(siblings, work)
 		}
 	}
-	return siblings, wrap(err, "listing the Works beside %s", of.Name)
+	return siblings, wrap(err, "listing the Works beside %s", own.Name)
 }
 
 func samePlacement(a, b *placement.Work) bool {

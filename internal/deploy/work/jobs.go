@@ -73,13 +73,13 @@ func (c *Controller) note(ctx context.Context, p *pass, appliedWork *placement.A
 		if !applied.IsJob(m.key.GroupKind) {
 			continue
 		}
-		name, is := m.key.NamespacedName.String(), p.manifestStatus[m.ordinal].summary
+		name, job := m.key.NamespacedName.String(), p.manifestStatus[m.ordinal].summary
 		mine[name] = true
-		if is.uid != "" && is.uid != p.runs[name].UID {
-			p.runs[name] = applied.Run{Hash: is.hash, UID: is.uid}
+		if job.uid != "" && job.uid != p.runs[name].UID {
+			p.runs[name] = applied.Run{Hash: job.hash, UID: job.uid}
 		}
-		if is.ended != "" && is.uid == p.runs[name].UID {
-			p.runs[name] = p.runs[name].End(is.ended, is.readiness.Message)
+		if job.ended != "" && job.uid == p.runs[name].UID {
+			p.runs[name] = p.runs[name].End(job.ended, job.readiness.Message)
 		}
 		if seen := p.ended[m.key]; seen.UID != "" && seen.UID == p.runs[name].UID {
 			p.runs[name] = seen

@@ -26,15 +26,15 @@ func (c *Controller) remove(ctx context.Context, appliedWork *placement.AppliedW
 	now := applied.Remaining{}
 	var unseen []placement.AppliedResource
 	for _, one := range slices.Backward(appliedWork.Status.AppliedResources) {
-		is, sight := c.watcher.Get(ofKind(resourceOf(one.WorkResourceIdentifier)), keyOf(one.WorkResourceIdentifier).NamespacedName, "")
+		object, sight := c.watcher.Get(ofKind(resourceOf(one.WorkResourceIdentifier)), keyOf(one.WorkResourceIdentifier).NamespacedName, "")
 		switch {
 		case sight == applied.Absent:
 			unseen = append(unseen, one)
 			continue
-		case sight == applied.Present && !is.of(appliedWork):
+		case sight == applied.Present && !object.of(appliedWork):
 			continue
-		case sight == applied.Present && is.deleting:
-			now.Add(remaining(is))
+		case sight == applied.Present && object.deleting:
+			now.Add(remaining(object))
 			continue
 		}
 		left, err := c.deleteObject(ctx, appliedWork, one, heirs)
@@ -64,22 +64,22 @@ func (c *Controller) remove(ctx context.Context, appliedWork *placement.AppliedW
 func (c *Controller) deleteObject(
 	ctx context.Context, appliedWork *placement.AppliedWork, one placement.AppliedResource, heirs map[key]string,
 ) (applied.Remaining, error) {
-	k, of := keyOf(one.WorkResourceIdentifier), c.objects.Resource(resourceOf(one.WorkResourceIdentifier)).Namespace(one.Namespace)
-	object, err := of.Get(ctx, one.Name, metav1.GetOptions{})
+	k, objects := keyOf(one.WorkResourceIdentifier), c.objects.Resource(resourceOf(one.WorkResourceIdentifier)).Namespace(one.Namespace)
+	object, err := objects.Get(ctx, one.Name, metav1.GetOptions{})
 	if err == nil {
-		is := summarize(object)
+		found := summarize(object)
 		switch {
-		case !is.of(appliedWork):
+		case !found.of(appliedWork):
 			return applied.Remaining{}, nil
-		case is.deleting:
-			return remaining(is), nil
-		case heirs[k] != "" && !slices.Contains(is.works(), heirs[k]):
+		case found.deleting:
+			return remaining(found), nil
+		case heirs[k] != "" && !slices.Contains(found.works(), heirs[k]):
 			c.tracker.give(heirs[k], k)
 			return applied.Remaining{Left: 1, Held: []string{fmt.Sprintf("%s is handed over to Work %s", k, heirs[k])}, Retry: true}, nil
-		case len(is.owners) > 1, is.stays != goes:
-			return applied.Remaining{}, wrap(removeOwner(ctx, of, object, appliedWork.UID), "letting %s go", k)
+		case len(found.owners) > 1, found.stays != goes:
+			return applied.Remaining{}, wrap(removeOwner(ctx, objects, object, appliedWork.UID), "letting %s go", k)
 		}
-		err = removal.Delete(ctx, removal.Of(of), object, removal.WorkGone)
+		err = removal.Delete(ctx, removal.Of(objects), object, removal.WorkGone)
 	}
 	switch {
 	case err == nil:
@@ -119,9 +119,9 @@ func (c *Controller) abandon(ctx context.Context, appliedWork *placement.Applied
 
 // removeOwner removes an owner from an object, and the agent's label and annotations if no other
 // Work applied the object.
-func removeOwner(ctx context.Context, of dynamic.ResourceInterface, object *unstructured.Unstructured, uid types.UID) error {
-	is := summarize(object)
-	if !is.ownedBy(uid) {
+func removeOwner(ctx context.Context, objects dynamic.ResourceInterface, object *unstructured.Unstructured, uid types.UID) error {
+	found := summarize(object)
+	if !found.ownedBy(uid) {
 		return nil
 	}
 	others := slices.DeleteFunc(object.GetOwnerReferences(), func(o metav1.OwnerReference) bool { return o.UID == uid })
@@ -134,7 +134,7 @@ func removeOwner(ctx context.Context, of dynamic.ResourceInterface, object *unst
 	if err != nil {
 		return err
 	}
-	_, err = of.Patch(ctx, object.GetName(), types.MergePatchType, patch, metav1.PatchOptions{FieldManager: fieldOwner})
+	_, err = objects.Patch(ctx, object.GetName(), types.MergePatchType, patch, metav1.PatchOptions{FieldManager: fieldOwner})
 	return err
 }
 

@@ -24,7 +24,7 @@ func (c *Controller) compareAll(ctx context.Context, p *pass) error {
 		now, e := c.Clock.Now(), p.attempts[m.key]
 		s := observation{changed: p.changed[m.key], now: now}
 		s.summary, s.Sight = c.observe(p, m, e, now)
-		do, at := dueComparison(m, e, s)
+		do, wake := dueComparison(m, e, s)
 		if do == apply {
 			result, as, err := c.compareManifest(ctx, p, m)
 			if err != nil {
@@ -36,11 +36,11 @@ func (c *Controller) compareAll(ctx context.Context, p *pass) error {
 				c.counts.count(countCompared)
 			} else {
 				c.counts.count(countFailed)
-				at = e.retryAt()
+				wake = e.retryAt()
 			}
 		}
 		status.outcome, status.summary = e.outcome, e.as
-		p.requeueAt(at)
+		p.requeueAt(wake)
 	}
 	p.forgetOthers()
 	return nil
@@ -52,7 +52,7 @@ func (c *Controller) compareManifest(ctx context.Context, p *pass, m manifest) (
 		return notServed(m), summary{}, nil
 	}
 	t := p.target(c, m, owner{})
-	is, err := t.of.Get(ctx, m.key.Name, metav1.GetOptions{})
+	object, err := t.of.Get(ctx, m.key.Name, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
 		missing := placement.PatchDetail{Path: wholeObject, ValueInHub: "(the whole object)"}
 		return differs(reasons.DifferencesFound, listed([]placement.PatchDetail{missing}), nil, []placement.PatchDetail{missing}), summary{}, nil
@@ -60,8 +60,8 @@ func (c *Controller) compareManifest(ctx context.Context, p *pass, m manifest) (
 	var found []placement.PatchDetail
 	if err == nil {
 		wanted := m.object()
-		if err = c.yield(ctx, &t, wanted, is); err == nil {
-			found, err = t.compare(ctx, is, wanted)
+		if err = c.yield(ctx, &t, wanted, object); err == nil {
+			found, err = t.compare(ctx, object, wanted)
 		}
 	}
 	switch {
@@ -69,17 +69,17 @@ func (c *Controller) compareManifest(ctx context.Context, p *pass, m manifest) (
 		result, err := outcomeOf(m, err, reasons.Rejected)
 		return result, summary{}, err
 	case len(found) == 0:
-		return differs(reasons.NoDifference, "the member has it as the manifest says", is, nil), summarize(is), nil
+		return differs(reasons.NoDifference, "the member has it as the manifest says", object, nil), summarize(object), nil
 	}
-	return differs(reasons.DifferencesFound, "on the member "+listed(found), is, found), summarize(is), nil
+	return differs(reasons.DifferencesFound, "on the member "+listed(found), object, found), summarize(object), nil
 }
 
 // forbids returns the reason not to apply a manifest to a differing object; empty if it may be
 // applied.
-func (t target) forbids(ctx context.Context, may admission, is, wanted *unstructured.Unstructured) (outcome, error) {
-	reason, find := may.compare, t.compare
+func (t target) forbids(ctx context.Context, admitted admission, object, wanted *unstructured.Unstructured) (outcome, error) {
+	reason, find := admitted.compare, t.compare
 	if reason == "" {
-		reason, find = may.extras, func(ctx context.Context, is, wanted *unstructured.Unstructured) ([]placement.PatchDetail, error) {
+		reason, find = admitted.extras, func(ctx context.Context, is, wanted *unstructured.Unstructured) ([]placement.PatchDetail, error) {
 			would, err := t.dryRun(ctx, wanted)
 			if err != nil {
 				return nil, err
@@ -91,26 +91,26 @@ func (t target) forbids(ctx context.Context, may admission, is, wanted *unstruct
 	if reason == "" {
 		return outcome{}, nil
 	}
-	found, err := find(ctx, is, wanted)
+	found, err := find(ctx, object, wanted)
 	if err != nil || len(found) == 0 {
 		return outcome{}, err
 	}
-	return differs(reason, fmt.Sprintf("on the member %s: make it as the manifest says, or change applyStrategy", listed(found)), is, found),
-		nil
+	message := fmt.Sprintf("on the member %s: make it as the manifest says, or change applyStrategy", listed(found))
+	return differs(reason, message, object, found), nil
 }
 
 // compare returns the changes that applying would make. A full comparison adds the extra fields of
 // the object.
-func (t target) compare(ctx context.Context, is, wanted *unstructured.Unstructured) ([]placement.PatchDetail, error) {
+func (t target) compare(ctx context.Context, object, wanted *unstructured.Unstructured) ([]placement.PatchDetail, error) {
 	would, err := t.dryRun(ctx, wanted)
 	if err != nil {
 		return nil, err
 	}
-	found := differences(is, would)
+	found := differences(object, would)
 	if !t.full {
 		return found, nil
 	}
-	would.SetResourceVersion(is.GetResourceVersion())
+	would.SetResourceVersion(object.GetResourceVersion())
 	more, err := t.extras(ctx, would, wanted)
 	return append(found, more...), err
 }
@@ -123,10 +123,10 @@ func (t target) dryRun(ctx context.Context, wanted *unstructured.Unstructured) (
 // extras returns the extra fields of the object, found by a dry run of a replacement by the
 // manifest. Defaults are no extra fields. An object that cannot be replaced, such as a Job, has
 // none.
-func (t target) extras(ctx context.Context, is, wanted *unstructured.Unstructured) ([]placement.PatchDetail, error) {
+func (t target) extras(ctx context.Context, object, wanted *unstructured.Unstructured) ([]placement.PatchDetail, error) {
 	bare := wanted.DeepCopy()
-	bare.SetResourceVersion(is.GetResourceVersion())
-	delivered.Fill(bare, is, t.scaler, t.ignored)
+	bare.SetResourceVersion(object.GetResourceVersion())
+	delivered.Fill(bare, object, t.scaler, t.ignored)
 	replaced, err := t.of.Update(ctx, bare, metav1.UpdateOptions{FieldManager: fieldOwner, DryRun: []string{metav1.DryRunAll}})
 	if apierrors.IsInvalid(err) || apierrors.IsMethodNotSupported(err) || apierrors.IsBadRequest(err) {
 		return nil, nil
@@ -134,5 +134,5 @@ func (t target) extras(ctx context.Context, is, wanted *unstructured.Unstructure
 	if err != nil {
 		return nil, err
 	}
-	return differences(is, replaced), nil
+	return differences(object, replaced), nil
 }

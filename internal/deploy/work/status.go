@@ -132,7 +132,7 @@ func (s manifestStatus) reported() conditionValue {
 }
 
 func (s manifestStatus) available() conditionValue {
-	is := s.summary.readiness
+	ready := s.summary.readiness
 	switch {
 	case s.outcome.failed():
 		return conditionValue{metav1.ConditionFalse, reasons.ManifestNotApplied, "it is not applied"}
@@ -140,14 +140,14 @@ func (s manifestStatus) available() conditionValue {
 		return conditionValue{metav1.ConditionFalse, reasons.ManifestFailed, s.outcome.ran.Failure()}
 	case s.outcome.ran.Ended != "":
 		return conditionValue{metav1.ConditionTrue, reasons.ManifestAvailable, "the Job has run"}
-	case is.State == readiness.Failed, is.State == readiness.Unknown:
+	case ready.State == readiness.Failed, ready.State == readiness.Unknown:
 		return conditionValue{metav1.ConditionFalse, reasons.ManifestFailed, s.unready()}
-	case is.State == readiness.Progressing, is.State == readiness.Terminating:
+	case ready.State == readiness.Progressing, ready.State == readiness.Terminating:
 		return conditionValue{metav1.ConditionFalse, reasons.ManifestNotAvailableYet, s.unready()}
-	case is.State == readiness.Untracked:
-		return conditionValue{metav1.ConditionTrue, reasons.ManifestNotTrackable, is.Message}
+	case ready.State == readiness.Untracked:
+		return conditionValue{metav1.ConditionTrue, reasons.ManifestNotTrackable, ready.Message}
 	}
-	return conditionValue{metav1.ConditionTrue, reasons.ManifestAvailable, cmp.Or(is.Message, "it works")}
+	return conditionValue{metav1.ConditionTrue, reasons.ManifestAvailable, cmp.Or(ready.Message, "it works")}
 }
 
 // applied summarizes the condition Applied of all manifests.

@@ -167,11 +167,11 @@ func (t *tracker) unwant(work string, p *trackedWork) {
 func (t *tracker) changed(before, after *summary) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	of := before
+	current := before
 	if after != nil {
-		of = after
+		current = after
 	}
-	concerned := maps.Clone(t.worksOf[of.key])
+	concerned := maps.Clone(t.worksOf[current.key])
 	if concerned == nil {
 		concerned = map[string]bool{}
 	}
@@ -180,13 +180,13 @@ func (t *tracker) changed(before, after *summary) {
 	}
 	for name := range concerned {
 		if p := t.works[name]; p != nil {
-			p.changed[of.key] = true
-			if of.ended != "" {
-				p.ended[of.key] = applied.Run{Hash: of.hash, UID: of.uid}.End(of.ended, of.readiness.Message)
+			p.changed[current.key] = true
+			if current.ended != "" {
+				p.ended[current.key] = applied.Run{Hash: current.hash, UID: current.uid}.End(current.ended, current.readiness.Message)
 			}
 		}
 	}
-	if of.key.basic() {
+	if current.key.basic() {
 		for name, p := range t.works {
 			for k, e := range p.attempts {
 				if e.outcome.waits {

@@ -162,17 +162,17 @@ func connect(
 	}
 	options.Scheme, options.HTTPClient, options.Mapper = scheme, httpClient, mapper
 	options.DefaultTransform, options.NewInformer = cache.TransformStripManagedFields(), restore.NewInformer
-	made := connection{http: httpClient}
-	if made.cache, err = cache.New(config, options); err != nil {
+	connected := connection{http: httpClient}
+	if connected.cache, err = cache.New(config, options); err != nil {
 		return connection{}, err
 	}
 	clientOptions := client.Options{Scheme: scheme, HTTPClient: httpClient, Mapper: mapper}
-	if made.live, err = client.New(config, clientOptions); err != nil {
+	if connected.live, err = client.New(config, clientOptions); err != nil {
 		return connection{}, err
 	}
-	clientOptions.Cache = &client.CacheOptions{Reader: made.cache}
-	made.cached, err = client.New(config, clientOptions)
-	return made, err
+	clientOptions.Cache = &client.CacheOptions{Reader: connected.cache}
+	connected.cached, err = client.New(config, clientOptions)
+	return connected, err
 }
 
 // Run applies Works until ctx ends or a connection fails for good.

@@ -66,26 +66,26 @@ type RolesThere struct {
 
 // FindRoles reads the ClusterRoles of other creators. A name alone proves nothing: Rancher Fleet's
 // hub marks its own. The objects are unstructured, so the reader bypasses the cache.
-func FindRoles(ctx context.Context, reader client.Reader) (there RolesThere, err error) {
+func FindRoles(ctx context.Context, reader client.Reader) (found RolesThere, err error) {
 	roles, err := ClusterRoles()
 	if err != nil {
-		return there, err
+		return found, err
 	}
 	for _, role := range roles {
-		has := &unstructured.Unstructured{}
-		has.SetGroupVersionKind(rbacv1.SchemeGroupVersion.WithKind("ClusterRole"))
-		switch err := reader.Get(ctx, client.ObjectKeyFromObject(role), has); {
+		existing := &unstructured.Unstructured{}
+		existing.SetGroupVersionKind(rbacv1.SchemeGroupVersion.WithKind("ClusterRole"))
+		switch err := reader.Get(ctx, client.ObjectKeyFromObject(role), existing); {
 		case apierrors.IsNotFound(err):
 		case err != nil:
-			return there, fmt.Errorf("reading ClusterRole %s: %w", role.GetName(), err)
-		case has.GetLabels()[fleet.LabelManaged] == "true":
-		case kube.ObjectSetOf(has).ID == rancherBootstrap:
-			there.Theirs = append(there.Theirs, has)
+			return found, fmt.Errorf("reading ClusterRole %s: %w", role.GetName(), err)
+		case existing.GetLabels()[fleet.LabelManaged] == "true":
+		case kube.ObjectSetOf(existing).ID == rancherBootstrap:
+			found.Theirs = append(found.Theirs, existing)
 		default:
-			there.Foreign = append(there.Foreign, role.GetName())
+			found.Foreign = append(found.Foreign, role.GetName())
 		}
 	}
-	return there, nil
+	return found, nil
 }
 
 // TakeOver marks the hub's roles that replace Rancher Fleet's. The hub applies a role with the UID

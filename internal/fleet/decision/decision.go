@@ -57,20 +57,20 @@ func Decided(o client.Object) bool {
 }
 
 // OfMember returns the decisions that would change the present state of a Cluster or MemberCluster.
-func OfMember(member client.Object) (all []Decision) {
+func OfMember(member client.Object) (decisions []Decision) {
 	if member.GetDeletionTimestamp() != nil {
 		return nil
 	}
 	if cluster, ok := member.(*fleet.Cluster); ok && kube.FindCondition(cluster.Status.Conditions, fleet.ConditionDeliveryApproved) != nil {
 		if membership.AwaitsApproval(cluster) {
-			all = append(all, Approve)
+			decisions = append(decisions, Approve)
 		}
 		if member.GetAnnotations()[fleet.AnnotationApproved] != membership.Denied {
-			all = append(all, Deny)
+			decisions = append(decisions, Deny)
 		}
 	}
 	if membership.Revoked(member) {
-		return append(all, Readmit)
+		return append(decisions, Readmit)
 	}
-	return append(all, Revoke)
+	return append(decisions, Revoke)
 }

@@ -42,8 +42,8 @@ func countsAuthor(setting, namespace string) bool {
 func (c *Controller) selectResources(ctx context.Context, s genericPlacement, o *observed) (err error) {
 	var mayRead selection.MayRead
 	if readsAsAuthor(c.Config.Current().PlacementAuthorRights, s) {
-		by, known := author.Of(s.GetAnnotations())
-		o.author = by.Name
+		writer, hasAuthor := author.Of(s.GetAnnotations())
+		o.author = writer.Name
 		missing, err := c.Policies.Authors(ctx)
 		switch {
 		case err != nil:
@@ -52,14 +52,14 @@ func (c *Controller) selectResources(ctx context.Context, s genericPlacement, o 
 		case missing != "":
 			o.rightsProblem = condition{metav1.ConditionFalse, reasons.PolicyMissing, missing + placedStays}
 			return nil
-		case !known:
+		case !hasAuthor:
 			o.rightsProblem = condition{metav1.ConditionFalse, reasons.AuthorUnknown,
 				fmt.Sprintf("the author of the placement is unknown: a user with the right to read the selected objects becomes its author by "+
 					"kubectl annotate%s, with the user name from kubectl auth whoami%s", annotateCommand(s), placedStays)}
 			return nil
 		}
 		mayRead = func(q selection.Query) (bool, error) {
-			return c.reviewer.Allows(ctx, by, rightOf(q))
+			return c.reviewer.Allows(ctx, writer, rightOf(q))
 		}
 	}
 	o.selected, err = c.selector.Select(s.key, mayRead, s.spec.ResourceSelectors)

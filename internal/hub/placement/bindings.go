@@ -84,13 +84,13 @@ func (w *currentWorks) binding(of types.NamespacedName, member, namespace string
 // bindings returns the desired bindings of a placement by name: one for each member that is
 // picked or has Works.
 func (o observed) bindings(s genericPlacement, d decision, failed failures) map[string]binding {
-	all, written := map[string]binding{}, map[string]bool{}
+	desired, written := map[string]binding{}, map[string]bool{}
 	for _, t := range d.plan.write {
 		written[t.namespace] = failed[t.namespace] == nil
 	}
 	add := func(namespace, member string, state placement.BindingState, index string, conditions []metav1.Condition) {
 		b := s.newBinding(o.current[namespace].binding(o.key, member, namespace))
-		if _, twice := all[b.GetName()]; twice {
+		if _, twice := desired[b.GetName()]; twice {
 			return
 		}
 		*b.spec = placement.ResourceBindingSpec{State: state, TargetCluster: member}
@@ -101,7 +101,7 @@ func (o observed) bindings(s genericPlacement, d decision, failed failures) map[
 		if last := len(conditions) - 1; last >= 0 {
 			b.pending = conditions[last].Status == metav1.ConditionUnknown
 		}
-		all[b.GetName()] = b
+		desired[b.GetName()] = b
 	}
 	picked := map[string]bool{}
 	for _, m := range o.memberStatuses(d, failed) {
@@ -124,5 +124,5 @@ func (o observed) bindings(s genericPlacement, d decision, failed failures) map[
 			add(m.Namespace, m.Name, placement.BindingUnscheduled, current.works[0].Labels[placement.LabelResourceIndex], nil)
 		}
 	}
-	return all
+	return desired
 }

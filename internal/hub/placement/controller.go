@@ -144,8 +144,8 @@ func (c *Controller) Register(ctx context.Context, mgr ctrl.Manager) error {
 // isWorkspace reports whether a namespace holds membership objects of the fleet, or was created
 // by the hub. An error counts as yes, because the namespace may hold secrets.
 func (c *Controller) isWorkspace(namespace string) bool {
-	made := kube.CoreMetadata("Namespace") // the cache has only the hub's Namespaces
-	if err := c.Client.Get(context.Background(), types.NamespacedName{Name: namespace}, made); !apierrors.IsNotFound(err) {
+	metadata := kube.CoreMetadata("Namespace") // the cache has only the hub's Namespaces
+	if err := c.Client.Get(context.Background(), types.NamespacedName{Name: namespace}, metadata); !apierrors.IsNotFound(err) {
 		return true
 	}
 	for _, list := range []client.ObjectList{&fleet.ClusterList{}, &fleet.ClusterRegistrationTokenList{}, &fleet.ClusterRegistrationList{}} {
@@ -300,19 +300,19 @@ func (c *Controller) patchMessage(ctx context.Context, s genericPlacement, messa
 
 // recordTransitions logs the changed conditions and emits Events for them.
 func (c *Controller) recordTransitions(ctx context.Context, before, after genericPlacement) {
-	for _, is := range after.status.Conditions {
-		was := cmp.Or(meta.FindStatusCondition(before.status.Conditions, is.Type), &metav1.Condition{})
-		if was.Status == is.Status && was.Reason == is.Reason {
+	for _, current := range after.status.Conditions {
+		was := cmp.Or(meta.FindStatusCondition(before.status.Conditions, current.Type), &metav1.Condition{})
+		if was.Status == current.Status && was.Reason == current.Reason {
 			continue
 		}
 		kind := corev1.EventTypeNormal
-		if is.Status == "False" && is.Reason != reasons.RolloutNotStartedYet {
+		if current.Status == "False" && current.Reason != reasons.RolloutNotStartedYet {
 			kind = corev1.EventTypeWarning
 		}
-		ctrl.LoggerFrom(ctx).V(1).Info("Placement changed state", "condition", is.Type, "from", was.Reason,
-			"to", is.Reason, "message", is.Message)
-		if is.Status != "Unknown" {
-			c.Recorder.Eventf(after.Object, nil, kind, is.Reason, "Place", "%s", is.Message)
+		ctrl.LoggerFrom(ctx).V(1).Info("Placement changed state", "condition", current.Type, "from", was.Reason,
+			"to", current.Reason, "message", current.Message)
+		if current.Status != "Unknown" {
+			c.Recorder.Eventf(after.Object, nil, kind, current.Reason, "Place", "%s", current.Message)
 		}
 	}
 }

@@ -52,17 +52,17 @@ func (c *Controller) currentWorks(ctx context.Context, key types.NamespacedName)
 
 // home returns the part of each of the member's objects. A moving object is in two Works for a
 // moment; it belongs to the later one.
-func (w *currentWorks) home(of types.NamespacedName) home {
-	at := home{}
+func (w *currentWorks) home(key types.NamespacedName) home {
+	parts := home{}
 	for _, work := range w.works {
-		part, named := partOf(of, work.Name)
+		part, named := partOf(key, work.Name)
 		for _, id := range objectsOf(work) {
 			if named && part < maxParts && id != "" {
-				at[id] = max(part, at[id])
+				parts[id] = max(part, parts[id])
 			}
 		}
 	}
-	return at
+	return parts
 }
 
 // otherHome is the location of a member's objects that differ from other members, or that its
@@ -76,27 +76,27 @@ type otherHome struct {
 // homes returns the common part of each object on any member. others holds the homes of members
 // with an object in another part. Agents delete objects that leave a Work, so these members get
 // parts of their own.
-func homes(of types.NamespacedName, current map[string]*currentWorks) (common home, others map[string]otherHome) {
+func homes(owner types.NamespacedName, current map[string]*currentWorks) (common home, others map[string]otherHome) {
 	common, others = home{}, map[string]otherHome{}
-	known := map[string]otherHome{} // most members have the same Works
+	byWorks := map[string]otherHome{} // most members have the same Works
 	for _, namespace := range slices.Sorted(maps.Keys(current)) {
 		var key strings.Builder
 		for _, work := range current[namespace].works {
 			fmt.Fprintln(&key, work.Name, digest(work.Spec.Workload.Manifests))
 		}
-		at, seen := known[key.String()]
+		found, seen := byWorks[key.String()]
 		if !seen {
-			at = otherHome{home: current[namespace].home(of), key: key.String()}
-			known[at.key] = at
-			for id, part := range at.home {
+			found = otherHome{home: current[namespace].home(owner), key: key.String()}
+			byWorks[found.key] = found
+			for id, part := range found.home {
 				if _, placed := common[id]; !placed {
 					common[id] = part
 				}
 			}
 		}
-		for id, part := range at.home {
+		for id, part := range found.home {
 			if common[id] != part {
-				others[namespace] = at
+				others[namespace] = found
 				break
 			}
 		}
@@ -122,7 +122,7 @@ func (w *currentWorks) find(name string) *placement.Work {
 }
 
 // diff returns the parts with missing or outdated Works, and the Works without a part.
-func (w *currentWorks) diff(of types.NamespacedName, desired desiredWorks) (outdated []int, surplus []*placement.Work) {
+func (w *currentWorks) diff(key types.NamespacedName, desired desiredWorks) (outdated []int, surplus []*placement.Work) {
 	have := map[string]*placement.Work{}
 	if w != nil {
 		for _, work := range w.works {
@@ -130,7 +130,7 @@ func (w *currentWorks) diff(of types.NamespacedName, desired desiredWorks) (outd
 		}
 	}
 	for i := range desired.parts {
-		name := workName(of, i)
+		name := workName(key, i)
 		if !desired.matches(i, have[name]) {
 			outdated = append(outdated, i)
 		}

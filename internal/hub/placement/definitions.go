@@ -66,17 +66,17 @@ func (d *definitions) Reconcile(ctx context.Context, request reconcile.Request) 
 	if err != nil {
 		return reconcile.Result{}, err
 	}
-	is := definition{uid: object.GetUID(), generation: object.GetGeneration(), served: isServed}
-	if before := d.known[request.Name]; is != before {
-		if is.invalidates(before) {
+	current := definition{uid: object.GetUID(), generation: object.GetGeneration(), served: isServed}
+	if before := d.known[request.Name]; current != before {
+		if current.invalidates(before) {
 			d.selector.Kinds.Invalidate()
 		}
-		d.known[request.Name] = is
+		d.known[request.Name] = current
 		delete(d.backoff, request.Name)
 		d.enqueue(types.NamespacedName{})
 	}
 	wait := max(minServedWait, 2*d.backoff[request.Name])
-	if is.served || wait > maxServedWait {
+	if current.served || wait > maxServedWait {
 		return reconcile.Result{}, nil
 	}
 	d.backoff[request.Name] = wait

@@ -164,18 +164,18 @@ func (o *observedEviction) count(memory *memory, eviction *placement.ClusterReso
 			namespace, o.paused = m.Namespace, o.paused || m.Paused
 		}
 	}
-	for of, w := range current {
+	for holder, w := range current {
 		evicted := memory.evicted(w)
 		reported := w.status(memory.appliedSince, unavailablePeriod(o.placement), now)
-		available := !isUnreachable[of] && !evicted && reported.ready
-		if !isUnreachable[of] && !evicted && reported.works && !reported.ready {
-			settled, unsettled = kube.Earlier(settled, reported.readyAt), unsettled || of == namespace
+		available := !isUnreachable[holder] && !evicted && reported.ready
+		if !isUnreachable[holder] && !evicted && reported.works && !reported.ready {
+			settled, unsettled = kube.Earlier(settled, reported.readyAt), unsettled || holder == namespace
 		}
 		o.total++
 		if available {
 			o.totalAvailable++
 		}
-		if of == namespace {
+		if holder == namespace {
 			o.available, o.worksDeleting, o.works = available, w.deleting || evicted, notAfter(eviction, w.works)
 		}
 	}

@@ -38,20 +38,20 @@ func decideEviction(o observedEviction) (valid, executed condition) {
 
 // invalid returns the reason why there is nothing to evict; "" if there is.
 func (o observedEviction) invalid() string {
-	of := "ClusterResourcePlacement " + o.spec.PlacementName
+	name := "ClusterResourcePlacement " + o.spec.PlacementName
 	switch {
 	case o.placement == nil:
-		return fmt.Sprintf("there is no %s; create another eviction when there is", of)
+		return fmt.Sprintf("there is no %s; create another eviction when there is", name)
 	case o.placementDeleting:
-		return of + " is being deleted, and its resources are being removed from all members"
+		return name + " is being deleted, and its resources are being removed from all members"
 	case o.paused && !o.wasValid:
-		return fmt.Sprintf("%s or member %s is paused, and nothing changes: %s", of, o.spec.ClusterName, membership.Unpause(""))
+		return fmt.Sprintf("%s or member %s is paused, and nothing changes: %s", name, o.spec.ClusterName, membership.Unpause(""))
 	case placementType(o.placement) == placement.PickFixed:
-		return fmt.Sprintf("%s picks members by their names (PickFixed): take %s out of its spec.policy.clusterNames", of, o.spec.ClusterName)
+		return fmt.Sprintf("%s picks members by their names (PickFixed): take %s out of its spec.policy.clusterNames", name, o.spec.ClusterName)
 	case len(o.works) == 0 && !o.picked && !o.wasValid:
-		return fmt.Sprintf("%s has not picked member %s", of, o.spec.ClusterName)
+		return fmt.Sprintf("%s has not picked member %s", name, o.spec.ClusterName)
 	case o.drains && o.stays != "" && !o.wasValid:
-		return of + " stays: " + o.stays
+		return name + " stays: " + o.stays
 	}
 	return ""
 }
@@ -91,8 +91,8 @@ func (o observedEviction) blocked() string {
 	if o.budget == nil || o.budget.MaxUnavailable == nil && o.budget.MinAvailable == nil {
 		return o.blockedByStrategy()
 	}
-	all := placementType(o.placement) != placement.PickN
-	if all && (o.budget.MaxUnavailable != nil || o.budget.MinAvailable.Type == intstr.String) {
+	picksAll := placementType(o.placement) != placement.PickN
+	if picksAll && (o.budget.MaxUnavailable != nil || o.budget.MinAvailable.Type == intstr.String) {
 		return fmt.Sprintf("ClusterResourcePlacementDisruptionBudget %s is misconfigured: for a PickAll it can have only minAvailable, as a "+
 			"number",
 			o.spec.PlacementName)
@@ -101,7 +101,7 @@ func (o observedEviction) blocked() string {
 		return "" // its eviction makes nothing unavailable
 	}
 	desired := o.total
-	if !all && o.placement.Policy.NumberOfClusters != nil {
+	if !picksAll && o.placement.Policy.NumberOfClusters != nil {
 		desired = int(*o.placement.Policy.NumberOfClusters)
 	}
 	bound, err := intstr.GetScaledValueFromIntOrPercent(cmp.Or(o.budget.MaxUnavailable, o.budget.MinAvailable), desired, true)

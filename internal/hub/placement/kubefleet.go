@@ -119,21 +119,21 @@ func (c *Controller) movedObject(ctx context.Context, key types.NamespacedName, 
 }
 
 // moves returns a message about an object that belongs in another Work; "" if none.
-func moves(of types.NamespacedName, parts []part, work *placement.Work) string {
+func moves(key types.NamespacedName, parts []part, work *placement.Work) string {
 	home := map[string]int{}
 	for i, p := range parts {
 		for _, m := range p.manifests {
 			home[identityOf(m)] = i
 		}
 	}
-	is, _ := partOf(of, work.Name)
+	current, _ := partOf(key, work.Name)
 	for _, m := range work.Spec.Workload.Manifests {
-		if at, placed := home[identityOf(m)]; placed && at != is {
+		if wanted, placed := home[identityOf(m)]; placed && wanted != current {
 			return fmt.Sprintf("Work %s/%s of KubeFleet's hub has %s, which Muster would move to Work %s, so that it would be removed and made "+
 				"again: divide the placement into several before Muster takes over, "+
 				"or delete the Works of KubeFleet's hub, which removes what they applied until Muster has placed it", work.Namespace,
 				work.Name, identityOf(m),
-				workName(of, at))
+				workName(key, wanted))
 		}
 	}
 	return ""

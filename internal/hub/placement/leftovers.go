@@ -183,8 +183,8 @@ func (c *Controller) addEnvelopes(ctx context.Context, s genericPlacement, curre
 	for i := range works.Items {
 		work := &works.Items[i]
 		member, _ := membernamespace.MemberClusterOf(work.Namespace)
-		b, there := bindings[work.Labels[placement.LabelParentBinding]]
-		if !there || b.spec.TargetCluster != member || !leftOf(s, b) {
+		b, found := bindings[work.Labels[placement.LabelParentBinding]]
+		if !found || b.spec.TargetCluster != member || !leftOf(s, b) {
 			continue
 		}
 		isMembers, err := c.inMemberNamespace(ctx, work)

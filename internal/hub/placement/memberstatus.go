@@ -124,7 +124,7 @@ func (o observed) memberStatus(picked scheduling.Decision, d decision, failure e
 	if diffReported.status == metav1.ConditionTrue {
 		diffReported.message = reported.describeDiffs()
 	}
-	all := map[string]condition{
+	stages := map[string]condition{
 		placement.ConditionRolloutStarted:   started,
 		placement.ConditionOverridden:       d.overriddenCondition(namespace),
 		placement.ConditionWorkSynchronized: synced,
@@ -133,10 +133,10 @@ func (o observed) memberStatus(picked scheduling.Decision, d decision, failure e
 		placement.ConditionDiffReported:     diffReported,
 	}
 	if picked.Member.Lost() {
-		m.lastReported(all)
+		m.lastReported(stages)
 	}
 	for _, stage := range m.stages {
-		if m.conditions[stage] = all[stage]; all[stage].status != metav1.ConditionTrue {
+		if m.conditions[stage] = stages[stage]; stages[stage].status != metav1.ConditionTrue {
 			break
 		}
 	}

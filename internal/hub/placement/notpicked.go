@@ -17,9 +17,9 @@ const maxNotPicked, maxMissing = 20, 100
 
 // obstacles returns the reasons of unpicked members, and of members that keep the placement but
 // would not be picked now.
-func (o observed) obstacles(d decision) (all []placement.Obstacle) {
+func (o observed) obstacles(d decision) (obstacles []placement.Obstacle) {
 	add := func(n scheduling.Decision, message string) {
-		all = append(all, placement.Obstacle{ClusterName: n.Name, Reason: n.Reason, Message: kube.Clip(message, maxMessage)})
+		obstacles = append(obstacles, placement.Obstacle{ClusterName: n.Name, Reason: n.Reason, Message: kube.Clip(message, maxMessage)})
 	}
 	for _, n := range o.notPicked(d) {
 		message := n.Message
@@ -37,27 +37,27 @@ func (o observed) obstacles(d decision) (all []placement.Obstacle) {
 			kept++
 		}
 	}
-	slices.SortStableFunc(all, func(a, b placement.Obstacle) int { return cmp.Compare(a.ClusterName, b.ClusterName) })
-	return all
+	slices.SortStableFunc(obstacles, func(a, b placement.Obstacle) int { return cmp.Compare(a.ClusterName, b.ClusterName) })
+	return obstacles
 }
 
 // missing returns a decision for each member requested by the policy but not picked. If there are
 // fewer members than the policy requests, some have no name.
-func (o observed) missing(d decision) (all []scheduling.Decision) {
+func (o observed) missing(d decision) (missing []scheduling.Decision) {
 	short := min(d.result.Wanted-len(d.result.Picked()), maxMissing)
 	if short <= 0 {
 		return nil
 	}
 	for _, n := range o.rankNotPicked(d) {
-		if len(all) < short && n.Reason != reasons.NotNamed {
-			all = append(all, n)
+		if len(missing) < short && n.Reason != reasons.NotNamed {
+			missing = append(missing, n)
 		}
 	}
-	slices.SortFunc(all, func(a, b scheduling.Decision) int { return strings.Compare(a.Name, b.Name) })
-	for len(all) < short {
-		all = append(all, scheduling.Decision{Message: "there are fewer members than the policy requires"})
+	slices.SortFunc(missing, func(a, b scheduling.Decision) int { return strings.Compare(a.Name, b.Name) })
+	for len(missing) < short {
+		missing = append(missing, scheduling.Decision{Message: "there are fewer members than the policy requires"})
 	}
-	return all
+	return missing
 }
 
 func (o observed) hasWorks(d scheduling.Decision) bool {

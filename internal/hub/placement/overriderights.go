@@ -69,35 +69,35 @@ func (c *Controller) reviewWriting(ctx context.Context, w written, policies func
 // reviewOverrides returns the overrides that count, with the reasons against applying them. If
 // the author is unknown or has lost a right, members keep their overridden workload. An override
 // that was never permitted is ignored and named.
-func (c *Controller) reviewOverrides(ctx context.Context, all override.Set, o *observed) (override.Set, error) {
+func (c *Controller) reviewOverrides(ctx context.Context, chosen override.Set, o *observed) (override.Set, error) {
 	policies := c.policies(ctx)
-	return all.Review(func(of override.Override) (override.Standing, error) {
-		if !countsAuthor(c.Config.Current().PlacementAuthorRights, of.Namespace) {
+	return chosen.Review(func(reviewed override.Override) (override.Standing, error) {
+		if !countsAuthor(c.Config.Current().PlacementAuthorRights, reviewed.Namespace) {
 			return override.Standing{}, nil
 		}
 		o.reviewed = true
 		kind := "ClusterResourceOverride"
-		if of.Namespace != "" {
+		if reviewed.Namespace != "" {
 			kind = "ResourceOverride"
 		}
 		w := written{
-			name: of.String(), object: argument(kind, of.NamespacedName), author: of.Author, hasAuthor: of.HasAuthor,
+			name: reviewed.String(), object: argument(kind, reviewed.NamespacedName), author: reviewed.Author, hasAuthor: reviewed.HasAuthor,
 			refused: reasons.OverrideNotPermitted,
 		}
 		refused, err := c.reviewWriting(ctx, w, policies, func() ([]authorization.Right, error) {
-			return of.Rights(o.resources.Objects, c.selector.ResourceOf)
+			return reviewed.Rights(o.resources.Objects, c.selector.ResourceOf)
 		})
 		var unanswered *authorization.UnansweredError
 		switch {
 		case errors.As(err, &unanswered):
 			o.rightsErr = err
 			o.overridesHeld = true
-			return override.Standing{Reason: reasons.AuthorRightsUnknown, Message: fmt.Sprintf("%s: %v%s", of, err, placedStays)}, nil
+			return override.Standing{Reason: reasons.AuthorRightsUnknown, Message: fmt.Sprintf("%s: %v%s", reviewed, err, placedStays)}, nil
 		case err != nil:
 			return override.Standing{}, err
 		case refused == refusal{}:
 			return override.Standing{}, nil
-		case refused.reason == reasons.OverrideNotPermitted && !o.changedBy(of):
+		case refused.reason == reasons.OverrideNotPermitted && !o.changedBy(reviewed):
 			o.ignored = append(o.ignored, refused.message)
 			return override.Standing{Ignored: true}, nil
 		}
@@ -107,12 +107,12 @@ func (c *Controller) reviewOverrides(ctx context.Context, all override.Set, o *o
 }
 
 // changedBy reports whether an override may have changed an existing Work.
-func (o observed) changedBy(of override.Override) bool {
+func (o observed) changedBy(changing override.Override) bool {
 	kind := placement.AnnotationClusterOverrides
-	if of.Namespace != "" {
+	if changing.Namespace != "" {
 		kind = placement.AnnotationOverrides
 	}
-	id := of.ID()
+	id := changing.ID()
 	for _, current := range o.current {
 		for _, work := range current.works {
 			ids, listed := work.Annotations[placement.AnnotationOverriddenBy]

@@ -90,8 +90,8 @@ func (o observed) override(result scheduling.Result, plain desiredWorks) map[str
 	return members
 }
 
-func (o observed) applyOverrides(resolved override.Resolved, desired desiredWorks, at otherHome) overridden {
-	result := overridden{Resolved: resolved, desired: desired, at: at, reason: cmp.Or(resolved.Reason, reasons.OverriddenFailed)}
+func (o observed) applyOverrides(resolved override.Resolved, desired desiredWorks, place otherHome) overridden {
+	result := overridden{Resolved: resolved, desired: desired, at: place, reason: cmp.Or(resolved.Reason, reasons.OverriddenFailed)}
 	result.desired.overrides = map[string]string{}
 	for key, hash := range map[string]string{
 		placement.AnnotationClusterOverrides: resolved.ClusterHash, placement.AnnotationOverrides: resolved.NamespacedHash,
@@ -105,7 +105,7 @@ func (o observed) applyOverrides(resolved override.Resolved, desired desiredWork
 	if result.problem = problem; problem != "" {
 		return result
 	}
-	parts, err := pack(objects, at.home, maxManifests, !at.fixed)
+	parts, err := pack(objects, place.home, maxManifests, !place.fixed)
 	if err != nil {
 		result.problem = err.Error()
 	}

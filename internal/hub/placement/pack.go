@@ -70,7 +70,7 @@ type packing struct {
 // with room. If agents hand objects over, grown objects leave an oversized part for a later one.
 // Otherwise the agents delete objects that leave a Work, and the part counts as full. There is
 // always one part, so that a member keeps the placement after an empty selection.
-func pack(objects []*unstructured.Unstructured, at home, limit int, handsOver bool) ([]part, error) {
+func pack(objects []*unstructured.Unstructured, present home, limit int, handsOver bool) ([]part, error) {
 	p := packing{bytes: []int{0}, count: []int{0}, limit: limit}
 	for i, o := range objects {
 		id := identity(o.GetKind(), o.GetAPIVersion(), o.GetNamespace(), o.GetName())
@@ -79,7 +79,7 @@ func pack(objects []*unstructured.Unstructured, at home, limit int, handsOver bo
 			return nil, fmt.Errorf("encoding %s: %w", id, err)
 		}
 		p.texts, p.ids, p.where = append(p.texts, text), append(p.ids, id), append(p.where, -1)
-		if n, placed := at[id]; placed {
+		if n, placed := present[id]; placed {
 			p.put(i, n)
 		}
 	}

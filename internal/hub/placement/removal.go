@@ -90,24 +90,24 @@ func (o observed) withholds(was placement.ResourceIdentifier) bool {
 // lost returns the objects that are no longer selected, by the status and by the Works. The
 // status does not list everything, and may be outdated if the hub ended before writing it.
 func (o observed) lost() (lost []placement.ResourceIdentifier) {
-	known := map[string]bool{}
+	seen := map[string]bool{}
 	for _, r := range slices.Concat(o.selected.Objects, o.resources.Objects) {
-		known[identity(r.GetKind(), r.GetAPIVersion(), r.GetNamespace(), r.GetName())] = true
+		seen[identity(r.GetKind(), r.GetAPIVersion(), r.GetNamespace(), r.GetName())] = true
 	}
 	for _, was := range o.before.SelectedResources {
 		id := identity(was.Kind, metav1.GroupVersion{Group: was.Group, Version: was.Version}.String(), was.Namespace, was.Name)
-		if !known[id] {
+		if !seen[id] {
 			lost = append(lost, was)
 		}
-		known[id] = true
+		seen[id] = true
 	}
 	for id := range o.home {
-		if !known[id] {
+		if !seen[id] {
 			lost = append(lost, parseIdentity(id))
 		}
 	}
 	for id := range o.wrappedIn() {
-		if !known[id] {
+		if !seen[id] {
 			lost = append(lost, parseIdentity(id))
 		}
 	}

@@ -90,7 +90,7 @@ func planStages(targets []target, turns map[string]staged.Turn) rolloutPlan {
 }
 
 // decideRuns decides on each run. At most one begins at a time.
-func (o observed) decideRuns(d decision, targets []target) (all []runDecision) {
+func (o observed) decideRuns(d decision, targets []target) (decisions []runDecision) {
 	members, last := o.stagedMembers(d, targets), latest(o.runs)
 	other := ""
 	if last != nil && last.inProgress() {
@@ -113,9 +113,9 @@ func (o observed) decideRuns(d decision, targets []target) (all []runDecision) {
 		if r.status.Begun == nil && decided.Status.Begun != nil {
 			other = r.GetName()
 		}
-		all = append(all, runDecision{r.genericRun, decided})
+		decisions = append(decisions, runDecision{r.genericRun, decided})
 	}
-	return all
+	return decisions
 }
 
 // facts returns the input for a decision on a run, without the members and the other runs.

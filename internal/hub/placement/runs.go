@@ -205,8 +205,8 @@ func (c *Controller) onRequest(ctx context.Context, before, after client.Object,
 	if after == nil {
 		object = before
 	}
-	request, is := updaterun.ApprovalRequestOf(object)
-	if !is {
+	request, isRequest := updaterun.ApprovalRequestOf(object)
+	if !isRequest {
 		return
 	}
 	var run client.Object = &placement.ClusterStagedUpdateRun{}

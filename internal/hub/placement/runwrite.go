@@ -114,18 +114,19 @@ func (c *Controller) acceptRequest(ctx context.Context, r genericRun, name strin
 
 // recordRun logs the changed conditions of a run, and emits Events for them.
 func (c *Controller) recordRun(ctx context.Context, before, after genericRun) {
-	for _, is := range after.status.Conditions {
-		was := cmp.Or(meta.FindStatusCondition(before.status.Conditions, is.Type), &metav1.Condition{})
-		if was.Status == is.Status && was.Reason == is.Reason {
+	for _, current := range after.status.Conditions {
+		was := cmp.Or(meta.FindStatusCondition(before.status.Conditions, current.Type), &metav1.Condition{})
+		if was.Status == current.Status && was.Reason == current.Reason {
 			continue
 		}
-		ctrl.LoggerFrom(ctx).Info("Staged update run changed state", "run", after.GetName(), "condition", is.Type,
-			"from", was.Reason, "to", is.Reason)
+		ctrl.LoggerFrom(ctx).Info("Staged update run changed state", "run", after.GetName(), "condition", current.Type,
+			"from", was.Reason, "to", current.Reason)
 		kind := corev1.EventTypeNormal
-		switch is.Reason {
+		switch current.Reason {
 		case placement.ReasonRunInitFailed, placement.ReasonRunStuck, placement.ReasonRunFailed:
 			kind = corev1.EventTypeWarning
 		}
-		c.Recorder.Eventf(after.Object, nil, kind, is.Reason, "RollOut", "%s", clip(cmp.Or(is.Message, after.status.Message, is.Reason)))
+		message := cmp.Or(current.Message, after.status.Message, current.Reason)
+		c.Recorder.Eventf(after.Object, nil, kind, current.Reason, "RollOut", "%s", clip(message))
 	}
 }

@@ -94,7 +94,7 @@ func (c *Controller) reviewVersion(ctx context.Context, s genericPlacement, o *o
 	if !readsAsAuthor(c.Config.Current().PlacementAuthorRights, s) || o.rightsProblem != (condition{}) {
 		return nil
 	}
-	by, _ := author.Of(s.GetAnnotations())
+	writer, _ := author.Of(s.GetAnnotations())
 	for _, r := range o.resources.Objects {
 		gvk := r.GroupVersionKind()
 		id := placement.ResourceIdentifier{
@@ -108,10 +108,10 @@ func (c *Controller) reviewVersion(ctx context.Context, s genericPlacement, o *o
 			return err
 		}
 		right := authorization.Right{Resource: resource, Namespace: r.GetNamespace()}
-		allowed, err := c.reviewer.Allows(ctx, by, right)
+		allowed, err := c.reviewer.Allows(ctx, writer, right)
 		if err == nil && !allowed {
 			right.Name = r.GetName()
-			allowed, err = c.reviewer.Allows(ctx, by, right)
+			allowed, err = c.reviewer.Allows(ctx, writer, right)
 		}
 		var unanswered *authorization.UnansweredError
 		switch {
@@ -122,7 +122,7 @@ func (c *Controller) reviewVersion(ctx context.Context, s genericPlacement, o *o
 			return err
 		case !allowed:
 			o.staging.targetProblem = fmt.Sprintf("version %s has %s, and %s, who last changed the spec, may not %s: "+
-				"grant that, or let a user change the spec who may", o.staging.target, nameOf(id), by.Name, right)
+				"grant that, or let a user change the spec who may", o.staging.target, nameOf(id), writer.Name, right)
 			return nil
 		}
 	}

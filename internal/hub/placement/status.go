@@ -73,7 +73,7 @@ func describe(o observed, d decision, failed failures, now time.Time) placement.
 }
 
 // listResources lists the selected objects, as far as there is room.
-func (o observed) listResources() (all []placement.ResourceIdentifier) {
+func (o observed) listResources() (listed []placement.ResourceIdentifier) {
 	bytes := 0
 	for _, r := range o.selected.Objects[:min(maxResources, len(o.selected.Objects))] {
 		gvk := r.GroupVersionKind()
@@ -81,9 +81,9 @@ func (o observed) listResources() (all []placement.ResourceIdentifier) {
 		if bytes += size(id) + 1; bytes > maxResourcesBytes {
 			break
 		}
-		all = append(all, id)
+		listed = append(listed, id)
 	}
-	return all
+	return listed
 }
 
 // listsAll reports whether a status certainly lists all selected resources.
@@ -158,7 +158,7 @@ func (o observed) setConditions(after *placement.PlacementStatus, d decision, me
 
 // listMembers lists the picked members. Of too many it lists the members that need attention
 // most. It adds an entry for each member requested by the policy but not picked.
-func (o observed) listMembers(members []memberStatus, d decision, now time.Time, much detail) (all []placement.PerClusterStatus) {
+func (o observed) listMembers(members []memberStatus, d decision, now time.Time, much detail) (statuses []placement.PerClusterStatus) {
 	picked := slices.Clone(members)
 	if len(picked) > much.picked {
 		slices.SortStableFunc(picked, func(a, b memberStatus) int { return b.severity() - a.severity() })
@@ -195,14 +195,14 @@ func (o observed) listMembers(members []memberStatus, d decision, now time.Time,
 		applied := d.overridden[m.Member.Namespace]
 		s.ApplicableClusterResourceOverrides, s.ApplicableResourceOverrides = take(applied.Cluster, &overrides),
 			take(applied.Namespaced, &overrides)
-		all = append(all, s)
+		statuses = append(statuses, s)
 	}
 	for _, n := range o.missing(d) {
-		all = append(all, entry(n.Name, map[string]condition{
+		statuses = append(statuses, entry(n.Name, map[string]condition{
 			placement.ConditionScheduled: {metav1.ConditionFalse, reasons.ScheduleFailed, n.Message},
 		}))
 	}
-	return all
+	return statuses
 }
 
 // clipped shortens the messages of failures.
@@ -295,14 +295,14 @@ func (o observed) scheduled(d decision) condition {
 // withdrawn returns the member namespaces with Works in workspaces that no longer opt in: nothing
 // is changed or deleted there.
 func (o observed) withdrawn(d decision) (namespaces []string) {
-	known := map[string]bool{}
+	considered := map[string]bool{}
 	for _, n := range d.result.Decisions {
 		if n.Member != nil {
-			known[n.Member.Namespace] = true
+			considered[n.Member.Namespace] = true
 		}
 	}
 	for _, namespace := range slices.Sorted(maps.Keys(o.current)) {
-		if !known[namespace] && !o.current[namespace].deleting {
+		if !considered[namespace] && !o.current[namespace].deleting {
 			namespaces = append(namespaces, "member namespace "+namespace)
 		}
 	}

@@ -56,7 +56,7 @@ func digest(manifests []placement.Manifest) string {
 	if isSlim(manifests) {
 		return strings.Trim(string(manifests[0].Raw), `"`)
 	}
-	var all strings.Builder
+	var joined strings.Builder
 	for _, m := range manifests {
 		var content any
 		text := m.Raw
@@ -65,9 +65,9 @@ func digest(manifests []placement.Manifest) string {
 				text = canonical
 			}
 		}
-		fmt.Fprintf(&all, "%d:%s", len(text), text)
+		fmt.Fprintf(&joined, "%d:%s", len(text), text)
 	}
-	return naming.ShortDigest(all.String())
+	return naming.ShortDigest(joined.String())
 }
 
 func hashParts(parts []part) string {
@@ -128,17 +128,17 @@ func snapshotName(of types.NamespacedName, index string) string {
 }
 
 // work returns the Work of one part for a member.
-func (d desiredWorks) work(of types.NamespacedName, i int, to target) *placement.Work {
+func (d desiredWorks) work(key types.NamespacedName, i int, to target) *placement.Work {
 	work := &placement.Work{
 		ObjectMeta: metav1.ObjectMeta{
-			Namespace: to.namespace, Name: workName(of, i),
+			Namespace: to.namespace, Name: workName(key, i),
 			Labels: map[string]string{
 				fleet.LabelManaged:           "true",
-				placement.LabelParentCRP:     of.Name,
-				placement.LabelParentBinding: bindingName(of, to.namespace),
+				placement.LabelParentCRP:     key.Name,
+				placement.LabelParentBinding: bindingName(key, to.namespace),
 				placement.LabelResourceIndex: d.index,
 			},
-			Annotations: map[string]string{placement.AnnotationResourceSnapshot: snapshotName(of, d.index)},
+			Annotations: map[string]string{placement.AnnotationResourceSnapshot: snapshotName(key, d.index)},
 		},
 		Spec: placement.WorkSpec{Workload: placement.WorkloadTemplate{Manifests: d.parts[i].manifests}, ApplyStrategy: d.applyStrategy,
 			DeleteStrategy: d.deleteStrategy},
@@ -148,8 +148,8 @@ func (d desiredWorks) work(of types.NamespacedName, i int, to target) *placement
 		work.Annotations[placement.AnnotationEnvelopes] = strings.Join(from, "\n")
 	}
 	maps.Copy(work.Labels, delivery.RecipientLabels(to.name, to.epoch))
-	if of.Namespace != "" {
-		work.Labels[placement.LabelParentNamespace] = of.Namespace
+	if key.Namespace != "" {
+		work.Labels[placement.LabelParentNamespace] = key.Namespace
 	}
 	return work
 }

@@ -60,11 +60,11 @@ func makeOwn(ctx context.Context, c client.Client, systemNamespace string) error
 	if err != nil {
 		return err
 	}
-	there, err := agentroles.FindRoles(ctx, c)
+	found, err := agentroles.FindRoles(ctx, c)
 	if err != nil {
 		return err
 	}
-	there.TakeOver(roles)
+	found.TakeOver(roles)
 	if err := kube.Ensure(ctx, c, roles...); err != nil {
 		return err
 	}

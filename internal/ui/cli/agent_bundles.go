@@ -57,15 +57,15 @@ func (m *migrator) exclude(ctx context.Context, hub *checked, record *fleet.Clus
 
 // agentBundle returns the Bundle of Muster's agent of a Cluster, and its deployment, if they exist.
 func (c *checked) agentBundle(ctx context.Context, record *fleet.Cluster) (left []client.Object, err error) {
-	for _, of := range []struct{ kind, namespace string }{
+	for _, object := range []struct{ kind, namespace string }{
 		{"Bundle", record.Namespace}, {"BundleDeployment", membership.Namespace(record)},
 	} {
-		o := kube.Metadata(fleet.GroupVersion.WithKind(of.kind))
-		key := types.NamespacedName{Namespace: of.namespace, Name: naming.AgentBundle(record.Name)}
+		o := kube.Metadata(fleet.GroupVersion.WithKind(object.kind))
+		key := types.NamespacedName{Namespace: object.namespace, Name: naming.AgentBundle(record.Name)}
 		switch err := c.Get(ctx, key, o); {
 		case apierrors.IsNotFound(err) && !kube.NotServed(err):
 		case err != nil:
-			return nil, fmt.Errorf("reading %s %s: %w", of.kind, key, err)
+			return nil, fmt.Errorf("reading %s %s: %w", object.kind, key, err)
 		case o.Labels[fleet.LabelAgent] != "":
 			left = append(left, o)
 		}
@@ -167,14 +167,14 @@ func (c *checked) eachManages(ctx context.Context) error {
 // label of these Bundles belongs to a user and stays.
 func (m *migrator) excludeAgents(ctx context.Context, hub *checked) error {
 	var owned []*metav1.OwnerReference
-	var in []string
+	var namespaces []string
 	err := view.Each(ctx, hub, &fleet.BundleList{}, func(o client.Object) {
 		owner := kube.ControllerOf(o, fleet.GroupVersion.WithKind("Cluster").GroupKind())
 		if owner == nil || o.GetName() != naming.AgentBundle(owner.Name) {
 			m.progress.step("Bundle %s has the label %s and no Cluster as its owner; it stays", view.NameOf(o), fleet.LabelAgent)
 			return
 		}
-		owned, in = append(owned, owner.DeepCopy()), append(in, o.GetNamespace())
+		owned, namespaces = append(owned, owner.DeepCopy()), append(namespaces, o.GetNamespace())
 	}, client.HasLabels{fleet.LabelAgent})
 	if err != nil {
 		return fmt.Errorf("listing the Bundles of agents: %w", err)
@@ -182,7 +182,7 @@ func (m *migrator) excludeAgents(ctx context.Context, hub *checked) error {
 	var excluded []*fleet.Cluster
 	for i, owner := range owned {
 		record := &fleet.Cluster{}
-		key := types.NamespacedName{Namespace: in[i], Name: owner.Name}
+		key := types.NamespacedName{Namespace: namespaces[i], Name: owner.Name}
 		if err := hub.Get(ctx, key, record); apierrors.IsNotFound(err) && !kube.NotServed(err) || err == nil && record.UID != owner.UID {
 			continue // the garbage collector deletes its Bundle
 		} else if err != nil {

@@ -172,11 +172,11 @@ var said = regexp.MustCompile(`(?:\bto=(\w+) )?\breason=("(?:[^"\\]|\\.)*")`)
 
 // saidIn returns the last reason in a log with its remedy, or "".
 func saidIn(log []byte) string {
-	all := said.FindAllSubmatch(log, -1)
-	if len(all) == 0 {
+	matches := said.FindAllSubmatch(log, -1)
+	if len(matches) == 0 {
 		return ""
 	}
-	state, quoted := string(all[len(all)-1][1]), string(all[len(all)-1][2])
+	state, quoted := string(matches[len(matches)-1][1]), string(matches[len(matches)-1][2])
 	reason, err := strconv.Unquote(quoted)
 	if err != nil {
 		reason = quoted

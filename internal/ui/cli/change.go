@@ -68,7 +68,7 @@ func (c *changer) patch(ctx context.Context, hub client.Client, o client.Object,
 type isDone func(o client.Object, gone bool) (done bool, err error)
 
 // follow prints each state of an object until it reaches the goal.
-func (c *changer) follow(ctx context.Context, hub client.Client, o client.Object, what string, is isDone) error {
+func (c *changer) follow(ctx context.Context, hub client.Client, o client.Object, what string, reached isDone) error {
 	if c.timeout <= 0 {
 		return nil
 	}
@@ -92,7 +92,7 @@ func (c *changer) follow(ctx context.Context, hub client.Client, o client.Object
 			now = view.State(o) + because(o)
 		}
 		c.progress.step("%s", now)
-		return is(o, gone)
+		return reached(o, gone)
 	})
 	switch {
 	case ctx.Err() != nil:

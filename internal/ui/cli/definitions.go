@@ -47,16 +47,16 @@ func (c *checked) definitionsFit() check {
 // check at its start.
 func (c *checked) rolesFit() check {
 	return check{"roles", false, func(ctx context.Context) (string, error) {
-		there, err := agentroles.FindRoles(ctx, c)
+		found, err := agentroles.FindRoles(ctx, c)
 		switch {
 		case apierrors.IsForbidden(err):
 			return "", notAsked{err}
 		case err != nil:
 			return "", err
-		case len(there.Foreign) > 0:
+		case len(found.Foreign) > 0:
 			return "", fmt.Errorf("ClusterRoles on %s have names of Muster's, and neither Muster nor Rancher Fleet created them; nothing is "+
 				"changed. If you do not need them:\n  kubectl --context %s delete clusterrole %s",
-				c.role, c.contextName(), strings.Join(there.Foreign, " "))
+				c.role, c.contextName(), strings.Join(found.Foreign, " "))
 		}
 		return "the roles of agents can be created", nil
 	}}
@@ -65,8 +65,8 @@ func (c *checked) rolesFit() check {
 // hindranceOf returns the obstacle to the installation of one CRD, or "".
 func (c *checked) hindranceOf(ctx context.Context, file string) (string, error) {
 	group, resource, _ := strings.Cut(strings.TrimSuffix(file, ".yaml"), "_")
-	there := &apiextensionsv1.CustomResourceDefinition{}
-	switch err := c.Get(ctx, client.ObjectKey{Name: resource + "." + group}, there); {
+	installed := &apiextensionsv1.CustomResourceDefinition{}
+	switch err := c.Get(ctx, client.ObjectKey{Name: resource + "." + group}, installed); {
 	case apierrors.IsNotFound(err):
 		return "", nil
 	case err != nil:
@@ -80,24 +80,24 @@ func (c *checked) hindranceOf(ctx context.Context, file string) (string, error) 
 	if err := yaml.Unmarshal(text, ours); err != nil {
 		return "", fmt.Errorf("reading the definition %s: %w", file, err)
 	}
-	return hindrance(there, ours, c.contextName(), func() (bool, error) { return c.anyOf(ctx, there) })
+	return hindrance(installed, ours, c.contextName(), func() (bool, error) { return c.anyOf(ctx, installed) })
 }
 
 // hindrance returns the obstacle to the update of a CRD, with the remedy. anyObjects reports
 // whether objects of the kind exist.
-func hindrance(there, ours *apiextensionsv1.CustomResourceDefinition, context string, anyObjects func() (bool, error)) (string, error) {
-	if !there.DeletionTimestamp.IsZero() {
+func hindrance(installed, ours *apiextensionsv1.CustomResourceDefinition, context string, anyObjects func() (bool, error)) (string, error) {
+	if !installed.DeletionTimestamp.IsZero() {
 		return fmt.Sprintf("CustomResourceDefinition %s is being deleted: wait until it is gone. Finalizers of its objects hold it: kubectl "+
 			"--context %s get %[1]s -A",
-			there.Name, context), nil
+			installed.Name, context), nil
 	}
-	if there.Spec.Scope != ours.Spec.Scope {
+	if installed.Spec.Scope != ours.Spec.Scope {
 		return fmt.Sprintf("CustomResourceDefinition %s has the scope %s, and Muster's has %s: it belongs to other software, and both cannot "+
 			"share a cluster",
-			there.Name, there.Spec.Scope, ours.Spec.Scope), nil
+			installed.Name, installed.Spec.Scope, ours.Spec.Scope), nil
 	}
 	var lost []string
-	for _, version := range there.Status.StoredVersions {
+	for _, version := range installed.Status.StoredVersions {
 		if !serves(ours, version) {
 			lost = append(lost, version)
 		}
@@ -105,9 +105,9 @@ func hindrance(there, ours *apiextensionsv1.CustomResourceDefinition, context st
 	if len(lost) == 0 {
 		return "", nil
 	}
-	storage := storageVersion(there)
+	storage := storageVersion(installed)
 	says := fmt.Sprintf("CustomResourceDefinition %s lists the stored version %s, unknown to Muster: ",
-		there.Name, strings.Join(lost, " and "))
+		installed.Name, strings.Join(lost, " and "))
 	if slices.Contains(lost, storage) {
 		return says + "upgrade what is installed there to a release that stores " + storageVersion(ours) + ", and try again", nil
 	}
@@ -117,11 +117,11 @@ func hindrance(there, ours *apiextensionsv1.CustomResourceDefinition, context st
 	}
 	kubectl, rewrite := "kubectl --context "+context, ""
 	if any {
-		rewrite = fmt.Sprintf("\n  %s get %s -A -o json | %[1]s replace -f -", kubectl, there.Name)
+		rewrite = fmt.Sprintf("\n  %s get %s -A -o json | %[1]s replace -f -", kubectl, installed.Name)
 	}
 	return fmt.Sprintf("%shave %s written and the other forgotten:%s\n  %s patch customresourcedefinition %s --subresource=status "+
 		"--type=merge -p '{\"status\":{\"storedVersions\":[%[2]q]}}'",
-		says, storage, rewrite, kubectl, there.Name), nil
+		says, storage, rewrite, kubectl, installed.Name), nil
 }
 
 // anyOf reports whether objects of a kind exist.

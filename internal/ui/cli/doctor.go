@@ -120,7 +120,7 @@ func tagOf(image string) string { return image[strings.LastIndex(image, ":")+1:]
 
 // differ returns 1 for a newer minor version than muster's, -1 for an older one, and 0
 // otherwise. Development versions count as equal.
-func differ(has, own string) int {
+func differ(installed, own string) int {
 	minor := func(of string) string {
 		parsed, err := semver.ParseSemantic(of)
 		if err != nil {
@@ -129,9 +129,9 @@ func differ(has, own string) int {
 		return fmt.Sprintf("%d.%d.0", parsed.Major(), parsed.Minor())
 	}
 	switch {
-	case older(minor(own), minor(has)):
+	case older(minor(own), minor(installed)):
 		return 1
-	case older(minor(has), minor(own)):
+	case older(minor(installed), minor(own)):
 		return -1
 	}
 	return 0
@@ -185,14 +185,14 @@ func (c *checked) agent(ctx context.Context, agent types.NamespacedName) (says s
 		cause, ready, err, looked = isCause, isReady, unseen, true
 		return ready || cause != nil && cause.Reason == rollout.Gone, err
 	})
-	said := ""
+	status := ""
 	if err == nil && !ready && cause == nil {
-		said = view.Or(c.agentSays(ctx, agent))
+		status = view.Or(c.agentSays(ctx, agent))
 	}
 	switch {
 	case err != nil:
 		return "", false, notAsked{fmt.Errorf("checking whether an agent is running: %w", err)}
-	case ready, strings.HasPrefix(said, saysJoined):
+	case ready, strings.HasPrefix(status, saysJoined):
 		deployment := &appsv1.Deployment{}
 		if err := c.Get(ctx, agent, deployment); err != nil {
 			return "", false, notAsked{fmt.Errorf("reading the agent: %w", err)}
@@ -200,7 +200,7 @@ func (c *checked) agent(ctx context.Context, agent types.NamespacedName) (says s
 		return fmt.Sprintf("Deployment %s runs %s%s%s", agent, imageOfDeployment(deployment), c.agentsHub(ctx, deployment),
 			besideOwn(deployment, version.Semantic(version.Version))), true, nil
 	case cause == nil:
-		return "", true, fmt.Errorf("the agent %s runs and has not joined: %s", agent, said)
+		return "", true, fmt.Errorf("the agent %s runs and has not joined: %s", agent, status)
 	case cause.Reason == rollout.Gone:
 		return "", false, nil
 	}
@@ -263,18 +263,18 @@ func (c *checked) installedFor(ctx context.Context) (is installedAgent, err erro
 }
 
 // installed reads the Secret of an agent.
-func installed(secret *corev1.Secret) (is installedAgent) {
+func installed(secret *corev1.Secret) (agent installedAgent) {
 	config, err := clientcmd.Load(secret.Data["kubeconfig"])
 	if err != nil {
-		return is // an agent with an unreadable kubeconfig registers again
+		return agent // an agent with an unreadable kubeconfig registers again
 	}
 	for _, of := range config.Clusters {
-		is.server = of.Server
+		agent.server = of.Server
 	}
-	is.token = string(secret.Data["token"]) // beside the kubeconfig for Muster's agent, inside for Rancher Fleet's
+	agent.token = string(secret.Data["token"]) // beside the kubeconfig for Muster's agent, inside for Rancher Fleet's
 	for _, user := range config.AuthInfos {
-		is.token = cmp.Or(user.Token, is.token)
+		agent.token = cmp.Or(user.Token, agent.token)
 	}
-	is.record = types.NamespacedName{Namespace: string(secret.Data["clusterNamespace"]), Name: string(secret.Data["clusterName"])}
-	return is
+	agent.record = types.NamespacedName{Namespace: string(secret.Data["clusterNamespace"]), Name: string(secret.Data["clusterName"])}
+	return agent
 }

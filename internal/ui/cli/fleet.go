@@ -23,23 +23,23 @@ func (e *explainer) fleet(ctx context.Context) (problems bool, err error) {
 	}
 	count := 0
 	troubles := view.Troubles{}
-	var all []explain.Finding
+	var findings []explain.Finding
 	_, refused, err := e.eachOfKind(ctx, c, server, kinds[0], func(o client.Object) {
 		count++
-		findings := explain.Of(o)
-		if len(findings) == 0 || findings[0].Aside {
+		ofMember := explain.Of(o)
+		if len(ofMember) == 0 || ofMember[0].Aside {
 			return
 		}
-		all = append(all, findings...)
-		troubles.Add(view.NameOf(o), findings[0])
+		findings = append(findings, ofMember...)
+		troubles.Add(view.NameOf(o), ofMember[0])
 	}, client.InNamespace(*e.Namespace))
 	if err != nil {
 		return false, err
 	}
 	if e.format == "json" {
-		return len(all) > 0, e.printJSON(all, refused)
+		return len(findings) > 0, e.printJSON(findings, refused)
 	}
-	return len(all) > 0, e.printFleet(count, troubles.Sorted(), refused)
+	return len(findings) > 0, e.printFleet(count, troubles.Sorted(), refused)
 }
 
 func (e *explainer) printFleet(count int, troubles []*view.Trouble, unseen []error) error {

@@ -87,20 +87,20 @@ func (c *checked) importedAmong(ctx context.Context, objects []*unstructured.Uns
 		} else {
 			continue
 		}
-		has := &unstructured.Unstructured{}
-		has.SetGroupVersionKind(o.GroupVersionKind())
-		switch err := c.Get(ctx, key, has); {
+		existing := &unstructured.Unstructured{}
+		existing.SetGroupVersionKind(o.GroupVersionKind())
+		switch err := c.Get(ctx, key, existing); {
 		case apierrors.IsNotFound(err): // also if the chart defines the kind
 		case apierrors.IsForbidden(err):
 			return nil, nil, fmt.Errorf("%s may have %s %s of another agent, and you may not read it there: get the right to read it, "+
 				"and run the command again: %w", c.role, o.GetKind(), key.Name, err)
 		case err != nil:
 			return nil, nil, fmt.Errorf("reading %s %s on %s: %w", o.GetKind(), key.Name, c.role, err)
-		case isOfRelease(has, r): // Muster's deployer puts the marks of the other one on the agent's own objects, too
-		case ofRancherAgent(has):
-			found = append(found, has)
+		case isOfRelease(existing, r): // Muster's deployer puts the marks of the other one on the agent's own objects, too
+		case ofRancherAgent(existing):
+			found = append(found, existing)
 		default:
-			commands = append(commands, adoptCommand(c.contextName(), mapping.Resource.GroupResource().String(), has, r))
+			commands = append(commands, adoptCommand(c.contextName(), mapping.Resource.GroupResource().String(), existing, r))
 		}
 	}
 	return found, commands, nil

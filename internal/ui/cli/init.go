@@ -170,11 +170,11 @@ func (i *initializer) valuesOf(cluster *checked, helm *helmOn) (map[string]any, 
 		return map[string]any{}, nil
 	}
 	set := map[string]any{}
-	has, err := helm.values()
+	earlier, err := helm.values()
 	if err != nil {
 		return nil, err
 	}
-	if known, _ := has["apiServerURL"].(string); known == "" {
+	if known, _ := earlier["apiServerURL"].(string); known == "" {
 		set["apiServerURL"], set["apiServerCA"] = cluster.server, string(cluster.config.CAData)
 	}
 	if i.hubURL != "" {

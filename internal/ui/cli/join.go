@@ -256,13 +256,13 @@ func (j *joiner) show(ctx context.Context, hub *checked, o client.Object) error 
 }
 
 // failed returns the cause of a failed join, from the hub and from the agent.
-func (j *joiner) failed(ctx context.Context, unseen error, cluster *checked, agent types.NamespacedName, said ...client.Object) error {
+func (j *joiner) failed(ctx context.Context, unseen error, cluster *checked, agent types.NamespacedName, objects ...client.Object) error {
 	if errors.Is(ctx.Err(), context.Canceled) {
 		return ctx.Err()
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), answersWithin)
 	defer cancel()
-	findings := explain.Of(said...)
+	findings := explain.Of(objects...)
 	for _, f := range findings[:min(shownFindings, len(findings))] {
 		j.progress.finding(f, true)
 	}

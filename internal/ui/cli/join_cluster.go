@@ -261,14 +261,14 @@ func (j *joiner) followCluster(ctx context.Context, cluster, hub *checked, token
 		}
 		return j.show(ctx, hub, record)
 	}
-	said := []client.Object{token}
+	objects := []client.Object{token}
 	if request.Name != "" {
-		said = []client.Object{request}
+		objects = []client.Object{request}
 	}
 	if record.Name != "" {
-		said = []client.Object{record}
+		objects = []client.Object{record}
 	}
-	failed := j.failed(ctx, unseen, cluster, clusterAgent, said...)
+	failed := j.failed(ctx, unseen, cluster, clusterAgent, objects...)
 	if !wait.Interrupted(err) && ctx.Err() == nil {
 		return err
 	}

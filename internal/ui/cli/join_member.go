@@ -147,9 +147,9 @@ func (j *joiner) mayTakeMember(ctx context.Context, cluster, hub *checked, value
 		value, _, _ := unstructured.NestedString(of, "config", field)
 		return strings.TrimSuffix(value, "/")
 	}
-	has := basis(revisions).Config
-	server, name := set(has, "hubURL"), set(has, "memberClusterName")
-	namespace, _ := has["namespace"].(string)
+	current := basis(revisions).Config
+	server, name := set(current, "hubURL"), set(current, "memberClusterName")
+	namespace, _ := current["namespace"].(string)
 	never, err := cluster.neverJoined(ctx, cmp.Or(namespace, memberAgent.Namespace))
 	switch {
 	case err != nil:
@@ -226,18 +226,18 @@ func (j *joiner) ensureAccount(ctx context.Context, hub *checked, account *corev
 // ownToken returns the Secret with the token for the chart, or nil. It refuses a Secret of another
 // owner.
 func (c *checked) ownToken(ctx context.Context) (*metav1.PartialObjectMetadata, error) {
-	has := kube.CoreMetadata("Secret")
-	switch err := c.Get(ctx, memberToken, has); {
+	secret := kube.CoreMetadata("Secret")
+	switch err := c.Get(ctx, memberToken, secret); {
 	case apierrors.IsNotFound(err):
 		return nil, nil
 	case err != nil:
 		return nil, fmt.Errorf("reading Secret %s on %s: %w", memberToken, c.role, err)
-	case has.Labels[labelMadeBy] != madeByUs:
+	case secret.Labels[labelMadeBy] != madeByUs:
 		//nolint:staticcheck // a kind
 		return nil, fmt.Errorf("Secret %s on %s has another owner, with the token of a hub: delete it to join with another token",
 			memberToken, c.role)
 	}
-	return has, nil
+	return secret, nil
 }
 
 // ensureToken writes the token to the Secret for the chart. It leaves a Secret of another owner
@@ -247,14 +247,14 @@ func (j *joiner) ensureToken(ctx context.Context, cluster *checked, token string
 		ObjectMeta: metav1.ObjectMeta{Namespace: memberToken.Namespace, Name: memberToken.Name, Labels: map[string]string{labelMadeBy: madeByUs}},
 		Type:       corev1.SecretTypeOpaque, StringData: map[string]string{"token": token},
 	}
-	has, err := cluster.ownToken(ctx)
+	existing, err := cluster.ownToken(ctx)
 	switch {
 	case err != nil:
 		return err
-	case has == nil:
+	case existing == nil:
 		err = cluster.Create(ctx, secret)
 	default:
-		secret.UID, secret.ResourceVersion = has.UID, has.ResourceVersion
+		secret.UID, secret.ResourceVersion = existing.UID, existing.ResourceVersion
 		err = cluster.Update(ctx, secret)
 	}
 	if err != nil {

@@ -33,8 +33,8 @@ A registration token can stamp labels. Registration with the token sets them aga
 			return h.completeNames(looked)(command, args, so)
 		},
 		RunE: func(command *cobra.Command, args []string) error {
-			subject, said := labelled(args)
-			labels, err := labelsOf(said)
+			subject, changes := labelled(args)
+			labels, err := labelsOf(changes)
 			if err != nil {
 				return err
 			}
@@ -63,12 +63,12 @@ func labelled(args []string) (subject, labels []string) {
 }
 
 // labelsOf returns the labels to set; nil removes one.
-func labelsOf(said []string) (map[string]any, error) {
-	if len(said) == 0 {
+func labelsOf(changes []string) (map[string]any, error) {
+	if len(changes) == 0 {
 		return nil, errors.New("no label given: use KEY=VALUE to set one, or KEY- to remove one")
 	}
 	labels := map[string]any{}
-	for _, text := range said {
+	for _, text := range changes {
 		key, value, set := strings.Cut(text, "=")
 		switch {
 		case set:

@@ -42,8 +42,8 @@ func (l leftover) String() string {
 // accounts of its registrations, with tokens without expiry; on the member, the binding with
 // all rights. With --remove-leftovers it removes them.
 func (m *migrator) leftovers(ctx context.Context, hub *checked, agent *migratedAgent) error {
-	record, is := agent.record.(*fleet.Cluster)
-	if !is || m.back {
+	record, ok := agent.record.(*fleet.Cluster)
+	if !ok || m.back {
 		return nil
 	}
 	if native, err := agent.native(ctx); err != nil || !native { // Rancher Fleet's agent needs them

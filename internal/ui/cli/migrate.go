@@ -222,15 +222,15 @@ func (m *migrator) plan(agent *migratedAgent) (migration, error) {
 		return migration{}, err
 	}
 	last := agent.revisions[len(agent.revisions)-1]
-	has := fmt.Sprintf("has release %s/%s, revision %d, of %s %s", agent.helm.namespace, agent.helm.chart, last.Version, whose(last, chart),
-		last.Chart.Metadata.Version)
+	present := fmt.Sprintf("has release %s/%s, revision %d, of %s %s",
+		agent.helm.namespace, agent.helm.chart, last.Version, whose(last, chart), last.Chart.Metadata.Version)
 	if !m.back {
 		given, err := m.over(map[string]any{})
-		return migration{fmt.Sprintf("%s, which becomes Muster's %s", has, chart.Metadata.Version),
+		return migration{fmt.Sprintf("%s, which becomes Muster's %s", present, chart.Metadata.Version),
 			func(ctx context.Context) error { return m.replace(ctx, agent, given) }, 0}, err
 	}
 	if !isOurs(last, chart) && carriedOut(last) {
-		return migration{has + " already", func(context.Context) error { return nil }, 0}, nil
+		return migration{present + " already", func(context.Context) error { return nil }, 0}, nil
 	}
 	if agent.stays != "" {
 		return migration{}, errors.New(agent.stays)
@@ -238,7 +238,7 @@ func (m *migrator) plan(agent *migratedAgent) (migration, error) {
 	for _, r := range slices.Backward(agent.revisions) {
 		if carriedOut(r) && !isOurs(r, chart) {
 			return migration{fmt.Sprintf("%s, which becomes again what it was with revision %d, %s %s",
-				has, r.Version, whose(r, chart), r.Chart.Metadata.Version), func(ctx context.Context) error {
+				present, r.Version, whose(r, chart), r.Chart.Metadata.Version), func(ctx context.Context) error {
 				return m.putBack(ctx, agent, r.Version)
 			}, r.Version}, nil
 		}

@@ -57,31 +57,31 @@ func (m *migrator) rancherAgent(ctx context.Context, cluster, hub *checked) (*mi
 	if err := agent.find(ctx, cluster, agentRelease); err != nil {
 		return nil, err
 	}
-	is, err := cluster.installedFor(ctx)
+	installed, err := cluster.installedFor(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("identifying the member on %s: %w", cluster.role, err)
 	}
-	if is.server == "" {
+	if installed.server == "" {
 		return nil, fmt.Errorf("%s is no member yet: the agent has no credential in Secret %s; helm --kube-context %s -n %s uninstall %s, and "+
 			"muster join registers it",
 			cluster.role, clusterAgent, cluster.contextName(), agentRelease.namespace, agentRelease.chart)
 	}
 	record := &fleet.Cluster{}
-	if err := hub.Get(ctx, is.record, record); apierrors.IsNotFound(err) && !kube.NotServed(err) {
+	if err := hub.Get(ctx, installed.record, record); apierrors.IsNotFound(err) && !kube.NotServed(err) {
 		return nil, &elsewhere{fmt.Errorf("%s is Cluster %s of the hub at %s, and this hub has none of that name: say its --context, or take it "+
 			"here by muster move --context %s --hub-context %s",
-			cluster.role, is.record, is.server, cluster.contextName(), hub.contextName()), is, nil}
+			cluster.role, installed.record, installed.server, cluster.contextName(), hub.contextName()), installed, nil}
 	} else if err != nil {
 		return nil, err
 	}
 	agent.record = record
-	user, err := hub.userOf(ctx, is.token)
+	user, err := hub.userOf(ctx, installed.token)
 	if err != nil {
 		return nil, err
 	}
 	if namespace := membership.Namespace(record); !strings.HasPrefix(user, "system:serviceaccount:"+namespace+":") {
-		err := notItsMember(m.title(record), cluster, is.server)
-		if is.server != hub.server { // a Cluster of another hub may have the same name
+		err := notItsMember(m.title(record), cluster, installed.server)
+		if installed.server != hub.server { // a Cluster of another hub may have the same name
 			err = fmt.Errorf("%w; muster move --context %s --hub-context %s takes it here", err, cluster.contextName(), hub.contextName())
 		}
 		return nil, err
@@ -89,11 +89,11 @@ func (m *migrator) rancherAgent(ctx context.Context, cluster, hub *checked) (*mi
 	if inPlace, err := hub.registeredByRancher(ctx, record, user); err != nil {
 		return nil, err
 	} else if inPlace {
-		return nil, &elsewhere{fmt.Errorf("%s is registered by the hub of Rancher Fleet that was in the place of this one", m.title(record)), is,
-			record}
+		err := fmt.Errorf("%s is registered by the hub of Rancher Fleet that was in the place of this one", m.title(record))
+		return nil, &elsewhere{err, installed, record}
 	}
 	if agent.imported {
-		return nil, &elsewhere{fmt.Errorf("%s has an agent from a hub of Rancher Fleet, without a release", m.title(record)), is,
+		return nil, &elsewhere{fmt.Errorf("%s has an agent from a hub of Rancher Fleet, without a release", m.title(record)), installed,
 			record}
 	}
 	agent.account = user
@@ -169,22 +169,22 @@ func (m *migrator) kubeFleetAgent(ctx context.Context, cluster, hub *checked) (*
 }
 
 // find reads the release of an agent.
-func (a *migratedAgent) find(ctx context.Context, cluster *checked, of chartRelease) (err error) {
+func (a *migratedAgent) find(ctx context.Context, cluster *checked, r chartRelease) (err error) {
 	a.cluster = cluster
-	if a.helm, err = cluster.helm(of); err != nil {
+	if a.helm, err = cluster.helm(r); err != nil {
 		return err
 	}
 	if a.revisions, err = a.helm.history(); err != nil {
 		return err
 	}
-	if len(a.revisions) == 0 && of == agentRelease {
+	if len(a.revisions) == 0 && r == agentRelease {
 		if err := a.findImported(ctx); err != nil {
 			return err
 		}
 	}
 	if len(a.revisions) == 0 {
 		return fmt.Errorf("%s has no release %s in namespace %s, so there is no agent to migrate; to register the cluster: muster join",
-			cluster.role, of.chart, of.namespace)
+			cluster.role, r.chart, r.namespace)
 	}
 	return nil
 }

@@ -97,15 +97,15 @@ func (m *migrator) theirReleases() (names []string, err error) {
 }
 
 // deploymentsOf lists the Deployments of a release by Helm's labels and annotations.
-func (c *checked) deploymentsOf(ctx context.Context, of chartRelease) ([]*appsv1.Deployment, error) {
+func (c *checked) deploymentsOf(ctx context.Context, r chartRelease) ([]*appsv1.Deployment, error) {
 	var list appsv1.DeploymentList
-	if err := c.List(ctx, &list, client.InNamespace(of.namespace)); err != nil {
-		return nil, fmt.Errorf("finding the Deployments of release %s/%s: %w", of.namespace, of.chart, err)
+	if err := c.List(ctx, &list, client.InNamespace(r.namespace)); err != nil {
+		return nil, fmt.Errorf("finding the Deployments of release %s/%s: %w", r.namespace, r.chart, err)
 	}
 	var found []*appsv1.Deployment
 	for i := range list.Items {
 		marks := list.Items[i].Annotations
-		if marks["meta.helm.sh/release-name"] == of.chart && marks["meta.helm.sh/release-namespace"] == of.namespace {
+		if marks["meta.helm.sh/release-name"] == r.chart && marks["meta.helm.sh/release-namespace"] == r.namespace {
 			found = append(found, &list.Items[i])
 		}
 	}
@@ -157,14 +157,14 @@ func (m *migrator) rancherHubBack(ctx context.Context, hub *checked) error {
 		if err != nil {
 			return err
 		}
-		there, err := helm.history()
+		history, err := helm.history()
 		if err != nil {
 			return err
 		}
-		if len(there) == 0 {
+		if len(history) == 0 {
 			return fmt.Errorf("%s has no release %s in namespace %s, so there is no earlier hub to restore", hub.role, r.chart, r.namespace)
 		}
-		change, err := m.plan(&migratedAgent{helm: helm, revisions: there})
+		change, err := m.plan(&migratedAgent{helm: helm, revisions: history})
 		if err != nil {
 			return err
 		}
@@ -217,9 +217,9 @@ func (c *checked) noMembersOfMuster(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("listing the members with Muster's agent: %w", err)
 	}
-	var native []string
+	var members []string
 	for _, cluster := range clusters {
-		is, err := c.takesForOurs(ctx, cluster)
+		native, err := c.takesForOurs(ctx, cluster)
 		if err != nil {
 			return err
 		}
@@ -227,17 +227,17 @@ func (c *checked) noMembersOfMuster(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		if is && !theirs {
-			native = append(native, view.NameOf(cluster))
+		if native && !theirs {
+			members = append(members, view.NameOf(cluster))
 		}
 	}
-	if len(native) == 0 {
+	if len(members) == 0 {
 		return nil
 	}
-	slices.Sort(native)
+	slices.Sort(members)
 	return fmt.Errorf("%d members have Muster's agent, which Rancher Fleet's hub does not know (%s): change these back first, by muster "+
 		"migrate --from rancher-fleet --back MEMBER-CONTEXT",
-		len(native), some(native))
+		len(members), some(members))
 }
 
 // rancherBeats reports whether Rancher Fleet's agent has sent a heartbeat since the last Lease

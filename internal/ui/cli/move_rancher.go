@@ -38,14 +38,14 @@ func (c *checked) registeredByRancher(ctx context.Context, record *fleet.Cluster
 
 // moveHere moves a member of a Rancher Fleet hub to this hub, like muster move.
 func (m *migrator) moveHere(ctx context.Context, cluster, hub *checked, id string, from *elsewhere) error {
-	of := m.in(cluster.contextName(), cluster.role)
-	of.Namespace = m.Namespace // the workspace
-	j := &joiner{IOStreams: m.IOStreams, access: of, chartValues: m.chartValues, hubContext: hub.contextName(), id: id,
+	target := m.in(cluster.contextName(), cluster.role)
+	target.Namespace = m.Namespace // the workspace
+	j := &joiner{IOStreams: m.IOStreams, access: target, chartValues: m.chartValues, hubContext: hub.contextName(), id: id,
 		moves: true, timeout: m.timeout,
 		progress: m.progress}
 	if from.inPlace != nil {
 		m.progress.step("%s; its agent registers again under this name", from.error)
-		j.name, j.inPlace, of.Namespace = from.inPlace.Name, true, &from.inPlace.Namespace
+		j.name, j.inPlace, target.Namespace = from.inPlace.Name, true, &from.inPlace.Namespace
 	} else {
 		moves, err := cluster.movesHere(ctx, hub.server, from.is)
 		if err != nil {
@@ -100,8 +100,8 @@ func (m *migrator) isBack(ctx context.Context, cluster *checked, from *elsewhere
 
 // movesHere reports whether the agent is Rancher Fleet's and belongs to another hub, or began
 // to move on an earlier run.
-func (c *checked) movesHere(ctx context.Context, server string, is installedAgent) (bool, error) {
-	if is.server == server {
+func (c *checked) movesHere(ctx context.Context, server string, installed installedAgent) (bool, error) {
+	if installed.server == server {
 		return false, nil
 	}
 	kept, err := c.kept(ctx)

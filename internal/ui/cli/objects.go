@@ -60,7 +60,7 @@ func (i *initializer) takenBefore(ctx context.Context, cluster *checked, r chart
 		return nil, fmt.Errorf("reading the objects of chart %s: %w", r.chart, err)
 	}
 	for _, o := range objects {
-		has := kube.Metadata(o.GroupVersionKind())
+		existing := kube.Metadata(o.GroupVersionKind())
 		mapping, err := cluster.RESTMapper().RESTMapping(o.GroupVersionKind().GroupKind(), o.GroupVersionKind().Version)
 		if meta.IsNoMatchError(err) {
 			continue // the earlier chart defines the kind
@@ -74,14 +74,14 @@ func (i *initializer) takenBefore(ctx context.Context, cluster *checked, r chart
 				key.Namespace = r.namespace
 			}
 		}
-		switch err := cluster.Get(ctx, key, has); {
+		switch err := cluster.Get(ctx, key, existing); {
 		case apierrors.IsNotFound(err):
 		case apierrors.IsForbidden(err):
 			return nil, notAsked{err}
 		case err != nil:
 			return nil, fmt.Errorf("reading %s %s on %s: %w", o.GetKind(), key.Name, cluster.role, err)
-		case !isOfRelease(has, r):
-			commands = append(commands, adoptCommand(cluster.contextName(), mapping.Resource.GroupResource().String(), has, r))
+		case !isOfRelease(existing, r):
+			commands = append(commands, adoptCommand(cluster.contextName(), mapping.Resource.GroupResource().String(), existing, r))
 		}
 	}
 	return commands, nil

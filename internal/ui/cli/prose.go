@@ -45,20 +45,20 @@ const narrowest = 20
 
 // hanging wraps a text at word boundaries to a width, with a hanging indent. A width of 0 keeps
 // the text.
-func hanging(text string, width, in int) string {
+func hanging(text string, width, indent int) string {
 	if width <= 0 {
 		return text
 	}
-	width = max(width, in+narrowest)
+	width = max(width, indent+narrowest)
 	var lines strings.Builder
 	used := 0
 	for i, word := range strings.Split(text, " ") {
 		letters := utf8.RuneCountInString(word)
 		switch {
 		case i == 0:
-		case used+1+letters > width && used > in:
-			lines.WriteString("\n" + strings.Repeat(" ", in))
-			used = in
+		case used+1+letters > width && used > indent:
+			lines.WriteString("\n" + strings.Repeat(" ", indent))
+			used = indent
 		default:
 			lines.WriteByte(' ')
 			used++

@@ -273,7 +273,7 @@ func (h *helmOn) render(ctx context.Context, given map[string]any) (string, erro
 	if err != nil {
 		return "", err
 	}
-	has, err := h.values()
+	earlier, err := h.values()
 	if err != nil {
 		return "", err
 	}
@@ -291,11 +291,11 @@ func (h *helmOn) render(ctx context.Context, given map[string]any) (string, erro
 	if install.APIVersions, err = action.GetVersionSet(discovery); err != nil {
 		return "", fmt.Errorf("reading the kinds of the cluster: %w", err)
 	}
-	made, err := install.RunWithContext(ctx, chart, loader.MergeMaps(has, given))
+	rendered, err := install.RunWithContext(ctx, chart, loader.MergeMaps(earlier, given))
 	if err != nil {
 		return "", fmt.Errorf("rendering the chart %s: %s", h.chart, charts.Sentence(err))
 	}
-	return made.(*helm.Release).Manifest, nil
+	return rendered.(*helm.Release).Manifest, nil
 }
 
 // chartValues are the flags for the values of a chart.

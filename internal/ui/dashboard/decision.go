@@ -58,8 +58,8 @@ func find(all []decision.Decision, name string) (decision.Decision, bool) {
 
 // decide approves or denies a request.
 func (s *Server) decide(w http.ResponseWriter, r *http.Request, v *visitor) error {
-	d, known := find([]decision.Decision{decision.Approve, decision.Deny, decision.Reconsider}, r.PostFormValue("decision"))
-	if !known {
+	d, found := find([]decision.Decision{decision.Approve, decision.Deny, decision.Reconsider}, r.PostFormValue("decision"))
+	if !found {
 		return &inputError{errors.New("the decision about a request is approve, deny or reconsider")}
 	}
 	o := &fleet.ClusterRegistration{}
@@ -150,8 +150,8 @@ func (s *Server) decideMember(w http.ResponseWriter, r *http.Request, v *visitor
 	if err != nil {
 		return err
 	}
-	d, known := find([]decision.Decision{decision.Approve, decision.Deny, decision.Revoke, decision.Readmit}, r.PostFormValue("decision"))
-	if !known {
+	d, found := find([]decision.Decision{decision.Approve, decision.Deny, decision.Revoke, decision.Readmit}, r.PostFormValue("decision"))
+	if !found {
 		return &inputError{errors.New("the decision about a member is approve, deny, revoke or readmit")}
 	}
 	if err := unchanged(record, r.PostFormValue, decidable(record)); err != nil {

@@ -39,11 +39,11 @@ type delivering struct {
 
 // deliveries is the view of deliveries. Those that need attention come first.
 func (s *Server) deliveries(w http.ResponseWriter, r *http.Request, v *visitor) error {
-	all, err := s.list(r, v, deliveredResources...)
+	found, err := s.list(r, v, deliveredResources...)
 	if err != nil {
 		return err
 	}
-	shown := delivering{listing: all, lines: all.lines(all.matching, byUrgency)}
+	shown := delivering{listing: found, lines: found.lines(found.matching, byUrgency)}
 	for _, e := range shown.shown {
 		column := membersColumn
 		if slices.Contains([]string{bundles, gitRepos, helmOps}, e.resource) {
@@ -53,8 +53,8 @@ func (s *Server) deliveries(w http.ResponseWriter, r *http.Request, v *visitor) 
 		d.Ready, d.All = share(cmp.Or(e.members, view.Column(e.object, column, time.Now())))
 		shown.Deliveries = append(shown.Deliveries, d)
 	}
-	p := page{Title: "Deliveries", View: "deliveries", Stale: all.stale, Live: all.live(r), Body: shown}
-	return s.show(w, r, v, "deliveries", p.invalidated(all.invalid))
+	p := page{Title: "Deliveries", View: "deliveries", Stale: found.stale, Live: found.live(r), Body: shown}
+	return s.show(w, r, v, "deliveries", p.invalidated(found.invalid))
 }
 
 // share reads a part and a whole, such as 2/3; zeroes for other texts.

@@ -37,7 +37,7 @@ func (s *Server) entriesNamed(ctx context.Context, v *visitor, name string, reso
 }
 
 func (s *Server) seenBy(ctx context.Context, v *visitor, read func(resource string) ([]*entry, error),
-	resources []string) (all []*entry, stale []string, err error) {
+	resources []string) (visible []*entry, stale []string, err error) {
 	for _, resource := range resources {
 		entries, problem := read(resource)
 		seen, err := v.seen(ctx, resource, entries)
@@ -47,9 +47,9 @@ func (s *Server) seenBy(ctx context.Context, v *visitor, read func(resource stri
 		if problem != nil {
 			stale = append(stale, s.staleness(problem))
 		}
-		all = merged(all, seen)
+		visible = merged(visible, seen)
 	}
-	return all, stale, nil
+	return visible, stale, nil
 }
 
 // merged returns the entries of both lists in the order of their names. Each list must be in this
@@ -185,11 +185,11 @@ func (s *Server) look(ctx context.Context, v *visitor, q query) (*shown, error) 
 	if q.limitsMembers() { // a search limits the page to members
 		return f, nil
 	}
-	all, stale, err := s.entries(ctx, v, fleetResources[2:]...)
+	others, stale, err := s.entries(ctx, v, fleetResources[2:]...)
 	if err != nil {
 		return nil, err
 	}
-	for _, e := range all {
+	for _, e := range others {
 		if e.finding != nil && !e.finding.Passing && (q.Namespace == "" || q.Namespace == e.namespace) {
 			f.others = append(f.others, e)
 		}

@@ -66,7 +66,7 @@ func crumbs(list, path, name string) []link { return []link{{list, path}, {Name:
 type signIn struct{ To, Refused string }
 
 var templates = func() map[string]*template.Template {
-	all := map[string]*template.Template{}
+	parsed := map[string]*template.Template{}
 	functions := template.FuncMap{
 		"ago":     ago,
 		"at":      func(t time.Time) template.HTML { return timeTag(t, exactly(t)) },
@@ -82,10 +82,10 @@ var templates = func() map[string]*template.Template {
 	for _, name := range []string{
 		"fleet", "member", "deliveries", "delivery", "registration", "token", "sign-in", "problem", "components", "bulk", "request", "token-form",
 	} {
-		all[name] = template.Must(template.New("layout.html").Funcs(functions).ParseFS(pages,
+		parsed[name] = template.Must(template.New("layout.html").Funcs(functions).ParseFS(pages,
 			"templates/layout.html", "templates/shared.html", "templates/"+name+".html"))
 	}
-	return all
+	return parsed
 }()
 
 // ago returns the age of a time, with the exact time on hover.

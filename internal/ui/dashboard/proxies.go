@@ -11,7 +11,7 @@ import (
 type proxies []netip.Prefix
 
 // proxiesOf returns the proxies of a list such as 10.0.0.0/8,192.168.1.7.
-func proxiesOf(list string) (all proxies, err error) {
+func proxiesOf(list string) (networks proxies, err error) {
 	for text := range strings.SplitSeq(list, ",") {
 		if text = strings.TrimSpace(text); text == "" {
 			continue
@@ -23,9 +23,9 @@ func proxiesOf(list string) (all proxies, err error) {
 		if err != nil || network != network.Masked() {
 			return nil, fmt.Errorf("invalid network of proxies %q: write for example 10.0.0.0/8", text)
 		}
-		all = append(all, network)
+		networks = append(networks, network)
 	}
-	return all, nil
+	return networks, nil
 }
 
 func (p proxies) trusts(address netip.Addr) bool {

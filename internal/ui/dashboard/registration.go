@@ -114,13 +114,13 @@ func (t token) Left() float64 {
 
 // registration is the view of tokens and requests. Objects that need a decision come first.
 func (s *Server) registration(w http.ResponseWriter, r *http.Request, v *visitor) error {
-	all, err := s.list(r, v, tokens, requests)
+	found, err := s.list(r, v, tokens, requests)
 	if err != nil {
 		return err
 	}
-	shown := registering{listing: all}
-	asking, given := partitioned(all.matching, func(e *entry) bool { return e.resource == requests })
-	shown.RequestLines, shown.TokenLines = all.lines(asking, byDecision), all.lines(given, byUrgency)
+	shown := registering{listing: found}
+	asking, given := partitioned(found.matching, func(e *entry) bool { return e.resource == requests })
+	shown.RequestLines, shown.TokenLines = found.lines(asking, byDecision), found.lines(given, byUrgency)
 	for _, e := range shown.RequestLines.shown {
 		one := request{entry: e}
 		if waitsForSomebody(e) || one.Again() {
@@ -141,8 +141,8 @@ func (s *Server) registration(w http.ResponseWriter, r *http.Request, v *visitor
 	if shown.Issues, err = s.issuesIn(r.Context(), v); err != nil {
 		return err
 	}
-	p := page{Title: "Registration", View: "registration", Stale: all.stale, Live: all.live(r), Body: shown}
-	return s.show(w, r, v, "registration", p.invalidated(all.invalid))
+	p := page{Title: "Registration", View: "registration", Stale: found.stale, Live: found.live(r), Body: shown}
+	return s.show(w, r, v, "registration", p.invalidated(found.invalid))
 }
 
 // partitioned returns the elements that meet a condition, and the others.
@@ -160,11 +160,11 @@ func partitioned[T any](all []T, holds func(T) bool) (with, without []T) {
 // issuesIn returns the workspaces where a visitor may create tokens, among workspaces with
 // visible Clusters or tokens.
 func (s *Server) issuesIn(ctx context.Context, v *visitor) (workspaces []string, err error) {
-	all, _, err := s.entries(ctx, v, clusters, tokens)
+	entries, _, err := s.entries(ctx, v, clusters, tokens)
 	if err != nil {
 		return nil, err
 	}
-	allowed, err := v.mayIn(ctx, "create", tokens, all)
+	allowed, err := v.mayIn(ctx, "create", tokens, entries)
 	if err != nil {
 		return nil, err
 	}

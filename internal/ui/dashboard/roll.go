@@ -91,13 +91,13 @@ func newRoll() *roll {
 // keep watches the objects of all kinds, in one namespace or in all, until the context ends.
 func (r *roll) keep(ctx context.Context, c client.WithWatch, namespace string) {
 	log := logr.FromContextOrDiscard(ctx)
-	var all sync.WaitGroup
+	var watches sync.WaitGroup
 	for resource, k := range kinds {
 		from := objects{c, k.list, namespace}
 		if !k.namespaced {
 			from.namespace = ""
 		}
-		all.Go(func() {
+		watches.Go(func() {
 			kubeclient.FollowBy(ctx, restore.ListWatch(from, func(*metav1.ListOptions) {}), k.example, r.store(resource), func(err error) {
 				switch changed := r.fail(resource, err); {
 				case changed && err != nil:
@@ -108,23 +108,23 @@ func (r *roll) keep(ctx context.Context, c client.WithWatch, namespace string) {
 			})
 		})
 	}
-	all.Wait()
+	watches.Wait()
 }
 
 func (r *roll) put(resource string, o client.Object) {
-	made := entryOf(resource, o)
+	after := entryOf(resource, o)
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	before := r.entries[resource][made.name]
-	if before != nil && before.resourceVersion == made.resourceVersion {
+	before := r.entries[resource][after.name]
+	if before != nil && before.resourceVersion == after.resourceVersion {
 		return
 	}
 	if r.entries[resource] == nil {
 		r.entries[resource] = map[string]*entry{}
 	}
-	r.entries[resource][made.name] = made
-	r.indexRun(resource, before, made)
-	r.wake(resource, made.name, before == nil || before.shown != made.shown)
+	r.entries[resource][after.name] = after
+	r.indexRun(resource, before, after)
+	r.wake(resource, after.name, before == nil || before.shown != after.shown)
 }
 
 func (r *roll) drop(resource, name string) {
@@ -136,21 +136,21 @@ func (r *roll) drop(resource, name string) {
 }
 
 // replace sets the objects of a resource, all at once.
-func (r *roll) replace(resource string, all []client.Object) {
-	made := make(map[string]*entry, len(all))
-	for _, o := range all {
+func (r *roll) replace(resource string, objects []client.Object) {
+	entries := make(map[string]*entry, len(objects))
+	for _, o := range objects {
 		e := entryOf(resource, o)
-		made[e.name] = e
+		entries[e.name] = e
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for _, e := range r.entries[resource] {
 		r.indexRun(resource, e, nil)
 	}
-	for _, e := range made {
+	for _, e := range entries {
 		r.indexRun(resource, nil, e)
 	}
-	r.entries[resource], r.listed[resource] = made, true
+	r.entries[resource], r.listed[resource] = entries, true
 	r.wake(resource, "", true)
 }
 

@@ -17,19 +17,19 @@ const mostRuns = 20
 type runsOf struct{ resource, placement string }
 
 // indexRun replaces an entry among the staged update runs of a placement; the caller has the lock.
-func (r *roll) indexRun(resource string, before, made *entry) {
+func (r *roll) indexRun(resource string, before, after *entry) {
 	if before != nil && before.placement != "" {
 		of := runsOf{resource, before.placement}
 		if delete(r.runs[of], before.name); len(r.runs[of]) == 0 {
 			delete(r.runs, of)
 		}
 	}
-	if made != nil && made.placement != "" {
-		of := runsOf{resource, made.placement}
+	if after != nil && after.placement != "" {
+		of := runsOf{resource, after.placement}
 		if r.runs[of] == nil {
 			r.runs[of] = map[string]*entry{}
 		}
-		r.runs[of][made.name] = made
+		r.runs[of][after.name] = after
 	}
 }
 

@@ -98,26 +98,27 @@ func rolloutOf(kind string, strategy *placement.RolloutStrategy, status *placeme
 	if listed == 0 {
 		return nil
 	}
-	_, all := share(status.Members)
-	all = max(all, listed)
+	_, total := share(status.Members)
+	total = max(total, listed)
 	r := &rollout{Rule: ruleOf(strategy)}
-	for _, at := range []progress{done, sent, beingSent, waits} {
-		one := step{Name: stepNames[at], Count: len(members[at]), All: all}
-		if at == done {
-			one.Count += all - listed // unnamed members are well
+	for _, stage := range []progress{done, sent, beingSent, waits} {
+		one := step{Name: stepNames[stage], Count: len(members[stage]), All: total}
+		if stage == done {
+			one.Count += total - listed // unnamed members are well
 		}
 		if onlyCompares {
-			one.Name = comparedNames[at]
+			one.Name = comparedNames[stage]
 		}
-		names, _ := atMost(mostNamed, members[at])
+		names, _ := atMost(mostNamed, members[stage])
 		for _, name := range names {
 			one.Members = append(one.Members, link{name, memberPath(name)})
 		}
-		if one.More = one.Count - len(names); one.Count > 0 || at == done {
+		if one.More = one.Count - len(names); one.Count > 0 || stage == done {
 			r.Steps = append(r.Steps, one)
 		}
 	}
-	r.Verdict = verdictOf(members, missing, all, strategy, meta.FindStatusCondition(status.Conditions, kind+placement.ConditionRolloutStarted))
+	started := meta.FindStatusCondition(status.Conditions, kind+placement.ConditionRolloutStarted)
+	r.Verdict = verdictOf(members, missing, total, strategy, started)
 	if c := meta.FindStatusCondition(status.Conditions, kind+placement.ConditionScheduled); c != nil && c.Status == metav1.ConditionFalse {
 		if c.Reason != reasons.SchedulingPolicyUnfulfilled {
 			r.Verdict = "The hub has stopped the rollout: " + c.Message
@@ -130,7 +131,7 @@ func rolloutOf(kind string, strategy *placement.RolloutStrategy, status *placeme
 
 // verdictOf describes the waiting members and their reasons. Besides the listed members it uses
 // the condition of the placement itself, because that covers members that have yet to lose it.
-func verdictOf(members map[progress][]string, missing map[string]metav1.Condition, all int, strategy *placement.RolloutStrategy,
+func verdictOf(members map[progress][]string, missing map[string]metav1.Condition, total int, strategy *placement.RolloutStrategy,
 	started *metav1.Condition) string {
 	waiting, blocking := members[waits], slices.Concat(members[sent], members[beingSent])
 	unfinished := started != nil &&
@@ -139,7 +140,7 @@ func verdictOf(members map[progress][]string, missing map[string]metav1.Conditio
 	case len(waiting) == 0 && unfinished:
 		return "In progress: " + started.Message
 	case len(waiting) == 0 && len(blocking) == 0:
-		return fmt.Sprintf("Finished: %s.", amount(all, "is up to date", "are up to date"))
+		return fmt.Sprintf("Finished: %s.", amount(total, "is up to date", "are up to date"))
 	case len(waiting) == 0:
 		return fmt.Sprintf("In progress: no member waits for its turn, and some are not finished: %s.", named(blocking, missing))
 	case len(blocking) > 0:

@@ -52,12 +52,12 @@ type stageApproval struct {
 
 // ofRun adds the stages of a run, and the approval that it waits for.
 func (d *shownDelivery) ofRun(ctx context.Context, v *visitor, resource string, run view.Run) error {
-	of := &placement.ClusterResourcePlacement{}
-	of.Name = run.Spec.PlacementName
-	to := link{of.Name, deliveryPath(clusterPlacements, of)}
+	placed := &placement.ClusterResourcePlacement{}
+	placed.Name = run.Spec.PlacementName
+	to := link{placed.Name, deliveryPath(clusterPlacements, placed)}
 	if namespace := run.GetNamespace(); namespace != "" {
-		of.Namespace = namespace
-		to = link{view.NameOf(of), deliveryPath(placements, of)}
+		placed.Namespace = namespace
+		to = link{view.NameOf(placed), deliveryPath(placements, placed)}
 	}
 	d.Run = &shownRun{Placement: to, Version: run.Status.ResourceSnapshotIndexUsed, Stages: run.Stages()}
 	for i, stage := range d.Run.Stages {

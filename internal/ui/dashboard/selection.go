@@ -51,23 +51,24 @@ func member(name string) criterion {
 }
 
 // criteriaOf returns the common criteria of a target and a restriction of targets.
-func criteriaOf(namespace, cluster string, selector *metav1.LabelSelector, group string, groups *metav1.LabelSelector) (all []criterion) {
+func criteriaOf(namespace, cluster string, selector *metav1.LabelSelector, group string,
+	groups *metav1.LabelSelector) (criteria []criterion) {
 	if cluster != "" {
-		all = append(all, member(namespace+"/"+cluster))
+		criteria = append(criteria, member(namespace+"/"+cluster))
 	}
 	if selector != nil {
-		all = append(all, labelled(selector, namespace))
+		criteria = append(criteria, labelled(selector, namespace))
 	}
 	if group != "" {
-		all = append(all, criterion{Text: "in the ClusterGroup " + group})
+		criteria = append(criteria, criterion{Text: "in the ClusterGroup " + group})
 	}
 	if groups != nil {
-		all = append(all, criterion{Text: "in a ClusterGroup with " + labelled(groups, "").Text})
+		criteria = append(criteria, criterion{Text: "in a ClusterGroup with " + labelled(groups, "").Text})
 	}
-	if len(all) == 0 {
-		all = []criterion{{Text: "no member: the target has no criteria"}}
+	if len(criteria) == 0 {
+		criteria = []criterion{{Text: "no member: the target has no criteria"}}
 	}
-	return all
+	return criteria
 }
 
 // targetsOf returns the selections of a Bundle, and its restrictions. The first selection that
@@ -103,18 +104,19 @@ func picksOf(policy *placement.PlacementPolicy) (picks []selection) {
 	return picks
 }
 
-func criteriaOfTerm(term placement.ClusterSelectorTerm) (all []criterion) {
+func criteriaOfTerm(term placement.ClusterSelectorTerm) (criteria []criterion) {
 	if term.LabelSelector != nil || term.PropertySelector == nil {
 		selector := term.LabelSelector
 		if selector == nil {
 			selector = &metav1.LabelSelector{} // an empty term is met by all
 		}
-		all = append(all, labelled(selector, ""))
+		criteria = append(criteria, labelled(selector, ""))
 	}
 	if term.PropertySelector != nil {
 		for _, r := range term.PropertySelector.MatchExpressions {
-			all = append(all, criterion{Text: strings.TrimSpace(fmt.Sprintf("%s %s %s", r.Name, r.Operator, strings.Join(r.Values, ", ")))})
+			text := fmt.Sprintf("%s %s %s", r.Name, r.Operator, strings.Join(r.Values, ", "))
+			criteria = append(criteria, criterion{Text: strings.TrimSpace(text)})
 		}
 	}
-	return all
+	return criteria
 }

@@ -40,9 +40,9 @@ type shownToken struct {
 // token create, most may be empty. The name, the duration and the number of clusters are
 // required: "no end" must be explicit.
 func tokenOf(field func(name string) string) (*fleet.ClusterRegistrationToken, error) {
-	made := &fleet.ClusterRegistrationToken{ObjectMeta: metav1.ObjectMeta{Namespace: field("namespace"), Name: field("name")},
+	requested := &fleet.ClusterRegistrationToken{ObjectMeta: metav1.ObjectMeta{Namespace: field("namespace"), Name: field("name")},
 		Spec: fleet.ClusterRegistrationTokenSpec{ClusterName: field("cluster"), ClientID: field("client-id"), Description: field("description")}}
-	if made.Namespace == "" || made.Name == "" {
+	if requested.Namespace == "" || requested.Name == "" {
 		return nil, errors.New("a token needs a workspace and a name")
 	}
 	ttl, err := time.ParseDuration(field("ttl"))
@@ -50,24 +50,24 @@ func tokenOf(field func(name string) string) (*fleet.ClusterRegistrationToken, e
 		return nil, fmt.Errorf("invalid duration %q: write for example 24h, or 0 for no limit", field("ttl"))
 	}
 	if ttl > 0 {
-		made.Spec.TTL = &metav1.Duration{Duration: ttl}
+		requested.Spec.TTL = &metav1.Duration{Duration: ttl}
 	}
 	most, err := strconv.ParseInt(field("max"), 10, 32)
 	if err != nil || most < 0 {
 		return nil, fmt.Errorf("invalid number of clusters %q: write for example 1, or 0 for no limit", field("max"))
 	}
 	if most > 0 {
-		made.Spec.MaxRegistrations = new(int32(most))
+		requested.Spec.MaxRegistrations = new(int32(most))
 	}
 	if text := field("labels"); text != "" {
-		if made.Spec.Labels, err = labels.ConvertSelectorToLabelsMap(text); err != nil {
+		if requested.Spec.Labels, err = labels.ConvertSelectorToLabelsMap(text); err != nil {
 			return nil, fmt.Errorf("invalid labels %q: %w; write for example env=prod,region=eu", text, err)
 		}
 	}
 	if field("approve") != "" {
-		made.Spec.Approval = fleet.ApprovalManual
+		requested.Spec.Approval = fleet.ApprovalManual
 	}
-	return made, nil
+	return requested, nil
 }
 
 // token is the view of one token, read as the visitor.

@@ -88,24 +88,26 @@ func (v *visitor) ask(ctx context.Context) (name string, err error) {
 // bundles/status. It returns an error if the review fails.
 func (v *visitor) may(ctx context.Context, verb, resource, namespace string) (bool, error) {
 	bare, subresource, _ := strings.Cut(resource, "/")
-	of := authorizationv1.ResourceAttributes{Verb: verb, Group: groupOf(bare), Resource: bare, Subresource: subresource, Namespace: namespace}
+	right := authorizationv1.ResourceAttributes{
+		Verb: verb, Group: groupOf(bare), Resource: bare, Subresource: subresource, Namespace: namespace,
+	}
 	v.mu.Lock()
 	if time.Since(v.renewed) > believed {
 		clear(v.rights)
 		v.renewed = time.Now()
 	}
-	allowed, known := v.rights[of]
+	allowed, reviewed := v.rights[right]
 	v.mu.Unlock()
-	if known {
+	if reviewed {
 		return allowed, nil
 	}
-	review := &authorizationv1.SelfSubjectAccessReview{Spec: authorizationv1.SelfSubjectAccessReviewSpec{ResourceAttributes: &of}}
+	review := &authorizationv1.SelfSubjectAccessReview{Spec: authorizationv1.SelfSubjectAccessReviewSpec{ResourceAttributes: &right}}
 	if err := v.Create(ctx, review); err != nil {
 		return false, fmt.Errorf("checking whether you may %s %s: %w", verb, resource, err)
 	}
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	v.rights[of] = review.Status.Allowed
+	v.rights[right] = review.Status.Allowed
 	return review.Status.Allowed, nil
 }
 
@@ -192,73 +194,73 @@ func newVisitors(config *rest.Config, mapper meta.RESTMapper) *visitors {
 
 // by returns the visitor with a token from an address. The API server reviews the token from time
 // to time.
-func (all *visitors) by(ctx context.Context, address netip.Addr, token string) (*visitor, error) {
+func (vs *visitors) by(ctx context.Context, address netip.Addr, token string) (*visitor, error) {
 	if !isToken(token) {
 		return nil, errNobody
 	}
 	key := sha256.Sum256([]byte(token))
-	all.mu.Lock()
-	have := all.known[key]
-	all.mu.Unlock()
+	vs.mu.Lock()
+	have := vs.known[key]
+	vs.mu.Unlock()
 	if have == nil {
-		return all.welcome(ctx, key, address, token)
+		return vs.welcome(ctx, key, address, token)
 	}
-	now := all.clock.Now()
+	now := vs.clock.Now()
 	if now.Sub(have.at) < believed && !have.hasEnded(now) {
 		return have.visitor, nil
 	}
 	_, err := have.ask(ctx)
-	all.mu.Lock()
-	defer all.mu.Unlock()
+	vs.mu.Lock()
+	defer vs.mu.Unlock()
 	switch {
 	case err == nil:
-		all.known[key] = &welcomed{have.visitor, now, endOf(token, now)}
+		vs.known[key] = &welcomed{have.visitor, now, endOf(token, now)}
 	case apierrors.IsUnauthorized(err):
-		delete(all.known, key)
+		delete(vs.known, key)
 	}
 	return have.visitor, err
 }
 
 // remembered returns the number of tokens with recent visits.
-func (all *visitors) remembered() (n int) {
-	all.mu.Lock()
-	defer all.mu.Unlock()
-	all.forget()
-	return len(all.known)
+func (vs *visitors) remembered() (n int) {
+	vs.mu.Lock()
+	defer vs.mu.Unlock()
+	vs.forget()
+	return len(vs.known)
 }
 
 // forget drops visitors whose token has ended, or who have been absent for long. The caller has
 // the lock.
-func (all *visitors) forget() {
-	now := all.clock.Now()
-	maps.DeleteFunc(all.known, func(_ [sha256.Size]byte, w *welcomed) bool { return w.isForgotten(now) })
+func (vs *visitors) forget() {
+	now := vs.clock.Now()
+	maps.DeleteFunc(vs.known, func(_ [sha256.Size]byte, w *welcomed) bool { return w.isForgotten(now) })
 }
 
 // welcome queries the API server about a new token. If there is no room, it drops the visitor
 // with the longest absence.
-func (all *visitors) welcome(ctx context.Context, key [sha256.Size]byte, address netip.Addr, token string) (*visitor, error) {
-	if !all.limit.accept(address, time.Now()) {
+func (vs *visitors) welcome(ctx context.Context, key [sha256.Size]byte, address netip.Addr, token string) (*visitor, error) {
+	if !vs.limit.accept(address, time.Now()) {
 		return nil, errTooMany
 	}
-	config := rest.CopyConfig(all.config)
+	config := rest.CopyConfig(vs.config)
 	config.BearerToken, config.QPS = token, -1
-	v, err := newVisitor(ctx, config, all.mapper)
+	v, err := newVisitor(ctx, config, vs.mapper)
 	if err != nil {
 		return nil, err
 	}
 	if v.name == anonymous {
 		return nil, errNobody
 	}
-	all.mu.Lock()
-	defer all.mu.Unlock()
-	all.forget()
-	for len(all.known) >= mostVisitors {
-		last := slices.MinFunc(slices.Collect(maps.Keys(all.known)), func(a, b [sha256.Size]byte) int {
-			return all.known[a].at.Compare(all.known[b].at)
+	vs.mu.Lock()
+	defer vs.mu.Unlock()
+	vs.forget()
+	for len(vs.known) >= mostVisitors {
+		last := slices.MinFunc(slices.Collect(maps.Keys(vs.known)), func(a, b [sha256.Size]byte) int {
+			return vs.known[a].at.Compare(vs.known[b].at)
 		})
-		delete(all.known, last)
+		delete(vs.known, last)
 	}
-	now := all.clock.Now()
-	all.known[key] = &welcomed{v, now, endOf(token, now)}
+	now := vs.clock.Now()
+	vs.known[key] = &welcomed{v, now, endOf(token, now)}
 	return v, nil
 }

@@ -134,14 +134,14 @@ func fromDeployment(problem Problem, status *fleet.BundleDeploymentStatus) []Pro
 }
 
 // fromBundle adds the Clusters that are lost, if others are not ready for other reasons.
-func fromBundle(of Problem, status *fleet.BundleStatus) []Problem {
-	problems := fromFleet(of, status.Conditions)
+func fromBundle(base Problem, status *fleet.BundleStatus) []Problem {
+	problems := fromFleet(base, status.Conditions)
 	if ready := kube.FindCondition(status.Conditions, fleet.ConditionReady); ready == nil || ready.Reason == reasons.AgentLost {
 		return problems
 	}
 	for _, r := range status.Summary.NonReadyResources {
 		if membership.IsAsOf(r.Message) {
-			problems = append(problems, of.says(fleet.ConditionReady, reasons.AgentLost, "Cluster "+r.Name+": "+r.Message, time.Time{}))
+			problems = append(problems, base.says(fleet.ConditionReady, reasons.AgentLost, "Cluster "+r.Name+": "+r.Message, time.Time{}))
 		}
 	}
 	return problems
@@ -155,54 +155,54 @@ func (p Problem) lost() Problem {
 	return p
 }
 
-func fromConditions(of Problem, conditions []metav1.Condition) []Problem {
+func fromConditions(base Problem, conditions []metav1.Condition) []Problem {
 	if len(conditions) == 0 {
-		return []Problem{of.says("", reasonNew, "", time.Time{})}
+		return []Problem{base.says("", reasonNew, "", time.Time{})}
 	}
 	var problems []Problem
 	for _, c := range conditions {
-		if isBad(c.Type, string(c.Status)) || c.Reason == clusterv1beta1.ReasonLeaving || isAside(of.Kind, c.Reason) {
-			problems = append(problems, of.says(c.Type, c.Reason, c.Message, c.LastTransitionTime.Time))
+		if isBad(c.Type, string(c.Status)) || c.Reason == clusterv1beta1.ReasonLeaving || isAside(base.Kind, c.Reason) {
+			problems = append(problems, base.says(c.Type, c.Reason, c.Message, c.LastTransitionTime.Time))
 		}
 	}
 	return problems
 }
 
-func fromRequest(of Problem, r *fleet.ClusterRegistration) []Problem {
-	problems := fromAttribution(of, r)
+func fromRequest(base Problem, r *fleet.ClusterRegistration) []Problem {
+	problems := fromAttribution(base, r)
 	switch r.Status.State {
 	case fleet.RegistrationGranted:
 	case "":
 		if !r.Status.Granted { // by the hub of Rancher Fleet, which knows no states
-			problems = append(problems, of.says("", reasonNew, "", r.CreationTimestamp.Time))
+			problems = append(problems, base.says("", reasonNew, "", r.CreationTimestamp.Time))
 		}
 	default:
-		problems = append(problems, of.says("", r.Status.Reason, r.Status.Message, r.CreationTimestamp.Time))
+		problems = append(problems, base.says("", r.Status.Reason, r.Status.Message, r.CreationTimestamp.Time))
 	}
 	return problems
 }
 
-func fromAttribution(of Problem, r *fleet.ClusterRegistration) []Problem {
+func fromAttribution(base Problem, r *fleet.ClusterRegistration) []Problem {
 	if len(r.Status.Conditions) == 0 {
 		return nil
 	}
-	return fromFleet(of, r.Status.Conditions)
+	return fromFleet(base, r.Status.Conditions)
 }
 
 // fromPlacement returns the problems in the status of a placement and of its members.
-func fromPlacement(of Problem, status *placement.PlacementStatus) []Problem {
-	problems := fromConditions(of, status.Conditions)
+func fromPlacement(base Problem, status *placement.PlacementStatus) []Problem {
+	problems := fromConditions(base, status.Conditions)
 	for i := range problems {
-		problems[i].Condition = strings.TrimPrefix(problems[i].Condition, of.Kind)
+		problems[i].Condition = strings.TrimPrefix(problems[i].Condition, base.Kind)
 		problems[i] = problems[i].lost()
 	}
-	problems = append(problems, fromFailures(of, status.PlacementStatuses)...)
+	problems = append(problems, fromFailures(base, status.PlacementStatuses)...)
 	for _, member := range status.PlacementStatuses {
 		if len(member.FailedPlacements) == 0 && !isUnscheduled(member) {
-			problems = append(problems, fromMember(of, member)...)
+			problems = append(problems, fromMember(base, member)...)
 		}
 	}
-	return append(problems, fromObstacles(of, status)...)
+	return append(problems, fromObstacles(base, status)...)
 }
 
 // isUnscheduled reports whether a member is not picked; its obstacle explains more.
@@ -212,7 +212,7 @@ func isUnscheduled(member placement.PerClusterStatus) bool {
 
 // fromFailures returns one problem for each failure of a resource, with all members that report it
 // in the same words.
-func fromFailures(of Problem, members []placement.PerClusterStatus) []Problem {
+func fromFailures(base Problem, members []placement.PerClusterStatus) []Problem {
 	type failure struct{ object, condition, reason, message string }
 	index, names := map[failure]int{}, [][]string{}
 	var problems []Problem
@@ -227,7 +227,7 @@ func fromFailures(of Problem, members []placement.PerClusterStatus) []Problem {
 			i, known := index[key]
 			if !known {
 				i, index[key] = len(problems), len(problems)
-				problems, names, first = append(problems, of.says(c.Type, c.Reason, "", c.LastTransitionTime.Time)), append(names, nil),
+				problems, names, first = append(problems, base.says(c.Type, c.Reason, "", c.LastTransitionTime.Time)), append(names, nil),
 					append(first, key)
 			}
 			names[i] = append(names[i], member.ClusterName)
@@ -245,27 +245,27 @@ func fromFailures(of Problem, members []placement.PerClusterStatus) []Problem {
 // fromObstacles returns the causes why members are not picked, if the placement requires more
 // members than it has. It also returns the members that stay although the placement would not pick
 // them now.
-func fromObstacles(of Problem, status *placement.PlacementStatus) (problems []Problem) {
-	scheduled := meta.FindStatusCondition(status.Conditions, of.Kind+placement.ConditionScheduled)
+func fromObstacles(base Problem, status *placement.PlacementStatus) (problems []Problem) {
+	scheduled := meta.FindStatusCondition(status.Conditions, base.Kind+placement.ConditionScheduled)
 	if scheduled == nil {
 		return nil
 	}
 	for _, o := range status.Obstacles {
-		if scheduled.Status == metav1.ConditionFalse || isAside(of.Kind, o.Reason) {
+		if scheduled.Status == metav1.ConditionFalse || isAside(base.Kind, o.Reason) {
 			problems = append(problems,
-				of.says(placement.ConditionScheduled, o.Reason, "on "+o.ClusterName+": "+o.Message, scheduled.LastTransitionTime.Time))
+				base.says(placement.ConditionScheduled, o.Reason, "on "+o.ClusterName+": "+o.Message, scheduled.LastTransitionTime.Time))
 		}
 	}
 	return problems
 }
 
 // fromMember returns the problems of a member without failed resources in a placement's status.
-func fromMember(of Problem, member placement.PerClusterStatus) []Problem {
+func fromMember(base Problem, member placement.PerClusterStatus) []Problem {
 	if len(member.Conditions) == 0 {
 		return nil
 	}
 	var problems []Problem
-	for _, p := range fromConditions(of, member.Conditions) {
+	for _, p := range fromConditions(base, member.Conditions) {
 		if member.ClusterName != "" {
 			p.Message = "on " + member.ClusterName + ": " + p.Message
 		}
@@ -276,21 +276,21 @@ func fromMember(of Problem, member placement.PerClusterStatus) []Problem {
 
 // fromRun returns the problems of a staged update run: a wait or a failure. A successful run has
 // none.
-func fromRun(of Problem, conditions []metav1.Condition) []Problem {
+func fromRun(base Problem, conditions []metav1.Condition) []Problem {
 	if meta.IsStatusConditionTrue(conditions, placement.ConditionSucceeded) {
 		return nil
 	}
-	return fromConditions(of, conditions)
+	return fromConditions(base, conditions)
 }
 
 // fromWork returns the problems in the conditions of a Work and of its objects.
-func fromWork(of Problem, status *placement.WorkStatus) []Problem {
-	problems := fromConditions(of, status.Conditions)
+func fromWork(base Problem, status *placement.WorkStatus) []Problem {
+	problems := fromConditions(base, status.Conditions)
 	for _, manifest := range status.ManifestConditions {
 		if len(manifest.Conditions) == 0 {
 			continue
 		}
-		for _, p := range fromConditions(of, manifest.Conditions) {
+		for _, p := range fromConditions(base, manifest.Conditions) {
 			p.Message = fmt.Sprintf("%s %s: %s", manifest.Identifier.Kind, objectName(manifest.Identifier.Namespace, manifest.Identifier.Name),
 				p.Message)
 			problems = append(problems, p)

@@ -100,11 +100,11 @@ func (g *gathering) delivered(list client.ObjectList, namespace string) {
 // explains no problem.
 func (g *gathering) in(namespace string, list client.ObjectList) listed {
 	key := fmt.Sprintf("%T %s", list, namespace)
-	all, known := g.listed[key]
-	if known {
-		return all
+	result, cached := g.listed[key]
+	if cached {
+		return result
 	}
-	all.err = Each(g.ctx, g, list, func(o client.Object) {
+	result.err = Each(g.ctx, g, list, func(o client.Object) {
 		switch o := o.(type) {
 		case *placement.Work:
 			o.Spec = placement.WorkSpec{}
@@ -112,10 +112,10 @@ func (g *gathering) in(namespace string, list client.ObjectList) listed {
 			o.Spec = fleet.BundleDeploymentSpec{}
 		}
 		o.SetManagedFields(nil)
-		all.objects = append(all.objects, o)
+		result.objects = append(result.objects, o)
 	}, client.InNamespace(namespace))
-	g.listed[key] = all
-	return all
+	g.listed[key] = result
+	return result
 }
 
 // note stores the error of a failed read. A missing object is no error, but an unserved kind is.

@@ -73,7 +73,7 @@ type Stage struct {
 
 // Stages returns the stages of a run in their order. The last one is the removal of the placement
 // from members, if there are such members.
-func (r Run) Stages() (all []Stage) {
+func (r Run) Stages() (shown []Stage) {
 	stages := r.Status.StagesStatus
 	if last := r.Status.DeletionStageStatus; last != nil && len(last.Clusters) > 0 {
 		stages = append(stages[:len(stages):len(stages)], *last)
@@ -94,9 +94,9 @@ func (r Run) Stages() (all []Stage) {
 		if s.StageName == awaited {
 			one.State, one.Request = StateAwaitsApproval, request
 		}
-		all = append(all, one)
+		shown = append(shown, one)
 	}
-	return all
+	return shown
 }
 
 // state returns the state of a run in one word.
@@ -125,9 +125,9 @@ func (r Run) state() string {
 }
 
 func runRow(r Run, now time.Time) []string {
-	updated, all, current := 0, 0, ""
+	updated, total, current := 0, 0, ""
 	for _, s := range r.Stages() {
-		updated, all = updated+s.Updated, all+s.All
+		updated, total = updated+s.Updated, total+s.All
 		if current == "" && s.State != "Succeeded" && s.State != "SkippedNoClusters" {
 			current = s.Name
 		}
@@ -137,7 +137,7 @@ func runRow(r Run, now time.Time) []string {
 	}
 	state := r.state()
 	well := state == "Succeeded" || state == placement.ConditionProgressing || state == placement.ConditionInitialized
-	return []string{NameOf(r.Object), r.Kind, state, Or(r.Spec.PlacementName), Or(current), fmt.Sprintf("%d/%d", updated, all),
+	return []string{NameOf(r.Object), r.Kind, state, Or(r.Spec.PlacementName), Or(current), fmt.Sprintf("%d/%d", updated, total),
 		Since(r.GetCreationTimestamp().Time, now), Why(well, r.Status.Message)}
 }
 

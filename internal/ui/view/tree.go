@@ -129,8 +129,8 @@ func Absent(err error) string {
 
 // addEach adds the objects of a kind with their problems.
 func (g *gathering) addEach(below *Node, list client.ObjectList, kind, namespace string) {
-	all := g.in(namespace, list)
-	for _, o := range all.objects {
+	objects := g.in(namespace, list)
+	for _, o := range objects.objects {
 		state := StateReady
 		if o.GetDeletionTimestamp() != nil {
 			state = StateDeleting
@@ -142,7 +142,7 @@ func (g *gathering) addEach(below *Node, list client.ObjectList, kind, namespace
 		}
 		below.add(kind+" "+o.GetName(), state)
 	}
-	if all.err != nil {
-		below.add(kind+"s", Absent(all.err))
+	if objects.err != nil {
+		below.add(kind+"s", Absent(objects.err))
 	}
 }

@@ -193,12 +193,12 @@ func expand(text string, values map[string]string) string {
 			return b.String()
 		}
 		name, after, closed := strings.Cut(strings.TrimPrefix(rest, "("), ")")
-		value, known := values[name]
+		value, defined := values[name]
 		switch {
 		case strings.HasPrefix(rest, "$"):
 			b.WriteByte('$')
 			text = rest[1:]
-		case strings.HasPrefix(rest, "(") && closed && known:
+		case strings.HasPrefix(rest, "(") && closed && defined:
 			b.WriteString(value)
 			text = after
 		case strings.HasPrefix(rest, "(") && closed:

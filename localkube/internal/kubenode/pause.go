@@ -38,8 +38,8 @@ var waiting = map[string]struct {
 
 // pauseProgram is an ELF file: its header, one segment and the code.
 func pauseProgram(architecture string) ([]byte, error) {
-	program, known := waiting[architecture]
-	if !known {
+	program, supported := waiting[architecture]
+	if !supported {
 		return nil, fmt.Errorf("localkube has no pause image for %s", architecture)
 	}
 	const (

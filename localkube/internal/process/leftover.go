@@ -99,7 +99,7 @@ func (g *Group) KillLeftovers() ([]string, error) {
 // mark.
 func (g *Group) leftovers() ([]Identity, error) {
 	var left []Identity
-	known := map[int]bool{}
+	listed := map[int]bool{}
 	entries, err := os.ReadDir(g.dir)
 	if err != nil {
 		return nil, fmt.Errorf("reading process records: %w", err)
@@ -113,7 +113,7 @@ func (g *Group) leftovers() ([]Identity, error) {
 		// A file cut short by the crash names no process; the mark finds the process.
 		if json.Unmarshal(data, &id) == nil && id.PID > 1 && id.Alive() {
 			left = append(left, id)
-			known[id.PID] = true
+			listed[id.PID] = true
 		}
 	}
 	pids, err := marked(g.mark)
@@ -121,7 +121,7 @@ func (g *Group) leftovers() ([]Identity, error) {
 		return nil, err
 	}
 	for _, pid := range pids {
-		if id, err := identify(pid); err == nil && !known[pid] {
+		if id, err := identify(pid); err == nil && !listed[pid] {
 			left = append(left, id)
 		}
 	}

@@ -198,8 +198,8 @@ func (c *Controller) Wrote(ctx context.Context, bundle *fleet.Bundle) (bool, err
 // Delivered returns the digest of the settings confirmed by the agent of a Cluster, and reports
 // whether the hub manages the agent. The digest is empty while an update is desired or in flight.
 func Delivered(ctx context.Context, reader client.Reader, cluster *fleet.Cluster) (digest string, managed bool, err error) {
-	said := State(kube.ReasonOf(cluster.Status.Conditions, fleet.ConditionAgentUpToDate))
-	switch said {
+	state := State(kube.ReasonOf(cluster.Status.Conditions, fleet.ConditionAgentUpToDate))
+	switch state {
 	case "", UpToDate, Updating, WaitingForTurn, RolloutStopped, DidNotComeBack, Offline, OutsideWindow:
 	default:
 		return "", false, nil
@@ -209,7 +209,7 @@ func Delivered(ctx context.Context, reader client.Reader, cluster *fleet.Cluster
 	if err == nil && !metav1.IsControlledBy(&bundle, cluster) {
 		return "", false, nil
 	}
-	if err != nil || said != UpToDate {
+	if err != nil || state != UpToDate {
 		return "", err == nil, client.IgnoreNotFound(err)
 	}
 	return bundle.Annotations[annotationSettings], true, nil

@@ -146,8 +146,8 @@ func (r *rollout) add(key types.NamespacedName, a agent, now time.Time) {
 }
 
 func (r *rollout) remove(key types.NamespacedName) {
-	a, known := r.agents[key]
-	if !known {
+	a, listed := r.agents[key]
+	if !listed {
 		return
 	}
 	delete(r.agents, key)
@@ -166,19 +166,19 @@ func (r *rollout) remove(key types.NamespacedName) {
 	}
 }
 
-func (r *rollout) count(workspace string, a agent, by int) {
+func (r *rollout) count(workspace string, a agent, delta int) {
 	if a.unmanaged != "" {
 		return
 	}
-	r.managed += by
-	if r.workspaces[workspace] += by; r.workspaces[workspace] == 0 {
+	r.managed += delta
+	if r.workspaces[workspace] += delta; r.workspaces[workspace] == 0 {
 		delete(r.workspaces, workspace)
 	}
 	if a.online && a.ready {
-		r.ready += by
+		r.ready += delta
 	}
 	if a.online && a.confirmed {
-		if r.confirmed[a.sent.common] += by; r.confirmed[a.sent.common] == 0 {
+		if r.confirmed[a.sent.common] += delta; r.confirmed[a.sent.common] == 0 {
 			delete(r.confirmed, a.sent.common)
 		}
 	}
@@ -193,17 +193,17 @@ func (r *rollout) admit(now time.Time) (changed []types.NamespacedName) {
 	s := r.survey()
 	for {
 		var next types.NamespacedName
-		var of group
+		var chosen group
 		for g := range r.waiting {
 			key, admitted := s.next(g)
-			if admitted && s.result(g).state == send && (next.Name == "" || before(g, key, of, next)) {
-				next, of = key, g
+			if admitted && s.result(g).state == send && (next.Name == "" || before(g, key, chosen, next)) {
+				next, chosen = key, g
 			}
 		}
 		if next.Name == "" {
 			break
 		}
-		s.admitted(next, of)
+		s.admitted(next, chosen)
 		a := r.agents[next]
 		r.remove(next)
 		r.add(next, a.sending(now), now)

@@ -144,9 +144,9 @@ func (c *Controller) report(ctx context.Context, o observed, d decision) error {
 		failed = c.rollout.failedWith(o.desired.common)
 	}
 	from := kube.ReasonOf(o.cluster.Status.Conditions, fleet.ConditionAgentUpToDate)
-	condition, known := describe(o, d, failed, failure)
+	condition, managed := describe(o, d, failed, failure)
 	after := o.cluster.DeepCopy()
-	if known {
+	if managed {
 		after.Status.Conditions = kube.SetCondition(after.Status.Conditions, c.Clock.Now(), condition)
 		after.Status.Conditions = kube.SetCondition(after.Status.Conditions, c.Clock.Now(), reconciled(condition))
 	} else {

@@ -115,30 +115,30 @@ func setMemberDefaults(values map[string]any, agent settings.Agent) {
 // settings in the spec of its Cluster. If the hub itself installed the agent, there is no user;
 // the other values of the installation are included.
 func Overrides(cluster *fleet.Cluster, clientID, namespace string, agent settings.Agent) ([]byte, error) {
-	spec, all := cluster.Spec, map[string]any{}
-	of := Of(cluster, clientID, agent, namespace)
-	text, err := json.Marshal(of)
+	spec, tree := cluster.Spec, map[string]any{}
+	settled := Of(cluster, clientID, agent, namespace)
+	text, err := json.Marshal(settled)
 	if err == nil {
-		err = json.Unmarshal(text, &all)
+		err = json.Unmarshal(text, &tree)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("preparing the values of the agent: %w", err)
 	}
 	values := map[string]any{}
-	if own, ok := all["fleetAgent"].(map[string]any); ok && len(own) > 0 {
+	if own, ok := tree["fleetAgent"].(map[string]any); ok && len(own) > 0 {
 		values["fleetAgent"] = own
 	}
 	if spec.HostNetwork != nil {
 		set(values, *spec.HostNetwork, "fleetAgent", "hostNetwork")
 	}
 	if spec.PrivateRepoURL != "" {
-		set(values, of.Global.Cattle.SystemDefaultRegistry, "global", "cattle", "systemDefaultRegistry")
+		set(values, settled.Global.Cattle.SystemDefaultRegistry, "global", "cattle", "systemDefaultRegistry")
 	}
 	if spec.AgentPullSecrets != nil {
-		set(values, append([]string{}, of.Global.ImagePullSecrets...), "global", "imagePullSecrets")
+		set(values, append([]string{}, settled.Global.ImagePullSecrets...), "global", "imagePullSecrets")
 	}
 	if last := cluster.Status.Import; last != nil && spec.KubeConfigSecret != "" {
-		values["clientID"], values["agentTLSMode"] = of.ClientID, of.AgentTLSMode
+		values["clientID"], values["agentTLSMode"] = settled.ClientID, settled.AgentTLSMode
 		set(values, Generation(last.Time.Time), "internal", "generation")
 	}
 	if namespace != naming.SystemNamespace {

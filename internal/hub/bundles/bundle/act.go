@@ -234,13 +234,13 @@ func (c *Controller) patch(ctx context.Context, before, d *fleet.BundleDeploymen
 
 // writeValues writes the Secret with the values of a deployment. has is a guess whether it
 // exists.
-func (c *Controller) writeValues(ctx context.Context, secret *corev1.Secret, has bool) error {
+func (c *Controller) writeValues(ctx context.Context, secret *corev1.Secret, exists bool) error {
 	key := client.ObjectKeyFromObject(secret)
 	edit, edited := c.editedSecrets.Get(key) // a later edit stays noted
 	update := func() error { return c.Client.Update(ctx, secret, kube.FieldOwner) }
 	create := func() error { return c.Client.Create(ctx, secret, kube.FieldOwner) }
 	var err error
-	if has {
+	if exists {
 		if err = update(); apierrors.IsNotFound(err) {
 			err = create()
 		}

@@ -18,14 +18,14 @@ const keyBundleValues = "values.yaml"
 
 // loadValues reads the values stored by `fleet apply` in a Secret beside the Bundle. It reads
 // them again until they match the Bundle's hash.
-func (c *Controller) loadValues(ctx context.Context, bundle *fleet.Bundle, known *computed) error {
-	if bundle.Spec.ValuesHash == "" || known.values != nil {
+func (c *Controller) loadValues(ctx context.Context, bundle *fleet.Bundle, state *computed) error {
+	if bundle.Spec.ValuesHash == "" || state.values != nil {
 		return nil
 	}
 	key := client.ObjectKeyFromObject(bundle)
 	var secret corev1.Secret
 	problem := func(what string) {
-		known.valuesProblem = fmt.Errorf("spec.valuesHash says that the values are in Secret %s of type %s, but %s: waiting for it; run fleet "+
+		state.valuesProblem = fmt.Errorf("spec.valuesHash says that the values are in Secret %s of type %s, but %s: waiting for it; run fleet "+
 			"apply again if it does not come",
 			key, fleet.SecretTypeBundleValues, what)
 	}
@@ -47,7 +47,7 @@ func (c *Controller) loadValues(ctx context.Context, bundle *fleet.Bundle, known
 		problem("its values have another hash")
 		return nil
 	}
-	known.values, known.valuesProblem = secret.Data, nil
+	state.values, state.valuesProblem = secret.Data, nil
 	return nil
 }
 

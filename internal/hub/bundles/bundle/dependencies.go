@@ -126,24 +126,24 @@ func (c *Controller) dependencies(ctx context.Context, bundle *fleet.Bundle) (na
 func circleFrom(name string, next func(string) ([]string, error)) ([]string, error) {
 	cameFrom, queue := map[string]string{}, []string{name}
 	for len(queue) > 0 {
-		at := queue[0]
+		current := queue[0]
 		queue = queue[1:]
-		names, err := next(at)
+		names, err := next(current)
 		if err != nil {
 			return nil, err
 		}
 		for _, to := range names {
 			if to == name {
 				path := []string{name}
-				for ; at != name; at = cameFrom[at] {
-					path = append(path, at)
+				for ; current != name; current = cameFrom[current] {
+					path = append(path, current)
 				}
 				path = append(path, name)
 				slices.Reverse(path)
 				return path, nil
 			}
 			if _, seen := cameFrom[to]; !seen {
-				cameFrom[to] = at
+				cameFrom[to] = current
 				queue = append(queue, to)
 			}
 		}

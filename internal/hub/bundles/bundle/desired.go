@@ -218,9 +218,9 @@ func (m *computed) settle(t *target, bundle *fleet.Bundle, d *fleet.BundleDeploy
 		membership.HeldByTaint(t.cluster, bundle, t.matched, delivered))
 }
 
-func (m *computed) compute(by rules, bundle *fleet.Bundle, cluster *fleet.Cluster, matched []int) outcome {
+func (m *computed) compute(version rules, bundle *fleet.Bundle, cluster *fleet.Cluster, matched []int) outcome {
 	o := outcome{generation: cluster.Generation, labels: cluster.Labels, annotations: cluster.Annotations, matched: matched}
-	options, err := optionsFor(by, bundle, matched, cluster)
+	options, err := optionsFor(version, bundle, matched, cluster)
 	m.completion.Apply(&options)
 	if err == nil {
 		err = delivery.CheckComparePatches(options.Diff)
@@ -229,7 +229,7 @@ func (m *computed) compute(by rules, bundle *fleet.Bundle, cluster *fleet.Cluste
 		err = delivery.CheckChartVersion(options.Helm)
 	}
 	identify := delivery.DeploymentID
-	if by == formerRules {
+	if version == formerRules {
 		identify = delivery.FormerDeploymentID
 	}
 	if err == nil {

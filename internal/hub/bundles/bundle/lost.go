@@ -85,8 +85,8 @@ func (c *Controller) replace(ctx context.Context, o observed, d *fleet.BundleDep
 	if err := c.Client.Get(ctx, types.NamespacedName{Name: d.Namespace}, namespace); err != nil {
 		return client.IgnoreNotFound(err)
 	}
-	record, is := membership.RecordOf(namespace)
-	if !is {
+	record, isMember := membership.RecordOf(namespace)
+	if !isMember {
 		return nil
 	}
 	var cluster fleet.Cluster

@@ -101,10 +101,10 @@ func (m matcher) difference(i int, cluster *fleet.Cluster) (differs string, only
 }
 
 // labelDifference returns the only label of a target that a Cluster lacks.
-func labelDifference(i int, wanted, has map[string]string) (differs string, onlyCase bool) {
+func labelDifference(i int, wanted, labels map[string]string) (differs string, onlyCase bool) {
 	missing := ""
 	for _, key := range slices.Sorted(maps.Keys(wanted)) {
-		if value, there := has[key]; there && value == wanted[key] {
+		if value, there := labels[key]; there && value == wanted[key] {
 			continue
 		}
 		if missing != "" {
@@ -116,12 +116,12 @@ func labelDifference(i int, wanted, has map[string]string) (differs string, only
 		return "", false
 	}
 	target := fmt.Sprintf(", and targets[%d] selects %s=%s", i, missing, wanted[missing])
-	if value, there := has[missing]; there {
+	if value, there := labels[missing]; there {
 		return "label " + missing + "=" + value + target, strings.EqualFold(value, wanted[missing])
 	}
-	for _, key := range slices.Sorted(maps.Keys(has)) {
+	for _, key := range slices.Sorted(maps.Keys(labels)) {
 		if strings.EqualFold(key, missing) {
-			return "label " + key + "=" + has[key] + target, strings.EqualFold(has[key], wanted[missing])
+			return "label " + key + "=" + labels[key] + target, strings.EqualFold(labels[key], wanted[missing])
 		}
 	}
 	if len(wanted) == 1 { // every Cluster without the label would be near

@@ -30,21 +30,21 @@ func (c *Controller) observe(ctx context.Context, bundle *fleet.Bundle) (observe
 	if err != nil {
 		return o, err
 	}
-	known, err := c.load(ctx, bundle, forged == nil && bundle.Labels[fleet.LabelAgent] != "")
+	state, err := c.load(ctx, bundle, forged == nil && bundle.Labels[fleet.LabelAgent] != "")
 	if err != nil {
 		return o, err
 	}
-	if err := errors.Join(c.loadValues(ctx, bundle, known), c.loadSources(ctx, bundle, known)); err != nil {
+	if err := errors.Join(c.loadValues(ctx, bundle, state), c.loadSources(ctx, bundle, state)); err != nil {
 		return o, err
 	}
-	bundle = known.withValues(bundle)
-	o.bundle, o.content, o.confirmed, o.ours = bundle, known.packed, known.confirmed, known.first == bundle.UID
-	violation, err := c.checkPolicies(ctx, bundle, known)
+	bundle = state.withValues(bundle)
+	o.bundle, o.content, o.confirmed, o.ours = bundle, state.packed, state.confirmed, state.first == bundle.UID
+	violation, err := c.checkPolicies(ctx, bundle, state)
 	if err != nil {
 		return o, err
 	}
 	m, err := newMatcher(bundle)
-	if o.problem = errors.Join(err, known.packed.problem, known.valuesProblem, forged, violation); o.problem != nil {
+	if o.problem = errors.Join(err, state.packed.problem, state.valuesProblem, forged, violation); o.problem != nil {
 		return o, c.observeUnmatched(ctx, &o)
 	}
 	deployments, err := c.deployments(ctx, client.ObjectKeyFromObject(bundle))
@@ -63,26 +63,26 @@ func (c *Controller) observe(ctx context.Context, bundle *fleet.Bundle) (observe
 		return o, c.observeUnmatched(ctx, &o)
 	}
 	o.unmatched = m.unmatched()
-	all, seen, present := selection.Groups(groups), map[types.UID]bool{}, map[string]*fleet.Cluster{}
+	parsed, seen, present := selection.Groups(groups), map[types.UID]bool{}, map[string]*fleet.Cluster{}
 	for _, cluster := range clusters {
 		present[membership.DeliveryNamespace(cluster)] = cluster
-		in := selection.GroupsOf(cluster, all)
-		o.unmatched.remove(cluster, in)
+		memberOf := selection.GroupsOf(cluster, parsed)
+		o.unmatched.remove(cluster, memberOf)
 		if withheld(bundle, cluster, deployments) {
 			continue
 		}
-		matched := m.match(cluster, in)
+		matched := m.match(cluster, memberOf)
 		if matched == nil {
 			continue
 		}
-		o.findOutranked(m, matched, cluster, in)
+		o.findOutranked(m, matched, cluster, memberOf)
 		seen[cluster.UID] = true
-		t := target{cluster: cluster, matched: matched, partition: m.partition(cluster, in)}
-		if err := c.addTarget(ctx, &o, known, t, deployments); err != nil {
+		t := target{cluster: cluster, matched: matched, partition: m.partition(cluster, memberOf)}
+		if err := c.addTarget(ctx, &o, state, t, deployments); err != nil {
 			return o, err
 		}
 	}
-	maps.DeleteFunc(known.outcomes, func(uid types.UID, _ outcome) bool { return !seen[uid] })
+	maps.DeleteFunc(state.outcomes, func(uid types.UID, _ outcome) bool { return !seen[uid] })
 	o.findLeftover(to, present, deployments)
 	return o, c.stillLeftover(ctx, &o, m, present)
 }
@@ -111,23 +111,23 @@ func (c *Controller) stillLeftover(ctx context.Context, o *observed, m matcher, 
 			continue
 		}
 		cluster := present[one.deployment.Namespace]
-		in, listed := groups[cluster.Namespace]
-		if !listed && m.usesGroups() {
+		listed, cached := groups[cluster.Namespace]
+		if !cached && m.usesGroups() {
 			var list fleet.ClusterGroupList
 			if err := c.Live.List(ctx, &list, client.InNamespace(cluster.Namespace)); err != nil {
 				return fmt.Errorf("listing the ClusterGroups of %s: %w", cluster.Namespace, err)
 			}
-			if in = list.Items; m.unknownGroups(in) != nil {
+			if listed = list.Items; m.unknownGroups(listed) != nil {
 				return errStale
 			}
-			groups[cluster.Namespace] = in
+			groups[cluster.Namespace] = listed
 		}
 		var live fleet.Cluster
 		err := c.Live.Get(ctx, client.ObjectKeyFromObject(cluster), &live)
 		if client.IgnoreNotFound(err) != nil {
 			return fmt.Errorf("reading Cluster %s/%s: %w", cluster.Namespace, cluster.Name, err)
 		}
-		if err == nil && m.match(&live, selection.GroupsOf(&live, selection.Groups(in))) == nil {
+		if err == nil && m.match(&live, selection.GroupsOf(&live, selection.Groups(listed))) == nil {
 			confirmed = append(confirmed, one)
 		}
 	}
@@ -209,12 +209,12 @@ func (c *Controller) observeUnmatched(ctx context.Context, o *observed) error {
 // so they are read and packed once per change. An agent's Bundle has none: it names a Content.
 func (c *Controller) load(ctx context.Context, bundle *fleet.Bundle, agents bool) (*computed, error) {
 	key := client.ObjectKeyFromObject(bundle)
-	known := c.computedFor(key)
-	if known.isOf(bundle) && (known.packed.name == "" || c.contents.has(key)) {
-		return known, nil
+	state := c.computedFor(key)
+	if state.isOf(bundle) && (state.packed.name == "" || c.contents.has(key)) {
+		return state, nil
 	}
 	if agents {
-		return known, c.loadChart(ctx, bundle, known)
+		return state, c.loadChart(ctx, bundle, state)
 	}
 	var whole fleet.Bundle
 	if err := c.Live.Get(ctx, client.ObjectKeyFromObject(bundle), &whole); err != nil {
@@ -225,16 +225,16 @@ func (c *Controller) load(ctx context.Context, bundle *fleet.Bundle, agents bool
 	}
 	if why := c.journal.setAside(bundle); why != "" {
 		ctrl.LoggerFrom(ctx).Info("Bundle set aside", "reason", why)
-		known.begin(bundle, packed{chart: hasChart(whole.Spec.Resources), problem: errors.New(why)})
-		return known, nil
+		state.begin(bundle, packed{chart: hasChart(whole.Spec.Resources), problem: errors.New(why)})
+		return state, nil
 	}
 	content, problem := pack(whole.Spec.Resources, c.noting(ctx, bundle))
 	if content == nil {
-		known.begin(bundle, packed{chart: hasChart(whole.Spec.Resources), problem: problem})
-		return known, nil
+		state.begin(bundle, packed{chart: hasChart(whole.Spec.Resources), problem: problem})
+		return state, nil
 	}
-	known.begin(bundle, packed{name: content.Name, sum: content.SHA256Sum, chart: hasChart(whole.Spec.Resources), problem: problem})
-	return known, c.contents.ensure(ctx, key, content)
+	state.begin(bundle, packed{name: content.Name, sum: content.SHA256Sum, chart: hasChart(whole.Spec.Resources), problem: problem})
+	return state, c.contents.ensure(ctx, key, content)
 }
 
 // noting notes in the journal that a Bundle is being checked. A hub with an unwritable journal
@@ -254,7 +254,7 @@ func (c *Controller) noting(ctx context.Context, bundle *fleet.Bundle) begin {
 
 // loadChart loads the Bundle of an agent. An older version written by the hub has only its
 // Content, as long as a reference exists.
-func (c *Controller) loadChart(ctx context.Context, bundle *fleet.Bundle, known *computed) error {
+func (c *Controller) loadChart(ctx context.Context, bundle *fleet.Bundle, state *computed) error {
 	key, name := client.ObjectKeyFromObject(bundle), bundle.Spec.ContentsID
 	content, err := c.AgentChart(name)
 	if err != nil {
@@ -269,10 +269,10 @@ func (c *Controller) loadChart(ctx context.Context, bundle *fleet.Bundle, known 
 	if content.Name == "" {
 		gone := fmt.Errorf("the Content %s, a former version of the agent's chart, was deleted: the agent gets the present one when it is its "+
 			"turn", name)
-		known.begin(bundle, packed{chart: true, problem: gone})
+		state.begin(bundle, packed{chart: true, problem: gone})
 		return nil
 	}
-	known.begin(bundle, packed{name: name, sum: content.SHA256Sum, chart: true})
+	state.begin(bundle, packed{name: name, sum: content.SHA256Sum, chart: true})
 	if c.contents.share(key, name) {
 		return nil
 	}

@@ -142,8 +142,8 @@ func partitionsOf(strategy *fleet.RolloutStrategy, candidates []candidate) []par
 		return partitions
 	}
 	size := len(candidates)
-	asked := strategy.AutoPartitionSize
-	whole := asked != nil && asked.Type == intstr.Int && asked.IntVal <= 0 // as upstream: no partitions
+	requested := strategy.AutoPartitionSize
+	whole := requested != nil && requested.Type == intstr.Int && requested.IntVal <= 0 // as upstream: no partitions
 	if len(candidates) >= int(valueOr(strategy.AutoPartitionThreshold, defaultPartitionsAtLeast)) && !whole {
 		size = max(resolve(strategy.AutoPartitionSize, defaultPartitionSize, len(candidates)), 1)
 	}

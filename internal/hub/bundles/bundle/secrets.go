@@ -43,12 +43,12 @@ func refusesCopies(d *fleet.BundleDeployment) bool {
 // to write.
 func (c *Controller) staged(ctx context.Context, before, d *fleet.BundleDeployment, fresh *corev1.Secret) (*corev1.Secret, error) {
 	d.Spec.ValuesHash = before.Spec.ValuesHash
-	var is corev1.Secret
+	var current corev1.Secret
 	if before.Spec.ValuesHash != "" {
-		if err := c.Live.Get(ctx, client.ObjectKeyFromObject(before), &is); client.IgnoreNotFound(err) != nil {
+		if err := c.Live.Get(ctx, client.ObjectKeyFromObject(before), &current); client.IgnoreNotFound(err) != nil {
 			return nil, fmt.Errorf("reading Secret %s: %w", client.ObjectKeyFromObject(before), err)
 		}
-		if delivery.ValuesHash(is.Data) != before.Spec.ValuesHash {
+		if delivery.ValuesHash(current.Data) != before.Spec.ValuesHash {
 			return nil, nil // the agent's values are unknown; the next release writes all
 		}
 	}
@@ -56,15 +56,16 @@ func (c *Controller) staged(ctx context.Context, before, d *fleet.BundleDeployme
 	if fresh != nil {
 		wanted = fresh.Data[fleet.KeyStagedValues]
 	}
-	if bytes.Equal(is.Data[fleet.KeyStagedValues], wanted) {
+	if bytes.Equal(current.Data[fleet.KeyStagedValues], wanted) {
 		return nil, nil
 	}
 	secret := fresh
 	if secret == nil {
-		secret = &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: is.Namespace, Name: is.Name, Labels: is.Labels}, Type: is.Type}
+		meta := metav1.ObjectMeta{Namespace: current.Namespace, Name: current.Name, Labels: current.Labels}
+		secret = &corev1.Secret{ObjectMeta: meta, Type: current.Type}
 	}
 	secret.Data = map[string][]byte{}
-	for key, values := range map[string][]byte{fleet.KeyValues: is.Data[fleet.KeyValues], fleet.KeyStagedValues: wanted} {
+	for key, values := range map[string][]byte{fleet.KeyValues: current.Data[fleet.KeyValues], fleet.KeyStagedValues: wanted} {
 		if len(values) > 0 {
 			secret.Data[key] = values
 		}

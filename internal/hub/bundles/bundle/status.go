@@ -26,12 +26,12 @@ func (c *Controller) report(ctx context.Context, o observed, p plan, created int
 	now := c.Clock.Now()
 	after := o.bundle.DeepCopy()
 	after.Status = describe(o, p, created, now)
-	known := c.computedFor(client.ObjectKeyFromObject(o.bundle))
+	state := c.computedFor(client.ObjectKeyFromObject(o.bundle))
 	wait := pendingFor(o.targets)
 	if equality.Semantic.DeepEqual(o.bundle.Status, after.Status) {
 		return wait, nil
 	}
-	if soonest := known.reported.Add(reportEvery); now.Before(soonest) {
+	if soonest := state.reported.Add(reportEvery); now.Before(soonest) {
 		return soonest.Sub(now), nil
 	}
 	if first := o.firstStatusIn(now); first > 0 {
@@ -40,7 +40,7 @@ func (c *Controller) report(ctx context.Context, o observed, p plan, created int
 	if err := kube.PatchStatus(ctx, c.Client, o.bundle, after); err != nil {
 		return 0, err
 	}
-	known.reported = now
+	state.reported = now
 	c.bundleWrites.Expect(client.ObjectKeyFromObject(after), after)
 	c.recordTransition(ctx, o.bundle.Status, after)
 	return wait, nil
@@ -127,11 +127,11 @@ const maxPartitions = 100
 func describePartitions(p plan, entries []rollup.Entry) []fleet.PartitionStatus {
 	var partitions, ready []fleet.PartitionStatus
 	for _, w := range p.partitions {
-		var of []rollup.Entry
+		var members []rollup.Entry
 		for _, m := range w.members {
-			of = append(of, entries[m])
+			members = append(members, entries[m])
 		}
-		summary := rollup.Summarize(of)
+		summary := rollup.Summarize(members)
 		summary.NonReadyResources = nil // they are in the summary of the whole
 		status := fleet.PartitionStatus{
 			Name: w.name, Count: len(w.members), MaxUnavailable: w.maxUnavailable, Unavailable: w.unavailable, Summary: summary,
@@ -207,16 +207,16 @@ func processed(o observed, invalid []rollup.Entry) fleet.Condition {
 
 func supported(bundle *fleet.Bundle) fleet.Condition {
 	refused, ignored := unsupported(bundle)
-	var said []string
+	var effects []string
 	if len(refused) > 0 {
-		said = append(said, "deploys nothing that sets "+strings.Join(refused, ", "))
+		effects = append(effects, "deploys nothing that sets "+strings.Join(refused, ", "))
 	}
 	if len(ignored) > 0 {
-		said = append(said, "goes on without "+strings.Join(ignored, ", "))
+		effects = append(effects, "goes on without "+strings.Join(ignored, ", "))
 	}
-	if len(said) > 0 {
+	if len(effects) > 0 {
 		return kube.Condition(fleet.ConditionSupported, false, reasons.UnsupportedFields,
-			"Muster does not implement all fields yet: it "+strings.Join(said, ", and "))
+			"Muster does not implement all fields yet: it "+strings.Join(effects, ", and "))
 	}
 	return kube.Condition(fleet.ConditionSupported, true, reasons.Supported, "")
 }

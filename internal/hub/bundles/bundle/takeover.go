@@ -45,21 +45,21 @@ func (o observed) takeover() string {
 // takes returns the Clusters changed by a take-over, and the value that confirms it; "" if it
 // changes and removes nothing.
 func (o observed) takes() (changed []string, token string) {
-	var all []string
+	var affected []string
 	for _, t := range o.targets {
 		if t.changes() {
 			changed = append(changed, nameFrom(o.bundle.Namespace, t.cluster.Namespace, t.cluster.Name))
-			all = append(all, string(t.deployment.UID)+" "+t.desired.Spec.DeploymentID)
+			affected = append(affected, string(t.deployment.UID)+" "+t.desired.Spec.DeploymentID)
 		}
 	}
 	for _, one := range o.leftover {
-		all = append(all, string(one.deployment.UID))
+		affected = append(affected, string(one.deployment.UID))
 	}
-	if len(all) == 0 {
+	if len(affected) == 0 {
 		return nil, ""
 	}
-	slices.Sort(all)
-	return changed, naming.Digest(strings.Join(all, "\n"))[:8]
+	slices.Sort(affected)
+	return changed, naming.Digest(strings.Join(affected, "\n"))[:8]
 }
 
 // changes reports whether a target would get another version than its current one.

@@ -85,12 +85,12 @@ func (a *allowance) measure(v reflect.Value, depth int) (float64, error) {
 // its result after it.
 func (a *allowance) bound(name string, function reflect.Value) any {
 	t := function.Type()
-	var in []reflect.Type
+	var parameters []reflect.Type
 	for i := range t.NumIn() {
-		in = append(in, t.In(i))
+		parameters = append(parameters, t.In(i))
 	}
 	fault := reflect.TypeFor[error]()
-	signature := reflect.FuncOf(in, []reflect.Type{t.Out(0), fault}, t.IsVariadic())
+	signature := reflect.FuncOf(parameters, []reflect.Type{t.Out(0), fault}, t.IsVariadic())
 	return reflect.MakeFunc(signature, func(given []reflect.Value) []reflect.Value {
 		failed := func(err error) []reflect.Value {
 			return []reflect.Value{reflect.Zero(t.Out(0)), reflect.ValueOf(&err).Elem()}

@@ -35,8 +35,8 @@ const (
 // hub, and return at once. A result that changes by itself would be a new deployment at every
 // reconcile. The functions of Go's templates are included, so that they are bounded.
 var functions = func() template.FuncMap {
-	all := sprig.HermeticTxtFuncMap()
-	maps.DeleteFunc(all, func(name string, _ any) bool {
+	permitted := sprig.HermeticTxtFuncMap()
+	maps.DeleteFunc(permitted, func(name string, _ any) bool {
 		for _, prefix := range []string{
 			"rand", "gen", "bcrypt", "htpasswd", "encryptAES", "uuid", "now", "ago", "env", "expandenv", "getHostByName", "shuffle",
 			"derivePassword",
@@ -48,11 +48,11 @@ var functions = func() template.FuncMap {
 		}
 		return false
 	})
-	maps.Copy(all, template.FuncMap{
+	maps.Copy(permitted, template.FuncMap{
 		"print": fmt.Sprint, "printf": fmt.Sprintf, "println": fmt.Sprintln,
 		"html": template.HTMLEscaper, "js": template.JSEscaper, "urlquery": template.URLQueryEscaper,
 	})
-	return all
+	return permitted
 }()
 
 // comparison matches the functions of Go's templates that read their arguments and are missing in

@@ -69,11 +69,11 @@ func Lasts(claims credential.Claims) bool { return claims.Expires.IsZero() || cl
 func (i *Issuer) Token(ctx context.Context, account *corev1.ServiceAccount,
 	meta metav1.ObjectMeta) (token string, awaited *corev1.Secret, err error) {
 	bound, filled := Secrets(account.Name, meta)
-	asked, err := i.asked(ctx, account, filled)
+	pending, err := i.asked(ctx, account, filled)
 	if err != nil {
 		return "", nil, err
 	}
-	if asked {
+	if pending {
 		return i.read(ctx, account, filled)
 	}
 	if token, err := i.request(ctx, account, bound); err != nil || token != "" {

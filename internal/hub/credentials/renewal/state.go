@@ -115,7 +115,7 @@ func (s State) renewable() bool {
 // renewalDue returns the time to issue the next credential; zero if the hub renews none. The hub
 // spreads renewals over a tenth of the interval. It spreads renewals due before this hub began over
 // the time after its start. Members never renew all at once.
-func (s State) renewalDue(asked time.Duration, began time.Time) time.Time {
+func (s State) renewalDue(requested time.Duration, began time.Time) time.Time {
 	issued := s.issued()
 	switch {
 	case !s.renewable():
@@ -131,9 +131,9 @@ func (s State) renewalDue(asked time.Duration, began time.Time) time.Time {
 	if issued != nil {
 		last = issued.Issued.Time
 	}
-	interval := renewalInterval(s.life(asked))
+	interval := renewalInterval(s.life(requested))
 	if !s.Acting {
-		interval = s.life(asked) / awaitsPerLife
+		interval = s.life(requested) / awaitsPerLife
 	}
 	due := last.Add(interval - time.Duration(kube.Jitter(s.Namespace)*float64(interval)/10))
 	if due.Before(began) {
@@ -170,27 +170,27 @@ func (s State) namesOlder() bool {
 
 // Credential returns the credential status to write to the membership object.
 func (s State) Credential() clusterv1beta1.CredentialStatus {
-	said := s.shown()
-	said.Kind, said.Key = string(s.Kind), s.Key[:min(len(s.Key), KeyShown)]
+	status := s.shown()
+	status.Kind, status.Key = string(s.Kind), s.Key[:min(len(s.Key), KeyShown)]
 	used := s.Used()
 	switch {
 	case used == nil:
-	case used.Sequence >= said.Sequence:
-		said.Sequence, said.Expires = used.Sequence, used.Expires
-	case said.Superseded == nil && s.superseded:
-		said.Superseded = &used.Sequence
+	case used.Sequence >= status.Sequence:
+		status.Sequence, status.Expires = used.Sequence, used.Expires
+	case status.Superseded == nil && s.superseded:
+		status.Superseded = &used.Sequence
 	}
-	if said.Superseded != nil && s.Accepted == strconv.FormatInt(*said.Superseded, 10) {
-		said.Sequence, said.Superseded = *said.Superseded, nil
+	if status.Superseded != nil && s.Accepted == strconv.FormatInt(*status.Superseded, 10) {
+		status.Sequence, status.Superseded = *status.Superseded, nil
 	}
-	return said
+	return status
 }
 
 // Cloned returns a message about an older credential in use after a newer one, with the remedy; ""
 // if none was.
 func (s State) Cloned() string {
-	said := s.Credential()
-	if said.Superseded == nil {
+	status := s.Credential()
+	if status.Superseded == nil {
 		return ""
 	}
 	kind, record, remedy := "Cluster", fmt.Sprintf("-n %s annotate cluster %s", s.Workspace, s.Name),
@@ -200,7 +200,7 @@ func (s State) Cloned() string {
 	}
 	return fmt.Sprintf("an agent has used credential %d of this %s, which credential %d had replaced: the cluster was copied, or restored "+
 		"from a backup, and no credential is renewed; to let the present agent keep the %s: kubectl %s %s=%d --overwrite; if not, %s",
-		*said.Superseded, kind, said.Sequence, kind, record, fleet.AnnotationAcceptCredential, *said.Superseded, remedy)
+		*status.Superseded, kind, status.Sequence, kind, record, fleet.AnnotationAcceptCredential, *status.Superseded, remedy)
 }
 
 // Warning returns the text for the agent to show to the administrators of its cluster.

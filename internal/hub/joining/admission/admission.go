@@ -94,10 +94,10 @@ func (c *Checker) InForce(ctx context.Context, name string) bool {
 	}
 	c.mu.Lock()
 	now := c.Clock.Now()
-	known := c.inForce[name]
+	cached := c.inForce[name]
 	c.mu.Unlock()
-	if now.Before(known.until) {
-		return known.there
+	if now.Before(cached.until) {
+		return cached.there
 	}
 	limited, cancel := context.WithTimeout(ctx, askTimeout)
 	defer cancel()
@@ -105,17 +105,17 @@ func (c *Checker) InForce(ctx context.Context, name string) bool {
 	if err != nil {
 		c.Log.Error(err, "Reading an admission policy failed", "name", name)
 	}
-	known = presence{there: err == nil && len(missing) == 0, until: now.Add(effectLife)}
-	if !known.there {
-		known.until = now.Add(absenceLife)
+	cached = presence{there: err == nil && len(missing) == 0, until: now.Add(effectLife)}
+	if !cached.there {
+		cached.until = now.Add(absenceLife)
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.inForce == nil {
 		c.inForce = map[string]presence{}
 	}
-	c.inForce[name] = known
-	return known.there
+	c.inForce[name] = cached
+	return cached.there
 }
 
 // missing returns the missing ones of a policy and its binding.
@@ -197,15 +197,15 @@ func (c *Checker) Authors(ctx context.Context) (problem string, err error) {
 // refusesForgery reports whether the policy prevents objects with a forged author: a placement, an
 // override and an envelope.
 func (c *Checker) refusesForgery(ctx context.Context) (bool, error) {
-	of := metav1.ObjectMeta{Namespace: c.Namespace, Name: "muster-admission-check"}
+	meta := metav1.ObjectMeta{Namespace: c.Namespace, Name: "muster-admission-check"}
 	selectors := []placement.ResourceSelector{{Version: "v1", Kind: "ConfigMap", Name: "none"}}
-	rp := &placement.ResourcePlacement{ObjectMeta: of, Spec: placement.PlacementSpec{ResourceSelectors: selectors}}
-	ro := &placement.ResourceOverride{ObjectMeta: of, Spec: placement.ResourceOverrideSpec{
+	rp := &placement.ResourcePlacement{ObjectMeta: meta, Spec: placement.PlacementSpec{ResourceSelectors: selectors}}
+	ro := &placement.ResourceOverride{ObjectMeta: meta, Spec: placement.ResourceOverrideSpec{
 		ResourceSelectors: selectors, Policy: &placement.OverridePolicy{
 			OverrideRules: []placement.OverrideRule{{OverrideType: placement.OverrideDelete}},
 		},
 	}}
-	envelope := &placement.ResourceEnvelope{ObjectMeta: of, Data: map[string]placement.Manifest{"none": {RawExtension: runtime.RawExtension{
+	envelope := &placement.ResourceEnvelope{ObjectMeta: meta, Data: map[string]placement.Manifest{"none": {RawExtension: runtime.RawExtension{
 		Raw: []byte(`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"none"}}`),
 	}}}}
 	for _, forgery := range []client.Object{rp, ro, envelope} {

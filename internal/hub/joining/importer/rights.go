@@ -48,18 +48,18 @@ func (d *downstream) refused(ctx context.Context, rights []right) ([]string, err
 	var failed error
 	var missing []string
 	limit := make(chan struct{}, reviewers)
-	for _, asked := range rights {
+	for _, wanted := range rights {
 		limit <- struct{}{}
 		group.Go(func() {
 			defer func() { <-limit }()
-			review := &authorizationv1.SelfSubjectAccessReview{Spec: asked}
+			review := &authorizationv1.SelfSubjectAccessReview{Spec: wanted}
 			err := d.Create(ctx, review)
 			mu.Lock()
 			defer mu.Unlock()
 			if err != nil {
 				failed = err
 			} else if !review.Status.Allowed {
-				missing = append(missing, describeRight(asked))
+				missing = append(missing, describeRight(wanted))
 			}
 		})
 	}

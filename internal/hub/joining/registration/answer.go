@@ -118,7 +118,7 @@ func (c *Controller) deleteOrphans(ctx context.Context, request types.Namespaced
 }
 
 // answersTo lists the existing objects of a legacy answer to a request.
-func (c *Controller) answersTo(ctx context.Context, request types.NamespacedName) (all []metav1.PartialObjectMetadata, err error) {
+func (c *Controller) answersTo(ctx context.Context, request types.NamespacedName) (objects []metav1.PartialObjectMetadata, err error) {
 	namespace := client.InNamespace(naming.RegistrationNamespace(c.SystemNamespace))
 	for _, kind := range []schema.GroupVersionKind{
 		rbacv1.SchemeGroupVersion.WithKind("Role"), rbacv1.SchemeGroupVersion.WithKind("RoleBinding"),
@@ -131,10 +131,10 @@ func (c *Controller) answersTo(ctx context.Context, request types.NamespacedName
 		}
 		for _, object := range list.Items {
 			object.SetGroupVersionKind(kind)
-			all = append(all, object)
+			objects = append(objects, object)
 		}
 	}
-	return all, nil
+	return objects, nil
 }
 
 // requestOf indexes the objects of answers by their request.

@@ -50,8 +50,8 @@ func parseUse(text string) (u use, ok bool) {
 
 // freshnessOf compares a request with the note on the Cluster.
 func freshnessOf(r *fleet.ClusterRegistration, remembered string) freshness {
-	used, known := parseUse(remembered)
-	if !known || used.key != claimedKey(r) || used.uid == string(r.UID) {
+	used, noted := parseUse(remembered)
+	if !noted || used.key != claimedKey(r) || used.uid == string(r.UID) {
 		return fresh
 	}
 	switch at, timed := credential.NonceTime(r.Spec.ClientRandom); {

@@ -60,7 +60,7 @@ func (c *Controller) createCluster(ctx context.Context, r *fleet.ClusterRegistra
 // grant issues the credential and the answer, and returns the decision to write to the status. All
 // writes can be repeated.
 func (c *Controller) grant(ctx context.Context, r *fleet.ClusterRegistration, o observation,
-	d decision) (said decision, sealed []byte, err error) {
+	d decision) (shown decision, sealed []byte, err error) {
 	done, err := c.beginGrant(ctx, r, o)
 	if err != nil {
 		return d, nil, err

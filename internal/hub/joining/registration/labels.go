@@ -42,18 +42,18 @@ type labelRule struct {
 
 // acceptLabels returns the labels that an agent may give its Cluster, and the dropped ones, each
 // with the cause.
-func acceptLabels(asked map[string]string, rule labelRule) (accepted map[string]string, dropped []string) {
+func acceptLabels(requested map[string]string, rule labelRule) (accepted map[string]string, dropped []string) {
 	accepted = map[string]string{}
-	for _, key := range slices.Sorted(maps.Keys(asked)) {
+	for _, key := range slices.Sorted(maps.Keys(requested)) {
 		if key == fleet.LabelCreatedByAgentPod { // names the requesting Pod; another one each time
 			if !rule.ignored {
-				accepted[key] = asked[key]
+				accepted[key] = requested[key]
 			}
 			continue
 		}
-		why := rule.refuses(key, asked[key])
+		why := rule.refuses(key, requested[key])
 		if why == "" {
-			accepted[key] = asked[key]
+			accepted[key] = requested[key]
 			continue
 		}
 		dropped = append(dropped, kube.Clip(key+": "+why, maxDroppedText))

@@ -56,13 +56,14 @@ func (o observed) unattributed() bool { return o.token == tokenUnnamed && o.limi
 // exceeds returns the decision on a request that its token does not allow. The given Cluster is the
 // request's target and need not exist.
 func (o observed) exceeds(cluster string) (decision, bool) {
-	of := fmt.Sprintf("ClusterRegistrationToken %s/%s", o.workspace, o.tokenName)
+	token := fmt.Sprintf("ClusterRegistrationToken %s/%s", o.workspace, o.tokenName)
 	switch l := o.limits; {
 	case l.clientID != "" && l.clientID != o.clientID:
-		return denied(reasons.TokenBoundElsewhere, of+" registers the client ID in its spec.clientID only: create a token for this cluster"), true
+		return denied(reasons.TokenBoundElsewhere,
+			token+" registers the client ID in its spec.clientID only: create a token for this cluster"), true
 	case l.cluster != "" && (l.cluster != cluster || len(o.matches) == 0 && (l.mustExist || o.newNameTaken)):
 		return denied(reasons.TokenBoundElsewhere, fmt.Sprintf("%s registers Cluster %s only, which has another client ID or is gone: create a "+
-			"token for this cluster", of, l.cluster)), true
+			"token for this cluster", token, l.cluster)), true
 	case l.usedUp(cluster):
 		return o.usedUp(), true
 	}

@@ -132,8 +132,8 @@ func (c *Controller) prepare(ctx context.Context, o *observed) error {
 
 // restore re-creates deleted rights, the report and the Lease of a member, and resets edited
 // rights.
-func (c *Controller) restore(ctx context.Context, o *observed, asked clusterv1beta1.InternalMemberClusterSpec) error {
-	objects := o.identity().Objects(asked)
+func (c *Controller) restore(ctx context.Context, o *observed, request clusterv1beta1.InternalMemberClusterSpec) error {
+	objects := o.identity().Objects(request)
 	if err := c.Restore(ctx, objects...); err != nil {
 		return err
 	}

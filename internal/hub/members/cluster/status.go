@@ -39,17 +39,17 @@ func describe(o observed, departure lifecycle.Departure, now time.Time) fleet.Cl
 	case o.NamespaceState == membernamespace.NamespaceOurs && (o.Epoch == 0 || o.agent != ""):
 		after.Namespace = o.Namespace
 	}
-	said := readiness(o)
+	ready := readiness(o)
 	processed := kube.Condition(conditionProcessed, o.NamespaceState == membernamespace.NamespaceOurs, reasons.NamespaceReady, "")
 	if o.NamespaceState != membernamespace.NamespaceOurs {
-		processed.Reason, processed.Message = said.reason, said.message
+		processed.Reason, processed.Message = ready.reason, ready.message
 	}
 	after.Conditions = kube.SetCondition(after.Conditions, now, processed)
 	if !o.Deleted.IsZero() {
 		shown := cmp.Or(kube.FindCondition(after.Conditions, fleet.ConditionReady), &fleet.Condition{})
-		said = result{reason: reasons.Leaving, message: departure.MessageAfter(shown.Message)}
+		ready = result{reason: reasons.Leaving, message: departure.MessageAfter(shown.Message)}
 	}
-	after.Conditions = kube.SetCondition(after.Conditions, now, kube.Condition(fleet.ConditionReady, said.ready, said.reason, said.message))
+	after.Conditions = kube.SetCondition(after.Conditions, now, kube.Condition(fleet.ConditionReady, ready.ready, ready.reason, ready.message))
 	for _, condition := range o.Conditions() {
 		switch {
 		case condition.Type == fleet.ConditionHubConfigured && (o.agent == "" || !o.Seen()):
@@ -96,19 +96,19 @@ func describe(o observed, departure lifecycle.Departure, now time.Time) fleet.Cl
 // describeLabels shows the requested labels dropped by the hub; if it dropped none, the labels
 // stamped by the token.
 func describeLabels(after *fleet.ClusterStatus, labels membernamespace.LabelRecord, now time.Time) {
-	var said fleet.Condition
+	var accepted fleet.Condition
 	switch {
 	case len(labels.Dropped) > 0:
-		said = kube.Condition(fleet.ConditionLabelsAccepted, false, reasons.LabelsDropped,
+		accepted = kube.Condition(fleet.ConditionLabelsAccepted, false, reasons.LabelsDropped,
 			kube.Clip("the Cluster did not get these labels of its registration request: "+strings.Join(labels.Dropped, "; "), maxLabelsText))
 	case len(labels.Stamped) > 0:
-		said = kube.Condition(fleet.ConditionLabelsAccepted, true, reasons.LabelsStamped,
+		accepted = kube.Condition(fleet.ConditionLabelsAccepted, true, reasons.LabelsStamped,
 			kube.Clip(fmt.Sprintf("ClusterRegistrationToken %s has stamped %s", labels.Token, k8slabels.Set(labels.Stamped)), maxLabelsText))
 	default:
 		after.Conditions = kube.RemoveCondition(after.Conditions, fleet.ConditionLabelsAccepted)
 		return
 	}
-	after.Conditions = kube.SetCondition(after.Conditions, now, said)
+	after.Conditions = kube.SetCondition(after.Conditions, now, accepted)
 }
 
 // describeApproval shows the state of the approval, if the workspace requires one.

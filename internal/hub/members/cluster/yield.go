@@ -35,13 +35,13 @@ func (r *reconciliation) yield(ctx context.Context) (ctrl.Result, error) {
 		Observed: lifecycle.Observed{Member: membernamespace.OfCluster(r.cluster), Revoked: membership.Revoked(r.cluster), AccessLeft: left},
 		before:   r.cluster.Status, elsewhere: r.cluster.Labels[fleet.LabelClusterManagement],
 	}
-	said := readiness(r.o)
+	ready := readiness(r.o)
 	after := r.cluster.DeepCopy()
 	if r.o.Revoked {
-		after.Status.Namespace, after.Status.Display.State = "", said.reason
+		after.Status.Namespace, after.Status.Display.State = "", ready.reason
 	}
 	after.Status.Conditions = kube.SetCondition(after.Status.Conditions, r.Clock.Now(),
-		kube.Condition(fleet.ConditionReady, false, said.reason, said.message))
+		kube.Condition(fleet.ConditionReady, false, ready.reason, ready.message))
 	if err := r.WriteStatus(ctx, r.cluster, after); err != nil {
 		return ctrl.Result{}, err
 	}

@@ -92,13 +92,13 @@ func (c *Controller) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	if c.Config.Current().Unknown {
 		return ctrl.Result{}, nil // the settings enqueue it
 	}
-	all, err := c.observe(ctx, request.NamespacedName)
+	profiles, err := c.observe(ctx, request.NamespacedName)
 	if err != nil {
 		return ctrl.Result{}, err
 	}
 	var first time.Duration
 	var failures []error
-	for _, o := range all {
+	for _, o := range profiles {
 		wake, err := c.reconcile(ctx, o)
 		if wake > 0 && (first == 0 || wake < first) {
 			first = wake

@@ -76,7 +76,7 @@ func (c *Controller) end(ctx context.Context, member membernamespace.Member, r R
 // left names the remaining access of a revoked member, in the previous and the current epoch. It
 // first deletes the access objects left outside a namespace that is gone.
 func (c *Controller) left(ctx context.Context, members ...membernamespace.Member) (string, error) {
-	var all []string
+	var remaining []string
 	for _, member := range members {
 		left, err := member.Access(ctx, c.Client, c.Live)
 		if err == nil && len(left) > 0 {
@@ -87,9 +87,9 @@ func (c *Controller) left(ctx context.Context, members ...membernamespace.Member
 		if err != nil {
 			return "", err
 		}
-		all = append(all, left...)
+		remaining = append(remaining, left...)
 	}
-	return kube.Clip(strings.Join(all, ", "), maxLeft), nil
+	return kube.Clip(strings.Join(remaining, ", "), maxLeft), nil
 }
 
 // maxLeft bounds the list of objects in a message.

@@ -33,8 +33,8 @@ type Observation struct {
 func (t *Tracker) Observe(namespace string) Observation {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	m, known := t.members[namespace]
-	if !known {
+	m, tracked := t.members[namespace]
+	if !tracked {
 		return Observation{State: Unknown}
 	}
 	o := Observation{State: m.state, Source: m.source, Budget: m.budget()}

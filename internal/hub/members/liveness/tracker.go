@@ -164,8 +164,8 @@ func (t *Tracker) SetRecord(namespace string, record types.UID) {
 func (t *Tracker) Track(namespace string, period time.Duration, recordedLost bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	m, known := t.members[namespace]
-	if !known {
+	m, tracked := t.members[namespace]
+	if !tracked {
 		m = &member{namespace: namespace, state: Unknown, period: period, index: -1}
 		t.members[namespace] = m
 		if recordedLost {
@@ -187,8 +187,8 @@ func (t *Tracker) Track(namespace string, period time.Duration, recordedLost boo
 // heartbeat only serves to show the clock skew.
 func (t *Tracker) Beat(namespace string, source Source, written time.Time) {
 	t.mu.Lock()
-	m, known := t.members[namespace]
-	if !known {
+	m, tracked := t.members[namespace]
+	if !tracked {
 		m = &member{namespace: namespace, period: defaultPeriod, index: -1}
 		t.members[namespace] = m
 	}

@@ -23,8 +23,8 @@ func (m *member) budget() time.Duration { return missedPeriods * m.period }
 // Waits notes that an agent set the annotation of a waiting agent on the Lease of another agent.
 func (t *Tracker) Waits(namespace, waiter, holder string) {
 	t.mu.Lock()
-	m, known := t.members[namespace]
-	if !known {
+	m, tracked := t.members[namespace]
+	if !tracked {
 		t.mu.Unlock()
 		return
 	}

@@ -158,18 +158,18 @@ func (r *reconciliation) prepare(ctx context.Context) error {
 }
 
 // ask corrects the agent's objects in the member namespace, and writes the spec of the report.
-func (c *Controller) ask(ctx context.Context, o *observed, asked clusterv1beta1.InternalMemberClusterSpec) error {
+func (c *Controller) ask(ctx context.Context, o *observed, request clusterv1beta1.InternalMemberClusterSpec) error {
 	if err := c.correctRights(ctx, o); err != nil {
 		return err
 	}
 	if o.NamespaceNew {
-		return kube.Ensure(ctx, c.Client, o.NewReport(asked), o.NewLease())
+		return kube.Ensure(ctx, c.Client, o.NewReport(request), o.NewLease())
 	}
 	var err error
 	if o.Report == nil {
-		err = kube.Ensure(ctx, c.Client, o.NewReport(asked))
+		err = kube.Ensure(ctx, c.Client, o.NewReport(request))
 	} else {
-		err = membernamespace.Ask(ctx, c.Client, o.Report, asked)
+		err = membernamespace.Ask(ctx, c.Client, o.Report, request)
 	}
 	if err != nil {
 		return err

@@ -139,11 +139,11 @@ func (c *Controller) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 // MemberCluster show it.
 func (c *Controller) onReport(ctx context.Context, e event.UpdateEvent, q controller.Queue) {
 	before, after := e.ObjectOld.(*clusterv1beta1.InternalMemberCluster), e.ObjectNew.(*clusterv1beta1.InternalMemberCluster)
-	was, is := beatOf(before.Status.AgentStatus), beatOf(after.Status.AgentStatus)
-	if is.IsZero() || is.Equal(was) {
+	earlier, latest := beatOf(before.Status.AgentStatus), beatOf(after.Status.AgentStatus)
+	if latest.IsZero() || latest.Equal(earlier) {
 		return
 	}
-	c.Liveness.Beat(after.Namespace, liveness.InStatus, is)
+	c.Liveness.Beat(after.Namespace, liveness.InStatus, latest)
 	for _, request := range c.ofNamespace(ctx, &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Name: after.Namespace}}) {
 		var mc clusterv1beta1.MemberCluster
 		if err := c.Client.Get(ctx, request.NamespacedName, &mc, client.UnsafeDisableDeepCopy); err != nil {

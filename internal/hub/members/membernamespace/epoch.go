@@ -93,10 +93,10 @@ const maxListed = 8
 // the previous epoch, and any left by a hub of an earlier version. Such a hub, after a temporary
 // downgrade, does not know names with a long digest. It deletes no namespace with such a name, and
 // gives the member another one.
-func Disused(record client.Object) (all []Member) {
+func Disused(record client.Object) (disused []Member) {
 	present := Of(record)
 	if former, ok := Former(record); ok {
-		all = append(all, former)
+		disused = append(disused, former)
 	}
 	listed := strings.Split(string(present.long), ",")
 	for _, text := range listed[:min(len(listed), maxListed)] {
@@ -107,13 +107,13 @@ func Disused(record client.Object) (all []Member) {
 		long, short := present.at(epoch), present.at(epoch)
 		short.Namespace = naming.MemberNamespaceAt(epoch, present.Workspace, present.Name)
 		for _, m := range []Member{long, short} {
-			isKnown := slices.ContainsFunc(all, func(one Member) bool { return one.Namespace == m.Namespace })
+			isKnown := slices.ContainsFunc(disused, func(one Member) bool { return one.Namespace == m.Namespace })
 			if m.ending = true; m.Namespace != present.Namespace && !isKnown {
-				all = append(all, m)
+				disused = append(disused, m)
 			}
 		}
 	}
-	return all
+	return disused
 }
 
 // at returns the member in an epoch.

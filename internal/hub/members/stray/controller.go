@@ -78,8 +78,8 @@ func (c *Controller) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	if !ok || c.isHubs(request.Name) {
 		return ctrl.Result{}, nil
 	}
-	has, again, err := c.hasRecord(ctx, member)
-	if err != nil || has {
+	exists, again, err := c.hasRecord(ctx, member)
+	if err != nil || exists {
 		c.missed.Forget(request.Name)
 		return ctrl.Result{RequeueAfter: again}, err
 	}
@@ -104,7 +104,7 @@ func (c *Controller) isHubs(name string) bool {
 // hasRecord reports whether the membership object exists. It queries the API server only if the
 // cache does not have the object. During the deletion of the whole kind the object's state is
 // unknown, and the hub checks again an hour later.
-func (c *Controller) hasRecord(ctx context.Context, member membernamespace.Stray) (has bool, again time.Duration, err error) {
+func (c *Controller) hasRecord(ctx context.Context, member membernamespace.Stray) (exists bool, again time.Duration, err error) {
 	record := client.Object(&clusterv1beta1.MemberCluster{})
 	if member.Workspace != "" {
 		record = &fleet.Cluster{}
@@ -116,8 +116,8 @@ func (c *Controller) hasRecord(ctx context.Context, member membernamespace.Stray
 	if definition, err := c.Kinds.Deleted(ctx, record); err != nil || definition != "" {
 		return true, time.Hour, err
 	}
-	has, err = member.HasRecord(ctx, c.Live)
-	return has, 0, err
+	exists, err = member.HasRecord(ctx, c.Live)
+	return exists, 0, err
 }
 
 // end removes all access of the agent, and then deletes the namespace with the given UID.

@@ -136,10 +136,10 @@ func (r *Reviewer) Allows(ctx context.Context, author author.Author, right Right
 func (r *Reviewer) ask(ctx context.Context, q question) (bool, error) {
 	now := r.clock.Now()
 	r.mu.Lock()
-	known, found := r.answers[q]
+	cached, found := r.answers[q]
 	r.mu.Unlock()
-	if found && now.Before(known.expires) {
-		return known.allowed, nil
+	if found && now.Before(cached.expires) {
+		return cached.allowed, nil
 	}
 	review := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
 		User: q.author.Name, Groups: q.author.Groups(),

@@ -133,11 +133,11 @@ type compiled struct {
 }
 
 // Choose returns the overrides that apply to a placement and select an object of it.
-func Choose(all []Override, of types.NamespacedName, objects []*unstructured.Unstructured) Set {
+func Choose(overrides []Override, key types.NamespacedName, objects []*unstructured.Unstructured) Set {
 	var set Set
-	for _, o := range all {
+	for _, o := range overrides {
 		selects := func(object *unstructured.Unstructured) bool { return o.Selects(identify(object)) }
-		if o.For(of) && slices.ContainsFunc(objects, selects) {
+		if o.For(key) && slices.ContainsFunc(objects, selects) {
 			set = append(set, compile(o))
 		}
 	}

@@ -26,7 +26,7 @@ type operation struct {
 func parse(given placement.JSONPatchOverride) (o operation, problem string) {
 	o = operation{Op: given.Operator, Path: given.Path}
 	segments := strings.Split(given.Path, "/")
-	has := given.Value != nil && len(given.Value.Raw) > 0
+	hasValue := given.Value != nil && len(given.Value.Raw) > 0
 	switch {
 	case !slices.Contains([]string{"add", "remove", "replace"}, o.Op):
 		return o, "op must be add, remove or replace"
@@ -36,12 +36,12 @@ func parse(given placement.JSONPatchOverride) (o operation, problem string) {
 		return o, fmt.Sprintf("path %q: apiVersion, kind and status cannot be overridden", o.Path)
 	case segments[1] == "metadata" && (len(segments) < 3 || segments[2] != "labels" && segments[2] != "annotations"):
 		return o, fmt.Sprintf("path %q: of metadata only labels and annotations can be overridden", o.Path)
-	case o.Op == "remove" && has:
+	case o.Op == "remove" && hasValue:
 		return o, "remove takes no value"
-	case o.Op != "remove" && !has:
+	case o.Op != "remove" && !hasValue:
 		return o, o.Op + " needs a value"
 	}
-	if has {
+	if hasValue {
 		if err := json.Unmarshal(given.Value.Raw, &o.Value); err != nil {
 			return o, "its value is no JSON"
 		}

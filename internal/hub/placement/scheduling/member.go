@@ -74,18 +74,18 @@ const (
 
 // property returns the value of a property, and reports whether the member has it.
 func (m *Member) property(name string) (string, bool) {
-	of := func(list corev1.ResourceList, resource string) (string, bool) {
+	quantityOf := func(list corev1.ResourceList, resource string) (string, bool) {
 		quantity, known := list[corev1.ResourceName(resource)]
 		return quantity.String(), known
 	}
 	if resource, found := strings.CutPrefix(name, totalPrefix); found {
-		return of(m.Usage.Capacity, resource)
+		return quantityOf(m.Usage.Capacity, resource)
 	}
 	if resource, found := strings.CutPrefix(name, allocatablePrefix); found {
-		return of(m.Usage.Allocatable, resource)
+		return quantityOf(m.Usage.Allocatable, resource)
 	}
 	if resource, found := strings.CutPrefix(name, availablePrefix); found {
-		return of(m.Usage.Available, resource)
+		return quantityOf(m.Usage.Available, resource)
 	}
 	value, known := m.Properties[name]
 	return value.Value, known

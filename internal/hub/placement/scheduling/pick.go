@@ -131,9 +131,9 @@ func (d *Decision) keep(obstacle Obstacle) {
 
 // pickN keeps as many members as it can, and adds the best of the candidates one after another.
 func (p *Policy) pickN(decisions map[string]*Decision, keep, candidates []*Member) {
-	all := slices.Concat(keep, candidates)
-	for i, score := range p.scores(all) {
-		decisions[all[i].Name].Score = score
+	members := slices.Concat(keep, candidates)
+	for i, score := range p.scores(members) {
+		decisions[members[i].Name].Score = score
 	}
 	// Of equals the highest name comes first, as in KubeFleet's scheduler.
 	best := func(a, b *Member) int {

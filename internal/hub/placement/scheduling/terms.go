@@ -81,8 +81,8 @@ func (t term) miss(m *Member) string {
 	}
 	unknown := ""
 	for _, r := range t.properties {
-		have, known := m.property(r.name)
-		if !known {
+		have, reported := m.property(r.name)
+		if !reported {
 			unknown = cmp.Or(unknown, unreported+r.name)
 			continue
 		}

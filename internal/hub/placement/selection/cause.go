@@ -95,17 +95,17 @@ func (c *Causes) Of(ctx context.Context, was placement.ResourceIdentifier) (caus
 	return LabelsChanged, ""
 }
 
-func (c *Causes) lookUp(ctx context.Context, of placement.ResourceIdentifier) lookup {
-	kind := schema.GroupVersionKind{Group: of.Group, Version: of.Version, Kind: of.Kind}
+func (c *Causes) lookUp(ctx context.Context, resource placement.ResourceIdentifier) lookup {
+	kind := schema.GroupVersionKind{Group: resource.Group, Version: resource.Version, Kind: resource.Kind}
 	o := kube.Metadata(kind)
-	err := c.live.Get(ctx, types.NamespacedName{Namespace: of.Namespace, Name: of.Name}, o)
+	err := c.live.Get(ctx, types.NamespacedName{Namespace: resource.Namespace, Name: resource.Name}, o)
 	switch {
 	case kube.NotServed(err):
 		return lookup{unknown: fmt.Sprintf("the hub does not serve %s in version %s", kind.GroupKind(), kind.Version)}
 	case apierrors.IsNotFound(err):
 		return lookup{gone: true}
 	case err != nil:
-		return lookup{unknown: fmt.Sprintf("reading %s: %v", kube.Name(of.Kind, of.Namespace, of.Name), err)}
+		return lookup{unknown: fmt.Sprintf("reading %s: %v", kube.Name(resource.Kind, resource.Namespace, resource.Name), err)}
 	}
 	return lookup{PartialObjectMetadata: o, gone: o.DeletionTimestamp != nil}
 }

@@ -120,7 +120,7 @@ func concurrency(given *intstr.IntOrString, members int) (int, error) {
 
 // divide returns the stages with their members. Each member must be in exactly one stage.
 func (r Run) divide(picked []string) ([]placement.StageUpdatingStatus, error) {
-	in := map[string]string{}
+	stageOf := map[string]string{}
 	var stages []placement.StageUpdatingStatus
 	for _, s := range r.Strategy.Stages {
 		selector, err := metav1.LabelSelectorAsSelector(s.LabelSelector)
@@ -132,10 +132,10 @@ func (r Run) divide(picked []string) ([]placement.StageUpdatingStatus, error) {
 			if !selector.Matches(labels.Set(r.Members[name].Labels)) {
 				continue
 			}
-			if other, found := in[name]; found {
+			if other, found := stageOf[name]; found {
 				return nil, fmt.Errorf("member %s is in the stages %s and %s: have each labelSelector select other members", name, other, s.Name)
 			}
-			in[name] = s.Name
+			stageOf[name] = s.Name
 			names = append(names, name)
 		}
 		if err := r.sort(names, s); err != nil {
@@ -150,7 +150,7 @@ func (r Run) divide(picked []string) ([]placement.StageUpdatingStatus, error) {
 		}
 		stages = append(stages, stage)
 	}
-	without := slices.DeleteFunc(slices.Clone(picked), func(name string) bool { return in[name] != "" })
+	without := slices.DeleteFunc(slices.Clone(picked), func(name string) bool { return stageOf[name] != "" })
 	if len(without) > 0 {
 		return nil, fmt.Errorf("no stage selects %s, which %s picks: add a stage, or labels to the members", someOf(without), r.Placement)
 	}

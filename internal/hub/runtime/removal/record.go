@@ -27,11 +27,11 @@ const mostRecorded = 200
 // Record skips a BundleDeployment missing on the API server. It may be in the cache of a hub whose
 // API server was restored, without any deletion.
 func Record(ctx context.Context, c client.Client, live client.Reader, report, deployment types.NamespacedName, uid types.UID) error {
-	there := kube.Metadata(fleet.GroupVersion.WithKind("BundleDeployment"))
-	if err := live.Get(ctx, deployment, there); kube.NotServed(err) || client.IgnoreNotFound(err) != nil {
+	current := kube.Metadata(fleet.GroupVersion.WithKind("BundleDeployment"))
+	if err := live.Get(ctx, deployment, current); kube.NotServed(err) || client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("reading BundleDeployment %s: %w", deployment, err)
 	}
-	if there.UID != uid {
+	if current.UID != uid {
 		return nil
 	}
 	err := retry.RetryOnConflict(retry.DefaultBackoff, func() error {

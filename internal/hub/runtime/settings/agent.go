@@ -37,14 +37,14 @@ type wireAgent struct {
 	ImagePullSecrets          []corev1.LocalObjectReference `json:"imagePullSecrets"`
 }
 
-func (in wireAgent) parse(tlsMode string) Agent {
+func (w wireAgent) parse(tlsMode string) Agent {
 	var secrets []string
-	for _, secret := range in.ImagePullSecrets {
+	for _, secret := range w.ImagePullSecrets {
 		secrets = append(secrets, secret.Name)
 	}
 	return Agent{
-		Image: in.AgentImage, ImagePullPolicy: in.AgentImagePullPolicy, Registry: in.SystemDefaultRegistry,
+		Image: w.AgentImage, ImagePullPolicy: w.AgentImagePullPolicy, Registry: w.SystemDefaultRegistry,
 		TLSMode:                   cmp.Or(tlsMode, TLSSystemStore),
-		GarbageCollectionInterval: in.GarbageCollectionInterval.Duration, PullSecrets: secrets,
+		GarbageCollectionInterval: w.GarbageCollectionInterval.Duration, PullSecrets: secrets,
 	}
 }

@@ -195,83 +195,83 @@ func (i inventory) problem() string {
 // Parse reads the key `config` of the ConfigMap.
 func Parse(text string) (Config, error) {
 	parsed := Default()
-	in := wire{
+	given := wire{
 		AgentCheckinInterval: metav1.Duration{Duration: parsed.AgentCheckinInterval},
 		AgentTokenLifetime:   metav1.Duration{Duration: parsed.AgentTokenLifetime},
 		ForceDeleteWaitTime:  metav1.Duration{Duration: parsed.ForceDeleteWaitTime},
 		wireAgent:            wireAgent{GarbageCollectionInterval: metav1.Duration{Duration: parsed.Agent.GarbageCollectionInterval}},
 		Inventory:            inventory{Namespace: parsed.InventoryNamespace, ClusterSet: parsed.InventoryClusterSet},
 	}
-	if err := yaml.Unmarshal([]byte(text), &in); err != nil {
+	if err := yaml.Unmarshal([]byte(text), &given); err != nil {
 		return Config{}, fmt.Errorf("reading key config: %w", err)
 	}
-	if in.APIServerURL != "" {
+	if given.APIServerURL != "" {
 		var err error
-		if parsed.APIServerURL, err = credential.ParseServer(in.APIServerURL); err != nil {
-			return Config{}, fmt.Errorf("apiServerURL %q: %w", in.APIServerURL, err)
+		if parsed.APIServerURL, err = credential.ParseServer(given.APIServerURL); err != nil {
+			return Config{}, fmt.Errorf("apiServerURL %q: %w", given.APIServerURL, err)
 		}
 	}
-	ca, err := credential.ParseCA(in.APIServerCA)
+	ca, err := credential.ParseCA(given.APIServerCA)
 	if err != nil {
 		return Config{}, fmt.Errorf("apiServerCA: %w", err)
 	}
-	if mode := in.AgentTLSMode; mode != "" && mode != TLSStrict && mode != TLSSystemStore {
+	if mode := given.AgentTLSMode; mode != "" && mode != TLSStrict && mode != TLSSystemStore {
 		return Config{}, fmt.Errorf("agentTLSMode %q: want %s or %s", mode, TLSStrict, TLSSystemStore)
 	}
-	if in.AgentCheckinInterval.Duration > 0 {
-		parsed.AgentCheckinInterval = in.AgentCheckinInterval.Duration
+	if given.AgentCheckinInterval.Duration > 0 {
+		parsed.AgentCheckinInterval = given.AgentCheckinInterval.Duration
 	}
-	if in.AgentTokenLifetime.Duration < minTokenLifetime {
-		return Config{}, fmt.Errorf("agentTokenLifetime %s: want at least %s", in.AgentTokenLifetime.Duration, minTokenLifetime)
+	if given.AgentTokenLifetime.Duration < minTokenLifetime {
+		return Config{}, fmt.Errorf("agentTokenLifetime %s: want at least %s", given.AgentTokenLifetime.Duration, minTokenLifetime)
 	}
-	if wait := in.ForceDeleteWaitTime.Duration; wait < minForceDeleteWait || wait > maxForceDeleteWait {
+	if wait := given.ForceDeleteWaitTime.Duration; wait < minForceDeleteWait || wait > maxForceDeleteWait {
 		return Config{}, fmt.Errorf("forceDeleteWaitTime %s: want between %s and %s", wait, minForceDeleteWait, maxForceDeleteWait)
 	}
-	if problem := in.Inventory.problem(); problem != "" {
+	if problem := given.Inventory.problem(); problem != "" {
 		return Config{}, errors.New(problem)
 	}
-	if err := in.parseBounds(&parsed); err != nil {
+	if err := given.parseBounds(&parsed); err != nil {
 		return Config{}, err
 	}
-	parsed.InventoryNamespace, parsed.InventoryClusterSet = in.Inventory.Namespace, in.Inventory.ClusterSet
-	parsed.InventoryInFleetSystem = in.Inventory.AlsoInFleetSystem
-	parsed.ForceDeleteWaitTime = in.ForceDeleteWaitTime.Duration
-	parsed.APIServerCA, parsed.AgentTLSMode = string(ca), in.AgentTLSMode
-	parsed.AgentTokenLifetime = in.AgentTokenLifetime.Duration
-	parsed.IgnoreClusterRegistrationLabels = in.IgnoreClusterRegistrationLabels
-	parsed.RegistrationTokenTTLRequired = in.RegistrationTokenTTL.Required
-	parsed.Bootstrap = in.Bootstrap
+	parsed.InventoryNamespace, parsed.InventoryClusterSet = given.Inventory.Namespace, given.Inventory.ClusterSet
+	parsed.InventoryInFleetSystem = given.Inventory.AlsoInFleetSystem
+	parsed.ForceDeleteWaitTime = given.ForceDeleteWaitTime.Duration
+	parsed.APIServerCA, parsed.AgentTLSMode = string(ca), given.AgentTLSMode
+	parsed.AgentTokenLifetime = given.AgentTokenLifetime.Duration
+	parsed.IgnoreClusterRegistrationLabels = given.IgnoreClusterRegistrationLabels
+	parsed.RegistrationTokenTTLRequired = given.RegistrationTokenTTL.Required
+	parsed.Bootstrap = given.Bootstrap
 	if parsed.Bootstrap.Namespace == "-" { // upstream's value for off
 		parsed.Bootstrap.Namespace = ""
 	}
-	if parsed.Mappings, err = in.mappings(parsed.Bootstrap.Namespace); err != nil {
+	if parsed.Mappings, err = given.mappings(parsed.Bootstrap.Namespace); err != nil {
 		return Config{}, err
 	}
-	parsed.ImportLoopback = in.ImportLoopback
-	parsed.Agent = in.parse(in.AgentTLSMode)
-	parsed.ManageAgent = in.ManageAgent == nil || *in.ManageAgent
+	parsed.ImportLoopback = given.ImportLoopback
+	parsed.Agent = given.parse(given.AgentTLSMode)
+	parsed.ManageAgent = given.ManageAgent == nil || *given.ManageAgent
 	return parsed, nil
 }
 
 // parseBounds reads the limits for authors, requests, removals, labels, other tools and the audit.
-func (in wire) parseBounds(into *Config) (err error) {
-	if into.PlacementAuthorRights, err = parseAuthorRights(in.Placement.AuthorRights); err != nil {
+func (w wire) parseBounds(into *Config) (err error) {
+	if into.PlacementAuthorRights, err = parseAuthorRights(w.Placement.AuthorRights); err != nil {
 		return err
 	}
-	if into.Registration, err = in.Registration.parse(into.Registration); err != nil {
+	if into.Registration, err = w.Registration.parse(into.Registration); err != nil {
 		return err
 	}
-	if into.RemovalShare, err = in.RemovalBrake.parse(into.RemovalShare); err != nil {
+	if into.RemovalShare, err = w.RemovalBrake.parse(into.RemovalShare); err != nil {
 		return err
 	}
-	if problem := facts.Problem(in.Facts.Labels); problem != "" {
+	if problem := facts.Problem(w.Facts.Labels); problem != "" {
 		return errors.New("facts.labels: " + problem)
 	}
-	into.LabelsFromFacts = in.Facts.Labels
-	if into.Access, err = in.Access.parse(); err != nil {
+	into.LabelsFromFacts = w.Facts.Labels
+	if into.Access, err = w.Access.parse(); err != nil {
 		return err
 	}
-	into.Audit, err = in.Audit.parse(into.Audit)
+	into.Audit, err = w.Audit.parse(into.Audit)
 	return err
 }
 
@@ -301,12 +301,12 @@ func (m Mappings) IsLocal(namespace string) bool {
 	return namespace == m.Local || namespace == upstreamLocal
 }
 
-func (in wire) mappings(local string) (Mappings, error) {
-	switch in.BundleNamespaceMappings {
+func (w wire) mappings(local string) (Mappings, error) {
+	switch w.BundleNamespaceMappings {
 	case "", MappingsConsent, MappingsOpen:
-		return Mappings{Open: in.BundleNamespaceMappings == MappingsOpen, Local: local, ToLocal: in.BundleNamespaceMappingsToLocal}, nil
+		return Mappings{Open: w.BundleNamespaceMappings == MappingsOpen, Local: local, ToLocal: w.BundleNamespaceMappingsToLocal}, nil
 	}
-	return Mappings{}, fmt.Errorf("bundleNamespaceMappings %q: want %s or %s", in.BundleNamespaceMappings, MappingsConsent, MappingsOpen)
+	return Mappings{}, fmt.Errorf("bundleNamespaceMappings %q: want %s or %s", w.BundleNamespaceMappings, MappingsConsent, MappingsOpen)
 }
 
 // The values of placement.authorRights. They select the placements that read objects with the
