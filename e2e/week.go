@@ -127,7 +127,7 @@ func (e *env) cutUntilExpired(ctx context.Context, c *cluster) error {
 func (e *env) cameByKey(ctx context.Context) error {
 	return errors.Join(
 		e.expect(ctx, e.hub, "kubectl -n clusters get auditentries -o 'jsonpath={.items[*].spec.reason}'", "RenewalGap"),
-		e.expect(ctx, e.one, "kubectl -n fleet-system logs deployment/member-agent", "back by the key of this cluster"))
+		e.expect(ctx, e.one, "kubectl -n fleet-system logs deployment/member-agent", "Returned with the key of this cluster"))
 }
 
 // isStill returns an error unless a command prints the same as before.

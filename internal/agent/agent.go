@@ -145,7 +145,7 @@ func (a *Agent) Status() (state State, reason string, joined bool) { return a.st
 func (a *Agent) Run(ctx context.Context) {
 	ctx = logr.NewContext(ctx, a.log)
 	if a.status.caution != "" {
-		a.log.Info("WARNING: the hub's certificate is not verified, and an attacker between this cluster and the hub can read the token: " +
+		a.log.Info("WARNING: the certificate of the hub is not verified, and an attacker on the network can read the token: " +
 			"set config.hubCA and leave tlsClientInsecure and --tls-insecure out")
 	}
 	var following sync.WaitGroup
@@ -242,8 +242,8 @@ func (a *Agent) logUnusedClientID(o observation) {
 		return
 	}
 	a.unusedConfig = o.observed.config.version
-	a.log.Info("the clientID has changed, with an effect at the next registration only: set a registration token as well",
-		"configmap", o.namespace+"/"+naming.AgentConfigMap, "registered", o.record)
+	a.log.Info("The clientID has changed and counts at the next registration only: set a registration token as well",
+		"configMap", o.namespace+"/"+naming.AgentConfigMap, "cluster", o.record)
 }
 
 func text(err error) string {

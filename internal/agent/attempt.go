@@ -31,7 +31,7 @@ func (a *Agent) try(ctx context.Context, o observation, state State) outcome {
 	}
 	given := a.tryAddresses(ctx, o, *o.given, state)
 	if given.result == accepted {
-		a.log.Info("back to the token of the user's", "secret", a.mode.credentialRef(), "reason", stored.message)
+		a.log.Info("Returned to the token from the user's Secret", "secret", a.mode.credentialRef(), "reason", stored.message)
 	} else {
 		given.message += "; " + stored.message
 	}
@@ -87,7 +87,7 @@ func (a *Agent) tryAt(ctx context.Context, o observation, c hubclient.Credential
 func (a *Agent) register(ctx context.Context, o observation) outcome {
 	key, err := a.member.AgentKey(ctx)
 	if apierrors.IsForbidden(err) { // the chart of an earlier version
-		a.log.Info("the agent registers without a key, and the hub cannot recognize it later: grant it the right to the Secret with helm upgrade",
+		a.log.Info("Registering without a key, so the hub cannot recognize this agent later: upgrade the chart to grant the right",
 			"secret", a.member.Namespace+"/"+naming.AgentKeySecret)
 	} else if err != nil {
 		return outcome{result: unreachable, message: err.Error()}
@@ -154,6 +154,6 @@ func (a *Agent) deleteToken(ctx context.Context, session *hubclient.Session, o o
 	if err := a.member.DeleteBootstrapSecret(ctx, o.observed.bootstrap.version); err != nil {
 		return outcome{result: unreachable, message: err.Error()}
 	}
-	a.log.Info("registration token forgotten", "secret", token)
+	a.log.Info("Registration token forgotten", "secret", token)
 	return outcome{result: accepted}
 }

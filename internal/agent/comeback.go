@@ -55,7 +55,7 @@ func (a *Agent) comeBack(ctx context.Context, o observation, state State) outcom
 		back.session.Close()
 		return not(err.Error())
 	}
-	a.log.Info("back by the key of this cluster", "sequence", next.Sequence, "expires", credential.ClaimsOf(next.Token).Expires)
+	a.log.Info("Returned with the key of this cluster", "sequence", next.Sequence, "expires", credential.ClaimsOf(next.Token).Expires)
 	return back
 }
 

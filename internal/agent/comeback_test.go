@@ -74,7 +74,7 @@ func TestAnAgentOfAMemberClusterWhoseCredentialHasRunOutComesBackByItsKey(t *tes
 	hub.issue(agent, uid, 2, valid())
 	agent.untilJoined()
 	hub.untilUsed(agent, uid, 2)
-	check(t, containsAll(agent.lines(), "back by the key of this cluster"))
+	check(t, containsAll(agent.lines(), "Returned with the key of this cluster"))
 	stored := member.secret(naming.MemberAgentCredentialSecret)
 	if string(stored.Data["reconnectToken"]) != back || string(stored.Data["sequence"]) != "2" {
 		t.Errorf("it has stored credential %s, and the token to come back with was kept: %t",

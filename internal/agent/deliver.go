@@ -84,7 +84,7 @@ func (s *session) watchPlaced(ctx context.Context, placed *supervise.Placed) {
 				kubeclient.Notify(s.deliveryDue) // the program may see them now, too
 			}
 		} else if reason := s.hub.Explain(err); outage.IsNews(reason) {
-			s.log.Info("watching "+string(placed.Kind)+" failing", "reason", reason)
+			s.log.Info("Failed to watch deliveries", "kind", placed.Kind, "reason", reason)
 		}
 		placed.Followed(err)
 	}
@@ -118,7 +118,7 @@ func (s *session) reportDeliveryOff(ctx context.Context, watched []*supervise.Pl
 		for _, placed := range watched {
 			if err := placed.ReportReason(ctx,
 				"nothing is deployed on this cluster, because its agent was installed with "+s.mode.deliverySetting); err != nil {
-				s.log.Info("reporting that nothing is deployed failing", "reason", err.Error())
+				s.log.Info("Failed to report that nothing is deployed", "reason", err.Error())
 			}
 		}
 	}

@@ -136,7 +136,7 @@ func TestWhatTheHubIssuesTakesThePlaceOfTheUsersTokenAsLongAsItWorks(t *testing.
 	hub.revoke()
 	hub.untilUsed(agent, hub.identityUID(), 0)
 	agent.untilJoined()
-	check(t, containsAll(agent.lines(), "back to the token of the user's",
+	check(t, containsAll(agent.lines(), "Returned to the token from the user's Secret",
 		"the hub at "+config.Host+" refuses the credential that it issued to member exchanging"))
 	uid = hub.exchange()
 	hub.issue(agent, uid, 1, hub.token(hub.namespace, naming.MemberServiceAccount, time.Hour))
@@ -165,7 +165,7 @@ func TestOnlyWhatTheHubIssuedToThisMemberTakesThePlaceOfTheUsersToken(t *testing
 	agent.untilJoined()
 	hub.issue(agent, hub.identityUID(), 1, hub.own())
 	agent.until("a token of another account is not used", func() error {
-		return containsAll(agent.lines(), "the credential that the hub has issued is not used",
+		return containsAll(agent.lines(), "The issued credential is not used",
 			", not to a member's account of the hub")
 	})
 

@@ -44,12 +44,12 @@ func (a *Agent) leaveFormer(ctx context.Context, from *hubclient.Session, last *
 		if !waitFor(ctx, before) {
 			return
 		}
-		s.log.Info("leaving the membership before", "leavePolicy", s.leavePolicy())
+		s.log.Info("Leaving the previous membership", "leavePolicy", s.leavePolicy())
 		if problem := s.leave(logr.NewContext(ctx, s.log)); problem != "" {
-			s.log.Info("the hub does not know that this cluster has left: delete the Cluster or MemberCluster there", "reason", problem)
+			s.log.Info("The hub does not know that this cluster has left: delete its Cluster or MemberCluster there", "reason", problem)
 			return
 		}
-		s.log.Info("left the membership before")
+		s.log.Info("Left the previous membership")
 	})
 }
 

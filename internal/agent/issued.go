@@ -37,7 +37,7 @@ func (i *issuedCredentials) run(ctx context.Context) {
 		err := i.adopt(ctx)
 		if text(err) != logged && ctx.Err() == nil {
 			if logged = text(err); err != nil {
-				i.log.Info("the credential that the hub has issued is not used", "reason", logged)
+				i.log.Info("The issued credential is not used", "reason", logged)
 			}
 		}
 		if err != nil {
@@ -77,7 +77,7 @@ func (i *issuedCredentials) adopt(ctx context.Context) error {
 		}
 	})
 	if err == nil {
-		i.log.Info("credential renewed by the hub", "sequence", next.Sequence, "expires", credential.ClaimsOf(next.Token).Expires)
+		i.log.Info("Credential renewed by the hub", "sequence", next.Sequence, "expires", credential.ClaimsOf(next.Token).Expires)
 	}
 	return err
 }

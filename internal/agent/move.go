@@ -162,7 +162,7 @@ func (m *mover) attempt(ctx context.Context) {
 	// The hub limits the length, and a server may show any certificate.
 	m.failure = strings.ToValidUTF8(m.failure[:min(len(m.failure), maxFailure)], "")
 	if m.failure != "" && m.failure != before {
-		m.log.Info("moving to another address of the hub failing", "reason", m.failure)
+		m.log.Info("Failed to move to another address of the hub", "reason", m.failure)
 	}
 }
 
@@ -189,7 +189,7 @@ func (m *mover) move(ctx context.Context, to address) error {
 	m.hub.Move(session.Hub)
 	kubeclient.Notify(m.moved)
 	kubeclient.Notify(m.deliveryDue)
-	m.log.Info("moved to another address of the hub", "from", from, "to", to.server, "agentTLSMode", to.mode)
+	m.log.Info("Moved to another address of the hub", "from", from, "to", to.server, "agentTLSMode", to.mode)
 	m.status.setReason(m.joinedMessage())
 	return nil
 }

@@ -194,7 +194,7 @@ func TestATokenWaitsForTheConfigMapThatComesWithIt(t *testing.T) {
 	member.untilForgotten(agent)
 	member.configure(`{"clientID":"alone"}`)
 	agent.until("it says that this does not count", func() error {
-		return containsAll(agent.lines(), "the clientID has changed, with an effect at the next registration only")
+		return containsAll(agent.lines(), "The clientID has changed and counts at the next registration only")
 	})
 	to.requested(1)
 }

@@ -34,9 +34,10 @@ func (r *restorer) run(ctx context.Context) {
 		if ctx.Err() != nil {
 			return
 		}
-		if text(err) != logged {
-			logged = text(err)
-			r.log.Info("restoring the credential", "failing", logged)
+		if before := logged; text(err) != before {
+			if logged = text(err); err != nil {
+				r.log.Info("Failed to restore the credential", "reason", logged)
+			}
 		}
 		if err != nil {
 			_ = retry.Wait(ctx, r.clock, backoff.Step()) // the loop ends with the context
@@ -92,6 +93,6 @@ func (r *restorer) restore(ctx context.Context) error {
 		return err
 	}
 	r.stored, r.missing = false, time.Time{}
-	r.log.Info("credential restored after its deletion", "secret", r.mode.credentialRef())
+	r.log.Info("Credential restored after its deletion", "secret", r.mode.credentialRef())
 	return nil
 }

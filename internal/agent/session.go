@@ -134,7 +134,7 @@ func (s *session) observeUpgradable(ctx context.Context) {
 	}
 	var err error
 	if s.upgradable, err = s.mode.upgradable(ctx); err != nil {
-		s.log.Info("the hub cannot upgrade this agent: reading its Helm release failing", "reason", err.Error())
+		s.log.Info("The hub cannot upgrade this agent: its Helm release is unreadable", "reason", err.Error())
 	}
 }
 

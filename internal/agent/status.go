@@ -85,7 +85,7 @@ func (s *status) setNote(sentence string) {
 	}
 	s.note = sentence
 	if sentence != "" {
-		s.log.Info("beside the membership", "state", s.state, "note", sentence)
+		s.log.Info("Status changed beside the membership", "state", s.state, "message", sentence)
 	}
 	kubeclient.Notify(s.reportChanged)
 }
@@ -99,7 +99,7 @@ func (s *status) setWarning(sentence string) {
 	}
 	s.warning = sentence
 	if !s.quiet {
-		s.log.Info("the hub warns", "warning", sentence)
+		s.log.Info("Warning from the hub", "message", sentence)
 	}
 }
 
@@ -127,7 +127,7 @@ func (s *status) change(state State, reason string) {
 	if remedy := explain.AgentRemedy(string(state)); remedy != "" {
 		said = append(said, "remedy", remedy)
 	}
-	s.log.Info("agent state", said...)
+	s.log.Info("Agent changed state", said...)
 }
 
 func (s *status) setReady(ready bool) {

@@ -181,7 +181,7 @@ func (m *testMember) untilApplied(agent *running, namespace, name string) {
 	})
 }
 
-var startedAs = regexp.MustCompile(`"deployer started" "pid"=(\d+)`)
+var startedAs = regexp.MustCompile(`"Deployer started" "pid"=(\d+)`)
 
 // killDeployer kills the deployer that runs.
 func (r *running) killDeployer() {

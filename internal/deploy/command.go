@@ -163,7 +163,7 @@ func serve(ctx context.Context, d *controllers, first protocol.Order, orders <-c
 	}
 	d.member = first.Member
 	d.idle, d.left, d.removing = map[protocol.Kind]bool{}, map[protocol.Kind]applied.Remaining{}, make(chan struct{})
-	d.log.Info("deployer started", "version", version.Version, "hub", first.Hub.Server, "namespace", first.Namespace)
+	d.log.Info("Deployer started", "version", version.Version, "hub", first.Hub.Server, "namespace", first.Namespace)
 	acquired, release, err := d.lease.acquire(ctx, d.cluster.Kube, d.leaseFailing, exitLost)
 	if err != nil {
 		return err
@@ -185,11 +185,11 @@ func serve(ctx context.Context, d *controllers, first protocol.Order, orders <-c
 		select {
 		case <-ctx.Done():
 			d.running.Wait()
-			d.log.Info("deployer stopped")
+			d.log.Info("Deployer stopped")
 			return nil
 		case <-acquired:
 			acquired, leads = nil, true
-			d.log.Info("deployer deploys", "lease", d.lease.String())
+			d.log.Info("Deployer took its Lease", "lease", d.lease.String())
 		case order = <-orders:
 			followOrder(d.log, d.hub, order)
 		}
@@ -204,9 +204,9 @@ func followOrder(log logr.Logger, hub *hubclient.Member, order protocol.Order) {
 	}
 	moved, err := hubclient.Dial(order.Hub, order.Token, clock.RealClock{})
 	if err != nil {
-		log.Info("moving to another address of the hub failing", "reason", err.Error())
+		log.Info("Failed to move to another address of the hub", "reason", err.Error())
 		return
 	}
 	hub.Move(moved)
-	log.Info("moved to another address of the hub", "hub", order.Hub.Server)
+	log.Info("Moved to another address of the hub", "hub", order.Hub.Server)
 }

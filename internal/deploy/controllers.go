@@ -82,7 +82,7 @@ func (d *controllers) runController(ctx context.Context, kind protocol.Kind) {
 			return
 		}
 		if err != nil {
-			d.log.Info("carrying out "+string(kind)+" failing", "reason", err.Error())
+			d.log.Info("Controller failed and starts again", "kind", kind, "reason", err.Error())
 			d.reply(protocol.Reply{Kind: kind, Failing: err.Error()})
 		}
 		if retry.Wait(ctx, clock.RealClock{}, backoff.Step()) != nil {
@@ -246,7 +246,7 @@ func (d *controllers) setRemoved(kind protocol.Kind) {
 }
 
 func (d *controllers) finish() {
-	d.log.Info("all that was placed on this cluster is removed")
+	d.log.Info("All deliveries to this cluster are removed")
 	d.reply(protocol.Reply{Emptied: true})
 	d.end()
 }

@@ -71,13 +71,13 @@ func (l lease) acquire(
 			OnStartedLeading: func(context.Context) { close(holds) },
 			OnStoppedLeading: func() {
 				if ctx.Err() == nil {
-					log.Info("deployer ends, because it lost its Lease", "lease", l.String())
+					log.Info("Deployer lost its Lease and ends", "lease", l.String())
 					lost()
 				}
 			},
 			OnNewLeader: func(holder string) {
 				if holder != "" && holder != l.holder {
-					log.Info("deployer waits for another one to end", "lease", l.String(), "holder", holder)
+					log.Info("Deployer waits for another deployer to end", "lease", l.String(), "holder", holder)
 				}
 			},
 		},

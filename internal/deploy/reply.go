@@ -14,7 +14,7 @@ func (d *controllers) reply(a protocol.Reply) {
 	d.replying.Lock()
 	defer d.replying.Unlock()
 	if err := a.Send(d.replies); err != nil {
-		d.log.Info("telling the agent failing", "reason", err.Error())
+		d.log.Info("Failed to reply to the agent", "reason", err.Error())
 	}
 }
 
@@ -41,7 +41,7 @@ func (d *controllers) reportAlive(ctx context.Context) {
 
 // leaseFailing logs why the Lease cannot be taken, and reports a missing right.
 func (d *controllers) leaseFailing(err error) {
-	d.log.Info("waiting to deploy", "reason", err.Error())
+	d.log.Info("Waiting to deploy", "reason", err.Error())
 	if !apierrors.IsForbidden(err) {
 		return
 	}

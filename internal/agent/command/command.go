@@ -171,9 +171,9 @@ func (f flags) run(ctx context.Context) error {
 	if err := serve(ctx, f.metrics, flagMetrics, metrics()); err != nil {
 		return err
 	}
-	log.Info("agent started", "version", version.Version, "member", member.Host, "namespace", f.namespace)
+	log.Info("Agent started", "version", version.Version, "member", member.Host, "namespace", f.namespace)
 	running.Run(ctx)
-	log.Info("agent stopped")
+	log.Info("Agent stopped")
 	return nil
 }
 

@@ -60,10 +60,10 @@ func (h *Heartbeat) Run(ctx context.Context) {
 		var held *HeldError
 		if err == nil || errors.As(err, &held) {
 			if outage.End() {
-				log.Info("heartbeat accepted again")
+				log.Info("Heartbeat accepted again")
 			}
 		} else if reason := h.Explain(err); outage.IsNews(reason) {
-			log.Info("heartbeat failing", "reason", reason)
+			log.Info("Failed to send the heartbeat", "reason", reason)
 		}
 		if err == nil {
 			backoff = retry.Unreachable()

@@ -99,14 +99,14 @@ func (j *Joiner) ask(ctx context.Context, hub *hubclient.Hub, clientID string) (
 	if err != nil {
 		return nil, err
 	}
-	logr.FromContextOrDiscard(ctx).Info("registration requested", "hub", hub.Server(), "request", request.Namespace+"/"+request.Name)
+	logr.FromContextOrDiscard(ctx).Info("Registration requested", "hub", hub.Server(), "request", request.Namespace+"/"+request.Name)
 	w := waiter{Joiner: j, hub: hub, registrations: registrations, request: request}
 	sealed, err := w.wait(ctx)
 	if err != nil {
 		return nil, err
 	}
 	if dropped := w.dropped; len(dropped) > 0 {
-		logr.FromContextOrDiscard(ctx).Info("the hub dropped labels of the registration request", "request", w.name(), "dropped", dropped)
+		logr.FromContextOrDiscard(ctx).Info("The hub dropped labels of the registration request", "request", w.name(), "dropped", dropped)
 	}
 	answer, err := key.Open(string(request.UID), sealed)
 	if err != nil {

@@ -53,11 +53,11 @@ func (r *Renewer) Run(ctx context.Context) {
 		for backoff := retry.Refused(); r.Token() == current; {
 			fresh, err := r.renew(ctx, claims.Life())
 			if err == nil {
-				log.Info("credential renewed", "expires", credential.ClaimsOf(fresh).Expires)
+				log.Info("Credential renewed", "expires", credential.ClaimsOf(fresh).Expires)
 				break
 			}
 			if reason := r.Explain(err); ctx.Err() == nil && outage.IsNews(reason) {
-				log.Info("credential renewal failing", "reason", reason, "expires", claims.Expires)
+				log.Info("Failed to renew the credential", "reason", reason, "expires", claims.Expires)
 			}
 			// A token with a life of minutes must not expire during a wait.
 			if retry.Wait(ctx, r.Clock, min(backoff.Step(), claims.Life()/20)) != nil {

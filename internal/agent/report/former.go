@@ -69,6 +69,6 @@ func (r *Reporter) dropFormer(ctx context.Context, own clusterv1beta1.InternalMe
 		return
 	}
 	if err := r.Remove(ctx, r.report.ResourceVersion, pointers); err != nil && ctx.Err() == nil {
-		logr.FromContextOrDiscard(ctx).Info("removing what a former agent has reported failing", "reason", r.Explain(err))
+		logr.FromContextOrDiscard(ctx).Info("Failed to remove the report of a former agent", "reason", r.Explain(err))
 	}
 }

@@ -261,13 +261,13 @@ func (r *Reporter) write(ctx context.Context, now time.Time) {
 	log := logr.FromContextOrDiscard(ctx)
 	if err != nil {
 		if reason := r.Explain(err); r.outage.IsNews(reason) {
-			log.Info("report failing", "reason", reason)
+			log.Info("Failed to write the report", "reason", reason)
 		}
 		r.retryAt = now.Add(r.backoff.Step())
 		return
 	}
 	if r.outage.End() {
-		log.Info("report accepted again")
+		log.Info("Report accepted again")
 	}
 	r.retryAt, r.backoff = time.Time{}, retry.Unreachable()
 	if r.facts.left && !r.written.left {
@@ -286,7 +286,7 @@ func (r *Reporter) failures(ctx context.Context, what string) func(error) {
 		if err == nil {
 			outage.End()
 		} else if outage.IsNews(err.Error()) {
-			logr.FromContextOrDiscard(ctx).Info("watching "+what+" failing", "reason", err.Error())
+			logr.FromContextOrDiscard(ctx).Info("Failed to watch objects of the report", "resource", what, "reason", err.Error())
 			kubeclient.Notify(r.doubted)
 		}
 	}

@@ -54,7 +54,7 @@ func (s *Supervisor) run(ctx context.Context) (emptied bool, err error) {
 		_ = command.Process.Signal(syscall.SIGTERM) // it may have ended by itself
 	})
 	defer stop()
-	s.Log.Info("deployer started", "pid", command.Process.Pid)
+	s.Log.Info("Deployer started", "pid", command.Process.Pid)
 	for _, placed := range s.Placed {
 		placed.forgetReports()
 	}
@@ -68,7 +68,7 @@ func (s *Supervisor) run(ctx context.Context) (emptied bool, err error) {
 		return false, s.crashed(err, watchdog, stderr.cause)
 	}
 	if ctx.Err() == nil {
-		s.Log.Info("deployer ended: nothing is left to deploy or to watch")
+		s.Log.Info("Deployer ended: nothing is left to deploy or to watch")
 	}
 	return emptied, nil
 }
@@ -101,7 +101,7 @@ func (s *Supervisor) crashed(err error, watchdog *watchdog, stderr string) error
 	inFlight, stuck := watchdog.inFlightOrOverdue()
 	cause := cmp.Or(stuck, stderr, status.Error())
 	if culprit := s.suspects.add(inFlight, cause, s.Clock.Now()); culprit != "" {
-		s.Log.Info("deployer ended on a BundleDeployment, which is delayed", "deployment", culprit, "reason", cause)
+		s.Log.Info("A BundleDeployment ended the deployer and is delayed", "deployment", culprit, "reason", cause)
 	}
 	return &crash{explained: len(inFlight) > 0, cause: fmt.Errorf(
 		"the deployer %s of this cluster ended unexpectedly (%s) and starts again; read the agent's log", protocol.Program, cause)}

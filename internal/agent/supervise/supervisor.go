@@ -140,7 +140,7 @@ func (s *Supervisor) Run(ctx context.Context) {
 		series++
 		left = left || crashed != nil // the program may have ended before it removed objects that are no longer placed
 		wait := backoff.Step()
-		s.Log.Info("deployer failing", "reason", err.Error(), "retry", wait.String())
+		s.Log.Info("Deployer failed", "reason", err.Error(), "retry", wait.String())
 		if s.emptying() || crashed == nil || !explained && series >= crashLimit {
 			s.report(ctx, err.Error())
 		}
@@ -184,7 +184,7 @@ func (s *Supervisor) report(ctx context.Context, sentence string) {
 
 func (s *Supervisor) reportReason(ctx context.Context, placed *Placed, sentence string) {
 	if err := placed.ReportReason(ctx, sentence); err != nil && ctx.Err() == nil {
-		s.Log.Info("reporting that nothing is deployed failing", "kind", placed.Kind, "reason", err.Error())
+		s.Log.Info("Failed to report that nothing is deployed", "kind", placed.Kind, "reason", err.Error())
 	}
 }
 
@@ -207,7 +207,7 @@ func (s *Supervisor) handleReply(ctx context.Context, reply protocol.Reply) {
 		case placed.Kind != reply.Kind:
 		case reply.Event != nil:
 			if err := placed.handleEvent(*reply.Event); err != nil {
-				s.Log.Info("following the deployer's watch failing", "kind", placed.Kind, "reason", err.Error())
+				s.Log.Info("Failed to follow the watch of the deployer", "kind", placed.Kind, "reason", err.Error())
 			}
 		case reply.Failing != "":
 			s.reportReason(ctx, placed, reply.Failing)
@@ -220,7 +220,7 @@ func (s *Supervisor) handleReply(ctx context.Context, reply protocol.Reply) {
 func (s *Supervisor) left(ctx context.Context) bool {
 	left, err := s.Left(ctx)
 	if err != nil {
-		s.Log.Info("listing releases failing", "reason", err.Error())
+		s.Log.Info("Failed to list the releases", "reason", err.Error())
 		// An agent without the right to list releases cannot deploy any. But a leaving member must not
 		// count as empty then.
 		return s.emptying() || !apierrors.IsForbidden(err)

@@ -111,7 +111,7 @@ func (d *Deployer) confirm(ctx context.Context, name string, delivery *delivery)
 	if err == nil && !delivery.known && delivery.release.Member != d.Member && delivery.inherited() {
 		var since time.Time
 		if since, err = d.Hub.Since(ctx); err == nil && delivery.release.DeployedAt.Before(since) {
-			d.Log.Info("release left alone", "deployment", name, "release", delivery.release.String(), "reason",
+			d.Log.Info("Release left alone", "deployment", name, "release", delivery.release.String(), "reason",
 				"another agent deployed it before this cluster joined with its account, and the hub has no BundleDeployment for it: create its "+
 					"Bundle, or uninstall it with Helm")
 			delivery.absence.predates = true
@@ -139,7 +139,7 @@ func (d *Deployer) confirm(ctx context.Context, name string, delivery *delivery)
 	}
 	message := fmt.Sprintf("release %s stays, because the hub does not report whether its BundleDeployment was deleted: %s",
 		delivery.release, d.whyUnconfirmed(err))
-	d.Log.Info("removal unconfirmed", "deployment", name, "reason", message, "retry", delivery.absence.askAt)
+	d.Log.Info("Removal not confirmed", "deployment", name, "reason", message, "retry", delivery.absence.askAt)
 	d.setProblem(name, reasons.RemovalUnconfirmed, message)
 	delivery.absence.reported = true
 	return false
@@ -183,7 +183,7 @@ func (d *Deployer) watchEnded(err error) {
 	}
 	resumed, news := d.store.watchResult(cause, d.Clock.Now())
 	if news {
-		d.Log.Info("watching BundleDeployments failing", "reason", cause)
+		d.Log.Info("Failed to watch the BundleDeployments", "reason", cause)
 	}
 	if resumed {
 		d.recheckMissing()

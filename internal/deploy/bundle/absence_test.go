@@ -79,8 +79,8 @@ func TestCRDOfBundleDeploymentsThatIsDeletedAndInstalledAgainLeavesEveryWorkload
 	place()
 	before := r.uids("web", "db")
 	r.deleteCRD("bundledeployments.fleet.cattle.io")
-	r.says(run, "removal unconfirmed", "release "+r.target+"/web:1 stays")
-	r.says(run, "removal unconfirmed", "release "+r.target+"/db:1 stays")
+	r.says(run, "Removal not confirmed", "release "+r.target+"/web:1 stays")
+	r.says(run, "Removal not confirmed", "release "+r.target+"/db:1 stays")
 	r.cluster.InstallCRDs(t)
 	r.says(run, `"db"`, "Confirming")
 	place()
@@ -142,7 +142,7 @@ func TestHubThatServesNoKindOfTheFleetTakesNothingAway(t *testing.T) {
 	before := r.uids("web")
 	shut.Store(true)
 	r.check(r.kube.Delete(t.Context(), r.get("web")))
-	r.says(run, "removal unconfirmed", "web:1 stays")
+	r.says(run, "Removal not confirmed", "web:1 stays")
 	if after := r.uids("web"); fmt.Sprint(after) != fmt.Sprint(before) {
 		t.Errorf("the objects are %v, and were %v", after, before)
 	}
@@ -238,7 +238,7 @@ func TestNoReleaseGoesBecauseTheHubForgotItsHistory(t *testing.T) {
 	run = r.start()
 	member.untilGone(r.configMap("deleted"))
 	for _, name := range []string{"new", "unmarked"} {
-		r.says(run, "removal unconfirmed", "/"+name+":1 stays", "no trace of the deletion of the BundleDeployment")
+		r.says(run, "Removal not confirmed", "/"+name+":1 stays", "no trace of the deletion of the BundleDeployment")
 	}
 	r.blocked(run, reasons.RemovalUnconfirmed, "create the Bundle again; to remove the release, delete the Bundle after that")
 	if after := r.uids("new", "unmarked"); fmt.Sprint(after) != fmt.Sprint(before) {

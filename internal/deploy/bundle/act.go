@@ -120,7 +120,7 @@ func (d *Deployer) deploy(ctx context.Context, name string, delivery *delivery, 
 		}
 		return withReason(reasons.DeployFailed, d.explainConflict(name, request.ID(), err))
 	}
-	d.Log.Info("release deployed", "deployment", name, "release", deployed.String())
+	d.Log.Info("Release deployed", "deployment", name, "release", deployed.String())
 	d.setReleases(name, delivery, append([]release.Summary{deployed}, settled(request.Leaving)...))
 	return nil
 }

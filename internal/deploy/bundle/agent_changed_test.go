@@ -74,7 +74,7 @@ func TestAReleaseThatTheUserGaveToTheAgentOfRancherFleetIsNotTakenBack(t *testin
 	}
 	whole()
 	r.check(r.kube.Delete(t.Context(), r.get("fleet-agent-web")))
-	r.says(second, "release removed")
+	r.says(second, "Release removed")
 	second.stop()
 	whole()
 	if last := u.revision(); last.Version != taken || last.Chart.Metadata.Version != "0.16.1" {

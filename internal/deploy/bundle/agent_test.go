@@ -215,7 +215,7 @@ func TestTheReleaseThatAUserInstalledIsAdopted(t *testing.T) {
 	}
 
 	r.check(r.kube.Delete(t.Context(), r.get("fleet-agent-web")))
-	r.says(third, "release removed")
+	r.says(third, "Release removed")
 	third.stop()
 	if last := u.revision(); last.Chart.Metadata.Annotations["fleet.cattle.io/bundle-id"] != "" ||
 		r.agentDeployment().DeletionTimestamp != nil {
@@ -251,7 +251,7 @@ func TestAUsersUpgradeIsAdoptedWhileTheDeployerLooksOn(t *testing.T) {
 	patch := client.RawPatch(types.MergePatchType, []byte(`{"data":{"config":"{}"}}`))
 	object := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: r.agent, Name: "fleet-agent"}}
 	r.check(r.kube.Patch(t.Context(), object, patch, client.FieldOwner("helm")))
-	r.says(run, "deployment waits")
+	r.says(run, "Deployment waits")
 	if now := r.get("fleet-agent-web"); contents.StateOf(now) != contents.StateOf(settled) || len(now.Status.ModifiedStatus) > 0 {
 		t.Errorf("while Helm's command is at work it says %+v", now.Status)
 	}

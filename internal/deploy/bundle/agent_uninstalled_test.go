@@ -50,7 +50,7 @@ func TestAnAgentThatIsUninstalledWhileItReplacesItselfLeavesNothing(t *testing.T
 	u.uninstall()
 	prepare(t, shared) // the deployer of the test keeps its rights
 	r.complete()
-	r.says(run, "deployment waits")
+	r.says(run, "Deployment waits")
 	r.eventually("the revision of the upgrade is withdrawn", func() error {
 		list := &corev1.SecretList{}
 		r.check(r.kube.List(t.Context(), list, client.InNamespace(r.agent), client.MatchingLabels{"owner": "helm", "name": "fleet-agent"}))

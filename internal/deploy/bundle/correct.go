@@ -38,7 +38,7 @@ func (d *Deployer) correct(ctx context.Context, delivery *delivery, s observatio
 	err := d.detector.Correct(ctx, delivery.set, spec.Options, how.Force)
 	if err == nil {
 		delivery.countCorrection(d.Clock.Now())
-		d.Log.Info("drift corrected", "deployment", s.deployment.Name, "objects", s.modified)
+		d.Log.Info("Drift corrected", "deployment", s.deployment.Name, "objects", s.modified)
 		return nil
 	}
 	err = fmt.Errorf("it could not be corrected: %w", err)

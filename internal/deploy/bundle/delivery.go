@@ -82,7 +82,7 @@ func (d *Deployer) noteCompared(ctx context.Context, delivery *delivery) {
 	}
 	delivery.notedAt = now
 	if err := d.Cluster.NoteCompared(ctx, *delivery.release, note); err != nil {
-		d.Log.Info("recording the comparison failing", "release", delivery.release.String(), "reason", err.Error())
+		d.Log.Info("Failed to store the comparison", "release", delivery.release.String(), "reason", err.Error())
 		return
 	}
 	delivery.set.SetNote(note)
@@ -101,7 +101,7 @@ func (d *Deployer) noteJobs(ctx context.Context, delivery *delivery) {
 		return
 	}
 	if err := d.Cluster.NoteJobs(ctx, *delivery.release, note); err != nil {
-		d.Log.Info("noting which Jobs have run failing", "release", delivery.release.String(), "reason", err.Error())
+		d.Log.Info("Failed to store the runs of Jobs", "release", delivery.release.String(), "reason", err.Error())
 		return
 	}
 	delivery.set.SetRuns(note)

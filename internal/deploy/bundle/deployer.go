@@ -157,7 +157,7 @@ func (d *Deployer) adopt(ctx context.Context) error {
 				continue
 			}
 			for secret, is := range found.Unreadable {
-				d.Log.Info("reading a release failing", "reason", is.Why.Error())
+				d.Log.Info("Failed to read a release", "reason", is.Why.Error())
 				d.setProblem(problemOf(secret), reasons.RemovalBlocked, is.Why.Error())
 			}
 			for name, releases := range found.Releases {
@@ -165,7 +165,7 @@ func (d *Deployer) adopt(ctx context.Context) error {
 			}
 			return nil
 		}
-		d.Log.Info("finding releases failing", "reason", err.Error())
+		d.Log.Info("Failed to find the releases", "reason", err.Error())
 		if err := retry.Wait(ctx, d.Clock, backoff.Step()); err != nil {
 			return err
 		}
@@ -182,10 +182,10 @@ func (d *Deployer) moveHistories(ctx context.Context, found release.Found) (move
 			continue
 		}
 		if err := d.Cluster.Move(ctx, s, s.ID(), release.Owner{Bundle: s.Bundle, Workspace: s.Workspace}); err != nil {
-			d.Log.Info("moving the history of a release to its namespace failing", "release", s.String(), "reason", err.Error())
+			d.Log.Info("Failed to move the history of a release to its namespace", "release", s.String(), "reason", err.Error())
 			continue
 		}
-		d.Log.Info("history of a release moved to its namespace", "release", s.String(), "from", s.History)
+		d.Log.Info("History of a release moved to its namespace", "release", s.String(), "from", s.History)
 		moved = true
 	}
 	return moved
@@ -281,7 +281,7 @@ func (d *Deployer) reconcile(ctx context.Context, name string, delivery *deliver
 		return
 	}
 	if errors.Is(err, release.ErrBusy) {
-		d.Log.Info("deployment waits", "deployment", name, "reason", err.Error())
+		d.Log.Info("Deployment waits", "deployment", name, "reason", err.Error())
 		d.queue.AddAfter(name, busyRetry) // the end of a command sends no event
 		return
 	}
@@ -324,7 +324,7 @@ func (d *Deployer) logState(name string, delivery *delivery, s observation, deci
 	}
 	d.mu.Unlock()
 	if delivery.state != decision.State {
-		d.Log.Info("deployment state", "deployment", name, "from", delivery.state, "to", decision.State, "reason", decision.Reason)
+		d.Log.Info("Deployment changed state", "deployment", name, "from", delivery.state, "to", decision.State, "reason", decision.Reason)
 		delivery.state = decision.State
 	}
 	if s.unwatched == "" {
@@ -344,6 +344,6 @@ func (d *Deployer) fail(ctx context.Context, name string, delivery *delivery, s 
 	if terminating := (*release.TerminatingNamespace)(nil); errors.As(err, &terminating) {
 		d.awaitNamespace(ctx, name, terminating.Name, delivery.failure.retryAt)
 	}
-	d.Log.Info("deployment failing", "deployment", name, "reason", message, "retry", delivery.failure.retryAt)
+	d.Log.Info("Deployment failed", "deployment", name, "reason", message, "retry", delivery.failure.retryAt)
 	d.queue.Add(name)
 }

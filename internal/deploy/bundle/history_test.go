@@ -170,7 +170,7 @@ func TestAHistoryOfAnEarlierVersionStaysUntilItsNamespaceIsThere(t *testing.T) {
 		return nil
 	})
 	run = r.start()
-	r.says(run, "moving the history of a release to its namespace failing", made+"/web:1")
+	r.says(run, "Failed to move the history of a release to its namespace", made+"/web:1")
 	r.place("web", options, configMap("web", "two"))
 	r.eventually("it is deployed, and its history moves", func() error {
 		if all := r.listed(made); !maps.Equal(all, map[string]int{"web": 2}) || r.uid(made, "web") == "" {
@@ -196,7 +196,7 @@ func TestAHistoryIsNotMovedIntoTheReleaseOfSomebodyElse(t *testing.T) {
 	r.theirs("", "web", r.target).deploy(labelled("", "users", keys("a")))
 	before := r.lastOf("web")
 	run = r.start()
-	r.says(run, "moving the history of a release to its namespace failing", "a user who installed it with Helm")
+	r.says(run, "Failed to move the history of a release to its namespace", "a user who installed it with Helm")
 	r.place("web", fleet.BundleDeploymentOptions{}, configMap("web", "two"))
 	r.until("web", fleet.StateErrApplied, "release web in namespace "+r.target+" belongs to a user who installed it with Helm",
 		"helm.releaseName")

@@ -100,7 +100,7 @@ func TestAReleaseWhoseKindIsGoneIsRemoved(t *testing.T) {
 			if r.uid(r.target, "web") != "" {
 				t.Error("the rest of the release is left")
 			}
-			if !strings.Contains(run.lines(), "release removed") {
+			if !strings.Contains(run.lines(), "Release removed") {
 				t.Error("the log does not say so")
 			}
 		})

@@ -79,10 +79,10 @@ func TestHookThatRunsWhileTheAgentIsReplacedRunsOnce(t *testing.T) {
 	r.place("web", fleet.BundleDeploymentOptions{}, hook, configMap("web", "one"))
 	uid := r.underWay()
 	second := r.program(binary, r.cluster.Config.Host)
-	r.prints(second, "deployer waits for another one to end")
+	r.prints(second, "Deployer waits for another deployer to end")
 	r.check(first.Process.Signal(syscall.SIGTERM))
 	r.place("db", fleet.BundleDeploymentOptions{}, configMap("db", "one"))
-	r.prints(second, "deployer waits for another one to end")
+	r.prints(second, "Deployer waits for another deployer to end")
 	if again := r.underWay(); again != uid {
 		t.Error("the hook was started again")
 	}
@@ -115,7 +115,7 @@ func TestDeployerThatIsKilledIsSucceededWhenItsLeaseExpires(t *testing.T) {
 	first := r.program(binary, r.cluster.Config.Host)
 	r.deploy("web", fleet.BundleDeploymentOptions{}, configMap("web", "one"))
 	second := r.program(binary, r.cluster.Config.Host)
-	r.prints(second, "deployer waits for another one to end")
+	r.prints(second, "Deployer waits for another deployer to end")
 	r.check(first.Process.Signal(syscall.SIGKILL))
 	<-first.exited
 	r.deploy("web", fleet.BundleDeploymentOptions{}, configMap("web", "two"))

@@ -110,7 +110,7 @@ func TestTheAgentOfAMemberClusterReplacesItself(t *testing.T) {
 	}
 
 	r.check(r.kube.Delete(t.Context(), r.get(sent.Name)))
-	r.says(run, "release removed")
+	r.says(run, "Release removed")
 	run.stop()
 	found, err := u.configuration.Releases.Last(memberRelease)
 	r.check(err)

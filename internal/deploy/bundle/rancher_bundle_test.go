@@ -71,7 +71,7 @@ spec:
 		}
 		return nil
 	})
-	r.says(run, "release removed", name)
+	r.says(run, "Release removed", name)
 	whole()
 	if is := r.uid(r.agent, "only-theirs"); is != only {
 		t.Errorf("ConfigMap only-theirs was %s and is %q", only, is)

@@ -61,7 +61,7 @@ func TestARemovalThatIsForbiddenIsNotCalledDone(t *testing.T) {
 	r.check(r.kube.Delete(t.Context(), r.get("web")))
 	r.blocked(run, "RemovalBlocked", "release "+r.target+"/web of Bundle web", "2 objects are left",
 		"ConfigMap "+r.target+"/more cannot be deleted", "forbidden", "and 1 more")
-	if _, err := r.data("web"); err != nil || r.revisions("web") == 0 || strings.Contains(run.lines(), "release removed") {
+	if _, err := r.data("web"); err != nil || r.revisions("web") == 0 || strings.Contains(run.lines(), "Release removed") {
 		t.Errorf("the object is there (%v), with %d revisions of its history", err, r.revisions("web"))
 	}
 	run.stop()

@@ -116,7 +116,7 @@ func (d *Deployer) removeEach(ctx context.Context, removals []*removal) (left ap
 		if err == nil || ctx.Err() != nil {
 			return
 		}
-		d.Log.Info("removing a release failing", "release", r.release.String(), "reason", err.Error())
+		d.Log.Info("Failed to remove a release", "release", r.release.String(), "reason", err.Error())
 		left.Add(applied.Remaining{
 			Left: 1, Held: []string{fmt.Sprintf("release %s/%s: %v", r.release.Namespace, r.release.Name, err)}, Retry: true,
 		})
@@ -129,12 +129,12 @@ func (d *Deployer) removeEach(ctx context.Context, removals []*removal) (left ap
 func (d *Deployer) removeOne(ctx context.Context, r *removal) (release.Left, error) {
 	left, err := d.uninstall(ctx, r.name, r.release, r.release.Owner())
 	if release.IsForeign(err) {
-		d.Log.Info("release left alone", "release", r.release.String(), "reason", err.Error())
+		d.Log.Info("Release left alone", "release", r.release.String(), "reason", err.Error())
 		err = nil
 	}
 	r.over = err == nil && left.Count == 0
 	if r.over {
-		d.Log.Info("release removed", "release", r.release.String(), "namespace", left.Namespace)
+		d.Log.Info("Release removed", "release", r.release.String(), "namespace", left.Namespace)
 	}
 	return left, err
 }

@@ -54,7 +54,7 @@ func (d *Deployer) patchStatus(ctx context.Context, name string, status fleet.Bu
 		err = d.Hub.PatchStatus(ctx, hubclient.BundleDeployments, name, patch)
 	}
 	if err != nil && ctx.Err() == nil && !apierrors.IsNotFound(err) {
-		d.Log.Info("reporting a deployment failing", "deployment", name, "reason", d.Hub.Explain(err))
+		d.Log.Info("Failed to report a deployment", "deployment", name, "reason", d.Hub.Explain(err))
 	}
 	return err
 }

@@ -263,7 +263,7 @@ func TestWhatAnotherDeployedIsLeftAlone(t *testing.T) {
 			t.Errorf("%s is gone, or has %d revisions", name, r.revisions(name))
 		}
 	}
-	r.says(run, "release left alone", "earlier", "before this cluster joined")
+	r.says(run, "Release left alone", "earlier", "before this cluster joined")
 	// Nor is it taken by a Bundle of the name.
 	for _, name := range []string{"users", "others"} {
 		r.place(name, fleet.BundleDeploymentOptions{}, configMap(name, "mine"))

@@ -55,7 +55,7 @@ func (d *Deployer) removeRelease(ctx context.Context, name string, delivery *del
 	if left.Count > 0 {
 		return errors.New(remaining(name, s, left))
 	}
-	d.Log.Info("release removed", "deployment", name, "release", s.String(), "kept", s.KeepResources, "namespace", left.Namespace)
+	d.Log.Info("Release removed", "deployment", name, "release", s.String(), "kept", s.KeepResources, "namespace", left.Namespace)
 	d.dropRelease(name, delivery, s)
 	d.wakeForRelease(s.ID())
 	return nil
@@ -66,7 +66,7 @@ func (d *Deployer) ignoreForeign(name string, delivery *delivery, s release.Summ
 	if !release.IsForeign(err) {
 		return err
 	}
-	d.Log.Info("release left alone", "deployment", name, "reason", err.Error())
+	d.Log.Info("Release left alone", "deployment", name, "reason", err.Error())
 	d.dropRelease(name, delivery, s)
 	return nil
 }
@@ -103,7 +103,7 @@ func (d *Deployer) watchRemoval(ctx context.Context, name string, delivery *deli
 	}
 	set, err := servedObjects(ctx, d.Cluster, d.detector, s)
 	if err != nil {
-		d.Log.Info("watching the objects of a release that is removed failing", "release", s.String(), "reason", err.Error())
+		d.Log.Info("Failed to watch the objects of a release in removal", "release", s.String(), "reason", err.Error())
 		return
 	}
 	d.watch(name, delivery, set)

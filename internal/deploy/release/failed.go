@@ -25,11 +25,11 @@ func (c *Cluster) sweepFailed(ctx context.Context, s Summary, manifest string) {
 	if err == nil {
 		var left Left
 		if left, err = c.deleteObjects(ctx, s, rest, removal.LeftRelease); len(left.Blocked) > 0 {
-			log.Info("objects of failed revisions are left", "blocked", left.Blocked)
+			log.Info("Objects of failed revisions are left", "blocked", left.Blocked)
 		}
 	}
 	if err != nil {
-		log.Info("deleting the objects of failed revisions failing", "reason", err.Error())
+		log.Info("Failed to delete the objects of failed revisions", "reason", err.Error())
 	}
 }
 

@@ -226,7 +226,7 @@ func (c *Controller) report(ctx context.Context, work *placement.Work, status pl
 	c.expected.Expect(client.ObjectKeyFromObject(work), work)
 	was, is := conditionOf(before.Status), conditionOf(work.Status)
 	if was != is {
-		c.Log.Info("Work", "work", work.Name, "from", was, "to", is)
+		c.Log.Info("Work changed state", "work", work.Name, "from", was, "to", is)
 	}
 	return nil
 }

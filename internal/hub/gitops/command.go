@@ -86,7 +86,7 @@ Its account reads GitRepos, HelmOps, Policies and the objects that these name, a
 			if err != nil {
 				return err
 			}
-			log.Info("gitops started", "version", version.Version, "hub", config.Host)
+			log.Info("GitOps started", "version", version.Version, "hub", config.Host)
 			return Run(logr.NewContext(command.Context(), log), config, options)
 		},
 	}

@@ -80,7 +80,7 @@ func (c *Controller) act(ctx context.Context, s genericPlacement, o observed, d 
 	group.Wait()
 	c.countResults(d.plan, failed)
 	if len(d.plan.write)+len(d.plan.remove) > 0 {
-		ctrl.LoggerFrom(ctx).Info("Placed", "resources", len(o.selected.Objects), "index", d.desired.index,
+		ctrl.LoggerFrom(ctx).Info("Placement written to members", "resources", len(o.selected.Objects), "resourceIndex", d.desired.index,
 			"written", listNames(d.plan.write), "removed", listNames(d.plan.remove), "failed", len(failed))
 	}
 	return failed
@@ -190,7 +190,7 @@ func (c *Controller) releaseRetained(ctx context.Context, works []*placement.Wor
 		if err := c.removeAgentFinalizer(ctx, work); err != nil {
 			return fmt.Errorf("taking the finalizer off Work %s/%s, which was deleted, to write it again: %w", work.Namespace, work.Name, err)
 		}
-		ctrl.LoggerFrom(ctx).Info("A deleted Work is written again", "work", work.Name, "namespace", work.Namespace)
+		ctrl.LoggerFrom(ctx).Info("Deleted Work written again", "work", work.Name, "namespace", work.Namespace)
 	}
 	return nil
 }

@@ -264,7 +264,7 @@ func (c *Controller) report(ctx context.Context, s genericPlacement, o observed,
 	}
 	wait, err := c.writeBindings(ctx, s, o.bindings(s, d, failed))
 	if err != nil { // nothing else waits for a binding, and the timers of the rollout must not be lost
-		ctrl.LoggerFrom(ctx).Error(err, "Bindings were not written, and are written again in a while")
+		ctrl.LoggerFrom(ctx).Error(err, "Failed to write the bindings; the hub retries")
 		wait = bindingRetry
 	}
 	return wait, nil

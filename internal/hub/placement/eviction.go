@@ -62,7 +62,8 @@ func (e evictor) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Resu
 		if err := e.evict(ctx, &eviction, o.works); err != nil {
 			return ctrl.Result{}, err
 		}
-		ctrl.LoggerFrom(ctx).Info("Evicted", "placement", eviction.Spec.PlacementName, "member", eviction.Spec.ClusterName, "works", len(o.works))
+		ctrl.LoggerFrom(ctx).Info("Placement evicted from a member",
+			"placement", eviction.Spec.PlacementName, "member", eviction.Spec.ClusterName, "works", len(o.works))
 	}
 	return ctrl.Result{}, e.setCondition(ctx, &eviction, placement.ConditionEvictionExecuted, executed)
 }

@@ -92,7 +92,7 @@ func (c *Controller) registerRelease(mgr ctrl.Manager) error {
 		}
 		var works placement.WorkList
 		if err := c.Client.List(ctx, &works, client.UnsafeDisableDeepCopy); err != nil {
-			ctrl.LoggerFrom(ctx).Error(err, "Listing the Works whose definition is being deleted")
+			ctrl.LoggerFrom(ctx).Error(err, "Failed to list the Works of a definition in deletion")
 		}
 		for i := range works.Items {
 			enqueue(q, &works.Items[i])

@@ -215,7 +215,7 @@ func (c *Controller) reportStays(ctx context.Context, s genericPlacement, stays 
 		return nil
 	}
 	slices.Sort(stays)
-	ctrl.LoggerFrom(ctx).Info("Objects of KubeFleet's hub stay, which bear the name of a placement that is removed", "objects", list(stays))
+	ctrl.LoggerFrom(ctx).Info("Objects of KubeFleet's hub stay after the removal of their placement", "objects", list(stays))
 	c.Recorder.Eventf(s.Object, nil, corev1.EventTypeWarning, reasons.KubeFleetLeftovers, "Remove", "%s",
 		clip(fmt.Sprintf("the placement is removed, and what bears its name without proof stays: %s; delete it if nothing in it is needed",
 			list(stays))))

@@ -33,7 +33,7 @@ func bootstrap(c client.Client, systemNamespace string) func(context.Context) er
 			if err == nil || time.Since(begun) > bootstrapPatience {
 				return err
 			}
-			ctrl.LoggerFrom(ctx).Info("The hub cannot create its own objects, and retries", "reason", err.Error())
+			ctrl.LoggerFrom(ctx).Info("Failed to create the hub's own objects; the hub retries", "reason", err.Error())
 			select {
 			case <-ctx.Done():
 				return err

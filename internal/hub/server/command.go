@@ -65,7 +65,7 @@ every Cluster whether its agent is alive. The charts fleet-crd and fleet install
 			if err != nil {
 				return err
 			}
-			log.Info("hub started", "version", version.Version, "hub", config.Host, "namespace", options.Namespace)
+			log.Info("Hub started", "version", version.Version, "hub", config.Host, "namespace", options.Namespace)
 			return Run(logr.NewContext(command.Context(), log), config, options)
 		},
 	}

@@ -248,7 +248,7 @@ func addPlacement(ctx context.Context, mgr manager.Manager, deps controller.Deps
 // addAudit adds the deletion of old AuditEntries and returns their writer, nil if the kind is not
 // served.
 func addAudit(ctx context.Context, mgr manager.Manager, deps controller.Deps, policies *admission.Checker) (*audit.Writer, error) {
-	if served, err := serves(ctx, mgr, musterv1alpha1.GroupVersion.WithKind("AuditEntry"), "No AuditEntries"); err != nil || !served {
+	if served, err := serves(ctx, mgr, musterv1alpha1.GroupVersion.WithKind("AuditEntry"), "AuditEntries"); err != nil || !served {
 		return nil, err
 	}
 	return &audit.Writer{Client: deps.Client, Clock: deps.Clock, Config: deps.Config, Policies: policies}, audit.New(deps).Register(mgr)
@@ -256,7 +256,7 @@ func addAudit(ctx context.Context, mgr manager.Manager, deps controller.Deps, po
 
 // addInventory adds the inventory if the API server serves its kind.
 func addInventory(ctx context.Context, mgr manager.Manager, deps controller.Deps) error {
-	if served, err := serves(ctx, mgr, inventoryv1alpha1.GroupVersion.WithKind("ClusterProfile"), "No inventory"); err != nil || !served {
+	if served, err := serves(ctx, mgr, inventoryv1alpha1.GroupVersion.WithKind("ClusterProfile"), "the inventory"); err != nil || !served {
 		return err
 	}
 	return inventory.New(deps).Register(ctx, mgr)
@@ -312,8 +312,8 @@ func requireCRDs(mapper meta.RESTMapper) error {
 func serves(ctx context.Context, mgr manager.Manager, gvk schema.GroupVersionKind, without string) (bool, error) {
 	_, err := mgr.GetRESTMapper().RESTMapping(gvk.GroupKind(), gvk.Version)
 	if meta.IsNoMatchError(err) {
-		logr.FromContextOrDiscard(ctx).Info(without + ": the hub cluster does not serve " + gvk.GroupVersion().String() + " " + gvk.Kind +
-			"; to have it install the fleet-crd chart and restart the hub")
+		logr.FromContextOrDiscard(ctx).Info("The hub cluster does not serve a kind: install the fleet-crd chart and restart the hub",
+			"kind", gvk.GroupVersion().String()+" "+gvk.Kind, "missing", without)
 		return false, nil
 	}
 	if err != nil {

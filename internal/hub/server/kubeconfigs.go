@@ -21,7 +21,7 @@ func addKubeconfigs(ctx context.Context, mgr manager.Manager, deps controller.De
 	if err := importer.New(importer.Deps{Deps: deps, Secrets: secrets, Hub: mgr.GetConfig()}).Register(ctx, mgr); err != nil {
 		return err
 	}
-	profiles, err := serves(ctx, mgr, inventoryv1alpha1.GroupVersion.WithKind("ClusterProfile"), "No access providers")
+	profiles, err := serves(ctx, mgr, inventoryv1alpha1.GroupVersion.WithKind("ClusterProfile"), "access providers")
 	if err != nil {
 		return err
 	}

@@ -162,7 +162,7 @@ func TestATokenLimitsTheLabelsThatItsRequestsBring(t *testing.T) {
 	f.labelled("agent", map[string]string{"team": "a", "example.com/zone": "b", fleet.LabelCreatedByAgentPod: "pod-1"})
 	f.labelsAccepted("agent", corev1.ConditionFalse,
 		"env: is not among spec.allowedLabelKeys of ClusterRegistrationToken "+f.workspace+"/limited")
-	if !strings.Contains(agentLog.String(), "the hub dropped labels") || !strings.Contains(agentLog.String(), "env: is not among") {
+	if !strings.Contains(agentLog.String(), "The hub dropped labels") || !strings.Contains(agentLog.String(), "env: is not among") {
 		t.Errorf("the agent logs %s", agentLog.String())
 	}
 }

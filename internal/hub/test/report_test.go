@@ -65,7 +65,7 @@ func TestARealAgentOfACrowdedMemberStaysWithinWhatTheHubTakes(t *testing.T) {
 		}
 		return nil
 	})
-	if text := agent.logged.String(); strings.Contains(text, "report failing") {
+	if text := agent.logged.String(); strings.Contains(text, "Failed to write the report") {
 		t.Errorf("a report was refused:\n%s", text)
 	}
 	m.eventually("the record shows the node", func() error {

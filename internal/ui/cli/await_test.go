@@ -167,8 +167,8 @@ func TestWhatAnAgentLoggedLastIsSaidWithWhatToDo(t *testing.T) {
 		`level=INFO msg="agent state" from=Starting to=Joining reason="the hub is asked"` + "\n" +
 			`level=INFO msg="agent state" from=Joining to=BadInput reason="secret \"s\": it has no token" remedy="of that version"` +
 			"\n": `secret "s": it has no token. What to do: Correct the object in the message. The agent notices the change at once.`,
-		`level=INFO msg="agent state" from=Joining to=Joined reason="joined as clusters/web"`: "joined as clusters/web",
-		`level=INFO msg="waits" reason="no lease yet"`:                                        "no lease yet",
+		`level=INFO msg="Agent changed state" from=Joining to=Joined reason="joined as clusters/web"`: "joined as clusters/web",
+		`level=INFO msg="waits" reason="no lease yet"`:                                                "no lease yet",
 	} {
 		if says := saidIn([]byte(log)); says != want {
 			t.Errorf("%s\nis said as %q", log, says)

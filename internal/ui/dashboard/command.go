@@ -50,7 +50,7 @@ The dashboard serves HTTP. Put an HTTPS proxy in front of it, or use kubectl por
 			if err := pages.serveMetrics(ctx, metricsAddress); err != nil {
 				return err
 			}
-			log.Info("dashboard started", "version", version.Version, "hub", config.Host, "address", listener.Addr().String())
+			log.Info("Dashboard started", "version", version.Version, "hub", config.Host, "address", listener.Addr().String())
 			return pages.Serve(ctx, listener)
 		},
 	}

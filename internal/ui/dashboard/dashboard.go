@@ -200,7 +200,7 @@ func (s *Server) forVisitors(show pageFunc) http.HandlerFunc {
 		}
 		if err != nil && r.Context().Err() == nil {
 			status := statusOf(err)
-			logr.FromContextOrDiscard(s.ctx).V(1).Info("view failed", "path", r.URL.Path, "status", status, "error", err.Error())
+			logr.FromContextOrDiscard(s.ctx).V(1).Info("Failed to show a page", "path", r.URL.Path, "status", status, "reason", err.Error())
 			s.problem(w, r, v, status, err)
 		}
 	}

@@ -168,7 +168,7 @@ func (d *tokenDoor) register(mux *http.ServeMux) {
 				status, said = http.StatusTooManyRequests, err.Error()
 			case !errors.Is(err, errNobody) && !apierrors.IsUnauthorized(err): // the token may be valid; unknown visitors see no addresses
 				status, said = http.StatusBadGateway, "The hub's API server cannot check this token at the moment. Try again."
-				d.log.Info("checking a token failed", "error", err.Error())
+				d.log.Info("Failed to check a token", "reason", err.Error())
 			}
 			render(w, r, status, "sign-in", page{Title: "Sign in", Body: signIn{To: to, Refused: said}})
 			return

@@ -72,7 +72,7 @@ func (s *Server) serveMetrics(ctx context.Context, address string) error {
 	context.AfterFunc(ctx, func() { _ = serving.Close() }) // the process ends
 	go func() {
 		if err := serving.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
-			logr.FromContextOrDiscard(ctx).Error(err, "serving metrics ended")
+			logr.FromContextOrDiscard(ctx).Error(err, "Failed to serve metrics")
 		}
 	}()
 	return nil

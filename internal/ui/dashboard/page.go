@@ -134,7 +134,7 @@ var compressed = func() func(http.Handler) http.HandlerFunc {
 func render(w http.ResponseWriter, r *http.Request, status int, name string, p page) {
 	var text bytes.Buffer
 	if err := templates[name].Execute(&text, p); err != nil {
-		logr.FromContextOrDiscard(r.Context()).Error(err, "rendering a page failed", "page", name)
+		logr.FromContextOrDiscard(r.Context()).Error(err, "Failed to render a page", "page", name)
 		http.Error(w, "The dashboard cannot show this page. Its log has the details.", http.StatusInternalServerError)
 		return
 	}

@@ -101,9 +101,9 @@ func (r *roll) keep(ctx context.Context, c client.WithWatch, namespace string) {
 			kubeclient.FollowBy(ctx, restore.ListWatch(from, func(*metav1.ListOptions) {}), k.example, r.store(resource), func(err error) {
 				switch changed := r.fail(resource, err); {
 				case changed && err != nil:
-					log.Info("reading failed", "resource", resource, "error", err.Error())
+					log.Info("Failed to read a resource", "resource", resource, "reason", err.Error())
 				case changed:
-					log.Info("reading again", "resource", resource)
+					log.Info("Resource is readable again", "resource", resource)
 				}
 			})
 		})

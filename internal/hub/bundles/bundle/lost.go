@@ -101,7 +101,7 @@ func (c *Controller) replace(ctx context.Context, o observed, d *fleet.BundleDep
 		return unlessLeaving(err)
 	}
 	c.deploymentWrites.Expect(client.ObjectKeyFromObject(held), held)
-	ctrl.LoggerFrom(ctx).Info("Recreated a deleted BundleDeployment", "memberNamespace", d.Namespace,
+	ctrl.LoggerFrom(ctx).Info("Deleted BundleDeployment created again", "memberNamespace", d.Namespace,
 		"name", d.Name, "uid", d.UID)
 	return nil
 }

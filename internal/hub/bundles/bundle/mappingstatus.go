@@ -71,7 +71,7 @@ func mattersToMappings(before, after *metav1.PartialObjectMetadata) bool {
 func (m *mappings) selecting(ctx context.Context, namespace *metav1.PartialObjectMetadata) (requests []reconcile.Request) {
 	var list fleet.BundleNamespaceMappingList
 	if err := m.List(ctx, &list, client.UnsafeDisableDeepCopy); err != nil {
-		ctrl.LoggerFrom(ctx).Error(err, "Looking for BundleNamespaceMappings")
+		ctrl.LoggerFrom(ctx).Error(err, "Failed to list the BundleNamespaceMappings")
 	}
 	for i := range list.Items {
 		selector, err := metav1.LabelSelectorAsSelector(list.Items[i].NamespaceSelector)

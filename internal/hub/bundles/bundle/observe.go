@@ -242,7 +242,7 @@ func (c *Controller) load(ctx context.Context, bundle *fleet.Bundle, agents bool
 func (c *Controller) noting(ctx context.Context, bundle *fleet.Bundle) begin {
 	note := func(err error) {
 		if err != nil {
-			ctrl.LoggerFrom(ctx).Error(err, "Noting which Bundle is being checked")
+			ctrl.LoggerFrom(ctx).Error(err, "Failed to note the checked Bundle")
 		}
 	}
 	return func() (end func()) {

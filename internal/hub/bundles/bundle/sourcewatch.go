@@ -74,7 +74,7 @@ func (w *sourceWatch) notify(kind string, object any) {
 	var list fleet.BundleList
 	if err := w.bundles.List(context.Background(), &list, client.UnsafeDisableDeepCopy,
 		client.MatchingFields{indexSource: sourceKey(kind, o.GetNamespace(), o.GetName())}); err != nil {
-		ctrl.Log.Error(err, "Listing the Bundles that copy an object", "kind", kind, "namespace", o.GetNamespace(), "name", o.GetName())
+		ctrl.Log.Error(err, "Failed to list the Bundles that copy an object", "kind", kind, "namespace", o.GetNamespace(), "name", o.GetName())
 		return
 	}
 	for i := range list.Items {

@@ -50,7 +50,7 @@ func enqueue(q controller.Queue, requests []reconcile.Request) {
 // list fills a list from the cache. It logs errors, because an event handler cannot return them.
 func (c *Controller) list(ctx context.Context, list client.ObjectList, options ...client.ListOption) {
 	if err := c.Client.List(ctx, list, append(options, client.UnsafeDisableDeepCopy)...); err != nil {
-		ctrl.LoggerFrom(ctx).Error(err, "Listing what an event may concern")
+		ctrl.LoggerFrom(ctx).Error(err, "Failed to list the objects of an event")
 	}
 }
 

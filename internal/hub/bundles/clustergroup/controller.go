@@ -72,7 +72,7 @@ func (c *Controller) onCluster(ctx context.Context, before, after *fleet.Cluster
 	}
 	var groups fleet.ClusterGroupList
 	if err := c.Client.List(ctx, &groups, client.InNamespace(clusters[0].Namespace), client.UnsafeDisableDeepCopy); err != nil {
-		ctrl.LoggerFrom(ctx).Error(err, "Listing the ClusterGroups of a Cluster", "cluster", client.ObjectKeyFromObject(clusters[0]))
+		ctrl.LoggerFrom(ctx).Error(err, "Failed to list the ClusterGroups of a Cluster", "cluster", client.ObjectKeyFromObject(clusters[0]))
 	}
 	for i := range groups.Items {
 		selector, err := metav1.LabelSelectorAsSelector(groups.Items[i].Spec.Selector)

@@ -158,7 +158,7 @@ func (b *binding) read(ctx context.Context) (edited bool, err error) {
 	}
 	bound, err := recorded(b.current)
 	if err != nil {
-		ctrl.LoggerFrom(ctx).Error(err, "Granting a right again, because its namespaces are unknown", "ClusterRoleBinding", b.name)
+		ctrl.LoggerFrom(ctx).Error(err, "Granting a right again, because its namespaces are unknown", "clusterRoleBinding", b.name)
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -96,7 +96,7 @@ func (c *Controller) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
 	if at := after.Status.Initialization; !equality.Semantic.DeepEqual(cluster.Status.Initialization, at) && at != nil {
-		ctrl.LoggerFrom(ctx).Info("Cluster opened init gates", "opened", at.Opened, "of", len(cluster.Spec.InitGates))
+		ctrl.LoggerFrom(ctx).Info("Cluster opened init gates", "opened", at.Opened, "gates", len(cluster.Spec.InitGates))
 	}
 	return ctrl.Result{}, nil
 }

@@ -80,7 +80,7 @@ func (c *Controller) onSchedule(ctx context.Context, before, after *fleet.Schedu
 	}
 	clusters, groups, err := c.workspace(ctx, namespace)
 	if err != nil {
-		ctrl.LoggerFrom(ctx).Error(err, "Listing the Clusters of a Schedule")
+		ctrl.LoggerFrom(ctx).Error(err, "Failed to list the Clusters of a Schedule")
 		return
 	}
 	for i := range clusters {
@@ -116,7 +116,7 @@ func (c *Controller) groups(ctx context.Context, namespace string) ([]selection.
 func (c *Controller) ofGroup(ctx context.Context, o client.Object) []reconcile.Request {
 	var schedules fleet.ScheduleList
 	if err := c.Client.List(ctx, &schedules, client.InNamespace(o.GetNamespace()), client.UnsafeDisableDeepCopy); err != nil {
-		ctrl.LoggerFrom(ctx).Error(err, "Listing the Schedules of a ClusterGroup")
+		ctrl.LoggerFrom(ctx).Error(err, "Failed to list the Schedules of a ClusterGroup")
 		return nil
 	}
 	for i := range schedules.Items {
@@ -145,7 +145,7 @@ func (c *Controller) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
 	if before := windowOf(&cluster); before != windowOf(after) {
-		ctrl.LoggerFrom(ctx).Info("Cluster changed its window", "scheduled", after.Status.Scheduled, "open", after.Status.ActiveSchedule)
+		ctrl.LoggerFrom(ctx).Info("Cluster changed its schedule window", "scheduled", after.Status.Scheduled, "open", after.Status.ActiveSchedule)
 	}
 	if decided.change.IsZero() {
 		return ctrl.Result{}, nil

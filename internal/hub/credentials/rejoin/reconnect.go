@@ -95,7 +95,7 @@ func (i *Issuer) Token(ctx context.Context, name string) string {
 		return token
 	}
 	if w.failed.IsZero() {
-		ctrl.LoggerFrom(ctx).Info("Agents cannot come back by their key once their credential has run out", "workspace", name, "reason",
+		ctrl.LoggerFrom(ctx).Info("Agents with an expired credential cannot return with their key", "workspace", name, "reason",
 			err.Error())
 	}
 	w.failed = now

@@ -202,7 +202,7 @@ func (r *reconciliation) awaitCommit(ctx context.Context) {
 		r.seen.awaited = commit
 		r.Recorder.Eventf(r.repo, nil, corev1.EventTypeWarning, reasons.WebhookCommitNotVisible, "Read",
 			"a webhook announced commit %s, and the repository does not show it", commit)
-		ctrl.LoggerFrom(ctx).Info("Announced commit not visible", "commit", commit)
+		ctrl.LoggerFrom(ctx).Info("The announced commit is not visible yet", "commit", commit)
 	}
 }
 
@@ -254,7 +254,7 @@ func (r *reconciliation) read(ctx context.Context) error {
 		return err
 	}
 	ctrl.LoggerFrom(ctx).Info("Commit read", "commit", r.seen.head, "bundles", len(bundles),
-		"took", r.Clock.Since(began).Round(time.Millisecond))
+		"duration", r.Clock.Since(began).Round(time.Millisecond))
 	return nil
 }
 

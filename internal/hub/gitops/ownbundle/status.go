@@ -102,7 +102,7 @@ func (t *Turn) Announce(ctx context.Context, recorder events.EventRecorder, owne
 	if from == to.Reason {
 		return
 	}
-	ctrl.LoggerFrom(ctx).Info(owner.Kind+" changed state", "from", from, "to", to.Reason, "message", to.Message)
+	ctrl.LoggerFrom(ctx).Info("Source of Bundles changed state", "kind", owner.Kind, "from", from, "to", to.Reason, "message", to.Message)
 	if t.Problem != nil {
 		recorder.Eventf(owner.Object, nil, corev1.EventTypeWarning, to.Reason, "Read", "%s", to.Message)
 	}

@@ -103,7 +103,7 @@ func (c *Checker) InForce(ctx context.Context, name string) bool {
 	defer cancel()
 	missing, err := c.missing(limited, name)
 	if err != nil {
-		c.Log.Error(err, "Reading an admission policy failed", "name", name)
+		c.Log.Error(err, "Failed to read an admission policy", "policy", name)
 	}
 	cached = presence{there: err == nil && len(missing) == 0, until: now.Add(effectLife)}
 	if !cached.there {
@@ -136,13 +136,13 @@ func (c *Checker) missing(ctx context.Context, name string) (missing []string, e
 func (c *Checker) Start(ctx context.Context) error {
 	problem, err := c.Authors(ctx)
 	if err != nil {
-		c.Log.Error(err, "Checking the admission policies failed; it is tried again when a placement needs them")
+		c.Log.Error(err, "Failed to check the admission policies; the next placement repeats the check")
 	}
 	var missing []string
 	for _, name := range validating {
 		of, err := c.missing(ctx, name)
 		if err != nil {
-			c.Log.Error(err, "Reading an admission policy failed", "name", name)
+			c.Log.Error(err, "Failed to read an admission policy", "policy", name)
 		}
 		missing = append(missing, of...)
 	}
@@ -188,7 +188,7 @@ func (c *Checker) Authors(ctx context.Context) (problem string, err error) {
 	case c.problem != "" && c.problem != before:
 		c.warn(c.problem)
 	case c.problem == "" && before != "":
-		c.Log.Info("Admission policy has an effect again", "name", PlacementAuthor)
+		c.Log.Info("Admission policy has an effect again", "policy", PlacementAuthor)
 	}
 	c.checked = true
 	return c.problem, nil
@@ -225,7 +225,7 @@ func (c *Checker) refusesForgery(ctx context.Context) (bool, error) {
 
 // warn logs a problem, and emits an Event on the hub's ConfigMap.
 func (c *Checker) warn(problem string) {
-	c.Log.Info("An admission policy is missing", "problem", problem)
+	c.Log.Info("Admission policy is missing", "reason", problem)
 	settings := &corev1.ConfigMap{
 		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "ConfigMap"}, ObjectMeta: metav1.ObjectMeta{
 			Namespace: c.Namespace, Name: naming.HubConfigMap,

@@ -70,7 +70,7 @@ func (c *Checker) Requests(ctx context.Context) Attribution {
 	if after.Problem == "" {
 		c.absence = 0
 		if before.Problem != "" {
-			c.Log.Info("Admission policy has an effect again", "name", RegistrationToken)
+			c.Log.Info("Admission policy has an effect again", "policy", RegistrationToken)
 		}
 	} else {
 		c.absence = min(max(2*c.absence, absenceLife), maxAbsenceLife)

@@ -140,7 +140,7 @@ func (c *Controller) awaitManager(ctx context.Context, r *fleet.ClusterRegistrat
 	if tooMany := most.MaxQueuedPerToken > 0 && c.tracker.foreign(r) > most.MaxQueuedPerToken; !tooMany && now.Before(end) {
 		return kube.At(end, now), nil
 	}
-	ctrl.LoggerFrom(ctx).Info("Deleting a request that no other manager has taken up", "label", fleet.LabelClusterManagement,
+	ctrl.LoggerFrom(ctx).Info("Deleting a registration request for another manager that ignores it", "label", fleet.LabelClusterManagement,
 		"manager", kube.Clip(r.Labels[fleet.LabelClusterManagement], maxFailure))
 	return ctrl.Result{}, c.remove(ctx, r)
 }

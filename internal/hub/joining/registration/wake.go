@@ -176,7 +176,7 @@ func (c *Controller) wakeCluster(ctx context.Context, cluster *fleet.Cluster, gr
 func (c *Controller) wake(ctx context.Context, q controller.Queue, granted bool, options ...client.ListOption) {
 	var list fleet.ClusterRegistrationList
 	if err := c.Client.List(ctx, &list, append(options, client.UnsafeDisableDeepCopy)...); err != nil {
-		ctrl.LoggerFrom(ctx).Error(err, "Listing the requests that an event concerns")
+		ctrl.LoggerFrom(ctx).Error(err, "Failed to list the requests of an event")
 		return
 	}
 	for i := range list.Items {

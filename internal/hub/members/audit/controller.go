@@ -47,7 +47,7 @@ func onEntry(_ context.Context, before, after *v1alpha1.AuditEntry, q controller
 func (c *Controller) onSettings(ctx context.Context, _, _ client.Object, q controller.Queue) {
 	var list v1alpha1.AuditEntryList
 	if err := c.Client.List(ctx, &list, client.UnsafeDisableDeepCopy); err != nil {
-		ctrl.LoggerFrom(ctx).Error(err, "Listing the AuditEntries after a change of the settings")
+		ctrl.LoggerFrom(ctx).Error(err, "Failed to list the AuditEntries after a change of the settings")
 		return
 	}
 	for i := range list.Items {

@@ -133,8 +133,8 @@ func (w *Writer) lost(ctx context.Context, err error, entry *v1alpha1.AuditEntry
 		}
 	}
 	spec := entry.Spec
-	ctrl.LoggerFrom(ctx).Error(err, "AuditEntry was not written, and is lost", "entry", entry.Namespace+"/"+entry.Name, "reason", spec.Reason,
-		"object", spec.Object.Name, "who", spec.Who, "token", spec.Token, "key", spec.Key, "message", spec.Message)
+	ctrl.LoggerFrom(ctx).Error(err, "Failed to write an AuditEntry, which is lost", "entry", entry.Namespace+"/"+entry.Name,
+		"reason", spec.Reason, "object", spec.Object.Name, "user", spec.Who, "token", spec.Token, "agentKey", spec.Key, "message", spec.Message)
 }
 
 // written notes that the API server serves the kind.

@@ -42,7 +42,7 @@ func (c *Controller) LabelFacts(ctx context.Context, record client.Object, repor
 	record.SetAnnotations(after.GetAnnotations())
 	record.SetResourceVersion(after.GetResourceVersion())
 	c.expected.Expect(client.ObjectKeyFromObject(record), record)
-	ctrl.LoggerFrom(ctx).Info("Changed the labels from facts", "labels", record.GetAnnotations()[fleet.AnnotationFactLabels])
+	ctrl.LoggerFrom(ctx).Info("Labels from facts changed", "labels", record.GetAnnotations()[fleet.AnnotationFactLabels])
 	return nil
 }
 

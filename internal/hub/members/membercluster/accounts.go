@@ -67,7 +67,7 @@ func (c *Controller) onAccount(ctx context.Context, before, after client.Object,
 	var list clusterv1beta1.MemberClusterList
 	key := identityKey(rbacv1.Subject{Kind: rbacv1.ServiceAccountKind, Namespace: account.GetNamespace(), Name: account.GetName()})
 	if err := c.Client.List(ctx, &list, client.MatchingFields{indexIdentity: key}, client.UnsafeDisableDeepCopy); err != nil {
-		ctrl.LoggerFrom(ctx).Error(err, "Listing the MemberClusters with an identity", "identity", key)
+		ctrl.LoggerFrom(ctx).Error(err, "Failed to list the MemberClusters with an identity", "identity", key)
 	}
 	for i := range list.Items {
 		q.Add(reconcile.Request{NamespacedName: client.ObjectKeyFromObject(&list.Items[i])})

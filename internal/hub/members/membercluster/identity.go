@@ -139,7 +139,7 @@ func (c *Controller) onIdentity(ctx context.Context, before, after *clusterv1bet
 		var list clusterv1beta1.MemberClusterList
 		if err := c.Client.List(ctx, &list, client.MatchingFields{indexIdentity: identityKey(changed.Spec.Identity)},
 			client.UnsafeDisableDeepCopy); err != nil {
-			ctrl.LoggerFrom(ctx).Error(err, "Listing the MemberClusters with an identity", "identity", identityKey(changed.Spec.Identity))
+			ctrl.LoggerFrom(ctx).Error(err, "Failed to list the MemberClusters with an identity", "identity", identityKey(changed.Spec.Identity))
 		}
 		for i := range list.Items {
 			if other := &list.Items[i]; other.Name != changed.Name {

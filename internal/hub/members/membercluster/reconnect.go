@@ -73,7 +73,7 @@ func (c *Controller) reconnectToken(ctx context.Context, s *renewal.State) strin
 	case err == nil:
 		c.reconnectFails.Store(false)
 	case ctx.Err() == nil && !c.reconnectFails.Swap(true):
-		ctrl.LoggerFrom(ctx).Info("Agents of MemberClusters cannot come back by their key once their credential has run out", "namespace",
+		ctrl.LoggerFrom(ctx).Info("Agents of MemberClusters with an expired credential cannot return with their key", "namespace",
 			s.Namespace, "reason", err.Error())
 	}
 	return token

@@ -40,7 +40,7 @@ func (c *Controller) removeTaints(ctx context.Context, mc *clusterv1beta1.Member
 	if err := c.Client.Patch(ctx, after, client.MergeFromWithOptions(mc, client.MergeFromWithOptimisticLock{}), kube.FieldOwner); err != nil {
 		return false, client.IgnoreNotFound(fmt.Errorf("removing taints of MemberCluster %s: %w", mc.Name, err))
 	}
-	ctrl.LoggerFrom(ctx).Info("Removed taints, because their conditions are True", "taints", keys)
+	ctrl.LoggerFrom(ctx).Info("Taints removed, because their conditions are True", "taints", keys)
 	for _, key := range keys {
 		c.Recorder.Eventf(after, nil, corev1.EventTypeNormal, reasons.TaintRemoved, "RemoveTaint",
 			"the hub removed the taint %s: the condition is True", key)

@@ -98,7 +98,7 @@ func ClusterOfNamespace(ctx context.Context, reader client.Reader, name string) 
 	namespace := kube.CoreMetadata("Namespace")
 	if err := reader.Get(ctx, types.NamespacedName{Name: name}, namespace); err != nil {
 		if !apierrors.IsNotFound(err) { // a member that has left has none
-			ctrl.LoggerFrom(ctx).Error(err, "Looking for the Cluster of a member namespace", "namespace", name)
+			ctrl.LoggerFrom(ctx).Error(err, "Failed to find the Cluster of a member namespace", "namespace", name)
 		}
 		return nil
 	}

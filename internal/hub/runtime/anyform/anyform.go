@@ -67,7 +67,7 @@ func InNamespace(c client.Reader, kind string) handler.EventHandler {
 	return handler.EnqueueRequestsFromMapFunc(func(ctx context.Context, o client.Object) (requests []reconcile.Request) {
 		list := List(kind)
 		if err := c.List(ctx, list, client.InNamespace(o.GetNamespace())); err != nil {
-			ctrl.LoggerFrom(ctx).Error(err, "Listing objects", "kind", kind, "namespace", o.GetNamespace())
+			ctrl.LoggerFrom(ctx).Error(err, "Failed to list objects", "kind", kind, "namespace", o.GetNamespace())
 			return nil
 		}
 		for i := range list.Items {

@@ -108,7 +108,7 @@ func All(reader client.Reader, list client.ObjectList, options ...client.ListOpt
 	return func(ctx context.Context, _ client.Object) []reconcile.Request {
 		list := list.DeepCopyObject().(client.ObjectList)
 		if err := reader.List(ctx, list, append(options, client.UnsafeDisableDeepCopy)...); err != nil {
-			ctrl.LoggerFrom(ctx).Error(err, "Listing what has to be reconciled again")
+			ctrl.LoggerFrom(ctx).Error(err, "Failed to list the objects to reconcile again")
 			return nil
 		}
 		var requests []reconcile.Request
@@ -152,7 +152,7 @@ func RetryConflicts(recorder events.EventRecorder, r reconcile.Reconciler) recon
 		}
 		pause := conflicts.When(request)
 		if conflicts.NumRequeues(request) > quietConflicts {
-			ctrl.LoggerFrom(ctx).Error(err, "Conflicts do not end", "retryAfter", pause)
+			ctrl.LoggerFrom(ctx).Error(err, "Repeated conflicts delay the reconciliation", "retryAfter", pause)
 		}
 		return ctrl.Result{RequeueAfter: pause}, nil
 	})

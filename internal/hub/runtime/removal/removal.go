@@ -79,7 +79,7 @@ func Delete(ctx context.Context, c client.Client, object client.Object, cause Ca
 	if err := kube.DeleteByUID(ctx, c, object); err != nil {
 		return err
 	}
-	ctrl.LoggerFrom(ctx).Info("Removed from a member", "object", fmt.Sprintf("%T", object), "memberNamespace", object.GetNamespace(),
+	ctrl.LoggerFrom(ctx).Info("Object removed from a member", "object", fmt.Sprintf("%T", object), "memberNamespace", object.GetNamespace(),
 		"name", object.GetName(), "uid", object.GetUID(), "cause", cause)
 	return nil
 }
@@ -93,6 +93,6 @@ func Namespace(ctx context.Context, c client.Client, namespace client.Object, ca
 	if err := kube.DeleteByUID(ctx, c, namespace); err != nil {
 		return err
 	}
-	ctrl.LoggerFrom(ctx).Info("Deleted a member namespace", "namespace", namespace.GetName(), "uid", namespace.GetUID(), "cause", cause)
+	ctrl.LoggerFrom(ctx).Info("Member namespace deleted", "namespace", namespace.GetName(), "uid", namespace.GetUID(), "cause", cause)
 	return nil
 }

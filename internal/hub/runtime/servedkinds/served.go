@@ -244,7 +244,7 @@ func (k *Kinds) Again(reader client.Reader, lists ...client.ObjectList) source.S
 			for _, list := range lists {
 				found := list.DeepCopyObject().(client.ObjectList)
 				if err := reader.List(ctx, found, client.UnsafeDisableDeepCopy); err != nil {
-					ctrl.LoggerFrom(ctx).Error(err, "Listing what a kind matters to that is served again")
+					ctrl.LoggerFrom(ctx).Error(err, "Failed to list the objects that depend on a served kind")
 					continue
 				}
 				_ = meta.EachListItem(found, func(o runtime.Object) error { // the function never fails

@@ -93,7 +93,7 @@ func (c *Controller) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result
 	parsed, err := Parse(configMap.Data["config"])
 	if err != nil {
 		c.recorder.Eventf(configMap, nil, corev1.EventTypeWarning, reasons.ConfigInvalid, "Load", "the settings before stay in force: %v", err)
-		log.FromContext(ctx).Info("ConfigMap is invalid, the settings before stay in force", "problem", err.Error())
+		log.FromContext(ctx).Info("The ConfigMap is invalid; the previous settings stay in force", "reason", err.Error())
 		return ctrl.Result{}, nil
 	}
 	if c.adopt(&parsed) {
@@ -123,7 +123,7 @@ func (c *Controller) missing(ctx context.Context) *Config {
 	settings := c.Current()
 	settings.Missing = true
 	problem := MissingProblem(c.namespace)
-	log.FromContext(ctx).Info("The settings before stay in force; a hub that has just started has none and waits for them", "problem", problem)
+	log.FromContext(ctx).Info("The previous settings stay in force; a hub that has just started waits for settings", "reason", problem)
 	c.recorder.Eventf(c.configMap(), nil, corev1.EventTypeWarning, reasons.ConfigMissing,
 		"Load", "the settings before stay in force; a hub that has just started has none and waits for them: %s", problem)
 	return &settings
