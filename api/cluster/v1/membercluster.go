@@ -123,6 +123,11 @@ type MemberClusterStatus struct {
 	// spec.identity; absent if it uses none. A Muster addition.
 	// +optional
 	Credential *CredentialStatus `json:"credential,omitempty"`
+	// History lists the last changes in the life of the member: joined, lost, back, cordoned, updated,
+	// revoked. Only the hub writes it. A Muster addition.
+	// +optional
+	// +kubebuilder:validation:MaxItems=40
+	History []HistoryEntry `json:"history,omitempty"`
 }
 
 // CredentialStatus is the status of an agent's credential.

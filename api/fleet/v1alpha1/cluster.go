@@ -268,6 +268,11 @@ type ClusterStatus struct {
 	// addition.
 	// +optional
 	Initialization *ClusterInitialization `json:"initialization,omitempty"`
+	// History lists the last changes in the life of the member: joined, lost, back, cordoned, updated,
+	// revoked. Only the hub writes it. A Muster addition.
+	// +optional
+	// +kubebuilder:validation:MaxItems=40
+	History []clusterv1beta1.HistoryEntry `json:"history,omitempty"`
 }
 
 // ClusterWindow is the current state of a Cluster's windows, open or closed.

@@ -67,6 +67,9 @@ const (
 	// AnnotationCordoned on a Cluster or MemberCluster, with the value true, keeps new deliveries from
 	// it. Present ones stay and are updated. A Muster addition.
 	AnnotationCordoned = "muster/cordoned"
+	// AnnotationDrained on a cordoned Cluster or MemberCluster, with the value true: muster drain has
+	// moved its placements to other members.
+	AnnotationDrained = "muster/drained"
 	// AnnotationPaused on a Cluster, MemberCluster or placement, with the value true, holds back all
 	// changes: what is there stays, and nothing new arrives. For a Cluster it is the same as
 	// spec.paused. A Muster addition.

@@ -12,6 +12,11 @@ func Cordoned(member metav1.Object) bool {
 	return member.GetAnnotations()[fleet.AnnotationCordoned] == "true"
 }
 
+// Drained reports whether muster drain has moved the placements of a cordoned member.
+func Drained(member metav1.Object) bool {
+	return Cordoned(member) && member.GetAnnotations()[fleet.AnnotationDrained] == "true"
+}
+
 // HeldByCordon returns the reason why a cordoned Cluster does not get a Bundle, "" if it does: the
 // Bundle is there already, or is the agent's.
 func HeldByCordon(cluster *fleet.Cluster, bundle *fleet.Bundle, delivered bool) string {

@@ -14,6 +14,11 @@ const (
 	// KindNotImplemented: the hub does not implement the kind; Supported of a GitRepo and of
 	// other such objects.
 	KindNotImplemented = "KindNotImplemented"
+	// NotificationsFail: a receiver of notifications does not take them, and the hub tries again; an
+	// Event of the ConfigMap.
+	NotificationsFail = "NotificationsFail"
+	// NotificationsSent: a receiver of notifications takes them again; an Event of the ConfigMap.
+	NotificationsSent = "NotificationsSent"
 	// StatusNotWritten: the API server refused the status, so the object shows an older one; an
 	// Event of the object.
 	StatusNotWritten = "StatusNotWritten"

@@ -54,6 +54,7 @@ import (
 	"github.com/muster-fleet/muster/internal/hub/runtime/controller"
 	"github.com/muster-fleet/muster/internal/hub/runtime/eventlimit"
 	"github.com/muster-fleet/muster/internal/hub/runtime/metrics"
+	"github.com/muster-fleet/muster/internal/hub/runtime/notify"
 	"github.com/muster-fleet/muster/internal/hub/runtime/servedkinds"
 	"github.com/muster-fleet/muster/internal/hub/runtime/settings"
 	"github.com/muster-fleet/muster/internal/hub/runtime/unsupported"
@@ -166,6 +167,8 @@ func setUp(ctx context.Context, mgr manager.Manager, options Options, server *se
 	if err := deps.Config.Load(ctx, deps.Live); err != nil {
 		return err
 	}
+	deps.Notify = notify.New(notify.Deps{Client: deps.Client, Live: deps.Live, Clock: options.Clock, Recorder: deps.Recorder,
+		Config: deps.Config, Namespace: namespace})
 	deps.Liveness = liveness.New(options.Clock, server, logr.FromContextOrDiscard(ctx).WithName("liveness"))
 	readers := contentaccess.New(deps)
 	deps.GrantContents = readers.Grant
@@ -184,7 +187,8 @@ func setUp(ctx context.Context, mgr manager.Manager, options Options, server *se
 		func() error { return kinds.Register(ctx, mgr) },
 		func() error { return controller.Fill(ctx, mgr.GetCache(), decidedOn()...) },
 		func() error { return mgr.Add(manager.RunnableFunc(deps.Liveness.Start)) },
-		func() error { return mgr.Add(serve(deps.Liveness, metrics.Census{Reader: deps.Client})) },
+		func() error { return mgr.Add(serve(deps.Liveness, metrics.Census{Reader: deps.Client}, deps.Notify)) },
+		func() error { return mgr.Add(manager.RunnableFunc(deps.Notify.Start)) },
 		func() error { return addBeats(ctx, mgr, deps.Liveness) },
 		func() error { return mgr.Add(manager.RunnableFunc(policies.Start)) },
 		func() error { return mgr.Add(manager.RunnableFunc(bootstrap(deps.Client, namespace))) },

@@ -40,7 +40,7 @@ var well = strings.Fields(`
 var ofEvents = strings.Fields(`
 	AccountMissing AgentOnline AgentVersionChanged ClusterSetMissing
 	ConfigInvalid ConfigMissing ForcedLeave GotNewCommit GotNewVersion WebhookCommitNotVisible
-	KubernetesVersionChanged NeverJoined NotFromClusterAPI
+	KubernetesVersionChanged NeverJoined NotFromClusterAPI NotificationsFail NotificationsSent
 	PlacementNotFound StatusNotWritten TaintRemoved`)
 
 // ofKubeFleet are reasons that agents of KubeFleet write, and the hub shows as they are.

@@ -10,10 +10,15 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	clusterv1beta1 "github.com/muster-fleet/muster/api/cluster/v1beta1"
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
+	"github.com/muster-fleet/muster/internal/fleet/history"
 	"github.com/muster-fleet/muster/internal/fleet/reasons"
 	"github.com/muster-fleet/muster/internal/kube"
 )
+
+// maxTold bounds the message of a notification about a request.
+const maxTold = 512
 
 // report writes the decision to the status of the request.
 func (c *Controller) report(ctx context.Context, r *fleet.ClusterRegistration, o observation, d decision, answer []byte) error {
@@ -54,6 +59,7 @@ func (c *Controller) report(ctx context.Context, r *fleet.ClusterRegistration, o
 	if r.Status.State == d.state && r.Status.Reason == d.reason {
 		return nil
 	}
+	c.Notify.Tell(after, string(d.state), verdicts(r, after)...)
 	ctrl.LoggerFrom(ctx).Info("Registration changed state", "from", r.Status.State, "to", d.state, "reason", d.reason, "cluster", d.cluster)
 	switch d.state {
 	case fleet.RegistrationDenied, fleet.RegistrationConflict, fleet.RegistrationPending:
@@ -66,4 +72,24 @@ func (c *Controller) report(ctx context.Context, r *fleet.ClusterRegistration, o
 	case fleet.RegistrationWaiting, fleet.RegistrationGranted: // nothing to warn about
 	}
 	return nil
+}
+
+// verdicts returns the changes of a request that users decide about, or have decided.
+func verdicts(before, after *fleet.ClusterRegistration) (changes []history.Change) {
+	add := func(reason clusterv1beta1.HistoryReason, message string) {
+		changes = append(changes, history.Change{Reason: reason, Message: kube.Clip(message, maxTold)})
+	}
+	approved := after.Status.ApprovedReason
+	if after.Status.State == fleet.RegistrationGranted && approved != "" && approved != reasons.KeyProved &&
+		before.Status.State != fleet.RegistrationGranted {
+		add(clusterv1beta1.HistoryApproved, "a user approved the request, for Cluster "+after.Status.ClusterName)
+	}
+	switch after.Status.State {
+	case fleet.RegistrationPending:
+		add(clusterv1beta1.HistoryApprovalRequired, after.Status.Message)
+	case fleet.RegistrationDenied:
+		add(clusterv1beta1.HistoryDenied, after.Status.Message)
+	case fleet.RegistrationWaiting, fleet.RegistrationConflict, fleet.RegistrationGranted: // no user decides
+	}
+	return changes
 }

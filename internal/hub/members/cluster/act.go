@@ -10,6 +10,7 @@ import (
 
 	clusterv1beta1 "github.com/muster-fleet/muster/api/cluster/v1beta1"
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
+	"github.com/muster-fleet/muster/internal/fleet/history"
 	"github.com/muster-fleet/muster/internal/fleet/membership"
 	"github.com/muster-fleet/muster/internal/fleet/reasons"
 	"github.com/muster-fleet/muster/internal/hub/members/lifecycle"
@@ -159,15 +160,25 @@ func (o observed) asks(period time.Duration, hub *clusterv1beta1.HubAddress) clu
 func (r *reconciliation) Report(ctx context.Context, departure lifecycle.Departure) error {
 	after := r.cluster.DeepCopy()
 	after.Status = describe(r.o, departure, r.Clock.Now())
+	changes := r.remember(after)
 	if err := r.WriteStatus(ctx, r.cluster, after); err != nil {
 		return err
 	}
+	r.Notify.Tell(after, string(membership.ClusterStatus(&after.Status, r.o.Report).Agent), changes...)
 	r.announce(ctx, after, r.o.before.Conditions)
 	r.AnnounceVersion(after, reasons.AgentVersionChanged, "the agent", r.o.before.Agent.Version, after.Status.Agent.Version)
 	r.AnnounceVersion(after, reasons.KubernetesVersionChanged, "Kubernetes", r.o.before.Agent.KubernetesVersion,
 		after.Status.Agent.KubernetesVersion)
 	r.AnnounceMove(ctx, after, r.o.Observed, kube.ReasonOf(r.o.before.Conditions, fleet.ConditionHubConfigured))
 	return nil
+}
+
+// remember adds the changes of the status to the history in it.
+func (r *reconciliation) remember(after *fleet.Cluster) []history.Change {
+	now, known := r.Clock.Now(), r.o.before.History
+	changes := history.Changes(history.OfCluster(&r.o.before), history.OfCluster(&after.Status), after, known, now)
+	after.Status.History = history.Append(known, changes, now)
+	return changes
 }
 
 // announce logs a new state and emits Events about it and about problems. Call it after the write

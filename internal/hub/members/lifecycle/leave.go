@@ -14,6 +14,8 @@ import (
 
 	clusterv1beta1 "github.com/muster-fleet/muster/api/cluster/v1beta1"
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
+	"github.com/muster-fleet/muster/internal/fleet/history"
+	"github.com/muster-fleet/muster/internal/fleet/membership"
 	"github.com/muster-fleet/muster/internal/fleet/reasons"
 	"github.com/muster-fleet/muster/internal/hub/members/membernamespace"
 	"github.com/muster-fleet/muster/internal/hub/runtime/servedkinds"
@@ -125,5 +127,8 @@ func (c *Controller) removeFinalizer(ctx context.Context, record client.Object) 
 		return fmt.Errorf("removing the finalizer of %s: %w", kube.Describe(c.Client.Scheme(), record), err)
 	}
 	ctrl.LoggerFrom(ctx).Info("Member left")
+	c.Notify.Tell(record, string(membership.AgentLeft), history.Change{
+		Reason: clusterv1beta1.HistoryLeft, Message: "the member has left the fleet, and the hub has ended its access",
+	})
 	return nil
 }

@@ -14,6 +14,7 @@ import (
 
 	clusterv1beta1 "github.com/muster-fleet/muster/api/cluster/v1beta1"
 	"github.com/muster-fleet/muster/internal/fleet/facts"
+	"github.com/muster-fleet/muster/internal/fleet/history"
 	"github.com/muster-fleet/muster/internal/fleet/membership"
 	"github.com/muster-fleet/muster/internal/fleet/reasons"
 	"github.com/muster-fleet/muster/internal/hub/members/lifecycle"
@@ -180,9 +181,11 @@ func (c *Controller) ask(ctx context.Context, o *observed, request clusterv1beta
 func (r *reconciliation) Report(ctx context.Context, departure lifecycle.Departure) error {
 	after := r.mc.DeepCopy()
 	after.Status = describe(r.o, r.mc.Generation, departure, r.Clock.Now())
+	changes := r.remember(after)
 	if err := r.WriteStatus(ctx, r.mc, after); err != nil {
 		return err
 	}
+	r.Notify.Tell(after, string(membership.MemberClusterStatus(&after.Status).Agent), changes...)
 	before := func(kind string) *metav1.Condition {
 		return cmp.Or(meta.FindStatusCondition(r.o.before.Conditions, kind), &metav1.Condition{})
 	}
@@ -196,6 +199,14 @@ func (r *reconciliation) Report(ctx context.Context, departure lifecycle.Departu
 		}
 	}
 	return nil
+}
+
+// remember adds the changes of the status to the history in it.
+func (r *reconciliation) remember(after *clusterv1beta1.MemberCluster) []history.Change {
+	now, known := r.Clock.Now(), r.o.before.History
+	changes := history.Changes(history.OfMemberCluster(&r.o.before), history.OfMemberCluster(&after.Status), after, known, now)
+	after.Status.History = history.Append(known, changes, now)
+	return changes
 }
 
 // announced lists the conditions whose transitions cause a line in the log and an Event.

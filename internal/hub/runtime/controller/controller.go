@@ -24,6 +24,7 @@ import (
 
 	"github.com/muster-fleet/muster/internal/fleet/reasons"
 	"github.com/muster-fleet/muster/internal/hub/members/liveness"
+	"github.com/muster-fleet/muster/internal/hub/runtime/notify"
 	"github.com/muster-fleet/muster/internal/hub/runtime/servedkinds"
 	"github.com/muster-fleet/muster/internal/hub/runtime/settings"
 	"github.com/muster-fleet/muster/internal/kube"
@@ -39,6 +40,8 @@ type Deps struct {
 	// Clock is the clock of the API server.
 	Clock    clock.PassiveClock
 	Recorder events.EventRecorder
+	// Notify tells the receivers in the settings about changes of members.
+	Notify *notify.Notifier
 	// Config holds the settings of the hub's chart.
 	Config   *settings.Controller
 	Liveness *liveness.Tracker

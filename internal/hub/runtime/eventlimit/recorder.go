@@ -45,46 +45,58 @@ type allowance struct {
 	reason string
 }
 
+// Limiter bounds the rate of what is said about each object.
+type Limiter struct {
+	clock clock.PassiveClock
+	mu    sync.Mutex
+	// limiters by allowance.
+	limiters *lru.Cache
+}
+
+// NewLimiter returns a Limiter.
+func NewLimiter(clock clock.PassiveClock) *Limiter {
+	return &Limiter{clock: clock, limiters: lru.New(maxObjects)}
+}
+
+// Accept reports whether there is room for a reason about an object.
+func (l *Limiter) Accept(object types.UID, reason string) bool {
+	of := allowance{object: object}
+	if reserved[reason] {
+		of.reason = reason
+	}
+	return l.limiter(of).TryAccept()
+}
+
+// limiter returns the limiter of an allowance. Objects without a UID, which are not created yet,
+// share one.
+func (l *Limiter) limiter(of allowance) flowcontrol.PassiveRateLimiter {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if known, ok := l.limiters.Get(of); ok {
+		return known.(flowcontrol.PassiveRateLimiter)
+	}
+	made := flowcontrol.NewTokenBucketPassiveRateLimiterWithClock(float32(1/Period.Seconds()), Burst, l.clock)
+	l.limiters.Add(of, made)
+	return made
+}
+
 // Recorder emits Events about each object at a bounded rate.
 type Recorder struct {
 	recorder events.EventRecorder
-	clock    clock.PassiveClock
-
-	mu sync.Mutex
-	// limiters by allowance.
-	limiters *lru.Cache
+	limiter  *Limiter
 }
 
 var _ events.EventRecorder = (*Recorder)(nil)
 
 // New returns a Recorder that bounds the rate of another recorder.
 func New(recorder events.EventRecorder, clock clock.PassiveClock) *Recorder {
-	return &Recorder{recorder: recorder, clock: clock, limiters: lru.New(maxObjects)}
+	return &Recorder{recorder: recorder, limiter: NewLimiter(clock)}
 }
 
 // Eventf emits an Event, with a note shortened to fit, unless there were too many about the object.
 func (r *Recorder) Eventf(regarding, related runtime.Object, eventtype, reason, action, note string, args ...any) {
-	if object, err := meta.Accessor(regarding); err == nil {
-		of := allowance{object: object.GetUID()}
-		if reserved[reason] {
-			of.reason = reason
-		}
-		if !r.limiter(of).TryAccept() {
-			return
-		}
+	if object, err := meta.Accessor(regarding); err == nil && !r.limiter.Accept(object.GetUID(), reason) {
+		return
 	}
 	r.recorder.Eventf(regarding, related, eventtype, reason, action, "%s", kube.Clip(fmt.Sprintf(note, args...), maxNote-len("...")))
-}
-
-// limiter returns the limiter of an allowance. Objects without a UID, which are not created yet,
-// share one.
-func (r *Recorder) limiter(of allowance) flowcontrol.PassiveRateLimiter {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if known, ok := r.limiters.Get(of); ok {
-		return known.(flowcontrol.PassiveRateLimiter)
-	}
-	made := flowcontrol.NewTokenBucketPassiveRateLimiterWithClock(float32(1/Period.Seconds()), Burst, r.clock)
-	r.limiters.Add(of, made)
-	return made
 }

@@ -73,6 +73,8 @@ type Config struct {
 	RemovalShare int
 	// ImportLoopback permits kubeconfigs with loopback addresses, which lead to the hub's own machine.
 	ImportLoopback bool
+	// Notifications lists the receivers of notifications about members.
+	Notifications []Sink
 	// Missing: there is no ConfigMap, and the previous settings stay in force. Unknown: this hub has
 	// read none, and these are the defaults. The hub then does nothing that another setting might
 	// forbid.
@@ -153,8 +155,9 @@ type wire struct {
 	Placement                      struct {
 		AuthorRights string `json:"authorRights"`
 	} `json:"placement"`
-	RemovalBrake wireRemovalBrake `json:"removalBrake"`
-	Bootstrap    Bootstrap        `json:"bootstrap"`
+	RemovalBrake  wireRemovalBrake `json:"removalBrake"`
+	Notifications []wireSink       `json:"notifications"`
+	Bootstrap     Bootstrap        `json:"bootstrap"`
 }
 
 type inventory struct {
@@ -253,7 +256,8 @@ func Parse(text string) (Config, error) {
 	return parsed, nil
 }
 
-// parseBounds reads the limits for authors, requests, removals, labels, other tools and the audit.
+// parseBounds reads the limits for authors, requests, removals, labels, other tools and the audit,
+// and the receivers of notifications.
 func (w wire) parseBounds(into *Config) (err error) {
 	if into.PlacementAuthorRights, err = parseAuthorRights(w.Placement.AuthorRights); err != nil {
 		return err
@@ -268,6 +272,9 @@ func (w wire) parseBounds(into *Config) (err error) {
 		return errors.New("facts.labels: " + problem)
 	}
 	into.LabelsFromFacts = w.Facts.Labels
+	if into.Notifications, err = parseSinks(w.Notifications); err != nil {
+		return err
+	}
 	if into.Access, err = w.Access.parse(); err != nil {
 		return err
 	}

@@ -1,0 +1,83 @@
+package v1beta1
+
+import (
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/muster-fleet/muster/api/limits"
+)
+
+// HistoryReason is the kind of a change in the life of a member, in the same words for a Cluster
+// and a MemberCluster.
+//
+// +kubebuilder:validation:MaxLength=253
+type HistoryReason string
+
+// The values of HistoryReason.
+const (
+	// HistoryJoined: the agent has joined, for the first time or again.
+	HistoryJoined HistoryReason = "Joined"
+	// HistoryApprovalRequired: the member or its request waits for an approval.
+	HistoryApprovalRequired HistoryReason = "ApprovalRequired"
+	// HistoryApproved: a user has approved the member or its request.
+	HistoryApproved HistoryReason = "Approved"
+	// HistoryDenied: a user has denied the member or its request.
+	HistoryDenied HistoryReason = "Denied"
+	// HistoryLost: the agent has missed its heartbeats.
+	HistoryLost HistoryReason = "Lost"
+	// HistoryBack: the agent of a lost member sends heartbeats again.
+	HistoryBack HistoryReason = "Back"
+	// HistoryCordoned: a user keeps new deliveries from the member.
+	HistoryCordoned HistoryReason = "Cordoned"
+	// HistoryUncordoned: the member gets new deliveries again.
+	HistoryUncordoned HistoryReason = "Uncordoned"
+	// HistoryDrained: the placements of a cordoned member have moved to other members.
+	HistoryDrained HistoryReason = "Drained"
+	// HistoryAgentUpdated: the agent has another version than before.
+	HistoryAgentUpdated HistoryReason = "AgentUpdated"
+	// HistoryKubernetesUpdated: the member has another version of Kubernetes than before.
+	HistoryKubernetesUpdated HistoryReason = "KubernetesUpdated"
+	// HistoryMoved: the agent uses another address of the hub.
+	HistoryMoved HistoryReason = "Moved"
+	// HistoryRevoked: a user has revoked the access of the member.
+	HistoryRevoked HistoryReason = "Revoked"
+	// HistoryRestored: a user has undone the revocation.
+	HistoryRestored HistoryReason = "Restored"
+	// HistoryLeft: the agent has left the fleet.
+	HistoryLeft HistoryReason = "Left"
+)
+
+// MaxHistory is the number of entries that the hub keeps of a member.
+const MaxHistory = 20
+
+// HistoryEntry is a change in the life of a member, or several of one kind that followed each other
+// within an hour. The hub writes it together with the status that shows the change.
+type HistoryEntry struct {
+	// Time is when the hub noticed the change; of several changes, the first one.
+	// +required
+	Time metav1.Time `json:"time"`
+	// Reason is the kind of the change, such as Joined, Lost or Back.
+	// +required
+	Reason HistoryReason `json:"reason"`
+	// Message states the change in one sentence; of several changes, the last one.
+	// +optional
+	Message limits.Line `json:"message,omitempty"`
+	// Count is the number of changes; 0 means one.
+	// +optional
+	Count int32 `json:"count,omitempty"`
+	// LastTime is when the hub noticed the last of several changes.
+	// +optional
+	LastTime *metav1.Time `json:"lastTime,omitempty"`
+}
+
+// Last returns the time of the last change of an entry.
+func (e *HistoryEntry) Last() time.Time {
+	if e.LastTime != nil {
+		return e.LastTime.Time
+	}
+	return e.Time.Time
+}
+
+// Changes returns the number of changes of an entry.
+func (e *HistoryEntry) Changes() int { return max(1, int(e.Count)) }
