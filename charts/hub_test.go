@@ -41,6 +41,7 @@ func TestHubConfigHasTheKeysOfTheWireFormat(t *testing.T) {
 		"bundleNamespaceMappingsToLocal":  false,
 		"importLoopback":                  false,
 		"facts":                           map[string]any{"labels": []any{}},
+		"notifications":                   []any{},
 		"placement":                       map[string]any{"authorRights": "enforce"},
 		"garbageCollectionInterval":       "15m",
 		"ignoreClusterRegistrationLabels": false,

@@ -4,7 +4,7 @@ apiServerURL apiServerCA agentTLSMode agentCheckinInterval agentTokenLifetime fo
 ignoreClusterRegistrationLabels registration registration.requestLifetime registration.newClusterLifetime registration.maxWaitingPerToken
 registration.maxWaitingPerWorkspace registration.maxQueuedPerToken registration.maxNewClustersPerToken registration.displacement audit
 audit.maxAge audit.maxEntries removalBrake removalBrake.share inventory inventory.namespace inventory.alsoInFleetSystem inventory.clusterSet
-facts facts.labels access access.workspaces access.argocdNamespace access.argocdProject access.fluxNamespace access.inventoryNamespace flowControl flowControl.enabled bootstrap bootstrap.enabled
+facts facts.labels notifications access access.workspaces access.argocdNamespace access.argocdProject access.fluxNamespace access.inventoryNamespace flowControl flowControl.enabled bootstrap bootstrap.enabled
 bootstrap.namespace bootstrap.agentNamespace bootstrap.localAgentDisabled bootstrap.clusterLabels bootstrap.repo bootstrap.secret
 bootstrap.branch bootstrap.paths bundleNamespaceMappings bundleNamespaceMappingsToLocal importLoopback placement placement.enabled
 placement.authorRights placement.resources placement.extraResources image image.repository image.tag image.imagePullPolicy agentImage

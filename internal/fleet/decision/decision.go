@@ -38,13 +38,19 @@ var (
 	Readmit = Decision{"readmit", clusterv1beta1.AnnotationRevoked, nil}
 	// Cordon keeps new deliveries from a member.
 	Cordon = Decision{"cordon", fleet.AnnotationCordoned, "true"}
+	// Drained notes on a cordoned member that its placements have moved to other members.
+	Drained = Decision{"drain", fleet.AnnotationDrained, "true"}
 	// Uncordon lets a cordoned member get new deliveries again.
 	Uncordon = Decision{"uncordon", fleet.AnnotationCordoned, nil}
 )
 
 // Write writes the decision to an object.
 func (d Decision) Write(ctx context.Context, c client.Client, o client.Object) error {
-	return kube.Annotate(ctx, c, o, map[string]any{d.annotation: d.value})
+	values := map[string]any{d.annotation: d.value}
+	if d.annotation == fleet.AnnotationCordoned {
+		values[fleet.AnnotationDrained] = nil // a new cordon, or none, is not drained yet
+	}
+	return kube.Annotate(ctx, c, o, values)
 }
 
 // NeedsApprover reports whether the decision takes the verb approve, besides the right to patch.

@@ -252,6 +252,9 @@ func (d *drain) run(ctx context.Context) error {
 		}
 	}
 	d.list(stays)
+	if err := d.decide(ctx, d.hub, d.member, decision.Drained); err != nil {
+		return err
+	}
 	d.progress.line("%s is drained: %d placements moved. To let it get deliveries again: muster uncordon %s", d.title(d.member), count,
 		view.NameOf(d.member))
 	return cmp.Or(d.progress.err, ctx.Err())

@@ -38,7 +38,9 @@ type Notifier struct {
 	namespace string
 	changed   <-chan event.GenericEvent
 	limiter   *eventlimit.Limiter
-	sent      *counters
+	// timeout bounds a request, from the name resolution to the end of the answer.
+	timeout time.Duration
+	sent    *counters
 
 	mu sync.Mutex
 	// queues by the names of their sinks.
@@ -62,7 +64,7 @@ type Deps struct {
 func New(deps Deps) *Notifier {
 	return &Notifier{
 		client: deps.Client, live: deps.Live, clock: deps.Clock, recorder: deps.Recorder, config: deps.Config, namespace: deps.Namespace,
-		changed: deps.Config.Subscribe(), limiter: eventlimit.NewLimiter(deps.Clock), sent: newCounters(), queues: map[string]*queue{},
+		changed: deps.Config.Subscribe(), limiter: eventlimit.NewLimiter(deps.Clock), timeout: requestTimeout, sent: newCounters(), queues: map[string]*queue{},
 	}
 }
 

@@ -23,7 +23,7 @@ import (
 )
 
 const (
-	// requestTimeout bounds a request, from the name resolution to the end of the answer.
+	// requestTimeout is long for a receiver that only stores a message.
 	requestTimeout = 10 * time.Second
 	// maxAnswer bounds the bytes read of an answer, so that the connection can be used again.
 	maxAnswer = 64 << 10
@@ -49,7 +49,7 @@ func (w *worker) send(ctx context.Context, m message) *sendError {
 	if w.web == nil || !reflect.DeepEqual(w.to, sink) {
 		w.to, w.web, w.keys = sink, clientOf(sink), keys{}
 	}
-	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	ctx, cancel := context.WithTimeout(ctx, w.timeout)
 	defer cancel()
 	now := w.clock.Now()
 	if err := w.readKeys(ctx, now); err != nil {
@@ -67,7 +67,7 @@ func (w *worker) send(ctx context.Context, m message) *sendError {
 	request.Header.Set("Webhook-Signature", w.keys.sign(m.id, stamp, m.body))
 	response, err := w.web.Do(request)
 	if err != nil {
-		return &sendError{error: withoutURL(err)}
+		return &sendError{error: w.withoutURL(err)}
 	}
 	defer response.Body.Close()
 	_, _ = io.Copy(io.Discard, io.LimitReader(response.Body, maxAnswer)) // only the status counts
@@ -75,11 +75,11 @@ func (w *worker) send(ctx context.Context, m message) *sendError {
 }
 
 // withoutURL returns the cause of a failed request, without the URL in it.
-func withoutURL(err error) error {
+func (w *worker) withoutURL(err error) error {
 	var failed *url.Error
 	if errors.As(err, &failed) {
 		if failed.Timeout() {
-			return fmt.Errorf("the receiver did not answer within %s", requestTimeout)
+			return fmt.Errorf("the receiver did not answer within %s", w.timeout)
 		}
 		return failed.Err
 	}

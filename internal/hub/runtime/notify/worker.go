@@ -39,9 +39,9 @@ type worker struct {
 	log   logr.Logger
 	queue *queue
 	// web sends to the sink of the settings, which is to.
-	to  settings.Sink
-	web *http.Client
-	keys   keys
+	to   settings.Sink
+	web  *http.Client
+	keys keys
 	// failures counts the failed attempts in a row; announced is the time of the last Event about
 	// them. dropping: the queue has been full since the last success, and the log says so.
 	failures  int
