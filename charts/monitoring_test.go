@@ -19,6 +19,8 @@ import (
 	"github.com/muster-fleet/muster/internal/hub/members/liveness"
 	"github.com/muster-fleet/muster/internal/hub/placement"
 	hubmetrics "github.com/muster-fleet/muster/internal/hub/runtime/metrics"
+	"github.com/muster-fleet/muster/internal/hub/runtime/notify"
+	"github.com/muster-fleet/muster/internal/hub/runtime/settings"
 )
 
 func TestMonitoringIsThereIfAskedFor(t *testing.T) {
@@ -130,7 +132,7 @@ func served() map[string][]string {
 	described := make(chan *prometheus.Desc, 4096)
 	for _, collector := range []prometheus.Collector{
 		metrics.Registry.(*prometheus.Registry), liveness.New(nil, nil, logr.Discard()), placement.New(placement.Deps{}),
-		hubmetrics.Census{}, muster.Metrics(),
+		hubmetrics.Census{}, muster.Metrics(), notify.New(notify.Deps{Config: settings.New(nil, nil, "")}),
 	} {
 		collector.Describe(described)
 	}

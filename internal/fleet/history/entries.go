@@ -15,11 +15,11 @@ const gatherPeriod = time.Hour
 // Append returns the history with further changes. A change joins the entry of its kind if the last
 // change there is less than an hour old. Above the maximum, the oldest entry of the kind with the
 // most entries goes: a member that flaps does not push out its revocation.
-func Append(known []clusterv1beta1.HistoryEntry, changes []Change, now time.Time) []clusterv1beta1.HistoryEntry {
+func Append(recorded []clusterv1beta1.HistoryEntry, changes []Change, now time.Time) []clusterv1beta1.HistoryEntry {
 	if len(changes) == 0 {
-		return known
+		return recorded
 	}
-	entries := slices.Clone(known)
+	entries := slices.Clone(recorded)
 	for _, change := range changes {
 		at := metav1.NewTime(now.Truncate(time.Second)) // as the API server stores it
 		index := lastOf(entries, change.Reason)

@@ -1,9 +1,9 @@
-// Package history derives the changes in the life of a member from its status, in the same words
-// for a Cluster and a MemberCluster, and keeps the last ones in the status.
+// Package history derives the changes in the life of a member from its status, and keeps the last
+// ones there. A Cluster and a MemberCluster have the same words.
 //
-// History reads objects, and writes none. Its invariant: an entry costs no write of its own, because
-// it follows from two statuses, and is written with the second one. A member that flaps adds to an
-// entry and pushes out only entries of the same kind.
+// History reads objects, and writes none. Its invariant: an entry costs no write of its own. It
+// follows from two statuses, and is written with the second one. A member that flaps adds to an
+// entry, and pushes out only entries of the same kind.
 package history
 
 import (
@@ -57,14 +57,14 @@ type State struct {
 
 // OfCluster returns the state of a Cluster.
 func OfCluster(status *fleet.ClusterStatus) State {
-	is := membership.ClusterStatus(status, nil)
+	member := membership.ClusterStatus(status, nil)
 	approval := kube.FindCondition(status.Conditions, fleet.ConditionDeliveryApproved)
 	if approval == nil {
 		approval = &fleet.Condition{}
 	}
 	return State{
-		Agent: is.Agent, Message: is.Message, Seen: status.Agent.LastSeen.Time,
-		Revoked:      is.Reason == reasons.Revoked || is.Reason == reasons.Revoking,
+		Agent: member.Agent, Message: member.Message, Seen: status.Agent.LastSeen.Time,
+		Revoked:      member.Reason == reasons.Revoked || member.Reason == reasons.Revoking,
 		AgentVersion: status.Agent.Version, KubernetesVersion: status.Agent.KubernetesVersion,
 		Approval: approval.Reason, ApprovalMessage: approval.Message,
 		Route: kube.ReasonOf(status.Conditions, fleet.ConditionHubConfigured),
@@ -73,10 +73,10 @@ func OfCluster(status *fleet.ClusterStatus) State {
 
 // OfMemberCluster returns the state of a MemberCluster.
 func OfMemberCluster(status *clusterv1beta1.MemberClusterStatus) State {
-	is := membership.MemberClusterStatus(status)
+	member := membership.MemberClusterStatus(status)
 	state := State{
-		Agent: is.Agent, Message: is.Message, AgentVersion: status.AgentVersion,
-		Revoked:           is.Joined.Reason == reasons.Revoked || is.Joined.Reason == reasons.Revoking,
+		Agent: member.Agent, Message: member.Message, AgentVersion: status.AgentVersion,
+		Revoked:           member.Joined.Reason == reasons.Revoked || member.Joined.Reason == reasons.Revoking,
 		KubernetesVersion: status.Properties[facts.KubernetesVersion].Value,
 	}
 	if agent := clusterv1beta1.FindAgent(status.AgentStatus, clusterv1beta1.MemberAgent); agent != nil {
@@ -92,7 +92,7 @@ func OfMemberCluster(status *clusterv1beta1.MemberClusterStatus) State {
 
 // Changes returns the changes between two states of a member at a time, and those that its marks
 // show and its history does not.
-func Changes(before, after State, record client.Object, known []clusterv1beta1.HistoryEntry, now time.Time) (changes []Change) {
+func Changes(before, after State, record client.Object, recorded []clusterv1beta1.HistoryEntry, now time.Time) (changes []Change) {
 	add := func(reason clusterv1beta1.HistoryReason, message string) {
 		changes = append(changes, Change{reason, kube.Clip(message, maxMessage-len("..."))})
 	}
@@ -118,7 +118,7 @@ func Changes(before, after State, record client.Object, known []clusterv1beta1.H
 	if before.Route == reasons.Moving && after.Route == reasons.InUse {
 		add(clusterv1beta1.HistoryMoved, "the agent uses the other address of the hub")
 	}
-	marked(record, known, add)
+	marked(record, recorded, add)
 	return changes
 }
 
@@ -153,8 +153,8 @@ func agent(before, after State, now time.Time, add func(clusterv1beta1.HistoryRe
 }
 
 // marked adds the decisions of users about a member that its history does not have yet.
-func marked(record client.Object, known []clusterv1beta1.HistoryEntry, add func(clusterv1beta1.HistoryReason, string)) {
-	last := newest(known, clusterv1beta1.HistoryCordoned, clusterv1beta1.HistoryDrained, clusterv1beta1.HistoryUncordoned)
+func marked(record client.Object, recorded []clusterv1beta1.HistoryEntry, add func(clusterv1beta1.HistoryReason, string)) {
+	last := newest(recorded, clusterv1beta1.HistoryCordoned, clusterv1beta1.HistoryDrained, clusterv1beta1.HistoryUncordoned)
 	shown := last == clusterv1beta1.HistoryCordoned || last == clusterv1beta1.HistoryDrained
 	cordoned := membership.Cordoned(record)
 	if cordoned && !shown {

@@ -102,7 +102,9 @@ func TestBothKindsOfMemberHaveTheSameStates(t *testing.T) {
 			{Type: clusterv1beta1.ConditionHubConfigured, Reason: reasons.Moving},
 		},
 	})
-	want := State{Agent: membership.AgentLost, Message: "lost", Seen: noon, AgentVersion: "v1", KubernetesVersion: "v1.31.0", Route: reasons.Moving}
+	want := State{
+		Agent: membership.AgentLost, Message: "lost", Seen: noon, AgentVersion: "v1", KubernetesVersion: "v1.31.0", Route: reasons.Moving,
+	}
 	if diff := cmp.Diff([]State{want, want}, []State{cluster, member}); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
@@ -139,7 +141,9 @@ func TestAMemberThatFlapsAddsToTwoEntries(t *testing.T) {
 }
 
 func TestAMemberThatFlapsPushesOutNoOtherEntry(t *testing.T) {
-	before := []Change{{Reason: clusterv1beta1.HistoryJoined}, {Reason: clusterv1beta1.HistoryRevoked}, {Reason: clusterv1beta1.HistoryCordoned}}
+	before := []Change{
+		{Reason: clusterv1beta1.HistoryJoined}, {Reason: clusterv1beta1.HistoryRevoked}, {Reason: clusterv1beta1.HistoryCordoned},
+	}
 	entries, now := Append(nil, before, noon), noon
 	for range 50 {
 		for _, reason := range []clusterv1beta1.HistoryReason{clusterv1beta1.HistoryLost, clusterv1beta1.HistoryBack,

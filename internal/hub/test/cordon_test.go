@@ -79,6 +79,9 @@ func TestATenantMovesNoCordonOfAnAdministrator(t *testing.T) {
 	f.check(cordon(f, record, `"true"`))
 	refused("a tenant uncordons", cordon(tenant, record, "null"))
 	refused("a tenant sets another value", cordon(tenant, record, `"false"`))
+	f.check(cordon(f, record, `"true"`))
+	refused("a tenant marks it as drained", tenant.Patch(context.Background(), record.DeepCopy(), client.RawPatch(types.MergePatchType,
+		[]byte(`{"metadata":{"annotations":{"`+fleet.AnnotationDrained+`":"true"}}}`))))
 	made := f.clusterRecord("made")
 	made.Annotations = map[string]string{fleet.AnnotationCordoned: "true"}
 	refused("a tenant creates a cordoned Cluster", tenant.Create(context.Background(), made))

@@ -80,6 +80,11 @@ func TestATenantWritesNoStatusByWhichTheHubDecides(t *testing.T) {
 			`{"conditions":[{"type":"DeliveryApproved","status":"True"}]}`,
 		},
 		{"the window of its Cluster", agent, f.clusterRecord(naming.Cluster("legacy")), `{"window":{"since":"2026-01-01T00:00:00Z"}}`},
+		{"the history of a Cluster", tenant, cluster, `{"history":[{"time":"2026-01-01T00:00:00Z","reason":"Approved"}]}`},
+		{
+			"the history of its Cluster", agent, f.clusterRecord(naming.Cluster("legacy")),
+			`{"history":[{"time":"2026-01-01T00:00:00Z","reason":"Left"}]}`,
+		},
 		{"how often a token was used", tenant, &token, `{"clusters":[]}`},
 		{"that a token was used", tenant, &token, `{"clusters":["another"]}`},
 	} {

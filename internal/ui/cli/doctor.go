@@ -39,7 +39,7 @@ func newDoctor(streams genericiooptions.IOStreams, h *access) *cobra.Command {
 The command changes nothing.
 
 - Each cluster: name resolution, connection, certificate, clock, version, and your rights.
-- The hub: the kinds of the fleet, the leader, and the version of the hub.
+- The hub: the kinds of the fleet, the leader, its version, and the receivers of notifications.
 - The member: the agent, and the hub of the agent.
 
 Each check prints ok, WRONG with a remedy, or unknown if the check was not possible.
@@ -80,7 +80,8 @@ func (d *doctor) run(ctx context.Context) error {
 		}
 	}
 	if d.hubContext != "" {
-		if err := look(d.in(d.hubContext, "the hub"), func(c *checked) []check { return append(c.hubRuns(), c.sameVersion()) }); err != nil {
+		ofHub := func(c *checked) []check { return append(c.hubRuns(), c.sameVersion(), c.notifies()) }
+		if err := look(d.in(d.hubContext, "the hub"), ofHub); err != nil {
 			return err
 		}
 	}

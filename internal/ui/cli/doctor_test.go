@@ -9,6 +9,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -188,6 +189,23 @@ func TestAServerThatIsSilentIsSaidToTakeConnections(t *testing.T) {
 				t.Errorf("interrupted, it says %v", err)
 			}
 		})
+	}
+}
+
+func TestAReceiverThatStillFailsIsNamed(t *testing.T) {
+	now := time.Now()
+	event := func(reason, message string, age time.Duration) *corev1.Event {
+		return &corev1.Event{Reason: reason, Message: message, EventTime: metav1.NewMicroTime(now.Add(-age))}
+	}
+	got := failingReceivers([]*corev1.Event{
+		event("NotificationsSent", "notifications to chat are sent again", time.Minute),
+		event("NotificationsFail", "notifications to gate fail, and are tried again: the receiver answers 401", time.Second),
+		event("NotificationsFail", "notifications to chat fail, and are tried again: the receiver answers 500", 2*time.Minute),
+		event("NotificationsSent", "notifications to gate are sent again", time.Hour),
+		event("ConfigInvalid", "the settings before stay in force", 0),
+	})
+	if want := []string{"notifications to gate fail, and are tried again: the receiver answers 401"}; !slices.Equal(got, want) {
+		t.Errorf("it names %q", got)
 	}
 }
 

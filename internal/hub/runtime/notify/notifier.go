@@ -64,7 +64,8 @@ type Deps struct {
 func New(deps Deps) *Notifier {
 	return &Notifier{
 		client: deps.Client, live: deps.Live, clock: deps.Clock, recorder: deps.Recorder, config: deps.Config, namespace: deps.Namespace,
-		changed: deps.Config.Subscribe(), limiter: eventlimit.NewLimiter(deps.Clock), timeout: requestTimeout, sent: newCounters(), queues: map[string]*queue{},
+		changed: deps.Config.Subscribe(), limiter: eventlimit.NewLimiter(deps.Clock), timeout: requestTimeout, sent: newCounters(),
+		queues: map[string]*queue{},
 	}
 }
 
@@ -159,14 +160,14 @@ func (n *Notifier) Tell(o client.Object, state string, changes ...history.Change
 		if !n.limiter.Accept(o.GetUID(), string(change.Reason)) {
 			continue
 		}
-		said := cloudEvent(gvk.Kind, o, state, change, current.APIServerURL, now)
-		body, err := json.Marshal(said)
+		event := cloudEvent(gvk.Kind, o, state, change, current.APIServerURL, now)
+		body, err := json.Marshal(event)
 		if err != nil {
 			continue // strings and a time always have a form
 		}
 		for i := range current.Notifications {
 			if sink := &current.Notifications[i]; sink.Wants(change.Reason, o.GetNamespace()) {
-				dropped := n.queue(sink.Name).push(message{id: said.ID, body: body, since: now})
+				dropped := n.queue(sink.Name).push(message{id: event.ID, body: body, since: now})
 				n.sent.add(sink.Name, resultDropped, dropped)
 			}
 		}

@@ -68,6 +68,10 @@ func (b *lockedBuffer) String() string {
 	return b.text.String()
 }
 
+func inSystem(name string) metav1.ObjectMeta {
+	return metav1.ObjectMeta{Namespace: "system", Name: name}
+}
+
 func newRig(t *testing.T, sinks ...string) *rig {
 	t.Helper()
 	scheme := runtime.NewScheme()
@@ -77,8 +81,8 @@ func newRig(t *testing.T, sinks ...string) *rig {
 		}
 	}
 	c := fake.NewClientBuilder().WithScheme(scheme).WithObjects(
-		&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "system", Name: naming.HubConfigMap}, Data: map[string]string{"config": listed(sinks)}},
-		&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "system", Name: "key"}, Data: map[string][]byte{secretKey: []byte(keyPrefix + signingKey)}},
+		&corev1.ConfigMap{ObjectMeta: inSystem(naming.HubConfigMap), Data: map[string]string{"config": listed(sinks)}},
+		&corev1.Secret{ObjectMeta: inSystem("key"), Data: map[string][]byte{secretKey: []byte(keyPrefix + signingKey)}},
 	).Build()
 	r := &rig{t: t, client: c, recorder: events.NewFakeRecorder(100), log: &lockedBuffer{}}
 	r.config = settings.New(c, r.recorder, "system")
@@ -105,7 +109,7 @@ func (r *rig) start() {
 // configure changes the settings.
 func (r *rig) configure(sinks ...string) {
 	r.t.Helper()
-	configMap := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "system", Name: naming.HubConfigMap}}
+	configMap := &corev1.ConfigMap{ObjectMeta: inSystem(naming.HubConfigMap)}
 	patch := client.RawPatch("application/merge-patch+json", []byte(`{"data":{"config":`+strconv.Quote(listed(sinks))+`}}`))
 	if err := r.client.Patch(r.t.Context(), configMap, patch); err != nil {
 		r.t.Fatal(err)
@@ -345,8 +349,8 @@ func TestAMissingOrWrongKeyIsNamed(t *testing.T) {
 	r := newRig(t, strings.Replace(sinkOf("gate", receiver.URL), `"secretName":"key"`, `"secretName":"missing"`, 1))
 	r.start()
 	r.Tell(web, "Lost", lost(""))
-	r.said("Secret system/missing does not exist: create it with the signing key under key")
-	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "system", Name: "missing"}, Data: map[string][]byte{secretKey: []byte("s3cret")}}
+	r.said("there is no Secret system/missing: create it with the signing key under key")
+	secret := &corev1.Secret{ObjectMeta: inSystem("missing"), Data: map[string][]byte{secretKey: []byte("s3cret")}}
 	if err := r.client.Create(t.Context(), secret); err != nil {
 		t.Fatal(err)
 	}
@@ -459,4 +463,16 @@ func TestTheAddressOfAReceiverIsCheckedAfterTheNameResolution(t *testing.T) {
 	r.start()
 	r.Tell(web, "Lost", lost(""))
 	r.said("url leads to a loopback address, which is the hub's own machine")
+}
+
+// TestASignatureIsTheOneOfStandardWebhooks has an example of the libraries of Standard Webhooks.
+func TestASignatureIsTheOneOfStandardWebhooks(t *testing.T) {
+	of, err := parseKeys([]byte("whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := keys{of: of}.sign("msg_p5jXN8AQM9LWM0D4loKWxJek", "1614265330", []byte(`{"test": 2432232314}`))
+	if want := "v1,g0hM9SsE+OTPJTGt/tmIKtSyZlE3uFJELVlNIOLJ1OE="; got != want {
+		t.Errorf("it is %s, want %s", got, want)
+	}
 }

@@ -34,9 +34,9 @@ const (
 // sendError is the reason why a request failed.
 type sendError struct {
 	error
-	// refused: the receiver will never take this message.
+	// refused: the receiver takes this message at no time.
 	refused bool
-	// after is the pause that the receiver asks for; zero without one.
+	// after is the pause that the receiver requests; zero without one.
 	after time.Duration
 }
 
@@ -69,7 +69,7 @@ func (w *worker) send(ctx context.Context, m message) *sendError {
 	if err != nil {
 		return &sendError{error: w.withoutURL(err)}
 	}
-	defer response.Body.Close()
+	defer func() { _ = response.Body.Close() }()
 	_, _ = io.Copy(io.Discard, io.LimitReader(response.Body, maxAnswer)) // only the status counts
 	return judge(response, now)
 }

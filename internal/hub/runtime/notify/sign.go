@@ -24,7 +24,7 @@ const (
 	minKey, maxKey = 24, 64
 	// maxKeys is the number of keys that sign at the same time: the next one and the previous one.
 	maxKeys = 2
-	// keysLife is the time for which the hub signs with the keys that it has read.
+	// keysLife is the time between two reads of the keys.
 	keysLife = time.Minute
 )
 
@@ -43,13 +43,13 @@ func (w *worker) readKeys(ctx context.Context, now time.Time) error {
 	var secret corev1.Secret
 	name := client.ObjectKey{Namespace: w.namespace, Name: w.to.SecretName}
 	if err := w.live.Get(ctx, name, &secret); apierrors.IsNotFound(err) {
-		return fmt.Errorf("Secret %s does not exist: create it with the signing key under %s", name, secretKey)
+		return fmt.Errorf("there is no Secret %s: create it with the signing key under %s", name, secretKey)
 	} else if err != nil {
 		return fmt.Errorf("reading Secret %s: %w", name, err)
 	}
 	parsed, err := parseKeys(secret.Data[secretKey])
 	if err != nil {
-		return fmt.Errorf("Secret %s: %w", name, err)
+		return fmt.Errorf("reading the key in Secret %s: %w", name, err)
 	}
 	w.keys = keys{parsed, now}
 	return nil

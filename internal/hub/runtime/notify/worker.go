@@ -25,7 +25,7 @@ const (
 	longestAsked = time.Hour
 	// attemptsInARow is the number of attempts before another message has its turn.
 	attemptsInARow = 5
-	// longestLife is the age at which the hub gives a message up.
+	// longestLife is the maximum age of a message.
 	longestLife = 24 * time.Hour
 	// announcePeriod is the time between two Events about a sink that keeps failing; an API server
 	// keeps them for an hour.
@@ -127,7 +127,8 @@ func pauseAfter(failures int, id string) time.Duration {
 func (w *worker) noteDropped() {
 	if dropped := w.sent.of(w.name, resultDropped); dropped > 0 && !w.dropping && w.failures > 0 {
 		w.dropping = true
-		w.log.Info("Notifications are dropped, the oldest first, because the receiver does not take them", "dropped", dropped, "waiting", maxWaiting)
+		w.log.Info("Notifications are dropped, the oldest first, because the receiver does not take them", "dropped", dropped,
+			"waiting", maxWaiting)
 	}
 }
 

@@ -31,7 +31,7 @@ type Sink struct {
 	Reasons []clusterv1beta1.HistoryReason
 	// Workspaces lists the workspaces whose Clusters and requests are concerned; none for all members.
 	Workspaces []string
-	// CABundle holds the PEM certificates that the receiver may have; empty for those of the system.
+	// CABundle is the receiver's CA as PEM; empty for the authorities of the system.
 	CABundle string
 	// AllowLoopback permits a receiver on the hub's own machine.
 	AllowLoopback bool
@@ -55,11 +55,11 @@ type wireSink struct {
 }
 
 // parseSinks reads notifications.
-func parseSinks(in []wireSink) (sinks []Sink, err error) {
-	if len(in) > maxSinks {
-		return nil, fmt.Errorf("notifications has %d entries: want at most %d", len(in), maxSinks)
+func parseSinks(entries []wireSink) (sinks []Sink, err error) {
+	if len(entries) > maxSinks {
+		return nil, fmt.Errorf("notifications has %d entries: want at most %d", len(entries), maxSinks)
 	}
-	for i, one := range in {
+	for i, one := range entries {
 		if problems := validation.IsDNS1123Label(one.Name); len(problems) > 0 {
 			return nil, fmt.Errorf("notifications[%d].name %q: %s", i, one.Name, problems[0])
 		}

@@ -48,7 +48,10 @@ func TestASinkIsReadWhole(t *testing.T) {
 func TestAWrongSinkIsNamedWithoutItsURL(t *testing.T) {
 	many := strings.TrimSuffix(strings.Repeat(`{"name":"a","url":"https://a","secretName":"a"},`, 17), ",")
 	for name, row := range map[string]struct{ sinks, says string }{
-		"an unknown reason":    {`{"name":"a","url":"https://s3cret","secretName":"a","reasons":["Lots"]}`, `"Lots", which is no change of a member: want some of ApprovalRequired, `},
+		"an unknown reason": {
+			`{"name":"a","url":"https://s3cret","secretName":"a","reasons":["Lots"]}`,
+			`"Lots", which is no change of a member: want some of ApprovalRequired, `,
+		},
 		"http without a host":  {`{"name":"a","url":"http:///s3cret","secretName":"a"}`, `notifications "a": url names no host`},
 		"another scheme":       {`{"name":"a","url":"ftp://s3cret","secretName":"a"}`, "url has no scheme https or http"},
 		"no URL":               {`{"name":"a","secretName":"a"}`, "url has no scheme https or http"},
@@ -59,10 +62,13 @@ func TestAWrongSinkIsNamedWithoutItsURL(t *testing.T) {
 		"the metadata service": {`{"name":"a","url":"http://169.254.169.254/s3cret","secretName":"a","allowLoopback":true}`, "link-local"},
 		"no Secret":            {`{"name":"a","url":"https://s3cret"}`, "want the name of a Secret in the hub's namespace"},
 		"no name":              {`{"url":"https://s3cret","secretName":"a"}`, "notifications[0].name"},
-		"a name twice":         {`{"name":"a","url":"https://s3cret","secretName":"a"},{"name":"a","url":"https://b","secretName":"a"}`, "is taken by an entry before it"},
-		"a wrong workspace":    {`{"name":"a","url":"https://s3cret","secretName":"a","workspaces":["A b"]}`, `workspaces has "A b"`},
-		"a wrong CA":           {`{"name":"a","url":"https://s3cret","secretName":"a","caBundle":"x"}`, "caBundle: "},
-		"too many":             {many, "want at most 16"},
+		"a name twice": {
+			`{"name":"a","url":"https://s3cret","secretName":"a"},{"name":"a","url":"https://b","secretName":"a"}`,
+			"is taken by an entry before it",
+		},
+		"a wrong workspace": {`{"name":"a","url":"https://s3cret","secretName":"a","workspaces":["A b"]}`, `workspaces has "A b"`},
+		"a wrong CA":        {`{"name":"a","url":"https://s3cret","secretName":"a","caBundle":"x"}`, "caBundle: "},
+		"too many":          {many, "want at most 16"},
 	} {
 		_, err := Parse(fmt.Sprintf(`{"notifications":[%s]}`, row.sinks))
 		if err == nil || !strings.Contains(err.Error(), row.says) || strings.Contains(err.Error(), "s3cret") {
