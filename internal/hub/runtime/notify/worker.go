@@ -88,7 +88,7 @@ func (w *worker) attempt(ctx context.Context, m message) time.Duration {
 	if age := w.clock.Since(m.since); age > longestLife {
 		w.queue.done(m.id)
 		w.sent.add(w.name, resultDropped, 1)
-		w.log.Info("Notification was given up", "id", m.id, "attempts", m.attempts)
+		w.log.Info("Notification was given up", "message", m.id, "failed", m.attempts)
 		return 0
 	}
 	err := w.send(ctx, m)
@@ -104,7 +104,7 @@ func (w *worker) attempt(ctx context.Context, m message) time.Duration {
 	w.sent.add(w.name, resultFailed, 1)
 	if err.refused {
 		w.queue.done(m.id)
-		w.log.Info("Receiver refuses the notification, which is not sent again", "id", m.id, "problem", err.Error())
+		w.log.Info("Receiver refuses the notification, which is not sent again", "message", m.id, "cause", err.Error())
 		return 0
 	}
 	w.queue.failed(m.id)
@@ -128,7 +128,7 @@ func (w *worker) noteDropped() {
 	if dropped := w.sent.of(w.name, resultDropped); dropped > 0 && !w.dropping && w.failures > 0 {
 		w.dropping = true
 		w.log.Info("Notifications are dropped, the oldest first, because the receiver does not take them", "dropped", dropped,
-			"waiting", maxWaiting)
+			"kept", maxWaiting)
 	}
 }
 
@@ -141,7 +141,7 @@ func (w *worker) failing(err *sendError) {
 		return
 	}
 	w.announced = now
-	w.log.Info("Notifications fail, and are tried again", "problem", err.Error())
+	w.log.Info("Notifications fail, and are tried again", "cause", err.Error())
 	w.recorder.Eventf(w.configMap(), nil, corev1.EventTypeWarning, reasons.NotificationsFail, "Notify",
 		"notifications to %s fail, and are tried again: %v", w.name, err)
 }
