@@ -43,7 +43,7 @@ func describe(page *strings.Builder, command *cobra.Command) {
 		}
 		child.InitDefaultHelpFlag()
 		child.Flags().Lookup("help").Hidden = true
-		fmt.Fprintf(page, "\n## %s\n\n%s\n", child.CommandPath(), strings.TrimSpace(description))
+		fmt.Fprintf(page, "\n## %s\n\n%s\n", child.CommandPath(), withBlocks(strings.TrimSpace(description)))
 		if child.Runnable() {
 			fmt.Fprintf(page, "\n```text\n%s\n```\n", child.UseLine())
 		}
@@ -55,6 +55,28 @@ func describe(page *strings.Builder, command *cobra.Command) {
 		}
 		describe(page, child)
 	}
+}
+
+// withBlocks puts the indented lines of a description into blocks, since a page would join them.
+func withBlocks(description string) string {
+	var text strings.Builder
+	inside, before := false, ""
+	for line := range strings.Lines(description) {
+		switch indented := strings.HasPrefix(line, "  "); {
+		case inside && !indented:
+			text.WriteString("```\n")
+			inside = false
+		case !inside && indented && (before == "" || strings.HasSuffix(before, ":")): // else a list item goes on
+			text.WriteString(map[bool]string{true: "\n", false: ""}[before != ""] + "```text\n")
+			inside = true
+		}
+		text.WriteString(line)
+		before = strings.TrimSpace(line)
+	}
+	if inside {
+		text.WriteString("\n```")
+	}
+	return text.String()
 }
 
 func unindented(text string) string {

@@ -23,9 +23,10 @@ type metric struct {
 func metrics() (string, error) {
 	var page strings.Builder
 	page.WriteString("# Metrics\n\n" +
-		generated + `The Pods of the hub, of the agents and of the dashboard serve these metrics in the format of Prometheus, and the
-metrics of their process and of Go. The hub also serves the metrics of controller-runtime: reconciles by controller, work queues,
-requests to the API server, and ` + "`leader_election_master_status{name=\"muster-hub\"}`, 1 in the replica that leads. " +
+		generated + `The Pods of the hub, the agents and the dashboard serve these metrics in the format of Prometheus.
+They also serve the metrics of their process and of Go. The hub adds the metrics of controller-runtime, such as
+reconciles by controller, work queues and requests to the API server.
+` + "`leader_election_master_status{name=\"muster-hub\"}` is 1 in the leading replica. " +
 		"[Monitor](../operations/monitoring.md) has the alerts.\n")
 	for _, program := range []struct{ title, dir string }{
 		{"The hub", "internal/hub"}, {"The agent", "internal/agent"}, {"The dashboard", "internal/ui/dashboard"},

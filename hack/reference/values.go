@@ -120,15 +120,20 @@ func resolve(s schema, defs map[string]schema) schema {
 
 // comment returns a comment without its marks, and without example lines of the value itself.
 func comment(head, key string) string {
-	var said []string
+	var paragraph []string
 	// Of several comments with blank lines between them, the last one belongs to the key.
 	for line := range strings.Lines(head[strings.LastIndex(head, "\n\n")+1:]) {
-		line = strings.TrimSpace(strings.TrimPrefix(strings.TrimSpace(line), "#"))
-		if !strings.HasPrefix(line, key+": ") {
-			said = append(said, line)
+		text := strings.TrimPrefix(strings.TrimSpace(line), "#")
+		line = strings.TrimSpace(text)
+		switch {
+		case strings.HasPrefix(line, key+": "):
+		case strings.HasPrefix(text, "   "):
+			paragraph = append(paragraph, "`"+line+"`")
+		default:
+			paragraph = append(paragraph, line)
 		}
 	}
-	return strings.TrimSpace(strings.Join(said, " "))
+	return strings.TrimSpace(strings.Join(paragraph, " "))
 }
 
 // inline returns a default on one line.

@@ -17,10 +17,10 @@ const (
 // unwritten lists pages that do not pass yet, by the beginning of their path, with the reason.
 // The list may only shrink: TestMarkdownIsPlainEnglish fails where all pages of an entry pass.
 var unwritten = map[string]string{
-	"CHANGELOG.md":            "history",
-	"docs/decisions/":         "history",
-	"docs/reference/":         "generated from help, charts and definitions",
-	"docs/troubleshooting.md": "generated from internal/ui/explain",
+	"CHANGELOG.md":                    "history",
+	"docs/decisions/":                 "history",
+	"docs/reference/api-fleet.md":     "has descriptions of Kubernetes' own types",
+	"docs/reference/api-placement.md": "has descriptions of Kubernetes' own types",
 }
 
 // phrase is a word or phrase that is out, with a better one.
@@ -227,7 +227,11 @@ func wideLines(name, page string) (faults []string) {
 
 func markdownFaults(name, page string) []string {
 	sentences := markdownSentences(page)
-	return append(append(proseFaults(name, sentences), relativeFaults(name, sentences)...), wideLines(name, page)...)
+	faults := append(proseFaults(name, sentences), relativeFaults(name, sentences)...)
+	if strings.HasPrefix(name, "docs/reference/") || name == "docs/troubleshooting.md" {
+		return faults // make generate writes each paragraph on one line
+	}
+	return append(faults, wideLines(name, page)...)
 }
 
 // exceptionFor returns the longest entry of unwritten at the beginning of a path;

@@ -51,8 +51,8 @@ func newSupport(streams genericiooptions.IOStreams, h *access) *cobra.Command {
 	command := &cobra.Command{
 		Use:   "support-bundle",
 		Short: "Collect diagnostic data without secrets",
-		Long: `Write an archive with the diagnostic data of a hub or a member: the objects of the fleet,
-the namespaces of the hub and the agents, their logs, and the output of muster explain.
+		Long: `Write an archive with the diagnostic data of a hub or a member. It contains the objects
+of the fleet, the namespaces of the hub and the agents, their logs, and the output of muster explain.
 
 The archive holds no secrets. The command removes:
 

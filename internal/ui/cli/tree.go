@@ -22,9 +22,9 @@ func newTree(streams genericiooptions.IOStreams, h *access) *cobra.Command {
 	command := &cobra.Command{
 		Use:   "tree [clusters|memberclusters] NAME",
 		Short: "Show the objects of a member as a tree",
-		Long: `Show a member and its objects on the hub as a tree, each with its state: the member
-namespace, the identity of the agent, the report and the heartbeat, and the deliveries.
-The tree also names missing objects, and those you may not read.`,
+		Long: `Show a member and its objects on the hub as a tree, each with its state. The objects are
+the member namespace, the identity of the agent, the report, the heartbeat and the deliveries.
+The tree also names missing objects, and objects that you may not read.`,
 		Example: `  muster tree clusters/web
   muster tree edge-1`,
 		Args: takes(1, 2, "the name of a member"),

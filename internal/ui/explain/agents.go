@@ -143,8 +143,8 @@ var agentCauses = []cause{
 	},
 	{
 		kinds: ofClusters, reasons: []string{"RolloutStopped"},
-		means: "The hub has stopped this update: at least a tenth of the agents, in at least two workspaces if there are several, " +
-			"are not ready with the new version. This agent keeps its version.",
+		means: "The hub has stopped this update: at least a tenth of the agents are not ready with the new version. If there are " +
+			"several workspaces, they are in at least two. This agent keeps its version.",
 		remedy: "Run muster explain for the Clusters in the message.",
 	},
 	{
@@ -181,8 +181,8 @@ var agentCauses = []cause{
 	},
 	{
 		kinds: ofMembers, reasons: []string{reasons.AgentTooOld},
-		means: "The agent is too old: it cannot move to another address of the hub, or it deploys nothing. The message says " +
-			"which.",
+		means: "The agent is too old. The message has the consequence: the agent cannot move to another address of the hub, or " +
+			"it deploys nothing.",
 		remedy: "Upgrade the agent with Helm. If the hub moves, upgrade before the old address is gone.",
 	},
 	{
@@ -219,9 +219,9 @@ var agentCauses = []cause{
 	},
 	{
 		kinds: ofMemberClusters, reasons: []string{reasons.AgentHasNoKey, reasons.SwitchedOff},
-		means: "Either the agent keeps the token of its identity, and the hub cannot renew that token. Or the hub upgrades no " +
-			"agents, because manageAgent is false. The message says which.",
-		remedy: "For a credential that the hub renews, use Muster's own agent. Upgrade agents with Helm if the hub does not.", aside: true,
+		means: "The message has one of two causes. The agent keeps the token of its identity, and the hub cannot renew it. Or " +
+			"manageAgent is false, and the hub upgrades no agents.",
+		remedy: "For a renewed credential, use Muster's own agent. If the hub does not upgrade agents, upgrade them with Helm.", aside: true,
 	},
 	{
 		kinds: ofMembers, reasons: []string{clusterv1beta1.ReasonNamespacesDegraded, reasons.PropertiesSkipped},
