@@ -9,14 +9,12 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"slices"
 	"strings"
 	"time"
 
 	"helm.sh/helm/v4/pkg/registry"
 	"helm.sh/helm/v4/pkg/repo/v1"
 	"oras.land/oras-go/v2/registry/remote/auth"
-	"sigs.k8s.io/yaml"
 
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
 	"github.com/muster-fleet/muster/internal/naming"
@@ -145,27 +143,6 @@ func ociReference(options fleet.HelmOptions) string {
 // tagged reports whether a reference has a tag or a digest.
 func tagged(reference string) bool {
 	return strings.ContainsAny(reference[strings.LastIndex(reference, "/")+1:], ":@")
-}
-
-// find looks a chart up in the index of its repository.
-func (f *Fetcher) find(ctx context.Context, options fleet.HelmOptions) (*repo.ChartVersion, error) {
-	text, err := f.get(ctx, strings.TrimSuffix(options.Repo, "/")+"/index.yaml")
-	if err != nil {
-		return nil, err
-	}
-	index := repo.NewIndexFile()
-	if err := yaml.Unmarshal(text, index); err != nil {
-		return nil, fmt.Errorf("reading the index of the repository: %w", err)
-	}
-	for name, versions := range index.Entries {
-		index.Entries[name] = slices.DeleteFunc(versions, func(v *repo.ChartVersion) bool { return v == nil || v.Metadata == nil })
-	}
-	index.SortEntries()
-	version, err := index.Get(options.Chart, options.Version)
-	if err != nil {
-		return nil, fmt.Errorf("looking it up in the index of the repository: %w", err)
-	}
-	return version, nil
 }
 
 // fetchVersion fetches a version of the index.

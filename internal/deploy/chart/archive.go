@@ -1,7 +1,6 @@
 package chart
 
 import (
-	"bytes"
 	"fmt"
 
 	"helm.sh/helm/v4/pkg/chart/loader/archive"
@@ -37,7 +36,11 @@ func (a *Archive) Load() (*helm.Chart, error) {
 	if a == nil {
 		return nil, nil
 	}
-	made, err := loadArchive(a.Data)
+	buffered, err := a.Unpack()
+	if err != nil {
+		return nil, err
+	}
+	made, err := loadFiles(buffered)
 	if err != nil {
 		return nil, fmt.Errorf("loading chart %s: %w", a.From, err)
 	}
@@ -49,12 +52,8 @@ func (a *Archive) Load() (*helm.Chart, error) {
 	return made, complete(made, a.Incomplete)
 }
 
-// loadArchive loads a chart within the limits for the files of a Bundle.
-func loadArchive(packed []byte) (*helm.Chart, error) {
-	buffered, err := archive.LoadArchiveFiles(bytes.NewReader(packed))
-	if err != nil {
-		return nil, err
-	}
+// loadFiles loads a chart within the limits for the files of a Bundle.
+func loadFiles(buffered []*archive.BufferedFile) (*helm.Chart, error) {
 	files := Files{}
 	for _, file := range buffered {
 		files[file.Name] = file.Data

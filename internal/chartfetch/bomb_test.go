@@ -1,0 +1,132 @@
+package chartfetch
+
+import (
+	"archive/tar"
+	"bytes"
+	"compress/gzip"
+	"fmt"
+	"io"
+	"runtime"
+	"strings"
+	"testing"
+)
+
+// archived is an archive with files of zeros, by their sizes.
+func archived(t *testing.T, sizes ...int64) []byte {
+	t.Helper()
+	var buffer bytes.Buffer
+	zipped := gzip.NewWriter(&buffer)
+	files := tar.NewWriter(zipped)
+	for i, size := range sizes {
+		if err := files.WriteHeader(&tar.Header{Name: fmt.Sprintf("web/%d", i), Mode: 0o644, Size: size}); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := io.CopyN(files, zeros{}, size); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := files.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := zipped.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return buffer.Bytes()
+}
+
+type zeros struct{}
+
+func (zeros) Read(p []byte) (int, error) {
+	clear(p)
+	return len(p), nil
+}
+
+func TestAnArchiveThatWouldFillTheMemoryIsRefused(t *testing.T) {
+	for name, data := range map[string][]byte{
+		"one large file":      archived(t, MaxUnpacked+1),
+		"many files":          archived(t, MaxUnpacked/2, MaxUnpacked/2, 1),
+		"many empty files":    archived(t, make([]int64, MaxUnpacked/512)...),
+		"a hole of 1,000 GiB": sparse(t, 1000<<30),
+	} {
+		before := allocated()
+		_, _, err := (&Archive{Data: data, From: "web"}).Files()
+		if err == nil || !strings.Contains(err.Error(), "unpacking chart web: its files have more than 32 MiB unpacked") {
+			t.Errorf("%s: %v", name, err)
+		}
+		if used := allocated() - before; used > 64<<20 {
+			t.Errorf("%s: %d MiB are allocated before the refusal", name, used>>20)
+		}
+	}
+	unpacked, err := (&Archive{Data: archived(t, MaxUnpacked-4096), From: "web"}).Unpack()
+	if err != nil || len(unpacked) != 1 {
+		t.Errorf("just below the limit: %d files, %v", len(unpacked), err)
+	}
+}
+
+// sparse is an archive with a file that is a hole, as GNU tar writes it.
+func sparse(t *testing.T, size int64) []byte {
+	t.Helper()
+	var buffer bytes.Buffer
+	zipped := gzip.NewWriter(&buffer)
+	files := tar.NewWriter(zipped)
+	// The reader of archives takes the map of the file from these attributes. The writer refuses them.
+	header := &tar.Header{Name: "web/hole", Mode: 0o644, Format: tar.FormatPAX, PAXRecords: map[string]string{
+		"XXX.sparse.major": "0", "XXX.sparse.minor": "1", "XXX.sparse.size": fmt.Sprint(size),
+		"XXX.sparse.numblocks": "1", "XXX.sparse.map": fmt.Sprintf("%d,0", size),
+	}}
+	if err := files.WriteHeader(header); err != nil {
+		t.Fatal(err)
+	}
+	if err := files.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := zipped.Close(); err != nil {
+		t.Fatal(err)
+	}
+	var plain bytes.Buffer
+	unzipped, err := gzip.NewReader(&buffer)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := io.Copy(&plain, unzipped); err != nil {
+		t.Fatal(err)
+	}
+	var again bytes.Buffer
+	zipped = gzip.NewWriter(&again)
+	if _, err := zipped.Write(bytes.ReplaceAll(plain.Bytes(), []byte("XXX."), []byte("GNU."))); err != nil {
+		t.Fatal(err)
+	}
+	if err := zipped.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return again.Bytes()
+}
+
+func allocated() uint64 {
+	var stats runtime.MemStats
+	runtime.ReadMemStats(&stats)
+	return stats.TotalAlloc
+}
+
+func TestAChartWithAnExpensiveChartYAMLIsRefused(t *testing.T) {
+	var buffer bytes.Buffer
+	zipped := gzip.NewWriter(&buffer)
+	files := tar.NewWriter(zipped)
+	text := "version: 1.0.0\nkeywords: [" + strings.Repeat("[],", 200_000) + "]\n"
+	if err := files.WriteHeader(&tar.Header{Name: "web/Chart.yaml", Mode: 0o644, Size: int64(len(text))}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := files.Write([]byte(text)); err != nil {
+		t.Fatal(err)
+	}
+	if err := files.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := zipped.Close(); err != nil {
+		t.Fatal(err)
+	}
+	_, _, err := (&Archive{Data: buffer.Bytes(), From: "web"}).Files()
+	if err == nil || !strings.Contains(err.Error(), "chart web: Chart.yaml: the document that begins at line 1: it has up to") {
+		t.Error(err)
+	}
+}
