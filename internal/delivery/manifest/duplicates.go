@@ -40,8 +40,6 @@ var (
 		{Group: admissionGroup, Kind: "ValidatingWebhookConfiguration"}: {"": {{field: "webhooks", keys: byName}}},
 		{Group: admissionGroup, Kind: "MutatingWebhookConfiguration"}:   {"": {{field: "webhooks", keys: byName}}},
 	}
-	// podPaths are the paths of the Pod spec in an object of Kubernetes.
-	podPaths = []string{"spec", "template.spec", "spec.template.spec", "spec.jobTemplate.spec.template.spec"}
 )
 
 // twin is the second entry of a key in a list.
@@ -88,27 +86,16 @@ func eachList(o *unstructured.Unstructured, visit func(path string, parent map[s
 			visit(joined(parent, list.field), in, list)
 		}
 	}
-	if !slices.Contains(templated, kind.Group) {
-		return
-	}
-	for _, path := range podPaths {
-		spec, found := mapAt(o.Object, path)
-		if !found {
-			continue
-		}
+	eachPod(o, func(path string, spec map[string]any) {
 		for _, list := range podLists {
 			visit(joined(path, list.field), spec, list)
 		}
-		for _, field := range []string{"initContainers", "containers"} {
-			containers, _ := spec[field].([]any)
-			for i, container := range containers {
-				of, _ := container.(map[string]any)
-				for _, list := range containerLists {
-					visit(fmt.Sprintf("%s[%d].%s", joined(path, field), i, list.field), of, list)
-				}
-			}
+	})
+	eachContainer(o, func(path string, container map[string]any) {
+		for _, list := range containerLists {
+			visit(joined(path, list.field), container, list)
 		}
-	}
+	})
 }
 
 // twins returns the entries of a list with the key of an earlier entry.

@@ -26,8 +26,23 @@ func Check(o *unstructured.Unstructured) string {
 	return checkDuplicates(o)
 }
 
+// serverFields are the fields of metadata that only an API server writes. A manifest has them from
+// kubectl get -o yaml.
+var serverFields = []string{
+	"uid", "resourceVersion", "generation", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds", "managedFields",
+	"selfLink",
+}
+
+// DropServerFields removes the fields of metadata that only an API server writes.
+func DropServerFields(o *unstructured.Unstructured) {
+	for _, field := range serverFields {
+		unstructured.RemoveNestedField(o.Object, "metadata", field)
+	}
+}
+
 // Normalize prepares a checked manifest for server-side apply. It leaves out the fields of others.
 func Normalize(o *unstructured.Unstructured) {
+	DropServerFields(o)
 	fillTexts(o)
 	encodeStringData(o)
 	LeaveOut(o)

@@ -24,6 +24,16 @@ func object(t *testing.T, text string) *unstructured.Unstructured {
 	return o
 }
 
+func TestFieldsOfAServerAreLeftOut(t *testing.T) {
+	exported := object(t, "{apiVersion: v1, kind: ConfigMap, metadata: {name: a, uid: b, resourceVersion: '1', generation: 2, "+
+		"creationTimestamp: null, managedFields: [{manager: c}], selfLink: /d, labels: {app: web}}, data: {e: f}}")
+	Normalize(exported)
+	want := object(t, "{apiVersion: v1, kind: ConfigMap, metadata: {name: a, labels: {app: web}}, data: {e: f}}")
+	if diff := cmp.Diff(want.Object, exported.Object); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
 func TestAMistakeIsNamedWithItsFieldAndRemedy(t *testing.T) {
 	const pod = "spec: {template: {spec: {containers: [{name: c, "
 	for _, c := range []struct{ name, text, want string }{
@@ -52,6 +62,24 @@ func TestAMistakeIsNamedWithItsFieldAndRemedy(t *testing.T) {
 		{
 			"a text of a Secret is a number", "{apiVersion: v1, kind: Secret, stringData: {pin: 4711}}",
 			"stringData.pin is a number, and Kubernetes takes only a text: put the value in quotes",
+		},
+		{
+			"a value of a Secret is a number", "{apiVersion: v1, kind: Secret, data: {pin: 4711}}",
+			"data.pin is a number, and Kubernetes takes only a text: put the value in quotes",
+		},
+		{
+			"a value of a ConfigMap is a boolean", "{apiVersion: v1, kind: ConfigMap, data: {a: b, debug: yes, empty: }}",
+			"data.debug is a boolean, and Kubernetes takes only a text: put the value in quotes",
+		},
+		{"data of a custom resource", "{apiVersion: example.com/v1, kind: ConfigMap, data: {debug: yes}}", ""},
+		{
+			"a variable is a number", "{apiVersion: apps/v1, kind: Deployment, " + pod + "env: [{name: A, value: a}, {name: B, value: 1}]}]}}}}",
+			"spec.template.spec.containers[0].env[1].value is a number, and Kubernetes takes only a text: put the value in quotes",
+		},
+		{
+			"an argument is a number", "{apiVersion: batch/v1, kind: CronJob, spec: {jobTemplate: {spec: {template: {spec: {initContainers: " +
+				"[{name: c, command: [a, b], args: [--port, 80]}]}}}}}}",
+			"spec.jobTemplate.spec.template.spec.initContainers[0].args[1] is a number, and Kubernetes takes only a text: put the value in quotes",
 		},
 		{
 			"a variable twice", "{apiVersion: apps/v1, kind: Deployment, " + pod + "env: [{name: A}, {name: B}, {name: A}]}]}}}}",

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
 // templated are the API groups of Kubernetes with templates of other objects.
@@ -33,8 +34,15 @@ func metadataOf(o *unstructured.Unstructured, visit func(path string, metadata m
 	}
 }
 
-// CheckTexts returns the first name, label, annotation or value of stringData without a text. It
-// looks at the object and its templates. Kubernetes' library reads no label of such an object.
+// textMaps are the maps of texts by kind, besides labels and annotations.
+var textMaps = map[schema.GroupKind][]string{
+	secretKind:          {"stringData", "data"},
+	{Kind: "ConfigMap"}: {"data", "binaryData"},
+}
+
+// CheckTexts returns the first name, label, annotation, value of a Secret or ConfigMap, or argument
+// or variable of a container without a text. It looks at the object and its templates. Kubernetes'
+// library reads no label of such an object, and the API server's errors quote the value.
 func CheckTexts(o *unstructured.Unstructured) (problem string) {
 	note := func(path string, value any) {
 		if problem == "" {
@@ -51,9 +59,10 @@ func CheckTexts(o *unstructured.Unstructured) (problem string) {
 			checkMap(path+"."+field, metadata[field], note)
 		}
 	})
-	if o.GroupVersionKind().GroupKind() == secretKind {
-		checkMap("stringData", o.Object["stringData"], note)
+	for _, field := range textMaps[o.GroupVersionKind().GroupKind()] {
+		checkMap(field, o.Object[field], note)
 	}
+	eachContainer(o, func(path string, container map[string]any) { checkContainer(path, container, note) })
 	return problem
 }
 
@@ -66,6 +75,25 @@ func checkMap(path string, of any, note func(path string, value any)) {
 	for _, key := range sortedKeys(values) {
 		if value := values[key]; value != nil && !isText(value) {
 			note(keyed(path, key), value)
+		}
+	}
+}
+
+// checkContainer calls note with the arguments and variables of a container without a text.
+func checkContainer(path string, container map[string]any, note func(path string, value any)) {
+	for _, field := range []string{"command", "args"} {
+		words, _ := container[field].([]any)
+		for i, word := range words {
+			if word != nil && !isText(word) {
+				note(fmt.Sprintf("%s.%s[%d]", path, field, i), word)
+			}
+		}
+	}
+	variables, _ := container["env"].([]any)
+	for i, variable := range variables {
+		fields, _ := variable.(map[string]any)
+		if value := fields["value"]; value != nil && !isText(value) {
+			note(fmt.Sprintf("%s.env[%d].value", path, i), value)
 		}
 	}
 }

@@ -118,7 +118,7 @@ func (d *Deployer) deploy(ctx context.Context, name string, delivery *delivery, 
 		if refused := (*release.CRDConflict)(nil); errors.As(err, &refused) {
 			return withReason(reasons.CRDConflict, refused)
 		}
-		return withReason(reasons.DeployFailed, d.explainConflict(name, request.ID(), err))
+		return withReason(reasons.DeployFailed, release.ExplainImmutable(d.explainConflict(name, request.ID(), err)))
 	}
 	d.Log.Info("Release deployed", "deployment", name, "release", deployed.String())
 	d.setReleases(name, delivery, append([]release.Summary{deployed}, settled(request.Leaving)...))
@@ -192,7 +192,7 @@ func (d *Deployer) explain(err error) (reason, message string) {
 	for inner := err; ; {
 		var staged *reasonedError
 		if !errors.As(inner, &staged) {
-			return reason, err.Error()
+			return reason, kube.ShortenValues(err.Error())
 		}
 		reason, inner = staged.reason, staged.err
 	}

@@ -170,12 +170,15 @@ func watched(status *fleet.BundleDeploymentStatus, s observation, set func(fleet
 	status.Ready, status.NonModified = o.Counts.NotReady == 0 && o.Counts.Missing == 0, len(o.Modified) == 0
 	switch {
 	case !status.NonModified:
-		return fleet.StateModified, strings.Join(append([]string{modifiedMessage(o.Modified, s)}, o.Unmatched...), "; ")
+		return fleet.StateModified, strings.Join(slices.Concat([]string{modifiedMessage(o.Modified, s)}, o.Hints, o.Unmatched), "; ")
 	case !status.Ready:
 		return fleet.StateNotReady, nonReadyMessage(o.NonReady, o.Counts.NotReady)
 	default:
 		words := slices.Concat(o.Suspended[:min(len(o.Suspended), maxNamed)], o.Unmatched)
 		words = words[:min(len(words), maxNamed)]
+		if s.release.Repeated != "" {
+			words = append(words, "more than once in the manifests, with only the last one deployed: "+s.release.Repeated)
+		}
 		if message := s.crds.Message(crdSetting(s.deployment.Spec.Options)); message != "" {
 			words = append(words, message)
 		}

@@ -21,8 +21,12 @@ import (
 
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
 	"github.com/muster-fleet/muster/internal/delivery"
+	"github.com/muster-fleet/muster/internal/kube"
 	"github.com/muster-fleet/muster/internal/yamlcheck"
 )
+
+// maxOthers is the maximum number of files in a message.
+const maxOthers = 3
 
 // Files are the files of a Bundle by path.
 type Files map[string][]byte
@@ -190,15 +194,20 @@ func wrap(files Files, name, version string, options fleet.BundleDeploymentOptio
 	wrapper := &helm.Chart{Metadata: &helm.Metadata{
 		APIVersion: helm.APIVersionV2, Name: name, Version: "v0.0.0+" + notInVersion.ReplaceAllString(version, "-"),
 	}}
+	var others []string
 	for _, file := range slices.Sorted(maps.Keys(manifests)) {
-		isObject, err := checkYAML(file, manifests[file])
-		if err != nil {
+		switch found, err := checkYAML(file, manifests[file]); {
+		case err != nil:
 			return nil, err
+		case found == objects:
+			wrapper.Templates = append(wrapper.Templates, escaped(file, manifests[file]))
+		case found == otherText:
+			others = append(others, file)
 		}
-		if !isObject {
-			continue
-		}
-		wrapper.Templates = append(wrapper.Templates, escaped(file, manifests[file]))
+	}
+	if len(wrapper.Templates) == 0 && len(others) > 0 {
+		return nil, fmt.Errorf("no file of the Bundle has a Kubernetes object, with apiVersion and kind: %s",
+			kube.JoinNames(others[:min(len(others), maxOthers)], len(others)))
 	}
 	return wrapper, nil
 }

@@ -94,6 +94,10 @@ func TestFilesBecomeTheChartThatTheyMean(t *testing.T) {
 			},
 			want: map[string]string{"web.yaml": web},
 		},
+		"files may be empty": {
+			files: Files{"a.yaml": nil, "b.yaml": []byte("# nothing\n---\n"), "README.md": []byte("text")}, want: map[string]string{},
+		},
+		"a Bundle may be empty": {files: Files{}, want: map[string]string{}},
 		"a kustomization is built": {
 			files: Files{
 				"base/kustomization.yaml": []byte("resources: [web.yaml]\n"), "base/web.yaml": []byte(web),
@@ -129,6 +133,10 @@ func TestUnusableFilesAreNamed(t *testing.T) {
 		},
 		"no object": {
 			files: Files{"a.yaml": []byte(web + "---\n- a\n")}, want: "a.yaml, line 8: this is no Kubernetes object",
+		},
+		"a text, a list and values": {
+			files: Files{"a.yaml": []byte("just text\n"), "b.yaml": []byte("[1]\n"), "c.yml": []byte("a: 1\n"), "d.json": []byte("{}")},
+			want:  "no file of the Bundle has a Kubernetes object, with apiVersion and kind: a.yaml, b.yaml, c.yml and 1 more",
 		},
 		"an empty kind": {
 			files: Files{"a.yaml": []byte("apiVersion: v1\nkind:\n")}, want: "a.yaml, line 1: the object has no kind",

@@ -18,29 +18,41 @@ func escaped(name string, manifest []byte) *common.File {
 	return &common.File{Name: "templates/" + name, Data: []byte(text)}
 }
 
-// checkYAML reports whether a file has Kubernetes objects, and returns an error for a broken
-// document. A file of values or a kustomization of a subdirectory has no objects.
-func checkYAML(name string, data []byte) (bool, error) {
+// contains is the content of a file.
+type contains int
+
+const (
+	nothing contains = iota
+	otherText
+	objects
+)
+
+// checkYAML returns the content of a file, and an error for a broken document. A file of values or a
+// kustomization of a subdirectory is other text.
+func checkYAML(name string, data []byte) (contains, error) {
 	decoder := yaml.NewDecoder(bytes.NewReader(data))
-	var found bool
+	found := nothing
 	var broken error
 	for {
 		var document yaml.Node
 		err := decoder.Decode(&document)
 		switch {
-		case errors.Is(err, io.EOF) && (!found || isKustomization(name)):
-			return false, nil
+		case errors.Is(err, io.EOF) && isKustomization(name):
+			return min(found, otherText), nil
+		case errors.Is(err, io.EOF) && found != objects:
+			return found, nil
 		case errors.Is(err, io.EOF):
-			return true, broken
+			return found, broken
 		case err != nil:
-			return false, fmt.Errorf("%s is no valid YAML: %w", name, err)
+			return found, fmt.Errorf("%s is no valid YAML: %w", name, err)
 		case document.IsZero() || len(document.Content) == 0 || document.Content[0].Tag == yaml.NodeTagNull:
 			continue
 		}
 		root := document.Content[0]
 		if root.Kind == yaml.MappingNode && (field(root, "apiVersion") != nil || field(root, "kind") != nil) {
-			found = true
+			found = objects
 		}
+		found = max(found, otherText)
 		if broken == nil {
 			broken = checkRoot(name, root)
 		}

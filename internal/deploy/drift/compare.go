@@ -63,12 +63,22 @@ func (d *Detector) compare(ctx context.Context, s *Set, key Key, desired *unstru
 		}
 		missing := modifiedStatus(key)
 		missing.Create = true
-		return result{modified: missing}, nil
+		return result{modified: missing, hint: collected(key, desired)}, nil
 	}
 	if err != nil {
 		return result{}, fmt.Errorf("reading %s: %w", key, err)
 	}
 	return c.run(ctx, found)
+}
+
+// collected returns the likely cause of a missing object: the garbage collector deletes an object
+// whose owners are not there.
+func collected(key Key, desired *unstructured.Unstructured) string {
+	if len(desired.GetOwnerReferences()) == 0 {
+		return ""
+	}
+	return fmt.Sprintf("%s has metadata.ownerReferences, and Kubernetes deletes it without an owner of the same UID on this cluster: "+
+		"leave them out", key)
 }
 
 // maxComparisons is the maximum number of comparisons in a row of an object that others keep
@@ -96,7 +106,9 @@ func (c *comparison) run(ctx context.Context, found *unstructured.Unstructured) 
 			return result{}, fmt.Errorf("reading %s again: %w", c.key, err)
 		}
 		if now.GetResourceVersion() == found.GetResourceVersion() {
-			return result{summarize(found), modified, modified.Exist && release.Belongs(c.agents, found), c.scaling}, nil
+			return result{
+				summary: summarize(found), modified: modified, agents: modified.Exist && release.Belongs(c.agents, found), scaling: c.scaling,
+			}, nil
 		}
 		found = now
 	}

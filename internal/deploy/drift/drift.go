@@ -54,6 +54,8 @@ type result struct {
 	agents bool
 	// scaling tells which numbers of replicas are no change.
 	scaling scaling
+	// hint names the likely cause of a missing object; empty without one.
+	hint string
 }
 
 // NewSet returns the set of the objects of a release, without their manifests.
@@ -110,6 +112,8 @@ type Observation struct {
 	Counts               fleet.ResourceCounts
 	// Suspended names the first objects that their manifests suspend.
 	Suspended []string
+	// Hints are the likely causes of missing objects in Modified.
+	Hints []string
 	// Unmatched describes the first compare patches that are for no object.
 	Unmatched []string
 	// LookAgain is the time of the next look for causes of NonReady; zero if there is none. No event
@@ -174,6 +178,9 @@ func (o *Observation) note(found result, options fleet.BundleDeploymentOptions) 
 	}
 	if len(o.Modified) < maxNamed {
 		o.Modified = append(o.Modified, *found.modified)
+		if found.hint != "" {
+			o.Hints = append(o.Hints, found.hint)
+		}
 	}
 }
 

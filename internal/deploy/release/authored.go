@@ -17,8 +17,13 @@ const annotationFile = "postrenderer.helm.sh/postrender-filename"
 // prepares correct objects for server-side apply.
 func normalize(objects []*unstructured.Unstructured) error {
 	for _, object := range objects {
-		if problem := manifest.Check(object); problem != "" {
-			return fmt.Errorf("%s%s: %s", kube.Name(object.GetKind(), object.GetNamespace(), object.GetName()), fileOf(object), problem)
+		problem := manifest.Check(object)
+		if problem == "" && object.GetName() == "" && !isHook(object) {
+			problem = "it has no metadata.name; with a generateName, each deployment would create another object"
+		}
+		if problem != "" {
+			name := kube.Name(object.GetKind(), object.GetNamespace(), object.GetName())
+			return fmt.Errorf("%s%s: %s", strings.TrimSpace(name), fileOf(object), problem)
 		}
 		manifest.Normalize(object)
 	}

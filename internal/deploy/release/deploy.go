@@ -207,7 +207,7 @@ func (r Request) summary(made *helm.Release, account, crds string) Summary {
 		History: r.Namespace, Deployed: true, Bundle: r.Bundle, Workspace: r.Workspace, DeploymentID: r.DeploymentID,
 		SyncGeneration: r.Options.ForceSyncGeneration, KeepResources: r.Options.KeepResources, DeleteNamespace: r.Options.DeleteNamespace,
 		ServiceAccount: account, Member: r.Member, HubUID: r.UID, HubVersion: r.Version, Agent: r.Agent, Leaves: r.leaves(),
-		Jobs: made.Chart.Metadata.Annotations[annotationJobs], CRDs: crds,
+		Jobs: made.Chart.Metadata.Annotations[annotationJobs], CRDs: crds, Repeated: made.Chart.Metadata.Annotations[annotationRepeated],
 	}
 }
 

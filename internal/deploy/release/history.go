@@ -40,6 +40,8 @@ const (
 	// annotationCRDs is the note of the definitions in crds/ of the chart, for a comparison with the
 	// member.
 	annotationCRDs = "muster/crds"
+	// annotationRepeated names the objects that the manifests have more than once.
+	annotationRepeated = "muster/repeated"
 )
 
 const (
@@ -92,6 +94,9 @@ type Summary struct {
 	Jobs string
 	// CRDs is the note of the definitions in crds/ of its chart; empty if there is none.
 	CRDs string
+	// Repeated names the objects that its manifests have more than once; only the last one of each is
+	// deployed.
+	Repeated string
 	// Agent is set for the agent's own release.
 	Agent bool
 	// Leaves names the releases that it replaces, separated by spaces.
@@ -177,6 +182,7 @@ func (c *Cluster) summarize(s stored) (Summary, bool) {
 		Compared:        s.compared,
 		Jobs:            cmp.Or(s.jobs, annotations[annotationJobs]),
 		CRDs:            annotations[annotationCRDs],
+		Repeated:        annotations[annotationRepeated],
 		Agent:           adopted,
 		Leaves:          annotations[annotationMovedFrom],
 	}, true

@@ -58,7 +58,8 @@ func (r *renderer) Run(rendered *bytes.Buffer) (*bytes.Buffer, error) {
 	if err := normalize(objects); err != nil {
 		return nil, err
 	}
-	objects = lastOfEach(objects, r.request.Namespace)
+	objects, repeated := lastOfEach(objects, r.request.Namespace)
+	r.request.noteRepeated(repeated)
 	if err := r.cluster.refuseNamespaces(r.ctx, r.request, objects); err != nil {
 		return nil, err
 	}

@@ -45,6 +45,15 @@ func immutable(err error) []string {
 	return fields
 }
 
+// ExplainImmutable adds the remedy to an error about fields that keep their value for the life of
+// the object.
+func ExplainImmutable(err error) error {
+	if len(immutable(err)) == 0 {
+		return err
+	}
+	return fmt.Errorf("%w: undo the change, or give the object another name, or delete it on the member, and the agent creates it again", err)
+}
+
 // deletesClaims reports whether an object is a StatefulSet that deletes its PersistentVolumeClaims.
 func deletesClaims(object *unstructured.Unstructured) bool {
 	// a value other than text is no policy

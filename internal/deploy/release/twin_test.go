@@ -37,11 +37,39 @@ func TestOfObjectsWithOneNameTheLastIsTaken(t *testing.T) {
 			t.Fatal(err)
 		}
 		var got []string
-		for _, object := range lastOfEach(objects, "shop") {
+		last, repeated := lastOfEach(objects, "shop")
+		for _, object := range last {
 			got = append(got, fmt.Sprint(object.Object["data"].(map[string]any)["is"]))
 		}
 		if is := strings.Join(got, " "); is != c.want {
 			t.Errorf("%s: %s, want %s", c.name, is, c.want)
+		}
+		if (len(last) < len(objects)) != (len(repeated) > 0) {
+			t.Errorf("%s: %d of %d objects are left out, and %q are named", c.name, len(objects)-len(last), len(objects), repeated)
+		}
+	}
+}
+
+func TestRepeatedObjectsAreNamedIfTheirContentsDiffer(t *testing.T) {
+	of := func(file, value string) string {
+		return "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a, annotations: {" + annotationFile + ": " + file + "}}\ndata: {b: '" +
+			value + "'}\n"
+	}
+	for name, c := range map[string]struct {
+		manifests []string
+		want      string
+	}{
+		"once":                     {[]string{of("a.yaml", "1")}, ""},
+		"twice the same":           {[]string{of("a.yaml", "1"), of("b.yaml", "1")}, ""},
+		"with other content":       {[]string{of("a.yaml", "1"), of("b.yaml", "2")}, "ConfigMap shop/a"},
+		"three times, two of them": {[]string{of("a.yaml", "1"), of("b.yaml", "3"), of("c.yaml", "3")}, "ConfigMap shop/a"},
+	} {
+		objects, err := parse([]byte(strings.Join(c.manifests, "---\n")))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, repeated := lastOfEach(objects, "shop"); strings.Join(repeated, " ") != c.want {
+			t.Errorf("%s: %q, want %q", name, repeated, c.want)
 		}
 	}
 }

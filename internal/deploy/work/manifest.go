@@ -114,12 +114,7 @@ func (m manifest) object() *unstructured.Unstructured {
 		return &unstructured.Unstructured{Object: map[string]any{}}
 	}
 	delete(object.Object, "status")
-	for _, field := range []string{
-		"uid", "resourceVersion", "generation", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds",
-		"managedFields", "ownerReferences", "selfLink",
-	} {
-		unstructured.RemoveNestedField(object.Object, "metadata", field)
-	}
+	unstructured.RemoveNestedField(object.Object, "metadata", "ownerReferences")
 	if m.merges {
 		delivered.MergeDuplicates(object)
 	}

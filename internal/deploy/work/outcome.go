@@ -14,6 +14,7 @@ import (
 	placement "github.com/muster-fleet/muster/api/placement/v1beta1"
 	"github.com/muster-fleet/muster/internal/deploy/applied"
 	"github.com/muster-fleet/muster/internal/fleet/reasons"
+	"github.com/muster-fleet/muster/internal/kube"
 )
 
 // outcome is the result of applying or comparing a manifest.
@@ -138,7 +139,7 @@ func immutable(causes []metav1.StatusCause) bool {
 // the message may quote values.
 func answerOf(m manifest, status metav1.Status) string {
 	if m.gvk.Kind != secretKind {
-		return status.Message
+		return kube.ShortenValues(status.Message)
 	}
 	var fields []string
 	if status.Details != nil {

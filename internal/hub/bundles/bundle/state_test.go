@@ -169,7 +169,7 @@ func TestDescribe(t *testing.T) {
 					condition("Ready", false, "Error", "bad.yaml: line 1"),
 					condition("Processed", false, "Invalid", "bad.yaml: line 1; what is deployed stays as it is"), supported,
 				},
-				Summary: fleet.BundleSummary{Ready: 1, DesiredReady: 1}, Display: fleet.BundleDisplay{ReadyClusters: "1/1", State: "Ready"},
+				Summary: fleet.BundleSummary{Ready: 1, DesiredReady: 1}, Display: fleet.BundleDisplay{ReadyClusters: "1/1", State: "ErrApplied"},
 				PartitionStatus: []fleet.PartitionStatus{{
 					Name: "All", Count: 1, MaxUnavailable: 1, Summary: fleet.BundleSummary{Ready: 1, DesiredReady: 1},
 				}},

@@ -105,8 +105,11 @@ func describe(o observed, p plan, created int, now time.Time) fleet.BundleStatus
 	after.Summary = rollup.Summarize(entries)
 	after.Display.ReadyClusters = rollup.Ready(after.Summary)
 	after.Display.State = string(rollup.Worst(after.Summary))
-	if o.waits() != "" {
+	switch {
+	case o.waits() != "":
 		after.Display.State = string(fleet.StatePending)
+	case o.problem != nil && after.Display.State == string(fleet.StateReady): // its earlier version is
+		after.Display.State = string(fleet.StateErrApplied)
 	}
 	after.MaxUnavailable, after.MaxUnavailablePartitions = p.maxUnavailable, p.maxUnavailablePartitions
 	after.Unavailable, after.UnavailablePartitions = p.unavailable, p.unavailablePartitions

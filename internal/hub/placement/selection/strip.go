@@ -40,11 +40,8 @@ func strip(original *unstructured.Unstructured) *unstructured.Unstructured {
 // stripServer removes the fields written only by a server, or meaningful in one cluster only.
 func stripServer(o *unstructured.Unstructured) {
 	unstructured.RemoveNestedField(o.Object, "status")
-	for _, field := range []string{"uid", "resourceVersion", "generation", "creationTimestamp", "deletionTimestamp",
-		"deletionGracePeriodSeconds",
-		"managedFields", "selfLink", "ownerReferences"} {
-		unstructured.RemoveNestedField(o.Object, "metadata", field)
-	}
+	unstructured.RemoveNestedField(o.Object, "metadata", "ownerReferences")
+	manifest.DropServerFields(o)
 }
 
 // leaderAnnotation holds the leader and the start of its term. Older leader elections write it
