@@ -44,9 +44,13 @@ func TestMistakesInManifestsAreNamed(t *testing.T) {
 		state fleet.BundleState
 		want  string
 	}{
-		"number":  {[]fleet.BundleResource{of("name: number", "key: 4711")}, fleet.StateErrApplied, "in a.yaml: data.key is a number"},
-		"unnamed": {[]fleet.BundleResource{of("generateName: a-", "key: a")}, fleet.StateErrApplied, "ConfigMap in a.yaml: it has no metadata.name"},
-		"text":    {[]fleet.BundleResource{file("a.yaml", "just text\n")}, fleet.StateErrApplied, "no file of the Bundle has a Kubernetes object"},
+		"number": {[]fleet.BundleResource{of("name: number", "key: 4711")}, fleet.StateErrApplied, "in a.yaml: data.key is a number"},
+		"unnamed": {
+			[]fleet.BundleResource{of("generateName: a-", "key: a")}, fleet.StateErrApplied, "ConfigMap in a.yaml: it has no metadata.name",
+		},
+		"text": {
+			[]fleet.BundleResource{file("a.yaml", "just text\n")}, fleet.StateErrApplied, "no file of the Bundle has a Kubernetes object",
+		},
 		"twice": {
 			[]fleet.BundleResource{of("name: twice", "key: a"), file("b.yaml", of("name: twice", "key: b").Content)}, fleet.StateReady,
 			"more than once in the manifests, with only the last one deployed: ConfigMap " + r.target + "/twice",

@@ -27,8 +27,8 @@ const (
 	objects
 )
 
-// checkYAML returns the content of a file, and an error for a broken document. A file of values or a
-// kustomization of a subdirectory is other text.
+// checkYAML returns the content of a file, and an error for a broken document. A file of values or
+// a kustomization of a subdirectory is other text.
 func checkYAML(name string, data []byte) (contains, error) {
 	decoder := yaml.NewDecoder(bytes.NewReader(data))
 	found := nothing

@@ -45,6 +45,23 @@ type comparison struct {
 	scaling scaling
 }
 
+// result is the result of a comparison; modified is nil without a change.
+type result struct {
+	summary
+	modified *fleet.ModifiedStatus
+	// agents: the object is of the release that this agent runs by, which no other Bundle gets.
+	agents bool
+	// scaling tells which numbers of replicas are no change.
+	scaling scaling
+	// hint names the likely cause of a missing object; empty without one.
+	hint string
+}
+
+// correctable reports whether an object may be reverted. With takeOwnership, another release's may.
+func (r result) correctable(options fleet.BundleDeploymentOptions) bool {
+	return !r.modified.Delete && !r.agents && (!r.modified.Exist || options.Helm != nil && options.Helm.TakeOwnership)
+}
+
 // compare compares the manifest of an object with the object.
 func (d *Detector) compare(ctx context.Context, s *Set, key Key, desired *unstructured.Unstructured,
 	diff *fleet.DiffOptions) (result, error) {

@@ -46,18 +46,6 @@ type Set struct {
 	looks  cause.Looks
 }
 
-// result is the result of a comparison; modified is nil without a change.
-type result struct {
-	summary
-	modified *fleet.ModifiedStatus
-	// agents: the object is of the release that this agent runs by, which no other Bundle gets.
-	agents bool
-	// scaling tells which numbers of replicas are no change.
-	scaling scaling
-	// hint names the likely cause of a missing object; empty without one.
-	hint string
-}
-
 // NewSet returns the set of the objects of a release, without their manifests.
 func (d *Detector) NewSet(s release.Summary, objects []*unstructured.Unstructured) (*Set, error) {
 	set := &Set{release: s, results: map[Key]result{}, jobs: newJobs(s)}
@@ -182,11 +170,6 @@ func (o *Observation) note(found result, options fleet.BundleDeploymentOptions) 
 			o.Hints = append(o.Hints, found.hint)
 		}
 	}
-}
-
-// correctable reports whether an object may be reverted. With takeOwnership, another release's may.
-func (r result) correctable(options fleet.BundleDeploymentOptions) bool {
-	return !r.modified.Delete && !r.agents && (!r.modified.Exist || options.Helm != nil && options.Helm.TakeOwnership)
 }
 
 // count adds an object to an observation.

@@ -21,12 +21,12 @@ const maxRepeated = 3
 func lastOfEach(objects []*unstructured.Unstructured, namespace string) (last []*unstructured.Unstructured, repeated []string) {
 	seen := map[string]*unstructured.Unstructured{}
 	for _, object := range slices.Backward(objects) {
-		in := cmp.Or(object.GetNamespace(), namespace)
-		key := object.GroupVersionKind().GroupKind().String() + " " + in + "/" + object.GetName()
+		objectNamespace := cmp.Or(object.GetNamespace(), namespace)
+		key := object.GroupVersionKind().GroupKind().String() + " " + objectNamespace + "/" + object.GetName()
 		if !isHook(object) && object.GetName() != "" { // else the API server chooses a name
 			if later := seen[key]; later != nil {
 				if !equality.Semantic.DeepEqual(contentOf(object), contentOf(later)) {
-					repeated = append(repeated, kube.Name(object.GetKind(), in, object.GetName()))
+					repeated = append(repeated, kube.Name(object.GetKind(), objectNamespace, object.GetName()))
 				}
 				continue
 			}
