@@ -49,6 +49,13 @@ func TestTheFirstCauseIsThatOfTheOthers(t *testing.T) {
 		"well, but": {
 			[]client.Object{clusterWith(fleet.Condition{Type: "Ready", Status: "True", Message: "look"})}, []string{"Cluster clusters/web  aside"},
 		},
+		"a placement selects a missing object": {
+			[]client.Object{&placement.ClusterResourcePlacement{ObjectMeta: metav1.ObjectMeta{Name: "web"}, Status: placement.PlacementStatus{
+				Message:    "1 members picked; the hub has no Namespace nope",
+				Conditions: []metav1.Condition{condition("ClusterResourcePlacementScheduled", "True", "SchedulingPolicyFulfilled", "")},
+			}}},
+			[]string{"ClusterResourcePlacement web  aside"},
+		},
 		"what is aside comes last, what is not known before": {[]client.Object{clusterWith(
 			fleet.Condition{Type: "AgentUpToDate", Status: "False", Reason: "Offline"}, fleet.Condition{
 				Type: "New", Status: "Unknown", Reason: "Unheard",

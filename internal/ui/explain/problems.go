@@ -196,6 +196,10 @@ func fromPlacement(base Problem, status *placement.PlacementStatus) []Problem {
 		problems[i].Condition = strings.TrimPrefix(problems[i].Condition, base.Kind)
 		problems[i] = problems[i].lost()
 	}
+	note := PlacementNote(status)
+	if note != "" && meta.IsStatusConditionTrue(status.Conditions, base.Kind+placement.ConditionScheduled) {
+		problems = append(problems, base.says(placement.ConditionScheduled, "", note, time.Time{}))
+	}
 	problems = append(problems, fromFailures(base, status.PlacementStatuses)...)
 	for _, member := range status.PlacementStatuses {
 		if len(member.FailedPlacements) == 0 && !isUnscheduled(member) {
@@ -203,6 +207,13 @@ func fromPlacement(base Problem, status *placement.PlacementStatus) []Problem {
 		}
 	}
 	return append(problems, fromObstacles(base, status)...)
+}
+
+// PlacementNote returns what an available placement does not place, such as a selected object that
+// the hub does not have; empty if it places all of it.
+func PlacementNote(status *placement.PlacementStatus) string {
+	_, note, _ := strings.Cut(status.Message, " members picked; ")
+	return note
 }
 
 // isUnscheduled reports whether a member is not picked; its obstacle explains more.

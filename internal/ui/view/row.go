@@ -26,6 +26,7 @@ import (
 	"github.com/muster-fleet/muster/internal/fleet/reasons"
 	"github.com/muster-fleet/muster/internal/fleet/updaterun"
 	"github.com/muster-fleet/muster/internal/kube"
+	"github.com/muster-fleet/muster/internal/ui/explain"
 )
 
 // Nothing stands in an empty column.
@@ -281,10 +282,11 @@ func placementRow(o client.Object, kind string, status *placement.PlacementStatu
 	if o.GetDeletionTimestamp() != nil {
 		state = StateDeleting
 	}
-	return []string{
-		NameOf(o), kind, state, Or(status.Members), Since(o.GetCreationTimestamp().Time, now),
-		Why(state == placement.ConditionAvailable, status.Message),
+	why := Why(false, status.Message)
+	if state == placement.ConditionAvailable {
+		why = Why(false, explain.PlacementNote(status))
 	}
+	return []string{NameOf(o), kind, state, Or(status.Members), Since(o.GetCreationTimestamp().Time, now), why}
 }
 
 // stateOf returns the state of an object and, if it is not ready, the message of its condition.

@@ -129,6 +129,10 @@ func TestRows(t *testing.T) {
 				Conditions: conditions("ResourcePlacementScheduled", "True", "", "", "ResourcePlacementApplied", "True", "", "",
 					"ResourcePlacementAvailable", "True", "", "")}},
 			[]string{"shop/web", "ResourcePlacement", "Available", "3/3", "60m", "-"}},
+		"a placement that selects a missing object": {&placement.ResourcePlacement{ObjectMeta: meta("shop"),
+			Status: placement.PlacementStatus{Members: "1/1", Message: "1 members picked; the hub has no Namespace nope",
+				Conditions: conditions("ResourcePlacementScheduled", "True", "", "", "ResourcePlacementAvailable", "True", "", "")}},
+			[]string{"shop/web", "ResourcePlacement", "Available", "1/1", "60m", "the hub has no Namespace nope"}},
 	} {
 		if diff := cmp.Diff(test.want, Row(test.object, now)); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", what, diff)
