@@ -209,8 +209,8 @@ func fromPlacement(base Problem, status *placement.PlacementStatus) []Problem {
 	return append(problems, fromObstacles(base, status)...)
 }
 
-// PlacementNote returns what an available placement does not place, such as a selected object that
-// the hub does not have; empty if it places all of it.
+// PlacementNote returns what an available placement leaves out, such as an object that the hub does
+// not have. It is empty if nothing is left out.
 func PlacementNote(status *placement.PlacementStatus) string {
 	_, note, _ := strings.Cut(status.Message, " members picked; ")
 	return note
