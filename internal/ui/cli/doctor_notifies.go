@@ -33,7 +33,7 @@ func (c *checked) notifies() check {
 
 // failingReceivers returns the last Event of each receiver of notifications that still fails.
 func failingReceivers(events []*corev1.Event) (failing []string) {
-	events = slices.SortedFunc(slices.Values(events), func(a, b *corev1.Event) int { return timeOf(a).Compare(timeOf(b)) })
+	events = slices.SortedFunc(slices.Values(events), func(a, b *corev1.Event) int { return view.TimeOf(a).Compare(view.TimeOf(b)) })
 	last := map[string]*corev1.Event{}
 	for _, event := range events {
 		if event.Reason == reasons.NotificationsFail || event.Reason == reasons.NotificationsSent {

@@ -34,7 +34,8 @@ func newEvents(streams genericiooptions.IOStreams, h *access) *cobra.Command {
 		Use:   "events [[" + strings.Join(kindNames(), "|") + "] NAME]",
 		Short: "List the events of the fleet, or of one object",
 		Long: `List the events of members, tokens, requests and deliveries, the newest last. With a name,
-list the events of one object. An API server keeps events for an hour by default.`,
+list the events of one object; for a member, together with its history, which the hub keeps.
+An API server keeps events for an hour by default.`,
 		Example: `  # List the events of the fleet
   muster events
 
@@ -69,7 +70,11 @@ func (e *eventLister) of(ctx context.Context, c client.Client, o client.Object) 
 	if err != nil {
 		return fmt.Errorf("listing the events of %s: %w", e.title(o), err)
 	}
-	if err := e.print(events); err != nil || !e.live {
+	shown := view.WithHistory(o, events)
+	if e.warnings {
+		shown = slices.DeleteFunc(shown, func(event *corev1.Event) bool { return event.Type != corev1.EventTypeWarning })
+	}
+	if err := e.print(shown); err != nil || !e.live {
 		return err
 	}
 	return e.follow(ctx, events, func(event *corev1.Event) bool { return event.InvolvedObject.UID == o.GetUID() },
@@ -128,7 +133,7 @@ func (e *eventLister) print(events []*corev1.Event) error {
 		_, err := fmt.Fprintln(e.ErrOut, "No events found. An API server keeps events for an hour by default.")
 		return err
 	}
-	slices.SortStableFunc(events, func(a, b *corev1.Event) int { return timeOf(a).Compare(timeOf(b)) })
+	slices.SortStableFunc(events, func(a, b *corev1.Event) int { return view.TimeOf(a).Compare(view.TimeOf(b)) })
 	if e.most > 0 && len(events) > e.most {
 		fmt.Fprintf(e.ErrOut, "These are the last %d of %d events: use --limit 0 for all.\n", e.most, len(events))
 		events = events[len(events)-e.most:]
@@ -139,7 +144,7 @@ func (e *eventLister) print(events []*corev1.Event) error {
 		return err
 	}
 	for _, event := range events {
-		if err := write(append([]string{view.Since(timeOf(event), time.Now())}, cellsOf(event)...)...); err != nil {
+		if err := write(append([]string{view.Since(view.TimeOf(event), time.Now())}, cellsOf(event)...)...); err != nil {
 			return err
 		}
 	}
@@ -153,18 +158,4 @@ func cellsOf(event *corev1.Event) []string {
 		cell(event.Type, maxBetween), cell(event.Reason, maxBetween), cell(event.InvolvedObject.Kind+" "+name, maxCell),
 		cell(event.Message, maxCell),
 	}
-}
-
-// timeOf returns the last time of an event, in the fields of either API of events.
-func timeOf(event *corev1.Event) time.Time {
-	last := event.LastTimestamp.Time
-	for _, at := range []time.Time{event.EventTime.Time, event.CreationTimestamp.Time} {
-		if last.IsZero() {
-			last = at
-		}
-	}
-	if event.Series != nil && event.Series.LastObservedTime.After(last) {
-		last = event.Series.LastObservedTime.Time
-	}
-	return last
 }

@@ -9,6 +9,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/cli-runtime/pkg/printers"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/muster-fleet/muster/internal/ui/view"
 )
 
 // follow prints each new event, and each repetition, until the context ends. Its lines have the
@@ -42,7 +44,7 @@ func (e *eventLister) follow(ctx context.Context, printed []*corev1.Event, wante
 			}
 			seen[event.UID] = event.ResourceVersion
 			cells := cellsOf(event)
-			line := fmt.Sprintf("%s  %-7s  %-24s  %-40s  %s\n", timeOf(event).Local().Format(time.TimeOnly), cells[0], cells[1], cells[2], cells[3])
+			line := fmt.Sprintf("%s  %-7s  %-24s  %-40s  %s\n", view.TimeOf(event).Local().Format(time.TimeOnly), cells[0], cells[1], cells[2], cells[3])
 			if err := printers.WriteEscaped(e.Out, line); err != nil {
 				return err
 			}

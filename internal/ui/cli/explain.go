@@ -7,18 +7,23 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 	"k8s.io/cli-runtime/pkg/printers"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	clusterv1beta1 "github.com/muster-fleet/muster/api/cluster/v1beta1"
 	"github.com/muster-fleet/muster/internal/ui/explain"
 	"github.com/muster-fleet/muster/internal/ui/view"
 )
 
 // shownFindings bounds the findings of one object in text output.
 const shownFindings = 10
+
+// shownChanges bounds the changes in the history of one object.
+const shownChanges = 5
 
 // explainer is the command muster explain.
 type explainer struct {
@@ -230,9 +235,26 @@ func (e *explainer) print(subject client.Object, findings []explain.Finding, uns
 		p.line("")
 		p.line("These are not all of the %d findings: use --output json for the full list.", len(findings))
 	}
+	if !e.full { // else the events have all of it
+		p.history(view.HistoryOf(subject), time.Now())
+	}
 	for _, err := range unseen {
 		p.line("")
 		p.paragraph(2, "Not checked: %s", err)
 	}
 	return p.err
+}
+
+// history prints the last changes of a member, the newest last.
+func (p *prose) history(entries []clusterv1beta1.HistoryEntry, now time.Time) {
+	if len(entries) == 0 {
+		return
+	}
+	recent := entries[max(0, len(entries)-shownChanges):]
+	p.line("")
+	p.line("History:")
+	for i := range recent {
+		entry := &recent[i]
+		p.paragraph(31, "  %-8s %-19s %s", view.Since(entry.Last(), now)+" ago", entry.Reason, view.HistoryText(entry))
+	}
 }

@@ -84,8 +84,24 @@ func TestEventsAreListedByTimeAndObject(t *testing.T) {
 		}))
 	}
 	event("one", corev1.EventTypeNormal, "Joined", "the agent\nhas \x1b[31mjoined")
-	event("two", corev1.EventTypeWarning, "Lost", "no heartbeat")
+	event("two", corev1.EventTypeWarning, "AgentLost", "no heartbeat")
+	event("also", corev1.EventTypeNormal, "AgentOnline", "sends heartbeats")
+	now := metav1.Now()
+	web.Status.History = []clusterv1beta1.HistoryEntry{
+		{Time: metav1.NewTime(now.Add(-time.Hour)), Reason: "Cordoned", Message: "a user keeps new deliveries"},
+		{Time: now, Reason: "Lost", Message: "no heartbeat"},
+		{Time: metav1.NewTime(now.Add(-time.Minute)), LastTime: &now, Count: 3, Reason: "Back", Message: "sends heartbeats again"},
+	}
+	r.check(r.Status().Update(context.Background(), web))
+	if out, said, err := admin.run("explain", "eventful", "-n", "team"); err != nil || !strings.Contains(out, "History:\n  60m ago  Cordoned ") ||
+		!strings.Contains(out, "sends heartbeats again (3 times since ") {
+		t.Errorf("%v\n%s\n%s", err, said, out)
+	}
 	out, said, err := admin.run("events", "eventful", "-n", "team")
+	if strings.Count(out, "no heartbeat") != 1 || strings.Contains(out, "AgentOnline") || strings.Index(out, "a user keeps") > strings.Index(out, "joined") ||
+		strings.Index(out, "a user keeps") < 0 {
+		t.Errorf("%v\n%s\n%s", err, said, out)
+	}
 	joined, lost := strings.Index(out, "the agent has"), strings.Index(out, "no heartbeat")
 	if err != nil || joined < 0 || lost < joined || strings.Contains(out, "\x1b") {
 		t.Errorf("%v\n%s\n%q", err, said, out)

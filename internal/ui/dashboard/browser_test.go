@@ -72,6 +72,10 @@ func TestThePageOfAMemberFollowsIt(t *testing.T) {
 	r := newRig(t)
 	workspace := r.workspace("single")
 	web := r.cluster(workspace, "web", "AgentLost", "no heartbeat since noon", map[string]string{"env": "prod"})
+	web.Status.History = []clusterv1beta1.HistoryEntry{{
+		Time: metav1.Now(), Count: 2, Reason: clusterv1beta1.HistoryCordoned, Message: "a user keeps new deliveries from the member",
+	}}
+	r.check(r.Status().Update(t.Context(), web))
 	for uid, said := range map[types.UID]string{web.UID: "it got this identity", "another": "what had the name before"} {
 		r.check(r.Create(t.Context(), &musterv1alpha1.AuditEntry{ObjectMeta: metav1.ObjectMeta{Namespace: workspace, GenerateName: "web-"},
 			Spec: musterv1alpha1.AuditEntrySpec{Time: metav1.Now(), Reason: musterv1alpha1.AuditGranted, Message: said,
@@ -83,7 +87,7 @@ func TestThePageOfAMemberFollowsIt(t *testing.T) {
 	b.Becomes("it is live", liveness, "live")
 	for part, texts := range map[string][]string{
 		"overview": {"Cluster single/web", "Lost", "env=prod", "no heartbeat since noon", "What to do:", "Timeline", "has sent nothing since"},
-		"timeline": {"2026-11-24 10:00:00Z", "it got this identity"}, "deliveries": {"Nothing is delivered", "Namespace "},
+		"timeline": {"2026-11-24 10:00:00Z", "it got this identity", "Cordoned a user keeps new deliveries from the member (2 times since"}, "deliveries": {"Nothing is delivered", "Namespace "},
 		"access": {"Revoke access"}, "yaml": {"kubectl -n single get clusters.fleet.cattle.io web -o yaml", "kind: Cluster"},
 	} {
 		b.Do(chromedp.Navigate(b.JS("location.origin")+"/members/single/web?tab="+part), chromedp.WaitVisible("h1"))

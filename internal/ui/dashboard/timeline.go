@@ -51,18 +51,16 @@ func said(reason, message string) string {
 	return reason + ": " + message
 }
 
-// readEvents adds the Events about a membership object. Events about cluster-scoped objects are
+// readEvents adds the history of a member and the Events about it. Events about cluster-scoped objects are
 // in the namespace default.
 func (m *shownMember) readEvents(ctx context.Context, v *visitor, record client.Object) {
 	namespace := cmp.Or(record.GetNamespace(), corev1.NamespaceDefault)
-	m.note(view.Each(ctx, v, &corev1.EventList{}, func(o client.Object) {
-		e := o.(*corev1.Event)
-		at := e.LastTimestamp.Time
-		if at.IsZero() {
-			at = e.EventTime.Time
-		}
-		m.Life = append(m.Life, moment{at, e.Reason, e.Message, e.Type == corev1.EventTypeWarning})
-	}, client.InNamespace(namespace), client.MatchingFields{"involvedObject.uid": string(record.GetUID())}))
+	var events []*corev1.Event
+	m.note(view.Each(ctx, v, &corev1.EventList{}, func(o client.Object) { events = append(events, o.(*corev1.Event)) },
+		client.InNamespace(namespace), client.MatchingFields{"involvedObject.uid": string(record.GetUID())}))
+	for _, e := range view.WithHistory(record, events) {
+		m.Life = append(m.Life, moment{view.TimeOf(e), e.Reason, e.Message, e.Type == corev1.EventTypeWarning})
+	}
 }
 
 // readAudit adds the hub's audit entries about a member. Few users may read them. Entries about a
@@ -74,6 +72,9 @@ func (m *shownMember) readAudit(ctx context.Context, v *visitor, record client.O
 		if of := e.Spec.Object; of.Kind != kind || of.UID != "" && of.UID != record.GetUID() {
 			return // about another object, or an earlier one of the name
 		}
+		m.Life = slices.DeleteFunc(m.Life, func(known moment) bool { // the entry also names the user
+			return known.What == string(e.Spec.Reason) && known.At.Sub(e.Spec.Time.Time).Abs() < time.Minute
+		})
 		m.Life = append(m.Life, moment{At: e.Spec.Time.Time, What: string(e.Spec.Reason), Text: e.Spec.Message})
 	}, client.InNamespace(namespace), client.MatchingFields{"spec.object.name": record.GetName()}))
 }
