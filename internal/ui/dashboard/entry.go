@@ -31,6 +31,8 @@ type entry struct {
 	// version of Kubernetes and facts are set for members only.
 	version string
 	facts   *facts
+	// changes are in the plot; they are set for members only.
+	changes []happened
 	// finding is the first problem; nil without one.
 	finding *explain.Finding
 	// since is the time of the last change of a condition, or else of the creation.
@@ -153,6 +155,7 @@ func entryOf(resource string, o client.Object) *entry {
 		e.asked = askedOf(request)
 	case resource == clusters, resource == memberClusters:
 		e.facts, e.version = factsOf(o, e.labels), strings.Clone(view.Column(o, "VERSION", time.Now()))
+		e.changes = happenedTo(o, time.Now())
 	default:
 		e.object = o
 	}

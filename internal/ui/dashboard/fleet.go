@@ -108,6 +108,8 @@ type shown struct {
 	// Table is the display as a table, Groups are the display as a wall.
 	Table  *tabled
 	Groups []*group
+	// Plot has the changes of the last hours; nil if a search limits the page.
+	Plot *plot
 	// Unlisted are the resources that the visitor may list nowhere.
 	Unlisted []string
 	// Offers are the actions on members of the table.
@@ -264,6 +266,11 @@ func (s *Server) fleet(w http.ResponseWriter, r *http.Request, v *visitor) error
 		return err
 	}
 	f.render(time.Now())
+	if !q.limitsMembers() {
+		if f.Plot, err = s.plotOf(r.Context(), v, q.Namespace, time.Now()); err != nil {
+			return err
+		}
+	}
 	if f.Unlisted, err = s.unlisted(r.Context(), v, clusters, memberClusters); err != nil {
 		return err
 	}

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/go-logr/logr"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -66,7 +67,8 @@ type roll struct {
 	entries map[string]map[string]*entry // by resource and name
 	sorted  map[string][]*entry          // the same in order; created on demand
 	runs    map[runsOf]map[string]*entry // staged update runs by placement and name
-	failure map[string]error             // why a resource is not up to date; nil if it is
+	trends  trends
+	failure map[string]error // why a resource is not up to date; nil if it is
 	listed  map[string]bool
 	readers map[*reader]bool
 }
@@ -84,7 +86,7 @@ type reader struct {
 func newRoll() *roll {
 	return &roll{
 		entries: map[string]map[string]*entry{}, sorted: map[string][]*entry{}, failure: map[string]error{}, listed: map[string]bool{},
-		readers: map[*reader]bool{}, runs: map[runsOf]map[string]*entry{},
+		readers: map[*reader]bool{}, runs: map[runsOf]map[string]*entry{}, trends: trends{},
 	}
 }
 
@@ -124,6 +126,8 @@ func (r *roll) put(resource string, o client.Object) {
 	}
 	r.entries[resource][after.name] = after
 	r.indexRun(resource, before, after)
+	r.trends.add(before, -1, time.Now())
+	r.trends.add(after, 1, time.Now())
 	r.wake(resource, after.name, before == nil || before.shown != after.shown)
 }
 
@@ -131,6 +135,7 @@ func (r *roll) drop(resource, name string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.indexRun(resource, r.entries[resource][name], nil)
+	r.trends.add(r.entries[resource][name], -1, time.Now())
 	delete(r.entries[resource], name)
 	r.wake(resource, name, true)
 }
@@ -147,8 +152,10 @@ func (r *roll) replace(resource string, objects []client.Object) {
 	for _, e := range r.entries[resource] {
 		r.indexRun(resource, e, nil)
 	}
+	maps.DeleteFunc(r.trends, func(of trendOf, _ map[int64]perReason) bool { return of.resource == resource })
 	for _, e := range entries {
 		r.indexRun(resource, nil, e)
+		r.trends.add(e, 1, time.Now())
 	}
 	r.entries[resource], r.listed[resource] = entries, true
 	r.wake(resource, "", true)

@@ -58,6 +58,9 @@ func TestEachPairOfColorsHasContrast(t *testing.T) {
 			want[[2]string{text, surface}] = 4.5
 		}
 		want[[2]string{"control", surface}] = 3
+		for _, part := range []string{"plot-joined", "plot-back", "plot-lost", "plot-axis"} { // graphics, WCAG 2.2, 1.4.11
+			want[[2]string{part, surface}] = 3
+		}
 	}
 	for _, tone := range []string{"ok", "warn", "bad", "idle"} {
 		want[[2]string{tone, tone + "-back"}] = 4.5

@@ -1,0 +1,130 @@
+package dashboard
+
+import (
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	clusterv1beta1 "github.com/muster-fleet/muster/api/cluster/v1beta1"
+	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
+)
+
+// lived is a Cluster with a history: reasons with their age in hours.
+func lived(workspace, name, version string, ages map[clusterv1beta1.HistoryReason]int) *fleet.Cluster {
+	c := &fleet.Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: workspace, Name: name, ResourceVersion: version}}
+	for reason, age := range ages {
+		c.Status.History = append(c.Status.History, clusterv1beta1.HistoryEntry{
+			Time: metav1.NewTime(time.Now().Add(-time.Duration(age) * time.Hour)), Reason: reason,
+		})
+	}
+	return c
+}
+
+// totals returns the sums of a plot in its own order.
+func totals(p *plot) (sums []int) {
+	for _, series := range p.Series {
+		sums = append(sums, series.Total)
+	}
+	return sums
+}
+
+func TestThePlotFollowsTheHistoriesThatAVisitorMaySee(t *testing.T) {
+	s, all := remembered()
+	const joined, lost, back = clusterv1beta1.HistoryJoined, clusterv1beta1.HistoryLost, clusterv1beta1.HistoryBack
+	type ages = map[clusterv1beta1.HistoryReason]int
+	expect := func(what, workspace string, want ...int) {
+		t.Helper()
+		p, err := s.plotOf(t.Context(), all, workspace, time.Now())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(want, totals(p)); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", what, diff)
+		}
+	}
+	s.roll.replace(clusters, []client.Object{
+		lived("a", "web", "1", ages{joined: 30, lost: 2, back: 1}), lived("b", "web", "1", ages{joined: 3, "Cordoned": 1}),
+	})
+	s.roll.put(memberClusters, &clusterv1beta1.MemberCluster{ObjectMeta: metav1.ObjectMeta{Name: "edge", ResourceVersion: "1"},
+		Status: clusterv1beta1.MemberClusterStatus{History: lived("", "", "", ages{joined: 0}).Status.History}})
+	expect("a list", "", 2, 1, 1)
+	expect("one workspace", "b", 1, 0, 0)
+	s.roll.put(clusters, lived("a", "web", "2", ages{joined: 30, lost: 0}))
+	expect("a change", "", 2, 0, 1)
+	s.roll.put(clusters, lived("a", "web", "2", ages{joined: 0}))
+	expect("the same version again", "", 2, 0, 1)
+	s.roll.drop(clusters, "b/web")
+	expect("a deletion", "", 1, 0, 1)
+	s.roll.replace(clusters, []client.Object{lived("a", "web", "3", nil)})
+	expect("another list", "", 1, 0, 0)
+	s.roll.drop(memberClusters, "edge")
+	if expect("nothing", "", 0, 0, 0); len(s.roll.trends) > 0 {
+		t.Errorf("there are still %v", s.roll.trends)
+	}
+}
+
+func TestGatheredChangesCountInTheirFirstAndLastHour(t *testing.T) {
+	now := time.Date(2026, 1, 2, 12, 30, 0, 0, time.UTC)
+	last := metav1.NewTime(now)
+	member := lived("a", "web", "1", nil)
+	member.Status.History = []clusterv1beta1.HistoryEntry{
+		{Time: metav1.NewTime(now.Add(-25 * time.Hour)), LastTime: &last, Count: 7, Reason: clusterv1beta1.HistoryLost},
+		{Time: metav1.NewTime(now.Add(-2 * time.Hour)), LastTime: &last, Count: 3, Reason: clusterv1beta1.HistoryBack},
+	}
+	want := []happened{{hourOf(now), 2, 6}, {hourOf(now) - 2, 1, 1}, {hourOf(now), 1, 2}}
+	if got := happenedTo(member, now); fmt.Sprint(got) != fmt.Sprint(want) {
+		t.Errorf("got %v, want %v", got, want)
+	}
+}
+
+func TestAPlotFillsItsPicture(t *testing.T) {
+	now := time.Date(2026, 1, 2, 12, 30, 0, 0, time.UTC)
+	hour := hourOf(now)
+	p := draw(map[int64]perReason{hour: {2, 1, 0}, hour - 23: {0, 0, 1}, hour - 24: {9, 9, 9}}, now)
+	want := []plotBar{
+		{"p-joined", 231, 25, 8, 50}, {"p-back", 231, 0, 8, 25}, {"p-lost", 1, 75, 8, 25},
+	}
+	if diff := cmp.Diff(want, p.Bars); diff != "" || p.Axis != 75 || p.Text != "2 joined, 1 back, 1 lost in the last 24 hours" {
+		t.Errorf("the axis is at %g, the text is %s (-want +got):\n%s", p.Axis, p.Text, diff)
+	}
+	if empty := draw(nil, now); len(empty.Bars) > 0 || len(empty.Hours) > 0 {
+		t.Errorf("without changes there are %v", empty.Bars)
+	}
+}
+
+// TestThePlotOfALargeFleetCostsNoLookAtEachMember has 10,000 members with 20 changes each.
+func TestThePlotOfALargeFleetCostsNoLookAtEachMember(t *testing.T) {
+	s, all := remembered()
+	s.door, s.ctx = newOwnersDoor(all), t.Context()
+	var members []client.Object
+	for i := range 10_000 {
+		member := lived(fmt.Sprintf("workspace-%d", i%20), fmt.Sprintf("edge-%05d", i), "1", nil)
+		for age := range 20 {
+			member.Status.History = append(member.Status.History, lived("", "", "", map[clusterv1beta1.HistoryReason]int{
+				plottedReasons[age%3]: age}).Status.History...)
+		}
+		members = append(members, member)
+	}
+	s.roll.replace(clusters, members)
+	if allocations := testing.AllocsPerRun(5, func() {
+		if _, err := s.plotOf(t.Context(), all, "", time.Now()); err != nil {
+			t.Error(err)
+		}
+	}); allocations > 1000 {
+		t.Errorf("a plot takes %g allocations", allocations)
+	}
+	request := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/", nil)
+	request.AddCookie(&http.Cookie{Name: ownersCookie(request), Value: s.door.(*ownersDoor).key})
+	recorder := httptest.NewRecorder()
+	s.Handler().ServeHTTP(recorder, request)
+	if text := recorder.Body.String(); recorder.Code != http.StatusOK || !strings.Contains(text, `aria-label="70000 joined, 70000 back, 60000 lost in the last 24 hours"`) {
+		t.Errorf("the page has the status %d and no such plot", recorder.Code)
+	}
+}
