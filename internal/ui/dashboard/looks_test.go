@@ -35,7 +35,13 @@ func looking(r rig) map[string]string {
 	r.cluster(workspace, long, "NotReady", strings.Repeat("ErrApplied(1) ", 40), map[string]string{"env": "prod"})
 	for i := range 40 {
 		reason := []string{"", "", "", "AgentLost", "NotReady", "WaitCheckIn"}[i%6]
-		r.cluster(workspace, fmt.Sprintf("edge-%02d", i), reason, "because", nil)
+		edge := r.cluster(workspace, fmt.Sprintf("edge-%02d", i), reason, "because", nil)
+		for hour, change := range []clusterv1beta1.HistoryReason{clusterv1beta1.HistoryJoined, clusterv1beta1.HistoryLost, clusterv1beta1.HistoryBack} {
+			edge.Status.History = append(edge.Status.History, clusterv1beta1.HistoryEntry{
+				Time: metav1.NewTime(time.Now().Add(-time.Duration(hour+i) * time.Hour / 2)), Reason: change, Message: "because",
+			})
+		}
+		r.check(r.Status().Update(r.t.Context(), edge))
 	}
 	create := func(o client.Object) { r.check(client.IgnoreAlreadyExists(r.Create(r.t.Context(), o))) }
 	create(&clusterv1beta1.MemberCluster{ObjectMeta: metav1.ObjectMeta{Name: "east"},

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	authorizationv1 "k8s.io/api/authorization/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -56,6 +57,15 @@ func TestThePlotFollowsTheHistoriesThatAVisitorMaySee(t *testing.T) {
 		Status: clusterv1beta1.MemberClusterStatus{History: lived("", "", "", ages{joined: 0}).Status.History}})
 	expect("a list", "", 2, 1, 1)
 	expect("one workspace", "b", 1, 0, 0)
+	tenant := &visitor{name: "tenant", pace: all.pace, renewed: all.renewed, rights: map[authorizationv1.ResourceAttributes]bool{}}
+	for _, namespace := range []string{"", "a", "b"} {
+		of := authorizationv1.ResourceAttributes{Verb: "list", Group: fleet.GroupVersion.Group, Resource: clusters, Namespace: namespace}
+		tenant.rights[of] = namespace == "b"
+	}
+	tenant.rights[authorizationv1.ResourceAttributes{Verb: "list", Group: clusterv1beta1.GroupVersion.Group, Resource: memberClusters}] = false
+	if p, err := s.plotOf(t.Context(), tenant, "", time.Now()); err != nil || fmt.Sprint(totals(p)) != "[1 0 0]" {
+		t.Errorf("a tenant of another workspace sees %+v: %v", p, err)
+	}
 	s.roll.put(clusters, lived("a", "web", "2", ages{joined: 30, lost: 0}))
 	expect("a change", "", 2, 0, 1)
 	s.roll.put(clusters, lived("a", "web", "2", ages{joined: 0}))
