@@ -44,7 +44,8 @@ func (e *eventLister) follow(ctx context.Context, printed []*corev1.Event, wante
 			}
 			seen[event.UID] = event.ResourceVersion
 			cells := cellsOf(event)
-			line := fmt.Sprintf("%s  %-7s  %-24s  %-40s  %s\n", view.TimeOf(event).Local().Format(time.TimeOnly), cells[0], cells[1], cells[2], cells[3])
+			at := view.TimeOf(event).Local().Format(time.TimeOnly)
+			line := fmt.Sprintf("%s  %-7s  %-24s  %-40s  %s\n", at, cells[0], cells[1], cells[2], cells[3])
 			if err := printers.WriteEscaped(e.Out, line); err != nil {
 				return err
 			}

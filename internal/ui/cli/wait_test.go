@@ -93,13 +93,13 @@ func TestEventsAreListedByTimeAndObject(t *testing.T) {
 		{Time: metav1.NewTime(now.Add(-time.Minute)), LastTime: &now, Count: 3, Reason: "Back", Message: "sends heartbeats again"},
 	}
 	r.check(r.Status().Update(context.Background(), web))
-	if out, said, err := admin.run("explain", "eventful", "-n", "team"); err != nil || !strings.Contains(out, "History:\n  60m ago  Cordoned ") ||
-		!strings.Contains(out, "sends heartbeats again (3 times since ") {
+	if out, said, err := admin.run("explain", "eventful", "-n", "team"); err != nil ||
+		!strings.Contains(out, "History:\n  60m ago  Cordoned ") || !strings.Contains(out, "sends heartbeats again (3 times since ") {
 		t.Errorf("%v\n%s\n%s", err, said, out)
 	}
 	out, said, err := admin.run("events", "eventful", "-n", "team")
-	if strings.Count(out, "no heartbeat") != 1 || strings.Contains(out, "AgentOnline") || strings.Index(out, "a user keeps") > strings.Index(out, "joined") ||
-		strings.Index(out, "a user keeps") < 0 {
+	if cordoned := strings.Index(out, "a user keeps"); cordoned < 0 || cordoned > strings.Index(out, "joined") ||
+		strings.Count(out, "no heartbeat") != 1 || strings.Contains(out, "AgentOnline") {
 		t.Errorf("%v\n%s\n%s", err, said, out)
 	}
 	joined, lost := strings.Index(out, "the agent has"), strings.Index(out, "no heartbeat")

@@ -36,7 +36,7 @@ func looking(r rig) map[string]string {
 	for i := range 40 {
 		reason := []string{"", "", "", "AgentLost", "NotReady", "WaitCheckIn"}[i%6]
 		edge := r.cluster(workspace, fmt.Sprintf("edge-%02d", i), reason, "because", nil)
-		for hour, change := range []clusterv1beta1.HistoryReason{clusterv1beta1.HistoryJoined, clusterv1beta1.HistoryLost, clusterv1beta1.HistoryBack} {
+		for hour, change := range plottedReasons {
 			edge.Status.History = append(edge.Status.History, clusterv1beta1.HistoryEntry{
 				Time: metav1.NewTime(time.Now().Add(-time.Duration(hour+i) * time.Hour / 2)), Reason: change, Message: "because",
 			})

@@ -35,8 +35,8 @@ type happened struct {
 
 func hourOf(at time.Time) int64 { return at.Unix() / int64(time.Hour/time.Second) }
 
-// happenedTo returns the plotted changes of a member. Of changes that share an entry of the history,
-// the first counts in its hour, and the others in the hour of the last one.
+// happenedTo returns the plotted changes of a member. Several changes may share an entry of the
+// history: the first counts in its hour, and the others in the hour of the last one.
 func happenedTo(o client.Object, now time.Time) (changes []happened) {
 	oldest := hourOf(now) - plottedHours
 	add := func(at time.Time, reason, count int) {
@@ -67,21 +67,21 @@ func (t trends) add(e *entry, sign int, now time.Time) {
 	if e == nil || len(e.changes) == 0 {
 		return
 	}
-	of, oldest := trendOf{e.resource, e.namespace}, hourOf(now)-plottedHours
-	if t[of] == nil {
-		t[of] = map[int64]perReason{}
+	visible, oldest := trendOf{e.resource, e.namespace}, hourOf(now)-plottedHours
+	if t[visible] == nil {
+		t[visible] = map[int64]perReason{}
 	}
 	for _, change := range e.changes {
 		if change.hour <= oldest {
 			continue
 		}
-		sums := t[of][change.hour]
+		sums := t[visible][change.hour]
 		sums[change.reason] += sign * change.count
-		t[of][change.hour] = sums
+		t[visible][change.hour] = sums
 	}
-	maps.DeleteFunc(t[of], func(hour int64, sums perReason) bool { return hour <= oldest || sums == perReason{} })
-	if len(t[of]) == 0 {
-		delete(t, of)
+	maps.DeleteFunc(t[visible], func(hour int64, sums perReason) bool { return hour <= oldest || sums == perReason{} })
+	if len(t[visible]) == 0 {
+		delete(t, visible)
 	}
 }
 
@@ -129,7 +129,7 @@ type plotHour struct {
 	Counts perReason
 }
 
-// plotOf returns the plot of all members that a visitor may see, or of those of one workspace.
+// plotOf returns the plot of all members that a visitor may see, or of one workspace.
 func (s *Server) plotOf(ctx context.Context, v *visitor, workspace string, now time.Time) (*plot, error) {
 	sums := map[int64]perReason{}
 	for _, resource := range fleetResources[:2] {

@@ -134,7 +134,8 @@ func TestThePlotOfALargeFleetCostsNoLookAtEachMember(t *testing.T) {
 	request.AddCookie(&http.Cookie{Name: ownersCookie(request), Value: s.door.(*ownersDoor).key})
 	recorder := httptest.NewRecorder()
 	s.Handler().ServeHTTP(recorder, request)
-	if text := recorder.Body.String(); recorder.Code != http.StatusOK || !strings.Contains(text, `aria-label="70000 joined, 70000 back, 60000 lost in the last 24 hours"`) {
+	const label = `aria-label="70000 joined, 70000 back, 60000 lost in the last 24 hours"`
+	if recorder.Code != http.StatusOK || !strings.Contains(recorder.Body.String(), label) {
 		t.Errorf("the page has the status %d and no such plot", recorder.Code)
 	}
 }

@@ -51,8 +51,8 @@ func said(reason, message string) string {
 	return reason + ": " + message
 }
 
-// readEvents adds the history of a member and the Events about it. Events about cluster-scoped objects are
-// in the namespace default.
+// readEvents adds the history of a member and the Events about it. Events about cluster-scoped
+// objects are in the namespace default.
 func (m *shownMember) readEvents(ctx context.Context, v *visitor, record client.Object) {
 	namespace := cmp.Or(record.GetNamespace(), corev1.NamespaceDefault)
 	var events []*corev1.Event

@@ -55,11 +55,11 @@ func IsBadChange(reason clusterv1beta1.HistoryReason) bool {
 	return reason == clusterv1beta1.HistoryLost || reason == clusterv1beta1.HistoryRevoked || reason == clusterv1beta1.HistoryDenied
 }
 
-// WithHistory returns the Events about a member together with its history, as Events. An Event about
-// a change in the history is left out.
+// WithHistory returns the Events about a member together with its history, as Events. It leaves out
+// an Event about a change in the history.
 func WithHistory(member client.Object, events []*corev1.Event) []*corev1.Event {
 	entries := HistoryOf(member)
-	all := slices.DeleteFunc(slices.Clone(events), func(event *corev1.Event) bool {
+	merged := slices.DeleteFunc(slices.Clone(events), func(event *corev1.Event) bool {
 		at := TimeOf(event)
 		return slices.ContainsFunc(entries, func(entry clusterv1beta1.HistoryEntry) bool {
 			return slices.Contains(eventReasons[entry.Reason], event.Reason) &&
@@ -80,10 +80,10 @@ func WithHistory(member client.Object, events []*corev1.Event) []*corev1.Event {
 		if IsBadChange(entry.Reason) {
 			event.Type = corev1.EventTypeWarning
 		}
-		all = append(all, event)
+		merged = append(merged, event)
 	}
-	slices.SortStableFunc(all, func(a, b *corev1.Event) int { return TimeOf(a).Compare(TimeOf(b)) })
-	return all
+	slices.SortStableFunc(merged, func(a, b *corev1.Event) int { return TimeOf(a).Compare(TimeOf(b)) })
+	return merged
 }
 
 // TimeOf returns the last time of an Event, in the fields of either API of Events.
