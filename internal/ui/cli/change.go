@@ -101,7 +101,7 @@ func (c *changer) follow(ctx context.Context, hub client.Client, o client.Object
 		return timedOut{fmt.Errorf("reading the progress of %s timed out after %s, and the hub continues: %w", c.title(o), c.timeout, unseen)}
 	case wait.Interrupted(err):
 		return timedOut{fmt.Errorf("%s is not %s after %s; run muster explain %s %s to see why. The hub continues meanwhile",
-			c.title(o), what, c.timeout, c.kindOfObject(o), view.NameOf(o))}
+			c.title(o), what, c.timeout.Round(100*time.Millisecond), c.kindOfObject(o), view.NameOf(o))}
 	case err != nil:
 		return err
 	}

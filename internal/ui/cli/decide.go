@@ -124,6 +124,9 @@ approval of members. The Cluster keeps its present deliveries and its access: us
 		if r, ok := o.(*fleet.ClusterRegistration); ok && r.Status.Granted {
 			return fmt.Errorf("%s is already granted: run muster revoke %s/%s to revoke its access", c.title(o), r.Namespace, r.Status.ClusterName)
 		}
+		if err := deniable(o); err != nil {
+			return err
+		}
 		if err := c.decide(ctx, hub, o, decision.Deny); err != nil {
 			return err
 		}
@@ -192,4 +195,16 @@ func saysRevoked(o client.Object) bool {
 		return membership.MemberClusterStatus(&o.Status).Reason == reasons.Revoked
 	}
 	return false
+}
+
+// deniable returns an error for a Cluster in a workspace without approval of members, because the
+// hub ignores a denial there.
+func deniable(o client.Object) error {
+	cluster, ok := o.(*fleet.Cluster)
+	if !ok || cluster.Status.Namespace == "" || kube.FindCondition(cluster.Status.Conditions, fleet.ConditionDeliveryApproved) != nil {
+		return nil
+	}
+	return fmt.Errorf("a denial of Cluster %[1]s/%[2]s has no effect, because workspace %[1]s has no approval of members: "+
+		"run muster cordon %[1]s/%[2]s to keep new deliveries from it, or muster revoke %[1]s/%[2]s to end its access",
+		cluster.Namespace, cluster.Name)
 }

@@ -65,7 +65,7 @@ func (j *joiner) mayMove(ctx context.Context, cluster *checked) (installed insta
 	return installed, nil
 }
 
-// mayTake refuses a member of another hub or workspace, except for a move. The hub is nil
+// mayTake refuses a member of another hub, workspace or name, except for a move. The hub is nil
 // without access to it.
 func (j *joiner) mayTake(ctx context.Context, cluster, hub *checked, address any) error {
 	installed, err := j.mayMove(ctx, cluster)
@@ -81,11 +81,18 @@ func (j *joiner) mayTake(ctx context.Context, cluster, hub *checked, address any
 	case installed.server != "" && installed.server != address:
 		return fmt.Errorf("%s is a member of the hub at %s, as Cluster %s: muster move takes it here; or if that is this hub, use --hub-url %s",
 			cluster.role, installed.server, installed.record, installed.server)
-	case hub == nil || installed.record.Namespace == "" || installed.record.Namespace == j.workspace():
+	}
+	renamed := j.name != "" && j.name != installed.record.Name
+	elsewhere := installed.record.Namespace != j.workspace()
+	if hub == nil || installed.record.Namespace == "" || !elsewhere && !renamed {
 		return nil
 	}
 	if err := hub.Get(ctx, installed.record, &fleet.Cluster{}); apierrors.IsNotFound(err) && !kube.NotServed(err) {
 		return nil // the agent has left
+	}
+	if !elsewhere {
+		return fmt.Errorf("%s is a member already, as Cluster %s: use --name %s, or run muster leave %s first",
+			cluster.role, installed.record, installed.record.Name, installed.record)
 	}
 	return fmt.Errorf("%s is a member already, as Cluster %s: muster move takes it to workspace %s",
 		cluster.role, installed.record, j.workspace())

@@ -53,6 +53,8 @@ func TestAClusterJoinsInOneLine(t *testing.T) {
 		clusters.Items[0].Labels["env"] != "prod" {
 		t.Errorf("the Clusters: %v, %+v", err, clusters.Items)
 	}
+	admin.refused("join --context cli-edge --hub-context cli-fleet --name edge-2",
+		"cluster cli-edge is a member already, as Cluster clusters/edge: use --name edge, or run muster leave clusters/edge first")
 	var tokens fleet.ClusterRegistrationTokenList
 	if err := c.List(ctx, &tokens, client.InNamespace("clusters")); err != nil || len(tokens.Items) > 0 {
 		t.Errorf("tokens are left: %v, %+v", err, tokens.Items)
