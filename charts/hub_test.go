@@ -15,6 +15,8 @@ import (
 
 	"github.com/muster-fleet/muster/api/crds"
 	"github.com/muster-fleet/muster/charts"
+	"github.com/muster-fleet/muster/internal/fleet/history"
+	"github.com/muster-fleet/muster/internal/hub/runtime/settings"
 	"github.com/muster-fleet/muster/internal/naming"
 )
 
@@ -124,8 +126,19 @@ func TestMistakesOfAHubFailWithASentence(t *testing.T) {
 		"CA that is neither":     {[]string{"apiServerCA=abc"}, "apiServerCA is neither PEM"},
 		"kubeconfigs by the hub": {[]string{"access.argocdNamespace=cattle-fleet-system"}, "access/argocdNamespace"},
 		"kubeconfigs in kube-":   {[]string{"access.fluxNamespace=kube-system"}, "access/fluxNamespace"},
-		"unknown TLS mode":       {[]string{"agentTLSMode=none"}, `agentTLSMode is "none": set it to strict`},
-		"unknown mappings":       {[]string{"bundleNamespaceMappings=closed"}, `bundleNamespaceMappings is "closed": set it to consent`},
+		"an unknown change": {
+			[]string{"notifications[0].name=chat", "notifications[0].secretName=key", "notifications[0].url=https://gate",
+				"notifications[0].reasons[0]=Lots"}, "notifications/0/reasons/0",
+		},
+		"a receiver without a host": {
+			[]string{"notifications[0].name=chat", "notifications[0].secretName=key", "notifications[0].url=http:///muster"},
+			"notifications/0/url",
+		},
+		"a receiver without a key": {
+			[]string{"notifications[0].name=chat", "notifications[0].url=https://gate"}, "missing property 'secretName'",
+		},
+		"unknown TLS mode": {[]string{"agentTLSMode=none"}, `agentTLSMode is "none": set it to strict`},
+		"unknown mappings": {[]string{"bundleNamespaceMappings=closed"}, `bundleNamespaceMappings is "closed": set it to consent`},
 		"strict without a CA": {
 			[]string{"agentTLSMode=strict", "apiServerURL=https://hub"}, "agentTLSMode is strict, so apiServerCA is required",
 		},
@@ -466,5 +479,22 @@ func TestFlowControlIsForServersThatHaveItAndCanBeSwitchedOff(t *testing.T) {
 	}
 	if off := kinds("flowControl.enabled=false"); len(off) > 0 {
 		t.Errorf("switched off: %v", off)
+	}
+}
+
+// TestTheHubReadsTheReceiversThatTheChartWrites has each change that the schema of the chart lists.
+func TestTheHubReadsTheReceiversThatTheChartWrites(t *testing.T) {
+	values := []string{"notifications[0].name=chat", "notifications[0].secretName=key", "notifications[0].url=https://gate.example/muster",
+		"notifications[0].workspaces[0]=clusters"}
+	for i, reason := range history.Reasons {
+		values = append(values, fmt.Sprintf("notifications[0].reasons[%d]=%s", i, reason))
+	}
+	configMap := hub("", values...).mustRender(t).object(t, "ConfigMap", "fleet-controller")
+	text, _, _ := unstructured.NestedString(configMap.Object, "data", "config")
+	read, err := settings.Parse(text)
+	want := []settings.Sink{{Name: "chat", SecretName: "key", URL: "https://gate.example/muster", Reasons: history.Reasons,
+		Workspaces: []string{"clusters"}}}
+	if diff := cmp.Diff(want, read.Notifications); diff != "" || err != nil {
+		t.Errorf("%v (-want +got):\n%s", err, diff)
 	}
 }
