@@ -151,9 +151,9 @@ func dataSurvives(ctx context.Context, e *env) (string, error) {
 			return errors.Join(e.expect(ctx, e.hub, ready, "False", "this chart is broken"), e.expect(ctx, e.one, running, "two 1"))
 		}},
 		{"its release gets another name", e.store(one, "releaseName: shop"), e.hub, func() error { return deployed("one") }},
-		{"another Bundle takes the claim over", storeData(), e.hub, nil},
-		{"the claim leaves it", e.store(two+", claim: false", "releaseName: shop"), e.hub, func() error { return deployed("two") }},
-		{"a user keeps the claim", "kubectl -n store annotate persistentvolumeclaim data helm.sh/resource-policy=keep", e.one, nil},
+		{"another Bundle takes the volume over", storeData(), e.hub, nil},
+		{"the volume leaves it", e.store(two+", claim: false", "releaseName: shop"), e.hub, func() error { return deployed("two") }},
+		{"a user keeps the volume", "kubectl -n store annotate persistentvolumeclaim data helm.sh/resource-policy=keep", e.one, nil},
 		{"the other Bundle is deleted", "kubectl -n clusters delete bundles.fleet.cattle.io store-data --timeout=60s", e.hub, func() error {
 			return e.gone(ctx, e.one, "helm -n store list --short | grep data || true")
 		}},

@@ -83,7 +83,7 @@ func (e *env) prepare() error {
 		}
 	}
 	if err := e.removeClusters(); err != nil {
-		return fmt.Errorf("removing what an earlier run left: %w", err)
+		return fmt.Errorf("removing the leftovers of an earlier run: %w", err)
 	}
 	if err := os.MkdirAll(filepath.Join(e.work, "fleet"), 0o700); err != nil {
 		return fmt.Errorf("making a working directory: %w", err)

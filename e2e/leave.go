@@ -36,7 +36,7 @@ kind: ValidatingAdmissionPolicy
 metadata: {name: no-agents}
 spec:
   matchConstraints: {resourceRules: [{apiGroups: [""], apiVersions: [v1], operations: [CREATE], resources: [pods]}]}
-  validations: [{expression: "false", message: agents are not welcome here}]
+  validations: [{expression: "false", message: this cluster refuses agents}]
 ---
 apiVersion: admissionregistration.k8s.io/v1
 kind: ValidatingAdmissionPolicyBinding
@@ -49,7 +49,7 @@ END`); err != nil {
 		return "", err
 	}
 	// An API server takes a moment to apply a new policy.
-	const denied = "agents are not welcome here"
+	const denied = "this cluster refuses agents"
 	if err := e.expect(ctx, e.two, "kubectl -n refused run x --image=x --dry-run=server 2>&1 || true", denied); err != nil {
 		return "", err
 	}

@@ -141,7 +141,7 @@ const nameWidth = 78
 // table returns the results of a run for docs/e2e.md.
 func table(results []result) string {
 	var out strings.Builder
-	fmt.Fprintf(&out, "| what was checked | result | seconds | figures |\n| --- | --- | ---: | --- |\n")
+	fmt.Fprintf(&out, "| check | result | seconds | figures |\n| --- | --- | ---: | --- |\n")
 	var total time.Duration
 	for _, r := range results {
 		verdict := "ok"

@@ -60,7 +60,7 @@ func parse(arguments []string) (options, error) {
 	set.StringVar(&o.hubFlags, "hub-flags", "", "further flags of muster-hub")
 	set.BoolVar(&o.hold, "hold", false, "go on after the last phase until interrupted, for a look at the hub")
 	set.BoolVar(&o.audit, "audit", false,
-		"say by kind what the hub asks of its API server, by an audit log, which costs the API server some of its time")
+		"say by kind what the hub sends to its API server, by an audit log, which costs the API server some of its time")
 	if err := set.Parse(arguments); err != nil {
 		return o, err
 	}

@@ -13,7 +13,7 @@ import (
 
 func main() {
 	root := flag.String("root", ".", "directory of the checkout")
-	out := flag.String("out", "site", "directory to write to; what is there is removed")
+	out := flag.String("out", "site", "directory to write to; its content is removed")
 	flag.Parse()
 	pages, err := build(*root, *out)
 	if err != nil {

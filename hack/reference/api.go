@@ -18,9 +18,9 @@ type group struct{ name, page, what string }
 var groups = []group{
 	{"fleet.cattle.io", "api-fleet.md", "Clusters and their workspaces, Bundles, and the other kinds of Rancher Fleet."},
 	{"cluster.kubernetes-fleet.io", "api-cluster.md", "MemberClusters, and the report that all agents write."},
-	{"placement.kubernetes-fleet.io", "api-placement.md", "Placements, and what the hub and the agents write for them."},
+	{"placement.kubernetes-fleet.io", "api-placement.md", "Placements, and the objects that the hub and the agents write for them."},
 	{"multicluster.x-k8s.io", "api-inventory.md", "The inventory, for tools that know nothing of fleets."},
-	{"muster-fleet.github.io", "api-muster.md", "What is Muster's alone."},
+	{"muster-fleet.github.io", "api-muster.md", "Kinds of Muster's own."},
 }
 
 // write returns the page of a group, from the definitions in the chart fleet-crd.

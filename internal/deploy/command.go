@@ -54,8 +54,8 @@ func NewCommand() *cobra.Command {
 	var f flags
 	command := &cobra.Command{
 		Use:   protocol.Program,
-		Short: "Deploy on this cluster what a Muster hub placed on it",
-		Long: protocol.Program + ` makes the Helm releases of a cluster what the BundleDeployments on the hub say, and applies its Works.
+		Short: "Deploy the deliveries of a Muster hub on this cluster",
+		Long: protocol.Program + ` installs the Helm releases of the BundleDeployments on the hub, and applies the Works.
 
 muster-agent starts it when there is something to deploy. It gets the hub and the
 credential over its standard input, line by line. It ends when its standard input does, and when
@@ -76,7 +76,7 @@ nothing is left to deploy or to watch.`,
 		"namespace of the agent on whose behalf releases are made (default: env NAMESPACE)")
 	set.StringVar(&f.release, "agent-release", "", "NAMESPACE/NAME of the agent's own release of chart "+naming.MemberAgentChart)
 	set.StringVar(&f.deployment, "agent-deployment", naming.MemberAgentChart, "name of the agent's Deployment, with --agent-release")
-	set.StringVar(&f.lease.name, "lease", naming.AgentLease, "name of the Lease in that namespace that the one deployer holds which deploys")
+	set.StringVar(&f.lease.name, "lease", naming.AgentLease, "name of the Lease of the active deployer in that namespace")
 	set.StringVar(&f.lease.holder, "holder", "",
 		"who holds it; a deployer that is started again in the place of another has the same (default: a new holder)")
 	set.DurationVar(&f.lease.duration, "lease-duration", leaseDuration,

@@ -231,7 +231,7 @@ func (d *controllers) reportRemaining(kind protocol.Kind, left applied.Remaining
 		all.Add(d.left[of])
 	}
 	if all.Left > 0 {
-		d.reply(protocol.Reply{Left: "removing what was placed on this cluster: " + all.String()})
+		d.reply(protocol.Reply{Left: "removing the deliveries from this cluster: " + all.String()})
 	}
 }
 

@@ -94,7 +94,7 @@ and keeps its credential in the Secret ` + naming.AgentSecret + `.`,
 	set.StringVar(&f.metrics, flagMetrics[2:], ":8080", "address of /metrics; 0 switches it off")
 	f.addMembership(set)
 	set.BoolVar(&f.delivery, "delivery", os.Getenv("DELIVERY") != "false",
-		"deploy what the hub places on the cluster, by the program "+protocol.Program+" beside this one (default: env DELIVERY, else true)")
+		"deploy the hub's deliveries on the cluster, by the program "+protocol.Program+" beside this one (default: env DELIVERY, else true)")
 	set.StringVar(&f.facts, "facts-config-map", os.Getenv("FACTS_CONFIG_MAP"),
 		"name of a ConfigMap with custom facts in the namespace of the agent (default: env FACTS_CONFIG_MAP, else none)")
 	set.BoolVar(&f.debug, "debug", false, "log more")

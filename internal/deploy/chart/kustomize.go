@@ -93,7 +93,7 @@ func runKustomize(files Files, dir string) ([]byte, error) {
 	}
 	text, err := built.AsYaml()
 	if err != nil {
-		return nil, fmt.Errorf("encoding what the kustomization in directory %s built: %w", dir, err)
+		return nil, fmt.Errorf("encoding the output of the kustomization in directory %s: %w", dir, err)
 	}
 	return text, nil
 }

@@ -85,7 +85,7 @@ func (c *Cluster) adopt(ctx context.Context, configuration *action.Configuration
 	}
 	values, err := json.Marshal(own)
 	if err != nil {
-		return r, fmt.Errorf("encoding what was set in release %s: %w", r.Release, err)
+		return r, fmt.Errorf("encoding the values of release %s: %w", r.Release, err)
 	}
 	r.Values = loader.MergeMaps(loader.MergeMaps(own, r.Values), managed)
 	r.Chart.Metadata.Annotations[annotationOwnValues] = string(values)
@@ -96,7 +96,7 @@ func (c *Cluster) adopt(ctx context.Context, configuration *action.Configuration
 // know that the hub manages the agent. Only the release of a Cluster's agent may have no history.
 func (c *Cluster) settings(ctx context.Context, r Request, history []*helm.Release) (own, managed map[string]any, err error) {
 	if own, err = ownValues(history); err != nil {
-		return nil, nil, fmt.Errorf("reading what was set in release %s: %w", r.Release, err)
+		return nil, nil, fmt.Errorf("reading the values of release %s: %w", r.Release, err)
 	}
 	switch chart := r.Chart.Metadata.Name; {
 	case c.Agent.Chart == agentRelease && len(history) == 0:

@@ -120,7 +120,7 @@ func (c *Cluster) otherObjects(ctx context.Context, s Summary) (contents, error)
 	for _, list := range kinds {
 		version, err := schema.ParseGroupVersion(list.GroupVersion)
 		if err != nil {
-			return contents{}, fmt.Errorf("reading what is served of %s: %w", list.GroupVersion, err)
+			return contents{}, fmt.Errorf("reading the served kinds of %s: %w", list.GroupVersion, err)
 		}
 		for _, kind := range list.APIResources {
 			if !slices.Contains(kind.Verbs, "list") || !slices.Contains(kind.Verbs, "delete") {

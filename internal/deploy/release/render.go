@@ -50,7 +50,7 @@ type renderer struct {
 func (r *renderer) Run(rendered *bytes.Buffer) (*bytes.Buffer, error) {
 	objects, err := parse(rendered.Bytes())
 	if err != nil {
-		return nil, fmt.Errorf("reading what the chart rendered to: %w", err)
+		return nil, fmt.Errorf("reading the rendered chart: %w", err)
 	}
 	for i, copied := range r.request.Copies {
 		objects = slices.Insert(objects, i, copied.DeepCopy())

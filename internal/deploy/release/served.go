@@ -91,7 +91,7 @@ func (c *Cluster) serves(ctx context.Context, kind schema.GroupKind) (bool, erro
 	for _, version := range versions {
 		resources, err := c.live.ServerResourcesForGroupVersion(version)
 		if err != nil {
-			return false, fmt.Errorf("asking what is served of %s: %w", version, err)
+			return false, fmt.Errorf("querying the served kinds of %s: %w", version, err)
 		}
 		if slices.ContainsFunc(resources.APIResources, func(r metav1.APIResource) bool { return r.Kind == kind.Kind }) {
 			return true, nil

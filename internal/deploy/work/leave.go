@@ -55,7 +55,7 @@ func (c *Controller) waitForCaches(ctx context.Context) error {
 	if err == nil {
 		_, err = c.works.GetInformer(ctx, &placement.Work{})
 	}
-	return wrap(err, "reading what was applied")
+	return wrap(err, "reading the applied objects")
 }
 
 // appliedWorksOf lists the AppliedWorks of this membership past the cache.

@@ -94,7 +94,7 @@ func (c *Controller) confirm(ctx context.Context, work *placement.Work) (time.Du
 	}
 	if c.ConfirmDeleted != nil {
 		if err := c.ConfirmDeleted(ctx); err != nil {
-			return 0, fmt.Errorf("leaving what was applied of Work %s until the hub confirms that it was taken away: %w", work.Name, err)
+			return 0, fmt.Errorf("keeping the objects of Work %s until the hub confirms its deletion: %w", work.Name, err)
 		}
 	}
 	c.removals.confirm(work.Name)

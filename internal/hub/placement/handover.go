@@ -55,7 +55,7 @@ func (c *Controller) divide(ctx context.Context, o *observed) error {
 func (c *Controller) handsOver(ctx context.Context, namespace string) (bool, error) {
 	var reports clusterv1beta1.InternalMemberClusterList
 	if err := c.Client.List(ctx, &reports, client.InNamespace(namespace), client.UnsafeDisableDeepCopy); err != nil {
-		return false, fmt.Errorf("reading what the agent of member namespace %s can do: %w", namespace, err)
+		return false, fmt.Errorf("reading the features of the agent in member namespace %s: %w", namespace, err)
 	}
 	return slices.ContainsFunc(reports.Items, func(r clusterv1beta1.InternalMemberCluster) bool { return reportsHandOver(&r) }), nil
 }

@@ -148,7 +148,7 @@ func ofCluster(
 		}
 	case membership.Initializing(cluster):
 		m.Obstacle = scheduling.Obstacle{
-			Reason: reasons.NotInitialized, Message: "the Cluster is not initialized yet: its condition Initialized says what it waits for",
+			Reason: reasons.NotInitialized, Message: "the Cluster is not initialized yet: its condition Initialized names the next gate",
 		}
 	case report == nil:
 		m.Obstacle = scheduling.Obstacle{

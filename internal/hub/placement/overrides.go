@@ -79,7 +79,7 @@ func (o observed) override(result scheduling.Result, plain desiredWorks) map[str
 		if _, known := shared[key]; !known {
 			if tooMany(len(shared)+1, bytes) {
 				shared[key] = overridden{Resolved: resolved, desired: plain, reason: reasons.OverriddenFailed, problem: fmt.Sprintf(
-					"overrides make another copy of what is selected, which has %d KiB, for each of more than %d members: "+
+					"overrides make another copy of the selected objects, which have %d KiB, for each of more than %d members: "+
 						"have them select less by a placement of its own", bytes>>10, len(shared))}
 			} else {
 				shared[key] = o.applyOverrides(resolved, plain, other)

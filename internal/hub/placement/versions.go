@@ -96,7 +96,7 @@ func (c *Controller) recordVersion(ctx context.Context, s genericPlacement, v ve
 		return fmt.Errorf("packing version %s of %s: %w", v, s, err)
 	}
 	if len(packed) > maxVersion {
-		c.memory.setTooLarge(s.key, v.hash, fmt.Sprintf("what it selects has %d KiB when it is compressed, and a version has room for %d: "+
+		c.memory.setTooLarge(s.key, v.hash, fmt.Sprintf("the selected objects have %d KiB when compressed, and a version has room for %d: "+
 			"select less, or divide the placement", len(packed)>>10, maxVersion>>10))
 		return nil
 	}

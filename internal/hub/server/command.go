@@ -41,7 +41,7 @@ func NewCommand() *cobra.Command {
 		Short: "Register clusters into a fleet and keep the roll",
 		Long: `muster-hub runs on the hub cluster. It answers ClusterRegistrationTokens with the values for new
 clusters, decides on ClusterRegistrations, prepares a namespace for every member, and shows on
-every Cluster whether its agent is alive. The charts fleet-crd and fleet install what it needs.`,
+every Cluster whether its agent is alive. The charts fleet-crd and fleet install it.`,
 		Example: `  # In a Pod of the chart fleet: the Pod's service account and NAMESPACE say where it is.
   muster-hub
 

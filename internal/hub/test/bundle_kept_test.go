@@ -69,7 +69,7 @@ func TestWhatAnotherHubHasDeliveredWaitsForAConfirmation(t *testing.T) {
 targets: [{clusterSelector: {matchLabels: {env: prod}}}]
 `)
 	is := f.untilBundle("app", "Processed", corev1.ConditionFalse,
-		"1 would get another version: a; 1 would lose it: b; what is deployed stays as it is")
+		"1 would get another version: a; 1 would lose it: b; deployed objects stay as they are")
 	theirs := func(d fleet.BundleDeployment) error {
 		if d.Spec.DeploymentID != "s-theirs:1" || d.DeletionTimestamp != nil {
 			return fmt.Errorf("it is %+v", d.Spec)

@@ -34,7 +34,7 @@ func TestABundleThatHasKilledTwoHubsIsSetAside(t *testing.T) {
 		fmt.Appendf(nil, `{%q: {"bundle": "any", "generation": %d, "deaths": 1, "checking": true}}`, is.UID, is.Generation), 0o600))
 	f.hub.Start()
 	f.untilBundle("large", "Processed", corev1.ConditionFalse, "it is set aside, because a hub ended 2 times while it checked it",
-		"what is deployed stays as it is")
+		"deployed objects stay as they are")
 	f.change(b, func() { b.Spec.Resources[0].Content = large(1 << 10) })
 	f.untilBundle("large", "Processed", corev1.ConditionTrue)
 }

@@ -189,7 +189,7 @@ func TestAHelmOpFollowsTheRangeOfItsVersion(t *testing.T) {
 		return nil
 	})
 	server.Close()
-	f.helmOpSays("web", "Polled", "ChartUnreadable", "connection refused", "what is deployed stays at version 1.1.0")
+	f.helmOpSays("web", "Polled", "ChartUnreadable", "connection refused", "deployed objects stay at version 1.1.0")
 	f.check(f.Delete(ctx, op))
 	f.eventually("the Bundle is gone", func() error { return gone(f.get(&fleet.Bundle{}, f.workspace, "web")) })
 }

@@ -263,7 +263,7 @@ func TestAGroupThatBecomesInvalidTakesNothingAway(t *testing.T) {
 		}
 	})
 	f.untilBundle("app", "Processed", corev1.ConditionFalse, "the Clusters of ClusterGroup "+f.workspace+"/prod",
-		"what is deployed stays as it is")
+		"deployed objects stay as they are")
 	if after := p.deployment("app", there); after.UID != before.UID {
 		t.Errorf("the deployment %s is another one now: %s", before.UID, after.UID)
 	}

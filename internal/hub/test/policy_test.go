@@ -79,7 +79,7 @@ func TestABundleThatBreaksAPolicyDeliversNothingNew(t *testing.T) {
 	f.grow(b)
 	f.bundle("new", configMap+"targets: [{clusterSelector: {}, serviceAccount: admin}]\n")
 	f.violates("new", `spec.targets[0].serviceAccount is "admin"`, "Policy team")
-	f.untilBundle("new", fleet.ConditionProcessed, corev1.ConditionFalse, "what is deployed stays as it is")
+	f.untilBundle("new", fleet.ConditionProcessed, corev1.ConditionFalse, "deployed objects stay as they are")
 	f.violates("app", "spec.serviceAccount is not set")
 	if is := p.deployment("app", there); is.Spec.DeploymentID != before.Spec.DeploymentID || is.UID != before.UID {
 		t.Errorf("the running deployment was changed: %+v", is.Spec)

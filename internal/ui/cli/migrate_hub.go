@@ -91,7 +91,7 @@ func (m *migrator) migrateHub(ctx context.Context, hub *checked) error {
 	if err := m.authorsOf(ctx, hub); err != nil {
 		return err
 	}
-	m.progress.line("The members stay joined; muster explain names what is left to do, and muster migrate --from kubefleet MEMBER-CONTEXT " +
+	m.progress.line("The members stay joined; muster explain names the remaining steps, and muster migrate --from kubefleet MEMBER-CONTEXT " +
 		"changes their agents over.")
 	return m.progress.err
 }

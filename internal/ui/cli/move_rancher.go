@@ -194,7 +194,7 @@ func formerOf(kept *corev1.Secret, context, hubContext string) string {
 		hubContext = "HUB"
 	}
 	return fmt.Sprintf(`It was Cluster %s of the hub at %s. Rancher Fleet's hub does not notice that the agent is gone,
-and shows the Cluster as it was. What was delivered stays on the cluster.
+and shows the Cluster as it was. Deliveries stay on the cluster.
 To go back: muster migrate --from rancher-fleet --context %s --back %s
 To stay, delete the Cluster on that hub, and the kept credential here:
   kubectl -n %s delete clusters.fleet.cattle.io %s

@@ -226,7 +226,7 @@ var agentCauses = []cause{
 	{
 		kinds: ofMembers, reasons: []string{clusterv1beta1.ReasonNamespacesDegraded, reasons.PropertiesSkipped},
 		means:  "The report of the agent has no room for all namespaces or properties of the member.",
-		remedy: "Read in the message what is missing. Selectors for missing data do not match this member.", aside: true,
+		remedy: "The message names the missing data. Selectors for missing data do not match this member.", aside: true,
 	},
 	{
 		kinds: ofMembers, reasons: []string{reasons.ClusterProfileTaken},

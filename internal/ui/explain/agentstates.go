@@ -54,7 +54,7 @@ var stateCauses = []cause{
 	{
 		kinds: ofAgents, reasons: []string{"Starting", "Trying", "Joining"},
 		means: "The agent is reading its configuration, checking its credential, or waiting for a new one.",
-		remedy: "If this lasts, the message says what the agent waits for. If it waits for a registration request, explain " +
+		remedy: "If this lasts, the message names the cause of the wait. If the agent waits for a registration request, explain " +
 			"the request on the hub.", aside: true,
 		onHub: []string{"muster get requests"},
 	},

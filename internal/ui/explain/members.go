@@ -67,7 +67,7 @@ var memberCauses = []cause{
 	{
 		kinds: ofMembers, reasons: []string{reasons.Leaving},
 		means:  "The member is leaving the fleet. Its agent removes the deliveries if the leave policy is Delete.",
-		remedy: "Read in the message what is left. If the cluster is gone, the hub finishes without the agent after a while.",
+		remedy: "The message names the remaining objects. If the cluster is gone, the hub finishes without the agent after a while.",
 	},
 	{
 		kinds: ofMemberClusters, reasons: []string{reasons.IdentityInvalid},
@@ -153,7 +153,7 @@ var memberCauses = []cause{
 	{
 		kinds: ofMembers, reasons: []string{reasons.RemovalUnconfirmed},
 		means: "The agent keeps a Helm release, because the hub does not confirm the deletion of its BundleDeployment.",
-		remedy: "Read in the message what is missing. Until then the agent removes nothing. If the hub has no trace of the " +
+		remedy: "The message names the missing proof. Until then the agent removes nothing. If the hub has no trace of the " +
 			"deletion, create the Bundle again. To remove the release, delete the Bundle after that.",
 	},
 	{

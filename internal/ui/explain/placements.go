@@ -78,7 +78,7 @@ var placementCauses = []cause{
 	},
 	{
 		kinds: ofPlacements, reasons: []string{reasons.Paused},
-		means:  "A user has paused the placement or a member. What is there stays, and nothing new arrives. This is no error.",
+		means:  "A user has paused the placement or a member. Placed objects stay, and nothing new arrives. This is no error.",
 		remedy: "Remove the annotation muster/paused from the placement or the member. For a Cluster, also set spec.paused to false.",
 		aside:  true,
 	},
@@ -104,7 +104,7 @@ var placementCauses = []cause{
 		kinds: ofPlacements, reasons: []string{reasons.RolloutControlledByExternalController},
 		means: "spec.strategy.type is External: only staged update runs change members. No run has reached the members in " +
 			"the message. They keep what they have.",
-		remedy: "Create a staged update run, or check what the current run waits for. To let the hub roll out changes by " +
+		remedy: "Create a staged update run, or check the cause of the current run's wait. To let the hub roll out changes by " +
 			"itself, set spec.strategy.type to RollingUpdate.",
 		onHub: []string{"kubectl get clusterstagedupdateruns", "kubectl get stagedupdateruns -A"},
 	},

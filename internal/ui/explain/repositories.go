@@ -12,19 +12,19 @@ var repositoryCauses = []cause{
 	},
 	{
 		kinds: ofGitRepos, reasons: []string{reasons.GitRepoInvalid},
-		means:  "The spec of the GitRepo is not valid. What is deployed stays as it is.",
+		means:  "The spec of the GitRepo is not valid. Deployed objects stay as they are.",
 		remedy: "Correct the field in the message.",
 		onHub:  []string{"kubectl -n NAMESPACE edit gitrepo NAME"},
 	},
 	{
 		kinds: ofHelmOps, reasons: []string{reasons.HelmOpInvalid},
-		means:  "The spec of the HelmOp is not valid. What is deployed stays as it is.",
+		means:  "The spec of the HelmOp is not valid. Deployed objects stay as they are.",
 		remedy: "Correct the field in the message.",
 		onHub:  []string{"kubectl -n NAMESPACE edit helmop NAME"},
 	},
 	{
 		kinds: ofHelmOps, reasons: []string{reasons.PolicyViolation},
-		means:  "The HelmOp has a value that the Policies of the namespace do not allow. What is deployed stays as it is.",
+		means:  "The HelmOp has a value that the Policies of the namespace do not allow. Deployed objects stay as they are.",
 		remedy: "Change the value in the message, or let an administrator change a Policy.",
 		onHub:  []string{"kubectl -n NAMESPACE get policies.fleet.cattle.io -o yaml"},
 	},
@@ -38,13 +38,13 @@ var repositoryCauses = []cause{
 	{
 		kinds: ofHelmOps, reasons: []string{reasons.ChartUnreadable},
 		means: "The hub cannot read the chart: its server does not answer, refuses the credentials, or has no such version. " +
-			"What is deployed stays as it is. The hub tries again at growing intervals, at most 10 minutes.",
+			"Deployed objects stay as they are. The hub tries again at growing intervals, at most 10 minutes.",
 		remedy: "Correct helm.repo, helm.chart, helm.version or the credentials by the message.",
 		onHub:  []string{"kubectl -n cattle-fleet-system logs deployment/fleet-gitops"},
 	},
 	{
 		kinds: ofHelmOps, reasons: []string{reasons.BundleRefused},
-		means:  "The API server refuses the Bundle of the HelmOp. What is deployed stays as it is.",
+		means:  "The API server refuses the Bundle of the HelmOp. Deployed objects stay as they are.",
 		remedy: "Correct the HelmOp by the message.",
 		onHub:  []string{"kubectl -n NAMESPACE edit helmop NAME"},
 	},
@@ -57,7 +57,7 @@ var repositoryCauses = []cause{
 	{
 		kinds: ofGitRepos, reasons: []string{reasons.PolicyViolation},
 		means: "The GitRepo, or a fleet.yaml of its repository, has a value that the Policies or GitRepoRestrictions of the " +
-			"namespace do not allow. What is deployed stays as it is.",
+			"namespace do not allow. Deployed objects stay as they are.",
 		remedy: "Change the value in the message, or let an administrator change a Policy.",
 		onHub:  []string{"kubectl -n NAMESPACE get policies.fleet.cattle.io,gitreporestrictions -o yaml"},
 	},
@@ -71,7 +71,7 @@ var repositoryCauses = []cause{
 	{
 		kinds: ofGitRepos, reasons: []string{reasons.RepositoryUnreachable},
 		means: "The hub cannot read the repository: its server does not answer, refuses the credentials, or has no such branch. " +
-			"What is deployed stays as it is. The hub tries again at growing intervals, at most 10 minutes.",
+			"Deployed objects stay as they are. The hub tries again at growing intervals, at most 10 minutes.",
 		remedy: "Correct the address, the branch or the credentials by the message.",
 		onHub:  []string{"kubectl -n cattle-fleet-system logs deployment/fleet-gitops"},
 	},

@@ -133,7 +133,7 @@ var requestCauses = []cause{
 	{
 		kinds: ofRequests, reasons: []string{fleet.ReasonNotApproved},
 		means: "A user has denied the request.",
-		remedy: "If that was a mistake, approve the request while it exists: its agent waits for that. If it is gone, give " +
+		remedy: "If that was a mistake, approve the request while it exists: its agent waits for the approval. If the request is gone, give " +
 			"the cluster a registration token again.",
 		onHub: []string{approveRequest},
 	},

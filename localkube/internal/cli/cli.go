@@ -117,7 +117,7 @@ Such a cluster has no DNS and reaches no network, so its images are archives.`,
 	flags.Var((*nodeFlag)(&options.Node), "node",
 		"what runs Pods: host processes (true), containers (kubelet) or nothing, the control plane alone (false)")
 	flags.Lookup("node").NoOptDefVal = string(cluster.HostNode)
-	flags.BoolVar(&options.Audit, "audit", false, "record every request in audit.log of the state directory")
+	flags.BoolVar(&options.Audit, "audit", false, "write every request to audit.log in the state directory")
 	flags.StringVar(&options.Authentication, "authentication-config", "",
 		"file with an AuthenticationConfiguration of the API server: who else signs users in (OIDC)")
 	flags.BoolVar(&options.DefaultLimits, "default-limits", false,

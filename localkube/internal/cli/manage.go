@@ -71,7 +71,7 @@ func newListCommand(root *string) *cobra.Command {
 func newCheckCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:     "check",
-		Short:   "Say whether this machine can run nodes with containers, and what is missing",
+		Short:   "Check whether this machine can run nodes with containers, and name missing packages",
 		Example: `  localkube check && localkube up web --node=kubelet`,
 		Args:    cobra.NoArgs,
 		RunE: func(command *cobra.Command, _ []string) error {

@@ -151,7 +151,7 @@ func (c *Cluster) prepare() error {
 		return err
 	}
 	if len(names) > 0 {
-		c.say("ended what an earlier run left behind: %s", strings.Join(names, ", "))
+		c.say("ended leftovers of an earlier run: %s", strings.Join(names, ", "))
 	}
 	if err := c.state.freeAddress(); err != nil {
 		return fmt.Errorf("port %d of cluster %s is in use by another program; end that program, or start afresh: localkube delete %s (%w)",

@@ -154,7 +154,7 @@ func (c *Cluster) stop() error {
 		problems = append(problems, err)
 	}
 	if err := os.Remove(c.dir.file("owner.json")); err != nil && !os.IsNotExist(err) {
-		problems = append(problems, fmt.Errorf("removing the owner record: %w", err))
+		problems = append(problems, fmt.Errorf("removing the file of the owner: %w", err))
 	}
 	c.say("stopped")
 	return errors.Join(problems...)

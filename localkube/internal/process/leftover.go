@@ -53,7 +53,7 @@ func writeRecord(path string, pid int, name string) error {
 	id.Name = name
 	data, err := json.Marshal(id)
 	if err != nil {
-		return fmt.Errorf("encoding the record of %s: %w", name, err)
+		return fmt.Errorf("encoding the process file of %s: %w", name, err)
 	}
 	if err := os.WriteFile(path, data, 0o600); err != nil {
 		return fmt.Errorf("recording %s (pid %d): %w", name, pid, err)
@@ -102,12 +102,12 @@ func (g *Group) leftovers() ([]Identity, error) {
 	listed := map[int]bool{}
 	entries, err := os.ReadDir(g.dir)
 	if err != nil {
-		return nil, fmt.Errorf("reading process records: %w", err)
+		return nil, fmt.Errorf("reading the process files: %w", err)
 	}
 	for _, entry := range entries {
 		data, err := os.ReadFile(filepath.Join(g.dir, entry.Name()))
 		if err != nil {
-			return nil, fmt.Errorf("reading process record: %w", err)
+			return nil, fmt.Errorf("reading a process file: %w", err)
 		}
 		var id Identity
 		// A file cut short by the crash names no process; the mark finds the process.
@@ -131,11 +131,11 @@ func (g *Group) leftovers() ([]Identity, error) {
 func (g *Group) dropRecords() error {
 	entries, err := os.ReadDir(g.dir)
 	if err != nil {
-		return fmt.Errorf("reading process records: %w", err)
+		return fmt.Errorf("reading the process files: %w", err)
 	}
 	for _, entry := range entries {
 		if err := os.Remove(filepath.Join(g.dir, entry.Name())); err != nil {
-			return fmt.Errorf("dropping process record: %w", err)
+			return fmt.Errorf("removing a process file: %w", err)
 		}
 	}
 	return nil

@@ -66,7 +66,7 @@ type Group struct {
 // every process in the group.
 func NewGroup(dir, mark string) (*Group, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return nil, fmt.Errorf("creating process record directory: %w", err)
+		return nil, fmt.Errorf("creating the directory of process files: %w", err)
 	}
 	return &Group{dir: dir, mark: mark}, nil
 }

@@ -92,7 +92,7 @@ func alsoFailed(failed []types.NamespacedName, first types.NamespacedName) strin
 
 // messages holds the messages that depend only on the state.
 var messages = map[State]string{
-	Updating:       "the agent replaces itself by what the hub's settings and the Cluster say",
+	Updating:       "the agent replaces itself, with the hub's settings and the settings of the Cluster",
 	WaitingForTurn: "the agents are updated some at a time, and others have their turn",
 	Offline:        "the agent does not match the hub's settings and the Cluster, and gets the update when it is back",
 	NotManaged:     "the label " + fleet.LabelNonManagedAgent + " leaves the agent to you: upgrade it with helm",

@@ -38,7 +38,7 @@ func (o observed) brake() string {
 		return ""
 	}
 	return fmt.Sprintf("%d of the %d Clusters that have it would lose it, although the Bundle has not changed: %s; a ClusterGroup, labels or "+
-		"a BundleNamespaceMapping have changed%s; what is deployed stays as it is; to have it removed there, muster confirm bundles %s/%s, or "+
+		"a BundleNamespaceMapping have changed%s; deployed objects stay as they are; to have it removed there, muster confirm bundles %s/%s, or "+
 		"kubectl annotate --overwrite -n %s bundle.fleet.cattle.io %s %s=%s", lose, have, o.losers(), o.shareIgnored, o.bundle.Namespace,
 		o.bundle.Name, o.bundle.Namespace, o.bundle.Name, fleet.AnnotationConfirmRemoval, token)
 }

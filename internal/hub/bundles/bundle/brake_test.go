@@ -56,7 +56,7 @@ func TestAWorkspaceSetsItsOwnBrake(t *testing.T) {
 		}
 	}
 	if o.brakeSetting = (brakeSetting{20, "; half is ignored"}); !strings.Contains(o.brake(),
-		" have changed; half is ignored; what is deployed stays") {
+		" have changed; half is ignored; deployed objects stay") {
 		t.Errorf("of what is ignored it says: %s", o.brake())
 	}
 }
@@ -172,11 +172,11 @@ func TestWhatAnotherHubHasDeliveredIsChangedOnlyByAnEditOrAConfirmation(t *testi
 		o    observed
 		want string
 	}{
-		"seen for the first time":             {taken("", "theirs", 2, 0), "1 would get another version: a; what is deployed"},
-		"whatever the other hub has observed": {taken("", "theirs", 0, 0), "1 would get another version: a; what is deployed"},
+		"seen for the first time":             {taken("", "theirs", 2, 0), "1 would get another version: a; deployed objects"},
+		"whatever the other hub has observed": {taken("", "theirs", 0, 0), "1 would get another version: a; deployed objects"},
 		"with one that would lose it": {taken("", "theirs", 2, 1),
-			"1 would get another version: a; 1 would lose it: gone0; what is deployed"},
-		"and still not confirmed":       {taken(reasons.TakeoverHeld, "theirs", 2, 0), "1 would get another version: a; what is deployed"},
+			"1 would get another version: a; 1 would lose it: gone0; deployed objects"},
+		"and still not confirmed":       {taken(reasons.TakeoverHeld, "theirs", 2, 0), "1 would get another version: a; deployed objects"},
 		"the same by the rules of both": {taken("", "ours", 2, 0), ""},
 		"held back by the other hub":    {taken("", "", 2, 0), ""},
 		"edited since":                  {taken(reasons.TakeoverHeld, "theirs", 1, 0), ""},

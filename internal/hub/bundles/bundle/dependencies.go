@@ -88,7 +88,7 @@ func (c *Controller) findEndless(ctx context.Context, bundle *fleet.Bundle) (*en
 		}
 	}
 	if len(missing) > 0 {
-		return &endless{reasons.DependencyMissing, fmt.Sprintf("spec.dependsOn names what is no Bundle of workspace %s: %s", bundle.Namespace,
+		return &endless{reasons.DependencyMissing, fmt.Sprintf("spec.dependsOn names no Bundle of workspace %s: %s", bundle.Namespace,
 			strings.Join(missing[:min(len(missing), maxCircle)], ", "))}, nil
 	}
 	return nil, nil

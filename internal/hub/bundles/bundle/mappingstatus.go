@@ -120,7 +120,7 @@ func describeMapping(
 	switch {
 	case problem != nil:
 		ready = kube.Condition(fleet.ConditionReady, false, reasons.Invalid,
-			problem.Error()+"; it opens nothing, and what is deployed in namespaces that consent stays")
+			problem.Error()+"; it opens nothing, and objects deployed in consenting namespaces stay")
 	case len(closed) > 0:
 		slices.SortFunc(closed, func(a, b *metav1.PartialObjectMetadata) int { return strings.Compare(a.Name, b.Name) })
 		ready = kube.Condition(fleet.ConditionReady, false, reasons.ConsentMissing, explainConsent(mapping.Namespace, closed, settings))

@@ -144,7 +144,7 @@ func (c *Controller) forged(ctx context.Context, bundle *fleet.Bundle) (problem,
 	if is, err := c.IsAgents(ctx, bundle); err != nil || is {
 		return nil, err
 	}
-	return fmt.Errorf("label %s is for what the hub writes to keep an agent up to date, and this is not that: take it off, or name the "+
+	return fmt.Errorf("label %s is for Bundles of agents from the hub only, and this Bundle is another: take it off, or name the "+
 		"Bundle otherwise", fleet.LabelAgent), nil
 }
 

@@ -167,7 +167,7 @@ func TestDescribe(t *testing.T) {
 				ObservedGeneration: 3, MaxUnavailable: 1, MaxNew: 50,
 				Conditions: []fleet.Condition{
 					condition("Ready", false, "Error", "bad.yaml: line 1"),
-					condition("Processed", false, "Invalid", "bad.yaml: line 1; what is deployed stays as it is"), supported,
+					condition("Processed", false, "Invalid", "bad.yaml: line 1; deployed objects stay as they are"), supported,
 				},
 				Summary: fleet.BundleSummary{Ready: 1, DesiredReady: 1}, Display: fleet.BundleDisplay{ReadyClusters: "1/1", State: "ErrApplied"},
 				PartitionStatus: []fleet.PartitionStatus{{

@@ -167,7 +167,7 @@ func ready(o observed, entries []rollup.Entry, summary fleet.BundleSummary) flee
 	case o.problem != nil:
 		return kube.Condition(fleet.ConditionReady, false, o.problemReason(reasons.Error), o.problem.Error())
 	case reason != "":
-		return kube.Condition(fleet.ConditionReady, false, reason, "it waits for a user to confirm what the condition Processed says")
+		return kube.Condition(fleet.ConditionReady, false, reason, "it waits for a user to confirm the change in the condition Processed")
 	case len(o.targets) == 0 && len(o.bundle.Spec.Targets) == 0:
 		return kube.Condition(fleet.ConditionReady, true, reasons.NoTarget, "it has no targets and is deployed nowhere")
 	case len(o.targets) == 0:
@@ -183,7 +183,7 @@ func ready(o observed, entries []rollup.Entry, summary fleet.BundleSummary) flee
 func processed(o observed, invalid []rollup.Entry) fleet.Condition {
 	switch {
 	case o.problem != nil:
-		message := o.problem.Error() + "; what is deployed stays as it is"
+		message := o.problem.Error() + "; deployed objects stay as they are"
 		return kube.Condition(fleet.ConditionProcessed, false, o.problemReason(reasons.Invalid), message)
 	case o.takeover() != "":
 		return kube.Condition(fleet.ConditionProcessed, false, reasons.TakeoverHeld, o.takeover())

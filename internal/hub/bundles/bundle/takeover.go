@@ -37,8 +37,8 @@ func (o observed) takeover() string {
 		}
 	}
 	slices.Sort(would)
-	return fmt.Sprintf("another hub has deployed it, and by the rules of this one, of the Clusters that have it, %s; what is deployed stays "+
-		"as it is; to have that done, muster confirm bundles %s/%s, or kubectl annotate --overwrite -n %s bundle.fleet.cattle.io %s %s=%s",
+	return fmt.Sprintf("another hub has deployed it, and by the rules of this one, of the Clusters that have it, %s; deployed objects stay "+
+		"as they are; to have that done, muster confirm bundles %s/%s, or kubectl annotate --overwrite -n %s bundle.fleet.cattle.io %s %s=%s",
 		strings.Join(would, "; "), o.bundle.Namespace, o.bundle.Name, o.bundle.Namespace, o.bundle.Name, fleet.AnnotationConfirmRemoval, token)
 }
 

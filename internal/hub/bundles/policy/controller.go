@@ -55,7 +55,7 @@ func ready(p *fleet.Policy) fleet.Condition {
 	}
 	if len(problems) > 0 {
 		return kube.Condition(fleet.ConditionReady, false, reasons.Invalid,
-			kube.JoinTexts(problems[:min(maxProblems, len(problems))], len(problems))+"; what an invalid rule is about is refused: correct it")
+			kube.JoinTexts(problems[:min(maxProblems, len(problems))], len(problems))+"; the hub refuses all values under an invalid rule")
 	}
 	r := Unite([]fleet.Policy{*p})
 	if len(r.accounts.by) > 0 && len(r.requiring) == 0 && r.account.value == "" {

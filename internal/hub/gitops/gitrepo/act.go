@@ -282,5 +282,5 @@ func kept(repo *fleet.GitRepo) string {
 	if repo.Status.Commit == "" {
 		return "no commit is deployed yet"
 	}
-	return "what is deployed stays at commit " + repo.Status.Commit
+	return "deployed objects stay at commit " + repo.Status.Commit
 }

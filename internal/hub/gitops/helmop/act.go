@@ -220,5 +220,5 @@ func kept(op *fleet.HelmOp) string {
 	if op.Status.Version == "" {
 		return "no version is deployed yet"
 	}
-	return "what is deployed stays at version " + op.Status.Version
+	return "deployed objects stay at version " + op.Status.Version
 }

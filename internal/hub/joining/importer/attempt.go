@@ -112,7 +112,7 @@ func (c *Controller) preflight(ctx context.Context, d *downstream, cluster *flee
 	}
 	missing, err := d.missingRights(ctx, objects)
 	if err != nil {
-		return "", d.explain("asking what the kubeconfig may do", err)
+		return "", d.explain("reviewing the rights of the kubeconfig", err)
 	}
 	if len(missing) > 0 {
 		return "", setback(reasons.RightsMissing, "the user of the kubeconfig may not: %s", strings.Join(missing, "; "))

@@ -171,7 +171,7 @@ func TestDescribe(t *testing.T) {
 		{"a start that is near is not worth a write", describeScheduled(done(), needSettings, now.Add(time.Second), now), done()},
 		{"a later one is", describeScheduled(done(), needSettings, now.Add(time.Minute), now), fleet.ClusterStatus{AgentConfigChanged: true,
 			Conditions: condition(true, reasons.Imported,
-				"what the agent is installed with has changed: it is installed again at 2026-01-02T03:05:05Z")}},
+				"the settings of the agent have changed: it is installed again at 2026-01-02T03:05:05Z")}},
 		{"an agent that came back by itself needs no import any more",
 			describeIdle(broken(), fleet.ClusterSpec{}, settings.Default().Agent, imported(), now), done()},
 		{"one that does not join says why", describeCause(done(), setback(reasons.AgentUnschedulable, "no node"), now),

@@ -41,7 +41,7 @@ func describeProblem(status fleet.ClusterStatus, outdated bool, p *problem, next
 func describeScheduled(status fleet.ClusterStatus, why need, start, now time.Time) fleet.ClusterStatus {
 	if why != needHealing && start.Sub(now) >= quietWait {
 		setImported(&status, true, reasons.Imported,
-			"what the agent is installed with has changed: it is installed again at "+start.UTC().Format(time.RFC3339), now)
+			"the settings of the agent have changed: it is installed again at "+start.UTC().Format(time.RFC3339), now)
 		status.AgentConfigChanged = true
 	}
 	return status

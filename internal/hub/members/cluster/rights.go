@@ -49,7 +49,7 @@ func (c *Controller) restoreEdited(ctx context.Context, member membernamespace.M
 		}
 		if err != nil {
 			c.editedRights.Set(key, true)
-			return fmt.Errorf("restoring what a member may do: %w", err)
+			return fmt.Errorf("restoring the rights of a member: %w", err)
 		}
 	}
 	return nil

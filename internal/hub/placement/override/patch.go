@@ -111,12 +111,12 @@ func patch(object *unstructured.Unstructured, operations []operation) (patched *
 			return nil, fmt.Sprintf("%s %s is no JSON patch", o.Op, o.Path)
 		}
 		if before, err = decoded.Apply(before); err != nil {
-			return nil, fmt.Sprintf("%s %s does not apply: what the path leads through is not there, or not of that kind", o.Op, o.Path)
+			return nil, fmt.Sprintf("%s %s does not apply: a part of the path does not exist, or has another kind", o.Op, o.Path)
 		}
 	}
 	patched = &unstructured.Unstructured{}
 	if err := json.Unmarshal(before, &patched.Object); err != nil {
-		return nil, "what is left is no object"
+		return nil, "the rest is not an object"
 	}
 	return patched, forbiddenChange(object, patched)
 }
@@ -139,7 +139,7 @@ func forbiddenChange(before, after *unstructured.Unstructured) string {
 	}
 	if before.GroupVersionKind() != after.GroupVersionKind() || !equality.Semantic.DeepEqual(rest(before), rest(after)) ||
 		after.Object["status"] != nil {
-		return "an override must not change what an object is, its status, or of its metadata more than labels and annotations"
+		return "an override must not change kind, name, namespace or status, and of the metadata only labels and annotations"
 	}
 	return ""
 }

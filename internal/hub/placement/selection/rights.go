@@ -158,15 +158,15 @@ func (r *rights) ask(ctx context.Context, namespace string) (*authorizationv1.Su
 	}
 	fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(question)
 	if err != nil {
-		return nil, fmt.Errorf("asking what the hub may read in namespace %s: %w", namespace, err)
+		return nil, fmt.Errorf("reviewing the rights of the hub in namespace %s: %w", namespace, err)
 	}
 	said, err := r.client.Resource(rulesReviews).Create(ctx, &unstructured.Unstructured{Object: fields}, metav1.CreateOptions{})
 	if err != nil {
-		return nil, fmt.Errorf("asking what the hub may read in namespace %s: %w", namespace, err)
+		return nil, fmt.Errorf("reviewing the rights of the hub in namespace %s: %w", namespace, err)
 	}
 	answer := &authorizationv1.SelfSubjectRulesReview{}
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(said.Object, answer); err != nil {
-		return nil, fmt.Errorf("reading what the hub may read in namespace %s: %w", namespace, err)
+		return nil, fmt.Errorf("reading the rights of the hub in namespace %s: %w", namespace, err)
 	}
 	return &answer.Status, nil
 }

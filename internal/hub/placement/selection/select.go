@@ -257,7 +257,7 @@ func (r *resolver) selectObjects(i int, s placement.ResourceSelector, user types
 		return invalidf("%s: a %s is in a namespace: select its Namespace, with selectionScope NamespaceWithResourceSelectors if not everything "+
 			"in it, or use a ResourcePlacement", pathOf(i), s.Kind)
 	case !namespaced && user.Namespace != "":
-		return invalidf("%s: a %s is not in a namespace, and a ResourcePlacement places only what is in its own: use a ClusterResourcePlacement",
+		return invalidf("%s: a %s is not in a namespace, and a ResourcePlacement places only objects of its own: use a ClusterResourcePlacement",
 			pathOf(i), s.Kind)
 	case !namespaced:
 		within = []string{""}

@@ -148,7 +148,7 @@ func RetryConflicts(recorder events.EventRecorder, r reconcile.Reconciler) recon
 			conflicts.Forget(request)
 			var refused *kube.StatusError
 			if errors.As(err, &refused) && refused.Lasts() {
-				recorder.Eventf(refused.Object, nil, corev1.EventTypeWarning, reasons.StatusNotWritten, "Report", "what the status says is old: %v",
+				recorder.Eventf(refused.Object, nil, corev1.EventTypeWarning, reasons.StatusNotWritten, "Report", "the status is out of date: %v",
 					refused)
 			}
 			return result, err

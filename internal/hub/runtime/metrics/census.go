@@ -55,7 +55,7 @@ func (c Census) Collect(into chan<- prometheus.Metric) {
 // each calls a function with each object of a kind.
 func (c Census) each(list client.ObjectList, do func(client.Object)) error {
 	if err := c.List(context.Background(), list, client.UnsafeDisableDeepCopy); err != nil {
-		return fmt.Errorf("listing what is counted: %w", err)
+		return fmt.Errorf("listing the counted objects: %w", err)
 	}
 	return meta.EachListItem(list, func(o runtime.Object) error {
 		do(o.(client.Object))
