@@ -90,16 +90,16 @@ func (r *Repository) Head(ctx context.Context) (string, error) {
 	if err != nil {
 		return "", r.explain(err)
 	}
-	found := map[plumbing.ReferenceName]string{}
+	found := map[plumbing.ReferenceName]*plumbing.Reference{}
 	for _, ref := range refs {
-		found[ref.Name()] = ref.Hash().String()
+		found[ref.Name()] = ref
 	}
 	for _, name := range r.names() {
-		if commit, ok := found[name]; ok {
-			return commit, nil
+		if ref := found[name]; ref != nil {
+			return ref.Hash().String(), nil
 		}
 	}
-	return "", r.missing()
+	return "", r.missing(found)
 }
 
 // names returns the references of the branch or tag. For an annotated tag, the reference with the
@@ -112,11 +112,19 @@ func (r *Repository) names() []plumbing.ReferenceName {
 	return []plumbing.ReferenceName{plumbing.NewBranchReferenceName(r.Branch)}
 }
 
-func (r *Repository) missing() error {
-	if r.Revision != "" {
-		return fmt.Errorf("the repository has no tag %s, and spec.revision is no commit of 40 digits", r.Revision)
+// missing returns the error for a branch or tag that is not among the references of the repository.
+func (r *Repository) missing(found map[plumbing.ReferenceName]*plumbing.Reference) error {
+	remedy := "set spec.branch"
+	if head := found[plumbing.HEAD]; head != nil && head.Type() == plumbing.SymbolicReference && head.Target().IsBranch() {
+		remedy += ", for example to " + head.Target().Short()
 	}
-	return fmt.Errorf("the repository has no branch %s: set spec.branch", r.Branch)
+	switch {
+	case r.Revision == "":
+		return fmt.Errorf("the repository has no branch %s: %s", r.Branch, remedy)
+	case found[plumbing.NewBranchReferenceName(r.Revision)] != nil:
+		return fmt.Errorf("the repository has no tag %[1]s; %[1]s is a branch: set spec.branch, and remove spec.revision", r.Revision)
+	}
+	return fmt.Errorf("the repository has no tag %s, and spec.revision is no commit of 40 digits", r.Revision)
 }
 
 // clone fetches a number of commits into a directory, without a checkout; 0 fetches all.
@@ -265,7 +273,7 @@ func (r *Repository) explain(err error) error {
 	case errors.Is(err, transport.ErrEmptyRemoteRepository):
 		return errors.New("the repository is empty")
 	case errors.As(err, new(git.NoMatchingRefSpecError)):
-		return r.missing()
+		return r.missing(nil)
 	}
 	return fmt.Errorf("%s: %w", host, withoutURL(err))
 }

@@ -112,12 +112,13 @@ func TestAFailureNamesItsRemedyAndNoCredential(t *testing.T) {
 		credentials               *Credentials
 		want                      string
 	}{
-		"no credentials":    {address, "main", "", nil, "127.0.0.1 has no such repository, or it is private: name a Secret"},
-		"wrong credentials": {address, "main", "", &Credentials{Username: "me", Password: "hunter2"}, "or it is private"},
-		"no branch":         {address, "master", "", good, "the repository has no branch master: set spec.branch"},
-		"no tag":            {address, "main", "v9", good, "the repository has no tag v9"},
-		"no repository":     {strings.Replace(address, "web.git", "db.git", 1), "main", "", good, "has no repository db.git"},
-		"no commit":         {address, "main", strings.Repeat("0123456789", 4), good, "no commit 0123456789"},
+		"no credentials":     {address, "main", "", nil, "127.0.0.1 has no such repository, or it is private: name a Secret"},
+		"wrong credentials":  {address, "main", "", &Credentials{Username: "me", Password: "hunter2"}, "or it is private"},
+		"no branch":          {address, "master", "", good, "the repository has no branch master: set spec.branch, for example to main"},
+		"a branch for a tag": {address, "master", "main", good, "the repository has no tag main; main is a branch: set spec.branch"},
+		"no tag":             {address, "main", "v9", good, "the repository has no tag v9"},
+		"no repository":      {strings.Replace(address, "web.git", "db.git", 1), "main", "", good, "has no repository db.git"},
+		"no commit":          {address, "main", strings.Repeat("0123456789", 4), good, "no commit 0123456789"},
 		"a key for https": {address, "main", "", &Credentials{Secret: "git", PrivateKey: key},
 			"secret git holds a key for ssh, and spec.repo begins with https"},
 		"clear text":      {"http" + strings.TrimPrefix(address, "https"), "main", "", good, "would travel in clear text: use https"},
