@@ -96,6 +96,20 @@ func lasting(kind, reason, message string, lasts time.Duration) fleet.Condition 
 	}
 }
 
+// stagedHistory has the last changes of some stores.
+var stagedHistory = map[string][]clusterv1beta1.HistoryEntry{
+	"oslo": {{Time: since(14 * time.Minute), Reason: clusterv1beta1.HistoryLost}},
+	"lisbon": {
+		{Time: since(331 * time.Minute), Reason: clusterv1beta1.HistoryLost}, {Time: since(5 * time.Hour), Reason: clusterv1beta1.HistoryBack},
+	},
+	"madrid": {
+		{Time: since(330 * time.Minute), Reason: clusterv1beta1.HistoryLost}, {Time: since(5 * time.Hour), Reason: clusterv1beta1.HistoryBack},
+	},
+	"helsinki": {{Time: since(9 * time.Hour), Reason: clusterv1beta1.HistoryJoined}},
+	"prague":   {{Time: since(21 * time.Hour), Reason: clusterv1beta1.HistoryJoined}},
+	"vienna":   {{Time: since(21 * time.Hour), Reason: clusterv1beta1.HistoryJoined}},
+}
+
 func (r rig) stagedStore(workspace string, s store, i int) {
 	r.t.Helper()
 	c := &fleet.Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: workspace, Name: s.name, Labels: map[string]string{
@@ -119,6 +133,7 @@ func (r rig) stagedStore(workspace string, s store, i int) {
 	if i%5 == 0 {
 		c.Status.Agent.KubernetesVersion = "v1.35.8"
 	}
+	c.Status.History = stagedHistory[s.name]
 	switch s.reason {
 	case "AgentLost":
 		c.Status.Agent.LastSeen = since(14 * time.Minute)

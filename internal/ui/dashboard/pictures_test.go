@@ -39,7 +39,7 @@ type picture struct {
 
 // pictures are the pages of the fleet of staged.
 var pictures = []picture{
-	{"fleet", "/", "Needs attention", 1080},
+	{"fleet", "/", "Needs attention", 1200},
 	{"member", "/members/stores/oslo", "AgentLost", 680},
 	{"deliveries", "/deliveries", "checkout", 620},
 	{"bundle", "/deliveries/bundles/stores/checkout", "set on the member only", 1020},
