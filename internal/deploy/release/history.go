@@ -3,12 +3,10 @@ package release
 import (
 	"bytes"
 	"cmp"
-	"compress/gzip"
 	"context"
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
-	"io"
 	"slices"
 	"strconv"
 	"strings"
@@ -19,6 +17,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/muster-fleet/muster/internal/delivery"
 	"github.com/muster-fleet/muster/internal/delivery/manifest"
 )
 
@@ -49,6 +48,8 @@ const (
 	OwnedByHelm = "owner=helm"
 	// page is the number of histories in memory at a time.
 	page = 20
+	// maxHistory is the maximum number of bytes of an unpacked history. Its Secret has at most 1 MiB.
+	maxHistory = 32 << 20
 )
 
 // ID identifies a release by namespace and name.
@@ -239,15 +240,12 @@ func decode(secret *corev1.Secret, into any) error {
 	return nil
 }
 
-// unpack returns the JSON of a release as Helm stores it.
+// unpack returns the JSON of a release as Helm stores it. Who may write Secrets on the member may
+// label one as a history: it must not fill the memory.
 func unpack(data []byte) ([]byte, error) {
 	packed, err := base64.StdEncoding.DecodeString(string(data))
 	if err != nil || !bytes.HasPrefix(packed, []byte{0x1f, 0x8b, 0x08}) {
 		return packed, err
 	}
-	reader, err := gzip.NewReader(bytes.NewReader(packed))
-	if err != nil {
-		return nil, err
-	}
-	return io.ReadAll(reader)
+	return delivery.Gunzip(packed, maxHistory)
 }
