@@ -17,12 +17,13 @@ func TestADenialWithoutEffectIsRefused(t *testing.T) {
 			Status:     fleet.ClusterStatus{Namespace: namespace, Conditions: conditions},
 		}
 	}
+	approved := fleet.Condition{Type: fleet.ConditionDeliveryApproved, Status: "True"}
 	for name, row := range map[string]struct {
 		object client.Object
 		want   string
 	}{
 		"a request":                                       {&fleet.ClusterRegistration{}, ""},
-		"a Cluster in a workspace with approval":          {with("n", fleet.Condition{Type: fleet.ConditionDeliveryApproved, Status: "True"}), ""},
+		"a Cluster in a workspace with approval":          {with("n", approved), ""},
 		"a Cluster of which the hub has not decided that": {with(""), ""},
 		"a Cluster in a workspace without approval":       {with("n"), "run muster cordon team/web"},
 		"one with other conditions, in such a workspace":  {with("n", fleet.Condition{Type: "Ready", Status: "True"}), "has no effect"},
