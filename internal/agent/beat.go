@@ -20,7 +20,7 @@ func (s *session) beat(ctx context.Context) {
 		{run: func(ctx context.Context) { s.reporter().Run(ctx) }},
 		{run: func(ctx context.Context) {
 			if waitFor(ctx, s.formerLeft) {
-				s.deliver(ctx)
+				s.deliverUnlessQuarantined(ctx)
 			}
 		}},
 	}}

@@ -42,9 +42,9 @@ type session struct {
 	// reads the member's health. deliveryDue: the supervisor must pass on another credential, address
 	// or leave policy. placed: the objects to deliver have changed.
 	doubts, healthDue, deliveryDue, placed chan struct{}
-	// reportChanged, periodChanged, addressAsked: a field below has changed. moved: the hub is reached
-	// at another address.
-	reportChanged, periodChanged, addressAsked, moved chan struct{}
+	// reportChanged, periodChanged, addressAsked, quarantineChanged: a field below has changed. moved:
+	// the hub is reached at another address.
+	reportChanged, periodChanged, addressAsked, quarantineChanged, moved chan struct{}
 
 	mu sync.Mutex
 	// report is the last observed report; left is set once the agent has reported that it left.
@@ -68,7 +68,7 @@ func newSession(in environment, hub *hubclient.Session, last *clusterv1beta1.Int
 	s := &session{
 		environment: in, hub: hub, report: last, left: report.HasLeft(last), address: inUse(hub.Target()), reportChanged: in.status.reportChanged,
 		doubts: notification(), healthDue: notification(), deliveryDue: notification(), placed: notification(),
-		periodChanged: notification(), addressAsked: notification(), moved: notification(),
+		periodChanged: notification(), addressAsked: notification(), quarantineChanged: notification(), moved: notification(),
 	}
 	s.credential.Store(&hub.Credential)
 	return s
@@ -290,6 +290,9 @@ func (s *session) handleReport(current *clusterv1beta1.InternalMemberCluster) {
 		s.removal = removal{}
 		kubeclient.Notify(s.deliveryDue)
 		kubeclient.Notify(s.placed)
+	}
+	if s.report.Spec.Quarantined != current.Spec.Quarantined {
+		kubeclient.Notify(s.quarantineChanged)
 	}
 	s.report = current
 	if s.issued != nil {

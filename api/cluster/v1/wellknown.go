@@ -77,6 +77,9 @@ const (
 	// ConditionCloned on a MemberCluster reports that an older credential of the agent was used after
 	// a newer one; absent if none was. A Muster addition.
 	ConditionCloned = "Cloned"
+	// ConditionQuarantined is True while a MemberCluster is quarantined, since its last transition;
+	// else it is absent. A Muster addition.
+	ConditionQuarantined = "Quarantined"
 	// ConditionNamespacesCollected reports whether the namespaces of a report are complete. It is
 	// absent if the agent does not collect them.
 	ConditionNamespacesCollected = "NamespaceCollectionSucceeded"

@@ -57,8 +57,7 @@ type InternalMemberClusterSpec struct {
 	// LeavePolicy decides about the placed objects when the member leaves. With Delete the agent
 	// removes them, and only then reports that the member has left. With Orphan, the default, they
 	// stay. The hub sets it when it requests the member to leave. It sets Delete before that, because
-	// a member may leave by itself, to register elsewhere. Agents of KubeFleet ignore it. A Muster
-	// addition.
+	// a member may leave by itself, to register elsewhere. Agents of KubeFleet ignore it. Muster's.
 	// +optional
 	LeavePolicy LeavePolicy `json:"leavePolicy,omitempty"`
 	// Credential is the newest credential issued to the agent since its registration; absent before
@@ -70,6 +69,9 @@ type InternalMemberClusterSpec struct {
 	// +optional
 	// +kubebuilder:validation:MaxLength=1024
 	Warning string `json:"warning,omitempty"`
+	// Quarantined stops deliveries and removals. A Muster addition.
+	// +optional
+	Quarantined bool `json:"quarantined,omitempty"`
 }
 
 // IssuedCredential is a credential that only the agent can read.

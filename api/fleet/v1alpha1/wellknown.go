@@ -70,6 +70,15 @@ const (
 	// AnnotationDrained on a cordoned Cluster or MemberCluster, with the value true: muster drain has
 	// moved its placements to other members.
 	AnnotationDrained = "muster/drained"
+	// AnnotationQuarantined on a Cluster or MemberCluster leaves its member only the heartbeat and the
+	// report. Nothing is delivered, changed or removed there while the annotation stands. Every value
+	// counts except "false". AnnotationQuarantineReason beside it says why. Users with the verb
+	// quarantine set both. Muster additions.
+	AnnotationQuarantined      = "muster/quarantined"
+	AnnotationQuarantineReason = "muster/quarantine-reason"
+	// AnnotationQuarantinedBy beside AnnotationQuarantined is the user who has set the latter. An
+	// admission policy of the chart writes it, and refuses other names. A Muster addition.
+	AnnotationQuarantinedBy = "muster/quarantined-by"
 	// AnnotationPaused on a Cluster, MemberCluster or placement, with the value true, holds back all
 	// changes: what is there stays, and nothing new arrives. For a Cluster it is the same as
 	// spec.paused. A Muster addition.
@@ -267,6 +276,9 @@ const (
 	// credential was used after a newer one (CredentialSuperseded), or one agent waits while another
 	// sends heartbeats (AgentWaiting). It is absent without a sign of that. A Muster addition.
 	ConditionCloned = "Cloned"
+	// ConditionQuarantined is True while a Cluster is quarantined, since its last transition; else it
+	// is absent. A Muster addition.
+	ConditionQuarantined = "Quarantined"
 	// ConditionInitialized on a Cluster is False while its spec.initGates hold back deliveries, and
 	// True after that. A Cluster that never had gates has none.
 	ConditionInitialized = "Initialized"

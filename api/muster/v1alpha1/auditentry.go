@@ -9,7 +9,7 @@ import (
 
 // AuditReason is the kind of fact in an AuditEntry.
 //
-// +kubebuilder:validation:Enum=Granted;Displaced;Approved;Denied;Revoked;RenewalGap
+// +kubebuilder:validation:Enum=Granted;Displaced;Approved;Denied;Revoked;RenewalGap;Quarantined;QuarantineEnded
 type AuditReason string
 
 // The values of AuditReason.
@@ -28,6 +28,10 @@ const (
 	AuditRevoked AuditReason = "Revoked"
 	// AuditRenewalGap: an agent with an expired credential rejoined by its key.
 	AuditRenewalGap AuditReason = "RenewalGap"
+	// AuditQuarantined: a user quarantined a member, and it lost all rights but its heartbeat.
+	AuditQuarantined AuditReason = "Quarantined"
+	// AuditQuarantineEnded: a user ended a quarantine.
+	AuditQuarantineEnded AuditReason = "QuarantineEnded"
 )
 
 // AuditEntry is one fact about access to the fleet: given, refused or ended. The hub writes an

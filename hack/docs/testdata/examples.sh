@@ -45,6 +45,8 @@ muster rename clusters/web "Web shop" --description "Frankfurt, rack 7; call the
 muster rename clusters/web ""
 muster cordon clusters/web
 muster cordon clusters/web --undo
+muster quarantine clusters/web --reason "odd traffic, see ticket 4711"
+muster quarantine clusters/web --undo
 muster drain clusters/web --dry-run
 muster drain clusters/web
 muster drain clusters/web --undo

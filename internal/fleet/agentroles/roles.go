@@ -20,6 +20,7 @@ import (
 // The names of the ClusterRoles for members.
 const (
 	MemberRole           = "muster-member"
+	QuarantinedRole      = "muster-member-quarantined"
 	SelfRenewalRole      = "muster-member-renewal"
 	BundleDeploymentRole = "fleet-bundle-deployment"
 )

@@ -23,38 +23,65 @@ type Decision struct {
 	// annotation gets value; nil removes it.
 	annotation string
 	value      any
+	// reason explains a quarantine.
+	reason string
 }
 
 var (
 	// Approve approves a registration request, or deliveries to a Cluster.
-	Approve = Decision{"approve", fleet.AnnotationApproved, membership.Approved}
+	Approve = Decision{Name: "approve", annotation: fleet.AnnotationApproved, value: membership.Approved}
 	// Deny denies a registration request, or new deliveries to a Cluster.
-	Deny = Decision{"deny", fleet.AnnotationApproved, membership.Denied}
+	Deny = Decision{Name: "deny", annotation: fleet.AnnotationApproved, value: membership.Denied}
 	// Reconsider withdraws an approval or a denial.
-	Reconsider = Decision{"reconsider", fleet.AnnotationApproved, nil}
+	Reconsider = Decision{Name: "reconsider", annotation: fleet.AnnotationApproved}
 	// Revoke ends the access of a member.
-	Revoke = Decision{"revoke", clusterv1beta1.AnnotationRevoked, "true"}
+	Revoke = Decision{Name: "revoke", annotation: clusterv1beta1.AnnotationRevoked, value: "true"}
 	// Readmit lets a revoked member join again.
-	Readmit = Decision{"readmit", clusterv1beta1.AnnotationRevoked, nil}
+	Readmit = Decision{Name: "readmit", annotation: clusterv1beta1.AnnotationRevoked}
 	// Cordon keeps new deliveries from a member.
-	Cordon = Decision{"cordon", fleet.AnnotationCordoned, "true"}
+	Cordon = Decision{Name: "cordon", annotation: fleet.AnnotationCordoned, value: "true"}
 	// Drained notes on a cordoned member that its placements have moved to other members.
-	Drained = Decision{"drain", fleet.AnnotationDrained, "true"}
+	Drained = Decision{Name: "drain", annotation: fleet.AnnotationDrained, value: "true"}
 	// Uncordon lets a cordoned member get new deliveries again.
-	Uncordon = Decision{"uncordon", fleet.AnnotationCordoned, nil}
+	Uncordon = Decision{Name: "uncordon", annotation: fleet.AnnotationCordoned}
+	// Quarantine leaves a member only its heartbeat.
+	Quarantine = Decision{Name: "quarantine", annotation: fleet.AnnotationQuarantined, value: "true"}
+	// Unquarantine ends that.
+	Unquarantine = Decision{Name: "unquarantine", annotation: fleet.AnnotationQuarantined}
 )
 
 // Write writes the decision to an object.
 func (d Decision) Write(ctx context.Context, c client.Client, o client.Object) error {
 	values := map[string]any{d.annotation: d.value}
-	if d.annotation == fleet.AnnotationCordoned {
+	switch d.annotation {
+	case fleet.AnnotationCordoned:
 		values[fleet.AnnotationDrained] = nil // a new cordon, or none, is not drained yet
+	case fleet.AnnotationQuarantined:
+		if values[fleet.AnnotationQuarantineReason] = nil; d.reason != "" {
+			values[fleet.AnnotationQuarantineReason] = d.reason
+		}
 	}
 	return kube.Annotate(ctx, c, o, values)
 }
 
-// NeedsApprover reports whether the decision takes the verb approve, besides the right to patch.
-func (d Decision) NeedsApprover() bool { return d.annotation == fleet.AnnotationApproved }
+// Because adds a reason for users to a quarantine.
+func (d Decision) Because(reason string) Decision {
+	d.reason = reason
+	return d
+}
+
+// Verb returns the verb that the decision takes, besides the right to patch; empty for none.
+func (d Decision) Verb() string {
+	switch d.annotation {
+	case fleet.AnnotationApproved:
+		return "approve"
+	case fleet.AnnotationCordoned, fleet.AnnotationDrained:
+		return "cordon"
+	case fleet.AnnotationQuarantined:
+		return "quarantine"
+	}
+	return ""
+}
 
 // Decided reports whether an object has an approval or a denial.
 func Decided(o client.Object) bool {
@@ -75,6 +102,11 @@ func OfMember(member client.Object) (decisions []Decision) {
 			decisions = append(decisions, Deny)
 		}
 	}
+	quarantine := Quarantine
+	if membership.Quarantined(member) {
+		quarantine = Unquarantine
+	}
+	decisions = append(decisions, quarantine)
 	if membership.Revoked(member) {
 		return append(decisions, Readmit)
 	}

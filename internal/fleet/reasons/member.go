@@ -94,4 +94,14 @@ const (
 	// Revoking: the member is revoked, and something that gives its agent access is left on the
 	// hub; Ready of a Cluster, Joined of a MemberCluster.
 	Revoking = "Revoking"
+	// Quarantined: the member keeps its heartbeat and gets nothing else. The condition Quarantined of
+	// a Cluster or MemberCluster has it, and Ready of a Cluster. So has Ready of a deleted Bundle, a
+	// ClusterRegistration of the same agent, and an obstacle of a placement.
+	Quarantined = "Quarantined"
+	// Quarantining: the member is quarantined, and has a right left that the hub has yet to remove;
+	// Quarantined of a Cluster or MemberCluster.
+	Quarantining = "Quarantining"
+	// QuarantineEnded: a user has ended the quarantine of a member; an Event of a Cluster or
+	// MemberCluster.
+	QuarantineEnded = "QuarantineEnded"
 )

@@ -128,11 +128,15 @@ func (c *Controller) deleteAllWorks(ctx context.Context, s genericPlacement, cur
 		byNamespace[m.Namespace] = m
 	}
 	var targets []target
+	var quarantined []string
 	message := ""
 	for namespace, w := range current {
 		t := target{namespace: namespace, name: namespace}
 		if m := byNamespace[namespace]; m != nil {
-			t.name = m.Name
+			if t.name = m.Name; m.Quarantined {
+				quarantined = append(quarantined, m.Name)
+				continue // the end of the quarantine is an event
+			}
 			if unreachable(m) {
 				message = fmt.Sprintf("; %s: %s; the hub waits until it is back or deleted", t.name, m.Obstacle.Message)
 			}
@@ -152,6 +156,11 @@ func (c *Controller) deleteAllWorks(ctx context.Context, s genericPlacement, cur
 	}
 	if early := c.memory.nextReport(s.key).Sub(c.Clock.Now()); early > 0 {
 		return ctrl.Result{RequeueAfter: early}, nil
+	}
+	if len(quarantined) > 0 {
+		slices.Sort(quarantined)
+		message += fmt.Sprintf("; the quarantined member %s keeps the placed objects until its quarantine ends: muster quarantine %s --undo",
+			list(quarantined), quarantined[0])
 	}
 	return ctrl.Result{}, c.patchMessage(ctx, s, fmt.Sprintf("being removed: waiting for the agents of %d members (%s)%s", len(targets),
 		listNames(targets), message))

@@ -16,6 +16,7 @@ import (
 	"github.com/muster-fleet/muster/internal/fleet/membership"
 	"github.com/muster-fleet/muster/internal/fleet/reasons"
 	"github.com/muster-fleet/muster/internal/hub/members/liveness"
+	"github.com/muster-fleet/muster/internal/hub/members/membernamespace"
 	"github.com/muster-fleet/muster/internal/hub/placement/override"
 	"github.com/muster-fleet/muster/internal/hub/placement/scheduling"
 	"github.com/muster-fleet/muster/internal/hub/runtime/controller"
@@ -93,11 +94,30 @@ func (c *Controller) onStatusCopy(_ context.Context, before, _ *placement.Cluste
 	}
 }
 
-func (c *Controller) onMemberCluster(_ context.Context, before, after *clusterv1beta1.MemberCluster, q controller.Queue) {
+// enqueuePlaced enqueues all placements with Works in a member namespace, if a quarantine has begun
+// or ended there. Some of them may be deleted, and have no policy any more.
+func (c *Controller) enqueuePlaced(ctx context.Context, q controller.Queue, namespace string, before, after client.Object) {
+	if membership.Quarantined(before) == membership.Quarantined(after) {
+		return
+	}
+	var works placement.WorkList
+	if err := c.Client.List(ctx, &works, client.InNamespace(namespace), client.UnsafeDisableDeepCopy); err != nil {
+		c.enqueueAll(q)
+		return
+	}
+	for i := range works.Items {
+		if key, ok := parentOf(&works.Items[i]); ok {
+			c.enqueueSoon(q, key)
+		}
+	}
+}
+
+func (c *Controller) onMemberCluster(ctx context.Context, before, after *clusterv1beta1.MemberCluster, q controller.Queue) {
 	if before == nil || after == nil {
 		c.enqueueAll(q)
 		return
 	}
+	c.enqueuePlaced(ctx, q, membernamespace.OfMemberCluster(after).Namespace, before, after)
 	// Both have the same state of liveness here, so that only their conditions are compared.
 	c.enqueueAffected(q, ofMemberCluster(before, unknown), ofMemberCluster(after, unknown))
 }
@@ -115,6 +135,7 @@ func (c *Controller) onCluster(ctx context.Context, before, after *fleet.Cluster
 		c.enqueueAll(q)
 		return
 	}
+	c.enqueuePlaced(ctx, q, membership.DeliveryNamespace(after), before, after)
 	var report *clusterv1beta1.InternalMemberCluster
 	stored := &clusterv1beta1.InternalMemberCluster{}
 	if err := c.Client.Get(ctx, types.NamespacedName{Namespace: membership.DeliveryNamespace(after), Name: after.Name}, stored); err == nil {

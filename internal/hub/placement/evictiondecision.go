@@ -45,7 +45,8 @@ func (o observedEviction) invalid() string {
 	case o.placementDeleting:
 		return name + " is being deleted, and its resources are being removed from all members"
 	case o.paused && !o.wasValid:
-		return fmt.Sprintf("%s or member %s is paused, and nothing changes: %s", name, o.spec.ClusterName, membership.Unpause(""))
+		return fmt.Sprintf("%s or member %s is paused or quarantined, and nothing changes: %s, or muster quarantine %s --undo", name,
+			o.spec.ClusterName, membership.Unpause(""), o.spec.ClusterName)
 	case placementType(o.placement) == placement.PickFixed:
 		return fmt.Sprintf("%s picks members by their names (PickFixed): take %s out of its spec.policy.clusterNames", name, o.spec.ClusterName)
 	case len(o.works) == 0 && !o.picked && !o.wasValid:

@@ -44,8 +44,10 @@ func unreachable(m *scheduling.Member) bool {
 func ofMemberCluster(mc *clusterv1beta1.MemberCluster, seen liveness.Observation) *scheduling.Member {
 	m := &scheduling.Member{
 		Name: mc.Name, Namespace: membernamespace.OfMemberCluster(mc).Namespace, Epoch: membership.Epoch(mc),
-		Labels: mc.Labels, Taints: membership.Taints(mc), Cordoned: membership.Cordoned(mc), Paused: membership.Paused(mc),
-		Properties: mc.Status.Properties, Usage: mc.Status.ResourceUsage, Leaving: mc.DeletionTimestamp != nil || membership.Revoked(mc),
+		Labels: mc.Labels, Taints: membership.Taints(mc), Cordoned: membership.Cordoned(mc),
+		Paused:      membership.Paused(mc) || membership.Quarantined(mc),
+		Quarantined: membership.Quarantined(mc),
+		Properties:  mc.Status.Properties, Usage: mc.Status.ResourceUsage, Leaving: mc.DeletionTimestamp != nil || membership.Revoked(mc),
 		AdmittedNamespaces: admittedNamespaces(scheduling.AnyNamespace, mc),
 		Namespaces:         mc.Status.Namespaces,
 		MoreNamespaces:     meta.IsStatusConditionFalse(mc.Status.Conditions, clusterv1beta1.ConditionNamespacesCollected),
@@ -59,6 +61,8 @@ func ofMemberCluster(mc *clusterv1beta1.MemberCluster, seen liveness.Observation
 		m.Obstacle = scheduling.Obstacle{Reason: reasons.NotJoined, Message: "the member has not joined: no member agent has answered"}
 	case seen.State == liveness.Lost:
 		m.Obstacle = scheduling.Obstacle{Reason: reasons.AgentLost, Message: "the member is lost: its agent sends no heartbeats"}
+	case m.Quarantined:
+		m.Obstacle = quarantined(mc)
 	case m.Cordoned:
 		m.Obstacle = cordoned(mc.Name)
 	case m.Paused:
@@ -85,6 +89,13 @@ func cordoned(name string) scheduling.Obstacle {
 func paused(kind string) scheduling.Obstacle {
 	return scheduling.Obstacle{
 		Reason: reasons.Paused, Message: "the " + kind + " is paused, and gets nothing new: " + membership.Unpause(kind),
+	}
+}
+
+// quarantined is the obstacle of a quarantined member.
+func quarantined(member metav1.Object) scheduling.Obstacle {
+	return scheduling.Obstacle{
+		Reason: reasons.Quarantined, Message: "the member is quarantined, and nothing changes on it: " + membership.EndQuarantine(member),
 	}
 }
 
@@ -120,7 +131,8 @@ func ofCluster(
 	m := &scheduling.Member{
 		Name: cluster.Namespace + "/" + cluster.Name, Namespace: membership.DeliveryNamespace(cluster),
 		Epoch: membership.Epoch(cluster), Labels: cluster.Labels, Taints: membership.Taints(cluster),
-		Cordoned: membership.Cordoned(cluster), Paused: membership.Paused(cluster),
+		Cordoned: membership.Cordoned(cluster), Paused: membership.Paused(cluster) || membership.Quarantined(cluster),
+		Quarantined:        membership.Quarantined(cluster),
 		Leaving:            cluster.DeletionTimestamp != nil || membership.Revoked(cluster),
 		AdmittedNamespaces: admittedNamespaces("", cluster, workspace),
 	}
@@ -137,6 +149,8 @@ func ofCluster(
 		m.Obstacle = scheduling.Obstacle{Reason: reasons.AgentLost, Message: "the Cluster is lost: its agent sends no heartbeats"}
 	case status.Agent == membership.AgentUnknown || cluster.Status.Namespace == "" || cluster.Status.Agent.LastSeen.IsZero():
 		m.Obstacle = scheduling.Obstacle{Reason: reasons.NotJoined, Message: "no agent of the Cluster has registered"}
+	case m.Quarantined:
+		m.Obstacle = quarantined(cluster)
 	case m.Cordoned:
 		m.Obstacle = cordoned(m.Name)
 	case m.Paused:

@@ -105,6 +105,8 @@ func (o observed) memberStatus(picked scheduling.Decision, d decision, failure e
 		synced = condition{metav1.ConditionFalse, reasons.SyncWorkFailed, failure.Error()}
 	case waits && current != nil && current.deleting:
 		started = condition{metav1.ConditionFalse, reasons.RolloutNotStartedYet, "earlier placed objects are being removed first"}
+	case waits && picked.Member.Quarantined:
+		started = condition{metav1.ConditionFalse, reasons.RolloutNotStartedYet, "the member is quarantined; placed objects stay as they are"}
 	case waits && picked.Member.Paused:
 		started = condition{metav1.ConditionFalse, reasons.RolloutNotStartedYet, "the member is paused; placed objects stay as they are"}
 	case waits && d.plan.held:

@@ -24,7 +24,7 @@ func (o observed) obstacles(d decision) (obstacles []placement.Obstacle) {
 	for _, n := range o.notPicked(d) {
 		message := n.Message
 		if o.hasWorks(n) && n.Member.Paused {
-			message += "; the member is paused and keeps the objects of the placement"
+			message += "; the member is paused or quarantined, and keeps the objects of the placement"
 		} else if o.hasWorks(n) {
 			message += "; the objects of the placement are being removed from it"
 		}

@@ -170,7 +170,7 @@ func (o observed) stagedMembers(d decision, targets []target) map[string]staged.
 		case t.unreachable:
 			m.Trouble = decision.Member.Obstacle.Message
 		case t.paused:
-			m.Trouble = "the member is paused; placed objects stay as they are"
+			m.Trouble = "the member is paused or quarantined; placed objects stay as they are"
 		case t.blocked && d.overriddenCondition(t.namespace).message != "":
 			m.Trouble = d.overriddenCondition(t.namespace).message
 		case t.blocked:

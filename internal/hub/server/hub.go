@@ -171,7 +171,7 @@ func setUp(ctx context.Context, mgr manager.Manager, options Options, server *se
 		Config: deps.Config, Namespace: namespace})
 	deps.Liveness = liveness.New(options.Clock, server, logr.FromContextOrDiscard(ctx).WithName("liveness"))
 	readers := contentaccess.New(deps)
-	deps.GrantContents = readers.Grant
+	deps.GrantContents, deps.WithdrawContents, deps.ReadmitContents = readers.Grant, readers.Withdraw, readers.Readmit
 	address := func(c *fleet.Cluster) *clusterv1beta1.HubAddress { return importer.Hub(c, deps.Config.Current().Hub()) }
 	moves, again, forever := &lifecycle.MoveLimiter{}, rejoin.New(deps), longlived.New(deps)
 	agents := agentbundle.New(deps)

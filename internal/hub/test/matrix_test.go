@@ -32,6 +32,9 @@ const (
 	secondMember  = "native agent of a MemberCluster"
 	exchangedOne  = "native agent of a MemberCluster with the credential that the hub has issued to its key"
 	returningOne  = "native agent of a MemberCluster with the token to come back with"
+	confinedOne   = "native agent of a quarantined Cluster"
+	confinedOld   = "Rancher Fleet's agent of a quarantined Cluster"
+	confinedAny   = "agent of a quarantined MemberCluster that has not shown whose it is"
 	tokenHolder   = "registration token"
 	importHolder  = "token of an import"
 	repoReader    = "program that reads repositories"
@@ -51,6 +54,14 @@ var nativeOwn = []string{
 	"get serviceaccounts agent", "get secrets", "get configmaps", "get namespaces",
 	"get bundledeployments.fleet.cattle.io", "list bundledeployments.fleet.cattle.io", "watch bundledeployments.fleet.cattle.io",
 	"patch bundledeployments/status.fleet.cattle.io",
+}
+
+// beats is what the agent of a quarantined member may do in its member namespace.
+var beats = []string{
+	"get leases.coordination.k8s.io heartbeat", "patch leases.coordination.k8s.io heartbeat",
+	"get internalmemberclusters.cluster.kubernetes-fleet.io", "list internalmemberclusters.cluster.kubernetes-fleet.io",
+	"watch internalmemberclusters.cluster.kubernetes-fleet.io",
+	"patch internalmemberclusters/status.cluster.kubernetes-fleet.io",
 }
 
 // secondOwn is what a native agent of a MemberCluster may do in its member namespace.
@@ -93,6 +104,10 @@ var allowed = map[string]struct{ everywhere, own, workspace []string }{
 	}},
 	secondMember: {own: secondOwn}, exchangedOne: {own: secondOwn},
 	returningOne: {own: []string{"get internalmemberclusters.cluster.kubernetes-fleet.io $REPORT"}},
+	confinedOne:  {own: beats},
+	confinedOld:  {workspace: []string{"patch clusters/status.fleet.cattle.io $CLUSTER"}},
+	confinedAny: {own: append(slices.Clone(beats), "update internalmemberclusters.cluster.kubernetes-fleet.io",
+		"update internalmemberclusters/status.cluster.kubernetes-fleet.io")},
 	tokenHolder: {workspace: []string{
 		"create clusterregistrations.fleet.cattle.io", "register clusterregistrationtokens.fleet.cattle.io $TOKEN",
 		"get clusterregistrations.fleet.cattle.io $REQUEST", "list clusterregistrations.fleet.cattle.io $REQUEST",
@@ -194,6 +209,7 @@ func (f fixture) everybody() ([]identity, []string) {
 			cluster.Name, "$CLUSTER"))
 	}
 	f.bundle("app", configMap+"targets: [{clusterSelector: {}}]") // with the first Bundle members may read what is in it
+	who = append(who, f.confinedOnes(values)...)
 	careful := f.stampingToken("careful", fleet.ClusterRegistrationTokenSpec{Approval: fleet.ApprovalManual})
 	request := f.asking(careful, "waits")
 	f.untilState(&request, fleet.RegistrationPending, "ApprovalRequired")

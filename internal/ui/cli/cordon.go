@@ -18,8 +18,9 @@ func newCordon(streams genericiooptions.IOStreams, h *access) *cobra.Command {
 		Short: "Keep new deliveries from a member; see also muster drain",
 		Long: `Keep new deliveries from a member: no Bundle that it does not have yet is deployed on it, and
 no placement picks it. Its present deliveries stay, and are updated. You need the verb cordon
-on clusters or memberclusters. "muster drain" also moves placements to other members, and
-"muster taint" keeps away only what does not tolerate a taint.`,
+on clusters or memberclusters. "muster drain" also moves placements to other members. "muster
+taint" keeps away only what does not tolerate a taint. "muster quarantine" takes everything away
+but the heartbeat.`,
 		Example: `  # Keep new deliveries from a member
   muster cordon clusters/web
 

@@ -151,7 +151,8 @@ func newRevoke(streams genericiooptions.IOStreams, h *access) *cobra.Command {
 MemberCluster stays on the hub, and the workloads stay on the cluster.
 
 With --undo the member may join again: a Cluster with the values of a new registration
-token, a MemberCluster with a token of its identity.
+token, a MemberCluster with a token of its identity. "muster quarantine" takes all access
+away but the heartbeat, and needs no new token.
 
 On a terminal the command waits for your answer; --yes revokes at once.`,
 		Example: `  # Revoke the access of a member

@@ -116,6 +116,9 @@ func TestWhoIsInIsDecided(t *testing.T) {
 	}
 	admin.refused("label "+web+" env", "env is not a label: use KEY=VALUE to set one, or KEY- to remove one")
 	admin.refused("label "+web+" env=a/b", "changing Cluster team/"+web, "a valid label must")
+	admin.says("quarantine "+web+" --dry-run", "Cluster team/"+web+" would be quarantined.")
+	admin.says("quarantine "+web+" --reason odd", "quarantined for ", "(odd): only heartbeats")
+	admin.says("quarantine "+web+" --undo", " Awaited: waiting for an agent")
 	admin.says("revoke "+web, " Revoked: revoked by annotation muster/revoked")
 	admin.says("explain "+web, "Cluster team/"+web+" is Revoked.\n", "The member is revoked")
 	admin.says("revoke --undo clusters team/"+web, " Revoked: ", " Awaited: ")
@@ -142,6 +145,7 @@ func TestWhoIsInIsDecided(t *testing.T) {
 	testkube.Eventually(t, "the tenant sees", func() error { _, _, err := tenant.run("get"); return err })
 	stranger := naming.Cluster("stranger")
 	tenant.refused("revoke "+stranger, "changing Cluster team/"+stranger, "forbidden")
+	tenant.refused("quarantine "+stranger, "changing Cluster team/"+stranger, "forbidden")
 	tenant.refused("leave "+stranger, "deleting Cluster team/"+stranger, "forbidden")
 	tenant.refused("approve "+r.request("late"), "forbidden")
 }

@@ -28,7 +28,7 @@ func groups() []group {
 			newGet, newWatch, newExplain, newTree, newEvents, newLogs, newWait, newBundle, newDashboard, newDoctor, newSupport,
 		}},
 		{"decide", "Decide:", []constructor{
-			newApprove, newDeny, newRevoke, newCordon, newDrain, newUncordon, newTaint, newConfirm, newLabel, newRename,
+			newApprove, newDeny, newRevoke, newQuarantine, newCordon, newDrain, newUncordon, newTaint, newConfirm, newLabel, newRename,
 		}},
 		{"leave", "Leave:", []constructor{newLeave}},
 		{groupHelp, "Help:", []constructor{newOptions, newVersion}},

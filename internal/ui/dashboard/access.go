@@ -97,6 +97,9 @@ func accessFacts(record client.Object) (facts []fact) {
 	if membership.Revoked(record) {
 		add("Access", "revoked")
 	}
+	if _, message, since := membership.QuarantineShown(record); message != "" {
+		add("Quarantine", fmt.Sprintf("since %s: %s", since.UTC().Format(time.RFC3339), message))
+	}
 	if membership.Cordoned(record) {
 		add("New deliveries", "none: the member is cordoned")
 	}

@@ -23,6 +23,7 @@ func TestAnActionSaysWhatItChangesOnAMember(t *testing.T) {
 	member := func(annotations map[string]string) *fleet.Cluster {
 		return &fleet.Cluster{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{"env": "prod", "region": "eu"}, Annotations: annotations}}
 	}
+	quarantined := member(map[string]string{fleet.AnnotationQuarantined: "true"})
 	cordoned, revoked := member(map[string]string{fleet.AnnotationCordoned: "true"}),
 		member(map[string]string{clusterv1beta1.AnnotationRevoked: "true"})
 	leaving := member(nil)
@@ -35,15 +36,19 @@ func TestAnActionSaysWhatItChangesOnAMember(t *testing.T) {
 		"labels that are set, removed and kept": {
 			"label", "env=lab,region-,zone=a", member(nil), "gone env=prod,region=eu; added env=lab,zone=a; seen env=prod,region=eu",
 		},
-		"labels that it has":            {"label", "env=prod zone-", member(nil), "it has these labels already"},
-		"a cordon":                      {"cordon", "", member(nil), "gone ; added cordon; seen false"},
-		"a cordon of a cordoned one":    {"cordon", "", cordoned, "it is cordoned already"},
-		"its end":                       {"uncordon", "", cordoned, "gone ; added uncordon; seen true"},
-		"an end without a cordon":       {"uncordon", "", member(nil), "it is uncordoned already"},
-		"an approval that is not due":   {"approve", "", member(nil), "it does not wait for an approval"},
-		"a revocation":                  {"revoke", "", member(nil), "gone ; added revoke; seen revoke"},
-		"a revocation of a revoked one": {"revoke", "", revoked, "it is revoked already"},
-		"one that leaves":               {"cordon", "", leaving, "it is leaving the fleet"},
+		"labels that it has":                {"label", "env=prod zone-", member(nil), "it has these labels already"},
+		"a cordon":                          {"cordon", "", member(nil), "gone ; added cordon; seen false"},
+		"a cordon of a cordoned one":        {"cordon", "", cordoned, "it is cordoned already"},
+		"its end":                           {"uncordon", "", cordoned, "gone ; added uncordon; seen true"},
+		"an end without a cordon":           {"uncordon", "", member(nil), "it is uncordoned already"},
+		"an approval that is not due":       {"approve", "", member(nil), "it does not wait for an approval"},
+		"a quarantine":                      {"quarantine", "", member(nil), "gone ; added quarantine; seen quarantine revoke"},
+		"a quarantine of a quarantined one": {"quarantine", "", quarantined, "it is quarantined already"},
+		"the end of a quarantine":           {"unquarantine", "", quarantined, "gone ; added unquarantine; seen unquarantine revoke"},
+		"the end of none":                   {"unquarantine", "", member(nil), "it is not quarantined"},
+		"a revocation":                      {"revoke", "", member(nil), "gone ; added revoke; seen quarantine revoke"},
+		"a revocation of a revoked one":     {"revoke", "", revoked, "it is revoked already"},
+		"one that leaves":                   {"cordon", "", leaving, "it is leaving the fleet"},
 	} {
 		a, err := actionNamed(c.action)
 		if err != nil {

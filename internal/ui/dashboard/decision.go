@@ -90,6 +90,8 @@ type offer struct {
 var offers = []offer{
 	{decision.Approve, "Approve deliveries", "", ""},
 	{decision.Deny, "Deny new deliveries", "", ""},
+	{decision.Quarantine, "Quarantine", "", ""},
+	{decision.Unquarantine, "End quarantine", "", ""},
 	{decision.Revoke, "Revoke access", "The member loses access to the hub at once. Its entry on the hub and its workloads stay. " +
 		"To come back, it needs a new token.", ""},
 	{decision.Readmit, "Restore access", "", ""},
@@ -107,19 +109,18 @@ func (s *Server) decisionsAbout(ctx context.Context, v *visitor, record client.O
 		if !slices.Contains(possible, o.Decision) {
 			continue
 		}
-		var permitted bool
-		verbs := "patch"
-		if o.NeedsApprover() {
-			verbs = "patch and approve"
-			permitted, err = s.mayDecide(ctx, v, resource, record.GetNamespace())
-		} else {
-			permitted, err = v.may(ctx, "patch", resource, record.GetNamespace())
+		verbs := []string{"patch"}
+		if verb := o.Verb(); verb != "" {
+			verbs = append(verbs, verb)
 		}
-		if err != nil {
-			return nil, err
-		}
-		if !permitted {
-			o.Refused = fmt.Sprintf("You need the right to %s %s.", verbs, resource)
+		for _, verb := range verbs {
+			permitted, err := v.may(ctx, verb, resource, record.GetNamespace())
+			if err != nil {
+				return nil, err
+			}
+			if !permitted {
+				o.Refused = fmt.Sprintf("You need the right to %s %s.", strings.Join(verbs, " and "), resource)
+			}
 		}
 		decisions = append(decisions, o)
 	}
@@ -144,15 +145,18 @@ func decidable(record client.Object) string {
 	return strings.Join(values, " ")
 }
 
-// decideMember approves or denies deliveries to a member, or revokes or restores its access.
+// decideMember approves or denies deliveries to a member, quarantines it, or revokes or restores
+// its access.
 func (s *Server) decideMember(w http.ResponseWriter, r *http.Request, v *visitor) error {
 	record, err := readMember(r, v)
 	if err != nil {
 		return err
 	}
-	d, found := find([]decision.Decision{decision.Approve, decision.Deny, decision.Revoke, decision.Readmit}, r.PostFormValue("decision"))
+	d, found := find([]decision.Decision{
+		decision.Approve, decision.Deny, decision.Quarantine, decision.Unquarantine, decision.Revoke, decision.Readmit,
+	}, r.PostFormValue("decision"))
 	if !found {
-		return &inputError{errors.New("the decision about a member is approve, deny, revoke or readmit")}
+		return &inputError{errors.New("the decision about a member is approve, deny, quarantine, unquarantine, revoke or readmit")}
 	}
 	if err := unchanged(record, r.PostFormValue, decidable(record)); err != nil {
 		return err

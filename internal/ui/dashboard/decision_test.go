@@ -39,13 +39,26 @@ func TestWhatCanBeDecidedAboutAMember(t *testing.T) {
 		record client.Object
 		want   string
 	}{
-		"a Cluster of a workspace that does not ask": {cluster("", nil), "revoke"},
-		"one that waits for somebody":                {cluster("False", nil), "approve deny revoke"},
-		"one that was denied":                        {cluster("False", map[string]string{fleet.AnnotationApproved: "false"}), "approve revoke"},
-		"one that was approved":                      {cluster("True", map[string]string{fleet.AnnotationApproved: "true"}), "deny revoke"},
-		"one that was revoked":                       {cluster("", map[string]string{clusterv1beta1.AnnotationRevoked: "true"}), "readmit"},
-		"one that leaves":                            {leaving, ""},
-		"a MemberCluster":                            {&clusterv1beta1.MemberCluster{}, "revoke"},
+		"a Cluster of a workspace that does not ask": {cluster("", nil), "quarantine revoke"},
+		"one that waits for somebody":                {cluster("False", nil), "approve deny quarantine revoke"},
+		"one that was denied": {
+			cluster("False", map[string]string{fleet.AnnotationApproved: "false"}),
+			"approve quarantine revoke",
+		},
+		"one that was approved": {
+			cluster("True", map[string]string{fleet.AnnotationApproved: "true"}),
+			"deny quarantine revoke",
+		},
+		"one that was revoked": {
+			cluster("", map[string]string{clusterv1beta1.AnnotationRevoked: "true"}),
+			"quarantine readmit",
+		},
+		"one that leaves": {leaving, ""},
+		"one that is quarantined": {
+			cluster("", map[string]string{fleet.AnnotationQuarantined: "true"}),
+			"unquarantine revoke",
+		},
+		"a MemberCluster": {&clusterv1beta1.MemberCluster{}, "quarantine revoke"},
 	} {
 		if got := decidable(c.record); got != c.want {
 			t.Errorf("%s: %s, want %s", what, got, c.want)
@@ -110,7 +123,7 @@ func TestWhoMayNotDecideAboutAMemberCannot(t *testing.T) {
 	form := func(decision, uid, reason string) string {
 		return url.Values{"decision": {decision}, "uid": {uid}, "reason": {reason}}.Encode()
 	}
-	is, now := string(web.UID), "approve deny revoke"
+	is, now := string(web.UID), "approve deny quarantine revoke"
 	for what, got := range map[string]answer{
 		"403 who may only read":               r.ask(http.MethodPost, path, reader, form("approve", is, now)),
 		"403 who may only read, to revoke":    r.ask(http.MethodPost, path, reader, form("revoke", is, now)),
@@ -120,7 +133,7 @@ func TestWhoMayNotDecideAboutAMemberCannot(t *testing.T) {
 		"403 a page of another site":          r.ask(http.MethodPost, path, approver, form("approve", is, now), "Sec-Fetch-Site", "cross-site"),
 		"403 another workspace":               r.ask(http.MethodPost, address+"/members/others/web", approver, form("approve", is, now)),
 		"400 another Cluster of its name":     r.ask(http.MethodPost, path, approver, form("approve", "another", now)),
-		"400 one that does not wait any more": r.ask(http.MethodPost, path, approver, form("approve", is, "deny revoke")),
+		"400 one that does not wait any more": r.ask(http.MethodPost, path, approver, form("approve", is, "deny quarantine revoke")),
 		"400 another decision":                r.ask(http.MethodPost, path, approver, form("perhaps", is, now)),
 	} {
 		if want, _, _ := strings.Cut(what, " "); want != strconv.Itoa(got.status) {
@@ -160,7 +173,7 @@ func TestDecidingAboutAMemberInTheBrowser(t *testing.T) {
 	testkube.Eventually(t, "it is approved", annotation(fleet.AnnotationApproved))
 	web.Status.Conditions[1].Status = corev1.ConditionTrue // as the hub says then
 	r.check(r.Status().Update(t.Context(), web))
-	b.Becomes("nobody is waited for", `document.querySelector(".decision [name=reason]").value`, "deny revoke")
+	b.Becomes("nobody is waited for", `document.querySelector(".decision [name=reason]").value`, "deny quarantine revoke")
 	b.Do(chromedp.Navigate(b.JS("location.href")+"?tab=access"), chromedp.WaitVisible("details.make"),
 		chromedp.Click("details.make summary"), chromedp.WaitVisible("button[value=revoke]"), chromedp.Click("button[value=revoke]"),
 		chromedp.WaitVisible("button[value=readmit]"))

@@ -23,8 +23,10 @@ var tones = []string{toneOK, toneWaits, toneIdle, toneWarn, toneBad, toneCritica
 var (
 	criticalStates = []string{"Lost", "Revoked", "Denied", "Expired", "Left", "Failed"}
 	badStates      = []string{"Unhealthy", "Conflict", "Stuck", "Stopped"}
-	warnStates     = []string{"Pending", "WaitApplied", view.StateWaitingForApproval, stateMissing, stateExtra, "InProgress"}
-	waitingStates  = []string{"Awaited", view.StateNew, "Absent", "Waiting", view.StateWaitingForRun}
+	warnStates     = []string{
+		"Pending", "WaitApplied", view.StateQuarantined, view.StateWaitingForApproval, stateMissing, stateExtra, "InProgress",
+	}
+	waitingStates = []string{"Awaited", view.StateNew, "Absent", "Waiting", view.StateWaitingForRun}
 )
 
 // toneOf returns the tone of a state of any table.

@@ -44,6 +44,23 @@ var memberCauses = []cause{
 			"seconds.",
 	},
 	{
+		kinds: ofMembers, reasons: []string{reasons.Quarantined},
+		means: "A user has quarantined the member: its agent sends heartbeats and may do nothing else. Deliveries stay on the " +
+			"member, and none is added, changed or removed.",
+		remedy: "The message names the user and the reason. To let deliveries continue, end the quarantine.",
+		onHub:  []string{"muster quarantine OBJECT --undo"},
+	},
+	{
+		kinds: ofMembers, reasons: []string{reasons.Quarantining},
+		means:  "The member is quarantined, but an object on the hub still gives its agent other rights.",
+		remedy: "Delete the object in the message: the hub deletes only its own objects. The hub checks again within 30 seconds.",
+	},
+	{
+		kinds: ofBundles, reasons: []string{reasons.Quarantined},
+		means:  "The Bundle is being deleted. A quarantined Cluster keeps its workload until the quarantine ends.",
+		remedy: "No action needed. To remove the workload now, end the quarantine as the message says, or delete the Cluster.",
+	},
+	{
 		kinds: []string{kindCluster}, reasons: []string{reasons.ManagedElsewhere},
 		means: "A label assigns this Cluster to another manager. This hub delivers nothing to it, and does not monitor its " +
 			"agent.",

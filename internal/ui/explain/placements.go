@@ -71,7 +71,8 @@ var placementCauses = []cause{
 	{
 		kinds: ofPlacements, reasons: []string{
 			reasons.NotJoined, reasons.Unhealthy, reasons.Leaving, reasons.AgentCannotPlace, reasons.NamespaceNotFound, reasons.NamespaceNotAdmitted,
-			reasons.ApprovalRequired, reasons.NotInitialized, reasons.Cordoned, reasons.AgentUnhealthy, reasons.AgentLeft, reasons.Revoked,
+			reasons.ApprovalRequired, reasons.NotInitialized, reasons.Cordoned, reasons.Quarantined,
+			reasons.AgentUnhealthy, reasons.AgentLeft, reasons.Revoked,
 		},
 		means:  "A selected member cannot receive the placement in its current state.",
 		remedy: "Run muster explain for that member.",

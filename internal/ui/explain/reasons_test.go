@@ -41,7 +41,7 @@ var ofEvents = strings.Fields(`
 	AccountMissing AgentOnline AgentVersionChanged ClusterSetMissing
 	ConfigInvalid ConfigMissing ForcedLeave GotNewCommit GotNewVersion WebhookCommitNotVisible
 	KubernetesVersionChanged NeverJoined NotFromClusterAPI NotificationsFail NotificationsSent
-	PlacementNotFound StatusNotWritten TaintRemoved`)
+	PlacementNotFound QuarantineEnded StatusNotWritten TaintRemoved`)
 
 // ofKubeFleet are reasons that agents of KubeFleet write, and the hub shows as they are.
 var ofKubeFleet = []string{"ManifestApplyFailed", "FoundDrifts"}

@@ -20,6 +20,12 @@ var requestCauses = []cause{
 			"a new token.",
 	},
 	{
+		kinds: ofRequests, reasons: []string{reasons.Quarantined},
+		means: "The agent of this request belongs to a quarantined Cluster. It cannot register as another Cluster.",
+		remedy: "End the quarantine with muster quarantine --undo and the name of that Cluster. The agent sends another " +
+			"request by itself.",
+	},
+	{
 		kinds: ofRequests, reasons: []string{reasons.TokenNotIssued},
 		means:  "Kubernetes has not issued the token of the agent's account.",
 		remedy: "Check that the kube-controller-manager of the hub's cluster runs its token controller.",

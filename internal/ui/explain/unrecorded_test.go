@@ -20,7 +20,8 @@ const (
 // with why that is so.
 var unrecorded = []struct{ kind, reasons, why string }{
 	{kindCluster, "MemberClusterLeft RemovalUnconfirmed HubRestored", notYet},
-	{kindCluster, "NotInitialized", afterRecording},
+	{kindCluster, "NotInitialized Quarantined", afterRecording},
+	{kindCluster, "Quarantining", aRace},
 	{kindCluster, "InternalMemberClusterUnhealthy", inReport},
 	{kindCluster, "PullSecretMissing InvalidName", notYet},
 	{kindCluster, "WaitingForToken Queued", aRace},
@@ -30,8 +31,10 @@ var unrecorded = []struct{ kind, reasons, why string }{
 	{kindMemberCluster, "SwitchedOff NotVerified", notYet},
 	{kindMemberCluster, "RolloutStopped NameTaken ForeignAgent NoCredential", afterRecording},
 	{kindRequest, "ClusterLeaving", aRace},
+	{kindRequest, "Quarantined", afterRecording},
 	{kindRequest, "RequesterUnknown PolicyUnchecked", notWell},
 	{kindToken, "LifeShortened InvalidRotation", notWell},
+	{kindBundle, "Quarantined", afterRecording},
 	{kindBundle, "ConsentMissing PolicyViolation TargetOutranked TargetUnmatched", notYet},
 	{kindGitRepo, "KindNotImplemented GitRepoInvalid PolicyViolation GitCredentialsUnusable RepositoryUnreachable CommitUnreadable " +
 		"BundleNameTaken BundlesNotReady Leaving", afterRecording},
@@ -40,7 +43,7 @@ var unrecorded = []struct{ kind, reasons, why string }{
 	{kindBundleDeployment, "Error", ofOthers},
 	{kindBundleDeployment, "MoveFailed Unwatched NamespaceTerminating CRDConflict CRDsDiffer DownstreamResourceUnreadable", notYet},
 	{kindClusterPlacement, "InvalidPolicy AppliedWorkOfAnotherHub ManifestFailed", notYet},
-	{kindClusterPlacement, "NotInitialized Cordoned Paused", afterRecording},
+	{kindClusterPlacement, "NotInitialized Cordoned Quarantined Paused", afterRecording},
 	{kindClusterPlacement, "Outranked NotNamed Unhealthy", notMissed},
 	{kindClusterPlacement, "AgentCannotPlace NamespaceNotFound AgentLeft", notMissed},
 	{kindClusterPlacement, "ResourceAvailableUnknown RolloutStartedUnknown OverriddenPending", aRace},

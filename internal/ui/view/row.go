@@ -38,7 +38,9 @@ const (
 	StateNotReady = "NotReady"
 	StateLeaving  = "Leaving"
 	StateDeleting = "Deleting"
-	StateNew      = "New" // the hub has not reconciled it yet
+	// StateQuarantined is a member that may only send heartbeats and report.
+	StateQuarantined = reasons.Quarantined
+	StateNew         = "New" // the hub has not reconciled it yet
 
 	// StateUsedUp is a token that registers no further Cluster.
 	StateUsedUp = "UsedUp"
@@ -150,7 +152,7 @@ func clusterRow(record *fleet.Cluster, now time.Time) []string {
 		Or(agent.KubernetesVersion),
 		lastSeen(record, status, LastSeen(record), now), Or(AgentVersion(record)), Until(Expires(record), now),
 		Or(DisplayName(record)), property(record, facts.Provider), property(record, facts.Region), property(record, facts.Distribution),
-		whyOfMember(record, status.Ready, status.Message),
+		whyOfMember(record, status, status.Message, now),
 	}
 }
 
@@ -168,26 +170,8 @@ func memberClusterRow(record *clusterv1beta1.MemberCluster, now time.Time) []str
 		property(record, facts.KubernetesVersion),
 		lastSeen(record, status, LastSeen(record), now), Or(AgentVersion(record)), Until(Expires(record), now),
 		Or(DisplayName(record)), property(record, facts.Provider), property(record, facts.Region), property(record, facts.Distribution),
-		whyOfMember(record, status.Ready, message),
+		whyOfMember(record, status, message, now),
 	}
-}
-
-// whyOfMember is Why for a member, which a user may have paused, cordoned or tainted besides.
-func whyOfMember(record client.Object, ready bool, message string) string {
-	var causes []string
-	if membership.Paused(record) {
-		causes = append(causes, "paused: nothing changes")
-	}
-	if membership.Cordoned(record) {
-		causes = append(causes, "cordoned: no new deliveries")
-	}
-	for _, taint := range membership.Taints(record) {
-		causes = append(causes, "tainted: "+membership.TaintText(taint))
-	}
-	if why := Why(ready, message); why != Nothing {
-		causes = append(causes, why)
-	}
-	return Or(strings.Join(causes, "; "))
 }
 
 // AgentVersion returns the version of a member's agent, from the membership object.
@@ -221,20 +205,6 @@ func lastSeen(record client.Object, status membership.Status, at, now time.Time)
 		return "online"
 	}
 	return Since(at, now)
-}
-
-func memberState(record client.Object, status membership.Status) string {
-	switch {
-	case record.GetDeletionTimestamp() != nil:
-		return StateLeaving
-	case status.Ready:
-		return StateReady
-	case status.Agent == membership.AgentUnknown:
-		return StateNew
-	case status.Agent == membership.AgentOnline:
-		return StateNotReady
-	}
-	return string(status.Agent)
 }
 
 func bundleRow(bundle *fleet.Bundle, now time.Time) []string {

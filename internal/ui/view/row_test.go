@@ -12,6 +12,9 @@ import (
 	clusterv1beta1 "github.com/muster-fleet/muster/api/cluster/v1beta1"
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
 	placement "github.com/muster-fleet/muster/api/placement/v1beta1"
+	"github.com/muster-fleet/muster/internal/fleet/membership"
+	"github.com/muster-fleet/muster/internal/fleet/reasons"
+	"github.com/muster-fleet/muster/internal/kube"
 )
 
 func TestRows(t *testing.T) {
@@ -142,22 +145,49 @@ func TestRows(t *testing.T) {
 
 func TestACordonedMemberSaysSo(t *testing.T) {
 	member := &fleet.Cluster{}
-	if got := whyOfMember(member, true, ""); got != Nothing {
+	if got := whyOfMember(member, membership.Status{Ready: true}, "", time.Now()); got != Nothing {
 		t.Errorf("a member that is well: %q", got)
 	}
 	member.Annotations = map[string]string{fleet.AnnotationCordoned: "true"}
 	for message, want := range map[string]string{
 		"": "cordoned: no new deliveries", "no heartbeat": "cordoned: no new deliveries; no heartbeat",
 	} {
-		if got := whyOfMember(member, message == "", message); got != want {
+		if got := whyOfMember(member, membership.Status{Ready: message == ""}, message, time.Now()); got != want {
 			t.Errorf("%q, want %q", got, want)
 		}
 	}
 	mc := &clusterv1beta1.MemberCluster{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{fleet.AnnotationPaused: "true"}}}
 	member = &fleet.Cluster{Spec: fleet.ClusterSpec{Paused: true}}
 	for _, o := range []client.Object{mc, member} {
-		if got := whyOfMember(o, true, ""); got != "paused: nothing changes" {
+		if got := whyOfMember(o, membership.Status{Ready: true}, "", time.Now()); got != "paused: nothing changes" {
 			t.Errorf("a paused %T: %q", o, got)
 		}
 	}
+}
+
+func TestAQuarantinedMemberNamesItsUserAndSinceWhen(t *testing.T) {
+	now := time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC)
+	annotations := map[string]string{fleet.AnnotationQuarantined: "true", fleet.AnnotationQuarantinedBy: "ada"}
+	cluster := &fleet.Cluster{ObjectMeta: metav1.ObjectMeta{Annotations: annotations}}
+	cluster.Status.Agent.LastSeen = metav1.NewTime(now)
+	set := func(kind string, is bool, reason string) {
+		cluster.Status.Conditions = kube.SetCondition(cluster.Status.Conditions, now.Add(-5*time.Minute),
+			kube.Condition(kind, is, reason, "said"))
+	}
+	set(fleet.ConditionReady, true, "Ready")
+	check := func(what, state, why string) {
+		t.Helper()
+		if row := Row(cluster, now); row[2] != state || row[len(row)-1] != why {
+			t.Errorf("%s: %s, %s", what, row[2], row[len(row)-1])
+		}
+	}
+	check("before the hub has seen it", StateReady, "quarantined: the hub has yet to confirm it")
+	set(fleet.ConditionQuarantined, true, reasons.Quarantined)
+	set(fleet.ConditionReady, false, reasons.Quarantined)
+	check("in quarantine", StateQuarantined, "quarantined for 5m by ada: only heartbeats")
+	set(fleet.ConditionReady, false, reasons.AgentLost)
+	check("lost in quarantine", "Lost", "quarantined for 5m by ada: only heartbeats; said")
+	set(fleet.ConditionQuarantined, true, reasons.Quarantining)
+	set(fleet.ConditionReady, false, reasons.Quarantined)
+	check("with a right that is left", StateQuarantined, "said")
 }

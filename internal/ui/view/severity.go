@@ -22,8 +22,8 @@ const (
 var (
 	statesOK          = []string{StateReady, "Available", "Granted", StateApproved, "Succeeded", "Online"}
 	statesWithProblem = []string{
-		"Lost", "Unhealthy", "Revoked", "Left", "Absent", "WithoutNamespace", "Modified", "OutOfSync", "Denied", "Conflict", "Failed",
-		"Stuck", "Stopped", "Expired",
+		"Lost", "Unhealthy", "Revoked", StateQuarantined, "Left", "Absent", "WithoutNamespace", "Modified", "OutOfSync", "Denied", "Conflict",
+		"Failed", "Stuck", "Stopped", "Expired",
 	}
 )
 

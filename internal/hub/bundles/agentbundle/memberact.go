@@ -28,14 +28,29 @@ func (c *MemberController) act(ctx context.Context, o observedMember, d decision
 	case send:
 		return c.write(ctx, o)
 	case Updating, DidNotComeBack:
-		return c.ensureContent(ctx, o.content) // another client may have deleted it
+		if err := c.ensureContent(ctx, o.content); err != nil { // another client may have deleted it
+			return err
+		}
+		return c.regrant(ctx, o)
+	case UpToDate:
+		return c.regrant(ctx, o)
 	case NotManaged, SwitchedOff, ForeignAgent, CannotBeManaged, UpgradesRefused, NoCredential:
 		if o.deployment != nil && o.deployment.DeletionTimestamp == nil && metav1.IsControlledBy(o.deployment, o.mc) {
 			return kube.DeleteByUID(ctx, c.Client, o.deployment)
 		}
-	case UpToDate, WaitingForTurn, RolloutStopped, Offline, NotJoined, NameTaken, SharedCredential, Paused, OutsideWindow:
+	case WaitingForTurn, RolloutStopped, Offline, NotJoined, NameTaken, SharedCredential, Paused, OutsideWindow:
 	}
 	return nil
+}
+
+// regrant lets a member read the Content of its agent again, after a quarantine. Without one it
+// writes nothing.
+func (c *MemberController) regrant(ctx context.Context, o observedMember) error {
+	state, namespace, err := o.ObserveNamespace(ctx, c.Client)
+	if err != nil || o.deployment == nil || state != membernamespace.NamespaceOurs {
+		return err
+	}
+	return c.GrantContents(ctx, o.Namespace, namespace.UID)
 }
 
 // write makes the BundleDeployment match the desired one. The account of the member may read its

@@ -119,6 +119,8 @@ func memberUnmanaged(mc *clusterv1beta1.MemberCluster, account *metav1.PartialOb
 		return CannotBeManaged
 	case pinned && key == "":
 		return NoCredential
+	case membership.Quarantined(mc):
+		return Paused
 	case account.UID == "", used == nil, used.AccountUID != string(account.UID):
 		return NotJoined // only the credential of this account may read the chart
 	}

@@ -119,7 +119,7 @@ func (c *Controller) unmanaged(ctx context.Context, cluster *fleet.Cluster, acco
 	case !slices.Contains(report.Status.Features, clusterv1beta1.FeatureManagedAgent) ||
 		len(validation.IsDNS1123Label(report.Status.AgentNamespace)) > 0:
 		return CannotBeManaged, nil
-	case membership.Paused(cluster):
+	case membership.Paused(cluster), membership.Quarantined(cluster):
 		return Paused, nil
 	}
 	return "", nil

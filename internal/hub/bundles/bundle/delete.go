@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -29,10 +30,13 @@ func (c *Controller) remove(ctx context.Context, bundle *fleet.Bundle) error {
 		return err
 	}
 	if definition != "" {
-		return c.reportKept(ctx, bundle, definition)
+		return c.reportKept(ctx, bundle, reasons.DefinitionDeleted, servedkinds.Kept(definition))
 	}
 	key := client.ObjectKeyFromObject(bundle)
-	left, err := c.deleteDeployments(ctx, key)
+	left, quarantined, err := c.deleteDeployments(ctx, key)
+	if err == nil && len(quarantined) > 0 {
+		return c.reportKept(ctx, bundle, reasons.Quarantined, keptInQuarantine(quarantined))
+	}
 	if err != nil || left > 0 {
 		return err // the event of the last deletion requeues the Bundle
 	}
@@ -44,14 +48,27 @@ func (c *Controller) remove(ctx context.Context, bundle *fleet.Bundle) error {
 	return nil
 }
 
-// deleteDeployments deletes the cached deployments of a Bundle and returns their number.
-func (c *Controller) deleteDeployments(ctx context.Context, bundle types.NamespacedName) (int, error) {
+// deleteDeployments deletes the cached deployments of a Bundle and returns their number, and the
+// quarantined Clusters that keep theirs.
+func (c *Controller) deleteDeployments(ctx context.Context, bundle types.NamespacedName) (int, []*fleet.Cluster, error) {
 	deployments, err := c.deployments(ctx, bundle)
 	if err != nil {
-		return 0, err
+		return 0, nil, err
 	}
-	list := slices.Collect(maps.Values(deployments))
-	return len(list), forEach(ctx, len(list), writers, func(i int) error { return c.deleteDeployment(ctx, list[i], removal.SourceDeleted) })
+	list, quarantined, err := c.confined(ctx, slices.Collect(maps.Values(deployments)))
+	if err != nil {
+		return 0, nil, err
+	}
+	return len(list), quarantined, forEach(ctx, len(list), writers, func(i int) error {
+		return c.deleteDeployment(ctx, list[i], removal.SourceDeleted)
+	})
+}
+
+// keptInQuarantine returns the message about a deleted Bundle that stays for quarantined Clusters.
+func keptInQuarantine(clusters []*fleet.Cluster) string {
+	slices.SortFunc(clusters, func(a, b *fleet.Cluster) int { return strings.Compare(a.Namespace+"/"+a.Name, b.Namespace+"/"+b.Name) })
+	return fmt.Sprintf("the Bundle is being deleted, and %d quarantined Clusters keep its workload until their quarantine ends: %s",
+		len(clusters), membership.EndQuarantine(clusters[0]))
 }
 
 // recordRemoval notes the hub's deletion of a deployment on the member's report, before the
@@ -83,7 +100,7 @@ func (c *Controller) cleanUp(ctx context.Context, key types.NamespacedName) erro
 	if definition, err := c.Kinds.Deleted(ctx, &fleet.Bundle{}); err != nil || definition != "" {
 		return err // its deployments stay until Bundles can be read
 	}
-	_, err = c.deleteDeployments(ctx, key)
+	_, _, err = c.deleteDeployments(ctx, key)
 	return err
 }
 
@@ -94,17 +111,17 @@ func (c *Controller) forget(key types.NamespacedName) {
 	c.lost.take(key)
 }
 
-// reportKept reports that a Bundle under deletion and its deployments are kept, because their
-// whole kind is being deleted.
-func (c *Controller) reportKept(ctx context.Context, bundle *fleet.Bundle, definition string) error {
+// reportKept reports why a Bundle under deletion and its deployments are kept.
+func (c *Controller) reportKept(ctx context.Context, bundle *fleet.Bundle, reason, message string) error {
 	after := bundle.DeepCopy()
+	after.Status.ObservedGeneration = bundle.Generation
 	after.Status.Conditions = kube.SetCondition(after.Status.Conditions, c.Clock.Now(),
-		kube.Condition(fleet.ConditionReady, false, reasons.DefinitionDeleted, servedkinds.Kept(definition)))
+		kube.Condition(fleet.ConditionReady, false, reason, message))
 	if err := kube.PatchStatus(ctx, c.Client, bundle, after); err != nil || after.ResourceVersion == bundle.ResourceVersion {
 		return err
 	}
 	c.bundleWrites.Expect(client.ObjectKeyFromObject(after), after)
-	c.Recorder.Eventf(after, nil, corev1.EventTypeWarning, reasons.DefinitionDeleted, "Remove", "%s", servedkinds.Kept(definition))
+	c.Recorder.Eventf(after, nil, corev1.EventTypeWarning, reason, "Remove", "%s", message)
 	return nil
 }
 
@@ -123,6 +140,10 @@ func (c *Controller) deleteLeftover(ctx context.Context, leftover []leftover) er
 		return err
 	}
 	return forEach(ctx, len(leftover), writers, func(i int) error {
-		return c.deleteDeployment(ctx, leftover[i].deployment, leftover[i].cause)
+		one := leftover[i]
+		if removable, _, err := c.confined(ctx, []*fleet.BundleDeployment{one.deployment}); err != nil || len(removable) == 0 {
+			return err // a Cluster that the Bundle does not reach any more may be quarantined
+		}
+		return c.deleteDeployment(ctx, one.deployment, one.cause)
 	})
 }

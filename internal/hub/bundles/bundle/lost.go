@@ -112,7 +112,7 @@ func (o observed) keeps(cluster *fleet.Cluster, d *fleet.BundleDeployment) bool 
 	if !deliverable(cluster) || membership.DeliveryNamespace(cluster) != d.Namespace {
 		return false
 	}
-	return !o.valid() || membership.AwaitsApproval(cluster) ||
+	return !o.valid() || membership.AwaitsApproval(cluster) || membership.Quarantined(cluster) ||
 		slices.ContainsFunc(o.targets, func(t target) bool { return t.cluster.UID == cluster.UID && t.problem != nil && t.deployment == nil })
 }
 

@@ -114,6 +114,7 @@ func (c *Controller) onCluster(ctx context.Context, before, after *fleet.Cluster
 	case before == nil:
 		enqueue(q, c.ofCluster(ctx, after))
 	case relevant(before, after):
+		c.onQuarantine(ctx, before, after, q)
 		enqueue(q, c.ofCluster(ctx, after))
 		if !maps.Equal(before.Labels, after.Labels) { // a Bundle's status may name the Cluster without a deployment
 			enqueue(q, c.ofCluster(ctx, before))

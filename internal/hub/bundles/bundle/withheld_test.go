@@ -39,6 +39,9 @@ func TestWhatAClusterGetsOfABundleAndWhatIsLeftThere(t *testing.T) {
 		{"one that was revoked gets it there", plain, func(c *fleet.Cluster) {
 			c.Annotations = map[string]string{clusterv1beta1.AnnotationMemberEpoch: "1"}
 		}, false, []string{first}},
+		{"one that is quarantined gets none, not even its agent, and keeps what it has", agents, func(c *fleet.Cluster) {
+			c.Annotations = map[string]string{fleet.AnnotationQuarantined: "true"}
+		}, true, []string{first}},
 		{"one that leaves gets none", plain, func(c *fleet.Cluster) { c.DeletionTimestamp = new(metav1.Now()) }, true, []string{first}},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -37,6 +37,9 @@ type binding struct {
 	bound namespaces
 	// waiting holds the namespaces that the next writer adds.
 	waiting namespaces
+	// withdrawn holds the namespaces that no writer adds: their members are quarantined. The value
+	// reports whether the namespace is to be added after that.
+	withdrawn map[string]bool
 }
 
 // namespaces maps names of namespaces to their UIDs. A namespace created again has another UID.
@@ -61,11 +64,52 @@ func (b *binding) add(ctx context.Context, namespace string, uid types.UID) erro
 	return b.write(ctx, all)
 }
 
+// remove unbinds the account of a member namespace, and refuses it until readmit.
+func (b *binding) remove(ctx context.Context, namespace string) error {
+	b.mu.Lock()
+	if b.withdrawn == nil {
+		b.withdrawn = map[string]bool{}
+	}
+	if _, known := b.withdrawn[namespace]; !known {
+		b.withdrawn[namespace] = false
+	}
+	b.mu.Unlock()
+	b.writing.Lock()
+	defer b.writing.Unlock()
+	if b.current == nil {
+		if _, err := b.read(ctx); err != nil {
+			return err
+		}
+	}
+	b.mu.Lock()
+	_, has := b.bound[namespace]
+	b.withdrawn[namespace] = b.withdrawn[namespace] || has
+	left := maps.Clone(b.bound)
+	b.mu.Unlock()
+	if !has {
+		return nil
+	}
+	delete(left, namespace)
+	return b.write(ctx, left)
+}
+
+// readmit ends that. It binds the account again if it was bound, or if add was called meanwhile.
+func (b *binding) readmit(ctx context.Context, namespace string, uid types.UID) error {
+	b.mu.Lock()
+	wanted := b.withdrawn[namespace]
+	delete(b.withdrawn, namespace)
+	b.mu.Unlock()
+	if !wanted || uid == "" {
+		return nil
+	}
+	return b.add(ctx, namespace, uid)
+}
+
 // enlist queues the account of a namespace for the next writer, unless it is bound already.
 func (b *binding) enlist(namespace string, uid types.UID) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if b.bound[namespace] == uid {
+	if b.bound[namespace] == uid || b.refuses(namespace) {
 		return false
 	}
 	if b.waiting == nil {
@@ -75,17 +119,28 @@ func (b *binding) enlist(namespace string, uid types.UID) bool {
 	return true
 }
 
+// refuses reports whether a namespace must not be added now, and notes that it is to be added
+// later. The caller holds mu.
+func (b *binding) refuses(namespace string) bool {
+	_, withdrawn := b.withdrawn[namespace]
+	if withdrawn {
+		b.withdrawn[namespace] = true
+	}
+	return withdrawn
+}
+
 // withWaiting returns the bound namespaces, the waiting ones, and the given one. It returns nil
 // if another writer has bound the namespace meanwhile.
 func (b *binding) withWaiting(namespace string, uid types.UID) namespaces {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if b.bound[namespace] == uid {
+	if b.bound[namespace] == uid || b.refuses(namespace) {
 		return nil
 	}
 	all := maps.Clone(b.bound)
 	maps.Copy(all, b.waiting)
 	all[namespace] = uid
+	maps.DeleteFunc(all, func(name string, _ types.UID) bool { return b.refuses(name) })
 	b.waiting = nil
 	return all
 }

@@ -275,3 +275,37 @@ func TestABindingOfSomebodyElseIsLeftAlone(t *testing.T) {
 	r.reconcile(name)
 	r.binds(name, "it is as it was")
 }
+
+func TestAQuarantinedMemberIsBoundAgainOnlyAfterwards(t *testing.T) {
+	r := newRig(t)
+	ctx := context.Background()
+	name, namespaces := r.namespaces(2)
+	confined, other := namespaces[0], namespaces[1]
+	withdraw := func() { r.t.Helper(); r.check(r.Withdraw(ctx, confined.Name)) }
+	readmit := func() { r.t.Helper(); r.check(r.Readmit(ctx, confined.Name, confined.UID)) }
+	r.check(r.grant(confined))
+	r.check(r.grant(other))
+	withdraw()
+	r.binds(name, "withdrawn", other)
+	r.check(r.grant(confined))
+	r.binds(name, "granted meanwhile", other)
+	r.restart()
+	withdraw()
+	readmit()
+	r.binds(name, "readmitted by a process that has not seen it bound", other)
+	r.check(r.grant(confined))
+	r.binds(name, "granted after that", namespaces...)
+	withdraw()
+	writes := r.writes.Load()
+	withdraw()
+	if now := r.writes.Load(); now != writes {
+		t.Errorf("to withdraw it again costs %d writes", now-writes)
+	}
+	readmit()
+	r.binds(name, "readmitted", namespaces...)
+	r.restart()
+	withdraw()
+	r.check(r.grant(confined))
+	readmit()
+	r.binds(name, "readmitted after a grant meanwhile", namespaces...)
+}

@@ -89,6 +89,17 @@ func (c *Controller) Grant(ctx context.Context, namespace string, uid types.UID)
 	return c.bindings[BindingOf(namespace)].add(ctx, namespace, uid)
 }
 
+// Withdraw takes that right away from a member namespace. Until Readmit, Grant has no effect there.
+func (c *Controller) Withdraw(ctx context.Context, namespace string) error {
+	return c.bindings[BindingOf(namespace)].remove(ctx, namespace)
+}
+
+// Readmit ends that, and grants the right again if the namespace had it or was to get it meanwhile.
+// An empty UID grants nothing: the namespace is gone. In all other cases, Readmit costs no request.
+func (c *Controller) Readmit(ctx context.Context, namespace string, uid types.UID) error {
+	return c.bindings[BindingOf(namespace)].readmit(ctx, namespace, uid)
+}
+
 // Reconcile sets back changes by others to a binding. It removes accounts whose namespace is gone
 // or was created again.
 func (c *Controller) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {

@@ -40,7 +40,7 @@ var validating = []string{
 	"muster-audit", "muster-bindings", "muster-cluster-name", "muster-cluster-status", "muster-downstream-resources",
 	"muster-hub", "muster-hub-leases", "muster-hub-snapshots", "muster-member-annotations", "muster-member-author",
 	"muster-member-epoch", "muster-member-identity", "muster-member-metadata", "muster-member-namespaces", PlacementAuthor,
-	"muster-protection", "muster-registration-approval", "muster-registration-status", RegistrationToken,
+	"muster-protection", "muster-quarantine-author", "muster-registration-approval", "muster-registration-status", RegistrationToken,
 	"muster-revocation-author",
 	"muster-run-status",
 }

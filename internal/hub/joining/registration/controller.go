@@ -38,14 +38,16 @@ import (
 )
 
 const (
-	indexClientID   = "registration.clientID"
-	indexCluster    = "registration.clusterName"
-	indexAgent      = "registration.agent"
-	indexAccount    = "registration.account"
-	indexToken      = "registration.token"
-	indexTokenOwner = "registration.tokenAccount"
-	indexStampedKey = "registration.stampedKey"
-	indexRequest    = "registration.request"
+	indexClientID = "registration.clientID"
+	// indexQuarantinedKey finds quarantined Clusters by the key of their agent.
+	indexQuarantinedKey = "registration.quarantinedKey"
+	indexCluster        = "registration.clusterName"
+	indexAgent          = "registration.agent"
+	indexAccount        = "registration.account"
+	indexToken          = "registration.token"
+	indexTokenOwner     = "registration.tokenAccount"
+	indexStampedKey     = "registration.stampedKey"
+	indexRequest        = "registration.request"
 	// workers is the number of concurrent reconciles: enough to keep the API server busy while each
 	// waits for it.
 	workers = 16
@@ -109,6 +111,7 @@ func (c *Controller) Register(ctx context.Context, mgr ctrl.Manager) error {
 		{&fleet.ClusterRegistration{}, indexCluster, func(o client.Object) []string {
 			return []string{o.(*fleet.ClusterRegistration).Status.ClusterName}
 		}},
+		{&fleet.Cluster{}, indexQuarantinedKey, quarantinedKeyOf},
 		{&fleet.Cluster{}, indexClientID, func(o client.Object) []string { return []string{membership.ClientID(o.(*fleet.Cluster))} }},
 		{&fleet.ClusterRegistrationToken{}, indexTokenOwner, tokenAccountOf},
 		{&fleet.ClusterRegistrationToken{}, indexStampedKey, stampedKeys},

@@ -79,6 +79,7 @@ func (c *Controller) grant(ctx context.Context, r *fleet.ClusterRegistration, o 
 	}
 	identity := membernamespace.Identity{
 		Member: membernamespace.OfCluster(o.match), Kind: membership.Legacy, Registration: r.Name, RegistrationUID: r.UID,
+		Quarantined: membership.Quarantined(o.match),
 	}
 	if o.native {
 		identity.Kind, identity.RenewsItself = membership.Native, o.key == ""

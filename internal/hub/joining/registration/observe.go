@@ -78,6 +78,9 @@ func (c *Controller) observe(ctx context.Context, r *fleet.ClusterRegistration) 
 	if err := c.observeClusters(ctx, r, &o); err != nil {
 		return observation{}, err
 	}
+	if err := c.observeQuarantine(ctx, r, &o); err != nil {
+		return observation{}, err
+	}
 	o.hubCAProblem = c.hubCAProblem(r, o.match)
 	if err := c.observeLabels(ctx, r, &o); err != nil {
 		return observation{}, err

@@ -104,8 +104,11 @@ type observed struct {
 	signatureProblem string
 	// hubCAProblem is a message about a request for another hub; empty if it is for this one.
 	hubCAProblem string
-	tokenName    string
-	token        tokenState
+	// quarantined names another Cluster with the key of the request that is quarantined; empty if
+	// there is none.
+	quarantined string
+	tokenName   string
+	token       tokenState
 	// tokenProblem is the fault in the token's labels to stamp, or in its TTL; empty if there is none.
 	tokenProblem string
 	// expressionProblem is the fault in the token's expression; empty if there is none.
@@ -256,6 +259,9 @@ func refusal(o observed) (decision, bool) {
 		return denied(reasons.InvalidAnswerKey, o.keyProblem), true
 	case o.signatureProblem != "":
 		return denied(reasons.InvalidSignature, o.signatureProblem+": only the agent that has the key can ask with it"), true
+	case o.quarantined != "":
+		return denied(reasons.Quarantined, fmt.Sprintf("the request has the key of %s, which is quarantined: its agent cannot register as "+
+			"another Cluster before an administrator ends the quarantine", o.quarantined)), true
 	case len(o.matches) == 1 && o.matches[0].replayed:
 		return replayed(o.workspace, o.matches[0].name), true
 	case o.hubCAProblem != "":

@@ -138,7 +138,11 @@ func (c *Controller) restore(ctx context.Context, o *observed, request clusterv1
 	if err := c.Restore(ctx, objects...); err != nil {
 		return err
 	}
-	if o.bundles.DesiredReady > 0 {
+	var err error
+	if o.QuarantineLeft, err = c.Confine(ctx, o.Observed, o.identity().Lapsed()...); err != nil {
+		return err
+	}
+	if o.bundles.DesiredReady > 0 && !o.Quarantined {
 		if err := c.GrantContents(ctx, o.Namespace, o.NamespaceUID); err != nil {
 			return err
 		}
@@ -150,7 +154,7 @@ func (c *Controller) restore(ctx context.Context, o *observed, request clusterv1
 // policy, because the agent may leave by itself to register elsewhere.
 func (o observed) asks(period time.Duration, hub *clusterv1beta1.HubAddress) clusterv1beta1.InternalMemberClusterSpec {
 	asked := membernamespace.Join(period, hub)
-	asked.Warning = o.credential.Warning()
+	asked.Warning, asked.Quarantined = o.credential.Warning(), o.Quarantined
 	if o.LeavePolicy == clusterv1beta1.LeaveDelete {
 		asked.LeavePolicy = clusterv1beta1.LeaveDelete
 	}

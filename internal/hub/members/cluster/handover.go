@@ -104,6 +104,7 @@ func (c *Controller) handOver(ctx context.Context, o *observed) error {
 func (o observed) identity() membernamespace.Identity {
 	return membernamespace.Identity{
 		Member: o.Member, Kind: o.agent, Shared: o.account.shared, RenewsItself: o.agent == membership.Native && o.credential.Key == "",
+		Quarantined: o.Quarantined,
 	}
 }
 

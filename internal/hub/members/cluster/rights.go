@@ -9,6 +9,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
 	"github.com/muster-fleet/muster/internal/fleet/membership"
 	"github.com/muster-fleet/muster/internal/hub/members/membernamespace"
 	"github.com/muster-fleet/muster/internal/hub/runtime/controller"
@@ -16,9 +17,14 @@ import (
 )
 
 // onRights enqueues the Cluster of a deleted or written right. The cache holds only metadata, so
-// onRights marks the Cluster for a comparison of its rights.
-func (c *Controller) onRights(_ context.Context, before, after client.Object, q controller.Queue) {
-	if before == nil || after != nil && before.GetResourceVersion() == after.GetResourceVersion() {
+// onRights marks the Cluster for a comparison of its rights. A new right matters only to a
+// quarantined Cluster: a registration may have granted it a moment before.
+func (c *Controller) onRights(ctx context.Context, before, after client.Object, q controller.Queue) {
+	if before == nil {
+		c.onNewRight(ctx, after, q)
+		return
+	}
+	if after != nil && before.GetResourceVersion() == after.GetResourceVersion() {
 		return
 	}
 	key, known := membership.RecordOf(before)
@@ -29,6 +35,17 @@ func (c *Controller) onRights(_ context.Context, before, after client.Object, q 
 		c.editedRights.Set(key, true)
 	}
 	q.Add(reconcile.Request{NamespacedName: key})
+}
+
+func (c *Controller) onNewRight(ctx context.Context, right client.Object, q controller.Queue) {
+	key, known := membership.RecordOf(right)
+	if !known {
+		return
+	}
+	var cluster fleet.Cluster
+	if err := c.Client.Get(ctx, key, &cluster, client.UnsafeDisableDeepCopy); err == nil && membership.Quarantined(&cluster) {
+		q.Add(reconcile.Request{NamespacedName: key})
+	}
 }
 
 // restoreEdited resets the edited rights of a member. Without a mark it reads nothing.

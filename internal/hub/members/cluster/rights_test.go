@@ -6,8 +6,10 @@ import (
 
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	clocktesting "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
@@ -40,7 +42,14 @@ func TestRightsAreReadOnlyAfterSomebodyHasWrittenThem(t *testing.T) {
 	member := membernamespace.OfCluster(&fleet.Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: "clusters", Name: "web"}})
 	binding := member.SelfRenewal()
 	live, queue := &reads{binding: binding}, &requested{}
-	c := New(controller.Deps{Live: live, Clock: clocktesting.NewFakeClock(now)}, nil, nil, nil, nil)
+	scheme := runtime.NewScheme()
+	if err := fleet.AddToScheme(scheme); err != nil {
+		t.Fatal(err)
+	}
+	cached := fake.NewClientBuilder().WithScheme(scheme).WithObjects(&fleet.Cluster{ObjectMeta: metav1.ObjectMeta{
+		Namespace: "clusters", Name: "confined", Annotations: map[string]string{fleet.AnnotationQuarantined: "true"},
+	}}).Build()
+	c := New(controller.Deps{Client: cached, Live: live, Clock: clocktesting.NewFakeClock(now)}, nil, nil, nil, nil)
 	version := func(version string) client.Object {
 		return &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Annotations: binding.Annotations, ResourceVersion: version}}
 	}
@@ -50,6 +59,9 @@ func TestRightsAreReadOnlyAfterSomebodyHasWrittenThem(t *testing.T) {
 		requests, reads int
 	}{
 		{"a member that joins", nil, version("1"), 0, 0},
+		{"a right of a quarantined member, granted a moment ago", nil, &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{
+			Annotations: map[string]string{fleet.AnnotationClusterNamespace: "clusters", fleet.LabelCluster: "confined"},
+		}}, 1, 0},
 		{"a cache that lists anew", version("1"), version("1"), 0, 0},
 		{"an edit", version("1"), version("2"), 1, 1},
 		{"a deletion, which the cache shows", version("2"), nil, 1, 0},

@@ -91,6 +91,8 @@ func (o observed) wait(now time.Time) time.Duration {
 
 func (o observed) waitForMember(now time.Time) time.Duration {
 	switch {
+	case o.QuarantineRetry() > 0:
+		return o.QuarantineRetry()
 	case o.WaitToMove > 0:
 		return o.WaitToMove
 	case o.NamespaceState == membernamespace.NamespaceTaken:
@@ -135,6 +137,8 @@ func readiness(o observed) result {
 			"; delete this Cluster, or give the cluster a registration token of this workspace"}
 	case o.Lost():
 		return result{reason: reasons.AgentLost, message: and(o.lostSince(), o.importProblem())}
+	case o.Quarantined:
+		return result{reason: reasons.Quarantined, message: o.Quarantine}
 	case o.agent == membership.Native && o.Unnamed(o.Report):
 		return result{reason: reasons.AgentTooOld, message: o.tooOld()}
 	case o.bundles.Ready < o.bundles.DesiredReady:

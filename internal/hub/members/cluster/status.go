@@ -79,18 +79,25 @@ func describe(o observed, departure lifecycle.Departure, now time.Time) fleet.Cl
 	if o.agent == membership.Legacy {
 		describeLegacyNodes(&after)
 	}
-	after.Display.State = string(rollup.Worst(o.bundles))
-	if after.Agent.LastSeen.IsZero() {
-		after.Display.State = stateWaitCheckIn
-	}
-	if o.Revoked {
-		after.Display.State = reasons.Revoked
-	}
+	after.Display.State = o.displayState(after)
 	if o.agent == membership.Native {
 		written := !equality.Semantic.DeepEqual(after, o.before)
 		after.Agent.ClockSkewSeconds = liveness.ShownSkew(o.before.Agent.ClockSkewSeconds, o.Liveness.ClockSkew, written)
 	}
 	return after
+}
+
+// displayState returns the state for upstream tools.
+func (o observed) displayState(after fleet.ClusterStatus) string {
+	switch {
+	case o.Revoked:
+		return reasons.Revoked
+	case after.Agent.LastSeen.IsZero():
+		return stateWaitCheckIn
+	case o.Quarantined:
+		return reasons.Quarantined
+	}
+	return string(rollup.Worst(o.bundles))
 }
 
 // describeLabels shows the requested labels dropped by the hub; if it dropped none, the labels

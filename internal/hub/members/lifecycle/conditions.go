@@ -1,7 +1,10 @@
 package lifecycle
 
 import (
+	"context"
+
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	clusterv1beta1 "github.com/muster-fleet/muster/api/cluster/v1beta1"
 	"github.com/muster-fleet/muster/internal/fleet/membership"
@@ -10,8 +13,8 @@ import (
 	"github.com/muster-fleet/muster/internal/kube"
 )
 
-// Conditions returns Supported, Pruned and HubConfigured, common to Clusters and MemberClusters. A
-// membership object does not show a condition without a reason.
+// Conditions returns Supported, Pruned, HubConfigured and Quarantined, common to Clusters and
+// MemberClusters. A membership object does not show a condition without a reason.
 func (o Observed) Conditions() []metav1.Condition {
 	supported := metav1.Condition{Type: clusterv1beta1.ConditionSupported, Status: metav1.ConditionFalse}
 	if oversized := membernamespace.Oversized(o.Report); o.PolicyProblem != "" {
@@ -21,7 +24,7 @@ func (o Observed) Conditions() []metav1.Condition {
 	}
 	pruned := metav1.Condition{Type: clusterv1beta1.ConditionPruned, Status: metav1.ConditionFalse}
 	pruned.Reason, pruned.Message = NotPruned(o.Report)
-	return []metav1.Condition{supported, pruned, o.Address().Condition()}
+	return []metav1.Condition{supported, pruned, o.Address().Condition(), o.quarantined()}
 }
 
 // maxPruned bounds an agent's message about releases that it could not remove.
@@ -40,4 +43,18 @@ func NotPruned(report *clusterv1beta1.InternalMemberCluster) (reason, message st
 		reason = clusterv1beta1.ReasonRemovalUnconfirmed
 	}
 	return reason, kube.Clip(message, maxPruned)
+}
+
+// WriteStatus writes the differences in the status of a membership object.
+func (c *Controller) WriteStatus(ctx context.Context, before, after client.Object) error {
+	if err := c.endQuarantine(ctx, before, after); err != nil {
+		return err
+	}
+	if err := kube.PatchStatus(ctx, c.Client, before, after); err != nil {
+		return err
+	}
+	if after.GetResourceVersion() != before.GetResourceVersion() {
+		c.expected.Expect(client.ObjectKeyFromObject(after), after)
+	}
+	return c.writeQuarantine(ctx, before, after)
 }

@@ -116,6 +116,9 @@ func (c *Controller) writeLeftovers(ctx context.Context, member membernamespace.
 
 func (c *Controller) removeFinalizer(ctx context.Context, record client.Object) error {
 	c.Liveness.Forget(membernamespace.Of(record).Namespace)
+	if err := c.ReadmitContents(ctx, membernamespace.Of(record).Namespace, ""); err != nil {
+		return err
+	}
 	c.moves.Forget(client.ObjectKeyFromObject(record).String())
 	if err := c.unmarkWorkspace(ctx, record); err != nil {
 		return err

@@ -40,6 +40,9 @@ type Controller struct {
 	Audit *audit.Writer
 	// workspaces holds a workspace for each namespace with Clusters.
 	workspaces kube.Memory[string, *workspace]
+	// quarantines holds the begin of each quarantine with an AuditEntry, by the UID of the membership
+	// object.
+	quarantines kube.Memory[types.UID, time.Time]
 }
 
 // New returns the embedded controller of one kind. Both kinds share the limiter. Each has its own
@@ -120,6 +123,10 @@ type Observed struct {
 	Revoked bool
 	// AccessLeft names the objects that still grant access to a revoked member; "" if none does.
 	AccessLeft string
+	// Quarantined: the agent may only send heartbeats and reports. Quarantine is the sentence about
+	// that, and QuarantineLeft names the rights that it has besides; "" if it has none.
+	Quarantined                bool
+	Quarantine, QuarantineLeft string
 	// Deleted is the time of the membership object's deletion; zero if it is not deleted.
 	Deleted time.Time
 	// LeavePolicy decides about workloads on a leaving member; PolicyProblem names the fault in the
@@ -224,6 +231,9 @@ func (c *Controller) observe(ctx context.Context, record client.Object) (Observe
 		Member: membernamespace.Of(record), Revoked: membership.Revoked(record), Refresh: spread(c.Liveness.Refresh(), record.GetUID()),
 	}
 	o.LeavePolicy, o.PolicyProblem = leavePolicy(record, c.leavePolicy)
+	if o.Quarantined = membership.Quarantined(record); o.Quarantined {
+		o.Quarantine, o.LeavePolicy = quarantine(record), clusterv1beta1.LeaveOrphan // it may not remove anything
+	}
 	c.Liveness.SetRecord(o.Namespace, record.GetUID())
 	state, namespace, err := o.ObserveNamespace(ctx, c.Client)
 	if deleted := record.GetDeletionTimestamp(); err == nil && deleted != nil {
@@ -314,17 +324,6 @@ func (c *Controller) addFinalizer(ctx context.Context, record client.Object, lab
 		return false, fmt.Errorf("adding the finalizer to %s: %w", kube.Describe(c.Client.Scheme(), record), err)
 	}
 	return true, nil
-}
-
-// WriteStatus writes the differences in the status of a membership object.
-func (c *Controller) WriteStatus(ctx context.Context, before, after client.Object) error {
-	if err := kube.PatchStatus(ctx, c.Client, before, after); err != nil {
-		return err
-	}
-	if after.GetResourceVersion() != before.GetResourceVersion() {
-		c.expected.Expect(client.ObjectKeyFromObject(after), after)
-	}
-	return nil
 }
 
 // OnSettings enqueues every membership object of a list after a change of the settings, one after

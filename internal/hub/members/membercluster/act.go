@@ -145,14 +145,18 @@ func (o observed) wait(now time.Time) time.Duration {
 // instructions into the report.
 func (r *reconciliation) prepare(ctx context.Context) error {
 	o := &r.o
-	if err := r.pinKey(ctx); err != nil {
+	err := r.pinKey(ctx)
+	if err != nil {
 		return err
 	}
 	failure := r.prepareAccount(ctx)
 	asked := membernamespace.Join(period(r.mc), r.AddressToAsk(&o.Observed))
-	asked.Credential, asked.Warning = r.renewer.Issue(ctx, &o.credential), o.credential.Warning()
+	asked.Credential, asked.Warning, asked.Quarantined = r.renewer.Issue(ctx, &o.credential), o.credential.Warning(), o.Quarantined
 	o.credential.Failure = errors.Join(failure, o.credential.Failure)
 	if err := r.ask(ctx, o, asked); err != nil {
+		return err
+	}
+	if o.QuarantineLeft, err = r.Confine(ctx, o.Observed); err != nil {
 		return err
 	}
 	return r.endExchange(ctx)

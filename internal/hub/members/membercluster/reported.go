@@ -29,7 +29,7 @@ var hubTypes = []string{
 	clusterv1beta1.ConditionReadyToJoin, clusterv1beta1.ConditionJoined, clusterv1beta1.ConditionHealthy,
 	clusterv1beta1.ConditionLeftoversRemoved, clusterv1beta1.ConditionCredentialExchanged, clusterv1beta1.ConditionCloned,
 	clusterv1beta1.ConditionSupported, clusterv1beta1.ConditionPruned, clusterv1beta1.ConditionHubConfigured,
-	clusterv1beta1.ConditionAgentUpToDate,
+	clusterv1beta1.ConditionAgentUpToDate, clusterv1beta1.ConditionQuarantined,
 }
 
 // rollUpConditions copies the conditions that the agent may report, and removes those no longer

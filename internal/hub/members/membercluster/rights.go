@@ -31,7 +31,7 @@ func (r rights) content() any { return []any{r.role.Rules, r.binding.Subjects} }
 // usable identity, it deletes the RoleBinding. It reads them only if the cache does not show what
 // this process left, and waits for its own writes to appear there.
 func (c *Controller) correctRights(ctx context.Context, o *observed) error {
-	given := membernamespace.Rights{Member: o.Member, Native: o.native(), Exchanged: o.accountFits()}
+	given := membernamespace.Rights{Member: o.Member, Native: o.native(), Exchanged: o.accountFits(), Quarantined: o.Quarantined}
 	if o.usable() {
 		given.Identity = &o.identity
 	}

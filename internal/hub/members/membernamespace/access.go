@@ -6,7 +6,6 @@ import (
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/muster-fleet/muster/internal/fleet/membership"
 	"github.com/muster-fleet/muster/internal/kube"
 )
 
@@ -23,7 +22,7 @@ func (m Member) Access(ctx context.Context, c client.Client, live client.Reader)
 	}
 	giving := append([]client.Object{m.Account(), Rights{Member: m}.Binding()}, m.reconnectAccess()...)
 	if m.Workspace != "" {
-		giving = append(Identity{Member: m, Kind: membership.Legacy, Shared: true}.grants(), m.Account())
+		giving = append(m.every(), m.Account())
 	}
 	if state == NamespaceTaken || state == NamespaceAbsent { // objects in another owner's namespace are not the member's
 		giving = slices.DeleteFunc(giving, func(o client.Object) bool { return o.GetNamespace() == m.Namespace })

@@ -135,8 +135,7 @@ func (m Member) EndAccess(ctx context.Context, c client.Client, live client.Read
 		ended := append([]client.Object{Rights{Member: m}.Binding(), m.Account()}, m.reconnectAccess()...)
 		return kube.Delete(ctx, c, ended...) // the identity is the administrator's
 	}
-	every := Identity{Member: m, Kind: membership.Legacy, Shared: true}
-	if err := kube.Delete(ctx, c, slices.Concat(every.grants(), []client.Object{m.Account()}, m.tokenSecrets())...); err != nil {
+	if err := kube.Delete(ctx, c, slices.Concat(m.every(), []client.Object{m.Account()}, m.tokenSecrets())...); err != nil {
 		return err
 	}
 	values := &metav1.PartialObjectMetadataList{}

@@ -9,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -30,6 +31,8 @@ type Identity struct {
 	// RenewsItself: the agent, of an earlier version, has no key to seal a credential to, and requests
 	// its tokens itself.
 	RenewsItself bool
+	// Quarantined: the agent may only send heartbeats and reports.
+	Quarantined bool
 	// Registration is the name of the granted request.
 	Registration string
 	// RegistrationUID distinguishes requests of one name.
@@ -111,7 +114,7 @@ func (i Identity) Establish(ctx context.Context, c client.Client, live client.Re
 			return nil, fmt.Errorf("revoking the identity issued to ClusterRegistration %s: %w",
 				account.Annotations[fleet.AnnotationRegistration], err)
 		}
-	} else if former, err = known(ctx, c, former); err != nil {
+	} else if former, err = Known(ctx, c, c.Scheme(), former); err != nil {
 		return nil, err
 	}
 	if err := kube.Delete(ctx, c, former...); err != nil {
@@ -127,10 +130,11 @@ func (i Identity) Establish(ctx context.Context, c client.Client, live client.Re
 	return account, nil
 }
 
-// known returns the objects present in the cache. Without an account these are leftovers of an
-// account deleted long ago, by hand or by an earlier attempt. A new member costs no read.
-func known(ctx context.Context, c client.Client, objects []client.Object) ([]client.Object, error) {
-	missing, err := kube.Missing(ctx, c, kube.MetadataOf(c.Scheme()), objects...)
+// Known returns the objects that a reader finds. In Establish that is the cache: without an account
+// these are leftovers of an account deleted long ago, by hand or by an earlier attempt. A new
+// member costs no read.
+func Known(ctx context.Context, reader client.Reader, scheme *runtime.Scheme, objects []client.Object) ([]client.Object, error) {
+	missing, err := kube.Missing(ctx, reader, kube.MetadataOf(scheme), objects...)
 	return slices.DeleteFunc(objects, func(o client.Object) bool { return slices.Contains(missing, o) }), err
 }
 
@@ -145,6 +149,12 @@ func (i Identity) LastingToken(ctx context.Context, issuer *longlived.Issuer,
 func (m Member) tokenSecrets() []client.Object {
 	bound, filled := longlived.Secrets(naming.MemberServiceAccount, m.meta(m.Namespace, ""))
 	return []client.Object{bound, filled}
+}
+
+// every returns all objects that may grant rights to the agent of a Cluster, of any kind.
+func (m Member) every() []client.Object {
+	any := Identity{Member: m, Kind: membership.Legacy, Shared: true}
+	return append(any.grants(), any.Lapsed()...)
 }
 
 // other returns the identity of the same member for the other kind of agent.
@@ -167,9 +177,32 @@ func (i Identity) Objects(asked clusterv1beta1.InternalMemberClusterSpec) []clie
 	return objects
 }
 
+// bind returns the binding of a ClusterRole for members.
+func (m Member) bind(role string) *rbacv1.RoleBinding {
+	return kube.RoleBinding(m.meta(m.Namespace, role), "ClusterRole", role, kube.AccountSubject(m.Namespace, naming.MemberServiceAccount))
+}
+
+// deliveries returns the bindings of a Cluster's agent that a quarantine removes. They are the same
+// for agents of both kinds.
+func (m Member) deliveries() []client.Object {
+	return []client.Object{m.bind(agentroles.MemberRole), m.bind(agentroles.BundleDeploymentRole)}
+}
+
+// Lapsed returns the rights that the agent of a Cluster must not have. In a quarantine these are
+// the rights to deliveries, and else the narrow ones of a quarantine.
+func (i Identity) Lapsed() []client.Object {
+	if i.Quarantined {
+		return i.deliveries()
+	}
+	return []client.Object{i.bind(agentroles.QuarantinedRole)}
+}
+
 func (i Identity) grants() []client.Object {
 	account := kube.AccountSubject(i.Namespace, naming.MemberServiceAccount)
-	native := []client.Object{kube.RoleBinding(i.meta(i.Namespace, agentroles.MemberRole), "ClusterRole", agentroles.MemberRole, account)}
+	native := []client.Object{i.bind(agentroles.MemberRole)}
+	if i.Quarantined {
+		native = []client.Object{i.bind(agentroles.QuarantinedRole)}
+	}
 	if i.RenewsItself {
 		native = append(native, i.SelfRenewal())
 	}
@@ -185,9 +218,9 @@ func (i Identity) grants() []client.Object {
 		}},
 	}
 	beat.OwnerReferences = []metav1.OwnerReference{{APIVersion: fleet.GroupVersion.String(), Kind: "Cluster", Name: i.Name, UID: i.UID}}
-	legacy := []client.Object{
-		kube.RoleBinding(i.meta(i.Namespace, agentroles.BundleDeploymentRole), "ClusterRole", agentroles.BundleDeploymentRole, account),
-		beat, kube.RoleBinding(*beat.ObjectMeta.DeepCopy(), "Role", beat.Name, account),
+	legacy := []client.Object{beat, kube.RoleBinding(*beat.ObjectMeta.DeepCopy(), "Role", beat.Name, account)}
+	if !i.Quarantined {
+		legacy = append(legacy, i.bind(agentroles.BundleDeploymentRole))
 	}
 	if i.Shared {
 		return append(legacy, native...)

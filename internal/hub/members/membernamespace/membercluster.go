@@ -4,13 +4,16 @@ import (
 	"context"
 	_ "embed"
 	"fmt"
+	"slices"
 
+	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
+	clusterv1beta1 "github.com/muster-fleet/muster/api/cluster/v1beta1"
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
 	"github.com/muster-fleet/muster/internal/fleet/membership"
 	"github.com/muster-fleet/muster/internal/kube"
@@ -32,6 +35,8 @@ type Rights struct {
 	Identity *rbacv1.Subject
 	// Native narrows the rights to the needs of Muster's own agent.
 	Native bool
+	// Quarantined narrows them to heartbeats and reports, of an agent of either kind.
+	Quarantined bool
 	// Exchanged grants the rights of the identity also to the account that the hub created for the
 	// agent.
 	Exchanged bool
@@ -47,7 +52,17 @@ func (r Rights) Role() (*rbacv1.Role, error) {
 	if err := yaml.UnmarshalStrict(text, &role.Rules); err != nil {
 		return nil, fmt.Errorf("decoding the rules of members: %w", err)
 	}
+	if r.Quarantined {
+		role.Rules = slices.DeleteFunc(role.Rules, func(rule rbacv1.PolicyRule) bool { return !ofHeartbeat(rule) })
+	}
 	return role, nil
+}
+
+// ofHeartbeat reports whether a rule is about nothing but the Lease and the report of a member.
+func ofHeartbeat(rule rbacv1.PolicyRule) bool {
+	return !slices.ContainsFunc(rule.APIGroups, func(group string) bool {
+		return group != coordinationv1.GroupName && group != clusterv1beta1.GroupVersion.Group
+	})
 }
 
 // Binding returns the RoleBinding of the identity. Without an identity the RoleBinding must not

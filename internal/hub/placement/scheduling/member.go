@@ -36,8 +36,10 @@ type Member struct {
 	Leaving bool
 	// Cordoned: an administrator keeps new deliveries from the member.
 	Cordoned bool
-	// Paused: a user has paused the member. Nothing changes on it.
+	// Paused: a user has paused or quarantined the member. Nothing changes on it.
 	Paused bool
+	// Quarantined: the member keeps its Works as they are, also if the placement is deleted.
+	Quarantined bool
 	// Obstacle is the reason why the member gets nothing new; zero without one.
 	Obstacle Obstacle
 	// LastBeat is the last known heartbeat of a lost member.

@@ -158,8 +158,8 @@ func (p *Policy) filterBound(m *Member, policyChanged bool) Obstacle {
 // AffectedBy reports whether a change of a member can change the picks of the policy, or its
 // reason for the member.
 func (p *Policy) AffectedBy(before, after *Member) bool {
-	if before.Leaving != after.Leaving || before.Paused != after.Paused || p.filter(before) != p.filter(after) ||
-		misses(p.required, before) != misses(p.required, after) {
+	if before.Leaving != after.Leaving || before.Paused != after.Paused || before.Quarantined != after.Quarantined ||
+		p.filter(before) != p.filter(after) || misses(p.required, before) != misses(p.required, after) {
 		return true
 	}
 	return p.kind == placement.PickN &&

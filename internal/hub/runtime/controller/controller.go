@@ -48,7 +48,11 @@ type Deps struct {
 	// GrantContents lets the account of a member namespace read Contents. The caller has checked that
 	// the hub owns the namespace.
 	GrantContents func(ctx context.Context, namespace string, uid types.UID) error
-	Kinds         *servedkinds.Kinds
+	// WithdrawContents takes that right away, and lets GrantContents have no effect until
+	// ReadmitContents.
+	WithdrawContents func(ctx context.Context, namespace string) error
+	ReadmitContents  func(ctx context.Context, namespace string, uid types.UID) error
+	Kinds            *servedkinds.Kinds
 	// Joins delays the work that follows a join while many members join.
 	Joins *Joins
 	// SystemNamespace is the hub's own namespace.

@@ -1,0 +1,43 @@
+package registration
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
+	"github.com/muster-fleet/muster/internal/fleet/membership"
+)
+
+// quarantinedKeyOf indexes quarantined Clusters by the key of their agent.
+func quarantinedKeyOf(o client.Object) []string {
+	key := o.GetAnnotations()[fleet.AnnotationAgentKey]
+	if key == "" || !membership.Quarantined(o) {
+		return nil
+	}
+	return []string{key}
+}
+
+// observeQuarantine checks whether the key of a request belongs to another Cluster that is
+// quarantined. Its agent must not escape as a new member. The Cluster whose own key it is counts
+// alone: its own annotation decides.
+func (c *Controller) observeQuarantine(ctx context.Context, r *fleet.ClusterRegistration, o *observation) error {
+	if o.key == "" || slices.ContainsFunc(o.matches, func(v clusterView) bool { return v.ownKey }) {
+		return nil
+	}
+	var list fleet.ClusterList
+	if err := c.Client.List(ctx, &list, client.MatchingFields{indexQuarantinedKey: o.key}, client.UnsafeDisableDeepCopy); err != nil {
+		return fmt.Errorf("listing the quarantined Clusters with the key of ClusterRegistration %s/%s: %w", r.Namespace, r.Name, err)
+	}
+	for i := range list.Items {
+		switch cluster := &list.Items[i]; {
+		case cluster.Namespace != r.Namespace && o.quarantined == "":
+			o.quarantined = "a Cluster of another workspace"
+		case cluster.Namespace == r.Namespace:
+			o.quarantined = "Cluster " + cluster.Namespace + "/" + cluster.Name
+		}
+	}
+	return nil
+}

@@ -1,0 +1,65 @@
+package view
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/muster-fleet/muster/internal/fleet/membership"
+	"github.com/muster-fleet/muster/internal/fleet/reasons"
+)
+
+// quarantined reports whether the hub shows a member as quarantined.
+func quarantined(record client.Object) bool {
+	reason, _, _ := membership.QuarantineShown(record)
+	return reason != ""
+}
+
+func memberState(record client.Object, status membership.Status) string {
+	switch {
+	case record.GetDeletionTimestamp() != nil:
+		return StateLeaving
+	case quarantined(record) && (status.Ready || status.Agent == membership.AgentOnline || status.Agent == membership.AgentUnhealthy):
+		return StateQuarantined
+	case status.Ready:
+		return StateReady
+	case status.Agent == membership.AgentUnknown:
+		return StateNew
+	case status.Agent == membership.AgentOnline:
+		return StateNotReady
+	}
+	return string(status.Agent)
+}
+
+// whyOfMember is Why for a member, which a user may have quarantined, paused, cordoned or tainted
+// besides.
+func whyOfMember(record client.Object, status membership.Status, message string, now time.Time) string {
+	var causes []string
+	if reason, explanation, since := membership.QuarantineShown(record); reason != "" {
+		cause := fmt.Sprintf("quarantined for %s%s: only heartbeats", Since(since, now), membership.QuarantinedBy(record))
+		if reason == reasons.Quarantining {
+			cause = explanation
+		}
+		causes = append(causes, cause)
+		if status.Reason == reasons.Quarantined {
+			message = ""
+		}
+	} else if membership.Quarantined(record) {
+		causes = append(causes, "quarantined: the hub has yet to confirm it")
+	}
+	if membership.Paused(record) {
+		causes = append(causes, "paused: nothing changes")
+	}
+	if membership.Cordoned(record) {
+		causes = append(causes, "cordoned: no new deliveries")
+	}
+	for _, taint := range membership.Taints(record) {
+		causes = append(causes, "tainted: "+membership.TaintText(taint))
+	}
+	if why := Why(status.Ready, message); why != Nothing {
+		causes = append(causes, why)
+	}
+	return Or(strings.Join(causes, "; "))
+}
