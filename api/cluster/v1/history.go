@@ -46,6 +46,10 @@ const (
 	HistoryRevoked HistoryReason = "Revoked"
 	// HistoryRestored: a user has undone the revocation.
 	HistoryRestored HistoryReason = "Restored"
+	// HistoryQuarantined: the agent may only send heartbeats and reports.
+	HistoryQuarantined HistoryReason = "Quarantined"
+	// HistoryQuarantineEnded: the quarantine has ended.
+	HistoryQuarantineEnded HistoryReason = "QuarantineEnded"
 	// HistoryLeft: the agent has left the fleet.
 	HistoryLeft HistoryReason = "Left"
 )

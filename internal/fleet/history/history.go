@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"time"
 
+	"k8s.io/apimachinery/pkg/api/meta"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	clusterv1beta1 "github.com/muster-fleet/muster/api/cluster/v1beta1"
@@ -28,7 +29,8 @@ var Reasons = []clusterv1beta1.HistoryReason{
 	clusterv1beta1.HistoryApprovalRequired, clusterv1beta1.HistoryApproved, clusterv1beta1.HistoryDenied, clusterv1beta1.HistoryJoined,
 	clusterv1beta1.HistoryLost, clusterv1beta1.HistoryBack, clusterv1beta1.HistoryCordoned, clusterv1beta1.HistoryDrained,
 	clusterv1beta1.HistoryUncordoned, clusterv1beta1.HistoryAgentUpdated, clusterv1beta1.HistoryKubernetesUpdated,
-	clusterv1beta1.HistoryMoved, clusterv1beta1.HistoryRevoked, clusterv1beta1.HistoryRestored, clusterv1beta1.HistoryLeft,
+	clusterv1beta1.HistoryMoved, clusterv1beta1.HistoryQuarantined, clusterv1beta1.HistoryQuarantineEnded, clusterv1beta1.HistoryRevoked,
+	clusterv1beta1.HistoryRestored, clusterv1beta1.HistoryLeft,
 }
 
 // Change is a change in the life of a member.
@@ -42,8 +44,9 @@ type State struct {
 	Agent membership.AgentState
 	// Message is the sentence of the status about the agent.
 	Message string
-	// Revoked: a user has revoked the access, and the status shows it.
-	Revoked bool
+	// Revoked: a user has revoked the access, and Quarantined: a user has quarantined the member; the
+	// status shows it.
+	Revoked, Quarantined bool
 	// Seen is the last heartbeat in the status; zero if there was none.
 	Seen time.Time
 	// AgentVersion and KubernetesVersion are empty if unknown.
@@ -65,6 +68,7 @@ func OfCluster(status *fleet.ClusterStatus) State {
 	return State{
 		Agent: member.Agent, Message: member.Message, Seen: status.Agent.LastSeen.Time,
 		Revoked:      member.Reason == reasons.Revoked || member.Reason == reasons.Revoking,
+		Quarantined:  kube.FindCondition(status.Conditions, fleet.ConditionQuarantined) != nil,
 		AgentVersion: status.Agent.Version, KubernetesVersion: status.Agent.KubernetesVersion,
 		Approval: approval.Reason, ApprovalMessage: approval.Message,
 		Route: kube.ReasonOf(status.Conditions, fleet.ConditionHubConfigured),
@@ -77,6 +81,7 @@ func OfMemberCluster(status *clusterv1beta1.MemberClusterStatus) State {
 	state := State{
 		Agent: member.Agent, Message: member.Message, AgentVersion: status.AgentVersion,
 		Revoked:           member.Joined.Reason == reasons.Revoked || member.Joined.Reason == reasons.Revoking,
+		Quarantined:       meta.FindStatusCondition(status.Conditions, clusterv1beta1.ConditionQuarantined) != nil,
 		KubernetesVersion: status.Properties[facts.KubernetesVersion].Value,
 	}
 	if agent := clusterv1beta1.FindAgent(status.AgentStatus, clusterv1beta1.MemberAgent); agent != nil {
@@ -104,6 +109,12 @@ func Changes(before, after State, record client.Object, recorded []clusterv1beta
 	}
 	if before.Revoked && !after.Revoked {
 		add(clusterv1beta1.HistoryRestored, "a user has undone the revocation; the agent may join again")
+	}
+	if after.Quarantined && !before.Quarantined {
+		add(clusterv1beta1.HistoryQuarantined, "a user quarantined the member; its agent may only send heartbeats and reports")
+	}
+	if before.Quarantined && !after.Quarantined {
+		add(clusterv1beta1.HistoryQuarantineEnded, "the quarantine of the member ended")
 	}
 	if before.Agent != after.Agent && !after.Revoked {
 		agent(before, after, now, add)

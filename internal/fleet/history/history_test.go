@@ -32,6 +32,8 @@ func TestEachEdgeOfALifeIsAChange(t *testing.T) {
 	waits, approves := State{Approval: reasons.ApprovalRequired, ApprovalMessage: "waits"}, State{Approval: "Approved"}
 	moving, inUse := State{Route: reasons.Moving}, State{Route: reasons.InUse}
 	revoked := State{Agent: membership.AgentRevoked, Revoked: true}
+	quarantined := old
+	quarantined.Quarantined = true
 	cordoned, drained := map[string]string{fleet.AnnotationCordoned: "true"}, map[string]string{
 		fleet.AnnotationCordoned: "true", fleet.AnnotationDrained: "true"}
 	entry := func(reason clusterv1beta1.HistoryReason) []clusterv1beta1.HistoryEntry {
@@ -62,6 +64,8 @@ func TestEachEdgeOfALifeIsAChange(t *testing.T) {
 		"the first address is in use":            {State{}, inUse, nil, nil, nil},
 		"access is revoked":                      {old, revoked, nil, nil, []string{"Revoked"}},
 		"a lost member is revoked":               {seen, revoked, nil, nil, []string{"Revoked"}},
+		"a member is quarantined":                {old, quarantined, nil, nil, []string{"Quarantined"}},
+		"a quarantine ends":                      {quarantined, old, nil, nil, []string{"QuarantineEnded"}},
 		"a revocation is undone":                 {revoked, State{Agent: membership.AgentRevoked}, nil, nil, []string{"Restored"}},
 		"a cordon is new":                        {old, old, cordoned, entry("Joined"), []string{"Cordoned"}},
 		"a cordon is known":                      {old, old, cordoned, entry("Cordoned"), nil},

@@ -189,6 +189,8 @@ func (f fixture) decides(g *gate, cluster *fleet.Cluster, subject string) {
 		{fleet.AnnotationCordoned, `"true"`, clusterv1beta1.HistoryCordoned, "cordoned"},
 		{fleet.AnnotationDrained, `"true"`, clusterv1beta1.HistoryDrained, "drained"},
 		{fleet.AnnotationCordoned, "null", clusterv1beta1.HistoryUncordoned, "uncordoned"},
+		{fleet.AnnotationQuarantined, `"true"`, clusterv1beta1.HistoryQuarantined, "quarantined"},
+		{fleet.AnnotationQuarantined, "null", clusterv1beta1.HistoryQuarantineEnded, "quarantine-ended"},
 		{clusterv1beta1.AnnotationRevoked, `"true"`, clusterv1beta1.HistoryRevoked, "revoked"},
 		{clusterv1beta1.AnnotationRevoked, "null", clusterv1beta1.HistoryRestored, "restored"},
 	} {

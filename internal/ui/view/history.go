@@ -27,6 +27,8 @@ var eventReasons = map[clusterv1beta1.HistoryReason][]string{
 	clusterv1beta1.HistoryKubernetesUpdated: {reasons.KubernetesVersionChanged},
 	clusterv1beta1.HistoryMoved:             {reasons.InUse},
 	clusterv1beta1.HistoryRevoked:           {reasons.Revoked},
+	clusterv1beta1.HistoryQuarantined:       {reasons.Quarantining, reasons.Quarantined},
+	clusterv1beta1.HistoryQuarantineEnded:   {reasons.QuarantineEnded},
 	clusterv1beta1.HistoryLeft:              {reasons.AgentLeft, reasons.MemberClusterLeft},
 }
 
@@ -52,7 +54,9 @@ func HistoryText(entry *clusterv1beta1.HistoryEntry) string {
 
 // IsBadChange reports whether a change in a history is bad news.
 func IsBadChange(reason clusterv1beta1.HistoryReason) bool {
-	return reason == clusterv1beta1.HistoryLost || reason == clusterv1beta1.HistoryRevoked || reason == clusterv1beta1.HistoryDenied
+	return slices.Contains([]clusterv1beta1.HistoryReason{
+		clusterv1beta1.HistoryLost, clusterv1beta1.HistoryRevoked, clusterv1beta1.HistoryQuarantined, clusterv1beta1.HistoryDenied,
+	}, reason)
 }
 
 // WithHistory returns the Events about a member together with its history, as Events. It leaves out
