@@ -118,6 +118,7 @@ func TestWhoIsInIsDecided(t *testing.T) {
 	admin.refused("label "+web+" env=a/b", "changing Cluster team/"+web, "a valid label must")
 	admin.says("quarantine "+web+" --dry-run", "Cluster team/"+web+" would be quarantined.")
 	admin.says("quarantine "+web+" --reason odd", "quarantined for ", "(odd): only heartbeats")
+	admin.refused("drain "+web, "Cluster team/"+web+" is quarantined", "end that first with muster quarantine team/"+web+" --undo")
 	admin.says("quarantine "+web+" --undo", " Awaited: waiting for an agent")
 	admin.says("revoke "+web, " Revoked: revoked by annotation muster/revoked")
 	admin.says("explain "+web, "Cluster team/"+web+" is Revoked.\n", "The member is revoked")

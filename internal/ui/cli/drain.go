@@ -56,6 +56,9 @@ clusterresourceplacementevictions, and to list Works of the member.`,
 		switch {
 		case undo:
 			return c.cordon(ctx, hub, o, true)
+		case membership.Quarantined(o):
+			return fmt.Errorf("%s is quarantined, so the hub moves none of its placements: end that first with %s", c.title(o),
+				membership.EndQuarantine(o))
 		case dryRun:
 			return d.describe(ctx)
 		}
