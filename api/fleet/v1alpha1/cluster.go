@@ -59,6 +59,14 @@ type ClusterSpec struct {
 	// +optional
 	// +nullable
 	Reconnect *bool `json:"reconnect,omitempty"`
+	// HeartbeatPeriodSeconds is the period of the heartbeats of a native agent. A Cluster is Lost after
+	// three missing heartbeats, but not before 30 s. By default the hub chooses it by the number of
+	// members: 10 s to a minute. A Muster addition.
+	// +optional
+	// +nullable
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=600
+	HeartbeatPeriodSeconds *int32 `json:"heartbeatPeriodSeconds,omitempty"`
 	// RedeployAgentGeneration re-imports a manager-initiated cluster after each change.
 	// +optional
 	RedeployAgentGeneration int64 `json:"redeployAgentGeneration,omitempty"`

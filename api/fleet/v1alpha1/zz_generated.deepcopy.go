@@ -1201,6 +1201,11 @@ func (in *ClusterSpec) DeepCopyInto(out *ClusterSpec) {
 		*out = new(bool)
 		**out = **in
 	}
+	if in.HeartbeatPeriodSeconds != nil {
+		in, out := &in.HeartbeatPeriodSeconds, &out.HeartbeatPeriodSeconds
+		*out = new(int32)
+		**out = **in
+	}
 	if in.AgentEnvVars != nil {
 		in, out := &in.AgentEnvVars, &out.AgentEnvVars
 		*out = make([]corev1.EnvVar, len(*in))

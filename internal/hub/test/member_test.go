@@ -135,6 +135,36 @@ func TestReportOfAClusterEditedByHandIsHealed(t *testing.T) {
 	})
 }
 
+func TestTheSpecOfAClusterSetsTheHeartbeatPeriod(t *testing.T) {
+	f := newFixture(t)
+	_, values := f.token("new-token", "")
+	f.join(values, map[string]any{"clientID": "paced"})
+	cluster := f.untilReady(naming.Cluster("paced"), "Ready")
+	set := func(seconds string) error {
+		return f.Patch(context.Background(), &cluster, client.RawPatch(types.MergePatchType,
+			[]byte(`{"spec":{"heartbeatPeriodSeconds":`+seconds+`}}`)))
+	}
+	for _, step := range []struct {
+		seconds string
+		want    time.Duration
+	}{{"300", 5 * time.Minute}, {"2", 2 * time.Second}, {"null", 10 * time.Second}} {
+		f.check(set(step.seconds))
+		f.eventually("the agent is asked for the period "+step.seconds, func() error {
+			var report clusterv1beta1.InternalMemberCluster
+			f.check(f.get(&report, cluster.Status.Namespace, cluster.Name))
+			if report.HeartbeatPeriod() != step.want {
+				return fmt.Errorf("it is %s", report.HeartbeatPeriod())
+			}
+			return nil
+		})
+	}
+	for _, wrong := range []string{"0", "601"} {
+		if err := set(wrong); err == nil || !strings.Contains(err.Error(), "spec.heartbeatPeriodSeconds") {
+			t.Errorf("a period of %s s: %v", wrong, err)
+		}
+	}
+}
+
 func TestWhatIsDeletedOfAMemberByMistakeHealsOrSaysWhatToDo(t *testing.T) {
 	f := newFixture(t)
 	_, values := f.token("new-token", "")

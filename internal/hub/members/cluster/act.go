@@ -6,6 +6,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/utils/ptr"
 	ctrl "sigs.k8s.io/controller-runtime"
 
 	clusterv1beta1 "github.com/muster-fleet/muster/api/cluster/v1beta1"
@@ -14,6 +15,7 @@ import (
 	"github.com/muster-fleet/muster/internal/fleet/membership"
 	"github.com/muster-fleet/muster/internal/fleet/reasons"
 	"github.com/muster-fleet/muster/internal/hub/members/lifecycle"
+	"github.com/muster-fleet/muster/internal/hub/members/liveness"
 	"github.com/muster-fleet/muster/internal/hub/members/membernamespace"
 	"github.com/muster-fleet/muster/internal/kube"
 )
@@ -31,6 +33,7 @@ func (r *reconciliation) Observe(ctx context.Context, member lifecycle.Observed)
 	r.o = observed{
 		Observed: member, before: *status, managed: r.cluster.Spec.KubeConfigSecret != "", labels: membernamespace.ReadLabelRecord(r.cluster),
 		recorded: membership.ClusterStatus(status, nil).Agent,
+		period:   time.Duration(ptr.Deref(r.cluster.Spec.HeartbeatPeriodSeconds, 0)) * time.Second,
 	}
 	o := &r.o
 	o.Hub, o.RecordedLost, o.RecordedBeat = r.hub(r.cluster), o.recorded == membership.AgentLost, status.Agent.LastSeen.Time
@@ -67,7 +70,7 @@ func (r *reconciliation) observeAgent(ctx context.Context) (err error) {
 	case o.agent == membership.Legacy:
 		o.dropped, o.Report = o.Report, nil
 	default:
-		if period = o.Report.HeartbeatPeriod(); o.account.shared {
+		if period = max(o.Report.HeartbeatPeriod(), liveness.LeastPeriod); o.account.shared {
 			period = max(period, sharedPeriod)
 		}
 	}
@@ -120,13 +123,13 @@ func (c *Controller) prepare(ctx context.Context, o *observed) error {
 	if err := c.handOver(ctx, o); err != nil {
 		return err
 	}
-	if err := c.restore(ctx, o, o.asks(c.Liveness.Period(0), o.Hub)); err != nil {
+	if err := c.restore(ctx, o, o.asks(c.period(o, 0), o.Hub)); err != nil {
 		return err
 	}
 	if err := errors.Join(c.dropReport(ctx, o.dropped), c.endSelfRenewal(ctx, o)); err != nil || o.Report == nil {
 		return err
 	}
-	asked := o.asks(c.Liveness.Period(o.Report.HeartbeatPeriod()), c.AddressToAsk(&o.Observed))
+	asked := o.asks(c.period(o, o.Report.HeartbeatPeriod()), c.AddressToAsk(&o.Observed))
 	asked.Credential = c.renewer.Issue(ctx, &o.credential)
 	return membernamespace.Ask(ctx, c.Client, o.Report, asked)
 }
@@ -148,6 +151,14 @@ func (c *Controller) restore(ctx context.Context, o *observed, request clusterv1
 		}
 	}
 	return c.restoreEdited(ctx, o.Member, objects)
+}
+
+// period returns the heartbeat period of an agent. current is the present one; 0 if there is none.
+func (c *Controller) period(o *observed, current time.Duration) time.Duration {
+	if o.period > 0 {
+		return o.period
+	}
+	return c.Liveness.Period(current)
 }
 
 // asks returns the report's spec for the agent of a staying Cluster. The spec includes the leave

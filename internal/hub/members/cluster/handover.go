@@ -85,7 +85,7 @@ func (c *Controller) handOver(ctx context.Context, o *observed) error {
 		return nil
 	}
 	o.account.shared = true
-	if err := c.restore(ctx, o, o.asks(c.Liveness.Period(0), o.Hub)); err != nil {
+	if err := c.restore(ctx, o, o.asks(c.period(o, 0), o.Hub)); err != nil {
 		return err
 	}
 	account := o.Account()

@@ -30,6 +30,8 @@ type observed struct {
 	// agent is the kind of the acting agent; "" if there is no account.
 	agent   membership.AgentKind
 	account account
+	// period is the heartbeat period in the spec; 0 for a choice of the hub.
+	period time.Duration
 	// missing is the time since when there is no account; zero if there is one.
 	missing time.Time
 	// dropped is the report of an agent of Muster's that a Rancher Fleet agent has replaced.

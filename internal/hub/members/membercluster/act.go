@@ -45,7 +45,7 @@ func (r *reconciliation) Observe(ctx context.Context, member lifecycle.Observed)
 		return err
 	}
 	if !o.Revoked && !o.RecordedBeat.IsZero() || o.Report != nil && !beatOf(o.Report.Status.AgentStatus).IsZero() {
-		r.Liveness.Track(o.Namespace, max(period(mc), minSilence/3), o.RecordedLost)
+		r.Liveness.Track(o.Namespace, max(period(mc), liveness.LeastPeriod), o.RecordedLost)
 	}
 	o.Liveness = r.Liveness.Observe(o.Namespace)
 	if !o.native() {

@@ -47,8 +47,6 @@ const (
 	// unwatchedRetry is the pause until the next check of objects that the hub does not watch: a
 	// foreign namespace, an account.
 	unwatchedRetry = 30 * time.Second
-	// minSilence is the shortest time without heartbeats after which a member is Lost.
-	minSilence = 30 * time.Second
 )
 
 // Controller reconciles MemberClusters.
