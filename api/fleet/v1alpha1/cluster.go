@@ -59,9 +59,8 @@ type ClusterSpec struct {
 	// +optional
 	// +nullable
 	Reconnect *bool `json:"reconnect,omitempty"`
-	// HeartbeatPeriodSeconds is the period of the heartbeats of a native agent. A Cluster is Lost after
-	// three missing heartbeats, but not before 30 s. By default the hub chooses it by the number of
-	// members: 10 s to a minute. A Muster addition.
+	// HeartbeatPeriodSeconds is the period of the heartbeats of Muster's agent. Default: 10 s to a
+	// minute, by the number of members. A Muster addition.
 	// +optional
 	// +nullable
 	// +kubebuilder:validation:Minimum=1

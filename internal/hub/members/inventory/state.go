@@ -22,8 +22,9 @@ const manager = "muster"
 const minInterval = 30 * time.Second
 
 // reportGrace bounds the wait of a new profile for the first report of its member. The hub then
-// writes the profile once, complete.
-const reportGrace = 5 * time.Second
+// writes the profile once, complete. Many joins at once, and an import, take longer than some
+// seconds.
+const reportGrace = 30 * time.Second
 
 // action is the next step for the profile of a membership object.
 //

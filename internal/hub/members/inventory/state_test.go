@@ -119,8 +119,8 @@ func TestDecide(t *testing.T) {
 		{"a member without a profile gets one", member(none), create, 0},
 		{"not before its controller has reconciled the record", member(none, func(o *observed) { o.record.reconciled = false }), idle, 0},
 		{"a young one that is joined and reported gets it at once", member(none, young), create, 0},
-		{"a young one that is not waits a little for its agent", member(none, young, unseen), idle, 3 * time.Second},
-		{"and so does one that has not reported", member(none, young, func(o *observed) { o.report = nil }), idle, 3 * time.Second},
+		{"a young one that is not waits a little for its agent", member(none, young, unseen), idle, reportGrace - 2*time.Second},
+		{"and so does one that has not reported", member(none, young, func(o *observed) { o.report = nil }), idle, reportGrace - 2*time.Second},
 		{"but not for ever", member(none, unseen), create, 0},
 		{"nor longer than that where clocks differ", member(none, unseen, func(o *observed) {
 			o.record.object.SetCreationTimestamp(metav1.NewTime(now.Add(time.Hour)))

@@ -20,8 +20,8 @@ func (t *Tracker) RefreshReported() time.Duration {
 	return min(max(time.Duration(t.leases.Load())*50*time.Millisecond, 45*time.Second), 15*time.Minute)
 }
 
-// LeastPeriod is the shortest period for which the hub counts missing heartbeats: a member is lost
-// after three, so not before 30 s.
+// LeastPeriod is the shortest period between counted heartbeats. A member is lost after three
+// missing ones, so not before 30 s.
 const LeastPeriod = 10 * time.Second
 
 // PeriodOf returns the heartbeat period for a number of members: 50 ms each, at least 10 s and at
