@@ -49,7 +49,7 @@ func TestABundleLabelledAsTheAgentsIsNotDeployedAsThat(t *testing.T) {
 		},
 	}
 	f.check(author.Create(context.Background(), own))
-	f.untilBundle("own", "Processed", corev1.ConditionFalse, "label muster/agent-version is for what the hub writes")
+	f.untilBundle("own", "Processed", corev1.ConditionFalse, "label muster/agent-version is for Bundles of agents from the hub only")
 	if err := f.get(&fleet.BundleDeployment{}, naming.MemberNamespace(f.workspace, m.name), "own"); gone(err) != nil {
 		t.Errorf("his own was delivered: %v", err)
 	}

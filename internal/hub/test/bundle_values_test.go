@@ -62,7 +62,7 @@ targets: [{name: in-prod, clusterSelector: {matchLabels: {env: prod}}}, {name: r
 	var bundle fleet.Bundle
 	f.check(f.get(&bundle, f.workspace, "cli"))
 	f.change(&bundle, func() { bundle.Spec.ValuesHash = hash })
-	f.untilBundle("cli", fleet.ConditionProcessed, corev1.ConditionFalse, "another hash", "stays as it is")
+	f.untilBundle("cli", fleet.ConditionProcessed, corev1.ConditionFalse, "another hash", "deployed objects stay as they are")
 	dev.valuesOf("cli", map[string]any{"replicas": 3.0, "image": "a"})
 	f.change(secret, func() { secret.Data = data })
 	dev.valuesOf("cli", map[string]any{"replicas": 7.0})

@@ -36,7 +36,7 @@ func remembered() (*Server, *visitor) {
 	}
 	for resource := range kinds {
 		s.roll.replace(resource, nil)
-		for _, verb := range []string{"list", "create", "patch", "approve", "cordon"} {
+		for _, verb := range []string{"list", "create", "patch", "approve", "cordon", "quarantine"} {
 			all.allow(verb, resource)
 		}
 	}
