@@ -151,9 +151,10 @@ func (in *run) snapshot() (snapshot, []plane) {
 	for _, p := range planes {
 		for _, o := range p.objects {
 			owner := metav1.GetControllerOf(&o)
-			if history(o) || passed[o.GetUID()] || owner != nil && passed[owner.UID] {
+			if history(o) || passed[o.GetUID()] != "" || owner != nil && passed[owner.UID] != "" {
 				continue
 			}
+			withoutRights(o, passed)
 			w.past = o.GetKind() == "AuditEntry"
 			key := w.text(fmt.Sprintf("%s: %s %s/%s", p.name, o.GetKind(), o.GetNamespace(), o.GetName()))
 			for made[key] != nil && !w.past { // whose request was granted, was killed and asked again has two
@@ -170,21 +171,6 @@ func (in *run) snapshot() (snapshot, []plane) {
 func history(o unstructured.Unstructured) bool {
 	labels := o.GetLabels()
 	return o.GetKind() == "Secret" && labels["owner"] == "helm" && labels["status"] != "deployed"
-}
-
-// superseded are the requests of agents that asked again after they were killed, with which they
-// have lost the key to the answer. They are denied and say so for an hour, with the right to read
-// that, which is what an agent that still runs needs.
-func superseded(planes []plane) map[types.UID]bool {
-	found := map[types.UID]bool{}
-	for _, p := range planes {
-		for _, o := range p.objects {
-			if o.GetKind() == "ClusterRegistration" && field(o, "status", "state") == "Denied" && field(o, "status", "reason") == "Superseded" {
-				found[o.GetUID()] = true
-			}
-		}
-	}
-	return found
 }
 
 // differences are those of another end from this one.
