@@ -4,6 +4,7 @@ import (
 	"archive/tar"
 	"bytes"
 	"compress/gzip"
+	"errors"
 	"fmt"
 	"io"
 	"runtime"
@@ -14,24 +15,17 @@ import (
 // archived is an archive with files of zeros, by their sizes.
 func archived(t *testing.T, sizes ...int64) []byte {
 	t.Helper()
-	var buffer bytes.Buffer
-	zipped := gzip.NewWriter(&buffer)
-	files := tar.NewWriter(zipped)
-	for i, size := range sizes {
-		if err := files.WriteHeader(&tar.Header{Name: fmt.Sprintf("web/%d", i), Mode: 0o644, Size: size}); err != nil {
-			t.Fatal(err)
+	return tarball(t, func(files *tar.Writer) error {
+		for i, size := range sizes {
+			if err := files.WriteHeader(&tar.Header{Name: fmt.Sprintf("web/%d", i), Mode: 0o644, Size: size}); err != nil {
+				return err
+			}
+			if _, err := io.CopyN(files, zeros{}, size); err != nil {
+				return err
+			}
 		}
-		if _, err := io.CopyN(files, zeros{}, size); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if err := files.Close(); err != nil {
-		t.Fatal(err)
-	}
-	if err := zipped.Close(); err != nil {
-		t.Fatal(err)
-	}
-	return buffer.Bytes()
+		return nil
+	})
 }
 
 type zeros struct{}
@@ -70,37 +64,26 @@ func TestAnArchiveThatWouldFillTheMemoryIsRefused(t *testing.T) {
 // sparse is an archive with a file that is a hole, as GNU tar writes it.
 func sparse(t *testing.T, size int64) []byte {
 	t.Helper()
-	var buffer bytes.Buffer
-	zipped := gzip.NewWriter(&buffer)
-	files := tar.NewWriter(zipped)
-	// The reader of archives takes the map of the file from these attributes. The writer refuses them.
-	header := &tar.Header{Name: "web/hole", Mode: 0o644, Format: tar.FormatPAX, PAXRecords: map[string]string{
-		"XXX.sparse.major": "0", "XXX.sparse.minor": "1", "XXX.sparse.size": fmt.Sprint(size),
-		"XXX.sparse.numblocks": "1", "XXX.sparse.map": fmt.Sprintf("%d,0", size),
-	}}
-	if err := files.WriteHeader(header); err != nil {
-		t.Fatal(err)
-	}
-	if err := files.Close(); err != nil {
-		t.Fatal(err)
-	}
-	if err := zipped.Close(); err != nil {
-		t.Fatal(err)
-	}
-	var plain bytes.Buffer
-	unzipped, err := gzip.NewReader(&buffer)
+	// The reader of archives takes the map of the file from these attributes. The writer refuses them
+	// by their names.
+	packed := tarball(t, func(files *tar.Writer) error {
+		return files.WriteHeader(&tar.Header{Name: "web/hole", Mode: 0o644, Format: tar.FormatPAX, PAXRecords: map[string]string{
+			"XXX.sparse.major": "0", "XXX.sparse.minor": "1", "XXX.sparse.size": fmt.Sprint(size),
+			"XXX.sparse.numblocks": "1", "XXX.sparse.map": fmt.Sprintf("%d,0", size),
+		}})
+	})
+	unzipped, err := gzip.NewReader(bytes.NewReader(packed))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := io.Copy(&plain, unzipped); err != nil {
+	plain, err := io.ReadAll(unzipped)
+	if err != nil {
 		t.Fatal(err)
 	}
 	var again bytes.Buffer
-	zipped = gzip.NewWriter(&again)
-	if _, err := zipped.Write(bytes.ReplaceAll(plain.Bytes(), []byte("XXX."), []byte("GNU."))); err != nil {
-		t.Fatal(err)
-	}
-	if err := zipped.Close(); err != nil {
+	zipped := gzip.NewWriter(&again)
+	_, err = zipped.Write(bytes.ReplaceAll(plain, []byte("XXX."), []byte("GNU.")))
+	if err := errors.Join(err, zipped.Close()); err != nil {
 		t.Fatal(err)
 	}
 	return again.Bytes()
@@ -113,23 +96,8 @@ func allocated() uint64 {
 }
 
 func TestAChartWithAnExpensiveChartYAMLIsRefused(t *testing.T) {
-	var buffer bytes.Buffer
-	zipped := gzip.NewWriter(&buffer)
-	files := tar.NewWriter(zipped)
-	text := "version: 1.0.0\nkeywords: [" + strings.Repeat("[],", 200_000) + "]\n"
-	if err := files.WriteHeader(&tar.Header{Name: "web/Chart.yaml", Mode: 0o644, Size: int64(len(text))}); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := files.Write([]byte(text)); err != nil {
-		t.Fatal(err)
-	}
-	if err := files.Close(); err != nil {
-		t.Fatal(err)
-	}
-	if err := zipped.Close(); err != nil {
-		t.Fatal(err)
-	}
-	_, _, err := (&Archive{Data: buffer.Bytes(), From: "web"}).Files()
+	data := packedFiles(t, [2]string{"web/Chart.yaml", "version: 1.0.0\nkeywords: [" + strings.Repeat("[],", 200_000) + "]\n"})
+	_, _, err := (&Archive{Data: data, From: "web"}).Files()
 	if err == nil || !strings.Contains(err.Error(), "chart web: Chart.yaml: the document that begins at line 1: it has up to") {
 		t.Error(err)
 	}

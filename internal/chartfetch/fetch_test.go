@@ -6,6 +6,7 @@ import (
 	"compress/gzip"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
@@ -19,30 +20,40 @@ import (
 	"github.com/muster-fleet/muster/internal/naming"
 )
 
-// packed is the archive of a chart.
-func packed(t *testing.T, version string) []byte {
+// tarball packs what write puts into a tar archive.
+func tarball(t *testing.T, write func(files *tar.Writer) error) []byte {
 	t.Helper()
 	var buffer bytes.Buffer
 	zipped := gzip.NewWriter(&buffer)
 	files := tar.NewWriter(zipped)
-	for _, file := range [][2]string{
-		{"web/Chart.yaml", "apiVersion: v2\nname: web\nversion: " + version + "\n"}, {"web/templates/a.yaml", "v: " + version},
-	} {
-		name, text := file[0], file[1]
-		if err := files.WriteHeader(&tar.Header{Name: name, Mode: 0o644, Size: int64(len(text))}); err != nil {
-			t.Fatal(err)
-		}
-		if _, err := files.Write([]byte(text)); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if err := files.Close(); err != nil {
-		t.Fatal(err)
-	}
-	if err := zipped.Close(); err != nil {
+	if err := errors.Join(write(files), files.Close(), zipped.Close()); err != nil {
 		t.Fatal(err)
 	}
 	return buffer.Bytes()
+}
+
+// packedFiles is an archive of files, by name and text.
+func packedFiles(t *testing.T, texts ...[2]string) []byte {
+	t.Helper()
+	return tarball(t, func(files *tar.Writer) error {
+		for _, file := range texts {
+			name, text := file[0], file[1]
+			if err := files.WriteHeader(&tar.Header{Name: name, Mode: 0o644, Size: int64(len(text))}); err != nil {
+				return err
+			}
+			if _, err := files.Write([]byte(text)); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// packed is the archive of a chart.
+func packed(t *testing.T, version string) []byte {
+	t.Helper()
+	return packedFiles(t, [2]string{"web/Chart.yaml", "apiVersion: v2\nname: web\nversion: " + version + "\n"},
+		[2]string{"web/templates/a.yaml", "v: " + version})
 }
 
 // repository serves charts as chart repositories do.

@@ -56,8 +56,8 @@ type InternalMemberClusterSpec struct {
 	Hub *HubAddress `json:"hub,omitempty"`
 	// LeavePolicy decides about the placed objects when the member leaves. With Delete the agent
 	// removes them, and only then reports that the member has left. With Orphan, the default, they
-	// stay. The hub sets it when it requests the member to leave. It sets Delete before that, because
-	// a member may leave by itself, to register elsewhere. Agents of KubeFleet ignore it. Muster's.
+	// stay. The hub sets Delete before it requests the member to leave, because a member may leave by
+	// itself, to register elsewhere. Agents of KubeFleet ignore it. A Muster addition.
 	// +optional
 	LeavePolicy LeavePolicy `json:"leavePolicy,omitempty"`
 	// Credential is the newest credential issued to the agent since its registration; absent before

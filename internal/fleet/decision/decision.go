@@ -46,7 +46,7 @@ var (
 	Uncordon = Decision{Name: "uncordon", annotation: fleet.AnnotationCordoned}
 	// Quarantine leaves a member only its heartbeat.
 	Quarantine = Decision{Name: "quarantine", annotation: fleet.AnnotationQuarantined, value: "true"}
-	// Unquarantine ends that.
+	// Unquarantine ends the quarantine of a member.
 	Unquarantine = Decision{Name: "unquarantine", annotation: fleet.AnnotationQuarantined}
 )
 

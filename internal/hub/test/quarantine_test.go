@@ -62,8 +62,8 @@ func (f fixture) confined(bearer, namespace, name string) {
 	f.check(as.Get(ctx, in(name), &clusterv1beta1.InternalMemberCluster{}))
 }
 
-// TestAQuarantinedClusterKeepsItsHeartbeatAndNothingElse has a real agent, and a watch that nobody
-// ends. It goes on through a restart of the hub and another registration.
+// TestAQuarantinedClusterKeepsItsHeartbeatAndNothingElse has a real agent, and a watch that stays
+// open. The quarantine lasts through a restart of the hub and another registration.
 func TestAQuarantinedClusterKeepsItsHeartbeatAndNothingElse(t *testing.T) {
 	f := newAlone(t, "")
 	ctx := context.Background()
@@ -272,6 +272,24 @@ func TestWhoMayNotEndAQuarantine(t *testing.T) {
 	f.untilQuarantined(record, "Quarantined")
 	f.change(role, func() { role.Rules[0].Verbs = append(role.Rules[0].Verbs, "quarantine") })
 	f.eventually("a tenant with the verb ends it", func() error { return quarantine(tenant, record, "null") })
+}
+
+// TestAQuarantineOfAnotherWorkspaceDeniesNoRequest: the tenant of another workspace gives a
+// quarantined Cluster the key of an agent that is none of theirs.
+func TestAQuarantineOfAnotherWorkspaceDeniesNoRequest(t *testing.T) {
+	f := newFixture(t)
+	key := f.keyOf("web")
+	theirs := f.neighbour()
+	forged := theirs.clusterRecord("forged")
+	forged.Annotations = map[string]string{fleet.AnnotationAgentKey: credential.Fingerprint(key.Public()), fleet.AnnotationQuarantined: "true"}
+	f.check(f.Create(context.Background(), forged))
+	theirs.untilQuarantined(forged, "Quarantined")
+	_, values := f.token("new-token", "")
+	request := f.mustAsk(values, f.signed(key, values, "web", answerKey(t)))
+	f.untilState(&request, fleet.RegistrationGranted, "Granted")
+	_, values = theirs.token("new-token", "")
+	request = theirs.mustAsk(values, theirs.signed(key, values, "other", answerKey(t)))
+	theirs.untilState(&request, fleet.RegistrationDenied, "Quarantined")
 }
 
 // confinedOnes returns the identities of quarantined members, which have had deliveries.

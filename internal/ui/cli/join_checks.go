@@ -87,8 +87,11 @@ func (j *joiner) mayTake(ctx context.Context, cluster, hub *checked, address any
 	if hub == nil || installed.record.Namespace == "" || !elsewhere && !renamed {
 		return nil
 	}
-	if err := hub.Get(ctx, installed.record, &fleet.Cluster{}); apierrors.IsNotFound(err) && !kube.NotServed(err) {
+	switch err := hub.Get(ctx, installed.record, &fleet.Cluster{}); {
+	case apierrors.IsNotFound(err) && !kube.NotServed(err):
 		return nil // the agent has left
+	case err != nil && !apierrors.IsForbidden(err): // without the right to read it, the settings of the agent decide
+		return fmt.Errorf("checking whether %s is still Cluster %s: %w", cluster.role, installed.record, err)
 	}
 	if !elsewhere {
 		return fmt.Errorf("%s is a member already, as Cluster %s: use --name %s, or run muster leave %s first",

@@ -93,7 +93,8 @@ func (b *binding) remove(ctx context.Context, namespace string) error {
 	return b.write(ctx, left)
 }
 
-// readmit ends that. It binds the account again if it was bound, or if add was called meanwhile.
+// readmit ends the refusal of a namespace. It binds the account again if it was bound, or if add
+// was called meanwhile.
 func (b *binding) readmit(ctx context.Context, namespace string, uid types.UID) error {
 	b.mu.Lock()
 	wanted := b.withdrawn[namespace]

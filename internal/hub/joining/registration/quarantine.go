@@ -20,24 +20,21 @@ func quarantinedKeyOf(o client.Object) []string {
 	return []string{key}
 }
 
-// observeQuarantine checks whether the key of a request belongs to another Cluster that is
-// quarantined. Its agent must not escape as a new member. The Cluster whose own key it is counts
-// alone: its own annotation decides.
+// observeQuarantine checks whether the key of a request belongs to another Cluster of the workspace
+// that is quarantined. Its agent must not escape as a new member. The Cluster whose own key it is
+// counts alone: its own annotation decides. Other workspaces do not count, because their tenants
+// write the annotations of their Clusters.
 func (c *Controller) observeQuarantine(ctx context.Context, r *fleet.ClusterRegistration, o *observation) error {
 	if o.key == "" || slices.ContainsFunc(o.matches, func(v clusterView) bool { return v.ownKey }) {
 		return nil
 	}
 	var list fleet.ClusterList
-	if err := c.Client.List(ctx, &list, client.MatchingFields{indexQuarantinedKey: o.key}, client.UnsafeDisableDeepCopy); err != nil {
+	if err := c.Client.List(ctx, &list, client.InNamespace(r.Namespace), client.MatchingFields{indexQuarantinedKey: o.key},
+		client.UnsafeDisableDeepCopy); err != nil {
 		return fmt.Errorf("listing the quarantined Clusters with the key of ClusterRegistration %s/%s: %w", r.Namespace, r.Name, err)
 	}
-	for i := range list.Items {
-		switch cluster := &list.Items[i]; {
-		case cluster.Namespace != r.Namespace && o.quarantined == "":
-			o.quarantined = "a Cluster of another workspace"
-		case cluster.Namespace == r.Namespace:
-			o.quarantined = "Cluster " + cluster.Namespace + "/" + cluster.Name
-		}
+	if len(list.Items) > 0 {
+		o.quarantined = list.Items[0].Name
 	}
 	return nil
 }

@@ -104,8 +104,8 @@ type observed struct {
 	signatureProblem string
 	// hubCAProblem is a message about a request for another hub; empty if it is for this one.
 	hubCAProblem string
-	// quarantined names another Cluster with the key of the request that is quarantined; empty if
-	// there is none.
+	// quarantined is the name of another Cluster with the key of the request that is quarantined;
+	// empty if there is none.
 	quarantined string
 	tokenName   string
 	token       tokenState
@@ -260,8 +260,8 @@ func refusal(o observed) (decision, bool) {
 	case o.signatureProblem != "":
 		return denied(reasons.InvalidSignature, o.signatureProblem+": only the agent that has the key can ask with it"), true
 	case o.quarantined != "":
-		return denied(reasons.Quarantined, fmt.Sprintf("the request has the key of %s, which is quarantined: its agent cannot register as "+
-			"another Cluster before an administrator ends the quarantine", o.quarantined)), true
+		return denied(reasons.Quarantined, fmt.Sprintf("the request has the key of Cluster %s/%s, which is quarantined: its agent cannot "+
+			"register as another Cluster before an administrator ends the quarantine", o.workspace, o.quarantined)), true
 	case len(o.matches) == 1 && o.matches[0].replayed:
 		return replayed(o.workspace, o.matches[0].name), true
 	case o.hubCAProblem != "":

@@ -117,7 +117,7 @@ func TestDecide(t *testing.T) {
 			o.hubCAProblem = "made for another hub"
 		}),
 			want: decision{state: deniedAs, reason: "OtherHub", wake: start.Add(time.Hour)}, says: "made for another hub"},
-		{name: "the key of a quarantined Cluster registers no other", seen: asked(func(o *observed) { o.quarantined = "Cluster clusters/q" }),
+		{name: "the key of a quarantined Cluster registers no other", seen: asked(func(o *observed) { o.quarantined = "q" }),
 			want: decision{state: deniedAs, reason: "Quarantined", wake: start.Add(time.Hour)}, says: "the key of Cluster clusters/q"},
 		{name: "a token that is gone is refused", seen: asked(matching(ready), func(o *observed) { o.token = tokenMissing }),
 			want: decision{state: deniedAs, reason: "TokenNotFound", wake: start.Add(time.Hour)}, says: "clusters/t does not exist"},
