@@ -136,7 +136,7 @@ func TestReportOfAClusterEditedByHandIsHealed(t *testing.T) {
 }
 
 func TestTheSpecOfAClusterSetsTheHeartbeatPeriod(t *testing.T) {
-	f := newFixture(t)
+	f := newAlone(t, "") // the default period grows with the members of a hub
 	_, values := f.token("new-token", "")
 	f.join(values, map[string]any{"clientID": "paced"})
 	cluster := f.untilReady(naming.Cluster("paced"), "Ready")
