@@ -131,6 +131,9 @@ const (
 	// denies it ("false"). On a Cluster in a workspace with member approval, it permits deliveries of
 	// Bundles and placements ("true") or no new ones ("false").
 	AnnotationApproved = "muster/approved"
+	// AnnotationApprovalReason beside AnnotationApproved says why, in at most 512 characters. It
+	// takes the verb approve, too. A Muster addition.
+	AnnotationApprovalReason = "muster/approval-reason"
 	// LabelApproveMembers: "true" on a workspace stops deliveries to each Cluster until a user
 	// approves it. A Muster addition.
 	LabelApproveMembers = "muster/approve-members"

@@ -35,8 +35,9 @@ joining=$!
 until request=$(kubectl -n clusters get clusterregistrations -o 'jsonpath={.items[?(@.status.state=="Pending")].metadata.name}') && [ -n "$request" ]; do sleep 1; done
 muster get requests
 muster explain requests clusters/request-x7k2p
-muster deny request-x7k2p
+muster deny request-x7k2p --reason "not a cluster of this team"
 muster approve request-x7k2p
+muster approve request-x7k2p --reason "ticket 4711"
 wait $joining
 
 muster approve clusters clusters/web

@@ -23,7 +23,7 @@ type Decision struct {
 	// annotation gets value; nil removes it.
 	annotation string
 	value      any
-	// reason explains a quarantine.
+	// reason explains an approval, a denial or a quarantine.
 	reason string
 }
 
@@ -50,21 +50,30 @@ var (
 	Unquarantine = Decision{Name: "unquarantine", annotation: fleet.AnnotationQuarantined}
 )
 
-// Write writes the decision to an object.
+// reasonsOf holds the annotation for the reason of a decision, by the annotation of the decision.
+var reasonsOf = map[string]string{
+	fleet.AnnotationApproved:    fleet.AnnotationApprovalReason,
+	fleet.AnnotationQuarantined: fleet.AnnotationQuarantineReason,
+}
+
+// Write writes the decision to an object. The reason of an earlier decision does not stay.
 func (d Decision) Write(ctx context.Context, c client.Client, o client.Object) error {
 	values := map[string]any{d.annotation: d.value}
-	switch d.annotation {
-	case fleet.AnnotationCordoned:
+	if d.annotation == fleet.AnnotationCordoned {
 		values[fleet.AnnotationDrained] = nil // a new cordon, or none, is not drained yet
-	case fleet.AnnotationQuarantined:
-		if values[fleet.AnnotationQuarantineReason] = nil; d.reason != "" {
-			values[fleet.AnnotationQuarantineReason] = d.reason
+	}
+	if annotation := reasonsOf[d.annotation]; annotation != "" {
+		if values[annotation] = nil; d.reason != "" {
+			values[annotation] = d.reason
 		}
 	}
 	return kube.Annotate(ctx, c, o, values)
 }
 
-// Because adds a reason for users to a quarantine.
+// TakesReason reports whether users can say why they decide so.
+func (d Decision) TakesReason() bool { return reasonsOf[d.annotation] != "" && d.value != nil }
+
+// Because adds a reason for users to an approval, a denial or a quarantine.
 func (d Decision) Because(reason string) Decision {
 	d.reason = reason
 	return d

@@ -27,10 +27,7 @@ func QuarantinedBy(member metav1.Object) (text string) {
 	if user := member.GetAnnotations()[fleet.AnnotationQuarantinedBy]; user != "" {
 		text = " by " + user
 	}
-	if reason := strings.Join(strings.Fields(member.GetAnnotations()[fleet.AnnotationQuarantineReason]), " "); reason != "" {
-		text += " (" + reason + ")"
-	}
-	return text
+	return text + because(member, fleet.AnnotationQuarantineReason)
 }
 
 // EndQuarantine returns the command that ends the quarantine of a Cluster or MemberCluster.

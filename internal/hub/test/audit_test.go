@@ -124,13 +124,18 @@ func TestWhoTookAClusterOverStandsInTheAudit(t *testing.T) {
 
 	third := f.mustAsk(values, f.signed(f.keyOf("third"), values, "web", answerKey(t)))
 	f.eventually("it waits", func() error { return f.waitsForApproval(&third) })
-	f.check(f.decide(approver, &third, "false"))
+	f.check(merge(approver, third.DeepCopy(), fmt.Sprintf(`{"metadata":{"annotations":{%q:"false",%q:"unknown \n key"}}}`,
+		fleet.AnnotationApproved, fleet.AnnotationApprovalReason)))
 	f.untilState(&third, fleet.RegistrationDenied, "NotApproved")
+	if got := third.Status.Message; got != "an approver has denied this request (unknown key)" {
+		t.Errorf("the denied request says: %s", got)
+	}
 	if diff := cmp.Diff([]string{"Denied"}, f.auditedFor(&third)); diff != "" {
 		t.Errorf("of the third request (-want +got):\n%s", diff)
 	}
-	if by := f.auditedAs(&third, muster.AuditDenied).Who; by != "system:serviceaccount:"+f.workspace+":approver" {
-		t.Errorf("it was denied by %q", by)
+	if entry := f.auditedAs(&third, muster.AuditDenied); entry.Who != "system:serviceaccount:"+f.workspace+":approver" ||
+		!strings.HasSuffix(entry.Message, "was denied (unknown key)") {
+		t.Errorf("it was denied by %q: %s", entry.Who, entry.Message)
 	}
 }
 
@@ -172,6 +177,17 @@ func TestNobodyApprovesInAnothersName(t *testing.T) {
 	editor, _ := f.somebody(f.workspace, "editor", of("get", "patch"))
 	f.eventually("the editor may edit", func() error {
 		return merge(editor, r.DeepCopy(), `{"metadata":{"annotations":{"note":"x"}}}`, client.DryRunAll)
+	})
+	why := func(text string) string {
+		return fmt.Sprintf(`{"metadata":{"annotations":{%q:%q}}}`, fleet.AnnotationApprovalReason, text)
+	}
+	f.denied("a reason without the verb approve", func() error { return merge(editor, r.DeepCopy(), why("trust it")) })
+	f.eventually("a long reason of the approver is refused", func() error {
+		err := merge(approver, r.DeepCopy(), why(strings.Repeat("x", 513)))
+		if err == nil || !strings.Contains(err.Error(), "at most 512 characters") {
+			return fmt.Errorf("got %w", err)
+		}
+		return nil
 	})
 	forged := fmt.Sprintf(`{"metadata":{"annotations":{%q:"eve"}}}`, fleet.AnnotationApprovedBy)
 	f.denied("who has approved what nobody has", func() error { return merge(editor, r.DeepCopy(), forged) })

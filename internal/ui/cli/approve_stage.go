@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -65,7 +66,7 @@ func (c *changer) write(ctx context.Context, hub client.Client, request updateru
 	if request.Approved() {
 		return c.line("%s is already approved.", c.title(request.Object))
 	}
-	if err := request.Approve(ctx, hub, "approved with muster approve"); err != nil {
+	if err := request.Approve(ctx, hub, cmp.Or(c.reason, "approved with muster approve")); err != nil {
 		return fmt.Errorf("approving stage %s of run %s: %w", request.Spec.TargetStage, request.Spec.TargetUpdateRun, err)
 	}
 	if err := c.line("Stage %s of run %s is approved.", request.Spec.TargetStage, request.Spec.TargetUpdateRun); err != nil {

@@ -28,6 +28,8 @@ type changer struct {
 	looked   lookedFor
 	timeout  time.Duration
 	progress progress
+	// reason explains the change to other users.
+	reason string
 }
 
 // command returns the cobra command of a changer for one object.
@@ -44,6 +46,12 @@ func (c *changer) command(command *cobra.Command, do func(ctx context.Context, h
 	command.ValidArgsFunction = c.completeNames(c.looked)
 	c.acceptAllNamespaces(command)
 	command.Flags().DurationVar(&c.timeout, "timeout", c.timeout, "Time to wait for the result; 0 to return at once")
+	return command
+}
+
+// takesReason adds the flag for the reason of a decision.
+func (c *changer) takesReason(command *cobra.Command) *cobra.Command {
+	command.Flags().StringVar(&c.reason, "reason", "", "Say why, for other users: in at most 512 characters")
 	return command
 }
 

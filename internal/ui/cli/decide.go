@@ -30,7 +30,7 @@ func newApprove(streams genericiooptions.IOStreams, h *access) *cobra.Command {
 		IOStreams: streams, access: h, looked: lookedFor{"muster approve", kindsNamed("requests", "clusters", "runs", kindApprovals)},
 		timeout: time.Minute,
 	}
-	return c.command(&cobra.Command{
+	return c.takesReason(c.command(&cobra.Command{
 		Use:   "approve [requests|clusters|runs|approvals] NAME",
 		Short: "Approve a registration request, a Cluster, or a stage of a staged update run",
 		Long: `Approve a pending registration request, or the deliveries to a Cluster in a workspace with
@@ -46,7 +46,10 @@ approvalrequests/status in the namespace of the run.`,
   # Approve a request
   muster approve request-x7k2p
   muster approve clusters clusters/web
-  muster approve runs shop-v2`,
+  muster approve runs shop-v2
+
+  # Say why, for the audit
+  muster approve request-x7k2p --reason "ticket 4711"`,
 	}, func(ctx context.Context, hub client.Client, o client.Object) error {
 		if run, is := view.RunOf(o); is {
 			return c.approveStage(ctx, hub, run)
@@ -59,7 +62,7 @@ approvalrequests/status in the namespace of the run.`,
 				return err
 			}
 		}
-		if err := c.decide(ctx, hub, o, decision.Approve); err != nil {
+		if err := c.decide(ctx, hub, o, decision.Approve.Because(c.reason)); err != nil {
 			return err
 		}
 		return c.follow(ctx, hub, o, "approved", func(o client.Object, gone bool) (bool, error) {
@@ -71,7 +74,7 @@ approvalrequests/status in the namespace of the run.`,
 			}
 			return true, nil
 		})
-	})
+	}))
 }
 
 // untilItAsks waits until a request needs an approval, and reports whether there is something
@@ -113,13 +116,14 @@ func (c *changer) isOver(r *fleet.ClusterRegistration, gone bool) error {
 
 func newDeny(streams genericiooptions.IOStreams, h *access) *cobra.Command {
 	c := &changer{IOStreams: streams, access: h, looked: lookedFor{"muster deny", kindsNamed("requests", "clusters")}, timeout: time.Minute}
-	return c.command(&cobra.Command{
+	return c.takesReason(c.command(&cobra.Command{
 		Use:   "deny [requests|clusters] NAME",
 		Short: "Deny a registration request or new deliveries to a Cluster",
 		Long: `Deny a pending registration request, or new deliveries to a Cluster in a workspace with
 approval of members. The Cluster keeps its present deliveries and its access: use
 "muster revoke" to end the access of a member.`,
-		Example: `  muster deny request-x7k2p`,
+		Example: `  # Deny a request, and say why
+  muster deny request-x7k2p --reason "not a cluster of this team"`,
 	}, func(ctx context.Context, hub client.Client, o client.Object) error {
 		if r, ok := o.(*fleet.ClusterRegistration); ok && r.Status.Granted {
 			return fmt.Errorf("%s is already granted: run muster revoke %s/%s to revoke its access", c.title(o), r.Namespace, r.Status.ClusterName)
@@ -127,7 +131,7 @@ approval of members. The Cluster keeps its present deliveries and its access: us
 		if err := deniable(o); err != nil {
 			return err
 		}
-		if err := c.decide(ctx, hub, o, decision.Deny); err != nil {
+		if err := c.decide(ctx, hub, o, decision.Deny.Because(c.reason)); err != nil {
 			return err
 		}
 		return c.follow(ctx, hub, o, "denied", func(o client.Object, gone bool) (bool, error) {
@@ -138,7 +142,7 @@ approval of members. The Cluster keeps its present deliveries and its access: us
 			}
 			return gone || !ok || r.Status.State == fleet.RegistrationDenied, nil
 		})
-	})
+	}))
 }
 
 func newRevoke(streams genericiooptions.IOStreams, h *access) *cobra.Command {

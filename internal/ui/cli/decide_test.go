@@ -101,7 +101,7 @@ func TestWhoIsInIsDecided(t *testing.T) {
 	asked := r.request("web")
 	admin.says("approve "+asked, " Pending: ", " Granted\n")
 	denied := r.request("stranger")
-	admin.says("deny requests team/"+denied, " Denied: an approver has denied this request\n")
+	admin.says("deny requests team/"+denied+" --reason odd", " Denied: an approver has denied this request (odd)\n")
 	admin.says("approve "+denied, " Pending: ", " Granted\n")
 	admin.says("approve "+denied, "ClusterRegistration team/"+denied+" is already granted.\n")
 	admin.refused("deny "+asked,

@@ -35,9 +35,8 @@ On a terminal the command waits for your answer; --yes quarantines at once.`,
   # Let the member get its deliveries again
   muster quarantine clusters/web --undo`,
 	}, q.run)
-	flags := command.Flags()
+	flags := q.takesReason(command).Flags()
 	flags.BoolVar(&q.undo, "undo", false, "End the quarantine of a member")
-	flags.StringVar(&q.reason, "reason", "", "Say why, for other users: in at most 512 characters")
 	flags.BoolVar(&q.yes, "yes", false, "Quarantine without a question")
 	flags.BoolVar(&q.dryRun, "dry-run", false, "Only print the change")
 	return command
@@ -47,7 +46,6 @@ On a terminal the command waits for your answer; --yes quarantines at once.`,
 type quarantine struct {
 	*changer
 	undo, yes, dryRun bool
-	reason            string
 }
 
 func (q *quarantine) run(ctx context.Context, hub client.Client, o client.Object) error {

@@ -142,7 +142,7 @@ func (s *Server) changeBulk(w http.ResponseWriter, r *http.Request, v *visitor) 
 		case string(c.UID) != uids[i] || c.Seen != seen[i]:
 			c.Refused = "it has changed since the page showed it: check it, and decide again"
 		default:
-			if err := b.Action.write(r.Context(), v, c.member, b.labels); err != nil {
+			if err := b.Action.write(r.Context(), v, c.member, b.labels, because(r)); err != nil {
 				c.Refused = err.Error()
 			}
 		}

@@ -46,6 +46,9 @@ func (a action) Dangerous() bool { return a.Name == "revoke" }
 // TakesLabels reports whether the visitor must give labels.
 func (a action) TakesLabels() bool { return a.Name == actionLabel }
 
+// TakesReason reports whether the visitor can say why.
+func (a action) TakesReason() bool { return a.decision != nil && a.decision.TakesReason() }
+
 // actionNamed returns an action by its name.
 func actionNamed(name string) (action, error) {
 	var names []string
@@ -130,12 +133,12 @@ func labelsTo(text string) (map[string]any, error) {
 	return labels, nil
 }
 
-// write applies the action to a member, as the visitor.
-func (a action) write(ctx context.Context, v *visitor, member client.Object, labels map[string]any) error {
+// write applies the action to a member, as the visitor, with the reason given.
+func (a action) write(ctx context.Context, v *visitor, member client.Object, labels map[string]any, reason string) error {
 	if a.TakesLabels() {
 		return kube.PatchMetadata(ctx, v, member, "labels", labels)
 	}
-	return a.decision.Write(ctx, v, member)
+	return a.decision.Because(reason).Write(ctx, v, member)
 }
 
 // bulkOffer is the button of an action. Refused is the reason why the visitor may not use it;

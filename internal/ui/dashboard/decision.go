@@ -69,12 +69,15 @@ func (s *Server) decide(w http.ResponseWriter, r *http.Request, v *visitor) erro
 	if err := unchanged(o, r.PostFormValue, o.Status.Reason); err != nil {
 		return err
 	}
-	if err := d.Write(r.Context(), v, o); err != nil {
+	if err := d.Because(because(r)).Write(r.Context(), v, o); err != nil {
 		return err
 	}
 	http.Redirect(w, r, local(cmp.Or(r.PostFormValue("to"), registrationPath)), http.StatusSeeOther)
 	return nil
 }
+
+// because returns the visitor's reason for a decision; empty without one.
+func because(r *http.Request) string { return strings.TrimSpace(r.PostFormValue("because")) }
 
 // offer is a decision about a member that a page offers.
 type offer struct {
@@ -161,7 +164,7 @@ func (s *Server) decideMember(w http.ResponseWriter, r *http.Request, v *visitor
 	if err := unchanged(record, r.PostFormValue, decidable(record)); err != nil {
 		return err
 	}
-	if err := d.Write(r.Context(), v, record); err != nil {
+	if err := d.Because(because(r)).Write(r.Context(), v, record); err != nil {
 		return err
 	}
 	http.Redirect(w, r, memberPath(view.NameOf(record)), http.StatusSeeOther)

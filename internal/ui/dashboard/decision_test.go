@@ -144,13 +144,13 @@ func TestWhoMayNotDecideAboutAMemberCannot(t *testing.T) {
 	if len(web.Annotations) > 0 {
 		t.Fatalf("it was decided: %v", web.Annotations)
 	}
-	if got := r.ask(http.MethodPost, path, approver, form("approve", is, now)); got.status != http.StatusSeeOther ||
+	if got := r.ask(http.MethodPost, path, approver, form("approve", is, now)+"&because=+ticket+4711+"); got.status != http.StatusSeeOther ||
 		got.header.Get("Location") != "/members/deciding/web" {
 		t.Errorf("the approver: %d %s", got.status, got.text)
 	}
 	r.check(r.Get(t.Context(), client.ObjectKeyFromObject(web), web))
-	if web.Annotations[fleet.AnnotationApproved] != "true" {
-		t.Errorf("it is not approved: %v", web.Annotations)
+	if web.Annotations[fleet.AnnotationApproved] != "true" || web.Annotations[fleet.AnnotationApprovalReason] != "ticket 4711" {
+		t.Errorf("it is not approved with its reason: %v", web.Annotations)
 	}
 }
 

@@ -125,7 +125,7 @@ func (d *shownRequest) origin(o *fleet.ClusterRegistration) {
 		d.Facts = append(d.Facts, fact{"Requested by", requester})
 	}
 	if by := o.Annotations[fleet.AnnotationApprovedBy]; by != "" {
-		d.Facts = append(d.Facts, fact{"Decided by", by})
+		d.Facts = append(d.Facts, fact{"Decided by", by + membership.DecidedBecause(o)})
 	}
 	if len(o.Spec.Signature) == 0 {
 		d.Facts = append(d.Facts, fact{"Proof", "none: the agent has no key"})

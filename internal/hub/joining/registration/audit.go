@@ -114,10 +114,12 @@ func (c *Controller) auditVerdict(ctx context.Context, r *fleet.ClusterRegistrat
 			needed = o.approvedFor
 		}
 		fact = c.fact(r, o, muster.AuditApproved, needed, strconv.FormatInt(r.Generation, 10))
-		fact.Spec.Message = fmt.Sprintf("ClusterRegistration %s, which waited for approval (%s), was approved", r.Name, needed)
+		fact.Spec.Message = fmt.Sprintf("ClusterRegistration %s, which waited for approval (%s), was approved%s",
+			r.Name, needed, o.approvalReason)
 	case d.state == fleet.RegistrationDenied && d.reason == fleet.ReasonNotApproved && o.reason != fleet.ReasonNotApproved:
 		fact = c.fact(r, o, muster.AuditDenied)
-		fact.Spec.Message = fmt.Sprintf("ClusterRegistration %s, which waited (%s), was denied", r.Name, cmp.Or(o.reason, "unseen"))
+		fact.Spec.Message = fmt.Sprintf("ClusterRegistration %s, which waited (%s), was denied%s",
+			r.Name, cmp.Or(o.reason, "unseen"), o.approvalReason)
 	default:
 		return nil
 	}

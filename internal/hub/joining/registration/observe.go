@@ -58,6 +58,8 @@ func (c *Controller) observe(ctx context.Context, r *fleet.ClusterRegistration) 
 		clientID:     r.Spec.ClientID,
 		native:       len(r.Spec.AnswerKey) > 0,
 		newName:      naming.Cluster(r.Spec.ClientID),
+
+		approvalReason: membership.DecidedBecause(r),
 	}}
 	if o.native && !credential.ValidAnswerKey(r.Spec.AnswerKey) {
 		o.keyProblem = "spec.answerKey is not an X25519 public key of 32 bytes"

@@ -129,6 +129,8 @@ type observed struct {
 	// reason is the reason in the previous status, approved the annotation on the request. approvedFor
 	// is the reason of an approval that the hub has already accepted.
 	reason, approved, approvedFor string
+	// approvalReason is the approver's reason, in brackets.
+	approvalReason string
 	// cluster and message are from the previous status.
 	cluster, message string
 	// newer names a newer request for the same clientID.
@@ -248,7 +250,7 @@ func refusal(o observed) (decision, bool) {
 	case o.newer != "":
 		return denied(reasons.Superseded, fmt.Sprintf("ClusterRegistration %s/%s of the same client ID is newer", o.workspace, o.newer)), true
 	case o.isDenied(): // regardless of the agent that had the Cluster
-		return denied(fleet.ReasonNotApproved, "an approver has denied this request"), true
+		return denied(fleet.ReasonNotApproved, "an approver has denied this request"+o.approvalReason), true
 	case o.clientID == "":
 		return denied(reasons.ClientIDMissing, "spec.clientID is empty: set clientID in the values of the agent's chart, or leave it to the "+
 			"agent, which then uses the UID of its kube-system namespace"), true

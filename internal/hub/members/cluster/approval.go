@@ -84,6 +84,7 @@ func (r *reconciliation) observeApproval(ctx context.Context) error {
 		delivered = len(works.Items) > 0
 	}
 	r.o.approval = decideApproval(!apierrors.IsNotFound(err), annotation, delivered)
+	r.o.denied, r.o.deniedBecause = annotation == membership.Denied, membership.DecidedBecause(r.cluster)
 	return nil
 }
 
@@ -102,7 +103,12 @@ func (r *reconciliation) inheritApproval(ctx context.Context) error {
 
 // awaitsApproval returns the message of a Cluster without approval.
 func (o observed) awaitsApproval() string {
-	return fmt.Sprintf("this Cluster waits for approval, as label %s of workspace %s requires, and gets no deliveries before; to "+
-		"approve it: muster approve clusters %s/%s, or kubectl -n %s annotate --overwrite cluster.fleet.cattle.io %s %s=true",
-		fleet.LabelApproveMembers, o.Workspace, o.Workspace, o.Name, o.Workspace, o.Name, fleet.AnnotationApproved)
+	state := fmt.Sprintf("this Cluster waits for approval, as label %s of workspace %s requires, and gets no deliveries before",
+		fleet.LabelApproveMembers, o.Workspace)
+	if o.denied {
+		state = "an approver has denied new deliveries to this Cluster" + o.deniedBecause
+	}
+	return fmt.Sprintf("%s; to approve it: muster approve clusters %s/%s, or "+
+		"kubectl -n %s annotate --overwrite cluster.fleet.cattle.io %s %s=true",
+		state, o.Workspace, o.Name, o.Workspace, o.Name, fleet.AnnotationApproved)
 }

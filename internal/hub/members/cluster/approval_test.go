@@ -1,6 +1,9 @@
 package cluster
 
-import "testing"
+import (
+	"strings"
+	"testing"
+)
 
 func TestApproval(t *testing.T) {
 	for _, c := range []struct {
@@ -23,5 +26,18 @@ func TestApproval(t *testing.T) {
 				t.Errorf("it is %q, want %q", got, c.want)
 			}
 		})
+	}
+}
+
+func TestADeniedClusterDoesNotWait(t *testing.T) {
+	var o observed
+	o.Workspace, o.Name = "team", "web"
+	if got := o.awaitsApproval(); !strings.HasPrefix(got, "this Cluster waits for approval, as label ") {
+		t.Errorf("a new Cluster says: %s", got)
+	}
+	o.denied, o.deniedBecause = true, " (not of this team)"
+	const want = "an approver has denied new deliveries to this Cluster (not of this team); to approve it: muster approve clusters team/web, "
+	if got := o.awaitsApproval(); !strings.HasPrefix(got, want) {
+		t.Errorf("a denied one says: %s", got)
 	}
 }

@@ -53,6 +53,9 @@ type observed struct {
 	delivered bool
 	// approval is the state of the Cluster's approval.
 	approval approval
+	// denied: an approver has denied deliveries. deniedBecause is the reason, in brackets.
+	denied        bool
+	deniedBecause string
 	// credential holds the inputs for decisions about the credential of the agent.
 	credential renewal.State
 	// rival is an agent waiting for the active agent.
