@@ -136,8 +136,10 @@ func TestWhoMayNotChangeMembersChangesNoneOfThem(t *testing.T) {
 	if diff := cmp.Diff(map[string]map[string]string{"web": {"env": "prod"}, "far": nil}, labels()); diff != "" {
 		t.Error(diff)
 	}
-	r.ask(http.MethodPost, address+"/bulk", r.tenant("bulk-guard", workspace, rule("get", "list", "patch", "quarantine")), url.Values{
-		"action": {"quarantine"}, "member": {"bulk/web"}, "uid": {right[0]}, "seen": {"quarantine revoke"}, "back": {"/"}, "because": {"odd traffic"},
+	guard := r.tenant("bulk-guard", workspace, rule("get", "list", "patch", "quarantine"))
+	r.ask(http.MethodPost, address+"/bulk", guard, url.Values{
+		"action": {"quarantine"}, "member": {"bulk/web"}, "uid": {right[0]}, "seen": {"quarantine revoke"},
+		"back": {"/"}, "because": {"odd traffic"},
 	}.Encode())
 	r.check(r.Get(t.Context(), client.ObjectKeyFromObject(web), web))
 	if got := web.Annotations[fleet.AnnotationQuarantineReason]; got != "odd traffic" {
