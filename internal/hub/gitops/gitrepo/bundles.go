@@ -13,8 +13,12 @@ import (
 func ownerOf(repo *fleet.GitRepo) ownbundle.Owner {
 	return ownbundle.Owner{Object: repo, Kind: kind, Label: fleet.LabelRepoName, Reason: reasons.CommitUnreadable,
 		Rename: "the directory another name in its fleet.yaml",
-		Shrink: "make it two directories with a fleet.yaml each, or exclude files in a .fleetignore"}
+		Shrink: shrink}
 }
+
+// shrink is the remedy for a Bundle above the size limit.
+const shrink = "split a directory above the size limit by another fleet.yaml, exclude files in a .fleetignore, or push a chart to a registry " +
+	"and name it in helm.repo: members fetch a large chart themselves"
 
 // write creates and changes the Bundles of a commit. Without a problem it then deletes the other
 // Bundles of the GitRepo.

@@ -47,7 +47,8 @@ func (r *reconciliation) observe(ctx context.Context) error {
 		return nil
 	}
 	if r.repo.Spec.OCIRegistrySecret != "" {
-		r.Fail(ownbundle.ConditionAccepted, reasons.GitRepoInvalid, "spec.ociRegistrySecret has no effect in Muster yet: remove it")
+		r.Fail(ownbundle.ConditionAccepted, reasons.GitRepoInvalid, "spec.ociRegistrySecret has no effect in Muster, which stores the files "+
+			"of Bundles in the hub: remove the field; %s", shrink)
 		return nil
 	}
 	r.source = &clone.Repository{URL: address, Branch: cmp.Or(r.repo.Spec.Branch, fleet.DefaultBranch), Revision: r.repo.Spec.Revision,

@@ -8,7 +8,9 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	testclock "k8s.io/utils/clock/testing"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
 	"github.com/muster-fleet/muster/internal/fleet/reasons"
@@ -210,6 +212,29 @@ func TestWhichAnnouncedCommitsAreLookedFor(t *testing.T) {
 		}
 		if r.awaitCommit(t.Context()); row.want && (row.seen.awaited != row.commit || !r.Again.IsZero()) {
 			t.Errorf("%s: it is awaited again: %+v", name, row.seen)
+		}
+	}
+}
+
+// TestARegistryForContentsIsRefused names the field and the remedy, before any request to a server.
+func TestARegistryForContentsIsRefused(t *testing.T) {
+	scheme := runtime.NewScheme()
+	if err := fleet.AddToScheme(scheme); err != nil {
+		t.Fatal(err)
+	}
+	repo := &fleet.GitRepo{ObjectMeta: metav1.ObjectMeta{Namespace: "clusters", Name: "shop"}}
+	repo.Spec.Repo, repo.Spec.OCIRegistrySecret = "https://git.example.com/shop", "registry"
+	r := &reconciliation{Controller: New(Deps{Client: fake.NewClientBuilder().WithScheme(scheme).Build()}), repo: repo}
+	if err := r.observe(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	p := r.Problem
+	if p == nil || p.Condition != ownbundle.ConditionAccepted || p.Reason != reasons.GitRepoInvalid || r.source != nil {
+		t.Fatalf("%+v", p)
+	}
+	for _, part := range []string{"spec.ociRegistrySecret", "remove the field", "push a chart to a registry"} {
+		if !strings.Contains(p.Message, part) {
+			t.Errorf("%q does not say %q", p.Message, part)
 		}
 	}
 }
