@@ -11,7 +11,7 @@ import (
 
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
 	"github.com/muster-fleet/muster/internal/chartfetch"
-	"github.com/muster-fleet/muster/internal/deploy/chart"
+	"github.com/muster-fleet/muster/internal/delivery/chart"
 	"github.com/muster-fleet/muster/internal/fleet/reasons"
 )
 

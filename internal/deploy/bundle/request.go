@@ -8,7 +8,7 @@ import (
 
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
 	contents "github.com/muster-fleet/muster/internal/delivery"
-	"github.com/muster-fleet/muster/internal/deploy/chart"
+	"github.com/muster-fleet/muster/internal/delivery/chart"
 	"github.com/muster-fleet/muster/internal/deploy/release"
 	"github.com/muster-fleet/muster/internal/deploy/render"
 	"github.com/muster-fleet/muster/internal/fleet/reasons"
@@ -81,7 +81,7 @@ func loadError(err error) error {
 		return withReason(reasons.FieldNotImplemented, err)
 	case errors.As(err, &ended):
 		return withReason(reasons.DeployerCrashed, err)
-	case errors.Is(err, render.ErrArchive):
+	case errors.Is(err, chart.ErrArchive):
 		return withReason(reasons.ChartUnreadable, err)
 	}
 	return withReason(reasons.ResourcesInvalid, err)

@@ -1,7 +1,6 @@
 package render
 
 import (
-	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -10,17 +9,13 @@ import (
 	"path"
 	"strconv"
 	"strings"
-	"text/template"
 
 	"helm.sh/helm/v4/pkg/chart/common"
-	"helm.sh/helm/v4/pkg/chart/common/util"
 	helm "helm.sh/helm/v4/pkg/chart/v2"
-	"helm.sh/helm/v4/pkg/chart/v2/loader"
 	chartutil "helm.sh/helm/v4/pkg/chart/v2/util"
-	"helm.sh/helm/v4/pkg/engine"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 
-	"github.com/muster-fleet/muster/internal/deploy/chart"
+	"github.com/muster-fleet/muster/internal/delivery/chart"
 )
 
 // Command is the first argument of a rendering process; the second is its memory in bytes.
@@ -52,8 +47,10 @@ func serve(input io.Reader, out io.Writer) error {
 	if err := from.Decode(&order); err != nil {
 		return fmt.Errorf("reading what to render: %w", err)
 	}
-	loadedChart, values, failed := load(order.Input)
-	if failed != nil {
+	loadedChart, values, err := order.Input.Load()
+	if err != nil {
+		failed := &failure{Text: err.Error(), Archive: errors.Is(err, chart.ErrArchive)}
+		errors.As(err, &failed.Unsupported)
 		return to.Encode(message{Failed: failed})
 	}
 	if order.Templates == nil {
@@ -63,36 +60,11 @@ func serve(input io.Reader, out io.Writer) error {
 		}
 		return to.Encode(message{Loaded: loaded})
 	}
-	files, err := render(loadedChart, *order.Templates, func(of lookup) (answer, error) {
-		var found answer
-		if err := to.Encode(message{Lookup: &of}); err != nil {
-			return found, err
-		}
-		return found, from.Decode(&found)
-	})
-	if err == nil {
-		files, err = kustomize(order.Input, loadedChart.Name(), files)
-	}
+	files, err := order.Input.Render(loadedChart, *order.Templates, lookingUp(from, to))
 	if err != nil {
 		return to.Encode(message{Failed: &failure{Text: err.Error()}})
 	}
 	return to.Encode(message{Files: files})
-}
-
-// load builds the chart of an input, and its values.
-func load(input Input) (*helm.Chart, map[string]any, *failure) {
-	fetched, err := input.Archive.Load()
-	if err != nil {
-		return nil, nil, &failure{Text: err.Error(), Archive: true}
-	}
-	made, values, err := chart.Build(input.Files, fetched, input.Name, input.Content, input.Options)
-	if err != nil {
-		failed := &failure{Text: err.Error()}
-		errors.As(err, &failed.Unsupported)
-		return nil, nil, failed
-	}
-	// As with Rancher Fleet's agents, values on the cluster take precedence over the Bundle.
-	return made, loader.MergeMaps(loader.MergeMaps(values, input.Own), input.From), nil
 }
 
 // outline returns a chart without its templates, files and dependencies, except for definitions.
@@ -111,7 +83,7 @@ func outline(input Input, full *helm.Chart, values map[string]any) (*Loaded, err
 		flat.Files = append(flat.Files, &common.File{Name: name, Data: definition.File.Data})
 	}
 	if _, over := chart.Over(input.Files, input.Archive != nil, input.Options); over {
-		flat.Templates = []*common.File{stubOf(flat, kustomized)}
+		flat.Templates = []*common.File{stubOf(flat, chart.Kustomized)}
 	} else {
 		addStubs(flat, full, "")
 	}
@@ -164,27 +136,20 @@ func hooks(made *helm.Chart) int {
 	return count
 }
 
-// render renders all templates as Helm does.
-func render(loaded *helm.Chart, with Templates, look func(lookup) (answer, error)) (map[string]string, error) {
-	if err := chartutil.ProcessDependencies(loaded, with.Values); err != nil {
-		return nil, fmt.Errorf("chart dependencies processing failed: %w", err)
+// lookingUp returns the function lookup of templates, which the parent process answers.
+func lookingUp(from *json.Decoder, to *json.Encoder) Lookup {
+	return func(apiVersion, kind, namespace, name string) (map[string]any, error) {
+		if err := to.Encode(message{Lookup: &lookup{apiVersion, kind, namespace, name}}); err != nil {
+			return nil, err
+		}
+		var found answer
+		if err := from.Decode(&found); err != nil {
+			return nil, err
+		}
+		if found.Failed != "" {
+			return map[string]any{}, errors.New(found.Failed)
+		}
+		object := map[string]any{}
+		return object, utiljson.Unmarshal(found.Object, &object) // keeps whole numbers exact
 	}
-	values, err := util.ToRenderValuesWithSchemaValidation(loaded, with.Values, with.Release, with.Capabilities, with.NoSchema)
-	if err != nil {
-		return nil, err
-	}
-	templates := engine.Engine{EnableDNS: with.EnableDNS, CustomTemplateFuncs: template.FuncMap{
-		"lookup": func(apiVersion, kind, namespace, name string) (map[string]any, error) {
-			found, err := look(lookup{apiVersion, kind, namespace, name})
-			if err != nil {
-				return nil, err
-			}
-			if found.Failed != "" {
-				return map[string]any{}, errors.New(found.Failed)
-			}
-			object := map[string]any{}
-			return object, utiljson.Unmarshal(found.Object, &object) // keeps whole numbers exact
-		},
-	}}
-	return templates.RenderWithContext(context.Background(), loaded, values)
 }

@@ -18,11 +18,9 @@ import (
 	"strings"
 	"time"
 
-	"helm.sh/helm/v4/pkg/chart/common"
 	helm "helm.sh/helm/v4/pkg/chart/v2"
 
-	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
-	"github.com/muster-fleet/muster/internal/deploy/chart"
+	"github.com/muster-fleet/muster/internal/delivery/chart"
 	"github.com/muster-fleet/muster/internal/process"
 )
 
@@ -41,27 +39,14 @@ const (
 	stub = "musterRendered"
 )
 
-// Input is the input of a chart.
-type Input struct {
-	Files   chart.Files
-	Archive *chart.Archive
-	Options fleet.BundleDeploymentOptions
-	// Name and Content name a wrapping chart.
-	Name, Content string
-	// Own and From are further values. Own overrides the values in the Bundle's files, and From
-	// overrides both.
-	Own, From map[string]any
-}
-
-// Templates is the input of the templates.
-type Templates struct {
-	Values       map[string]any
-	Release      common.ReleaseOptions
-	Capabilities *common.Capabilities
-	EnableDNS    bool
-	// NoSchema is set if values are not checked.
-	NoSchema bool
-}
+type (
+	// Input is the input of a chart.
+	Input = chart.Input
+	// Templates is the input of the templates.
+	Templates = chart.Templates
+	// Lookup is the function lookup of templates.
+	Lookup = chart.Lookup
+)
 
 // Loaded is a chart without its sources: its templates call the stub.
 type Loaded struct {
@@ -70,9 +55,6 @@ type Loaded struct {
 	// Hooks is the maximum number of hooks of the chart.
 	Hooks int
 }
-
-// Lookup is the function lookup of templates.
-type Lookup = func(apiVersion, kind, namespace, name string) (map[string]any, error)
 
 // Ended is the error of a process that ended at a limit.
 type Ended struct{ cause string }
@@ -132,23 +114,15 @@ type failure struct {
 	Archive bool
 }
 
-// ErrArchive is the error of an archive that cannot be loaded.
-var ErrArchive = errors.New("the archive cannot be loaded")
-
 func (f *failure) err() error {
 	switch {
 	case f.Unsupported != nil:
 		return f.Unsupported
 	case f.Archive:
-		return &archiveError{f.Text}
+		return &chart.ArchiveError{Text: f.Text}
 	}
 	return errors.New(f.Text)
 }
-
-type archiveError struct{ text string }
-
-func (e *archiveError) Error() string        { return e.text }
-func (e *archiveError) Is(target error) bool { return target == ErrArchive }
 
 // Load loads a chart.
 func (r *Renderer) Load(ctx context.Context, input Input) (*Loaded, error) {

@@ -13,7 +13,7 @@ import (
 	"helm.sh/helm/v4/pkg/chart/common"
 
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
-	"github.com/muster-fleet/muster/internal/deploy/chart"
+	"github.com/muster-fleet/muster/internal/delivery/chart"
 )
 
 func TestMain(m *testing.M) {
@@ -106,12 +106,12 @@ func TestAKustomizationIsBuiltOverAChart(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if len(loaded.Chart.Templates) != 1 || loaded.Chart.Templates[0].Name != kustomized {
+		if len(loaded.Chart.Templates) != 1 || loaded.Chart.Templates[0].Name != chart.Kustomized {
 			t.Errorf("%s: it has %d templates", name, len(loaded.Chart.Templates))
 		}
 		made, err := r.Render(t.Context(), input, Templates{Values: map[string]any{"key": "{{ one }}"}, Capabilities: common.DefaultCapabilities},
 			nil)
-		if err != nil || made["web/"+kustomized] != want {
+		if err != nil || made["web/"+chart.Kustomized] != want {
 			t.Errorf("%s: it renders %q, %v", name, made, err)
 		}
 	}

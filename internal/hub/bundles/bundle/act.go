@@ -19,6 +19,7 @@ import (
 
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
 	"github.com/muster-fleet/muster/internal/delivery"
+	"github.com/muster-fleet/muster/internal/delivery/customization"
 	"github.com/muster-fleet/muster/internal/hub/members/membernamespace"
 	"github.com/muster-fleet/muster/internal/hub/runtime/removal"
 	"github.com/muster-fleet/muster/internal/kube"
@@ -112,7 +113,7 @@ func (c *Controller) write(ctx context.Context, o observed, t *target, released 
 	if state != membernamespace.NamespaceOurs {
 		return nil // its controller reports it and may create it again, which requeues the Bundle
 	}
-	options, err := optionsFor(t.rules, o.bundle, t.matched, t.cluster)
+	options, err := customization.Options(t.rules, o.bundle, t.matched, t.cluster)
 	if err != nil {
 		return err
 	}

@@ -15,23 +15,11 @@ import (
 	clusterv1beta1 "github.com/muster-fleet/muster/api/cluster/v1beta1"
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
 	"github.com/muster-fleet/muster/internal/delivery"
+	"github.com/muster-fleet/muster/internal/delivery/customization"
 	"github.com/muster-fleet/muster/internal/fleet/membership"
 	"github.com/muster-fleet/muster/internal/hub/bundles/policy"
 	"github.com/muster-fleet/muster/internal/naming"
 )
-
-// optionsFor returns the options of a Cluster with their values filled in.
-func optionsFor(by rules, bundle *fleet.Bundle, matched []int, cluster *fleet.Cluster) (fleet.BundleDeploymentOptions, error) {
-	var over []fleet.BundleDeploymentOptions
-	for _, i := range matched {
-		over = append(over, bundle.Spec.Targets[i].BundleDeploymentOptions)
-	}
-	options, err := mergeOptions(by, bundle.Spec.BundleDeploymentOptions, over...)
-	if err != nil {
-		return options, err
-	}
-	return options, render(by, &options, cluster)
-}
 
 // desiredDeployment returns the deployment of a Bundle on a Cluster, without its options.
 func desiredDeployment(bundle *fleet.Bundle, cluster *fleet.Cluster, deploymentID string) *fleet.BundleDeployment {
@@ -167,7 +155,7 @@ func digestOfOptions(options fleet.BundleDeploymentOptions) (string, error) {
 // then not mistaken for an edit.
 func (m *computed) recordAnswer(t target) {
 	if o, known := m.outcomes[t.cluster.UID]; known && t.answered != "" {
-		if t.rules == presentRules {
+		if t.rules == customization.Present {
 			o.digest = t.answered
 		} else if o.former != nil {
 			o.former.digest = t.answered
@@ -184,7 +172,7 @@ func (m *computed) outcomeFor(bundle *fleet.Bundle, cluster *fleet.Cluster, matc
 		maps.Equal(known.annotations, cluster.Annotations) && slices.Equal(known.matched, matched) {
 		return known
 	}
-	o := m.compute(presentRules, bundle, cluster, matched)
+	o := m.compute(customization.Present, bundle, cluster, matched)
 	m.outcomes[cluster.UID] = o
 	return o
 }
@@ -197,7 +185,7 @@ func (m *computed) formerOutcome(d *fleet.BundleDeployment, bundle *fleet.Bundle
 		return outcome{}, false // the rules concern the options only
 	}
 	if o.former == nil {
-		computed := m.compute(formerRules, bundle, cluster, matched)
+		computed := m.compute(customization.Former, bundle, cluster, matched)
 		o.former = &computed
 		m.outcomes[cluster.UID] = o
 	}
@@ -208,7 +196,7 @@ func (m *computed) formerOutcome(d *fleet.BundleDeployment, bundle *fleet.Bundle
 func (m *computed) settle(t *target, bundle *fleet.Bundle, d *fleet.BundleDeployment) {
 	o := m.outcomeFor(bundle, t.cluster, t.matched)
 	if before, runs := m.formerOutcome(d, bundle, t.cluster, t.matched); runs {
-		o, t.rules = before, formerRules
+		o, t.rules = before, customization.Former
 	}
 	t.hasValues, t.digest, t.problem, t.completion = o.hasValues, o.digest, o.problem, m.completion
 	t.desired, t.deployment = desiredDeployment(bundle, t.cluster, o.id), d
@@ -218,9 +206,9 @@ func (m *computed) settle(t *target, bundle *fleet.Bundle, d *fleet.BundleDeploy
 		membership.HeldByTaint(t.cluster, bundle, t.matched, delivered))
 }
 
-func (m *computed) compute(version rules, bundle *fleet.Bundle, cluster *fleet.Cluster, matched []int) outcome {
+func (m *computed) compute(version customization.Rules, bundle *fleet.Bundle, cluster *fleet.Cluster, matched []int) outcome {
 	o := outcome{generation: cluster.Generation, labels: cluster.Labels, annotations: cluster.Annotations, matched: matched}
-	options, err := optionsFor(version, bundle, matched, cluster)
+	options, err := customization.Options(version, bundle, matched, cluster)
 	m.completion.Apply(&options)
 	if err == nil {
 		err = delivery.CheckComparePatches(options.Diff)
@@ -229,7 +217,7 @@ func (m *computed) compute(version rules, bundle *fleet.Bundle, cluster *fleet.C
 		err = delivery.CheckChartVersion(options.Helm)
 	}
 	identify := delivery.DeploymentID
-	if version == formerRules {
+	if version == customization.Former {
 		identify = delivery.FormerDeploymentID
 	}
 	if err == nil {

@@ -12,10 +12,10 @@ import (
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	"sigs.k8s.io/yaml"
 
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
 	"github.com/muster-fleet/muster/internal/delivery"
+	"github.com/muster-fleet/muster/internal/delivery/customization"
 	"github.com/muster-fleet/muster/internal/naming"
 )
 
@@ -28,154 +28,11 @@ var clusterOne = &fleet.Cluster{
 	Status: fleet.ClusterStatus{Namespace: "cluster-clusters-c1"},
 }
 
-// optionsOf returns the options of the Cluster as YAML, or the error.
-func optionsOf(t *testing.T, spec string) (string, error) {
-	t.Helper()
-	b := bundleOfSpec(t, spec)
-	m, err := newMatcher(b)
-	if err != nil {
-		t.Fatal(err)
-	}
-	options, err := optionsFor(presentRules, b, m.match(clusterOne, nil), clusterOne)
-	if err != nil {
-		return "", err
-	}
-	text, err := yaml.Marshal(options)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return string(text), nil
-}
-
-func TestOptionsOfATargetLieOverThoseOfTheBundle(t *testing.T) {
-	for _, c := range []struct{ name, spec, want string }{
-		{"what the target does not set stays", `
-defaultNamespace: a
-serviceAccount: s
-targets: [{clusterName: c1, defaultNamespace: b}]`, `
-defaultNamespace: b
-serviceAccount: s
-`},
-		{"values are merged key by key, lists in them replaced", `
-helm: {releaseName: r, values: {a: {b: 1, c: 2}, list: [1, 2], big: 12345678901234567890}}
-targets: [{clusterName: c1, helm: {values: {a: {c: 3, d: null}, list: [3]}}}]`, `
-helm:
-  releaseName: r
-  values:
-    a:
-      b: 1
-      c: 3
-      d: null
-    big: 12345678901234567890
-    list:
-    - 3
-`},
-		{"sources of values add up", `
-helm: {valuesFiles: [a.yaml], valuesFrom: [{secretKeyRef: {name: a}}]}
-yaml: {overlays: [a]}
-targets: [{clusterName: c1, helm: {valuesFiles: [b.yaml], valuesFrom: [{configMapKeyRef: {name: b}}]}, yaml: {overlays: [b]}}]`, `
-helm:
-  valuesFiles:
-  - a.yaml
-  - b.yaml
-  valuesFrom:
-  - secretKeyRef:
-      name: a
-  - configMapKeyRef:
-      name: b
-yaml:
-  overlays:
-  - a
-  - b
-`},
-		{"lists in values are replaced, whatever their key", `
-helm: {values: {overlays: [a], x: {valuesFrom: [a]}}}
-targets: [{clusterName: c1, helm: {values: {overlays: [b], x: {valuesFrom: [b]}}}}]`, `
-helm:
-  values:
-    overlays:
-    - b
-    x:
-      valuesFrom:
-      - b
-`},
-		{"a target turns off the correction of drift", `
-correctDrift: {enabled: true, force: true}
-targets: [{clusterName: c1, correctDrift: {enabled: false}}]`, `
-correctDrift: {}
-`},
-		{"with AllMatches all of them count, in order", `
-targetCustomizationMode: AllMatches
-targets: [{clusterSelector: {}, defaultNamespace: a, serviceAccount: s}, {clusterName: c1, defaultNamespace: b}]`, `
-defaultNamespace: b
-serviceAccount: s
-`},
-	} {
-		got, err := optionsOf(t, c.spec)
-		if err != nil {
-			t.Errorf("%s: %v", c.name, err)
-		}
-		if diff := cmp.Diff(strings.TrimPrefix(c.want, "\n"), got); diff != "" {
-			t.Errorf("%s (-want +got):\n%s", c.name, diff)
-		}
-	}
-}
-
-func TestTemplatesInValues(t *testing.T) {
-	const target = "\ntargets: [{clusterName: c1}]"
-	for _, c := range []struct{ name, helm, want string }{
-		{"labels, annotations, names and values",
-			`{values: {a: "${ .ClusterLabels.env }-${ .ClusterAnnotations.zone }", b: ["${ .ClusterNamespace }/${ .ClusterName }"], c: "${ .ClusterValues.domain | upper }"}}`,
-			"helm:\n  values:\n    a: dev-z1\n    b:\n    - clusters/c1\n    c: EXAMPLE.ORG\n"},
-		{"what is no template stays", `{values: {a: "{{ .x }}", b: 1.5, c: true}}`,
-			"helm:\n  values:\n    a: '{{ .x }}'\n    b: 1.5\n    c: true\n"},
-		{"a label with dots", `{values: {a: '${ index .ClusterLabels "a.b/c" }'}}`, "helm:\n  values:\n    a: d\n"},
-		{"templateValues become YAML", `{values: {k: {a: 1}}, templateValues: {k: "ports: ${ .ClusterValues.ports | toJson }"}}`,
-			"helm:\n  values:\n    k:\n      ports:\n      - 80\n      - 443\n"},
-		{"a template gives what it looks like in YAML", `{values: {num: "${ .ClusterLabels.replicas }", b: '${ eq .ClusterName "c1" }', l: "${ .ClusterValues.ports | toJson }", s: '${ .ClusterLabels.replicas | quote }',
-			m: "a: ${ .ClusterLabels.replicas }\n", t: '${ "- 1\n- b" }', v: "v${ .ClusterLabels.replicas }", e: '${ "" }', x: '${ "a: b" }', big: "${ 12345678901234567 }"}}`,
-			"helm:\n  values:\n    b: true\n    big: 12345678901234567\n    e: null\n    l:\n    - 80\n    - 443\n    m: |\n      a: 3\n    num: " +
-				"3\n    s: \"3\"\n    t:\n    - 1\n    - b\n    v: v3\n    x: 'a: b'\n"},
-		{"labels of the Cluster by their global name, at any depth",
-			`{values: {a: {b: [global.fleet.clusterLabels.a.b/c]}, c: global.fleet.clusterLabels.none, d: xglobal.fleet.clusterLabels.env}}`,
-			"helm:\n  values:\n    a:\n      b:\n      - d\n    c: \"\"\n    d: xglobal.fleet.clusterLabels.env\n"},
-		{"all can be left alone", `{disablePreProcess: true, values: {a: "${ .Nothing }"}}`,
-			"helm:\n  disablePreProcess: true\n  values:\n    a: ${ .Nothing }\n"},
-	} {
-		got, err := optionsOf(t, "helm: "+c.helm+target)
-		if err != nil || got != c.want {
-			t.Errorf("%s: got\n%s (%v), want\n%s", c.name, got, err, c.want)
-		}
-	}
-	for _, c := range []struct {
-		name, helm string
-		want       []string
-	}{
-		{"a label that is not there", `{values: {x: {z: ["${ .ClusterLabels.nope }"]}}}`, []string{"helm.values.x.z[0]", `"nope"`}},
-		{"a value that is not there", `{values: {x: "${ .ClusterValues.nope }"}}`, []string{"helm.values.x", `"nope"`}},
-		{"a name that does not exist", `{values: {x: "${ .Cluster }"}}`, []string{"helm.values.x", `"Cluster"`}},
-		{"a shell variable", `{values: {x: "${HOME}"}}`, []string{"helm.values.x", `"HOME"`, "disablePreProcess"}},
-		{"the environment of the hub", `{values: {x: '${ env "HOME" }'}}`, []string{"helm.values.x", `"env"`}},
-		{"a random value, which would never be the same", `{values: {x: '${ randAlpha 5 }'}}`, []string{"helm.values.x", `"randAlpha"`}},
-		{"a key made anew each time", `{values: {x: '${ genPrivateKey "rsa" }'}}`, []string{"helm.values.x", `"genPrivateKey"`}},
-		{"templateValues whose aliases make them huge", `{templateValues: {k: "a: &a ${ repeat 100000 \"x\" }\nb: [${ repeat 1000 \"*a, \" }]"}}`,
-			[]string{"helm.templateValues.k", "its aliases make it larger than 16 MiB"}},
-		{"templateValues that are no YAML", `{templateValues: {k: "a: b: c"}}`, []string{"helm.templateValues.k"}},
-	} {
-		_, err := optionsOf(t, "helm: "+c.helm+target)
-		for _, want := range c.want {
-			if err == nil || !strings.Contains(err.Error(), want) {
-				t.Errorf("%s: error %v does not contain %s", c.name, err, want)
-			}
-		}
-	}
-}
-
 func TestADeploymentCarriesLabelsAndHidesValues(t *testing.T) {
 	b := bundleOfSpec(t,
 		`{paused: false, dependsOn: [{name: first}], correctDrift: {enabled: true}, helm: {chart: c, values: {a: 1}}, targets: [{clusterName: c1}]}`)
 	b.Labels = map[string]string{"team": "x", fleet.LabelCluster: "forged", fleet.LabelCreatedByDisplayName: "Ann"}
-	options, err := optionsFor(presentRules, b, []int{0}, clusterOne)
+	options, err := customization.Options(customization.Present, b, []int{0}, clusterOne)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -295,3 +152,35 @@ func TestCheckResources(t *testing.T) {
 
 // unnoted is begin where no journal is.
 func unnoted() func() { return func() {} }
+
+func TestADeploymentByTheFormerRulesStaysUntilTheyGiveAnother(t *testing.T) {
+	bundle := bundleOfSpec(t,
+		`{correctDrift: {enabled: true}, helm: {values: {a: "${ .ClusterLabels.replicas }"}}, targets: [{clusterName: c1}]}`)
+	m := &computed{}
+	m.begin(bundle, packed{name: "s-1"})
+	present, former := m.compute(customization.Present, bundle, clusterOne, []int{0}), m.compute(customization.Former, bundle, clusterOne, []int{0})
+	if present.id == former.id || present.problem != nil || former.problem != nil {
+		t.Fatalf("present %+v, former %+v", present, former)
+	}
+	relabeled := clusterOne.DeepCopy()
+	relabeled.Labels["replicas"] = "4"
+	for name, c := range map[string]struct {
+		id      string
+		cluster *fleet.Cluster
+		want    bool
+	}{
+		"none":                             {"", clusterOne, false},
+		"one by the present rules":         {present.id, clusterOne, false},
+		"one by the former rules":          {former.id, clusterOne, true},
+		"one of another Bundle":            {former.id + "0", clusterOne, false},
+		"one of the Cluster as it was":     {former.id, relabeled, false},
+		"one by the former rules, as seen": {former.id, clusterOne, true},
+	} {
+		m.outcomeFor(bundle, c.cluster, []int{0})
+		d := &fleet.BundleDeployment{Spec: fleet.BundleDeploymentSpec{DeploymentID: c.id}}
+		if got, is := m.formerOutcome(d, bundle, c.cluster, []int{0}); is != c.want ||
+			is && (got.id != former.id || got.digest != former.digest) {
+			t.Errorf("with %s: %t, %+v", name, is, got)
+		}
+	}
+}

@@ -16,7 +16,7 @@ import (
 
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
 	"github.com/muster-fleet/muster/internal/fleet/membership"
-	"github.com/muster-fleet/muster/internal/hub/bundles/selection"
+	"github.com/muster-fleet/muster/internal/fleet/selection"
 	"github.com/muster-fleet/muster/internal/hub/runtime/removal"
 	"github.com/muster-fleet/muster/internal/kube"
 )
@@ -55,29 +55,29 @@ func (c *Controller) observe(ctx context.Context, bundle *fleet.Bundle) (observe
 	if err != nil {
 		return o, err
 	}
-	clusters, groups, err := c.candidates(ctx, bundle, to.workspaces, m.usesGroups())
+	clusters, groups, err := c.candidates(ctx, bundle, to.workspaces, m.UsesGroups())
 	if err != nil {
 		return o, err
 	}
-	if o.problem = m.unknownGroups(groups); o.problem != nil {
+	if o.problem = m.UnknownGroups(groups); o.problem != nil {
 		return o, c.observeUnmatched(ctx, &o)
 	}
-	o.unmatched = m.unmatched()
+	o.unmatched = m.Unmatched()
 	parsed, seen, present := selection.Groups(groups), map[types.UID]bool{}, map[string]*fleet.Cluster{}
 	for _, cluster := range clusters {
 		present[membership.DeliveryNamespace(cluster)] = cluster
 		memberOf := selection.GroupsOf(cluster, parsed)
-		o.unmatched.remove(cluster, memberOf)
+		o.unmatched.Remove(cluster, memberOf)
 		if withheld(bundle, cluster, deployments) {
 			continue
 		}
-		matched := m.match(cluster, memberOf)
+		matched := m.Match(cluster, memberOf)
 		if matched == nil {
 			continue
 		}
 		o.findOutranked(m, matched, cluster, memberOf)
 		seen[cluster.UID] = true
-		t := target{cluster: cluster, matched: matched, partition: m.partition(cluster, memberOf)}
+		t := target{cluster: cluster, matched: matched, partition: m.Partition(cluster, memberOf)}
 		if err := c.addTarget(ctx, &o, state, t, deployments); err != nil {
 			return o, err
 		}
@@ -102,7 +102,7 @@ func (c *Controller) addTarget(ctx context.Context, o *observed, known *computed
 
 // stillLeftover keeps the leftover deployments whose Cluster does not match in the API server
 // either. The cache of Clusters, or of ClusterGroups, may be older than the cache of Bundles.
-func (c *Controller) stillLeftover(ctx context.Context, o *observed, m matcher, present map[string]*fleet.Cluster) error {
+func (c *Controller) stillLeftover(ctx context.Context, o *observed, m selection.Matcher, present map[string]*fleet.Cluster) error {
 	groups := map[string][]fleet.ClusterGroup{}
 	var confirmed []leftover
 	for _, one := range o.leftover {
@@ -112,12 +112,12 @@ func (c *Controller) stillLeftover(ctx context.Context, o *observed, m matcher, 
 		}
 		cluster := present[one.deployment.Namespace]
 		listed, cached := groups[cluster.Namespace]
-		if !cached && m.usesGroups() {
+		if !cached && m.UsesGroups() {
 			var list fleet.ClusterGroupList
 			if err := c.Live.List(ctx, &list, client.InNamespace(cluster.Namespace)); err != nil {
 				return fmt.Errorf("listing the ClusterGroups of %s: %w", cluster.Namespace, err)
 			}
-			if listed = list.Items; m.unknownGroups(listed) != nil {
+			if listed = list.Items; m.UnknownGroups(listed) != nil {
 				return errStale
 			}
 			groups[cluster.Namespace] = listed
@@ -127,7 +127,7 @@ func (c *Controller) stillLeftover(ctx context.Context, o *observed, m matcher, 
 		if client.IgnoreNotFound(err) != nil {
 			return fmt.Errorf("reading Cluster %s/%s: %w", cluster.Namespace, cluster.Name, err)
 		}
-		if err == nil && m.match(&live, selection.GroupsOf(&live, selection.Groups(listed))) == nil {
+		if err == nil && m.Match(&live, selection.GroupsOf(&live, selection.Groups(listed))) == nil {
 			confirmed = append(confirmed, one)
 		}
 	}

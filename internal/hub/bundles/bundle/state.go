@@ -9,10 +9,12 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
+	"github.com/muster-fleet/muster/internal/delivery/customization"
+	"github.com/muster-fleet/muster/internal/delivery/templates"
 	"github.com/muster-fleet/muster/internal/fleet/membership"
+	"github.com/muster-fleet/muster/internal/fleet/selection"
 	"github.com/muster-fleet/muster/internal/hub/bundles/policy"
 	"github.com/muster-fleet/muster/internal/hub/bundles/rollup"
-	"github.com/muster-fleet/muster/internal/hub/bundles/templates"
 	"github.com/muster-fleet/muster/internal/hub/runtime/removal"
 )
 
@@ -35,7 +37,7 @@ type target struct {
 	// matched holds the indexes of the Bundle's targets for the options.
 	matched []int
 	// rules for merging the options.
-	rules rules
+	rules customization.Rules
 	// completion is what the Policies of the namespace add to the options.
 	completion policy.Completion
 	// partition is the rollout partition of the Cluster.
@@ -82,7 +84,7 @@ type observed struct {
 	targets []target
 	// unmatched holds the targets that match no Cluster. outranked are the first sentences on Clusters
 	// that a later target forbids in vain, outrankedCount their number.
-	unmatched      unmatched
+	unmatched      selection.Unmatched
 	outranked      []string
 	outrankedCount int
 	brakeSetting

@@ -1,130 +1,23 @@
 package bundle
 
 import (
-	"errors"
-	"fmt"
-	"slices"
-
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
-	"github.com/muster-fleet/muster/internal/hub/bundles/selection"
-	"github.com/muster-fleet/muster/internal/kube"
+	"github.com/muster-fleet/muster/internal/fleet/selection"
 )
 
-// matcher selects the Clusters of a Bundle. It is created once per Bundle and used for all
-// Clusters.
-type matcher struct {
-	bundle       *fleet.Bundle
-	targets      []selection.Criteria
-	restrictions []selection.Criteria
-	partitions   []selection.Criteria
+// newMatcher returns the matcher of a Bundle, or an error for an invalid selector or rollout
+// strategy.
+func newMatcher(bundle *fleet.Bundle) (selection.Matcher, error) {
+	return selection.NewMatcher(bundle, checkStrategy(bundle.Spec.RolloutStrategy))
 }
 
-func newMatcher(bundle *fleet.Bundle) (matcher, error) {
-	m := matcher{bundle: bundle}
-	var problems []error
-	add := func(to *[]selection.Criteria, path string, c selection.Criteria, err error) {
-		if err != nil {
-			problems = append(problems, fmt.Errorf("%s.%s", path, kube.Clip(err.Error(), maxQuoted)))
-		}
-		*to = append(*to, c)
+// findOutranked adds a Cluster that a later target forbids in vain.
+func (o *observed) findOutranked(m selection.Matcher, matched []int, cluster *fleet.Cluster, groups []*fleet.ClusterGroup) {
+	later := m.ForbiddenLater(matched, cluster, groups)
+	if later < 0 {
+		return
 	}
-	for i, t := range bundle.Spec.Targets {
-		c, err := selection.New(t.ClusterName, t.ClusterSelector, t.ClusterGroup, t.ClusterGroupSelector)
-		add(&m.targets, fmt.Sprintf("targets[%d]", i), c, err)
+	if o.outrankedCount++; o.outrankedCount <= selection.MaxNear {
+		o.outranked = append(o.outranked, m.Outranked(matched[0], later, cluster))
 	}
-	for i, t := range bundle.Spec.TargetRestrictions {
-		c, err := selection.New(t.ClusterName, t.ClusterSelector, t.ClusterGroup, t.ClusterGroupSelector)
-		add(&m.restrictions, fmt.Sprintf("targetRestrictions[%d]", i), c, err)
-	}
-	if strategy := bundle.Spec.RolloutStrategy; strategy != nil {
-		for i, p := range strategy.Partitions {
-			c, err := selection.New(p.ClusterName, p.ClusterSelector, p.ClusterGroup, p.ClusterGroupSelector)
-			add(&m.partitions, fmt.Sprintf("rolloutStrategy.partitions[%d]", i), c, err)
-		}
-	}
-	switch mode := bundle.Spec.TargetCustomizationMode; mode {
-	case "", fleet.FirstMatch, fleet.AllMatches:
-	default:
-		problems = append(problems, fmt.Errorf("targetCustomizationMode is %q: it is %s or %s", mode, fleet.FirstMatch, fleet.AllMatches))
-	}
-	if err := checkStrategy(bundle.Spec.RolloutStrategy); err != nil {
-		problems = append(problems, err)
-	}
-	if all := len(problems); all > maxProblems {
-		problems = append(problems[:maxProblems], fmt.Errorf("and %d more", all-maxProblems))
-	}
-	return m, errors.Join(problems...)
-}
-
-// usesGroups reports whether ClusterGroups matter to the Bundle.
-func (m matcher) usesGroups() bool {
-	for _, list := range [][]selection.Criteria{m.targets, m.restrictions, m.partitions} {
-		for _, c := range list {
-			if c.UsesGroups() {
-				return true
-			}
-		}
-	}
-	return false
-}
-
-// unknownGroups returns the reason why the Clusters in the Bundle's ClusterGroups are unknown.
-func (m matcher) unknownGroups(groups []fleet.ClusterGroup) error {
-	var problems []error
-	for i := range groups {
-		_, err := metav1.LabelSelectorAsSelector(groups[i].Spec.Selector)
-		if err == nil || len(problems) == maxProblems {
-			continue
-		}
-		for _, c := range slices.Concat(m.targets, m.restrictions, m.partitions) {
-			if c.UsesGroups() && c.Means(&groups[i]) {
-				problems = append(problems, fmt.Errorf("the Clusters of ClusterGroup %s/%s are unknown: spec.selector: %s",
-					groups[i].Namespace, groups[i].Name, kube.Clip(err.Error(), maxQuoted)))
-				break
-			}
-		}
-	}
-	return errors.Join(problems...)
-}
-
-// match returns the indexes of the targets that give a Cluster its options, in order. It returns
-// none if the Bundle does not select the Cluster.
-func (m matcher) match(cluster *fleet.Cluster, groups []*fleet.ClusterGroup) []int {
-	if m.bundle.Labels[fleet.LabelAgent] != "" && !metav1.IsControlledBy(m.bundle, cluster) {
-		return nil // an agent's Bundle has one Cluster, regardless of other names
-	}
-	allowed := len(m.restrictions) == 0
-	for _, r := range m.restrictions {
-		allowed = allowed || r.Matches(cluster, groups)
-	}
-	if !allowed {
-		return nil
-	}
-	var matched []int
-	for i, t := range m.targets {
-		if !t.Matches(cluster, groups) {
-			continue
-		}
-		if m.bundle.Spec.Targets[i].DoNotDeploy {
-			return nil
-		}
-		matched = append(matched, i)
-		if m.bundle.Spec.TargetCustomizationMode != fleet.AllMatches {
-			break
-		}
-	}
-	return matched
-}
-
-// partition returns the index of a Cluster's first partition in the rollout. Clusters in no
-// partition come last.
-func (m matcher) partition(cluster *fleet.Cluster, groups []*fleet.ClusterGroup) int {
-	for i, p := range m.partitions {
-		if p.Matches(cluster, groups) {
-			return i
-		}
-	}
-	return len(m.partitions)
 }

@@ -15,8 +15,8 @@ import (
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
 	"github.com/muster-fleet/muster/internal/fleet/membership"
 	"github.com/muster-fleet/muster/internal/fleet/reasons"
+	"github.com/muster-fleet/muster/internal/fleet/selection"
 	"github.com/muster-fleet/muster/internal/hub/bundles/rollup"
-	"github.com/muster-fleet/muster/internal/hub/bundles/selection"
 	"github.com/muster-fleet/muster/internal/hub/runtime/controller"
 	"github.com/muster-fleet/muster/internal/kube"
 )
@@ -149,7 +149,7 @@ func (c *Controller) ofCluster(ctx context.Context, cluster *fleet.Cluster) []re
 	requests, in := requestsFor(own.Items), selection.GroupsOf(cluster, selection.Groups(groups.Items))
 	for _, bundle := range c.bundlesFor(ctx, cluster.Namespace) {
 		m, err := newMatcher(&bundle)
-		if key := client.ObjectKeyFromObject(&bundle); (err == nil && m.match(cluster, in) != nil) || c.deployedOn(ctx, cluster, key) {
+		if key := client.ObjectKeyFromObject(&bundle); (err == nil && m.Match(cluster, in) != nil) || c.deployedOn(ctx, cluster, key) {
 			requests = append(requests, reconcile.Request{NamespacedName: key})
 		}
 	}
@@ -208,7 +208,7 @@ func (c *Controller) selectedBundles(ctx context.Context, mapping *fleet.BundleN
 // ofGroup returns requests for the Bundles affected by the ClusterGroups of a workspace.
 func (c *Controller) ofGroup(ctx context.Context, o client.Object) (requests []reconcile.Request) {
 	for _, bundle := range c.bundlesFor(ctx, o.GetNamespace()) {
-		if m, err := newMatcher(&bundle); err == nil && m.usesGroups() {
+		if m, err := newMatcher(&bundle); err == nil && m.UsesGroups() {
 			requests = append(requests, controller.Requests(&bundle)...)
 		}
 	}

@@ -19,7 +19,7 @@ import (
 
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
 	"github.com/muster-fleet/muster/internal/fleet/reasons"
-	"github.com/muster-fleet/muster/internal/hub/bundles/selection"
+	"github.com/muster-fleet/muster/internal/fleet/selection"
 	"github.com/muster-fleet/muster/internal/hub/runtime/controller"
 	"github.com/muster-fleet/muster/internal/kube"
 )

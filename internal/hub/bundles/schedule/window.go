@@ -11,7 +11,7 @@ import (
 	"github.com/robfig/cron/v3"
 
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
-	"github.com/muster-fleet/muster/internal/hub/bundles/selection"
+	"github.com/muster-fleet/muster/internal/fleet/selection"
 	"github.com/muster-fleet/muster/internal/kube"
 )
 

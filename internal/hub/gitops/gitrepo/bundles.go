@@ -17,8 +17,8 @@ func ownerOf(repo *fleet.GitRepo) ownbundle.Owner {
 }
 
 // shrink is the remedy for a Bundle above the size limit.
-const shrink = "split a directory above the size limit by another fleet.yaml, exclude files in a .fleetignore, or push a chart to a registry " +
-	"and name it in helm.repo: members fetch a large chart themselves"
+const shrink = "split a directory above the size limit by another fleet.yaml, exclude files in a .fleetignore, or push a chart to " +
+	"a registry and name it in helm.repo: members fetch a large chart themselves"
 
 // write creates and changes the Bundles of a commit. Without a problem it then deletes the other
 // Bundles of the GitRepo.

@@ -1,4 +1,4 @@
-package bundle
+package customization
 
 import (
 	"fmt"
@@ -9,7 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
-	"github.com/muster-fleet/muster/internal/hub/bundles/templates"
+	"github.com/muster-fleet/muster/internal/delivery/templates"
 )
 
 // renderNamespace fills the templates in the labels and annotations of the namespace. The keys are

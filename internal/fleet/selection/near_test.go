@@ -1,4 +1,4 @@
-package bundle
+package selection
 
 import (
 	"strings"
@@ -40,15 +40,15 @@ func TestATargetThatMatchesNoClusterNamesNearOnes(t *testing.T) {
 		},
 		"a matching target is near to another Cluster": {`targets: [{clusterSelector: {matchLabels: {env: dev}}}]`, ""},
 	} {
-		m, err := newMatcher(bundleOfSpec(t, row.spec))
+		m, err := NewMatcher(bundleOfSpec(t, row.spec), nil)
 		if err != nil {
 			t.Fatal(err)
 		}
-		u := m.unmatched()
+		u := m.Unmatched()
 		for _, cluster := range clusters {
-			u.remove(cluster, nil)
+			u.Remove(cluster, nil)
 		}
-		if got := strings.TrimPrefix(u.near(), "; near: "); got != row.want {
+		if got := strings.TrimPrefix(u.Near(), "; near: "); got != row.want {
 			t.Errorf("%s: got %q, want %q", name, got, row.want)
 		}
 	}
@@ -66,12 +66,12 @@ func TestATargetThatForbidsInVainIsFound(t *testing.T) {
 		"all targets count":            {`{targetCustomizationMode: AllMatches, targets: [{clusterSelector: {}}, ` + never + `]}`, -1},
 		"for another Cluster":          {`targets: [{clusterSelector: {}}, {clusterName: c2, doNotDeploy: true}]`, -1},
 	} {
-		m, err := newMatcher(bundleOfSpec(t, row.spec))
+		m, err := NewMatcher(bundleOfSpec(t, row.spec), nil)
 		if err != nil {
 			t.Fatal(err)
 		}
-		matched := m.match(cluster, nil)
-		if got := m.forbiddenLater(matched, cluster, nil); got != row.want {
+		matched := m.Match(cluster, nil)
+		if got := m.ForbiddenLater(matched, cluster, nil); got != row.want {
 			t.Errorf("%s: got %d, want %d", name, got, row.want)
 		}
 	}

@@ -1,4 +1,4 @@
-package bundle
+package customization
 
 import (
 	"strings"
@@ -13,7 +13,7 @@ import (
 func TestTemplatesOfTheNamespaceAreFilled(t *testing.T) {
 	cluster := &fleet.Cluster{ObjectMeta: metav1.ObjectMeta{Name: "edge", Labels: map[string]string{"env": "prod", "odd": "x"}}}
 	for name, row := range map[string]struct {
-		by                  rules
+		by                  Rules
 		helm                *fleet.HelmOptions
 		labels, annotations map[string]string
 		want                map[string]string
@@ -35,13 +35,13 @@ func TestTemplatesOfTheNamespaceAreFilled(t *testing.T) {
 			want: map[string]string{"at": "${ .ClusterName }"},
 		},
 		"a deployment of an earlier version": {
-			by: formerRules, annotations: map[string]string{"at": "${ .ClusterName }"}, want: map[string]string{"at": "${ .ClusterName }"},
+			by: Former, annotations: map[string]string{"at": "${ .ClusterName }"}, want: map[string]string{"at": "${ .ClusterName }"},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			bundle := &fleet.Bundle{}
 			bundle.Spec.Helm, bundle.Spec.NamespaceLabels, bundle.Spec.NamespaceAnnotations = row.helm, row.labels, row.annotations
-			options, err := optionsFor(row.by, bundle, nil, cluster)
+			options, err := Options(row.by, bundle, nil, cluster)
 			if row.wrong != "" {
 				if err == nil || !strings.Contains(err.Error(), row.wrong) {
 					t.Fatalf("the error is %v", err)

@@ -1,4 +1,4 @@
-package bundle
+package customization
 
 import (
 	"bytes"
@@ -21,7 +21,7 @@ func FuzzMerge(f *testing.F) {
 		if json.Unmarshal(under, &base) != nil || json.Unmarshal(over, &target) != nil {
 			return
 		}
-		for _, version := range []rules{formerRules, presentRules} {
+		for _, version := range []Rules{Former, Present} {
 			first, err := mergeOptions(version, base, target)
 			if err != nil {
 				continue
@@ -50,7 +50,7 @@ func FuzzRender(f *testing.F) {
 		options := fleet.BundleDeploymentOptions{Helm: &fleet.HelmOptions{
 			Values: &runtime.RawExtension{Raw: values}, TemplateValues: map[string]string{"k": whole},
 		}}
-		if err := render(presentRules, &options, cluster); err == nil && !json.Valid(options.Helm.Values.Raw) {
+		if err := render(Present, &options, cluster); err == nil && !json.Valid(options.Helm.Values.Raw) {
 			t.Errorf("the values are no JSON: %s", options.Helm.Values.Raw)
 		}
 	})

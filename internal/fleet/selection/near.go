@@ -1,4 +1,4 @@
-package bundle
+package selection
 
 import (
 	"fmt"
@@ -12,13 +12,13 @@ import (
 	"github.com/muster-fleet/muster/internal/kube"
 )
 
-// maxNear is the maximum number of Clusters that a message names.
-const maxNear = 3
+// MaxNear is the maximum number of Clusters that a message names.
+const MaxNear = 3
 
-// unmatched collects the targets that match no Cluster, each with the Clusters that it almost
+// Unmatched collects the targets that match no Cluster, each with the Clusters that it almost
 // matches.
-type unmatched struct {
-	matcher matcher
+type Unmatched struct {
+	matcher Matcher
 	targets []*near
 }
 
@@ -29,45 +29,49 @@ type near struct {
 	byCase, byKey []string
 }
 
-func (m matcher) unmatched() unmatched {
-	u := unmatched{matcher: m}
+// Unmatched returns the collection before the first Cluster.
+func (m Matcher) Unmatched() Unmatched {
+	u := Unmatched{matcher: m}
 	for i := range m.targets {
 		u.targets = append(u.targets, &near{target: i})
 	}
 	return u
 }
 
-// remove removes the targets that match a Cluster. The others may be near to it.
-func (u *unmatched) remove(cluster *fleet.Cluster, groups []*fleet.ClusterGroup) {
+// Remove removes the targets that match a Cluster. The others may be near to it.
+func (u *Unmatched) Remove(cluster *fleet.Cluster, groups []*fleet.ClusterGroup) {
 	u.targets = slices.DeleteFunc(u.targets, func(n *near) bool { return u.matcher.targets[n.target].Matches(cluster, groups) })
 	for _, n := range u.targets {
-		if len(n.byCase) < maxNear {
+		if len(n.byCase) < MaxNear {
 			n.add(u.matcher, cluster)
 		}
 	}
 }
 
-func (n *near) add(m matcher, cluster *fleet.Cluster) {
+func (n *near) add(m Matcher, cluster *fleet.Cluster) {
 	switch differs, onlyCase := m.difference(n.target, cluster); {
 	case differs == "":
 	case onlyCase:
 		n.byCase = append(n.byCase, fmt.Sprintf("Cluster %s/%s has %s", cluster.Namespace, cluster.Name, differs))
-	case len(n.byKey) < maxNear:
+	case len(n.byKey) < MaxNear:
 		n.byKey = append(n.byKey, fmt.Sprintf("Cluster %s/%s has %s", cluster.Namespace, cluster.Name, differs))
 	}
 }
 
+// Any reports whether there are any targets.
+func (u *Unmatched) Any() bool { return len(u.targets) > 0 }
+
 // String names the targets.
-func (u *unmatched) String() string {
+func (u *Unmatched) String() string {
 	var names []string
-	for _, n := range u.targets[:min(len(u.targets), maxNear)] {
+	for _, n := range u.targets[:min(len(u.targets), MaxNear)] {
 		names = append(names, u.matcher.nameOf(n.target))
 	}
 	return kube.JoinNames(names, len(u.targets))
 }
 
-// near names the near Clusters, with a separator before them; empty if there are none.
-func (u *unmatched) near() string {
+// Near names the near Clusters, with a separator before them; empty if there are none.
+func (u *Unmatched) Near() string {
 	var byCase, byKey []string
 	for _, n := range u.targets {
 		byCase, byKey = append(byCase, n.byCase...), append(byKey, n.byKey...)
@@ -76,12 +80,12 @@ func (u *unmatched) near() string {
 	if len(all) == 0 {
 		return ""
 	}
-	return "; near: " + kube.Clip(strings.Join(all[:min(len(all), maxNear)], "; "), maxQuoted)
+	return "; near: " + kube.Clip(strings.Join(all[:min(len(all), MaxNear)], "; "), maxQuoted)
 }
 
 // difference returns the only difference between a target and a Cluster: a name in another case, or
 // one label. It is empty if there are more differences, or none that helps.
-func (m matcher) difference(i int, cluster *fleet.Cluster) (differs string, onlyCase bool) {
+func (m Matcher) difference(i int, cluster *fleet.Cluster) (differs string, onlyCase bool) {
 	t := &m.bundle.Spec.Targets[i]
 	if m.targets[i].UsesGroups() || t.ClusterSelector != nil && len(t.ClusterSelector.MatchExpressions) > 0 {
 		return "", false
@@ -130,9 +134,9 @@ func labelDifference(i int, wanted, labels map[string]string) (differs string, o
 	return "no label " + missing + target, false
 }
 
-// forbiddenLater returns the index of a target with doNotDeploy that selects a Cluster. It has no
+// ForbiddenLater returns the index of a target with doNotDeploy that selects a Cluster. It has no
 // effect, because another target comes first. The index is -1 if there is none.
-func (m matcher) forbiddenLater(matched []int, cluster *fleet.Cluster, groups []*fleet.ClusterGroup) int {
+func (m Matcher) ForbiddenLater(matched []int, cluster *fleet.Cluster, groups []*fleet.ClusterGroup) int {
 	if len(matched) == 0 || m.bundle.Spec.TargetCustomizationMode == fleet.AllMatches {
 		return -1
 	}
@@ -144,25 +148,14 @@ func (m matcher) forbiddenLater(matched []int, cluster *fleet.Cluster, groups []
 	return -1
 }
 
-// findOutranked adds a Cluster that a later target forbids in vain.
-func (o *observed) findOutranked(m matcher, matched []int, cluster *fleet.Cluster, groups []*fleet.ClusterGroup) {
-	later := m.forbiddenLater(matched, cluster, groups)
-	if later < 0 {
-		return
-	}
-	if o.outrankedCount++; o.outrankedCount <= maxNear {
-		o.outranked = append(o.outranked, m.outranked(matched[0], later, cluster))
-	}
-}
-
-// outranked describes a Cluster that gets the Bundle although a later target forbids it.
-func (m matcher) outranked(first, later int, cluster *fleet.Cluster) string {
+// Outranked describes a Cluster that gets the Bundle although a later target forbids it.
+func (m Matcher) Outranked(first, later int, cluster *fleet.Cluster) string {
 	return fmt.Sprintf("Cluster %s/%s gets the Bundle by %s, although %s has doNotDeploy: the first matching target decides; "+
 		"put the target with doNotDeploy first, or set targetCustomizationMode: AllMatches",
 		cluster.Namespace, cluster.Name, m.nameOf(first), m.nameOf(later))
 }
 
-func (m matcher) nameOf(i int) string {
+func (m Matcher) nameOf(i int) string {
 	if name := m.bundle.Spec.Targets[i].Name; name != "" {
 		return fmt.Sprintf("targets[%d] (%s)", i, name)
 	}

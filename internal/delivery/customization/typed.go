@@ -1,4 +1,4 @@
-package bundle
+package customization
 
 import (
 	"encoding/json"

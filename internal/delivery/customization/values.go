@@ -1,4 +1,4 @@
-package bundle
+package customization
 
 import (
 	"bytes"
@@ -11,26 +11,26 @@ import (
 	"sigs.k8s.io/yaml"
 
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
-	"github.com/muster-fleet/muster/internal/hub/bundles/templates"
+	"github.com/muster-fleet/muster/internal/delivery/templates"
 	"github.com/muster-fleet/muster/internal/yamlcheck"
 )
 
-// rules select how the hub merges the options of a Cluster from its Bundle.
-type rules bool
+// Rules select how the options of a Cluster are merged from its Bundle.
+type Rules bool
 
 const (
-	// presentRules are the rules of Rancher Fleet.
-	presentRules rules = false
-	// formerRules are the rules of earlier versions of the hub. A template gives a string, and a
+	// Present are the rules of Rancher Fleet.
+	Present Rules = false
+	// Former are the rules of earlier versions of the hub. A template gives a string, and a
 	// target appends to lists in values by their keys. A deployment written by an earlier version
 	// stays until its Bundle or Cluster changes.
-	formerRules rules = true
+	Former Rules = true
 )
 
 // render fills in the options of a Cluster: the labels and templates of the Helm values, and of the
 // labels and annotations of the namespace. It moves templateValues into the values.
-func render(version rules, options *fleet.BundleDeploymentOptions, cluster *fleet.Cluster) error {
-	if version == presentRules {
+func render(version Rules, options *fleet.BundleDeploymentOptions, cluster *fleet.Cluster) error {
+	if version == Present {
 		if err := renderNamespace(options, cluster); err != nil {
 			return err
 		}
@@ -38,7 +38,7 @@ func render(version rules, options *fleet.BundleDeploymentOptions, cluster *flee
 	if options.Helm == nil {
 		return nil
 	}
-	if version == presentRules {
+	if version == Present {
 		if err := fillLabels(options.Helm, cluster.Labels); err != nil {
 			return err
 		}
@@ -74,13 +74,13 @@ func render(version rules, options *fleet.BundleDeploymentOptions, cluster *flee
 }
 
 // fillAll fills the templates in values, and adds the values that are templates as a whole.
-func fillAll(version rules, filler *templates.Filler, values map[string]any, whole map[string]string, data map[string]any) error {
+func fillAll(version Rules, filler *templates.Filler, values map[string]any, whole map[string]string, data map[string]any) error {
 	fill := func(path, text string) (any, error) {
 		filled, err := filler.Fill(text, data)
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", path, err)
 		}
-		if version == formerRules || filled == text {
+		if version == Former || filled == text {
 			return filled, nil
 		}
 		return typed(text, filled), nil
@@ -101,7 +101,7 @@ func fillAll(version rules, filler *templates.Filler, values map[string]any, who
 		if err := yaml.Unmarshal([]byte(text), &value); err != nil {
 			return fmt.Errorf("%s: the result is not YAML: %w", path, err)
 		}
-		if version == presentRules {
+		if version == Present {
 			values[key] = value
 			continue
 		}

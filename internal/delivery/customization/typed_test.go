@@ -1,4 +1,4 @@
-package bundle
+package customization
 
 import (
 	"encoding/json"
@@ -6,8 +6,6 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"sigs.k8s.io/yaml"
-
-	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
 )
 
 func TestAFilledTemplateHasTheTypeThatYAMLGivesIt(t *testing.T) {
@@ -54,10 +52,10 @@ targets:
   helm: {values: {overlays: [b], x.overlays: [b], other: [b]}}
 `
 	for name, c := range map[string]struct {
-		by   rules
+		by   Rules
 		want string
 	}{
-		"former": {formerRules, `
+		"former": {Former, `
 correctDrift:
   enabled: true
   force: true
@@ -76,7 +74,7 @@ helm:
     x.overlays:
     - b
 `},
-		"present": {presentRules, `
+		"present": {Present, `
 correctDrift:
   enabled: true
 helm:
@@ -93,7 +91,7 @@ helm:
     - b
 `},
 	} {
-		options, err := optionsFor(c.by, bundleOfSpec(t, spec), []int{0}, clusterOne)
+		options, err := Options(c.by, bundleOfSpec(t, spec), []int{0}, clusterOne)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -103,38 +101,6 @@ helm:
 		}
 		if diff := cmp.Diff(c.want, "\n"+string(text)); diff != "" {
 			t.Errorf("by the %s rules (-want +got):\n%s", name, diff)
-		}
-	}
-}
-
-func TestADeploymentByTheFormerRulesStaysUntilTheyGiveAnother(t *testing.T) {
-	bundle := bundleOfSpec(t,
-		`{correctDrift: {enabled: true}, helm: {values: {a: "${ .ClusterLabels.replicas }"}}, targets: [{clusterName: c1}]}`)
-	m := &computed{}
-	m.begin(bundle, packed{name: "s-1"})
-	present, former := m.compute(presentRules, bundle, clusterOne, []int{0}), m.compute(formerRules, bundle, clusterOne, []int{0})
-	if present.id == former.id || present.problem != nil || former.problem != nil {
-		t.Fatalf("present %+v, former %+v", present, former)
-	}
-	relabeled := clusterOne.DeepCopy()
-	relabeled.Labels["replicas"] = "4"
-	for name, c := range map[string]struct {
-		id      string
-		cluster *fleet.Cluster
-		want    bool
-	}{
-		"none":                             {"", clusterOne, false},
-		"one by the present rules":         {present.id, clusterOne, false},
-		"one by the former rules":          {former.id, clusterOne, true},
-		"one of another Bundle":            {former.id + "0", clusterOne, false},
-		"one of the Cluster as it was":     {former.id, relabeled, false},
-		"one by the former rules, as seen": {former.id, clusterOne, true},
-	} {
-		m.outcomeFor(bundle, c.cluster, []int{0})
-		d := &fleet.BundleDeployment{Spec: fleet.BundleDeploymentSpec{DeploymentID: c.id}}
-		if got, is := m.formerOutcome(d, bundle, c.cluster, []int{0}); is != c.want ||
-			is && (got.id != former.id || got.digest != former.digest) {
-			t.Errorf("with %s: %t, %+v", name, is, got)
 		}
 	}
 }

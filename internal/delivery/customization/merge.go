@@ -1,4 +1,4 @@
-package bundle
+package customization
 
 import (
 	"encoding/json"
@@ -22,7 +22,7 @@ const whole = "correctDrift"
 // mergeOptions merges the options of targets into the Bundle's options. Values set by a target
 // win. Maps, above all the Helm values, are merged key by key. All option fields are omitted when
 // empty, so their JSON contains only the fields in use.
-func mergeOptions(version rules, base fleet.BundleDeploymentOptions,
+func mergeOptions(version Rules, base fleet.BundleDeploymentOptions,
 	targets ...fleet.BundleDeploymentOptions) (fleet.BundleDeploymentOptions, error) {
 	merged, err := toMap(base)
 	if err != nil {
@@ -33,7 +33,7 @@ func mergeOptions(version rules, base fleet.BundleDeploymentOptions,
 		if err != nil {
 			return base, err
 		}
-		if version == formerRules {
+		if version == Former {
 			mergeMaps(merged, over, appendsFormerly)
 			continue
 		}
