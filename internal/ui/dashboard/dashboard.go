@@ -147,6 +147,7 @@ func (s *Server) Handler() http.Handler {
 		"GET /bulk":                                      s.confirmBulk,
 		"POST /bulk":                                     s.changeBulk,
 		"GET /components":                                s.components,
+		"GET /find":                                      s.find,
 		"GET /":                                          s.missing,
 	} {
 		mux.HandleFunc(pattern, s.forVisitors(show))

@@ -94,7 +94,7 @@ func looking(r rig) map[string]string {
 		"deliveries": "/deliveries", "delivery": "/deliveries/bundles/" + workspace + "/shop",
 		"gitrepo":   "/deliveries/gitrepos/" + workspace + "/shop",
 		"placement": "/deliveries/clusterresourceplacements/shop", "token": "/tokens/" + workspace + "/token", "registration": "/registration",
-		"problem": "/members/nobody"}
+		"find": "/find?q=edge", "problem": "/members/nobody"}
 }
 
 // dated has the conditions of a member what an API server asks for.

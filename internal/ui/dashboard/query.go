@@ -108,10 +108,11 @@ func (q *query) suits(f *facts) bool {
 	return (q.Kind == "" || q.Kind == f.kind) && (q.Provider == "" || q.Provider == f.provider)
 }
 
-// isNamed reports whether a name contains the search text. The display name of a member counts in
-// any case of letters. Requests have generated names, so the names of their clusters count, too.
+// isNamed reports whether a name contains the search text, in any case of letters. The display
+// name of a member counts, too. Requests have generated names, so the names of their clusters count.
 func (q *query) isNamed(e *entry) bool {
-	if strings.Contains(e.name, q.Name) || strings.Contains(strings.ToLower(e.displayName), strings.ToLower(q.Name)) {
+	lower := strings.ToLower(q.Name) // as all names of objects
+	if strings.Contains(e.name, lower) || strings.Contains(strings.ToLower(e.displayName), lower) {
 		return true
 	}
 	return e.asked != nil && (strings.Contains(e.asked.cluster, q.Name) || strings.Contains(e.asked.clientID, q.Name))

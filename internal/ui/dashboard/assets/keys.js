@@ -17,7 +17,45 @@ function step(by) {
   all[Math.min(Math.max(now + by, 0), all.length - 1)]?.querySelector("th a").focus();
 }
 
+let asked = 0; // the number of searches of the dialog
+
+// find shows the result of the search in the dialog. An answer that comes after a newer one is dropped.
+async function find(text) {
+  const mine = ++asked;
+  const answer = await fetch("/find?q=" + encodeURIComponent(text)).catch(() => undefined);
+  const page = new DOMParser().parseFromString((await answer?.text()) ?? "", "text/html");
+  if (mine !== asked) return;
+  const result = page.getElementById("found") ?? page.querySelector("main") ?? document.createTextNode("The dashboard does not answer.");
+  document.querySelector("#find > div").replaceChildren(result);
+}
+
+// openFind opens the dialog that finds anything by name.
+function openFind() {
+  const dialog = document.getElementById("find");
+  if (!dialog || document.querySelector("dialog:modal")) return;
+  dialog.showModal();
+  dialog.querySelector("input").select();
+  find(dialog.querySelector("input").value);
+}
+
+document.getElementById("find")?.addEventListener("input", (event) => find(event.target.value.trim()));
+document.getElementById("find")?.addEventListener("submit", (event) => {
+  event.preventDefault();
+  document.querySelector("#find li a")?.click();
+});
+document.getElementById("find")?.addEventListener("keydown", (event) => {
+  const by = { ArrowDown: 1, ArrowUp: -1 }[event.key];
+  if (!by) return;
+  const stops = [...document.querySelectorAll("#find input, #find li a")];
+  stops[Math.min(Math.max(stops.indexOf(document.activeElement) + by, 0), stops.length - 1)].focus();
+  event.preventDefault();
+});
+
 document.addEventListener("keydown", (event) => {
+  if ((event.ctrlKey || event.metaKey) && event.key === "k") {
+    openFind();
+    return event.preventDefault();
+  }
   if (event.ctrlKey || event.metaKey || event.altKey || event.target.matches("input:not([type=checkbox]), select, textarea")) return;
   if (document.querySelector("dialog:modal")) return;
   const after = Date.now() - began < 1000;
@@ -66,6 +104,10 @@ document.addEventListener("click", (event) => {
   const button = event.target.closest("button");
   if (button?.dataset.copy !== undefined) copy(button);
   if (button?.dataset.help !== undefined) document.getElementById("keys").showModal();
+  if (event.target.closest("[data-find]") && !event.ctrlKey && !event.metaKey) {
+    event.preventDefault();
+    openFind();
+  }
 });
 
 // count shows the number of selected members beside the buttons, and sets the checkbox for all.
