@@ -72,7 +72,7 @@ func (s *Server) find(w http.ResponseWriter, r *http.Request, v *visitor) error 
 
 // nearest returns the entries with a text in their names: the whole name first, then names that
 // begin with it.
-func nearest(all []*entry, text string) []*entry {
+func nearest(entries []*entry, text string) []*entry {
 	lower := strings.ToLower(text)
 	distance := func(e *entry) int {
 		switch {
@@ -83,7 +83,7 @@ func nearest(all []*entry, text string) []*entry {
 		}
 		return 2
 	}
-	matching := (&query{Name: text, selector: labels.Everything()}).matching(all)
+	matching := (&query{Name: text, selector: labels.Everything()}).matching(entries)
 	slices.SortStableFunc(matching, func(a, b *entry) int {
 		return cmp.Or(cmp.Compare(distance(a), distance(b)),
 			cmp.Compare(slices.Index(foundResources, a.resource), slices.Index(foundResources, b.resource)))

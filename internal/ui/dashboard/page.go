@@ -80,7 +80,8 @@ var templates = func() map[string]*template.Template {
 		"noProblems": func() string { return view.NoProblems },
 	}
 	for _, name := range []string{
-		"fleet", "member", "deliveries", "delivery", "registration", "token", "sign-in", "problem", "components", "bulk", "request", "token-form", "find",
+		"fleet", "member", "deliveries", "delivery", "registration", "token", "sign-in", "problem", "components", "bulk", "request",
+		"token-form", "find",
 	} {
 		parsed[name] = template.Must(template.New("layout.html").Funcs(functions).ParseFS(pages,
 			"templates/layout.html", "templates/shared.html", "templates/"+name+".html"))

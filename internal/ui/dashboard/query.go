@@ -109,7 +109,7 @@ func (q *query) suits(f *facts) bool {
 }
 
 // isNamed reports whether a name contains the search text, in any case of letters. The display
-// name of a member counts, too. Requests have generated names, so the names of their clusters count.
+// name of a member counts, too. Requests have generated names: their Clusters count.
 func (q *query) isNamed(e *entry) bool {
 	lower := strings.ToLower(q.Name) // as all names of objects
 	if strings.Contains(e.name, lower) || strings.Contains(strings.ToLower(e.displayName), lower) {
