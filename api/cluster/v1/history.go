@@ -57,22 +57,22 @@ const (
 // MaxHistory is the number of entries that the hub keeps of a member.
 const MaxHistory = 20
 
-// HistoryEntry is a change in the life of a member, or several of one kind that followed each other
-// within an hour. The hub writes it together with the status that shows the change.
+// HistoryEntry is a change in the life of a member, or a series of changes of one kind within an
+// hour. The hub writes it together with the status that shows the change.
 type HistoryEntry struct {
-	// Time is when the hub noticed the change; of several changes, the first one.
+	// time is the time when the hub noticed the change, or the first of several.
 	// +required
 	Time metav1.Time `json:"time"`
-	// Reason is the kind of the change, such as Joined, Lost or Back.
+	// reason is the kind of the change, such as Joined, Lost or Back.
 	// +required
 	Reason HistoryReason `json:"reason"`
-	// Message states the change in one sentence; of several changes, the last one.
+	// message describes the change, or the last of several, in one sentence.
 	// +optional
 	Message limits.Line `json:"message,omitempty"`
-	// Count is the number of changes; 0 means one.
+	// count is the number of changes that this entry stands for; 0 means one.
 	// +optional
 	Count int32 `json:"count,omitempty"`
-	// LastTime is when the hub noticed the last of several changes.
+	// lastTime is the time when the hub noticed the last of several changes.
 	// +optional
 	LastTime *metav1.Time `json:"lastTime,omitempty"`
 }

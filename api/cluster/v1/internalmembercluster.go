@@ -40,64 +40,64 @@ const (
 	ClusterStateLeave ClusterState = "Leave"
 )
 
-// InternalMemberClusterSpec is written by the hub only.
+// InternalMemberClusterSpec is the desired state of an InternalMemberCluster. Only the hub writes
+// it.
 type InternalMemberClusterSpec struct {
-	// State is Join or Leave.
+	// state is Join or Leave.
 	// +required
 	State ClusterState `json:"state"`
-	// HeartbeatPeriodSeconds is the period of the agent's heartbeats.
+	// heartbeatPeriodSeconds is the period of the agent's heartbeats.
 	// +optional
 	// +kubebuilder:default=60
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=600
 	HeartbeatPeriodSeconds int32 `json:"heartbeatPeriodSeconds,omitempty"`
-	// Hub is the desired address of the hub for the agent; absent if the hub's settings have none.
-	// Agents of KubeFleet ignore it. A Muster addition.
+	// hub is the desired address of the hub; absent if the hub's settings have none. Agents of
+	// KubeFleet ignore it. A Muster addition.
 	// +optional
 	Hub *HubAddress `json:"hub,omitempty"`
-	// LeavePolicy decides about the placed objects when the member leaves. With Delete the agent
-	// removes them, and only then reports that the member has left. With Orphan, the default, they
-	// stay. The hub sets Delete before it requests the member to leave, because a member may leave by
-	// itself, to register elsewhere. Agents of KubeFleet ignore it. A Muster addition.
+	// leavePolicy is the treatment of placed objects when the member leaves. With Delete, the agent
+	// removes them before it reports the leave. With Orphan, the default, they stay. The hub sets
+	// Delete before it requests the leave, because a member may leave by itself to register elsewhere.
+	// Agents of KubeFleet ignore the field. A Muster addition.
 	// +optional
 	LeavePolicy LeavePolicy `json:"leavePolicy,omitempty"`
-	// Credential is the newest credential issued to the agent since its registration; absent before
+	// credential is the newest credential issued to the agent since its registration; absent before
 	// the first. A Muster addition.
 	// +optional
 	Credential *IssuedCredential `json:"credential,omitempty"`
-	// Warning is a message of the hub to the administrators of the member; the agent logs it and shows
+	// warning is a message of the hub to the administrators of the member; the agent logs it and shows
 	// it in its state. A Muster addition.
 	// +optional
 	// +kubebuilder:validation:MaxLength=1024
 	Warning string `json:"warning,omitempty"`
-	// Quarantined stops deliveries and removals. A Muster addition.
+	// quarantined stops all deliveries to the member and all removals from it. A Muster addition.
 	// +optional
 	Quarantined bool `json:"quarantined,omitempty"`
 }
 
-// IssuedCredential is a credential that only the agent can read.
+// IssuedCredential is a credential sealed to the agent.
 type IssuedCredential struct {
-	// AccountUID is the UID of the member's account for this credential; the credential is valid as
+	// accountUID is the UID of the member's account for this credential; the credential is valid as
 	// long as the account exists.
 	// +required
 	// +kubebuilder:validation:MaxLength=64
 	AccountUID string `json:"accountUID"`
-	// Sequence counts the credentials of the account, from 1; the registration's credential has none.
+	// sequence counts the credentials of the account, from 1; the registration's credential has none.
 	// +required
 	// +kubebuilder:validation:Minimum=1
 	Sequence int64 `json:"sequence"`
-	// After is the sequence of the agent's credential when this one was issued; 0 for the
-	// registration's credential. An agent with an older one is a copy, or was restored from a backup,
-	// and ignores this credential.
+	// after is the sequence of the replaced credential; 0 for the registration's. An agent with an
+	// older credential is a copy, or was restored from a backup. It ignores this credential.
 	// +optional
 	After int64 `json:"after,omitempty"`
-	// Issued is the time of issue, by the hub's clock.
+	// issued is the time of issue, by the hub's clock.
 	// +required
 	Issued metav1.Time `json:"issued"`
-	// Expires is the expiry, by the hub's clock.
+	// expires is the time of expiry, by the hub's clock.
 	// +required
 	Expires metav1.Time `json:"expires"`
-	// Sealed is the token, encrypted to the agent's pinned key; absent once the agent uses it.
+	// sealed is the token, encrypted to the agent's pinned key; absent once the agent uses it.
 	// +optional
 	// +kubebuilder:validation:MaxLength=16384
 	Sealed []byte `json:"sealed,omitempty"`
@@ -119,18 +119,20 @@ const (
 // HubAddress is the address of the hub for members, with the trusted certificates. An empty field
 // keeps the agent's current value.
 type HubAddress struct {
-	// APIServerURL is the URL of the hub's API server, https://host[:port].
+	// apiServerURL is the URL of the hub's API server, https://host[:port].
 	// +optional
 	APIServerURL string `json:"apiServerURL,omitempty"`
-	// APIServerCA is a PEM bundle; it may hold the old certificate and the new one.
+	// apiServerCA is a PEM bundle of the hub's certificate authorities. During a change it holds the
+	// old and the new one.
 	// +optional
 	APIServerCA string `json:"apiServerCA,omitempty"`
-	// AgentTLSMode is strict (trust apiServerCA only) or system-store (the system's authorities, too).
+	// agentTLSMode is strict (trust apiServerCA only) or system-store (also trust the system's
+	// authorities).
 	// +optional
 	AgentTLSMode string `json:"agentTLSMode,omitempty"`
 }
 
-// FeatureManagedAgent means: the agent adopts its own release from a BundleDeployment with the
+// FeatureManagedAgent means that the agent adopts its own release from a BundleDeployment with the
 // label muster/agent-version.
 const FeatureManagedAgent = "ManagedAgent"
 
@@ -145,87 +147,87 @@ const FeatureLongDigest = "LongDigest"
 // it rejoins after its credential has expired.
 const FeatureReconnect = "Reconnect"
 
-// InternalMemberClusterStatus is written by the agent only. Above 256 KiB the hub keeps only the
-// health. A condition's message has at most 2048 characters, a reason or type 128.
+// InternalMemberClusterStatus is the observed state of an InternalMemberCluster. Only the agent
+// writes it. Above 256 KiB the hub keeps only the health. A condition's message has at most 2048
+// characters, a reason or type 128.
 type InternalMemberClusterStatus struct {
-	// Conditions of the member's property provider.
+	// conditions are the conditions of the member's property provider.
 	// +optional
 	// +kubebuilder:validation:MaxItems=6
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
-	// Properties of the member by name, such as kubernetes-fleet.io/node-count. A KubeFleet agent with
-	// a cloud's property provider has dozens, several for every machine size in use.
+	// properties are the properties of the member by name, such as kubernetes-fleet.io/node-count. A
+	// KubeFleet agent with a cloud's property provider has dozens, several for every machine size in
+	// use.
 	// +optional
 	// +kubebuilder:validation:MaxProperties=128
 	// +kubebuilder:validation:XValidation:rule="self.all(key, size(key) <= 253)",message="a key has more than 253 characters"
 	Properties map[string]PropertyValue `json:"properties,omitempty"`
-	// ResourceUsage of the member.
+	// resourceUsage is the capacity of the member, and the part of it that is free.
 	// +optional
 	ResourceUsage ResourceUsage `json:"resourceUsage,omitempty"`
-	// Namespaces of the member and their owning Works, at most 200 from either system's agents; empty
-	// if the agent does not collect them.
+	// namespaces maps the member's namespaces to their owning Works. At most 200; empty if the agent
+	// does not collect them.
 	// +optional
 	// +kubebuilder:validation:MaxProperties=224
 	// +kubebuilder:validation:XValidation:rule="self.all(key, size(key) <= 63)",message="a key has more than 63 characters"
 	Namespaces map[string]limits.Name `json:"namespaces,omitempty"`
-	// AgentStatus has an entry per agent, written by that agent; Muster's own has the type
-	// MemberAgent.
+	// agentStatus has an entry per agent. The entry of Muster's agent has the type MemberAgent.
 	// +optional
 	// +listType=map
 	// +listMapKey=type
 	// +kubebuilder:validation:MaxItems=4
 	AgentStatus []AgentStatus `json:"agentStatus,omitempty"`
-	// Nodes summarises the member's nodes. A Muster addition.
+	// nodes counts the member's nodes. A Muster addition.
 	// +optional
 	Nodes *NodeSummary `json:"nodes,omitempty"`
-	// KubernetesVersion of the member's API server, such as v1.36.3. A Muster addition.
+	// kubernetesVersion is the version of the member's API server, such as v1.36.3. A Muster addition.
 	// +optional
 	KubernetesVersion limits.Name `json:"kubernetesVersion,omitempty"`
-	// AgentVersion is the version of the agent that writes this report. A Muster addition.
+	// agentVersion is the version of the agent that writes this report. A Muster addition.
 	// +optional
 	AgentVersion limits.Name `json:"agentVersion,omitempty"`
-	// Features lists abilities that agents of earlier versions, or with other settings, lack. A Muster
-	// addition.
+	// features lists optional abilities of this agent. Other versions or settings may lack some. A
+	// Muster addition.
 	// +optional
 	// +listType=set
 	// +kubebuilder:validation:MaxItems=32
 	Features []limits.Name `json:"features,omitempty"`
-	// AgentNamespace is the namespace of the agent on the member. A Muster addition.
+	// agentNamespace is the namespace of the agent on the member. A Muster addition.
 	// +optional
 	AgentNamespace limits.Name `json:"agentNamespace,omitempty"`
-	// AgentKey is the agent's Ed25519 public key. With it the hub recognizes the agent and seals its
+	// agentKey is the agent's Ed25519 public key. With it the hub recognizes the agent and seals its
 	// credential. A Muster addition.
 	// +optional
 	// +kubebuilder:validation:MaxLength=64
 	AgentKey []byte `json:"agentKey,omitempty"`
-	// Credential is the credential in use, as far as the agent knows. An agent that waits while
-	// another one sends the member's heartbeats reports none. A Muster addition.
+	// credential is the credential in use. Absent while the agent waits because another one sends the
+	// heartbeats. A Muster addition.
 	// +optional
 	Credential *CredentialInUse `json:"credential,omitempty"`
-	// Hub is the hub's address in use. A Muster addition.
+	// hub is the hub's address in use. A Muster addition.
 	// +optional
 	Hub *HubInUse `json:"hub,omitempty"`
 }
 
 // HubInUse is an agent's address of the hub, with the failure if it is not the address in spec.hub.
 type HubInUse struct {
-	// APIServerURL is the URL in use.
+	// apiServerURL is the URL of the hub in use.
 	// +optional
 	// +kubebuilder:validation:MaxLength=2048
 	APIServerURL string `json:"apiServerURL,omitempty"`
-	// APIServerCAHash is the hash of the agent's CA, in the form of the Cluster field of that name.
+	// apiServerCAHash is the hash of the CA in use, as in the status of a Cluster.
 	// +optional
 	// +kubebuilder:validation:MaxLength=128
 	APIServerCAHash string `json:"apiServerCAHash,omitempty"`
-	// AgentTLSMode is strict, system-store, or insecure if the agent's own settings turn verification
-	// off.
+	// agentTLSMode is strict or system-store, or insecure if the agent's settings say so.
 	// +optional
 	// +kubebuilder:validation:MaxLength=32
 	AgentTLSMode string `json:"agentTLSMode,omitempty"`
-	// ObservedGeneration is the generation of the spec behind the failure.
+	// observedGeneration is the metadata.generation of the spec that caused the failure.
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
-	// Failure is the cause why the agent could not move to the address in spec.hub. The agent then
-	// keeps the one above. Empty if it could, or has not tried yet.
+	// failure is the error of the last attempt to move to the address in spec.hub; the agent then
+	// keeps apiServerURL. Empty after a success.
 	// +optional
 	// +kubebuilder:validation:MaxLength=4096
 	Failure string `json:"failure,omitempty"`
@@ -233,66 +235,65 @@ type HubInUse struct {
 
 // CredentialInUse names the credential of an agent that writes its report.
 type CredentialInUse struct {
-	// AccountUID is the UID of the credential's account on the hub.
+	// accountUID is the UID of the credential's account on the hub.
 	// +required
 	// +kubebuilder:validation:MaxLength=64
 	AccountUID string `json:"accountUID"`
-	// Sequence is the sequence of the credential; zero for the registration's credential.
+	// sequence is the sequence of the credential; zero for the registration's credential.
 	// +required
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=1000000000
 	Sequence int64 `json:"sequence"`
-	// Expires is the expiry of the credential, by the hub's clock; absent if it never expires.
+	// expires is the expiry of the credential, by the hub's clock; absent if it never expires.
 	// +optional
 	Expires *metav1.Time `json:"expires,omitempty"`
 }
 
 // NodeSummary counts the nodes of a member.
 type NodeSummary struct {
-	// Total number of nodes.
+	// total is the number of nodes.
 	// +required
 	Total int32 `json:"total"`
-	// Ready is the number of nodes with the condition Ready=True.
+	// ready is the number of nodes with the condition Ready=True.
 	// +required
 	Ready int32 `json:"ready"`
-	// Sample is the name of one node: the first ready one by name, else the first.
+	// sample is the name of one node: the first ready one by name, else the first.
 	// +optional
 	Sample limits.Name `json:"sample,omitempty"`
 }
 
 // PropertyValue is the value of a property with the time of its observation.
 type PropertyValue struct {
-	// Value, usually a Kubernetes quantity. KubeFleet's property provider also reports the certificate
-	// authority of the cluster in one.
+	// value is the property's value, usually a Kubernetes quantity.
 	// +required
 	// +kubebuilder:validation:MaxLength=16384
 	Value string `json:"value"`
-	// ObservationTime is the time of the agent's observation, by the member's clock.
+	// observationTime is the time of the agent's observation, by the member's clock.
 	// +required
 	ObservationTime metav1.Time `json:"observationTime"`
 }
 
 // ResourceUsage holds the resources of a member.
 type ResourceUsage struct {
-	// Capacity of all nodes together.
+	// capacity is the capacity of all nodes together.
 	// +optional
 	// +kubebuilder:validation:Type=object
 	// +kubebuilder:validation:MaxProperties=48
 	// +kubebuilder:validation:XValidation:rule="self.all(key, size(key) <= 128)",message="a key has more than 128 characters"
 	Capacity corev1.ResourceList `json:"capacity,omitempty"`
-	// Allocatable resources of all nodes together.
+	// allocatable is the sum of the allocatable resources of all nodes.
 	// +optional
 	// +kubebuilder:validation:Type=object
 	// +kubebuilder:validation:MaxProperties=48
 	// +kubebuilder:validation:XValidation:rule="self.all(key, size(key) <= 128)",message="a key has more than 128 characters"
 	Allocatable corev1.ResourceList `json:"allocatable,omitempty"`
-	// Available is allocatable minus the requests of Pods.
+	// available is allocatable minus the requests of Pods.
 	// +optional
 	// +kubebuilder:validation:Type=object
 	// +kubebuilder:validation:MaxProperties=48
 	// +kubebuilder:validation:XValidation:rule="self.all(key, size(key) <= 128)",message="a key has more than 128 characters"
 	Available corev1.ResourceList `json:"available,omitempty"`
-	// ObservationTime is the time of the agent's observation, by the member's clock.
+	// observationTime is the time of the agent's observation, by the member's clock.
 	// +optional
 	ObservationTime metav1.Time `json:"observationTime,omitempty"`
 }
@@ -307,17 +308,16 @@ const MemberAgent AgentType = "MemberAgent"
 
 // AgentStatus is an agent's report about itself.
 type AgentStatus struct {
-	// Type of the agent.
+	// type is the type of the agent.
 	// +required
 	Type AgentType `json:"type"`
-	// Conditions: Joined, Healthy. Pruned is present only while a release that should be gone still
-	// exists.
+	// conditions: Joined, Healthy; and Pruned while the agent cannot remove a release.
 	// +optional
 	// +listType=map
 	// +listMapKey=type
 	// +kubebuilder:validation:MaxItems=6
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
-	// LastReceivedHeartbeat is the time of a recent heartbeat.
+	// lastReceivedHeartbeat is the time of a recent heartbeat.
 	// +optional
 	LastReceivedHeartbeat metav1.Time `json:"lastReceivedHeartbeat,omitempty"`
 }

@@ -34,44 +34,44 @@ type MemberCluster struct {
 	Status MemberClusterStatus `json:"status,omitempty"`
 }
 
-// MemberClusterSpec is written by administrators.
+// MemberClusterSpec is the desired state of a MemberCluster. Administrators write it.
 type MemberClusterSpec struct {
-	// Identity is the identity of the member's agent on the hub: a ServiceAccount or a User. It gets
-	// access to the member namespace; a previous identity loses it at once.
+	// identity is the account of the member's agent on the hub: a ServiceAccount or a User. The hub
+	// grants it access to the member namespace, and ends the access of the previous identity at once.
 	// +required
 	Identity rbacv1.Subject `json:"identity"`
-	// HeartbeatPeriodSeconds is the period of the agent's heartbeats. A member is Lost after three
-	// missing heartbeats, but not before 30 s.
+	// heartbeatPeriodSeconds is the period of the agent's heartbeats. A member that misses three
+	// heartbeats is Lost, but not before 30 s.
 	// +optional
 	// +kubebuilder:default=60
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=600
 	HeartbeatPeriodSeconds int32 `json:"heartbeatPeriodSeconds,omitempty"`
-	// Taints exclude the member from placements without a matching toleration.
+	// taints exclude the member from placements without a matching toleration.
 	// +optional
 	// +kubebuilder:validation:MaxItems=100
 	// +kubebuilder:validation:XValidation:rule="self.all(a, self.exists_one(b, a.key == b.key && (has(a.value) ? a.value : '') == (has(b.value) ? b.value : '') && a.effect == b.effect))",message="two taints have the same key, value and effect"
 	Taints []Taint `json:"taints,omitempty"`
-	// DeleteOptions of the member.
+	// deleteOptions are options for the deletion of the MemberCluster.
 	// +optional
 	DeleteOptions *DeleteOptions `json:"deleteOptions,omitempty"`
 }
 
 // Taint excludes a member from placements.
 type Taint struct {
-	// Key is a qualified name.
+	// key is a qualified name.
 	// +required
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=317
 	// +kubebuilder:validation:Pattern=`^([a-z0-9]([-a-z0-9.]*[a-z0-9])?/)?[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?$`
 	Key string `json:"key"`
-	// Value is a label value. With UntilTrue the hub removes the taint once the condition of the
-	// MemberCluster whose type is the key is True. That is a Muster addition.
+	// value is a label value. With UntilTrue, the key is the type of a condition: the hub removes the
+	// taint as soon as that condition is True. A Muster addition.
 	// +optional
 	// +kubebuilder:validation:MaxLength=63
 	// +kubebuilder:validation:Pattern=`^([A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?)?$`
 	Value string `json:"value,omitempty"`
-	// Effect is NoSchedule: objects placed already stay.
+	// effect is NoSchedule: the member gets no new placements, and keeps the ones it has.
 	// +required
 	// +kubebuilder:validation:Enum=NoSchedule
 	Effect string `json:"effect"`
@@ -79,52 +79,52 @@ type Taint struct {
 
 // DeleteOptions of a MemberCluster.
 type DeleteOptions struct {
-	// ValidationMode is accepted for compatibility; Muster has no networking objects that could forbid
-	// a deletion.
+	// validationMode is accepted for compatibility, and has no effect. In Muster no networking object
+	// can block a deletion.
 	// +optional
 	// +kubebuilder:default=Strict
 	// +kubebuilder:validation:Enum=Skip;Strict
 	ValidationMode string `json:"validationMode,omitempty"`
 }
 
-// MemberClusterStatus is written by the hub only.
+// MemberClusterStatus is the observed state of a MemberCluster. Only the hub writes it.
 type MemberClusterStatus struct {
-	// Conditions: the hub's, such as ReadyToJoin, Joined and Healthy, and the property provider's from
-	// the member's report.
+	// conditions: ReadyToJoin, Joined, Healthy and others by the hub, and a copy of the conditions of
+	// the member's property provider.
 	// +optional
 	// +listType=map
 	// +listMapKey=type
 	// +kubebuilder:validation:MaxItems=40
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
-	// Properties of the member by name, such as kubernetes-fleet.io/node-count.
+	// properties are the properties of the member by name, such as kubernetes-fleet.io/node-count.
 	// +optional
 	Properties map[string]PropertyValue `json:"properties,omitempty"`
-	// ResourceUsage of the member.
+	// resourceUsage is the capacity of the member, and the part of it that is free.
 	// +optional
 	ResourceUsage ResourceUsage `json:"resourceUsage,omitempty"`
-	// Namespaces of the member and their owning Works, at most 200; empty if the agent does not
-	// collect them.
+	// namespaces maps the member's namespaces to their owning Works. At most 200; empty if the agent
+	// does not collect them.
 	// +optional
 	Namespaces map[string]string `json:"namespaces,omitempty"`
-	// AgentStatus has an entry per agent.
+	// agentStatus has an entry per agent.
 	// +optional
 	// +listType=map
 	// +listMapKey=type
 	AgentStatus []AgentStatus `json:"agentStatus,omitempty"`
-	// ClockSkewSeconds is the lead of the member's clock over the hub's in seconds, negative if it is
-	// behind, from recent heartbeats. The hub writes it with the rest of the status, or after a change
-	// of more than 30 s. No decision depends on it. A Muster addition.
+	// clockSkewSeconds is the difference between the member's clock and the hub's, from recent
+	// heartbeats. It is negative if the member's clock is slow. The hub writes it with the rest of the
+	// status, or after a change of more than 30 s. No decision depends on it. A Muster addition.
 	// +optional
 	ClockSkewSeconds *int64 `json:"clockSkewSeconds,omitempty"`
-	// AgentVersion is the version of Muster's agent; empty for KubeFleet's. A Muster addition.
+	// agentVersion is the version of Muster's agent; empty for KubeFleet's. A Muster addition.
 	// +optional
 	AgentVersion string `json:"agentVersion,omitempty"`
-	// Credential is the status of the hub's credential that the agent got in exchange for the token of
-	// spec.identity; absent if it uses none. A Muster addition.
+	// credential is the status of the credential that the hub issued in exchange for the token of
+	// spec.identity. Absent if the agent uses none. A Muster addition.
 	// +optional
 	Credential *CredentialStatus `json:"credential,omitempty"`
-	// History lists the last changes in the life of the member: joined, lost, back, cordoned, updated,
-	// revoked. Only the hub writes it. A Muster addition.
+	// history lists the last events in the life of the member, such as Joined, Lost, Cordoned or
+	// Revoked. Only the hub writes it. A Muster addition.
 	// +optional
 	// +kubebuilder:validation:MaxItems=40
 	History []HistoryEntry `json:"history,omitempty"`
@@ -132,24 +132,24 @@ type MemberClusterStatus struct {
 
 // CredentialStatus is the status of an agent's credential.
 type CredentialStatus struct {
-	// Kind is native: the credential expires, and the hub renews it.
+	// kind is native: the credential expires, and the hub renews it before.
 	// +optional
 	Kind string `json:"kind,omitempty"`
-	// Expires is the expiry of the newest credential known to be in use; absent if it never expires.
+	// expires is the expiry of the newest credential known to be in use; absent if it never expires.
 	// +optional
 	Expires *metav1.Time `json:"expires,omitempty"`
-	// Key is the beginning of the fingerprint of the agent's key; the annotation muster/agent-key has
-	// all of it. Empty if the agent has none.
+	// key is the beginning of the fingerprint of the agent's key. The annotation muster/agent-key has
+	// the whole fingerprint. Empty if the agent has no key.
 	// +optional
 	Key string `json:"key,omitempty"`
-	// AccountUID is the UID of the credential's account.
+	// accountUID is the UID of the credential's account.
 	// +optional
 	AccountUID string `json:"accountUID,omitempty"`
-	// Sequence is the number of the account's newest credential that was in use.
+	// sequence is the number of the newest credential that the agent has used.
 	// +optional
 	Sequence int64 `json:"sequence,omitempty"`
-	// Superseded is the sequence of an older credential used after a newer one: the cluster was
-	// copied, or restored from a backup. Absent if there was none.
+	// superseded is the sequence of an older credential that was used after a newer one: the cluster
+	// was copied, or restored from a backup. Absent if none was.
 	// +optional
 	Superseded *int64 `json:"superseded,omitempty"`
 }

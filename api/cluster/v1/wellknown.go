@@ -17,19 +17,19 @@ const (
 	// ConditionJoined reports whether the member's agent has joined; on a MemberCluster and on an
 	// agent's status.
 	ConditionJoined = "Joined"
-	// ConditionHealthy reports whether the member's agent is alive and its API server healthy;
-	// likewise.
+	// ConditionHealthy reports whether the member's agent sends heartbeats, and its API server is
+	// healthy; in the same two places.
 	ConditionHealthy = "Healthy"
-	// AnnotationLeavePolicy on a MemberCluster or a Cluster decides about the placed objects when the
-	// member leaves: Delete or Orphan. The default is Delete for a MemberCluster and Orphan for a
+	// AnnotationLeavePolicy on a MemberCluster or a Cluster deletes or keeps the placed objects when
+	// the member leaves: Delete or Orphan. The default is Delete for a MemberCluster and Orphan for a
 	// Cluster.
 	AnnotationLeavePolicy = "muster/leave-policy"
-	// TaintUntilTrue is the value of a taint that the hub removes once the condition of the
-	// MemberCluster whose type is the taint's key is True. A Muster addition.
+	// TaintUntilTrue is the value of a taint with an end. The key is the type of a condition: the hub
+	// removes the taint as soon as that condition is True. A Muster addition.
 	TaintUntilTrue = "UntilTrue"
-	// AnnotationRevoked on a MemberCluster or a Cluster removes all access of its member at once, and
-	// admits no agent while the annotation stands. Every value counts except "false". Users who may
-	// edit the object set it; no member may. A Muster addition.
+	// AnnotationRevoked on a MemberCluster or a Cluster removes all access of its member at once.
+	// While it is set, the hub admits no agent for the member. Every value counts except "false".
+	// Users who may edit the object set it; no member may. A Muster addition.
 	AnnotationRevoked = "muster/revoked"
 	// AnnotationRevokedBy beside AnnotationRevoked is the user who has set the latter.
 	// AnnotationIdentityBy on a MemberCluster is the author of its spec.identity. Admission policies

@@ -26,60 +26,61 @@ type Bundle struct {
 	Status BundleStatus `json:"status,omitempty"`
 }
 
-// BundleSpec is written by users. The inline options apply to every target that does not override
-// them.
+// BundleSpec is the desired state of a Bundle. Users write it. The inline options apply to all
+// targets. A target can override them.
 type BundleSpec struct {
 	BundleDeploymentOptions `json:",inline"`
 
-	// Paused stops the rollout of changes; new ones are staged.
+	// paused stops the rollout of changes. The hub stages new changes until it is false.
 	// +optional
 	Paused bool `json:"paused,omitempty"`
-	// RolloutStrategy divides the rollout of a change into partitions.
+	// rolloutStrategy divides the rollout of a change into partitions.
 	// +optional
 	// +nullable
 	RolloutStrategy *RolloutStrategy `json:"rolloutStrategy,omitempty"`
-	// Resources are the files of the Bundle. With the rest of the Bundle they may have at most the 1.5
-	// MiB that etcd stores.
+	// resources are the files of the Bundle. etcd limits the whole Bundle to 1.5 MiB.
 	// +optional
 	// +nullable
 	// +kubebuilder:validation:MaxItems=16384
 	Resources []BundleResource `json:"resources,omitempty"`
-	// Targets select the Clusters of the Bundle; without a target the Bundle matches none.
+	// targets select the Clusters of the Bundle. Without a target, the Bundle matches no Cluster.
 	// +optional
 	// +nullable
 	// +kubebuilder:validation:MaxItems=4096
 	Targets []BundleTarget `json:"targets,omitempty"`
-	// TargetCustomizationMode selects the targets that set the options of a Cluster. FirstMatch, the
-	// default, takes the first matching target. AllMatches merges all matching ones, in order.
+	// targetCustomizationMode decides which of several matching targets set the options of a Cluster.
+	// FirstMatch, the default, uses the first one. AllMatches merges all of them, in order.
 	// +optional
 	// +nullable
 	TargetCustomizationMode limits.Name `json:"targetCustomizationMode,omitempty"`
-	// TargetRestrictions further restrict the Clusters: if there are any, at least one must match.
+	// targetRestrictions limit the Clusters further. If there are any, a Cluster must match at least
+	// one of them.
 	// +optional
 	// +nullable
 	// +kubebuilder:validation:MaxItems=4096
 	TargetRestrictions []BundleTargetRestriction `json:"targetRestrictions,omitempty"`
-	// DependsOn lists Bundles that a Cluster must have first.
+	// dependsOn lists the Bundles that must be in an accepted state on a Cluster before this one is
+	// deployed there.
 	// +optional
 	// +nullable
 	// +kubebuilder:validation:MaxItems=1024
 	DependsOn []BundleRef `json:"dependsOn,omitempty"`
-	// ContentsID names resources stored elsewhere.
+	// contentsId names the resources of a Bundle in a registry, instead of resources.
 	// +optional
 	// +nullable
 	ContentsID limits.Name `json:"contentsId,omitempty"`
-	// HelmOpOptions is set by a HelmOp.
+	// helmOpOptions is set by a HelmOp.
 	// +optional
 	// +nullable
 	// +kubebuilder:validation:Schemaless
 	// +kubebuilder:validation:Type=object
 	// +kubebuilder:pruning:PreserveUnknownFields
 	HelmOpOptions *runtime.RawExtension `json:"helmOpOptions,omitempty"`
-	// ValuesHash marks a Bundle with its Helm values in the Secret of the Bundle's name, of type
-	// fleet.cattle.io/bundle-values/v1alpha1. The Secret has the Bundle's values under values.yaml,
-	// and a target's own values under the name of the target, each as JSON. The hash is the SHA-256 of
-	// the Secret's data, as a JSON object. Until the Secret has these values, deployed resources stay
-	// unchanged. `fleet apply` sets the field.
+	// valuesHash is set if the Helm values are in a Secret instead of the spec. The Secret has the
+	// name of the Bundle and the type fleet.cattle.io/bundle-values/v1alpha1. Its key values.yaml has
+	// the values of the Bundle; the name of a target is the key of its own values. Each is JSON. The
+	// hash is the SHA-256 of the Secret's data, as a JSON object. Until the data has this hash,
+	// deployed resources stay unchanged. `fleet apply` sets the field.
 	// +optional
 	// +nullable
 	ValuesHash limits.Name `json:"valuesHash,omitempty"`
@@ -87,15 +88,15 @@ type BundleSpec struct {
 
 // BundleResource is a file of a Bundle.
 type BundleResource struct {
-	// Name is the path of the file.
+	// name is the path of the file.
 	// +optional
 	// +nullable
 	Name limits.Line `json:"name,omitempty"`
-	// Content of the file, in the given encoding.
+	// content is the content of the file, encoded as in encoding.
 	// +optional
 	// +nullable
 	Content limits.Document `json:"content,omitempty"`
-	// Encoding is empty for plain text, or `base64+gz`.
+	// encoding is empty for plain text, or `base64+gz`.
 	// +optional
 	// +nullable
 	Encoding limits.Name `json:"encoding,omitempty"`
@@ -103,33 +104,34 @@ type BundleResource struct {
 
 // RolloutStrategy divides the rollout of a change into partitions.
 type RolloutStrategy struct {
-	// MaxUnavailable is the number or percentage of a partition's deployments that may be unavailable
+	// maxUnavailable is the number or percentage of a partition's deployments that may be unavailable
 	// at once. Default 100%.
 	// +optional
 	// +nullable
 	MaxUnavailable *intstr.IntOrString `json:"maxUnavailable,omitempty"`
-	// MaxUnavailablePartitions is the number or percentage of partitions that may be unavailable
-	// before the rollout stops. Default 0.
+	// maxUnavailablePartitions is the number or percentage of partitions that may be unavailable. With
+	// more, the rollout stops. Default 0.
 	// +optional
 	// +nullable
 	MaxUnavailablePartitions *intstr.IntOrString `json:"maxUnavailablePartitions,omitempty"`
-	// AutoPartitionSize is the size of automatic partitions, used if the strategy lists none. Default
-	// 25%.
+	// autoPartitionSize is the size of the automatic partitions of a strategy without partitions.
+	// Default 25%.
 	// +optional
 	// +nullable
 	AutoPartitionSize *intstr.IntOrString `json:"autoPartitionSize,omitempty"`
-	// AutoPartitionThreshold is the number of Clusters below which all are one partition. Default 200.
+	// autoPartitionThreshold is the smallest number of Clusters for automatic partitions. Fewer
+	// Clusters form one partition. Default 200.
 	// +optional
 	// +nullable
 	// +kubebuilder:validation:Minimum=0
 	AutoPartitionThreshold *int32 `json:"autoPartitionThreshold,omitempty"`
-	// MaxNew is the number of deployments created at once; the next follow as soon as these are
-	// written. Default 50.
+	// maxNew is the number of BundleDeployments that the hub creates in one pass. The next pass
+	// follows at once. Default 50.
 	// +optional
 	// +nullable
 	// +kubebuilder:validation:Minimum=0
 	MaxNew *int32 `json:"maxNew,omitempty"`
-	// Partitions are rolled out one after the other, in this order.
+	// partitions are rolled out one after the other, in this order.
 	// +optional
 	// +nullable
 	// +kubebuilder:validation:MaxItems=1024
@@ -138,27 +140,27 @@ type RolloutStrategy struct {
 
 // Partition is a part of a rollout: the matching Clusters.
 type Partition struct {
-	// Name of the partition, for readers.
+	// name is the name of the partition, for readers.
 	// +optional
 	// +nullable
 	Name limits.Name `json:"name,omitempty"`
-	// MaxUnavailable in this partition. The default is the strategy's.
+	// maxUnavailable overrides the strategy's maxUnavailable in this partition.
 	// +optional
 	// +nullable
 	MaxUnavailable *intstr.IntOrString `json:"maxUnavailable,omitempty"`
-	// ClusterName as in a target.
+	// clusterName has the same meaning as in a target.
 	// +optional
 	// +nullable
 	ClusterName limits.Name `json:"clusterName,omitempty"`
-	// ClusterSelector as in a target.
+	// clusterSelector has the same meaning as in a target.
 	// +optional
 	// +nullable
 	ClusterSelector *metav1.LabelSelector `json:"clusterSelector,omitempty"`
-	// ClusterGroup as in a target.
+	// clusterGroup has the same meaning as in a target.
 	// +optional
 	// +nullable
 	ClusterGroup limits.Name `json:"clusterGroup,omitempty"`
-	// ClusterGroupSelector as in a target.
+	// clusterGroupSelector has the same meaning as in a target.
 	// +optional
 	// +nullable
 	ClusterGroupSelector *metav1.LabelSelector `json:"clusterGroupSelector,omitempty"`
@@ -166,66 +168,66 @@ type Partition struct {
 
 // BundleRef names Bundles of the same workspace.
 type BundleRef struct {
-	// Name of a Bundle.
+	// name is the name of the Bundle.
 	// +optional
 	// +nullable
 	Name limits.Name `json:"name,omitempty"`
-	// Selector of Bundles by label.
+	// selector selects Bundles by label.
 	// +optional
 	// +nullable
 	Selector *metav1.LabelSelector `json:"selector,omitempty"`
-	// AcceptedStates lists the sufficient bundle states. Default Ready.
+	// acceptedStates lists the bundle states that satisfy the dependency. Default Ready.
 	// +optional
 	// +nullable
 	// +kubebuilder:validation:MaxItems=16
 	AcceptedStates []BundleState `json:"acceptedStates,omitempty"`
 }
 
-// BundleStatus is written by the hub.
+// BundleStatus is the observed state of a Bundle. The hub writes it.
 type BundleStatus struct {
-	// Conditions: Ready, Processed, Supported.
+	// conditions: Ready, Processed, Supported.
 	// +optional
 	Conditions []Condition `json:"conditions,omitempty"`
-	// Summary counts the BundleDeployments by state.
+	// summary counts the BundleDeployments by state.
 	// +optional
 	Summary BundleSummary `json:"summary,omitempty"`
-	// NewlyCreated is the number of BundleDeployments created by the last pass.
+	// newlyCreated is the number of BundleDeployments created by the last pass.
 	// +optional
 	NewlyCreated int `json:"newlyCreated,omitempty"`
-	// Unavailable is the number of unavailable BundleDeployments.
+	// unavailable is the number of unavailable BundleDeployments.
 	// +optional
 	Unavailable int `json:"unavailable"`
-	// UnavailablePartitions is the number of partitions with too many unavailable BundleDeployments.
+	// unavailablePartitions is the number of partitions with too many unavailable BundleDeployments.
 	// +optional
 	UnavailablePartitions int `json:"unavailablePartitions"`
-	// MaxUnavailable is the number of BundleDeployments that may be unavailable.
+	// maxUnavailable is the number of BundleDeployments that may be unavailable.
 	// +optional
 	MaxUnavailable int `json:"maxUnavailable"`
-	// MaxUnavailablePartitions is the number of partitions that may be unavailable.
+	// maxUnavailablePartitions is the number of partitions that may be unavailable.
 	// +optional
 	MaxUnavailablePartitions int `json:"maxUnavailablePartitions"`
-	// MaxNew is the number of BundleDeployments created at once.
+	// maxNew is the number of BundleDeployments created at once.
 	// +optional
 	MaxNew int `json:"maxNew,omitempty"`
-	// PartitionStatus (`partitions`) is the status of each partition, in the order of the rollout.
+	// partitions is the status of each partition, in the order of the rollout.
 	// +optional
 	// +nullable
 	PartitionStatus []PartitionStatus `json:"partitions,omitempty"`
-	// Display holds the columns of `kubectl get`.
+	// display holds the columns of `kubectl get`.
 	// +optional
 	Display BundleDisplay `json:"display,omitempty"`
-	// ResourceKey is deprecated and not written.
+	// resourceKey is deprecated and not written.
 	// +optional
 	// +nullable
 	ResourceKey []ResourceKey `json:"resourceKey,omitempty"`
-	// OCIReference is the location of the resources in a registry, if they are in one.
+	// ociReference is the location of resources that are in a registry; otherwise empty.
 	// +optional
 	// +nullable
 	OCIReference string `json:"ociReference,omitempty"`
-	// ObservedGeneration is the generation of the spec behind this status.
+	// observedGeneration is the metadata.generation of the spec that this status describes.
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration"`
-	// ResourcesSHA256Sum is the hash of the resources.
+	// resourcesSha256Sum is the hash of the resources.
 	// +optional
 	// +nullable
 	ResourcesSHA256Sum string `json:"resourcesSha256Sum,omitempty"`
@@ -233,31 +235,31 @@ type BundleStatus struct {
 
 // PartitionStatus is the status of a partition.
 type PartitionStatus struct {
-	// Name of the partition.
+	// name is the name of the partition.
 	// +optional
 	// +nullable
 	Name string `json:"name,omitempty"`
-	// Count of its BundleDeployments.
+	// count is the number of its BundleDeployments.
 	// +optional
 	Count int `json:"count,omitempty"`
-	// MaxUnavailable is the number of them that may be unavailable.
+	// maxUnavailable is the number of its BundleDeployments that may be unavailable.
 	// +optional
 	MaxUnavailable int `json:"maxUnavailable,omitempty"`
-	// Unavailable is the number of unavailable ones.
+	// unavailable is the number of its unavailable BundleDeployments.
 	// +optional
 	Unavailable int `json:"unavailable,omitempty"`
-	// Summary counts them by state.
+	// summary counts its BundleDeployments by state.
 	// +optional
 	Summary BundleSummary `json:"summary,omitempty"`
 }
 
 // BundleDisplay holds the columns of `kubectl get bundles`.
 type BundleDisplay struct {
-	// ReadyClusters is `ready/desired`.
+	// readyClusters is `ready/desired`.
 	// +optional
 	// +nullable
 	ReadyClusters string `json:"readyClusters,omitempty"`
-	// State is the worst bundle state.
+	// state is the worst state of the Bundle on any Cluster.
 	// +optional
 	// +nullable
 	State string `json:"state,omitempty"`
@@ -265,19 +267,19 @@ type BundleDisplay struct {
 
 // ResourceKey names a resource.
 type ResourceKey struct {
-	// Kind of the resource.
+	// kind is the kind of the resource.
 	// +optional
 	// +nullable
 	Kind string `json:"kind,omitempty"`
-	// APIVersion of the resource.
+	// apiVersion is the API version of the resource.
 	// +optional
 	// +nullable
 	APIVersion string `json:"apiVersion,omitempty"`
-	// Namespace of the resource.
+	// namespace is the namespace of the resource.
 	// +optional
 	// +nullable
 	Namespace string `json:"namespace,omitempty"`
-	// Name of the resource.
+	// name is the name of the resource.
 	// +optional
 	// +nullable
 	Name string `json:"name,omitempty"`

@@ -7,7 +7,7 @@ import (
 	"github.com/muster-fleet/muster/api/limits"
 )
 
-// BundleDeployment is one Bundle on one Cluster, in the member namespace, under the Bundle's name.
+// BundleDeployment is the deployment of one Bundle to one Cluster. It is in the member namespace.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
@@ -22,127 +22,129 @@ type BundleDeployment struct {
 
 	// +optional
 	Spec BundleDeploymentSpec `json:"spec,omitempty"`
-	// Status keeps every field that an upstream agent writes, known or not.
+	// status keeps every field that an upstream agent writes, known or not.
 	// +optional
 	// +kubebuilder:pruning:PreserveUnknownFields
 	Status BundleDeploymentStatus `json:"status,omitempty"`
 }
 
-// BundleDeploymentSpec is written by the hub.
+// BundleDeploymentSpec is the desired state of a BundleDeployment. The hub writes it.
 type BundleDeploymentSpec struct {
-	// Paused stops the agent's work on this deployment.
+	// paused stops changes by the agent to this deployment.
 	// +optional
 	Paused bool `json:"paused,omitempty"`
-	// StagedOptions are the Bundle's current options; the rollout copies them to options.
+	// stagedOptions are the Bundle's current options; the rollout copies them to options.
 	// +optional
 	StagedOptions BundleDeploymentOptions `json:"stagedOptions,omitempty"`
-	// StagedDeploymentID is the deployment ID of the Bundle's current content and options.
+	// stagedDeploymentID is the deployment ID of the Bundle's current content and options.
 	// +optional
 	// +nullable
 	StagedDeploymentID limits.Name `json:"stagedDeploymentID,omitempty"`
-	// Options are the options for the agent's deployment. Their values are in the Secret of the
-	// BundleDeployment's name.
+	// options are the options of the deployment. Its Helm values are in the Secret with the name of
+	// the BundleDeployment.
 	// +optional
 	Options BundleDeploymentOptions `json:"options,omitempty"`
-	// DeploymentID identifies the deployed content: the name of a Content, `:`, and the hash of the
+	// deploymentID identifies what the agent deploys: the name of a Content, `:`, and the hash of the
 	// options.
 	// +optional
 	// +nullable
 	DeploymentID limits.Name `json:"deploymentID,omitempty"`
-	// DependsOn lists Bundles that this Cluster must have first.
+	// dependsOn lists the Bundles that must be in an accepted state on this Cluster before this one is
+	// deployed.
 	// +optional
 	// +nullable
 	// +kubebuilder:validation:MaxItems=1024
 	DependsOn []BundleRef `json:"dependsOn,omitempty"`
-	// CorrectDrift undoes changes made downstream.
+	// correctDrift undoes changes made downstream.
 	// +optional
 	// +nullable
 	CorrectDrift *CorrectDrift `json:"correctDrift,omitempty"`
-	// OCIContents marks resources in a registry instead of a Content.
+	// ociContents is true if the resources are in a registry instead of a Content.
 	// +optional
 	OCIContents bool `json:"ociContents,omitempty"`
-	// HelmChartOptions is set by a HelmOp.
+	// helmChartOptions is set by a HelmOp.
 	// +optional
 	// +nullable
 	// +kubebuilder:validation:Schemaless
 	// +kubebuilder:validation:Type=object
 	// +kubebuilder:pruning:PreserveUnknownFields
 	HelmChartOptions *runtime.RawExtension `json:"helmChartOptions,omitempty"`
-	// ValuesHash is the hash of the values in the Secret of the BundleDeployment's name; empty if
-	// there is no such Secret.
+	// valuesHash is the hash of the values in the Secret with the name of the BundleDeployment. Empty
+	// without such a Secret.
 	// +optional
 	// +nullable
 	ValuesHash limits.Name `json:"valuesHash,omitempty"`
-	// DownstreamResourcesGeneration changes with the resources to copy downstream.
+	// downstreamResourcesGeneration changes with each change of the resources to copy downstream.
 	// +optional
 	DownstreamResourcesGeneration int64 `json:"downstreamResourcesGeneration,omitempty"`
-	// OffSchedule stops the agent's work outside of a Schedule.
+	// offSchedule is true outside the windows of a Schedule; the agent then changes nothing.
 	// +optional
 	OffSchedule bool `json:"offSchedule,omitempty"`
-	// WaitingForValues stops the agent's work until the values Secret is written.
+	// waitingForValues is true until the Secret with the values is written; the agent then changes
+	// nothing.
 	// +optional
 	WaitingForValues bool `json:"waitingForValues,omitempty"`
 }
 
-// BundleDeploymentStatus is written by the agent, except display. The hub shows it and bases the
-// rollout on it, and trusts nothing else in it. Its maxima are well above the needs of agents, and
-// do not keep it small. An agent of Rancher Fleet lists every resource of a release, and patches as
-// long as an object. The limit is the 1.5 MiB that etcd stores.
+// BundleDeploymentStatus is the observed state of a BundleDeployment. The agent writes it, except
+// display. The hub shows it, and uses it for the rollout and for nothing else. Its maxima are far
+// above the needs of agents, and do not keep the object small. An agent of Rancher Fleet lists
+// every resource of a release, and patches as long as an object. etcd limits the object to 1.5 MiB.
 type BundleDeploymentStatus struct {
-	// Conditions: Installed, Deployed, Monitored, Ready. Deployed is False after a failed deployment,
+	// conditions: Installed, Deployed, Monitored, Ready. Deployed is False after a failed deployment,
 	// and Unknown while it is under way.
 	// +optional
 	// +nullable
 	// +kubebuilder:validation:MaxItems=32
 	Conditions []Condition `json:"conditions,omitempty"`
-	// AppliedDeploymentID is the last deployed deployment ID.
+	// appliedDeploymentID is the last deployed deployment ID.
 	// +optional
 	// +nullable
 	AppliedDeploymentID limits.Name `json:"appliedDeploymentID,omitempty"`
-	// Release is the Helm release downstream, as `namespace/name:version`.
+	// release is the Helm release on the member, as `namespace/name:version`.
 	// +optional
 	// +nullable
 	Release limits.Line `json:"release,omitempty"`
-	// Ready is true if all resources are ready.
+	// ready is true if all resources are ready.
 	// +optional
 	// +nullable
 	Ready bool `json:"ready,omitempty"`
-	// NonModified is true if no resource was changed downstream.
+	// nonModified is true if no resource was changed downstream.
 	// +optional
 	// +nullable
 	NonModified bool `json:"nonModified,omitempty"`
-	// NonReadyStatus names resources that are not ready.
+	// nonReadyStatus names resources that are not ready.
 	// +optional
 	// +nullable
 	// +kubebuilder:validation:MaxItems=32
 	NonReadyStatus []NonReadyStatus `json:"nonReadyStatus,omitempty"`
-	// ModifiedStatus names resources that were changed downstream.
+	// modifiedStatus names resources that were changed downstream.
 	// +optional
 	// +nullable
 	// +kubebuilder:validation:MaxItems=32
 	ModifiedStatus []ModifiedStatus `json:"modifiedStatus,omitempty"`
-	// IncompleteState is true if the two lists are truncated.
+	// incompleteState is true if the two lists are truncated.
 	// +optional
 	// +nullable
 	IncompleteState bool `json:"incompleteState,omitempty"`
-	// Display holds the columns of `kubectl get`. The hub computes it from the rest of the status.
+	// display holds the columns of `kubectl get`. The hub computes it from the rest of the status.
 	// +optional
 	// +nullable
 	Display BundleDeploymentDisplay `json:"display,omitempty"`
-	// SyncGeneration is options.forceSyncGeneration of the last deployment.
+	// syncGeneration is the value of options.forceSyncGeneration at the last deployment.
 	// +optional
 	// +nullable
 	SyncGeneration *int64 `json:"syncGeneration,omitempty"`
-	// Resources of the deployment.
+	// resources lists the resources of the deployment.
 	// +optional
 	// +nullable
 	// +kubebuilder:validation:MaxItems=8192
 	Resources []DeployedResource `json:"resources,omitempty"`
-	// ResourceCounts counts them by state.
+	// resourceCounts counts the resources by state.
 	// +optional
 	// +nullable
 	ResourceCounts ResourceCounts `json:"resourceCounts,omitempty"`
-	// DownstreamResourcesGeneration is the spec's value at the last copy.
+	// downstreamResourcesGeneration is the value of the spec at the last copy.
 	// +optional
 	// +nullable
 	DownstreamResourcesGeneration *int64 `json:"downstreamResourcesGeneration,omitempty"`
@@ -150,15 +152,15 @@ type BundleDeploymentStatus struct {
 
 // BundleDeploymentDisplay holds the columns of `kubectl get bundledeployments`.
 type BundleDeploymentDisplay struct {
-	// Deployed is the status of the condition Deployed, with its message if there is one.
+	// deployed is the status of the condition Deployed, with its message if there is one.
 	// +optional
 	// +nullable
 	Deployed limits.Message `json:"deployed,omitempty"`
-	// Monitored is the status of the condition Monitored, with its message if there is one.
+	// monitored is the status of the condition Monitored, with its message if there is one.
 	// +optional
 	// +nullable
 	Monitored limits.Message `json:"monitored,omitempty"`
-	// State is a bundle state.
+	// state is the bundle state, such as Ready or NotReady.
 	// +optional
 	// +nullable
 	State limits.Name `json:"state,omitempty"`
@@ -166,23 +168,23 @@ type BundleDeploymentDisplay struct {
 
 // DeployedResource is a resource of a release.
 type DeployedResource struct {
-	// Kind of the resource.
+	// kind is the kind of the resource.
 	// +optional
 	// +nullable
 	Kind limits.Name `json:"kind,omitempty"`
-	// APIVersion of the resource.
+	// apiVersion is the API version of the resource.
 	// +optional
 	// +nullable
 	APIVersion limits.Name `json:"apiVersion,omitempty"`
-	// Namespace of the resource.
+	// namespace is the namespace of the resource.
 	// +optional
 	// +nullable
 	Namespace limits.Name `json:"namespace,omitempty"`
-	// Name of the resource.
+	// name is the name of the resource.
 	// +optional
 	// +nullable
 	Name limits.Name `json:"name,omitempty"`
-	// CreatedAt is the RFC 3339 time of the resource's creation.
+	// createdAt is the RFC 3339 time of the resource's creation.
 	// +optional
 	// +nullable
 	CreatedAt limits.Name `json:"createdAt,omitempty"`

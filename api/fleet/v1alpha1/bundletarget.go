@@ -6,54 +6,55 @@ import (
 	"github.com/muster-fleet/muster/api/limits"
 )
 
-// BundleTarget selects Clusters and overrides options for them. All of the four selectors that are
-// set must match.
+// BundleTarget selects Clusters and overrides options for them. A Cluster must match each of the
+// four selectors that is set.
 type BundleTarget struct {
 	BundleDeploymentOptions `json:",inline"`
 
-	// Name of the target, for readers.
+	// name is the name of the target, for readers.
 	// +optional
 	// +nullable
 	Name limits.Name `json:"name,omitempty"`
-	// ClusterName is the name of a Cluster, or its label `management.cattle.io/cluster-display-name`.
+	// clusterName is the name of a Cluster, or the value of its label
+	// `management.cattle.io/cluster-display-name`.
 	// +optional
 	// +nullable
 	ClusterName limits.Name `json:"clusterName,omitempty"`
-	// ClusterSelector selects by the labels of the Cluster; an empty one matches all.
+	// clusterSelector selects by the labels of the Cluster; an empty one matches all.
 	// +optional
 	// +nullable
 	ClusterSelector *metav1.LabelSelector `json:"clusterSelector,omitempty"`
-	// ClusterGroup is the name of a ClusterGroup of the Cluster.
+	// clusterGroup is the name of a ClusterGroup. It selects the Clusters of the group.
 	// +optional
 	// +nullable
 	ClusterGroup limits.Name `json:"clusterGroup,omitempty"`
-	// ClusterGroupSelector selects by the labels of a ClusterGroup of the Cluster.
+	// clusterGroupSelector selects ClusterGroups by label, and with them their Clusters.
 	// +optional
 	// +nullable
 	ClusterGroupSelector *metav1.LabelSelector `json:"clusterGroupSelector,omitempty"`
-	// Tolerations let the Bundle onto matching Clusters despite their taints, which are in the
-	// annotation muster/taints. A Muster addition.
+	// tolerations permit the Bundle on matching Clusters despite their taints. The annotation
+	// muster/taints of a Cluster has its taints. A Muster addition.
 	// +optional
 	// +kubebuilder:validation:MaxItems=100
 	Tolerations []Toleration `json:"tolerations,omitempty"`
-	// DoNotDeploy excludes the matching Clusters from the Bundle.
+	// doNotDeploy excludes the matching Clusters from the Bundle.
 	// +optional
 	DoNotDeploy bool `json:"doNotDeploy,omitempty"`
 }
 
-// Toleration lets a Bundle onto Clusters despite a taint. A Muster addition.
+// Toleration permits a Bundle on Clusters despite a taint. A Muster addition.
 type Toleration struct {
-	// Key of the taint; empty for every key, with the operator Exists.
+	// key is the key of the taint. An empty key with the operator Exists matches every key.
 	// +optional
 	Key limits.Name `json:"key,omitempty"`
-	// Operator is Equal, the default, for one value, or Exists for all values.
+	// operator is Equal (one value) or Exists (every value). Default Equal.
 	// +optional
 	// +kubebuilder:validation:Enum=Equal;Exists
 	Operator limits.Name `json:"operator,omitempty"`
-	// Value of the taint, for Equal.
+	// value is the value of the taint, for Equal.
 	// +optional
 	Value limits.Name `json:"value,omitempty"`
-	// Effect of the taint; empty for every effect.
+	// effect is the effect of the taint; empty for every effect.
 	// +optional
 	// +kubebuilder:validation:Enum=NoSchedule
 	Effect limits.Name `json:"effect,omitempty"`
@@ -61,23 +62,23 @@ type Toleration struct {
 
 // BundleTargetRestriction selects Clusters that may be targets.
 type BundleTargetRestriction struct {
-	// Name of the restriction, for readers.
+	// name is the name of the restriction, for readers.
 	// +optional
 	// +nullable
 	Name limits.Name `json:"name,omitempty"`
-	// ClusterName as in a target.
+	// clusterName has the same meaning as in a target.
 	// +optional
 	// +nullable
 	ClusterName limits.Name `json:"clusterName,omitempty"`
-	// ClusterSelector as in a target.
+	// clusterSelector has the same meaning as in a target.
 	// +optional
 	// +nullable
 	ClusterSelector *metav1.LabelSelector `json:"clusterSelector,omitempty"`
-	// ClusterGroup as in a target.
+	// clusterGroup has the same meaning as in a target.
 	// +optional
 	// +nullable
 	ClusterGroup limits.Name `json:"clusterGroup,omitempty"`
-	// ClusterGroupSelector as in a target.
+	// clusterGroupSelector has the same meaning as in a target.
 	// +optional
 	// +nullable
 	ClusterGroupSelector *metav1.LabelSelector `json:"clusterGroupSelector,omitempty"`

@@ -8,71 +8,72 @@ import (
 
 // AgentStatus is the status of a Cluster's agent.
 type AgentStatus struct {
-	// LastSeen is the time of a recent heartbeat. The hub writes it when the agent appears, is Lost or
-	// returns, and in between at most every five minutes. Upstream agents write it themselves.
+	// lastSeen is the time of a recent heartbeat. The hub writes it when the agent appears, is Lost or
+	// returns, and otherwise at most every five minutes. Upstream agents write it themselves.
 	// +optional
 	// +nullable
 	LastSeen metav1.Time `json:"lastSeen,omitempty"`
-	// Namespace of the agent downstream.
+	// namespace is the namespace of the agent on the member.
 	// +optional
 	// +nullable
 	Namespace limits.Name `json:"namespace,omitempty"`
-	// ReadyNodes is the number of ready nodes; written by upstream agents up to 0.9.
+	// readyNodes is the number of ready nodes; written by upstream agents up to 0.9.
 	// +optional
 	ReadyNodes int `json:"readyNodes,omitempty"`
-	// NonReadyNodes is the number of nodes that are not ready; written by upstream agents up to 0.9.
+	// nonReadyNodes is the number of nodes that are not ready; written by upstream agents up to 0.9.
 	// +optional
 	NonReadyNodes int `json:"nonReadyNodes,omitempty"`
-	// ReadyNodeNames lists at most three names; written by upstream agents up to 0.9.
+	// readyNodeNames lists at most three names; written by upstream agents up to 0.9.
 	// +optional
 	// +nullable
 	// +kubebuilder:validation:MaxItems=128
 	ReadyNodeNames []limits.Name `json:"readyNodeNames,omitempty"`
-	// NonReadyNodeNames lists at most three names; written by upstream agents up to 0.9.
+	// nonReadyNodeNames lists at most three names; written by upstream agents up to 0.9.
 	// +optional
 	// +nullable
 	// +kubebuilder:validation:MaxItems=128
 	NonReadyNodeNames []limits.Name `json:"nonReadyNodeNames,omitempty"`
-	// Version of the agent.
+	// version is the version of the agent.
 	// +optional
 	Version limits.Name `json:"version,omitempty"`
-	// KubernetesVersion of the member. A Muster addition.
+	// kubernetesVersion is the Kubernetes version of the member. A Muster addition.
 	// +optional
 	KubernetesVersion limits.Name `json:"kubernetesVersion,omitempty"`
-	// ClockSkewSeconds is the lead of the member's clock over the hub's in seconds, negative if it is
-	// behind, from recent heartbeats. The hub writes it with the rest of the status, or after a change
-	// of more than 30 s. No decision depends on it. Not set for upstream agents. A Muster addition.
+	// clockSkewSeconds is the difference between the member's clock and the hub's, from recent
+	// heartbeats. It is negative if the member's clock is slow. The hub writes it with the rest of the
+	// status, or after a change of more than 30 s. No decision depends on it. Not set for upstream
+	// agents. A Muster addition.
 	// +optional
 	ClockSkewSeconds *int64 `json:"clockSkewSeconds,omitempty"`
-	// Account is the UID of the ServiceAccount of a Rancher Fleet agent whose credential an agent of
-	// Muster's uses. The latter writes it when it takes over; a heartbeat of the Rancher Fleet agent
-	// removes it. Empty if there is no such agent. A Muster addition.
+	// account is set while Muster's agent uses the credential of a Rancher Fleet agent. It is the UID
+	// of the ServiceAccount of that credential. Muster's agent writes it at the takeover; a heartbeat
+	// of the Rancher Fleet agent removes it. A Muster addition.
 	// +optional
 	Account limits.Name `json:"account,omitempty"`
 }
 
 // CredentialStatus is the status of an agent's credential.
 type CredentialStatus struct {
-	// Kind is native (it expires, and the hub renews it) or legacy (issued to an agent of Rancher
-	// Fleet, without renewal).
+	// kind is native (the credential expires, and the hub renews it before) or legacy (issued to an
+	// agent of Rancher Fleet, without renewal).
 	// +optional
 	Kind string `json:"kind,omitempty"`
-	// Expires is the expiry of the newest credential known to be in use; absent if it never expires.
+	// expires is the expiry of the newest credential known to be in use; absent if it never expires.
 	// +optional
 	Expires *metav1.Time `json:"expires,omitempty"`
-	// Key is the beginning of the fingerprint of the agent's key; the annotation muster/agent-key has
-	// all of it. Empty if the agent has none.
+	// key is the beginning of the fingerprint of the agent's key. The annotation muster/agent-key has
+	// the whole fingerprint. Empty if the agent has no key.
 	// +optional
 	Key string `json:"key,omitempty"`
-	// AccountUID is the UID of the credential's account.
+	// accountUID is the UID of the credential's account.
 	// +optional
 	AccountUID string `json:"accountUID,omitempty"`
-	// Sequence is the number of the account's newest credential that was in use; zero for the
+	// sequence is the number of the newest credential that the agent has used; zero for the
 	// registration's credential.
 	// +optional
 	Sequence int64 `json:"sequence,omitempty"`
-	// Superseded is the sequence of an older credential used after a newer one: the cluster was
-	// copied, or restored from a backup. Absent if there was none.
+	// superseded is the sequence of an older credential that was used after a newer one: the cluster
+	// was copied, or restored from a backup. Absent if none was.
 	// +optional
 	Superseded *int64 `json:"superseded,omitempty"`
 }

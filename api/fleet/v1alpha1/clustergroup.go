@@ -21,43 +21,43 @@ type ClusterGroup struct {
 	Status ClusterGroupStatus `json:"status,omitempty"`
 }
 
-// ClusterGroupSpec is written by users.
+// ClusterGroupSpec is the desired state of a ClusterGroup. Users write it.
 type ClusterGroupSpec struct {
-	// Selector of Clusters in the same namespace; null matches nothing.
+	// selector selects Clusters of the same namespace by label. Null selects none.
 	// +optional
 	// +nullable
 	Selector *metav1.LabelSelector `json:"selector,omitempty"`
 }
 
-// ClusterGroupStatus is written by the hub.
+// ClusterGroupStatus is the observed state of a ClusterGroup. The hub writes it.
 type ClusterGroupStatus struct {
-	// ClusterCount is the number of selected Clusters.
+	// clusterCount is the number of selected Clusters.
 	// +optional
 	ClusterCount int `json:"clusterCount"`
-	// NonReadyClusterCount is the number of unready ones among them.
+	// nonReadyClusterCount is the number of selected Clusters that are not ready.
 	// +optional
 	NonReadyClusterCount int `json:"nonReadyClusterCount"`
-	// NonReadyClusters names at most ten of the unready ones.
+	// nonReadyClusters names at most ten of the Clusters that are not ready.
 	// +optional
 	// +nullable
 	NonReadyClusters []string `json:"nonReadyClusters,omitempty"`
-	// Conditions: Ready, Processed.
+	// conditions: Ready, Processed.
 	// +optional
 	Conditions []Condition `json:"conditions,omitempty"`
-	// Summary rolls up the BundleDeployments of the selected Clusters.
+	// summary rolls up the BundleDeployments of the selected Clusters.
 	// +optional
 	Summary BundleSummary `json:"summary,omitempty"`
-	// Display holds the columns of `kubectl get`.
+	// display holds the columns of `kubectl get`.
 	// +optional
 	Display ClusterGroupDisplay `json:"display,omitempty"`
-	// ResourceCounts rolls up the deployed resources.
+	// resourceCounts rolls up the deployed resources.
 	// +optional
 	ResourceCounts ResourceCounts `json:"resourceCounts,omitempty"`
-	// ReadyGitRepos is the number of GitRepos that are ready on all selected Clusters that they
-	// target. A Muster addition.
+	// readyGitRepos is the number of GitRepos that are ready on all their selected Clusters. A Muster
+	// addition.
 	// +optional
 	ReadyGitRepos int `json:"readyGitRepos,omitempty"`
-	// DesiredReadyGitRepos is the number of GitRepos that target a selected Cluster. A Muster
+	// desiredReadyGitRepos is the number of GitRepos that target a selected Cluster. A Muster
 	// addition.
 	// +optional
 	DesiredReadyGitRepos int `json:"desiredReadyGitRepos,omitempty"`
@@ -65,13 +65,13 @@ type ClusterGroupStatus struct {
 
 // ClusterGroupDisplay holds the columns of `kubectl get clustergroups`.
 type ClusterGroupDisplay struct {
-	// ReadyClusters is `ready/total`, followed by the names of some unready ones.
+	// readyClusters is `ready/total`, followed by the names of some Clusters that are not ready.
 	// +optional
 	ReadyClusters string `json:"readyClusters,omitempty"`
-	// ReadyBundles is `ready/desired`.
+	// readyBundles is `ready/desired`.
 	// +optional
 	ReadyBundles string `json:"readyBundles,omitempty"`
-	// State is the worst bundle state.
+	// state is the worst bundle state.
 	// +optional
 	State string `json:"state,omitempty"`
 }

@@ -27,52 +27,51 @@ type ClusterRegistration struct {
 	Status ClusterRegistrationStatus `json:"status,omitempty"`
 }
 
-// ClusterRegistrationSpec is written once, by the agent.
+// ClusterRegistrationSpec is the request. The agent writes it once.
 type ClusterRegistrationSpec struct {
-	// ClientID selects the Cluster that the agent requests to be: the one with the same spec.clientID,
-	// else a new one. The hub denies a request with more than 4096 characters.
+	// clientID selects the Cluster with the same spec.clientID; if there is none, the hub creates one.
+	// The hub denies a request with a clientID of more than 4096 characters.
 	// +optional
 	// +nullable
 	// +kubebuilder:validation:MaxLength=8192
 	ClientID string `json:"clientID,omitempty"`
-	// ClientRandom makes the name of the answer's Secret unguessable. Agents of Muster's append a dot
-	// and the time of the request, in microseconds since 1970, so that spec.signature covers it. A
-	// signed request counts once.
+	// clientRandom makes the name of the answer's Secret unguessable. Muster's agents append a dot and
+	// the time of the request, in microseconds since 1970, so that spec.signature covers the time. The
+	// hub grants a signed request once.
 	// +optional
 	// +nullable
 	ClientRandom limits.Name `json:"clientRandom,omitempty"`
-	// ClusterLabels become the labels of the Cluster if this request creates it.
+	// clusterLabels become the labels of a Cluster that this request creates.
 	// +optional
 	// +nullable
 	ClusterLabels limits.Labels `json:"clusterLabels,omitempty"`
-	// AnswerKey is the HPKE public key (RFC 9180, DHKEM X25519) for sealing the credential in
+	// answerKey is the HPKE public key (RFC 9180, DHKEM X25519) for sealing the credential in
 	// status.answer. Its private half never leaves the agent. Without a key, the hub answers with a
 	// Secret, as upstream agents expect. A Muster addition.
 	// +optional
 	// +kubebuilder:validation:MaxLength=64
 	AnswerKey []byte `json:"answerKey,omitempty"`
-	// AgentKey is the permanent Ed25519 public key of the agent. The hub pins the key to the Cluster,
-	// and the same key proves the same cluster. An agent without a key has no such proof. A Muster
-	// addition.
+	// agentKey is the permanent Ed25519 public key of the agent. The hub pins it to the Cluster. Later
+	// requests with the same key come from the same cluster. A Muster addition.
 	// +optional
 	// +kubebuilder:validation:MaxLength=64
 	AgentKey []byte `json:"agentKey,omitempty"`
-	// HubCAs lists the SHA-256 digests, in hexadecimal form, of the only CA certificates that the
-	// agent accepts for the hub. With agentTLSMode strict it lists the CAs of the agent's settings,
-	// else none. The hub denies a request with other CAs only, because it is for another hub. A Muster
+	// hubCAs lists the CA certificates that the agent accepts for the hub, as hexadecimal SHA-256
+	// digests. With agentTLSMode strict it lists the CAs of the agent's settings, otherwise none. The
+	// hub denies a request without its own CA in the list: the request is for another hub. A Muster
 	// addition.
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=8
 	// +kubebuilder:validation:items:MaxLength=64
 	HubCAs []string `json:"hubCAs,omitempty"`
-	// Signature by AgentKey covers the namespace, clientID, clientRandom, the label with the token's
-	// name, answerKey and hubCAs. A Muster addition.
+	// signature is made with agentKey. It covers the namespace, clientID, clientRandom, the label with
+	// the token's name, answerKey and hubCAs. A Muster addition.
 	// +optional
 	// +kubebuilder:validation:MaxLength=128
 	Signature []byte `json:"signature,omitempty"`
-	// RequestedAt is the time of the request, by the agent's own clock. Of two requests for one
-	// cluster created in the same second, the later one is the newer. A Muster addition.
+	// requestedAt is the time of the request, by the agent's own clock. It orders two requests for one
+	// cluster that were created in the same second. A Muster addition.
 	// +optional
 	RequestedAt *metav1.MicroTime `json:"requestedAt,omitempty"`
 }
@@ -82,7 +81,7 @@ type RegistrationState string
 
 // The states of a ClusterRegistration.
 const (
-	// RegistrationWaiting: the hub is preparing the member namespace, or cannot; the message gives the
+	// RegistrationWaiting: the hub prepares the member namespace, or cannot; the message gives the
 	// cause.
 	RegistrationWaiting RegistrationState = "Waiting"
 	// RegistrationPending: the request needs approval.
@@ -96,57 +95,57 @@ const (
 	RegistrationGranted RegistrationState = "Granted"
 )
 
-// ReasonNotApproved means: a user denied the request. Another user may still approve it while it
-// exists, and the agent waits for that.
+// ReasonNotApproved means that a user denied the request. While the request exists, a user may
+// still approve it, and the agent waits.
 const ReasonNotApproved = "NotApproved"
 
-// ClusterRegistrationStatus is written by the hub only.
+// ClusterRegistrationStatus is the observed state of a ClusterRegistration. Only the hub writes it.
 type ClusterRegistrationStatus struct {
-	// ClusterName is the Cluster of the request, before and after the grant.
+	// clusterName is the name of the Cluster for this request. It is set before the grant.
 	// +optional
 	ClusterName string `json:"clusterName,omitempty"`
-	// Granted is true once the credential has been issued.
+	// granted is true once the credential has been issued.
 	// +optional
 	Granted bool `json:"granted,omitempty"`
-	// GrantedAt is the time of the credential's issue, by the clock of the hub. An hour later the hub
-	// withdraws an unread answer. A Muster addition.
+	// grantedAt is the time when the hub issued the credential, by its own clock. An hour later the
+	// hub withdraws an unread answer. A Muster addition.
 	// +optional
 	GrantedAt *metav1.Time `json:"grantedAt,omitempty"`
-	// FirstSeenVersion is the metadata.resourceVersion of the request when the hub first saw it.
-	// Creation times have a resolution of a second. Of two requests of one second, the greater version
-	// is the newer. A Muster addition.
+	// firstSeenVersion is the metadata.resourceVersion of the request when the hub first saw it.
+	// Creation times have a resolution of a second. Of two requests from one second, the one with the
+	// greater version is newer. A Muster addition.
 	// +optional
 	FirstSeenVersion string `json:"firstSeenVersion,omitempty"`
-	// State is the state of the request. A Muster addition.
+	// state is the state of the request. A Muster addition.
 	// +optional
 	// +kubebuilder:validation:Enum=Waiting;Pending;Conflict;Denied;Granted
 	State RegistrationState `json:"state,omitempty"`
-	// Reason is a stable CamelCase word for State. A Muster addition.
+	// reason is a stable CamelCase word for State. A Muster addition.
 	// +optional
 	Reason string `json:"reason,omitempty"`
-	// Message gives the cause, and the next step. A Muster addition.
+	// message gives the cause, and the next step. A Muster addition.
 	// +optional
 	Message string `json:"message,omitempty"`
-	// Answer is the credential, sealed to spec.answerKey: a JSON document with the keys of the Secret
-	// for upstream agents. It is useless to all but the requesting agent. A Muster addition.
+	// answer is the credential, sealed to spec.answerKey. Only the requesting agent can open it.
+	// Inside is a JSON document with the keys of the Secret for upstream agents. A Muster addition.
 	// +optional
 	Answer []byte `json:"answer,omitempty"`
-	// DroppedLabels lists the labels in spec.clusterLabels that the Cluster did not get, each as `key:
-	// why`. If there are many, the last entry counts the rest. A Muster addition.
+	// droppedLabels lists the rejected labels of spec.clusterLabels, each as `key: why`. If there are
+	// many, the last entry counts the rest. A Muster addition.
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=17
 	DroppedLabels []string `json:"droppedLabels,omitempty"`
-	// ApprovedReason is the reason of the state Pending before the approval; empty without approval. A
+	// approvedReason is the reason why the request needed approval. Empty without an approval. A
 	// Muster addition.
 	// +optional
 	ApprovedReason string `json:"approvedReason,omitempty"`
-	// ApprovedGeneration is the metadata.generation of the request at its approval; zero without
+	// approvedGeneration is the metadata.generation of the request at its approval. Zero without an
 	// approval. A Muster addition.
 	// +optional
 	ApprovedGeneration int64 `json:"approvedGeneration,omitempty"`
-	// Conditions has at most Attributed, which is False if the requester is unknown, and else absent.
-	// A Muster addition.
+	// conditions: Attributed. It is False if the hub does not know the requester, and otherwise
+	// absent. A Muster addition.
 	// +optional
 	// +listType=map
 	// +listMapKey=type

@@ -6,9 +6,8 @@ import (
 	"github.com/muster-fleet/muster/api/limits"
 )
 
-// ClusterRegistrationToken lets clusters register in its namespace, the workspace. The hub answers
-// it with a Secret of the same name, with a values.yaml for the fleet-agent chart under the key
-// `values`.
+// ClusterRegistrationToken lets clusters register in its namespace, the workspace. The hub creates
+// a Secret of the same name. Its key `values` has a values.yaml for the chart fleet-agent.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
@@ -29,13 +28,12 @@ type ClusterRegistrationToken struct {
 	Status ClusterRegistrationTokenStatus `json:"status,omitempty"`
 }
 
-// ClusterRegistrationTokenSpec is written by users.
+// ClusterRegistrationTokenSpec is the desired state of a ClusterRegistrationToken. Users write it.
 //
 // +kubebuilder:validation:XValidation:rule="(has(self.approval) && self.approval == 'CEL') == (has(self.approvalExpression) && size(self.approvalExpression) > 0)",message="approval CEL and approvalExpression go together: set both or neither"
 type ClusterRegistrationTokenSpec struct {
-	// TTL is the validity of the token from its creation, as a Go duration string such as `240h`. The
-	// units are `ns`, `us`, `µs`, `ms`, `s`, `m` and `h`. With null or a value <= 0 the token never
-	// expires.
+	// ttl is the lifetime of the token, as a Go duration string such as `240h`. The units are `ns`,
+	// `us`, `µs`, `ms`, `s`, `m` and `h`. With null or a value <= 0 the token never expires.
 	// +optional
 	// +nullable
 	// +kubebuilder:validation:Type=string
@@ -43,17 +41,18 @@ type ClusterRegistrationTokenSpec struct {
 	// +kubebuilder:validation:MaxLength=32
 	// +kubebuilder:validation:XValidation:rule="self == '0' || (self.matches('^[-+]?([0-9]+([.][0-9]*)?(ns|us|µs|ms|s|m|h))+$') && duration(self) <= duration('2562047h'))",message="ttl must be 0 or a Go duration such as 240h or 90m, at most 2562047h; the units are ns, us, µs, ms, s, m and h, there is none for days"
 	TTL *metav1.Duration `json:"ttl,omitempty"`
-	// Labels are set on every Cluster that registers with this token, over its own labels under these
-	// keys. They are removed again when the Cluster registers with a token without them. No request of
-	// this workspace may bring a label under one of these keys, with any token. The hub refuses keys
-	// of the fleet's own, such as fleet.cattle.io/... Keys that begin with stamped.muster/ can only be
-	// set here, or by users who may edit Clusters. None by default. A Muster addition.
+	// labels are set on every Cluster that registers with this token, and replace its own labels under
+	// these keys. The hub removes them when the Cluster registers with a token without them. No
+	// request of this workspace may bring a label under one of these keys, with any token. The hub
+	// refuses the fleet's own keys, such as fleet.cattle.io/... Keys with the prefix stamped.muster/
+	// can only be set here, or by users with the right to edit Clusters. None by default. A Muster
+	// addition.
 	// +optional
 	// +kubebuilder:validation:MaxProperties=32
 	// +kubebuilder:validation:XValidation:rule="self.all(key, size(key) <= 317)",message="a key has more than 317 characters"
 	Labels map[string]limits.Name `json:"labels,omitempty"`
-	// AllowedLabelKeys lists the keys of the labels that a request with this token may bring: whole
-	// keys, or a prefix as in `example.com/*`. Empty permits all but those reserved for
+	// allowedLabelKeys lists the label keys that a request with this token may bring: whole keys, or a
+	// prefix as in `example.com/*`. An empty list permits all keys but the ones reserved for
 	// administrators. A Muster addition.
 	// +optional
 	// +listType=set
@@ -61,36 +60,36 @@ type ClusterRegistrationTokenSpec struct {
 	// +kubebuilder:validation:items:MinLength=1
 	// +kubebuilder:validation:items:MaxLength=317
 	AllowedLabelKeys []string `json:"allowedLabelKeys,omitempty"`
-	// Description explains the purpose of the token to readers. A Muster addition.
+	// description explains the purpose of the token to readers. A Muster addition.
 	// +optional
 	// +kubebuilder:validation:MaxLength=1024
 	Description string `json:"description,omitempty"`
-	// ClusterName is the only Cluster that registers with this token. If the workspace has none of
+	// clusterName is the only Cluster that registers with this token. If the workspace has none of
 	// this name, the request creates it; else its spec.clientID must equal the request's. Empty
 	// permits any Cluster. A Muster addition.
 	// +optional
 	// +kubebuilder:validation:MaxLength=63
 	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9]*[a-z0-9])?$`
 	ClusterName string `json:"clusterName,omitempty"`
-	// ClientID is the only client ID that registers with this token. Empty permits any. A Muster
+	// clientID is the only client ID that registers with this token. Empty permits any. A Muster
 	// addition.
 	// +optional
 	// +kubebuilder:validation:MaxLength=4096
 	ClientID string `json:"clientID,omitempty"`
-	// MaxRegistrations is the maximum number of different Clusters that register with this token; a
+	// maxRegistrations is the maximum number of different Clusters that register with this token; a
 	// Cluster may register again and again. Absent permits any number. A Muster addition.
 	// +optional
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=1000
 	MaxRegistrations *int32 `json:"maxRegistrations,omitempty"`
-	// Approval is the way of granting a request with this token. With Automatic, the default, the hub
+	// approval is the way of granting a request with this token. With Automatic, the default, the hub
 	// grants it. With Manual it waits until a user with the verb approve on clusterregistrations
 	// annotates it with muster/approved=true. With CEL the hub grants it if approvalExpression is true
 	// for it; else it waits. A Muster addition.
 	// +optional
 	// +kubebuilder:validation:Enum=Automatic;Manual;CEL
 	Approval TokenApproval `json:"approval,omitempty"`
-	// ApprovalExpression is a CEL expression that returns a bool, for approval CEL. Its variable
+	// approvalExpression is a CEL expression that returns a bool, for approval CEL. Its variable
 	// labels is a map of the Cluster's labels after a grant. clientID is the request's. key is the
 	// fingerprint of the agent's key, "" if it has none. requester is the name of the user who created
 	// the request, "" if that is not certain. native is true for Muster's agent. Empty by default. A
@@ -98,7 +97,7 @@ type ClusterRegistrationTokenSpec struct {
 	// +optional
 	// +kubebuilder:validation:MaxLength=1024
 	ApprovalExpression string `json:"approvalExpression,omitempty"`
-	// InitGates are the spec.initGates of each Cluster that a registration with this token creates. A
+	// initGates are the spec.initGates of each Cluster that a registration with this token creates. A
 	// Cluster that exists keeps its own. None by default. A Muster addition.
 	// +optional
 	// +listType=atomic
@@ -106,7 +105,7 @@ type ClusterRegistrationTokenSpec struct {
 	InitGates []InitGate `json:"initGates,omitempty"`
 }
 
-// TokenApproval is the way of granting the requests with a token.
+// TokenApproval decides how requests with a token are granted.
 type TokenApproval string
 
 // The approvals of a token.
@@ -125,41 +124,42 @@ func (s ClusterRegistrationTokenSpec) Limited() bool {
 	return s.ClusterName != "" || s.ClientID != "" || s.MaxRegistrations != nil || s.Approval == ApprovalManual || s.Approval == ApprovalCEL
 }
 
-// ClusterRegistrationTokenStatus is the hub's answer.
+// ClusterRegistrationTokenStatus is the observed state of a ClusterRegistrationToken. The hub
+// writes it.
 type ClusterRegistrationTokenStatus struct {
-	// Expires is the time when the token stops registering clusters; absent if it never expires. If
-	// the hub's API server grants shorter credentials, it is the time when the values.yaml in the
-	// Secret stops working. The hub renews that until the token expires.
+	// expires is the time when the token stops registering clusters. Absent if it never expires. If
+	// the hub's API server grants shorter credentials, expires is the time when the values.yaml in the
+	// Secret stops working. The hub renews the values.yaml until the token expires.
 	// +optional
 	Expires *metav1.Time `json:"expires,omitempty"`
-	// SecretName is the Secret with the values.yaml, always named like the token; empty until it
-	// exists.
+	// secretName is the name of the Secret with the values.yaml, the same as the token's. Empty until
+	// the Secret exists.
 	// +optional
 	SecretName string `json:"secretName,omitempty"`
-	// Registrations counts the clusters with a current registration by this token. A Muster addition.
+	// registrations is the number of clusters whose current registration used this token. A Muster
+	// addition.
 	// +optional
 	Registrations int32 `json:"registrations,omitempty"`
-	// Used is the same number for readers; with spec.maxRegistrations it is the number of taken
-	// registrations, as in `2/5`. A Muster addition.
+	// used shows registrations as text. With spec.maxRegistrations it shows the used part of the
+	// maximum, as in `2/5`. A Muster addition.
 	// +optional
 	Used string `json:"used,omitempty"`
-	// LastUsed is the creation time of the newest request registered by this token. A Muster addition.
+	// lastUsed is the creation time of the newest granted request with this token. A Muster addition.
 	// +optional
 	LastUsed *metav1.Time `json:"lastUsed,omitempty"`
-	// Clusters lists the Clusters that have taken one of spec.maxRegistrations. It stays taken. Absent
-	// without maxRegistrations. A Muster addition.
+	// clusters lists the Clusters that have used one of spec.maxRegistrations. A used registration is
+	// never returned. Absent without maxRegistrations. A Muster addition.
 	// +optional
 	// +listType=set
 	// +kubebuilder:validation:MaxItems=1000
 	Clusters []string `json:"clusters,omitempty"`
-	// Rotation is the last rotation of the token's credential; absent if there was none. A Muster
+	// rotation is the last rotation of the token's credential; absent if there was none. A Muster
 	// addition.
 	// +optional
 	Rotation *TokenRotation `json:"rotation,omitempty"`
-	// Conditions has Ready, which reports whether the values Secret exists and the token can be used.
-	// It also has TTLGranted, which is False if the hub's API server grants shorter credentials than
-	// spec.ttl, and else absent. Rotated reports the rotation requested last, if any. A Muster
-	// addition.
+	// conditions: Ready, TTLGranted, Rotated. Ready reports whether the Secret exists and the token
+	// can be used. TTLGranted is False if the hub's API server grants shorter credentials than
+	// spec.ttl, and otherwise absent. Rotated reports the last requested rotation. A Muster addition.
 	// +optional
 	// +listType=map
 	// +listMapKey=type
@@ -168,14 +168,14 @@ type ClusterRegistrationTokenStatus struct {
 
 // TokenRotation is a replacement of the credential of a token. A Muster addition.
 type TokenRotation struct {
-	// Requested is the value of the annotation muster/rotate at the time of the replacement.
+	// requested is the value of the annotation muster/rotate at the time of the replacement.
 	// +kubebuilder:validation:MaxLength=256
 	Requested string `json:"requested"`
-	// Generation counts the replacements.
+	// generation counts the replacements.
 	Generation int64 `json:"generation"`
-	// Time is the time of the replacement.
+	// time is the time of the replacement.
 	Time metav1.Time `json:"time"`
-	// PreviousEnds is the time when the replaced credential ends; absent if it has ended.
+	// previousEnds is the time when the replaced credential ends. Absent after its end.
 	// +optional
 	PreviousEnds *metav1.Time `json:"previousEnds,omitempty"`
 }

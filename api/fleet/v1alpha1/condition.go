@@ -9,24 +9,24 @@ import (
 // Condition is the condition of the fleet.cattle.io group. Unlike in metav1.Condition, all of its
 // fields are strings, as upstream clients expect.
 type Condition struct {
-	// Type of the condition in CamelCase.
+	// type is the type of the condition, in CamelCase.
 	// +required
 	Type limits.Name `json:"type"`
-	// Status is True, False or Unknown.
+	// status is True, False or Unknown.
 	// +required
 	// +kubebuilder:validation:Type=string
 	// +kubebuilder:validation:MaxLength=63
 	Status corev1.ConditionStatus `json:"status"`
-	// LastUpdateTime is the RFC 3339 time of the last change of any field.
+	// lastUpdateTime is the RFC 3339 time of the last change of any field.
 	// +optional
 	LastUpdateTime limits.Name `json:"lastUpdateTime,omitempty"`
-	// LastTransitionTime is the RFC 3339 time of the last change of Status.
+	// lastTransitionTime is the RFC 3339 time of the last change of status.
 	// +optional
 	LastTransitionTime limits.Name `json:"lastTransitionTime,omitempty"`
-	// Reason is a stable CamelCase word for Status.
+	// reason is a stable CamelCase word for the cause of the status.
 	// +optional
 	Reason limits.Line `json:"reason,omitempty"`
-	// Message describes the situation in a sentence and, if there is a problem, gives the remedy.
+	// message describes the situation in a sentence. For a problem it also gives the remedy.
 	// +optional
 	Message limits.Value `json:"message,omitempty"`
 }

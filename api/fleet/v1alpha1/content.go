@@ -12,22 +12,22 @@ type Content struct {
 	// +optional
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
-	// Content is the gzip of the JSON of the resources.
+	// content is the gzip of the JSON of the resources.
 	// +optional
 	// +nullable
 	Content []byte `json:"content,omitempty"`
-	// SHA256Sum is the hexadecimal digest of the uncompressed bytes.
+	// sha256sum is the hexadecimal digest of the uncompressed bytes.
 	// +optional
 	SHA256Sum string `json:"sha256sum,omitempty"`
 	// +optional
 	Status ContentStatus `json:"status,omitempty"`
 }
 
-// ContentStatus is written by the hub.
+// ContentStatus is the observed state of a Content. The hub writes it.
 type ContentStatus struct {
-	// ReferenceCount is upstream's number of BundleDeployments that use the Content. Muster does not
-	// write it and finds them by an index. The number would cost a write of the Content for every
-	// Cluster that gets or loses a Bundle.
+	// referenceCount is the number of BundleDeployments that use the Content. Only the hub of Rancher
+	// Fleet writes it. Muster uses an index instead, which saves a write for every Cluster that gets
+	// or loses a Bundle.
 	// +optional
 	ReferenceCount int `json:"referenceCount,omitempty"`
 }

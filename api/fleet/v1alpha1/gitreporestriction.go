@@ -6,8 +6,8 @@ import (
 	"github.com/muster-fleet/muster/api/limits"
 )
 
-// GitRepoRestriction restricts the GitRepos of its namespace. It is the older form of a Policy. Of
-// several in a namespace, the lists are united.
+// GitRepoRestriction restricts the GitRepos of its namespace. It is the older form of a Policy. If
+// a namespace has several, their lists are merged.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
@@ -19,41 +19,41 @@ type GitRepoRestriction struct {
 	// +optional
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
-	// DefaultServiceAccount is the account of a GitRepo that names none.
+	// defaultServiceAccount is the account for a GitRepo without spec.serviceAccount.
 	// +optional
 	// +nullable
 	DefaultServiceAccount limits.Name `json:"defaultServiceAccount,omitempty"`
-	// AllowedServiceAccounts are the accounts that a GitRepo may name; any if there are none.
+	// allowedServiceAccounts are the accounts that a GitRepo may name. An empty list allows all.
 	// +optional
 	// +nullable
 	// +kubebuilder:validation:MaxItems=1024
 	AllowedServiceAccounts []limits.Name `json:"allowedServiceAccounts,omitempty"`
-	// AllowedRepoPatterns are regular expressions. One must match a part of the address of a
-	// repository; any address is allowed if there are none.
+	// allowedRepoPatterns are regular expressions. One of them must match a part of the address of a
+	// repository. An empty list allows all addresses.
 	// +optional
 	// +nullable
 	// +kubebuilder:validation:MaxItems=1024
 	AllowedRepoPatterns []limits.Line `json:"allowedRepoPatterns,omitempty"`
-	// DefaultClientSecretName is the Secret of a GitRepo that names none.
+	// defaultClientSecretName is the Secret for a GitRepo without spec.clientSecretName.
 	// +optional
 	// +nullable
 	DefaultClientSecretName limits.Name `json:"defaultClientSecretName,omitempty"`
-	// AllowedClientSecretNames are the Secrets that a GitRepo may name; any if there are none.
+	// allowedClientSecretNames are the Secrets that a GitRepo may name. An empty list allows all.
 	// +optional
 	// +nullable
 	// +kubebuilder:validation:MaxItems=1024
 	AllowedClientSecretNames []limits.Name `json:"allowedClientSecretNames,omitempty"`
-	// AllowedTargetNamespaces are the values allowed as spec.targetNamespace of a GitRepo. A GitRepo
-	// must then have one.
+	// allowedTargetNamespaces are the allowed values of spec.targetNamespace in a GitRepo. With a
+	// list, a GitRepo must set the field.
 	// +optional
 	// +nullable
 	// +kubebuilder:validation:MaxItems=1024
 	AllowedTargetNamespaces []limits.Name `json:"allowedTargetNamespaces,omitempty"`
-	// AllowedTargetNamespaceSelector restricts the namespaces for deployments downstream.
+	// allowedTargetNamespaceSelector restricts the target namespaces downstream by their labels.
 	// +optional
 	// +nullable
 	AllowedTargetNamespaceSelector *metav1.LabelSelector `json:"allowedTargetNamespaceSelector,omitempty"`
-	// Status has the conditions that the hub writes.
+	// status is the observed state of the restriction. The hub writes its conditions.
 	// +optional
 	// +kubebuilder:pruning:PreserveUnknownFields
 	Status UnsupportedStatus `json:"status,omitempty"`

@@ -6,7 +6,7 @@ import (
 	"github.com/muster-fleet/muster/api/limits"
 )
 
-// HelmOp is a Helm chart for Clusters of its workspace. The hub makes a Bundle of the same name,
+// HelmOp is a Helm chart for Clusters of its workspace. The hub creates a Bundle of the same name,
 // and keeps it at the newest version of a range.
 //
 // +kubebuilder:object:root=true
@@ -24,24 +24,24 @@ type HelmOp struct {
 
 	// +optional
 	Spec HelmOpSpec `json:"spec,omitempty"`
-	// Status keeps every field that upstream writes.
+	// status keeps every field that upstream writes.
 	// +optional
 	// +kubebuilder:pruning:PreserveUnknownFields
 	Status HelmOpStatus `json:"status,omitempty"`
 }
 
-// HelmOpSpec is written by users. Its inline fields are the Bundle's. `helm` names a chart in one
-// of three forms: `repo` and `chart`, `repo` with an oci:// address, or `chart` with the address of
-// an archive.
+// HelmOpSpec is the desired state of a HelmOp. Users write it. Its inline fields have the same
+// meaning as in a Bundle. `helm` names a chart in one of three forms: `repo` and `chart`, `repo`
+// with an oci:// address, or `chart` with the address of an archive.
 type HelmOpSpec struct {
 	BundleSpec `json:",inline"`
 
-	// Labels of the Bundle.
+	// labels are the labels of the Bundle.
 	// +optional
 	// +nullable
 	Labels limits.Labels `json:"labels,omitempty"`
-	// PollingInterval is the time between two looks for a newer version, if helm.version is a range.
-	// Default 0: the hub looks only after a change of this spec.
+	// pollingInterval is the time between two checks for a newer version, if helm.version is a range.
+	// Default 0: the hub checks only after a change of this spec.
 	// +optional
 	// +nullable
 	// +kubebuilder:validation:Type=string
@@ -49,36 +49,36 @@ type HelmOpSpec struct {
 	// +kubebuilder:validation:MaxLength=32
 	// +kubebuilder:validation:XValidation:rule="self == '0' || (self.matches('^[-+]?([0-9]+([.][0-9]*)?(ns|us|µs|ms|s|m|h))+$') && duration(self) <= duration('2562047h'))",message="pollingInterval must be 0 or a Go duration such as 60s or 10m, at most 2562047h; the units are ns, us, µs, ms, s, m and h, there is none for days"
 	PollingInterval *metav1.Duration `json:"pollingInterval,omitempty"`
-	// HelmSecretName names a Secret of the workspace with credentials for the chart. Its keys are
-	// `username`, `password` and `cacerts`. It stays on the hub.
+	// helmSecretName is the name of the Secret with the credentials for the chart. Its keys are
+	// `username`, `password` and `cacerts`. The Secret stays on the hub.
 	// +optional
 	// +nullable
 	HelmSecretName limits.Name `json:"helmSecretName,omitempty"`
-	// InsecureSkipTLSVerify accepts any certificate of the chart's server.
+	// insecureSkipTLSVerify turns off the check of the server's certificate.
 	// +optional
 	InsecureSkipTLSVerify bool `json:"insecureSkipTLSVerify,omitempty"`
 }
 
-// HelmOpStatus is written by the hub.
+// HelmOpStatus is the observed state of a HelmOp. The hub writes it.
 type HelmOpStatus struct {
-	// Conditions: Ready, Accepted, Polled.
+	// conditions: Ready, Accepted, Polled.
 	// +optional
 	// +nullable
 	Conditions []Condition `json:"conditions,omitempty"`
-	// Version is the version of the chart in the Bundle.
+	// version is the version of the chart in the Bundle.
 	// +optional
 	// +nullable
 	Version string `json:"version,omitempty"`
-	// ObservedGeneration is the generation of the spec behind the Bundle. A Muster addition.
+	// observedGeneration is the metadata.generation of the spec behind the Bundle. A Muster addition.
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
-	// Summary counts the BundleDeployments by state.
+	// summary counts the BundleDeployments by state.
 	// +optional
 	Summary BundleSummary `json:"summary,omitempty"`
-	// Display holds the columns of `kubectl get`.
+	// display holds the columns of `kubectl get`.
 	// +optional
 	Display SourceDisplay `json:"display,omitempty"`
-	// SourceResources is about what the Bundle has deployed.
+	// SourceResources describes the deployed resources of the Bundle.
 	SourceResources `json:",inline"`
 }
 

@@ -6,13 +6,13 @@ import (
 	"github.com/muster-fleet/muster/api/limits"
 )
 
-// Policy restricts the Bundles of its namespace. A writer of Policies can widen it.
+// Policy restricts the Bundles of its namespace. Users who can write Policies can widen it.
 //
-// The Policies of a namespace are united. Their lists are added. The first default by name wins,
-// and a requirement of any Policy counts. A list that is empty allows nothing. A list that no
-// Policy has allows all.
+// Several Policies in a namespace act together. Their lists are merged. The first default by name
+// wins, and a requirement of any Policy counts. An empty list allows nothing. A list missing from
+// all Policies allows everything.
 //
-// The fields may stand in spec or at the top of the object.
+// The rules can be in spec or at the top of the object.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
@@ -24,11 +24,11 @@ type Policy struct {
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
 	PolicyRules `json:",inline"`
-	// Spec has the rules of the Policy. Rules at the top of the object count, too.
+	// spec holds the rules of the Policy. Rules at the top of the object count, too.
 	// +optional
 	// +nullable
 	Spec *PolicyRules `json:"spec,omitempty"`
-	// Status is set by the hub.
+	// status is the observed state of the Policy. The hub writes it.
 	// +optional
 	// +kubebuilder:pruning:PreserveUnknownFields
 	Status PolicyStatus `json:"status,omitempty"`
@@ -36,47 +36,47 @@ type Policy struct {
 
 // PolicyRules are the rules of a Policy.
 type PolicyRules struct {
-	// RequireServiceAccount refuses a Bundle without a service account. Deployments then create no
+	// requireServiceAccount refuses Bundles without a service account. Deployments then create no
 	// namespaces, unless allowNamespaceCreation is true.
 	// +optional
 	RequireServiceAccount bool `json:"requireServiceAccount,omitempty"`
-	// DefaultServiceAccount is the account of a Bundle that names none. It is always allowed.
+	// defaultServiceAccount is the account for a Bundle without one. It is always allowed.
 	// +optional
 	// +nullable
 	DefaultServiceAccount limits.Name `json:"defaultServiceAccount,omitempty"`
-	// AllowedServiceAccounts are the accounts that a Bundle may name. A Bundle that names none stays
-	// allowed, unless requireServiceAccount is true.
+	// allowedServiceAccounts are the accounts that a Bundle may name. A Bundle without an account is
+	// also allowed, unless requireServiceAccount is true.
 	// +optional
 	// +nullable
 	// +kubebuilder:validation:MaxItems=1024
 	AllowedServiceAccounts []limits.Name `json:"allowedServiceAccounts,omitempty"`
-	// AllowNamespaceCreation lets deployments create namespaces. Default: false where a
-	// service account is required, else true.
+	// allowNamespaceCreation permits deployments to create namespaces. Default: false if a service
+	// account is required, otherwise true.
 	// +optional
 	// +nullable
 	AllowNamespaceCreation *bool `json:"allowNamespaceCreation,omitempty"`
-	// AllowedTargetNamespaces are the values that a Bundle may have in `namespace`. A Bundle without a
-	// value is then refused.
+	// allowedTargetNamespaces are the allowed values of `namespace` in a Bundle. With a list, the hub
+	// refuses a Bundle without a value.
 	// +optional
 	// +nullable
 	// +kubebuilder:validation:MaxItems=1024
 	AllowedTargetNamespaces []limits.Name `json:"allowedTargetNamespaces,omitempty"`
-	// AllowedTargetNamespaceSelector selects the target namespaces by their labels downstream. With
-	// several selectors a namespace must match all. A Bundle without a value in `namespace` is then
-	// refused.
+	// allowedTargetNamespaceSelector restricts the target namespaces by their labels downstream. A
+	// namespace must match the selectors of all Policies. With a selector, the hub refuses a Bundle
+	// without a value of `namespace`.
 	// +optional
 	// +nullable
 	AllowedTargetNamespaceSelector *metav1.LabelSelector `json:"allowedTargetNamespaceSelector,omitempty"`
-	// AllowedDownstreamResources are the objects that a Bundle may name in downstreamResources.
+	// allowedDownstreamResources are the objects that a Bundle may name in downstreamResources.
 	// +optional
 	// +nullable
 	// +kubebuilder:validation:MaxItems=1024
 	AllowedDownstreamResources []AllowedDownstreamResource `json:"allowedDownstreamResources,omitempty"`
-	// GitRepo has rules for GitRepos. The hub does not read GitRepos yet.
+	// gitRepo has rules for GitRepos.
 	// +optional
 	// +nullable
 	GitRepo *GitRepoRules `json:"gitRepo,omitempty"`
-	// HelmOp has rules for HelmOps.
+	// helmOp has rules for HelmOps.
 	// +optional
 	// +nullable
 	HelmOp *HelmOpRules `json:"helmOp,omitempty"`
@@ -84,11 +84,11 @@ type PolicyRules struct {
 
 // AllowedDownstreamResource is an object that a Bundle may name in downstreamResources.
 type AllowedDownstreamResource struct {
-	// Kind is Secret or ConfigMap.
+	// kind is Secret or ConfigMap.
 	// +required
 	// +kubebuilder:validation:Enum=Secret;ConfigMap
 	Kind string `json:"kind"`
-	// Name of the object. Default: every object of the kind.
+	// name is the name of the object. Default: every object of the kind.
 	// +optional
 	// +nullable
 	Name limits.Name `json:"name,omitempty"`
@@ -96,21 +96,22 @@ type AllowedDownstreamResource struct {
 
 // GitRepoRules are the rules of a Policy for GitRepos.
 type GitRepoRules struct {
-	// DefaultServiceAccount is the account of a GitRepo that names none, before the Policy's own
-	// default.
+	// defaultServiceAccount is the account for a GitRepo without one. It takes precedence over the
+	// default for Bundles.
 	// +optional
 	// +nullable
 	DefaultServiceAccount limits.Name `json:"defaultServiceAccount,omitempty"`
-	// DefaultClientSecretName is the Secret of a GitRepo that names none. It is always allowed.
+	// defaultClientSecretName is the Secret for a GitRepo without one. It is always allowed.
 	// +optional
 	// +nullable
 	DefaultClientSecretName limits.Name `json:"defaultClientSecretName,omitempty"`
-	// AllowedClientSecretNames are the Secrets that a GitRepo may name.
+	// allowedClientSecretNames are the Secrets that a GitRepo may name.
 	// +optional
 	// +nullable
 	// +kubebuilder:validation:MaxItems=1024
 	AllowedClientSecretNames []limits.Name `json:"allowedClientSecretNames,omitempty"`
-	// AllowedRepoPatterns are regular expressions. One must match the whole address of a repository.
+	// allowedRepoPatterns are regular expressions. One of them must match the whole address of a
+	// repository.
 	// +optional
 	// +nullable
 	// +kubebuilder:validation:MaxItems=1024
@@ -119,28 +120,28 @@ type GitRepoRules struct {
 
 // HelmOpRules are the rules of a Policy for HelmOps.
 type HelmOpRules struct {
-	// DefaultServiceAccount is the account of a HelmOp that names none, before the Policy's own
-	// default.
+	// defaultServiceAccount is the account for a HelmOp without one. It takes precedence over the
+	// default for Bundles.
 	// +optional
 	// +nullable
 	DefaultServiceAccount limits.Name `json:"defaultServiceAccount,omitempty"`
-	// DefaultHelmSecretName is the Secret of a HelmOp that names none. It is always allowed.
+	// defaultHelmSecretName is the Secret for a HelmOp without one. It is always allowed.
 	// +optional
 	// +nullable
 	DefaultHelmSecretName limits.Name `json:"defaultHelmSecretName,omitempty"`
-	// AllowedHelmSecretNames are the Secrets that a HelmOp may name.
+	// allowedHelmSecretNames are the Secrets that a HelmOp may name.
 	// +optional
 	// +nullable
 	// +kubebuilder:validation:MaxItems=1024
 	AllowedHelmSecretNames []limits.Name `json:"allowedHelmSecretNames,omitempty"`
-	// AllowedHelmRepoPatterns are regular expressions. One must match the whole address of a chart
-	// repository.
+	// allowedHelmRepoPatterns are regular expressions. One of them must match the whole address of a
+	// chart repository.
 	// +optional
 	// +nullable
 	// +kubebuilder:validation:MaxItems=1024
 	AllowedHelmRepoPatterns []limits.Line `json:"allowedHelmRepoPatterns,omitempty"`
-	// AllowedChartPatterns are regular expressions. One must match the whole name or address of a
-	// chart.
+	// allowedChartPatterns are regular expressions. One of them must match the whole name or address
+	// of a chart.
 	// +optional
 	// +nullable
 	// +kubebuilder:validation:MaxItems=1024
@@ -149,7 +150,7 @@ type HelmOpRules struct {
 
 // PolicyStatus is the status of a Policy.
 type PolicyStatus struct {
-	// Conditions: Ready, which is False while a rule is invalid, and Supported, which is False while
+	// conditions: Ready, Supported. Ready is False while a rule is invalid. Supported is False while
 	// the Policy has rules without effect.
 	// +optional
 	// +nullable

@@ -6,11 +6,11 @@ import (
 	"github.com/muster-fleet/muster/api/limits"
 )
 
-// Schedule opens windows for changes of Clusters in its namespace. Outside of all its windows the
-// agent of a selected Cluster deploys nothing and corrects nothing.
+// Schedule defines windows for changes to Clusters of its namespace. Outside the windows, the agent
+// of a selected Cluster deploys nothing and corrects nothing.
 //
-// A Cluster that several Schedules select is open while one of their windows is open. A Cluster
-// that none selects is always open. An invalid Schedule opens no window.
+// If several Schedules select a Cluster, changes happen while any of their windows is open. Without
+// a Schedule, they happen at any time. An invalid Schedule opens no window.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
@@ -25,30 +25,30 @@ type Schedule struct {
 	// +optional
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
-	// Spec is the desired state.
+	// spec is the desired state of the Schedule.
 	// +optional
 	Spec ScheduleSpec `json:"spec,omitempty"`
-	// Status is set by the hub.
+	// status is the observed state of the Schedule. The hub writes it.
 	// +optional
 	Status ScheduleStatus `json:"status,omitempty"`
 }
 
-// ScheduleSpec are the windows of a Schedule, and its Clusters.
+// ScheduleSpec is the desired state of a Schedule: its windows, and its Clusters.
 type ScheduleSpec struct {
-	// Schedule is a cron expression for the starts of the windows: second, minute, hour, day of month,
-	// month, day of week. Days of the week count from 1 for Sunday, as in Rancher Fleet.
+	// schedule is a cron expression for the start of each window. Its fields are second, minute, hour,
+	// day of month, month, day of week. As in Rancher Fleet, 1 is Sunday.
 	// +optional
 	// +nullable
 	Schedule limits.Line `json:"schedule,omitempty"`
-	// Duration of each window, such as `2h30m`; at least a second.
+	// duration is the length of each window, such as `2h30m`. At least a second.
 	// +optional
 	// +nullable
 	Duration limits.Name `json:"duration,omitempty"`
-	// Location is the IANA time zone of the schedule, such as `Europe/Berlin`. Default UTC.
+	// location is the IANA time zone of the schedule, such as `Europe/Berlin`. Default UTC.
 	// +optional
 	// +nullable
 	Location limits.Name `json:"location,omitempty"`
-	// Targets select the Clusters.
+	// targets select the Clusters.
 	// +optional
 	// +nullable
 	Targets ScheduleTargets `json:"targets,omitempty"`
@@ -56,48 +56,49 @@ type ScheduleSpec struct {
 
 // ScheduleTargets select the Clusters of a Schedule.
 type ScheduleTargets struct {
-	// Clusters select Clusters of the Schedule's namespace. One match is enough.
+	// clusters select Clusters of the Schedule's namespace. A Cluster must match one of them.
 	// +optional
 	// +nullable
 	// +kubebuilder:validation:MaxItems=1024
 	Clusters []ScheduleTarget `json:"clusters,omitempty"`
 }
 
-// ScheduleTarget selects Clusters that meet all its criteria. Without any it selects none.
+// ScheduleTarget selects Clusters. A Cluster must match each of the selectors that is set. Without
+// selectors it selects none.
 type ScheduleTarget struct {
-	// Name of the target, for readers.
+	// name is the name of the target, for readers.
 	// +optional
 	// +nullable
 	Name limits.Name `json:"name,omitempty"`
-	// ClusterName as in a target of a Bundle.
+	// clusterName has the same meaning as in a target of a Bundle.
 	// +optional
 	// +nullable
 	ClusterName limits.Name `json:"clusterName,omitempty"`
-	// ClusterSelector as in a target of a Bundle.
+	// clusterSelector has the same meaning as in a target of a Bundle.
 	// +optional
 	// +nullable
 	ClusterSelector *metav1.LabelSelector `json:"clusterSelector,omitempty"`
-	// ClusterGroup as in a target of a Bundle.
+	// clusterGroup has the same meaning as in a target of a Bundle.
 	// +optional
 	// +nullable
 	ClusterGroup limits.Name `json:"clusterGroup,omitempty"`
-	// ClusterGroupSelector as in a target of a Bundle.
+	// clusterGroupSelector has the same meaning as in a target of a Bundle.
 	// +optional
 	// +nullable
 	ClusterGroupSelector *metav1.LabelSelector `json:"clusterGroupSelector,omitempty"`
 }
 
-// ScheduleStatus is the status of a Schedule, written by the hub.
+// ScheduleStatus is the observed state of a Schedule. The hub writes it.
 type ScheduleStatus struct {
-	// Conditions: Ready, which is False if a field of the spec is invalid. Its message names the
-	// field. A Muster addition.
+	// conditions: Ready. It is False if a field of the spec is invalid. Its message names the field. A
+	// Muster addition.
 	// +optional
 	// +nullable
 	Conditions []Condition `json:"conditions,omitempty"`
-	// Active is true while a window is open.
+	// active is true while a window is open.
 	// +optional
 	Active bool `json:"active,omitempty"`
-	// NextStartTime is the start of the next window; null if there is none.
+	// nextStartTime is the start of the next window. Null without a next window.
 	// +optional
 	// +nullable
 	NextStartTime *metav1.Time `json:"nextStartTime,omitempty"`

@@ -24,7 +24,7 @@ const (
 	StateOutOfSync BundleState = "OutOfSync"
 	// StatePending is a deployment held back by the rollout, a pause or a Schedule.
 	StatePending BundleState = "Pending"
-	// StateNotReady is an applied deployment with unready resources.
+	// StateNotReady is an applied deployment with unready is the number of ready resources.
 	StateNotReady BundleState = "NotReady"
 	// StateWaitingForDependency is a deployment that waits for another Bundle, as in Rancher Fleet
 	// 0.17.
@@ -44,41 +44,42 @@ const (
 
 // BundleSummary counts BundleDeployments by state.
 type BundleSummary struct {
-	// NotReady deployments are applied but some of their resources are not ready.
+	// notReady is the number of applied deployments with unready is the number of ready resources.
 	// +optional
 	NotReady int `json:"notReady,omitempty"`
-	// WaitApplied deployments wait to be applied.
+	// waitApplied is the number of deployments that wait to be applied.
 	// +optional
 	WaitApplied int `json:"waitApplied,omitempty"`
-	// ErrApplied deployments failed to apply.
+	// errApplied is the number of failed deployments.
 	// +optional
 	ErrApplied int `json:"errApplied,omitempty"`
-	// OutOfSync deployments do not have the newest content yet.
+	// outOfSync is the number of deployments without the newest content.
 	// +optional
 	OutOfSync int `json:"outOfSync,omitempty"`
-	// Modified deployments were changed downstream.
+	// modified is the number of deployments that were changed downstream.
 	// +optional
 	Modified int `json:"modified,omitempty"`
-	// Ready deployments have no problem.
+	// ready is the number of deployments without a problem.
 	// +optional
 	Ready int `json:"ready"`
-	// Pending deployments are held back by the rollout, a pause or a Schedule.
+	// pending is the number of deployments held back by the rollout, a pause or a Schedule.
 	// +optional
 	Pending int `json:"pending,omitempty"`
-	// WaitingForDependency deployments wait for another Bundle.
+	// waitingForDependency is the number of deployments that wait for another Bundle.
 	// +optional
 	WaitingForDependency int `json:"waitingForDependency,omitempty"`
-	// OutsideWindow deployments wait for a window of a Schedule; pending counts them, too. A Muster
-	// addition.
+	// outsideWindow is the number of deployments that wait for a window of a Schedule. They also count
+	// as pending. A Muster addition.
 	// +optional
 	OutsideWindow int `json:"outsideWindow,omitempty"`
-	// Paused deployments wait for the end of a pause; pending counts them, too. A Muster addition.
+	// paused is the number of deployments that wait for the end of a pause. They also count as
+	// pending. A Muster addition.
 	// +optional
 	Paused int `json:"paused,omitempty"`
-	// DesiredReady is the number of all deployments.
+	// desiredReady is the number of all deployments.
 	// +optional
 	DesiredReady int `json:"desiredReady"`
-	// NonReadyResources names at most ten unready ones.
+	// nonReadyResources names at most ten unready Bundles or clusters.
 	// +optional
 	// +nullable
 	NonReadyResources []NonReadyResource `json:"nonReadyResources,omitempty"`
@@ -86,23 +87,23 @@ type BundleSummary struct {
 
 // NonReadyResource is an unready Bundle or cluster.
 type NonReadyResource struct {
-	// Name of the Bundle or cluster.
+	// name is the name of the Bundle or cluster.
 	// +optional
 	// +nullable
 	Name string `json:"name,omitempty"`
-	// State of the Bundle or cluster.
+	// bundleState is the state of the Bundle or cluster.
 	// +optional
 	// +nullable
 	State BundleState `json:"bundleState,omitempty"`
-	// Message with the cause.
+	// message is the cause.
 	// +optional
 	// +nullable
 	Message string `json:"message,omitempty"`
-	// ModifiedStatus names resources that were changed downstream.
+	// modifiedStatus names resources that were changed downstream.
 	// +optional
 	// +nullable
 	ModifiedStatus []ModifiedStatus `json:"modifiedStatus,omitempty"`
-	// NonReadyStatus names unready resources.
+	// nonReadyStatus names unready is the number of ready resources.
 	// +optional
 	// +nullable
 	NonReadyStatus []NonReadyStatus `json:"nonReadyStatus,omitempty"`
@@ -110,35 +111,35 @@ type NonReadyResource struct {
 
 // ModifiedStatus is a resource changed downstream.
 type ModifiedStatus struct {
-	// Kind of the resource.
+	// kind is the kind of the resource.
 	// +optional
 	// +nullable
 	Kind limits.Name `json:"kind,omitempty"`
-	// APIVersion of the resource.
+	// apiVersion is the API version of the resource.
 	// +optional
 	// +nullable
 	APIVersion limits.Name `json:"apiVersion,omitempty"`
-	// Namespace of the resource.
+	// namespace is the namespace of the resource.
 	// +optional
 	// +nullable
 	Namespace limits.Name `json:"namespace,omitempty"`
-	// Name of the resource.
+	// name is the name of the resource.
 	// +optional
 	// +nullable
 	Name limits.Name `json:"name,omitempty"`
-	// Create (`missing`) is true if the resource is gone downstream.
+	// missing is true if the resource was deleted downstream.
 	// +optional
 	// +nullable
 	Create bool `json:"missing,omitempty"`
-	// Exist is true if the resource exists and belongs to another owner.
+	// exist is true if the resource exists, and belongs to another owner.
 	// +optional
 	// +nullable
 	Exist bool `json:"exist,omitempty"`
-	// Delete is true if the resource exists and should not.
+	// delete is true if the resource exists, but must not.
 	// +optional
 	// +nullable
 	Delete bool `json:"delete,omitempty"`
-	// Patch is the patch, as JSON, that would undo the change.
+	// patch is the JSON patch to undo the change.
 	// +optional
 	// +nullable
 	Patch limits.Document `json:"patch,omitempty"`
@@ -146,29 +147,29 @@ type ModifiedStatus struct {
 
 // NonReadyStatus is an unready resource.
 type NonReadyStatus struct {
-	// UID of the resource.
+	// uid is the UID of the resource.
 	// +optional
 	// +nullable
 	// +kubebuilder:validation:Type=string
 	// +kubebuilder:validation:MaxLength=253
 	UID types.UID `json:"uid,omitempty"`
-	// Kind of the resource.
+	// kind is the kind of the resource.
 	// +optional
 	// +nullable
 	Kind limits.Name `json:"kind,omitempty"`
-	// APIVersion of the resource.
+	// apiVersion is the API version of the resource.
 	// +optional
 	// +nullable
 	APIVersion limits.Name `json:"apiVersion,omitempty"`
-	// Namespace of the resource.
+	// namespace is the namespace of the resource.
 	// +optional
 	// +nullable
 	Namespace limits.Name `json:"namespace,omitempty"`
-	// Name of the resource.
+	// name is the name of the resource.
 	// +optional
 	// +nullable
 	Name limits.Name `json:"name,omitempty"`
-	// Summary gives the cause.
+	// summary is the state of the resource, with the cause.
 	// +optional
 	// +nullable
 	Summary ReadinessSummary `json:"summary,omitempty"`
@@ -176,19 +177,19 @@ type NonReadyStatus struct {
 
 // ReadinessSummary is the state of a resource.
 type ReadinessSummary struct {
-	// State is a word for the state.
+	// state is the state in one word.
 	// +optional
 	// +nullable
 	State limits.Name `json:"state,omitempty"`
-	// Error is true if the resource does not become ready by itself.
+	// error is true if the resource does not become ready by itself.
 	// +optional
 	// +nullable
 	Error bool `json:"error,omitempty"`
-	// Transitioning is true if the resource is about to become ready.
+	// transitioning is true if the resource is about to become ready.
 	// +optional
 	// +nullable
 	Transitioning bool `json:"transitioning,omitempty"`
-	// Message gives the cause.
+	// message gives the cause.
 	// +optional
 	// +nullable
 	// +kubebuilder:validation:MaxItems=64
@@ -197,35 +198,35 @@ type ReadinessSummary struct {
 
 // ResourceCounts counts deployed resources by state.
 type ResourceCounts struct {
-	// Ready resources.
+	// ready is the number of ready resources.
 	// +optional
 	// +kubebuilder:validation:Maximum=2147483647
 	Ready int `json:"ready"`
-	// DesiredReady is the number of all resources.
+	// desiredReady is the number of all resources.
 	// +optional
 	// +kubebuilder:validation:Maximum=2147483647
 	DesiredReady int `json:"desiredReady"`
-	// WaitApplied resources.
+	// waitApplied is the number of resources that wait to be applied.
 	// +optional
 	// +kubebuilder:validation:Maximum=2147483647
 	WaitApplied int `json:"waitApplied"`
-	// Modified resources.
+	// modified is the number of resources that were changed downstream.
 	// +optional
 	// +kubebuilder:validation:Maximum=2147483647
 	Modified int `json:"modified"`
-	// Orphaned resources.
+	// orphaned is the number of resources left over from an earlier deployment.
 	// +optional
 	// +kubebuilder:validation:Maximum=2147483647
 	Orphaned int `json:"orphaned"`
-	// Missing resources.
+	// missing is the number of resources that were deleted downstream.
 	// +optional
 	// +kubebuilder:validation:Maximum=2147483647
 	Missing int `json:"missing"`
-	// Unknown resources.
+	// unknown is the number of resources in an unknown state.
 	// +optional
 	// +kubebuilder:validation:Maximum=2147483647
 	Unknown int `json:"unknown"`
-	// NotReady resources.
+	// notReady is the number of resources that are not ready.
 	// +optional
 	// +kubebuilder:validation:Maximum=2147483647
 	NotReady int `json:"notReady"`

@@ -4,20 +4,20 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Kinds of Rancher Fleet's that Muster stores without acting on them, so that its command line
-// works and users can apply manifests. The schemas do not have their fields. The condition
-// Supported names the replacement.
+// Kinds of Rancher Fleet without effect in Muster. Muster stores them, so that the command line of
+// Rancher Fleet works and users can apply their manifests. The schemas do not list their fields.
+// The condition Supported names the replacement.
 
 // UnsupportedStatus is the status of a kind without effect in Muster.
 type UnsupportedStatus struct {
-	// Conditions: Supported, which is False and names the replacement. The hub writes only this
+	// conditions: Supported. It is False and names the replacement. The hub writes only this
 	// condition.
 	// +optional
 	// +nullable
 	Conditions []Condition `json:"conditions,omitempty"`
 }
 
-// ImageScan searches, in Rancher Fleet, for new tags of an image. Muster does nothing with it.
+// ImageScan searches for new tags of an image in Rancher Fleet. In Muster it has no effect.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
@@ -30,7 +30,7 @@ type ImageScan struct {
 	// +optional
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
-	// Status keeps every field that upstream writes.
+	// status keeps every field that upstream writes.
 	// +optional
 	// +kubebuilder:pruning:PreserveUnknownFields
 	Status UnsupportedStatus `json:"status,omitempty"`

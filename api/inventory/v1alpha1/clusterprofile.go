@@ -5,7 +5,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// ClusterProfile describes one cluster to its users.
+// ClusterProfile describes one cluster, for tools and users.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
@@ -28,10 +28,10 @@ type ClusterProfile struct {
 
 // ClusterProfileSpec is written by the cluster manager.
 type ClusterProfileSpec struct {
-	// DisplayName is a name for people.
+	// displayName is the name of the cluster for people.
 	// +optional
 	DisplayName string `json:"displayName,omitempty"`
-	// ClusterManager names the manager of the cluster. The manager maintains this object.
+	// clusterManager is the program that manages the cluster, and writes this object.
 	// +required
 	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="clusterManager is immutable"
 	ClusterManager ClusterManager `json:"clusterManager"`
@@ -39,34 +39,34 @@ type ClusterProfileSpec struct {
 
 // ClusterManager names a cluster manager.
 type ClusterManager struct {
-	// Name of the manager, the same in all profiles of the manager.
+	// name is the name of the manager, the same in all profiles of the manager.
 	// +required
 	Name string `json:"name"`
 }
 
 // ClusterProfileStatus is written by the cluster manager.
 type ClusterProfileStatus struct {
-	// Conditions: ControlPlaneHealthy, Joined.
+	// conditions: ControlPlaneHealthy, Joined.
 	// +optional
 	// +listType=map
 	// +listMapKey=type
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
-	// Version of the cluster.
+	// version is the version of the cluster.
 	// +optional
 	Version ClusterVersion `json:"version,omitempty"`
-	// Properties of the cluster.
+	// properties are the properties of the cluster.
 	// +optional
 	// +listType=map
 	// +listMapKey=name
 	Properties []Property `json:"properties,omitempty"`
-	// AccessProviders list the ways to reach the cluster. If its settings say so, Muster writes the
-	// entry kubeconfig-secretreader.
+	// accessProviders list the ways to reach the cluster. Muster writes the entry
+	// kubeconfig-secretreader if its settings enable it.
 	// +optional
 	// +listType=map
 	// +listMapKey=name
 	AccessProviders []AccessProvider `json:"accessProviders,omitempty"`
-	// CredentialProviders is the former name of accessProviders. If both have an entry of one name,
-	// the entry in accessProviders wins.
+	// credentialProviders is the former name of accessProviders. If both have an entry with the same
+	// name, the entry in accessProviders wins.
 	// +optional
 	// +listType=map
 	// +listMapKey=name
@@ -75,34 +75,34 @@ type ClusterProfileStatus struct {
 
 // ClusterVersion is the version of a cluster.
 type ClusterVersion struct {
-	// Kubernetes is the version of the API server, such as v1.36.3.
+	// kubernetes is the version of the API server, such as v1.36.3.
 	// +optional
 	Kubernetes string `json:"kubernetes,omitempty"`
 }
 
 // Property is a fact about a cluster that seldom changes.
 type Property struct {
-	// Name of the property.
+	// name is the name of the property.
 	// +required
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
 	Name string `json:"name"`
-	// Value of the property.
+	// value is the value of the property.
 	// +required
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=1024
 	Value string `json:"value"`
-	// LastObservedTime is when the value was first seen on the cluster, by the clock of the cluster.
+	// lastObservedTime is the time when the value was first observed, by the clock of the cluster.
 	// +optional
 	LastObservedTime *metav1.Time `json:"lastObservedTime,omitempty"`
 }
 
 // AccessProvider is a way to reach the cluster.
 type AccessProvider struct {
-	// Name of the provider.
+	// name is the name of the provider.
 	// +required
 	Name string `json:"name"`
-	// Cluster is a cluster entry in the form of a kubeconfig.
+	// cluster is a cluster entry in the form of a kubeconfig.
 	// +optional
 	// +kubebuilder:validation:Schemaless
 	// +kubebuilder:validation:Type=object

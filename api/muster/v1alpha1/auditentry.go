@@ -7,7 +7,7 @@ import (
 	"github.com/muster-fleet/muster/api/limits"
 )
 
-// AuditReason is the kind of fact in an AuditEntry.
+// AuditReason is the kind of event in an AuditEntry.
 //
 // +kubebuilder:validation:Enum=Granted;Displaced;Approved;Denied;Revoked;RenewalGap;Quarantined;QuarantineEnded
 type AuditReason string
@@ -28,15 +28,17 @@ const (
 	AuditRevoked AuditReason = "Revoked"
 	// AuditRenewalGap: an agent with an expired credential rejoined by its key.
 	AuditRenewalGap AuditReason = "RenewalGap"
-	// AuditQuarantined: a user quarantined a member, and it lost all rights but its heartbeat.
+	// AuditQuarantined: a user quarantined a member, and it lost all rights except its heartbeat and
+	// its report.
 	AuditQuarantined AuditReason = "Quarantined"
 	// AuditQuarantineEnded: a user ended a quarantine.
 	AuditQuarantineEnded AuditReason = "QuarantineEnded"
 )
 
-// AuditEntry is one fact about access to the fleet: given, refused or ended. The hub writes an
-// entry once, never changes it, and deletes it by age and number. Entries about Clusters are in
-// their workspace, entries about MemberClusters in the hub's system namespace.
+// AuditEntry is one event of access to the fleet: access was granted, refused or ended. The hub
+// writes an entry once, never changes it, and deletes the oldest ones by age and number. Entries
+// about Clusters are in their workspace, entries about MemberClusters in the hub's system
+// namespace.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:resource:path=auditentries,scope=Namespaced,categories=muster
@@ -60,83 +62,83 @@ type AuditEntry struct {
 	Spec AuditEntrySpec `json:"spec"`
 }
 
-// AuditEntrySpec is written by the hub, once. The hub leaves out unknown fields.
+// AuditEntrySpec describes the event. The hub writes it once, and leaves out unknown fields.
 type AuditEntrySpec struct {
-	// Time is when the hub acted or decided, by its clock.
+	// time is the time of the event, by the hub's clock.
 	// +required
 	Time metav1.Time `json:"time"`
-	// Reason is the kind of the fact.
+	// reason is the kind of the event.
 	// +required
 	Reason AuditReason `json:"reason"`
-	// Object is the Cluster or MemberCluster of the fact. A Cluster that does not exist yet has no
-	// UID.
+	// object is the Cluster or MemberCluster that the event is about. A Cluster that does not exist
+	// yet has no UID.
 	// +required
 	Object AuditObject `json:"object"`
-	// Identity is the spec.identity of the MemberCluster: its kind, its namespace if it has one, and
+	// identity is the spec.identity of the MemberCluster: its kind, its namespace if it has one, and
 	// its name.
 	// +optional
 	Identity limits.Line `json:"identity,omitempty"`
-	// Request is the ClusterRegistration that led to the fact.
+	// request is the ClusterRegistration that led to the event.
 	// +optional
 	Request *AuditObject `json:"request,omitempty"`
-	// Who is the user who requested or decided. The API server attributed the request, the approval,
-	// the revocation or the identity to this user. Empty without such an attribution; the message then
+	// who is the user behind the event, as attributed by the API server: the author of the request,
+	// the approval, the revocation or the identity. Empty if the author is unknown; the message then
 	// gives the cause.
 	// +optional
 	Who limits.Line `json:"who,omitempty"`
-	// Token is the name of the ClusterRegistrationToken of the request.
+	// token is the name of the ClusterRegistrationToken of the request.
 	// +optional
 	Token limits.Name `json:"token,omitempty"`
-	// ClientID is the client ID of the request.
+	// clientID is the client ID of the request.
 	// +optional
 	// +kubebuilder:validation:MaxLength=4096
 	ClientID string `json:"clientID,omitempty"`
-	// Key is the fingerprint of the agent's key; empty for agents without one.
+	// key is the fingerprint of the agent's key; empty for agents without one.
 	// +optional
 	Key limits.Name `json:"key,omitempty"`
-	// Address is the network address of the requesting agent; empty if unknown to the hub.
+	// address is the network address of the requesting agent; empty if unknown to the hub.
 	// +optional
 	Address limits.Line `json:"address,omitempty"`
-	// Displaced is the identity that ended; empty if none ended.
+	// displaced is the identity that lost its access. Empty if none did.
 	// +optional
 	Displaced *DisplacedIdentity `json:"displaced,omitempty"`
-	// Message states the fact in one sentence.
+	// message describes the event in one sentence.
 	// +required
 	Message limits.Line `json:"message"`
 }
 
 // AuditObject names an object. The object may be gone.
 type AuditObject struct {
-	// Kind of the object.
+	// kind is the kind of the object.
 	// +required
 	Kind limits.Name `json:"kind"`
-	// Namespace of the object; empty for a cluster-scoped object.
+	// namespace is the namespace of the object; empty for a cluster-scoped object.
 	// +optional
 	Namespace limits.Name `json:"namespace,omitempty"`
-	// Name of the object.
+	// name is the name of the object.
 	// +required
 	Name limits.Name `json:"name"`
-	// UID of the object.
+	// uid is the UID of the object.
 	// +optional
 	UID types.UID `json:"uid,omitempty"`
 }
 
 // DisplacedIdentity is the former identity of a displaced agent.
 type DisplacedIdentity struct {
-	// Identity is the former spec.identity of a MemberCluster: its kind, its namespace if it has one,
+	// identity is the former spec.identity of a MemberCluster: its kind, its namespace if it has one,
 	// and its name.
 	// +optional
 	Identity limits.Line `json:"identity,omitempty"`
-	// AccountUID is the UID of the deleted ServiceAccount. All of its credentials ended with it.
+	// accountUID is the UID of the deleted ServiceAccount. All of its credentials ended with it.
 	// +optional
 	AccountUID types.UID `json:"accountUID,omitempty"`
-	// Request is the name of the account's ClusterRegistration.
+	// request is the name of the account's ClusterRegistration.
 	// +optional
 	Request limits.Name `json:"request,omitempty"`
-	// RequestUID is the UID of the request.
+	// requestUID is the UID of the request.
 	// +optional
 	RequestUID types.UID `json:"requestUID,omitempty"`
-	// Key is the fingerprint that was pinned to the Cluster; empty for agents without a key.
+	// key is the fingerprint formerly pinned to the Cluster. Empty for agents without a key.
 	// +optional
 	Key limits.Name `json:"key,omitempty"`
 }

@@ -77,17 +77,17 @@ type ApprovalRequestList struct {
 
 // ApprovalRequestSpec names the run and the stage.
 type ApprovalRequestSpec struct {
-	// TargetUpdateRun is the name of the run.
+	// parentStageRollout is the name of the run.
 	// +required
 	TargetUpdateRun limits.Name `json:"parentStageRollout"`
-	// TargetStage is the name of the stage.
+	// targetStage is the name of the stage.
 	// +required
 	TargetStage limits.Name `json:"targetStage"`
 }
 
 // ApprovalRequestStatus is written by the approving user and by the hub.
 type ApprovalRequestStatus struct {
-	// Conditions: Approved, by the user, and ApprovalAccepted, by the hub.
+	// conditions: Approved, by the user, and ApprovalAccepted, by the hub.
 	// +optional
 	// +listType=map
 	// +listMapKey=type

@@ -9,8 +9,8 @@ import (
 )
 
 // ClusterResourceBinding shows one picked member of a ClusterResourcePlacement, and the progress
-// there. Only the hub writes it, for users and programs that list bindings, such as kubectl fleet
-// draincluster. The hub decides nothing by it: the Works are the decision.
+// there. Only the hub writes it, for programs that list bindings, such as kubectl fleet
+// draincluster. No decision of the hub depends on it.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
@@ -41,7 +41,8 @@ type ClusterResourceBindingList struct {
 	Items           []ClusterResourceBinding `json:"items"`
 }
 
-// ResourceBinding is the same for a ResourcePlacement, in its namespace.
+// ResourceBinding shows one picked member of a ResourcePlacement, and the progress there. It is in
+// the namespace of the placement. No decision of the hub depends on it.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
@@ -86,28 +87,28 @@ const (
 	BindingUnscheduled BindingState = "Unscheduled"
 )
 
-// ResourceBindingSpec names the member. Unlisted fields of KubeFleet's hub are kept.
+// ResourceBindingSpec names the member. Other fields, written by KubeFleet's hub, are kept.
 //
 // +kubebuilder:pruning:PreserveUnknownFields
 type ResourceBindingSpec struct {
-	// State is Scheduled, Bound or Unscheduled.
+	// state is Scheduled, Bound or Unscheduled.
 	// +required
 	State BindingState `json:"state"`
-	// TargetCluster is the name of a MemberCluster, or <workspace>/<name> of a Cluster.
+	// targetCluster is the name of a MemberCluster, or <workspace>/<name> of a Cluster.
 	// +required
 	TargetCluster limits.Line `json:"targetCluster"`
-	// ResourceSnapshotName names the member's current or next revision of the resources:
-	// <placement>-<resource index>-snapshot. An object of this name need not exist.
+	// resourceSnapshotName is the current or next revision of the resources on the member:
+	// <placement>-<resource index>-snapshot. An object with this name may not exist.
 	// +optional
 	ResourceSnapshotName limits.Line `json:"resourceSnapshotName,omitempty"`
 }
 
-// ResourceBindingStatus is the progress of the placement on the member. Unlisted fields of
-// KubeFleet's hub are kept.
+// ResourceBindingStatus is the progress of the placement on the member. Other fields, written by
+// KubeFleet's hub, are kept.
 //
 // +kubebuilder:pruning:PreserveUnknownFields
 type ResourceBindingStatus struct {
-	// Conditions are the placement's conditions of this member: RolloutStarted, Overridden and
+	// conditions are the conditions of the placement on this member: RolloutStarted, Overridden and
 	// WorkSynchronized, then Applied and Available, or DiffReported.
 	// +optional
 	// +listType=map

@@ -9,8 +9,8 @@ import (
 	"github.com/muster-fleet/muster/api/limits"
 )
 
-// ClusterResourceOverride changes resources of placements on some members: cluster-scoped
-// resources, and all resources in the Namespaces that it selects.
+// ClusterResourceOverride changes the resources of placements for some members. It applies to
+// cluster-scoped resources, and to all resources in the Namespaces that it selects.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:resource:path=clusterresourceoverrides,scope=Cluster,categories={fleet,fleet-placement}
@@ -33,26 +33,28 @@ type ClusterResourceOverrideList struct {
 	Items           []ClusterResourceOverride `json:"items"`
 }
 
-// ClusterResourceOverrideSpec is written by users.
+// ClusterResourceOverrideSpec is the desired state of a ClusterResourceOverride. Users write it.
 //
 // +kubebuilder:validation:XValidation:rule="!has(self.placement) || !has(self.placement.scope) || self.placement.scope == 'Cluster'",message="a ClusterResourceOverride can only name a ClusterResourcePlacement: placement.scope must be Cluster"
 type ClusterResourceOverrideSpec struct {
-	// Placement that the override is for; default: every placement that brings what is selected.
+	// placement limits the override to one placement. Default: every placement of the selected
+	// resources.
 	// +optional
 	Placement *PlacementRef `json:"placement,omitempty"`
-	// ClusterResourceSelectors select cluster-scoped resources by name. A Namespace is selected with
+	// clusterResourceSelectors select cluster-scoped resources by name. A selected Namespace includes
 	// all resources in it.
 	// +required
 	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=20
 	ClusterResourceSelectors []ResourceSelector `json:"clusterResourceSelectors"`
-	// Policy defines the changes and their members.
+	// policy defines the changes, and the members that get them.
 	// +required
 	Policy *OverridePolicy `json:"policy"`
 }
 
-// ResourceOverride changes resources of placements on some members: resources of its own namespace.
-// A ClusterResourceOverride applies first, so on the same field the ResourceOverride wins.
+// ResourceOverride changes the resources of placements for some members. It applies to resources of
+// its own namespace. ClusterResourceOverrides apply first, so a ResourceOverride wins if both
+// change a field.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:resource:path=resourceoverrides,categories={fleet,fleet-placement}
@@ -75,27 +77,28 @@ type ResourceOverrideList struct {
 	Items           []ResourceOverride `json:"items"`
 }
 
-// ResourceOverrideSpec is written by users.
+// ResourceOverrideSpec is the desired state of a ResourceOverride. Users write it.
 type ResourceOverrideSpec struct {
-	// Placement that the override is for; default: every placement that brings what is selected.
+	// placement limits the override to one placement. Default: every placement of the selected
+	// resources.
 	// +optional
 	Placement *PlacementRef `json:"placement,omitempty"`
-	// ResourceSelectors select resources of this namespace by name.
+	// resourceSelectors select resources of this namespace by name.
 	// +required
 	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=20
 	ResourceSelectors []ResourceSelector `json:"resourceSelectors"`
-	// Policy defines the changes and their members.
+	// policy defines the changes, and the members that get them.
 	// +required
 	Policy *OverridePolicy `json:"policy"`
 }
 
 // PlacementRef names a placement.
 type PlacementRef struct {
-	// Name of the placement.
+	// name is the name of the placement.
 	// +required
 	Name limits.Name `json:"name"`
-	// Scope is Cluster for a ClusterResourcePlacement, or Namespaced for a ResourcePlacement in the
+	// scope is Cluster for a ClusterResourcePlacement, or Namespaced for a ResourcePlacement in the
 	// namespace of the override.
 	// +optional
 	// +kubebuilder:default=Cluster
@@ -114,9 +117,9 @@ const (
 	NamespaceScoped ResourceScope = "Namespaced"
 )
 
-// OverridePolicy defines the changes and their members.
+// OverridePolicy defines the changes, and the members that get them.
 type OverridePolicy struct {
-	// OverrideRules apply in their order.
+	// overrideRules apply in their order.
 	// +required
 	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=20
@@ -132,23 +135,23 @@ type OverrideType string
 const (
 	// OverrideJSONPatch applies jsonPatchOverrides.
 	OverrideJSONPatch OverrideType = "JSONPatch"
-	// OverrideDelete leaves out the resources on the selected members.
+	// OverrideDelete omits the resources on the selected members.
 	OverrideDelete OverrideType = "Delete"
 )
 
-// OverrideRule changes resources on some members.
+// OverrideRule changes the resources for some members.
 //
 // +kubebuilder:validation:XValidation:rule="!has(self.overrideType) || self.overrideType != 'Delete' || !has(self.jsonPatchOverrides)",message="jsonPatchOverrides are for overrideType JSONPatch only"
 type OverrideRule struct {
-	// ClusterSelector selects the members by labels of their Clusters or MemberClusters. A selector
-	// without terms selects all members; no selector selects none.
+	// clusterSelector selects members by the labels of their Clusters or MemberClusters. A selector
+	// without terms selects all members. Without a selector, the rule selects none.
 	// +optional
 	ClusterSelector *ClusterSelector `json:"clusterSelector,omitempty"`
-	// OverrideType is JSONPatch or Delete.
+	// overrideType is JSONPatch or Delete.
 	// +optional
 	// +kubebuilder:default=JSONPatch
 	OverrideType OverrideType `json:"overrideType,omitempty"`
-	// JSONPatchOverrides apply in their order.
+	// jsonPatchOverrides apply in their order.
 	// +optional
 	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=20
@@ -157,18 +160,18 @@ type OverrideRule struct {
 
 // JSONPatchOverride is one operation of RFC 6902.
 type JSONPatchOverride struct {
-	// Operator is add, remove or replace.
+	// op is add, remove or replace.
 	// +required
 	// +kubebuilder:validation:Enum=add;remove;replace
 	Operator string `json:"op"`
-	// Path of the field as a JSON pointer. In metadata only labels and annotations can be changed.
-	// kind, apiVersion and status cannot be changed.
+	// path is the path of the field as a JSON pointer. In metadata it can change only labels and
+	// annotations. It cannot change kind, apiVersion and status.
 	// +required
 	// +kubebuilder:validation:MaxLength=1024
 	Path string `json:"path"`
-	// Value of the field; none for remove. In its texts ${MEMBER-CLUSTER-NAME} stands for the name of
-	// the member. ${MEMBER-CLUSTER-LABEL-KEY-<key>} stands for the value of a label of its Cluster or
-	// MemberCluster. The label must exist.
+	// value is the value of the field; none for remove. Two variables in it are replaced.
+	// ${MEMBER-CLUSTER-NAME} is the name of the member. ${MEMBER-CLUSTER-LABEL-KEY-<key>} is the value
+	// of a label of its Cluster or MemberCluster; the label must exist.
 	// +optional
 	// +kubebuilder:validation:Schemaless
 	// +kubebuilder:pruning:PreserveUnknownFields
@@ -177,10 +180,10 @@ type JSONPatchOverride struct {
 
 // NamespacedName names an object in a namespace.
 type NamespacedName struct {
-	// Name of the object.
+	// name is the name of the object.
 	// +required
 	Name limits.Name `json:"name"`
-	// Namespace of the object.
+	// namespace is the namespace of the object.
 	// +required
 	Namespace limits.Name `json:"namespace"`
 }

@@ -8,7 +8,7 @@ import (
 	"github.com/muster-fleet/muster/api/limits"
 )
 
-// PlacementType is the way members are picked.
+// PlacementType is the way of picking members.
 //
 // +kubebuilder:validation:Enum=PickAll;PickN;PickFixed
 type PlacementType string
@@ -32,47 +32,47 @@ const (
 // +kubebuilder:validation:XValidation:rule="self.placementType != 'PickFixed' || !has(self.affinity) && !has(self.tolerations)",message="PickFixed takes clusterNames only"
 // +kubebuilder:validation:XValidation:rule="!has(oldSelf.tolerations) || has(self.tolerations) && oldSelf.tolerations.all(o, self.tolerations.exists(t, t == o))",message="tolerations can only be added"
 type PlacementPolicy struct {
-	// PlacementType is PickAll, PickN or PickFixed.
+	// placementType is PickAll, PickN or PickFixed.
 	// +optional
 	// +kubebuilder:default=PickAll
 	PlacementType PlacementType `json:"placementType,omitempty"`
-	// ClusterNames are the members for PickFixed: the names of MemberClusters, and <workspace>/<name>
+	// clusterNames are the members for PickFixed: the names of MemberClusters, and <workspace>/<name>
 	// of Clusters. An empty list picks no member.
 	// +optional
 	// +kubebuilder:validation:MaxItems=100
 	// +kubebuilder:validation:items:MaxLength=253
 	ClusterNames []string `json:"clusterNames,omitempty"`
-	// NumberOfClusters is the number of members for PickN.
+	// numberOfClusters is the number of members for PickN.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	NumberOfClusters *int32 `json:"numberOfClusters,omitempty"`
-	// Affinity is what a member must have, and should.
+	// affinity has the required and the preferred terms for members.
 	// +optional
 	Affinity *Affinity `json:"affinity,omitempty"`
-	// TopologySpreadConstraints spread the members of PickN over the values of labels.
+	// topologySpreadConstraints spread the members of PickN over the values of labels.
 	// +optional
 	// +kubebuilder:validation:MaxItems=100
 	TopologySpreadConstraints []TopologySpreadConstraint `json:"topologySpreadConstraints,omitempty"`
-	// Tolerations permit picking members despite their taints.
+	// tolerations permit picking members despite their taints.
 	// +optional
 	// +kubebuilder:validation:MaxItems=100
 	Tolerations []Toleration `json:"tolerations,omitempty"`
 }
 
-// Affinity is what a member must have, and should.
+// Affinity has the required and the preferred terms for members.
 type Affinity struct {
-	// ClusterAffinity has terms about the member itself.
+	// clusterAffinity has the terms for the member itself.
 	// +optional
 	ClusterAffinity *ClusterAffinity `json:"clusterAffinity,omitempty"`
 }
 
-// ClusterAffinity has terms about the member itself.
+// ClusterAffinity has the terms for the member itself.
 type ClusterAffinity struct {
-	// Required terms must hold for a member to be picked. A picked member stays picked if they no
-	// longer hold.
+	// requiredDuringSchedulingIgnoredDuringExecution has terms that must hold for a member to be
+	// picked. A picked member stays picked if they no longer hold.
 	// +optional
 	Required *ClusterSelector `json:"requiredDuringSchedulingIgnoredDuringExecution,omitempty"`
-	// Preferred terms rank the members for PickN.
+	// preferredDuringSchedulingIgnoredDuringExecution terms rank the members for PickN.
 	// +optional
 	// +kubebuilder:validation:MaxItems=10
 	Preferred []PreferredClusterSelector `json:"preferredDuringSchedulingIgnoredDuringExecution,omitempty"`
@@ -80,7 +80,7 @@ type ClusterAffinity struct {
 
 // ClusterSelector selects members.
 type ClusterSelector struct {
-	// ClusterSelectorTerms: at least one must hold.
+	// clusterSelectorTerms are the terms of the selector. At least one of them must hold.
 	// +required
 	// +kubebuilder:validation:MaxItems=10
 	ClusterSelectorTerms []ClusterSelectorTerm `json:"clusterSelectorTerms"`
@@ -88,20 +88,20 @@ type ClusterSelector struct {
 
 // ClusterSelectorTerm holds if all its parts hold.
 type ClusterSelectorTerm struct {
-	// LabelSelector selects by labels of the Cluster or MemberCluster.
+	// labelSelector selects by labels of the Cluster or MemberCluster.
 	// +optional
 	LabelSelector *metav1.LabelSelector `json:"labelSelector,omitempty"`
-	// PropertySelector selects by the reported properties of the member.
+	// propertySelector selects by the reported properties of the member.
 	// +optional
 	PropertySelector *PropertySelector `json:"propertySelector,omitempty"`
-	// PropertySorter is for preferences only.
+	// propertySorter ranks members by a property. Only preferred terms may have it.
 	// +optional
 	PropertySorter *PropertySorter `json:"propertySorter,omitempty"`
 }
 
 // PropertySelector holds if all its expressions hold.
 type PropertySelector struct {
-	// MatchExpressions must all hold.
+	// matchExpressions are the expressions of the selector. All of them must hold.
 	// +required
 	// +kubebuilder:validation:MaxItems=100
 	MatchExpressions []PropertySelectorRequirement `json:"matchExpressions"`
@@ -124,14 +124,14 @@ const (
 
 // PropertySelectorRequirement compares one property of a member.
 type PropertySelectorRequirement struct {
-	// Name of the property: a reported property, such as kubernetes-fleet.io/node-count, or
-	// resources.kubernetes-fleet.io/{total,allocatable,available}-<resource>.
+	// name is the name of a reported property, such as kubernetes-fleet.io/node-count, or of a
+	// resource: resources.kubernetes-fleet.io/{total,allocatable,available}-<resource>.
 	// +required
 	Name limits.Name `json:"name"`
-	// Operator is Gt, Ge, Eq, Ne, Lt or Le.
+	// operator is Gt, Ge, Eq, Ne, Lt or Le.
 	// +required
 	Operator PropertySelectorOperator `json:"operator"`
-	// Values has one entry: the quantity to compare with.
+	// values has one entry, the quantity for the comparison.
 	// +required
 	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=1
@@ -151,31 +151,31 @@ const (
 	Descending PropertySortOrder = "Descending"
 )
 
-// PropertySorter ranks members by a property. The best member gets the whole weight, the worst
-// none, the others a proportional part.
+// PropertySorter ranks members by a property. The best member gets the whole weight, and the worst
+// none. The others get a part in proportion.
 type PropertySorter struct {
-	// Name of the property.
+	// name is the name of the property.
 	// +required
 	Name limits.Name `json:"name"`
-	// SortOrder is Ascending (the smallest value is best) or Descending (the largest value is best).
+	// sortOrder is Ascending (the smallest value is best) or Descending (the largest value is best).
 	// +required
 	SortOrder PropertySortOrder `json:"sortOrder"`
 }
 
-// PreferredClusterSelector adds its weight to the rank of the members that it selects.
+// PreferredClusterSelector adds a weight to the rank of the selected members.
 type PreferredClusterSelector struct {
-	// Weight, from -100 to 100.
+	// weight is added to the rank of the selected members. It is between -100 and 100.
 	// +required
 	// +kubebuilder:validation:Minimum=-100
 	// +kubebuilder:validation:Maximum=100
 	Weight int32 `json:"weight"`
-	// Preference is the preferred term.
+	// preference is the preferred term.
 	// +required
 	// +kubebuilder:validation:XValidation:rule="!has(self.propertySelector)",message="propertySelector is for required terms; prefer with propertySorter"
 	Preference ClusterSelectorTerm `json:"preference"`
 }
 
-// UnsatisfiableConstraintAction is the treatment of a member that would violate a spread.
+// UnsatisfiableConstraintAction is the treatment of a member that would violate a constraint.
 //
 // +kubebuilder:validation:Enum=DoNotSchedule;ScheduleAnyway
 type UnsatisfiableConstraintAction string
@@ -184,24 +184,24 @@ type UnsatisfiableConstraintAction string
 const (
 	// DoNotSchedule does not pick the member.
 	DoNotSchedule UnsatisfiableConstraintAction = "DoNotSchedule"
-	// ScheduleAnyway picks the member after others.
+	// ScheduleAnyway picks the member after all others.
 	ScheduleAnyway UnsatisfiableConstraintAction = "ScheduleAnyway"
 )
 
 // TopologySpreadConstraint spreads the picked members over the values of a label.
 type TopologySpreadConstraint struct {
-	// MaxSkew is the maximum difference between the numbers of picked members of any two values.
+	// maxSkew is the largest permitted difference between the numbers of picked members of two values.
 	// Default 1.
 	// +optional
 	// +kubebuilder:default=1
 	// +kubebuilder:validation:Minimum=1
 	MaxSkew *int32 `json:"maxSkew,omitempty"`
-	// TopologyKey is the label.
+	// topologyKey is the key of the label.
 	// +required
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=317
 	TopologyKey string `json:"topologyKey"`
-	// WhenUnsatisfiable is DoNotSchedule or ScheduleAnyway.
+	// whenUnsatisfiable is DoNotSchedule or ScheduleAnyway.
 	// +optional
 	// +kubebuilder:default=DoNotSchedule
 	WhenUnsatisfiable UnsatisfiableConstraintAction `json:"whenUnsatisfiable,omitempty"`
@@ -225,19 +225,19 @@ const (
 // +kubebuilder:validation:XValidation:rule="has(self.key) && size(self.key) > 0 || self.operator == 'Exists'",message="a toleration without a key tolerates every taint: its operator must be Exists"
 // +kubebuilder:validation:XValidation:rule="self.operator != 'Exists' || !has(self.value) || size(self.value) == 0",message="the operator Exists takes no value"
 type Toleration struct {
-	// Key of the taint; empty for every key.
+	// key is the key of the taint; empty for every key.
 	// +optional
 	// +kubebuilder:validation:MaxLength=317
 	Key string `json:"key,omitempty"`
-	// Operator is Equal or Exists.
+	// operator is Equal (one value) or Exists (every value).
 	// +optional
 	// +kubebuilder:default=Equal
 	Operator TolerationOperator `json:"operator,omitempty"`
-	// Value of the taint, for Equal.
+	// value is the value of the taint, for Equal.
 	// +optional
 	// +kubebuilder:validation:MaxLength=63
 	Value string `json:"value,omitempty"`
-	// Effect of the taint; empty for every effect.
+	// effect is the effect of the taint; empty for every effect.
 	// +optional
 	// +kubebuilder:validation:Enum=NoSchedule
 	Effect string `json:"effect,omitempty"`

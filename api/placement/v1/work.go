@@ -10,8 +10,8 @@ import (
 )
 
 // Work lists manifests for a member, in its member namespace on the hub. The hub writes its spec,
-// labels and annotations, the member's agent its status and one finalizer. Unlisted fields of an
-// unmodified KubeFleet member agent are kept.
+// labels and annotations. The agent of the member writes its status and one finalizer. Other
+// fields, written by a KubeFleet agent, are kept.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
@@ -30,25 +30,25 @@ type Work struct {
 	Status WorkStatus `json:"status,omitempty"`
 }
 
-// WorkSpec is written by the hub only.
+// WorkSpec is the desired state of a Work. Only the hub writes it.
 //
 // +kubebuilder:pruning:PreserveUnknownFields
 type WorkSpec struct {
-	// Workload has the manifests to apply.
+	// workload holds the manifests.
 	// +optional
 	Workload WorkloadTemplate `json:"workload,omitempty"`
-	// ApplyStrategy for the manifests. Default: the default of the member's agent.
+	// applyStrategy defines how the agent applies the manifests. Default: the default of the agent.
 	// +optional
 	ApplyStrategy *ApplyStrategy `json:"applyStrategy,omitempty"`
-	// DeleteStrategy defines the removal after the Work is deleted. Default: the objects are removed.
-	// A Muster addition: other agents always remove them.
+	// deleteStrategy defines what happens to the applied objects after the Work is deleted. Default:
+	// the agent removes them. A Muster addition: other agents always remove them.
 	// +optional
 	DeleteStrategy *DeleteStrategy `json:"deleteStrategy,omitempty"`
 }
 
-// WorkloadTemplate has the manifests to apply.
+// WorkloadTemplate holds the manifests.
 type WorkloadTemplate struct {
-	// Manifests apply in their order.
+	// manifests are applied in order.
 	// +optional
 	Manifests []Manifest `json:"manifests,omitempty"`
 }
@@ -61,20 +61,21 @@ type Manifest struct {
 	runtime.RawExtension `json:",inline"`
 }
 
-// WorkStatus is written by the member's agent only. Its maxima are well above the writes of agents.
-// They do not keep it small: each manifest has an entry, with messages and differences of any
-// length from the member's API server. The limit of etcd, 1.5 MiB, bounds the whole object.
+// WorkStatus is the observed state of a Work. Only the member's agent writes it. Its maxima are far
+// above the needs of agents, and do not keep the object small. Each manifest has an entry, with
+// messages and differences of any length from the member's API server. etcd limits the object to
+// 1.5 MiB.
 //
 // +kubebuilder:pruning:PreserveUnknownFields
 type WorkStatus struct {
-	// Conditions: Applied and Available of all manifests together, or DiffReported if they are only
+	// conditions: Applied and Available for all manifests together, or DiffReported if they are only
 	// compared.
 	// +optional
 	// +listType=map
 	// +listMapKey=type
 	// +kubebuilder:validation:MaxItems=32
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
-	// ManifestConditions has an entry per manifest.
+	// manifestConditions has an entry per manifest.
 	// +optional
 	// +kubebuilder:validation:MaxItems=8192
 	ManifestConditions []ManifestCondition `json:"manifestConditions,omitempty"`
@@ -84,38 +85,38 @@ type WorkStatus struct {
 //
 // +kubebuilder:pruning:PreserveUnknownFields
 type ManifestCondition struct {
-	// Identifier names the manifest.
+	// identifier names the manifest.
 	// +optional
 	Identifier WorkResourceIdentifier `json:"identifier,omitempty"`
-	// Conditions: Applied and Available of this manifest, or DiffReported if it is only compared.
+	// conditions: Applied and Available for this manifest, or DiffReported if it is only compared.
 	// +optional
 	// +listType=map
 	// +listMapKey=type
 	// +kubebuilder:validation:MaxItems=32
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
-	// DriftDetails are the changes of the object on the member since it was applied.
+	// driftDetails are the changes to the object on the member after it was applied.
 	// +optional
 	DriftDetails *DriftDetails `json:"driftDetails,omitempty"`
-	// DiffDetails are the differences between the manifest and an object that was not applied.
+	// diffDetails are the differences between the manifest and an object that was not applied.
 	// +optional
 	DiffDetails *DiffDetails `json:"diffDetails,omitempty"`
 }
 
-// DriftDetails are the changes of an object since it was applied.
+// DriftDetails are the changes to an object after it was applied.
 //
 // +kubebuilder:pruning:PreserveUnknownFields
 type DriftDetails struct {
-	// ObservationTime is when the agent first saw it as it is described here.
+	// observationTime is the time when the agent first observed the current differences.
 	// +optional
 	ObservationTime metav1.Time `json:"observationTime,omitempty"`
-	// ObservedInMemberClusterGeneration is the object's metadata.generation on the member at that
+	// observedInMemberClusterGeneration is the metadata.generation of the object on the member at that
 	// time; 0 if its kind has none.
 	// +optional
 	ObservedInMemberClusterGeneration int64 `json:"observedInMemberClusterGeneration"`
-	// FirstDriftedObservedTime is when the agent first saw any difference.
+	// firstDriftedObservedTime is the time when the agent first observed a difference.
 	// +optional
 	FirstDriftedObservedTime metav1.Time `json:"firstDriftedObservedTime,omitempty"`
-	// ObservedDrifts are the differences; Muster's agent names at most 20.
+	// observedDrifts are the differences. Muster's agent lists at most 20.
 	// +optional
 	// +kubebuilder:validation:MaxItems=1024
 	ObservedDrifts []PatchDetail `json:"observedDrifts,omitempty"`
@@ -125,17 +126,17 @@ type DriftDetails struct {
 //
 // +kubebuilder:pruning:PreserveUnknownFields
 type DiffDetails struct {
-	// ObservationTime is when the agent first saw it as it is described here.
+	// observationTime is the time when the agent first observed the current differences.
 	// +optional
 	ObservationTime metav1.Time `json:"observationTime,omitempty"`
-	// ObservedInMemberClusterGeneration is the object's metadata.generation on the member at that
+	// observedInMemberClusterGeneration is the metadata.generation of the object on the member at that
 	// time; null if the object does not exist.
 	// +optional
 	ObservedInMemberClusterGeneration *int64 `json:"observedInMemberClusterGeneration,omitempty"`
-	// FirstDiffedObservedTime is when the agent first saw any difference.
+	// firstDiffedObservedTime is the time when the agent first observed a difference.
 	// +optional
 	FirstDiffedObservedTime metav1.Time `json:"firstDiffedObservedTime,omitempty"`
-	// ObservedDiffs are the differences; Muster's agent names at most 20.
+	// observedDiffs are the differences. Muster's agent lists at most 20.
 	// +optional
 	// +kubebuilder:validation:MaxItems=1024
 	ObservedDiffs []PatchDetail `json:"observedDiffs,omitempty"`
@@ -145,14 +146,14 @@ type DiffDetails struct {
 //
 // +kubebuilder:pruning:PreserveUnknownFields
 type PatchDetail struct {
-	// Path of the field as a JSON pointer; / if the object does not exist.
+	// path is the path of the field as a JSON pointer; / if the object does not exist.
 	// +optional
 	Path limits.Line `json:"path,omitempty"`
-	// ValueInHub is the value in the manifest; empty if the field is absent. Values of a Secret are
+	// valueInHub is the value in the manifest. Empty if the field is absent. Values of a Secret are
 	// hidden.
 	// +optional
 	ValueInHub limits.Document `json:"valueInHub,omitempty"`
-	// ValueInMember is the value in the object; empty if the field is absent. Values of a Secret are
+	// valueInMember is the value in the object. Empty if the field is absent. Values of a Secret are
 	// hidden.
 	// +optional
 	ValueInMember limits.Document `json:"valueInMember,omitempty"`
@@ -160,25 +161,25 @@ type PatchDetail struct {
 
 // WorkResourceIdentifier names the object of a manifest.
 type WorkResourceIdentifier struct {
-	// Ordinal is the index of the manifest in the Work.
+	// ordinal is the index of the manifest in the Work.
 	// +required
 	Ordinal int `json:"ordinal"`
-	// Group of the API, empty for core.
+	// group is the API group; empty for the core group.
 	// +optional
 	Group limits.Name `json:"group,omitempty"`
-	// Version of the API.
+	// version is the API version.
 	// +optional
 	Version limits.Name `json:"version,omitempty"`
-	// Kind of the object.
+	// kind is the kind of the object.
 	// +optional
 	Kind limits.Name `json:"kind,omitempty"`
-	// Resource is the plural name in the API; empty if the member does not serve the kind.
+	// resource is the plural name of the kind in the API. Empty if the member does not serve the kind.
 	// +optional
 	Resource limits.Name `json:"resource,omitempty"`
-	// Namespace of the object, empty if its kind has none.
+	// namespace is the namespace of the object; empty if its kind has none.
 	// +optional
 	Namespace limits.Name `json:"namespace,omitempty"`
-	// Name of the object.
+	// name is the name of the object.
 	// +optional
 	Name limits.Name `json:"name,omitempty"`
 }

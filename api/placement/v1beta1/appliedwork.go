@@ -5,8 +5,9 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// AppliedWork is cluster-scoped, lives on the member, and has the name of its Work. It owns the
-// applied objects: they are deleted with it. Only the agent writes it.
+// AppliedWork is the owner of the objects that a Work applied on the member. If it is deleted,
+// Kubernetes deletes these objects. It is cluster-scoped, and has the name of its Work. Only the
+// agent writes it.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
@@ -26,19 +27,19 @@ type AppliedWork struct {
 
 // AppliedWorkSpec names the Work of an AppliedWork.
 type AppliedWorkSpec struct {
-	// WorkName is the name of the Work.
+	// workName is the name of the Work.
 	// +required
 	WorkName string `json:"workName"`
-	// WorkNamespace is the Work's member namespace on the hub.
+	// workNamespace is the namespace of the Work on the hub.
 	// +required
 	WorkNamespace string `json:"workNamespace"`
 }
 
-// AppliedWorkStatus lists the applied objects.
+// AppliedWorkStatus is the observed state of an AppliedWork.
 //
 // +kubebuilder:pruning:PreserveUnknownFields
 type AppliedWorkStatus struct {
-	// AppliedResources are the applied objects that the Work still owns.
+	// appliedResources are the objects that the Work owns.
 	// +optional
 	AppliedResources []AppliedResource `json:"appliedResources,omitempty"`
 }
@@ -46,7 +47,7 @@ type AppliedWorkStatus struct {
 // AppliedResource is one applied object.
 type AppliedResource struct {
 	WorkResourceIdentifier `json:",inline"`
-	// UID of the object. It distinguishes the object from another of the same name.
+	// uid is the UID of the object. It tells the object from a later one with the same name.
 	// +optional
 	UID types.UID `json:"uid,omitempty"`
 }

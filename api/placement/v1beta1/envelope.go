@@ -4,8 +4,8 @@ package v1beta1
 
 import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-// ResourceEnvelope wraps manifests of its own namespace. The hub cluster does not act on wrapped
-// manifests. A placement that selects an envelope places the manifests, not the envelope.
+// ResourceEnvelope wraps manifests for its own namespace. They have no effect on the hub cluster. A
+// placement that selects the envelope places the manifests instead of the envelope.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:storageversion
@@ -15,8 +15,8 @@ type ResourceEnvelope struct {
 	// +optional
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
-	// Data are the manifests, each under any name, such as its file name. Their metadata.namespace
-	// equals the namespace of the envelope.
+	// data holds the manifests by name. The names are free; a file name is a good choice. The
+	// metadata.namespace of each manifest must be the namespace of the envelope.
 	// +required
 	// +kubebuilder:validation:MinProperties=1
 	// +kubebuilder:validation:MaxProperties=50
@@ -33,9 +33,9 @@ type ResourceEnvelopeList struct {
 	Items           []ResourceEnvelope `json:"items"`
 }
 
-// ClusterResourceEnvelope wraps manifests of cluster-scoped objects. The hub cluster does not act
-// on wrapped manifests. A ClusterResourcePlacement that selects an envelope places the manifests,
-// not the envelope.
+// ClusterResourceEnvelope wraps manifests of cluster-scoped objects. They have no effect on the hub
+// cluster. A ClusterResourcePlacement that selects the envelope places the manifests instead of the
+// envelope.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:storageversion
@@ -45,8 +45,8 @@ type ClusterResourceEnvelope struct {
 	// +optional
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
-	// Data are the manifests, each under any name, such as its file name. They have no
-	// metadata.namespace.
+	// data holds the manifests by name. The names are free; a file name is a good choice. No manifest
+	// has a metadata.namespace.
 	// +required
 	// +kubebuilder:validation:MinProperties=1
 	// +kubebuilder:validation:MaxProperties=50

@@ -8,7 +8,7 @@ import (
 // These kinds are served in this version only, as KubeFleet does.
 
 // ClusterResourcePlacementEviction removes a ClusterResourcePlacement from one member, once. The
-// placement may pick the member again; to prevent that, taint the member first.
+// placement may pick the member again. To prevent that, taint the member first.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
@@ -38,30 +38,30 @@ type ClusterResourcePlacementEvictionList struct {
 	Items           []ClusterResourcePlacementEviction `json:"items"`
 }
 
-// PlacementEvictionSpec is written by users and is immutable.
+// PlacementEvictionSpec is the desired state of an eviction. Users write it once; it is immutable.
 type PlacementEvictionSpec struct {
-	// PlacementName is the name of the ClusterResourcePlacement.
+	// placementName is the name of the ClusterResourcePlacement.
 	// +required
 	// +kubebuilder:validation:MaxLength=255
 	PlacementName string `json:"placementName"`
-	// ClusterName is the name of a MemberCluster, or <workspace>/<name> of a Cluster.
+	// clusterName is the name of a MemberCluster, or <workspace>/<name> of a Cluster.
 	// +required
 	// +kubebuilder:validation:MaxLength=255
 	ClusterName string `json:"clusterName"`
 }
 
-// PlacementEvictionStatus is written by the hub only.
+// PlacementEvictionStatus is the observed state of an eviction. Only the hub writes it.
 type PlacementEvictionStatus struct {
-	// Conditions: Valid reports whether the member can be evicted, Executed whether it was evicted.
-	// Once set, neither changes.
+	// conditions: Valid, Executed. Valid reports whether the member can be evicted, Executed whether
+	// it was evicted. Neither changes after it is set.
 	// +optional
 	// +listType=map
 	// +listMapKey=type
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 }
 
-// ClusterResourcePlacementDisruptionBudget limits evictions from the ClusterResourcePlacement of
-// the same name: it bounds the members without available resources.
+// ClusterResourcePlacementDisruptionBudget limits evictions of the ClusterResourcePlacement with
+// the same name. It bounds the number of members without available resources.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:storageversion
@@ -86,17 +86,18 @@ type ClusterResourcePlacementDisruptionBudgetList struct {
 	Items           []ClusterResourcePlacementDisruptionBudget `json:"items"`
 }
 
-// PlacementDisruptionBudgetSpec is written by users. Percentages refer to the numberOfClusters of
-// PickN, rounded up. With PickAll only a number in minAvailable has an effect.
+// PlacementDisruptionBudgetSpec is the desired state of a disruption budget. Users write it.
+// Percentages refer to the numberOfClusters of PickN, rounded up. With PickAll only a number in
+// minAvailable has an effect.
 //
 // +kubebuilder:validation:XValidation:rule="!(has(self.maxUnavailable) && has(self.minAvailable))",message="maxUnavailable and minAvailable exclude each other"
 type PlacementDisruptionBudgetSpec struct {
-	// MaxUnavailable is the maximum number or percentage of unavailable members after an eviction.
+	// maxUnavailable is the maximum number or percentage of unavailable members after an eviction.
 	// +optional
 	// +kubebuilder:validation:XIntOrString
 	// +kubebuilder:validation:XValidation:rule="type(self) == string ? self.matches('^(100|[0-9]{1,2})%$') : self >= 0",message="must be a number that is not negative or a percentage up to 100%"
 	MaxUnavailable *intstr.IntOrString `json:"maxUnavailable,omitempty"`
-	// MinAvailable is the minimum number or percentage of available members after an eviction.
+	// minAvailable is the minimum number or percentage of available members after an eviction.
 	// +optional
 	// +kubebuilder:validation:XIntOrString
 	// +kubebuilder:validation:XValidation:rule="type(self) == string ? self.matches('^(100|[0-9]{1,2})%$') : self >= 0",message="must be a number that is not negative or a percentage up to 100%"

@@ -6,8 +6,8 @@ import (
 	"github.com/muster-fleet/muster/api/limits"
 )
 
-// ClusterResourcePlacement places resources of the hub on members: cluster-scoped resources, and
-// Namespaces with the resources in them.
+// ClusterResourcePlacement places resources of the hub on members. It selects cluster-scoped
+// resources, and Namespaces with the resources in them.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
@@ -44,8 +44,8 @@ type ClusterResourcePlacementList struct {
 	Items           []ClusterResourcePlacement `json:"items"`
 }
 
-// ResourcePlacement places resources of its own namespace on members, in the namespace of the same
-// name. This namespace must exist on the members.
+// ResourcePlacement places resources of its own namespace on members, in the namespace with the
+// same name. That namespace must exist on the members.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
@@ -82,37 +82,38 @@ type ResourcePlacementList struct {
 	Items           []ResourcePlacement `json:"items"`
 }
 
-// PlacementSpec is written by users.
+// PlacementSpec is the desired state of a placement. Users write it.
 //
 // +kubebuilder:validation:XValidation:rule="!has(oldSelf.policy) || has(self.policy)",message="policy cannot be removed once it is set"
 type PlacementSpec struct {
-	// ResourceSelectors select the resources. Each selector adds its resources.
+	// resourceSelectors select the resources. A resource is selected if one of them matches.
 	// +required
 	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=100
 	ResourceSelectors []ResourceSelector `json:"resourceSelectors"`
-	// Policy picks the members. Default: all.
+	// policy picks the members. Default: all members.
 	// +optional
 	Policy *PlacementPolicy `json:"policy,omitempty"`
-	// Strategy defines the rollout of changes to the members.
+	// strategy defines the rollout of changes to the members.
 	// +optional
 	Strategy RolloutStrategy `json:"strategy,omitempty"`
-	// RevisionHistoryLimit is the number of kept versions of the selected resources for staged update
-	// runs. Only the strategy type External keeps versions.
+	// revisionHistoryLimit is the number of versions of the selected resources that the hub keeps for
+	// staged update runs. Only the strategy type External keeps versions.
 	// +optional
 	// +kubebuilder:default=10
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=1000
 	RevisionHistoryLimit *int32 `json:"revisionHistoryLimit,omitempty"`
-	// StatusReportingScope is the place of the status. ClusterScopeOnly shows it on the placement.
-	// NamespaceAccessible adds a ClusterResourcePlacementStatus in the one Namespace selected by a
-	// ClusterResourcePlacement. Default: ClusterScopeOnly.
+	// statusReportingScope decides where users can read the status. With ClusterScopeOnly, only the
+	// placement has it. With NamespaceAccessible, the hub copies the status of a
+	// ClusterResourcePlacement to a ClusterResourcePlacementStatus in the one selected Namespace.
+	// Default: ClusterScopeOnly.
 	// +optional
 	// +kubebuilder:default=ClusterScopeOnly
 	StatusReportingScope StatusReportingScope `json:"statusReportingScope,omitempty"`
 }
 
-// SelectionScope is the extent of the selection of a Namespace.
+// SelectionScope decides how much of a selected Namespace is placed.
 //
 // +kubebuilder:validation:Enum=NamespaceOnly;NamespaceWithResources;NamespaceWithResourceSelectors
 type SelectionScope string
@@ -123,8 +124,8 @@ const (
 	NamespaceWithResources SelectionScope = "NamespaceWithResources"
 	// NamespaceOnly selects only the Namespace.
 	NamespaceOnly SelectionScope = "NamespaceOnly"
-	// NamespaceWithResourceSelectors selects the Namespace, and those resources in it that the other
-	// selectors select.
+	// NamespaceWithResourceSelectors selects the Namespace, and the resources in it that match other
+	// selectors.
 	NamespaceWithResourceSelectors SelectionScope = "NamespaceWithResourceSelectors"
 )
 
@@ -133,45 +134,46 @@ const (
 // +kubebuilder:validation:XValidation:rule="!has(self.labelSelector) || !has(self.name) || size(self.name) == 0",message="name and labelSelector exclude each other"
 // +kubebuilder:validation:XValidation:rule="!has(self.selectionScope) || self.selectionScope == 'NamespaceWithResources' || size(self.group) == 0 && self.kind == 'Namespace'",message="selectionScope is for the kind Namespace only"
 type ResourceSelector struct {
-	// Group of the API, empty for core.
+	// group is the API group; empty for the core group.
 	// +required
 	// +kubebuilder:validation:MaxLength=253
 	Group string `json:"group"`
-	// Version of the API.
+	// version is the API version.
 	// +required
 	Version limits.Name `json:"version"`
-	// Kind of the resources.
+	// kind is the kind of the resources.
 	// +required
 	// +kubebuilder:validation:MaxLength=63
 	Kind string `json:"kind"`
-	// Name of the single resource.
+	// name is the name of one resource.
 	// +optional
 	// +kubebuilder:validation:MaxLength=253
 	Name string `json:"name,omitempty"`
-	// LabelSelector of the resources.
+	// labelSelector is the label selector of the resources.
 	// +optional
 	LabelSelector *metav1.LabelSelector `json:"labelSelector,omitempty"`
-	// SelectionScope is the extent of the selection of a Namespace.
+	// selectionScope decides how much of a selected Namespace is placed.
 	// +optional
 	// +kubebuilder:default=NamespaceWithResources
 	SelectionScope SelectionScope `json:"selectionScope,omitempty"`
 }
 
-// PlacementStatus is written by the hub only.
+// PlacementStatus is the observed state of a placement. Only the hub writes it.
 type PlacementStatus struct {
-	// SelectedResources are the placed resources, at most a thousand.
+	// selectedResources are the placed resources, at most a thousand.
 	// +optional
 	SelectedResources []ResourceIdentifier `json:"selectedResources,omitempty"`
-	// ObservedResourceIndex increases when the selected resources change. With the strategy type
-	// External, it is the version of all picked members, and empty if they have several versions.
+	// observedResourceIndex increases with each change of the selected resources. With the strategy
+	// type External, it is the version on all picked members, and empty if they have different
+	// versions.
 	// +optional
 	ObservedResourceIndex string `json:"observedResourceIndex,omitempty"`
-	// PlacementStatuses has an entry per picked member. If there are too many, members that need
-	// attention keep theirs. It also has an entry per member that the policy requests and the hub
-	// could not pick, at most a hundred.
+	// placementStatuses has an entry per picked member. If the list gets too long, only members that
+	// need attention keep their entry. A member that the policy requests and the hub could not pick
+	// also has an entry; there are at most a hundred of these.
 	// +optional
 	PlacementStatuses []PerClusterStatus `json:"placementStatuses,omitempty"`
-	// Conditions: Scheduled, RolloutStarted, Overridden, WorkSynchronized, Applied and Available, or
+	// conditions: Scheduled, RolloutStarted, Overridden, WorkSynchronized, Applied and Available, or
 	// DiffReported instead of the last two. Each has the prefix ClusterResourcePlacement or
 	// ResourcePlacement. ResourceSelected, with the same prefix, is present while selectors are
 	// invalid. Supported is False while the spec has fields without an effect.
@@ -179,77 +181,76 @@ type PlacementStatus struct {
 	// +listType=map
 	// +listMapKey=type
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
-	// Obstacles give the reasons why members are not picked, or would not be picked now. A Muster
-	// addition.
+	// obstacles list the members that are not picked, or would not be picked now, with the reason. A
+	// Muster addition.
 	// +optional
 	Obstacles []Obstacle `json:"obstacles,omitempty"`
-	// Members is the number of fully available members out of the picked ones, such as 2/3. A Muster
-	// addition.
+	// members counts the picked members with all resources available, as in 2/3. A Muster addition.
 	// +optional
 	Members string `json:"members,omitempty"`
-	// Message names the most urgent problem; empty if everything is available everywhere. A Muster
-	// addition.
+	// message names the most urgent problem. Empty if all resources are available on all members. A
+	// Muster addition.
 	// +optional
 	Message string `json:"message,omitempty"`
-	// ResourceIndexes are the kept versions of the selected resources for staged update runs, the
-	// latest last. A Muster addition.
+	// resourceIndexes are the versions of the selected resources that the hub keeps for staged update
+	// runs, the latest last. A Muster addition.
 	// +optional
 	// +kubebuilder:validation:MaxItems=2000
 	ResourceIndexes []string `json:"resourceIndexes,omitempty"`
-	// ResourceHash identifies the selected resources. A Muster addition.
+	// resourceHash identifies the selected resources. A Muster addition.
 	// +optional
 	ResourceHash string `json:"resourceHash,omitempty"`
-	// PolicyHash identifies the required terms of the policy for all picked members. A Muster
-	// addition.
+	// policyHash identifies the required terms of the policy. All picked members satisfied them. A
+	// Muster addition.
 	// +optional
 	PolicyHash string `json:"policyHash,omitempty"`
 }
 
 // Obstacle is the reason why a member is not picked, or would not be picked now. A Muster addition.
 type Obstacle struct {
-	// ClusterName is the name of a MemberCluster, or <workspace>/<name> of a Cluster.
+	// clusterName is the name of a MemberCluster, or <workspace>/<name> of a Cluster.
 	// +required
 	ClusterName string `json:"clusterName"`
-	// Reason in one word, such as TaintNotTolerated. Kept means: the member was picked before and
-	// stays picked.
+	// reason is the reason is the reason in one word, such as TaintNotTolerated. Kept means that the
+	// member was picked earlier, and stays picked.
 	// +required
 	Reason string `json:"reason"`
-	// Message explains the reason in a sentence.
+	// message explains the reason in a sentence.
 	// +optional
 	Message string `json:"message,omitempty"`
 }
 
 // ResourceIdentifier names a resource.
 type ResourceIdentifier struct {
-	// Group of the API, empty for core.
+	// group is the API group; empty for the core group.
 	// +optional
 	Group string `json:"group,omitempty"`
-	// Version of the API.
+	// version is the API version.
 	// +required
 	Version string `json:"version"`
-	// Kind of the resource.
+	// kind is the kind of the resource.
 	// +required
 	Kind string `json:"kind"`
-	// Name of the resource.
+	// name is the name of the resource.
 	// +required
 	Name string `json:"name"`
-	// Namespace of the resource, empty if its kind has none.
+	// namespace is the namespace of the resource; empty if its kind has none.
 	// +optional
 	Namespace string `json:"namespace,omitempty"`
-	// Envelope of the resource; none if a selector selects the resource itself.
+	// envelope is the envelope of the resource. Absent if a selector selects the resource itself.
 	// +optional
 	Envelope *EnvelopeIdentifier `json:"envelope,omitempty"`
 }
 
 // EnvelopeIdentifier names the envelope of a resource.
 type EnvelopeIdentifier struct {
-	// Name of the envelope.
+	// name is the name of the envelope.
 	// +required
 	Name string `json:"name"`
-	// Namespace of the envelope, empty if its kind has none.
+	// namespace is the namespace of the envelope; empty if its kind has none.
 	// +optional
 	Namespace string `json:"namespace,omitempty"`
-	// Type is the kind of the envelope. ConfigMap is accepted because older releases of KubeFleet
+	// type is the kind of the envelope. ConfigMap is accepted because older releases of KubeFleet
 	// wrote it. Muster never writes it.
 	// +optional
 	// +kubebuilder:default=ConfigMap
@@ -258,35 +259,37 @@ type EnvelopeIdentifier struct {
 }
 
 // PerClusterStatus is the state of a placement on one member, or the reason why the hub could not
-// pick a member for the policy.
+// pick a member.
 type PerClusterStatus struct {
-	// ClusterName is the name of a MemberCluster, or <workspace>/<name> of a Cluster. It is empty if
+	// clusterName is the name of a MemberCluster, or <workspace>/<name> of a Cluster. It is empty if
 	// the policy requests more members than there are.
 	// +optional
 	ClusterName string `json:"clusterName,omitempty"`
-	// ObservedResourceIndex is the version of the resources sent to the member, or next to be sent.
+	// observedResourceIndex is the version of the resources that the hub has sent to the member, or
+	// sends next.
 	// +optional
 	ObservedResourceIndex string `json:"observedResourceIndex,omitempty"`
-	// ApplicableResourceOverrides are the ResourceOverrides for the member, each with a number that
-	// counts its changes from 0. Both kinds together have at most a thousand entries over all members.
+	// applicableResourceOverrides are the ResourceOverrides for the member. Each name ends with the
+	// number of changes of the override, from 0. Over all members, both kinds of overrides have at
+	// most a thousand entries.
 	// +optional
 	ApplicableResourceOverrides []NamespacedName `json:"applicableResourceOverrides,omitempty"`
-	// ApplicableClusterResourceOverrides are the ClusterResourceOverrides for the member, named
-	// likewise.
+	// applicableClusterResourceOverrides are the ClusterResourceOverrides for the member, with names
+	// of the same form.
 	// +optional
 	ApplicableClusterResourceOverrides []string `json:"applicableClusterResourceOverrides,omitempty"`
-	// FailedPlacements are the resources not applied or not available on the member, at most ten.
+	// failedPlacements are resources that are not applied or not available on the member, at most ten.
 	// +optional
 	FailedPlacements []FailedPlacement `json:"failedPlacements,omitempty"`
-	// DriftedPlacements are the resources changed on the member since they were applied: at most ten,
-	// and a hundred over all members.
+	// driftedPlacements are resources that were changed on the member after they were applied: at most
+	// ten, and a hundred over all members.
 	// +optional
 	DriftedPlacements []DriftedPlacement `json:"driftedPlacements,omitempty"`
-	// DiffedPlacements are the resources not applied because they differ on the member: at most ten,
-	// and a hundred over all members.
+	// diffedPlacements are resources that were not applied, because they differ on the member: at most
+	// ten, and a hundred over all members.
 	// +optional
 	DiffedPlacements []DiffedPlacement `json:"diffedPlacements,omitempty"`
-	// Conditions: Scheduled, RolloutStarted, Overridden, WorkSynchronized, Applied and Available;
+	// conditions: Scheduled, RolloutStarted, Overridden, WorkSynchronized, Applied and Available;
 	// DiffReported instead of the last two if resources are only compared.
 	// +optional
 	// +listType=map
@@ -297,43 +300,43 @@ type PerClusterStatus struct {
 // FailedPlacement is a resource that is not applied or not available on a member, with the cause.
 type FailedPlacement struct {
 	ResourceIdentifier `json:",inline"`
-	// Condition is the report of the member's agent.
+	// condition is the condition that the member's agent reported.
 	// +required
 	Condition metav1.Condition `json:"condition"`
 }
 
-// DriftedPlacement is a resource changed on a member since it was applied.
+// DriftedPlacement is a resource that was changed on a member after it was applied.
 type DriftedPlacement struct {
 	ResourceIdentifier `json:",inline"`
-	// ObservationTime is when the member's agent first saw it as it is described here.
+	// observationTime is the time when the member's agent first observed the current differences.
 	// +optional
 	ObservationTime metav1.Time `json:"observationTime,omitempty"`
-	// TargetClusterObservedGeneration is the metadata.generation of the object on the member; 0
+	// targetClusterObservedGeneration is the metadata.generation of the object on the member; 0
 	// if its kind has none.
 	// +optional
 	TargetClusterObservedGeneration int64 `json:"targetClusterObservedGeneration"`
-	// FirstDriftedObservedTime is when the agent first saw any difference.
+	// firstDriftedObservedTime is the time when the agent first observed a difference.
 	// +optional
 	FirstDriftedObservedTime metav1.Time `json:"firstDriftedObservedTime,omitempty"`
-	// ObservedDrifts are the differences, at most ten.
+	// observedDrifts are the differences, at most ten.
 	// +optional
 	ObservedDrifts []PatchDetail `json:"observedDrifts,omitempty"`
 }
 
-// DiffedPlacement is a resource not applied because it differs on a member.
+// DiffedPlacement is a resource that was not applied, because it differs on a member.
 type DiffedPlacement struct {
 	ResourceIdentifier `json:",inline"`
-	// ObservationTime is when the member's agent first saw it as it is described here.
+	// observationTime is the time when the member's agent first observed the current differences.
 	// +optional
 	ObservationTime metav1.Time `json:"observationTime,omitempty"`
-	// TargetClusterObservedGeneration is the metadata.generation of the object on the member; null if
+	// targetClusterObservedGeneration is the metadata.generation of the object on the member; null if
 	// the object does not exist.
 	// +optional
 	TargetClusterObservedGeneration *int64 `json:"targetClusterObservedGeneration,omitempty"`
-	// FirstDiffedObservedTime is when the agent first saw any difference.
+	// firstDiffedObservedTime is the time when the agent first observed a difference.
 	// +optional
 	FirstDiffedObservedTime metav1.Time `json:"firstDiffedObservedTime,omitempty"`
-	// ObservedDiffs are the differences, at most ten.
+	// observedDiffs are the differences, at most ten.
 	// +optional
 	ObservedDiffs []PatchDetail `json:"observedDiffs,omitempty"`
 }

@@ -6,8 +6,8 @@ import (
 	"github.com/muster-fleet/muster/api/limits"
 )
 
-// ClusterStagedUpdateRun rolls out one version of a ClusterResourcePlacement's resources to its
-// members, stage by stage. The placement's strategy has the type External.
+// ClusterStagedUpdateRun rolls out one version of the resources of a ClusterResourcePlacement,
+// stage by stage. The strategy of the placement must have the type External.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
@@ -42,8 +42,8 @@ type ClusterStagedUpdateRunList struct {
 	Items           []ClusterStagedUpdateRun `json:"items"`
 }
 
-// StagedUpdateRun rolls out one version of a ResourcePlacement's resources to its members, stage by
-// stage. The placement's strategy has the type External.
+// StagedUpdateRun rolls out one version of the resources of a ResourcePlacement, stage by stage.
+// The strategy of the placement must have the type External.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
@@ -78,73 +78,75 @@ type StagedUpdateRunList struct {
 	Items           []StagedUpdateRun `json:"items"`
 }
 
-// UpdateRunSpec is written by users. Only the state may change later.
+// UpdateRunSpec is the desired state of a staged update run. Users write it. Only the state may
+// change later.
 //
 // +kubebuilder:validation:XValidation:rule="self.placementName == oldSelf.placementName",message="placementName is immutable: create another run"
 // +kubebuilder:validation:XValidation:rule="has(self.resourceSnapshotIndex) == has(oldSelf.resourceSnapshotIndex) && (!has(self.resourceSnapshotIndex) || self.resourceSnapshotIndex == oldSelf.resourceSnapshotIndex)",message="resourceSnapshotIndex is immutable: create another run"
 // +kubebuilder:validation:XValidation:rule="self.stagedRolloutStrategyName == oldSelf.stagedRolloutStrategyName",message="stagedRolloutStrategyName is immutable: create another run"
 // +kubebuilder:validation:XValidation:rule="!has(oldSelf.state) || has(self.state) && (self.state == oldSelf.state || self.state == 'Run' || self.state == 'Stop' && oldSelf.state == 'Run')",message="state goes from Initialize to Run, from Run to Stop, and from Stop to Run"
 type UpdateRunSpec struct {
-	// PlacementName is the placement to roll out.
+	// placementName is the name of the placement to roll out.
 	// +required
 	// +kubebuilder:validation:MaxLength=255
 	// +kubebuilder:validation:MinLength=1
 	PlacementName string `json:"placementName"`
-	// ResourceSnapshotIndex is the version to roll out, one of the placement's status.resourceIndexes.
+	// resourceSnapshotIndex is the version to roll out, one of the placement's status.resourceIndexes.
 	// Default: the latest at the initialization of the run.
 	// +optional
 	ResourceSnapshotIndex limits.Name `json:"resourceSnapshotIndex,omitempty"`
-	// StagedUpdateStrategyName names the strategy with the stages.
+	// stagedRolloutStrategyName names the strategy with the stages.
 	// +required
 	StagedUpdateStrategyName limits.Name `json:"stagedRolloutStrategyName"`
-	// State is Initialize, Run or Stop. Initialize only divides the members into stages. After Stop no
-	// further member is updated until the state is Run again.
+	// state is Initialize, Run or Stop. With Initialize, the run only divides the members into stages.
+	// With Stop, it updates no further members until the state is Run again.
 	// +optional
 	// +kubebuilder:default=Initialize
 	// +kubebuilder:validation:Enum=Initialize;Run;Stop
 	State string `json:"state,omitempty"`
 }
 
-// UpdateRunStatus is written by the hub only.
+// UpdateRunStatus is the observed state of a staged update run. Only the hub writes it.
 type UpdateRunStatus struct {
-	// PolicySnapshotIndexUsed is accepted, and not set: Muster keeps no versions of policies.
+	// policySnapshotIndexUsed is never set, because Muster keeps no versions of policies.
 	// +optional
 	// +kubebuilder:validation:MaxLength=63
 	PolicySnapshotIndexUsed string `json:"policySnapshotIndexUsed,omitempty"`
-	// PolicyObservedClusterCount is the number of picked members at the initialization of the run.
+	// policyObservedClusterCount is the number of picked members at the initialization of the run.
 	// +optional
 	PolicyObservedClusterCount int `json:"policyObservedClusterCount,omitempty"`
-	// ResourceSnapshotIndexUsed is the version of the run.
+	// resourceSnapshotIndexUsed is the version that the run rolls out.
 	// +optional
 	// +kubebuilder:validation:MaxLength=63
 	ResourceSnapshotIndexUsed string `json:"resourceSnapshotIndexUsed,omitempty"`
-	// ApplyStrategy is the placement's apply strategy at the initialization of the run.
+	// appliedStrategy is the placement's apply strategy at the initialization of the run.
 	// +optional
 	ApplyStrategy *ApplyStrategy `json:"appliedStrategy,omitempty"`
-	// StagedUpdateStrategySnapshot is the strategy at the initialization of the run.
+	// stagedUpdateStrategySnapshot is the strategy at the initialization of the run.
 	// +optional
 	StagedUpdateStrategySnapshot *UpdateStrategySpec `json:"stagedUpdateStrategySnapshot,omitempty"`
-	// StagesStatus has the stages in their order.
+	// stagesStatus is the progress of each stage, in order.
 	// +optional
 	// +kubebuilder:validation:MaxItems=31
 	StagesStatus []StageUpdatingStatus `json:"stagesStatus,omitempty"`
-	// DeletionStageStatus has the members that lose the placement after the last stage.
+	// deletionStageStatus is the progress of the removal after the last stage, with the members that
+	// lose the placement.
 	// +optional
 	DeletionStageStatus *StageUpdatingStatus `json:"deletionStageStatus,omitempty"`
-	// PlacementUID is the UID of the placement at the initialization of the run. The run does not
+	// placementUID is the UID of the placement at the initialization of the run. The run does not
 	// continue with another placement of the same name. A Muster addition.
 	// +optional
 	// +kubebuilder:validation:MaxLength=63
 	PlacementUID string `json:"placementUID,omitempty"`
-	// Begun is the time when the run first updated members, or waited to. The run with the latest time
-	// decides the version for the members. A Muster addition.
+	// begun is the time when the run started to update members, or to wait for its turn. The run with
+	// the latest time decides the version on the members. A Muster addition.
 	// +optional
 	Begun *metav1.MicroTime `json:"begun,omitempty"`
-	// Message states the cause of a wait or a failure; empty after success. A Muster addition.
+	// message is the cause of a wait or a failure. Empty after a success. A Muster addition.
 	// +optional
 	// +kubebuilder:validation:MaxLength=32768
 	Message string `json:"message,omitempty"`
-	// Conditions: Initialized, Progressing and Succeeded.
+	// conditions: Initialized, Progressing and Succeeded.
 	// +optional
 	// +listType=map
 	// +listMapKey=type
@@ -154,29 +156,29 @@ type UpdateRunStatus struct {
 
 // StageUpdatingStatus is the progress of a stage.
 type StageUpdatingStatus struct {
-	// StageName is the name of the stage.
+	// stageName is the name of the stage.
 	// +required
 	// +kubebuilder:validation:MaxLength=253
 	StageName string `json:"stageName"`
-	// Clusters are the members of the stage, in the order of their updates.
+	// clusters are the members of the stage, in the order of the update.
 	// +optional
 	// +kubebuilder:validation:MaxItems=1000
 	Clusters []ClusterUpdatingStatus `json:"clusters,omitempty"`
-	// AfterStageTaskStatus has the tasks that must end before the next stage begins.
+	// afterStageTaskStatus is the progress of the tasks between this stage and the next one.
 	// +optional
 	// +kubebuilder:validation:MaxItems=2
 	AfterStageTaskStatus []StageTaskStatus `json:"afterStageTaskStatus,omitempty"`
-	// BeforeStageTaskStatus has the tasks that must end before the stage begins.
+	// beforeStageTaskStatus is the progress of the tasks before the stage.
 	// +optional
 	// +kubebuilder:validation:MaxItems=1
 	BeforeStageTaskStatus []StageTaskStatus `json:"beforeStageTaskStatus,omitempty"`
-	// StartTime is when the stage began.
+	// startTime is the time when the stage began.
 	// +optional
 	StartTime *metav1.Time `json:"startTime,omitempty"`
-	// EndTime is when the stage ended, its tasks included.
+	// endTime is the time when the stage and its tasks ended.
 	// +optional
 	EndTime *metav1.Time `json:"endTime,omitempty"`
-	// Conditions: Progressing and Succeeded.
+	// conditions: Progressing and Succeeded.
 	// +optional
 	// +listType=map
 	// +listMapKey=type
@@ -186,11 +188,11 @@ type StageUpdatingStatus struct {
 
 // ClusterUpdatingStatus is the progress of a member.
 type ClusterUpdatingStatus struct {
-	// ClusterName is the name of a MemberCluster, or <workspace>/<name> of a Cluster.
+	// clusterName is the name of a MemberCluster, or <workspace>/<name> of a Cluster.
 	// +required
 	// +kubebuilder:validation:MaxLength=255
 	ClusterName string `json:"clusterName"`
-	// Conditions: Started and Succeeded.
+	// conditions: Started and Succeeded.
 	// +optional
 	// +listType=map
 	// +listMapKey=type
@@ -200,15 +202,15 @@ type ClusterUpdatingStatus struct {
 
 // StageTaskStatus is the progress of a task.
 type StageTaskStatus struct {
-	// Type is TimedWait or Approval.
+	// type is TimedWait or Approval.
 	// +required
 	// +kubebuilder:validation:Enum=TimedWait;Approval
 	Type string `json:"type"`
-	// ApprovalRequestName is the name of the approval request of the task.
+	// approvalRequestName is the name of the approval request of the task.
 	// +optional
 	// +kubebuilder:validation:MaxLength=253
 	ApprovalRequestName string `json:"approvalRequestName,omitempty"`
-	// Conditions: ApprovalRequestCreated and ApprovalRequestApproved, or WaitTimeElapsed.
+	// conditions: ApprovalRequestCreated and ApprovalRequestApproved, or WaitTimeElapsed.
 	// +optional
 	// +listType=map
 	// +listMapKey=type

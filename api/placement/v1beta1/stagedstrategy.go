@@ -55,9 +55,9 @@ type StagedUpdateStrategyList struct {
 	Items           []StagedUpdateStrategy `json:"items"`
 }
 
-// UpdateStrategySpec is written by users.
+// UpdateStrategySpec is the desired state of a staged update strategy. Users write it.
 type UpdateStrategySpec struct {
-	// Stages in their order.
+	// stages are the stages, in order.
 	// +required
 	// +kubebuilder:validation:MaxItems=31
 	Stages []StageConfig `json:"stages"`
@@ -65,30 +65,31 @@ type UpdateStrategySpec struct {
 
 // StageConfig is one stage.
 type StageConfig struct {
-	// Name of the stage, unique in its strategy.
+	// name is the name of the stage. It is unique in the strategy.
 	// +required
 	// +kubebuilder:validation:MaxLength=63
 	// +kubebuilder:validation:Pattern=`^[a-z0-9]+$`
 	Name string `json:"name"`
-	// LabelSelector of the members of the stage. An empty selector selects all members of the
-	// placement; no selector selects none. Each member is in one stage.
+	// labelSelector selects the members of the stage by label. An empty selector selects all members
+	// of the placement. Without a selector, the stage has none. Each member must be in exactly one
+	// stage.
 	// +optional
 	LabelSelector *metav1.LabelSelector `json:"labelSelector,omitempty"`
-	// SortingLabelKey is a label with a whole number as its value. Members are updated in this order,
-	// the lowest first. Default: by name.
+	// sortingLabelKey is the key of a label with a whole number. Members are updated in the order of
+	// these numbers, the lowest first. Default: by name.
 	// +optional
 	SortingLabelKey *limits.Name `json:"sortingLabelKey,omitempty"`
-	// MaxConcurrency is the maximum number or percentage of members of the stage updated at once.
-	// Percentages are rounded down, to at least one. Default 1.
+	// maxConcurrency is the largest number or percentage of members updated at once. Percentages are
+	// rounded down, but to at least one. Default 1.
 	// +optional
 	// +kubebuilder:default=1
 	// +kubebuilder:validation:XIntOrString
 	MaxConcurrency *intstr.IntOrString `json:"maxConcurrency,omitempty"`
-	// AfterStageTasks must end before the next stage begins.
+	// afterStageTasks are tasks that must end before the next stage begins.
 	// +optional
 	// +kubebuilder:validation:MaxItems=2
 	AfterStageTasks []StageTask `json:"afterStageTasks,omitempty"`
-	// BeforeStageTasks must end before the stage begins.
+	// beforeStageTasks are tasks that must end before the stage begins.
 	// +optional
 	// +kubebuilder:validation:MaxItems=1
 	BeforeStageTasks []StageTask `json:"beforeStageTasks,omitempty"`
@@ -96,11 +97,12 @@ type StageConfig struct {
 
 // StageTask is a wait or an approval.
 type StageTask struct {
-	// Type is TimedWait or Approval.
+	// type is TimedWait or Approval.
 	// +required
 	// +kubebuilder:validation:Enum=TimedWait;Approval
 	Type string `json:"type"`
-	// WaitTime of a TimedWait, such as 1h. It starts after the update of the stage's last member.
+	// waitTime is the length of a TimedWait, such as 1h. The wait starts after the update of the last
+	// member of the stage.
 	// +optional
 	// +kubebuilder:validation:Type=string
 	// +kubebuilder:validation:MinLength=1

@@ -17,10 +17,10 @@ type ClusterResourcePlacementStatus struct {
 	// +optional
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
-	// SourceStatus is the status of the ClusterResourcePlacement, without the condition StatusSynced.
+	// sourceStatus is the status of the ClusterResourcePlacement, without the condition StatusSynced.
 	// +required
 	SourceStatus PlacementStatus `json:"sourceStatus"`
-	// LastUpdatedTime is the time of the hub's last write of this copy.
+	// lastUpdatedTime is the time of the hub's last write of this copy.
 	// +required
 	LastUpdatedTime metav1.Time `json:"lastUpdatedTime"`
 }
@@ -35,7 +35,7 @@ type ClusterResourcePlacementStatusList struct {
 	Items           []ClusterResourcePlacementStatus `json:"items"`
 }
 
-// StatusReportingScope is the place of a placement's status.
+// StatusReportingScope decides where users can read the status of a placement.
 //
 // +kubebuilder:validation:Enum=ClusterScopeOnly;NamespaceAccessible
 type StatusReportingScope string

@@ -5,7 +5,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 )
 
-// RolloutStrategyType is the way a change reaches the members.
+// RolloutStrategyType is the way of rolling out a change.
 //
 // +kubebuilder:validation:Enum=RollingUpdate;External
 type RolloutStrategyType string
@@ -21,22 +21,22 @@ const (
 
 // RolloutStrategy defines the rollout of changes to the members.
 type RolloutStrategy struct {
-	// Type is RollingUpdate or External.
+	// type is RollingUpdate or External.
 	// +optional
 	// +kubebuilder:default=RollingUpdate
 	Type RolloutStrategyType `json:"type,omitempty"`
-	// RollingUpdate limits simultaneous changes.
+	// rollingUpdate limits the number of changes at a time.
 	// +optional
 	RollingUpdate *RollingUpdateConfig `json:"rollingUpdate,omitempty"`
-	// ApplyStrategy is for the members' agents.
+	// applyStrategy tells the agents of the members how to apply objects.
 	// +optional
 	ApplyStrategy *ApplyStrategy `json:"applyStrategy,omitempty"`
-	// DeleteStrategy defines the removal of placed resources after the placement is deleted, or a
+	// deleteStrategy defines what happens to placed resources after the placement is deleted, or a
 	// member is no longer picked.
 	// +optional
 	DeleteStrategy *DeleteStrategy `json:"deleteStrategy,omitempty"`
-	// ReportBackStrategy is accepted. Muster does not copy status back; the status reports that unless
-	// the type is Disabled.
+	// reportBackStrategy has no effect: Muster does not copy the status of placed objects back. With a
+	// type other than Disabled, the condition Supported is False.
 	// +optional
 	// +kubebuilder:validation:Schemaless
 	// +kubebuilder:validation:Type=object
@@ -44,32 +44,32 @@ type RolloutStrategy struct {
 	ReportBackStrategy *runtime.RawExtension `json:"reportBackStrategy,omitempty"`
 }
 
-// RollingUpdateConfig limits simultaneous changes.
+// RollingUpdateConfig limits the number of changes at a time.
 type RollingUpdateConfig struct {
-	// MaxUnavailable is the maximum number or percentage of picked members that a change may leave
-	// without available resources. Percentages are rounded up. Zero counts as one, because changes are
-	// made in place.
+	// maxUnavailable is the largest number or percentage of picked members without available resources
+	// during a change. Percentages are rounded up. Zero counts as one, because changes are made in
+	// place.
 	// +optional
 	// +kubebuilder:default="25%"
 	// +kubebuilder:validation:XIntOrString
 	// +kubebuilder:validation:Pattern=`^((100|[0-9]{1,2})%|[0-9]+)$`
 	MaxUnavailable *intstr.IntOrString `json:"maxUnavailable,omitempty"`
-	// MaxSurge is the number or percentage of additional members that may hold resources while members
-	// replace each other. Percentages are rounded up.
+	// maxSurge is the number or percentage of additional members with resources while new members
+	// replace old ones. Percentages are rounded up.
 	// +optional
 	// +kubebuilder:default="25%"
 	// +kubebuilder:validation:XIntOrString
 	// +kubebuilder:validation:Pattern=`^((100|[0-9]{1,2})%|[0-9]+)$`
 	MaxSurge *intstr.IntOrString `json:"maxSurge,omitempty"`
-	// UnavailablePeriodSeconds is the wait, in seconds, after applying resources without observable
-	// availability. After it they count as available.
+	// unavailablePeriodSeconds is a time in seconds for resources without observable availability.
+	// This long after they were applied, they count as available.
 	// +optional
 	// +kubebuilder:default=60
 	// +kubebuilder:validation:Minimum=0
 	UnavailablePeriodSeconds *int32 `json:"unavailablePeriodSeconds,omitempty"`
 }
 
-// ApplyStrategyType is the way an object is applied.
+// ApplyStrategyType is the way of applying an object.
 //
 // +kubebuilder:validation:Enum=ClientSideApply;ServerSideApply;ReportDiff
 type ApplyStrategyType string
@@ -84,7 +84,7 @@ const (
 	ApplyReportDiff ApplyStrategyType = "ReportDiff"
 )
 
-// WhenToApply is the treatment of other changes on the member.
+// WhenToApply is the treatment of changes that other clients make on the member.
 //
 // +kubebuilder:validation:Enum=Always;IfNotDrifted
 type WhenToApply string
@@ -112,7 +112,7 @@ const (
 	TakeOverNever WhenToTakeOver = "Never"
 )
 
-// ComparisonOption defines differences.
+// ComparisonOption decides what counts as a difference.
 //
 // +kubebuilder:validation:Enum=PartialComparison;FullComparison
 type ComparisonOption string
@@ -125,32 +125,33 @@ const (
 	CompareFully ComparisonOption = "FullComparison"
 )
 
-// ApplyStrategy defines the application of objects by a member's agent.
+// ApplyStrategy defines how the agent of a member applies objects.
 type ApplyStrategy struct {
-	// Type: default ServerSideApply by Muster's agent, ClientSideApply by KubeFleet's.
+	// type is the way of applying objects. Default: ServerSideApply for Muster's agent,
+	// ClientSideApply for KubeFleet's.
 	// +optional
 	Type ApplyStrategyType `json:"type,omitempty"`
-	// ComparisonOption defines differences for whenToApply, for whenToTakeOver, and for the reports of
-	// ReportDiff.
+	// comparisonOption decides what counts as a difference, for whenToApply, whenToTakeOver and the
+	// type ReportDiff.
 	// +optional
 	// +kubebuilder:default=PartialComparison
 	ComparisonOption ComparisonOption `json:"comparisonOption,omitempty"`
-	// WhenToApply is the treatment of changes that others make on the member.
+	// whenToApply is the treatment of changes that other clients make on the member.
 	// +optional
 	// +kubebuilder:default=Always
 	WhenToApply WhenToApply `json:"whenToApply,omitempty"`
-	// WhenToTakeOver is the treatment of an object that already exists on the member.
+	// whenToTakeOver is the treatment of an object that already exists on the member.
 	// +optional
 	// +kubebuilder:default=Always
 	WhenToTakeOver WhenToTakeOver `json:"whenToTakeOver,omitempty"`
-	// AllowCoOwnership permits owners of an object besides the placement. Default: false.
+	// allowCoOwnership permits other owners of a placed object. Default: false.
 	// +optional
 	AllowCoOwnership bool `json:"allowCoOwnership,omitempty"`
-	// ServerSideApplyConfig is for ServerSideApply only.
+	// serverSideApplyConfig has options for the type ServerSideApply.
 	// +optional
 	ServerSideApplyConfig *ServerSideApplyConfig `json:"serverSideApplyConfig,omitempty"`
-	// IgnoreDifferences are fields that the placement leaves to others on the member. It creates
-	// objects with the values of the manifest, and neither corrects nor reports these fields later.
+	// ignoreDifferences are fields that other clients may change on the member. The agent creates
+	// objects with the values of the manifest. Later it neither corrects nor reports these fields.
 	// Agents of earlier versions and KubeFleet's agent apply the fields as before.
 	// +optional
 	// +kubebuilder:validation:MaxItems=32
@@ -160,24 +161,24 @@ type ApplyStrategy struct {
 
 // IgnoredFields are fields of some placed objects.
 type IgnoredFields struct {
-	// Group is the API group of the objects; empty for the core group.
+	// group is the API group of the objects; empty for the core group.
 	// +optional
 	// +kubebuilder:validation:MaxLength=253
 	Group string `json:"group,omitempty"`
-	// Kind of the objects.
+	// kind is the kind of the objects.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=63
 	Kind string `json:"kind"`
-	// Namespace of the objects; empty for all.
+	// namespace is the namespace of the objects; empty for all.
 	// +optional
 	// +kubebuilder:validation:MaxLength=63
 	Namespace string `json:"namespace,omitempty"`
-	// Name of the object; empty for all of the kind.
+	// name is the name of the object; empty for all of the kind.
 	// +optional
 	// +kubebuilder:validation:MaxLength=253
 	Name string `json:"name,omitempty"`
-	// JSONPointers lead to the fields (RFC 6901), such as /spec/replicas. A number counts in the list
-	// of the manifest, and its entry needs a name.
+	// jsonPointers are the fields as JSON pointers (RFC 6901), such as /spec/replicas. A number is an
+	// index in the list of the manifest; the entry at that index needs a name.
 	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=32
 	// +kubebuilder:validation:items:MaxLength=512
@@ -191,9 +192,9 @@ func (i IgnoredFields) Selects(group, kind, namespace, name string) bool {
 	return i.Group == group && i.Kind == kind && (i.Namespace == "" || i.Namespace == namespace) && (i.Name == "" || i.Name == name)
 }
 
-// ServerSideApplyConfig is for ServerSideApply only.
+// ServerSideApplyConfig has options for the type ServerSideApply.
 type ServerSideApplyConfig struct {
-	// Force takes over fields from other managers. Default: false; conflicts are then reported.
+	// force takes over fields from other managers. Default: false, and conflicts are reported.
 	// +optional
 	ForceConflicts bool `json:"force,omitempty"`
 }
@@ -213,7 +214,8 @@ const (
 
 // DeleteStrategy defines the removal of placed resources.
 type DeleteStrategy struct {
-	// PropagationPolicy is Delete or Abandon.
+	// propagationPolicy is Delete or Abandon. Delete removes the resources from the member, and
+	// Abandon leaves them there.
 	// +optional
 	// +kubebuilder:default=Delete
 	PropagationPolicy PropagationPolicy `json:"propagationPolicy,omitempty"`
