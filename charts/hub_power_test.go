@@ -32,7 +32,7 @@ func TestWithoutAnAgentOfItsOwnTheHubHasNoInstaller(t *testing.T) {
 }
 
 func TestAHubThatOnlyRBACConfinesSaysSo(t *testing.T) {
-	const warning = "Only RBAC confines the hub's account"
+	const warning = "Only RBAC limits the hub's account"
 	for version, old := range map[string]bool{"v1.29.9": true, "v1.30.0-eks": false, "v1.36.0": false} {
 		command := hub("")
 		command.kube = version

@@ -112,7 +112,7 @@ func TestWhatPlacementsMaySelectIsReadOnlyAndUpToTheAdmin(t *testing.T) {
 
 func TestHubWithoutURLInstallsAndSaysWhatThatMeans(t *testing.T) {
 	out := hub("").mustRender(t)
-	if want := "apiServerURL is not set, so values.yaml does not contain it"; !strings.Contains(out.notes, want) {
+	if want := "apiServerURL is not set, so values.yaml does not contain the address of this hub"; !strings.Contains(out.notes, want) {
 		t.Errorf("notes do not say %q:\n%s", want, out.notes)
 	}
 }

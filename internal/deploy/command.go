@@ -57,9 +57,9 @@ func NewCommand() *cobra.Command {
 		Short: "Deploy the deliveries of a Muster hub on this cluster",
 		Long: protocol.Program + ` installs the Helm releases of the BundleDeployments on the hub, and applies the Works.
 
-muster-agent starts it when there is something to deploy. It gets the hub and the
-credential over its standard input, line by line. It ends when its standard input does, and when
-nothing is left to deploy or to watch.`,
+muster-agent starts the program when there is something to deploy, and sends it the hub's address
+and the credential on the standard input, line by line. The program exits when its standard input
+ends, or when nothing is left to deploy or to watch.`,
 		Args:          cobra.NoArgs,
 		Version:       version.Version,
 		SilenceUsage:  true,
@@ -73,16 +73,16 @@ nothing is left to deploy or to watch.`,
 	set := command.Flags()
 	set.StringVar(&f.kubeconfig, "kubeconfig", "", "kubeconfig of the cluster (default: env KUBECONFIG, else the Pod's service account)")
 	set.StringVar(&f.namespace, "namespace", os.Getenv("NAMESPACE"),
-		"namespace of the agent on whose behalf releases are made (default: env NAMESPACE)")
+		"namespace of the agent (default: env NAMESPACE)")
 	set.StringVar(&f.release, "agent-release", "", "NAMESPACE/NAME of the agent's own release of chart "+naming.MemberAgentChart)
 	set.StringVar(&f.deployment, "agent-deployment", naming.MemberAgentChart, "name of the agent's Deployment, with --agent-release")
-	set.StringVar(&f.lease.name, "lease", naming.AgentLease, "name of the Lease of the active deployer in that namespace")
+	set.StringVar(&f.lease.name, "lease", naming.AgentLease, "name of the Lease of the active deployer, in the namespace of the agent")
 	set.StringVar(&f.lease.holder, "holder", "",
-		"who holds it; a deployer that is started again in the place of another has the same (default: a new holder)")
+		"holder of the Lease; a deployer that replaces another has the same holder (default: a new one)")
 	set.DurationVar(&f.lease.duration, "lease-duration", leaseDuration,
-		"how long a deployer that died without a word keeps others from deploying")
-	set.DurationVar(&f.renderTimeout, "render-timeout", bundle.RenderTimeout, "how long a chart may take to be rendered")
-	set.BoolVar(&f.debug, "debug", false, "log more")
+		"time until another deployer takes over after a crash")
+	set.DurationVar(&f.renderTimeout, "render-timeout", bundle.RenderTimeout, "maximum time to render a chart")
+	set.BoolVar(&f.debug, "debug", false, "write more log messages")
 	return command
 }
 

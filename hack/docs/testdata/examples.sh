@@ -46,7 +46,7 @@ muster rename clusters/web "Web shop" --description "Frankfurt, rack 7; call the
 muster rename clusters/web ""
 muster cordon clusters/web
 muster cordon clusters/web --undo
-muster quarantine clusters/web --reason "odd traffic, see ticket 4711"
+muster quarantine clusters/web --reason "suspicious traffic, see ticket 4711"
 muster quarantine clusters/web --undo
 muster drain clusters/web --dry-run
 muster drain clusters/web

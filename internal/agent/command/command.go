@@ -53,23 +53,24 @@ func NewCommand() *cobra.Command {
 	command := &cobra.Command{
 		Use:   "muster-agent",
 		Short: "Register this cluster with a Muster hub and keep it registered",
-		Long: `muster-agent runs on a member cluster. It proves to the hub that the cluster is alive, and reports its nodes, capacity and health.
+		Long: `muster-agent runs on a member cluster. It sends heartbeats to the hub, reports the nodes, the
+capacity and the health of the cluster, and deploys the hub's deliveries.
 
-It joins in one of two ways. With --hub-server-url it is the member of a MemberCluster, with the token of the Secret --hub-token-secret.
-Otherwise it registers the cluster with the hub of the Secret ` + naming.AgentBootstrapSecret + `,
-and keeps its credential in the Secret ` + naming.AgentSecret + `.`,
-		Example: `  # In a Pod of the chart fleet-agent: the Pod's service account and NAMESPACE say where it is.
+A cluster joins in one of two ways. With --hub-server-url, it joins as a MemberCluster with the
+token in the Secret --hub-token-secret. Otherwise the agent registers the cluster with the hub of
+the Secret ` + naming.AgentBootstrapSecret + `, and keeps its credential in the Secret ` + naming.AgentSecret + `.`,
+		Example: `  # In a Pod of the chart fleet-agent, with the Pod's service account and the variable NAMESPACE
   muster-agent
 
-  # Outside of the cluster that it serves, with other agents on the same machine.
+  # Outside the member cluster, beside other agents on the same machine
   muster-agent --kubeconfig member.kubeconfig --namespace ` + naming.SystemNamespace + ` \
     ` + flagHealth + ` 127.0.0.1:18081 ` + flagMetrics + ` 0
 
-  # As the member of a MemberCluster, outside of the cluster that it serves.
+  # As the agent of a MemberCluster, outside the member cluster
   muster-agent --kubeconfig member.kubeconfig --namespace ` + naming.MemberSystemNamespace + ` \
     --hub-server-url https://hub.example.com:6443 --member-cluster-name web
 
-  # Where does it stand?
+  # Show the state of the agent
   curl http://127.0.0.1:18081/readyz`,
 		Args:          cobra.NoArgs,
 		Version:       version.Version,
@@ -87,32 +88,32 @@ and keeps its credential in the Secret ` + naming.AgentSecret + `.`,
 	command.CompletionOptions.DisableDefaultCmd = true
 	set := command.Flags()
 	set.StringVar(&f.kubeconfig, "kubeconfig", "",
-		"kubeconfig of the cluster that joins (default: env KUBECONFIG, else the Pod's service account)")
+		"kubeconfig of the member cluster (default: env KUBECONFIG, else the Pod's service account)")
 	set.StringVar(&f.namespace, "namespace", os.Getenv("NAMESPACE"),
 		"namespace with the Secret "+naming.AgentBootstrapSecret+" (default: env NAMESPACE)")
-	set.StringVar(&f.health, flagHealth[2:], ":8081", "address of /healthz and /readyz; 0 switches them off")
-	set.StringVar(&f.metrics, flagMetrics[2:], ":8080", "address of /metrics; 0 switches it off")
+	set.StringVar(&f.health, flagHealth[2:], ":8081", "address of /healthz and /readyz; 0 turns them off")
+	set.StringVar(&f.metrics, flagMetrics[2:], ":8080", "address of /metrics; 0 turns it off")
 	f.addMembership(set)
 	set.BoolVar(&f.delivery, "delivery", os.Getenv("DELIVERY") != "false",
-		"deploy the hub's deliveries on the cluster, by the program "+protocol.Program+" beside this one (default: env DELIVERY, else true)")
+		"deploy the hub's deliveries with the program "+protocol.Program+" in the same directory (default: env DELIVERY, else true)")
 	set.StringVar(&f.facts, "facts-config-map", os.Getenv("FACTS_CONFIG_MAP"),
 		"name of a ConfigMap with custom facts in the namespace of the agent (default: env FACTS_CONFIG_MAP, else none)")
-	set.BoolVar(&f.debug, "debug", false, "log more")
+	set.BoolVar(&f.debug, "debug", false, "write more log messages")
 	return command
 }
 
 // addMembership adds the flags of the agent of a MemberCluster.
 func (f *flags) addMembership(set *pflag.FlagSet) {
 	set.StringVar(&f.member.Server, "hub-server-url", os.Getenv("HUB_SERVER_URL"),
-		"URL of the hub whose MemberCluster this is (default: env HUB_SERVER_URL)")
+		"URL of the hub with the MemberCluster of this cluster (default: env HUB_SERVER_URL)")
 	set.StringVar(&f.member.Name, "member-cluster-name", os.Getenv("MEMBER_CLUSTER_NAME"),
 		"name of the MemberCluster (default: env MEMBER_CLUSTER_NAME)")
 	set.StringVar(&f.member.Namespace, "member-namespace", os.Getenv("MEMBER_NAMESPACE"),
-		"member namespace on the hub, of a MemberCluster that was revoked before (default: env MEMBER_NAMESPACE, else by its name)")
+		"member namespace on the hub after a revocation of the MemberCluster (default: env MEMBER_NAMESPACE, else from its name)")
 	set.StringVar(&f.member.CA, "hub-certificate-authority", os.Getenv("HUB_CERTIFICATE_AUTHORITY"),
 		"CA of the hub, PEM or base64 of PEM (default: env HUB_CERTIFICATE_AUTHORITY, else ca.crt of the Secret, the fallback, the system's)")
 	set.StringVar(&f.member.FallbackCA, "hub-certificate-authority-fallback", os.Getenv("HUB_CERTIFICATE_AUTHORITY_FALLBACK"),
-		"CA of the hub if neither that nor the Secret has one (default: env HUB_CERTIFICATE_AUTHORITY_FALLBACK)")
+		"CA of the hub without --hub-certificate-authority and without ca.crt in the Secret (default: env HUB_CERTIFICATE_AUTHORITY_FALLBACK)")
 	set.StringVar(&f.tokenSecret, "hub-token-secret", cmp.Or(os.Getenv("HUB_TOKEN_SECRET"), "default/hub-kubeconfig-secret"),
 		"NAMESPACE/NAME of the Secret with the hub's token (default: env HUB_TOKEN_SECRET)")
 	set.StringVar(&f.member.Release, "release", os.Getenv("HELM_RELEASE"),

@@ -91,15 +91,15 @@ Its account reads GitRepos, HelmOps, Policies and the objects that these name, a
 		},
 	}
 	set := command.Flags()
-	set.BoolVar(&options.LeaderElect, "leader-elect", true, "let one of several replicas work, by a Lease in the system namespace")
-	set.StringVar(&options.MetricsAddress, "metrics-bind-address", ":8080", "address of /metrics; 0 switches it off")
-	set.StringVar(&options.ProbeAddress, "health-probe-bind-address", ":8081", "address of /healthz and /readyz; 0 switches them off")
-	set.StringVar(&options.WebhookAddress, "webhook-bind-address", "0", "address for the webhooks of Git servers; 0 switches it off")
+	set.BoolVar(&options.LeaderElect, "leader-elect", true, "elect a leader among the replicas, with a Lease in the system namespace")
+	set.StringVar(&options.MetricsAddress, "metrics-bind-address", ":8080", "address of /metrics; 0 turns it off")
+	set.StringVar(&options.ProbeAddress, "health-probe-bind-address", ":8081", "address of /healthz and /readyz; 0 turns them off")
+	set.StringVar(&options.WebhookAddress, "webhook-bind-address", "0", "address for the webhooks of Git servers; 0 turns it off")
 	set.StringVar(&options.Directory, "directory", "",
-		"directory of this program alone, for the objects of commits (default: the one for temporary files, which keeps nothing)")
+		"directory for the objects of commits, for this program only (default: a temporary directory, lost at the end)")
 	set.BoolVar(&options.AllowLoopback, "allow-loopback", false,
-		"read repositories on loopback addresses, which lead to this program's own machine")
-	set.BoolVar(&debug, "debug", false, "log more")
+		"read repositories on loopback addresses of this machine")
+	set.BoolVar(&debug, "debug", false, "write more log messages")
 	return command
 }
 

@@ -38,14 +38,14 @@ func NewCommand() *cobra.Command {
 	}
 	command := &cobra.Command{
 		Use:   "muster-hub",
-		Short: "Register clusters into a fleet and keep the roll",
-		Long: `muster-hub runs on the hub cluster. It answers ClusterRegistrationTokens with the values for new
-clusters, decides on ClusterRegistrations, prepares a namespace for every member, and shows on
-every Cluster whether its agent is alive. The charts fleet-crd and fleet install it.`,
-		Example: `  # In a Pod of the chart fleet: the Pod's service account and NAMESPACE say where it is.
+		Short: "Run the hub of a fleet",
+		Long: `muster-hub runs on the hub cluster. It creates the values for new clusters from
+ClusterRegistrationTokens, and grants or denies their ClusterRegistrations. It prepares a namespace
+for each member, and delivers Bundles and placements. The charts fleet-crd and fleet install it.`,
+		Example: `  # In a Pod of the chart fleet, with the Pod's service account and the variable NAMESPACE
   muster-hub
 
-  # Outside of the cluster that it serves, with no ports open.
+  # Outside the hub cluster, without open ports
   muster-hub --kubeconfig hub.kubeconfig --namespace ` + naming.SystemNamespace + ` \
     --metrics-bind-address 0 --health-probe-bind-address 0`,
 		Args:         cobra.NoArgs,
@@ -76,25 +76,25 @@ every Cluster whether its agent is alive. The charts fleet-crd and fleet install
 	common.StringVar(&kubeconfig, "kubeconfig", "", "kubeconfig of the hub cluster (default: env KUBECONFIG, else the Pod's service account)")
 	common.StringVar(&options.Namespace, "namespace", os.Getenv("NAMESPACE"), "the hub's system namespace (default: env NAMESPACE)")
 	options.addFlags(command)
-	command.Flags().BoolVar(&debug, "debug", false, "log more")
+	command.Flags().BoolVar(&debug, "debug", false, "write more log messages")
 	return command
 }
 
 // addFlags adds the flags of all options except the namespace, which other commands share.
 func (o *Options) addFlags(to *cobra.Command) {
 	set := to.Flags()
-	set.BoolVar(&o.LeaderElect, "leader-elect", true, "let one of several replicas work, by a Lease in the system namespace; a hub without "+
-		"that does not notice while its cluster refuses all writes, and may show members as lost for a moment after that")
+	set.BoolVar(&o.LeaderElect, "leader-elect", true, "elect a leader among the replicas, with a Lease in the system namespace; "+
+		"without it, members may show as Lost for a moment after the API server has refused all writes")
 	set.DurationVar(&o.Election.LeaseDuration, "leader-elect-lease-duration", 15*time.Second,
-		"how long after the last renewal of its Lease a leader is taken for gone")
+		"time after the last renewal of the Lease until another replica becomes the leader")
 	set.DurationVar(&o.Election.RenewDeadline, "leader-elect-renew-deadline", 10*time.Second,
-		"how long a leader tries to renew its Lease before it ends")
+		"time for the leader to renew its Lease; otherwise it exits")
 	set.DurationVar(&o.Election.RetryPeriod, "leader-elect-retry-period", 2*time.Second,
-		"how often a leader renews its Lease, and the others look at it")
-	set.StringVar(&o.MetricsAddress, "metrics-bind-address", ":8080", "address of /metrics; 0 switches it off")
-	set.StringVar(&o.ProbeAddress, "health-probe-bind-address", ":8081", "address of /healthz and /readyz; 0 switches them off")
+		"interval of the leader to renew its Lease, and of the others to check it")
+	set.StringVar(&o.MetricsAddress, "metrics-bind-address", ":8080", "address of /metrics; 0 turns it off")
+	set.StringVar(&o.ProbeAddress, "health-probe-bind-address", ":8081", "address of /healthz and /readyz; 0 turns them off")
 	set.BoolVar(&o.WithoutGitOps, "without-gitops", false,
-		"show on GitRepos that muster-hub gitops does not run, and give it no right on Secrets")
+		"run without muster-hub gitops: report it on GitRepos, and grant gitops no rights on Secrets")
 	set.StringVar(&o.StateDir, "state-dir", "",
-		"directory for notes of what may kill the hub; the next hub in the same Pod reads them (default: none)")
+		"directory for notes about dangerous work; after a crash, the next hub in the same Pod reads them (default: none)")
 }

@@ -30,7 +30,7 @@ back. You need the verb quarantine on clusters or memberclusters.
 
 On a terminal the command waits for your answer; --yes quarantines at once.`,
 		Example: `  # Quarantine a member, and say why
-  muster quarantine clusters/web --reason "odd traffic, see ticket 4711"
+  muster quarantine clusters/web --reason "suspicious traffic, see ticket 4711"
 
   # Let the member get its deliveries again
   muster quarantine clusters/web --undo`,

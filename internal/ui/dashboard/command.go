@@ -60,6 +60,6 @@ The dashboard serves HTTP. Put an HTTPS proxy in front of it, or use kubectl por
 	set.StringVar(&namespace, "only-namespace", "", "show only this workspace; default: all")
 	set.StringVar(&trusted, "trusted-proxies", "",
 		"networks of proxies whose header X-Forwarded-For is trusted, for example 10.0.0.0/8,fd00::/8; default: none")
-	set.BoolVar(&debug, "debug", false, "log more")
+	set.BoolVar(&debug, "debug", false, "write more log messages")
 	return command
 }
