@@ -109,6 +109,9 @@ kubectl create -f - <<EOF
 EOF
 muster explain bundles clusters/web
 muster get bundles --output name | xargs -n 1 muster explain
+muster pause bundles/web
+muster pause bundles/web --undo
+muster retry bundles/web
 muster confirm bundles clusters/web
 muster confirm bundles clusters/web --yes
 mkdir -p repository/apps/web

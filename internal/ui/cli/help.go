@@ -28,7 +28,8 @@ func groups() []group {
 			newGet, newWatch, newExplain, newTree, newEvents, newLogs, newWait, newBundle, newDashboard, newDoctor, newSupport,
 		}},
 		{"decide", "Decide:", []constructor{
-			newApprove, newDeny, newRevoke, newQuarantine, newCordon, newDrain, newUncordon, newTaint, newConfirm, newLabel, newRename,
+			newApprove, newDeny, newRevoke, newQuarantine, newCordon, newDrain, newUncordon, newTaint, newPause, newRetry, newConfirm,
+			newLabel, newRename,
 		}},
 		{"leave", "Leave:", []constructor{newLeave}},
 		{groupHelp, "Help:", []constructor{newOptions, newVersion}},
@@ -53,8 +54,8 @@ Examples:
 {{- if and .HasParent .LocalNonPersistentFlags.HasAvailableFlags}}
 
 Flags:
-{{.LocalNonPersistentFlags.FlagUsages | trimTrailingWhitespaces}}{{end}}
-
+{{.LocalNonPersistentFlags.FlagUsages | trimTrailingWhitespaces}}{{end}}{{if .HasParent}}
+{{end}}
 {{if .HasAvailableSubCommands}}Use "{{.CommandPath}} COMMAND --help" for more. {{end -}}
 Use "{{.Root.CommandPath}} options" for the flags of all commands.
 `

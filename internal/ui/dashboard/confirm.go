@@ -52,7 +52,7 @@ func (s *Server) confirm(w http.ResponseWriter, r *http.Request, v *visitor) err
 		return s.approveStage(w, r, v, resource)
 	}
 	if r.PostFormValue("decision") != "confirm" {
-		return &inputError{errors.New("the decision about a delivery is confirm")}
+		return s.pause(w, r, v, resource)
 	}
 	o, err := readDelivery(r, v, resource)
 	if err != nil {

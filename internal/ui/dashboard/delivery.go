@@ -47,6 +47,8 @@ type shownDelivery struct {
 	Source      []sourceFact
 	Bundles     []delivery
 	MoreBundles int
+	// Pause holds the buttons that pause the delivery or deploy it again; nil if there are none.
+	Pause *pausable
 	// Held is the removal that the visitor may confirm; nil if there is none.
 	Held *heldRemoval
 }
@@ -87,6 +89,9 @@ func (s *Server) delivery(w http.ResponseWriter, r *http.Request, v *visitor) er
 	related, unseen := view.Related(r.Context(), v, o)
 	shown := &shownDelivery{Title: view.Title(o), State: view.State(o), Findings: explain.Of(append([]client.Object{o}, related...)...)}
 	if shown.Held, err = heldFor(r.Context(), v, resource, o); err != nil {
+		return err
+	}
+	if shown.Pause, err = pauseOf(r.Context(), v, resource, o); err != nil {
 		return err
 	}
 	for _, err := range unseen {
