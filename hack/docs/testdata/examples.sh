@@ -122,6 +122,8 @@ muster bundle .
 muster bundle . --name web --targets-file targets.yaml | kubectl apply -f -
 muster bundle . --name web --targets-file targets.yaml --diff
 kubectl -n clusters delete bundles.fleet.cattle.io web
+muster bundle . --render --cluster clusters/web
+muster bundle . --targets-file targets.yaml --render --labels env=prod,region=eu
 muster bundle . --path 'apps/*' -o name
 cd ..
 muster support-bundle --context edge-1 --file edge-1.tar.gz

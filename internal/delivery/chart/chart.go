@@ -7,6 +7,7 @@
 package chart
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"path"
@@ -17,11 +18,13 @@ import (
 	"helm.sh/helm/v4/pkg/chart/loader/archive"
 	helm "helm.sh/helm/v4/pkg/chart/v2"
 	"helm.sh/helm/v4/pkg/chart/v2/loader"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/yaml"
 
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
 	"github.com/muster-fleet/muster/internal/delivery"
 	"github.com/muster-fleet/muster/internal/kube"
+	"github.com/muster-fleet/muster/internal/naming"
 	"github.com/muster-fleet/muster/internal/yamlcheck"
 )
 
@@ -65,6 +68,18 @@ func Decode(resources []fleet.BundleResource) (Files, error) {
 		files[name] = data
 	}
 	return files, nil
+}
+
+// Release returns the release of a BundleDeployment: its name, and the namespace of the objects
+// without one.
+func Release(deployment string, options fleet.BundleDeploymentOptions) (name, namespace string) {
+	if options.Helm != nil {
+		name = options.Helm.ReleaseName
+	}
+	if name == "" {
+		name = naming.Release(deployment)
+	}
+	return name, cmp.Or(options.TargetNamespace, options.DefaultNamespace, metav1.NamespaceDefault)
 }
 
 // Build makes the chart and its values, except for values from elsewhere. The name is for a

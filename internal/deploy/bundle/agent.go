@@ -4,8 +4,8 @@ import (
 	"maps"
 
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
+	"github.com/muster-fleet/muster/internal/delivery/chart"
 	"github.com/muster-fleet/muster/internal/deploy/release"
-	"github.com/muster-fleet/muster/internal/naming"
 )
 
 // ofAgent keeps only the agent's own release.
@@ -21,12 +21,8 @@ func (d *Deployer) wantedRelease(deployment *fleet.BundleDeployment) release.ID 
 	if d.OnlyAgent {
 		return d.Cluster.Agent.ID
 	}
-	options := deployment.Spec.Options
-	id := release.ID{Namespace: release.Namespace(options), Name: naming.Release(deployment.Name)}
-	if options.Helm != nil && options.Helm.ReleaseName != "" {
-		id.Name = options.Helm.ReleaseName
-	}
-	return id
+	name, namespace := chart.Release(deployment.Name, deployment.Spec.Options)
+	return release.ID{Namespace: namespace, Name: name}
 }
 
 // isAgent reports whether a BundleDeployment deploys the agent itself.

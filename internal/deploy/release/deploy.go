@@ -300,8 +300,3 @@ func (c *Cluster) besideNoHub(ctx context.Context, account string) error {
 		"this namespace; if it is meant for Bundles, kubectl -n %s label serviceaccount %s %s=true",
 		c.AgentNamespace, account, c.AgentNamespace, account, labelMayDeploy)
 }
-
-// Namespace returns the namespace for the release of a BundleDeployment.
-func Namespace(options fleet.BundleDeploymentOptions) string {
-	return cmp.Or(options.TargetNamespace, options.DefaultNamespace, metav1.NamespaceDefault)
-}

@@ -65,7 +65,7 @@ func (u *Unmatched) Any() bool { return len(u.targets) > 0 }
 func (u *Unmatched) String() string {
 	var names []string
 	for _, n := range u.targets[:min(len(u.targets), MaxNear)] {
-		names = append(names, u.matcher.nameOf(n.target))
+		names = append(names, u.matcher.NameOf(n.target))
 	}
 	return kube.JoinNames(names, len(u.targets))
 }
@@ -152,10 +152,11 @@ func (m Matcher) ForbiddenLater(matched []int, cluster *fleet.Cluster, groups []
 func (m Matcher) Outranked(first, later int, cluster *fleet.Cluster) string {
 	return fmt.Sprintf("Cluster %s/%s gets the Bundle by %s, although %s has doNotDeploy: the first matching target decides; "+
 		"put the target with doNotDeploy first, or set targetCustomizationMode: AllMatches",
-		cluster.Namespace, cluster.Name, m.nameOf(first), m.nameOf(later))
+		cluster.Namespace, cluster.Name, m.NameOf(first), m.NameOf(later))
 }
 
-func (m Matcher) nameOf(i int) string {
+// NameOf returns the place of a target in the Bundle, with its name.
+func (m Matcher) NameOf(i int) string {
 	if name := m.bundle.Spec.Targets[i].Name; name != "" {
 		return fmt.Sprintf("targets[%d] (%s)", i, name)
 	}

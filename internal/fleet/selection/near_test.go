@@ -76,3 +76,34 @@ func TestATargetThatForbidsInVainIsFound(t *testing.T) {
 		}
 	}
 }
+
+func TestWhyABundleDoesNotSelectACluster(t *testing.T) {
+	cluster := &fleet.Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: "ws", Name: "c1", Labels: map[string]string{"env": "dev"}}}
+	for name, row := range map[string]struct{ spec, want string }{
+		"it selects it":     {`targets: [{clusterName: c1}]`, ""},
+		"it has no targets": {`{}`, "it has no targets"},
+		"none is for it":    {`targets: [{clusterName: c2}]`, "no target matches"},
+		"one is near":       {`targets: [{clusterName: C1}]`, "no target matches; near: Cluster ws/c1 has that name, and targets[0] names C1"},
+		"one forbids it": {
+			`targets: [{name: never, clusterName: c1, doNotDeploy: true}, {clusterSelector: {}}]`, "targets[0] (never) has doNotDeploy",
+		},
+		"one of all that count forbids": {
+			`{targetCustomizationMode: AllMatches, targets: [{clusterSelector: {}}, {clusterName: c1, doNotDeploy: true}]}`,
+			"targets[1] has doNotDeploy",
+		},
+		"a customization is for it, and the GitRepo is not": {
+			`{targets: [{name: dev, clusterSelector: {matchLabels: {env: dev}}}, {clusterSelector: {matchLabels: {env: prod}}}],
+			targetRestrictions: [{clusterSelector: {matchLabels: {env: prod}}}]}`,
+			"targets[0] (dev) matches, but no entry of targetRestrictions does; " +
+				"near: Cluster ws/c1 has label env=dev, and targets[1] selects env=prod",
+		},
+	} {
+		m, err := NewMatcher(bundleOfSpec(t, row.spec), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := m.WhyNot(cluster, nil); got != row.want {
+			t.Errorf("%s: got %q, want %q", name, got, row.want)
+		}
+	}
+}

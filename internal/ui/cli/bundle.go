@@ -27,7 +27,10 @@ type bundler struct {
 	print             *genericclioptions.PrintFlags
 	name, targetsFile string
 	paths             []string
-	compares          bool
+	compares, renders bool
+	// cluster and labels are the Cluster of a preview.
+	cluster string
+	labels  map[string]string
 }
 
 func newBundle(streams genericiooptions.IOStreams, h *access) *cobra.Command {
@@ -35,8 +38,8 @@ func newBundle(streams genericiooptions.IOStreams, h *access) *cobra.Command {
 	command := &cobra.Command{
 		Use:   "bundle DIRECTORY",
 		Short: "Print the Bundles that a GitRepo makes of a directory",
-		Long: `Print the Bundles that a GitRepo with this content makes. Without --diff,
-the command contacts no cluster.
+		Long: `Print the Bundles that a GitRepo with this content makes. Without --diff
+and --render, the command contacts no cluster.
 
 A directory with a fleet.yaml becomes a Bundle. So does each path with YAML that has no
 fleet.yaml. An error names the file and the line.
@@ -46,25 +49,28 @@ files into the Bundle.
 
 With --diff, the command compares the Bundles with those on the hub, and fetches charts, without
 credentials. The GitRepo of this name on the hub sets the options that no flag sets. The exit code
-is 1 if there are differences, and greater than 1 after an error.`,
+is 1 if there are differences, and greater than 1 after an error.
+
+With --render, the command prints the objects that one Cluster gets. It matches the targets, fills
+the templates with the labels and values of the Cluster, and renders charts and kustomizations. The
+hub has the Cluster, its ClusterGroups and the GitRepo of this name. With --labels, no hub is
+needed. Bundles that do not select the Cluster are named with the nearest targets. Values and
+look-ups on the member, and Policies, have no effect.`,
 		Example: `  # Show what a repository becomes, before you push
   muster bundle .
 
   # Compare it with the Bundles on the hub
   muster bundle . --name web --targets-file targets.yaml --diff
 
+  # Show the objects that a Cluster gets; or any Cluster with these labels, without a hub
+  muster bundle . --render --cluster clusters/web
+  muster bundle . --targets-file targets.yaml --render --labels env=prod,region=eu
+
   # Only the names of the Bundles of some directories
   muster bundle . --path 'apps/*' -o name`,
 		Args: takes(1, 1, "a directory"),
 		RunE: func(command *cobra.Command, args []string) error {
-			if b.compares {
-				return b.diff(command.Context(), args[0])
-			}
-			repo, err := b.repo(args[0])
-			if err != nil {
-				return err
-			}
-			return b.show(command.Context(), repo, args[0])
+			return b.run(command.Context(), args[0])
 		},
 	}
 	b.print.AddFlags(command)
@@ -72,9 +78,28 @@ is 1 if there are differences, and greater than 1 after an error.`,
 	command.Flags().StringVar(&b.targetsFile, "targets-file", "",
 		"YAML file with the targets of the GitRepo (default: the ClusterGroup default)")
 	command.Flags().BoolVar(&b.compares, "diff", false, "Compare the Bundles with those on the hub")
+	b.addRender(command)
 	command.Flags().StringArrayVar(&b.paths, "path", nil,
 		"Path or pattern, as in spec.paths of the GitRepo; can be repeated (default: the root)")
 	return command
+}
+
+// run shows, compares or renders the Bundles of a directory.
+func (b *bundler) run(ctx context.Context, directory string) error {
+	if err := b.checkRender(); err != nil {
+		return err
+	}
+	switch {
+	case b.renders:
+		return b.render(ctx, directory)
+	case b.compares:
+		return b.diff(ctx, directory)
+	}
+	repo, err := b.repo(directory)
+	if err != nil {
+		return err
+	}
+	return b.show(ctx, repo, directory)
 }
 
 // repo returns the GitRepo of the flags.

@@ -230,6 +230,19 @@ func TestGetShowsMembersOfBothKinds(t *testing.T) {
 	if names, _, _ := admin.run("__complete", "get", "clusters", ""); !strings.Contains(names, "team-a/web\nteam-b/web\n") {
 		t.Errorf("completed: %s", names)
 	}
+	if names, _, _ := admin.run("__complete", "bundle", ".", "--render", "--cluster", ""); !strings.Contains(names,
+		"team-a/web\nteam-b/web\n") {
+		t.Errorf("completed: %s", names)
+	}
+	directory := t.TempDir()
+	if err := os.WriteFile(filepath.Join(directory, "a.yaml"), []byte("apiVersion: v1\nkind: ConfigMap\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, said, err := admin.run("bundle", directory, "--name", "shop", "--render", "--cluster", "team-a/web"); err != nil ||
+		said != "Bundle shop is not for Cluster team-a/web: no target matches; the Cluster is in no ClusterGroup\n" {
+		t.Errorf("%v %s", err, said)
+	}
+	admin.refused("bundle "+directory+" --render --cluster wep", "there is no wep among the clusters; did you mean team-a/web?")
 	if names, _, _ := admin.run("__complete", "get", "--namespace", ""); !strings.Contains(names, "team-a\nteam-b\n") {
 		t.Errorf("completed: %s", names)
 	}
