@@ -32,8 +32,18 @@ type changer struct {
 	reason string
 }
 
-// command returns the cobra command of a changer for one object.
-func (c *changer) command(command *cobra.Command, do func(ctx context.Context, hub client.Client, o client.Object) error) *cobra.Command {
+// act is what a changer does with one object.
+type act func(ctx context.Context, hub client.Client, o client.Object) error
+
+// command returns the cobra command of a changer for one object, with a time to follow the result.
+func (c *changer) command(command *cobra.Command, do act) *cobra.Command {
+	c.once(command, do)
+	command.Flags().DurationVar(&c.timeout, "timeout", c.timeout, "Time to wait for the result; 0 to return at once")
+	return command
+}
+
+// once returns the cobra command of a changer for one object, without a result to follow.
+func (c *changer) once(command *cobra.Command, do act) *cobra.Command {
 	command.Args = takes(1, 2, "a name")
 	command.RunE = func(command *cobra.Command, args []string) error {
 		c.progress = newProgress(c.Out)
@@ -44,9 +54,7 @@ func (c *changer) command(command *cobra.Command, do func(ctx context.Context, h
 		return do(command.Context(), hub, o)
 	}
 	command.ValidArgsFunction = c.completeNames(c.looked)
-	c.acceptAllNamespaces(command)
-	command.Flags().DurationVar(&c.timeout, "timeout", c.timeout, "Time to wait for the result; 0 to return at once")
-	return command
+	return c.acceptAllNamespaces(command)
 }
 
 // takesReason adds the flag for the reason of a decision.

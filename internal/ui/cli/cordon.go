@@ -13,7 +13,7 @@ import (
 func newCordon(streams genericiooptions.IOStreams, h *access) *cobra.Command {
 	c := &changer{IOStreams: streams, access: h, looked: lookedFor{"muster cordon", kindsNamed("members")}}
 	undo := false
-	command := &cobra.Command{
+	command := c.once(&cobra.Command{
 		Use:   "cordon [clusters|memberclusters] NAME",
 		Short: "Keep new deliveries from a member; see also muster drain",
 		Long: `Keep new deliveries from a member: no Bundle that it does not have yet is deployed on it, and
@@ -26,18 +26,11 @@ but the heartbeat.`,
 
   # Let the member get new deliveries again
   muster cordon clusters/web --undo`,
-		Args:              takes(1, 2, "the name of a member"),
-		ValidArgsFunction: h.completeNames(c.looked),
-		RunE: func(command *cobra.Command, args []string) error {
-			member, hub, err := h.subject(command.Context(), c.looked, args)
-			if err != nil {
-				return err
-			}
-			return c.cordon(command.Context(), hub, member, undo)
-		},
-	}
+	}, func(ctx context.Context, hub client.Client, member client.Object) error {
+		return c.cordon(ctx, hub, member, undo)
+	})
 	command.Flags().BoolVar(&undo, "undo", false, "Let the member get new deliveries again")
-	return h.acceptAllNamespaces(command)
+	return command
 }
 
 func (c *changer) cordon(ctx context.Context, hub client.Client, member client.Object, undo bool) error {

@@ -72,7 +72,7 @@ clusterresourceplacementevictions, and to list Works of the member.`,
 // newUncordon is the spelling of kubectl for muster cordon --undo.
 func newUncordon(streams genericiooptions.IOStreams, h *access) *cobra.Command {
 	c := &changer{IOStreams: streams, access: h, looked: lookedFor{"muster uncordon", kindsNamed("members")}}
-	command := c.command(&cobra.Command{
+	return c.once(&cobra.Command{
 		Use:     "uncordon [clusters|memberclusters] NAME",
 		Hidden:  true, // the same as cordon --undo
 		Short:   "Let a cordoned or drained member get new deliveries again",
@@ -81,8 +81,6 @@ func newUncordon(streams genericiooptions.IOStreams, h *access) *cobra.Command {
 	}, func(ctx context.Context, hub client.Client, o client.Object) error {
 		return c.cordon(ctx, hub, o, true)
 	})
-	_ = command.Flags().MarkHidden("timeout") // there is nothing to wait for
-	return command
 }
 
 // drain moves the placements of one member.

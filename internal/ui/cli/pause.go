@@ -16,7 +16,7 @@ func newPause(streams genericiooptions.IOStreams, h *access) *cobra.Command {
 	c := &changer{IOStreams: streams, access: h,
 		looked: lookedFor{"muster pause", kindsNamed("members", "bundles", "repos", "helmops", "placements")}}
 	undo := false
-	command := &cobra.Command{
+	command := c.once(&cobra.Command{
 		Use:   "pause [bundles|repos|helmops|placements|members] NAME",
 		Short: "Hold back all changes of a delivery, or on a member; see also muster retry",
 		Long: `Hold back all changes of a Bundle, a GitRepo, a HelmOp or a placement, or all changes on a
@@ -27,18 +27,9 @@ makes is paused there. You need the right to patch the object.`,
 
   # Let them go on
   muster pause bundles/web --undo`,
-		Args:              takes(1, 2, "the name of a delivery or a member"),
-		ValidArgsFunction: h.completeNames(c.looked),
-		RunE: func(command *cobra.Command, args []string) error {
-			o, hub, err := h.subject(command.Context(), c.looked, args)
-			if err != nil {
-				return err
-			}
-			return c.pause(command.Context(), hub, o, undo)
-		},
-	}
+	}, func(ctx context.Context, hub client.Client, o client.Object) error { return c.pause(ctx, hub, o, undo) })
 	command.Flags().BoolVar(&undo, "undo", false, "Let the changes go on")
-	return h.acceptAllNamespaces(command)
+	return command
 }
 
 func (c *changer) pause(ctx context.Context, hub client.Client, o client.Object, undo bool) error {
@@ -57,25 +48,15 @@ func (c *changer) pause(ctx context.Context, hub client.Client, o client.Object,
 
 func newRetry(streams genericiooptions.IOStreams, h *access) *cobra.Command {
 	c := &changer{IOStreams: streams, access: h, looked: lookedFor{"muster retry", kindsNamed("bundles", "repos", "helmops")}}
-	command := &cobra.Command{
+	return c.once(&cobra.Command{
 		Use:    "retry [bundles|repos|helmops] NAME",
 		Hidden: true, // for lack of room on the page: the help of muster pause names it
 		Short:  "Deploy a Bundle again on all of its members",
 		Long: `Deploy a Bundle again on all of its members, in the order of its rollout, without a change of
 its contents. For a GitRepo or a HelmOp, its source is read again and all of its Bundles are
 deployed again. You need the right to patch the object.`,
-		Example:           `  muster retry bundles/web`,
-		Args:              takes(1, 2, "the name of a Bundle, GitRepo or HelmOp"),
-		ValidArgsFunction: h.completeNames(c.looked),
-		RunE: func(command *cobra.Command, args []string) error {
-			o, hub, err := h.subject(command.Context(), c.looked, args)
-			if err != nil {
-				return err
-			}
-			return c.retry(command.Context(), hub, o)
-		},
-	}
-	return h.acceptAllNamespaces(command)
+		Example: `  muster retry bundles/web`,
+	}, c.retry)
 }
 
 func (c *changer) retry(ctx context.Context, hub client.Client, o client.Object) error {
