@@ -52,17 +52,17 @@ func (c *Cluster) ValuesFrom(ctx context.Context, options fleet.BundleDeployment
 
 func readValues(ctx context.Context, kube kubernetes.Interface, source fleet.ValuesFrom,
 	namespace string) (text []byte, from string, err error) {
-	kind, ref := "configmap", source.ConfigMapKeyRef
+	kind, ref := "ConfigMap", source.ConfigMapKeyRef
 	if ref == nil {
-		kind, ref = "secret", source.SecretKeyRef
+		kind, ref = "Secret", source.SecretKeyRef
 	}
 	if ref == nil || ref.Name == "" {
-		return nil, "", fmt.Errorf("an entry of spec.options.helm.valuesFrom names neither a ConfigMap nor a Secret")
+		return nil, "", fmt.Errorf("an entry of helm.valuesFrom names neither a ConfigMap nor a Secret")
 	}
 	namespace, key := cmp.Or(ref.Namespace, namespace), cmp.Or(ref.Key, defaultValuesKey)
-	from = fmt.Sprintf("key %s of %s %s/%s, which spec.options.helm.valuesFrom names,", key, kind, namespace, ref.Name)
+	from = fmt.Sprintf("key %s of %s %s/%s on the member, for helm.valuesFrom", key, kind, namespace, ref.Name)
 	found := false
-	if kind == "secret" {
+	if kind == "Secret" {
 		secret, getErr := kube.CoreV1().Secrets(namespace).Get(ctx, ref.Name, metav1.GetOptions{})
 		if err = getErr; err == nil {
 			text, found = secret.Data[key]
