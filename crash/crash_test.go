@@ -21,7 +21,7 @@ var (
 	all      = flag.Bool("all", false, "try all points, not a sample")
 	seed     = flag.Uint64("seed", 0, "choose a sample, the same one for the same number")
 	only     = flag.String("scenario", "", "only these scenarios, such as join,rollout")
-	program  = flag.String("program", "", "only the calls of this program: hub, agent or deployer")
+	program  = flag.String("program", "", "only the calls of this program: hub, gitops, agent or deployer")
 	onlyThis = flag.String("fault", "", "only this fault: "+strings.Join(faults, ", "))
 	points   = flag.Int("points", 4, "how many points with faults of each scenario are in a sample")
 	where    = flag.String("point", "", "only this point, as a failed test names it, such as 'hub PATCH clusters/status 2'")

@@ -30,6 +30,7 @@ const (
 	hub      = "hub"
 	agent    = "agent"
 	deployer = "deployer"
+	gitops   = "gitops"
 )
 
 // point is one API call of a program in a scenario: the nth of those that do the same to the same

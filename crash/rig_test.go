@@ -21,6 +21,7 @@ import (
 
 	"github.com/muster-fleet/muster/internal/kube"
 	"github.com/muster-fleet/muster/internal/naming"
+	"github.com/muster-fleet/muster/internal/testgit"
 	"github.com/muster-fleet/muster/internal/testkube"
 )
 
@@ -38,6 +39,10 @@ type rig struct {
 	hubFront         testkube.Cluster
 	otherFront       testkube.Cluster
 	memberKubeconfig string
+	// source is a repository at an address, with a branch for each run that follows it.
+	source        *testgit.Repository
+	sourceAddress string
+	sourceCA      []byte
 	// kinds are what each of the two serves.
 	kinds [2][]schema.GroupVersionKind
 
@@ -66,6 +71,8 @@ func newRig(t *testing.T) *rig {
 	r.member.Account(t, "agent", "cluster-admin")
 	r.hubFront, r.otherFront = r.wire.front(t, r.hub, atHub), r.wire.front(t, r.hub, atHub)
 	r.memberKubeconfig = r.kubeconfig(t, r.wire.front(t, r.member, atMember), bearer(t, r.member.Client(t), metav1.NamespaceDefault, "agent"))
+	r.source = testgit.New(t, "web.git")
+	_, r.sourceAddress, r.sourceCA = r.source.Web("", "")
 	reach := r.wire.front(t, r.hub, func(*http.Request) string { return hub })
 	r.run(t, hub, "muster-hub", nil, "--kubeconfig",
 		r.kubeconfig(t, reach, bearer(t, r.hub.Client(t), naming.SystemNamespace, naming.HubServiceAccount)),
@@ -173,7 +180,7 @@ type run struct {
 func (r *rig) begin(t *testing.T) *run {
 	t.Helper()
 	r.runs++
-	r.programs[agent] = nil // those of earlier runs have ended with them
+	r.programs[agent], r.programs[gitops] = nil, nil // those of earlier runs have ended with them
 	in := &run{rig: r, t: t, Client: r.hub.Client(t), on: r.member.Client(t), id: fmt.Sprintf("crash-%04d", r.runs)}
 	in.configure(testkube.HubSettings)
 	in.known = in.rememberObjects()

@@ -36,6 +36,8 @@ var scenarios = []scenario{
 	{"join", []string{hub, agent}, func(*run) {}, (*run).joinByToken},
 	{"membercluster", []string{hub, agent}, (*run).identity, (*run).joinAsMemberCluster},
 	{"rollout", []string{hub, deployer}, (*run).clusterThatDelivers, (*run).rollOut},
+	{"repository", []string{hub, gitops, deployer}, (*run).clusterWithGitOps, (*run).follow},
+	{"repository-leave", []string{hub, gitops, deployer}, (*run).clusterThatFollows, (*run).unfollow},
 	{"placement", []string{hub, deployer}, (*run).memberWithShop, (*run).place},
 	{"staged", []string{hub, deployer}, (*run).memberWithShop, (*run).rollOutInStages},
 	{"leave", []string{hub, agent, deployer}, (*run).memberWithPlacement, (*run).leave},

@@ -211,7 +211,7 @@ var (
 	// encoded are bytes, and the nonce of a request: random letters and the time.
 	encoded = regexp.MustCompile(`[A-Za-z0-9+/]{40,}={0,2}|\b[a-z0-9]{37}\.\d{16}\b`)
 	// revision is how often a release was deployed: once more if the deployer was killed at it.
-	revision = regexp.MustCompile(`(/(?:web|fleet-agent):|release\.v1\.(?:web|fleet-agent)\.v)\d+`)
+	revision = regexp.MustCompile(`(/(?:web(?:-[abc])?|fleet-agent):|release\.v1\.(?:web(?:-[abc])?|fleet-agent)\.v)\d+`)
 	// podOf are the names of the agent's ReplicaSets and Pods, which are made of digests
 	// and letters by chance.
 	podOf = regexp.MustCompile(`\bfleet-agent(-[bcdf-hj-np-tv-z2-9]{5,10}){1,2}\b`)

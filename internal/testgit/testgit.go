@@ -72,6 +72,12 @@ func (r *Repository) Write(files map[string]string) {
 	}
 }
 
+// Clear removes all files from the work tree.
+func (r *Repository) Clear() {
+	r.t.Helper()
+	r.git("rm", "-r", "--quiet", "--ignore-unmatch", ".")
+}
+
 // Link makes a symbolic link in the work tree.
 func (r *Repository) Link(to, name string) {
 	r.t.Helper()

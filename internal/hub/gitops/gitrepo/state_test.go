@@ -48,7 +48,7 @@ func TestWhenARepositoryIsLookedAt(t *testing.T) {
 func TestWhenBundlesAreMadeAgain(t *testing.T) {
 	cached := func(digest string) fleet.Bundle {
 		return fleet.Bundle{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{
-			"muster/written-by-gitops": `{"spec":"a"}`, "muster/cached-spec-digest": digest}}}
+			"muster/written-by-gitops": `{"spec":"a"}`, "digest of spec": digest}}}
 	}
 	good, changed := cached("a"), cached("b")
 	status := fleet.GitRepoStatus{Commit: "a", ObservedGeneration: 2, Bundles: 1}

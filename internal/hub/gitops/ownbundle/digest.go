@@ -15,8 +15,8 @@ const (
 	// annotationWritten on a Bundle is what its owner wrote, as JSON.
 	annotationWritten = "muster/written-by-gitops"
 	// annotationDigest is the digest of the spec of a Bundle, only in the cache. The cache lacks the
-	// spec itself.
-	annotationDigest = "muster/cached-spec-digest"
+	// spec itself. No object of an API server has an annotation with a space in its name.
+	annotationDigest = "digest of spec"
 )
 
 // written is what the owner wrote into a Bundle.
@@ -32,10 +32,11 @@ func writtenTo(bundle *fleet.Bundle) (w written) {
 	return w
 }
 
-// Slim is the transform of the cache for Bundles: it replaces the spec by its digest.
+// Slim is the transform of the cache for Bundles: it replaces the spec by its digest. A cache may
+// transform an object twice.
 func Slim(o any) (any, error) {
 	bundle, isBundle := o.(*fleet.Bundle)
-	if !isBundle {
+	if !isBundle || bundle.Annotations[annotationDigest] != "" {
 		return o, nil
 	}
 	digest, err := digestOf(&bundle.Spec)

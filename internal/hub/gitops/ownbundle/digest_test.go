@@ -31,6 +31,9 @@ func TestABundleOfTheCacheShowsAChangeOfItsSpec(t *testing.T) {
 		bundle := &fleet.Bundle{Spec: spec}
 		bundle.Annotations = map[string]string{annotationWritten: fmt.Sprintf(`{"spec":%q}`, digest)}
 		slim, err := Slim(bundle)
+		if err == nil {
+			slim, err = Slim(slim) // as a cache does at its start
+		}
 		if err != nil || len(slim.(*fleet.Bundle).Spec.Resources) > 0 || Unchanged(slim.(*fleet.Bundle)) != want {
 			t.Errorf("%s: %+v, %v", digest, slim, err)
 		}
