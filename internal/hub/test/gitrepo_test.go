@@ -192,7 +192,8 @@ func TestARepositoryThatIsAwayChangesNothing(t *testing.T) {
 	f.gitRepo("shop", address, ca)
 	f.atCommit("shop", commit)
 	server.Close()
-	f.gitRepoSays("shop", "GitPolling", "RepositoryUnreachable", "connection refused", "deployed objects stay at commit "+commit)
+	f.gitRepoSays("shop", "GitPolling", "RepositoryUnreachable", "checks have failed since 2", "connection refused",
+		"deployed objects stay at commit "+commit)
 	f.gitRepoSays("shop", "Ready", "RepositoryUnreachable")
 	if all := f.bundlesOf("shop"); len(all) != 1 {
 		t.Errorf("%d Bundles", len(all))

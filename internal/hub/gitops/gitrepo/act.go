@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"regexp"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -57,7 +58,8 @@ func (r *reconciliation) act(ctx context.Context) error {
 		return nil
 	}
 	if r.seen.failure != "" {
-		r.Fail(conditionPolling, reasons.RepositoryUnreachable, "%s; %s", r.seen.failure, kept(r.repo))
+		r.Fail(conditionPolling, reasons.RepositoryUnreachable, "checks have failed since %s: %s; %s",
+			r.seen.since.UTC().Format(time.RFC3339), r.seen.failure, kept(r.repo))
 		return nil
 	}
 	read := fmt.Sprintf("%s %d", r.seen.head, r.repo.Generation)
@@ -148,18 +150,35 @@ func (r *reconciliation) look(ctx context.Context) error {
 	s.generation = r.repo.Generation
 	interval := r.interval(head)
 	if err == nil {
-		s.head, s.failure, s.failures = head, "", 0
+		s.head, s.failure, s.failures, s.since = head, "", 0, time.Time{}
 	} else {
+		if s.since.IsZero() {
+			s.since = failingSince(r.before.Status.Conditions, r.Clock.Now())
+		}
 		if errors.Is(err, context.DeadlineExceeded) {
 			err = fmt.Errorf("%s did not answer within %s", r.source.URL.Hostname(), lookTimeout)
 		}
-		s.failure = err.Error()
+		s.failure = localAddress.ReplaceAllString(err.Error(), "$1 ")
 		interval = max(interval, min(maxBackoff, interval<<min(s.failures, 10)))
 		s.failures++
 	}
 	spread := 1 + kube.Jitter(r.repo.UID)/10
 	s.next = r.Clock.Now().Add(time.Duration(float64(interval) * spread))
 	return nil
+}
+
+// localAddress matches the operation and the address at this end of a connection. The port differs
+// each time, and each change of the message would be a write.
+var localAddress = regexp.MustCompile(`\b((?:read|write|dial) [a-z0-9]+) \S+->`)
+
+// failingSince returns the begin of a failure. Another process may have seen it.
+func failingSince(conditions []fleet.Condition, now time.Time) time.Time {
+	if c := kube.FindCondition(conditions, conditionPolling); c != nil && c.Reason == reasons.RepositoryUnreachable {
+		if since, err := time.Parse(time.RFC3339, c.LastTransitionTime); err == nil {
+			return since
+		}
+	}
+	return now
 }
 
 // keeps reports whether the credentials of the last look still count. They do for a minute, as long

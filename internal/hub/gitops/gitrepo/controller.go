@@ -134,6 +134,8 @@ type seen struct {
 	next       time.Time
 	failures   int
 	failure    string
+	// since is the time of the first failure without a success after it; zero without failures.
+	since time.Time
 	// credentials are the ones of the last look, read at a time.
 	credentials   *clone.Credentials
 	authenticated time.Time

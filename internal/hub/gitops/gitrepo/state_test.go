@@ -1,7 +1,9 @@
 package gitrepo
 
 import (
+	"errors"
 	"fmt"
+	"net/http"
 	"strings"
 	"testing"
 	"time"
@@ -9,13 +11,19 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/tools/events"
 	testclock "k8s.io/utils/clock/testing"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
 	"github.com/muster-fleet/muster/internal/fleet/reasons"
+	"github.com/muster-fleet/muster/internal/hub/gitops/clone"
 	"github.com/muster-fleet/muster/internal/hub/gitops/ownbundle"
 	"github.com/muster-fleet/muster/internal/kube"
+	"github.com/muster-fleet/muster/internal/testgit"
 )
 
 var now = time.Date(2026, 11, 28, 12, 0, 0, 0, time.UTC)
@@ -235,6 +243,60 @@ func TestARegistryForContentsIsRefused(t *testing.T) {
 	for _, part := range []string{"spec.ociRegistrySecret", "remove the field", "push a chart to a registry"} {
 		if !strings.Contains(p.Message, part) {
 			t.Errorf("%q does not say %q", p.Message, part)
+		}
+	}
+}
+
+// TestARepositoryThatIsAwayForADay has a server at a closed port, and a second process.
+func TestARepositoryThatIsAwayForADay(t *testing.T) {
+	scheme := runtime.NewScheme()
+	if err := errors.Join(clientgoscheme.AddToScheme(scheme), fleet.AddToScheme(scheme)); err != nil {
+		t.Fatal(err)
+	}
+	repo := &fleet.GitRepo{ObjectMeta: metav1.ObjectMeta{Namespace: "clusters", Name: "shop", UID: "u"}}
+	repo.Spec.Repo, repo.Status.Commit = "https://"+testgit.FreeAddress(t)+"/shop", "c0ffee"
+	hub := fake.NewClientBuilder().WithScheme(scheme).WithObjects(repo).WithStatusSubresource(repo).Build()
+	clock := testclock.NewFakePassiveClock(now)
+	start := func() *Controller {
+		return New(Deps{Client: hub, Live: hub, Clock: clock, Recorder: events.NewFakeRecorder(100), Dialer: clone.Dialer{AllowLoopback: true},
+			Apps: clone.NewApps(http.DefaultTransport, clock), SystemNamespace: "system"})
+	}
+	key, c, versions := client.ObjectKeyFromObject(repo), start(), map[string]bool{}
+	for clock.Now().Before(now.Add(24 * time.Hour)) {
+		result, err := c.Reconcile(t.Context(), reconcile.Request{NamespacedName: key})
+		if err != nil || result.RequeueAfter < time.Second {
+			t.Fatalf("%v, %v", result, err)
+		}
+		if err := hub.Get(t.Context(), key, repo); err != nil {
+			t.Fatal(err)
+		}
+		versions[repo.ResourceVersion] = true
+		if clock.SetTime(clock.Now().Add(result.RequeueAfter)); clock.Since(now).Hours() > 12 {
+			c = start()
+		}
+	}
+	want := "checks have failed since 2026-11-28T12:00:00Z: "
+	for _, condition := range []string{conditionPolling, readyCondition} {
+		is := kube.FindCondition(repo.Status.Conditions, condition)
+		if is.Reason != reasons.RepositoryUnreachable || !strings.HasPrefix(is.Message, want) ||
+			!strings.HasSuffix(is.Message, "connection refused; deployed objects stay at commit c0ffee") {
+			t.Errorf("%s: %+v", condition, is)
+		}
+	}
+	if len(versions) != 1 {
+		t.Errorf("the status was written %d times", len(versions))
+	}
+}
+
+func TestTheMessageOfAFailureIsTheSameEachTime(t *testing.T) {
+	for text, want := range map[string]string{
+		"read tcp 10.0.0.3:53422->192.0.2.1:443: connection reset by peer": "read tcp 192.0.2.1:443: connection reset by peer",
+		"lookup x on 10.0.0.10:53: read udp [::1]:5342->10.0.0.10:53: i/o timeout": "lookup x on 10.0.0.10:53: read udp 10.0.0.10:53: " +
+			"i/o timeout",
+		"dial tcp 192.0.2.1:443: connect: connection refused": "dial tcp 192.0.2.1:443: connect: connection refused",
+	} {
+		if got := localAddress.ReplaceAllString(text, "$1 "); got != want {
+			t.Errorf("%s becomes %s", text, got)
 		}
 	}
 }
