@@ -3,47 +3,20 @@ package cli
 import (
 	"bytes"
 	"context"
-	"fmt"
 	"io"
-	"os"
 	"strings"
 	"testing"
 	"unicode/utf8"
 
-	"golang.org/x/sys/unix"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
-)
 
-// newTerminal returns a terminal with some columns, and the reader of its output.
-func newTerminal(t *testing.T, columns int) (shown, terminal *os.File) {
-	t.Helper()
-	shown, err := os.OpenFile("/dev/ptmx", os.O_RDWR|unix.O_NOCTTY, 0)
-	if err != nil {
-		t.Skipf("no terminal can be made here: %v", err)
-	}
-	t.Cleanup(func() { _ = shown.Close() })
-	if err := unix.IoctlSetPointerInt(int(shown.Fd()), unix.TIOCSPTLCK, 0); err != nil {
-		t.Fatal(err)
-	}
-	number, err := unix.IoctlGetInt(int(shown.Fd()), unix.TIOCGPTN)
-	if err != nil {
-		t.Fatal(err)
-	}
-	terminal, err = os.OpenFile(fmt.Sprintf("/dev/pts/%d", number), os.O_RDWR|unix.O_NOCTTY, 0)
-	if err != nil {
-		t.Skipf("no terminal can be made here: %v", err)
-	}
-	t.Cleanup(func() { _ = terminal.Close() })
-	if err := unix.IoctlSetWinsize(int(terminal.Fd()), unix.TIOCSWINSZ, &unix.Winsize{Row: 24, Col: uint16(columns)}); err != nil {
-		t.Fatal(err)
-	}
-	return shown, terminal
-}
+	"github.com/muster-fleet/muster/internal/testterminal"
+)
 
 func TestWhatDoctorSaysFitsOnATerminal(t *testing.T) {
 	t.Parallel()
 	const columns = 60
-	shown, terminal := newTerminal(t, columns)
+	shown, terminal := testterminal.New(t, columns)
 	text := make(chan string)
 	go func() {
 		all, _ := io.ReadAll(shown) // it ends with an error when the terminal is closed
@@ -71,7 +44,7 @@ func TestWhatDoctorSaysFitsOnATerminal(t *testing.T) {
 
 func TestARemovalIsConfirmedByYesOnly(t *testing.T) {
 	for typed, agreed := range map[string]bool{"yes\n": true, "y\n": false, "\n": false, "no\n": false, "\x04": false} {
-		shown, terminal := newTerminal(t, 80)
+		shown, terminal := testterminal.New(t, 80)
 		if _, err := shown.WriteString(typed); err != nil {
 			t.Fatal(err)
 		}
@@ -82,7 +55,7 @@ func TestARemovalIsConfirmedByYesOnly(t *testing.T) {
 			t.Errorf("%q: %v, asked by %q", typed, err, &said)
 		}
 	}
-	_, terminal := newTerminal(t, 80)
+	_, terminal := testterminal.New(t, 80)
 	interrupted, cancel := context.WithCancel(t.Context())
 	cancel()
 	change := &changer{IOStreams: genericiooptions.IOStreams{In: terminal, ErrOut: io.Discard}}

@@ -18,6 +18,7 @@ import (
 
 	clusterv1beta1 "github.com/muster-fleet/muster/api/cluster/v1beta1"
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
+	"github.com/muster-fleet/muster/internal/testterminal"
 	"github.com/muster-fleet/muster/internal/ui/view"
 )
 
@@ -84,7 +85,7 @@ func TestGetGoesOnToShowWhatChanges(t *testing.T) {
 // watchOnATerminal opens muster watch on a terminal, explains a Cluster, and leaves.
 func watchOnATerminal(t *testing.T, admin user) {
 	t.Helper()
-	shown, terminal := newTerminal(t, 120)
+	shown, terminal := testterminal.New(t, 120)
 	ended := make(chan error, 1)
 	go func() {
 		command := NewCommand("muster", genericiooptions.IOStreams{In: terminal, Out: terminal, ErrOut: io.Discard})
