@@ -59,16 +59,18 @@ func TestTheRightToReadAnAnswerIsRemovedByTheHubAfterOneThatWasKilled(t *testing
 		return nil
 	}
 	f.eventually("the answer is withdrawn", withdrawn)
-	f.hub.Kill()
-	role, _ := f.readRight()
-	role.Rules = []rbacv1.PolicyRule{{
-		APIGroups: []string{fleet.GroupVersion.Group}, Resources: []string{"clusterregistrations"}, ResourceNames: []string{request.Name},
-		Verbs: []string{"get", "list", "watch"},
-	}}
-	role.Annotations["muster/readable-requests"] = "1"
-	f.check(f.Update(ctx, role))
-	f.hub.Start()
-	f.eventually("the rest is removed", withdrawn)
+	for _, left := range []string{request.Name, "request-that-is-gone"} {
+		f.hub.Kill()
+		role, _ := f.readRight()
+		role.Rules = []rbacv1.PolicyRule{{
+			APIGroups: []string{fleet.GroupVersion.Group}, Resources: []string{"clusterregistrations"}, ResourceNames: []string{left},
+			Verbs: []string{"get", "list", "watch"},
+		}}
+		role.Annotations["muster/readable-requests"] = "1"
+		f.check(f.Update(ctx, role))
+		f.hub.Start()
+		f.eventually("the right to read "+left+" is removed", withdrawn)
+	}
 }
 
 // TestTheRightToReadRequestsComesBack deletes the Role of a token while a request waits.

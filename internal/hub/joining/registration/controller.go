@@ -148,6 +148,9 @@ func (c *Controller) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 		if err := c.deleteOrphans(ctx, request.NamespacedName); err != nil {
 			return ctrl.Result{}, err
 		}
+		if err := c.endReadingOfGone(ctx, request.NamespacedName); err != nil {
+			return ctrl.Result{}, err
+		}
 		wait, err := c.endReadingOf(ctx, request.NamespacedName)
 		return ctrl.Result{RequeueAfter: wait}, err
 	} else if err != nil {

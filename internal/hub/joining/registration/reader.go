@@ -105,22 +105,6 @@ func (c *Controller) endReading(ctx context.Context, r *fleet.ClusterRegistratio
 	return c.endReadingOf(ctx, client.ObjectKeyFromObject(r))
 }
 
-// mayRead reports whether an account may read any request. A hub that starts reads the Roles of
-// these accounts only.
-func (c *Controller) mayRead(ctx context.Context, account types.NamespacedName) (bool, error) {
-	c.readers.mu.Lock()
-	known := c.readers.of[roleOf(account)] != nil
-	c.readers.mu.Unlock()
-	if known {
-		return true, nil
-	}
-	role := kube.Metadata(rbacv1.SchemeGroupVersion.WithKind("Role"))
-	if err := c.Client.Get(ctx, roleOf(account), role); err != nil {
-		return false, client.IgnoreNotFound(err)
-	}
-	return role.Annotations[annotationReadable] != "0", nil
-}
-
 // endReadingOf ends the right to read a request that may be gone.
 func (c *Controller) endReadingOf(ctx context.Context, request types.NamespacedName) (time.Duration, error) {
 	c.readers.mu.Lock()
