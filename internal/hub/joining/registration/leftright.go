@@ -28,8 +28,8 @@ func (c *Controller) mayRead(ctx context.Context, account types.NamespacedName) 
 	return role.Annotations[annotationReadable] != "0", nil
 }
 
-// endReadingOfGone ends the rights to read deleted requests, in a Role that an earlier hub has left.
-// Such a request causes no event.
+// endReadingOfGone ends the rights to read deleted requests, in a Role from an earlier hub. Such a
+// request causes no event.
 func (c *Controller) endReadingOfGone(ctx context.Context, name types.NamespacedName) error {
 	role := kube.Metadata(rbacv1.SchemeGroupVersion.WithKind("Role"))
 	if err := c.Client.Get(ctx, name, role); err != nil || !c.left(role) {
