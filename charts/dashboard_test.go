@@ -87,14 +87,18 @@ func TestTheDashboardsAccountOnlyListsAndWatches(t *testing.T) {
 	}
 }
 
-func TestTheDashboardTrustsTheProxiesThatAreNamed(t *testing.T) {
+func TestTheDashboardGetsItsProxiesAndItsLink(t *testing.T) {
 	args := func(values string) []any {
 		return hub(values, "dashboard.enabled=true").mustRender(t).container(t, "fleet-dashboard")["args"].([]any)
 	}
 	for _, arg := range args("") {
-		if strings.Contains(arg.(string), "proxies") {
+		if strings.Contains(arg.(string), "proxies") || strings.Contains(arg.(string), "grafana") {
 			t.Errorf("by default it is started with %s", arg)
 		}
+	}
+	if all := args("dashboard: {grafanaURL: 'https://grafana.example.com/d/muster'}"); !slices.Contains(all,
+		any("--grafana-url=https://grafana.example.com/d/muster")) {
+		t.Errorf("with a Grafana board, it is started with %v", all)
 	}
 	if all := args("dashboard: {trustedProxies: [10.0.0.0/8, 'fd00::/8']}"); !slices.Contains(all,
 		any("--trusted-proxies=10.0.0.0/8,fd00::/8")) {

@@ -16,7 +16,7 @@ import (
 
 // NewCommand returns the command muster-hub dashboard; configure reaches the hub cluster.
 func NewCommand(configure func() (*rest.Config, error)) *cobra.Command {
-	var address, metricsAddress, namespace, trusted string
+	var address, metricsAddress, namespace, trusted, grafana string
 	var debug bool
 	command := &cobra.Command{
 		Use:   "dashboard",
@@ -39,7 +39,7 @@ The dashboard serves HTTP. Put an HTTPS proxy in front of it, or use kubectl por
 			if err != nil {
 				return err
 			}
-			pages, err := NewShared(ctx, Options{Config: config, Namespace: namespace, TrustedProxies: trusted})
+			pages, err := NewShared(ctx, Options{Config: config, Namespace: namespace, TrustedProxies: trusted, Grafana: grafana})
 			if err != nil {
 				return err
 			}
@@ -60,6 +60,7 @@ The dashboard serves HTTP. Put an HTTPS proxy in front of it, or use kubectl por
 	set.StringVar(&namespace, "only-namespace", "", "show only this workspace; default: all")
 	set.StringVar(&trusted, "trusted-proxies", "",
 		"networks of proxies whose header X-Forwarded-For is trusted, for example 10.0.0.0/8,fd00::/8; default: none")
+	set.StringVar(&grafana, "grafana-url", "", "address of a Grafana board, for the link Metrics of all pages; default: no link")
 	set.BoolVar(&debug, "debug", false, "write more log messages")
 	return command
 }

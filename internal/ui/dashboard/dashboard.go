@@ -13,6 +13,7 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"net/url"
 	"sync/atomic"
 	"time"
 
@@ -35,6 +36,8 @@ type Options struct {
 	// TrustedProxies are the networks, separated by commas, of proxies whose header
 	// X-Forwarded-For is trusted. Only a shared dashboard has visitors from other hosts.
 	TrustedProxies string
+	// Grafana is the address of the board with the metrics of the fleet; empty for no link to it.
+	Grafana string
 }
 
 // Server is a dashboard.
@@ -80,6 +83,9 @@ func NewShared(ctx context.Context, options Options) (*Server, error) {
 }
 
 func newServer(ctx context.Context, options *Options) (*Server, error) {
+	if err := checkGrafana(options.Grafana); err != nil {
+		return nil, err
+	}
 	options.Config = rest.CopyConfig(options.Config)
 	options.Config.QPS, options.Config.WarningHandlerWithContext = -1, rest.NoWarnings{}
 	calls, err := rest.HTTPClientFor(options.Config)
@@ -95,6 +101,18 @@ func newServer(ctx context.Context, options *Options) (*Server, error) {
 		return nil, err
 	}
 	return &Server{options: *options, roll: newRoll(), reader: reader, ctx: ctx}, nil
+}
+
+// checkGrafana returns an error for an address that is no web page.
+func checkGrafana(address string) error {
+	if address == "" {
+		return nil
+	}
+	u, err := url.Parse(address)
+	if err != nil || u.Scheme != "https" && u.Scheme != "http" || u.Host == "" {
+		return fmt.Errorf("the address %q of Grafana is no web page: use one such as https://grafana.example.com/d/muster", address)
+	}
+	return nil
 }
 
 // Serve keeps the data up to date, and serves it, until the context ends.

@@ -40,6 +40,8 @@ type page struct {
 	Visitor string
 	// SignOut reports whether the visitor has signed in, and may sign out.
 	SignOut bool
+	// Grafana is the address of the metrics; empty for no link.
+	Grafana string
 	// Stale holds the reasons why the page may be out of date.
 	Stale []string
 	// Live is the address for changes of the page; empty if it has none.
@@ -116,7 +118,7 @@ func memberPath(name string) string {
 
 // show renders a page for a visitor.
 func (s *Server) show(w http.ResponseWriter, r *http.Request, v *visitor, name string, p page) error {
-	p.Visitor = v.name
+	p.Visitor, p.Grafana = v.name, s.options.Grafana
 	_, p.SignOut = s.door.(*tokenDoor)
 	render(w, r, cmp.Or(p.Status, http.StatusOK), name, p)
 	return nil
