@@ -37,7 +37,7 @@ var scenarios = []scenario{
 	{"membercluster", []string{hub, agent}, (*run).identity, (*run).joinAsMemberCluster},
 	{"rollout", []string{hub, deployer}, (*run).clusterThatDelivers, (*run).rollOut},
 	{"repository", []string{hub, gitops, deployer}, (*run).clusterWithGitOps, (*run).follow},
-	{"repository-leave", []string{hub, gitops, deployer}, (*run).clusterThatFollows, (*run).unfollow},
+	{"repository-leave", []string{hub, deployer}, (*run).clusterThatFollows, (*run).unfollow},
 	{"placement", []string{hub, deployer}, (*run).memberWithShop, (*run).place},
 	{"staged", []string{hub, deployer}, (*run).memberWithShop, (*run).rollOutInStages},
 	{"leave", []string{hub, agent, deployer}, (*run).memberWithPlacement, (*run).leave},

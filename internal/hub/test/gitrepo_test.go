@@ -366,3 +366,34 @@ func TestAHubWithoutTheProgramSaysSo(t *testing.T) {
 		t.Errorf("a Role was made: %v", err)
 	}
 }
+
+// TestWhatIsWrongWithARepositoryIsSaid reads broken repositories, and one with a branch that was
+// replaced.
+func TestWhatIsWrongWithARepositoryIsSaid(t *testing.T) {
+	f := withGitOps(t)
+	source, other := testgit.New(t, "shop.git"), testgit.New(t, "other.git")
+	source.Write(map[string]string{"web/a.yaml": gitConfigMap("one")})
+	first := source.Push("main")
+	_, address, ca := source.Web("", "")
+	source.Write(map[string]string{"web/fleet.yaml": "defaultNamespace: a\n---\ndefaultNamespace: b\n"})
+	source.Push("documents")
+	f.gitRepo("shop", address, ca, func(spec *fleet.GitRepoSpec) { spec.Paths = []string{"web"} })
+	f.gitRepo("gone", address, ca, func(spec *fleet.GitRepoSpec) { spec.Revision = strings.Repeat("0123456789", 4) })
+	f.gitRepo("documents", address, ca, func(spec *fleet.GitRepoSpec) { spec.Branch = "documents" })
+	f.atCommit("shop", first)
+	f.gitRepo("shop-web", address, ca)
+	f.gitRepoSays("gone", "Ready", "CommitUnreadable", "the repository has no commit 0123456789", "correct spec.revision",
+		"no commit is deployed yet")
+	f.gitRepoSays("documents", "Ready", "CommitUnreadable", "web/fleet.yaml:2: a second document begins")
+	f.gitRepoSays("shop-web", "Ready", "BundleNameTaken", "Bundle shop-web exists and is not of this GitRepo, but of GitRepo shop: give")
+
+	// The commits of a branch that was replaced are gone.
+	before := f.bundlesOf("shop")["shop-web"]
+	other.Write(map[string]string{"web/a.yaml": gitConfigMap("two")})
+	second := other.Push("main")
+	source.Take(other, "main")
+	f.atCommit("shop", second)
+	if after := f.bundlesOf("shop")["shop-web"]; after.UID != before.UID || after.Labels[fleet.LabelCommit] != second {
+		t.Errorf("the Bundle is %+v", after.ObjectMeta)
+	}
+}

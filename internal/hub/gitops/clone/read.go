@@ -77,7 +77,9 @@ func (r *Repository) commit(ctx context.Context, o options, directory, commit st
 		}
 		read, err = repository.CommitObject(plumbing.NewHash(commit))
 	}
-	if errors.Is(err, plumbing.ErrObjectNotFound) {
+	if errors.Is(err, plumbing.ErrObjectNotFound) && isCommit.MatchString(r.Revision) {
+		return nil, fmt.Errorf("the repository has no commit %s, or no branch and no tag leads to it: correct spec.revision", commit)
+	} else if errors.Is(err, plumbing.ErrObjectNotFound) {
 		return nil, fmt.Errorf("the repository has no commit %s any more", commit)
 	} else if err != nil {
 		return nil, fmt.Errorf("reading commit %s: %w", commit, err)

@@ -95,8 +95,7 @@ func (w Writer) Write(ctx context.Context, owner Owner, wanted *fleet.Bundle) (*
 	case err != nil:
 		return nil, fmt.Errorf("reading Bundle %s: %w", wanted.Name, err)
 	case !owner.mayWrite(present):
-		return refused(reasons.BundleNameTaken, "Bundle %s exists and is not of this %s: delete that Bundle, or give %s",
-			wanted.Name, owner.Kind, owner.Rename), nil
+		return owner.taken(present), nil
 	case !present.DeletionTimestamp.IsZero():
 		return refused(reasons.BundleNameTaken, "Bundle %s is being deleted: it is created again when it is gone", wanted.Name), nil
 	}
@@ -112,6 +111,20 @@ func (w Writer) Write(ctx context.Context, owner Owner, wanted *fleet.Bundle) (*
 		return nil, nil
 	}
 	return owner.refusal(wanted, w.Update(ctx, after, fieldOwner))
+}
+
+// taken refuses the name of another owner's Bundle. Its controller would create a deleted one
+// again.
+func (o Owner) taken(present *fleet.Bundle) *Refusal {
+	of, remedy := "", "delete that Bundle, or give "+o.Rename
+	switch other := metav1.GetControllerOf(present); {
+	case other == nil:
+	case other.Kind == o.Kind && other.Name == o.GetName():
+		of, remedy = ", but of an earlier one", "it is created again when it is gone"
+	default:
+		of, remedy = fmt.Sprintf(", but of %s %s", other.Kind, other.Name), "give "+o.Rename
+	}
+	return refused(reasons.BundleNameTaken, "Bundle %s exists and is not of this %s%s: %s", present.Name, o.Kind, of, remedy)
 }
 
 // refusal turns the refusal of a Bundle by the API server into one of its owner.

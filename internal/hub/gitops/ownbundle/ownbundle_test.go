@@ -33,9 +33,9 @@ func TestWhatIsWrittenForAnOwner(t *testing.T) {
 	labelled := func(key, value string) func(*fleet.Bundle) {
 		return func(b *fleet.Bundle) { b.Labels = map[string]string{key: value} }
 	}
-	controlled := func(uid types.UID) func(*fleet.Bundle) {
+	controlled := func(name string, uid types.UID) func(*fleet.Bundle) {
 		return func(b *fleet.Bundle) {
-			by := &fleet.HelmOp{ObjectMeta: metav1.ObjectMeta{Name: "web", UID: uid}}
+			by := &fleet.HelmOp{ObjectMeta: metav1.ObjectMeta{Name: name, UID: uid}}
 			b.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(by, fleet.GroupVersion.WithKind("HelmOp"))}
 		}
 	}
@@ -44,12 +44,14 @@ func TestWhatIsWrittenForAnOwner(t *testing.T) {
 		reason, message string
 	}{
 		"there is none":           {nil, bundle(), "", ""},
-		"its own":                 {bundle(controlled(op.UID)), bundle(), "", ""},
+		"its own":                 {bundle(controlled("web", op.UID)), bundle(), "", ""},
 		"one of Rancher Fleet's":  {bundle(labelled(fleet.LabelHelmOpName, "web")), bundle(), "", ""},
 		"one of another of these": {bundle(labelled(fleet.LabelHelmOpName, "other")), bundle(), reasons.BundleNameTaken, "is not of this HelmOp"},
 		"a user's":                {bundle(), bundle(), reasons.BundleNameTaken, "delete that Bundle, or give it another name"},
-		"another owner's, with the label": {bundle(labelled(fleet.LabelHelmOpName, "web"), controlled("other")), bundle(),
-			reasons.BundleNameTaken, "is not of this HelmOp"},
+		"another owner's, with the label": {bundle(labelled(fleet.LabelHelmOpName, "web"), controlled("other", "other")), bundle(),
+			reasons.BundleNameTaken, "is not of this HelmOp, but of HelmOp other: give it another name"},
+		"one of a deleted owner of this name": {bundle(labelled(fleet.LabelHelmOpName, "web"), controlled("web", "other")), bundle(),
+			reasons.BundleNameTaken, "but of an earlier one: it is created again when it is gone"},
 		"an agent's label": {nil, bundle(labelled(fleet.LabelAgent, "v1")), reasons.BundleRefused, "muster/agent-version"},
 		"a large one": {nil, bundle(func(b *fleet.Bundle) {
 			b.Spec.Resources = []fleet.BundleResource{{Name: "a", Content: strings.Repeat("x", maxObject)}}
