@@ -9,6 +9,7 @@ import (
 
 	"github.com/muster-fleet/muster/internal/credential"
 	"github.com/muster-fleet/muster/internal/naming"
+	"github.com/muster-fleet/muster/internal/redaction"
 )
 
 // TLSMode is agentTLSMode.
@@ -46,7 +47,7 @@ func ParseTLSMode(s string) (TLSMode, error) {
 	case TLSSystemStore, TLSStrict:
 		return mode, nil
 	default:
-		return "", fmt.Errorf("agentTLSMode is %q: want %s or %s", s, TLSStrict, TLSSystemStore)
+		return "", fmt.Errorf("agentTLSMode is %q: want %s or %s", redaction.Text(s), TLSStrict, TLSSystemStore)
 	}
 }
 

@@ -15,6 +15,7 @@ import (
 	"github.com/muster-fleet/muster/internal/credential"
 	"github.com/muster-fleet/muster/internal/hubclient"
 	"github.com/muster-fleet/muster/internal/naming"
+	"github.com/muster-fleet/muster/internal/redaction"
 )
 
 // The keys of Secret fleet-agent-bootstrap.
@@ -89,7 +90,7 @@ func ParseBootstrap(secret *corev1.Secret) (Bootstrap, error) {
 	}
 	server, err := credential.ParseServer(get(keyServer))
 	if err != nil {
-		return Bootstrap{}, fmt.Errorf("its key %s is %q: %w", keyServer, get(keyServer), err)
+		return Bootstrap{}, fmt.Errorf("its key %s is %q: %w", keyServer, redaction.Text(get(keyServer)), err)
 	}
 	ca, err := credential.ParseCA(get(keyCA))
 	if err != nil {
