@@ -87,6 +87,21 @@ const (
 	// them: "dedicated=gpu:NoSchedule,old:NoSchedule". What does not tolerate all of them gets nothing
 	// new there. The taints of a MemberCluster's spec count besides. A Muster addition.
 	AnnotationTaints = "muster/taints"
+	// MarkProtected, "true", as a label or annotation of a Cluster, MemberCluster, token or workspace
+	// keeps the object from being deleted. A Muster addition.
+	MarkProtected = "muster/protected"
+	// AnnotationLost on a Cluster or MemberCluster without heartbeats is the time of the taint
+	// muster/lost:NoSchedule, by the hub's clock. The hub sets it, and removes it after the next
+	// heartbeat. A Muster addition.
+	AnnotationLost = "muster/lost"
+	// AnnotationLostRemoved beside AnnotationLost says why the hub deletes the Cluster or
+	// MemberCluster. Its deliveries then stay on the member. A Muster addition.
+	AnnotationLostRemoved = "muster/lost-removed"
+	// AnnotationLostTaintAfter and AnnotationLostRemoveAfter on the Namespace of a workspace replace
+	// the hub's lostMembers.taintAfter and removeAfter for its Clusters, in the same form: 720h. 0
+	// turns the step off. Muster additions.
+	AnnotationLostTaintAfter  = "muster/lost-taint-after"
+	AnnotationLostRemoveAfter = "muster/lost-remove-after"
 	// LabelHasMembers, "true", on the Namespace of a workspace with Clusters keeps it from being
 	// deleted by accident. The hub writes it. A Muster addition.
 	LabelHasMembers = "muster/has-members"

@@ -9,7 +9,7 @@ import (
 
 // AuditReason is the kind of event in an AuditEntry.
 //
-// +kubebuilder:validation:Enum=Granted;Displaced;Approved;Denied;Revoked;RenewalGap;Quarantined;QuarantineEnded
+// +kubebuilder:validation:Enum=Granted;Displaced;Approved;Denied;Revoked;RenewalGap;Quarantined;QuarantineEnded;Removed
 type AuditReason string
 
 // The values of AuditReason.
@@ -33,6 +33,8 @@ const (
 	AuditQuarantined AuditReason = "Quarantined"
 	// AuditQuarantineEnded: a user ended a quarantine.
 	AuditQuarantineEnded AuditReason = "QuarantineEnded"
+	// AuditRemoved: the hub removed a member that sent no heartbeats, as its settings say.
+	AuditRemoved AuditReason = "Removed"
 )
 
 // AuditEntry is one event of access to the fleet: access was granted, refused or ended. The hub

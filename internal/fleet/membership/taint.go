@@ -3,6 +3,7 @@ package membership
 import (
 	"slices"
 	"strings"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -15,8 +16,8 @@ import (
 const NoSchedule = "NoSchedule"
 
 // Taints returns the taints of a Cluster or MemberCluster: first in the spec of a MemberCluster,
-// then in the annotation. A malformed one counts with its whole text as the key: nothing tolerates
-// it by mistake.
+// then in the annotation, then the hub's for a member without heartbeats. A malformed one counts
+// with its whole text as the key: nothing tolerates it by mistake.
 func Taints(member metav1.Object) []clusterv1beta1.Taint {
 	var taints []clusterv1beta1.Taint
 	if mc, ok := member.(*clusterv1beta1.MemberCluster); ok {
@@ -30,7 +31,31 @@ func Taints(member metav1.Object) []clusterv1beta1.Taint {
 			taints = append(taints, taint)
 		}
 	}
+	if _, lost := LostSince(member); lost && !slices.Contains(taints, TaintLost()) {
+		taints = append(taints, TaintLost())
+	}
 	return taints
+}
+
+// TaintLost returns the hub's taint of a member without heartbeats.
+func TaintLost() clusterv1beta1.Taint {
+	return clusterv1beta1.Taint{Key: fleet.AnnotationLost, Effect: NoSchedule}
+}
+
+// LostSince returns the time since when the hub taints a member without heartbeats, and whether it
+// does. The time is zero if the mark is malformed.
+func LostSince(member metav1.Object) (since time.Time, lost bool) {
+	text := member.GetAnnotations()[fleet.AnnotationLost]
+	since, err := time.Parse(time.RFC3339, text)
+	if err != nil {
+		return time.Time{}, text != ""
+	}
+	return since, true
+}
+
+// Protected reports whether a member may not be deleted.
+func Protected(member metav1.Object) bool {
+	return member.GetAnnotations()[fleet.MarkProtected] == "true" || member.GetLabels()[fleet.MarkProtected] == "true"
 }
 
 // ParseTaint reads a taint in the form KEY=VALUE:NoSchedule or KEY:NoSchedule.
@@ -78,6 +103,9 @@ func HeldByTaint(cluster *fleet.Cluster, bundle *fleet.Bundle, matched []int, de
 	}
 	for _, taint := range taints {
 		if !slices.ContainsFunc(tolerations, func(t placement.Toleration) bool { return Tolerates(t, taint) }) {
+			if taint == TaintLost() {
+				return "the Cluster has the taint " + TaintText(taint) + ", because it has sent no heartbeat, and gets nothing new before the next one"
+			}
 			return "the Cluster has the taint " + TaintText(taint) + ", and gets nothing new: add it to spec.targets[].tolerations of the Bundle, " +
 				"or remove it: muster taint " + cluster.Namespace + "/" + cluster.Name + " " + taint.Key + "-"
 		}

@@ -70,6 +70,17 @@ const (
 	// Leaving: the member is being deleted and leaves the fleet. Ready of a Cluster, Joined of a
 	// MemberCluster and of a report, and an obstacle of a placement.
 	Leaving = clusterv1beta1.ReasonLeaving
+	// LostKept: the API server refuses to delete a member that has sent no heartbeat; an Event of a
+	// Cluster or MemberCluster.
+	LostKept = "LostKept"
+	// LostRemoved: the hub removes a member that has sent no heartbeat, as its settings say; an Event
+	// of a Cluster or MemberCluster.
+	LostRemoved = "LostRemoved"
+	// LostTainted: the hub taints a member that has sent no heartbeat, as its settings say; an Event
+	// of a Cluster or MemberCluster.
+	LostTainted = "LostTainted"
+	// LostTaintRemoved: the hub removes that taint; an Event of a Cluster or MemberCluster.
+	LostTaintRemoved = "LostTaintRemoved"
 	// Moving: the agent has not moved to the hub's other address yet; HubConfigured of a Cluster
 	// or MemberCluster.
 	Moving = "Moving"

@@ -76,6 +76,7 @@ func (r *reconciliation) observeAgent(ctx context.Context) (err error) {
 	}
 	if !o.RecordedBeat.IsZero() || o.agent == membership.Native {
 		r.Liveness.Track(o.Namespace, period, o.RecordedLost)
+		r.Liveness.Count(o.Namespace, o.Workspace)
 	}
 	o.Liveness = r.Liveness.Observe(o.Namespace)
 	r.observeRival(o)
@@ -103,8 +104,16 @@ func (r *reconciliation) Stay(ctx context.Context) (ctrl.Result, error) {
 	if err := r.LabelFacts(ctx, r.cluster, r.o.Report); err != nil {
 		return ctrl.Result{}, err
 	}
+	limits, err := r.limits(ctx)
+	if err != nil {
+		return ctrl.Result{}, err
+	}
+	r.o.Cleanup = r.PlanCleanup(r.cluster, r.o.Observed, limits)
 	if err := r.Report(ctx, lifecycle.Departure{}); err != nil {
 		return ctrl.Result{}, err
+	}
+	if retry, err := r.CleanUp(ctx, r.cluster, r.o.Observed); retry > 0 || err != nil {
+		return ctrl.Result{RequeueAfter: retry}, err
 	}
 	expires, err := r.expire(ctx, r.cluster, r.o)
 	err = errors.Join(err, r.o.credential.Failure) // retried; the status need not wait for it

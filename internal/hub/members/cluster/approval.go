@@ -4,19 +4,13 @@ import (
 	"context"
 	"fmt"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/labels"
-	"k8s.io/apimachinery/pkg/types"
-	ctrl "sigs.k8s.io/controller-runtime"
-	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
 	placement "github.com/muster-fleet/muster/api/placement/v1beta1"
 	"github.com/muster-fleet/muster/internal/fleet/membership"
 	"github.com/muster-fleet/muster/internal/fleet/reasons"
-	"github.com/muster-fleet/muster/internal/hub/runtime/controller"
 	"github.com/muster-fleet/muster/internal/kube"
 )
 
@@ -48,42 +42,22 @@ func decideApproval(required bool, annotation string, delivered bool) approval {
 	return approvalAwaited
 }
 
-// newWorkspaceCache returns a cache of the metadata of workspaces with member approval.
-func newWorkspaceCache(ctx context.Context, mgr ctrl.Manager) (cache.Cache, error) {
-	return controller.NewCache(ctx, mgr, "the workspaces that approve their members", map[client.Object]cache.ByObject{
-		kube.CoreMetadata("Namespace"): {Label: labels.SelectorFromSet(labels.Set{fleet.LabelApproveMembers: "true"})},
-	})
-}
-
-// onWorkspace enqueues the Clusters of a workspace when it begins or ceases to approve its members.
-func (c *Controller) onWorkspace(ctx context.Context, before, after *metav1.PartialObjectMetadata, q controller.Queue) {
-	if before != nil && after != nil {
-		return
-	}
-	workspace := after
-	if workspace == nil {
-		workspace = before
-	}
-	for _, request := range controller.All(c.Client, &fleet.ClusterList{}, client.InNamespace(workspace.Name))(ctx, workspace) {
-		q.Add(request)
-	}
-}
-
 // observeApproval determines the state of the Cluster's approval.
 func (r *reconciliation) observeApproval(ctx context.Context) error {
-	err := r.workspaces.Get(ctx, types.NamespacedName{Name: r.o.Workspace}, kube.CoreMetadata("Namespace"))
-	if client.IgnoreNotFound(err) != nil {
-		return fmt.Errorf("reading workspace %s: %w", r.o.Workspace, err)
+	workspace, err := r.workspace(ctx)
+	if err != nil {
+		return err
 	}
+	required := approvesMembers(workspace)
 	annotation, delivered := r.cluster.Annotations[fleet.AnnotationApproved], r.o.delivered
-	if err == nil && annotation == "" && !delivered {
+	if required && annotation == "" && !delivered {
 		var works placement.WorkList
 		if err := r.Client.List(ctx, &works, client.InNamespace(r.o.Namespace), client.UnsafeDisableDeepCopy); err != nil {
 			return fmt.Errorf("listing the Works of %s: %w", r.o.Namespace, err)
 		}
 		delivered = len(works.Items) > 0
 	}
-	r.o.approval = decideApproval(!apierrors.IsNotFound(err), annotation, delivered)
+	r.o.approval = decideApproval(required, annotation, delivered)
 	r.o.denied, r.o.deniedBecause = annotation == membership.Denied, membership.DecidedBecause(r.cluster)
 	return nil
 }

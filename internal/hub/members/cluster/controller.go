@@ -48,7 +48,7 @@ const foreignNamespaceRetry = 30 * time.Second
 type Controller struct {
 	*lifecycle.Controller
 	hub func(*fleet.Cluster) *clusterv1beta1.HubAddress
-	// workspaces caches the workspaces with member approval.
+	// workspaces caches the settings of workspaces for their Clusters.
 	workspaces cache.Cache
 	// missing holds the time since when a member namespace has no identity, by namespace.
 	missing kube.Memory[string, time.Time]

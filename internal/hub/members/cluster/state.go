@@ -91,7 +91,7 @@ func (o observed) wait(now time.Time) time.Duration {
 	if left := max(o.rival.Until.Sub(now), time.Millisecond); !o.rival.Until.IsZero() && (wait == 0 || left < wait) {
 		wait = left
 	}
-	return wait
+	return o.Cleanup.Sooner(wait, now)
 }
 
 func (o observed) waitForMember(now time.Time) time.Duration {
@@ -139,9 +139,9 @@ func readiness(o observed) result {
 		return awaited(o)
 	case o.left() != "":
 		return result{reason: reasons.AgentLeft, message: "the agent has left: " + o.left() +
-			"; delete this Cluster, or give the cluster a registration token of this workspace"}
+			"; delete this Cluster, or give the cluster a registration token of this workspace" + o.WithCleanup("")}
 	case o.Lost():
-		return result{reason: reasons.AgentLost, message: and(o.lostSince(), o.importProblem())}
+		return result{reason: reasons.AgentLost, message: o.WithCleanup(and(o.lostSince(), o.importProblem()))}
 	case o.Quarantined:
 		return result{reason: reasons.Quarantined, message: o.Quarantine}
 	case o.agent == membership.Native && o.Unnamed(o.Report):

@@ -28,6 +28,9 @@ import (
 func (c *Controller) leave(ctx context.Context, record client.Object, leaving Reconciliation) (ctrl.Result, error) {
 	l := leaving.Leaver(c.Config.Current().ForceDeleteWaitTime)
 	leaving.Forget(l.Namespace)
+	if err := c.writeRemoval(ctx, record); err != nil {
+		return ctrl.Result{}, err
+	}
 	kinds := []client.Object{record}
 	if l.Report == nil && l.LeavePolicy == clusterv1beta1.LeaveDelete {
 		kinds = append(kinds, &clusterv1beta1.InternalMemberCluster{}) // the report may have gone with its whole kind

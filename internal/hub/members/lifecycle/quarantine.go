@@ -140,12 +140,16 @@ func (c *Controller) endQuarantine(ctx context.Context, before, after client.Obj
 
 // quarantineFact returns what the entries about the begin and the end of a quarantine share.
 func (c *Controller) quarantineFact(record client.Object, reason muster.AuditReason, since time.Time) audit.Fact {
-	fact := audit.Fact{Namespace: record.GetNamespace(), ID: []string{string(record.GetUID()), strconv.FormatInt(since.Unix(), 10)},
-		Spec: muster.AuditEntrySpec{
-			Reason: reason,
-			Object: muster.AuditObject{Kind: "Cluster", Namespace: record.GetNamespace(), Name: record.GetName(), UID: record.GetUID()},
-			Key:    record.GetAnnotations()[fleet.AnnotationAgentKey],
-		}}
+	return c.fact(record, reason, string(record.GetUID()), strconv.FormatInt(since.Unix(), 10))
+}
+
+// fact returns a fact about a member for the audit.
+func (c *Controller) fact(record client.Object, reason muster.AuditReason, id ...string) audit.Fact {
+	fact := audit.Fact{Namespace: record.GetNamespace(), ID: id, Spec: muster.AuditEntrySpec{
+		Reason: reason,
+		Object: muster.AuditObject{Kind: "Cluster", Namespace: record.GetNamespace(), Name: record.GetName(), UID: record.GetUID()},
+		Key:    record.GetAnnotations()[fleet.AnnotationAgentKey],
+	}}
 	if fact.Namespace == "" {
 		fact.Namespace, fact.Spec.Object.Kind = c.SystemNamespace, "MemberCluster"
 	}

@@ -148,6 +148,8 @@ type Observed struct {
 	// Report of the member; nil if there is none.
 	Report   *clusterv1beta1.InternalMemberCluster
 	Liveness liveness.Observation
+	// Cleanup is the plan for a member without heartbeats.
+	Cleanup Cleanup
 	// RecordedLost: the status of the membership object shows the agent as Lost. RecordedBeat is the
 	// newest heartbeat in the status.
 	RecordedLost bool
@@ -233,6 +235,9 @@ func (c *Controller) observe(ctx context.Context, record client.Object) (Observe
 	o.LeavePolicy, o.PolicyProblem = leavePolicy(record, c.leavePolicy)
 	if o.Quarantined = membership.Quarantined(record); o.Quarantined {
 		o.Quarantine, o.LeavePolicy = quarantine(record), clusterv1beta1.LeaveOrphan // it may not remove anything
+	}
+	if removedAsLost(record) {
+		o.LeavePolicy = clusterv1beta1.LeaveOrphan
 	}
 	c.Liveness.SetRecord(o.Namespace, record.GetUID())
 	state, namespace, err := o.ObserveNamespace(ctx, c.Client)

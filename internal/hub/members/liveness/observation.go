@@ -27,6 +27,8 @@ type Observation struct {
 	// within the Budget. Budget is the longest time without a heartbeat for a member that is not Lost.
 	Waiting *Waiting
 	Budget  time.Duration
+	// Tracked is the time when this process began to watch the member.
+	Tracked time.Time
 }
 
 // Observe returns the current observation of a member.
@@ -37,7 +39,7 @@ func (t *Tracker) Observe(namespace string) Observation {
 	if !tracked {
 		return Observation{State: Unknown}
 	}
-	o := Observation{State: m.state, Source: m.source, Budget: m.budget()}
+	o := Observation{State: m.state, Source: m.source, Budget: m.budget(), Tracked: t.server.At(m.tracked)}
 	if m.waiting != nil && t.clock.Now().Before(m.waiting.Ends(m.budget())) {
 		o.Waiting = &Waiting{
 			Waiter: m.waiting.Waiter, Holder: m.waiting.Holder, Since: t.server.At(m.waiting.Since), Last: t.server.At(m.waiting.Last),

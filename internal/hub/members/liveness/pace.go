@@ -29,3 +29,24 @@ const LeastPeriod = 10 * time.Second
 func PeriodOf(members int) time.Duration {
 	return min(max(time.Duration(members)*50*time.Millisecond, LeastPeriod), time.Minute)
 }
+
+// periodTolerance: a member keeps its period while it differs from the computed one by at most
+// 1/periodTolerance.
+const periodTolerance = 4
+
+// Period returns the heartbeat period of a member. current is its present period, or zero for a
+// joining member. The period follows the number of Leases. It stays while that number changes
+// little or is not known yet.
+func (t *Tracker) Period(current time.Duration) time.Duration {
+	period := PeriodOf(int(t.leases.Load()))
+	if current > 0 && (!t.leasesCounted() || (current-period).Abs() <= period/periodTolerance) {
+		return current
+	}
+	return period
+}
+
+func (t *Tracker) leasesCounted() bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.following != nil && t.following.HasSynced()
+}

@@ -96,6 +96,11 @@ type Tracker struct {
 	// tracker marks further members as Lost.
 	limited, resume time.Time
 	transitions     map[State]int
+	// hub counts all members; workspaces those of each workspace. calmed holds the namespaces to
+	// announce after the lock is released.
+	hub        share
+	workspaces map[string]*share
+	calmed     []string
 }
 
 // member is one tracked member, identified by its member namespace. Before the first heartbeat in
@@ -107,6 +112,10 @@ type member struct {
 	period   time.Duration
 	state    State
 	lastBeat time.Time
+	// tracked is the time when this process began to watch the member.
+	tracked time.Time
+	// shares counts the member once its workspace is known.
+	shares []*share
 	// online is the time of the first heartbeat since the member was Lost.
 	online time.Time
 	source Source
@@ -126,6 +135,7 @@ type member struct {
 func New(c clock.Clock, server *servertime.Clock, log logr.Logger) *Tracker {
 	return &Tracker{
 		clock: c, server: server, log: log, rearm: make(chan struct{}, 1), members: map[string]*member{}, transitions: map[State]int{},
+		workspaces: map[string]*share{},
 	}
 }
 
@@ -147,6 +157,7 @@ func (t *Tracker) notify(namespace string) {
 // earlier object. A re-created object has the same member namespace. After an outage of the API
 // server, the hub's watches may show the new object without the deletion of the old one.
 func (t *Tracker) SetRecord(namespace string, record types.UID) {
+	defer t.announceCalm()
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	m, known := t.members[namespace]
@@ -166,7 +177,7 @@ func (t *Tracker) Track(namespace string, period time.Duration, recordedLost boo
 	defer t.mu.Unlock()
 	m, tracked := t.members[namespace]
 	if !tracked {
-		m = &member{namespace: namespace, state: Unknown, period: period, index: -1}
+		m = &member{namespace: namespace, state: Unknown, period: period, index: -1, tracked: t.clock.Now()}
 		t.members[namespace] = m
 		if recordedLost {
 			m.state = Lost
@@ -189,11 +200,12 @@ func (t *Tracker) Beat(namespace string, source Source, written time.Time) {
 	t.mu.Lock()
 	m, tracked := t.members[namespace]
 	if !tracked {
-		m = &member{namespace: namespace, period: defaultPeriod, index: -1}
+		m = &member{namespace: namespace, period: defaultPeriod, index: -1, tracked: t.clock.Now()}
 		t.members[namespace] = m
 	}
 	before, changed := m.state, m.changeSource(source, t.clock.Now())
-	m.state, m.lastBeat = Online, t.clock.Now()
+	m.lastBeat = t.clock.Now()
+	t.change(m, Online)
 	t.schedule(m, m.lastBeat)
 	m.skews = [2]time.Duration{written.Sub(t.server.At(m.lastBeat)), m.skews[0]}
 	if before != Online {
@@ -205,6 +217,7 @@ func (t *Tracker) Beat(namespace string, source Source, written time.Time) {
 	if before != Online || changed {
 		t.notify(namespace)
 	}
+	t.announceCalm()
 }
 
 // changeSource stores the source of a heartbeat, and reports whether another agent sends them now.
@@ -221,6 +234,7 @@ func (m *member) changeSource(source Source, now time.Time) (changed bool) {
 
 // Forget drops a member that has left.
 func (t *Tracker) Forget(namespace string) {
+	defer t.announceCalm()
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if m, known := t.members[namespace]; known {
@@ -233,28 +247,8 @@ func (t *Tracker) forget(m *member) {
 	if m.index >= 0 {
 		heap.Remove(&t.queue, m.index)
 	}
+	t.uncount(m)
 	delete(t.members, m.namespace)
-}
-
-// periodTolerance: a member keeps its period while it differs from the computed one by at most
-// 1/periodTolerance.
-const periodTolerance = 4
-
-// Period returns the heartbeat period of a member. current is its present period, or zero for a
-// joining member. The period follows the number of Leases. It stays while that number changes
-// little or is not known yet.
-func (t *Tracker) Period(current time.Duration) time.Duration {
-	period := PeriodOf(int(t.leases.Load()))
-	if current > 0 && (!t.leasesCounted() || (current-period).Abs() <= period/periodTolerance) {
-		return current
-	}
-	return period
-}
-
-func (t *Tracker) leasesCounted() bool {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return t.following != nil && t.following.HasSynced()
 }
 
 // Start waits for deadlines until the context ends.
@@ -327,7 +321,7 @@ func (t *Tracker) expire() []string {
 			break
 		}
 		m := heap.Pop(&t.queue).(*member)
-		m.state = Lost
+		t.change(m, Lost)
 		t.transitions[Lost]++
 		lost = append(lost, m.namespace)
 	}

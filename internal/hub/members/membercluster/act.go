@@ -46,6 +46,7 @@ func (r *reconciliation) Observe(ctx context.Context, member lifecycle.Observed)
 	}
 	if !o.Revoked && !o.RecordedBeat.IsZero() || o.Report != nil && !beatOf(o.Report.Status.AgentStatus).IsZero() {
 		r.Liveness.Track(o.Namespace, max(period(mc), liveness.LeastPeriod), o.RecordedLost)
+		r.Liveness.Count(o.Namespace, "")
 	}
 	o.Liveness = r.Liveness.Observe(o.Namespace)
 	if !o.native() {
@@ -101,6 +102,8 @@ func (r *reconciliation) Stay(ctx context.Context) (ctrl.Result, error) {
 	if err == nil {
 		err = r.LabelFacts(ctx, r.mc, o.Report)
 	}
+	settings := r.Config.Current()
+	o.Cleanup = r.PlanCleanup(r.mc, o.Observed, lifecycle.Limits{LostMembers: settings.LostMembers, Unknown: settings.Unknown})
 	unsettled := o.unsettled(r.Clock.Now())
 	if err == nil && unsettled == 0 {
 		err = r.Report(ctx, lifecycle.Departure{})
@@ -110,6 +113,9 @@ func (r *reconciliation) Stay(ctx context.Context) (ctrl.Result, error) {
 	}
 	if unsettled > 0 {
 		return ctrl.Result{RequeueAfter: unsettled}, nil
+	}
+	if retry, err := r.CleanUp(ctx, r.mc, o.Observed); retry > 0 || err != nil {
+		return ctrl.Result{RequeueAfter: retry}, err
 	}
 	return ctrl.Result{RequeueAfter: o.credential.Wait(o.wait(r.Clock.Now()), r.Clock.Now())}, nil
 }
@@ -138,7 +144,7 @@ func (o observed) wait(now time.Time) time.Duration {
 	case o.Liveness.State == liveness.Online && o.native(): // a heartbeat in a report is an event
 		return o.RefreshIn(now)
 	}
-	return 0
+	return o.Cleanup.Sooner(0, now)
 }
 
 // prepare restores the objects in the member namespace, and writes the spec's and the settings'

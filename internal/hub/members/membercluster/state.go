@@ -135,7 +135,7 @@ func healthyCondition(o observed) result {
 		return result{metav1.ConditionUnknown, reasons.AgentUnseen, "no heartbeat of the member agent has been seen yet"}
 	case o.Lost():
 		return result{metav1.ConditionFalse, reasons.AgentLost,
-			fmt.Sprintf("no heartbeat of the member agent since %s", o.LastSeen().UTC().Format(time.RFC3339))}
+			o.WithCleanup(fmt.Sprintf("no heartbeat of the member agent since %s", o.LastSeen().UTC().Format(time.RFC3339)))}
 	case healthy != nil && healthy.Status == metav1.ConditionFalse:
 		return result{metav1.ConditionFalse, reasons.AgentUnhealthy, healthy.Message}
 	}

@@ -71,6 +71,8 @@ type Config struct {
 	// RemovalShare is the percentage of holders that may lose an object without a confirmation; 100
 	// turns the check off.
 	RemovalShare int
+	// LostMembers sets what the hub does about members without heartbeats; by default nothing.
+	LostMembers LostMembers
 	// ImportLoopback permits kubeconfigs with loopback addresses, which lead to the hub's own machine.
 	ImportLoopback bool
 	// Notifications lists the receivers of notifications about members.
@@ -156,6 +158,7 @@ type wire struct {
 		AuthorRights string `json:"authorRights"`
 	} `json:"placement"`
 	RemovalBrake  wireRemovalBrake `json:"removalBrake"`
+	LostMembers   wireLostMembers  `json:"lostMembers"`
 	Notifications []wireSink       `json:"notifications"`
 	Bootstrap     Bootstrap        `json:"bootstrap"`
 }
@@ -256,8 +259,8 @@ func Parse(text string) (Config, error) {
 	return parsed, nil
 }
 
-// parseBounds reads the limits for authors, requests, removals, labels, other tools and the audit,
-// and the receivers of notifications.
+// parseBounds reads the limits for authors, requests, removals, lost members, labels, other tools
+// and the audit, and the receivers of notifications.
 func (w wire) parseBounds(into *Config) (err error) {
 	if into.PlacementAuthorRights, err = parseAuthorRights(w.Placement.AuthorRights); err != nil {
 		return err
@@ -266,6 +269,9 @@ func (w wire) parseBounds(into *Config) (err error) {
 		return err
 	}
 	if into.RemovalShare, err = w.RemovalBrake.parse(into.RemovalShare); err != nil {
+		return err
+	}
+	if into.LostMembers, err = w.LostMembers.parse(); err != nil {
 		return err
 	}
 	if problem := facts.Problem(w.Facts.Labels); problem != "" {
@@ -280,40 +286,6 @@ func (w wire) parseBounds(into *Config) (err error) {
 	}
 	into.Audit, err = w.Audit.parse(into.Audit)
 	return err
-}
-
-// The values of bundleNamespaceMappings.
-const (
-	MappingsConsent = "consent"
-	MappingsOpen    = "open"
-)
-
-// upstreamLocal is the default workspace of the hub's own Cluster. Objects in it stay after the
-// bootstrap is turned off.
-const upstreamLocal = "fleet-local"
-
-// Mappings restricts the namespaces that a BundleNamespaceMapping may open.
-type Mappings struct {
-	// Open lets a mapping open every namespace that it selects, as upstream does; else the namespace
-	// must consent.
-	Open bool
-	// Local is the workspace of the hub's own Cluster.
-	Local string
-	// ToLocal lets mappings open that workspace, too, if it consents.
-	ToLocal bool
-}
-
-// IsLocal reports whether a namespace is a workspace of the hub itself.
-func (m Mappings) IsLocal(namespace string) bool {
-	return namespace == m.Local || namespace == upstreamLocal
-}
-
-func (w wire) mappings(local string) (Mappings, error) {
-	switch w.BundleNamespaceMappings {
-	case "", MappingsConsent, MappingsOpen:
-		return Mappings{Open: w.BundleNamespaceMappings == MappingsOpen, Local: local, ToLocal: w.BundleNamespaceMappingsToLocal}, nil
-	}
-	return Mappings{}, fmt.Errorf("bundleNamespaceMappings %q: want %s or %s", w.BundleNamespaceMappings, MappingsConsent, MappingsOpen)
 }
 
 // The values of placement.authorRights. They select the placements that read objects with the

@@ -52,6 +52,8 @@ func TestParse(t *testing.T) {
 	trusting.PlacementAuthorRights = AuthorRightsNamespaced
 	unbraked := Default()
 	unbraked.RemovalShare = 100
+	cleaning := Default()
+	cleaning.LostMembers = LostMembers{TaintAfter: 720 * time.Hour, RemoveAfter: 24 * time.Hour}
 	local := Default()
 	local.Bootstrap = Bootstrap{Namespace: "fleet-local", ClusterLabels: map[string]string{"env": "hub"}}
 	local.Mappings.Local = "fleet-local"
@@ -63,6 +65,11 @@ func TestParse(t *testing.T) {
 		problem    string
 	}{
 		{name: "nothing means the defaults", text: "", want: Default()},
+		{name: "lost members", text: "lostMembers: {taintAfter: 720h, removeAfter: 24h}", want: cleaning},
+		{name: "a taint too soon", text: "lostMembers: {taintAfter: 30m}", problem: "lostMembers.taintAfter 30m0s: want 0 or at least 1h0m0s"},
+		{name: "a removal too soon", text: "lostMembers: {taintAfter: 1h, removeAfter: 1s}",
+			problem: "lostMembers.removeAfter 1s: want 0 or at least 1m0s"},
+		{name: "a removal without a taint", text: "lostMembers: {removeAfter: 24h}", problem: "lostMembers.removeAfter: set taintAfter, too"},
 		{name: "a CA in base64, as upstream writes it", want: withURL,
 			text: `{"apiServerURL":"https://hub.example:6443","apiServerCA":"` + base64.StdEncoding.EncodeToString([]byte(testCA)) + `"}`},
 		{name: "a CA in PEM", want: withURL,
