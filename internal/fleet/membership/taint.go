@@ -15,9 +15,9 @@ import (
 // NoSchedule is the effect of all taints: present deliveries stay.
 const NoSchedule = "NoSchedule"
 
-// Taints returns the taints of a Cluster or MemberCluster: first in the spec of a MemberCluster,
-// then in the annotation, then the hub's for a member without heartbeats. A malformed one counts
-// with its whole text as the key: nothing tolerates it by mistake.
+// Taints returns the taints of a Cluster or MemberCluster. They are in the spec of a MemberCluster
+// and in the annotation, and the hub adds one to a member without heartbeats. A malformed one
+// counts with its whole text as the key: nothing tolerates it by mistake.
 func Taints(member metav1.Object) []clusterv1beta1.Taint {
 	var taints []clusterv1beta1.Taint
 	if mc, ok := member.(*clusterv1beta1.MemberCluster); ok {

@@ -27,6 +27,18 @@ func TestTaintsComeFromTheAnnotationAndTheSpec(t *testing.T) {
 	if got := Taints(&fleet.Cluster{ObjectMeta: tainted("")}); got != nil {
 		t.Errorf("without a taint: %v", got)
 	}
+	lost := &fleet.Cluster{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{fleet.AnnotationLost: "2026-01-02T03:04:05Z"}}}
+	if got := Taints(lost); len(got) != 1 || TaintText(got[0]) != "muster/lost:NoSchedule" {
+		t.Errorf("the taints of a member without heartbeats: %v", got)
+	}
+	lost.Annotations[fleet.AnnotationTaints] = "muster/lost:NoSchedule"
+	if got := Taints(lost); len(got) != 1 {
+		t.Errorf("the same taint twice: %v", got)
+	}
+	lost.Annotations = map[string]string{fleet.AnnotationLost: ""}
+	if got := Taints(lost); got != nil {
+		t.Errorf("an empty mark: %v", got)
+	}
 	for _, text := range []string{"gpu:NoSchedule", "a/b=c:NoSchedule"} {
 		if got := TaintText(ParseTaint(text)); got != text {
 			t.Errorf("%s became %s", text, got)

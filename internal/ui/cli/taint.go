@@ -102,6 +102,9 @@ func taintedBy(annotation string, changes []string) (texts []string, err error) 
 		if !removes {
 			key = taint.Key
 		}
+		if key == membership.TaintLost().Key {
+			return nil, fmt.Errorf("the hub sets the taint %s of a member without heartbeats, and removes it after the next one", key)
+		}
 		taints = slices.DeleteFunc(taints, func(t clusterv1beta1.Taint) bool { return t.Key == key })
 		if !removes {
 			taints = append(taints, taint)

@@ -40,8 +40,8 @@ var well = strings.Fields(`
 var ofEvents = strings.Fields(`
 	AccountMissing AgentOnline AgentVersionChanged ClusterSetMissing
 	ConfigInvalid ConfigMissing ForcedLeave GotNewCommit GotNewVersion WebhookCommitNotVisible
-	KubernetesVersionChanged NeverJoined NotFromClusterAPI NotificationsFail NotificationsSent
-	PlacementNotFound QuarantineEnded StatusNotWritten TaintRemoved`)
+	KubernetesVersionChanged LostKept LostRemoved LostTaintRemoved LostTainted NeverJoined NotFromClusterAPI
+	NotificationsFail NotificationsSent PlacementNotFound QuarantineEnded StatusNotWritten TaintRemoved`)
 
 // ofKubeFleet are reasons that agents of KubeFleet write, and the hub shows as they are.
 var ofKubeFleet = []string{"ManifestApplyFailed", "FoundDrifts"}

@@ -62,24 +62,28 @@ func approvesMembers(workspace *metav1.PartialObjectMetadata) bool {
 
 // onWorkspace enqueues the Clusters of a workspace when its settings for them change.
 func (c *Controller) onWorkspace(ctx context.Context, before, after *metav1.PartialObjectMetadata, q controller.Queue) {
-	none := &metav1.PartialObjectMetadata{}
-	was, is := none, none
-	if before != nil {
-		was = before
-	}
-	if after != nil {
-		is = after
-	}
-	if approvesMembers(was) == approvesMembers(is) && maps.Equal(was.Annotations, is.Annotations) {
+	if sameSettings(before, after) {
 		return
 	}
-	workspace := is
-	if after == nil {
-		workspace = was
+	workspace := after
+	if workspace == nil {
+		workspace = before
 	}
 	for _, request := range controller.All(c.Client, &fleet.ClusterList{}, client.InNamespace(workspace.Name))(ctx, workspace) {
 		q.Add(request)
 	}
+}
+
+// sameSettings reports whether the settings of a workspace are unchanged. A missing workspace has
+// none.
+func sameSettings(before, after *metav1.PartialObjectMetadata) bool {
+	annotations := func(workspace *metav1.PartialObjectMetadata) map[string]string {
+		if workspace == nil {
+			return nil
+		}
+		return workspace.Annotations
+	}
+	return approvesMembers(before) == approvesMembers(after) && maps.Equal(annotations(before), annotations(after))
 }
 
 // workspace returns the settings of the Cluster's workspace; nil if the cache does not have it.
@@ -95,8 +99,8 @@ func (r *reconciliation) workspace(ctx context.Context) (*metav1.PartialObjectMe
 	return workspace, nil
 }
 
-// limits returns the settings for the Cluster while it sends no heartbeats. Those of a workspace
-// that the cache does not have are unknown.
+// limits returns the settings for the Cluster while it sends no heartbeats. If the cache does not
+// have the workspace, its settings are unknown.
 func (r *reconciliation) limits(ctx context.Context) (lifecycle.Limits, error) {
 	settings := r.Config.Current()
 	limits := lifecycle.Limits{LostMembers: settings.LostMembers, Unknown: settings.Unknown}

@@ -14,8 +14,8 @@ import (
 	"github.com/muster-fleet/muster/internal/kube"
 )
 
-// patience is the longest time for which a hub watches a member before it removes the member. A
-// restored hub may show a heartbeat from long ago, and its members may need minutes to connect.
+// patience bounds the time that a hub watches a member before it removes the member. A restored hub
+// may show a heartbeat from long ago, and its members may need minutes to connect.
 const patience = time.Hour
 
 // Limits are the settings for a member without heartbeats.
@@ -113,8 +113,8 @@ func planCleanup(o Observed, m mark, limits Limits, now time.Time) Cleanup {
 	return o.at(now, cleanupRemove, m.since.Add(limits.RemoveAfter), min(limits.RemoveAfter, patience), tainted+"; the hub removes it")
 }
 
-// at returns the plan for a step that is due at a time, and not before this process has watched the
-// member for the given time and for its budget.
+// at returns the plan for a step due at a time. The step waits until this process has watched the
+// member for the given time, and for its budget.
 func (o Observed) at(now time.Time, step cleanupStep, due time.Time, watched time.Duration, message string) Cleanup {
 	if earliest := o.Liveness.Tracked.Add(max(watched, o.Liveness.Budget)); due.Before(earliest) {
 		due = earliest

@@ -36,35 +36,49 @@ func TestTheStepsForAMemberWithoutHeartbeats(t *testing.T) {
 		next     time.Duration
 		contains string
 	}{
-		"off":                     {o: lost(900*time.Hour, 900*time.Hour)},
-		"not yet":                 {o: lost(47*time.Hour, 47*time.Hour), limits: Limits{LostMembers: both}, next: time.Hour, contains: "the hub taints it muster/lost:NoSchedule at 2026-03-01T13:00:00Z"},
-		"long enough":             {o: lost(48*time.Hour, 48*time.Hour), limits: Limits{LostMembers: both}, step: cleanupTaint, contains: "taints it"},
-		"a hub that has started":  {o: lost(900*time.Hour, time.Minute), limits: Limits{LostMembers: both}, next: 2 * time.Minute, contains: "at 2026-03-01T12:02:00Z"},
+		"off": {o: lost(900*time.Hour, 900*time.Hour)},
+		"not yet": {o: lost(47*time.Hour, 47*time.Hour),
+			limits: Limits{LostMembers: both}, next: time.Hour, contains: "the hub taints it muster/lost:NoSchedule at 2026-03-01T13:00:00Z"},
+		"long enough": {o: lost(48*time.Hour, 48*time.Hour),
+			limits: Limits{LostMembers: both}, step: cleanupTaint, contains: "taints it"},
+		"a hub that has started": {o: lost(900*time.Hour, time.Minute),
+			limits: Limits{LostMembers: both}, next: 2 * time.Minute, contains: "at 2026-03-01T12:02:00Z"},
 		"unknown since the start": {o: in(liveness.Unknown), limits: Limits{LostMembers: both}},
 		"online":                  {o: in(liveness.Online), limits: Limits{LostMembers: both}},
 		"never seen":              {o: Observed{Liveness: in(liveness.Lost).Liveness}, limits: Limits{LostMembers: both}},
 		"no settings":             {o: in(liveness.Lost), limits: Limits{LostMembers: both, Unknown: true}},
-		"tainted":                 {o: in(liveness.Lost), mark: tainted(23 * time.Hour), limits: Limits{LostMembers: both}, next: time.Hour, contains: "tainted muster/lost:NoSchedule since 2026-02-28T13:00:00Z; the hub removes it at 2026-03-01T13:00:00Z"},
-		"tainted long enough":     {o: in(liveness.Lost), mark: tainted(24 * time.Hour), limits: Limits{LostMembers: both}, step: cleanupRemove, contains: "the hub removes it"},
+		"tainted": {o: in(liveness.Lost), mark: tainted(23 * time.Hour),
+			limits: Limits{LostMembers: both}, next: time.Hour,
+			contains: "tainted muster/lost:NoSchedule since 2026-02-28T13:00:00Z; the hub removes it at 2026-03-01T13:00:00Z"},
+		"tainted long enough": {o: in(liveness.Lost), mark: tainted(24 * time.Hour),
+			limits: Limits{LostMembers: both}, step: cleanupRemove, contains: "the hub removes it"},
 		"tainted, and a hub that has started": {o: lost(900*time.Hour, 20*time.Minute), mark: tainted(800 * time.Hour),
 			limits: Limits{LostMembers: both}, next: 40 * time.Minute, contains: "removes it at 2026-03-01T12:40:00Z"},
 		"tainted, and a short time to the removal": {o: lost(900*time.Hour, time.Minute), mark: tainted(800 * time.Hour),
-			limits: Limits{LostMembers: settings.LostMembers{TaintAfter: time.Hour, RemoveAfter: time.Minute}}, next: 2 * time.Minute, contains: "12:02:00Z"},
-		"tainted, without a removal":       {o: in(liveness.Lost), mark: tainted(900 * time.Hour), limits: Limits{LostMembers: taintOnly}, contains: "tainted muster/lost:NoSchedule since"},
-		"tainted and protected":            {o: in(liveness.Lost), mark: mark{true, ago(900 * time.Hour), "is protected"}, limits: Limits{LostMembers: both}, contains: "does not remove it, because it is protected"},
-		"tainted and back":                 {o: in(liveness.Online), mark: tainted(23 * time.Hour), limits: Limits{LostMembers: both}, step: cleanupUntaint},
+			limits: Limits{LostMembers: settings.LostMembers{TaintAfter: time.Hour, RemoveAfter: time.Minute}},
+			next:   2 * time.Minute, contains: "12:02:00Z"},
+		"tainted, without a removal": {o: in(liveness.Lost), mark: tainted(900 * time.Hour),
+			limits: Limits{LostMembers: taintOnly}, contains: "tainted muster/lost:NoSchedule since"},
+		"tainted and protected": {o: in(liveness.Lost), mark: mark{true, ago(900 * time.Hour), "is protected"},
+			limits: Limits{LostMembers: both}, contains: "does not remove it, because it is protected"},
+		"tainted and back": {o: in(liveness.Online), mark: tainted(23 * time.Hour),
+			limits: Limits{LostMembers: both}, step: cleanupUntaint},
 		"tainted, and switched off":        {o: in(liveness.Lost), mark: tainted(23 * time.Hour), step: cleanupUntaint},
 		"tainted, unknown since the start": {o: in(liveness.Unknown), mark: tainted(900 * time.Hour), limits: Limits{LostMembers: both}},
-		"tainted, and a faulty setting":    {o: in(liveness.Lost), mark: tainted(900 * time.Hour), limits: Limits{Problem: "annotation x"}, contains: "annotation x"},
-		"back, and a faulty setting":       {o: in(liveness.Online), mark: tainted(time.Hour), limits: Limits{Problem: "annotation x"}, step: cleanupUntaint},
-		"a malformed mark":                 {o: in(liveness.Lost), mark: mark{set: true}, limits: Limits{LostMembers: both}, step: cleanupTaint, contains: "taints it"},
+		"tainted, and a faulty setting": {o: in(liveness.Lost), mark: tainted(900 * time.Hour),
+			limits: Limits{Problem: "annotation x"}, contains: "annotation x"},
+		"back, and a faulty setting": {o: in(liveness.Online), mark: tainted(time.Hour),
+			limits: Limits{Problem: "annotation x"}, step: cleanupUntaint},
+		"a malformed mark": {o: in(liveness.Lost), mark: mark{set: true},
+			limits: Limits{LostMembers: both}, step: cleanupTaint, contains: "taints it"},
 	} {
 		got := planCleanup(row.o, row.mark, row.limits, now)
 		var next time.Duration
 		if !got.next.IsZero() {
 			next = got.next.Sub(now)
 		}
-		if got.step != row.step || next != row.next || (got.Message == "") != (row.contains == "") || !strings.Contains(got.Message, row.contains) {
+		if got.step != row.step || next != row.next || (got.Message == "") != (row.contains == "") ||
+			!strings.Contains(got.Message, row.contains) {
 			t.Errorf("%s: %q in %s: %s", name, got.step, next, got.Message)
 		}
 	}
@@ -106,8 +120,12 @@ func TestOnlyTheHubsOwnRemovalKeepsTheDeliveries(t *testing.T) {
 	}{
 		"tainted":                        {metav1.ObjectMeta{Annotations: map[string]string{fleet.AnnotationLost: "x"}}, false},
 		"marked, and the hub was killed": {metav1.ObjectMeta{Annotations: map[string]string{fleet.AnnotationLostRemoved: "x"}}, false},
-		"tainted, and deleted by a user": {metav1.ObjectMeta{DeletionTimestamp: &deleted, Annotations: map[string]string{fleet.AnnotationLost: "x"}}, false},
-		"marked and deleted":             {metav1.ObjectMeta{DeletionTimestamp: &deleted, Annotations: map[string]string{fleet.AnnotationLostRemoved: "x"}}, true},
+		"tainted, and deleted by a user": {metav1.ObjectMeta{
+			DeletionTimestamp: &deleted, Annotations: map[string]string{fleet.AnnotationLost: "x"},
+		}, false},
+		"marked and deleted": {metav1.ObjectMeta{
+			DeletionTimestamp: &deleted, Annotations: map[string]string{fleet.AnnotationLostRemoved: "x"},
+		}, true},
 	} {
 		if got := removedAsLost(&fleet.Cluster{ObjectMeta: row.meta}); got != row.want {
 			t.Errorf("%s: %t", name, got)

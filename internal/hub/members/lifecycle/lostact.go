@@ -36,9 +36,9 @@ func (c *Controller) CleanUp(ctx context.Context, record client.Object, o Observ
 		if err := c.writeLost(ctx, record, map[string]any{fleet.AnnotationLost: at}); err != nil {
 			return 0, err
 		}
-		ctrl.LoggerFrom(ctx).Info("Member tainted, because it has sent no heartbeat", "since", o.LastSeen().UTC())
+		ctrl.LoggerFrom(ctx).Info("Member tainted", "reason", o.noHeartbeat())
 		c.Recorder.Eventf(record, nil, corev1.EventTypeWarning, reasons.LostTainted, "Taint",
-			"no heartbeat since %s: the member gets nothing new until its next heartbeat", o.LastSeen().UTC().Format(time.RFC3339))
+			"%s: the member gets nothing new until its next heartbeat", o.noHeartbeat())
 	case cleanupUntaint:
 		if err := c.writeLost(ctx, record, map[string]any{fleet.AnnotationLost: nil, fleet.AnnotationLostRemoved: nil}); err != nil {
 			return 0, err
@@ -82,7 +82,7 @@ func (c *Controller) removeLost(ctx context.Context, record client.Object, o Obs
 	if current, err := c.upToDate(ctx, record, o); err != nil || !current {
 		return o.Liveness.Budget, err
 	}
-	reason := fmt.Sprintf("no heartbeat since %s; %s", o.LastSeen().UTC().Format(time.RFC3339), o.Cleanup.Message)
+	reason := o.WithCleanup(o.noHeartbeat())
 	marked := kube.Whole(record)
 	if _, done := record.GetAnnotations()[fleet.AnnotationLostRemoved]; !done {
 		annotations := marked.GetAnnotations() // it has the mark of the taint
@@ -103,7 +103,7 @@ func (c *Controller) removeLost(ctx context.Context, record client.Object, o Obs
 	case err != nil:
 		return 0, fmt.Errorf("deleting %s, which has sent no heartbeat: %w", kube.Describe(c.Client.Scheme(), record), err)
 	}
-	ctrl.LoggerFrom(ctx).Info("Member removed, because it has sent no heartbeat", "since", o.LastSeen().UTC())
+	ctrl.LoggerFrom(ctx).Info("Member removed", "reason", reason)
 	c.Recorder.Eventf(record, nil, corev1.EventTypeWarning, reasons.LostRemoved, "Leave", "the hub removes the member: %s", reason)
 	return 0, nil
 }
@@ -111,34 +111,39 @@ func (c *Controller) removeLost(ctx context.Context, record client.Object, o Obs
 // upToDate reports whether the API server has the member, its Lease and its report as this process
 // knows them.
 func (c *Controller) upToDate(ctx context.Context, record client.Object, o Observed) (bool, error) {
-	in := func(name string) types.NamespacedName {
-		return types.NamespacedName{Namespace: o.Namespace, Name: name}
+	version, err := c.versionOf(ctx, c.Live, client.ObjectKeyFromObject(record), record)
+	if err != nil || version != record.GetResourceVersion() {
+		return false, err
 	}
-	for _, one := range []struct {
-		key  types.NamespacedName
-		kind client.Object
-		has  string
-	}{
-		{client.ObjectKeyFromObject(record), record, record.GetResourceVersion()},
-		{in(naming.HeartbeatLease), &coordinationv1.Lease{}, ""},
-		{in(o.Name), &clusterv1beta1.InternalMemberCluster{}, ""},
+	for name, object := range map[string]client.Object{
+		naming.HeartbeatLease: &coordinationv1.Lease{}, o.Name: &clusterv1beta1.InternalMemberCluster{},
 	} {
-		if one.has == "" {
-			cached := kube.Whole(one.kind)
-			if err := c.Client.Get(ctx, one.key, cached); client.IgnoreNotFound(err) != nil {
-				return false, fmt.Errorf("reading %s before the removal of a member: %w", one.key, err)
-			}
-			one.has = cached.GetResourceVersion()
+		key := types.NamespacedName{Namespace: o.Namespace, Name: name}
+		known, err := c.versionOf(ctx, c.Client, key, object)
+		if err != nil {
+			return false, err
 		}
-		live := kube.Whole(one.kind)
-		if err := c.Live.Get(ctx, one.key, live); client.IgnoreNotFound(err) != nil {
-			return false, fmt.Errorf("reading %s before the removal of a member: %w", one.key, err)
-		}
-		if live.GetResourceVersion() != one.has {
-			return false, nil
+		if live, err := c.versionOf(ctx, c.Live, key, object); err != nil || live != known {
+			return false, err
 		}
 	}
 	return true, nil
+}
+
+// versionOf returns the version of an object; "" if there is none.
+func (c *Controller) versionOf(ctx context.Context, reader client.Reader, key types.NamespacedName, kind client.Object) (string, error) {
+	object := kube.Whole(kind)
+	if err := reader.Get(ctx, key, object); apierrors.IsNotFound(err) {
+		return "", nil
+	} else if err != nil {
+		return "", fmt.Errorf("reading %s before the removal of a member: %w", key, err)
+	}
+	return object.GetResourceVersion(), nil
+}
+
+// noHeartbeat returns the cause of a taint or removal.
+func (o Observed) noHeartbeat() string {
+	return "no heartbeat since " + o.LastSeen().UTC().Format(time.RFC3339)
 }
 
 // writeRemoval writes the AuditEntry about a departure that the hub itself began.

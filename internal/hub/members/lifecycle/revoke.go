@@ -102,7 +102,8 @@ const policyRevoker = "muster-revocation-author"
 // revoked returns the audit entry about a revocation.
 func (c *Controller) revoked(ctx context.Context, record client.Object, member membernamespace.Member) audit.Fact {
 	fact := c.fact(record, muster.AuditRevoked, string(record.GetUID()), strconv.Itoa(membership.Epoch(record)))
-	fact.Spec.Message = fmt.Sprintf("%s was revoked: all access to namespace %s ends", kube.Describe(c.Client.Scheme(), record), member.Namespace)
+	fact.Spec.Message = fmt.Sprintf("%s was revoked: all access to namespace %s ends",
+		kube.Describe(c.Client.Scheme(), record), member.Namespace)
 	c.Audit.Attribute(ctx, &fact, policyRevoker, record.GetAnnotations()[clusterv1beta1.AnnotationRevokedBy], "decided")
 	return fact
 }

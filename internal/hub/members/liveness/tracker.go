@@ -96,8 +96,8 @@ type Tracker struct {
 	// tracker marks further members as Lost.
 	limited, resume time.Time
 	transitions     map[State]int
-	// hub counts all members; workspaces those of each workspace. calmed holds the namespaces to
-	// announce after the lock is released.
+	// hub counts all members, and workspaces counts them by workspace. calmed holds the namespaces to
+	// announce after the release of the lock.
 	hub        share
 	workspaces map[string]*share
 	calmed     []string

@@ -51,24 +51,23 @@ func (w wireLostMembers) parse() (LostMembers, error) {
 // In returns the settings for the Clusters of a workspace, changed by the annotations of its
 // Namespace. The problem describes an invalid annotation; the hub then does nothing.
 func (l LostMembers) In(workspace metav1.Object) (changed LostMembers, problem string) {
-	for _, of := range []struct {
-		annotation string
-		into       *time.Duration
-		least      time.Duration
+	for annotation, setting := range map[string]struct {
+		into  *time.Duration
+		least time.Duration
 	}{
-		{fleet.AnnotationLostTaintAfter, &l.TaintAfter, minTaintAfter},
-		{fleet.AnnotationLostRemoveAfter, &l.RemoveAfter, minRemoveAfter},
+		fleet.AnnotationLostTaintAfter:  {&l.TaintAfter, minTaintAfter},
+		fleet.AnnotationLostRemoveAfter: {&l.RemoveAfter, minRemoveAfter},
 	} {
-		text, given := workspace.GetAnnotations()[of.annotation]
+		text, given := workspace.GetAnnotations()[annotation]
 		if !given {
 			continue
 		}
 		after, err := time.ParseDuration(text)
-		if err != nil || after != 0 && after < of.least {
+		if err != nil || after != 0 && after < setting.least {
 			return LostMembers{}, fmt.Sprintf("annotation %s of Namespace %s is %q: want 0 or at least %s, in the form 720h; until then the hub "+
-				"neither taints nor removes members of the workspace", of.annotation, workspace.GetName(), kube.Clip(text, maxQuoted), of.least)
+				"neither taints nor removes members of the workspace", annotation, workspace.GetName(), kube.Clip(text, maxQuoted), setting.least)
 		}
-		*of.into = after
+		*setting.into = after
 	}
 	return l, ""
 }
