@@ -96,3 +96,25 @@ func TestNoRoleOfTheChartsWritesPolicies(t *testing.T) {
 		t.Error("not even the hub reads Policies")
 	}
 }
+
+// TestTheHubDeletesMemberClustersOnlyIfAsked renders each form of a time that turns the removal off.
+func TestTheHubDeletesMemberClustersOnlyIfAsked(t *testing.T) {
+	for set, want := range map[string]bool{
+		"": false, "lostMembers.removeAfter=0s": false, "lostMembers.removeAfter=null": false,
+		"lostMembers=null": false, "lostMembers.removeAfter=24h": true,
+	} {
+		var options []string
+		if set != "" {
+			options = append(options, set)
+		}
+		role := hub("", options...).mustRender(t).object(t, "ClusterRole", "fleet-controller")
+		rules, _, _ := unstructured.NestedSlice(role.Object, "rules")
+		may := slices.ContainsFunc(rules, func(rule any) bool {
+			fields := rule.(map[string]any)
+			return slices.Contains(fields["resources"].([]any), any("memberclusters")) && slices.Contains(fields["verbs"].([]any), any("delete"))
+		})
+		if may != want {
+			t.Errorf("with %q the hub deletes MemberClusters: %t", set, may)
+		}
+	}
+}
