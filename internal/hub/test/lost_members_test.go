@@ -13,6 +13,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -24,26 +25,19 @@ import (
 	"github.com/muster-fleet/muster/internal/naming"
 )
 
-// noOthers removes the members that earlier tests left on this control plane. The hub starts again
-// without them.
+// noOthers removes the members, and the requests of some, that earlier tests left on this control
+// plane. The hub starts again without them.
 func (f fixture) noOthers() {
 	f.t.Helper()
 	ctx := context.Background()
 	f.hub.Kill()
-	var clusters fleet.ClusterList
-	var members clusterv1beta1.MemberClusterList
-	f.check(errors.Join(f.List(ctx, &clusters), f.List(ctx, &members)))
-	var all []client.Object
-	for i := range clusters.Items {
-		all = append(all, &clusters.Items[i])
-	}
-	for i := range members.Items {
-		all = append(all, &members.Items[i])
-	}
-	for _, o := range all {
-		patch := client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`))
-		f.check(client.IgnoreNotFound(f.Patch(ctx, o, patch)))
-		f.check(client.IgnoreNotFound(f.Delete(ctx, o)))
+	for _, list := range []client.ObjectList{&fleet.ClusterRegistrationList{}, &fleet.ClusterList{}, &clusterv1beta1.MemberClusterList{}} {
+		f.check(f.List(ctx, list))
+		f.check(meta.EachListItem(list, func(o runtime.Object) error {
+			patch := client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`))
+			left := o.(client.Object)
+			return errors.Join(client.IgnoreNotFound(f.Patch(ctx, left, patch)), client.IgnoreNotFound(f.Delete(ctx, left)))
+		}))
 	}
 	f.hub.Start()
 }
