@@ -97,7 +97,7 @@ func TestNoRoleOfTheChartsWritesPolicies(t *testing.T) {
 	}
 }
 
-// TestTheHubDeletesMemberClustersOnlyIfAsked renders each form of a time that turns the removal off.
+// TestTheHubDeletesMemberClustersOnlyIfAsked renders each form that turns the removal off.
 func TestTheHubDeletesMemberClustersOnlyIfAsked(t *testing.T) {
 	for set, want := range map[string]bool{
 		"": false, "lostMembers.removeAfter=0s": false, "lostMembers.removeAfter=null": false,

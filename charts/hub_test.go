@@ -36,6 +36,7 @@ func TestHubConfigHasTheKeysOfTheWireFormat(t *testing.T) {
 		"registrationTokenTTL": map[string]any{"required": false},
 		"audit":                map[string]any{"maxAge": "2160h", "maxEntries": 1000.0},
 		"removalBrake":         map[string]any{"share": 20.0},
+		"healthCheck":          map[string]any{"failureThreshold": 1.0, "successThreshold": 1.0},
 		"lostMembers":          map[string]any{"taintAfter": "0s", "removeAfter": "0s"},
 		"inventory":            map[string]any{"namespace": "fleet-inventory", "alsoInFleetSystem": false, "clusterSet": "default"},
 		"access": map[string]any{"workspaces": []any{}, "argocdNamespace": "", "argocdProject": "", "fluxNamespace": "",

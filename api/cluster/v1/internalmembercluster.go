@@ -74,6 +74,10 @@ type InternalMemberClusterSpec struct {
 	// quarantined stops all deliveries to the member and all removals from it. A Muster addition.
 	// +optional
 	Quarantined bool `json:"quarantined,omitempty"`
+	// HealthCheck sets how many results of the health check in a row change the reported health; if
+	// absent, one. A Muster addition.
+	// +optional
+	HealthCheck *HealthCheck `json:"healthCheck,omitempty"`
 }
 
 // IssuedCredential is a credential sealed to the agent.
@@ -102,19 +106,6 @@ type IssuedCredential struct {
 	// +kubebuilder:validation:MaxLength=16384
 	Sealed []byte `json:"sealed,omitempty"`
 }
-
-// LeavePolicy decides about the objects placed on a leaving member.
-//
-// +kubebuilder:validation:Enum=Delete;Orphan
-type LeavePolicy string
-
-// The policies.
-const (
-	// LeaveDelete removes them.
-	LeaveDelete LeavePolicy = "Delete"
-	// LeaveOrphan leaves them unchanged.
-	LeaveOrphan LeavePolicy = "Orphan"
-)
 
 // HubAddress is the address of the hub for members, with the trusted certificates. An empty field
 // keeps the agent's current value.

@@ -102,6 +102,11 @@ const (
 	// turns the step off. Muster additions.
 	AnnotationLostTaintAfter  = "muster/lost-taint-after"
 	AnnotationLostRemoveAfter = "muster/lost-remove-after"
+	// AnnotationFailureThreshold and AnnotationSuccessThreshold on the Namespace of a workspace
+	// replace the hub's healthCheck.failureThreshold and successThreshold for its Clusters. Each is a
+	// number of results in a row, from 1 to 60. Muster additions.
+	AnnotationFailureThreshold = "muster/health-failure-threshold"
+	AnnotationSuccessThreshold = "muster/health-success-threshold"
 	// LabelHasMembers, "true", on the Namespace of a workspace with Clusters keeps it from being
 	// deleted by accident. The hub writes it. A Muster addition.
 	LabelHasMembers = "muster/has-members"

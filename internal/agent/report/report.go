@@ -22,6 +22,7 @@ import (
 	"k8s.io/utils/clock"
 
 	clusterv1beta1 "github.com/muster-fleet/muster/api/cluster/v1beta1"
+	"github.com/muster-fleet/muster/internal/fleet/membership"
 	"github.com/muster-fleet/muster/internal/kubeclient"
 	"github.com/muster-fleet/muster/internal/logging"
 	"github.com/muster-fleet/muster/internal/retry"
@@ -113,6 +114,7 @@ type Reporter struct {
 	// healthAt is the time of the last health check of the member's API server. doubted signals that a
 	// watch of the member began to fail.
 	healthAt time.Time
+	health   membership.Streak
 	doubted  chan struct{}
 	outage   logging.Outage
 	retryAt  time.Time
@@ -147,6 +149,7 @@ func (r *Reporter) Run(ctx context.Context) {
 		cancel()
 		watching.Wait()
 	}()
+	r.observe() // the first check must know the thresholds
 	r.checkHealth(ctx)
 	started := r.Clock.Now()
 	for ctx.Err() == nil {
@@ -171,7 +174,9 @@ func (r *Reporter) Run(ctx context.Context) {
 				r.checkHealth(ctx)
 			}
 		case <-r.doubted:
-			r.checkHealth(ctx)
+			if !r.health.Pending() { // else only heartbeats count, because many watches may fail at once
+				r.checkHealth(ctx)
+			}
 		case <-timer.C():
 		}
 		timer.Stop()
@@ -220,6 +225,10 @@ func (r *Reporter) handleReport() {
 	switch {
 	case own != nil && r.last.IsZero():
 		r.before = own.Conditions
+		shown := meta.FindStatusCondition(own.Conditions, conditionHealthy)
+		if shown != nil && shown.Status == metav1.ConditionFalse && r.report.Spec.HealthCheck != nil {
+			r.health, r.facts.unhealthy = membership.Streak{Unhealthy: true}, shown.Message
+		}
 		if collected := meta.FindStatusCondition(r.report.Status.Conditions, clusterv1beta1.ConditionNamespacesCollected); collected != nil {
 			r.collectedBefore = *collected
 		}
@@ -230,16 +239,28 @@ func (r *Reporter) handleReport() {
 	}
 }
 
-// asksHealth reports whether a heartbeat checks the health: each one while the member is unhealthy,
-// and otherwise one in healthPeriod.
+// asksHealth reports whether a heartbeat checks the health. Each one does while the member is
+// unhealthy, or the last result differs from the reported health; otherwise one in healthPeriod.
 func (r *Reporter) asksHealth() bool {
-	return r.facts.unhealthy != "" || r.Clock.Since(r.healthAt) >= healthPeriod
+	return r.health.Unhealthy || r.health.Pending() || r.Clock.Since(r.healthAt) >= healthPeriod
 }
 
-// checkHealth checks the health of the member's API server, because it cannot be watched.
+// checkHealth checks the health of the member's API server, because it cannot be watched. The hub
+// sets how many results in a row change the reported health.
 func (r *Reporter) checkHealth(ctx context.Context) {
-	r.healthAt, r.facts.unhealthy = r.Clock.Now(), ""
-	if err := r.Member.Ready(ctx); err != nil && ctx.Err() == nil {
+	r.healthAt = r.Clock.Now()
+	err := r.Member.Ready(ctx)
+	if ctx.Err() != nil {
+		return
+	}
+	var thresholds *clusterv1beta1.HealthCheck
+	if r.report != nil {
+		thresholds = r.report.Spec.HealthCheck
+	}
+	switch r.health = r.health.Add(err != nil, thresholds); {
+	case !r.health.Unhealthy:
+		r.facts.unhealthy = ""
+	case err != nil:
 		r.facts.unhealthy = err.Error()
 	}
 }

@@ -306,11 +306,20 @@ type write struct {
 // reporting runs a reporter beside a script and returns what it wrote.
 func reporting(t *testing.T, fail func() error, script func(m *fakeMember, check chan<- struct{})) []write {
 	t.Helper()
+	return reportingWith(t, nil, fail, script)
+}
+
+// reportingWith is reporting with the thresholds of the health check.
+func reportingWith(t *testing.T, thresholds *clusterv1beta1.HealthCheck, fail func() error,
+	script func(m *fakeMember, check chan<- struct{})) []write {
+	t.Helper()
 	var writes []write
 	member := &fakeMember{nodes: make(chan []any), pods: make(chan []any), broken: make(chan error)}
 	checks := make(chan struct{})
 	begun := time.Now()
-	hubReport := clusterv1beta1.InternalMemberCluster{Spec: clusterv1beta1.InternalMemberClusterSpec{HeartbeatPeriodSeconds: 30}}
+	hubReport := clusterv1beta1.InternalMemberCluster{Spec: clusterv1beta1.InternalMemberClusterSpec{
+		HeartbeatPeriodSeconds: 30, HealthCheck: thresholds,
+	}}
 	reporter := Reporter{
 		Member: member, Observe: func() Session { return Session{Report: &hubReport} }, HealthDue: checks,
 		Clock: clock.RealClock{}, Explain: func(err error) string { return err.Error() },
@@ -367,6 +376,32 @@ func TestSickMemberIsReportedAtTheNextBeat(t *testing.T) {
 			time.Sleep(time.Second)
 		})
 		if diff := cmp.Diff([]write{{0, 1, "True"}, {30 * time.Second, 1, "False"}}, writes); diff != "" {
+			t.Errorf("-want +got:\n%s", diff)
+		}
+	})
+}
+
+// TestTheHealthChangesAfterAsManyBeatsAsTheHubAsks also breaks a watch, which causes no further
+// check while the results differ.
+func TestTheHealthChangesAfterAsManyBeatsAsTheHubAsks(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		thresholds := &clusterv1beta1.HealthCheck{FailureThreshold: 3, SuccessThreshold: 2}
+		writes := reportingWith(t, thresholds, never, func(m *fakeMember, check chan<- struct{}) {
+			m.nodes <- nodeList("a")
+			m.sick.Store(true)
+			beat(check, 2, 30*time.Second)
+			m.sick.Store(false)
+			beat(check, 1, 30*time.Second)
+			m.sick.Store(true)
+			beat(check, 2, 30*time.Second)
+			m.broken <- errors.New("the watch is broken")
+			beat(check, 1, 30*time.Second) // at 180 s, the third failure in a row
+			m.sick.Store(false)
+			beat(check, 2, 30*time.Second)
+			time.Sleep(time.Second)
+		})
+		want := []write{{0, 1, "True"}, {180 * time.Second, 1, "False"}, {240 * time.Second, 1, "True"}}
+		if diff := cmp.Diff(want, writes); diff != "" {
 			t.Errorf("-want +got:\n%s", diff)
 		}
 	})

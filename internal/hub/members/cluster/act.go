@@ -41,7 +41,7 @@ func (r *reconciliation) Observe(ctx context.Context, member lifecycle.Observed)
 	if err := r.rollUp(ctx, o); err != nil {
 		return err
 	}
-	if err := r.observeApproval(ctx); err != nil {
+	if err := r.observeWorkspace(ctx); err != nil {
 		return err
 	}
 	if !o.Foreign {
@@ -174,7 +174,7 @@ func (c *Controller) period(o *observed, current time.Duration) time.Duration {
 // policy, because the agent may leave by itself to register elsewhere.
 func (o observed) asks(period time.Duration, hub *clusterv1beta1.HubAddress) clusterv1beta1.InternalMemberClusterSpec {
 	asked := membernamespace.Join(period, hub)
-	asked.Warning, asked.Quarantined = o.credential.Warning(), o.Quarantined
+	asked.Warning, asked.Quarantined, asked.HealthCheck = o.credential.Warning(), o.Quarantined, o.healthCheck
 	if o.LeavePolicy == clusterv1beta1.LeaveDelete {
 		asked.LeavePolicy = clusterv1beta1.LeaveDelete
 	}

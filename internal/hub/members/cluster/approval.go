@@ -42,13 +42,18 @@ func decideApproval(required bool, annotation string, delivered bool) approval {
 	return approvalAwaited
 }
 
-// observeApproval determines the state of the Cluster's approval.
-func (r *reconciliation) observeApproval(ctx context.Context) error {
+// observeWorkspace determines the state of the Cluster's approval, and the thresholds of its health
+// check.
+func (r *reconciliation) observeWorkspace(ctx context.Context) error {
 	workspace, err := r.workspace(ctx)
 	if err != nil {
 		return err
 	}
-	required := approvesMembers(workspace)
+	required, health := approvesMembers(workspace), r.Config.Current().HealthCheck
+	if workspace != nil {
+		health = health.In(workspace)
+	}
+	r.o.healthCheck = health.Thresholds()
 	annotation, delivered := r.cluster.Annotations[fleet.AnnotationApproved], r.o.delivered
 	if required && annotation == "" && !delivered {
 		var works placement.WorkList

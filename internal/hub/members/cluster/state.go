@@ -32,6 +32,8 @@ type observed struct {
 	account account
 	// period is the heartbeat period in the spec; 0 for a choice of the hub.
 	period time.Duration
+	// healthCheck has the thresholds of the health check; nil if each result counts.
+	healthCheck *clusterv1beta1.HealthCheck
 	// missing is the time since when there is no account; zero if there is one.
 	missing time.Time
 	// dropped is the report of an agent of Muster's that a Rancher Fleet agent has replaced.

@@ -22,7 +22,9 @@ import (
 )
 
 // workspaceSettings are the annotations of a workspace that matter to its Clusters.
-var workspaceSettings = []string{fleet.AnnotationLostTaintAfter, fleet.AnnotationLostRemoveAfter}
+var workspaceSettings = []string{
+	fleet.AnnotationLostTaintAfter, fleet.AnnotationLostRemoveAfter, fleet.AnnotationFailureThreshold, fleet.AnnotationSuccessThreshold,
+}
 
 // newWorkspaceCache returns a cache of the metadata of the namespaces not created by the hub, with
 // nothing but the settings for Clusters.

@@ -51,6 +51,7 @@ func (r *reconciliation) Observe(ctx context.Context, member lifecycle.Observed)
 	o.Liveness = r.Liveness.Observe(o.Namespace)
 	if !o.native() {
 		o.Refresh = r.Liveness.RefreshReported()
+		o.health = r.healthOf(mc)
 	}
 	if err := r.observeWorks(ctx); err != nil {
 		return err
@@ -156,10 +157,11 @@ func (r *reconciliation) prepare(ctx context.Context) error {
 		return err
 	}
 	failure := r.prepareAccount(ctx)
-	asked := membernamespace.Join(period(r.mc), r.AddressToAsk(&o.Observed))
-	asked.Credential, asked.Warning, asked.Quarantined = r.renewer.Issue(ctx, &o.credential), o.credential.Warning(), o.Quarantined
+	request := membernamespace.Join(period(r.mc), r.AddressToAsk(&o.Observed))
+	request.HealthCheck, request.Credential = r.Config.Current().HealthCheck.Thresholds(), r.renewer.Issue(ctx, &o.credential)
+	request.Warning, request.Quarantined = o.credential.Warning(), o.Quarantined
 	o.credential.Failure = errors.Join(failure, o.credential.Failure)
-	if err := r.ask(ctx, o, asked); err != nil {
+	if err := r.ask(ctx, o, request); err != nil {
 		return err
 	}
 	if o.QuarantineLeft, err = r.Confine(ctx, o.Observed); err != nil {

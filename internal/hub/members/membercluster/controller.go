@@ -32,6 +32,7 @@ import (
 
 	clusterv1beta1 "github.com/muster-fleet/muster/api/cluster/v1beta1"
 	placement "github.com/muster-fleet/muster/api/placement/v1beta1"
+	"github.com/muster-fleet/muster/internal/fleet/membership"
 	"github.com/muster-fleet/muster/internal/hub/credentials/renewal"
 	"github.com/muster-fleet/muster/internal/hub/members/audit"
 	"github.com/muster-fleet/muster/internal/hub/members/lifecycle"
@@ -58,6 +59,8 @@ type Controller struct {
 	// verified holds the rights of members, by member namespace; written the last writes of them.
 	verified kube.Memory[string, kube.Verified]
 	written  kube.Expectations
+	// health holds the health of members with KubeFleet's agents, by member namespace.
+	health kube.Memory[string, membership.Streak]
 	// accounts caches the ServiceAccounts that the hub did not create.
 	accounts cache.Cache
 	// reconnectRights holds the versions of the Role and the RoleBinding of the account for rejoining,
@@ -147,7 +150,7 @@ func (c *Controller) onReport(ctx context.Context, e event.UpdateEvent, q contro
 		if err := c.Client.Get(ctx, request.NamespacedName, &mc, client.UnsafeDisableDeepCopy); err != nil {
 			continue // it has left
 		}
-		if c.Clock.Now().Sub(beatOf(mc.Status.AgentStatus)) >= c.Liveness.RefreshReported() {
+		if c.countHealth(&mc, after) || c.Clock.Now().Sub(beatOf(mc.Status.AgentStatus)) >= c.Liveness.RefreshReported() {
 			q.Add(request)
 		}
 	}

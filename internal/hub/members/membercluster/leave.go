@@ -28,6 +28,7 @@ func (r *reconciliation) Leaver(timeout time.Duration) lifecycle.Leaver { return
 func (r *reconciliation) Forget(namespace string) {
 	r.renewer.Forget(namespace)
 	r.verified.Forget(namespace)
+	r.health.Forget(namespace)
 	r.written.Forget(types.NamespacedName{Name: namespace})
 	r.reconnectRights.Forget(namespace)
 }

@@ -48,6 +48,9 @@ type observed struct {
 	// for the identity's token.
 	credential renewal.State
 	before     clusterv1beta1.MemberClusterStatus
+	// health is the health of a member with KubeFleet's agent, if the hub counts its results. It is
+	// nil if each result counts, or if the agent counts them.
+	health *membership.Streak
 	// rightsLag is the time until the next look at the rights that the cache does not show yet.
 	rightsLag time.Duration
 	// works lists the Works that the agent must remove before the request to leave. worksDefinition is
@@ -136,7 +139,10 @@ func healthyCondition(o observed) result {
 	case o.Lost():
 		return result{metav1.ConditionFalse, reasons.AgentLost,
 			o.WithCleanup(fmt.Sprintf("no heartbeat of the member agent since %s", o.LastSeen().UTC().Format(time.RFC3339)))}
-	case healthy != nil && healthy.Status == metav1.ConditionFalse:
+	case o.health != nil && o.health.Unhealthy && !failed(healthy):
+		shown := cmp.Or(meta.FindStatusCondition(o.before.Conditions, clusterv1beta1.ConditionHealthy), &metav1.Condition{})
+		return result{metav1.ConditionFalse, reasons.AgentUnhealthy, shown.Message}
+	case failed(healthy) && (o.health == nil || o.health.Unhealthy):
 		return result{metav1.ConditionFalse, reasons.AgentUnhealthy, healthy.Message}
 	}
 	return result{metav1.ConditionTrue, reasons.MemberClusterHealthy, "the member agent sends heartbeats and its API server is healthy"}

@@ -73,6 +73,8 @@ type Config struct {
 	RemovalShare int
 	// LostMembers sets what the hub does about members without heartbeats; by default nothing.
 	LostMembers LostMembers
+	// HealthCheck sets how many results in a row change the health of a member.
+	HealthCheck HealthCheck
 	// ImportLoopback permits kubeconfigs with loopback addresses, which lead to the hub's own machine.
 	ImportLoopback bool
 	// Notifications lists the receivers of notifications about members.
@@ -111,7 +113,7 @@ func Default() Config {
 	return Config{
 		AgentCheckinInterval: 15 * time.Minute, AgentTokenLifetime: 7 * 24 * time.Hour, ForceDeleteWaitTime: 15 * time.Minute,
 		InventoryNamespace: "fleet-inventory", InventoryClusterSet: "default", ManageAgent: true,
-		PlacementAuthorRights: AuthorRightsEnforce, RemovalShare: 20,
+		PlacementAuthorRights: AuthorRightsEnforce, RemovalShare: 20, HealthCheck: HealthCheck{FailureThreshold: 1, SuccessThreshold: 1},
 		Registration: Registration{Displacement: DisplaceApproved, RequestLifetime: time.Hour, NewClusterLifetime: 24 * time.Hour,
 			MaxWaitingPerToken: 100, MaxWaitingPerWorkspace: 1000, MaxQueuedPerToken: 10_000, MaxNewClustersPerToken: 2000},
 		Audit: Audit{MaxAge: 90 * 24 * time.Hour, MaxEntries: 1000},
@@ -159,6 +161,7 @@ type wire struct {
 	} `json:"placement"`
 	RemovalBrake  wireRemovalBrake `json:"removalBrake"`
 	LostMembers   wireLostMembers  `json:"lostMembers"`
+	HealthCheck   wireHealthCheck  `json:"healthCheck"`
 	Notifications []wireSink       `json:"notifications"`
 	Bootstrap     Bootstrap        `json:"bootstrap"`
 }
@@ -272,6 +275,9 @@ func (w wire) parseBounds(into *Config) (err error) {
 		return err
 	}
 	if into.LostMembers, err = w.LostMembers.parse(); err != nil {
+		return err
+	}
+	if into.HealthCheck, err = w.HealthCheck.parse(into.HealthCheck); err != nil {
 		return err
 	}
 	if problem := facts.Problem(w.Facts.Labels); problem != "" {

@@ -52,6 +52,8 @@ func TestParse(t *testing.T) {
 	trusting.PlacementAuthorRights = AuthorRightsNamespaced
 	unbraked := Default()
 	unbraked.RemovalShare = 100
+	patient := Default()
+	patient.HealthCheck = HealthCheck{FailureThreshold: 3, SuccessThreshold: 1}
 	cleaning := Default()
 	cleaning.LostMembers = LostMembers{TaintAfter: 720 * time.Hour, RemoveAfter: 24 * time.Hour}
 	local := Default()
@@ -65,6 +67,8 @@ func TestParse(t *testing.T) {
 		problem    string
 	}{
 		{name: "nothing means the defaults", text: "", want: Default()},
+		{name: "a patient health check", text: "healthCheck: {failureThreshold: 3}", want: patient},
+		{name: "no result at all", text: "healthCheck: {successThreshold: 0}", problem: "healthCheck.successThreshold 0: want 1 to 60"},
 		{name: "lost members", text: "lostMembers: {taintAfter: 720h, removeAfter: 24h}", want: cleaning},
 		{name: "a taint too soon", text: "lostMembers: {taintAfter: 30m}", problem: "lostMembers.taintAfter 30m0s: want 0 or at least 1h0m0s"},
 		{name: "a removal too soon", text: "lostMembers: {taintAfter: 1h, removeAfter: 1s}",
