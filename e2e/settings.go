@@ -40,7 +40,7 @@ func settingsDeleted(ctx context.Context, e *env) (string, error) {
 	began := time.Now()
 	const missing = "kubectl -n cattle-fleet-system get events --field-selector reason=ConfigMissing -o 'jsonpath={.items[*].message}'"
 	err = e.expect(ctx, e.hub, missing,
-		"the settings before stay in force", "bring it back with helm upgrade")
+		"the previous settings stay in force", "restore it with helm upgrade")
 	figure := "an event after " + seconds(began)
 	if err := errors.Join(err, e.fleetIsWell(ctx), e.stay(ctx, before)); err != nil {
 		return "", fmt.Errorf("without settings: %w", err)

@@ -20,7 +20,7 @@ import (
 // outcome other than accepted has the reason why the agent cannot come back.
 func (a *Agent) comeBack(ctx context.Context, o observation, state State) outcome {
 	not := func(why string) outcome {
-		return outcome{result: refused, message: "by its key this cluster cannot come back: " + why}
+		return outcome{result: refused, message: "this cluster cannot rejoin with its key: " + why}
 	}
 	key, err := a.member.AgentKey(ctx)
 	if err != nil {
@@ -74,8 +74,8 @@ func (a *Agent) readWith(ctx context.Context, o observation, c hubclient.Credent
 	defer session.Close()
 	switch {
 	case hubclient.Classify(err).Refuses():
-		return nil, fmt.Sprintf("the hub has ended that, because the member was revoked or deleted, has another key or identity, or was away "+
-			"for too long (%s)", session.Explain(err))
+		return nil, fmt.Sprintf("the hub refuses, because the member was revoked or deleted, has another key or identity, or was away for too "+
+			"long (%s)", session.Explain(err))
 	case o.fallback == nil || c.Server == o.fallback.Server || ctx.Err() != nil:
 		return nil, session.Explain(err)
 	}

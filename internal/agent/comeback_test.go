@@ -70,7 +70,7 @@ func TestAnAgentOfAMemberClusterWhoseCredentialHasRunOutComesBackByItsKey(t *tes
 	agent = member.start(member.membership(hub))
 	agent.untilState(Waiting,
 		"refuses the credential that it issued to member returning: it expired at 1970-01-01T00:10:01Z; put a token of the identity",
-		"by its key this cluster cannot come back: the hub has issued no credential after 1 yet; the agent retries")
+		"this cluster cannot rejoin with its key: the hub has issued no credential after 1 yet; the agent retries")
 	hub.issue(agent, uid, 2, valid())
 	agent.untilJoined()
 	hub.untilUsed(agent, uid, 2)
@@ -100,12 +100,12 @@ func TestAnAgentOfAMemberClusterWhoseCredentialHasRunOutComesBackByItsKey(t *tes
 	member.expire()
 	hub.issue(agent, "another", 5, valid())
 	agent = member.start(member.membership(hub))
-	agent.untilState(Waiting, "by its key this cluster cannot come back: the hub has issued no credential to it yet")
+	agent.untilState(Waiting, "this cluster cannot rejoin with its key: the hub has issued no credential to it yet")
 	agent.stop()
 	hub.issue(agent, uid, 6, valid())
 	member.remove(naming.AgentKeySecret)
 	agent = member.start(member.membership(hub))
-	agent.untilState(Waiting, "by its key this cluster cannot come back: ", "it is sealed to another key")
+	agent.untilState(Waiting, "this cluster cannot rejoin with its key: ", "it is sealed to another key")
 	for _, line := range strings.Split(agent.lines(), "\n") {
 		if strings.Contains(line, back) || strings.Contains(line, "eyJ") {
 			t.Errorf("the log holds a token: %s", line)

@@ -303,7 +303,7 @@ func decideToken(o observed, now time.Time) decision {
 	case o.reconnecting:
 		return decision{
 			State: Joining, Token: register,
-			Reason: fmt.Sprintf("the credential of %s has run out; proving to the hub by the key of this cluster that it is the same", o.record),
+			Reason: fmt.Sprintf("the credential of %s has expired; registering again with the key of this cluster", o.record),
 		}
 	default:
 		return decision{State: Joining, Token: register, Reason: asking}

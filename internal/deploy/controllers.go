@@ -187,7 +187,7 @@ func (d *controllers) runUntilRemoval(ctx context.Context, deployer *bundle.Depl
 		case <-over:
 		case <-timer.C():
 			if d.removesAll() {
-				d.reply(protocol.Reply{Left: "waiting for Helm to end the deployments that it had begun"})
+				d.reply(protocol.Reply{Left: "waiting for Helm to finish its deployments"})
 			}
 		}
 	})

@@ -12,10 +12,11 @@ import (
 // The widths, in characters, of which a tab is one. An entry of the changelog is one line.
 const maxCode, maxComment, maxProse, maxEntry = 140, 100, 120, 160
 
-// wideFiles names the files with lines that are wider, and how many these are. It may only become shorter.
+// wideFiles names the files with wider lines, and the number of these. It may only become shorter.
 const wideFiles = "internal/policy/testdata/wide.txt"
 
-// TestLinesAreNarrow counts lines of Go beyond 140 columns, comments beyond 100, and prose of Markdown beyond 120.
+// TestLinesAreNarrow counts lines of Go beyond 140 columns, comments beyond 100, and prose of
+// Markdown beyond 120.
 func TestLinesAreNarrow(t *testing.T) {
 	found := map[string]int{}
 	first := map[string]string{}
@@ -80,7 +81,8 @@ func commentLines(data string, lines []string) map[int]bool {
 	}
 }
 
-// wideProse returns the numbers of the lines of a Markdown file that are too wide, tables, code and lines with links apart.
+// wideProse returns the numbers of the lines of a Markdown file that are too wide. Tables, code and
+// lines with links do not count.
 func wideProse(data string, limit int) (wide []int) {
 	fence, before := "", ""
 	for i, line := range strings.Split(data, "\n") {

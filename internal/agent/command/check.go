@@ -91,7 +91,7 @@ func inquire(ctx context.Context, pods []corev1.Pod, namespace string, out io.Wr
 	}
 	if queried == 0 {
 		problems = append(problems,
-			fmt.Errorf("no agent runs in namespace %s: kubectl -n %s get deployments,replicasets,events says why", namespace, namespace))
+			fmt.Errorf("no agent runs in namespace %s: kubectl -n %s get deployments,replicasets,events shows why", namespace, namespace))
 	}
 	return errors.Join(problems...)
 }
@@ -110,7 +110,7 @@ func statusOf(ctx context.Context, pod *corev1.Pod) (string, error) {
 	case port == 0:
 		return "", fmt.Errorf("it has no port %s, so it is no agent", portProbes)
 	case pod.Status.PodIP == "":
-		return "", fmt.Errorf("it has not been started: kubectl -n %s describe pod %s says why", pod.Namespace, pod.Name)
+		return "", fmt.Errorf("it has not started; for the cause: kubectl -n %s describe pod %s", pod.Namespace, pod.Name)
 	}
 	address := "http://" + net.JoinHostPort(pod.Status.PodIP, strconv.Itoa(int(port))) + "/readyz"
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, address, http.NoBody)

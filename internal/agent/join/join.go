@@ -74,7 +74,7 @@ func (j *Joiner) Join(ctx context.Context) (*hubclient.Session, error) {
 		if !errors.Is(err, errGone) {
 			return found, err
 		}
-		j.Progress("the request was deleted on the hub before it was answered, or never looked at; asking again")
+		j.Progress("the request was deleted on the hub without an answer; sending another")
 		if err := retry.Wait(ctx, j.Clock, backoff.Step()); err != nil {
 			return nil, err
 		}

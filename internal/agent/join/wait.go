@@ -90,7 +90,7 @@ func (w *waiter) read(ctx context.Context) (*fleet.ClusterRegistration, error) {
 				return nil, errGone
 			}
 			if w.Clock.Since(start) >= unreadAfter {
-				w.Progress(fmt.Sprintf("the hub has not looked at request %s yet: is muster-hub running and serving workspace %s?",
+				w.Progress(fmt.Sprintf("the hub has not processed request %s yet: check that muster-hub is running and serves workspace %s",
 					w.name(), w.Bootstrap.Workspace))
 				backoff = &slow
 			}

@@ -76,7 +76,7 @@ exec sleep 60
 fi
 cat > orders`)
 	f.run("db", "web")
-	if found := f.suspected(); found.Name != "web" || !strings.Contains(found.Message, "not done with that after 300ms") {
+	if found := f.suspected(); found.Name != "web" || !strings.Contains(found.Message, "it did not finish within 300ms") {
 		t.Errorf("the suspect is %+v", found)
 	}
 	f.keepsStatuses()
@@ -208,7 +208,7 @@ func TestMemberIsNotEmptyAsLongAsSomethingIsLeftOrNobodyMayLook(t *testing.T) {
 			f.Leaves = func() clusterv1beta1.LeavePolicy { return clusterv1beta1.LeaveDelete }
 			f.Left = func(context.Context) (bool, error) { return look() }
 			f.run()
-			if got := <-said; !strings.Contains(got, "not all that was placed on this cluster could be removed") ||
+			if got := <-said; !strings.Contains(got, "the agent cannot remove all deliveries from this cluster") ||
 				!strings.HasSuffix(got, "false") {
 				t.Errorf("it said %q", got)
 			}

@@ -68,8 +68,8 @@ type Supervisor struct {
 	suspects suspects
 }
 
-var errLeft = errors.New("not all that was placed on this cluster could be removed: releases or AppliedWorks are left whose kind the hub " +
-	"does not show to this member")
+var errLeft = errors.New("the agent cannot remove all deliveries from this cluster: releases or AppliedWorks remain, and the hub does " +
+	"not serve their kind to this member")
 
 // crash is an unexpected end of the program.
 type crash struct {

@@ -73,8 +73,8 @@ func (s *suspects) add(inFlight []protocol.Action, cause string, now time.Time) 
 		culprit = action.Name
 		one.times++
 		one.RetryAt = now.Add(retry.Doubled(firstDelay, one.times, lastDelay))
-		one.Message = fmt.Sprintf("%s, which deploys on this cluster, ended while it was at work on this Bundle, %s: %s. It is tried again at "+
-			"%s, or at once when the Bundle changes: look for a template that makes very much or never ends, or give the agent more memory",
+		one.Message = fmt.Sprintf("%s, which deploys on this cluster, ended while it was at work on this Bundle, %s: %s. The agent retries at "+
+			"%s, or at once when the Bundle changes: look for a template with a huge or endless result, or give the agent more memory",
 			protocol.Program, count(one.times), cause, one.RetryAt.UTC().Format(time.RFC3339))
 	}
 	return culprit

@@ -97,14 +97,14 @@ func (w *watchdog) remaining() time.Duration {
 	}
 	wait := w.lastReply.Add(w.silence).Sub(now)
 	if wait <= 0 {
-		w.stuck = fmt.Sprintf("it gave no sign of life for %s and was killed", w.silence)
+		w.stuck = fmt.Sprintf("it did not respond for %s and was killed", w.silence)
 	}
 	for _, name := range slices.Sorted(maps.Keys(w.inFlight)) {
 		action := w.inFlight[name]
 		left := action.until.Sub(now)
 		if left <= 0 && w.overdue == nil {
 			w.overdue = &action.Action
-			w.stuck = fmt.Sprintf("it was not done with that after %s and was killed", action.Within)
+			w.stuck = fmt.Sprintf("it did not finish within %s and was killed", action.Within)
 		}
 		wait = min(wait, left)
 	}

@@ -181,8 +181,8 @@ func (d *Deployer) explainConflict(name string, deployed release.ID, err error) 
 		}
 		d.mu.Unlock()
 	}
-	return withReason(reasons.ObjectConflict, fmt.Errorf("%s, which Bundle %s wants, is not owned by us: it %s: take it out of one of them, "+
-		"or set helm.takeOwnership on the one that is to have it",
+	return withReason(reasons.ObjectConflict, fmt.Errorf("%s, which Bundle %s wants, is not owned by us: it %s: remove it from one of them, "+
+		"or set helm.takeOwnership in the one that should have it",
 		object, name, owner))
 }
 

@@ -71,7 +71,7 @@ func TestOneBadChartIsOneBadBundle(t *testing.T) {
 		"a chart that eats memory": {`key: {{ repeat 600000000 "x" }}`, "it ran out of memory", nil},
 		"a chart that never ends": {
 			`{{ range until 30000 }}{{ range until 30000 }}{{ range until 30000 }}{{ end }}{{ end }}{{ end }}`,
-			"it was not done with that after 5s", []string{"--render-timeout=5s"},
+			"it did not finish within 5s", []string{"--render-timeout=5s"},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -178,7 +178,7 @@ func TestTheEndOfARenderingEndsNothingElse(t *testing.T) {
 			file("templates/bad.yaml", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: bad}\ndata:\n  key: "+template+"\n"))
 	}
 	r.until("much", fleet.StateErrApplied, "it ran out of memory, with a limit of 128 MiB", "give the agent more memory")
-	r.until("endless", fleet.StateErrApplied, "it was not done with that after 5s")
+	r.until("endless", fleet.StateErrApplied, "it did not finish within 5s")
 	r.deploy("other", fleet.BundleDeploymentOptions{}, configMap("other", "one"))
 	if again := r.underWay(); again != uid {
 		t.Error("the hook of another Bundle was started again")

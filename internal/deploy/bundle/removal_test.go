@@ -235,7 +235,7 @@ func TestANamespaceThatHoldsSomethingElseStays(t *testing.T) {
 		t.Errorf("the one made for the release goes: %t, the one with another's object: %t, the one that was there before: %t",
 			going(taken), going(shared), going(r.target))
 	}
-	for _, part := range []string{"holds ConfigMap mine", "it was not made for this release"} {
+	for _, part := range []string{"holds ConfigMap mine", "it was not created for this release"} {
 		if !strings.Contains(run.lines(), part) {
 			t.Errorf("the log does not say %q", part)
 		}

@@ -155,7 +155,7 @@ func watched(status *fleet.BundleDeploymentStatus, s observation, set func(fleet
 	if s.unwatched != "" {
 		set(kube.Condition(fleet.ConditionMonitored, false, reasons.Unwatched, s.unwatched))
 		status.Ready = false
-		return fleet.StateNotReady, "it is not known how the resources are: " + s.unwatched
+		return fleet.StateNotReady, "the state of the resources is unknown: " + s.unwatched
 	}
 	whileAwake := ""
 	if isAgent(s.deployment) {

@@ -49,11 +49,11 @@ func Of(object *unstructured.Unstructured) Result {
 	computed, err := status.Compute(object)
 	switch {
 	case err != nil:
-		return Result{Unknown, "its status cannot be understood: " + err.Error()}
+		return Result{Unknown, "its status is unreadable: " + err.Error()}
 	case computed.Status != status.CurrentStatus:
 		return Result{State(computed.Status), computed.Message}
 	case !reportsStatus(object):
-		return Result{Untracked, "its kind has no status to go by"}
+		return Result{Untracked, "its kind has no status to check"}
 	}
 	return Result{State: Ready}
 }

@@ -38,7 +38,7 @@ func TestReadinessFollowsTheObject(t *testing.T) {
 		"a CRD that is not served yet": {
 			`{apiVersion: apiextensions.k8s.io/v1, kind: CustomResourceDefinition}`, Result{Progressing, "Install in progress"}},
 		"a custom resource that says nothing": {
-			`{apiVersion: example.com/v1, kind: Widget}`, Result{Untracked, "its kind has no status to go by"}},
+			`{apiVersion: example.com/v1, kind: Widget}`, Result{Untracked, "its kind has no status to check"}},
 		"a custom resource that is not ready": {
 			`{apiVersion: example.com/v1, kind: Widget, status: {conditions: [{type: Ready, status: "False", reason: Waiting, message: waits for paint}]}}`,
 			Result{Progressing, "waits for paint"}},
@@ -85,7 +85,7 @@ func TestReadinessFollowsTheObject(t *testing.T) {
 				t.Fatal(err)
 			}
 			got := Of(object)
-			if got.State == Unknown && strings.HasPrefix(got.Message, "its status cannot be understood: ") {
+			if got.State == Unknown && strings.HasPrefix(got.Message, "its status is unreadable: ") {
 				got.Message = "" // the rest is a library's
 			}
 			if diff := cmp.Diff(test.want, got); diff != "" {

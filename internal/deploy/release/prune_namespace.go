@@ -38,7 +38,7 @@ func (c *Cluster) removeNamespace(ctx context.Context, s Summary) (stays string,
 	case found.DeletionTimestamp != nil:
 		return "", nil
 	case found.Annotations[annotationMadeFor] != madeFor(s.Owner()):
-		return fmt.Sprintf("namespace %s stays: it was not made for this release; delete it by hand if you do not need it", s.Namespace), nil
+		return fmt.Sprintf("namespace %s stays: it was not created for this release; delete it by hand if you do not need it", s.Namespace), nil
 	}
 	holds, err := c.otherObjects(ctx, s)
 	if err != nil {

@@ -16,9 +16,9 @@ import (
 // Own returns the release that the agent runs by.
 func (c *Cluster) Own() Summary { return Summary{Name: c.Agent.Name, Namespace: c.Agent.Namespace} }
 
-// spareAgent returns an error if another release would get an object of the agent's own release. The
-// hub of Rancher Fleet delivers its agent under the same names, with takeOwnership. A hook would be
-// refused only when it runs.
+// spareAgent returns an error if another release would get an object of the agent's own release.
+// The hub of Rancher Fleet delivers its agent under the same names, with takeOwnership. A hook
+// would be refused only when it runs.
 func (r *renderer) spareAgent(objects []*unstructured.Unstructured) error {
 	if r.request.Agent {
 		return nil

@@ -61,8 +61,8 @@ type Ended struct{ cause string }
 
 // Error describes the limit and the remedy.
 func (e *Ended) Error() string {
-	return fmt.Sprintf("the process of muster-deployer that renders this Bundle was ended: %s: look for a template that makes very much or "+
-		"never ends, or give the agent more memory", e.cause)
+	return fmt.Sprintf("the process of muster-deployer that renders this Bundle was ended: %s: look for a template with a huge or endless "+
+		"result, or give the agent more memory", e.cause)
 }
 
 // Renderer starts processes, a few at a time.
@@ -185,7 +185,7 @@ func (r *Renderer) run(ctx context.Context, order request, lookUp Lookup) (*mess
 	case err == nil:
 		return last, nil
 	case errors.Is(ctx.Err(), context.DeadlineExceeded):
-		return nil, &Ended{fmt.Sprintf("it was not done with that after %s", r.Timeout)}
+		return nil, &Ended{fmt.Sprintf("it did not finish within %s", r.Timeout)}
 	case errors.Is(err, errTooMuch):
 		return nil, &Ended{fmt.Sprintf("the chart makes more than %d MiB", maxOutput/mebibyte)}
 	case outOfMemory(stderr.String()):

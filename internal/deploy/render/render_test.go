@@ -127,7 +127,7 @@ func TestAProcessEndsAtItsLimits(t *testing.T) {
 	for name, row := range map[string]struct{ template, says string }{
 		"memory": {`{{ repeat 600000000 "x" }}`, "it ran out of memory, with a limit of 128 MiB"},
 		"time": {"{{ range until 1000 }}{{ range until 1000 }}{{ range until 1000 }}{{ end }}{{ end }}{{ end }}",
-			"not done with that after 3s"},
+			"it did not finish within 3s"},
 		"output": {`{{ range until 260 }}{{ repeat 65536 "x" }}{{ end }}`, "the chart makes more than 16 MiB"},
 	} {
 		t.Run(name, func(t *testing.T) {

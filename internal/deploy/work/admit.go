@@ -116,7 +116,7 @@ func admit(m manifest, s strategy, self owner, existing *summary, from map[types
 	case contested && from[first.UID] == holding && !s.coOwned:
 		return admission{
 			refusal: waitsFor(reasons.AppliedByAnotherWork,
-				"Work %s of the same placement has it still; it is taken over from there, and not deleted", first.Name),
+				"Work %s of the same placement still has it; this Work takes it over without deleting it", first.Name),
 		}
 	case contested && !s.coOwned:
 		return refuse(reasons.AppliedByAnotherWork,

@@ -196,8 +196,8 @@ func contested(rival string) outcome {
 	if rival == "" {
 		rival = "somebody"
 	}
-	return failedWith(reasons.Contested, "%s keeps changing it on the member, so that it is set right less and less often: take what %s "+
-		"decides out of the manifest", rival, rival)
+	return failedWith(reasons.Contested, "%s keeps changing it on the member, so the agent corrects it less and less often: remove the "+
+		"fields of %s from the manifest", rival, rival)
 }
 
 func (p *pass) requeueAt(at time.Time) { p.requeue = kube.Earlier(p.requeue, at) }

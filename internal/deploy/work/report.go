@@ -69,7 +69,7 @@ func (c *Controller) compareManifest(ctx context.Context, p *pass, m manifest) (
 		result, err := outcomeOf(m, err, reasons.Rejected)
 		return result, summary{}, err
 	case len(found) == 0:
-		return differs(reasons.NoDifference, "the member has it as the manifest says", object, nil), summarize(object), nil
+		return differs(reasons.NoDifference, "the object on the member matches the manifest", object, nil), summarize(object), nil
 	}
 	return differs(reasons.DifferencesFound, "on the member "+listed(found), object, found), summarize(object), nil
 }
@@ -95,7 +95,7 @@ func (t target) forbids(ctx context.Context, admitted admission, object, wanted 
 	if err != nil || len(found) == 0 {
 		return outcome{}, err
 	}
-	message := fmt.Sprintf("on the member %s: make it as the manifest says, or change applyStrategy", listed(found))
+	message := fmt.Sprintf("on the member %s: restore it, or change applyStrategy", listed(found))
 	return differs(reason, message, object, found), nil
 }
 

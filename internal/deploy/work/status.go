@@ -119,9 +119,9 @@ func (s manifestStatus) applied() conditionValue {
 	}
 	if found := s.outcome.differences; len(found) > 0 {
 		return conditionValue{metav1.ConditionTrue, reasons.ManifestApplied,
-			"the member has it as the manifest says, and besides " + listed(found)}
+			"the object on the member matches the manifest, and besides " + listed(found)}
 	}
-	return conditionValue{metav1.ConditionTrue, reasons.ManifestApplied, "the member has it as the manifest says"}
+	return conditionValue{metav1.ConditionTrue, reasons.ManifestApplied, "the object on the member matches the manifest"}
 }
 
 func (s manifestStatus) reported() conditionValue {

@@ -44,8 +44,8 @@ const (
 
 // Revoking returns the message about a revoked member with remaining access.
 func Revoking(left string) string {
-	return fmt.Sprintf("revoked by annotation %s, and not ended yet: %s is left, which the hub did not make or may not delete: "+
-		"delete it; the hub looks again within 30 s", clusterv1beta1.AnnotationRevoked, left)
+	return fmt.Sprintf("revoked by annotation %s, but not complete: %s remains, and the hub did not create it or may not delete it: delete "+
+		"it yourself; the hub checks again within 30 s", clusterv1beta1.AnnotationRevoked, left)
 }
 
 // Status is the state of a member according to its membership object, in the same words for a

@@ -79,7 +79,7 @@ func (e evictor) stays(spec *placement.PlacementSpec, members []*scheduling.Memb
 		bound[namespace] = !w.deleting && !e.memory.evicted(w)
 	}
 	if !policy.Replaces(members, bound, members[index]) {
-		return "no other member qualifies now; status.obstacles of the placement says why"
+		return "no other member qualifies now; status.obstacles of the placement has the reasons"
 	}
 	return ""
 }

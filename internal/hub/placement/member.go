@@ -68,7 +68,7 @@ func ofMemberCluster(mc *clusterv1beta1.MemberCluster, seen liveness.Observation
 	case m.Paused:
 		m.Obstacle = paused("MemberCluster")
 	case status.Healthy.Status == "":
-		m.Obstacle = scheduling.Obstacle{Reason: reasons.Unhealthy, Message: "nothing is known of the member's health yet"}
+		m.Obstacle = scheduling.Obstacle{Reason: reasons.Unhealthy, Message: "the health of the member is not known yet"}
 	case !status.Ready:
 		m.Obstacle = scheduling.Obstacle{Reason: status.Reason, Message: "the member is not healthy: " + status.Message}
 	}

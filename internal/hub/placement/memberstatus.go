@@ -199,7 +199,7 @@ func (m memberStatus) lastReported(conditions map[string]condition) {
 func summarize(stage string, members []memberStatus) condition {
 	members = slices.DeleteFunc(slices.Clone(members), func(m memberStatus) bool { return m.conditions[stage] == (condition{}) })
 	if len(members) == 0 {
-		return condition{metav1.ConditionUnknown, unknownReasons[stage], "nothing is known of the members yet"}
+		return condition{metav1.ConditionUnknown, unknownReasons[stage], "the state of the members is not known yet"}
 	}
 	sum := members[0].conditions[stage].ofPlacement()
 	var messages []string

@@ -185,7 +185,7 @@ func (c *Controller) loadVersion(ctx context.Context, s genericPlacement, v vers
 func checkVersion(v version, resources selection.Resources) error {
 	parts, err := pack(resources.Objects, nil, maxManifests, true)
 	if err == nil && hashParts(parts) != v.hash {
-		err = unusableError(fmt.Sprintf("the content of version %s was changed since it was recorded", v))
+		err = unusableError(fmt.Sprintf("the content of version %s was changed since it was stored", v))
 	}
 	return err
 }

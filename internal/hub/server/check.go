@@ -67,7 +67,7 @@ func check(ctx context.Context, config *rest.Config, namespace string, out io.Wr
 	}
 	leader, err := awaitRenewal(ctx, cl, namespace)
 	if err != nil {
-		return fmt.Errorf("%w: kubectl -n %s logs -l app=fleet-controller says why", err, namespace)
+		return fmt.Errorf("%w; for the cause: kubectl -n %s logs -l app=fleet-controller", err, namespace)
 	}
 	fmt.Fprintf(out, "%s leads.\n", leader)
 	return nil
@@ -90,7 +90,7 @@ func awaitRenewal(ctx context.Context, cl client.WithWatch, namespace string) (s
 			return "", errors.New("no hub leads: " + last)
 		case event, open := <-events.ResultChan():
 			if !open {
-				return "", errors.New("the API server ended the watch: no hub has been seen to lead: " + last)
+				return "", errors.New("the API server ended the watch, and no hub leads: " + last)
 			}
 			if event.Type == watch.Error {
 				return "", fmt.Errorf("watching Lease %s/%s: %w", namespace, naming.HubLease, apierrors.FromObject(event.Object))

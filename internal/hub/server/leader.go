@@ -31,16 +31,16 @@ func (e Election) validate() error {
 	jittered := time.Duration(leaderelection.JitterFactor * float64(e.RetryPeriod))
 	switch {
 	case e.LeaseDuration < time.Second:
-		return fmt.Errorf("--leader-elect-lease-duration %s (leaderElection.leaseDuration of the chart) has to be a second at least",
+		return fmt.Errorf("--leader-elect-lease-duration %s (leaderElection.leaseDuration of the chart) must be at least a second",
 			e.LeaseDuration)
 	case e.LeaseDuration <= e.RenewDeadline:
-		return fmt.Errorf("--leader-elect-lease-duration %s (leaderElection.leaseDuration of the chart) has to be longer than "+
+		return fmt.Errorf("--leader-elect-lease-duration %s (leaderElection.leaseDuration of the chart) must be longer than "+
 			"--leader-elect-renew-deadline %s", e.LeaseDuration, e.RenewDeadline)
 	case e.RetryPeriod > checkTimeout/2:
 		return fmt.Errorf("--leader-elect-retry-period %s (leaderElection.retryPeriod of the chart) may be %s at most",
 			e.RetryPeriod, checkTimeout/2)
 	case e.RetryPeriod <= 0 || e.RenewDeadline <= jittered:
-		return fmt.Errorf("--leader-elect-renew-deadline %s (leaderElection.renewDeadline of the chart) has to be longer than %s, 1.2 times "+
+		return fmt.Errorf("--leader-elect-renew-deadline %s (leaderElection.renewDeadline of the chart) must be longer than %s, 1.2 times "+
 			"--leader-elect-retry-period, which is more than 0", e.RenewDeadline, jittered)
 	}
 	return nil

@@ -33,7 +33,7 @@ func TestABundleThatHasKilledTwoHubsIsSetAside(t *testing.T) {
 	f.check(os.WriteFile(journal,
 		fmt.Appendf(nil, `{%q: {"bundle": "any", "generation": %d, "deaths": 1, "checking": true}}`, is.UID, is.Generation), 0o600))
 	f.hub.Start()
-	f.untilBundle("large", "Processed", corev1.ConditionFalse, "it is set aside, because a hub ended 2 times while it checked it",
+	f.untilBundle("large", "Processed", corev1.ConditionFalse, "because a hub ended 2 times during the check",
 		"deployed objects stay as they are")
 	f.change(b, func() { b.Spec.Resources[0].Content = large(1 << 10) })
 	f.untilBundle("large", "Processed", corev1.ConditionTrue)

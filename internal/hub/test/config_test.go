@@ -31,7 +31,7 @@ func TestSettingsReachTheValuesOfTokensAndGarbageLeavesTheLastGoodOnesInForce(t 
 		var list eventsv1.EventList
 		f.check(f.List(context.Background(), &list, client.InNamespace(naming.SystemNamespace)))
 		for _, e := range list.Items {
-			if e.Reason == "ConfigInvalid" && strings.Contains(e.Note, "the settings before stay in force") {
+			if e.Reason == "ConfigInvalid" && strings.Contains(e.Note, "the previous settings stay in force") {
 				return nil
 			}
 		}

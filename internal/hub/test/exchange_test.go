@@ -122,7 +122,7 @@ func TestTheTokenOfAMemberIsExchangedAndThenDeleted(t *testing.T) {
 		t.Fatalf("the status says %+v, and the key is %q", status, key)
 	}
 	for _, part := range []string{
-		key[:12], status.Expires.UTC().Format(time.RFC3339), "ServiceAccount fleet-system/" + x.name + " is not used any more",
+		key[:12], status.Expires.UTC().Format(time.RFC3339), "ServiceAccount fleet-system/" + x.name + " is no longer used",
 		"delete its Secret on the hub",
 	} {
 		if !strings.Contains(said, part) {

@@ -132,7 +132,7 @@ func TestWhatAnUnknownServerAnswersIsQuotedNowhere(t *testing.T) {
 	}
 	for name, reason := range reasons {
 		cluster := i.imported(name, reason)
-		if said := importSays(cluster); !strings.Contains(said, "what answers is no Kubernetes API server") {
+		if said := importSays(cluster); !strings.Contains(said, "the server is not a Kubernetes API server") {
 			t.Errorf("%s: the condition says %q", name, said)
 		}
 		i.eventually(name+" has its event", func() error { return i.event(reason, name, "") })

@@ -121,13 +121,13 @@ func TestTimesByWhichTwoHubsWouldLeadAreRefused(t *testing.T) {
 		{"4s", "3s", "500ms", ""},
 		{"30s", "25s", "10s", ""}, // Rancher Fleet's
 		{
-			"500ms", "400ms", "100ms", "--leader-elect-lease-duration 500ms (leaderElection.leaseDuration of the chart) has to be a second at least",
+			"500ms", "400ms", "100ms", "--leader-elect-lease-duration 500ms (leaderElection.leaseDuration of the chart) must be at least a second",
 		},
 		{
-			"10s", "10s", "2s", "--leader-elect-lease-duration 10s (leaderElection.leaseDuration of the chart) has to be longer than " +
+			"10s", "10s", "2s", "--leader-elect-lease-duration 10s (leaderElection.leaseDuration of the chart) must be longer than " +
 				"--leader-elect-renew-deadline 10s",
 		},
-		{"15s", "6s", "5s", "--leader-elect-renew-deadline 6s (leaderElection.renewDeadline of the chart) has to be longer than 6s"},
+		{"15s", "6s", "5s", "--leader-elect-renew-deadline 6s (leaderElection.renewDeadline of the chart) must be longer than 6s"},
 		{"15s", "10s", "0s", "--leader-elect-retry-period, which is more than 0"},
 		{"90s", "60s", "11s", "--leader-elect-retry-period 11s (leaderElection.retryPeriod of the chart) may be 10s at most"},
 	} {

@@ -239,14 +239,14 @@ func TestAResourcePlacementReachesNoClusterThatDoesNotAdmitItsNamespace(t *testi
 		client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"labels":{"muster/placement":"true"}}}`))))
 	n := f.placer(shop)
 	rp := n.places(f.workspace+"/"+name, nil)
-	f.untilRP(rp, "Scheduled", metav1.ConditionFalse, "it takes no ResourcePlacement of namespace "+shop)
+	f.untilRP(rp, "Scheduled", metav1.ConditionFalse, "it accepts no ResourcePlacement of namespace "+shop)
 	admits := func(value string) {
 		t.Helper()
 		patch := client.RawPatch(types.MergePatchType, fmt.Appendf(nil, `{"metadata":{"annotations":{"muster/placement-from":%s}}}`, value))
 		f.check(f.Patch(context.Background(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: f.workspace}}, patch))
 	}
 	admits(`"other"`)
-	f.untilRP(rp, "Scheduled", metav1.ConditionFalse, "it takes no ResourcePlacement of namespace "+shop)
+	f.untilRP(rp, "Scheduled", metav1.ConditionFalse, "it accepts no ResourcePlacement of namespace "+shop)
 	if err := f.get(&placement.Work{}, victim, shop+".greedy-work"); client.IgnoreNotFound(err) != nil || err == nil {
 		t.Errorf("reading its Work: %v", err)
 	}

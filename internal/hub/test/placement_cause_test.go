@@ -213,7 +213,7 @@ func TestAGroupThatWouldTakeABundleFromManyClustersIsAskedAbout(t *testing.T) {
 	f.observedOn(b, 6)
 	f.change(group, func() { group.Spec.Selector.MatchLabels["env"] = "production" })
 	f.untilBundle("app", "Processed", corev1.ConditionFalse,
-		"6 of the 6 Clusters that have it would lose it, although the Bundle has not changed: c0, c1, c2, c3, c4, c5; ")
+		"6 of the 6 Clusters with the Bundle would lose it, although the Bundle has not changed: c0, c1, c2, c3, c4, c5; ")
 	f.observedOn(b, 0) // an edit of something else confirms nothing
 	for _, p := range places {
 		if is := p.deployment("app", there); is.UID != before[p.name] {
@@ -235,7 +235,7 @@ func TestAGroupThatWouldTakeABundleFromManyClustersIsAskedAbout(t *testing.T) {
 	}
 	f.observedOn(b, 6)
 	f.change(group, func() { group.Spec.Selector.MatchLabels["env"] = "production" })
-	f.untilBundle("app", "Processed", corev1.ConditionFalse, "6 of the 6 Clusters that have it would lose it")
+	f.untilBundle("app", "Processed", corev1.ConditionFalse, "6 of the 6 Clusters with the Bundle would lose it")
 	f.brake("100")
 	for _, p := range places {
 		p.without("app")

@@ -396,7 +396,7 @@ stages:
 	name := shop + ".settings-work"
 	f.eventually("the first stage begins", func() error { return f.get(&placement.Work{}, canary.namespaceName(), name) })
 	canary.apply(name, "")
-	f.untilRun(run, "Progressing", "UpdateRunWaiting", "run-after-canary is not of this run and counts for nothing")
+	f.untilRun(run, "Progressing", "UpdateRunWaiting", "run-after-canary is not of this run and has no effect")
 	for what, status := range map[string]string{
 		"that the run has succeeded": `{"conditions":[{"type":"Succeeded","status":"True","reason":"UpdateRunSucceeded","message":"","lastTransitionTime":"2026-01-01T00:00:00Z"}]}`,
 		"which version it brings":    `{"resourceSnapshotIndexUsed":"9"}`,

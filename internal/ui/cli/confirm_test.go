@@ -282,7 +282,7 @@ func TestTheHubRemovesWhatIsConfirmed(t *testing.T) {
 	refuses := r.refusesToDelete(fleet.LabelCluster, "c1", "c4")
 	admin.says("explain bundles confirming/web", "RemovalHeld", "muster confirm bundles confirming/web")
 	admin.says("confirm confirming/web --yes",
-		"Bundle confirming/web waits for a confirmation: 6 of the 6 Clusters that have it would lose it", ": c0, c1, c2, c3, c4, c5; ")
+		"Bundle confirming/web waits for a confirmation: 6 of the 6 Clusters with the Bundle would lose it", ": c0, c1, c2, c3, c4, c5; ")
 	if on() != 2 {
 		t.Errorf("the Bundle is on %d Clusters, want the two of which nobody may delete it", on())
 	}

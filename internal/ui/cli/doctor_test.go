@@ -202,7 +202,7 @@ func TestAReceiverThatStillFailsIsNamed(t *testing.T) {
 		event("NotificationsFail", "notifications to gate fail, and are tried again: the receiver answers 401", time.Second),
 		event("NotificationsFail", "notifications to chat fail, and are tried again: the receiver answers 500", 2*time.Minute),
 		event("NotificationsSent", "notifications to gate are sent again", time.Hour),
-		event("ConfigInvalid", "the settings before stay in force", 0),
+		event("ConfigInvalid", "the previous settings stay in force", 0),
 	})
 	if want := []string{"notifications to gate fail, and are tried again: the receiver answers 401"}; !slices.Equal(got, want) {
 		t.Errorf("it names %q", got)

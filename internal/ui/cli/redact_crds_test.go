@@ -30,21 +30,28 @@ const planted = "pl4nted"
 
 // harmless lists the texts kept as they are, by the reason: the ends of their paths.
 var harmless = map[string]string{
-	"what something is called": `name namespace kind apiVersion apiGroup group version resource uid type key clusterName targetCluster clusterNames[] clusters[] clusterGroup placementName
-		releaseName repo chart dir serviceAccount namespaces[] defaultNamespace workName workNamespace account accountUID agentNamespace clientID clusterID displayName containerName
+	"what something is called": `name namespace kind apiVersion apiGroup group version resource uid type key clusterName targetCluster
+		clusterNames[] clusters[] clusterGroup placementName
+		releaseName repo chart dir serviceAccount namespaces[] defaultNamespace workName workNamespace account accountUID agentNamespace
+		clientID clusterID displayName containerName
 		perClusterState.ready[] perClusterState.waitApplied[] perClusterState.pending[] perClusterState.errApplied[] perClusterState.notReady[]
 		perClusterState.missing[] perClusterState.unknown[] perClusterState.orphaned[] perClusterState.modified[] resources[].id
-		nonReadyClusters[] nonReadyNodeNames[] readyNodeNames[] sample sampleNode targetStage stageName approvalRequestName placementUID stagedRolloutStrategyName parentStageRollout volumeName secretName kubeConfigSecret
+		nonReadyClusters[] nonReadyNodeNames[] readyNodeNames[] sample sampleNode targetStage stageName approvalRequestName placementUID
+		stagedRolloutStrategyName parentStageRollout volumeName secretName kubeConfigSecret
 		namespaceCreationForbiddenBy defaultServiceAccount allowedServiceAccounts[] allowedTargetNamespaces[]
 		defaultClientSecretName allowedClientSecretNames[] defaultHelmSecretName allowedHelmSecretNames[]
 		initGates[].bundle initGates[].condition
 		GitRepo.spec.branch GitRepo.spec.revision GitRepo.spec.paths[] GitRepo.spec.bundles[].base GitRepo.spec.bundles[].options
 		clientSecretName helmSecretName helmSecretNameForPaths ociRegistrySecret webhookSecret targetNamespace
-		kubeConfigSecretNamespace ociReference privateRepoURL agentPrivateRepoURL apiServerURL requestUID topologyKey sortingLabelKey applicableClusterResourceOverrides[]
-		AuditEntry.spec.address AuditEntry.spec.identity AuditEntry.spec.displaced.identity AuditEntry.spec.displaced.request AuditEntry.spec.token AuditEntry.spec.who
+		kubeConfigSecretNamespace ociReference privateRepoURL agentPrivateRepoURL apiServerURL requestUID topologyKey sortingLabelKey
+		applicableClusterResourceOverrides[]
+		AuditEntry.spec.address AuditEntry.spec.identity AuditEntry.spec.displaced.identity AuditEntry.spec.displaced.request
+		AuditEntry.spec.token AuditEntry.spec.who
 		BundleDeployment.status.release Cluster.spec.agentResources.claims[].request divisor`,
-	"labels, and what selects by them": `labels.KEY matchLabels.KEY namespaceLabels.KEY clusterLabels.KEY matchExpressions[].values[] matchFields[].values[] matchLabelKeys[] mismatchLabelKeys[]
-		allowedLabelKeys[] droppedLabels[] operator effect tolerations[].value agentTolerations[].value taints[].value acceptedStates[] conditions[].KEY approvalExpression`,
+	"labels, and what selects by them": `labels.KEY matchLabels.KEY namespaceLabels.KEY clusterLabels.KEY matchExpressions[].values[]
+		matchFields[].values[] matchLabelKeys[] mismatchLabelKeys[]
+		allowedLabelKeys[] droppedLabels[] operator effect tolerations[].value agentTolerations[].value taints[].value acceptedStates[]
+		conditions[].KEY approvalExpression`,
 	"where in an object something is": `path fieldPath jsonPointers[] op`,
 	"how far something has come": `status state bundleState deployed readyBundles readyClusters readyBundleDeployments readyNodes
 		members monitored approvedReason ClusterRegistrationToken.status.used resourceErrors[]`,
@@ -52,20 +59,25 @@ var harmless = map[string]string{
 		pollingInterval imageScanInterval
 		Schedule.spec.schedule
 		Schedule.spec.duration Schedule.spec.location`,
-	"how much there is": `allocatable.KEY available.KEY capacity.KEY limits.KEY requests.KEY maxUnavailable maxUnavailablePartitions minAvailable maxSurge maxConcurrency autoPartitionSize
+	"how much there is": `allocatable.KEY available.KEY capacity.KEY limits.KEY requests.KEY maxUnavailable maxUnavailablePartitions
+		minAvailable maxSurge maxConcurrency autoPartitionSize
 		properties.KEY.value`,
 	"how something is to be done": `targetCustomizationMode helm.crds agentTLSMode preemptionPolicy features[]
 		Bundle.spec.resources[].encoding HelmOp.spec.resources[].encoding`,
-	"which version it is": `commit pollingCommit webhookCommit kubernetes kubernetesVersion agentVersion firstSeenVersion observedResourceIndex resourceSnapshotIndex resourceSnapshotName resourceSnapshotIndexUsed policySnapshotIndexUsed resourceIndexes[] deploymentID appliedDeploymentID stagedDeploymentID contentsId
+	"which version it is": `commit pollingCommit webhookCommit kubernetes kubernetesVersion agentVersion firstSeenVersion
+		observedResourceIndex resourceSnapshotIndex resourceSnapshotName resourceSnapshotIndexUsed policySnapshotIndexUsed resourceIndexes[]
+		deploymentID appliedDeploymentID stagedDeploymentID contentsId
 		secretVersion`,
-	"a digest":                        `agentAffinityHash agentEnvVarsHash agentResourcesHash agentSchedulingCustomizationHash agentTolerationsHash apiServerCAHash policyHash resourceHash secretHash settingsHash valuesHash sha256sum resourcesSha256Sum`,
-	"public keys, and what is signed": `agentKey answerKey signature apiServerCA hubCAs[] caBundle`,
+	"a digest": `agentAffinityHash agentEnvVarsHash agentResourcesHash agentSchedulingCustomizationHash
+		agentTolerationsHash apiServerCAHash policyHash resourceHash secretHash settingsHash valuesHash sha256sum resourcesSha256Sum`,
+	"public keys, and what is signed":                  `agentKey answerKey signature apiServerCA hubCAs[] caBundle`,
 	"the Work that brought each namespace of a member": `status.namespaces.KEY`,
 }
 
 // harmlessOfKubernetes lists the harmless texts in kinds of Kubernetes: how and where Pods run,
 // and the scrubbed ConfigMaps of a hub or an agent.
-const harmlessOfKubernetes = `accessModes[] action add[] audience bindMountOptions[] cachingMode certificateChainPath claimName component conditionType
+const harmlessOfKubernetes = `accessModes[] action add[] audience bindMountOptions[] cachingMode certificateChainPath claimName component
+		conditionType
 		containerID containers[] credentialBundlePath datasetName datasetUUID devicePath directory diskName diskURI dnsPolicy driver
 		drop[] endpoints fsGroupChangePolicy fsType gateway gmsaCredentialSpecName health host hostIP hostname hostnameOverride
 		hostnames[] image imageID imagePullPolicy imageRef initiatorName ip iqn iscsiInterface keyPath keyType keyring level
@@ -76,7 +88,8 @@ const harmlessOfKubernetes = `accessModes[] action add[] audience bindMountOptio
 		restartPolicy revision role runAsUserName runtimeClassName schedulerName scheme seLinuxChangePolicy searches[] secretFile
 		server service serviceAccountName shareName signerName stopSignal storageClassName storageMode storagePolicyID
 		storagePolicyName storagePool subPath subPathExpr subdomain supplementalGroupsPolicy system targetContainerName targetPortal
-		targetWWNs[] tenant terminationMessagePath terminationMessagePolicy user volume volumeAttributesClassName volumeID volumeMode volumeNamespace
+		targetWWNs[] tenant terminationMessagePath terminationMessagePolicy user volume volumeAttributesClassName volumeID volumeMode
+		volumeNamespace
 		volumePath whenUnsatisfiable workingDir wwids[] holderIdentity preferredHolder strategy data.KEY`
 
 // kubernetesOwn are these kinds.

@@ -86,11 +86,12 @@ func TestThePageOfAMemberFollowsIt(t *testing.T) {
 	b.Do(chromedp.Navigate(b.JS("location.origin")+"/members/single/web"), chromedp.WaitVisible("h1"))
 	b.Becomes("it is live", liveness, "live")
 	for part, texts := range map[string][]string{
-		"overview": {"Cluster single/web", "Lost", "env=prod", "no heartbeat since noon", "What to do:", "Timeline", "has sent nothing since"},
+		"overview": {"Cluster single/web", "Lost", "env=prod", "no heartbeat since noon", "What to do:", "Timeline",
+			"the last heartbeat of this member"},
 		"timeline": {
 			"2026-11-24 10:00:00Z", "it got this identity", "Cordoned a user keeps new deliveries from the member (2 times since",
 		},
-		"deliveries": {"Nothing is delivered", "Namespace "},
+		"deliveries": {"No deliveries yet.", "Namespace "},
 		"access":     {"Revoke access"}, "yaml": {"kubectl -n single get clusters.fleet.cattle.io web -o yaml", "kind: Cluster"},
 	} {
 		b.Do(chromedp.Navigate(b.JS("location.origin")+"/members/single/web?tab="+part), chromedp.WaitVisible("h1"))

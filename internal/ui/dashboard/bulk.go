@@ -52,7 +52,7 @@ func bulkOf(r *http.Request, v *visitor) (*bulk, error) {
 	names := r.Form["member"]
 	switch {
 	case len(names) == 0:
-		return nil, &inputError{errors.New("no member is selected: go back, and select members in the table")}
+		return nil, &inputError{errors.New("select members in the table first")}
 	case len(names) > mostChanged:
 		return nil, &inputError{fmt.Errorf("%d members are selected: select at most %d", len(names), mostChanged)}
 	}
@@ -140,7 +140,7 @@ func (s *Server) changeBulk(w http.ResponseWriter, r *http.Request, v *visitor) 
 		switch {
 		case c.Refused != "":
 		case string(c.UID) != uids[i] || c.Seen != seen[i]:
-			c.Refused = "it has changed since the page showed it: check it, and decide again"
+			c.Refused = "it has changed since you opened the page: check it, and decide again"
 		default:
 			if err := b.Action.write(r.Context(), v, c.member, b.labels, because(r)); err != nil {
 				c.Refused = err.Error()

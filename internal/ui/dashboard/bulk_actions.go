@@ -32,12 +32,12 @@ var actions = []action{
 	{actionLabel, "Label", "Bundles and placements with a matching selector follow at once.", "", nil},
 	{"cordon", "Cordon", "The members keep their deliveries, and get no new ones.", "cordon", &decision.Cordon},
 	{"uncordon", "Uncordon", "The members get new deliveries again.", "cordon", &decision.Uncordon},
-	{"quarantine", "Quarantine", "The members send heartbeats and get nothing else. What is on them stays, and nothing changes there.",
+	{"quarantine", "Quarantine", "The members only send heartbeats and reports. Their workloads stay unchanged, and they get no deliveries.",
 		"quarantine", &decision.Quarantine},
 	{"unquarantine", "End quarantine", "The members get their deliveries again.", "quarantine", &decision.Unquarantine},
-	{"approve", "Approve deliveries", "The members get the deliveries that select them.", "approve", &decision.Approve},
-	{"revoke", "Revoke access", "The members lose access to the hub at once. Their entries on the hub and their workloads stay. " +
-		"To come back, each needs a new token.", "", &decision.Revoke},
+	{"approve", "Approve deliveries", "The members get all deliveries that select them.", "approve", &decision.Approve},
+	{"revoke", "Revoke access", "The members lose access to the hub at once. Their objects on the hub and their workloads stay. " +
+		"To join again, each needs a new token.", "", &decision.Revoke},
 }
 
 // Dangerous reports whether no other action undoes the change.
@@ -91,7 +91,7 @@ func (a action) change(member client.Object, labels map[string]any) (gone, added
 	}
 	if !slices.Contains(decision.OfMember(member), *a.decision) {
 		return nil, nil, "", errors.New(map[string]string{
-			"approve": "it does not wait for an approval", "revoke": "it is revoked already",
+			"approve": "it needs no approval", "revoke": "it is revoked already",
 			"quarantine": "it is quarantined already", "unquarantine": "it is not quarantined",
 		}[a.Name])
 	}

@@ -41,7 +41,7 @@ func TestAnActionSaysWhatItChangesOnAMember(t *testing.T) {
 		"a cordon of a cordoned one":        {"cordon", "", cordoned, "it is cordoned already"},
 		"its end":                           {"uncordon", "", cordoned, "gone ; added uncordon; seen true"},
 		"an end without a cordon":           {"uncordon", "", member(nil), "it is uncordoned already"},
-		"an approval that is not due":       {"approve", "", member(nil), "it does not wait for an approval"},
+		"an approval that is not due":       {"approve", "", member(nil), "it needs no approval"},
 		"a quarantine":                      {"quarantine", "", member(nil), "gone ; added quarantine; seen quarantine revoke"},
 		"a quarantine of a quarantined one": {"quarantine", "", quarantined, "it is quarantined already"},
 		"the end of a quarantine":           {"unquarantine", "", quarantined, "gone ; added unquarantine; seen unquarantine revoke"},

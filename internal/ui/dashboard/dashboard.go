@@ -191,7 +191,8 @@ func (s *Server) ready(w http.ResponseWriter, _ *http.Request) {
 	case resource != "":
 		http.Error(w, resource+" have not been read yet", http.StatusServiceUnavailable)
 	case listed == 0:
-		http.Error(w, "no kind can be listed: check that the chart fleet-crd is installed and that the dashboard's account has its rights",
+		http.Error(w, "the dashboard can list no kinds: check that the chart fleet-crd is installed, and that the dashboard's "+
+			"account has its rights",
 			http.StatusServiceUnavailable)
 	default:
 		fmt.Fprintln(w, "ok")

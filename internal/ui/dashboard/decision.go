@@ -35,7 +35,7 @@ func unchanged(o client.Object, form func(string) string, state string) error {
 		return &inputError{replaced(o)}
 	}
 	if form("reason") != state {
-		return &inputError{fmt.Errorf("%s has changed since the page showed it, its state is %s (%s): check it, and decide again",
+		return &inputError{fmt.Errorf("%s has changed since you opened the page, and is now %s (%s): check it, and decide again",
 			view.Title(o), view.State(o), view.Because(o))}
 	}
 	return nil
@@ -43,7 +43,7 @@ func unchanged(o client.Object, form func(string) string, state string) error {
 
 // replaced returns the error for an object created after the visitor's page.
 func replaced(o client.Object) error {
-	return fmt.Errorf("%s was replaced since the page showed it: check it, and decide again", view.Title(o))
+	return fmt.Errorf("%s was replaced since you opened the page: check it, and decide again", view.Title(o))
 }
 
 // find returns the decision of a name among others.
@@ -95,8 +95,8 @@ var offers = []offer{
 	{decision.Deny, "Deny new deliveries", "", ""},
 	{decision.Quarantine, "Quarantine", "", ""},
 	{decision.Unquarantine, "End quarantine", "", ""},
-	{decision.Revoke, "Revoke access", "The member loses access to the hub at once. Its entry on the hub and its workloads stay. " +
-		"To come back, it needs a new token.", ""},
+	{decision.Revoke, "Revoke access", "The member loses access to the hub at once. Its object on the hub and its workloads stay. " +
+		"To join again, it needs a new token.", ""},
 	{decision.Readmit, "Restore access", "", ""},
 }
 

@@ -142,7 +142,7 @@ func (d *tokenDoor) visitor(r *http.Request) (*visitor, error) {
 func (d *tokenDoor) refuse(w http.ResponseWriter, r *http.Request) {
 	if r.Method != http.MethodGet || r.URL.Path == "/live" {
 		render(w, r, http.StatusUnauthorized, "problem", page{Title: "Sign in first", Body: shownProblem{
-			Text: "Your session has ended, and nothing was changed. Sign in, and send the form again.", Next: &link{"Sign in", "/sign-in"},
+			Text: "Your session has ended, and nothing has changed. Sign in, and submit the form again.", Next: &link{"Sign in", "/sign-in"},
 		}})
 		return
 	}

@@ -119,9 +119,19 @@ func looksAt(b *testbrowser.Browser, address, scheme string, width int64) {
 
 const (
 	// tooWide are elements that go beyond the window.
-	tooWide = `[...document.querySelectorAll("main *")].filter(e => e.getBoundingClientRect().right > innerWidth + 1 && !e.closest(".wide")).map(e => e.tagName + "." + e.className).slice(0, 5)`
-	// unfolded shows all that a page has.
-	unfolded = `document.querySelectorAll("details").forEach(d => d.open = true), document.querySelectorAll(".group").forEach(g => g.style.contentVisibility = "visible")`
+	tooWide = `[...document.querySelectorAll("main *")].
+		filter(e => e.getBoundingClientRect().right > innerWidth + 1 && !e.closest(".wide")).
+		map(e => e.tagName + "." + e.className).slice(0, 5)`
+	// misplaced are labels of a plot apart from their hours: the left edge, the middle and the right
+	// edge of the bars.
+	misplaced = `[...document.querySelectorAll(".plot svg")].flatMap(svg => {
+		const bars = svg.getBoundingClientRect(), [first, middle, last] = [...svg.parentElement.querySelectorAll(".times span")].
+			map(label => label.getBoundingClientRect());
+		return [first.left - bars.left, (middle.left + middle.right - bars.left - bars.right) / 2, last.right - bars.right];
+	}).filter(distance => Math.abs(distance) > 1).join(", ")`
+	// unfolded shows everything on a page.
+	unfolded = `document.querySelectorAll("details").forEach(d => d.open = true),
+		document.querySelectorAll(".group").forEach(g => g.style.contentVisibility = "visible")`
 	// boxes are the lines of text of a page, and where they are.
 	boxes = `(() => {
 		const lines = [], texts = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT), range = document.createRange();
@@ -136,11 +146,13 @@ const (
 	broken = `(() => {
 		const lines = ` + boxes + `, found = [];
 		lines.forEach((a, i) => lines.slice(i + 1).forEach(b => {
-			const across = Math.min(a.box.right, b.box.right) - Math.max(a.box.left, b.box.left), down = Math.min(a.box.bottom, b.box.bottom) - Math.max(a.box.top, b.box.top);
+			const across = Math.min(a.box.right, b.box.right) - Math.max(a.box.left, b.box.left);
+			const down = Math.min(a.box.bottom, b.box.bottom) - Math.max(a.box.top, b.box.top);
 			if (across > 2 && down > 6) found.push("'" + a.text + "' covers '" + b.text + "'");
 		}));
 		for (const e of document.querySelectorAll("body *"))
-			if (!["visible", "auto", "scroll"].includes(getComputedStyle(e).overflowX) && e.matches(":not(input, select)") && e.scrollWidth > e.clientWidth + 1) found.push("'" + e.textContent.trim().slice(0, 40) + "' is cut off");
+			if (!["visible", "auto", "scroll"].includes(getComputedStyle(e).overflowX) && e.matches(":not(input, select)") &&
+				e.scrollWidth > e.clientWidth + 1) found.push("'" + e.textContent.trim().slice(0, 40) + "' is cut off");
 		return lines.length < 5 ? "there is nothing on it" : found.slice(0, 5).join("; ");
 	})()`
 	// places is where the lines of text are, whatever their colours.
@@ -178,6 +190,9 @@ func TestNoPageBreaks(t *testing.T) {
 				b.JS(unfolded)
 				if bad := b.JS(broken); bad != "" {
 					t.Errorf("%s in a window of %d: %s", path, width, bad)
+				}
+				if away := b.JS(misplaced); away != "" {
+					t.Errorf("%s in a window of %d: labels of the plot are %s pixels from their hours", path, width, away)
 				}
 				in[scheme] = b.JS(places)
 			}
@@ -224,7 +239,8 @@ func TestThePagesAreAccessible(t *testing.T) {
 			ctx, end := context.WithTimeout(b.Context, time.Minute)
 			found, err := chromedp.Run(ctx,
 				chromedp.Evaluate[string](`axe.run({runOnly: ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa"]}).then(r =>
-				r.passes.length < 5 ? "it has looked at nothing" : r.violations.map(v => v.id + ": " + v.help + ": " + v.nodes.slice(0, 3).map(n => n.html + " " + n.failureSummary).join("; ")).join("\n"))`,
+				r.passes.length < 5 ? "it has looked at nothing" : r.violations.map(v => v.id + ": " + v.help + ": " +
+				v.nodes.slice(0, 3).map(n => n.html + " " + n.failureSummary).join("; ")).join("\n"))`,
 					chromedp.EvalAwaitPromise))
 			end()
 			r.check(err)

@@ -66,7 +66,7 @@ func (s *Server) serveMetrics(ctx context.Context, address string) error {
 	}
 	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", process.BindAddress(address))
 	if err != nil {
-		return fmt.Errorf("serving metrics: %w; choose another address with --metrics-bind-address, or switch metrics off with 0", err)
+		return fmt.Errorf("serving metrics: %w; choose another address with --metrics-bind-address, or turn metrics off with 0", err)
 	}
 	serving := &http.Server{Handler: s.metrics(), ReadHeaderTimeout: 5 * time.Second}
 	context.AfterFunc(ctx, func() { _ = serving.Close() }) // the process ends

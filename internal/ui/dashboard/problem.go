@@ -82,7 +82,7 @@ func (s *Server) problem(w http.ResponseWriter, r *http.Request, v *visitor, sta
 }
 
 // errNoPage reports an address without a page.
-var errNoPage = errors.New("the dashboard has no page at this address: check it, or begin with the fleet")
+var errNoPage = errors.New("the dashboard has no page at this address: check the address, or go to the fleet")
 
 // missing answers requests for other pages.
 func (s *Server) missing(w http.ResponseWriter, r *http.Request, v *visitor) error {

@@ -82,7 +82,7 @@ func (q *query) parse(values url.Values) (err error) {
 		return fmt.Errorf("invalid page %q: pages count from 1", values.Get("page"))
 	}
 	if !slices.Contains(groupNames, q.Group) {
-		return fmt.Errorf("cannot group members by %q: use %s, %s, %s or %s",
+		return fmt.Errorf("cannot group members by %q; use %s, %s, %s or %s",
 			q.Group, byWorkspace, byState, byVersion, byLabel)
 	}
 	if q.View != asTable && q.View != asWall {

@@ -41,7 +41,7 @@ func TestADashboardIsReadyWhenEachKindWasAnswered(t *testing.T) {
 			for resource := range kinds {
 				r.fail(resource, forbidden)
 			}
-		}, http.StatusServiceUnavailable, "no kind can be listed"},
+		}, http.StatusServiceUnavailable, "the dashboard can list no kinds"},
 	} {
 		s := &Server{roll: newRoll()}
 		for resource := range kinds {

@@ -53,10 +53,10 @@ const (
 var (
 	stepNames = []string{
 		waits: "Waiting for their turn", beingSent: "Next, or blocked",
-		sent: "Sent, not available yet", done: "Up to date and available",
+		sent: "Sent, not yet available", done: "Up to date and available",
 	}
 	comparedNames = []string{
-		waits: stepNames[waits], beingSent: stepNames[beingSent], sent: "Sent, not compared yet",
+		waits: stepNames[waits], beingSent: stepNames[beingSent], sent: "Sent, not yet compared",
 		done: "Compared",
 	}
 )
@@ -142,7 +142,7 @@ func verdictOf(members map[progress][]string, missing map[string]metav1.Conditio
 	case len(waiting) == 0 && len(blocking) == 0:
 		return fmt.Sprintf("Finished: %s.", amount(total, "is up to date", "are up to date"))
 	case len(waiting) == 0:
-		return fmt.Sprintf("In progress: no member waits for its turn, and some are not finished: %s.", named(blocking, missing))
+		return fmt.Sprintf("In progress: no member waits for its turn, and some have not finished: %s.", named(blocking, missing))
 	case len(blocking) > 0:
 		return fmt.Sprintf("%s until enough other members are available: %s.",
 			amount(len(waiting), "waits for its turn", "wait for their turn"), named(blocking, missing))

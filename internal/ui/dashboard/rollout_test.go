@@ -61,17 +61,17 @@ func TestWhoWaitsForWhomInARollout(t *testing.T) {
 		},
 		"one is not available": {
 			[]placement.PerClusterStatus{well("a"), fails}, "1/2", "", "",
-			"In progress: no member waits for its turn, and some are not finished: fleet/b (Deployment shop: 0 of 1 replicas).",
-			"Up to date and available 1/2: a; Sent, not available yet 1/2: fleet/b",
+			"In progress: no member waits for its turn, and some have not finished: fleet/b (Deployment shop: 0 of 1 replicas).",
+			"Up to date and available 1/2: a; Sent, not yet available 1/2: fleet/b",
 		},
 		"two wait for it": {
 			[]placement.PerClusterStatus{turn("a"), fails, turn("c")}, "0/3", "a: waits for its turn", "",
 			"2 members wait for their turn until enough other members are available: fleet/b (Deployment shop: 0 of 1 replicas).",
-			"Up to date and available 0/3:; Sent, not available yet 1/3: fleet/b; Waiting for their turn 2/3: a c",
+			"Up to date and available 0/3:; Sent, not yet available 1/3: fleet/b; Waiting for their turn 2/3: a c",
 		},
 		"one cannot be sent it": {
 			[]placement.PerClusterStatus{at("a", placement.ConditionOverridden, "override x: no such path", no)}, "0/1", "", "",
-			"In progress: no member waits for its turn, and some are not finished: a (override x: no such path).",
+			"In progress: no member waits for its turn, and some have not finished: a (override x: no such path).",
 			"Up to date and available 0/1:; Next, or blocked 1/1: a",
 		},
 		"one is written to": {
@@ -81,8 +81,8 @@ func TestWhoWaitsForWhomInARollout(t *testing.T) {
 		},
 		"nothing is said of one": {
 			[]placement.PerClusterStatus{at("a", placement.ConditionApplied, "", unknown)}, "0/1", "", "",
-			"In progress: no member waits for its turn, and some are not finished: a (no report from the hub yet).",
-			"Up to date and available 0/1:; Sent, not available yet 1/1: a",
+			"In progress: no member waits for its turn, and some have not finished: a (no report from the hub yet).",
+			"Up to date and available 0/1:; Sent, not yet available 1/1: a",
 		},
 		"nobody can tell if it works": {
 			[]placement.PerClusterStatus{well("a"), turn("b")}, "1/2", "", "",
@@ -106,7 +106,7 @@ func TestWhoWaitsForWhomInARollout(t *testing.T) {
 			[]placement.PerClusterStatus{turn("a"), at("b", placement.ConditionApplied, "no", no), at("c", placement.ConditionApplied, "no", no),
 				at("d", placement.ConditionApplied, "no", no), at("e", placement.ConditionApplied, "no", no)}, "0/5", "", "",
 			"1 member waits for its turn until enough other members are available: b (no), c (no), d (no) and 1 more.",
-			"Up to date and available 0/5:; Sent, not available yet 4/5: b c d e; Waiting for their turn 1/5: a",
+			"Up to date and available 0/5:; Sent, not yet available 4/5: b c d e; Waiting for their turn 1/5: a",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

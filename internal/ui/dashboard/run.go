@@ -105,7 +105,7 @@ func (s *Server) approveStage(w http.ResponseWriter, r *http.Request, v *visitor
 	case name == "":
 		return &inputError{errors.New(view.NoApprovalDue(o))}
 	case name != r.PostFormValue("reason"):
-		return &inputError{fmt.Errorf("%s waits for another approval than the page showed: check it, and decide again", view.Title(o))}
+		return &inputError{fmt.Errorf("%s now waits for another approval: check it, and decide again", view.Title(o))}
 	}
 	request := updaterun.NewApprovalRequest(run.GetNamespace(), name)
 	if err := v.Get(r.Context(), client.ObjectKeyFromObject(request), request.Object); err != nil {
@@ -115,7 +115,7 @@ func (s *Server) approveStage(w http.ResponseWriter, r *http.Request, v *visitor
 		return &inputError{err}
 	}
 	if !request.Approved() {
-		if err := request.Approve(r.Context(), v, "approved on the dashboard"); err != nil {
+		if err := request.Approve(r.Context(), v, "approved in the dashboard"); err != nil {
 			return err
 		}
 	}

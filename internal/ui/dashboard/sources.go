@@ -36,7 +36,7 @@ func (d *shownDelivery) ofGitRepo(repo *fleet.GitRepo, related []client.Object) 
 		d.addFacts(sourceFact{Name: "Newest commit", Value: status.PollingCommit})
 	}
 	if status.LastPollingTime != nil {
-		d.addFacts(sourceFact{Name: "Newest commit seen", Since: status.LastPollingTime.Time})
+		d.addFacts(sourceFact{Name: "Newest commit", Since: status.LastPollingTime.Time})
 	}
 	if status.LastWebhookTime != nil {
 		d.addFacts(sourceFact{Name: "Last webhook", Since: status.LastWebhookTime.Time})

@@ -141,7 +141,7 @@ func tokenFacts(o *fleet.ClusterRegistrationToken) []fact {
 	if len(o.Spec.Labels) > 0 {
 		facts = append(facts, fact{"Labels for the clusters", labels.FormatLabels(o.Spec.Labels)})
 	}
-	for _, limit := range []fact{{"Only for the Cluster", o.Spec.ClusterName}, {"Only for the client ID", o.Spec.ClientID}} {
+	for _, limit := range []fact{{"Only this Cluster", o.Spec.ClusterName}, {"Only this client ID", o.Spec.ClientID}} {
 		if limit.Value != "" {
 			facts = append(facts, limit)
 		}

@@ -10,15 +10,14 @@ import (
 var importCauses = []cause{
 	{
 		kinds: ofClusters, reasons: []string{reasons.IsHub, reasons.AlreadyRegistered, reasons.AgentEnding},
-		means: "The cluster of the kubeconfig already has another place in the fleet.",
-		remedy: "Give the Cluster the kubeconfig of the right cluster, or remove the other member from the fleet with muster " +
-			"leave.",
+		means:  "The cluster of the kubeconfig is already in the fleet.",
+		remedy: "Give the Cluster the kubeconfig of the right cluster, or remove the other member with muster leave.",
 	},
 	{
 		kinds: ofClusters, reasons: []string{
 			reasons.SecretMissing, reasons.KubeconfigMissing, reasons.SecretNamespaceNotAllowed, reasons.ConsentMissing,
 		},
-		means: "The hub has no kubeconfig for this Cluster that it may use.",
+		means: "The hub has no usable kubeconfig for this Cluster.",
 		remedy: "Store the kubeconfig in the Secret that spec.kubeConfigSecret names, under the key \"value\". Create the Secret " +
 			"in the workspace of the Cluster. KUBECONFIG is the path of your file.",
 		onHub: []string{"kubectl -n NAMESPACE get cluster.fleet.cattle.io NAME -o jsonpath='{.spec.kubeConfigSecret}'",
@@ -78,8 +77,8 @@ var importCauses = []cause{
 	{
 		kinds: ofClusters, reasons: []string{reasons.AgentUnschedulable, reasons.AgentNotStarted, reasons.AgentRefused},
 		means: "The Pod of the agent does not start on the cluster.",
-		remedy: "Read in the message whether a node, an admission policy or the kubelet prevents it. The spec of the Cluster " +
-			"sets tolerations, affinity and resources of the agent.",
+		remedy: "The message names the obstacle: a node, an admission policy, or the kubelet. To set the agent's tolerations, affinity or " +
+			"resources, edit the spec of the Cluster.",
 		onMember: []string{"kubectl -n cattle-fleet-system describe pods -l app=fleet-agent", "kubectl get nodes"},
 	},
 	{
@@ -102,14 +101,15 @@ var importCauses = []cause{
 	{
 		kinds: ofClusters, reasons: []string{reasons.Queued},
 		means:  "The hub installs agents on other clusters first.",
-		remedy: "No action needed: the cluster gets its turn.", aside: true,
+		remedy: "No action needed: this cluster follows.", aside: true,
 	},
 }
 
 // Meaning and remedy for an agent of either kind without access to the new address of the hub.
 const (
 	unreachableMeans  = "The agent cannot reach the hub at its new address. It keeps the old address."
-	unreachableRemedy = "Check that the member can reach the new address, and that the CA in the hub's settings signed its certificate."
+	unreachableRemedy = "Check that the member can reach the new address, and that the CA in the hub's settings has signed the certificate " +
+		"there."
 )
 
 // hubSettings is the command that shows the settings of the hub.
@@ -119,8 +119,8 @@ var hubSettings = []string{"helm -n cattle-fleet-system get values fleet"}
 var agentCauses = []cause{
 	{
 		kinds: ofClusters, reasons: []string{"DidNotComeBack"},
-		means: "An update of the agent failed: its new version is not ready. The hub stops the update of the others when a " +
-			"tenth of the agents fail, in at least two workspaces if there are several.",
+		means: "The new version of the agent is not ready after an update. If a tenth of the agents fail, the hub stops the update of the " +
+			"others. If there are several workspaces, the failures must be in at least two.",
 		remedy: "Check the new Pod on the cluster, and correct the settings or the image. To continue without this Cluster, " +
 			"set its label fleet.cattle.io/non-managed-agent=true.",
 		onHub:    []string{"kubectl -n NAMESPACE get bundles -l muster/agent-version"},
@@ -137,14 +137,14 @@ var agentCauses = []cause{
 	},
 	{
 		kinds: ofMemberClusters, reasons: []string{"RolloutStopped"},
-		means: "The hub has stopped this update: at least a tenth of the agents are not ready with the new version. This agent keeps " +
-			"its version.",
+		means: "The hub has stopped this update, because the new version is not ready on at least a tenth of the agents. This agent keeps its " +
+			"version.",
 		remedy: "Run muster explain for the MemberClusters in the message.",
 	},
 	{
 		kinds: ofClusters, reasons: []string{"RolloutStopped"},
-		means: "The hub has stopped this update: at least a tenth of the agents are not ready with the new version. If there are " +
-			"several workspaces, they are in at least two. This agent keeps its version.",
+		means: "The hub has stopped this update, because the new version is not ready on at least a tenth of the agents. This agent keeps its " +
+			"version.",
 		remedy: "Run muster explain for the Clusters in the message.",
 	},
 	{
@@ -154,7 +154,7 @@ var agentCauses = []cause{
 	},
 	{
 		kinds: ofMemberClusters, reasons: []string{reasons.NameTaken},
-		means:  "The member namespace has a BundleDeployment that the hub did not create. The hub sends the agent no version.",
+		means:  "The member namespace has a BundleDeployment that the hub did not create. Until it is gone, the hub does not upgrade the agent.",
 		remedy: "Delete the BundleDeployment in the message.",
 	},
 	{
@@ -181,13 +181,12 @@ var agentCauses = []cause{
 	},
 	{
 		kinds: ofMembers, reasons: []string{reasons.AgentTooOld},
-		means: "The agent is too old. The message has the consequence: the agent cannot move to another address of the hub, or " +
-			"it deploys nothing.",
-		remedy: "Upgrade the agent with Helm. If the hub moves, upgrade before the old address is gone.",
+		means:  "The agent is too old to move to another address of the hub, or to deploy. The message says what it cannot do.",
+		remedy: "Upgrade the agent with Helm. Before the hub moves, upgrade the agent.",
 	},
 	{
 		kinds: ofMemberClusters, reasons: []string{reasons.AnotherKey},
-		means: "The agent requests a credential with a key that is not the member's. It keeps the token of its identity.",
+		means: "The agent requests a credential with another key than the member's. Meanwhile it uses the token of its identity.",
 		remedy: "If the agent belongs to the member, for example after its namespace was deleted, accept its key as the " +
 			"message says. Otherwise the token has leaked: revoke the member with muster revoke NAME.",
 	},
@@ -203,7 +202,7 @@ var agentCauses = []cause{
 	},
 	{
 		kinds: ofMembers, reasons: []string{"Offline"},
-		means:  "The agent gets a new version when it is back online.",
+		means:  "The agent is offline. It gets the new version as soon as it is back.",
 		remedy: "Bring the agent back. No other action is needed.", aside: true,
 	},
 	{
@@ -219,9 +218,9 @@ var agentCauses = []cause{
 	},
 	{
 		kinds: ofMemberClusters, reasons: []string{reasons.AgentHasNoKey, reasons.SwitchedOff},
-		means: "The message has one of two causes. The agent keeps the token of its identity, and the hub cannot renew it. Or " +
-			"manageAgent is false, and the hub upgrades no agents.",
-		remedy: "For a renewed credential, use Muster's own agent. If the hub does not upgrade agents, upgrade them with Helm.", aside: true,
+		means: "The hub renews no credential for this agent, or does not upgrade it. The message has the cause: the agent has no key, or " +
+			"manageAgent of the chart fleet is false.",
+		remedy: "For renewed credentials, use Muster's agent. If manageAgent is false, upgrade agents with Helm.", aside: true,
 	},
 	{
 		kinds: ofMembers, reasons: []string{clusterv1beta1.ReasonNamespacesDegraded, reasons.PropertiesSkipped},
@@ -235,12 +234,12 @@ var agentCauses = []cause{
 	},
 	{
 		kinds: ofMembers, reasons: []string{reasons.AccessWithheld, reasons.AccessSecretTaken},
-		means:  "The hub does not give another tool the kubeconfig of this member, although its owner consents.",
+		means:  "The hub does not give the kubeconfig of this member to another tool, although its owner consents.",
 		remedy: "Follow the message. The page how-to/other-tools.md lists the conditions.", aside: true,
 	},
 	{
 		kinds: ofMembers, reasons: []string{reasons.AccessGiven, reasons.AccessEnded},
-		means:  "The hub gave another tool the kubeconfig of this member, or took it back.",
+		means:  "The hub has given the kubeconfig of this member to another tool, or has taken it back.",
 		remedy: "If this is not intended, change the annotation muster/access-for of the kubeconfig Secret.", aside: true,
 	},
 }

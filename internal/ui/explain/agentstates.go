@@ -31,18 +31,18 @@ var stateCauses = []cause{
 	},
 	{
 		kinds: ofAgents, reasons: []string{"Retrying"},
-		means:  "The agent cannot send its registration request, or the hub does not accept it. The agent retries by itself.",
+		means:  "The agent cannot send its registration request, or the hub does not accept it. The agent retries.",
 		remedy: "Check the address, the certificate, the proxy or the token in the message.",
 	},
 	{
 		kinds: ofAgents, reasons: []string{reasons.Unreachable},
-		means:  "The agent cannot check its credential with the hub. It keeps everything, and retries by itself.",
+		means:  "The agent cannot check its credential with the hub. It removes nothing, and retries.",
 		remedy: "Check that the cluster can reach the address in the message, and that the hub's API server is running.",
 	},
 	{
 		kinds: ofAgents, reasons: []string{"Left"},
-		means:  "The cluster has left the fleet, as the hub requested.",
-		remedy: "Uninstall the agent. To join again, give it a new registration token.",
+		means:  "The cluster has left the fleet at the request of the hub.",
+		remedy: "Uninstall the agent. To join again, give the agent a new registration token.",
 	},
 	{
 		kinds: ofAgents, reasons: []string{"Standby"},

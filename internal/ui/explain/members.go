@@ -19,7 +19,7 @@ var memberCauses = []cause{
 		kinds:   slices.Concat(ofMembers, ofTokens, ofRequests, ofBundles, ofSources, ofPlacements, ofRuns),
 		reasons: []string{reasonNew},
 		means:   "No hub has reconciled the object yet.",
-		remedy:  "If this lasts longer than a minute, no Pod of the hub runs, or none leads. Check the Pods and their log.",
+		remedy:  "If this lasts longer than a minute, the hub is not running, or no replica leads. Check the Pods and their log.",
 		onHub:   []string{"kubectl -n cattle-fleet-system get pods -l app=fleet-controller", hubLog},
 	},
 	{
@@ -39,21 +39,22 @@ var memberCauses = []cause{
 	},
 	{
 		kinds: ofMembers, reasons: []string{reasons.Revoking},
-		means: "The member is revoked, but an object on the hub still gives its agent access.",
-		remedy: "Delete the object in the message: the hub deletes only its own objects. The hub checks again within 30 " +
+		means: "The member is revoked, but an object on the hub still grants access to its agent.",
+		remedy: "Delete the object in the message yourself, because the hub deletes only its own objects. The hub checks again within 30 " +
 			"seconds.",
 	},
 	{
 		kinds: ofMembers, reasons: []string{reasons.Quarantined},
-		means: "A user has quarantined the member: its agent sends heartbeats and may do nothing else. Deliveries stay on the " +
-			"member, and none is added, changed or removed.",
-		remedy: "The message names the user and the reason. To let deliveries continue, end the quarantine.",
+		means: "A user has quarantined the member: its agent may only send heartbeats and reports. Its deliveries stay unchanged, and it gets " +
+			"no new ones.",
+		remedy: "The message names the user and the reason. To continue the deliveries, end the quarantine.",
 		onHub:  []string{"muster quarantine OBJECT --undo"},
 	},
 	{
 		kinds: ofMembers, reasons: []string{reasons.Quarantining},
-		means:  "The member is quarantined, but an object on the hub still gives its agent other rights.",
-		remedy: "Delete the object in the message: the hub deletes only its own objects. The hub checks again within 30 seconds.",
+		means: "The member is quarantined, but an object on the hub still grants other rights to its agent.",
+		remedy: "Delete the object in the message yourself, because the hub deletes only its own objects. The hub checks again within 30 " +
+			"seconds.",
 	},
 	{
 		kinds: ofBundles, reasons: []string{reasons.Quarantined},
@@ -71,7 +72,7 @@ var memberCauses = []cause{
 	},
 	{
 		kinds: append([]string{kindRequest}, ofMembers...), reasons: []string{reasons.NamespaceTaken},
-		means:  "The hub needs a namespace for this member. A namespace of that name exists, and belongs to another owner.",
+		means:  "The namespace that the hub needs for this member exists, and belongs to another owner.",
 		remedy: "Delete that namespace if it is unused, or register the cluster under another name.",
 	},
 	{
@@ -89,7 +90,7 @@ var memberCauses = []cause{
 	{
 		kinds: ofMemberClusters, reasons: []string{reasons.IdentityInvalid},
 		means:  "The agent of a member cannot use the account in spec.identity.",
-		remedy: "Name a ServiceAccount of the namespace fleet-system, or a user, that serves no other purpose.",
+		remedy: "Name a ServiceAccount in the namespace fleet-system, or a user. The account must serve no other purpose.",
 		onHub:  []string{"kubectl edit membercluster NAME"},
 	},
 	{
@@ -131,7 +132,7 @@ var memberCauses = []cause{
 	},
 	{
 		kinds: []string{kindCluster, kindRequest}, reasons: []string{reasons.InvalidName},
-		means:  "The name of the Cluster has dots. The namespace of a member carries its name, and no namespace has dots in its name.",
+		means:  "The name of the Cluster has dots. The hub needs a namespace with this name, and the name of a namespace cannot have dots.",
 		remedy: "Create the Cluster under the name that the message proposes, with the same spec, and delete this one.",
 		onHub:  []string{"kubectl -n NAMESPACE get clusters.fleet.cattle.io"},
 	},
@@ -151,31 +152,31 @@ var memberCauses = []cause{
 	},
 	{
 		kinds: ofMembers, reasons: []string{reasons.CredentialSuperseded},
-		means: "The agent used an old credential after a newer one. Two agents share the credential of this member, for " +
-			"example after a clone or a restore from a backup.",
+		means: "The agent used an old credential after a newer one. Two agents share the credential of this member, for example after the " +
+			"cluster was cloned or restored from a backup.",
 		remedy: "Find out which cluster is the member, and register the other one again. Then accept the remaining agent as " +
 			"the message says. Until then the hub renews no credential.",
 	},
 	{
 		kinds: ofClusters, reasons: []string{reasons.AgentWaiting},
-		means:  "A second agent with the credential of this Cluster waits for the first one to stop.",
+		means:  "Two agents have the credential of this Cluster. The second one waits until the first one stops.",
 		remedy: "Stop one of the two agents, or register its cluster as a separate Cluster with its own client ID.",
 	},
 	{
 		kinds: ofMembers, reasons: []string{reasons.RemovalBlocked},
-		means: "A Bundle or placement is gone, and the agent cannot remove its objects from the member.",
-		remedy: "Read in the message which object remains, and why. Grant the missing right, remove the finalizer, or delete " +
-			"the object yourself.",
+		means: "A Bundle or placement was removed, but the agent cannot remove its objects from the member.",
+		remedy: "The message names the remaining object and the cause. Grant the missing right, remove the finalizer, or delete the object " +
+			"yourself.",
 	},
 	{
 		kinds: ofMembers, reasons: []string{reasons.RemovalUnconfirmed},
-		means: "The agent keeps a Helm release, because the hub does not confirm the deletion of its BundleDeployment.",
-		remedy: "The message names the missing proof. Until then the agent removes nothing. If the hub has no trace of the " +
-			"deletion, create the Bundle again. To remove the release, delete the Bundle after that.",
+		means: "The agent keeps a Helm release, because the hub has not confirmed the deletion of its BundleDeployment.",
+		remedy: "The message names the missing proof. Until then the agent removes nothing. If the hub never deleted the BundleDeployment, " +
+			"create the Bundle again. To remove the release, delete the Bundle after that.",
 	},
 	{
 		kinds: ofMembers, reasons: []string{reasons.HubRestored},
-		means:  "The hub was restored from a backup without a release of this member. The release stays.",
+		means:  "The hub was restored from a backup, and this member has a release that the backup does not contain. The release stays.",
 		remedy: "Create its Bundle again. To remove the release, delete the Bundle after that.",
 	},
 	{
@@ -185,12 +186,12 @@ var memberCauses = []cause{
 	},
 	{
 		kinds: ofMembers, reasons: []string{reasons.LeavePolicyInvalid},
-		means:  "The member has a setting that the hub does not support.",
+		means:  "A setting of the member has a value that the hub does not support.",
 		remedy: "Correct the field in the message.",
 	},
 	{
 		kinds: ofMembers, reasons: []string{reasons.ReportTooLarge},
-		means:  "The report of the agent is too large for the hub. The hub uses the health in it, and drops the rest.",
+		means:  "The report of the agent is too large. The hub uses only its health.",
 		remedy: "Let the agent report fewer namespaces and properties.",
 	},
 }

@@ -16,45 +16,44 @@ var placementCauses = []cause{
 	},
 	{
 		kinds: ofPlacements, reasons: []string{reasons.RemovalUnfounded},
-		means: "An object is no longer selected, but the hub cannot confirm that a user removed it: it cannot read the " +
-			"object, or may not. Placed objects stay as they are.",
-		remedy: "Resolve the problem in the message. If members should lose the object, confirm the removal.",
+		means: "An object is no longer selected. The hub cannot prove that a user removed it, because it cannot read the object, or may not. " +
+			"Placed objects stay unchanged.",
+		remedy: "Resolve the problem in the message. To remove the object from the members, confirm the removal.",
 		onHub:  []string{confirmPlacement},
 	},
 	{
 		kinds: ofPlacements, reasons: []string{reasons.WorkFull},
-		means: "The objects of a Work exceed the size limit, and the member's agent is too old to move objects between " +
-			"Works. Placed objects stay as they are.",
+		means: "The objects of a Work exceed the size limit, and the member's agent is too old to move objects between Works. Placed objects " +
+			"stay unchanged.",
 		remedy: "Upgrade the agent, make the objects smaller, or select some of them with another placement.",
 	},
 	{
 		kinds: ofPlacements, reasons: []string{reasons.AuthorUnknown, reasons.AuthorRightsUnknown, reasons.AuthorMayNotRead},
 		means: "The hub reads placed objects with the rights of the placement's author. Overrides and envelopes need the " +
 			"rights of their authors. These rights are missing or unknown.",
-		remedy: "Grant the right to the author in the message, or let a user with the right write the placement, override or " +
-			"envelope again. If members should lose the missing objects, confirm the removal.",
+		remedy: "Grant the right to the author in the message, or let a user with the right write the placement, override or envelope again. " +
+			"To remove the missing objects from the members, confirm the removal.",
 		onHub: []string{confirmPlacement},
 	},
 	{
 		kinds: ofPlacements, reasons: []string{reasons.OverrideNotPermitted},
-		means: "The author of an override may not make the same change on the hub. The hub ignores the override. Members " +
-			"that already have the change keep it.",
+		means: "The author of an override has no right to make the same change on the hub, so the hub ignores the override. Members that " +
+			"already have the change keep it.",
 		remedy: "Grant the right in the message to the author, let a user with the right change the override, or delete the " +
 			"override.",
 		onHub: []string{"kubectl get clusterresourceoverrides,resourceoverrides -A"},
 	},
 	{
 		kinds: ofPlacements, reasons: []string{reasons.EnvelopeNotPermitted},
-		means: "The author of an envelope may not create and update the enclosed object on the hub. The hub leaves the " +
-			"object out. Objects placed before stay as they are.",
+		means: "The author of an envelope has no right to create and update the enclosed object on the hub, so the hub does not place it. " +
+			"Objects placed before stay unchanged.",
 		remedy: "Grant the right in the message to the author, let a user with the right change the envelope, or remove the " +
 			"object from the envelope.",
 		onHub: []string{"kubectl get clusterresourceenvelopes,resourceenvelopes -A"},
 	},
 	{
 		kinds: ofPlacements, reasons: []string{reasons.PolicyMissing},
-		means: "The hub cannot identify the authors of placements: its admission policy is missing. Placed objects stay as " +
-			"they are.",
+		means:  "The hub cannot identify the authors of placements, because its admission policy is missing. Placed objects stay unchanged.",
 		remedy: "Restore the policy with the chart fleet.",
 		onHub:  []string{"helm -n cattle-fleet-system upgrade fleet fleet/fleet --reset-then-reuse-values"},
 	},
@@ -63,10 +62,9 @@ var placementCauses = []cause{
 			reasons.SchedulingPolicyUnfulfilled, reasons.ScheduleFailed, reasons.AffinityNotMatched, reasons.TaintNotTolerated,
 			reasons.TopologySpreadNotSatisfied, reasons.Outranked, reasons.NotNamed, reasons.NoSuchMember,
 		},
-		means: "Fewer members match than the policy requires.",
-		remedy: "Compare the affinity, tolerations and spread of the policy with the members. The message has a reason for " +
-			"each member.",
-		onHub: []string{"kubectl get memberclusters --show-labels"},
+		means:  "Fewer members match than the policy requires.",
+		remedy: "Compare the affinity, tolerations and spread of the policy with the members. The message has the reason for each member.",
+		onHub:  []string{"kubectl get memberclusters --show-labels"},
 	},
 	{
 		kinds: ofPlacements, reasons: []string{
@@ -103,10 +101,10 @@ var placementCauses = []cause{
 	},
 	{
 		kinds: ofPlacements, reasons: []string{reasons.RolloutControlledByExternalController},
-		means: "spec.strategy.type is External: only staged update runs change members. No run has reached the members in " +
-			"the message. They keep what they have.",
-		remedy: "Create a staged update run, or check the cause of the current run's wait. To let the hub roll out changes by " +
-			"itself, set spec.strategy.type to RollingUpdate.",
+		means: "spec.strategy.type is External, so only staged update runs change members. No run has reached the members in the message. They " +
+			"keep their version.",
+		remedy: "Create a staged update run, or check why the current run waits. To let the hub roll out changes by itself, set " +
+			"spec.strategy.type to RollingUpdate.",
 		onHub: []string{"kubectl get clusterstagedupdateruns", "kubectl get stagedupdateruns -A"},
 	},
 	{
@@ -177,8 +175,8 @@ var placementCauses = []cause{
 	{
 		kinds: ofPlacements, reasons: []string{reasons.KubeFleetLeftovers},
 		means: "KubeFleet's hub has left objects of this placement.",
-		remedy: "No action needed: its bindings and snapshots are deleted with the placement. To delete them earlier, once " +
-			"that hub is gone for good, follow the message.",
+		remedy: "No action needed: its bindings and snapshots are deleted with the placement. If that hub is gone for good, you can delete " +
+			"them earlier, as the message says.",
 		aside: true,
 	},
 	{

@@ -44,7 +44,7 @@ var requestCauses = []cause{
 	},
 	{
 		kinds: ofRequests, reasons: []string{reasons.TooManyNewClusters},
-		means: "The token has registered as many new Clusters as allowed, and they have sent no heartbeat yet.",
+		means: "The token has registered the maximum number of new Clusters that have sent no heartbeat yet.",
 		remedy: "Check why these Clusters send no heartbeat, or delete them. To let more join at once, raise " +
 			"registration.maxNewClustersPerToken of the chart fleet.",
 		onHub: []string{"muster get clusters -n NAMESPACE"},
@@ -52,8 +52,8 @@ var requestCauses = []cause{
 	{
 		kinds: ofRequests, reasons: []string{reasons.TooManyRequests},
 		means: "The limit of denied or waiting requests is reached.",
-		remedy: "Decide about the waiting requests, and check that the token has not leaked. The hub deletes this request " +
-			"after a minute, and its agent sends another one.",
+		remedy: "Approve or deny the waiting requests, and check that the token has not leaked. The hub deletes this request after a minute, " +
+			"and its agent sends another one.",
 		onHub: []string{getRequests},
 	},
 	{
@@ -71,7 +71,7 @@ var requestCauses = []cause{
 	},
 	{
 		kinds: ofRequests, reasons: []string{reasons.ApprovedTooEarly},
-		means:  "The request was approved at its creation. No user with the right to approve has checked it.",
+		means:  "The request was created with an approval. No user with the right to approve has checked it.",
 		remedy: "Approve the request again.",
 		onHub:  []string{approveRequest},
 	},
@@ -79,16 +79,16 @@ var requestCauses = []cause{
 		kinds: ofRequests, reasons: []string{
 			reasons.NotAttributed, reasons.RequesterUnknown, reasons.PolicyMissing, reasons.OlderThanPolicy, reasons.PolicyUnchecked,
 		},
-		means: "The hub cannot identify the creator of the request: its admission policy was missing.",
-		remedy: "Restore the policy with the chart fleet, and delete the request: its agent sends another one. Or approve " +
-			"the request, if you know its origin.",
+		means: "The hub cannot identify the creator of the request, because its admission policy was missing.",
+		remedy: "Restore the policy with the chart fleet. Then delete the request, and its agent sends another one. If you know the origin of " +
+			"the request, you can approve it instead.",
 		onHub: []string{"helm -n cattle-fleet-system upgrade fleet fleet/fleet --reset-then-reuse-values",
 			"kubectl -n NAMESPACE delete clusterregistration NAME"},
 	},
 	{
 		kinds: ofRequests, reasons: []string{reasons.AmbiguousClientID},
 		means:  "Several Clusters of the workspace have the client ID of this request.",
-		remedy: "Delete or change all but one.",
+		remedy: "Keep one, and delete or change the others.",
 		onHub:  []string{"kubectl -n NAMESPACE get clusters.fleet.cattle.io -o custom-columns=CLUSTER:.metadata.name,CLIENT-ID:.spec.clientID"},
 	},
 	{
@@ -126,7 +126,7 @@ var requestCauses = []cause{
 		kinds: ofRequests, reasons: []string{
 			reasons.TokenExpired, reasons.TokenNotFound, reasons.TokenUnknown, reasons.TokenUsedUp, reasons.TokenBoundElsewhere,
 		},
-		means:  "The token of the request does not register this cluster, or no longer does.",
+		means:  "The token of the request cannot register this cluster, or can no longer do so.",
 		remedy: "Create another token, and give its values to the agent.",
 		onHub:  []string{newToken},
 	},
@@ -140,7 +140,7 @@ var requestCauses = []cause{
 		kinds: ofRequests, reasons: []string{fleet.ReasonNotApproved},
 		means: "A user has denied the request.",
 		remedy: "If that was a mistake, approve the request while it exists: its agent waits for the approval. If the request is gone, give " +
-			"the cluster a registration token again.",
+			"the cluster another registration token.",
 		onHub: []string{approveRequest},
 	},
 	{
@@ -166,7 +166,7 @@ var tokenCauses = []cause{
 	},
 	{
 		kinds: ofTokens, reasons: []string{reasons.TTLRequired},
-		means:  "This hub requires tokens with an end.",
+		means:  "This hub requires an expiry for every token.",
 		remedy: "Set spec.ttl.",
 		onHub:  []string{`kubectl -n NAMESPACE patch clusterregistrationtoken NAME --type merge -p '{"spec":{"ttl":"240h"}}'`},
 	},
@@ -178,7 +178,7 @@ var tokenCauses = []cause{
 	},
 	{
 		kinds: ofTokens, reasons: []string{reasons.InvalidRotation},
-		means:  "The credential of the token is not replaced, because an annotation is not valid.",
+		means:  "The hub does not replace the credential of the token, because an annotation is invalid.",
 		remedy: "Correct the annotation in the message.",
 		onHub:  []string{"kubectl -n NAMESPACE annotate clusterregistrationtoken NAME muster/rotate-overlap=24h --overwrite"}, aside: true,
 	},
@@ -195,8 +195,8 @@ var tokenCauses = []cause{
 	},
 	{
 		kinds: ofTokens, reasons: []string{reasons.LifeShortened},
-		means: "The API server of the hub issues credentials with a shorter life than the token requires. The hub renews the " +
-			"credential in the Secret until the token ends.",
+		means: "The API server of the hub issues credentials with a shorter lifetime than the token requires. The hub renews the credential in " +
+			"the Secret until the token ends.",
 		remedy: "For new clusters, read the values from the Secret again.", aside: true,
 	},
 }

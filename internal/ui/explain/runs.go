@@ -11,16 +11,15 @@ var runCauses = []cause{
 	},
 	{
 		kinds: ofRuns, reasons: []string{"UpdateRunFailed"},
-		means:  "The run has ended before all members were updated. Members keep what they have.",
+		means:  "The run has ended before all members were updated. Members keep their version.",
 		remedy: "Correct the problem in the message, and create another run.",
 		onHub:  []string{"muster get runs"},
 	},
 	{
 		kinds: ofRuns, reasons: []string{"UpdateRunStuck"},
-		means: "The run waits for members that cannot be updated, or do not become available with the new version.",
-		remedy: "Repair the members in the message: the run then continues. Or stop the run, and create another one with an " +
-			"earlier version.",
-		onHub: []string{"muster get members"},
+		means:  "The run waits for members that cannot be updated, or do not become available with the new version.",
+		remedy: "Repair the members in the message, and the run continues. Or stop the run, and create another one with an earlier version.",
+		onHub:  []string{"muster get members"},
 	},
 	{
 		kinds: ofRuns, reasons: []string{"UpdateRunWaiting"},

@@ -31,7 +31,7 @@ var workloadCauses = []workloadCause{
 			"ImagePullBackOff", "ErrImagePull", "ErrImageNeverPull", "InvalidImageName", "ImageInspectError", "RegistryUnavailable",
 			"SignatureValidationFailed",
 		},
-		means: "A node of the member cannot get the image of a container.",
+		means: "A node of the member cannot pull the image of a container.",
 		remedy: "Correct the name or the tag of the image. A private registry needs an imagePullSecret in the Pod or its " +
 			"service account. If the member cannot reach the registry, use a mirror.",
 		onMember: []string{memberEvents},
@@ -45,8 +45,8 @@ var workloadCauses = []workloadCause{
 	},
 	{
 		words:    []string{"OOMKilled"},
-		means:    "A container went over its memory limit and was ended.",
-		remedy:   "Raise the memory limit of the container, or make the application use less.",
+		means:    "The kernel killed a container because it exceeded its memory limit.",
+		remedy:   "Raise the memory limit of the container, or reduce the memory use of the application.",
 		onMember: []string{memberPodLog},
 	},
 	{
@@ -72,7 +72,7 @@ var workloadCauses = []workloadCause{
 	},
 	{
 		words:    []string{"Unschedulable", "SchedulingGated"},
-		means:    "No node of the member takes a Pod.",
+		means:    "No node of the member fits a Pod.",
 		remedy:   "The message names the missing resource, taint or label. Add a node, or change the requests or rules of the Pod.",
 		onMember: []string{"kubectl describe nodes"},
 	},
@@ -83,10 +83,9 @@ var workloadCauses = []workloadCause{
 		onMember: []string{memberPodLog},
 	},
 	{
-		words: []string{"may not be read: "},
-		means: "An object is not ready. The account that deploys it may not read the Pods, so the cause is unknown.",
-		remedy: "Give the account the right to get and list Pods, ReplicaSets, PersistentVolumeClaims and Events in the " +
-			"namespace.",
+		words:    []string{"may not be read: "},
+		means:    "An object is not ready. The account of the deployment has no right to read the Pods, so the cause is unknown.",
+		remedy:   "Grant the account the right to get and list Pods, ReplicaSets, PersistentVolumeClaims and Events in the namespace.",
 		onMember: []string{"kubectl get pods -A --field-selector status.phase!=Running", memberEvents},
 	},
 }

@@ -13,14 +13,14 @@ import (
 
 func TestAnObjectThatIsNotReadyIsExplainedByTheWordsOfKubernetes(t *testing.T) {
 	for message, want := range map[string]string{
-		`Available: 0/1; container web: ImagePullBackOff: Back-off pulling image "shop/web:9"`: "cannot get the image",
+		`Available: 0/1; container web: ImagePullBackOff: Back-off pulling image "shop/web:9"`: "cannot pull the image",
 		"Available: 0/1; container web: CrashLoopBackOff: OOMKilled, exit code 137":            "memory limit",
 		"Available: 0/1; container web: CrashLoopBackOff: Error, exit code 3: no such host":    "ends with an error",
 		`Available: 0/1; FailedCreate: pods "web-*" is forbidden: exceeded quota: q`:           "ResourceQuota",
 		`Available: 0/1; FailedCreate: pods "web-*" is forbidden: violates PodSecurity`:        "refuses to create",
 		"Unschedulable: unbound immediate claims; PersistentVolumeClaim data: Pending":         "not bound",
 		"Available: 0/1; Unschedulable: 0/3 nodes are available: 3 Insufficient cpu.":          "No node",
-		"Available: 0/1; Pods may not be read: pods is forbidden":                              "may not read the Pods",
+		"Available: 0/1; Pods may not be read: pods is forbidden":                              "no right to read the Pods",
 		"Available: 0/1": "some of its objects are not ready",
 	} {
 		deployment := &fleet.BundleDeployment{ObjectMeta: named, Status: fleet.BundleDeploymentStatus{Conditions: []fleet.Condition{

@@ -47,7 +47,7 @@ func whyOfMember(record client.Object, status membership.Status, message string,
 			message = ""
 		}
 	} else if membership.Quarantined(record) {
-		causes = append(causes, "quarantined: the hub has yet to confirm it")
+		causes = append(causes, "quarantined: not yet confirmed by the hub")
 	}
 	if membership.Paused(record) {
 		causes = append(causes, "paused: nothing changes")

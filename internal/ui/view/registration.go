@@ -10,7 +10,7 @@ import (
 )
 
 // usedUp is the reason why a token registers no further Cluster.
-const usedUp = "registers no further Cluster; those registered with it may come back"
+const usedUp = "registers no more clusters; the ones registered with it can join again"
 
 func tokenRow(token *fleet.ClusterRegistrationToken, now time.Time) []string {
 	state, message := stateOf(token, kube.FindCondition(token.Status.Conditions, fleet.ConditionReady))

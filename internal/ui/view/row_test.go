@@ -98,7 +98,7 @@ func TestRows(t *testing.T) {
 				Conditions: ready("True", "", ""), Registrations: 1, Used: "1/1",
 			}},
 			[]string{"clusters/web", "UsedUp", "-", "1/1", "-", "60m",
-				"registers no further Cluster; those registered with it may come back"}},
+				"registers no more clusters; the ones registered with it can join again"}},
 		"a Bundle that waits": {&fleet.Bundle{
 			ObjectMeta: meta("clusters"), Status: fleet.BundleStatus{
 				Conditions: ready("False", "", "WaitApplied(2)"), Display: fleet.BundleDisplay{ReadyClusters: "1/3", State: "WaitApplied"},
@@ -181,7 +181,7 @@ func TestAQuarantinedMemberNamesItsUserAndSinceWhen(t *testing.T) {
 			t.Errorf("%s: %s, %s", what, row[2], row[len(row)-1])
 		}
 	}
-	check("before the hub has seen it", StateReady, "quarantined: the hub has yet to confirm it")
+	check("before the hub has seen it", StateReady, "quarantined: not yet confirmed by the hub")
 	set(fleet.ConditionQuarantined, true, reasons.Quarantined)
 	set(fleet.ConditionReady, false, reasons.Quarantined)
 	check("in quarantine", StateQuarantined, "quarantined for 5m by ada: only heartbeats")

@@ -43,7 +43,7 @@ func (g *gathering) tree(record client.Object) *Node {
 	name, namespace, foreign := membership.Namespace(record), &corev1.Namespace{}, false
 	below := root.add("Namespace "+name, g.read(namespace, "", name, func() string {
 		if foreign = !membership.HasNamespace(record, namespace); foreign {
-			return "not made for this member"
+			return "does not belong to this member"
 		}
 		return string(namespace.Status.Phase)
 	}))

@@ -124,13 +124,13 @@ func (o observedMember) describe(d decision, failed []types.NamespacedName, fail
 		status = metav1.ConditionTrue
 	case WaitingForTurn:
 		if d.behind.Name != "" {
-			message = fmt.Sprintf("another version of the agent is tried on MemberCluster %s first", d.behind.Name)
+			message = fmt.Sprintf("the hub tries another version of the agent on MemberCluster %s first", d.behind.Name)
 		}
 	case RolloutStopped:
 		message = stoppedMessage("MemberCluster", d.behind, failed, failure)
 	case DidNotComeBack:
-		message = fmt.Sprintf("the agent got the order to replace itself at %s and is not back: %s; check BundleDeployment %s/%s, and the "+
-			"Pods of the chart member-agent on the cluster",
+		message = fmt.Sprintf("the hub requested the update of the agent at %s, and the agent has not come back: %s; check BundleDeployment "+
+			"%s/%s, and the Pods of the chart member-agent on the cluster",
 			o.sentAt.UTC().Format(time.RFC3339), cmp.Or(o.failure, fmt.Sprintf("it was not ready after %s", confirmTimeout)),
 			o.Namespace, naming.MemberAgentChart)
 	case NameTaken:
@@ -153,12 +153,13 @@ const upgradeMember = "helm upgrade --reset-then-reuse-values --wait member-agen
 
 // memberMessages holds the messages with other remedies than for Clusters.
 var memberMessages = map[State]string{
-	Updating:   "the agent replaces itself by the version and the settings of the hub",
+	Updating:   "the agent updates itself to the version and the settings of the hub",
 	Offline:    "the agent does not match the hub's settings, and gets the update when it is back",
 	NotManaged: "the label " + fleet.LabelNonManagedAgent + " leaves the agent to you: " + upgradeMember,
 	SwitchedOff: "manageAgent is false in the hub's settings: " +
 		upgradeMember,
-	ForeignAgent: "the agent is not Muster's and is left alone; to change over, install the chart member-agent of Muster over it",
+	ForeignAgent: "the agent is not Muster's, and the hub does not upgrade it; to replace it, install the chart member-agent of Muster over " +
+		"it",
 	CannotBeManaged: "the agent does not deploy (delivery=false), was not installed by Helm or with hub-ca.crt in its chart, or is of a " +
 		"version that cannot replace itself: " + upgradeMember,
 	UpgradesRefused: "upgradedByHub is false in the chart of the agent, which refuses upgrades by the hub: " + upgradeMember,

@@ -77,7 +77,7 @@ func TestEachStateOfAMembersAgentNamesItsRemedy(t *testing.T) {
 	o.failure = "the hub sent a chart"
 	behind := types.NamespacedName{Name: "first"}
 	for state, part := range map[State]string{
-		Updating: "replaces itself", WaitingForTurn: "MemberCluster first first", Offline: "when it is back",
+		Updating: "updates itself", WaitingForTurn: "MemberCluster first first", Offline: "when it is back",
 		RolloutStopped: "MemberCluster first did not come back", DidNotComeBack: "the hub sent a chart",
 		NotManaged: "helm upgrade", SwitchedOff: "manageAgent", ForeignAgent: "not Muster's", CannotBeManaged: "hub-ca.crt",
 		UpgradesRefused: "upgradedByHub", NoCredential: fleet.AnnotationAgentKey, NameTaken: "fleet-member-m/member-agent",

@@ -32,13 +32,13 @@ func describe(o observed, d decision, failed []types.NamespacedName, failure str
 		return fleet.Condition{}, false
 	case WaitingForTurn:
 		if d.behind.Name != "" {
-			message = fmt.Sprintf("another version of the agent is tried on Cluster %s first", d.behind)
+			message = fmt.Sprintf("the hub tries another version of the agent on Cluster %s first", d.behind)
 		}
 	case RolloutStopped:
 		message = stoppedMessage("Cluster", d.behind, failed, failure)
 	case DidNotComeBack:
-		message = fmt.Sprintf("the agent got the order to replace itself at %s and is not back: %s; check Bundle %s, and the Pods of "+
-			"Deployment fleet-agent on the cluster",
+		message = fmt.Sprintf("the hub requested the update of the agent at %s, and the agent has not come back: %s; check Bundle %s, and the "+
+			"Pods of Deployment fleet-agent on the cluster",
 			o.sentAt.UTC().Format(time.RFC3339), cmp.Or(o.failure, fmt.Sprintf("it was not ready after %s", confirmTimeout)),
 			naming.AgentBundle(o.cluster.Name))
 	case OutsideWindow:
@@ -54,7 +54,7 @@ func describe(o observed, d decision, failed []types.NamespacedName, failure str
 // stoppedMessage names the first agent whose failure stopped the rollout, and the others.
 func stoppedMessage(kind string, behind types.NamespacedName, failed []types.NamespacedName, failure string) string {
 	return fmt.Sprintf("the agent keeps its version, because the agent of %s %s did not come back with the new version (%s): correct the "+
-		"settings or the image, or label that %s %s=true to go on without it%s",
+		"settings or the image, or label that %s %s=true to continue without it%s",
 		kind, nameOf(behind), cmp.Or(failure, "its agent did not become ready"), kind, fleet.LabelNonManagedAgent,
 		alsoFailed(failed, behind))
 }
@@ -83,7 +83,7 @@ func alsoFailed(failed []types.NamespacedName, first types.NamespacedName) strin
 		return ""
 	}
 	shown := names[:min(len(names), listedFailures-1)]
-	text := "; the same is so of " + strings.Join(shown, ", ")
+	text := "; the same applies to " + strings.Join(shown, ", ")
 	if more := len(names) - len(shown); more > 0 {
 		text += fmt.Sprintf(" and %d more", more)
 	}
@@ -92,13 +92,13 @@ func alsoFailed(failed []types.NamespacedName, first types.NamespacedName) strin
 
 // messages holds the messages that depend only on the state.
 var messages = map[State]string{
-	Updating:       "the agent replaces itself, with the hub's settings and the settings of the Cluster",
-	WaitingForTurn: "the agents are updated some at a time, and others have their turn",
+	Updating:       "the agent updates itself, with the hub's settings and the settings of the Cluster",
+	WaitingForTurn: "the hub updates some agents at a time, and this one waits for its turn",
 	Offline:        "the agent does not match the hub's settings and the Cluster, and gets the update when it is back",
 	NotManaged:     "the label " + fleet.LabelNonManagedAgent + " leaves the agent to you: upgrade it with helm",
 	SwitchedOff:    "manageAgent is false in the hub's settings: upgrade the agent with helm",
-	ForeignAgent: "the agent is not Muster's and is left alone; to change over run on that cluster: helm -n cattle-fleet-system upgrade " +
-		"--install fleet-agent fleet/fleet-agent with the values of a registration token",
+	ForeignAgent: "the agent is not Muster's, and the hub does not upgrade it; to replace it, run on that cluster: helm -n " +
+		"cattle-fleet-system upgrade --install fleet-agent fleet/fleet-agent with the values of a registration token",
 	SharedCredential: "the agent uses the credential of the earlier Rancher Fleet agent, which may take over again at any time, and " +
 		"the hub does not manage it: upgrade it with helm; with the values of a new registration token it gets its own credential, and " +
 		"the hub manages it",
@@ -175,7 +175,7 @@ func announce(ctx context.Context, recorder events.EventRecorder, member client.
 		recorder.Eventf(member, nil, corev1.EventTypeWarning, to, "Manage", "%s", message)
 	case UpToDate:
 		if from != "" {
-			recorder.Eventf(member, nil, corev1.EventTypeNormal, to, "Manage", "the agent is as the hub says")
+			recorder.Eventf(member, nil, corev1.EventTypeNormal, to, "Manage", "the agent matches the hub's settings")
 		}
 	default: // an intermediate state, or nothing to warn of
 	}

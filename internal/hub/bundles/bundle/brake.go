@@ -37,9 +37,10 @@ func (o observed) brake() string {
 	if value := o.bundle.Annotations[fleet.AnnotationConfirmRemoval]; value == token || o.confirmed.holds(value, o.leftover) {
 		return ""
 	}
-	return fmt.Sprintf("%d of the %d Clusters that have it would lose it, although the Bundle has not changed: %s; a ClusterGroup, labels or "+
-		"a BundleNamespaceMapping have changed%s; deployed objects stay as they are; to have it removed there, muster confirm bundles %s/%s, or "+
-		"kubectl annotate --overwrite -n %s bundle.fleet.cattle.io %s %s=%s", lose, have, o.losers(), o.shareIgnored, o.bundle.Namespace,
+	return fmt.Sprintf("%d of the %d Clusters with the Bundle would lose it, although the Bundle has not changed: %s; a ClusterGroup, "+
+		"labels or a BundleNamespaceMapping have changed%s; deployed objects stay as they are; to confirm the removal, muster confirm bundles "+
+		"%s/%s, or kubectl annotate --overwrite -n %s "+
+		"bundle.fleet.cattle.io %s %s=%s", lose, have, o.losers(), o.shareIgnored, o.bundle.Namespace,
 		o.bundle.Name, o.bundle.Namespace, o.bundle.Name, fleet.AnnotationConfirmRemoval, token)
 }
 

@@ -122,9 +122,9 @@ func TestTheBrakeNamesWhoWouldLoseTheBundle(t *testing.T) {
 	}{
 		"few are taken away": {few, ""},
 		"all of several": {losing(2, "clusters", "c%d"),
-			"2 of the 2 Clusters that have it would lose it, although the Bundle has not changed: c0, c1; "},
+			"2 of the 2 Clusters with the Bundle would lose it, although the Bundle has not changed: c0, c1; "},
 		"those of its workspace": {losing(6, "clusters", "c%d"),
-			"6 of the 6 Clusters that have it would lose it, although the Bundle has not changed: c0, c1, c2, c3, c4, c5; "},
+			"6 of the 6 Clusters with the Bundle would lose it, although the Bundle has not changed: c0, c1, c2, c3, c4, c5; "},
 		"those of another one": {losing(6, "team", "c%d"), ": team/c0, team/c1, team/c2, team/c3, team/c4, team/c5; "},
 		"of many the first ten": {losing(1000, "clusters", "c%03d"),
 			": c000, c001, c002, c003, c004, c005, c006, c007, c008, c009 and 990 more; "},

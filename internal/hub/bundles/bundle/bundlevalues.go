@@ -25,8 +25,8 @@ func (c *Controller) loadValues(ctx context.Context, bundle *fleet.Bundle, state
 	key := client.ObjectKeyFromObject(bundle)
 	var secret corev1.Secret
 	problem := func(what string) {
-		state.valuesProblem = fmt.Errorf("spec.valuesHash says that the values are in Secret %s of type %s, but %s: waiting for it; run fleet "+
-			"apply again if it does not come",
+		state.valuesProblem = fmt.Errorf("spec.valuesHash requires the values in Secret %s of type %s, but %s: waiting for it; run fleet apply "+
+			"again if it does not come",
 			key, fleet.SecretTypeBundleValues, what)
 	}
 	if err := c.Live.Get(ctx, key, &secret); apierrors.IsNotFound(err) {

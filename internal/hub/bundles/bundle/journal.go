@@ -75,8 +75,8 @@ func (j *journal) setAside(bundle *fleet.Bundle) string {
 	if e.Generation != bundle.Generation || e.Deaths < maxDeaths {
 		return ""
 	}
-	return fmt.Sprintf("it is set aside, because a hub ended %d times while it checked it: give the hub more memory and restart it by "+
-		"kubectl rollout restart, or make the YAML of the Bundle smaller", e.Deaths)
+	return fmt.Sprintf("the hub does not check it any more, because a hub ended %d times during the check: give the hub more memory, and "+
+		"restart it with kubectl rollout restart, or make the YAML of the Bundle smaller", e.Deaths)
 }
 
 // begin notes that a Bundle is being checked. The returned function ends the check.

@@ -41,7 +41,7 @@ func TestABundleThatKillsHubsIsSetAside(t *testing.T) {
 	}
 	begin(open())
 	j := open()
-	if why := j.setAside(bundle); !strings.Contains(why, "a hub ended 2 times while it checked it") {
+	if why := j.setAside(bundle); !strings.Contains(why, "a hub ended 2 times during the check") {
 		t.Errorf("after two deaths it says %q", why)
 	}
 	if why := open().setAside(bundle); why == "" {

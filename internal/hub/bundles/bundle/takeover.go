@@ -37,8 +37,9 @@ func (o observed) takeover() string {
 		}
 	}
 	slices.Sort(would)
-	return fmt.Sprintf("another hub has deployed it, and by the rules of this one, of the Clusters that have it, %s; deployed objects stay "+
-		"as they are; to have that done, muster confirm bundles %s/%s, or kubectl annotate --overwrite -n %s bundle.fleet.cattle.io %s %s=%s",
+	return fmt.Sprintf("another hub deployed it, and with the rules of this hub, of the Clusters with the Bundle, %s; deployed objects stay "+
+		"as they are; to confirm the change, muster confirm bundles %s/%s, or kubectl annotate --overwrite -n %s bundle.fleet.cattle.io %s "+
+		"%s=%s",
 		strings.Join(would, "; "), o.bundle.Namespace, o.bundle.Name, o.bundle.Namespace, o.bundle.Name, fleet.AnnotationConfirmRemoval, token)
 }
 

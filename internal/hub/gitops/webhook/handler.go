@@ -116,7 +116,7 @@ func (h *Handler) serve(w http.ResponseWriter, r *http.Request) (int, string) {
 	from := recognize(r.Header)
 	switch {
 	case r.Method != http.MethodPost:
-		return http.StatusMethodNotAllowed, "this address takes webhooks, which are POST requests"
+		return http.StatusMethodNotAllowed, "this address accepts only webhooks, as POST requests"
 	case !h.limiter.AllowN(h.Clock.Now(), 1):
 		return http.StatusTooManyRequests, "too many webhooks: try again later"
 	case kind != "application/json":
@@ -141,7 +141,7 @@ func (h *Handler) serve(w http.ResponseWriter, r *http.Request) (int, string) {
 		return http.StatusInternalServerError, "the hub could not process the webhook: its log has the reason"
 	case !verified:
 		h.Log.Info("Webhook refused", "forge", from.name)
-		return http.StatusUnauthorized, "the webhook has not the secret that spec.webhookSecret of a GitRepo of this repository names, or of " +
+		return http.StatusUnauthorized, "the webhook lacks the secret that spec.webhookSecret of a GitRepo of this repository names, or of " +
 			"Secret " + Secret + " in the hub's namespace"
 	}
 	h.Log.Info("Webhook received", "forge", from.name, "gitRepos", woken)

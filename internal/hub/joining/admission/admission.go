@@ -149,7 +149,7 @@ func (c *Checker) Start(ctx context.Context) error {
 	switch {
 	case problem != "":
 	case len(missing) > 0:
-		c.warn(fmt.Sprintf("%s is missing: bring it back with helm upgrade of the chart fleet", strings.Join(missing, ", ")))
+		c.warn(fmt.Sprintf("%s is missing: restore it with helm upgrade of the chart fleet", strings.Join(missing, ", ")))
 	default:
 		c.Requests(ctx) // warns if that policy has no effect
 	}

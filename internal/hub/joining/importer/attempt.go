@@ -41,7 +41,7 @@ func (c *Controller) attempt(ctx context.Context, cluster *fleet.Cluster, o obse
 	out := outcome{url: from.url, ca: from.ca}
 	if from.Insecure {
 		out.note = "the certificate of " + from.Server +
-			" is not verified, because the kubeconfig sets insecure-skip-tls-verify: an attacker in between can read the registration token"
+			" is not verified, because the kubeconfig sets insecure-skip-tls-verify: an attacker on the network can read the registration token"
 	}
 	if why == needSecret && from.hash == o.last.SecretHash {
 		out.handed = *o.last

@@ -199,7 +199,8 @@ func (c *Controller) awaitToken(ctx context.Context, cluster *fleet.Cluster, o o
 	if left := h.tokenAwaited.Add(tokenGrace).Sub(now); left > 0 {
 		return ctrl.Result{RequeueAfter: left}, nil
 	}
-	late := setback(reasons.WaitingForToken, "the hub has not made the import token yet: kubectl -n %s get clusterregistrationtokens says why",
+	late := setback(reasons.WaitingForToken, "the hub has not created the import token yet; for the cause: kubectl -n %s get "+
+		"clusterregistrationtokens",
 		cluster.Namespace)
 	err := c.report(ctx, cluster, func(status fleet.ClusterStatus) fleet.ClusterStatus {
 		return describeProblem(status, o.outdated(why), late, now.Add(tokenGrace), now)

@@ -36,7 +36,7 @@ func (c *Controller) diagnoseNow(ctx context.Context, cluster *fleet.Cluster, o 
 // findCause queries the cluster about the agent. A failing connection is a cause, too.
 func (c *Controller) findCause(ctx context.Context, cluster *fleet.Cluster, last *fleet.ImportStatus) (*problem, error) {
 	unknown := func(p *problem) *problem {
-		return setback(reasons.AgentNotJoined, "why cannot be seen, because %s", p.message)
+		return setback(reasons.AgentNotJoined, "the cause is unknown, because %s", p.message)
 	}
 	from, err := c.read(ctx, cluster)
 	var p *problem
@@ -75,7 +75,7 @@ func (d *downstream) agent(ctx context.Context, namespace string) (*appsv1.Deplo
 
 // advice holds the remedies, in the words of a Cluster and the chart fleet.
 var advice = map[rollout.Reason]string{
-	rollout.Gone: "; another redeployAgentGeneration of the Cluster installs it at once",
+	rollout.Gone: "; to install it at once, change redeployAgentGeneration of the Cluster",
 	rollout.ImageNotPulled: "; correct agentImage, global.cattle.systemDefaultRegistry or global.imagePullSecrets of the fleet chart, or " +
 		"privateRepoURL or agentPullSecrets of the Cluster",
 	rollout.OutOfMemory:       ": give it more with agentResources of the Cluster",
@@ -98,6 +98,6 @@ func causeOf(deployment *appsv1.Deployment, pods []corev1.Pod, hub string) *prob
 	if cause != nil {
 		return setback(keptBy[cause.Reason], "%s%s", cause.Message, advice[cause.Reason])
 	}
-	return setback(reasons.AgentNotJoined, "its Pod %s runs and has not come through to %s: kubectl -n %s logs %s says why",
+	return setback(reasons.AgentNotJoined, "its Pod %s runs, but has not reached %s; for the cause: kubectl -n %s logs %s",
 		pod.Name, hub, pod.Namespace, pod.Name)
 }

@@ -53,7 +53,7 @@ func setback(reason, format string, args ...any) *problem {
 
 // errNotAPIServer stands for an answer unlike an API server's. The message does not quote it: its
 // readers may have no access to that server.
-var errNotAPIServer = errors.New("what answers is no Kubernetes API server")
+var errNotAPIServer = errors.New("the server is not a Kubernetes API server")
 
 // errNoNamespace stands for an invalid name of a namespace.
 var errNoNamespace = errors.New("spec.agentNamespace, or the namespace that an agent has reported, is not the name of a namespace")
@@ -81,7 +81,7 @@ func (d *downstream) explain(doing string, err error) *problem {
 	case errors.Is(err, kubeconfig.ErrLocal), errors.Is(err, kubeconfig.ErrLoopback):
 		return setback(reasons.AddressRefused, "%s is not called: %s", d.server, kube.Clip(plain(err), maxMessage))
 	case refusesCertificate(err), apierrors.IsUnauthorized(err):
-		return setback(reasons.Unauthorized, "%s does not accept the credential of the kubeconfig: give the Secret a new one", d.server)
+		return setback(reasons.Unauthorized, "%s does not accept the credential of the kubeconfig: put a new one into the Secret", d.server)
 	case errors.As(err, &timeout) && timeout.Timeout(), errors.Is(err, context.DeadlineExceeded):
 		return setback(reasons.Unreachable, "%s does not answer, or cannot be reached (%s)", d.server, doing)
 	}

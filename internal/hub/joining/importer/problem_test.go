@@ -84,13 +84,13 @@ func TestExplain(t *testing.T) {
 		{"silence", call(context.DeadlineExceeded), reasons.Unreachable, "does not answer, or cannot be reached (asking)"},
 		{
 			"a client certificate that is refused", call(errors.New("remote error: tls: expired certificate")), reasons.Unauthorized,
-			"give the Secret a new one",
+			"put a new one into the Secret",
 		},
 		{
 			"a handshake that fails for another reason", call(&net.OpError{Op: "remote error", Err: errors.New("tls: handshake failure")}),
 			reasons.Unreachable, "handshake failure",
 		},
-		{"a token that is refused", apierrors.NewUnauthorized("no"), reasons.Unauthorized, "give the Secret a new one"},
+		{"a token that is refused", apierrors.NewUnauthorized("no"), reasons.Unauthorized, "put a new one into the Secret"},
 		{
 			"a right that is missing", apierrors.NewForbidden(schema.GroupResource{Resource: "secrets"}, "a", errors.New("no")),
 			reasons.RightsMissing, "asking: secrets",
@@ -113,15 +113,15 @@ func TestExplain(t *testing.T) {
 		{"a long story", apierrors.NewBadRequest(strings.Repeat("x", 5000)), reasons.Refused, "xxx..."},
 		{
 			"another kind of server", call(errors.New("malformed HTTP response \"220 s3cret\"")), reasons.NotAnAPIServer,
-			"what answers is no Kubernetes API server at https://example.com",
+			"the server is not a Kubernetes API server at https://example.com",
 		},
 		{
 			"a trouble that is no Status of an API server", genericError(500), reasons.Refused,
-			"asking: https://example.com answers with status 500: it has trouble, or what answers is no Kubernetes API server",
+			"asking: https://example.com answers with status 500: it has trouble, or the server is not a Kubernetes API server",
 		},
 		{
 			"a refusal that is no Status of an API server", genericError(403), reasons.RightsMissing,
-			"answers with status 403: the user of the kubeconfig may not, or what answers is no Kubernetes API server",
+			"answers with status 403: the user of the kubeconfig may not, or the server is not a Kubernetes API server",
 		},
 	} {
 		p := (&downstream{server: "https://example.com", known: true}).explain("asking", c.err)

@@ -93,7 +93,8 @@ func secretMissing(cluster *fleet.Cluster, key types.NamespacedName) *problem {
 	}
 	command := fmt.Sprintf("kubectl -n %s annotate secret %s %s=%s", key.Namespace, key.Name, fleet.AnnotationKubeconfigFor, cluster.Namespace)
 	return badInput(reasons.ConsentMissing,
-		"Secret %s does not exist, or does not let workspace %s use it; its owner consents with: %s (to others besides: a list with commas)",
+		"Secret %s does not exist, or does not let workspace %s use it; its owner consents with: %s (for several workspaces: a list with "+
+			"commas)",
 		key, cluster.Namespace, command)
 }
 

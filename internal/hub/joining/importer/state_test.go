@@ -161,7 +161,8 @@ func TestDescribe(t *testing.T) {
 			fleet.ClusterStatus{Conditions: condition(false, reasons.Unreachable, "no answer; next try at 2026-01-02T03:05:05Z")}},
 		{"bad input says what it waits for", describeProblem(fleet.ClusterStatus{}, imported(never).outdated(needFirst), missing, soon, now),
 			fleet.ClusterStatus{
-				Conditions: condition(false, reasons.SecretMissing, "no Secret; tried again when the Cluster, the Secret or the hub's settings change"),
+				Conditions: condition(false, reasons.SecretMissing, "no Secret; the hub retries when the Cluster, the Secret or the hub's settings "+
+					"change"),
 			}},
 		{"changed settings that cannot be brought show as upstream shows them",
 			describeProblem(done(), imported().outdated(needSettings), unreachable, soon, now),
@@ -171,7 +172,7 @@ func TestDescribe(t *testing.T) {
 		{"a start that is near is not worth a write", describeScheduled(done(), needSettings, now.Add(time.Second), now), done()},
 		{"a later one is", describeScheduled(done(), needSettings, now.Add(time.Minute), now), fleet.ClusterStatus{AgentConfigChanged: true,
 			Conditions: condition(true, reasons.Imported,
-				"the settings of the agent have changed: it is installed again at 2026-01-02T03:05:05Z")}},
+				"the settings of the agent have changed; the hub installs it again at 2026-01-02T03:05:05Z")}},
 		{"an agent that came back by itself needs no import any more",
 			describeIdle(broken(), fleet.ClusterSpec{}, settings.Default().Agent, imported(), now), done()},
 		{"one that does not join says why", describeCause(done(), setback(reasons.AgentUnschedulable, "no node"), now),

@@ -28,7 +28,7 @@ func setImported(status *fleet.ClusterStatus, ok bool, reason, message string, n
 // describeProblem returns the status of a Cluster after a failed import. outdated: the agent has
 // earlier settings.
 func describeProblem(status fleet.ClusterStatus, outdated bool, p *problem, next, now time.Time) fleet.ClusterStatus {
-	message := p.message + "; tried again when the Cluster, the Secret or the hub's settings change"
+	message := p.message + "; the hub retries when the Cluster, the Secret or the hub's settings change"
 	if !p.input {
 		message = fmt.Sprintf("%s; next try at %s", p.message, next.UTC().Format(time.RFC3339))
 	}
@@ -41,7 +41,7 @@ func describeProblem(status fleet.ClusterStatus, outdated bool, p *problem, next
 func describeScheduled(status fleet.ClusterStatus, why need, start, now time.Time) fleet.ClusterStatus {
 	if why != needHealing && start.Sub(now) >= quietWait {
 		setImported(&status, true, reasons.Imported,
-			"the settings of the agent have changed: it is installed again at "+start.UTC().Format(time.RFC3339), now)
+			"the settings of the agent have changed; the hub installs it again at "+start.UTC().Format(time.RFC3339), now)
 		status.AgentConfigChanged = true
 	}
 	return status
@@ -52,7 +52,7 @@ func describeScheduled(status fleet.ClusterStatus, why need, start, now time.Tim
 func describeQueued(status fleet.ClusterStatus, now time.Time) fleet.ClusterStatus {
 	if kube.FindCondition(status.Conditions, fleet.ConditionImported) == nil {
 		setImported(&status, false, reasons.Queued,
-			fmt.Sprintf("the hub connects to %d clusters of this workspace at once; it is its turn when one of them is done", perWorkspace), now)
+			fmt.Sprintf("the hub connects to %d clusters of this workspace at once; this one follows when one of them is done", perWorkspace), now)
 	}
 	return status
 }

@@ -39,7 +39,7 @@ func (c *Controller) token(ctx context.Context, cluster *fleet.Cluster) (*bootst
 	}
 	switch owner := kube.ControllerOf(&token, fleet.GroupVersion.WithKind("Cluster").GroupKind()); {
 	case owner == nil || owner.Name != cluster.Name:
-		return nil, badInput(reasons.TokenRefused, "ClusterRegistrationToken %s exists and was not made for this Cluster: delete it", key)
+		return nil, badInput(reasons.TokenRefused, "ClusterRegistrationToken %s exists and was not created for this Cluster: delete it", key)
 	case token.DeletionTimestamp != nil:
 		return nil, nil
 	case owner.UID != cluster.UID, !c.Clock.Now().Before(token.CreationTimestamp.Add(tokenLife - tokenSpare)):

@@ -39,12 +39,12 @@ func (o observed) displaces(c clusterView) (reason, why string) {
 		return "", ""
 	case c.holder == holderAlive:
 		return reasons.HolderAlive,
-			fmt.Sprintf("Cluster %s/%s has an agent that is alive, and this request is not proved to be of the same cluster", o.workspace, c.name)
+			fmt.Sprintf("Cluster %s/%s has a live agent, and nothing proves that this request comes from the same cluster", o.workspace, c.name)
 	case o.displacement == settings.DisplaceLost:
 		return "", ""
 	}
-	return reasons.HolderLost, fmt.Sprintf("Cluster %s/%s has an agent that was lost or has left, and this request is not proved to be of "+
-		"the same cluster", o.workspace, c.name)
+	return reasons.HolderLost, fmt.Sprintf("Cluster %s/%s has an agent that was lost or has left, and nothing proves that this request "+
+		"comes from the same cluster", o.workspace, c.name)
 }
 
 // observeHolder determines the agent that has the identity of a Cluster.

@@ -90,8 +90,7 @@ func (c *Controller) remember(ctx context.Context, r *fleet.ClusterRegistration,
 // replayed denies a request whose signature was used before.
 func replayed(workspace, cluster string) decision {
 	return denied(reasons.Replayed,
-		fmt.Sprintf("the key of Cluster %s/%s has signed this request, or a later one, before: a signed request counts once. "+
-			"If it is the agent's own, and the clock of its cluster was ahead before: kubectl -n %s annotate cluster.fleet.cattle.io %s %s- and "+
-			"restart the agent",
+		fmt.Sprintf("the key of Cluster %s/%s has signed this request, or a later one, before: a signed request counts once. If the agent sent "+
+			"it, and the clock of its cluster was fast before: kubectl -n %s annotate cluster.fleet.cattle.io %s %s- and restart the agent",
 			workspace, cluster, workspace, cluster, fleet.AnnotationAgentKeyUsed))
 }

@@ -29,8 +29,8 @@ func (c *Controller) hubCAProblem(r *fleet.ClusterRegistration, cluster *fleet.C
 	if own := slices.Concat(told, c.OwnCAs); slices.ContainsFunc(named, func(digest string) bool { return slices.Contains(own, digest) }) {
 		return ""
 	}
-	return fmt.Sprintf("the agent knows its hub by the CA certificate %s (SHA-256), and this hub's is %s: the request was made for another "+
-		"hub, or the agent has an old CA, or the CA of a proxy. Give the agent the values.yaml of a token of this hub, or add its CA to "+
-		"apiServerCA of the chart fleet, or set agentTLSMode: system-store in the values of the agent's chart",
+	return fmt.Sprintf("the agent expects a hub with the CA certificate %s (SHA-256), and the CA of this hub is %s: the request is for "+
+		"another hub, or the agent has an old CA, or the CA of a proxy. Give the agent the values.yaml of a token of this hub, or add its CA "+
+		"to apiServerCA of the chart fleet, or set agentTLSMode: system-store in the values of the agent's chart",
 		kube.Clip(named[0], shownDigest), kube.Clip(told[0], shownDigest))
 }

@@ -82,7 +82,7 @@ func TestARequestThatNamesTheCAOfAnotherHubIsForThat(t *testing.T) {
 		{"which is of no use to another one", telling, []string{importedDigest}, cluster("web"), importedDigest[:12]},
 		{
 			"another CA", telling, []string{other}, nil,
-			"certificate " + other[:12] + "... (SHA-256), and this hub's is " + toldDigest[:12] + "...: the request was made for another hub",
+			"certificate " + other[:12] + "... (SHA-256), and the CA of this hub is " + toldDigest[:12] + "...: the request is for another hub",
 		},
 		{"nonsense", telling, []string{"x"}, nil, "certificate x (SHA-256)"},
 		{"a hub that tells its members none does not know", silent, []string{other}, nil, ""},

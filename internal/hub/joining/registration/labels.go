@@ -70,15 +70,15 @@ func (l labelRule) refuses(key, value string) string {
 	case has(l.stamps, key, value), l.exists && has(l.labels, key, value):
 		return "" // the Cluster has the label anyway
 	case l.ignored:
-		return "this hub takes no labels from agents (ignoreClusterRegistrationLabels)"
+		return "this hub accepts no labels from agents (ignoreClusterRegistrationLabels)"
 	case membernamespace.ReservedLabel(key) || strings.HasPrefix(key, fleet.LabelPrefixStamped):
 		return "has a reserved prefix: only administrators set such labels"
 	case l.stamped[key] != "":
-		return fmt.Sprintf("is stamped by ClusterRegistrationToken %s, so that no request may bring it", l.stamped[key])
+		return fmt.Sprintf("is stamped by ClusterRegistrationToken %s, so no request may bring it", l.stamped[key])
 	case !allows(l.allowed, key):
 		return fmt.Sprintf("is not among spec.allowedLabelKeys of ClusterRegistrationToken %s", l.token)
 	case l.exists:
-		return "the Cluster was there before, and keeps its labels: an admin can label it"
+		return "the Cluster existed before, and keeps its labels: an administrator can label it"
 	}
 	return ""
 }

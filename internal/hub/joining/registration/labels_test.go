@@ -29,7 +29,7 @@ func TestAcceptLabels(t *testing.T) {
 		{name: "none that some token of the workspace stamps", asked: map[string]string{"env": "prod"}, rule: labelRule{
 			stamped: map[string]string{"env": "w/dev"},
 		},
-			dropped: []string{"env: is stamped by ClusterRegistrationToken w/dev, so that no request may bring it"}},
+			dropped: []string{"env: is stamped by ClusterRegistrationToken w/dev, so no request may bring it"}},
 		{name: "what the own token stamps anyhow is nothing to speak of", asked: map[string]string{"env": "dev"},
 			accepted: map[string]string{"env": "dev"},
 			rule:     labelRule{stamps: map[string]string{"env": "dev"}, stamped: map[string]string{"env": "w/dev"}}},
@@ -47,7 +47,7 @@ func TestAcceptLabels(t *testing.T) {
 		{name: "a Cluster that exists keeps its labels", asked: map[string]string{"env": "dev", "same": "x"},
 			accepted: map[string]string{"same": "x"},
 			rule:     labelRule{exists: true, labels: map[string]string{"env": "prod", "same": "x"}},
-			dropped:  []string{"env: the Cluster was there before"}},
+			dropped:  []string{"env: the Cluster existed before"}},
 		{name: "and what it has already is nothing to speak of", asked: map[string]string{"env": "dev", fleet.LabelPrefixStamped + "a": "b"},
 			accepted: map[string]string{"env": "dev", fleet.LabelPrefixStamped + "a": "b"},
 			rule: labelRule{
@@ -55,7 +55,7 @@ func TestAcceptLabels(t *testing.T) {
 			}},
 		{name: "none at all if the hub takes none", asked: map[string]string{"env": "dev", fleet.LabelCreatedByAgentPod: "pod"},
 			rule:    labelRule{ignored: true},
-			dropped: []string{"env: this hub takes no labels"}},
+			dropped: []string{"env: this hub accepts no labels"}},
 		{name: "the Pod that asked is another one each time", asked: pod, accepted: pod, rule: labelRule{exists: true}},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -135,8 +135,8 @@ func (o observed) approvalNeeded() (reason, why string) {
 	}
 	switch {
 	case o.attribution.problem != "" && o.limitedTokens:
-		return reasons.NotAttributed, fmt.Sprintf("workspace %s has tokens that do not register just any cluster, and the token of this "+
-			"request is not known: %s; or approve it", o.workspace, o.attribution.problem)
+		return reasons.NotAttributed, fmt.Sprintf("workspace %s has tokens with limits, and the token of this request is unknown: %s; or "+
+			"approve it", o.workspace, o.attribution.problem)
 	case o.limits.approval == fleet.ApprovalManual:
 		return reasons.ApprovalRequired, fmt.Sprintf("ClusterRegistrationToken %s/%s requires approval", o.workspace, o.tokenName)
 	case o.limits.approval == fleet.ApprovalCEL && !o.expressionTrue:

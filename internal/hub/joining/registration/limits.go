@@ -52,8 +52,8 @@ func limit(d decision, o observed, have others, most settings.Registration, now 
 	var why string
 	bound := func(have, most int, whose, setting string) {
 		if most > 0 && have >= most && why == "" {
-			why = fmt.Sprintf("%d requests of %s wait or were refused already: see to them (kubectl -n %s get clusterregistrations), or raise "+
-				"registration.%s of the hub's chart",
+			why = fmt.Sprintf("%d requests of %s wait or were refused: approve, deny or delete them (kubectl -n %s get clusterregistrations), or "+
+				"raise registration.%s of the hub's chart",
 				have, whose, o.workspace, setting)
 		}
 	}
@@ -106,7 +106,7 @@ func (o observed) asker() string {
 // tooManyClusters waits for the heartbeats of other new Clusters.
 func tooManyClusters(o observed, most int) decision {
 	return decision{state: fleet.RegistrationWaiting, reason: reasons.TooManyNewClusters, wake: o.end(), message: fmt.Sprintf(
-		"%d new Clusters of %s have not sent a heartbeat yet: registration goes on when one does or is deleted, or raise "+
+		"%d new Clusters of %s have not sent a heartbeat yet: registration continues when one does or is deleted, or raise "+
 			"registration.maxNewClustersPerToken of the hub's chart", most, o.asker())}
 }
 

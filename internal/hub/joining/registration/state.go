@@ -187,12 +187,12 @@ func evaluate(o observed) decision {
 	switch {
 	case o.tokenProblem != "":
 		return decision{state: fleet.RegistrationWaiting, reason: reasons.TokenInvalid, message: fmt.Sprintf(
-			"ClusterRegistrationToken %s/%s cannot be used: %s; registration goes on when that is corrected",
+			"ClusterRegistrationToken %s/%s cannot be used: %s; registration continues when that is corrected",
 			o.workspace, o.tokenName, o.tokenProblem)}
 	case o.expressionProblem != "":
 		return decision{state: fleet.RegistrationPending, reason: reasons.TokenInvalid, message: fmt.Sprintf(
-			"spec.approvalExpression of ClusterRegistrationToken %s/%s cannot be used: %s; registration goes on when that is corrected (kubectl -n "+
-				"%s edit clusterregistrationtoken %s)",
+			"spec.approvalExpression of ClusterRegistrationToken %s/%s cannot be used: %s; registration continues when that is corrected (kubectl "+
+				"-n %s edit clusterregistrationtoken %s)",
 			o.workspace, o.tokenName, o.expressionProblem, o.workspace, o.tokenName)}
 	case len(o.matches) > 1:
 		return decision{state: fleet.RegistrationConflict, reason: reasons.AmbiguousClientID, message: fmt.Sprintf(
@@ -204,7 +204,7 @@ func evaluate(o observed) decision {
 		// key was the holder's
 		return decision{
 			state: fleet.RegistrationWaiting, reason: reasons.KeyProved, cluster: o.matches[0].name,
-			message: "the request is signed with the key of the Cluster, which it needs no token for",
+			message: "the request is signed with the key of the Cluster, and needs no token",
 		}
 	case o.returns():
 		return evaluateMatch(o.matches[0])
@@ -260,7 +260,7 @@ func refusal(o observed) (decision, bool) {
 	case o.keyProblem != "":
 		return denied(reasons.InvalidAnswerKey, o.keyProblem), true
 	case o.signatureProblem != "":
-		return denied(reasons.InvalidSignature, o.signatureProblem+": only the agent that has the key can ask with it"), true
+		return denied(reasons.InvalidSignature, o.signatureProblem+": only the agent with the private key can send it"), true
 	case o.quarantined != "":
 		return denied(reasons.Quarantined, fmt.Sprintf("the request has the key of Cluster %s/%s, which is quarantined: its agent cannot "+
 			"register as another Cluster before an administrator ends the quarantine", o.workspace, o.quarantined)), true
@@ -271,8 +271,8 @@ func refusal(o observed) (decision, bool) {
 	case o.returns():
 		return decision{}, false
 	case o.reconnecting:
-		return denied(reasons.ReconnectRefused, "the credential of this cluster has run out, and it is not signed with the key of a Cluster "+
-				"with its client ID that lets its agent come back (spec.reconnect) and still has an identity: give the cluster a registration token"),
+		return denied(reasons.ReconnectRefused, "the credential of this cluster has expired, and its key is not the key of a Cluster with this "+
+				"client ID, an identity and spec.reconnect: give the cluster a registration token"),
 			true
 	case o.token == tokenMissing:
 		return denied(reasons.TokenNotFound, fmt.Sprintf("ClusterRegistrationToken %s/%s does not exist any more: create another one and give "+
@@ -293,18 +293,18 @@ func evaluateMatch(c clusterView) decision {
 	}
 	switch {
 	case c.deleting:
-		return waiting(reasons.ClusterLeaving, "the Cluster with this client ID is being deleted; registration goes on when it is gone")
+		return waiting(reasons.ClusterLeaving, "the Cluster with this client ID is being deleted; registration continues when it is gone")
 	case c.namespace == membernamespace.NamespaceAbsent && membernamespace.NameProblem(c.name, c.memberNamespace) != "":
 		return decision{state: fleet.RegistrationConflict, reason: reasons.InvalidName, cluster: c.name,
 			message: membernamespace.NameProblem(c.name, c.memberNamespace) + ", with the same spec.clientID"}
 	case c.namespace == membernamespace.NamespaceTaken && c.taken != "":
 		return waiting(reasons.NamespaceTaken, c.taken)
 	case c.namespace == membernamespace.NamespaceTaken:
-		return waiting(reasons.NamespaceTaken, fmt.Sprintf("namespace %s exists and was not made for Cluster %s: delete it, or delete the "+
+		return waiting(reasons.NamespaceTaken, fmt.Sprintf("namespace %s exists and was not created for Cluster %s: delete it, or delete the "+
 			"Cluster and create it under another name", c.memberNamespace, c.name))
 	case c.namespace == membernamespace.NamespaceTerminating:
 		return waiting(reasons.NamespaceTerminating,
-			fmt.Sprintf("namespace %s is being deleted; registration goes on when it is gone", c.memberNamespace))
+			fmt.Sprintf("namespace %s is being deleted; registration continues when it is gone", c.memberNamespace))
 	case !c.prepared || c.namespace != membernamespace.NamespaceOurs:
 		return waiting(reasons.Preparing, fmt.Sprintf("member namespace %s is being created", c.memberNamespace))
 	}
@@ -315,9 +315,8 @@ func evaluateMatch(c clusterView) decision {
 func awaitToken(o observed, secret types.NamespacedName, since, now time.Time) decision {
 	d := decision{state: fleet.RegistrationWaiting, reason: reasons.TokenNotIssued, cluster: o.matches[0].name,
 		wake: o.end(), message: fmt.Sprintf(
-			"waiting for Kubernetes to fill in the token in Secret %s: that does the token controller of the hub cluster's "+
-				"kube-controller-manager; see that it runs (serviceaccount-token in --controllers, --service-account-private-key-file) and what it "+
-				"logs", secret)}
+			"waiting for Kubernetes to issue the token in Secret %s. The token controller of the hub cluster's kube-controller-manager issues it: "+
+				"check that it runs (serviceaccount-token in --controllers, --service-account-private-key-file), and read its log", secret)}
 	if report := since.Add(quietTrouble); now.Before(report) {
 		d.quiet, d.wake = true, report
 	}
@@ -328,7 +327,7 @@ func awaitToken(o observed, secret types.NamespacedName, since, now time.Time) d
 func awaitRemoval(o observed, deployment string) decision {
 	return decision{state: fleet.RegistrationWaiting, reason: reasons.Preparing, cluster: o.matches[0].name,
 		wake: o.end(), message: fmt.Sprintf(
-			"waiting for BundleDeployment %s of the agent before to be removed: this agent would deploy it and so replace itself", deployment)}
+			"waiting for BundleDeployment %s of the previous agent to be removed: this agent would deploy it, and replace itself", deployment)}
 }
 
 // failed returns the decision after an error. The request is reconciled again, with back-off.

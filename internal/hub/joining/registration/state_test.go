@@ -252,7 +252,7 @@ func TestDecide(t *testing.T) {
 			want: decision{state: deniedAs, reason: "TokenUnknown", wake: start.Add(time.Hour)}},
 		{name: "a Cluster with an agent that is alive keeps it", seen: asked(matching(with(func(c *clusterView) { c.holder = holderAlive }))),
 			want: decision{state: pending, reason: "HolderAlive", wake: start.Add(approvalLife)},
-			says: "Cluster clusters/c has an agent that is alive"},
+			says: "Cluster clusters/c has a live agent"},
 		{name: "also where the holder's being lost would do", seen: asked(matching(with(func(c *clusterView) { c.holder = holderAlive })),
 			func(o *observed) { o.displacement = settings.DisplaceLost }),
 			want: decision{state: pending, reason: "HolderAlive", wake: start.Add(approvalLife)}},
@@ -284,7 +284,7 @@ func TestDecide(t *testing.T) {
 			seen: asked(matching(with(func(c *clusterView) { c.holder = holderAlive })), func(o *observed) {
 				o.reason, o.approved = "HolderLost", "true"
 			}),
-			want: decision{state: pending, reason: "ApprovedTooEarly", wake: start.Add(approvalLife)}, says: "has an agent that is alive"},
+			want: decision{state: pending, reason: "ApprovedTooEarly", wake: start.Add(approvalLife)}, says: "has a live agent"},
 		{name: "nor who approved a new cluster", seen: asked(matching(with(func(c *clusterView) { c.holder = holderLost })), func(o *observed) {
 			o.limits.approval, o.approvedFor, o.approved = fleet.ApprovalManual, "ApprovalRequired", "true"
 		}),
@@ -348,7 +348,7 @@ func TestAnOwedTokenAndAFailureAreSaidWithinSecondsAndNotBefore(t *testing.T) {
 		{"a token that was just asked for is awaited in silence", awaitToken(o, secret, start, start), quiet(owed, start.Add(5*time.Second)), ""},
 		{
 			"after 5 s it is said what has to run", awaitToken(o, secret, start, start.Add(5*time.Second)), owed,
-			"Secret ns/agent-token: that does the token controller of the hub cluster's kube-controller-manager",
+			"Secret ns/agent-token. The token controller of the hub cluster's kube-controller-manager",
 		},
 		{
 			"a failure of a new request may be over in a moment", failed(decision{cluster: "c"}, start, cause, start),

@@ -118,8 +118,8 @@ func (c *Controller) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 			o.rotation.finish(previous, o.expires(), now)
 		}
 		if pending {
-			decided.reason, decided.message = reasons.Preparing, "waiting for Kubernetes to fill in the account's token: that does the token "+
-				"controller of the hub cluster's kube-controller-manager; if it does not come, see that it runs and what it logs"
+			decided.reason, decided.message = reasons.Preparing, "waiting for Kubernetes to issue the account's token. The token controller of "+
+				"the hub cluster's kube-controller-manager issues it: if no token comes, check that it runs, and read its log"
 		}
 	case held:
 		err = c.endPrevious(ctx, &token, &o.rotation, now)

@@ -172,7 +172,7 @@ func (r rotation) condition(after *fleet.TokenRotation, d decision) fleet.Condit
 	if after.PreviousEnds == nil {
 		message += "; the previous one has ended"
 	} else {
-		message += fmt.Sprintf("; the previous one ends at %s: until then give the new values of the Secret to those who register clusters",
+		message += fmt.Sprintf("; the previous one ends at %s: until then, give the new values of the Secret to the users who register clusters",
 			after.PreviousEnds.UTC().Format(time.RFC3339))
 	}
 	return kube.Condition(fleet.ConditionRotated, true, reasons.RotationDone, message)

@@ -79,7 +79,7 @@ func Expiry(created time.Time, ttl time.Duration, required bool) (expires time.T
 	case ttl > 0:
 		return created.Add(ttl), ""
 	case required:
-		return time.Time{}, "this hub does not accept tokens without an end: set spec.ttl, for example 240h"
+		return time.Time{}, "this hub does not accept tokens without an expiry: set spec.ttl, for example 240h"
 	}
 	return time.Time{}, ""
 }
@@ -103,16 +103,16 @@ func decide(o observed, now time.Time) decision {
 	case o.labelProblem != "":
 		return decision{
 			state: held, reason: reasons.InvalidLabels, wake: expires,
-			message: o.labelProblem + "; nothing registers with this token before that is corrected",
+			message: o.labelProblem + "; until that is corrected, no cluster registers with this token",
 		}
 	case o.approvalProblem != "":
 		return decision{
 			state: held, reason: reasons.InvalidApprovalExpression, wake: expires,
-			message: o.approvalProblem + "; nothing registers with this token before that is corrected",
+			message: o.approvalProblem + "; until that is corrected, no cluster registers with this token",
 		}
 	case o.settingsMissing != "":
 		return decision{
-			state: held, reason: reasons.SettingsMissing, wake: expires, message: "no values.yaml is made or changed: " + o.settingsMissing,
+			state: held, reason: reasons.SettingsMissing, wake: expires, message: "the hub creates and changes no values.yaml: " + o.settingsMissing,
 		}
 	case o.foreignSecret:
 		// The hub does not watch foreign Secrets, so this wait is a timer. An existing account stays, and
@@ -123,7 +123,7 @@ func decide(o observed, now time.Time) decision {
 		}
 		return decision{
 			state: state, reason: reasons.SecretNameTaken, wake: now.Add(foreignSecretRetry),
-			message: "a Secret with this name exists and was not made for this token: delete it, or choose another name for the token",
+			message: "a Secret with this name exists and was not created for this token: delete it, or choose another name for the token",
 		}
 	}
 	d := decision{state: active, reason: reasons.Ready, wake: expires}
@@ -186,7 +186,7 @@ func lifeOf(o observed, d decision, secret string) life {
 	at := func(t time.Time) string { return t.UTC().Format(time.RFC3339) }
 	return life{expires: o.credentialExpires, shortened: fmt.Sprintf(
 		"the hub's API server grants credentials of at most %s (--service-account-max-token-expiration), and spec.ttl is %s: values.yaml in "+
-			"Secret %s works until %s and is renewed there at %s, as long as the token lives, which is until %s; take it from the Secret again for "+
-			"clusters that join later",
+			"Secret %s works until %s and is renewed there at %s, until the token expires at %s; for clusters that join later, read the Secret "+
+			"again",
 		o.credentialExpires.Sub(o.credentialIssued).Round(time.Minute), o.ttl, secret, at(o.credentialExpires), at(renew), at(o.expires()))}
 }

@@ -33,7 +33,7 @@ func TestDecide(t *testing.T) {
 		},
 		{"a hub that wants a TTL refuses tokens without one", observed{created: start, ttlRequired: true}, start,
 			decision{
-				state: refused, reason: "TTLRequired", message: "this hub does not accept tokens without an end: set spec.ttl, for example 240h",
+				state: refused, reason: "TTLRequired", message: "this hub does not accept tokens without an expiry: set spec.ttl, for example 240h",
 			}},
 		{"a TTL wakes exactly at its end",
 			observed{created: start, ttl: ttl, credentialValid: true, credentialIssued: start, credentialExpires: ends}, start,
@@ -49,12 +49,12 @@ func TestDecide(t *testing.T) {
 				message: "expired at 2026-01-12T03:04:05Z; create another ClusterRegistrationToken for new clusters, registered ones are not affected"}},
 		{"a day later it is deleted", observed{created: start, ttl: ttl}, ends.Add(24 * time.Hour), decision{state: removed}},
 		{"without settings nothing is handed out", observed{created: start, ttl: ttl, settingsMissing: "they are gone"}, start,
-			decision{state: held, reason: "SettingsMissing", wake: ends, message: "no values.yaml is made or changed: they are gone"}},
+			decision{state: held, reason: "SettingsMissing", wake: ends, message: "the hub creates and changes no values.yaml: they are gone"}},
 		{"an expression that is wrong is named at once",
 			observed{created: start, ttl: ttl, approvalProblem: "spec.approvalExpression: it returns int"}, start,
 			decision{
 				state: held, reason: "InvalidApprovalExpression", wake: ends,
-				message: "spec.approvalExpression: it returns int; nothing registers with this token before that is corrected",
+				message: "spec.approvalExpression: it returns int; until that is corrected, no cluster registers with this token",
 			}},
 		{
 			"but a token still ends", observed{created: start, ttl: ttl, settingsMissing: "they are gone"}, ends.Add(24 * time.Hour),
@@ -63,7 +63,7 @@ func TestDecide(t *testing.T) {
 		{"a Secret of somebody else is never overwritten", observed{created: start, foreignSecret: true}, start,
 			decision{
 				state: refused, reason: "SecretNameTaken", wake: start.Add(30 * time.Second),
-				message: "a Secret with this name exists and was not made for this token: delete it, or choose another name for the token",
+				message: "a Secret with this name exists and was not created for this token: delete it, or choose another name for the token",
 			}},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -110,7 +110,7 @@ func (c *Controller) refusal(k kubeconfig.Kubeconfig) string {
 	parsed, err := url.Parse(k.Server)
 	switch {
 	case err != nil:
-		return "its server is no address"
+		return "its server is not an address"
 	case slices.ContainsFunc(hubs, isHub), slices.Contains(ownNames, strings.ToLower(parsed.Hostname())):
 		return "the kubeconfig leads to the hub itself, or to the cluster of the tool: give the member a kubeconfig of its own cluster"
 	case !isZero(k.Config.Impersonate):

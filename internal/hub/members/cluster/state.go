@@ -152,17 +152,17 @@ func readiness(o observed) result {
 		return result{reason: rollup.Reason(o.bundles), message: and(rollup.Explain("Bundle", o.bundles), o.importProblem())}
 	}
 	if problem := o.importProblem(); problem != "" {
-		return result{ready: true, reason: reasons.Ready, message: "the agent is well, but cannot be installed again: " + problem}
+		return result{ready: true, reason: reasons.Ready, message: "the agent is healthy, but the hub cannot install it again: " + problem}
 	}
 	if _, left := lifecycle.NotPruned(o.Report); left != "" {
 		return result{
-			ready: true, reason: reasons.Ready, message: "everything is deployed, but something that should be gone is not removed: " + left,
+			ready: true, reason: reasons.Ready, message: "all Bundles are deployed, but a removal is not complete: " + left,
 		}
 	}
 	if o.approval == approvalAwaited {
 		return result{
 			ready: true, reason: reasons.Ready,
-			message: and("the agent is well, and "+o.awaitsApproval(), cmp.Or(o.credential.Cloned(), o.rival.Message, o.registering())),
+			message: and("the agent is healthy, and "+o.awaitsApproval(), cmp.Or(o.credential.Cloned(), o.rival.Message, o.registering())),
 		}
 	}
 	return result{ready: true, reason: reasons.Ready, message: cmp.Or(o.credential.Cloned(), o.rival.Message, o.registering())}

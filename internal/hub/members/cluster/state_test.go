@@ -160,7 +160,7 @@ func TestReadiness(t *testing.T) {
 		{"a namespace of somebody else stands in the way", member(func(o *observed) { o.NamespaceState = membernamespace.NamespaceTaken }),
 			result{
 				reason:  reasons.NamespaceTaken,
-				message: "namespace ns exists and was not made for this Cluster: delete it, or delete the Cluster and create it under another name",
+				message: "namespace ns exists and was not created for this Cluster: delete it, or delete the Cluster and create it under another name",
 			}},
 		{"a namespace that is going is waited for", member(func(o *observed) { o.NamespaceState = membernamespace.NamespaceTerminating }),
 			result{reason: reasons.NamespaceTerminating, message: "namespace ns is being deleted; the hub creates it again when it is gone"}},
@@ -176,7 +176,7 @@ func TestReadiness(t *testing.T) {
 		{"so does one without an identity", member(func(o *observed) { o.agent = "" }, managed("Unreachable", "no answer")),
 			result{reason: reasons.IdentityMissing, message: "the identity of the agent is gone: the hub installs the agent again; no answer"}},
 		{"a member that is well stays ready when new settings cannot be brought to it", member(managed("Unreachable", "no answer")),
-			result{ready: true, reason: reasons.Ready, message: "the agent is well, but cannot be installed again: no answer"}},
+			result{ready: true, reason: reasons.Ready, message: "the agent is healthy, but the hub cannot install it again: no answer"}},
 		{"an import of long ago means nothing to a Cluster without a kubeconfig",
 			member(managed("Unreachable", "no answer"), func(o *observed) { o.managed = false }),
 			result{ready: true, reason: reasons.Ready}},
@@ -240,9 +240,9 @@ func TestDescribe(t *testing.T) {
 			member(neverSeen, func(o *observed) { o.agent, o.NamespaceState = "", membernamespace.NamespaceTaken }), fleet.ClusterStatus{
 				Conditions: []fleet.Condition{
 					condition("Processed", false, "NamespaceTaken",
-						"namespace ns exists and was not made for this Cluster: delete it, or delete the Cluster and create it under another name"),
+						"namespace ns exists and was not created for this Cluster: delete it, or delete the Cluster and create it under another name"),
 					condition("Ready", false, "NamespaceTaken",
-						"namespace ns exists and was not made for this Cluster: delete it, or delete the Cluster and create it under another name"),
+						"namespace ns exists and was not created for this Cluster: delete it, or delete the Cluster and create it under another name"),
 				},
 				Display: fleet.ClusterDisplay{ReadyBundles: "0/0", State: "WaitCheckIn"},
 			}},

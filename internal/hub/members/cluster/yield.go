@@ -51,8 +51,8 @@ func (r *reconciliation) yield(ctx context.Context) (ctrl.Result, error) {
 
 // managedElsewhere returns the Ready condition's content for a Cluster under another manager.
 func managedElsewhere(o observed) result {
-	return result{reason: reasons.ManagedElsewhere, message: fmt.Sprintf("label %s=%s says that another manager has this Cluster: "+
-		"this hub delivers nothing to it and does not watch its agent, whose access to namespace %s stays; to end that: "+
-		"kubectl -n %s annotate cluster.fleet.cattle.io %s muster/revoked=true, or take the label off",
+	return result{reason: reasons.ManagedElsewhere, message: fmt.Sprintf("label %s=%s assigns this Cluster to another manager: this hub "+
+		"delivers nothing to it, and does not monitor its agent. The access of the agent to namespace %s stays; to end it: kubectl -n %s "+
+		"annotate cluster.fleet.cattle.io %s muster/revoked=true, or remove the label",
 		fleet.LabelClusterManagement, kube.Clip(o.elsewhere, maxShown), o.Namespace, o.Workspace, o.Name)}
 }

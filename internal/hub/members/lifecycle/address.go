@@ -66,7 +66,7 @@ func (a Address) Condition() metav1.Condition {
 	switch arrived := url == used.APIServerURL && ca == used.APIServerCAHash; {
 	case arrived && used.AgentTLSMode == tlsInsecure:
 		return no(reasons.NotVerified, fmt.Sprintf(
-			"the agent uses %s and does not verify who answers there: set tlsClientInsecure=false in the values of its chart", current))
+			"the agent uses %s, and does not verify its certificate: set tlsClientInsecure=false in the values of its chart", current))
 	case arrived && a.modeSatisfied(used.AgentTLSMode):
 		used := no(reasons.InUse, "the agent uses "+current)
 		used.Status = metav1.ConditionTrue
@@ -74,9 +74,9 @@ func (a Address) Condition() metav1.Condition {
 	case used.Failure != "" && used.ObservedGeneration == a.Report.Generation && a.Asked():
 		return no(reasons.AddressUnreachable, used.Failure)
 	case !a.Asked():
-		return no(reasons.Moving, fmt.Sprintf("the agent uses %s; its turn to move to %s is to come", current, wanted))
+		return no(reasons.Moving, fmt.Sprintf("the agent uses %s, and waits for its turn to move to %s", current, wanted))
 	}
-	return no(reasons.Moving, fmt.Sprintf("the agent uses %s and got the order to move to %s, agentTLSMode %s",
+	return no(reasons.Moving, fmt.Sprintf("the agent uses %s; the hub has requested its move to %s, agentTLSMode %s",
 		current, wanted, a.Desired.AgentTLSMode))
 }
 

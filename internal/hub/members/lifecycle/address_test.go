@@ -57,7 +57,7 @@ func TestAddress(t *testing.T) {
 		{"another URL", arrived(func(_ *Address, report *clusterv1beta1.InternalMemberCluster) {
 			report.Status.Hub.APIServerURL = "https://old"
 		}),
-			reasons.Moving, "uses https://old (apiServerCAHash 92daeba0b87f) and got the order to move to https://new"},
+			reasons.Moving, "uses https://old (apiServerCAHash 92daeba0b87f); the hub has requested its move to https://new"},
 		{"another CA", arrived(func(_ *Address, report *clusterv1beta1.InternalMemberCluster) {
 			report.Status.Hub.APIServerCAHash = "a740"
 		}), reasons.Moving, "(apiServerCAHash a740)"},

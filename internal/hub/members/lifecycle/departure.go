@@ -78,7 +78,7 @@ func (l Leaver) Depart(now time.Time) Departure {
 	case l.CannotAnswer != "":
 		return Departure{Step: RemoveNamespace, Unanswered: l.CannotAnswer}
 	case l.Report == nil:
-		return Departure{Step: RemoveNamespace, Unanswered: "has no report any more to answer in"}
+		return Departure{Step: RemoveNamespace, Unanswered: "can no longer answer, because its report is gone"}
 	case !now.Before(deadline) && l.Emptying != "":
 		return Departure{Step: RemoveNamespace, Unanswered: "did not remove its deliveries in time"}
 	case !now.Before(deadline):

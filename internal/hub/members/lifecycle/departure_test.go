@@ -73,7 +73,7 @@ func TestDepart(t *testing.T) {
 		},
 		{
 			"nor one without a report", leaver(func(l *Leaver) { l.Report = nil }), soon, Departure{
-				Step: RemoveNamespace, Unanswered: "has no report any more to answer in",
+				Step: RemoveNamespace, Unanswered: "can no longer answer, because its report is gone",
 			},
 		},
 		{"when the wait is over it is forced", leaver(), late, Departure{Step: RemoveNamespace, Unanswered: "did not answer"}},

@@ -27,8 +27,8 @@ const maxQuarantine = 512
 
 // quarantine returns the message about a quarantined member.
 func quarantine(record client.Object) string {
-	return fmt.Sprintf("quarantined%s: the agent sends heartbeats and may do nothing else; deliveries on the cluster stay, and none is "+
-		"added, changed or removed. To end it: %s",
+	return fmt.Sprintf("quarantined%s: the agent may only send heartbeats and reports; deliveries on the cluster stay unchanged, and no new "+
+		"ones arrive. To end the quarantine: %s",
 		kube.Clip(membership.QuarantinedBy(record), maxQuarantine), membership.EndQuarantine(record))
 }
 
@@ -39,7 +39,7 @@ func (o Observed) quarantined() metav1.Condition {
 	case !o.Quarantined:
 	case o.QuarantineLeft != "":
 		condition.Reason = reasons.Quarantining
-		condition.Message = fmt.Sprintf("%s is left, which the hub may not delete: delete it; the hub looks again within 30 s; %s",
+		condition.Message = fmt.Sprintf("%s remains, and the hub may not delete it: delete it yourself; the hub checks again within 30 s; %s",
 			o.QuarantineLeft, o.Quarantine)
 	default:
 		condition.Reason, condition.Message = reasons.Quarantined, o.Quarantine

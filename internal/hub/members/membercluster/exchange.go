@@ -154,9 +154,9 @@ func exchangeCondition(o observed) result {
 			key[:renewal.KeyShown], pinned[:min(len(pinned), renewal.KeyShown)], identity, o.Name, fleet.AnnotationAgentKey, key))
 	case used != nil && used.Sequence > 0 && used.Expires != nil:
 		return result{metav1.ConditionTrue, reasons.Exchanged,
-			fmt.Sprintf("the agent uses a credential that the hub has issued to its key %s and renews, and that expires at %s; "+
-				"the static token of %s is not used any more: delete its Secret on the hub, so that a copy of it is worth nothing, and keep the "+
-				"account. A cluster that is switched off for longer than that %s", key[:renewal.KeyShown], used.Expires.UTC().Format(time.RFC3339),
+			fmt.Sprintf("the agent uses a credential that the hub has issued to its key %s and renews, and that expires at %s; the static token "+
+				"of %s is no longer used: delete its Secret on the hub, so that copies of the token stop working, and keep the account. A cluster "+
+				"that is offline for longer than that %s", key[:renewal.KeyShown], used.Expires.UTC().Format(time.RFC3339),
 				identity, o.afterExpiry())}
 	}
 	return not(reasons.Exchanging, fmt.Sprintf("the hub issues a credential to key %s of the agent, which uses the token of %s until it has "+

@@ -89,7 +89,7 @@ func TestWhatARecordSaysOfTheExchange(t *testing.T) {
 	}{
 		"an agent that uses what was issued": {
 			[]func(*observed){uses(1)}, reasons.Exchanged,
-			"expires at 2026-01-02T04:04:05Z; the static token of ServiceAccount fleet-system/a is not used any more: delete its Secret",
+			"expires at 2026-01-02T04:04:05Z; the static token of ServiceAccount fleet-system/a is no longer used: delete its Secret",
 		},
 		"one that uses the static token":           {nil, reasons.Exchanging, "uses the token of ServiceAccount fleet-system/a until"},
 		"a token of the account that nobody knows": {[]func(*observed){uses(0)}, reasons.Exchanging, ""},

@@ -93,8 +93,8 @@ func readyToJoinCondition(o observed) result {
 	case problem != "":
 		return not(reasons.IdentityInvalid, problem)
 	case o.identityHolder != "":
-		return not(reasons.IdentityInUse, fmt.Sprintf("%s %s is the identity of %s already: give this cluster a ServiceAccount of its own and "+
-			"name that in spec.identity", o.identity.Kind, o.identity.Name, o.identityHolder))
+		return not(reasons.IdentityInUse, fmt.Sprintf("%s %s is already the identity of %s: create a ServiceAccount for this cluster, and name "+
+			"it in spec.identity", o.identity.Kind, o.identity.Name, o.identityHolder))
 	case o.accountMissing:
 		return not(reasons.IdentityMissing,
 			fmt.Sprintf("ServiceAccount %s does not exist: kubectl create serviceaccount %s -n %s", account, account.Name, account.Namespace))

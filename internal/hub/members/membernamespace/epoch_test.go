@@ -140,15 +140,15 @@ func TestOnlyAClusterOfTheSameWorkspaceIsNamedAsTheOneThatHasTheNamespace(t *tes
 	}{
 		{"of the same workspace", of("clusters", "shop", "true"), "is the member namespace of Cluster clusters/shop:", "delete it"},
 		{"of another workspace", of("secret", "shop", "true"), "is the member namespace of a Cluster in another workspace:", "secret"},
-		{"not the hub's", of("secret", "shop", ""), "was not made for this Cluster: delete it", "secret"},
-		{"forged as its own", of("clusters", "web", "true"), "was not made for this Cluster: delete it", "member namespace"},
-		{"unknown", &metav1.PartialObjectMetadata{}, "was not made for this Cluster: delete it", "member namespace"},
+		{"not the hub's", of("secret", "shop", ""), "was not created for this Cluster: delete it", "secret"},
+		{"forged as its own", of("clusters", "web", "true"), "was not created for this Cluster: delete it", "member namespace"},
+		{"unknown", &metav1.PartialObjectMetadata{}, "was not created for this Cluster: delete it", "member namespace"},
 	} {
 		if says := m.Taken(c.namespace); !strings.Contains(says, c.says) || strings.Contains(says, c.not) {
 			t.Errorf("%s: %s", c.name, says)
 		}
 	}
-	if says := m.Taken(nil); !strings.Contains(says, "was not made for this Cluster") {
+	if says := m.Taken(nil); !strings.Contains(says, "was not created for this Cluster") {
 		t.Errorf("without a namespace: %s", says)
 	}
 }

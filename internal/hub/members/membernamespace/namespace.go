@@ -242,7 +242,7 @@ func (m Member) Taken(namespace client.Object) string {
 	}
 	switch {
 	case !ok || kind != "Cluster" || holder == types.NamespacedName{Namespace: m.Workspace, Name: m.Name}:
-		return fmt.Sprintf("namespace %s exists and was not made for this %s: delete it, or delete the %s and create it under another name",
+		return fmt.Sprintf("namespace %s exists and was not created for this %s: delete it, or delete the %s and create it under another name",
 			m.Namespace, kind, kind)
 	case holder.Namespace == m.Workspace:
 		return fmt.Sprintf("namespace %s is the member namespace of Cluster %s: delete this Cluster and create it under another name",

@@ -127,8 +127,8 @@ func Oversized(report *clusterv1beta1.InternalMemberCluster) string {
 	if report == nil || report.Annotations[annotationOversized] == "" {
 		return ""
 	}
-	return fmt.Sprintf("the agent's report InternalMemberCluster %s/%s has %s bytes, and the hub takes %d: only whether it has joined and is "+
-		"healthy is read of it; find out what fills it, or give the member another identity",
+	return fmt.Sprintf("the agent's report InternalMemberCluster %s/%s has %s bytes, and the limit is %d: the hub reads only whether the "+
+		"agent has joined and is healthy; reduce the report, or give the member another identity",
 		report.Namespace, report.Name, report.Annotations[annotationOversized], maxReport)
 }
 

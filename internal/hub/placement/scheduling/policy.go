@@ -106,7 +106,7 @@ func (p *Policy) filter(m *Member) Obstacle {
 	}
 	if !m.Admits(p.namespace) {
 		return Obstacle{reasons.NamespaceNotAdmitted,
-			fmt.Sprintf("it takes no ResourcePlacement of namespace %s: to allow it, set the annotation %s=%[1]s on the member, or on its "+
+			fmt.Sprintf("it accepts no ResourcePlacement of namespace %s: to allow it, set the annotation %s=%[1]s on the member, or on its "+
 				"workspace", p.namespace, AnnotationFrom)}
 	}
 	if m.Obstacle != (Obstacle{}) {

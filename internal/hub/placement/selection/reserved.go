@@ -34,7 +34,7 @@ var neverPlacedGroups = []string{
 	"authentication.k8s.io", "authorization.k8s.io",
 }
 
-const neverOfTheFleet = "objects of the fleet itself, and what clusters answer to questions, are never placed"
+const neverOfTheFleet = "objects of the fleet itself, and reviews that an API server answers, are never placed"
 
 func reservedGroup(group string) bool {
 	return slices.ContainsFunc(neverPlacedGroups, func(reserved string) bool {
@@ -52,7 +52,7 @@ func neverPlaced(gvk schema.GroupVersionKind) string {
 		return neverOfTheFleet
 	}
 	if slices.Contains(neverPlacedKinds, gvk.GroupKind()) {
-		return "every cluster makes its own"
+		return "every cluster creates its own"
 	}
 	return ""
 }

@@ -29,7 +29,7 @@ func Decide(r Run, now time.Time) Decision {
 			d.Status.Conditions = r.Before.Conditions
 			hint := ""
 			if !errors.As(err, new(waits)) {
-				hint = "; create another run when that is mended"
+				hint = "; create another run after the correction"
 			}
 			d.Status.Message = kube.Clip(err.Error(), kube.MaxMessage-len(hint)) + hint
 			w.set(&d.Status.Conditions, placement.ConditionInitialized, metav1.ConditionFalse, placement.ReasonRunInitFailed, d.Status.Message)
@@ -60,7 +60,7 @@ func (e *execution) advance() {
 		e.fail(fmt.Sprintf("the run was initialized for another %s, or by another hub; create another run", e.Placement))
 		return
 	case e.Later != "":
-		e.fail(fmt.Sprintf("run %s has begun after this one; create another run to go on", e.Later))
+		e.fail(fmt.Sprintf("run %s has begun after this one; create another run to continue", e.Later))
 		return
 	case !e.External:
 		e.progress(metav1.ConditionFalse, placement.ReasonRunWaiting,
@@ -243,7 +243,7 @@ func (e *execution) reportUpdating(s *placement.StageUpdatingStatus, u updating)
 
 // stopped reports that a run was stopped in a stage.
 func (e *execution) stopped(s *placement.StageUpdatingStatus) bool {
-	const message = "stopped; set spec.state to Run to go on"
+	const message = "stopped; set spec.state to Run to continue"
 	e.set(&s.Conditions, placement.ConditionProgressing, metav1.ConditionFalse, placement.ReasonStageStopped, message)
 	e.progress(metav1.ConditionFalse, placement.ReasonRunStopped, fmt.Sprintf("stage %s: %s", s.StageName, message))
 	return false

@@ -37,7 +37,7 @@ func (r Run) initialize(w writer) (placement.UpdateRunStatus, error) {
 	case r.Problem != "":
 		return status, waits(fmt.Sprintf("%s cannot be rolled out: %s", r.Placement, r.Problem))
 	case r.Latest == "":
-		return status, waits(fmt.Sprintf("the latest version of %s is being recorded", r.Placement))
+		return status, waits(fmt.Sprintf("the latest version of %s is being stored", r.Placement))
 	}
 	status.StagedUpdateStrategySnapshot = r.Strategy.DeepCopy()
 	status.ResourceSnapshotIndexUsed = cmp.Or(r.Spec.ResourceSnapshotIndex, r.Latest)
@@ -113,7 +113,7 @@ func concurrency(given *intstr.IntOrString, members int) (int, error) {
 	}
 	n, err := intstr.GetScaledValueFromIntOrPercent(given, members, false)
 	if err != nil || given.Type == intstr.Int && n < 1 || n < 0 {
-		return 0, fmt.Errorf("maxConcurrency %s is neither a number from 1 on nor a percentage", given.String())
+		return 0, fmt.Errorf("maxConcurrency %s is neither a number of at least 1 nor a percentage", given.String())
 	}
 	return max(n, 1), nil
 }

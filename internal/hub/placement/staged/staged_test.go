@@ -147,7 +147,7 @@ func TestWhatARunCannotBeginWith(t *testing.T) {
 		{"no strategy", world(func(r *Run) { r.Strategy = nil }), "there is no ClusterStagedUpdateStrategy plan", false},
 		{"a placement that the hub rolls out", world(func(r *Run) { r.External = false }), "set its spec.strategy.type to External", false},
 		{"nothing can be rolled out", world(func(r *Run) { r.Problem = "no rights" }), "cannot be rolled out: no rights", false},
-		{"the version is yet to be recorded", world(func(r *Run) { r.Latest = "" }), "is being recorded", false},
+		{"the version is yet to be recorded", world(func(r *Run) { r.Latest = "" }), "is being stored", false},
 		{
 			"a version that is not kept", world(func(r *Run) { r.Spec.ResourceSnapshotIndex = "7" }),
 			"version 7 of ClusterResourcePlacement web is not kept; kept are 0, 1, 2", true,
@@ -306,7 +306,7 @@ func TestWhyARunRests(t *testing.T) {
 		},
 		{"a request of somebody else", begun(current, func(r *Run) {
 			r.Requests["run-after-canary"] = Request{Approved: true}
-		}), now.Add(2 * time.Hour), "False/UpdateRunWaiting", "not of this run and counts for nothing", false, now.Add(3 * time.Hour)},
+		}), now.Add(2 * time.Hour), "False/UpdateRunWaiting", "not of this run and has no effect", false, now.Add(3 * time.Hour)},
 		{"an approval of an older request", begun(current, func(r *Run) {
 			r.Requests["run-after-canary"] = Request{Owned: true, Outdated: true}
 		}), now.Add(2 * time.Hour), "False/UpdateRunWaiting", "without its metadata.generation as observedGeneration", false,

@@ -87,11 +87,11 @@ func (e *execution) afterTasks(s *placement.StageUpdatingStatus, config placemen
 func (e *execution) wait(s *placement.StageUpdatingStatus, when, waitsFor string) {
 	message := fmt.Sprintf("waits for the tasks %s stage %s: %s", when, s.StageName, waitsFor)
 	if request, found := e.Requests[waitsFor]; found && !request.Owned {
-		message = fmt.Sprintf("stage %s: the approval request %s is not of this run and counts for nothing: delete it, and the hub makes another",
+		message = fmt.Sprintf("stage %s: the approval request %s is not of this run and has no effect: delete it, and the hub creates another",
 			s.StageName, waitsFor)
 	} else if request.Outdated {
-		message = fmt.Sprintf("stage %s: approval request %s was approved without its metadata.generation as observedGeneration, "+
-			"which counts for nothing", s.StageName, waitsFor)
+		message = fmt.Sprintf("stage %s: approval request %s was approved without its metadata.generation as observedGeneration, which has no "+
+			"effect", s.StageName, waitsFor)
 	} else if waitsFor == RequestName(e.Name, when, s.StageName) {
 		message = fmt.Sprintf("waits for the approval %s stage %s: approval request %s", when, s.StageName, waitsFor)
 	}

@@ -149,7 +149,8 @@ func checkServer(secret string, cluster *clientcmdapi.Cluster) *Problem {
 
 func checkCredential(secret, name string, user *clientcmdapi.AuthInfo, now time.Time) *Problem {
 	expired := func(what string, end time.Time) *Problem {
-		return badInput(reasons.CredentialExpired, "the %s of user %q in the kubeconfig of Secret %s expired at %s: give the Secret a new one",
+		return badInput(reasons.CredentialExpired, "the %s of user %q in the kubeconfig of Secret %s expired at %s: put a new one into the "+
+			"Secret",
 			what, name, secret, end.UTC().Format(time.RFC3339))
 	}
 	switch {

@@ -127,7 +127,7 @@ func pauseAfter(failures int, id string) time.Duration {
 func (w *worker) noteDropped() {
 	if dropped := w.sent.of(w.name, resultDropped); dropped > 0 && !w.dropping && w.failures > 0 {
 		w.dropping = true
-		w.log.Info("Notifications are dropped, the oldest first, because the receiver does not take them", "dropped", dropped,
+		w.log.Info("Notifications are dropped, the oldest first, because the receiver does not accept them", "dropped", dropped,
 			"kept", maxWaiting)
 	}
 }

@@ -27,7 +27,7 @@ type wireAudit struct {
 func (w wireAudit) parse(a Audit) (Audit, error) {
 	if age := w.MaxAge; age != nil {
 		if a.MaxAge = age.Duration; a.MaxAge != 0 && a.MaxAge < minAuditAge {
-			return Audit{}, fmt.Errorf("audit.maxAge %s: want 0, which is for ever, or at least %s", age.Duration, minAuditAge)
+			return Audit{}, fmt.Errorf("audit.maxAge %s: want 0, which means forever, or at least %s", age.Duration, minAuditAge)
 		}
 	}
 	if number := w.MaxEntries; number != nil {

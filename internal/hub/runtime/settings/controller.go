@@ -92,7 +92,7 @@ func (c *Controller) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result
 	}
 	parsed, err := Parse(configMap.Data["config"])
 	if err != nil {
-		c.recorder.Eventf(configMap, nil, corev1.EventTypeWarning, reasons.ConfigInvalid, "Load", "the settings before stay in force: %v", err)
+		c.recorder.Eventf(configMap, nil, corev1.EventTypeWarning, reasons.ConfigInvalid, "Load", "the previous settings stay in force: %v", err)
 		log.FromContext(ctx).Info("The ConfigMap is invalid; the previous settings stay in force", "reason", err.Error())
 		return ctrl.Result{}, nil
 	}
@@ -125,13 +125,14 @@ func (c *Controller) missing(ctx context.Context) *Config {
 	problem := MissingProblem(c.namespace)
 	log.FromContext(ctx).Info("The previous settings stay in force; a hub that has just started waits for settings", "reason", problem)
 	c.recorder.Eventf(c.configMap(), nil, corev1.EventTypeWarning, reasons.ConfigMissing,
-		"Load", "the settings before stay in force; a hub that has just started has none and waits for them: %s", problem)
+		"Load", "the previous settings stay in force; a hub that has just started has none and waits for them: %s", problem)
 	return &settings
 }
 
 // MissingProblem returns the message about a missing ConfigMap.
 func MissingProblem(namespace string) string {
-	return fmt.Sprintf("ConfigMap %s/%s is gone, which says where members reach the hub: bring it back with helm upgrade of the fleet chart",
+	return fmt.Sprintf("ConfigMap %s/%s is gone, and with it the address of the hub for members: restore it with helm upgrade of the fleet "+
+		"chart",
 		namespace, naming.HubConfigMap)
 }
 

@@ -87,7 +87,7 @@ func (w wireRegistration) parse(r Registration) (Registration, error) {
 			continue
 		}
 		if *number.value < 0 {
-			return Registration{}, fmt.Errorf("registration.%s %d: want 0, which is no bound, or more", number.name, *number.value)
+			return Registration{}, fmt.Errorf("registration.%s %d: want 0, which means no limit, or more", number.name, *number.value)
 		}
 		*number.into = *number.value
 	}
