@@ -12,10 +12,6 @@ func Paused(o metav1.Object) bool {
 	return o.GetAnnotations()[fleet.AnnotationPaused] == "true" || isCluster && cluster.Spec.Paused
 }
 
-// Unpause returns the remedy for a paused object of a kind.
-func Unpause(kind string) string {
-	if kind == "Cluster" {
-		return "set spec.paused to false, and remove the annotation " + fleet.AnnotationPaused
-	}
-	return "remove the annotation " + fleet.AnnotationPaused
-}
+// Unpause returns the command that ends the pause of a member or a placement. The name may begin
+// with a kind.
+func Unpause(name string) string { return "muster pause " + name + " --undo" }

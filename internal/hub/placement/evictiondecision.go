@@ -46,7 +46,7 @@ func (o observedEviction) invalid() string {
 		return name + " is being deleted, and its resources are being removed from all members"
 	case o.paused && !o.wasValid:
 		return fmt.Sprintf("%s or member %s is paused or quarantined, and nothing changes: %s, or muster quarantine %s --undo", name,
-			o.spec.ClusterName, membership.Unpause(""), o.spec.ClusterName)
+			o.spec.ClusterName, membership.Unpause("NAME"), o.spec.ClusterName)
 	case placementType(o.placement) == placement.PickFixed:
 		return fmt.Sprintf("%s picks members by their names (PickFixed): take %s out of its spec.policy.clusterNames", name, o.spec.ClusterName)
 	case len(o.works) == 0 && !o.picked && !o.wasValid:

@@ -66,7 +66,7 @@ func ofMemberCluster(mc *clusterv1beta1.MemberCluster, seen liveness.Observation
 	case m.Cordoned:
 		m.Obstacle = cordoned(mc.Name)
 	case m.Paused:
-		m.Obstacle = paused("MemberCluster")
+		m.Obstacle = paused(mc.Name)
 	case status.Healthy.Status == "":
 		m.Obstacle = scheduling.Obstacle{Reason: reasons.Unhealthy, Message: "the health of the member is not known yet"}
 	case !status.Ready:
@@ -86,9 +86,9 @@ func cordoned(name string) scheduling.Obstacle {
 }
 
 // paused is the obstacle of a paused member.
-func paused(kind string) scheduling.Obstacle {
+func paused(name string) scheduling.Obstacle {
 	return scheduling.Obstacle{
-		Reason: reasons.Paused, Message: "the " + kind + " is paused, and gets nothing new: " + membership.Unpause(kind),
+		Reason: reasons.Paused, Message: "the member is paused, and gets nothing new: " + membership.Unpause(name),
 	}
 }
 
@@ -154,7 +154,7 @@ func ofCluster(
 	case m.Cordoned:
 		m.Obstacle = cordoned(m.Name)
 	case m.Paused:
-		m.Obstacle = paused("Cluster")
+		m.Obstacle = paused(m.Name)
 	case membership.AwaitsApproval(cluster):
 		m.Obstacle = scheduling.Obstacle{
 			Reason:  reasons.ApprovalRequired,

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -115,7 +116,7 @@ func decide(o observed) decision {
 		d.problem = problem
 	case o.paused:
 		d.problem = condition{metav1.ConditionFalse, reasons.Paused,
-			"the placement is paused, and nothing changes: " + membership.Unpause(o.kind)}
+			"the placement is paused, and nothing changes: " + membership.Unpause("placements/"+strings.TrimPrefix(o.key.String(), "/"))}
 	case o.takeoverProblem != "":
 		d.problem = condition{metav1.ConditionFalse, reasons.KubeFleetLeftovers, o.takeoverProblem}
 	}

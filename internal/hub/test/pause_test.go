@@ -72,7 +72,7 @@ policy:
 	m.apply(crp.Name+"-work", "")
 
 	f.pause(crp, `"true"`)
-	f.untilSays(crp, "Scheduled", metav1.ConditionFalse, "the placement is paused, and nothing changes: remove the annotation muster/paused")
+	f.untilSays(crp, "Scheduled", metav1.ConditionFalse, "the placement is paused, and nothing changes: muster pause placements/"+crp.Name+" --undo")
 	change("3")
 	f.pause(crp, "null")
 	has(other, "2")

@@ -95,7 +95,7 @@ var deliveryCauses = []cause{
 	{
 		kinds: ofDeliveries, reasons: []string{"Paused"},
 		means:  "A user has paused a Bundle or a Cluster. A change or a new version of the agent waits. This is no error.",
-		remedy: "To deploy it, set spec.paused to false, and remove the annotation muster/paused from the Cluster.",
+		remedy: "To deploy it, end the pause of the Bundle or of the Cluster with muster pause NAME --undo.",
 		onHub:  []string{"kubectl get bundles.fleet.cattle.io,clusters.fleet.cattle.io -A"}, aside: true,
 	},
 	{

@@ -78,7 +78,7 @@ var placementCauses = []cause{
 	{
 		kinds: ofPlacements, reasons: []string{reasons.Paused},
 		means:  "A user has paused the placement or a member. Placed objects stay, and nothing new arrives. This is no error.",
-		remedy: "Remove the annotation muster/paused from the placement or the member. For a Cluster, also set spec.paused to false.",
+		remedy: "To go on, end the pause of the placement or of the member with muster pause NAME --undo.",
 		aside:  true,
 	},
 	{
