@@ -72,7 +72,8 @@ policy:
 	m.apply(crp.Name+"-work", "")
 
 	f.pause(crp, `"true"`)
-	f.untilSays(crp, "Scheduled", metav1.ConditionFalse, "the placement is paused, and nothing changes: muster pause placements/"+crp.Name+" --undo")
+	f.untilSays(crp, "Scheduled", metav1.ConditionFalse,
+		"the placement is paused, and nothing changes: muster pause placements/"+crp.Name+" --undo")
 	change("3")
 	f.pause(crp, "null")
 	has(other, "2")
