@@ -111,7 +111,6 @@ muster explain bundles clusters/web
 muster get bundles --output name | xargs -n 1 muster explain
 muster pause bundles/web
 muster pause bundles/web --undo
-muster retry bundles/web
 muster confirm bundles clusters/web
 muster confirm bundles clusters/web --yes
 mkdir -p repository/apps/web
@@ -121,6 +120,7 @@ printf 'targets: [{clusterSelector: {matchLabels: {env: none}}}]\n' > targets.ya
 muster bundle .
 muster bundle . --name web --targets-file targets.yaml | kubectl apply -f -
 muster bundle . --name web --targets-file targets.yaml --diff
+muster retry bundles/web
 kubectl -n clusters delete bundles.fleet.cattle.io web
 muster bundle . --render --cluster clusters/web
 muster bundle . --targets-file targets.yaml --render --labels env=prod,region=eu

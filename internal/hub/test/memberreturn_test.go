@@ -193,7 +193,7 @@ func TestWhatEndsAMembershipEndsThatItComesBack(t *testing.T) {
 			end(f, x)
 			x.untilEnded(token, namespace)
 			x.start()
-			x.untilAsks("this cluster cannot rejoin with its key: the hub has ended that")
+			x.untilAsks("this cluster cannot rejoin with its key: the hub refuses")
 		})
 	}
 }

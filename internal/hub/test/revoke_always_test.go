@@ -207,7 +207,7 @@ func TestRevokedIsSaidOnlyWhenNothingIsLeft(t *testing.T) {
 	f.check(merge(f, f.clusterRecord(name), `{"metadata":{"labels":{"touched":"true"}}}`))
 	cluster := f.untilReady(name, "Revoking")
 	if said := kube.FindCondition(cluster.Status.Conditions, fleet.ConditionReady).Message; !strings.Contains(said,
-		"RoleBinding "+binding.Namespace+"/"+binding.Name+" is left") {
+		"RoleBinding "+binding.Namespace+"/"+binding.Name+" remains") {
 		t.Errorf("it says %q", said)
 	}
 	f.check(f.Delete(context.Background(), binding))

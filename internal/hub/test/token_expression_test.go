@@ -161,7 +161,7 @@ func TestAHubThatWantsTokensToEndRefusesOthers(t *testing.T) {
 	f.untilToken("waits", "TTLRequired")
 	f.approve(&r)
 	f.untilState(&r, fleet.RegistrationWaiting, "TokenInvalid")
-	if !strings.Contains(r.Status.Message, "does not accept tokens without an end") {
+	if !strings.Contains(r.Status.Message, "does not accept tokens without an expiry") {
 		t.Errorf("a request that was made with such a token before says %q", r.Status.Message)
 	}
 	var token fleet.ClusterRegistrationToken

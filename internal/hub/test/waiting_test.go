@@ -41,7 +41,7 @@ func TestABundleThatWaitsForAnotherIsNoErrorAndNamesIt(t *testing.T) {
 	p := f.place("c1", nil)
 	f.bundle("base", configMap+"targets: [{clusterSelector: {}}]\n")
 	f.bundle("after", configMap+"targets: [{clusterSelector: {}}]\ndependsOn: [{name: base}]\n")
-	const says = "waiting for Bundle base, which is WaitApplied on this cluster and has to be [Ready]"
+	const says = "waiting for Bundle base, which is WaitApplied on this cluster and must be [Ready]"
 	d := p.deployment("after", there)
 	waits(t, f, d, says)
 	b := f.becomes("after", "WaitingForDependency", "WaitingForDependency")
