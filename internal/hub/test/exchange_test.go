@@ -293,7 +293,7 @@ func TestAnExchangedCredentialEndsWithTheIdentity(t *testing.T) {
 		thiefs.Spec.Identity.Namespace, thiefs.Spec.Identity.Name = x.namespaceName(), naming.MemberServiceAccount
 	})
 	if said := thief.until("ReadyToJoin", metav1.ConditionFalse, "IdentityInUse").Message; !strings.Contains(said,
-		"MemberCluster "+x.name+" already") {
+		"is already the identity of MemberCluster "+x.name) {
 		t.Errorf("it says %q", said)
 	}
 	f.refused("the account of another member", x.reads(issued, thief.namespaceName()))

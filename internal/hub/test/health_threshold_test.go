@@ -36,7 +36,9 @@ func (r *registered) reportHealth(healthy metav1.ConditionStatus, nodes int) {
 
 func TestTheHealthOfAMemberClusterChangesAfterSeveralReports(t *testing.T) {
 	f := newAlone(t, `{"healthCheck":{"failureThreshold":3,"successThreshold":2}}`)
-	m := f.joined("steady")
+	m := f.register("steady")
+	m.until("ReadyToJoin", metav1.ConditionTrue, "MemberClusterReadyToJoin")
+	m.eventually("an agent of KubeFleet answers", func() error { return m.answer(metav1.ConditionTrue, "") })
 	m.until("Healthy", metav1.ConditionTrue, "MemberClusterHealthy")
 	const ok, bad = metav1.ConditionTrue, metav1.ConditionFalse
 	for i, step := range []struct{ reported, shown metav1.ConditionStatus }{

@@ -272,7 +272,7 @@ func TestAnIdentityServesOneMember(t *testing.T) {
 	}} {
 		second := f.register("second"+strings.ToLower(identity.Kind), func(mc *clusterv1beta1.MemberCluster) { mc.Spec.Identity = identity })
 		if c := second.until("ReadyToJoin", metav1.ConditionFalse, "IdentityInUse"); !strings.Contains(c.Message,
-			"is the identity of MemberCluster "+first.name+" already") {
+			"is already the identity of MemberCluster "+first.name) {
 			t.Errorf("it says %q", c.Message)
 		}
 		f.refused("it reads the report of the second", first.agent.Get(context.Background(),
@@ -307,7 +307,7 @@ func TestAnAgentOfAClusterIsNoMembersIdentity(t *testing.T) {
 		mc.Spec.Identity = rbacv1.Subject{Kind: "ServiceAccount", Namespace: namespace, Name: naming.MemberServiceAccount}
 	})
 	if c := m.until("ReadyToJoin", metav1.ConditionFalse, "IdentityInUse"); !strings.Contains(c.Message,
-		"is the identity of Cluster "+f.workspace+"/"+naming.Cluster("both")) {
+		"is already the identity of Cluster "+f.workspace+"/"+naming.Cluster("both")) {
 		t.Errorf("it says %q", c.Message)
 	}
 	f.refused("it reads the report of the member", f.as(bearer).Get(context.Background(),
@@ -343,7 +343,7 @@ func TestNobodyElsesAccountIsAMembersIdentity(t *testing.T) {
 		},
 		"incomplete": {rbacv1.Subject{Kind: "User", Name: "system:serviceaccount:kube"}, "IdentityInvalid", "names no ServiceAccount"},
 		"agent-as-user": {user(namespace, naming.MemberServiceAccount), "IdentityInUse",
-			"is the identity of Cluster " + f.workspace + "/" + naming.Cluster("taken")},
+			"is already the identity of Cluster " + f.workspace + "/" + naming.Cluster("taken")},
 		"absent-as-user": {user("fleet-system", "absent-"+f.workspace), "IdentityMissing",
 			"kubectl create serviceaccount absent-" + f.workspace + " -n fleet-system"},
 	} {
