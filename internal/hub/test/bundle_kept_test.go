@@ -77,7 +77,7 @@ targets: [{clusterSelector: {matchLabels: {env: prod}}}]
 		return nil
 	}
 	f.change(b, func() { b.Labels = map[string]string{"an": "event"} })
-	f.untilBundle("app", "Processed", corev1.ConditionFalse, "another hub has deployed it")
+	f.untilBundle("app", "Processed", corev1.ConditionFalse, "another hub deployed it")
 	p.deployment("app", theirs)
 	other.deployment("app", theirs)
 	_, value := view.HeldRemoval(&is)
