@@ -74,7 +74,7 @@ func TestNothingIsDeliveredToAMemberBeforeSomebodyApprovesIt(t *testing.T) {
 	late := f.join(values, map[string]any{"clientID": "late", "labels": map[string]string{fleet.AnnotationApproved: "true"}})
 	name := naming.Cluster("late")
 	command := fmt.Sprintf("kubectl -n %s annotate --overwrite cluster.fleet.cattle.io %s muster/approved=true", f.workspace, name)
-	f.saysReady(name, "Ready", "the agent is well", command)
+	f.saysReady(name, "Ready", "the agent is healthy", command)
 	f.eventually("an event says so", func() error { return f.event("ApprovalRequired", name, command) })
 	bearer, namespace := late.credential()
 	crp := f.crp("resourceSelectors: [{group: '', version: v1, kind: Namespace, name: " + f.shop() +
