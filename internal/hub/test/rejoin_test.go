@@ -158,7 +158,7 @@ func TestATokenThatExpiredLeavesTheClusterWhereItIsAndTheHubSaysWhy(t *testing.T
 	gone, elsewhere := g.token("other-token", "")
 	g.check(g.Delete(context.Background(), &gone))
 	f.give(m.fixture, m.agentNamespace, elsewhere)
-	f.saysReady(name, "Ready", "the agent is well", "registers with another token")
+	f.saysReady(name, "Ready", "the agent is healthy", "registers with another token")
 	m.check(m.Delete(context.Background(), &corev1.Secret{
 		ObjectMeta: metav1.ObjectMeta{Namespace: m.agentNamespace, Name: naming.AgentBootstrapSecret},
 	}))

@@ -203,7 +203,7 @@ func (o observed) registering() string {
 	if joined == nil || joined.Reason != clusterv1beta1.ReasonRegistering {
 		return ""
 	}
-	return "the agent is well; " + kube.Clip(joined.Message, maxShown)
+	return "the agent is healthy; " + kube.Clip(joined.Message, maxShown)
 }
 
 // maxShown bounds the messages of a member.

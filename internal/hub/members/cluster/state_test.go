@@ -154,9 +154,9 @@ func TestReadiness(t *testing.T) {
 				message: "the agent has left: it is at x; delete this Cluster, or give the cluster a registration token of this workspace",
 			}},
 		{"one that is about to says what it waits for", member(says("True", "Registering", "denied")),
-			result{ready: true, reason: reasons.Ready, message: "the agent is well; denied"}},
+			result{ready: true, reason: reasons.Ready, message: "the agent is healthy; denied"}},
 		{"but no more of that than fits", member(says("True", "Registering", strings.Repeat("x", 2*maxShown))),
-			result{ready: true, reason: reasons.Ready, message: "the agent is well; " + strings.Repeat("x", maxShown) + "..."}},
+			result{ready: true, reason: reasons.Ready, message: "the agent is healthy; " + strings.Repeat("x", maxShown) + "..."}},
 		{"a namespace of somebody else stands in the way", member(func(o *observed) { o.NamespaceState = membernamespace.NamespaceTaken }),
 			result{
 				reason:  reasons.NamespaceTaken,
