@@ -8,6 +8,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -68,18 +69,23 @@ var stores = []store{
 	{"zurich", "central", "", ""},
 }
 
+// staging creates the staged fleet once for all tests.
+var staging sync.Once
+
 // staged creates a fleet as a chain of stores would have it, with a problem of each frequent kind.
 func staged(r rig) {
 	r.t.Helper()
-	workspace := r.workspace("stores")
-	for i, s := range stores {
-		r.stagedStore(workspace, s, i)
-	}
-	for i, name := range []string{"plant-gdansk", "plant-porto", "plant-turin"} {
-		r.stagedPlant(name, i)
-	}
-	r.stagedDeliveries(workspace)
-	r.stagedRequests(workspace)
+	staging.Do(func() {
+		workspace := r.workspace("stores")
+		for i, s := range stores {
+			r.stagedStore(workspace, s, i)
+		}
+		for i, name := range []string{"plant-gdansk", "plant-porto", "plant-turin"} {
+			r.stagedPlant(name, i)
+		}
+		r.stagedDeliveries(workspace)
+		r.stagedRequests(workspace)
+	})
 }
 
 // since returns a time before now.
