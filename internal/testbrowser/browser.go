@@ -21,6 +21,10 @@ import (
 // step limits the time of one step.
 const step = 30 * time.Second
 
+// starts limits the attempts to start the browser. Chromium sometimes ends at its start on a busy
+// machine, before it has seen any page.
+const starts = 3
+
 // Browser is one window.
 type Browser struct {
 	testing.TB
@@ -47,22 +51,30 @@ func New(t testing.TB) *Browser {
 	if program == "" {
 		t.Skip("there is no Chromium on this machine: install the package chromium to have the pages looked at in a browser")
 	}
-	ctx, end := chromedp.NewExecAllocator(t.Context(),
-		append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(program), chromedp.NoSandbox,
-			chromedp.Flag("disable-quic", true), chromedp.Flag("disable-component-update", true), chromedp.WindowSize(1280, 900))...)
-	t.Cleanup(end)
-	ctx, end = chromedp.NewContext(ctx)
-	t.Cleanup(end)
-	b := &Browser{TB: t, Context: ctx}
-	b.heed()
-	return b
+	b := &Browser{TB: t}
+	for attempt := 1; ; attempt++ {
+		err := b.start(program)
+		if err == nil {
+			return b
+		}
+		if attempt == starts {
+			t.Fatal(err)
+		}
+		t.Logf("the browser did not start, and is started again: %v", err)
+	}
 }
 
-// heed fails the test on errors of the browser.
-func (b *Browser) heed() {
+// start starts the browser, and fails the test on errors in its console.
+func (b *Browser) start(program string) error {
+	ctx, end := chromedp.NewExecAllocator(b.TB.Context(),
+		append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(program), chromedp.NoSandbox,
+			chromedp.Flag("disable-quic", true), chromedp.Flag("disable-component-update", true), chromedp.WindowSize(1280, 900))...)
+	b.Cleanup(end)
+	b.Context, end = chromedp.NewContext(ctx)
+	b.Cleanup(end)
 	var mu sync.Mutex
 	var messages []string
-	if err := chromedp.Listen(b.Context, func(event any) {
+	err := chromedp.Listen(b.Context, func(event any) {
 		mu.Lock()
 		defer mu.Unlock()
 		switch event := event.(type) {
@@ -73,8 +85,9 @@ func (b *Browser) heed() {
 				messages = append(messages, event.Entry.Text+" "+event.Entry.URL)
 			}
 		}
-	}); err != nil {
-		b.Fatal(err)
+	})
+	if err != nil {
+		return err
 	}
 	b.Cleanup(func() {
 		mu.Lock()
@@ -83,6 +96,7 @@ func (b *Browser) heed() {
 			b.Errorf("the browser says:\n%s", strings.Join(messages, "\n"))
 		}
 	})
+	return nil
 }
 
 // Do runs steps.
