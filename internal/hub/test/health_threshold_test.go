@@ -46,17 +46,14 @@ func TestTheHealthOfAMemberClusterChangesAfterSeveralReports(t *testing.T) {
 	} {
 		nodes := 100 + i
 		m.reportHealth(step.reported, nodes)
-		f.eventually(fmt.Sprintf("report %d is shown", i), func() error {
+		f.eventually(fmt.Sprintf("report %d (Healthy %s) is shown", i, step.reported), func() error {
 			mc := m.record()
-			if got := mc.Status.Properties[clusterv1beta1.PropertyNodeCount].Value; got != strconv.Itoa(nodes) {
-				return fmt.Errorf("it shows %s nodes", got)
+			shown := meta.FindStatusCondition(mc.Status.Conditions, "Healthy")
+			if got := mc.Status.Properties[clusterv1beta1.PropertyNodeCount].Value; got != strconv.Itoa(nodes) || shown.Status != step.shown {
+				return fmt.Errorf("it shows %s nodes and %+v", got, shown)
 			}
 			return nil
 		})
-		mc := m.record()
-		if got := meta.FindStatusCondition(mc.Status.Conditions, "Healthy"); got.Status != step.shown {
-			t.Fatalf("after report %d (Healthy %s) the hub shows %+v", i, step.reported, got)
-		}
 	}
 }
 

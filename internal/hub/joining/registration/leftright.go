@@ -32,7 +32,7 @@ func (c *Controller) mayRead(ctx context.Context, account types.NamespacedName) 
 // request causes no event.
 func (c *Controller) endReadingOfGone(ctx context.Context, name types.NamespacedName) error {
 	role := kube.Metadata(rbacv1.SchemeGroupVersion.WithKind("Role"))
-	if err := c.Client.Get(ctx, name, role); err != nil || !c.left(role) {
+	if err := c.Client.Get(ctx, name, role); err != nil || !hasRequests(role) {
 		return client.IgnoreNotFound(err)
 	}
 	account := types.NamespacedName{Namespace: role.Namespace, Name: metav1.GetControllerOf(role).Name}
@@ -43,23 +43,16 @@ func (c *Controller) endReadingOfGone(ctx context.Context, name types.Namespaced
 	return reader.dropGone(ctx)
 }
 
-// left reports whether an earlier hub has left a Role with requests, and this hub has not read it.
-func (c *Controller) left(role client.Object) bool {
-	if count := role.GetAnnotations()[annotationReadable]; count == "" || count == "0" || metav1.GetControllerOf(role) == nil {
-		return false
-	}
-	c.readers.mu.Lock()
-	defer c.readers.mu.Unlock()
-	return c.readers.of[client.ObjectKeyFromObject(role)] == nil
+// hasRequests reports whether a Role of a token or an account has requests.
+func hasRequests(role client.Object) bool {
+	count := role.GetAnnotations()[annotationReadable]
+	return count != "" && count != "0" && metav1.GetControllerOf(role) != nil
 }
 
-// dropGone removes the requests that are gone from a Role that this process has not read yet.
+// dropGone removes the requests that are gone from the Role, if it has any.
 func (r *reader) dropGone(ctx context.Context) error {
 	r.writing.Lock()
 	defer r.writing.Unlock()
-	if r.role != nil {
-		return nil
-	}
 	if err := r.load(ctx); err != nil {
 		return err
 	}

@@ -122,7 +122,7 @@ func (c *Controller) onMember(ctx context.Context, before, after client.Object, 
 func (c *Controller) onRight(ctx context.Context, before, after client.Object, q controller.Queue) {
 	switch {
 	case before == nil:
-		if !wakeRequestOf(after, q) && c.left(after) {
+		if !wakeRequestOf(after, q) && hasRequests(after) {
 			q.Add(reconcile.Request{NamespacedName: client.ObjectKeyFromObject(after)}) // it stands for its requests that are gone
 		}
 	case after == nil && c.readers.forget(client.ObjectKeyFromObject(before)):
