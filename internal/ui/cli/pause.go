@@ -33,7 +33,7 @@ makes is paused there. You need the right to patch the object.`,
 }
 
 func (c *changer) pause(ctx context.Context, hub client.Client, o client.Object, undo bool) error {
-	if err := c.ownedByUser(ctx, hub, o, "pause"); err != nil {
+	if err := c.checkSource(ctx, hub, o, "pause"); err != nil {
 		return err
 	}
 	write, text := decision.Pause, "%s is paused. What is deployed stays, and nothing changes."
@@ -60,7 +60,7 @@ deployed again. You need the right to patch the object.`,
 }
 
 func (c *changer) retry(ctx context.Context, hub client.Client, o client.Object) error {
-	if err := c.ownedByUser(ctx, hub, o, "retry"); err != nil {
+	if err := c.checkSource(ctx, hub, o, "retry"); err != nil {
 		return err
 	}
 	if decision.Paused(o) {
@@ -72,9 +72,9 @@ func (c *changer) retry(ctx context.Context, hub client.Client, o client.Object)
 	return c.line("%s is deployed again; muster explain %s/%s shows its progress.", c.title(o), c.kindOfObject(o), view.NameOf(o))
 }
 
-// ownedByUser returns an error for a Bundle that a GitRepo or a HelmOp writes: changes of a user
+// checkSource returns an error for a Bundle that a GitRepo or a HelmOp writes: changes of a user
 // do not stay there.
-func (c *changer) ownedByUser(ctx context.Context, hub client.Client, o client.Object, verb string) error {
+func (c *changer) checkSource(ctx context.Context, hub client.Client, o client.Object, verb string) error {
 	source, err := decision.SourceOf(ctx, hub, o)
 	if err != nil {
 		return fmt.Errorf("reading the source of %s: %w", c.title(o), err)

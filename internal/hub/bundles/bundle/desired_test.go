@@ -158,7 +158,8 @@ func TestADeploymentByTheFormerRulesStaysUntilTheyGiveAnother(t *testing.T) {
 		`{correctDrift: {enabled: true}, helm: {values: {a: "${ .ClusterLabels.replicas }"}}, targets: [{clusterName: c1}]}`)
 	m := &computed{}
 	m.begin(bundle, packed{name: "s-1"})
-	present, former := m.compute(customization.Present, bundle, clusterOne, []int{0}), m.compute(customization.Former, bundle, clusterOne, []int{0})
+	present := m.compute(customization.Present, bundle, clusterOne, []int{0})
+	former := m.compute(customization.Former, bundle, clusterOne, []int{0})
 	if present.id == former.id || present.problem != nil || former.problem != nil {
 		t.Fatalf("present %+v, former %+v", present, former)
 	}

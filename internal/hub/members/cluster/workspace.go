@@ -88,17 +88,20 @@ func sameSettings(before, after *metav1.PartialObjectMetadata) bool {
 	return approvesMembers(before) == approvesMembers(after) && maps.Equal(annotations(before), annotations(after))
 }
 
-// workspace returns the settings of the Cluster's workspace; nil if the cache does not have it.
+// workspace returns the settings of the Cluster's workspace; nil if no cache has it. A workspace
+// with the hub's own label is in the cache of the manager: it may require approvals, too.
 func (r *reconciliation) workspace(ctx context.Context) (*metav1.PartialObjectMetadata, error) {
-	workspace := kube.CoreMetadata("Namespace")
-	err := r.workspaces.Get(ctx, types.NamespacedName{Name: r.cluster.Namespace}, workspace)
-	if apierrors.IsNotFound(err) {
-		return nil, nil
+	for _, reader := range []client.Reader{r.workspaces, r.Client} {
+		workspace := kube.CoreMetadata("Namespace")
+		err := reader.Get(ctx, types.NamespacedName{Name: r.cluster.Namespace}, workspace)
+		if err == nil {
+			return workspace, nil
+		}
+		if !apierrors.IsNotFound(err) {
+			return nil, fmt.Errorf("reading workspace %s: %w", r.cluster.Namespace, err)
+		}
 	}
-	if err != nil {
-		return nil, fmt.Errorf("reading workspace %s: %w", r.cluster.Namespace, err)
-	}
-	return workspace, nil
+	return nil, nil
 }
 
 // limits returns the settings for the Cluster while it sends no heartbeats. If the cache does not

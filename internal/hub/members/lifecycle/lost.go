@@ -110,7 +110,11 @@ func planCleanup(o Observed, m mark, limits Limits, now time.Time) Cleanup {
 	case m.keeps != "":
 		return Cleanup{Message: tainted + "; the hub does not remove it, because it " + m.keeps}
 	}
-	return o.at(now, cleanupRemove, m.since.Add(limits.RemoveAfter), min(limits.RemoveAfter, patience), tainted+"; the hub removes it")
+	since := m.since // a user with the verb taint may have set an earlier time
+	if earliest := o.LastSeen().Add(limits.TaintAfter); since.Before(earliest) {
+		since = earliest
+	}
+	return o.at(now, cleanupRemove, since.Add(limits.RemoveAfter), min(limits.RemoveAfter, patience), tainted+"; the hub removes it")
 }
 
 // at returns the plan for a step due at a time. The step waits until this process has watched the

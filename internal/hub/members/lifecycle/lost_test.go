@@ -52,6 +52,8 @@ func TestTheStepsForAMemberWithoutHeartbeats(t *testing.T) {
 			contains: "tainted muster/lost:NoSchedule since 2026-02-28T13:00:00Z; the hub removes it at 2026-03-01T13:00:00Z"},
 		"tainted long enough": {o: in(liveness.Lost), mark: tainted(24 * time.Hour),
 			limits: Limits{LostMembers: both}, step: cleanupRemove, contains: "the hub removes it"},
+		"tainted by a user before its time": {o: lost(60*time.Hour, 60*time.Hour), mark: tainted(800 * time.Hour),
+			limits: Limits{LostMembers: both}, next: 12 * time.Hour, contains: "removes it at 2026-03-02T00:00:00Z"},
 		"tainted, and a hub that has started": {o: lost(900*time.Hour, 20*time.Minute), mark: tainted(800 * time.Hour),
 			limits: Limits{LostMembers: both}, next: 40 * time.Minute, contains: "removes it at 2026-03-01T12:40:00Z"},
 		"tainted, and a short time to the removal": {o: lost(900*time.Hour, time.Minute), mark: tainted(800 * time.Hour),
