@@ -167,6 +167,10 @@ func setUp(ctx context.Context, mgr manager.Manager, options Options, server *se
 	if err := deps.Config.Load(ctx, deps.Live); err != nil {
 		return err
 	}
+	var err error
+	if deps.Workspaces, err = controller.NewWorkspaces(ctx, mgr); err != nil {
+		return err
+	}
 	deps.Notify = notify.New(notify.Deps{Client: deps.Client, Live: deps.Live, Clock: options.Clock, Recorder: deps.Recorder,
 		Config: deps.Config, Namespace: namespace})
 	deps.Liveness = liveness.New(options.Clock, server, logr.FromContextOrDiscard(ctx).WithName("liveness"))
@@ -199,7 +203,7 @@ func setUp(ctx context.Context, mgr manager.Manager, options Options, server *se
 				OwnCAs: ownCAs(mgr.GetConfig()),
 			}).Register(ctx, mgr)
 		},
-		func() error { return cluster.New(deps, moves, address, again.Token, entries).Register(ctx, mgr) },
+		func() error { return cluster.New(deps, moves, address, again.Token, entries).Register(mgr) },
 		func() error { return addKubeconfigs(ctx, mgr, deps) },
 		func() error { return membercluster.New(deps, moves, entries).Register(ctx, mgr) },
 		func() error { return stray.New(deps).Register(mgr) },

@@ -95,9 +95,9 @@ type brakeSetting struct {
 // brakeSetting returns the setting of a workspace, or else the hub's. Like the consent to
 // mappings it is an annotation of the Namespace. Tenants cannot usually write it.
 func (c *Controller) brakeSetting(ctx context.Context, workspace string) brakeSetting {
-	namespace := kube.CoreMetadata("Namespace")
 	setting := brakeSetting{share: c.Config.Current().RemovalShare}
-	if err := c.foreign.Get(ctx, types.NamespacedName{Name: workspace}, namespace); err != nil {
+	namespace, err := c.Workspaces.Named(ctx, workspace)
+	if err != nil || namespace == nil {
 		return setting // the cache has every workspace
 	}
 	return setting.in(namespace)

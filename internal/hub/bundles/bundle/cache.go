@@ -8,8 +8,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
-	"k8s.io/apimachinery/pkg/labels"
-	"k8s.io/apimachinery/pkg/selection"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -24,16 +22,10 @@ import (
 // maxListed limits the objects kept of a report. Fewer are ever shown.
 const maxListed = 5
 
-// newForeignCache returns a cache of the metadata of namespaces not created by the hub. They
-// include the workspaces; the manager's cache has only the hub's namespaces.
-func newForeignCache(ctx context.Context, mgr ctrl.Manager) (cache.Cache, error) {
-	foreign, err := labels.NewRequirement(fleet.LabelManaged, selection.NotEquals, []string{"true"})
-	if err != nil {
-		return nil, err
-	}
-	return controller.NewCache(ctx, mgr, "workspaces and values", map[client.Object]cache.ByObject{
-		kube.CoreMetadata("Namespace"): {Label: labels.NewSelector().Add(*foreign)},
-		kube.CoreMetadata("Secret"):    {Field: fields.OneTermEqualSelector("type", fleet.SecretTypeBundleValues)},
+// newValuesCache returns a cache of the metadata of the Secrets with the values of Bundles.
+func newValuesCache(ctx context.Context, mgr ctrl.Manager) (cache.Cache, error) {
+	return controller.NewCache(ctx, mgr, "the values of Bundles", map[client.Object]cache.ByObject{
+		kube.CoreMetadata("Secret"): {Field: fields.OneTermEqualSelector("type", fleet.SecretTypeBundleValues)},
 	})
 }
 

@@ -23,7 +23,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
-	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
@@ -88,10 +87,7 @@ type Controller struct {
 	contents      contents
 	lost          lost
 	journal       *journal
-	// foreign is a cache of the metadata of objects not created by the hub: namespaces, and
-	// Secrets with the values of Bundles.
-	foreign cache.Cache
-	sources *sourceWatch
+	sources       *sourceWatch
 	// restricted holds the namespaces that had Policies when the hub looked last. It is complete
 	// once the hub has seen the definition of Policies in place.
 	restricted     kube.Memory[string, bool]
@@ -138,13 +134,14 @@ func (c *Controller) Register(ctx context.Context, mgr ctrl.Manager) error {
 	if c.journal, err = openJournal(c.StateDir); err != nil {
 		return err
 	}
-	if c.foreign, err = newForeignCache(ctx, mgr); err != nil {
+	values, err := newValuesCache(ctx, mgr)
+	if err != nil {
 		return err
 	}
 	if c.sources, err = newSourceWatch(mgr, c.Client); err != nil {
 		return err
 	}
-	shown := &mappings{Client: c.Client, clock: c.Clock, config: c.Config, namespaces: c.foreign}
+	shown := &mappings{Client: c.Client, clock: c.Clock, config: c.Config, namespaces: c.Workspaces}
 	if err := shown.register(mgr); err != nil {
 		return err
 	}
@@ -161,9 +158,9 @@ func (c *Controller) Register(ctx context.Context, mgr ctrl.Manager) error {
 			builder.WithPredicates(predicate.GenerationChangedPredicate{})).
 		WatchesRawSource(source.Channel(c.Config.Subscribe(), handler.EnqueueRequestsFromMapFunc(c.onSettings))).
 		WatchesMetadata(&corev1.Namespace{}, controller.SkipInitial(controller.On(c.onMemberNamespace))).
-		WatchesRawSource(source.Kind(c.foreign, client.Object(kube.CoreMetadata("Namespace")), controller.On(c.onWorkspace))).
+		WatchesRawSource(c.Workspaces.Source(controller.On(c.onWorkspace))).
 		WatchesMetadata(&corev1.Secret{}, controller.On(c.onSecret)).
-		WatchesRawSource(source.Kind(c.foreign, client.Object(kube.CoreMetadata("Secret")), &handler.EnqueueRequestForObject{})).
+		WatchesRawSource(source.Kind(values, client.Object(kube.CoreMetadata("Secret")), &handler.EnqueueRequestForObject{})).
 		WatchesMetadata(&fleet.Content{}, controller.On(c.onContent)).
 		WatchesRawSource(source.Channel(c.sources.events, &handler.EnqueueRequestForObject{})).
 		WatchesRawSource(c.Kinds.Again(c.Client, &fleet.BundleList{})).

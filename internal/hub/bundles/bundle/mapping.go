@@ -108,7 +108,7 @@ func (c *Controller) reach(ctx context.Context, bundle *fleet.Bundle) (reach, er
 				fmt.Errorf("BundleNamespaceMapping %s is invalid and opens nothing: %w", mapping.Name, problem))
 			continue
 		}
-		selected, err := selectedNamespaces(ctx, c.foreign, mapping)
+		selected, err := selectedNamespaces(ctx, c.Workspaces, mapping)
 		if err != nil {
 			return found, err
 		}

@@ -13,7 +13,6 @@ import (
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
-	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
@@ -36,15 +35,15 @@ type mappings struct {
 	client.Client
 	clock  clock.PassiveClock
 	config *settings.Controller
-	// namespaces has the metadata of namespaces not created by the hub.
-	namespaces cache.Cache
+	// namespaces includes the workspaces of all mappings.
+	namespaces *controller.Workspaces
 }
 
 func (m *mappings) register(mgr ctrl.Manager) error {
 	all := handler.EnqueueRequestsFromMapFunc(controller.All(m.Client, &fleet.BundleNamespaceMappingList{}))
 	return ctrl.NewControllerManagedBy(mgr).Named("bundlenamespacemapping").
 		For(&fleet.BundleNamespaceMapping{}, builder.WithPredicates(predicate.GenerationChangedPredicate{})).
-		WatchesRawSource(source.Kind(m.namespaces, client.Object(kube.CoreMetadata("Namespace")), controller.On(m.onNamespace))).
+		WatchesRawSource(m.namespaces.Source(controller.On(m.onNamespace))).
 		WatchesRawSource(source.Channel(m.config.Subscribe(), all)).
 		Complete(m)
 }

@@ -178,8 +178,11 @@ func (c *Controller) bundlesFor(ctx context.Context, workspace string) []fleet.B
 	found, seen := own.Items, map[types.UID]bool{}
 	var mappings fleet.BundleNamespaceMappingList
 	c.list(ctx, &mappings)
-	namespace := kube.CoreMetadata("Namespace")
-	if len(mappings.Items) == 0 || c.foreign.Get(ctx, types.NamespacedName{Name: workspace}, namespace) != nil {
+	if len(mappings.Items) == 0 {
+		return found
+	}
+	namespace, err := c.Workspaces.Named(ctx, workspace)
+	if err != nil || namespace == nil {
 		return found
 	}
 	for i := range mappings.Items {

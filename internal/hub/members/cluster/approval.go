@@ -45,7 +45,7 @@ func decideApproval(required bool, annotation string, delivered bool) approval {
 // observeWorkspace determines the state of the Cluster's approval, and the thresholds of its health
 // check.
 func (r *reconciliation) observeWorkspace(ctx context.Context) error {
-	workspace, err := r.workspace(ctx)
+	workspace, err := r.Workspaces.Named(ctx, r.cluster.Namespace)
 	if err != nil {
 		return err
 	}

@@ -19,7 +19,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
-	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
@@ -48,8 +47,6 @@ const foreignNamespaceRetry = 30 * time.Second
 type Controller struct {
 	*lifecycle.Controller
 	hub func(*fleet.Cluster) *clusterv1beta1.HubAddress
-	// workspaces caches the settings of workspaces for their Clusters.
-	workspaces cache.Cache
 	// missing holds the time since when a member namespace has no identity, by namespace.
 	missing kube.Memory[string, time.Time]
 	// editedRights holds the Clusters with a right written since the last comparison.
@@ -69,11 +66,7 @@ func New(deps controller.Deps, moves *lifecycle.MoveLimiter, hub func(*fleet.Clu
 }
 
 // Register adds the controller to the manager.
-func (c *Controller) Register(ctx context.Context, mgr ctrl.Manager) error {
-	var err error
-	if c.workspaces, err = newWorkspaceCache(ctx, mgr); err != nil {
-		return err
-	}
+func (c *Controller) Register(mgr ctrl.Manager) error {
 	member := handler.EnqueueRequestsFromMapFunc(membernamespace.ToCluster)
 	return ctrl.NewControllerManagedBy(mgr).Named("cluster").
 		For(&fleet.Cluster{}).
@@ -85,7 +78,7 @@ func (c *Controller) Register(ctx context.Context, mgr ctrl.Manager) error {
 		WatchesMetadata(&corev1.ServiceAccount{}, member).
 		WatchesMetadata(&rbacv1.RoleBinding{}, controller.On(c.onRights)).
 		WatchesMetadata(&rbacv1.Role{}, controller.On(c.onRights)).
-		WatchesRawSource(source.Kind(c.workspaces, client.Object(kube.CoreMetadata("Namespace")), controller.On(c.onWorkspace))).
+		WatchesRawSource(c.Workspaces.Source(controller.On(c.onWorkspace))).
 		WatchesRawSource(source.Channel(c.Liveness.Subscribe(), handler.EnqueueRequestsFromMapFunc(c.ofNamespace))).
 		WatchesRawSource(source.Channel(c.Config.Subscribe(), c.OnSettings(&fleet.ClusterList{}))).
 		WatchesRawSource(c.Kinds.Again(c.Client, &fleet.ClusterList{})).

@@ -53,6 +53,7 @@ type Deps struct {
 	WithdrawContents func(ctx context.Context, namespace string) error
 	ReadmitContents  func(ctx context.Context, namespace string, uid types.UID) error
 	Kinds            *servedkinds.Kinds
+	Workspaces       *Workspaces
 	// Joins delays the work that follows a join while many members join.
 	Joins *Joins
 	// SystemNamespace is the hub's own namespace.
