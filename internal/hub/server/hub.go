@@ -12,9 +12,7 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
-	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/dynamic"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
@@ -157,23 +155,31 @@ func managerOptions(restConfig *rest.Config, options Options, kinds *servedkinds
 	return o, err
 }
 
+// newDeps returns the dependencies of the controllers.
+func newDeps(ctx context.Context, mgr manager.Manager, options Options, server *servertime.Clock,
+	kinds *servedkinds.Kinds) (controller.Deps, error) {
+	deps := controller.Deps{Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Clock: server, Kinds: kinds,
+		SystemNamespace: options.Namespace, Joins: controller.NewJoins()}
+	deps.Recorder = eventlimit.New(mgr.GetEventRecorder("muster-hub"), options.Clock)
+	deps.Config = settings.New(deps.Client, deps.Recorder, options.Namespace)
+	if err := deps.Config.Load(ctx, deps.Live); err != nil {
+		return deps, err
+	}
+	deps.Notify = notify.New(notify.Deps{Client: deps.Client, Live: deps.Live, Clock: options.Clock, Recorder: deps.Recorder,
+		Config: deps.Config, Namespace: options.Namespace})
+	deps.Liveness = liveness.New(options.Clock, server, logr.FromContextOrDiscard(ctx).WithName("liveness"))
+	var err error
+	deps.Workspaces, err = controller.NewWorkspaces(ctx, mgr)
+	return deps, err
+}
+
 // setUp adds everything that runs.
 func setUp(ctx context.Context, mgr manager.Manager, options Options, server *servertime.Clock, kinds *servedkinds.Kinds) error {
 	namespace := options.Namespace
-	deps := controller.Deps{Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Clock: server, Kinds: kinds, SystemNamespace: namespace,
-		Joins: controller.NewJoins()}
-	deps.Recorder = eventlimit.New(mgr.GetEventRecorder("muster-hub"), options.Clock)
-	deps.Config = settings.New(deps.Client, deps.Recorder, namespace)
-	if err := deps.Config.Load(ctx, deps.Live); err != nil {
+	deps, err := newDeps(ctx, mgr, options, server, kinds)
+	if err != nil {
 		return err
 	}
-	var err error
-	if deps.Workspaces, err = controller.NewWorkspaces(ctx, mgr); err != nil {
-		return err
-	}
-	deps.Notify = notify.New(notify.Deps{Client: deps.Client, Live: deps.Live, Clock: options.Clock, Recorder: deps.Recorder,
-		Config: deps.Config, Namespace: namespace})
-	deps.Liveness = liveness.New(options.Clock, server, logr.FromContextOrDiscard(ctx).WithName("liveness"))
 	readers := contentaccess.New(deps)
 	deps.GrantContents, deps.WithdrawContents, deps.ReadmitContents = readers.Grant, readers.Withdraw, readers.Readmit
 	address := func(c *fleet.Cluster) *clusterv1beta1.HubAddress { return importer.Hub(c, deps.Config.Current().Hub()) }
@@ -267,66 +273,6 @@ func addInventory(ctx context.Context, mgr manager.Manager, deps controller.Deps
 		return err
 	}
 	return inventory.New(deps).Register(ctx, mgr)
-}
-
-// requireCRDs returns an error with the remedy if the API server does not serve a kind of the
-// fleet.
-func requireCRDs(mapper meta.RESTMapper) error {
-	for _, gvk := range []schema.GroupVersionKind{
-		fleet.GroupVersion.WithKind("Bundle"),
-		fleet.GroupVersion.WithKind("BundleDeployment"),
-		fleet.GroupVersion.WithKind("BundleNamespaceMapping"),
-		fleet.GroupVersion.WithKind("Cluster"),
-		fleet.GroupVersion.WithKind("ClusterGroup"),
-		fleet.GroupVersion.WithKind("ClusterRegistration"),
-		fleet.GroupVersion.WithKind("ClusterRegistrationToken"),
-		fleet.GroupVersion.WithKind("Content"),
-		fleet.GroupVersion.WithKind("GitRepo"),
-		fleet.GroupVersion.WithKind("GitRepoRestriction"),
-		fleet.GroupVersion.WithKind("HelmOp"),
-		fleet.GroupVersion.WithKind("ImageScan"),
-		fleet.GroupVersion.WithKind("Policy"),
-		fleet.GroupVersion.WithKind("Schedule"),
-		clusterv1beta1.GroupVersion.WithKind("InternalMemberCluster"),
-		clusterv1beta1.GroupVersion.WithKind("MemberCluster"),
-		placement.GroupVersion.WithKind("Work"),
-		placement.GroupVersion.WithKind("ClusterResourcePlacement"),
-		placement.GroupVersion.WithKind("ResourcePlacement"),
-		placement.GroupVersion.WithKind("ClusterResourcePlacementStatus"),
-		placement.GroupVersion.WithKind("ClusterResourceBinding"),
-		placement.GroupVersion.WithKind("ResourceBinding"),
-		placement.GroupVersion.WithKind("ClusterResourceOverride"),
-		placement.GroupVersion.WithKind("ResourceOverride"),
-		placement.GroupVersion.WithKind("ClusterResourcePlacementEviction"),
-		placement.GroupVersion.WithKind("ClusterResourcePlacementDisruptionBudget"),
-		placement.GroupVersion.WithKind("ClusterStagedUpdateRun"),
-		placement.GroupVersion.WithKind("StagedUpdateRun"),
-		placement.GroupVersion.WithKind("ClusterStagedUpdateStrategy"),
-		placement.GroupVersion.WithKind("StagedUpdateStrategy"),
-		placement.GroupVersion.WithKind("ClusterApprovalRequest"),
-		placement.GroupVersion.WithKind("ApprovalRequest"),
-	} {
-		if _, err := mapper.RESTMapping(gvk.GroupKind(), gvk.Version); meta.IsNoMatchError(err) {
-			return fmt.Errorf("the hub cluster does not serve %s: install the fleet-crd chart first", gvk.GroupKind())
-		} else if err != nil {
-			return fmt.Errorf("looking up %s: %w", gvk.GroupKind(), err)
-		}
-	}
-	return nil
-}
-
-// serves reports whether the hub cluster serves an optional kind, and logs the consequence if not.
-func serves(ctx context.Context, mgr manager.Manager, gvk schema.GroupVersionKind, without string) (bool, error) {
-	_, err := mgr.GetRESTMapper().RESTMapping(gvk.GroupKind(), gvk.Version)
-	if meta.IsNoMatchError(err) {
-		logr.FromContextOrDiscard(ctx).Info("The hub cluster does not serve a kind: install the fleet-crd chart and restart the hub",
-			"kind", gvk.GroupVersion().String()+" "+gvk.Kind, "missing", without)
-		return false, nil
-	}
-	if err != nil {
-		return false, fmt.Errorf("looking up %s: %w", gvk.GroupKind(), err)
-	}
-	return true, nil
 }
 
 // addProbes serves /healthz while the process lives and /readyz once its caches are filled.

@@ -29,10 +29,13 @@ func (c readCache) List(ctx context.Context, list client.ObjectList, options ...
 
 func TestAWorkspaceIsReadFromTheCacheThatHasIt(t *testing.T) {
 	namespace := func(name string) client.Object { return &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}} }
-	broken := interceptor.Funcs{Get: func(_ context.Context, _ client.WithWatch, key client.ObjectKey, _ client.Object, _ ...client.GetOption) error {
-		return errors.New("the cache of " + key.Name + " is broken")
-	}}
-	foreign, own := fake.NewClientBuilder().WithObjects(namespace("clusters")).Build(), fake.NewClientBuilder().WithObjects(namespace("labelled")).Build()
+	with := func(name string) client.Reader { return fake.NewClientBuilder().WithObjects(namespace(name)).Build() }
+	foreign, own := with("clusters"), with("labelled")
+	broken := fake.NewClientBuilder().WithInterceptorFuncs(interceptor.Funcs{
+		Get: func(_ context.Context, _ client.WithWatch, key client.ObjectKey, _ client.Object, _ ...client.GetOption) error {
+			return errors.New("the cache of " + key.Name + " is broken")
+		},
+	}).Build()
 	for name, c := range map[string]struct {
 		foreign, own client.Reader
 		found, fails bool
@@ -40,7 +43,7 @@ func TestAWorkspaceIsReadFromTheCacheThatHasIt(t *testing.T) {
 		"clusters": {foreign, own, true, false},
 		"labelled": {foreign, own, true, false},
 		"missing":  {foreign, own, false, false},
-		"broken":   {fake.NewClientBuilder().WithInterceptorFuncs(broken).Build(), own, false, true},
+		"broken":   {broken, own, false, true},
 	} {
 		w := &Workspaces{Cache: readCache{Reader: c.foreign}, own: c.own}
 		workspace, err := w.Named(t.Context(), name)
