@@ -16,7 +16,7 @@ const (
 	// perValue is the cost of a value besides its text. perStep is the cost of one pass through
 	// the body of a range besides its length.
 	perValue, perStep = 16, 64
-	// perComparison is the cost of comparing two texts, which may be long.
+	// perComparison is the cost of comparing two texts of any length.
 	perComparison = 4000
 	// perMatch is the cost of a byte matched against a regular expression, and the most states of
 	// an expression.
@@ -81,8 +81,8 @@ func (a *allowance) measure(v reflect.Value, depth int) (float64, error) {
 	return size, nil
 }
 
-// bound returns a function that spends the cost of its arguments before the call, and the cost of
-// its result after it.
+// bound wraps a function: the wrapper pays for the arguments before the call, and for the result
+// after it.
 func (a *allowance) bound(name string, function reflect.Value) any {
 	t := function.Type()
 	var parameters []reflect.Type
@@ -164,7 +164,7 @@ func cost(name string, given []reflect.Value, size float64) float64 {
 	case "printf":
 		return widths(given) + size*text(given, 0)
 	case "uniq", "without", "has":
-		return size * size / perValue // compares each with each
+		return size * size / perValue // compares each pair
 	case "split", "splitlist", "splitn", "fromjson", "toprettyjson":
 		return size * maxDepth
 	case "html", "js", "urlquery":
@@ -232,8 +232,7 @@ func widths(given []reflect.Value) (total float64) {
 	return total + float64(strings.Count(v.String(), "*"))*min(sum(given[1:]), maxWidth)
 }
 
-// unshare replaces the inputs of functions that change a dict by copies, so that no dict contains
-// itself.
+// unshare copies the dicts passed to functions with side effects, so no dict contains itself.
 func unshare(name string, given []reflect.Value) {
 	switch {
 	case name == "set":

@@ -31,9 +31,9 @@ const (
 	stepName  = "countStep"
 )
 
-// functions holds the sprig functions that give the same result each time, reveal nothing of the
-// hub, and return at once. A result that changes by itself would be a new deployment at every
-// reconcile. The functions of Go's templates are included, so that they are bounded.
+// functions holds the safe sprig functions: they are deterministic, reveal nothing of the hub, and
+// return at once. A result with random parts would cause a new deployment at every reconcile. The
+// functions of Go's templates are included to bound them.
 var functions = func() template.FuncMap {
 	permitted := sprig.HermeticTxtFuncMap()
 	maps.DeleteFunc(permitted, func(name string, _ any) bool {
@@ -55,22 +55,21 @@ var functions = func() template.FuncMap {
 	return permitted
 }()
 
-// comparison matches the functions of Go's templates that read their arguments and are missing in
-// functions.
+// comparison matches the comparison functions of Go's templates; functions lacks them.
 var comparison = regexp.MustCompile(`\b(eq|ne|lt|le|gt|ge)\b`)
 
-// Filler fills templates that share one allowance.
+// Filler fills templates within one common allowance.
 type Filler struct {
 	allowance
 	functions template.FuncMap
-	// step has only the function that counts steps.
+	// step has only the step counter.
 	step template.FuncMap
 }
 
 // fillers is a pool, because creating a Filler's functions takes as long as filling a template.
 var fillers = sync.Pool{New: func() any { return newFiller() }}
 
-// With calls a function with a Filler that has the whole allowance of one Cluster.
+// With calls a function with a Filler and the whole allowance of one Cluster.
 func With(use func(*Filler) error) error {
 	f := fillers.Get().(*Filler)
 	defer fillers.Put(f)
@@ -144,7 +143,7 @@ func (f *Filler) count(list *parse.ListNode) error {
 	return nil
 }
 
-// Error is the error of a template that cannot be filled. It may quote the data.
+// Error reports a template without a result. It may quote the data.
 type Error string
 
 // Error implements error.
@@ -166,7 +165,7 @@ func plain(err error) error {
 	return Error(kube.Clip(text, maxError))
 }
 
-// limited is a buffer that refuses to grow without bounds.
+// limited is a buffer with a size limit.
 type limited struct{ bytes.Buffer }
 
 func (l *limited) Write(p []byte) (int, error) {

@@ -1,9 +1,9 @@
 // Package cause finds the reasons why a delivered object is not ready. It follows a workload to its
 // Pods by the UIDs of their owners. Bundles and Works both use it.
 //
-// It writes nothing, and reads with the rights of the account that deploys. Its invariants: only
-// objects that are not ready are looked at, with bounded lists and no watch. No text holds the
-// environment or arguments of a container, and the text of an application is one short line.
+// It writes nothing, and reads with the rights of the deploying account. Its invariants: it reads
+// only unready objects, with bounded lists and no watch. No text holds the environment or arguments
+// of a container, and the text of an application is one short line.
 package cause
 
 import (
@@ -27,11 +27,11 @@ import (
 const (
 	// maxCauses is the maximum number of causes of one object.
 	maxCauses = 3
-	// patience bounds one look at one object.
+	// patience limits the time to find the causes of one object.
 	patience = 10 * time.Second
 )
 
-// Object identifies an object that is not ready.
+// Object identifies an unready object.
 type Object struct {
 	schema.GroupVersionResource
 	types.NamespacedName
@@ -44,17 +44,17 @@ var runs = []schema.GroupResource{
 	{Group: "apps", Resource: "daemonsets"}, {Group: "batch", Resource: "jobs"}, {Resource: "replicationcontrollers"},
 }
 
-// look is one look at one object.
+// look is one search for the causes of an object.
 type look struct {
 	member dynamic.Interface
 	of     Object
 	causes []string
-	// unread are the kinds that cannot be read, with the reason.
+	// unread has the kinds with a failed read, and the reason.
 	unread []string
 }
 
-// Find returns the causes why an object is not ready, the worst first, in the words of Kubernetes.
-// It returns what it may not read only if it found no cause.
+// Find returns the causes of an unready object, the worst first, in the words of Kubernetes. It
+// returns failed reads only if it found no cause.
 func Find(ctx context.Context, member dynamic.Interface, object Object) []string {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
@@ -66,7 +66,7 @@ func Find(ctx context.Context, member dynamic.Interface, object Object) []string
 		l.pod(ctx)
 	case object.GroupResource() == claims.GroupResource():
 		l.claim(ctx, object.Name)
-	default: // it needs no Pods, so a missing right to read Events is not worth a word
+	default: // the object needs no Pods, so a missing right to read Events is not reported
 		if l.add(l.warning(ctx, object.UID)); len(l.causes) == 0 {
 			return nil
 		}
@@ -80,7 +80,7 @@ func Find(ctx context.Context, member dynamic.Interface, object Object) []string
 	return l.causes
 }
 
-// add adds a cause, unless it is empty, known or one too many.
+// add adds a cause, unless the text is empty or known, or the limit is reached.
 func (l *look) add(text string) {
 	text = kube.Clip(withoutRandom(text, l.of.Name), maxText)
 	if text != "" && len(l.causes) < maxCauses && !slices.Contains(l.causes, text) {
@@ -88,7 +88,7 @@ func (l *look) add(text string) {
 	}
 }
 
-// failed notes an error of a read. An object that is gone is no cause.
+// failed notes an error of a read. A deleted object is no cause.
 func (l *look) failed(kind string, err error) {
 	var text string
 	switch {
@@ -104,7 +104,7 @@ func (l *look) failed(kind string, err error) {
 	}
 }
 
-// workload looks at the conditions of a workload, and at its Pods.
+// workload reads the conditions of a workload, and its Pods.
 func (l *look) workload(ctx context.Context) {
 	object, err := l.member.Resource(l.of.GroupVersionResource).Namespace(l.of.Namespace).Get(ctx, l.of.Name, metav1.GetOptions{})
 	if err != nil || object.GetUID() != l.of.UID {
@@ -128,7 +128,7 @@ func (l *look) workload(ctx context.Context) {
 	l.explain(ctx, found)
 }
 
-// pod looks at a Pod that is delivered itself.
+// pod reads a directly delivered Pod.
 func (l *look) pod(ctx context.Context) {
 	object, err := l.member.Resource(pods).Namespace(l.of.Namespace).Get(ctx, l.of.Name, metav1.GetOptions{})
 	if err != nil || object.GetUID() != l.of.UID {
@@ -192,8 +192,8 @@ func (l *look) warning(ctx context.Context, uid types.UID) string {
 	return text
 }
 
-// refusal returns the reason why a ReplicaSet may not create Pods, such as a quota. A Deployment
-// repeats the condition of its ReplicaSet.
+// refusal returns the reason for a failed creation of Pods by a ReplicaSet, such as a quota. A
+// Deployment repeats the condition of its ReplicaSet.
 func refusal(object *unstructured.Unstructured) string {
 	conditions, _, _ := unstructured.NestedSlice(object.Object, "status", "conditions")
 	for _, one := range conditions {

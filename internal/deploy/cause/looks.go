@@ -15,25 +15,25 @@ import (
 )
 
 const (
-	// maxFollowed is the maximum number of objects with a look in one release or Work.
+	// maxFollowed limits the objects with a search in one release or Work.
 	maxFollowed = 10
-	// soonest is the least time between two looks at one object.
+	// soonest is the least time between two searches for one object.
 	soonest = time.Second
 )
 
-// Looks keeps the causes of the objects of a release or Work between two looks, for one goroutine
-// at a time. The zero value is ready to use.
+// Looks keeps the causes of the objects of a release or Work between two searches, for one
+// goroutine at a time. The zero value is ready to use.
 //
-// A Pod that fails does not change its workload, so no event reports it. The object is looked at
-// again when its own status changes, and at growing intervals while it is not ready: 2 s to 5 min.
+// A failing Pod does not change its workload, so no event reports it. Looks repeats a search when
+// the object's own status changes, and at growing intervals while it is unready: 2 s to 5 min.
 type Looks struct{ known map[types.UID]remembered }
 
-// remembered is the last look at an object.
+// remembered is the last search for an object.
 type remembered struct {
 	status string
 	causes []string
 	at     time.Time
-	// due is the time of the next look.
+	// due is the time of the next search.
 	due   time.Time
 	pause wait.Backoff
 }
@@ -50,8 +50,8 @@ func (l *Looks) Begin(now time.Time) *Round {
 	return &Round{looks: l, now: now, kept: map[types.UID]remembered{}}
 }
 
-// Of returns the causes of an object that is not ready; status is the message of its own status,
-// which the causes do not repeat.
+// Of returns the causes of an unready object. The causes do not repeat status, the message of the
+// object's own status.
 func (r *Round) Of(ctx context.Context, member dynamic.Interface, object Object, status string) []string {
 	last, found := r.looks.known[object.UID]
 	switch {
@@ -71,7 +71,7 @@ func (r *Round) Of(ctx context.Context, member dynamic.Interface, object Object,
 	return last.causes
 }
 
-// End forgets the objects that this pass did not ask for, and returns the time of the next look;
+// End forgets the objects without a call in this pass, and returns the time of the next search;
 // zero if there is none.
 func (r *Round) End() (next time.Time) {
 	r.looks.known = r.kept

@@ -17,29 +17,29 @@ type severity int
 const (
 	// quiet: the status of the Pod names no reason; an Event or a volume may.
 	quiet severity = iota + 1
-	// unschedulable: no node takes the Pod.
+	// unschedulable: the Pod fits on no node.
 	unschedulable
 	// crashing: a container ended, or the Pod failed.
 	crashing
-	// unstartable: a container cannot be started, so that nothing ran at all.
+	// unstartable: a container cannot start, so nothing ran at all.
 	unstartable
 )
 
-// crashLoop is the reason of a container that waits for its next start.
+// crashLoop is the reason of a container in back-off before its next start.
 const crashLoop = "CrashLoopBackOff"
 
-// finding is what a Pod that is not ready reports. The text is in the words of Kubernetes, and
-// names no Pod: equal causes have equal texts on all members.
+// finding is the state of an unready Pod. The text is in the words of Kubernetes, and names no Pod:
+// equal causes have equal texts on all members.
 type finding struct {
 	severity severity
 	text     string
 	pod      types.UID
 	created  time.Time
-	// claims are the PersistentVolumeClaims of a Pod that waits for a node or a volume.
+	// claims has the PersistentVolumeClaims of a Pod without a node or a volume.
 	claims []string
 }
 
-// findingOf returns the worst finding of a Pod; none of a Pod that is ready, succeeded or deleted.
+// findingOf returns the worst finding of a Pod; none for a ready, succeeded or deleted Pod.
 func findingOf(pod *corev1.Pod) (finding, bool) {
 	if pod.DeletionTimestamp != nil || pod.Status.Phase == corev1.PodSucceeded ||
 		conditionOf(pod, corev1.PodReady).Status == corev1.ConditionTrue {
@@ -91,7 +91,7 @@ func ofContainer(name string, status *corev1.ContainerStatus) (severity, string)
 	return 0, ""
 }
 
-// withImage returns the message of a container that cannot start. It names the image if the problem
+// withImage returns the message of a container without a start. It names the image if the problem
 // is the image.
 func withImage(waiting *corev1.ContainerStateWaiting, image string) string {
 	if !strings.Contains(waiting.Reason, "Image") || strings.Contains(waiting.Message, image) {
@@ -109,7 +109,7 @@ func endOf(ended *corev1.ContainerStateTerminated) string {
 	return text
 }
 
-// claimsOf returns the PersistentVolumeClaims that a Pod mounts.
+// claimsOf returns the PersistentVolumeClaims mounted by a Pod.
 func claimsOf(pod *corev1.Pod) (names []string) {
 	for i := range pod.Spec.Volumes {
 		switch volume := &pod.Spec.Volumes[i]; {
@@ -140,7 +140,7 @@ func worst(findings []finding) []finding {
 	findings = slices.DeleteFunc(findings, func(f finding) bool {
 		if f.severity == quiet {
 			quietOnes++
-			return quietOnes > 1 // their Events cost a request each, and mostly report the same
+			return quietOnes > 1 // their Events cost a request each, and are mostly the same
 		}
 		again := texts[f.text]
 		texts[f.text] = true

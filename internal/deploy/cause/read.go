@@ -56,7 +56,7 @@ func (l *look) pods(ctx context.Context, selector string, owners map[types.UID]b
 	return found, err
 }
 
-// event returns the newest Event of an object that is wanted; empty if there is none.
+// event returns the newest matching Event of an object; empty if there is none.
 func (l *look) event(ctx context.Context, uid types.UID, wanted func(*corev1.Event) bool) (string, error) {
 	var newest *corev1.Event
 	options := metav1.ListOptions{FieldSelector: fields.OneTermEqualSelector("involvedObject.uid", string(uid)).String()}

@@ -40,7 +40,7 @@ type comparison struct {
 	objects dynamic.ResourceInterface
 	desired *unstructured.Unstructured
 	patches []fleet.ComparePatch
-	// agents is the release that the agent runs by.
+	// agents is the release of the agent itself.
 	agents  release.Summary
 	scaling scaling
 }
@@ -49,15 +49,16 @@ type comparison struct {
 type result struct {
 	summary
 	modified *fleet.ModifiedStatus
-	// agents: the object is of the release that this agent runs by, which no other Bundle gets.
+	// agents is set for objects in the agent's own release; no other Bundle receives such an object.
 	agents bool
-	// scaling tells which numbers of replicas are no change.
+	// scaling lists the replica counts to accept as unchanged.
 	scaling scaling
 	// hint names the likely cause of a missing object; empty without one.
 	hint string
 }
 
-// correctable reports whether an object may be reverted. With takeOwnership, another release's may.
+// correctable reports whether an object may be reverted. With takeOwnership, objects of other
+// releases may be reverted too.
 func (r result) correctable(options fleet.BundleDeploymentOptions) bool {
 	return !r.modified.Delete && !r.agents && (!r.modified.Exist || options.Helm != nil && options.Helm.TakeOwnership)
 }
@@ -88,8 +89,8 @@ func (d *Detector) compare(ctx context.Context, s *Set, key Key, desired *unstru
 	return c.run(ctx, found)
 }
 
-// collected returns the likely cause of a missing object: the garbage collector deletes an object
-// whose owners are not there.
+// collected returns the likely cause of a missing object: the garbage collector deletes objects
+// with missing owners.
 func collected(key Key, desired *unstructured.Unstructured) string {
 	if len(desired.GetOwnerReferences()) == 0 {
 		return ""
@@ -98,17 +99,16 @@ func collected(key Key, desired *unstructured.Unstructured) string {
 		"leave them out", key)
 }
 
-// maxComparisons is the maximum number of comparisons in a row of an object that others keep
-// writing.
+// maxComparisons limits the comparisons in a row of an object under constant change by others.
 const maxComparisons = 5
 
 func modifiedStatus(key Key) *fleet.ModifiedStatus {
 	return &fleet.ModifiedStatus{Kind: key.Kind.Kind, APIVersion: key.Kind.GroupVersion().String(), Namespace: key.Namespace, Name: key.Name}
 }
 
-// run compares an object, and repeats this if others wrote it meanwhile. A result is kept until the
-// field digest changes, so a difference counts only for the object that was read before the dry
-// run.
+// run compares an object, and repeats the comparison after a concurrent write by others. A result
+// is kept until the field digest changes. A difference counts only for the version read before the
+// dry run.
 func (c *comparison) run(ctx context.Context, found *unstructured.Unstructured) (result, error) {
 	for range maxComparisons {
 		modified, err := c.once(ctx, found)
@@ -132,8 +132,8 @@ func (c *comparison) run(ctx context.Context, found *unstructured.Unstructured) 
 	return result{}, fmt.Errorf("comparing %s: others change it too often", c.key)
 }
 
-// once compares an object with the result of a dry run of its deployment; nil if that changes
-// nothing. Defaults and additions of others are no difference.
+// once compares an object with the result of a dry run of its deployment; it returns nil if they
+// are equal. Defaults and additions by others are no difference.
 func (c *comparison) once(ctx context.Context, found *unstructured.Unstructured) (*fleet.ModifiedStatus, error) {
 	desired, scaling, err := yielding(ctx, c.member, c.desired, found)
 	if err != nil {
@@ -148,11 +148,11 @@ func (c *comparison) once(ctx context.Context, found *unstructured.Unstructured)
 	immutable := apierrors.IsInvalid(err) || apierrors.IsConflict(err)
 	switch {
 	case immutable:
-		// The manifest cannot be applied, so an immutable field was changed. The manifest itself shows
-		// the field.
+		// The manifest cannot be applied, because an immutable field was changed. The manifest itself
+		// shows the new value.
 		would, err = overlaid(found, desired)
 	case apierrors.IsBadRequest(err), apierrors.IsMethodNotSupported(err):
-		// A webhook without dry run, or a kind without patch: the difference is unknown.
+		// A webhook without dry run, or a kind without patch, hides the difference.
 		return nil, nil
 	}
 	if err != nil {

@@ -36,7 +36,7 @@ type Set struct {
 	release release.Summary
 	keys    []Key
 	results map[Key]result
-	// noted are the stamps of objects without changes in earlier comparisons.
+	// noted has the stamps of objects without changes in earlier comparisons.
 	noted map[Key]uint64
 	// diff has the diff options of the comparisons, as JSON; empty before the first.
 	diff string
@@ -95,14 +95,15 @@ type Observation struct {
 	Modified  []fleet.ModifiedStatus
 	Resources []fleet.DeployedResource
 	// Changed counts objects changed or deleted on the member; Modified names the first of them.
-	// Correctable counts the ones that can be reverted: none of another release, no former one.
+	// Correctable counts the changed objects to revert. It leaves out other releases' objects and
+	// former ones.
 	Changed, Correctable int
 	Counts               fleet.ResourceCounts
-	// Suspended names the first objects that their manifests suspend.
+	// Suspended names the first objects with a manifest in suspended state.
 	Suspended []string
 	// Hints are the likely causes of missing objects in Modified.
 	Hints []string
-	// Unmatched describes the first compare patches that are for no object.
+	// Unmatched describes the first compare patches without a matching object.
 	Unmatched []string
 	// LookAgain is the time of the next look for causes of NonReady; zero if there is none. No event
 	// reports the failure of a Pod.
@@ -158,7 +159,7 @@ func (d *Detector) Observe(ctx context.Context, s *Set, options fleet.BundleDepl
 	return o, d.countFormer(ctx, s, &o)
 }
 
-// note counts an object that is not as it was deployed.
+// note counts an object after a change on the member.
 func (o *Observation) note(found result, options fleet.BundleDeploymentOptions) {
 	o.Changed++
 	if found.correctable(options) {
@@ -210,7 +211,7 @@ func (d *Detector) count(ctx context.Context, s *Set, o *Observation, key Key, f
 	return nil
 }
 
-// readinessWithout returns the readiness of an object without conditions that the options ignore.
+// readinessWithout returns the readiness of an object, and ignores some conditions by the options.
 func (d *Detector) readinessWithout(ctx context.Context, s *Set, key Key, ignored []map[string]string) (readiness.Result, error) {
 	objects, err := d.client(s.release, key)
 	if err != nil {
@@ -320,7 +321,8 @@ func (d *Detector) Correct(ctx context.Context, s *Set, options fleet.BundleDepl
 	return nil
 }
 
-// replace deletes an object that cannot be reverted, and creates it as wanted.
+// replace deletes an object with a change of an immutable field, and creates it again from the
+// manifest.
 func replace(ctx context.Context, owner release.Summary, objects dynamic.ResourceInterface,
 	manifest *unstructured.Unstructured, refused error) error {
 	replacement, err := release.CheckReplace(ctx, objects, owner, manifest, refused)

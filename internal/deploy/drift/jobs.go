@@ -15,17 +15,17 @@ import (
 )
 
 const (
-	// maxEnds is the maximum number of ended Jobs that no observation has noted so far.
+	// maxEnds limits the ended Jobs between two observations.
 	maxEnds = 1000
-	// maxOthers is the maximum number of kept runs of Jobs that left the release.
+	// maxOthers limits the runs kept for Jobs from earlier revisions of the release.
 	maxOthers = 100
 )
 
 // jobs are the Jobs of a release.
 type jobs struct {
 	manifests map[Key]jobManifest
-	// runs are the known runs, by namespace and name; seen are the UIDs of the Jobs that this deployer
-	// saw.
+	// runs has the runs by namespace and name; seen has the UIDs of the Jobs from this deployer's
+	// watch.
 	runs map[string]applied.Run
 	seen map[Key]types.UID
 }
@@ -63,7 +63,7 @@ func (j jobs) over(key Key) (applied.Run, bool) {
 	return run.End(ended, run.Why), over
 }
 
-// observe updates the runs by what the watch has of the Jobs.
+// observe updates the runs from the watched Jobs.
 func (j jobs) observe(d *Detector, watched map[Key]summary) {
 	for key, manifest := range j.manifests {
 		name := key.name().String()
@@ -78,7 +78,7 @@ func (j jobs) observe(d *Detector, watched map[Key]summary) {
 		}
 		run := j.runs[name]
 		if !found && job.ended != "" && run.UID != job.uid && manifest.passes {
-			run = applied.Run{Hash: manifest.hash, UID: job.uid} // it came, ended and went at once
+			run = applied.Run{Hash: manifest.hash, UID: job.uid} // created, ended and deleted between two events
 		}
 		if job.ended != "" && job.uid == run.UID {
 			j.runs[name] = run.End(job.ended, job.readiness.Message)
@@ -99,7 +99,7 @@ func (s *Set) Runs() (note string, more bool) {
 	return string(text), true
 }
 
-// forgetOthers bounds the number of runs of Jobs that left the release.
+// forgetOthers bounds the number of runs kept for Jobs from earlier revisions.
 func (j jobs) forgetOthers() {
 	mine, others := map[string]bool{}, 0
 	for key := range j.manifests {
@@ -140,7 +140,8 @@ func (d *Detector) takeEnd(object applied.Query) summary {
 	return is
 }
 
-// countPassed counts a missing object that may be missing: not at all, or as a failed Job.
+// countPassed handles an object with a permitted absence: it counts a failed Job as not ready, and
+// others not at all.
 func (o *Observation) countPassed(s *Set, key Key) {
 	run, over := s.jobs.over(key)
 	if !over || run.Ended != applied.JobFailed {
@@ -150,7 +151,7 @@ func (o *Observation) countPassed(s *Set, key Key) {
 	o.countNotReady(key, summary{uid: run.UID, readiness: readiness.Result{State: readiness.Failed, Message: run.Failure()}})
 }
 
-// noteSuspended names an object that is ready with a sentence: its manifest suspends it.
+// noteSuspended names a ready object with a readiness message: its manifest suspends it.
 func (o *Observation) noteSuspended(key Key, is readiness.Result) {
 	if is.State == readiness.Ready && is.Message != "" && len(o.Suspended) < maxNamed {
 		o.Suspended = append(o.Suspended, fmt.Sprintf("%s is %s", key, is.Message))

@@ -43,7 +43,7 @@ func isFor(patch fleet.ComparePatch, key Key) bool {
 		fits(patch.Namespace, key.Namespace) && delivery.MatchesName(patch, key.Name)
 }
 
-// unmatched describes the patches that are for no object of a release.
+// unmatched describes the patches without a matching object in the release.
 func unmatched(keys []Key, diff *fleet.DiffOptions) (sentences []string) {
 	if diff == nil {
 		return nil
@@ -57,8 +57,8 @@ func unmatched(keys []Key, diff *fleet.DiffOptions) (sentences []string) {
 	return sentences
 }
 
-// neutralize removes the fields that the user wants left out. It skips an operation that does not
-// fit the object.
+// neutralize removes the fields of a compare patch. It skips an operation if the object lacks the
+// path.
 func neutralize(content map[string]any, patch fleet.ComparePatch) map[string]any {
 	operations := patch.Operations
 	for _, pointer := range patch.JSONPointers {
@@ -107,8 +107,8 @@ func applyStep(content map[string]any, step map[string]any) (map[string]any, boo
 	return changed, err == nil
 }
 
-// keepLeftOut returns the manifest with the current values of left-out fields, so that the API
-// server does not change them.
+// keepLeftOut copies the current values of left-out fields into the manifest, so the API server
+// keeps them.
 func keepLeftOut(desired, found *unstructured.Unstructured, patches []fleet.ComparePatch) *unstructured.Unstructured {
 	content := desired.DeepCopy().Object
 	for _, patch := range patches {

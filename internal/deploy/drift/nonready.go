@@ -10,7 +10,7 @@ import (
 	"github.com/muster-fleet/muster/internal/deploy/readiness"
 )
 
-// countNotReady counts an object that is not ready.
+// countNotReady counts an unready object.
 func (o *Observation) countNotReady(key Key, is summary) {
 	o.Counts.NotReady++
 	if len(o.NonReady) < maxNamed {
@@ -18,8 +18,7 @@ func (o *Observation) countNotReady(key Key, is summary) {
 	}
 }
 
-// follow adds the causes to the named objects that are not ready. It reads with the account of the
-// release.
+// follow adds causes to the named unready objects. It reads with the account of the release.
 func (d *Detector) follow(ctx context.Context, s *Set, o *Observation, now time.Time) error {
 	acting, err := d.cluster.As(s.release.ServiceAccount)
 	if err != nil {
@@ -36,7 +35,7 @@ func (d *Detector) follow(ctx context.Context, s *Set, o *Observation, now time.
 	return nil
 }
 
-// nonReady returns the status of an object that is not ready.
+// nonReady returns the status of an unready object.
 func nonReady(key Key, object summary) fleet.NonReadyStatus {
 	n := fleet.NonReadyStatus{
 		UID: object.uid, Kind: key.Kind.Kind, APIVersion: key.Kind.GroupVersion().String(), Namespace: key.Namespace, Name: key.Name,

@@ -14,8 +14,8 @@ import (
 	"github.com/muster-fleet/muster/internal/version"
 )
 
-// A note has the stamps of the objects of a release that were found unmodified. A deployer that
-// starts compares only objects with another stamp.
+// A note has the stamps of the unmodified objects of a release. After a start, the deployer
+// compares only objects with another stamp.
 const (
 	// maxNoted is the maximum number of objects in a note, 11 bytes each.
 	maxNoted = 2000
@@ -26,8 +26,8 @@ const (
 )
 
 // stamp is a digest of a compared object: its UID, all its content except the status, and Muster's
-// fields. It excludes the resource version, which changes with the status, and which a member
-// restored from a backup issues again. A stamp is never 0.
+// fields. It excludes the resource version: the version changes with the status, and a member
+// restored from a backup issues it again. A stamp is never 0.
 func (s summary) stamp() uint64 {
 	text := []byte(s.uid)
 	for _, digest := range []uint64{s.fields, s.content} {
@@ -74,8 +74,8 @@ func (s *Set) isNoted(key Key, is summary) bool {
 	return noted && stamp == is.stamp()
 }
 
-// Note returns the note of the comparisons so far, and whether it has stamps that the release's
-// note lacks. A modified object does not change the note, because its stamp differs anyway.
+// Note returns the note of the comparisons so far, and reports whether it has more stamps than the
+// release's note. A modified object does not change the note, because its stamp differs anyway.
 func (s *Set) Note() (text string, more bool) {
 	if s.release.DeploymentID == "" {
 		return "", false // the release does not name its deployment

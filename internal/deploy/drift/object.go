@@ -43,7 +43,7 @@ func (k Key) name() types.NamespacedName {
 	return types.NamespacedName{Namespace: k.Namespace, Name: k.Name}
 }
 
-// Object returns the query that identifies the object.
+// Object returns the query for the object.
 func (k Key) Object() applied.Query {
 	return applied.Query{GroupVersionResource: k.query().GroupVersionResource, NamespacedName: k.name()}
 }
@@ -54,7 +54,7 @@ type Detector struct {
 	watcher applied.Watcher[summary]
 
 	mu sync.Mutex
-	// ends are the ended Jobs that no observation has noted so far.
+	// ends has the ended Jobs since the last observation.
 	ends map[applied.Query]summary
 }
 
@@ -92,7 +92,7 @@ type summary struct {
 	// fields is the field digest, content the digest of everything except the status.
 	fields, content uint64
 	readiness       readiness.Result
-	// ended is the end of a Job; empty before that.
+	// ended is the end of a Job; empty for a running Job.
 	ended string
 	// replicas is the number in the spec, or manifest.NoReplicas.
 	replicas int64

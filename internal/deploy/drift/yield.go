@@ -15,25 +15,25 @@ import (
 	"github.com/muster-fleet/muster/internal/deploy/release"
 )
 
-// scaling tells which numbers of replicas of an object are no change.
+// scaling describes the replica counts to accept as unchanged.
 type scaling struct {
 	// scaler has the bounds of the autoscaler of the object; nil if it was not looked up.
 	scaler *manifest.Bounds
 	// free is set if the manifest names no number.
 	free bool
-	// taken is set if the manifest has values of the member now, which may change.
+	// taken is set if the manifest currently has values from the member; they may change.
 	taken bool
 }
 
-// outdated reports whether an object must be compared again. A user who changes a field by hand
-// then owns it, and the field digest does not show further changes of that field. An autoscaler
-// owns the number of replicas.
+// outdated reports whether an object must be compared again. A user owns each field after a manual
+// edit, and the field digest leaves further edits of the field out. An autoscaler owns the number
+// of replicas.
 func (r result) outdated(is summary) bool {
 	rescaled := r.replicas != is.replicas && !r.scaling.free && !r.scaling.scaler.Hold(is.replicas)
 	return r.fields != is.fields || rescaled || r.modified != nil && r.content != is.content
 }
 
-// yielding returns a manifest that leaves to others what they own of the object.
+// yielding returns a manifest without the fields owned by others.
 func yielding(ctx context.Context, member dynamic.Interface, desired, found *unstructured.Unstructured) (*unstructured.Unstructured,
 	scaling, error) {
 	scale := scaling{free: manifest.Replicas(desired) == manifest.NoReplicas}
@@ -49,7 +49,8 @@ func yielding(ctx context.Context, member dynamic.Interface, desired, found *uns
 	return left, scale, nil
 }
 
-// revert sets one object back. With force, it replaces an object with an immutable field.
+// revert resets one object to its manifest. With force, it replaces an object with an immutable
+// field.
 func (d *Detector) revert(ctx context.Context, s *Set, key Key, objects dynamic.ResourceInterface, desired *unstructured.Unstructured,
 	force bool) error {
 	whole := desired

@@ -8,7 +8,7 @@ const (
 	Counted = "Counted"
 	// DependencyCircle: the Bundle depends on itself, through others; Processed of a Bundle.
 	DependencyCircle = "DependencyCircle"
-	// DependencyMissing: the Bundle depends on a Bundle that does not exist; Processed of a Bundle.
+	// DependencyMissing: the Bundle depends on a missing Bundle; Processed of a Bundle.
 	DependencyMissing = "DependencyMissing"
 	// Error: the deployment failed, or the Bundle is not valid; Ready of a Bundle, Deployed and
 	// Ready of a BundleDeployment.
@@ -16,38 +16,38 @@ const (
 	// Invalid: the spec is not valid; Processed of a Bundle, Ready of a BundleNamespaceMapping or a
 	// Policy.
 	Invalid = "Invalid"
-	// InvalidForSomeClusters: for some Clusters the options or values of the Bundle cannot be
-	// made; Processed of a Bundle.
+	// InvalidForSomeClusters: the options or values of the Bundle are not valid for some Clusters;
+	// Processed of a Bundle.
 	InvalidForSomeClusters = "InvalidForSomeClusters"
 	// InvalidMapping: targets of the Bundle depend on an invalid BundleNamespaceMapping; Processed of
 	// a Bundle.
 	InvalidMapping = "InvalidMapping"
 	// InvalidSelector: spec.selector is not valid; Processed and Ready of a ClusterGroup.
 	InvalidSelector = "InvalidSelector"
-	// TargetOutranked: a target with doNotDeploy stands behind the first matching target of a Cluster,
+	// TargetOutranked: a target with doNotDeploy comes after the first matching target of a Cluster,
 	// and has no effect; Processed of a Bundle.
 	TargetOutranked = "TargetOutranked"
 	// TargetUnmatched: some targets match Clusters, and others match none; Processed of a Bundle.
 	TargetUnmatched = "TargetUnmatched"
 	// NoTarget: the Bundle has no targets, or they match no Cluster; Ready of a Bundle.
 	NoTarget = "NoTarget"
-	// Open: the mapping opens the namespaces that it selects; Ready of a BundleNamespaceMapping.
+	// Open: the mapping opens the selected namespaces; Ready of a BundleNamespaceMapping.
 	Open = "Open"
 	// PolicyViolation: the Bundle breaks a rule of the Policies of its namespace; Processed and Ready
 	// of a Bundle.
 	PolicyViolation = "PolicyViolation"
-	// Processed: the hub has written what is to be deployed; Processed of a Bundle.
+	// Processed: the hub has written the BundleDeployments; Processed of a Bundle.
 	Processed = "Processed"
-	// Ready: all is as it should be; Ready of a Bundle, a Cluster, a ClusterGroup, a Policy or a
+	// Ready: the object is in order; Ready of a Bundle, a Cluster, a ClusterGroup, a Policy or a
 	// ClusterRegistrationToken.
 	Ready = "Ready"
-	// RemovalHeld: many Clusters would lose the Bundle, and a user must confirm that; Processed
+	// RemovalHeld: many Clusters would lose the Bundle, and a user must confirm the removal; Processed
 	// of a Bundle.
 	RemovalHeld = "RemovalHeld"
 	// Supported: the hub implements every field in use; Supported of a Bundle or a Policy.
 	Supported = "Supported"
-	// TakeoverHeld: another hub has deployed the Bundle, this one would change something, and a
-	// user must confirm that; Processed of a Bundle.
+	// TakeoverHeld: another hub has deployed the Bundle, this hub would change it, and a user must
+	// confirm the change; Processed of a Bundle.
 	TakeoverHeld = "TakeoverHeld"
 	// UnsupportedFields: the hub does not implement a field in use; Supported of a Bundle or a
 	// Policy.

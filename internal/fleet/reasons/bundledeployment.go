@@ -12,10 +12,11 @@ const (
 	// CRDConflict: a definition in crds/ of the chart belongs to another owner, or would lose a
 	// stored version; Deployed of a BundleDeployment.
 	CRDConflict = "CRDConflict"
-	// CRDsDiffer: definitions on the member are not as in crds/ of the chart; CRDsCurrent of a
+	// CRDsDiffer: definitions on the member differ from crds/ of the chart; CRDsCurrent of a
 	// BundleDeployment.
 	CRDsDiffer = "CRDsDiffer"
-	// ContentRefused: what the hub sent cannot be decoded; Deployed of a BundleDeployment.
+	// ContentRefused: the deployer cannot decode the content from the hub; Deployed of a
+	// BundleDeployment.
 	ContentRefused = "ContentRefused"
 	// ContentUnreadable: the Content cannot be read on the hub; Deployed of a BundleDeployment.
 	ContentUnreadable = "ContentUnreadable"
@@ -25,34 +26,34 @@ const (
 	DeployFailed = "DeployFailed"
 	// Deployed: the release is deployed; Deployed of a BundleDeployment.
 	Deployed = "Deployed"
-	// DeployerCrashed: the process that renders the Bundle ended, because a template takes too
-	// much memory or never ends; Deployed of a BundleDeployment.
+	// DeployerCrashed: the process for rendering the Bundle ended, because a template takes too much
+	// memory or never ends; Deployed of a BundleDeployment.
 	DeployerCrashed = "DeployerCrashed"
 	// DownstreamResourceUnreadable: an object in downstreamResources cannot be read on the hub;
 	// Deployed of a BundleDeployment.
 	DownstreamResourceUnreadable = "DownstreamResourceUnreadable"
-	// FieldNotImplemented: the deployer does not implement a field that the BundleDeployment
-	// uses; Supported of a BundleDeployment.
+	// FieldNotImplemented: the deployer does not implement a field of the BundleDeployment; Supported
+	// of a BundleDeployment.
 	FieldNotImplemented = "FieldNotImplemented"
-	// HubRestored: the hub was restored from an earlier state that does not know the release,
-	// which stays; Pruned of a report.
+	// HubRestored: the hub was restored to a state before the release. The release stays; Pruned of a
+	// report.
 	HubRestored = "HubRestored"
 	// Installed: the release is installed; Installed of a BundleDeployment.
 	Installed = "Installed"
-	// MoveFailed: the release has moved to another name or namespace and cannot be removed where
-	// it was; Deployed of a BundleDeployment.
+	// MoveFailed: the release has moved to another name or namespace, and the former one cannot be
+	// removed; Deployed of a BundleDeployment.
 	MoveFailed = "MoveFailed"
 	// ObjectConflict: an object of the release belongs to another release; Deployed or Installed
 	// of a BundleDeployment.
 	ObjectConflict = "ObjectConflict"
-	// ReleaseConflict: a release of that name does not belong to the Bundle; Deployed of a
+	// ReleaseConflict: a release with the same name does not belong to the Bundle; Deployed of a
 	// BundleDeployment.
 	ReleaseConflict = "ReleaseConflict"
 	// RemovalBlocked: objects of a release cannot be deleted or looked up; Pruned of a Cluster,
 	// a MemberCluster or a report.
 	RemovalBlocked = clusterv1beta1.ReasonRemovalBlocked
-	// RemovalUnconfirmed: the hub has not confirmed that the BundleDeployment of a release was
-	// deleted; Pruned of a Cluster, a MemberCluster or a report.
+	// RemovalUnconfirmed: the hub has not confirmed the deletion of the BundleDeployment of a release;
+	// Pruned of a Cluster, a MemberCluster or a report.
 	RemovalUnconfirmed = clusterv1beta1.ReasonRemovalUnconfirmed
 	// ResourcesInvalid: the resources of the Bundle do not make a chart; Deployed of a
 	// BundleDeployment.

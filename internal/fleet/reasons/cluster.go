@@ -12,7 +12,7 @@ const (
 	ApprovalRequired = "ApprovalRequired"
 	// Initialized: all init gates of the Cluster have opened; Initialized of a Cluster.
 	Initialized = "Initialized"
-	// LabelsDropped: the agent requested labels that it may not set; LabelsAccepted of a Cluster, and
+	// LabelsDropped: the agent requested labels without permission; LabelsAccepted of a Cluster, and
 	// an Event.
 	LabelsDropped = "LabelsDropped"
 	// LabelsStamped: the labels of the Cluster come from its registration token; LabelsAccepted

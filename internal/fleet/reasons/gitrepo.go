@@ -13,7 +13,7 @@ const (
 	// CommitUnreadable: a commit cannot become Bundles, or only some of its directories can; Ready.
 	// No Bundle is deleted.
 	CommitUnreadable = "CommitUnreadable"
-	// BundleNameTaken: a Bundle with the name of a GitRepo's is not of this GitRepo; Ready.
+	// BundleNameTaken: a Bundle with a name of the GitRepo has another owner; Ready.
 	BundleNameTaken = "BundleNameTaken"
 	// BundlesNotReady: the Bundles of a GitRepo are at its newest commit, and not all deployments are
 	// ready; Ready.
@@ -21,8 +21,8 @@ const (
 	// Polled: the hub has read the newest commit or version; GitPolling, or Polled of a HelmOp, is
 	// True.
 	Polled = "Polled"
-	// PollingDisabled: the hub looks only after a change of the object; GitPolling, or Polled of a
-	// HelmOp, is True.
+	// PollingDisabled: the hub reads the repository only after a change of the object; GitPolling, or
+	// Polled of a HelmOp, is True.
 	PollingDisabled = "PollingDisabled"
 	// Accepted: the object breaks no rule; Accepted is True.
 	Accepted = "Accepted"
@@ -33,7 +33,7 @@ const (
 	ChartCredentialsUnusable = "ChartCredentialsUnusable"
 	// BundleRefused: the API server refuses the Bundle of a HelmOp; Ready.
 	BundleRefused = "BundleRefused"
-	// WebhookCommitNotVisible: the repository does not show a commit that a webhook has announced; an
+	// WebhookCommitNotVisible: the repository does not show the commit announced by a webhook; an
 	// Event of the GitRepo.
 	WebhookCommitNotVisible = "WebhookCommitNotVisible"
 	// GotNewVersion: the Bundle of a HelmOp is at a new version of its chart; an Event of the HelmOp.

@@ -1,6 +1,6 @@
 package reasons
 
-// Reasons of the condition Imported of Clusters, which Ready shows too while no agent has joined.
+// Reasons of the condition Imported of Clusters. Ready shows them too until an agent joins.
 const (
 	// APIServerURLMissing: the hub's settings have no address for the agent.
 	APIServerURLMissing = "APIServerURLMissing"
@@ -12,7 +12,7 @@ const (
 	AddressRefused = "AddressRefused"
 	// AgentCrashing: the agent ends again and again.
 	AgentCrashing = "AgentCrashing"
-	// AgentEnding: the cluster has an agent of another Cluster, which is ended first.
+	// AgentEnding: the cluster has an agent of another Cluster, and the hub ends this agent first.
 	AgentEnding = "AgentEnding"
 	// AgentImageNotPulled: the nodes cannot pull the image of the agent.
 	AgentImageNotPulled = "AgentImageNotPulled"
@@ -20,7 +20,7 @@ const (
 	AgentNotJoined = "AgentNotJoined"
 	// AgentNotStarted: a kubelet does not start the Pod of the agent.
 	AgentNotStarted = "AgentNotStarted"
-	// AgentOutOfMemory: the agent ends because it takes more memory than it may.
+	// AgentOutOfMemory: the agent exceeds its memory limit.
 	AgentOutOfMemory = "AgentOutOfMemory"
 	// AgentRefused: the API server of the cluster refuses the Pod of the agent.
 	AgentRefused = "AgentRefused"
@@ -30,13 +30,12 @@ const (
 	AgentUnschedulable = "AgentUnschedulable"
 	// AgentWrongArchitecture: the image of the agent is not for the architecture of the node.
 	AgentWrongArchitecture = "AgentWrongArchitecture"
-	// AlreadyRegistered: the kubeconfig leads to a cluster that is another member of the fleet
-	// already.
+	// AlreadyRegistered: the kubeconfig leads to another member of the fleet.
 	AlreadyRegistered = "AlreadyRegistered"
 	// ConsentMissing: the owner of a namespace has not agreed. Imported of a Cluster with a Secret in
-	// that namespace; Ready of a BundleNamespaceMapping for it.
+	// the namespace; Ready of a BundleNamespaceMapping for it.
 	ConsentMissing = "ConsentMissing"
-	// ContextMissing: the kubeconfig has no context, or does not say which to use.
+	// ContextMissing: the kubeconfig has no context, or no current one.
 	ContextMissing = "ContextMissing"
 	// CredentialExpired: the client certificate or the token in the kubeconfig has expired.
 	CredentialExpired = "CredentialExpired"
@@ -63,18 +62,17 @@ const (
 	KubeconfigRunsCode = "KubeconfigRunsCode"
 	// NotAnAPIServer: the server in the kubeconfig does not answer as a Kubernetes API server.
 	NotAnAPIServer = "NotAnAPIServer"
-	// PullSecretMissing: a Secret that global.imagePullSecrets of the hub's chart names does not
-	// exist.
+	// PullSecretMissing: a Secret in global.imagePullSecrets of the hub's chart does not exist.
 	PullSecretMissing = "PullSecretMissing"
 	// Queued: the hub installs agents on other clusters first.
 	Queued = "Queued"
 	// Refused: the API server of the cluster refuses a request, or the hub cannot make it.
 	Refused = "Refused"
-	// RightsMissing: the user of the kubeconfig may not do what installing an agent takes.
+	// RightsMissing: the user of the kubeconfig lacks rights to install an agent.
 	RightsMissing = "RightsMissing"
-	// SecretMissing: the Secret that spec.kubeConfigSecret names does not exist.
+	// SecretMissing: the Secret in spec.kubeConfigSecret does not exist.
 	SecretMissing = "SecretMissing"
-	// SecretNamespaceNotAllowed: the Secret is in a namespace that the Cluster may not use.
+	// SecretNamespaceNotAllowed: the Cluster may not use the namespace of the Secret.
 	SecretNamespaceNotAllowed = "SecretNamespaceNotAllowed"
 	// TokenRefused: the registration token of the agent cannot be used.
 	TokenRefused = "TokenRefused"
@@ -82,7 +80,7 @@ const (
 	Unauthorized = "Unauthorized"
 	// UnknownAuthority: the kubeconfig does not know the authority of the server's certificate.
 	UnknownAuthority = "UnknownAuthority"
-	// Unreachable: the server in the kubeconfig does not answer; an agent that cannot reach the
+	// Unreachable: the server in the kubeconfig does not answer. An agent without a connection to the
 	// hub has a state of the same name.
 	Unreachable = "Unreachable"
 	// WaitingForToken: the hub has not created the registration token of the agent yet.

@@ -2,7 +2,7 @@ package reasons
 
 import clusterv1beta1 "github.com/muster-fleet/muster/api/cluster/v1beta1"
 
-// Reasons that Clusters and MemberClusters share.
+// Reasons of both Clusters and MemberClusters.
 const (
 	// AccessEnded: another tool no longer has a kubeconfig of the member from the hub; an Event of a
 	// Cluster or MemberCluster.
@@ -10,8 +10,8 @@ const (
 	// AccessGiven: another tool has a kubeconfig of the member; an Event of a Cluster or
 	// MemberCluster.
 	AccessGiven = "AccessGiven"
-	// AccessSecretTaken: a Secret or access provider of another owner has the name of the hub's; an
-	// Event of a Cluster or MemberCluster.
+	// AccessSecretTaken: a Secret or access provider of another owner has the same name as the hub's;
+	// an Event of a Cluster or MemberCluster.
 	AccessSecretTaken = "AccessSecretTaken"
 	// AccessWithheld: the hub does not give another tool the kubeconfig of the member, although its
 	// owner consents; an Event of a Cluster or MemberCluster.
@@ -19,8 +19,8 @@ const (
 	// AddressUnreachable: the agent tried another address of the hub, failed, and uses the one
 	// before; HubConfigured of a Cluster or MemberCluster.
 	AddressUnreachable = "AddressUnreachable"
-	// AgentHealthy: the agent sends heartbeats and the API server of its cluster is well;
-	// Healthy of a Cluster in the inventory.
+	// AgentHealthy: the agent sends heartbeats and the API server of its cluster is healthy; Healthy
+	// of a Cluster in the inventory.
 	AgentHealthy = "AgentHealthy"
 	// AgentLeft: the agent has left the fleet; Ready of a Cluster, and an obstacle of a
 	// placement.
@@ -28,8 +28,8 @@ const (
 	// AgentLost: the agent has missed its heartbeats; Ready of a Cluster, Healthy of a MemberCluster,
 	// an obstacle of a placement. Ready of a Bundle, if its other Clusters are ready.
 	AgentLost = "AgentLost"
-	// InvalidName: no namespace can have the name that the hub derives from the name of the Cluster.
-	// Ready of a Cluster, and a request for it.
+	// InvalidName: the namespace name derived from the name of the Cluster is not valid. Ready of a
+	// Cluster, and a request for it.
 	InvalidName = "InvalidName"
 	// AgentTooOld: the agent does not know its member namespace and deploys nothing, or does not
 	// report its route to the hub. Ready of a Cluster, HubConfigured of a member.
@@ -58,28 +58,29 @@ const (
 	// IdentityMissing: the ServiceAccount of the agent does not exist; Ready of a Cluster,
 	// ReadyToJoin of a MemberCluster.
 	IdentityMissing = "IdentityMissing"
-	// InUse: the agent reaches the hub as the hub's settings say; HubConfigured of a Cluster or
+	// InUse: the agent reaches the hub by the hub's current settings; HubConfigured of a Cluster or
 	// MemberCluster.
 	InUse = "InUse"
 	// KubernetesVersionChanged: the member has another version of Kubernetes than before; an
 	// Event of a Cluster or MemberCluster.
 	KubernetesVersionChanged = "KubernetesVersionChanged"
-	// LeavePolicyInvalid: the field that says what happens when the member leaves has an unknown
-	// value; Supported of a Cluster or MemberCluster.
+	// LeavePolicyInvalid: the leave policy has an unknown value; Supported of a Cluster or
+	// MemberCluster.
 	LeavePolicyInvalid = "LeavePolicyInvalid"
 	// Leaving: the member is being deleted and leaves the fleet. Ready of a Cluster, Joined of a
 	// MemberCluster and of a report, and an obstacle of a placement.
 	Leaving = clusterv1beta1.ReasonLeaving
-	// LostKept: the API server refuses to delete a member that has sent no heartbeat; an Event of a
-	// Cluster or MemberCluster.
+	// LostKept: the API server refuses to delete a lost member; an Event of a Cluster or
+	// MemberCluster.
 	LostKept = "LostKept"
-	// LostRemoved: the hub removes a member that has sent no heartbeat, as its settings say; an Event
-	// of a Cluster or MemberCluster.
+	// LostRemoved: the hub removes a lost member, as configured; an Event of a Cluster or
+	// MemberCluster.
 	LostRemoved = "LostRemoved"
-	// LostTainted: the hub taints a member that has sent no heartbeat, as its settings say; an Event
-	// of a Cluster or MemberCluster.
+	// LostTainted: the hub taints a lost member, as configured; an Event of a Cluster or
+	// MemberCluster.
 	LostTainted = "LostTainted"
-	// LostTaintRemoved: the hub removes that taint; an Event of a Cluster or MemberCluster.
+	// LostTaintRemoved: the hub removes the taint of LostTainted; an Event of a Cluster or
+	// MemberCluster.
 	LostTaintRemoved = "LostTaintRemoved"
 	// Moving: the agent has not moved to the hub's other address yet; HubConfigured of a Cluster
 	// or MemberCluster.
@@ -93,7 +94,7 @@ const (
 	// NotVerified: the agent's own settings turn the verification of the hub off; HubConfigured
 	// of a Cluster or MemberCluster.
 	NotVerified = "NotVerified"
-	// PropertiesSkipped: the ClusterProfile lacks properties that are too long for it; an Event
+	// PropertiesSkipped: the ClusterProfile lacks some properties, because they are too long; an Event
 	// of a Cluster or MemberCluster.
 	PropertiesSkipped = "PropertiesSkipped"
 	// ReportTooLarge: the agent's report is larger than the hub accepts, and the hub reads only
@@ -102,14 +103,14 @@ const (
 	// Revoked: the member's access is revoked; Ready of a Cluster, Joined of a MemberCluster, a
 	// ClusterRegistration, and an obstacle of a placement.
 	Revoked = "Revoked"
-	// Revoking: the member is revoked, and something that gives its agent access is left on the
-	// hub; Ready of a Cluster, Joined of a MemberCluster.
+	// Revoking: the member is revoked, and its agent still has some access to the hub; Ready of a
+	// Cluster, Joined of a MemberCluster.
 	Revoking = "Revoking"
 	// Quarantined: the member keeps its heartbeat and gets nothing else. The condition Quarantined of
 	// a Cluster or MemberCluster has it, and Ready of a Cluster. So has Ready of a deleted Bundle, a
 	// ClusterRegistration of the same agent, and an obstacle of a placement.
 	Quarantined = "Quarantined"
-	// Quarantining: the member is quarantined, and has a right left that the hub has yet to remove;
+	// Quarantining: the member is quarantined, and the hub has yet to remove one of its rights;
 	// Quarantined of a Cluster or MemberCluster.
 	Quarantining = "Quarantining"
 	// QuarantineEnded: a user has ended the quarantine of a member; an Event of a Cluster or

@@ -10,8 +10,8 @@ const (
 	// AnotherKey: an agent with a key other than the member's requests a credential;
 	// CredentialExchanged of a MemberCluster.
 	AnotherKey = "AnotherKey"
-	// Exchanged: the agent uses a credential that the hub issued to its key; CredentialExchanged
-	// of a MemberCluster.
+	// Exchanged: the agent uses a credential issued by the hub to its key; CredentialExchanged of a
+	// MemberCluster.
 	Exchanged = "Exchanged"
 	// Exchanging: the hub issues a credential to the agent's key; CredentialExchanged of a
 	// MemberCluster.
@@ -19,13 +19,13 @@ const (
 	// IdentityInUse: spec.identity is the identity of another member; ReadyToJoin of a
 	// MemberCluster.
 	IdentityInUse = "IdentityInUse"
-	// IdentityInvalid: spec.identity names nothing that may be the agent of a member;
-	// ReadyToJoin of a MemberCluster.
+	// IdentityInvalid: spec.identity is no permitted identity for an agent; ReadyToJoin of a
+	// MemberCluster.
 	IdentityInvalid = "IdentityInvalid"
 	// KubeFleetFinalizers: KubeFleet's hub has left finalizers on the object; LeftoversRemoved
 	// of a MemberCluster.
 	KubeFleetFinalizers = "KubeFleetFinalizers"
-	// MemberClusterHealthy: the agent sends heartbeats and its API server is well; Healthy of a
+	// MemberClusterHealthy: the agent sends heartbeats and its API server is healthy; Healthy of a
 	// MemberCluster.
 	MemberClusterHealthy = "MemberClusterHealthy"
 	// MemberClusterJoinStateUnknown: the agent has not reported whether it has joined; Joined of
@@ -35,13 +35,13 @@ const (
 	MemberClusterJoined = "MemberClusterJoined"
 	// MemberClusterLeft: the member has left the fleet; Joined of a MemberCluster.
 	MemberClusterLeft = "MemberClusterLeft"
-	// MemberClusterReadyToJoin: the hub has prepared what the member needs to join; ReadyToJoin
+	// MemberClusterReadyToJoin: the hub has prepared the objects for the member to join; ReadyToJoin
 	// of a MemberCluster.
 	MemberClusterReadyToJoin = "MemberClusterReadyToJoin"
 	// SwitchedOff: the exchange of the credential, or the management of the agent's version, is
 	// turned off; CredentialExchanged of a MemberCluster, AgentUpToDate of a Cluster.
 	SwitchedOff = "SwitchedOff"
-	// TaintRemoved: the hub removed a taint, because the condition that it waited for is True; an
-	// Event of a MemberCluster.
+	// TaintRemoved: the hub removed a taint, because the condition in the taint is True; an Event of a
+	// MemberCluster.
 	TaintRemoved = "TaintRemoved"
 )

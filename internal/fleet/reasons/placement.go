@@ -2,27 +2,27 @@ package reasons
 
 // Reasons of ClusterResourcePlacements and ResourcePlacements.
 const (
-	// AllWorkAreAvailable: all that is placed on the member works; Available of a member in a
+	// AllWorkAreAvailable: all placed objects on the member work; Available of a member in a
 	// placement.
 	AllWorkAreAvailable = "AllWorkAreAvailable"
-	// AllWorkHaveBeenApplied: all that is placed is applied on the member; Applied of a member
-	// in a placement.
+	// AllWorkHaveBeenApplied: all placed objects are applied on the member; Applied of a member in a
+	// placement.
 	AllWorkHaveBeenApplied = "AllWorkHaveBeenApplied"
-	// AllWorkHaveDiffReported: all that is placed was compared on the member; DiffReported of a
+	// AllWorkHaveDiffReported: all placed objects were compared on the member; DiffReported of a
 	// member in a placement.
 	AllWorkHaveDiffReported = "AllWorkHaveDiffReported"
 	// AllWorkSynced: the Works of the member are written; WorkSynchronized of a member in a
 	// placement.
 	AllWorkSynced = "AllWorkSynced"
-	// ApplyFailed: not all members have applied what is placed; Applied of a placement.
+	// ApplyFailed: not all members have applied the placed objects; Applied of a placement.
 	ApplyFailed = "ApplyFailed"
 	// ApplyPending: the member has not reported yet whether all is applied; Applied of a member
 	// in a placement.
 	ApplyPending = "ApplyPending"
-	// ApplySucceeded: all members have applied what is placed; Applied of a placement.
+	// ApplySucceeded: all members have applied the placed objects; Applied of a placement.
 	ApplySucceeded = "ApplySucceeded"
-	// AuthorMayNotRead: the author of the placement may not read something that was placed
-	// before, and a user must confirm its removal; ResourceSelected of a placement.
+	// AuthorMayNotRead: the author of the placement may no longer read a placed object, and a user
+	// must confirm its removal; ResourceSelected of a placement.
 	AuthorMayNotRead = "AuthorMayNotRead"
 	// AuthorRightsUnknown: the hub could not check the rights of the author of the placement or
 	// of an override; ResourceSelected or Overridden of a placement.
@@ -30,20 +30,20 @@ const (
 	// AuthorUnknown: the hub does not know the author of the placement or of an override;
 	// ResourceSelected or Overridden of a placement.
 	AuthorUnknown = "AuthorUnknown"
-	// DiffReportingCompleted: all members have compared what is placed; DiffReported of a
+	// DiffReportingCompleted: all members have compared the placed objects; DiffReported of a
 	// placement.
 	DiffReportingCompleted = "DiffReportingCompleted"
-	// DiffReportingIncompleteOrFailed: not all members have compared what is placed;
-	// DiffReported of a placement.
+	// DiffReportingIncompleteOrFailed: not all members have compared the placed objects; DiffReported
+	// of a placement.
 	DiffReportingIncompleteOrFailed = "DiffReportingIncompleteOrFailed"
 	// DiffReportingPending: the member has not reported differences yet; DiffReported of a
 	// member in a placement.
 	DiffReportingPending = "DiffReportingPending"
-	// EnvelopeNotPermitted: the author of an envelope may not do on the hub what the envelope
-	// does on members; ResourceSelected of a placement.
+	// EnvelopeNotPermitted: the author of an envelope lacks the same rights on the hub as the envelope
+	// uses on members; ResourceSelected of a placement.
 	EnvelopeNotPermitted = "EnvelopeNotPermitted"
-	// FieldsNotSupported: the hub does not implement a field that the placement uses; Supported
-	// of a placement.
+	// FieldsNotSupported: the hub does not implement a field of the placement; Supported of a
+	// placement.
 	FieldsNotSupported = "FieldsNotSupported"
 	// InvalidPolicy: spec.policy is not valid; Scheduled of a placement.
 	InvalidPolicy = "InvalidPolicy"
@@ -53,20 +53,20 @@ const (
 	// KubeFleetLeftovers: KubeFleet's hub has left objects of the placement; LeftoversRemoved of
 	// a placement, or Scheduled while they keep it from being taken over.
 	KubeFleetLeftovers = "KubeFleetLeftovers"
-	// NoOverrideSpecified: no override selects what is placed; Overridden of a placement or of a
+	// NoOverrideSpecified: no override selects the placed objects; Overridden of a placement or of a
 	// member in it.
 	NoOverrideSpecified = "NoOverrideSpecified"
 	// NotAllWorkAreAvailabilityTrackable: the kinds of some objects do not show whether they
 	// work; Available of a member in a placement.
 	NotAllWorkAreAvailabilityTrackable = "NotAllWorkAreAvailabilityTrackable"
-	// NotAllWorkAreAvailable: not all that is placed on the member works; Available of a member
-	// in a placement.
+	// NotAllWorkAreAvailable: some placed objects on the member do not work; Available of a member in
+	// a placement.
 	NotAllWorkAreAvailable = "NotAllWorkAreAvailable"
-	// NotAllWorkHaveBeenApplied: not all that is placed is applied on the member; Applied of a
+	// NotAllWorkHaveBeenApplied: some placed objects are not applied on the member; Applied of a
 	// member in a placement.
 	NotAllWorkHaveBeenApplied = "NotAllWorkHaveBeenApplied"
-	// NotAllWorkHaveDiffReported: not all that is placed was compared on the member;
-	// DiffReported of a member in a placement.
+	// NotAllWorkHaveDiffReported: some placed objects were not compared on the member; DiffReported of
+	// a member in a placement.
 	NotAllWorkHaveDiffReported = "NotAllWorkHaveDiffReported"
 	// OverriddenFailed: an override cannot be applied; Overridden of a placement or of a member
 	// in it.
@@ -77,21 +77,20 @@ const (
 	// OverriddenSucceeded: the overrides are applied; Overridden of a placement or of a member
 	// in it.
 	OverriddenSucceeded = "OverriddenSucceeded"
-	// OverrideNotPermitted: the author of an override may not do on the hub what the override
-	// does on members; Overridden of a placement.
+	// OverrideNotPermitted: the author of an override lacks the same rights on the hub as the override
+	// uses on members; Overridden of a placement.
 	OverrideNotPermitted = "OverrideNotPermitted"
-	// PlacementNotFound: an override names a placement that does not exist; an Event of the
-	// override.
+	// PlacementNotFound: an override names a missing placement; an Event of the override.
 	PlacementNotFound = "PlacementNotFound"
-	// RemovalUnfounded: something that was selected is missing without a cause, and a user must
-	// confirm its removal; ResourceSelected of a placement.
+	// RemovalUnfounded: a selected object is missing without a cause, and a user must confirm its
+	// removal; ResourceSelected of a placement.
 	RemovalUnfounded = "RemovalUnfounded"
-	// ResourceAvailable: all that is placed works on all members; Available of a placement.
+	// ResourceAvailable: all placed objects work on all members; Available of a placement.
 	ResourceAvailable = "ResourceAvailable"
 	// ResourceAvailableUnknown: the member has not reported yet whether all works; Available of
 	// a member in a placement.
 	ResourceAvailableUnknown = "ResourceAvailableUnknown"
-	// ResourceNotAvailableYet: not all that is placed works on all members; Available of a
+	// ResourceNotAvailableYet: some placed objects do not work on some members; Available of a
 	// placement.
 	ResourceNotAvailableYet = "ResourceNotAvailableYet"
 	// RolloutControlledByExternalController: spec.strategy.type is External, and staged update
@@ -128,7 +127,7 @@ const (
 	// WorkFull: a Work has grown beyond its size limit, and its objects cannot move to another.
 	// ResourceSelected of a placement, Overridden of a member in it.
 	WorkFull = "WorkFull"
-	// WorkNotSynchronizedYet: the Works of not all members are written; WorkSynchronized of a
+	// WorkNotSynchronizedYet: the Works of some members are not written; WorkSynchronized of a
 	// placement.
 	WorkNotSynchronizedYet = "WorkNotSynchronizedYet"
 	// WorkSynchronized: the Works of all members are written; WorkSynchronized of a placement.

@@ -5,17 +5,17 @@ package reasons
 const (
 	// AffinityNotMatched: the labels or properties of the member do not match the affinity.
 	AffinityNotMatched = "AffinityNotMatched"
-	// AgentCannotPlace: the agent of the Cluster is Rancher Fleet's, which does not apply Works.
+	// AgentCannotPlace: the Cluster has Rancher Fleet's agent. This agent does not apply Works.
 	AgentCannotPlace = "AgentCannotPlace"
 	// Cordoned: an administrator keeps new deliveries from the member.
 	Cordoned = "Cordoned"
-	// Kept: the placement keeps a member that it would not pick now.
+	// Kept: the placement keeps a member but would not pick it now.
 	Kept = "Kept"
-	// NamespaceNotAdmitted: the member takes no ResourcePlacement of that namespace.
+	// NamespaceNotAdmitted: the member accepts no ResourcePlacement from the namespace.
 	NamespaceNotAdmitted = "NamespaceNotAdmitted"
 	// NamespaceNotFound: the member lacks the namespace of a ResourcePlacement.
 	NamespaceNotFound = "NamespaceNotFound"
-	// NoSuchMember: the policy names a member that does not exist.
+	// NoSuchMember: the policy names a missing member.
 	NoSuchMember = "NoSuchMember"
 	// NotJoined: the member has not joined the fleet; AgentUpToDate of a Cluster uses it too.
 	NotJoined = "NotJoined"
@@ -27,7 +27,7 @@ const (
 	Paused = "Paused"
 	// Scheduled: the placement picks the member.
 	Scheduled = "Scheduled"
-	// TaintNotTolerated: the member has a taint that the placement does not tolerate.
+	// TaintNotTolerated: the placement does not tolerate a taint of the member.
 	TaintNotTolerated = "TaintNotTolerated"
 	// TopologySpreadNotSatisfied: the member would break a topology spread constraint.
 	TopologySpreadNotSatisfied = "TopologySpreadNotSatisfied"

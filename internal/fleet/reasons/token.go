@@ -7,7 +7,7 @@ const (
 	// InvalidApprovalExpression: the CEL expression for approvals is not valid; Ready of a
 	// ClusterRegistrationToken.
 	InvalidApprovalExpression = "InvalidApprovalExpression"
-	// LifeShortened: the API server grants credentials of a shorter life than the token specifies;
+	// LifeShortened: the API server issues credentials with a shorter life than the token specifies;
 	// TTLGranted of a ClusterRegistrationToken.
 	LifeShortened = "LifeShortened"
 	// InvalidRotation: an annotation about the rotation of the credential is not valid; Rotated of a
@@ -16,8 +16,8 @@ const (
 	// RotationDone: the credential was replaced as requested; Rotated of a ClusterRegistrationToken,
 	// and the Event about it.
 	RotationDone = "RotationDone"
-	// SecretNameTaken: a Secret of the token's name exists that was not made for the token;
-	// Ready of a ClusterRegistrationToken.
+	// SecretNameTaken: a Secret with the token's name has another owner; Ready of a
+	// ClusterRegistrationToken.
 	SecretNameTaken = "SecretNameTaken"
 	// SettingsMissing: the hub has lost its settings and writes no values; Ready of a
 	// ClusterRegistrationToken.

@@ -4,36 +4,36 @@ package reasons
 const (
 	// AppliedByAnotherWork: another Work has applied the object; Applied of a manifest.
 	AppliedByAnotherWork = "AppliedByAnotherWork"
-	// AppliedWorkBeingDeleted: the AppliedWork is being deleted, and the manifests are applied
-	// again after that; Applied of a Work.
+	// AppliedWorkBeingDeleted: the AppliedWork is being deleted, and the deployer applies the
+	// manifests again afterwards; Applied of a Work.
 	AppliedWorkBeingDeleted = "AppliedWorkBeingDeleted"
 	// AppliedWorkOfAnotherHub: the member has an AppliedWork of this name for another member
 	// namespace; Applied of a Work.
 	AppliedWorkOfAnotherHub = "AppliedWorkOfAnotherHub"
-	// BeingDeleted: the object is being deleted on the member and is made anew after that;
-	// Applied of a manifest.
+	// BeingDeleted: the object is being deleted on the member, and the deployer creates it again
+	// afterwards; Applied of a manifest.
 	BeingDeleted = "BeingDeleted"
-	// Contested: another writer keeps changing the object, so the deployer corrects it less and
-	// less often; Applied of a manifest.
+	// Contested: another writer keeps changing the object, so the deployer corrects it less and less
+	// often; Applied of a manifest.
 	Contested = "Contested"
 	// DifferencesFound: the object on the member differs from the manifest; DiffReported of a
 	// manifest.
 	DifferencesFound = "DifferencesFound"
-	// Drifted: the object was changed on the member, and the placement says to leave it so;
-	// Applied of a manifest.
+	// Drifted: the object was changed on the member, and the placement leaves it so; Applied of a
+	// manifest.
 	Drifted = "Drifted"
-	// FieldConflict: another writer owns fields that the manifest sets; Applied of a manifest.
+	// FieldConflict: another writer owns fields of the manifest; Applied of a manifest.
 	FieldConflict = "FieldConflict"
 	// Forbidden: the deployer may not write the object; Applied of a manifest.
 	Forbidden = "Forbidden"
-	// ImmutableField: the manifest changes a field that cannot change; Applied of a manifest.
+	// ImmutableField: the manifest changes an immutable field; Applied of a manifest.
 	ImmutableField = "ImmutableField"
 	// InvalidManifest: the manifest is not a valid object; Applied of a manifest, and
 	// ResourceSelected of a placement for a manifest in an envelope.
 	InvalidManifest = "InvalidManifest"
 	// KindNotServed: the member does not serve the kind of the object; Applied of a manifest.
 	KindNotServed = "KindNotServed"
-	// ManifestApplied: the member has the object as the manifest says; Applied of a manifest.
+	// ManifestApplied: the object on the member matches the manifest; Applied of a manifest.
 	ManifestApplied = "ManifestApplied"
 	// ManifestAvailable: the object works; Available of a manifest.
 	ManifestAvailable = "ManifestAvailable"
@@ -49,8 +49,7 @@ const (
 	// NamespaceMissing: the member lacks the namespace of the object, or is deleting it; Applied
 	// of a manifest.
 	NamespaceMissing = "NamespaceMissing"
-	// NoDifference: the object on the member is as the manifest says; DiffReported of a
-	// manifest.
+	// NoDifference: the object on the member matches the manifest; DiffReported of a manifest.
 	NoDifference = "NoDifference"
 	// NotTakenOver: the object existed before, and the placement does not take objects over;
 	// Applied of a manifest.
@@ -61,7 +60,7 @@ const (
 	QuotaExceeded = "QuotaExceeded"
 	// Rejected: the API server of the member refuses the object; Applied of a manifest.
 	Rejected = "Rejected"
-	// Removing: what the Work placed is being removed; Applied of a Work.
+	// Removing: the objects of the Work are being removed; Applied of a Work.
 	Removing = "Removing"
 	// WorkOfAnotherMember: a label of the Work names another member; Applied of a Work.
 	WorkOfAnotherMember = "WorkOfAnotherMember"

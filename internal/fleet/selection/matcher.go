@@ -93,11 +93,11 @@ func (m Matcher) UnknownGroups(groups []fleet.ClusterGroup) error {
 	return errors.Join(problems...)
 }
 
-// Match returns the indexes of the targets that give a Cluster its options, in order. It returns
-// none if the Bundle does not select the Cluster.
+// Match returns the indexes of the targets with options for a Cluster, in order. It returns none if
+// the Bundle does not select the Cluster.
 func (m Matcher) Match(cluster *fleet.Cluster, groups []*fleet.ClusterGroup) []int {
 	if m.bundle.Labels[fleet.LabelAgent] != "" && !metav1.IsControlledBy(m.bundle, cluster) {
-		return nil // an agent's Bundle has one Cluster, regardless of other names
+		return nil // an agent's Bundle has one Cluster; other names do not matter
 	}
 	allowed := len(m.restrictions) == 0
 	for _, r := range m.restrictions {

@@ -12,24 +12,23 @@ import (
 	"github.com/muster-fleet/muster/internal/kube"
 )
 
-// MaxNear is the maximum number of Clusters that a message names.
+// MaxNear is the maximum number of Clusters in a message.
 const MaxNear = 3
 
-// Unmatched collects the targets that match no Cluster, each with the Clusters that it almost
-// matches.
+// Unmatched collects the targets without a Cluster, each with its almost matching Clusters.
 type Unmatched struct {
 	matcher Matcher
 	targets []*near
 }
 
-// near collects the Clusters that a target almost matches. Those that differ only in case come
-// first: they are most likely meant.
+// near collects the almost matching Clusters of a target. Clusters with only a difference in case
+// come first: they are the likeliest.
 type near struct {
 	target        int
 	byCase, byKey []string
 }
 
-// Unmatched returns the collection before the first Cluster.
+// Unmatched returns all targets, before the first Cluster.
 func (m Matcher) Unmatched() Unmatched {
 	u := Unmatched{matcher: m}
 	for i := range m.targets {
@@ -38,7 +37,8 @@ func (m Matcher) Unmatched() Unmatched {
 	return u
 }
 
-// Remove removes the targets that match a Cluster. The others may be near to it.
+// Remove removes the targets matching a Cluster. It keeps the others, and notes how close the
+// Cluster comes to them.
 func (u *Unmatched) Remove(cluster *fleet.Cluster, groups []*fleet.ClusterGroup) {
 	u.targets = slices.DeleteFunc(u.targets, func(n *near) bool { return u.matcher.targets[n.target].Matches(cluster, groups) })
 	for _, n := range u.targets {
@@ -84,7 +84,7 @@ func (u *Unmatched) Near() string {
 }
 
 // difference returns the only difference between a target and a Cluster: a name in another case, or
-// one label. It is empty if there are more differences, or none that helps.
+// one label. It is empty for more differences, or for a useless one.
 func (m Matcher) difference(i int, cluster *fleet.Cluster) (differs string, onlyCase bool) {
 	t := &m.bundle.Spec.Targets[i]
 	if m.targets[i].UsesGroups() || t.ClusterSelector != nil && len(t.ClusterSelector.MatchExpressions) > 0 {
@@ -104,7 +104,7 @@ func (m Matcher) difference(i int, cluster *fleet.Cluster) (differs string, only
 	return labelDifference(i, t.ClusterSelector.MatchLabels, cluster.Labels)
 }
 
-// labelDifference returns the only label of a target that a Cluster lacks.
+// labelDifference returns the only label of a target missing on a Cluster.
 func labelDifference(i int, wanted, labels map[string]string) (differs string, onlyCase bool) {
 	missing := ""
 	for _, key := range slices.Sorted(maps.Keys(wanted)) {
@@ -134,7 +134,7 @@ func labelDifference(i int, wanted, labels map[string]string) (differs string, o
 	return "no label " + missing + target, false
 }
 
-// ForbiddenLater returns the index of a target with doNotDeploy that selects a Cluster. It has no
+// ForbiddenLater returns the index of a target with doNotDeploy for a Cluster. The target has no
 // effect, because another target comes first. The index is -1 if there is none.
 func (m Matcher) ForbiddenLater(matched []int, cluster *fleet.Cluster, groups []*fleet.ClusterGroup) int {
 	if len(matched) == 0 || m.bundle.Spec.TargetCustomizationMode == fleet.AllMatches {
@@ -148,14 +148,14 @@ func (m Matcher) ForbiddenLater(matched []int, cluster *fleet.Cluster, groups []
 	return -1
 }
 
-// Outranked describes a Cluster that gets the Bundle although a later target forbids it.
+// Outranked describes a Cluster with the Bundle in spite of a later target with doNotDeploy.
 func (m Matcher) Outranked(first, later int, cluster *fleet.Cluster) string {
 	return fmt.Sprintf("Cluster %s/%s gets the Bundle by %s, although %s has doNotDeploy: the first matching target decides; "+
 		"put the target with doNotDeploy first, or set targetCustomizationMode: AllMatches",
 		cluster.Namespace, cluster.Name, m.NameOf(first), m.NameOf(later))
 }
 
-// NameOf returns the place of a target in the Bundle, with its name.
+// NameOf returns the position of a target in the Bundle, with its name.
 func (m Matcher) NameOf(i int) string {
 	if name := m.bundle.Spec.Targets[i].Name; name != "" {
 		return fmt.Sprintf("targets[%d] (%s)", i, name)

@@ -1,7 +1,7 @@
 // Package selection matches Clusters against the ways to select them in Bundles and Schedules: by
 // name, by labels, and by ClusterGroups.
 //
-// Its invariant: criteria that are empty match nothing.
+// Its invariant: empty criteria match nothing.
 package selection
 
 import (
@@ -46,7 +46,7 @@ func optionalSelector(selector *metav1.LabelSelector) (labels.Selector, error) {
 // UsesGroups reports whether ClusterGroups matter.
 func (c Criteria) UsesGroups() bool { return c.clusterGroup != "" || c.clusterGroupSelector != nil }
 
-// Matches reports whether a Cluster in these groups meets all criteria in use. Without any it
+// Matches reports whether a Cluster in these groups meets all criteria in use. Without criteria it
 // matches nothing.
 func (c Criteria) Matches(cluster *fleet.Cluster, groups []*fleet.ClusterGroup) bool {
 	if c.clusterName == "" && c.clusterSelector == nil && !c.UsesGroups() {

@@ -7,7 +7,7 @@ import (
 )
 
 // WhyNot returns the reason why a Bundle does not select a Cluster in these ClusterGroups, with the
-// targets that almost match. It is empty for a selected Cluster.
+// almost matching targets. It is empty for a selected Cluster.
 func (m Matcher) WhyNot(cluster *fleet.Cluster, groups []*fleet.ClusterGroup) string {
 	if m.Match(cluster, groups) != nil {
 		return ""

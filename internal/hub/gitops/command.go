@@ -1,5 +1,5 @@
-// Package gitops is the program mode that reads Git and chart repositories. It runs apart from the
-// hub, so that a hostile repository cannot hurt registration.
+// Package gitops is the program mode for reading Git and chart repositories. It runs apart from the
+// hub, so a hostile repository cannot hurt registration.
 package gitops
 
 import (
@@ -40,7 +40,7 @@ import (
 	"github.com/muster-fleet/muster/internal/version"
 )
 
-// lease is the Lease of the replica that works.
+// lease is the Lease of the active replica.
 const lease = "muster-gitops"
 
 // Options holds the settings of the program.
@@ -174,8 +174,8 @@ func serveWebhook(ctx context.Context, mgr ctrl.Manager, options Options, real c
 	return mgr.Add(handler.Server(address))
 }
 
-// cacheIn returns a cache of commits in the program's own directory, which has a limit; nil without
-// such a directory.
+// cacheIn returns a cache of commits in the program's own directory, with a limit; nil without such
+// a directory.
 func cacheIn(directory string) *clone.Cache {
 	if directory == "" {
 		return nil
@@ -183,7 +183,7 @@ func cacheIn(directory string) *clone.Cache {
 	return &clone.Cache{Directory: directory}
 }
 
-// emptied returns the directory for commits, without what a killed process left there.
+// emptied returns the directory for commits, without the files of a killed process.
 func emptied(directory string) (string, error) {
 	if directory == "" {
 		return "", nil

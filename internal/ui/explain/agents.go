@@ -6,7 +6,7 @@ import (
 )
 
 // importCauses explains failures of the hub to install an agent through a kubeconfig. The condition
-// Imported of a Cluster shows the reasons, and so does Ready until an agent has joined.
+// Imported of a Cluster shows the reasons. Ready shows them too, until an agent joins.
 var importCauses = []cause{
 	{
 		kinds: ofClusters, reasons: []string{reasons.IsHub, reasons.AlreadyRegistered, reasons.AgentEnding},
@@ -112,10 +112,10 @@ const (
 		"there."
 )
 
-// hubSettings is the command that shows the settings of the hub.
+// hubSettings is the command for the current settings of the hub.
 var hubSettings = []string{"helm -n cattle-fleet-system get values fleet"}
 
-// agentCauses explains problems of an agent that sends heartbeats.
+// agentCauses explains problems of a live agent.
 var agentCauses = []cause{
 	{
 		kinds: ofClusters, reasons: []string{"DidNotComeBack"},

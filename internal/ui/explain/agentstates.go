@@ -3,13 +3,13 @@ package explain
 import "github.com/muster-fleet/muster/internal/fleet/reasons"
 
 // kindAgent is no kind of object: an agent reports its state, with a sentence, in its log and at
-// its readiness endpoint. In a sentence about a request or a membership object, the agent quotes
-// that object with its reason.
+// its readiness endpoint. A sentence about a request or a membership object quotes the object with
+// its reason.
 const kindAgent = "Agent"
 
 var ofAgents = []string{kindAgent}
 
-// stateCauses explains, by the agent's state, why the agent has not joined.
+// stateCauses explains, by state, why the agent has not joined.
 var stateCauses = []cause{
 	{
 		kinds: ofAgents, reasons: []string{"BadInput"},

@@ -9,7 +9,7 @@ type cause struct {
 	means, remedy string
 	// onHub and onMember are commands at the hub and at the member. In them and in the remedy,
 	// NAMESPACE and NAME stand for the object's. OBJECT is NAMESPACE/NAME, or NAME without a
-	// namespace. TOKEN and SECRET are names of the user's choice.
+	// namespace. TOKEN and SECRET are names for the user to choose.
 	onHub, onMember []string
 	// aside: nothing is wrong, but a user may want to know.
 	aside bool
@@ -42,8 +42,8 @@ var (
 	ofWorks          = []string{kindClusterPlacement, kindPlacement, kindWork}
 )
 
-// Commands that several causes share. The agents of Clusters and of MemberClusters have charts of
-// their own. The agents of Rancher Fleet and KubeFleet run under the same names.
+// Commands in several causes. The agents of Clusters and of MemberClusters have charts of their
+// own. The agents of Rancher Fleet and KubeFleet run under the same names.
 const (
 	agentPods        = "kubectl -n cattle-fleet-system get pods -l app=fleet-agent"
 	agentLog         = "kubectl -n cattle-fleet-system logs -l app=fleet-agent --tail=50"

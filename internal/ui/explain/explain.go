@@ -1,9 +1,9 @@
 // Package explain names the problems of the fleet's objects, with their meaning and remedy. It
 // holds all known causes.
 //
-// Explain reads nothing and changes nothing. Its input is objects from the hub's API server, whose
-// conditions describe the situation in one sentence. Explain adds the background for users who have
-// never seen that sentence. docs/troubleshooting.md is generated from the same causes.
+// Explain reads nothing and changes nothing. Its input is objects from the hub's API server. Their
+// conditions describe the situation in one sentence. Explain adds the background for new users.
+// docs/troubleshooting.md is generated from the same causes.
 package explain
 
 import (
@@ -31,7 +31,7 @@ type Problem struct {
 	Since time.Time `json:"since,omitzero"`
 }
 
-// Object returns the users' name of the problem's object.
+// Object returns the name of the object as users write it.
 func (p Problem) Object() string { return p.Kind + " " + objectName(p.Namespace, p.Name) }
 
 func objectName(namespace, name string) string {
@@ -54,13 +54,13 @@ type Finding struct {
 	OnMember []string `json:"onMember,omitempty"`
 	// Aside: nothing is wrong, but a user may want to know.
 	Aside bool `json:"aside,omitempty"`
-	// Passing: the situation ends by itself, and no user need act yet.
+	// Passing: the situation ends by itself, and users need not act yet.
 	Passing bool `json:"passing,omitempty"`
 
 	rank int
 }
 
-// Of returns the problems of the objects. The likeliest cause of the others is first. Problems with
+// Of returns the problems of the objects. The likeliest root cause comes first. Problems with
 // unknown reasons follow, then notes.
 func Of(objects ...client.Object) []Finding {
 	var findings []Finding
@@ -71,7 +71,7 @@ func Of(objects ...client.Object) []Finding {
 	}
 	slices.SortStableFunc(findings, func(a, b Finding) int { return cmp.Compare(a.rank, b.rank) })
 	printed := map[string]bool{}
-	// one object may report the same in two conditions, such as a Cluster that cannot be imported
+	// One object may report one problem in two conditions, such as a Cluster with a failed import.
 	return slices.DeleteFunc(findings, func(f Finding) bool {
 		sentence := f.Object() + ": " + cmp.Or(f.Message, f.Reason)
 		again := printed[sentence]
@@ -80,8 +80,7 @@ func Of(objects ...client.Object) []Finding {
 	})
 }
 
-// AgentRemedy returns the remedy for a state that an agent reports about itself; empty if there is
-// nothing to do.
+// AgentRemedy returns the remedy for a state in an agent's own report; empty if none is needed.
 func AgentRemedy(state string) string {
 	if found := find(Problem{Kind: kindAgent, Reason: state}); !found.Aside {
 		return found.Remedy

@@ -19,7 +19,7 @@ import (
 	"github.com/muster-fleet/muster/internal/kube"
 )
 
-// Kinds of objects that explain knows.
+// Kinds of objects with causes in this package.
 const (
 	kindCluster          = "Cluster"
 	kindMemberCluster    = "MemberCluster"
@@ -39,8 +39,8 @@ const (
 // reasonNew is the reason of an object before any hub has reconciled it.
 const reasonNew = "NotObserved"
 
-// problemsOf returns the problems that an object reports. It panics for an unknown kind, which is a
-// mistake of the caller.
+// problemsOf returns the problems reported by an object. It panics for an unknown kind, because the
+// caller has a bug.
 func problemsOf(o client.Object) []Problem {
 	switch o := o.(type) {
 	case *fleet.Cluster:
@@ -109,12 +109,12 @@ func fromFleet(problem Problem, conditions []fleet.Condition) []Problem {
 	return problems
 }
 
-// fromDeployment names the state of a deployed release. All agents report the reason Error for each
-// state that is not ready.
+// fromDeployment names the state of a deployed release. All agents report the reason Error for
+// every unready state.
 func fromDeployment(problem Problem, status *fleet.BundleDeploymentStatus) []Problem {
 	problems := fromFleet(problem, status.Conditions)
 	if differ := kube.FindCondition(status.Conditions, fleet.ConditionCRDsCurrent); differ != nil {
-		// Ready repeats the message for users who see only that.
+		// Ready repeats the message, because some users see only Ready.
 		problems = slices.DeleteFunc(problems, func(p Problem) bool {
 			return p.Condition == fleet.ConditionReady && p.Reason == "" && p.Message == differ.Message
 		})
@@ -133,7 +133,7 @@ func fromDeployment(problem Problem, status *fleet.BundleDeploymentStatus) []Pro
 	return problems
 }
 
-// fromBundle adds the Clusters that are lost, if others are not ready for other reasons.
+// fromBundle adds the lost Clusters, if others are unready for other reasons.
 func fromBundle(base Problem, status *fleet.BundleStatus) []Problem {
 	problems := fromFleet(base, status.Conditions)
 	if ready := kube.FindCondition(status.Conditions, fleet.ConditionReady); ready == nil || ready.Reason == reasons.AgentLost {
@@ -147,7 +147,7 @@ func fromBundle(base Problem, status *fleet.BundleStatus) []Problem {
 	return problems
 }
 
-// lost replaces the reason of a problem that is only the last report of a lost member.
+// lost replaces the reason of a problem in the last report of a lost member.
 func (p Problem) lost() Problem {
 	if membership.IsAsOf(p.Message) {
 		p.Reason = reasons.AgentLost
@@ -173,7 +173,7 @@ func fromRequest(base Problem, r *fleet.ClusterRegistration) []Problem {
 	switch r.Status.State {
 	case fleet.RegistrationGranted:
 	case "":
-		if !r.Status.Granted { // by the hub of Rancher Fleet, which knows no states
+		if !r.Status.Granted { // granted by the hub of Rancher Fleet: its requests have no states
 			problems = append(problems, base.says("", reasonNew, "", r.CreationTimestamp.Time))
 		}
 	default:
@@ -209,8 +209,8 @@ func fromPlacement(base Problem, status *placement.PlacementStatus) []Problem {
 	return append(problems, fromObstacles(base, status)...)
 }
 
-// PlacementNote returns what an available placement leaves out, such as an object that the hub does
-// not have. It is empty if nothing is left out.
+// PlacementNote returns the omissions of an available placement, such as an object missing on the
+// hub. It is empty if the placement is complete.
 func PlacementNote(status *placement.PlacementStatus) string {
 	_, note, _ := strings.Cut(status.Message, " members picked; ")
 	return note
@@ -221,8 +221,8 @@ func isUnscheduled(member placement.PerClusterStatus) bool {
 	return meta.IsStatusConditionFalse(member.Conditions, placement.ConditionScheduled)
 }
 
-// fromFailures returns one problem for each failure of a resource, with all members that report it
-// in the same words.
+// fromFailures returns one problem for each failure of a resource, with all members reporting it in
+// the same words.
 func fromFailures(base Problem, members []placement.PerClusterStatus) []Problem {
 	type failure struct{ object, condition, reason, message string }
 	index, names := map[failure]int{}, [][]string{}
@@ -253,9 +253,8 @@ func fromFailures(base Problem, members []placement.PerClusterStatus) []Problem 
 	return problems
 }
 
-// fromObstacles returns the causes why members are not picked, if the placement requires more
-// members than it has. It also returns the members that stay although the placement would not pick
-// them now.
+// fromObstacles returns the reasons for missing picks, if the placement requires more members than
+// it has. It also returns members that stay although the placement would no longer pick them.
 func fromObstacles(base Problem, status *placement.PlacementStatus) (problems []Problem) {
 	scheduled := meta.FindStatusCondition(status.Conditions, base.Kind+placement.ConditionScheduled)
 	if scheduled == nil {

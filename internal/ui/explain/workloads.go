@@ -9,7 +9,7 @@ import (
 	"github.com/muster-fleet/muster/internal/fleet/reasons"
 )
 
-// workloadCause explains words of Kubernetes in the message about an object that is not ready.
+// workloadCause explains words of Kubernetes in the message about an unready object.
 type workloadCause struct {
 	words         []string
 	means, remedy string
@@ -21,10 +21,10 @@ const (
 	memberPodLog = "kubectl -n <namespace> logs <pod> --previous"
 )
 
-// notReady are the reasons of objects that are applied and not ready.
+// notReady has the reasons of applied but unready objects.
 var notReady = []string{string(fleet.StateNotReady), reasons.ManifestNotAvailableYet, reasons.ManifestFailed}
 
-// workloadCauses are in the order of the search: the more exact words come first.
+// workloadCauses are in the order of the search: the more exact words first.
 var workloadCauses = []workloadCause{
 	{
 		words: []string{
@@ -90,8 +90,7 @@ var workloadCauses = []workloadCause{
 	},
 }
 
-// refined returns the cause for the words of Kubernetes in the message about an object that is not
-// ready.
+// refined returns the cause for the words of Kubernetes in the message about an unready object.
 func (c cause) refined(p Problem) cause {
 	if !slices.Contains(notReady, p.Reason) {
 		return c

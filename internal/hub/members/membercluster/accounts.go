@@ -22,8 +22,8 @@ import (
 	"github.com/muster-fleet/muster/internal/kube"
 )
 
-// newAccountCache returns a cache of ServiceAccounts that the hub did not create. Through it the
-// hub notices the creation and deletion of a member's account. The cache keeps names and UIDs, and
+// newAccountCache returns a cache of the ServiceAccounts created by others. Through it, the hub
+// notices the creation and deletion of a member's account. The cache keeps names and UIDs, and
 // leaves out the accounts common to every namespace.
 func newAccountCache(ctx context.Context, mgr ctrl.Manager) (cache.Cache, error) {
 	foreign, err := labels.NewRequirement(fleet.LabelManaged, selection.NotEquals, []string{"true"})
@@ -55,7 +55,7 @@ func (c *Controller) readAccount(ctx context.Context, key types.NamespacedName) 
 	return nil, nil
 }
 
-// onAccount enqueues the MemberClusters whose identity is a created or deleted ServiceAccount.
+// onAccount enqueues the MemberClusters with a created or deleted ServiceAccount as identity.
 func (c *Controller) onAccount(ctx context.Context, before, after client.Object, q controller.Queue) {
 	account := after
 	if before != nil && after != nil && before.GetUID() == after.GetUID() {

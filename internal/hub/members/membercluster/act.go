@@ -133,7 +133,7 @@ func (o observed) unsettled(now time.Time) time.Duration {
 }
 
 // wait returns the delay until the next reconcile without an event, credentials aside; zero if only
-// events can change anything.
+// events change anything.
 func (o observed) wait(now time.Time) time.Duration {
 	switch {
 	case o.rightsLag > 0:
@@ -221,14 +221,14 @@ func (r *reconciliation) remember(after *clusterv1beta1.MemberCluster) []history
 	return changes
 }
 
-// announced lists the conditions whose transitions cause a line in the log and an Event.
+// announced lists the conditions with an Event and a line in the log for each transition.
 var announced = []string{
 	clusterv1beta1.ConditionReadyToJoin, clusterv1beta1.ConditionJoined, clusterv1beta1.ConditionHealthy,
 	clusterv1beta1.ConditionSupported, clusterv1beta1.ConditionPruned, clusterv1beta1.ConditionLeftoversRemoved,
 	clusterv1beta1.ConditionCredentialExchanged, clusterv1beta1.ConditionCloned,
 }
 
-// unannounced lists reasons of conditions that are no news to users.
+// unannounced lists reasons without news for users.
 var unannounced = []string{reasons.Exchanging, reasons.AgentHasNoKey, reasons.SwitchedOff}
 
 // announce logs a transition and emits an Event about it.
@@ -242,7 +242,7 @@ func (c *Controller) announce(ctx context.Context, mc *clusterv1beta1.MemberClus
 		to.Type == clusterv1beta1.ConditionCloned {
 		kind = corev1.EventTypeWarning
 	}
-	logged := to.Reason == reasons.AgentLost && c.Liveness.ManyLost() // the tracker has logged that once
+	logged := to.Reason == reasons.AgentLost && c.Liveness.ManyLost() // the tracker has logged it once
 	if to.Status != metav1.ConditionUnknown && !logged {
 		c.Recorder.Eventf(mc, nil, kind, to.Reason, "Assess", "%s", to.Message)
 	}

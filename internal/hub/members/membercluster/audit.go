@@ -22,8 +22,8 @@ func described(s rbacv1.Subject) string {
 	return strings.Join(strings.Fields(fmt.Sprintf("%s %s %s", s.Kind, s.Namespace, s.Name)), " ")
 }
 
-// policyAuthor is the admission policy of the chart that attributes a MemberCluster's identity to
-// its author. Without the policy the author is unknown.
+// policyAuthor is the admission policy of the chart for the authors of MemberClusters' identities.
+// Without the policy the author is unknown.
 const policyAuthor = "muster-member-author"
 
 // auditRights writes the new holder of the member namespace to the audit, before the RoleBinding
@@ -39,7 +39,7 @@ func (c *Controller) auditRights(ctx context.Context, o observed, before *rbacv1
 	return c.Audit.Write(ctx, *fact)
 }
 
-// rightsFact returns the audit entry for the identity of a MemberCluster that gets rights, possibly
+// rightsFact returns the audit entry for new rights of a MemberCluster's identity, possibly taken
 // from a previous holder; nil if no rights change.
 func rightsFact(o observed, had []rbacv1.Subject) *audit.Fact {
 	fact := &audit.Fact{Spec: v1alpha1.AuditEntrySpec{

@@ -2,12 +2,12 @@
 // rights there correct, writes their status and lets them leave.
 //
 // The package writes the finalizer, one label, the annotation of the agent's key and the status of
-// a MemberCluster. It removes taints whose condition is True. It also writes the spec of the
-// report; the agent owns the status of the report. The package deletes the Works of a leaving
-// member with KubeFleet's agent.
+// a MemberCluster. It removes taints after their condition has become True. It also writes the spec
+// of the report; the agent owns the status of the report. The package deletes the Works of a
+// leaving member with KubeFleet's agent.
 //
-// Its invariant: only the identity, and the account exchanged for it, have access, and they have
-// none when the MemberCluster goes.
+// Its invariant: only the identity and the account exchanged for it have access. They lose it
+// before the MemberCluster is gone.
 package membercluster
 
 import (
@@ -45,28 +45,28 @@ import (
 const (
 	// workers is the number of concurrent reconciles.
 	workers = 16
-	// unwatchedRetry is the pause until the next check of objects that the hub does not watch: a
-	// foreign namespace, an account.
+	// unwatchedRetry is the interval between checks of objects without a watch: a foreign namespace,
+	// an account.
 	unwatchedRetry = 30 * time.Second
 )
 
 // Controller reconciles MemberClusters.
 type Controller struct {
 	*lifecycle.Controller
-	// renewer issues and renews the credentials that Muster's agents get in exchange for the token of
-	// the identity.
+	// renewer issues and renews the credentials of Muster's agents in exchange for the token of the
+	// identity.
 	renewer *renewal.Renewer
 	// verified holds the rights of members, by member namespace; written the last writes of them.
 	verified kube.Memory[string, kube.Verified]
 	written  kube.Expectations
 	// health holds the health of members with KubeFleet's agents, by member namespace.
 	health kube.Memory[string, membership.Streak]
-	// accounts caches the ServiceAccounts that the hub did not create.
+	// accounts caches the ServiceAccounts created by others.
 	accounts cache.Cache
 	// reconnectRights holds the versions of the Role and the RoleBinding of the account for rejoining,
 	// by member namespace. They are from this process's last read or write.
 	reconnectRights kube.Memory[string, kube.Verified]
-	// reconnectFails: the log already reports that agents cannot rejoin by their key.
+	// reconnectFails: the log already reports the failure to rejoin by key.
 	reconnectFails atomic.Bool
 }
 
@@ -136,8 +136,8 @@ func (c *Controller) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	return c.ReconcileRecord(ctx, record, labels, &reconciliation{Controller: c, mc: record})
 }
 
-// onReport counts a changed heartbeat in a report, written by a KubeFleet member agent, and has the
-// MemberCluster show it.
+// onReport counts a changed heartbeat in a report, written by a KubeFleet member agent, and
+// enqueues the MemberCluster to show it.
 func (c *Controller) onReport(ctx context.Context, e event.UpdateEvent, q controller.Queue) {
 	before, after := e.ObjectOld.(*clusterv1beta1.InternalMemberCluster), e.ObjectNew.(*clusterv1beta1.InternalMemberCluster)
 	earlier, latest := beatOf(before.Status.AgentStatus), beatOf(after.Status.AgentStatus)

@@ -35,8 +35,8 @@ func (o observed) emptiedByWorks() bool {
 		o.Report.Status.AgentVersion == "" && o.Liveness.Source != liveness.InLease
 }
 
-// emptying returns a message about the Works that the agent must remove before the request to
-// leave; "" if there are none.
+// emptying returns a message about the Works to remove before the request to leave; "" if there are
+// none.
 func (o observed) emptying() string {
 	if len(o.works) == 0 {
 		return ""
@@ -50,8 +50,8 @@ func (o observed) emptying() string {
 		len(names), kube.JoinNames(names[:min(namedWorks, len(names))], len(names)))
 }
 
-// observeWorks reads the Works that the agent must remove. If the cache has none, observeWorks
-// queries the API server, because the cache may lag behind a new Work.
+// observeWorks reads the Works to remove by the agent. If the cache has none, observeWorks queries
+// the API server, because the cache may lag behind a new Work.
 func (r *reconciliation) observeWorks(ctx context.Context) (err error) {
 	o := &r.o
 	if !o.emptiedByWorks() {

@@ -44,11 +44,11 @@ func (r *reconciliation) observeExchange(ctx context.Context) (err error) {
 	return r.renewer.Observe(ctx, &o.credential)
 }
 
-// admitted reports whether the identity may have the rights of the member. An administrator who
-// deletes its account intends to end all access.
+// admitted reports whether the identity may have the rights of the member. An administrator deletes
+// its account to end all access.
 func (o observed) admitted() bool { return o.usable() && !o.accountMissing }
 
-// takesCredentials reports whether an agent of Muster's that has a key is alive.
+// takesCredentials reports whether a live agent of Muster's has a key.
 func (o observed) takesCredentials() bool {
 	return o.native() && o.Liveness.State == liveness.Online && o.Report != nil && credential.ValidAgentKey(o.Report.Status.AgentKey)
 }
@@ -96,8 +96,8 @@ func (r *reconciliation) pinKey(ctx context.Context) error {
 }
 
 // prepareAccount creates the account for the agent with the pinned key. It creates none while an
-// account for another key or identity exists; endExchange deletes that one. All credentials of an
-// account end with it. The event about either step reconciles the member again.
+// account for another key or identity exists; endExchange deletes such an account. All credentials
+// of an account end with it. The event about either step reconciles the member again.
 func (r *reconciliation) prepareAccount(ctx context.Context) error {
 	o := &r.o
 	if err := r.endReconnect(ctx); err != nil {
@@ -115,7 +115,7 @@ func (r *reconciliation) prepareAccount(ctx context.Context) error {
 
 // endExchange deletes an account created for another key or identity, after its rights have ended.
 // With another identity the reporter of the key is unknown, so endExchange first removes the key
-// from the report. The agent that has rights now then reports its own.
+// from the report. The current agent then reports its own key.
 func (r *reconciliation) endExchange(ctx context.Context) error {
 	o := &r.o
 	if o.account.UID == "" || o.accountFits() {
@@ -140,7 +140,7 @@ func exchangeCondition(o observed) result {
 	case o.Revoked, o.Report == nil, !o.Seen(), !o.Deleted.IsZero(), !o.admitted():
 		return result{}
 	case key == "" && clusterv1beta1.FindAgent(o.Report.Status.AgentStatus, clusterv1beta1.MemberAgent) == nil:
-		return result{} // it has not reported yet
+		return result{} // no report yet
 	case key == "":
 		return not(reasons.AgentHasNoKey, fmt.Sprintf("the agent has no key for a credential of the hub, like KubeFleet's agent: it keeps "+
 			"the token of %s", identity))

@@ -27,8 +27,8 @@ func (c *Controller) healthOf(mc *clusterv1beta1.MemberCluster) *membership.Stre
 	return &streak
 }
 
-// countHealth counts the result in a new report of KubeFleet's agent, which reports with each
-// heartbeat. It reports whether the health changes.
+// countHealth counts the result in a new report of KubeFleet's agent. Each heartbeat of this agent
+// is a report. It reports whether the health changes.
 func (c *Controller) countHealth(mc *clusterv1beta1.MemberCluster, report *clusterv1beta1.InternalMemberCluster) bool {
 	before := c.healthOf(mc)
 	if before == nil {

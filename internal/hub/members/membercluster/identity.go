@@ -30,7 +30,7 @@ const (
 	accountName = "system:serviceaccount:"
 )
 
-// accountOf returns the ServiceAccount of a subject, which may also be written as a User.
+// accountOf returns the ServiceAccount of a subject, also if the subject is a User.
 func accountOf(s rbacv1.Subject) (account types.NamespacedName, is bool) {
 	switch s.Kind {
 	case rbacv1.ServiceAccountKind:
@@ -78,11 +78,11 @@ func identityProblem(s rbacv1.Subject, systemNamespace string) string {
 	return ""
 }
 
-// reserved lists the namespaces whose accounts are all Kubernetes' own.
+// reserved lists the namespaces with only Kubernetes' own accounts.
 var reserved = []string{metav1.NamespaceSystem, metav1.NamespacePublic, corev1.NamespaceNodeLease}
 
-// isHubs reports whether an account is the hub's. In its namespace all are, unless identities of
-// members share it.
+// isHubs reports whether an account is the hub's. In its namespace all are, unless members have
+// identities there.
 func isHubs(account types.NamespacedName, systemNamespace string) bool {
 	return account.Namespace == systemNamespace &&
 		(systemNamespace != naming.MemberSystemNamespace || strings.HasPrefix(account.Name, naming.HubServiceAccount))
@@ -114,7 +114,7 @@ func madeBefore(a, b *clusterv1beta1.MemberCluster) bool {
 	return a.Name < b.Name
 }
 
-// agentOf names the membership object whose agent received a ServiceAccount, or returns "".
+// agentOf names the membership object with a ServiceAccount for its agent, or returns "".
 func agentOf(account client.Object) string {
 	if membership.IssuedTo(account) == "" {
 		return ""
@@ -126,8 +126,8 @@ func agentOf(account client.Object) string {
 	return "Cluster " + key.String()
 }
 
-// onIdentity enqueues the other MemberClusters with an identity that one MemberCluster begins or
-// ceases to have.
+// onIdentity enqueues the other MemberClusters with an identity just gained or lost by one
+// MemberCluster.
 func (c *Controller) onIdentity(ctx context.Context, before, after *clusterv1beta1.MemberCluster, q controller.Queue) {
 	if before != nil && after != nil && identityKey(before.Spec.Identity) == identityKey(after.Spec.Identity) {
 		return

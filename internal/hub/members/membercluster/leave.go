@@ -15,7 +15,7 @@ import (
 	"github.com/muster-fleet/muster/internal/kube"
 )
 
-// leaver returns the inputs that decide how a deleted MemberCluster leaves.
+// leaver returns the inputs to decide how a deleted MemberCluster leaves.
 func leaver(o observed, timeout time.Duration) lifecycle.Leaver {
 	return lifecycle.Leaver{
 		Observed: o.Observed, Timeout: timeout, Leftovers: o.leftovers, Emptying: o.emptying(), Definition: o.worksDefinition,

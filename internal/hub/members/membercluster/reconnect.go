@@ -13,8 +13,8 @@ import (
 	"github.com/muster-fleet/muster/internal/kube"
 )
 
-// An agent whose credential has expired while its cluster was away rejoins by its key. The agent
-// needs:
+// An agent rejoins by its key if its credential expired while its cluster was disconnected. The
+// agent needs:
 //
 //   - A token of the account agent-reconnect of its member namespace. It comes with each
 //     credential, sealed in the same way. The account may get the report of its own member, nothing
@@ -22,11 +22,11 @@ import (
 //   - The private half of the pinned key, to open the credential in the report. While the member
 //     sends no heartbeats, the hub replaces that credential twice in its life.
 //
-// The hub creates the account for the same key and identity as the account of the credential. Every
-// end of that account also ends this one.
+// The hub creates the account for the same key and identity as the account of the credential. This
+// account ends with the account of the credential.
 
-// reconnectLife is the longest time a cluster may be away and still rejoin by its key. The API
-// server may grant the token less.
+// reconnectLife is the longest disconnection before a cluster can no longer rejoin by its key. The
+// API server may grant the token less.
 const reconnectLife = 365 * 24 * time.Hour
 
 // reconnectFits reports whether the agent may rejoin by its key: the accounts are for the current
@@ -40,7 +40,7 @@ func (o observed) isAwaited(now time.Time) bool {
 	return !o.takesCredentials() && o.reconnectFits() && now.Before(o.LastSeen().Add(reconnectLife))
 }
 
-// afterExpiry returns the prospects of a cluster that is away for longer than its credential lives.
+// afterExpiry describes how a cluster can rejoin after its credential has expired.
 func (o observed) afterExpiry() string {
 	if o.reconnectFits() {
 		return "comes back by that key, within a year"
@@ -62,8 +62,8 @@ func (r *reconciliation) endReconnect(ctx context.Context) error {
 	return r.o.EndReconnect(ctx, r.Client)
 }
 
-// reconnectToken returns a token that lets the agent of a member rejoin. Membership does not depend
-// on the token, so reconnectToken logs a failure and returns "".
+// reconnectToken returns a token to let the agent of a member rejoin. Membership does not depend on
+// the token, so reconnectToken logs a failure and returns "".
 func (c *Controller) reconnectToken(ctx context.Context, s *renewal.State) string {
 	if s.Report == nil || !keepsReconnect(s.Report) {
 		return ""

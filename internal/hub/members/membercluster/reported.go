@@ -14,7 +14,7 @@ import (
 )
 
 // maxMessage bounds the message of a condition, in bytes. The definition of MemberCluster permits
-// 2048 characters, including the dots that end a shortened message.
+// 2048 characters, including the dots at the end of a shortened message.
 const maxMessage = 2045
 
 // reportedTypes lists the condition types in an agent's report: the first from Muster's agent, all
@@ -24,7 +24,7 @@ var reportedTypes = []string{
 	"ClusterPropertyProviderStarted", "ClusterPropertyCollectionSucceeded", "AKSClusterCostPropertiesCollectionSucceeded",
 }
 
-// hubTypes lists the condition types that only the hub writes.
+// hubTypes lists the condition types written by the hub only.
 var hubTypes = []string{
 	clusterv1beta1.ConditionReadyToJoin, clusterv1beta1.ConditionJoined, clusterv1beta1.ConditionHealthy,
 	clusterv1beta1.ConditionLeftoversRemoved, clusterv1beta1.ConditionCredentialExchanged, clusterv1beta1.ConditionCloned,
@@ -32,7 +32,7 @@ var hubTypes = []string{
 	clusterv1beta1.ConditionAgentUpToDate, clusterv1beta1.ConditionQuarantined,
 }
 
-// rollUpConditions copies the conditions that the agent may report, and removes those no longer
+// rollUpConditions copies the permitted conditions of the agent, and removes those no longer
 // reported.
 func rollUpConditions(after *clusterv1beta1.MemberClusterStatus, report []metav1.Condition, generation int64) {
 	for _, kind := range reportedTypes {
@@ -47,11 +47,11 @@ func rollUpConditions(after *clusterv1beta1.MemberClusterStatus, report []metav1
 	}
 }
 
-// maxOwn is the number of conditions that users may add to a MemberCluster.
+// maxOwn limits the conditions added by users to a MemberCluster.
 const maxOwn = 16
 
 // known returns the conditions with a type of the hub's or an agent's. It also returns the first
-// maxOwn with a domain in their type, which users write. A hub of an earlier version copied every
+// maxOwn conditions of users, with a domain in their type. A hub of an earlier version copied every
 // reported type.
 func known(conditions []metav1.Condition) []metav1.Condition {
 	own := 0
@@ -68,7 +68,7 @@ func known(conditions []metav1.Condition) []metav1.Condition {
 }
 
 // dropUnknown removes other conditions from a MemberCluster before any other write. The API server
-// refuses each write that enlarges a full object. A member that filled its MemberCluster could
+// refuses each write to a full object if the object grows. A member with a full MemberCluster could
 // otherwise not be revoked or deleted.
 func (c *Controller) dropUnknown(ctx context.Context, mc *clusterv1beta1.MemberCluster) (*clusterv1beta1.MemberCluster, error) {
 	kept := known(mc.Status.Conditions)

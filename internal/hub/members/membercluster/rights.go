@@ -14,8 +14,8 @@ import (
 	"github.com/muster-fleet/muster/internal/kube"
 )
 
-// rightsLag bounds the wait for the cache to show rights that this process wrote. A deletion before
-// that is healed after the wait.
+// rightsLag bounds the wait for the cache to show rights written by this process. After an earlier
+// deletion, the rights are restored at the end of the wait.
 const rightsLag = 2 * time.Second
 
 // rights are the Role and the RoleBinding of a member.
@@ -24,12 +24,12 @@ type rights struct {
 	binding *rbacv1.RoleBinding
 }
 
-// content returns the content that makes rights correct.
+// content returns the content of correct rights.
 func (r rights) content() any { return []any{r.role.Rules, r.binding.Subjects} }
 
 // correctRights writes the Role and the RoleBinding of the member if they are wrong. Without a
-// usable identity, it deletes the RoleBinding. It reads them only if the cache does not show what
-// this process left, and waits for its own writes to appear there.
+// usable identity, it deletes the RoleBinding. It reads them only if the cache differs from the
+// last write of this process, and waits for its own writes to appear there.
 func (c *Controller) correctRights(ctx context.Context, o *observed) error {
 	given := membernamespace.Rights{Member: o.Member, Native: o.native(), Exchanged: o.accountFits(), Quarantined: o.Quarantined}
 	if o.usable() {

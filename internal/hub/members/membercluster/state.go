@@ -32,29 +32,29 @@ type observed struct {
 	systemNamespace string
 	// leftovers names the finalizers of KubeFleet's hub on the MemberCluster, "" if there are none.
 	leftovers string
-	// accountMissing: the identity is a ServiceAccount that does not exist. identityUID is the UID of
-	// that account; empty for a User, and during the deletion of the MemberCluster.
+	// accountMissing: the identity is a missing ServiceAccount. identityUID is the UID of the
+	// identity's account; empty for a User, and during the deletion of the MemberCluster.
 	accountMissing bool
 	identityUID    types.UID
-	// identityHolder is another member that already has the identity, "" if there is none.
+	// identityHolder is another member with the same identity, "" if there is none.
 	identityHolder string
-	// account is the account that the hub created for the agent; it has no UID if there is none.
+	// account is the account created by the hub for the agent; it has no UID if there is none.
 	account *metav1.PartialObjectMetadata
 	// reconnect is the account for rejoining by the agent's key, in the same form.
 	reconnect *metav1.PartialObjectMetadata
 	// keyPinned: the MemberCluster pins a key for credentials, or declines the exchange.
 	keyPinned bool
-	// credential holds the inputs for decisions about the credential that the agent gets in exchange
-	// for the identity's token.
+	// credential holds the inputs for decisions about the agent's credential, exchanged for the
+	// identity's token.
 	credential renewal.State
 	before     clusterv1beta1.MemberClusterStatus
 	// health is the health of a member with KubeFleet's agent, if the hub counts its results. It is
 	// nil if each result counts, or if the agent counts them.
 	health *membership.Streak
-	// rightsLag is the time until the next look at the rights that the cache does not show yet.
+	// rightsLag is the time until the next check of rights missing in the cache.
 	rightsLag time.Duration
-	// works lists the Works that the agent must remove before the request to leave. worksDefinition is
-	// their definition if it is gone, so that the Works are unknown.
+	// works lists the Works to remove before the request to leave. worksDefinition is their definition
+	// if it is gone and the Works are unknown.
 	works           []*placement.Work
 	worksDefinition string
 	// generation of the MemberCluster.
@@ -80,7 +80,7 @@ func leftovers(mc *clusterv1beta1.MemberCluster) string {
 		strings.Join(left, ", "), mc.Name, naming.MemberSystemNamespace, membernamespace.TakeOffFinalizers("membercluster", mc))
 }
 
-// readyToJoinCondition is True if an agent would find everything it needs.
+// readyToJoinCondition is True if the hub has everything ready for an agent.
 func readyToJoinCondition(o observed) result {
 	not := func(reason, message string) result { return result{metav1.ConditionFalse, reason, message} }
 	reason, message := o.NamespaceProblem()

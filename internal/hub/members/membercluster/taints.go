@@ -15,15 +15,15 @@ import (
 	"github.com/muster-fleet/muster/internal/kube"
 )
 
-// passed reports whether the condition that a taint waits for is True. The member cannot write
-// such conditions: a report has none of the hub's types, and no type with a domain.
+// passed reports whether the condition named by a taint is True. The member cannot write such
+// conditions: a report has none of the hub's types, and no type with a domain.
 func passed(mc *clusterv1beta1.MemberCluster, taint clusterv1beta1.Taint) bool {
 	return taint.Value == clusterv1beta1.TaintUntilTrue && !slices.Contains(reportedTypes, taint.Key) &&
 		meta.IsStatusConditionTrue(mc.Status.Conditions, taint.Key)
 }
 
-// removeTaints removes the taints whose conditions are True, and reports whether there were any.
-// The event of the write enqueues the MemberCluster again.
+// removeTaints removes the taints with a True condition, and reports whether there were any. The
+// event of the write enqueues the MemberCluster again.
 func (c *Controller) removeTaints(ctx context.Context, mc *clusterv1beta1.MemberCluster) (removed bool, err error) {
 	if mc.DeletionTimestamp != nil || !slices.ContainsFunc(mc.Spec.Taints, func(t clusterv1beta1.Taint) bool { return passed(mc, t) }) {
 		return false, nil

@@ -23,19 +23,19 @@ import (
 )
 
 const (
-	// Burst is the number of Events about an object without any pause.
+	// Burst is the number of Events about an object without a pause.
 	Burst = 25
-	// Period is the time until the next Event after that. Both values equal those in the recorder of
+	// Period is the interval between Events after a burst. Both values equal those in the recorder of
 	// core/v1 Events.
 	Period = 5 * time.Minute
-	// maxObjects bounds the number of limiters; the least recently used go first.
+	// maxObjects bounds the number of limiters; the least recently used are evicted first.
 	maxObjects = 16384
-	// maxNote is the longest note that an API server accepts; it refuses the whole Event otherwise.
+	// maxNote is the longest note for an API server; a longer note makes it reject the whole Event.
 	maxNote = 1024
 )
 
-// reserved lists the reasons with an allowance of their own, which no other Event about the object
-// can exhaust.
+// reserved lists the reasons with an allowance of their own. Other Events about the object cannot
+// exhaust it.
 var reserved = map[string]bool{"Revoked": true, "IdentityMissing": true, "AgentLost": true}
 
 // allowance identifies a limiter.
@@ -45,7 +45,7 @@ type allowance struct {
 	reason string
 }
 
-// Limiter bounds the rate of what is said about each object.
+// Limiter bounds the rate of Events about each object.
 type Limiter struct {
 	clock clock.PassiveClock
 	mu    sync.Mutex
@@ -67,8 +67,8 @@ func (l *Limiter) Accept(object types.UID, reason string) bool {
 	return l.limiter(of).TryAccept()
 }
 
-// limiter returns the limiter of an allowance. Objects without a UID, which are not created yet,
-// share one.
+// limiter returns the limiter of an allowance. Objects without a UID are not created yet, and share
+// one.
 func (l *Limiter) limiter(of allowance) flowcontrol.PassiveRateLimiter {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -88,7 +88,7 @@ type Recorder struct {
 
 var _ events.EventRecorder = (*Recorder)(nil)
 
-// New returns a Recorder that bounds the rate of another recorder.
+// New returns a Recorder with a limited rate on top of another recorder.
 func New(recorder events.EventRecorder, clock clock.PassiveClock) *Recorder {
 	return &Recorder{recorder: recorder, limiter: NewLimiter(clock)}
 }
