@@ -49,7 +49,7 @@ const (
 	// effectLife is the validity of a proven effect, absenceLife the validity of a proven absence: the
 	// policy may just have been installed.
 	effectLife, absenceLife = time.Minute, 5 * time.Second
-	// forged is a user that does not exist and must not be the author of any object.
+	// forged is a nonexistent user, and must not be the author of any object.
 	forged = "system:muster:nobody"
 	// askTimeout bounds a query of the API server, including its webhooks.
 	askTimeout = 10 * time.Second
@@ -77,7 +77,7 @@ type Checker struct {
 	requests              Attribution
 	absence               time.Duration
 	asking, askingAuthors bool
-	// inForce holds, for each queried policy, whether it exists and until when that counts.
+	// inForce holds, for each queried policy, whether it exists and how long the answer is valid.
 	inForce map[string]presence
 }
 
@@ -132,7 +132,7 @@ func (c *Checker) missing(ctx context.Context, name string) (missing []string, e
 	return missing, err
 }
 
-// Start warns of policies that are missing or have no effect, when the hub begins to lead.
+// Start warns of missing or ineffective policies when the hub begins to lead.
 func (c *Checker) Start(ctx context.Context) error {
 	problem, err := c.Authors(ctx)
 	if err != nil {
@@ -151,13 +151,12 @@ func (c *Checker) Start(ctx context.Context) error {
 	case len(missing) > 0:
 		c.warn(fmt.Sprintf("%s is missing: restore it with helm upgrade of the chart fleet", strings.Join(missing, ", ")))
 	default:
-		c.Requests(ctx) // warns if that policy has no effect
+		c.Requests(ctx) // warns if its policy has no effect
 	}
 	return nil
 }
 
-// Authors returns the problem of the policies that store authors, or "" if the authors are
-// reliable.
+// Authors returns the problem of the policies for authors, or "" if the authors are reliable.
 func (c *Checker) Authors(ctx context.Context) (problem string, err error) {
 	c.mu.Lock()
 	now := c.Clock.Now()

@@ -1,5 +1,5 @@
-// Package clusterapi registers clusters created by Cluster API. In a workspace that requests this
-// by a label, each kubeconfig Secret of Cluster API's convention becomes an imported Cluster.
+// Package clusterapi registers clusters created by Cluster API. A workspace requests this by a
+// label. Each kubeconfig Secret of Cluster API's convention there becomes an imported Cluster.
 //
 // Clusterapi creates Clusters and writes nothing else; only the importer reads the Secret. Its
 // invariant: it never changes an existing Cluster. It remembers no deletion of a Cluster, because
@@ -43,8 +43,8 @@ const (
 // Controller reconciles kubeconfig Secrets.
 type Controller struct {
 	controller.Deps
-	// cache holds the metadata of Secrets with LabelClusterName and of namespaces that request
-	// registration, and nothing else.
+	// cache holds the metadata of Secrets with LabelClusterName, and of namespaces with the label for
+	// registration.
 	cache cache.Cache
 }
 
@@ -112,8 +112,8 @@ func (c *Controller) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	return ctrl.Result{}, nil
 }
 
-// clusterOf returns the name of the cluster that a kubeconfig Secret is for, or "". The label holds
-// another text if the name is no value for a label; then the owner has the name.
+// clusterOf returns the name of the cluster behind a kubeconfig Secret, or "". If the name does not
+// fit into a label, the label holds another text, and the owner has the name.
 func clusterOf(secret *metav1.PartialObjectMetadata) string {
 	name, found := strings.CutSuffix(secret.Name, secretSuffix)
 	if !found || secret.Labels[LabelClusterName] != name && ownerOf(secret, name) == nil {
@@ -132,7 +132,7 @@ func ownerOf(secret *metav1.PartialObjectMetadata, name string) *metav1.OwnerRef
 	return nil
 }
 
-// explain emits an Event about an existing Cluster that blocks the registration.
+// explain emits an Event about an existing Cluster in the way of the registration.
 func (c *Controller) explain(existing *fleet.Cluster, secret string) {
 	if existing.Spec.KubeConfigSecret != secret {
 		c.Recorder.Eventf(existing, nil, corev1.EventTypeWarning, reasons.NotFromClusterAPI, "Register",
@@ -141,8 +141,8 @@ func (c *Controller) explain(existing *fleet.Cluster, secret string) {
 	}
 }
 
-// desired returns the Cluster, called name, for a kubeconfig. Its owner is the cluster of Cluster
-// API that owns the Secret, if any.
+// desired returns the Cluster, called name, for a kubeconfig. Its owner is the owning cluster of
+// Cluster API, if the Secret has one.
 func desired(secret *metav1.PartialObjectMetadata, theirs, name string) *fleet.Cluster {
 	cluster := &fleet.Cluster{
 		ObjectMeta: metav1.ObjectMeta{

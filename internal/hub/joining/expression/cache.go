@@ -9,7 +9,7 @@ import (
 )
 
 // Cache keeps compiled expressions of tokens, each for one generation of one token. Only the
-// controller of tokens adds and removes entries, so an expression goes with its token.
+// controller of tokens adds and removes entries, so an expression ends with its token.
 type Cache struct {
 	mu      sync.Mutex
 	entries map[types.NamespacedName]entry

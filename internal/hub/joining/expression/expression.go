@@ -1,9 +1,9 @@
-// Package expression evaluates the CEL expressions of ClusterRegistrationTokens that approve
+// Package expression evaluates the CEL expressions of ClusterRegistrationTokens for approving
 // requests.
 //
 // Expression reads and writes nothing. Its invariant: an evaluation takes bounded time for every
-// expression, and only the value true approves a request. An invalid expression, or one that fails
-// for a request, approves nothing.
+// expression, and only the value true approves a request. An invalid or failing expression approves
+// nothing.
 package expression
 
 import (
@@ -33,7 +33,7 @@ type Request struct {
 	Labels map[string]string
 	// ClientID is spec.clientID; Key is the fingerprint of the agent's key, "" without one.
 	ClientID, Key string
-	// Requester is the user who created the request; "" if that is not certain.
+	// Requester is the user behind the request; "" if uncertain.
 	Requester string
 	// Native: the request is from Muster's agent.
 	Native bool
@@ -99,7 +99,7 @@ func Compile(text string) (Expression, error) {
 	return Expression{text: text, program: program}, nil
 }
 
-// Approves reports whether the expression is true for a request, with the cause if not.
+// Approves reports whether the expression is true for a request, or else returns the cause.
 func (e Expression) Approves(r Request) (approved bool, why string) {
 	labels := r.Labels
 	if labels == nil {

@@ -12,7 +12,7 @@ import (
 )
 
 // control returns the net.Dialer.Control for a server. It checks an address after the name
-// resolution, so that it treats names and addresses alike. The hub's own address and the
+// resolution, and so treats names and addresses alike. The hub's own address and the
 // administrator's proxy may be loopback addresses.
 func (c *Controller) control(server string) func(string, string, syscall.RawConn) error {
 	loopback := c.Config.Current().ImportLoopback || c.Hub != nil && strings.TrimSuffix(server, "/") == strings.TrimSuffix(c.Hub.Host, "/")

@@ -17,8 +17,8 @@ import (
 	"github.com/muster-fleet/muster/internal/kube"
 )
 
-// admit refuses a cluster that is the hub itself or belongs to another Cluster object. It assigns
-// any other cluster to the given Cluster object.
+// admit refuses the hub itself, and a cluster of another Cluster object. It assigns any other
+// cluster to the given Cluster object.
 func (c *Controller) admit(ctx context.Context, d *downstream, cluster *fleet.Cluster, id string) error {
 	key := client.ObjectKeyFromObject(cluster)
 	hub := kube.CoreMetadata("Namespace")
@@ -63,8 +63,8 @@ func (c *Controller) admit(ctx context.Context, d *downstream, cluster *fleet.Cl
 }
 
 // holds reports whether the cluster belongs to another Cluster object of the same ID. Within the
-// workspace the object counts, unless an agent may have written the ID. In another workspace every
-// user who knows the ID may have created the object, so holds queries the cluster itself.
+// workspace the object counts, unless an agent may have written the ID. In another workspace any
+// user with knowledge of the ID may have created the object, so holds queries the cluster itself.
 func (c *Controller) holds(ctx context.Context, d *downstream, other, cluster *fleet.Cluster, id string) (bool, error) {
 	if other.Namespace == cluster.Namespace {
 		if membership.ClientID(other) == id {

@@ -65,7 +65,7 @@ func (c *Controller) attempt(ctx context.Context, cluster *fleet.Cluster, o obse
 	if err != nil {
 		return outcome{}, err
 	}
-	// The pull secrets follow the namespace, which comes first.
+	// The namespace comes first, and the pull secrets follow it.
 	objects = append(objects[:1:1], append(pull, objects[1:]...)...)
 	d, err := c.connect(from.Kubeconfig)
 	if err != nil {
@@ -103,7 +103,7 @@ func (o observed) upToDate(cluster *fleet.Cluster, out outcome) bool {
 		cluster.Status.APIServerURL == out.url && cluster.Status.APIServerCAHash == credential.CAHash([]byte(out.ca))
 }
 
-// preflight returns the ID of the cluster, or the problem that prevents the import. It changes
+// preflight returns the ID of the cluster, or the problem in the way of the import. It changes
 // nothing there.
 func (c *Controller) preflight(ctx context.Context, d *downstream, cluster *fleet.Cluster,
 	objects []*unstructured.Unstructured) (string, error) {

@@ -16,16 +16,16 @@ import (
 	"github.com/muster-fleet/muster/internal/kube"
 )
 
-// notKubeconfigs lists types of Secrets that are frequent and never kubeconfigs.
+// notKubeconfigs lists frequent types of Secrets without kubeconfigs.
 var notKubeconfigs = []string{
 	"helm.sh/release.v1", "helm.sh/release.v2", string(corev1.SecretTypeServiceAccountToken), string(corev1.SecretTypeTLS),
 	string(corev1.SecretTypeDockerConfigJson), fleet.SecretTypeValues, fleet.SecretTypeCredential, fleet.SecretTypeLastingToken,
 	"fleet.cattle.io/bundle-deployment/v1alpha1",
 }
 
-// NewSecretCache returns a cache of all Secrets that may be kubeconfigs, so that the hub notices
-// changes. Users' Secrets carry no label of Muster's, so the cache watches all namespaces. It keeps
-// only name and version: about 540 bytes each.
+// NewSecretCache returns a cache of all Secrets with a possible kubeconfig. Through it, the hub
+// notices changes. Users' Secrets carry no label of Muster's, so the cache watches all namespaces.
+// It keeps only name and version: about 540 bytes each.
 func NewSecretCache(ctx context.Context, mgr ctrl.Manager) (cache.Cache, error) {
 	others := make([]fields.Selector, 0, len(notKubeconfigs))
 	for _, kind := range notKubeconfigs {

@@ -48,7 +48,7 @@ const (
 // Deps holds the dependencies of the controller.
 type Deps struct {
 	controller.Deps
-	// Secrets holds the metadata of all Secrets that may be a kubeconfig: see NewSecretCache.
+	// Secrets holds the metadata of all Secrets with a possible kubeconfig: see NewSecretCache.
 	Secrets cache.Cache
 	// Hub is the hub's configuration for its own cluster.
 	Hub *rest.Config
@@ -208,8 +208,8 @@ func (c *Controller) awaitToken(ctx context.Context, cluster *fleet.Cluster, o o
 	return ctrl.Result{RequeueAfter: tokenGrace}, err
 }
 
-// report writes the status that describe derives from the current one. It retries a conflict
-// itself, because the import would be repeated otherwise.
+// report writes the status derived by describe from the current one. It retries a conflict itself,
+// because otherwise the hub would repeat the import.
 func (c *Controller) report(ctx context.Context, cluster *fleet.Cluster, describe func(fleet.ClusterStatus) fleet.ClusterStatus) error {
 	before := cluster.DeepCopy()
 	for {
@@ -248,7 +248,7 @@ func (c *Controller) announce(ctx context.Context, cluster *fleet.Cluster, from 
 	c.Recorder.Eventf(cluster, nil, kind, imported.Reason, "Import", "%s", kube.Clip(note, maxNote))
 }
 
-// ofSecret maps a kubeconfig Secret to the Clusters that use it.
+// ofSecret maps a kubeconfig Secret to its Clusters.
 func (c *Controller) ofSecret(ctx context.Context, secret *metav1.PartialObjectMetadata) []reconcile.Request {
 	using := client.MatchingFields{indexSecret: client.ObjectKeyFromObject(secret).String()}
 	return controller.All(c.Client, &fleet.ClusterList{}, using)(ctx, secret)

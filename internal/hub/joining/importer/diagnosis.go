@@ -57,7 +57,7 @@ func (c *Controller) findCause(ctx context.Context, cluster *fleet.Cluster, last
 	return causeOf(deployment, pods, from.url), nil
 }
 
-// agent reads the Deployment of the agent, which may be gone, and its Pods.
+// agent reads the Deployment of the agent, nil if it is gone, and its Pods.
 func (d *downstream) agent(ctx context.Context, namespace string) (*appsv1.Deployment, []corev1.Pod, error) {
 	if !isNamespace(namespace) {
 		return nil, nil, errNoNamespace
@@ -91,8 +91,8 @@ var keptBy = map[rollout.Reason]string{
 	rollout.OutOfMemory:       reasons.AgentOutOfMemory, rollout.Crashing: reasons.AgentCrashing,
 }
 
-// causeOf returns the cause why an installed agent does not join, from its Deployment and its Pods.
-// The Deployment is nil if it is gone.
+// causeOf returns the reason why an installed agent does not join, from its Deployment and its
+// Pods. The Deployment is nil if it is gone.
 func causeOf(deployment *appsv1.Deployment, pods []corev1.Pod, hub string) *problem {
 	cause, pod := rollout.CauseOf(deployment, pods)
 	if cause != nil {

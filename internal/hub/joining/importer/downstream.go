@@ -29,14 +29,14 @@ import (
 const helmManager = client.FieldOwner("helm")
 
 const (
-	// dialTimeout and probeTimeout bound the first call, callTimeout each call after that.
+	// dialTimeout and probeTimeout bound the first call, callTimeout each later call.
 	dialTimeout  = 3 * time.Second
 	probeTimeout = 5 * time.Second
 	callTimeout  = 15 * time.Second
-	// maxAnswer bounds the answers of an API server, which may be any server.
+	// maxAnswer bounds the answers: the server may be any server.
 	maxAnswer = 4 << 20
-	// attemptTime bounds the time of new calls on a connection. A server with the slowest permitted
-	// answers holds it no longer.
+	// attemptTime bounds the time of new calls on a connection. Even the slowest answers within the
+	// limits hold it no longer.
 	attemptTime = 2 * time.Minute
 )
 
@@ -47,8 +47,8 @@ type downstream struct {
 	server string
 	http   *http.Client
 	close  func()
-	// known: the server has answered as a Kubernetes API server does. Before, it may be any server
-	// within the hub's reach only.
+	// known: the server has answered like a Kubernetes API server. Before, it may be any server within
+	// the hub's reach only.
 	known bool
 }
 
@@ -67,7 +67,7 @@ func (c *Controller) connect(k kubeconfig.Kubeconfig) (*downstream, error) {
 		DialContext:         (&net.Dialer{Timeout: dialTimeout, Control: c.control(k.Server)}).DialContext,
 		TLSClientConfig:     tls,
 		TLSHandshakeTimeout: dialTimeout,
-		IdleConnTimeout:     dialTimeout, // a call that timed out releases its connection after close
+		IdleConnTimeout:     dialTimeout, // after close, a timed-out call releases its connection
 		ForceAttemptHTTP2:   true,
 	}
 	wrapped, err := rest.HTTPWrappersForConfig(k.Config, bounded{transport, c.Clock, c.Clock.Now().Add(attemptTime)})
@@ -105,7 +105,7 @@ func (b bounded) RoundTrip(request *http.Request) (*http.Response, error) {
 	return response, err
 }
 
-// kinds maps the resources in the agent's chart, so that no discovery is needed.
+// kinds maps the resources in the agent's chart, and saves a discovery.
 var kinds = func() meta.RESTMapper {
 	mapper := meta.NewDefaultRESTMapper(nil)
 	add := func(group string, scope meta.RESTScope, names ...string) {
@@ -145,7 +145,7 @@ func (d *downstream) clusterID(ctx context.Context) (string, error) {
 	return string(namespace.UID), nil
 }
 
-// get reads JSON from a server that may be no API server at all.
+// get reads JSON. The server may be no API server at all.
 func (d *downstream) get(ctx context.Context, path string, into any) error {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, d.server+path, http.NoBody)
 	if err != nil {
@@ -169,7 +169,8 @@ func (d *downstream) get(ctx context.Context, path string, into any) error {
 	return nil
 }
 
-// apply applies the objects. It replaces a Deployment or PriorityClass that cannot be changed.
+// apply applies the objects. It replaces a Deployment or PriorityClass with a change of an
+// immutable field.
 func (d *downstream) apply(ctx context.Context, objects []*unstructured.Unstructured) error {
 	for _, object := range objects {
 		err := d.applyOne(ctx, object)
@@ -189,7 +190,7 @@ func (d *downstream) applyOne(ctx context.Context, object *unstructured.Unstruct
 	return d.Apply(ctx, client.ApplyConfigurationFromUnstructured(object.DeepCopy()), helmManager, client.ForceOwnership)
 }
 
-// remove deletes an object that may be gone already.
+// remove deletes an object, and ignores a missing one.
 func (d *downstream) remove(ctx context.Context, object client.Object, policy metav1.DeletionPropagation) error {
 	return client.IgnoreNotFound(d.Delete(ctx, object, client.PropagationPolicy(policy)))
 }

@@ -110,8 +110,8 @@ func (c *Controller) actsFor(ctx context.Context, found *installedAgent, other *
 	return err == nil && account.UID != "" && account.UID == found.account, err
 }
 
-// replaceForeign uninstalls an agent of another hub, or one at a former address of this hub: it
-// would continue to call that address. An agent of another Cluster of this hub is left to the user.
+// replaceForeign uninstalls an agent of another hub, or with a former address of this hub: it would
+// keep calling the old address. An agent of another Cluster of this hub is left to the user.
 func (c *Controller) replaceForeign(ctx context.Context, i installation) error {
 	found, err := i.installedAgent(ctx, i.values.Namespace())
 	if err != nil {
@@ -168,10 +168,10 @@ func agentSecret(namespace string) *corev1.Secret {
 	return &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: naming.AgentSecret}}
 }
 
-// cleanUp deletes the objects of the last manifest that the new one lacks. If the agent moves to
-// another namespace, these are all namespaced objects; the namespace stays, because others may use
-// it. Else they are the PriorityClass and the PodDisruptionBudget if no longer in the Cluster's
-// spec.
+// cleanUp deletes the objects of the last manifest missing in the new one. After a move to another
+// namespace, it deletes all namespaced objects. The namespace itself stays, because others may use
+// it. Otherwise it deletes the PriorityClass and the PodDisruptionBudget if the Cluster's spec no
+// longer has them.
 func (i installation) cleanUp(ctx context.Context, namespace string) error {
 	if namespace == "" || namespace == i.values.Namespace() {
 		return i.cleanUpScheduling(ctx)
@@ -216,7 +216,8 @@ func (i installation) cleanUpScheduling(ctx context.Context) error {
 	return nil
 }
 
-// pullSecrets returns copies of the hub's pull secrets, for a Cluster that does not name its own.
+// pullSecrets returns copies of the hub's pull secrets, for a Cluster without pull secrets of its
+// own.
 func (c *Controller) pullSecrets(ctx context.Context, cluster *fleet.Cluster,
 	values agentchart.Values) ([]*unstructured.Unstructured, error) {
 	if cluster.Spec.AgentPullSecrets != nil {

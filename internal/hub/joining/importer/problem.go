@@ -38,7 +38,7 @@ type problem struct {
 
 func (p *problem) Error() string { return p.reason + ": " + p.message }
 
-// badInput returns a problem that a user must correct.
+// badInput returns a problem for a user to correct.
 func badInput(reason, format string, args ...any) *problem {
 	return &problem{reason: reason, message: fmt.Sprintf(format, args...), input: true}
 }
@@ -46,13 +46,13 @@ func badInput(reason, format string, args ...any) *problem {
 // refused returns the problem of a kubeconfig or its Secret.
 func refused(p *kubeconfig.Problem) *problem { return badInput(p.Reason, "%s", p.Message) }
 
-// setback returns a problem that the hub retries.
+// setback returns a problem for the hub to retry.
 func setback(reason, format string, args ...any) *problem {
 	return &problem{reason: reason, message: fmt.Sprintf(format, args...)}
 }
 
-// errNotAPIServer stands for an answer unlike an API server's. The message does not quote it: its
-// readers may have no access to that server.
+// errNotAPIServer stands for an answer unlike an API server's. The message does not quote the
+// answer: readers of the message may have no access to the server.
 var errNotAPIServer = errors.New("the server is not a Kubernetes API server")
 
 // errNoNamespace stands for an invalid name of a namespace.
@@ -129,7 +129,8 @@ func ours(err error) bool {
 	return strings.HasPrefix(err.Error(), "invalid namespace ") || strings.HasPrefix(err.Error(), "invalid resource name ")
 }
 
-// explainStatus quotes only a server known as a Kubernetes API server that answers as one.
+// explainStatus quotes an answer only if the server is a known Kubernetes API server and the answer
+// looks like one.
 func (d *downstream) explainStatus(doing string, code int, err error) *problem {
 	reason, means := reasons.Refused, "it has trouble"
 	if code == http.StatusForbidden {
@@ -147,7 +148,7 @@ func refusesCertificate(err error) bool {
 	return strings.Contains(err.Error(), "remote error: tls:") && strings.Contains(err.Error(), "certificate")
 }
 
-// plain drops the request, which may contain a credential, from an error of Go's HTTP client.
+// plain drops the request from an error of Go's HTTP client, because it may contain a credential.
 func plain(err error) string {
 	var request *url.Error
 	if errors.As(err, &request) {

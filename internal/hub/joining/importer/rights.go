@@ -22,8 +22,8 @@ const reviewers = 8
 // right is the subject of a SelfSubjectAccessReview.
 type right = authorizationv1.SelfSubjectAccessReviewSpec
 
-// missingRights lists the rights that the installation needs and the kubeconfig lacks. An
-// administrator's kubeconfig costs two reviews.
+// missingRights lists the rights missing in the kubeconfig for the installation. An administrator's
+// kubeconfig costs two reviews.
 func (d *downstream) missingRights(ctx context.Context, objects []*unstructured.Unstructured) ([]string, error) {
 	missing, err := d.refused(ctx, everything)
 	if err != nil || len(missing) == 0 {
@@ -41,7 +41,7 @@ var everything = []right{
 	{NonResourceAttributes: &authorizationv1.NonResourceAttributes{Verb: "*", Path: "*"}},
 }
 
-// refused returns, in order, the rights that the user of the kubeconfig does not have.
+// refused returns, in order, the rights denied to the user of the kubeconfig.
 func (d *downstream) refused(ctx context.Context, rights []right) ([]string, error) {
 	var mu sync.Mutex
 	var group sync.WaitGroup

@@ -84,9 +84,9 @@ func (c *Controller) read(ctx context.Context, cluster *fleet.Cluster) (origin, 
 	return s, nil
 }
 
-// secretMissing returns the problem of a Secret that does not exist or does not consent. The
-// message does not distinguish the two for a Secret of another namespace, because its reader may
-// not be allowed to list that namespace.
+// secretMissing returns the problem of a missing Secret, or of one without consent. The message
+// does not distinguish the two for a Secret of another namespace: the reader may not be allowed to
+// list Secrets there.
 func secretMissing(cluster *fleet.Cluster, key types.NamespacedName) *problem {
 	if key.Namespace == cluster.Namespace {
 		return badInput(reasons.SecretMissing, "Secret %s does not exist: create it with a kubeconfig under the key %s", key, kubeconfig.Key)

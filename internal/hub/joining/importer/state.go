@@ -40,8 +40,8 @@ const (
 	firstDiagnosis = 30 * time.Second
 	firstHealing   = 5 * time.Minute
 	maxHealing     = time.Hour
-	// maxJitter is the maximum part added to a wait. It differs between Clusters, so that imports that
-	// failed together are not repeated together.
+	// maxJitter is the maximum part added to a wait. It differs between Clusters, to spread the
+	// retries after a common failure.
 	maxJitter = 0.3
 )
 
@@ -55,7 +55,7 @@ type observed struct {
 	// settings is the digest of the desired values of the agent's chart.
 	settings string
 	// managed: the agent's Bundle delivers new settings to it. delivered is the digest of the
-	// delivered ones. elsewhere: the agent must move to another namespace, and no Bundle does that.
+	// delivered ones. elsewhere: the agent must move to another namespace, and no Bundle can move it.
 	managed, elsewhere bool
 	delivered          string
 	// secretVersion is the version of the kubeconfig Secret, empty if there is none. secretNewer: the
@@ -72,8 +72,8 @@ type observed struct {
 
 // history is the hub's memory of a Cluster's imports in this process.
 type history struct {
-	// failed is the input of the last attempt if that failed, problem the cause, next the time of the
-	// next one.
+	// failed is the input of the last attempt if it failed, problem the cause, next the time of the
+	// next attempt.
 	failed  string
 	problem *problem
 	next    time.Time
@@ -164,7 +164,7 @@ func (o observed) bundled() bool {
 // outdated reports whether the agent has other settings than an import would give it.
 func (o observed) outdated(why need) bool { return o.last != nil && why != needHealing }
 
-// healingDue returns the time to reinstall an agent that is not healthy; zero if it is.
+// healingDue returns the time to reinstall an unhealthy agent; zero for a healthy one.
 func (o observed) healingDue() time.Time {
 	h := o.history
 	var due time.Time
@@ -185,8 +185,8 @@ func (o observed) healingDue() time.Time {
 	return due
 }
 
-// diagnosisDue returns the time for a diagnosis of an agent that does not join. It is zero if the
-// agent is healthy, or if no installation could be the cause.
+// diagnosisDue returns the time to diagnose why an agent does not join. It is zero if the agent is
+// healthy, or if no installation could be the cause.
 func (o observed) diagnosisDue() time.Time {
 	h := o.history
 	switch {

@@ -37,7 +37,7 @@ func describeProblem(status fleet.ClusterStatus, outdated bool, p *problem, next
 	return status
 }
 
-// describeScheduled returns the status of a Cluster whose re-import starts later.
+// describeScheduled returns the status of a Cluster with a scheduled re-import.
 func describeScheduled(status fleet.ClusterStatus, why need, start, now time.Time) fleet.ClusterStatus {
 	if why != needHealing && start.Sub(now) >= quietWait {
 		setImported(&status, true, reasons.Imported,
@@ -47,7 +47,7 @@ func describeScheduled(status fleet.ClusterStatus, why need, start, now time.Tim
 	return status
 }
 
-// describeQueued returns the status of a Cluster that waits for a connection of its workspace. An
+// describeQueued returns the status of a Cluster in the queue for a connection of its workspace. An
 // existing condition stays.
 func describeQueued(status fleet.ClusterStatus, now time.Time) fleet.ClusterStatus {
 	if kube.FindCondition(status.Conditions, fleet.ConditionImported) == nil {
@@ -57,8 +57,8 @@ func describeQueued(status fleet.ClusterStatus, now time.Time) fleet.ClusterStat
 	return status
 }
 
-// describeIdle returns the status of a Cluster that needs no import, for example after its agent
-// came back by itself.
+// describeIdle returns the status of a Cluster without need for an import, for example after its
+// agent came back by itself.
 func describeIdle(status fleet.ClusterStatus, spec fleet.ClusterSpec, settings settings.Agent, o observed,
 	now time.Time) fleet.ClusterStatus {
 	if o.bundled() && o.last != nil && o.settings != o.last.SettingsHash {
@@ -90,8 +90,8 @@ func describeImported(status fleet.ClusterStatus, spec fleet.ClusterSpec, settin
 	return status
 }
 
-// describeCause returns the status of a Cluster whose agent does not join, unless it has joined
-// since the diagnosis.
+// describeCause returns the status of a Cluster with a diagnosis, unless the agent has joined
+// since.
 func describeCause(status fleet.ClusterStatus, cause *problem, now time.Time) fleet.ClusterStatus {
 	if agentOf(status) != membership.AgentOnline {
 		setImported(&status, false, cause.reason, "the agent is installed and has not joined: "+cause.message, now)

@@ -25,7 +25,7 @@ const (
 	tokenSpare = time.Hour
 )
 
-// token returns the values that let an agent register this Cluster. It returns nil while the hub
+// token returns the values for an agent to register this Cluster. It returns nil while the hub
 // creates them; an event of the token then enqueues the Cluster.
 func (c *Controller) token(ctx context.Context, cluster *fleet.Cluster) (*bootstrap.Bootstrap, error) {
 	key := types.NamespacedName{Namespace: cluster.Namespace, Name: naming.ImportToken(cluster.Name)}
@@ -43,8 +43,8 @@ func (c *Controller) token(ctx context.Context, cluster *fleet.Cluster) (*bootst
 	case token.DeletionTimestamp != nil:
 		return nil, nil
 	case owner.UID != cluster.UID, !c.Clock.Now().Before(token.CreationTimestamp.Add(tokenLife - tokenSpare)):
-		// The token of an earlier Cluster of this name, or one that ends soon. Its deletion enqueues this
-		// Cluster.
+		// The token belongs to an earlier Cluster of this name, or expires soon. Its deletion enqueues
+		// this Cluster.
 		return nil, client.IgnoreNotFound(c.Client.Delete(ctx, &token, client.Preconditions{UID: &token.UID}))
 	case token.Status.SecretName == "":
 		if ready := kube.FindCondition(token.Status.Conditions, fleet.ConditionReady); ready != nil && ready.Message != "" {

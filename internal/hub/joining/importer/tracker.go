@@ -16,10 +16,10 @@ import (
 
 const (
 	// perWorkspace bounds the hub's concurrent connections to clusters of a workspace. It is a small
-	// part of the workers, so that the unresponsive servers of one workspace delay no other.
+	// part of the workers, so the unresponsive servers of one workspace delay no other.
 	perWorkspace = workers / 8
-	// stagger separates the starts of re-imports, so that a change of the hub's settings does not
-	// restart all agents at once.
+	// stagger separates the starts of re-imports: a change of the hub's settings must not restart all
+	// agents at once.
 	stagger = 500 * time.Millisecond
 )
 
@@ -28,7 +28,7 @@ const (
 type tracker struct {
 	mu      sync.Mutex
 	entries map[types.NamespacedName]*entry
-	// claims maps the ID of a cluster, in a workspace, to the Cluster that holds it.
+	// claims maps the ID of a cluster, in a workspace, to its Cluster.
 	claims map[types.NamespacedName]types.NamespacedName
 	// lastStart is the start of the last scheduled re-import.
 	lastStart time.Time
@@ -36,7 +36,7 @@ type tracker struct {
 	// in order.
 	connections map[string]int
 	queues      map[string][]types.NamespacedName
-	// free yields a Cluster whose turn to connect has come.
+	// free yields the next Cluster to connect.
 	free chan event.GenericEvent
 }
 
@@ -44,8 +44,8 @@ type entry struct {
 	uid types.UID
 	// history belongs to the single reconcile of the Cluster; the tracker's lock guards the rest.
 	history history
-	// clusterID is the ID found by the import. Two Clusters of one cluster under concurrent import see
-	// each other only here.
+	// clusterID is the ID found by the import. Only here, two Clusters of one cluster under concurrent
+	// import see each other.
 	clusterID string
 	// connected: the Cluster holds a connection, or was enqueued to take one.
 	connected bool
@@ -76,7 +76,7 @@ func (t *tracker) history(cluster *fleet.Cluster) *history {
 	return &e.history
 }
 
-// forget drops a Cluster that is gone or not imported.
+// forget drops a deleted Cluster, or one without an import.
 func (t *tracker) forget(ctx context.Context, key types.NamespacedName) {
 	t.release(ctx, key)
 	t.mu.Lock()
@@ -95,8 +95,8 @@ func (t *tracker) nextStart(now time.Time) time.Time {
 	return t.lastStart
 }
 
-// claim assigns the cluster with this ID to a Cluster, unless another Cluster of the workspace
-// holds it, and returns the holder. Any server can give any ID, so an ID means nothing in another
+// claim assigns the cluster with this ID to a Cluster, unless another Cluster of the workspace has
+// it, and returns the holder. Any server can give any ID, so an ID means nothing in another
 // workspace.
 func (t *tracker) claim(key types.NamespacedName, id string) types.NamespacedName {
 	t.mu.Lock()

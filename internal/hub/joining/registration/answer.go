@@ -24,8 +24,8 @@ import (
 // namespace and cannot own them.
 const annotationRequest = "muster/registration"
 
-// legacyAnswer returns the answer that upstream agents poll for: the right to read a Secret, and
-// the Secret.
+// legacyAnswer returns the answer for polling upstream agents: the right to read a Secret, and the
+// Secret.
 func (c *Controller) legacyAnswer(r *fleet.ClusterRegistration, tokenAccount string, answer credential.Answer) []client.Object {
 	secret := naming.CredentialSecret(r.Spec.ClientID, r.Spec.ClientRandom)
 	meta := metav1.ObjectMeta{
@@ -61,8 +61,8 @@ func (c *Controller) legacyAnswer(r *fleet.ClusterRegistration, tokenAccount str
 	}
 }
 
-// withdrawAnswer deletes what only handed over the credential: the answer, then the right to read
-// it. It returns the time until the right is removed.
+// withdrawAnswer deletes the objects for handing over the credential: the answer, then the right to
+// read it. It returns the time until the right is removed.
 func (c *Controller) withdrawAnswer(ctx context.Context, r *fleet.ClusterRegistration) (time.Duration, error) {
 	if len(r.Status.Answer) > 0 {
 		after := r.DeepCopy()
@@ -98,8 +98,8 @@ func (c *Controller) deleteAnswer(ctx context.Context, request types.NamespacedN
 	return nil
 }
 
-// deleteOrphans deletes the answer to a request that is gone, and the right to read it. A hub that
-// died during the writes may have left only some of the objects.
+// deleteOrphans deletes the answer to a deleted request, and the right to read it. A killed hub may
+// have left only some of the objects.
 func (c *Controller) deleteOrphans(ctx context.Context, request types.NamespacedName) error {
 	orphans, err := c.answersTo(ctx, request)
 	if err != nil || len(orphans) == 0 {
@@ -107,7 +107,7 @@ func (c *Controller) deleteOrphans(ctx context.Context, request types.Namespaced
 	}
 	var r fleet.ClusterRegistration
 	if err := c.Live.Get(ctx, request, &r); !apierrors.IsNotFound(err) || kube.NotServed(err) {
-		return err // the cache lags behind, or the API server does not serve the kind, which proves nothing about the request
+		return err // the cache lags behind, or the API server does not serve the kind; neither proves anything about the request
 	}
 	for i := range orphans {
 		if err := kube.DeleteByUID(ctx, c.Client, &orphans[i]); err != nil {

@@ -15,7 +15,7 @@ import (
 type attribution struct {
 	// reason and problem give the cause if it does not; else empty.
 	reason, problem string
-	// recheck is the time of the next check of the admission policy's effect; zero if that would
+	// recheck is the time of the next check of the admission policy's effect; zero if a check would
 	// change nothing.
 	recheck time.Time
 }

@@ -19,14 +19,14 @@ import (
 	"github.com/muster-fleet/muster/internal/naming"
 )
 
-// Admission policies of the chart that attribute annotations to users.
+// Admission policies of the chart for attributing annotations to users.
 const (
 	policyRequester = "muster-registration-token"
 	policyApprover  = "muster-registration-approval"
 )
 
-// The hub writes an entry before it stores the step that makes the fact irrevocable. A hub killed
-// in between repeats the step, and writes the same entry, which exists already.
+// The hub writes an entry first, and then stores the irrevocable step. A hub killed in between
+// repeats the step. The repeated entry exists already.
 
 // fact returns the common part of all entries about a request.
 func (c *Controller) fact(r *fleet.ClusterRegistration, o observation, reason muster.AuditReason, id ...string) audit.Fact {
@@ -52,7 +52,7 @@ func requester(r *fleet.ClusterRegistration) string {
 	return user
 }
 
-// auditGrant writes the entry about a grant. At that time the credential is issued and not yet
+// auditGrant writes the entry about a grant. At this time the credential is issued and not yet
 // readable.
 func (c *Controller) auditGrant(ctx context.Context, r *fleet.ClusterRegistration, o observation) error {
 	fact := c.fact(r, o, muster.AuditGranted)
@@ -74,8 +74,8 @@ func kindOf(o observation) membership.AgentKind {
 	return membership.Legacy
 }
 
-// auditDisplacement writes the entry about an identity that is about to end. It runs before the hub
-// replaces the key pinned to the Cluster, and then the account.
+// auditDisplacement writes the entry about the end of an identity. It runs before the hub replaces
+// the key pinned to the Cluster, and then the account.
 func (c *Controller) auditDisplacement(ctx context.Context, r *fleet.ClusterRegistration, o observation) error {
 	if holder := o.matches[0].holder; holder != holderAlive && holder != holderLost {
 		return nil
@@ -110,7 +110,7 @@ func (c *Controller) auditVerdict(ctx context.Context, r *fleet.ClusterRegistrat
 	needed, _ := o.approvalNeeded()
 	switch {
 	case needed != "" && o.isApproved(needed) && (d.action == grant || !covers(o.approvedFor, needed)):
-		if covers(o.approvedFor, needed) { // the status alone does not prove that the entry was written
+		if covers(o.approvedFor, needed) { // the status alone does not prove the existence of the entry
 			needed = o.approvedFor
 		}
 		fact = c.fact(r, o, muster.AuditApproved, needed, strconv.FormatInt(r.Generation, 10))

@@ -1,14 +1,14 @@
 // Package registration approves or denies ClusterRegistrations and answers the granted ones.
 //
 // Registration owns the status of ClusterRegistrations and the objects of an answer: the right to
-// read it and, for upstream agents, the Secret. It creates the Clusters that no administrator
-// predefined. It writes the labels that a token stamps on its Clusters, with the annotation that
-// lists them. It replaces a member's identity. Through package audit it writes entries about
+// read it and, for upstream agents, the Secret. It creates the Clusters not predefined by an
+// administrator. It writes the labels stamped by a token on its Clusters, and the annotation with
+// their list. It replaces a member's identity. Through package audit it writes entries about
 // grants, displacements, approvals and denials.
 //
-// Its invariants: a request is granted once. The right to read an answer exists before the answer.
-// A credential exists only after all its rights, and after the labels of its token. The holder of
-// one token cannot keep another token's agents from joining.
+// Its invariants: a request is granted at most once. The right to read an answer exists before the
+// answer. A credential exists only after all its rights, and after the labels of its token. The
+// holder of one token cannot keep another token's agents from joining.
 package registration
 
 import (
@@ -58,11 +58,11 @@ type Deps struct {
 	controller.Deps
 	// Hub returns the desired address of the hub for the agent of a Cluster.
 	Hub func(*fleet.Cluster) *clusterv1beta1.HubAddress
-	// Reconnect returns a token that lets agents of a workspace rejoin; "" if there is none.
+	// Reconnect returns a token for agents of a workspace to rejoin; "" if there is none.
 	Reconnect func(ctx context.Context, workspace string) string
 	// Lasting issues the tokens of legacy agents.
 	Lasting *longlived.Issuer
-	// OwnCAs are the digests of the CA certificates that the hub itself trusts for its API server.
+	// OwnCAs has the digests of the hub's own CA certificates for its API server.
 	OwnCAs []string
 	// Audit writes entries about grants, displacements, approvals and denials.
 	Audit *audit.Writer

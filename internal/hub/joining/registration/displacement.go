@@ -11,7 +11,7 @@ import (
 	"github.com/muster-fleet/muster/internal/hub/runtime/settings"
 )
 
-// holder is the agent that holds a Cluster, in relation to a request. A pinned key keeps its holder
+// holder is the current agent of a Cluster, in relation to a request. A pinned key keeps its holder
 // even without an identity. The hub deletes an identity before the same agent gets another one, and
 // a user may have deleted it.
 type holder string
@@ -24,12 +24,12 @@ const (
 	// identity.
 	sameHolder  holder = "Same"
 	holderAlive holder = "Alive"
-	// holderLost: the Cluster belongs to another agent that is Lost, has left, or has no identity any
-	// more.
+	// holderLost: the Cluster belongs to another agent. This agent is Lost, has left, or has no
+	// identity any more.
 	holderLost holder = "Lost"
 )
 
-// displaces returns the cause why a request needs approval, because it would replace another agent
+// displaces returns the reason why a request needs approval, because it would replace another agent
 // of the Cluster; "" if it needs none. A token bound to the Cluster is an approval. A missing
 // heartbeat of the holder is none, unless the hub's settings say so.
 func (o observed) displaces(c clusterView) (reason, why string) {
@@ -47,7 +47,7 @@ func (o observed) displaces(c clusterView) (reason, why string) {
 		"comes from the same cluster", o.workspace, c.name)
 }
 
-// observeHolder determines the agent that has the identity of a Cluster.
+// observeHolder determines the agent with the identity of a Cluster.
 func (c *Controller) observeHolder(ctx context.Context, r *fleet.ClusterRegistration, cluster *fleet.Cluster, key string) (holder, error) {
 	account, err := membernamespace.OfCluster(cluster).ReadAccount(ctx, c.Client)
 	pinned, isPinned := cluster.Annotations[fleet.AnnotationAgentKey] // empty: the Cluster was granted to an agent without a key

@@ -22,7 +22,7 @@ func (c *Controller) observeExpression(r *fleet.ClusterRegistration, o *observat
 }
 
 // grantedLabels returns the labels of the Cluster after a grant of the request. Refused labels of
-// the agent do not count: it could request any.
+// the agent do not count, because an agent may request any label.
 func (o observation) grantedLabels() map[string]string {
 	if o.match != nil {
 		return membernamespace.ReadLabelRecord(o.match).Restamp(o.match.Labels, o.stamps)

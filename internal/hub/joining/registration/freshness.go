@@ -19,7 +19,7 @@ import (
 // the newest granted request of its key. Agents of earlier versions send no time: their signed
 // requests count until their key has signed a time.
 
-// freshness reports whether a signed request may be a copy of one granted before.
+// freshness reports whether a signed request may be a copy of an already granted one.
 type freshness string
 
 const (
@@ -87,7 +87,7 @@ func (c *Controller) remember(ctx context.Context, r *fleet.ClusterRegistration,
 	return nil
 }
 
-// replayed denies a request whose signature was used before.
+// replayed denies a request with an already used signature.
 func replayed(workspace, cluster string) decision {
 	return denied(reasons.Replayed,
 		fmt.Sprintf("the key of Cluster %s/%s has signed this request, or a later one, before: a signed request counts once. If the agent sent "+

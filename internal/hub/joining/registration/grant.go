@@ -145,8 +145,8 @@ func (c *Controller) beginGrant(ctx context.Context, r *fleet.ClusterRegistratio
 	return done, nil
 }
 
-// mayReplace refuses to replace the identity of a newer request that the cache did not show during
-// the observation of this one.
+// mayReplace refuses to replace the identity of a newer request: the cache may have lacked that
+// request when the hub observed this one.
 func (c *Controller) mayReplace(ctx context.Context, r *fleet.ClusterRegistration, account *corev1.ServiceAccount) error {
 	var holder fleet.ClusterRegistration
 	key := types.NamespacedName{
@@ -177,7 +177,7 @@ func (c *Controller) agentDeployment(ctx context.Context, namespace string) (str
 	return list.Items[0].Name, nil
 }
 
-// seal issues a credential that expires and encrypts it to the agent's key.
+// seal issues an expiring credential and encrypts it to the agent's key.
 func (c *Controller) seal(ctx context.Context, r *fleet.ClusterRegistration, account *corev1.ServiceAccount,
 	answer credential.Answer) ([]byte, error) {
 	token, err := kube.RequestToken(ctx, c.Client.SubResource("token"), account, c.Config.Current().AgentTokenLifetime)
@@ -196,7 +196,7 @@ func (c *Controller) seal(ctx context.Context, r *fleet.ClusterRegistration, acc
 }
 
 // reconcileGranted keeps a granted request as long as it is the newest of its Cluster. It withdraws
-// the answer when a heartbeat proves that the agent has it.
+// the answer after the first heartbeat, which proves that the agent has it.
 func (c *Controller) reconcileGranted(ctx context.Context, r *fleet.ClusterRegistration) (ctrl.Result, error) {
 	key := types.NamespacedName{Namespace: r.Namespace, Name: r.Status.ClusterName}
 	var cluster fleet.Cluster
@@ -226,8 +226,7 @@ func (c *Controller) reconcileGranted(ctx context.Context, r *fleet.ClusterRegis
 		}
 	}
 	left := answerLeft(r, c.Clock.Now())
-	// Without an answer this is a request whose right to read was not yet deleted by a hub that was
-	// killed.
+	// Without an answer, a killed hub has left the right to read.
 	begun := len(r.Spec.AnswerKey) > 0 && len(r.Status.Answer) == 0
 	if !c.tracker.proved(key) && !begun && left > 0 {
 		return ctrl.Result{RequeueAfter: left}, nil

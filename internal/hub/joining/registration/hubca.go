@@ -12,9 +12,10 @@ import (
 // shownDigest is the number of a digest's characters in a message.
 const shownDigest = 12
 
-// hubCAProblem returns a message about a request for another hub, whose CA the agent names; else
-// empty. It is also empty if the hub cannot know. An agent names no CA if it trusts others, too. If
-// the hub's settings have no CA, the installer of each member chooses one, perhaps a proxy's.
+// hubCAProblem returns a message about a request for another hub, recognized by the CA in the
+// request; else empty. It is also empty if the hub cannot know. An agent with several trusted CAs
+// names none. If the hub's settings have no CA, each member's installer chooses one, perhaps a
+// proxy's.
 func (c *Controller) hubCAProblem(r *fleet.ClusterRegistration, cluster *fleet.Cluster) string {
 	told := credential.CADigests([]byte(c.Config.Current().APIServerCA))
 	if cluster != nil {

@@ -32,20 +32,19 @@ type labelRule struct {
 	// token is the request's token, as workspace/name; allowed is its spec.allowedLabelKeys.
 	token   string
 	allowed []string
-	// stamps holds the labels that the token stamps itself. stamped maps the keys stamped by tokens of
-	// the workspace to the name of such a token.
+	// stamps holds the labels stamped by the token itself. stamped maps the keys stamped by tokens of
+	// the workspace to the name of one such token.
 	stamps, stamped map[string]string
 	// exists: the Cluster already exists, with these labels.
 	exists bool
 	labels map[string]string
 }
 
-// acceptLabels returns the labels that an agent may give its Cluster, and the dropped ones, each
-// with the cause.
+// acceptLabels returns the permitted labels of an agent, and the dropped ones, each with the cause.
 func acceptLabels(requested map[string]string, rule labelRule) (accepted map[string]string, dropped []string) {
 	accepted = map[string]string{}
 	for _, key := range slices.Sorted(maps.Keys(requested)) {
-		if key == fleet.LabelCreatedByAgentPod { // names the requesting Pod; another one each time
+		if key == fleet.LabelCreatedByAgentPod { // names the requesting Pod, a different one each time
 			if !rule.ignored {
 				accepted[key] = requested[key]
 			}
@@ -64,7 +63,7 @@ func acceptLabels(requested map[string]string, rule labelRule) (accepted map[str
 	return accepted, dropped
 }
 
-// refuses returns the cause why an agent may not set a label, or "".
+// refuses returns the reason why an agent may not set a label, or "".
 func (l labelRule) refuses(key, value string) string {
 	switch {
 	case has(l.stamps, key, value), l.exists && has(l.labels, key, value):
@@ -97,7 +96,7 @@ func allows(keys []string, key string) bool {
 	})
 }
 
-// observeLabels determines the labels that the Cluster gets from the request and from its token.
+// observeLabels determines the labels of the Cluster from the request and from its token.
 func (c *Controller) observeLabels(ctx context.Context, r *fleet.ClusterRegistration, o *observation) error {
 	rule := labelRule{
 		ignored: c.Config.Current().IgnoreClusterRegistrationLabels, token: r.Namespace + "/" + o.tokenName, stamped: map[string]string{},
@@ -134,7 +133,7 @@ func (c *Controller) observeLabels(ctx context.Context, r *fleet.ClusterRegistra
 	return nil
 }
 
-// record returns the annotation that stores the labels.
+// record returns the annotation with the labels.
 func (o observation) record() membernamespace.LabelRecord {
 	record := membernamespace.LabelRecord{Stamped: o.stamps, Dropped: o.dropped}
 	if len(o.stamps) > 0 {
@@ -144,8 +143,8 @@ func (o observation) record() membernamespace.LabelRecord {
 }
 
 // stamp replaces the labels of the previous token with the labels of the request's token, and pins
-// the key of the agent to the Cluster. The hub issues the credential after that. No agent then acts
-// as a Cluster with the labels of another token.
+// the key of the agent to the Cluster. The hub issues the credential afterwards. An agent then
+// never acts as a Cluster with the labels of another token.
 func (c *Controller) stamp(ctx context.Context, o *observation) error {
 	before, after := o.match, o.match.DeepCopy()
 	recorded, wanted := membernamespace.ReadLabelRecord(before), o.record()
@@ -172,7 +171,7 @@ func (c *Controller) stamp(ctx context.Context, o *observation) error {
 	return nil
 }
 
-// stampedKeys indexes tokens by the keys of the labels that they stamp.
+// stampedKeys indexes tokens by the keys of their stamped labels.
 func stampedKeys(o client.Object) []string {
 	return slices.Collect(maps.Keys(o.(*fleet.ClusterRegistrationToken).Spec.Labels))
 }

@@ -12,8 +12,8 @@ import (
 	"github.com/muster-fleet/muster/internal/kube"
 )
 
-// mayRead reports whether an account may read any request. A hub that starts reads the Roles of
-// these accounts only.
+// mayRead reports whether an account may read any request. A starting hub reads the Roles of these
+// accounts only.
 func (c *Controller) mayRead(ctx context.Context, account types.NamespacedName) (bool, error) {
 	c.readers.mu.Lock()
 	known := c.readers.of[roleOf(account)] != nil
@@ -49,7 +49,7 @@ func hasRequests(role client.Object) bool {
 	return count != "" && count != "0" && metav1.GetControllerOf(role) != nil
 }
 
-// dropGone removes the requests that are gone from the Role, if it has any.
+// dropGone removes deleted requests from the Role, if it has any.
 func (r *reader) dropGone(ctx context.Context) error {
 	r.writing.Lock()
 	defer r.writing.Unlock()

@@ -21,14 +21,14 @@ const approvalLife = 7 * 24 * time.Hour
 
 // tokenLimits holds the limits of a token on its requests, apart from labels and time.
 type tokenLimits struct {
-	// cluster is the only Cluster that the token registers; "" for any. mustExist: the hub created the
-	// token to import that Cluster.
+	// cluster is the only Cluster of the token; "" for any. mustExist: the hub created the token to
+	// import this Cluster.
 	cluster   string
 	mustExist bool
-	// clientID is the only client ID that the token registers; "" for any.
+	// clientID is the only client ID of the token; "" for any.
 	clientID string
-	// most bounds the number of different Clusters that the token registers; zero for no bound. used
-	// lists the registered ones.
+	// most limits the number of different Clusters of the token; zero for no limit. used lists the
+	// registered ones.
 	most int
 	used []string
 	// approval is the way of approving each request.
@@ -44,17 +44,16 @@ func limitsOf(token *fleet.ClusterRegistrationToken) tokenLimits {
 	return l
 }
 
-// usedUp reports whether the token may not register this Cluster, because it has reached its
-// number.
+// usedUp reports whether the token may not register this Cluster, because it has reached its limit.
 func (l tokenLimits) usedUp(cluster string) bool {
 	return l.most > 0 && len(l.used) >= l.most && !slices.Contains(l.used, cluster)
 }
 
-// unattributed reports whether a request may come from a token that would not allow it.
+// unattributed reports whether a request may come from a token without permission for it.
 func (o observed) unattributed() bool { return o.token == tokenUnnamed && o.limitedTokens }
 
-// exceeds returns the decision on a request that its token does not allow. The given Cluster is the
-// request's target and need not exist.
+// exceeds returns the decision on a request beyond the limits of its token. The given Cluster is
+// the request's target and need not exist.
 func (o observed) exceeds(cluster string) (decision, bool) {
 	token := fmt.Sprintf("ClusterRegistrationToken %s/%s", o.workspace, o.tokenName)
 	switch l := o.limits; {
@@ -76,7 +75,7 @@ func (o observed) usedUp() decision {
 			o.workspace, o.tokenName, o.limits.most))
 }
 
-// unapproved returns the decision on a request that needs approval first. An approval counts only
+// unapproved returns the decision on a request without a required approval. An approval counts only
 // after the hub has requested it: the request may have been created with one.
 func (o observed) unapproved() (decision, bool) {
 	reason, why := o.approvalNeeded()
@@ -101,9 +100,9 @@ func (o observed) unapproved() (decision, bool) {
 		why, fleet.AnnotationApproved, command, command))
 }
 
-// isApproved reports whether an approval counts for a reason. It must stand, and date from after
-// the hub's request for it. The status only stores that request. The annotation requires the verb
-// approve, and names the approver.
+// isApproved reports whether an approval counts for a reason. It must still be set, and be newer
+// than the hub's request for it. The status stores the request only. The annotation requires the
+// verb approve, and names the approver.
 func (o observed) isApproved(reason string) bool {
 	return o.approved == membership.Approved && (covers(o.approvedFor, reason) || covers(o.reason, reason))
 }
@@ -179,8 +178,7 @@ func (c *Controller) takeUse(ctx context.Context, o observation, d decision) (de
 	}
 }
 
-// limitedTokens reports whether a workspace has a token with limits on the clusters that it
-// registers.
+// limitedTokens reports whether a workspace has a token with limits on its clusters.
 func (c *Controller) limitedTokens(ctx context.Context, workspace string) (bool, error) {
 	var list fleet.ClusterRegistrationTokenList
 	if err := c.Client.List(ctx, &list, client.InNamespace(workspace), client.UnsafeDisableDeepCopy); err != nil {

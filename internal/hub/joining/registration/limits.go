@@ -15,25 +15,25 @@ import (
 	"github.com/muster-fleet/muster/internal/kube"
 )
 
-// The holder of a token may send requests without end. The hub bounds:
+// The holder of a token may send any number of requests. The hub bounds:
 //
-//   - Refused requests and requests that wait for a decision, per token and per workspace. An
-//     excess request shows the cause in its status. The hub deletes it after a minute, and its
-//     agent creates it again. A grantable request is never in excess.
-//   - The requests of each cluster by an account that many clusters share, to a part of the
-//     account's limit. They do not count for the workspace, because other tokens share it. A
-//     request signed with the key of a member counts for that member only.
+//   - Refused and waiting requests, per token and per workspace. An excess request shows the cause
+//     in its status. The hub deletes it after a minute, and its agent creates it again. A grantable
+//     request is never in excess.
+//   - The requests of each cluster by an account of many clusters: to a part of the account's
+//     limit. They do not count for the workspace, because other tokens share it. A request signed
+//     with the key of a member counts for the member only.
 //   - Clusters created for requests of a token and still without a heartbeat. The next request
 //     waits until one of them sends a heartbeat or is deleted.
-//   - The requests in that queue, per token.
+//   - The requests in this queue, per token.
 //
 // Above twice the limit, the hub deletes requests unread.
 
 const (
 
-	// tooManyLife is the life of an excess request, so that its agent can read it.
+	// tooManyLife is the life of an excess request: long enough for its agent to read it.
 	tooManyLife = time.Minute
-	// unreadFactor times the limit is the number above which the hub deletes requests unread.
+	// unreadFactor multiplies the limit: with this many requests, the hub deletes further ones unread.
 	unreadFactor = 2
 )
 
@@ -110,8 +110,7 @@ func tooManyClusters(o observed, most int) decision {
 			"registration.maxNewClustersPerToken of the hub's chart", most, o.asker())}
 }
 
-// enforceLimits replaces a decision that would exceed the settings' limits for the holder of a
-// token.
+// enforceLimits replaces a decision beyond the settings' limits for the holder of a token.
 func (c *Controller) enforceLimits(r *fleet.ClusterRegistration, o observed, d decision, now time.Time) decision {
 	most := c.Config.Current().Registration
 	if d.action == createCluster &&
@@ -121,7 +120,7 @@ func (c *Controller) enforceLimits(r *fleet.ClusterRegistration, o observed, d d
 	return limit(d, o, c.tracker.others(r), most, now)
 }
 
-// warnUnread emits an Event on a token whose requests are deleted without an answer.
+// warnUnread emits an Event on a token after requests were deleted without an answer.
 func (c *Controller) warnUnread(o observation, d decision) {
 	if o.registrationToken != nil && d.message != "" {
 		c.Recorder.Eventf(o.registrationToken, nil, corev1.EventTypeWarning, reasons.TooManyRequests,
@@ -129,8 +128,8 @@ func (c *Controller) warnUnread(o observation, d decision) {
 	}
 }
 
-// awaitManager leaves a request labelled for another manager alone, and deletes it if that manager
-// does not take it up.
+// awaitManager leaves a request with a label for another manager alone, and deletes it if the
+// manager does not take it up.
 func (c *Controller) awaitManager(ctx context.Context, r *fleet.ClusterRegistration) (ctrl.Result, error) {
 	if takenUp(r) {
 		return ctrl.Result{}, nil

@@ -27,15 +27,15 @@ type observation struct {
 	observed
 	// match is the Cluster with the request's client ID, if there is exactly one.
 	match *fleet.Cluster
-	// tokenAccount is the ServiceAccount in the workspace that created the request; "" if unknown.
+	// tokenAccount is the ServiceAccount in the workspace behind the request; "" if unknown.
 	tokenAccount string
 	// registrationToken is the token of tokenAccount; nil if unknown.
 	registrationToken *fleet.ClusterRegistrationToken
-	// labels are the request's labels that the Cluster gets. stamps are the labels that the token
-	// stamps. dropped lists the refused labels, each with the cause.
+	// labels are the accepted labels of the request. stamps are the labels stamped by the token.
+	// dropped lists the refused labels, each with the cause.
 	labels, stamps map[string]string
 	dropped        []string
-	// requester is the user who created the request; "" if that is not certain.
+	// requester is the user behind the request; "" if uncertain.
 	requester string
 	// key is the fingerprint of the agent's key; "" if it has none. Before the verification of the
 	// signature, the key is unproven.
@@ -122,8 +122,8 @@ func reconnects(r *fleet.ClusterRegistration) bool {
 	return r.Labels[fleet.LabelRegistrationToken] == "" && rejoin.IsAccount(r.Annotations[fleet.AnnotationRequester], r.Namespace)
 }
 
-// findToken finds the token by its name in the request, else by the account that the request names.
-// It returns nil if there is none.
+// findToken finds the token by its name in the request, else by the account in the request. It
+// returns nil if there is none.
 func (c *Controller) findToken(ctx context.Context, r *fleet.ClusterRegistration) (*fleet.ClusterRegistrationToken, error) {
 	name := r.Labels[fleet.LabelRegistrationToken]
 	if name == "" {
@@ -138,7 +138,7 @@ func (c *Controller) findToken(ctx context.Context, r *fleet.ClusterRegistration
 	if err := c.Client.Get(ctx, types.NamespacedName{Namespace: r.Namespace, Name: name}, &token); err != nil {
 		return nil, client.IgnoreNotFound(err)
 	}
-	if r.CreationTimestamp.Before(&token.CreationTimestamp) { // created with an earlier token of that name
+	if r.CreationTimestamp.Before(&token.CreationTimestamp) { // created with an earlier token of the same name
 		return nil, nil
 	}
 	return &token, nil
@@ -190,8 +190,8 @@ func (c *Controller) newer(a, b *fleet.ClusterRegistration) bool {
 // agent can restart within one. Of two requests of one second, spec.requestedAt decides, if both
 // have it; agents of Rancher Fleet do not write it. Then the order of their first appearance in the
 // watch decides. No changing value may count, or each of two requests would supersede the other. An
-// agent with a false time wins at most one second, and in that second any holder of its token may
-// send another request.
+// agent with a false time wins at most one second, and any holder of its token may send another
+// request in that second.
 func newer(a, b *fleet.ClusterRegistration) bool {
 	if !a.CreationTimestamp.Equal(&b.CreationTimestamp) {
 		return b.CreationTimestamp.Before(&a.CreationTimestamp)
@@ -202,7 +202,7 @@ func newer(a, b *fleet.ClusterRegistration) bool {
 	if order, err := resourceversion.CompareResourceVersion(a.Status.FirstSeenVersion, b.Status.FirstSeenVersion); err == nil && order != 0 {
 		return order > 0
 	}
-	return a.UID > b.UID // granted by a hub that did not store the version
+	return a.UID > b.UID // granted by a hub without stored versions
 }
 
 func (c *Controller) observeClusters(ctx context.Context, r *fleet.ClusterRegistration, o *observation) error {
@@ -255,7 +255,7 @@ func (c *Controller) observeClusters(ctx context.Context, r *fleet.ClusterRegist
 	return nil
 }
 
-// accountOf returns the ServiceAccount of the workspace that a request names as its own.
+// accountOf returns the ServiceAccount of the workspace in a request.
 func accountOf(r *fleet.ClusterRegistration) string {
 	return strings.TrimPrefix(r.Annotations[fleet.AnnotationRequester], "system:serviceaccount:"+r.Namespace+":")
 }

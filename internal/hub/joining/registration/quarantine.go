@@ -20,10 +20,10 @@ func quarantinedKeyOf(o client.Object) []string {
 	return []string{key}
 }
 
-// observeQuarantine checks whether the key of a request belongs to another Cluster of the workspace
-// that is quarantined. Its agent must not escape as a new member. The Cluster whose own key it is
-// counts alone: its own annotation decides. Other workspaces do not count, because their tenants
-// write the annotations of their Clusters.
+// observeQuarantine checks whether the key of a request belongs to another, quarantined Cluster of
+// the workspace. Its agent must not escape as a new member. If the key is the Cluster's own, only
+// the annotation of the Cluster decides. Other workspaces do not count, because their tenants write
+// the annotations of their Clusters.
 func (c *Controller) observeQuarantine(ctx context.Context, r *fleet.ClusterRegistration, o *observation) error {
 	if o.key == "" || slices.ContainsFunc(o.matches, func(v clusterView) bool { return v.ownKey }) {
 		return nil

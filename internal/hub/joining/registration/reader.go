@@ -21,7 +21,8 @@ import (
 )
 
 const (
-	// endedFor is the time that a right may outlast its end, so that one write removes many.
+	// endedFor is the longest delay of the removal of a right after its end. One write then removes
+	// many.
 	endedFor = 5 * time.Second
 	// annotationReadable is the number of requests in a Role. The cache holds only its metadata.
 	annotationReadable = "muster/readable-requests"
@@ -30,8 +31,8 @@ const (
 // reader is the right of one account to read its requests: a Role with their names, and its
 // RoleBinding. This process is their only writer.
 //
-// All requests that wait for the right at the same time share a write. For each write of a Role the
-// API server looks up all rights of the hub, which costs more than the write itself.
+// All requests waiting for the right at one time share a write. For each write of a Role, the API
+// server looks up all rights of the hub. The look-up costs more than the write itself.
 type reader struct {
 	deps    controller.Deps
 	account *metav1.PartialObjectMetadata
@@ -44,8 +45,8 @@ type reader struct {
 	bound bool
 
 	mu sync.Mutex
-	// readable are the requests in the Role; nil before the first read. waiting are those that the
-	// next write adds, and ended those that it removes.
+	// readable are the requests in the Role; nil before the first read. The next write adds the
+	// requests in waiting, and removes the requests in ended.
 	readable, waiting, ended sets.Set[string]
 	// endedAt is the time of the first entry in ended.
 	endedAt time.Time
@@ -55,7 +56,7 @@ type reader struct {
 type readers struct {
 	mu sync.Mutex
 	of map[types.NamespacedName]*reader
-	// ofRequest holds the readers of requests that may be readable.
+	// ofRequest holds the readers of possibly readable requests.
 	ofRequest map[types.NamespacedName]*reader
 }
 
@@ -68,8 +69,8 @@ func roleOf(account types.NamespacedName) types.NamespacedName {
 	return types.NamespacedName{Namespace: account.Namespace, Name: naming.SafeConcat("registration", account.Name)}
 }
 
-// makeReadable lets a native agent watch its request before any other step, so that the agent need
-// not poll.
+// makeReadable lets a native agent watch its request before any other step. The agent then need not
+// poll.
 func (c *Controller) makeReadable(ctx context.Context, r *fleet.ClusterRegistration, o observation) error {
 	if !o.native || o.tokenAccount == "" {
 		return nil
@@ -82,8 +83,8 @@ func (c *Controller) makeReadable(ctx context.Context, r *fleet.ClusterRegistrat
 	return reader.add(ctx, r.Name)
 }
 
-// endReading ends the right to read a request, and returns the time until it is removed. A hub that
-// was killed may have left the right.
+// endReading ends the right to read a request, and returns the time until it is removed. A killed
+// hub may have left the right.
 func (c *Controller) endReading(ctx context.Context, r *fleet.ClusterRegistration) (time.Duration, error) {
 	account := accountOf(r)
 	if !reconnects(r) {
@@ -105,7 +106,7 @@ func (c *Controller) endReading(ctx context.Context, r *fleet.ClusterRegistratio
 	return c.endReadingOf(ctx, client.ObjectKeyFromObject(r))
 }
 
-// endReadingOf ends the right to read a request that may be gone.
+// endReadingOf ends the right to read a request, also of a deleted one.
 func (c *Controller) endReadingOf(ctx context.Context, request types.NamespacedName) (time.Duration, error) {
 	c.readers.mu.Lock()
 	reader := c.readers.ofRequest[request]
@@ -195,8 +196,7 @@ func (r *reader) enlist(request string) bool {
 	return true
 }
 
-// end removes a request with all others that have ended. It returns the time left if that is too
-// early.
+// end removes a request with all other ended requests. It returns the time left if it is too early.
 func (r *reader) end(ctx context.Context, request string) (time.Duration, error) {
 	r.writing.Lock()
 	defer r.writing.Unlock()
@@ -224,7 +224,7 @@ func (r *reader) delist(request string) (wait time.Duration, readable bool) {
 	return endedFor - r.deps.Clock.Since(r.endedAt), true
 }
 
-// load reads the Role, unless this process knows it. It drops the names of requests that are gone.
+// load reads the Role, unless this process knows it. It drops the names of deleted requests.
 func (r *reader) load(ctx context.Context) error {
 	if r.role != nil {
 		return nil
@@ -256,8 +256,8 @@ func (r *reader) load(ctx context.Context) error {
 	return nil
 }
 
-// read reads an object of the reader. The result has no UID if the object is missing or has
-// another owner: the write replaces or reports that object.
+// read reads an object of the reader. The result has no UID if the object is missing or has another
+// owner: the write then replaces or reports the object.
 func (r *reader) read(ctx context.Context, found, desired client.Object) (client.Object, error) {
 	key := client.ObjectKeyFromObject(desired)
 	if err := r.deps.Live.Get(ctx, key, found); client.IgnoreNotFound(err) != nil {

@@ -12,9 +12,9 @@ import (
 // sharePart divides the places of a shared account: one cluster may take a quarter.
 const sharePart = 4
 
-// origin is the account against which a request counts: the token or the ServiceAccount that the
-// request names, checked by the chart's admission policy. A request whose signature proves a member
-// counts against the key of that member.
+// origin is the account charged for a request: the token or the ServiceAccount in the request,
+// checked by the chart's admission policy. A request signed by a member counts against the key of
+// the member.
 type origin struct {
 	workspace, token string
 	// member: the token is the fingerprint of a member's key.
@@ -27,7 +27,7 @@ func (o origin) shared() bool {
 	return !o.member && (o.token == "" || rejoin.IsName(o.token))
 }
 
-// tokenOf returns the token that a request names, or else the ServiceAccount.
+// tokenOf returns the token in a request, or else the ServiceAccount.
 func tokenOf(r *fleet.ClusterRegistration) origin {
 	return origin{workspace: r.Namespace, token: cmp.Or(r.Labels[fleet.LabelRegistrationToken], accountOf(r))}
 }

@@ -82,8 +82,8 @@ type clusterView struct {
 	holder holder
 	// reconnect: its agent may rejoin without a token, by its key.
 	reconnect bool
-	// ownKey: the request is signed with the key pinned to the Cluster. replayed: that key has signed
-	// a request of this time, or a later one, before.
+	// ownKey: the request is signed with the key pinned to the Cluster. replayed: the key has signed a
+	// request of the same time, or a later one, before.
 	ownKey, replayed bool
 }
 
@@ -104,8 +104,8 @@ type observed struct {
 	signatureProblem string
 	// hubCAProblem is a message about a request for another hub; empty if it is for this one.
 	hubCAProblem string
-	// quarantined is the name of another Cluster with the key of the request that is quarantined;
-	// empty if there is none.
+	// quarantined is the name of another, quarantined Cluster with the key of the request; empty if
+	// there is none.
 	quarantined string
 	tokenName   string
 	token       tokenState
@@ -127,7 +127,7 @@ type observed struct {
 	// without attribution.
 	limitedTokens bool
 	// reason is the reason in the previous status, approved the annotation on the request. approvedFor
-	// is the reason of an approval that the hub has already accepted.
+	// is the reason of an already accepted approval.
 	reason, approved, approvedFor string
 	// approvalReason is the approver's reason, in brackets.
 	approvalReason string
@@ -137,7 +137,7 @@ type observed struct {
 	newer string
 	// matches are the Clusters of the workspace with this clientID.
 	matches []clusterView
-	// newName is the name for a new Cluster. newNameTaken: a Cluster of another clientID has that
+	// newName is the name for a new Cluster. newNameTaken: a Cluster of another clientID has this
 	// name.
 	newName      string
 	newNameTaken bool
@@ -200,8 +200,7 @@ func evaluate(o observed) decision {
 	case len(o.matches) == 1 && o.matches[0].revoked:
 		return revoked(o.workspace, o.matches[0].name)
 	case o.returns() && o.approvedFor != reasons.KeyProved:
-		// stored first: after the deletion of the previous account, nothing proves that the
-		// key was the holder's
+		// stored first: after the deletion of the previous account, only this proves the holder's key
 		return decision{
 			state: fleet.RegistrationWaiting, reason: reasons.KeyProved, cluster: o.matches[0].name,
 			message: "the request is signed with the key of the Cluster, and needs no token",
@@ -242,14 +241,14 @@ func (o observed) returns() bool {
 		(o.matches[0].holder == sameHolder || o.matches[0].ownKey && o.approvedFor == reasons.KeyProved)
 }
 
-// refusal returns the decision on a request that is faulty in itself.
+// refusal returns the decision on a faulty request.
 func refusal(o observed) (decision, bool) {
 	switch {
 	case o.reason == reasons.Revoked: // an earlier request must not be granted after the restoration of access
 		return decision{state: fleet.RegistrationDenied, reason: o.reason, cluster: o.cluster, message: o.message}, true
 	case o.newer != "":
 		return denied(reasons.Superseded, fmt.Sprintf("ClusterRegistration %s/%s of the same client ID is newer", o.workspace, o.newer)), true
-	case o.isDenied(): // regardless of the agent that had the Cluster
+	case o.isDenied(): // regardless of the Cluster's agent
 		return denied(fleet.ReasonNotApproved, "an approver has denied this request"+o.approvalReason), true
 	case o.clientID == "":
 		return denied(reasons.ClientIDMissing, "spec.clientID is empty: set clientID in the values of the agent's chart, or leave it to the "+

@@ -74,7 +74,7 @@ func (c *Controller) report(ctx context.Context, r *fleet.ClusterRegistration, o
 	return nil
 }
 
-// verdicts returns the changes of a request that users decide about, or have decided.
+// verdicts returns the changes of a request with a pending or past decision of a user.
 func verdicts(before, after *fleet.ClusterRegistration) (changes []history.Change) {
 	add := func(reason clusterv1beta1.HistoryReason, message string) {
 		changes = append(changes, history.Change{Reason: reason, Message: kube.Clip(message, maxTold)})

@@ -24,7 +24,7 @@ const (
 	waiting cost = "Waiting"
 	// queued: the request waits for the heartbeats of other new Clusters of its token.
 	queued cost = "Queued"
-	// foreign: the request is labelled for another manager, and that manager has not taken it up.
+	// foreign: the request has a label for another manager, and the manager has not taken it up.
 	foreign cost = "Foreign"
 )
 
@@ -90,12 +90,11 @@ func (g groups[T, G]) remove(thing T) (group G, found bool) {
 }
 
 // tracker is the hub's memory of requests and Clusters in this process. It counts requests and new
-// Clusters by events, so that the hub need not list them. Each entry goes with its request or
-// Cluster.
+// Clusters by events, so the hub need not list them. Each entry ends with its request or Cluster.
 type tracker struct {
 	joins *controller.Joins
 	mu    sync.Mutex
-	// requests holds the requests that are not free. waiting holds the waiting ones by workspace.
+	// requests holds all requests except the free ones. waiting holds the waiting ones by workspace.
 	// clients holds the waiting ones of shared accounts by cluster.
 	requests groups[types.NamespacedName, place]
 	waiting  groups[types.NamespacedName, string]
@@ -121,7 +120,7 @@ func newTracker(joins *controller.Joins) *tracker {
 }
 
 // identity is the memory of a Cluster's identity. It holds the account, if this hub has granted it,
-// the newest heartbeat at that time, and whether an agent has sent one since.
+// the newest heartbeat before the grant, and whether the agent has sent one since.
 type identity struct {
 	account types.UID
 	before  time.Time
@@ -138,8 +137,8 @@ func (t *tracker) given(cluster types.NamespacedName, account types.UID, before 
 	}
 }
 
-// beaten stores that the agent of a Cluster has its identity. A heartbeat in the status may appear
-// after the replacement of the identity.
+// beaten notes a heartbeat: it proves the identity of a Cluster's agent. A heartbeat in the status
+// may appear after the replacement of the identity.
 func (t *tracker) beaten(cluster types.NamespacedName, seen time.Time) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -188,7 +187,7 @@ func (t *tracker) uncount(key types.NamespacedName) {
 }
 
 // firstSeenAt returns the version of the hub's first sight of a request, now if never before. It is
-// "" if a hub has written a status without that version. Watches deliver requests in the order of
+// "" if a hub has written a status without the version. Watches deliver requests in the order of
 // their creation.
 func (t *tracker) firstSeenAt(r *fleet.ClusterRegistration) string {
 	switch {
@@ -259,8 +258,8 @@ func (t *tracker) reserve(cluster types.NamespacedName, from origin, most int) b
 	return true
 }
 
-// trackCluster counts a Cluster created for a request until its first heartbeat or its deletion.
-// Then it returns the origin, because that has room for another one.
+// trackCluster counts a Cluster created for a request until its first heartbeat or its deletion. It
+// then returns the origin, because the origin has room for another Cluster.
 func (t *tracker) trackCluster(cluster *fleet.Cluster, gone bool) (origin, bool) {
 	token, made := cluster.Annotations[fleet.AnnotationCreatedByToken]
 	if !made || gone || cluster.DeletionTimestamp != nil || !cluster.Status.Agent.LastSeen.IsZero() {
@@ -279,7 +278,7 @@ func (t *tracker) release(cluster types.NamespacedName) (origin, bool) {
 	return t.newClusters.remove(cluster)
 }
 
-// next returns queued requests of an origin that has room for new Clusters.
+// next returns queued requests of an origin with room for new Clusters.
 func (t *tracker) next(from origin, most int) []types.NamespacedName {
 	t.mu.Lock()
 	defer t.mu.Unlock()

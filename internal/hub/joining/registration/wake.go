@@ -29,8 +29,8 @@ func (c *Controller) onRequest(_ context.Context, before, after *fleet.ClusterRe
 	c.tracker.trackRequest(after)
 }
 
-// onCluster enqueues the requests that wait for a Cluster, and the granted request after the first
-// heartbeat. It also enqueues the requests that wait for room for new Clusters.
+// onCluster enqueues the requests waiting for a Cluster, and the granted request after the first
+// heartbeat. It also enqueues the requests waiting for room for new Clusters.
 func (c *Controller) onCluster(ctx context.Context, before, after *fleet.Cluster, q controller.Queue) {
 	cluster, gone, beaten, revoked := after, after == nil, false, false
 	switch {
@@ -57,8 +57,8 @@ func (c *Controller) onCluster(ctx context.Context, before, after *fleet.Cluster
 	}
 }
 
-// awaited holds the fields of a Cluster that matter to a request without a grant. Deliveries change
-// the status of a Cluster every second, and matter to no request.
+// awaited holds the fields of a Cluster with an effect on a request without a grant. Deliveries
+// change the status of a Cluster every second, and affect no request.
 type awaited struct {
 	uid        types.UID
 	generation int64
@@ -92,7 +92,7 @@ func (c *Controller) onToken(ctx context.Context, before, after *fleet.ClusterRe
 	}
 }
 
-// onDeployment enqueues the requests that wait for the deletion of the previous agent's
+// onDeployment enqueues the requests waiting for the deletion of the previous agent's
 // BundleDeployment.
 func (c *Controller) onDeployment(ctx context.Context, deleted, _ *fleet.BundleDeployment, q controller.Queue) {
 	if deleted.Labels[fleet.LabelAgent] == "" {
@@ -104,8 +104,8 @@ func (c *Controller) onDeployment(ctx context.Context, deleted, _ *fleet.BundleD
 	}
 }
 
-// onMember enqueues the requests that wait for the namespace of a member or the token of its
-// account, and the request of an answer's object.
+// onMember enqueues the requests waiting for the namespace of a member or the token of its account,
+// and the request of an answer's object.
 func (c *Controller) onMember(ctx context.Context, before, after client.Object, q controller.Queue) {
 	o := after
 	if after == nil {
@@ -116,14 +116,14 @@ func (c *Controller) onMember(ctx context.Context, before, after client.Object, 
 	}
 }
 
-// onRight enqueues the request of a Role or RoleBinding for reading an answer. A hub that died
-// before it wrote the answer may have left no other reference to a deleted request. If the right
-// of an account is gone, its requests need it again.
+// onRight enqueues the request of a Role or RoleBinding for reading an answer. A hub killed before
+// it wrote the answer may have left no other reference to a deleted request. If the right of an
+// account is gone, its requests need it again.
 func (c *Controller) onRight(ctx context.Context, before, after client.Object, q controller.Queue) {
 	switch {
 	case before == nil:
 		if !wakeRequestOf(after, q) && hasRequests(after) {
-			q.Add(reconcile.Request{NamespacedName: client.ObjectKeyFromObject(after)}) // it stands for its requests that are gone
+			q.Add(reconcile.Request{NamespacedName: client.ObjectKeyFromObject(after)}) // it stands for its deleted requests
 		}
 	case after == nil && c.readers.forget(client.ObjectKeyFromObject(before)):
 		c.wake(ctx, q, false, client.InNamespace(before.GetNamespace()))
@@ -139,8 +139,8 @@ func wakeRequestOf(o client.Object, q controller.Queue) bool {
 	return ok
 }
 
-// onSettings enqueues queued requests that have room under the new settings, and requests that
-// waited for the first settings.
+// onSettings enqueues queued requests with room under the new settings, and requests waiting for
+// the first settings.
 func (c *Controller) onSettings(ctx context.Context, _, _ client.Object, q controller.Queue) {
 	if c.Config.Current().Unknown {
 		c.awaitsSettings.Store(true)

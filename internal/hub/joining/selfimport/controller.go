@@ -3,8 +3,8 @@
 //
 // Selfimport creates the Namespace of the setting bootstrap.namespace and the ClusterGroup
 // `default` once. It writes the Secret `local-cluster` and, in the Cluster, the fields with a
-// setting. Its invariant: the credential for the import lives an hour, and the hub renews it only
-// while an import is pending.
+// setting. Its invariant: the credential for the import is valid for an hour, and the hub renews it
+// only while an import is pending.
 package selfimport
 
 import (
@@ -138,15 +138,15 @@ func (c *Controller) writeRecords(ctx context.Context, o observed) error {
 	return nil
 }
 
-// createAll creates the objects of the local cluster. It creates the kubeconfig before the Cluster
-// that names it, so that the importer finds it.
+// createAll creates the objects of the local cluster. It creates the kubeconfig before the Cluster,
+// because the importer must find it.
 func (c *Controller) createAll(ctx context.Context, o observed, credential bool) error {
 	want := desired(nil, o.wanted)
 	if err := c.create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: o.wanted.Namespace}}); err != nil {
 		return err
 	}
 	if credential {
-		// Without its ServiceAccount there is no credential; an Event on the Cluster reports that later.
+		// Without its ServiceAccount there is no credential; an Event on the Cluster reports this later.
 		if err := c.writeCredential(ctx, o); client.IgnoreNotFound(err) != nil {
 			return err
 		}

@@ -49,7 +49,7 @@ func desired(found *fleet.Cluster, wanted settings.Bootstrap) *fleet.Cluster {
 	return cluster
 }
 
-// group returns the ClusterGroup that upstream creates beside the Cluster.
+// group returns upstream's ClusterGroup beside the Cluster.
 func group(namespace string) *fleet.ClusterGroup {
 	return &fleet.ClusterGroup{
 		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: groupName},

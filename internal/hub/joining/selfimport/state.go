@@ -9,8 +9,8 @@ import (
 	"github.com/muster-fleet/muster/internal/hub/runtime/settings"
 )
 
-// The credential for the import lives credentialLife. The hub renews it when less than
-// credentialRest of that is left.
+// The credential for the import is valid for credentialLife. The hub renews it when less than
+// credentialRest is left.
 const (
 	credentialLife = time.Hour
 	credentialRest = 10 * time.Minute

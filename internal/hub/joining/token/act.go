@@ -78,7 +78,7 @@ func (c *Controller) observeAccount(ctx context.Context, token *fleet.ClusterReg
 }
 
 // observeSecret observes the values Secret and its credential. A Secret missing from the cache may
-// belong to another owner. That matters while the token hands out a credential.
+// belong to another owner. The difference matters while the token hands out a credential.
 func (c *Controller) observeSecret(ctx context.Context, token *fleet.ClusterRegistrationToken, o *observation, now time.Time) error {
 	cached, err := c.cached(ctx, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: token.Namespace, Name: token.Name}})
 	if err != nil {
@@ -115,7 +115,7 @@ func (c *Controller) observeSecret(ctx context.Context, token *fleet.ClusterRegi
 func (c *Controller) provide(ctx context.Context, token *fleet.ClusterRegistrationToken, o *observation, d decision) (bool, error) {
 	account := desiredAccount(token)
 	if d.issue {
-		// First, because Kubernetes takes a moment to notice a new right; the other writes fill that
+		// First, because Kubernetes takes a moment to notice a new right; the other writes fill the
 		// moment.
 		missing, err := kube.Missing(ctx, c.Client, kube.MetadataOf(c.Client.Scheme()),
 			membernamespace.TokenIssuer(token.Namespace, c.SystemNamespace))
@@ -157,9 +157,9 @@ func (c *Controller) provide(ctx context.Context, token *fleet.ClusterRegistrati
 	return false, nil
 }
 
-// issue returns a credential of the account that expires with the token. Without an expiry the
-// credential lasts. It is then "" until Kubernetes has issued it, and the event triggers another
-// reconcile.
+// issue returns a credential of the account with the expiry of the token. Without an expiry the
+// credential lasts forever. It is then "" until Kubernetes has issued it, and the event triggers
+// another reconcile.
 func (c *Controller) issue(ctx context.Context, token *fleet.ClusterRegistrationToken, account *corev1.ServiceAccount,
 	o *observation) (string, error) {
 	expires, generation := o.expires(), o.rotation.generation()
@@ -178,8 +178,8 @@ func (c *Controller) issue(ctx context.Context, token *fleet.ClusterRegistration
 	}
 }
 
-// endLonger deletes the Secrets of credentials that outlive the token, after the token has got a
-// TTL or a shorter one. Otherwise they would stay valid until a running hub deletes the account.
+// endLonger deletes the Secrets of credentials with a longer life than the token, after an edit of
+// the TTL. Otherwise they would stay valid until a running hub deletes the account.
 func (c *Controller) endLonger(ctx context.Context, token *fleet.ClusterRegistrationToken, o *observation) error {
 	if o.expires().IsZero() || o.known.claims.Subject == "" || fits(o.known.claims, o.expires()) {
 		return nil
@@ -204,7 +204,7 @@ func (c *Controller) withdraw(ctx context.Context, token *fleet.ClusterRegistrat
 // count writes the number of registrations into the status of a token.
 func count(token *fleet.ClusterRegistrationToken, registrations []fleet.ClusterRegistration) {
 	status := &token.Status
-	clusters := map[string]bool{} // a cluster that registered again counts once
+	clusters := map[string]bool{} // a re-registered cluster counts once
 	for i := range registrations {
 		clusters[registrations[i].Status.ClusterName] = true
 		if at := registrations[i].CreationTimestamp; status.LastUsed == nil || status.LastUsed.Before(&at) {

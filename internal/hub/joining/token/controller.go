@@ -1,9 +1,9 @@
-// Package token gives a ClusterRegistrationToken an identity that may only create registration
-// requests, and the values.yaml with its credential for new clusters.
+// Package token gives a ClusterRegistrationToken an identity with the single right to create
+// registration requests, and the values.yaml with its credential for new clusters.
 //
 // Token owns the ServiceAccount, Role, RoleBinding and Secrets of a token, all in the workspace,
 // and is the only writer of the token's status. Its invariant: a token with a TTL hands out only
-// credentials that expire with it, even while no hub is running. (Kubernetes issues none shorter
+// credentials with the same expiry, even while no hub is running. (Kubernetes issues none shorter
 // than ten minutes; for a shorter TTL the hub deletes the account on time.)
 package token
 

@@ -14,8 +14,7 @@ import (
 // label.
 const annotationToken = "fleet.cattle.io/registration-token"
 
-// meta returns the metadata of an object that belongs to a token. Kubernetes deletes the object
-// with the token.
+// meta returns the metadata of an object of a token. Kubernetes deletes the object with the token.
 func meta(token *fleet.ClusterRegistrationToken, name string) metav1.ObjectMeta {
 	return metav1.ObjectMeta{
 		Name:            name,

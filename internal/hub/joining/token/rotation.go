@@ -84,7 +84,7 @@ func (r rotation) covers(claims credential.Claims, account string) bool {
 	return claims.Secret == bound.Name || claims.Secret == filled.Name || claims.Secret == "" && r.generation() == 0
 }
 
-// credentialName returns the base of the names of the Secrets that a credential is bound to.
+// credentialName returns the base of the names of the Secrets bound to a credential.
 func credentialName(account string, generation int64) string {
 	if generation == 0 {
 		return account
@@ -92,7 +92,7 @@ func credentialName(account string, generation int64) string {
 	return fmt.Sprintf("%s-%d", account, generation)
 }
 
-// credentialSecrets returns the Secrets that the credential of a generation ends with.
+// credentialSecrets returns the Secrets bound to the credential of a generation: it ends with them.
 func credentialSecrets(token *fleet.ClusterRegistrationToken, generation int64) (bound, filled *corev1.Secret) {
 	account := accountName(token)
 	return longlived.Secrets(account, meta(token, credentialName(account, generation)))

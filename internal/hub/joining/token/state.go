@@ -27,7 +27,7 @@ const (
 )
 
 // over reports whether a token in a state no longer hands out a credential. (A foreign Secret only
-// defers that.)
+// defers the end.)
 func over(s state) bool { return s == expired || s == refused || s == removed }
 
 // expiredRetention is the time between the expiry of a token and its deletion; upstream deletes it
@@ -52,11 +52,11 @@ type observed struct {
 	labelProblem string
 	// approvalProblem is the fault in spec.approvalExpression; empty if there is none.
 	approvalProblem string
-	// foreignSecret: a Secret of the token's name exists that the hub did not create.
+	// foreignSecret: a Secret of the token's name exists, and the hub did not create it.
 	foreignSecret bool
 	// credentialValid: the values Secret holds a token of the current account.
 	credentialValid bool
-	// credentialIssued and credentialExpires bound the life of that token; zero if Kubernetes stores
+	// credentialIssued and credentialExpires bound the life of this token; zero if Kubernetes stores
 	// it in a Secret.
 	credentialIssued, credentialExpires time.Time
 	rotation                            rotation
@@ -72,8 +72,8 @@ type decision struct {
 	wake time.Time
 }
 
-// Expiry returns the time when a token of this life expires, zero if it never does. The problem
-// tells why a hub that requires an expiry refuses the token; empty if it accepts the token.
+// Expiry returns the expiry of a token of this life, zero if it never expires. The problem tells
+// why a hub with a required expiry refuses the token; empty if it accepts the token.
 func Expiry(created time.Time, ttl time.Duration, required bool) (expires time.Time, problem string) {
 	switch {
 	case ttl > 0:
@@ -141,8 +141,8 @@ func decide(o observed, now time.Time) decision {
 	return d
 }
 
-// fits reports whether a credential ends with a token that expires at the given time. Without an
-// expiry it must last. Kubernetes issues no credential of less than ten minutes.
+// fits reports whether a credential ends with its token, at the given time. Without an expiry it
+// must be permanent. Kubernetes issues no credential of less than ten minutes.
 func fits(claims credential.Claims, expires time.Time) bool {
 	const shortest, slack = 10 * time.Minute, time.Minute
 	if expires.IsZero() {
@@ -169,7 +169,7 @@ func renewAt(o observed) time.Time {
 	return o.credentialIssued.Add(o.credentialExpires.Sub(o.credentialIssued) * 2 / 3)
 }
 
-// life is the validity of the credential that a token hands out.
+// life is the validity of the credential in the values.
 type life struct {
 	// expires is the time when values.yaml of the Secret stops working; zero if never.
 	expires time.Time

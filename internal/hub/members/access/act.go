@@ -27,8 +27,8 @@ const annotationServer = "muster/access-server"
 // labelArgoCD marks a cluster Secret of Argo CD.
 const labelArgoCD = "argocd.argoproj.io/secret-type"
 
-// reconcile brings the Secret of a member for one tool to the desired state. It returns the pause
-// until the next check of something that the hub does not watch.
+// reconcile brings the Secret of a member for one tool to the desired state. It returns the
+// interval until the next check of an object without a watch.
 func (c *Controller) reconcile(ctx context.Context, m member, t tool, config settings.Config) (time.Duration, error) {
 	o := observed{member: m, tool: t, listed: config.Access.Lists(m.key.Namespace)}
 	if o.wanted() && o.listed {
@@ -135,7 +135,7 @@ func (o observed) serverDigest() string {
 	return naming.DigestOfParts(o.tool.namespace, authority(o.kubeconfig.Server))
 }
 
-// remove deletes Secrets of the hub, by the UID that its cache shows.
+// remove deletes Secrets of the hub, by the UID in its cache.
 func (c *Controller) remove(ctx context.Context, o observed, secrets []client.Object) error {
 	for _, secret := range secrets {
 		if !o.owns(secret) {

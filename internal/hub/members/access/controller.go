@@ -1,4 +1,4 @@
-// Package access gives other tools the kubeconfigs of members: Argo CD, Flux, and tools that read
+// Package access gives other tools the kubeconfigs of members: Argo CD, Flux, and readers of
 // ClusterProfiles.
 //
 // Access owns the Secrets with the label muster/access in the namespaces of the tools. In
@@ -44,14 +44,14 @@ const (
 	bySource, byMember, byServer = "access.source", "access.member", "access.server"
 	// workers is the number of concurrent reconciles.
 	workers = 4
-	// unwatchedRetry is the pause until the next check of a namespace that the hub does not watch.
+	// unwatchedRetry is the interval between checks of a namespace without a watch.
 	unwatchedRetry = 30 * time.Second
 )
 
 // Deps holds the dependencies of the controller.
 type Deps struct {
 	controller.Deps
-	// Secrets holds the metadata of all Secrets that may be a kubeconfig.
+	// Secrets holds the metadata of all Secrets with a possible kubeconfig.
 	Secrets cache.Cache
 	// Hub is the hub's configuration for its own cluster.
 	Hub *rest.Config
@@ -59,7 +59,7 @@ type Deps struct {
 	Profiles bool
 }
 
-// subject is a member, and a tool that has its kubeconfig.
+// subject is a member, and a tool with its kubeconfig.
 type subject struct{ member, tool string }
 
 // Controller reconciles membership objects. A request with a namespace names a Cluster, one without
@@ -127,7 +127,7 @@ func (c *Controller) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	return ctrl.Result{RequeueAfter: again}, nil
 }
 
-// ofOwn maps a Secret of the hub to its member, and to members that wait for its API server.
+// ofOwn maps a Secret of the hub to its member, and to members waiting for its API server.
 func (c *Controller) ofOwn(_ context.Context, o client.Object) []reconcile.Request {
 	if o.GetLabels()[fleet.LabelAccess] == "" {
 		return nil
@@ -139,7 +139,7 @@ func (c *Controller) ofOwn(_ context.Context, o client.Object) []reconcile.Reque
 	return requests
 }
 
-// ofSource maps a kubeconfig Secret to the members that name it.
+// ofSource maps a kubeconfig Secret to its members.
 func (c *Controller) ofSource(ctx context.Context, secret *metav1.PartialObjectMetadata) []reconcile.Request {
 	using := client.MatchingFields{bySource: client.ObjectKeyFromObject(secret).String()}
 	return append(controller.All(c.Client, &fleet.ClusterList{}, using)(ctx, secret),

@@ -37,8 +37,8 @@ func sourceOf(record client.Object, system string) types.NamespacedName {
 	return types.NamespacedName{}
 }
 
-// observe gathers the inputs that all tools share. It reads the kubeconfig only for a member that
-// names one, and only while a tool is on.
+// observe gathers the common inputs for all tools. It reads the kubeconfig only while a tool is on,
+// and only for a member with a kubeconfig.
 func (c *Controller) observe(ctx context.Context, key types.NamespacedName, access settings.Access) (member, error) {
 	m := member{key: key}
 	var err error

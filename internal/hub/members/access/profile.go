@@ -23,8 +23,8 @@ import (
 	"github.com/muster-fleet/muster/internal/naming"
 )
 
-// provider is the name of the exec plugin of the Cluster Inventory API that reads a kubeconfig from
-// a Secret. execExtension passes the place of the Secret to it (KEP-5339).
+// provider is the exec plugin of the Cluster Inventory API for kubeconfigs in Secrets.
+// execExtension passes the place of the Secret to it (KEP-5339).
 const (
 	provider      = "kubeconfig-secretreader"
 	execExtension = "client.authentication.k8s.io/exec"
@@ -42,7 +42,7 @@ var providersChanged = predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) boo
 	return !equality.Semantic.DeepEqual(before.Status.AccessProviders, after.Status.AccessProviders)
 }}
 
-// publish shows in the ClusterProfiles of a member how its readers reach it, or no longer shows it.
+// publish adds the access of readers to the ClusterProfiles of a member, or removes it.
 func (c *Controller) publish(ctx context.Context, o observed, next decision) (decision, error) {
 	if o.tool.name != clusterReader || !c.Profiles || next.action == keep {
 		return next, nil
@@ -52,7 +52,7 @@ func (c *Controller) publish(ctx context.Context, o observed, next decision) (de
 		key := types.NamespacedName{Namespace: namespace, Name: naming.ClusterProfile(o.key.Namespace, o.key.Name)}
 		err := c.Client.Get(ctx, key, before)
 		if apierrors.IsNotFound(err) || err == nil && !inventory.Ours(before) {
-			continue // its event wakes the member
+			continue // its event enqueues the member
 		} else if err != nil {
 			return decision{}, fmt.Errorf("reading the ClusterProfile of %s: %w", o.key, err)
 		}
@@ -74,7 +74,7 @@ func (c *Controller) publish(ctx context.Context, o observed, next decision) (de
 }
 
 // provide adds the hub's entry to the access providers of a profile, or removes it. It changes
-// nothing if another writer has an entry of the name.
+// nothing if another writer has an entry of the same name.
 func (o observed) provide(status *inventoryv1alpha1.ClusterProfileStatus, given bool) (taken bool, err error) {
 	isNamed := func(p inventoryv1alpha1.AccessProvider) bool { return p.Name == provider }
 	index := slices.IndexFunc(status.AccessProviders, isNamed)

@@ -42,7 +42,7 @@ func isEarlier(a, b *metav1.PartialObjectMetadata) bool {
 	return a.Name < b.Name
 }
 
-// waiting holds the members that wait until another one gives up its API server.
+// waiting holds the members waiting for another one to give up its API server.
 type waiting struct {
 	mu      sync.Mutex
 	members map[string]map[types.NamespacedName]bool
@@ -60,8 +60,8 @@ func (w *waiting) add(server string, key types.NamespacedName) {
 	w.members[server][key] = true
 }
 
-// of returns requests for the members that wait for a server, once: those that still have a rival
-// wait again.
+// of returns requests for the members waiting for a server, once. Members with another rival wait
+// again.
 func (w *waiting) of(server string) (requests []reconcile.Request) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -21,7 +21,7 @@ import (
 //	   └─── remove ◄─── no consent, setting or member ───────┘
 //
 // The hub keeps the Secret while the kubeconfig is faulty. Without the Secret, Argo CD deletes the
-// Applications of the cluster, and a fault is no cause for that.
+// Applications of the cluster. A fault is no reason for this.
 type action string
 
 const (
@@ -39,7 +39,7 @@ type member struct {
 	// the member may use it.
 	source types.NamespacedName
 	found  bool
-	// consent lists the tools that the owner of the Secret lets use it.
+	// consent lists the tools with permission from the owner of the Secret.
 	consent    []string
 	kubeconfig kubeconfig.Kubeconfig
 	// problem is the fault of the kubeconfig; empty if a tool can use it.
@@ -60,7 +60,7 @@ type observed struct {
 	rival bool
 }
 
-// decision is the next step, and the problem that an Event reports.
+// decision is the next step, and the problem for an Event.
 type decision struct {
 	action          action
 	reason, message string
@@ -102,7 +102,7 @@ func (o observed) namesMissing() bool {
 }
 
 // secrets returns the hub's Secrets for the tool: the one at its place, nil if there is none, and
-// those at places of earlier settings.
+// Secrets at places of earlier settings.
 func (o observed) secrets() (current *metav1.PartialObjectMetadata, strays []client.Object) {
 	for i := range o.present {
 		secret := &o.present[i]

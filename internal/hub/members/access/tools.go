@@ -24,7 +24,7 @@ const (
 	clusterReader = "inventory"
 )
 
-// tool is a program that reaches members with kubeconfigs from the hub.
+// tool is a program with access to members by kubeconfigs from the hub.
 type tool struct {
 	name, title string
 	// namespace of its Secrets; empty if the tool is off.
@@ -33,7 +33,7 @@ type tool struct {
 	data func(key types.NamespacedName, k kubeconfig.Kubeconfig) (map[string][]byte, error)
 }
 
-// tools returns all tools, also those that are off.
+// tools returns all tools, including inactive ones.
 func tools(access settings.Access) []tool {
 	return []tool{
 		{argoCD, "Argo CD", access.ArgoCD, func(key types.NamespacedName, k kubeconfig.Kubeconfig) (map[string][]byte, error) {
@@ -73,7 +73,7 @@ func argoCDCluster(name, project string, k kubeconfig.Kubeconfig) (map[string][]
 	return data, nil
 }
 
-// kubeconfigFile returns the data of a kubeconfig Secret for Flux, whose default key is value:
+// kubeconfigFile returns the data of a kubeconfig Secret for Flux, with its default key, value:
 // https://fluxcd.io/flux/components/kustomize/kustomizations/#kubeconfig-remote-clusters. The
 // plugin kubeconfig-secretreader of the Cluster Inventory API reads the same form. The file has one
 // context and nothing else of the original.
@@ -94,7 +94,7 @@ func kubeconfigFile(key types.NamespacedName, k kubeconfig.Kubeconfig) (map[stri
 
 func server(k kubeconfig.Kubeconfig) string { return strings.TrimSuffix(k.Server, "/") }
 
-// ownNames lead to the cluster of the tool itself, which no kubeconfig of a member may replace.
+// ownNames lead to the cluster of the tool itself. A member's kubeconfig may not replace them.
 var ownNames = []string{
 	"localhost", "kubernetes", "kubernetes.default", "kubernetes.default.svc", "kubernetes.default.svc.cluster.local",
 }

@@ -9,7 +9,8 @@ import (
 	"github.com/muster-fleet/muster/internal/kube"
 )
 
-// group identifies entries that compete for room: entries of one reason, by requests of one token.
+// group identifies entries in competition for room: entries of one reason, by requests of one
+// token.
 type group struct {
 	reason v1alpha1.AuditReason
 	token  string
@@ -18,10 +19,10 @@ type group struct {
 // expired returns the entries of a namespace to delete, and the time when the next entry becomes
 // too old; zero if none ever does.
 //
-// Above the number, the oldest entry of the largest group goes. The holder of a token may register
-// without end, but pushes out only entries about that token. Grants to other tokens, displacements,
-// approvals and revocations stay. A tenant can create many tokens, so all grants together get half
-// of the room. Revocations go last.
+// Above the number, the hub deletes the oldest entry of the largest group. The holder of a token
+// may register without end, but displaces only entries about this token. Grants to other tokens,
+// displacements, approvals and revocations stay. A tenant can create many tokens, so all grants
+// together get half of the room. Revocations are deleted last.
 func expired(entries []*v1alpha1.AuditEntry, most settings.Audit, now time.Time) (remove []*v1alpha1.AuditEntry, next time.Time) {
 	entries = slices.Clone(entries)
 	slices.SortFunc(entries, func(a, b *v1alpha1.AuditEntry) int {
@@ -58,7 +59,7 @@ func expired(entries []*v1alpha1.AuditEntry, most settings.Audit, now time.Time)
 	return remove, next
 }
 
-// contenders returns the groups that may lose an entry. These are the groups of the reason with the
+// contenders returns the groups to take an entry from. These are the groups of the reason with the
 // most entries, if it exceeds its part of the room; else all groups. Revocations lose entries only
 // if there are no others.
 func contenders(groups map[group][]*v1alpha1.AuditEntry, room int) map[group][]*v1alpha1.AuditEntry {

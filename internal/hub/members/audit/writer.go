@@ -63,7 +63,7 @@ type Writer struct {
 	Client client.Client
 	Clock  clock.PassiveClock
 	Config *settings.Controller
-	// Policies reports whether a policy protects the annotation that names a user.
+	// Policies reports whether a policy protects the annotation with the user's name.
 	Policies *admission.Checker
 
 	mu sync.Mutex
@@ -82,8 +82,8 @@ func (w *Writer) Attribute(ctx context.Context, fact *Fact, policy, user, did st
 	fact.Spec.Message += fmt.Sprintf("; the user who %s is unknown, because the API server attributed the change to no user", did)
 }
 
-// Write creates the entry of a fact unless it exists. An error means that the API server accepts no
-// writes at the moment; the caller then repeats the reconcile, as after any other write. Write logs
+// Write creates the entry of a fact unless it exists. An error means: the API server accepts no
+// writes at the moment. The caller then repeats the reconcile, as after any other write. Write logs
 // any other refusal and returns nil.
 func (w *Writer) Write(ctx context.Context, fact Fact) error {
 	if w == nil || w.Config.Current().Audit.MaxEntries == 0 || !w.mayWrite() {
@@ -137,7 +137,7 @@ func (w *Writer) lost(ctx context.Context, err error, entry *v1alpha1.AuditEntry
 		"reason", spec.Reason, "object", spec.Object.Name, "user", spec.Who, "token", spec.Token, "agentKey", spec.Key, "message", spec.Message)
 }
 
-// written notes that the API server serves the kind.
+// written notes a success: the API server serves the kind.
 func (w *Writer) written() {
 	w.mu.Lock()
 	defer w.mu.Unlock()

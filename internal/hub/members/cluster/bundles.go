@@ -17,8 +17,8 @@ import (
 	"github.com/muster-fleet/muster/internal/hub/runtime/controller"
 )
 
-// coalesce is the time over which the hub gathers reports of BundleDeployments before it writes
-// them to the Cluster.
+// coalesce is the time for gathering reports of BundleDeployments before the hub writes them to the
+// Cluster.
 const coalesce = time.Second
 
 // rollUp reads the BundleDeployments in the member namespace.
@@ -34,7 +34,7 @@ func (c *Controller) rollUp(ctx context.Context, o *observed) error {
 	return nil
 }
 
-// sumUp counts the BundleDeployments. Reports of an agent that is gone do not count as ready.
+// sumUp counts the BundleDeployments. Reports of a departed agent do not count as ready.
 func (o *observed) sumUp() {
 	entries := make([]rollup.Entry, 0, len(o.deployments))
 	o.repositories, o.helmOps = sources{}, sources{}
@@ -75,11 +75,10 @@ func (o observed) gone() string {
 	return ""
 }
 
-// sources are the GitRepos or HelmOps that Bundles come from, and whether all their Bundles are
-// ready.
+// sources maps the GitRepos or HelmOps behind Bundles to whether all their Bundles are ready.
 type sources map[types.NamespacedName]bool
 
-// add counts a Bundle that comes from a source; from none if name is empty.
+// add counts a Bundle of a source; of none if name is empty.
 func (s sources) add(namespace, name string, state fleet.BundleState) {
 	if name == "" {
 		return
@@ -89,7 +88,7 @@ func (s sources) add(namespace, name string, state fleet.BundleState) {
 	s[source] = state == fleet.StateReady && (others || !known)
 }
 
-// ready counts the sources all of whose Bundles are ready.
+// ready counts the sources with only ready Bundles.
 func (s sources) ready() (count int) {
 	for _, ready := range s {
 		if ready {
@@ -99,14 +98,14 @@ func (s sources) ready() (count int) {
 	return count
 }
 
-// describeSources counts the GitRepos and HelmOps that the Bundles of a Cluster come from.
+// describeSources counts the GitRepos and HelmOps behind the Bundles of a Cluster.
 func describeSources(after *fleet.ClusterStatus, o observed) {
 	after.ReadyGitRepos, after.DesiredReadyGitRepos = o.repositories.ready(), len(o.repositories)
 	after.ReadyHelmOps, after.DesiredReadyHelmOps = o.helmOps.ready(), len(o.helmOps)
 }
 
-// onDeployment reconciles the Cluster of a BundleDeployment in a moment, once for all
-// reports of that time.
+// onDeployment enqueues the Cluster of a BundleDeployment after a moment, once for all reports of
+// the moment.
 func (c *Controller) onDeployment() handler.EventHandler {
 	return controller.On(func(ctx context.Context, before, after *fleet.BundleDeployment, q controller.Queue) {
 		if before != nil && after != nil && rollup.OnlyShown(before, after) {

@@ -56,7 +56,7 @@ type Controller struct {
 }
 
 // New returns a controller. hub returns the desired address of the hub for the agent of a Cluster.
-// reconnect returns a token that lets agents of a workspace rejoin.
+// reconnect returns a token for agents of a workspace to rejoin.
 func New(deps controller.Deps, moves *lifecycle.MoveLimiter, hub func(*fleet.Cluster) *clusterv1beta1.HubAddress,
 	reconnect func(ctx context.Context, workspace string) string, entries *audit.Writer) *Controller {
 	return &Controller{

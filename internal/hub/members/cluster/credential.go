@@ -32,7 +32,8 @@ func (o observed) takesCredentials() bool {
 	return o.agent == membership.Native && o.account.issuedTo == membership.Native && o.Liveness.State == liveness.Online
 }
 
-// endSelfRenewal removes the right to request tokens from an agent whose credential the hub renews.
+// endSelfRenewal removes the right to request tokens after the hub has taken over the renewal for
+// an agent.
 func (c *Controller) endSelfRenewal(ctx context.Context, o *observed) error {
 	if o.credential.Key == "" {
 		return nil

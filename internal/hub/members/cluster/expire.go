@@ -29,8 +29,7 @@ func expiry(cluster *fleet.Cluster, o observed, life time.Duration) time.Time {
 	return cluster.CreationTimestamp.Add(life)
 }
 
-// untouched reports whether only the hub has written to a Cluster, apart from agents that write its
-// status.
+// untouched reports whether only the hub has written to a Cluster, apart from the status by agents.
 func untouched(cluster *fleet.Cluster) bool {
 	for _, entry := range cluster.ManagedFields {
 		if entry.Subresource == "" && entry.Manager != string(kube.FieldOwner) {
@@ -40,8 +39,8 @@ func untouched(cluster *fleet.Cluster) bool {
 	return len(cluster.ManagedFields) > 0
 }
 
-// expire deletes a Cluster that the hub created for a request if no agent has sent a heartbeat in
-// time. It returns the end of that time, or zero if there is nothing to wait for.
+// expire deletes a Cluster created by the hub for a request if no agent has sent a heartbeat in
+// time. It returns the deadline, or zero if there is nothing to wait for.
 func (c *Controller) expire(ctx context.Context, cluster *fleet.Cluster, o observed) (time.Time, error) {
 	settings := c.Config.Current()
 	if settings.Unknown {

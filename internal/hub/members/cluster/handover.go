@@ -23,14 +23,15 @@ import (
 
 // When an agent of Muster's replaces a Rancher Fleet agent, or the other way round, the new agent
 // may take over the credential. The credential proves the identity of the cluster. The place of the
-// heartbeats decides which of the two agents acts:
+// heartbeats decides about the acting agent:
 //
 //	          status.agent.account is the account's UID, or the Lease is renewed
 //	legacy ◄────────────────────────────────────────────────────────────────────► native
 //	          status.agent.lastSeen is written without an account
 
-// sharedPeriod is the shortest heartbeat period of an agent that a Rancher Fleet agent may replace.
-// The latter waits for up to 30 s until it leads, and for 15 s before its first heartbeat.
+// sharedPeriod is the shortest heartbeat period of an agent with a possible Rancher Fleet agent as
+// its successor. The successor waits for up to 30 s until it leads, and for 15 s before its first
+// heartbeat.
 const sharedPeriod = 30 * time.Second
 
 // account holds the facts about a member's ServiceAccount and its agents.
@@ -108,8 +109,8 @@ func (o observed) identity() membernamespace.Identity {
 	}
 }
 
-// dropReport empties the report of an agent of Muster's after a Rancher Fleet agent, which writes
-// no report, has replaced it.
+// dropReport empties the report of an agent of Muster's after its replacement by a Rancher Fleet
+// agent, because the latter writes no report.
 func (c *Controller) dropReport(ctx context.Context, report *clusterv1beta1.InternalMemberCluster) error {
 	if report == nil || equality.Semantic.DeepEqual(report.Status, clusterv1beta1.InternalMemberClusterStatus{}) {
 		return nil

@@ -14,7 +14,7 @@ import (
 	"github.com/muster-fleet/muster/internal/kube"
 )
 
-// leaver returns the inputs that decide how a deleted Cluster leaves. The hub requests its agent to
+// leaver returns the inputs to decide how a deleted Cluster leaves. The hub requests its agent to
 // leave only if the agent must remove deliveries.
 func leaver(o observed, timeout time.Duration) lifecycle.Leaver {
 	l := lifecycle.Leaver{Observed: o.Observed, Timeout: timeout, Unasked: o.LeavePolicy != clusterv1beta1.LeaveDelete}

@@ -20,7 +20,7 @@ import (
 	"github.com/muster-fleet/muster/internal/kube"
 )
 
-// replacing is the longest absence of an identity that the status does not show. A registration
+// replacing is the longest absence of an identity without a change of the status. A registration
 // deletes an identity before it creates another one.
 const replacing = time.Second
 
@@ -36,7 +36,7 @@ type observed struct {
 	healthCheck *clusterv1beta1.HealthCheck
 	// missing is the time since when there is no account; zero if there is one.
 	missing time.Time
-	// dropped is the report of an agent of Muster's that a Rancher Fleet agent has replaced.
+	// dropped is the report of an agent of Muster's after its replacement by a Rancher Fleet agent.
 	dropped *clusterv1beta1.InternalMemberCluster
 	// elsewhere is the value of the label of another manager of the Cluster; "" if there is none.
 	elsewhere string
@@ -49,7 +49,7 @@ type observed struct {
 	// bundles is the summary of the Bundles on the Cluster, and resources counts their resources.
 	bundles   fleet.BundleSummary
 	resources fleet.ResourceCounts
-	// repositories and helmOps are the GitRepos and HelmOps that Bundles on the Cluster come from.
+	// repositories and helmOps are the GitRepos and HelmOps behind the Bundles on the Cluster.
 	repositories, helmOps sources
 	// delivered: there are BundleDeployments but for the agent's own.
 	delivered bool
@@ -74,7 +74,7 @@ type result struct {
 }
 
 // unsettled returns the remaining wait of the status. It waits for the first report after a first
-// heartbeat, or for the identity that replaces a missing one.
+// heartbeat, or for the replacement of a missing identity.
 func (o observed) unsettled(now time.Time) time.Duration {
 	if o.NamespaceState == membernamespace.NamespaceOurs && !o.missing.IsZero() && o.Seen() && o.recorded != membership.AgentRevoked {
 		return max(0, o.missing.Add(replacing).Sub(now))
@@ -179,7 +179,7 @@ func (o observed) afterRevocation() string {
 	return "and give the cluster a new registration token"
 }
 
-// left returns the message of an agent that has left without a request, or "".
+// left returns the message of an agent after it left without a request, or "".
 func (o observed) left() string {
 	joined := membership.AgentCondition(o.Report, clusterv1beta1.ConditionJoined)
 	if joined == nil || joined.Status != metav1.ConditionFalse || joined.Reason != clusterv1beta1.ReasonInternalMemberClusterLeft {
@@ -188,8 +188,8 @@ func (o observed) left() string {
 	return kube.Clip(joined.Message, maxShown)
 }
 
-// tooOld returns the message about an agent that does not know the name of its member namespace.
-// Its Bundle cannot update it either.
+// tooOld returns the message about an agent without knowledge of its member namespace's name. Its
+// Bundle cannot update it either.
 func (o observed) tooOld() string {
 	return fmt.Sprintf("the agent, of version %s, does not support a namespace with the name %s, and deploys nothing from there: "+
 		"upgrade it with helm; or revoke this Cluster once more and register the agent again, and its namespace has a name that the "+
@@ -213,7 +213,7 @@ func (o observed) lostSince() string {
 	return fmt.Sprintf("agent lost: no heartbeat since %s", lastSeen(o).UTC().Format(time.RFC3339))
 }
 
-// awaited returns the readiness of a Cluster whose agent has never sent a heartbeat.
+// awaited returns the readiness of a Cluster before the first heartbeat of an agent.
 func awaited(o observed) result {
 	imported := kube.FindCondition(o.before.Conditions, fleet.ConditionImported)
 	switch {
@@ -244,7 +244,7 @@ func and(first, second string) string {
 	return first + "; " + second
 }
 
-// lastSeen returns the heartbeat to show: the recorded one, unless the hub knows a newer one that
+// lastSeen returns the heartbeat to show: the recorded one, unless the hub knows a newer one and it
 // justifies a write.
 func lastSeen(o observed) time.Time {
 	newest := o.LastSeen()

@@ -159,7 +159,7 @@ func describeFacts(after *fleet.ClusterStatus, report *clusterv1beta1.InternalMe
 	}
 }
 
-// describeLegacyNodes shows the nodes that upstream agents up to 0.9 report.
+// describeLegacyNodes shows the nodes in reports of upstream agents up to 0.9.
 func describeLegacyNodes(after *fleet.ClusterStatus) {
 	agent := after.Agent
 	after.Properties = nil

@@ -12,7 +12,7 @@ import (
 	"github.com/muster-fleet/muster/internal/hub/runtime/controller"
 )
 
-// workspaceSettings are the annotations of a workspace that matter to its Clusters.
+// workspaceSettings are the annotations of a workspace with an effect on its Clusters.
 var workspaceSettings = []string{
 	fleet.AnnotationLostTaintAfter, fleet.AnnotationLostRemoveAfter, fleet.AnnotationFailureThreshold, fleet.AnnotationSuccessThreshold,
 }

@@ -16,14 +16,14 @@ import (
 )
 
 // yield leaves a Cluster to another manager, named by a label. The label stops the hub from
-// managing the Cluster, but not from ending the access that it granted. Every editor of the Cluster
+// managing the Cluster, but the hub still ends the access it granted. Every editor of the Cluster
 // may set the label.
 func (r *reconciliation) yield(ctx context.Context) (ctrl.Result, error) {
 	member := membernamespace.OfCluster(r.cluster)
 	r.Liveness.Forget(member.Namespace)
 	r.Forget(member.Namespace)
-	// The hub has not touched a Cluster that had the label from the start; another manager writes its
-	// status. A user may have removed the hub's finalizer from a Cluster.
+	// If a Cluster had the label from the start, the hub has not touched it; another manager writes
+	// its status. A user may have removed the hub's finalizer from a Cluster.
 	if !controllerutil.ContainsFinalizer(r.cluster, fleet.FinalizerCluster) && !membership.Revoked(r.cluster) {
 		return ctrl.Result{}, nil
 	}

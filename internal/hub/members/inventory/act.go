@@ -96,8 +96,7 @@ func (c *Controller) observeMemberCluster(ctx context.Context, o *observed) erro
 	return nil
 }
 
-// reportOf reads the report of a member from its namespace, provided the hub created that
-// namespace.
+// reportOf reads the report of a member from its namespace, provided the hub created the namespace.
 func (c *Controller) reportOf(ctx context.Context, member membernamespace.Member) (*clusterv1beta1.InternalMemberCluster, error) {
 	state, _, err := member.ObserveNamespace(ctx, c.Client)
 	if err != nil || state != membernamespace.NamespaceOurs {
@@ -126,7 +125,7 @@ func (c *Controller) act(ctx context.Context, o observed, next decision) (time.D
 	return next.wake, nil
 }
 
-// create creates a profile, and its namespace if that is missing. An event of either enqueues the
+// create creates a profile, and its namespace if missing. An event of either enqueues the
 // membership object again.
 func (c *Controller) create(ctx context.Context, profile *inventory.ClusterProfile) (time.Duration, error) {
 	err := c.Client.Create(ctx, profile, kube.FieldOwner)
@@ -196,7 +195,8 @@ func (c *Controller) memory(o observed) *memory {
 	return c.memories.Of(o.place(), &memory{warnings: map[string]string{}})
 }
 
-// warn emits one event on the membership object per problem that its profile cannot show.
+// warn emits one event on the membership object per problem, if its profile cannot show the
+// problem.
 func (c *Controller) warn(o observed, next decision) {
 	if o.record == nil {
 		c.memories.Forget(o.place())

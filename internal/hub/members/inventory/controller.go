@@ -1,12 +1,11 @@
 // Package inventory shows every member, Cluster or MemberCluster, as a ClusterProfile (KEP-4322) to
 // tools without knowledge of fleets.
 //
-// Inventory owns the ClusterProfiles whose spec.clusterManager.name is muster. It writes their
-// spec, some of their metadata, and in the status the conditions ControlPlaneHealthy and Joined,
-// the version and the properties. It owns their namespace if the hub created it. Inventory only
-// reads membership objects and reports, and a profile repeats the state of its membership object.
-// Its invariants: the hub never touches a profile of another manager, and no heartbeat causes a
-// write.
+// Inventory owns the ClusterProfiles with spec.clusterManager.name muster. It writes their spec,
+// some of their metadata, and in the status the conditions ControlPlaneHealthy and Joined, the
+// version and the properties. It owns their namespace if the hub created it. Inventory only reads
+// membership objects and reports, and a profile repeats the state of its membership object. Its
+// invariants: the hub never touches a profile of another manager, and no heartbeat causes a write.
 package inventory
 
 import (
@@ -40,8 +39,8 @@ import (
 // workers is the number of concurrent reconciles.
 const workers = 4
 
-// unwatchedRetry is the pause until the next check of a namespace that the hub did not create: the
-// hub watches only its own namespaces.
+// unwatchedRetry is the interval between checks of another creator's namespace: the hub watches
+// only its own namespaces.
 const unwatchedRetry = 30 * time.Second
 
 // byName indexes ClusterProfiles by name.
@@ -86,7 +85,7 @@ func (c *Controller) Register(ctx context.Context, mgr ctrl.Manager) error {
 
 var createdOrDeleted = builder.WithPredicates(predicate.Funcs{UpdateFunc: func(event.UpdateEvent) bool { return false }})
 
-// Reconcile brings the profile of one membership object a step nearer to the desired profile. The
+// Reconcile brings the profile of one membership object a step closer to the desired profile. The
 // event of the write triggers the next step.
 func (c *Controller) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
 	if c.Config.Current().Unknown {
@@ -111,12 +110,12 @@ func (c *Controller) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	return ctrl.Result{RequeueAfter: first}, nil
 }
 
-// reconcile does that for the profile in one namespace, and returns after which time it
-// is to be done again.
+// reconcile does this for the profile in one namespace, and returns the time until the next
+// reconcile.
 func (c *Controller) reconcile(ctx context.Context, o observed) (time.Duration, error) {
 	if o.current != nil {
 		if wait := c.expected.Await(client.ObjectKeyFromObject(o.current), o.current); wait > 0 {
-			return wait, nil // the cache wakes it earlier
+			return wait, nil // the cache enqueues it earlier
 		}
 	}
 	now := c.Clock.Now()
@@ -143,7 +142,7 @@ func ofReport(ctx context.Context, o client.Object) []reconcile.Request {
 }
 
 // OfProfile maps a profile to its membership object. A profile of another manager maps to the
-// membership object that needs the same name. At its start the hub maps all profiles, and removes
+// membership object in need of the same name. At its start the hub maps all profiles, and removes
 // profiles of members deleted while no hub ran.
 func OfProfile(_ context.Context, o client.Object) []reconcile.Request {
 	key, ok := membership.RecordOf(o)

@@ -24,8 +24,8 @@ import (
 	"github.com/muster-fleet/muster/internal/kube"
 )
 
-// namespaces reconciles the namespaces of the inventory. A namespace that the hub did not make is
-// used as it is and never changed.
+// namespaces reconciles the namespaces of the inventory. The hub uses another creator's namespace
+// as it is, and never changes it.
 type namespaces struct{ controller.Deps }
 
 func (n *namespaces) register(mgr ctrl.Manager) error {
@@ -44,7 +44,7 @@ func (n *namespaces) register(mgr ctrl.Manager) error {
 		Complete(n)
 }
 
-// Reconcile looks after all of them.
+// Reconcile creates or corrects all of them.
 func (n *namespaces) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result, error) {
 	var failures []error
 	for _, name := range n.Config.Current().InventoryNamespaces() {
@@ -53,7 +53,7 @@ func (n *namespaces) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result
 	return ctrl.Result{}, errors.Join(failures...)
 }
 
-// ensure makes a namespace and keeps its labels.
+// ensure creates a namespace and keeps its labels.
 func (n *namespaces) ensure(ctx context.Context, name string) error {
 	settings := n.Config.Current()
 	set := settings.InventoryClusterSet

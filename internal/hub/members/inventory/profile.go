@@ -19,10 +19,10 @@ import (
 )
 
 // annotationLabels lists the labels copied from the membership object. The hub later removes copied
-// labels that the membership object has lost.
+// labels after the membership object has lost them.
 const annotationLabels = "muster/record-labels"
 
-// usagePrefix starts the names of properties that change all the time; profiles omit these.
+// usagePrefix starts the names of constantly changing properties; profiles omit these.
 const usagePrefix = "resources.kubernetes-fleet.io/"
 
 // describe returns the desired profile of a member: the current profile with the hub's fields set.
@@ -92,8 +92,8 @@ func label(profile *metav1.ObjectMeta, o observed) {
 	profile.Annotations[fleet.LabelCluster] = o.key.Name
 }
 
-// CopyLabels copies the labels of a membership object that are not reserved, and removes earlier
-// copies of labels that it has lost. Labels of other writers stay.
+// CopyLabels copies the unreserved labels of a membership object, and removes earlier copies of
+// lost labels. Labels of other writers stay.
 func CopyLabels(to *metav1.ObjectMeta, from map[string]string, reserved func(key string) bool) {
 	if to.Labels == nil {
 		to.Labels = map[string]string{}

@@ -9,7 +9,7 @@ import (
 	"github.com/muster-fleet/muster/internal/fleet/membership"
 )
 
-// record holds the data of a Cluster or a MemberCluster that a profile shows.
+// record holds the data of a Cluster or a MemberCluster for its profile.
 type record struct {
 	object client.Object
 	// reconciled reports whether the controller of the membership object has observed the member.

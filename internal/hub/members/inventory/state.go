@@ -55,8 +55,8 @@ type observed struct {
 	report *clusterv1beta1.InternalMemberCluster // nil if there is none
 	// namespace of the profiles; empty if the inventory is off.
 	namespace string
-	current   *inventory.ClusterProfile // nil if there is none in that namespace
-	// strays are the hub's own profiles of that name in other namespaces, from earlier settings.
+	current   *inventory.ClusterProfile // nil if there is none in the namespace
+	// strays are the hub's own profiles of the same name in other namespaces, from earlier settings.
 	strays []client.Object
 	// statusWritten is the time of the last write of the status; zero if none since the hub started.
 	statusWritten time.Time

@@ -35,7 +35,7 @@ func (a Address) Asked() bool {
 	return a.Report != nil && equality.Semantic.DeepEqual(a.Report.Spec.Hub, a.Desired)
 }
 
-// InUse returns the address that the agent uses, nil if it reports none.
+// InUse returns the address in use by the agent, nil if it reports none.
 func (a Address) InUse() *clusterv1beta1.HubInUse {
 	if a.Report == nil {
 		return nil
@@ -43,7 +43,7 @@ func (a Address) InUse() *clusterv1beta1.HubInUse {
 	return a.Report.Status.Hub
 }
 
-// Condition returns HubConfigured, which reports whether the agent uses the desired address. The
+// Condition returns HubConfigured. It reports whether the agent uses the desired address. The
 // condition has no reason if the settings name no address. It has none for a legacy agent, or
 // before the agent's first report.
 func (a Address) Condition() metav1.Condition {
@@ -96,7 +96,7 @@ func eventOfMove(reason string) string {
 	return ""
 }
 
-// describeAddress formats an address so that readers can distinguish two of them.
+// describeAddress formats an address to make two of them distinguishable.
 func describeAddress(url, caHash string) string {
 	return fmt.Sprintf("%s (apiServerCAHash %.12s)", url, caHash)
 }
@@ -109,7 +109,7 @@ func (c *Controller) KeepAddress(o *Observed) {
 }
 
 // AddressToAsk returns the hub address to write into the report. While the member waits for its
-// turn to move, that is the address already in the report.
+// turn to move, it returns the address already in the report.
 func (c *Controller) AddressToAsk(o *Observed) *clusterv1beta1.HubAddress {
 	if o.Report == nil || o.Address().Asked() {
 		c.moves.Forget(o.key())

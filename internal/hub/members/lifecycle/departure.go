@@ -14,7 +14,7 @@ import (
 	"github.com/muster-fleet/muster/internal/hub/members/membernamespace"
 )
 
-// Step is the next step for a member whose membership object was deleted.
+// Step is the next step for a member after the deletion of its membership object.
 type Step string
 
 // The steps, in their order.
@@ -41,14 +41,14 @@ type Leaver struct {
 	CannotAnswer string
 	// Problem precedes the progress in the message; empty if there is none.
 	Problem string
-	// Emptying names the resources that the agent must remove before the hub requests it to leave;
-	// empty if none.
+	// Emptying names the resources to remove before the hub requests the agent to leave; empty if
+	// none.
 	Emptying string
-	// Definition is a deleted CustomResourceDefinition that hides resources the agent must remove;
-	// empty if none is missing.
+	// Definition is a deleted CustomResourceDefinition of resources to remove first; empty if none is
+	// missing.
 	Definition string
-	// Leftovers names finalizers or objects of others that keep the membership object after the member
-	// has left; empty if none.
+	// Leftovers names finalizers or objects of others on the membership object after the member has
+	// left; empty if none.
 	Leftovers string
 }
 
@@ -95,7 +95,7 @@ func (l Leaver) Depart(now time.Time) Departure {
 		progress, deadline.UTC().Format(time.RFC3339), deadline.Sub(now).Round(time.Second))}
 }
 
-// MessageAfter returns the message that follows the shown one. A shorter remaining time alone
+// MessageAfter returns the message to follow the shown one. A shorter remaining time alone
 // justifies no write.
 func (d Departure) MessageAfter(shown string) string {
 	if strings.HasPrefix(shown, "leaving: "+d.progress+", at most until ") {

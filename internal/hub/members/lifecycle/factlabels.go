@@ -15,7 +15,7 @@ import (
 	"github.com/muster-fleet/muster/internal/kube"
 )
 
-// LabelFacts keeps the labels of a membership object that come from the facts of its member. An
+// LabelFacts keeps the labels of a membership object derived from the facts of its member. An
 // annotation of the membership object names the facts, or else the settings do.
 func (c *Controller) LabelFacts(ctx context.Context, record client.Object, report *clusterv1beta1.InternalMemberCluster) error {
 	wanted := c.Config.Current().LabelsFromFacts
@@ -33,7 +33,7 @@ func (c *Controller) LabelFacts(ctx context.Context, record client.Object, repor
 	if !relabel(after, facts.Labels(wanted, properties)) {
 		return nil
 	}
-	// The lock keeps a label that a user writes meanwhile.
+	// The lock protects a label under concurrent edit by a user.
 	patch := client.MergeFromWithOptions(kube.Whole(record), client.MergeFromWithOptimisticLock{})
 	if err := c.Client.Patch(ctx, after, patch, kube.FieldOwner); err != nil {
 		return client.IgnoreNotFound(fmt.Errorf("labelling %s with facts: %w", kube.Describe(c.Client.Scheme(), record), err))
@@ -46,8 +46,8 @@ func (c *Controller) LabelFacts(ctx context.Context, record client.Object, repor
 	return nil
 }
 
-// relabel replaces the labels that the hub made from facts earlier. It reports whether any differs.
-// A label that a user has set or changed stays.
+// relabel replaces the labels made from facts by an earlier reconcile. It reports whether any
+// differs. A label set or changed by a user stays.
 func relabel(record client.Object, desired map[string]string) bool {
 	labels, annotations := maps.Clone(record.GetLabels()), maps.Clone(record.GetAnnotations())
 	marked := map[string]string{}

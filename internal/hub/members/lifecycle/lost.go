@@ -14,8 +14,9 @@ import (
 	"github.com/muster-fleet/muster/internal/kube"
 )
 
-// patience bounds the time that a hub watches a member before it removes the member. A restored hub
-// may show a heartbeat from long ago, and its members may need minutes to connect.
+// patience is the time for which a hub watches a member before it removes the member; a shorter
+// RemoveAfter shortens it. A restored hub may show a heartbeat from long ago, and its members may
+// need minutes to connect.
 const patience = time.Hour
 
 // Limits are the settings for a member without heartbeats.
@@ -47,11 +48,11 @@ type Cleanup struct {
 	step cleanupStep
 	// next is the time of the next step; zero if only an event leads to one.
 	next time.Time
-	// Message tells users what happens when; "" if nothing does.
+	// Message announces the next step and its time; "" if there is none.
 	Message string
 }
 
-// PlanCleanup decides what to do about a member without heartbeats. It writes nothing.
+// PlanCleanup decides how to handle a member without heartbeats. It writes nothing.
 func (c *Controller) PlanCleanup(record client.Object, o Observed, limits Limits) Cleanup {
 	plan := planCleanup(o, lostMark(record), limits, c.Clock.Now())
 	if plan.acts() && !c.Liveness.Calm(o.Namespace) {
@@ -60,13 +61,13 @@ func (c *Controller) PlanCleanup(record client.Object, o Observed, limits Limits
 	return plan
 }
 
-// removedAsLost reports whether the hub deleted a member for its missing heartbeats. A user who
-// deletes such a member before the hub does decides by the leave policy.
+// removedAsLost reports whether the hub deleted a member for its missing heartbeats. If a user
+// deletes such a member before the hub does, the leave policy decides.
 func removedAsLost(record client.Object) bool {
 	return record.GetDeletionTimestamp() != nil && record.GetAnnotations()[fleet.AnnotationLostRemoved] != ""
 }
 
-// mark is the hub's mark on a member without heartbeats, and what keeps the member.
+// mark is the hub's mark on a member without heartbeats, and the reason to keep the member.
 type mark struct {
 	// set: there is a mark. since is its time; zero if there is none or it is malformed.
 	set   bool

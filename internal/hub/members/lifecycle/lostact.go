@@ -21,7 +21,7 @@ import (
 )
 
 // refusedRemoval is the pause after a refusal to delete a member. A user must change a right or a
-// policy, and no event tells the hub.
+// policy, and the hub gets no event about it.
 const refusedRemoval = time.Hour
 
 // CleanUp takes the step of the plan, after the write of the status. It returns the wait until the
@@ -75,9 +75,9 @@ func (c *Controller) writeLost(ctx context.Context, record client.Object, marks 
 	return nil
 }
 
-// removeLost deletes a member that has sent no heartbeat. The cache may lag behind a heartbeat or
-// the change of a user, so both are read from the API server first. The mark precedes the deletion:
-// with it the departure keeps all deliveries.
+// removeLost deletes a lost member. The cache may lag behind a heartbeat or the change of a user,
+// so both are read from the API server first. The mark precedes the deletion: with it the departure
+// keeps all deliveries.
 func (c *Controller) removeLost(ctx context.Context, record client.Object, o Observed) (time.Duration, error) {
 	if current, err := c.upToDate(ctx, record, o); err != nil || !current {
 		return o.Liveness.Budget, err
@@ -146,7 +146,7 @@ func (o Observed) noHeartbeat() string {
 	return "no heartbeat since " + o.LastSeen().UTC().Format(time.RFC3339)
 }
 
-// writeRemoval writes the AuditEntry about a departure that the hub itself began.
+// writeRemoval writes the AuditEntry about a departure begun by the hub.
 func (c *Controller) writeRemoval(ctx context.Context, record client.Object) error {
 	if !removedAsLost(record) {
 		return nil

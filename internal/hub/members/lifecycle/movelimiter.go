@@ -8,8 +8,8 @@ import (
 // moveInterval lets 50 members a second move: a thousand take 20 s.
 const moveInterval = 20 * time.Millisecond
 
-// MoveLimiter limits the rate of moves to another address of the hub, because each member dials
-// that address at once. The zero value is ready for use.
+// MoveLimiter limits the rate of moves to another address of the hub, because each member dials the
+// new address at once. The zero value is ready for use.
 type MoveLimiter struct {
 	mu sync.Mutex
 	// last is the latest reserved time; reserved holds the future times of the waiting members.
@@ -33,7 +33,7 @@ func (l *MoveLimiter) Wait(member string, now time.Time) time.Duration {
 	return 0
 }
 
-// Forget drops a member that has left, or need not move any more.
+// Forget drops a member after it left, or with nothing to move to any more.
 func (l *MoveLimiter) Forget(member string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -22,7 +22,7 @@ import (
 	"github.com/muster-fleet/muster/internal/kube"
 )
 
-// maxQuarantine bounds the part of a message that users wrote.
+// maxQuarantine bounds the users' part of a message.
 const maxQuarantine = 512
 
 // quarantine returns the message about a quarantined member.
@@ -47,8 +47,8 @@ func (o Observed) quarantined() metav1.Condition {
 	return condition
 }
 
-// QuarantineRetry returns the wait until the next attempt to take the remaining rights of a
-// quarantined member away; zero if none is left.
+// QuarantineRetry returns the wait until the next attempt to remove the remaining rights of a
+// quarantined member; zero if none is left.
 func (o Observed) QuarantineRetry() time.Duration {
 	if o.QuarantineLeft == "" {
 		return 0
@@ -56,9 +56,9 @@ func (o Observed) QuarantineRetry() time.Duration {
 	return revocationRetry
 }
 
-// Confine takes rights away from the agent of a quarantined member: the given ones, and the right
-// to read Contents. It returns those that the API server still has. If the member is not
-// quarantined, Confine deletes the given rights that the cache has, and lets the member read
+// Confine removes rights from the agent of a quarantined member: the given ones, and the right to
+// read Contents. It returns the rights still present on the API server. If the member is not
+// quarantined, Confine deletes the given rights found in the cache, and lets the member read
 // Contents again.
 func (c *Controller) Confine(ctx context.Context, o Observed, lapsed ...client.Object) (left string, err error) {
 	if !o.Quarantined {
@@ -91,7 +91,7 @@ func (c *Controller) Confine(ctx context.Context, o Observed, lapsed ...client.O
 	return kube.Clip(strings.Join(names, ", "), maxLeft), nil
 }
 
-// policyQuarantine is the admission policy of the chart that attributes a quarantine to its user.
+// policyQuarantine is the admission policy of the chart for the authors of quarantines.
 const policyQuarantine = "muster-quarantine-author"
 
 // writeQuarantine follows a write of the status. It announces a change, and writes an AuditEntry
@@ -126,8 +126,8 @@ func (c *Controller) writeQuarantine(ctx context.Context, before, after client.O
 	return nil
 }
 
-// endQuarantine precedes a write of the status without the quarantine: a hub that is killed in
-// between repeats it.
+// endQuarantine precedes a write of the status without the quarantine: a hub killed in between
+// repeats it.
 func (c *Controller) endQuarantine(ctx context.Context, before, after client.Object) error {
 	from, _, since := membership.QuarantineShown(before)
 	if to, _, _ := membership.QuarantineShown(after); from == "" || to != "" {
@@ -138,7 +138,8 @@ func (c *Controller) endQuarantine(ctx context.Context, before, after client.Obj
 	return c.Audit.Write(ctx, fact)
 }
 
-// quarantineFact returns what the entries about the begin and the end of a quarantine share.
+// quarantineFact returns the common part of the entries about the begin and the end of a
+// quarantine.
 func (c *Controller) quarantineFact(record client.Object, reason muster.AuditReason, since time.Time) audit.Fact {
 	return c.fact(record, reason, string(record.GetUID()), strconv.FormatInt(since.Unix(), 10))
 }

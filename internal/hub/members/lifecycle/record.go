@@ -3,7 +3,7 @@
 //
 // Lifecycle writes the finalizer of a membership object, a label of its workspace, and, through
 // package membernamespace, the objects in the member namespace. The controller of each kind writes
-// the status. Its invariant: a membership object goes only after the access of its agent has ended.
+// the status. Its invariant: a membership object stays until the access of its agent has ended.
 package lifecycle
 
 import (
@@ -57,21 +57,21 @@ func New(deps controller.Deps, moves *MoveLimiter, entries *audit.Writer, finali
 type Reconciliation interface {
 	// Observe completes the observation of the member, and writes nothing.
 	Observe(ctx context.Context, member Observed) error
-	// Stay prepares the member namespace and writes the status of a membership object that is not
-	// deleted.
+	// Stay prepares the member namespace and writes the status of a membership object without a
+	// deletion.
 	Stay(ctx context.Context) (ctrl.Result, error)
-	// Leaver returns the inputs that decide how a deleted membership object leaves.
+	// Leaver returns the inputs to decide how a deleted membership object leaves.
 	Leaver(timeout time.Duration) Leaver
 	// AskToLeave requests the agent to leave, or to remove first everything named in Leaver.Emptying.
-	// It restores the objects that the agent needs for this.
+	// It restores the objects the agent needs for this.
 	AskToLeave(ctx context.Context) error
 	// Report writes the status and the progress of a leaving membership object.
 	Report(ctx context.Context, departure Departure) error
-	// Kept returns the membership object with a condition about the cause that keeps it.
+	// Kept returns the membership object with a condition about the reason for its stay.
 	Kept(reason, message string) client.Object
-	// Access returns the object that grants the agent its access.
+	// Access returns the object with the agent's access.
 	Access() client.Object
-	// Forget drops the controller's data about a member namespace that the member leaves.
+	// Forget drops the controller's data about a former member namespace.
 	Forget(namespace string)
 }
 
@@ -121,10 +121,10 @@ type Observed struct {
 	membernamespace.Member
 	// Revoked: the access of the member is revoked, and the hub prepares nothing for it.
 	Revoked bool
-	// AccessLeft names the objects that still grant access to a revoked member; "" if none does.
+	// AccessLeft names the objects with remaining access for a revoked member; "" if there are none.
 	AccessLeft string
-	// Quarantined: the agent may only send heartbeats and reports. Quarantine is the sentence about
-	// that, and QuarantineLeft names the rights that it has besides; "" if it has none.
+	// Quarantined: the agent may only send heartbeats and reports. Quarantine is the message about it,
+	// and QuarantineLeft names the rights left besides; "" if there are none.
 	Quarantined                bool
 	Quarantine, QuarantineLeft string
 	// Deleted is the time of the membership object's deletion; zero if it is not deleted.
@@ -167,8 +167,8 @@ func (o Observed) key() string {
 	return types.NamespacedName{Namespace: o.Workspace, Name: o.Name}.String()
 }
 
-// RevokedResult returns the result for a revoked member that stays: another reconcile if some of
-// its access is left.
+// RevokedResult returns the result for a revoked member: another reconcile if some of its access is
+// left.
 func (o Observed) RevokedResult() ctrl.Result {
 	if o.AccessLeft == "" {
 		return ctrl.Result{}
@@ -193,7 +193,7 @@ func (o Observed) LastSeen() time.Time {
 }
 
 // Settle bounds the wait of the status after a native agent's first heartbeat. One write then also
-// shows what follows at once.
+// shows the immediate changes after it.
 const Settle = 2 * time.Second
 
 // Settling returns the remaining wait of a first heartbeat; zero if the status shows one already.
@@ -224,7 +224,7 @@ func (o Observed) NamespaceProblem() (reason, message string) {
 	return "", ""
 }
 
-// Address returns the address of the hub that the agent uses and the desired one.
+// Address returns the agent's current address of the hub and the desired one.
 func (o Observed) Address() Address { return Address{Desired: o.Hub, Report: o.Report} }
 
 // observe reads the data common to both kinds, except heartbeats, and writes nothing.
@@ -243,8 +243,7 @@ func (c *Controller) observe(ctx context.Context, record client.Object) (Observe
 	state, namespace, err := o.ObserveNamespace(ctx, c.Client)
 	if deleted := record.GetDeletionTimestamp(); err == nil && deleted != nil {
 		o.Deleted = deleted.Time
-		// the cache may not have it yet, and never holds a namespace that only KubeFleet's hub has
-		// labelled
+		// the cache may not have it yet, and never holds a namespace labelled only by KubeFleet's hub
 		if state == membernamespace.NamespaceAbsent {
 			state, namespace, err = o.ObserveNamespace(ctx, c.Live)
 		}
@@ -275,7 +274,7 @@ func (c *Controller) PrepareNamespace(ctx context.Context, o *Observed) (err err
 	switch o.NamespaceState {
 	case membernamespace.NamespaceAbsent:
 		if membernamespace.NameProblem(o.Name, o.Namespace) != "" {
-			return nil // no retry helps; the status says so
+			return nil // no retry helps; the status reports it
 		}
 		o.NamespaceState, o.NamespaceNew, err = o.CreateNamespace(ctx, c.Client, c.Live)
 	case membernamespace.NamespaceTerminating:

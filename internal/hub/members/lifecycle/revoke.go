@@ -74,7 +74,7 @@ func (c *Controller) end(ctx context.Context, member membernamespace.Member, r R
 }
 
 // left names the remaining access of a revoked member, in the previous and the current epoch. It
-// first deletes the access objects left outside a namespace that is gone.
+// first deletes the access objects left outside a deleted namespace.
 func (c *Controller) left(ctx context.Context, members ...membernamespace.Member) (string, error) {
 	var remaining []string
 	for _, member := range members {
@@ -95,8 +95,8 @@ func (c *Controller) left(ctx context.Context, members ...membernamespace.Member
 // maxLeft bounds the list of objects in a message.
 const maxLeft = 512
 
-// policyRevoker is the admission policy of the chart that attributes an annotation to its user.
-// Without the policy that user is unknown.
+// policyRevoker is the admission policy of the chart for the authors of revocations. Without the
+// policy the author is unknown.
 const policyRevoker = "muster-revocation-author"
 
 // revoked returns the audit entry about a revocation.
@@ -108,9 +108,9 @@ func (c *Controller) revoked(ctx context.Context, record client.Object, member m
 	return fact
 }
 
-// beginEpoch moves the member of a revoked membership object to another namespace, unless it cannot
-// have used the present one, and reports whether. It writes the epoch before it deletes anything,
-// so a hub killed in between continues with the same namespace.
+// beginEpoch moves the member of a revoked membership object to another namespace, unless the
+// member cannot have used the present one. It reports whether it moved the member. It writes the epoch before it
+// deletes anything, so a hub killed in between continues with the same namespace.
 func (c *Controller) beginEpoch(ctx context.Context, record client.Object, r Reconciliation) (bool, error) {
 	member := membernamespace.Of(record)
 	state, _, err := member.ObserveNamespace(ctx, c.Live)
@@ -141,9 +141,9 @@ func (c *Controller) beginEpoch(ctx context.Context, record client.Object, r Rec
 	return true, nil
 }
 
-// restart resets to 1 an epoch that can no longer increase, once the membership object has no
-// namespace. Nothing in the next epoch refers to that namespace, so restart first ends a revoked
-// one. The hub creates no namespace for such an epoch.
+// restart resets an epoch at its maximum to 1, once the membership object has no namespace. Nothing
+// in the next epoch refers to the old namespace, so restart first ends a revoked one. The hub
+// creates no namespace for such an epoch.
 func (c *Controller) restart(ctx context.Context, record client.Object, member membernamespace.Member, state membernamespace.NamespaceState,
 	r Reconciliation) error {
 	switch {

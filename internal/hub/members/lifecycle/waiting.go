@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// Rival describes an agent that waits for the active agent with the same credential.
+// Rival describes an agent waiting for the active agent with the same credential.
 type Rival struct {
 	// Message names the two agents and the remedy; "" if there is only one agent.
 	Message string
@@ -14,7 +14,7 @@ type Rival struct {
 }
 
 // Rival decides whether the membership object shows two agents with one credential. It does if an
-// agent has waited longer than a Pod under replacement, and then as long as that agent waits.
+// agent has waited longer than a Pod under replacement, and then for the rest of the agent's wait.
 // recorded is the shown message; began is the start of this hub's watch.
 func (o Observed) Rival(recorded, remedy string, began, now time.Time) Rival {
 	waiting, budget := o.Liveness.Waiting, o.Liveness.Budget

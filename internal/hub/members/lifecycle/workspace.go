@@ -16,10 +16,10 @@ import (
 
 // workspace is the state of the label of one workspace.
 type workspace struct {
-	// mu orders the Clusters that come and leave at the same time.
+	// mu orders concurrent joins and departures of Clusters.
 	mu       sync.Mutex
 	labelled bool
-	// present holds the Clusters that this process has seen and that do not leave.
+	// present holds the Clusters seen by this process, except leaving ones.
 	present map[types.NamespacedName]bool
 }
 
@@ -27,9 +27,9 @@ func (c *Controller) workspaceOf(record client.Object) *workspace {
 	return c.workspaces.Of(record.GetNamespace(), &workspace{present: map[types.NamespacedName]bool{}})
 }
 
-// markWorkspace labels the workspace of a Cluster, so that an admission policy keeps it from being
-// deleted by accident. The label goes before the finalizer of the last Cluster, so a workspace
-// keeps the label no longer than its members.
+// markWorkspace labels the workspace of a Cluster. An admission policy then protects the workspace
+// from accidental deletion. The hub removes the label before the finalizer of the last Cluster, so
+// a workspace keeps the label no longer than its members.
 func (c *Controller) markWorkspace(ctx context.Context, record client.Object) error {
 	if record.GetNamespace() == "" {
 		return nil
@@ -46,8 +46,8 @@ func (c *Controller) markWorkspace(ctx context.Context, record client.Object) er
 	return err
 }
 
-// unmarkWorkspace removes the label with the last Cluster that does not leave. It lists the
-// Clusters only if this process knows of no other, as soon after its start.
+// unmarkWorkspace removes the label with the last Cluster. It lists the Clusters only if this
+// process knows of no other, as soon after its start.
 func (c *Controller) unmarkWorkspace(ctx context.Context, leaving client.Object) error {
 	if leaving.GetNamespace() == "" {
 		return nil
@@ -70,8 +70,8 @@ func (c *Controller) unmarkWorkspace(ctx context.Context, leaving client.Object)
 	return c.labelWorkspace(ctx, leaving.GetNamespace(), nil)
 }
 
-// othersIn reports whether the workspace has a known Cluster that does not leave. It drops those
-// that are gone, for example because a user has removed the finalizer.
+// othersIn reports whether the workspace has another known Cluster that does not leave. It drops
+// deleted Clusters, for example after a user has removed the finalizer.
 func (c *Controller) othersIn(ctx context.Context, w *workspace) (bool, error) {
 	for key := range w.present {
 		var cluster fleet.Cluster
@@ -87,8 +87,8 @@ func (c *Controller) othersIn(ctx context.Context, w *workspace) (bool, error) {
 	return false, nil
 }
 
-// labelWorkspace sets or removes the label. A namespace that the hub may not change stays without:
-// that must hold back no member.
+// labelWorkspace sets or removes the label. A namespace beyond the hub's rights stays without a
+// label: this must hold back no member.
 func (c *Controller) labelWorkspace(ctx context.Context, workspace string, value any) error {
 	namespace := kube.CoreMetadata("Namespace")
 	err := c.Live.Get(ctx, types.NamespacedName{Name: workspace}, namespace)

@@ -46,14 +46,14 @@ func WatchLeases(ctx context.Context, leases cache.Cache, tracker *Tracker) (fun
 	}, nil
 }
 
-// counted holds the namespaces whose Lease counts as a member.
+// counted holds the namespaces of counted Leases.
 type counted struct {
 	namespaces kube.Memory[string, bool]
 	// isMember reports whether the Lease of a namespace may count; nil if every Lease may.
 	isMember func(namespace string) bool
 }
 
-// Confine restricts the counted Leases to namespaces that isMember accepts. A tenant may create a
+// Confine restricts the counted Leases to namespaces accepted by isMember. A tenant may create a
 // Lease with the hub's label in a namespace of their own.
 func (t *Tracker) Confine(isMember func(namespace string) bool) { t.counted.isMember = isMember }
 
@@ -70,7 +70,7 @@ func (t *Tracker) counts(namespace string) bool {
 }
 
 // leaseChanged notes a heartbeat if the agent renewed the Lease. It also notes the annotation of an
-// agent that waits for the holder.
+// agent waiting for the holder.
 func (t *Tracker) leaseChanged(was, is *coordinationv1.Lease) {
 	if is.Spec.RenewTime != nil && !is.Spec.RenewTime.Equal(was.Spec.RenewTime) {
 		t.Beat(is.Namespace, InLease, is.Spec.RenewTime.Time)

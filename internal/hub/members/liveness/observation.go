@@ -2,7 +2,7 @@ package liveness
 
 import "time"
 
-// skewWorthAWrite is the change of a clock skew, in seconds, that alone justifies a write to the
+// skewWorthAWrite is in seconds: a larger change of a clock skew alone justifies a write to the
 // membership object.
 const skewWorthAWrite = 30
 
@@ -19,12 +19,12 @@ type Observation struct {
 	// LastBeat is the time of the last heartbeat. OnlineSince is the time of the first heartbeat
 	// since the member came online.
 	LastBeat, OnlineSince time.Time
-	// Source is the kind of object that carries the agent's heartbeats.
+	// Source is the kind of object with the agent's heartbeats.
 	Source Source
 	// ClockSkew is the lead of the member's clock over the API server's clock, in seconds.
 	ClockSkew *int64
-	// Waiting is the agent that waits for the active one; nil if this process has seen no such agent
-	// within the Budget. Budget is the longest time without a heartbeat for a member that is not Lost.
+	// Waiting is the agent waiting for the active one; nil if this process has seen none within the
+	// Budget. Budget is the longest time without a heartbeat before a member is Lost.
 	Waiting *Waiting
 	Budget  time.Duration
 	// Tracked is the time when this process began to watch the member.
@@ -57,8 +57,8 @@ func (t *Tracker) Observe(namespace string) Observation {
 	return o
 }
 
-// ShownSkew returns the clock skew for a membership object. That is the observed skew if the hub
-// writes the object anyway or the recorded one is far off, else the recorded skew.
+// ShownSkew returns the clock skew for a membership object. The result is the observed skew if the
+// hub writes the object anyway or the recorded one is far off, else the recorded skew.
 func ShownSkew(recorded, observed *int64, written bool) *int64 {
 	if observed == nil {
 		return recorded

@@ -12,9 +12,9 @@ func RefreshOf(members int) time.Duration {
 	return min(max(time.Duration(members)*500*time.Millisecond, 5*time.Minute), 15*time.Minute)
 }
 
-// RefreshReported returns the maximum age of a shown heartbeat for a KubeFleet agent, which sends
-// heartbeats in its report. KubeFleet's hub shows each heartbeat. Muster does too, with at most
-// twenty writes a second for the whole fleet. Agents send a heartbeat once a minute; 45 s is a
+// RefreshReported returns the maximum age of a shown heartbeat for a KubeFleet agent: these agents
+// send heartbeats in their reports. KubeFleet's hub shows each heartbeat. Muster does too, with at
+// most twenty writes a second for the whole fleet. Agents send a heartbeat once a minute; 45 s is a
 // little less.
 func (t *Tracker) RefreshReported() time.Duration {
 	return min(max(time.Duration(t.leases.Load())*50*time.Millisecond, 45*time.Second), 15*time.Minute)
@@ -35,8 +35,8 @@ func PeriodOf(members int) time.Duration {
 const periodTolerance = 4
 
 // Period returns the heartbeat period of a member. current is its present period, or zero for a
-// joining member. The period follows the number of Leases. It stays while that number changes
-// little or is not known yet.
+// joining member. The period follows the number of Leases. It stays while the number changes little
+// or is unknown.
 func (t *Tracker) Period(current time.Duration) time.Duration {
 	period := PeriodOf(int(t.leases.Load()))
 	if current > 0 && (!t.leasesCounted() || (current-period).Abs() <= period/periodTolerance) {

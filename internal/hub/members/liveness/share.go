@@ -1,6 +1,6 @@
 package liveness
 
-// tenth: at most one of so many members is offline while a share is calm.
+// tenth: a share is calm while at most one in this many members is offline.
 const tenth = 10
 
 // share counts the members of a workspace, or of the hub, and those online. A member without a
@@ -38,7 +38,8 @@ func (t *Tracker) Count(namespace, workspace string) {
 }
 
 // Calm reports whether at most a tenth of the members of the hub, and of the member's workspace,
-// send no heartbeats. If it returns false, the tracker announces the member when that changes.
+// send no heartbeats. If it returns false, the tracker announces the member after the share has
+// become calm.
 func (t *Tracker) Calm(namespace string) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -88,7 +89,7 @@ func (t *Tracker) add(m *member, by int) {
 	}
 }
 
-// collectCalm takes the members that wait for a calm share of m. The caller holds the lock.
+// collectCalm takes the members waiting for a calm share of m. The caller holds the lock.
 func (t *Tracker) collectCalm(m *member) {
 	for _, s := range m.shares {
 		if len(s.waiting) == 0 || !s.calm() {

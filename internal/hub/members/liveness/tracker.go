@@ -4,7 +4,8 @@
 // The package writes nothing. The controllers of Clusters and MemberClusters call Observe, and
 // receive changes from Subscribe. The budget of a member is three heartbeat periods. The
 // invariants: only the monotonic clock of the hub's machine counts, never a time in an object. This
-// process waits for the budget before a member is Lost. Each has one deadline; nothing polls.
+// process waits for the budget before a member is Lost. Each member has one deadline; nothing
+// polls.
 package liveness
 
 import (
@@ -44,8 +45,8 @@ const (
 	Lost State = "Lost"
 )
 
-// Source is the kind of object that carries heartbeats. It distinguishes Muster's agents
-// (Lease) from agents of other projects (status).
+// Source is the kind of object with heartbeats. It distinguishes Muster's agents (Lease) from
+// agents of other projects (status).
 type Source string
 
 // The sources.
@@ -56,19 +57,19 @@ const (
 	InStatus Source = "Status"
 )
 
-// overlap is how long Lease renewals are ignored after a heartbeat in a status. A replaced Pod may
-// still renew the Lease.
+// overlap is the time after a heartbeat in a status during which the tracker ignores Lease
+// renewals. A replaced Pod may still renew the Lease.
 const overlap = time.Minute
 
-// missedPeriods is the number of heartbeats in a row that may be missing.
+// missedPeriods is the number of missing heartbeats in a row before a member is Lost.
 const missedPeriods = 3
 
 // defaultPeriod applies to members until the reconcile of their membership object.
 const defaultPeriod = time.Minute
 
 // Bounds of the rate of newly Lost members. If many members stop sending heartbeats in the same
-// second, the cause is probably the network of the hub. A member that sends a heartbeat
-// meanwhile never becomes Lost.
+// second, the cause is probably the network of the hub. A member with a heartbeat in the meantime
+// never becomes Lost.
 const (
 	maxLostAtOnce = 100
 	lostPause     = time.Second
@@ -126,7 +127,7 @@ type member struct {
 	skews    [2]time.Duration
 	deadline time.Time
 	index    int // position in the queue; -1 if not queued
-	// waiting is the agent that waits for the active one; nil for nearly all members.
+	// waiting is the agent waiting for the active one; nil for nearly all members.
 	waiting *Waiting
 }
 
@@ -194,8 +195,8 @@ func (t *Tracker) Track(namespace string, period time.Duration, recordedLost boo
 	}
 }
 
-// Beat notes that the hub has just seen a heartbeat of a member in the source. The time in the
-// heartbeat only serves to show the clock skew.
+// Beat notes a heartbeat of a member in the source, seen by the hub just now. The time in the
+// heartbeat serves only to show the clock skew.
 func (t *Tracker) Beat(namespace string, source Source, written time.Time) {
 	t.mu.Lock()
 	m, tracked := t.members[namespace]
@@ -232,7 +233,7 @@ func (m *member) changeSource(source Source, now time.Time) (changed bool) {
 	return changed
 }
 
-// Forget drops a member that has left.
+// Forget drops a member after it has left.
 func (t *Tracker) Forget(namespace string) {
 	defer t.announceCalm()
 	t.mu.Lock()
@@ -294,7 +295,7 @@ func (t *Tracker) untilNext() time.Duration {
 	return max(laterOf(t.queue[0].deadline, t.resume).Sub(t.clock.Now()), 0)
 }
 
-// tick notifies subscribers of members that became Lost.
+// tick notifies subscribers of newly Lost members.
 func (t *Tracker) tick() {
 	for _, namespace := range t.expire() {
 		t.notify(namespace)
@@ -329,7 +330,7 @@ func (t *Tracker) expire() []string {
 }
 
 // ManyLost reports whether many members stopped sending heartbeats at once within the last minute.
-// The log then has one line for all, and no Event about each is needed.
+// The log then has one line for all, and no member needs its own Event.
 func (t *Tracker) ManyLost() bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -2,8 +2,8 @@ package liveness
 
 import "time"
 
-// Waiting describes an agent that has the credential of a member and waits, because another agent
-// sends heartbeats. Waiter and Holder are the names that the two agents give themselves.
+// Waiting describes an agent with the credential of a member; it waits because another agent sends
+// heartbeats. Waiter and Holder are the two agents' own names.
 type Waiting struct {
 	Waiter, Holder string
 	// Since and Last are the times of the first and the last annotation of a waiting agent on the
@@ -17,10 +17,10 @@ func (w Waiting) Lasts(budget time.Duration) bool { return w.Last.Sub(w.Since) >
 // Ends returns the end of the wait, unless the hub sees another annotation before.
 func (w Waiting) Ends(budget time.Duration) time.Time { return w.Last.Add(budget) }
 
-// budget returns the longest time without a heartbeat for a member that is not Lost.
+// budget returns the longest time without a heartbeat before a member is Lost.
 func (m *member) budget() time.Duration { return missedPeriods * m.period }
 
-// Waits notes that an agent set the annotation of a waiting agent on the Lease of another agent.
+// Waits notes the annotation of a waiting agent on the Lease of another agent.
 func (t *Tracker) Waits(namespace, waiter, holder string) {
 	t.mu.Lock()
 	m, tracked := t.members[namespace]

@@ -9,8 +9,8 @@ import (
 	"github.com/muster-fleet/muster/internal/kube"
 )
 
-// Access names the objects that, according to the API server, still give the member's agent access.
-// A terminating namespace does not count: nothing can be created in it.
+// Access names the member's objects that, according to the API server, still grant the agent
+// access. A terminating namespace does not count: nothing can be created in it.
 func (m Member) Access(ctx context.Context, c client.Client, live client.Reader) ([]string, error) {
 	state, _, err := m.ObserveNamespace(ctx, live)
 	if err != nil {

@@ -18,17 +18,17 @@ import (
 	"github.com/muster-fleet/muster/internal/naming"
 )
 
-// Kubernetes checks the rights of a watch at its start and never again. A watch that outlives a
+// Kubernetes checks the rights of a watch at its start and never again. A watch from before a
 // revocation must not see later deliveries. The hub therefore never again delivers into the
 // namespace of a revoked member. The membership object counts its revocations, its epoch, and the
 // member has another namespace in each epoch.
 
 // BeginEpoch gives the member of a membership object another namespace. After the last countable
-// epoch it restarts the count; the caller makes sure that nothing is left of that epoch.
+// epoch it restarts the count; the caller makes sure that nothing of the earlier epoch is left.
 //
-// The report is from the agent of the ending epoch; nil if there is none. If that agent knows names
-// with a long digest, the new namespace has one. No tenant can then find a Cluster whose namespace
-// has the same name. Without a report the form of the name stays.
+// The report is from the agent of the ending epoch; nil if there is none. If the agent knows names
+// with a long digest, the new namespace has one. No tenant can then find a Cluster with the same
+// namespace name. Without a report the form of the name stays.
 func BeginEpoch(record client.Object, report *clusterv1beta1.InternalMemberCluster) {
 	next := 1
 	if membership.Countable(record) {
@@ -86,7 +86,7 @@ func Former(record client.Object) (Member, bool) {
 	return m, membership.Epoch(record) > 0
 }
 
-// maxListed bounds the number of listed epochs that the hub reads. The hub lists two.
+// maxListed bounds the number of listed epochs to read. The hub lists two.
 const maxListed = 8
 
 // Disused returns the member once for each namespace no longer in use. These are the namespace of
@@ -129,7 +129,7 @@ func Registrable(cluster *fleet.Cluster) bool {
 }
 
 // EndAccess removes at once all rights of the member's identity, and the values in its reach. It
-// leaves alone objects of these names that the hub did not create for the member.
+// leaves alone objects of these names from other creators.
 func (m Member) EndAccess(ctx context.Context, c client.Client, live client.Reader) error {
 	if m.Workspace == "" {
 		ended := append([]client.Object{Rights{Member: m}.Binding(), m.Account()}, m.reconnectAccess()...)

@@ -74,7 +74,7 @@ func (m Member) ReadAccount(ctx context.Context, reader client.Reader) (*metav1.
 	return account, nil
 }
 
-// HandOver writes which kind of agent acts with the account of a Rancher Fleet agent.
+// HandOver writes the kind of agent now acting with the account of a Rancher Fleet agent.
 func HandOver(ctx context.Context, c client.Client, account client.Object, to membership.AgentKind) error {
 	if err := annotateAccount(ctx, c, account, membership.AnnotationActing, string(to)); err != nil {
 		return fmt.Errorf("recording the agent that acts with ServiceAccount %s/%s: %w", account.GetNamespace(), account.GetName(), err)
@@ -92,9 +92,9 @@ func annotateAccount(ctx context.Context, c client.Client, account client.Object
 
 // Establish makes the identity the only one of the member and returns its account, still without a
 // credential. If mayReplace agrees, it first deletes an account issued for another request, and
-// with it that account's credentials. It deletes the rights of the other kind of agent while there
-// is no account: the hub restores them as long as there is one. It creates the new account after
-// the rights, so an existing account is complete.
+// with it the credentials of the account. It deletes the rights of the other kind of agent while
+// there is no account: the hub restores them as long as there is one. It creates the new account
+// after the rights, so an existing account is complete.
 func (i Identity) Establish(ctx context.Context, c client.Client, live client.Reader, mayReplace func(*corev1.ServiceAccount) error,
 	objects ...client.Object) (*corev1.ServiceAccount, error) {
 	account := &corev1.ServiceAccount{}
@@ -130,8 +130,8 @@ func (i Identity) Establish(ctx context.Context, c client.Client, live client.Re
 	return account, nil
 }
 
-// Known returns the objects that a reader finds. In Establish that is the cache: without an account
-// these are leftovers of an account deleted long ago, by hand or by an earlier attempt. A new
+// Known returns the objects found by a reader. In Establish the reader is the cache: without an
+// account, the objects are leftovers of an account deleted by hand or by an earlier attempt. A new
 // member costs no read.
 func Known(ctx context.Context, reader client.Reader, scheme *runtime.Scheme, objects []client.Object) ([]client.Object, error) {
 	missing, err := kube.Missing(ctx, reader, kube.MetadataOf(scheme), objects...)
@@ -145,13 +145,14 @@ func (i Identity) LastingToken(ctx context.Context, issuer *longlived.Issuer,
 	return issuer.Token(ctx, account, i.meta(i.Namespace, ""))
 }
 
-// tokenSecrets returns the Secrets that a lasting token of the member's account ends with.
+// tokenSecrets returns the Secrets of a lasting token of the member's account; the token ends with
+// them.
 func (m Member) tokenSecrets() []client.Object {
 	bound, filled := longlived.Secrets(naming.MemberServiceAccount, m.meta(m.Namespace, ""))
 	return []client.Object{bound, filled}
 }
 
-// every returns all objects that may grant rights to the agent of a Cluster, of any kind.
+// every returns all objects with possible rights for the agent of a Cluster, of any kind.
 func (m Member) every() []client.Object {
 	any := Identity{Member: m, Kind: membership.Legacy, Shared: true}
 	return append(any.grants(), any.Lapsed()...)
@@ -182,14 +183,14 @@ func (m Member) bind(role string) *rbacv1.RoleBinding {
 	return kube.RoleBinding(m.meta(m.Namespace, role), "ClusterRole", role, kube.AccountSubject(m.Namespace, naming.MemberServiceAccount))
 }
 
-// deliveries returns the bindings of a Cluster's agent that a quarantine removes. They are the same
-// for agents of both kinds.
+// deliveries returns the bindings to remove from a Cluster's agent in a quarantine. They are the
+// same for agents of both kinds.
 func (m Member) deliveries() []client.Object {
 	return []client.Object{m.bind(agentroles.MemberRole), m.bind(agentroles.BundleDeploymentRole)}
 }
 
-// Lapsed returns the rights that the agent of a Cluster must not have. In a quarantine these are
-// the rights to deliveries, and else the narrow ones of a quarantine.
+// Lapsed returns the rights to remove from the agent of a Cluster. In a quarantine these are the
+// rights to deliveries, otherwise the narrow ones of a quarantine.
 func (i Identity) Lapsed() []client.Object {
 	if i.Quarantined {
 		return i.deliveries()

@@ -14,8 +14,8 @@ import (
 	"github.com/muster-fleet/muster/internal/kube"
 )
 
-// reservedPrefixes lists label prefixes with a meaning to fleets. reservedDomains lists domains
-// that are reserved with their subdomains.
+// reservedPrefixes lists label prefixes with a meaning to fleets. reservedDomains lists the
+// reserved domains, including their subdomains.
 var (
 	reservedPrefixes = []string{"fleet.cattle.io/", "management.cattle.io/", "kubernetes-fleet.io/", "muster/"}
 	reservedDomains  = []string{".fleet.cattle.io", ".kubernetes-fleet.io"}
@@ -45,8 +45,7 @@ func LabelProblem(labels map[string]string) string {
 	return ""
 }
 
-// StampProblem returns the first fault in the labels that a token stamps or allows in requests, or
-// "".
+// StampProblem returns the first fault in the stamped or allowed labels of a token, or "".
 func StampProblem(spec fleet.ClusterRegistrationTokenSpec) string {
 	for _, key := range slices.Sorted(maps.Keys(spec.Labels)) {
 		if ReservedLabel(key) {
@@ -70,17 +69,17 @@ func StampProblem(spec fleet.ClusterRegistrationTokenSpec) string {
 	return ""
 }
 
-// LabelRecord is stored with a Cluster, in an annotation that no agent can write.
+// LabelRecord is stored with a Cluster, in an annotation beyond the reach of agents.
 type LabelRecord struct {
-	// Token is the ClusterRegistrationToken that stamped labels; empty if none did.
+	// Token is the ClusterRegistrationToken with stamped labels; empty if there are none.
 	Token string `json:"token,omitempty"`
 	// Stamped holds the labels stamped by Token.
 	Stamped map[string]string `json:"stamped,omitempty"`
-	// Dropped lists the requested labels that the hub dropped, each as `key: why`.
+	// Dropped lists the requested labels dropped by the hub, each as `key: why`.
 	Dropped []string `json:"dropped,omitempty"`
 }
 
-// ReadLabelRecord reads the annotation. An annotation that cannot be decoded counts as empty.
+// ReadLabelRecord reads the annotation. An unreadable annotation counts as empty.
 func ReadLabelRecord(cluster *fleet.Cluster) LabelRecord {
 	var record LabelRecord
 	if err := json.Unmarshal([]byte(cluster.Annotations[fleet.AnnotationRegistrationLabels]), &record); err != nil {
@@ -89,7 +88,7 @@ func ReadLabelRecord(cluster *fleet.Cluster) LabelRecord {
 	return record
 }
 
-// Store writes the LabelRecord into the annotations, which may be nil, and returns them.
+// Store writes the LabelRecord into the annotations, possibly nil, and returns them.
 func (r LabelRecord) Store(annotations map[string]string) (map[string]string, error) {
 	if len(r.Stamped) == 0 && len(r.Dropped) == 0 {
 		delete(annotations, fleet.AnnotationRegistrationLabels)
@@ -106,8 +105,8 @@ func (r LabelRecord) Store(annotations map[string]string) (map[string]string, er
 	return annotations, nil
 }
 
-// Restamp returns the labels of a Cluster that registers with a token. It removes unchanged labels
-// of an earlier token, and sets the labels of this one.
+// Restamp returns the labels of a Cluster for its registration with a token. It removes unchanged
+// labels of an earlier token, and sets the labels of this one.
 func (r LabelRecord) Restamp(labels, stamps map[string]string) map[string]string {
 	after := maps.Clone(labels)
 	if after == nil {

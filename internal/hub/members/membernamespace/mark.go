@@ -46,8 +46,7 @@ func (m Member) Marked(namespace client.Object) bool {
 	return namespace.GetAnnotations()[membership.AnnotationRecordUID] == string(m.UID)
 }
 
-// Stray is a namespace that the hub created for a member, with a reference to the membership
-// object.
+// Stray is a namespace created by the hub for a member, with a reference to the membership object.
 type Stray struct {
 	Member
 	// Kind of the membership object.

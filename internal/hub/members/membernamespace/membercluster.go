@@ -37,7 +37,7 @@ type Rights struct {
 	Native bool
 	// Quarantined narrows them to heartbeats and reports, of an agent of either kind.
 	Quarantined bool
-	// Exchanged grants the rights of the identity also to the account that the hub created for the
+	// Exchanged grants the rights of the identity also to the account created by the hub for the
 	// agent.
 	Exchanged bool
 }
@@ -58,7 +58,7 @@ func (r Rights) Role() (*rbacv1.Role, error) {
 	return role, nil
 }
 
-// ofHeartbeat reports whether a rule is about nothing but the Lease and the report of a member.
+// ofHeartbeat reports whether a rule is only about the Lease and the report of a member.
 func ofHeartbeat(rule rbacv1.PolicyRule) bool {
 	return !slices.ContainsFunc(rule.APIGroups, func(group string) bool {
 		return group != coordinationv1.GroupName && group != clusterv1beta1.GroupVersion.Group
@@ -82,7 +82,7 @@ func (r Rights) Binding() *rbacv1.RoleBinding {
 	return binding
 }
 
-// ExchangedSubject returns the subject of the account that the hub creates for the agent of a
+// ExchangedSubject returns the subject of the account created by the hub for the agent of a
 // MemberCluster.
 func (m Member) ExchangedSubject() rbacv1.Subject {
 	return kube.AccountSubject(m.Namespace, naming.MemberServiceAccount)
@@ -90,15 +90,15 @@ func (m Member) ExchangedSubject() rbacv1.Subject {
 
 const (
 	// annotationIdentity is on an account created for the agent of a MemberCluster. It names the
-	// identity whose token the agent exchanged for a credential.
+	// identity behind the exchanged token.
 	annotationIdentity = "muster/identity"
 	// annotationIdentityUID is the UID of the identity's ServiceAccount at the time of the exchange.
 	annotationIdentityUID = "muster/identity-uid"
 )
 
-// Exchange identifies the receiver of an account that the hub creates for a MemberCluster.
+// Exchange identifies the receiver of an account created by the hub for a MemberCluster.
 type Exchange struct {
-	// Identity is the identity whose token the agent had; IdentityUID is the UID of that
+	// Identity is the identity of the agent's former token; IdentityUID is the UID of its
 	// ServiceAccount, empty for a User.
 	Identity    string
 	IdentityUID types.UID
@@ -144,8 +144,8 @@ func (e Exchange) PinIdentity(ctx context.Context, c client.Client, account clie
 	return nil
 }
 
-// ExchangedAccount returns the account for credentials that the hub issues to the agent of a
-// MemberCluster, in exchange for the token of the identity.
+// ExchangedAccount returns the account for the hub's credentials to the agent of a MemberCluster,
+// in exchange for the token of the identity.
 func (m Member) ExchangedAccount(e Exchange) *corev1.ServiceAccount {
 	off := false
 	account := &corev1.ServiceAccount{ObjectMeta: m.meta(m.Namespace, naming.MemberServiceAccount), AutomountServiceAccountToken: &off}

@@ -2,8 +2,8 @@
 // namespace, the identity with access there and nowhere else, and the report.
 //
 // The package owns everything in a member namespace except the report's status and the heartbeats.
-// Its invariant: the hub never uses, changes or deletes a namespace that it did not create for
-// exactly this membership object.
+// Its invariant: the hub uses, changes and deletes only namespaces it created for exactly this
+// membership object.
 package membernamespace
 
 import (
@@ -47,7 +47,7 @@ type Member struct {
 	// of the member.
 	Namespace string
 	Epoch     int
-	// long lists the epochs whose namespace has a name with a long digest.
+	// long lists the epochs with a long digest in the name of their namespace.
 	long membership.Epochs
 }
 
@@ -77,8 +77,8 @@ func Of(record client.Object) Member {
 	return OfMemberCluster(record.(*clusterv1beta1.MemberCluster))
 }
 
-// MemberClusterOf maps the name of a member namespace to the name of a MemberCluster that was never
-// revoked.
+// MemberClusterOf maps the name of a member namespace to the name of its MemberCluster, if it was
+// never revoked.
 func MemberClusterOf(namespace string) (string, bool) {
 	return strings.CutPrefix(namespace, naming.MemberClusterNamespace(""))
 }
@@ -97,7 +97,7 @@ func ToCluster(_ context.Context, o client.Object) []reconcile.Request {
 func ClusterOfNamespace(ctx context.Context, reader client.Reader, name string) []reconcile.Request {
 	namespace := kube.CoreMetadata("Namespace")
 	if err := reader.Get(ctx, types.NamespacedName{Name: name}, namespace); err != nil {
-		if !apierrors.IsNotFound(err) { // a member that has left has none
+		if !apierrors.IsNotFound(err) { // a member has no namespace after it left
 			ctrl.LoggerFrom(ctx).Error(err, "Failed to find the Cluster of a member namespace", "namespace", name)
 		}
 		return nil
@@ -106,7 +106,7 @@ func ClusterOfNamespace(ctx context.Context, reader client.Reader, name string) 
 }
 
 // MemberClusterOfNamespace returns the request for the MemberCluster of a member namespace with the
-// given name. After a revocation that name has a suffix, and only the owner tells.
+// given name. After a revocation the name has a suffix, and only the owner identifies the member.
 func MemberClusterOfNamespace(ctx context.Context, reader client.Reader, namespaceName string) []reconcile.Request {
 	name, ok := MemberClusterOf(namespaceName)
 	if !ok {
@@ -121,7 +121,7 @@ func MemberClusterOfNamespace(ctx context.Context, reader client.Reader, namespa
 	return []reconcile.Request{{NamespacedName: types.NamespacedName{Name: name}}}
 }
 
-// meta returns the metadata of an object that belongs to a member.
+// meta returns the metadata of an object of a member.
 func (m Member) meta(namespace, name string) metav1.ObjectMeta {
 	meta := metav1.ObjectMeta{Name: name, Namespace: namespace, Labels: map[string]string{fleet.LabelManaged: "true"}}
 	if m.Workspace == "" {
@@ -206,8 +206,8 @@ func (m Member) MadeFor(namespace client.Object) bool {
 // CreateNamespace creates the member namespace. It returns its state, and whether it is new and so
 // empty. It adopts an existing namespace only if KubeFleet's hub created it for exactly this
 // membership object. The membership object must exist on the API server. After a restore from a
-// snapshot the cache may for a while show an object that is gone. An agent registering as that
-// member would get an identity that nothing shows.
+// snapshot, the cache may for a while show a deleted object. An agent registering as this member
+// would get an identity without any visible owner.
 func (m Member) CreateNamespace(ctx context.Context, c client.Client, live client.Reader) (state NamespaceState, empty bool, err error) {
 	if err := m.proveRecord(ctx, live); err != nil {
 		return "", false, err
@@ -228,9 +228,8 @@ func (m Member) CreateNamespace(ctx context.Context, c client.Client, live clien
 	return NamespaceOurs, true, nil
 }
 
-// Taken returns a message about a namespace that is not the member's, with the cause and the
-// remedy. About a Cluster in another workspace the message reveals nothing, not even the name of
-// the workspace.
+// Taken returns a message about a namespace of another owner, with the cause and the remedy. About
+// a Cluster in another workspace the message reveals nothing, not even the name of the workspace.
 func (m Member) Taken(namespace client.Object) string {
 	kind := "MemberCluster"
 	if m.Workspace != "" {

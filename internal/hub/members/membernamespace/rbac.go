@@ -9,12 +9,12 @@ import (
 	"github.com/muster-fleet/muster/internal/naming"
 )
 
-// tokenIssuer is the ClusterRole that lets the hub issue tokens, and the name of its bindings; the
-// chart creates it.
+// tokenIssuer is the hub's ClusterRole for issuing tokens, and the name of its bindings; the chart
+// creates it.
 const tokenIssuer = "fleet-controller-tokens"
 
 // TokenIssuer lets the hub issue tokens in a workspace: for ClusterRegistrationTokens, and for
-// agents that rejoin.
+// rejoining agents.
 func TokenIssuer(workspace, systemNamespace string) *rbacv1.RoleBinding {
 	meta := metav1.ObjectMeta{Namespace: workspace, Name: tokenIssuer, Labels: map[string]string{fleet.LabelManaged: "true"}}
 	return kube.RoleBinding(meta, "ClusterRole", tokenIssuer, kube.AccountSubject(systemNamespace, naming.HubServiceAccount))

@@ -27,7 +27,7 @@ func (m Member) ReadReconnectAccount(ctx context.Context, reader client.Reader) 
 }
 
 // Reconnect returns an account, a Role and a RoleBinding for rejoining a MemberCluster. With this
-// account an agent whose credential has expired may read its own report, and nothing else.
+// account, an agent with an expired credential may read its own report, and nothing else.
 func (m Member) Reconnect(e Exchange) (*rbacv1.Role, *rbacv1.RoleBinding, *corev1.ServiceAccount) {
 	off, meta := false, m.meta(m.Namespace, naming.MemberReconnectAccount)
 	role := &rbacv1.Role{ObjectMeta: *meta.DeepCopy(), Rules: []rbacv1.PolicyRule{{
@@ -40,14 +40,14 @@ func (m Member) Reconnect(e Exchange) (*rbacv1.Role, *rbacv1.RoleBinding, *corev
 	return role, binding, account
 }
 
-// reconnectAccess returns the objects that let the agent of a MemberCluster rejoin by its key. The
+// reconnectAccess returns the objects for the agent of a MemberCluster to rejoin by its key. The
 // account is first: its deletion invalidates its tokens.
 func (m Member) reconnectAccess() []client.Object {
 	role, binding, account := m.Reconnect(Exchange{})
 	return []client.Object{account, binding, role}
 }
 
-// EndReconnect deletes the objects that let the agent of a MemberCluster rejoin by its key.
+// EndReconnect deletes the objects for the agent of a MemberCluster to rejoin by its key.
 func (m Member) EndReconnect(ctx context.Context, c client.Client) error {
 	return kube.Delete(ctx, c, m.reconnectAccess()...)
 }

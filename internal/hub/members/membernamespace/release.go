@@ -24,8 +24,8 @@ import (
 // Release removes the finalizers of the hub's objects in a terminating member namespace, because no
 // agent is left to do so. The namespace would otherwise stay forever. It leaves alone objects of
 // other creators. It does nothing in a namespace that is not terminating, such as the namespace of
-// a former membership object of the same name. An agent that still has access there would take a
-// deletion for a request to remove the workload.
+// a former membership object of the same name. An agent with access to it would take a deletion for
+// a request to remove the workload.
 func (m Member) Release(ctx context.Context, c client.Client, live client.Reader) error {
 	namespace := kube.CoreMetadata("Namespace")
 	if err := live.Get(ctx, types.NamespacedName{Name: m.Namespace}, namespace); client.IgnoreNotFound(err) != nil {
@@ -55,7 +55,7 @@ func (m Member) Release(ctx context.Context, c client.Client, live client.Reader
 	return err
 }
 
-// releaseAll releases the objects of a kind that the function selects.
+// releaseAll releases the objects of a kind selected by the function.
 func (m Member) releaseAll(ctx context.Context, c client.Client, live client.Reader, kind schema.GroupVersionKind,
 	which func(*metav1.PartialObjectMetadata) bool) error {
 	list := &metav1.PartialObjectMetadataList{}
@@ -73,8 +73,8 @@ func (m Member) releaseAll(ctx context.Context, c client.Client, live client.Rea
 	return errors.Join(all...)
 }
 
-// release deletes an object before it removes the finalizers. An agent that still has access could
-// add another one to an object without a deletion.
+// release deletes an object before it removes the finalizers. Otherwise an agent with remaining
+// access could add another finalizer.
 func release(ctx context.Context, c client.Client, object *metav1.PartialObjectMetadata) error {
 	var only []client.DeleteOption
 	if object.UID != "" {

@@ -27,7 +27,7 @@ const (
 	maxReport = 256 << 10
 	// maxSentence bounds a message in a larger report.
 	maxSentence = 512
-	// annotationOversized is the size of a report that was too large. The annotation exists only in
+	// annotationOversized is the original size of an oversized report. The annotation exists only in
 	// the cache.
 	annotationOversized = "muster/report-bytes"
 )
@@ -122,7 +122,7 @@ func Bound(report *clusterv1beta1.InternalMemberCluster) {
 	report.Status = kept
 }
 
-// Oversized returns a message about a report that was too large, or "".
+// Oversized returns a message about an oversized report, or "".
 func Oversized(report *clusterv1beta1.InternalMemberCluster) string {
 	if report == nil || report.Annotations[annotationOversized] == "" {
 		return ""

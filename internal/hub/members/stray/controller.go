@@ -1,10 +1,10 @@
-// Package stray deletes member namespaces whose Cluster or MemberCluster is gone because a user
-// removed its finalizer by hand, or restored the hub without it. Otherwise the agent of such a
-// member keeps its access forever, and the next membership object of that name gets the old agent.
+// Package stray deletes member namespaces without a Cluster or MemberCluster: a user may have
+// removed its finalizer, or restored the hub without it. Otherwise the agent of such a member keeps
+// its access forever, and the next membership object of the same name gets the old agent.
 //
 // Stray deletes the member's access objects in the namespace and in the workspace, and then the
 // namespace. Its invariant: the API server itself has confirmed twice, with a pause between, that
-// the membership object is gone.
+// the membership object does not exist.
 package stray
 
 import (
